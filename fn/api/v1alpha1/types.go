@@ -1,0 +1,239 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// APIVersion and Kind of an InjectionPolicy.
+const (
+	APIVersion = "prerig.dev/v1alpha1"
+	Kind       = "InjectionPolicy"
+)
+
+// InjectionPolicy says which sidecars are injected into which workloads, and how. It is the functionConfig of the
+// function: one object in one file.
+type InjectionPolicy struct {
+	// APIVersion is prerig.dev/v1alpha1.
+	APIVersion string `json:"apiVersion"`
+	// Kind is InjectionPolicy.
+	Kind string `json:"kind"`
+	// Metadata names the policy. Only the name is read.
+	Metadata Metadata `json:"metadata"`
+	// Spec is what the policy says.
+	Spec InjectionPolicySpec `json:"spec"`
+}
+
+// Metadata is the part of Kubernetes' object metadata that a policy uses. Other keys are accepted and left alone, as
+// tools add their own.
+type Metadata struct {
+	Name        string            `json:"name"`
+	Namespace   string            `json:"namespace,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// InjectionPolicySpec is what a policy says.
+type InjectionPolicySpec struct {
+	// Mode is what to do: Inject (the default), Remove what was injected, or Check that the input already is what Inject
+	// would give.
+	// +enum=Inject,Remove,Check
+	Mode Mode `json:"mode,omitempty"`
+	// Record is Annotation to keep in each injected pod what is needed to restore the original exactly
+	// (prerig.dev/original), or None (the default), as the webhook leaves none.
+	// +enum=None,Annotation
+	Record Record `json:"record,omitempty"`
+	// Istio injects Istio's proxy. Without it nothing of Istio is injected.
+	Istio *Istio `json:"istio,omitempty"`
+	// Namespaces gives labels and annotations of namespaces that are not among the items.
+	Namespaces []Namespace `json:"namespaces,omitempty"`
+	// UnknownNamespace is what to do with a workload whose namespace's labels are not known: Inject (the default when the
+	// policy names no namespace and no webhook), Skip or Fail.
+	// +enum=Inject,Skip,Fail
+	UnknownNamespace UnknownNamespace `json:"unknownNamespace,omitempty"`
+	// DefaultNamespace is the namespace of objects that name none: what a Flux targetNamespace or an Argo CD destination
+	// will set.
+	DefaultNamespace string `json:"defaultNamespace,omitempty"`
+	// TargetNamespace overrides the namespace of every object, as a Flux Kustomization's targetNamespace does. It is used for
+	// the decision and the rendering only and is not written.
+	TargetNamespace string `json:"targetNamespace,omitempty"`
+	// Workloads lists custom resources that hold a pod template.
+	Workloads []WorkloadKind `json:"workloads,omitempty"`
+	// Sidecars are sidecars that are not Istio's.
+	Sidecars []Sidecar `json:"sidecars,omitempty"`
+	// Images pins the images of injected containers to digests.
+	Images *Images `json:"images,omitempty"`
+	// Lint sets which rules are checked and how severe they are.
+	Lint *Lint `json:"lint,omitempty"`
+}
+
+// Mode is what a policy does.
+type Mode string
+
+// The modes.
+const (
+	ModeInject Mode = "Inject"
+	ModeRemove Mode = "Remove"
+	ModeCheck  Mode = "Check"
+)
+
+// Record says whether the original is kept.
+type Record string
+
+// The ways to record.
+const (
+	RecordNone       Record = "None"
+	RecordAnnotation Record = "Annotation"
+)
+
+// UnknownNamespace is what to do where a namespace is not known.
+type UnknownNamespace string
+
+// What to do with workloads of unknown namespaces.
+const (
+	UnknownNamespaceInject UnknownNamespace = "Inject"
+	UnknownNamespaceSkip   UnknownNamespace = "Skip"
+	UnknownNamespaceFail   UnknownNamespace = "Fail"
+)
+
+// Istio is the part of a policy that injects Istio's proxy.
+type Istio struct {
+	// Version of Istio, such as "1.31" or "1.31.0". Without it the version is found in the values' tag or the image tag.
+	Version string `json:"version,omitempty"`
+	// Injector is the injector's configuration.
+	Injector Injector `json:"injector,omitempty"`
+	// MeshConfig is data.mesh of the ConfigMap istio, verbatim. Where it is empty it is taken from the ConfigMap among the
+	// items, if there is one, else the version's own defaults hold.
+	MeshConfig string `json:"meshConfig,omitempty"`
+	// Revision of the control plane. Empty means default.
+	Revision string `json:"revision,omitempty"`
+	// NativeSidecars is Auto (the default: as the control plane of the version would decide, which needs kubernetesVersion),
+	// Enabled or Disabled.
+	// +enum=Auto,Enabled,Disabled
+	NativeSidecars NativeSidecars `json:"nativeSidecars,omitempty"`
+	// KubernetesVersion is the version of the oldest kubelet, such as "1.34".
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+	// IstiodEnv is the environment of the control plane that templates read with env and that changes the injector.
+	IstiodEnv map[string]string `json:"istiodEnv,omitempty"`
+	// Cluster is the cluster's name, as the injection URL would give it (/inject/cluster/NAME).
+	Cluster string `json:"cluster,omitempty"`
+	// Network is the network's name, as the injection URL would give it (/inject/net/NAME).
+	Network string `json:"network,omitempty"`
+	// Webhooks are the cluster's MutatingWebhookConfigurations that decide which pods the injector sees. Without them the
+	// version's own selectors hold.
+	Webhooks []Webhook `json:"webhooks,omitempty"`
+	// RevisionTags are the revision tags of the cluster that point to this revision.
+	RevisionTags []string `json:"revisionTags,omitempty"`
+	// RuntimeWebhook is Keep (the default), or Disable to mark injected pods so that the cluster's webhook leaves them alone.
+	// +enum=Keep,Disable
+	RuntimeWebhook RuntimeWebhook `json:"runtimeWebhook,omitempty"`
+	// RootNamespace is where mesh-wide resources live. Empty means what the mesh config says, else istio-system.
+	RootNamespace string `json:"rootNamespace,omitempty"`
+}
+
+// Injector is where the injector's configuration comes from: exactly one of its fields, or none to use the ConfigMap
+// istio-sidecar-injector among the items.
+type Injector struct {
+	// Config is data.config of the ConfigMap istio-sidecar-injector, verbatim.
+	Config string `json:"config,omitempty"`
+	// Values is data.values of the same ConfigMap, verbatim.
+	Values string `json:"values,omitempty"`
+	// ConfigMap names the ConfigMap among the items. Its default is istio-sidecar-injector, with the revision as a suffix
+	// where there is one.
+	ConfigMap *ConfigMapRef `json:"configMap,omitempty"`
+	// BuiltIn names a policy that comes with Prerig, such as istio, whose configuration and values are used.
+	BuiltIn string `json:"builtIn,omitempty"`
+	// Overrides are merged over the values: the settings that a user would change.
+	Overrides map[string]any `json:"overrides,omitempty"`
+}
+
+// ConfigMapRef names a ConfigMap among the items.
+type ConfigMapRef struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// NativeSidecars says whether the proxy is an init container that always restarts.
+type NativeSidecars string
+
+// The settings of native sidecars.
+const (
+	NativeSidecarsAuto     NativeSidecars = "Auto"
+	NativeSidecarsEnabled  NativeSidecars = "Enabled"
+	NativeSidecarsDisabled NativeSidecars = "Disabled"
+)
+
+// RuntimeWebhook says what the cluster's webhook is to do with injected pods.
+type RuntimeWebhook string
+
+// The settings of the runtime webhook.
+const (
+	RuntimeWebhookKeep    RuntimeWebhook = "Keep"
+	RuntimeWebhookDisable RuntimeWebhook = "Disable"
+)
+
+// Webhook is one MutatingWebhookConfiguration, reduced to what decides whether a pod is sent to the injector.
+type Webhook struct {
+	// Name of the MutatingWebhookConfiguration.
+	Name string `json:"name"`
+	// Revision that it calls; empty means the policy's own.
+	Revision string `json:"revision,omitempty"`
+	// Webhooks are its entries.
+	Webhooks []WebhookRule `json:"webhooks"`
+}
+
+// WebhookRule is one entry of a MutatingWebhookConfiguration. Other keys of the entry are accepted and not read.
+type WebhookRule struct {
+	Name              string         `json:"name"`
+	NamespaceSelector *LabelSelector `json:"namespaceSelector,omitempty"`
+	ObjectSelector    *LabelSelector `json:"objectSelector,omitempty"`
+}
+
+// LabelSelector is Kubernetes' label selector.
+type LabelSelector struct {
+	MatchLabels      map[string]string          `json:"matchLabels,omitempty"`
+	MatchExpressions []LabelSelectorRequirement `json:"matchExpressions,omitempty"`
+}
+
+// LabelSelectorRequirement is one requirement of a label selector.
+type LabelSelectorRequirement struct {
+	Key string `json:"key"`
+	// +enum=In,NotIn,Exists,DoesNotExist
+	Operator string   `json:"operator"`
+	Values   []string `json:"values,omitempty"`
+}
+
+// Namespace gives labels and annotations of a namespace.
+type Namespace struct {
+	Name        string            `json:"name"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// WorkloadKind says where a custom resource keeps its pod template.
+type WorkloadKind struct {
+	// APIVersion of the resource, such as argoproj.io/v1alpha1, or its group with any version, such as argoproj.io/*.
+	APIVersion string `json:"apiVersion"`
+	// Kind of the resource.
+	Kind string `json:"kind"`
+	// PodTemplate is the path of the object that has metadata and spec of the pod, such as spec.template. A part that ends in
+	// [] is a list or a map of which every element holds a pod template.
+	PodTemplate string `json:"podTemplate"`
+	// Owner is what pods of the resource have as the controller whose name the injector takes; empty means the resource itself.
+	Owner string `json:"owner,omitempty"`
+}
+
+// Images pins images to digests.
+type Images struct {
+	// Pins maps an image as templates name it to the one with its digest.
+	Pins map[string]string `json:"pins,omitempty"`
+	// OnMissing is what to do with an image that has no pin: Ignore (the default), Warn or Fail.
+	// +enum=Ignore,Warn,Fail
+	OnMissing string `json:"onMissing,omitempty"`
+}
+
+// Lint sets severities.
+type Lint struct {
+	// Disabled switches all rules off.
+	Disabled bool `json:"disabled,omitempty"`
+	// Rules maps a rule's code to its severity: Error, Warning, Info or Off.
+	Rules map[string]string `json:"rules,omitempty"`
+}

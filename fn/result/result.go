@@ -1,0 +1,127 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package result holds what Prerig tells its user about an object: the results of the KRM functions specification v1
+// (config.kubernetes.io/v1, kind ResourceList, field results), and nothing that decides what to say.
+package result
+
+import (
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// Severity of a result. The empty value is never written: the specification reads it as error.
+type Severity string
+
+// The severities of the KRM functions specification.
+const (
+	Error   Severity = "error"
+	Warning Severity = "warning"
+	Info    Severity = "info"
+)
+
+// ResourceRef names the object that a result is about.
+type ResourceRef struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Name       string `json:"name"`
+	Namespace  string `json:"namespace,omitempty"`
+}
+
+// String gives "Kind namespace/name", without the namespace where it is not known.
+func (r ResourceRef) String() string {
+	if r.Namespace == "" {
+		return r.Kind + " " + r.Name
+	}
+	return r.Kind + " " + r.Namespace + "/" + r.Name
+}
+
+// Field names the field of the object that a result is about, as a path such as spec.template.spec.containers[0].image.
+type Field struct {
+	Path          string `json:"path"`
+	CurrentValue  any    `json:"currentValue,omitempty"`
+	ProposedValue any    `json:"proposedValue,omitempty"`
+}
+
+// File says where the object came from. Index is its position among the documents of the file, from 0; Line is counted
+// from 1, and is 0 where it is not known. Line is not part of the specification and goes into the tags on the wire.
+type File struct {
+	Path  string `json:"path"`
+	Index int    `json:"index"`
+	Line  int    `json:"-"`
+}
+
+// Result is one thing to tell the user.
+type Result struct {
+	Message     string            `json:"message"`
+	Severity    Severity          `json:"severity"`
+	ResourceRef *ResourceRef      `json:"resourceRef,omitempty"`
+	Field       *Field            `json:"field,omitempty"`
+	File        *File             `json:"file,omitempty"`
+	Tags        map[string]string `json:"tags,omitempty"`
+}
+
+// TagCode is the tag that carries the stable code of a rule, and TagLine the one that carries File.Line on the wire.
+const (
+	TagCode = "prerig.dev/code"
+	TagLine = "prerig.dev/line"
+)
+
+// String is the one-line form that goes to standard error: severity, place, object, field, code and message.
+func (r Result) String() string {
+	var b strings.Builder
+	b.WriteString(string(r.Severity))
+	b.WriteString(": ")
+	if r.File != nil && r.File.Path != "" {
+		b.WriteString(r.File.Path)
+		if r.File.Line > 0 {
+			b.WriteString(":" + strconv.Itoa(r.File.Line))
+		}
+		b.WriteString(": ")
+	}
+	if r.ResourceRef != nil {
+		b.WriteString(r.ResourceRef.String())
+		if r.Field != nil && r.Field.Path != "" {
+			b.WriteString(" " + r.Field.Path)
+		}
+		b.WriteString(": ")
+	}
+	b.WriteString(strings.ReplaceAll(r.Message, "\n", " "))
+	if code := r.Tags[TagCode]; code != "" {
+		fmt.Fprintf(&b, " [%s]", code)
+	}
+	return b.String()
+}
+
+// Results is a list of results in the order in which they are to be shown.
+type Results []Result
+
+// Worst gives the highest severity in the list, and "" for an empty one.
+func (rs Results) Worst() Severity {
+	worst := Severity("")
+	for _, r := range rs {
+		if rank(r.Severity) > rank(worst) {
+			worst = r.Severity
+		}
+	}
+	return worst
+}
+
+// Sort orders by severity, errors first, and keeps the order among equals.
+func (rs Results) Sort() {
+	sort.SliceStable(rs, func(i, j int) bool { return rank(rs[i].Severity) > rank(rs[j].Severity) })
+}
+
+func rank(s Severity) int {
+	switch s {
+	case Error:
+		return 3
+	case Warning:
+		return 2
+	case Info:
+		return 1
+	}
+	return 0
+}
