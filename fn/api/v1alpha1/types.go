@@ -217,8 +217,19 @@ type WorkloadKind struct {
 	// PodTemplate is the path of the object that has metadata and spec of the pod, such as spec.template. A part that ends in
 	// [] is a list or a map of which every element holds a pod template.
 	PodTemplate string `json:"podTemplate"`
-	// Owner is what pods of the resource have as the controller whose name the injector takes; empty means the resource itself.
-	Owner string `json:"owner,omitempty"`
+	// Owner is the controller that the pods will have, where that is not the resource itself.
+	Owner *WorkloadOwner `json:"owner,omitempty"`
+}
+
+// WorkloadOwner names the controller of the pods of a custom resource. Empty fields are those of the resource itself.
+type WorkloadOwner struct {
+	// APIVersion of the controller, such as apps/v1.
+	APIVersion string `json:"apiVersion,omitempty"`
+	// Kind of the controller, such as StatefulSet.
+	Kind string `json:"kind,omitempty"`
+	// Name of the controller, in which {name} stands for the resource's name and {key} for the map key or list index that []
+	// of the path stood for, such as "{name}-{key}".
+	Name string `json:"name,omitempty"`
 }
 
 // Images pins images to digests.

@@ -1,0 +1,163 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// Path says where in an object a pod template is.
+type Path struct {
+	// Optional means that an object without it simply has no template there; else that is an error.
+	Optional bool
+
+	parts []part
+	// elsewhere is a field which, when it is set, says that the template is in another object.
+	elsewhere string
+}
+
+type part struct {
+	key string
+	// each means that the value is a list or a map of which every element is meant.
+	each bool
+}
+
+func path(keys ...string) Path {
+	p := Path{}
+	for _, k := range keys {
+		p.parts = append(p.parts, part{key: k})
+	}
+	return p
+}
+
+// ParsePath reads a path such as spec.template or spec.tfReplicaSpecs[].template. A part that ends in [] is a list or a
+// map of which every element is meant.
+func ParsePath(s string) (Path, error) {
+	if s == "" {
+		return Path{}, fmt.Errorf("is empty; write the path of the object that has metadata and spec of the pod, such as spec.template")
+	}
+	var p Path
+	for _, word := range strings.Split(s, ".") {
+		key, each := strings.CutSuffix(word, "[]")
+		if key == "" || strings.ContainsAny(key, "[]{}()*/\"' \t\n$") {
+			return Path{}, fmt.Errorf("%q has the part %q, which is not a field name; write a path such as spec.template or spec.replicaSpecs[].template", s, word)
+		}
+		p.parts = append(p.parts, part{key: key, each: each})
+	}
+	return p, nil
+}
+
+// String gives the path as ParsePath reads it, and "" for the object itself.
+func (p Path) String() string {
+	words := make([]string, len(p.parts))
+	for i, q := range p.parts {
+		words[i] = q.key
+		if q.each {
+			words[i] += "[]"
+		}
+	}
+	return strings.Join(words, ".")
+}
+
+func (p Path) each() bool {
+	for _, q := range p.parts {
+		if q.each {
+			return true
+		}
+	}
+	return false
+}
+
+// found is one place that a path leads to. key is the last map key or list index that [] stood for.
+type found struct {
+	at    []any
+	value any
+	key   string
+}
+
+// find walks the path. A missing field ends that branch: it is an error unless the path is optional.
+func (p Path) find(obj map[string]any) ([]found, error) {
+	places := []found{{value: obj}}
+	for _, q := range p.parts {
+		var next []found
+		for _, f := range places {
+			m, ok := f.value.(map[string]any)
+			if !ok {
+				return nil, wrongType(f.at, f.value, "a map")
+			}
+			v, ok := m[q.key]
+			at := child(f.at, q.key)
+			if !ok || v == nil {
+				if p.Optional {
+					continue
+				}
+				return nil, &FieldError{Field: FieldString(at), Err: errMissing}
+			}
+			more := []found{{at: at, value: v, key: f.key}}
+			if q.each {
+				var err error
+				if more, err = elements(at, v); err != nil {
+					return nil, err
+				}
+			}
+			next = append(next, more...)
+		}
+		places = next
+	}
+	return places, nil
+}
+
+// elements lists what a list or map holds, maps in the order of their keys.
+func elements(at []any, v any) ([]found, error) {
+	var out []found
+	switch v := v.(type) {
+	case []any:
+		for i, e := range v {
+			out = append(out, found{at: child(at, i), value: e, key: strconv.Itoa(i)})
+		}
+	case map[string]any:
+		keys := make([]string, 0, len(v))
+		for k := range v {
+			keys = append(keys, k)
+		}
+		sort.Strings(keys)
+		for _, k := range keys {
+			out = append(out, found{at: child(at, k), value: v[k], key: k})
+		}
+	default:
+		return nil, wrongType(at, v, "a list or a map")
+	}
+	return out, nil
+}
+
+func child(at []any, e any) []any {
+	return append(at[:len(at):len(at)], e)
+}
+
+// FieldString writes a path of map keys and list indexes for people: spec.containers[0].name. A key that is not a plain
+// field name is quoted: metadata.labels["app.kubernetes.io/name"].
+func FieldString(at []any) string {
+	var b strings.Builder
+	for _, e := range at {
+		switch e := e.(type) {
+		case int:
+			b.WriteString("[" + strconv.Itoa(e) + "]")
+		case string:
+			if e == "" || strings.ContainsAny(e, ".[]/\" ") {
+				b.WriteString("[" + strconv.Quote(e) + "]")
+				continue
+			}
+			if b.Len() > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(e)
+		default:
+			fmt.Fprintf(&b, "[%v]", e)
+		}
+	}
+	return b.String()
+}

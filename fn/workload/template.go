@@ -1,0 +1,226 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"fmt"
+	"maps"
+)
+
+// annotationLocalConfig marks an object that tools keep to themselves and never apply to a cluster.
+const annotationLocalConfig = "config.kubernetes.io/local-config"
+
+// Template is a pod template inside an object.
+type Template struct {
+	// Path is where the template is: map keys (string) and list indexes (int). It is empty for a pod, which is the object
+	// itself.
+	Path []any
+	// Field is Path for messages: "spec.template", and "" for a pod.
+	Field string
+	// Pod has the keys metadata (always there) and spec, with the values of the object, which it shares: do not change
+	// them in place. The template of a workload has no name here, and a namespace only if the manifest gives one in the
+	// template; the workload's is in Owner.
+	Pod map[string]any
+	// Owner is what the webhook finds to be the controller of the pods on a current cluster; see OwnerFor for older
+	// versions of Istio.
+	Owner Owner
+	// Declared is the object by the words of its manifest: what istioctl kube-inject takes for the owner.
+	Declared Owner
+	// NameGenerated says that the workload has no name but a generateName, so that Owner.Name is only its beginning.
+	NameGenerated bool
+}
+
+// Templates gives the pod templates of an object, usually one. It gives none for an object that holds no template and
+// for one that is not meant for a cluster (config.kubernetes.io/local-config: "true"). A template that is missing or
+// malformed is a *FieldError that names the field, and one that is in another object an *ElsewhereError.
+func (r *Registry) Templates(obj map[string]any) ([]Template, error) {
+	apiVersion, _ := obj["apiVersion"].(string)
+	kind, _ := obj["kind"].(string)
+	k, ok := r.Lookup(apiVersion, kind)
+	if !ok {
+		return nil, nil
+	}
+	meta, err := mapAt(obj, "metadata")
+	if err != nil {
+		return nil, err
+	}
+	if annotations, ok := meta["annotations"].(map[string]any); ok && annotations[annotationLocalConfig] == "true" {
+		return nil, nil
+	}
+	declared := Owner{APIVersion: apiVersion, Kind: kind}
+	declared.Name, _ = meta["name"].(string)
+	declared.Namespace, _ = meta["namespace"].(string)
+
+	var out []Template
+	for _, p := range k.Paths {
+		if err := p.notHere(obj); err != nil {
+			return nil, err
+		}
+		places, err := p.find(obj)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range places {
+			t := Template{Path: f.at, Field: FieldString(f.at), Declared: declared}
+			if t.Pod, err = podOf(f.at, f.value); err != nil {
+				return nil, err
+			}
+			t.own(k.owner, meta, f.key)
+			out = append(out, t)
+		}
+	}
+	return out, nil
+}
+
+// notHere is an *ElsewhereError if the object names another one that has the template and holds none itself.
+func (p Path) notHere(obj map[string]any) error {
+	if p.elsewhere == "" {
+		return nil
+	}
+	ref, ok := lookup(obj, p.elsewhere).(map[string]any)
+	if !ok || lookup(obj, p.String()) != nil {
+		return nil
+	}
+	e := &ElsewhereError{Field: p.elsewhere}
+	e.APIVersion, _ = ref["apiVersion"].(string)
+	e.Kind, _ = ref["kind"].(string)
+	e.Name, _ = ref["name"].(string)
+	return e
+}
+
+// lookup gives the value at a plain path, or nil.
+func lookup(obj map[string]any, at string) any {
+	p, err := ParsePath(at)
+	if err != nil {
+		return nil
+	}
+	p.Optional = true
+	places, err := p.find(obj)
+	if err != nil || len(places) != 1 {
+		return nil
+	}
+	return places[0].value
+}
+
+// podOf takes metadata and spec out of a template.
+func podOf(at []any, v any) (map[string]any, error) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return nil, wrongType(at, v, "a pod template, which is a map")
+	}
+	pod := map[string]any{"metadata": map[string]any{}}
+	switch meta := m["metadata"].(type) {
+	case nil:
+	case map[string]any:
+		pod["metadata"] = meta
+	default:
+		return nil, wrongType(child(at, "metadata"), meta, "a map")
+	}
+	switch spec := m["spec"].(type) {
+	case nil:
+		return nil, &FieldError{Field: FieldString(child(at, "spec")), Err: errMissing}
+	case map[string]any:
+		pod["spec"] = spec
+	default:
+		return nil, wrongType(child(at, "spec"), spec, "a map")
+	}
+	return pod, nil
+}
+
+// mapAt gives the map under a key, an empty one where there is none.
+func mapAt(obj map[string]any, key string) (map[string]any, error) {
+	switch v := obj[key].(type) {
+	case nil:
+		return map[string]any{}, nil
+	case map[string]any:
+		return v, nil
+	default:
+		return nil, wrongType([]any{key}, v, "a map")
+	}
+}
+
+// Write gives a copy of the object that has this pod's metadata and spec at the template's place. What does not change
+// is shared with obj, and obj itself stays as it was. Other keys beside metadata and spec are kept. An empty metadata is
+// not written where there was none.
+func (t Template) Write(obj map[string]any, pod map[string]any) map[string]any {
+	out, _ := replace(obj, t.Path, pod).(map[string]any)
+	return out
+}
+
+func replace(v any, at []any, pod map[string]any) any {
+	if len(at) == 0 {
+		return merged(v, pod)
+	}
+	switch e := at[0].(type) {
+	case string:
+		m, _ := v.(map[string]any)
+		m = maps.Clone(m)
+		if m == nil {
+			m = map[string]any{}
+		}
+		m[e] = replace(m[e], at[1:], pod)
+		return m
+	case int:
+		l, _ := v.([]any)
+		l = append([]any(nil), l...)
+		if e < len(l) {
+			l[e] = replace(l[e], at[1:], pod)
+		}
+		return l
+	}
+	return v
+}
+
+func merged(v any, pod map[string]any) map[string]any {
+	old, _ := v.(map[string]any)
+	m := maps.Clone(old)
+	if m == nil {
+		m = map[string]any{}
+	}
+	for _, key := range []string{"metadata", "spec"} {
+		value, ok := pod[key]
+		if !ok {
+			continue
+		}
+		if empty, isMap := value.(map[string]any); isMap && len(empty) == 0 && old[key] == nil {
+			continue
+		}
+		m[key] = value
+	}
+	return m
+}
+
+// Labels gives the labels of a pod, or of any object with metadata. A value that is not a string, such as an unquoted
+// number, is a *FieldError: the API server would refuse it.
+func Labels(obj map[string]any) (map[string]string, error) { return stringMap(obj, "labels") }
+
+// Annotations gives the annotations of a pod, or of any object with metadata, and errors as Labels does.
+func Annotations(obj map[string]any) (map[string]string, error) { return stringMap(obj, "annotations") }
+
+func stringMap(obj map[string]any, key string) (map[string]string, error) {
+	meta, err := mapAt(obj, "metadata")
+	if err != nil {
+		return nil, err
+	}
+	at := []any{"metadata", key}
+	m, ok := meta[key].(map[string]any)
+	if !ok {
+		if meta[key] == nil {
+			return nil, nil
+		}
+		return nil, wrongType(at, meta[key], "a map")
+	}
+	out := make(map[string]string, len(m))
+	for k, v := range m {
+		switch v := v.(type) {
+		case string:
+			out[k] = v
+		case nil: // The API server reads null as the empty string.
+			out[k] = ""
+		default:
+			return nil, &FieldError{Field: FieldString(child(at, k)), Err: fmt.Errorf("is %s, not a string; quote it", typeName(v))}
+		}
+	}
+	return out, nil
+}
