@@ -1,0 +1,113 @@
+# SPDX-FileCopyrightText: The Prerig Authors
+# SPDX-License-Identifier: Apache-2.0
+
+# Needs Go, git and make. `make image` and `make e2e` also need a container runtime that answers to `docker`, and
+# `make e2e` kpt; see .ci/tools for a way to get both.
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+IMAGE ?= localhost/prerig-fn:dev
+CORPUS ?= ../shared/istio
+FUZZTIME ?= 10s
+DOCKER ?= docker
+
+dist := dist
+mains := $(patsubst ./%/main.go,./%,$(wildcard ./fn/cmd/*/main.go ./pipeline/cmd/*/main.go))
+go_build := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Say what there is to make.
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: build
+build: ## Build the static binaries into dist/.
+	@mkdir -p $(dist)
+	$(go_build) -o $(dist)/ $(mains)
+
+.PHONY: demo
+demo: build ## Inject the built-in policy into an example and show the diff that a reviewer would see.
+	@echo
+	@echo '$$ prerig inject --policy istio --diff -f examples/prerig-inject/shop.yaml'
+	@$(dist)/prerig inject --policy istio --diff -f examples/prerig-inject/shop.yaml
+
+.PHONY: test
+test: ## Run all tests with the race detector.
+	go test -race -timeout 10m ./...
+
+.PHONY: generate
+generate: ## Write the generated files anew.
+	go generate ./...
+
+.PHONY: verify
+verify: verify-format verify-vet verify-generated verify-licenses verify-tidy ## Check all that is not a test.
+
+.PHONY: verify-format
+verify-format: ## Check that all sources are formatted and carry a licence header.
+	@files=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
+	if [ -n "$$files" ]; then echo "not formatted with gofmt:"; echo "$$files"; exit 1; fi
+	@files=$$(git grep --untracked -L 'SPDX-License-Identifier: Apache-2.0' -- '*.go' Makefile Dockerfile .ci); \
+	if [ -n "$$files" ]; then echo "without the SPDX header:"; echo "$$files"; exit 1; fi
+
+.PHONY: verify-vet
+verify-vet: ## Check the sources with vet and staticcheck.
+	go vet ./...
+	go tool staticcheck ./...
+
+# The hash of what is in the tree, not a clean tree, is what generating must not change: so it also works before a commit.
+tree_hash = git ls-files -co --exclude-standard -z | xargs -0 sha256sum 2>/dev/null | sha256sum
+
+.PHONY: verify-generated
+verify-generated: ## Check that the generated files are up to date.
+	@before=$$($(tree_hash)); go generate ./... && after=$$($(tree_hash)); \
+	if [ "$$before" != "$$after" ]; then echo "generated files were not up to date; they are now:"; git status --short; exit 1; fi
+
+.PHONY: verify-licenses
+verify-licenses: ## Check the licences of what the binaries link.
+	go run ./fn/internal/licenses $(mains)
+
+.PHONY: verify-tidy
+verify-tidy: ## Check that go.mod and go.sum are tidy and the modules what go.sum says.
+	go mod tidy -diff
+	go mod verify
+
+.PHONY: conformance
+conformance: ## Compare with Istio's own injector over a corpus, CORPUS=DIR.
+	go run ./fn/internal/conformance $(CORPUS)
+
+.PHONY: bench
+bench: build ## Measure against a function that does nothing, and the engine per pod.
+	go run ./fn/internal/bench -binary $(dist)/prerig-fn
+	go test -run '^$$' -bench . -benchmem ./fn/...
+
+# What the image holds, apart from nothing: the Dockerfile copies it from here or makes it in the same way.
+.PHONY: dist-image
+dist-image: ## Lay out the image's files in dist/image, with the binary built here.
+	rm -rf $(dist)/image
+	mkdir -p $(dist)/image/etc $(dist)/image/usr/local/bin $(dist)/image/usr/share/licenses/prerig
+	printf 'nobody:x:65534:65534:nobody:/:/sbin/nologin\n' > $(dist)/image/etc/passwd
+	printf 'nobody:x:65534:\n' > $(dist)/image/etc/group
+	cp LICENSE $(dist)/image/usr/share/licenses/prerig/
+	go run ./fn/internal/licenses -o $(dist)/image/usr/share/licenses/prerig/THIRD-PARTY ./fn/cmd/prerig-fn
+	$(go_build) -o $(dist)/image/usr/local/bin/ ./fn/cmd/prerig-fn
+
+.PHONY: image
+image: dist-image ## Build the function's image from a binary built here, without a registry.
+	$(DOCKER) build --target fn-prebuilt --build-arg VERSION=$(VERSION) -t $(IMAGE) .
+
+.PHONY: e2e
+e2e: ## Run the examples and the image under kustomize, kpt and containers.
+	go test -count=1 -timeout 20m ./examples/... ./fn/internal/hermetic/...
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz test for a short time, FUZZTIME=10s.
+	@go list ./... | while read -r pkg; do \
+	  for name in $$(go test -list '^Fuzz' "$$pkg" | grep '^Fuzz'); do \
+	    echo "$$pkg $$name"; \
+	    go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$pkg" || exit 1; \
+	  done || exit 1; \
+	done
+
+.PHONY: clean
+clean: ## Remove what was built.
+	rm -rf $(dist)

@@ -1,0 +1,193 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/google/licensecheck"
+)
+
+// allowed are the licences, by their names in licensecheck, that code linked into our binaries may have. All of them are
+// permissive but MPL-2.0, whose conditions end at its own files, which we do not change.
+var allowed = []string{
+	"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSD-2-Clause-FreeBSD", "ISC", "MIT", "MIT-0", "MPL-2.0",
+	"GooglePatentClause", "GooglePatentsFile", "CC0-1.0", "Unlicense", "0BSD",
+}
+
+// minPercent is how much of a licence file must be known text. Copyright lines and short preambles take the rest.
+const minPercent = 60
+
+// module is a module with the licence files that concern its linked packages.
+type module struct {
+	path, version string
+	files         []licenseFile
+}
+
+// licenseFile is one file with a licence or a notice.
+type licenseFile struct {
+	path string // from the module's root
+	text []byte
+}
+
+// listed is what is read of the output of go list.
+type listed struct {
+	ImportPath string
+	Dir        string
+	Standard   bool
+	Module     *struct {
+		Path, Version, Dir string
+		Main               bool
+		Replace            *struct{ Path, Version, Dir string }
+	}
+}
+
+// linked finds the modules that packages link, apart from the standard library and our own, sorted by path.
+func linked(ctx context.Context, packages []string) ([]module, error) {
+	args := append([]string{"list", "-deps", "-json=ImportPath,Dir,Standard,Module"}, packages...)
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing what %s links: %w", strings.Join(packages, " "), err)
+	}
+	byPath := map[string]*module{}
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listed
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, fmt.Errorf("reading the output of go list: %w", err)
+		}
+		if p.Standard || p.Module == nil || p.Module.Main {
+			continue
+		}
+		m := byPath[p.Module.Path]
+		if m == nil {
+			m = &module{path: p.Module.Path, version: p.Module.Version}
+			byPath[p.Module.Path] = m
+		}
+		if err := m.collect(p.Module.Dir, p.Dir); err != nil {
+			return nil, err
+		}
+	}
+	var modules []module
+	for _, m := range byPath {
+		slices.SortFunc(m.files, func(a, b licenseFile) int { return strings.Compare(a.path, b.path) })
+		modules = append(modules, *m)
+	}
+	slices.SortFunc(modules, func(a, b module) int { return strings.Compare(a.path, b.path) })
+	return modules, nil
+}
+
+var (
+	licenseName = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([-._].*)?$`)
+	sourceName  = regexp.MustCompile(`(?i)\.(go|s|c|h|py|sh|json)$`)
+	noticeName  = regexp.MustCompile(`(?i)^(notice|patents)`)
+)
+
+// collect adds the licence files in dir and in the directories above it, up to the module's root: forked code often
+// lives in a directory with a licence of its own.
+func (m *module) collect(root, dir string) error {
+	for {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return fmt.Errorf("looking for licences of %s: %w", m.path, err)
+		}
+		for _, e := range entries {
+			if e.IsDir() || !licenseName.MatchString(e.Name()) || sourceName.MatchString(e.Name()) {
+				continue
+			}
+			if err := m.add(root, filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+		if dir == root || !strings.HasPrefix(dir, root) {
+			return nil
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// add reads a licence file, once.
+func (m *module) add(root, name string) error {
+	rel, err := filepath.Rel(root, name)
+	if err != nil {
+		return fmt.Errorf("placing %s: %w", name, err)
+	}
+	rel = filepath.ToSlash(rel)
+	if slices.ContainsFunc(m.files, func(f licenseFile) bool { return f.path == rel }) {
+		return nil
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return fmt.Errorf("reading a licence of %s: %w", m.path, err)
+	}
+	m.files = append(m.files, licenseFile{path: rel, text: text})
+	return nil
+}
+
+// check says what is wrong with the licences of modules, all of it at once.
+func check(modules []module) error {
+	var errs []error
+	for _, m := range modules {
+		licensed := false
+		for _, f := range m.files {
+			known, err := classify(f)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("%s@%s: %w", m.path, m.version, err))
+			}
+			licensed = licensed || known
+		}
+		if !licensed {
+			errs = append(errs, fmt.Errorf("%s@%s: no licence that is known", m.path, m.version))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// classify says whether a file holds an allowed licence, and fails where it holds one that is not allowed, or, unless it
+// is a notice, text that is no known licence.
+func classify(f licenseFile) (bool, error) {
+	cover := licensecheck.Scan(f.text)
+	licensed := false
+	for _, match := range cover.Match {
+		if match.IsURL {
+			continue
+		}
+		if !slices.Contains(allowed, match.ID) {
+			return licensed, fmt.Errorf("%s holds %s, which is not allowed", f.path, match.ID)
+		}
+		licensed = true
+	}
+	if noticeName.MatchString(filepath.Base(f.path)) {
+		return false, nil
+	}
+	if cover.Percent < minPercent {
+		return false, fmt.Errorf("only %.0f%% of %s is text of a known licence", cover.Percent, f.path)
+	}
+	return licensed, nil
+}
+
+// write prints the texts of all modules.
+func write(w io.Writer, modules []module) {
+	fmt.Fprint(w, "This program contains the modules below, under their own licences.\n")
+	for _, m := range modules {
+		for _, f := range m.files {
+			fmt.Fprintf(w, "\n%s\n%s %s, %s\n%s\n\n", strings.Repeat("=", 80), m.path, m.version, f.path, strings.Repeat("=", 80))
+			fmt.Fprintf(w, "%s\n", bytes.TrimSpace(f.text))
+		}
+	}
+}
