@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package diff writes the difference between two versions of a file as a unified diff that patch and git apply read. It
+// reads and writes nothing but its arguments.
+//
+// A file is compared piece by piece, as a stream of documents keeps its documents and their order: lines that many
+// documents have in common cannot be matched across documents, and a document that did not change costs nothing.
+package diff
+
+import (
+	"bytes"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// context is the number of unchanged lines around a change, as diff -u and git diff have it.
+const context = 3
+
+// Chunk is a piece of a file before and after. The pieces of a file in their order are the file; all but the last end
+// with a line end on both sides, or are empty.
+type Chunk struct {
+	Old, New []byte
+}
+
+// Unified gives the difference between the old and the new chunks of the file name, and nothing where they are equal. The
+// file is named a/name and b/name in the header, as git does. A script that is applied to the old bytes gives the new ones.
+func Unified(name string, chunks []Chunk) []byte {
+	w := &writer{}
+	for _, c := range join(chunks) {
+		if bytes.Equal(c.Old, c.New) {
+			w.same(c.Old)
+			continue
+		}
+		for _, e := range script(lines(c.Old), lines(c.New)) {
+			w.edit(e)
+		}
+	}
+	w.end()
+	if w.out.Len() == 0 {
+		return nil
+	}
+	label := label(name)
+	head := "--- a/" + label + "\n+++ b/" + label + "\n"
+	return append([]byte(head), w.out.Bytes()...)
+}
+
+// label is the name as it stands in the header: quoted where it holds what would end it, with a tab after a name with
+// blanks, as GNU patch wants.
+func label(name string) string {
+	name = strings.TrimLeft(filepath.ToSlash(filepath.Clean(name)), "/")
+	switch {
+	case strings.ContainsAny(name, "\n\r\t\"\\"):
+		return strconv.Quote(name)
+	case strings.Contains(name, " "):
+		return name + "\t"
+	}
+	return name
+}
+
+// join puts chunks together that a reader could not keep apart: where one does not end with a line end, the next line
+// belongs to it.
+func join(chunks []Chunk) []Chunk {
+	whole := make([]Chunk, 0, len(chunks))
+	for i, c := range chunks {
+		if n := len(whole); i > 0 && n > 0 && (open(whole[n-1].Old) || open(whole[n-1].New)) {
+			last := whole[n-1]
+			whole[n-1] = Chunk{Old: concat(last.Old, c.Old), New: concat(last.New, c.New)}
+			continue
+		}
+		whole = append(whole, c)
+	}
+	return whole
+}
+
+func open(b []byte) bool { return len(b) > 0 && b[len(b)-1] != '\n' }
+
+func concat(a, b []byte) []byte { return append(append(make([]byte, 0, len(a)+len(b)), a...), b...) }
+
+// lines splits after each line end. Only the last line may lack one.
+func lines(b []byte) [][]byte {
+	if len(b) == 0 {
+		return nil
+	}
+	ls := bytes.SplitAfter(b, []byte("\n"))
+	if len(ls[len(ls)-1]) == 0 {
+		ls = ls[:len(ls)-1]
+	}
+	return ls
+}
+
+// Colour gives the diff with the colours of git diff for a terminal.
+func Colour(patch []byte) []byte {
+	const reset = "\x1b[m"
+	var out bytes.Buffer
+	for i, line := range lines(patch) {
+		colour := ""
+		switch {
+		case i < 2:
+			colour = "\x1b[1m"
+		case line[0] == '@':
+			colour = "\x1b[36m"
+		case line[0] == '+':
+			colour = "\x1b[32m"
+		case line[0] == '-':
+			colour = "\x1b[31m"
+		}
+		if colour == "" {
+			out.Write(line)
+			continue
+		}
+		out.WriteString(colour)
+		out.Write(bytes.TrimSuffix(line, []byte("\n")))
+		out.WriteString(reset + "\n")
+	}
+	return out.Bytes()
+}
