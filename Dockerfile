@@ -10,14 +10,6 @@
 
 ARG GO_VERSION=1.26.8
 
-FROM --platform=$BUILDPLATFORM docker.io/library/golang:${GO_VERSION}-bookworm AS build
-ARG TARGETOS TARGETARCH VERSION=dev
-WORKDIR /src
-COPY go.mod go.sum ./
-RUN go mod download
-COPY . .
-RUN GOOS=${TARGETOS} GOARCH=${TARGETARCH} make dist-image VERSION=${VERSION}
-
 FROM scratch AS fn-labels
 ARG VERSION=dev
 ARG REVISION=
@@ -35,6 +27,14 @@ ENTRYPOINT ["/usr/local/bin/prerig-fn"]
 
 FROM fn-labels AS fn-prebuilt
 COPY dist/image/ /
+
+FROM --platform=$BUILDPLATFORM docker.io/library/golang:${GO_VERSION}-bookworm AS build
+ARG TARGETOS TARGETARCH VERSION=dev
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+RUN GOOS=${TARGETOS} GOARCH=${TARGETARCH} make dist-image VERSION=${VERSION}
 
 FROM fn-labels AS fn
 COPY --from=build /src/dist/image/ /
