@@ -126,13 +126,14 @@ func OfPod(pod map[string]any) Owner {
 	return o
 }
 
-// OwnerFor gives the owner as the webhook of Istio 1.minor finds it. Up to 1.10 a CronJob is taken for batch/v1beta1. What
-// older versions find beyond that cannot be known before the cluster makes it: up to 1.5 the name of the Job with the
-// time of its run, and before they knew Argo Rollouts that of the ReplicaSet with its hash. There the workload itself
-// is the owner.
+// OwnerFor gives the owner as the webhook of Istio 1.minor finds it: from 1.8 to 1.21 a CronJob is taken for batch/v1beta1
+// (istio/istio#27195, #49328). What other versions find cannot be known before the cluster makes it: up to 1.7 the name
+// of the Job with the time of its run, up to 1.12 that of a DeploymentConfig's ReplicationController with its number
+// (#36220), and up to 1.21 that of a Rollout's ReplicaSet with its hash (#49256). There the workload itself is the
+// owner, as in newer versions.
 func (t Template) OwnerFor(minor int) Owner {
 	o := t.Owner
-	if minor <= 10 && o.Kind == "CronJob" && o.APIVersion == "batch/v1" {
+	if minor <= 21 && o.Kind == "CronJob" && o.APIVersion == "batch/v1" {
 		o.APIVersion = "batch/v1beta1"
 	}
 	return o

@@ -18,7 +18,7 @@ type Template struct {
 	Path []any
 	// Field is Path for messages: "spec.template", and "" for a pod.
 	Field string
-	// Pod has the keys metadata (always there) and spec, with the values of the object, which it shares: do not change
+	// Pod has the keys metadata and spec, both always there, with the values of the object, which it shares: do not change
 	// them in place. The template of a workload has no name here, and a namespace only if the manifest gives one in the
 	// template; the workload's is in Owner.
 	Pod map[string]any
@@ -119,7 +119,10 @@ func podOf(at []any, v any) (map[string]any, error) {
 	}
 	switch spec := m["spec"].(type) {
 	case nil:
-		return nil, &FieldError{Field: FieldString(child(at, "spec")), Err: errMissing}
+		if len(at) > 0 {
+			return nil, &FieldError{Field: FieldString(child(at, "spec")), Err: errMissing}
+		}
+		pod["spec"] = map[string]any{} // The webhook takes a pod without one.
 	case map[string]any:
 		pod["spec"] = spec
 	default:
@@ -141,8 +144,8 @@ func mapAt(obj map[string]any, key string) (map[string]any, error) {
 }
 
 // Write gives a copy of the object that has this pod's metadata and spec at the template's place. What does not change
-// is shared with obj, and obj itself stays as it was. Other keys beside metadata and spec are kept. An empty metadata is
-// not written where there was none.
+// is shared with obj, and obj itself stays as it was. Other keys beside metadata and spec are kept. An empty metadata
+// or spec is not written where there was none.
 func (t Template) Write(obj map[string]any, pod map[string]any) map[string]any {
 	out, _ := replace(obj, t.Path, pod).(map[string]any)
 	return out
