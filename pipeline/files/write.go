@@ -1,0 +1,204 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Output is a file to write.
+type Output struct {
+	// Path as it is named in messages.
+	Path string
+	// Data is the new content.
+	Data []byte
+
+	target string      // the file to replace
+	was    fs.FileInfo // what it was when it was read; nil where it need not exist
+	before []byte
+}
+
+// InPlace is the output that replaces the input's own content. The file keeps its mode, its owner where the system lets us,
+// and the symbolic links that lead to it.
+func InPlace(in Input, data []byte) (Output, error) {
+	if in.Stdin() {
+		return Output{}, errors.New("writing in place: standard input is not a file")
+	}
+	if !in.info.Mode().IsRegular() {
+		return Output{}, fmt.Errorf("writing %s in place: it is not a regular file", in.Path)
+	}
+	if in.info.Mode().Perm()&0o222 == 0 {
+		return Output{}, fmt.Errorf("writing %s in place: the file is read-only (mode %#o)", in.Path, in.info.Mode().Perm())
+	}
+	return Output{Path: in.Path, Data: data, target: in.target, was: in.info, before: in.Data}, nil
+}
+
+// To is the output that makes the file path, or replaces it.
+func To(path string, data []byte) (Output, error) {
+	out := Output{Path: path, Data: data, target: path}
+	target, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return out, nil
+	}
+	if err != nil {
+		return Output{}, fmt.Errorf("writing %s: %w", path, cause(err))
+	}
+	info, err := os.Stat(target)
+	switch {
+	case err != nil:
+		return Output{}, fmt.Errorf("writing %s: %w", path, cause(err))
+	case info.IsDir():
+		return Output{}, fmt.Errorf("writing %s: it is a directory", path)
+	case info.Mode().IsRegular() && info.Mode().Perm()&0o222 == 0:
+		return Output{}, fmt.Errorf("writing %s: the file is read-only (mode %#o)", path, info.Mode().Perm())
+	}
+	out.target, out.was = target, info
+	if info.Mode().IsRegular() {
+		if out.before, err = os.ReadFile(target); err != nil {
+			return Output{}, fmt.Errorf("writing %s: %w", path, cause(err))
+		}
+	}
+	return out, nil
+}
+
+// Write writes all outputs or none: each goes into a new file beside its target, is flushed to the disk, and only when that
+// has worked for all of them do they take their names. When one cannot take its name, those before it are put back. A
+// target that changed since it was read is an error. Missing directories are made.
+func Write(ctx context.Context, outs []Output) (err error) {
+	staged := make([]string, len(outs))
+	defer func() {
+		for _, tmp := range staged {
+			if tmp != "" {
+				os.Remove(tmp)
+			}
+		}
+	}()
+	for i, out := range outs {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("writing %s: %w; nothing was written", out.Path, err)
+		}
+		if staged[i], err = stage(out, out.Data); err != nil {
+			return fmt.Errorf("writing %s: %w; nothing was written", out.Path, cause(err))
+		}
+	}
+	for i, out := range outs {
+		if err := take(staged[i], out); err != nil {
+			if undo := putBack(outs[:i]); undo != nil {
+				return fmt.Errorf("writing %s: %w; putting back what was written before it: %w", out.Path, cause(err), undo)
+			}
+			return fmt.Errorf("writing %s: %w; nothing was written", out.Path, cause(err))
+		}
+		staged[i] = ""
+	}
+	return syncDirectories(outs)
+}
+
+// special says whether the target is a device or a pipe, which cannot be replaced, only written to.
+func (o Output) special() bool { return o.was != nil && !o.was.Mode().IsRegular() }
+
+// stage writes data into a new file beside the target and gives its name.
+func stage(out Output, data []byte) (name string, err error) {
+	if out.special() {
+		return "", nil
+	}
+	dir := filepath.Dir(out.target)
+	if out.was == nil {
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			return "", err
+		}
+	}
+	f, err := create(dir, filepath.Base(out.target))
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		if cerr := f.Close(); err == nil {
+			err = cerr
+		}
+		if err != nil {
+			os.Remove(f.Name())
+			name = ""
+		}
+	}()
+	if out.was != nil {
+		keepOwner(f, out.was)
+		if err := f.Chmod(out.was.Mode() & (fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky)); err != nil {
+			return "", err
+		}
+	}
+	if _, err := f.Write(data); err != nil {
+		return "", err
+	}
+	return f.Name(), f.Sync()
+}
+
+// create makes a new file with the mode that the process gives to new files. Its name is hidden, so that nothing takes it for
+// a manifest when a crash leaves it behind.
+func create(dir, base string) (*os.File, error) {
+	for i := 0; ; i++ {
+		name := filepath.Join(dir, fmt.Sprintf(".%s.prerig-%d-%d", base, os.Getpid(), i))
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if !errors.Is(err, fs.ErrExist) {
+			return f, err
+		}
+	}
+}
+
+// take gives the staged file its target's name.
+func take(staged string, out Output) error {
+	if out.special() {
+		return os.WriteFile(out.target, out.Data, 0)
+	}
+	if out.was != nil {
+		now, err := os.Stat(out.target)
+		if err != nil {
+			return err
+		}
+		if now.Size() != out.was.Size() || !now.ModTime().Equal(out.was.ModTime()) || !os.SameFile(now, out.was) {
+			return errors.New("the file changed while it was worked on; run the command again")
+		}
+	}
+	return os.Rename(staged, out.target)
+}
+
+// putBack restores what was there before.
+func putBack(outs []Output) error {
+	var errs []error
+	for _, out := range outs {
+		if out.special() {
+			continue
+		}
+		if out.was == nil {
+			errs = append(errs, os.Remove(out.target))
+			continue
+		}
+		tmp, err := stage(out, out.before)
+		if err == nil {
+			err = os.Rename(tmp, out.target)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// syncDirectories makes the new names last.
+func syncDirectories(outs []Output) error {
+	done := map[string]bool{}
+	for _, out := range outs {
+		dir := filepath.Dir(out.target)
+		if done[dir] || out.special() {
+			continue
+		}
+		done[dir] = true
+		if err := syncDirectory(dir); err != nil {
+			return fmt.Errorf("writing %s: flushing the directory: %w", out.Path, cause(err))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package files
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// keepOwner gives f the owner of the file that it replaces, where we may.
+func keepOwner(f *os.File, was fs.FileInfo) {
+	st, ok := was.Sys().(*syscall.Stat_t)
+	if !ok || int(st.Uid) == os.Geteuid() && int(st.Gid) == os.Getegid() {
+		return
+	}
+	_ = f.Chown(int(st.Uid), int(st.Gid)) // another user's file becomes ours when we may not give it away
+}
+
+// syncDirectory flushes a directory, on file systems that can.
+func syncDirectory(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOTSUP) {
+		return err
+	}
+	return nil
+}
