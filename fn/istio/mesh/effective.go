@@ -1,0 +1,170 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mesh
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Resource is a ProxyConfig resource (networking.istio.io), which sets a part of the proxy configuration for a namespace,
+// for some of its pods, or in the root namespace for the mesh.
+type Resource struct {
+	Namespace, Name string
+	// Selector of the pods; nil for all of the namespace.
+	Selector map[string]string
+	// HasSelector says that there is a selector, even an empty one, which matches nothing.
+	HasSelector bool
+	Concurrency *Int32Value
+	Environment map[string]string
+	Image       *ProxyImage
+}
+
+// IsResource says whether an object is a ProxyConfig resource.
+func IsResource(obj map[string]any) bool {
+	version, _ := obj["apiVersion"].(string)
+	return obj["kind"] == "ProxyConfig" && strings.HasPrefix(version, "networking.istio.io/")
+}
+
+// resourceSpec has the fields of the resource's spec.
+type resourceSpec struct {
+	Selector             *resourceSelector `pb:"selector"`
+	Concurrency          *Int32Value       `pb:"concurrency"`
+	EnvironmentVariables map[string]string `pb:"environment_variables"`
+	Image                *ProxyImage       `pb:"image"`
+}
+
+type resourceSelector struct {
+	MatchLabels map[string]string `pb:"match_labels"`
+}
+
+// ParseResource reads a ProxyConfig resource. Unknown fields are warned of.
+func ParseResource(obj map[string]any) (*Resource, []string, error) {
+	meta, _ := obj["metadata"].(map[string]any)
+	r := &Resource{}
+	r.Name, _ = meta["name"].(string)
+	r.Namespace, _ = meta["namespace"].(string)
+	fields, ok := plainNumbers(obj["spec"]).(map[string]any)
+	if !ok && obj["spec"] != nil {
+		return nil, nil, fmt.Errorf("reading ProxyConfig %s/%s: %w", r.Namespace, r.Name, wrongType("spec", "a mapping", obj["spec"]))
+	}
+	var spec resourceSpec
+	d := &decoder{minor: firstEffective}
+	if err := d.message(reflect.ValueOf(&spec).Elem(), fields, "spec"); err != nil {
+		return nil, nil, fmt.Errorf("reading ProxyConfig %s/%s: %w", r.Namespace, r.Name, err)
+	}
+	if spec.Selector != nil {
+		r.HasSelector, r.Selector = true, spec.Selector.MatchLabels
+	}
+	r.Concurrency, r.Environment, r.Image = spec.Concurrency, spec.EnvironmentVariables, spec.Image
+	return r, d.warnings, nil
+}
+
+// Resources are the ProxyConfig resources of a cluster.
+type Resources struct {
+	byNamespace map[string][]*Resource
+}
+
+// NewResources orders resources. Where several match, istiod takes the oldest; files have no age, so the first by name
+// counts here.
+func NewResources(resources []*Resource) *Resources {
+	rs := &Resources{byNamespace: map[string][]*Resource{}}
+	for _, r := range resources {
+		rs.byNamespace[r.Namespace] = append(rs.byNamespace[r.Namespace], r)
+	}
+	for _, list := range rs.byNamespace {
+		slices.SortStableFunc(list, func(a, b *Resource) int { return strings.Compare(a.Name, b.Name) })
+	}
+	return rs
+}
+
+// ofNamespace gives what holds for every pod of a namespace.
+func (rs *Resources) ofNamespace(namespace string) *ProxyConfig {
+	if rs == nil {
+		return nil
+	}
+	for _, r := range rs.byNamespace[namespace] {
+		if !r.HasSelector {
+			return r.proxyConfig()
+		}
+	}
+	return nil
+}
+
+// ofPod gives what holds for the pods that have the labels.
+func (rs *Resources) ofPod(namespace string, labels map[string]string) *ProxyConfig {
+	if rs == nil {
+		return nil
+	}
+	for _, r := range rs.byNamespace[namespace] {
+		if len(r.Selector) > 0 && matches(r.Selector, labels) {
+			return r.proxyConfig()
+		}
+	}
+	return nil
+}
+
+func matches(selector, labels map[string]string) bool {
+	for k, v := range selector {
+		if have, ok := labels[k]; !ok || have != v {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *Resource) proxyConfig() *ProxyConfig {
+	return &ProxyConfig{Workers: r.Concurrency, ProxyMetadata: r.Environment, Image: r.Image}
+}
+
+// Effective gives the proxy configuration that the templates see for a pod, and warnings about its annotation
+// proxy.istio.io/config. Up to 1.12 that is the mesh's defaultConfig with the annotation over it. From 1.13 these merge,
+// the later over the earlier: built-in defaults, defaultConfig, the resource of the root namespace, that of the pod's
+// namespace, the annotation, the resource that selects the pod.
+func (m *MeshConfig) Effective(rs *Resources, namespace string, labels, annotations map[string]string) (*ProxyConfig, []string, error) {
+	annotation, annotated := annotations["proxy.istio.io/config"]
+	if m.minor < firstEffective {
+		if !annotated {
+			return m.DefaultConfig, nil, nil
+		}
+		return ApplyProxyConfig(annotation, m.DefaultConfig)
+	}
+	pc := DefaultProxyConfig(m.minor)
+	over(pc, m.DefaultConfig)
+	if m.RootNamespace != "" {
+		over(pc, rs.ofNamespace(m.RootNamespace))
+	}
+	if namespace != m.RootNamespace {
+		over(pc, rs.ofNamespace(namespace))
+	}
+	var warnings []string
+	if annotated {
+		fields, err := parseYAML(annotation)
+		if err != nil {
+			return nil, nil, fmt.Errorf("reading proxy config: %w", err)
+		}
+		d := &decoder{minor: m.minor}
+		own := &ProxyConfig{view: view{m.minor}}
+		if err := d.message(reflect.ValueOf(own).Elem(), fields, ""); err != nil {
+			return nil, nil, fmt.Errorf("reading proxy config: %w", err)
+		}
+		warnings = d.warnings
+		over(pc, own)
+	}
+	over(pc, rs.ofPod(namespace, labels))
+	return pc, warnings, nil
+}
+
+// over merges src over dst; the image is replaced as a whole.
+func over(dst, src *ProxyConfig) {
+	if src == nil {
+		return
+	}
+	mergeInto(reflect.ValueOf(dst).Elem(), reflect.ValueOf(src).Elem())
+	if src.Image != nil {
+		dst.Image = clone(src.Image)
+	}
+}

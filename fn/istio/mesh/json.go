@@ -1,0 +1,73 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mesh
+
+import (
+	"fmt"
+	"reflect"
+)
+
+// ProtoToJSON gives what the template function of that name gives in Istio 1.minor: the proto JSON of a message, "{}" for
+// nil. Of a *ProxyConfig it leaves out the fields that have their default, from 1.6.
+func ProtoToJSON(m any, minor int) (string, error) {
+	v := reflect.ValueOf(m)
+	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return "{}", nil
+	}
+	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct || v.Type().Elem().PkgPath() != reflect.TypeFor[ProxyConfig]().PkgPath() {
+		return "", fmt.Errorf("writing JSON: %T is not a message of the mesh config", m)
+	}
+	if pc, ok := m.(*ProxyConfig); ok && minor >= firstCleaned {
+		v = reflect.ValueOf(clean(pc, minor))
+	}
+	e := encoder{keepEmpty: minor <= lastEmptyKept}
+	if err := e.message(v.Elem()); err != nil {
+		return "", fmt.Errorf("writing JSON of %T: %w", m, err)
+	}
+	return e.out.String(), nil
+}
+
+// clean gives pc without the fields that have the version's default. It is not every field: those that istiod compares
+// (cleanProxyConfig in pkg/kube/inject).
+func clean(pc *ProxyConfig, minor int) *ProxyConfig {
+	out := *pc
+	def := DefaultProxyConfig(minor)
+	unset(&out.ConfigPath, def.ConfigPath)
+	unset(&out.BinaryPath, def.BinaryPath)
+	unset(&out.DiscoveryAddress, def.DiscoveryAddress)
+	unset(&out.ProxyAdminPort, def.ProxyAdminPort)
+	unset(&out.StatNameLength, def.StatNameLength)
+	unset(&out.StatusPort, def.StatusPort)
+	unsetMessage(&out.Cluster, def.Cluster)
+	unsetMessage(&out.DrainDuration, def.DrainDuration)
+	unsetMessage(&out.ParentShutdownDuration, def.ParentShutdownDuration)
+	unsetMessage(&out.EnvoyMetricsService, def.EnvoyMetricsService)
+	unsetMessage(&out.EnvoyAccessLogService, def.EnvoyAccessLogService)
+	unsetMessage(&out.Tracing, def.Tracing)
+	unsetMessage(&out.Workers, def.Workers)
+	if minor <= lastScalarConcurrency && out.Workers.GetValue() == 0 {
+		out.Workers = nil // a plain zero
+	}
+	if minor >= firstCleanedControl {
+		unset(&out.ControlPlaneAuthPolicy, def.ControlPlaneAuthPolicy)
+		unsetMessage(&out.TerminationDrainDuration, def.TerminationDrainDuration)
+	}
+	if minor >= firstCleanedMetadata && len(out.ProxyMetadata) == 0 {
+		out.ProxyMetadata = nil
+	}
+	return &out
+}
+
+func unset[T comparable](field *T, def T) {
+	if *field == def {
+		var zero T
+		*field = zero
+	}
+}
+
+func unsetMessage[T any](field **T, def *T) {
+	if def != nil && reflect.DeepEqual(*field, def) {
+		*field = nil
+	}
+}

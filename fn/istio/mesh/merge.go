@@ -1,0 +1,101 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mesh
+
+import "reflect"
+
+// clone gives a deep copy of a message.
+func clone[T any](m *T) *T {
+	if m == nil {
+		return nil
+	}
+	return copyValue(reflect.ValueOf(m)).Interface().(*T)
+}
+
+func copyValue(v reflect.Value) reflect.Value {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			return v
+		}
+		fresh := reflect.New(v.Type().Elem())
+		fresh.Elem().Set(v.Elem())
+		if v.Elem().Kind() == reflect.Struct {
+			for i := 0; i < v.Elem().NumField(); i++ {
+				switch field := v.Elem().Field(i); field.Kind() {
+				case reflect.Pointer, reflect.Slice, reflect.Map:
+					fresh.Elem().Field(i).Set(copyValue(field))
+				}
+			}
+		}
+		return fresh
+	case reflect.Slice:
+		if v.IsNil() {
+			return v
+		}
+		fresh := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		for i := 0; i < v.Len(); i++ {
+			fresh.Index(i).Set(copyValue(v.Index(i)))
+		}
+		return fresh
+	case reflect.Map:
+		if v.IsNil() || v.Type() == reflect.TypeFor[Struct]() {
+			return v // a Struct is never changed
+		}
+		fresh := reflect.MakeMapWithSize(v.Type(), v.Len())
+		for _, key := range v.MapKeys() {
+			fresh.SetMapIndex(key, copyValue(v.MapIndex(key)))
+		}
+		return fresh
+	default:
+		return v
+	}
+}
+
+// mergeInto merges src over dst as protobuf does: scalars that are not zero replace, messages merge, lists append, maps
+// merge by key. Durations and wrappers replace. dst is changed, src is not and shares nothing with it.
+func mergeInto(dst, src reflect.Value) {
+	fields := fieldsOf(dst.Type())
+	for _, f := range fields {
+		from := src.Field(f.index)
+		if from.IsZero() {
+			continue
+		}
+		to := dst.Field(f.index)
+		if f.oneof != "" && to.IsZero() {
+			clearOneof(dst, fields, f.oneof)
+		}
+		switch {
+		case from.Kind() == reflect.Slice:
+			to.Set(reflect.AppendSlice(copyValue(to), copyValue(from)))
+		case from.Kind() == reflect.Map && from.Type() != reflect.TypeFor[Struct]():
+			mergeMapInto(to, from)
+		case isMessage(from) && !to.IsNil():
+			mergeInto(to.Elem(), from.Elem())
+		default:
+			to.Set(copyValue(from))
+		}
+	}
+}
+
+func mergeMapInto(to, from reflect.Value) {
+	if to.IsNil() {
+		to.Set(reflect.MakeMapWithSize(to.Type(), from.Len()))
+	}
+	for _, key := range from.MapKeys() {
+		to.SetMapIndex(key, copyValue(from.MapIndex(key)))
+	}
+}
+
+// isMessage says whether v points to a message that merges field by field.
+func isMessage(v reflect.Value) bool {
+	if v.Kind() != reflect.Pointer || v.Type().Elem().Kind() != reflect.Struct {
+		return false
+	}
+	switch v.Interface().(type) {
+	case *Duration, *BoolValue, *Int32Value, *UInt32Value, *Int64Value:
+		return false
+	}
+	return true
+}

@@ -1,0 +1,155 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mesh
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+)
+
+// Parse reads data.mesh of the ConfigMap istio over the built-in defaults of Istio 1.minor, as istiod of that version
+// does. Fields replace the defaults, except for defaultConfig, whose fields do. Unknown fields, and those that the version
+// does not have, are left out and named in the warnings; a value of a wrong type is an error that names the field.
+func Parse(text string, minor int) (*MeshConfig, []string, error) {
+	raw, err := parseYAML(text)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading mesh config: %w", err)
+	}
+	d := &decoder{minor: minor}
+	mc := Default(minor)
+	providers, extensions := mc.DefaultProviders, mc.ExtensionProviders
+	if err := d.message(reflect.ValueOf(mc).Elem(), raw, ""); err != nil {
+		return nil, nil, fmt.Errorf("reading mesh config: %w", err)
+	}
+	if err := d.defaultConfig(mc, raw); err != nil {
+		return nil, nil, fmt.Errorf("reading mesh config: %w", err)
+	}
+	if minor >= firstMergedProviders {
+		if err := mergeProviders(mc, raw, providers, extensions, minor); err != nil {
+			return nil, nil, fmt.Errorf("reading mesh config: %w", err)
+		}
+		slices.Sort(mc.TrustDomainAliases)
+		mc.TrustDomainAliases = slices.Compact(mc.TrustDomainAliases)
+	}
+	return mc, d.warnings, nil
+}
+
+// defaultConfig applies the field of that name over the built-in default. What was wrong in it has been said when the
+// whole mesh config was decoded.
+func (d *decoder) defaultConfig(mc *MeshConfig, raw map[string]any) error {
+	decoded := mc.DefaultConfig
+	mc.DefaultConfig = DefaultProxyConfig(d.minor)
+	if d.minor <= lastReencodedDefaults {
+		data, err := marshal(decoded)
+		if err != nil {
+			return err
+		}
+		fields, err := parseYAML(string(data))
+		if err != nil {
+			return err
+		}
+		quiet := &decoder{minor: d.minor}
+		return quiet.message(reflect.ValueOf(mc.DefaultConfig).Elem(), fields, "defaultConfig")
+	}
+	if _, ok := raw["default_config"]; ok && raw["defaultConfig"] == nil {
+		d.warnings = append(d.warnings, "field default_config is ignored: istiod reads it as defaultConfig only")
+	}
+	fields, ok := raw["defaultConfig"].(map[string]any)
+	if !ok {
+		return nil
+	}
+	quiet := &decoder{minor: d.minor}
+	return quiet.applyProxyConfig(mc.DefaultConfig, fields, "defaultConfig")
+}
+
+// applyProxyConfig decodes over pc with the rules that hold for defaultConfig and for the annotation.
+func (d *decoder) applyProxyConfig(pc *ProxyConfig, fields map[string]any, path string) error {
+	metadata, headers := pc.ProxyMetadata, pc.ProxyHeaders
+	if err := d.message(reflect.ValueOf(pc).Elem(), fields, path); err != nil {
+		return err
+	}
+	if d.minor >= firstMergedMetadata {
+		pc.ProxyMetadata = mergeStrings(metadata, pc.ProxyMetadata)
+	}
+	if d.minor >= firstMergedProxyHeader && headers != nil && pc.ProxyHeaders != nil && headers != pc.ProxyHeaders {
+		keepHeaders(pc.ProxyHeaders, headers)
+	}
+	return nil
+}
+
+func mergeStrings(base, over map[string]string) map[string]string {
+	if base == nil {
+		return over
+	}
+	merged := make(map[string]string, len(base)+len(over))
+	for k, v := range base {
+		merged[k] = v
+	}
+	for k, v := range over {
+		merged[k] = v
+	}
+	return merged
+}
+
+// keepHeaders sets those of headers that istiod keeps from the mesh config where they are unset.
+func keepHeaders(headers, from *ProxyHeaders) {
+	if headers.ForwardedClientCert == 0 {
+		headers.ForwardedClientCert = from.ForwardedClientCert
+	}
+	if headers.RequestId == nil {
+		headers.RequestId = clone(from.RequestId)
+	}
+	if headers.AttemptCount == nil {
+		headers.AttemptCount = clone(from.AttemptCount)
+	}
+	if headers.Server == nil {
+		headers.Server = clone(from.Server)
+	}
+	if headers.EnvoyDebugHeaders == nil {
+		headers.EnvoyDebugHeaders = clone(from.EnvoyDebugHeaders)
+	}
+}
+
+// mergeProviders applies defaultProviders over the built-in ones and adds extension providers to them by name.
+func mergeProviders(mc *MeshConfig, raw map[string]any, providers *DefaultProviders, extensions []*ExtensionProvider, minor int) error {
+	if fields, ok := raw["defaultProviders"].(map[string]any); ok {
+		providers = clone(providers)
+		quiet := &decoder{minor: minor}
+		if err := quiet.message(reflect.ValueOf(providers).Elem(), fields, "defaultProviders"); err != nil {
+			return err
+		}
+	}
+	mc.DefaultProviders = providers
+	merged := slices.Clone(extensions)
+	for _, p := range mc.ExtensionProviders {
+		i := slices.IndexFunc(merged, func(e *ExtensionProvider) bool { return e.Name == p.Name })
+		if i >= 0 {
+			merged[i] = p
+		} else {
+			merged = append(merged, p)
+		}
+	}
+	mc.ExtensionProviders = merged
+	return nil
+}
+
+// ApplyProxyConfig gives base with the proxy.istio.io/config annotation over it, as istiod of base's version does for what
+// it decides outside of templates (container order, status port), and up to 1.12 for the templates too. Before 1.6, where
+// there is no such annotation, it gives base.
+func ApplyProxyConfig(annotation string, base *ProxyConfig) (*ProxyConfig, []string, error) {
+	if base.minor < firstAnnotation {
+		return base, nil, nil
+	}
+	fields, err := parseYAML(annotation)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading proxy config: %w", err)
+	}
+	d := &decoder{minor: base.minor}
+	pc := clone(base)
+	if err := d.applyProxyConfig(pc, fields, ""); err != nil {
+		return nil, nil, fmt.Errorf("reading proxy config: %w", err)
+	}
+	return pc, d.warnings, nil
+}
