@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+const valid = `apiVersion: prerig.dev/v1alpha1
+kind: RenderPipeline
+metadata: {name: shop, namespace: apps, finalizers: [x]}
+spec:
+  source:
+    git: {url: https://git.example.com/config.git, ref: {branch: main}, secretRef: {name: git}}
+  build: {path: apps/shop}
+  policies:
+  - path: policies/mesh.yaml
+  publish:
+  - git: {branch: rendered}
+  - oci: {url: oci://registry.example.com/rendered/shop}
+`
+
+func TestParse(t *testing.T) {
+	pipeline, err := Parse([]byte(valid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	git := pipeline.Spec.Publish[0].Git
+	if pipeline.Key() != "apps/shop" || git.URL != pipeline.Spec.Source.Git.URL || git.Path != "shop" ||
+		git.SecretRef.Name != "git" || git.Layout != LayoutObjects || pipeline.Spec.Interval.Duration != 10*time.Minute ||
+		*pipeline.Spec.Gates.MaxDeleted != 50 || pipeline.Spec.Publish[1].OCI.Tags[0] != "latest" ||
+		pipeline.Spec.Build.Type != BuildAuto {
+		t.Errorf("defaults: %+v", pipeline.Spec)
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	cases := map[string]struct{ old, new, want string }{
+		"unknown key":        {"  build: {path: apps/shop}", "  biuld: {path: apps/shop}", "line 7: spec.biuld: unknown key"},
+		"unknown nested key": {"ref: {branch: main}", "ref: {brunch: main}", "line 6: spec.source.git.ref.brunch: unknown key"},
+		"key twice":          {"  build: {path: apps/shop}", "  build: {path: a}\n  build: {path: b}", "line 8: spec.build: given twice"},
+		"wrong kind":         {"kind: RenderPipeline", "kind: Pipeline", "expected prerig.dev/v1alpha1 RenderPipeline"},
+		"list expected":      {"  policies:\n  - path: policies/mesh.yaml", "  policies: mesh", "line 8: spec.policies: expected a list"},
+		"path leaves tree":   {"path: apps/shop", "path: ../shop", `line 7: spec.build.path: must not leave the tree`},
+		"absolute path":      {"path: apps/shop", "path: /etc", `spec.build.path: must be relative`},
+		"credentials in URL": {"https://git.example.com", "https://u:p@git.example.com", "must not contain credentials"},
+		"file URL":           {"https://git.example.com/config.git", "file:///etc", "must start with https://"},
+		"branch missing":     {"git: {branch: rendered}", "git: {path: x}", "line 11: spec.publish[0].git.branch: must be given"},
+		"own branch":         {"git: {branch: rendered}", "git: {branch: main}", "is the source's own branch"},
+		"two targets":        {"- git: {branch: rendered}\n  - oci", "- git: {branch: rendered}\n    oci", "exactly one of git, oci"},
+		"bad branch":         {"branch: rendered", "branch: a..b", "not a valid name"},
+		"below .prerig":      {"branch: rendered", "branch: rendered, path: .prerig/x", "must not be below .prerig"},
+		"alias":              {"metadata: {name: shop, namespace: apps, finalizers: [x]}", "metadata: &m {name: shop}", ""},
+		"tag in URL":         {"rendered/shop}", "rendered/shop:v1}", "must have no tag"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(valid, tc.old, tc.new, 1)
+			if text == valid {
+				t.Fatal("the case changes nothing")
+			}
+			_, err := Parse([]byte(text))
+			if tc.want == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(valid))
+	f.Fuzz(func(_ *testing.T, data []byte) { _, _ = ParseAll(data) })
+}

@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"github.com/fluxcd/pkg/apis/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Reasons of the condition Ready, beside those of fluxcd/pkg/apis/meta.
+const (
+	ReasonSourceFailed  = "SourceFailed"
+	ReasonBuildFailed   = meta.BuildFailedReason
+	ReasonGateClosed    = "GateClosed"
+	ReasonPublishFailed = "PublishFailed"
+	ReasonInvalid       = "Invalid"
+)
+
+// RenderPipelineStatus is what was observed of a pipeline.
+type RenderPipelineStatus struct {
+	meta.ReconcileRequestStatus `json:",inline"`
+	// Conditions are Ready, Reconciling and Stalled, as Flux uses them.
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// LastRun is the last run that came to an end.
+	LastRun *Run `json:"lastRun,omitempty"`
+	// Published is what is published now, one entry for each element of spec.publish.
+	Published []Published `json:"published,omitempty"`
+}
+
+// Run is one run of a pipeline.
+type Run struct {
+	// ID is the one identifier of the run in logs, traces and events.
+	ID string `json:"id"`
+	// Revision of the source, such as main@sha1:… or latest@sha256:….
+	Revision string `json:"revision,omitempty"`
+	// Fingerprint of everything that the result depends on.
+	Fingerprint string `json:"fingerprint,omitempty"`
+	// Started and Finished say when it ran.
+	Started  metav1.Time `json:"started,omitempty"`
+	Finished metav1.Time `json:"finished,omitempty"`
+	// Objects is the number of rendered objects.
+	Objects int `json:"objects,omitempty"`
+	// Outcome is Published, Unchanged, Refused or Failed.
+	// +enum=Published,Unchanged,Refused,Failed
+	Outcome string `json:"outcome,omitempty"`
+	// Message says in one sentence what happened.
+	Message string `json:"message,omitempty"`
+}
+
+// Published is what a run left at one place.
+type Published struct {
+	// Target is the branch and path, or the repository and tag.
+	Target string `json:"target"`
+	// Revision is the commit or the digest.
+	Revision string `json:"revision,omitempty"`
+	// SourceRevision is the revision of the source that it was rendered from.
+	SourceRevision string `json:"sourceRevision,omitempty"`
+}
+
+// GetAnnotations gives the annotations, for the reconcile requests of fluxcd/pkg/apis/meta.
+func (p *RenderPipeline) GetAnnotations() map[string]string { return p.Metadata.Annotations }
+
+// GetLastHandledReconcileRequest gives the token of the last request that was handled.
+func (p *RenderPipeline) GetLastHandledReconcileRequest() string {
+	return p.Status.GetLastHandledReconcileRequest()
+}
+
+// GetConditions gives the conditions.
+func (p *RenderPipeline) GetConditions() []metav1.Condition { return p.Status.Conditions }
+
+// SetConditions sets the conditions.
+func (p *RenderPipeline) SetConditions(c []metav1.Condition) { p.Status.Conditions = c }
+
+// Key is the identity of the pipeline: its name, with the namespace in front where it has one.
+func (p *RenderPipeline) Key() string {
+	if p.Metadata.Namespace == "" {
+		return p.Metadata.Name
+	}
+	return p.Metadata.Namespace + "/" + p.Metadata.Name
+}
+
+var (
+	_ meta.ObjectWithAnnotationRequests = (*RenderPipeline)(nil)
+	_ meta.ObjectWithConditions         = (*RenderPipeline)(nil)
+	_ meta.ObjectWithConditionsSetter   = (*RenderPipeline)(nil)
+)

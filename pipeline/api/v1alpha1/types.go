@@ -1,0 +1,336 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"github.com/fluxcd/pkg/apis/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// APIVersion and Kind of a RenderPipeline.
+const (
+	APIVersion = "prerig.dev/v1alpha1"
+	Kind       = "RenderPipeline"
+)
+
+// RenderPipeline renders manifests from a source and publishes the result: one object in one file or document.
+type RenderPipeline struct {
+	// APIVersion is prerig.dev/v1alpha1.
+	APIVersion string `json:"apiVersion"`
+	// Kind is RenderPipeline.
+	Kind string `json:"kind"`
+	// Metadata names the pipeline. Namespace and name together are its identity.
+	Metadata Metadata `json:"metadata"`
+	// Spec is what the pipeline does.
+	Spec RenderPipelineSpec `json:"spec"`
+	// Status is what was observed. It is written by the daemon and ignored in what a user writes.
+	Status RenderPipelineStatus `json:"status,omitempty"`
+}
+
+// Metadata is the part of Kubernetes' object metadata that a pipeline uses. Other keys are accepted and left alone.
+type Metadata struct {
+	// Name of the pipeline: a DNS label or subdomain.
+	Name string `json:"name"`
+	// Namespace of the pipeline. It separates names and nothing else.
+	Namespace string `json:"namespace,omitempty"`
+	// Labels of the pipeline.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Annotations of the pipeline. reconcile.fluxcd.io/requestedAt asks for a run now.
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// RenderPipelineSpec is what a pipeline does.
+type RenderPipelineSpec struct {
+	// Source is where the manifests come from.
+	Source Source `json:"source"`
+	// Build is how they are rendered.
+	Build Build `json:"build,omitempty"`
+	// Policies are the injection policies that are applied after the build, in this order. A policy that a kustomization
+	// names under transformers is applied where it stands, and is not repeated here.
+	Policies []PolicyRef `json:"policies,omitempty"`
+	// Publish lists where the result goes. Without any the pipeline only renders.
+	Publish []Publish `json:"publish,omitempty"`
+	// Gates stop a result from being published.
+	Gates Gates `json:"gates,omitempty"`
+	// Notify lists whom to tell after a run.
+	Notify []Notification `json:"notify,omitempty"`
+	// Interval is how often the source is looked at without an event. The default is 10m; 0s means never.
+	Interval *metav1.Duration `json:"interval,omitempty"`
+	// Suspend stops the pipeline until it is false again.
+	Suspend bool `json:"suspend,omitempty"`
+}
+
+// Source is where manifests come from: exactly one of its fields.
+type Source struct {
+	// Git is a Git repository.
+	Git *GitSource `json:"git,omitempty"`
+	// OCI is an artifact in a registry, as Flux makes them.
+	OCI *OCISource `json:"oci,omitempty"`
+	// Dir is a local directory, for development. The daemon refuses it unless it was started with permission.
+	Dir *DirSource `json:"dir,omitempty"`
+}
+
+// GitSource is a Git repository at a reference.
+type GitSource struct {
+	// URL of the repository: https://, http:// or ssh://, or user@host:path. It must not contain a password.
+	URL string `json:"url"`
+	// Ref is what to follow. The default is the branch that the repository calls its HEAD.
+	Ref GitRef `json:"ref,omitempty"`
+	// SecretRef names the secret with username and password, bearerToken, or identity and known_hosts; and ca.crt.
+	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
+	// Submodules allows submodules: they are fetched at the commit that the tree names. Without it a path inside one is
+	// refused.
+	Submodules bool `json:"submodules,omitempty"`
+}
+
+// GitRef is what to follow in a repository: at most one of its fields, but that a commit may be given with a branch that
+// holds it.
+type GitRef struct {
+	// Branch to follow.
+	Branch string `json:"branch,omitempty"`
+	// Tag to follow.
+	Tag string `json:"tag,omitempty"`
+	// Name of a reference in full, such as refs/pull/420/head.
+	Name string `json:"name,omitempty"`
+	// Commit is the exact commit, 40 hexadecimal digits.
+	Commit string `json:"commit,omitempty"`
+}
+
+// OCISource is an artifact in a registry.
+type OCISource struct {
+	// URL of the repository, oci://registry/path without a tag.
+	URL string `json:"url"`
+	// Ref is what to follow. The default is the tag latest.
+	Ref OCIRef `json:"ref,omitempty"`
+	// LayerMediaType selects the layer by its media type. The default is the first layer that is a compressed archive.
+	LayerMediaType string `json:"layerMediaType,omitempty"`
+	// SecretRef names the secret with .dockerconfigjson, or username and password; and ca.crt.
+	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
+	// Insecure uses plain HTTP.
+	Insecure bool `json:"insecure,omitempty"`
+}
+
+// OCIRef is what to follow in a registry: at most one of its fields.
+type OCIRef struct {
+	// Tag to follow.
+	Tag string `json:"tag,omitempty"`
+	// Digest is the exact manifest, sha256: and 64 hexadecimal digits.
+	Digest string `json:"digest,omitempty"`
+}
+
+// DirSource is a local directory.
+type DirSource struct {
+	// Path of the directory, relative to the file of the pipeline where it is not absolute.
+	Path string `json:"path"`
+}
+
+// Build is how manifests are rendered.
+type Build struct {
+	// Type is Auto (the default: Kustomize where the path holds a kustomization, Kpt where it holds a Kptfile, else Plain),
+	// Kustomize, Plain or Kpt.
+	// +enum=Auto,Kustomize,Plain,Kpt
+	Type BuildType `json:"type,omitempty"`
+	// Path of the directory inside the source. The default is its root.
+	Path string `json:"path,omitempty"`
+	// Functions lists further names of Prerig's own function: names of executables, and images without tag and digest. A
+	// kustomization or Kptfile that names one of them gets the function run inside the renderer.
+	Functions []string `json:"functions,omitempty"`
+	// Limits of one render.
+	Limits *RenderLimits `json:"limits,omitempty"`
+}
+
+// BuildType is a way to render.
+type BuildType string
+
+// The ways to render.
+const (
+	BuildAuto      BuildType = "Auto"
+	BuildKustomize BuildType = "Kustomize"
+	BuildPlain     BuildType = "Plain"
+	BuildKpt       BuildType = "Kpt"
+)
+
+// RenderLimits bound one render. A value that is not set is the daemon's; a pipeline can only lower what the daemon allows.
+type RenderLimits struct {
+	// Timeout is the longest time that a render may take.
+	Timeout *metav1.Duration `json:"timeout,omitempty"`
+	// Memory is the most memory of the renderer, such as 512Mi.
+	Memory string `json:"memory,omitempty"`
+	// Output is the most bytes of the result, such as 32Mi.
+	Output string `json:"output,omitempty"`
+	// Files is the largest number of files that a render may read.
+	Files int `json:"files,omitempty"`
+}
+
+// PolicyRef names an injection policy: exactly one of its fields.
+type PolicyRef struct {
+	// Path of a file inside the source. Its documents of kind InjectionPolicy are taken.
+	Path string `json:"path,omitempty"`
+	// File is a file in the daemon's own policy directory, as a relative path.
+	File string `json:"file,omitempty"`
+	// BuiltIn is a policy that comes with Prerig.
+	BuiltIn string `json:"builtIn,omitempty"`
+}
+
+// Publish is one place where the result goes: exactly one of its fields.
+type Publish struct {
+	// Git is a branch.
+	Git *GitPublish `json:"git,omitempty"`
+	// OCI is an artifact in a registry.
+	OCI *OCIPublish `json:"oci,omitempty"`
+}
+
+// GitPublish is a directory on a branch.
+type GitPublish struct {
+	// URL of the repository. The default is the source's.
+	URL string `json:"url,omitempty"`
+	// Branch that is written.
+	Branch string `json:"branch"`
+	// Path of the directory for this pipeline on the branch. The default is the pipeline's name; "." is refused, except with
+	// propose, as it would leave no room for a second pipeline.
+	Path string `json:"path,omitempty"`
+	// Layout is Objects (the default: one file for each object) or Single (manifests.yaml).
+	// +enum=Objects,Single
+	Layout Layout `json:"layout,omitempty"`
+	// Style is Canonical (the default: every object is written in one style, keys sorted) or Preserve (as rendered).
+	// +enum=Canonical,Preserve
+	Style Style `json:"style,omitempty"`
+	// Propose writes BRANCH-next (with activePath: BRANCH-next/ACTIVEPATH) with hydrator.metadata and the note of GitOps
+	// Promoter's custom hydrators, which then opens a pull request.
+	Propose *Propose `json:"propose,omitempty"`
+	// Adopt takes over a branch, or files at the path, that Prerig did not write. Without it they are refused.
+	Adopt bool `json:"adopt,omitempty"`
+	// Message is the subject of the commit message, a Go template over .Name, .Namespace, .Path, .Branch, .Source (url,
+	// revision, subject, author) and .Count. Trailers follow in any case.
+	Message string `json:"message,omitempty"`
+	// Author of the commits. The default is Prerig <prerig@prerig.dev>.
+	Author *Author `json:"author,omitempty"`
+	// Signing signs commits.
+	Signing *Signing `json:"signing,omitempty"`
+	// SecretRef names the secret for pushing. The default is the source's, where the URL is the source's too.
+	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
+}
+
+// Layout is how a result is divided into files.
+type Layout string
+
+// The layouts.
+const (
+	LayoutObjects Layout = "Objects"
+	LayoutSingle  Layout = "Single"
+)
+
+// Style is how objects are written.
+type Style string
+
+// The styles.
+const (
+	StyleCanonical Style = "Canonical"
+	StylePreserve  Style = "Preserve"
+)
+
+// Propose asks for GitOps Promoter's contract.
+type Propose struct {
+	// ActivePath is the activePath of the promotion strategy, for several applications on one branch.
+	ActivePath string `json:"activePath,omitempty"`
+}
+
+// Author is who commits.
+type Author struct {
+	// Name of the author.
+	Name string `json:"name"`
+	// Email of the author.
+	Email string `json:"email"`
+}
+
+// Signing signs commits with the key in a secret: git.asc (OpenPGP, armored) or identity (SSH private key), each with
+// an optional passphrase under password.
+type Signing struct {
+	// SecretRef names the secret.
+	SecretRef meta.LocalObjectReference `json:"secretRef"`
+	// Format is Auto (the default: by the key), OpenPGP or SSH.
+	// +enum=Auto,OpenPGP,SSH
+	Format SigningFormat `json:"format,omitempty"`
+}
+
+// SigningFormat is the kind of a signature.
+type SigningFormat string
+
+// The kinds of signatures.
+const (
+	SigningAuto    SigningFormat = "Auto"
+	SigningOpenPGP SigningFormat = "OpenPGP"
+	SigningSSH     SigningFormat = "SSH"
+)
+
+// OCIPublish is an artifact that Flux's OCIRepository can pull.
+type OCIPublish struct {
+	// URL of the repository, oci://registry/path without a tag.
+	URL string `json:"url"`
+	// Tags to set. The default is latest.
+	Tags []string `json:"tags,omitempty"`
+	// Layout is Objects (the default) or Single.
+	// +enum=Objects,Single
+	Layout Layout `json:"layout,omitempty"`
+	// Style is Canonical (the default) or Preserve.
+	// +enum=Canonical,Preserve
+	Style Style `json:"style,omitempty"`
+	// SecretRef names the secret with .dockerconfigjson, or username and password; and ca.crt.
+	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
+	// Insecure uses plain HTTP.
+	Insecure bool `json:"insecure,omitempty"`
+}
+
+// Gates stop a result from being published; a refused result changes nothing and says why in the status.
+type Gates struct {
+	// AllowEmpty lets a result without any object be published.
+	AllowEmpty bool `json:"allowEmpty,omitempty"`
+	// MaxDeleted is the largest share of the published objects that a run may delete, in percent. The default is 50;
+	// 100 allows everything. Fewer than four deleted objects always pass.
+	MaxDeleted *int `json:"maxDeleted,omitempty"`
+	// Severity is the lowest severity of a finding that stops a result: Error (the default), Warning or Never.
+	// +enum=Error,Warning,Never
+	Severity GateSeverity `json:"severity,omitempty"`
+}
+
+// GateSeverity is the severity at which a gate closes.
+type GateSeverity string
+
+// The severities of a gate.
+const (
+	GateError   GateSeverity = "Error"
+	GateWarning GateSeverity = "Warning"
+	GateNever   GateSeverity = "Never"
+)
+
+// Notification is whom to tell after a run: exactly one of its fields.
+type Notification struct {
+	// FluxReceiver calls a Receiver of type generic-hmac of Flux' notification controller.
+	FluxReceiver *Endpoint `json:"fluxReceiver,omitempty"`
+	// CloudEvent sends a CloudEvent over HTTP.
+	CloudEvent *Endpoint `json:"cloudEvent,omitempty"`
+	// CommitStatus sets the status of the source's commit.
+	CommitStatus *CommitStatus `json:"commitStatus,omitempty"`
+}
+
+// Endpoint is a URL to call.
+type Endpoint struct {
+	// URL to call.
+	URL string `json:"url"`
+	// SecretRef names the secret with token, the key of the signature.
+	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
+}
+
+// CommitStatus sets the status of a commit at its host.
+type CommitStatus struct {
+	// Provider is GitHub, GitLab or Gitea.
+	// +enum=GitHub,GitLab,Gitea
+	Provider string `json:"provider"`
+	// URL of the host's API. The default follows from the provider and the source's URL.
+	URL string `json:"url,omitempty"`
+	// SecretRef names the secret with token.
+	SecretRef meta.LocalObjectReference `json:"secretRef"`
+	// Context is the name of the status. The default is prerig/NAMESPACE/NAME.
+	Context string `json:"context,omitempty"`
+}

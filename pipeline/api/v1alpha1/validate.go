@@ -1,0 +1,378 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// FieldError is about one field of a pipeline.
+type FieldError struct {
+	// Path of the field, such as spec.publish[0].git.branch.
+	Path string
+	// Message says what is wrong and what to do.
+	Message string
+}
+
+// Error gives path and message.
+func (e *FieldError) Error() string { return e.Path + ": " + e.Message }
+
+// DefaultInterval is how often a source is looked at without an event.
+const DefaultInterval = 10 * time.Minute
+
+// Default sets what a user may leave out.
+func (p *RenderPipeline) Default() {
+	spec := &p.Spec
+	if spec.Interval == nil {
+		spec.Interval = &metav1.Duration{Duration: DefaultInterval}
+	}
+	set(&spec.Build.Type, BuildAuto)
+	set(&spec.Build.Path, ".")
+	set(&spec.Gates.Severity, GateError)
+	if spec.Gates.MaxDeleted == nil {
+		half := 50
+		spec.Gates.MaxDeleted = &half
+	}
+	for i := range spec.Publish {
+		p.defaultPublish(&spec.Publish[i])
+	}
+	for i := range spec.Notify {
+		if status := spec.Notify[i].CommitStatus; status != nil {
+			set(&status.Context, "prerig/"+p.Key())
+		}
+	}
+}
+
+func (p *RenderPipeline) defaultPublish(publish *Publish) {
+	if git := publish.Git; git != nil {
+		source := p.Spec.Source.Git
+		if git.URL == "" && source != nil {
+			git.URL = source.URL
+		}
+		if git.SecretRef == nil && source != nil && git.URL == source.URL {
+			git.SecretRef = source.SecretRef
+		}
+		set(&git.Layout, LayoutObjects)
+		set(&git.Style, StyleCanonical)
+		switch {
+		case git.Path != "":
+		case git.Propose != nil && git.Propose.ActivePath != "":
+			git.Path = git.Propose.ActivePath
+		case git.Propose != nil:
+			git.Path = "."
+		default:
+			git.Path = p.Metadata.Name
+		}
+		if git.Author == nil {
+			git.Author = &Author{Name: "Prerig", Email: "prerig@prerig.dev"}
+		}
+		if git.Signing != nil {
+			set(&git.Signing.Format, SigningAuto)
+		}
+	}
+	if oci := publish.OCI; oci != nil {
+		set(&oci.Layout, LayoutObjects)
+		set(&oci.Style, StyleCanonical)
+		if len(oci.Tags) == 0 {
+			oci.Tags = []string{"latest"}
+		}
+	}
+}
+
+func set[T ~string](field *T, value T) {
+	if *field == "" {
+		*field = value
+	}
+}
+
+// Validate says what is wrong with a pipeline whose defaults are set: a FieldError, or several joined.
+func (p *RenderPipeline) Validate() error {
+	v := &validation{}
+	v.name("metadata.name", p.Metadata.Name)
+	if p.Metadata.Namespace != "" {
+		v.name("metadata.namespace", p.Metadata.Namespace)
+	}
+	v.source(p.Spec.Source)
+	v.build(p.Spec.Build)
+	for i, policy := range p.Spec.Policies {
+		v.policy(fmt.Sprintf("spec.policies[%d]", i), policy)
+	}
+	for i, publish := range p.Spec.Publish {
+		at := fmt.Sprintf("spec.publish[%d]", i)
+		v.one(at, map[string]bool{"git": publish.Git != nil, "oci": publish.OCI != nil})
+		v.gitPublish(at+".git", publish.Git, p.Spec.Source.Git)
+		v.ociPublish(at+".oci", publish.OCI)
+	}
+	v.gates(p.Spec.Gates)
+	for i, notify := range p.Spec.Notify {
+		v.notify(fmt.Sprintf("spec.notify[%d]", i), notify)
+	}
+	if p.Spec.Interval != nil && p.Spec.Interval.Duration < 0 {
+		v.add("spec.interval", "must not be negative")
+	}
+	return errors.Join(v.errs...)
+}
+
+type validation struct{ errs []error }
+
+func (v *validation) add(path, format string, args ...any) {
+	v.errs = append(v.errs, &FieldError{Path: path, Message: fmt.Sprintf(format, args...)})
+}
+
+func (v *validation) one(at string, given map[string]bool) {
+	var keys, set []string
+	for key, is := range given {
+		keys = append(keys, key)
+		if is {
+			set = append(set, key)
+		}
+	}
+	slices.Sort(keys)
+	slices.Sort(set)
+	if len(set) != 1 {
+		found := "none"
+		if len(set) > 0 {
+			found = strings.Join(set, " and ")
+		}
+		v.add(at, "exactly one of %s must be given, found %s", strings.Join(keys, ", "), found)
+	}
+}
+
+var nameRule = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
+
+func (v *validation) name(at, name string) {
+	if len(name) > 253 || !nameRule.MatchString(name) || strings.Contains(name, "..") {
+		v.add(at, "must be lower case letters, digits, '-' and '.', found %q", name)
+	}
+}
+
+func (v *validation) source(source Source) {
+	v.one("spec.source", map[string]bool{"git": source.Git != nil, "oci": source.OCI != nil, "dir": source.Dir != nil})
+	if git := source.Git; git != nil {
+		v.gitURL("spec.source.git.url", git.URL)
+		v.gitRef("spec.source.git.ref", git.Ref)
+	}
+	if oci := source.OCI; oci != nil {
+		v.ociURL("spec.source.oci.url", oci.URL)
+		if oci.Ref.Tag != "" && oci.Ref.Digest != "" {
+			v.add("spec.source.oci.ref", "tag and digest exclude each other")
+		}
+		if oci.Ref.Digest != "" && !digestRule.MatchString(oci.Ref.Digest) {
+			v.add("spec.source.oci.ref.digest", "must be sha256: and 64 hexadecimal digits")
+		}
+	}
+	if source.Dir != nil && source.Dir.Path == "" {
+		v.add("spec.source.dir.path", "must be given")
+	}
+}
+
+var (
+	commitRule = regexp.MustCompile(`^[0-9a-f]{40}$`)
+	digestRule = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+	scpRule    = regexp.MustCompile(`^[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:[^/].*$`)
+	refRule    = regexp.MustCompile(`^[^\x00-\x20~^:?*\[\\\x7f]+$`)
+)
+
+func (v *validation) gitRef(at string, ref GitRef) {
+	count := 0
+	for _, value := range []string{ref.Branch, ref.Tag, ref.Name} {
+		if value != "" {
+			count++
+		}
+	}
+	if count > 1 {
+		v.add(at, "branch, tag and name exclude each other")
+	}
+	if ref.Commit != "" && !commitRule.MatchString(ref.Commit) {
+		v.add(at+".commit", "must be 40 lower case hexadecimal digits, found %q", ref.Commit)
+	}
+	for key, value := range map[string]string{"branch": ref.Branch, "tag": ref.Tag, "name": ref.Name} {
+		if value != "" {
+			v.refName(at+"."+key, value)
+		}
+	}
+	if ref.Name != "" && !strings.HasPrefix(ref.Name, "refs/") {
+		v.add(at+".name", "must be a reference in full, such as refs/heads/main")
+	}
+}
+
+func (v *validation) refName(at, name string) {
+	bad := !refRule.MatchString(name) || strings.Contains(name, "..") || strings.Contains(name, "//") ||
+		strings.Contains(name, "@{") || strings.HasPrefix(name, "/") || strings.HasSuffix(name, "/") ||
+		strings.HasPrefix(name, "-") || strings.HasSuffix(name, ".") || strings.HasSuffix(name, ".lock")
+	if bad {
+		v.add(at, "%q is not a valid name of a Git reference", name)
+	}
+}
+
+func (v *validation) gitURL(at, raw string) {
+	if scpRule.MatchString(raw) {
+		return
+	}
+	parsed, err := url.Parse(raw)
+	if err != nil || parsed.Host == "" || !slices.Contains([]string{"https", "http", "ssh"}, parsed.Scheme) {
+		v.add(at, "must start with https://, http:// or ssh://, or be of the form user@host:path")
+		return
+	}
+	if _, has := parsed.User.Password(); has || (parsed.User != nil && parsed.Scheme != "ssh") {
+		v.add(at, "must not contain credentials; give them with secretRef")
+	}
+	if parsed.RawQuery != "" || parsed.Fragment != "" {
+		v.add(at, "must not have a query or a fragment")
+	}
+}
+
+func (v *validation) ociURL(at, raw string) {
+	rest, ok := strings.CutPrefix(raw, "oci://")
+	host, repository, found := strings.Cut(rest, "/")
+	if !ok || !found || host == "" || repository == "" {
+		v.add(at, "must be of the form oci://registry/repository")
+		return
+	}
+	if strings.ContainsAny(repository, "@:") || strings.Contains(host, "@") {
+		v.add(at, "must have no tag, digest or credentials")
+	}
+}
+
+func (v *validation) build(build Build) {
+	v.enum("spec.build.type", string(build.Type), "Auto", "Kustomize", "Plain", "Kpt")
+	v.path("spec.build.path", build.Path)
+	if limits := build.Limits; limits != nil {
+		for key, value := range map[string]string{"memory": limits.Memory, "output": limits.Output} {
+			if value == "" {
+				continue
+			}
+			if quantity, err := resource.ParseQuantity(value); err != nil || quantity.Value() <= 0 {
+				v.add("spec.build.limits."+key, "must be a quantity such as 512Mi, found %q", value)
+			}
+		}
+		if limits.Timeout != nil && limits.Timeout.Duration <= 0 {
+			v.add("spec.build.limits.timeout", "must be more than 0s")
+		}
+		if limits.Files < 0 {
+			v.add("spec.build.limits.files", "must not be negative")
+		}
+	}
+}
+
+// path checks that a path stays inside the tree that it is in.
+func (v *validation) path(at, value string) {
+	clean := path.Clean(value)
+	switch {
+	case strings.HasPrefix(value, "/"):
+		v.add(at, "must be relative, found %q", value)
+	case clean == ".." || strings.HasPrefix(clean, "../"):
+		v.add(at, "must not leave the tree, found %q", value)
+	case strings.ContainsAny(value, "\\\x00\n"):
+		v.add(at, "must not contain a backslash, a line break or a zero byte")
+	}
+}
+
+func (v *validation) policy(at string, policy PolicyRef) {
+	v.one(at, map[string]bool{"path": policy.Path != "", "file": policy.File != "", "builtIn": policy.BuiltIn != ""})
+	v.path(at+".path", policy.Path)
+	v.path(at+".file", policy.File)
+}
+
+func (v *validation) enum(at, value string, allowed ...string) {
+	if !slices.Contains(allowed, value) {
+		v.add(at, "must be one of %s, found %q", strings.Join(allowed, ", "), value)
+	}
+}
+
+func (v *validation) gitPublish(at string, git *GitPublish, source *GitSource) {
+	if git == nil {
+		return
+	}
+	if git.URL == "" {
+		v.add(at+".url", "must be given, as the source is not a Git repository")
+	} else {
+		v.gitURL(at+".url", git.URL)
+	}
+	if git.Branch == "" {
+		v.add(at+".branch", "must be given")
+	} else {
+		v.refName(at+".branch", git.Branch)
+	}
+	v.path(at+".path", git.Path)
+	if clean := path.Clean(git.Path); git.Propose == nil && clean == "." {
+		v.add(at+".path", "must be a directory below the root")
+	} else if first, _, _ := strings.Cut(clean, "/"); first == ".git" || first == ".prerig" {
+		v.add(at+".path", "must not be below %s", first)
+	}
+	if source != nil && git.URL == source.URL && git.Propose == nil && source.Ref.Branch == git.Branch && git.Branch != "" {
+		v.add(at+".branch", "is the source's own branch: every commit would start the next run")
+	}
+	v.enum(at+".layout", string(git.Layout), "Objects", "Single")
+	v.enum(at+".style", string(git.Style), "Canonical", "Preserve")
+	if git.Signing != nil {
+		v.enum(at+".signing.format", string(git.Signing.Format), "Auto", "OpenPGP", "SSH")
+	}
+	if git.Propose != nil && git.Propose.ActivePath != "" {
+		v.path(at+".propose.activePath", git.Propose.ActivePath)
+		if path.Clean(git.Path) != path.Clean(git.Propose.ActivePath) {
+			v.add(at+".path", "must be the activePath of propose")
+		}
+	}
+	if author := git.Author; author != nil && strings.ContainsAny(author.Name+author.Email, "<>\n") {
+		v.add(at+".author", "must not contain <, > or a line break")
+	}
+}
+
+func (v *validation) ociPublish(at string, oci *OCIPublish) {
+	if oci == nil {
+		return
+	}
+	v.ociURL(at+".url", oci.URL)
+	v.enum(at+".layout", string(oci.Layout), "Objects", "Single")
+	v.enum(at+".style", string(oci.Style), "Canonical", "Preserve")
+	for i, tag := range oci.Tags {
+		if !tagRule.MatchString(tag) {
+			v.add(fmt.Sprintf("%s.tags[%d]", at, i), "%q is not a valid tag", tag)
+		}
+	}
+}
+
+var tagRule = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
+
+func (v *validation) gates(gates Gates) {
+	v.enum("spec.gates.severity", string(gates.Severity), "Error", "Warning", "Never")
+	if gates.MaxDeleted != nil && (*gates.MaxDeleted < 0 || *gates.MaxDeleted > 100) {
+		v.add("spec.gates.maxDeleted", "must be between 0 and 100 percent")
+	}
+}
+
+func (v *validation) notify(at string, notify Notification) {
+	v.one(at, map[string]bool{
+		"fluxReceiver": notify.FluxReceiver != nil, "cloudEvent": notify.CloudEvent != nil, "commitStatus": notify.CommitStatus != nil,
+	})
+	for key, endpoint := range map[string]*Endpoint{"fluxReceiver": notify.FluxReceiver, "cloudEvent": notify.CloudEvent} {
+		if endpoint == nil {
+			continue
+		}
+		parsed, err := url.Parse(endpoint.URL)
+		if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.User != nil {
+			v.add(at+"."+key+".url", "must be an http:// or https:// URL without credentials")
+		}
+	}
+	if notify.FluxReceiver != nil && notify.FluxReceiver.SecretRef == nil {
+		v.add(at+".fluxReceiver.secretRef", "must be given: a Receiver of type generic-hmac refuses what is not signed")
+	}
+	if status := notify.CommitStatus; status != nil {
+		v.enum(at+".commitStatus.provider", status.Provider, "GitHub", "GitLab", "Gitea")
+		if status.SecretRef.Name == "" {
+			v.add(at+".commitStatus.secretRef", "must be given")
+		}
+	}
+}
