@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/yaml"
+)
+
+// The injection policies of an injector configuration.
+const (
+	PolicyEnabled  = "enabled"
+	PolicyDisabled = "disabled"
+)
+
+// Config is data.config of the ConfigMap istio-sidecar-injector (source: type Config in pkg/kube/inject/inject.go). Keys
+// that no version reads are ignored, as the injector ignores them.
+type Config struct {
+	// Policy is enabled or disabled: what happens to a pod that says nothing itself.
+	Policy string `json:"policy"`
+	// DefaultTemplates are the templates of a pod that names none. Empty means sidecar.
+	DefaultTemplates []string `json:"defaultTemplates"`
+	// Templates are the templates of Istio 1.9 and later by name.
+	Templates map[string]string `json:"templates"`
+	// Aliases are names for lists of templates. They expand once.
+	Aliases map[string][]string `json:"aliases"`
+	// Template is the one template of Istio up to 1.8. Later versions write a tripwire there, which is ignored.
+	Template string `json:"template"`
+	// NeverInjectSelector and AlwaysInjectSelector decide for pods that say nothing themselves; the first wins.
+	NeverInjectSelector  []metav1.LabelSelector `json:"neverInjectSelector"`
+	AlwaysInjectSelector []metav1.LabelSelector `json:"alwaysInjectSelector"`
+	// InjectedAnnotations are put on every injected pod, over what is there.
+	InjectedAnnotations map[string]string `json:"injectedAnnotations"`
+}
+
+// defaultTemplate is the template of pods and configurations that name none.
+const defaultTemplate = "sidecar"
+
+// ParseConfig reads data.config. It fails for what is not YAML, has neither templates nor template, or has a policy other
+// than enabled and disabled, with which the injector would silently inject nothing.
+func ParseConfig(text string) (*Config, error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, fmt.Errorf("reading the injector configuration: it is empty; give data.config of the ConfigMap istio-sidecar-injector")
+	}
+	c := &Config{}
+	if err := yaml.Unmarshal([]byte(text), c); err != nil {
+		return nil, fmt.Errorf("reading the injector configuration (data.config): %w", err)
+	}
+	if len(c.Templates) == 0 && c.Template == "" {
+		return nil, fmt.Errorf("reading the injector configuration: it has neither templates nor template; is it data.config of the ConfigMap istio-sidecar-injector?")
+	}
+	if c.Policy != PolicyEnabled && c.Policy != PolicyDisabled {
+		return nil, fmt.Errorf("reading the injector configuration: policy is %q; it must be %s or %s, else the injector injects nothing",
+			c.Policy, PolicyEnabled, PolicyDisabled)
+	}
+	if len(c.DefaultTemplates) == 0 {
+		c.DefaultTemplates = []string{defaultTemplate}
+	}
+	return c, nil
+}
+
+// Generation is what the shape of the configuration says: templates is C; one template is A where it has Istio 1.0's
+// delimiters and there are no values, else B.
+func (c *Config) Generation(hasValues bool) Generation {
+	switch {
+	case len(c.Templates) > 0:
+		return GenerationC
+	case !hasValues && strings.Contains(c.Template, "[["):
+		return GenerationA
+	default:
+		return GenerationB
+	}
+}
+
+// selectors compiles label selectors. Selectors that are not valid, and empty ones, match nothing, as in the injector;
+// they come back as warnings.
+func selectors(field string, in []metav1.LabelSelector) (out []labels.Selector, warnings []string) {
+	for i := range in {
+		s, err := metav1.LabelSelectorAsSelector(&in[i])
+		if err != nil {
+			warnings = append(warnings, fmt.Sprintf("%s[%d] of the injector configuration is not a valid selector and matches nothing: %v", field, i, err))
+			continue
+		}
+		if !s.Empty() {
+			out = append(out, s)
+		}
+	}
+	return out, warnings
+}

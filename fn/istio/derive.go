@@ -1,0 +1,164 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/prerig/prerig/fn/istio/mesh"
+)
+
+// Names of the control plane's variables that change the injector.
+const (
+	envNativeSidecars   = "ENABLE_NATIVE_SIDECARS"
+	envCompliancePolicy = "COMPLIANCE_POLICY"
+)
+
+// nativeKubelet is the minor version of the kubelet from which Istio 1.27 and later use native sidecars by themselves
+// (source: pkg/kube/inject/webhook.go of 1.27).
+const nativeKubelet = 33
+
+// decideNative settles whether native sidecars are on. Up to 1.26 templates ask the environment, so the setting goes there.
+func (in *Injector) decideNative() error {
+	if !in.profile.Has(NativeSidecars) {
+		if in.opts.Native == NativeEnabled {
+			in.warnings = append(in.warnings, fmt.Sprintf("Istio 1.%d has no native sidecars: nativeSidecars is ignored", in.profile.minor))
+		}
+		return nil
+	}
+	switch in.opts.Native {
+	case NativeEnabled, NativeDisabled:
+		in.native = in.opts.Native == NativeEnabled
+		if in.env == nil {
+			in.env = map[string]string{}
+		}
+		in.env[envNativeSidecars] = strconv.FormatBool(in.native)
+		return nil
+	case NativeAuto, "":
+	default:
+		return fmt.Errorf("reading nativeSidecars: %q is not %s, %s or %s", in.opts.Native, NativeAuto, NativeEnabled, NativeDisabled)
+	}
+	asked := in.env[envNativeSidecars]
+	if !in.profile.Has(NativeSidecarAuto) {
+		in.native, _ = strconv.ParseBool(asked)
+		return nil
+	}
+	if on, err := strconv.ParseBool(asked); err == nil {
+		in.native = on
+		return nil
+	}
+	if in.opts.KubernetesVersion == "" {
+		in.native = true
+		in.warnings = append(in.warnings, fmt.Sprintf("native sidecars depend on the kubelets, whose version is not known: 1.%d or newer is taken; set kubernetesVersion or nativeSidecars",
+			nativeKubelet))
+		return nil
+	}
+	v, ok := ParseVersion(strings.TrimPrefix(in.opts.KubernetesVersion, "v"))
+	if !ok {
+		return fmt.Errorf("reading kubernetesVersion %q: want one such as 1.34", in.opts.KubernetesVersion)
+	}
+	in.native = v.Minor >= nativeKubelet
+	return nil
+}
+
+// complete fills in what does not depend on the pod, and the images.
+func (in *Injector) complete(d *TemplateData, t *Template) {
+	d.Values = in.values
+	if t.mutates {
+		d.Values = in.values.clone()
+	}
+	d.Revision = in.opts.Revision
+	d.CompliancePolicy = in.env[envCompliancePolicy]
+	d.InboundTrafficPolicyMode = "passthrough"
+	if in.mesh.GetInboundTrafficPolicy().GetMode().String() == "LOCALHOST" {
+		d.InboundTrafficPolicyMode = "localhost"
+	}
+	d.ProxyImage = in.image(d, "proxy")
+	d.ProxyInitImage = in.image(d, "proxy_init")
+}
+
+// DeploymentMeta gives the template's view of the workload in the type that the version has. pod is the pod's metadata,
+// which the whole ObjectMeta of versions up to 1.21 carries.
+func (in *Injector) DeploymentMeta(name, namespace string, pod *metav1.ObjectMeta) any {
+	if deploymentMetaSpan.in(in.profile.minor) {
+		meta := *pod
+		meta.Name, meta.Namespace, meta.GenerateName = name, namespace, ""
+		return meta
+	}
+	return types.NamespacedName{Name: name, Namespace: namespace}
+}
+
+// image is HUB/IMAGE:TAG with the image type at the tag's end. values.global.PART.image is the image.
+func (in *Injector) image(d *TemplateData, part string) string {
+	name := in.values.String("global", part, "image")
+	if name == "" {
+		name = "proxyv2"
+	}
+	kind := in.values.String("global", "variant")
+	if image := d.ProxyConfig.GetImage(); image != nil {
+		kind = image.GetImageType()
+	}
+	if k, ok := d.ObjectMeta.Annotations["sidecar.istio.io/proxyImageType"]; ok {
+		kind = k
+	}
+	return in.values.String("global", "hub") + "/" + name + ":" + typedTag(in.values.String("global", "tag"), kind)
+}
+
+// typedTag puts an image type at the end of a tag in place of the one there. The type default takes it off.
+func typedTag(tag, kind string) string {
+	if kind == "" {
+		return tag
+	}
+	for _, known := range []string{"-distroless", "-debug"} {
+		if t, ok := strings.CutSuffix(tag, known); ok {
+			tag = t
+			break
+		}
+	}
+	if kind == "default" {
+		return tag
+	}
+	return tag + "-" + kind
+}
+
+// EstimateConcurrency is the number of the proxy's threads: what the proxy config says, or for 0 the CPU limit or request
+// in whole CPUs, or 2 (source: estimateConcurrency in pkg/kube/inject/inject.go of 1.10 to 1.17).
+func (in *Injector) EstimateConcurrency(pc *mesh.ProxyConfig, annotations map[string]string) int {
+	const usual = 2
+	if pc == nil || pc.Workers == nil {
+		return usual
+	}
+	if n := pc.Workers.GetValue(); n > 0 {
+		return int(n)
+	}
+	if limit, ok := annotations["sidecar.istio.io/proxyCPULimit"]; ok {
+		return wholeCPUs(limit, usual)
+	}
+	if request, ok := annotations["sidecar.istio.io/proxyCPU"]; ok {
+		return wholeCPUs(request, usual)
+	}
+	for _, kind := range []string{"limits", "requests"} {
+		if cpu := in.values.String("global", "proxy", "resources", kind, "cpu"); cpu != "" {
+			if n := wholeCPUs(cpu, -1); n >= 0 {
+				return n
+			}
+		}
+	}
+	return usual
+}
+
+func wholeCPUs(quantity string, otherwise int) int {
+	q, err := resource.ParseQuantity(quantity)
+	if err != nil {
+		return otherwise
+	}
+	return int(math.Ceil(float64(q.MilliValue()) / 1000))
+}

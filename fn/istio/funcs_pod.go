@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ProxyContainer is the name of the container that Istio's templates inject.
+const ProxyContainer = "istio-proxy"
+
+// annotation is a pod's annotation, or the default in text if the pod has none of the name.
+func annotation(meta metav1.ObjectMeta, name string, otherwise any) string {
+	if v, ok := meta.Annotations[name]; ok {
+		return v
+	}
+	return fmt.Sprint(otherwise)
+}
+
+// excludeInboundPort adds a port to a list of ports in text. Port 0 or none adds nothing.
+func excludeInboundPort(port any, excluded string) string {
+	want := strings.TrimSpace(fmt.Sprint(port))
+	if want == "" || want == "0" {
+		return excluded
+	}
+	var out []string
+	for p := range strings.SplitSeq(excluded, ",") {
+		if p == want {
+			return excluded
+		}
+		if p = strings.TrimSpace(p); p != "" {
+			out = append(out, p)
+		}
+	}
+	return strings.Join(append(out, want), ",")
+}
+
+// includeInboundPorts lists the TCP ports of all containers.
+func includeInboundPorts(containers []corev1.Container) string {
+	return tcpPorts(containers, func(corev1.Container) bool { return true })
+}
+
+// applicationPorts lists the TCP ports of all containers but the proxy.
+func applicationPorts(containers []corev1.Container) string {
+	return tcpPorts(containers, func(c corev1.Container) bool { return c.Name != ProxyContainer })
+}
+
+func tcpPorts(containers []corev1.Container, include func(corev1.Container) bool) string {
+	var out []string
+	for _, c := range containers {
+		if !include(c) {
+			continue
+		}
+		for _, p := range c.Ports {
+			if p.Protocol != corev1.ProtocolUDP && p.Protocol != corev1.ProtocolSCTP {
+				out = append(out, strconv.Itoa(int(p.ContainerPort)))
+			}
+		}
+	}
+	return strings.Join(out, ",")
+}

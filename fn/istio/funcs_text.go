@@ -1,0 +1,200 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/prerig/prerig/fn/istio/mesh"
+)
+
+// formatDuration writes a duration as Go does, such as 45s or 1m0s. Nothing is 0s.
+func formatDuration(d *mesh.Duration) string { return d.AsDuration().String() }
+
+// isSet says whether a map has a key, even with an empty value.
+func isSet(m map[string]string, key string) bool {
+	_, ok := m[key]
+	return ok
+}
+
+func identity(s string) string { return s }
+
+// directory is the path up to and including the last slash.
+func directory(file string) string {
+	dir, _ := path.Split(file)
+	return dir
+}
+
+// containsNeedle has its arguments the other way round than sprig's contains in a pipeline, as Istio's has.
+func containsNeedle(needle, haystack string) bool { return strings.Contains(haystack, needle) }
+
+// stringOrDefault is valueOrDefault of 1.1.
+func stringOrDefault(value, otherwise string) string {
+	if value == "" {
+		return otherwise
+	}
+	return value
+}
+
+// valueOrDefault is the value unless that is an empty string or nothing.
+func valueOrDefault(value, otherwise any) any {
+	if value == nil || value == "" {
+		return otherwise
+	}
+	return value
+}
+
+// toJSON writes a map of strings; nothing is an empty object.
+func toJSON(m map[string]string) string {
+	if m == nil {
+		return "{}"
+	}
+	return marshalOrEmpty(m)
+}
+
+// fromJSON reads JSON. Like Istio's it returns the text {} for what cannot be read.
+func fromJSON(text string) any {
+	var v any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		return "{}"
+	}
+	return v
+}
+
+// structToJSON writes any value; nothing is an empty object.
+func structToJSON(v any) string {
+	if v == nil {
+		return "{}"
+	}
+	return marshalOrEmpty(v)
+}
+
+func marshalOrEmpty(v any) string {
+	out, err := json.Marshal(v)
+	if err != nil {
+		return "{}"
+	}
+	return string(out)
+}
+
+// toYAML writes a value as a block of YAML with a line break at its end.
+func toYAML(v any) string {
+	out, err := yaml.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	return string(out)
+}
+
+// indent puts spaces before every line but the first.
+func indent(spaces int, text string) string {
+	return strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", max(spaces, 0)))
+}
+
+// omitKeys returns a copy of a map of strings without some keys.
+func omitKeys(m map[string]string, keys ...string) map[string]string {
+	out := make(map[string]string, len(m))
+	for k, v := range m {
+		if !slices.Contains(keys, k) {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// stringDict makes a map of strings from keys and values in turn; a key without a value gets an empty one.
+func stringDict(pairs ...string) map[string]string {
+	out := make(map[string]string, (len(pairs)+1)/2)
+	for i := 0; i < len(pairs); i += 2 {
+		if i+1 < len(pairs) {
+			out[pairs[i]] = pairs[i+1]
+		} else {
+			out[pairs[i]] = ""
+		}
+	}
+	return out
+}
+
+// toJSONMaps merges maps of strings, the later over the earlier, and writes them as JSON.
+func toJSONMaps(all ...map[string]string) string { return toJSON(mergeMaps(all...)) }
+
+// mergeMaps merges maps of strings, the later over the earlier, into a new one.
+func mergeMaps(all ...map[string]string) map[string]string {
+	out := map[string]string{}
+	for _, m := range all {
+		maps.Copy(out, m)
+	}
+	return out
+}
+
+// omitNil returns a copy of a map without keys that have no value, at every depth, because a null in a rendered template
+// deletes the field from the pod.
+func omitNil(m map[string]any) map[string]any {
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		switch v := v.(type) {
+		case nil:
+		case map[string]any:
+			out[k] = omitNil(v)
+		default:
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// orderedKeys are the keys of maps, each map's in order.
+func orderedKeys(dicts ...map[string]any) []string {
+	var out []string
+	for _, d := range dicts {
+		out = append(out, slices.Sorted(maps.Keys(d))...)
+	}
+	return out
+}
+
+// orderedValues are the values of a map in the order of its keys.
+func orderedValues(dict map[string]any) []any {
+	out := make([]any, 0, len(dict))
+	for _, k := range slices.Sorted(maps.Keys(dict)) {
+		out = append(out, dict[k])
+	}
+	return out
+}
+
+// appendMultusNetwork adds a network to the value of Multus' annotation, which is a list with commas or JSON, unless it
+// is there.
+func appendMultusNetwork(existing, network string) string {
+	if existing == "" {
+		return network
+	}
+	end := strings.LastIndex(existing, "]")
+	if end < 0 {
+		for name := range strings.SplitSeq(existing, ",") {
+			if strings.TrimSpace(name) == network {
+				return existing
+			}
+		}
+		return existing + ", " + network
+	}
+	var networks []map[string]any
+	if err := json.Unmarshal([]byte(existing), &networks); err != nil {
+		return existing
+	}
+	for _, n := range networks {
+		if n["name"] == network {
+			return existing
+		}
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `%s, {"name": "%s"}%s`, existing[:end], network, existing[end:])
+	return b.String()
+}

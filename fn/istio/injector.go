@@ -1,0 +1,299 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"text/template"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/prerig/prerig/fn/istio/mesh"
+)
+
+// Native says whether the proxy is an init container that always restarts.
+type Native string
+
+// The settings of native sidecars.
+const (
+	// NativeAuto, or "", is what the control plane of the version would decide.
+	NativeAuto     Native = "Auto"
+	NativeEnabled  Native = "Enabled"
+	NativeDisabled Native = "Disabled"
+)
+
+// Options are everything that an injector is made of.
+type Options struct {
+	// Version of Istio, such as 1.31; empty to find it in the configuration.
+	Version string
+	// Config is data.config and Values data.values of the ConfigMap istio-sidecar-injector, Mesh is data.mesh of the ConfigMap
+	// istio, verbatim. Values and Mesh may be empty.
+	Config, Values, Mesh string
+	// Overrides are merged over the values.
+	Overrides map[string]any
+	// Revision of the control plane; empty for the default.
+	Revision string
+	// Native sidecars; KubernetesVersion is the version of the oldest kubelet, such as 1.34, which NativeAuto needs.
+	Native            Native
+	KubernetesVersion string
+	// IstiodEnv is the environment of the control plane: what templates read with env, and COMPLIANCE_POLICY,
+	// ENABLE_NATIVE_SIDECARS and ENABLE_LEGACY_FSGROUP_INJECTION.
+	IstiodEnv map[string]string
+	// Cluster and Network as the injection URL gives them (/inject/cluster/NAME/net/NAME).
+	Cluster, Network string
+	// RootNamespace is where mesh-wide resources live; empty for what the mesh config says.
+	RootNamespace string
+	// ProxyConfigs are the cluster's ProxyConfig resources.
+	ProxyConfigs []map[string]any
+}
+
+// Injector is an injector configuration, ready to use. It is immutable and safe for concurrent use.
+type Injector struct {
+	opts      Options
+	detection Detection
+	profile   *Profile
+	config    *Config
+	values    Values
+	mesh      *mesh.MeshConfig
+	resources *mesh.Resources
+	templates map[string]*Template
+	env       map[string]string
+	native    bool
+	never     []labels.Selector
+	always    []labels.Selector
+	warnings  []string
+	buffers   sync.Pool
+}
+
+// New reads and checks a configuration and parses its templates. What is uncertain about it is in Warnings.
+func New(o Options) (*Injector, error) {
+	in := &Injector{opts: o, env: maps.Clone(o.IstiodEnv)}
+	in.buffers.New = func() any { return new(bytes.Buffer) }
+	var err error
+	if in.config, err = ParseConfig(o.Config); err != nil {
+		return nil, err
+	}
+	if in.values, err = ParseValues(o.Values, o.Overrides); err != nil {
+		return nil, err
+	}
+	hasValues := strings.TrimSpace(o.Values) != "" || len(o.Overrides) > 0
+	if in.detection, err = detect(o.Version, in.config, in.values, hasValues); err != nil {
+		return nil, err
+	}
+	in.warnings = append(in.warnings, in.detection.Warnings...)
+	in.profile, _ = ProfileOf(in.detection.Version.Minor)
+	if in.profile.Generation() == GenerationC && !hasValues {
+		return nil, fmt.Errorf("reading the injector's values: there are none; give data.values of the ConfigMap istio-sidecar-injector")
+	}
+	if err := in.readMesh(); err != nil {
+		return nil, err
+	}
+	if err := in.decideNative(); err != nil {
+		return nil, err
+	}
+	if err := in.parseTemplates(); err != nil {
+		return nil, err
+	}
+	in.readSelectors()
+	return in, nil
+}
+
+// readMesh reads the mesh config and the ProxyConfig resources.
+func (in *Injector) readMesh() error {
+	minor := in.profile.minor
+	mc, warnings, err := mesh.Parse(in.opts.Mesh, minor)
+	if err != nil {
+		return fmt.Errorf("reading the mesh config (data.mesh of the ConfigMap istio): %w", err)
+	}
+	in.warnings = append(in.warnings, warnings...)
+	if in.opts.RootNamespace != "" {
+		mc.RootNamespace = in.opts.RootNamespace
+	}
+	in.mesh = mc
+	if !in.profile.Has(ProxyConfigResources) {
+		return nil
+	}
+	var resources []*mesh.Resource
+	for _, obj := range in.opts.ProxyConfigs {
+		r, warnings, err := mesh.ParseResource(obj)
+		if err != nil {
+			return err
+		}
+		in.warnings = append(in.warnings, warnings...)
+		resources = append(resources, r)
+	}
+	in.resources = mesh.NewResources(resources)
+	return nil
+}
+
+func (in *Injector) readSelectors() {
+	if !in.profile.Has(NeverAlwaysSelectors) {
+		return
+	}
+	var never, always []string
+	in.never, never = selectors("neverInjectSelector", in.config.NeverInjectSelector)
+	in.always, always = selectors("alwaysInjectSelector", in.config.AlwaysInjectSelector)
+	in.warnings = slices.Concat(in.warnings, never, always)
+}
+
+// parseTemplates parses the configuration's templates.
+func (in *Injector) parseTemplates() error {
+	in.templates = map[string]*Template{}
+	bound := in.boundFunctions()
+	texts := in.config.Templates
+	if in.detection.Generation != GenerationC {
+		texts = map[string]string{defaultTemplate: in.config.Template}
+	}
+	for _, name := range sortedKeys(texts) {
+		t, err := parseTemplate(name, texts[name], in.detection.Generation, in.profile, bound)
+		if err != nil {
+			return err
+		}
+		in.templates[name] = t
+	}
+	return nil
+}
+
+// boundFunctions are the functions that need the injector.
+func (in *Injector) boundFunctions() template.FuncMap {
+	minor := in.profile.minor
+	return template.FuncMap{
+		"env": func(key, otherwise string) string {
+			if v := in.env[key]; v != "" {
+				return v
+			}
+			return otherwise
+		},
+		"protoToJSON": func(v any) (string, error) { return mesh.ProtoToJSON(v, minor) },
+		"render":      func(string) (string, error) { return "", fmt.Errorf("render is not bound") },
+	}
+}
+
+// Profile is how the version's injector behaves.
+func (in *Injector) Profile() *Profile { return in.profile }
+
+// Detection says which version was taken and why.
+func (in *Injector) Detection() Detection { return in.detection }
+
+// Warnings say what is uncertain or ignored about the configuration.
+func (in *Injector) Warnings() []string { return slices.Clone(in.warnings) }
+
+// Config is the injector configuration. It must not be changed.
+func (in *Injector) Config() *Config { return in.config }
+
+// Values are the injector's values. They must not be changed.
+func (in *Injector) Values() Values { return in.values }
+
+// Mesh is the mesh config. It must not be changed.
+func (in *Injector) Mesh() *mesh.MeshConfig { return in.mesh }
+
+// Revision of the control plane; empty for the default.
+func (in *Injector) Revision() string { return in.opts.Revision }
+
+// URLCluster and URLNetwork are what the injection URL gives; empty for nothing.
+func (in *Injector) URLCluster() string { return in.opts.Cluster }
+
+// URLNetwork is the network that the injection URL gives; empty for none.
+func (in *Injector) URLNetwork() string { return in.opts.Network }
+
+// Env is one variable of the control plane's environment, or a default where it is empty or not set.
+func (in *Injector) Env(key, otherwise string) string {
+	if v := in.env[key]; v != "" {
+		return v
+	}
+	return otherwise
+}
+
+// NativeSidecars says whether native sidecars are on for pods that say nothing themselves.
+func (in *Injector) NativeSidecars() bool { return in.native }
+
+// NeverMatches and AlwaysMatches say which selector of the configuration matches a pod's labels first: its index, or -1.
+func (in *Injector) NeverMatches(podLabels map[string]string) int {
+	return firstMatch(in.never, podLabels)
+}
+
+// AlwaysMatches is NeverMatches for alwaysInjectSelector.
+func (in *Injector) AlwaysMatches(podLabels map[string]string) int {
+	return firstMatch(in.always, podLabels)
+}
+
+func firstMatch(all []labels.Selector, podLabels map[string]string) int {
+	return slices.IndexFunc(all, func(s labels.Selector) bool { return s.Matches(labels.Set(podLabels)) })
+}
+
+// CNI says whether Istio's CNI plugin redirects the traffic, as far as the values say.
+func (in *Injector) CNI() bool {
+	return in.values.Bool("pilot", "cni", "enabled") || in.values.Bool("istio_cni", "enabled") || in.values.Bool("global", "istiocni", "enabled")
+}
+
+// EffectiveProxyConfig is the proxy configuration that templates see for a pod, with warnings about its annotation.
+func (in *Injector) EffectiveProxyConfig(namespace string, podLabels, annotations map[string]string) (*mesh.ProxyConfig, []string, error) {
+	if !in.profile.Has(ProxyConfigAnnotation) {
+		return in.mesh.GetDefaultConfig(), nil, nil
+	}
+	return in.mesh.Effective(in.resources, namespace, podLabels, annotations)
+}
+
+// TemplateNames are the names of all templates in order.
+func (in *Injector) TemplateNames() []string { return sortedKeys(in.templates) }
+
+// Select gives the templates for a pod with these annotations: those of inject.istio.io/templates, else the default
+// ones, with aliases put in once.
+func (in *Injector) Select(annotations map[string]string) ([]*Template, error) {
+	if in.detection.Generation != GenerationC {
+		return []*Template{in.templates[defaultTemplate]}, nil
+	}
+	names := in.config.DefaultTemplates
+	if list, ok := annotations[TemplatesAnnotationName]; ok {
+		names = nil
+		for name := range strings.SplitSeq(list, ",") {
+			names = append(names, strings.TrimSpace(name))
+		}
+	}
+	var out []*Template
+	for _, name := range names {
+		for _, expanded := range in.expand(name) {
+			t := in.templates[expanded]
+			if t == nil {
+				return nil, fmt.Errorf("selecting templates: %q is not among the injector configuration's templates: %s",
+					expanded, strings.Join(in.TemplateNames(), ", "))
+			}
+			out = append(out, t)
+		}
+	}
+	return out, nil
+}
+
+// TemplatesAnnotationName is the annotation with which a pod chooses its templates.
+const TemplatesAnnotationName = "inject.istio.io/templates"
+
+func (in *Injector) expand(name string) []string {
+	if alias, ok := in.config.Aliases[name]; ok {
+		return alias
+	}
+	return []string{name}
+}
+
+// Render renders a template. data's Values, MeshConfig, Revision, CompliancePolicy, InboundTrafficPolicyMode and images
+// are filled in. The error is a *TemplateError where the template fails.
+func (in *Injector) Render(t *Template, data *TemplateData) (Rendered, error) {
+	in.complete(data, t)
+	buf, _ := in.buffers.Get().(*bytes.Buffer)
+	buf.Reset()
+	if err := t.tmpl.Execute(boundedWriter{buf}, data); err != nil {
+		in.buffers.Put(buf)
+		return Rendered{}, executeError(t.name, err)
+	}
+	return Rendered{buf: buf}, nil
+}
+
+// Release gives the memory of a rendered template back.
+func (in *Injector) Release(r Rendered) { in.buffers.Put(r.buf) }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,268 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"strconv"
+	"strings"
+	"text/template"
+	"text/template/parse"
+)
+
+// Template is one parsed template of an injector configuration.
+type Template struct {
+	name string
+	tmpl *template.Template
+	// mutates says that the template calls a function that may change the values.
+	mutates bool
+}
+
+// Name is the template's name in the configuration.
+func (t *Template) Name() string { return t.name }
+
+// maxRendered bounds what a template can print, in bytes. Istio's own print about 10 kB.
+const maxRendered = 16 << 20
+
+// Rendered is what a template printed. Release it when it is no longer read.
+type Rendered struct{ buf *bytes.Buffer }
+
+// Bytes is the text. It must not be changed, and not read after Release.
+func (r Rendered) Bytes() []byte { return r.buf.Bytes() }
+
+// boundedWriter fails once a template has printed too much.
+type boundedWriter struct{ buf *bytes.Buffer }
+
+func (w boundedWriter) Write(p []byte) (int, error) {
+	if w.buf.Len()+len(p) > maxRendered {
+		return 0, fmt.Errorf("it prints more than %d bytes", maxRendered)
+	}
+	return w.buf.Write(p)
+}
+
+// parseTemplate parses one template with the functions of the profile. used gets the names of functions and fields that
+// the template uses.
+func parseTemplate(name, text string, generation Generation, p *Profile, bound template.FuncMap) (*Template, error) {
+	t := template.New(name)
+	if generation == GenerationA {
+		t = t.Delims("[[", "]]")
+	}
+	tmpl, err := t.Funcs(everyFunction()).Funcs(functionsOf(p)).Funcs(bound).Parse(text)
+	if err != nil {
+		return nil, parseError(name, err)
+	}
+	u := usageOf(tmpl)
+	if err := u.check(p); err != nil {
+		return nil, err
+	}
+	out := &Template{name: name, tmpl: tmpl}
+	for fn := range mutatingFunctions {
+		if _, ok := u.functions[fn]; ok {
+			out.mutates = true
+		}
+	}
+	return out, nil
+}
+
+// everyFunction declares the functions of all versions, so that parsing finds all of them and check can name the versions.
+func everyFunction() template.FuncMap {
+	m := maps.Clone(sprigNames())
+	for _, row := range functionTable {
+		m[row.Name] = row.fn
+	}
+	return m
+}
+
+// position is where in the templates something is used.
+type position struct {
+	template string
+	line     int
+}
+
+// usage is what a template uses.
+type usage struct {
+	functions map[string]position
+	fields    map[string]position
+}
+
+// usageOf walks the trees of a template and the templates that it defines.
+func usageOf(t *template.Template) usage {
+	u := usage{functions: map[string]position{}, fields: map[string]position{}}
+	for _, sub := range t.Templates() {
+		if sub.Tree != nil && sub.Root != nil {
+			w := walker{usage: u, tree: sub.Tree, name: t.Name()}
+			w.list(sub.Root, true)
+		}
+	}
+	return u
+}
+
+// walker walks one tree. root says whether the dot is the template's data.
+type walker struct {
+	usage
+	tree *parse.Tree
+	name string
+}
+
+func (w walker) at(n parse.Node) position {
+	location, _ := w.tree.ErrorContext(n)
+	parts := strings.Split(location, ":")
+	line := 0
+	if len(parts) >= 2 {
+		line, _ = strconv.Atoi(parts[len(parts)-2])
+	}
+	return position{template: w.name, line: line}
+}
+
+func (w walker) list(l *parse.ListNode, root bool) {
+	if l == nil {
+		return
+	}
+	for _, n := range l.Nodes {
+		w.node(n, root)
+	}
+}
+
+func (w walker) node(n parse.Node, root bool) {
+	switch n := n.(type) {
+	case *parse.ActionNode:
+		w.node(n.Pipe, root)
+	case *parse.IfNode:
+		w.branch(&n.BranchNode, root, root)
+	case *parse.WithNode:
+		w.branch(&n.BranchNode, root, false)
+	case *parse.RangeNode:
+		w.branch(&n.BranchNode, root, false)
+	case *parse.TemplateNode:
+		if n.Pipe != nil {
+			w.node(n.Pipe, root)
+		}
+	case *parse.PipeNode:
+		if n == nil {
+			return
+		}
+		for _, c := range n.Cmds {
+			for _, arg := range c.Args {
+				w.node(arg, root)
+			}
+		}
+	case *parse.IdentifierNode:
+		w.note(w.functions, n.Ident, n)
+	case *parse.FieldNode:
+		if root {
+			w.note(w.fields, n.Ident[0], n)
+		}
+	case *parse.VariableNode:
+		if n.Ident[0] == "$" && len(n.Ident) > 1 {
+			w.note(w.fields, n.Ident[1], n)
+		}
+	case *parse.ChainNode:
+		w.node(n.Node, root)
+	}
+}
+
+func (w walker) branch(n *parse.BranchNode, root, inner bool) {
+	w.node(n.Pipe, root)
+	w.list(n.List, inner)
+	w.list(n.ElseList, root)
+}
+
+func (w walker) note(m map[string]position, name string, n parse.Node) {
+	if _, ok := m[name]; !ok {
+		m[name] = w.at(n)
+	}
+}
+
+// check refuses what the version does not have.
+func (u usage) check(p *Profile) error {
+	have := functionsOf(p)
+	for _, name := range sortedKeys(u.functions) {
+		if have[name] == nil && !textTemplateFunctions[name] {
+			at := u.functions[name]
+			return fmt.Errorf("reading template %q, line %d: the function %q exists in Istio %s, and the version is 1.%d",
+				at.template, at.line, name, FunctionVersions(name), p.minor)
+		}
+	}
+	for _, name := range sortedKeys(u.fields) {
+		at, versions := u.fields[name], FieldVersions(name)
+		if versions == "" {
+			return fmt.Errorf("reading template %q, line %d: no version of Istio from 1.%d to 1.%d has the field .%s",
+				at.template, at.line, OldestMinor, NewestMinor, name)
+		}
+		if !hasField(name, p.minor) {
+			return fmt.Errorf("reading template %q, line %d: the field .%s exists in Istio %s, and the version is 1.%d",
+				at.template, at.line, name, versions, p.minor)
+		}
+	}
+	return nil
+}
+
+func hasField(name string, minor int) bool {
+	for _, row := range fieldTable {
+		if row.Name == name && row.in(minor) {
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	undefinedFunction = regexp.MustCompile(`^template: (.*):(\d+): function "(.+)" not defined$`)
+	parseLocation     = regexp.MustCompile(`^template: (.*?):(\d+)(?::\d+)?: (?s:(.*))$`)
+	execLocation      = regexp.MustCompile(`^template: (.*?):(\d+):\d+: executing "(?s:.*?)" at <(?s:(.*?))>: (?s:(.*))$`)
+)
+
+// parseError says what is wrong with a template that cannot be parsed.
+func parseError(name string, err error) error {
+	text := err.Error()
+	if m := undefinedFunction.FindStringSubmatch(text); m != nil {
+		return fmt.Errorf("reading template %q, line %s: no version of Istio from 1.%d to 1.%d has the function %q",
+			name, m[2], OldestMinor, NewestMinor, m[3])
+	}
+	if m := parseLocation.FindStringSubmatch(text); m != nil {
+		return fmt.Errorf("reading template %q, line %s: %s", name, m[2], m[3])
+	}
+	return fmt.Errorf("reading template %q: %w", name, err)
+}
+
+// TemplateError is what went wrong when a template was rendered.
+type TemplateError struct {
+	// Template is its name and Line where in it, from 1; 0 if not known.
+	Template string
+	Line     int
+	// At is the expression.
+	At  string
+	Err error
+}
+
+// Error names the template and the line.
+func (e *TemplateError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "rendering template %q", e.Template)
+	if e.Line > 0 {
+		fmt.Fprintf(&b, ", line %d", e.Line)
+	}
+	if e.At != "" {
+		fmt.Fprintf(&b, ", at {{%s}}", e.At)
+	}
+	return b.String() + ": " + e.Err.Error()
+}
+
+// Unwrap gives the cause.
+func (e *TemplateError) Unwrap() error { return e.Err }
+
+// executeError takes the position out of the text of text/template's error.
+func executeError(name string, err error) error {
+	m := execLocation.FindStringSubmatch(err.Error())
+	if m == nil {
+		return &TemplateError{Template: name, Err: err}
+	}
+	line, _ := strconv.Atoi(m[2])
+	cause := strings.TrimPrefix(m[4], "error calling ")
+	return &TemplateError{Template: name, Line: line, At: m[3], Err: errors.New(cause)}
+}

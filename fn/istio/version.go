@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+)
+
+// Version is an Istio version. Only 1.x exists; Minor decides the Profile.
+type Version struct {
+	Minor int
+	// Patch is -1 where only the minor is known.
+	Patch int
+	// Suffix is what follows the numbers, such as rc.0.
+	Suffix string
+}
+
+// OldestMinor and NewestMinor are the first and last minors of Istio 1 whose behaviour the profiles describe.
+const (
+	OldestMinor = 0
+	NewestMinor = 31
+)
+
+// versionPattern finds a version at the start of a tag: 1.31, 1.31.0, 1.31.0-rc.0, v1.20-alpha.abc, release-1.10-latest-daily.
+var versionPattern = regexp.MustCompile(`^(?:release-|v)?1\.(\d{1,3})(?:\.(\d{1,4}))?(?:[-+.](.+))?$`)
+
+// ParseVersion reads a version or an image tag of Istio, such as "1.31", "1.31.0-rc.0" or "v1.20.1-distroless". It
+// returns false for anything else, such as "latest", so that the caller can look elsewhere.
+func ParseVersion(s string) (Version, bool) {
+	m := versionPattern.FindStringSubmatch(s)
+	if m == nil {
+		return Version{}, false
+	}
+	minor, err := strconv.Atoi(m[1])
+	if err != nil {
+		return Version{}, false
+	}
+	v := Version{Minor: minor, Patch: -1, Suffix: m[3]}
+	if m[2] != "" {
+		if v.Patch, err = strconv.Atoi(m[2]); err != nil {
+			return Version{}, false
+		}
+	}
+	return v, true
+}
+
+// String returns 1.MINOR, 1.MINOR.PATCH or 1.MINOR.PATCH-SUFFIX.
+func (v Version) String() string {
+	s := "1." + strconv.Itoa(v.Minor)
+	if v.Patch >= 0 {
+		s += "." + strconv.Itoa(v.Patch)
+	}
+	if v.Suffix != "" {
+		s += "-" + v.Suffix
+	}
+	return s
+}
+
+// Short returns 1.MINOR.
+func (v Version) Short() string { return fmt.Sprintf("1.%d", v.Minor) }
