@@ -42,11 +42,11 @@ func (d *decoder) defaultConfig(mc *MeshConfig, raw map[string]any) error {
 	decoded := mc.DefaultConfig
 	mc.DefaultConfig = DefaultProxyConfig(d.minor)
 	if d.minor <= lastReencodedDefaults {
-		data, err := marshal(decoded)
-		if err != nil {
+		e := encoder{keepEmpty: true}
+		if err := e.message(reflect.ValueOf(decoded).Elem()); err != nil {
 			return err
 		}
-		fields, err := parseYAML(string(data))
+		fields, err := parseYAML(e.out.String())
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mesh
+
+import (
+	"strings"
+	"testing"
+)
+
+func resource(t *testing.T, namespace, name string, spec map[string]any) *Resource {
+	t.Helper()
+	obj := map[string]any{"apiVersion": "networking.istio.io/v1beta1", "kind": "ProxyConfig",
+		"metadata": map[string]any{"namespace": namespace, "name": name}, "spec": spec}
+	if !IsResource(obj) {
+		t.Fatal("not taken for a ProxyConfig")
+	}
+	r, warnings, err := ParseResource(obj)
+	if err != nil || len(warnings) > 0 {
+		t.Fatal(warnings, err)
+	}
+	return r
+}
+
+// TestEffectivePrecedence has the order of pilot/pkg/model/proxy_config.go.
+func TestEffectivePrecedence(t *testing.T) {
+	env := func(kv ...string) map[string]any {
+		m := map[string]any{}
+		for i := 0; i < len(kv); i += 2 {
+			m[kv[i]] = kv[i+1]
+		}
+		return m
+	}
+	selector := map[string]any{"matchLabels": map[string]any{"app": "a"}}
+	rs := NewResources([]*Resource{
+		resource(t, "istio-system", "global", map[string]any{"concurrency": int64(1), "environmentVariables": env("A", "global", "B", "global")}),
+		resource(t, "shop", "z-late", map[string]any{"environmentVariables": env("B", "never")}),
+		resource(t, "shop", "all", map[string]any{"environmentVariables": env("B", "namespace", "C", "namespace", "D", "namespace")}),
+		resource(t, "shop", "app", map[string]any{"selector": selector, "concurrency": int64(0), "environmentVariables": env("D", "workload"), "image": map[string]any{"imageType": "debug"}}),
+		resource(t, "shop", "empty", map[string]any{"selector": map[string]any{}, "concurrency": int64(9)}),
+	})
+	annotations := map[string]string{"proxy.istio.io/config": "proxyMetadata: {C: annotation, D: annotation}\nconcurrency: 5\nimage: {imageType: distroless}"}
+	tests := map[string]struct {
+		namespace   string
+		labels      map[string]string
+		annotations map[string]string
+		want        string
+	}{
+		"elsewhere":     {"other", nil, nil, `{"concurrency":1,"proxyMetadata":{"A":"global","B":"global","M":"mesh"}}`},
+		"namespace":     {"shop", nil, nil, `{"concurrency":1,"proxyMetadata":{"A":"global","B":"namespace","C":"namespace","D":"namespace","M":"mesh"}}`},
+		"annotation":    {"shop", nil, annotations, `{"concurrency":5,"proxyMetadata":{"A":"global","B":"namespace","C":"annotation","D":"annotation","M":"mesh"},"image":{"imageType":"distroless"}}`},
+		"workload":      {"shop", map[string]string{"app": "a"}, annotations, `{"concurrency":0,"proxyMetadata":{"A":"global","B":"namespace","C":"annotation","D":"workload","M":"mesh"},"image":{"imageType":"debug"}}`},
+		"wrong label":   {"shop", map[string]string{"app": "b"}, nil, `{"concurrency":1,"proxyMetadata":{"A":"global","B":"namespace","C":"namespace","D":"namespace","M":"mesh"}}`},
+		"root itself":   {"istio-system", map[string]string{"app": "a"}, nil, `{"concurrency":1,"proxyMetadata":{"A":"global","B":"global","M":"mesh"}}`},
+		"empty matches": {"shop", map[string]string{"x": "y"}, nil, `{"concurrency":1,"proxyMetadata":{"A":"global","B":"namespace","C":"namespace","D":"namespace","M":"mesh"}}`},
+	}
+	mc := parse(t, "defaultConfig: {proxyMetadata: {M: mesh, A: mesh}, concurrency: 7}", 24)
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			pc, _, err := mc.Effective(rs, test.namespace, test.labels, test.annotations)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, _ := ProtoToJSON(pc, 24); got != test.want {
+				t.Errorf("have %s\nwant %s", got, test.want)
+			}
+		})
+	}
+	old := parse(t, "defaultConfig: {concurrency: 7}", 12)
+	pc, _, err := old.Effective(rs, "shop", map[string]string{"app": "a"}, nil)
+	if err != nil || pc.Workers.GetValue() != 7 {
+		t.Errorf("1.12 reads ProxyConfig resources: %v %v", pc.Workers, err)
+	}
+}
+
+func TestResourceErrors(t *testing.T) {
+	obj := map[string]any{"apiVersion": "networking.istio.io/v1beta1", "kind": "ProxyConfig", "metadata": map[string]any{"name": "a", "namespace": "b"},
+		"spec": map[string]any{"environmentVariables": map[string]any{"A": int64(1)}}}
+	_, _, err := ParseResource(obj)
+	if err == nil || !strings.Contains(err.Error(), "ProxyConfig b/a: spec.environmentVariables.A: want a string, have the number 1") {
+		t.Errorf("have %v", err)
+	}
+	obj["spec"] = []any{}
+	if _, _, err = ParseResource(obj); err == nil {
+		t.Error("a list passes for a spec")
+	}
+	if IsResource(map[string]any{"apiVersion": "v1", "kind": "ProxyConfig"}) {
+		t.Error("any ProxyConfig is taken")
+	}
+	if _, _, err := Default(24).Effective(nil, "", nil, map[string]string{"proxy.istio.io/config": "concurrency: many"}); err == nil {
+		t.Error("a wrong annotation passes")
+	}
+}
