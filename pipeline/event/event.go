@@ -1,0 +1,111 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package event takes what Git hosts, registries, Flux and others send when something changed, checks that they sent it,
+// and reduces it to what changed. It decides nothing about pipelines and stores nothing itself.
+package event
+
+import (
+	"net/url"
+	"strings"
+)
+
+// Event is one delivery that was verified.
+type Event struct {
+	// ID is the same for every repetition of a delivery: the receiver's name and the sender's delivery id, or where the
+	// sender gives none, the hash of the body.
+	ID string `json:"id"`
+	// Receiver is the name of the receiver that took it.
+	Receiver string `json:"receiver"`
+	// Provider is the kind of the sender.
+	Provider Provider `json:"provider"`
+	// Changes are what it tells. An event without changes (a ping, a push of a blob) is answered and forgotten.
+	Changes []Change `json:"changes"`
+}
+
+// Change is one thing that changed: exactly one of its fields.
+type Change struct {
+	Git  *GitChange  `json:"git,omitempty"`
+	OCI  *OCIChange  `json:"oci,omitempty"`
+	Flux *FluxChange `json:"flux,omitempty"`
+}
+
+// GitChange is a reference that moved. What files it touches is found in Git; the lists in payloads are not trusted.
+type GitChange struct {
+	// URLs under which the sender knows the repository.
+	URLs []string `json:"urls"`
+	// Ref is the full reference, such as refs/heads/main; empty where the sender does not say.
+	Ref string `json:"ref,omitempty"`
+	// Before and After are commits; empty for a reference that was made or deleted, or where the sender does not say.
+	Before string `json:"before,omitempty"`
+	After  string `json:"after,omitempty"`
+	// Deleted means that the reference is gone.
+	Deleted bool `json:"deleted,omitempty"`
+}
+
+// OCIChange is an artifact that was pushed.
+type OCIChange struct {
+	// Repository with its registry's host where the sender gives it: host/path.
+	Repository string `json:"repository"`
+	// Host says whether Repository begins with a host.
+	Host   bool   `json:"host,omitempty"`
+	Tag    string `json:"tag,omitempty"`
+	Digest string `json:"digest,omitempty"`
+}
+
+// FluxChange is a Flux source that has a new artifact. Flux does not say the URL of the source.
+type FluxChange struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Revision as Flux writes it: main@sha1:<hex> or latest@sha256:<hex>; the older main/<hex> is accepted.
+	Revision string `json:"revision,omitempty"`
+}
+
+// Ref gives the branch or tag of the revision; empty where it has none.
+func (c FluxChange) Ref() string {
+	if ref, _, ok := strings.Cut(c.Revision, "@sha"); ok {
+		return ref
+	}
+	if i := strings.LastIndexByte(c.Revision, '/'); i > 0 && !strings.Contains(c.Revision, ":") {
+		return c.Revision[:i]
+	}
+	return ""
+}
+
+// Provider is the kind of a sender.
+type Provider string
+
+// The senders.
+const (
+	GitHub          Provider = "github"
+	GitLab          Provider = "gitlab"
+	Gitea           Provider = "gitea"
+	Forgejo         Provider = "forgejo"
+	BitbucketCloud  Provider = "bitbucket-cloud"
+	BitbucketServer Provider = "bitbucket-server"
+	Flux            Provider = "flux"
+	Distribution    Provider = "distribution"
+	Harbor          Provider = "harbor"
+	Quay            Provider = "quay"
+	DockerHub       Provider = "dockerhub"
+	CloudEvents     Provider = "cloudevents"
+	Generic         Provider = "generic"
+)
+
+// NormalURL gives the form in which URLs of repositories are compared: host/path without scheme, user, default port,
+// query and a final .git or slash. The host and the path are in lower case, as Git hosts compare them so.
+func NormalURL(s string) string {
+	s = strings.TrimSpace(s)
+	if host, path, ok := strings.Cut(s, ":"); ok && !strings.Contains(s, "://") && !strings.Contains(host, "/") {
+		s = "ssh://" + host + "/" + strings.TrimPrefix(path, "/")
+	}
+	if u, err := url.Parse(s); err == nil && u.Host != "" {
+		host := u.Hostname()
+		if port := u.Port(); port != "" && port != map[string]string{"https": "443", "http": "80", "ssh": "22", "git": "9418"}[u.Scheme] {
+			host += ":" + port
+		}
+		s = host + "/" + strings.Trim(u.Path, "/")
+	}
+	return strings.ToLower(strings.TrimSuffix(strings.Trim(s, "/"), ".git"))
+}

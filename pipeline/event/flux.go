@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package event
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// parseFlux reads an event of Flux's notification controller (fluxcd/pkg apis/event/v1beta1). Only a source's new artifact
+// tells of a change. The revision's key is bare as the controller sends it, or with its group as the documentation shows.
+func parseFlux(_ http.Header, body []byte) ([]Change, error) {
+	var p struct {
+		InvolvedObject struct{ Kind, Namespace, Name string }
+		Reason         string
+		Severity       string
+		Metadata       map[string]string
+	}
+	if err := json.Unmarshal(body, &p); err != nil {
+		return nil, fmt.Errorf("reading a Flux event: %w", err)
+	}
+	o := p.InvolvedObject
+	if o.Kind == "" || o.Name == "" {
+		return nil, fmt.Errorf("reading a Flux event: it has no involvedObject")
+	}
+	switch o.Kind {
+	case "GitRepository", "OCIRepository":
+	default:
+		return nil, nil
+	}
+	if p.Severity == "error" {
+		return nil, nil
+	}
+	c := &FluxChange{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name, Revision: p.Metadata["revision"]}
+	for _, key := range sortedKeys(p.Metadata) {
+		if c.Revision == "" && strings.HasSuffix(key, "/revision") {
+			c.Revision = p.Metadata[key]
+		}
+	}
+	return []Change{{Flux: c}}, nil
+}
+
+// parseGeneric reads {"git": …}, {"oci": …} or {"flux": …} as in [Change], for senders of one's own.
+func parseGeneric(_ http.Header, body []byte) ([]Change, error) {
+	var c Change
+	if err := json.Unmarshal(body, &c); err != nil {
+		return nil, fmt.Errorf("reading a generic event: %w", err)
+	}
+	switch {
+	case c.Git != nil && len(c.Git.URLs) > 0, c.OCI != nil && c.OCI.Repository != "", c.Flux != nil && c.Flux.Kind != "":
+		return []Change{c}, nil
+	}
+	return nil, fmt.Errorf("reading a generic event: it has none of git.urls, oci.repository and flux.kind")
+}

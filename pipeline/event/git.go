@@ -1,0 +1,226 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package event
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// parser reads the changes out of a delivery's body. No changes and no error means that there is nothing to do.
+type parser func(h http.Header, body []byte) ([]Change, error)
+
+// push is the payload that GitHub, Gitea, Forgejo and GitLab have in common, with the repository's URLs of each.
+type push struct {
+	Ref        string
+	Before     string
+	After      string
+	Repository struct {
+		CloneURL   string `json:"clone_url"`
+		SSHURL     string `json:"ssh_url"`
+		GitURL     string `json:"git_url"`
+		HTMLURL    string `json:"html_url"`
+		GitHTTPURL string `json:"git_http_url"`
+		GitSSHURL  string `json:"git_ssh_url"`
+	}
+	Project struct {
+		GitHTTPURL string `json:"git_http_url"`
+		GitSSHURL  string `json:"git_ssh_url"`
+		WebURL     string `json:"web_url"`
+	}
+}
+
+// zeros is the commit of a reference that does not exist, before it was made or after it was deleted.
+func zeros(commit string) bool { return strings.Trim(commit, "0") == "" }
+
+func (p push) changes() ([]Change, error) {
+	urls := distinct(p.Repository.CloneURL, p.Repository.SSHURL, p.Repository.GitURL, p.Repository.HTMLURL,
+		p.Repository.GitHTTPURL, p.Repository.GitSSHURL, p.Project.GitHTTPURL, p.Project.GitSSHURL, p.Project.WebURL)
+	if len(urls) == 0 {
+		return nil, fmt.Errorf("reading a push: the payload has no URL of the repository")
+	}
+	if p.Ref == "" {
+		return nil, fmt.Errorf("reading a push: the payload has no ref")
+	}
+	return []Change{{Git: gitChange(urls, p.Ref, p.Before, p.After)}}, nil
+}
+
+func gitChange(urls []string, ref, before, after string) *GitChange {
+	c := &GitChange{URLs: urls, Ref: ref, Before: before, After: after, Deleted: zeros(after)}
+	if zeros(before) {
+		c.Before = ""
+	}
+	if c.Deleted {
+		c.After = ""
+	}
+	return c
+}
+
+// parsePush reads the push of a host whose event is named in one of the headers; other events tell of no change.
+func parsePush(names []string, headers ...string) parser {
+	return func(h http.Header, body []byte) ([]Change, error) {
+		if !hasEvent(h, names, headers) {
+			return nil, nil
+		}
+		var p push
+		if err := json.Unmarshal(body, &p); err != nil {
+			return nil, fmt.Errorf("reading a push: %w", err)
+		}
+		return p.changes()
+	}
+}
+
+func hasEvent(h http.Header, names, headers []string) bool {
+	for _, header := range headers {
+		value := h.Get(header)
+		if value == "" {
+			continue
+		}
+		for _, name := range names {
+			if strings.EqualFold(value, name) {
+				return true
+			}
+		}
+		return false
+	}
+	return false
+}
+
+// parseGitHub reads pushes, and packages that were published to GitHub's registry.
+func parseGitHub(h http.Header, body []byte) ([]Change, error) {
+	switch h.Get("X-GitHub-Event") {
+	case "package", "registry_package":
+		return parseGitHubPackage(h, body)
+	}
+	return parsePush([]string{"push"}, "X-GitHub-Event")(h, body)
+}
+
+// parseBitbucketCloud reads a repo:push, which may move several references.
+func parseBitbucketCloud(h http.Header, body []byte) ([]Change, error) {
+	if h.Get("X-Event-Key") != "repo:push" {
+		return nil, nil
+	}
+	type target struct {
+		Type, Name string
+		Target     struct{ Hash string }
+	}
+	var p struct {
+		Push struct {
+			Changes []struct{ Old, New *target }
+		}
+		Repository struct {
+			FullName string `json:"full_name"`
+			Links    struct {
+				HTML  struct{ Href string }
+				Clone []struct{ Href string }
+			}
+		}
+	}
+	if err := json.Unmarshal(body, &p); err != nil {
+		return nil, fmt.Errorf("reading a push: %w", err)
+	}
+	urls := []string{p.Repository.Links.HTML.Href}
+	for _, c := range p.Repository.Links.Clone {
+		urls = append(urls, c.Href)
+	}
+	if p.Repository.FullName != "" {
+		urls = append(urls, "https://bitbucket.org/"+p.Repository.FullName)
+	}
+	if urls = distinct(urls...); len(urls) == 0 {
+		return nil, fmt.Errorf("reading a push: the payload has no URL of the repository")
+	}
+	var out []Change
+	for _, c := range p.Push.Changes {
+		named, before, after := c.New, "", ""
+		if c.Old != nil {
+			before = c.Old.Target.Hash
+		}
+		if c.New != nil {
+			after = c.New.Target.Hash
+		} else {
+			named = c.Old
+		}
+		if named == nil {
+			continue
+		}
+		prefix := "refs/heads/"
+		if named.Type == "tag" {
+			prefix = "refs/tags/"
+		}
+		out = append(out, Change{Git: gitChange(urls, prefix+named.Name, before, after)})
+	}
+	return out, nil
+}
+
+// parseBitbucketServer reads a repo:refs_changed of Bitbucket Data Center.
+func parseBitbucketServer(h http.Header, body []byte) ([]Change, error) {
+	if h.Get("X-Event-Key") != "repo:refs_changed" {
+		return nil, nil
+	}
+	var p struct {
+		Changes []struct {
+			Ref              struct{ ID string }
+			FromHash, ToHash string
+		}
+		Repository struct {
+			Slug    string
+			Project struct{ Key string }
+			Links   struct {
+				Clone []struct{ Href string }
+				Self  []struct{ Href string }
+			}
+		}
+	}
+	if err := json.Unmarshal(body, &p); err != nil {
+		return nil, fmt.Errorf("reading a push: %w", err)
+	}
+	var urls []string
+	for _, l := range p.Repository.Links.Clone {
+		urls = append(urls, l.Href)
+	}
+	for _, l := range p.Repository.Links.Self {
+		urls = append(urls, bitbucketClone(l.Href)...)
+	}
+	if urls = distinct(urls...); len(urls) == 0 {
+		return nil, fmt.Errorf("reading a push: the payload has no URL of the repository")
+	}
+	var out []Change
+	for _, c := range p.Changes {
+		out = append(out, Change{Git: gitChange(urls, c.Ref.ID, c.FromHash, c.ToHash)})
+	}
+	return out, nil
+}
+
+// bitbucketClone gives the clone URL that belongs to a page such as https://host/projects/KEY/repos/slug/browse: payloads
+// of Data Center have no clone links unless its administrator switched them on.
+func bitbucketClone(page string) []string {
+	base, rest, ok := strings.Cut(page, "/projects/")
+	if !ok {
+		return nil
+	}
+	key, rest, ok := strings.Cut(rest, "/repos/")
+	if !ok {
+		return nil
+	}
+	slug, _, _ := strings.Cut(rest, "/")
+	host := base
+	if _, after, ok := strings.Cut(base, "://"); ok {
+		host, _, _ = strings.Cut(after, "/")
+	}
+	return []string{base + "/scm/" + key + "/" + slug + ".git", "ssh://git@" + strings.Split(host, ":")[0] + ":7999/" + key + "/" + slug + ".git"}
+}
+
+func distinct(words ...string) []string {
+	var out []string
+	seen := map[string]bool{}
+	for _, w := range words {
+		if w != "" && !seen[w] {
+			seen[w] = true
+			out = append(out, w)
+		}
+	}
+	return out
+}

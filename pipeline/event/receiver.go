@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package event
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Receiver takes the deliveries of one sender at /hook/NAME.
+type Receiver struct {
+	// Name is the last part of the URL's path.
+	Name string
+	// Provider is the kind of the sender.
+	Provider Provider
+	// Secret is the key of its signature, or its token. It is required unless Insecure is set.
+	Secret []byte
+	// Insecure accepts deliveries that are not signed. With a secret it is an error.
+	Insecure bool
+}
+
+// sender is what is particular to a provider.
+type sender struct {
+	verify verification
+	parse  parser
+	// delivery are the headers of which the first that is there names a delivery.
+	delivery []string
+	// id names a delivery by its content instead.
+	id func(h http.Header, body []byte) string
+}
+
+var senders = map[Provider]sender{
+	GitHub: {verify: hmacHex("X-Hub-Signature-256", false), parse: parseGitHub, delivery: []string{"X-GitHub-Delivery"}},
+	GitLab: {verify: gitlab, parse: parsePush([]string{"Push Hook", "Tag Push Hook"}, "X-Gitlab-Event"),
+		delivery: []string{"Idempotency-Key", "Webhook-Id", "X-Gitlab-Event-UUID"}},
+	Gitea: {verify: firstHeader("X-Gitea-Signature", "X-Hub-Signature-256"),
+		parse: parsePush([]string{"push"}, "X-Gitea-Event", "X-Gogs-Event"), delivery: []string{"X-Gitea-Delivery"}},
+	Forgejo: {verify: firstHeader("X-Forgejo-Signature", "X-Gitea-Signature", "X-Hub-Signature-256"),
+		parse: parsePush([]string{"push"}, "X-Forgejo-Event", "X-Gitea-Event"), delivery: []string{"X-Forgejo-Delivery", "X-Gitea-Delivery"}},
+	BitbucketCloud:  {verify: hmacHex("X-Hub-Signature", false), parse: parseBitbucketCloud, delivery: []string{"X-Request-UUID"}},
+	BitbucketServer: {verify: hmacHex("X-Hub-Signature", false), parse: parseBitbucketServer, delivery: []string{"X-Request-Id"}},
+	Flux:            {verify: hmacHex("X-Signature", false), parse: parseFlux},
+	Distribution:    {verify: plainToken("Authorization", "Bearer "), parse: parseDistribution},
+	Harbor:          {verify: plainToken("Authorization"), parse: parseHarbor},
+	Quay:            {verify: plainToken("Authorization", "Bearer "), parse: parseQuay},
+	DockerHub:       {verify: plainToken("Authorization", "Bearer "), parse: parseDockerHub},
+	CloudEvents:     {verify: cloudEventsSignature, parse: parseCloudEvents, id: cloudEventsID},
+	Generic:         {verify: hmacHex("X-Signature", false), parse: parseGeneric, delivery: []string{"X-Request-Id"}},
+}
+
+// Providers lists the names of all providers.
+func Providers() []string {
+	names := map[string]string{}
+	for p := range senders {
+		names[string(p)] = ""
+	}
+	return sortedKeys(names)
+}
+
+// cloudEventsSignature accepts an HMAC over the body where X-Signature is there, else a bearer token.
+func cloudEventsSignature(h http.Header, body, secret []byte, now time.Time) error {
+	if h.Get("X-Signature") != "" {
+		return hmacHex("X-Signature", false)(h, body, secret, now)
+	}
+	return plainToken("Authorization", "Bearer ")(h, body, secret, now)
+}
+
+// Validate checks the receiver: a name that a path can hold, a known provider, a secret unless it is insecure.
+func (r Receiver) Validate() error {
+	switch {
+	case r.Name == "" || strings.Trim(r.Name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "":
+		return fmt.Errorf("checking receiver %q: the name must be of letters, digits, -, _ and .", r.Name)
+	case senders[r.Provider].parse == nil:
+		return fmt.Errorf("checking receiver %q: provider %q is not one of %s", r.Name, r.Provider, strings.Join(Providers(), ", "))
+	case len(r.Secret) == 0 && !r.Insecure:
+		return fmt.Errorf("checking receiver %q: it has no secret; set one, or declare it insecure", r.Name)
+	case len(r.Secret) > 0 && r.Insecure:
+		return fmt.Errorf("checking receiver %q: it has a secret and is declared insecure; only one of them can be meant", r.Name)
+	}
+	return nil
+}
+
+// Read verifies a delivery and gives what it tells. The error of a failed verification wraps [ErrSignature]. The time
+// bounds the age of signed timestamps.
+//
+// Docker Hub, Quay and others cannot sign. Their receiver's token may stand in the URL (?token=…) where the sender cannot
+// set a header.
+func (r Receiver) Read(h http.Header, token string, body []byte, now time.Time) (Event, error) {
+	s := senders[r.Provider]
+	if !r.Insecure {
+		if token != "" && h.Get("Authorization") == "" && (r.Provider == Quay || r.Provider == DockerHub) {
+			h = h.Clone()
+			h.Set("Authorization", token)
+		}
+		if err := s.verify(h, body, r.Secret, now); err != nil {
+			return Event{}, err
+		}
+	}
+	changes, err := s.parse(h, body)
+	if err != nil {
+		return Event{}, err
+	}
+	return Event{ID: r.deliveryID(s, h, body), Receiver: r.Name, Provider: r.Provider, Changes: changes}, nil
+}
+
+// deliveryID names the delivery. Most headers are not covered by the signature, so that one who recorded a delivery could
+// send it again under a new id; that gives a second look at the source and nothing else.
+func (r Receiver) deliveryID(s sender, h http.Header, body []byte) string {
+	for _, name := range s.delivery {
+		if v := h.Get(name); v != "" {
+			return hashID(r.Name, name, v)
+		}
+	}
+	if s.id != nil {
+		if id := s.id(h, body); id != "" {
+			return hashID(r.Name, "id", id)
+		}
+	}
+	return hashID(r.Name, "body", string(body))
+}
+
+// hashID gives an id of fixed form, as senders may put anything into a header.
+func hashID(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,148 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package event
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/sha512"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ErrSignature is what every failed verification wraps. What is told to the sender is no more than this.
+var ErrSignature = errors.New("the signature is missing or wrong")
+
+// verification checks a delivery against a receiver's secret.
+type verification func(h http.Header, body, secret []byte, now time.Time) error
+
+// hmacHex expects "ALGORITHM=HEX" in the header, or bare HEX of SHA-256 where bare is set. SHA-1 is refused.
+func hmacHex(header string, bare bool) verification {
+	return func(h http.Header, body, secret []byte, _ time.Time) error {
+		value := h.Get(header)
+		if value == "" {
+			return fmt.Errorf("%w: there is no header %s", ErrSignature, header)
+		}
+		algorithm, digits, ok := strings.Cut(value, "=")
+		if !ok {
+			if !bare {
+				return fmt.Errorf("%w: %s has no algorithm", ErrSignature, header)
+			}
+			algorithm, digits = "sha256", value
+		}
+		var sum func() hash.Hash
+		switch algorithm {
+		case "sha256":
+			sum = sha256.New
+		case "sha384":
+			sum = sha512.New384
+		case "sha512":
+			sum = sha512.New
+		default:
+			return fmt.Errorf("%w: %s uses %q, which is not accepted", ErrSignature, header, algorithm)
+		}
+		got, err := hex.DecodeString(digits)
+		if err != nil {
+			return fmt.Errorf("%w: %s is not hexadecimal", ErrSignature, header)
+		}
+		mac := hmac.New(sum, secret)
+		mac.Write(body)
+		if !hmac.Equal(got, mac.Sum(nil)) {
+			return fmt.Errorf("%w: %s does not match the body", ErrSignature, header)
+		}
+		return nil
+	}
+}
+
+// plainToken expects the secret itself in the header, after any of the prefixes.
+func plainToken(header string, prefixes ...string) verification {
+	return func(h http.Header, _, secret []byte, _ time.Time) error {
+		value := h.Get(header)
+		for _, p := range prefixes {
+			value = strings.TrimPrefix(value, p)
+		}
+		got, want := sha256.Sum256([]byte(value)), sha256.Sum256(secret)
+		if subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+			return fmt.Errorf("%w: %s does not hold the token", ErrSignature, header)
+		}
+		return nil
+	}
+}
+
+// standardWebhookAge is how old, or how far in the future, a signed timestamp may be: the Standard Webhooks
+// specification leaves it to the receiver and its libraries take five minutes.
+const standardWebhookAge = 5 * time.Minute
+
+// standardWebhook is the scheme of the Standard Webhooks specification, which GitLab's signing tokens use: base64 of
+// HMAC-SHA256 over "ID.TIMESTAMP.BODY", several signatures separated by spaces.
+func standardWebhook(h http.Header, body, secret []byte, now time.Time) error {
+	id, stamp, signatures := h.Get("Webhook-Id"), h.Get("Webhook-Timestamp"), h.Get("Webhook-Signature")
+	if id == "" || stamp == "" || signatures == "" {
+		return fmt.Errorf("%w: Webhook-Id, Webhook-Timestamp and Webhook-Signature are needed", ErrSignature)
+	}
+	seconds, err := strconv.ParseInt(stamp, 10, 64)
+	if err != nil {
+		return fmt.Errorf("%w: Webhook-Timestamp is not a number", ErrSignature)
+	}
+	if age := now.Sub(time.Unix(seconds, 0)); age > standardWebhookAge || age < -standardWebhookAge {
+		return fmt.Errorf("%w: Webhook-Timestamp is more than %s from now", ErrSignature, standardWebhookAge)
+	}
+	mac := hmac.New(sha256.New, standardKey(secret))
+	mac.Write([]byte(id + "." + stamp + "."))
+	mac.Write(body)
+	want := mac.Sum(nil)
+	for _, s := range strings.Fields(signatures) {
+		text, ok := strings.CutPrefix(s, "v1,")
+		if !ok {
+			continue
+		}
+		if got, err := base64.StdEncoding.DecodeString(text); err == nil && hmac.Equal(got, want) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: no signature in Webhook-Signature matches", ErrSignature)
+}
+
+// standardKey decodes a secret that is written as whsec_<base64>; any other secret is the key as it is.
+func standardKey(secret []byte) []byte {
+	text, ok := strings.CutPrefix(string(secret), "whsec_")
+	if !ok {
+		return secret
+	}
+	key, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return secret
+	}
+	return key
+}
+
+// gitlab accepts the signed scheme where the headers are there, else the plain token.
+func gitlab(h http.Header, body, secret []byte, now time.Time) error {
+	if h.Get("Webhook-Signature") != "" {
+		return standardWebhook(h, body, secret, now)
+	}
+	return plainToken("X-Gitlab-Token")(h, body, secret, now)
+}
+
+// firstHeader uses the verification of the first header that is there, and of the last one where none is.
+func firstHeader(headers ...string) verification {
+	return func(h http.Header, body, secret []byte, now time.Time) error {
+		chosen := headers[len(headers)-1]
+		for _, name := range headers {
+			if h.Get(name) != "" {
+				chosen = name
+				break
+			}
+		}
+		return hmacHex(chosen, true)(h, body, secret, now)
+	}
+}
