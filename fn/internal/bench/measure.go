@@ -1,0 +1,141 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// sample is what one run of a process took.
+type sample struct {
+	Wall time.Duration
+	Peak int64 // most memory in RAM at a time, in bytes
+	Out  int64 // bytes on standard output
+}
+
+// stopwatch is the first argument that makes this program a stopwatch: it runs the rest of its arguments as a command
+// and prints a sample on descriptor 3. A process of its own does this because the system counts what the parent has in
+// memory as the child's too.
+const stopwatch = "stopwatch"
+
+// watch runs a command and writes its sample. Its status is that of the command.
+func watch(args []string) int {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	start := time.Now()
+	err := cmd.Run()
+	s := sample{Wall: time.Since(start)}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	if !ok {
+		fmt.Fprintln(os.Stderr, "this system does not tell what a process used")
+		return 1
+	}
+	s.Peak = int64(usage.Maxrss)
+	if runtime.GOOS != "darwin" {
+		s.Peak *= 1024 // kilobytes, but for macOS
+	}
+	if err := json.NewEncoder(os.NewFile(3, "sample")).Encode(s); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// measure runs a contender to its end. Input and output are files, so that no other process takes part.
+func (b *bench) measure(ctx context.Context, c contender) (s sample, err error) {
+	in, err := os.Open(c.input)
+	if err != nil {
+		return s, err
+	}
+	defer in.Close()
+	out, err := os.Create(filepath.Join(b.dir, "output"))
+	if err != nil {
+		return s, err
+	}
+	defer out.Close()
+	r, w, err := os.Pipe()
+	if err != nil {
+		return s, err
+	}
+	defer r.Close()
+	cmd := exec.CommandContext(ctx, b.self, append([]string{stopwatch}, c.args...)...)
+	var errs bytes.Buffer
+	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = c.dir, in, out, &errs, []*os.File{w}
+	err = cmd.Run()
+	w.Close()
+	if err != nil {
+		return s, fmt.Errorf("running %s: %w: %s", c.args[0], err, tail(errs.Bytes()))
+	}
+	if err := json.NewDecoder(r).Decode(&s); err != nil {
+		return s, fmt.Errorf("reading what %s took: %w", c.args[0], err)
+	}
+	info, err := out.Stat()
+	if err != nil {
+		return s, err
+	}
+	s.Out = info.Size()
+	return s, nil
+}
+
+// tail is the end of what a command printed.
+func tail(b []byte) []byte {
+	b = bytes.TrimSpace(b)
+	return b[max(0, len(b)-400):]
+}
+
+// contender is a command that takes part in a comparison.
+type contender struct {
+	name  string
+	dir   string
+	input string   // the file on its standard input
+	args  []string // the program and its arguments
+}
+
+// compare runs every contender in turn, for a number of rounds, so that what else the machine does meets all of them
+// alike. It gives the medians in the order of the contenders. A round before the first is not counted.
+func (b *bench) compare(rounds int, contenders ...contender) ([]sample, error) {
+	samples := make([][]sample, len(contenders))
+	for round := range rounds + 1 {
+		for i, c := range contenders {
+			s, err := b.measure(b.ctx, c)
+			if err != nil {
+				return nil, fmt.Errorf("measuring %s: %w", c.name, err)
+			}
+			if round > 0 {
+				samples[i] = append(samples[i], s)
+			}
+		}
+	}
+	medians := make([]sample, len(contenders))
+	for i := range contenders {
+		medians[i] = median(samples[i])
+	}
+	return medians, nil
+}
+
+// median takes the middle of wall time and of memory, each for itself.
+func median(samples []sample) sample {
+	var walls []time.Duration
+	var peaks []int64
+	for _, s := range samples {
+		walls, peaks = append(walls, s.Wall), append(peaks, s.Peak)
+	}
+	slices.Sort(walls)
+	slices.Sort(peaks)
+	return sample{Wall: walls[len(walls)/2], Peak: peaks[len(peaks)/2], Out: samples[0].Out}
+}
