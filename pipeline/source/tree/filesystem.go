@@ -1,0 +1,266 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+// FileSystem gives kustomize's view of a reader: the root of the tree is "/". It is read-only.
+func FileSystem(r Reader) filesys.FileSystem { return &kustomizeFS{r} }
+
+type kustomizeFS struct{ r Reader }
+
+var errReadOnly = errors.New("the source tree is read-only")
+
+func (f *kustomizeFS) Create(name string) (filesys.File, error) {
+	return nil, &fs.PathError{Op: "creating", Path: name, Err: errReadOnly}
+}
+
+func (f *kustomizeFS) Mkdir(name string) error {
+	return &fs.PathError{Op: "creating", Path: name, Err: errReadOnly}
+}
+func (f *kustomizeFS) MkdirAll(name string) error { return f.Mkdir(name) }
+func (f *kustomizeFS) RemoveAll(name string) error {
+	return &fs.PathError{Op: "removing", Path: name, Err: errReadOnly}
+}
+
+func (f *kustomizeFS) WriteFile(name string, _ []byte) error {
+	return &fs.PathError{Op: "writing", Path: name, Err: errReadOnly}
+}
+
+func (f *kustomizeFS) Open(name string) (filesys.File, error) {
+	content, err := f.r.Read(name)
+	if err != nil {
+		return nil, err
+	}
+	return &openFile{Reader: bytes.NewReader(content), info: fileInfo{name: path.Base(name), size: int64(len(content))}}, nil
+}
+
+func (f *kustomizeFS) IsDir(name string) bool {
+	info, err := f.r.Lookup(name)
+	return err == nil && info.Dir
+}
+
+func (f *kustomizeFS) Exists(name string) bool {
+	_, err := f.r.Lookup(name)
+	return err == nil
+}
+
+func (f *kustomizeFS) ReadFile(name string) ([]byte, error) { return f.r.Read(name) }
+
+func (f *kustomizeFS) ReadDir(name string) ([]string, error) {
+	list, err := f.r.List(name)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(list))
+	for _, info := range list {
+		names = append(names, path.Base(info.Path))
+	}
+	return names, nil
+}
+
+func (f *kustomizeFS) CleanedAbs(name string) (filesys.ConfirmedDir, string, error) {
+	info, err := f.r.Lookup(name)
+	if err != nil {
+		return "", "", err
+	}
+	absolute := path.Join("/", info.Path)
+	if info.Dir {
+		return filesys.ConfirmedDir(absolute), "", nil
+	}
+	return filesys.ConfirmedDir(path.Dir(absolute)), path.Base(absolute), nil
+}
+
+func (f *kustomizeFS) Glob(pattern string) ([]string, error) {
+	found, err := fs.Glob(FS(f.r), strings.TrimPrefix(pattern, "/"))
+	if err != nil || !strings.HasPrefix(pattern, "/") {
+		return found, err
+	}
+	for i := range found {
+		found[i] = "/" + found[i]
+	}
+	return found, nil
+}
+
+func (f *kustomizeFS) Walk(root string, walk filepath.WalkFunc) error {
+	info, err := f.r.Lookup(root)
+	if err != nil {
+		return walk(root, nil, err)
+	}
+	err = f.walk(root, fileInfo{name: path.Base(root), dir: info.Dir}, walk)
+	if errors.Is(err, filepath.SkipDir) || errors.Is(err, filepath.SkipAll) {
+		return nil
+	}
+	return err
+}
+
+func (f *kustomizeFS) walk(name string, info fileInfo, walk filepath.WalkFunc) error {
+	if err := walk(name, info, nil); err != nil || !info.dir {
+		return err
+	}
+	list, err := f.r.List(name)
+	if err != nil {
+		return walk(name, info, err)
+	}
+	for _, entry := range list {
+		base := path.Base(entry.Path)
+		err := f.walk(path.Join(name, base), fileInfo{name: base, dir: entry.Dir}, walk)
+		if errors.Is(err, filepath.SkipDir) {
+			if entry.Dir {
+				continue
+			}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// FS gives the standard library's view of a reader. It is read-only.
+func FS(r Reader) fs.FS { return &ioFS{r} }
+
+type ioFS struct{ r Reader }
+
+func (f *ioFS) Open(name string) (fs.File, error) {
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
+	}
+	info, err := f.r.Lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	if info.Dir {
+		return &openDir{fsys: f, name: name}, nil
+	}
+	content, err := f.r.Read(name)
+	if err != nil {
+		return nil, err
+	}
+	return &openFile{Reader: bytes.NewReader(content), info: fileInfo{name: path.Base(name), size: int64(len(content))}}, nil
+}
+
+// ReadFile implements fs.ReadFileFS. The result is a copy, as callers may change it.
+func (f *ioFS) ReadFile(name string) ([]byte, error) {
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
+	}
+	content, err := f.r.Read(name)
+	return bytes.Clone(content), err
+}
+
+// ReadDir implements fs.ReadDirFS.
+func (f *ioFS) ReadDir(name string) ([]fs.DirEntry, error) {
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
+	}
+	list, err := f.r.List(name)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]fs.DirEntry, 0, len(list))
+	for _, info := range list {
+		entries = append(entries, dirEntry{fsys: f, path: info.Path, dir: info.Dir})
+	}
+	return entries, nil
+}
+
+// dirEntry opens the file only when its size is asked for.
+type dirEntry struct {
+	fsys *ioFS
+	path string
+	dir  bool
+}
+
+func (e dirEntry) Name() string { return path.Base(e.path) }
+func (e dirEntry) IsDir() bool  { return e.dir }
+func (e dirEntry) Type() fs.FileMode {
+	return fileInfo{dir: e.dir}.Mode().Type()
+}
+
+func (e dirEntry) Info() (fs.FileInfo, error) {
+	opened, err := e.fsys.Open(e.path)
+	if err != nil {
+		return nil, err
+	}
+	return opened.Stat()
+}
+
+// fileInfo has no times and no owner: content is all that counts. The size is known of opened files only.
+type fileInfo struct {
+	name string
+	size int64
+	dir  bool
+}
+
+func (i fileInfo) Name() string       { return i.name }
+func (i fileInfo) Size() int64        { return i.size }
+func (i fileInfo) ModTime() time.Time { return time.Time{} }
+func (i fileInfo) IsDir() bool        { return i.dir }
+func (i fileInfo) Sys() any           { return nil }
+func (i fileInfo) Mode() fs.FileMode {
+	if i.dir {
+		return fs.ModeDir | 0o555
+	}
+	return 0o444
+}
+
+type openFile struct {
+	*bytes.Reader
+	info fileInfo
+}
+
+func (f *openFile) Stat() (fs.FileInfo, error)  { return f.info, nil }
+func (f *openFile) Close() error                { return nil }
+func (f *openFile) Write(_ []byte) (int, error) { return 0, errReadOnly }
+
+type openDir struct {
+	fsys *ioFS
+	name string
+	rest []fs.DirEntry
+	read bool
+}
+
+func (d *openDir) Stat() (fs.FileInfo, error) {
+	return fileInfo{name: path.Base(d.name), dir: true}, nil
+}
+func (d *openDir) Close() error { return nil }
+func (d *openDir) Read([]byte) (int, error) {
+	return 0, &fs.PathError{Op: "read", Path: d.name, Err: errors.New("is a directory")}
+}
+
+// ReadDir implements fs.ReadDirFile.
+func (d *openDir) ReadDir(n int) ([]fs.DirEntry, error) {
+	if !d.read {
+		entries, err := d.fsys.ReadDir(d.name)
+		if err != nil {
+			return nil, err
+		}
+		d.rest, d.read = entries, true
+	}
+	if n <= 0 {
+		entries := d.rest
+		d.rest = nil
+		return entries, nil
+	}
+	if len(d.rest) == 0 {
+		return nil, io.EOF
+	}
+	n = min(n, len(d.rest))
+	entries := d.rest[:n]
+	d.rest = d.rest[n:]
+	return entries, nil
+}

@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"path"
+	"sort"
+	"strings"
+)
+
+// Builder makes a tree that is held in memory, for sources that are not a Git repository.
+type Builder struct {
+	limits Limits
+	root   *memoryDir
+	blobs  map[string][]byte
+	files  int
+	bytes  int64
+}
+
+type memoryDir struct {
+	entries map[string]Entry
+	dirs    map[string]*memoryDir
+}
+
+type memoryObjects struct {
+	trees map[string][]Entry
+	blobs map[string][]byte
+}
+
+// NewBuilder starts an empty tree. Entries and TotalBytes of the limits bound it.
+func NewBuilder(limits Limits) *Builder {
+	return &Builder{limits: limits, root: newMemoryDir(), blobs: map[string][]byte{}}
+}
+
+func newMemoryDir() *memoryDir {
+	return &memoryDir{entries: map[string]Entry{}, dirs: map[string]*memoryDir{}}
+}
+
+// Add puts a file or a link (whose content is its target) at a path inside the tree. A later entry replaces an earlier
+// one, as in an archive.
+func (b *Builder) Add(name string, mode Mode, content []byte) error {
+	clean := path.Clean(strings.TrimPrefix(name, "./"))
+	if clean == "." || clean == ".." || strings.HasPrefix(clean, "../") || strings.HasPrefix(clean, "/") {
+		return pathError(name, ErrOutside)
+	}
+	b.files++
+	b.bytes += int64(len(content))
+	if b.limits.Entries > 0 && b.files > b.limits.Entries {
+		return &LimitError{What: "number of files", Limit: int64(b.limits.Entries)}
+	}
+	if b.limits.TotalBytes > 0 && b.bytes > b.limits.TotalBytes {
+		return &LimitError{What: "sum of the sizes of all files in bytes", Limit: b.limits.TotalBytes}
+	}
+	at := b.root
+	dir, base := path.Split(clean)
+	for _, part := range strings.Split(strings.Trim(dir, "/"), "/") {
+		if part == "" {
+			continue
+		}
+		if _, taken := at.entries[part]; taken {
+			return pathError(name, fmt.Errorf("%s is a file and a directory", part))
+		}
+		next := at.dirs[part]
+		if next == nil {
+			next = newMemoryDir()
+			at.dirs[part] = next
+		}
+		at = next
+	}
+	if _, taken := at.dirs[base]; taken {
+		return pathError(name, fmt.Errorf("%s is a file and a directory", base))
+	}
+	sum := sha256.Sum256(content)
+	id := hex.EncodeToString(sum[:])
+	b.blobs[id] = content
+	at.entries[base] = Entry{Name: base, Mode: mode, ID: id}
+	return nil
+}
+
+// Build gives the tree. Its ID depends on names, modes and content only.
+func (b *Builder) Build() *Tree {
+	store := &memoryObjects{trees: map[string][]Entry{}, blobs: b.blobs}
+	return New(store, store.add(b.root))
+}
+
+func (m *memoryObjects) add(d *memoryDir) string {
+	entries := make([]Entry, 0, len(d.entries)+len(d.dirs))
+	for _, entry := range d.entries {
+		entries = append(entries, entry)
+	}
+	for name, sub := range d.dirs {
+		entries = append(entries, Entry{Name: name, Mode: Dir, ID: m.add(sub)})
+	}
+	sort.Slice(entries, func(i, j int) bool { return entries[i].Name < entries[j].Name })
+	h := sha256.New()
+	for _, entry := range entries {
+		fmt.Fprintf(h, "%d %s\x00%s\n", entry.Mode, entry.Name, entry.ID)
+	}
+	id := hex.EncodeToString(h.Sum(nil))
+	m.trees[id] = entries
+	return id
+}
+
+// Tree implements Objects.
+func (m *memoryObjects) Tree(id string) ([]Entry, error) {
+	entries, ok := m.trees[id]
+	if !ok {
+		return nil, fs.ErrNotExist
+	}
+	return entries, nil
+}
+
+// Blob implements Objects.
+func (m *memoryObjects) Blob(id string, max int64) ([]byte, error) {
+	content, ok := m.blobs[id]
+	if !ok {
+		return nil, fs.ErrNotExist
+	}
+	if int64(len(content)) > max {
+		return nil, &LimitError{What: "size of the file", Limit: max}
+	}
+	return content, nil
+}

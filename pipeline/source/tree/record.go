@@ -1,0 +1,156 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sort"
+	"strings"
+)
+
+// Op is a way to look at a path.
+type Op string
+
+// The ways to look at a path.
+const (
+	OpLookup Op = "lookup"
+	OpRead   Op = "read"
+	OpList   Op = "list"
+)
+
+// Access is one look at a path and what came of it.
+type Access struct {
+	// Op is how it was looked at.
+	Op Op `json:"op"`
+	// Path that was looked at, as the reader named it.
+	Path string `json:"path"`
+	// Outcome identifies what was seen: the content's digest, the kind of entry, the digest of a list of names, or none.
+	Outcome string `json:"outcome"`
+}
+
+// Record is everything that a view was asked for, sorted. It can be stored as JSON.
+type Record []Access
+
+const outcomeNone = "none"
+
+// Record gives what was asked for so far.
+func (v *View) Record() Record {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	record := make(Record, 0, len(v.record))
+	for key, outcome := range v.record {
+		record = append(record, Access{Op: key.Op, Path: key.Path, Outcome: outcome})
+	}
+	sort.Slice(record, func(i, j int) bool {
+		if record[i].Path != record[j].Path {
+			return record[i].Path < record[j].Path
+		}
+		return record[i].Op < record[j].Op
+	})
+	return record
+}
+
+func (v *View) note(op Op, name, outcome string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.record[access{op, strings.Trim(name, "/")}] = outcome
+}
+
+// Fingerprint is a digest of the record: renders whose records have equal fingerprints read the same.
+func (r Record) Fingerprint() string {
+	h := sha256.New()
+	for _, a := range r {
+		fmt.Fprintf(h, "%s\x00%s\x00%s\n", a.Op, a.Path, a.Outcome)
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+// Merge gives a record of everything in both.
+func (r Record) Merge(other Record) Record {
+	all := map[access]string{}
+	for _, list := range []Record{r, other} {
+		for _, a := range list {
+			all[access{a.Op, a.Path}] = a.Outcome
+		}
+	}
+	v := &View{record: all}
+	return v.Record()
+}
+
+// Affected says whether a render with this record would see anything else in the given tree, and which path is the
+// first that differs. An empty record is always affected: nothing is known of it.
+func (r Record) Affected(t *Tree) (reason string, affected bool) {
+	if len(r) == 0 {
+		return "nothing is recorded of an earlier render", true
+	}
+	for _, a := range r {
+		if now := t.outcome(a.Op, a.Path); now != a.Outcome {
+			return describe(a, now), true
+		}
+	}
+	return "", false
+}
+
+func describe(was Access, now string) string {
+	name := was.Path
+	if name == "" {
+		name = "."
+	}
+	switch {
+	case was.Outcome == outcomeNone:
+		return name + " was added"
+	case now == outcomeNone:
+		return name + " was removed"
+	case was.Op == OpList:
+		return "files were added to or removed from " + name
+	}
+	return name + " was changed"
+}
+
+// outcome looks at a path as a view does, without recording.
+func (t *Tree) outcome(op Op, name string) string {
+	found, err := t.find(name, nil)
+	switch op {
+	case OpRead:
+		return readOutcome(found, err)
+	case OpList:
+		if err != nil || found.entry.Mode != Dir {
+			return lookupOutcome(found, err)
+		}
+		return listOutcome(t.list(found, nil))
+	}
+	return lookupOutcome(found, err)
+}
+
+func lookupOutcome(n node, err error) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return outcomeNone
+	case err != nil && n.path == "":
+		return "error"
+	}
+	return fmt.Sprintf("%d %s", n.entry.Mode, n.path)
+}
+
+func readOutcome(n node, err error) string {
+	if err != nil || n.entry.Mode == Dir || n.entry.Mode == Submodule {
+		return lookupOutcome(n, err)
+	}
+	return n.entry.ID
+}
+
+func listOutcome(list []Info, err error) string {
+	if err != nil {
+		return "error"
+	}
+	h := sha256.New()
+	for _, info := range list {
+		fmt.Fprintf(h, "%s\x00%t\n", info.Path, info.Dir)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}

@@ -1,0 +1,253 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package tree is an immutable file tree of one revision of a source, read on demand from content-addressed objects. It
+// resolves symbolic links inside the tree and refuses those that lead out, bounds what a reader may take, and records
+// what was read and what was looked for, so that a later revision can be compared with that record alone. It never
+// reads the machine's own file system and never writes.
+package tree
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"sync"
+)
+
+// Mode says what an entry of a directory is.
+type Mode uint8
+
+// The kinds of entries.
+const (
+	File Mode = iota
+	Executable
+	Link
+	Dir
+	Submodule
+)
+
+// Entry is one entry of a directory.
+type Entry struct {
+	// Name in its directory.
+	Name string
+	// Mode says what it is.
+	Mode Mode
+	// ID is the digest of its content; equal IDs mean equal content.
+	ID string
+}
+
+// Objects gives the content that IDs stand for. Implementations are safe for use by several goroutines.
+type Objects interface {
+	// Tree gives the entries of a directory.
+	Tree(id string) ([]Entry, error)
+	// Blob gives the content of a file or the target of a link, and a LimitError where it is longer than max.
+	Blob(id string, max int64) ([]byte, error)
+}
+
+// ErrOutside is the cause of errors about paths and links that lead out of the tree.
+var ErrOutside = errors.New("leads out of the source tree")
+
+// ErrSubmodule is the cause of errors about paths inside a submodule that was not fetched.
+var ErrSubmodule = errors.New("is inside a Git submodule, and the pipeline does not enable submodules (source.git.submodules)")
+
+// LimitError says which limit was passed.
+type LimitError struct {
+	// What was too much, such as "size of big.bin".
+	What string
+	// Limit that it passed.
+	Limit int64
+}
+
+// Error names what was too much and the limit.
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("%s is over the limit of %d", e.What, e.Limit)
+}
+
+// maxLinks bounds how many symbolic links one lookup may follow.
+const maxLinks = 40
+
+// maxCache bounds the bytes of file content that one tree keeps in memory.
+const maxCache = 32 << 20
+
+// Tree is the file tree of one revision. It is safe for use by several goroutines.
+type Tree struct {
+	objects Objects
+	root    string
+
+	mu     sync.Mutex
+	dirs   map[string]*directory
+	blobs  map[string][]byte
+	cached int
+	mounts map[string]*Tree
+}
+
+type directory struct {
+	entries []Entry
+	byName  map[string]int
+}
+
+// New gives the tree whose root directory has the given ID.
+func New(objects Objects, root string) *Tree {
+	return &Tree{objects: objects, root: root, dirs: map[string]*directory{}, blobs: map[string][]byte{}, mounts: map[string]*Tree{}}
+}
+
+// ID of the root directory: equal IDs mean equal trees.
+func (t *Tree) ID() string { return t.root }
+
+// Mount puts the tree of a submodule at its path. It must be called before the tree is read.
+func (t *Tree) Mount(path string, sub *Tree) { t.mounts[path] = sub }
+
+// node is where a lookup ends.
+type node struct {
+	entry Entry
+	path  string // canonical: without links, "." for the root
+	tree  *Tree  // that holds the entry, for submodules
+}
+
+func (t *Tree) rootNode() node {
+	return node{entry: Entry{Name: ".", Mode: Dir, ID: t.root}, path: ".", tree: t}
+}
+
+func (t *Tree) dir(id string) (*directory, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if d, ok := t.dirs[id]; ok {
+		return d, nil
+	}
+	entries, err := t.objects.Tree(id)
+	if err != nil {
+		return nil, err
+	}
+	d := &directory{entries: entries, byName: make(map[string]int, len(entries))}
+	for i, entry := range entries {
+		d.byName[entry.Name] = i
+	}
+	t.dirs[id] = d
+	return d, nil
+}
+
+func (t *Tree) blob(id string, max int64) ([]byte, error) {
+	t.mu.Lock()
+	content, ok := t.blobs[id]
+	t.mu.Unlock()
+	if ok {
+		if int64(len(content)) > max {
+			return nil, &LimitError{What: "size of the file", Limit: max}
+		}
+		return content, nil
+	}
+	content, err := t.objects.Blob(id, max)
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.cached += len(content); t.cached > maxCache {
+		t.blobs, t.cached = map[string][]byte{}, len(content)
+	}
+	t.blobs[id] = content
+	return content, nil
+}
+
+// visitor is told of every directory that a lookup loads, so that a view can bound them.
+type visitor func(id string, entries int) error
+
+// find walks to a path, following links.
+func (t *Tree) find(name string, visit visitor) (node, error) {
+	at := t.rootNode()
+	stack := []node{at}
+	rest := split(name)
+	for links := 0; len(rest) > 0; {
+		part := rest[0]
+		rest = rest[1:]
+		switch part {
+		case "", ".":
+			continue
+		case "..":
+			if len(stack) == 1 {
+				return node{}, pathError(name, ErrOutside)
+			}
+			stack = stack[:len(stack)-1]
+			continue
+		}
+		next, err := t.step(stack[len(stack)-1], part, name, visit)
+		if err != nil {
+			return node{}, err
+		}
+		if next.entry.Mode != Link {
+			stack = append(stack, next)
+			continue
+		}
+		if links++; links > maxLinks {
+			return node{}, pathError(name, fmt.Errorf("more than %d symbolic links", maxLinks))
+		}
+		target, err := next.tree.blob(next.entry.ID, 4096)
+		if err != nil {
+			return node{}, pathError(next.path, fmt.Errorf("reading symbolic link: %w", err))
+		}
+		if err := escapes(stack, string(target)); err != nil {
+			return node{}, pathError(name, fmt.Errorf("symbolic link %s -> %s: %w", next.path, target, err))
+		}
+		rest = append(split(string(target)), rest...)
+	}
+	return stack[len(stack)-1], nil
+}
+
+// step goes from a directory to one of its entries.
+func (t *Tree) step(from node, part, name string, visit visitor) (node, error) {
+	if from.entry.Mode == Submodule {
+		return node{}, pathError(name, fmt.Errorf("%s %w", from.path, ErrSubmodule))
+	}
+	if from.entry.Mode != Dir {
+		return node{}, pathError(name, fs.ErrNotExist)
+	}
+	d, err := from.tree.dir(from.entry.ID)
+	if err != nil {
+		return node{}, pathError(from.path, err)
+	}
+	if visit != nil {
+		if err := visit(from.entry.ID, len(d.entries)); err != nil {
+			return node{}, err
+		}
+	}
+	i, ok := d.byName[part]
+	if !ok {
+		return node{}, pathError(name, fs.ErrNotExist)
+	}
+	next := node{entry: d.entries[i], path: path.Join(from.path, part), tree: from.tree}
+	if sub, ok := t.mounts[next.path]; ok && next.entry.Mode == Submodule {
+		next.tree, next.entry = sub, Entry{Name: part, Mode: Dir, ID: sub.root}
+	}
+	return next, nil
+}
+
+// escapes says whether a link's target leaves the tree. The walk itself would notice ".." as well, but not say that a
+// link did it.
+func escapes(stack []node, target string) error {
+	if strings.HasPrefix(target, "/") {
+		return ErrOutside
+	}
+	depth := len(stack) - 1
+	for _, part := range split(target) {
+		switch part {
+		case "", ".":
+		case "..":
+			depth--
+		default:
+			depth++
+		}
+		if depth < 0 {
+			return ErrOutside
+		}
+	}
+	return nil
+}
+
+// split takes a slash-separated path apart. Absolute paths start at the tree's root.
+func split(name string) []string { return strings.Split(strings.Trim(name, "/"), "/") }
+
+func pathError(name string, err error) error {
+	return &fs.PathError{Op: "reading", Path: name, Err: err}
+}

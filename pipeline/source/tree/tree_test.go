@@ -1,0 +1,179 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tree_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"sigs.k8s.io/kustomize/api/krusty"
+
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+// build makes a tree from paths; a value that starts with "->" is a symbolic link.
+func build(t *testing.T, files map[string]string) *tree.Tree {
+	t.Helper()
+	b := tree.NewBuilder(tree.Limits{})
+	for name, content := range files {
+		mode := tree.File
+		if target, ok := strings.CutPrefix(content, "->"); ok {
+			mode, content = tree.Link, target
+		}
+		if err := b.Add(name, mode, []byte(content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.Build()
+}
+
+func TestLinks(t *testing.T) {
+	view := tree.NewView(build(t, map[string]string{
+		"a/file": "content", "b/link": "->../a/file", "c": "->a", "loop": "->loop", "d/e": "->../c/file",
+		"out": "->../etc/passwd", "deep/out": "->../../etc/passwd", "abs": "->/etc/passwd", "gone": "->nothing",
+		"dirout": "->..", "a/sub/up": "->../..", "zig": "->a/../../x",
+	}), tree.Limits{})
+	for name, want := range map[string]string{
+		"a/file": "a/file", "b/link": "a/file", "c/file": "a/file", "d/e": "a/file", "/a/../a/file": "a/file", "a/sub/up/a/file": "a/file",
+	} {
+		info, err := view.Lookup(name)
+		if err != nil || info.Path != want {
+			t.Errorf("%s: got %q, %v", name, info.Path, err)
+		}
+	}
+	for _, name := range []string{"out", "deep/out", "abs", "../x", "a/../../x", "dirout/x", "zig"} {
+		if _, err := view.Read(name); !errors.Is(err, tree.ErrOutside) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if _, err := view.Read("gone"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("gone: %v", err)
+	}
+	if _, err := view.Read("loop"); err == nil || !strings.Contains(err.Error(), "symbolic links") {
+		t.Errorf("loop: %v", err)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	files := map[string]string{"big": strings.Repeat("x", 101)}
+	for i := range 50 {
+		files[fmt.Sprintf("many/%d", i)] = "0123456789"
+	}
+	source := build(t, files)
+	cases := map[string]struct {
+		limits tree.Limits
+		do     func(*tree.View) error
+	}{
+		"size of big":        {tree.Limits{FileBytes: 100}, func(v *tree.View) error { _, err := v.Read("big"); return err }},
+		"number of files in": {tree.Limits{Entries: 40}, func(v *tree.View) error { _, err := v.List("many"); return err }},
+		"number of files that": {tree.Limits{Files: 2}, func(v *tree.View) error {
+			return errors.Join(second(v.Read("many/1")), second(v.Read("many/2")), second(v.Read("many/2")), second(v.Read("many/3")))
+		}},
+		"sum of the bytes": {tree.Limits{TotalBytes: 15}, func(v *tree.View) error {
+			return errors.Join(second(v.Read("many/1")), second(v.Read("many/2")))
+		}},
+	}
+	for want, tc := range cases {
+		err := tc.do(tree.NewView(source, tc.limits))
+		var limit *tree.LimitError
+		if !errors.As(err, &limit) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", want, err)
+		}
+	}
+}
+
+func second(_ []byte, err error) error { return err }
+
+func TestAffected(t *testing.T) {
+	files := map[string]string{
+		"app/kustomization.yaml": "resources: [../base]", "base/a.yaml": "a", "other/b.yaml": "b", "link": "->base",
+	}
+	view := tree.NewView(build(t, files), tree.Limits{})
+	for _, name := range []string{"app/kustomization.yaml", "base/a.yaml"} {
+		if _, err := view.Read(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, _ = view.Read("app/kustomization.yml")
+	_, _ = view.List("base")
+	_, _ = view.Lookup("link/a.yaml")
+
+	text, err := json.Marshal(view.Record())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var record tree.Record
+	if err := json.Unmarshal(text, &record); err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		change map[string]string
+		want   string
+	}{
+		"nothing":               {nil, ""},
+		"file elsewhere":        {map[string]string{"other/b.yaml": "changed", "other/c.yaml": "new"}, ""},
+		"file that was read":    {map[string]string{"base/a.yaml": "changed"}, "base/a.yaml was changed"},
+		"file that was missing": {map[string]string{"app/kustomization.yml": "x"}, "app/kustomization.yml was added"},
+		"file removed":          {map[string]string{"app/kustomization.yaml": ""}, "app/kustomization.yaml was removed"},
+		"file added to a list":  {map[string]string{"base/z.yaml": "x"}, "files were added to or removed from base"},
+		"link moved":            {map[string]string{"link": "->other"}, "link/a.yaml was removed"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			changed := map[string]string{}
+			for k, v := range files {
+				changed[k] = v
+			}
+			for k, v := range tc.change {
+				if changed[k] = v; v == "" {
+					delete(changed, k)
+				}
+			}
+			reason, affected := record.Affected(build(t, changed))
+			if reason != tc.want || affected != (tc.want != "") {
+				t.Errorf("got %q, %t", reason, affected)
+			}
+		})
+	}
+	if _, affected := (tree.Record{}).Affected(build(t, files)); !affected {
+		t.Error("an empty record must be affected")
+	}
+}
+
+func TestStandardLibraryFileSystem(t *testing.T) {
+	source := build(t, map[string]string{"a/b/c.txt": "c", "a/d.txt": "d", "e": "e", "l": "->a/b"})
+	if err := fstest.TestFS(tree.FS(tree.NewView(source, tree.Limits{})), "a/b/c.txt", "a/d.txt", "e", "l/c.txt"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestKustomizeFileSystem(t *testing.T) {
+	source := build(t, map[string]string{
+		"apps/shop/kustomization.yaml": "resources: [../../base]\nnamePrefix: shop-\nconfigMapGenerator:\n- {name: c, files: [x=link]}\n",
+		"apps/shop/link":               "->real", "apps/shop/real": "value",
+		"base/kustomization.yaml": "resources: [cm.yaml]\n",
+		"base/cm.yaml":            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\n",
+	})
+	fsys := tree.FileSystem(tree.NewView(source, tree.Limits{}))
+	result, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fsys, "/apps/shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := result.AsYaml()
+	if err != nil || !strings.Contains(string(text), "name: shop-m") || !strings.Contains(string(text), "x: value") {
+		t.Errorf("%s, %v", text, err)
+	}
+	if err := fsys.WriteFile("/x", nil); err == nil {
+		t.Error("writing must be refused")
+	}
+	found, err := fsys.Glob("/apps/*/kust*")
+	if err != nil || len(found) != 1 || found[0] != "/apps/shop/kustomization.yaml" {
+		t.Errorf("glob: %v, %v", found, err)
+	}
+}

@@ -1,0 +1,201 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"sort"
+	"sync"
+)
+
+// Info is what is at a path.
+type Info struct {
+	// Path is canonical: relative to the root, cleaned, without symbolic links; "." for the root.
+	Path string `json:"path"`
+	// Dir says that it is a directory.
+	Dir bool `json:"dir,omitempty"`
+	// Exec says that it is an executable file.
+	Exec bool `json:"exec,omitempty"`
+}
+
+// Reader reads a tree. Paths are relative to the root and separated by slashes; a leading slash is ignored. A path that
+// does not exist gives an error that is fs.ErrNotExist.
+type Reader interface {
+	// Lookup follows links and says what is at the path.
+	Lookup(name string) (Info, error)
+	// Read gives the content of a file. The caller must not change it.
+	Read(name string) ([]byte, error)
+	// List gives the entries of a directory by name, links followed, those that lead nowhere left out. Info.Path is where
+	// the entry is in the directory.
+	List(name string) ([]Info, error)
+}
+
+// Limits bound what one view may read. Zero means no limit.
+type Limits struct {
+	// FileBytes is the size of the largest file that is read.
+	FileBytes int64
+	// TotalBytes is the sum of the sizes of all files that are read.
+	TotalBytes int64
+	// Files is the number of files that are read.
+	Files int
+	// Entries is the number of entries of all directories that are looked into.
+	Entries int
+}
+
+// View reads a tree for one render: it bounds and records. It is safe for use by several goroutines.
+type View struct {
+	tree   *Tree
+	limits Limits
+
+	mu      sync.Mutex
+	record  map[access]string
+	seen    map[string]bool // files by path
+	dirs    map[string]bool // directories by ID
+	bytes   int64
+	entries int
+}
+
+type access struct {
+	Op   Op
+	Path string
+}
+
+// NewView starts a view with an empty record.
+func NewView(t *Tree, limits Limits) *View {
+	return &View{tree: t, limits: limits, record: map[access]string{}, seen: map[string]bool{}, dirs: map[string]bool{}}
+}
+
+// Lookup implements Reader.
+func (v *View) Lookup(name string) (Info, error) {
+	found, err := v.find(name)
+	v.note(OpLookup, name, lookupOutcome(found, err))
+	if err != nil {
+		return Info{}, err
+	}
+	return infoOf(found), nil
+}
+
+func infoOf(n node) Info {
+	return Info{Path: n.path, Dir: n.entry.Mode == Dir || n.entry.Mode == Submodule, Exec: n.entry.Mode == Executable}
+}
+
+// Read implements Reader.
+func (v *View) Read(name string) ([]byte, error) {
+	found, err := v.find(name)
+	v.note(OpRead, name, readOutcome(found, err))
+	if err != nil {
+		return nil, err
+	}
+	if found.entry.Mode == Submodule {
+		return nil, pathError(name, fmt.Errorf("%s %w", found.path, ErrSubmodule))
+	}
+	if found.entry.Mode == Dir {
+		return nil, pathError(name, errors.New("is a directory"))
+	}
+	if err := v.countFile(found.path); err != nil {
+		return nil, err
+	}
+	max := v.limits.FileBytes
+	if max <= 0 {
+		max = 1 << 62
+	}
+	content, err := found.tree.blob(found.entry.ID, max)
+	var limit *LimitError
+	if errors.As(err, &limit) {
+		return nil, pathError(name, &LimitError{What: "size of " + found.path + " in bytes", Limit: max})
+	}
+	if err != nil {
+		return nil, pathError(name, err)
+	}
+	return content, v.countBytes(int64(len(content)))
+}
+
+// List implements Reader.
+func (v *View) List(name string) ([]Info, error) {
+	found, err := v.find(name)
+	if err == nil && found.entry.Mode == Submodule {
+		err = pathError(name, fmt.Errorf("%s %w", found.path, ErrSubmodule))
+	}
+	if err == nil && found.entry.Mode != Dir {
+		err = pathError(name, errors.New("is not a directory"))
+	}
+	if err != nil {
+		v.note(OpList, name, lookupOutcome(found, err))
+		return nil, err
+	}
+	list, err := v.tree.list(found, v.visit)
+	v.note(OpList, name, listOutcome(list, err))
+	return list, err
+}
+
+// list gives the entries of a directory, links followed.
+func (t *Tree) list(found node, visit visitor) ([]Info, error) {
+	d, err := found.tree.dir(found.entry.ID)
+	if err != nil {
+		return nil, pathError(found.path, err)
+	}
+	if visit != nil {
+		if err := visit(found.entry.ID, len(d.entries)); err != nil {
+			return nil, err
+		}
+	}
+	list := make([]Info, 0, len(d.entries))
+	for _, entry := range d.entries {
+		at := path.Join(found.path, entry.Name)
+		info := Info{Path: at, Dir: entry.Mode == Dir || entry.Mode == Submodule, Exec: entry.Mode == Executable}
+		if entry.Mode == Link {
+			target, err := t.find(at, visit)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			info = infoOf(target)
+			info.Path = at
+		}
+		list = append(list, info)
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i].Path < list[j].Path })
+	return list, nil
+}
+
+func (v *View) find(name string) (node, error) { return v.tree.find(name, v.visit) }
+
+func (v *View) visit(id string, entries int) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.dirs[id] {
+		return nil
+	}
+	v.dirs[id] = true
+	v.entries += entries
+	if v.limits.Entries > 0 && v.entries > v.limits.Entries {
+		return &LimitError{What: "number of files in the directories that the render looks into", Limit: int64(v.limits.Entries)}
+	}
+	return nil
+}
+
+func (v *View) countFile(name string) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.seen[name] = true
+	if v.limits.Files > 0 && len(v.seen) > v.limits.Files {
+		return &LimitError{What: "number of files that the render reads", Limit: int64(v.limits.Files)}
+	}
+	return nil
+}
+
+func (v *View) countBytes(n int64) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.bytes += n
+	if v.limits.TotalBytes > 0 && v.bytes > v.limits.TotalBytes {
+		return &LimitError{What: "sum of the bytes that the render reads", Limit: v.limits.TotalBytes}
+	}
+	return nil
+}
