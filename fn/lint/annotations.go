@@ -1,0 +1,240 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/fn/result"
+)
+
+var annotationRules = []Rule{
+	{
+		Code: "PR602", Title: "Misplaced annotation or label", Severity: result.Warning,
+		Why: "Istio reads the annotations and labels of the pod. On the workload's own metadata, or on a kind that they are not for, they have no effect, " +
+			"and nobody says so.",
+		Change:    "Move it to the metadata of the pod template, or to the kind that the message names.",
+		Analyzers: []string{"IST0107"},
+		check:     checkMisplaced,
+	},
+	{
+		Code: "PR603", Title: "Unknown annotation", Severity: result.Warning,
+		Why:       "The annotation is in a domain of Istio and is not one of Istio's: a typo as a rule. It has no effect.",
+		Change:    "Correct the name. The message names the closest one.",
+		Analyzers: []string{"IST0108"},
+		check:     checkUnknown,
+	},
+	{
+		Code: "PR604", Title: "Deprecated annotation", Severity: result.Warning,
+		Why:       "Istio calls the annotation deprecated; a later version may stop to read it.",
+		Change:    "Use what the message names.",
+		Analyzers: []string{"IST0135"},
+		check:     checkDeprecated,
+	},
+	{
+		Code: "PR605", Title: "Alpha annotation",
+		Why: "Istio calls the annotation alpha: it may change or go away without notice. Most of the annotations of the sidecar are alpha and have been for " +
+			"years, so the rule is off unless it is switched on.",
+		Change:    "Prefer an istio-proxy container in the pod template, or proxy.istio.io/config, for the same setting.",
+		Analyzers: []string{"IST0136"},
+		check:     checkAlpha,
+	},
+	{
+		Code: "PR606", Title: "Value that a version of Istio refuses", Severity: result.Warning,
+		Why: "Istio checks the values of more annotations with each version. A value that an old version accepted, or ignored, makes a newer one refuse the pod, or read " +
+			"it in another way: up to 1.26 sidecar.istio.io/inject: \"yes\" means true, from 1.27 on it means nothing.",
+		Change:    "Correct the value as the message says, before the upgrade.",
+		Analyzers: []string{"IST0125"},
+		check:     checkValues,
+	},
+	{
+		Code: "PR607", Title: "Annotation that this version does not know", Severity: result.Warning,
+		Why:    "The annotation is one of Istio's, but of an older or newer version than the one in use. It has no effect.",
+		Change: "Remove it, or use a version of Istio that knows it.",
+		check:  checkVersionOfAnnotation,
+	},
+}
+
+// istioKey says whether an annotation's domain is istio.io or below it.
+func istioKey(key string) bool {
+	domain, _, ok := strings.Cut(key, "/")
+	return ok && (domain == "istio.io" || strings.HasSuffix(domain, ".istio.io"))
+}
+
+// own gives the annotations of the pod in Istio's domains that the injector did not write, in order.
+func (p *pod) own() []string {
+	before, _ := p.in.Before["metadata"].(map[string]any)
+	given := stringMap(before["annotations"])
+	var out []string
+	for _, key := range sortedKeys(p.annotations) {
+		if !istioKey(key) {
+			continue
+		}
+		if _, ok := given[key]; !ok && p.in.Before != nil {
+			continue
+		}
+		out = append(out, key)
+	}
+	return out
+}
+
+func checkMisplaced(p *pod) []finding {
+	var out []finding
+	for _, key := range p.own() {
+		a, ok := annotations[key]
+		if ok && len(a.on) > 0 && !slices.Contains(a.on, "Pod") {
+			out = append(out, finding{
+				path:    annotationPath(key),
+				message: fmt.Sprintf("annotation %s belongs on %s and has no effect on a pod", key, strings.Join(a.on, " or ")),
+			})
+		}
+	}
+	for _, key := range sortedKeys(p.in.ObjectAnnotations) {
+		a, ok := annotations[key]
+		if !ok || len(a.on) == 0 || p.annotations[key] == p.in.ObjectAnnotations[key] || slices.Contains(a.on, p.in.Kind) {
+			continue
+		}
+		message := fmt.Sprintf("annotation %s has no effect on a %s: it belongs on %s", key, p.in.Kind, strings.Join(a.on, " or "))
+		if slices.Contains(a.on, "Pod") {
+			message = fmt.Sprintf("annotation %s has no effect on the metadata of a %s: it belongs in %s.metadata", key, p.in.Kind, p.in.Field)
+		}
+		out = append(out, finding{object: true, path: annotationPath(key), current: p.in.ObjectAnnotations[key], message: message})
+	}
+	return append(out, p.misplacedLabels()...)
+}
+
+func (p *pod) misplacedLabels() []finding {
+	var out []finding
+	const inject, namespace = "sidecar.istio.io/inject", "istio-injection"
+	if v, ok := p.in.ObjectLabels[inject]; ok && p.labels[inject] != v {
+		out = append(out, finding{
+			object: true, path: labelPath(inject), current: v,
+			message: fmt.Sprintf("label %s has no effect on the metadata of a %s: it belongs in %s.metadata", inject, p.in.Kind, p.in.Field),
+		})
+	}
+	if v, ok := p.in.ObjectLabels[namespace]; ok {
+		out = append(out, finding{
+			object: true, path: labelPath(namespace), current: v,
+			message: fmt.Sprintf("label %s has no effect on a %s: it belongs on the namespace", namespace, p.in.Kind),
+		})
+	}
+	if v, ok := p.labels[namespace]; ok {
+		out = append(out, finding{
+			path: labelPath(namespace), current: v,
+			message: fmt.Sprintf("label %s has no effect on a pod: it belongs on the namespace, and %s is the label of a pod", namespace, inject),
+		})
+	}
+	return out
+}
+
+func checkUnknown(p *pod) []finding {
+	var out []finding
+	report := func(key string, object bool) {
+		if _, ok := annotations[key]; ok || !istioKey(key) {
+			return
+		}
+		message := fmt.Sprintf("annotation %s is not one of Istio's", key)
+		if near := nearest(key); near != "" {
+			message += "; did you mean " + near + "?"
+		}
+		out = append(out, finding{object: object, path: annotationPath(key), message: message})
+	}
+	for _, key := range p.own() {
+		report(key, false)
+	}
+	for _, key := range sortedKeys(p.in.ObjectAnnotations) {
+		if _, ok := p.annotations[key]; !ok {
+			report(key, true)
+		}
+	}
+	return out
+}
+
+func checkDeprecated(p *pod) []finding {
+	plane, known := parseVersion(p.in.Facts.IstioVersion)
+	var out []finding
+	for _, key := range p.own() {
+		a := annotations[key]
+		if a.deprecated == "" || known && plane.before(1, deprecatedSince[key]) {
+			continue
+		}
+		out = append(out, finding{
+			path: annotationPath(key), current: p.annotations[key],
+			message: fmt.Sprintf("annotation %s is deprecated; use %s", key, a.deprecated),
+		})
+	}
+	return out
+}
+
+func checkAlpha(p *pod) []finding {
+	var out []finding
+	for _, key := range p.own() {
+		if a := annotations[key]; a.status == alpha && a.deprecated == "" && key != statusAnnotation {
+			out = append(out, finding{
+				path: annotationPath(key), current: p.annotations[key],
+				message: fmt.Sprintf("annotation %s is alpha", key),
+			})
+		}
+	}
+	return out
+}
+
+func checkVersionOfAnnotation(p *pod) []finding {
+	plane, ok := parseVersion(p.in.Facts.IstioVersion)
+	if !ok {
+		return nil
+	}
+	var out []finding
+	for _, key := range p.own() {
+		a := annotations[key]
+		var message string
+		switch {
+		case a.since > 0 && plane.before(1, a.since):
+			message = fmt.Sprintf("annotation %s has no effect on Istio %s: it is known from 1.%d on", key, plane, a.since)
+		case a.until > 0 && !plane.before(1, a.until+1):
+			message = fmt.Sprintf("annotation %s has no effect on Istio %s: 1.%d was the last to know it", key, plane, a.until)
+		default:
+			continue
+		}
+		out = append(out, finding{path: annotationPath(key), current: p.annotations[key], message: message})
+	}
+	return out
+}
+
+// nearest gives the known annotation that is at most a few letters away, "" where there is none.
+func nearest(key string) string {
+	best, distance := "", max(3, len(key)/8)+1
+	for _, known := range sortedKeys(annotations) {
+		if d := editDistance(strings.ToLower(key), strings.ToLower(known), distance); d < distance {
+			best, distance = known, d
+		}
+	}
+	return best
+}
+
+// editDistance is Levenshtein's, cut off at the limit.
+func editDistance(a, b string, limit int) int {
+	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
+		return limit
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diagonal := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := diagonal
+			if a[i-1] != b[j-1] {
+				cost++
+			}
+			diagonal = row[j]
+			row[j] = min(cost, row[j]+1, row[j-1]+1)
+		}
+	}
+	return row[len(b)]
+}

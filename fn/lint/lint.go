@@ -1,0 +1,151 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lint tells what is risky in a pod that sidecars were injected into: how it starts, ends and completes, what it
+// asks for, what it may do, and what its annotations say. It reads values and gives results; it changes nothing, reads
+// no file and no cluster, and knows nothing of how the pod was made.
+package lint
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/fn/result"
+)
+
+// Facts are what a pod does not say about the place where it will run. The zero value of each field means not known.
+type Facts struct {
+	// IstioVersion is the control plane's, such as "1.31" or "1.31.0-rc.0".
+	IstioVersion string
+	// KubernetesVersion is that of the oldest kubelet, such as "1.34".
+	KubernetesVersion string
+	// CNI says whether the Istio CNI plugin sets up the capture of traffic.
+	CNI Known
+}
+
+// Known is a yes, a no, or the zero value where nobody has said.
+type Known string
+
+// The values of Known.
+const (
+	Unknown Known = ""
+	Yes     Known = "yes"
+	No      Known = "no"
+)
+
+// Input is one pod template of one workload. Nothing of it is changed.
+type Input struct {
+	// APIVersion, Kind, Name and Namespace are the workload's; the namespace is the one it will run in, if that is known.
+	APIVersion, Kind, Name, Namespace string
+	// ObjectLabels and ObjectAnnotations are those of the workload's own metadata; nil where the workload is a Pod.
+	ObjectLabels, ObjectAnnotations map[string]string
+	// NamespaceLabels are the labels of the namespace, and mean something only where NamespaceKnown is set.
+	NamespaceLabels map[string]string
+	NamespaceKnown  bool
+	// Field is the path of the pod template in the workload, such as spec.template; empty for a Pod.
+	Field string
+	// Before and After are the pod (metadata and spec) before and after injection. Before may be nil where it is not known,
+	// as for a manifest that was injected by someone else.
+	Before, After map[string]any
+	// Injected names the containers that are injected. Those that the pod's own status annotation lists, and those that
+	// After has and Before has not, are found without it.
+	Injected []string
+	// File says where the workload came from, and is passed on.
+	File *result.File
+	// Facts are what the pod does not say.
+	Facts Facts
+}
+
+// TagContainer is the tag that names the container a result is about: its index may differ between the file that a user
+// wrote and the pod that was checked.
+const TagContainer = "prerig.dev/container"
+
+// IgnoreAnnotation lists codes of rules, separated by commas, that are not to be reported for a workload, or * for all. It is read
+// from the workload and from its pod template. istioctl's galley.istio.io/analyze-suppress is honoured too, for the rules that
+// answer one of its codes.
+const (
+	IgnoreAnnotation   = "prerig.dev/lint-ignore"
+	suppressAnnotation = "galley.istio.io/analyze-suppress"
+)
+
+// Check runs every rule that looks at one pod. Results come in the order of the rules' codes and then of the pod.
+func Check(in Input, sev Severities) result.Results {
+	p := newPod(&in)
+	if p == nil {
+		return nil
+	}
+	ignored := p.ignored()
+	var out result.Results
+	for i := range rules {
+		r := &rules[i]
+		level := sev.of(r)
+		if r.check == nil || level == "" || ignored.has(r) {
+			continue
+		}
+		for _, f := range r.check(p) {
+			out = append(out, in.result(r, level, f))
+		}
+	}
+	return out
+}
+
+// finding is what a rule has found: the message and the field, as a path below the pod template unless object is set.
+type finding struct {
+	message   string
+	path      string
+	container string
+	object    bool
+	current   any
+	proposed  any
+}
+
+func (in *Input) result(r *Rule, level result.Severity, f finding) result.Result {
+	out := result.Result{
+		Message:  f.message,
+		Severity: level,
+		ResourceRef: &result.ResourceRef{
+			APIVersion: in.APIVersion, Kind: in.Kind, Name: in.Name, Namespace: in.Namespace,
+		},
+		File: in.File,
+		Tags: map[string]string{result.TagCode: r.Code},
+	}
+	if f.path != "" {
+		path := f.path
+		if !f.object && in.Field != "" {
+			path = in.Field + "." + f.path
+		}
+		out.Field = &result.Field{Path: path, CurrentValue: f.current, ProposedValue: f.proposed}
+	}
+	if f.container != "" {
+		out.Tags[TagContainer] = f.container
+	}
+	return out
+}
+
+// ignoredRules is what the annotations of a workload switch off.
+type ignoredRules struct {
+	own   []string
+	istio []string
+}
+
+func (p *pod) ignored() ignoredRules {
+	var ig ignoredRules
+	for _, annotations := range []map[string]string{p.in.ObjectAnnotations, p.annotations} {
+		ig.own = append(ig.own, fields(annotations[IgnoreAnnotation])...)
+		ig.istio = append(ig.istio, fields(annotations[suppressAnnotation])...)
+	}
+	return ig
+}
+
+func (ig ignoredRules) has(r *Rule) bool {
+	if slices.Contains(ig.own, r.Code) || slices.Contains(ig.own, "*") {
+		return true
+	}
+	return slices.ContainsFunc(r.Analyzers, func(code string) bool {
+		return slices.Contains(ig.istio, code) || slices.Contains(ig.istio, "*")
+	})
+}
+
+func fields(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' })
+}

@@ -1,0 +1,267 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// proxyName is what Istio calls its proxy's container in every version.
+const proxyName = "istio-proxy"
+
+// statusAnnotation is where the injector says what it has injected.
+const statusAnnotation = "sidecar.istio.io/status"
+
+// pod is the pod after injection, taken apart once for all rules.
+type pod struct {
+	in          *Input
+	labels      map[string]string
+	annotations map[string]string
+	spec        map[string]any
+	inits       []container
+	regular     []container
+	before      map[string]map[string]any // the user's own containers by name, nil where Before is not known
+	injected    map[string]bool
+	proxy       *container
+	capture     *container // istio-init or istio-validation
+	proxyConfig map[string]any
+}
+
+// container is one container of the pod and where it stands.
+type container struct {
+	name   string
+	fields map[string]any
+	path   string // spec.containers[0]
+	index  int
+	init   bool
+}
+
+// newPod gives nil where there is no pod to look at.
+func newPod(in *Input) *pod {
+	spec, ok := in.After["spec"].(map[string]any)
+	if !ok {
+		return nil
+	}
+	meta, _ := in.After["metadata"].(map[string]any)
+	p := &pod{
+		in:          in,
+		labels:      stringMap(meta["labels"]),
+		annotations: stringMap(meta["annotations"]),
+		spec:        spec,
+		inits:       containersOf(spec, "initContainers", true),
+		regular:     containersOf(spec, "containers", false),
+		injected:    map[string]bool{},
+	}
+	if beforeSpec, ok := in.Before["spec"].(map[string]any); ok {
+		p.before = map[string]map[string]any{}
+		for _, c := range append(containersOf(beforeSpec, "initContainers", true), containersOf(beforeSpec, "containers", false)...) {
+			p.before[c.name] = c.fields
+		}
+	}
+	p.findInjected()
+	p.findProxy()
+	return p
+}
+
+// istioNames are the containers that Istio's own templates bring. Where a user's pod has one of them, it is an override.
+var istioNames = []string{proxyName, "istio-init", "istio-validation", "enable-core-dump"}
+
+// findInjected leaves out the user's own containers that a custom template only adds to: the status annotation lists them
+// too, and proxy.istio.io/overrides says what they were.
+func (p *pod) findInjected() {
+	var status, overrides containerLists
+	_ = json.Unmarshal([]byte(p.annotations[statusAnnotation]), &status) // absent, or not ours to read
+	_ = json.Unmarshal([]byte(p.annotations["proxy.istio.io/overrides"]), &overrides)
+	user := overrides.names()
+	for name := range p.before {
+		user = append(user, name)
+	}
+	found := status.names()
+	if p.before != nil {
+		for _, c := range p.all() {
+			found = append(found, c.name)
+		}
+	}
+	for _, name := range found {
+		if slices.Contains(istioNames, name) && p.annotations[statusAnnotation] != "" || !slices.Contains(user, name) {
+			p.injected[name] = true
+		}
+	}
+	for _, name := range p.in.Injected {
+		p.injected[name] = true
+	}
+}
+
+// containerLists is a list of containers in an annotation of Istio: by name alone, or as objects.
+type containerLists struct {
+	InitContainers []any `json:"initContainers"`
+	Containers     []any `json:"containers"`
+}
+
+func (l containerLists) names() []string {
+	var out []string
+	for _, v := range append(slices.Clip(l.InitContainers), l.Containers...) {
+		if m, ok := v.(map[string]any); ok {
+			v = m["name"]
+		}
+		if name := text(v); name != "" {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// findProxy takes a container called istio-proxy for Istio's proxy only where something says that it was injected: a user's
+// container of that name in a pod that is not injected is a template for an injection that has not happened.
+func (p *pod) findProxy() {
+	if p.injected[proxyName] || p.annotations[statusAnnotation] != "" {
+		for _, list := range [][]container{p.inits, p.regular} {
+			for i := range list {
+				if list[i].name == proxyName && p.proxy == nil {
+					p.proxy = &list[i]
+				}
+			}
+		}
+	}
+	for i := range p.inits {
+		if n := p.inits[i].name; n == "istio-init" || n == "istio-validation" {
+			p.capture = &p.inits[i]
+		}
+	}
+	if p.proxy == nil {
+		return
+	}
+	if text, ok := p.proxy.env("PROXY_CONFIG"); ok {
+		_ = json.Unmarshal([]byte(text), &p.proxyConfig) // what is not JSON is a template of the user's own, and says nothing here
+	}
+}
+
+// all gives the init containers and then the regular ones, in the order of the pod.
+func (p *pod) all() []container {
+	return append(slices.Clip(p.inits), p.regular...)
+}
+
+// native says whether Istio's proxy is an init container that always restarts.
+func (p *pod) native() bool { return p.proxy != nil && p.proxy.native() }
+
+// classic says whether Istio's proxy runs next to the application as an ordinary container: the case that the kubelet
+// neither starts first nor stops last.
+func (p *pod) classic() bool {
+	return p.proxy != nil && !p.proxy.init && p.sidecar()
+}
+
+// sidecar says whether the proxy serves an application in the same pod: not a gateway, and not the agent of a proxyless
+// gRPC application, which has no Envoy.
+func (p *pod) sidecar() bool {
+	if p.proxy == nil || slices.Contains(p.proxy.strings("args"), "router") {
+		return false
+	}
+	disabled, _ := p.proxy.env("DISABLE_ENVOY")
+	return disabled != "true" && len(p.apps()) > 0
+}
+
+// apps gives the regular containers that are not Istio's proxy.
+func (p *pod) apps() []container {
+	var out []container
+	for _, c := range p.regular {
+		if c.name != proxyName {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// interceptionMode is REDIRECT, TPROXY or NONE; empty where there is no proxy.
+func (p *pod) interceptionMode() string {
+	if p.proxy == nil {
+		return ""
+	}
+	if mode, ok := p.proxy.env("ISTIO_META_INTERCEPTION_MODE"); ok && mode != "" {
+		return strings.ToUpper(mode)
+	}
+	if p.capture != nil {
+		if mode := p.capture.flag("-m"); mode != "" {
+			return strings.ToUpper(mode)
+		}
+	}
+	if mode := p.annotations["sidecar.istio.io/interceptionMode"]; mode != "" {
+		return strings.ToUpper(mode)
+	}
+	return ""
+}
+
+// cni says whether the CNI plugin captures the traffic of the pod: istio-validation is there only then, istio-init never.
+func (p *pod) cni() bool {
+	if p.capture != nil {
+		return p.capture.name == "istio-validation"
+	}
+	return p.in.Facts.CNI == Yes
+}
+
+// completes says whether the pod is meant to end by itself.
+func (p *pod) completes() bool {
+	if p.in.Kind == "Job" || p.in.Kind == "CronJob" {
+		return true
+	}
+	policy := text(p.spec["restartPolicy"])
+	return policy == "Never" || policy == "OnFailure"
+}
+
+// gracePeriod is the pod's, in whole seconds as Kubernetes counts it, with Kubernetes' default of 30.
+func (p *pod) gracePeriod() (d time.Duration, set bool) {
+	if n, ok := integer(p.spec["terminationGracePeriodSeconds"]); ok {
+		return time.Duration(n) * time.Second, true
+	}
+	return 30 * time.Second, false
+}
+
+func annotationPath(key string) string { return "metadata.annotations[" + strconv.Quote(key) + "]" }
+
+func labelPath(key string) string { return "metadata.labels[" + strconv.Quote(key) + "]" }
+
+func containersOf(spec map[string]any, key string, init bool) []container {
+	list, _ := spec[key].([]any)
+	out := make([]container, 0, len(list))
+	for i, item := range list {
+		fields, ok := item.(map[string]any)
+		if !ok {
+			continue
+		}
+		out = append(out, container{
+			name: text(fields["name"]), fields: fields, path: fmt.Sprintf("spec.%s[%d]", key, i), index: i, init: init,
+		})
+	}
+	return out
+}
+
+func stringMap(v any) map[string]string {
+	m, _ := v.(map[string]any)
+	out := make(map[string]string, len(m))
+	for k, v := range m {
+		out[k] = text(v)
+	}
+	return out
+}
+
+func text(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+func integer(v any) (int64, bool) {
+	switch n := v.(type) {
+	case int64:
+		return n, true
+	case int:
+		return int64(n), true
+	case float64:
+		return int64(n), n == float64(int64(n))
+	}
+	return 0, false
+}

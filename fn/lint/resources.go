@@ -1,0 +1,189 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/prerig/prerig/fn/result"
+)
+
+var resourceRules = []Rule{
+	{
+		Code: "PR401", Title: "Proxy without a limit because of an annotation", Severity: result.Warning,
+		Why: "As soon as one of sidecar.istio.io/proxyCPU, proxyMemory, proxyCPULimit and proxyMemoryLimit is set, the mesh's default resources are " +
+			"left out as a whole. With proxyCPU or proxyMemory alone the proxy has no limit: it may use all of the node, and with no CPU limit it starts one " +
+			"worker thread for each core of the node.",
+		Change: "Set the limit next to the request: sidecar.istio.io/proxyCPULimit with proxyCPU, sidecar.istio.io/proxyMemoryLimit with proxyMemory.",
+		Issues: []string{"istio.io/docs/setup/additional-setup/sidecar-injection"},
+		check:  checkAnnotationLimits,
+	},
+	{
+		Code: "PR402", Title: "Proxy loses a default request because of an annotation", Severity: result.Info,
+		Why: "The same annotations leave out the mesh's default requests too. With a limit and no request, Kubernetes sets the request to the limit, " +
+			"which reserves far more than was meant; with neither, the scheduler counts the proxy as nothing.",
+		Change: "Set sidecar.istio.io/proxyCPU and sidecar.istio.io/proxyMemory as well.",
+		check:  checkAnnotationRequests,
+	},
+	{
+		Code: "PR403", Title: "Request above limit", Severity: result.Error,
+		Why: "The API server refuses a pod in which a container requests more than its limit. It often comes from an annotation or an istio-proxy container " +
+			"that sets one of the two while the other comes from the mesh's defaults. The error then shows only on the ReplicaSet.",
+		Change: "Set both, with the request not above the limit.",
+		check:  checkRequestAboveLimit,
+	},
+	{
+		Code: "PR404", Title: "Sidecar without requests", Severity: result.Warning,
+		Why: "A sidecar that requests nothing makes the pod burstable at best, does not count for the scheduler, and breaks a HorizontalPodAutoscaler on " +
+			"utilisation, which needs a request of every container. A ResourceQuota refuses the pod.",
+		Change: "Set requests: values.global.proxy.resources, or the annotations sidecar.istio.io/proxyCPU and proxyMemory with their limits.",
+		check:  checkNoRequests,
+	},
+	{
+		Code: "PR405", Title: "Quantity that cannot be read", Severity: result.Error,
+		Why:    "The API server refuses a pod whose resources are not quantities of Kubernetes.",
+		Change: "Write the quantity as Kubernetes does, such as 100m or 128Mi.",
+		check:  checkQuantities,
+	},
+}
+
+// resourceAnnotation are the two annotations that set a resource of the proxy.
+type resourceAnnotation struct{ resource, request, limit string }
+
+var resourceAnnotations = []resourceAnnotation{
+	{"cpu", "sidecar.istio.io/proxyCPU", "sidecar.istio.io/proxyCPULimit"},
+	{"memory", "sidecar.istio.io/proxyMemory", "sidecar.istio.io/proxyMemoryLimit"},
+}
+
+func (p *pod) has(annotation string) bool {
+	_, ok := p.annotations[annotation]
+	return ok
+}
+
+func checkAnnotationLimits(p *pod) []finding {
+	if p.proxy == nil {
+		return nil
+	}
+	var out []finding
+	for _, a := range resourceAnnotations {
+		if !p.has(a.request) || p.proxy.field("resources", "limits", a.resource) != nil {
+			continue
+		}
+		out = append(out, finding{
+			path: annotationPath(a.request), container: proxyName, current: p.annotations[a.request],
+			message: fmt.Sprintf("%s is set without %s: the proxy has no %s limit", a.request, a.limit, a.resource),
+		})
+	}
+	return out
+}
+
+func checkAnnotationRequests(p *pod) []finding {
+	if p.proxy == nil {
+		return nil
+	}
+	var set string
+	for _, a := range resourceAnnotations {
+		for _, key := range []string{a.request, a.limit} {
+			if set == "" && p.has(key) {
+				set = key
+			}
+		}
+	}
+	if set == "" {
+		return nil
+	}
+	var out []finding
+	for _, a := range resourceAnnotations {
+		if p.has(a.request) || p.proxy.field("resources", "requests", a.resource) != nil {
+			continue
+		}
+		effect := fmt.Sprintf("neither a %s request nor a %s limit", a.resource, a.resource)
+		if limit := p.proxy.field("resources", "limits", a.resource); limit != nil {
+			effect = fmt.Sprintf("a %s limit and no request, which Kubernetes sets to the limit (%v)", a.resource, limit)
+		}
+		out = append(out, finding{
+			path: annotationPath(set), container: proxyName,
+			message: fmt.Sprintf("%s is set without %s: the mesh's defaults are left out, and the proxy has %s", set, a.request, effect),
+		})
+	}
+	return out
+}
+
+func checkRequestAboveLimit(p *pod) []finding {
+	var out []finding
+	for _, c := range p.all() {
+		requests, _ := c.field("resources", "requests").(map[string]any)
+		limits, _ := c.field("resources", "limits").(map[string]any)
+		for _, name := range sortedKeys(requests) {
+			request, ok1 := quantity(requests[name])
+			limit, ok2 := quantity(limits[name])
+			if !ok1 || !ok2 || request.Cmp(limit) <= 0 {
+				continue
+			}
+			out = append(out, finding{
+				path: c.path + ".resources", container: c.name, current: fmt.Sprint(requests[name]),
+				message: fmt.Sprintf("container %s requests %v of %s, above its limit of %v: the API server refuses the pod", c.name, requests[name], name, limits[name]),
+			})
+		}
+	}
+	return out
+}
+
+// runsOn says whether a container goes on while the application runs.
+func (c container) runsOn() bool { return !c.init || c.native() }
+
+func checkNoRequests(p *pod) []finding {
+	annotated := slices.ContainsFunc(resourceAnnotations, func(a resourceAnnotation) bool { return p.has(a.request) || p.has(a.limit) })
+	var out []finding
+	for _, c := range p.all() {
+		if !p.injected[c.name] || !c.runsOn() || text(c.fields["image"]) == "" || c.name == proxyName && annotated {
+			continue // an annotation of the proxy is PR402's to explain
+		}
+		var missing []string
+		for _, name := range []string{"cpu", "memory"} {
+			// Kubernetes takes a limit for the request where there is none.
+			if c.field("resources", "requests", name) == nil && c.field("resources", "limits", name) == nil {
+				missing = append(missing, name)
+			}
+		}
+		if len(missing) > 0 {
+			out = append(out, finding{
+				path: c.path + ".resources", container: c.name,
+				message: fmt.Sprintf("container %s requests no %s", c.name, strings.Join(missing, " and no ")),
+			})
+		}
+	}
+	return out
+}
+
+func checkQuantities(p *pod) []finding {
+	var out []finding
+	for _, c := range p.all() {
+		for _, kind := range []string{"requests", "limits"} {
+			values, _ := c.field("resources", kind).(map[string]any)
+			for _, name := range sortedKeys(values) {
+				if _, ok := quantity(values[name]); !ok && values[name] != nil {
+					out = append(out, finding{
+						path: c.path + ".resources." + kind, container: c.name, current: values[name],
+						message: fmt.Sprintf("container %s: %s of %s is %v, which is not a quantity", c.name, kind, name, values[name]),
+					})
+				}
+			}
+		}
+	}
+	return out
+}
+
+func quantity(v any) (resource.Quantity, bool) {
+	switch v.(type) {
+	case string, int64, float64, int:
+		q, err := resource.ParseQuantity(fmt.Sprint(v))
+		return q, err == nil
+	}
+	return resource.Quantity{}, false
+}

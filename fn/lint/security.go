@@ -1,0 +1,190 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/prerig/prerig/fn/result"
+)
+
+var securityRules = []Rule{
+	{
+		Code: "PR501", Title: "runAsUser override with TPROXY", Severity: result.Warning,
+		Why: "With interceptionMode TPROXY the proxy has to run as user 0. A user or group set on the istio-proxy container is dropped by newer versions of the " +
+			"injector; where it is not dropped, the proxy cannot take over connections and traffic is lost.",
+		Change: "Remove runAsUser and runAsGroup from the istio-proxy container, or use REDIRECT.",
+		Issues: []string{"istio.io/docs/setup/additional-setup/sidecar-injection"},
+		check:  checkTproxyUser,
+	},
+	{
+		Code: "PR502", Title: "Proxy's own traffic is captured", Severity: result.Error,
+		Why: "istio-init leaves out of the capture what one user and group send: the proxy's. The proxy runs as another user, so what it sends comes back to " +
+			"it, and nothing leaves the pod.",
+		Change: "Remove runAsUser and runAsGroup from the istio-proxy container, or use Istio 1.20 or later, which tells istio-init about them.",
+		check:  checkProxyUser,
+	},
+	{
+		Code: "PR503", Title: "Application runs as the proxy's user", Severity: result.Warning,
+		Why: "The capture leaves out what the proxy's user and group (1337 unless changed) send. An application that runs as one of them bypasses the " +
+			"proxy for everything it sends: no mutual TLS, no policy, no telemetry.",
+		Change:    "Run the application as another user and group.",
+		Analyzers: []string{"IST0144"},
+		check:     checkAppUser,
+	},
+	{
+		Code: "PR504", Title: "Forbidden by the namespace's Pod Security level", Severity: result.Error,
+		Why: "The namespace enforces a Pod Security Standard that the injected containers do not meet; istio-init needs NET_ADMIN and NET_RAW, for one. The API " +
+			"server refuses the pods, and says so only on the ReplicaSet or Job.",
+		Change: "Use the Istio CNI plugin, so that istio-init is not needed; set values.global.proxy.seccompProfile for the restricted level; or change the level.",
+		Issues: []string{"11571", "35894"},
+		check:  checkPodSecurity,
+	},
+	{
+		Code: "PR505", Title: "Privileged sidecar", Severity: result.Warning,
+		Why: "An injected container is privileged, or may administer the node's kernel. Whoever takes over the proxy takes over the node. It comes from " +
+			"values.global.proxy.privileged, enableCoreDump, IPTABLES_TRACE_LOGGING, or a custom template.",
+		Change: "Switch the setting off, and use it only for the time of debugging.",
+		check:  checkPrivileged,
+	},
+}
+
+// defaultProxyID is the user and group of the proxy since 1.0.
+const defaultProxyID = 1337
+
+// proxyIDs are the user and group that the capture leaves out: what istio-init is told, else the proxy's own.
+func (p *pod) proxyIDs() (uid, gid int64) {
+	uid, gid = defaultProxyID, defaultProxyID
+	if p.proxy != nil {
+		if id, ok := integer(p.proxy.field("securityContext", "runAsUser")); ok && id != 0 {
+			uid, gid = id, id
+		}
+		if id, ok := integer(p.proxy.field("securityContext", "runAsGroup")); ok {
+			gid = id
+		}
+	}
+	if p.capture == nil {
+		return uid, gid
+	}
+	if id, err := strconv.ParseInt(p.capture.flag("-u"), 10, 64); err == nil {
+		uid, gid = id, id
+	}
+	if id, err := strconv.ParseInt(p.capture.flag("-g"), 10, 64); err == nil {
+		gid = id
+	}
+	return uid, gid
+}
+
+func checkTproxyUser(p *pod) []finding {
+	if p.interceptionMode() != "TPROXY" {
+		return nil
+	}
+	if id, path, ok := p.runAs(*p.proxy, "runAsUser"); ok && id != 0 {
+		return []finding{{
+			path: path, container: proxyName, current: id, proposed: int64(0),
+			message: fmt.Sprintf("the proxy runs as user %d, and interceptionMode TPROXY needs user 0: traffic is lost", id),
+		}}
+	}
+	own, ok := p.before[proxyName]
+	if !ok {
+		return nil
+	}
+	var out []finding
+	for _, key := range []string{"runAsUser", "runAsGroup"} {
+		want, ok := integer(container{fields: own}.field("securityContext", key))
+		got, _ := integer(p.proxy.field("securityContext", key))
+		if !ok || want == got {
+			continue
+		}
+		out = append(out, finding{
+			path: p.proxy.path + ".securityContext." + key, container: proxyName, current: got,
+			message: fmt.Sprintf("%s %d of the %s container has no effect: interceptionMode TPROXY needs %d", key, want, proxyName, got),
+		})
+	}
+	return out
+}
+
+func checkProxyUser(p *pod) []finding {
+	if p.proxy == nil || p.capture == nil || p.capture.name != "istio-init" || p.interceptionMode() == "NONE" {
+		return nil
+	}
+	excluded, err := strconv.ParseInt(p.capture.flag("-u"), 10, 64)
+	if err != nil {
+		return nil
+	}
+	group := excluded
+	if id, err := strconv.ParseInt(p.capture.flag("-g"), 10, 64); err == nil {
+		group = id
+	}
+	uid, path, ok := p.runAs(*p.proxy, "runAsUser")
+	if !ok || uid == excluded {
+		return nil
+	}
+	if gid, _, ok := p.runAs(*p.proxy, "runAsGroup"); ok && gid == group {
+		return nil
+	}
+	return []finding{{
+		path: path, container: proxyName, current: uid, proposed: excluded,
+		message: fmt.Sprintf("the proxy runs as user %d, and istio-init leaves user %d out of the capture: the proxy's own traffic comes back to it", uid, excluded),
+	}}
+}
+
+func checkAppUser(p *pod) []finding {
+	if !p.sidecar() || p.interceptionMode() == "NONE" {
+		return nil
+	}
+	uid, gid := p.proxyIDs()
+	var out []finding
+	for _, c := range p.apps() {
+		if p.injected[c.name] {
+			continue
+		}
+		for _, k := range []struct {
+			key, what string
+			id        int64
+		}{{"runAsUser", "user", uid}, {"runAsGroup", "group", gid}} {
+			id, path, ok := p.runAs(c, k.key)
+			if !ok || id != k.id {
+				continue
+			}
+			out = append(out, finding{
+				path: path, container: c.name, current: id,
+				message: fmt.Sprintf("container %s runs as %s %d, which is the proxy's: what it sends bypasses the proxy", c.name, k.what, id),
+			})
+			break
+		}
+	}
+	return out
+}
+
+// nodeCapabilities let a container change the node's kernel.
+var nodeCapabilities = []string{"ALL", "SYS_ADMIN", "SYS_MODULE", "SYS_PTRACE", "SYS_RAWIO", "BPF"}
+
+func checkPrivileged(p *pod) []finding {
+	var out []finding
+	for _, c := range p.all() {
+		if !p.injected[c.name] {
+			continue
+		}
+		if c.field("securityContext", "privileged") == true {
+			out = append(out, finding{
+				path: c.path + ".securityContext.privileged", container: c.name, current: true, proposed: false,
+				message: fmt.Sprintf("injected container %s is privileged", c.name),
+			})
+			continue
+		}
+		added, _ := c.field("securityContext", "capabilities", "add").([]any)
+		for i, v := range added {
+			if slices.Contains(nodeCapabilities, text(v)) {
+				out = append(out, finding{
+					path: fmt.Sprintf("%s.securityContext.capabilities.add[%d]", c.path, i), container: c.name, current: v,
+					message: fmt.Sprintf("injected container %s has the capability %v", c.name, v),
+				})
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,187 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/prerig/prerig/fn/result"
+)
+
+var setRules = []Rule{
+	{
+		Code: "PR701", Title: "Several injection labels on a namespace", Severity: result.Warning,
+		Why: "A namespace with both istio-injection and istio.io/rev is read by istio-injection alone; the revision has no effect, whoever set it last. It is " +
+			"how a namespace stays on the old control plane during an upgrade.",
+		Change:    "Keep one: istio-injection for the default revision, or istio.io/rev for a named one or a tag.",
+		Analyzers: []string{"IST0123"},
+		Issues:    []string{"34135"},
+		checkSet:  checkNamespaceLabels,
+	},
+	{
+		Code: "PR702", Title: "Proxy versions differ within a namespace", Severity: result.Warning,
+		Why: "Pods of one namespace have proxies of several versions: some were not injected again after an upgrade, or an annotation holds an old image. They " +
+			"behave differently, and the old ones miss fixes.",
+		Change:    "Inject all workloads of the namespace with one version; remove sidecar.istio.io/proxyImage where it is not wanted.",
+		Analyzers: []string{"IST0158", "IST0105"},
+		Issues:    []string{"34135", "33072", "31540", "51795", "17623"},
+		checkSet:  checkNamespaceVersions,
+	},
+}
+
+// Namespace is one whose labels are known.
+type Namespace struct {
+	Name   string
+	Labels map[string]string
+	File   *result.File
+}
+
+// Summary is what the rules on a set of workloads need of one pod. It is small, so that a large run can keep one for each.
+type Summary struct {
+	ref     result.ResourceRef
+	file    *result.File
+	field   string
+	image   string
+	ignored ignoredRules
+}
+
+// Summarize gives the summary of a pod; false where the pod has no proxy.
+func Summarize(in Input) (Summary, bool) {
+	p := newPod(&in)
+	if p == nil || p.proxy == nil {
+		return Summary{}, false
+	}
+	field := p.proxy.path + ".image"
+	if in.Field != "" {
+		field = in.Field + "." + field
+	}
+	return Summary{
+		ref:     result.ResourceRef{APIVersion: in.APIVersion, Kind: in.Kind, Name: in.Name, Namespace: in.Namespace},
+		file:    in.File,
+		field:   field,
+		image:   text(p.proxy.fields["image"]),
+		ignored: p.ignored(),
+	}, true
+}
+
+type set struct {
+	pods       []Summary
+	namespaces []Namespace
+}
+
+type setFinding struct {
+	ref     result.ResourceRef
+	file    *result.File
+	field   *result.Field
+	message string
+	ignored ignoredRules
+	// container is the one that the field is in.
+	container string
+}
+
+// CheckSet runs the rules that look at all workloads of a run together. Results come in the order of the rules' codes, then of
+// the namespaces' names, then of the pods as given.
+func CheckSet(pods []Summary, namespaces []Namespace, sev Severities) result.Results {
+	s := &set{pods: pods, namespaces: append([]Namespace(nil), namespaces...)}
+	sort.SliceStable(s.namespaces, func(i, j int) bool { return s.namespaces[i].Name < s.namespaces[j].Name })
+	var out result.Results
+	for i := range rules {
+		r := &rules[i]
+		level := sev.of(r)
+		if r.checkSet == nil || level == "" {
+			continue
+		}
+		for _, f := range r.checkSet(s) {
+			if f.ignored.has(r) {
+				continue
+			}
+			ref := f.ref
+			one := result.Result{
+				Message: f.message, Severity: level, ResourceRef: &ref, Field: f.field, File: f.file,
+				Tags: map[string]string{result.TagCode: r.Code},
+			}
+			if f.container != "" {
+				one.Tags[TagContainer] = f.container
+			}
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+func checkNamespaceLabels(s *set) []setFinding {
+	var out []setFinding
+	for _, ns := range s.namespaces {
+		injection, ok1 := ns.Labels["istio-injection"]
+		revision, ok2 := ns.Labels["istio.io/rev"]
+		if !ok1 || !ok2 {
+			continue
+		}
+		out = append(out, setFinding{
+			ref:     result.ResourceRef{APIVersion: "v1", Kind: "Namespace", Name: ns.Name},
+			file:    ns.File,
+			field:   &result.Field{Path: labelPath("istio.io/rev"), CurrentValue: revision},
+			message: fmt.Sprintf("the namespace has istio-injection=%s and istio.io/rev=%s: the revision has no effect", injection, revision),
+		})
+	}
+	return out
+}
+
+// checkNamespaceVersions reports, for each namespace with several versions, the pods that do not have the one that most have.
+func checkNamespaceVersions(s *set) []setFinding {
+	byNamespace := map[string][]Summary{}
+	for _, pod := range s.pods {
+		byNamespace[pod.ref.Namespace] = append(byNamespace[pod.ref.Namespace], pod)
+	}
+	var out []setFinding
+	for _, name := range sortedKeys(byNamespace) {
+		pods := byNamespace[name]
+		count := map[string]int{}
+		for _, pod := range pods {
+			count[proxyRelease(pod.image)]++
+		}
+		if len(count) < 2 {
+			continue
+		}
+		common := mostCommon(count)
+		where := "their namespace"
+		if name != "" {
+			where = "namespace " + name
+		}
+		for _, pod := range pods {
+			release := proxyRelease(pod.image)
+			if release == common {
+				continue
+			}
+			out = append(out, setFinding{
+				ref: pod.ref, file: pod.file, ignored: pod.ignored, container: proxyName,
+				field:   &result.Field{Path: pod.field, CurrentValue: pod.image},
+				message: fmt.Sprintf("the proxy is %s, and %d of %d proxies in %s are %s", release, count[common], len(pods), where, common),
+			})
+		}
+	}
+	return out
+}
+
+// proxyRelease is what has to be equal: the tag without the kind of image, else the whole image.
+func proxyRelease(image string) string {
+	tag := imageTag(image)
+	if tag == "" {
+		return image
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(tag, "-distroless"), "-debug")
+}
+
+// mostCommon gives the release that most have, and the one that sorts last among equals.
+func mostCommon(count map[string]int) string {
+	var best string
+	for _, release := range sortedKeys(count) {
+		if best == "" || count[release] >= count[best] {
+			best = release
+		}
+	}
+	return best
+}

@@ -1,0 +1,228 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/prerig/prerig/fn/result"
+)
+
+var startRules = []Rule{
+	{
+		Code: "PR201", Title: "Application may start before the proxy", Severity: result.Warning,
+		Why: "Traffic is captured from the first container on, and the proxy is an ordinary container: nothing makes the application wait until it is ready. " +
+			"What the application sends before that fails.",
+		Change: "Use a native sidecar, or set holdApplicationUntilProxyStarts (mesh config, proxy.istio.io/config, or values.global.proxy).",
+		Issues: []string{"11130"},
+		check:  checkNoHold,
+	},
+	{
+		Code: "PR202", Title: "Container starts before the proxy that is to hold it", Severity: result.Warning,
+		Why: "The kubelet starts containers in the order of the list and waits for the postStart hook of each. A container in front of the proxy " +
+			"is not held by the proxy's hook.",
+		Change: "Move the proxy to the front of spec.containers, or use a native sidecar.",
+		check:  checkBeforeHold,
+	},
+	{
+		Code: "PR203", Title: "Native sidecar without startupProbe or postStart", Severity: result.Warning,
+		Why: "The kubelet goes on to the next container as soon as a native sidecar runs, unless a startupProbe or a postStart hook says when it is " +
+			"ready. Without one the application may start before the sidecar can serve it.",
+		Change: "Add a startupProbe (values.global.proxy.startupProbe.enabled for Istio, which also needs a status port) or a postStart hook.",
+		Issues: []string{"47207"},
+		check:  checkNativeReady,
+	},
+	{
+		Code: "PR204", Title: "Init container runs without network under Istio CNI", Severity: result.Warning,
+		Why: "The CNI plugin captures the pod's traffic before the first init container. Until the proxy runs, what an init container sends goes nowhere.",
+		Change: "Use a native sidecar, which starts before the other init containers. Else let the init container run as user 1337, or exclude what it talks to " +
+			"(traffic.sidecar.istio.io/excludeOutboundPorts or excludeOutboundIPRanges). If it needs no network, ignore this.",
+		Issues: []string{"38354", "istio.io/docs/setup/additional-setup/cni"},
+		check:  checkInitUnderCNI,
+	},
+	{
+		Code: "PR205", Title: "Init container after istio-init", Severity: result.Warning,
+		Why: "istio-init captures the pod's traffic. An init container that another injector puts after it, and before the proxy runs, has no network.",
+		Change: "Let the other injector put its init container first, or inject it at build time in front of Istio, or use a native sidecar. " +
+			"If it needs no network, ignore this.",
+		Issues: []string{"38354", "43074", "45233"},
+		check:  checkInitAfterCapture,
+	},
+	{
+		Code: "PR206", Title: "Native sidecar on a cluster that does not know it", Severity: result.Error,
+		Why: "Kubernetes before 1.29 does not start sidecars among the init containers unless a feature gate is set: the init container never ends, and " +
+			"the application never starts.",
+		Change: "Set nativeSidecars to Disabled, or raise kubernetesVersion if no kubelet is older.",
+		check:  checkNativeSupported,
+	},
+	{
+		Code: "PR207", Title: "Pod without a container", Severity: result.Error,
+		Why:    "With a native sidecar, a pod whose only container was istio-proxy has nothing left in spec.containers. The API server refuses it.",
+		Change: "For a gateway use the gateway template (inject.istio.io/templates: gateway); else set sidecar.istio.io/nativeSidecar to \"false\".",
+		check:  checkNoContainer,
+	},
+}
+
+func checkNoHold(p *pod) []finding {
+	if !p.classic() || p.interceptionMode() == "NONE" || p.proxy.lifecycle("postStart").exists {
+		return nil
+	}
+	return []finding{{
+		path: p.proxy.path, container: proxyName,
+		message: "the application may start before the proxy is ready: the proxy is not a native sidecar, and nothing holds the application (holdApplicationUntilProxyStarts)",
+	}}
+}
+
+func checkBeforeHold(p *pod) []finding {
+	if !p.classic() || !p.proxy.lifecycle("postStart").exists {
+		return nil
+	}
+	var out []finding
+	for _, c := range p.regular[:p.position(p.regular, proxyName)] {
+		out = append(out, finding{
+			path: c.path, container: c.name,
+			message: fmt.Sprintf("container %s comes before the proxy and so starts without it", c.name),
+		})
+	}
+	return out
+}
+
+func checkNativeReady(p *pod) []finding {
+	var out []finding
+	for _, c := range p.inits {
+		if !c.native() || !p.injected[c.name] && (p.proxy == nil || c.name != proxyName) {
+			continue
+		}
+		if c.field("startupProbe") == nil && c.field("lifecycle", "postStart") == nil {
+			out = append(out, finding{
+				path: c.path, container: c.name,
+				message: fmt.Sprintf("native sidecar %s has neither a startupProbe nor a postStart hook: the next container starts before it is ready", c.name),
+			})
+		}
+	}
+	return out
+}
+
+// capturesOutbound says whether traffic that leaves the pod goes to the proxy at all.
+func (p *pod) capturesOutbound() bool {
+	if !p.sidecar() || p.interceptionMode() == "NONE" {
+		return false
+	}
+	include, exclude := p.trafficSetting("-i", "includeOutboundIPRanges", "*"), p.trafficSetting("-x", "excludeOutboundIPRanges", "")
+	ports := p.trafficSetting("-q", "includeOutboundPorts", "")
+	if include == "" && ports == "" {
+		return false
+	}
+	return !slices.Contains(fields(exclude), "0.0.0.0/0")
+}
+
+// trafficSetting reads what the rules of the capture are made from: the arguments of istio-init, else the annotation.
+func (p *pod) trafficSetting(flag, annotation, otherwise string) string {
+	if p.capture != nil {
+		args := p.capture.strings("args")
+		if slices.Contains(args, flag) {
+			return p.capture.flag(flag)
+		}
+	}
+	if v, ok := p.annotations["traffic.sidecar.istio.io/"+annotation]; ok {
+		return v
+	}
+	return otherwise
+}
+
+// unproxied gives the init containers that end before the proxy runs, have their traffic captured, and are not left out of it.
+func (p *pod) unproxied(from int) []container {
+	until := len(p.inits)
+	if p.native() {
+		until = p.position(p.inits, proxyName)
+	}
+	var out []container
+	for i := from; i < until; i++ {
+		c := p.inits[i]
+		if c.native() || p.istioOwn(c) || p.excludedUser(c) {
+			continue
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// istioOwn says whether an init container is one that Istio itself brings and that needs no network.
+func (p *pod) istioOwn(c container) bool {
+	return slices.Contains(istioNames, c.name)
+}
+
+// excludedUser says whether the capture leaves the container alone as it does the proxy.
+func (p *pod) excludedUser(c container) bool {
+	uid, gid := p.proxyIDs()
+	if id, _, ok := p.runAs(c, "runAsUser"); ok && id == uid {
+		return true
+	}
+	id, _, ok := p.runAs(c, "runAsGroup")
+	return ok && id == gid
+}
+
+func checkInitUnderCNI(p *pod) []finding {
+	if !p.cni() || !p.capturesOutbound() {
+		return nil
+	}
+	var out []finding
+	for _, c := range p.unproxied(0) {
+		out = append(out, finding{
+			path: c.path, container: c.name,
+			message: fmt.Sprintf("init container %s runs while its traffic is captured and the proxy does not run yet: what it sends fails", c.name),
+		})
+	}
+	return out
+}
+
+func checkInitAfterCapture(p *pod) []finding {
+	if p.cni() || p.capture == nil || !p.capturesOutbound() {
+		return nil
+	}
+	var out []finding
+	for _, c := range p.unproxied(p.position(p.inits, p.capture.name) + 1) {
+		out = append(out, finding{
+			path: c.path, container: c.name,
+			message: fmt.Sprintf("init container %s comes after %s and before the proxy: its traffic is captured and goes nowhere", c.name, p.capture.name),
+		})
+	}
+	return out
+}
+
+func checkNativeSupported(p *pod) []finding {
+	v, ok := parseVersion(p.in.Facts.KubernetesVersion)
+	if !ok || !v.before(1, 29) {
+		return nil
+	}
+	var out []finding
+	for _, c := range p.inits {
+		if c.native() && p.injected[c.name] {
+			out = append(out, finding{
+				path: c.path + ".restartPolicy", container: c.name, current: "Always",
+				message: fmt.Sprintf("native sidecar %s needs Kubernetes 1.29, and the oldest kubelet is %s", c.name, p.in.Facts.KubernetesVersion),
+			})
+		}
+	}
+	return out
+}
+
+func checkNoContainer(p *pod) []finding {
+	if p.proxy == nil || len(p.regular) > 0 {
+		return nil
+	}
+	return []finding{{
+		path:    "spec.containers",
+		message: "no container is left, as " + proxyName + " was the only one and is a native sidecar now: the API server refuses the pod",
+	}}
+}
+
+// position gives the index in the list of the container with the name, and the length of the list where there is none.
+func (p *pod) position(list []container, name string) int {
+	if i := slices.IndexFunc(list, func(c container) bool { return c.name == name }); i >= 0 {
+		return i
+	}
+	return len(list)
+}

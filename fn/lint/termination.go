@@ -1,0 +1,321 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prerig/prerig/fn/result"
+)
+
+var terminationRules = []Rule{
+	{
+		Code: "PR101", Title: "Grace period shorter than the shutdown takes", Severity: result.Warning,
+		Why: "The kubelet runs the preStop hooks and sends SIGTERM inside terminationGracePeriodSeconds, and kills what is left when it is over. " +
+			"A preStop hook of the application, and the time for which the proxy drains, count towards it. With a native sidecar they come one after " +
+			"the other: the proxy is told to end only when the application has ended. Where the period is too short, open connections are cut.",
+		Change: "Raise spec.terminationGracePeriodSeconds above the longest preStop hook plus the drain, or shorten those.",
+		Issues: []string{"34855", "36660", "19564", "istio.io#8335"},
+		check:  checkGracePeriod,
+	},
+	{
+		Code: "PR102", Title: "terminationDrainDuration is ignored", Severity: result.Warning,
+		Why: "With EXIT_ON_ZERO_ACTIVE_CONNECTIONS the agent does not read terminationDrainDuration: it waits for MINIMUM_DRAIN_DURATION (5s unless " +
+			"set) and then until the last connection has ended. The proxy may be gone long before the time that was set.",
+		Change: "Set MINIMUM_DRAIN_DURATION in proxyMetadata to the time that was meant, and remove terminationDrainDuration.",
+		Issues: []string{"44690", "47718"},
+		check:  checkIgnoredDrain,
+	},
+	{
+		Code: "PR103", Title: "Two ways to wait at shutdown", Severity: result.Info,
+		Why: "The proxy waits in its preStop hook, and then, with EXIT_ON_ZERO_ACTIVE_CONNECTIONS, again for MINIMUM_DRAIN_DURATION and for the last " +
+			"connection. The waits add up, and all of them have to fit into the grace period.",
+		Change: "Keep EXIT_ON_ZERO_ACTIVE_CONNECTIONS and remove the hook; where traffic arrives late, raise MINIMUM_DRAIN_DURATION instead.",
+		Issues: []string{"34855", "36660"},
+		check:  checkTwoWaits,
+	},
+	{
+		Code: "PR104", Title: "preStop waits for a listener that never closes", Severity: result.Warning,
+		Why: "The hook waits until nobody but Envoy listens on a port. pilot-agent runs in the same container and listens too (15020 among others) until " +
+			"the container is stopped, which happens only after the hook: so the hook always runs until the grace period is over, and the proxy is then " +
+			"killed without a drain.",
+		Change: "Leave pilot-agent out of the list as well (grep -Ev 'envoy|pilot-agent'), or use a native sidecar or EXIT_ON_ZERO_ACTIVE_CONNECTIONS, " +
+			"which need no hook.",
+		Issues: []string{"7136"},
+		check:  checkListenerWait,
+	},
+	{
+		Code: "PR105", Title: "Lifecycle hook needs a program that the image lacks", Severity: result.Warning,
+		Why: "The distroless proxy image has no shell and no tools such as netstat, sleep or curl. The hook fails at once: a preStop hook then waits for " +
+			"nothing, and a postStart hook kills the container.",
+		Change: "Call pilot-agent, or use the sleep action of Kubernetes (lifecycle.preStop.sleep, 1.30 and later), or the default image.",
+		check:  checkDistrolessHook,
+	},
+	{
+		Code: "PR106", Title: "Proxy ends before the application's preStop hook", Severity: result.Warning,
+		Why: "An ordinary sidecar gets SIGTERM when the preStop hooks begin, not when the application ends. It exits after its own preStop hook and " +
+			"terminationDrainDuration (5s unless set). The application's hook is known to take longer: from then on the application has no network.",
+		Change: "Use a native sidecar, which ends after the application; or set EXIT_ON_ZERO_ACTIVE_CONNECTIONS with a MINIMUM_DRAIN_DURATION, or a " +
+			"terminationDrainDuration, that covers the application's hook.",
+		Issues: []string{"34855", "47718", "36660"},
+		check:  checkProxyEndsFirst,
+	},
+	{
+		Code: "PR107", Title: "Proxy may end before the application", Severity: result.Info,
+		Why: "An ordinary sidecar gets SIGTERM together with the application and exits after terminationDrainDuration (5s unless set), while the " +
+			"application may take the whole grace period. Requests that it still sends or answers after that fail.",
+		Change: "Use a native sidecar, or set EXIT_ON_ZERO_ACTIVE_CONNECTIONS, or raise terminationDrainDuration to what the application needs.",
+		Issues: []string{"34855", "7136"},
+		check:  checkProxyMayEndFirst,
+	},
+	{
+		Code: "PR108", Title: "Drain settings have no effect after a drain hook", Severity: result.Warning,
+		Why: "The preStop hook asks the agent to drain, as the stock hook of native sidecars does. An agent that has drained exits at once when it gets " +
+			"SIGTERM: terminationDrainDuration, EXIT_ON_ZERO_ACTIVE_CONNECTIONS and MINIMUM_DRAIN_DURATION are not read any more.",
+		Change: "Remove the settings, or replace the hook (values.global.proxy.lifecycle) where a drain of a certain length is wanted.",
+		Issues: []string{"47226", "60649", "51855"},
+		check:  checkSettingsAfterDrain,
+	},
+}
+
+// Defaults of the agent: pkg/bootstrap of Istio 1.7 and later for the first, 1.12 and later for the second.
+const (
+	defaultTerminationDrain = 5 * time.Second
+	defaultMinimumDrain     = 5 * time.Second
+)
+
+// exitOnZero says whether the agent waits for the last connection.
+func (p *pod) exitOnZero() bool {
+	v, _ := p.proxy.env("EXIT_ON_ZERO_ACTIVE_CONNECTIONS")
+	return v == "true" || v == "1" || v == "True" || v == "TRUE" || v == "t" || v == "T"
+}
+
+// terminationDrain is the time that the agent sleeps after SIGTERM, and where it is set.
+func (p *pod) terminationDrain() (d time.Duration, set bool) {
+	if s, ok := p.proxyConfig["terminationDrainDuration"].(string); ok {
+		if d, err := time.ParseDuration(s); err == nil {
+			return d, true
+		}
+	}
+	if s, ok := p.proxy.env("TERMINATION_DRAIN_DURATION_SECONDS"); ok {
+		if d, err := time.ParseDuration(s + "s"); err == nil {
+			return d, true
+		}
+	}
+	return defaultTerminationDrain, false
+}
+
+func (p *pod) minimumDrain() time.Duration {
+	if s, ok := p.proxy.env("MINIMUM_DRAIN_DURATION"); ok {
+		if d, err := time.ParseDuration(s); err == nil {
+			return d
+		}
+	}
+	return defaultMinimumDrain
+}
+
+// drain is the least time that the proxy takes from SIGTERM to its end.
+func (p *pod) drain() time.Duration {
+	switch {
+	case p.proxy.lifecycle("preStop").drains():
+		return 0
+	case p.exitOnZero():
+		return p.minimumDrain()
+	}
+	d, _ := p.terminationDrain()
+	return d
+}
+
+func checkGracePeriod(p *pod) []finding {
+	if p.proxy == nil {
+		return nil
+	}
+	grace, set := p.gracePeriod()
+	var longest time.Duration
+	var slow container
+	for _, c := range p.apps() {
+		if h := c.lifecycle("preStop"); h.wait > longest {
+			longest, slow = h.wait, c
+		}
+	}
+	own := p.proxy.lifecycle("preStop").wait
+	drain := p.drain()
+	need, what := own+drain, fmt.Sprintf("the proxy's preStop hook (%s) and drain (%s)", seconds(own), seconds(drain))
+	if own == 0 {
+		what = fmt.Sprintf("the proxy's drain (%s)", seconds(drain))
+	}
+	if p.native() && longest > 0 && max(longest, own)+drain > need {
+		need = max(longest, own) + drain
+		what = fmt.Sprintf("the preStop hook of %s (%s) and then the proxy's drain (%s)", slow.name, seconds(longest), seconds(drain))
+	}
+	path := "spec.terminationGracePeriodSeconds"
+	name := "terminationGracePeriodSeconds"
+	if !set {
+		name += " (30 by default)"
+	}
+	switch {
+	case need > grace:
+		return []finding{{
+			path: path, current: int64(grace / time.Second), proposed: int64(math.Ceil(need.Seconds())) + 5, container: proxyName,
+			message: fmt.Sprintf("%s is %s, and %s take at least %s: the proxy is killed before it has drained", name, seconds(grace), what, seconds(need)),
+		}}
+	case longest >= grace && longest > 0:
+		return []finding{{
+			path: path, current: int64(grace / time.Second), proposed: int64(math.Ceil(longest.Seconds())) + 5, container: slow.name,
+			message: fmt.Sprintf("%s is %s, and the preStop hook of %s takes %s: the container is killed without time to end", name, seconds(grace), slow.name, seconds(longest)),
+		}}
+	}
+	return nil
+}
+
+func checkIgnoredDrain(p *pod) []finding {
+	if p.proxy == nil || !p.exitOnZero() || p.proxy.lifecycle("preStop").drains() {
+		return nil
+	}
+	d, set := p.terminationDrain()
+	if !set {
+		return nil
+	}
+	return []finding{{
+		path: p.proxy.path + ".env", container: proxyName,
+		message: fmt.Sprintf("terminationDrainDuration is %s, but EXIT_ON_ZERO_ACTIVE_CONNECTIONS is set: the proxy drains for %s (MINIMUM_DRAIN_DURATION) and then until the last connection ends", seconds(d), seconds(p.minimumDrain())),
+	}}
+}
+
+func checkTwoWaits(p *pod) []finding {
+	if p.proxy == nil || !p.exitOnZero() {
+		return nil
+	}
+	h := p.proxy.lifecycle("preStop")
+	if h.drains() || !h.loop && h.wait == 0 {
+		return nil
+	}
+	how := "waits for " + seconds(h.wait)
+	if h.loop {
+		how = "waits in a loop"
+	}
+	return []finding{{
+		path: h.path, container: proxyName,
+		message: "the proxy's preStop hook " + how + ", and EXIT_ON_ZERO_ACTIVE_CONNECTIONS makes the proxy wait once more after it",
+	}}
+}
+
+var (
+	listenerList = regexp.MustCompile(`(?:^|[\s;&|($'"/])(?:netstat|ss|lsof)\s`)
+	onePort      = regexp.MustCompile(`:\d{2,5}\b|sport|dport`)
+)
+
+func checkListenerWait(p *pod) []finding {
+	if p.proxy == nil {
+		return nil
+	}
+	h := p.proxy.lifecycle("preStop")
+	line := h.line()
+	if !h.loop || !listenerList.MatchString(line) || onePort.MatchString(line) || strings.Contains(line, "pilot-agent") {
+		return nil
+	}
+	return []finding{{
+		path: h.path, container: proxyName,
+		message: "the preStop hook waits until nobody listens, but pilot-agent listens in the same container until the hook has ended: it waits for the whole grace period",
+	}}
+}
+
+// inDistroless are the programs that the distroless image has.
+var inDistroless = []string{"pilot-agent", "envoy"}
+
+func checkDistrolessHook(p *pod) []finding {
+	if p.proxy == nil || !p.proxy.distroless() {
+		return nil
+	}
+	var out []finding
+	for _, name := range []string{"postStart", "preStop"} {
+		h := p.proxy.lifecycle(name)
+		if program := h.program(); program != "" && !slices.Contains(inDistroless, program) {
+			out = append(out, finding{
+				path: h.path + ".exec.command", container: proxyName, current: h.command[0],
+				message: fmt.Sprintf("the %s hook runs %s, which the distroless image %s does not have", name, program, text(p.proxy.fields["image"])),
+			})
+		}
+	}
+	return out
+}
+
+func checkProxyEndsFirst(p *pod) []finding {
+	end, known := p.classicEnd()
+	if !known {
+		return nil
+	}
+	var out []finding
+	for _, c := range p.apps() {
+		h := c.lifecycle("preStop")
+		if h.wait <= end {
+			continue
+		}
+		out = append(out, finding{
+			path: h.path, container: c.name,
+			message: fmt.Sprintf("the preStop hook of %s takes %s, and the proxy ends %s after the pod is told to stop: the application has no network from then on", c.name, seconds(h.wait), seconds(end)),
+		})
+	}
+	return out
+}
+
+func checkProxyMayEndFirst(p *pod) []finding {
+	end, known := p.classicEnd()
+	grace, _ := p.gracePeriod()
+	if !known || p.completes() || end >= grace || len(checkProxyEndsFirst(p)) > 0 {
+		return nil
+	}
+	return []finding{{
+		path: p.proxy.path, container: proxyName,
+		message: fmt.Sprintf("the proxy ends %s after the pod is told to stop, and the application may run for %s", seconds(end), seconds(grace)),
+	}}
+}
+
+// classicEnd is when an ordinary sidecar ends after the pod is told to stop; not known where it waits for something.
+func (p *pod) classicEnd() (time.Duration, bool) {
+	if !p.classic() || p.exitOnZero() {
+		return 0, false
+	}
+	h := p.proxy.lifecycle("preStop")
+	if h.loop || h.exists && h.wait == 0 && !h.drains() {
+		return 0, false
+	}
+	return h.wait + p.drain(), true
+}
+
+func checkSettingsAfterDrain(p *pod) []finding {
+	if p.proxy == nil || !p.proxy.lifecycle("preStop").drains() {
+		return nil
+	}
+	var set []string
+	if _, ok := p.terminationDrain(); ok {
+		set = append(set, "terminationDrainDuration")
+	}
+	if p.exitOnZero() {
+		set = append(set, "EXIT_ON_ZERO_ACTIVE_CONNECTIONS")
+	}
+	if _, ok := p.proxy.env("MINIMUM_DRAIN_DURATION"); ok {
+		set = append(set, "MINIMUM_DRAIN_DURATION")
+	}
+	if len(set) == 0 {
+		return nil
+	}
+	return []finding{{
+		path: p.proxy.path + ".env", container: proxyName,
+		message: strings.Join(set, " and ") + " set, but the preStop hook drains the proxy, and the agent then exits as soon as it gets SIGTERM",
+	}}
+}
+
+// seconds writes a duration as people write it in a manifest.
+func seconds(d time.Duration) string {
+	if d%time.Second == 0 {
+		return fmt.Sprintf("%ds", d/time.Second)
+	}
+	return d.String()
+}
