@@ -1,0 +1,214 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/prerig/prerig/pipeline/event"
+)
+
+// Options say where the queue is and how it behaves. The zero value of a duration means its default.
+type Options struct {
+	// Dir is where the embedded server keeps its files; it is not used with URL.
+	Dir string
+	// URL of a NATS cluster, several servers separated by commas; NATS are further options of the connection, such as
+	// credentials.
+	URL  string
+	NATS []nats.Option
+	// Replicas of every stream in a cluster. The default is 1.
+	Replicas int
+	// Prefix of the streams' and buckets' names, so that several installations can share a cluster. The default is PRERIG.
+	Prefix string
+	// MaxStore bounds the embedded server's files, in bytes. The default is 1 GiB.
+	MaxStore int64
+	// Remember is how long a delivery's id is remembered, so that a repeated one has no effect. The default is 24 h.
+	Remember time.Duration
+	// AckWait is how long a silent worker keeps its job. The default is 15 s; workers report three times as often.
+	AckWait time.Duration
+	// Log; the default discards.
+	Log *slog.Logger
+}
+
+func (o *Options) setDefaults() error {
+	if (o.Dir == "") == (o.URL == "") {
+		return errors.New("opening the queue: exactly one of a directory and a NATS URL is needed")
+	}
+	if o.Replicas == 0 {
+		o.Replicas = 1
+	}
+	if o.Prefix == "" {
+		o.Prefix = "PRERIG"
+	}
+	if o.MaxStore == 0 {
+		o.MaxStore = 1 << 30
+	}
+	if o.Remember == 0 {
+		o.Remember = 24 * time.Hour
+	}
+	if o.AckWait == 0 {
+		o.AckWait = 15 * time.Second
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
+
+// Queue is an open queue. It is safe for concurrent use.
+type Queue struct {
+	opts   Options
+	server *server.Server
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	events jetstream.Consumer
+	work   jetstream.Consumer
+	locks  jetstream.KeyValue
+	state  jetstream.KeyValue
+	owner  string
+}
+
+// Open starts or connects, and makes the streams that are not there.
+func Open(ctx context.Context, o Options) (*Queue, error) {
+	if err := o.setDefaults(); err != nil {
+		return nil, err
+	}
+	q := &Queue{opts: o}
+	var err error
+	if o.URL != "" {
+		q.nc, err = dial(o.URL, o.NATS)
+	} else {
+		q.server, q.nc, err = embed(o.Dir, o.MaxStore)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := q.prepare(ctx); err != nil {
+		q.Close()
+		return nil, err
+	}
+	return q, nil
+}
+
+// prepare makes the streams, consumers and buckets.
+func (q *Queue) prepare(ctx context.Context) error {
+	host, _ := os.Hostname()
+	q.owner = fmt.Sprintf("%s/%d/%s", host, os.Getpid(), nats.NewInbox())
+	var err error
+	if q.js, err = jetstream.New(q.nc); err != nil {
+		return fmt.Errorf("opening JetStream: %w", err)
+	}
+	events, err := q.stream(ctx, jetstream.StreamConfig{
+		Name: q.name("EVENTS"), Subjects: []string{q.subject("event.*")}, Retention: jetstream.WorkQueuePolicy,
+		Duplicates: q.opts.Remember,
+	})
+	if err != nil {
+		return err
+	}
+	work, err := q.stream(ctx, jetstream.StreamConfig{
+		Name: q.name("WORK"), Subjects: []string{q.subject("work.>")}, Retention: jetstream.WorkQueuePolicy,
+		MaxMsgsPerSubject: 1, Discard: jetstream.DiscardOld, Duplicates: time.Second,
+	})
+	if err != nil {
+		return err
+	}
+	consumer := jetstream.ConsumerConfig{AckPolicy: jetstream.AckExplicitPolicy, AckWait: q.opts.AckWait, MaxDeliver: -1, MaxAckPending: 10000}
+	consumer.Durable = "planner"
+	if q.events, err = events.CreateOrUpdateConsumer(ctx, consumer); err != nil {
+		return fmt.Errorf("preparing the consumer of events: %w", err)
+	}
+	consumer.Durable = "workers"
+	if q.work, err = work.CreateOrUpdateConsumer(ctx, consumer); err != nil {
+		return fmt.Errorf("preparing the consumer of work: %w", err)
+	}
+	if q.locks, err = q.bucket(ctx, "LOCKS", q.opts.AckWait); err != nil {
+		return err
+	}
+	q.state, err = q.bucket(ctx, "STATE", 0)
+	return err
+}
+
+func (q *Queue) stream(ctx context.Context, c jetstream.StreamConfig) (jetstream.Stream, error) {
+	c.Storage, c.Replicas = jetstream.FileStorage, q.opts.Replicas
+	s, err := q.js.CreateOrUpdateStream(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the stream %s: %w", c.Name, err)
+	}
+	return s, nil
+}
+
+func (q *Queue) bucket(ctx context.Context, name string, ttl time.Duration) (jetstream.KeyValue, error) {
+	kv, err := q.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
+		Bucket: q.opts.Prefix + "_" + name, History: 1, TTL: ttl, Storage: jetstream.FileStorage, Replicas: q.opts.Replicas,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("preparing the bucket %s: %w", name, err)
+	}
+	return kv, nil
+}
+
+func (q *Queue) name(s string) string    { return q.opts.Prefix + "_" + s }
+func (q *Queue) subject(s string) string { return q.opts.Prefix + "." + s }
+
+// Ready says whether the queue can take events now.
+func (q *Queue) Ready() error {
+	if !q.nc.IsConnected() {
+		return errors.New("the connection to NATS is down")
+	}
+	return nil
+}
+
+// Close lets go of the connection, and stops an embedded server.
+func (q *Queue) Close() {
+	if q.nc != nil {
+		q.nc.Close()
+	}
+	if q.server != nil {
+		q.server.Shutdown()
+		q.server.WaitForShutdown()
+	}
+}
+
+// logged is an event in the log.
+type logged struct {
+	Event  event.Event `json:"event"`
+	Stored time.Time   `json:"stored"`
+}
+
+// Put stores an event before it returns. It gives true for an event whose ID was stored within the time that ids are
+// remembered.
+func (q *Queue) Put(ctx context.Context, e event.Event) (duplicate bool, err error) {
+	data, err := json.Marshal(logged{Event: e, Stored: time.Now().UTC()})
+	if err != nil {
+		return false, fmt.Errorf("storing event %s: %w", e.ID, err)
+	}
+	ack, err := q.js.Publish(ctx, q.subject("event."+token(e.Receiver)), data, jetstream.WithMsgID(e.ID))
+	if err != nil {
+		return false, fmt.Errorf("storing event %s: %w", e.ID, err)
+	}
+	return ack.Duplicate, nil
+}
+
+// Events hands every stored event to plan, one after the other, until ctx is done. An event is forgotten after plan
+// returns nil; after an error it comes again later.
+func (q *Queue) Events(ctx context.Context, plan func(ctx context.Context, e event.Event, stored time.Time) error) error {
+	return q.consume(ctx, q.events, func(ctx context.Context, data []byte) error {
+		var l logged
+		if err := json.Unmarshal(data, &l); err != nil {
+			q.opts.Log.Error("an event in the log cannot be read and is dropped", "error", err)
+			return nil
+		}
+		return plan(ctx, l.Event, l.Stored)
+	})
+}

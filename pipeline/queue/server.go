@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+// startup is how long an embedded server may take to read its files.
+const startup = 30 * time.Second
+
+// embed starts a server without a listener whose JetStream keeps its files under dir, and connects to it in-process. Every
+// write reaches the disk before it is acknowledged.
+func embed(dir string, maxStore int64) (*server.Server, *nats.Conn, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, nil, fmt.Errorf("making the directory of the queue: %w", err)
+	}
+	s, err := server.NewServer(&server.Options{
+		ServerName:         "prerig",
+		DontListen:         true,
+		JetStream:          true,
+		StoreDir:           filepath.Clean(dir),
+		SyncAlways:         true,
+		NoSigs:             true,
+		NoLog:              true,
+		JetStreamMaxMemory: -1,
+		JetStreamMaxStore:  maxStore,
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("setting up the embedded NATS server: %w", err)
+	}
+	go s.Start()
+	if !s.ReadyForConnections(startup) {
+		s.Shutdown()
+		return nil, nil, errors.New("starting the embedded NATS server: it did not become ready; is another process using its directory?")
+	}
+	nc, err := nats.Connect("", nats.InProcessServer(s), nats.MaxReconnects(-1), nats.Name("prerig"))
+	if err != nil {
+		s.Shutdown()
+		return nil, nil, fmt.Errorf("connecting to the embedded NATS server: %w", err)
+	}
+	return s, nc, nil
+}
+
+// dial connects to a cluster, and goes on trying for as long as it lives.
+func dial(url string, opts []nats.Option) (*nats.Conn, error) {
+	opts = append([]nats.Option{nats.Name("prerig"), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true),
+		nats.ReconnectWait(500 * time.Millisecond), nats.Timeout(5 * time.Second)}, opts...)
+	nc, err := nats.Connect(url, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to NATS: %w", err)
+	}
+	return nc, nil
+}

@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Load gives what was saved under a name; false where nothing was.
+func (q *Queue) Load(ctx context.Context, name string) (data []byte, revision uint64, ok bool, err error) {
+	entry, err := q.state.Get(ctx, token(name))
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return nil, 0, false, nil
+	}
+	if err != nil {
+		return nil, 0, false, fmt.Errorf("reading the state of %s: %w", name, err)
+	}
+	return entry.Value(), entry.Revision(), true, nil
+}
+
+// Save stores data under a name, durably, whatever was there.
+func (q *Queue) Save(ctx context.Context, name string, data []byte) error {
+	if _, err := q.state.Put(ctx, token(name), data); err != nil {
+		return fmt.Errorf("saving the state of %s: %w", name, err)
+	}
+	return nil
+}
+
+// Forget removes what was saved under a name.
+func (q *Queue) Forget(ctx context.Context, name string) error {
+	if err := q.state.Purge(ctx, token(name)); err != nil {
+		return fmt.Errorf("removing the state of %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Job asks for a pipeline to be run.
+type Job struct {
+	// Pipeline is its namespace and name, "namespace/name".
+	Pipeline string `json:"pipeline"`
+	// Cause is the id of the event, request or timer tick that led to the job; it stands in every log line.
+	Cause string `json:"cause"`
+	// Reason is a few words for the user.
+	Reason string `json:"reason"`
+	// Since is when the event was stored.
+	Since time.Time `json:"since"`
+	// NotBefore delays the job, so that a burst of events leads to one run.
+	NotBefore time.Time `json:"notBefore"`
+	// Force runs even where the fingerprint says that nothing changed.
+	Force bool `json:"force,omitempty"`
+}
+
+// Request puts the job in the place of any job of the same pipeline that was not begun.
+func (q *Queue) Request(ctx context.Context, j Job) error {
+	data, err := json.Marshal(j)
+	if err != nil {
+		return fmt.Errorf("requesting a run of %s: %w", j.Pipeline, err)
+	}
+	if _, err := q.js.Publish(ctx, q.subject("work."+token(j.Pipeline)), data); err != nil {
+		return fmt.Errorf("requesting a run of %s: %w", j.Pipeline, err)
+	}
+	return nil
+}
+
+// RetryError is what a handler returns to have its job again after a time of its choice.
+type RetryError struct {
+	After time.Duration
+	Err   error
+}
+
+// Error tells the cause.
+func (e *RetryError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *RetryError) Unwrap() error { return e.Err }
+
+// Work hands jobs to do, one at a time, until ctx is done; call it once for each job that may run at the same time. A
+// pipeline's jobs never run at the same time, in whichever process. A job is forgotten after do returns nil; after an error
+// it comes again, unless a newer one of the pipeline has taken its place.
+func (q *Queue) Work(ctx context.Context, do func(ctx context.Context, j Job) error) error {
+	return q.consume(ctx, q.work, func(ctx context.Context, data []byte) error {
+		var j Job
+		if err := json.Unmarshal(data, &j); err != nil {
+			q.opts.Log.Error("a job in the queue cannot be read and is dropped", "error", err)
+			return nil
+		}
+		if wait := time.Until(j.NotBefore); wait > 0 {
+			return &RetryError{After: wait, Err: errDebounce}
+		}
+		unlock, ok, err := q.TryLock(ctx, "pipeline/"+j.Pipeline)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return &RetryError{After: busyWait, Err: errBusy}
+		}
+		defer unlock()
+		return do(ctx, j)
+	})
+}
+
+var (
+	errDebounce = errors.New("the job waits for further events")
+	errBusy     = errors.New("another job of the pipeline is running")
+)
+
+// busyWait is how soon a job that found its pipeline running is tried again.
+const busyWait = 200 * time.Millisecond
+
+// consume fetches one message at a time and reports progress while handle works on it.
+func (q *Queue) consume(ctx context.Context, c jetstream.Consumer, handle func(context.Context, []byte) error) error {
+	for ctx.Err() == nil {
+		waiting, cancel := context.WithTimeout(ctx, fetchWait)
+		batch, err := c.Fetch(1, jetstream.FetchContext(waiting))
+		if err == nil {
+			for msg := range batch.Messages() {
+				q.handle(ctx, msg, handle)
+			}
+			err = batch.Error()
+		}
+		cancel()
+		if err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrTimeout) {
+			q.pause(ctx, err)
+		}
+	}
+	return nil
+}
+
+// fetchWait is how long one request for a message stays open.
+const fetchWait = 5 * time.Second
+
+// pause waits before the next try on a connection that failed.
+func (q *Queue) pause(ctx context.Context, err error) {
+	q.opts.Log.Warn("the queue cannot be read, trying again", "error", err)
+	select {
+	case <-ctx.Done():
+	case <-time.After(500 * time.Millisecond):
+	}
+}
+
+// handle works on one message and acknowledges it by the outcome.
+func (q *Queue) handle(ctx context.Context, msg jetstream.Msg, do func(context.Context, []byte) error) {
+	working, stop := context.WithCancel(ctx)
+	go func() {
+		tick := time.NewTicker(q.opts.AckWait / 3)
+		defer tick.Stop()
+		for {
+			select {
+			case <-working.Done():
+				return
+			case <-tick.C:
+				_ = msg.InProgress()
+			}
+		}
+	}()
+	err := do(ctx, msg.Data())
+	stop()
+	var retry *RetryError
+	switch {
+	case err == nil:
+		done, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		err = msg.DoubleAck(done)
+	case errors.As(err, &retry):
+		err = msg.NakWithDelay(retry.After)
+	default:
+		err = msg.NakWithDelay(backoff(msg))
+	}
+	if err != nil {
+		q.opts.Log.Warn("the outcome of a job could not be told to the queue; it will come again", "error", err)
+	}
+}
+
+// backoff grows from one second to five minutes with the number of deliveries.
+func backoff(msg jetstream.Msg) time.Duration {
+	meta, err := msg.Metadata()
+	if err != nil {
+		return time.Second
+	}
+	return min(time.Second<<min(meta.NumDelivered, 16)/2, 5*time.Minute)
+}
+
+// token writes any text as one token of a subject or key.
+func token(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
