@@ -8,6 +8,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
 )
 
 // Path says where in an object a pod template is.
@@ -37,16 +39,13 @@ func path(keys ...string) Path {
 // ParsePath reads a path such as spec.template or spec.tfReplicaSpecs[].template. A part that ends in [] is a list or a
 // map of which every element is meant.
 func ParsePath(s string) (Path, error) {
-	if s == "" {
-		return Path{}, fmt.Errorf("is empty; write the path of the object that has metadata and spec of the pod, such as spec.template")
+	parts, err := v1alpha1.ParsePodTemplatePath(s)
+	if err != nil {
+		return Path{}, err
 	}
 	var p Path
-	for _, word := range strings.Split(s, ".") {
-		key, each := strings.CutSuffix(word, "[]")
-		if key == "" || strings.ContainsAny(key, "[]{}()*/\"' \t\n$") {
-			return Path{}, fmt.Errorf("%q has the part %q, which is not a field name; write a path such as spec.template or spec.replicaSpecs[].template", s, word)
-		}
-		p.parts = append(p.parts, part{key: key, each: each})
+	for _, q := range parts {
+		p.parts = append(p.parts, part{key: q.Key, each: q.Each})
 	}
 	return p, nil
 }

@@ -53,6 +53,11 @@ func NewRegistry(custom []v1alpha1.WorkloadKind) (*Registry, error) {
 func add(list []Kind, k Kind) []Kind {
 	for i := range list {
 		if list[i].Group == k.Group && list[i].Version == k.Version {
+			for _, p := range list[i].Paths {
+				if p.String() == k.Paths[0].String() {
+					return list // Several policies name the same place.
+				}
+			}
 			list[i].Paths = append(list[i].Paths, k.Paths...)
 			return list
 		}
@@ -64,7 +69,7 @@ func customKind(w v1alpha1.WorkloadKind) (Kind, error) {
 	if w.Kind == "" {
 		return Kind{}, fmt.Errorf("kind: is empty")
 	}
-	group, version, err := splitAPIVersion(w.APIVersion)
+	group, version, err := w.GroupVersion()
 	if err != nil {
 		return Kind{}, fmt.Errorf("apiVersion of %s: %w", w.Kind, err)
 	}
@@ -78,25 +83,6 @@ func customKind(w v1alpha1.WorkloadKind) (Kind, error) {
 		k.owner = ownerRule{apiVersion: w.Owner.APIVersion, kind: w.Owner.Kind, name: w.Owner.Name}
 	}
 	return k, nil
-}
-
-// splitAPIVersion takes "group/version", "group/*", or "version" of the core group. A version of * comes out empty.
-func splitAPIVersion(s string) (group, version string, err error) {
-	group, version, ok := strings.Cut(s, "/")
-	if !ok {
-		group, version = "", s
-	}
-	switch {
-	case s == "":
-		return "", "", fmt.Errorf("is empty; write group/version, such as argoproj.io/v1alpha1, or group/*")
-	case version == "" || strings.Contains(version, "/") || (ok && group == "") || strings.Contains(group, "*"):
-		return "", "", fmt.Errorf("%q is not group/version, group/* or a version", s)
-	case version == "*" && !ok:
-		return "", "", fmt.Errorf("%q needs a group, such as argoproj.io/*", s)
-	case version == "*":
-		version = ""
-	}
-	return group, version, nil
 }
 
 // Lookup finds a kind by what the manifest says; false means that the object holds no pod template. It is cheap

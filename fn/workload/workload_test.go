@@ -234,6 +234,7 @@ func TestCustom(t *testing.T) {
 			Owner: &v1alpha1.WorkloadOwner{APIVersion: "batch/v1", Kind: "Job", Name: "{name}-{key}-0"}},
 		v1alpha1.WorkloadKind{APIVersion: "ray.io/v1", Kind: "RayCluster", PodTemplate: "spec.headGroupSpec.template"},
 		v1alpha1.WorkloadKind{APIVersion: "ray.io/v1", Kind: "RayCluster", PodTemplate: "spec.workerGroupSpecs[].template"},
+		v1alpha1.WorkloadKind{APIVersion: "ray.io/v1", Kind: "RayCluster", PodTemplate: "spec.workerGroupSpecs[].template"}, // Again, by another policy.
 		v1alpha1.WorkloadKind{APIVersion: "argoproj.io/*", Kind: "Rollout", PodTemplate: "spec.pod"},
 	)
 	type place struct {

@@ -110,6 +110,8 @@ type SidecarOrder struct {
 
 // SidecarGuard is what is set on an injected pod.
 type SidecarGuard struct {
-	Labels      map[string]string `json:"labels,omitempty"`
+	// Labels to set on the pod.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Annotations to set on the pod.
 	Annotations map[string]string `json:"annotations,omitempty"`
 }

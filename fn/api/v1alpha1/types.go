@@ -24,10 +24,16 @@ type InjectionPolicy struct {
 
 // Metadata is the part of Kubernetes' object metadata that a policy uses. Other keys are accepted and left alone, as
 // tools add their own.
+// +lenient
 type Metadata struct {
-	Name        string            `json:"name"`
-	Namespace   string            `json:"namespace,omitempty"`
-	Labels      map[string]string `json:"labels,omitempty"`
+	// Name of the policy.
+	// +pattern=.
+	Name string `json:"name"`
+	// Namespace is not read.
+	Namespace string `json:"namespace,omitempty"`
+	// Labels are not read.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Annotations are not read, but by the tools that run the function.
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
@@ -51,9 +57,11 @@ type InjectionPolicySpec struct {
 	UnknownNamespace UnknownNamespace `json:"unknownNamespace,omitempty"`
 	// DefaultNamespace is the namespace of objects that name none: what a Flux targetNamespace or an Argo CD destination
 	// will set.
+	// +pattern=^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)?$
 	DefaultNamespace string `json:"defaultNamespace,omitempty"`
 	// TargetNamespace overrides the namespace of every object, as a Flux Kustomization's targetNamespace does. It is used for
 	// the decision and the rendering only and is not written.
+	// +pattern=^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)?$
 	TargetNamespace string `json:"targetNamespace,omitempty"`
 	// Workloads lists custom resources that hold a pod template.
 	Workloads []WorkloadKind `json:"workloads,omitempty"`
@@ -97,6 +105,7 @@ const (
 // Istio is the part of a policy that injects Istio's proxy.
 type Istio struct {
 	// Version of Istio, such as "1.31" or "1.31.0". Without it the version is found in the values' tag or the image tag.
+	// +pattern=^(v?1\.\d{1,3}(\.\d+)?([-+][0-9A-Za-z.+-]+)?)?$
 	Version string `json:"version,omitempty"`
 	// Injector is the injector's configuration.
 	Injector Injector `json:"injector,omitempty"`
@@ -104,12 +113,14 @@ type Istio struct {
 	// items, if there is one, else the version's own defaults hold.
 	MeshConfig string `json:"meshConfig,omitempty"`
 	// Revision of the control plane. Empty means default.
+	// +pattern=^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)?$
 	Revision string `json:"revision,omitempty"`
 	// NativeSidecars is Auto (the default: as the control plane of the version would decide, which needs kubernetesVersion),
 	// Enabled or Disabled.
 	// +enum=Auto,Enabled,Disabled
 	NativeSidecars NativeSidecars `json:"nativeSidecars,omitempty"`
 	// KubernetesVersion is the version of the oldest kubelet, such as "1.34".
+	// +pattern=^(v?1\.\d{1,3}(\.\d+)?([-+][0-9A-Za-z.+-]+)?)?$
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 	// IstiodEnv is the environment of the control plane that templates read with env and that changes the injector.
 	IstiodEnv map[string]string `json:"istiodEnv,omitempty"`
@@ -121,11 +132,13 @@ type Istio struct {
 	// version's own selectors hold.
 	Webhooks []Webhook `json:"webhooks,omitempty"`
 	// RevisionTags are the revision tags of the cluster that point to this revision.
+	// +pattern=^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$
 	RevisionTags []string `json:"revisionTags,omitempty"`
 	// RuntimeWebhook is Keep (the default), or Disable to mark injected pods so that the cluster's webhook leaves them alone.
 	// +enum=Keep,Disable
 	RuntimeWebhook RuntimeWebhook `json:"runtimeWebhook,omitempty"`
 	// RootNamespace is where mesh-wide resources live. Empty means what the mesh config says, else istio-system.
+	// +pattern=^([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)?$
 	RootNamespace string `json:"rootNamespace,omitempty"`
 }
 
@@ -147,7 +160,10 @@ type Injector struct {
 
 // ConfigMapRef names a ConfigMap among the items.
 type ConfigMapRef struct {
-	Name      string `json:"name"`
+	// Name of the ConfigMap.
+	// +pattern=.
+	Name string `json:"name"`
+	// Namespace of the ConfigMap; empty takes it from whichever namespace has it.
 	Namespace string `json:"namespace,omitempty"`
 }
 
@@ -173,6 +189,7 @@ const (
 // Webhook is one MutatingWebhookConfiguration, reduced to what decides whether a pod is sent to the injector.
 type Webhook struct {
 	// Name of the MutatingWebhookConfiguration.
+	// +pattern=.
 	Name string `json:"name"`
 	// Revision that it calls; empty means the policy's own.
 	Revision string `json:"revision,omitempty"`
@@ -181,41 +198,57 @@ type Webhook struct {
 }
 
 // WebhookRule is one entry of a MutatingWebhookConfiguration. Other keys of the entry are accepted and not read.
+// +lenient
 type WebhookRule struct {
-	Name              string         `json:"name"`
+	// Name of the entry, such as rev.namespace.sidecar-injector.istio.io.
+	Name string `json:"name"`
+	// NamespaceSelector selects namespaces by their labels; none selects all.
 	NamespaceSelector *LabelSelector `json:"namespaceSelector,omitempty"`
-	ObjectSelector    *LabelSelector `json:"objectSelector,omitempty"`
+	// ObjectSelector selects pods by their labels; none selects all.
+	ObjectSelector *LabelSelector `json:"objectSelector,omitempty"`
 }
 
 // LabelSelector is Kubernetes' label selector.
 type LabelSelector struct {
-	MatchLabels      map[string]string          `json:"matchLabels,omitempty"`
+	// MatchLabels must all be there with these values.
+	MatchLabels map[string]string `json:"matchLabels,omitempty"`
+	// MatchExpressions must all hold.
 	MatchExpressions []LabelSelectorRequirement `json:"matchExpressions,omitempty"`
 }
 
 // LabelSelectorRequirement is one requirement of a label selector.
 type LabelSelectorRequirement struct {
+	// Key of the label.
 	Key string `json:"key"`
+	// Operator is In or NotIn, which need values, or Exists or DoesNotExist, which have none.
 	// +enum=In,NotIn,Exists,DoesNotExist
-	Operator string   `json:"operator"`
-	Values   []string `json:"values,omitempty"`
+	Operator string `json:"operator"`
+	// Values of the label.
+	Values []string `json:"values,omitempty"`
 }
 
 // Namespace gives labels and annotations of a namespace.
 type Namespace struct {
-	Name        string            `json:"name"`
-	Labels      map[string]string `json:"labels,omitempty"`
+	// Name of the namespace.
+	// +pattern=^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$
+	Name string `json:"name"`
+	// Labels, which the webhook's selectors read.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Annotations, such as OpenShift's ranges of user ids.
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
 // WorkloadKind says where a custom resource keeps its pod template.
 type WorkloadKind struct {
 	// APIVersion of the resource, such as argoproj.io/v1alpha1, or its group with any version, such as argoproj.io/*.
+	// +pattern=^([^/*]+/([^/*]+|\*)|[^/*]+)$
 	APIVersion string `json:"apiVersion"`
 	// Kind of the resource.
+	// +pattern=.
 	Kind string `json:"kind"`
 	// PodTemplate is the path of the object that has metadata and spec of the pod, such as spec.template. A part that ends in
 	// [] is a list or a map of which every element holds a pod template.
+	// +pattern=^[^\[\]{}()*/"' \t\n$.]+(\[\])?(\.[^\[\]{}()*/"' \t\n$.]+(\[\])?)*$
 	PodTemplate string `json:"podTemplate"`
 	// Owner is the controller that the pods will have, where that is not the resource itself.
 	Owner *WorkloadOwner `json:"owner,omitempty"`
@@ -235,6 +268,7 @@ type WorkloadOwner struct {
 // Images pins images to digests.
 type Images struct {
 	// Pins maps an image as templates name it to the one with its digest.
+	// +pattern=^[^\s@]+@sha(256:[a-f0-9]{64}|512:[a-f0-9]{128})$
 	Pins map[string]string `json:"pins,omitempty"`
 	// OnMissing is what to do with an image that has no pin: Ignore (the default), Warn or Fail.
 	// +enum=Ignore,Warn,Fail
@@ -246,5 +280,6 @@ type Lint struct {
 	// Disabled switches all rules off.
 	Disabled bool `json:"disabled,omitempty"`
 	// Rules maps a rule's code to its severity: Error, Warning, Info or Off.
+	// +enum=Error,Warning,Info,Off
 	Rules map[string]string `json:"rules,omitempty"`
 }

@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"reflect"
+	"strings"
+)
+
+func isConfigMap(obj map[string]any) bool {
+	return obj["apiVersion"] == "v1" && obj["kind"] == "ConfigMap"
+}
+
+// ConfigMapKeys are the keys that a v1 ConfigMap may have as the functionConfig, with the field of the policy that each
+// of them sets. kpt makes such a ConfigMap of "kpt fn eval -- key=value" and of configMap in a Kptfile. Where neither
+// builtIn nor configMap is given, builtIn is istio.
+func ConfigMapKeys() map[string]string {
+	keys := make(map[string]string, len(configMapPaths))
+	for k, path := range configMapPaths {
+		keys[k] = strings.Join(path, ".")
+	}
+	return keys
+}
+
+var configMapPaths = map[string][]string{
+	"mode":              {"spec", "mode"},
+	"record":            {"spec", "record"},
+	"defaultNamespace":  {"spec", "defaultNamespace"},
+	"targetNamespace":   {"spec", "targetNamespace"},
+	"unknownNamespace":  {"spec", "unknownNamespace"},
+	"version":           {"spec", "istio", "version"},
+	"revision":          {"spec", "istio", "revision"},
+	"cluster":           {"spec", "istio", "cluster"},
+	"network":           {"spec", "istio", "network"},
+	"nativeSidecars":    {"spec", "istio", "nativeSidecars"},
+	"kubernetesVersion": {"spec", "istio", "kubernetesVersion"},
+	"runtimeWebhook":    {"spec", "istio", "runtimeWebhook"},
+	"builtIn":           {"spec", "istio", "injector", "builtIn"},
+	"configMap":         {"spec", "istio", "injector", "configMap", "name"},
+	"hub":               {"spec", "istio", "injector", "overrides", "global", "hub"},
+	"tag":               {"spec", "istio", "injector", "overrides", "global", "tag"},
+}
+
+// fromConfigMap builds the policy that the keys of a ConfigMap stand for.
+func (ps *problems) fromConfigMap(obj map[string]any) *InjectionPolicy {
+	p := &InjectionPolicy{}
+	policy := map[string]any{"apiVersion": APIVersion, "kind": Kind}
+	meta, _ := obj["metadata"].(map[string]any)
+	name, _ := meta["name"].(string)
+	if name == "" {
+		name = "function-input"
+	}
+	policy["metadata"] = map[string]any{"name": name}
+	set(policy, []string{"spec", "istio"}, map[string]any{})
+	data, ok := obj["data"].(map[string]any)
+	if !ok && obj["data"] != nil {
+		ps.wrongType([]any{"data"}, obj["data"], "a map")
+		return p
+	}
+	if data["builtIn"] == nil && data["configMap"] == nil {
+		set(policy, configMapPaths["builtIn"], "istio")
+	}
+	for _, key := range sortedKeys(data) {
+		path, ok := configMapPaths[key]
+		switch text, isText := data[key].(string); {
+		case !ok:
+			suggestion := didYouMean(key, sortedKeys(configMapPaths))
+			if suggestion == "" {
+				suggestion = "; known keys are " + strings.Join(sortedKeys(configMapPaths), ", ") + "; for anything else write an " + Kind
+			}
+			ps.add([]any{"data", key}, "unknown key%s", suggestion)
+		case !isText:
+			ps.wrongType([]any{"data", key}, data[key], "a string")
+		case text == "":
+			ps.add([]any{"data", key}, "is empty")
+		default:
+			set(policy, path, text)
+		}
+	}
+	before := len(ps.list)
+	ps.decode(nil, policy, reflect.ValueOf(p).Elem())
+	for i := range ps.list[before:] { // What is wrong with a value is wrong with the key that gave it.
+		problem := &ps.list[before+i]
+		for key, path := range configMapPaths {
+			if problem.Field() == strings.Join(path, ".") {
+				problem.Path = []any{"data", key}
+			}
+		}
+	}
+	return p
+}
+
+// set puts a value at a path of maps, which are made where they are missing.
+func set(m map[string]any, path []string, value any) {
+	for _, key := range path[:len(path)-1] {
+		next, ok := m[key].(map[string]any)
+		if !ok {
+			next = map[string]any{}
+			m[key] = next
+		}
+		m = next
+	}
+	m[path[len(path)-1]] = value
+}

@@ -1,0 +1,231 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"regexp"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// validate checks what the types alone do not say.
+func (ps *problems) validate(p *InjectionPolicy) {
+	if p.Metadata.Name == "" {
+		ps.add([]any{"metadata", "name"}, "is empty")
+	}
+	s, at := p.Spec, []any{"spec"}
+	if s.Mode != ModeRemove && s.Istio == nil && len(s.Sidecars) == 0 && s.Lint == nil && s.Images == nil {
+		ps.add(at, "says nothing to inject; add istio or sidecars")
+	}
+	if s.Istio != nil {
+		ps.validateIstio(child(at, "istio"), s.Istio)
+	}
+	ps.validateNamespaces(at, s)
+	for i, w := range s.Workloads {
+		ps.validateWorkload(child(child(at, "workloads"), i), w)
+	}
+	ps.validateSidecars(child(at, "sidecars"), s.Sidecars)
+	if s.Images != nil {
+		for _, from := range sortedKeys(s.Images.Pins) {
+			ps.validatePin(child(at, "images"), from, s.Images.Pins[from])
+		}
+	}
+}
+
+var (
+	istioVersion      = regexp.MustCompile(`^v?1\.(\d{1,3})(\.\d+)?([-+][0-9A-Za-z.+-]+)?$`)
+	kubernetesVersion = regexp.MustCompile(`^v?1\.(\d{1,3})(\.\d+)?([-+][0-9A-Za-z.+-]+)?$`)
+	imageDigest       = regexp.MustCompile(`^[^\s@]+@sha(256:[a-f0-9]{64}|512:[a-f0-9]{128})$`)
+)
+
+func (ps *problems) validateIstio(at []any, i *Istio) {
+	if i.Version != "" && !istioVersion.MatchString(i.Version) {
+		ps.add(child(at, "version"), `%q is not a version of Istio, such as "1.31" or "1.31.0"`, i.Version)
+	}
+	if i.KubernetesVersion != "" && !kubernetesVersion.MatchString(i.KubernetesVersion) {
+		ps.add(child(at, "kubernetesVersion"), `%q is not a version of Kubernetes, such as "1.34"`, i.KubernetesVersion)
+	}
+	ps.validateInjector(child(at, "injector"), i.Injector)
+	ps.dnsLabel(child(at, "revision"), i.Revision)
+	for n, tag := range i.RevisionTags {
+		if tag == "" {
+			ps.add(append(child(at, "revisionTags"), n), "is empty")
+		}
+		ps.dnsLabel(append(child(at, "revisionTags"), n), tag)
+	}
+	ps.dnsLabel(child(at, "rootNamespace"), i.RootNamespace)
+	for n, w := range i.Webhooks {
+		ps.validateWebhook(append(child(at, "webhooks"), n), w)
+	}
+}
+
+func (ps *problems) validateInjector(at []any, i Injector) {
+	var given []string
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{{"config", i.Config != ""}, {"configMap", i.ConfigMap != nil}, {"builtIn", i.BuiltIn != ""}} {
+		if f.set {
+			given = append(given, f.name)
+		}
+	}
+	if len(given) > 1 {
+		ps.add(child(at, given[1]), "excludes %s; keep one of %s", given[0], strings.Join(given, ", "))
+	}
+	if i.Values != "" && i.Config == "" {
+		ps.add(child(at, "values"), "needs config beside it: the two are data.config and data.values of one ConfigMap")
+	}
+	if i.ConfigMap != nil && i.ConfigMap.Name == "" {
+		ps.add(append(child(at, "configMap"), "name"), "is empty")
+	}
+}
+
+// checkVerbatim refuses a text that is given but empty: it would silently mean another source of the configuration.
+func (ps *problems) checkVerbatim(obj map[string]any) {
+	at := []any{"spec", "istio", "injector"}
+	var v any = obj
+	for _, k := range at {
+		m, _ := v.(map[string]any)
+		v = m[k.(string)]
+	}
+	injector, _ := v.(map[string]any)
+	for _, k := range []string{"config", "builtIn"} {
+		if text, ok := injector[k].(string); ok && strings.TrimSpace(text) == "" {
+			ps.add(child(at, k), "is empty")
+		}
+	}
+}
+
+func (ps *problems) validateWebhook(at []any, w Webhook) {
+	if w.Name == "" {
+		ps.add(child(at, "name"), "is empty")
+	}
+	if len(w.Webhooks) == 0 {
+		ps.add(child(at, "webhooks"), "has no entry, so that the configuration calls nothing; remove it")
+	}
+	for i, r := range w.Webhooks {
+		e := append(child(at, "webhooks"), i)
+		ps.validateSelector(child(e, "namespaceSelector"), r.NamespaceSelector)
+		ps.validateSelector(child(e, "objectSelector"), r.ObjectSelector)
+	}
+}
+
+// validateSelector checks a label selector as the API server does.
+func (ps *problems) validateSelector(at []any, s *LabelSelector) {
+	if s == nil {
+		return
+	}
+	for _, k := range sortedKeys(s.MatchLabels) {
+		if _, err := labels.NewRequirement(k, selection.Equals, []string{s.MatchLabels[k]}); err != nil {
+			ps.add(append(child(at, "matchLabels"), k), "%v", err)
+		}
+	}
+	for i, r := range s.MatchExpressions {
+		e := append(child(at, "matchExpressions"), i)
+		if _, err := r.Requirement(); err != nil {
+			ps.add(e, "%v", err)
+		}
+	}
+}
+
+// Requirement gives the requirement as Kubernetes' own type, which evaluates it.
+func (r LabelSelectorRequirement) Requirement() (*labels.Requirement, error) {
+	op := map[string]selection.Operator{"In": selection.In, "NotIn": selection.NotIn, "Exists": selection.Exists, "DoesNotExist": selection.DoesNotExist}[r.Operator]
+	return labels.NewRequirement(r.Key, op, r.Values)
+}
+
+// Selector gives the selector as Kubernetes' own type. No selector at all matches everything, as in a webhook.
+func (s *LabelSelector) Selector() (labels.Selector, error) {
+	out := labels.NewSelector()
+	if s == nil {
+		return out, nil
+	}
+	for _, k := range sortedKeys(s.MatchLabels) {
+		r, err := labels.NewRequirement(k, selection.Equals, []string{s.MatchLabels[k]})
+		if err != nil {
+			return nil, err
+		}
+		out = out.Add(*r)
+	}
+	for _, e := range s.MatchExpressions {
+		r, err := e.Requirement()
+		if err != nil {
+			return nil, err
+		}
+		out = out.Add(*r)
+	}
+	return out, nil
+}
+
+func (ps *problems) validateNamespaces(at []any, s InjectionPolicySpec) {
+	ps.dnsLabel(child(at, "defaultNamespace"), s.DefaultNamespace)
+	ps.dnsLabel(child(at, "targetNamespace"), s.TargetNamespace)
+	seen := map[string]int{}
+	for i, n := range s.Namespaces {
+		e := append(child(at, "namespaces"), i, "name")
+		if n.Name == "" {
+			ps.add(e, "is empty")
+			continue
+		}
+		if first, ok := seen[n.Name]; ok {
+			ps.add(e, "%q is already given as namespaces[%d]", n.Name, first)
+			continue
+		}
+		seen[n.Name] = i
+		ps.dnsLabel(e, n.Name)
+	}
+}
+
+func (ps *problems) validateWorkload(at []any, w WorkloadKind) {
+	if w.Kind == "" {
+		ps.add(child(at, "kind"), "is empty")
+	}
+	if _, _, err := w.GroupVersion(); err != nil {
+		ps.add(child(at, "apiVersion"), "%v", err)
+	}
+	if _, err := ParsePodTemplatePath(w.PodTemplate); err != nil {
+		ps.add(child(at, "podTemplate"), "%v", err)
+	}
+}
+
+func (ps *problems) validateSidecars(at []any, sidecars []Sidecar) {
+	seen := map[string]int{}
+	for i, s := range sidecars {
+		e := append(child(at, i), "name")
+		if s.Name == "" {
+			ps.add(e, "is empty")
+			continue
+		}
+		if first, ok := seen[s.Name]; ok {
+			ps.add(e, "%q is already given as sidecars[%d]", s.Name, first)
+		}
+		seen[s.Name] = i
+		for n, r := range s.Select.Rules {
+			rule := append(child(at, i), "select", "rules", n)
+			ps.validateSelector(child(rule, "labels"), r.Labels)
+		}
+	}
+}
+
+func (ps *problems) validatePin(at []any, from, to string) {
+	key := append(child(at, "pins"), from)
+	if from == "" || strings.ContainsAny(from, " \t\n") {
+		ps.add(key, "is not an image")
+	}
+	if !imageDigest.MatchString(to) {
+		ps.add(key, "%q does not end in a digest, such as @sha256:… with 64 hexadecimal digits", to)
+	}
+}
+
+func (ps *problems) dnsLabel(at []any, s string) {
+	if s == "" {
+		return
+	}
+	if msgs := validation.IsDNS1123Label(s); len(msgs) > 0 {
+		ps.add(at, "%q is not a name: lower case letters, digits and -, at most 63 of them", s)
+	}
+}

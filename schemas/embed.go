@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package schemas holds the JSON Schemas of Prerig's own objects, for editors and other tools. They are generated from
+// the Go types and their comments:
+//
+//	go run ./schemas/generate          writes them
+//	go run ./schemas/generate -check   says whether they are up to date
+//
+// Nothing in Prerig validates with them: the decoders are stricter and give better messages.
+package schemas
+
+import _ "embed"
+
+// InjectionPolicy is the JSON Schema (draft 2020-12) of an InjectionPolicy prerig.dev/v1alpha1.
+//
+//go:embed injectionpolicy_v1alpha1.json
+var InjectionPolicy []byte
+
+// FunctionDefinition is the KRMFunctionDefinition of prerig-fn, in YAML.
+//
+//go:embed krmfunctiondefinition.yaml
+var FunctionDefinition []byte

@@ -1,0 +1,285 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"go/format"
+	"maps"
+	"sort"
+	"strings"
+
+	"github.com/invopop/jsonschema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+)
+
+const (
+	module = "github.com/prerig/prerig"
+	apiDir = "fn/api/v1alpha1"
+)
+
+// file is something generated, at its path from the root of the module.
+type file struct {
+	path string
+	data []byte
+}
+
+// generate reads the types' comments below the working directory and gives every generated file.
+func generate() ([]file, error) {
+	r := &jsonschema.Reflector{ExpandedStruct: true, Anonymous: true}
+	if err := r.AddGoComments(module, "./"+apiDir, jsonschema.WithFullComment()); err != nil {
+		return nil, fmt.Errorf("reading the comments of %s: %w", apiDir, err)
+	}
+	m := readMarkers(r.CommentMap)
+	schema := r.Reflect(&v1alpha1.InjectionPolicy{})
+	schema.ID = "https://prerig.dev/schemas/injectionpolicy_v1alpha1.json"
+	schema.Title = "InjectionPolicy"
+	constant(schema, "apiVersion", v1alpha1.APIVersion)
+	constant(schema, "kind", v1alpha1.Kind)
+	m.apply("InjectionPolicy", schema)
+	for name, s := range schema.Definitions {
+		m.apply(name, s)
+	}
+	if err := m.leftOver(); err != nil {
+		return nil, err
+	}
+	injector(schema.Definitions["Injector"])
+
+	text, err := json.MarshalIndent(schema, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("writing the schema: %w", err)
+	}
+	text = append(text, '\n')
+	definition, err := functionDefinition(text)
+	if err != nil {
+		return nil, err
+	}
+	table, err := m.table()
+	if err != nil {
+		return nil, err
+	}
+	return []file{
+		{"schemas/injectionpolicy_v1alpha1.json", text},
+		{"schemas/krmfunctiondefinition.yaml", definition},
+		{apiDir + "/zz_generated.fields.go", table},
+	}, nil
+}
+
+func constant(s *jsonschema.Schema, field, value string) {
+	p, _ := s.Properties.Get(field)
+	p.Const = value
+}
+
+// injector adds that the sources of the configuration exclude each other.
+func injector(s *jsonschema.Schema) {
+	for _, pair := range [][]string{{"config", "configMap"}, {"config", "builtIn"}, {"configMap", "builtIn"}} {
+		s.AllOf = append(s.AllOf, &jsonschema.Schema{Not: &jsonschema.Schema{Required: pair}})
+	}
+	s.DependentRequired = map[string][]string{"values": {"config"}}
+}
+
+// markers are what the comments say besides the description, by Type.field with the field's name in YAML, or by Type.
+type markers struct {
+	enums    map[string][]string
+	patterns map[string]string
+	lenient  map[string]bool
+	used     map[string]bool
+}
+
+// readMarkers takes the markers out of the comments and joins the lines of the rest.
+func readMarkers(comments map[string]string) *markers {
+	m := &markers{enums: map[string][]string{}, patterns: map[string]string{}, lenient: map[string]bool{}, used: map[string]bool{}}
+	for key, comment := range comments {
+		name := strings.TrimPrefix(key, module+"/"+apiDir+".")
+		var text []string
+		for _, line := range strings.Split(comment, "\n") {
+			line = strings.TrimSpace(line)
+			switch {
+			case strings.HasPrefix(line, "+enum="):
+				m.enums[name] = strings.Split(strings.TrimPrefix(line, "+enum="), ",")
+			case strings.HasPrefix(line, "+pattern="):
+				m.patterns[name] = strings.TrimPrefix(line, "+pattern=")
+			case line == "+lenient":
+				m.lenient[name] = true
+			default:
+				text = append(text, line)
+			}
+		}
+		comments[key] = strings.TrimSpace(strings.Join(text, " "))
+	}
+	return m
+}
+
+// goName is the name of the Go field that a key of a type belongs to: the comments are known by it.
+func goName(key string) string {
+	switch key {
+	case "apiVersion":
+		return "APIVersion"
+	}
+	return strings.ToUpper(key[:1]) + key[1:]
+}
+
+// apply puts the markers of a type into its schema.
+func (m *markers) apply(typeName string, s *jsonschema.Schema) {
+	if m.lenient[typeName] {
+		m.used[typeName] = true
+		s.AdditionalProperties = nil
+	}
+	if s.Properties == nil {
+		return
+	}
+	for p := s.Properties.Oldest(); p != nil; p = p.Next() {
+		name := typeName + "." + goName(p.Key)
+		if enum, ok := m.enums[name]; ok {
+			m.used[name] = true
+			target := element(p.Value)
+			for _, e := range enum {
+				target.Enum = append(target.Enum, e)
+			}
+		}
+		if pattern, ok := m.patterns[name]; ok {
+			m.used[name] = true
+			element(p.Value).Pattern = pattern
+		}
+	}
+}
+
+// element is the schema that a marker is about: that of the elements for a list or a map.
+func element(s *jsonschema.Schema) *jsonschema.Schema {
+	switch {
+	case s.Items != nil:
+		return s.Items
+	case s.AdditionalProperties != nil:
+		return s.AdditionalProperties
+	}
+	return s
+}
+
+// leftOver fails on a marker that reached no field, so that none is lost without a word.
+func (m *markers) leftOver() error {
+	var lost []string
+	for name := range m.lenient {
+		if !m.used[name] {
+			lost = append(lost, name)
+		}
+	}
+	for name := range m.enums {
+		if !m.used[name] {
+			lost = append(lost, name)
+		}
+	}
+	for name := range m.patterns {
+		if !m.used[name] {
+			lost = append(lost, name)
+		}
+	}
+	if len(lost) > 0 {
+		sort.Strings(lost)
+		return fmt.Errorf("reading the comments of %s: the markers of %s reach no field", apiDir, strings.Join(lost, ", "))
+	}
+	return nil
+}
+
+// table is the Go file with what the decoder needs of the markers.
+func (m *markers) table() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteString("// SPDX-FileCopyrightText: The Prerig Authors\n// SPDX-License-Identifier: Apache-2.0\n\n" +
+		"// Code generated by go run ./schemas/generate. DO NOT EDIT.\n\npackage v1alpha1\n\n" +
+		"// enums has the values that a field may have, by type and Go name of the field.\nvar enums = map[string][]string{\n")
+	for _, name := range sorted(m.enums) {
+		fmt.Fprintf(&b, "%q: {", name)
+		for i, e := range m.enums[name] {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			fmt.Fprintf(&b, "%q", e)
+		}
+		b.WriteString("},\n")
+	}
+	b.WriteString("}\n\n// lenientTypes may have keys that are not known here.\nvar lenientTypes = []string{")
+	for i, name := range sorted(m.lenient) {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%q", name)
+	}
+	b.WriteString("}\n")
+	return format.Source(b.Bytes())
+}
+
+func sorted[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+// functionDefinition wraps the schema in the KRMFunctionDefinition (config.kubernetes.io/v1alpha1) of prerig-fn.
+func functionDefinition(schema []byte) ([]byte, error) {
+	var s map[string]any
+	if err := json.Unmarshal(schema, &s); err != nil {
+		return nil, err
+	}
+	definitions, _ := s["$defs"].(map[string]any)
+	openAPI := inline(s, definitions)
+	definition := map[string]any{
+		"apiVersion": "config.kubernetes.io/v1alpha1",
+		"kind":       "KRMFunctionDefinition",
+		"metadata":   map[string]any{"name": "prerig-fn"},
+		"spec": map[string]any{
+			"group": strings.Split(v1alpha1.APIVersion, "/")[0],
+			"names": map[string]any{"kind": v1alpha1.Kind},
+			"description": "Injects sidecars into the workloads of a resource list, as an InjectionPolicy says: Istio's from the user's own " +
+				"injector configuration, and others.",
+			"publisher": "prerig.dev",
+			"tags":      []any{"mutator", "validator"},
+			"versions": []any{map[string]any{
+				"name":       strings.Split(v1alpha1.APIVersion, "/")[1],
+				"idempotent": true,
+				"schema":     map[string]any{"openAPIV3Schema": openAPI},
+			}},
+		},
+	}
+	text, err := yaml.Marshal(definition)
+	if err != nil {
+		return nil, fmt.Errorf("writing the KRMFunctionDefinition: %w", err)
+	}
+	header := "# SPDX-FileCopyrightText: The Prerig Authors\n# SPDX-License-Identifier: Apache-2.0\n# Generated by go run ./schemas/generate.\n"
+	return append([]byte(header), text...), nil
+}
+
+// inline gives the schema as OpenAPI 3.0 knows it: without references, and without the words that it has not.
+func inline(v any, definitions map[string]any) any {
+	switch v := v.(type) {
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = inline(e, definitions)
+		}
+		return out
+	case map[string]any:
+		out := map[string]any{}
+		if ref, ok := v["$ref"].(string); ok {
+			target, _ := inline(definitions[strings.TrimPrefix(ref, "#/$defs/")], definitions).(map[string]any)
+			maps.Copy(out, target)
+		}
+		for k, e := range v {
+			switch k {
+			case "$ref", "$schema", "$id", "$defs", "dependentRequired":
+			case "const":
+				out["enum"] = []any{e}
+			default:
+				out[k] = inline(e, definitions)
+			}
+		}
+		return out
+	}
+	return v
+}
