@@ -1,0 +1,158 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+// blockScalar reads a literal or folded scalar at its indicator; parent is the column of the collection around it.
+func (p *parser) blockScalar(parent int, literal bool) *node {
+	n := p.new(scalarKind, literalStyle, p.pos)
+	if !literal {
+		n.style = foldedStyle
+	}
+	chomp, increment := p.blockHeader()
+	n.end = p.pos
+	indent := 0
+	if increment > 0 {
+		indent = max(parent, 0) + increment
+	}
+	p.nextLine()
+	bs := blockLines{p: p, indent: indent, parent: parent, literal: literal, end: n.end}
+	n.val = bs.read(chomp)
+	n.indent, n.end = bs.indent, bs.end
+	p.fresh = true
+	return n
+}
+
+// blockHeader reads the indicators after | or > and goes to the end of the line.
+func (p *parser) blockHeader() (chomp, increment int) {
+	p.pos++
+	for {
+		switch c := p.peek(0); {
+		case (c == '+' || c == '-') && chomp == 0:
+			chomp = 1
+			if c == '-' {
+				chomp = -1
+			}
+		case c >= '1' && c <= '9' && increment == 0:
+			increment = int(c - '0')
+		default:
+			start := p.pos
+			for p.peek(0) == ' ' || p.peek(0) == '\t' {
+				p.pos++
+			}
+			if p.peek(0) == '#' && p.pos > start {
+				p.pos = p.lineEnd(p.pos)
+			}
+			if c := p.peek(0); c != '\n' && c != '\r' && p.pos < len(p.src) {
+				p.fail(p.pos, "did not expect %s after the indicator of a block scalar", p.rest())
+			}
+			return chomp, increment
+		}
+		p.pos++
+	}
+}
+
+// nextLine goes over the line break at the position.
+func (p *parser) nextLine() {
+	if p.peek(0) == '\r' {
+		p.pos++
+	}
+	if p.peek(0) == '\n' {
+		p.pos++
+		p.bol = p.pos
+	}
+}
+
+// blockLines reads the lines of a block scalar.
+type blockLines struct {
+	p       *parser
+	indent  int // column of the content, 0 until it is known
+	parent  int
+	literal bool
+	end     int // end of the last line that counts
+}
+
+func (b *blockLines) read(chomp int) string {
+	p := b.p
+	var out []byte
+	leadBlank, pendingBreak := false, false
+	breaks := b.blanks()
+	for p.pos < len(p.src) && p.column(p.pos) == b.indent && b.indent > 0 {
+		c := p.peek(0)
+		blank := c == ' ' || c == '\t'
+		if pendingBreak {
+			if !b.literal && !leadBlank && !blank {
+				if breaks == 0 {
+					out = append(out, ' ')
+				}
+			} else {
+				out = append(out, '\n')
+			}
+		}
+		for ; breaks > 0; breaks-- {
+			out = append(out, '\n')
+		}
+		leadBlank = blank
+		end := p.lineEnd(p.pos)
+		out = append(out, p.src[p.pos:end]...)
+		b.end = end
+		p.pos = end
+		pendingBreak = p.pos < len(p.src)
+		p.nextLine()
+		if !pendingBreak {
+			break
+		}
+		breaks = b.blanks()
+	}
+	if chomp != -1 && pendingBreak {
+		out = append(out, '\n')
+	}
+	if chomp == 1 {
+		if breaks > 0 {
+			b.end = b.lastBlank()
+		}
+		for ; breaks > 0; breaks-- {
+			out = append(out, '\n')
+		}
+	}
+	return string(out)
+}
+
+// lastBlank gives the end of the empty lines before the position, which a scalar that keeps them owns.
+func (b *blockLines) lastBlank() int {
+	i := b.p.bol - 1 // the line break before the line at the position
+	if i > 0 && b.p.src[i-1] == '\r' {
+		i--
+	}
+	return max(i, b.end)
+}
+
+// blanks goes over indentation and empty lines to the next line of content, counts the line breaks, and finds the
+// indentation at the first line of content.
+func (b *blockLines) blanks() int {
+	p := b.p
+	breaks, widest := 0, 0
+	for {
+		for (b.indent == 0 || p.column(p.pos) < b.indent) && p.peek(0) == ' ' {
+			p.pos++
+		}
+		col := p.column(p.pos)
+		widest = max(widest, col)
+		c := p.peek(0)
+		if c == '\t' && (b.indent == 0 || col < b.indent) {
+			p.fail(p.pos, "found a tab where the indentation must be spaces")
+		}
+		if c != '\n' && c != '\r' || p.pos >= len(p.src) {
+			break
+		}
+		breaks++
+		p.nextLine()
+	}
+	if b.indent == 0 {
+		if p.pos < len(p.src) && widest > p.column(p.pos) {
+			p.fail(p.pos, "found an empty line with more blanks than the block scalar is indented")
+		}
+		b.indent = max(widest, b.parent+1, 1)
+	}
+	return breaks
+}

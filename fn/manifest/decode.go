@@ -1,0 +1,250 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"fmt"
+	"strings"
+
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// Decode reads plain YAML or JSON text as Kubernetes reads it (sigs.k8s.io/yaml and then JSON): the values are
+// map[string]any, []any, string, bool, int64, float64 and nil. Only the first document of a stream is read. Duplicate
+// keys, more than MaxDepth levels, more than MaxDocument bytes and aliases that stand for more than MaxAliased values
+// are errors; errors name the line.
+func Decode(src []byte) (any, error) {
+	if err := checkText("", src); err != nil {
+		return nil, err
+	}
+	text := string(src)
+	if i := secondDocument(text); i >= 0 {
+		text = text[:i]
+	}
+	v, err := decodeText(text, 0, -1, false, nil)
+	if err != nil {
+		return nil, atLine(err, text, 1)
+	}
+	return v, nil
+}
+
+// decodeText decodes the text of one document.
+func decodeText(text string, col0, parent int, inFlow bool, outer func(string) *node) (any, error) {
+	root, err := parseText(text, col0, parent, inFlow, outer)
+	if err == nil {
+		d := decoder{src: text}
+		var v any
+		if v, err = d.value(root); err == nil {
+			return v, nil
+		}
+	}
+	if se := asSyntax(err); se == nil || !se.unsure {
+		return nil, err
+	}
+	v, ferr := decodeFallback(strings.Repeat(" ", col0) + text)
+	if ferr != nil {
+		return nil, err // the own message has the place and speaks of the same trouble
+	}
+	return v, nil
+}
+
+// decodeFallback decodes with sigs.k8s.io/yaml what the parser here does not read.
+func decodeFallback(text string) (any, error) {
+	js, err := yaml.YAMLToJSONStrict([]byte(text))
+	if err != nil && strings.Contains(text, "<<") { // strict takes an overridden merged key for a duplicate
+		js, err = yaml.YAMLToJSON([]byte(text))
+	}
+	if err != nil {
+		return nil, err
+	}
+	var v any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(js, &v); err != nil {
+		return nil, err
+	}
+	if deeper(v, MaxDepth) {
+		return nil, fmt.Errorf("the nesting is deeper than %d levels", MaxDepth)
+	}
+	return v, nil
+}
+
+func deeper(v any, limit int) bool {
+	if limit == 0 {
+		return true
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, e := range v {
+			if deeper(e, limit-1) {
+				return true
+			}
+		}
+	case []any:
+		for _, e := range v {
+			if deeper(e, limit-1) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// decoder turns nodes into values.
+type decoder struct {
+	src     string
+	aliased int // values made inside aliases so far
+	inAlias int
+	// instead, when set, gives the value that a node is to have after an edit.
+	instead func(*node) (any, bool)
+}
+
+func (d *decoder) value(n *node) (any, error) {
+	if d.inAlias > 0 {
+		if d.aliased++; d.aliased > MaxAliased {
+			return nil, &syntaxError{off: n.start, msg: fmt.Sprintf("the aliases stand for more than %d values", MaxAliased)}
+		}
+	}
+	if d.instead != nil {
+		if v, ok := d.instead(n); ok {
+			return v, nil
+		}
+	}
+	switch n.kind {
+	case scalarKind:
+		return d.scalar(n)
+	case aliasKind:
+		d.inAlias++
+		v, err := d.value(n.target)
+		d.inAlias--
+		return v, err
+	case sequenceKind:
+		if err := checkTag(n, "!!seq"); err != nil {
+			return nil, err
+		}
+		out := make([]any, 0, n.n)
+		for e := n.first; e != nil; e = e.next {
+			v, err := d.value(e)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, v)
+		}
+		return out, nil
+	}
+	if err := checkTag(n, "!!map"); err != nil {
+		return nil, err
+	}
+	return d.mapping(n)
+}
+
+func checkTag(n *node, want string) error {
+	if n.tag != "" && n.tag != want {
+		return &syntaxError{off: n.prop, msg: fmt.Sprintf("found the tag %s", n.tag), unsure: true}
+	}
+	return nil
+}
+
+func (d *decoder) scalar(n *node) (any, error) {
+	switch {
+	case n.tag == "!!str":
+		return n.val, nil
+	case n.tag != "":
+		return nil, checkTag(n, "")
+	case n.style != plainStyle:
+		return n.val, nil
+	}
+	switch v := resolve(n.val).(type) {
+	case float64:
+		f, ok := jsonNumber(v)
+		if !ok {
+			return nil, &syntaxError{off: n.start, msg: fmt.Sprintf("%s is a number that JSON does not have; quote it if it is meant as text", n.val)}
+		}
+		return f, nil
+	case uint64:
+		return float64(v), nil
+	default:
+		return v, nil
+	}
+}
+
+// mapping fills a map in the order of the text: a merge key overwrites what stands before it and is overwritten by what
+// stands after it, as in go.yaml.in/yaml/v2.
+func (d *decoder) mapping(n *node) (any, error) {
+	out := make(map[string]any, n.n)
+	merged := false
+	var explicit map[string]bool
+	for k := n.first; k != nil; k = k.next.next {
+		if k.isMerge() {
+			if !merged {
+				merged = true
+				explicit = make(map[string]bool, n.n)
+				for key := range out {
+					explicit[key] = true
+				}
+			}
+			if err := d.merge(k.next, out); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		key, ok := keyText(k)
+		if !ok || k.tag != "" && k.tag != "!!str" {
+			return nil, &syntaxError{off: k.start, msg: "found a key that is not a string", unsure: true}
+		}
+		_, dup := out[key]
+		if merged {
+			dup = explicit[key]
+			explicit[key] = true
+		}
+		if dup {
+			return nil, &syntaxError{off: k.start, msg: fmt.Sprintf("found the key %q twice in the same mapping", key)}
+		}
+		v, err := d.value(k.next)
+		if err != nil {
+			return nil, err
+		}
+		out[key] = v
+	}
+	return out, nil
+}
+
+// merge puts the entries of one mapping or of a list of mappings, of which the first wins, into out.
+func (d *decoder) merge(n *node, out map[string]any) error {
+	list := []*node{n}
+	if n.kind == sequenceKind {
+		list = n.elems()
+	}
+	for i := len(list) - 1; i >= 0; i-- {
+		target := list[i]
+		if target.kind == aliasKind {
+			target = target.target
+		}
+		if target.kind != mappingKind {
+			return &syntaxError{off: list[i].start, msg: "a merge key needs mappings"}
+		}
+		v, err := d.value(list[i])
+		if err != nil {
+			return err
+		}
+		m, ok := v.(map[string]any)
+		if !ok {
+			return &syntaxError{off: list[i].start, msg: "a merge key needs mappings"}
+		}
+		for k, e := range m {
+			out[k] = e
+		}
+	}
+	return nil
+}
+
+// atLine puts the line into a syntax error, counted from the line of the text's first byte.
+func atLine(err error, text string, first int) error {
+	se := asSyntax(err)
+	if se == nil || se.line > 0 {
+		return err
+	}
+	e := *se
+	e.line = first + strings.Count(text[:min(e.off, len(text))], "\n")
+	return &e
+}

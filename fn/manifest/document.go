@@ -1,0 +1,169 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Document is one document of a stream, or one element of a list in it. It is immutable and safe for concurrent use.
+type Document struct {
+	path  string
+	index int
+	line  int // of the first byte of text in the file, from 1
+	text  string
+
+	// Of elements of a list: where the text stands in that of the list.
+	list   *Document
+	col0   int // column of the first byte of text
+	parent int // column of the dash before it, -1 for whole documents
+	inFlow bool
+	start  int // the text is list.text[start:end]
+	end    int
+}
+
+// Raw gives the document's bytes. Those of a list element start after its dash, and its further lines have the
+// indentation of the list.
+func (d *Document) Raw() []byte { return []byte(d.text) }
+
+// Index is the position of the document in its stream, or of the element in its list, from 0.
+func (d *Document) Index() int { return d.index }
+
+// Path is the name of the file that the document came from, as given to Parse.
+func (d *Document) Path() string { return d.path }
+
+// Line is the line of the document's first content in the file, from 1; comments, directives and the document start do
+// not count as content. A document without content gives its first line.
+func (d *Document) Line() int {
+	line := d.line
+	for s := d.text; s != ""; {
+		l, rest, _ := strings.Cut(s, "\n")
+		l = strings.TrimPrefix(l, "\ufeff")
+		if d.list == nil && marker(l) {
+			l = l[3:]
+		}
+		if c := first(l); c != 0 && c != '#' && (d.list != nil || l[0] != '%') {
+			return line
+		}
+		line++
+		s = rest
+	}
+	return d.line
+}
+
+// String names the document in messages: file and line.
+func (d *Document) String() string {
+	if d.path == "" {
+		return fmt.Sprintf("line %d", d.Line())
+	}
+	return fmt.Sprintf("%s:%d", d.path, d.Line())
+}
+
+// Empty reports whether the document has no content, only blanks, comments and directives.
+func (d *Document) Empty() bool {
+	for s := d.text; s != ""; {
+		l, rest, _ := strings.Cut(s, "\n")
+		l = strings.TrimPrefix(l, "\ufeff")
+		if d.list == nil && marker(l) {
+			l = l[3:]
+		}
+		if c := first(l); c != 0 && c != '#' && (d.list != nil || l[0] != '%') {
+			return false
+		}
+		s = rest
+	}
+	return true
+}
+
+// Object decodes the document as Kubernetes reads it, see Decode. A document without content gives nil; one that is not
+// a mapping is an error.
+func (d *Document) Object() (map[string]any, error) {
+	v, err := decodeText(d.text, d.col0, d.parent, d.inFlow, d.outer())
+	if err != nil {
+		return nil, d.wrap("decoding", err)
+	}
+	if v == nil {
+		return nil, nil
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		return nil, d.wrap("decoding", &syntaxError{msg: fmt.Sprintf("expected a mapping and found %s", describe(v)), line: d.Line()})
+	}
+	return m, nil
+}
+
+// wrap names the file and the line of an error.
+func (d *Document) wrap(doing string, err error) error {
+	err = atLine(err, d.text, d.line)
+	if se := asSyntax(err); se != nil && d.path != "" {
+		return fmt.Errorf("%s %s:%d: %w", doing, d.path, se.line, &syntaxError{msg: se.msg})
+	}
+	return fmt.Errorf("%s document %d: %w", doing, d.index+1, err)
+}
+
+func describe(v any) string {
+	switch v.(type) {
+	case []any:
+		return "a list"
+	case string:
+		return "text"
+	case nil:
+		return "nothing"
+	}
+	return "a scalar"
+}
+
+// parse gives the document's nodes; nil without content.
+func (d *Document) parse() (*node, error) {
+	return parseText(d.text, d.col0, d.parent, d.inFlow, d.outer())
+}
+
+// outer finds anchors that stand outside a list element, in the list before it.
+func (d *Document) outer() func(string) *node {
+	if d.list == nil {
+		return nil
+	}
+	return func(name string) *node {
+		root, err := d.list.parse()
+		if err != nil {
+			return nil
+		}
+		var found *node
+		walk(root, func(n *node) {
+			if n.anchor == name && n.end <= d.start {
+				found = n
+			}
+		})
+		return found
+	}
+}
+
+// walk calls f for every node in the order of the text.
+func walk(n *node, f func(*node)) {
+	f(n)
+	for c := n.first; c != nil; c = c.next {
+		walk(c, f)
+	}
+}
+
+// checkJSON refuses several JSON values one after the other, with the place of the second.
+func (d *Document) checkJSON() error {
+	s := strings.TrimLeft(strings.TrimPrefix(d.text, "\ufeff"), " \t\r\n")
+	if s == "" || s[0] != '{' {
+		return nil
+	}
+	i := len(d.text) - len(s)
+	end, ok := flowEnd(d.text, i)
+	if !ok {
+		return nil
+	}
+	rest := strings.TrimLeft(d.text[end:], " \t\r\n")
+	if rest == "" || rest[0] != '{' && rest[0] != '[' {
+		return nil
+	}
+	off := len(d.text) - len(rest)
+	line := d.line + strings.Count(d.text[:off], "\n")
+	return fmt.Errorf("reading %s:%d: found a second JSON value in one document; put a line with --- between them", d.path, line)
+}

@@ -1,0 +1,276 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// With gives the document with the least change of its text that makes Object give want. What want leaves alone keeps
+// its bytes; see the package documentation for the rules. The result is decoded again and compared with want: where a
+// text cannot be edited so that it holds want, With returns an error and never other content. Values are those of
+// Decode; other types go through JSON. A want that the document has already gives the document itself.
+func (d *Document) With(want map[string]any) (*Document, error) {
+	var w any
+	if want != nil {
+		w = normal(want)
+	}
+	return d.with(w)
+}
+
+func (d *Document) with(want any) (*Document, error) {
+	root, err := d.parse()
+	if err != nil {
+		if v, derr := d.value(); derr == nil && equal(v, want) {
+			return d, nil
+		}
+		return nil, d.wrap("editing", err)
+	}
+	var last error
+	for _, expand := range []bool{false, true} {
+		e := newEditor(d, root, expand)
+		next, err := e.run(root, want)
+		if err == nil {
+			return next, nil
+		}
+		last = err
+		if !e.aliases {
+			break
+		}
+	}
+	return nil, d.wrap("editing", last)
+}
+
+// edit replaces bytes of a text.
+type edit struct {
+	start, end int
+	text       string
+}
+
+// editor collects the edits that turn a document's value into another.
+type editor struct {
+	d       *Document
+	src     string
+	edits   []edit
+	w       writer
+	json    bool // the whole document is JSON
+	aliases bool // the document has aliases
+	expand  bool // replace every alias by its value
+	after   map[*node]any
+	gone    map[*node]bool
+}
+
+// place is where a node stands.
+type place struct {
+	parent int   // column of the block collection around the node, -1 at the top
+	key    *node // of values of mappings
+	dash   int   // of entries of sequences: the offset of the dash, else -1
+	flow   bool  // inside a flow collection
+}
+
+func newEditor(d *Document, root *node, expand bool) *editor {
+	e := &editor{d: d, src: d.text, expand: expand, after: map[*node]any{}, gone: map[*node]bool{}}
+	e.w = detect(d.text, root)
+	e.json = root.flow() && jsonLike(root, e.src)
+	walk(root, func(n *node) { e.aliases = e.aliases || n.kind == aliasKind })
+	return e
+}
+
+// detect finds how a document is written: its line breaks and the indentation of its mappings and sequences.
+func detect(src string, root *node) writer {
+	w := writer{nl: "\n", step: 2}
+	if i := strings.IndexByte(src, '\n'); i > 0 && src[i-1] == '\r' {
+		w.nl = "\r\n"
+	}
+	steps, seqs := map[int]int{}, map[int]int{}
+	walk(root, func(n *node) {
+		if n.kind != mappingKind || n.flow() {
+			return
+		}
+		for k := n.first; k != nil; k = k.next.next {
+			v := k.next
+			switch {
+			case v.flow():
+			case v.kind == mappingKind:
+				steps[v.indent-n.indent]++
+			case v.kind == sequenceKind:
+				seqs[v.indent-n.indent]++
+			}
+		}
+	})
+	w.step, w.seq = most(steps, 2), most(seqs, 0)
+	return w
+}
+
+// most gives the key with the highest count, the smallest among equals.
+func most(counts map[int]int, def int) int {
+	best, n := def, 0
+	for k, c := range counts {
+		if c > n || c == n && k < best {
+			best, n = k, c
+		}
+	}
+	return best
+}
+
+// jsonLike reports whether a flow collection has the keys of JSON.
+func jsonLike(n *node, src string) bool {
+	if n.kind == mappingKind {
+		return n.first == nil || n.first.style == doubleStyle
+	}
+	for c := n.first; c != nil; c = c.next {
+		if c.flow() {
+			return jsonLike(c, src)
+		}
+		return c.style == doubleStyle || c.tag == "" && src != "" && src[0] == '['
+	}
+	return true
+}
+
+// run makes the edits and checks what they give.
+func (e *editor) run(root *node, want any) (*Document, error) {
+	pl := place{parent: e.d.parent, dash: -1, flow: e.d.inFlow}
+	if err := e.node(root, want, pl); err != nil {
+		return nil, err
+	}
+	if len(e.edits) == 0 {
+		return e.d, e.check(e.d, want)
+	}
+	next := *e.d
+	next.text = apply(e.src, e.edits, 0, len(e.src))
+	return &next, e.check(&next, want)
+}
+
+// check decodes a document and compares it with what it is to be.
+func (e *editor) check(d *Document, want any) error {
+	got, err := d.value()
+	if err != nil {
+		return fmt.Errorf("the text would not be readable any more: %w", err)
+	}
+	if !equal(got, want) {
+		return fmt.Errorf("the text cannot be edited to hold the new value of %s", differs(got, want, ""))
+	}
+	return nil
+}
+
+// differs gives the path of the first difference.
+func differs(a, b any, path string) string {
+	am, aok := a.(map[string]any)
+	bm, bok := b.(map[string]any)
+	if aok && bok {
+		for _, k := range sortedKeys(bm, false) {
+			if av, ok := am[k]; !ok || !equal(av, bm[k]) {
+				return differs(av, bm[k], strings.TrimPrefix(path+"."+k, "."))
+			}
+		}
+		for _, k := range sortedKeys(am, false) {
+			if _, ok := bm[k]; !ok {
+				return strings.TrimPrefix(path+"."+k, ".")
+			}
+		}
+	}
+	al, aok := a.([]any)
+	bl, bok := b.([]any)
+	if aok && bok && len(al) == len(bl) {
+		for i := range al {
+			if !equal(al[i], bl[i]) {
+				return differs(al[i], bl[i], fmt.Sprintf("%s[%d]", path, i))
+			}
+		}
+	}
+	if path == "" {
+		return "the document"
+	}
+	return path
+}
+
+// apply gives src[from:to] with the edits in it, which do not overlap; edits at one place keep their order.
+func apply(src string, edits []edit, from, to int) string {
+	slices.SortStableFunc(edits, func(a, b edit) int { return a.start - b.start })
+	var b strings.Builder
+	b.Grow(to - from + 256)
+	at := from
+	for _, ed := range edits {
+		if ed.start < at { // inside a part that is already replaced
+			continue
+		}
+		b.WriteString(src[at:ed.start])
+		b.WriteString(ed.text)
+		at = ed.end
+	}
+	b.WriteString(src[at:to])
+	return b.String()
+}
+
+func (e *editor) put(start, end int, text string) {
+	if start == end && text == "" {
+		return
+	}
+	e.edits = append(e.edits, edit{start, end, text})
+}
+
+// value gives the value that a node has after the edits made so far: aliases follow their anchors.
+func (e *editor) value(n *node) (any, error) {
+	dec := decoder{src: e.src}
+	if len(e.after) > 0 || len(e.gone) > 0 {
+		dec.instead = func(n *node) (any, bool) {
+			if e.gone[n] {
+				return goneValue{}, true
+			}
+			v, ok := e.after[n]
+			return v, ok
+		}
+	}
+	return dec.value(n)
+}
+
+// holds reports whether a node has a value already and can stay as it is.
+func (e *editor) holds(n *node, want any) bool {
+	if e.expand && e.aliases {
+		has := false
+		walk(n, func(c *node) { has = has || c.kind == aliasKind })
+		if has {
+			return false
+		}
+	}
+	got, err := e.value(n)
+	return err == nil && equal(got, want)
+}
+
+// node makes the edits that give a node the value want.
+func (e *editor) node(n *node, want any, pl place) error {
+	if e.holds(n, want) {
+		return nil
+	}
+	if n.anchor != "" {
+		defer func() {
+			if !e.gone[n] {
+				e.after[n] = want
+			}
+		}()
+	}
+	switch w := want.(type) {
+	case map[string]any:
+		if n.kind == mappingKind && n.n > 0 && len(w) > 0 {
+			return e.mapping(n, w, pl)
+		}
+	case []any:
+		if n.kind == sequenceKind && n.n > 0 && len(w) > 0 {
+			return e.sequence(n, w, pl)
+		}
+	}
+	return e.replace(n, want, pl)
+}
+
+// lose notes that the anchors in a node are no longer in the text at their place.
+func (e *editor) lose(n *node) {
+	walk(n, func(c *node) {
+		if c.anchor != "" {
+			e.gone[c] = true
+			delete(e.after, c)
+		}
+	})
+}

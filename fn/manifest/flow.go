@@ -1,0 +1,191 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+// flowSpace goes over blanks, line breaks and comments inside a flow collection.
+func (p *parser) flowSpace() {
+	for {
+		switch c := p.peek(0); {
+		case c == ' ' || c == '\t' || c == '\r':
+			p.pos++
+		case c == '\n':
+			p.pos++
+			p.bol = p.pos
+			if p.atMarker() {
+				p.fail(p.pos, "found a document marker inside a flow collection")
+			}
+		case c == '#' && p.pos > 0 && blankz(p.src[p.pos-1]):
+			p.pos = p.lineEnd(p.pos)
+		default:
+			return
+		}
+	}
+}
+
+// flowCollection reads a flow mapping or sequence at its bracket.
+func (p *parser) flowCollection() *node {
+	p.enter()
+	defer func() { p.depth-- }()
+	k, closing := sequenceKind, byte(']')
+	if p.peek(0) == '{' {
+		k, closing = mappingKind, '}'
+	}
+	n := p.new(k, flowStyle, p.pos)
+	n.open = true
+	p.pos++
+	var last *node
+	add := func(c *node) {
+		if last == nil {
+			n.first = c
+		} else {
+			last.next = c
+		}
+		last = c
+	}
+	for {
+		p.flowSpace()
+		if p.pos >= len(p.src) {
+			p.fail(n.start, "the %q is not closed", p.src[n.start:n.start+1])
+		}
+		if p.peek(0) == closing {
+			break
+		}
+		if k == mappingKind {
+			key := p.flowKey()
+			add(key)
+			add(p.flowValue(key))
+		} else {
+			add(p.flowNode())
+		}
+		n.n++
+		p.flowSpace()
+		if p.peek(0) == ',' {
+			p.pos++
+			continue
+		}
+		if p.peek(0) != closing {
+			p.fail(p.pos, "expected a comma or %q and found %s", string(closing), p.rest())
+		}
+	}
+	p.pos++
+	n.end = p.pos
+	n.open = false
+	return n
+}
+
+func (p *parser) flowKey() *node {
+	start := p.pos
+	bol := p.bol
+	key := p.flowNode()
+	if key.kind != scalarKind || p.bol != bol || p.pos-start > maxKey {
+		p.fail(start, "found a key that is not a scalar on one line")
+	}
+	return key
+}
+
+// flowValue reads the value of a key; one without a colon has none.
+func (p *parser) flowValue(key *node) *node {
+	bol := p.bol
+	p.flowSpace()
+	if p.peek(0) != ':' {
+		key.colon = -1
+		return p.new(scalarKind, plainStyle, key.end)
+	}
+	if p.bol != bol {
+		p.fail(p.pos, "found the colon of a key on another line")
+	}
+	p.pos++
+	key.colon = p.pos
+	p.flowSpace()
+	if c := p.peek(0); c == ',' || c == '}' {
+		return p.new(scalarKind, plainStyle, key.colon)
+	}
+	return p.flowNode()
+}
+
+// flowNode reads a node inside a flow collection.
+func (p *parser) flowNode() *node {
+	pr := props{start: p.pos}
+	if p.properties(&pr) {
+		p.flowSpace()
+	}
+	var n *node
+	switch p.peek(0) {
+	case '"':
+		n = p.double()
+	case '\'':
+		n = p.single()
+	case '[', '{':
+		n = p.flowCollection()
+	case '*':
+		n = p.alias()
+		if pr.any() {
+			p.fail(n.start, "found an alias with properties")
+		}
+	default:
+		n = p.flowPlain()
+	}
+	return p.apply(n, pr)
+}
+
+// flowPlain reads an unquoted scalar inside a flow collection.
+func (p *parser) flowPlain() *node {
+	p.plainStart(true)
+	n := p.new(scalarKind, plainStyle, p.pos)
+	s := p.src
+	i, end, breaks := p.pos, p.pos, 0
+	var b []byte
+	from := i
+scan:
+	for i < len(s) {
+		switch c := s[i]; c {
+		case ',', '[', ']', '{', '}':
+			break scan
+		case '?':
+			p.fail(i, "found a question mark in an unquoted scalar of a flow collection")
+		case ':':
+			if i+1 >= len(s) || blankz(s[i+1]) {
+				break scan
+			}
+		case '#':
+			if blankz(s[i-1]) {
+				break scan
+			}
+		case ' ', '\t', '\r':
+			i++
+			continue
+		case '\n':
+			breaks++
+			p.bol = i + 1
+			i++
+			continue
+		}
+		if breaks > 0 {
+			if p.column(i) == 0 && marker(s[i:]) {
+				p.fail(i, "found a document marker inside a flow collection")
+			}
+			b = fold(append(b, s[from:end]...), breaks)
+			from, breaks = i, 0
+		}
+		i++
+		end = i
+	}
+	n.val = s[from:end]
+	if b != nil {
+		n.val = string(append(b, n.val...))
+	}
+	n.end, p.pos = end, end
+	if breaks > 0 { // the breaks after the scalar are read again
+		p.bol = lineStart(s, end)
+	}
+	return n
+}
+
+// lineStart gives the offset of the first byte of the line of off.
+func lineStart(s string, off int) int {
+	for off > 0 && s[off-1] != '\n' {
+		off--
+	}
+	return off
+}

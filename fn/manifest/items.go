@@ -1,0 +1,343 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"fmt"
+	"strings"
+)
+
+// span is where a part of a document stands in its text.
+type span struct {
+	start, end int
+	col0       int // column of start
+	dash       int // column of the dash before it; of the key for values of mappings
+	line       int // offset of the start of the line that the dash is in
+	flow       bool
+}
+
+// layout is what is known of a list's text.
+type layout struct {
+	kind    string
+	api     string
+	block   bool            // found by the scan; else by the parser
+	keys    map[string]span // top-level keys: from the line of the key to that of the next one (block only)
+	items   []span
+	hasList bool // items is there and is a list, or null
+	seqCol  int  // column of the dashes, -1 without any
+}
+
+// Items gives the elements of items, each as a document with its own place, of a list: a kind that ends in List (List,
+// DeploymentList, ResourceList). ok is false for anything else. Lists in block style are split as text and their
+// elements are not decoded; other styles are parsed.
+func (d *Document) Items() (items []*Document, ok bool, err error) {
+	if m, sure := d.peekKind(); sure && !strings.HasSuffix(m, "List") {
+		return nil, false, nil
+	}
+	lay, err := d.layout()
+	if err != nil {
+		return nil, false, err
+	}
+	if lay == nil || !strings.HasSuffix(lay.kind, "List") || !lay.hasList {
+		return nil, false, nil
+	}
+	return d.itemsOf(lay), true, nil
+}
+
+func (d *Document) itemsOf(lay *layout) []*Document {
+	docs := make([]Document, len(lay.items))
+	out := make([]*Document, len(lay.items))
+	line, at := d.line, 0
+	for i, s := range lay.items {
+		line += strings.Count(d.text[at:s.start], "\n")
+		at = s.start
+		docs[i] = Document{path: d.path, index: i, line: line, list: d, text: d.text[s.start:s.end], col0: s.col0,
+			parent: s.dash, inFlow: s.flow, start: s.start, end: s.end}
+		out[i] = &docs[i]
+	}
+	return out
+}
+
+// peekKind reads the kind where it stands on a line of its own near the start, which is cheaper than Peek; sure is
+// false where that does not tell.
+func (d *Document) peekKind() (kind string, sure bool) {
+	i := d.contentStart()
+	if i >= len(d.text) || d.text[i] == '{' {
+		return "", false
+	}
+	col := i - lineStart(d.text, i)
+	if lineStart(d.text, i) == 0 {
+		col += d.col0
+	}
+	l := newLineScanner(d.text[i:], col)
+	for n := 0; n < 3 && l.next(); n++ {
+		if l.col != col {
+			return "", false
+		}
+		if key, val := l.keyValue(); key == "kind" {
+			return kind, simple(val, &kind)
+		}
+	}
+	return "", false
+}
+
+// layout finds the parts of a list, by the scan where it is sure and else by the parser; nil for what is no mapping.
+func (d *Document) layout() (*layout, error) {
+	if lay := d.scanLayout(); lay != nil {
+		return lay, nil
+	}
+	return d.parseLayout()
+}
+
+// scanLayout finds the parts of a list in block style, and nil where it is not sure.
+func (d *Document) scanLayout() *layout {
+	first := d.contentStart()
+	if first >= len(d.text) || d.text[first] == '{' || strings.HasPrefix(d.text, "\ufeff") {
+		return nil
+	}
+	bol := lineStart(d.text, first)
+	l := newLineScanner(d.text, d.col0)
+	l.pos = bol
+	lay := &layout{block: true, keys: map[string]span{}, seqCol: -1}
+	top, key := -1, ""
+	for l.next() {
+		if top < 0 {
+			top = l.col
+		}
+		if l.col < top {
+			return nil
+		}
+		if l.col == top && !isDash(l.s, l.off) {
+			lay.close(key, l.start)
+			var val string
+			if key, val = l.keyValue(); key == "" || !lay.open(key, val, l) {
+				return nil
+			}
+			continue
+		}
+		if key == "items" && !lay.element(l) {
+			return nil
+		}
+	}
+	if l.unsure {
+		return nil
+	}
+	lay.close(key, markerEnd(d.text))
+	return lay
+}
+
+// markerEnd gives where the content of a document ends: before a document end line.
+func markerEnd(s string) int {
+	for i := 0; i < len(s); {
+		j := strings.Index(s[i:], "\n...")
+		if j < 0 {
+			break
+		}
+		if i += j + 1; marker(s[i:]) {
+			return i
+		}
+	}
+	return len(s)
+}
+
+func isDash(s string, i int) bool { return s[i] == '-' && (i+1 == len(s) || blankz(s[i+1])) }
+
+// open starts a top-level key.
+func (lay *layout) open(key, val string, l *lineScanner) bool {
+	if _, dup := lay.keys[key]; dup {
+		return false
+	}
+	colon := l.key(l.off, lineEnd(l.s, l.off))
+	lay.keys[key] = span{start: colon, line: l.start, col0: l.col + colon - l.off, dash: l.col}
+	switch key {
+	case "kind":
+		return simple(val, &lay.kind)
+	case "apiVersion":
+		return simple(val, &lay.api)
+	case "items":
+		lay.hasList = val == "" || val == "[]" || val == "null"
+		return lay.hasList
+	}
+	return true
+}
+
+// close ends a top-level key and the element that is open in it.
+func (lay *layout) close(key string, at int) {
+	if key == "" {
+		return
+	}
+	s := lay.keys[key]
+	s.end = at
+	lay.keys[key] = s
+	if n := len(lay.items); key == "items" && n > 0 {
+		lay.items[n-1].end = at
+	}
+}
+
+// element notes a line below items.
+func (lay *layout) element(l *lineScanner) bool {
+	if lay.seqCol < 0 {
+		if !isDash(l.s, l.off) {
+			return false
+		}
+		lay.seqCol = l.col
+	}
+	switch {
+	case l.col > lay.seqCol:
+		return true
+	case l.col < lay.seqCol || !isDash(l.s, l.off):
+		return false
+	}
+	if n := len(lay.items); n > 0 {
+		lay.items[n-1].end = l.start
+	}
+	i := l.off + 1
+	for i < len(l.s) && l.s[i] == ' ' {
+		i++
+	}
+	if i == len(l.s) || l.s[i] == '\n' || l.s[i] == '\r' || l.s[i] == '#' {
+		i = l.off + 1
+	}
+	lay.items = append(lay.items, span{start: i, col0: l.col + i - l.off, dash: l.col, line: l.start})
+	return true
+}
+
+// parseLayout finds the parts of a list with the parser.
+func (d *Document) parseLayout() (*layout, error) {
+	root, err := d.parse()
+	if err != nil {
+		if v, derr := decodeText(d.text, d.col0, d.parent, d.inFlow, d.outer()); derr == nil {
+			if m, ok := v.(map[string]any); !ok || m["items"] == nil {
+				return nil, nil
+			}
+		}
+		return nil, d.wrap("reading the list in", err)
+	}
+	if root.kind != mappingKind {
+		return nil, nil
+	}
+	lay := &layout{keys: map[string]span{}, seqCol: -1}
+	for _, kv := range root.pairs() {
+		key, _ := keyText(kv.key)
+		if _, dup := lay.keys[key]; dup {
+			return nil, d.wrap("reading the list in", &syntaxError{off: kv.key.start, msg: fmt.Sprintf("found the key %q twice in the same mapping", key)})
+		}
+		v := kv.val
+		lay.keys[key] = d.nodeSpan(v, root)
+		switch key {
+		case "kind":
+			lay.kind = v.val
+		case "apiVersion":
+			lay.api = v.val
+		case "items":
+			lay.hasList = v.kind == sequenceKind || v.kind == scalarKind && resolve(v.val) == nil && v.style == plainStyle
+			if v.kind == sequenceKind {
+				for e := v.first; e != nil; e = e.next {
+					lay.items = append(lay.items, d.nodeSpan(e, v))
+				}
+			}
+		}
+	}
+	return lay, nil
+}
+
+// nodeSpan gives the span of a node inside a collection.
+func (d *Document) nodeSpan(n, in *node) span {
+	s := span{start: n.prop, end: n.end, flow: in.flow(), dash: in.indent}
+	bol := lineStart(d.text, n.prop)
+	if s.col0 = n.prop - bol; bol == 0 {
+		s.col0 += d.col0
+	}
+	if !s.flow {
+		s.end = lineEnd(d.text, n.end)
+	}
+	return s
+}
+
+// WithItems gives the list with the elements replaced: as many as Items gave, in the same order. Only the elements that
+// differ change bytes.
+func (d *Document) WithItems(items []*Document) (*Document, error) {
+	old, ok, err := d.Items()
+	if err != nil {
+		return nil, err
+	}
+	if !ok || len(old) != len(items) {
+		return nil, fmt.Errorf("putting items back into %s: expected %d and got %d", d, len(old), len(items))
+	}
+	var b strings.Builder
+	b.Grow(len(d.text) + len(d.text)/4)
+	at, changed, anchored := 0, false, false
+	for i, it := range items {
+		o := old[i]
+		if it.text == o.text {
+			continue
+		}
+		changed = true
+		anchored = anchored || o.anchored()
+		b.WriteString(d.text[at:o.start])
+		b.WriteString(it.text)
+		at = o.end
+	}
+	if !changed {
+		return d, nil
+	}
+	b.WriteString(d.text[at:])
+	next := *d
+	next.text = b.String()
+	if !anchored {
+		return &next, nil
+	}
+	return d.withAnchoredItems(&next, items)
+}
+
+// anchored reports whether other documents of the list may refer to this one.
+func (d *Document) anchored() bool {
+	if strings.IndexByte(d.text, '&') < 0 {
+		return false
+	}
+	root, err := d.parse()
+	if err != nil {
+		return true
+	}
+	found := false
+	walk(root, func(n *node) { found = found || n.anchor != "" })
+	return found
+}
+
+// withAnchoredItems checks that an element that lost an anchor has not changed another one, and else edits the whole
+// list by value.
+func (d *Document) withAnchoredItems(next *Document, items []*Document) (*Document, error) {
+	want, err := d.Object()
+	if err != nil {
+		return nil, err
+	}
+	want = copyMap(want)
+	list := make([]any, len(items))
+	for i, it := range items {
+		if list[i], err = it.value(); err != nil {
+			return nil, err
+		}
+	}
+	want["items"] = list
+	if got, err := next.Object(); err == nil && equal(got, want) {
+		return next, nil
+	}
+	return d.With(want)
+}
+
+func (d *Document) value() (any, error) {
+	v, err := decodeText(d.text, d.col0, d.parent, d.inFlow, d.outer())
+	if err != nil {
+		return nil, d.wrap("decoding", err)
+	}
+	return v, nil
+}
+
+func copyMap(m map[string]any) map[string]any {
+	out := make(map[string]any, len(m)+1)
+	for k, v := range m {
+		out[k] = v
+	}
+	return out
+}

@@ -1,0 +1,250 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import "strings"
+
+// lineScanner goes through block-style YAML line by line without parsing it and stops at the lines that have structure:
+// those that begin with a key or a dash. It knows enough to step over block scalars, quoted scalars, flow collections
+// and the further lines of unquoted scalars; where it does not know, it says so (unsure) and the caller parses.
+type lineScanner struct {
+	s      string
+	pos    int // where the next line starts
+	col0   int // column of the first byte of s
+	unsure bool
+
+	start  int // of the current line
+	off    int // its first byte that is not a space
+	col    int // the column of off
+	plain  int // column that the lines of an unquoted scalar exceed, -1 outside of one
+	scalar int // column that the lines of a block scalar exceed, -1 outside of one
+}
+
+func newLineScanner(s string, col0 int) *lineScanner {
+	return &lineScanner{s: s, col0: col0, plain: -1, scalar: -1}
+}
+
+// next goes to the next line with structure.
+func (l *lineScanner) next() bool {
+	for !l.unsure && l.pos < len(l.s) {
+		start := l.pos
+		i := start
+		for i < len(l.s) && l.s[i] == ' ' {
+			i++
+		}
+		end := strings.IndexByte(l.s[i:], '\n')
+		if end < 0 {
+			end = len(l.s)
+		} else {
+			end += i
+		}
+		l.pos = min(end+1, len(l.s))
+		if end == len(l.s) {
+			l.pos = end
+		}
+		col := i - start
+		if start == 0 {
+			col += l.col0
+		}
+		if i == end || l.s[i] == '\r' && i+1 == end {
+			continue
+		}
+		if l.scalar >= 0 && col > l.scalar {
+			continue
+		}
+		l.scalar = -1
+		if l.s[i] == '#' {
+			l.plain = -1
+			continue
+		}
+		if l.plain >= 0 && col > l.plain {
+			l.continued(i, end)
+			continue
+		}
+		l.plain = -1
+		l.start, l.off, l.col = start, i, col
+		l.line(i, end, col)
+		return !l.unsure
+	}
+	return false
+}
+
+// continued reads a further line of an unquoted scalar.
+func (l *lineScanner) continued(i, end int) {
+	if l.s[i] == '\t' || strings.Contains(l.s[i:end], ": ") || l.s[end-1] == ':' {
+		l.unsure = true
+	}
+	if strings.Contains(l.s[i:end], " #") {
+		l.plain = -1
+	}
+}
+
+// line reads the indicators, key and value of a line, and steps over the further lines of its value.
+func (l *lineScanner) line(i, end, col int) {
+	for i < end && l.s[i] == '-' && (i+1 == end || blankz(l.s[i+1])) { // nested entries: - - a
+		j := i + 1
+		for j < end && l.s[j] == ' ' {
+			j++
+		}
+		if j == end || l.s[j] == '#' || l.s[j] == '\r' {
+			return
+		}
+		if l.s[j] != '-' || j+1 < end && !blankz(l.s[j+1]) {
+			if k := l.key(j, end); k >= 0 {
+				l.value(k, end, col+j-i)
+			} else {
+				l.value(j, end, col)
+			}
+			return
+		}
+		col += j - i
+		i = j
+	}
+	if k := l.key(i, end); k >= 0 {
+		l.value(k, end, col)
+		return
+	}
+	l.unsure = true
+}
+
+// key gives where the value of a key at i starts, after its colon, and -1 where there is no plain or quoted key.
+func (l *lineScanner) key(i, end int) int {
+	s := l.s
+	switch c := s[i]; c {
+	case '"', '\'':
+		j := strings.IndexByte(s[i+1:end], c)
+		if j < 0 || strings.IndexByte(s[i+1:i+1+j], '\\') >= 0 {
+			return -1
+		}
+		j += i + 2
+		if j < end && s[j] == ':' && (j+1 == end || blankz(s[j+1])) {
+			return j + 1
+		}
+		return -1
+	case '{', '[', '&', '*', '!', '|', '>', '%', '@', '`', ',', ']', '}', '#', '\t':
+		return -1
+	case '?', ':':
+		if i+1 == end || blankz(s[i+1]) {
+			l.unsure = true
+			return -1
+		}
+	}
+	for j := i; j < end; j++ {
+		switch s[j] {
+		case ':':
+			if j+1 == end || blankz(s[j+1]) {
+				return j + 1
+			}
+		case '#':
+			if s[j-1] == ' ' {
+				return -1
+			}
+		}
+	}
+	return -1
+}
+
+// value reads what follows a colon or dash at i; col is that of the key or of the dash.
+func (l *lineScanner) value(i, end, col int) {
+	s := l.s
+	for i < end && (s[i] == ' ' || s[i] == '\t') {
+		i++
+	}
+	for i < end && (s[i] == '&' || s[i] == '!') { // an anchor or tag
+		for i < end && !blankz(s[i]) {
+			i++
+		}
+		for i < end && (s[i] == ' ' || s[i] == '\t') {
+			i++
+		}
+		if i < end && l.key(i, end) >= 0 {
+			l.unsure = true
+			return
+		}
+	}
+	if i >= end || s[i] == '#' || s[i] == '\r' {
+		return
+	}
+	switch s[i] {
+	case '|', '>':
+		l.scalar = col
+	case '"', '\'':
+		l.after(quoteEnd(s, i))
+	case '{', '[':
+		l.after(flowEnd(s, i))
+	case '*':
+	case '-', '?', ':':
+		if i+1 == end || blankz(s[i+1]) {
+			l.unsure = true
+			return
+		}
+		fallthrough
+	default:
+		if !strings.Contains(s[i:end], " #") {
+			l.plain = col
+		}
+	}
+}
+
+// after goes on at the line after a quoted scalar or flow collection, which must be the last of its line.
+func (l *lineScanner) after(j int, ok bool) {
+	if !ok {
+		l.unsure = true
+		return
+	}
+	end := lineEnd(l.s, j)
+	if c := first(l.s[j:end]); c != 0 && c != '#' {
+		l.unsure = true
+		return
+	}
+	l.pos = end
+	if end < len(l.s) {
+		l.pos = strings.IndexByte(l.s[end:], '\n') + end + 1
+	}
+}
+
+// quoteEnd gives the offset after the quoted scalar that starts at i.
+func quoteEnd(s string, i int) (int, bool) {
+	q := s[i]
+	for j := i + 1; j < len(s); j++ {
+		switch {
+		case s[j] == '\\' && q == '"':
+			j++
+		case s[j] == q && q == '\'' && j+1 < len(s) && s[j+1] == q:
+			j++
+		case s[j] == q:
+			return j + 1, true
+		}
+	}
+	return 0, false
+}
+
+// flowEnd gives the offset after the flow collection that starts at i.
+func flowEnd(s string, i int) (int, bool) {
+	depth := 0
+	for j := i; j < len(s); j++ {
+		switch c := s[j]; c {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				return j + 1, true
+			}
+		case '"', '\'':
+			if c == '\'' && !strings.ContainsRune(" \t\n{[,:", rune(s[j-1])) {
+				continue // an apostrophe inside an unquoted scalar
+			}
+			end, ok := quoteEnd(s, j)
+			if !ok {
+				return 0, false
+			}
+			j = end - 1
+		case '#':
+			if blankz(s[j-1]) {
+				j = lineEnd(s, j)
+			}
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,146 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+
+	kjson "sigs.k8s.io/json"
+)
+
+// normal gives a value in the types that Decode gives: whole numbers are int64 whatever their Go type. Values of other
+// types go through JSON; one that JSON cannot express is a mistake in the program and panics.
+func normal(v any) any {
+	switch v := v.(type) {
+	case nil, string, bool, int64:
+		return v
+	case int:
+		return int64(v)
+	case int32:
+		return int64(v)
+	case float64:
+		if n, ok := jsonNumber(v); ok {
+			return n
+		}
+		return v
+	case map[string]any:
+		return normalMap(v)
+	case []any:
+		return normalList(v)
+	}
+	js, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("manifest: %T is no value of a manifest: %v", v, err))
+	}
+	var out any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(js, &out); err != nil {
+		panic(fmt.Sprintf("manifest: %T is no value of a manifest: %v", v, err))
+	}
+	return out
+}
+
+// normalMap copies only what it has to change.
+func normalMap(m map[string]any) any {
+	if m == nil {
+		return nil
+	}
+	var out map[string]any
+	for k, e := range m {
+		n := normal(e)
+		if same(e, n) {
+			continue
+		}
+		if out == nil {
+			out = copyMap(m)
+		}
+		out[k] = n
+	}
+	if out == nil {
+		return m
+	}
+	return out
+}
+
+func normalList(l []any) any {
+	if l == nil {
+		return nil
+	}
+	var out []any
+	for i, e := range l {
+		n := normal(e)
+		if out == nil && !same(e, n) {
+			out = append(make([]any, 0, len(l)), l[:i]...)
+		}
+		if out != nil {
+			out = append(out, n)
+		}
+	}
+	if out == nil {
+		return l
+	}
+	return out
+}
+
+// same reports whether normal changed nothing.
+func same(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		return ok && a != nil && reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
+	case []any:
+		b, ok := b.([]any)
+		return ok && len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+	case nil, string, bool, int64:
+		return true
+	case float64:
+		b, ok := b.(float64)
+		return ok && a == b
+	}
+	return false
+}
+
+// equal compares two values in the types that Decode gives.
+func equal(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for k, v := range a {
+			w, there := b[k]
+			if !there || !equal(v, w) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		b, ok := b.([]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for i := range a {
+			if !equal(a[i], b[i]) {
+				return false
+			}
+		}
+		return true
+	case float64:
+		b, ok := b.(float64)
+		return ok && (a == b || math.IsNaN(a) && math.IsNaN(b))
+	case goneValue:
+		return false
+	}
+	switch b.(type) {
+	case map[string]any, []any, goneValue:
+		return false
+	}
+	return a == b
+}
+
+// goneValue stands for the value of an anchor that is no longer in the text: no value equals it.
+type goneValue struct{}

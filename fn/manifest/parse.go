@@ -1,0 +1,245 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Bounds on what is read, so that no input can exhaust time, memory or the stack.
+const (
+	// MaxDocument is the size in bytes of the largest document that is decoded. The API server takes objects of about
+	// 3 MB at most; lists in block style are split as text and may be larger.
+	MaxDocument = 32 << 20
+	// MaxDepth is the deepest nesting that is decoded.
+	MaxDepth = 1000
+	// MaxAliased is the largest number of values that the aliases of one document may stand for.
+	MaxAliased = 100_000
+
+	maxKey = 1024 // a simple key's length, YAML 1.1 section 9.1.2
+)
+
+// syntaxError is an error at a place in the text. With unsure the text may still be good YAML: the parser here reads
+// the YAML that people write and leaves the rest to the parser that Kubernetes uses.
+type syntaxError struct {
+	off    int
+	line   int // from 1, filled by who knows the file
+	msg    string
+	unsure bool
+}
+
+func (e *syntaxError) Error() string {
+	if e.line > 0 {
+		return fmt.Sprintf("line %d: %s", e.line, e.msg)
+	}
+	return e.msg
+}
+
+// anchors finds nodes by anchor; outer is asked for names that the text itself does not have.
+type anchors struct {
+	names map[string]*node
+	outer func(name string) *node
+}
+
+// parser reads one document into nodes. It follows libyaml, which is what Kubernetes reads with, and gives up (unsure)
+// where it is not certain to give the same.
+type parser struct {
+	src   string
+	pos   int
+	bol   int // offset of the line that pos is in
+	col0  int // column of the first byte of src
+	fresh bool
+	depth int
+	slab  []node
+	anchors
+}
+
+func (p *parser) fail(off int, format string, args ...any) {
+	panic(&syntaxError{off: off, msg: fmt.Sprintf(format, args...), unsure: true})
+}
+
+func (p *parser) refuse(off int, format string, args ...any) {
+	panic(&syntaxError{off: off, msg: fmt.Sprintf(format, args...)})
+}
+
+// parseText reads a document. col0 is the column where the text starts and parent the column of the block collection
+// that holds it, -1 at the top.
+func parseText(src string, col0, parent int, inFlow bool, outer func(string) *node) (root *node, err error) {
+	if len(src) > MaxDocument {
+		return nil, &syntaxError{msg: fmt.Sprintf("the document has %d bytes, and %d are the most that is read", len(src), MaxDocument)}
+	}
+	p := &parser{src: src, col0: col0, anchors: anchors{outer: outer}}
+	defer func() {
+		switch e := recover().(type) {
+		case nil:
+		case *syntaxError:
+			root, err = nil, e
+		default:
+			panic(e)
+		}
+	}()
+	p.checkBreaks()
+	if inFlow {
+		p.flowSpace()
+		root = p.flowNode()
+		p.flowSpace()
+	} else {
+		root = p.document(parent)
+	}
+	if p.pos < len(p.src) && !p.atMarker() {
+		p.fail(p.pos, "did not expect %s here", p.rest())
+	}
+	return root, nil
+}
+
+// checkBreaks gives up on line breaks that only YAML 1.1 knows: NEL, LS, PS and a lone carriage return.
+func (p *parser) checkBreaks() {
+	for i := strings.IndexByte(p.src, '\r'); i >= 0; {
+		if i+1 == len(p.src) || p.src[i+1] != '\n' {
+			p.fail(i, "found a carriage return without a line feed")
+		}
+		j := strings.IndexByte(p.src[i+1:], '\r')
+		if j < 0 {
+			break
+		}
+		i += 1 + j
+	}
+	for _, s := range [...]string{"\u0085", "\u2028", "\u2029", "\ufeff"} {
+		if i := strings.Index(p.src, s); i > 0 || i == 0 && s != "\ufeff" {
+			p.fail(i, "found the line break or byte order mark %+q", s)
+		}
+	}
+}
+
+// document reads past byte order mark, comments, directives and the document start, then the document's node.
+func (p *parser) document(parent int) *node {
+	ctx := ctxEntry
+	if parent < 0 {
+		ctx = ctxTop
+		if strings.HasPrefix(p.src, "\ufeff") {
+			p.pos, p.bol = 3, 3
+		}
+		p.fresh = true
+		p.space()
+		for p.pos == p.bol && p.peek(0) == '%' {
+			if !strings.HasPrefix(p.src[p.pos:], "%YAML 1.1") {
+				p.fail(p.pos, "found a directive")
+			}
+			p.pos = p.lineEnd(p.pos)
+			p.space()
+		}
+		if p.atMarker() && p.peek(0) == '-' {
+			p.pos += 3
+			p.fresh = false
+		}
+	}
+	n := p.value(parent, ctx)
+	p.space()
+	return n
+}
+
+func (p *parser) new(k kind, s style, start int) *node {
+	if len(p.slab) == 0 {
+		p.slab = make([]node, min(max(16, (len(p.src)-p.pos)/24), 256))
+	}
+	n := &p.slab[0]
+	p.slab = p.slab[1:]
+	n.kind, n.style, n.start, n.end, n.prop = k, s, start, start, start
+	return n
+}
+
+func (p *parser) enter() {
+	if p.depth++; p.depth > MaxDepth {
+		p.refuse(p.pos, "the nesting is deeper than %d levels", MaxDepth)
+	}
+}
+
+// peek gives the byte i after the position, and 0 after the end.
+func (p *parser) peek(i int) byte {
+	if p.pos+i < len(p.src) {
+		return p.src[p.pos+i]
+	}
+	return 0
+}
+
+func (p *parser) col() int { return p.column(p.pos) }
+
+func (p *parser) column(off int) int {
+	if p.bol == 0 {
+		return off + p.col0
+	}
+	return off - p.bol
+}
+
+func (p *parser) lineEnd(off int) int { return lineEnd(p.src, off) }
+
+// lineEnd gives the offset of the line break (or the end of the text) after off; the carriage return of a CRLF counts
+// as part of the break.
+func lineEnd(s string, off int) int {
+	i := strings.IndexByte(s[off:], '\n')
+	if i < 0 {
+		return len(s)
+	}
+	i += off
+	if i > off && s[i-1] == '\r' {
+		i--
+	}
+	return i
+}
+
+// rest is the text at the position, for messages.
+func (p *parser) rest() string {
+	s := p.src[p.pos:p.lineEnd(p.pos)]
+	if len(s) > 20 {
+		s = s[:20] + "…"
+	}
+	return fmt.Sprintf("%q", s)
+}
+
+func blankz(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' || c == 0 }
+
+// marker reports whether the line at s is a document start or end.
+func marker(s string) bool {
+	return len(s) >= 3 && (s[:3] == "---" || s[:3] == "...") && (len(s) == 3 || blankz(s[3]))
+}
+
+func (p *parser) atMarker() bool {
+	return p.pos == p.bol && p.column(p.pos) == 0 && marker(p.src[p.pos:])
+}
+
+// space goes to the next token of block context over blanks, comments and line breaks, and notes whether the token is
+// the first of its line.
+func (p *parser) space() {
+	for {
+		for p.peek(0) == ' ' || p.peek(0) == '\t' && !p.fresh {
+			p.pos++
+		}
+		switch c := p.peek(0); {
+		case c == '#' && (p.pos == 0 || p.fresh || p.src[p.pos-1] == ' ' || p.src[p.pos-1] == '\t'):
+			p.pos = p.lineEnd(p.pos)
+		case c == '\n', c == '\r':
+			if c == '\r' {
+				p.pos++
+			}
+			p.pos++
+			p.bol = p.pos
+			p.fresh = true
+		case c == '\t':
+			p.fail(p.pos, "found a tab where the indentation must be spaces")
+		default:
+			return
+		}
+	}
+}
+
+// asSyntax gives the syntax error in err, if there is one.
+func asSyntax(err error) *syntaxError {
+	var se *syntaxError
+	if errors.As(err, &se) {
+		return se
+	}
+	return nil
+}

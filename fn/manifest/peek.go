@@ -1,0 +1,328 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import "strings"
+
+// Meta is what tells an object from others.
+type Meta struct {
+	APIVersion, Kind, Name, Namespace string
+}
+
+// Peek reads apiVersion, kind, metadata.name and metadata.namespace by a scan that is much cheaper than decoding. ok is
+// false for what is not an object and for text that the scan is not sure about (quoted or repeated keys, anchors, merge
+// keys, tabs, …): then the caller decodes.
+func (d *Document) Peek() (m Meta, ok bool) {
+	i := d.contentStart()
+	if i < len(d.text) && d.text[i] == '{' {
+		ok = peekFlow(d.text[i:], &m)
+	} else {
+		ok = d.peekBlock(&m, i)
+	}
+	if !ok || m.Kind == "" {
+		return Meta{}, false
+	}
+	return m, true
+}
+
+// contentStart gives the offset of the first token, and the end of the text where the document start carries one on its
+// own line or directives stand before it.
+func (d *Document) contentStart() int {
+	i := 0
+	if d.list == nil {
+		i = len(d.text) - len(strings.TrimPrefix(d.text, "\ufeff"))
+	}
+	for i < len(d.text) {
+		l := d.text[i:]
+		if d.list == nil && marker(l) && (i == 0 || d.text[i-1] == '\n' || i == 3) {
+			if c := first(d.text[i+3 : lineEnd(d.text, i)]); l[0] != '-' || c != 0 && c != '#' && c != '{' {
+				return len(d.text)
+			} else if c == '{' {
+				return i + 3 + strings.IndexByte(l[3:], '{')
+			}
+		} else if c := first(l[:lineEnd(l, 0)]); c == '%' {
+			return len(d.text)
+		} else if c != 0 && c != '#' {
+			return i + strings.IndexByte(l, c)
+		}
+		n := strings.IndexByte(l, '\n')
+		if n < 0 {
+			break
+		}
+		i += n + 1
+	}
+	return len(d.text)
+}
+
+// peekBlock scans block style; i is the offset of the first token.
+func (d *Document) peekBlock(m *Meta, i int) bool {
+	bol := lineStart(d.text, i)
+	l := newLineScanner(d.text[bol:], 0)
+	if bol == 0 {
+		l.col0 = d.col0
+		if strings.HasPrefix(d.text, "\ufeff") {
+			l.s = d.text[3:]
+		}
+	}
+	top, inner := -1, -1
+	var seen [5]bool
+	inMeta := false
+	for l.next() {
+		if top < 0 {
+			top = l.col
+		}
+		switch {
+		case l.col < top:
+			return d.list != nil && false
+		case l.col == top:
+			key, val := l.keyValue()
+			if key == "" {
+				return false
+			}
+			inMeta = false
+			switch key {
+			case "apiVersion":
+				if seen[0] || !simple(val, &m.APIVersion) {
+					return false
+				}
+				seen[0] = true
+			case "kind":
+				if seen[1] || !simple(val, &m.Kind) {
+					return false
+				}
+				seen[1] = true
+			case "metadata":
+				if seen[2] || !metaValue(val, m) {
+					return false
+				}
+				seen[2], inMeta, inner = true, val == "", -1
+			}
+		case inMeta && (inner < 0 || l.col <= inner):
+			if inner < 0 {
+				inner = l.col
+			}
+			if l.col < inner || !l.metaKey(m, &seen) {
+				return false
+			}
+		}
+	}
+	return !l.unsure
+}
+
+// metaKey reads a key of metadata.
+func (l *lineScanner) metaKey(m *Meta, seen *[5]bool) bool {
+	key, val := l.keyValue()
+	switch key {
+	case "":
+		return false
+	case "name":
+		if seen[3] || !simple(val, &m.Name) {
+			return false
+		}
+		seen[3] = true
+	case "namespace":
+		if seen[4] || !simple(val, &m.Namespace) {
+			return false
+		}
+		seen[4] = true
+	}
+	return true
+}
+
+// keyValue splits the current line into its key and the text of its value without a comment. The key is "" where it is
+// not plainly one.
+func (l *lineScanner) keyValue() (key, val string) {
+	end := lineEnd(l.s, l.off)
+	s := l.s[l.off:end]
+	i := strings.IndexByte(s, ':')
+	if i <= 0 || i+1 < len(s) && !blankz(s[i+1]) && !plainKey(s[:i]) {
+		i = l.key(l.off, end) - l.off - 1
+	}
+	if i <= 0 || !plainKey(s[:i]) {
+		// A key of another form can be none of those that matter, unless it is quoted or merged.
+		if j := l.key(l.off, end); j >= 0 && s[0] != '"' && s[0] != '\'' && s[0] != '<' && s[0] != '-' {
+			return s[:j-l.off-1], ""
+		}
+		return "", ""
+	}
+	return s[:i], trimValue(s[i+1:])
+}
+
+func plainKey(s string) bool {
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '/' || c == '_' || c == '-') {
+			return false
+		}
+	}
+	return s != "" && s[0] != '-'
+}
+
+// trimValue takes blanks and a comment from the text of a value.
+func trimValue(s string) string {
+	s = strings.TrimLeft(s, " \t")
+	if s == "" || s[0] == '#' {
+		return ""
+	}
+	if s[0] != '"' && s[0] != '\'' {
+		if i := strings.Index(s, " #"); i >= 0 {
+			s = s[:i]
+		}
+	} else if end, ok := quoteEnd(s, 0); ok {
+		return s[:end]
+	}
+	return strings.TrimRight(s, " \t\r")
+}
+
+// simple reads the text of a value that is a string on one line; null and nothing are "".
+func simple(val string, out *string) bool {
+	if val == "" {
+		return true
+	}
+	switch c := val[0]; c {
+	case '"', '\'':
+		if len(val) < 2 || val[len(val)-1] != c || strings.ContainsAny(val[1:len(val)-1], "\\'\"\n") {
+			return false
+		}
+		*out = val[1 : len(val)-1]
+		return true
+	case '|', '>', '&', '*', '!', '{', '[', '%', '@', '`', '?', '-', '#', ',':
+		return false
+	}
+	s, ok := resolve(val).(string)
+	if !ok || strings.Contains(val, ": ") {
+		return false
+	}
+	*out = s
+	return true
+}
+
+// metaValue reads metadata that stands on the line of its key, in flow style.
+func metaValue(val string, m *Meta) bool {
+	if val == "" {
+		return true
+	}
+	root, err := parseText(val, 0, -1, true, nil)
+	if err != nil || root.kind != mappingKind {
+		return false
+	}
+	v, err := (&decoder{src: val}).value(root)
+	if err != nil {
+		return false
+	}
+	return metaMap(v.(map[string]any), m)
+}
+
+func metaMap(md map[string]any, m *Meta) bool {
+	for k, out := range map[string]*string{"name": &m.Name, "namespace": &m.Namespace} {
+		if v, there := md[k]; there && v != nil {
+			s, ok := v.(string)
+			if !ok {
+				return false
+			}
+			*out = s
+		}
+	}
+	return true
+}
+
+// peekFlow scans a JSON object: only its own keys and those of metadata are looked at.
+func peekFlow(s string, m *Meta) bool {
+	seen := map[string]bool{}
+	return jsonKeys(s, func(key, val string) bool {
+		switch key {
+		case "apiVersion", "kind", "metadata":
+			if seen[key] {
+				return false
+			}
+			seen[key] = true
+		}
+		switch key {
+		case "apiVersion":
+			return jsonString(val, &m.APIVersion)
+		case "kind":
+			return jsonString(val, &m.Kind)
+		case "metadata":
+			if val == "null" {
+				return true
+			}
+			return jsonKeys(val, func(key, val string) bool {
+				if key == "name" && !seen["m.name"] {
+					seen["m.name"] = true
+					return jsonString(val, &m.Name)
+				}
+				if key == "namespace" && !seen["m.namespace"] {
+					seen["m.namespace"] = true
+					return jsonString(val, &m.Namespace)
+				}
+				return key != "name" && key != "namespace"
+			})
+		}
+		return true
+	})
+}
+
+func jsonString(val string, out *string) bool {
+	if len(val) < 2 || val[0] != '"' || strings.IndexByte(val, '\\') >= 0 {
+		return false
+	}
+	*out = val[1 : len(val)-1]
+	return true
+}
+
+// jsonKeys calls f for the keys and the text of the values of the JSON object that s starts with.
+func jsonKeys(s string, f func(key, val string) bool) bool {
+	if s == "" || s[0] != '{' {
+		return false
+	}
+	skip := func(i int) int {
+		for i < len(s) && blankz(s[i]) {
+			i++
+		}
+		return i
+	}
+	i := skip(1)
+	if i < len(s) && s[i] == '}' {
+		return true
+	}
+	for i < len(s) && s[i] == '"' {
+		end, ok := quoteEnd(s, i)
+		if !ok || strings.IndexByte(s[i:end], '\\') >= 0 {
+			return false
+		}
+		key := s[i+1 : end-1]
+		if i = skip(end); i >= len(s) || s[i] != ':' {
+			return false
+		}
+		i = skip(i + 1)
+		if end, ok = jsonValueEnd(s, i); !ok || !f(key, s[i:end]) {
+			return false
+		}
+		if i = skip(end); i >= len(s) || s[i] != ',' {
+			return i < len(s) && s[i] == '}'
+		}
+		i = skip(i + 1)
+	}
+	return false
+}
+
+func jsonValueEnd(s string, i int) (int, bool) {
+	if i >= len(s) {
+		return 0, false
+	}
+	switch s[i] {
+	case '"':
+		return quoteEnd(s, i)
+	case '{', '[':
+		return flowEnd(s, i)
+	}
+	j := i
+	for j < len(s) && s[j] != ',' && s[j] != '}' && !blankz(s[j]) {
+		if strings.IndexByte("\"'{[]:#&*!|>", s[j]) >= 0 {
+			return 0, false
+		}
+		j++
+	}
+	return j, j > i
+}

@@ -1,0 +1,244 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import "strings"
+
+// replace writes a new value in the place of a node.
+func (e *editor) replace(n *node, want any, pl place) error {
+	for c := n.first; c != nil; c = c.next {
+		e.lose(c)
+	}
+	start := n.start
+	if n.tag != "" || n.kind == aliasKind { // a tag would give the new value another meaning
+		start = n.prop
+		e.lose(n)
+	}
+	switch {
+	case pl.flow || n.flow() && (n.n > 0 || e.json):
+		e.replaceFlow(n, start, want, pl)
+	case n.collection() && !n.flow():
+		e.replaceBlock(n, want, pl)
+	case empty(want):
+		e.replaceScalar(n, start, e.scalarLike(n, want, pl), pl)
+	default:
+		e.openBlock(n, start, want, pl)
+	}
+	return nil
+}
+
+// replaceFlow writes flow style.
+func (e *editor) replaceFlow(n *node, start int, want any, pl place) {
+	w, pad := e.flowStyle(n)
+	like := n.style
+	if w.json {
+		like = doubleStyle
+	}
+	var t string
+	if empty(want) {
+		t = scalarText(want, true, keepQuotes(like))
+	} else {
+		if n.collection() && n.n > 0 && !strings.Contains(e.src[n.start:n.end], "\n") && !e.json {
+			w.unit = ""
+		}
+		t = w.text(want, pad)
+	}
+	if n.absent() {
+		t = " " + t
+		if pl.key != nil && pl.key.colon < 0 {
+			t = ":" + t
+		}
+	}
+	e.put(start, n.end, t)
+}
+
+// keepQuotes gives the style of a string that takes the place of one.
+func keepQuotes(s style) style {
+	if s == singleStyle || s == doubleStyle {
+		return s
+	}
+	return plainStyle
+}
+
+// scalarLike writes a scalar in the style of the one that it takes the place of.
+func (e *editor) scalarLike(n *node, want any, pl place) string {
+	w := e.w
+	s, text := want.(string)
+	if !text || n.kind != scalarKind {
+		return w.scalar(want, max(pl.parent, 0), false)
+	}
+	if n.style == literalStyle || n.style == foldedStyle {
+		col := n.indent
+		if col <= pl.parent || strings.TrimSpace(n.val) == "" {
+			col = max(pl.parent, 0) + w.step
+		}
+		if header, lines, ok := literal(s, col-max(pl.parent, 0)); ok && (len(header) < 2 || col-max(pl.parent, 0) < 10) {
+			return header + e.headerComment(n) + w.lines(lines, col)
+		}
+		if !strings.Contains(s, "\n") && s != "" && n.style == literalStyle && oneLine(s) && s[0] != ' ' {
+			header := strings.SplitN(e.src[n.start:lineEnd(e.src, n.start)], " ", 2)[0]
+			if header == "|-" {
+				return header + e.headerComment(n) + w.lines([]string{s}, col)
+			}
+		}
+		return quoteString(s, false, plainStyle) + e.headerComment(n)
+	}
+	if _, _, ok := literal(s, w.step); ok && !oneLine(s) && n.style != doubleStyle {
+		return w.scalar(want, max(pl.parent, 0), false)
+	}
+	return quoteString(s, false, keepQuotes(n.style))
+}
+
+// headerComment gives the comment after the indicator of a block scalar, with the blanks before it.
+func (e *editor) headerComment(n *node) string {
+	h := e.src[n.start:lineEnd(e.src, n.start)]
+	if i := strings.Index(h, "#"); i > 0 {
+		return h[len(strings.TrimRight(h[:i], " \t")):]
+	}
+	return ""
+}
+
+// replaceScalar puts text in the place of a scalar; the lines of a block scalar go after the line's comment.
+func (e *editor) replaceScalar(n *node, start int, text string, pl place) {
+	head, body := text, ""
+	if i := strings.IndexByte(text, '\n'); i >= 0 {
+		i -= len(e.w.nl) - 1
+		head, body = text[:i], text[i:]
+	}
+	if n.absent() {
+		head = " " + head
+		if n.prop < n.start && n.tag != "" {
+			head = head[1:]
+		}
+	}
+	end := n.end
+	if body != "" && n.style != literalStyle && n.style != foldedStyle {
+		e.put(start, end, head)
+		at := lineEnd(e.src, end)
+		e.put(at, at, body)
+		return
+	}
+	e.put(start, end, head+body)
+}
+
+// openBlock writes a block collection in the place of a scalar, an alias or an empty flow collection.
+func (e *editor) openBlock(n *node, start int, want any, pl place) {
+	w := e.w
+	w.b = strings.Builder{}
+	_, list := want.([]any)
+	col := max(pl.parent, 0) + w.step
+	switch {
+	case pl.dash >= 0:
+		col = e.column(pl.dash) + 2
+	case pl.key == nil:
+		col = max(e.d.col0, 0)
+		if e.d.list == nil {
+			col = 0
+		}
+	case list:
+		col = pl.parent + w.seq
+	}
+	if e.inlineStart(n, start, pl) { // the first line goes where the old text was
+		w.block(want, col, true)
+		lines := strings.TrimSuffix(w.b.String(), w.nl)
+		head, body := lines, ""
+		if i := strings.Index(lines, w.nl); i >= 0 {
+			head, body = lines[:i], lines[i:]
+		}
+		if n.absent() {
+			head = " " + head
+		}
+		e.put(start, n.end, head)
+		at := lineEnd(e.src, n.end)
+		e.put(at, at, body)
+		return
+	}
+	w.block(want, col, false)
+	from := start
+	for from > 0 && (e.src[from-1] == ' ' || e.src[from-1] == '\t') && from > e.valueFloor(n, pl) {
+		from--
+	}
+	if !e.sameLine(e.valueFloor(n, pl), start) { // the value stands alone on a line of its own
+		from = lineStart(e.src, start)
+		e.put(from, e.nextLine(n.end), "")
+		e.insertLines(e.nextLine(n.end), w.b.String())
+		return
+	}
+	e.put(from, n.end, "")
+	e.insertLines(e.nextLine(n.end), w.b.String())
+}
+
+// inlineStart reports whether a block collection can start where the node stands: after a dash, or at the start of a
+// document without a document start before it on its line.
+func (e *editor) inlineStart(n *node, start int, pl place) bool {
+	if n.anchor != "" && start == n.start {
+		return false
+	}
+	if pl.dash >= 0 {
+		return e.sameLine(pl.dash, start)
+	}
+	return pl.key == nil && (e.d.list != nil || e.atLineStart(start) && !n.absent())
+}
+
+// valueFloor gives where the text before a value ends: after the colon, the dash, or the properties.
+func (e *editor) valueFloor(n *node, pl place) int {
+	switch {
+	case n.prop < n.start && n.tag == "":
+		return n.prop + 1 + len(n.anchor)
+	case pl.key != nil:
+		return pl.key.colon
+	case pl.dash >= 0:
+		return pl.dash + 1
+	}
+	return lineStart(e.src, n.start)
+}
+
+func (e *editor) sameLine(a, b int) bool { return !strings.Contains(e.src[min(a, b):max(a, b)], "\n") }
+
+func (e *editor) column(off int) int {
+	bol := lineStart(e.src, off)
+	if bol == 0 {
+		return off + e.d.col0
+	}
+	return off - bol
+}
+
+// replaceBlock writes a value in the place of a block collection.
+func (e *editor) replaceBlock(n *node, want any, pl place) {
+	floor := e.valueFloor(n, pl)
+	own := pl.key != nil && !e.sameLine(floor, n.start) // the collection starts on a line of its own
+	end := lineEnd(e.src, n.end)
+	if empty(want) {
+		if pl.key == nil && pl.dash < 0 || !own && e.sameLine(floor, n.start) {
+			e.put(n.start, end, scalarOnly(want))
+			return
+		}
+		e.put(floor, floor, " "+scalarOnly(want))
+		e.put(lineEnd(e.src, floor), end, "")
+		return
+	}
+	w := e.w
+	w.b = strings.Builder{}
+	col := n.indent
+	_, list := want.([]any)
+	if own && (list != (n.kind == sequenceKind)) {
+		col = pl.parent + w.step
+		if list {
+			col = pl.parent + w.seq
+		}
+	}
+	inline := !e.atLineStart(n.start)
+	w.block(want, col, inline)
+	start := n.start
+	if !inline {
+		start = lineStart(e.src, n.start)
+	}
+	text := w.b.String()
+	if !strings.HasSuffix(text, w.nl+w.nl) {
+		text = strings.TrimSuffix(text, w.nl)
+	}
+	e.put(start, end, text)
+}
+
+func scalarOnly(v any) string { return scalarText(v, false, plainStyle) }

@@ -1,0 +1,175 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// words are the unquoted scalars that are not strings, as sigs.k8s.io/yaml (go.yaml.in/yaml/v2, resolve.go) reads them.
+var words = map[string]any{
+	"": nil, "~": nil, "null": nil, "Null": nil, "NULL": nil,
+	"y": true, "Y": true, "yes": true, "Yes": true, "YES": true, "on": true, "On": true, "ON": true,
+	"true": true, "True": true, "TRUE": true,
+	"n": false, "N": false, "no": false, "No": false, "NO": false, "off": false, "Off": false, "OFF": false,
+	"false": false, "False": false, "FALSE": false,
+	".nan": math.NaN(), ".NaN": math.NaN(), ".NAN": math.NaN(),
+	".inf": math.Inf(1), ".Inf": math.Inf(1), ".INF": math.Inf(1),
+	"+.inf": math.Inf(1), "+.Inf": math.Inf(1), "+.INF": math.Inf(1),
+	"-.inf": math.Inf(-1), "-.Inf": math.Inf(-1), "-.INF": math.Inf(-1),
+}
+
+// resolve gives the value of an unquoted scalar: nil, bool, int64, uint64 (only above the range of int64), float64 or
+// string.
+func resolve(s string) any {
+	if s == "" {
+		return nil
+	}
+	switch c := s[0]; {
+	case c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.':
+		if len(s) == 1 && c >= '0' && c <= '9' {
+			return int64(c - '0')
+		}
+	case strings.IndexByte("yYnNtTfFoO~", c) >= 0 && len(s) <= 5:
+		if v, ok := words[s]; ok {
+			return v
+		}
+		return s
+	default:
+		return s
+	}
+	if !numeric(s) {
+		return s
+	}
+	if v, ok := words[s]; ok {
+		return v
+	}
+	return number(s)
+}
+
+// numeric reports whether s has only characters that numbers have.
+func numeric(s string) bool {
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F' || strings.IndexByte("xXoO_+-.iInN", c) >= 0) {
+			return false
+		}
+	}
+	return true
+}
+
+func number(s string) any {
+	if s[0] == '.' {
+		if f, err := strconv.ParseFloat(s, 64); err == nil {
+			return f
+		}
+		return s
+	}
+	plain := s
+	if strings.IndexByte(s, '_') >= 0 {
+		plain = strings.ReplaceAll(s, "_", "")
+	}
+	if i, err := strconv.ParseInt(plain, 0, 64); err == nil {
+		return i
+	}
+	if u, err := strconv.ParseUint(plain, 0, 64); err == nil {
+		return u
+	}
+	if floatText(plain) {
+		if f, err := strconv.ParseFloat(plain, 64); err == nil {
+			return f
+		}
+	}
+	if strings.HasPrefix(plain, "-0b") { // 0b is taken by ParseInt, this form too but for a sign after the prefix
+		if i, err := strconv.ParseInt("-"+plain[3:], 2, 64); err == nil {
+			return i
+		}
+	}
+	if strings.HasPrefix(plain, "0b") {
+		if i, err := strconv.ParseInt(plain[2:], 2, 64); err == nil {
+			return i
+		}
+	}
+	return s
+}
+
+// floatText reports whether s is digits with an optional sign, point and exponent.
+func floatText(s string) bool {
+	if s != "" && (s[0] == '+' || s[0] == '-') {
+		s = s[1:]
+	}
+	whole := digits(s)
+	s = s[whole:]
+	if s != "" && s[0] == '.' {
+		frac := digits(s[1:])
+		if whole == 0 && frac == 0 {
+			return false
+		}
+		s = s[1+frac:]
+	} else if whole == 0 {
+		return false
+	}
+	if s == "" {
+		return true
+	}
+	if s[0] != 'e' && s[0] != 'E' {
+		return false
+	}
+	s = s[1:]
+	if s != "" && (s[0] == '+' || s[0] == '-') {
+		s = s[1:]
+	}
+	return s != "" && digits(s) == len(s)
+}
+
+func digits(s string) int {
+	i := 0
+	for i < len(s) && s[i] >= '0' && s[i] <= '9' {
+		i++
+	}
+	return i
+}
+
+// jsonNumber gives a number as it is after the way through JSON that every Kubernetes client takes: whole numbers
+// become int64 where they fit. ok is false for infinities and NaN, which JSON does not have.
+func jsonNumber(f float64) (v any, ok bool) {
+	if math.IsInf(f, 0) || math.IsNaN(f) {
+		return nil, false
+	}
+	if f == math.Trunc(f) && math.Abs(f) < 1e21 {
+		if i, err := strconv.ParseInt(strconv.FormatFloat(f, 'f', -1, 64), 10, 64); err == nil {
+			return i, true
+		}
+	}
+	return f, true
+}
+
+// keyText gives the text of a mapping key; keys that are not strings are turned into strings. ok is false for null.
+func keyText(n *node) (string, bool) {
+	if n.style != plainStyle || n.tag == "!!str" {
+		return n.val, true
+	}
+	switch v := resolve(n.val).(type) {
+	case string:
+		return v, true
+	case bool:
+		return strconv.FormatBool(v), true
+	case int64:
+		return strconv.FormatInt(v, 10), true
+	case float64:
+		switch s := strconv.FormatFloat(v, 'g', -1, 32); s {
+		case "+Inf":
+			return ".inf", true
+		case "-Inf":
+			return "-.inf", true
+		case "NaN":
+			return ".nan", true
+		default:
+			return s, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,144 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/prerig/prerig/fn/result"
+)
+
+// ResourceListKind is the kind of the KRM functions specification's wire format.
+const ResourceListKind = "ResourceList"
+
+// resourceListVersions are the versions of it that are read. They have the same fields.
+var resourceListVersions = []string{"config.kubernetes.io/v1", "config.kubernetes.io/v1beta1"}
+
+// ResourceList is a ResourceList of the KRM functions specification whose text is kept.
+type ResourceList struct {
+	APIVersion     string
+	Items          []*Document
+	FunctionConfig *Document // nil without one
+	Results        result.Results
+
+	doc *Document
+	lay *layout
+}
+
+// ParseResourceList reads a ResourceList without decoding its items. Errors are for input that is none, that has another
+// apiVersion, or more than one document.
+func ParseResourceList(src []byte) (*ResourceList, error) {
+	f, err := Parse("", src)
+	if err != nil {
+		return nil, fmt.Errorf("reading the ResourceList: %w", err)
+	}
+	var doc *Document
+	for _, d := range f.Docs {
+		if d.Empty() {
+			continue
+		}
+		if doc != nil {
+			return nil, fmt.Errorf("reading the ResourceList: line %d: found a second document", d.Line())
+		}
+		doc = d
+	}
+	if doc == nil {
+		return nil, fmt.Errorf("reading the ResourceList: the input is empty")
+	}
+	if len(f.Docs) > 1 { // keep what stands around it
+		whole := *doc
+		doc = &whole
+		doc.text, doc.line = string(src), 1
+	}
+	return newResourceList(doc)
+}
+
+func newResourceList(doc *Document) (*ResourceList, error) {
+	lay, err := doc.layout()
+	if err != nil {
+		return nil, err
+	}
+	if lay == nil || lay.kind != ResourceListKind {
+		found := "no object"
+		if lay != nil {
+			found = strconv.Quote(lay.kind)
+		}
+		return nil, fmt.Errorf("reading the ResourceList: expected kind %q and found %s", ResourceListKind, found)
+	}
+	rl := &ResourceList{APIVersion: lay.api, doc: doc, lay: lay}
+	if lay.api != resourceListVersions[0] && lay.api != resourceListVersions[1] {
+		return nil, fmt.Errorf("reading the ResourceList: found apiVersion %q; %s are supported", lay.api, strings.Join(resourceListVersions, " and "))
+	}
+	if _, there := lay.keys["items"]; there && !lay.hasList {
+		return nil, fmt.Errorf("reading the ResourceList: items is not a list")
+	}
+	rl.Items = doc.itemsOf(lay)
+	if fc, ok := doc.part(lay, "functionConfig"); ok {
+		if v, err := fc.value(); err != nil {
+			return nil, fmt.Errorf("reading functionConfig: %w", err)
+		} else if v != nil {
+			rl.FunctionConfig = fc
+		}
+	}
+	if rs, ok := doc.part(lay, "results"); ok {
+		if rl.Results, err = readResults(rs); err != nil {
+			return nil, err
+		}
+	}
+	return rl, nil
+}
+
+// part gives the value of a top-level key as a document.
+func (d *Document) part(lay *layout, key string) (*Document, bool) {
+	s, ok := lay.keys[key]
+	if !ok {
+		return nil, false
+	}
+	return &Document{path: d.path, line: d.line + strings.Count(d.text[:s.start], "\n"), list: d, text: d.text[s.start:s.end],
+		col0: s.col0, parent: s.dash - 1, inFlow: s.flow, start: s.start, end: s.end}, true
+}
+
+func readResults(d *Document) (result.Results, error) {
+	v, err := d.value()
+	if err != nil {
+		return nil, fmt.Errorf("reading results: %w", err)
+	}
+	js, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("reading results: %w", err)
+	}
+	var rs result.Results
+	if err := json.Unmarshal(js, &rs); err != nil {
+		return nil, fmt.Errorf("reading results: %w", err)
+	}
+	for i := range rs {
+		if f := rs[i].File; f != nil {
+			f.Line, _ = strconv.Atoi(rs[i].Tags[result.TagLine])
+		}
+	}
+	return rs, nil
+}
+
+// resultValues gives the results as they go on the wire.
+func resultValues(rs result.Results) []any {
+	out := make([]any, 0, len(rs))
+	for _, r := range rs {
+		if r.Severity == "" {
+			r.Severity = result.Error
+		}
+		if r.File != nil && r.File.Line > 0 {
+			tags := make(map[string]string, len(r.Tags)+1)
+			for k, v := range r.Tags {
+				tags[k] = v
+			}
+			tags[result.TagLine] = strconv.Itoa(r.File.Line)
+			r.Tags = tags
+		}
+		out = append(out, normal(r))
+	}
+	return out
+}

@@ -1,0 +1,347 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"strings"
+
+	"github.com/prerig/prerig/fn/result"
+)
+
+// Bytes gives the list's text with these items and results. Items that came from this list keep their bytes, or those
+// that With gave them; items of it that are missing are taken out; further documents are appended, written fresh. The
+// results replace those of the list, and without any there is no results field. The given order of the list's own items
+// must be theirs.
+func (rl *ResourceList) Bytes(items []*Document, results result.Results) []byte {
+	own, extra := rl.sort(items)
+	next, lay, ok := rl.withAnchors(own)
+	if !ok {
+		next, lay = rl.doc.splice(rl.lay, own)
+	}
+	values := make([]any, 0, len(extra))
+	for _, d := range extra {
+		v, err := d.value()
+		if err != nil { // nobody can have made sense of it: pass it on as it is, for the next reader to refuse
+			v = string(d.text)
+		}
+		values = append(values, v)
+	}
+	if !lay.block {
+		return next.editList(values, results)
+	}
+	text := next.text
+	text = putResults(text, lay, results)
+	return []byte(putItems(text, lay, values))
+}
+
+// sort finds the list's own items by position, nil for those that are missing, and the others.
+func (rl *ResourceList) sort(items []*Document) (own, extra []*Document) {
+	own = make([]*Document, len(rl.Items))
+	for _, d := range items {
+		if d.list == rl.doc && d.index < len(own) && own[d.index] == nil {
+			own[d.index] = d
+		} else {
+			extra = append(extra, d)
+		}
+	}
+	return own, extra
+}
+
+// withAnchors gives the list edited as a whole where an edited item holds an anchor that others may use.
+func (rl *ResourceList) withAnchors(own []*Document) (*Document, *layout, bool) {
+	anchored := false
+	for i, d := range own {
+		if d == nil {
+			return nil, nil, false
+		}
+		anchored = anchored || d.text != rl.Items[i].text && rl.Items[i].anchored()
+	}
+	if !anchored {
+		return nil, nil, false
+	}
+	next, err := rl.doc.WithItems(own)
+	if err != nil {
+		return nil, nil, false
+	}
+	lay, err := next.layout()
+	return next, lay, err == nil && lay != nil
+}
+
+// splice puts the texts of items back into a list and takes out those that are nil. It gives the list and where its
+// parts are now.
+func (d *Document) splice(lay *layout, own []*Document) (*Document, *layout) {
+	var b strings.Builder
+	b.Grow(len(d.text) + len(d.text)/4)
+	at, changed, missing := 0, false, false
+	moved := *lay
+	moved.items = nil
+	for i, s := range lay.items {
+		switch it := own[i]; {
+		case it == nil:
+			missing = true
+			if lay.block {
+				b.WriteString(d.text[at:s.line])
+				at = s.end
+			}
+		case it.text != d.text[s.start:s.end]:
+			changed = true
+			b.WriteString(d.text[at:s.start])
+			b.WriteString(it.text)
+			at = s.end
+		}
+	}
+	if !changed && !missing {
+		return d, lay
+	}
+	b.WriteString(d.text[at:])
+	next := *d
+	next.text = b.String()
+	if lay.block {
+		if len(lay.items) > 0 && allNil(own) {
+			next.text = strings.Replace(next.text, d.text[lay.keys["items"].line:lay.keys["items"].start], d.text[lay.keys["items"].line:lay.keys["items"].start]+" []", 1)
+		}
+		if l := next.scanLayout(); l != nil {
+			return &next, l
+		}
+	}
+	l, err := next.parseLayout()
+	if err != nil || l == nil {
+		return &next, &moved
+	}
+	if missing && !l.block {
+		next.text = next.dropElements(own)
+		if l, err = next.parseLayout(); err != nil || l == nil {
+			return &next, &moved
+		}
+	}
+	return &next, l
+}
+
+func allNil(ds []*Document) bool {
+	for _, d := range ds {
+		if d != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// dropElements takes the elements that are nil in own out of the items of a list in flow style.
+func (d *Document) dropElements(own []*Document) string {
+	root, err := d.parse()
+	if err != nil {
+		return d.text
+	}
+	items, _ := child(root, "items")
+	if items == nil || items.kind != sequenceKind {
+		return d.text
+	}
+	e := newEditor(d, root, false)
+	old := items.elems()
+	stay := map[int]int{}
+	for i := range old {
+		if i >= len(own) || own[i] != nil {
+			stay[i] = len(stay)
+		}
+	}
+	texts := make([]string, len(stay))
+	switch {
+	case len(stay) == 0:
+		e.put(items.start, items.end, "[]")
+	case items.flow():
+		e.flowElements(items, old, texts, stay)
+	default:
+		e.blockElements(items, old, texts, stay)
+	}
+	return apply(e.src, e.edits, 0, len(e.src))
+}
+
+// putItems appends elements to the items of a list in block style.
+func putItems(text string, lay *layout, values []any) string {
+	if len(values) == 0 {
+		return text
+	}
+	w := lineWriter(text)
+	s, there := lay.keys["items"]
+	col := s.dash
+	if lay.seqCol >= 0 {
+		col = lay.seqCol
+	}
+	if !there {
+		col = lay.top()
+	}
+	w.block(values, col, false)
+	switch {
+	case !there:
+		at := lay.end(text)
+		return text[:at] + broken(text[:at], w.nl) + strings.Repeat(" ", col) + "items:" + w.nl + w.b.String() + text[at:]
+	case len(lay.items) == 0:
+		end := lineEnd(text, s.start)
+		rest := text[s.start:end]
+		keep := ""
+		if i := strings.IndexByte(rest, '#'); i >= 0 {
+			keep = " " + rest[i:]
+		}
+		after := min(end+len(w.nl), len(text))
+		return text[:s.start] + keep + w.nl + w.b.String() + text[after:]
+	}
+	at := contentEnd(text, lay.items[len(lay.items)-1], col)
+	return text[:at] + broken(text[:at], w.nl) + w.b.String() + text[at:]
+}
+
+// putResults replaces the results of a list in block style, or adds them at its end.
+func putResults(text string, lay *layout, rs result.Results) string {
+	s, there := lay.keys["results"]
+	if !there && len(rs) == 0 {
+		return text
+	}
+	w := lineWriter(text)
+	if len(rs) > 0 {
+		col := lay.top()
+		w.indent(col)
+		w.b.WriteString("results:" + w.nl)
+		w.block(resultValues(rs), col, false)
+	}
+	start, end := lay.end(text), lay.end(text)
+	if there {
+		start, end = s.line, contentEnd(text, s, s.dash)
+	}
+	out := text[:start] + broken(text[:start], w.nl) + w.b.String() + text[end:]
+	lay.shift(end, len(out)-len(text))
+	return out
+}
+
+// shift moves the places after off.
+func (lay *layout) shift(off, by int) {
+	keys := make(map[string]span, len(lay.keys))
+	for k, s := range lay.keys {
+		if s.line >= off {
+			s.line, s.start, s.end = s.line+by, s.start+by, s.end+by
+		}
+		keys[k] = s
+	}
+	lay.keys = keys
+	items := make([]span, len(lay.items))
+	for i, s := range lay.items {
+		if s.line >= off {
+			s.line, s.start, s.end = s.line+by, s.start+by, s.end+by
+		}
+		items[i] = s
+	}
+	lay.items = items
+}
+
+// top is the column of the list's own keys.
+func (lay *layout) top() int {
+	for _, s := range lay.keys {
+		return s.dash
+	}
+	return 0
+}
+
+// end is where keys can be appended: after the last one.
+func (lay *layout) end(text string) int {
+	end := 0
+	for _, s := range lay.keys {
+		end = max(end, s.end)
+	}
+	return min(end, len(text))
+}
+
+// contentEnd gives the end of a span without the empty lines and comments at its end that are at the column or above.
+func contentEnd(text string, s span, col int) int {
+	end := s.end
+	if body := text[s.start:s.end]; strings.Contains(body, "|+") || strings.Contains(body, ">+") {
+		return end // the empty lines may be those of a block scalar that keeps them
+	}
+	for end > s.start {
+		bol := lineStart(text, end-1)
+		l := text[bol:end]
+		c := first(l)
+		if c != 0 && (c != '#' || strings.IndexByte(l, '#') > col) || bol < s.start {
+			break
+		}
+		end = bol
+	}
+	return end
+}
+
+// broken gives the line break that a text lacks at its end.
+func broken(text, nl string) string {
+	if text == "" || text[len(text)-1] == '\n' {
+		return ""
+	}
+	return nl
+}
+
+func lineWriter(text string) *writer {
+	w := &writer{nl: "\n", step: 2}
+	if i := strings.IndexByte(text, '\n'); i > 0 && text[i-1] == '\r' {
+		w.nl = "\r\n"
+	}
+	return w
+}
+
+// editList appends items to a list that is not in plain block style and sets its results, without decoding the rest.
+func (d *Document) editList(values []any, rs result.Results) []byte {
+	root, err := d.parse()
+	if err != nil || root.kind != mappingKind {
+		return []byte(d.text)
+	}
+	e := newEditor(d, root, false)
+	added := map[string]any{}
+	pairs := root.pairs()
+	keep := make([]bool, len(pairs))
+	for i := range keep {
+		keep[i] = true
+	}
+	if len(rs) > 0 {
+		added["results"] = resultValues(rs)
+	}
+	if len(values) > 0 {
+		added["items"] = values
+	}
+	for i, p := range pairs {
+		pl := place{parent: root.indent, key: p.key, dash: -1, flow: root.flow()}
+		switch key, _ := keyText(p.key); {
+		case key == "results" && len(rs) == 0:
+			keep[i] = false
+		case key == "results":
+			_ = e.replace(p.val, added[key], pl)
+			delete(added, key)
+		case key == "items" && len(values) > 0:
+			e.extend(p.val, values, pl)
+			delete(added, key)
+		}
+	}
+	if root.flow() {
+		e.flowEntries(root, pairs, keep, added)
+	} else {
+		e.removeEntries(root, pairs, keep)
+		e.appendEntries(root, added)
+	}
+	return []byte(apply(e.src, e.edits, 0, len(e.src)))
+}
+
+// extend appends elements to a sequence.
+func (e *editor) extend(n *node, values []any, pl place) {
+	if n.kind != sequenceKind || n.n == 0 {
+		_ = e.replace(n, values, pl)
+		return
+	}
+	old := n.elems()
+	stay := make(map[int]int, len(old))
+	texts := make([]string, len(old), len(old)+len(values))
+	for i := range old {
+		stay[i] = i
+	}
+	for _, v := range values {
+		texts = append(texts, e.fresh(n, v))
+	}
+	if n.flow() {
+		e.flowElements(n, old, texts, stay)
+	} else {
+		e.blockElements(n, old, texts, stay)
+	}
+}

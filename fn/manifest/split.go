@@ -1,0 +1,148 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// File is a stream of documents. Path is for messages only.
+type File struct {
+	Path string
+	Docs []*Document
+}
+
+// Parse splits a stream of YAML or JSON into its documents; their raw bytes, one after the other, are src. Nothing is
+// decoded: what is wrong inside a document shows when it is asked for. Errors are for input that is not text: NUL
+// bytes, other control characters, invalid UTF-8; and for JSON values one after the other, which no YAML reader takes.
+func Parse(path string, src []byte) (*File, error) {
+	if err := checkText(path, src); err != nil {
+		return nil, err
+	}
+	f := &File{Path: path}
+	text := string(src)
+	line := 1
+	for i := 0; len(text) > 0; i++ {
+		n := documentEnd(text)
+		d := &Document{path: path, index: i, line: line, text: text[:n], parent: -1}
+		if err := d.checkJSON(); err != nil {
+			return nil, err
+		}
+		f.Docs = append(f.Docs, d)
+		line += strings.Count(text[:n], "\n")
+		text = text[n:]
+	}
+	return f, nil
+}
+
+// Bytes gives the stream: the raw bytes of the documents.
+func (f *File) Bytes() []byte {
+	n := 0
+	for _, d := range f.Docs {
+		n += len(d.text)
+	}
+	out := make([]byte, 0, n)
+	for i, d := range f.Docs {
+		if i > 0 && len(out) > 0 && out[len(out)-1] != '\n' && d.text != "" {
+			out = append(out, '\n')
+		}
+		out = append(out, d.text...)
+	}
+	return out
+}
+
+// documentEnd gives where the first document of a stream ends. Comments and directives before a document start belong
+// to the document that it starts. A line that begins with --- is always a document start: YAML allows no such line
+// inside a scalar.
+func documentEnd(s string) int {
+	content, started := false, false
+	for i := 0; i < len(s); {
+		end := strings.IndexByte(s[i:], '\n') + 1
+		if end == 0 {
+			end = len(s) - i
+		}
+		l := s[i : i+end]
+		if i == 0 {
+			l = strings.TrimPrefix(l, "\ufeff")
+		}
+		switch c := first(l); {
+		case marker(l) && l[0] == '-':
+			if content || started {
+				return i
+			}
+			started = true
+			content = first(l[3:]) != 0 && first(l[3:]) != '#'
+		case marker(l):
+			if n := i + end; followed(s[n:]) {
+				return n
+			}
+		case c == 0 || c == '#' || c == '%' && l[0] == '%' && !content:
+		default:
+			content = true
+		}
+		i += end
+	}
+	return len(s)
+}
+
+// followed reports whether anything but a document start, blanks and comments... follows: a document end closes a
+// document only where another begins.
+func followed(s string) bool { return strings.TrimSpace(s) != "" }
+
+// first gives the first byte of a line that is not blank, or 0.
+func first(l string) byte {
+	for i := 0; i < len(l); i++ {
+		if !blankz(l[i]) {
+			return l[i]
+		}
+	}
+	return 0
+}
+
+// secondDocument gives where the second document of a stream starts, or -1.
+func secondDocument(s string) int {
+	if !strings.Contains(s, "\n---") && !strings.Contains(s, "\n...") {
+		return -1
+	}
+	if n := documentEnd(s); n < len(s) {
+		return n
+	}
+	return -1
+}
+
+// text says which bytes below 0x80 YAML allows.
+func textByte(c byte) bool { return c >= 0x20 && c < 0x7f || c == '\n' || c == '\t' || c == '\r' }
+
+// checkText refuses what is not text.
+func checkText(path string, src []byte) error {
+	for i := 0; i < len(src); {
+		if c := src[i]; c < utf8.RuneSelf {
+			if !textByte(c) {
+				return notText(path, src, i, fmt.Sprintf("the byte 0x%02x", c))
+			}
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(src[i:])
+		switch {
+		case r == utf8.RuneError && n == 1:
+			return notText(path, src, i, fmt.Sprintf("the byte 0x%02x, which is not UTF-8", src[i]))
+		case r >= 0x80 && r < 0xa0 && r != 0x85, r == 0xfffe, r == 0xffff:
+			return notText(path, src, i, fmt.Sprintf("the control character %U", r))
+		}
+		i += n
+	}
+	return nil
+}
+
+func notText(path string, src []byte, off int, what string) error {
+	line := 1 + bytes.Count(src[:off], []byte("\n"))
+	if path == "" {
+		return fmt.Errorf("line %d: found %s: this is not YAML or JSON text", line, what)
+	}
+	return fmt.Errorf("%s:%d: found %s: this is not YAML or JSON text", path, line, what)
+}
