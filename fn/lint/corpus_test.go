@@ -46,7 +46,7 @@ func corpusDir(t *testing.T) string {
 }
 
 // decode reads a YAML stream into objects, as Kubernetes reads it, with the items of lists.
-func decode(t *testing.T, data []byte) []map[string]any {
+func decode(t testing.TB, data []byte) []map[string]any {
 	t.Helper()
 	var out []map[string]any
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
@@ -100,7 +100,7 @@ func numbers(v any) any {
 }
 
 // inputOf makes the input of one object; before may be nil.
-func inputOf(t *testing.T, before, after map[string]any, facts lint.Facts) (lint.Input, bool) {
+func inputOf(t testing.TB, before, after map[string]any, facts lint.Facts) (lint.Input, bool) {
 	t.Helper()
 	registry, err := workload.NewRegistry(nil)
 	if err != nil {

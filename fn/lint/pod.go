@@ -28,6 +28,7 @@ type pod struct {
 	regular     []container
 	before      map[string]map[string]any // the user's own containers by name, nil where Before is not known
 	injected    map[string]bool
+	overrides   map[string]map[string]any // what the injector noted of them
 	proxy       *container
 	capture     *container // istio-init or istio-validation
 	proxyConfig map[string]any
@@ -79,6 +80,12 @@ func (p *pod) findInjected() {
 	_ = json.Unmarshal([]byte(p.annotations[statusAnnotation]), &status) // absent, or not ours to read
 	_ = json.Unmarshal([]byte(p.annotations["proxy.istio.io/overrides"]), &overrides)
 	user := overrides.names()
+	p.overrides = map[string]map[string]any{}
+	for _, v := range append(slices.Clip(overrides.InitContainers), overrides.Containers...) {
+		if m, ok := v.(map[string]any); ok {
+			p.overrides[text(m["name"])] = m
+		}
+	}
 	for name := range p.before {
 		user = append(user, name)
 	}
@@ -96,6 +103,17 @@ func (p *pod) findInjected() {
 	for _, name := range p.in.Injected {
 		p.injected[name] = true
 	}
+}
+
+// override is what the user's own pod says of a container that Istio brings; nil where it says nothing.
+func (p *pod) override(name string) *container {
+	if fields, ok := p.before[name]; ok {
+		return &container{name: name, fields: fields}
+	}
+	if fields, ok := p.overrides[name]; ok {
+		return &container{name: name, fields: fields}
+	}
+	return nil
 }
 
 // containerLists is a list of containers in an annotation of Istio: by name alone, or as objects.
@@ -260,7 +278,7 @@ func integer(v any) (int64, bool) {
 		return n, true
 	case int:
 		return int64(n), true
-	case float64:
+	case float64: // as encoding/json reads a number
 		return int64(n), n == float64(int64(n))
 	}
 	return 0, false

@@ -79,30 +79,28 @@ func (p *pod) proxyIDs() (uid, gid int64) {
 }
 
 func checkTproxyUser(p *pod) []finding {
-	if p.interceptionMode() != "TPROXY" {
-		return nil
-	}
-	if id, path, ok := p.runAs(*p.proxy, "runAsUser"); ok && id != 0 {
-		return []finding{{
-			path: path, container: proxyName, current: id, proposed: int64(0),
-			message: fmt.Sprintf("the proxy runs as user %d, and interceptionMode TPROXY needs user 0: traffic is lost", id),
-		}}
-	}
-	own, ok := p.before[proxyName]
-	if !ok {
+	own := p.override(proxyName)
+	if own == nil || p.interceptionMode() != "TPROXY" {
 		return nil
 	}
 	var out []finding
 	for _, key := range []string{"runAsUser", "runAsGroup"} {
-		want, ok := integer(container{fields: own}.field("securityContext", key))
-		got, _ := integer(p.proxy.field("securityContext", key))
-		if !ok || want == got {
+		want, ok := integer(own.field("securityContext", key))
+		if !ok {
 			continue
 		}
-		out = append(out, finding{
-			path: p.proxy.path + ".securityContext." + key, container: proxyName, current: got,
-			message: fmt.Sprintf("%s %d of the %s container has no effect: interceptionMode TPROXY needs %d", key, want, proxyName, got),
-		})
+		got, _ := integer(p.proxy.field("securityContext", key))
+		f := finding{path: p.proxy.path + ".securityContext." + key, container: proxyName, current: got}
+		switch {
+		case want != got:
+			f.message = fmt.Sprintf("%s %d of the %s container has no effect: interceptionMode TPROXY needs %d", key, want, proxyName, got)
+		case key == "runAsUser" && want != 0:
+			f.proposed = int64(0)
+			f.message = fmt.Sprintf("the proxy runs as user %d, and interceptionMode TPROXY needs user 0: traffic is lost", want)
+		default:
+			continue
+		}
+		out = append(out, f)
 	}
 	return out
 }

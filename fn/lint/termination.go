@@ -146,13 +146,13 @@ func checkGracePeriod(p *pod) []finding {
 	}
 	own := p.proxy.lifecycle("preStop").wait
 	drain := p.drain()
-	need, what := own+drain, fmt.Sprintf("the proxy's preStop hook (%s) and drain (%s)", seconds(own), seconds(drain))
+	need, what := own+drain, fmt.Sprintf("the proxy's preStop hook (%s) and drain (%s) take", seconds(own), seconds(drain))
 	if own == 0 {
-		what = fmt.Sprintf("the proxy's drain (%s)", seconds(drain))
+		what = fmt.Sprintf("the proxy's drain (%s) takes", seconds(drain))
 	}
 	if p.native() && longest > 0 && max(longest, own)+drain > need {
 		need = max(longest, own) + drain
-		what = fmt.Sprintf("the preStop hook of %s (%s) and then the proxy's drain (%s)", slow.name, seconds(longest), seconds(drain))
+		what = fmt.Sprintf("the preStop hook of %s (%s) and then the proxy's drain (%s) take", slow.name, seconds(longest), seconds(drain))
 	}
 	path := "spec.terminationGracePeriodSeconds"
 	name := "terminationGracePeriodSeconds"
@@ -163,7 +163,7 @@ func checkGracePeriod(p *pod) []finding {
 	case need > grace:
 		return []finding{{
 			path: path, current: int64(grace / time.Second), proposed: int64(math.Ceil(need.Seconds())) + 5, container: proxyName,
-			message: fmt.Sprintf("%s is %s, and %s take at least %s: the proxy is killed before it has drained", name, seconds(grace), what, seconds(need)),
+			message: fmt.Sprintf("%s is %s, and %s at least %s: the proxy is killed before it has drained", name, seconds(grace), what, seconds(need)),
 		}}
 	case longest >= grace && longest > 0:
 		return []finding{{
@@ -308,7 +308,7 @@ func checkSettingsAfterDrain(p *pod) []finding {
 	}
 	return []finding{{
 		path: p.proxy.path + ".env", container: proxyName,
-		message: strings.Join(set, " and ") + " set, but the preStop hook drains the proxy, and the agent then exits as soon as it gets SIGTERM",
+		message: "the settings " + strings.Join(set, " and ") + " have no effect: the preStop hook drains the proxy, and the agent then exits as soon as it gets SIGTERM",
 	}}
 }
 

@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"strings"
+)
+
+// DocumentPath is where the page of the rules is in the repository; SARIF and people refer to its sections by code.
+const DocumentPath = "fn/lint/RULES.md"
+
+// Markdown gives the page that describes all rules.
+func Markdown() string {
+	var b strings.Builder
+	b.WriteString("# Rules\n\n" +
+		"What `prerig lint`, and the function with each injection, check in a pod after injection. This page is made from the code\n" +
+		"(`go test ./fn/lint -update`).\n\n" +
+		"A policy sets severities by code, and switches rules off:\n\n" +
+		"```yaml\nspec:\n  lint:\n    rules:\n      PR201: Error\n      PR107: \"Off\"\n```\n\n" +
+		"A workload is excused from a rule with the annotation `" + IgnoreAnnotation + ": PR201,PR107` on itself or its pod template, or with\n" +
+		"istioctl's `" + suppressAnnotation + "` and the analyzer's code where the rule has one.\n\n" +
+		"| code | rule | severity | analyzer |\n|---|---|---|---|\n")
+	for _, r := range rules {
+		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s | %s |\n", r.Code, strings.ToLower(r.Code), r.Title, r.severityText(), strings.Join(r.Analyzers, ", "))
+	}
+	group := ""
+	for _, r := range rules {
+		if r.Group() != group {
+			group = r.Group()
+			fmt.Fprintf(&b, "\n## %s\n", group)
+		}
+		fmt.Fprintf(&b, "\n### %s\n\n**%s.** Severity: %s.\n\n%s\n\n*What to change.* %s\n", r.Code, r.Title, r.severityText(), r.Why, r.Change)
+		if refs := r.References(); len(refs) > 0 {
+			fmt.Fprintf(&b, "\n*Answers.* %s\n", strings.Join(refs, ", "))
+		}
+	}
+	return b.String()
+}
+
+// Explain gives one rule for a terminal.
+func (r Rule) Explain() string {
+	out := fmt.Sprintf("%s  %s (%s, %s)\n\n%s\n\nWhat to change: %s\n", r.Code, r.Title, r.Group(), r.severityText(), r.Why, r.Change)
+	if refs := r.References(); len(refs) > 0 {
+		out += "\nAnswers: " + strings.Join(refs, ", ") + "\n"
+	}
+	return out
+}
+
+func (r Rule) severityText() string {
+	if r.Severity == "" {
+		return "off"
+	}
+	return string(r.Severity)
+}
+
+// References are the analyzers and reports that the rule answers, as people cite them.
+func (r Rule) References() []string {
+	var out []string
+	for _, code := range r.Analyzers {
+		out = append(out, "istioctl analyze "+code)
+	}
+	for _, issue := range r.Issues {
+		switch {
+		case strings.Contains(issue, "/"):
+			out = append(out, issue)
+		case strings.Contains(issue, "#"):
+			out = append(out, "istio/"+issue)
+		default:
+			out = append(out, "istio/istio#"+issue)
+		}
+	}
+	return out
+}
