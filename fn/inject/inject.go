@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"errors"
+
+	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/workload"
+)
+
+// Request is one pod to inject.
+type Request struct {
+	// Pod has the keys metadata and spec. It is not changed.
+	Pod map[string]any
+	// Owner is the workload that the pod belongs to.
+	Owner workload.Owner
+	// Namespace is the one that the pod will run in.
+	Namespace Namespace
+}
+
+// Namespace is what is known about a pod's namespace.
+type Namespace struct {
+	Name                string
+	Labels, Annotations map[string]string
+	// Known says that the labels and annotations are known, and not just empty.
+	Known bool
+}
+
+// Result is an injected pod.
+type Result struct {
+	// Pod is the request's pod with the injection. It shares nothing with the request.
+	Pod map[string]any
+	// Warnings are for the user, each a sentence without a full stop.
+	Warnings []string
+}
+
+// FieldError is an error about a field of the pod.
+type FieldError struct {
+	// Field is the field's path in the pod, such as spec.containers[0].resources.
+	Field string
+	Err   error
+}
+
+// Error is the field and the cause.
+func (e *FieldError) Error() string { return e.Field + ": " + e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *FieldError) Unwrap() error { return e.Err }
+
+// Istio does to a pod what the webhook of the injector's version does to it, again if it has been injected before. The
+// error is a *FieldError or an *istio.TemplateError where it is about one field or one template.
+func Istio(in *istio.Injector, req Request) (Result, error) {
+	pod, err := newPod(req.Pod)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := validateAnnotations(in, pod.annotations()); err != nil {
+		return Result{}, err
+	}
+	r := &run{in: in, profile: in.Profile(), req: req, original: req.Pod}
+	if in.Detection().Generation != istio.GenerationC {
+		if err := r.appendAll(pod); err != nil {
+			return Result{}, err
+		}
+		return Result{Pod: r.pod.object(), Warnings: r.warnings}, nil
+	}
+	if err := r.merge(pod); err != nil {
+		return Result{}, err
+	}
+	if err := r.checkResources(); err != nil {
+		return Result{}, err
+	}
+	return Result{Pod: r.pod.object(), Warnings: r.warnings}, nil
+}
+
+// errNotMap is for values that have to be maps.
+var errNotMap = errors.New("it has to be a map")

@@ -1,0 +1,179 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+)
+
+// directivePrefix begins the keys of a strategic merge patch that are instructions and not fields.
+const directivePrefix = '$'
+
+// overlay merges a patch into the pod with Kubernetes' rules for pods. The pod and the patch are used up: both are changed.
+func (p *pod) overlay(patch map[string]any) error {
+	obj := map[string]any{"metadata": p.meta, "spec": p.spec}
+	out, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(obj, patch, podSchema())
+	if err != nil {
+		return fmt.Errorf("merging: %w", err)
+	}
+	p.meta, _ = out["metadata"].(map[string]any)
+	p.spec, _ = out["spec"].(map[string]any)
+	if p.meta == nil {
+		p.meta = map[string]any{}
+	}
+	if p.spec == nil {
+		return fmt.Errorf("merging: nothing is left of the pod's spec")
+	}
+	return nil
+}
+
+// fit checks that a patch has the types that Kubernetes wants, and takes out of it what would leave empty fields in the pod
+// although it means nothing there: {} and [] where Kubernetes does not tell them from none. A list that the patch
+// replaces with an empty one is deleted.
+func fit(s *schema, patch map[string]any, path string) error {
+	for key, v := range patch {
+		if key != "" && key[0] == directivePrefix {
+			continue
+		}
+		f, known := s.fields[key]
+		if !known || v == nil {
+			continue
+		}
+		if !f.schema.accepts(v) {
+			return &FieldError{Field: path + key, Err: f.schema.typeError(v)}
+		}
+		switch v := v.(type) {
+		case map[string]any:
+			if err := fitMap(f, v, path+key); err != nil {
+				return err
+			}
+			if len(v) == 0 && !f.pointer {
+				delete(patch, key)
+			}
+		case []any:
+			if err := fitList(f, v, path+key); err != nil {
+				return err
+			}
+			switch {
+			case len(v) > 0:
+			case f.merge:
+				delete(patch, key)
+			default:
+				patch[key] = nil
+			}
+		}
+	}
+	return nil
+}
+
+func fitMap(f *schemaField, v map[string]any, path string) error {
+	if f.schema.kind == structKind {
+		return fit(f.schema, v, path+".")
+	}
+	if f.schema.kind != mapKind {
+		return nil
+	}
+	for k, e := range v {
+		if !f.schema.elem.accepts(e) {
+			return &FieldError{Field: fmt.Sprintf("%s[%s]", path, k), Err: f.schema.elem.typeError(e)}
+		}
+	}
+	return nil
+}
+
+func fitList(f *schemaField, v []any, path string) error {
+	for i, e := range v {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if f.schema.elem == nil || !f.schema.elem.accepts(e) {
+			return &FieldError{Field: at, Err: f.schema.elem.typeError(e)}
+		}
+		m, ok := e.(map[string]any)
+		if !ok || f.schema.elem.kind != structKind {
+			continue
+		}
+		if err := fit(f.schema.elem, m, at+"."); err != nil {
+			return err
+		}
+		if !f.merge {
+			dropNulls(m)
+		}
+	}
+	return nil
+}
+
+// dropNulls takes keys without a value out of a map at every depth.
+func dropNulls(m map[string]any) {
+	for k, v := range m {
+		switch v := v.(type) {
+		case nil:
+			delete(m, k)
+		case map[string]any:
+			dropNulls(v)
+		case []any:
+			for _, e := range v {
+				if sub, ok := e.(map[string]any); ok {
+					dropNulls(sub)
+				}
+			}
+		}
+	}
+}
+
+// meant takes out of a copy of a user's container what means the same as nothing there, so that it does not override the
+// template: null, and empty values where Kubernetes does not tell them from none.
+func meant(s *schema, m map[string]any) map[string]any {
+	out := make(map[string]any, len(m))
+	for key, v := range m {
+		f := s.fields[key]
+		if v == nil || f != nil && !f.pointer && isZero(v) {
+			continue
+		}
+		if sub, ok := v.(map[string]any); ok && f != nil && f.schema.kind == structKind {
+			if sub = meant(f.schema, sub); len(sub) == 0 && !f.pointer {
+				continue
+			}
+			v = sub
+		}
+		out[key] = meantValue(f, v)
+	}
+	return out
+}
+
+// meantValue copies a value, and takes the same out of the elements of a list of structs.
+func meantValue(f *schemaField, v any) any {
+	list, ok := v.([]any)
+	if !ok || f == nil || f.schema.elem == nil || f.schema.elem.kind != structKind {
+		return copyValue(v)
+	}
+	out := make([]any, len(list))
+	for i, e := range list {
+		if m, ok := e.(map[string]any); ok {
+			out[i] = meant(f.schema.elem, m)
+		} else {
+			out[i] = e
+		}
+	}
+	return out
+}
+
+func isZero(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return v == ""
+	case bool:
+		return !v
+	case int64:
+		return v == 0
+	case float64:
+		return v == 0
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		return len(v) == 0
+	default:
+		return false
+	}
+}

@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/prerig/prerig/fn/istio"
+)
+
+// setMetadata sets the network's label, the status and the annotations that the configuration puts on every pod.
+func (r *run) setMetadata() error {
+	if network, ok := r.envs[networkEnv]; ok && r.profile.Has(istio.LabelNetwork) {
+		r.pod.set("labels", networkLabel, network)
+	}
+	s := status{
+		InitContainers:   r.injected.names(initContainersKey),
+		Containers:       r.injected.names(containersKey),
+		Volumes:          r.injected.names("volumes"),
+		ImagePullSecrets: r.injected.names("imagePullSecrets"),
+	}
+	if r.profile.Has(istio.StatusRevision) {
+		revision := first(r.in.Revision(), "default")
+		s.Revision = &revision
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("writing the annotation %s: %w", statusAnnotation, err)
+	}
+	r.pod.set("annotations", statusAnnotation, string(text))
+	for name, value := range r.in.Config().InjectedAnnotations {
+		r.pod.set("annotations", name, value)
+	}
+	return nil
+}
+
+// place is where a container goes.
+type place bool
+
+const (
+	toFirst place = true
+	toLast  place = false
+)
+
+// reorder puts the containers in the order in which they have to start (source: reorderPod in pkg/kube/inject/webhook.go).
+func (r *run) reorder() error {
+	hold, err := r.holds()
+	if err != nil {
+		return err
+	}
+	r.move(containersKey, proxyContainer, place(hold))
+	if find(r.pod.list(initContainersKey), proxyContainer) != nil && r.profile.Has(istio.NativeSidecars) {
+		for _, name := range []string{coreDumpContainer, proxyContainer, validationContainer, initContainer} {
+			r.move(initContainersKey, name, toFirst)
+		}
+		return nil
+	}
+	r.move(initContainersKey, validationContainer, toFirst)
+	r.move(initContainersKey, initContainer, toLast)
+	r.move(initContainersKey, coreDumpContainer, toLast)
+	return nil
+}
+
+// holds says whether the proxy has to come first: what the mesh config with the pod's annotation says, or the values.
+func (r *run) holds() (bool, error) {
+	if r.in.Values().Bool("global", "proxy", "holdApplicationUntilProxyStarts") {
+		return true, nil
+	}
+	pc := r.in.Mesh().GetDefaultConfig()
+	if text, ok := r.before.annotation("proxy.istio.io/config"); ok {
+		var err error
+		if pc, err = applyAnnotation(text, pc); err != nil {
+			return false, &FieldError{Field: "metadata.annotations[proxy.istio.io/config]", Err: err}
+		}
+	}
+	return pc.GetHoldApplicationUntilProxyStarts().GetValue(), nil
+}
+
+// move puts the container of a name first or last in its list.
+func (r *run) move(key, name string, to place) {
+	list := r.pod.list(key)
+	c := find(list, name)
+	if c == nil {
+		return
+	}
+	rest := without(list, name)
+	if to == toFirst {
+		r.pod.spec[key] = append([]any{c}, rest...)
+	} else {
+		r.pod.spec[key] = append(rest, c)
+	}
+}

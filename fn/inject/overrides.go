@@ -1,0 +1,147 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/manifest"
+)
+
+// autoImage is the image of a user's container that means: the one of the template.
+const autoImage = "auto"
+
+// overrides are the user's own containers of a name that the templates inject too, as maps.
+type overrides struct {
+	Containers, InitContainers []any
+}
+
+func (o overrides) empty() bool { return len(o.Containers) == 0 && len(o.InitContainers) == 0 }
+
+// typedOverrides is the JSON of the annotation proxy.istio.io/overrides.
+type typedOverrides struct {
+	Containers     []corev1.Container `json:"containers,omitempty"`
+	InitContainers []corev1.Container `json:"initContainers,omitempty"`
+}
+
+// overridesOf reads the annotation that an earlier injection left.
+func overridesOf(p *pod) (overrides, error) {
+	text, ok := p.annotation(overridesAnnotation)
+	if !ok {
+		return overrides{}, nil
+	}
+	fail := func(err error) (overrides, error) {
+		return overrides{}, &FieldError{Field: "metadata.annotations[" + overridesAnnotation + "]", Err: err}
+	}
+	v, err := manifest.Decode([]byte(text))
+	if err != nil {
+		return fail(err)
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		return fail(errNotMap)
+	}
+	var o overrides
+	for key, dst := range map[string]*[]any{containersKey: &o.Containers, initContainersKey: &o.InitContainers} {
+		if err := checkMaps(key, m[key]); err != nil {
+			return fail(err)
+		}
+		*dst, _ = m[key].([]any)
+	}
+	return o, nil
+}
+
+// reapplyOverrides puts what the user says about istio-proxy and the like over what the templates say, and remembers it in
+// an annotation. Containers that an earlier injection added are not the user's.
+func (r *run) reapplyOverrides() error {
+	existing, err := overridesOf(r.before)
+	if err != nil {
+		return err
+	}
+	was, _ := r.before.status()
+	if !r.profile.Has(istio.StatusSkip) {
+		was = status{}
+	}
+	var applied overrides
+	for _, name := range r.injected.names(containersKey) {
+		if slices.Contains(was.Containers, name) {
+			continue
+		}
+		own := find(existing.Containers, name)
+		if own == nil {
+			own = find(r.before.list(containersKey), name)
+		}
+		if err := r.reapply(containersKey, own, &applied.Containers); err != nil {
+			return err
+		}
+	}
+	for _, name := range r.injected.names(initContainersKey) {
+		if slices.Contains(was.InitContainers, name) {
+			continue
+		}
+		own := find(existing.InitContainers, name)
+		if own == nil && r.profile.Has(istio.NativeSidecars) {
+			own = find(r.before.list(containersKey), name)
+		}
+		if own == nil {
+			own = find(r.before.list(initContainersKey), name)
+		}
+		if err := r.reapply(initContainersKey, own, &applied.InitContainers); err != nil {
+			return err
+		}
+	}
+	if _, before := r.before.annotation(statusAnnotation); before || applied.empty() {
+		return nil
+	}
+	return r.recordOverrides(applied)
+}
+
+// reapply merges one container of the user over the pod's.
+func (r *run) reapply(key string, own map[string]any, applied *[]any) error {
+	if own == nil {
+		return nil
+	}
+	c := meant(containerSchema(), own)
+	if c["image"] == autoImage {
+		delete(c, "image")
+	}
+	*applied = append(*applied, c)
+	patch := map[string]any{"spec": map[string]any{key: []any{copyMap(c)}}}
+	if err := r.pod.overlay(patch); err != nil {
+		return fmt.Errorf("merging the pod's own container %v: %w", c["name"], err)
+	}
+	return nil
+}
+
+func containerSchema() *schema {
+	return podSchema().fields["spec"].schema.fields[containersKey].schema.elem
+}
+
+func (r *run) recordOverrides(applied overrides) error {
+	var out typedOverrides
+	for _, pair := range []struct {
+		from []any
+		to   *[]corev1.Container
+	}{{applied.Containers, &out.Containers}, {applied.InitContainers, &out.InitContainers}} {
+		for _, e := range pair.from {
+			m, _ := e.(map[string]any)
+			c, err := typedContainer(m)
+			if err != nil {
+				return err
+			}
+			*pair.to = append(*pair.to, *c)
+		}
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		return fmt.Errorf("writing the annotation %s: %w", overridesAnnotation, err)
+	}
+	r.pod.set("annotations", overridesAnnotation, string(text))
+	return nil
+}

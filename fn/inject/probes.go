@@ -1,0 +1,255 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/prerig/prerig/fn/istio"
+)
+
+const (
+	probersEnv              = "ISTIO_KUBE_APP_PROBERS"
+	rewriteProbesAnnotation = "sidecar.istio.io/rewriteAppHTTPProbers"
+	statusPortAnnotation    = "status.sidecar.istio.io/port"
+)
+
+// prober is what the agent does in place of the kubelet.
+type prober struct {
+	HTTPGet        *corev1.HTTPGetAction   `json:"httpGet,omitempty"`
+	TCPSocket      *corev1.TCPSocketAction `json:"tcpSocket,omitempty"`
+	GRPC           *corev1.GRPCAction      `json:"grpc,omitempty"`
+	TimeoutSeconds int32                   `json:"timeoutSeconds,omitempty"`
+}
+
+// check is a field of a container that the kubelet calls, and the path under which the agent answers for it.
+type check struct {
+	parent, field, path string
+	feature             istio.Feature
+}
+
+// checks are all of them in order; %s is the container's name.
+var checks = []check{
+	{"", "readinessProbe", "/app-health/%s/readyz", istio.ProbeRewrite},
+	{"", "livenessProbe", "/app-health/%s/livez", istio.ProbeRewrite},
+	{"", "startupProbe", "/app-health/%s/startupz", istio.ProberStartup},
+	{"lifecycle", "preStop", "/app-lifecycle/%s/prestopz", istio.ProberLifecycle},
+	{"lifecycle", "postStart", "/app-lifecycle/%s/poststartz", istio.ProberLifecycle},
+}
+
+// rewriteProbes makes the agent answer the kubelet's probes of the application, which cannot speak mutual TLS.
+func (r *run) rewriteProbes() error {
+	proxy := r.proxy()
+	if proxy == nil || !r.wantsRewrite() {
+		return nil
+	}
+	port := int64(r.in.Mesh().GetDefaultConfig().GetStatusPort())
+	probers := map[string]prober{}
+	targets := r.probed()
+	for _, c := range targets {
+		if err := r.collect(c, port, probers); err != nil {
+			return err
+		}
+	}
+	if len(probers) > 0 || !r.profile.Has(istio.ProberOmitEmpty) {
+		if err := r.setProbers(proxy, probers); err != nil {
+			return err
+		}
+	}
+	if text, ok := r.pod.annotation(statusPortAnnotation); ok {
+		own, err := strconv.ParseInt(text, 10, 32)
+		if err != nil {
+			return &FieldError{Field: "metadata.annotations[" + statusPortAnnotation + "]", Err: err}
+		}
+		port = own
+	}
+	for _, c := range targets {
+		r.rewrite(c, port)
+	}
+	return nil
+}
+
+// wantsRewrite is what the pod's annotation says, else the values.
+func (r *run) wantsRewrite() bool {
+	if text, ok := r.pod.annotation(rewriteProbesAnnotation); ok && r.profile.Has(istio.ProbeRewriteAnnotation) {
+		if want, err := strconv.ParseBool(text); err == nil {
+			return want
+		}
+	}
+	return r.in.Values().Bool("sidecarInjectorWebhook", "rewriteAppHTTPProbe")
+}
+
+// probed are the containers whose probes are rewritten.
+func (r *run) probed() []map[string]any {
+	var out []map[string]any
+	add := func(list []any) {
+		for _, e := range list {
+			if c, _ := e.(map[string]any); c["name"] != proxyContainer {
+				out = append(out, c)
+			}
+		}
+	}
+	if r.profile.Has(istio.ProberInitContainers) {
+		add(r.pod.list(initContainersKey))
+	}
+	add(r.pod.list(containersKey))
+	return out
+}
+
+// each calls do with every check of the container that the version rewrites: the map that holds it, and the agent's path.
+func (r *run) each(c map[string]any, do func(holder map[string]any, k check, path string) error) error {
+	name, _ := c["name"].(string)
+	for _, k := range checks {
+		if !r.profile.Has(k.feature) {
+			continue
+		}
+		holder := c
+		if k.parent != "" {
+			holder, _ = c[k.parent].(map[string]any)
+		}
+		if _, ok := holder[k.field].(map[string]any); !ok {
+			continue
+		}
+		if err := do(holder, k, fmt.Sprintf(k.path, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// collect adds the probers of a container, with the container's named ports as numbers. A name that the container does not
+// have is left out, although its probe is rewritten all the same.
+func (r *run) collect(c map[string]any, statusPort int64, probers map[string]prober) error {
+	return r.each(c, func(holder map[string]any, k check, path string) error {
+		p, err := r.readProber(holder[k.field])
+		if err != nil {
+			return &FieldError{Field: fmt.Sprintf("containers[%v].%s", c["name"], k.field), Err: err}
+		}
+		var port *intstr.IntOrString
+		switch {
+		case p.HTTPGet != nil:
+			port = &p.HTTPGet.Port
+		case p.TCPSocket != nil:
+			port = &p.TCPSocket.Port
+		case p.GRPC != nil:
+			probers[path] = p
+			return nil
+		default:
+			return nil
+		}
+		if port.Type == intstr.String {
+			n, ok := portNamed(c, port.StrVal)
+			if !ok {
+				return nil
+			}
+			*port = intstr.FromInt32(n)
+		} else if int64(port.IntVal) == statusPort && r.profile.Has(istio.ProberSkipRewritten) {
+			return nil
+		}
+		probers[path] = p
+		return nil
+	})
+}
+
+// readProber reads a probe or a lifecycle handler. Kinds that the version does not rewrite are left out.
+func (r *run) readProber(v any) (prober, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return prober{}, err
+	}
+	var p prober
+	if err := json.Unmarshal(text, &p); err != nil {
+		return prober{}, err
+	}
+	switch {
+	case p.HTTPGet != nil:
+		p.TCPSocket, p.GRPC = nil, nil
+	case p.TCPSocket != nil && r.profile.Has(istio.ProberTCP):
+		p.GRPC = nil
+	case p.GRPC != nil && p.TCPSocket == nil && r.profile.Has(istio.ProberGRPC):
+	default:
+		return prober{}, nil
+	}
+	return p, nil
+}
+
+// portNamed is the number of one of the container's own ports.
+func portNamed(c map[string]any, name string) (int32, bool) {
+	ports, _ := c["ports"].([]any)
+	for i := len(ports) - 1; i >= 0; i-- {
+		m, _ := ports[i].(map[string]any)
+		if n, ok := m["containerPort"].(int64); ok && name != "" && m["name"] == name {
+			return int32(n), true
+		}
+	}
+	return 0, false
+}
+
+// setProbers tells the agent. After an earlier injection the probers that it left are kept.
+func (r *run) setProbers(proxy map[string]any, probers map[string]prober) error {
+	if _, before := r.pod.annotation(statusAnnotation); before && r.profile.Has(istio.ProberMerge) {
+		env, _ := proxy["env"].([]any)
+		if e := find(env, probersEnv); e != nil {
+			var existing map[string]prober
+			text, _ := e["value"].(string)
+			if err := json.Unmarshal([]byte(text), &existing); err != nil {
+				return fmt.Errorf("reading %s of the injected proxy: %w", probersEnv, err)
+			}
+			maps.Copy(probers, existing)
+			out, err := probersText(probers)
+			if err == nil {
+				e["value"] = out
+			}
+			return err
+		}
+	}
+	text, err := probersText(probers)
+	if err == nil {
+		addEnv(proxy, probersEnv, text)
+	}
+	return err
+}
+
+func probersText(probers map[string]prober) (string, error) {
+	text, err := json.Marshal(probers)
+	if err != nil {
+		return "", fmt.Errorf("writing %s: %w", probersEnv, err)
+	}
+	return string(text), nil
+}
+
+// rewrite points a container's probes at the agent. The agent speaks HTTP with the kubelet, whatever it speaks with the
+// application.
+func (r *run) rewrite(c map[string]any, port int64) {
+	_ = r.each(c, func(holder map[string]any, k check, path string) error {
+		p, _ := holder[k.field].(map[string]any)
+		httpGet, isHTTP := p["httpGet"].(map[string]any)
+		_, isTCP := p["tcpSocket"].(map[string]any)
+		_, isGRPC := p["grpc"].(map[string]any)
+		switch {
+		case isHTTP:
+		case isTCP && r.profile.Has(istio.ProberTCP):
+			delete(p, "tcpSocket")
+		case isGRPC && k.parent == "" && r.profile.Has(istio.ProberGRPC):
+			delete(p, "grpc")
+		default:
+			return nil
+		}
+		if httpGet == nil {
+			httpGet = map[string]any{}
+			p["httpGet"] = httpGet
+		}
+		httpGet["port"], httpGet["path"] = port, path
+		if httpGet["scheme"] == "HTTPS" {
+			httpGet["scheme"] = "HTTP"
+		}
+		return nil
+	})
+}

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/prerig/prerig/fn/istio"
+)
+
+// status is the annotation sidecar.istio.io/status: what an injection added.
+type status struct {
+	InitContainers   []string `json:"initContainers"`
+	Containers       []string `json:"containers"`
+	Volumes          []string `json:"volumes"`
+	ImagePullSecrets []string `json:"imagePullSecrets"`
+	Revision         *string  `json:"revision,omitempty"`
+}
+
+// status reads the pod's status annotation. One that cannot be read counts as none, as in the injector.
+func (p *pod) status() (status, bool) {
+	text, ok := p.annotation(statusAnnotation)
+	if !ok {
+		return status{}, false
+	}
+	var s status
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		return status{}, false
+	}
+	return s, true
+}
+
+// strip is what the templates see of a pod: without the containers and settings that an earlier injection added, and with
+// the containers of the user that they hid.
+func strip(in *istio.Injector, p *pod) (*pod, error) {
+	s, was := p.status()
+	overrides, err := overridesOf(p)
+	if err != nil {
+		return nil, err
+	}
+	if !was && overrides.empty() {
+		return p, nil
+	}
+	out := p.copy()
+	if was {
+		for _, name := range s.Containers {
+			out.setList(containersKey, without(out.list(containersKey), name))
+		}
+		for _, name := range s.InitContainers {
+			out.setList(initContainersKey, without(out.list(initContainersKey), name))
+		}
+		stripPrometheus(in, out)
+		out.unset("annotations", statusAnnotation)
+	}
+	for key, list := range map[string][]any{containersKey: overrides.Containers, initContainersKey: overrides.InitContainers} {
+		for _, e := range list {
+			c, _ := e.(map[string]any)
+			name, _ := c["name"].(string)
+			if find(out.list(key), name) == nil {
+				out.spec[key] = append(out.list(key), copyMap(c))
+			}
+		}
+	}
+	return out, nil
+}
+
+// stripPrometheus takes out the Prometheus annotations if they are an injection's.
+func stripPrometheus(in *istio.Injector, p *pod) {
+	s := prometheusSpelling(in.Profile())
+	if port, ok := s.get(p, prometheusPort); ok && port == statusPort(in) {
+		s.clear(p)
+	}
+}
+
+// statusPort is the port of the agent, as text. It is the mesh's, whatever the pod's proxy config says.
+func statusPort(in *istio.Injector) string {
+	return strconv.Itoa(int(in.Mesh().GetDefaultConfig().GetStatusPort()))
+}

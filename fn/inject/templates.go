@@ -1,0 +1,278 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/istio/mesh"
+)
+
+// Annotations that the injection itself reads.
+const (
+	statusAnnotation    = "sidecar.istio.io/status"
+	overridesAnnotation = "proxy.istio.io/overrides"
+	nativeAnnotation    = "sidecar.istio.io/nativeSidecar"
+)
+
+// run is one injection of a configuration of generation C (source of the order of its steps: injectPod and RunTemplate in
+// pkg/kube/inject of Istio 1.9 to 1.31).
+type run struct {
+	in      *istio.Injector
+	profile *istio.Profile
+	req     Request
+	// original is the pod as it came, which must not be changed, and pod the one that is injected.
+	original map[string]any
+	pod      *pod
+	// before is the pod as it came, with the fields that OpenShift sets taken out.
+	before *pod
+	// proxyConfig holds for this pod.
+	proxyConfig *mesh.ProxyConfig
+	// envs are the proxy's variables for cluster and network.
+	envs map[string]string
+	// injected lists what the templates injected.
+	injected injected
+	warnings []string
+}
+
+// merge renders the templates and merges them into the pod.
+func (r *run) merge(p *pod) error {
+	r.pod = p
+	if r.profile.Has(istio.OpenShiftUsers) && onOpenShift(r.in, r.req.Namespace) {
+		resetSharedUser(p)
+	}
+	r.before = p.copy()
+	var err error
+	if err = r.findProxyConfig(); err != nil {
+		return err
+	}
+	r.envs = clusterEnvs(r.in, p)
+	if err = r.applyTemplates(); err != nil {
+		return err
+	}
+	if err = r.reapplyOverrides(); err != nil {
+		return err
+	}
+	if r.profile.Has(istio.AdjustInitUser) {
+		r.adjustInitUser()
+	}
+	return r.postProcess()
+}
+
+func (r *run) findProxyConfig() error {
+	pc, warnings, err := r.in.EffectiveProxyConfig(r.namespace(), r.pod.labels(), r.pod.annotations())
+	if err != nil {
+		return &FieldError{Field: "metadata.annotations[proxy.istio.io/config]", Err: err}
+	}
+	for _, w := range warnings {
+		r.warnings = append(r.warnings, "annotation proxy.istio.io/config: "+w)
+	}
+	r.proxyConfig = pc
+	return nil
+}
+
+// namespace is the one that the pod will run in, or "" if that is not known.
+func (r *run) namespace() string {
+	if ns, _ := r.pod.meta["namespace"].(string); ns != "" {
+		return ns
+	}
+	if r.req.Namespace.Name != "" {
+		return r.req.Namespace.Name
+	}
+	return r.req.Owner.Namespace
+}
+
+// data is what the templates see: the pod without what an earlier injection added.
+func (r *run) data() (*istio.TemplateData, error) {
+	stripped, err := strip(r.in, r.before)
+	if err != nil {
+		return nil, err
+	}
+	view, err := stripped.typed()
+	if err != nil {
+		return nil, err
+	}
+	if view.Namespace == "" {
+		view.Namespace = r.namespace()
+	}
+	d := &istio.TemplateData{
+		TypeMeta:       metav1.TypeMeta{APIVersion: r.req.Owner.APIVersion, Kind: r.req.Owner.Kind},
+		ObjectMeta:     view.ObjectMeta,
+		Spec:           view.Spec,
+		ProxyConfig:    r.proxyConfig,
+		MeshConfig:     r.in.Mesh(),
+		NativeSidecars: r.in.NativeSidecars(),
+	}
+	ownerNamespace := r.req.Owner.Namespace
+	if ownerNamespace == "" {
+		ownerNamespace = r.req.Namespace.Name
+	}
+	d.DeploymentMeta = r.in.DeploymentMeta(r.req.Owner.Name, ownerNamespace, &view.ObjectMeta)
+	d.ProxyUID, d.ProxyGID = proxyIDs(r.req.Namespace)
+	d.EstimatedConcurrency = r.in.EstimateConcurrency(r.proxyConfig, r.before.annotations())
+	return d, nil
+}
+
+// applyTemplates renders the pod's templates and merges each over the pod in turn.
+func (r *run) applyTemplates() error {
+	templates, err := r.in.Select(r.before.annotations())
+	if err != nil {
+		return &FieldError{Field: "metadata.annotations[" + istio.TemplatesAnnotationName + "]", Err: err}
+	}
+	data, err := r.data()
+	if err != nil {
+		return err
+	}
+	for _, t := range templates {
+		patch, err := r.render(t, data)
+		if err != nil {
+			return err
+		}
+		if err := r.injected.add(patch); err != nil {
+			return &istio.TemplateError{Template: t.Name(), Err: err}
+		}
+		r.moveUserProxy()
+		if err := r.pod.overlay(patch); err != nil {
+			return &istio.TemplateError{Template: t.Name(), Err: err}
+		}
+	}
+	return r.checkMetadata()
+}
+
+// render gives the patch that a template prints for the pod.
+func (r *run) render(t *istio.Template, data *istio.TemplateData) (map[string]any, error) {
+	rendered, err := r.in.Render(t, data)
+	if err != nil {
+		return nil, err
+	}
+	patch, err := decodeOverlay(t.Name(), rendered.Bytes())
+	r.in.Release(rendered)
+	if err != nil {
+		return nil, err
+	}
+	if err := fit(podSchema(), patch, ""); err != nil {
+		return nil, &istio.TemplateError{Template: t.Name(), Err: err}
+	}
+	return patch, nil
+}
+
+// checkMetadata makes sure that a template has not put something else than maps in the pod's metadata.
+func (r *run) checkMetadata() error {
+	for _, key := range []string{"labels", "annotations"} {
+		if v, ok := r.pod.meta[key]; ok && v == nil {
+			delete(r.pod.meta, key)
+		}
+	}
+	return r.pod.check()
+}
+
+// native says whether the proxy of this pod is an init container, so that a proxy container of the user has to move there.
+func (r *run) native() bool {
+	on := r.in.NativeSidecars()
+	if r.profile.Has(istio.NativeSidecarAnnotation) {
+		switch v, _ := r.pod.annotation(nativeAnnotation); v {
+		case "true":
+			return true
+		case "false":
+			return false
+		}
+	}
+	return on
+}
+
+// moveUserProxy moves the user's istio-proxy to the init containers if the templates put theirs there.
+func (r *run) moveUserProxy() {
+	if !r.profile.Has(istio.NativeSidecars) || !r.native() || !r.injected.has(initContainersKey, proxyContainer) {
+		return
+	}
+	containers := r.pod.list(containersKey)
+	own := find(containers, proxyContainer)
+	if own == nil {
+		return
+	}
+	r.pod.spec[containersKey] = without(containers, proxyContainer)
+	r.pod.spec[initContainersKey] = append(r.pod.list(initContainersKey), own)
+}
+
+// postProcess does what templates cannot.
+func (r *run) postProcess() error {
+	r.setClusterEnvs()
+	if err := r.mergePrometheus(); err != nil {
+		return err
+	}
+	r.setSecurePort()
+	if err := r.rewriteProbes(); err != nil {
+		return err
+	}
+	if err := r.setMetadata(); err != nil {
+		return err
+	}
+	return r.reorder()
+}
+
+var errNoName = errors.New("an element has no name")
+
+// injected lists the names of what the templates inject, as the status annotation has them.
+type injected struct {
+	lists map[string][]any
+	first bool
+	pod   map[string]any
+}
+
+// injectedKeys are the lists that count.
+var injectedKeys = []string{initContainersKey, containersKey, "volumes", "imagePullSecrets"}
+
+// add merges one template's patch into the list. The patch is not changed.
+func (i *injected) add(patch map[string]any) error {
+	spec, _ := patch["spec"].(map[string]any)
+	next := map[string]any{}
+	for _, key := range injectedKeys {
+		if list, ok := spec[key].([]any); ok {
+			next[key] = stubs(list)
+		}
+	}
+	if i.pod == nil {
+		i.pod = map[string]any{}
+	}
+	p := &pod{meta: map[string]any{}, spec: i.pod}
+	if err := p.overlay(map[string]any{"spec": next}); err != nil {
+		return fmt.Errorf("listing what it injects: %w", err)
+	}
+	i.pod = p.spec
+	return nil
+}
+
+// stubs are the elements of a list reduced to their names and instructions.
+func stubs(list []any) []any {
+	out := make([]any, 0, len(list))
+	for _, e := range list {
+		m, ok := e.(map[string]any)
+		if !ok {
+			continue
+		}
+		stub := map[string]any{}
+		for k, v := range m {
+			if k == "name" || k != "" && k[0] == directivePrefix {
+				stub[k] = v
+			}
+		}
+		out = append(out, stub)
+	}
+	return out
+}
+
+// names are the names in one of the lists.
+func (i *injected) names(key string) []string {
+	list, _ := i.pod[key].([]any)
+	return names(list)
+}
+
+func (i *injected) has(key, name string) bool {
+	list, _ := i.pod[key].([]any)
+	return find(list, name) != nil
+}

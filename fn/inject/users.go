@@ -1,0 +1,156 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/prerig/prerig/fn/istio"
+)
+
+// defaultProxyID is the user and group of the proxy.
+const defaultProxyID = 1337
+
+// Annotations in which OpenShift keeps the ids of a namespace.
+const (
+	uidRangeAnnotation = "openshift.io/sa.scc.uid-range"
+	groupsAnnotation   = "openshift.io/sa.scc.supplemental-groups"
+)
+
+// onOpenShift says whether the cluster is OpenShift: the control plane's PLATFORM says so, or the namespace has its ids.
+func onOpenShift(in *istio.Injector, ns Namespace) bool {
+	if in.Env("PLATFORM", "") == "openshift" {
+		return true
+	}
+	_, ok := ns.Annotations[uidRangeAnnotation]
+	return ok
+}
+
+// proxyIDs are the user and group of the proxy: on OpenShift the highest of the namespace's ranges.
+func proxyIDs(ns Namespace) (uid, gid int64) {
+	uid, gid = defaultProxyID, defaultProxyID
+	if end, ok := rangeEnd(ns.Annotations[uidRangeAnnotation]); ok {
+		uid = end
+	}
+	groups, ok := ns.Annotations[groupsAnnotation]
+	if !ok {
+		groups = ns.Annotations[uidRangeAnnotation]
+	}
+	first, rest, more := strings.Cut(groups, ",")
+	end, ok := rangeEnd(first)
+	for more && ok {
+		// One range that is not valid makes all of them count for nothing.
+		var next string
+		next, rest, more = strings.Cut(rest, ",")
+		_, ok = rangeEnd(next)
+	}
+	if ok {
+		gid = end
+	}
+	return uid, gid
+}
+
+// rangeEnd is the last id of START/SIZE or START-END.
+func rangeEnd(s string) (int64, bool) {
+	if first, second, ok := strings.Cut(s, "/"); ok {
+		start, err1 := strconv.ParseUint(first, 10, 32)
+		size, err2 := strconv.ParseUint(second, 10, 32)
+		return int64(uint32(start) + uint32(size) - 1), err1 == nil && err2 == nil
+	}
+	first, second, ok := strings.Cut(s, "-")
+	_, err1 := strconv.ParseUint(first, 10, 32)
+	end, err2 := strconv.ParseUint(second, 10, 32)
+	return int64(end), ok && err1 == nil && err2 == nil
+}
+
+// user is a container's field of its security context, and whether it is there.
+func user(c map[string]any, field string) (any, bool) {
+	sc, _ := c["securityContext"].(map[string]any)
+	v, ok := sc[field]
+	return v, ok && v != nil
+}
+
+// resetSharedUser takes the user out of the pod's own istio-proxy if it is the application's: OpenShift gives all
+// containers the same, with which traffic would not be redirected.
+func resetSharedUser(p *pod) {
+	own := p.proxy(true)
+	sc, ok := own["securityContext"].(map[string]any)
+	if !ok {
+		return
+	}
+	var proxyUser, appUser any
+	for _, key := range []string{containersKey, initContainersKey} {
+		for _, e := range p.list(key) {
+			c, _ := e.(map[string]any)
+			uid, ok := user(c, "runAsUser")
+			switch c["name"] {
+			case proxyContainer:
+				if ok {
+					proxyUser = uid
+				}
+			case validationContainer, initContainer:
+			default:
+				if ok {
+					appUser = uid
+				}
+			}
+		}
+	}
+	if proxyUser != appUser {
+		return
+	}
+	delete(sc, "runAsUser")
+	delete(sc, "runAsGroup")
+}
+
+// adjustInitUser makes the container that redirects traffic, or checks that, know the user that the pod's own istio-proxy
+// runs as. With TPROXY the proxy runs as root whatever the pod says.
+func (r *run) adjustInitUser() {
+	own := r.before.proxy(true)
+	uid, hasUser := user(own, "runAsUser")
+	gid, hasGroup := user(own, "runAsGroup")
+	if !hasUser && !hasGroup {
+		return
+	}
+	inits := r.pod.list(initContainersKey)
+	c := find(inits, initContainer)
+	if c == nil {
+		c = find(inits, validationContainer)
+	}
+	if c == nil {
+		return
+	}
+	mode, _ := r.pod.annotation("sidecar.istio.io/interceptionMode")
+	tproxy := mode == "TPROXY" || r.proxyConfig.GetInterceptionMode().String() == "TPROXY"
+	if tproxy && hasUser {
+		if sc, ok := r.pod.proxy(true)["securityContext"].(map[string]any); ok {
+			sc["runAsUser"] = int64(0)
+		}
+	}
+	if !tproxy && c["name"] == validationContainer {
+		sc, ok := c["securityContext"].(map[string]any)
+		if !ok {
+			sc = map[string]any{}
+			c["securityContext"] = sc
+		}
+		if hasUser {
+			sc["runAsUser"] = uid
+		}
+		if hasGroup {
+			sc["runAsGroup"] = gid
+		}
+	}
+	if !hasUser || isZero(uid) {
+		return
+	}
+	args, _ := c["args"].([]any)
+	for i := range args {
+		if args[i] == "-u" && i+1 < len(args) {
+			args[i+1] = fmt.Sprint(uid)
+			return
+		}
+	}
+}

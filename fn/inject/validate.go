@@ -1,0 +1,174 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/istio/mesh"
+)
+
+// validator says what is wrong with the value of an annotation.
+type validator struct {
+	annotation string
+	feature    istio.Feature
+	// parameter is the setting of the values that the annotation stands for, which Istio's own messages name.
+	parameter string
+	check     func(string) error
+}
+
+// validators are the annotations that the injector checks before it injects (source: AnnotationValidation in
+// pkg/kube/inject/validate.go).
+var validators = []validator{
+	{"sidecar.istio.io/interceptionMode", "", "interceptionMode", oneOf("REDIRECT", "TPROXY", "NONE")},
+	{statusPortAnnotation, "", "", portNumber},
+	{"readiness.status.sidecar.istio.io/initialDelaySeconds", "", "", unsigned},
+	{"readiness.status.sidecar.istio.io/periodSeconds", "", "", unsigned},
+	{"readiness.status.sidecar.istio.io/failureThreshold", "", "", unsigned},
+	{"traffic.sidecar.istio.io/includeOutboundIPRanges", "", "includeIPRanges", orAll(cidrs)},
+	{"traffic.sidecar.istio.io/excludeOutboundIPRanges", "", "excludeIPRanges", cidrs},
+	{"traffic.sidecar.istio.io/includeInboundPorts", "", "includeInboundPorts", orAll(portList)},
+	{"traffic.sidecar.istio.io/excludeInboundPorts", "", "excludeInboundPorts", portList},
+	{"traffic.sidecar.istio.io/excludeOutboundPorts", "", "excludeOutboundPorts", portList},
+	{mergeAnnotation, istio.ValidateMergeMetrics, "", boolean},
+	{"sidecar.istio.io/proxyCPU", istio.ValidateResources, "", quantity},
+	{"sidecar.istio.io/proxyCPULimit", istio.ValidateResources, "", quantity},
+	{"sidecar.istio.io/proxyMemory", istio.ValidateResources, "", quantity},
+	{"sidecar.istio.io/proxyMemoryLimit", istio.ValidateResources, "", quantity},
+	{"traffic.sidecar.istio.io/excludeInterfaces", istio.ValidateInterfaces, "", interfaces},
+	{"traffic.sidecar.istio.io/kubevirtInterfaces", istio.ValidateInterfaces, "", interfaces},
+	{"istio.io/reroute-virtual-interfaces", istio.ValidateInterfaces, "", interfaces},
+}
+
+// validateAnnotations checks the annotations that the version checks. The first in order that is wrong is the error.
+func validateAnnotations(in *istio.Injector, annotations map[string]string) error {
+	profile := in.Profile()
+	fail := func(name, value string, err error) error {
+		return &FieldError{Field: "metadata.annotations[" + name + "]", Err: fmt.Errorf("%q is not valid: %w", value, err)}
+	}
+	for _, v := range validators {
+		value, ok := annotations[v.annotation]
+		if !ok || v.feature != "" && !profile.Has(v.feature) {
+			continue
+		}
+		if err := v.check(value); err != nil {
+			if v.parameter != "" {
+				err = fmt.Errorf("%s: %w", v.parameter, err)
+			}
+			return fail(v.annotation, value, err)
+		}
+	}
+	if value, ok := annotations["proxy.istio.io/config"]; ok && profile.Has(istio.ValidateProxyConfig) {
+		if _, err := applyAnnotation(value, mesh.DefaultProxyConfig(profile.Minor())); err != nil {
+			return fail("proxy.istio.io/config", value, err)
+		}
+	}
+	if value, ok := annotations[targetsAnnotation]; ok && profile.Has(istio.PrometheusScrapeTargets) {
+		if err := validateTargets(in)(value); err != nil {
+			return fail(targetsAnnotation, value, err)
+		}
+	}
+	return nil
+}
+
+// applyAnnotation is base with the annotation proxy.istio.io/config over it.
+func applyAnnotation(text string, base *mesh.ProxyConfig) (*mesh.ProxyConfig, error) {
+	pc, _, err := mesh.ApplyProxyConfig(text, base)
+	return pc, err
+}
+
+func oneOf(want ...string) func(string) error {
+	return func(s string) error {
+		for _, w := range want {
+			if s == w {
+				return nil
+			}
+		}
+		return fmt.Errorf("want one of %s", strings.Join(want, ", "))
+	}
+}
+
+func orAll(check func(string) error) func(string) error {
+	return func(s string) error {
+		if s == "*" {
+			return nil
+		}
+		return check(s)
+	}
+}
+
+func portNumber(s string) error {
+	if _, err := strconv.ParseUint(strings.TrimSpace(s), 10, 16); err != nil {
+		return fmt.Errorf("%q is not a port", s)
+	}
+	return nil
+}
+
+func portList(s string) error {
+	if strings.TrimSpace(s) == "" {
+		return nil
+	}
+	for port := range strings.SplitSeq(strings.TrimSpace(s), ",") {
+		if err := portNumber(port); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func cidrs(s string) error {
+	if s == "" {
+		return nil
+	}
+	for cidr := range strings.SplitSeq(s, ",") {
+		if _, err := netip.ParsePrefix(cidr); err != nil {
+			return fmt.Errorf("%q is not a range of addresses such as 10.0.0.0/8", cidr)
+		}
+	}
+	return nil
+}
+
+func unsigned(s string) error {
+	if _, err := strconv.ParseUint(s, 10, 32); err != nil {
+		return errors.New("want a whole number that is not negative")
+	}
+	return nil
+}
+
+func boolean(s string) error {
+	if _, err := strconv.ParseBool(s); err != nil {
+		return errors.New("want true or false")
+	}
+	return nil
+}
+
+func quantity(s string) error {
+	if _, err := resource.ParseQuantity(s); err != nil {
+		return errors.New("want a quantity such as 100m or 128Mi")
+	}
+	return nil
+}
+
+// maxInterface is the length of the longest name of a network interface in Linux.
+const maxInterface = 15
+
+func interfaces(s string) error {
+	if s == "" {
+		return nil
+	}
+	for name := range strings.SplitSeq(s, ",") {
+		name = strings.TrimSpace(name)
+		if name == "" || len(name) > maxInterface || strings.ContainsAny(name, "/ \t\r\n\"'") {
+			return fmt.Errorf("%q is not the name of a network interface", name)
+		}
+	}
+	return nil
+}
