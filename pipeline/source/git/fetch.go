@@ -1,0 +1,234 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+)
+
+// Ref is what to fetch: a full reference name, an exact commit, or both. Neither means the remote's default branch.
+type Ref struct {
+	// Name of the reference in full, such as refs/heads/main.
+	Name string
+	// Commit is the exact commit.
+	Commit Hash
+}
+
+// ErrNoRef is the cause of an error about a reference that the remote does not have.
+var ErrNoRef = errors.New("the repository has no such reference")
+
+// Fetch brings one commit into the mirror and gives it. An exact commit that is there already costs nothing; a reference
+// costs one question to the server, and a second one where it has moved.
+func (m *Mirror) Fetch(ctx context.Context, remote *Remote, ref Ref) (*Commit, error) {
+	if !ref.Commit.IsZero() {
+		if commit, err := m.Commit(ref.Commit); err == nil {
+			commit.Ref = ref.Name
+			return commit, nil
+		}
+	}
+	unlock, err := m.lock(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("waiting for the mirror of %s: %w", remote.url, err)
+	}
+	defer unlock()
+	session, err := remote.upload(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer session.Close()
+	refs, err := remote.advertised(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	want, name, err := choose(refs, ref)
+	if err != nil {
+		return nil, fmt.Errorf("fetching from %s: %w", remote.url, err)
+	}
+	commit, err := m.Commit(want)
+	if err != nil {
+		err := m.fetch(ctx, session, refs, want, m.known())
+		if errors.Is(err, errThinTooLarge) {
+			err = m.fetchAgain(ctx, remote, want)
+		}
+		if err != nil {
+			return nil, unavailable(remote, ref, err)
+		}
+		if commit, err = m.Commit(want); err != nil {
+			return nil, fmt.Errorf("reading commit %s of %s: %w", want, remote.url, err)
+		}
+	}
+	commit.Ref = name
+	return commit, nil
+}
+
+// choose finds what a Ref means at a remote.
+func choose(refs Refs, ref Ref) (Hash, string, error) {
+	if !ref.Commit.IsZero() {
+		return ref.Commit, ref.Name, nil
+	}
+	name := ref.Name
+	if name == "" {
+		name = refs.Default
+	}
+	if hash, ok := refs.ByName[name]; ok {
+		return hash, name, nil
+	}
+	if name == "" {
+		return Hash{}, "", fmt.Errorf("it names no default branch, give one: %w", ErrNoRef)
+	}
+	return Hash{}, "", fmt.Errorf("%s: %w", name, ErrNoRef)
+}
+
+func unavailable(remote *Remote, ref Ref, err error) error {
+	if !ref.Commit.IsZero() && strings.Contains(err.Error(), "not our ref") {
+		return fmt.Errorf("fetching commit %s from %s: the repository does not have it, or the server gives only the heads of "+
+			"branches (uploadpack.allowReachableSHA1InWant): %w", ref.Commit, remote.url, err)
+	}
+	return fmt.Errorf("fetching from %s: %w", remote.url, err)
+}
+
+// maxHaves bounds how many known commits a server is told of.
+const maxHaves = 16
+
+// fetchAgain asks for all of a commit.
+func (m *Mirror) fetchAgain(ctx context.Context, remote *Remote, want Hash) error {
+	session, err := remote.upload(ctx)
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	refs, err := remote.advertised(ctx, session)
+	if err != nil {
+		return err
+	}
+	return m.fetch(ctx, session, refs, want, nil)
+}
+
+// fetch asks for one commit without its history, and for what is not in the known commits.
+func (m *Mirror) fetch(ctx context.Context, session transport.UploadPackSession, refs Refs, want Hash, known []Hash) error {
+	request := packp.NewUploadPackRequestFromCapabilities(refs.caps)
+	request.Wants = []Hash{want}
+	if refs.caps.Supports(capability.Shallow) {
+		if err := request.Capabilities.Set(capability.Shallow); err != nil {
+			return err
+		}
+		request.Depth = packp.DepthCommits(1)
+		request.Haves, request.Shallows = slices.Clone(known), slices.Clone(known)
+	}
+	if len(request.Haves) > 0 {
+		// Without it, git's server sends everything again: only for a thin pack does it look at the files of a known commit
+		// that is not an ancestor in the shallow history. go-git hides the capability, as its own fetch cannot complete such
+		// packs; servers that do not have it ignore it.
+		if err := request.Capabilities.Set(capability.ThinPack); err != nil {
+			return err
+		}
+	}
+	if refs.caps.Supports(capability.Filter) && m.limits.FileBytes > 0 {
+		if err := request.Capabilities.Set(capability.Filter); err != nil {
+			return err
+		}
+		request.Filter = packp.FilterBlobLimit(uint64(m.limits.FileBytes)+1, packp.BlobLimitPrefixNone)
+	}
+	if err := request.Capabilities.Set(capability.NoProgress); err != nil {
+		return err
+	}
+	response, err := session.UploadPack(ctx, request)
+	if err != nil {
+		return err
+	}
+	defer response.Close()
+	if err := m.ingest(demux(request, response)); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	m.open()
+	m.mu.Unlock()
+	return m.remember(m.known(), want)
+}
+
+// The file shallow is git's own: the commits whose parents are not here. They are also what a server is told of, newest
+// last.
+func (m *Mirror) known() []Hash {
+	data, err := os.ReadFile(filepath.Join(m.dir, "shallow"))
+	if err != nil {
+		return nil
+	}
+	var all []Hash
+	for _, line := range strings.Fields(string(data)) {
+		if hash := plumbing.NewHash(line); m.Has(hash) {
+			all = append(all, hash)
+		}
+	}
+	return all[max(0, len(all)-maxHaves):]
+}
+
+func (m *Mirror) remember(known []Hash, commit Hash) error {
+	if decoded, err := m.Commit(commit); err == nil {
+		commit = decoded.Hash
+	}
+	known = append(slices.DeleteFunc(known, func(h Hash) bool { return h == commit }), commit)
+	var text strings.Builder
+	for _, hash := range known {
+		text.WriteString(hash.String() + "\n")
+	}
+	name := filepath.Join(m.dir, "shallow")
+	if err := os.WriteFile(name+".new", []byte(text.String()), 0o600); err != nil {
+		return fmt.Errorf("noting the fetched commit: %w", err)
+	}
+	return os.Rename(name+".new", name)
+}
+
+// Commit reads a commit that is in the mirror, through tags. Its root directory is there as well.
+func (m *Mirror) Commit(hash Hash) (*Commit, error) {
+	for range 5 {
+		found, err := m.object(plumbing.AnyObject, hash)
+		if err != nil {
+			return nil, err
+		}
+		switch found.Type() {
+		case plumbing.CommitObject:
+			return m.decode(found)
+		case plumbing.TagObject:
+			tag := &object.Tag{}
+			if err := tag.Decode(found); err != nil {
+				return nil, fmt.Errorf("reading tag %s: %w", hash, err)
+			}
+			hash = tag.Target
+		default:
+			return nil, fmt.Errorf("%s is a %s, not a commit", hash, found.Type())
+		}
+	}
+	return nil, fmt.Errorf("tag %s leads to no commit", hash)
+}
+
+func (m *Mirror) decode(encoded plumbing.EncodedObject) (*Commit, error) {
+	m.mu.Lock()
+	c := &object.Commit{}
+	err := c.Decode(encoded)
+	m.mu.Unlock()
+	if err != nil {
+		return nil, fmt.Errorf("reading commit: %w", err)
+	}
+	if !m.Has(c.TreeHash) {
+		return nil, fmt.Errorf("reading the files of commit %s: %w", c.Hash, plumbing.ErrObjectNotFound)
+	}
+	subject, body, _ := strings.Cut(strings.TrimSpace(c.Message), "\n")
+	return &Commit{
+		Hash: c.Hash, Tree: c.TreeHash, Author: c.Author.Name, AuthorEmail: c.Author.Email,
+		Date: c.Committer.When.UTC().Truncate(time.Second), Subject: subject, Body: strings.TrimSpace(body),
+	}, nil
+}

@@ -1,0 +1,209 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package git
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+	"golang.org/x/sys/unix"
+
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+// Store keeps the mirrors of all repositories in one directory. It is safe for use by several goroutines, and several
+// processes may share the directory.
+type Store struct {
+	dir    string
+	limits Limits
+
+	mu      sync.Mutex
+	mirrors map[string]*Mirror
+}
+
+// NewStore keeps mirrors below dir, which is made when it is needed.
+func NewStore(dir string, limits Limits) *Store {
+	return &Store{dir: dir, limits: limits, mirrors: map[string]*Mirror{}}
+}
+
+// Mirror of one repository. Its objects only ever grow, until Compact.
+type Mirror struct {
+	dir    string
+	limits Limits
+
+	// turn is held by whoever talks to the server or writes, so that the same commit is not fetched twice. It is a channel,
+	// as waiting must end with the context.
+	turn chan struct{}
+
+	mu      sync.Mutex // for storage, which is not safe for use by several goroutines
+	storage *filesystem.Storage
+	trees   map[Hash]*tree.Tree
+	recent  []Hash // of trees, oldest first
+}
+
+// Mirror gives the mirror of a URL, and makes an empty one where there is none. The directory's name is a digest of the
+// URL.
+func (s *Store) Mirror(url string) (*Mirror, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m, ok := s.mirrors[url]; ok {
+		return m, nil
+	}
+	sum := sha256.Sum256([]byte(url))
+	m := &Mirror{
+		dir: filepath.Join(s.dir, hex.EncodeToString(sum[:12])+".git"), limits: s.limits,
+		turn: make(chan struct{}, 1), trees: map[Hash]*tree.Tree{},
+	}
+	if err := m.init(); err != nil {
+		return nil, fmt.Errorf("making a mirror of %s: %w", url, err)
+	}
+	s.mirrors[url] = m
+	return m, nil
+}
+
+func (m *Mirror) init() error {
+	for _, sub := range []string{"objects/pack", "refs/heads"} {
+		if err := os.MkdirAll(filepath.Join(m.dir, sub), 0o700); err != nil {
+			return err
+		}
+	}
+	for name, content := range map[string]string{
+		"HEAD":   "ref: refs/heads/none\n",
+		"config": "[core]\n\trepositoryformatversion = 0\n\tbare = true\n",
+	} {
+		if _, err := os.Stat(filepath.Join(m.dir, name)); err == nil {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(m.dir, name), []byte(content), 0o600); err != nil {
+			return err
+		}
+	}
+	// What a process that was killed has left behind.
+	left, _ := filepath.Glob(filepath.Join(m.dir, "objects", "pack", "tmp_*"))
+	unlock, err := m.lockFile(context.Background(), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		for _, name := range left {
+			os.Remove(name)
+		}
+		unlock()
+	}
+	m.open()
+	return nil
+}
+
+func (m *Mirror) open() {
+	m.storage = filesystem.NewStorageWithOptions(osfs.New(m.dir), cache.NewObjectLRU(8*cache.MiByte), filesystem.Options{})
+}
+
+// lock takes the turn in this process and among processes.
+func (m *Mirror) lock(ctx context.Context) (unlock func(), err error) {
+	select {
+	case m.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	release, err := m.lockFile(ctx, unix.LOCK_EX)
+	if err != nil {
+		<-m.turn
+		return nil, err
+	}
+	return func() { release(); <-m.turn }, nil
+}
+
+func (m *Mirror) lockFile(ctx context.Context, how int) (func(), error) {
+	file, err := os.OpenFile(filepath.Join(m.dir, "prerig.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	_, err = within(ctx, func() (struct{}, error) { return struct{}{}, unix.Flock(int(file.Fd()), how) })
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("locking the mirror: %w", err)
+	}
+	return func() { file.Close() }, nil
+}
+
+// object reads one object. An object that is not known may have been stored by another process since the packs were
+// listed, so they are listed again once.
+func (m *Mirror) object(kind plumbing.ObjectType, id Hash) (plumbing.EncodedObject, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	object, err := m.storage.EncodedObject(kind, id)
+	if errors.Is(err, plumbing.ErrObjectNotFound) {
+		m.open()
+		object, err = m.storage.EncodedObject(kind, id)
+	}
+	return object, err
+}
+
+// Has says whether an object is in the mirror.
+func (m *Mirror) Has(id Hash) bool {
+	_, err := m.object(plumbing.AnyObject, id)
+	return err == nil
+}
+
+// read gives the content of an object up to a size.
+func (m *Mirror) read(kind plumbing.ObjectType, id Hash, max int64) ([]byte, error) {
+	object, err := m.object(kind, id)
+	if err != nil {
+		return nil, err
+	}
+	if object.Size() > max {
+		return nil, &tree.LimitError{What: "size of the file in bytes", Limit: max}
+	}
+	// Reading from a pack goes through the storage as well.
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r, err := object.Reader()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	content := make([]byte, 0, object.Size())
+	for {
+		if len(content) == cap(content) {
+			content = slices.Grow(content, 1)
+		}
+		n, err := r.Read(content[len(content):cap(content)])
+		content = content[:len(content)+n]
+		if errors.Is(err, io.EOF) {
+			return content, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// keepTrees is how many commits' trees are kept in memory.
+const keepTrees = 4
+
+// Tree gives the files of a commit that was fetched. The same value is given again for the same commit, so that what one
+// render has read is there for the next.
+func (m *Mirror) Tree(commit *Commit) *tree.Tree {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if t, ok := m.trees[commit.Tree]; ok {
+		return t
+	}
+	t := tree.New(&objects{m}, commit.Tree.String())
+	m.trees[commit.Tree] = t
+	if m.recent = append(m.recent, commit.Tree); len(m.recent) > keepTrees {
+		delete(m.trees, m.recent[0])
+		m.recent = m.recent[1:]
+	}
+	return t
+}

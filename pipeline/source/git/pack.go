@@ -1,0 +1,301 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package git
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+	"github.com/go-git/go-git/v5/plumbing/storer"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+	"github.com/go-git/go-git/v5/storage/memory"
+
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+// Limits bound what one fetch may bring.
+type Limits struct {
+	// PackBytes is the size of the pack as it is transferred.
+	PackBytes int64
+	// Objects is the number of files and directories that one fetch may bring.
+	Objects int
+	// ObjectBytes is the size of the largest object.
+	ObjectBytes int64
+	// FileBytes is the size of the largest file that is asked for, where the server can leave out larger ones.
+	FileBytes int64
+}
+
+// DefaultLimits are for configuration repositories: text, not assets.
+func DefaultLimits() Limits {
+	return Limits{PackBytes: 512 << 20, Objects: 150_000, ObjectBytes: 64 << 20, FileBytes: 16 << 20}
+}
+
+// unpackLimit is the number of objects up to which a pack is stored as single objects, so that a thousand small fetches
+// do not leave a thousand packs behind, each of which would be searched for every object.
+const unpackLimit = 200
+
+// ingest stores the objects of a pack. It is checked as a whole before any of it becomes visible.
+func (m *Mirror) ingest(pack io.Reader) (err error) {
+	file, err := os.CreateTemp(filepath.Join(m.dir, "objects", "pack"), "tmp_pack_")
+	if err != nil {
+		return fmt.Errorf("storing a pack: %w", err)
+	}
+	defer func() {
+		file.Close()
+		if rm := os.Remove(file.Name()); rm != nil && !errors.Is(rm, os.ErrNotExist) && err == nil {
+			err = rm
+		}
+	}()
+	n, err := io.Copy(file, io.LimitReader(pack, m.limits.PackBytes+1))
+	if err != nil {
+		return fmt.Errorf("receiving objects: %w", err)
+	}
+	if n > m.limits.PackBytes {
+		return &tree.LimitError{What: "size of the fetched commit in bytes", Limit: m.limits.PackBytes}
+	}
+	found, err := m.scan(file)
+	if err != nil {
+		return err
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	switch {
+	case found.count <= unpackLimit && found.bytes <= thinBytes:
+		return m.unpack(file)
+	case !found.thin:
+		return m.index(file)
+	case found.bytes <= thinBytes:
+		return m.complete(file)
+	}
+	return errThinTooLarge
+}
+
+// thinBytes bounds the content that is held in memory to complete a thin pack.
+const thinBytes = 64 << 20
+
+// errThinTooLarge asks for the same commit once more, without naming what is here already.
+var errThinTooLarge = errors.New("thin pack is too large to be completed")
+
+// summary of a pack: the number of objects, the size of their content, and whether some are deltas against objects that
+// may be elsewhere.
+type summary struct {
+	count uint32
+	bytes int64
+	thin  bool
+}
+
+// scan reads the headers of all objects and the sizes that deltas expand to, and refuses what is over the limits before
+// anything is held in memory.
+func (m *Mirror) scan(file *os.File) (found summary, err error) {
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return found, err
+	}
+	scanner := packfile.NewScanner(file)
+	_, count, err := scanner.Header()
+	if err != nil {
+		return found, fmt.Errorf("reading the fetched objects: %w", err)
+	}
+	if m.limits.Objects > 0 && count > uint32(m.limits.Objects) {
+		return found, &tree.LimitError{What: fmt.Sprintf("number of files and directories of the fetched commit (%d)", count), Limit: int64(m.limits.Objects)}
+	}
+	for range count {
+		header, err := scanner.NextObjectHeader()
+		if err != nil {
+			return found, fmt.Errorf("reading the fetched objects: %w", err)
+		}
+		// Before the object is inflated: a file of zeros is small until then.
+		if header.Length > m.limits.ObjectBytes {
+			return found, m.tooLarge(header.Length)
+		}
+		delta := header.Type == plumbing.OFSDeltaObject || header.Type == plumbing.REFDeltaObject
+		start := &head{max: 20}
+		if _, _, err := scanner.NextObject(start); err != nil {
+			return found, fmt.Errorf("reading the fetched objects: %w", err)
+		}
+		size := header.Length
+		if delta {
+			size = start.deltaTarget()
+		}
+		if size > m.limits.ObjectBytes {
+			return found, m.tooLarge(size)
+		}
+		found.count++
+		found.bytes += size
+		found.thin = found.thin || header.Type == plumbing.REFDeltaObject
+	}
+	return found, nil
+}
+
+func (m *Mirror) tooLarge(size int64) error {
+	return &tree.LimitError{What: fmt.Sprintf("size of the largest file of the fetched commit in bytes (%d)", size), Limit: m.limits.ObjectBytes}
+}
+
+// head keeps the first bytes of what is written to it.
+type head struct {
+	data []byte
+	max  int
+}
+
+func (h *head) Write(p []byte) (int, error) {
+	if room := h.max - len(h.data); room > 0 {
+		h.data = append(h.data, p[:min(room, len(p))]...)
+	}
+	return len(p), nil
+}
+
+// deltaTarget reads the size of the object that a delta makes: the second number at its start (gitformat-pack).
+func (h *head) deltaTarget() int64 {
+	r := bytes.NewReader(h.data)
+	varint(r)
+	return varint(r)
+}
+
+func varint(r *bytes.Reader) int64 {
+	var value int64
+	for shift := 0; shift < 63; shift += 7 {
+		b, err := r.ReadByte()
+		if err != nil {
+			return value
+		}
+		value |= int64(b&0x7f) << shift
+		if b&0x80 == 0 {
+			break
+		}
+	}
+	return value
+}
+
+// index keeps the pack and writes its index beside it.
+func (m *Mirror) index(file *os.File) error {
+	writer := &idxfile.Writer{}
+	parser, err := packfile.NewParser(packfile.NewScanner(file), writer)
+	if err != nil {
+		return err
+	}
+	checksum, err := parser.Parse()
+	if err != nil {
+		return fmt.Errorf("indexing the fetched objects: %w", err)
+	}
+	index, err := writer.Index()
+	if err != nil {
+		return fmt.Errorf("indexing the fetched objects: %w", err)
+	}
+	base := filepath.Join(m.dir, "objects", "pack", "pack-"+checksum.String())
+	out, err := os.CreateTemp(filepath.Dir(base), "tmp_idx_")
+	if err != nil {
+		return fmt.Errorf("storing a pack: %w", err)
+	}
+	_, err = idxfile.NewEncoder(out).Encode(index)
+	if err = errors.Join(err, out.Sync(), out.Close(), file.Sync()); err != nil {
+		os.Remove(out.Name())
+		return fmt.Errorf("storing a pack: %w", err)
+	}
+	// A pack is visible by its index, so that comes last.
+	if err := os.Rename(file.Name(), base+".pack"); err != nil {
+		return fmt.Errorf("storing a pack: %w", err)
+	}
+	if err := os.Rename(out.Name(), base+".idx"); err != nil {
+		return fmt.Errorf("storing a pack: %w", err)
+	}
+	return nil
+}
+
+// thinStorage takes new objects into memory and finds the bases of deltas in the mirror.
+type thinStorage struct {
+	*memory.Storage
+	m *Mirror
+}
+
+// EncodedObject implements the storer.
+func (s thinStorage) EncodedObject(kind plumbing.ObjectType, hash Hash) (plumbing.EncodedObject, error) {
+	object, err := s.Storage.EncodedObject(kind, hash)
+	if err == nil {
+		return object, nil
+	}
+	return s.m.object(kind, hash)
+}
+
+func (m *Mirror) inMemory(file *os.File) (*memory.Storage, error) {
+	objects := thinStorage{memory.NewStorage(), m}
+	parser, err := packfile.NewParserWithStorage(packfile.NewScanner(file), objects)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := parser.Parse(); err != nil {
+		return nil, fmt.Errorf("unpacking the fetched objects: %w", err)
+	}
+	return objects.Storage, nil
+}
+
+// unpack stores every object on its own.
+func (m *Mirror) unpack(file *os.File) error {
+	objects, err := m.inMemory(file)
+	if err != nil {
+		return err
+	}
+	return m.store(objects)
+}
+
+// complete makes a pack that needs no other out of a thin one.
+func (m *Mirror) complete(thin *os.File) error {
+	objects, err := m.inMemory(thin)
+	if err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(filepath.Dir(thin.Name()), "tmp_pack_")
+	if err != nil {
+		return fmt.Errorf("storing a pack: %w", err)
+	}
+	defer os.Remove(file.Name())
+	defer file.Close()
+	if err := writePack(file, objects); err != nil {
+		return err
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	return m.index(file)
+}
+
+// writePack writes all objects as a pack, the same bytes for the same objects.
+func writePack(w io.Writer, objects *memory.Storage) error {
+	hashes := make([]Hash, 0, len(objects.Objects))
+	for hash := range objects.Objects {
+		hashes = append(hashes, hash)
+	}
+	plumbing.HashesSort(hashes)
+	if _, err := packfile.NewEncoder(w, objects, false).Encode(hashes, 0); err != nil {
+		return fmt.Errorf("packing objects: %w", err)
+	}
+	return nil
+}
+
+// store writes every object on its own, commits last: a commit that is there is there in full. It goes around the storage that readers use, which is not safe for use by several goroutines.
+func (m *Mirror) store(objects storer.EncodedObjectStorer) error {
+	storage := filesystem.NewStorage(osfs.New(m.dir), cache.NewObjectLRU(0))
+	for _, kind := range []plumbing.ObjectType{plumbing.BlobObject, plumbing.TreeObject, plumbing.CommitObject, plumbing.TagObject} {
+		all, err := objects.IterEncodedObjects(kind)
+		if err != nil {
+			return err
+		}
+		err = all.ForEach(func(object plumbing.EncodedObject) error {
+			_, err := storage.SetEncodedObject(object)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("storing objects: %w", err)
+		}
+	}
+	return nil
+}

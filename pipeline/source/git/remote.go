@@ -1,0 +1,295 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
+	gitssh "github.com/go-git/go-git/v5/plumbing/transport/ssh"
+)
+
+// Hash of a Git object.
+type Hash = plumbing.Hash
+
+// Remote is a repository on a server, with the credentials to reach it. It keeps connections open and is safe for use by
+// several goroutines.
+type Remote struct {
+	url      string
+	endpoint *transport.Endpoint
+	client   transport.Transport
+	auth     transport.AuthMethod
+}
+
+// ignoreUserConfig keeps ~/.ssh/config out: it could send a connection elsewhere.
+var ignoreUserConfig = sync.OnceFunc(func() { gitssh.DefaultSSHConfig = nil })
+
+// NewRemote gives a remote for a URL (https, http, ssh or user@host:path) and the keys of a secret.
+func NewRemote(url string, secret map[string][]byte) (*Remote, error) {
+	ignoreUserConfig()
+	endpoint, err := transport.NewEndpoint(url)
+	if err != nil {
+		return nil, fmt.Errorf("reading the repository's URL: %w", err)
+	}
+	remote := &Remote{url: url, endpoint: endpoint}
+	switch endpoint.Protocol {
+	case "http", "https":
+		if endpoint.Password != "" {
+			return nil, errors.New("the repository's URL holds credentials; give them in a secret")
+		}
+		if remote.auth, err = httpAuth(secret); err != nil {
+			return nil, err
+		}
+		t, err := httpTransport(secret[KeyCA])
+		if err != nil {
+			return nil, err
+		}
+		remote.client = githttp.NewClient(&http.Client{Transport: t})
+	case "ssh":
+		port := endpoint.Port
+		if port <= 0 {
+			port = gitssh.DefaultPort
+		}
+		user := endpoint.User
+		if user == "" {
+			user = "git"
+		}
+		if remote.auth, err = newSSHAuth(secret, user, net.JoinHostPort(endpoint.Host, strconv.Itoa(port))); err != nil {
+			return nil, err
+		}
+		remote.client = gitssh.NewClient(nil)
+	default:
+		return nil, fmt.Errorf("repository URL has the scheme %q; https, http and ssh are supported", endpoint.Protocol)
+	}
+	return remote, nil
+}
+
+// URL of the repository. It holds no credentials.
+func (r *Remote) URL() string { return r.url }
+
+// Refs are the references of a remote by their full names. HEAD is there where the server names it.
+type Refs struct {
+	// ByName gives what each reference points to, which is a tag object for an annotated tag.
+	ByName map[string]Hash
+	// Default is the full name of the branch that HEAD names, "" if unknown.
+	Default string
+	caps    *capability.List
+}
+
+func refsOf(adv *packp.AdvRefs) Refs {
+	refs := Refs{ByName: adv.References, caps: adv.Capabilities}
+	if refs.ByName == nil {
+		refs.ByName = map[string]Hash{}
+	}
+	for _, symref := range adv.Capabilities.Get(capability.SymRef) {
+		if name, ok := strings.CutPrefix(symref, "HEAD:"); ok {
+			refs.Default = name
+		}
+	}
+	if refs.Default == "" && adv.Head != nil {
+		for _, name := range []string{"refs/heads/main", "refs/heads/master"} {
+			if refs.ByName[name] == *adv.Head {
+				refs.Default = name
+				break
+			}
+		}
+	}
+	return refs
+}
+
+// List asks the remote for its references. An empty repository gives none.
+func (r *Remote) List(ctx context.Context) (Refs, error) {
+	session, err := r.upload(ctx)
+	if err != nil {
+		return Refs{}, err
+	}
+	defer session.Close()
+	return r.advertised(ctx, session)
+}
+
+func (r *Remote) upload(ctx context.Context) (transport.UploadPackSession, error) {
+	session, err := within(ctx, func() (transport.UploadPackSession, error) {
+		return r.client.NewUploadPackSession(copyOf(r.endpoint), r.auth)
+	})
+	if err != nil {
+		return nil, r.explain("connecting to", err)
+	}
+	return session, nil
+}
+
+// copyOf: a session changes its endpoint when it is redirected.
+func copyOf(endpoint *transport.Endpoint) *transport.Endpoint {
+	e := *endpoint
+	return &e
+}
+
+func (r *Remote) advertised(ctx context.Context, session transport.UploadPackSession) (Refs, error) {
+	adv, err := session.AdvertisedReferencesContext(ctx)
+	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
+		return Refs{ByName: map[string]Hash{}, caps: capability.NewList()}, nil
+	}
+	if err != nil {
+		return Refs{}, r.explain("listing the references of", err)
+	}
+	return refsOf(adv), nil
+}
+
+// within runs what cannot be cancelled, and leaves it behind when the context ends.
+func within[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		value, err := f()
+		done <- answer{value, err}
+	}()
+	select {
+	case a := <-done:
+		return a.value, a.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
+}
+
+func (r *Remote) explain(doing string, err error) error {
+	switch {
+	case errors.Is(err, transport.ErrAuthenticationRequired):
+		return fmt.Errorf("%s %s: the server asks for credentials; give them with secretRef: %w", doing, r.url, err)
+	case errors.Is(err, transport.ErrAuthorizationFailed):
+		return fmt.Errorf("%s %s: the server refuses the credentials of the secret: %w", doing, r.url, err)
+	}
+	return fmt.Errorf("%s %s: %w", doing, r.url, err)
+}
+
+// ErrMoved is the cause of a push that came too late: the branch does not have the expected value any more.
+var ErrMoved = errors.New("the branch has moved")
+
+// Update changes one reference from an expected value to a new one. The zero hash means that it does not exist.
+type Update struct {
+	Name     string
+	Old, New Hash
+}
+
+// Push is a connection for pushing.
+type Push struct {
+	remote  *Remote
+	session transport.ReceivePackSession
+	refs    Refs
+}
+
+// BeginPush connects and learns what the references are now.
+func (r *Remote) BeginPush(ctx context.Context) (*Push, error) {
+	session, err := within(ctx, func() (transport.ReceivePackSession, error) {
+		return r.client.NewReceivePackSession(copyOf(r.endpoint), r.auth)
+	})
+	if err != nil {
+		return nil, r.explain("connecting to", err)
+	}
+	adv, err := session.AdvertisedReferencesContext(ctx)
+	if err != nil {
+		session.Close()
+		return nil, r.explain("asking to push to", err)
+	}
+	return &Push{remote: r, session: session, refs: refsOf(adv)}, nil
+}
+
+// Refs are the references when the push began.
+func (p *Push) Refs() Refs { return p.refs }
+
+// Close ends the connection.
+func (p *Push) Close() { p.session.Close() }
+
+// Send pushes the objects of a pack and then changes the references, all or none where the server can do that. ErrMoved
+// is the cause of the error when one of them had another value than the expected.
+func (p *Push) Send(ctx context.Context, updates []Update, pack io.Reader) error {
+	request := packp.NewReferenceUpdateRequestFromCapabilities(p.refs.caps)
+	if p.refs.caps.Supports(capability.Sideband64k) {
+		if err := request.Capabilities.Set(capability.Sideband64k); err != nil {
+			return err
+		}
+	}
+	if len(updates) > 1 && p.refs.caps.Supports(capability.Atomic) {
+		if err := request.Capabilities.Set(capability.Atomic); err != nil {
+			return err
+		}
+	}
+	for _, update := range updates {
+		if now := p.refs.ByName[update.Name]; now != update.Old {
+			return fmt.Errorf("pushing %s to %s: it is at %s, expected %s: %w", update.Name, p.remote.url, now, update.Old, ErrMoved)
+		}
+		request.Commands = append(request.Commands, &packp.Command{Name: plumbing.ReferenceName(update.Name), Old: update.Old, New: update.New})
+	}
+	request.Packfile = io.NopCloser(pack)
+	messages := &tail{}
+	request.Progress = sideband.Progress(messages)
+	report, err := p.session.ReceivePack(ctx, request)
+	if err == nil && report != nil {
+		err = report.Error()
+	}
+	if err == nil {
+		return nil
+	}
+	if moved(err) || moved(errors.New(messages.String())) {
+		return fmt.Errorf("pushing to %s: %w (%s)", p.remote.url, ErrMoved, err)
+	}
+	if text := messages.String(); text != "" {
+		return fmt.Errorf("pushing to %s: %w: %s", p.remote.url, err, text)
+	}
+	return p.remote.explain("pushing to", err)
+}
+
+// moved knows what servers say when a reference has changed under them. The texts are git's own (builtin/receive-pack.c,
+// refs/files-backend.c) and those of hosts that have their own implementation.
+func moved(err error) bool {
+	text := strings.ToLower(err.Error())
+	for _, sign := range []string{
+		"non-fast-forward", "fetch first", "failed to update ref", "cannot lock ref", "reference already exists",
+		"incorrect old value", "stale info", "but expected", "failed to lock",
+	} {
+		if strings.Contains(text, sign) {
+			return true
+		}
+	}
+	return false
+}
+
+// tail keeps the end of what a server says.
+type tail struct{ text []byte }
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.text = append(t.text, p...)
+	if over := len(t.text) - 2048; over > 0 {
+		t.text = t.text[over:]
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string { return strings.TrimSpace(strings.ToValidUTF8(string(t.text), "?")) }
+
+// demux takes the pack out of the channels of a response.
+func demux(request *packp.UploadPackRequest, response io.Reader) io.Reader {
+	switch {
+	case request.Capabilities.Supports(capability.Sideband64k):
+		return sideband.NewDemuxer(sideband.Sideband64k, response)
+	case request.Capabilities.Supports(capability.Sideband):
+		return sideband.NewDemuxer(sideband.Sideband, response)
+	}
+	return response
+}
