@@ -171,6 +171,12 @@ func usedSpans(text string, g Generation) []Span {
 		}
 	}
 	for name := range u.fields {
+		if FieldVersions(name) == "" {
+			// A template of the gateway controller, whose data has other fields.
+			return nil
+		}
+	}
+	for name := range u.fields {
 		for _, row := range fieldTable {
 			if row.Name == name {
 				out = append(out, row.Span)

@@ -283,10 +283,20 @@ func (in *Injector) expand(name string) []string {
 // Render renders a template. data's Values, MeshConfig, Revision, CompliancePolicy, InboundTrafficPolicyMode and images
 // are filled in. The error is a *TemplateError where the template fails.
 func (in *Injector) Render(t *Template, data *TemplateData) (Rendered, error) {
+	if t.unfit != nil {
+		return Rendered{}, t.unfit
+	}
 	in.complete(data, t)
+	tmpl := t.tmpl
+	if t.nests {
+		var err error
+		if tmpl, err = in.nesting(t, data); err != nil {
+			return Rendered{}, &TemplateError{Template: t.name, Err: err}
+		}
+	}
 	buf, _ := in.buffers.Get().(*bytes.Buffer)
 	buf.Reset()
-	if err := t.tmpl.Execute(boundedWriter{buf}, data); err != nil {
+	if err := tmpl.Execute(boundedWriter{buf}, data); err != nil {
 		in.buffers.Put(buf)
 		return Rendered{}, executeError(t.name, err)
 	}

@@ -21,6 +21,11 @@ type Template struct {
 	tmpl *template.Template
 	// mutates says that the template calls a function that may change the values.
 	mutates bool
+	// nests says that the template calls render.
+	nests bool
+	// unfit says why the template cannot be rendered for a pod: it reads a field that the version does not have. That is
+	// normal for templates of the gateway controller, which it renders with other data.
+	unfit error
 }
 
 // Name is the template's name in the configuration.
@@ -57,10 +62,11 @@ func parseTemplate(name, text string, generation Generation, p *Profile, bound t
 		return nil, parseError(name, err)
 	}
 	u := usageOf(tmpl)
-	if err := u.check(p); err != nil {
+	if err := u.checkFunctions(p); err != nil {
 		return nil, err
 	}
-	out := &Template{name: name, tmpl: tmpl}
+	out := &Template{name: name, tmpl: tmpl, unfit: u.checkFields(p)}
+	_, out.nests = u.functions["render"]
 	for fn := range mutatingFunctions {
 		if _, ok := u.functions[fn]; ok {
 			out.mutates = true
@@ -180,6 +186,14 @@ func (w walker) note(m map[string]position, name string, n parse.Node) {
 
 // check refuses what the version does not have.
 func (u usage) check(p *Profile) error {
+	if err := u.checkFunctions(p); err != nil {
+		return err
+	}
+	return u.checkFields(p)
+}
+
+// checkFunctions refuses functions that the version does not have.
+func (u usage) checkFunctions(p *Profile) error {
 	have := functionsOf(p)
 	for _, name := range sortedKeys(u.functions) {
 		if have[name] == nil && !textTemplateFunctions[name] {
@@ -188,6 +202,11 @@ func (u usage) check(p *Profile) error {
 				at.template, at.line, name, FunctionVersions(name), p.minor)
 		}
 	}
+	return nil
+}
+
+// checkFields refuses fields that the version does not have.
+func (u usage) checkFields(p *Profile) error {
 	for _, name := range sortedKeys(u.fields) {
 		at, versions := u.fields[name], FieldVersions(name)
 		if versions == "" {

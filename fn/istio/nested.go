@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import (
+	"bytes"
+	"fmt"
+	"text/template"
+)
+
+// maxNested bounds how deep render can call itself.
+const maxNested = 16
+
+// nesting gives the template with the function render, which renders the text that it is given as a template with the same
+// data. The values of Istio 1.2 to 1.13 hold such texts (podDNSSearchNamespaces). A text that fails is an error here; the
+// webhook takes it for an empty one.
+func (in *Injector) nesting(t *Template, data *TemplateData) (*template.Template, error) {
+	outer, err := t.tmpl.Clone()
+	if err != nil {
+		return nil, err
+	}
+	depth := 0
+	render := func(text string) (string, error) {
+		if depth++; depth > maxNested {
+			return "", fmt.Errorf("render calls itself more than %d times deep", maxNested)
+		}
+		defer func() { depth-- }()
+		inner, err := outer.New("render").Parse(text)
+		if err != nil {
+			return "", fmt.Errorf("reading %q: %w", text, parseError("render", err))
+		}
+		u := usageOf(inner)
+		if err := u.check(in.profile); err != nil {
+			return "", fmt.Errorf("reading %q: %w", text, err)
+		}
+		var out bytes.Buffer
+		if err := inner.Execute(boundedWriter{&out}, data); err != nil {
+			return "", fmt.Errorf("rendering %q: %w", text, err)
+		}
+		return out.String(), nil
+	}
+	return outer.Funcs(template.FuncMap{"render": render}), nil
+}
