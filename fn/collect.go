@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fn
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/prerig/prerig/fn/manifest"
+)
+
+// collect puts the units' outcomes into the report, in the order of the input.
+func (in *Injector) collect(report *Report, units []*unit) {
+	item := 0
+	for _, u := range units {
+		report.Outcomes = append(report.Outcomes, u.outcomes...)
+		report.Results = append(report.Results, u.results...)
+		report.Added = append(report.Added, u.added...)
+	}
+	for _, u := range topLevel(units) {
+		if doc, err := assemble(u); err != nil {
+			u.results = nil
+			u.fail("", err)
+			report.Results = append(report.Results, u.results...)
+		} else if doc != u.doc {
+			report.Items[item].Doc = doc
+		}
+		item++
+	}
+}
+
+// topLevel gives the units that are not elements of another.
+func topLevel(units []*unit) []*unit {
+	inner := map[*unit]bool{}
+	var out []*unit
+	for _, u := range units {
+		for _, e := range u.elements {
+			inner[e] = true
+		}
+		if !inner[u] {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+// assemble gives the document of a unit with its changed elements put back.
+func assemble(u *unit) (*manifest.Document, error) {
+	if u.elements == nil {
+		if u.changed != nil {
+			return u.changed, nil
+		}
+		return u.doc, nil
+	}
+	docs := make([]*manifest.Document, len(u.elements))
+	changed := false
+	for i, e := range u.elements {
+		doc, err := assemble(e)
+		if err != nil {
+			return nil, err
+		}
+		docs[i] = doc
+		changed = changed || doc != e.doc
+	}
+	if !changed {
+		return u.doc, nil
+	}
+	return u.doc.WithItems(docs)
+}
+
+func unionKeys(a, b map[string]any) []string {
+	keys := maps.Clone(a)
+	maps.Copy(keys, b)
+	return slices.Sorted(maps.Keys(keys))
+}

@@ -1,0 +1,141 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fn
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/result"
+)
+
+// unit is one object: a document, or an element of a list that is a document.
+type unit struct {
+	doc   *manifest.Document
+	path  string
+	index int
+	meta  manifest.Meta
+	// elements are the units of a list, and broken says that the document cannot be read.
+	elements []*unit
+	broken   bool
+
+	// What becomes of it.
+	changed  *manifest.Document
+	added    []*manifest.Document
+	outcomes []Outcome
+	results  result.Results
+}
+
+// flatten gives the units of all items, those of lists included, in their order.
+func flatten(items []Item) []*unit {
+	units := make([]*unit, 0, len(items))
+	for _, item := range items {
+		units = append(units, open(&unit{doc: item.Doc, path: item.Path, index: item.Index})...)
+	}
+	return units
+}
+
+// open gives the unit, and after it the units of its elements where it is a list.
+func open(u *unit) []*unit {
+	units := []*unit{u}
+	if u.doc.Empty() {
+		return units
+	}
+	meta, ok := u.doc.Peek()
+	if !ok {
+		obj, err := u.doc.Object()
+		if err != nil {
+			u.fail("", err)
+			u.broken = true
+			return units
+		}
+		meta = metaOf(obj)
+	}
+	u.meta = meta
+	if !strings.HasSuffix(meta.Kind, "List") {
+		return units
+	}
+	elements, isList, err := u.doc.Items()
+	if err != nil {
+		u.fail("items", err)
+		u.broken = true
+		return units
+	}
+	if !isList {
+		return units
+	}
+	for _, doc := range elements {
+		e := open(&unit{doc: doc, path: u.path, index: u.index})
+		u.elements = append(u.elements, e[0])
+		units = append(units, e...)
+	}
+	return units
+}
+
+// ref names the object.
+func (u *unit) ref() result.ResourceRef {
+	return result.ResourceRef{APIVersion: u.meta.APIVersion, Kind: u.meta.Kind, Name: u.meta.Name, Namespace: u.meta.Namespace}
+}
+
+// say adds a result about the object, with the place of the field where it is known.
+func (u *unit) say(severity result.Severity, field, message string) {
+	r := result.Result{Message: message, Severity: severity, File: u.file()}
+	if u.meta.Kind != "" {
+		ref := u.ref()
+		r.ResourceRef = &ref
+	}
+	if field != "" && r.ResourceRef != nil {
+		r.Field = &result.Field{Path: field}
+		if r.File != nil && r.File.Line > 0 {
+			if line, _, ok := u.doc.Locate(fieldPath(field)...); ok {
+				r.File.Line = line
+			}
+		}
+	}
+	u.results = append(u.results, r)
+}
+
+// file says where the object is; nil where that is not known. The lines of a ResourceList say nothing to a user, so objects
+// out of one have the path that the orchestrator noted on them, and no line.
+func (u *unit) file() *result.File {
+	if u.path == "" {
+		return nil
+	}
+	f := &result.File{Path: u.path, Index: u.index}
+	if u.doc.Path() != "" {
+		f.Line = u.doc.Line()
+	}
+	return f
+}
+
+// noted takes the path and index that the orchestrator noted on an object of a ResourceList.
+func (u *unit) noted(obj map[string]any) {
+	if u.path != "" {
+		return
+	}
+	meta, _ := obj["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	for _, prefix := range []string{"internal.config.kubernetes.io/", "config.kubernetes.io/"} {
+		if path, _ := annotations[prefix+"path"].(string); path != "" {
+			u.path = path
+			index, _ := annotations[prefix+"index"].(string)
+			u.index, _ = strconv.Atoi(index)
+			return
+		}
+	}
+}
+
+// fail adds an error about the object.
+func (u *unit) fail(field string, err error) { u.say(result.Error, field, err.Error()) }
+
+// metaOf gives what Peek could not tell.
+func metaOf(obj map[string]any) (m manifest.Meta) {
+	m.APIVersion, _ = obj["apiVersion"].(string)
+	m.Kind, _ = obj["kind"].(string)
+	meta, _ := obj["metadata"].(map[string]any)
+	m.Name, _ = meta["name"].(string)
+	m.Namespace, _ = meta["namespace"].(string)
+	return m
+}

@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fn
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/workload"
+)
+
+// Injector applies policies to documents. It is immutable and may be used by several goroutines at once.
+type Injector struct {
+	policies []*v1alpha1.InjectionPolicy
+	registry *workload.Registry
+	mode     v1alpha1.Mode
+	workers  int
+}
+
+// Option changes how an Injector works, not what it gives.
+type Option func(*Injector) error
+
+// WithWorkers sets how many workloads are worked on at once. The default is GOMAXPROCS.
+func WithWorkers(n int) Option {
+	return func(in *Injector) error {
+		if n < 1 {
+			return fmt.Errorf("setting the number of workers: %d is less than 1", n)
+		}
+		in.workers = n
+		return nil
+	}
+}
+
+// New gives an Injector that applies the policies in their order to each pod. The policies must have been defaulted and
+// validated, as [v1alpha1.Parse] and [v1alpha1.FromObject] do. All of them must have the same mode.
+func New(policies []*v1alpha1.InjectionPolicy, opts ...Option) (*Injector, error) {
+	if len(policies) == 0 {
+		return nil, fmt.Errorf("preparing the injection: there is no policy")
+	}
+	var kinds []v1alpha1.WorkloadKind
+	for _, p := range policies {
+		if p.Spec.Mode != policies[0].Spec.Mode {
+			return nil, fmt.Errorf("preparing the injection: policy %s has the mode %s and policy %s has %s; policies of one run need the same",
+				policies[0].Metadata.Name, policies[0].Spec.Mode, p.Metadata.Name, p.Spec.Mode)
+		}
+		kinds = append(kinds, p.Spec.Workloads...)
+	}
+	registry, err := workload.NewRegistry(kinds)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the injection: %w", err)
+	}
+	in := &Injector{policies: policies, registry: registry, mode: policies[0].Spec.Mode, workers: runtime.GOMAXPROCS(0)}
+	for _, opt := range opts {
+		if err := opt(in); err != nil {
+			return nil, err
+		}
+	}
+	return in, nil
+}
+
+// Run injects into the workloads among the items. It gives an error only where ctx is done; what is wrong with a policy or
+// an object is among the report's results, and leaves the object as it was.
+func (in *Injector) Run(ctx context.Context, items []Item) (*Report, error) {
+	report := &Report{Items: append([]Item(nil), items...)}
+	units := flatten(items)
+	surroundings := survey(units)
+
+	plans, results := in.compile(surroundings)
+	report.Results = append(report.Results, results...)
+	if report.Failed() {
+		return report, ctx.Err()
+	}
+	if err := in.each(ctx, units, func(u *unit) { in.work(u, plans, surroundings) }); err != nil {
+		return report, err
+	}
+	in.collect(report, units)
+	return report, nil
+}
+
+// each calls do for every unit on all workers.
+func (in *Injector) each(ctx context.Context, units []*unit, do func(*unit)) error {
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range min(in.workers, len(units)) {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(units) {
+					return
+				}
+				do(units[i])
+			}
+		})
+	}
+	group.Wait()
+	return ctx.Err()
+}

@@ -1,0 +1,214 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fn
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/inject"
+	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/policies"
+)
+
+// plan is a policy that is ready to be applied.
+type plan struct {
+	policy *v1alpha1.InjectionPolicy
+	// istio is nil where the policy does not inject Istio's proxy.
+	istio *istio.Injector
+	// webhooks are the policy's own, or those among the items.
+	webhooks []v1alpha1.Webhook
+}
+
+// compile makes the policies ready with what the items tell. An error among the results means that no policy is applied.
+func (in *Injector) compile(s *surroundings) ([]*plan, result.Results) {
+	var plans []*plan
+	var results result.Results
+	for _, p := range in.policies {
+		pl := &plan{policy: p}
+		plans = append(plans, pl)
+		if p.Spec.Istio == nil || in.mode == v1alpha1.ModeRemove {
+			continue
+		}
+		warnings, err := pl.prepareIstio(s)
+		if err != nil {
+			results = append(results, policyResult(p, result.Error, "spec.istio", err.Error()))
+			continue
+		}
+		for _, w := range warnings {
+			results = append(results, policyResult(p, result.Warning, "spec.istio", w))
+		}
+		results = append(results, policyResult(p, result.Info, "spec.istio.version", detected(pl.istio.Detection())))
+	}
+	return plans, results
+}
+
+// policyResult is a result about a policy.
+func policyResult(p *v1alpha1.InjectionPolicy, severity result.Severity, field, message string) result.Result {
+	return result.Result{
+		Message:     message,
+		Severity:    severity,
+		ResourceRef: &result.ResourceRef{APIVersion: p.APIVersion, Kind: p.Kind, Name: p.Metadata.Name, Namespace: p.Metadata.Namespace},
+		Field:       &result.Field{Path: field},
+	}
+}
+
+// prepareIstio reads the injector's configuration from where the policy says it is.
+func (pl *plan) prepareIstio(s *surroundings) (warnings []string, err error) {
+	spec := pl.policy.Spec.Istio
+	o := istio.Options{
+		Version: spec.Version, Overrides: spec.Injector.Overrides, Revision: spec.Revision, Native: istio.Native(spec.NativeSidecars),
+		KubernetesVersion: spec.KubernetesVersion, IstiodEnv: spec.IstiodEnv, Cluster: spec.Cluster, Network: spec.Network,
+		RootNamespace: spec.RootNamespace, ProxyConfigs: s.proxyConfigs,
+	}
+	if o.Config, o.Values, err = injectorConfig(spec, s, &o); err != nil {
+		return nil, err
+	}
+	if spec.MeshConfig != "" {
+		o.Mesh = spec.MeshConfig
+	} else if o.Mesh == "" {
+		cm, err := s.configMap(withRevision(meshConfigMap, spec.Revision), injectorNamespace(spec))
+		if err != nil {
+			return nil, err
+		}
+		if cm != nil {
+			o.Mesh = cm.data("mesh")
+		}
+	}
+	if pl.istio, err = istio.New(o); err != nil {
+		return nil, err
+	}
+	warnings = pl.istio.Warnings()
+	pl.webhooks = spec.Webhooks
+	if len(pl.webhooks) == 0 {
+		more, err := injectorWebhooks(s.webhooks)
+		if err != nil {
+			return nil, err
+		}
+		pl.webhooks = more
+	}
+	return warnings, nil
+}
+
+// injectorConfig gives data.config and data.values. A built-in policy also brings its own mesh config, version and settings
+// where the policy has none.
+func injectorConfig(spec *v1alpha1.Istio, s *surroundings, o *istio.Options) (config, values string, err error) {
+	switch inj := spec.Injector; {
+	case inj.Config != "":
+		return inj.Config, inj.Values, nil
+	case inj.BuiltIn != "":
+		return builtIn(inj.BuiltIn, o)
+	}
+	name := withRevision(injectorConfigMap, spec.Revision)
+	if ref := spec.Injector.ConfigMap; ref != nil {
+		name = ref.Name
+	}
+	cm, err := s.configMap(name, injectorNamespace(spec))
+	if err != nil {
+		return "", "", err
+	}
+	if cm == nil {
+		return "", "", errors.New("there is no injector configuration: the policy has neither injector.config nor injector.builtIn, and " +
+			"the ConfigMap " + name + " is not among the items; write a policy that has it with prerig import, or use injector.builtIn: istio")
+	}
+	if cm.data("config") == "" {
+		return "", "", fmt.Errorf("reading %s: data.config is missing or empty", cm.unit.ref())
+	}
+	return cm.data("config"), cm.data("values"), nil
+}
+
+func builtIn(name string, o *istio.Options) (config, values string, err error) {
+	text, ok := policies.Get(name)
+	if !ok {
+		return "", "", fmt.Errorf("finding the built-in policy %q: there are %s", name, strings.Join(policies.Names(), ", "))
+	}
+	p, err := v1alpha1.Parse(text)
+	if err != nil {
+		return "", "", fmt.Errorf("reading the built-in policy %s: %w", name, err)
+	}
+	if p.Spec.Istio == nil || p.Spec.Istio.Injector.Config == "" {
+		return "", "", fmt.Errorf("reading the built-in policy %s: it does not inject Istio", name)
+	}
+	b := p.Spec.Istio
+	if o.Version == "" {
+		o.Version = b.Version
+	}
+	if o.KubernetesVersion == "" {
+		o.KubernetesVersion = b.KubernetesVersion
+	}
+	if o.Mesh == "" {
+		o.Mesh = b.MeshConfig
+	}
+	return b.Injector.Config, b.Injector.Values, nil
+}
+
+// injectorNamespace is where the control plane's ConfigMaps are looked for; empty means everywhere.
+func injectorNamespace(spec *v1alpha1.Istio) string {
+	if ref := spec.Injector.ConfigMap; ref != nil {
+		return ref.Namespace
+	}
+	return ""
+}
+
+// withRevision gives the name of a control plane's object of a revision.
+func withRevision(name, revision string) string {
+	if revision == "" || revision == "default" {
+		return name
+	}
+	return name + "-" + revision
+}
+
+// injectorWebhooks reduces the cluster's webhook configurations among the items to those of Istio's injector.
+func injectorWebhooks(objs []map[string]any) ([]v1alpha1.Webhook, error) {
+	var out []v1alpha1.Webhook
+	for _, obj := range objs {
+		w, err := v1alpha1.WebhookFromObject(obj)
+		if err != nil {
+			return nil, err
+		}
+		if len(w.Webhooks) > 0 && (strings.HasPrefix(w.Name, injectorConfigMap) || strings.HasPrefix(w.Name, "istio-revision-tag-")) {
+			out = append(out, w)
+		}
+	}
+	return out, nil
+}
+
+// namespaceOf gives what is known about a workload's namespace: the items first, then the policy.
+func (pl *plan) namespaceOf(name string, s *surroundings) inject.Namespace {
+	spec := &pl.policy.Spec
+	switch {
+	case spec.TargetNamespace != "":
+		name = spec.TargetNamespace
+	case name == "":
+		name = spec.DefaultNamespace
+	}
+	ns := inject.Namespace{Name: name}
+	if obj, ok := s.namespaces[name]; ok {
+		meta, _ := obj["metadata"].(map[string]any)
+		ns.Labels, ns.Annotations, ns.Known = stringMap(meta["labels"]), stringMap(meta["annotations"]), true
+	}
+	for _, n := range spec.Namespaces {
+		if n.Name == name && !ns.Known {
+			ns.Labels, ns.Annotations, ns.Known = n.Labels, n.Annotations, true
+		}
+	}
+	return ns
+}
+
+func stringMap(v any) map[string]string {
+	m, _ := v.(map[string]any)
+	out := make(map[string]string, len(m))
+	for k, v := range m {
+		out[k], _ = v.(string)
+	}
+	return out
+}
+
+// detected says which version is followed, and why.
+func detected(d istio.Detection) string {
+	return fmt.Sprintf("following Istio %s, by %s", d.Version, d.From)
+}

@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fn
+
+import (
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/result"
+)
+
+// Item is a document together with where it came from.
+type Item struct {
+	// Doc is the document.
+	Doc *manifest.Document
+	// Path of its file, for messages; empty where there is none.
+	Path string
+	// Index among the documents of the file, from 0.
+	Index int
+}
+
+// Action is what was done with a pod template.
+type Action string
+
+// What can be done with a pod template.
+const (
+	// Injected means that the pod now holds what the policies inject, also where it already did.
+	Injected Action = "injected"
+	// Skipped means that no policy injects the pod, and nothing was there to remove.
+	Skipped Action = "skipped"
+	// Removed means that an earlier injection was taken out.
+	Removed Action = "removed"
+	// Failed means that an error kept the pod as it was; the error is among the results.
+	Failed Action = "failed"
+)
+
+// Outcome is what became of one pod template. Every workload has one.
+type Outcome struct {
+	// Ref is the workload.
+	Ref result.ResourceRef
+	// File is where it is.
+	File result.File
+	// Field is the path of the pod template in the workload; empty for a Pod.
+	Field string
+	// Action is what was done.
+	Action Action
+	// Changed says whether the bytes of the document changed.
+	Changed bool
+	// Reason is one sentence that says why.
+	Reason string
+	// Policy is the name of the policy that decided about Istio; empty where none injects Istio.
+	Policy string
+	// Templates are the names of the injector's templates that were rendered, in their order.
+	Templates []string
+	// Version is the version of Istio whose behaviour was followed.
+	Version string
+	// Sidecars are the generic sidecars, with what was decided for each.
+	Sidecars []SidecarOutcome
+	// Before and After are the pod before any injection and after it; After is nil unless Action is Injected.
+	Before, After map[string]any
+}
+
+// SidecarOutcome is what was decided for one generic sidecar.
+type SidecarOutcome struct {
+	Name   string
+	Inject bool
+	Reason string
+}
+
+// Report is what a run gives.
+type Report struct {
+	// Items are the documents in the order of the input. A document that did not change is the one that came in.
+	Items []Item
+	// Added are further objects that sidecars ask for, in a fixed order.
+	Added []*manifest.Document
+	// Outcomes has one entry for each pod template, in the order of the input.
+	Outcomes []Outcome
+	// Results are what the user is told, in the order of the input, those about policies first.
+	Results result.Results
+}
+
+// Failed says whether an error is among the results.
+func (r *Report) Failed() bool { return r.Results.Worst() == result.Error }
+
+// Changed counts the documents that differ from the input.
+func (r *Report) Changed() int {
+	n := 0
+	for _, o := range r.Outcomes {
+		if o.Changed {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,114 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fn
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/result"
+)
+
+// ErrResults is what Execute gives where an error is among the results. The ResourceList was written, and each error was
+// written to standard error.
+var ErrResults = errors.New("the injection failed")
+
+// Execute is the KRM function: it reads a ResourceList from in, applies the InjectionPolicy that is its functionConfig, and
+// writes the ResourceList to out with the results. It writes a ResourceList in every case, as kustomize takes empty output
+// for the wish to delete everything, and an error that is hidden by output it cannot read for its own. Warnings and
+// errors also go to stderr, one line each, as kustomize shows nothing else.
+//
+// Source: KRM Functions Specification v1.
+func Execute(ctx context.Context, in io.Reader, out, stderr io.Writer) error {
+	src, err := readAll(in)
+	if err != nil {
+		return refuse(out, stderr, fmt.Errorf("reading standard input: %w", err))
+	}
+	list, err := manifest.ParseResourceList(src)
+	if err != nil {
+		return refuse(out, stderr, err)
+	}
+	report, err := runList(ctx, list)
+	if err != nil {
+		report = &Report{Results: result.Results{{Severity: result.Error, Message: err.Error()}}}
+	}
+	docs := append([]*manifest.Document(nil), list.Items...)
+	for i, item := range report.Items {
+		docs[i] = item.Doc
+	}
+	docs = append(docs, report.Added...)
+	if _, err := out.Write(list.Bytes(docs, append(list.Results[:len(list.Results):len(list.Results)], report.Results...))); err != nil {
+		return fmt.Errorf("writing the ResourceList: %w", err)
+	}
+	mirror(stderr, report.Results)
+	if report.Failed() {
+		return ErrResults
+	}
+	return nil
+}
+
+// runList applies the functionConfig to the items.
+func runList(ctx context.Context, list *manifest.ResourceList) (*Report, error) {
+	if list.FunctionConfig == nil {
+		return nil, fmt.Errorf("reading functionConfig: there is none; name an InjectionPolicy as the function's configuration")
+	}
+	obj, err := list.FunctionConfig.Object()
+	if err != nil {
+		return nil, fmt.Errorf("reading functionConfig: %w", err)
+	}
+	policy, err := v1alpha1.FromObject(obj)
+	if err != nil {
+		return nil, fmt.Errorf("reading functionConfig: %w", err)
+	}
+	injector, err := New([]*v1alpha1.InjectionPolicy{policy})
+	if err != nil {
+		return nil, err
+	}
+	items := make([]Item, len(list.Items))
+	for i, doc := range list.Items {
+		items[i] = Item{Doc: doc, Index: i}
+	}
+	return injector.Run(ctx, items)
+}
+
+// refuse writes an empty ResourceList with the error, for input that is none itself.
+func refuse(out, stderr io.Writer, err error) error {
+	results := result.Results{{Severity: result.Error, Message: err.Error()}}
+	list, parseErr := manifest.ParseResourceList([]byte("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n"))
+	if parseErr != nil {
+		return errors.Join(err, parseErr)
+	}
+	if _, err := out.Write(list.Bytes(nil, results)); err != nil {
+		return fmt.Errorf("writing the ResourceList: %w", err)
+	}
+	mirror(stderr, results)
+	return ErrResults
+}
+
+// mirror writes warnings and errors, one line each.
+func mirror(w io.Writer, results result.Results) {
+	b := bufio.NewWriter(w)
+	defer b.Flush()
+	for _, r := range results {
+		if r.Severity == result.Error || r.Severity == result.Warning {
+			fmt.Fprintln(b, r)
+		}
+	}
+}
+
+// readAll reads everything, into one piece of memory where the size of the input is known.
+func readAll(in io.Reader) ([]byte, error) {
+	var buf bytes.Buffer
+	if sized, ok := in.(interface{ Len() int }); ok {
+		buf.Grow(sized.Len() + bytes.MinRead)
+	}
+	_, err := buf.ReadFrom(in)
+	return buf.Bytes(), err
+}

@@ -1,0 +1,123 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fn
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/result"
+)
+
+// surroundings is what the items tell about the cluster that they will live in.
+type surroundings struct {
+	// namespaces are the Namespace objects by name.
+	namespaces map[string]map[string]any
+	// configMaps are those that could be an injector's or a mesh's configuration.
+	configMaps []found
+	// proxyConfigs are Istio's ProxyConfig resources.
+	proxyConfigs []map[string]any
+	// webhooks are MutatingWebhookConfigurations.
+	webhooks []map[string]any
+	// locks are ImageLock objects.
+	locks []map[string]any
+	// results are the errors about these objects.
+	results result.Results
+}
+
+// found is an object together with its unit.
+type found struct {
+	unit *unit
+	obj  map[string]any
+}
+
+// survey reads the few objects among the units that matter to others. Everything else is not decoded.
+func survey(units []*unit) *surroundings {
+	s := &surroundings{namespaces: map[string]map[string]any{}}
+	for _, u := range units {
+		if u.broken || !tells(u.meta) {
+			continue
+		}
+		obj, err := u.doc.Object()
+		if err != nil {
+			u.fail("", err)
+			u.broken = true
+			continue
+		}
+		s.add(u, obj)
+	}
+	return s
+}
+
+// tells says whether an object of this kind matters to others.
+func tells(m manifest.Meta) bool {
+	switch m.Kind {
+	case "Namespace":
+		return m.APIVersion == "v1"
+	case "ConfigMap":
+		return m.APIVersion == "v1" && (strings.HasPrefix(m.Name, injectorConfigMap) || strings.HasPrefix(m.Name, meshConfigMap))
+	case "ProxyConfig":
+		return strings.HasPrefix(m.APIVersion, "networking.istio.io/")
+	case "MutatingWebhookConfiguration":
+		return strings.HasPrefix(m.APIVersion, "admissionregistration.k8s.io/")
+	case "ImageLock":
+		return strings.HasPrefix(m.APIVersion, "prerig.dev/")
+	}
+	return false
+}
+
+func (s *surroundings) add(u *unit, obj map[string]any) {
+	switch u.meta.Kind {
+	case "Namespace":
+		if _, ok := s.namespaces[u.meta.Name]; ok {
+			u.fail("", fmt.Errorf("there are two Namespace objects of this name, and it is not known which one will hold"))
+			return
+		}
+		s.namespaces[u.meta.Name] = obj
+	case "ConfigMap":
+		s.configMaps = append(s.configMaps, found{u, obj})
+	case "ProxyConfig":
+		s.proxyConfigs = append(s.proxyConfigs, obj)
+	case "MutatingWebhookConfiguration":
+		s.webhooks = append(s.webhooks, obj)
+	case "ImageLock":
+		s.locks = append(s.locks, obj)
+	}
+}
+
+// The ConfigMaps of a control plane; those of a revision have "-REVISION" behind the name.
+const (
+	injectorConfigMap = "istio-sidecar-injector"
+	meshConfigMap     = "istio"
+)
+
+// configMap gives the ConfigMap of a name and a namespace, where an empty namespace means any. It fails where several fit.
+func (s *surroundings) configMap(name, namespace string) (*found, error) {
+	var fit []*found
+	for i := range s.configMaps {
+		m := s.configMaps[i].unit.meta
+		if m.Name == name && (namespace == "" || m.Namespace == namespace) {
+			fit = append(fit, &s.configMaps[i])
+		}
+	}
+	switch len(fit) {
+	case 0:
+		return nil, nil
+	case 1:
+		return fit[0], nil
+	}
+	places := make([]string, len(fit))
+	for i, f := range fit {
+		places[i] = f.unit.ref().String()
+	}
+	return nil, fmt.Errorf("finding the ConfigMap %s among the items: there are %d (%s); name the namespace in injector.configMap", name, len(fit), strings.Join(places, ", "))
+}
+
+// data gives a key of a ConfigMap's data.
+func (f *found) data(key string) string {
+	data, _ := f.obj["data"].(map[string]any)
+	text, _ := data[key].(string)
+	return text
+}

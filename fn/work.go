@@ -1,0 +1,196 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fn
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime/debug"
+	"strings"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/inject"
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/fn/workload"
+)
+
+// work injects into the pod templates of one object. What goes wrong becomes a result, and the object stays as it was.
+func (in *Injector) work(u *unit, plans []*plan, s *surroundings) {
+	if u.broken || u.elements != nil {
+		return
+	}
+	if _, ok := in.registry.Lookup(u.meta.APIVersion, u.meta.Kind); !ok {
+		return
+	}
+	defer func() {
+		// A defect in one object's way through must not take the others' results away.
+		if p := recover(); p != nil {
+			u.outcomes = append(u.outcomes, in.outcome(u, "", Failed, "the injector has a defect"))
+			u.fail("", fmt.Errorf("injecting: the injector has a defect, please report it: %v at %s", p, place(debug.Stack())))
+			u.changed = nil
+		}
+	}()
+	obj, err := u.doc.Object()
+	if err != nil {
+		u.failed(in, "", err)
+		return
+	}
+	u.meta = metaOf(obj)
+	u.noted(obj)
+	templates, err := in.registry.Templates(obj)
+	if err != nil {
+		in.noTemplate(u, err)
+		return
+	}
+	wanted := obj
+	for _, t := range templates {
+		pod, ok := in.template(u, t, plans, s)
+		if !ok {
+			return
+		}
+		wanted = t.Write(wanted, pod)
+	}
+	in.write(u, obj, wanted)
+}
+
+// write edits the document so that it says what is wanted.
+func (in *Injector) write(u *unit, obj, wanted map[string]any) {
+	if reflect.DeepEqual(obj, wanted) {
+		return
+	}
+	changed, err := u.doc.With(wanted)
+	if err != nil {
+		u.failed(in, "", fmt.Errorf("writing the injection: %w", err))
+		return
+	}
+	if bytes.Equal(changed.Raw(), u.doc.Raw()) {
+		return
+	}
+	for i := range u.outcomes {
+		u.outcomes[i].Changed = true
+	}
+	if in.mode == v1alpha1.ModeCheck {
+		u.say(result.Error, firstDifference(obj, wanted), "this is not what the injection would give; run the injection and commit its output")
+		return
+	}
+	u.changed = changed
+}
+
+// noTemplate tells why a workload has no pod template here.
+func (in *Injector) noTemplate(u *unit, err error) {
+	var elsewhere *workload.ElsewhereError
+	if errors.As(err, &elsewhere) {
+		u.outcomes = append(u.outcomes, in.outcome(u, elsewhere.Field, Skipped, elsewhere.Error()))
+		u.say(result.Info, elsewhere.Field, "nothing is injected here: "+elsewhere.Error())
+		return
+	}
+	field := ""
+	var at *workload.FieldError
+	if errors.As(err, &at) {
+		field = at.Field
+	}
+	u.failed(in, field, err)
+}
+
+// failed records the error and the outcome.
+func (u *unit) failed(in *Injector, field string, err error) {
+	u.outcomes = []Outcome{in.outcome(u, field, Failed, err.Error())}
+	u.fail(field, err)
+}
+
+func (in *Injector) outcome(u *unit, field string, action Action, reason string) Outcome {
+	o := Outcome{Ref: u.ref(), Field: field, Action: action, Reason: reason}
+	if f := u.file(); f != nil {
+		o.File = *f
+	}
+	return o
+}
+
+// template gives the pod of one template as it should be. ok is false where an error was recorded.
+func (in *Injector) template(u *unit, t workload.Template, plans []*plan, s *surroundings) (pod map[string]any, ok bool) {
+	o := in.outcome(u, t.Field, Skipped, "no policy injects anything")
+	o.Before = t.Pod
+	pod = t.Pod
+	for _, pl := range plans {
+		next, err := pl.apply(u, t, pod, &o, s)
+		if err != nil {
+			u.failed(in, podField(t, err), err)
+			return nil, false
+		}
+		pod = next
+	}
+	if o.Action == Injected {
+		o.After = pod
+	}
+	u.outcomes = append(u.outcomes, o)
+	return pod, true
+}
+
+// apply does what one policy says for a pod.
+func (pl *plan) apply(u *unit, t workload.Template, pod map[string]any, o *Outcome, s *surroundings) (map[string]any, error) {
+	if pl.istio == nil {
+		return pod, nil
+	}
+	namespace := t.Owner.Namespace
+	if namespace == "" {
+		namespace = u.meta.Namespace
+	}
+	owner := t.OwnerFor(pl.istio.Detection().Version.Minor)
+	ns := pl.namespaceOf(namespace, s)
+	owner.Namespace = ns.Name
+	got, err := inject.Istio(pl.istio, inject.Request{Pod: pod, Owner: owner, Namespace: ns})
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range got.Warnings {
+		u.say(result.Warning, t.Field, w)
+	}
+	o.Action, o.Reason, o.Policy = Injected, "", pl.policy.Metadata.Name
+	return got.Pod, nil
+}
+
+// podField gives the path in the object of the field that an error is about.
+func podField(t workload.Template, err error) string {
+	var at *inject.FieldError
+	if errors.As(err, &at) {
+		return joinField(t.Field, at.Field)
+	}
+	return t.Field
+}
+
+// place gives the first line of a stack that is in this module.
+func place(stack []byte) string {
+	for _, line := range strings.Split(string(stack), "\n") {
+		if i := strings.Index(line, "/fn/"); i >= 0 && strings.Contains(line, ".go:") && !strings.Contains(line, "fn/work.go") {
+			return strings.TrimSpace(line[i+1:])
+		}
+	}
+	return "an unknown place"
+}
+
+// firstDifference gives the path of a field in which the objects differ.
+func firstDifference(a, b any) string {
+	switch a := a.(type) {
+	case map[string]any:
+		m, ok := b.(map[string]any)
+		if !ok {
+			return ""
+		}
+		for _, k := range unionKeys(a, m) {
+			if !reflect.DeepEqual(a[k], m[k]) {
+				return joinField(workload.FieldString([]any{k}), firstDifference(a[k], m[k]))
+			}
+		}
+	case []any:
+		l, ok := b.([]any)
+		for i := range a {
+			if ok && i < len(l) && !reflect.DeepEqual(a[i], l[i]) {
+				return joinField(workload.FieldString([]any{i}), firstDifference(a[i], l[i]))
+			}
+		}
+	}
+	return ""
+}
