@@ -746,7 +746,7 @@ type ProxyConfig struct {
 	MeshId                          string                  `pb:"mesh_id"`
 	ReadinessProbe                  *ReadinessProbe         `pb:"readiness_probe"`
 	ProxyStatsMatcher               *ProxyStatsMatcher      `pb:"proxy_stats_matcher"`
-	HoldApplicationUntilProxyStarts *BoolValue              `pb:"hold_application_until_proxy_starts"`
+	HoldApplicationUntilProxyStarts *BoolValue              `pb:"hold_application_until_proxy_starts,since=8"`
 	CaCertificatesPem               []string                `pb:"ca_certificates_pem"`
 	Image                           *ProxyImage             `pb:"image,since=13"`
 	PrivateKeyProvider              *PrivateKeyProvider     `pb:"private_key_provider,since=13"`

@@ -1,0 +1,345 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/prerig/prerig/fn/istio"
+)
+
+// appendAll injects a configuration of generation A or B: its one template prints lists of containers, volumes and pull
+// secrets, which are added to the pod's (source: createPatch and InjectionData in pkg/kube/inject of Istio 1.0 to 1.8).
+func (r *run) appendAll(p *pod) error {
+	r.pod = p
+	r.removeFormer()
+	r.before = p.copy()
+	if err := r.findProxyConfig(); err != nil {
+		return err
+	}
+	r.setFSGroup()
+	spec, err := r.renderAppended()
+	if err != nil {
+		return err
+	}
+	if r.profile.Has(istio.ApplyConcurrency) {
+		applyConcurrency(spec.Containers)
+	}
+	lists, err := spec.lists()
+	if err != nil {
+		return err
+	}
+	status, err := r.appendedStatus(lists)
+	if err != nil {
+		return err
+	}
+	if err := r.addLists(lists, spec); err != nil {
+		return err
+	}
+	r.appendClusterEnvs()
+	if err := r.appendProbers(spec); err != nil {
+		return err
+	}
+	if err := r.mergePrometheus(); err != nil {
+		return err
+	}
+	r.setAppendedMetadata(spec, status)
+	return nil
+}
+
+// legacyNames are what an injection without a status annotation is known by (source: legacyInitContainerNames and the like
+// in webhook.go up to 1.8).
+var legacyNames = map[string][]string{
+	initContainersKey: {initContainer, coreDumpContainer},
+	containersKey:     {proxyContainer},
+	"volumes":         {"istio-certs", "istio-envoy"},
+}
+
+// removeFormer takes out what an earlier injection of the same kind added, by the names in its status, else by the names
+// that Istio's templates have always used.
+func (r *run) removeFormer() {
+	s, ok := r.pod.status()
+	former := map[string][]string{
+		initContainersKey: s.InitContainers, containersKey: s.Containers, "volumes": s.Volumes, "imagePullSecrets": s.ImagePullSecrets,
+	}
+	if !ok || len(s.InitContainers)+len(s.Containers)+len(s.Volumes)+len(s.ImagePullSecrets) == 0 {
+		former = legacyNames
+		if find(r.pod.list(containersKey), proxyContainer) != nil {
+			r.warnings = append(r.warnings, fmt.Sprintf("the pod's own container %s is replaced, as Istio %s does", proxyContainer, r.in.Detection().Version.Short()))
+		}
+	}
+	for key, gone := range former {
+		list := r.pod.list(key)
+		kept := slices.DeleteFunc(slices.Clone(list), func(e any) bool {
+			m, _ := e.(map[string]any)
+			name, _ := m["name"].(string)
+			return slices.Contains(gone, name)
+		})
+		if len(kept) < len(list) {
+			r.pod.setList(key, kept)
+		}
+	}
+}
+
+// istioGroup is the group that owns the files which the proxy has to read.
+const istioGroup = int64(1337)
+
+// setFSGroup sets the pod's fsGroup where the version does.
+func (r *run) setFSGroup() {
+	mc := r.in.Mesh()
+	switch {
+	case r.profile.Has(istio.FSGroupSdsToken) && mc.EnableSdsTokenMount && mc.SdsUdsPath != "":
+	case r.profile.Has(istio.FSGroupSds) && mc.SdsUdsPath != "":
+	case r.profile.Has(istio.FSGroupEnv) && r.in.Env("ENABLE_LEGACY_FSGROUP_INJECTION", "true") != "false":
+	default:
+		return
+	}
+	context, ok := r.pod.spec["securityContext"].(map[string]any)
+	if !ok || r.profile.Has(istio.FSGroupReplacesAll) {
+		context = map[string]any{}
+	}
+	context["fsGroup"] = istioGroup
+	r.pod.spec["securityContext"] = context
+}
+
+// appendedStatus is the value of the status annotation: a hash of the template and the names of what it added. Lists
+// that are empty are null.
+func (r *run) appendedStatus(lists map[string][]any) (string, error) {
+	hash := sha256.Sum256([]byte(r.in.Config().Template))
+	data, err := json.Marshal(struct {
+		Version string `json:"version"`
+		status
+	}{hex.EncodeToString(hash[:]), status{
+		InitContainers:   names(lists[initContainersKey]),
+		Containers:       names(lists[containersKey]),
+		Volumes:          names(lists["volumes"]),
+		ImagePullSecrets: names(lists["imagePullSecrets"]),
+	}})
+	return string(data), err
+}
+
+// addLists adds the template's lists to the pod's: at the end, but for what has to be first.
+func (r *run) addLists(lists map[string][]any, spec *appended) error {
+	hold, err := r.holds()
+	if err != nil {
+		return err
+	}
+	first := map[string]string{}
+	if r.profile.Has(istio.ValidationFirst) {
+		first[initContainersKey] = validationContainer
+	}
+	if hold && r.profile.Has(istio.HoldFromValues) {
+		first[containersKey] = proxyContainer
+	}
+	r.copyServiceAccount(find(lists[containersKey], proxyContainer))
+	for _, key := range injectedKeys {
+		for _, e := range lists[key] {
+			list := r.pod.list(key)
+			if m, _ := e.(map[string]any); first[key] != "" && m["name"] == first[key] {
+				r.pod.spec[key] = append([]any{e}, list...)
+			} else {
+				r.pod.spec[key] = append(list, e)
+			}
+		}
+	}
+	if r.profile.Has(istio.DNSConfig) && spec.dns != nil {
+		r.pod.spec["dnsConfig"] = spec.dns
+	}
+	return nil
+}
+
+const serviceAccountPath = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+// copyServiceAccount gives the proxy the application's mount of the service account, if it has one.
+func (r *run) copyServiceAccount(proxy map[string]any) {
+	if proxy == nil || !r.profile.Has(istio.CopyServiceAccount) {
+		return
+	}
+	var found map[string]any
+	for _, e := range r.pod.list(containersKey) {
+		c, _ := e.(map[string]any)
+		mounts, _ := c["volumeMounts"].([]any)
+		for _, e := range mounts {
+			if m, _ := e.(map[string]any); m["mountPath"] == serviceAccountPath {
+				found = m
+			}
+		}
+	}
+	if found != nil {
+		mounts, _ := proxy["volumeMounts"].([]any)
+		proxy["volumeMounts"] = append(mounts, copyMap(found))
+	}
+}
+
+// setAppendedMetadata sets annotations, which replace the user's, and labels, which do not.
+func (r *run) setAppendedMetadata(spec *appended, status string) {
+	if r.profile.Has(istio.ApplyRedirectAnnot) {
+		for k, v := range spec.PodRedirectAnnot {
+			if v != "" {
+				r.pod.set("annotations", k, v)
+			}
+		}
+	}
+	r.pod.set("annotations", statusAnnotation, status)
+	if r.profile.Has(istio.InjectedAnnotations) {
+		for k, v := range r.in.Config().InjectedAnnotations {
+			r.pod.set("annotations", k, v)
+		}
+	}
+	for k, v := range r.appendedLabels() {
+		if have, _ := r.pod.label(k); have == "" {
+			r.pod.set("labels", k, v)
+		}
+	}
+}
+
+// appendedLabels are the labels that the version's code sets.
+func (r *run) appendedLabels() map[string]string {
+	out := map[string]string{}
+	if r.profile.Has(istio.LabelTLSMode) {
+		out["security.istio.io/tlsMode"] = "istio"
+	}
+	if r.profile.Has(istio.LabelCanonical) {
+		out["service.istio.io/canonical-name"] = r.firstLabel(r.workloadName(), "service.istio.io/canonical-name", "app.kubernetes.io/name", "app")
+		out["service.istio.io/canonical-revision"] = r.firstLabel("latest", "service.istio.io/canonical-revision", "app.kubernetes.io/version", "version")
+	}
+	if r.profile.Has(istio.LabelRevision) {
+		out["istio.io/rev"] = r.in.Revision()
+	}
+	if r.profile.Has(istio.LabelNetwork) {
+		if network := networkOf(r.proxy()); network != "" {
+			out[networkLabel] = network
+		}
+	}
+	return out
+}
+
+// workloadName is the name that the workload goes by; the pod's own where there is no workload.
+func (r *run) workloadName() string {
+	if r.req.Owner.Name != "" {
+		return r.req.Owner.Name
+	}
+	name, _ := r.pod.meta["name"].(string)
+	return name
+}
+
+// firstLabel is the value of the first of some labels that the pod has.
+func (r *run) firstLabel(otherwise string, keys ...string) string {
+	for _, key := range keys {
+		if v, ok := r.pod.label(key); ok {
+			return v
+		}
+	}
+	return otherwise
+}
+
+// networkOf is the network that the proxy's environment names.
+func networkOf(proxy map[string]any) string {
+	env, _ := proxy["env"].([]any)
+	network, _ := find(env, networkEnv)["value"].(string)
+	return network
+}
+
+// appendClusterEnvs sets the proxy's variables for cluster and network: up to 1.7 those of the injection URL only.
+func (r *run) appendClusterEnvs() {
+	r.envs = clusterEnvs(r.in, r.before)
+	if !r.profile.Has(istio.ClusterFromURL) {
+		r.envs = map[string]string{}
+		if v := r.in.URLCluster(); v != "" {
+			r.envs[clusterEnv] = v
+		}
+		if v := r.in.URLNetwork(); v != "" {
+			r.envs[networkEnv] = v
+		}
+	}
+	r.setClusterEnvs()
+}
+
+// statusPortFlag matches the flag in its forms: -statusPort, --statusPort and with =N.
+var statusPortFlag = regexp.MustCompile(`^-{1,2}statusPort(?:=(\d+))?$`)
+
+// appendProbers makes the agent answer the probes of the pod's containers (source: pkg/kube/inject/app_probe.go of Istio
+// 1.1 to 1.8).
+func (r *run) appendProbers(spec *appended) error {
+	proxy := r.proxy()
+	if !r.profile.Has(istio.ProbeRewrite) || proxy == nil || !r.appendWantsRewrite(spec) {
+		return nil
+	}
+	port, known, err := r.agentPort(proxy)
+	if err != nil {
+		return err
+	}
+	probers, targets := map[string]prober{}, r.probed()
+	for _, c := range targets {
+		if err := r.collect(c, port, probers); err != nil {
+			return err
+		}
+	}
+	if len(probers) > 0 || !r.profile.Has(istio.ProberOmitEmpty) {
+		text, err := r.appendedProbersText(probers)
+		if err != nil {
+			return err
+		}
+		addEnv(proxy, probersEnv, text)
+	}
+	if !known {
+		return nil
+	}
+	for _, c := range targets {
+		r.rewrite(c, port)
+	}
+	return nil
+}
+
+// appendedProbersText is the value of the variable: up to 1.4 an entry is the HTTP action itself.
+func (r *run) appendedProbersText(probers map[string]prober) (string, error) {
+	if r.profile.Has(istio.ProberNested) {
+		return probersText(probers)
+	}
+	flat := map[string]*corev1.HTTPGetAction{}
+	for path, p := range probers {
+		flat[path] = p.HTTPGet
+	}
+	text, err := json.Marshal(flat)
+	return string(text), err
+}
+
+// appendWantsRewrite is what the pod's annotation says, else the template.
+func (r *run) appendWantsRewrite(spec *appended) bool {
+	if text, ok := r.pod.annotation(rewriteProbesAnnotation); ok && r.profile.Has(istio.ProbeRewriteAnnotation) {
+		if want, err := strconv.ParseBool(text); err == nil {
+			return want
+		}
+	}
+	return spec.RewriteAppHTTPProbe
+}
+
+// agentPort is the port on which the agent answers; known is false where the proxy's arguments have to say it and do not.
+func (r *run) agentPort(proxy map[string]any) (port int64, known bool, err error) {
+	if r.profile.Has(istio.ProbePortFromArgs) {
+		list, _ := proxy["args"].([]any)
+		args := make([]string, len(list))
+		for i, e := range list {
+			args[i], _ = e.(string)
+		}
+		n := argument(args, statusPortFlag)
+		return int64(n), n >= 0, nil
+	}
+	if text, ok := r.pod.annotation(statusPortAnnotation); ok {
+		n, err := strconv.ParseInt(text, 10, 32)
+		if err != nil {
+			return 0, false, &FieldError{Field: "metadata.annotations[" + statusPortAnnotation + "]", Err: err}
+		}
+		return n, true, nil
+	}
+	return int64(r.in.Mesh().GetDefaultConfig().GetStatusPort()), true, nil
+}
