@@ -133,6 +133,9 @@ func (r *run) mergePrometheus() error {
 		addEnv(proxy, prometheusEnv, string(text))
 	}
 	s.clear(r.pod)
+	if r.profile.Has(istio.PrometheusScrapeTargets) {
+		r.pod.unset("annotations", targetsAnnotation)
+	}
 	for setting, value := range map[string]string{prometheusPort: port, prometheusPath: mergedPath, prometheusScrape: "true"} {
 		r.pod.set("annotations", prometheusPrefix+setting, value)
 	}

@@ -158,7 +158,27 @@ func (r *run) render(t *istio.Template, data *istio.TemplateData) (map[string]an
 	if err := fit(podSchema(), patch, ""); err != nil {
 		return nil, &istio.TemplateError{Template: t.Name(), Err: err}
 	}
+	if spec, ok := patch["spec"].(map[string]any); ok {
+		dropNewer(r.profile, spec)
+	}
 	return patch, nil
+}
+
+// dropNewer takes fields out of a template's containers that the control plane's Kubernetes types do not have, as reading
+// the template into them does. Templates of 1.10 have the pod's restartPolicy at istio-init, where Kubernetes gave it
+// another meaning later.
+func dropNewer(p *istio.Profile, lists map[string]any) {
+	if p.Has(istio.ContainerRestartPolicy) {
+		return
+	}
+	for _, key := range []string{containersKey, initContainersKey} {
+		list, _ := lists[key].([]any)
+		for _, e := range list {
+			if c, ok := e.(map[string]any); ok {
+				delete(c, "restartPolicy")
+			}
+		}
+	}
 }
 
 // checkMetadata makes sure that a template has not put something else than maps in the pod's metadata.

@@ -75,6 +75,9 @@ const (
 	NativeSidecarAnnotation Feature = "sidecar.istio.io/nativeSidecar"
 	NativeSidecarAuto       Feature = "native sidecars by the kubelet's version"
 
+	// What the control plane's Kubernetes types know: it drops other fields of a template without a word.
+	ContainerRestartPolicy Feature = "templates can set a container's restartPolicy"
+
 	// Security.
 	AdjustInitUser   Feature = "istio-init follows the user's runAsUser"
 	OpenShiftUsers   Feature = "user ids from OpenShift's namespace annotations"
@@ -165,6 +168,8 @@ var featureTable = []featureRow{
 	{NativeSidecars, Span{19, newest}, srcFeatures},
 	{NativeSidecarAnnotation, Span{24, newest}, srcInject},
 	{NativeSidecarAuto, Span{27, newest}, srcWebhook},
+
+	{ContainerRestartPolicy, Span{19, newest}, "k8s.io/api v0.28 in go.mod"},
 
 	{StatusSkip, Span{11, newest}, srcWebhook},
 	{AdjustInitUser, Span{20, newest}, srcWebhook},

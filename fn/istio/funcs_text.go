@@ -4,7 +4,6 @@
 package istio
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -171,7 +170,7 @@ func orderedValues(dict map[string]any) []any {
 }
 
 // appendMultusNetwork adds a network to the value of Multus' annotation, which is a list with commas or JSON, unless it
-// is there.
+// is there. A network can be NAMESPACE/NAME.
 func appendMultusNetwork(existing, network string) string {
 	if existing == "" {
 		return network
@@ -189,12 +188,18 @@ func appendMultusNetwork(existing, network string) string {
 	if err := json.Unmarshal([]byte(existing), &networks); err != nil {
 		return existing
 	}
+	namespace, name, split := strings.Cut(network, "/")
+	if !split {
+		namespace, name = "", network
+	}
 	for _, n := range networks {
-		if n["name"] == network {
+		if has, _ := n["namespace"].(string); n["name"] == name && (namespace == "" || has == namespace) {
 			return existing
 		}
 	}
-	var b bytes.Buffer
-	fmt.Fprintf(&b, `%s, {"name": "%s"}%s`, existing[:end], network, existing[end:])
-	return b.String()
+	added := fmt.Sprintf(`, {"name": "%s"}`, name)
+	if namespace != "" {
+		added = fmt.Sprintf(`, {"name": "%s", "namespace": "%s"}`, name, namespace)
+	}
+	return existing[:end] + added + existing[end:]
 }

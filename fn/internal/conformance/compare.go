@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
+
+	"github.com/prerig/prerig/fn/workload"
 )
 
 // scheme knows the API types that hold pods.
@@ -103,7 +105,7 @@ func decode(obj map[string]any) (any, error) {
 	kind, _ := obj["kind"].(string)
 	typed, err := s.New(schema.FromAPIVersionAndKind(apiVersion, kind))
 	if runtime.IsNotRegisteredError(err) {
-		return withoutEmpty(obj), nil
+		return decodeUnknown(obj)
 	}
 	if err != nil {
 		return nil, err
@@ -114,7 +116,31 @@ func decode(obj map[string]any) (any, error) {
 	return typed, nil
 }
 
-// withoutEmpty is a value without null, false, "", {} and [] at any depth: what Go types that are not there would drop.
+// decodeUnknown gives an object of a kind without a type as a map, with its pod templates in the API's form.
+func decodeUnknown(obj map[string]any) (any, error) {
+	registry, err := workload.NewRegistry(nil)
+	if err != nil {
+		return nil, err
+	}
+	templates, err := registry.Templates(obj)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range templates {
+		var typed corev1.PodTemplateSpec
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(t.Pod, &typed); err != nil {
+			return nil, err
+		}
+		plain, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&typed)
+		if err != nil {
+			return nil, err
+		}
+		obj = t.Write(obj, plain)
+	}
+	return withoutEmpty(obj), nil
+}
+
+// withoutEmpty is a value without null, false, 0, "", {} and [] at any depth: what Go types that are not there would drop.
 func withoutEmpty(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -143,6 +169,10 @@ func withoutEmpty(v any) any {
 		}
 	case bool:
 		if !v {
+			return nil
+		}
+	case int64:
+		if v == 0 {
 			return nil
 		}
 	}

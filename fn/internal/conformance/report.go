@@ -82,6 +82,11 @@ func (r Report) Write(w io.Writer, verbose bool) error {
 	}
 	for _, v := range r.Versions {
 		for _, o := range v.Outcomes {
+			for _, note := range o.Notes {
+				if _, err := fmt.Fprintf(w, "%s %s: note: %s\n", v.Name, o.Case.Name, note); err != nil {
+					return err
+				}
+			}
 			if o.Status == Equal {
 				continue
 			}

@@ -9,6 +9,8 @@ import (
 	"maps"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/prerig/prerig/fn/inject"
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/manifest"
@@ -32,6 +34,8 @@ type Outcome struct {
 	Status Status
 	// Detail is the difference or the error.
 	Detail string
+	// Notes say by which rules the comparison differs from comparing the whole objects.
+	Notes []string
 }
 
 // Injector makes the case's injector.
@@ -84,29 +88,33 @@ func (c *Case) Objects(path string) ([]map[string]any, error) {
 	return out, nil
 }
 
-// Inject gives what the engine makes of the case's input, and the warnings.
-func (c *Case) Inject() ([]map[string]any, []string, error) {
+// Injected is what the engine makes of a case's input.
+type Injected struct {
+	Objects         []map[string]any
+	Warnings, Notes []string
+}
+
+// Inject injects into the case's input.
+func (c *Case) Inject() (Injected, error) {
 	in, err := c.Injector()
 	if err != nil {
-		return nil, nil, err
+		return Injected{}, err
 	}
 	objects, err := c.Objects(c.Input)
 	if err != nil {
-		return nil, nil, err
+		return Injected{}, err
 	}
 	registry, err := workload.NewRegistry(nil)
 	if err != nil {
-		return nil, nil, err
+		return Injected{}, err
 	}
-	var warnings []string
+	w := worker{c: c, in: in, registry: registry}
 	for i := range objects {
-		w := worker{c: c, in: in, registry: registry}
 		if objects[i], err = w.object(objects[i]); err != nil {
-			return nil, nil, err
+			return Injected{}, err
 		}
-		warnings = append(warnings, w.warnings...)
 	}
-	return objects, warnings, nil
+	return Injected{Objects: objects, Warnings: w.warnings, Notes: w.notes}, nil
 }
 
 // worker injects into one object.
@@ -115,12 +123,44 @@ type worker struct {
 	in       *istio.Injector
 	registry *workload.Registry
 	warnings []string
+	notes    []string
 }
 
+// cronJobNote is the rule for CronJobs.
+const cronJobNote = "istioctl kube-inject takes a CronJob's metadata of the job for the pod's; so it is compared there, and the webhook has it at the pod"
+
 func (w *worker) object(obj map[string]any) (map[string]any, error) {
-	if obj["kind"] == "List" {
+	switch obj["kind"] {
+	case "List":
 		return w.list(obj)
+	case "CronJob":
+		if w.c.Path != "kube-inject" {
+			break
+		}
+		w.notes = append(w.notes, cronJobNote)
+		swapped, err := w.inject(swapJobMetadata(obj))
+		return swapJobMetadata(swapped), err
 	}
+	return w.inject(obj)
+}
+
+// swapJobMetadata puts the metadata of a CronJob's job in the place of its pod's, and the other way round.
+func swapJobMetadata(obj map[string]any) map[string]any {
+	out := deepCopy(obj)
+	spec, _ := out["spec"].(map[string]any)
+	job, _ := spec["jobTemplate"].(map[string]any)
+	jobSpec, _ := job["spec"].(map[string]any)
+	pod, _ := jobSpec["template"].(map[string]any)
+	if pod == nil {
+		return obj
+	}
+	job["metadata"], pod["metadata"] = pod["metadata"], job["metadata"]
+	return out
+}
+
+func deepCopy(obj map[string]any) map[string]any { return runtime.DeepCopyJSON(obj) }
+
+func (w *worker) inject(obj map[string]any) (map[string]any, error) {
 	templates, err := w.registry.Templates(obj)
 	if err != nil {
 		return nil, err
@@ -165,7 +205,7 @@ func (w *worker) list(obj map[string]any) (map[string]any, error) {
 
 // Run injects and compares.
 func (c *Case) Run() Outcome {
-	got, warnings, err := c.Inject()
+	got, err := c.Inject()
 	switch {
 	case c.ExpectError != "":
 		return c.expectError(err)
@@ -176,17 +216,17 @@ func (c *Case) Run() Outcome {
 	if err != nil {
 		return Outcome{Case: c, Status: Failed, Detail: err.Error()}
 	}
-	if c.ExpectWarning != "" && !warned(warnings, c.ExpectWarning) {
-		return Outcome{Case: c, Status: Different, Detail: fmt.Sprintf("there is no warning that says %q, but %q", c.ExpectWarning, warnings)}
+	if c.ExpectWarning != "" && !warned(got.Warnings, c.ExpectWarning) {
+		return Outcome{Case: c, Status: Different, Detail: fmt.Sprintf("there is no warning that says %q, but %q", c.ExpectWarning, got.Warnings)}
 	}
-	diff, err := compare(got, want)
+	diff, err := compare(got.Objects, want)
 	switch {
 	case err != nil:
 		return Outcome{Case: c, Status: Failed, Detail: err.Error()}
 	case diff == "":
-		return Outcome{Case: c, Status: Equal}
+		return Outcome{Case: c, Status: Equal, Notes: got.Notes}
 	}
-	return Outcome{Case: c, Status: Different, Detail: diff}
+	return Outcome{Case: c, Status: Different, Detail: diff, Notes: got.Notes}
 }
 
 func (c *Case) expectError(err error) Outcome {
