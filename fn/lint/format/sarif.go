@@ -1,0 +1,195 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package format
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/url"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/prerig/prerig/fn/lint"
+	"github.com/prerig/prerig/fn/result"
+)
+
+// The parts of SARIF 2.1.0 (OASIS) that are written.
+type (
+	sarifLog struct {
+		Schema  string     `json:"$schema"`
+		Version string     `json:"version"`
+		Runs    []sarifRun `json:"runs"`
+	}
+	sarifRun struct {
+		Tool       sarifTool     `json:"tool"`
+		ColumnKind string        `json:"columnKind"`
+		Results    []sarifResult `json:"results"`
+	}
+	sarifTool struct {
+		Driver sarifDriver `json:"driver"`
+	}
+	sarifDriver struct {
+		Name           string      `json:"name"`
+		Version        string      `json:"version,omitempty"`
+		InformationURI string      `json:"informationUri"`
+		Rules          []sarifRule `json:"rules"`
+	}
+	sarifRule struct {
+		ID               string              `json:"id"`
+		ShortDescription sarifText           `json:"shortDescription"`
+		FullDescription  sarifText           `json:"fullDescription"`
+		Help             sarifMarkdown       `json:"help"`
+		HelpURI          string              `json:"helpUri"`
+		Default          sarifConfiguration  `json:"defaultConfiguration"`
+		Properties       map[string][]string `json:"properties"`
+	}
+	sarifText struct {
+		Text string `json:"text"`
+	}
+	sarifMarkdown struct {
+		Text     string `json:"text"`
+		Markdown string `json:"markdown"`
+	}
+	sarifConfiguration struct {
+		Enabled bool   `json:"enabled"`
+		Level   string `json:"level"`
+	}
+	sarifResult struct {
+		RuleID              string            `json:"ruleId,omitempty"`
+		RuleIndex           *int              `json:"ruleIndex,omitempty"`
+		Level               string            `json:"level"`
+		Message             sarifText         `json:"message"`
+		Locations           []sarifLocation   `json:"locations,omitempty"`
+		PartialFingerprints map[string]string `json:"partialFingerprints"`
+	}
+	sarifLocation struct {
+		Physical *sarifPhysical `json:"physicalLocation,omitempty"`
+		Logical  []sarifLogical `json:"logicalLocations,omitempty"`
+	}
+	sarifPhysical struct {
+		Artifact sarifArtifact `json:"artifactLocation"`
+		Region   *sarifRegion  `json:"region,omitempty"`
+	}
+	sarifArtifact struct {
+		URI string `json:"uri"`
+	}
+	sarifRegion struct {
+		StartLine int `json:"startLine"`
+	}
+	sarifLogical struct {
+		FullyQualifiedName string `json:"fullyQualifiedName"`
+		Kind               string `json:"kind"`
+	}
+)
+
+const (
+	sarifSchema = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+	repository  = "https://github.com/prerig/prerig"
+)
+
+// SARIF writes one run with all rules and the results. The fingerprint of a result is made of its rule, object and field, so that
+// a Git host knows it again when lines move.
+func SARIF(w io.Writer, rs result.Results, o Options) error {
+	rules := lint.Rules()
+	index := map[string]int{}
+	driver := sarifDriver{Name: "prerig", Version: o.Version, InformationURI: repository, Rules: []sarifRule{}}
+	for i, r := range rules {
+		index[r.Code] = i
+		driver.Rules = append(driver.Rules, ruleOf(r))
+	}
+	run := sarifRun{Tool: sarifTool{Driver: driver}, ColumnKind: "utf16CodeUnits", Results: []sarifResult{}}
+	seen := map[string]int{}
+	for _, r := range rs {
+		run.Results = append(run.Results, resultOf(r, index, seen))
+	}
+	return encode(w, sarifLog{Schema: sarifSchema, Version: "2.1.0", Runs: []sarifRun{run}})
+}
+
+func ruleOf(r lint.Rule) sarifRule {
+	uri := repository + "/blob/main/" + lint.DocumentPath + "#" + strings.ToLower(r.Code)
+	text := r.Why + "\n\n" + r.Change
+	markdown := r.Why + "\n\n**What to change.** " + r.Change
+	if refs := r.References(); len(refs) > 0 {
+		text += "\n\nAnswers " + strings.Join(refs, ", ") + "."
+		markdown += "\n\nAnswers " + strings.Join(refs, ", ") + "."
+	}
+	return sarifRule{
+		ID:               r.Code,
+		ShortDescription: sarifText{r.Title},
+		FullDescription:  sarifText{r.Why},
+		Help:             sarifMarkdown{Text: text, Markdown: markdown},
+		HelpURI:          uri,
+		Default:          sarifConfiguration{Enabled: r.Severity != "", Level: level(r.Severity)},
+		Properties:       map[string][]string{"tags": {strings.ToLower(r.Group())}},
+	}
+}
+
+func level(s result.Severity) string {
+	switch s {
+	case result.Error:
+		return "error"
+	case result.Warning:
+		return "warning"
+	}
+	return "note"
+}
+
+func resultOf(r result.Result, index map[string]int, seen map[string]int) sarifResult {
+	code := r.Tags[result.TagCode]
+	out := sarifResult{RuleID: code, Level: level(r.Severity), Message: sarifText{r.Message}}
+	if i, ok := index[code]; ok {
+		out.RuleIndex = &i
+	}
+	var at sarifLocation
+	if r.File != nil && r.File.Path != "" && r.File.Path != "-" {
+		at.Physical = &sarifPhysical{Artifact: sarifArtifact{uri(r.File.Path)}}
+		if r.File.Line > 0 {
+			at.Physical.Region = &sarifRegion{r.File.Line}
+		}
+	}
+	object, field := "", ""
+	if r.ResourceRef != nil {
+		object = r.ResourceRef.APIVersion + " " + r.ResourceRef.String()
+		at.Logical = append(at.Logical, sarifLogical{FullyQualifiedName: r.ResourceRef.String(), Kind: "resource"})
+	}
+	if r.Field != nil && r.Field.Path != "" {
+		field = r.Field.Path
+		at.Logical = append(at.Logical, sarifLogical{FullyQualifiedName: field, Kind: "member"})
+	}
+	if at.Physical != nil || at.Logical != nil {
+		out.Locations = []sarifLocation{at}
+	}
+	out.PartialFingerprints = map[string]string{"prerig/v1": fingerprint(code, object, field, r, seen)}
+	return out
+}
+
+// fingerprint tells apart equal findings, which an object may have several of, by their number.
+func fingerprint(code, object, field string, r result.Result, seen map[string]int) string {
+	container := r.Tags[lint.TagContainer]
+	if container != "" {
+		// The index of a container moves when another one is added; its name does not.
+		field = container + " " + field[strings.LastIndex(field, "]")+1:]
+	}
+	key := strings.Join([]string{code, object, field}, "\x00")
+	if code == "" {
+		key += "\x00" + r.Message
+	}
+	n := seen[key]
+	seen[key]++
+	sum := sha256.Sum256([]byte(key + "\x00" + strconv.Itoa(n)))
+	return hex.EncodeToString(sum[:16])
+}
+
+// uri makes a relative reference of a file's path, with slashes and what needs escaping escaped.
+func uri(file string) string {
+	clean := path.Clean(filepath.ToSlash(file))
+	u := url.URL{Path: clean}
+	if path.IsAbs(clean) {
+		u.Scheme = "file"
+	}
+	return u.String()
+}
