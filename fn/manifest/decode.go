@@ -150,7 +150,7 @@ func (d *decoder) scalar(n *node) (any, error) {
 	case n.tag == "!!str":
 		return n.val, nil
 	case n.tag != "":
-		return nil, checkTag(n, "")
+		return d.tagged(n)
 	case n.style != plainStyle:
 		return n.val, nil
 	}
@@ -166,6 +166,15 @@ func (d *decoder) scalar(n *node) (any, error) {
 	default:
 		return v, nil
 	}
+}
+
+// tagged resolves a scalar with a tag, which decides whatever the quotes are.
+func (d *decoder) tagged(n *node) (any, error) {
+	v, err := decodeFallback(n.tag + " " + doubleQuoted(n.val))
+	if err != nil {
+		return nil, checkTag(n, "")
+	}
+	return v, nil
 }
 
 // mapping fills a map in the order of the text: a merge key overwrites what stands before it and is overwritten by what

@@ -23,15 +23,29 @@ func (d *Document) With(want map[string]any) (*Document, error) {
 
 func (d *Document) with(want any) (*Document, error) {
 	root, err := d.parse()
+	var now any
+	if err == nil {
+		now, err = (&decoder{src: d.text}).value(root)
+	}
 	if err != nil {
 		if v, derr := d.value(); derr == nil && equal(v, want) {
 			return d, nil
 		}
 		return nil, d.wrap("editing", err)
 	}
+	if equal(now, want) {
+		return d, nil
+	}
+	text := d.text
+	if !root.flow() && !strings.HasSuffix(text, "\n") { // work on whole lines, and take the line break off at the end
+		text += detect(text, root).nl
+		if root, err = parseText(text, d.col0, d.parent, d.inFlow, d.outer()); err != nil {
+			return nil, d.wrap("editing", err)
+		}
+	}
 	var last error
 	for _, expand := range []bool{false, true} {
-		e := newEditor(d, root, expand)
+		e := newEditor(d, text, root, expand)
 		next, err := e.run(root, want)
 		if err == nil {
 			return next, nil
@@ -71,9 +85,9 @@ type place struct {
 	flow   bool  // inside a flow collection
 }
 
-func newEditor(d *Document, root *node, expand bool) *editor {
-	e := &editor{d: d, src: d.text, expand: expand, after: map[*node]any{}, gone: map[*node]bool{}}
-	e.w = detect(d.text, root)
+func newEditor(d *Document, text string, root *node, expand bool) *editor {
+	e := &editor{d: d, src: text, expand: expand, after: map[*node]any{}, gone: map[*node]bool{}}
+	e.w = detect(text, root)
 	e.json = root.flow() && jsonLike(root, e.src)
 	walk(root, func(n *node) { e.aliases = e.aliases || n.kind == aliasKind })
 	return e
@@ -81,7 +95,7 @@ func newEditor(d *Document, root *node, expand bool) *editor {
 
 // detect finds how a document is written: its line breaks and the indentation of its mappings and sequences.
 func detect(src string, root *node) writer {
-	w := writer{nl: "\n", step: 2}
+	w := writer{nl: "\n", step: 2, part: true}
 	if i := strings.IndexByte(src, '\n'); i > 0 && src[i-1] == '\r' {
 		w.nl = "\r\n"
 	}
@@ -136,12 +150,17 @@ func (e *editor) run(root *node, want any) (*Document, error) {
 	if err := e.node(root, want, pl); err != nil {
 		return nil, err
 	}
-	if len(e.edits) == 0 {
-		return e.d, e.check(e.d, want)
-	}
 	next := *e.d
 	next.text = apply(e.src, e.edits, 0, len(e.src))
-	return &next, e.check(&next, want)
+	if e.src == e.d.text {
+		return &next, e.check(&next, want)
+	}
+	cut := next
+	cut.text = strings.TrimSuffix(next.text, e.w.nl)
+	if err := e.check(&cut, want); err == nil {
+		return &cut, nil
+	}
+	return &next, e.check(&next, want) // a block scalar at the end needs its line break
 }
 
 // check decodes a document and compares it with what it is to be.
@@ -187,9 +206,18 @@ func differs(a, b any, path string) string {
 	return path
 }
 
-// apply gives src[from:to] with the edits in it, which do not overlap; edits at one place keep their order.
+// apply gives src[from:to] with the edits in it, which do not overlap; insertions at one place keep
+// their order and come before what is replaced there.
 func apply(src string, edits []edit, from, to int) string {
-	slices.SortStableFunc(edits, func(a, b edit) int { return a.start - b.start })
+	slices.SortStableFunc(edits, func(a, b edit) int {
+		if a.start != b.start || (a.start == a.end) == (b.start == b.end) {
+			return a.start - b.start
+		}
+		if a.start == a.end {
+			return -1
+		}
+		return 1
+	})
 	var b strings.Builder
 	b.Grow(to - from + 256)
 	at := from

@@ -173,18 +173,8 @@ func (e *editor) appendEntries(n *node, added map[string]any) {
 		w.indent(n.indent)
 		w.entry(k, added[k], n.indent)
 	}
-	e.insertLines(e.bodyEnd(n.end, n.indent), w.b.String())
-}
-
-// insertLines puts whole lines at the start of a line, or after the last one where that has no line break.
-func (e *editor) insertLines(at int, lines string) {
-	if at > 0 && at == len(e.src) && e.src[at-1] != '\n' {
-		lines = e.w.nl + strings.TrimSuffix(lines, e.w.nl)
-		if strings.HasSuffix(lines, "\n") { // a block scalar that keeps its empty lines
-			lines += e.w.nl
-		}
-	}
-	e.put(at, at, lines)
+	at := e.bodyEnd(n.end, n.indent)
+	e.put(at, at, w.b.String())
 }
 
 // headStart gives the start of the lines of comment that stand directly above the token at off, at its column, or of

@@ -146,7 +146,7 @@ func (e *editor) blockElements(n *node, old []*node, texts []string, stay map[in
 			}
 			continue
 		}
-		e.insertLines(pos, t)
+		e.put(pos, pos, t)
 	}
 	for i := range old {
 		if _, in := stay[i]; !in {

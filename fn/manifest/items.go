@@ -249,8 +249,8 @@ func (d *Document) nodeSpan(n, in *node) span {
 	if s.col0 = n.prop - bol; bol == 0 {
 		s.col0 += d.col0
 	}
-	if !s.flow {
-		s.end = lineEnd(d.text, n.end)
+	if i := strings.IndexByte(d.text[n.end:], '\n'); !s.flow && i >= 0 {
+		s.end = n.end + i + 1
 	}
 	return s
 }

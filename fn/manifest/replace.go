@@ -73,21 +73,30 @@ func (e *editor) scalarLike(n *node, want any, pl place) string {
 		if col <= pl.parent || strings.TrimSpace(n.val) == "" {
 			col = max(pl.parent, 0) + w.step
 		}
-		if header, lines, ok := literal(s, col-max(pl.parent, 0)); ok && (len(header) < 2 || col-max(pl.parent, 0) < 10) {
+		header, lines, ok := literal(s, col-max(pl.parent, 0))
+		if ok && col-max(pl.parent, 0) < 10 && (!strings.Contains(header, "+") || strings.Contains(e.header(n), "+")) {
 			return header + e.headerComment(n) + w.lines(lines, col)
 		}
 		if !strings.Contains(s, "\n") && s != "" && n.style == literalStyle && oneLine(s) && s[0] != ' ' {
-			header := strings.SplitN(e.src[n.start:lineEnd(e.src, n.start)], " ", 2)[0]
-			if header == "|-" {
-				return header + e.headerComment(n) + w.lines([]string{s}, col)
+			if h := e.header(n); h == "|-" {
+				return h + e.headerComment(n) + w.lines([]string{s}, col)
 			}
 		}
 		return quoteString(s, false, plainStyle) + e.headerComment(n)
 	}
-	if _, _, ok := literal(s, w.step); ok && !oneLine(s) && n.style != doubleStyle {
+	if h, _, ok := literal(s, w.step); ok && !strings.Contains(h, "+") && n.style != doubleStyle {
 		return w.scalar(want, max(pl.parent, 0), false)
 	}
 	return quoteString(s, false, keepQuotes(n.style))
+}
+
+// header gives the indicators of a block scalar.
+func (e *editor) header(n *node) string {
+	h := e.src[n.start:lineEnd(e.src, n.start)]
+	if i := strings.IndexAny(h, " \t"); i >= 0 {
+		h = h[:i]
+	}
+	return h
 }
 
 // headerComment gives the comment after the indicator of a block scalar, with the blanks before it.
@@ -162,11 +171,11 @@ func (e *editor) openBlock(n *node, start int, want any, pl place) {
 	if !e.sameLine(e.valueFloor(n, pl), start) { // the value stands alone on a line of its own
 		from = lineStart(e.src, start)
 		e.put(from, e.nextLine(n.end), "")
-		e.insertLines(e.nextLine(n.end), w.b.String())
+		e.put(e.nextLine(n.end), e.nextLine(n.end), w.b.String())
 		return
 	}
 	e.put(from, n.end, "")
-	e.insertLines(e.nextLine(n.end), w.b.String())
+	e.put(e.nextLine(n.end), e.nextLine(n.end), w.b.String())
 }
 
 // inlineStart reports whether a block collection can start where the node stands: after a dash, or at the start of a
@@ -234,11 +243,7 @@ func (e *editor) replaceBlock(n *node, want any, pl place) {
 	if !inline {
 		start = lineStart(e.src, n.start)
 	}
-	text := w.b.String()
-	if !strings.HasSuffix(text, w.nl+w.nl) {
-		text = strings.TrimSuffix(text, w.nl)
-	}
-	e.put(start, end, text)
+	e.put(start, end, strings.TrimSuffix(w.b.String(), w.nl))
 }
 
 func scalarOnly(v any) string { return scalarText(v, false, plainStyle) }

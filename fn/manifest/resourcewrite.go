@@ -137,7 +137,7 @@ func (d *Document) dropElements(own []*Document) string {
 	if items == nil || items.kind != sequenceKind {
 		return d.text
 	}
-	e := newEditor(d, root, false)
+	e := newEditor(d, d.text, root, false)
 	old := items.elems()
 	stay := map[int]int{}
 	for i := range old {
@@ -289,7 +289,7 @@ func (d *Document) editList(values []any, rs result.Results) []byte {
 	if err != nil || root.kind != mappingKind {
 		return []byte(d.text)
 	}
-	e := newEditor(d, root, false)
+	e := newEditor(d, d.text, root, false)
 	added := map[string]any{}
 	pairs := root.pairs()
 	keep := make([]bool, len(pairs))

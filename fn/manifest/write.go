@@ -26,8 +26,9 @@ func Marshal(v any) []byte {
 type writer struct {
 	b    strings.Builder
 	nl   string
-	step int // indentation of mappings
-	seq  int // indentation of sequences in mappings
+	step int  // indentation of mappings
+	seq  int  // indentation of sequences in mappings
+	part bool // the text goes between other text: no block scalars that would take empty lines after them along
 }
 
 // empty reports whether a value is written on the line of its key.
@@ -110,7 +111,7 @@ func (w *writer) element(v any, col int) {
 func (w *writer) scalar(v any, parent int, flow bool) string {
 	if s, ok := v.(string); ok && !flow {
 		step := max(w.step, 1)
-		if header, lines, ok := literal(s, step); ok {
+		if header, lines, ok := literal(s, step); ok && !(w.part && strings.Contains(header, "+")) {
 			return header + w.lines(lines, parent+step)
 		}
 	}
