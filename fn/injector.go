@@ -20,6 +20,7 @@ type Injector struct {
 	registry *workload.Registry
 	mode     v1alpha1.Mode
 	workers  int
+	keepPods bool
 }
 
 // Option changes how an Injector works, not what it gives.
@@ -32,6 +33,14 @@ func WithWorkers(n int) Option {
 			return fmt.Errorf("setting the number of workers: %d is less than 1", n)
 		}
 		in.workers = n
+		return nil
+	}
+}
+
+// WithPods keeps the pods in the report's outcomes. It costs memory: a pod is about 50 KB as maps.
+func WithPods() Option {
+	return func(in *Injector) error {
+		in.keepPods = true
 		return nil
 	}
 }

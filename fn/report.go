@@ -55,7 +55,7 @@ type Outcome struct {
 	Version string
 	// Sidecars are the generic sidecars, with what was decided for each.
 	Sidecars []SidecarOutcome
-	// Before and After are the pod before any injection and after it; After is nil unless Action is Injected.
+	// Before and After are the pod before any injection and after it, where the Injector was made with [WithPods].
 	Before, After map[string]any
 }
 

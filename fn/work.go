@@ -112,7 +112,6 @@ func (in *Injector) outcome(u *unit, field string, action Action, reason string)
 // template gives the pod of one template as it should be. ok is false where an error was recorded.
 func (in *Injector) template(u *unit, t workload.Template, plans []*plan, s *surroundings) (pod map[string]any, ok bool) {
 	o := in.outcome(u, t.Field, Skipped, "no policy injects anything")
-	o.Before = t.Pod
 	pod = t.Pod
 	for _, pl := range plans {
 		next, err := pl.apply(u, t, pod, &o, s)
@@ -122,8 +121,8 @@ func (in *Injector) template(u *unit, t workload.Template, plans []*plan, s *sur
 		}
 		pod = next
 	}
-	if o.Action == Injected {
-		o.After = pod
+	if in.keepPods {
+		o.Before, o.After = t.Pod, pod
 	}
 	u.outcomes = append(u.outcomes, o)
 	return pod, true
