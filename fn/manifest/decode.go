@@ -34,7 +34,7 @@ func Decode(src []byte) (any, error) {
 func decodeText(text string, col0, parent int, inFlow bool, outer func(string) *node) (any, error) {
 	root, err := parseText(text, col0, parent, inFlow, outer)
 	if err == nil {
-		d := decoder{src: text}
+		d := decoder{}
 		var v any
 		if v, err = d.value(root); err == nil {
 			return v, nil
@@ -92,14 +92,22 @@ func deeper(v any, limit int) bool {
 
 // decoder turns nodes into values.
 type decoder struct {
-	src     string
 	aliased int // values made inside aliases so far
 	inAlias int
+	keep    bool // note the values in the nodes
 	// instead, when set, gives the value that a node is to have after an edit.
 	instead func(*node) (any, bool)
 }
 
 func (d *decoder) value(n *node) (any, error) {
+	v, err := d.read(n)
+	if d.keep && err == nil {
+		n.v, n.known = v, true
+	}
+	return v, err
+}
+
+func (d *decoder) read(n *node) (any, error) {
 	if d.inAlias > 0 {
 		if d.aliased++; d.aliased > MaxAliased {
 			return nil, &syntaxError{off: n.start, msg: fmt.Sprintf("the aliases stand for more than %d values", MaxAliased)}

@@ -25,7 +25,7 @@ func (d *Document) with(want any) (*Document, error) {
 	root, err := d.parse()
 	var now any
 	if err == nil {
-		now, err = (&decoder{src: d.text}).value(root)
+		now, err = (&decoder{keep: true}).value(root)
 	}
 	if err != nil {
 		if v, derr := d.value(); derr == nil && equal(v, want) {
@@ -42,6 +42,7 @@ func (d *Document) with(want any) (*Document, error) {
 		if root, err = parseText(text, d.col0, d.parent, d.inFlow, d.outer()); err != nil {
 			return nil, d.wrap("editing", err)
 		}
+		_, _ = (&decoder{keep: true}).value(root)
 	}
 	var last error
 	for _, expand := range []bool{false, true} {
@@ -242,7 +243,10 @@ func (e *editor) put(start, end int, text string) {
 
 // value gives the value that a node has after the edits made so far: aliases follow their anchors.
 func (e *editor) value(n *node) (any, error) {
-	dec := decoder{src: e.src}
+	dec := decoder{}
+	if n.known && len(e.after) == 0 && len(e.gone) == 0 {
+		return n.v, nil
+	}
 	if len(e.after) > 0 || len(e.gone) > 0 {
 		dec.instead = func(n *node) (any, bool) {
 			if e.gone[n] {

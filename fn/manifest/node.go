@@ -46,6 +46,8 @@ type node struct {
 	first      *node  // first child: an element, or a key that is followed by its value, and so on
 	next       *node
 	n          int // number of elements or of key and value pairs
+	v          any // the value, where it was decoded to be kept
+	known      bool
 }
 
 func (n *node) flow() bool { return n.style == flowStyle }

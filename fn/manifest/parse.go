@@ -124,7 +124,8 @@ func (p *parser) document(parent int) *node {
 		}
 		p.fresh = true
 		p.space()
-		for p.pos == p.bol && p.peek(0) == '%' {
+		directive := false
+		for ; p.pos == p.bol && p.peek(0) == '%'; directive = true {
 			if !strings.HasPrefix(p.src[p.pos:], "%YAML 1.1") {
 				p.fail(p.pos, "found a directive")
 			}
@@ -134,6 +135,8 @@ func (p *parser) document(parent int) *node {
 		if p.atMarker() && p.peek(0) == '-' {
 			p.pos += 3
 			p.fresh = false
+		} else if directive {
+			p.fail(p.pos, "found a directive without a document start")
 		}
 	}
 	n := p.value(parent, ctx)

@@ -207,7 +207,7 @@ func metaValue(val string, m *Meta) bool {
 	if err != nil || root.kind != mappingKind {
 		return false
 	}
-	v, err := (&decoder{src: val}).value(root)
+	v, err := (&decoder{}).value(root)
 	if err != nil {
 		return false
 	}
