@@ -88,7 +88,7 @@ func (in *Injector) complete(d *TemplateData, t *Template) {
 // DeploymentMeta gives the template's view of the workload in the type that the version has. pod is the pod's metadata,
 // which the whole ObjectMeta of versions up to 1.21 carries.
 func (in *Injector) DeploymentMeta(name, namespace string, pod *metav1.ObjectMeta) any {
-	if deploymentMetaSpan.in(in.profile.minor) {
+	if deploymentMetaSpan.Contains(in.profile.minor) {
 		meta := *pod
 		meta.Name, meta.Namespace, meta.GenerateName = name, namespace, ""
 		return meta

@@ -102,7 +102,7 @@ func refusal(name, dependsOn string) func(...any) (string, error) {
 // functionsOf returns the functions of a version. env, protoToJSON and render are bound to an injector later.
 func functionsOf(p *Profile) template.FuncMap {
 	m := template.FuncMap{}
-	if sprigSpan.in(p.minor) {
+	if sprigSpan.Contains(p.minor) {
 		for name, fn := range sprig.TxtFuncMap() {
 			m[name] = fn
 		}
@@ -114,7 +114,7 @@ func functionsOf(p *Profile) template.FuncMap {
 		}
 	}
 	for _, row := range functionTable {
-		if row.in(p.minor) {
+		if row.Contains(p.minor) {
 			m[row.Name] = row.fn
 		}
 	}

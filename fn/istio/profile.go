@@ -30,7 +30,7 @@ func ProfileOf(minor int) (p *Profile, known bool) {
 	minor = min(max(minor, OldestMinor), NewestMinor)
 	p = &Profile{minor: minor, features: make(map[Feature]bool, len(featureTable))}
 	for _, row := range featureTable {
-		if row.in(minor) {
+		if row.Contains(minor) {
 			p.features[row.Feature] = true
 		}
 	}
@@ -70,7 +70,8 @@ type Span struct{ From, To int }
 // newest stands for "until now" in the tables.
 const newest = 1 << 20
 
-func (s Span) in(minor int) bool { return minor >= s.From && minor <= s.To }
+// Contains says whether a minor version is in the range.
+func (s Span) Contains(minor int) bool { return minor >= s.From && minor <= s.To }
 
 // String returns the range as text: "1.9 to 1.27", "1.28 and later", "1.3".
 func (s Span) String() string {

@@ -223,7 +223,7 @@ func (u usage) checkFields(p *Profile) error {
 
 func hasField(name string, minor int) bool {
 	for _, row := range fieldTable {
-		if row.Name == name && row.in(minor) {
+		if row.Name == name && row.Contains(minor) {
 			return true
 		}
 	}

@@ -20,8 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
-
-	"github.com/prerig/prerig/fn/workload"
 )
 
 // scheme knows the API types that hold pods.
@@ -38,9 +36,8 @@ var scheme = sync.OnceValues(func() (*runtime.Scheme, error) {
 	return s, nil
 })
 
-// compare gives the difference of two lists of objects as text, or "".
+// compare gives the difference of two lists of objects, without lists in them, as text, or "".
 func compare(got, want []map[string]any) (string, error) {
-	got, want = flatten(got), flatten(want)
 	if len(got) != len(want) {
 		return fmt.Sprintf("%d objects, want %d", len(got), len(want)), nil
 	}
@@ -118,11 +115,7 @@ func decode(obj map[string]any) (any, error) {
 
 // decodeUnknown gives an object of a kind without a type as a map, with its pod templates in the API's form.
 func decodeUnknown(obj map[string]any) (any, error) {
-	registry, err := workload.NewRegistry(nil)
-	if err != nil {
-		return nil, err
-	}
-	templates, err := registry.Templates(obj)
+	templates, err := templatesOf(obj)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,165 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/workload"
+)
+
+// webhookRule is a field that the webhook sets and istioctl kube-inject of the same version does not.
+type webhookRule struct {
+	istio.Span
+	// part is labels, annotations or imagePullSecrets.
+	part string
+	// names are the keys or names.
+	names []string
+	why   string
+}
+
+// webhookOnly are all of them. They hold only for expected outputs of the kube-inject path, and only where such an output
+// lacks the field altogether.
+var webhookOnly = []webhookRule{
+	{istio.Span{From: 5, To: 7}, "labels", []string{"service.istio.io/canonical-name", "service.istio.io/canonical-revision"},
+		"istioctl kube-inject up to 1.7 does not set the canonical labels"},
+	{istio.Span{From: 6, To: 7}, "labels", []string{"istio.io/rev"},
+		"istioctl kube-inject up to 1.7 does not set the revision's label"},
+	{istio.Span{From: 6, To: 7}, "annotations", []string{"prometheus.io/scrape", "prometheus.io/path", "prometheus.io/port"},
+		"istioctl kube-inject up to 1.7 does not merge Prometheus' settings"},
+	{istio.Span{From: 0, To: 5}, "imagePullSecrets", nil,
+		"istioctl kube-inject up to 1.5 does not add image pull secrets"},
+}
+
+// statusAnnotation is what the injector leaves in a pod.
+const statusAnnotation = "sidecar.istio.io/status"
+
+// templatesOf are the pod templates of an object.
+func templatesOf(obj map[string]any) ([]workload.Template, error) {
+	registry, err := workload.NewRegistry(nil)
+	if err != nil {
+		return nil, err
+	}
+	return registry.Templates(obj)
+}
+
+// blankHash puts an empty text for the hash of the template in the status of an object's pods: the corpus does not have the
+// hash.
+func blankHash(obj map[string]any) (map[string]any, error) {
+	templates, err := templatesOf(obj)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range templates {
+		pod := deepCopy(t.Pod)
+		if !blankPodHash(pod) {
+			continue
+		}
+		obj = t.Write(obj, pod)
+	}
+	if obj["kind"] == "CronJob" {
+		obj = swapJobMetadata(obj)
+		if t, err := templatesOf(obj); err == nil && len(t) == 1 {
+			if pod := deepCopy(t[0].Pod); blankPodHash(pod) {
+				obj = t[0].Write(obj, pod)
+			}
+		}
+		obj = swapJobMetadata(obj)
+	}
+	return obj, nil
+}
+
+func blankPodHash(pod map[string]any) bool {
+	meta, _ := pod["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	text, ok := annotations[statusAnnotation].(string)
+	if !ok {
+		return false
+	}
+	var status struct {
+		Version          *string  `json:"version"`
+		InitContainers   []string `json:"initContainers"`
+		Containers       []string `json:"containers"`
+		Volumes          []string `json:"volumes"`
+		ImagePullSecrets []string `json:"imagePullSecrets"`
+	}
+	if err := json.Unmarshal([]byte(text), &status); err != nil || status.Version == nil {
+		return false
+	}
+	*status.Version = ""
+	out, err := json.Marshal(status)
+	if err != nil {
+		return false
+	}
+	annotations[statusAnnotation] = string(out)
+	return true
+}
+
+// withoutWebhookOnly takes fields out of our object that the expected one lacks by a rule, and gives the reasons.
+func withoutWebhookOnly(minor int, got, want map[string]any) (map[string]any, []string, error) {
+	ours, err := templatesOf(got)
+	if err != nil {
+		return nil, nil, err
+	}
+	theirs, err := templatesOf(want)
+	if err != nil || len(ours) != len(theirs) {
+		return got, nil, err
+	}
+	var reasons []string
+	for i, t := range ours {
+		pod := runtime.DeepCopyJSON(t.Pod)
+		var applied []string
+		for _, rule := range webhookOnly {
+			if rule.Contains(minor) && rule.apply(pod, theirs[i].Pod) {
+				applied = append(applied, rule.why)
+			}
+		}
+		if len(applied) > 0 {
+			got = t.Write(got, pod)
+			reasons = append(reasons, applied...)
+		}
+	}
+	slices.Sort(reasons)
+	return got, slices.Compact(reasons), nil
+}
+
+// apply takes the rule's fields out of a pod that another pod lacks, and says whether there were any.
+func (r webhookRule) apply(pod, other map[string]any) bool {
+	parent := "metadata"
+	if r.part == "imagePullSecrets" {
+		parent = "spec"
+	}
+	ours, _ := pod[parent].(map[string]any)
+	theirs, _ := other[parent].(map[string]any)
+	if r.names == nil {
+		_, has := theirs[r.part]
+		_, had := ours[r.part]
+		if had && !has {
+			delete(ours, r.part)
+		}
+		return had && !has
+	}
+	mine, _ := ours[r.part].(map[string]any)
+	wanted, _ := theirs[r.part].(map[string]any)
+	removed := false
+	for _, name := range r.names {
+		_, has := wanted[name]
+		if _, had := mine[name]; had && !has {
+			delete(mine, name)
+			removed = true
+		}
+	}
+	if removed && len(mine) == 0 {
+		delete(ours, r.part)
+	}
+	return removed
+}
+
+// String is the rule as text.
+func (r webhookRule) String() string { return fmt.Sprintf("%s: %s (Istio %s)", r.part, r.why, r.Span) }
