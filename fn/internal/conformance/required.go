@@ -11,6 +11,62 @@ import (
 	"github.com/prerig/prerig/fn/workload"
 )
 
+// Rules for expected outputs of the kube-inject path where that decides otherwise than the webhook.
+const (
+	// lastUndecided is the last minor version whose kube-inject may not look at the pod's annotation.
+	lastUndecided = 7
+	annotatedNote = "istioctl kube-inject of the version injects although the pod says no, so it is injected here too; the webhook leaves it alone"
+	// lastLeft is the last minor version whose kube-inject leaves injected pods alone.
+	lastLeft     = 16
+	injectedNote = "istioctl kube-inject of the version leaves injected pods alone, so it is left here too; the webhook injects again"
+	// annotated is the reason of a pod that says no.
+	annotated = "the pod says no with sidecar.istio.io/inject"
+)
+
+// leavesInjected says whether kube-inject of the version takes a pod for injected and leaves it: one with a proxy beside
+// another container, and from 1.8 with a status too.
+func leavesInjected(minor int, pod map[string]any) bool {
+	if minor > lastLeft {
+		return false
+	}
+	spec, _ := pod["spec"].(map[string]any)
+	containers, _ := spec["containers"].([]any)
+	if len(containers) < 2 || minor > lastUndecided && !hasStatus(pod) {
+		return false
+	}
+	return slices.ContainsFunc(containers, func(e any) bool {
+		c, _ := e.(map[string]any)
+		return c["name"] == istio.ProxyContainer
+	})
+}
+
+func hasStatus(pod map[string]any) bool {
+	meta, _ := pod["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	_, ok := annotations[statusAnnotation]
+	return ok
+}
+
+// expectsInjection says whether the expected output has the workload injected.
+func (c *Case) expectsInjection(t workload.Template) bool {
+	want, err := c.Objects(c.Expected)
+	if err != nil {
+		return false
+	}
+	for _, obj := range c.comparable(want) {
+		templates, err := templatesOf(obj)
+		if err != nil {
+			return false
+		}
+		for _, other := range templates {
+			if other.Declared == t.Declared && hasStatus(other.Pod) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // skips says why istioctl kube-inject of the version leaves a pod alone, or "" if it does not. It knows no namespace labels
 // and takes the policy to be enabled.
 func skips(in *istio.Injector, t workload.Template) string {
@@ -30,7 +86,7 @@ func skips(in *istio.Injector, t workload.Template) string {
 	}
 	if in.Profile().Has(istio.InjectStrictValues) {
 		if value == "false" {
-			return "sidecar.istio.io/inject is false"
+			return annotated
 		}
 		return ""
 	}
@@ -38,6 +94,6 @@ func skips(in *istio.Injector, t workload.Template) string {
 	case "", "y", "yes", "true", "on":
 		return ""
 	default:
-		return "sidecar.istio.io/inject is " + value
+		return annotated
 	}
 }

@@ -63,15 +63,6 @@ func blankHash(obj map[string]any) (map[string]any, error) {
 		}
 		obj = t.Write(obj, pod)
 	}
-	if obj["kind"] == "CronJob" {
-		obj = swapJobMetadata(obj)
-		if t, err := templatesOf(obj); err == nil && len(t) == 1 {
-			if pod := deepCopy(t[0].Pod); blankPodHash(pod) {
-				obj = t[0].Write(obj, pod)
-			}
-		}
-		obj = swapJobMetadata(obj)
-	}
 	return obj, nil
 }
 
