@@ -1,0 +1,176 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pin writes digests into the images of injected containers, from what was resolved before. It changes the field
+// image of the containers that it is told were injected, and nothing else; it asks no registry.
+package pin
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/result"
+)
+
+// Code is the code of a result about an image that has no digest.
+const Code = "PR901"
+
+// OnMissing says what to do with an image that is not locked: the values of spec.images.onMissing.
+type OnMissing string
+
+// What to do with an image that is not locked.
+const (
+	Ignore OnMissing = "Ignore"
+	Warn   OnMissing = "Warn"
+	Fail   OnMissing = "Fail"
+)
+
+// Lock finds the digest of an image. It is immutable; the nil Lock knows none.
+type Lock struct {
+	pinned map[string]string // by the image in full, the image with its digest
+}
+
+// NewLock puts together a policy's own pins and image locks. The policy's go first. Two locks that give an image different
+// digests are an error, as one of them would be used by accident.
+func NewLock(pins map[string]string, locks ...*v1alpha1.ImageLock) (*Lock, error) {
+	l := &Lock{pinned: map[string]string{}}
+	from := map[string]string{}
+	for _, lock := range locks {
+		for _, locked := range lock.Spec.Images {
+			name := full(locked.Image)
+			pinned := locked.Image + "@" + locked.Digest
+			if other, ok := l.pinned[name]; ok && digestOf(other) != locked.Digest {
+				return nil, fmt.Errorf("reading image locks: %s is locked to %s by %s and to %s by %s",
+					locked.Image, digestOf(other), from[name], locked.Digest, lock.Metadata.Name)
+			}
+			l.pinned[name], from[name] = pinned, lock.Metadata.Name
+		}
+	}
+	for image, pinned := range pins {
+		l.pinned[full(image)] = pinned
+	}
+	return l, nil
+}
+
+// Find gives the image with its digest. An image that has one already is given back as it is.
+func (l *Lock) Find(image string) (pinned string, ok bool) {
+	if digestOf(image) != "" {
+		return image, true
+	}
+	if l == nil {
+		return "", false
+	}
+	locked, ok := l.pinned[full(image)]
+	if !ok {
+		return "", false
+	}
+	// The image keeps the name that the template gave it: docker.io/istio/proxyv2 and istio/proxyv2 are one image, and a
+	// reader of the diff should see the digest only. A pin of the policy may name another registry, a mirror.
+	if name, digest := locked[:strings.Index(locked, "@")], digestOf(locked); full(name) == full(image) {
+		return image + "@" + digest, true
+	}
+	return locked, true
+}
+
+// Apply gives the pod with the images of the named containers pinned, and a result for each image that is not locked, unless
+// missing ones are ignored. The field of a result is a path below the pod template. The pod given is not changed, and is given
+// back where there is nothing to pin. Pinning twice is the same as pinning once.
+func Apply(pod map[string]any, containers []string, lock *Lock, missing OnMissing) (map[string]any, result.Results) {
+	spec, ok := pod["spec"].(map[string]any)
+	if !ok {
+		return pod, nil
+	}
+	var results result.Results
+	changed := map[string]any{}
+	for _, key := range []string{"initContainers", "containers"} {
+		list, _ := spec[key].([]any)
+		if out, rs := pinList(key, list, containers, lock, missing); out != nil || rs != nil {
+			results = append(results, rs...)
+			if out != nil {
+				changed[key] = out
+			}
+		}
+	}
+	if len(changed) == 0 {
+		return pod, results
+	}
+	return with(pod, "spec", withAll(spec, changed)), results
+}
+
+// pinList gives nil where nothing changes.
+func pinList(key string, list []any, containers []string, lock *Lock, missing OnMissing) ([]any, result.Results) {
+	var out []any
+	var results result.Results
+	for i, item := range list {
+		c, _ := item.(map[string]any)
+		name, _ := c["name"].(string)
+		image, _ := c["image"].(string)
+		if image == "" || !slices.Contains(containers, name) {
+			continue
+		}
+		pinned, ok := lock.Find(image)
+		switch {
+		case !ok && missing != Ignore && missing != "":
+			results = append(results, notLocked(fmt.Sprintf("spec.%s[%d].image", key, i), name, image, missing))
+		case ok && pinned != image:
+			if out == nil {
+				out = slices.Clone(list)
+			}
+			out[i] = with(c, "image", pinned)
+		}
+	}
+	return out, results
+}
+
+func notLocked(path, container, image string, missing OnMissing) result.Result {
+	r := result.Result{
+		Severity: result.Warning,
+		Message:  fmt.Sprintf("image %s of the injected container %s is not locked to a digest; run prerig images pin", image, container),
+		Field:    &result.Field{Path: path, CurrentValue: image},
+		Tags:     map[string]string{result.TagCode: Code},
+	}
+	if missing == Fail {
+		r.Severity = result.Error
+	}
+	return r
+}
+
+func digestOf(image string) string {
+	_, digest, _ := strings.Cut(image, "@")
+	return digest
+}
+
+// full gives the name that container runtimes use: with the registry, with library/ for Docker's own, with the tag.
+func full(image string) string {
+	first, rest, ok := strings.Cut(image, "/")
+	if !ok || !strings.ContainsAny(first, ".:") && first != "localhost" {
+		first, rest = "docker.io", image
+	}
+	if first == "index.docker.io" || first == "registry-1.docker.io" {
+		first = "docker.io"
+	}
+	if first == "docker.io" && !strings.Contains(rest, "/") {
+		rest = "library/" + rest
+	}
+	if !strings.Contains(rest[strings.LastIndex(rest, "/")+1:], ":") {
+		rest += ":latest"
+	}
+	return first + "/" + rest
+}
+
+func with(m map[string]any, key string, value any) map[string]any {
+	return withAll(m, map[string]any{key: value})
+}
+
+func withAll(m, changes map[string]any) map[string]any {
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		out[k] = v
+	}
+	for k, v := range changes {
+		out[k] = v
+	}
+	return out
+}
