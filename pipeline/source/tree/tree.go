@@ -96,8 +96,24 @@ func New(objects Objects, root string) *Tree {
 // ID of the root directory: equal IDs mean equal trees.
 func (t *Tree) ID() string { return t.root }
 
-// Mount puts the tree of a submodule at its path. It must be called before the tree is read.
-func (t *Tree) Mount(path string, sub *Tree) { t.mounts[path] = sub }
+// WithMounts gives a tree of the same files with the trees of submodules at their paths.
+func (t *Tree) WithMounts(mounts map[string]*Tree) *Tree {
+	mounted := New(t.objects, t.root)
+	mounted.mounts = mounts
+	return mounted
+}
+
+// Submodule gives the commit that the tree names for the submodule at a path, and false where there is none.
+func (t *Tree) Submodule(name string) (string, bool, error) {
+	found, err := t.find(name, nil)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", false, nil
+	}
+	if err != nil || found.entry.Mode != Submodule {
+		return "", false, err
+	}
+	return found.entry.ID, true, nil
+}
 
 // node is where a lookup ends.
 type node struct {

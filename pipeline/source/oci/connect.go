@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package oci reads artifacts out of registries as Flux' source-controller does: one layer, a compressed archive. The
+// archive is bounded and may not name anything outside of itself. Credentials come from a secret only: no helper program
+// and no file of the user is asked.
+package oci
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+)
+
+// Media types and annotations of Flux' artifacts (fluxcd/pkg/oci).
+const (
+	ConfigMediaType = "application/vnd.cncf.flux.config.v1+json"
+	LayerMediaType  = "application/vnd.cncf.flux.content.v1.tar+gzip"
+
+	AnnotationCreated  = "org.opencontainers.image.created"
+	AnnotationSource   = "org.opencontainers.image.source"
+	AnnotationRevision = "org.opencontainers.image.revision"
+)
+
+// Keys of a secret.
+const (
+	KeyDockerConfig = ".dockerconfigjson"
+	KeyUsername     = "username"
+	KeyPassword     = "password"
+	KeyCA           = "ca.crt"
+)
+
+// Registry is a repository in a registry with the credentials to reach it.
+type Registry struct {
+	// Repository without a tag.
+	Repository name.Repository
+	options    []remote.Option
+}
+
+// Connect reads an oci:// URL and the keys of a secret. It asks the registry nothing.
+func Connect(url string, secret map[string][]byte, insecure bool) (*Registry, error) {
+	var options []name.Option
+	if insecure {
+		options = append(options, name.Insecure)
+	}
+	repository, err := name.NewRepository(strings.TrimPrefix(url, "oci://"), options...)
+	if err != nil {
+		return nil, fmt.Errorf("reading the registry's URL: %w", err)
+	}
+	auth, err := authenticator(repository.RegistryStr(), secret)
+	if err != nil {
+		return nil, err
+	}
+	transport, err := transport(secret[KeyCA])
+	if err != nil {
+		return nil, err
+	}
+	return &Registry{Repository: repository, options: []remote.Option{remote.WithAuth(auth), remote.WithTransport(transport)}}, nil
+}
+
+// Options for a call to the registry.
+func (r *Registry) Options(more ...remote.Option) []remote.Option {
+	return append(append([]remote.Option{}, r.options...), more...)
+}
+
+func transport(ca []byte) (http.RoundTripper, error) {
+	base, ok := remote.DefaultTransport.(*http.Transport)
+	if !ok || len(ca) == 0 {
+		return remote.DefaultTransport, nil
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(ca) {
+		return nil, fmt.Errorf("secret's %s holds no PEM certificate", KeyCA)
+	}
+	t := base.Clone()
+	t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	return t, nil
+}
+
+type dockerConfig struct {
+	Auths map[string]struct {
+		Username string `json:"username"`
+		Password string `json:"password"`
+		Auth     string `json:"auth"`
+	} `json:"auths"`
+}
+
+func authenticator(host string, secret map[string][]byte) (authn.Authenticator, error) {
+	if password := string(secret[KeyPassword]); password != "" {
+		return &authn.Basic{Username: string(secret[KeyUsername]), Password: password}, nil
+	}
+	if len(secret[KeyDockerConfig]) == 0 {
+		return authn.Anonymous, nil
+	}
+	var config dockerConfig
+	if err := json.Unmarshal(secret[KeyDockerConfig], &config); err != nil {
+		// The cause could quote the password.
+		return nil, fmt.Errorf("secret's %s is not JSON", KeyDockerConfig)
+	}
+	for key, entry := range config.Auths {
+		key = strings.TrimPrefix(strings.TrimPrefix(key, "https://"), "http://")
+		at, _, _ := strings.Cut(key, "/")
+		if at != host && !(host == name.DefaultRegistry && at == "docker.io") {
+			continue
+		}
+		if entry.Auth != "" {
+			plain, err := base64.StdEncoding.DecodeString(entry.Auth)
+			if err != nil {
+				return nil, errors.New("secret's auth for " + host + " is not base64")
+			}
+			entry.Username, entry.Password, _ = strings.Cut(string(plain), ":")
+		}
+		return &authn.Basic{Username: entry.Username, Password: entry.Password}, nil
+	}
+	return nil, fmt.Errorf("secret's %s has no entry for %s", KeyDockerConfig, host)
+}

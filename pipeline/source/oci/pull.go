@@ -1,0 +1,223 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package oci
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+// Limits bound one artifact.
+type Limits struct {
+	// LayerBytes is the size of the layer as it is transferred.
+	LayerBytes int64
+	// Tree bounds what it unpacks to: Entries, FileBytes and TotalBytes.
+	Tree tree.Limits
+}
+
+// DefaultLimits are for manifests.
+func DefaultLimits() Limits {
+	return Limits{LayerBytes: 128 << 20, Tree: tree.Limits{Entries: 100_000, FileBytes: 16 << 20, TotalBytes: 256 << 20}}
+}
+
+// Ref is what to pull: a tag or a digest.
+type Ref struct{ Tag, Digest string }
+
+// Artifact is what was pulled.
+type Artifact struct {
+	// Digest of the manifest, sha256:….
+	Digest string
+	// Tag that it was found by, "" for a digest.
+	Tag string
+	// Created, Source and Revision are what the publisher says of it.
+	Created          time.Time
+	Source, Revision string
+	// Tree holds its files. It is nil from Resolve.
+	Tree *tree.Tree
+}
+
+// String is the artifact's revision as Flux writes it: latest@sha256:… or sha256:….
+func (a *Artifact) String() string {
+	if a.Tag == "" {
+		return a.Digest
+	}
+	return a.Tag + "@" + a.Digest
+}
+
+// Resolve asks what a reference points to now, without pulling it.
+func (r *Registry) Resolve(ctx context.Context, ref Ref) (*Artifact, error) {
+	reference, err := r.reference(ref)
+	if err != nil {
+		return nil, err
+	}
+	descriptor, err := remote.Head(reference, r.Options(remote.WithContext(ctx))...)
+	if err != nil {
+		return nil, fmt.Errorf("asking for %s: %w", reference, err)
+	}
+	return &Artifact{Digest: descriptor.Digest.String(), Tag: ref.Tag}, nil
+}
+
+func (r *Registry) reference(ref Ref) (name.Reference, error) {
+	if ref.Digest != "" {
+		if _, err := v1.NewHash(ref.Digest); err != nil {
+			return nil, fmt.Errorf("reading the digest: %w", err)
+		}
+		return r.Repository.Digest(ref.Digest), nil
+	}
+	return r.Repository.Tag(ref.Tag), nil
+}
+
+// Pull brings an artifact. The layer is the first one that is a compressed archive, or the one of the given media type.
+func (r *Registry) Pull(ctx context.Context, ref Ref, mediaType string, limits Limits) (*Artifact, error) {
+	reference, err := r.reference(ref)
+	if err != nil {
+		return nil, err
+	}
+	artifact, err := r.pull(ctx, reference, mediaType, limits)
+	if err != nil {
+		return nil, fmt.Errorf("pulling %s: %w", reference, err)
+	}
+	artifact.Tag = ref.Tag
+	return artifact, nil
+}
+
+func (r *Registry) pull(ctx context.Context, reference name.Reference, mediaType string, limits Limits) (*Artifact, error) {
+	descriptor, err := remote.Get(reference, r.Options(remote.WithContext(ctx))...)
+	if err != nil {
+		return nil, err
+	}
+	if !descriptor.MediaType.IsImage() {
+		return nil, fmt.Errorf("it is a %s, not an artifact's manifest", descriptor.MediaType)
+	}
+	image, err := descriptor.Image()
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := image.Manifest()
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := choose(manifest.Layers, mediaType)
+	if err != nil {
+		return nil, err
+	}
+	if chosen.Size > limits.LayerBytes {
+		return nil, &tree.LimitError{What: "size of the layer in bytes", Limit: limits.LayerBytes}
+	}
+	layer, err := image.LayerByDigest(chosen.Digest)
+	if err != nil {
+		return nil, err
+	}
+	content, err := layer.Compressed()
+	if err != nil {
+		return nil, err
+	}
+	defer content.Close()
+	files, err := unpack(io.LimitReader(content, limits.LayerBytes), limits.Tree)
+	if err != nil {
+		return nil, err
+	}
+	artifact := &Artifact{
+		Digest: descriptor.Digest.String(), Tree: files,
+		Source: manifest.Annotations[AnnotationSource], Revision: manifest.Annotations[AnnotationRevision],
+	}
+	if created, err := time.Parse(time.RFC3339, manifest.Annotations[AnnotationCreated]); err == nil {
+		artifact.Created = created.UTC()
+	}
+	return artifact, nil
+}
+
+func choose(layers []v1.Descriptor, mediaType string) (v1.Descriptor, error) {
+	var types []string
+	for _, layer := range layers {
+		kind := string(layer.MediaType)
+		types = append(types, kind)
+		if kind == mediaType || (mediaType == "" && (strings.HasSuffix(kind, "tar+gzip") || strings.HasSuffix(kind, "tar.gzip"))) {
+			return layer, nil
+		}
+	}
+	if mediaType == "" {
+		mediaType = "a compressed archive"
+	}
+	return v1.Descriptor{}, fmt.Errorf("it has no layer of type %s, only %s", mediaType, strings.Join(types, ", "))
+}
+
+// unpack reads an archive into memory. Links may lead nowhere and are refused when somebody follows them out; devices
+// and hard links have no place in manifests and are refused.
+func unpack(r io.Reader, limits tree.Limits) (*tree.Tree, error) {
+	zipped, err := gzip.NewReader(r)
+	if err != nil {
+		return nil, fmt.Errorf("unpacking: %w", err)
+	}
+	defer zipped.Close()
+	builder := tree.NewBuilder(limits)
+	archive := tar.NewReader(&bounded{r: zipped, left: limits.TotalBytes + int64(limits.Entries)*1024 + 1<<20, limit: limits.TotalBytes})
+	for {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return builder.Build(), nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("unpacking: %w", err)
+		}
+		if path.IsAbs(header.Name) {
+			return nil, fmt.Errorf("unpacking %s: %w", header.Name, tree.ErrOutside)
+		}
+		if err := add(builder, header, archive, limits); err != nil {
+			return nil, fmt.Errorf("unpacking: %w", err)
+		}
+	}
+}
+
+func add(builder *tree.Builder, header *tar.Header, r io.Reader, limits tree.Limits) error {
+	switch header.Typeflag {
+	case tar.TypeDir, tar.TypeXGlobalHeader:
+		return nil
+	case tar.TypeSymlink:
+		return builder.Add(header.Name, tree.Link, []byte(header.Linkname))
+	case tar.TypeReg:
+		if limits.FileBytes > 0 && header.Size > limits.FileBytes {
+			return &tree.LimitError{What: "size of " + header.Name + " in bytes", Limit: limits.FileBytes}
+		}
+		content, err := io.ReadAll(io.LimitReader(r, header.Size))
+		if err != nil {
+			return err
+		}
+		mode := tree.File
+		if header.Mode&0o111 != 0 {
+			mode = tree.Executable
+		}
+		return builder.Add(header.Name, mode, content)
+	}
+	return fmt.Errorf("%s is neither a file, a directory nor a symbolic link", header.Name)
+}
+
+// bounded fails where an archive goes on for longer than it may.
+type bounded struct {
+	r     io.Reader
+	left  int64
+	limit int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, &tree.LimitError{What: "sum of the sizes of all files in bytes", Limit: b.limit}
+	}
+	n, err := b.r.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}

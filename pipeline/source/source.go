@@ -1,0 +1,276 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package source gives the files of a pipeline's source at one exact revision, wherever they come from, and the
+// repository that a result is pushed to. It keeps what it has fetched in a state directory, reads secrets by name and
+// hands none of them out.
+package source
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/source/dir"
+	"github.com/prerig/prerig/pipeline/source/git"
+	"github.com/prerig/prerig/pipeline/source/oci"
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+// Options of a Fetcher.
+type Options struct {
+	// StateDir keeps the mirrors.
+	StateDir string
+	// Secrets reads secrets; nil means that there are none.
+	Secrets Secrets
+	// AllowDir allows sources that are local directories, relative to BaseDir.
+	AllowDir bool
+	BaseDir  string
+	// Git, OCI and Dir bound what is fetched; their zero values mean the defaults.
+	Git git.Limits
+	OCI oci.Limits
+	Dir tree.Limits
+}
+
+// Fetcher fetches sources. It is safe for use by several goroutines.
+type Fetcher struct {
+	options Options
+	store   *git.Store
+
+	mu        sync.Mutex
+	remotes   map[string]*git.Remote
+	artifacts map[string]*oci.Artifact
+	recent    []string
+}
+
+// New gives a Fetcher.
+func New(options Options) *Fetcher {
+	if options.Git == (git.Limits{}) {
+		options.Git = git.DefaultLimits()
+	}
+	if options.OCI == (oci.Limits{}) {
+		options.OCI = oci.DefaultLimits()
+	}
+	if options.Dir == (tree.Limits{}) {
+		options.Dir = oci.DefaultLimits().Tree
+	}
+	return &Fetcher{
+		options: options, store: git.NewStore(filepath.Join(options.StateDir, "mirrors"), options.Git),
+		remotes: map[string]*git.Remote{}, artifacts: map[string]*oci.Artifact{},
+	}
+}
+
+// Snapshot is a source at one revision.
+type Snapshot struct {
+	// Tree holds the files.
+	Tree *tree.Tree
+	// URL of the repository, or the path of the directory.
+	URL string
+	// Revision as Flux writes it: main@sha1:…, latest@sha256:… or dir@sha256:….
+	Revision string
+	// Digest is the revision without its name: the commit's or the manifest's, without an algorithm in front for a commit.
+	Digest string
+	// Date of the commit, or when the artifact says that it was made. It is zero where nothing is known.
+	Date time.Time
+	// Commit is set for Git.
+	Commit *git.Commit
+}
+
+// Fetch gives the source as it is now, or at an exact revision: a commit or a manifest digest that an event named. The
+// revision must be "" for what the source itself says.
+func (f *Fetcher) Fetch(ctx context.Context, namespace string, src v1alpha1.Source, revision string) (*Snapshot, error) {
+	switch {
+	case src.Git != nil:
+		return f.fetchGit(ctx, namespace, src.Git, revision)
+	case src.OCI != nil:
+		return f.fetchOCI(ctx, namespace, src.OCI, revision)
+	case src.Dir != nil:
+		return f.readDir(src.Dir)
+	}
+	return nil, errors.New("source has none of git, oci and dir")
+}
+
+func (f *Fetcher) secret(ctx context.Context, namespace string, ref *meta.LocalObjectReference) (map[string][]byte, error) {
+	if ref == nil {
+		return nil, nil
+	}
+	if f.options.Secrets == nil {
+		return nil, fmt.Errorf("reading secret %s: no secrets are configured", ref.Name)
+	}
+	secret, err := f.options.Secrets.Secret(ctx, namespace, ref.Name)
+	if err != nil {
+		return nil, fmt.Errorf("reading secret %s: %w", ref.Name, err)
+	}
+	return secret, nil
+}
+
+// Repository gives the mirror of a Git repository and the way to reach it.
+func (f *Fetcher) Repository(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference) (*git.Mirror, *git.Remote, error) {
+	secret, err := f.secret(ctx, namespace, ref)
+	if err != nil {
+		return nil, nil, err
+	}
+	remote, err := f.remote(url, secret)
+	if err != nil {
+		return nil, nil, err
+	}
+	mirror, err := f.store.Mirror(url)
+	return mirror, remote, err
+}
+
+// remote keeps one remote for each URL and secret, so that connections are used again.
+func (f *Fetcher) remote(url string, secret map[string][]byte) (*git.Remote, error) {
+	key := url + "\x00" + secretDigest(secret)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if remote, ok := f.remotes[key]; ok {
+		return remote, nil
+	}
+	remote, err := git.NewRemote(url, secret)
+	if err != nil {
+		return nil, err
+	}
+	if len(f.remotes) > 1000 {
+		clear(f.remotes)
+	}
+	f.remotes[key] = remote
+	return remote, nil
+}
+
+func secretDigest(secret map[string][]byte) string {
+	var keys []string
+	for key := range secret {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	h := sha256.New()
+	for _, key := range keys {
+		fmt.Fprintf(h, "%s %d %s\n", key, len(secret[key]), secret[key])
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func (f *Fetcher) fetchGit(ctx context.Context, namespace string, src *v1alpha1.GitSource, revision string) (*Snapshot, error) {
+	mirror, remote, err := f.Repository(ctx, namespace, src.URL, src.SecretRef)
+	if err != nil {
+		return nil, err
+	}
+	commit, err := mirror.Fetch(ctx, remote, gitRef(src.Ref, revision))
+	if err != nil {
+		return nil, err
+	}
+	files := mirror.Tree(commit)
+	if src.Submodules {
+		if files, err = f.mountSubmodules(ctx, namespace, src, files); err != nil {
+			return nil, err
+		}
+	}
+	return &Snapshot{
+		Tree: files, URL: src.URL, Revision: commit.Revision(), Digest: commit.Hash.String(), Date: commit.Date, Commit: commit,
+	}, nil
+}
+
+func gitRef(ref v1alpha1.GitRef, revision string) git.Ref {
+	var out git.Ref
+	switch {
+	case ref.Name != "":
+		out.Name = ref.Name
+	case ref.Tag != "":
+		out.Name = "refs/tags/" + ref.Tag
+	case ref.Branch != "":
+		out.Name = "refs/heads/" + ref.Branch
+	}
+	if revision == "" {
+		revision = ref.Commit
+	}
+	if revision != "" {
+		out.Commit = plumbing.NewHash(revision[strings.LastIndexByte(revision, ':')+1:])
+	}
+	return out
+}
+
+func (f *Fetcher) fetchOCI(ctx context.Context, namespace string, src *v1alpha1.OCISource, revision string) (*Snapshot, error) {
+	secret, err := f.secret(ctx, namespace, src.SecretRef)
+	if err != nil {
+		return nil, err
+	}
+	registry, err := oci.Connect(src.URL, secret, src.Insecure)
+	if err != nil {
+		return nil, err
+	}
+	ref := oci.Ref{Tag: src.Ref.Tag, Digest: src.Ref.Digest}
+	if ref.Tag == "" && ref.Digest == "" {
+		ref.Tag = "latest"
+	}
+	if _, digest, ok := strings.Cut("@"+revision, "@sha256:"); ok {
+		ref.Digest = "sha256:" + digest
+	}
+	digest := ref.Digest
+	if digest == "" {
+		resolved, err := registry.Resolve(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		digest = resolved.Digest
+	}
+	artifact, err := f.artifact(ctx, registry, src, digest)
+	if err != nil {
+		return nil, err
+	}
+	named := *artifact
+	named.Tag = ref.Tag
+	return &Snapshot{Tree: named.Tree, URL: src.URL, Revision: named.String(), Digest: named.Digest, Date: named.Created}, nil
+}
+
+// artifact pulls by digest, so that it is exactly what was resolved, and keeps the last few in memory.
+func (f *Fetcher) artifact(ctx context.Context, registry *oci.Registry, src *v1alpha1.OCISource, digest string) (*oci.Artifact, error) {
+	key := src.URL + "@" + digest + " " + src.LayerMediaType
+	f.mu.Lock()
+	artifact := f.artifacts[key]
+	f.mu.Unlock()
+	if artifact != nil {
+		// Whoever may not pull it any more must not get it from memory.
+		if _, err := registry.Resolve(ctx, oci.Ref{Digest: digest}); err != nil {
+			return nil, err
+		}
+		return artifact, nil
+	}
+	artifact, err := registry.Pull(ctx, oci.Ref{Digest: digest}, src.LayerMediaType, f.options.OCI)
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.artifacts[key] = artifact
+	if f.recent = append(f.recent, key); len(f.recent) > 4 {
+		delete(f.artifacts, f.recent[0])
+		f.recent = f.recent[1:]
+	}
+	return artifact, nil
+}
+
+func (f *Fetcher) readDir(src *v1alpha1.DirSource) (*Snapshot, error) {
+	if !f.options.AllowDir {
+		return nil, errors.New("reading a local directory: this daemon was started without permission for local sources")
+	}
+	path := src.Path
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(f.options.BaseDir, path)
+	}
+	files, err := dir.Read(path, f.options.Dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Snapshot{Tree: files, URL: src.Path, Revision: "dir@sha256:" + files.ID(), Digest: "sha256:" + files.ID()}, nil
+}
