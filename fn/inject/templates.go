@@ -4,7 +4,6 @@
 package inject
 
 import (
-	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -235,13 +234,9 @@ func (r *run) postProcess() error {
 	return r.reorder()
 }
 
-var errNoName = errors.New("an element has no name")
-
 // injected lists the names of what the templates inject, as the status annotation has them.
 type injected struct {
-	lists map[string][]any
-	first bool
-	pod   map[string]any
+	pod map[string]any
 }
 
 // injectedKeys are the lists that count.
@@ -256,6 +251,10 @@ func (i *injected) add(patch map[string]any) error {
 			next[key] = stubs(list)
 		}
 	}
+	if i.pod == nil && !instructed(next) {
+		i.pod = next
+		return nil
+	}
 	if i.pod == nil {
 		i.pod = map[string]any{}
 	}
@@ -265,6 +264,20 @@ func (i *injected) add(patch map[string]any) error {
 	}
 	i.pod = p.spec
 	return nil
+}
+
+// instructed says whether one of the lists has an instruction of a strategic merge patch.
+func instructed(lists map[string]any) bool {
+	for _, v := range lists {
+		list, _ := v.([]any)
+		for _, e := range list {
+			m, _ := e.(map[string]any)
+			if _, named := m["name"]; len(m) != 1 || !named {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // stubs are the elements of a list reduced to their names and instructions.

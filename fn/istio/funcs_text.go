@@ -135,9 +135,12 @@ func mergeMaps(all ...map[string]string) map[string]string {
 	return out
 }
 
-// omitNil returns a copy of a map without keys that have no value, at every depth, because a null in a rendered template
-// deletes the field from the pod.
+// omitNil returns a map without keys that have no value, at every depth, because a null in a rendered template deletes the
+// field from the pod. A map that has no such key is returned as it is.
 func omitNil(m map[string]any) map[string]any {
+	if !hasNil(m) {
+		return m
+	}
 	out := make(map[string]any, len(m))
 	for k, v := range m {
 		switch v := v.(type) {
@@ -149,6 +152,18 @@ func omitNil(m map[string]any) map[string]any {
 		}
 	}
 	return out
+}
+
+func hasNil(m map[string]any) bool {
+	for _, v := range m {
+		if v == nil {
+			return true
+		}
+		if sub, ok := v.(map[string]any); ok && hasNil(sub) {
+			return true
+		}
+	}
+	return false
 }
 
 // orderedKeys are the keys of maps, each map's in order.

@@ -99,7 +99,7 @@ func refusal(name, dependsOn string) func(...any) (string, error) {
 	}
 }
 
-// functionsOf returns the functions of a version. env, protoToJSON and render are bound to an injector later.
+// functionsOf returns the functions of a version. env, protoToJSON, toYaml and render are bound to an injector later.
 func functionsOf(p *Profile) template.FuncMap {
 	m := template.FuncMap{}
 	if sprigSpan.Contains(p.minor) {

@@ -62,6 +62,7 @@ type Injector struct {
 	values    Values
 	mesh      *mesh.MeshConfig
 	resources *mesh.Resources
+	language  *language
 	templates map[string]*Template
 	env       map[string]string
 	native    bool
@@ -69,6 +70,12 @@ type Injector struct {
 	always    []labels.Selector
 	warnings  []string
 	buffers   sync.Pool
+
+	// plainProxyConfig is the one of pods that have no annotation, where there are no resources either, else nil;
+	// plainProxyJSON is its JSON.
+	plainProxyConfig *mesh.ProxyConfig
+	plainProxyJSON   func() (string, error)
+	known            knownYAML
 }
 
 // New reads and checks a configuration and parses its templates. What is uncertain about it is in Warnings.
@@ -92,6 +99,9 @@ func New(o Options) (*Injector, error) {
 		return nil, fmt.Errorf("reading the injector's values: there are none; give data.values of the ConfigMap istio-sidecar-injector")
 	}
 	if err := in.readMesh(); err != nil {
+		return nil, err
+	}
+	if err := in.preparePlain(); err != nil {
 		return nil, err
 	}
 	if err := in.decideNative(); err != nil {
@@ -145,13 +155,13 @@ func (in *Injector) readSelectors() {
 // parseTemplates parses the configuration's templates.
 func (in *Injector) parseTemplates() error {
 	in.templates = map[string]*Template{}
-	bound := in.boundFunctions()
+	in.language = languageOf(in.profile, in.detection.Generation, in.boundFunctions())
 	texts := in.config.Templates
 	if in.detection.Generation != GenerationC {
 		texts = map[string]string{defaultTemplate: in.config.Template}
 	}
 	for _, name := range sortedKeys(texts) {
-		t, err := parseTemplate(name, texts[name], in.detection.Generation, in.profile, bound)
+		t, err := in.language.parse(name, texts[name])
 		if err != nil {
 			return err
 		}
@@ -170,8 +180,14 @@ func (in *Injector) boundFunctions() template.FuncMap {
 			}
 			return otherwise
 		},
-		"protoToJSON": func(v any) (string, error) { return mesh.ProtoToJSON(v, minor) },
-		"render":      func(string) (string, error) { return "", fmt.Errorf("render is not bound") },
+		"protoToJSON": func(v any) (string, error) {
+			if pc, ok := v.(*mesh.ProxyConfig); ok && pc == in.plainProxyConfig {
+				return in.plainProxyJSON()
+			}
+			return mesh.ProtoToJSON(v, minor)
+		},
+		"toYaml": in.known.toYAML,
+		"render": func(string) (string, error) { return "", fmt.Errorf("render is not bound") },
 	}
 }
 
@@ -237,6 +253,9 @@ func (in *Injector) EffectiveProxyConfig(namespace string, podLabels, annotation
 	if !in.profile.Has(ProxyConfigAnnotation) {
 		return in.mesh.GetDefaultConfig(), nil, nil
 	}
+	if _, annotated := annotations[ProxyConfigAnnotationName]; !annotated && in.plainProxyConfig != nil {
+		return in.plainProxyConfig, nil, nil
+	}
 	return in.mesh.Effective(in.resources, namespace, podLabels, annotations)
 }
 
@@ -269,6 +288,9 @@ func (in *Injector) Select(annotations map[string]string) ([]*Template, error) {
 	}
 	return out, nil
 }
+
+// ProxyConfigAnnotationName is the annotation with a pod's own proxy config.
+const ProxyConfigAnnotationName = "proxy.istio.io/config"
 
 // TemplatesAnnotationName is the annotation with which a pod chooses its templates.
 const TemplatesAnnotationName = "inject.istio.io/templates"

@@ -31,7 +31,7 @@ func (in *Injector) nesting(t *Template, data *TemplateData) (*template.Template
 			return "", fmt.Errorf("reading %q: %w", text, parseError("render", err))
 		}
 		u := usageOf(inner)
-		if err := u.check(in.profile); err != nil {
+		if err := u.check(in.language); err != nil {
 			return "", fmt.Errorf("reading %q: %w", text, err)
 		}
 		var out bytes.Buffer

@@ -50,22 +50,58 @@ func (w boundedWriter) Write(p []byte) (int, error) {
 	return w.buf.Write(p)
 }
 
-// parseTemplate parses one template with the functions of the profile. used gets the names of functions and fields that
-// the template uses.
-func parseTemplate(name, text string, generation Generation, p *Profile, bound template.FuncMap) (*Template, error) {
-	t := template.New(name)
-	if generation == GenerationA {
+// language is what the templates of one injector are parsed with.
+type language struct {
+	profile    *Profile
+	generation Generation
+	// functions are those of the version.
+	functions template.FuncMap
+	// base has every function of every version, so that parsing finds all of them and check can name the versions.
+	base *template.Template
+}
+
+// languageOf makes the language of a version. bound are the functions that need the injector.
+func languageOf(p *Profile, g Generation, bound template.FuncMap) *language {
+	l := &language{profile: p, generation: g, functions: functionsOf(p)}
+	for name, fn := range bound {
+		if l.functions[name] != nil {
+			l.functions[name] = fn
+		}
+	}
+	every := everyFunction()
+	maps.Copy(every, l.functions)
+	l.base = template.New("").Funcs(every)
+	return l
+}
+
+// everyFunction are the functions of all versions.
+func everyFunction() template.FuncMap {
+	m := maps.Clone(sprigNames())
+	for _, row := range functionTable {
+		m[row.Name] = row.fn
+	}
+	return m
+}
+
+// parse parses one template.
+func (l *language) parse(name, text string) (*Template, error) {
+	t, err := l.base.Clone()
+	if err != nil {
+		return nil, fmt.Errorf("reading template %q: %w", name, err)
+	}
+	t = t.New(name)
+	if l.generation == GenerationA {
 		t = t.Delims("[[", "]]")
 	}
-	tmpl, err := t.Funcs(everyFunction()).Funcs(functionsOf(p)).Funcs(bound).Parse(text)
+	tmpl, err := t.Parse(text)
 	if err != nil {
 		return nil, parseError(name, err)
 	}
 	u := usageOf(tmpl)
-	if err := u.checkFunctions(p); err != nil {
+	if err := u.checkFunctions(l); err != nil {
 		return nil, err
 	}
-	out := &Template{name: name, tmpl: tmpl, unfit: u.checkFields(p)}
+	out := &Template{name: name, tmpl: tmpl, unfit: u.checkFields(l.profile)}
 	_, out.nests = u.functions["render"]
 	for fn := range mutatingFunctions {
 		if _, ok := u.functions[fn]; ok {
@@ -73,15 +109,6 @@ func parseTemplate(name, text string, generation Generation, p *Profile, bound t
 		}
 	}
 	return out, nil
-}
-
-// everyFunction declares the functions of all versions, so that parsing finds all of them and check can name the versions.
-func everyFunction() template.FuncMap {
-	m := maps.Clone(sprigNames())
-	for _, row := range functionTable {
-		m[row.Name] = row.fn
-	}
-	return m
 }
 
 // position is where in the templates something is used.
@@ -185,21 +212,20 @@ func (w walker) note(m map[string]position, name string, n parse.Node) {
 }
 
 // check refuses what the version does not have.
-func (u usage) check(p *Profile) error {
-	if err := u.checkFunctions(p); err != nil {
+func (u usage) check(l *language) error {
+	if err := u.checkFunctions(l); err != nil {
 		return err
 	}
-	return u.checkFields(p)
+	return u.checkFields(l.profile)
 }
 
 // checkFunctions refuses functions that the version does not have.
-func (u usage) checkFunctions(p *Profile) error {
-	have := functionsOf(p)
+func (u usage) checkFunctions(l *language) error {
 	for _, name := range sortedKeys(u.functions) {
-		if have[name] == nil && !textTemplateFunctions[name] {
+		if l.functions[name] == nil && !textTemplateFunctions[name] {
 			at := u.functions[name]
 			return fmt.Errorf("reading template %q, line %d: the function %q exists in Istio %s, and the version is 1.%d",
-				at.template, at.line, name, FunctionVersions(name), p.minor)
+				at.template, at.line, name, FunctionVersions(name), l.profile.minor)
 		}
 	}
 	return nil

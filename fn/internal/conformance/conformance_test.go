@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/prerig/prerig/fn/inject"
+	"github.com/prerig/prerig/fn/workload"
+)
+
+// corpusDir is the directory of the corpus: PRERIG_CORPUS, else shared/istio beside the repository.
+func corpusDir(t testing.TB) string {
+	t.Helper()
+	dir := os.Getenv("PRERIG_CORPUS")
+	if dir == "" {
+		root, err := os.Getwd()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for {
+			if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+				break
+			}
+			if root == filepath.Dir(root) {
+				t.Fatal("there is no go.mod above the working directory")
+			}
+			root = filepath.Dir(root)
+		}
+		dir = filepath.Join(root, "..", "shared", "istio")
+	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("there is no corpus at %s; set PRERIG_CORPUS to run this test", dir)
+	}
+	return dir
+}
+
+// TestCorpus runs every case and wants it equal.
+func TestCorpus(t *testing.T) {
+	versions, err := Load(corpusDir(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range versions {
+		t.Run(v.Version.String(), func(t *testing.T) {
+			t.Parallel()
+			for _, c := range v.Cases {
+				o := c.Run()
+				if o.Status != Equal && o.Status != EqualButWebhookOnly {
+					t.Errorf("%s: %s\n%s", c.Name, o.Status, o.Detail)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkInject injects a Deployment of one container with the newest default configuration of the corpus.
+func BenchmarkInject(b *testing.B) {
+	versions, err := Load(corpusDir(b))
+	if err != nil {
+		b.Fatal(err)
+	}
+	newest := versions[len(versions)-1]
+	for _, c := range newest.Cases {
+		if c.Name != "hello-old-version" {
+			continue
+		}
+		in, err := c.Injector()
+		if err != nil {
+			b.Fatal(err)
+		}
+		objects, err := c.Objects(c.Input)
+		if err != nil {
+			b.Fatal(err)
+		}
+		registry, err := workload.NewRegistry(nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		templates, err := registry.Templates(objects[0])
+		if err != nil {
+			b.Fatal(err)
+		}
+		req := inject.Request{Pod: templates[0].Pod, Owner: templates[0].Owner}
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := inject.Istio(in, req); err != nil {
+				b.Fatal(err)
+			}
+		}
+		return
+	}
+	b.Skip("the corpus has no case hello-old-version")
+}
+
+// BenchmarkNew reads the newest default configuration of the corpus.
+func BenchmarkNew(b *testing.B) {
+	versions, err := Load(corpusDir(b))
+	if err != nil {
+		b.Fatal(err)
+	}
+	c := versions[len(versions)-1].Cases[0]
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := c.Injector(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
