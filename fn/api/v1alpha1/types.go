@@ -270,6 +270,9 @@ type Images struct {
 	// Pins maps an image as templates name it to the one with its digest.
 	// +pattern=^[^\s@]+@sha(256:[a-f0-9]{64}|512:[a-f0-9]{128})$
 	Pins map[string]string `json:"pins,omitempty"`
+	// Lock names the ImageLock among the items whose digests are used, as prerig images pin writes it. The pins go before
+	// it.
+	Lock string `json:"lock,omitempty"`
 	// OnMissing is what to do with an image that has no pin: Ignore (the default), Warn or Fail.
 	// +enum=Ignore,Warn,Fail
 	OnMissing string `json:"onMissing,omitempty"`
