@@ -5,8 +5,10 @@ package manifest
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
+	yamlv2 "go.yaml.in/yaml/v2"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
@@ -45,6 +47,9 @@ func decodeText(text string, col0, parent int, inFlow bool, outer func(string) *
 	}
 	v, ferr := decodeFallback(strings.Repeat(" ", col0) + text)
 	if ferr != nil {
+		if strings.Contains(ferr.Error(), "twice") {
+			return nil, ferr
+		}
 		return nil, err // the own message has the place and speaks of the same trouble
 	}
 	return v, nil
@@ -59,6 +64,13 @@ func decodeFallback(text string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	var raw any
+	if err := yamlv2.Unmarshal([]byte(text), &raw); err != nil {
+		return nil, err
+	}
+	if err := collide(raw); err != nil {
+		return nil, err
+	}
 	var v any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(js, &v); err != nil {
 		return nil, err
@@ -67,6 +79,35 @@ func decodeFallback(text string) (any, error) {
 		return nil, fmt.Errorf("the nesting is deeper than %d levels", MaxDepth)
 	}
 	return v, nil
+}
+
+// collide refuses keys that are different to YAML and the same as text, such as 1 and "1": which of them JSON gets is
+// left to chance.
+func collide(v any) error {
+	switch v := v.(type) {
+	case map[any]any:
+		seen := make(map[string]bool, len(v))
+		for k, e := range v {
+			if f, ok := k.(float64); ok {
+				k = strconv.FormatFloat(f, 'g', -1, 32)
+			}
+			text := fmt.Sprint(k)
+			if seen[text] {
+				return fmt.Errorf("found the key %q twice in the same mapping", text)
+			}
+			seen[text] = true
+			if err := collide(e); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for _, e := range v {
+			if err := collide(e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func deeper(v any, limit int) bool {

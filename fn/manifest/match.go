@@ -93,7 +93,8 @@ func matchEqual(old, want []any, lo, oe, we int, from []int, used []bool, take f
 }
 
 // matchGaps pairs what is left by position, between two wanted elements that are paired: a changed element keeps its
-// place and its comments. Elements with an identity of their own are new or gone and not paired.
+// place and its comments. Two
+// elements with identities of their own are different ones and not paired.
 func matchGaps(old, want []any, from []int, used []bool, take func(i, j int)) {
 	i := 0
 	for j := 0; j < len(want); j++ {
@@ -113,7 +114,7 @@ func pairable(a, b any) bool {
 	_, am := a.(map[string]any)
 	_, bm := b.(map[string]any)
 	if am || bm {
-		return am && bm && identity(a) == "" && identity(b) == ""
+		return am && bm && (identity(a) == "" || identity(b) == "")
 	}
 	_, al := a.([]any)
 	_, bl := b.([]any)

@@ -28,10 +28,10 @@ func (rl *ResourceList) Bytes(items []*Document, results result.Results) []byte 
 		values = append(values, v)
 	}
 	if !lay.block {
-		return next.editList(values, results)
+		return next.editList(values, results, len(rl.Results) == 0)
 	}
 	text := next.text
-	text = putResults(text, lay, results)
+	text = putResults(text, lay, results, len(rl.Results) == 0)
 	return []byte(putItems(text, lay, values))
 }
 
@@ -190,10 +190,10 @@ func putItems(text string, lay *layout, values []any) string {
 	return text[:at] + broken(text[:at], w.nl) + w.b.String() + text[at:]
 }
 
-// putResults replaces the results of a list in block style, or adds them at its end.
-func putResults(text string, lay *layout, rs result.Results) string {
+// putResults replaces the results of a list in block style, or adds them at its end; none says that it has none now.
+func putResults(text string, lay *layout, rs result.Results, none bool) string {
 	s, there := lay.keys["results"]
-	if !there && len(rs) == 0 {
+	if len(rs) == 0 && (!there || none) {
 		return text
 	}
 	w := lineWriter(text)
@@ -284,7 +284,7 @@ func lineWriter(text string) *writer {
 }
 
 // editList appends items to a list that is not in plain block style and sets its results, without decoding the rest.
-func (d *Document) editList(values []any, rs result.Results) []byte {
+func (d *Document) editList(values []any, rs result.Results, none bool) []byte {
 	root, err := d.parse()
 	if err != nil || root.kind != mappingKind {
 		return []byte(d.text)
@@ -306,7 +306,7 @@ func (d *Document) editList(values []any, rs result.Results) []byte {
 		pl := place{parent: root.indent, key: p.key, dash: -1, flow: root.flow()}
 		switch key, _ := keyText(p.key); {
 		case key == "results" && len(rs) == 0:
-			keep[i] = false
+			keep[i] = none
 		case key == "results":
 			_ = e.replace(p.val, added[key], pl)
 			delete(added, key)
