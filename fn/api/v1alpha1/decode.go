@@ -11,7 +11,6 @@ import (
 	"sort"
 	"strconv"
 	"strings"
-	"sync"
 )
 
 // decode fills target, a settable value, from a value of maps, lists and scalars, and collects every problem instead of
@@ -198,12 +197,7 @@ type fieldInfo struct {
 	enum     []string
 }
 
-var infos sync.Map // of reflect.Type to *structInfo; only remembers what the types say.
-
 func infoOf(t reflect.Type) *structInfo {
-	if i, ok := infos.Load(t); ok {
-		return i.(*structInfo)
-	}
 	info := &structInfo{fields: map[string]fieldInfo{}, lenient: slices.Contains(lenientTypes, t.Name())}
 	for i := range t.NumField() {
 		name, options, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
@@ -214,8 +208,7 @@ func infoOf(t reflect.Type) *structInfo {
 			enum:     enums[t.Name()+"."+t.Field(i).Name],
 		}
 	}
-	i, _ := infos.LoadOrStore(t, info)
-	return i.(*structInfo)
+	return info
 }
 
 func (i *structInfo) suggest(key string) string {

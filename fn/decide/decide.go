@@ -1,0 +1,233 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+)
+
+// Options are what the decision depends on besides the pod.
+type Options struct {
+	// Minor version of Istio: 31 for 1.31.
+	Minor int
+	// Revision of the control plane whose injector the policy has; empty is default.
+	Revision string
+	// RevisionTags that point to this revision.
+	RevisionTags []string
+	// Settings of the installation.
+	Settings Settings
+	// Webhooks are the cluster's own configurations. Where there are none, those of the version hold (BuiltIn).
+	Webhooks []v1alpha1.Webhook
+	// WebhookSource says where Webhooks come from, for people.
+	WebhookSource string
+	// Policy of the injector's configuration: enabled or disabled.
+	Policy string
+	// Never and Always give the index of the first neverInjectSelector and alwaysInjectSelector of the injector's configuration
+	// that matches a pod's labels, or -1. Nil means that there are none.
+	Never, Always func(podLabels map[string]string) int
+	// UnknownNamespace is what the policy says about it; empty means Inject if the policy names no namespace and there are no
+	// Webhooks, else Fail.
+	UnknownNamespace v1alpha1.UnknownNamespace
+	// NamesNamespaces says that the policy has an entry in namespaces.
+	NamesNamespaces bool
+	// CNI says that Istio's CNI plugin redirects the traffic.
+	CNI bool
+}
+
+// Namespace is what is known of the namespace that a pod will run in.
+type Namespace struct {
+	// Name, empty where it is not known.
+	Name string
+	// Labels of it. They mean something only if Known.
+	Labels map[string]string
+	// Known says that the labels are known, and not just empty.
+	Known bool
+	// Source says where they come from, such as a file or "the policy".
+	Source string
+}
+
+// Pod is what the decision reads of a pod.
+type Pod struct {
+	// Labels and Annotations of the pod, or of the template that it is made of.
+	Labels, Annotations map[string]string
+	// HostNetwork is spec.hostNetwork.
+	HostNetwork bool
+	// Workload is the kind of the controller, such as Job. Controllers put labels on their pods that a selector may ask for.
+	Workload string
+	// Name of the controller, which a Job's pods have as a label.
+	Name string
+	// Namespace that it will run in.
+	Namespace Namespace
+}
+
+// Decider decides for pods. It does not change after New and may be used by any number of goroutines.
+type Decider struct {
+	options Options
+	hooks   []hook
+	profile podProfile
+	unknown v1alpha1.UnknownNamespace
+	// asks says whether namespaces matter at all.
+	source string
+}
+
+// hook is a webhook configuration, made ready.
+type hook struct {
+	match Match // Without the rule.
+	ours  bool
+	rules []hookRule
+}
+
+type hookRule struct {
+	name              string
+	namespace, object selector
+}
+
+// New makes a Decider. It fails for a selector that the API server would not take.
+func New(o Options) (*Decider, error) {
+	d := &Decider{options: o, profile: podProfileOf(o.Minor), unknown: o.UnknownNamespace, source: o.WebhookSource}
+	if d.unknown == "" {
+		d.unknown = v1alpha1.UnknownNamespaceInject
+		if o.NamesNamespaces || len(o.Webhooks) > 0 {
+			d.unknown = v1alpha1.UnknownNamespaceFail
+		}
+	}
+	configs := o.Webhooks
+	if len(configs) == 0 {
+		configs = BuiltIn(o.Minor, o.Revision, o.RevisionTags, o.Settings)
+		d.source = fmt.Sprintf("Istio 1.%d", min(o.Minor, newestMinor))
+	} else if d.source == "" {
+		d.source = "the policy"
+	}
+	for _, c := range configs {
+		h, err := d.compile(c)
+		if err != nil {
+			return nil, err
+		}
+		d.hooks = append(d.hooks, h)
+	}
+	return d, nil
+}
+
+// newestMinor is the newest version whose rules are known.
+const newestMinor = 31
+
+func (d *Decider) compile(c v1alpha1.Webhook) (hook, error) {
+	revision := orDefault(c.Revision)
+	own := orDefault(d.options.Revision)
+	h := hook{match: Match{Config: c.Name, Revision: revision, Source: d.source}, ours: c.Revision == "" || revision == own}
+	if h.ours {
+		h.match.Revision = own
+	}
+	if tag, ok := strings.CutPrefix(c.Name, tagPrefix); ok {
+		h.match.Tag = tag
+	}
+	for _, r := range c.Webhooks {
+		namespace, err := compile(r.NamespaceSelector)
+		if err != nil {
+			return hook{}, fmt.Errorf("reading namespaceSelector of webhook %s %s: %w", c.Name, r.Name, err)
+		}
+		object, err := compile(r.ObjectSelector)
+		if err != nil {
+			return hook{}, fmt.Errorf("reading objectSelector of webhook %s %s: %w", c.Name, r.Name, err)
+		}
+		h.rules = append(h.rules, hookRule{r.Name, namespace, object})
+	}
+	return h, nil
+}
+
+// Decide decides for a pod, without a trace.
+func (d *Decider) Decide(p Pod) Decision { return d.decide(p, nil) }
+
+// Explain decides for a pod as Decide does, and fills the trace.
+func (d *Decider) Explain(p Pod) Decision {
+	t := &trace{}
+	out := d.decide(p, t)
+	out.Trace = t.steps
+	return out
+}
+
+// trace collects steps; a nil trace collects nothing.
+type trace struct{ steps []Step }
+
+func (t *trace) add(s Step) {
+	if t != nil {
+		t.steps = append(t.steps, s)
+	}
+}
+
+func (d *Decider) decide(p Pod, t *trace) Decision {
+	v := d.view(p)
+	call := d.call(v, t)
+	verdict := d.injectRequired(p, v, t)
+
+	out := Decision{Namespace: p.Namespace, Others: call.others}
+	switch {
+	case call.answer == No:
+		d.notCalled(&out, v)
+	case !verdict.inject:
+		out.Code, out.Reason, out.Deciding = verdict.code, verdict.reason, verdict.fact
+		out.Webhook = call.match
+	case call.answer == Unknown:
+		d.unknownNamespace(&out, p, verdict)
+	default:
+		out.Inject, out.Webhook = true, call.match
+		out.Code, out.Deciding = CodeWebhook, call.fact
+		out.Reason = "the webhook rule " + call.match.String() + " takes the pod (" + call.because + ")"
+		if verdict.code != CodeWebhook && verdict.code != "" {
+			out.Code = verdict.code
+			out.Reason += ", and " + verdict.reason
+			if call.fact == nil {
+				out.Deciding = verdict.fact
+			}
+		}
+	}
+	if out.Webhook != nil {
+		out.Revision = out.Webhook.Revision
+	}
+	d.warn(&out, p)
+	return out
+}
+
+// unknownNamespace decides where only the namespace's labels would tell whether the webhook is called.
+func (d *Decider) unknownNamespace(out *Decision, p Pod, verdict verdict) {
+	what := "the labels of namespace " + p.Namespace.Name + " are not known"
+	if p.Namespace.Name == "" {
+		what = "the workload names no namespace"
+	}
+	out.Deciding = &Fact{Level: LevelNamespace, Kind: "label", Key: labelInjection, Missing: true, Source: "not known"}
+	switch {
+	case d.unknown == v1alpha1.UnknownNamespaceFail:
+		out.Failed, out.Code = true, CodeNamespaceUnknownFail
+		out.Reason = what + "; give them in the policy's namespaces (or defaultNamespace), or say with unknownNamespace what to do"
+	case d.unknown == v1alpha1.UnknownNamespaceSkip:
+		out.Code = CodeNamespaceUnknownSkip
+		out.Reason = what + ", and the policy skips such workloads"
+	case d.options.UnknownNamespace == v1alpha1.UnknownNamespaceInject:
+		out.Inject, out.Code = true, CodeNamespaceUnknownInject
+		out.Reason = what + ", and the policy injects such workloads: " + verdict.reason
+	default:
+		out.Inject, out.Code = true, CodeNamespaceNotAsked
+		out.Reason = "the policy says nothing about namespaces, so only the pod decides: " + verdict.reason
+	}
+	if out.Inject && verdict.fact != nil {
+		out.Deciding = verdict.fact
+	}
+}
+
+func (d *Decider) warn(out *Decision, p Pod) {
+	if len(out.Others) > 0 && out.Webhook != nil {
+		names := []string{out.Webhook.String()}
+		for _, o := range out.Others {
+			names = append(names, o.String())
+		}
+		out.Warnings = append(out.Warnings, fmt.Sprintf("%d webhook rules take the pod (%s); the cluster would inject it more than once", len(names), strings.Join(names, ", ")))
+	}
+	if p.Namespace.Known && p.Namespace.Labels[labelInjection] != "" && p.Namespace.Labels[labelRevision] != "" {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("namespace %s has both labels, istio-injection=%s and istio.io/rev=%s; the first one wins",
+			p.Namespace.Name, p.Namespace.Labels[labelInjection], p.Namespace.Labels[labelRevision]))
+	}
+}

@@ -1,0 +1,151 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+// Code is the stable name of a reason.
+type Code string
+
+// The reasons. The first group lets a pod be injected, the second leaves it out before the injector is asked, the third
+// is the injector's own.
+const (
+	// CodeWebhook: a rule of the webhook takes the pod, and the pod itself says nothing else.
+	CodeWebhook Code = "webhook"
+	// CodePodAsks: the pod's label or annotation sidecar.istio.io/inject asks for it.
+	CodePodAsks Code = "pod-asks"
+	// CodeAlwaysSelector: alwaysInjectSelector of the injector's configuration matches.
+	CodeAlwaysSelector Code = "always-inject-selector"
+	// CodeNamespaceNotAsked: nothing is known about any namespace, so that only the pod itself decides.
+	CodeNamespaceNotAsked Code = "namespace-not-asked"
+	// CodeNamespaceUnknownInject: the namespace is not known, and unknownNamespace is Inject.
+	CodeNamespaceUnknownInject Code = "namespace-unknown-inject"
+
+	// CodeNamespaceLabel: the labels of the namespace, or their absence, keep the webhook from being called.
+	CodeNamespaceLabel Code = "namespace-label"
+	// CodePodLabel: the labels of the pod, or their absence, keep the webhook from being called.
+	CodePodLabel Code = "pod-label"
+	// CodeNoLabel: neither the namespace nor the pod asks for injection.
+	CodeNoLabel Code = "no-label"
+	// CodeSelector: no selector of the webhooks matches, for another reason than those above.
+	CodeSelector Code = "no-webhook"
+	// CodeOtherRevision: the webhook of another revision takes the pod.
+	CodeOtherRevision Code = "other-revision"
+	// CodeNamespaceUnknownSkip and CodeNamespaceUnknownFail: the namespace is not known, and unknownNamespace says so.
+	CodeNamespaceUnknownSkip Code = "namespace-unknown-skip"
+	CodeNamespaceUnknownFail Code = "namespace-unknown-fail"
+
+	// CodeHostNetwork: the pod is on the host's network.
+	CodeHostNetwork Code = "host-network"
+	// CodeIgnoredNamespace: the injector leaves out the system's namespaces.
+	CodeIgnoredNamespace Code = "ignored-namespace"
+	// CodePodRefuses: the pod's label or annotation sidecar.istio.io/inject refuses it.
+	CodePodRefuses Code = "pod-refuses"
+	// CodeNeverSelector: neverInjectSelector of the injector's configuration matches.
+	CodeNeverSelector Code = "never-inject-selector"
+	// CodePolicyDisabled: the injector's policy is disabled and the pod does not ask.
+	CodePolicyDisabled Code = "policy-disabled"
+)
+
+// Decision is what was decided for a pod.
+type Decision struct {
+	// Inject says whether the pod is injected.
+	Inject bool
+	// Failed says that it cannot be decided and that the policy wants that to be an error. Inject is false then.
+	Failed bool
+	// Code is the stable name of the reason.
+	Code Code
+	// Reason is the same as one sentence, without a full stop.
+	Reason string
+	// Webhook is the rule that calls the injector of the policy's revision; nil where none does, or where the namespace is not
+	// known.
+	Webhook *Match
+	// Others are further rules that take the pod. With them the cluster would inject it more than once, or by another
+	// revision.
+	Others []Match
+	// Revision whose injector is called; "default" for the one without a name. Empty where none is called.
+	Revision string
+	// Deciding is what the decision hangs on; nil where nothing single does.
+	Deciding *Fact
+	// Namespace is what was known of the namespace.
+	Namespace Namespace
+	// Warnings are for the user, each one sentence without a full stop.
+	Warnings []string
+	// Trace has every step, in the order in which the cluster takes them. Only Explain fills it.
+	Trace []Step
+}
+
+// Match is a rule of a webhook that takes a pod.
+type Match struct {
+	// Config is the name of the MutatingWebhookConfiguration, and Rule that of the entry in it.
+	Config, Rule string
+	// Revision that it calls; "default" for the one without a name.
+	Revision string
+	// Tag is the revision tag that the configuration is for, where it is known.
+	Tag string
+	// Source says where the rule comes from, such as "the policy" or "Istio 1.31".
+	Source string
+}
+
+// String gives "config rule".
+func (m Match) String() string { return m.Config + " " + m.Rule }
+
+// Level is whose property a fact is.
+type Level string
+
+// The levels.
+const (
+	LevelNamespace Level = "namespace"
+	LevelPod       Level = "pod"
+	LevelInjector  Level = "injector"
+)
+
+// Fact is a property that decided.
+type Fact struct {
+	// Level is whose property it is.
+	Level Level
+	// Kind of property: label, annotation, field, selector or setting.
+	Kind string
+	// Key of it, such as istio-injection.
+	Key string
+	// Value that it has; empty where Missing.
+	Value string
+	// Missing says that it is the absence that decided.
+	Missing bool
+	// Source says where it comes from: a file, "the policy", "the workload", the injector's configuration, or "not known".
+	Source string
+}
+
+// String gives "namespace label istio-injection=enabled", or "no namespace label istio-injection".
+func (f Fact) String() string {
+	s := string(f.Level) + " " + f.Kind + " " + f.Key
+	switch {
+	case f.Missing:
+		return "no " + s
+	case f.Value != "":
+		return s + "=" + f.Value
+	}
+	return s
+}
+
+// Answer of a step.
+type Answer string
+
+// The answers. No opinion leaves the decision to the next step.
+const (
+	Yes       Answer = "yes"
+	No        Answer = "no"
+	NoOpinion Answer = "no opinion"
+	Unknown   Answer = "unknown"
+)
+
+// Step is one question on the way to a decision.
+type Step struct {
+	// Stage is webhook or injector.
+	Stage string
+	// What was asked: a rule of a webhook, or a question of the injector.
+	What string
+	// Answer to it.
+	Answer Answer
+	// Because says what the answer rests on.
+	Because string
+}

@@ -1,0 +1,185 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// podProfile is how injectRequired of a version reads a pod.
+type podProfile struct {
+	// label says that the label sidecar.istio.io/inject is read, and wins over the annotation of that name.
+	label bool
+	// exact says that only true and false mean something, and anything else is as if it were not there. Before, y, yes, true
+	// and on in any case mean yes and everything else no.
+	exact bool
+	// selectors says that neverInjectSelector and alwaysInjectSelector are known.
+	selectors bool
+	// ignored are the namespaces in which nothing is injected.
+	ignored []string
+}
+
+// podProfiles lists the changes, each from a minor version on (source: injectRequired and IgnoredNamespaces in
+// pkg/kube/inject/inject.go).
+var podProfiles = []struct {
+	from   int
+	change func(*podProfile)
+}{
+	{0, func(p *podProfile) { p.ignored = []string{"kube-system", "kube-public"} }},
+	{1, func(p *podProfile) { p.selectors = true }},
+	{9, func(p *podProfile) {
+		p.ignored = []string{"kube-system", "kube-public", "kube-node-lease", "local-path-storage"}
+	}},
+	{12, func(p *podProfile) { p.label = true }},
+	{27, func(p *podProfile) { p.exact = true }},
+}
+
+func podProfileOf(minor int) podProfile {
+	var p podProfile
+	for _, row := range podProfiles {
+		if minor >= row.from {
+			row.change(&p)
+		}
+	}
+	return p
+}
+
+// verdict is the injector's own decision.
+type verdict struct {
+	inject bool
+	code   Code
+	reason string
+	fact   *Fact
+}
+
+// injectRequired is the injector's decision about a pod that it was asked about, question by question.
+func (d *Decider) injectRequired(p Pod, v view, t *trace) verdict {
+	step := func(what string, a Answer, because string) {
+		t.add(Step{Stage: "injector", What: what, Answer: a, Because: because})
+	}
+	if p.HostNetwork {
+		step("host network", No, "spec.hostNetwork is true")
+		return verdict{false, CodeHostNetwork, "the pod is on the host's network", &Fact{Level: LevelPod, Kind: "field", Key: "spec.hostNetwork", Value: "true", Source: sourceWorkload}}
+	}
+	step("host network", NoOpinion, "the pod has a network of its own")
+	if slices.Contains(d.profile.ignored, p.Namespace.Name) {
+		step("ignored namespaces", No, p.Namespace.Name+" is one")
+		return verdict{false, CodeIgnoredNamespace, "the injector ignores namespace " + p.Namespace.Name, &Fact{Level: LevelNamespace, Kind: "name", Key: p.Namespace.Name, Source: sourceWorkload}}
+	}
+	step("ignored namespaces", NoOpinion, orNone(p.Namespace.Name)+" is none")
+
+	if own, answer := d.podAsks(p); own != nil {
+		step(labelInject, answer, own.String())
+		switch answer {
+		case Yes:
+			if d.badPolicy() {
+				return d.policy(step)
+			}
+			return verdict{true, CodePodAsks, fmt.Sprintf("the pod has the %s %s=%s", own.Kind, own.Key, own.Value), own}
+		case No:
+			return verdict{false, CodePodRefuses, fmt.Sprintf("the pod has the %s %s=%s", own.Kind, own.Key, own.Value), own}
+		}
+	} else {
+		step(labelInject, NoOpinion, "the pod does not say")
+	}
+	if out := d.selectors(v, step); out != nil {
+		if out.inject && d.badPolicy() {
+			return d.policy(step)
+		}
+		return *out
+	}
+	return d.policy(step)
+}
+
+// podAsks reads what the pod itself says: nil where it says nothing.
+func (d *Decider) podAsks(p Pod) (*Fact, Answer) {
+	f := &Fact{Level: LevelPod, Kind: "annotation", Key: labelInject, Source: sourceWorkload}
+	value, ok := p.Annotations[labelInject]
+	if l, there := p.Labels[labelInject]; there && d.profile.label {
+		f.Kind, value, ok = "label", l, true
+	}
+	if !ok {
+		return nil, NoOpinion
+	}
+	f.Value = value
+	if d.profile.exact {
+		switch value {
+		case "true":
+			return f, Yes
+		case "false":
+			return f, No
+		}
+		return f, NoOpinion
+	}
+	switch strings.ToLower(value) {
+	case "y", "yes", "true", "on":
+		return f, Yes
+	case "":
+		return f, NoOpinion
+	}
+	return f, No
+}
+
+// selectors asks neverInjectSelector and alwaysInjectSelector.
+func (d *Decider) selectors(v view, step func(string, Answer, string)) *verdict {
+	if !d.profile.selectors {
+		return nil
+	}
+	for _, s := range []struct {
+		key    string
+		ask    func(map[string]string) int
+		inject bool
+		code   Code
+	}{
+		{"neverInjectSelector", d.options.Never, false, CodeNeverSelector},
+		{"alwaysInjectSelector", d.options.Always, true, CodeAlwaysSelector},
+	} {
+		i := -1
+		if s.ask != nil {
+			i = s.ask(v.labels.labels)
+		}
+		if i < 0 {
+			step(s.key, NoOpinion, "none matches")
+			continue
+		}
+		which := fmt.Sprintf("%s[%d]", s.key, i)
+		answer := No
+		if s.inject {
+			answer = Yes
+		}
+		step(s.key, answer, which+" matches the pod's labels")
+		return &verdict{s.inject, s.code, which + " of the injector's configuration matches the pod's labels",
+			&Fact{Level: LevelInjector, Kind: "selector", Key: which, Source: sourceConfig}}
+	}
+	return nil
+}
+
+// badPolicy says that the injector's policy is none that it knows; it then injects nothing at all.
+func (d *Decider) badPolicy() bool {
+	return d.options.Policy != "enabled" && d.options.Policy != "disabled"
+}
+
+func (d *Decider) policy(step func(string, Answer, string)) verdict {
+	policy := d.options.Policy
+	f := &Fact{Level: LevelInjector, Kind: "setting", Key: "policy", Value: policy, Source: sourceConfig}
+	switch {
+	case policy == "enabled":
+		step("policy", Yes, "it is enabled")
+		return verdict{true, CodeWebhook, "the injector's policy is enabled", nil}
+	case policy == "disabled":
+		step("policy", No, "it is disabled")
+		return verdict{false, CodePolicyDisabled, "the injector's policy is disabled, and the pod does not ask for injection", f}
+	}
+	step("policy", No, fmt.Sprintf("%q is neither enabled nor disabled", policy))
+	return verdict{false, CodePolicyDisabled, fmt.Sprintf("the injector's policy is %q, which is neither enabled nor disabled, so that it injects nothing", policy), f}
+}
+
+func orNone(name string) string {
+	if name == "" {
+		return "the unknown namespace"
+	}
+	return name
+}

@@ -1,0 +1,195 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import (
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+)
+
+// The labels that decide about injection.
+const (
+	labelInjection = "istio-injection"
+	labelRevision  = "istio.io/rev"
+	labelInject    = "sidecar.istio.io/inject"
+	labelEnv       = "istio-env"
+	labelName      = "name"
+	// labelNamespaceName is set by the API server on every namespace.
+	labelNamespaceName = "kubernetes.io/metadata.name"
+)
+
+const defaultRevision = "default"
+
+// Settings are the values of an installation that its webhook configurations were rendered with. They matter only where
+// the cluster's own configurations are not given.
+type Settings struct {
+	// EnableNamespacesByDefault is sidecarInjectorWebhook.enableNamespacesByDefault.
+	EnableNamespacesByDefault bool
+	// ObjectSelector and AutoInject are sidecarInjectorWebhook.objectSelector.enabled and .autoInject, up to 1.8 and for legacy
+	// selectors.
+	ObjectSelector, AutoInject bool
+	// LegacySelectors is sidecarInjectorWebhook.useLegacySelectors of 1.9 and 1.10.
+	LegacySelectors bool
+	// InjectLabel is sidecarInjectorWebhook.injectLabel of 1.5; empty means istio-injection.
+	InjectLabel string
+	// PreferPod says that sidecarInjectorWebhook.revisionLabelPreference is pod: a pod's istio.io/rev then wins over its
+	// namespace's. Versions that do not know the setting have it false.
+	PreferPod bool
+	// Namespace is that of the control plane; empty means istio-system.
+	Namespace string
+}
+
+// systemNamespaces are left out by the rule that takes namespaces without any label, from 1.16.
+var systemNamespaces = []string{"kube-system", "kube-public", "kube-node-lease", "local-path-storage"}
+
+// BuiltIn gives the webhook configurations that an installation of Istio 1.minor has: the one of its revision ("" or
+// default for the one without a name), and one for each revision tag. They are the charts' own, in their order (source:
+// manifests/charts/istio-control/istio-discovery/templates/{mutatingwebhook,revision-tags}.yaml from 1.5, and
+// install/kubernetes/helm/istio/charts/sidecarInjectorWebhook/templates/mutatingwebhook.yaml up to 1.4).
+func BuiltIn(minor int, revision string, tags []string, s Settings) []v1alpha1.Webhook {
+	if revision == defaultRevision {
+		revision = ""
+	}
+	if s.Namespace == "" {
+		s.Namespace = "istio-system"
+	}
+	name := "istio-sidecar-injector"
+	if revision != "" && minor >= 6 {
+		name += "-" + revision
+	}
+	if s.Namespace != "istio-system" {
+		name += "-" + s.Namespace
+	}
+	out := []v1alpha1.Webhook{{Name: name, Revision: orDefault(revision), Webhooks: revisionRules(minor, revision, s)}}
+	for _, tag := range tags {
+		if minor < 8 { // istioctl has made tags since 1.8, the charts since 1.10.
+			break
+		}
+		out = append(out, v1alpha1.Webhook{Name: tagPrefix + tag, Revision: orDefault(revision), Webhooks: tagRules(minor, tag, s)})
+	}
+	return out
+}
+
+const tagPrefix = "istio-revision-tag-"
+
+func orDefault(revision string) string {
+	if revision == "" {
+		return defaultRevision
+	}
+	return revision
+}
+
+func revisionRules(minor int, revision string, s Settings) []v1alpha1.WebhookRule {
+	switch {
+	case minor <= 8 || minor <= 10 && s.LegacySelectors:
+		return []v1alpha1.WebhookRule{legacyRule(minor, revision, s)}
+	case minor == 9 && revision != "":
+		return selectedRules("", revision, s)
+	case minor == 9:
+		return defaultRules(minor, s)
+	case revision != "":
+		return selectedRules("rev.", revision, s)
+	}
+	return append(selectedRules("rev.", defaultRevision, s), defaultRules(minor, s)...)
+}
+
+// tagRules are those of a revision of the tag's name; the tag default also takes what istio-injection asks for.
+func tagRules(minor int, tag string, s Settings) []v1alpha1.WebhookRule {
+	if minor >= 10 && !(minor == 10 && s.LegacySelectors) {
+		rules := selectedRules("rev.", tag, s)
+		if tag == defaultRevision {
+			rules = append(rules, defaultRules(minor, s)...)
+		}
+		return rules
+	}
+	return revisionRules(minor, tag, s)
+}
+
+const ruleName = "sidecar-injector.istio.io"
+
+// selectedRules take what istio.io/rev selects, on the namespace or on the pod.
+func selectedRules(prefix, revision string, s Settings) []v1alpha1.WebhookRule {
+	onNamespace := rule(prefix+"namespace."+ruleName,
+		all(in(labelRevision, revision), missing(labelInjection)),
+		all(notIn(labelInject, "false")))
+	onPod := rule(prefix+"object."+ruleName,
+		all(missing(labelRevision), missing(labelInjection)),
+		all(notIn(labelInject, "false"), in(labelRevision, revision)))
+	if s.PreferPod {
+		onNamespace.ObjectSelector = all(notIn(labelInject, "false"), missing(labelRevision))
+		onPod.NamespaceSelector = all(missing(labelInjection))
+	}
+	return []v1alpha1.WebhookRule{onNamespace, onPod}
+}
+
+// defaultRules take what istio-injection on the namespace or sidecar.istio.io/inject on the pod asks for, and, where the
+// installation says so, what has no label at all.
+func defaultRules(minor int, s Settings) []v1alpha1.WebhookRule {
+	rules := []v1alpha1.WebhookRule{
+		rule("namespace."+ruleName,
+			all(in(labelInjection, "enabled")),
+			all(notIn(labelInject, "false"))),
+		rule("object."+ruleName,
+			all(missing(labelInjection), missing(labelRevision)),
+			all(in(labelInject, "true"), missing(labelRevision))),
+	}
+	if !s.EnableNamespacesByDefault {
+		return rules
+	}
+	auto := all(missing(labelInjection), missing(labelRevision))
+	if minor >= 16 {
+		auto.MatchExpressions = append(auto.MatchExpressions, notIn(labelNamespaceName, systemNamespaces...))
+	}
+	return append(rules, rule("auto."+ruleName, auto, all(missing(labelInject), missing(labelRevision))))
+}
+
+// legacyRule is the single rule of 1.0 to 1.8, and of 1.9 and 1.10 with legacy selectors.
+func legacyRule(minor int, revision string, s Settings) v1alpha1.WebhookRule {
+	r := v1alpha1.WebhookRule{Name: ruleName}
+	switch {
+	case s.EnableNamespacesByDefault && minor <= 4:
+		r.NamespaceSelector = all(notIn(labelInjection, "disabled"))
+	case s.EnableNamespacesByDefault:
+		r.NamespaceSelector = all(notIn(labelName, s.Namespace), notIn(labelInjection, "disabled"), missing(labelEnv), missing(labelRevision))
+	case revision != "" && minor == 5:
+		r.NamespaceSelector = all(notIn(labelInjection, "disabled"), in(labelRevision, revision))
+	case revision != "" && minor >= 6:
+		r.NamespaceSelector = all(missing(labelInjection), in(labelRevision, revision))
+	case minor == 5 && s.InjectLabel != "" && s.InjectLabel != labelInjection:
+		r.NamespaceSelector = all(in(labelEnv, s.Namespace))
+	default:
+		r.NamespaceSelector = all(in(labelInjection, "enabled"))
+	}
+	if minor <= 4 || !s.ObjectSelector {
+		return r
+	}
+	switch {
+	case s.AutoInject:
+		r.ObjectSelector = all(notIn(labelInject, "false"))
+	case revision != "" && minor >= 6:
+		r.ObjectSelector = all(missing(labelInject), in(labelRevision, revision))
+	default:
+		r.ObjectSelector = all(in(labelInject, "true"))
+	}
+	return r
+}
+
+func rule(name string, namespace, object *v1alpha1.LabelSelector) v1alpha1.WebhookRule {
+	return v1alpha1.WebhookRule{Name: name, NamespaceSelector: namespace, ObjectSelector: object}
+}
+
+func all(list ...v1alpha1.LabelSelectorRequirement) *v1alpha1.LabelSelector {
+	return &v1alpha1.LabelSelector{MatchExpressions: list}
+}
+
+func in(key string, values ...string) v1alpha1.LabelSelectorRequirement {
+	return v1alpha1.LabelSelectorRequirement{Key: key, Operator: "In", Values: values}
+}
+
+func notIn(key string, values ...string) v1alpha1.LabelSelectorRequirement {
+	return v1alpha1.LabelSelectorRequirement{Key: key, Operator: "NotIn", Values: values}
+}
+
+func missing(key string) v1alpha1.LabelSelectorRequirement {
+	return v1alpha1.LabelSelectorRequirement{Key: key, Operator: "DoesNotExist"}
+}

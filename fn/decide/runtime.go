@@ -1,0 +1,270 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+const (
+	// LabelInjected is put on an injected pod so that a neverInjectSelector, or an objectSelector of the cluster's webhook, can
+	// leave it alone.
+	LabelInjected = "prerig.dev/injected"
+	// AnnotationMark keeps what the pod had where a mark was set, so that Unmark gives it back.
+	AnnotationMark = "prerig.dev/runtime-webhook"
+)
+
+// Mark is what is set on an injected pod so that the cluster's webhook leaves it alone. An empty one sets nothing.
+type Mark struct {
+	Labels, Annotations map[string]string
+	// Needed says that the webhook would, or might, render the pod again without a mark.
+	Needed bool
+	// Safe says that with this mark, or without one where none is needed, the webhook leaves the pod alone and traffic is
+	// redirected as before.
+	Safe bool
+	// Message says what was chosen and why, and where nothing is safe what to do. It is one sentence without a full stop.
+	Message string
+}
+
+// marks are the ways to keep the webhook away, in the order in which they are tried. Which one works depends on the
+// version: the label keeps the webhook from being called from 1.9 on (with its own selectors), the injector reads it from
+// 1.12 on, and before it reads the annotation.
+var marks = []Mark{
+	{Labels: map[string]string{labelInject: "false"}},
+	{Annotations: map[string]string{labelInject: "false"}},
+	{Labels: map[string]string{labelInject: "false"}, Annotations: map[string]string{labelInject: "false"}},
+	{Labels: map[string]string{LabelInjected: "true"}},
+}
+
+// MarkFor chooses the mark for an injected pod (metadata and spec), for runtimeWebhook: Disable.
+//
+// With Istio's CNI plugin sidecar.istio.io/inject=false is never chosen: the plugin leaves such a pod out of the
+// redirection, and its traffic would pass by the proxy without a word. A pod that redirects by itself, with the container
+// istio-init, does not depend on the plugin (cni/pkg/plugin/plugin.go).
+func (d *Decider) MarkFor(p Pod, injected map[string]any) Mark {
+	if d.clusterInjects(p) == No {
+		return Mark{Safe: true, Message: "the cluster's webhook does not take the pod, so that no mark is needed"}
+	}
+	cni := d.plugged(injected)
+	for _, m := range marks {
+		if cni && (m.Labels[labelInject] != "" || m.Annotations[labelInject] != "") {
+			continue
+		}
+		q := p
+		q.Labels, q.Annotations = over(p.Labels, m.Labels), over(p.Annotations, m.Annotations)
+		if d.clusterInjects(q) != No {
+			continue
+		}
+		m.Needed, m.Safe = true, true
+		m.Labels, m.Annotations = maps.Clone(m.Labels), maps.Clone(m.Annotations)
+		m.Message = "the pod is marked with " + m.String() + ", so that the cluster's webhook leaves it alone"
+		return m
+	}
+	m := Mark{Needed: true}
+	where := "the namespace"
+	if p.Namespace.Name != "" {
+		where = "namespace " + p.Namespace.Name
+	}
+	m.Message = fmt.Sprintf("nothing keeps the cluster's webhook away from the pod; take the injection label off %s, or put neverInjectSelector "+
+		"[{matchLabels: {%s: \"true\"}}] into the injector's configuration, of the cluster and of the policy", where, LabelInjected)
+	if cni {
+		m.Message = "Istio's CNI plugin redirects the pod's traffic and would stop with " + labelInject + "=false, so the pod is not marked; " +
+			"to keep the cluster's webhook away " + m.Message[len("nothing keeps the cluster's webhook away from the pod; "):]
+	}
+	return m
+}
+
+// String writes the mark as "label key=value and annotation key=value".
+func (m Mark) String() string {
+	s := ""
+	for _, set := range []struct {
+		kind   string
+		values map[string]string
+	}{{"label", m.Labels}, {"annotation", m.Annotations}} {
+		for k, v := range set.values { // One at most.
+			if s != "" {
+				s += " and "
+			}
+			s += set.kind + " " + k + "=" + v
+		}
+	}
+	return s
+}
+
+// plugged says whether the pod's traffic is redirected by Istio's CNI plugin. Only then is there no istio-init, and
+// istio-validation checks that the plugin has done its work.
+func (d *Decider) plugged(pod map[string]any) bool {
+	list, _ := mapOf(pod["spec"])["initContainers"].([]any)
+	validation := false
+	for _, c := range list {
+		switch mapOf(c)["name"] {
+		case "istio-init":
+			return false
+		case "istio-validation":
+			validation = true
+		}
+	}
+	return d.options.CNI || validation
+}
+
+// clusterInjects says whether some webhook of the cluster takes the pod and its injector would inject it. Unknown means
+// that it hangs on a namespace whose labels are not known.
+func (d *Decider) clusterInjects(p Pod) Answer {
+	v := d.view(p)
+	if !d.injectRequired(p, v, nil).inject {
+		return No
+	}
+	c := d.call(v, nil)
+	if len(c.others) > 0 {
+		return Yes
+	}
+	return c.answer
+}
+
+// Reinjects says whether the cluster's webhook would render an injected pod once more when it is created: Yes, No, or
+// Unknown where that hangs on a namespace whose labels are not known. The message, empty for No, is a warning for
+// runtimeWebhook: Keep, one sentence without a full stop.
+func (d *Decider) Reinjects(p Pod) (Answer, string) {
+	answer := d.clusterInjects(p)
+	if answer == No {
+		return No, ""
+	}
+	who, takes := "the cluster's webhook", "takes"
+	if c := d.call(d.view(p), nil); c.match != nil {
+		who += " " + c.match.String()
+	} else if len(c.others) > 0 {
+		who += " " + c.others[0].String()
+	}
+	if answer == Unknown {
+		takes = "may take"
+	}
+	return answer, fmt.Sprintf("%s %s the injected pod too: it renders the pod again with its own template when that is created; runtimeWebhook: Disable stops that", who, takes)
+}
+
+// over is a map with another one's values put over it.
+func over(m, values map[string]string) map[string]string {
+	if len(values) == 0 {
+		return m
+	}
+	out := maps.Clone(m)
+	if out == nil {
+		out = map[string]string{}
+	}
+	maps.Copy(out, values)
+	return out
+}
+
+// before is what AnnotationMark keeps: for each key that was set the value before, or null where there was none.
+type before struct {
+	Labels      map[string]*string `json:"labels,omitempty"`
+	Annotations map[string]*string `json:"annotations,omitempty"`
+	// Empty are the maps that were there with nothing in them.
+	Empty []string `json:"empty,omitempty"`
+}
+
+// Apply gives a copy of a pod (metadata and spec) with the mark set and what it replaces kept in an annotation. A mark
+// that sets nothing gives the pod itself.
+func (m Mark) Apply(pod map[string]any) (map[string]any, error) {
+	if len(m.Labels)+len(m.Annotations) == 0 {
+		return pod, nil
+	}
+	meta := maps.Clone(mapOf(pod["metadata"]))
+	if meta == nil {
+		meta = map[string]any{}
+	}
+	var kept before
+	for _, key := range []string{"labels", "annotations"} {
+		if m, ok := meta[key].(map[string]any); ok && len(m) == 0 {
+			kept.Empty = append(kept.Empty, key)
+		}
+	}
+	kept.Labels = put(meta, "labels", m.Labels)
+	kept.Annotations = put(meta, "annotations", m.Annotations)
+	text, err := json.Marshal(kept)
+	if err != nil {
+		return nil, fmt.Errorf("keeping what a mark replaces: %w", err)
+	}
+	put(meta, "annotations", map[string]string{AnnotationMark: string(text)})
+	out := maps.Clone(pod)
+	out["metadata"] = meta
+	return out, nil
+}
+
+// put sets values in a map of the metadata, which is copied, and gives what was there.
+func put(meta map[string]any, key string, values map[string]string) map[string]*string {
+	if len(values) == 0 {
+		return nil
+	}
+	set := maps.Clone(mapOf(meta[key]))
+	if set == nil {
+		set = map[string]any{}
+	}
+	old := map[string]*string{}
+	for k, v := range values {
+		old[k] = nil
+		if s, ok := set[k].(string); ok {
+			old[k] = &s
+		}
+		set[k] = v
+	}
+	meta[key] = set
+	return old
+}
+
+// Unmark gives a copy of a pod without the mark that Apply set, as it was before; marked says whether there was one. A
+// value that somebody has changed since stays. Decisions and injections are made on the unmarked pod.
+func Unmark(pod map[string]any) (out map[string]any, marked bool, err error) {
+	meta := mapOf(pod["metadata"])
+	text, ok := mapOf(meta["annotations"])[AnnotationMark].(string)
+	if !ok {
+		return pod, false, nil
+	}
+	var kept before
+	if err := json.Unmarshal([]byte(text), &kept); err != nil {
+		return nil, false, fmt.Errorf("reading the annotation %s: %w", AnnotationMark, err)
+	}
+	meta = maps.Clone(meta)
+	restore(meta, "labels", kept.Labels, kept.Empty)
+	restore(meta, "annotations", kept.Annotations, kept.Empty)
+	restore(meta, "annotations", map[string]*string{AnnotationMark: nil}, kept.Empty)
+	out = maps.Clone(pod)
+	out["metadata"] = meta
+	return out, true, nil
+}
+
+func restore(meta map[string]any, key string, old map[string]*string, empty []string) {
+	if len(old) == 0 || meta[key] == nil {
+		return
+	}
+	set := maps.Clone(mapOf(meta[key]))
+	for k, v := range old {
+		if k != AnnotationMark && (set[k] == nil || set[k] != markValue(k)) {
+			continue
+		}
+		if v == nil {
+			delete(set, k)
+		} else {
+			set[k] = *v
+		}
+	}
+	if len(set) == 0 && !slices.Contains(empty, key) {
+		delete(meta, key)
+		return
+	}
+	meta[key] = set
+}
+
+// markValue is what a mark sets for a key; nil for a key that no mark sets.
+func markValue(key string) any {
+	switch key {
+	case labelInject:
+		return "false"
+	case LabelInjected:
+		return "true"
+	}
+	return nil
+}

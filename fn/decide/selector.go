@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+)
+
+// selector is a label selector that can say why it does not match, and that can be asked about labels that are not all
+// known.
+type selector struct {
+	requirements []requirement
+}
+
+type requirement struct {
+	labels.Requirement
+	text string
+}
+
+// compile makes a selector ready; none matches everything.
+func compile(s *v1alpha1.LabelSelector) (selector, error) {
+	if s == nil {
+		return selector{}, nil
+	}
+	all, err := s.Selector()
+	if err != nil {
+		return selector{}, err
+	}
+	list, _ := all.Requirements()
+	out := selector{}
+	for _, r := range list {
+		out.requirements = append(out.requirements, requirement{r, describe(r)})
+	}
+	return out, nil
+}
+
+// describe writes a requirement for people.
+func describe(r labels.Requirement) string {
+	values := strings.Join(r.Values().List(), ", ")
+	switch r.Operator() {
+	case selection.In, selection.Equals, selection.DoubleEquals:
+		if r.Values().Len() > 1 {
+			return r.Key() + " in (" + values + ")"
+		}
+		return r.Key() + "=" + values
+	case selection.NotIn, selection.NotEquals:
+		if r.Values().Len() > 1 {
+			return r.Key() + " not in (" + values + ")"
+		}
+		return "not " + r.Key() + "=" + values
+	case selection.Exists:
+		return "a label " + r.Key()
+	case selection.DoesNotExist:
+		return "no label " + r.Key()
+	}
+	return r.String()
+}
+
+// known is a set of labels; where all is false, a label that is not in it may still be there.
+type known struct {
+	labels labels.Set
+	all    bool
+}
+
+// ask gives Yes, No or Unknown, and the requirement that does not hold or is not known.
+func (s selector) ask(k known) (Answer, *requirement) {
+	answer, which := Yes, (*requirement)(nil)
+	for i := range s.requirements {
+		r := &s.requirements[i]
+		if !k.all && !k.labels.Has(r.Key()) {
+			answer, which = Unknown, r
+			continue
+		}
+		if !r.Matches(k.labels) {
+			return No, r
+		}
+	}
+	return answer, which
+}
+
+// why says what a requirement wants and what is there.
+func (r *requirement) why(whose Level, k known) string {
+	has := "there is none"
+	if !k.all && !k.labels.Has(r.Key()) {
+		has = "its labels are not known"
+	} else if v, ok := k.labels[r.Key()]; ok {
+		has = "it is " + r.Key() + "=" + v
+	}
+	return fmt.Sprintf("it wants on the %s %s; %s", whose, r.text, has)
+}
+
+// positive is the requirement that a match rests on: one that a label must be there for.
+func (s selector) positive() *requirement {
+	for i := range s.requirements {
+		switch s.requirements[i].Operator() {
+		case selection.In, selection.Equals, selection.DoubleEquals, selection.Exists:
+			return &s.requirements[i]
+		}
+	}
+	return nil
+}

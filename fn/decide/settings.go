@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import (
+	"slices"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/workload"
+)
+
+// SettingsOf takes the settings of an installation out of its values (data.values of the injector's ConfigMap), with the
+// defaults that the charts of Istio 1.minor have where the values do not say.
+func SettingsOf(minor int, values map[string]any) Settings {
+	hook := mapOf(values["sidecarInjectorWebhook"])
+	object := mapOf(hook["objectSelector"])
+	global := mapOf(values["global"])
+	s := Settings{LegacySelectors: minor == 9, AutoInject: true}
+	s.EnableNamespacesByDefault, _ = hook["enableNamespacesByDefault"].(bool)
+	s.ObjectSelector, _ = object["enabled"].(bool)
+	if auto, ok := object["autoInject"].(bool); ok {
+		s.AutoInject = auto
+	}
+	if legacy, ok := hook["useLegacySelectors"].(bool); ok {
+		s.LegacySelectors = legacy
+	}
+	s.InjectLabel, _ = hook["injectLabel"].(string)
+	s.PreferPod = hook["revisionLabelPreference"] == "pod"
+	s.Namespace, _ = global["istioNamespace"].(string)
+	return s
+}
+
+func mapOf(v any) map[string]any {
+	m, _ := v.(map[string]any)
+	return m
+}
+
+// OptionsFor are the options of a policy with its injector. Where the policy names no revision and no tags, those of the
+// values hold. The caller adds Webhooks and WebhookSource where the configurations are not the policy's own.
+func OptionsFor(inj *istio.Injector, spec *v1alpha1.InjectionPolicySpec) Options {
+	minor, values := inj.Profile().Minor(), map[string]any(inj.Values())
+	o := Options{
+		Minor: minor, Settings: SettingsOf(minor, values), Policy: inj.Config().Policy,
+		Never: inj.NeverMatches, Always: inj.AlwaysMatches, CNI: inj.CNI(),
+		UnknownNamespace: spec.UnknownNamespace, NamesNamespaces: len(spec.Namespaces) > 0,
+	}
+	o.Revision, _ = values["revision"].(string)
+	tags, _ := values["revisionTags"].([]any)
+	for _, t := range tags {
+		if tag, ok := t.(string); ok {
+			o.RevisionTags = append(o.RevisionTags, tag)
+		}
+	}
+	if i := spec.Istio; i != nil {
+		o.Webhooks = i.Webhooks
+		if i.Revision != "" {
+			o.Revision = i.Revision
+		}
+		for _, tag := range i.RevisionTags {
+			if !slices.Contains(o.RevisionTags, tag) {
+				o.RevisionTags = append(o.RevisionTags, tag)
+			}
+		}
+	}
+	return o
+}
+
+// PodOf takes out of a pod (metadata and spec) what the decision reads. The error names a label or annotation that is not
+// a text.
+func PodOf(pod map[string]any, owner workload.Owner, ns Namespace) (Pod, error) {
+	p := Pod{Workload: owner.Kind, Name: owner.Name, Namespace: ns}
+	var err error
+	if p.Labels, err = workload.Labels(pod); err != nil {
+		return Pod{}, err
+	}
+	if p.Annotations, err = workload.Annotations(pod); err != nil {
+		return Pod{}, err
+	}
+	p.HostNetwork, _ = mapOf(pod["spec"])["hostNetwork"].(bool)
+	return p, nil
+}

@@ -1,0 +1,159 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import (
+	"maps"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// view is a pod as selectors see it.
+type view struct {
+	pod       Pod
+	labels    known
+	namespace known
+}
+
+func (d *Decider) view(p Pod) view {
+	v := view{pod: p, labels: known{labels: podLabels(p), all: true}}
+	v.namespace = known{labels: labels.Set(p.Namespace.Labels), all: p.Namespace.Known}
+	if !p.Namespace.Known {
+		v.namespace.labels = nil
+	}
+	if _, ok := v.namespace.labels[labelNamespaceName]; !ok && p.Namespace.Name != "" {
+		set := maps.Clone(v.namespace.labels)
+		if set == nil {
+			set = labels.Set{}
+		}
+		set[labelNamespaceName] = p.Namespace.Name
+		v.namespace.labels = set
+	}
+	return v
+}
+
+// unknownValue stands for the value of a label that only the cluster knows. No selector names it.
+const unknownValue = "prerig.dev-not-known"
+
+// runtimeLabels are the labels that controllers put on their pods. A selector such as neverInjectSelector with job-name
+// Exists, which keeps Jobs out of a mesh, finds them at admission and must find them here.
+var runtimeLabels = map[string][]string{
+	"Deployment":       {"pod-template-hash"},
+	"ReplicaSet":       {},
+	"Rollout":          {"rollouts-pod-template-hash"},
+	"StatefulSet":      {"statefulset.kubernetes.io/pod-name", "controller-revision-hash", "apps.kubernetes.io/pod-index"},
+	"DaemonSet":        {"controller-revision-hash", "pod-template-generation"},
+	"Job":              {"job-name", "controller-uid", "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"},
+	"CronJob":          {"job-name", "controller-uid", "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"},
+	"DeploymentConfig": {"deployment", "deploymentconfig"},
+	"CloneSet":         {"controller-revision-hash", "pod-template-hash", "apps.kruise.io/cloneset-instance-id"},
+}
+
+// podLabels are the labels of the pod at admission.
+func podLabels(p Pod) labels.Set {
+	more := runtimeLabels[p.Workload]
+	if len(more) == 0 {
+		return labels.Set(p.Labels)
+	}
+	set := make(labels.Set, len(p.Labels)+len(more))
+	for _, key := range more {
+		set[key] = unknownValue
+	}
+	if p.Workload == "Job" && p.Name != "" {
+		set["job-name"], set["batch.kubernetes.io/job-name"] = p.Name, p.Name
+	}
+	if p.Workload == "DeploymentConfig" && p.Name != "" {
+		set["deploymentconfig"] = p.Name
+	}
+	maps.Copy(set, p.Labels)
+	return set
+}
+
+// called is whether the API server calls the injector.
+type called struct {
+	answer  Answer
+	match   *Match
+	others  []Match
+	because string
+	fact    *Fact
+}
+
+// call asks every rule of every configuration, as the API server does: each entry that matches is called.
+func (d *Decider) call(v view, t *trace) called {
+	out := called{answer: No}
+	for i := range d.hooks {
+		h := &d.hooks[i]
+		for j := range h.rules {
+			r := &h.rules[j]
+			answer := d.askRule(h, r, v, t)
+			if answer == No {
+				continue
+			}
+			m := h.match
+			m.Rule = r.name
+			switch {
+			case answer == Unknown:
+				if h.ours && out.answer == No {
+					out.answer = Unknown
+				}
+			case h.ours && out.match == nil:
+				out.answer, out.match = Yes, &m
+				out.because, out.fact = r.restsOn(v)
+			default:
+				out.others = append(out.others, m)
+			}
+		}
+	}
+	return out
+}
+
+func (d *Decider) askRule(h *hook, r *hookRule, v view, t *trace) Answer {
+	namespace, n := r.namespace.ask(v.namespace)
+	object, o := r.object.ask(v.labels)
+	answer := Yes
+	switch {
+	case namespace == No || object == No:
+		answer = No
+	case namespace == Unknown:
+		answer = Unknown
+	}
+	if t == nil {
+		return answer
+	}
+	s := Step{Stage: "webhook", What: h.match.Config + " " + r.name, Answer: answer}
+	switch {
+	case namespace == No:
+		s.Because = n.why(LevelNamespace, v.namespace)
+	case object == No:
+		s.Because = o.why(LevelPod, v.labels)
+	case namespace == Unknown:
+		s.Because = n.why(LevelNamespace, v.namespace)
+	default:
+		s.Because, _ = r.restsOn(v)
+		if !h.ours {
+			s.Because += "; it calls revision " + h.match.Revision + ", not the policy's"
+		}
+	}
+	t.add(s)
+	return answer
+}
+
+// restsOn says which label a match rests on.
+func (r *hookRule) restsOn(v view) (string, *Fact) {
+	if q := r.namespace.positive(); q != nil && v.namespace.labels.Has(q.Key()) {
+		f := &Fact{Level: LevelNamespace, Kind: "label", Key: q.Key(), Value: v.namespace.labels[q.Key()], Source: v.pod.Namespace.Source}
+		return f.String(), f
+	}
+	if q := r.object.positive(); q != nil && v.labels.labels.Has(q.Key()) {
+		f := &Fact{Level: LevelPod, Kind: "label", Key: q.Key(), Value: v.labels.labels[q.Key()], Source: sourceWorkload}
+		return f.String(), f
+	}
+	return "no label keeps it out", nil
+}
+
+// Where facts come from.
+const (
+	sourceWorkload = "the workload"
+	sourceConfig   = "the injector's configuration"
+)
