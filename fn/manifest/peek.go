@@ -67,15 +67,20 @@ func (d *Document) peekBlock(m *Meta, i int) bool {
 	}
 	top, inner := -1, -1
 	var seen [5]bool
-	inMeta := false
+	inMeta, keyed := false, false
 	for l.next() {
 		if top < 0 {
 			top = l.col
 		}
 		switch {
 		case l.col < top:
-			return d.list != nil && false
+			return false
+		case l.col == top && isDash(l.s, l.off): // a list that is not indented below its key
+			if inMeta || !keyed {
+				return false
+			}
 		case l.col == top:
+			keyed = true
 			key, val := l.keyValue()
 			if key == "" {
 				return false
@@ -99,6 +104,9 @@ func (d *Document) peekBlock(m *Meta, i int) bool {
 				seen[2], inMeta, inner = true, val == "", -1
 			}
 		case inMeta && (inner < 0 || l.col <= inner):
+			if inner >= 0 && l.col == inner && isDash(l.s, l.off) {
+				continue
+			}
 			if inner < 0 {
 				inner = l.col
 			}
