@@ -1,0 +1,204 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package notify tells others what became of a run: Flux, so that it looks at once; whoever takes CloudEvents; and the Git
+// host, as the status of the commit. It never changes what a run did: a notification that fails is told and no more.
+package notify
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+)
+
+// Secrets reads secrets by name. Errors must not contain a value.
+type Secrets interface {
+	Secret(ctx context.Context, namespace, name string) (map[string][]byte, error)
+}
+
+// Run is what there is to tell.
+type Run struct {
+	// Pipeline is whose run it was, Namespace and Name its identity.
+	Namespace, Name string
+	// SourceURL and Commit are the source; Commit is empty for a source that is not Git.
+	SourceURL, Commit string
+	// Run is the run itself, Published what is published now.
+	Run       v1alpha1.Run
+	Published []v1alpha1.Published
+	// Page is the address of the run's page, empty where the daemon does not know its own.
+	Page string
+}
+
+// Pipeline is namespace/name.
+func (r Run) Pipeline() string {
+	if r.Namespace == "" {
+		return r.Name
+	}
+	return r.Namespace + "/" + r.Name
+}
+
+// Notifier sends notifications. It is safe for concurrent use.
+type Notifier struct {
+	client  *http.Client
+	secrets Secrets
+	tries   int
+	wait    time.Duration
+}
+
+// New gives a notifier that tries each notification a few times.
+func New(secrets Secrets) *Notifier {
+	return &Notifier{client: &http.Client{Timeout: 15 * time.Second}, secrets: secrets, tries: 3, wait: 500 * time.Millisecond}
+}
+
+// Send sends every notification, and gives the errors of all that failed. Flux is called only where something was
+// published.
+func (n *Notifier) Send(ctx context.Context, to []v1alpha1.Notification, r Run) error {
+	var errs []error
+	for i, t := range to {
+		var err error
+		switch {
+		case t.FluxReceiver != nil:
+			if r.Run.Outcome == "Published" {
+				err = n.flux(ctx, t.FluxReceiver, r)
+			}
+		case t.CloudEvent != nil:
+			err = n.cloudEvent(ctx, t.CloudEvent, r)
+		case t.CommitStatus != nil:
+			err = n.commitStatus(ctx, t.CommitStatus, r)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("sending notification %d of %s: %w", i, r.Pipeline(), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// flux calls a Receiver of type generic-hmac (notification-controller, internal/server/receiver_handlers.go).
+func (n *Notifier) flux(ctx context.Context, e *v1alpha1.Endpoint, r Run) error {
+	body, err := json.Marshal(map[string]any{"pipeline": r.Pipeline(), "revision": r.Run.Revision, "published": r.Published})
+	if err != nil {
+		return err
+	}
+	token, err := n.token(ctx, r.Namespace, e.SecretRef)
+	if err != nil {
+		return err
+	}
+	h := http.Header{"Content-Type": {"application/json"}}
+	sign(h, token, body)
+	return n.post(ctx, e.URL, h, body)
+}
+
+// cloudEvent sends a CloudEvent in the binary mode of the HTTP binding. The run's id names the event, so that a repeated one
+// can be told.
+func (n *Notifier) cloudEvent(ctx context.Context, e *v1alpha1.Endpoint, r Run) error {
+	body, err := json.Marshal(map[string]any{
+		"pipeline": r.Pipeline(), "run": r.Run, "published": r.Published, "source": r.SourceURL, "page": r.Page,
+	})
+	if err != nil {
+		return err
+	}
+	token, err := n.token(ctx, r.Namespace, e.SecretRef)
+	if err != nil {
+		return err
+	}
+	h := http.Header{
+		"Content-Type":   {"application/json"},
+		"Ce-Specversion": {"1.0"},
+		"Ce-Id":          {r.Run.ID},
+		"Ce-Source":      {"/prerig.dev/pipelines/" + r.Pipeline()},
+		"Ce-Type":        {"dev.prerig.run." + strings.ToLower(r.Run.Outcome)},
+		"Ce-Subject":     {r.Pipeline()},
+	}
+	if !r.Run.Finished.IsZero() {
+		h.Set("Ce-Time", r.Run.Finished.UTC().Format(time.RFC3339))
+	}
+	sign(h, token, body)
+	return n.post(ctx, e.URL, h, body)
+}
+
+// token gives the key "token" of a secret; nil without a reference.
+func (n *Notifier) token(ctx context.Context, namespace string, ref *meta.LocalObjectReference) ([]byte, error) {
+	if ref == nil {
+		return nil, nil
+	}
+	secret, err := n.secrets.Secret(ctx, namespace, ref.Name)
+	if err != nil {
+		return nil, err
+	}
+	token := bytes.TrimSpace(secret["token"])
+	if len(token) == 0 {
+		return nil, fmt.Errorf("the secret %s has no key token", ref.Name)
+	}
+	return token, nil
+}
+
+// sign sets X-Signature, which Flux's generic-hmac receivers check and our own generic receivers too.
+func sign(h http.Header, token, body []byte) {
+	if token == nil {
+		return
+	}
+	mac := hmac.New(sha256.New, token)
+	mac.Write(body)
+	h.Set("X-Signature", "sha256="+hex.EncodeToString(mac.Sum(nil)))
+}
+
+// post sends the body until it is answered with success, or with a refusal that a repetition will not change.
+func (n *Notifier) post(ctx context.Context, url string, h http.Header, body []byte) error {
+	var err error
+	for try := range n.tries {
+		if try > 0 {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(n.wait << (try - 1)):
+			}
+		}
+		var again bool
+		if again, err = n.once(ctx, url, h, body); err == nil || !again {
+			return err
+		}
+	}
+	return err
+}
+
+func (n *Notifier) once(ctx context.Context, url string, h http.Header, body []byte) (again bool, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return false, errors.New("the URL cannot be used")
+	}
+	req.Header = h
+	resp, err := n.client.Do(req)
+	if err != nil {
+		return true, scrub(err)
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10))
+	if resp.StatusCode/100 == 2 {
+		return false, nil
+	}
+	return resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests, fmt.Errorf("the server answered %s", resp.Status)
+}
+
+// scrub takes the URL out of a client's error, as URLs of hooks are secrets.
+func scrub(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}

@@ -1,0 +1,146 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package notify
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+)
+
+type secrets map[string]string
+
+func (s secrets) Secret(_ context.Context, namespace, name string) (map[string][]byte, error) {
+	return map[string][]byte{"token": []byte(s[namespace+"/"+name])}, nil
+}
+
+// request is what arrived.
+type request struct {
+	Path   string
+	Header http.Header
+	Body   string
+}
+
+// sink answers with the statuses in turn, the last one for ever.
+func sink(t *testing.T, statuses ...int) (*httptest.Server, *[]request) {
+	var got []request
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got = append(got, request{r.URL.EscapedPath(), r.Header, string(body)})
+		w.WriteHeader(statuses[min(len(got), len(statuses))-1])
+	}))
+	t.Cleanup(s.Close)
+	return s, &got
+}
+
+func notifier(s secrets) *Notifier {
+	n := New(s)
+	n.wait = time.Millisecond
+	return n
+}
+
+var published = Run{
+	Namespace: "team", Name: "shop", SourceURL: "https://git.example/org/sub/apps.git", Commit: strings.Repeat("a", 40),
+	Run:  v1alpha1.Run{ID: "run-1", Revision: "main@sha1:aaa", Outcome: "Published", Message: "12 objects"},
+	Page: "https://prerig.example/runs/run-1",
+}
+
+func ref(name string) *meta.LocalObjectReference { return &meta.LocalObjectReference{Name: name} }
+
+func TestFluxReceiverGetsASignedCallWhenSomethingWasPublished(t *testing.T) {
+	s, got := sink(t, 503, 200)
+	to := []v1alpha1.Notification{{FluxReceiver: &v1alpha1.Endpoint{URL: s.URL + "/hook/abc", SecretRef: ref("flux")}}}
+	n := notifier(secrets{"team/flux": "key"})
+	if err := n.Send(t.Context(), to, published); err != nil {
+		t.Fatal(err)
+	}
+	if len(*got) != 2 {
+		t.Fatalf("%d calls, want one that is refused and one more", len(*got))
+	}
+	mac := hmac.New(sha256.New, []byte("key"))
+	mac.Write([]byte((*got)[1].Body))
+	if want := "sha256=" + hex.EncodeToString(mac.Sum(nil)); (*got)[1].Header.Get("X-Signature") != want {
+		t.Errorf("X-Signature is %q, want %q", (*got)[1].Header.Get("X-Signature"), want)
+	}
+	unchanged := published
+	unchanged.Run.Outcome = "Unchanged"
+	if err := n.Send(t.Context(), to, unchanged); err != nil || len(*got) != 2 {
+		t.Errorf("a run without a change called Flux: %d calls, error %v", len(*got), err)
+	}
+}
+
+func TestCloudEvent(t *testing.T) {
+	s, got := sink(t, 202)
+	to := []v1alpha1.Notification{{CloudEvent: &v1alpha1.Endpoint{URL: s.URL}}}
+	if err := notifier(nil).Send(t.Context(), to, published); err != nil {
+		t.Fatal(err)
+	}
+	h := (*got)[0].Header
+	attributes := []string{h.Get("Ce-Specversion"), h.Get("Ce-Id"), h.Get("Ce-Source"), h.Get("Ce-Type")}
+	if diff := cmp.Diff([]string{"1.0", "run-1", "/prerig.dev/pipelines/team/shop", "dev.prerig.run.published"}, attributes); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestCommitStatus(t *testing.T) {
+	for provider, want := range map[string]struct{ path, header, value, good, bad string }{
+		"GitHub": {"/repos/org/sub/apps/statuses/" + published.Commit, "Authorization", "Bearer tok", "success", "failure"},
+		"Gitea":  {"/repos/org/sub/apps/statuses/" + published.Commit, "Authorization", "token tok", "success", "failure"},
+		"GitLab": {"/projects/org%2Fsub%2Fapps/statuses/" + published.Commit, "Private-Token", "tok", "success", "failed"},
+	} {
+		t.Run(provider, func(t *testing.T) {
+			s, got := sink(t, 201)
+			to := []v1alpha1.Notification{{CommitStatus: &v1alpha1.CommitStatus{Provider: provider, URL: s.URL, SecretRef: *ref("host")}}}
+			failed := published
+			failed.Run.Outcome, failed.Run.Message = "Failed", strings.Repeat("é", 500)
+			for _, r := range []Run{published, failed} {
+				if err := notifier(secrets{"team/host": "tok\n"}).Send(t.Context(), to, r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i, state := range []string{want.good, want.bad} {
+				r := (*got)[i]
+				var body map[string]string
+				if err := json.Unmarshal([]byte(r.Body), &body); err != nil {
+					t.Fatal(err)
+				}
+				if r.Path != want.path || r.Header.Get(want.header) != want.value || body["state"] != state {
+					t.Errorf("call %d: path %s, header %q, body %v", i, r.Path, r.Header.Get(want.header), body)
+				}
+				if len([]rune(body["description"])) > maxDescription || body["context"] != "prerig/team/shop" || body["target_url"] != published.Page {
+					t.Errorf("call %d: body %v", i, body)
+				}
+			}
+		})
+	}
+}
+
+func TestErrorsNeverTellTheURLOfAHook(t *testing.T) {
+	to := []v1alpha1.Notification{{CloudEvent: &v1alpha1.Endpoint{URL: "http://127.0.0.1:1/very-secret-path"}}}
+	err := notifier(nil).Send(t.Context(), to, published)
+	if err == nil || strings.Contains(err.Error(), "very-secret") {
+		t.Errorf("got error %v", err)
+	}
+}
+
+func TestRefusalIsNotRepeated(t *testing.T) {
+	s, got := sink(t, 403)
+	to := []v1alpha1.Notification{{CloudEvent: &v1alpha1.Endpoint{URL: s.URL}}}
+	if err := notifier(nil).Send(t.Context(), to, published); err == nil || len(*got) != 1 {
+		t.Errorf("%d calls, error %v; want one call and an error", len(*got), err)
+	}
+}
