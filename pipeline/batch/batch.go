@@ -1,0 +1,185 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package batch runs the injection over files: documents in, files out, in the same order and with every byte that the
+// injection does not change. It reads and writes no file itself.
+package batch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"github.com/prerig/prerig/fn"
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/pipeline/diff"
+	"github.com/prerig/prerig/pipeline/files"
+)
+
+// Batch is what the files of one run hold.
+type Batch struct {
+	Files []*File
+}
+
+// File is one file with its documents, before and after.
+type File struct {
+	Input files.Input
+	// LeftAlone says why the file is not worked on; empty where it is.
+	LeftAlone string
+	docs      []*manifest.Document
+	after     []*manifest.Document
+	added     []*manifest.Document
+}
+
+// Parse splits the inputs into documents. The error names every file that is not text.
+func Parse(inputs []files.Input) (*Batch, error) {
+	b := &Batch{}
+	var errs []error
+	for _, in := range inputs {
+		m, err := manifest.Parse(in.Path, in.Data)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		b.Files = append(b.Files, &File{Input: in, docs: m.Docs, after: m.Docs})
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	b.leavePatches()
+	return b, nil
+}
+
+// Items are the documents that are worked on, in the order of the files.
+func (b *Batch) Items() []fn.Item {
+	var items []fn.Item
+	for _, f := range b.Files {
+		if f.LeftAlone != "" {
+			continue
+		}
+		for i, d := range f.docs {
+			items = append(items, fn.Item{Doc: d, Path: f.Input.Path, Index: i})
+		}
+	}
+	return items
+}
+
+// Run has the injector work on the documents and keeps what they became. The report is complete also where it has errors;
+// the files then are to be left alone.
+func (b *Batch) Run(ctx context.Context, in *fn.Injector) (*fn.Report, error) {
+	report, err := in.Run(ctx, b.Items())
+	if err != nil {
+		return report, err
+	}
+	at := 0
+	for _, f := range b.Files {
+		if f.LeftAlone != "" {
+			continue
+		}
+		f.after = make([]*manifest.Document, len(f.docs))
+		for i := range f.docs {
+			f.after[i] = report.Items[at].Doc
+			at++
+		}
+	}
+	if n := len(b.Files); n > 0 {
+		b.Files[n-1].added = report.Added
+	}
+	return report, nil
+}
+
+// Bytes is the file's content after the run: the input's own bytes where nothing changed. Objects that sidecars ask for in
+// addition stand at the end of the last file.
+func (f *File) Bytes() []byte {
+	var out []byte
+	for _, d := range f.after {
+		out = append(out, d.Raw()...)
+	}
+	for _, d := range f.added {
+		out = appendDocument(out, d.Raw())
+	}
+	return out
+}
+
+// Changed says whether the bytes differ from the input.
+func (f *File) Changed() bool {
+	if len(f.added) > 0 {
+		return true
+	}
+	for i, d := range f.after {
+		if d != f.docs[i] && !bytes.Equal(d.Raw(), f.docs[i].Raw()) {
+			return true
+		}
+	}
+	return false
+}
+
+// Policies are the names of the InjectionPolicies in the file. They are not worked on, as they hold no workload.
+func (f *File) Policies() []string {
+	var names []string
+	for _, d := range f.docs {
+		if m, ok := d.Peek(); ok && v1alpha1.IsPolicy(m.APIVersion, m.Kind) {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
+// Diff is the unified diff of the file, nothing where it did not change.
+func (f *File) Diff() []byte {
+	chunks := make([]diff.Chunk, 0, len(f.docs)+1)
+	for i, d := range f.docs {
+		chunks = append(chunks, diff.Chunk{Old: d.Raw(), New: f.after[i].Raw()})
+	}
+	if len(f.added) > 0 {
+		var out []byte
+		for _, d := range f.after {
+			out = append(out, d.Raw()...)
+		}
+		chunks = append(chunks, diff.Chunk{New: f.Bytes()[len(out):]})
+	}
+	return diff.Unified(f.Input.Path, chunks)
+}
+
+// Stream is all files one after the other as one stream of documents.
+func (b *Batch) Stream() []byte {
+	if len(b.Files) == 1 {
+		return b.Files[0].Bytes()
+	}
+	var out []byte
+	for _, f := range b.Files {
+		out = appendDocument(out, f.Bytes())
+	}
+	return out
+}
+
+// bom may stand at the start of a file, but not within a stream.
+var bom = []byte("\ufeff")
+
+// appendDocument puts a document start between two documents where there is none.
+func appendDocument(stream, doc []byte) []byte {
+	if len(bytes.TrimSpace(doc)) == 0 {
+		return stream
+	}
+	if len(stream) == 0 {
+		return append(stream, doc...)
+	}
+	doc = bytes.TrimPrefix(doc, bom)
+	if stream[len(stream)-1] != '\n' {
+		stream = append(stream, '\n')
+	}
+	switch {
+	case bytes.HasPrefix(doc, []byte("%")):
+		stream = append(stream, "...\n"...) // a directive is only read after a document end
+	case !startsDocument(doc):
+		stream = append(stream, "---\n"...)
+	}
+	return append(stream, doc...)
+}
+
+// startsDocument says whether the first line is a document start.
+func startsDocument(doc []byte) bool {
+	rest, ok := bytes.CutPrefix(doc, []byte("---"))
+	return ok && (len(rest) == 0 || bytes.ContainsAny(rest[:1], " \t\r\n"))
+}

@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package batch
+
+import (
+	"testing"
+)
+
+func TestAppendDocument(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ stream, doc, want string }{
+		"first":                    {"", "a: 1\n", "a: 1\n"},
+		"a start between":          {"a: 1\n", "b: 1\n", "a: 1\n---\nb: 1\n"},
+		"a start is there":         {"a: 1\n", "---\nb: 1\n", "a: 1\n---\nb: 1\n"},
+		"a start with content":     {"a: 1\n", "--- {b: 1}\n", "a: 1\n--- {b: 1}\n"},
+		"dashes are no start":      {"a: 1\n", "---b: 1\n", "a: 1\n---\n---b: 1\n"},
+		"no line end":              {"a: 1", "b: 1", "a: 1\n---\nb: 1"},
+		"nothing is left out":      {"a: 1\n", " \n", "a: 1\n"},
+		"a byte order mark":        {"a: 1\n", "\ufeffb: 1\n", "a: 1\n---\nb: 1\n"},
+		"a directive":              {"a: 1\n", "%YAML 1.1\n---\nb: 1\n", "a: 1\n...\n%YAML 1.1\n---\nb: 1\n"},
+		"CRLF keeps its line ends": {"a: 1\r\n", "---\r\nb: 1\r\n", "a: 1\r\n---\r\nb: 1\r\n"},
+	} {
+		if got := string(appendDocument([]byte(tc.stream), []byte(tc.doc))); got != tc.want {
+			t.Errorf("%s: got %q, want %q", name, got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cli is the command line of prerig: it reads flags, calls the packages that do the work, and prints what they say.
+// Nothing in it decides about a workload, and nothing in it is kept between two calls.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// The exit codes of all commands.
+const (
+	// ExitOK means that the command did what it was asked to do.
+	ExitOK = 0
+	// ExitFindings means that a command that checks has found something: prerig inject --check, prerig lint.
+	ExitFindings = 1
+	// ExitError means that the input, the policy or the command line was wrong, or that reading or writing failed.
+	ExitError = 2
+)
+
+// Streams are where a command reads from and writes to, and what it may assume of them.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+	// InTerminal says that a person sits at In, who would wait for us while we wait for input.
+	InTerminal bool
+	// Colour says that Out shows colours.
+	Colour bool
+}
+
+// Standard gives the streams of the process. Colours are used on a terminal, unless NO_COLOR is set (no-color.org).
+func Standard() Streams {
+	return Streams{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
+		InTerminal: term.IsTerminal(int(os.Stdin.Fd())),
+		Colour:     term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb",
+	}
+}
+
+// findings is the error of a command that has found what it was to look for.
+type findings struct{ message string }
+
+func (f findings) Error() string { return f.message }
+
+// reported is the error of a command that has said what is wrong already.
+var errReported = errors.New("there were errors")
+
+// Main runs the command line and gives the exit code.
+func Main(ctx context.Context, args []string, streams Streams, version string) int {
+	root := NewRoot(streams, version)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	var f findings
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &f):
+		fmt.Fprintln(streams.Err, f.message)
+		return ExitFindings
+	case errors.Is(err, errReported):
+	case ctx.Err() != nil:
+		fmt.Fprintln(streams.Err, "interrupted; nothing was written")
+	default:
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			fmt.Fprintln(streams.Err, "error: "+line)
+		}
+	}
+	return ExitError
+}
+
+// NewRoot gives the prerig command with all its commands. A new command is one constructor in a file of its own and one
+// line here.
+func NewRoot(streams Streams, version string) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "prerig",
+		Short: "Inject sidecars at build time, as the mesh's webhook would",
+		Long: `Prerig injects sidecars into Kubernetes manifests before they reach a cluster, with the
+result that the mesh's admission webhook would give. It needs no cluster and no network.
+
+Exit codes of all commands:
+  0  done
+  1  a check found something (inject --check)
+  2  wrong input, policy or flags, or reading or writing failed; nothing was written`,
+		Example: `  prerig inject -f deployment.yaml | kubectl apply -f -
+  prerig inject --diff k8s/
+  prerig inject -i k8s/`,
+		Version:       Version(version),
+		Args:          knownCommand,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.Err)
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+	})
+	root.AddCommand(
+		newInject(streams),
+		newImport(streams),
+	)
+	return root
+}
+
+// knownCommand refuses a word that is no command.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := ""
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "; did you mean " + near[0] + "?"
+	}
+	return fmt.Errorf("there is no command %s%s; see %s --help", args[0], hint, cmd.CommandPath())
+}
+
+// newCommand gives a command with what all of them have in common.
+func newCommand(use, short string) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, SilenceErrors: true, SilenceUsage: true}
+}

@@ -1,0 +1,124 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/prerig/prerig/pipeline/files"
+	"github.com/prerig/prerig/pipeline/importer"
+)
+
+// importing is the state of one prerig import.
+type importing struct {
+	streams Streams
+	files   []string
+	output  string
+	options importer.Options
+	quiet   bool
+}
+
+func newImport(streams Streams) *cobra.Command {
+	im := &importing{streams: streams}
+	cmd := newCommand("import [FILE|DIRECTORY]...", "Make a policy of a cluster's objects or of a rendered Istio chart")
+	cmd.Long = `Make an InjectionPolicy of the objects that decide about injection: the ConfigMaps of the
+injector and of the mesh, the webhook configurations, the namespaces, and, where they are
+given, the istiod Deployment (its version and the variables that templates read) and the
+nodes (the oldest kubelet). Reads files or standard input, in YAML or JSON.
+
+Secrets and certificates are never written. The same objects give the same policy in any
+order. Run it again when the mesh changes, and the diff shows what that means.
+
+Exit codes:
+  0  done
+  2  the objects hold no control plane or several, or reading or writing failed`
+	cmd.Example = `  # from a cluster
+  kubectl -n istio-system get configmaps,deployments,mutatingwebhookconfigurations,namespaces,nodes -o yaml \
+    | prerig import -o prerig.yaml
+
+  # from a chart
+  helm template istiod istio/istiod -n istio-system | prerig import -o prerig.yaml
+
+  # one of several revisions
+  prerig import --revision canary cluster.yaml`
+	f := cmd.Flags()
+	f.StringArrayVarP(&im.files, "filename", "f", nil, "file or directory to read, - for standard input; may be repeated")
+	f.StringVarP(&im.output, "output", "o", "", "file to write (default: standard output)")
+	f.StringVar(&im.options.Revision, "revision", "", "revision of the control plane, where there are several")
+	f.StringVar(&im.options.Namespace, "istio-namespace", "", "namespace of the control plane, where there are several")
+	f.StringVar(&im.options.Name, "name", "", "name of the policy (default: istio, with the revision behind it)")
+	f.BoolVarP(&im.quiet, "quiet", "q", false, "print warnings and errors only")
+	register(cmd.MarkFlagFilename("filename", "yaml", "yml", "json"))
+	register(cmd.MarkFlagFilename("output", "yaml", "yml"))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return im.do(cmd.Context(), args) }
+	return cmd
+}
+
+func (im *importing) do(ctx context.Context, args []string) error {
+	names := append(append([]string(nil), im.files...), args...)
+	if len(names) == 0 {
+		if im.streams.InTerminal {
+			return errors.New("no input: pipe the output of kubectl get -o yaml or of helm template, or name files; see prerig import --help")
+		}
+		names = []string{"-"}
+	}
+	inputs, err := files.Read(names, im.streams.In)
+	if err != nil {
+		return err
+	}
+	var objects []importer.Object
+	var errs []error
+	for _, in := range inputs {
+		os, err := importer.Read(in.Path, in.Data)
+		errs = append(errs, err)
+		objects = append(objects, os...)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	imp, err := importer.Policy(objects, im.options)
+	if err != nil {
+		return err
+	}
+	text, err := importer.Marshal(imp.Policy, imp.From)
+	if err != nil {
+		return err
+	}
+	if err := im.write(ctx, text); err != nil {
+		return err
+	}
+	im.say(imp)
+	return nil
+}
+
+func (im *importing) write(ctx context.Context, text []byte) error {
+	if im.output == "" || im.output == "-" {
+		if _, err := im.streams.Out.Write(text); err != nil {
+			return fmt.Errorf("writing standard output: %w", err)
+		}
+		return nil
+	}
+	out, err := files.To(im.output, text)
+	if err != nil {
+		return err
+	}
+	return files.Write(ctx, []files.Output{out})
+}
+
+func (im *importing) say(imp *importer.Import) {
+	for _, w := range imp.Warnings {
+		fmt.Fprintln(im.streams.Err, "warning: "+w)
+	}
+	if im.quiet {
+		return
+	}
+	for _, n := range imp.Notes {
+		fmt.Fprintln(im.streams.Err, "info: "+n)
+	}
+	fmt.Fprintln(im.streams.Err, "imported: "+imp.From)
+}

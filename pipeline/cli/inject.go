@@ -1,0 +1,268 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/prerig/prerig/fn"
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/batch"
+	"github.com/prerig/prerig/pipeline/diff"
+	"github.com/prerig/prerig/pipeline/files"
+)
+
+// inject is the state of one prerig inject.
+type inject struct {
+	run
+	inPlace, diff, check, remove bool
+	output                       string
+	colour                       string
+}
+
+func newInject(streams Streams) *cobra.Command {
+	in := &inject{run: run{streams: streams}}
+	cmd := newCommand("inject [FILE|DIRECTORY]...", "Inject sidecars into manifests")
+	cmd.Long = `Inject sidecars into the workloads of manifests, and leave every other byte as it is.
+
+Reads the files, and the .yaml, .yml and .json files below the directories, that are named
+(hidden ones are passed over), or standard input. Writes everything that was read, injected
+or not, to standard output in the order of the input, or where -o or -i says.
+
+What is decided for each workload, and why, goes to standard error, one line each. When
+anything is wrong in any file, nothing is written at all.
+
+Exit codes:
+  0  done; with --diff also when there are differences
+  1  --check: the input is not what the injection would give
+  2  wrong input, policy or flags, or reading or writing failed; nothing was written
+
+The flags --filename, --output, --injectConfigFile, --valuesFile, --meshConfigFile and
+--revision mean what they mean to istioctl kube-inject (whose -i is --istioNamespace).`
+	cmd.Example = `  # to standard output, by prerig.yaml or the built-in policy
+  prerig inject deployment.yaml
+  kustomize build overlays/prod | prerig inject -p mesh.yaml | kubectl apply -f -
+
+  # show what would change, then change the files
+  prerig inject -p mesh.yaml --diff k8s/
+  prerig inject -p mesh.yaml -i k8s/
+
+  # in CI: fail where a committed file is not what the policy gives
+  prerig inject -p mesh.yaml --check --diff k8s/
+
+  # take the injection out again
+  prerig inject -p mesh.yaml --remove -i k8s/
+
+  # with the files that istioctl kube-inject takes
+  prerig inject --injectConfigFile inject-config.yaml --valuesFile inject-values.yaml \
+    --meshConfigFile mesh-config.yaml --filename deployment.yaml`
+	in.flags(cmd)
+	f := cmd.Flags()
+	f.BoolVarP(&in.inPlace, "in-place", "i", false, "change the files: all of them, or none when anything is wrong")
+	f.StringVarP(&in.output, "output", "o", "", "file to write, or directory (one that exists, or a name that ends with /) for a file each")
+	f.BoolVar(&in.diff, "diff", false, "print what changes as a unified diff, and the manifests only where -i or -o says")
+	f.BoolVar(&in.check, "check", false, "write nothing and exit with 1 where the input is not what the injection would give")
+	f.BoolVar(&in.remove, "remove", false, "take out what was injected")
+	f.StringVar(&in.colour, "color", "auto", "colours in the diff: auto, always or never")
+	register(cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp)))
+	exclusive(cmd, "in-place", "output", "check")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return in.do(cmd.Context(), args) }
+	return cmd
+}
+
+func (in *inject) do(ctx context.Context, args []string) error {
+	if in.colour != "auto" && in.colour != "always" && in.colour != "never" {
+		return fmt.Errorf("--color is %q; it can be auto, always or never", in.colour)
+	}
+	b, err := in.read(args)
+	if err != nil {
+		return err
+	}
+	ps, err := in.load(b, args)
+	if err != nil {
+		return err
+	}
+	report, err := in.inject(ctx, b, ps, in.mode(ps))
+	if err != nil {
+		return err
+	}
+	in.report(report.Results)
+	if report.Failed() {
+		fmt.Fprintln(in.streams.Err, "nothing was written")
+		return errReported
+	}
+	if in.diff {
+		in.printDiff(b)
+	}
+	if err := in.write(ctx, b); err != nil {
+		return err
+	}
+	in.summary(b, report)
+	return in.verdict(report)
+}
+
+// mode of the run, "" to leave it to the policies. A policy whose own mode is Check is the same as --check.
+func (in *inject) mode(ps []*v1alpha1.InjectionPolicy) v1alpha1.Mode {
+	if in.remove {
+		return v1alpha1.ModeRemove
+	}
+	for _, p := range ps {
+		if p.Spec.Mode != v1alpha1.ModeCheck {
+			return ""
+		}
+	}
+	in.check = true
+	return v1alpha1.ModeInject
+}
+
+func (in *inject) printDiff(b *batch.Batch) {
+	for _, f := range b.Files {
+		patch := f.Diff()
+		if in.colour == "always" || in.colour == "auto" && in.streams.Colour {
+			patch = diff.Colour(patch)
+		}
+		in.streams.Out.Write(patch)
+	}
+}
+
+// write puts the manifests where they belong.
+func (in *inject) write(ctx context.Context, b *batch.Batch) error {
+	var outs []files.Output
+	var err error
+	switch {
+	case in.check:
+		return nil
+	case in.inPlace:
+		outs, err = inPlace(b)
+	case in.output != "" && in.output != "-":
+		outs, err = in.outputs(b)
+	case in.diff:
+		return nil
+	default:
+		_, err = in.streams.Out.Write(b.Stream())
+		if err != nil {
+			return fmt.Errorf("writing standard output: %w", err)
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return files.Write(ctx, outs)
+}
+
+// inPlace gives the files that change.
+func inPlace(b *batch.Batch) ([]files.Output, error) {
+	var outs []files.Output
+	var errs []error
+	for _, f := range b.Files {
+		if f.Input.Stdin() {
+			errs = append(errs, errors.New("writing in place: standard input is not a file; name the files to change"))
+			continue
+		}
+		if !f.Changed() {
+			continue
+		}
+		out, err := files.InPlace(f.Input, f.Bytes())
+		errs = append(errs, err)
+		outs = append(outs, out)
+	}
+	return outs, errors.Join(errs...)
+}
+
+// outputs gives one file, or a file for each input in a directory.
+func (in *inject) outputs(b *batch.Batch) ([]files.Output, error) {
+	info, err := os.Stat(in.output)
+	directory := err == nil && info.IsDir() || strings.HasSuffix(in.output, "/") || strings.HasSuffix(in.output, string(filepath.Separator))
+	if !directory {
+		out, err := files.To(in.output, b.Stream())
+		return []files.Output{out}, err
+	}
+	var outs []files.Output
+	var errs []error
+	from := map[string]string{}
+	for _, f := range b.Files {
+		if f.Input.Stdin() {
+			errs = append(errs, fmt.Errorf("writing into the directory %s: standard input has no file name; give a file with -o", in.output))
+			continue
+		}
+		path := filepath.Join(in.output, f.Input.Rel)
+		if other, taken := from[path]; taken {
+			errs = append(errs, fmt.Errorf("writing %s: both %s and %s would go there", path, other, f.Input.Path))
+			continue
+		}
+		from[path] = f.Input.Path
+		out, err := files.To(path, f.Bytes())
+		errs = append(errs, err)
+		outs = append(outs, out)
+	}
+	return outs, errors.Join(errs...)
+}
+
+// summary says in one line what was done.
+func (in *inject) summary(b *batch.Batch, report *fn.Report) {
+	if in.quiet {
+		return
+	}
+	n := map[fn.Action]int{}
+	for _, o := range report.Outcomes {
+		n[o.Action]++
+	}
+	var parts []string
+	for _, a := range []fn.Action{fn.Injected, fn.Removed, fn.Skipped} {
+		if n[a] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n[a], a))
+		}
+	}
+	if len(parts) == 0 {
+		parts = []string{"no workloads in the input"}
+	}
+	changed := 0
+	for _, f := range b.Files {
+		if f.Changed() {
+			changed++
+		}
+	}
+	verb := "would change"
+	if in.inPlace {
+		verb = "changed"
+	}
+	line := strings.Join(parts, ", ")
+	if in.inPlace || in.diff || in.check {
+		line += fmt.Sprintf("; %d of %s %s", changed, plural(len(b.Files), "file"), verb)
+	}
+	fmt.Fprintln(in.streams.Err, line)
+}
+
+// verdict is the result of --check.
+func (in *inject) verdict(report *fn.Report) error {
+	if !in.check {
+		return nil
+	}
+	var found []string
+	for _, o := range report.Outcomes {
+		if o.Changed {
+			found = append(found, fmt.Sprintf("%s:%d: %s: not as the policy gives it", o.File.Path, o.File.Line, o.Ref))
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return findings{strings.Join(slices.Compact(found), "\n")}
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

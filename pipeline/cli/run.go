@@ -1,0 +1,273 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/prerig/prerig/fn"
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/batch"
+	"github.com/prerig/prerig/pipeline/files"
+	"github.com/prerig/prerig/pipeline/policy"
+)
+
+// run is what inject and explain have in common: which files, and by which policies.
+type run struct {
+	streams Streams
+
+	files    []string
+	policies []string
+	quiet    bool
+
+	kubeInject policy.KubeInject
+	revision   string
+	namespace  string
+	target     string
+	kubernetes string
+
+	origins []string // where the policies come from
+}
+
+// flags adds the flags that choose files and policies.
+func (r *run) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringArrayVarP(&r.files, "filename", "f", nil, "file or directory to read, - for standard input; may be repeated")
+	f.StringArrayVarP(&r.policies, "policy", "p", nil,
+		"InjectionPolicy: a file, or the name of a built-in one; may be repeated (default: "+policy.FileName+
+			" in the directory that is read or the current one, else the built-in "+policy.BuiltIn+")")
+	f.BoolVarP(&r.quiet, "quiet", "q", false, "print warnings and errors only")
+	f.StringVarP(&r.namespace, "namespace", "n", "", "namespace of objects that name none")
+	f.StringVar(&r.target, "target-namespace", "", "namespace that all objects get later, as Flux's targetNamespace sets it; used to decide, not written")
+	f.StringVar(&r.revision, "revision", "", "revision of the control plane")
+	f.StringVar(&r.kubernetes, "kubernetes-version", "", "version of the cluster's oldest kubelet, such as 1.34")
+	f.StringVar(&r.kubeInject.InjectConfig, "injectConfigFile", "", "injector's configuration, as istioctl kube-inject takes it")
+	f.StringVar(&r.kubeInject.Values, "valuesFile", "", "injector's values, as istioctl kube-inject takes them")
+	f.StringVar(&r.kubeInject.MeshConfig, "meshConfigFile", "", "mesh config, as istioctl kube-inject takes it")
+	for _, name := range []string{"filename", "policy", "injectConfigFile", "valuesFile", "meshConfigFile"} {
+		register(cmd.MarkFlagFilename(name, "yaml", "yml", "json"))
+	}
+	r.clusterFlags(cmd)
+	for _, name := range []string{"injectConfigFile", "valuesFile", "meshConfigFile"} {
+		exclusive(cmd, "policy", name)
+	}
+}
+
+// clusterOnly are the flags of istioctl kube-inject that make it ask a cluster. They are known, so that a script which
+// moves over is told what to do instead.
+var clusterOnly = map[string]string{
+	"injectConfigMapName": "save the ConfigMap and give it with --injectConfigFile, or make a policy of it with prerig import",
+	"meshConfigMapName":   "save the ConfigMap and give it with --meshConfigFile, or make a policy of it with prerig import",
+	"webhookConfig":       "make a policy of the cluster's objects with prerig import",
+	"operatorFileName":    "render the chart and make a policy of the result: helm template istiod … | prerig import",
+}
+
+func (r *run) clusterFlags(cmd *cobra.Command) {
+	for name := range clusterOnly {
+		cmd.Flags().String(name, "", "")
+		register(cmd.Flags().MarkHidden(name))
+	}
+	before(cmd, func() error {
+		for _, name := range slices.Sorted(maps.Keys(clusterOnly)) {
+			if cmd.Flags().Changed(name) {
+				return fmt.Errorf("--%s is not supported, as prerig never asks a cluster; %s", name, clusterOnly[name])
+			}
+		}
+		return nil
+	})
+}
+
+// exclusive refuses two of the flags at once.
+func exclusive(cmd *cobra.Command, names ...string) {
+	before(cmd, func() error {
+		var given []string
+		for _, name := range names {
+			if cmd.Flags().Changed(name) {
+				given = append(given, "--"+name)
+			}
+		}
+		if len(given) > 1 {
+			return fmt.Errorf("%s cannot be given together", strings.Join(given, " and "))
+		}
+		return nil
+	})
+}
+
+// before adds a check of the flags.
+func before(cmd *cobra.Command, check func() error) {
+	next := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		if err := check(); err != nil {
+			return err
+		}
+		if next != nil {
+			return next(cmd, args)
+		}
+		return nil
+	}
+}
+
+// register is for mistakes in the program itself: a flag that does not exist.
+func register(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// read reads the files.
+func (r *run) read(args []string) (*batch.Batch, error) {
+	names := append(append([]string(nil), r.files...), args...)
+	if len(names) == 0 {
+		if r.streams.InTerminal {
+			return nil, errors.New("no input: name files or directories, or pipe manifests to standard input")
+		}
+		names = []string{"-"}
+	}
+	inputs, err := files.Read(names, r.streams.In)
+	if err != nil {
+		return nil, err
+	}
+	if len(inputs) == 1 && inputs[0].Stdin() && len(bytes.TrimSpace(inputs[0].Data)) == 0 {
+		return nil, errors.New("standard input is empty: what was to write into it has failed or found nothing")
+	}
+	return batch.Parse(inputs)
+}
+
+// load finds the policies and changes in them what flags say.
+func (r *run) load(b *batch.Batch, args []string) ([]*v1alpha1.InjectionPolicy, error) {
+	named, err := r.find(b, args)
+	if err != nil {
+		return nil, err
+	}
+	var ps []*v1alpha1.InjectionPolicy
+	for _, n := range named {
+		p, err := r.override(n.InjectionPolicy)
+		if err != nil {
+			return nil, err
+		}
+		ps = append(ps, p)
+		r.origins = append(r.origins, n.Origin)
+	}
+	if !r.quiet {
+		fmt.Fprintf(r.streams.Err, "policy: %s\n", strings.Join(r.origins, ", "))
+	}
+	return ps, nil
+}
+
+// find gives the policies: those that flags name, else the functionConfig of a ResourceList in the input, else the default.
+func (r *run) find(b *batch.Batch, args []string) ([]policy.Named, error) {
+	if r.kubeInject.Given() {
+		n, err := r.kubeInject.Policy()
+		return []policy.Named{n}, err
+	}
+	if len(r.policies) == 0 {
+		if n, ok, err := b.FunctionConfig(); ok || err != nil {
+			return []policy.Named{n}, err
+		}
+		n, err := policy.Find(r.directories(args)...)
+		return []policy.Named{n}, err
+	}
+	var named []policy.Named
+	var errs []error
+	for _, name := range r.policies {
+		n, err := policy.Load(name)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		named = append(named, n)
+	}
+	return named, errors.Join(errs...)
+}
+
+// directories are where a policy is looked for: the one directory that is read, and the current one.
+func (r *run) directories(args []string) []string {
+	names := append(append([]string(nil), r.files...), args...)
+	if len(names) == 1 {
+		if info, err := os.Stat(names[0]); err == nil && info.IsDir() {
+			return []string{names[0], "."}
+		}
+	}
+	return []string{"."}
+}
+
+// override changes in a policy what the flags say. The result is read as any policy is, so that a flag cannot bring in what
+// a file could not.
+func (r *run) override(p *v1alpha1.InjectionPolicy) (*v1alpha1.InjectionPolicy, error) {
+	if r.namespace == "" && r.target == "" && r.revision == "" && r.kubernetes == "" {
+		return p, nil
+	}
+	set := func(field *string, value string) {
+		if value != "" {
+			*field = value
+		}
+	}
+	set(&p.Spec.DefaultNamespace, r.namespace)
+	set(&p.Spec.TargetNamespace, r.target)
+	if p.Spec.Istio != nil {
+		set(&p.Spec.Istio.Revision, r.revision)
+		set(&p.Spec.Istio.KubernetesVersion, r.kubernetes)
+	}
+	text, err := v1alpha1.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := v1alpha1.Parse(text)
+	var wrong *v1alpha1.PolicyError
+	if errors.As(err, &wrong) && len(wrong.Problems) > 0 {
+		return nil, fmt.Errorf("setting what the flags say in policy %s: %s", p.Metadata.Name, wrong.Problems[0])
+	}
+	return changed, err
+}
+
+// inject runs the policies, in the given mode where there is one.
+func (r *run) inject(ctx context.Context, b *batch.Batch, ps []*v1alpha1.InjectionPolicy, mode v1alpha1.Mode) (*fn.Report, error) {
+	r.notice(b)
+	if mode != "" {
+		for _, p := range ps {
+			p.Spec.Mode = mode
+		}
+	}
+	in, err := fn.New(ps)
+	if err != nil {
+		return nil, err
+	}
+	return b.Run(ctx, in)
+}
+
+// notice says which files are passed on as they are, and which policies are not followed.
+func (r *run) notice(b *batch.Batch) {
+	for _, f := range b.Files {
+		if f.LeftAlone != "" && !r.quiet {
+			fmt.Fprintf(r.streams.Err, "info: %s: left alone: %s\n", f.Input.Path, f.LeftAlone)
+		}
+		for _, name := range f.Policies() {
+			if slices.ContainsFunc(r.origins, func(o string) bool { return filepath.Clean(o) == filepath.Clean(f.Input.Path) }) {
+				continue
+			}
+			fmt.Fprintf(r.streams.Err, "warning: %s: InjectionPolicy %s is not followed; name the file with --policy\n", f.Input.Path, name)
+		}
+	}
+}
+
+// report prints the results, one line each.
+func (r *run) report(rs result.Results) {
+	for _, res := range rs {
+		if r.quiet && res.Severity == result.Info {
+			continue
+		}
+		fmt.Fprintln(r.streams.Err, res.String())
+	}
+}

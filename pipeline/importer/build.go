@@ -1,0 +1,264 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package importer
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
+	"sigs.k8s.io/yaml"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/istio"
+)
+
+// builder fills the policy's spec from one control plane.
+type builder struct {
+	plane *plane
+	spec  v1alpha1.InjectionPolicySpec
+	imp   *Import
+}
+
+func (b *builder) note(format string, args ...any) {
+	b.imp.Notes = append(b.imp.Notes, fmt.Sprintf(format, args...))
+}
+
+func (b *builder) warn(format string, args ...any) {
+	b.imp.Warnings = append(b.imp.Warnings, fmt.Sprintf(format, args...))
+}
+
+// istio takes the two ConfigMaps over as they are.
+func (b *builder) istio() {
+	p := b.plane
+	i := &v1alpha1.Istio{
+		Injector: v1alpha1.Injector{
+			Config: text(p.injector.Value, "data", "config"),
+			Values: text(p.injector.Value, "data", "values"),
+		},
+	}
+	if p.revision != defaultRevision {
+		i.Revision = p.revision
+	}
+	if p.mesh != nil {
+		i.MeshConfig = text(p.mesh.Value, "data", "mesh")
+	} else {
+		b.warn("no ConfigMap %s with data.mesh is in the input: the mesh config is the version's default", meshName+suffix(p.revision))
+	}
+	b.spec.Istio = i
+	b.rootNamespace()
+	b.version()
+}
+
+// rootNamespace is that of the control plane, where the mesh config does not name one (pilot/pkg/bootstrap/mesh.go). It is
+// only written where it is not the usual one.
+func (b *builder) rootNamespace() {
+	var mesh struct {
+		RootNamespace string `json:"rootNamespace"`
+	}
+	// A mesh config that cannot be read is the engine's to complain about, with its line.
+	_ = yaml.Unmarshal([]byte(b.spec.Istio.MeshConfig), &mesh)
+	if mesh.RootNamespace == "" && b.plane.namespace != "" && b.plane.namespace != "istio-system" {
+		b.spec.Istio.RootNamespace = b.plane.namespace
+	}
+}
+
+// version finds the version that the control plane runs, as far as the values do not say it themselves: by the labels that
+// the chart and the operator put on the ConfigMap. The image of istiod, which is surer, is looked at in istiod.
+func (b *builder) version() {
+	var values struct {
+		Global struct {
+			Tag any `json:"tag"`
+		} `json:"global"`
+	}
+	// Values that cannot be read are the engine's to complain about, with their line.
+	_ = yaml.Unmarshal([]byte(b.spec.Istio.Injector.Values), &values)
+	if _, ok := istio.ParseVersion(fmt.Sprint(values.Global.Tag)); ok {
+		return
+	}
+	labels := b.plane.injector.labels
+	for _, candidate := range []string{
+		labels["app.kubernetes.io/version"],
+		strings.TrimPrefix(labels["helm.sh/chart"], "istiod-"),
+		labels["operator.istio.io/version"],
+	} {
+		if v, ok := istio.ParseVersion(candidate); ok {
+			b.spec.Istio.Version = v.String()
+			return
+		}
+	}
+}
+
+// envReference finds what a template reads of istiod's environment.
+var envReference = regexp.MustCompile("\\benv\\s+(?:\"([A-Za-z_][A-Za-z0-9_]*)\"|`([A-Za-z_][A-Za-z0-9_]*)`)")
+
+// injectorEnv are the settings of istiod's environment that change the injector itself and not a template.
+var injectorEnv = []string{
+	"COMPLIANCE_POLICY",
+	"ENABLE_LEGACY_FSGROUP_INJECTION",
+	"ENABLE_NATIVE_SIDECARS",
+	"PILOT_ENABLE_INBOUND_PASSTHROUGH",
+}
+
+// istiod takes from the Deployment what it has in no ConfigMap: the version, and the part of its environment that the
+// injector reads. Other variables are left out: they may be secret and do not matter.
+func (b *builder) istiod() {
+	wanted := map[string]bool{}
+	for _, name := range injectorEnv {
+		wanted[name] = true
+	}
+	named := map[string]bool{}
+	for _, m := range envReference.FindAllStringSubmatch(b.spec.Istio.Injector.Config, -1) {
+		wanted[m[1]+m[2]], named[m[1]+m[2]] = true, true
+	}
+	if b.plane.istiod == nil {
+		if len(named) > 0 {
+			b.warn("the templates read %s of istiod's environment, and no istiod Deployment is in the input: their defaults hold unless you set spec.istio.istiodEnv",
+				strings.Join(sorted(named), ", "))
+		}
+		return
+	}
+	container := discovery(b.plane.istiod)
+	for _, e := range objectsOf(container["env"]) {
+		name, _ := e["name"].(string)
+		if !wanted[name] {
+			continue
+		}
+		value, ok := e["value"].(string)
+		if !ok {
+			b.warn("%s of istiod's environment comes from elsewhere (valueFrom): set spec.istio.istiodEnv.%s yourself", name, name)
+			continue
+		}
+		if b.spec.Istio.IstiodEnv == nil {
+			b.spec.Istio.IstiodEnv = map[string]string{}
+		}
+		b.spec.Istio.IstiodEnv[name] = value
+	}
+	if shared := value(container, "SHARED_MESH_CONFIG"); shared != "" {
+		b.warn("istiod also reads a shared mesh config from the ConfigMap %s (SHARED_MESH_CONFIG), which is not merged into spec.istio.meshConfig", shared)
+	}
+	image, _ := container["image"].(string)
+	if v, ok := istio.ParseVersion(tag(image)); ok {
+		b.spec.Istio.Version = v.String()
+	}
+}
+
+// discovery is the container of istiod (pilot before 1.5) in a Deployment, or nil.
+func discovery(o *object) map[string]any {
+	for _, c := range objectsOf(get(o.Value, "spec", "template", "spec", "containers")) {
+		if c["name"] == "discovery" {
+			return c
+		}
+	}
+	return nil
+}
+
+// value is that of a container's variable.
+func value(container map[string]any, name string) string {
+	for _, e := range objectsOf(container["env"]) {
+		if e["name"] == name {
+			s, _ := e["value"].(string)
+			return s
+		}
+	}
+	return ""
+}
+
+// tag of an image, without its digest.
+func tag(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	i := strings.LastIndexAny(image, "/:")
+	if i < 0 || image[i] == '/' {
+		return ""
+	}
+	return image[i+1:]
+}
+
+// nodes takes the oldest kubelet's version, on which native sidecars depend.
+func (b *builder) nodes(all []*object) {
+	var oldest *version.Version
+	for _, o := range all {
+		if o.kind != "Node" {
+			continue
+		}
+		v, err := version.ParseGeneric(text(o.Value, "status", "nodeInfo", "kubeletVersion"))
+		if err != nil {
+			continue
+		}
+		if oldest == nil || v.LessThan(oldest) {
+			oldest = v
+		}
+	}
+	if oldest != nil {
+		b.spec.Istio.KubernetesVersion = fmt.Sprintf("%d.%d", oldest.Major(), oldest.Minor())
+	}
+}
+
+// namespaceDomains are the owners of namespace annotations that injectors read: OpenShift's user ids, and the meshes' own.
+var namespaceDomains = []string{"istio.io", "linkerd.io", "opentelemetry.io", "vault.hashicorp.com", "dapr.io", "prerig.dev"}
+
+// namespaces takes all labels, as a webhook may select by any of them, and the annotations that matter.
+func (b *builder) namespaces(all []*object) {
+	for _, o := range all {
+		if o.kind != "Namespace" || !strings.HasPrefix(text(o.Value, "apiVersion"), "v1") {
+			continue
+		}
+		ns := v1alpha1.Namespace{Name: o.name, Labels: o.labels}
+		for key, v := range texts(o.Value, "metadata", "annotations") {
+			if !matters(key) {
+				continue
+			}
+			if ns.Annotations == nil {
+				ns.Annotations = map[string]string{}
+			}
+			ns.Annotations[key] = v
+		}
+		b.spec.Namespaces = append(b.spec.Namespaces, ns)
+	}
+	b.spec.Namespaces = slices.CompactFunc(b.spec.Namespaces, func(a, c v1alpha1.Namespace) bool { return a.Name == c.Name })
+	if len(b.spec.Namespaces) == 0 {
+		b.warn("no Namespace is in the input: give their labels in spec.namespaces, or say with spec.unknownNamespace what holds without them")
+	}
+}
+
+func matters(annotation string) bool {
+	domain, _, ok := strings.Cut(annotation, "/")
+	if !ok {
+		return false
+	}
+	if strings.HasPrefix(annotation, "openshift.io/sa.scc.") {
+		return true
+	}
+	return slices.ContainsFunc(namespaceDomains, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
+}
+
+// secrets tells that they were seen and left out.
+func (b *builder) secrets(all []*object) {
+	n := 0
+	for _, o := range all {
+		if o.kind == "Secret" {
+			n++
+		}
+	}
+	if n > 0 {
+		b.note("%s in the input left out; no Secret is needed", count(n, "Secret"))
+	}
+}
+
+// from says what the policy was made of.
+func (b *builder) from() string {
+	p := b.plane
+	s := "revision " + p.revision
+	if p.namespace != "" {
+		s += " in namespace " + p.namespace
+	}
+	if b.spec.Istio.Version != "" {
+		s = "Istio " + b.spec.Istio.Version + ", " + s
+	} else {
+		s = "Istio, " + s
+	}
+	return s + fmt.Sprintf("; %s, %s", count(len(b.spec.Istio.Webhooks), "webhook configuration"), count(len(b.spec.Namespaces), "namespace"))
+}

@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package importer
+
+import (
+	"maps"
+	"slices"
+)
+
+// get is the value at the path, or nil.
+func get(m map[string]any, path ...string) any {
+	var v any = m
+	for _, key := range path {
+		m, _ := v.(map[string]any)
+		v = m[key]
+	}
+	return v
+}
+
+// text is the string at the path, or "".
+func text(m map[string]any, path ...string) string {
+	s, _ := get(m, path...).(string)
+	return s
+}
+
+// texts is the map of strings at the path; nil where it is empty.
+func texts(m map[string]any, path ...string) map[string]string {
+	raw, _ := get(m, path...).(map[string]any)
+	if len(raw) == 0 {
+		return nil
+	}
+	out := make(map[string]string, len(raw))
+	for k, v := range raw {
+		if s, ok := v.(string); ok {
+			out[k] = s
+		}
+	}
+	return out
+}
+
+// objectsOf is a list's elements that are objects.
+func objectsOf(v any) []map[string]any {
+	list, _ := v.([]any)
+	var out []map[string]any
+	for _, e := range list {
+		if m, ok := e.(map[string]any); ok {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+func sorted(set map[string]bool) []string {
+	if len(set) == 0 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(set))
+}

@@ -1,0 +1,199 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package importer
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// TestCases runs every directory below testdata: input.*, options.json, and as the result policy.yaml with messages.txt, or
+// error.txt.
+func TestCases(t *testing.T) {
+	t.Parallel()
+	dirs, err := filepath.Glob("testdata/*")
+	must(t, err)
+	for _, dir := range dirs {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			t.Parallel()
+			got := outcome(t, dir)
+			if *update {
+				write(t, dir, got)
+			}
+			want := map[string]string{}
+			for _, name := range []string{"policy.yaml", "messages.txt", "error.txt"} {
+				if b, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
+					want[name] = string(b)
+				}
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+func write(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for _, name := range []string{"policy.yaml", "messages.txt", "error.txt"} {
+		_ = os.Remove(filepath.Join(dir, name))
+	}
+	for name, text := range files {
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+}
+
+func outcome(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	objects, opts := input(t, dir)
+	text, imp, err := imported(objects, opts)
+	if err != nil {
+		return map[string]string{"error.txt": err.Error() + "\n"}
+	}
+	// The order of the input and a second run change nothing.
+	slices.Reverse(objects)
+	again, _, err := imported(objects, opts)
+	must(t, err)
+	if !bytes.Equal(text, again) {
+		t.Errorf("another order of the objects gives another policy:\n%s", cmp.Diff(string(text), string(again)))
+	}
+	for _, word := range []string{"caBundle", "TUlJQmFrZQ", "c2VjcmV0", "s.secret", "managedFields", "BEGIN CERTIFICATE"} {
+		if bytes.Contains(text, []byte(word)) {
+			t.Errorf("the policy holds %s", word)
+		}
+	}
+	if _, err := v1alpha1.Parse(text); err != nil {
+		t.Errorf("the policy does not decode: %v", err)
+	}
+	var messages strings.Builder
+	for _, w := range imp.Warnings {
+		messages.WriteString("warning: " + w + "\n")
+	}
+	for _, n := range imp.Notes {
+		messages.WriteString("info: " + n + "\n")
+	}
+	out := map[string]string{"policy.yaml": string(text)}
+	if messages.Len() > 0 {
+		out["messages.txt"] = messages.String()
+	}
+	return out
+}
+
+func input(t *testing.T, dir string) ([]Object, Options) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "input.*"))
+	must(t, err)
+	var objects []Object
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		must(t, err)
+		os, err := Read(filepath.Base(path), data)
+		must(t, err)
+		objects = append(objects, os...)
+	}
+	var opts Options
+	if data, err := os.ReadFile(filepath.Join(dir, "options.json")); err == nil {
+		must(t, json.Unmarshal(data, &opts))
+	}
+	return objects, opts
+}
+
+func imported(objects []Object, opts Options) ([]byte, *Import, error) {
+	imp, err := Policy(objects, opts)
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err := Marshal(imp.Policy, imp.From)
+	return text, imp, err
+}
+
+func TestInjectionSettings(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]map[string]string{
+		"/inject":                                 nil,
+		"/inject/":                                nil,
+		"/injected/cluster/a":                     nil,
+		"/inject/cluster/a/net/b":                 {"cluster": "a", "net": "b"},
+		"/inject/cluster/a/net":                   {"cluster": "a"},
+		"/inject/cluster/a--slash--b/":            {"cluster": "a/b"},
+		"/inject/:ENV:cluster=a:ENV:net=b/c":      {"cluster": "a", "net": "b/c"},
+		"/inject/:ENV:cluster=a:ENV:broken:ENV:x": {"cluster": "a"},
+	} {
+		if d := cmp.Diff(want, injectionSettings(path)); d != "" {
+			t.Errorf("%s (-want +got):\n%s", path, d)
+		}
+	}
+}
+
+func TestTag(t *testing.T) {
+	t.Parallel()
+	for image, want := range map[string]string{
+		"istio/pilot:1.2.3": "1.2.3", "r:5000/pilot": "", "r:5000/pilot:1.2": "1.2", "pilot": "", "pilot:1@sha256:ab": "1", "pilot@sha256:ab": "",
+	} {
+		if got := tag(image); got != want {
+			t.Errorf("tag(%s) = %q, want %q", image, got, want)
+		}
+	}
+}
+
+// TestCorpus imports the ConfigMaps of real versions, verbatim.
+func TestCorpus(t *testing.T) {
+	t.Parallel()
+	paths, err := filepath.Glob(filepath.Join(corpus(t), "*", "configmaps.yaml"))
+	must(t, err)
+	if len(paths) == 0 {
+		t.Skip("the corpus has no configmaps.yaml")
+	}
+	for _, path := range paths {
+		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
+			t.Parallel()
+			data, err := os.ReadFile(path)
+			must(t, err)
+			objects, err := Read(path, data)
+			must(t, err)
+			text, imp, err := imported(objects, Options{})
+			must(t, err)
+			back, err := v1alpha1.Parse(text)
+			must(t, err)
+			if d := cmp.Diff(imp.Policy.Spec.Istio.Injector, back.Spec.Istio.Injector); d != "" {
+				t.Errorf("(-imported +read back):\n%s", d)
+			}
+			if back.Spec.Istio.Injector.Config == "" || back.Spec.Istio.MeshConfig == "" {
+				t.Error("the config or the mesh config is empty")
+			}
+		})
+	}
+}
+
+// corpus is the directory with Istio's own cases. It lies beside the repository, or where PRERIG_CORPUS says.
+func corpus(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("PRERIG_CORPUS")
+	if dir == "" {
+		dir = "../../../shared/istio"
+	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("no corpus in %s: set PRERIG_CORPUS", dir)
+	}
+	return dir
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package importer
+
+import (
+	"maps"
+	"strings"
+
+	"github.com/prerig/prerig/fn/manifest"
+)
+
+// wanted are the kinds that are decoded. Everything else a cluster has is passed over without a look inside; of Secrets
+// only the presence is noted.
+var wanted = map[string]bool{
+	"ConfigMap": true, "Deployment": true, "MutatingWebhookConfiguration": true, "Namespace": true, "Node": true,
+}
+
+const secret = "Secret"
+
+// Read gives the objects of a stream of YAML or JSON documents that an import may need, those inside lists one by one.
+func Read(path string, data []byte) ([]Object, error) {
+	file, err := manifest.Parse(path, data)
+	if err != nil {
+		return nil, err
+	}
+	r := reader{path: path}
+	for _, doc := range file.Docs {
+		if err := r.read(doc, typeMeta{}); err != nil {
+			return nil, err
+		}
+	}
+	return r.objects, nil
+}
+
+// typeMeta is the type that the elements of a typed list may leave out.
+type typeMeta struct{ apiVersion, kind string }
+
+type reader struct {
+	path    string
+	objects []Object
+}
+
+func (r *reader) read(doc *manifest.Document, implied typeMeta) error {
+	if doc.Empty() {
+		return nil
+	}
+	meta, sure := doc.Peek()
+	if sure && !strings.HasSuffix(meta.Kind, "List") {
+		if meta.Kind == secret {
+			r.add(doc, map[string]any{"kind": secret})
+			return nil
+		}
+		if !wanted[meta.Kind] {
+			return nil
+		}
+	}
+	items, list, err := doc.Items()
+	if err != nil {
+		return err
+	}
+	if list {
+		return r.list(doc, items)
+	}
+	obj, err := doc.Object()
+	if err != nil || obj == nil {
+		return err
+	}
+	if text(obj, "kind") == "" && implied.kind != "" {
+		obj = maps.Clone(obj)
+		obj["apiVersion"], obj["kind"] = implied.apiVersion, implied.kind
+	}
+	switch kind := text(obj, "kind"); {
+	case kind == secret:
+		r.add(doc, map[string]any{"kind": secret})
+	case wanted[kind]:
+		r.add(doc, obj)
+	}
+	return nil
+}
+
+func (r *reader) list(doc *manifest.Document, items []*manifest.Document) error {
+	var of typeMeta
+	if meta, ok := doc.Peek(); ok && meta.Kind != "List" && meta.Kind != "ResourceList" {
+		of = typeMeta{apiVersion: meta.APIVersion, kind: strings.TrimSuffix(meta.Kind, "List")}
+	}
+	for _, item := range items {
+		if err := r.read(item, of); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reader) add(doc *manifest.Document, obj map[string]any) {
+	r.objects = append(r.objects, Object{Path: r.path, Line: doc.Line(), Value: obj})
+}

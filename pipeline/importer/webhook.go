@@ -1,0 +1,146 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package importer
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+)
+
+// webhooks takes the MutatingWebhookConfigurations that call an Istio injector, of all revisions: a pod that another
+// revision's webhook takes is not ours to inject. Only names and selectors are kept; the certificate is not.
+func (b *builder) webhooks(all []*object) error {
+	tags := map[string]bool{}
+	for _, o := range all {
+		if o.kind != "MutatingWebhookConfiguration" {
+			continue
+		}
+		entries, revision := b.entries(o)
+		if len(entries) == 0 {
+			continue
+		}
+		w, err := v1alpha1.WebhookFromObject(map[string]any{"metadata": o.Value["metadata"], "webhooks": entries})
+		if err != nil {
+			return fmt.Errorf("importing %s: %w", o, err)
+		}
+		if len(w.Webhooks) == 0 {
+			continue
+		}
+		w.Revision = revision
+		if revision == b.plane.revision {
+			w.Revision = ""
+			if tag := o.labels[labelTag]; tag != "" {
+				tags[tag] = true
+			}
+		}
+		b.spec.Istio.Webhooks = append(b.spec.Istio.Webhooks, w)
+	}
+	b.spec.Istio.RevisionTags = sorted(tags)
+	if len(b.spec.Istio.Webhooks) == 0 {
+		b.warn("no MutatingWebhookConfiguration of Istio is in the input: which pods are injected follows the selectors that the version installs")
+	}
+	return nil
+}
+
+// entries are those entries of a webhook configuration that call an Istio injector, with the revision that they call.
+func (b *builder) entries(o *object) (entries []any, revision string) {
+	for _, entry := range objectsOf(o.Value["webhooks"]) {
+		if !callsInjector(entry) {
+			continue
+		}
+		if len(objectsOf(entry["matchConditions"])) > 0 {
+			b.warn("entry %s of %s has matchConditions, which only a cluster can evaluate: they are not part of the decision", text(entry, "name"), o)
+		}
+		revision = webhookRevision(o, entry)
+		if revision == b.plane.revision {
+			b.injectionURL(o, entry)
+		}
+		entries = append(entries, entry)
+	}
+	return entries, revision
+}
+
+// callsInjector recognises the entries of every Istio version and of its distributions: by their name, or by the service
+// and the path that they call.
+func callsInjector(entry map[string]any) bool {
+	name := text(entry, "name")
+	if name == "sidecar-injector.istio.io" || strings.HasSuffix(name, ".sidecar-injector.istio.io") {
+		return true
+	}
+	service := text(entry, "clientConfig", "service", "name")
+	path := injectPath(entry)
+	return (strings.HasPrefix(service, "istiod") || strings.HasPrefix(service, injectorName)) &&
+		(path == "/inject" || strings.HasPrefix(path, "/inject/"))
+}
+
+// webhookRevision is the revision that the entry calls: by the label, else by the name of the service.
+func webhookRevision(o *object, entry map[string]any) string {
+	if rev := o.labels[labelRevision]; rev != "" {
+		return rev
+	}
+	if rev, ok := strings.CutPrefix(text(entry, "clientConfig", "service", "name"), "istiod-"); ok && rev != "" {
+		return rev
+	}
+	return defaultRevision
+}
+
+func injectPath(entry map[string]any) string {
+	if p := text(entry, "clientConfig", "service", "path"); p != "" {
+		return p
+	}
+	u, err := url.Parse(text(entry, "clientConfig", "url"))
+	if err != nil {
+		return ""
+	}
+	return u.Path
+}
+
+// injectionURL takes the cluster's and the network's name from the path that is called, in both of its forms:
+// /inject/cluster/NAME/net/NAME and /inject/:ENV:cluster=NAME:ENV:net=NAME (pkg/kube/inject/webhook.go, parseInjectEnvs).
+func (b *builder) injectionURL(o *object, entry map[string]any) {
+	for key, v := range injectionSettings(injectPath(entry)) {
+		var field *string
+		switch key {
+		case "cluster":
+			field = &b.spec.Istio.Cluster
+		case "net":
+			field = &b.spec.Istio.Network
+		default:
+			b.warn("entry %s of %s sets %s in its injection URL, which a policy cannot express", text(entry, "name"), o, key)
+			continue
+		}
+		if *field != "" && *field != v {
+			b.warn("the webhooks of the revision %s name several values for %s (%s, %s); the first is used", b.plane.revision, key, *field, v)
+			continue
+		}
+		*field = v
+	}
+}
+
+func injectionSettings(path string) map[string]string {
+	rest, ok := strings.CutPrefix(strings.TrimSuffix(path, "/"), "/inject/")
+	if !ok {
+		return nil
+	}
+	settings := map[string]string{}
+	if env, ok := strings.CutPrefix(rest, ":ENV:"); ok {
+		for pair := range strings.SplitSeq(env, ":ENV:") {
+			if k, v, ok := strings.Cut(pair, "="); ok {
+				settings[k] = v
+			}
+		}
+		return settings
+	}
+	parts := strings.Split(rest, "/")
+	for pair := range slices.Chunk(parts, 2) {
+		if len(pair) == 2 {
+			settings[pair[0]] = strings.ReplaceAll(pair[1], "--slash--", "/")
+		}
+	}
+	return settings
+}

@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package policy finds the InjectionPolicy of a run on the command line: a file, one that comes with Prerig, or one made of
+// the files that istioctl kube-inject takes. It reads policies and decides nothing about workloads.
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/policies"
+)
+
+// FileName is the policy that is taken where none is named.
+const FileName = "prerig.yaml"
+
+// BuiltIn is the policy that is taken where there is no file either.
+const BuiltIn = "istio"
+
+// Named is a policy with the words that say where it comes from.
+type Named struct {
+	*v1alpha1.InjectionPolicy
+	// Origin is the file, or "built-in NAME".
+	Origin string
+}
+
+// Load reads the policy that the user named: a file, or else one that comes with Prerig.
+func Load(name string) (Named, error) {
+	data, err := os.ReadFile(name)
+	if err == nil {
+		return parse(name, data)
+	}
+	if text, ok := policies.Get(name); ok && errors.Is(err, fs.ErrNotExist) {
+		return parse("built-in "+name, text)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return Named{}, fmt.Errorf("reading policy %s: no such file, and no policy of that name comes with prerig (there are: %s)",
+			name, strings.Join(policies.Names(), ", "))
+	}
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	return Named{}, fmt.Errorf("reading policy %s: %w", name, err)
+}
+
+// Find takes the first of prerig.yaml in the given directories, else the built-in policy.
+func Find(dirs ...string) (Named, error) {
+	for _, dir := range dirs {
+		path := filepath.Join(dir, FileName)
+		_, err := os.Stat(path)
+		switch {
+		case err == nil:
+			return Load(path)
+		case !errors.Is(err, fs.ErrNotExist):
+			return Named{}, fmt.Errorf("looking for a policy: %w", err)
+		}
+	}
+	text, ok := policies.Get(BuiltIn)
+	if !ok {
+		return Named{}, fmt.Errorf("looking for a policy: the built-in policy %s is missing from this build", BuiltIn)
+	}
+	return parse("built-in "+BuiltIn, text)
+}
+
+// parse reads one policy. A file is one object, as kustomize and kpt want it.
+func parse(origin string, data []byte) (Named, error) {
+	file, err := manifest.Parse(origin, data)
+	if err != nil {
+		return Named{}, fmt.Errorf("reading policy %w", err)
+	}
+	var found []*manifest.Document
+	for _, d := range file.Docs {
+		if !d.Empty() {
+			found = append(found, d)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return Named{}, fmt.Errorf("reading policy %s: the file is empty", origin)
+	case 1:
+	default:
+		return Named{}, fmt.Errorf("reading policy %s: a file holds one policy and this one has %d documents (the second at line %d); "+
+			"give further policies in files of their own, each with --policy", origin, len(found), found[1].Line())
+	}
+	p, err := v1alpha1.Parse(data)
+	if err != nil {
+		return Named{}, fmt.Errorf("reading policy %s: %w", origin, err)
+	}
+	return Named{InjectionPolicy: p, Origin: origin}, nil
+}

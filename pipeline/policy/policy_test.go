@@ -1,0 +1,142 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prerig/prerig/policies"
+)
+
+const small = `apiVersion: prerig.dev/v1alpha1
+kind: InjectionPolicy
+metadata: {name: NAME}
+spec:
+  istio:
+    injector:
+      config: "policy: enabled"
+`
+
+func write(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func named(name string) string { return strings.Replace(small, "NAME", name, 1) }
+
+func TestFind(t *testing.T) {
+	t.Parallel()
+	first, second, empty := t.TempDir(), t.TempDir(), t.TempDir()
+	write(t, first, FileName, named("first"))
+	write(t, second, FileName, named("second"))
+	for _, tc := range []struct {
+		dirs         []string
+		name, origin string
+	}{
+		{[]string{first, second}, "first", filepath.Join(first, FileName)},
+		{[]string{empty, second}, "second", filepath.Join(second, FileName)},
+		{[]string{empty}, "istio", "built-in istio"},
+	} {
+		got, err := Find(tc.dirs...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Metadata.Name != tc.name || got.Origin != tc.origin {
+			t.Errorf("Find(%v) = %s from %q, want %s from %q", tc.dirs, got.Metadata.Name, got.Origin, tc.name, tc.origin)
+		}
+	}
+}
+
+func TestFindStopsAtABrokenPolicy(t *testing.T) {
+	t.Parallel()
+	first, second := t.TempDir(), t.TempDir()
+	write(t, first, FileName, strings.Replace(named("first"), "istio:", "istoi:", 1))
+	write(t, second, FileName, named("second"))
+	if got, err := Find(first, second); err == nil || !strings.Contains(err.Error(), "istoi") {
+		t.Errorf("Find took %s (%v) and not the error in the first policy", got.Origin, err)
+	}
+}
+
+func TestLoadErrors(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, tc := range map[string]struct{ path, want string }{
+		"no file":       {filepath.Join(dir, "nowhere.yaml"), "no such file, and no policy of that name comes with prerig (there are: istio"},
+		"a directory":   {dir, "is a directory"},
+		"empty":         {write(t, dir, "empty.yaml", "# nothing\n"), "the file is empty"},
+		"two":           {write(t, dir, "two.yaml", named("a")+"---\n"+named("b")), "2 documents (the second at line 9)"},
+		"another kind":  {write(t, dir, "cm.yaml", "apiVersion: v1\nkind: Pod\n"), "kind"},
+		"another group": {write(t, dir, "v2.yaml", strings.Replace(named("a"), "v1alpha1", "v2", 1)), "prerig.dev/v1alpha1"},
+	} {
+		_, err := Load(tc.path)
+		if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), filepath.Base(tc.path)) {
+			t.Errorf("%s: %v, want the file's name and %q", name, err, tc.want)
+		}
+	}
+}
+
+// TestLoadBuiltIn reads all policies that come with Prerig. A file of the same name wins.
+func TestLoadBuiltIn(t *testing.T) {
+	for _, name := range policies.Names() {
+		got, err := Load(name)
+		if err != nil {
+			t.Errorf("built-in %s: %v", name, err)
+			continue
+		}
+		if got.Metadata.Name != name || got.Origin != "built-in "+name {
+			t.Errorf("built-in %s: is named %s, from %q", name, got.Metadata.Name, got.Origin)
+		}
+	}
+	dir := t.TempDir()
+	write(t, dir, "istio", named("file"))
+	t.Chdir(dir)
+	got, err := Load("istio")
+	if err != nil || got.Metadata.Name != "file" {
+		t.Errorf("Load(istio) with a file istio: %v, %v", got.Origin, err)
+	}
+}
+
+func TestKubeInject(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	config := write(t, dir, "config", "policy: enabled\ntemplates: {sidecar: '{}'}\n")
+	values := write(t, dir, "values", `{"global": {"tag": "1.30.1"}}`)
+	mesh := write(t, dir, "mesh", "trustDomain: example.org\n")
+	both := write(t, dir, "cm.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  config: 'policy: disabled'\n  values: '{}'\n")
+
+	p, err := KubeInject{InjectConfig: config, Values: values, MeshConfig: mesh}.Policy()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := p.Spec.Istio
+	if i.Injector.Config != "policy: enabled\ntemplates: {sidecar: '{}'}\n" || i.Injector.Values != `{"global": {"tag": "1.30.1"}}` || i.MeshConfig != "trustDomain: example.org\n" {
+		t.Errorf("the files are not taken verbatim: %+v", i)
+	}
+	if p, err = (KubeInject{InjectConfig: both}).Policy(); err != nil || p.Spec.Istio.Injector.Config != "policy: disabled" || p.Spec.Istio.Injector.Values != "{}" {
+		t.Errorf("of a ConfigMap: %+v, %v", p.InjectionPolicy, err)
+	}
+	if p, err = (KubeInject{InjectConfig: both, Values: values}).Policy(); err != nil || p.Spec.Istio.Injector.Values != `{"global": {"tag": "1.30.1"}}` {
+		t.Errorf("of a ConfigMap with values given: %+v, %v", p.InjectionPolicy, err)
+	}
+	for name, tc := range map[string]struct {
+		k    KubeInject
+		want string
+	}{
+		"no config":      {KubeInject{Values: values}, "--injectConfigFile is missing"},
+		"no file":        {KubeInject{InjectConfig: filepath.Join(dir, "nowhere")}, "nowhere of --injectConfigFile: no such file"},
+		"empty":          {KubeInject{InjectConfig: write(t, dir, "empty", "\n")}, "empty of --injectConfigFile: the file is empty"},
+		"ConfigMap keys": {KubeInject{InjectConfig: config, MeshConfig: both}, "the ConfigMap has no data.mesh"},
+	} {
+		if _, err := tc.k.Policy(); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
+	}
+}
