@@ -20,8 +20,7 @@ func (d *Decider) notCalled(out *Decision, v view) {
 	}
 	p := v.pod
 	ns := p.Namespace
-	value, onPod := p.Labels[labelInject]
-	if onPod && d.wouldCall(p, v, changed{pod: map[string]*string{labelInject: nil}}) {
+	if value, ok := p.Labels[labelInject]; ok && d.podRefuses(p) {
 		out.Code, out.Deciding = CodePodLabel, &Fact{Level: LevelPod, Kind: "label", Key: labelInject, Value: value, Source: sourceWorkload}
 		out.Reason = fmt.Sprintf("the pod is labelled %s=%s", labelInject, value)
 		return
@@ -43,11 +42,7 @@ func (d *Decider) notCalled(out *Decision, v view) {
 		out.Reason = fmt.Sprintf("the pod is labelled %s=%s, which is not %s", labelRevision, value, d.names())
 		return
 	}
-	if ask := d.asksFor(p, v); ask != "" {
-		out.Code = CodeNoLabel
-		key, _, _ := strings.Cut(ask, "=")
-		out.Deciding = &Fact{Level: LevelNamespace, Kind: "label", Key: key, Missing: true, Source: ns.Source}
-		out.Reason = fmt.Sprintf("namespace %s has not the label %s, and the pod does not ask for injection by a label", ns.Name, ask)
+	if d.noLabel(out, p, v) {
 		return
 	}
 	out.Code = CodeSelector
@@ -85,29 +80,56 @@ func with(m map[string]string, change map[string]*string) map[string]string {
 
 func ptr(s string) *string { return &s }
 
-// labelDecides says whether another value of a namespace's label, or its absence, would have the webhook called.
+// podRefuses says whether the pod's label sidecar.istio.io/inject keeps every webhook away, whatever the namespace.
+func (d *Decider) podRefuses(p Pod) bool {
+	p.Namespace = Namespace{Name: p.Namespace.Name}
+	if d.call(d.view(p), nil).answer != No {
+		return false
+	}
+	p.Labels = with(p.Labels, map[string]*string{labelInject: nil})
+	return d.call(d.view(p), nil).answer != No
+}
+
+// labelDecides says whether another value of a namespace's label, or its absence, would have the webhook called, if need be
+// together with the policy's revision on the namespace.
 func (d *Decider) labelDecides(p Pod, v view, key string) bool {
+	own := ptr(orDefault(d.options.Revision))
 	values := map[string][]*string{
 		labelInjection: {ptr("enabled"), nil},
-		labelRevision:  {ptr(orDefault(d.options.Revision)), nil},
+		labelRevision:  {own, nil},
 		labelEnv:       {ptr(d.options.Settings.Namespace), nil},
 	}[key]
 	for _, value := range values {
-		if d.wouldCall(p, v, changed{namespace: map[string]*string{key: value}}) {
+		if d.wouldCall(p, v, changed{namespace: map[string]*string{key: value}}) ||
+			key == labelInjection && d.wouldCall(p, v, changed{namespace: map[string]*string{key: value, labelRevision: own}}) {
 			return true
 		}
 	}
 	return false
 }
 
-// asksFor gives the label on the namespace that would have the webhook called.
-func (d *Decider) asksFor(p Pod, v view) string {
-	for _, l := range [][2]string{{labelInjection, "enabled"}, {labelRevision, orDefault(d.options.Revision)}} {
+// noLabel explains a call that fails for want of a label: it finds the one that would do.
+func (d *Decider) noLabel(out *Decision, p Pod, v view) bool {
+	own := orDefault(d.options.Revision)
+	for _, l := range [][2]string{{labelInjection, "enabled"}, {labelRevision, own}, {labelEnv, d.options.Settings.Namespace}} {
 		if d.wouldCall(p, v, changed{namespace: map[string]*string{l[0]: &l[1]}}) {
-			return l[0] + "=" + l[1]
+			out.Code = CodeNoLabel
+			out.Deciding = &Fact{Level: LevelNamespace, Kind: "label", Key: l[0], Missing: true, Source: p.Namespace.Source}
+			out.Reason = fmt.Sprintf("namespace %s has not the label %s=%s, and the pod does not ask for injection by a label", p.Namespace.Name, l[0], l[1])
+			return true
 		}
 	}
-	return ""
+	for _, l := range [][2]string{{labelInject, "true"}, {labelRevision, own}} {
+		for _, ns := range []map[string]*string{nil, {labelInjection: ptr("enabled")}, {labelRevision: &own}} {
+			if d.wouldCall(p, v, changed{namespace: ns, pod: map[string]*string{l[0]: &l[1]}}) {
+				out.Code = CodeNoLabel
+				out.Deciding = &Fact{Level: LevelPod, Kind: "label", Key: l[0], Missing: true, Source: sourceWorkload}
+				out.Reason = fmt.Sprintf("the pod has not the label %s=%s, which the webhook asks for", l[0], l[1])
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // names are the values of istio.io/rev that mean the policy's revision.

@@ -51,8 +51,8 @@ type InjectionPolicySpec struct {
 	Istio *Istio `json:"istio,omitempty"`
 	// Namespaces gives labels and annotations of namespaces that are not among the items.
 	Namespaces []Namespace `json:"namespaces,omitempty"`
-	// UnknownNamespace is what to do with a workload whose namespace's labels are not known: Inject (the default when the
-	// policy names no namespace and no webhook), Skip or Fail.
+	// UnknownNamespace is what to do with a workload whose namespace's labels would decide and are not known: Inject (the
+	// default where the policy names no namespaces and has no webhooks), Skip, or Fail (the default otherwise).
 	// +enum=Inject,Skip,Fail
 	UnknownNamespace UnknownNamespace `json:"unknownNamespace,omitempty"`
 	// DefaultNamespace is the namespace of objects that name none: what a Flux targetNamespace or an Argo CD destination
@@ -128,8 +128,8 @@ type Istio struct {
 	Cluster string `json:"cluster,omitempty"`
 	// Network is the network's name, as the injection URL would give it (/inject/net/NAME).
 	Network string `json:"network,omitempty"`
-	// Webhooks are the cluster's MutatingWebhookConfigurations that decide which pods the injector sees. Without them the
-	// version's own selectors hold.
+	// Webhooks are the cluster's MutatingWebhookConfigurations that decide which pods the injector sees. Without them, and
+	// without any among the items, the version's own selectors hold.
 	Webhooks []Webhook `json:"webhooks,omitempty"`
 	// RevisionTags are the revision tags of the cluster that point to this revision.
 	// +pattern=^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$
