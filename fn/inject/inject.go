@@ -18,6 +18,11 @@ type Request struct {
 	Owner workload.Owner
 	// Namespace is the one that the pod will run in.
 	Namespace Namespace
+	// FromOriginal takes an injection that the pod already has, of whatever version, out first (see Remove), so that the
+	// result is what injecting the original gives. Without it a pod that has been injected is injected as the webhook does
+	// it when it sees a pod again: the templates are merged over the proxy that is there, and what they do not set stays.
+	// Configurations of Istio up to 1.8, which do not merge, always begin with the original.
+	FromOriginal bool
 }
 
 // Namespace is what is known about a pod's namespace.
@@ -49,17 +54,27 @@ func (e *FieldError) Error() string { return e.Field + ": " + e.Err.Error() }
 // Unwrap gives the cause.
 func (e *FieldError) Unwrap() error { return e.Err }
 
-// Istio does to a pod what the webhook of the injector's version does to it, again if it has been injected before. The
-// error is a *FieldError or an *istio.TemplateError where it is about one field or one template.
+// Istio does to a pod what the webhook of the injector's version does to it. The error is a *FieldError or an
+// *istio.TemplateError where it is about one field or one template.
 func Istio(in *istio.Injector, req Request) (Result, error) {
-	pod, err := newPod(req.Pod)
+	removed := Removed{Pod: req.Pod}
+	if req.FromOriginal || in.Detection().Generation != istio.GenerationC {
+		var err error
+		if removed, err = Remove(RemoveRequest{Pod: req.Pod, Owner: req.Owner}); err != nil {
+			return Result{}, err
+		}
+	}
+	pod, err := newPod(removed.Pod)
 	if err != nil {
 		return Result{}, err
 	}
 	if err := validateAnnotations(in, pod.annotations()); err != nil {
 		return Result{}, err
 	}
-	r := &run{in: in, profile: in.Profile(), req: req, original: req.Pod}
+	r := &run{in: in, profile: in.Profile(), req: req, original: removed.Pod}
+	for _, n := range removed.Unknown {
+		r.warnings = append(r.warnings, "injecting again: "+n.String())
+	}
 	if in.Detection().Generation != istio.GenerationC {
 		if err := r.appendAll(pod); err != nil {
 			return Result{}, err

@@ -15,6 +15,7 @@ const directivePrefix = '$'
 // overlay merges a patch into the pod with Kubernetes' rules for pods. The pod and the patch are used up: both are changed.
 func (p *pod) overlay(patch map[string]any) error {
 	obj := map[string]any{"metadata": p.meta, "spec": p.spec}
+	dropNew(podSchema(), obj, patch)
 	out, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(obj, patch, podSchema())
 	if err != nil {
 		return fmt.Errorf("merging: %w", err)
@@ -99,6 +100,60 @@ func fitList(f *schemaField, v []any, path string) error {
 		}
 		if !f.merge {
 			dropNulls(m)
+		}
+	}
+	return nil
+}
+
+// dropNew takes nulls out of a patch where the object has nothing to delete, because the merge keeps them in new elements of
+// lists.
+func dropNew(s *schema, obj, patch map[string]any) {
+	for key, v := range patch {
+		old, had := obj[key]
+		switch v := v.(type) {
+		case nil:
+			if !had {
+				delete(patch, key)
+			}
+		case map[string]any:
+			sub, ok := old.(map[string]any)
+			if !ok {
+				dropNulls(v)
+				continue
+			}
+			next := unknownSchema
+			if f := s.fields[key]; f != nil {
+				next = f.schema
+			}
+			dropNew(next, sub, v)
+		case []any:
+			dropNewElements(s.fields[key], old, v)
+		}
+	}
+}
+
+func dropNewElements(f *schemaField, old any, list []any) {
+	if f == nil || !f.merge || f.schema.elem == nil {
+		return
+	}
+	have, _ := old.([]any)
+	for _, e := range list {
+		m, ok := e.(map[string]any)
+		if !ok {
+			continue
+		}
+		if was := findBy(have, f.mergeKey, m[f.mergeKey]); was != nil {
+			dropNew(f.schema.elem, was, m)
+		} else {
+			dropNulls(m)
+		}
+	}
+}
+
+func findBy(list []any, key string, value any) map[string]any {
+	for _, e := range list {
+		if m, ok := e.(map[string]any); ok && m[key] == value {
+			return m
 		}
 	}
 	return nil

@@ -58,7 +58,9 @@ func overridesOf(p *pod) (overrides, error) {
 }
 
 // reapplyOverrides puts what the user says about istio-proxy and the like over what the templates say, and remembers it in
-// an annotation. Containers that an earlier injection added are not the user's.
+// an annotation. Containers that an earlier injection added are not the user's, but those of the annotation are: the
+// webhook of 1.11 and later does not apply them when it injects again (parsedInjectedStatus in webhook.go), with which a
+// second injection would lose what the first has kept.
 func (r *run) reapplyOverrides() error {
 	existing, err := overridesOf(r.before)
 	if err != nil {
@@ -70,11 +72,8 @@ func (r *run) reapplyOverrides() error {
 	}
 	var applied overrides
 	for _, name := range r.injected.names(containersKey) {
-		if slices.Contains(was.Containers, name) {
-			continue
-		}
 		own := find(existing.Containers, name)
-		if own == nil {
+		if own == nil && !slices.Contains(was.Containers, name) {
 			own = find(r.before.list(containersKey), name)
 		}
 		if err := r.reapply(containersKey, own, &applied.Containers); err != nil {
@@ -82,15 +81,9 @@ func (r *run) reapplyOverrides() error {
 		}
 	}
 	for _, name := range r.injected.names(initContainersKey) {
-		if slices.Contains(was.InitContainers, name) {
-			continue
-		}
 		own := find(existing.InitContainers, name)
-		if own == nil && r.profile.Has(istio.NativeSidecars) {
-			own = find(r.before.list(containersKey), name)
-		}
-		if own == nil {
-			own = find(r.before.list(initContainersKey), name)
+		if own == nil && !slices.Contains(was.InitContainers, name) {
+			own = r.ownInit(name)
 		}
 		if err := r.reapply(initContainersKey, own, &applied.InitContainers); err != nil {
 			return err
@@ -100,6 +93,17 @@ func (r *run) reapplyOverrides() error {
 		return nil
 	}
 	return r.recordOverrides(applied)
+}
+
+// ownInit is the pod's own container that a template's init container of the name overrides. A proxy that is native in the
+// template is an ordinary container in the pod.
+func (r *run) ownInit(name string) map[string]any {
+	if r.profile.Has(istio.NativeSidecars) {
+		if own := find(r.before.list(containersKey), name); own != nil {
+			return own
+		}
+	}
+	return find(r.before.list(initContainersKey), name)
 }
 
 // reapply merges one container of the user over the pod's.

@@ -4,17 +4,17 @@
 package inject
 
 import (
+	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	kjson "sigs.k8s.io/json"
 )
 
 // typed is the pod as Kubernetes' Go types, which templates read. Fields that the types do not have are not in it.
 func (p *pod) typed() (*corev1.Pod, error) {
 	out := &corev1.Pod{}
-	obj := map[string]any{"metadata": p.meta, "spec": p.spec}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj, out); err != nil {
+	if err := decodeInto(map[string]any{"metadata": p.meta, "spec": p.spec}, out); err != nil {
 		return nil, fmt.Errorf("reading the pod: %w", err)
 	}
 	return out, nil
@@ -23,8 +23,18 @@ func (p *pod) typed() (*corev1.Pod, error) {
 // typedContainer is one container as Kubernetes' Go type.
 func typedContainer(c map[string]any) (*corev1.Container, error) {
 	out := &corev1.Container{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(c, out); err != nil {
+	if err := decodeInto(c, out); err != nil {
 		return nil, fmt.Errorf("reading the container %v: %w", c["name"], err)
 	}
 	return out, nil
+}
+
+// decodeInto reads a value into a Go type by way of JSON, as the API server does. The converter of apimachinery would save
+// a few microseconds, but its result hangs on an environment variable (KUBE_PATCH_CONVERSION_DETECTOR).
+func decodeInto(value map[string]any, out any) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return kjson.UnmarshalCaseSensitivePreserveInts(data, out)
 }

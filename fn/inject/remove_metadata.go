@@ -1,0 +1,351 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/fn/istio"
+)
+
+// metadataEnv is a variable of the proxy that has the pod's annotations as they were, up to Istio 1.2x templates.
+const metadataEnv = "ISTIO_METAJSON_ANNOTATIONS"
+
+// restoreAnnotations takes the injected annotations out and puts the pod's own back.
+func (r *removal) restoreAnnotations() error {
+	injected, err := r.injectedAnnotations()
+	if err != nil {
+		return err
+	}
+	before, known := r.formerAnnotations()
+	if known {
+		r.addTraffic(injected)
+	}
+	for _, name := range sortedNames(injected) {
+		own := injected[name]
+		if known {
+			value, had := before[name]
+			own = former{value: value, had: had}
+		}
+		if !own.had {
+			r.pod.unset("annotations", name)
+		} else {
+			r.pod.set("annotations", name, own.value)
+		}
+		if !known && own.note != "" {
+			r.assume("metadata.annotations["+name+"]", own.note)
+		}
+	}
+	if known {
+		for _, name := range sortedNames(before) {
+			if _, ok := r.pod.annotation(name); !ok && strings.HasPrefix(asLabelName(name), "prometheus_io_") {
+				r.pod.set("annotations", name, before[name])
+			}
+		}
+	}
+	r.pod.unset("annotations", statusAnnotation)
+	r.pod.unset("annotations", overridesAnnotation)
+	r.dropEmpty("annotations")
+	return nil
+}
+
+// dropEmpty drops labels or annotations of which nothing is left.
+func (r *removal) dropEmpty(kind string) {
+	if m, ok := r.pod.meta[kind].(map[string]any); ok && len(m) == 0 {
+		delete(r.pod.meta, kind)
+	}
+}
+
+// formerAnnotations are the pod's own annotations where the proxy was told them.
+func (r *removal) formerAnnotations() (map[string]string, bool) {
+	text, ok := r.env[metadataEnv]
+	if _, stock := r.env["JWT_POLICY"]; !ok && r.appended && stock {
+		return nil, true // Istio's own templates of 1.5 to 1.8 write the variable unless there are no annotations
+	}
+	if !ok {
+		return nil, false
+	}
+	out := map[string]string{}
+	if err := json.Unmarshal([]byte(strings.TrimSpace(text)), &out); err != nil {
+		return nil, false
+	}
+	return out, true
+}
+
+// former is what an annotation was before.
+type former struct {
+	value string
+	had   bool
+	// note says why it was taken for the injection's, where it could have been the pod's own.
+	note string
+}
+
+// injectedAnnotations are the pod's annotations that are an injection's, with what they were before.
+func (r *removal) injectedAnnotations() (map[string]former, error) {
+	out := map[string]former{}
+	if err := r.prometheusAnnotations(out); err != nil {
+		return nil, err
+	}
+	r.containerAnnotations(out)
+	r.trafficAnnotations(out)
+	r.networksAnnotation(out)
+	r.templatesAnnotations(out)
+	if v, ok := r.pod.annotation("istio.io/rev"); ok && r.status.Revision != nil && v == *r.status.Revision {
+		out["istio.io/rev"] = former{}
+	}
+	if _, ok := r.pod.annotation(securePortAnnotation); ok && strings.Contains(r.env["PROXY_CONFIG"], securePortMetadataEnv) {
+		out[securePortAnnotation] = former{}
+	}
+	return out, nil
+}
+
+// stockTemplates are the templates that Istio comes with.
+var stockTemplates = []string{"sidecar", "sidecar-spire", "spire", "gateway", "gateway-spire", "grpc-simple", "grpc-agent",
+	"waypoint", "kube-gateway", "agentgateway", "agentgateway-waypoint"}
+
+// templatesAnnotations adds what the templates for proxyless gRPC set, and says what other templates may have changed.
+func (r *removal) templatesAnnotations(out map[string]former) {
+	list, ok := r.pod.annotation(istio.TemplatesAnnotationName)
+	if !ok {
+		return
+	}
+	for name := range strings.SplitSeq(list, ",") {
+		name = strings.TrimSpace(name)
+		if v, _ := r.pod.annotation(rewriteProbesAnnotation); v == "false" && strings.HasPrefix(name, "grpc-") {
+			out[rewriteProbesAnnotation] = former{note: "the template " + name + " sets it"}
+		}
+		if !slices.Contains(stockTemplates, name) {
+			r.cannotKnow("metadata", "the template "+name+" is not one of Istio's; what it sets beside containers, volumes and pull secrets stays")
+		}
+	}
+}
+
+// prometheusAnnotations adds the Prometheus annotations if they point to the agent.
+func (r *removal) prometheusAnnotations(out map[string]former) error {
+	path, _ := r.pod.annotation(prometheusPrefix + prometheusPath)
+	scrape, _ := r.pod.annotation(prometheusPrefix + prometheusScrape)
+	if path != mergedPath || scrape != "true" {
+		return nil
+	}
+	own, had, err := r.prometheus()
+	if err != nil {
+		return err
+	}
+	note := "it points to the agent, as injection sets it"
+	if had {
+		note = ""
+	}
+	targets := len(own.Targets) > 0
+	if targets {
+		var list []string
+		for _, t := range own.Targets {
+			list = append(list, t.Port+":"+t.Path)
+		}
+		out[targetsAnnotation] = former{value: strings.Join(list, ","), had: true, note: "it was written anew from what the proxy knows"}
+	}
+	for setting, value := range map[string]string{prometheusScrape: own.Scrape, prometheusPath: own.Path, prometheusPort: own.Port} {
+		f := former{value: value, had: value != "", note: note}
+		if targets && setting != prometheusScrape {
+			f = former{note: "the settings came from " + targetsAnnotation}
+		}
+		out[prometheusPrefix+setting] = f
+	}
+	return nil
+}
+
+// containerAnnotations adds the annotations that name the application's first container.
+func (r *removal) containerAnnotations(out map[string]former) {
+	var app string
+	for _, name := range names(r.pod.list(containersKey)) {
+		if name != proxyContainer {
+			app = name
+			break
+		}
+	}
+	for _, name := range []string{"kubectl.kubernetes.io/default-container", "kubectl.kubernetes.io/default-logs-container"} {
+		if v, ok := r.pod.annotation(name); ok && v == app {
+			out[name] = former{note: "it names the first container, as injection sets it"}
+		}
+	}
+}
+
+const (
+	interceptionAnnotation = "sidecar.istio.io/interceptionMode"
+	trafficPrefix          = "traffic.sidecar.istio.io/"
+)
+
+// trafficAnnotations adds the annotations that tell the CNI plugin what to redirect, where they have their defaults. Such a
+// pod has istio-validation, or is of a version whose kube-inject always set them.
+func (r *removal) trafficAnnotations(out map[string]former) {
+	if !slices.Contains(r.status.InitContainers, validationContainer) && !r.appended {
+		return
+	}
+	if _, ok := r.pod.annotation(interceptionAnnotation); !ok {
+		return
+	}
+	ports := []string{"*", r.containerPorts()}
+	defaults := map[string][]string{
+		interceptionAnnotation:                    {"REDIRECT"},
+		trafficPrefix + "includeOutboundIPRanges": {"*"},
+		trafficPrefix + "excludeOutboundIPRanges": {""},
+		trafficPrefix + "includeInboundPorts":     ports,
+		trafficPrefix + "includeOutboundPorts":    {""},
+		trafficPrefix + "excludeOutboundPorts":    {""},
+	}
+	const note = "it has the value that injection sets for the CNI plugin"
+	for name, values := range defaults {
+		if v, ok := r.pod.annotation(name); ok && slices.Contains(values, v) {
+			out[name] = former{note: note}
+		}
+	}
+	const exclude = trafficPrefix + "excludeInboundPorts"
+	if v, ok := r.pod.annotation(exclude); ok {
+		own := withoutPort(v, r.statusPort())
+		if own != v {
+			out[exclude] = former{value: own, had: own != "", note: note}
+		}
+	}
+}
+
+// addTraffic adds the annotations for the CNI plugin whatever their value: what they were is known.
+func (r *removal) addTraffic(out map[string]former) {
+	if !slices.Contains(r.status.InitContainers, validationContainer) && !r.appended {
+		return
+	}
+	for name := range r.pod.annotations() {
+		if name == interceptionAnnotation || strings.HasPrefix(name, trafficPrefix) {
+			out[name] = former{}
+		}
+	}
+}
+
+// containerPorts are the TCP ports of the pod's containers, as includeInboundPorts of the templates lists them.
+func (r *removal) containerPorts() string {
+	var out []string
+	for _, e := range r.pod.list(containersKey) {
+		c, _ := e.(map[string]any)
+		ports, _ := c["ports"].([]any)
+		for _, e := range ports {
+			m, _ := e.(map[string]any)
+			if m["protocol"] != "UDP" && m["protocol"] != "SCTP" {
+				out = append(out, fmt.Sprint(m["containerPort"]))
+			}
+		}
+	}
+	return strings.Join(out, ",")
+}
+
+// statusPort is the agent's port, as text.
+func (r *removal) statusPort() string {
+	if v, ok := r.pod.annotation(statusPortAnnotation); ok {
+		return v
+	}
+	return "15020"
+}
+
+// withoutPort is a list of ports without the last one, if that is port.
+func withoutPort(list, port string) string {
+	if list == port {
+		return ""
+	}
+	return strings.TrimSuffix(list, ","+port)
+}
+
+const networksAnnotationName = "k8s.v1.cni.cncf.io/networks"
+
+// networksAnnotation takes Istio's network out of Multus' annotation, the way it was added.
+func (r *removal) networksAnnotation(out map[string]former) {
+	v, ok := r.pod.annotation(networksAnnotationName)
+	if !ok || !slices.Contains(r.status.InitContainers, validationContainer) {
+		return
+	}
+	for _, network := range []string{"istio-cni", "default/istio-cni"} {
+		if v == network {
+			out[networksAnnotationName] = former{note: "it names Istio's network only"}
+			return
+		}
+		if own, ok := strings.CutSuffix(v, ", "+network); ok {
+			out[networksAnnotationName] = former{value: own, had: true}
+			return
+		}
+	}
+	for _, entry := range []string{`, {"name": "istio-cni"}`, `, {"name": "istio-cni", "namespace": "default"}`} {
+		if i := strings.LastIndex(v, entry); i >= 0 {
+			out[networksAnnotationName] = former{value: v[:i] + v[i+len(entry):], had: true}
+			return
+		}
+	}
+}
+
+// restoreLabels takes the injected labels out.
+func (r *removal) restoreLabels() {
+	const note = "it has the value that injection sets"
+	drop := func(name, value string) {
+		if v, ok := r.pod.label(name); ok && v == value {
+			r.pod.unset("labels", name)
+			r.assume("metadata.labels["+name+"]", note)
+		}
+	}
+	drop("security.istio.io/tlsMode", "istio")
+	drop("service.istio.io/canonical-revision", r.labelOr("latest", "app.kubernetes.io/version", "version"))
+	for _, name := range canonicalNames(r.labelOr(r.ownerName(), "app.kubernetes.io/name", "app")) {
+		drop("service.istio.io/canonical-name", name)
+	}
+	if strings.Contains(r.env["PROXY_CONFIG"], "ISTIO_META_ENABLE_HBONE") {
+		drop("networking.istio.io/tunnel", "http")
+	}
+	if v, ok := r.pod.label(networkLabel); ok && v != "" && v == r.env[networkEnv] {
+		r.pod.unset("labels", networkLabel)
+		r.cannotKnow("metadata.labels["+networkLabel+"]", "injection sets it from its configuration, or takes it from the pod; it was taken out")
+	}
+	r.revisionLabel()
+	r.dropEmpty("labels")
+}
+
+// revisionLabel takes the label of the revision out where it says no more than the default one. Istio 1.6 to 1.10 set it.
+func (r *removal) revisionLabel() {
+	const name = "istio.io/rev"
+	v, ok := r.pod.label(name)
+	if !ok || r.status.Revision != nil {
+		return
+	}
+	if v == "" || v == "default" {
+		r.pod.unset("labels", name)
+		r.assume("metadata.labels["+name+"]", "it names the default revision, as injection sets it")
+		return
+	}
+	r.cannotKnow("metadata.labels["+name+"]", "it stays; injection may have set it, or the pod may have chosen its revision with it")
+}
+
+func (r *removal) labelOr(otherwise string, keys ...string) string {
+	for _, key := range keys {
+		if v, ok := r.pod.label(key); ok && v != "" {
+			return v
+		}
+	}
+	return otherwise
+}
+
+func (r *removal) ownerName() string {
+	if v, ok := r.env["ISTIO_META_WORKLOAD_NAME"]; ok {
+		return v
+	}
+	if r.owner.Name != "" {
+		return r.owner.Name
+	}
+	name, _ := r.pod.meta["name"].(string)
+	return name
+}
+
+// canonicalNames are the forms in which versions write a canonical name: whole, and cut to the length of a label.
+func canonicalNames(name string) []string {
+	short := name
+	if len(short) > 63 {
+		short = short[:63]
+	}
+	return []string{name, strings.TrimSuffix(short, "-"), strings.Trim(short, "-_.")}
+}

@@ -1,0 +1,132 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/prerig/prerig/fn/manifest"
+)
+
+// restoreProbes puts the application's own probes back in place of those that the agent answers.
+func (r *removal) restoreProbes() error {
+	probers, err := r.probers()
+	if err != nil {
+		return err
+	}
+	for _, key := range []string{containersKey, initContainersKey} {
+		for _, e := range r.pod.list(key) {
+			c, _ := e.(map[string]any)
+			name, _ := c["name"].(string)
+			for _, k := range checks {
+				holder := c
+				if k.parent != "" {
+					holder, _ = c[k.parent].(map[string]any)
+				}
+				probe, _ := holder[k.field].(map[string]any)
+				action, _ := probe["httpGet"].(map[string]any)
+				path := fmt.Sprintf(k.path, name)
+				if action["path"] != path {
+					continue
+				}
+				r.restoreProbe(fmt.Sprintf("spec.%s[%s].%s", key, name, k.field), c, probe, action, probers[path])
+			}
+		}
+	}
+	return nil
+}
+
+// probers are the actions of the pod's own probes by the path under which the agent answers, in one form for all versions:
+// httpGet, tcpSocket or grpc.
+func (r *removal) probers() (map[string]map[string]any, error) {
+	text, ok := r.env[probersEnv]
+	if !ok {
+		return nil, nil
+	}
+	fail := func(err error) (map[string]map[string]any, error) {
+		return nil, fmt.Errorf("reading %s of the injected proxy: %w", probersEnv, err)
+	}
+	v, err := manifest.Decode([]byte(text))
+	if err != nil {
+		return fail(err)
+	}
+	all, ok := v.(map[string]any)
+	if !ok {
+		return fail(errNotMap)
+	}
+	out := map[string]map[string]any{}
+	for path, v := range all {
+		p, ok := v.(map[string]any)
+		if !ok {
+			return fail(errNotMap)
+		}
+		_, get := p["httpGet"]
+		_, socket := p["tcpSocket"]
+		_, grpc := p["grpc"]
+		if !get && !socket && !grpc {
+			p = map[string]any{"httpGet": p} // up to 1.4
+		}
+		out[path] = p
+	}
+	return out, nil
+}
+
+// restoreProbe restores one probe. c is the container that has it.
+func (r *removal) restoreProbe(field string, c, probe, action, own map[string]any) {
+	for _, kind := range []string{"tcpSocket", "grpc"} {
+		if a, ok := own[kind].(map[string]any); ok {
+			delete(probe, "httpGet")
+			probe[kind] = a
+			if kind == "tcpSocket" {
+				r.notePort(field+".tcpSocket", c, a)
+			}
+			return
+		}
+	}
+	get, ok := own["httpGet"].(map[string]any)
+	if !ok {
+		delete(action, "path")
+		delete(action, "port")
+		r.cannotKnow(field+".httpGet", "its port was a name that the container does not have, so injection kept nothing of it; set path and port again")
+		return
+	}
+	for _, key := range []string{"path", "port", "scheme", "host"} {
+		if v, ok := get[key]; ok {
+			action[key] = v
+		} else {
+			delete(action, key)
+		}
+	}
+	r.notePort(field+".httpGet", c, action)
+}
+
+// notePort gives a port the name that the container has for it, if it has one: what the agent knows is the number only, and
+// where there is a name, probes mostly use it. Both mean the same.
+func (r *removal) notePort(field string, c, action map[string]any) {
+	ports, _ := c["ports"].([]any)
+	for _, e := range ports {
+		m, _ := e.(map[string]any)
+		name, _ := m["name"].(string)
+		if name == "" || m["containerPort"] != action["port"] {
+			continue
+		}
+		r.assume(field+".port", fmt.Sprintf("it was either %v or the name %q of the same port, which was taken", action["port"], name))
+		action["port"] = name
+		return
+	}
+}
+
+// prometheus gives the pod's own Prometheus settings as the proxy knows them.
+func (r *removal) prometheus() (scrapeSettings, bool, error) {
+	text, ok := r.env[prometheusEnv]
+	if !ok {
+		return scrapeSettings{}, false, nil
+	}
+	var s scrapeSettings
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		return s, false, fmt.Errorf("reading %s of the injected proxy: %w", prometheusEnv, err)
+	}
+	return s, true, nil
+}
