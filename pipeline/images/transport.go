@@ -1,0 +1,150 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package images
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// maxBody is the size of the largest answer that is read: manifests may have 4 MiB by the distribution specification, and
+// an image's configuration is smaller than that.
+const maxBody = 8 << 20
+
+// retrying is an http.RoundTripper that reads the whole answer, within a time, and tries again when that fails for a reason that may pass.
+// It is not for layers.
+type retrying struct {
+	inner   http.RoundTripper
+	timeout time.Duration
+	retry   Retry
+}
+
+// passing are the statuses that may be different the next time.
+var passing = []int{
+	http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway,
+	http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+}
+
+// RoundTrip gives the first answer that is not a passing failure, or the last one.
+func (t *retrying) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx := req.Context()
+	wait := t.retry.First
+	for attempt := 1; ; attempt++ {
+		resp, err := t.once(req)
+		last := attempt >= t.retry.Attempts || !repeatable(req)
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case err != nil && (last || permanent(err)):
+			if attempt > 1 {
+				err = fmt.Errorf("%w (tried %d times)", err, attempt)
+			}
+			return nil, err
+		case err == nil && (last || !slices.Contains(passing, resp.StatusCode)):
+			return resp, nil
+		}
+		pause := wait/2 + rand.N(wait/2+1)
+		if asked := retryAfter(resp); asked > 0 {
+			pause = asked
+		}
+		if err := sleep(ctx, min(pause, t.retry.Max)); err != nil {
+			return nil, err
+		}
+		wait = min(wait*2, t.retry.Max)
+	}
+}
+
+// once makes one request and reads its answer to the end within the time.
+func (t *retrying) once(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithTimeoutCause(req.Context(), t.timeout, fmt.Errorf("%s did not answer within %s", req.URL.Host, t.timeout))
+	defer cancel()
+	attempt := req.Clone(ctx)
+	if req.GetBody != nil {
+		body, err := req.GetBody()
+		if err != nil {
+			return nil, err
+		}
+		attempt.Body = body
+	}
+	resp, err := t.inner.RoundTrip(attempt)
+	if err != nil {
+		return nil, cause(ctx, err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	if err != nil {
+		return nil, cause(ctx, fmt.Errorf("reading the answer of %s: %w", req.URL.Host, err))
+	}
+	if len(data) > maxBody {
+		return nil, &tooLarge{host: req.URL.Host}
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(data))
+	return resp, nil
+}
+
+// cause gives the reason for which the context ended, where it did: "deadline exceeded" says nothing to a user.
+func cause(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+type tooLarge struct{ host string }
+
+func (e *tooLarge) Error() string {
+	return fmt.Sprintf("the answer of %s is larger than %d MiB", e.host, maxBody>>20)
+}
+
+// repeatable says whether a request may be sent again: it asks for something, or its body can be had again (a login).
+func repeatable(req *http.Request) bool {
+	return req.Body == nil || req.Body == http.NoBody || req.GetBody != nil
+}
+
+// permanent says whether an error will be the same the next time.
+func permanent(err error) bool {
+	var dns *net.DNSError
+	var authority x509.UnknownAuthorityError
+	var host x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	var large *tooLarge
+	return errors.As(err, &dns) && dns.IsNotFound || errors.As(err, &authority) || errors.As(err, &host) ||
+		errors.As(err, &invalid) || errors.As(err, &large) || errors.Is(err, http.ErrSchemeMismatch)
+}
+
+// retryAfter reads the header of that name: seconds, or a date.
+func retryAfter(resp *http.Response) time.Duration {
+	if resp == nil {
+		return 0
+	}
+	text := resp.Header.Get("Retry-After")
+	if n, err := strconv.Atoi(text); err == nil {
+		return time.Duration(n) * time.Second
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return time.Until(at)
+	}
+	return 0
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

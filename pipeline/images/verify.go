@@ -1,0 +1,127 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package images
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"sync"
+
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+)
+
+// State is what became of a locked image.
+type State string
+
+// The states of a locked image.
+const (
+	// Current means that the tag still names the locked digest.
+	Current State = "current"
+	// Moved means that the tag names another digest now; the locked one is still there.
+	Moved State = "moved"
+	// Gone means that the registry has no such tag any more; the locked digest is still there.
+	Gone State = "gone"
+	// Lost means that the registry does not have the locked digest any more: pods that use it cannot start on a new node.
+	Lost State = "lost"
+	// Unknown means that the registry could not be asked.
+	Unknown State = "unknown"
+)
+
+// Status is the state of one locked image.
+type Status struct {
+	Image string `json:"image"`
+	// Locked is the digest in the lock, and Now the one that the tag names; empty where there is none.
+	Locked string `json:"locked"`
+	Now    string `json:"now,omitempty"`
+	State  State  `json:"state"`
+	// Message says more where the state is Unknown.
+	Message string `json:"message,omitempty"`
+}
+
+// Verify asks for every image of a lock whether its tag still names the locked digest. The statuses are in the order of the images'
+// names, and all are there: an image that could not be asked about is Unknown. The error is the context's alone.
+func Verify(ctx context.Context, lock *v1alpha1.ImageLock, o Options) ([]Status, error) {
+	c, err := newClient(o)
+	if err != nil {
+		return nil, err
+	}
+	byImage := map[string]string{}
+	var images []string
+	for _, locked := range lock.Spec.Images {
+		byImage[locked.Image] = locked.Digest
+		images = append(images, locked.Image)
+	}
+	var mu sync.Mutex
+	var out []Status
+	err = c.each(ctx, unique(images), func(ctx context.Context, image string) error {
+		s := c.status(ctx, image, byImage[image])
+		mu.Lock()
+		out = append(out, s)
+		mu.Unlock()
+		if s.State == Unknown {
+			return fmt.Errorf("asking about %s: %s", image, s.Message)
+		}
+		return nil
+	})
+	if ctx.Err() != nil {
+		return nil, err
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Image < out[j].Image })
+	return out, nil
+}
+
+// status asks for the tag, and for the locked digest where the tag names another. It sends HEAD requests, which registries do not
+// count as pulls.
+func (c *client) status(ctx context.Context, image, locked string) Status {
+	s := Status{Image: image, Locked: locked}
+	ref, err := parseTag(image)
+	if err != nil {
+		return s.unknown(err)
+	}
+	now, err := c.digest(ctx, ref)
+	if err != nil && !notFound(err) {
+		return s.unknown(explain(ref, err))
+	}
+	s.Now = now
+	if now == locked {
+		s.State = Current
+		return s
+	}
+	_, err = c.digest(ctx, ref.Context().Digest(locked))
+	switch {
+	case notFound(err):
+		s.State = Lost
+	case err != nil:
+		return s.unknown(explain(ref, err))
+	case now == "":
+		s.State = Gone
+	default:
+		s.State = Moved
+	}
+	return s
+}
+
+func (s Status) unknown(err error) Status {
+	s.State, s.Message = Unknown, err.Error()
+	return s
+}
+
+// digest asks what a reference names; with GET where a registry does not answer HEAD with a digest.
+func (c *client) digest(ctx context.Context, ref name.Reference) (string, error) {
+	desc, err := c.puller.Head(ctx, ref)
+	if err == nil {
+		return desc.Digest.String(), nil
+	}
+	if terr := transportError(err); terr != nil && terr.StatusCode == 404 {
+		return "", err
+	}
+	full, getErr := c.puller.Get(ctx, ref)
+	if getErr != nil {
+		return "", getErr
+	}
+	return full.Digest.String(), nil
+}
