@@ -5,8 +5,10 @@ package git
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
+	"maps"
 	"sort"
 	"strings"
 	"time"
@@ -22,10 +24,13 @@ import (
 type Draft struct {
 	m       *Mirror
 	objects *memory.Storage
+	dirs    map[Hash]map[string]object.TreeEntry
 }
 
 // NewDraft starts without any object.
-func (m *Mirror) NewDraft() *Draft { return &Draft{m: m, objects: memory.NewStorage()} }
+func (m *Mirror) NewDraft() *Draft {
+	return &Draft{m: m, objects: memory.NewStorage(), dirs: map[Hash]map[string]object.TreeEntry{}}
+}
 
 func (d *Draft) add(kind plumbing.ObjectType, content []byte) (Hash, error) {
 	encoded := &plumbing.MemoryObject{}
@@ -72,10 +77,11 @@ func (d *Draft) Edit(root Hash, files map[string][]byte) (Hash, error) {
 
 // edit applies changes, whose paths are relative to the directory, and gives the directory's new hash.
 func (d *Draft) edit(dir Hash, changes map[string]Hash, at string) (Hash, error) {
-	entries, err := d.entries(dir)
+	old, err := d.entries(dir)
 	if err != nil {
 		return Hash{}, err
 	}
+	entries := maps.Clone(old)
 	below := map[string]map[string]Hash{}
 	for name, hash := range changes {
 		first, rest, deeper := strings.Cut(name, "/")
@@ -124,7 +130,11 @@ func (d *Draft) editBelow(entries map[string]object.TreeEntry, name string, insi
 	return nil
 }
 
+// entries gives the entries of a directory. The map is read again and again and must not be changed.
 func (d *Draft) entries(dir Hash) (map[string]object.TreeEntry, error) {
+	if known, ok := d.dirs[dir]; ok {
+		return known, nil
+	}
 	entries := map[string]object.TreeEntry{}
 	if dir.IsZero() {
 		return entries, nil
@@ -136,6 +146,9 @@ func (d *Draft) entries(dir Hash) (map[string]object.TreeEntry, error) {
 	err = eachEntry(data, func(mode filemode.FileMode, name string, hash Hash) {
 		entries[name] = object.TreeEntry{Name: name, Mode: mode, Hash: hash}
 	})
+	if err == nil {
+		d.dirs[dir] = entries
+	}
 	return entries, err
 }
 
@@ -241,9 +254,20 @@ func (d *Draft) Commit(data CommitData) (Hash, error) {
 func (d *Draft) Pack(w io.Writer) error { return writePack(w, d.objects) }
 
 // Keep stores the new objects in the mirror, after they were pushed, so that the next fetch need not bring them.
-func (d *Draft) Keep(head Hash) error {
+func (d *Draft) Keep(ctx context.Context, head Hash) error {
+	unlock, err := d.m.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if err := d.m.store(d.objects); err != nil {
 		return err
 	}
 	return d.m.remember(d.m.known(), head)
+}
+
+// IsDir says whether the root directory has a directory of this name.
+func (d *Draft) IsDir(root Hash, name string) (bool, error) {
+	entries, err := d.entries(root)
+	return entries[name].Mode == filemode.Dir, err
 }

@@ -321,7 +321,7 @@ func tryWrite(m *git.Mirror, r *git.Remote, branch string, files map[string][]by
 	if err := push.Send(ctx, []git.Update{{Name: branch, Old: old, New: hash}}, &pack); err != nil {
 		return old, err
 	}
-	return hash, draft.Keep(hash)
+	return hash, draft.Keep(ctx, hash)
 }
 
 func TestPush(t *testing.T) {

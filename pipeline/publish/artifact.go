@@ -1,0 +1,196 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path"
+	"sort"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/prerig/prerig/pipeline/source/oci"
+)
+
+// Artifact is an OCI artifact that Flux' OCIRepository pulls.
+type Artifact struct {
+	// Registry is the repository.
+	Registry *oci.Registry
+	// Tags that are set, at least one. The first is the one whose content is compared.
+	Tags []string
+}
+
+// ArtifactResult is what publishing an artifact gave.
+type ArtifactResult struct {
+	// Digest of the manifest at the first tag.
+	Digest string
+	// Changed says whether something was pushed.
+	Changed bool
+}
+
+// Publish brings the tags to where the change wants them. The files are one layer, whose digest depends on their paths and
+// contents only. Where the first tag has this layer already, nothing is pushed, so that a source commit without an effect
+// gives no new digest; tags that are missing or elsewhere are set to it.
+func (a *Artifact) Publish(ctx context.Context, c Change) (ArtifactResult, error) {
+	layer, err := archive(c.Files)
+	if err != nil {
+		return ArtifactResult{}, err
+	}
+	first := a.Registry.Repository.Tag(a.Tags[0])
+	now, objects, err := a.current(ctx, first.TagStr())
+	if err != nil {
+		return ArtifactResult{}, fmt.Errorf("publishing %s: %w", first, err)
+	}
+	digest, err := layer.Digest()
+	if err != nil {
+		return ArtifactResult{}, err
+	}
+	image := now
+	if now == nil || layerOf(now) != digest.String() {
+		if c.Gate != nil {
+			if err := c.Gate(len(objects), deletedObjects(objects, objectIDs(c.Objects))); err != nil {
+				return ArtifactResult{}, err
+			}
+		}
+		if image, err = artifactImage(layer, c); err != nil {
+			return ArtifactResult{}, err
+		}
+	}
+	return a.tag(ctx, image, now)
+}
+
+// tag sets every tag that does not point to the image.
+func (a *Artifact) tag(ctx context.Context, image, now v1.Image) (ArtifactResult, error) {
+	want, err := image.Digest()
+	if err != nil {
+		return ArtifactResult{}, err
+	}
+	result := ArtifactResult{Digest: want.String()}
+	for i, tag := range a.Tags {
+		if i == 0 && image == now {
+			continue
+		}
+		at := a.Registry.Repository.Tag(tag)
+		if head, err := remote.Head(at, a.Registry.Options(remote.WithContext(ctx))...); err == nil && head.Digest == want {
+			continue
+		}
+		if err := remote.Write(at, image, a.Registry.Options(remote.WithContext(ctx))...); err != nil {
+			return result, fmt.Errorf("publishing %s: %w", at, err)
+		}
+		result.Changed = true
+	}
+	return result, nil
+}
+
+// annotationObjects keeps the identities of the objects, for the gate on deletions. They are left out when they are many.
+const annotationObjects = "prerig.dev/objects"
+
+const maxAnnotation = 256 << 10
+
+// current gives the artifact at a tag, nil where there is none, and the objects that it says it holds.
+func (a *Artifact) current(ctx context.Context, tag string) (v1.Image, []string, error) {
+	image, err := remote.Image(a.Registry.Repository.Tag(tag), a.Registry.Options(remote.WithContext(ctx))...)
+	var answer *transport.Error
+	if errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	manifest, err := image.Manifest()
+	if err != nil {
+		return nil, nil, err
+	}
+	var objects []string
+	if list := manifest.Annotations[annotationObjects]; list != "" {
+		objects = strings.Split(list, "\n")
+	}
+	return image, objects, nil
+}
+
+func layerOf(image v1.Image) string {
+	manifest, err := image.Manifest()
+	if err != nil || len(manifest.Layers) != 1 {
+		return ""
+	}
+	return manifest.Layers[0].Digest.String()
+}
+
+// artifactImage is the manifest as Flux reads it (fluxcd/pkg/oci): its config type, one layer, three annotations. The time
+// is that of the source, as it is part of the digest.
+func artifactImage(layer v1.Layer, c Change) (v1.Image, error) {
+	created := c.Origin.Date.UTC().Truncate(time.Second)
+	if c.Origin.Date.IsZero() {
+		created = time.Unix(0, 0).UTC()
+	}
+	image := mutate.MediaType(empty.Image, types.OCIManifestSchema1)
+	image = mutate.ConfigMediaType(image, types.MediaType(oci.ConfigMediaType))
+	image, err := mutate.Append(image, mutate.Addendum{Layer: layer, MediaType: types.MediaType(oci.LayerMediaType)})
+	if err != nil {
+		return nil, fmt.Errorf("making the artifact: %w", err)
+	}
+	if image, err = mutate.CreatedAt(image, v1.Time{Time: created}); err != nil {
+		return nil, fmt.Errorf("making the artifact: %w", err)
+	}
+	annotations := map[string]string{
+		oci.AnnotationCreated: created.Format(time.RFC3339), oci.AnnotationSource: c.Origin.URL, oci.AnnotationRevision: c.Origin.Revision,
+	}
+	if list := strings.Join(objectIDs(c.Objects), "\n"); list != "" && len(list) <= maxAnnotation {
+		annotations[annotationObjects] = list
+	}
+	annotated, ok := mutate.Annotations(image, annotations).(v1.Image)
+	if !ok {
+		return nil, errors.New("making the artifact: annotations gave no image")
+	}
+	return annotated, nil
+}
+
+// archive packs files, the same bytes for the same files: no owners, no times, sorted, directories first.
+func archive(files map[string][]byte) (v1.Layer, error) {
+	names := make([]string, 0, len(files))
+	dirs := map[string]bool{}
+	for name := range files {
+		names = append(names, name)
+		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+			dirs[dir] = true
+		}
+	}
+	for dir := range dirs {
+		names = append(names, dir+"/")
+	}
+	sort.Strings(names)
+	var out bytes.Buffer
+	zipped := gzip.NewWriter(&out)
+	w := tar.NewWriter(zipped)
+	for _, name := range names {
+		header := &tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(files[name])), Format: tar.FormatPAX}
+		if strings.HasSuffix(name, "/") {
+			header.Typeflag, header.Mode = tar.TypeDir, 0o755
+		}
+		if err := w.WriteHeader(header); err != nil {
+			return nil, fmt.Errorf("packing %s: %w", name, err)
+		}
+		if _, err := w.Write(files[name]); err != nil {
+			return nil, fmt.Errorf("packing %s: %w", name, err)
+		}
+	}
+	if err := errors.Join(w.Close(), zipped.Close()); err != nil {
+		return nil, fmt.Errorf("packing the artifact: %w", err)
+	}
+	return static.NewLayer(out.Bytes(), types.MediaType(oci.LayerMediaType)), nil
+}

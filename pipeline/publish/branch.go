@@ -1,0 +1,235 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/source/git"
+)
+
+// Branch is a branch that Prerig writes. Several changes can be published in one commit.
+type Branch struct {
+	// Mirror and Remote are the repository.
+	Mirror *git.Mirror
+	Remote *git.Remote
+	// Name of the branch without refs/heads/. With Propose it is the active branch, and NAME-next is written.
+	Name string
+	// Propose asks for the contract of GitOps Promoter. ActivePath may be "".
+	Propose    bool
+	ActivePath string
+	// Adopt takes over a branch that Prerig did not write.
+	Adopt bool
+	// Author and Email of commits.
+	Author, Email string
+	// Signer signs commits; nil leaves them unsigned.
+	Signer git.Signer
+	// Attempts bounds how often a push is tried when the branch moves. Zero means ten.
+	Attempts int
+}
+
+// Result of publishing.
+type Result struct {
+	// Branch that was written, in full.
+	Branch string
+	// Commit is the head of the branch afterwards, zero where the branch does not exist.
+	Commit git.Hash
+	// Changed says whether a commit was made.
+	Changed bool
+	// Outcomes has one entry for each change, in their order.
+	Outcomes []Outcome
+}
+
+// ErrUnmanaged is the cause of an error about a branch that Prerig did not write.
+var ErrUnmanaged = errors.New("the branch exists and is not written by Prerig (it has no " + markerFile + "); choose another one, or allow it with adopt")
+
+// Publish brings the branch to where the changes want it. It looks at the branch, works out the difference and pushes one
+// commit that is only taken when the branch has not moved meanwhile; else it starts again from the new head. Where nothing
+// differs there is no commit. Errors of single changes are in their outcomes.
+func (b *Branch) Publish(ctx context.Context, changes []Change) (Result, error) {
+	attempts := b.Attempts
+	if attempts == 0 {
+		attempts = 10
+	}
+	for try := 1; ; try++ {
+		result, err := b.try(ctx, changes)
+		if err == nil || !errors.Is(err, git.ErrMoved) || try == attempts {
+			return result, err
+		}
+		if err := wait(ctx, try); err != nil {
+			return result, err
+		}
+	}
+}
+
+// wait gives others time to get their push through: longer each time, and not for the same time as they do.
+func wait(ctx context.Context, try int) error {
+	longest := min(50*time.Millisecond<<try, 10*time.Second)
+	timer := time.NewTimer(longest/2 + rand.N(longest/2))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// head is where a commit goes on top.
+type head struct {
+	old    git.Hash // value of the branch, zero for a new one
+	parent git.Hash // of the new commit
+	root   git.Hash
+	date   time.Time
+}
+
+func (b *Branch) target() string {
+	switch {
+	case b.Propose && b.ActivePath != "":
+		return "refs/heads/" + b.Name + "-next/" + b.ActivePath
+	case b.Propose:
+		return "refs/heads/" + b.Name + "-next"
+	}
+	return "refs/heads/" + b.Name
+}
+
+func (b *Branch) try(ctx context.Context, changes []Change) (Result, error) {
+	result := Result{Branch: b.target()}
+	push, err := b.Remote.BeginPush(ctx)
+	if err != nil {
+		return result, err
+	}
+	defer push.Close()
+	at, err := b.head(ctx, push.Refs())
+	if err != nil {
+		return result, fmt.Errorf("publishing to %s: %w", result.Branch, err)
+	}
+	draft := b.Mirror.NewDraft()
+	if err := b.managed(draft, at); err != nil {
+		return result, fmt.Errorf("publishing to %s: %w", result.Branch, err)
+	}
+	e := &edit{draft: draft, root: at.root, files: map[string][]byte{}, taken: map[string]string{}}
+	var changed []Change
+	for _, c := range changes {
+		var extra map[string][]byte
+		if b.Propose {
+			if extra, err = b.hydratorFiles(c); err != nil {
+				return result, err
+			}
+		}
+		outcome := e.apply(c, extra)
+		if outcome.Changed() {
+			changed = append(changed, c)
+		}
+		result.Outcomes = append(result.Outcomes, outcome)
+	}
+	result.Commit = at.old
+	updates, commit, err := b.commit(draft, e, at, changed, push.Refs())
+	if err != nil {
+		return result, err
+	}
+	if !commit.IsZero() {
+		result.Commit, result.Changed = commit, true
+	}
+	if b.Propose {
+		more, err := b.note(ctx, draft, push.Refs(), result, changes)
+		if err != nil {
+			return result, err
+		}
+		updates = append(updates, more...)
+	}
+	return result, b.send(ctx, push, draft, updates, result)
+}
+
+func (b *Branch) send(ctx context.Context, push *git.Push, draft *git.Draft, updates []git.Update, result Result) error {
+	if len(updates) == 0 {
+		return nil
+	}
+	var pack bytes.Buffer
+	if err := draft.Pack(&pack); err != nil {
+		return err
+	}
+	if err := push.Send(ctx, updates, &pack); err != nil {
+		return err
+	}
+	if !result.Changed {
+		return nil
+	}
+	// The branch is written; what the mirror keeps only saves the next fetch.
+	_ = draft.Keep(ctx, result.Commit)
+	return nil
+}
+
+// head finds out where the branch is. A proposed branch that does not exist starts at the active one, so that the
+// difference between them is what is proposed.
+func (b *Branch) head(ctx context.Context, refs git.Refs) (head, error) {
+	var at head
+	at.old = refs.ByName[b.target()]
+	if at.parent = at.old; at.parent.IsZero() && b.Propose {
+		at.parent = refs.ByName["refs/heads/"+b.Name]
+	}
+	if at.parent.IsZero() {
+		return at, nil
+	}
+	commit, err := b.Mirror.Fetch(ctx, b.Remote, git.Ref{Commit: at.parent})
+	if err != nil {
+		return at, err
+	}
+	at.root, at.date = commit.Tree, commit.Date
+	return at, nil
+}
+
+// managed refuses a branch of somebody else.
+func (b *Branch) managed(draft *git.Draft, at head) error {
+	if at.old.IsZero() || b.Adopt {
+		return nil
+	}
+	marker, err := draft.File(at.root, markerFile)
+	if err == nil && marker.IsZero() {
+		return ErrUnmanaged
+	}
+	return err
+}
+
+// commit makes the commit of all changes, and gives no update where nothing differs.
+func (b *Branch) commit(draft *git.Draft, e *edit, at head, changed []Change, refs git.Refs) ([]git.Update, git.Hash, error) {
+	if len(changed) == 0 {
+		return nil, git.Hash{}, nil
+	}
+	if err := blocked(refs, b.target()); err != nil {
+		return nil, git.Hash{}, fmt.Errorf("publishing to %s: %w", b.target(), err)
+	}
+	e.files[markerFile] = []byte(markerText)
+	root, err := draft.Edit(at.root, e.files)
+	if err != nil {
+		return nil, git.Hash{}, err
+	}
+	text, err := message(changed, b.Name)
+	if err != nil {
+		return nil, git.Hash{}, err
+	}
+	data := git.CommitData{Tree: root, Author: b.Author, Email: b.Email, Date: at.date, Message: text, Signer: b.Signer}
+	for _, c := range changed {
+		// The newest of what went in, and never before the parent, so that the history stays in order.
+		if c.Origin.Date.After(data.Date) {
+			data.Date = c.Origin.Date
+		}
+	}
+	if data.Date.IsZero() {
+		data.Date = time.Now()
+	}
+	if !at.parent.IsZero() {
+		data.Parents = []git.Hash{at.parent}
+	}
+	commit, err := draft.Commit(data)
+	if err != nil {
+		return nil, git.Hash{}, err
+	}
+	return []git.Update{{Name: b.target(), Old: at.old, New: commit}}, commit, nil
+}

@@ -1,0 +1,242 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/source/git"
+)
+
+// Origin is the source that a result was rendered from.
+type Origin struct {
+	// URL of the repository, Revision as Flux writes it, Digest the bare commit or digest.
+	URL, Revision, Digest string
+	// Date of the source's revision. It is the date of commits and artifacts, so that they do not depend on the clock.
+	Date time.Time
+	// Author, AuthorEmail, Subject and Body are those of the source's commit; empty for other sources.
+	Author, AuthorEmail, Subject, Body string
+}
+
+// Change is the result of one pipeline.
+type Change struct {
+	// Pipeline is the pipeline's key, NAMESPACE/NAME or NAME.
+	Pipeline string
+	// Path of the directory on the branch.
+	Path string
+	// Files are what the directory is to hold of this pipeline, by paths relative to it, as Files gives them.
+	Files map[string][]byte
+	// Objects are what the files hold, for the gates and the record of the branch.
+	Objects []render.Object
+	// Origin is where it was rendered from.
+	Origin Origin
+	// PolicyDigest, Tool and Command go into trailers: the digest of all policies, the version of Prerig, and the command
+	// that gives the same result.
+	PolicyDigest, Tool, Command string
+	// Subject is a template for the first line of the commit message; "" means the default.
+	Subject string
+	// Adopt lets the pipeline take over files at its path that it did not write.
+	Adopt bool
+	// Gate is asked with the number of objects that are published now and how many of them would be deleted. An error keeps
+	// the branch as it is. It may be nil.
+	Gate func(published, deleted int) error
+	// Remove takes the pipeline off the branch.
+	Remove bool
+}
+
+// Outcome is what became of one Change.
+type Outcome struct {
+	// Pipeline is the change's key.
+	Pipeline string
+	// Added, Modified and Deleted are paths on the branch.
+	Added, Modified, Deleted []string
+	// Err says why the change was left out; the others were published all the same.
+	Err error
+}
+
+// Changed says whether the branch is different because of it.
+func (o Outcome) Changed() bool { return len(o.Added)+len(o.Modified)+len(o.Deleted) > 0 }
+
+// ErrNotOwned is the cause of an error about a file at the pipeline's path that somebody else wrote.
+var ErrNotOwned = errors.New("the pipeline does not own it; move it away, choose another path, or allow it with adopt")
+
+// Paths of Prerig's own files on a branch.
+const (
+	metaDir    = ".prerig"
+	markerFile = metaDir + "/README.md"
+)
+
+const markerText = `This branch is written by Prerig. Each directory belongs to a pipeline, which replaces and removes the files that it
+wrote itself (see pipelines/) and leaves all others alone. Change the source, not this branch.
+`
+
+// owned is the record of a pipeline on a branch.
+type owned struct {
+	Pipeline string   `json:"pipeline"`
+	Path     string   `json:"path"`
+	Files    []string `json:"files"`
+	Objects  []string `json:"objects"`
+}
+
+// recordFile has no ending that Flux or Argo CD would read as a manifest.
+func recordFile(pipeline string) string {
+	return metaDir + "/pipelines/" + strings.ReplaceAll(pipeline, "/", "__") + ".record"
+}
+
+func (o owned) text() ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetIndent("", " ")
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(o)
+	return out.Bytes(), err
+}
+
+// edit collects what a commit changes, over all pipelines.
+type edit struct {
+	draft *git.Draft
+	root  git.Hash
+	files map[string][]byte // paths on the branch, nil to remove
+	taken map[string]string // paths to the pipeline that writes them in this commit
+}
+
+// apply works out one change.
+func (e *edit) apply(c Change, extra map[string][]byte) Outcome {
+	outcome := Outcome{Pipeline: c.Pipeline}
+	files, before, err := e.wanted(c)
+	if err == nil {
+		err = e.compare(c, files, before, &outcome)
+	}
+	if err == nil && c.Gate != nil && !c.Remove {
+		err = c.Gate(len(before.Objects), deletedObjects(before.Objects, objectIDs(c.Objects)))
+	}
+	if err != nil {
+		return Outcome{Pipeline: c.Pipeline, Err: err}
+	}
+	if !outcome.Changed() {
+		return outcome
+	}
+	return e.take(c, files, before, extra, outcome)
+}
+
+// wanted gives the files by their paths on the branch, and what the pipeline owned before.
+func (e *edit) wanted(c Change) (map[string][]byte, owned, error) {
+	var before owned
+	text, ok, err := e.draft.Content(e.root, recordFile(c.Pipeline))
+	if err != nil {
+		return nil, before, err
+	}
+	if ok {
+		if err := json.Unmarshal(text, &before); err != nil {
+			return nil, before, fmt.Errorf("reading %s of the branch: %w", recordFile(c.Pipeline), err)
+		}
+	}
+	files := map[string][]byte{}
+	if c.Remove {
+		return files, before, nil
+	}
+	for name, content := range c.Files {
+		at := path.Join(c.Path, name)
+		if at == ".." || strings.HasPrefix(at, "../") || path.IsAbs(at) || at == metaDir || strings.HasPrefix(at, metaDir+"/") || at == ".git" || strings.HasPrefix(at, ".git/") {
+			return nil, before, fmt.Errorf("writing %s: it is not a path of the pipeline", at)
+		}
+		if content == nil {
+			content = []byte{}
+		}
+		files[at] = content
+	}
+	return files, before, nil
+}
+
+// compare finds what differs from the branch, and refuses what belongs to others.
+func (e *edit) compare(c Change, files map[string][]byte, before owned, outcome *Outcome) error {
+	mine := map[string]bool{}
+	for _, name := range before.Files {
+		mine[name] = true
+	}
+	for name, content := range files {
+		if other, ok := e.taken[name]; ok {
+			return fmt.Errorf("writing %s: pipeline %s writes it too", name, other)
+		}
+		now, err := e.draft.File(e.root, name)
+		if err != nil {
+			return err
+		}
+		switch {
+		case now == git.BlobHash(content) && (mine[name] || c.Adopt):
+		case now.IsZero():
+			outcome.Added = append(outcome.Added, name)
+		case !mine[name] && !c.Adopt:
+			return fmt.Errorf("writing %s: %w", name, ErrNotOwned)
+		default:
+			outcome.Modified = append(outcome.Modified, name)
+		}
+	}
+	for _, name := range before.Files {
+		if _, stays := files[name]; stays {
+			continue
+		}
+		if now, err := e.draft.File(e.root, name); err != nil {
+			return err
+		} else if !now.IsZero() {
+			outcome.Deleted = append(outcome.Deleted, name)
+		}
+	}
+	sort.Strings(outcome.Added)
+	sort.Strings(outcome.Modified)
+	sort.Strings(outcome.Deleted)
+	return nil
+}
+
+// take enters a change that differs from the branch. Extra files, by their paths on the branch, come with it.
+func (e *edit) take(c Change, files map[string][]byte, before owned, extra map[string][]byte, outcome Outcome) Outcome {
+	names := make([]string, 0, len(files))
+	for name := range files {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	record, err := owned{Pipeline: c.Pipeline, Path: c.Path, Files: names, Objects: objectIDs(c.Objects)}.text()
+	if err != nil {
+		return Outcome{Pipeline: c.Pipeline, Err: err}
+	}
+	// What another pipeline of this commit writes now is not deleted, though this one has owned it.
+	for _, name := range outcome.Deleted {
+		if _, ok := e.taken[name]; !ok {
+			e.files[name] = nil
+		}
+	}
+	for _, name := range slices.Concat(outcome.Added, outcome.Modified) {
+		e.files[name] = files[name]
+	}
+	for name := range files {
+		e.taken[name] = c.Pipeline
+	}
+	for name, content := range extra {
+		e.files[name] = content
+	}
+	if e.files[recordFile(c.Pipeline)] = record; c.Remove {
+		e.files[recordFile(c.Pipeline)] = nil
+	}
+	return outcome
+}
+
+// deletedObjects counts what was there and is not any more. Both lists are sorted.
+func deletedObjects(before, now []string) int {
+	deleted := 0
+	for _, id := range before {
+		if _, found := slices.BinarySearch(now, id); !found {
+			deleted++
+		}
+	}
+	return deleted
+}

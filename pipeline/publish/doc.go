@@ -1,0 +1,10 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package publish puts rendered objects where a cluster takes them from: a directory on a Git branch, a proposed branch
+// for GitOps Promoter, an OCI artifact for Flux. It writes nothing where the content is equal, deletes only files that
+// the pipeline itself has written, and refuses branches and files of others.
+//
+// On a branch, .prerig/README.md says that Prerig writes the branch, and .prerig/pipelines has one file for each pipeline
+// with the files and objects that it owns.
+package publish

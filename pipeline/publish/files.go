@@ -1,0 +1,123 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/render"
+)
+
+// SingleFile is the name of the one file of the layout Single.
+const SingleFile = "manifests.yaml"
+
+// Files divides objects into files: paths to contents, the same for the same objects. Two objects of the same identity
+// are an error.
+func Files(objects []render.Object, layout v1alpha1.Layout, style v1alpha1.Style) (map[string][]byte, error) {
+	seen := map[string]bool{}
+	texts := make([][]byte, len(objects))
+	for i, object := range objects {
+		if id := object.ID(); object.Name != "" {
+			if seen[id] {
+				return nil, fmt.Errorf("writing %s: the result holds it twice", id)
+			}
+			seen[id] = true
+		}
+		text, err := format(object, style)
+		if err != nil {
+			return nil, fmt.Errorf("writing %s: %w", object.ID(), err)
+		}
+		texts[i] = text
+	}
+	files := map[string][]byte{}
+	if layout == v1alpha1.LayoutSingle {
+		if len(texts) > 0 {
+			files[SingleFile] = bytes.Join(texts, []byte("---\n"))
+		}
+		return files, nil
+	}
+	for i, object := range objects {
+		name := fileName(object, texts[i])
+		if _, taken := files[name]; taken {
+			return nil, fmt.Errorf("writing %s: another object has the file name %s", object.ID(), name)
+		}
+		files[name] = texts[i]
+	}
+	return files, nil
+}
+
+// format writes one object in the pipeline's style.
+func format(object render.Object, style v1alpha1.Style) ([]byte, error) {
+	if style == v1alpha1.StylePreserve {
+		text := bytes.TrimPrefix(object.YAML, []byte("---\n"))
+		if !bytes.HasSuffix(text, []byte("\n")) {
+			text = append(bytes.Clone(text), '\n')
+		}
+		return text, nil
+	}
+	value, err := manifest.Decode(object.YAML)
+	if err != nil {
+		return nil, err
+	}
+	return manifest.Marshal(value), nil
+}
+
+// fileName is NAMESPACE/KIND-NAME.yaml, with the group after the kind where it is not one of Kubernetes itself.
+func fileName(object render.Object, text []byte) string {
+	kind := strings.ToLower(object.Kind)
+	if group := object.Group(); strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io") {
+		kind += "." + group
+	}
+	name := object.Name
+	if name == "" {
+		name = "unnamed-" + digest(string(text))
+	}
+	file := safe(kind) + "-" + safe(name) + ".yaml"
+	if object.Namespace != "" {
+		return safe(object.Namespace) + "/" + file
+	}
+	return file
+}
+
+// safe keeps a part of a file name to characters that every file system takes. Names that lose something get a digest, so
+// that two of them stay apart.
+func safe(part string) string {
+	clean := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' {
+			return r
+		}
+		return '_'
+	}, part)
+	if strings.HasPrefix(clean, ".") {
+		clean = "_" + clean[1:]
+	}
+	if clean != part {
+		clean += "-" + digest(part)
+	}
+	return clean
+}
+
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:4])
+}
+
+// objectIDs gives the identities of objects, sorted.
+func objectIDs(objects []render.Object) []string {
+	ids := make([]string, 0, len(objects))
+	for _, object := range objects {
+		if object.Name != "" {
+			ids = append(ids, object.ID())
+		}
+	}
+	sort.Strings(ids)
+	return ids
+}

@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"fmt"
+
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+)
+
+// GateError says why a result is not published. Nothing has changed when it is returned.
+type GateError struct {
+	// Gate is the field of spec.gates.
+	Gate string
+	// Message says what was found.
+	Message string
+}
+
+// Error names the gate and what was found.
+func (e *GateError) Error() string { return "gate " + e.Gate + ": " + e.Message }
+
+// fewDeleted always pass: the share means nothing for a handful of objects.
+const fewDeleted = 3
+
+// Gate gives the check for a Change: an empty result, and the share of objects that would be deleted.
+func Gate(gates v1alpha1.Gates, objects int) func(published, deleted int) error {
+	return func(published, deleted int) error {
+		if objects == 0 && !gates.AllowEmpty {
+			return &GateError{"allowEmpty", "the result holds no object; set spec.gates.allowEmpty if that is meant"}
+		}
+		if gates.MaxDeleted == nil || published == 0 || deleted <= fewDeleted {
+			return nil
+		}
+		if share := deleted * 100 / published; deleted*100 > *gates.MaxDeleted*published {
+			return &GateError{"maxDeleted", fmt.Sprintf("%d of %d published objects would be deleted (%d%%), more than %d%%", deleted, published, share, *gates.MaxDeleted)}
+		}
+		return nil
+	}
+}
+
+// CheckResults closes the gate where a finding is as severe as the pipeline's threshold.
+func CheckResults(gates v1alpha1.Gates, results result.Results) error {
+	stops := map[result.Severity]bool{result.Error: gates.Severity != v1alpha1.GateNever, result.Warning: gates.Severity == v1alpha1.GateWarning}
+	var first *result.Result
+	count := 0
+	for i := range results {
+		if stops[results[i].Severity] {
+			if count++; first == nil || first.Severity != result.Error && results[i].Severity == result.Error {
+				first = &results[i]
+			}
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	text := first.String()
+	if count > 1 {
+		text = fmt.Sprintf("%s (and %d more)", text, count-1)
+	}
+	return &GateError{"severity", text}
+}

@@ -1,0 +1,135 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"text/template"
+)
+
+// Names of the trailers of a commit.
+const (
+	TrailerPipeline = "Prerig-Pipeline"
+	TrailerSource   = "Prerig-Source"
+	TrailerRevision = "Prerig-Source-Revision"
+	TrailerPolicy   = "Prerig-Policy"
+	TrailerVersion  = "Prerig-Version"
+	TrailerCommand  = "Prerig-Command"
+)
+
+const defaultSubject = `Render {{.Name}}{{if .Source.Subject}}: {{.Source.Subject}}{{else}} from {{.Source.Revision}}{{end}}`
+
+// maxSubject bounds the first line.
+const maxSubject = 200
+
+// subjectData is what the template of a subject sees.
+type subjectData struct {
+	// Name and Namespace of the pipeline, Path and Branch that are written, Count of objects.
+	Name, Namespace, Path, Branch string
+	Count                         int
+	// Source is the origin.
+	Source struct{ URL, Revision, Subject, Author string }
+}
+
+// CheckSubject says whether a template can be used for the subject of a commit.
+func CheckSubject(text string) error {
+	_, err := subject(Change{Pipeline: "namespace/name", Subject: text}, "branch")
+	return err
+}
+
+// subject renders the first line. Templates have text/template's own functions, none of which reads anything.
+func subject(c Change, branch string) (string, error) {
+	text := c.Subject
+	if text == "" {
+		text = defaultSubject
+	}
+	parsed, err := template.New("message").Option("missingkey=error").Parse(text)
+	if err != nil {
+		return "", fmt.Errorf("reading the template of the commit message: %w", err)
+	}
+	data := subjectData{Path: c.Path, Branch: branch, Count: len(c.Objects)}
+	data.Name = c.Pipeline
+	if namespace, name, ok := strings.Cut(c.Pipeline, "/"); ok {
+		data.Namespace, data.Name = namespace, name
+	}
+	data.Source.URL, data.Source.Revision = c.Origin.URL, c.Origin.Revision
+	data.Source.Subject, data.Source.Author = c.Origin.Subject, c.Origin.Author
+	var out bytes.Buffer
+	if err := parsed.Execute(&limited{w: &out, left: 64 << 10}, data); err != nil {
+		return "", fmt.Errorf("rendering the template of the commit message: %w", err)
+	}
+	return oneLine(out.String(), maxSubject), nil
+}
+
+type limited struct {
+	w    io.Writer
+	left int
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	if l.left -= len(p); l.left < 0 {
+		return 0, fmt.Errorf("the text is too long")
+	}
+	return l.w.Write(p)
+}
+
+// message is the whole text of a commit: one subject, a list where several pipelines changed, and trailers.
+func message(changes []Change, branch string) (string, error) {
+	var out strings.Builder
+	first, err := subject(changes[0], branch)
+	if err != nil {
+		return "", err
+	}
+	if len(changes) > 1 {
+		first = fmt.Sprintf("Render %d pipelines", len(changes))
+		if one := commonOrigin(changes); one.Subject != "" {
+			first = oneLine(first+": "+one.Subject, maxSubject)
+		}
+	}
+	if first == "" {
+		first = "Render " + changes[0].Pipeline
+	}
+	out.WriteString(first + "\n\n")
+	trailers := map[string]bool{}
+	add := func(key, value string) {
+		line := key + ": " + oneLine(value, 2000)
+		if value != "" && !trailers[line] {
+			trailers[line] = true
+			out.WriteString(line + "\n")
+		}
+	}
+	for _, c := range changes {
+		add(TrailerPipeline, c.Pipeline)
+	}
+	for _, c := range changes {
+		add(TrailerSource, c.Origin.URL)
+		add(TrailerRevision, c.Origin.Revision)
+		add(TrailerPolicy, c.PolicyDigest)
+		add(TrailerVersion, c.Tool)
+	}
+	for _, c := range changes {
+		add(TrailerCommand, c.Command)
+	}
+	return out.String(), nil
+}
+
+func commonOrigin(changes []Change) Origin {
+	for _, c := range changes[1:] {
+		if c.Origin != changes[0].Origin {
+			return Origin{}
+		}
+	}
+	return changes[0].Origin
+}
+
+func oneLine(text string, max int) string {
+	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
+	if len(text) > max {
+		text = strings.ToValidUTF8(text[:max-3], "") + "..."
+	}
+	return text
+}

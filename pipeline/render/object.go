@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"strings"
+
+	"github.com/prerig/prerig/fn/result"
+)
+
+// Object is one rendered object.
+type Object struct {
+	// APIVersion, Kind, Namespace and Name are the object's identity. Name is empty for an object with a generateName.
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name,omitempty"`
+	// YAML is the object's text as it was rendered, one document.
+	YAML []byte `json:"-"`
+}
+
+// ID names the object in one line: group/version Kind namespace/name.
+func (o Object) ID() string {
+	name := o.Name
+	if o.Namespace != "" {
+		name = o.Namespace + "/" + o.Name
+	}
+	return o.APIVersion + " " + o.Kind + " " + name
+}
+
+// Group is the API group, "" for core objects.
+func (o Object) Group() string {
+	group, _, found := strings.Cut(o.APIVersion, "/")
+	if !found {
+		return ""
+	}
+	return group
+}
+
+// Decision is what the injection did with one pod template.
+type Decision struct {
+	// Object is the workload.
+	Object result.ResourceRef `json:"object"`
+	// Action is injected, skipped, removed or failed.
+	Action string `json:"action"`
+	// Changed says whether the object differs from what the build made.
+	Changed bool `json:"changed,omitempty"`
+	// Reason says why, in one sentence.
+	Reason string `json:"reason"`
+	// Policy that decided.
+	Policy string `json:"policy,omitempty"`
+	// Version of Istio whose behaviour was followed.
+	Version string `json:"version,omitempty"`
+	// Layer is the path of the kustomization whose transformer decided, "" for a policy of the pipeline.
+	Layer string `json:"layer,omitempty"`
+}
