@@ -138,8 +138,7 @@ func artifactImage(layer v1.Layer, c Change) (v1.Image, error) {
 	if c.Origin.Date.IsZero() {
 		created = time.Unix(0, 0).UTC()
 	}
-	image := mutate.MediaType(empty.Image, types.OCIManifestSchema1)
-	image = mutate.ConfigMediaType(image, types.MediaType(oci.ConfigMediaType))
+	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	image, err := mutate.Append(image, mutate.Addendum{Layer: layer, MediaType: types.MediaType(oci.LayerMediaType)})
 	if err != nil {
 		return nil, fmt.Errorf("making the artifact: %w", err)
@@ -147,6 +146,8 @@ func artifactImage(layer v1.Layer, c Change) (v1.Image, error) {
 	if image, err = mutate.CreatedAt(image, v1.Time{Time: created}); err != nil {
 		return nil, fmt.Errorf("making the artifact: %w", err)
 	}
+	// Last, as the library leaves the content of a config alone that is not an image's.
+	image = mutate.ConfigMediaType(image, types.MediaType(oci.ConfigMediaType))
 	annotations := map[string]string{
 		oci.AnnotationCreated: created.Format(time.RFC3339), oci.AnnotationSource: c.Origin.URL, oci.AnnotationRevision: c.Origin.Revision,
 	}
