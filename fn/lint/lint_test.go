@@ -204,3 +204,27 @@ func BenchmarkCheck(b *testing.B) {
 		})
 	}
 }
+
+// TestPathIn finds a container again where a file has it.
+func TestPathIn(t *testing.T) {
+	pod := map[string]any{"spec": map[string]any{
+		"initContainers": []any{map[string]any{"name": "migrate"}},
+		"containers":     []any{map[string]any{"name": "app"}, "broken", map[string]any{"name": "istio-proxy"}},
+	}}
+	for _, c := range []struct{ template, path, container, want string }{
+		{"spec.template", "spec.template.spec.containers[1].image", "app", "spec.template.spec.containers[0].image"},
+		{"", "spec.initContainers[1].resources", "istio-proxy", "spec.containers[2].resources"},
+		{"", "spec.initContainers[3]", "migrate", "spec.initContainers[0]"},
+		{"spec.template", "spec.template.spec.containers[0].image", "injected", "spec.template.spec"},
+		{"spec.template", "spec.template.spec.terminationGracePeriodSeconds", "istio-proxy", "spec.template.spec.terminationGracePeriodSeconds"},
+		{"spec.template", `metadata.annotations["a.b/c"]`, "", `metadata.annotations["a.b/c"]`},
+	} {
+		r := result.Result{Field: &result.Field{Path: c.path}, Tags: map[string]string{lint.TagContainer: c.container}}
+		if got := lint.PathIn(pod, c.template, r); got != c.want {
+			t.Errorf("%s of %s: %s, want %s", c.path, c.container, got, c.want)
+		}
+	}
+	if got := lint.PathIn(pod, "spec.template", result.Result{}); got != "spec.template" {
+		t.Errorf("no field: %s", got)
+	}
+}

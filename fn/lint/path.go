@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/prerig/prerig/fn/result"
+)
+
+var containerField = regexp.MustCompile(`^spec\.(initContainers|containers)\[\d+\]`)
+
+// PathIn gives the path at which the field of a result is found in the pod as a file has it, before injection: there the
+// container may have another index, or be in the other list. template is the path of the pod template, empty for a Pod. Where the file has no such
+// container, the path is that of the pod's spec, as the nearest thing that a user can look at.
+func PathIn(pod map[string]any, template string, r result.Result) string {
+	if r.Field == nil {
+		return template
+	}
+	prefix := ""
+	if template != "" {
+		prefix = template + "."
+	}
+	below, ok := strings.CutPrefix(r.Field.Path, prefix)
+	name := r.Tags[TagContainer]
+	at := containerField.FindString(below)
+	if !ok || name == "" || at == "" {
+		return r.Field.Path
+	}
+	spec, _ := pod["spec"].(map[string]any)
+	for _, key := range []string{"initContainers", "containers"} {
+		for _, c := range containersOf(spec, key, key == "initContainers") {
+			if c.name == name {
+				return fmt.Sprintf("%s%s%s", prefix, c.path, below[len(at):])
+			}
+		}
+	}
+	return prefix + "spec"
+}
