@@ -5,7 +5,9 @@ package manifest
 
 import (
 	"fmt"
+	"sort"
 	"strings"
+	"sync"
 )
 
 // Document is one document of a stream, or one element of a list in it. It is immutable and safe for concurrent use.
@@ -22,6 +24,8 @@ type Document struct {
 	inFlow bool
 	start  int // the text is list.text[start:end]
 	end    int
+
+	anchors *listAnchors
 }
 
 // Raw gives the document's bytes. Those of a list element start after its dash, and its further lines have the
@@ -120,23 +124,39 @@ func (d *Document) parse() (*node, error) {
 	return parseText(d.text, d.col0, d.parent, d.inFlow, d.outer())
 }
 
+// listAnchors holds the anchors of a list for the elements that have aliases of them. The list is parsed once, when the
+// first element asks.
+type listAnchors struct {
+	once   sync.Once
+	byName map[string][]*node
+}
+
 // outer finds anchors that stand outside a list element, in the list before it.
 func (d *Document) outer() func(string) *node {
-	if d.list == nil {
+	if d.anchors == nil {
 		return nil
 	}
 	return func(name string) *node {
-		root, err := d.list.parse()
-		if err != nil {
-			return nil
-		}
-		var found *node
-		walk(root, func(n *node) {
-			if n.anchor == name && n.end <= d.start {
-				found = n
+		d.anchors.once.Do(func() {
+			root, err := d.list.parse()
+			if err != nil {
+				return
 			}
+			d.anchors.byName = map[string][]*node{}
+			walk(root, func(n *node) {
+				if n.anchor != "" {
+					d.anchors.byName[n.anchor] = append(d.anchors.byName[n.anchor], n)
+				}
+			})
 		})
-		return found
+		all := d.anchors.byName[name]
+		i := sort.Search(len(all), func(i int) bool { return all[i].start >= d.start })
+		for i--; i >= 0; i-- {
+			if all[i].end <= d.start {
+				return all[i]
+			}
+		}
+		return nil
 	}
 }
 

@@ -36,6 +36,9 @@ func (d *Document) with(want any) (*Document, error) {
 	if equal(now, want) {
 		return d, nil
 	}
+	if d.list == nil && d.Empty() {
+		return d.filled(want)
+	}
 	text := d.text
 	if !root.flow() && !strings.HasSuffix(text, "\n") { // work on whole lines, and take the line break off at the end
 		text += detect(text, root).nl
@@ -57,6 +60,17 @@ func (d *Document) with(want any) (*Document, error) {
 		}
 	}
 	return nil, d.wrap("editing", last)
+}
+
+// filled gives a document without content, only comments and directives, its first.
+func (d *Document) filled(want any) (*Document, error) {
+	next := *d
+	if next.text != "" && !strings.HasSuffix(next.text, "\n") {
+		next.text += "\n"
+	}
+	next.text += string(Marshal(want))
+	e := editor{d: d}
+	return &next, e.check(&next, want)
 }
 
 // edit replaces bytes of a text.

@@ -79,6 +79,9 @@ func (e *editor) flowEntries(n *node, pairs []pair, keep []bool, added map[strin
 			last = i
 		}
 	}
+	if len(added) > 0 || last < len(pairs)-1 {
+		e.fillAbsent(pairs[last])
+	}
 	e.flowRemove(spans, keep, last)
 	if len(added) == 0 {
 		return
@@ -91,6 +94,20 @@ func (e *editor) flowEntries(n *node, pairs []pair, keep []bool, added map[strin
 		b.WriteString(w.entry(k, added[k], pad))
 	}
 	e.put(spans[last][1], spans[last][1], b.String())
+}
+
+// fillAbsent writes the null that a key stands for with nothing behind its colon, as the colon would become part of the
+// key without the blank after it.
+func (e *editor) fillAbsent(p pair) {
+	if !p.val.absent() || p.key.colon < 0 {
+		return
+	}
+	for _, ed := range e.edits {
+		if ed.start == p.val.start && ed.text != "" {
+			return
+		}
+	}
+	e.put(p.val.start, p.val.start, " null")
 }
 
 // flowRemove takes entries out: each up to the next one, those at the end from the last that stays.

@@ -49,11 +49,12 @@ func (d *Document) itemsOf(lay *layout) []*Document {
 	docs := make([]Document, len(lay.items))
 	out := make([]*Document, len(lay.items))
 	line, at := d.line, 0
+	shared := &listAnchors{}
 	for i, s := range lay.items {
 		line += strings.Count(d.text[at:s.start], "\n")
 		at = s.start
 		docs[i] = Document{path: d.path, index: i, line: line, list: d, text: d.text[s.start:s.end], col0: s.col0,
-			parent: s.dash, inFlow: s.flow, start: s.start, end: s.end}
+			parent: s.dash, inFlow: s.flow, start: s.start, end: s.end, anchors: shared}
 		out[i] = &docs[i]
 	}
 	return out
@@ -218,13 +219,14 @@ func (d *Document) parseLayout() (*layout, error) {
 		return nil, nil
 	}
 	lay := &layout{keys: map[string]span{}, seqCol: -1}
+	var lines linePlace
 	for _, kv := range root.pairs() {
 		key, _ := keyText(kv.key)
 		if _, dup := lay.keys[key]; dup {
 			return nil, d.wrap("reading the list in", &syntaxError{off: kv.key.start, msg: fmt.Sprintf("found the key %q twice in the same mapping", key)})
 		}
 		v := kv.val
-		lay.keys[key] = d.nodeSpan(v, root)
+		lay.keys[key] = d.nodeSpan(v, root, &lines)
 		switch key {
 		case "kind":
 			lay.kind = v.val
@@ -234,7 +236,7 @@ func (d *Document) parseLayout() (*layout, error) {
 			lay.hasList = v.kind == sequenceKind || v.kind == scalarKind && resolve(v.val) == nil && v.style == plainStyle
 			if v.kind == sequenceKind {
 				for e := v.first; e != nil; e = e.next {
-					lay.items = append(lay.items, d.nodeSpan(e, v))
+					lay.items = append(lay.items, d.nodeSpan(e, v, &lines))
 				}
 			}
 		}
@@ -242,10 +244,18 @@ func (d *Document) parseLayout() (*layout, error) {
 	return lay, nil
 }
 
-// nodeSpan gives the span of a node inside a collection.
-func (d *Document) nodeSpan(n, in *node) span {
+// linePlace is an offset and the start of its line.
+type linePlace struct{ at, bol int }
+
+// nodeSpan gives the span of a node inside a collection. lines goes along with the calls, in the order of
+// the text, as lines can be very long.
+func (d *Document) nodeSpan(n, in *node, lines *linePlace) span {
 	s := span{start: n.prop, end: n.end, flow: in.flow(), dash: in.indent}
-	bol := lineStart(d.text, n.prop)
+	if i := strings.LastIndexByte(d.text[lines.at:n.prop], '\n'); i >= 0 {
+		lines.bol = lines.at + i + 1
+	}
+	lines.at = n.prop
+	bol := lines.bol
 	if s.col0 = n.prop - bol; bol == 0 {
 		s.col0 += d.col0
 	}

@@ -220,3 +220,80 @@ func TestConcurrentUse(t *testing.T) {
 		})
 	}
 }
+
+func TestFillEmptyDocument(t *testing.T) {
+	t.Parallel()
+	for src, want := range map[string]string{
+		"# c":        "# c\nkind: A\n",
+		"---\n# c\n": "---\n# c\nkind: A\n",
+		"--- # c":    "--- # c\nkind: A\n",
+		"\n":         "\nkind: A\n",
+	} {
+		f, err := Parse("", []byte(src))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := f.Docs[0].With(map[string]any{"kind": "A"})
+		if err != nil {
+			t.Errorf("%q: %v", src, err)
+		} else if string(d.Raw()) != want {
+			t.Errorf("%q: got %q", src, d.Raw())
+		}
+	}
+}
+
+// TestLongLines has lists where looking for the start of a line from every element would take minutes.
+func TestLongLines(t *testing.T) {
+	t.Parallel()
+	item := `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"` + strings.Repeat("v", 500) + `"}}`
+	n := 15000
+	src := `{"apiVersion":"config.kubernetes.io/v1","kind":"ResourceList","items":[` + strings.Repeat(item+",", n-1) + item + "]}"
+	start := time.Now()
+	rl, err := ParseResourceList([]byte(src))
+	if err != nil || len(rl.Items) != n {
+		t.Fatal(err)
+	}
+	docs := append([]*Document{}, rl.Items...)
+	for i := range docs {
+		if m, ok := docs[i].Peek(); !ok || m.Name != "a" {
+			t.Fatal(m, ok)
+		}
+		if i%10 == 0 {
+			docs[i] = label(t, docs[i])
+		}
+	}
+	out := rl.Bytes(docs, oneResult)
+	if got, want := strings.Count(string(out), `"labels":{"a":"b"}`), n/10; got != want {
+		t.Errorf("%d labels, want %d", got, want)
+	}
+	if took := time.Since(start); took > 20*time.Second {
+		t.Error("took", took)
+	} else {
+		t.Log("took", took)
+	}
+}
+
+// TestManyOuterAliases has a list whose elements all refer to an anchor in the first.
+func TestManyOuterAliases(t *testing.T) {
+	t.Parallel()
+	src := "kind: List\nitems:\n- x: &a {b: c}\n" + strings.Repeat("- y: *a\n  z: 1\n", 20000)
+	d := one(t, src)
+	items, ok, err := d.Items()
+	if err != nil || !ok {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	for _, it := range items {
+		if _, err := it.Object(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if took := time.Since(start); took > 10*time.Second {
+		t.Error("took", took)
+	}
+	items[5] = label(t, items[5])
+	next, err := d.WithItems(items)
+	if err != nil || !strings.Contains(string(next.Raw()), "- y: *a\n  z: 1\n  labels:\n    a: b\n- y") {
+		t.Error(err)
+	}
+}

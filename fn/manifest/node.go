@@ -54,7 +54,7 @@ func (n *node) flow() bool { return n.style == flowStyle }
 
 func (n *node) collection() bool { return n.kind == mappingKind || n.kind == sequenceKind }
 
-// isNull reports whether the node is a null as the text gives it, without anything that would have to stay.
+// absent reports whether there is no text for the value, as after a key with nothing behind it.
 func (n *node) absent() bool {
 	return n.kind == scalarKind && n.style == plainStyle && n.start == n.end
 }

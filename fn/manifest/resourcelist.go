@@ -99,7 +99,7 @@ func (d *Document) part(lay *layout, key string) (*Document, bool) {
 		return nil, false
 	}
 	return &Document{path: d.path, line: d.line + strings.Count(d.text[:s.start], "\n"), list: d, text: d.text[s.start:s.end],
-		col0: s.col0, parent: s.dash - 1, inFlow: s.flow, start: s.start, end: s.end}, true
+		col0: s.col0, parent: s.dash - 1, inFlow: s.flow, start: s.start, end: s.end, anchors: &listAnchors{}}, true
 }
 
 func readResults(d *Document) (result.Results, error) {

@@ -89,8 +89,7 @@ func documentEnd(s string) int {
 	return len(s)
 }
 
-// followed reports whether anything but a document start, blanks and comments... follows: a document end closes a
-// document only where another begins.
+// followed reports whether anything follows: a document end at the end of the stream begins no further document.
 func followed(s string) bool { return strings.TrimSpace(s) != "" }
 
 // first gives the first byte of a line that is not blank, or 0.
@@ -114,7 +113,7 @@ func secondDocument(s string) int {
 	return -1
 }
 
-// text says which bytes below 0x80 YAML allows.
+// textByte says which bytes below 0x80 YAML allows.
 func textByte(c byte) bool { return c >= 0x20 && c < 0x7f || c == '\n' || c == '\t' || c == '\r' }
 
 // checkText refuses what is not text.
