@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/manifest"
@@ -58,18 +59,15 @@ func overridesOf(p *pod) (overrides, error) {
 }
 
 // reapplyOverrides puts what the user says about istio-proxy and the like over what the templates say, and remembers it in
-// an annotation. Containers that an earlier injection added are not the user's, but those of the annotation are: the
-// webhook of 1.11 and later does not apply them when it injects again (parsedInjectedStatus in webhook.go), with which a
-// second injection would lose what the first has kept.
+// an annotation. Containers that an earlier injection added are not the user's, but those of the annotation are. In this
+// a second injection differs from the webhook's, which up to 1.10 takes what it injected for the user's, and since 1.11
+// forgets the annotation (parsedInjectedStatus in webhook.go): here it changes nothing.
 func (r *run) reapplyOverrides() error {
 	existing, err := overridesOf(r.before)
 	if err != nil {
 		return err
 	}
 	was, _ := r.before.status()
-	if !r.profile.Has(istio.StatusSkip) {
-		was = status{}
-	}
 	var applied overrides
 	for _, name := range r.injected.names(containersKey) {
 		own := find(existing.Containers, name)
@@ -115,12 +113,27 @@ func (r *run) reapply(key string, own map[string]any, applied *[]any) error {
 	if c["image"] == autoImage {
 		delete(c, "image")
 	}
+	canonicalResources(c)
 	*applied = append(*applied, c)
 	patch := map[string]any{"spec": map[string]any{key: []any{copyMap(c)}}}
 	if err := r.pod.overlay(patch); err != nil {
 		return fmt.Errorf("merging the pod's own container %v: %w", c["name"], err)
 	}
 	return nil
+}
+
+// canonicalResources writes a container's quantities as Kubernetes does, 3000m as 3. The annotation has them so, and a
+// second injection, which takes them from there, must not change the pod.
+func canonicalResources(c map[string]any) {
+	resources, _ := c["resources"].(map[string]any)
+	for _, key := range []string{"requests", "limits"} {
+		m, _ := resources[key].(map[string]any)
+		for name, v := range m {
+			if q, err := resource.ParseQuantity(fmt.Sprint(v)); err == nil {
+				m[name] = q.String()
+			}
+		}
+	}
 }
 
 func containerSchema() *schema {

@@ -106,10 +106,22 @@ func resetSharedUser(p *pod) {
 	delete(sc, "runAsGroup")
 }
 
+// ownProxy is what the user says about istio-proxy: what an earlier injection noted, else the pod's container of the name.
+func (r *run) ownProxy() map[string]any {
+	if existing, err := overridesOf(r.before); err == nil {
+		for _, list := range [][]any{existing.Containers, existing.InitContainers} {
+			if own := find(list, proxyContainer); own != nil {
+				return own
+			}
+		}
+	}
+	return r.before.proxy(true)
+}
+
 // adjustInitUser makes the container that redirects traffic, or checks that, know the user that the pod's own istio-proxy
 // runs as. With TPROXY the proxy runs as root whatever the pod says.
 func (r *run) adjustInitUser() {
-	own := r.before.proxy(true)
+	own := r.ownProxy()
 	uid, hasUser := user(own, "runAsUser")
 	gid, hasGroup := user(own, "runAsGroup")
 	if !hasUser && !hasGroup {

@@ -9,7 +9,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
+
+	"github.com/prerig/prerig/fn/manifest"
 )
 
 // The injection policies of an injector configuration.
@@ -48,7 +51,7 @@ func ParseConfig(text string) (*Config, error) {
 		return nil, fmt.Errorf("reading the injector configuration: it is empty; give data.config of the ConfigMap istio-sidecar-injector")
 	}
 	c := &Config{}
-	if err := yaml.Unmarshal([]byte(text), c); err != nil {
+	if err := unmarshal(text, c); err != nil {
 		return nil, fmt.Errorf("reading the injector configuration (data.config): %w", err)
 	}
 	if len(c.Templates) == 0 && c.Template == "" {
@@ -62,6 +65,19 @@ func ParseConfig(text string) (*Config, error) {
 		c.DefaultTemplates = []string{defaultTemplate}
 	}
 	return c, nil
+}
+
+// unmarshal reads YAML into a struct as the injector does, with which keys that are there twice are no error.
+func unmarshal(text string, into any) error {
+	v, err := manifest.Decode([]byte(text))
+	if err != nil {
+		return yaml.Unmarshal([]byte(text), into)
+	}
+	m, ok := v.(map[string]any)
+	if !ok && v != nil {
+		return fmt.Errorf("it is not a map")
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(m, into)
 }
 
 // Generation is what the shape of the configuration says: templates is C; one template is A where it has Istio 1.0's

@@ -83,7 +83,6 @@ const (
 	OpenShiftUsers   Feature = "user ids from OpenShift's namespace annotations"
 	CompliancePolicy Feature = "COMPLIANCE_POLICY"
 	ProxyInitImage   Feature = "values.global.proxy_init.image"
-	StatusSkip       Feature = "containers of the status are not taken for overrides"
 
 	// Annotation validation.
 	ValidateMergeMetrics Feature = "validation: prometheus.istio.io/merge-metrics"
@@ -171,7 +170,6 @@ var featureTable = []featureRow{
 
 	{ContainerRestartPolicy, Span{19, newest}, "k8s.io/api v0.28 in go.mod"},
 
-	{StatusSkip, Span{11, newest}, srcWebhook},
 	{AdjustInitUser, Span{20, newest}, srcWebhook},
 	{OpenShiftUsers, Span{20, newest}, "pkg/kube/inject/openshift.go"},
 	{CompliancePolicy, Span{19, newest}, srcInject},

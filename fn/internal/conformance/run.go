@@ -125,6 +125,8 @@ type worker struct {
 	registry *workload.Registry
 	warnings []string
 	notes    []string
+	// again says that the pods have been injected on purpose.
+	again bool
 }
 
 // cronJobNote is the rule for CronJobs.
@@ -188,7 +190,7 @@ func (w *worker) inject(obj map[string]any) (map[string]any, error) {
 
 // leaves says whether a pod is left as it is.
 func (w *worker) leaves(t workload.Template) bool {
-	if w.c.Path == "kube-inject" && leavesInjected(w.in.Profile().Minor(), t.Pod) {
+	if w.c.Path == "kube-inject" && !w.again && leavesInjected(w.in.Profile().Minor(), t.Pod) {
 		w.notes = append(w.notes, injectedNote)
 		return true
 	}
