@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/workload"
 )
 
@@ -18,6 +19,11 @@ type RemoveRequest struct {
 	Pod map[string]any
 	// Owner is the workload that the pod belongs to; its name tells an injected label from the pod's own.
 	Owner workload.Owner
+	// Injector is the configuration that injected the pod, where it is known. It tells more of what is the injection's: what
+	// injecting without a label, an annotation or dnsConfig sets to the same value is taken out.
+	Injector *istio.Injector
+	// Namespace is the one that the pod was injected in; it counts with an Injector only.
+	Namespace Namespace
 }
 
 // Removed is a pod without injection.
@@ -58,9 +64,13 @@ func Remove(req RemoveRequest) (Removed, error) {
 	if _, ok := p.annotation(statusAnnotation); !ok {
 		return Removed{Pod: p.object()}, nil
 	}
-	r := &removal{pod: p, owner: req.Owner}
+	injected := p.copy()
+	r := &removal{pod: p, owner: req.Owner, certain: map[string]bool{}}
 	if err := r.run(); err != nil {
 		return Removed{}, err
+	}
+	if req.Injector != nil {
+		r.compare(req, injected)
 	}
 	return Removed{Pod: p.object(), Injected: true, Assumed: r.assumed, Unknown: r.unknown}, nil
 }
@@ -76,6 +86,9 @@ type removal struct {
 	// proxy is the injected proxy's container, with its environment as it was found.
 	proxy map[string]any
 	env   map[string]string
+
+	// certain are the annotations whose former value the proxy knew.
+	certain map[string]bool
 
 	assumed, unknown []Note
 }
@@ -95,6 +108,8 @@ func (r *removal) run() error {
 	if err != nil {
 		return err
 	}
+	r.noteReplaced()
+	r.noteOpenShift(own)
 	for i := range own.Containers {
 		own.Containers[i] = asWritten(own.Containers[i])
 	}
@@ -147,6 +162,30 @@ func (r *removal) readProxy() {
 		name, _ := m["name"].(string)
 		if value, ok := m["value"].(string); ok {
 			r.env[name] = value
+		}
+	}
+}
+
+// noteReplaced says what Istio up to 1.8 keeps nothing of.
+func (r *removal) noteReplaced() {
+	if !r.appended {
+		return
+	}
+	const reason = "Istio up to 1.8 replaces %s of the pod's own without a trace"
+	r.assume("spec.containers", fmt.Sprintf(reason, "a container istio-proxy"))
+	r.assume("spec.initContainers", fmt.Sprintf(reason, "containers istio-init and enable-core-dump"))
+}
+
+// sharedUsers begins the range of the user ids that OpenShift gives to namespaces.
+const sharedUsers = 1_000_000
+
+// noteOpenShift says that the user id of the pod's own proxy settings is lost where it was the namespace's.
+func (r *removal) noteOpenShift(own overrides) {
+	context, _ := r.proxy["securityContext"].(map[string]any)
+	user, _ := context["runAsUser"].(int64)
+	for key, list := range map[string][]any{containersKey: own.Containers, initContainersKey: own.InitContainers} {
+		if user >= sharedUsers && find(list, proxyContainer) != nil {
+			r.cannotKnow("spec."+key+"[istio-proxy].securityContext", "on OpenShift injection takes out the user and group that the cluster gave to the namespace")
 		}
 	}
 }

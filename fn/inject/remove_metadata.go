@@ -35,13 +35,16 @@ func (r *removal) restoreAnnotations() error {
 			r.pod.unset("annotations", name)
 		} else {
 			r.pod.set("annotations", name, own.value)
+			r.certain[name] = true
 		}
 		if !known && own.note != "" {
 			r.assume("metadata.annotations["+name+"]", own.note)
 		}
 	}
 	if known {
+		r.noteLater(before, injected)
 		for _, name := range sortedNames(before) {
+			r.certain[name] = true
 			if _, ok := r.pod.annotation(name); !ok && strings.HasPrefix(asLabelName(name), "prometheus_io_") {
 				r.pod.set("annotations", name, before[name])
 			}
@@ -50,7 +53,21 @@ func (r *removal) restoreAnnotations() error {
 	r.pod.unset("annotations", statusAnnotation)
 	r.pod.unset("annotations", overridesAnnotation)
 	r.dropEmpty("annotations")
+	if !known && len(r.pod.annotations()) > 0 {
+		r.assume("metadata.annotations", "those that the configuration puts on every pod (injectedAnnotations) cannot be told from the pod's own, and stay")
+	}
 	return nil
+}
+
+// noteLater names annotations that the pod did not have when it was injected, and that are not known to be an injection's.
+func (r *removal) noteLater(before map[string]string, injected map[string]former) {
+	for _, name := range sortedNames(r.pod.annotations()) {
+		_, had := before[name]
+		_, ours := injected[name]
+		if !had && !ours && name != statusAnnotation && name != overridesAnnotation {
+			r.cannotKnow("metadata.annotations["+name+"]", "it stays; the configuration set it (injectedAnnotations), or it came after the injection")
+		}
+	}
 }
 
 // dropEmpty drops labels or annotations of which nothing is left.
