@@ -41,13 +41,13 @@ type Options struct {
 // Namespace is what is known of the namespace that a pod will run in.
 type Namespace struct {
 	// Name, empty where it is not known.
-	Name string
+	Name string `json:"name,omitempty"`
 	// Labels of it. They mean something only if Known.
-	Labels map[string]string
+	Labels map[string]string `json:"labels,omitempty"`
 	// Known says that the labels are known, and not just empty.
-	Known bool
+	Known bool `json:"known"`
 	// Source says where they come from, such as a file or "the policy".
-	Source string
+	Source string `json:"source,omitempty"`
 }
 
 // Pod is what the decision reads of a pod.
@@ -84,6 +84,8 @@ type hook struct {
 type hookRule struct {
 	name              string
 	namespace, object selector
+	// conditions says that the rule has CEL conditions, which are not evaluated.
+	conditions bool
 }
 
 // New makes a Decider. It fails for a selector that the API server would not take.
@@ -134,7 +136,7 @@ func (d *Decider) compile(c v1alpha1.Webhook) (hook, error) {
 		if err != nil {
 			return hook{}, fmt.Errorf("reading objectSelector of webhook %s %s: %w", c.Name, r.Name, err)
 		}
-		h.rules = append(h.rules, hookRule{r.Name, namespace, object})
+		h.rules = append(h.rules, hookRule{r.Name, namespace, object, len(r.MatchConditions) > 0})
 	}
 	return h, nil
 }
@@ -225,6 +227,9 @@ func (d *Decider) warn(out *Decision, p Pod) {
 			names = append(names, o.String())
 		}
 		out.Warnings = append(out.Warnings, fmt.Sprintf("%d webhook rules take the pod (%s); the cluster would inject it more than once", len(names), strings.Join(names, ", ")))
+	}
+	if out.Webhook != nil && out.Webhook.Conditional {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("the webhook rule %s has matchConditions, which are not evaluated; it counts as if they held", out.Webhook))
 	}
 	if p.Namespace.Known && p.Namespace.Labels[labelInjection] != "" && p.Namespace.Labels[labelRevision] != "" {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("namespace %s has both labels, istio-injection=%s and istio.io/rev=%s; the first one wins",

@@ -225,6 +225,16 @@ func TestControllersLabels(t *testing.T) {
 	}
 }
 
+// TestMatchConditions are said not to be evaluated.
+func TestMatchConditions(t *testing.T) {
+	r := rule("r", nil, nil)
+	r.MatchConditions = []any{map[string]any{"name": "c", "expression": "false"}}
+	got := decider(t, Options{Minor: 31, Webhooks: []v1alpha1.Webhook{{Name: "w", Webhooks: []v1alpha1.WebhookRule{r}}}}).Decide(pod("", ""))
+	if !got.Inject || len(got.Warnings) != 1 || got.Warnings[0] != "the webhook rule w r has matchConditions, which are not evaluated; it counts as if they held" {
+		t.Errorf("got %+v", got)
+	}
+}
+
 func TestBadSelector(t *testing.T) {
 	_, err := New(Options{Minor: 31, Webhooks: []v1alpha1.Webhook{{Name: "w", Webhooks: []v1alpha1.WebhookRule{
 		rule("r", &v1alpha1.LabelSelector{MatchExpressions: []v1alpha1.LabelSelectorRequirement{{Key: "a", Operator: "In"}}}, nil)}}}})

@@ -49,41 +49,45 @@ const (
 // Decision is what was decided for a pod.
 type Decision struct {
 	// Inject says whether the pod is injected.
-	Inject bool
+	Inject bool `json:"inject"`
 	// Failed says that it cannot be decided and that the policy wants that to be an error. Inject is false then.
-	Failed bool
+	Failed bool `json:"failed,omitempty"`
 	// Code is the stable name of the reason.
-	Code Code
+	Code Code `json:"code"`
 	// Reason is the same as one sentence, without a full stop.
-	Reason string
+	Reason string `json:"reason"`
 	// Webhook is the rule that calls the injector of the policy's revision; nil where none does, or where the namespace is not
 	// known.
-	Webhook *Match
+	Webhook *Match `json:"webhook,omitempty"`
 	// Others are further rules that take the pod. With them the cluster would inject it more than once, or by another
 	// revision.
-	Others []Match
+	Others []Match `json:"others,omitempty"`
 	// Revision whose injector is called; "default" for the one without a name. Empty where none is called.
-	Revision string
+	Revision string `json:"revision,omitempty"`
 	// Deciding is what the decision hangs on; nil where nothing single does.
-	Deciding *Fact
+	Deciding *Fact `json:"deciding,omitempty"`
 	// Namespace is what was known of the namespace.
-	Namespace Namespace
+	Namespace Namespace `json:"namespace"`
 	// Warnings are for the user, each one sentence without a full stop.
-	Warnings []string
+	Warnings []string `json:"warnings,omitempty"`
 	// Trace has every step, in the order in which the cluster takes them. Only Explain fills it.
-	Trace []Step
+	Trace []Step `json:"trace,omitempty"`
 }
 
 // Match is a rule of a webhook that takes a pod.
 type Match struct {
-	// Config is the name of the MutatingWebhookConfiguration, and Rule that of the entry in it.
-	Config, Rule string
+	// Config is the name of the MutatingWebhookConfiguration.
+	Config string `json:"config"`
+	// Rule is the name of the entry in it.
+	Rule string `json:"rule"`
 	// Revision that it calls; "default" for the one without a name.
-	Revision string
+	Revision string `json:"revision,omitempty"`
 	// Tag is the revision tag that the configuration is for, where it is known.
-	Tag string
+	Tag string `json:"tag,omitempty"`
 	// Source says where the rule comes from, such as "the policy" or "Istio 1.31".
-	Source string
+	Source string `json:"source,omitempty"`
+	// Conditional says that the rule has matchConditions, which were not evaluated.
+	Conditional bool `json:"conditional,omitempty"`
 }
 
 // String gives "config rule".
@@ -102,17 +106,17 @@ const (
 // Fact is a property that decided.
 type Fact struct {
 	// Level is whose property it is.
-	Level Level
+	Level Level `json:"level"`
 	// Kind of property: label, annotation, field, selector or setting.
-	Kind string
+	Kind string `json:"kind"`
 	// Key of it, such as istio-injection.
-	Key string
+	Key string `json:"key"`
 	// Value that it has; empty where Missing.
-	Value string
+	Value string `json:"value,omitempty"`
 	// Missing says that it is the absence that decided.
-	Missing bool
+	Missing bool `json:"missing,omitempty"`
 	// Source says where it comes from: a file, "the policy", "the workload", the injector's configuration, or "not known".
-	Source string
+	Source string `json:"source,omitempty"`
 }
 
 // String gives "namespace label istio-injection=enabled", or "no namespace label istio-injection".
@@ -141,11 +145,11 @@ const (
 // Step is one question on the way to a decision.
 type Step struct {
 	// Stage is webhook or injector.
-	Stage string
+	Stage string `json:"stage"`
 	// What was asked: a rule of a webhook, or a question of the injector.
-	What string
+	What string `json:"what"`
 	// Answer to it.
-	Answer Answer
+	Answer Answer `json:"answer"`
 	// Because says what the answer rests on.
-	Because string
+	Because string `json:"because"`
 }

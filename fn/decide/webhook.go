@@ -91,7 +91,7 @@ func (d *Decider) call(v view, t *trace) called {
 				continue
 			}
 			m := h.match
-			m.Rule = r.name
+			m.Rule, m.Conditional = r.name, r.conditions
 			switch {
 			case answer == Unknown:
 				if h.ours && out.answer == No {

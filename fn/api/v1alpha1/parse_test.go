@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/schemas"
 )
 
@@ -195,6 +196,19 @@ func TestFromObject(t *testing.T) {
 		if _, err := v1alpha1.FromObject(obj); err == nil {
 			t.Errorf("%v was accepted", obj)
 		}
+	}
+}
+
+// TestFromLocated takes the lines from a document among others.
+func TestFromLocated(t *testing.T) {
+	f, err := manifest.Parse("policies.yaml", []byte("a: b\n---\napiVersion: prerig.dev/v1alpha1\nkind: InjectionPolicy\nmetadata: {name: mesh}\nspec:\n  istio:\n    revison: a\n    revisionTags: [b, 3]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = v1alpha1.FromLocated(f.Docs[1])
+	want := `reading InjectionPolicy "mesh": line 8: spec.istio.revison: unknown field, did you mean revision?; line 9: spec.istio.revisionTags[1]: must be a string, is 3; put it in quotes`
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

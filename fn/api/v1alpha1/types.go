@@ -206,6 +206,8 @@ type WebhookRule struct {
 	NamespaceSelector *LabelSelector `json:"namespaceSelector,omitempty"`
 	// ObjectSelector selects pods by their labels; none selects all.
 	ObjectSelector *LabelSelector `json:"objectSelector,omitempty"`
+	// MatchConditions are not evaluated: a rule counts as if they held, and the results say so.
+	MatchConditions []any `json:"matchConditions,omitempty"`
 }
 
 // LabelSelector is Kubernetes' label selector.
