@@ -103,7 +103,7 @@ type place struct {
 func newEditor(d *Document, text string, root *node, expand bool) *editor {
 	e := &editor{d: d, src: text, expand: expand, after: map[*node]any{}, gone: map[*node]bool{}}
 	e.w = detect(text, root)
-	e.json = root.flow() && jsonLike(root, e.src)
+	e.json = root.flow() && jsonLike(root)
 	walk(root, func(n *node) { e.aliases = e.aliases || n.kind == aliasKind })
 	return e
 }
@@ -145,18 +145,17 @@ func most(counts map[int]int, def int) int {
 	return best
 }
 
-// jsonLike reports whether a flow collection has the keys of JSON.
-func jsonLike(n *node, src string) bool {
-	if n.kind == mappingKind {
-		return n.first == nil || n.first.style == doubleStyle
+// jsonLike reports whether a flow collection is written as JSON is: its first key, or the first text in a sequence, is
+// in double quotes.
+func jsonLike(n *node) bool {
+	c := n.first
+	switch {
+	case c == nil:
+		return true
+	case n.kind == sequenceKind && c.flow():
+		return jsonLike(c)
 	}
-	for c := n.first; c != nil; c = c.next {
-		if c.flow() {
-			return jsonLike(c, src)
-		}
-		return c.style == doubleStyle || c.tag == "" && src != "" && src[0] == '['
-	}
-	return true
+	return c.style == doubleStyle
 }
 
 // run makes the edits and checks what they give.

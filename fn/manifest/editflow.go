@@ -8,7 +8,7 @@ import "strings"
 // flowStyle gives how to write new text inside or in the place of a node in flow style, and the indentation of the line
 // that the text is in.
 func (e *editor) flowStyle(n *node) (flowWriter, string) {
-	w := flowWriter{nl: e.w.nl, json: e.json || n.flow() && n.n > 0 && jsonLike(n, e.src)}
+	w := flowWriter{nl: e.w.nl, json: e.json || n.flow() && n.n > 0 && jsonLike(n)}
 	bol := lineStart(e.src, n.start)
 	pad := e.src[bol:n.start]
 	pad = pad[:len(pad)-len(strings.TrimLeft(pad, " \t"))]

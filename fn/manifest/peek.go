@@ -144,7 +144,7 @@ func (l *lineScanner) keyValue() (key, val string) {
 	end := lineEnd(l.s, l.off)
 	s := l.s[l.off:end]
 	i := strings.IndexByte(s, ':')
-	if i <= 0 || i+1 < len(s) && !blankz(s[i+1]) && !plainKey(s[:i]) {
+	if i <= 0 || i+1 < len(s) && !blankz(s[i+1]) {
 		i = l.key(l.off, end) - l.off - 1
 	}
 	if i <= 0 || !plainKey(s[:i]) {

@@ -99,7 +99,8 @@ func (d *Document) splice(lay *layout, own []*Document) (*Document, *layout) {
 	next.text = b.String()
 	if lay.block {
 		if len(lay.items) > 0 && allNil(own) {
-			next.text = strings.Replace(next.text, d.text[lay.keys["items"].line:lay.keys["items"].start], d.text[lay.keys["items"].line:lay.keys["items"].start]+" []", 1)
+			key := d.text[lay.keys["items"].line:lay.keys["items"].start]
+			next.text = strings.Replace(next.text, key, key+" []", 1)
 		}
 		if l := next.scanLayout(); l != nil {
 			return &next, l
