@@ -77,7 +77,9 @@ func (d *Document) peekKind() (kind string, sure bool) {
 			return "", false
 		}
 		if key, val := l.keyValue(); key == "kind" {
-			return kind, simple(val, &kind)
+			ok := simple(val, &kind)
+			l.next() // the value may go on
+			return kind, ok && !l.unsure
 		}
 	}
 	return "", false

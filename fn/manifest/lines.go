@@ -14,6 +14,7 @@ type lineScanner struct {
 	col0   int // column of the first byte of s
 	unsure bool
 
+	watch  int // start of a line whose value was read and must not go on, -1 without any
 	start  int // of the current line
 	off    int // its first byte that is not a space
 	col    int // the column of off
@@ -22,7 +23,7 @@ type lineScanner struct {
 }
 
 func newLineScanner(s string, col0 int) *lineScanner {
-	return &lineScanner{s: s, col0: col0, plain: -1, scalar: -1}
+	return &lineScanner{s: s, col0: col0, plain: -1, scalar: -1, watch: -1}
 }
 
 // next goes to the next line with structure.
@@ -72,7 +73,7 @@ func (l *lineScanner) next() bool {
 
 // continued reads a further line of an unquoted scalar.
 func (l *lineScanner) continued(i, end int) {
-	if l.s[i] == '\t' || strings.Contains(l.s[i:end], ": ") || l.s[end-1] == ':' {
+	if l.watch == l.start || l.s[i] == '\t' || strings.Contains(l.s[i:end], ": ") || l.s[end-1] == ':' {
 		l.unsure = true
 	}
 	if strings.Contains(l.s[i:end], " #") {

@@ -154,7 +154,14 @@ func (l *lineScanner) keyValue() (key, val string) {
 		}
 		return "", ""
 	}
-	return s[:i], trimValue(s[i+1:])
+	key, val = s[:i], trimValue(s[i+1:])
+	switch key {
+	case "apiVersion", "kind", "metadata", "name", "namespace", "items":
+		if l.watch = -1; val != "" {
+			l.watch = l.start
+		}
+	}
+	return key, val
 }
 
 func plainKey(s string) bool {
