@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/prerig/prerig/fn/lint"
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
 )
@@ -22,10 +23,11 @@ type unit struct {
 	broken   bool
 
 	// What becomes of it.
-	changed  *manifest.Document
-	added    []*manifest.Document
-	outcomes []Outcome
-	results  result.Results
+	changed   *manifest.Document
+	added     []*manifest.Document
+	outcomes  []Outcome
+	results   result.Results
+	summaries []lint.Summary
 }
 
 // flatten gives the units of all items, those of lists included, in their order.
@@ -88,13 +90,24 @@ func (u *unit) say(severity result.Severity, field, message string) {
 	}
 	if field != "" && r.ResourceRef != nil {
 		r.Field = &result.Field{Path: field}
-		if r.File != nil && r.File.Line > 0 {
-			if line, _, ok := u.doc.Locate(fieldPath(field)...); ok {
-				r.File.Line = line
-			}
+	}
+	u.place(&r)
+	u.results = append(u.results, r)
+}
+
+// place gives a result the line of its field, or of the nearest field around it that is in the document.
+func (u *unit) place(r *result.Result) {
+	if r.File == nil || r.File.Line == 0 || r.Field == nil || r.Severity == result.Info {
+		return
+	}
+	f := *r.File
+	for at := fieldPath(r.Field.Path); len(at) > 0; at = at[:len(at)-1] {
+		if line, _, ok := u.doc.Locate(at...); ok {
+			f.Line = line
+			break
 		}
 	}
-	u.results = append(u.results, r)
+	r.File = &f
 }
 
 // file says where the object is; nil where that is not known. The lines of a ResourceList say nothing to a user, so objects

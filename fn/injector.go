@@ -21,6 +21,7 @@ type Injector struct {
 	mode     v1alpha1.Mode
 	workers  int
 	keepPods bool
+	trace    bool
 }
 
 // Option changes how an Injector works, not what it gives.
@@ -41,6 +42,14 @@ func WithWorkers(n int) Option {
 func WithPods() Option {
 	return func(in *Injector) error {
 		in.keepPods = true
+		return nil
+	}
+}
+
+// WithTrace keeps every step of each decision.
+func WithTrace() Option {
+	return func(in *Injector) error {
+		in.trace = true
 		return nil
 	}
 }
@@ -88,6 +97,7 @@ func (in *Injector) Run(ctx context.Context, items []Item) (*Report, error) {
 		return report, err
 	}
 	in.collect(report, units)
+	report.Results = append(report.Results, lintSet(units, plans, surroundings)...)
 	return report, nil
 }
 

@@ -9,8 +9,11 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/decide"
 	"github.com/prerig/prerig/fn/inject"
 	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/lint"
+	"github.com/prerig/prerig/fn/pin"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/policies"
 )
@@ -20,8 +23,15 @@ type plan struct {
 	policy *v1alpha1.InjectionPolicy
 	// istio is nil where the policy does not inject Istio's proxy.
 	istio *istio.Injector
-	// webhooks are the policy's own, or those among the items.
-	webhooks []v1alpha1.Webhook
+	// decider says which pods Istio's webhook would inject.
+	decider *decide.Decider
+	// lock has the digests of images.
+	lock *pin.Lock
+	// lints says that findings are wanted, at these severities.
+	lints      bool
+	severities lint.Severities
+	// ownWebhooks says that the cluster's webhooks are known.
+	ownWebhooks bool
 }
 
 // compile makes the policies ready with what the items tell. An error among the results means that no policy is applied.
@@ -31,6 +41,10 @@ func (in *Injector) compile(s *surroundings) ([]*plan, result.Results) {
 	for _, p := range in.policies {
 		pl := &plan{policy: p}
 		plans = append(plans, pl)
+		if err := pl.prepare(s); err != nil {
+			results = append(results, policyResult(p, result.Error, "spec", err.Error()))
+			continue
+		}
 		if p.Spec.Istio == nil || in.mode == v1alpha1.ModeRemove {
 			continue
 		}
@@ -82,16 +96,58 @@ func (pl *plan) prepareIstio(s *surroundings) (warnings []string, err error) {
 	if pl.istio, err = istio.New(o); err != nil {
 		return nil, err
 	}
-	warnings = pl.istio.Warnings()
-	pl.webhooks = spec.Webhooks
-	if len(pl.webhooks) == 0 {
-		more, err := injectorWebhooks(s.webhooks)
+	return pl.istio.Warnings(), pl.prepareDecision(s)
+}
+
+// prepareDecision reads the selectors of the webhooks: the policy's own, else those among the items, else the version's.
+func (pl *plan) prepareDecision(s *surroundings) error {
+	o := decide.OptionsFor(pl.istio, &pl.policy.Spec)
+	if len(o.Webhooks) == 0 {
+		webhooks, err := injectorWebhooks(s.webhooks)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		pl.webhooks = more
+		if len(webhooks) > 0 {
+			o.Webhooks, o.WebhookSource = webhooks, "the items"
+		}
 	}
-	return warnings, nil
+	pl.ownWebhooks = len(o.Webhooks) > 0
+	var err error
+	pl.decider, err = decide.New(o)
+	return err
+}
+
+// decide decides for a pod, with every step where they are wanted.
+func (pl *plan) decide(in *Injector, pod decide.Pod) decide.Decision {
+	if in.trace {
+		return pl.decider.Explain(pod)
+	}
+	return pl.decider.Decide(pod)
+}
+
+// mayWarn says whether it is known what the cluster's webhooks are. The version's own are a guess that must not lead to a
+// warning for every pod.
+func (pl *plan) mayWarn() bool { return pl.ownWebhooks }
+
+// prepare reads what is not Istio's.
+func (pl *plan) prepare(s *surroundings) error {
+	if l := pl.policy.Spec.Lint; l != nil && !l.Disabled {
+		pl.lints = true
+		var err error
+		if pl.severities, err = lint.NewSeverities(l.Rules); err != nil {
+			return err
+		}
+	}
+	images := pl.policy.Spec.Images
+	if images == nil {
+		return nil
+	}
+	locks, err := s.imageLocks(images.Lock)
+	if err != nil {
+		return err
+	}
+	pl.lock, err = pin.NewLock(images.Pins, locks...)
+	return err
 }
 
 // injectorConfig gives data.config and data.values. A built-in policy also brings its own mesh config, version and settings
@@ -178,7 +234,7 @@ func injectorWebhooks(objs []map[string]any) ([]v1alpha1.Webhook, error) {
 }
 
 // namespaceOf gives what is known about a workload's namespace: the items first, then the policy.
-func (pl *plan) namespaceOf(name string, s *surroundings) inject.Namespace {
+func (pl *plan) namespaceOf(name string, s *surroundings) (ns inject.Namespace, source string) {
 	spec := &pl.policy.Spec
 	switch {
 	case spec.TargetNamespace != "":
@@ -186,17 +242,19 @@ func (pl *plan) namespaceOf(name string, s *surroundings) inject.Namespace {
 	case name == "":
 		name = spec.DefaultNamespace
 	}
-	ns := inject.Namespace{Name: name}
-	if obj, ok := s.namespaces[name]; ok {
-		meta, _ := obj["metadata"].(map[string]any)
+	ns = inject.Namespace{Name: name}
+	if f, ok := s.namespaces[name]; ok {
+		meta, _ := f.obj["metadata"].(map[string]any)
 		ns.Labels, ns.Annotations, ns.Known = stringMap(meta["labels"]), stringMap(meta["annotations"]), true
+		return ns, f.source()
 	}
 	for _, n := range spec.Namespaces {
-		if n.Name == name && !ns.Known {
+		if n.Name == name {
 			ns.Labels, ns.Annotations, ns.Known = n.Labels, n.Annotations, true
+			return ns, "policy " + pl.policy.Metadata.Name
 		}
 	}
-	return ns
+	return ns, "not known"
 }
 
 func stringMap(v any) map[string]string {

@@ -4,6 +4,7 @@
 package fn
 
 import (
+	"github.com/prerig/prerig/fn/decide"
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
 )
@@ -49,6 +50,8 @@ type Outcome struct {
 	Reason string
 	// Policy is the name of the policy that decided about Istio; empty where none injects Istio.
 	Policy string
+	// Decision is how it was decided about Istio; nil where no policy injects Istio.
+	Decision *decide.Decision
 	// Templates are the names of the injector's templates that were rendered, in their order.
 	Templates []string
 	// Version is the version of Istio whose behaviour was followed.

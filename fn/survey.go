@@ -5,16 +5,18 @@ package fn
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
+	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
-	"github.com/prerig/prerig/fn/result"
 )
 
 // surroundings is what the items tell about the cluster that they will live in.
 type surroundings struct {
 	// namespaces are the Namespace objects by name.
-	namespaces map[string]map[string]any
+	namespaces map[string]found
 	// configMaps are those that could be an injector's or a mesh's configuration.
 	configMaps []found
 	// proxyConfigs are Istio's ProxyConfig resources.
@@ -23,8 +25,6 @@ type surroundings struct {
 	webhooks []map[string]any
 	// locks are ImageLock objects.
 	locks []map[string]any
-	// results are the errors about these objects.
-	results result.Results
 }
 
 // found is an object together with its unit.
@@ -35,7 +35,7 @@ type found struct {
 
 // survey reads the few objects among the units that matter to others. Everything else is not decoded.
 func survey(units []*unit) *surroundings {
-	s := &surroundings{namespaces: map[string]map[string]any{}}
+	s := &surroundings{namespaces: map[string]found{}}
 	for _, u := range units {
 		if u.broken || !tells(u.meta) {
 			continue
@@ -75,7 +75,7 @@ func (s *surroundings) add(u *unit, obj map[string]any) {
 			u.fail("", fmt.Errorf("there are two Namespace objects of this name, and it is not known which one will hold"))
 			return
 		}
-		s.namespaces[u.meta.Name] = obj
+		s.namespaces[u.meta.Name] = found{u, obj}
 	case "ConfigMap":
 		s.configMaps = append(s.configMaps, found{u, obj})
 	case "ProxyConfig":
@@ -86,6 +86,9 @@ func (s *surroundings) add(u *unit, obj map[string]any) {
 		s.locks = append(s.locks, obj)
 	}
 }
+
+// namespaceNames gives the names in order.
+func (s *surroundings) namespaceNames() []string { return slices.Sorted(maps.Keys(s.namespaces)) }
 
 // The ConfigMaps of a control plane; those of a revision have "-REVISION" behind the name.
 const (
@@ -120,4 +123,31 @@ func (f *found) data(key string) string {
 	data, _ := f.obj["data"].(map[string]any)
 	text, _ := data[key].(string)
 	return text
+}
+
+// source says where an object is, for people.
+func (f found) source() string {
+	if file := f.unit.file(); file != nil && file.Line > 0 {
+		return fmt.Sprintf("%s:%d", file.Path, file.Line)
+	} else if file != nil {
+		return file.Path
+	}
+	return "the items"
+}
+
+// imageLocks gives the lock of a name; none for an empty name.
+func (s *surroundings) imageLocks(name string) ([]*v1alpha1.ImageLock, error) {
+	if name == "" {
+		return nil, nil
+	}
+	for _, obj := range s.locks {
+		lock, err := v1alpha1.ImageLockFromObject(obj)
+		if err != nil {
+			return nil, err
+		}
+		if lock.Metadata.Name == name {
+			return []*v1alpha1.ImageLock{lock}, nil
+		}
+	}
+	return nil, fmt.Errorf("finding the ImageLock %s among the items: there is none of that name; write it with prerig images pin", name)
 }

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
-	"github.com/prerig/prerig/fn/inject"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/fn/workload"
 )
@@ -29,7 +28,7 @@ func (in *Injector) work(u *unit, plans []*plan, s *surroundings) {
 		// A defect in one object's way through must not take the others' results away.
 		if p := recover(); p != nil {
 			u.outcomes = append(u.outcomes, in.outcome(u, "", Failed, "the injector has a defect"))
-			u.fail("", fmt.Errorf("injecting: the injector has a defect, please report it: %v at %s", p, place(debug.Stack())))
+			u.fail("", fmt.Errorf("injecting: the injector has a defect, please report it: %v at %s", p, codePlace(debug.Stack())))
 			u.changed = nil
 		}
 	}()
@@ -47,7 +46,7 @@ func (in *Injector) work(u *unit, plans []*plan, s *surroundings) {
 	}
 	wanted := obj
 	for _, t := range templates {
-		pod, ok := in.template(u, t, plans, s)
+		pod, ok := in.template(u, t, obj, plans, s)
 		if !ok {
 			return
 		}
@@ -109,59 +108,8 @@ func (in *Injector) outcome(u *unit, field string, action Action, reason string)
 	return o
 }
 
-// template gives the pod of one template as it should be. ok is false where an error was recorded.
-func (in *Injector) template(u *unit, t workload.Template, plans []*plan, s *surroundings) (pod map[string]any, ok bool) {
-	o := in.outcome(u, t.Field, Skipped, "no policy injects anything")
-	pod = t.Pod
-	for _, pl := range plans {
-		next, err := pl.apply(u, t, pod, &o, s)
-		if err != nil {
-			u.failed(in, podField(t, err), err)
-			return nil, false
-		}
-		pod = next
-	}
-	if in.keepPods {
-		o.Before, o.After = t.Pod, pod
-	}
-	u.outcomes = append(u.outcomes, o)
-	return pod, true
-}
-
-// apply does what one policy says for a pod.
-func (pl *plan) apply(u *unit, t workload.Template, pod map[string]any, o *Outcome, s *surroundings) (map[string]any, error) {
-	if pl.istio == nil {
-		return pod, nil
-	}
-	namespace := t.Owner.Namespace
-	if namespace == "" {
-		namespace = u.meta.Namespace
-	}
-	owner := t.OwnerFor(pl.istio.Detection().Version.Minor)
-	ns := pl.namespaceOf(namespace, s)
-	owner.Namespace = ns.Name
-	got, err := inject.Istio(pl.istio, inject.Request{Pod: pod, Owner: owner, Namespace: ns})
-	if err != nil {
-		return nil, err
-	}
-	for _, w := range got.Warnings {
-		u.say(result.Warning, t.Field, w)
-	}
-	o.Action, o.Reason, o.Policy = Injected, "", pl.policy.Metadata.Name
-	return got.Pod, nil
-}
-
-// podField gives the path in the object of the field that an error is about.
-func podField(t workload.Template, err error) string {
-	var at *inject.FieldError
-	if errors.As(err, &at) {
-		return joinField(t.Field, at.Field)
-	}
-	return t.Field
-}
-
-// place gives the first line of a stack that is in this module.
-func place(stack []byte) string {
+// codePlace gives the first line of a stack that is in this module.
+func codePlace(stack []byte) string {
 	for _, line := range strings.Split(string(stack), "\n") {
 		if i := strings.Index(line, "/fn/"); i >= 0 && strings.Contains(line, ".go:") && !strings.Contains(line, "fn/work.go") {
 			return strings.TrimSpace(line[i+1:])

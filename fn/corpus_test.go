@@ -1,0 +1,218 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fn_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/prerig/prerig/fn"
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/internal/conformance"
+	"github.com/prerig/prerig/fn/manifest"
+)
+
+// corpus gives the conformance corpus' versions.
+func corpus(t *testing.T) []*conformance.Version {
+	t.Helper()
+	dir := os.Getenv("PRERIG_CORPUS")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "shared", "istio")
+	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("the conformance corpus is not there (%v); set PRERIG_CORPUS to its directory", err)
+	}
+	versions, err := conformance.Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return versions
+}
+
+// each calls do for every case of the corpus that is to be injected.
+func each(t *testing.T, do func(t *testing.T, c *conformance.Case, p *v1alpha1.InjectionPolicy, input []byte)) {
+	for _, v := range corpus(t) {
+		t.Run(v.Version.String(), func(t *testing.T) {
+			for _, c := range v.Cases {
+				if c.ExpectError != "" {
+					continue
+				}
+				t.Run(c.Name, func(t *testing.T) {
+					p, err := c.Policy()
+					if err != nil {
+						t.Fatal(err)
+					}
+					input, err := c.Text(c.Input)
+					if err != nil {
+						t.Fatal(err)
+					}
+					do(t, c, p, input)
+				})
+			}
+		})
+	}
+}
+
+// parse reads a stream as items.
+func parse(t *testing.T, path string, text []byte) []fn.Item {
+	t.Helper()
+	f, err := manifest.Parse(path, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := make([]fn.Item, len(f.Docs))
+	for i, d := range f.Docs {
+		items[i] = fn.Item{Doc: d, Path: path, Index: i}
+	}
+	return items
+}
+
+// run applies a policy and fails on an error result.
+func run(t *testing.T, p *v1alpha1.InjectionPolicy, items []fn.Item) *fn.Report {
+	t.Helper()
+	in, err := fn.New([]*v1alpha1.InjectionPolicy{p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := in.Run(t.Context(), items)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Failed() {
+		t.Fatalf("the run failed: %v", report.Results)
+	}
+	return report
+}
+
+// text gives the stream of a report.
+func text(r *fn.Report) []byte {
+	f := manifest.File{}
+	for _, item := range r.Items {
+		f.Docs = append(f.Docs, item.Doc)
+	}
+	return f.Bytes()
+}
+
+func TestCorpusThroughTheYAMLDoor(t *testing.T) {
+	each(t, func(t *testing.T, c *conformance.Case, p *v1alpha1.InjectionPolicy, input []byte) {
+		items := parse(t, c.Input, input)
+		first := run(t, p, items)
+		out := text(first)
+
+		checkUntouched(t, items, first)
+		for range 3 {
+			if again := text(run(t, p, items)); !bytes.Equal(out, again) {
+				t.Fatalf("the same input gave other bytes:\n%s", cmp.Diff(string(out), string(again)))
+			}
+		}
+		if twice := text(run(t, p, parse(t, c.Input, out))); !bytes.Equal(out, twice) {
+			t.Errorf("injecting twice is not injecting once:\n%s", cmp.Diff(string(out), string(twice)))
+		}
+		checkShuffled(t, p, items, first)
+	})
+}
+
+// checkUntouched sees that a document without an injection has its bytes, and that an injected one has every comment and
+// every line that it had, in its order, but for the lines whose value the injection changes.
+func checkUntouched(t *testing.T, items []fn.Item, r *fn.Report) {
+	t.Helper()
+	for i, item := range r.Items {
+		before, after := string(items[i].Doc.Raw()), string(item.Doc.Raw())
+		if item.Doc == items[i].Doc || strings.Contains(before, "sidecar.istio.io/status") {
+			continue
+		}
+		// What a user writes about the proxy becomes part of the injected container and may stand elsewhere then.
+		own := strings.Contains(before, "name: istio-proxy") || strings.Contains(before, "name: istio-init")
+		rest := strings.Split(after, "\n")
+		for _, line := range strings.Split(before, "\n") {
+			if at := slices.Index(rest, line); at >= 0 && !own {
+				rest = rest[at+1:]
+			} else if comment := strings.TrimSpace(line); strings.HasPrefix(comment, "#") && !strings.Contains(after, comment) {
+				t.Errorf("document %d lost the comment %q", i, comment)
+			} else if !own && !mayChange(line) {
+				t.Errorf("document %d lost or moved the line %q", i, line)
+			}
+		}
+	}
+}
+
+// mayChange says whether injection has a reason to change a line: probes and handlers that are rewritten, annotations that
+// it extends, empty collections that are filled.
+func mayChange(line string) bool {
+	for _, word := range []string{"port", "path:", "scheme", "httpGet", "tcpSocket", "grpc", "service:", "host", "prometheus", "{}", "[]", "null",
+		"annotations", "labels", "k8s.v1.cni.cncf.io/networks", "fsGroup", "excludeInboundPorts"} {
+		if strings.Contains(line, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkShuffled sees that the order of the documents does not matter.
+func checkShuffled(t *testing.T, p *v1alpha1.InjectionPolicy, items []fn.Item, first *fn.Report) {
+	t.Helper()
+	shuffled := slices.Clone(items)
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+	if diff := cmp.Diff(set(first), set(run(t, p, shuffled))); diff != "" {
+		t.Errorf("shuffled documents gave another set:\n%s", diff)
+	}
+}
+
+func set(r *fn.Report) []string {
+	var out []string
+	for _, item := range r.Items {
+		out = append(out, string(item.Doc.Raw()))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// TestCorpusThroughTheYAMLDoorIsTheEngine sees that what is written is what the engine gives for the same case, which the
+// conformance test compares with Istio's own output.
+func TestCorpusThroughTheYAMLDoorIsTheEngine(t *testing.T) {
+	each(t, func(t *testing.T, c *conformance.Case, p *v1alpha1.InjectionPolicy, input []byte) {
+		if why := otherThanKubeInject(c.Name); why != "" {
+			t.Skip(why)
+		}
+		want, err := c.Inject()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []map[string]any
+		for _, item := range run(t, p, parse(t, c.Input, input)).Items {
+			obj, err := item.Doc.Object()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(obj) > 0 {
+				got = append(got, obj)
+			}
+		}
+		if diff := cmp.Diff(want.Objects, got); diff != "" {
+			t.Errorf("-engine +document\n%s", diff)
+		}
+	})
+}
+
+// otherThanKubeInject says why the function differs from the path of Istio that the corpus compares with.
+func otherThanKubeInject(name string) string {
+	switch {
+	case strings.Contains(name, "cron"):
+		return "kube-inject takes a CronJob's metadata of the job for the pod's; the webhook, and the function, do not"
+	case name == "hello-ignore", name == "hello-2":
+		return "kube-inject of old versions injects again, and what asks not to be injected"
+	case name == "merge-probers":
+		return "the webhook leaves settings of an earlier injection in the proxy; the function injects into the original"
+	case strings.HasPrefix(name, "deploymentconfig"):
+		return "the webhook, and the function, name the owner of a DeploymentConfig's pod by apiVersion v1, that of the ReplicationController between them"
+	}
+	return ""
+}

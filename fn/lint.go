@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fn
+
+import (
+	"slices"
+
+	"github.com/prerig/prerig/fn/lint"
+	"github.com/prerig/prerig/fn/result"
+)
+
+// lint checks the pod by the rules of the first policy that asks for it.
+func (w *podWork) lint(obj, pod map[string]any, plans []*plan) {
+	i := slices.IndexFunc(plans, func(pl *plan) bool { return pl.lints })
+	if i < 0 {
+		return
+	}
+	pl := plans[i]
+	input := lint.Input{
+		APIVersion: w.unit.meta.APIVersion, Kind: w.unit.meta.Kind, Name: w.unit.meta.Name, Namespace: w.unit.meta.Namespace,
+		Field: w.template.Field, Before: w.original, After: pod, Injected: added(w.original, pod), File: w.unit.file(),
+	}
+	ns, _ := pl.namespaceOf(w.unit.meta.Namespace, w.surroundings)
+	input.Namespace, input.NamespaceLabels, input.NamespaceKnown = ns.Name, ns.Labels, ns.Known
+	if w.template.Field != "" {
+		meta, _ := obj["metadata"].(map[string]any)
+		input.ObjectLabels, input.ObjectAnnotations = stringMap(meta["labels"]), stringMap(meta["annotations"])
+	}
+	if pl.istio != nil {
+		input.Facts = lint.Facts{IstioVersion: pl.istio.Detection().Version.String(), KubernetesVersion: pl.policy.Spec.Istio.KubernetesVersion, CNI: lint.No}
+		if pl.istio.CNI() {
+			input.Facts.CNI = lint.Yes
+		}
+	}
+	for _, r := range lint.Check(input, pl.severities) {
+		w.unit.place(&r)
+		w.unit.results = append(w.unit.results, r)
+	}
+	if summary, ok := lint.Summarize(input); ok {
+		w.unit.summaries = append(w.unit.summaries, summary)
+	}
+}
+
+// lintSet checks what only all workloads together show.
+func lintSet(units []*unit, plans []*plan, s *surroundings) result.Results {
+	i := slices.IndexFunc(plans, func(pl *plan) bool { return pl.lints })
+	if i < 0 {
+		return nil
+	}
+	var summaries []lint.Summary
+	for _, u := range units {
+		summaries = append(summaries, u.summaries...)
+	}
+	var namespaces []lint.Namespace
+	for _, name := range s.namespaceNames() {
+		f := s.namespaces[name]
+		meta, _ := f.obj["metadata"].(map[string]any)
+		namespaces = append(namespaces, lint.Namespace{Name: name, Labels: stringMap(meta["labels"]), File: f.unit.file()})
+	}
+	for _, n := range plans[i].policy.Spec.Namespaces {
+		if _, ok := s.namespaces[n.Name]; !ok {
+			namespaces = append(namespaces, lint.Namespace{Name: n.Name, Labels: n.Labels})
+		}
+	}
+	return lint.CheckSet(summaries, namespaces, plans[i].severities)
+}
