@@ -45,22 +45,29 @@ func corpusDir(t testing.TB) string {
 	t.Helper()
 	dir := os.Getenv("PRERIG_CORPUS")
 	if dir == "" {
-		root, err := os.Getwd()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for filepath.Dir(root) != root {
-			if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
-				break
-			}
-			root = filepath.Dir(root)
-		}
-		dir = filepath.Join(root, "..", "shared", "istio")
+		dir = filepath.Join(repositoryRoot(t), "..", "shared", "istio")
 	}
 	if _, err := os.Stat(dir); err != nil {
 		t.Skip("no conformance corpus here; PRERIG_CORPUS says where one is")
 	}
 	return dir
+}
+
+// repositoryRoot is the directory of go.mod.
+func repositoryRoot(t testing.TB) string {
+	t.Helper()
+	root, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for filepath.Dir(root) != root {
+		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
+			return root
+		}
+		root = filepath.Dir(root)
+	}
+	t.Fatal("no go.mod above the test")
+	return ""
 }
 
 func corpusCases(t testing.TB, dir, version string) []corpusCase {
