@@ -4,6 +4,7 @@
 package inject
 
 import (
+	"bytes"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -143,11 +144,17 @@ func (r *run) applyTemplates() error {
 	return r.checkMetadata()
 }
 
+// noValue is what text/template prints for a value that is not there.
+var noValue = []byte("<no value>")
+
 // render gives the patch that a template prints for the pod.
 func (r *run) render(t *istio.Template, data *istio.TemplateData) (map[string]any, error) {
 	rendered, err := r.in.Render(t, data)
 	if err != nil {
 		return nil, err
+	}
+	if bytes.Contains(rendered.Bytes(), noValue) {
+		r.warnings = append(r.warnings, fmt.Sprintf("the template %q prints %s, because it reads a value that is not there; check the injector's values", t.Name(), noValue))
 	}
 	patch, err := decodeOverlay(t.Name(), rendered.Bytes())
 	r.in.Release(rendered)

@@ -6,6 +6,7 @@ package inject
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	kjson "sigs.k8s.io/json"
@@ -14,7 +15,11 @@ import (
 // typed is the pod as Kubernetes' Go types, which templates read. Fields that the types do not have are not in it.
 func (p *pod) typed() (*corev1.Pod, error) {
 	out := &corev1.Pod{}
-	if err := decodeInto(map[string]any{"metadata": p.meta, "spec": p.spec}, out); err != nil {
+	obj := map[string]any{"metadata": p.meta, "spec": p.spec}
+	if err := decodeInto(obj, out); err != nil {
+		if at := wrongType(podSchema(), obj, ""); at != nil {
+			return nil, at
+		}
 		return nil, fmt.Errorf("reading the pod: %w", err)
 	}
 	return out, nil
@@ -37,4 +42,40 @@ func decodeInto(value map[string]any, out any) error {
 		return err
 	}
 	return kjson.UnmarshalCaseSensitivePreserveInts(data, out)
+}
+
+// wrongType finds the first field, in order of the names, that does not have the type that Kubernetes wants.
+func wrongType(s *schema, v any, path string) *FieldError {
+	if !s.accepts(v) {
+		return &FieldError{Field: path, Err: s.typeError(v)}
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, key := range sortedNames(v) {
+			next, at := s.elem, fmt.Sprintf("%s[%s]", path, key)
+			if s.kind == structKind {
+				f := s.fields[key]
+				if f == nil {
+					continue
+				}
+				next, at = f.schema, strings.TrimPrefix(path+"."+key, ".")
+			}
+			if next == nil {
+				continue
+			}
+			if err := wrongType(next, v[key], at); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for i, e := range v {
+			if s.elem == nil {
+				break
+			}
+			if err := wrongType(s.elem, e, fmt.Sprintf("%s[%d]", path, i)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -4,12 +4,14 @@
 package istio
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/fn/manifest"
@@ -51,7 +53,7 @@ func ParseConfig(text string) (*Config, error) {
 		return nil, fmt.Errorf("reading the injector configuration: it is empty; give data.config of the ConfigMap istio-sidecar-injector")
 	}
 	c := &Config{}
-	if err := unmarshal(text, c); err != nil {
+	if err := c.unmarshal(text); err != nil {
 		return nil, fmt.Errorf("reading the injector configuration (data.config): %w", err)
 	}
 	if len(c.Templates) == 0 && c.Template == "" {
@@ -67,17 +69,40 @@ func ParseConfig(text string) (*Config, error) {
 	return c, nil
 }
 
-// unmarshal reads YAML into a struct as the injector does, with which keys that are there twice are no error.
-func unmarshal(text string, into any) error {
+// unmarshal reads YAML into a configuration as the injector does, with which keys that are there twice are no error.
+func (c *Config) unmarshal(text string) error {
 	v, err := manifest.Decode([]byte(text))
 	if err != nil {
-		return yaml.Unmarshal([]byte(text), into)
+		return yaml.Unmarshal([]byte(text), c)
 	}
 	m, ok := v.(map[string]any)
-	if !ok && v != nil {
-		return fmt.Errorf("it is not a map")
+	if !ok {
+		return errors.New("it is not a map")
 	}
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(m, into)
+	// The templates are most of the text and need no way through JSON.
+	templates, ok := m["templates"].(map[string]any)
+	if !ok && m["templates"] != nil {
+		return errors.New("templates is not a map")
+	}
+	delete(m, "templates")
+	js, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(js, c); err != nil {
+		return err
+	}
+	for _, name := range sortedKeys(templates) {
+		text, ok := templates[name].(string)
+		if !ok && templates[name] != nil {
+			return fmt.Errorf("templates[%s] is not text", name)
+		}
+		if c.Templates == nil {
+			c.Templates = map[string]string{}
+		}
+		c.Templates[name] = text
+	}
+	return nil
 }
 
 // Generation is what the shape of the configuration says: templates is C; one template is A where it has Istio 1.0's

@@ -1,0 +1,416 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/prerig/prerig/fn/istio/mesh"
+)
+
+// config is an injector configuration with one template.
+func config(template string) string {
+	return "policy: enabled\ntemplates:\n  sidecar: |\n    " + strings.ReplaceAll(template, "\n", "\n    ") + "\n"
+}
+
+// render makes an injector and renders its template sidecar.
+func render(t *testing.T, o Options, data *TemplateData) (string, error) {
+	t.Helper()
+	if o.Values == "" {
+		o.Values = "{}"
+	}
+	in, err := New(o)
+	if err != nil {
+		return "", err
+	}
+	if data == nil {
+		data = &TemplateData{}
+	}
+	if data.ProxyConfig == nil {
+		data.ProxyConfig = in.Mesh().GetDefaultConfig()
+	}
+	data.MeshConfig = in.Mesh()
+	templates, err := in.Select(nil)
+	if err != nil {
+		return "", err
+	}
+	r, err := in.Render(templates[0], data)
+	if err != nil {
+		return "", err
+	}
+	defer in.Release(r)
+	return string(r.Bytes()), nil
+}
+
+func TestFunctions(t *testing.T) {
+	pod := &TemplateData{
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": "1", "empty": ""}, Labels: map[string]string{"app": "web"}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{
+			{Name: "web", Ports: []corev1.ContainerPort{{ContainerPort: 80}, {ContainerPort: 53, Protocol: corev1.ProtocolUDP}}},
+			{Name: ProxyContainer, Ports: []corev1.ContainerPort{{ContainerPort: 15090}}},
+		}},
+	}
+	tests := []struct{ version, template, want string }{
+		{"1.31", `{{ annotation .ObjectMeta "a" "9" }} {{ annotation .ObjectMeta "b" 9 }} {{ annotation .ObjectMeta "empty" "9" }}.`, "1 9 ."},
+		{"1.31", `{{ annotation .ObjectMeta "b" .Values.none }}`, "<nil>"},
+		{"1.31", `{{ isset .ObjectMeta.Annotations "empty" }} {{ isset .ObjectMeta.Annotations "b" }}`, "true false"},
+		{"1.31", `{{ excludeInboundPort 15020 "80, 81" }} {{ excludeInboundPort "80" "80,81" }} {{ excludeInboundPort 0 "1" }}.`, "80,81,15020 80,81 1."},
+		{"1.31", `{{ includeInboundPorts .Spec.Containers }} {{ applicationPorts .Spec.Containers }}`, "80,15090 80"},
+		{"1.31", `{{ valueOrDefault "" 3 }} {{ valueOrDefault nil "d" }} {{ valueOrDefault 0 "d" }}`, "3 d 0"},
+		{"1.31", `{{ toJSON .ObjectMeta.Labels }} {{ toJSON .ObjectMeta.Annotations | len }}`, `{"app":"web"} 20`},
+		{"1.31", `{{ (fromJSON "{\"a\":[1,2]}").a }} {{ fromJSON "{" }}`, "[1 2] {}"},
+		{"1.31", `{{ structToJSON (index (index .Spec.Containers 0).Ports 0) }}`, `{"containerPort":80}`},
+		{"1.31", `{{ toYaml .Values.tree }}`, "a: 1\nb:\n- x\n- true\n"},
+		{"1.31", `x{{ "a\nb\nc" | indent 2 }}`, "xa\n  b\n  c"},
+		{"1.31", `x{{ "a" | nindent 2 }}`, "x\n  a"},
+		{"1.31", `{{ contains "/" "a/b" }} {{ "a/b" | contains "/" }} {{ contains "x" "a/b" }}`, "true true false"},
+		{"1.31", `{{ directory "/etc/certs/cert.pem" }} {{ toLower "ABC" }} {{ kubevirtInterfaces "net1" }} {{ excludeInterfaces "eth1" }}`, "/etc/certs/ abc net1 eth1"},
+		{"1.31", `{{ formatDuration .ProxyConfig.DrainDuration }}`, "45s"},
+		{"1.31", `{{ omit .ObjectMeta.Annotations "a" | toJSON }}`, `{"empty":""}`},
+		{"1.31", `{{ strdict "a" "b" "c" | toJSON }} {{ toJsonMap (strdict "a" "1" "b" "1") (strdict "b" "2") }}`, `{"a":"b","c":""} {"a":"1","b":"2"}`},
+		{"1.31", `{{ mergeMaps (strdict "a" "1") (strdict "a" "2") | toJSON }}`, `{"a":"2"}`},
+		{"1.31", `{{ toYaml (omitNil .Values.holes) }}`, "a:\n  c: 1\n"},
+		{"1.31", `{{ env "HOME" "none" }} {{ env "SET" "none" }}`, "none yes"},
+		{"1.31", `{{ keys .Values.many | join "," }} {{ values .Values.many | join "," }}`, "a,b,c 1,2,3"},
+		{"1.31", `{{ .Values.n }} {{ .Values.big }}`, "15020 1e+06"},
+		{"1.31", `{{ .ProxyConfig.InterceptionMode }} {{ annotation .ObjectMeta "x" .ProxyConfig.InterceptionMode }}`, "REDIRECT REDIRECT"},
+		{"1.31", `{{ appendMultusNetwork "" "default/istio-cni" }} {{ appendMultusNetwork "a" "istio-cni" }} {{ appendMultusNetwork "a, istio-cni" "istio-cni" }}`,
+			"default/istio-cni a, istio-cni a, istio-cni"},
+		{"1.31", `{{ appendMultusNetwork "[{\"name\":\"a\"}]" "ns/cni" }}`, `[{"name":"a"}, {"name": "cni", "namespace": "ns"}]`},
+		{"1.31", `{{ appendMultusNetwork "[{\"name\":\"cni\",\"namespace\":\"ns\"}]" "ns/cni" }}`, `[{"name":"cni","namespace":"ns"}]`},
+		{"1.10", `{{ appendMultusNetwork "[{\"name\":\"a\"}]" "cni" }} {{ toJson .ObjectMeta.Labels }}`, `[{"name":"a"}, {"name": "cni"}] {"app":"web"}`},
+		{"1.31", `{{ toJson .Values.tree }} {{ "a" | b64enc }} {{ "x" | sha256sum | trunc 4 }} {{ osBase "/a/b" }}`, `{"a":1,"b":["x",true]} YQ== 2d71 b`},
+	}
+	values := `{"tree": {"a": 1, "b": ["x", true]}, "holes": {"a": {"b": null, "c": 1}, "d": null}, "many": {"c": 3, "a": 1, "b": 2}, "n": 15020, "big": 1000000}`
+	for _, tt := range tests {
+		t.Run(tt.template, func(t *testing.T) {
+			got, err := render(t, Options{Version: tt.version, Config: config(tt.template), Values: values, IstiodEnv: map[string]string{"SET": "yes"}}, pod)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got = strings.TrimRight(got, "\n"); got != strings.TrimRight(tt.want, "\n") {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestRefusedFunctions wants every function that is not hermetic refused by its name, and the environment of the process
+// never read.
+func TestRefusedFunctions(t *testing.T) {
+	t.Setenv("PRERIG_TEST", "leaked")
+	args := map[string]string{
+		"date": `"2006" "x"`, "dateInZone": `"2006" "x" "UTC"`, "date_in_zone": `"2006" "x" "UTC"`, "getHostByName": `"localhost"`,
+		"expandenv": `"$PRERIG_TEST"`, "randInt": "1 9", "randAlpha": "3",
+	}
+	for name := range refusedFunctions {
+		t.Run(name, func(t *testing.T) {
+			got, err := render(t, Options{Version: "1.31", Config: config("a: b\n{{ " + name + " " + args[name] + " }}")}, nil)
+			var te *TemplateError
+			if !errors.As(err, &te) || te.Line != 2 || te.Template != "sidecar" || !strings.Contains(err.Error(), fmt.Sprintf("function %q is refused", name)) {
+				t.Errorf("got %q and the error %v, want one of line 2 of sidecar that names %s", got, err, name)
+			}
+		})
+	}
+	got, err := render(t, Options{Version: "1.31", Config: config(`{{ env "PRERIG_TEST" "safe" }}`)}, nil)
+	if err != nil || strings.TrimSpace(got) != "safe" {
+		t.Errorf("env read the environment of the process: %q, %v", got, err)
+	}
+}
+
+func TestTemplateErrors(t *testing.T) {
+	tests := []struct{ name, version, template, want string }{
+		{"newer function", "1.24", "a: 1\nb: {{ omitNil .Values }}",
+			`reading template "sidecar", line 2: the function "omitNil" exists in Istio 1.28 and later, and the version is 1.24`},
+		{"removed function", "1.20", "{{ render \"x\" }}", `the function "render" exists in Istio 1.2 to 1.13, and the version is 1.20`},
+		{"unknown function", "1.31", "\n\n{{ openshift }}", `reading template "sidecar", line 3: no version of Istio from 1.0 to 1.31 has the function "openshift"`},
+		{"newer field", "1.24", "{{ if true }}\n{{ .NativeSidecars }}{{ end }}",
+			`reading template "sidecar", line 2: the field .NativeSidecars exists in Istio 1.27 and later, and the version is 1.24`},
+		{"removed field", "1.18", "{{ range .Spec.Containers }}{{ $.EstimatedConcurrency }}{{ end }}", `the field .EstimatedConcurrency exists in Istio 1.10 to 1.17`},
+		{"unknown field", "1.31", "{{ .ProxyIamge }}", `no version of Istio from 1.0 to 1.31 has the field .ProxyIamge`},
+		{"syntax", "1.31", "a: 1\n{{ if }}", `reading template "sidecar", line 2: missing value for if`},
+		{"not closed", "1.31", "{{ if true }}", `reading template "sidecar"`},
+		{"field of text", "1.31", "a:\n  {{ .Revision.proxy }}", `rendering template "sidecar", line 2, at {{.Revision.proxy}}: can't evaluate field proxy in type string`},
+		{"unknown nested field", "1.31", "{{ .ObjectMeta.Nothing }}", `can't evaluate field Nothing`},
+		{"fail", "1.31", `{{ fail "set global.hub" }}`, `rendering template "sidecar", line 1, at {{fail "set global.hub"}}: fail: set global.hub`},
+		{"too long", "1.31", `{{ range until 2000 }}{{ repeat 100000 "x" }}{{ end }}`, "prints more than"},
+		{"endless", "1.31", `{{ define "x" }}{{ template "x" }}{{ end }}{{ template "x" }}`, "exceeded maximum template depth"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := render(t, Options{Version: tt.version, Config: config(tt.template)}, nil)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %.40q and the error %v, want one that says %q", got, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestNewErrors(t *testing.T) {
+	tests := []struct {
+		name string
+		o    Options
+		want string
+	}{
+		{"no config", Options{}, "it is empty"},
+		{"not YAML", Options{Config: "a: [", Values: "{}"}, "reading the injector configuration (data.config): "},
+		{"a list", Options{Config: "- a", Values: "{}"}, "reading the injector configuration (data.config): "},
+		{"no templates", Options{Config: "policy: enabled", Values: "{}"}, "it has neither templates nor template"},
+		{"no policy", Options{Config: "templates: {sidecar: x}", Values: "{}"}, `policy is ""; it must be enabled or disabled`},
+		{"broken values", Options{Config: config("x"), Values: "{"}, "reading the injector's values (data.values): "},
+		{"no values", Options{Config: config("x"), Version: "1.31"}, "reading the injector's values: there are none"},
+		{"broken mesh", Options{Config: config("x"), Values: "{}", Version: "1.31", Mesh: "a: ["}, "reading the mesh config"},
+		{"bad version", Options{Config: config("x"), Values: "{}", Version: "newest"}, `reading the Istio version "newest"`},
+		{"other generation", Options{Config: config("x"), Values: "{}", Version: "1.5"},
+			"it has a map of templates, as Istio 1.9 and later has it, but the version is 1.5 (from the policy)"},
+		{"bad kubernetes", Options{Config: config("x"), Values: "{}", Version: "1.31", KubernetesVersion: "new"}, `reading kubernetesVersion "new"`},
+		{"bad native", Options{Config: config("x"), Values: "{}", Version: "1.31", Native: "Perhaps"}, `reading nativeSidecars: "Perhaps"`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := New(tt.o); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got the error %v, want one that says %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestDetection(t *testing.T) {
+	one := func(template string) string {
+		return "policy: enabled\ntemplate: |\n  " + strings.ReplaceAll(template, "\n", "\n  ")
+	}
+	tests := []struct {
+		name, explicit, config, values, wantVersion, wantFrom string
+		wantGeneration                                        Generation
+		wantWarning                                           string
+	}{
+		{"explicit wins", "1.20.3", config("x"), `{"global": {"tag": "1.24.6"}}`, "1.20.3", "the policy", GenerationC, ""},
+		{"tag", "", config("x"), `{"global": {"tag": "1.24.6-distroless"}}`, "1.24.6-distroless", `values.global.tag "1.24.6-distroless"`, GenerationC, ""},
+		{"release tag", "", config("x"), `{"global": {"tag": "release-1.10-latest-daily"}}`, "1.10-latest-daily", `values.global.tag "release-1.10-latest-daily"`, GenerationC, ""},
+		{"proxy image", "", config("x"), `{"global": {"tag": "", "proxy": {"image": "example.com/istio/proxyv2:1.22.1"}}}`, "1.22.1",
+			`values.global.proxy.image "example.com/istio/proxyv2:1.22.1"`, GenerationC, ""},
+		{"generation A by image", "", one(`- image: [[ "docker.io/istio/proxyv2:1.1.7" ]]`), "", "1.1.7", `the image "proxyv2:1.1.7" in the template`, GenerationA, ""},
+		{"generation A by shape", "", one("[[ .ObjectMeta.Name ]]"), "", "1.1", "the functions and fields that the templates use", GenerationA, "not certain"},
+		{"generation B by tag", "", one("{{ .Values.x }}"), `{"global": {"tag": "1.5.0"}}`, "1.5.0", `values.global.tag "1.5.0"`, GenerationB, ""},
+		{"generation B by use", "", one("{{ structToJSON .Values }} {{ protoToJSON .ProxyConfig }}"), `{}`, "1.8", "the functions and fields that the templates use", GenerationB, "fit Istio 1.4 to 1.8"},
+		{"latest by newest function", "", config("{{ otelResourceAttributes .MeshConfig nil nil \"\" nil }}"), `{"global": {"tag": "latest"}}`, "1.31",
+			"the functions and fields that the templates use", GenerationC, `values.global.tag "latest" is not a version; the templates fit Istio 1.30 to 1.31`},
+		{"latest by removed field", "", config("{{ .EstimatedConcurrency }}"), `{"global": {"tag": "master"}}`, "1.17",
+			"the functions and fields that the templates use", GenerationC, "the templates fit Istio 1.10 to 1.17"},
+		{"latest by the environment asked for", "", config(`{{ env "ENABLE_NATIVE_SIDECARS" "false" }} {{ .CompliancePolicy }}`), `{"global": {"tag": "latest"}}`, "1.26",
+			"the functions and fields that the templates use", GenerationC, "fit Istio 1.19 to 1.26"},
+		{"newer than known", "", config("x"), `{"global": {"tag": "1.47.2"}}`, "1.47.2", `values.global.tag "1.47.2"`, GenerationC, "newer than 1.31"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			in, err := New(Options{Version: tt.explicit, Config: tt.config, Values: tt.values, Native: NativeDisabled})
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := in.Detection()
+			if d.Version.String() != tt.wantVersion || d.From != tt.wantFrom || d.Generation != tt.wantGeneration {
+				t.Errorf("got %s from %s, generation %s; want %s from %s, generation %s", d.Version, d.From, d.Generation, tt.wantVersion, tt.wantFrom, tt.wantGeneration)
+			}
+			warnings := strings.Join(d.Warnings, "; ")
+			if tt.wantWarning == "" && warnings != "" || !strings.Contains(warnings, tt.wantWarning) {
+				t.Errorf("got the warnings %q, want %q", warnings, tt.wantWarning)
+			}
+		})
+	}
+}
+
+func TestProfile(t *testing.T) {
+	if p, known := ProfileOf(99); known || p.Minor() != NewestMinor {
+		t.Errorf("1.99 gives the profile of 1.%d, known %t; want the newest, not known", p.Minor(), known)
+	}
+	// Every row of the tables is a range that exists, and one name has no two rows for a version.
+	for _, row := range featureTable {
+		if row.From < OldestMinor || row.From > NewestMinor || row.To < row.From || row.Source == "" {
+			t.Errorf("feature %q has the range %d to %d and the source %q", row.Feature, row.From, row.To, row.Source)
+		}
+	}
+	for minor := OldestMinor; minor <= NewestMinor; minor++ {
+		seen := map[string]bool{}
+		for _, row := range functionTable {
+			if row.Contains(minor) {
+				if seen[row.Name] {
+					t.Errorf("function %s has two behaviours in 1.%d", row.Name, minor)
+				}
+				seen[row.Name] = true
+			}
+		}
+	}
+	spots := []struct {
+		minor   int
+		feature Feature
+		want    bool
+	}{
+		{11, InjectLabel, false}, {12, InjectLabel, true}, {26, InjectStrictValues, false}, {27, InjectStrictValues, true},
+		{8, StatusTemplateHash, true}, {9, StatusTemplateHash, false}, {10, StatusRevision, false}, {11, StatusRevision, true},
+		{18, NativeSidecars, false}, {19, NativeSidecars, true}, {23, NativeSidecarAnnotation, false}, {24, NativeSidecarAnnotation, true},
+		{24, ProberLifecycle, false}, {25, ProberLifecycle, true}, {30, PrometheusScrapeTargets, false}, {31, PrometheusScrapeTargets, true},
+	}
+	for _, s := range spots {
+		if p, _ := ProfileOf(s.minor); p.Has(s.feature) != s.want {
+			t.Errorf("1.%d: %q is %t, want %t", s.minor, s.feature, !s.want, s.want)
+		}
+	}
+}
+
+func TestImages(t *testing.T) {
+	tests := []struct{ values, annotation, mesh, want string }{
+		{`{"global": {"hub": "h", "tag": "1.31.0"}}`, "", "", "h/proxyv2:1.31.0 h/proxyv2:1.31.0"},
+		{`{"global": {"hub": "h", "tag": "1.31.0", "variant": "distroless", "proxy": {"image": "p"}, "proxy_init": {"image": "i"}}}`, "", "", "h/p:1.31.0-distroless h/i:1.31.0-distroless"},
+		{`{"global": {"hub": "h", "tag": "1.31.0-distroless"}}`, "debug", "", "h/proxyv2:1.31.0-debug h/proxyv2:1.31.0-debug"},
+		{`{"global": {"hub": "h", "tag": "1.31.0-distroless"}}`, "default", "", "h/proxyv2:1.31.0 h/proxyv2:1.31.0"},
+		{`{"global": {"hub": "h", "tag": 1.5}}`, "", "defaultConfig: {image: {imageType: debug}}", "h/proxyv2:1.5-debug h/proxyv2:1.5-debug"},
+	}
+	for _, tt := range tests {
+		data := &TemplateData{}
+		if tt.annotation != "" {
+			data.ObjectMeta.Annotations = map[string]string{"sidecar.istio.io/proxyImageType": tt.annotation}
+		}
+		got, err := render(t, Options{Version: "1.31", Config: config("{{ .ProxyImage }} {{ .ProxyInitImage }}"), Values: tt.values, Mesh: tt.mesh}, data)
+		if err != nil || strings.TrimSpace(got) != tt.want {
+			t.Errorf("values %s, annotation %q: got %q, %v; want %q", tt.values, tt.annotation, got, err, tt.want)
+		}
+	}
+}
+
+func TestNative(t *testing.T) {
+	tests := []struct {
+		o           Options
+		want        bool
+		wantWarning string
+	}{
+		{Options{Version: "1.18", Native: NativeEnabled}, false, "has no native sidecars"},
+		{Options{Version: "1.24"}, false, ""},
+		{Options{Version: "1.24", IstiodEnv: map[string]string{"ENABLE_NATIVE_SIDECARS": "true"}}, true, ""},
+		{Options{Version: "1.24", Native: NativeEnabled}, true, ""},
+		{Options{Version: "1.31", KubernetesVersion: "1.32"}, false, ""},
+		{Options{Version: "1.31", KubernetesVersion: "v1.34.2+k3s1"}, true, ""},
+		{Options{Version: "1.31"}, true, "set kubernetesVersion or nativeSidecars"},
+		{Options{Version: "1.31", IstiodEnv: map[string]string{"ENABLE_NATIVE_SIDECARS": "false"}}, false, ""},
+		{Options{Version: "1.31", Native: NativeDisabled, KubernetesVersion: "1.34"}, false, ""},
+	}
+	for _, tt := range tests {
+		tt.o.Config, tt.o.Values = config(`{{ env "ENABLE_NATIVE_SIDECARS" "unset" }}`), "{}"
+		in, err := New(tt.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if in.NativeSidecars() != tt.want {
+			t.Errorf("%+v: native is %t", tt.o, !tt.want)
+		}
+		warnings := strings.Join(in.Warnings(), "; ")
+		if tt.wantWarning == "" && warnings != "" || !strings.Contains(warnings, tt.wantWarning) {
+			t.Errorf("%+v: got the warnings %q, want %q", tt.o, warnings, tt.wantWarning)
+		}
+	}
+	// Templates up to 1.26 ask the environment.
+	got, err := render(t, Options{Version: "1.24", Native: NativeEnabled, Config: config(`{{ env "ENABLE_NATIVE_SIDECARS" "unset" }}`)}, nil)
+	if err != nil || strings.TrimSpace(got) != "true" {
+		t.Errorf("the template sees %q, %v", got, err)
+	}
+}
+
+func TestSelect(t *testing.T) {
+	text := "policy: enabled\ntemplates: {a: A, b: B, c: C}\naliases: {both: [a, b], nested: [both]}\ndefaultTemplates: [both, c]\n"
+	in, err := New(Options{Version: "1.31", Config: text, Values: "{}"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct{ annotation, want, wantError string }{
+		{"-", "a b c", ""},
+		{"c, a", "c a", ""},
+		{"both", "a b", ""},
+		{"nested", "", `"both" is not among the injector configuration's templates: a, b, c`},
+		{"d", "", `"d" is not among`},
+		{"", "", `"" is not among`},
+	}
+	for _, tt := range tests {
+		annotations := map[string]string{TemplatesAnnotationName: tt.annotation}
+		if tt.annotation == "-" {
+			annotations = nil
+		}
+		templates, err := in.Select(annotations)
+		var names []string
+		for _, t := range templates {
+			names = append(names, t.Name())
+		}
+		if got := strings.Join(names, " "); got != tt.want || tt.wantError == "" && err != nil || tt.wantError != "" && (err == nil || !strings.Contains(err.Error(), tt.wantError)) {
+			t.Errorf("%q gives %q and %v, want %q and %q", tt.annotation, got, err, tt.want, tt.wantError)
+		}
+	}
+}
+
+// TestValuesStay renders templates that change the values they are given, and wants them unchanged for the next pod.
+func TestValuesStay(t *testing.T) {
+	in, err := New(Options{Version: "1.31", Config: config(`{{ $_ := set .Values.global "hub" "changed" }}{{ .Values.global.hub }}`), Values: `{"global": {"hub": "h"}}`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	templates, err := in.Select(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		r, err := in.Render(templates[0], &TemplateData{ProxyConfig: in.Mesh().GetDefaultConfig()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.TrimSpace(string(r.Bytes())); got != "changed" {
+			t.Errorf("got %q", got)
+		}
+		in.Release(r)
+	}
+	if got := in.Values().String("global", "hub"); got != "h" {
+		t.Errorf("the values have changed: hub is %q", got)
+	}
+}
+
+func TestOverrides(t *testing.T) {
+	v, err := ParseValues(`{"global": {"hub": "h", "tag": "t"}}`, map[string]any{"global": map[string]any{"tag": "u", "n": 3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.String("global", "hub") != "h" || v.String("global", "tag") != "u" || v.at("global", "n") != float64(3) {
+		t.Errorf("got %v", v)
+	}
+}
+
+func TestEstimateConcurrency(t *testing.T) {
+	in, err := New(Options{Version: "1.15", Config: config("x"), Values: `{"global": {"proxy": {"resources": {"limits": {"cpu": "2500m"}}}}}`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := func(i int32) *mesh.ProxyConfig {
+		pc := mesh.DefaultProxyConfig(15)
+		pc.Workers = &mesh.Int32Value{Value: i}
+		return pc
+	}
+	none := mesh.DefaultProxyConfig(15)
+	none.Workers = nil
+	tests := []struct {
+		pc          *mesh.ProxyConfig
+		annotations map[string]string
+		want        int
+	}{
+		{none, nil, 2}, {n(7), nil, 7}, {n(0), nil, 3},
+		{n(0), map[string]string{"sidecar.istio.io/proxyCPULimit": "1100m", "sidecar.istio.io/proxyCPU": "4"}, 2},
+		{n(0), map[string]string{"sidecar.istio.io/proxyCPU": "4"}, 4},
+		{n(0), map[string]string{"sidecar.istio.io/proxyCPU": "lots"}, 2},
+	}
+	for _, tt := range tests {
+		if got := in.EstimateConcurrency(tt.pc, tt.annotations); got != tt.want {
+			t.Errorf("%v %v gives %d, want %d", tt.pc.Workers, tt.annotations, got, tt.want)
+		}
+	}
+}
