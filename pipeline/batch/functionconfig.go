@@ -15,6 +15,9 @@ import (
 // FunctionConfig gives the InjectionPolicy that a ResourceList among the files carries; ok is false where there is none. A
 // ResourceList is what kustomize and kpt hand to a function: saved to a file, it can be looked into with its own policy.
 func (b *Batch) FunctionConfig() (p policy.Named, ok bool, err error) {
+	if b == nil {
+		return p, false, nil
+	}
 	for _, f := range b.Files {
 		for _, d := range f.docs {
 			if !bytes.Contains(d.Raw(), []byte("ResourceList")) {

@@ -92,7 +92,8 @@ Exit codes of all commands:
   2  wrong input, policy or flags, or reading or writing failed; nothing was written`,
 		Example: `  prerig inject -f deployment.yaml | kubectl apply -f -
   prerig inject --diff k8s/
-  prerig inject -i k8s/`,
+  prerig inject -i k8s/
+  prerig explain k8s/`,
 		Version:       Version(version),
 		Args:          knownCommand,
 		SilenceErrors: true,
@@ -108,7 +109,10 @@ Exit codes of all commands:
 	})
 	root.AddCommand(
 		newInject(streams),
+		newExplain(streams),
 		newImport(streams),
+		newLint(streams, version),
+		newImages(streams, version),
 	)
 	return root
 }

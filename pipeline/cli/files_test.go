@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// place makes a directory with the shared files, goes there, and gives the text of the workload.
-func place(t *testing.T) string {
+// arrange makes a directory with the shared files, goes there, and gives the text of the workload.
+func arrange(t *testing.T) string {
 	t.Helper()
 	shared := tree(t, "testdata/shared")
 	dir := t.TempDir()
@@ -43,7 +43,7 @@ func ok(t *testing.T, stdin string, args ...string) (stdout, stderr string) {
 }
 
 func TestInjectTwiceChangesNothing(t *testing.T) {
-	place(t)
+	arrange(t)
 	once, _ := ok(t, "", "inject", "-p", "tiny.yaml", "web.yaml")
 	must(t, os.WriteFile("web.yaml", []byte(once), 0o644))
 	twice, _ := ok(t, "", "inject", "-p", "tiny.yaml", "web.yaml")
@@ -56,7 +56,7 @@ func TestInjectTwiceChangesNothing(t *testing.T) {
 }
 
 func TestRemoveGivesTheOriginalBack(t *testing.T) {
-	original := place(t)
+	original := arrange(t)
 	ok(t, "", "inject", "-p", "tiny.yaml", "-i", "web.yaml")
 	if !strings.Contains(readFile(t, "web.yaml"), "istio-proxy") {
 		t.Fatal("nothing was injected")
@@ -68,7 +68,7 @@ func TestRemoveGivesTheOriginalBack(t *testing.T) {
 }
 
 func TestInPlaceKeepsLineEnds(t *testing.T) {
-	original := place(t)
+	original := arrange(t)
 	must(t, os.WriteFile("web.yaml", []byte(strings.ReplaceAll(original, "\n", "\r\n")), 0o644))
 	ok(t, "", "inject", "-p", "tiny.yaml", "-i", "web.yaml")
 	got := readFile(t, "web.yaml")
@@ -81,7 +81,7 @@ func TestInPlaceKeepsLineEnds(t *testing.T) {
 }
 
 func TestInPlaceReadOnly(t *testing.T) {
-	original := place(t)
+	original := arrange(t)
 	must(t, os.WriteFile("other.yaml", []byte(original), 0o644))
 	must(t, os.Chmod("web.yaml", 0o444))
 	code, _, stderr := command(t, "", "inject", "-p", "tiny.yaml", "-i", "other.yaml", "web.yaml")
@@ -97,7 +97,7 @@ func TestInPlaceReadOnly(t *testing.T) {
 }
 
 func TestInPlaceKeepsLinks(t *testing.T) {
-	place(t)
+	arrange(t)
 	must(t, os.Symlink("web.yaml", "link.yaml"))
 	ok(t, "", "inject", "-p", "tiny.yaml", "-i", "link.yaml")
 	if dest, err := os.Readlink("link.yaml"); err != nil || dest != "web.yaml" {
@@ -109,7 +109,7 @@ func TestInPlaceKeepsLinks(t *testing.T) {
 }
 
 func TestNoInputAtATerminal(t *testing.T) {
-	place(t)
+	arrange(t)
 	for _, args := range [][]string{{"inject"}, {"import"}} {
 		var out, errs bytes.Buffer
 		code := Main(t.Context(), args, Streams{In: strings.NewReader(""), Out: &out, Err: &errs, InTerminal: true}, "")
@@ -120,7 +120,7 @@ func TestNoInputAtATerminal(t *testing.T) {
 }
 
 func TestInterrupted(t *testing.T) {
-	original := place(t)
+	original := arrange(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out, errs bytes.Buffer
@@ -161,7 +161,7 @@ func TestBinary(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	original := place(t)
+	original := arrange(t)
 	runBinary := func(stdin string, args ...string) (code int, stdout, stderr string) {
 		cmd := exec.CommandContext(t.Context(), binary, args...)
 		var out, errs bytes.Buffer

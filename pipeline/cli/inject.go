@@ -87,7 +87,7 @@ func (in *inject) do(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	ps, err := in.load(b, args)
+	ps, err := in.load(args)
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,8 @@ type run struct {
 	target     string
 	kubernetes string
 
-	origins []string // where the policies come from
+	batch   *batch.Batch // what read has read
+	origins []string     // where the policies come from
 }
 
 // flags adds the flags that choose files and policies.
@@ -142,12 +143,13 @@ func (r *run) read(args []string) (*batch.Batch, error) {
 	if len(inputs) == 1 && inputs[0].Stdin() && len(bytes.TrimSpace(inputs[0].Data)) == 0 {
 		return nil, errors.New("standard input is empty: what was to write into it has failed or found nothing")
 	}
-	return batch.Parse(inputs)
+	r.batch, err = batch.Parse(inputs)
+	return r.batch, err
 }
 
 // load finds the policies and changes in them what flags say.
-func (r *run) load(b *batch.Batch, args []string) ([]*v1alpha1.InjectionPolicy, error) {
-	named, err := r.find(b, args)
+func (r *run) load(args []string) ([]*v1alpha1.InjectionPolicy, error) {
+	named, err := r.find(args)
 	if err != nil {
 		return nil, err
 	}
@@ -167,13 +169,13 @@ func (r *run) load(b *batch.Batch, args []string) ([]*v1alpha1.InjectionPolicy, 
 }
 
 // find gives the policies: those that flags name, else the functionConfig of a ResourceList in the input, else the default.
-func (r *run) find(b *batch.Batch, args []string) ([]policy.Named, error) {
+func (r *run) find(args []string) ([]policy.Named, error) {
 	if r.kubeInject.Given() {
 		n, err := r.kubeInject.Policy()
 		return []policy.Named{n}, err
 	}
 	if len(r.policies) == 0 {
-		if n, ok, err := b.FunctionConfig(); ok || err != nil {
+		if n, ok, err := r.batch.FunctionConfig(); ok || err != nil {
 			return []policy.Named{n}, err
 		}
 		n, err := policy.Find(r.directories(args)...)
@@ -217,7 +219,7 @@ func (r *run) override(p *v1alpha1.InjectionPolicy) (*v1alpha1.InjectionPolicy, 
 	set(&p.Spec.DefaultNamespace, r.namespace)
 	set(&p.Spec.TargetNamespace, r.target)
 	if p.Spec.Istio != nil {
-		set(&p.Spec.Istio.Revision, r.revision)
+		set(&p.Spec.Istio.Revision, r.revision) // "default" is the revision without a name
 		set(&p.Spec.Istio.KubernetesVersion, r.kubernetes)
 	}
 	text, err := v1alpha1.Marshal(p)
@@ -233,14 +235,14 @@ func (r *run) override(p *v1alpha1.InjectionPolicy) (*v1alpha1.InjectionPolicy, 
 }
 
 // inject runs the policies, in the given mode where there is one.
-func (r *run) inject(ctx context.Context, b *batch.Batch, ps []*v1alpha1.InjectionPolicy, mode v1alpha1.Mode) (*fn.Report, error) {
+func (r *run) inject(ctx context.Context, b *batch.Batch, ps []*v1alpha1.InjectionPolicy, mode v1alpha1.Mode, opts ...fn.Option) (*fn.Report, error) {
 	r.notice(b)
 	if mode != "" {
 		for _, p := range ps {
 			p.Spec.Mode = mode
 		}
 	}
-	in, err := fn.New(ps)
+	in, err := fn.New(ps, opts...)
 	if err != nil {
 		return nil, err
 	}

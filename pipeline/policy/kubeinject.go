@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"regexp"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -15,17 +16,18 @@ import (
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 )
 
-// KubeInject names the files that istioctl kube-inject takes.
+// KubeInject names the files that istioctl kube-inject takes (istioctl/pkg/kubeinject/kubeinject.go).
 type KubeInject struct {
-	// InjectConfig is data.config of the ConfigMap istio-sidecar-injector, Values its data.values (from Istio 1.2 on), and
-	// MeshConfig data.mesh of the ConfigMap istio. Each may also be the whole ConfigMap.
+	// InjectConfig is data.config of the ConfigMap istio-sidecar-injector, or a template alone; Values is its data.values (from
+	// Istio 1.2 on), and MeshConfig data.mesh of the ConfigMap istio. Each may also be the whole ConfigMap.
 	InjectConfig, Values, MeshConfig string
 }
 
 // Given says whether any of the files is named.
 func (k KubeInject) Given() bool { return k.InjectConfig != "" || k.Values != "" || k.MeshConfig != "" }
 
-// Policy makes a policy of the files.
+// Policy makes a policy of the files. As whoever injects by hand wants it done, the policy: of the configuration is taken
+// for enabled, as kube-inject does; all else in it is followed.
 func (k KubeInject) Policy() (Named, error) {
 	if k.InjectConfig == "" {
 		return Named{}, errors.New("--injectConfigFile is missing: --valuesFile and --meshConfigFile only go with it")
@@ -34,6 +36,7 @@ func (k KubeInject) Policy() (Named, error) {
 	if err != nil {
 		return Named{}, err
 	}
+	config = asConfig(config)
 	var values, mesh string
 	switch {
 	case k.Values != "":
@@ -62,6 +65,42 @@ func (k KubeInject) Policy() (Named, error) {
 		return Named{}, fmt.Errorf("making a policy of %s: %w", k.InjectConfig, err)
 	}
 	return Named{InjectionPolicy: p, Origin: k.origin()}, nil
+}
+
+var (
+	// hasTemplates finds the key that makes a text a configuration and not a template.
+	hasTemplates = regexp.MustCompile(`(?m)^(templates|template):`)
+	// isPod finds the keys of a pod, which a template from Istio 1.9 on gives; older ones give lists of containers.
+	isPod = regexp.MustCompile(`(?m)^(metadata|spec):`)
+	// policyLine is the policy of a configuration.
+	policyLine = regexp.MustCompile(`(?m)^policy:.*$`)
+)
+
+// asConfig makes a configuration of a template, and one that injects of any.
+func asConfig(text string) string {
+	if hasTemplates.MatchString(text) {
+		if policyLine.MatchString(text) {
+			return policyLine.ReplaceAllString(text, "policy: enabled")
+		}
+		return "policy: enabled\n" + text
+	}
+	indented := indent(text, "    ") // said in numbers, as the first line may have blanks of its own
+	if isPod.MatchString(text) {
+		return "policy: enabled\ntemplates:\n  sidecar: |2\n" + indented
+	}
+	return "policy: enabled\ntemplate: |4\n" + indented
+}
+
+// indent puts the blanks before every line that is not empty.
+func indent(text, blanks string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.TrimSpace(line) != "" {
+			b.WriteString(blanks)
+		}
+		b.WriteString(line)
+	}
+	return b.String()
 }
 
 func (k KubeInject) origin() string {

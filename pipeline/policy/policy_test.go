@@ -110,7 +110,7 @@ func TestKubeInject(t *testing.T) {
 	config := write(t, dir, "config", "policy: enabled\ntemplates: {sidecar: '{}'}\n")
 	values := write(t, dir, "values", `{"global": {"tag": "1.30.1"}}`)
 	mesh := write(t, dir, "mesh", "trustDomain: example.org\n")
-	both := write(t, dir, "cm.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  config: 'policy: disabled'\n  values: '{}'\n")
+	both := write(t, dir, "cm.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  config: \"policy: disabled\\ntemplates: {sidecar: '{}'}\"\n  values: '{}'\n")
 
 	p, err := KubeInject{InjectConfig: config, Values: values, MeshConfig: mesh}.Policy()
 	if err != nil {
@@ -120,7 +120,8 @@ func TestKubeInject(t *testing.T) {
 	if i.Injector.Config != "policy: enabled\ntemplates: {sidecar: '{}'}\n" || i.Injector.Values != `{"global": {"tag": "1.30.1"}}` || i.MeshConfig != "trustDomain: example.org\n" {
 		t.Errorf("the files are not taken verbatim: %+v", i)
 	}
-	if p, err = (KubeInject{InjectConfig: both}).Policy(); err != nil || p.Spec.Istio.Injector.Config != "policy: disabled" || p.Spec.Istio.Injector.Values != "{}" {
+	// A configuration that injects only on demand injects when somebody injects by hand.
+	if p, err = (KubeInject{InjectConfig: both}).Policy(); err != nil || !strings.HasPrefix(p.Spec.Istio.Injector.Config, "policy: enabled\n") || p.Spec.Istio.Injector.Values != "{}" {
 		t.Errorf("of a ConfigMap: %+v, %v", p.InjectionPolicy, err)
 	}
 	if p, err = (KubeInject{InjectConfig: both, Values: values}).Policy(); err != nil || p.Spec.Istio.Injector.Values != `{"global": {"tag": "1.30.1"}}` {
@@ -137,6 +138,25 @@ func TestKubeInject(t *testing.T) {
 	} {
 		if _, err := tc.k.Policy(); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
+func TestKubeInjectTakesATemplateAlone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, tc := range map[string]struct{ text, want string }{
+		"of a pod":           {"metadata:\n  labels: {a: b}\n\nspec:\n  containers: []\n", "policy: enabled\ntemplates:\n  sidecar: |2\n    metadata:\n      labels: {a: b}\n\n    spec:\n      containers: []\n"},
+		"of containers":      {"containers:\n- name: istio-proxy", "policy: enabled\ntemplate: |4\n    containers:\n    - name: istio-proxy"},
+		"without the policy": {"template: 'containers: []'\n", "policy: enabled\ntemplate: 'containers: []'\n"},
+	} {
+		p, err := KubeInject{InjectConfig: write(t, dir, "config", tc.text)}.Policy()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got := p.Spec.Istio.Injector.Config; got != tc.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, got, tc.want)
 		}
 	}
 }

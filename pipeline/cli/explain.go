@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/prerig/prerig/fn"
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/explain"
+	"github.com/prerig/prerig/pipeline/files"
+)
+
+// explaining is the state of one prerig explain.
+type explaining struct {
+	run
+	output string
+}
+
+func newExplain(streams Streams) *cobra.Command {
+	ex := &explaining{run: run{streams: streams}}
+	cmd := newCommand("explain [FILE|DIRECTORY|KIND/NAME]...", "Say for each workload whether it is injected, and why")
+	cmd.Long = `Say for each workload whether it is injected: by which rule of which webhook, of which
+revision, with which templates, and what decided. Nothing is written.
+
+Reads files, directories and standard input as prerig inject does; a ResourceList is read with
+its functionConfig as the policy. KIND/NAME or KIND/NAMESPACE/NAME shows every step for one
+workload; where no file is named then, the current directory is read.
+
+Exit codes:
+  0  done
+  2  wrong input, policy or flags, or a workload that cannot be injected`
+	cmd.Example = `  prerig explain k8s/
+  prerig explain -p mesh.yaml -f k8s/ deployment/web
+  kustomize build overlays/prod | prerig explain -p mesh.yaml
+  prerig explain -o json k8s/`
+	ex.flags(cmd)
+	f := cmd.Flags()
+	f.StringVarP(&ex.output, "output", "o", "table", "form of the output: table, json or yaml")
+	register(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp)))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return ex.do(cmd.Context(), args) }
+	return cmd
+}
+
+func (ex *explaining) do(ctx context.Context, args []string) error {
+	if ex.output != "table" && ex.output != "json" && ex.output != "yaml" {
+		return fmt.Errorf("--output is %q; it can be table, json or yaml", ex.output)
+	}
+	names, refs := references(args)
+	if len(refs) > 0 && len(names) == 0 && len(ex.files) == 0 {
+		names = []string{"."}
+	}
+	b, err := ex.read(names)
+	if err != nil {
+		return err
+	}
+	ps, err := ex.load(names)
+	if err != nil {
+		return err
+	}
+	var opts []fn.Option
+	if len(refs) > 0 {
+		opts = append(opts, fn.WithTrace())
+	}
+	report, err := ex.inject(ctx, b, ps, v1alpha1.ModeInject, opts...)
+	if err != nil {
+		return err
+	}
+	e := explain.Of(report)
+	failed := report.Failed()
+	switch {
+	case len(e.Workloads) == 0: // there are none, or a policy cannot be followed
+		ex.report(report.Results)
+		if !failed {
+			fmt.Fprintln(ex.streams.Err, "no workloads in the input")
+		}
+	case len(refs) > 0: // what is wrong with others is not asked for
+		if e, err = e.Select(refs); err != nil {
+			return err
+		}
+		failed = e.Failed()
+	default:
+		ex.quiet = true // every reason is in the table
+		ex.report(report.Results)
+	}
+	if err := ex.print(e, len(refs) > 0); err != nil {
+		return err
+	}
+	if failed {
+		return errReported
+	}
+	return nil
+}
+
+// references tells files from references to workloads. What exists as a file is one.
+func references(args []string) (names []string, refs []explain.Reference) {
+	for _, arg := range args {
+		ref, ok := explain.ParseReference(arg)
+		ok = ok && !files.Manifest(arg)
+		if _, err := os.Stat(arg); err != nil && ok {
+			refs = append(refs, ref)
+			continue
+		}
+		names = append(names, arg)
+	}
+	return names, refs
+}
+
+func (ex *explaining) print(e explain.Explanation, detail bool) error {
+	out := ex.streams.Out
+	switch {
+	case ex.output == "json":
+		enc := json.NewEncoder(out)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		return enc.Encode(e)
+	case ex.output == "yaml":
+		text, err := yaml.Marshal(e)
+		if err != nil {
+			return fmt.Errorf("writing the explanation: %w", err)
+		}
+		_, err = out.Write(text)
+		return err
+	case len(e.Workloads) == 0:
+		return nil
+	case detail:
+		return e.Detail(out)
+	}
+	return e.Table(out)
+}

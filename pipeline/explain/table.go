@@ -1,0 +1,154 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/prerig/prerig/fn"
+)
+
+// Table writes one line for each workload.
+func (e Explanation) Table(w io.Writer) error {
+	several := map[string]int{}
+	for _, wl := range e.Workloads {
+		several[wl.key()]++
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "WORKLOAD\tINJECTED\tWEBHOOK/RULE\tREVISION\tTEMPLATES\tREASON")
+	for _, wl := range e.Workloads {
+		name := wl.Name()
+		if several[wl.key()] > 1 {
+			name += " " + wl.Field
+		}
+		rule := ""
+		if wl.Webhook != nil {
+			rule = wl.Webhook.rule()
+		}
+		fmt.Fprintln(t, strings.Join([]string{
+			name, wl.answer(), dash(rule), dash(wl.Revision), dash(strings.Join(wl.Templates, ",")), wl.because(),
+		}, "\t"))
+	}
+	return t.Flush()
+}
+
+func (w Workload) key() string { return fmt.Sprint(w.File, w.Line, w.Object) }
+
+// answer is yes, no, or what else became of it.
+func (w Workload) answer() string {
+	switch w.Action {
+	case fn.Injected:
+		return "yes"
+	case fn.Skipped:
+		return "no"
+	case fn.Failed:
+		return "error"
+	}
+	return string(w.Action)
+}
+
+// because is the reason with the source of what decided, and the sidecars that are not Istio's.
+func (w Workload) because() string {
+	s := strings.Join(strings.Fields(w.Reason), " ")
+	if w.Deciding != nil && w.Deciding.Source != "" {
+		s += " [" + w.Deciding.Source + "]"
+	}
+	for _, c := range w.Sidecars {
+		if c.Injected {
+			s += "; sidecar " + c.Name + ": " + c.Reason
+		}
+	}
+	return s
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// Detail writes all that is known of the decision for each workload.
+func (e Explanation) Detail(w io.Writer) error {
+	var b strings.Builder
+	for i, wl := range e.Workloads {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		wl.detail(&b)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (w Workload) detail(b *strings.Builder) {
+	fmt.Fprintf(b, "%s (%s:%d)\n", w.Name(), w.File, w.Line)
+	line := func(label, text string) {
+		if text != "" {
+			fmt.Fprintf(b, "  %-12s %s\n", label+":", text)
+		}
+	}
+	line("injected", w.answer())
+	line("reason", w.Reason)
+	if w.Deciding != nil {
+		line("decided by", w.Deciding.words+from(w.Deciding.Source))
+	}
+	if w.Webhook != nil {
+		line("webhook", w.Webhook.Configuration+" "+w.Webhook.Rule+from(w.Webhook.Source))
+	}
+	for _, o := range w.Others {
+		line("also", o.Configuration+" "+o.Rule+from(o.Source))
+	}
+	line("revision", w.Revision)
+	line("templates", strings.Join(w.Templates, ", "))
+	line("pod at", w.Field)
+	if n := w.Namespace; n != nil {
+		line("namespace", n.words())
+	}
+	line("policy", w.Policy)
+	line("Istio", w.Version)
+	for _, c := range w.Sidecars {
+		line("sidecar", fmt.Sprintf("%s: %s: %s", c.Name, yes(c.Injected), c.Reason))
+	}
+	for _, p := range w.Problems {
+		line("note", p)
+	}
+	if len(w.Trace) == 0 {
+		return
+	}
+	b.WriteString("  steps:\n")
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	for _, s := range w.Trace {
+		fmt.Fprintf(t, "    %s\t%s\t%s\t%s\n", s.Stage, s.Answer, s.What, s.Because)
+	}
+	_ = t.Flush() // a strings.Builder takes everything
+}
+
+func (n Namespace) words() string {
+	name := n.Name
+	if name == "" {
+		name = "not named"
+	}
+	if !n.Known {
+		return name + ", its labels are not known"
+	}
+	return name + from(n.Source)
+}
+
+func from(source string) string {
+	if source == "" {
+		return ""
+	}
+	return " (from " + source + ")"
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
