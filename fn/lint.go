@@ -34,7 +34,11 @@ func (w *podWork) lint(obj, pod map[string]any, plans []*plan) {
 		}
 	}
 	for _, r := range lint.Check(input, pl.severities) {
-		w.unit.place(&r)
+		// The file may have the container elsewhere than the injected pod has it.
+		at := r
+		at.Field = &result.Field{Path: lint.PathIn(w.template.Pod, w.template.Field, r)}
+		w.unit.place(&at)
+		r.File = at.File
 		w.unit.results = append(w.unit.results, r)
 	}
 	if summary, ok := lint.Summarize(input); ok {

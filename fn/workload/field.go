@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"strconv"
+	"strings"
+)
+
+// ParseField reads what FieldString writes. Of a text that is not such a path it gives what comes before the fault.
+func ParseField(s string) []any {
+	var at []any
+	for s != "" {
+		switch {
+		case s[0] == '.':
+			s = s[1:]
+		case strings.HasPrefix(s, `["`):
+			quoted, err := strconv.QuotedPrefix(s[1:])
+			if err != nil {
+				return at
+			}
+			key, err := strconv.Unquote(quoted)
+			rest, ok := strings.CutPrefix(s[1+len(quoted):], "]")
+			if err != nil || !ok {
+				return at
+			}
+			at, s = append(at, key), rest
+		case s[0] == '[':
+			number, rest, ok := strings.Cut(s[1:], "]")
+			i, err := strconv.Atoi(number)
+			if err != nil || !ok {
+				return at
+			}
+			at, s = append(at, i), rest
+		default:
+			end := strings.IndexAny(s, ".[")
+			if end < 0 {
+				end = len(s)
+			}
+			at, s = append(at, s[:end]), s[end:]
+		}
+	}
+	return at
+}

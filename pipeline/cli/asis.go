@@ -1,0 +1,199 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/prerig/prerig/fn"
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/lint"
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/fn/workload"
+	"github.com/prerig/prerig/pipeline/batch"
+)
+
+// asIs checks manifests without an injection.
+type asIs struct {
+	registry   *workload.Registry
+	severities lint.Severities
+	facts      lint.Facts
+	defaultNS  string
+
+	namespaces map[string]lint.Namespace
+	found      result.Results
+	summaries  []lint.Summary
+	errs       []error
+}
+
+func (l *lintRun) checkAsIs(b *batch.Batch, args []string, severities map[string]string) (result.Results, error) {
+	a, err := l.prepareAsIs(args, severities)
+	if err != nil {
+		return nil, err
+	}
+	items := b.Items()
+	for _, item := range items {
+		a.each(item, a.noteNamespace)
+	}
+	for _, item := range items {
+		a.each(item, a.check)
+	}
+	var namespaces []lint.Namespace
+	for _, ns := range a.namespaces {
+		namespaces = append(namespaces, ns)
+	}
+	a.found = append(a.found, lint.CheckSet(a.summaries, namespaces, a.severities)...)
+	return a.found, errors.Join(a.errs...)
+}
+
+// prepareAsIs reads the flags, and the policies where some are named.
+func (l *lintRun) prepareAsIs(args []string, severities map[string]string) (*asIs, error) {
+	a := &asIs{
+		facts:     lint.Facts{IstioVersion: l.istio, KubernetesVersion: l.kubernetes},
+		defaultNS: l.namespace, namespaces: map[string]lint.Namespace{},
+	}
+	var kinds []v1alpha1.WorkloadKind
+	if len(l.policies) > 0 {
+		ps, err := l.load(args)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range ps {
+			kinds = append(kinds, p.Spec.Workloads...)
+			a.take(p)
+			if p.Spec.Lint != nil {
+				severities = merged(p.Spec.Lint.Rules, severities)
+			}
+		}
+	}
+	var err error
+	if a.severities, err = lint.NewSeverities(severities); err != nil {
+		return nil, err
+	}
+	if a.registry, err = workload.NewRegistry(kinds); err != nil {
+		return nil, fmt.Errorf("preparing the check: %w", err)
+	}
+	return a, nil
+}
+
+// take notes what a policy says of the place where the pods will run.
+func (a *asIs) take(p *v1alpha1.InjectionPolicy) {
+	if a.defaultNS == "" {
+		a.defaultNS = p.Spec.DefaultNamespace
+	}
+	if p.Spec.TargetNamespace != "" {
+		a.defaultNS = p.Spec.TargetNamespace
+	}
+	for _, ns := range p.Spec.Namespaces {
+		a.namespaces[ns.Name] = lint.Namespace{Name: ns.Name, Labels: ns.Labels}
+	}
+	if i := p.Spec.Istio; i != nil {
+		if a.facts.IstioVersion == "" {
+			a.facts.IstioVersion = i.Version
+		}
+		if a.facts.KubernetesVersion == "" {
+			a.facts.KubernetesVersion = i.KubernetesVersion
+		}
+	}
+}
+
+// each calls do for the objects of a document: itself, or the elements of a list.
+func (a *asIs) each(item fn.Item, do func(fn.Item, map[string]any)) {
+	if item.Doc.Empty() {
+		return
+	}
+	elements, isList, err := item.Doc.Items()
+	if err == nil && isList {
+		for _, d := range elements {
+			a.each(fn.Item{Doc: d, Path: item.Path, Index: item.Index}, do)
+		}
+		return
+	}
+	if meta, ok := item.Doc.Peek(); ok && meta.Kind != "Namespace" {
+		if _, ok := a.registry.Lookup(meta.APIVersion, meta.Kind); !ok {
+			return
+		}
+	}
+	obj, err := item.Doc.Object()
+	if err != nil {
+		if !slices.ContainsFunc(a.errs, func(e error) bool { return e.Error() == err.Error() }) {
+			a.errs = append(a.errs, err)
+		}
+		return
+	}
+	do(item, obj)
+}
+
+func fileOf(item fn.Item) *result.File {
+	return &result.File{Path: item.Path, Index: item.Index, Line: item.Doc.Line()}
+}
+
+func (a *asIs) noteNamespace(item fn.Item, obj map[string]any) {
+	if obj["kind"] != "Namespace" || obj["apiVersion"] != "v1" {
+		return
+	}
+	meta, _ := obj["metadata"].(map[string]any)
+	name, _ := meta["name"].(string)
+	labels, err := workload.Labels(obj)
+	if err != nil {
+		a.errs = append(a.errs, fmt.Errorf("reading Namespace %s: %w", name, err))
+		return
+	}
+	a.namespaces[name] = lint.Namespace{Name: name, Labels: labels, File: fileOf(item)}
+}
+
+func (a *asIs) check(item fn.Item, obj map[string]any) {
+	templates, err := a.registry.Templates(obj)
+	var elsewhere *workload.ElsewhereError
+	if errors.As(err, &elsewhere) {
+		return
+	}
+	if err != nil {
+		a.errs = append(a.errs, fmt.Errorf("reading %s line %d: %w", item.Path, item.Doc.Line(), err))
+		return
+	}
+	for _, t := range templates {
+		in := lint.Input{Field: t.Field, After: t.Pod, File: fileOf(item), Facts: a.facts}
+		in.APIVersion, _ = obj["apiVersion"].(string)
+		in.Kind, _ = obj["kind"].(string)
+		meta, _ := obj["metadata"].(map[string]any)
+		in.Name, _ = meta["name"].(string)
+		if in.Namespace, _ = meta["namespace"].(string); in.Namespace == "" {
+			in.Namespace = a.defaultNS
+		}
+		if t.Field != "" {
+			// Labels that are no strings are the API server's to refuse, and no rule's to read.
+			in.ObjectLabels, _ = workload.Labels(obj)
+			in.ObjectAnnotations, _ = workload.Annotations(obj)
+		}
+		if ns, ok := a.namespaces[in.Namespace]; ok {
+			in.NamespaceKnown, in.NamespaceLabels = true, ns.Labels
+		}
+		for _, r := range lint.Check(in, a.severities) {
+			locate(item.Doc, &r)
+			a.found = append(a.found, r)
+		}
+		if s, ok := lint.Summarize(in); ok {
+			a.summaries = append(a.summaries, s)
+		}
+	}
+}
+
+// locate gives a finding the line of its field, or of the nearest one around it that is there.
+func locate(doc *manifest.Document, r *result.Result) {
+	if r.Field == nil || r.File == nil {
+		return
+	}
+	for at := workload.ParseField(r.Field.Path); len(at) > 0; at = at[:len(at)-1] {
+		if line, _, ok := doc.Locate(at...); ok {
+			file := *r.File
+			file.Line = line
+			r.File = &file
+			return
+		}
+	}
+}

@@ -1,0 +1,328 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/prerig/prerig/fn"
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/batch"
+	"github.com/prerig/prerig/pipeline/files"
+	"github.com/prerig/prerig/pipeline/images"
+)
+
+// lockFile is where the lock is kept unless a flag says otherwise.
+const lockFile = "imagelock.yaml"
+
+func newImages(streams Streams, version string) *cobra.Command {
+	cmd := newCommand("images", "Pin injected images to digests, and see which tags have moved")
+	cmd.Long = `Pin the images of injected containers to digests, so that what runs is what was reviewed.
+
+pin asks the registries and writes an ImageLock file. A policy that names it (spec.images.lock)
+has the function write the digests, offline. verify says which tags have moved since.
+
+Credentials are those of docker login or podman login, and of their helpers.`
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(newImagesPin(streams, version), newImagesVerify(streams, version))
+	return cmd
+}
+
+// registryFlags are those that say how registries are asked.
+func registryFlags(cmd *cobra.Command, o *images.Options) {
+	f := cmd.Flags()
+	f.IntVar(&o.Jobs, "jobs", 8, "images that are asked for at once")
+	f.DurationVar(&o.Timeout, "timeout", 20*time.Second, "time for one request")
+	f.IntVar(&o.Retry.Attempts, "attempts", 6, "how often a request is made that fails for a reason that may pass")
+}
+
+// imagesPin is the state of one prerig images pin.
+type imagesPin struct {
+	run
+	options images.Options
+	images  []string
+	output  string
+	name    string
+}
+
+func newImagesPin(streams Streams, version string) *cobra.Command {
+	p := &imagesPin{run: run{streams: streams}, options: images.Options{UserAgent: "prerig/" + version}}
+	cmd := newCommand("pin [FILE|DIRECTORY]...", "Resolve the tags of injected images to digests, and write an ImageLock")
+	cmd.Long = `Inject the files in memory by the policy, resolve the tag of every image that was injected to
+the digest that it names now, and write an ImageLock file. Without files, the images are those
+that the policy injects into a plain Deployment.
+
+An image for several platforms keeps its index, so that every node still finds its own. All
+images have to resolve: otherwise the file is left as it is.
+
+Exit codes:
+  0  done
+  2  an image that does not resolve or lacks a platform, or wrong input, policy or flags`
+	cmd.Example = `  prerig images pin -p mesh.yaml
+  prerig images pin -p mesh.yaml --platform linux/amd64 --platform linux/arm64 k8s/
+  prerig images pin --image docker.io/istio/proxyv2:1.31.0 -o -`
+	p.flags(cmd)
+	f := cmd.Flags()
+	f.StringArrayVar(&p.images, "image", nil, "further image to resolve; may be repeated. Without files and -p, these alone")
+	f.StringArrayVar(&p.options.Platforms, "platform", nil, "platform that every image has to be for, such as linux/arm64; may be repeated")
+	f.StringVarP(&p.output, "output", "o", lockFile, "file to write, - for standard output")
+	f.StringVar(&p.name, "name", "images", "name of the ImageLock, which spec.images.lock of a policy names")
+	registryFlags(cmd, &p.options)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return p.do(cmd.Context(), args) }
+	return cmd
+}
+
+func (p *imagesPin) do(ctx context.Context, args []string) error {
+	wanted, err := p.collect(ctx, args)
+	if err != nil {
+		return err
+	}
+	if len(wanted) == 0 {
+		return errors.New("resolving images: nothing is injected into the input; name files with workloads that are, or images with --image")
+	}
+	b := newBar(p.streams.Err, "resolving images")
+	p.options.Progress = b.update
+	lock, err := images.Pin(ctx, p.name, wanted, p.options)
+	b.done()
+	if err != nil {
+		return err
+	}
+	data, err := v1alpha1.MarshalImageLock(lock)
+	if err != nil {
+		return err
+	}
+	return p.save(ctx, data, len(lock.Spec.Images))
+}
+
+// collect gives the images that the policy injects, and those that were named.
+func (p *imagesPin) collect(ctx context.Context, args []string) ([]string, error) {
+	out := slices.Clone(p.images)
+	named := len(args) > 0 || len(p.files) > 0
+	if !named && len(p.policies) == 0 && !p.kubeInject.Given() && len(p.images) > 0 {
+		return out, nil
+	}
+	ps, err := p.load(args)
+	if err != nil {
+		return nil, err
+	}
+	for _, policy := range ps {
+		policy.Spec.Images, policy.Spec.Lint = nil, nil // the tags are wanted, and the lock may not be there yet
+	}
+	var b *batch.Batch
+	if named {
+		b, err = p.read(args)
+	} else {
+		b, err = sample(ps)
+	}
+	if err != nil {
+		return nil, err
+	}
+	found, err := p.injected(ctx, b, ps)
+	return append(out, found...), err
+}
+
+// sampleWorkload asks for an injection in every way that a pod can.
+const sampleWorkload = `apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: sample
+spec:
+  template:
+    metadata:
+      labels:
+        sidecar.istio.io/inject: "true"
+    spec:
+      containers:
+      - name: app
+        image: example.com/app:1
+`
+
+// sample gives a workload that the policies inject into, whatever namespaces and webhooks they know.
+func sample(ps []*v1alpha1.InjectionPolicy) (*batch.Batch, error) {
+	for _, p := range ps {
+		p.Spec.Namespaces, p.Spec.UnknownNamespace = nil, v1alpha1.UnknownNamespaceInject
+		if p.Spec.Istio != nil {
+			p.Spec.Istio.Webhooks = nil
+		}
+	}
+	return batch.Parse([]files.Input{{Path: "sample", Rel: "sample", Data: []byte(sampleWorkload)}})
+}
+
+// injected gives the images of the containers that an injection adds or changes.
+func (p *imagesPin) injected(ctx context.Context, b *batch.Batch, ps []*v1alpha1.InjectionPolicy) ([]string, error) {
+	report, err := p.inject(ctx, b, ps, v1alpha1.ModeInject, fn.WithPods())
+	if err != nil {
+		return nil, err
+	}
+	if report.Failed() {
+		p.report(failures(report.Results))
+		return nil, errReported
+	}
+	var out []string
+	for _, o := range report.Outcomes {
+		before := containerImages(o.Before)
+		for name, image := range containerImages(o.After) {
+			if old, ok := before[name]; image != "auto" && (!ok || old != image) {
+				out = append(out, image)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+func failures(rs result.Results) result.Results {
+	return slices.DeleteFunc(slices.Clone(rs), func(r result.Result) bool { return r.Severity != result.Error })
+}
+
+func containerImages(pod map[string]any) map[string]string {
+	out := map[string]string{}
+	spec, _ := pod["spec"].(map[string]any)
+	for _, key := range []string{"initContainers", "containers"} {
+		list, _ := spec[key].([]any)
+		for _, item := range list {
+			c, _ := item.(map[string]any)
+			name, _ := c["name"].(string)
+			if image, ok := c["image"].(string); ok && image != "" {
+				out[name] = image
+			}
+		}
+	}
+	return out
+}
+
+// save writes the lock, all or nothing, and only where it differs.
+func (p *imagesPin) save(ctx context.Context, data []byte, n int) error {
+	if p.output == "-" {
+		_, err := p.streams.Out.Write(data)
+		return err
+	}
+	old, err := os.ReadFile(p.output)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("writing the lock: %w", err)
+	}
+	if err == nil && bytes.Equal(old, data) {
+		p.say("%s: %s locked, no change\n", p.output, plural(n, "image"))
+		return nil
+	}
+	out, err := files.To(p.output, data)
+	if err != nil {
+		return err
+	}
+	if err := files.Write(ctx, []files.Output{out}); err != nil {
+		return err
+	}
+	p.say("%s: %s locked\n", p.output, plural(n, "image"))
+	return nil
+}
+
+func (p *imagesPin) say(text string, args ...any) {
+	if !p.quiet {
+		fmt.Fprintf(p.streams.Err, text, args...)
+	}
+}
+
+func newImagesVerify(streams Streams, version string) *cobra.Command {
+	o := images.Options{UserAgent: "prerig/" + version}
+	output := "text"
+	cmd := newCommand("verify [IMAGELOCK]...", "Say which tags of an ImageLock have moved")
+	cmd.Long = `Ask the registries whether the tags still name the digests that are locked. Nothing is changed.
+
+  current  the tag names the locked digest
+  moved    the tag names another digest now
+  gone     the registry has no such tag any more
+  lost     the registry does not have the locked digest any more: pods cannot pull it
+
+Exit codes:
+  0  all are current
+  1  some have moved, or are gone or lost
+  2  a registry could not be asked, or the lock cannot be read`
+	cmd.Example = `  prerig images verify
+  prerig images verify -o json k8s/imagelock.yaml`
+	cmd.Flags().StringVarP(&output, "output", "o", output, "form of the output: text or json")
+	register(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)))
+	registryFlags(cmd, &o)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if output != "text" && output != "json" {
+			return fmt.Errorf("--output is %q; it can be text or json", output)
+		}
+		if len(args) == 0 {
+			args = []string{lockFile}
+		}
+		return verify(cmd.Context(), streams, args, o, output)
+	}
+	return cmd
+}
+
+func verify(ctx context.Context, streams Streams, names []string, o images.Options, output string) error {
+	lock := &v1alpha1.ImageLock{}
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return fmt.Errorf("reading the lock: %w", err)
+		}
+		one, err := v1alpha1.ParseImageLock(data)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		lock.Spec.Images = append(lock.Spec.Images, one.Spec.Images...)
+	}
+	b := newBar(streams.Err, "asking registries")
+	o.Progress = b.update
+	statuses, err := images.Verify(ctx, lock, o)
+	b.done()
+	if err != nil {
+		return err
+	}
+	if err := printStatuses(streams, statuses, output); err != nil {
+		return err
+	}
+	count := map[images.State]int{}
+	for _, s := range statuses {
+		count[s.State]++
+	}
+	switch moved := len(statuses) - count[images.Current] - count[images.Unknown]; {
+	case count[images.Unknown] > 0:
+		return fmt.Errorf("%s could not be asked about", plural(count[images.Unknown], "image"))
+	case moved > 0:
+		return findings{fmt.Sprintf("%d of %s not as locked; run prerig images pin and review the change", moved, plural(len(statuses), "image"))}
+	}
+	return nil
+}
+
+func printStatuses(streams Streams, statuses []images.Status, output string) error {
+	if output == "json" {
+		e := json.NewEncoder(streams.Out)
+		e.SetIndent("", "  ")
+		return e.Encode(map[string]any{"images": append([]images.Status{}, statuses...)})
+	}
+	var b strings.Builder
+	for _, s := range statuses {
+		fmt.Fprintf(&b, "%-7s  %s", s.State, s.Image)
+		switch s.State {
+		case images.Moved:
+			fmt.Fprintf(&b, "  %s -> %s", s.Locked, s.Now)
+		case images.Gone, images.Lost:
+			fmt.Fprintf(&b, "  %s", s.Locked)
+		case images.Unknown:
+			fmt.Fprintf(&b, "  %s", strings.ReplaceAll(s.Message, "\n", " "))
+		}
+		b.WriteByte('\n')
+	}
+	_, err := fmt.Fprint(streams.Out, b.String())
+	return err
+}
