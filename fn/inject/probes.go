@@ -125,8 +125,10 @@ func (r *run) each(c map[string]any, do func(holder map[string]any, k check, pat
 }
 
 // collect adds the probers of a container, with the container's named ports as numbers. A name that the container does not
-// have is left out, although its probe is rewritten all the same.
+// have is left out, although its probe is rewritten all the same. What an earlier injection rewrote is known by its path,
+// and by the agent's port.
 func (r *run) collect(c map[string]any, statusPort int64, probers map[string]prober) error {
+	_, before := r.pod.annotation(statusAnnotation)
 	return r.each(c, func(holder map[string]any, k check, path string) error {
 		p, err := r.readProber(holder[k.field])
 		if err != nil {
@@ -134,6 +136,8 @@ func (r *run) collect(c map[string]any, statusPort int64, probers map[string]pro
 		}
 		var port *intstr.IntOrString
 		switch {
+		case p.HTTPGet != nil && before && p.HTTPGet.Path == path:
+			return nil
 		case p.HTTPGet != nil:
 			port = &p.HTTPGet.Port
 		case p.TCPSocket != nil:

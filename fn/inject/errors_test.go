@@ -1,0 +1,139 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/manifest"
+)
+
+// sidecarConfig is an injector configuration with one template.
+func sidecarConfig(template string) string {
+	return "policy: enabled\ntemplates:\n  sidecar: |\n    " + strings.ReplaceAll(template, "\n", "\n    ") + "\n"
+}
+
+const smallTemplate = `spec:
+  containers:
+  - name: istio-proxy
+    image: proxy
+    resources:
+      requests: {cpu: {{ annotation .ObjectMeta "sidecar.istio.io/proxyCPU" "100m" | quote }}}
+      limits: {cpu: "500m"}
+`
+
+func smallInjector(t testing.TB, version, template string) *istio.Injector {
+	t.Helper()
+	in, err := istio.New(istio.Options{Version: version, Config: sidecarConfig(template), Values: "{}", Native: istio.NativeDisabled})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+func podOf(t testing.TB, text string) map[string]any {
+	t.Helper()
+	v, err := manifest.Decode([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _ := v.(map[string]any)
+	return m
+}
+
+func TestAnnotationValidation(t *testing.T) {
+	tests := []struct{ version, annotation, value, want string }{
+		{"1.9", "sidecar.istio.io/interceptionMode", "MAGIC", "interceptionMode: want one of REDIRECT, TPROXY, NONE"},
+		{"1.9", "sidecar.istio.io/interceptionMode", "TPROXY", ""},
+		{"1.9", "status.sidecar.istio.io/port", "70000", `"70000" is not a port`},
+		{"1.9", "readiness.status.sidecar.istio.io/periodSeconds", "-1", "want a whole number"},
+		{"1.9", "readiness.status.sidecar.istio.io/failureThreshold", "many", "want a whole number"},
+		{"1.9", "readiness.status.sidecar.istio.io/initialDelaySeconds", "3", ""},
+		{"1.31", "traffic.sidecar.istio.io/includeOutboundIPRanges", "*", ""},
+		{"1.31", "traffic.sidecar.istio.io/includeOutboundIPRanges", "10.0.0.0/8,nonsense", `includeIPRanges: "nonsense" is not a range of addresses`},
+		{"1.31", "traffic.sidecar.istio.io/excludeOutboundIPRanges", "*", `excludeIPRanges: "*" is not a range of addresses`},
+		{"1.31", "traffic.sidecar.istio.io/excludeOutboundIPRanges", "fd00::/8", ""},
+		{"1.31", "traffic.sidecar.istio.io/includeInboundPorts", "*", ""},
+		{"1.31", "traffic.sidecar.istio.io/includeInboundPorts", "80, 81", ""},
+		{"1.31", "traffic.sidecar.istio.io/includeInboundPorts", "80,x", `includeInboundPorts: "x" is not a port`},
+		{"1.31", "traffic.sidecar.istio.io/excludeInboundPorts", "*", `excludeInboundPorts: "*" is not a port`},
+		{"1.31", "traffic.sidecar.istio.io/excludeOutboundPorts", "1,99999", `excludeOutboundPorts: "99999" is not a port`},
+		{"1.31", "prometheus.istio.io/merge-metrics", "maybe", "want true or false"},
+		{"1.31", "prometheus.istio.io/scrape-targets", "15020:/m", "port 15020 is the agent's own"},
+		{"1.31", "prometheus.istio.io/scrape-targets", "15090", "port 15090 is Istio's (Envoy's metrics)"},
+		{"1.31", "prometheus.istio.io/scrape-targets", ":/m", `":/m" has no port`},
+		{"1.31", "prometheus.istio.io/scrape-targets", " , ", "it names no target"},
+		{"1.30", "prometheus.istio.io/scrape-targets", "15020:/m", ""},
+		{"1.31", "proxy.istio.io/config", "drainDuration: [", "proxy.istio.io/config"},
+		{"1.31", "proxy.istio.io/config", "drainDuration: 45s", ""},
+		{"1.26", "sidecar.istio.io/proxyMemory", "lots", ""},
+		{"1.27", "sidecar.istio.io/proxyMemory", "lots", "want a quantity"},
+		{"1.27", "sidecar.istio.io/proxyCPULimit", "1", ""},
+		{"1.27", "traffic.sidecar.istio.io/excludeInterfaces", "eth0,a/b", ""},
+		{"1.28", "traffic.sidecar.istio.io/excludeInterfaces", "eth0,a/b", `"a/b" is not the name of a network interface`},
+		{"1.28", "istio.io/reroute-virtual-interfaces", "net1, net2", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.version+" "+tt.annotation+"="+tt.value, func(t *testing.T) {
+			pod := map[string]any{
+				"metadata": map[string]any{"annotations": map[string]any{tt.annotation: tt.value}},
+				"spec":     map[string]any{"containers": []any{map[string]any{"name": "web"}}},
+			}
+			_, err := Istio(smallInjector(t, tt.version, smallTemplate), Request{Pod: pod})
+			if tt.want == "" {
+				if err != nil {
+					t.Errorf("got the error %v, want none", err)
+				}
+				return
+			}
+			var fe *FieldError
+			if !errors.As(err, &fe) || fe.Field != "metadata.annotations["+tt.annotation+"]" || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got the error %v, want one about the annotation that says %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestErrors(t *testing.T) {
+	tests := []struct{ name, template, pod, want string }{
+		{"not YAML", "spec:\n  containers: [", "spec: {containers: []}", `rendering template "sidecar": what it prints is not YAML: `},
+		{"a list", "- a\n- b", "spec: {containers: []}", `rendering template "sidecar": it has to print a map with metadata and spec, and prints a list`},
+		{"wrong type", "spec:\n  containers:\n  - {name: istio-proxy, env: [{name: A, value: 15}]}", "spec: {containers: []}",
+			`rendering template "sidecar": spec.containers[0].env[0].value: it has to be a string and is the number 15`},
+		{"annotation that is a number", "metadata: {annotations: {a: 1}}", "spec: {containers: []}",
+			`rendering template "sidecar": metadata.annotations[a]: it has to be a string and is the number 1`},
+		{"element without its name", "spec:\n  containers:\n  - {image: x}", "spec: {containers: [{name: web}]}", `rendering template "sidecar": `},
+		{"unknown template", smallTemplate, "metadata: {annotations: {inject.istio.io/templates: gateway}}\nspec: {containers: []}",
+			`metadata.annotations[inject.istio.io/templates]: selecting templates: "gateway" is not among the injector configuration's templates: sidecar`},
+		{"request above limit", smallTemplate, "metadata: {annotations: {sidecar.istio.io/proxyCPU: '1'}}\nspec: {containers: [{name: web}]}",
+			"spec.containers[1].resources.requests[cpu]: container istio-proxy: the request 1 is above the limit 500m; raise the limit or lower the request"},
+		{"label that is a bool", smallTemplate, "metadata: {labels: {canary: true}}\nspec: {containers: []}",
+			"metadata.labels[canary]: it has to be a string and is the bool true; put it in quotes"},
+		{"containers that are a map", smallTemplate, "spec: {containers: {web: {}}}", "spec.containers: it has to be a list"},
+		{"port that is text", smallTemplate, "spec: {containers: [{name: web, ports: [{containerPort: '80'}]}]}",
+			`spec.containers[0].ports[0].containerPort: it has to be a number and is the string "80"`},
+		{"no spec", smallTemplate, "metadata: {}", "spec: the pod has none"},
+		{"overrides that are not JSON", smallTemplate, "metadata: {annotations: {proxy.istio.io/overrides: '{'}}\nspec: {containers: []}",
+			"metadata.annotations[proxy.istio.io/overrides]: "},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := Istio(smallInjector(t, "1.31", tt.template), Request{Pod: podOf(t, tt.pod)})
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got the error %v, want one that says %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestUserRequestAboveLimit leaves the application's own mistakes to the cluster: they are not the injection's.
+func TestUserRequestAboveLimit(t *testing.T) {
+	pod := podOf(t, "spec: {containers: [{name: web, resources: {requests: {cpu: 2}, limits: {cpu: 1}}}]}")
+	if _, err := Istio(smallInjector(t, "1.31", smallTemplate), Request{Pod: pod}); err != nil {
+		t.Error(err)
+	}
+}
