@@ -209,17 +209,12 @@ func (r *removal) removeContainers(own overrides) {
 	lists := map[string][]string{containersKey: r.status.Containers, initContainersKey: r.status.InitContainers}
 	back := map[string][]any{containersKey: own.Containers, initContainersKey: own.InitContainers}
 	for _, key := range []string{containersKey, initContainersKey} {
-		had := len(r.pod.list(key)) > 0
 		for _, name := range lists[key] {
-			mine := find(back[key], name)
-			if mine == nil {
-				r.pod.spec[key] = r.withoutOne(r.pod.list(key), name)
-				continue
+			if mine := find(back[key], name); mine != nil {
+				r.putBack(key, name, mine)
+			} else {
+				r.setOrDrop(key, r.withoutOne(r.pod.list(key), name))
 			}
-			r.putBack(key, name, mine)
-		}
-		if had && len(r.pod.list(key)) == 0 {
-			delete(r.pod.spec, key)
 		}
 	}
 }
@@ -246,7 +241,7 @@ func (r *removal) putBack(key, name string, own map[string]any) {
 		to = containersKey // injection moved it
 	}
 	if isIstios(name) {
-		r.pod.spec[key] = without(list, name)
+		r.setOrDrop(key, without(list, name))
 		r.pod.spec[to] = append(r.pod.list(to), own)
 		if len(r.pod.list(to)) > 1 {
 			r.assume("spec."+to, fmt.Sprintf("the container %s of the pod's own was put last; where it was cannot be known", name))

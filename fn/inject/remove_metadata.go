@@ -335,6 +335,11 @@ func (r *removal) revisionLabel() {
 		r.assume("metadata.labels["+name+"]", "it names the default revision, as injection sets it")
 		return
 	}
+	if r.appended {
+		r.pod.unset("labels", name)
+		r.cannotKnow("metadata.labels["+name+"]", "it was taken out: Istio 1.6 to 1.8 set it, and hardly ever let a pod choose its revision with it")
+		return
+	}
 	r.cannotKnow("metadata.labels["+name+"]", "it stays; injection may have set it, or the pod may have chosen its revision with it")
 }
 

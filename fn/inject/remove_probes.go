@@ -87,9 +87,7 @@ func (r *removal) restoreProbe(field string, c, probe, action, own map[string]an
 	}
 	get, ok := own["httpGet"].(map[string]any)
 	if !ok {
-		delete(action, "path")
-		delete(action, "port")
-		r.cannotKnow(field+".httpGet", "its port was a name that the container does not have, so injection kept nothing of it; set path and port again")
+		r.cannotKnow(field+".httpGet", "it still points to the agent: its port was a name that the container does not have, so injection kept nothing of it; set path and port again")
 		return
 	}
 	for _, key := range []string{"path", "port", "scheme", "host"} {
