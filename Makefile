@@ -28,8 +28,8 @@ build: ## Build the static binaries into dist/.
 .PHONY: demo
 demo: build ## Inject the built-in policy into an example and show the diff that a reviewer would see.
 	@echo
-	@echo '$$ prerig inject --policy istio --diff -f examples/prerig-inject/shop.yaml'
-	@$(dist)/prerig inject --policy istio --diff -f examples/prerig-inject/shop.yaml
+	@echo '$$ prerig inject --diff examples/prerig-inject/shop.yaml'
+	@$(dist)/prerig inject --diff examples/prerig-inject/shop.yaml
 
 .PHONY: test
 test: ## Run all tests with the race detector.
@@ -38,6 +38,7 @@ test: ## Run all tests with the race detector.
 .PHONY: generate
 generate: ## Write the generated files anew.
 	go generate ./...
+	go run ./schemas/generate
 
 .PHONY: verify
 verify: verify-format verify-vet verify-generated verify-licenses verify-tidy ## Check all that is not a test.
@@ -59,7 +60,7 @@ tree_hash = git ls-files -co --exclude-standard -z | xargs -0 sha256sum 2>/dev/n
 
 .PHONY: verify-generated
 verify-generated: ## Check that the generated files are up to date.
-	@before=$$($(tree_hash)); go generate ./... && after=$$($(tree_hash)); \
+	@before=$$($(tree_hash)); $(MAKE) --no-print-directory generate && after=$$($(tree_hash)); \
 	if [ "$$before" != "$$after" ]; then echo "generated files were not up to date; they are now:"; git status --short; exit 1; fi
 
 .PHONY: verify-licenses
@@ -73,7 +74,7 @@ verify-tidy: ## Check that go.mod and go.sum are tidy and the modules what go.su
 
 .PHONY: conformance
 conformance: ## Compare with Istio's own injector over a corpus, CORPUS=DIR.
-	go run ./fn/internal/conformance $(CORPUS)
+	go run ./fn/internal/conformance/cmd/conformance -corpus $(CORPUS)
 
 .PHONY: bench
 bench: build ## Measure against a function that does nothing, and the engine per pod.

@@ -94,7 +94,7 @@ func linked(ctx context.Context, packages []string) ([]module, error) {
 
 var (
 	licenseName = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([-._].*)?$`)
-	sourceName  = regexp.MustCompile(`(?i)\.(go|s|c|h|py|sh|json)$`)
+	sourceName  = regexp.MustCompile(`(?i)\.(go|s|c|h|py|sh|json|docs)$`) // also LICENSE.docs, for documentation
 	noticeName  = regexp.MustCompile(`(?i)^(notice|patents)`)
 )
 
