@@ -21,6 +21,8 @@ type builder struct {
 	plane *plane
 	spec  v1alpha1.InjectionPolicySpec
 	imp   *Import
+	// known is the version that the values say themselves.
+	known string
 }
 
 func (b *builder) note(format string, args ...any) {
@@ -76,7 +78,8 @@ func (b *builder) version() {
 	}
 	// Values that cannot be read are the engine's to complain about, with their line.
 	_ = yaml.Unmarshal([]byte(b.spec.Istio.Injector.Values), &values)
-	if _, ok := istio.ParseVersion(fmt.Sprint(values.Global.Tag)); ok {
+	if v, ok := istio.ParseVersion(fmt.Sprint(values.Global.Tag)); ok {
+		b.known = v.String()
 		return
 	}
 	labels := b.plane.injector.labels
@@ -255,9 +258,12 @@ func (b *builder) from() string {
 	if p.namespace != "" {
 		s += " in namespace " + p.namespace
 	}
-	if b.spec.Istio.Version != "" {
+	switch {
+	case b.spec.Istio.Version != "":
 		s = "Istio " + b.spec.Istio.Version + ", " + s
-	} else {
+	case b.known != "":
+		s = "Istio " + b.known + ", " + s
+	default:
 		s = "Istio, " + s
 	}
 	return s + fmt.Sprintf("; %s, %s", count(len(b.spec.Istio.Webhooks), "webhook configuration"), count(len(b.spec.Namespaces), "namespace"))
