@@ -134,7 +134,7 @@ var featureTable = []featureRow{
 	{HoldFromMeshConfig, Span{8, newest}, srcWebhook},
 	{CopyServiceAccount, Span{1, 8}, srcWebhook},
 	{ApplyConcurrency, Span{1, 8}, "pkg/kube/inject/concurrency.go"},
-	{ApplyRedirectAnnot, Span{3, 7}, srcWebhook},
+	{ApplyRedirectAnnot, Span{3, 7}, srcInject + ": IntoObject, that is kube-inject; it only says what the CNI plugin would take anyway"},
 	{DNSConfig, Span{1, 8}, srcWebhook},
 	{FSGroupSdsToken, Span{1, 2}, srcInject},
 	{FSGroupSds, Span{3, 7}, srcInject},

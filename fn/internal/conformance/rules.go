@@ -17,7 +17,7 @@ import (
 // webhookRule is a field that the webhook sets and istioctl kube-inject of the same version does not.
 type webhookRule struct {
 	istio.Span
-	// part is labels, annotations or imagePullSecrets.
+	// part is labels, annotations, imagePullSecrets, or env, volumeMounts or place of an injected container.
 	part string
 	// names are the keys or names.
 	names []string
@@ -35,6 +35,14 @@ var webhookOnly = []webhookRule{
 		"istioctl kube-inject up to 1.7 does not merge Prometheus' settings"},
 	{istio.Span{From: 0, To: 5}, "imagePullSecrets", nil,
 		"istioctl kube-inject up to 1.5 does not add image pull secrets"},
+	{istio.Span{From: 4, To: 4}, "labels", []string{"security.istio.io/tlsMode"},
+		"istioctl kube-inject up to 1.4 does not set the label of mutual TLS"},
+	{istio.Span{From: 6, To: 7}, "env", []string{"ISTIO_PROMETHEUS_ANNOTATIONS"},
+		"istioctl kube-inject up to 1.7 does not tell the proxy the pod's Prometheus settings"},
+	{istio.Span{From: 1, To: 7}, "volumeMounts", []string{"/var/run/secrets/kubernetes.io/serviceaccount"},
+		"istioctl kube-inject up to 1.7 does not give the proxy the application's service account mount"},
+	{istio.Span{From: 6, To: 7}, "place", []string{"istio-validation"},
+		"istioctl kube-inject up to 1.7 adds istio-validation at the end"},
 }
 
 // statusAnnotation is what the injector leaves in a pod.
@@ -122,6 +130,14 @@ func withoutWebhookOnly(minor int, got, want map[string]any) (map[string]any, []
 
 // apply takes the rule's fields out of a pod that another pod lacks, and says whether there were any.
 func (r webhookRule) apply(pod, other map[string]any) bool {
+	switch r.part {
+	case "env":
+		return r.dropFromProxy(pod, other, "name")
+	case "volumeMounts":
+		return r.dropFromProxy(pod, other, "mountPath")
+	case "place":
+		return r.moveAsThere(pod, other)
+	}
 	parent := "metadata"
 	if r.part == "imagePullSecrets" {
 		parent = "spec"
