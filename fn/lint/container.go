@@ -88,6 +88,13 @@ var (
 	loopWord  = regexp.MustCompile(`(?:^|[\s;&|({])(?:while|until)\s`)
 )
 
+// runsProxy says whether the container is a whole proxy and not what a user wrote to override a part of one: it is told to
+// run as a sidecar or a gateway.
+func (c container) runsProxy() bool {
+	args := c.strings("args")
+	return len(args) > 1 && args[0] == "proxy" && (args[1] == "sidecar" || args[1] == "router")
+}
+
 // lifecycle reads the hook of the given name, preStop or postStart.
 func (c container) lifecycle(name string) hook {
 	h := hook{path: c.path + ".lifecycle." + name}

@@ -228,3 +228,16 @@ func TestPathIn(t *testing.T) {
 		t.Errorf("no field: %s", got)
 	}
 }
+
+// TestKubeInjected finds the proxy where istioctl kube-inject left no status on the pod, as in a CronJob, and takes no
+// override of a user for one.
+func TestKubeInjected(t *testing.T) {
+	text := strings.Replace(risky, "        sidecar.istio.io/status: '{\"initContainers\":[\"istio-init\"],\"containers\":[\"istio-proxy\"]}'\n", "        a: b\n", 1)
+	if got := codes(lint.Check(input(t, text), lint.Severities{})); got != "PR107=info PR201=warning" {
+		t.Errorf("without a status: %q", got)
+	}
+	override := strings.Replace(strings.Replace(text, "        args: [proxy, sidecar]\n", "", 1), "image: docker.io/istio/proxyv2:1.31.0\n        resources", "image: auto\n        resources", 1)
+	if got := codes(lint.Check(input(t, override), lint.Severities{})); got != "PR601=warning" {
+		t.Errorf("an override: %q", got)
+	}
+}

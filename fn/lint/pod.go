@@ -138,12 +138,20 @@ func (l containerLists) names() []string {
 // findProxy takes a container called istio-proxy for Istio's proxy only where something says that it was injected: a user's
 // container of that name in a pod that is not injected is a template for an injection that has not happened.
 func (p *pod) findProxy() {
-	if p.injected[proxyName] || p.annotations[statusAnnotation] != "" {
-		for _, list := range [][]container{p.inits, p.regular} {
-			for i := range list {
-				if list[i].name == proxyName && p.proxy == nil {
-					p.proxy = &list[i]
-				}
+	for _, list := range [][]container{p.inits, p.regular} {
+		for i := range list {
+			c := &list[i]
+			if c.name == proxyName && p.proxy == nil && (p.injected[proxyName] || p.annotations[statusAnnotation] != "" || c.runsProxy()) {
+				p.proxy = c
+			}
+		}
+	}
+	if p.proxy != nil && p.in.Before == nil {
+		// istioctl kube-inject puts the status of a CronJob's pods where no pod ever gets it.
+		p.injected[proxyName] = true
+		for _, c := range p.inits {
+			if slices.Contains(istioNames, c.name) {
+				p.injected[c.name] = true
 			}
 		}
 	}

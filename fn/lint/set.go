@@ -134,6 +134,9 @@ func checkNamespaceLabels(s *set) []setFinding {
 func checkNamespaceVersions(s *set) []setFinding {
 	byNamespace := map[string][]Summary{}
 	for _, pod := range s.pods {
+		if pod.ref.Namespace == "" {
+			continue // not known to be in one namespace
+		}
 		byNamespace[pod.ref.Namespace] = append(byNamespace[pod.ref.Namespace], pod)
 	}
 	var out []setFinding
@@ -147,10 +150,6 @@ func checkNamespaceVersions(s *set) []setFinding {
 			continue
 		}
 		common := mostCommon(count)
-		where := "their namespace"
-		if name != "" {
-			where = "namespace " + name
-		}
 		for _, pod := range pods {
 			release := proxyRelease(pod.image)
 			if release == common {
@@ -159,7 +158,7 @@ func checkNamespaceVersions(s *set) []setFinding {
 			out = append(out, setFinding{
 				ref: pod.ref, file: pod.file, ignored: pod.ignored, container: proxyName,
 				field:   &result.Field{Path: pod.field, CurrentValue: pod.image},
-				message: fmt.Sprintf("the proxy is %s, and %d of %d proxies in %s are %s", release, count[common], len(pods), where, common),
+				message: fmt.Sprintf("the proxy is %s, and %d of %d proxies in namespace %s are %s", release, count[common], len(pods), name, common),
 			})
 		}
 	}

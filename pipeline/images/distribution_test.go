@@ -203,6 +203,47 @@ func TestDistributionFlaky(t *testing.T) {
 	t.Logf("%d images, %d requests, half of them refused", len(images), n.Load())
 }
 
+// TestToken logs in as the big registries want it: a token for each repository, from a service that fails at first too.
+func TestToken(t *testing.T) {
+	behind := inProcess(t)
+	digest := pushImage(t, behind+"/team/app:1", 1, "linux/amd64")
+	var asked atomic.Int64
+	var host string
+	host = proxied(t, behind, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.URL.Path == "/token":
+				if asked.Add(1)%2 == 1 {
+					w.WriteHeader(http.StatusServiceUnavailable)
+					return
+				}
+				if name, word, _ := r.BasicAuth(); name != user || word != password || r.URL.Query().Get("scope") != "repository:team/app:pull" {
+					w.WriteHeader(http.StatusUnauthorized)
+					return
+				}
+				fmt.Fprint(w, `{"token":"for-team-app"}`)
+			case r.Header.Get("Authorization") != "Bearer for-team-app":
+				w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="http://%s/token",service="test"`, host))
+				w.WriteHeader(http.StatusUnauthorized)
+			default:
+				next.ServeHTTP(w, r)
+			}
+		})
+	})
+	o := quick()
+	o.Keychain = nil
+	dockerConfig(t, host, user, password)
+	lock, err := Pin(t.Context(), "mesh", []string{host + "/team/app:1"}, o)
+	if err != nil || lock.Spec.Images[0].Digest != digest {
+		t.Fatalf("with the password: %v", err)
+	}
+	states(t, lock, o, Current)
+	dockerConfig(t, host, user, "wrong")
+	if _, err := Pin(t.Context(), "mesh", []string{host + "/team/app:1"}, o); err == nil || !strings.Contains(err.Error(), "wants a login") {
+		t.Errorf("with a wrong password: %v", err)
+	}
+}
+
 // TestRetryAfter reads both forms of the header.
 func TestRetryAfter(t *testing.T) {
 	for text, want := range map[string]time.Duration{"3": 3 * time.Second, "": 0, "soon": 0, time.Now().Add(time.Minute).UTC().Format(http.TimeFormat): time.Minute} {
