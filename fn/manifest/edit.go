@@ -48,14 +48,15 @@ func (d *Document) with(want any) (*Document, error) {
 		_, _ = (&decoder{keep: true}).value(root)
 	}
 	var last error
-	for _, expand := range []bool{false, true} {
-		e := newEditor(d, text, root, expand)
+	for _, try := range []struct{ expand, plain bool }{{}, {plain: true}, {expand: true, plain: true}} {
+		e := newEditor(d, text, root, try.expand)
+		e.plain = try.plain
 		next, err := e.run(root, want)
 		if err == nil {
 			return next, nil
 		}
 		last = err
-		if !e.aliases {
+		if !e.aliases && try.plain {
 			break
 		}
 	}
@@ -88,6 +89,7 @@ type editor struct {
 	json    bool // the whole document is JSON
 	aliases bool // the document has aliases
 	expand  bool // replace every alias by its value
+	plain   bool // write what comes into a list fresh, also where it leaves another
 	after   map[*node]any
 	gone    map[*node]bool
 }

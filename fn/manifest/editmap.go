@@ -33,6 +33,9 @@ func (e *editor) mapping(n *node, want map[string]any, pl place) error {
 	if kept == 0 {
 		return e.replace(n, want, pl)
 	}
+	if !n.flow() {
+		defer e.carrying(pairs, want)()
+	}
 	for i, p := range pairs {
 		switch {
 		case !keep[i]:

@@ -118,9 +118,7 @@ func (e *editor) fresh(n *node, v any) string {
 	}
 	w := e.w
 	w.b = strings.Builder{}
-	w.indent(n.indent)
-	w.b.WriteByte('-')
-	w.element(v, n.indent)
+	w.item(v, n.indent, false)
 	return w.b.String()
 }
 

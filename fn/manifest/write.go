@@ -26,9 +26,11 @@ func Marshal(v any) []byte {
 type writer struct {
 	b    strings.Builder
 	nl   string
-	step int  // indentation of mappings
-	seq  int  // indentation of sequences in mappings
-	part bool // the text goes between other text: no block scalars that would take empty lines after them along
+	step int // indentation of mappings
+	seq  int // indentation of sequences in mappings
+	// carry has the texts of elements that come from elsewhere in the document.
+	carry *carrier
+	part  bool // the text goes between other text: no block scalars that would take empty lines after them along
 }
 
 // empty reports whether a value is written on the line of its key.
@@ -62,14 +64,27 @@ func (w *writer) block(v any, col int, inline bool) {
 		}
 	case []any:
 		for _, e := range v {
-			if !inline {
-				w.indent(col)
-			}
+			w.item(e, col, inline)
 			inline = false
-			w.b.WriteByte('-')
-			w.element(e, col)
 		}
 	}
+}
+
+// item writes an element of a sequence with its dash at col.
+func (w *writer) item(v any, col int, inline bool) {
+	if w.carry != nil && !inline {
+		if head, text, ok := w.carry.text(v, col); ok {
+			w.b.WriteString(head)
+			w.indent(col)
+			w.b.WriteString("- " + text)
+			return
+		}
+	}
+	if !inline {
+		w.indent(col)
+	}
+	w.b.WriteByte('-')
+	w.element(v, col)
 }
 
 // entry writes a key at the position and its value.
