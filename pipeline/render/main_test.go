@@ -1,0 +1,142 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package render_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+// The test binary is the renderer too, and several bad ones.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case render.Command:
+			os.Exit(render.Main(os.Stdin, os.Stdout))
+		case "garbage":
+			fmt.Println("hello, this is not a frame at all, and goes on for longer than one")
+			os.Exit(0)
+		case "silent":
+			os.Exit(0)
+		case "hang":
+			time.Sleep(time.Hour)
+		case "spin":
+			for {
+			}
+		case "endless":
+			for {
+				if _, err := os.Stdout.Write([]byte("O\x00\x00\x00\x20{\"apiVersion\":\"v1\",\"kind\":\"A\"}\n\n")); err != nil {
+					os.Exit(1)
+				}
+			}
+		case "eat":
+			var all [][]byte
+			for {
+				all = append(all, bytes.Repeat([]byte{1}, 1<<20))
+			}
+		case "probe":
+			probe()
+		}
+	}
+	os.Exit(m.Run())
+}
+
+var ctx = context.Background()
+
+// build makes a tree from paths; a value that starts with "->" is a symbolic link.
+func build(t testing.TB, files map[string]string) *tree.Tree {
+	t.Helper()
+	b := tree.NewBuilder(tree.Limits{})
+	for name, content := range files {
+		mode := tree.File
+		if target, ok := strings.CutPrefix(content, "->"); ok {
+			mode, content = tree.Link, target
+		}
+		if err := b.Add(name, mode, []byte(content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.Build()
+}
+
+func pool(t testing.TB, options render.Options) *render.Pool {
+	t.Helper()
+	p, err := render.NewPool(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+func request(path string) render.Request {
+	return render.Request{Path: path, Limits: render.DefaultLimits()}
+}
+
+func renderFiles(t testing.TB, files map[string]string, r render.Request) (*render.Response, tree.Record, error) {
+	t.Helper()
+	view := tree.NewView(build(t, files), r.Limits.Read)
+	response, err := pool(t, render.Options{}).Render(ctx, view, r)
+	return response, view.Record(), err
+}
+
+func text(r *render.Response) string {
+	var all [][]byte
+	for _, object := range r.Objects {
+		all = append(all, object.YAML)
+	}
+	return string(bytes.Join(all, []byte("---\n")))
+}
+
+// tools are the real commands that results are compared with.
+var tools = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "prerig-tools-")
+	if err != nil {
+		return "", err
+	}
+	for name, target := range map[string]string{"prerig-fn": "github.com/prerig/prerig/fn/cmd/prerig-fn", "kustomize": "sigs.k8s.io/kustomize/kustomize/v5"} {
+		if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, name), target).CombinedOutput(); err != nil {
+			return "", fmt.Errorf("building %s: %w: %s", name, err, out)
+		}
+	}
+	return dir, nil
+})
+
+// realKustomize runs the kustomize command with the exec function.
+func realKustomize(t testing.TB, files map[string]string, path string) (string, error) {
+	t.Helper()
+	bin, err := tools()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	for name, content := range files {
+		full := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(full, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command := exec.Command(filepath.Join(bin, "kustomize"), "build", "--enable-alpha-plugins", "--enable-exec", filepath.Join(root, path))
+	command.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+	var out, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &out, &stderr
+	if err := command.Run(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, stderr.String())
+	}
+	return out.String(), nil
+}

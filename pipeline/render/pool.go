@@ -1,0 +1,238 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+// Options of a Pool.
+type Options struct {
+	// Command starts a renderer: a program and arguments. The default is this program with Command as its argument.
+	Command []string
+	// Warm is how many renderers are kept ready. Each is used once; none makes a render wait for its process to start.
+	Warm int
+	// NoSandbox starts renderers without namespaces of their own, for tests.
+	NoSandbox bool
+}
+
+// Pool starts renderers. It is safe for use by several goroutines; how many renders run at once is the caller's to say.
+type Pool struct {
+	options Options
+	wanted  chan struct{}
+	warm    chan *process
+	done    chan struct{}
+	stop    sync.Once
+	running sync.WaitGroup
+}
+
+// NewPool gives a pool. Close ends it.
+func NewPool(options Options) (*Pool, error) {
+	if len(options.Command) == 0 {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, fmt.Errorf("finding this program: %w", err)
+		}
+		options.Command = []string{self, Command}
+	}
+	p := &Pool{options: options, warm: make(chan *process, options.Warm), wanted: make(chan struct{}, options.Warm), done: make(chan struct{})}
+	for range options.Warm {
+		p.wanted <- struct{}{}
+	}
+	if options.Warm > 0 {
+		p.running.Go(p.refill)
+	}
+	return p, nil
+}
+
+// refill starts a renderer for each that was taken.
+func (p *Pool) refill() {
+	for {
+		select {
+		case <-p.done:
+			return
+		case <-p.wanted:
+		}
+		started, err := start(p.options)
+		if err != nil {
+			// The next render starts its own and reports what is wrong.
+			continue
+		}
+		select {
+		case p.warm <- started:
+		case <-p.done:
+			started.kill()
+			return
+		}
+	}
+}
+
+// Close ends renderers that wait for work. Renders that run are not touched.
+func (p *Pool) Close() {
+	p.stop.Do(func() { close(p.done) })
+	p.running.Wait()
+	for {
+		select {
+		case waiting := <-p.warm:
+			waiting.kill()
+		default:
+			return
+		}
+	}
+}
+
+func (p *Pool) take() (*process, error) {
+	for {
+		select {
+		case ready := <-p.warm:
+			select {
+			case p.wanted <- struct{}{}:
+			default:
+			}
+			if ready.alive() {
+				return ready, nil
+			}
+			ready.kill()
+		default:
+			return start(p.options)
+		}
+	}
+}
+
+// ErrTimeout is the cause of the error of a render that took too long.
+var ErrTimeout = errors.New("the render took too long")
+
+// Render renders in a process of its own. The reader is asked for files by this process; give a tree.View and take its
+// record afterwards, also when the render fails.
+func (p *Pool) Render(ctx context.Context, files tree.Reader, request Request) (*Response, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, request.Limits.Timeout, fmt.Errorf("%w: more than %s", ErrTimeout, request.Limits.Timeout))
+	defer cancel()
+	worker, err := p.take()
+	if err != nil {
+		return nil, fmt.Errorf("starting the renderer: %w", err)
+	}
+	defer worker.kill()
+	if err := worker.limit(request.Limits); err != nil {
+		return nil, fmt.Errorf("limiting the renderer: %w", err)
+	}
+	stop := context.AfterFunc(ctx, worker.kill)
+	defer stop()
+	response, err := converse(worker, files, request)
+	if err == nil {
+		return response, nil
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	var told *renderError
+	if errors.As(err, &told) {
+		return nil, err
+	}
+	return nil, worker.explain(err, request.Limits)
+}
+
+// renderError is what the renderer says went wrong.
+type renderError struct{ text string }
+
+func (e *renderError) Error() string { return e.text }
+
+// converse sends the request and answers until the result is there.
+func converse(worker *process, files tree.Reader, request Request) (*Response, error) {
+	text, err := json.Marshal(request)
+	if err != nil {
+		return nil, err
+	}
+	if err := writeFrame(worker.in, frameRequest, text); err != nil {
+		return nil, err
+	}
+	var objects []Object
+	left := request.Limits.Output
+	for {
+		kind, content, err := readFrame(worker.out, left)
+		var limit *tree.LimitError
+		if errors.As(err, &limit) && (kind == frameObject || kind == frameDone) {
+			return nil, &tree.LimitError{What: "size of the result in bytes", Limit: request.Limits.Output}
+		}
+		if err != nil {
+			return nil, err
+		}
+		switch kind {
+		case frameQuestion:
+			var q question
+			if err := json.Unmarshal(content, &q); err != nil || !fs.ValidPath(clean(q.Path)) && clean(q.Path) != "" {
+				return nil, garbage("a question that makes no sense")
+			}
+			if err := writeFrame(worker.in, frameAnswer, answer(files, q)); err != nil {
+				return nil, err
+			}
+		case frameObject:
+			object, err := decodeObject(content)
+			if err != nil {
+				return nil, err
+			}
+			objects = append(objects, object)
+			left -= int64(len(content))
+		case frameError:
+			return nil, &renderError{string(content)}
+		case frameDone:
+			response := &Response{}
+			if err := json.Unmarshal(content, response); err != nil {
+				return nil, garbage("a result that is not JSON")
+			}
+			response.Objects = objects
+			return response, nil
+		default:
+			return nil, garbage(fmt.Sprintf("a message of kind %q", kind))
+		}
+	}
+}
+
+func decodeObject(content []byte) (Object, error) {
+	head, text, found := bytes.Cut(content, []byte("\n"))
+	var object Object
+	if err := json.Unmarshal(head, &object); err != nil || !found || object.Kind == "" || object.APIVersion == "" {
+		return object, garbage("an object without an identity")
+	}
+	object.YAML = text
+	return object, nil
+}
+
+func garbage(what string) error { return fmt.Errorf("the renderer sent %s", what) }
+
+var _ io.Writer = (*bounded)(nil)
+
+// bounded keeps the end of what a renderer says on standard error.
+type bounded struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+const maxStderr = 16 << 10
+
+// Write implements io.Writer.
+func (b *bounded) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.text = append(b.text, p...)
+	if over := len(b.text) - maxStderr; over > 0 {
+		b.text = b.text[over:]
+	}
+	return len(p), nil
+}
+
+func (b *bounded) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return string(b.text)
+}

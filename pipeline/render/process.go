@@ -1,0 +1,151 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// process is a renderer.
+type process struct {
+	command *exec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Reader
+	stderr  *bounded
+	once    sync.Once
+	exited  chan struct{}
+}
+
+// noNamespaces is set when the system does not let us make any: then they are not tried again.
+var noNamespaces atomic.Bool
+
+// start starts a renderer: an empty environment, an own process group, and namespaces of its own without any network
+// where the system allows it. It ends when this process does.
+func start(options Options) (*process, error) {
+	if !options.NoSandbox && !noNamespaces.Load() {
+		p, err := launch(options, true)
+		if err == nil || !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EACCES) {
+			return p, err
+		}
+		noNamespaces.Store(true)
+	}
+	return launch(options, false)
+}
+
+func launch(options Options, namespaces bool) (*process, error) {
+	command := exec.Command(options.Command[0], options.Command[1:]...)
+	command.Env = []string{}
+	command.Dir = "/"
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if namespaces {
+		command.SysProcAttr.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+		command.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+		command.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+	}
+	p := &process{command: command, stderr: &bounded{}, exited: make(chan struct{})}
+	in, err := command.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	command.Stderr = p.stderr
+	// A renderer that is killed may have handed its standard error to nobody, as it starts nothing; do not wait for long.
+	command.WaitDelay = time.Second
+	if err := command.Start(); err != nil {
+		return nil, err
+	}
+	p.in, p.out = in, bufio.NewReaderSize(out, 64<<10)
+	return p, nil
+}
+
+// alive says whether a renderer that has waited can be used.
+func (p *process) alive() bool { return p.command.Process.Signal(syscall.Signal(0)) == nil }
+
+// kill ends the renderer and everything that it may have started, and waits for it.
+func (p *process) kill() {
+	p.once.Do(func() {
+		_ = unix.Kill(-p.command.Process.Pid, unix.SIGKILL)
+		_ = p.command.Process.Kill()
+		_ = p.in.Close()
+		_ = p.command.Wait()
+		close(p.exited)
+	})
+	<-p.exited
+}
+
+// limit sets what the renderer may use. No file can be written or made, no further process is of use to it.
+func (p *process) limit(limits Limits) error {
+	seconds := uint64(limits.Timeout/time.Second)*2 + 2
+	for _, one := range []struct {
+		what  int
+		value uint64
+	}{
+		{unix.RLIMIT_DATA, uint64(limits.Memory)}, {unix.RLIMIT_CPU, seconds}, {unix.RLIMIT_FSIZE, 0}, {unix.RLIMIT_CORE, 0}, {unix.RLIMIT_NOFILE, 64},
+	} {
+		value := unix.Rlimit{Cur: one.value, Max: one.value}
+		if err := unix.Prlimit(p.command.Process.Pid, one.what, &value, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// explain says why a renderer ended without a result.
+func (p *process) explain(err error, limits Limits) error {
+	if strings.HasPrefix(err.Error(), "the renderer sent") {
+		return err
+	}
+	// It has ended, or is about to: its own end tells more than ours.
+	ended := make(chan struct{})
+	go func() { _, _ = io.Copy(io.Discard, p.out); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(time.Second):
+	}
+	p.once.Do(func() {
+		_ = p.in.Close()
+		timer := time.AfterFunc(2*time.Second, func() { _ = p.command.Process.Kill() })
+		_ = p.command.Wait()
+		timer.Stop()
+		close(p.exited)
+	})
+	<-p.exited
+	text := p.stderr.String()
+	state := p.command.ProcessState
+	switch {
+	case strings.Contains(text, "out of memory") || strings.Contains(text, "cannot allocate memory"):
+		return fmt.Errorf("the renderer needs more memory than its limit of %d bytes", limits.Memory)
+	case strings.Contains(text, "stack exceeds"):
+		return errors.New("the renderer's stack grew too large: the input is nested too deeply")
+	case state != nil && strings.Contains(state.String(), "SIGXCPU"), state != nil && strings.Contains(state.String(), "cpu time"):
+		return fmt.Errorf("the renderer used more processor time than %s allow", limits.Timeout)
+	case state != nil:
+		return fmt.Errorf("the renderer ended without a result (%s): %w: %s", state, err, lastLines(text))
+	}
+	return err
+}
+
+// lastLines keeps an error short.
+func lastLines(text string) string {
+	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(text, "?")), "\n")
+	if len(lines) > 3 {
+		lines = lines[:3]
+	}
+	return strings.Join(lines, "; ")
+}

@@ -1,0 +1,19 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// parseQuantity reads a number of bytes as Kubernetes writes them.
+func parseQuantity(text string) (int64, error) {
+	quantity, err := resource.ParseQuantity(text)
+	if err != nil {
+		return 0, fmt.Errorf("reading the quantity %q: %w", text, err)
+	}
+	return quantity.Value(), nil
+}

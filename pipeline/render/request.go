@@ -1,0 +1,139 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+// Request is what to render.
+type Request struct {
+	// Type is how; Auto finds out.
+	Type v1alpha1.BuildType `json:"type"`
+	// Path of the directory in the source.
+	Path string `json:"path"`
+	// Functions are further names of Prerig's own function.
+	Functions []string `json:"functions,omitempty"`
+	// Policies are applied after the build, together, in this order.
+	Policies []Policy `json:"policies,omitempty"`
+	// Limits bound the render.
+	Limits Limits `json:"limits"`
+}
+
+// Policy is the text of one InjectionPolicy.
+type Policy struct {
+	// Origin says where it is from, for messages.
+	Origin string `json:"origin"`
+	// YAML is one document.
+	YAML string `json:"yaml"`
+}
+
+// Limits bound one render.
+type Limits struct {
+	// Timeout from the request to the last byte of the result.
+	Timeout time.Duration `json:"timeout"`
+	// Memory in bytes that the renderer may have.
+	Memory int64 `json:"memory"`
+	// Output in bytes of the result.
+	Output int64 `json:"output"`
+	// Read bounds what is read of the source.
+	Read tree.Limits `json:"read"`
+}
+
+// DefaultLimits are enough for some ten thousand objects.
+func DefaultLimits() Limits {
+	return Limits{
+		Timeout: 2 * time.Minute, Memory: 1 << 30, Output: 64 << 20,
+		Read: tree.Limits{FileBytes: 16 << 20, TotalBytes: 128 << 20, Files: 20_000, Entries: 100_000},
+	}
+}
+
+// Lower gives the limits with those of a pipeline, which cannot raise them.
+func (l Limits) Lower(by *v1alpha1.RenderLimits) (Limits, error) {
+	if by == nil {
+		return l, nil
+	}
+	if by.Timeout != nil && by.Timeout.Duration < l.Timeout {
+		l.Timeout = by.Timeout.Duration
+	}
+	if by.Files > 0 && by.Files < l.Read.Files {
+		l.Read.Files = by.Files
+	}
+	for _, value := range []struct {
+		text string
+		to   *int64
+	}{{by.Memory, &l.Memory}, {by.Output, &l.Output}} {
+		if value.text == "" {
+			continue
+		}
+		n, err := parseQuantity(value.text)
+		if err != nil {
+			return l, err
+		}
+		*value.to = min(*value.to, n)
+	}
+	return l, nil
+}
+
+// Response is what was rendered.
+type Response struct {
+	// Type is how it was rendered, never Auto.
+	Type v1alpha1.BuildType `json:"type"`
+	// Objects in the order of the build.
+	Objects []Object `json:"-"`
+	// Results are the findings of the injection.
+	Results result.Results `json:"results,omitempty"`
+	// Decisions has one entry for each pod template and layer.
+	Decisions []Decision `json:"decisions,omitempty"`
+	// Warnings are what the build says beside.
+	Warnings []string `json:"warnings,omitempty"`
+	// Build and Inject are how long the two took, without starting the renderer.
+	Build  time.Duration `json:"build"`
+	Inject time.Duration `json:"inject"`
+}
+
+// Digest of the objects: their identities and bytes, in order.
+func (r *Response) Digest() string {
+	h := sha256.New()
+	for _, object := range r.Objects {
+		fmt.Fprintf(h, "%s %d\n", object.ID(), len(object.YAML))
+		h.Write(object.YAML)
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+// PolicyDigest is a digest of the policies of a request.
+func (r *Request) PolicyDigest() string {
+	h := sha256.New()
+	for _, policy := range r.Policies {
+		fmt.Fprintf(h, "%d\n", len(policy.YAML))
+		io.WriteString(h, policy.YAML)
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+// Fingerprint is a digest of everything that a result depends on: what was read of the source, the request without its
+// limits, and the version of Prerig. Two renders with the same fingerprint give the same objects, whatever else has
+// changed in the source.
+func Fingerprint(record tree.Record, request *Request, version string) string {
+	plain := *request
+	plain.Limits = Limits{}
+	text, err := json.Marshal(plain)
+	if err != nil {
+		// The request is plain data.
+		panic(err)
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n%s\n%s\n", record.Fingerprint(), text, version)
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,159 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+// The two processes exchange frames: one byte for the kind, four for the length, the content. The renderer gets one
+// request, asks for files and gets one answer for each question, and ends with its objects and one last frame.
+const (
+	frameRequest  = 'R' // to the renderer: Request
+	frameAnswer   = 'A' // to the renderer: a status byte and content
+	frameQuestion = 'Q' // from the renderer: question
+	frameObject   = 'O' // from the renderer: Object, a line break, its YAML
+	frameDone     = 'D' // from the renderer: Response
+	frameError    = 'E' // from the renderer: the text of an error
+)
+
+// maxFrame bounds a frame that the renderer reads; the other direction is bounded by the limits of the request.
+const maxFrame = 1 << 30
+
+type question struct {
+	Op   tree.Op `json:"op"`
+	Path string  `json:"path"`
+}
+
+// Status of an answer.
+const (
+	statusOK = iota
+	statusNotExist
+	statusRefused
+)
+
+func writeFrame(w io.Writer, kind byte, content []byte) error {
+	var head [5]byte
+	head[0] = kind
+	binary.BigEndian.PutUint32(head[1:], uint32(len(content)))
+	if _, err := w.Write(append(head[:], content...)); err != nil {
+		return err
+	}
+	return nil
+}
+
+func readFrame(r io.Reader, max int64) (byte, []byte, error) {
+	var head [5]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return 0, nil, err
+	}
+	length := int64(binary.BigEndian.Uint32(head[1:]))
+	if length > max {
+		return head[0], nil, &tree.LimitError{What: fmt.Sprintf("size of a message (%d)", length), Limit: max}
+	}
+	content := make([]byte, length)
+	if _, err := io.ReadFull(r, content); err != nil {
+		return 0, nil, fmt.Errorf("message ends early: %w", err)
+	}
+	return head[0], content, nil
+}
+
+// answer looks a question up for the renderer.
+func answer(r tree.Reader, q question) []byte {
+	var content []byte
+	var err error
+	switch q.Op {
+	case tree.OpLookup:
+		var info tree.Info
+		if info, err = r.Lookup(q.Path); err == nil {
+			content, err = json.Marshal(info)
+		}
+	case tree.OpRead:
+		content, err = r.Read(q.Path)
+	case tree.OpList:
+		var list []tree.Info
+		if list, err = r.List(q.Path); err == nil {
+			content, err = json.Marshal(list)
+		}
+	default:
+		err = fmt.Errorf("unknown question %q", q.Op)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return append([]byte{statusNotExist}, err.Error()...)
+	case err != nil:
+		return append([]byte{statusRefused}, err.Error()...)
+	}
+	return append([]byte{statusOK}, content...)
+}
+
+// asker is the tree as the renderer sees it: every look at it is a question to the other process. It is for one goroutine,
+// as kustomize is.
+type asker struct {
+	in  io.Reader
+	out io.Writer
+}
+
+func (a *asker) ask(op tree.Op, name string) ([]byte, error) {
+	text, err := json.Marshal(question{op, name})
+	if err != nil {
+		return nil, err
+	}
+	if err := writeFrame(a.out, frameQuestion, text); err != nil {
+		return nil, err
+	}
+	kind, content, err := readFrame(a.in, maxFrame)
+	if err != nil {
+		return nil, err
+	}
+	if kind != frameAnswer || len(content) == 0 {
+		return nil, fmt.Errorf("unexpected message %q", kind)
+	}
+	switch content[0] {
+	case statusOK:
+		return content[1:], nil
+	case statusNotExist:
+		return nil, &answeredError{string(content[1:]), fs.ErrNotExist}
+	}
+	return nil, &answeredError{string(content[1:]), nil}
+}
+
+// answeredError is an error of the other process. Its text is complete.
+type answeredError struct {
+	text  string
+	cause error
+}
+
+func (e *answeredError) Error() string { return e.text }
+func (e *answeredError) Unwrap() error { return e.cause }
+
+// Lookup implements tree.Reader.
+func (a *asker) Lookup(name string) (tree.Info, error) {
+	var info tree.Info
+	content, err := a.ask(tree.OpLookup, name)
+	if err != nil {
+		return info, err
+	}
+	return info, json.Unmarshal(content, &info)
+}
+
+// Read implements tree.Reader.
+func (a *asker) Read(name string) ([]byte, error) { return a.ask(tree.OpRead, name) }
+
+// List implements tree.Reader.
+func (a *asker) List(name string) ([]tree.Info, error) {
+	var list []tree.Info
+	content, err := a.ask(tree.OpList, name)
+	if err != nil {
+		return nil, err
+	}
+	return list, json.Unmarshal(content, &list)
+}

@@ -1,0 +1,318 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path"
+	"runtime/debug"
+	"time"
+
+	"sigs.k8s.io/kustomize/api/konfig"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/types"
+
+	"github.com/prerig/prerig/fn"
+	policyv1alpha1 "github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+// Command is the hidden sub-command that runs Main.
+const Command = "render-worker"
+
+// Main is the renderer: it takes one request from in, asks for files, writes objects to out and returns the exit status.
+// The program calls it for the sub-command Command, as early as it can. It must be the only thing that the process does.
+func Main(in io.Reader, out io.Writer) int {
+	enclose()
+	buffered := bufio.NewWriterSize(out, 64<<10)
+	flushing := &flusher{buffered}
+	kind, content, err := readFrame(in, maxFrame)
+	if err != nil || kind != frameRequest {
+		return 1 // nobody wants anything
+	}
+	var request Request
+	if err := json.Unmarshal(content, &request); err != nil {
+		return fail(flushing, fmt.Errorf("reading the request: %w", err))
+	}
+	debug.SetMemoryLimit(request.Limits.Memory * 8 / 10)
+	w := &worker{request: request, files: &asker{in, flushing}, marked: map[string]string{}}
+	if err := w.safely(); err != nil {
+		return fail(flushing, err)
+	}
+	if err := w.finish(flushing); err != nil {
+		return 1
+	}
+	return 0
+}
+
+// flusher sends what was written when the frame is complete.
+type flusher struct{ w *bufio.Writer }
+
+func (f *flusher) Write(p []byte) (int, error) {
+	n, err := f.w.Write(p)
+	if err == nil {
+		err = f.w.Flush()
+	}
+	return n, err
+}
+
+func fail(out io.Writer, err error) int {
+	_ = writeFrame(out, frameError, []byte(err.Error()))
+	return 1
+}
+
+// worker is one render.
+type worker struct {
+	request  Request
+	files    tree.Reader
+	response Response
+	marked   map[string]string // kinds and names of functions to their own apiVersion
+}
+
+// safely turns a panic of a library into an error, as kustomize has some for odd input.
+func (w *worker) safely() (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("building: the library gave up: %v", r)
+		}
+	}()
+	return w.run(context.Background())
+}
+
+func (w *worker) finish(out *flusher) error {
+	for _, object := range w.response.Objects {
+		head, err := json.Marshal(object)
+		if err != nil {
+			return err
+		}
+		if err := writeFrame(out.w, frameObject, append(append(head, '\n'), object.YAML...)); err != nil {
+			return err
+		}
+	}
+	text, err := json.Marshal(w.response)
+	if err != nil {
+		return err
+	}
+	return writeFrame(out, frameDone, text)
+}
+
+func (w *worker) run(ctx context.Context) error {
+	info, err := w.files.Lookup(w.request.Path)
+	if err != nil {
+		return fmt.Errorf("looking for the build path: %w", err)
+	}
+	if !info.Dir {
+		return fmt.Errorf("looking for the build path: %s is not a directory", w.request.Path)
+	}
+	if w.response.Type, err = w.kind(); err != nil {
+		return err
+	}
+	start := time.Now()
+	var items []fn.Item
+	switch w.response.Type {
+	case v1alpha1.BuildKustomize:
+		items, err = w.kustomize(ctx)
+	case v1alpha1.BuildKpt:
+		items, err = w.kpt(ctx)
+	default:
+		items, err = w.plain()
+	}
+	if err != nil {
+		return fmt.Errorf("building %s: %w", w.request.Path, err)
+	}
+	w.response.Build = time.Since(start) - w.response.Inject
+	if items, err = w.policies(ctx, items); err != nil {
+		return err
+	}
+	return w.objects(items)
+}
+
+// kind finds out how to build.
+func (w *worker) kind() (v1alpha1.BuildType, error) {
+	if w.request.Type != v1alpha1.BuildAuto && w.request.Type != "" {
+		return w.request.Type, nil
+	}
+	for _, name := range konfig.RecognizedKustomizationFileNames() {
+		if _, err := w.files.Lookup(path.Join(w.request.Path, name)); err == nil {
+			return v1alpha1.BuildKustomize, nil
+		}
+	}
+	if _, err := w.files.Lookup(path.Join(w.request.Path, kptfileName)); err == nil {
+		return v1alpha1.BuildKpt, nil
+	}
+	return v1alpha1.BuildPlain, nil
+}
+
+// noNetwork stands for every connection that a library would open.
+type noNetwork struct{}
+
+// RoundTrip implements http.RoundTripper.
+func (noNetwork) RoundTrip(r *http.Request) (*http.Response, error) {
+	return nil, fmt.Errorf("loading %s: a render uses no network", withoutCredentials(r.URL.String()))
+}
+
+// kustomize builds as the kustomize command does by default, with all plugins disabled.
+func (w *worker) kustomize(ctx context.Context) ([]fn.Item, error) {
+	http.DefaultTransport = noNetwork{}
+	if err := install(newFunction(ctx, w)); err != nil {
+		return nil, err
+	}
+	files := newKustomizations(w.files)
+	options := krusty.MakeDefaultOptions()
+	options.Reorder = krusty.ReorderOptionUnspecified
+	options.PluginConfig = types.DisabledPluginConfig()
+	objects, err := krusty.MakeKustomizer(options).Run(tree.FileSystem(files), path.Join("/", w.request.Path))
+	if files.refused != nil {
+		return nil, files.refused
+	}
+	if err != nil {
+		return nil, files.explain(err)
+	}
+	var items []fn.Item
+	for i, object := range objects.Resources() {
+		if err := w.unmark(object); err != nil {
+			return nil, err
+		}
+		text, err := object.AsYAML()
+		if err != nil {
+			return nil, err
+		}
+		file, err := manifest.Parse("", files.restore(text))
+		if err != nil {
+			return nil, err
+		}
+		for _, doc := range file.Docs {
+			items = append(items, fn.Item{Doc: doc, Index: i})
+		}
+	}
+	return items, nil
+}
+
+// inject runs an injector and keeps what it has to say. Errors among the results are an error.
+func (w *worker) inject(ctx context.Context, injector *fn.Injector, items []fn.Item, layer string) (*fn.Report, error) {
+	start := time.Now()
+	defer func() { w.response.Inject += time.Since(start) }()
+	report, err := injector.Run(ctx, items)
+	if err != nil {
+		return nil, err
+	}
+	w.response.Results = append(w.response.Results, report.Results...)
+	for _, o := range report.Outcomes {
+		w.response.Decisions = append(w.response.Decisions, Decision{
+			Object: o.Ref, Action: string(o.Action), Changed: o.Changed, Reason: o.Reason, Policy: o.Policy, Version: o.Version, Layer: layer,
+		})
+	}
+	if report.Failed() {
+		return nil, failure(report.Results)
+	}
+	return report, nil
+}
+
+// failure is the first few errors among results.
+func failure(results result.Results) error {
+	const show = 5
+	var errs []error
+	count := 0
+	for _, r := range results {
+		if r.Severity != result.Error {
+			continue
+		}
+		if count++; count <= show {
+			errs = append(errs, errors.New(r.String()))
+		}
+	}
+	if count > show {
+		errs = append(errs, fmt.Errorf("and %d more errors", count-show))
+	}
+	return fmt.Errorf("injecting: %w", errors.Join(errs...))
+}
+
+// policies applies those of the pipeline to the result of the build.
+func (w *worker) policies(ctx context.Context, items []fn.Item) ([]fn.Item, error) {
+	if len(w.request.Policies) == 0 {
+		return items, nil
+	}
+	var all []*policyv1alpha1.InjectionPolicy
+	for _, policy := range w.request.Policies {
+		parsed, err := policyv1alpha1.Parse([]byte(policy.YAML))
+		if err != nil {
+			return nil, fmt.Errorf("reading the policy %s: %w", policy.Origin, err)
+		}
+		all = append(all, parsed)
+	}
+	injector, err := fn.New(all)
+	if err != nil {
+		return nil, err
+	}
+	report, err := w.inject(ctx, injector, items, "")
+	if err != nil {
+		return nil, err
+	}
+	for _, doc := range report.Added {
+		report.Items = append(report.Items, fn.Item{Doc: doc})
+	}
+	return report.Items, nil
+}
+
+// objects takes the documents apart into objects, lists included.
+func (w *worker) objects(items []fn.Item) error {
+	for _, item := range items {
+		if err := w.object(item.Doc); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *worker) object(doc *manifest.Document) error {
+	if doc.Empty() {
+		return nil
+	}
+	meta, ok := doc.Peek()
+	if !ok {
+		value, err := doc.Object()
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", doc, err)
+		}
+		meta = metaOf(value)
+	}
+	if meta.APIVersion == "" || meta.Kind == "" {
+		return fmt.Errorf("reading %s: an object needs apiVersion and kind", doc)
+	}
+	elements, isList, err := doc.Items()
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", doc, err)
+	}
+	if isList {
+		for _, element := range elements {
+			if err := w.object(element); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	w.response.Objects = append(w.response.Objects, Object{
+		APIVersion: meta.APIVersion, Kind: meta.Kind, Namespace: meta.Namespace, Name: meta.Name, YAML: doc.Raw(),
+	})
+	return nil
+}
+
+func metaOf(object map[string]any) manifest.Meta {
+	var meta manifest.Meta
+	meta.APIVersion, _ = object["apiVersion"].(string)
+	meta.Kind, _ = object["kind"].(string)
+	metadata, _ := object["metadata"].(map[string]any)
+	meta.Name, _ = metadata["name"].(string)
+	meta.Namespace, _ = metadata["namespace"].(string)
+	return meta
+}
