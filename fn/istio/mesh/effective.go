@@ -144,12 +144,12 @@ func (m *MeshConfig) Effective(rs *Resources, namespace string, labels, annotati
 	if annotated {
 		fields, err := parseYAML(annotation)
 		if err != nil {
-			return nil, nil, fmt.Errorf("reading proxy config: %w", err)
+			return nil, nil, err
 		}
 		d := &decoder{minor: m.minor}
 		own := &ProxyConfig{view: view{m.minor}}
 		if err := d.message(reflect.ValueOf(own).Elem(), fields, ""); err != nil {
-			return nil, nil, fmt.Errorf("reading proxy config: %w", err)
+			return nil, nil, err
 		}
 		warnings = d.warnings
 		over(pc, own)

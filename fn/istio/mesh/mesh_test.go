@@ -175,7 +175,7 @@ func TestParseErrors(t *testing.T) {
 		"too large":              {"proxyListenPort: 4294967296", "proxyListenPort: want a whole number of 32 bits"},
 		"both of a oneof":        {"defaultConfig: {tracing: {zipkin: {}, datadog: {}}}", "defaultConfig.tracing.datadog: only one of zipkin and datadog can be set"},
 		"not a mapping":          {"- a", "want a mapping, have a list"},
-		"not YAML":               {"a: [", "reading mesh config: "},
+		"not YAML":               {"a: [", "yaml: "},
 		"bad extension provider": {"extensionProviders: [{name: a, opentelemetry: {port: x}}]", `extensionProviders[0].opentelemetry.port: want a whole number that is not negative, have the string "x"`},
 	}
 	for name, test := range tests {

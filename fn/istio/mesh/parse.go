@@ -4,7 +4,6 @@
 package mesh
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 )
@@ -15,20 +14,20 @@ import (
 func Parse(text string, minor int) (*MeshConfig, []string, error) {
 	raw, err := parseYAML(text)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading mesh config: %w", err)
+		return nil, nil, err
 	}
 	d := &decoder{minor: minor}
 	mc := Default(minor)
 	providers, extensions := mc.DefaultProviders, mc.ExtensionProviders
 	if err := d.message(reflect.ValueOf(mc).Elem(), raw, ""); err != nil {
-		return nil, nil, fmt.Errorf("reading mesh config: %w", err)
+		return nil, nil, err
 	}
 	if err := d.defaultConfig(mc, raw); err != nil {
-		return nil, nil, fmt.Errorf("reading mesh config: %w", err)
+		return nil, nil, err
 	}
 	if minor >= firstMergedProviders {
 		if err := mergeProviders(mc, raw, providers, extensions, minor); err != nil {
-			return nil, nil, fmt.Errorf("reading mesh config: %w", err)
+			return nil, nil, err
 		}
 		slices.Sort(mc.TrustDomainAliases)
 		mc.TrustDomainAliases = slices.Compact(mc.TrustDomainAliases)
@@ -144,12 +143,12 @@ func ApplyProxyConfig(annotation string, base *ProxyConfig) (*ProxyConfig, []str
 	}
 	fields, err := parseYAML(annotation)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading proxy config: %w", err)
+		return nil, nil, err
 	}
 	d := &decoder{minor: base.minor}
 	pc := clone(base)
 	if err := d.applyProxyConfig(pc, fields, ""); err != nil {
-		return nil, nil, fmt.Errorf("reading proxy config: %w", err)
+		return nil, nil, err
 	}
 	return pc, d.warnings, nil
 }
