@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
+	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/manifest"
 )
 
@@ -31,9 +32,16 @@ func FuzzIstio(f *testing.F) {
 		}
 		f.Add(string(text))
 	}
-	injectors := []struct {
-		dir string
-	}{{"plain"}, {"native"}, {"own-user-validation"}, {"probes-1.31"}, {"status-1.10"}}
+	type injector struct {
+		name string
+		in   *istio.Injector
+		req  Request
+	}
+	var injectors []injector
+	for _, name := range []string{"plain", "native", "own-user-validation", "probes-1.31", "status-1.10"} {
+		in, req := loadMerge(f, filepath.Join("testdata", "merge", name))
+		injectors = append(injectors, injector{name, in, req})
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		v, err := manifest.Decode([]byte(text))
 		if err != nil {
@@ -44,19 +52,19 @@ func FuzzIstio(f *testing.F) {
 			return
 		}
 		for _, i := range injectors {
-			in, req := loadMerge(t, filepath.Join("testdata", "merge", i.dir))
+			in, req := i.in, i.req
 			req.Pod = pod
 			before := copyMap(pod)
 			once, err := Istio(in, req)
 			if !reflect.DeepEqual(before, pod) {
-				t.Fatalf("%s: the request has been changed:\n%s", i.dir, cmp.Diff(before, pod))
+				t.Fatalf("%s: the request has been changed:\n%s", i.name, cmp.Diff(before, pod))
 			}
 			if err != nil {
 				continue
 			}
 			same, err := Istio(in, req)
 			if err != nil || !reflect.DeepEqual(once.Pod, same.Pod) {
-				t.Fatalf("%s: another run gives another pod, %v:\n%s", i.dir, err, cmp.Diff(once.Pod, same.Pod))
+				t.Fatalf("%s: another run gives another pod, %v:\n%s", i.name, err, cmp.Diff(once.Pod, same.Pod))
 			}
 			if _, had := stringIn(mapIn(pod, "metadata")["annotations"], statusAnnotation); had {
 				continue
@@ -64,10 +72,10 @@ func FuzzIstio(f *testing.F) {
 			req.Pod = once.Pod
 			twice, err := Istio(in, req)
 			if err != nil {
-				t.Fatalf("%s: injecting again: %v", i.dir, err)
+				t.Fatalf("%s: injecting again: %v", i.name, err)
 			}
 			if !reflect.DeepEqual(once.Pod, twice.Pod) {
-				t.Fatalf("%s: injecting again changes it:\n%s", i.dir, cmp.Diff(once.Pod, twice.Pod))
+				t.Fatalf("%s: injecting again changes it:\n%s", i.name, cmp.Diff(once.Pod, twice.Pod))
 			}
 		}
 	})
@@ -143,5 +151,29 @@ func normal(t *testing.T, p *corev1.Pod) any {
 	if err := json.Unmarshal(out, &v); err != nil {
 		t.Fatal(err)
 	}
-	return v
+	return withoutEmptyLists(v)
+}
+
+func withoutEmptyLists(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for k, e := range v {
+			if e = withoutEmptyLists(e); e != nil {
+				out[k] = e
+			}
+		}
+		return out
+	case []any:
+		if len(v) == 0 {
+			return nil
+		}
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = withoutEmptyLists(e)
+		}
+		return out
+	default:
+		return v
+	}
 }
