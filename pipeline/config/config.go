@@ -1,0 +1,269 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/render"
+)
+
+// Config is how the daemon and its workers are set up.
+type Config struct {
+	// Pipelines is the directory of RenderPipeline files, which is watched.
+	Pipelines string `mapstructure:"pipelines"`
+	// Policies is the directory that a pipeline's policies[].file is relative to.
+	Policies string `mapstructure:"policies"`
+	// Secrets is the directory of secrets: NAMESPACE/NAME/KEY.
+	Secrets string `mapstructure:"secrets"`
+	// State is where mirrors, the embedded queue, the token and the socket are kept.
+	State string `mapstructure:"state"`
+	// Listen is the address for webhooks and health checks.
+	Listen string `mapstructure:"listen"`
+	// Admin is about the web page, the metrics and the API.
+	Admin Admin `mapstructure:"admin"`
+	// ExternalURL is where others reach the web page; it goes into commit statuses and events.
+	ExternalURL string `mapstructure:"external_url"`
+	// NATS is about the queue.
+	NATS NATS `mapstructure:"nats"`
+	// Workers is how many renders run at the same time in this process; 0 only receives and plans.
+	Workers int `mapstructure:"workers"`
+	// InFlight is how many jobs may be under way in this process, those included that wait for a renderer or for the
+	// others of their commit.
+	InFlight int `mapstructure:"in_flight"`
+	// Debounce is the least time between the starts of two runs of a pipeline that events ask for.
+	Debounce time.Duration `mapstructure:"debounce"`
+	// History is how many runs are kept of each pipeline.
+	History int `mapstructure:"history"`
+	// AllowLocal allows sources that are directories of this machine.
+	AllowLocal bool `mapstructure:"allow_local"`
+	// Receivers take webhooks.
+	Receivers []Receiver `mapstructure:"receivers"`
+	// Limits bound every render; a pipeline can only lower them.
+	Limits Limits `mapstructure:"limits"`
+	// Log is about logging.
+	Log Log `mapstructure:"log"`
+	// Tracing is about OpenTelemetry traces.
+	Tracing Tracing `mapstructure:"tracing"`
+}
+
+// Admin is about the web page, the metrics and the API. The same are always served on the Unix socket prerig.sock in the
+// state directory, to whoever may open it.
+type Admin struct {
+	// Listen is the address; empty serves on the socket only.
+	Listen string `mapstructure:"listen"`
+	// Token is the file with the token that the API asks for. The default is admin.token in the state directory, which is
+	// made where it does not exist.
+	Token string `mapstructure:"token"`
+	// Insecure shows pages and metrics without a token on an address that is not of this machine. Changes always need it.
+	Insecure bool `mapstructure:"insecure"`
+}
+
+// NATS is about the queue.
+type NATS struct {
+	// URL of the servers; empty embeds one.
+	URL string `mapstructure:"url"`
+	// Credentials is a file with a user's JWT and seed.
+	Credentials string `mapstructure:"credentials"`
+	// CA is a file with certificates that servers are checked against.
+	CA string `mapstructure:"ca"`
+	// Replicas of each stream in a cluster.
+	Replicas int `mapstructure:"replicas"`
+	// Prefix of the names of streams.
+	Prefix string `mapstructure:"prefix"`
+	// MaxStore bounds the files of the embedded server, as a quantity such as 1Gi.
+	MaxStore string `mapstructure:"max_store"`
+	// AckWait is how long a silent worker keeps its job.
+	AckWait time.Duration `mapstructure:"ack_wait"`
+}
+
+// Receiver takes the webhooks of one sender at /hook/NAME.
+type Receiver struct {
+	Name     string `mapstructure:"name"`
+	Provider string `mapstructure:"provider"`
+	// Secret is the file with the key or token.
+	Secret string `mapstructure:"secret"`
+	// Insecure accepts what is not signed.
+	Insecure bool `mapstructure:"insecure"`
+}
+
+// Limits bound every render.
+type Limits struct {
+	Timeout time.Duration `mapstructure:"timeout"`
+	Memory  string        `mapstructure:"memory"`
+	Output  string        `mapstructure:"output"`
+	// Files is how many files a render may read, FileSize and ReadSize how large one of them and all together may be,
+	// Entries how many entries the directories may have that it looks into.
+	Files    int    `mapstructure:"files"`
+	FileSize string `mapstructure:"file_size"`
+	ReadSize string `mapstructure:"read_size"`
+	Entries  int    `mapstructure:"entries"`
+}
+
+// Log is about logging.
+type Log struct {
+	// Level is debug, info, warn or error.
+	Level string `mapstructure:"level"`
+	// Format is text or json.
+	Format string `mapstructure:"format"`
+}
+
+// Tracing is about OpenTelemetry traces. Without an endpoint there are none.
+type Tracing struct {
+	// Endpoint is the URL of an OTLP collector over HTTP, such as http://collector:4318.
+	Endpoint string `mapstructure:"endpoint"`
+	// Headers is a file with further headers, one "Name: value" a line.
+	Headers string `mapstructure:"headers"`
+	// Ratio of the traces that are kept, from 0 to 1.
+	Ratio float64 `mapstructure:"ratio"`
+}
+
+// Default gives the configuration without any file, variable or flag.
+func Default() Config {
+	return Config{
+		Pipelines: "pipelines", Policies: "policies", Secrets: "secrets", State: "state",
+		Listen: "127.0.0.1:8080", Admin: Admin{Listen: "127.0.0.1:8081"},
+		NATS:    NATS{Replicas: 1, Prefix: "PRERIG", MaxStore: "1Gi", AckWait: 15 * time.Second},
+		Workers: max(1, runtime.NumCPU()), InFlight: 1000, Debounce: time.Second, History: 20,
+		Limits: Limits{
+			Timeout: 2 * time.Minute, Memory: "1Gi", Output: "64Mi", Files: 20_000, FileSize: "16Mi", ReadSize: "128Mi", Entries: 100_000,
+		},
+		Log: Log{Level: "info", Format: "text"}, Tracing: Tracing{Ratio: 1},
+	}
+}
+
+// Validate says everything that is wrong with the configuration, each with its key.
+func (c *Config) Validate() error {
+	var errs []error
+	add := func(key, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("configuration %s: %s", key, fmt.Sprintf(format, args...)))
+	}
+	for key, value := range map[string]string{"listen": c.Listen, "admin.listen": c.Admin.Listen} {
+		if _, _, err := net.SplitHostPort(value); value != "" && err != nil {
+			add(key, "must be HOST:PORT, found %q", value)
+		}
+	}
+	if c.State == "" {
+		add("state", "must be given")
+	}
+	if c.ExternalURL != "" {
+		if u, err := url.Parse(c.ExternalURL); err != nil || u.Host == "" || u.User != nil || (u.Scheme != "http" && u.Scheme != "https") {
+			add("external_url", "must be an http:// or https:// URL without credentials")
+		}
+	}
+	if c.Workers < 0 {
+		add("workers", "must not be negative")
+	}
+	for key, value := range map[string]int{"in_flight": c.InFlight, "history": c.History, "nats.replicas": c.NATS.Replicas} {
+		if value < 1 {
+			add(key, "must be at least 1, found %d", value)
+		}
+	}
+	if c.Debounce < 0 {
+		add("debounce", "must not be negative")
+	}
+	if c.NATS.AckWait < time.Second {
+		add("nats.ack_wait", "must be at least 1s")
+	}
+	if c.Tracing.Ratio < 0 || c.Tracing.Ratio > 1 {
+		add("tracing.ratio", "must be between 0 and 1")
+	}
+	if c.Log.Format != "text" && c.Log.Format != "json" {
+		add("log.format", "must be text or json, found %q", c.Log.Format)
+	}
+	if _, err := c.Level(); err != nil {
+		add("log.level", "must be debug, info, warn or error, found %q", c.Log.Level)
+	}
+	if _, err := c.RenderLimits(); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := c.MaxStore(); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// Level gives the level of logging.
+func (c *Config) Level() (slog.Level, error) {
+	var level slog.Level
+	err := level.UnmarshalText([]byte(c.Log.Level))
+	return level, err
+}
+
+// RenderLimits gives the limits as the renderer takes them.
+func (c *Config) RenderLimits() (render.Limits, error) {
+	limits := render.Limits{Timeout: c.Limits.Timeout}
+	limits.Read.Files, limits.Read.Entries = c.Limits.Files, c.Limits.Entries
+	if c.Limits.Timeout <= 0 || c.Limits.Files <= 0 || c.Limits.Entries <= 0 {
+		return limits, errors.New("configuration limits: timeout, files and entries must be more than 0")
+	}
+	for key, value := range map[string]struct {
+		text string
+		to   *int64
+	}{
+		"memory": {c.Limits.Memory, &limits.Memory}, "output": {c.Limits.Output, &limits.Output},
+		"file_size": {c.Limits.FileSize, &limits.Read.FileBytes}, "read_size": {c.Limits.ReadSize, &limits.Read.TotalBytes},
+	} {
+		n, err := quantity("limits."+key, value.text)
+		if err != nil {
+			return limits, err
+		}
+		*value.to = n
+	}
+	return limits, nil
+}
+
+// MaxStore gives the bound of the embedded server's files in bytes.
+func (c *Config) MaxStore() (int64, error) { return quantity("nats.max_store", c.NATS.MaxStore) }
+
+func quantity(key, text string) (int64, error) {
+	q, err := resource.ParseQuantity(text)
+	if err != nil || q.Value() <= 0 {
+		return 0, fmt.Errorf("configuration %s: must be a quantity such as 512Mi, found %q", key, text)
+	}
+	return q.Value(), nil
+}
+
+// EventReceivers reads the receivers' secrets. Errors name files, never what is in them.
+func (c *Config) EventReceivers() ([]event.Receiver, error) {
+	var out []event.Receiver
+	for _, r := range c.Receivers {
+		receiver := event.Receiver{Name: r.Name, Provider: event.Provider(r.Provider), Insecure: r.Insecure}
+		if r.Secret != "" {
+			text, err := os.ReadFile(r.Secret)
+			if err != nil {
+				return nil, fmt.Errorf("reading the secret of receiver %q: %w", r.Name, err)
+			}
+			receiver.Secret = []byte(strings.TrimSpace(string(text)))
+		}
+		if err := receiver.Validate(); err != nil {
+			return nil, err
+		}
+		out = append(out, receiver)
+	}
+	return out, nil
+}
+
+// Socket is the path of the Unix socket for the command line.
+func (c *Config) Socket() string { return filepath.Join(c.State, "prerig.sock") }
+
+// TokenFile is the path of the API's token.
+func (c *Config) TokenFile() string {
+	if c.Admin.Token != "" {
+		return c.Admin.Token
+	}
+	return filepath.Join(c.State, "admin.token")
+}

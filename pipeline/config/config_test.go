@@ -1,0 +1,144 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+)
+
+// clean takes PRERIG_ variables of whoever runs the tests away.
+func clean(t *testing.T) {
+	for _, entry := range os.Environ() {
+		if name, value, _ := strings.Cut(entry, "="); strings.HasPrefix(name, "PRERIG_") {
+			t.Setenv(name, value)
+			os.Unsetenv(name)
+		}
+	}
+}
+
+func load(t *testing.T, text string, args ...string) (*Config, []string, error) {
+	t.Helper()
+	clean(t)
+	return loadHere(t, text, args...)
+}
+
+func loadHere(t *testing.T, text string, args ...string) (*Config, []string, error) {
+	t.Helper()
+	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	Flags(flags)
+	if text != "" {
+		file := filepath.Join(t.TempDir(), "prerig.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, "--config", file)
+	}
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return Load(flags)
+}
+
+func TestDefaults(t *testing.T) {
+	c, warnings, err := load(t, "")
+	if err != nil || len(warnings) > 0 {
+		t.Fatal(err, warnings)
+	}
+	want := Default()
+	if diff := cmp.Diff(&want, c); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestPrecedence(t *testing.T) {
+	clean(t)
+	t.Setenv("PRERIG_LIMITS_TIMEOUT", "7s")
+	t.Setenv("PRERIG_NATS_URL", "nats://env")
+	t.Setenv("PRERIG_TYPO", "x")
+	t.Setenv("PRERIG_SERVICE_HOST", "10.0.0.1")
+	c, warnings, err := loadHere(t, `
+workers: 3
+nats: {url: "nats://file", replicas: 3}
+limits: {timeout: 5s, memory: 2Gi}
+log: {format: json}
+receivers:
+- {name: hub, provider: github, secret: hub.key}
+`, "--nats-url", "nats://flag")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Workers != 3 || c.NATS.URL != "nats://flag" || c.NATS.Replicas != 3 || c.Limits.Timeout != 7*time.Second || c.Limits.Memory != "2Gi" || c.Log.Format != "json" {
+		t.Errorf("%+v", c)
+	}
+	if len(c.Receivers) != 1 || filepath.Base(c.Receivers[0].Secret) != "hub.key" || !filepath.IsAbs(c.Receivers[0].Secret) {
+		t.Errorf("receivers: %+v", c.Receivers)
+	}
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "PRERIG_TYPO") {
+		t.Errorf("warnings: %q", warnings)
+	}
+}
+
+func TestPathsOfTheFileAreRelativeToIt(t *testing.T) {
+	c, _, err := load(t, "pipelines: p\nstate: s\n", "--state", "elsewhere")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !filepath.IsAbs(c.Pipelines) || c.State != "elsewhere" || c.Policies != "policies" {
+		t.Errorf("pipelines %s, state %s, policies %s", c.Pipelines, c.State, c.Policies)
+	}
+}
+
+func TestLoadRefuses(t *testing.T) {
+	for name, tc := range map[string]struct{ text, want string }{
+		"unknown key":            {"wokers: 2\n", "wokers"},
+		"unknown nested key":     {"nats: {uri: x}\n", "uri"},
+		"unknown receiver key":   {"receivers:\n- {name: a, secrett: b}\n", "secrett"},
+		"value of a wrong type":  {"workers: many\n", "workers"},
+		"not YAML":               {"a: [\n", "reading the configuration"},
+		"quantity":               {"limits: {memory: lots}\n", "configuration limits.memory"},
+		"negative workers":       {"workers: -1\n", "configuration workers"},
+		"address":                {"listen: nowhere\n", "configuration listen"},
+		"external URL":           {"external_url: ftp://x\n", "configuration external_url"},
+		"level":                  {"log: {level: loud}\n", "configuration log.level"},
+		"ratio":                  {"tracing: {ratio: 2}\n", "configuration tracing.ratio"},
+		"bound of the queue":     {"nats: {max_store: none}\n", "configuration nats.max_store"},
+		"duration":               {"debounce: soon\n", "debounce"},
+		"ack wait":               {"nats: {ack_wait: 1ms}\n", "configuration nats.ack_wait"},
+		"credentials in the URL": {"external_url: https://u:p@x\n", "configuration external_url"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, _, err := load(t, tc.text); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("got %v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestReceiversNeedTheirSecrets(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := &Config{Receivers: []Receiver{{Name: "a", Provider: "github", Secret: key}, {Name: "b", Provider: "quay", Insecure: true}}}
+	receivers, err := c.EventReceivers()
+	if err != nil || string(receivers[0].Secret) != "secret" || !receivers[1].Insecure {
+		t.Fatalf("%+v, %v", receivers, err)
+	}
+	for name, r := range map[string]Receiver{
+		"no secret": {Name: "a", Provider: "github"}, "both": {Name: "a", Provider: "github", Secret: key, Insecure: true},
+		"no file": {Name: "a", Provider: "github", Secret: key + "x"}, "provider": {Name: "a", Provider: "gitfoo", Insecure: true},
+	} {
+		c := &Config{Receivers: []Receiver{r}}
+		if _, err := c.EventReceivers(); err == nil || strings.Contains(err.Error(), "secret\n") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/go-viper/mapstructure/v2"
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+)
+
+// flagKeys are the flags of the daemon by the key that each sets.
+var flagKeys = map[string]string{
+	"pipelines": "pipelines", "policies": "policies", "secrets": "secrets", "state": "state", "listen": "listen",
+	"admin-listen": "admin.listen", "external-url": "external_url", "nats-url": "nats.url", "nats-credentials": "nats.credentials",
+	"nats-replicas": "nats.replicas", "workers": "workers", "allow-local": "allow_local", "log-level": "log.level",
+	"log-format": "log.format", "tracing-endpoint": "tracing.endpoint",
+}
+
+// Flags adds the flags to a command, the file's among them.
+func Flags(f *pflag.FlagSet) {
+	d := Default()
+	f.StringP("config", "c", "", "configuration file (YAML)")
+	f.String("pipelines", d.Pipelines, "directory of RenderPipeline files, watched for changes")
+	f.String("policies", d.Policies, "directory of the policies that pipelines name by file")
+	f.String("secrets", d.Secrets, "directory of secrets, NAMESPACE/NAME/KEY")
+	f.String("state", d.State, "directory for mirrors, the queue, the token and the socket")
+	f.String("listen", d.Listen, "address for webhooks and health checks")
+	f.String("admin-listen", d.Admin.Listen, "address for the web page, metrics and the API; empty: the socket only")
+	f.String("external-url", "", "URL under which others reach the web page")
+	f.String("nats-url", "", "URL of NATS servers; empty: an embedded one")
+	f.String("nats-credentials", "", "file with the NATS user's JWT and seed")
+	f.Int("nats-replicas", d.NATS.Replicas, "replicas of each stream in a NATS cluster")
+	f.Int("workers", d.Workers, "renders at the same time in this process; 0: receive and plan only")
+	f.Bool("allow-local", false, "allow sources that are directories of this machine")
+	f.String("log-level", d.Log.Level, "debug, info, warn or error")
+	f.String("log-format", d.Log.Format, "text or json")
+	f.String("tracing-endpoint", "", "URL of an OTLP collector over HTTP; empty: no traces")
+}
+
+// Load reads the file that the flag config or the variable PRERIG_CONFIG names, the environment and the flags. Relative
+// paths in the file are relative to the file. The warnings are about variables that look like ours and are not known.
+func Load(flags *pflag.FlagSet) (c *Config, warnings []string, err error) {
+	v := viper.New()
+	defaults := map[string]any{}
+	if err := mapstructure.Decode(Default(), &defaults); err != nil {
+		return nil, nil, fmt.Errorf("reading the configuration's defaults: %w", err)
+	}
+	known := keys(reflect.TypeFor[Config](), "")
+	for _, key := range known {
+		v.SetDefault(key, lookup(defaults, key))
+	}
+	v.SetEnvPrefix("PRERIG")
+	v.SetEnvKeyReplacer(strings.NewReplacer(".", "_"))
+	v.AutomaticEnv()
+	file := ""
+	if flags != nil {
+		for name, key := range flagKeys {
+			if flag := flags.Lookup(name); flag != nil {
+				if err := v.BindPFlag(key, flag); err != nil {
+					return nil, nil, err
+				}
+			}
+		}
+		file, _ = flags.GetString("config")
+	}
+	if file == "" {
+		file = os.Getenv("PRERIG_CONFIG")
+	}
+	if file != "" {
+		v.SetConfigFile(file)
+		v.SetConfigType("yaml")
+		if err := v.ReadInConfig(); err != nil {
+			return nil, nil, fmt.Errorf("reading the configuration: %w", err)
+		}
+	}
+	c = &Config{}
+	if err := v.UnmarshalExact(c); err != nil {
+		return nil, nil, fmt.Errorf("reading the configuration %s: %w", file, plain(err))
+	}
+	if file != "" {
+		c.relativeTo(v, flags, filepath.Dir(file))
+	}
+	if err := c.Validate(); err != nil {
+		return nil, nil, err
+	}
+	return c, unknownVariables(known), nil
+}
+
+// plain puts mapstructure's errors in one line.
+func plain(err error) error {
+	return fmt.Errorf("%s", strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), "*", "")), " "))
+}
+
+// relativeTo makes the paths that come from the file relative to it.
+func (c *Config) relativeTo(v *viper.Viper, flags *pflag.FlagSet, dir string) {
+	fromFile := func(key string) bool {
+		if _, ok := os.LookupEnv(variable(key)); ok || !v.InConfig(key) {
+			return false
+		}
+		for name, of := range flagKeys {
+			if of == key && flags != nil && flags.Changed(name) {
+				return false
+			}
+		}
+		return true
+	}
+	paths := map[string]*string{
+		"pipelines": &c.Pipelines, "policies": &c.Policies, "secrets": &c.Secrets, "state": &c.State, "admin.token": &c.Admin.Token,
+		"nats.credentials": &c.NATS.Credentials, "nats.ca": &c.NATS.CA, "tracing.headers": &c.Tracing.Headers,
+	}
+	for key, path := range paths {
+		if *path != "" && !filepath.IsAbs(*path) && fromFile(key) {
+			*path = filepath.Join(dir, *path)
+		}
+	}
+	for i := range c.Receivers {
+		if path := &c.Receivers[i].Secret; *path != "" && !filepath.IsAbs(*path) {
+			*path = filepath.Join(dir, *path)
+		}
+	}
+}
+
+func variable(key string) string {
+	return "PRERIG_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
+}
+
+// unknownVariables are not errors: Kubernetes gives every pod variables named after services, and a service may well be
+// called prerig.
+func unknownVariables(known []string) []string {
+	names := []string{"PRERIG_CONFIG", "PRERIG_CORPUS"}
+	for _, key := range known {
+		names = append(names, variable(key))
+	}
+	var out []string
+	for _, entry := range os.Environ() {
+		name, _, _ := strings.Cut(entry, "=")
+		if strings.HasPrefix(name, "PRERIG_") && !slices.Contains(names, name) &&
+			!strings.Contains(name, "_SERVICE_") && !strings.Contains(name, "_PORT") {
+			out = append(out, "the environment variable "+name+" is not known and has no effect")
+		}
+	}
+	sort.Strings(out)
+	return out
+}
+
+// keys lists the keys of a configuration's type. A list is one key.
+func keys(t reflect.Type, prefix string) []string {
+	var out []string
+	for i := range t.NumField() {
+		field := t.Field(i)
+		key := prefix + field.Tag.Get("mapstructure")
+		if field.Type.Kind() == reflect.Struct {
+			out = append(out, keys(field.Type, key+".")...)
+			continue
+		}
+		out = append(out, key)
+	}
+	return out
+}
+
+func lookup(m map[string]any, key string) any {
+	first, rest, nested := strings.Cut(key, ".")
+	if !nested {
+		return m[first]
+	}
+	inner, _ := m[first].(map[string]any)
+	return lookup(inner, rest)
+}
