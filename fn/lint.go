@@ -34,8 +34,9 @@ func (w *podWork) lint(obj, pod map[string]any, plans []*plan) {
 		}
 	}
 	for _, r := range lint.Check(input, pl.severities) {
-		// The file may have the container elsewhere than the injected pod has it.
+		// The file may have the container elsewhere than the injected pod has it. A finding has its line at any severity.
 		at := r
+		at.Severity = result.Warning
 		at.Field = &result.Field{Path: lint.PathIn(w.template.Pod, w.template.Field, r)}
 		w.unit.place(&at)
 		r.File = at.File
