@@ -1,0 +1,175 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/event"
+)
+
+// AnnotationFluxSource names the Flux source that stands for a pipeline's source: KIND/NAMESPACE/NAME. Flux' events do not
+// say the URL of a source; without the annotation all pipelines of the kind that follow the same branch or tag are looked
+// at, which costs one question to their servers.
+const AnnotationFluxSource = "prerig.dev/flux-source"
+
+// watch is what a pipeline follows.
+type watch struct {
+	key string
+	ref string // full Git reference or OCI tag; empty: any branch
+}
+
+// index finds pipelines by what changed.
+type index struct {
+	git  map[string][]watch // by normal URL
+	oci  map[string][]watch // by repository with its host
+	path map[string][]watch // OCI, by repository without a host
+	flux map[string][]watch // by KIND/NAMESPACE/NAME
+	kind map[string][]watch // Flux, by kind
+}
+
+func newIndex(entries map[string]Entry) *index {
+	x := &index{git: map[string][]watch{}, oci: map[string][]watch{}, path: map[string][]watch{}, flux: map[string][]watch{}, kind: map[string][]watch{}}
+	for _, e := range entries {
+		if e.Pipeline != nil {
+			x.add(e.Key, e.Pipeline)
+		}
+	}
+	return x
+}
+
+func (x *index) add(key string, p *v1alpha1.RenderPipeline) {
+	kind := ""
+	w := watch{key: key}
+	switch source := p.Spec.Source; {
+	case source.Git != nil:
+		ref := source.Git.Ref
+		switch {
+		case ref.Commit != "":
+			return // it never changes
+		case ref.Name != "":
+			w.ref = ref.Name
+		case ref.Tag != "":
+			w.ref = "refs/tags/" + ref.Tag
+		case ref.Branch != "":
+			w.ref = "refs/heads/" + ref.Branch
+		}
+		url := event.NormalURL(source.Git.URL)
+		x.git[url] = append(x.git[url], w)
+		kind = "GitRepository"
+	case source.OCI != nil:
+		if source.OCI.Ref.Digest != "" {
+			return
+		}
+		if w.ref = source.OCI.Ref.Tag; w.ref == "" {
+			w.ref = "latest"
+		}
+		name := repository(strings.TrimPrefix(source.OCI.URL, "oci://"))
+		x.oci[name] = append(x.oci[name], w)
+		_, path, _ := strings.Cut(name, "/")
+		x.path[path] = append(x.path[path], w)
+		kind = "OCIRepository"
+	default:
+		return
+	}
+	if name := p.Metadata.Annotations[AnnotationFluxSource]; name != "" {
+		x.flux[name] = append(x.flux[name], w)
+		return
+	}
+	x.kind[kind] = append(x.kind[kind], w)
+}
+
+// repository gives the name of a repository as it is compared: Docker Hub has several names.
+func repository(name string) string {
+	host, path, ok := strings.Cut(strings.ToLower(strings.TrimSuffix(name, "/")), "/")
+	if !ok {
+		return host
+	}
+	if host == "index.docker.io" || host == "registry-1.docker.io" {
+		host = "docker.io"
+	}
+	if host == "docker.io" && !strings.Contains(path, "/") {
+		path = "library/" + path
+	}
+	return host + "/" + path
+}
+
+// Match gives the keys of the pipelines that the changes could touch, sorted.
+func (c *Catalog) Match(changes []event.Change) []string {
+	c.mu.RLock()
+	x := c.index
+	c.mu.RUnlock()
+	found := map[string]bool{}
+	for _, change := range changes {
+		x.match(change, func(key string) { found[key] = true })
+	}
+	keys := make([]string, 0, len(found))
+	for key := range found {
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+// Watches says whether any pipeline could be touched.
+func (c *Catalog) Watches(changes []event.Change) bool {
+	c.mu.RLock()
+	x := c.index
+	c.mu.RUnlock()
+	any := false
+	for _, change := range changes {
+		x.match(change, func(string) { any = true })
+	}
+	return any
+}
+
+func (x *index) match(change event.Change, found func(key string)) {
+	switch {
+	case change.Git != nil:
+		if change.Git.Deleted {
+			return
+		}
+		for _, url := range change.Git.URLs {
+			for _, w := range x.git[event.NormalURL(url)] {
+				if follows(w.ref, change.Git.Ref) {
+					found(w.key)
+				}
+			}
+		}
+	case change.OCI != nil:
+		watches := x.path[strings.ToLower(change.OCI.Repository)]
+		if change.OCI.Host {
+			watches = x.oci[repository(change.OCI.Repository)]
+		}
+		for _, w := range watches {
+			if change.OCI.Tag == "" || change.OCI.Tag == w.ref {
+				found(w.key)
+			}
+		}
+	case change.Flux != nil:
+		f := change.Flux
+		ref := f.Ref()
+		for _, w := range slices.Concat(x.flux[f.Kind+"/"+f.Namespace+"/"+f.Name], x.kind[f.Kind]) {
+			short := strings.TrimPrefix(strings.TrimPrefix(w.ref, "refs/heads/"), "refs/tags/")
+			if ref == "" || w.ref == "" || ref == w.ref || ref == short {
+				found(w.key)
+			}
+		}
+	}
+}
+
+// follows says whether a pipeline that follows want could be touched by a change of ref. Which branch is the default one is
+// not known here.
+func follows(want, ref string) bool {
+	switch {
+	case ref == "":
+		return true
+	case want == "":
+		return strings.HasPrefix(ref, "refs/heads/") || !strings.HasPrefix(ref, "refs/")
+	}
+	return want == ref || want == "refs/heads/"+ref || want == "refs/tags/"+ref
+}
