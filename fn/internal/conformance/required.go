@@ -5,8 +5,9 @@ package conformance
 
 import (
 	"slices"
-	"strings"
 
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/decide"
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/workload"
 )
@@ -69,31 +70,35 @@ func (c *Case) expectsInjection(t workload.Template) bool {
 
 // skips says why istioctl kube-inject of the version leaves a pod alone, or "" if it does not. It knows no namespace labels
 // and takes the policy to be enabled.
-func skips(in *istio.Injector, t workload.Template) string {
+func skips(in *istio.Injector, t workload.Template) (string, error) {
+	d, err := decide.New(decide.Options{
+		Minor: in.Profile().Minor(), Policy: istio.PolicyEnabled, UnknownNamespace: v1alpha1.UnknownNamespaceInject,
+	})
+	if err != nil {
+		return "", err
+	}
 	spec, _ := t.Pod["spec"].(map[string]any)
-	if host, _ := spec["hostNetwork"].(bool); host {
-		return "the pod uses the host network"
-	}
-	if slices.Contains(in.Profile().IgnoredNamespaces(), t.Declared.Namespace) {
-		return "the namespace is ignored"
-	}
+	host, _ := spec["hostNetwork"].(bool)
 	meta, _ := t.Pod["metadata"].(map[string]any)
-	annotations, _ := meta["annotations"].(map[string]any)
-	labels, _ := meta["labels"].(map[string]any)
-	value, _ := annotations["sidecar.istio.io/inject"].(string)
-	if label, ok := labels["sidecar.istio.io/inject"].(string); ok && in.Profile().Has(istio.InjectLabel) {
-		value = label
-	}
-	if in.Profile().Has(istio.InjectStrictValues) {
-		if value == "false" {
-			return annotated
-		}
-		return ""
-	}
-	switch strings.ToLower(value) {
-	case "", "y", "yes", "true", "on":
-		return ""
+	decision := d.Decide(decide.Pod{
+		Labels: textMap(meta["labels"]), Annotations: textMap(meta["annotations"]), HostNetwork: host,
+		Namespace: decide.Namespace{Name: t.Declared.Namespace},
+	})
+	switch {
+	case decision.Inject:
+		return "", nil
+	case decision.Code == decide.CodePodRefuses:
+		return annotated, nil
 	default:
-		return annotated
+		return decision.Reason, nil
 	}
+}
+
+func textMap(v any) map[string]string {
+	m, _ := v.(map[string]any)
+	out := make(map[string]string, len(m))
+	for k, e := range m {
+		out[k], _ = e.(string)
+	}
+	return out
 }

@@ -169,7 +169,11 @@ func (w *worker) inject(obj map[string]any) (map[string]any, error) {
 		return nil, err
 	}
 	for _, t := range templates {
-		if w.leaves(t) {
+		leave, err := w.leaves(t)
+		if err != nil {
+			return nil, err
+		}
+		if leave {
 			continue
 		}
 		req := inject.Request{Pod: t.Pod, Owner: t.Declared}
@@ -189,21 +193,21 @@ func (w *worker) inject(obj map[string]any) (map[string]any, error) {
 }
 
 // leaves says whether a pod is left as it is.
-func (w *worker) leaves(t workload.Template) bool {
+func (w *worker) leaves(t workload.Template) (bool, error) {
 	if w.c.Path == "kube-inject" && !w.again && leavesInjected(w.in.Profile().Minor(), t.Pod) {
 		w.notes = append(w.notes, injectedNote)
-		return true
+		return true, nil
 	}
-	why := skips(w.in, t)
-	if why == "" {
-		return false
+	why, err := skips(w.in, t)
+	if err != nil || why == "" {
+		return false, err
 	}
 	if w.c.Path == "kube-inject" && why == annotated && w.in.Profile().Minor() <= lastUndecided && w.c.expectsInjection(t) {
 		w.notes = append(w.notes, annotatedNote)
-		return false
+		return false, nil
 	}
 	w.warnings = append(w.warnings, fmt.Sprintf("%s %s: %s", t.Declared.Kind, t.Declared.Name, why))
-	return true
+	return true, nil
 }
 
 func (w *worker) list(obj map[string]any) (map[string]any, error) {
@@ -317,13 +321,15 @@ func (c *Case) expectError(err error) Outcome {
 // warned says whether one of the warnings says what Istio's does. Our words are our own, so it is the reason that has to be
 // the same: the only reason that Istio warns of in a corpus is host networking.
 func warned(warnings []string, want string) bool {
-	reason := "host network"
-	if !strings.Contains(want, reason) {
-		reason = want
+	reasons := []string{want}
+	if strings.Contains(want, "host network") {
+		reasons = []string{"host network", "host's network", "hostNetwork"}
 	}
 	for _, w := range warnings {
-		if strings.Contains(w, reason) {
-			return true
+		for _, reason := range reasons {
+			if strings.Contains(w, reason) {
+				return true
+			}
 		}
 	}
 	return false
