@@ -160,12 +160,18 @@ func (in *Injector) parseTemplates() error {
 	if in.detection.Generation != GenerationC {
 		texts = map[string]string{defaultTemplate: in.config.Template}
 	}
-	for _, name := range sortedKeys(texts) {
-		t, err := in.language.parse(name, texts[name])
-		if err != nil {
-			return err
+	names := sortedKeys(texts)
+	parsed, errs := make([]*Template, len(names)), make([]error, len(names))
+	var group sync.WaitGroup
+	for i, name := range names {
+		group.Go(func() { parsed[i], errs[i] = in.language.parse(name, texts[name]) })
+	}
+	group.Wait()
+	for i, name := range names {
+		if errs[i] != nil {
+			return errs[i]
 		}
-		in.templates[name] = t
+		in.templates[name] = parsed[i]
 	}
 	return nil
 }
