@@ -80,6 +80,9 @@ func (k *kustomizations) Read(name string) ([]byte, error) {
 		}
 		return nil, k.hard(err)
 	}
+	if err := checkAliases(content); err != nil {
+		return nil, k.hard(fmt.Errorf("%s: %w", at, err))
+	}
 	if !slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(at)) {
 		return content, nil
 	}
@@ -250,4 +253,44 @@ func (k *kustomizations) restore(text []byte) []byte {
 		text = bytes.ReplaceAll(text, []byte(name), []byte(original))
 	}
 	return text
+}
+
+// maxExpanded bounds the number of values in a document whose aliases are replaced by what they stand for. kustomize
+// replaces them, and some of its ways to read a file set no bound.
+const maxExpanded = 1_000_000
+
+// checkAliases refuses documents that grow too large. Files without anchors and aliases cost two searches.
+func checkAliases(content []byte) error {
+	if !bytes.ContainsRune(content, '&') || !bytes.ContainsRune(content, '*') {
+		return nil
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	for {
+		var doc yaml.Node
+		if err := decoder.Decode(&doc); err != nil {
+			return nil // the end, or no YAML: kustomize will say so where it matters
+		}
+		if expanded(&doc, map[*yaml.Node]int{}) > maxExpanded {
+			return fmt.Errorf("line %d: excessive aliasing: the document's aliases stand for more than %d values", max(doc.Line, 1), maxExpanded)
+		}
+	}
+}
+
+// expanded counts the values of a node. A number over the bound is not exact.
+func expanded(node *yaml.Node, known map[*yaml.Node]int) int {
+	if node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	if count, ok := known[node]; ok {
+		return count
+	}
+	known[node] = maxExpanded + 1 // an alias inside of what it stands for
+	count := 1
+	for _, child := range node.Content {
+		if count += expanded(child, known); count > maxExpanded {
+			break
+		}
+	}
+	known[node] = count
+	return count
 }

@@ -92,18 +92,16 @@ func (w *worker) file(name string) ([]fn.Item, error) {
 
 // forCluster leaves out what is for tools: kustomizations, Kptfiles, policies and whatever says so of itself.
 func (w *worker) forCluster(doc *manifest.Document) (bool, error) {
-	meta, ok := doc.Peek()
-	if !ok || strings.Contains(string(doc.Raw()), localConfig) {
-		object, err := doc.Object()
-		if err != nil {
-			return false, err
-		}
-		meta = metaOf(object)
-		metadata, _ := object["metadata"].(map[string]any)
-		annotations, _ := metadata["annotations"].(map[string]any)
-		if annotations[localConfig] == "true" {
-			return false, nil
-		}
+	// A document that cannot be read must not be published, so each is.
+	object, err := doc.Object()
+	if err != nil {
+		return false, err
+	}
+	meta := metaOf(object)
+	metadata, _ := object["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	if annotations[localConfig] == "true" {
+		return false, nil
 	}
 	if meta.APIVersion == "" || meta.Kind == "" {
 		return false, fmt.Errorf("an object needs apiVersion and kind")

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"path"
 	"runtime/debug"
@@ -142,13 +143,17 @@ func (w *worker) kind() (v1alpha1.BuildType, error) {
 	if w.request.Type != v1alpha1.BuildAuto && w.request.Type != "" {
 		return w.request.Type, nil
 	}
-	for _, name := range konfig.RecognizedKustomizationFileNames() {
-		if _, err := w.files.Lookup(path.Join(w.request.Path, name)); err == nil {
+	for _, name := range append(konfig.RecognizedKustomizationFileNames(), kptfileName) {
+		_, err := w.files.Lookup(path.Join(w.request.Path, name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return "", err
+		case name == kptfileName:
+			return v1alpha1.BuildKpt, nil
+		default:
 			return v1alpha1.BuildKustomize, nil
 		}
-	}
-	if _, err := w.files.Lookup(path.Join(w.request.Path, kptfileName)); err == nil {
-		return v1alpha1.BuildKpt, nil
 	}
 	return v1alpha1.BuildPlain, nil
 }

@@ -169,11 +169,10 @@ func (v *View) find(name string) (node, error) { return v.tree.find(name, v.visi
 func (v *View) visit(id string, entries int) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.dirs[id] {
-		return nil
+	if !v.dirs[id] {
+		v.dirs[id] = true
+		v.entries += entries
 	}
-	v.dirs[id] = true
-	v.entries += entries
 	if v.limits.Entries > 0 && v.entries > v.limits.Entries {
 		return &LimitError{What: "number of files in the directories that the render looks into", Limit: int64(v.limits.Entries)}
 	}
