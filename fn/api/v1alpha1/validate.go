@@ -192,25 +192,6 @@ func (ps *problems) validateWorkload(at []any, w WorkloadKind) {
 	}
 }
 
-func (ps *problems) validateSidecars(at []any, sidecars []Sidecar) {
-	seen := map[string]int{}
-	for i, s := range sidecars {
-		e := append(child(at, i), "name")
-		if s.Name == "" {
-			ps.add(e, "is empty")
-			continue
-		}
-		if first, ok := seen[s.Name]; ok {
-			ps.add(e, "%q is already given as sidecars[%d]", s.Name, first)
-		}
-		seen[s.Name] = i
-		for n, r := range s.Select.Rules {
-			rule := append(child(at, i), "select", "rules", n)
-			ps.validateSelector(child(rule, "labels"), r.Labels)
-		}
-	}
-}
-
 func (ps *problems) validatePin(at []any, from, to string) {
 	key := append(child(at, "pins"), from)
 	if from == "" || strings.ContainsAny(from, " \t\n") {

@@ -15,6 +15,7 @@ var enums = map[string][]string{
 	"Istio.RuntimeWebhook":                 {"Keep", "Disable"},
 	"LabelSelectorRequirement.Operator":    {"In", "NotIn", "Exists", "DoesNotExist"},
 	"Lint.Rules":                           {"Error", "Warning", "Info", "Off"},
+	"SidecarOrder.InitPosition":            {"First", "Last", "Before", "After"},
 	"SidecarOrder.Istio":                   {"Inside", "Outside"},
 	"SidecarOrder.Position":                {"First", "Last", "Before", "After"},
 	"SidecarParameter.Type":                {"string", "int", "number", "bool", "duration", "quantity", "list", "json"},
