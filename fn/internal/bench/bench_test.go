@@ -36,8 +36,8 @@ func TestGenerate(t *testing.T) {
 }
 
 func TestMedian(t *testing.T) {
-	got := median([]sample{{Wall: 3 * time.Second, Peak: 10, Out: 7}, {Wall: time.Second, Peak: 30}, {Wall: 2 * time.Second, Peak: 20}})
-	if want := (sample{Wall: 2 * time.Second, Peak: 20, Out: 7}); got != want {
+	got := median([]sample{{Wall: 3 * time.Second, Peak: 10, Out: 7}, {Wall: time.Second, CPU: 5, Peak: 30}, {Wall: 2 * time.Second, Peak: 20}})
+	if want := (sample{Wall: 2 * time.Second, CPU: 0, Peak: 20, Out: 7}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

@@ -35,10 +35,10 @@ func (b *bench) kustomize() error {
 	}
 	var rows [][]string
 	for i, m := range medians {
-		rows = append(rows, []string{names[i], seconds(m.Wall), mega(m.Peak)})
+		rows = append(rows, []string{names[i], seconds(m.Wall), seconds(m.CPU), mega(m.Peak)})
 	}
 	fmt.Printf("\nkustomize build of %d triples\n", triples)
-	table([]string{"", "wall", "peak memory"}, rows)
+	table([]string{"", "wall", "CPU", "peak memory"}, rows)
 	return nil
 }
 

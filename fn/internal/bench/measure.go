@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,8 +21,9 @@ import (
 // sample is what one run of a process took.
 type sample struct {
 	Wall time.Duration
-	Peak int64 // most memory in RAM at a time, in bytes
-	Out  int64 // bytes on standard output
+	CPU  time.Duration // of all threads, in and for the process
+	Peak int64         // most memory in RAM at a time, in bytes
+	Out  int64         // bytes on standard output
 }
 
 // stopwatch is the first argument that makes this program a stopwatch: it runs the rest of its arguments as a command
@@ -45,6 +47,7 @@ func watch(args []string) int {
 		fmt.Fprintln(os.Stderr, "this system does not tell what a process used")
 		return 1
 	}
+	s.CPU = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	s.Peak = int64(usage.Maxrss)
 	if runtime.GOOS != "darwin" {
 		s.Peak *= 1024 // kilobytes, but for macOS
@@ -128,14 +131,21 @@ func (b *bench) compare(rounds int, contenders ...contender) ([]sample, error) {
 	return medians, nil
 }
 
-// median takes the middle of wall time and of memory, each for itself.
+// median takes the middle of each figure, for itself.
 func median(samples []sample) sample {
-	var walls []time.Duration
-	var peaks []int64
-	for _, s := range samples {
-		walls, peaks = append(walls, s.Wall), append(peaks, s.Peak)
+	return sample{
+		Wall: middle(samples, func(s sample) time.Duration { return s.Wall }),
+		CPU:  middle(samples, func(s sample) time.Duration { return s.CPU }),
+		Peak: middle(samples, func(s sample) int64 { return s.Peak }),
+		Out:  samples[0].Out,
 	}
-	slices.Sort(walls)
-	slices.Sort(peaks)
-	return sample{Wall: walls[len(walls)/2], Peak: peaks[len(peaks)/2], Out: samples[0].Out}
+}
+
+func middle[T cmp.Ordered](samples []sample, figure func(sample) T) T {
+	var all []T
+	for _, s := range samples {
+		all = append(all, figure(s))
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
 }
