@@ -44,7 +44,7 @@ func Execute(ctx context.Context, in io.Reader, out, stderr io.Writer) error {
 		docs[i] = item.Doc
 	}
 	docs = append(docs, report.Added...)
-	if _, err := out.Write(list.Bytes(docs, append(list.Results[:len(list.Results):len(list.Results)], report.Results...))); err != nil {
+	if err := list.Write(out, docs, append(list.Results[:len(list.Results):len(list.Results)], report.Results...)); err != nil {
 		return fmt.Errorf("writing the ResourceList: %w", err)
 	}
 	mirror(stderr, report.Results)

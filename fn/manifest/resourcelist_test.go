@@ -4,6 +4,7 @@
 package manifest
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -105,6 +106,10 @@ func TestResourceListBytes(t *testing.T) {
 				docs = append(docs, one(t, tt.add))
 			}
 			got := rl.Bytes(docs, tt.results)
+			var streamed bytes.Buffer
+			if err := rl.Write(&streamed, docs, tt.results); err != nil || streamed.String() != string(got) {
+				t.Errorf("Write: error %v, -Bytes +Write:\n%s", err, cmp.Diff(string(got), streamed.String()))
+			}
 			if diff := cmp.Diff(tt.want, string(got)); diff != "" {
 				t.Fatal(diff)
 			}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/prerig/prerig/fn"
@@ -16,6 +17,7 @@ import (
 var version = "dev" // set with -ldflags -X
 
 func main() {
+	debug.SetGCPercent(200) // The process is short and memory is plenty: half the collections.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := fn.Main(ctx, os.Args[1:], version, os.Stdin, os.Stdout, os.Stderr)
 	stop()
