@@ -12,7 +12,8 @@ import (
 	"github.com/prerig/prerig/fn/istio"
 )
 
-// metadataEnv is a variable of the proxy that has the pod's annotations as they were, up to Istio 1.2x templates.
+// metadataEnv is a variable of the proxy that has the pod's annotations as they were. Istio's own templates set it for a
+// long time (it is in those of 1.5 to 1.10 and no more in those of 1.24), unless the pod has no annotations.
 const metadataEnv = "ISTIO_METAJSON_ANNOTATIONS"
 
 // restoreAnnotations takes the injected annotations out and puts the pod's own back.
