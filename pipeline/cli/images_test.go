@@ -12,7 +12,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -158,25 +157,28 @@ func TestImagesNotLocked(t *testing.T) {
 	}
 }
 
-// TestBar draws nothing within the first second, one line after it, and takes it away.
+// TestBar draws nothing until it is shown, one line after that, and takes it away.
 func TestBar(t *testing.T) {
 	var out bytes.Buffer
-	start := time.Now()
-	now := start
-	b := &bar{out: &out, what: "resolving", width: func() int { return 50 }, now: func() time.Time { return now }, start: start}
-	b.update(images.Progress{Done: 1, Total: 4, Image: "a"})
+	b := &bar{out: &out, what: "resolving", width: func() int { return 50 }}
+	b.update(images.Progress{Total: 4})
 	if out.Len() > 0 {
 		t.Errorf("drawn at once: %q", out.String())
 	}
-	now = start.Add(2 * time.Second)
-	b.update(images.Progress{Done: 2, Total: 4, Image: "registry.example/a/long/name:1"})
-	if want := "\r\x1b[Kresolving [============            ] 2/4 registry"; out.String() != want {
-		t.Errorf("drawn %q, want %q", out.String(), want)
-	}
-	out.Reset()
-	b.done()
-	if out.String() != "\r\x1b[K" {
-		t.Errorf("taken away with %q", out.String())
+	for _, step := range []struct {
+		do   func()
+		want string
+	}{
+		{b.show, "\r\x1b[Kresolving [                        ] 0/4 "},
+		{func() { b.update(images.Progress{Done: 2, Total: 4, Image: "registry.example/a/long/name:1"}) }, "\r\x1b[Kresolving [============            ] 2/4 registry"},
+		{b.done, "\r\x1b[K"},
+		{b.done, ""},
+	} {
+		out.Reset()
+		step.do()
+		if out.String() != step.want {
+			t.Errorf("drawn %q, want %q", out.String(), step.want)
+		}
 	}
 	if b := newBar(&out, "x"); b != nil {
 		t.Error("a bar where there is no terminal")

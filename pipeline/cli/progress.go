@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/term"
@@ -21,10 +22,12 @@ type bar struct {
 	out   io.Writer
 	what  string
 	width func() int
-	now   func() time.Time
 
-	start time.Time
-	drawn bool
+	mu    sync.Mutex
+	timer *time.Timer
+	shown bool
+	ended bool
+	last  images.Progress
 }
 
 // newBar gives a bar on standard error, and nil where that is no terminal. All methods do nothing on nil.
@@ -33,28 +36,48 @@ func newBar(out io.Writer, what string) *bar {
 	if !ok || !term.IsTerminal(int(file.Fd())) {
 		return nil
 	}
-	width := func() int {
+	b := &bar{out: out, what: what, width: func() int {
 		w, _, err := term.GetSize(int(file.Fd()))
 		if err != nil || w < 20 {
 			return 80
 		}
 		return w
-	}
-	return &bar{out: out, what: what, width: width, now: time.Now, start: time.Now()}
+	}}
+	b.timer = time.AfterFunc(time.Second, b.show)
+	return b
 }
 
-// update draws the bar, from the second second on.
-func (b *bar) update(p images.Progress) {
-	if b == nil || b.now().Sub(b.start) < time.Second && !b.drawn {
+// show draws what is known by now, and what comes after.
+func (b *bar) show() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ended {
 		return
 	}
-	b.drawn = true
-	const cells = 24
-	full := cells
-	if p.Total > 0 {
-		full = cells * p.Done / p.Total
+	b.shown = true
+	b.draw()
+}
+
+// update notes how far the run is.
+func (b *bar) update(p images.Progress) {
+	if b == nil {
+		return
 	}
-	line := fmt.Sprintf("%s [%s%s] %d/%d %s", b.what, strings.Repeat("=", full), strings.Repeat(" ", cells-full), p.Done, p.Total, p.Image)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.last = p
+	if b.shown {
+		b.draw()
+	}
+}
+
+func (b *bar) draw() {
+	const cells = 24
+	full := 0
+	if b.last.Total > 0 {
+		full = cells * b.last.Done / b.last.Total
+	}
+	line := fmt.Sprintf("%s [%s%s] %d/%d %s", b.what, strings.Repeat("=", full), strings.Repeat(" ", cells-full), b.last.Done, b.last.Total, b.last.Image)
 	if w := b.width() - 1; len(line) > w {
 		line = line[:w]
 	}
@@ -63,7 +86,16 @@ func (b *bar) update(p images.Progress) {
 
 // done takes the bar away.
 func (b *bar) done() {
-	if b != nil && b.drawn {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+	if b.shown {
 		fmt.Fprint(b.out, "\r\x1b[K")
 	}
+	b.shown, b.ended = false, true
 }

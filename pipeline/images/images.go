@@ -38,7 +38,7 @@ type Options struct {
 	Retry Retry
 	// UserAgent is sent to registries; empty means prerig.
 	UserAgent string
-	// Progress is called after each image, one call at a time; nil for none.
+	// Progress is called at the start and after each image, one call at a time; nil for none.
 	Progress func(Progress)
 }
 
@@ -58,7 +58,7 @@ type Retry struct {
 type Progress struct {
 	// Done of Total images.
 	Done, Total int
-	// Image that was done last.
+	// Image that was done last; empty at the start.
 	Image string
 	// Err is what went wrong with it.
 	Err error
@@ -122,6 +122,9 @@ func (c *client) each(ctx context.Context, images []string, do func(ctx context.
 	errs := make([]error, len(images))
 	next := make(chan int)
 	done := 0
+	if c.options.Progress != nil {
+		c.options.Progress(Progress{Total: len(images)})
+	}
 	var group sync.WaitGroup
 	for range min(c.options.Jobs, len(images)) {
 		group.Go(func() {

@@ -134,7 +134,7 @@ func TestPin(t *testing.T) {
 	if diff := cmp.Diff(want, lock); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if len(seen) != 3 || seen[2].Done != 3 || seen[2].Total != 3 || seen[0].Done != 1 {
+	if len(seen) != 4 || seen[3].Done != 3 || seen[3].Total != 3 || seen[0].Done != 0 || seen[0].Total != 3 {
 		t.Errorf("progress %+v", seen)
 	}
 	one, _ := v1alpha1.MarshalImageLock(lock)
@@ -415,7 +415,7 @@ func TestVerify(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if len(seen) != 5 || seen[4].Done != 5 {
+	if len(seen) != 6 || seen[5].Done != 5 {
 		t.Errorf("progress %+v", seen)
 	}
 }
