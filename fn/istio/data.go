@@ -70,14 +70,17 @@ var fieldTable = []fieldRow{
 
 // FieldVersions says in which versions of Istio templates can read a field of their data, as text such as
 // "1.13 and later". It returns "" for a field that no version has.
-func FieldVersions(name string) string {
+func FieldVersions(name string) string { return spansText(fieldSpans(name)) }
+
+// fieldSpans are the versions that have a field.
+func fieldSpans(name string) []Span {
 	var spans []Span
 	for _, row := range fieldTable {
 		if row.Name == name {
 			spans = append(spans, row.Span)
 		}
 	}
-	return spansText(spans)
+	return spans
 }
 
 // deploymentMetaSpan is the versions whose DeploymentMeta is a whole ObjectMeta.

@@ -5,6 +5,7 @@ package istio
 
 import (
 	"fmt"
+	"maps"
 	"sort"
 	"strings"
 	"text/template"
@@ -137,6 +138,11 @@ func FunctionVersions(name string) string {
 	if textTemplateFunctions[name] {
 		return Span{OldestMinor, newest}.String()
 	}
+	return spansText(functionSpans(name))
+}
+
+// functionSpans are the versions that have one of Istio's or sprig's functions.
+func functionSpans(name string) []Span {
 	var spans []Span
 	if _, ok := sprigNames()[name]; ok {
 		spans = append(spans, sprigSpan)
@@ -146,7 +152,7 @@ func FunctionVersions(name string) string {
 			spans = append(spans, row.Span)
 		}
 	}
-	return spansText(spans)
+	return spans
 }
 
 // sprigNames returns the names of sprig's functions.
@@ -168,4 +174,18 @@ func spansText(spans []Span) string {
 		parts[i] = s.String()
 	}
 	return strings.Join(parts, ", ")
+}
+
+// HermeticFunctions are sprig's functions for templates that are not Istio's: those whose result depends on something
+// other than the input (the clock, randomness, the environment, the network) fail by their name, and those that give
+// things in the order of a map give them sorted. The map is the caller's.
+func HermeticFunctions() template.FuncMap {
+	m := template.FuncMap{}
+	maps.Copy(m, sprig.TxtFuncMap())
+	maps.Copy(m, orderedFunctions)
+	for name, dependsOn := range refusedFunctions {
+		m[name] = refusal(name, dependsOn)
+	}
+	m["env"] = refusal("env", "the environment")
+	return m
 }

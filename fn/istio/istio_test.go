@@ -133,7 +133,7 @@ func TestTemplateErrors(t *testing.T) {
 		{"unknown function", "1.31", "\n\n{{ openshift }}", `reading template "sidecar", line 3: no version of Istio from 1.0 to 1.31 has the function "openshift"`},
 		{"newer field", "1.24", "{{ if true }}\n{{ .NativeSidecars }}{{ end }}",
 			`reading template "sidecar", line 2: the field .NativeSidecars exists in Istio 1.27 and later, and the version is 1.24`},
-		{"removed field", "1.18", "{{ range .Spec.Containers }}{{ $.EstimatedConcurrency }}{{ end }}", `the field .EstimatedConcurrency exists in Istio 1.10 to 1.17`},
+		{"removed field", "1.19", "{{ range .Spec.Containers }}{{ $.EstimatedConcurrency }}{{ end }}", `the field .EstimatedConcurrency exists in Istio 1.10 to 1.17`},
 		{"unknown field", "1.31", "{{ .ProxyIamge }}", `no version of Istio from 1.0 to 1.31 has the field .ProxyIamge`},
 		{"syntax", "1.31", "a: 1\n{{ if }}", `reading template "sidecar", line 2: missing value for if`},
 		{"not closed", "1.31", "{{ if true }}", `reading template "sidecar"`},
@@ -318,6 +318,14 @@ func TestNative(t *testing.T) {
 	got, err := render(t, Options{Version: "1.24", Native: NativeEnabled, Config: config(`{{ env "ENABLE_NATIVE_SIDECARS" "unset" }}`)}, nil)
 	if err != nil || strings.TrimSpace(got) != "true" {
 		t.Errorf("the template sees %q, %v", got, err)
+	}
+}
+
+// TestNear lets a version use what the next one has: it is often in its last patches too.
+func TestNear(t *testing.T) {
+	got, err := render(t, Options{Version: "1.27", Config: config(`{{ toYaml (omitNil .Values.a) }}{{ .NativeSidecars }}`), Values: `{"a": {"b": null}}`}, nil)
+	if want := "{}\nfalse"; err != nil || strings.TrimSpace(got) != want {
+		t.Errorf("got %q, %v; want %q", got, err, want)
 	}
 }
 

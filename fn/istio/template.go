@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"text/template"
@@ -63,13 +64,11 @@ type language struct {
 // languageOf makes the language of a version. bound are the functions that need the injector.
 func languageOf(p *Profile, g Generation, bound template.FuncMap) *language {
 	l := &language{profile: p, generation: g, functions: functionsOf(p)}
-	for name, fn := range bound {
-		if l.functions[name] != nil {
-			l.functions[name] = fn
-		}
-	}
 	every := everyFunction()
 	maps.Copy(every, l.functions)
+	for name, fn := range bound {
+		every[name] = fn
+	}
 	l.base = template.New("").Funcs(every)
 	return l
 }
@@ -222,7 +221,7 @@ func (u usage) check(l *language) error {
 // checkFunctions refuses functions that the version does not have.
 func (u usage) checkFunctions(l *language) error {
 	for _, name := range sortedKeys(u.functions) {
-		if l.functions[name] == nil && !textTemplateFunctions[name] {
+		if l.functions[name] == nil && !textTemplateFunctions[name] && !near(functionSpans(name), l.profile.minor) {
 			at := u.functions[name]
 			return fmt.Errorf("reading template %q, line %d: the function %q exists in Istio %s, and the version is 1.%d",
 				at.template, at.line, name, FunctionVersions(name), l.profile.minor)
@@ -239,7 +238,7 @@ func (u usage) checkFields(p *Profile) error {
 			return fmt.Errorf("reading template %q, line %d: no version of Istio from 1.%d to 1.%d has the field .%s",
 				at.template, at.line, OldestMinor, NewestMinor, name)
 		}
-		if !hasField(name, p.minor) {
+		if !near(fieldSpans(name), p.minor) {
 			return fmt.Errorf("reading template %q, line %d: the field .%s exists in Istio %s, and the version is 1.%d",
 				at.template, at.line, name, versions, p.minor)
 		}
@@ -247,13 +246,10 @@ func (u usage) checkFields(p *Profile) error {
 	return nil
 }
 
-func hasField(name string, minor int) bool {
-	for _, row := range fieldTable {
-		if row.Name == name && row.Contains(minor) {
-			return true
-		}
-	}
-	return false
+// near says whether a version, or the one before or after it, is in one of the spans. What a minor version got is often in
+// the last patches of the one before too, and a template that uses it there works.
+func near(spans []Span, minor int) bool {
+	return slices.ContainsFunc(spans, func(s Span) bool { return s.Contains(minor-1) || s.Contains(minor) || s.Contains(minor+1) })
 }
 
 var (

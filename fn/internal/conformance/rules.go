@@ -33,6 +33,8 @@ var webhookOnly = []webhookRule{
 		"istioctl kube-inject up to 1.7 does not set the revision's label"},
 	{istio.Span{From: 6, To: 7}, "annotations", []string{"prometheus.io/scrape", "prometheus.io/path", "prometheus.io/port"},
 		"istioctl kube-inject up to 1.7 does not merge Prometheus' settings"},
+	{istio.Span{From: 6, To: 7}, "env", []string{"ISTIO_PROMETHEUS_ANNOTATIONS"},
+		"istioctl kube-inject up to 1.7 loses the pod's own Prometheus settings"},
 	{istio.Span{From: 0, To: 5}, "imagePullSecrets", nil,
 		"istioctl kube-inject up to 1.5 does not add image pull secrets"},
 	{istio.Span{From: 4, To: 4}, "labels", []string{"security.istio.io/tlsMode"},
@@ -130,6 +132,9 @@ func withoutWebhookOnly(minor int, got, want map[string]any) (map[string]any, []
 
 // apply takes the rule's fields out of a pod that another pod lacks, and says whether there were any.
 func (r webhookRule) apply(pod, other map[string]any) bool {
+	if r.part == "env" {
+		return r.applyEnv(pod, other)
+	}
 	switch r.part {
 	case "env":
 		return r.dropFromProxy(pod, other, "name")
@@ -166,6 +171,38 @@ func (r webhookRule) apply(pod, other map[string]any) bool {
 		delete(ours, r.part)
 	}
 	return removed
+}
+
+// applyEnv takes the rule's variables out of a pod's proxy that another pod's proxy lacks.
+func (r webhookRule) applyEnv(pod, other map[string]any) bool {
+	ours, theirs := proxyOf(pod), proxyOf(other)
+	env, _ := ours["env"].([]any)
+	wanted, _ := theirs["env"].([]any)
+	named := func(list []any, name string) bool {
+		return slices.ContainsFunc(list, func(e any) bool { m, _ := e.(map[string]any); return m["name"] == name })
+	}
+	kept := slices.DeleteFunc(slices.Clone(env), func(e any) bool {
+		m, _ := e.(map[string]any)
+		name, _ := m["name"].(string)
+		return slices.Contains(r.names, name) && !named(wanted, name)
+	})
+	if len(kept) == len(env) {
+		return false
+	}
+	ours["env"] = kept
+	return true
+}
+
+// proxyOf is a pod's istio-proxy among the containers, or nil.
+func proxyOf(pod map[string]any) map[string]any {
+	spec, _ := pod["spec"].(map[string]any)
+	containers, _ := spec["containers"].([]any)
+	for _, e := range containers {
+		if c, _ := e.(map[string]any); c["name"] == istio.ProxyContainer {
+			return c
+		}
+	}
+	return nil
 }
 
 // String is the rule as text.
