@@ -6,6 +6,7 @@ package render_test
 import (
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -171,5 +172,26 @@ func BenchmarkRender(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+func TestLoadPolicies(t *testing.T) {
+	view := tree.NewView(build(t, map[string]string{"policies/all.yaml": istio + "---\n" + others + "---\n" + extra, "none.yaml": others}), tree.Limits{})
+	sources := render.PolicySources{Files: view, Own: fstest.MapFS{"mesh.yaml": {Data: []byte(istio)}}, BuiltIn: func(name string) ([]byte, bool) {
+		return []byte(extra), name == "istio"
+	}}
+	policies, err := sources.Load([]v1alpha1.PolicyRef{{Path: "policies/all.yaml"}, {File: "mesh.yaml"}, {BuiltIn: "istio"}})
+	if err != nil || len(policies) != 4 || policies[0].Origin != "policies/all.yaml" || policies[3].Origin != "istio" {
+		t.Errorf("%+v, %v", policies, err)
+	}
+	if len(view.Record()) != 1 {
+		t.Errorf("got %+v", view.Record())
+	}
+	for want, ref := range map[string]v1alpha1.PolicyRef{
+		"no InjectionPolicy": {Path: "none.yaml"}, "gone.yaml": {Path: "gone.yaml"}, "leads out": {Path: "../y"}, "policy ../x": {File: "../x"}, "no built-in policy": {BuiltIn: "other"},
+	} {
+		if _, err := sources.Load([]v1alpha1.PolicyRef{ref}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", want, err)
+		}
 	}
 }
