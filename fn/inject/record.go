@@ -5,25 +5,11 @@ package inject
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"reflect"
-
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
-
-	"github.com/prerig/prerig/fn/manifest"
 )
 
 // RecordAnnotation keeps what is needed to give a pod back as it was before it was injected.
 const RecordAnnotation = "prerig.dev/original"
-
-// record is the value of the annotation, as JSON: a strategic merge patch from the injected pod to the original, or where
-// such a patch does not give it back exactly the original itself. The patch goes by names, so that later edits of the
-// injected pod stay.
-type record struct {
-	Patch    map[string]any `json:"patch,omitempty"`
-	Original map[string]any `json:"original,omitempty"`
-}
 
 // RecordOriginal gives the injected pod with the record of the original in an annotation. Neither argument is changed.
 func RecordOriginal(original, injected map[string]any) (map[string]any, error) {
@@ -39,17 +25,13 @@ func RecordOriginal(original, injected map[string]any) (map[string]any, error) {
 	return p.object(), nil
 }
 
+// recordOf is the value of the annotation: the JSON of an Undo.
 func recordOf(original, injected map[string]any) (string, error) {
-	from, to := podPart(injected), podPart(original)
-	patch, err := strategicpatch.CreateTwoWayMergeMapPatchUsingLookupPatchMeta(copyMap(from), copyMap(to), podSchema())
-	if err == nil {
-		back, applyErr := applyRecord(record{Patch: copyMap(patch)}, from)
-		if applyErr == nil && reflect.DeepEqual(back, to) {
-			text, err := json.Marshal(record{Patch: patch})
-			return string(text), err
-		}
+	undo, err := NewUndo(original, injected)
+	if err != nil {
+		return "", err
 	}
-	text, err := json.Marshal(record{Original: to})
+	text, err := json.Marshal(undo)
 	return string(text), err
 }
 
@@ -64,14 +46,6 @@ func podPart(obj map[string]any) map[string]any {
 	return out
 }
 
-// applyRecord gives the original of a pod without its record.
-func applyRecord(rec record, injected map[string]any) (map[string]any, error) {
-	if rec.Original != nil {
-		return copyMap(rec.Original), nil
-	}
-	return strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(copyMap(injected), copyMap(rec.Patch), podSchema())
-}
-
 // restoreRecord gives the pod back from its record, if it has one.
 func restoreRecord(p *pod) (Removed, bool, error) {
 	text, ok := p.annotation(RecordAnnotation)
@@ -81,27 +55,14 @@ func restoreRecord(p *pod) (Removed, bool, error) {
 	fail := func(err error) (Removed, bool, error) {
 		return Removed{}, true, &FieldError{Field: "metadata.annotations[" + RecordAnnotation + "]", Err: err}
 	}
-	v, err := manifest.Decode([]byte(text))
+	undo, err := ReadUndo([]byte(text))
 	if err != nil {
 		return fail(err)
 	}
-	m, ok := v.(map[string]any)
-	if !ok {
-		return fail(errNotMap)
-	}
-	var rec record
-	rec.Patch, _ = m["patch"].(map[string]any)
-	rec.Original, _ = m["original"].(map[string]any)
-	if rec.Patch == nil && rec.Original == nil {
-		return fail(errors.New("it has neither patch nor original"))
-	}
 	p.unset("annotations", RecordAnnotation)
-	back, err := applyRecord(rec, map[string]any{"metadata": p.meta, "spec": p.spec})
+	back, err := undo.Apply(p.object())
 	if err != nil {
-		return fail(fmt.Errorf("restoring the original: %w", err))
-	}
-	for key, value := range p.extra {
-		back[key] = value
+		return fail(err)
 	}
 	return Removed{Pod: back, Injected: true, Exact: true}, true, nil
 }

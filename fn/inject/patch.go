@@ -1,0 +1,183 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"github.com/prerig/prerig/fn/manifest"
+)
+
+// Merge gives the pod with a strategic merge patch of its metadata and spec merged into it, by Kubernetes' rules for pods.
+// Neither argument is changed. A field of the patch that has a wrong type is a *FieldError.
+func Merge(obj, patch map[string]any) (map[string]any, error) {
+	p, err := newPod(obj)
+	if err != nil {
+		return nil, err
+	}
+	patch = copyMap(patch)
+	if err := fit(podSchema(), patch, ""); err != nil {
+		return nil, err
+	}
+	if err := p.overlay(patch); err != nil {
+		return nil, err
+	}
+	return p.object(), nil
+}
+
+// MergeContainer gives a container with a strategic merge patch merged into it, by the same rules.
+func MergeContainer(container, patch map[string]any) (map[string]any, error) {
+	patch, out := copyMap(patch), copyMap(container)
+	if err := fit(containerSchema(), patch, ""); err != nil {
+		return nil, err
+	}
+	dropNew(containerSchema(), out, patch)
+	out, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(out, patch, containerSchema())
+	if err != nil {
+		return nil, fmt.Errorf("merging: %w", err)
+	}
+	return out, nil
+}
+
+// UnknownFields are the paths of fields of a pod that Kubernetes' types do not have, sorted: misspelt ones, or those of
+// a newer Kubernetes.
+func UnknownFields(obj map[string]any) []string {
+	var out []string
+	unknownFields(podSchema(), obj, "", &out)
+	return out
+}
+
+// UnknownContainerFields are those of a container.
+func UnknownContainerFields(container map[string]any) []string {
+	var out []string
+	unknownFields(containerSchema(), container, "", &out)
+	return out
+}
+
+func unknownFields(s *schema, v any, path string, out *[]string) {
+	switch v := v.(type) {
+	case map[string]any:
+		if s.kind != structKind {
+			return
+		}
+		for _, key := range sortedNames(v) {
+			if key != "" && key[0] == directivePrefix {
+				continue
+			}
+			at := key
+			if path != "" {
+				at = path + "." + key
+			}
+			if f := s.fields[key]; f != nil {
+				unknownFields(f.schema, v[key], at, out)
+			} else {
+				*out = append(*out, at)
+			}
+		}
+	case []any:
+		for i, e := range v {
+			if s.elem != nil {
+				unknownFields(s.elem, e, fmt.Sprintf("%s[%d]", path, i), out)
+			}
+		}
+	}
+}
+
+// Typed gives a pod as Kubernetes' Go types, without the fields that they do not have. A field of a wrong type is a
+// *FieldError.
+func Typed(obj map[string]any) (*corev1.Pod, error) {
+	p, err := newPod(obj)
+	if err != nil {
+		return nil, err
+	}
+	return p.typed()
+}
+
+// TypedContainer gives a container as Kubernetes' Go type.
+func TypedContainer(container map[string]any) (*corev1.Container, error) {
+	return typedContainer(container)
+}
+
+// Undo takes a change of a pod back: a strategic merge patch from the changed pod to the one before, or where such a patch
+// does not give it back exactly the pod before itself. The patch goes by names, so that later edits of the changed pod
+// stay. Where nothing was changed both are empty.
+type Undo struct {
+	Patch    map[string]any `json:"patch,omitempty"`
+	Original map[string]any `json:"original,omitempty"`
+}
+
+// NewUndo gives what takes the change from before to after back. Neither is changed.
+func NewUndo(before, after map[string]any) (Undo, error) {
+	from, to := podPart(after), podPart(before)
+	if reflect.DeepEqual(from, to) {
+		return Undo{}, nil
+	}
+	patch, err := strategicpatch.CreateTwoWayMergeMapPatchUsingLookupPatchMeta(copyMap(from), copyMap(to), podSchema())
+	if err != nil {
+		return Undo{Original: to}, nil
+	}
+	// What is kept is text, so the check is made with what is read from it.
+	text, err := json.Marshal(Undo{Patch: patch})
+	if err != nil {
+		return Undo{}, err
+	}
+	read, err := ReadUndo(text)
+	if err != nil {
+		return Undo{Original: to}, nil
+	}
+	back, err := read.Apply(from)
+	if err != nil || !reflect.DeepEqual(back, to) {
+		return Undo{Original: to}, nil
+	}
+	return Undo{Patch: patch}, nil
+}
+
+// ReadUndo reads the JSON of an Undo. Other keys of it are not read.
+func ReadUndo(text []byte) (Undo, error) {
+	v, err := manifest.Decode(text)
+	if err != nil {
+		return Undo{}, err
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		return Undo{}, errNotMap
+	}
+	var u Undo
+	for key, to := range map[string]*map[string]any{"patch": &u.Patch, "original": &u.Original} {
+		if v, there := m[key]; there {
+			if *to, ok = v.(map[string]any); !ok {
+				return Undo{}, fmt.Errorf("%s: %w", key, errNotMap)
+			}
+		}
+	}
+	if u.Patch == nil && u.Original == nil {
+		return Undo{}, errors.New("it has neither patch nor original")
+	}
+	return u, nil
+}
+
+// Apply gives the pod without the change. Keys beside metadata and spec stay.
+func (u Undo) Apply(obj map[string]any) (map[string]any, error) {
+	back := copyMap(u.Original)
+	if back == nil {
+		var err error
+		back, err = strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(podPart(obj), copyMap(u.Patch), podSchema())
+		if err != nil {
+			return nil, fmt.Errorf("taking a change back: %w", err)
+		}
+	}
+	for key, value := range obj {
+		if !slices.Contains([]string{"metadata", "spec"}, key) {
+			back[key] = copyValue(value)
+		}
+	}
+	return back, nil
+}
