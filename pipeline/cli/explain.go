@@ -42,6 +42,7 @@ Exit codes:
   kustomize build overlays/prod | prerig explain -p mesh.yaml
   prerig explain -o json k8s/`
 	ex.flags(cmd)
+	ex.versionFlag(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&ex.output, "output", "o", "table", "form of the output: table, json or yaml")
 	register(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp)))

@@ -51,6 +51,7 @@ Exit codes:
 	f.StringVarP(&im.output, "output", "o", "", "file to write (default: standard output)")
 	f.StringVar(&im.options.Revision, "revision", "", "revision of the control plane, where there are several")
 	f.StringVar(&im.options.Namespace, "istio-namespace", "", "namespace of the control plane, where there are several")
+	f.StringVar(&im.options.Version, "istio-version", "", "version of Istio, where the objects do not say it")
 	f.StringVar(&im.options.Name, "name", "", "name of the policy (default: istio, with the revision behind it)")
 	f.BoolVarP(&im.quiet, "quiet", "q", false, "print warnings and errors only")
 	register(cmd.MarkFlagFilename("filename", "yaml", "yml", "json"))

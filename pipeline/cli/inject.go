@@ -66,6 +66,7 @@ The flags --filename, --output, --injectConfigFile, --valuesFile, --meshConfigFi
   prerig inject --injectConfigFile inject-config.yaml --valuesFile inject-values.yaml \
     --meshConfigFile mesh-config.yaml --filename deployment.yaml`
 	in.flags(cmd)
+	in.versionFlag(cmd)
 	f := cmd.Flags()
 	f.BoolVarP(&in.inPlace, "in-place", "i", false, "change the files: all of them, or none when anything is wrong")
 	f.StringVarP(&in.output, "output", "o", "", "file to write, or directory (one that exists, or a name that ends with /) for a file each")

@@ -36,6 +36,7 @@ type run struct {
 	revision   string
 	namespace  string
 	target     string
+	istio      string
 	kubernetes string
 
 	batch   *batch.Batch // what read has read
@@ -64,6 +65,11 @@ func (r *run) flags(cmd *cobra.Command) {
 	for _, name := range []string{"injectConfigFile", "valuesFile", "meshConfigFile"} {
 		exclusive(cmd, "policy", name)
 	}
+}
+
+// versionFlag adds the flag for the version of Istio that is followed.
+func (r *run) versionFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&r.istio, "istio-version", "", "version of Istio to follow, such as 1.31, where the configuration does not say it")
 }
 
 // clusterOnly are the flags of istioctl kube-inject that make it ask a cluster. They are known, so that a script which
@@ -208,7 +214,7 @@ func (r *run) directories(args []string) []string {
 // override changes in a policy what the flags say. The result is read as any policy is, so that a flag cannot bring in what
 // a file could not.
 func (r *run) override(p *v1alpha1.InjectionPolicy) (*v1alpha1.InjectionPolicy, error) {
-	if r.namespace == "" && r.target == "" && r.revision == "" && r.kubernetes == "" {
+	if r.namespace == "" && r.target == "" && r.revision == "" && r.istio == "" && r.kubernetes == "" {
 		return p, nil
 	}
 	set := func(field *string, value string) {
@@ -219,7 +225,8 @@ func (r *run) override(p *v1alpha1.InjectionPolicy) (*v1alpha1.InjectionPolicy, 
 	set(&p.Spec.DefaultNamespace, r.namespace)
 	set(&p.Spec.TargetNamespace, r.target)
 	if p.Spec.Istio != nil {
-		set(&p.Spec.Istio.Revision, r.revision) // "default" is the revision without a name
+		set(&p.Spec.Istio.Revision, r.revision)
+		set(&p.Spec.Istio.Version, r.istio)
 		set(&p.Spec.Istio.KubernetesVersion, r.kubernetes)
 	}
 	text, err := v1alpha1.Marshal(p)

@@ -95,6 +95,17 @@ func (b *builder) version() {
 	}
 }
 
+// checkVersion takes the version that the user gave, and warns where there is none at all: an injector of another version
+// behaves in another way.
+func (b *builder) checkVersion(given string) {
+	if given != "" {
+		b.spec.Istio.Version = given
+	}
+	if b.spec.Istio.Version == "" && b.known == "" {
+		b.warn("nothing in the input says which version of Istio this is: give it with --istio-version, or set spec.istio.version")
+	}
+}
+
 // envReference finds what a template reads of istiod's environment.
 var envReference = regexp.MustCompile("\\benv\\s+(?:\"([A-Za-z_][A-Za-z0-9_]*)\"|`([A-Za-z_][A-Za-z0-9_]*)`)")
 

@@ -30,6 +30,8 @@ type Options struct {
 	Revision string
 	// Namespace of the control plane; empty means the only one there is.
 	Namespace string
+	// Version of Istio; empty means what the objects say.
+	Version string
 	// Name of the policy; empty means istio, with the revision behind it where it is not the default one.
 	Name string
 }
@@ -85,6 +87,7 @@ func Policy(objects []Object, opts Options) (*Import, error) {
 		return nil, err
 	}
 	b.istiod()
+	b.checkVersion(opts.Version)
 	b.nodes(all)
 	b.namespaces(all)
 	b.secrets(all)

@@ -6,6 +6,7 @@ package importer
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -196,4 +197,37 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// FuzzImport: whatever the objects say, an import gives an error or a policy that can be read back.
+func FuzzImport(f *testing.F) {
+	paths, err := filepath.Glob("testdata/*/input.*")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		objects, err := Read("fuzz", data)
+		if err != nil {
+			return
+		}
+		imp, err := Policy(objects, Options{})
+		if err != nil {
+			return
+		}
+		text, err := Marshal(imp.Policy, imp.From)
+		if err == nil {
+			_, err = v1alpha1.Parse(text)
+		}
+		var invalid *v1alpha1.PolicyError
+		if err != nil && !errors.As(err, &invalid) {
+			t.Errorf("%v\n%s", err, data)
+		}
+	})
 }

@@ -1,0 +1,144 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/workload"
+)
+
+// TestCorpus imports the configuration of real Istio versions and injects real workloads with it. The three files of
+// istioctl kube-inject give the same; a second run changes nothing; what is not a workload keeps its bytes.
+func TestCorpus(t *testing.T) {
+	t.Parallel()
+	dir := os.Getenv("PRERIG_CORPUS")
+	if dir == "" {
+		dir = "../../../shared/istio"
+	}
+	paths, err := filepath.Glob(filepath.Join(dir, "*", "configmaps.yaml"))
+	must(t, err)
+	if len(paths) == 0 {
+		t.Skipf("no corpus in %s: set PRERIG_CORPUS", dir)
+	}
+	for _, path := range paths {
+		version := filepath.Dir(path)
+		t.Run(filepath.Base(version), func(t *testing.T) {
+			t.Parallel()
+			policy := filepath.Join(t.TempDir(), "policy.yaml")
+			// Their tags are no versions.
+			ok(t, "", "import", "--istio-version", filepath.Base(version), "-o", policy, path)
+			saved := append(saveFiles(t, path), "--istio-version", filepath.Base(version))
+			inputs, err := filepath.Glob(filepath.Join(version, "inputs", "*.yaml"))
+			must(t, err)
+			injected := 0
+			for _, input := range inputs {
+				if corpusInput(t, input, policy, saved) {
+					injected++
+				}
+			}
+			t.Logf("%d of %d inputs could be injected", injected, len(inputs))
+			if injected < len(inputs)*3/4 {
+				t.Error("that is too few: only some inputs are there for their errors")
+			}
+		})
+	}
+}
+
+// corpusInput checks one file, and says whether it could be injected: some are there for their errors.
+func corpusInput(t *testing.T, input, policy string, saved []string) bool {
+	t.Helper()
+	name := filepath.Base(input)
+	code, once, stderr := command(t, "", "inject", "-n", "default", "-p", policy, input)
+	if code != ExitOK {
+		if once != "" {
+			t.Errorf("%s: an error, and yet output: %s", name, stderr)
+		}
+		t.Logf("%s: %s", name, lastError(stderr))
+		return false
+	}
+	code, byFiles, stderr := command(t, "", append([]string{"inject", "-n", "default", input}, saved...)...)
+	if code != ExitOK {
+		t.Errorf("%s: with the files of kube-inject: %s", name, stderr)
+	} else if d := cmp.Diff(once, byFiles); d != "" {
+		t.Errorf("%s: the files of kube-inject give something else (-policy +files):\n%s", name, d)
+	}
+	if twice, _ := ok(t, once, "inject", "-n", "default", "-p", policy); twice != once {
+		t.Errorf("%s: a second run changes:\n%s", name, cmp.Diff(once, twice))
+	}
+	sameBytes(t, name, readFile(t, input), once)
+	return true
+}
+
+// lastError is the last line that is an error.
+func lastError(stderr string) string {
+	last := ""
+	for line := range strings.Lines(stderr) {
+		if strings.HasPrefix(line, "error") {
+			last = strings.TrimSpace(line)
+		}
+	}
+	return last
+}
+
+// saveFiles does what people do before they call kube-inject: kubectl get configmap -o jsonpath='{.data.config}' and so on.
+func saveFiles(t *testing.T, configMaps string) []string {
+	t.Helper()
+	file, err := manifest.Parse(configMaps, []byte(readFile(t, configMaps)))
+	must(t, err)
+	data := map[string]string{}
+	for _, d := range file.Docs {
+		var cm struct{ Data map[string]string }
+		must(t, yaml.Unmarshal(d.Raw(), &cm))
+		for k, v := range cm.Data {
+			data[k] = v
+		}
+	}
+	dir := t.TempDir()
+	var args []string
+	for _, f := range []struct{ flag, key string }{{"--injectConfigFile", "config"}, {"--valuesFile", "values"}, {"--meshConfigFile", "mesh"}} {
+		if data[f.key] == "" {
+			continue
+		}
+		path := filepath.Join(dir, f.key)
+		must(t, os.WriteFile(path, []byte(data[f.key]), 0o644))
+		args = append(args, f.flag, path)
+	}
+	return args
+}
+
+// sameBytes checks that the documents are the same ones in the same order, and that those which hold no pod are unchanged.
+func sameBytes(t *testing.T, name, before, after string) {
+	t.Helper()
+	registry, err := workload.NewRegistry(nil)
+	must(t, err)
+	old, err := manifest.Parse(name, []byte(before))
+	must(t, err)
+	new, err := manifest.Parse(name, []byte(after))
+	must(t, err)
+	if len(old.Docs) != len(new.Docs) {
+		t.Errorf("%s: %d documents became %d", name, len(old.Docs), len(new.Docs))
+		return
+	}
+	for i, d := range old.Docs {
+		meta, sure := d.Peek()
+		if now, _ := new.Docs[i].Peek(); now != meta {
+			t.Errorf("%s: document %d was %v and is %v", name, i, meta, now)
+		}
+		if _, pods := registry.Lookup(meta.APIVersion, meta.Kind); !sure || pods || meta.Kind == "List" {
+			continue
+		}
+		if !bytes.Equal(d.Raw(), new.Docs[i].Raw()) {
+			t.Errorf("%s: %s %s changed", name, meta.Kind, meta.Name)
+		}
+	}
+}
