@@ -4,6 +4,7 @@
 package istio
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,39 +17,42 @@ const otelAnnotation = "resource.opentelemetry.io/"
 
 // otelResourceAttributes is the value of OTEL_RESOURCE_ATTRIBUTES, or "" unless an extension provider asks for
 // OpenTelemetry's semantic conventions (source: the OpenTelemetry conventions for service attributes in Kubernetes, which
-// Istio 1.30 and later follow). The pod's name is known to the kubelet only, so it stands there as $(POD_NAME).
-func otelResourceAttributes(mc *mesh.MeshConfig, annotations, labels map[string]string, namespace string, containers []corev1.Container) string {
+// Istio 1.30 and later follow). The pod's name and uid are known to the kubelet only, so they stand there as $(POD_NAME)
+// and $(POD_UID). Templates that do not give the containers identify the instance by the uid.
+func otelResourceAttributes(mc *mesh.MeshConfig, annotations, labels map[string]string, namespace string, containers ...[]corev1.Container) string {
 	if !wantsOTelAttributes(mc) {
 		return ""
 	}
-	if namespace == "" {
-		namespace = "default"
-	}
-	var apps []corev1.Container
-	for _, c := range containers {
-		if c.Name != ProxyContainer {
-			apps = append(apps, c)
+	version, instance := labels["app.kubernetes.io/version"], "$(POD_UID)"
+	if len(containers) > 0 {
+		var apps []corev1.Container
+		for _, c := range slices.Concat(containers...) {
+			if c.Name != ProxyContainer {
+				apps = append(apps, c)
+			}
+		}
+		instance = "$(POD_NAME)"
+		if namespace != "" {
+			instance = namespace + "." + instance
+		}
+		if len(apps) == 1 {
+			instance += "." + apps[0].Name
+			if version == "" {
+				version = imageVersion(apps[0].Image)
+			}
 		}
 	}
 	var out []string
-	add := func(attribute, value string) {
-		if v := annotations[otelAnnotation+attribute]; v != "" {
-			value = v
+	for _, attribute := range []struct{ name, value string }{
+		{"service.namespace", namespace}, {"service.version", version}, {"service.instance.id", instance},
+	} {
+		if v := annotations[otelAnnotation+attribute.name]; v != "" {
+			attribute.value = v
 		}
-		if value != "" {
-			out = append(out, attribute+"="+value)
+		if attribute.value != "" {
+			out = append(out, attribute.name+"="+attribute.value)
 		}
 	}
-	version, instance := labels["app.kubernetes.io/version"], namespace+".$(POD_NAME)"
-	if len(apps) == 1 {
-		if version == "" {
-			version = imageVersion(apps[0].Image)
-		}
-		instance += "." + apps[0].Name
-	}
-	add("service.namespace", namespace)
-	add("service.version", version)
-	add("service.instance.id", instance)
 	return strings.Join(out, ",")
 }
 

@@ -284,6 +284,38 @@ func TestImages(t *testing.T) {
 	}
 }
 
+func TestOTelResourceAttributes(t *testing.T) {
+	mc := "extensionProviders: [{name: otel, opentelemetry: {service: otel.example.com, port: 4317, serviceAttributeEnrichment: OTEL_SEMANTIC_CONVENTIONS}}]"
+	one := []corev1.Container{{Name: "web", Image: "example.com:5000/web:v7"}, {Name: ProxyContainer}}
+	two := []corev1.Container{{Name: "web", Image: "web:v7"}, {Name: "other", Image: "other:v8"}}
+	digest := []corev1.Container{{Name: "web", Image: "example.com:5000/web@sha256:abc"}}
+	tests := []struct {
+		name, mesh, args string
+		annotations      map[string]string
+		containers       []corev1.Container
+		want             string
+	}{
+		{"not asked for", "", "`shop` .Spec.Containers", nil, one, ""},
+		{"one container", mc, "`shop` .Spec.Containers", nil, one, "service.namespace=shop,service.version=v7,service.instance.id=shop.$(POD_NAME).web"},
+		{"two containers", mc, "`shop` .Spec.Containers", nil, two, "service.namespace=shop,service.instance.id=shop.$(POD_NAME)"},
+		{"digest", mc, "`` .Spec.Containers", nil, digest, "service.version=sha256:abc,service.instance.id=$(POD_NAME).web"},
+		{"no containers given", mc, "`shop`", nil, one, "service.namespace=shop,service.instance.id=$(POD_UID)"},
+		{"annotations", mc, "`shop` .Spec.Containers", map[string]string{
+			"resource.opentelemetry.io/service.namespace": "n", "resource.opentelemetry.io/service.version": "v", "resource.opentelemetry.io/service.instance.id": "i",
+		}, one, "service.namespace=n,service.version=v,service.instance.id=i"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			data := &TemplateData{ObjectMeta: metav1.ObjectMeta{Annotations: tt.annotations}, Spec: corev1.PodSpec{Containers: tt.containers}}
+			got, err := render(t, Options{Version: "1.31", Mesh: tt.mesh,
+				Config: config("{{ otelResourceAttributes .MeshConfig .ObjectMeta.Annotations .ObjectMeta.Labels " + tt.args + " }}")}, data)
+			if err != nil || strings.TrimSpace(got) != tt.want {
+				t.Errorf("got %q, %v; want %q", got, err, tt.want)
+			}
+		})
+	}
+}
+
 func TestNative(t *testing.T) {
 	tests := []struct {
 		o           Options
