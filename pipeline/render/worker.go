@@ -35,6 +35,8 @@ const Command = "render-worker"
 // The program calls it for the sub-command Command, as early as it can. It must be the only thing that the process does.
 func Main(in io.Reader, out io.Writer) int {
 	enclose()
+	// A process that lives for some milliseconds need not collect garbage; the memory limit makes a long one do it.
+	debug.SetGCPercent(800)
 	buffered := bufio.NewWriterSize(out, 64<<10)
 	flushing := &flusher{buffered}
 	kind, content, err := readFrame(in, maxFrame)
