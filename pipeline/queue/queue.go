@@ -68,15 +68,18 @@ func (o *Options) setDefaults() error {
 
 // Queue is an open queue. It is safe for concurrent use.
 type Queue struct {
-	opts   Options
-	server *server.Server
-	nc     *nats.Conn
-	js     jetstream.JetStream
-	events jetstream.Consumer
-	work   jetstream.Consumer
-	locks  jetstream.KeyValue
-	state  jetstream.KeyValue
-	owner  string
+	opts        Options
+	server      *server.Server
+	nc          *nats.Conn
+	js          jetstream.JetStream
+	events      jetstream.Consumer
+	work        jetstream.Consumer
+	workStream  jetstream.Stream
+	stateStream jetstream.Stream
+	locks       jetstream.KeyValue
+	state       jetstream.KeyValue
+	owner       string
+	unlock      func() // the embedded server's directory
 }
 
 // Open starts or connects, and makes the streams that are not there.
@@ -89,7 +92,7 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 	if o.URL != "" {
 		q.nc, err = dial(o.URL, o.NATS)
 	} else {
-		q.server, q.nc, err = embed(o.Dir, o.MaxStore)
+		q.server, q.nc, q.unlock, err = embed(o.Dir, o.MaxStore)
 	}
 	if err != nil {
 		return nil, err
@@ -124,6 +127,14 @@ func (q *Queue) prepare(ctx context.Context) error {
 		return err
 	}
 	consumer := jetstream.ConsumerConfig{AckPolicy: jetstream.AckExplicitPolicy, AckWait: q.opts.AckWait, MaxDeliver: -1, MaxAckPending: 10000}
+	if q.server != nil {
+		// Messages that the last process had begun would come again only after AckWait.
+		for stream, name := range map[jetstream.Stream]string{events: "planner", work: "workers"} {
+			if err := stream.DeleteConsumer(ctx, name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+				return fmt.Errorf("preparing the consumer %s: %w", name, err)
+			}
+		}
+	}
 	consumer.Durable = "planner"
 	if q.events, err = events.CreateOrUpdateConsumer(ctx, consumer); err != nil {
 		return fmt.Errorf("preparing the consumer of events: %w", err)
@@ -132,11 +143,37 @@ func (q *Queue) prepare(ctx context.Context) error {
 	if q.work, err = work.CreateOrUpdateConsumer(ctx, consumer); err != nil {
 		return fmt.Errorf("preparing the consumer of work: %w", err)
 	}
+	q.workStream = work
 	if q.locks, err = q.bucket(ctx, "LOCKS", q.opts.AckWait); err != nil {
 		return err
 	}
-	q.state, err = q.bucket(ctx, "STATE", 0)
-	return err
+	if q.server != nil {
+		if err := q.takeOver(ctx); err != nil {
+			return err
+		}
+	}
+	if q.state, err = q.bucket(ctx, "STATE", 0); err != nil {
+		return err
+	}
+	if q.stateStream, err = q.js.Stream(ctx, "KV_"+q.opts.Prefix+"_STATE"); err != nil {
+		return fmt.Errorf("preparing the state: %w", err)
+	}
+	return nil
+}
+
+// takeOver lets go of what the last process with this embedded server held: it is gone, and nobody else can reach the
+// server.
+func (q *Queue) takeOver(ctx context.Context) error {
+	held, err := q.locks.ListKeys(ctx)
+	if err != nil {
+		return fmt.Errorf("listing locks: %w", err)
+	}
+	for key := range held.Keys() {
+		if err := q.locks.Purge(ctx, key); err != nil {
+			return fmt.Errorf("removing a lock: %w", err)
+		}
+	}
+	return nil
 }
 
 func (q *Queue) stream(ctx context.Context, c jetstream.StreamConfig) (jetstream.Stream, error) {
@@ -177,6 +214,7 @@ func (q *Queue) Close() {
 	if q.server != nil {
 		q.server.Shutdown()
 		q.server.WaitForShutdown()
+		q.unlock()
 	}
 }
 
@@ -200,10 +238,10 @@ func (q *Queue) Put(ctx context.Context, e event.Event) (duplicate bool, err err
 	return ack.Duplicate, nil
 }
 
-// Events hands every stored event to plan, one after the other, until ctx is done. An event is forgotten after plan
-// returns nil; after an error it comes again later.
-func (q *Queue) Events(ctx context.Context, plan func(ctx context.Context, e event.Event, stored time.Time) error) error {
-	return q.consume(ctx, q.events, func(ctx context.Context, data []byte) error {
+// Events hands every stored event to plan until ctx is done, at most slots at the same time. An event is forgotten after
+// plan returns nil; after an error it comes again later.
+func (q *Queue) Events(ctx context.Context, slots int, plan func(ctx context.Context, e event.Event, stored time.Time) error) error {
+	return q.consume(ctx, q.events, slots, func(ctx context.Context, data []byte) error {
 		var l logged
 		if err := json.Unmarshal(data, &l); err != nil {
 			q.opts.Log.Error("an event in the log cannot be read and is dropped", "error", err)

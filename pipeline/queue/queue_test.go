@@ -5,6 +5,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -52,32 +53,26 @@ func TestWorkIsTheNewestJobOfEachPipelineAndNeverTwoAtOnce(t *testing.T) {
 	defer cancel()
 	var mu sync.Mutex
 	done, running := map[string]string{}, map[string]*atomic.Int32{"a": {}, "b": {}, "c": {}}
-	var group sync.WaitGroup
-	for range 4 {
-		group.Go(func() {
-			_ = q.Work(ctx, func(_ context.Context, j Job) error {
-				if running[j.Pipeline].Add(1) > 1 {
-					t.Errorf("two jobs of %s at once", j.Pipeline)
-				}
-				defer running[j.Pipeline].Add(-1)
-				if j.Cause == "9" {
-					// A newer job that comes while one is running waits for it, and is not lost.
-					if err := q.Request(ctx, Job{Pipeline: j.Pipeline, Cause: "newer"}); err != nil {
-						return err
-					}
-				}
-				time.Sleep(50 * time.Millisecond)
-				mu.Lock()
-				defer mu.Unlock()
-				done[j.Pipeline] += j.Cause + " "
-				if done["a"] == "9 newer " && done["b"] == "9 newer " && done["c"] == "9 newer " {
-					cancel()
-				}
-				return nil
-			})
-		})
-	}
-	group.Wait()
+	_ = q.Work(ctx, 4, func(_ context.Context, j Job) error {
+		if running[j.Pipeline].Add(1) > 1 {
+			t.Errorf("two jobs of %s at once", j.Pipeline)
+		}
+		defer running[j.Pipeline].Add(-1)
+		if j.Cause == "9" {
+			// A newer job that comes while one is running waits for it, and is not lost.
+			if err := q.Request(ctx, Job{Pipeline: j.Pipeline, Cause: "newer"}); err != nil {
+				return err
+			}
+		}
+		time.Sleep(50 * time.Millisecond)
+		mu.Lock()
+		defer mu.Unlock()
+		done[j.Pipeline] += j.Cause + " "
+		if done["a"] == "9 newer " && done["b"] == "9 newer " && done["c"] == "9 newer " {
+			cancel()
+		}
+		return nil
+	})
 	for _, p := range []string{"a", "b", "c"} {
 		if done[p] != "9 newer " {
 			t.Errorf("jobs done of %s: %q, want %q", p, done[p], "9 newer ")
@@ -94,7 +89,7 @@ func TestJobComesAgainAfterAnError(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	tries := 0
-	_ = q.Work(ctx, func(context.Context, Job) error {
+	_ = q.Work(ctx, 1, func(context.Context, Job) error {
 		if tries++; tries < 3 {
 			return &RetryError{After: 10 * time.Millisecond, Err: context.Canceled}
 		}
@@ -127,4 +122,121 @@ func TestLockOfADeadHolderIsLost(t *testing.T) {
 		t.Fatalf("an unlocked lock was not free: %v, %v", ok, err)
 	}
 	unlock()
+}
+
+func TestPendingAndDepth(t *testing.T) {
+	q := opened(t, t.TempDir())
+	defer q.Close()
+	for _, name := range []string{"team/a", "b"} {
+		if err := q.Request(t.Context(), Job{Pipeline: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	started := make(chan struct{})
+	_ = q.Work(ctx, 1, func(_ context.Context, j Job) error {
+		close(started)
+		// A job that runs is pending too: who decides that a pipeline needs none must know of it.
+		pending, err := q.Pending(ctx)
+		if err != nil || !pending["team/a"] || !pending["b"] || len(pending) != 2 {
+			t.Errorf("pending %v, error %v", pending, err)
+		}
+		cancel()
+		return nil
+	})
+	<-started
+	jobs, oldest, err := q.Depth(t.Context())
+	if err != nil || jobs != 1 || time.Since(oldest) > time.Minute {
+		t.Errorf("%d jobs since %s, error %v", jobs, oldest, err)
+	}
+}
+
+func TestARestartFindsWhatWasBegun(t *testing.T) {
+	dir := t.TempDir()
+	q, err := Open(t.Context(), Options{Dir: dir, AckWait: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Request(t.Context(), Job{Pipeline: "a", Cause: "1"}); err != nil {
+		t.Fatal(err)
+	}
+	if msg, err := q.next(t.Context(), q.work); err != nil || msg == nil {
+		t.Fatal(msg, err)
+	}
+	if _, ok, err := q.TryLock(t.Context(), "pipeline/a"); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	q.nc.Close() // as a process that is killed
+	q.Close()
+	q, err = Open(t.Context(), Options{Dir: dir, AckWait: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	found := ""
+	_ = q.Work(ctx, 1, func(_ context.Context, j Job) error { found = j.Cause; cancel(); return nil })
+	if found != "1" {
+		t.Error("the job that was begun did not come again at once")
+	}
+}
+
+func TestTwoProcessesCannotShareADirectory(t *testing.T) {
+	dir := t.TempDir()
+	q := opened(t, dir)
+	defer q.Close()
+	if _, err := Open(t.Context(), Options{Dir: dir}); err == nil {
+		t.Error("a second queue opened the directory")
+	}
+}
+
+func TestSaveAfter(t *testing.T) {
+	q := opened(t, t.TempDir())
+	defer q.Close()
+	first, err := q.SaveAfter(t.Context(), "a", []byte("1"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.SaveAfter(t.Context(), "a", []byte("2"), first); err != nil {
+		t.Fatal(err)
+	}
+	for _, revision := range []uint64{0, first} {
+		if _, err := q.SaveAfter(t.Context(), "a", []byte("3"), revision); !errors.Is(err, ErrChanged) {
+			t.Errorf("saving after %d: %v", revision, err)
+		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	q := opened(t, t.TempDir())
+	defer q.Close()
+	if err := q.Save(t.Context(), "pipeline/a", []byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	table, err := q.Table(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, value := range []string{"2", "3"} {
+		if err := q.Save(t.Context(), "pipeline/b", []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := q.Forget(t.Context(), "pipeline/a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := table.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, ok := table.Get("pipeline/a"); ok {
+		t.Error("what was forgotten is still there")
+	}
+	if data, _, ok := table.Get("pipeline/b"); !ok || string(data) != "3" {
+		t.Errorf("got %q, %v", data, ok)
+	}
+	if names := table.Names("pipeline/"); len(names) != 1 || names[0] != "pipeline/b" {
+		t.Errorf("names: %v", names)
+	}
 }

@@ -23,6 +23,23 @@ func (q *Queue) Load(ctx context.Context, name string) (data []byte, revision ui
 	return entry.Value(), entry.Revision(), true, nil
 }
 
+// ErrChanged means that somebody else has saved the state since it was loaded.
+var ErrChanged = errors.New("the state was changed by somebody else")
+
+// SaveAfter stores data under a name if nothing was saved since the given revision, 0 for nothing at all, and gives the new
+// revision. ErrChanged is the cause of the error otherwise.
+func (q *Queue) SaveAfter(ctx context.Context, name string, data []byte, revision uint64) (uint64, error) {
+	next, err := q.state.Update(ctx, token(name), data, revision)
+	var api *jetstream.APIError
+	if errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence {
+		err = ErrChanged
+	}
+	if err != nil {
+		return 0, fmt.Errorf("saving the state of %s: %w", name, err)
+	}
+	return next, nil
+}
+
 // Save stores data under a name, durably, whatever was there.
 func (q *Queue) Save(ctx context.Context, name string, data []byte) error {
 	if _, err := q.state.Put(ctx, token(name), data); err != nil {

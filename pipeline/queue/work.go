@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -29,6 +31,13 @@ type Job struct {
 	NotBefore time.Time `json:"notBefore"`
 	// Force runs even where the fingerprint says that nothing changed.
 	Force bool `json:"force,omitempty"`
+	// Revision is where the source was at the time Resolved, empty where it was not looked at.
+	Revision string    `json:"revision,omitempty"`
+	Resolved time.Time `json:"resolved,omitzero"`
+	// Batch is how many jobs the same cause has led to, so that their results can be published together.
+	Batch int `json:"batch,omitempty"`
+	// Trace is the W3C traceparent of the event.
+	Trace string `json:"trace,omitempty"`
 }
 
 // Request puts the job in the place of any job of the same pipeline that was not begun.
@@ -55,11 +64,39 @@ func (e *RetryError) Error() string { return e.Err.Error() }
 // Unwrap gives the cause.
 func (e *RetryError) Unwrap() error { return e.Err }
 
-// Work hands jobs to do, one at a time, until ctx is done; call it once for each job that may run at the same time. A
+// Pending gives the pipelines that have a job that is not done, waiting or running, as the queue's leader knows it.
+func (q *Queue) Pending(ctx context.Context) (map[string]bool, error) {
+	prefix := q.subject("work.")
+	info, err := q.workStream.Info(ctx, jetstream.WithSubjectFilter(prefix+">"))
+	if err != nil {
+		return nil, fmt.Errorf("looking at the work queue: %w", err)
+	}
+	out := make(map[string]bool, len(info.State.Subjects))
+	for subject := range info.State.Subjects {
+		if name, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(subject, prefix)); err == nil {
+			out[string(name)] = true
+		}
+	}
+	return out, nil
+}
+
+// Depth gives how many jobs are not done, and since when the oldest of them waits; the zero time where there is none.
+func (q *Queue) Depth(ctx context.Context) (jobs uint64, oldest time.Time, err error) {
+	info, err := q.workStream.Info(ctx)
+	if err != nil {
+		return 0, time.Time{}, fmt.Errorf("looking at the work queue: %w", err)
+	}
+	if info.State.Msgs > 0 {
+		oldest = info.State.FirstTime
+	}
+	return info.State.Msgs, oldest, nil
+}
+
+// Work hands jobs to do until ctx is done, at most slots at the same time, and returns when the last one has ended. A
 // pipeline's jobs never run at the same time, in whichever process. A job is forgotten after do returns nil; after an error
 // it comes again, unless a newer one of the pipeline has taken its place.
-func (q *Queue) Work(ctx context.Context, do func(ctx context.Context, j Job) error) error {
-	return q.consume(ctx, q.work, func(ctx context.Context, data []byte) error {
+func (q *Queue) Work(ctx context.Context, slots int, do func(ctx context.Context, j Job) error) error {
+	return q.consume(ctx, q.work, slots, func(ctx context.Context, data []byte) error {
 		var j Job
 		if err := json.Unmarshal(data, &j); err != nil {
 			q.opts.Log.Error("a job in the queue cannot be read and is dropped", "error", err)
@@ -88,23 +125,52 @@ var (
 // busyWait is how soon a job that found its pipeline running is tried again.
 const busyWait = 200 * time.Millisecond
 
-// consume fetches one message at a time and reports progress while handle works on it.
-func (q *Queue) consume(ctx context.Context, c jetstream.Consumer, handle func(context.Context, []byte) error) error {
-	for ctx.Err() == nil {
-		waiting, cancel := context.WithTimeout(ctx, fetchWait)
-		batch, err := c.Fetch(1, jetstream.FetchContext(waiting))
-		if err == nil {
-			for msg := range batch.Messages() {
-				q.handle(ctx, msg, handle)
+// consume takes a message whenever a slot is free and reports progress while handle works on it.
+func (q *Queue) consume(ctx context.Context, c jetstream.Consumer, slots int, handle func(context.Context, []byte) error) error {
+	free := make(chan struct{}, slots)
+	var running sync.WaitGroup
+	defer running.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case free <- struct{}{}:
+		}
+		msg, err := q.next(ctx, c)
+		if msg == nil {
+			<-free
+			if err != nil && ctx.Err() == nil {
+				q.pause(ctx, err)
 			}
-			err = batch.Error()
+			continue
 		}
-		cancel()
-		if err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrTimeout) {
-			q.pause(ctx, err)
-		}
+		running.Go(func() {
+			defer func() { <-free }()
+			q.handle(ctx, msg, handle)
+		})
 	}
-	return nil
+}
+
+// next waits for one message; it may give none without an error.
+func (q *Queue) next(ctx context.Context, c jetstream.Consumer) (jetstream.Msg, error) {
+	waiting, cancel := context.WithTimeout(ctx, fetchWait)
+	defer cancel()
+	batch, err := c.Fetch(1, jetstream.FetchContext(waiting))
+	if err != nil {
+		return nil, quiet(err)
+	}
+	for msg := range batch.Messages() {
+		return msg, nil
+	}
+	return nil, quiet(batch.Error())
+}
+
+// quiet takes away the errors that mean that there was no message.
+func quiet(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
 }
 
 // fetchWait is how long one request for a message stays open.
