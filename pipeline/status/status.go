@@ -1,0 +1,147 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	conditions "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+// Outcomes of a run, as v1alpha1.Run has them.
+const (
+	Published = "Published"
+	Unchanged = "Unchanged"
+	Refused   = "Refused"
+	Failed    = "Failed"
+)
+
+// State is what is known of a pipeline.
+type State struct {
+	// Status is what others are shown.
+	Status v1alpha1.RenderPipelineStatus `json:"status"`
+	// Runs are the last runs, newest first.
+	Runs []Run `json:"runs,omitempty"`
+	// Seen is what the last render depended on.
+	Seen Seen `json:"seen"`
+	// Fingerprint of what is published.
+	Fingerprint string `json:"fingerprint,omitempty"`
+	// Failures is how often it failed in a row.
+	Failures int `json:"failures,omitempty"`
+	// Annotation is the last value of reconcile.fluxcd.io/requestedAt in the pipeline's file that was handled.
+	Annotation string `json:"annotation,omitempty"`
+}
+
+// Run is one run with what belongs to it.
+type Run struct {
+	v1alpha1.Run `json:",inline"`
+	// Cause is the id of the event, request or tick, Reason says it in words.
+	Cause  string `json:"cause,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Since is when the event was stored.
+	Since time.Time `json:"since,omitzero"`
+	// Repeats is how often the same failure came again.
+	Repeats int `json:"repeats,omitempty"`
+	// Warnings and findings, one line each, bounded.
+	Findings []string `json:"findings,omitempty"`
+	// Published is where the result went.
+	Published []v1alpha1.Published `json:"published,omitempty"`
+	// Files counts what was added, modified and deleted.
+	Added    int `json:"added,omitempty"`
+	Modified int `json:"modified,omitempty"`
+	Deleted  int `json:"deleted,omitempty"`
+	// Diff says that a difference is stored.
+	Diff bool `json:"diff,omitempty"`
+}
+
+// Seen is what a render depended on.
+type Seen struct {
+	// Outcome of the run, and the stage that failed.
+	Outcome string `json:"outcome,omitempty"`
+	Stage   string `json:"stage,omitempty"`
+	// Revision of the source.
+	Revision string `json:"revision,omitempty"`
+	// Request is a digest of everything but the source.
+	Request string `json:"request,omitempty"`
+	// Record is what was read of the source, empty where it is too large to keep.
+	Record tree.Record `json:"record,omitempty"`
+	// Targets are what was written, by the names of the places.
+	Targets map[string]tree.Record `json:"targets,omitempty"`
+}
+
+// Control is what people asked for with the command line or the API.
+type Control struct {
+	// Suspended stops the pipeline.
+	Suspended bool `json:"suspended,omitempty"`
+	// RequestedAt is the token of the last reconcile request.
+	RequestedAt string `json:"requestedAt,omitempty"`
+	// Force asks to render although nothing changed.
+	Force bool `json:"force,omitempty"`
+}
+
+// Ready sets the conditions after a run.
+func (s *State) Ready(now time.Time, ok bool, reason, message string, stalled bool) {
+	status := metav1.ConditionFalse
+	if ok {
+		status = metav1.ConditionTrue
+	}
+	s.set(now, meta.ReadyCondition, status, reason, message)
+	conditions.RemoveStatusCondition(&s.Status.Conditions, meta.ReconcilingCondition)
+	if stalled {
+		s.set(now, meta.StalledCondition, metav1.ConditionTrue, reason, message)
+	} else {
+		conditions.RemoveStatusCondition(&s.Status.Conditions, meta.StalledCondition)
+	}
+	if !ok && !stalled {
+		s.set(now, meta.ReconcilingCondition, metav1.ConditionTrue, meta.ProgressingWithRetryReason, "the run is tried again")
+	}
+}
+
+// maxMessage bounds a condition's message.
+const maxMessage = 4096
+
+func (s *State) set(now time.Time, kind string, status metav1.ConditionStatus, reason, message string) {
+	if len(message) > maxMessage {
+		message = message[:maxMessage] + "…"
+	}
+	conditions.SetStatusCondition(&s.Status.Conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(now.UTC().Truncate(time.Second)),
+	})
+}
+
+// Condition gives the condition Ready, nil where there is none yet.
+func (s *State) Condition() *metav1.Condition {
+	return conditions.FindStatusCondition(s.Status.Conditions, meta.ReadyCondition)
+}
+
+// Stalled says whether the pipeline waits for a change.
+func (s *State) Stalled() bool {
+	return conditions.IsStatusConditionTrue(s.Status.Conditions, meta.StalledCondition)
+}
+
+// Add puts a run in front of the history and gives those that fell out of it. A failure that only repeats the last one is
+// counted there instead.
+func (s *State) Add(r Run, keep int) (dropped []Run) {
+	last := r.Run
+	s.Status.LastRun = &last
+	if len(s.Runs) > 0 {
+		old := &s.Runs[0]
+		if r.Outcome != Published && old.Outcome == r.Outcome && old.Message == r.Message && old.Revision == r.Revision {
+			old.Repeats++
+			old.Finished = r.Finished
+			return nil
+		}
+	}
+	s.Runs = append([]Run{r}, s.Runs...)
+	if len(s.Runs) > keep {
+		dropped = s.Runs[keep:]
+		s.Runs = s.Runs[:keep:keep]
+	}
+	return dropped
+}

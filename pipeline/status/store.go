@@ -1,0 +1,214 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/prerig/prerig/pipeline/queue"
+)
+
+// maxValue is how large a stored value may be: NATS takes messages of up to 1 MiB.
+const maxValue = 900 << 10
+
+// Names of what is stored.
+const (
+	statePrefix   = "pipeline/"
+	controlPrefix = "control/"
+	diffPrefix    = "diff/"
+)
+
+// Store reads and writes states. It is safe for concurrent use.
+type Store struct {
+	q     *queue.Queue
+	table *queue.Table
+
+	mu      sync.Mutex
+	decoded map[string]decoded
+}
+
+type decoded struct {
+	revision uint64
+	state    *State
+}
+
+// NewStore gives a store that follows the queue's state until ctx is done.
+func NewStore(ctx context.Context, q *queue.Queue) (*Store, error) {
+	table, err := q.Table(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Store{q: q, table: table, decoded: map[string]decoded{}}, nil
+}
+
+// Sync waits until Get gives what was saved before the call.
+func (s *Store) Sync(ctx context.Context) error { return s.table.Sync(ctx) }
+
+// Get gives the state of a pipeline as this process knows it; it must not be changed. A pipeline that never ran has an
+// empty one.
+func (s *Store) Get(pipeline string) *State {
+	data, revision, ok := s.table.Get(statePrefix + pipeline)
+	if !ok {
+		return &State{}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, ok := s.decoded[pipeline]; ok && known.revision == revision {
+		return known.state
+	}
+	state, err := decode[State](data)
+	if err != nil {
+		state = &State{}
+	}
+	s.decoded[pipeline] = decoded{revision, state}
+	return state
+}
+
+// Load gives the state of a pipeline for a change, and the revision for Save.
+func (s *Store) Load(ctx context.Context, pipeline string) (*State, uint64, error) {
+	data, revision, ok, err := s.q.Load(ctx, statePrefix+pipeline)
+	if err != nil || !ok {
+		return &State{}, 0, err
+	}
+	state, err := decode[State](data)
+	if err != nil {
+		return &State{}, revision, nil // of another version: it is made anew
+	}
+	return state, revision, nil
+}
+
+// Save stores the state if nobody else has since the revision was loaded. What is too large is left out: first what was
+// written, then what was read, so that the next run renders again.
+func (s *Store) Save(ctx context.Context, pipeline string, state *State, revision uint64) error {
+	data, err := encode(state)
+	if err != nil {
+		return fmt.Errorf("saving the state of %s: %w", pipeline, err)
+	}
+	if len(data) > maxValue {
+		small := *state
+		small.Seen.Targets = nil
+		if data, err = encode(&small); err == nil && len(data) > maxValue {
+			small.Seen.Record = nil
+			data, err = encode(&small)
+		}
+		if err != nil {
+			return fmt.Errorf("saving the state of %s: %w", pipeline, err)
+		}
+	}
+	_, err = s.q.SaveAfter(ctx, statePrefix+pipeline, data, revision)
+	return err
+}
+
+// Control gives what was asked for.
+func (s *Store) Control(pipeline string) Control {
+	data, _, ok := s.table.Get(controlPrefix + pipeline)
+	if !ok {
+		return Control{}
+	}
+	control, err := decode[Control](data)
+	if err != nil {
+		return Control{}
+	}
+	return *control
+}
+
+// SetControl changes what was asked for.
+func (s *Store) SetControl(ctx context.Context, pipeline string, change func(*Control)) error {
+	data, revision, ok, err := s.q.Load(ctx, controlPrefix+pipeline)
+	if err != nil {
+		return err
+	}
+	control := &Control{}
+	if ok {
+		if control, err = decode[Control](data); err != nil {
+			control = &Control{}
+		}
+	}
+	change(control)
+	if data, err = encode(control); err != nil {
+		return err
+	}
+	_, err = s.q.SaveAfter(ctx, controlPrefix+pipeline, data, revision)
+	return err
+}
+
+// SaveDiff stores the difference that a run made. One that is too large is cut at the end of a file's.
+func (s *Store) SaveDiff(ctx context.Context, pipeline, run string, diff *Diff) error {
+	for {
+		data, err := encode(diff)
+		if err != nil {
+			return err
+		}
+		if len(data) <= maxValue {
+			return s.q.Save(ctx, diffName(pipeline, run), data)
+		}
+		if len(diff.Files) == 0 {
+			return nil
+		}
+		half := *diff
+		half.Files = diff.Files[:len(diff.Files)/2]
+		half.LeftOut += len(diff.Files) - len(half.Files)
+		diff = &half
+	}
+}
+
+// LoadDiff gives the difference that a run made; nil where none is stored.
+func (s *Store) LoadDiff(ctx context.Context, pipeline, run string) (*Diff, error) {
+	data, _, ok, err := s.q.Load(ctx, diffName(pipeline, run))
+	if err != nil || !ok {
+		return nil, err
+	}
+	return decode[Diff](data)
+}
+
+// Drop removes what is stored for runs that are not in the history any more.
+func (s *Store) Drop(ctx context.Context, pipeline string, runs []Run) {
+	for _, r := range runs {
+		if r.Diff {
+			_ = s.q.Forget(ctx, diffName(pipeline, r.ID)) // it only takes up room
+		}
+	}
+}
+
+func diffName(pipeline, run string) string { return diffPrefix + pipeline + "#" + run }
+
+// Known lists the pipelines of which anything is stored.
+func (s *Store) Known() []string {
+	names := s.table.Names(statePrefix)
+	for i := range names {
+		names[i] = strings.TrimPrefix(names[i], statePrefix)
+	}
+	return names
+}
+
+var (
+	encoder, _ = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
+	decoder, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
+)
+
+func encode(v any) ([]byte, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return encoder.EncodeAll(text, nil), nil
+}
+
+func decode[T any](data []byte) (*T, error) {
+	text, err := decoder.DecodeAll(data, nil)
+	if err != nil {
+		return nil, fmt.Errorf("reading what was stored: %w", err)
+	}
+	v := new(T)
+	if err := json.Unmarshal(text, v); err != nil {
+		return nil, fmt.Errorf("reading what was stored: %w", err)
+	}
+	return v, nil
+}
