@@ -17,6 +17,11 @@ import _ "embed"
 //go:embed injectionpolicy_v1alpha1.json
 var InjectionPolicy []byte
 
+// RenderPipeline is the JSON Schema (draft 2020-12) of a RenderPipeline prerig.dev/v1alpha1.
+//
+//go:embed renderpipeline_v1alpha1.json
+var RenderPipeline []byte
+
 // FunctionDefinition is the KRMFunctionDefinition of prerig-fn, in YAML.
 //
 //go:embed krmfunctiondefinition.yaml

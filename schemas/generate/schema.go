@@ -63,10 +63,15 @@ func generate() ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
+	pipeline, err := pipelineSchema()
+	if err != nil {
+		return nil, err
+	}
 	return []file{
 		{"schemas/injectionpolicy_v1alpha1.json", text},
 		{"schemas/krmfunctiondefinition.yaml", definition},
 		{apiDir + "/zz_generated.fields.go", table},
+		pipeline,
 	}, nil
 }
 

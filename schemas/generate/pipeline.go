@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/invopop/jsonschema"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pipelinev1alpha1 "github.com/prerig/prerig/pipeline/api/v1alpha1"
+)
+
+const pipelineDir = "pipeline/api/v1alpha1"
+
+// pipelineSchema gives the JSON Schema of a RenderPipeline. The status is not the user's and stays open.
+func pipelineSchema() (file, error) {
+	r := &jsonschema.Reflector{ExpandedStruct: true, Anonymous: true, Mapper: func(t reflect.Type) *jsonschema.Schema {
+		switch t {
+		case reflect.TypeFor[metav1.Duration]():
+			return &jsonschema.Schema{Type: "string", Pattern: `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`}
+		case reflect.TypeFor[pipelinev1alpha1.RenderPipelineStatus]():
+			return &jsonschema.Schema{Type: "object"}
+		}
+		return nil
+	}}
+	if err := r.AddGoComments(module, "./"+pipelineDir, jsonschema.WithFullComment()); err != nil {
+		return file{}, fmt.Errorf("reading the comments of %s: %w", pipelineDir, err)
+	}
+	enums := enumsOf(r.CommentMap)
+	schema := r.Reflect(&pipelinev1alpha1.RenderPipeline{})
+	schema.ID = "https://prerig.dev/schemas/renderpipeline_v1alpha1.json"
+	schema.Title = pipelinev1alpha1.Kind
+	constant(schema, "apiVersion", pipelinev1alpha1.APIVersion)
+	constant(schema, "kind", pipelinev1alpha1.Kind)
+	for name, s := range schema.Definitions {
+		if name == "Metadata" {
+			s.AdditionalProperties = nil // other tools add their own
+		}
+		if name == "LocalObjectReference" {
+			describeReference(s)
+		}
+		for p := s.Properties.Oldest(); p != nil; p = p.Next() {
+			for _, value := range enums[strings.ToLower(name+"."+p.Key)] {
+				p.Value.Enum = append(p.Value.Enum, value)
+			}
+		}
+	}
+	text, err := json.MarshalIndent(schema, "", "  ")
+	if err != nil {
+		return file{}, fmt.Errorf("writing the schema: %w", err)
+	}
+	return file{"schemas/renderpipeline_v1alpha1.json", append(text, '\n')}, nil
+}
+
+// describeReference says what Flux' type is for, whose comments are elsewhere.
+func describeReference(s *jsonschema.Schema) {
+	s.Description = "LocalObjectReference names an object beside the pipeline."
+	name, _ := s.Properties.Get("name")
+	name.Description = "Name of the secret, in the pipeline's namespace."
+}
+
+// enumsOf takes the enums out of the comments, by type and field in lower case.
+func enumsOf(comments map[string]string) map[string][]string {
+	enums := map[string][]string{}
+	for key, comment := range comments {
+		name := strings.ToLower(strings.TrimPrefix(key, module+"/"+pipelineDir+"."))
+		var text []string
+		for line := range strings.SplitSeq(comment, "\n") {
+			if values, ok := strings.CutPrefix(strings.TrimSpace(line), "+enum="); ok {
+				enums[name] = strings.Split(values, ",")
+				continue
+			}
+			text = append(text, strings.TrimSpace(line))
+		}
+		comments[key] = strings.TrimSpace(strings.Join(text, " "))
+	}
+	return enums
+}
