@@ -29,14 +29,15 @@ type podWork struct {
 	removed  inject.Removed
 }
 
-// template gives the pod of one template as it should be. ok is false where an error was recorded.
-func (in *Injector) template(u *unit, t workload.Template, obj map[string]any, plans []*plan, s *surroundings) (pod map[string]any, ok bool) {
+// template gives the pod of one template without any injection, and as it should be. ok is false where an error was
+// recorded.
+func (in *Injector) template(u *unit, t workload.Template, obj map[string]any, plans []*plan, s *surroundings) (original, pod map[string]any, ok bool) {
 	o := in.outcome(u, t.Field, Skipped, "no policy injects anything")
 	w := &podWork{in: in, unit: u, template: t, surroundings: s, outcome: &o}
 	pod, err := w.apply(plans)
 	if err != nil {
 		u.failed(in, podField(t, err), err)
-		return nil, false
+		return nil, nil, false
 	}
 	w.tell(pod)
 	if in.keepPods {
@@ -44,7 +45,7 @@ func (in *Injector) template(u *unit, t workload.Template, obj map[string]any, p
 	}
 	w.lint(obj, pod, plans)
 	u.outcomes = append(u.outcomes, o)
-	return pod, true
+	return w.original, pod, true
 }
 
 // apply takes earlier injections out, and injects what the policies say into the original. So the outcome does not depend

@@ -44,23 +44,30 @@ func (in *Injector) work(u *unit, plans []*plan, s *surroundings) {
 		in.noTemplate(u, err)
 		return
 	}
-	wanted := obj
+	original, wanted := obj, obj
 	for _, t := range templates {
-		pod, ok := in.template(u, t, obj, plans, s)
+		before, after, ok := in.template(u, t, obj, plans, s)
 		if !ok {
 			return
 		}
-		wanted = t.Write(wanted, pod)
+		original, wanted = t.Write(original, before), t.Write(wanted, after)
 	}
-	in.write(u, obj, wanted)
+	in.write(u, obj, original, wanted)
 }
 
-// write edits the document so that it says what is wanted.
-func (in *Injector) write(u *unit, obj, wanted map[string]any) {
+// write edits the document so that it says what is wanted. An earlier injection is taken out of the text first, so that the
+// bytes too depend on the original alone.
+func (in *Injector) write(u *unit, obj, original, wanted map[string]any) {
 	if reflect.DeepEqual(obj, wanted) {
 		return
 	}
-	changed, err := u.doc.With(wanted)
+	from := u.doc
+	if !reflect.DeepEqual(obj, original) {
+		if restored, err := u.doc.With(original); err == nil {
+			from = restored
+		}
+	}
+	changed, err := from.With(wanted)
 	if err != nil {
 		u.failed(in, "", fmt.Errorf("writing the injection: %w", err))
 		return
