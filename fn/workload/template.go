@@ -186,8 +186,15 @@ func merged(v any, pod map[string]any) map[string]any {
 		if !ok {
 			continue
 		}
-		if empty, isMap := value.(map[string]any); isMap && len(empty) == 0 && old[key] == nil {
-			continue
+		if empty, isMap := value.(map[string]any); isMap && len(empty) == 0 {
+			// Metadata that is emptied goes: it is there because of what was in it. A pod keeps its spec.
+			was, isMap := old[key].(map[string]any)
+			if key == "metadata" && isMap && len(was) > 0 {
+				delete(m, key)
+			}
+			if key == "metadata" || old[key] == nil {
+				continue
+			}
 		}
 		m[key] = value
 	}
