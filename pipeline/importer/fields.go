@@ -27,14 +27,14 @@ func text(m map[string]any, path ...string) string {
 // texts is the map of strings at the path; nil where it is empty.
 func texts(m map[string]any, path ...string) map[string]string {
 	raw, _ := get(m, path...).(map[string]any)
-	if len(raw) == 0 {
-		return nil
-	}
 	out := make(map[string]string, len(raw))
 	for k, v := range raw {
 		if s, ok := v.(string); ok {
 			out[k] = s
 		}
+	}
+	if len(out) == 0 {
+		return nil
 	}
 	return out
 }
