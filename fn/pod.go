@@ -205,6 +205,9 @@ func (w *podWork) tell(pod map[string]any) {
 		for _, n := range w.removed.Unknown {
 			w.unit.say(result.Warning, joinField(w.template.Field, n.Field), "taking an earlier injection out: "+n.Reason)
 		}
+		for _, n := range w.removed.Assumed {
+			w.unit.say(result.Info, joinField(w.template.Field, n.Field), "taken for the earlier injection's: "+n.Reason)
+		}
 	}
 	w.unit.say(result.Info, o.Field, string(o.Action)+": "+o.Reason)
 }
