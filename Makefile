@@ -102,10 +102,10 @@ e2e: ## Run the examples and the image under kustomize, kpt and containers.
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz test for a short time, FUZZTIME=10s.
-	@go list ./... | while read -r pkg; do \
-	  for name in $$(go test -list '^Fuzz' "$$pkg" | grep '^Fuzz'); do \
-	    echo "$$pkg $$name"; \
-	    go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$pkg" || exit 1; \
+	@for file in $$(grep -rl --include='*_test.go' '^func Fuzz' fn pipeline); do \
+	  for name in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$$file"); do \
+	    echo "$$(dirname "$$file") $$name"; \
+	    go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "./$$(dirname "$$file")" || exit 1; \
 	  done || exit 1; \
 	done
 
