@@ -105,12 +105,12 @@ func FuzzOverlay(f *testing.F) {
 			return
 		}
 		plain := map[string]any{"metadata": copyMap(p.meta), "spec": copyMap(p.spec)}
-		if fit(podSchema(), copyMap(patch), "") != nil {
+		if fitPatch(podSchema(), copyMap(patch)) != nil {
 			return
 		}
 		want, wantErr := strategicpatch.StrategicMergeMapPatch(plain, copyMap(patch), corev1.Pod{})
 		ours := copyMap(patch)
-		if err := fit(podSchema(), ours, ""); err != nil {
+		if err := fitPatch(podSchema(), ours); err != nil {
 			return
 		}
 		gotErr := p.overlay(ours)

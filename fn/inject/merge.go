@@ -31,32 +31,41 @@ func (p *pod) overlay(patch map[string]any) error {
 	return nil
 }
 
-// fit checks that a patch has the types that Kubernetes wants, and takes out of it what would leave empty fields in the pod
-// although it means nothing there: {} and [] where Kubernetes does not tell them from none. A list that the patch
-// replaces with an empty one is deleted.
-func fit(s *schema, patch map[string]any, path string) error {
+// fitPatch checks that a patch has the types that Kubernetes wants, and takes out of it what would leave empty fields in the
+// pod although it means nothing there: {} and [] where Kubernetes does not tell them from none. A list that the patch
+// replaces with an empty one is deleted. The error is about the first field, in order of the names, that is wrong.
+func fitPatch(s *schema, patch map[string]any) error {
+	err := fit(s, patch)
+	if err == nil {
+		return nil
+	}
+	if first := wrongType(s, patch, ""); first != nil {
+		return first
+	}
+	return err
+}
+
+// fit is fitPatch with an error about any field that is wrong.
+func fit(s *schema, patch map[string]any) *FieldError {
 	for key, v := range patch {
-		if key != "" && key[0] == directivePrefix {
-			continue
-		}
-		f, known := s.fields[key]
-		if !known || v == nil {
+		f := s.fields[key]
+		if f == nil || v == nil {
 			continue
 		}
 		if !f.schema.accepts(v) {
-			return &FieldError{Field: path + key, Err: f.schema.typeError(v)}
+			return &FieldError{Field: key, Err: f.schema.typeError(v)}
 		}
 		switch v := v.(type) {
 		case map[string]any:
-			if err := fitMap(f, v, path+key); err != nil {
-				return err
+			if err := fitMap(f, v); err != nil {
+				return under(key, err)
 			}
 			if len(v) == 0 && !f.pointer {
 				delete(patch, key)
 			}
 		case []any:
-			if err := fitList(f, v, path+key); err != nil {
-				return err
+			if err := fitList(f, v); err != nil {
+				return under(key, err)
 			}
 			switch {
 			case len(v) > 0:
@@ -70,33 +79,46 @@ func fit(s *schema, patch map[string]any, path string) error {
 	return nil
 }
 
-func fitMap(f *schemaField, v map[string]any, path string) error {
+// under puts a field before that of an error.
+func under(parent string, err *FieldError) *FieldError {
+	if err.Field == "" || err.Field[0] == '[' {
+		err.Field = parent + err.Field
+	} else {
+		err.Field = parent + "." + err.Field
+	}
+	return err
+}
+
+func fitMap(f *schemaField, v map[string]any) *FieldError {
 	if f.schema.kind == structKind {
-		return fit(f.schema, v, path+".")
+		return fit(f.schema, v)
 	}
 	if f.schema.kind != mapKind {
 		return nil
 	}
 	for k, e := range v {
 		if !f.schema.elem.accepts(e) {
-			return &FieldError{Field: fmt.Sprintf("%s[%s]", path, k), Err: f.schema.elem.typeError(e)}
+			return &FieldError{Field: "[" + k + "]", Err: f.schema.elem.typeError(e)}
 		}
 	}
 	return nil
 }
 
-func fitList(f *schemaField, v []any, path string) error {
+func fitList(f *schemaField, v []any) *FieldError {
+	elem := f.schema.elem
+	if elem == nil {
+		return nil
+	}
 	for i, e := range v {
-		at := fmt.Sprintf("%s[%d]", path, i)
-		if f.schema.elem == nil || !f.schema.elem.accepts(e) {
-			return &FieldError{Field: at, Err: f.schema.elem.typeError(e)}
+		if !elem.accepts(e) {
+			return &FieldError{Field: fmt.Sprintf("[%d]", i), Err: elem.typeError(e)}
 		}
 		m, ok := e.(map[string]any)
-		if !ok || f.schema.elem.kind != structKind {
+		if !ok || elem.kind != structKind {
 			continue
 		}
-		if err := fit(f.schema.elem, m, at+"."); err != nil {
-			return err
+		if err := fit(elem, m); err != nil {
+			return under(fmt.Sprintf("[%d]", i), err)
 		}
 		if !f.merge {
 			dropNulls(m)

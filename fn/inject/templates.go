@@ -161,7 +161,7 @@ func (r *run) render(t *istio.Template, data *istio.TemplateData) (map[string]an
 	if err != nil {
 		return nil, err
 	}
-	if err := fit(podSchema(), patch, ""); err != nil {
+	if err := fitPatch(podSchema(), patch); err != nil {
 		return nil, &istio.TemplateError{Template: t.Name(), Err: err}
 	}
 	if spec, ok := patch["spec"].(map[string]any); ok {

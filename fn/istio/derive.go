@@ -76,6 +76,7 @@ func (in *Injector) complete(d *TemplateData, t *Template) {
 		d.Values = in.values.clone()
 	}
 	d.Revision = in.opts.Revision
+	d.NativeSidecars = in.native
 	d.CompliancePolicy = in.env[envCompliancePolicy]
 	d.InboundTrafficPolicyMode = "passthrough"
 	if in.mesh.GetInboundTrafficPolicy().GetMode().String() == "LOCALHOST" {

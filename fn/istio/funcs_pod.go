@@ -4,7 +4,9 @@
 package istio
 
 import (
+	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -15,12 +17,41 @@ import (
 // ProxyContainer is the name of the container that Istio's templates inject.
 const ProxyContainer = "istio-proxy"
 
-// annotation is a pod's annotation, or the default in text if the pod has none of the name.
-func annotation(meta metav1.ObjectMeta, name string, otherwise any) string {
-	if v, ok := meta.Annotations[name]; ok {
-		return v
+// annotation is a pod's annotation, or the default in text if the pod has none of the name. meta is a metav1.ObjectMeta; as
+// a reflect.Value it is not copied for each of the many calls in a template.
+func annotation(meta reflect.Value, name string, otherwise any) (string, error) {
+	m, err := objectMeta(meta)
+	if err != nil {
+		return "", err
 	}
-	return fmt.Sprint(otherwise)
+	if v, ok := m.Annotations[name]; ok {
+		return v, nil
+	}
+	if text, ok := otherwise.(string); ok {
+		return text, nil
+	}
+	return fmt.Sprint(otherwise), nil
+}
+
+func objectMeta(v reflect.Value) (*metav1.ObjectMeta, error) {
+	if v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	if !v.IsValid() {
+		return nil, errors.New("there is no metadata to look for an annotation in")
+	}
+	if v.CanAddr() {
+		v = v.Addr()
+	}
+	switch m := v.Interface().(type) {
+	case *metav1.ObjectMeta:
+		if m != nil {
+			return m, nil
+		}
+	case metav1.ObjectMeta:
+		return &m, nil
+	}
+	return nil, fmt.Errorf("want the metadata of an object to look for an annotation in, not %s", v.Type())
 }
 
 // excludeInboundPort adds a port to a list of ports in text. Port 0 or none adds nothing.

@@ -76,11 +76,15 @@ type Injector struct {
 	plainProxyConfig *mesh.ProxyConfig
 	plainProxyJSON   func() (string, error)
 	known            knownYAML
+	// unfolded leaves templates as they are written; tests compare.
+	unfolded bool
 }
 
 // New reads and checks a configuration and parses its templates. What is uncertain about it is in Warnings.
-func New(o Options) (*Injector, error) {
-	in := &Injector{opts: o, env: maps.Clone(o.IstiodEnv)}
+func New(o Options) (*Injector, error) { return newInjector(o, false) }
+
+func newInjector(o Options, unfolded bool) (*Injector, error) {
+	in := &Injector{opts: o, env: maps.Clone(o.IstiodEnv), unfolded: unfolded}
 	in.buffers.New = func() any { return new(bytes.Buffer) }
 	var err error
 	if in.config, err = ParseConfig(o.Config); err != nil {
@@ -172,6 +176,12 @@ func (in *Injector) parseTemplates() error {
 			return errs[i]
 		}
 		in.templates[name] = parsed[i]
+		if in.unfolded {
+			continue
+		}
+		if err := in.fold(parsed[i]); err != nil {
+			return fmt.Errorf("reading template %q: %w", name, err)
+		}
 	}
 	return nil
 }
@@ -308,8 +318,8 @@ func (in *Injector) expand(name string) []string {
 	return []string{name}
 }
 
-// Render renders a template. data's Values, MeshConfig, Revision, CompliancePolicy, InboundTrafficPolicyMode and images
-// are filled in. The error is a *TemplateError where the template fails.
+// Render renders a template. data's Values, Revision, NativeSidecars, CompliancePolicy, InboundTrafficPolicyMode and
+// images are filled in. The error is a *TemplateError where the template fails.
 func (in *Injector) Render(t *Template, data *TemplateData) (Rendered, error) {
 	if t.unfit != nil {
 		return Rendered{}, t.unfit

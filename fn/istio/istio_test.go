@@ -51,7 +51,8 @@ func render(t *testing.T, o Options, data *TemplateData) (string, error) {
 
 func TestFunctions(t *testing.T) {
 	pod := &TemplateData{
-		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": "1", "empty": ""}, Labels: map[string]string{"app": "web"}},
+		DeploymentMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": "7"}},
+		ObjectMeta:     metav1.ObjectMeta{Annotations: map[string]string{"a": "1", "empty": ""}, Labels: map[string]string{"app": "web"}},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{
 			{Name: "web", Ports: []corev1.ContainerPort{{ContainerPort: 80}, {ContainerPort: 53, Protocol: corev1.ProtocolUDP}}},
 			{Name: ProxyContainer, Ports: []corev1.ContainerPort{{ContainerPort: 15090}}},
@@ -60,6 +61,7 @@ func TestFunctions(t *testing.T) {
 	tests := []struct{ version, template, want string }{
 		{"1.31", `{{ annotation .ObjectMeta "a" "9" }} {{ annotation .ObjectMeta "b" 9 }} {{ annotation .ObjectMeta "empty" "9" }}.`, "1 9 ."},
 		{"1.31", `{{ annotation .ObjectMeta "b" .Values.none }}`, "<nil>"},
+		{"1.20", `{{ annotation .DeploymentMeta "a" "9" }}`, "7"},
 		{"1.31", `{{ isset .ObjectMeta.Annotations "empty" }} {{ isset .ObjectMeta.Annotations "b" }}`, "true false"},
 		{"1.31", `{{ excludeInboundPort 15020 "80, 81" }} {{ excludeInboundPort "80" "80,81" }} {{ excludeInboundPort 0 "1" }}.`, "80,81,15020 80,81 1."},
 		{"1.31", `{{ includeInboundPorts .Spec.Containers }} {{ applicationPorts .Spec.Containers }}`, "80,15090 80"},
@@ -140,6 +142,8 @@ func TestTemplateErrors(t *testing.T) {
 		{"field of text", "1.31", "a:\n  {{ .Revision.proxy }}", `rendering template "sidecar", line 2, at {{.Revision.proxy}}: can't evaluate field proxy in type string`},
 		{"unknown nested field", "1.31", "{{ .ObjectMeta.Nothing }}", `can't evaluate field Nothing`},
 		{"fail", "1.31", `{{ fail "set global.hub" }}`, `rendering template "sidecar", line 1, at {{fail "set global.hub"}}: fail: set global.hub`},
+		{"annotation of something else", "1.31", `{{ annotation .Spec "a" "b" }}`, "want the metadata of an object"},
+		{"annotation of nothing", "1.31", `{{ annotation .Values.none "a" "b" }}`, "sidecar"},
 		{"too long", "1.31", `{{ range until 2000 }}{{ repeat 100000 "x" }}{{ end }}`, "prints more than"},
 		{"endless", "1.31", `{{ define "x" }}{{ template "x" }}{{ end }}{{ template "x" }}`, "exceeded maximum template depth"},
 	}
@@ -356,7 +360,7 @@ func TestNative(t *testing.T) {
 // TestNear lets a version use what the next one has: it is often in its last patches too.
 func TestNear(t *testing.T) {
 	got, err := render(t, Options{Version: "1.27", Config: config(`{{ toYaml (omitNil .Values.a) }}{{ .NativeSidecars }}`), Values: `{"a": {"b": null}}`}, nil)
-	if want := "{}\nfalse"; err != nil || strings.TrimSpace(got) != want {
+	if want := "{}\ntrue"; err != nil || strings.TrimSpace(got) != want {
 		t.Errorf("got %q, %v; want %q", got, err, want)
 	}
 }

@@ -1,0 +1,138 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+)
+
+// foldPods are data of pods that take different ways through a template.
+func foldPods(in *Injector) []*TemplateData {
+	plain := &TemplateData{
+		TypeMeta:       metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"},
+		DeploymentMeta: types.NamespacedName{Name: "web", Namespace: "shop"},
+		ObjectMeta:     metav1.ObjectMeta{Name: "web", Labels: map[string]string{"app": "web"}},
+		Spec:           corev1.PodSpec{Containers: []corev1.Container{{Name: "web", Ports: []corev1.ContainerPort{{ContainerPort: 80}}}}},
+		ProxyUID:       1337, ProxyGID: 1337,
+	}
+	annotated := *plain
+	annotated.ObjectMeta.Annotations = map[string]string{
+		"sidecar.istio.io/proxyCPU": "1", "sidecar.istio.io/nativeSidecar": "true", "sidecar.istio.io/interceptionMode": "TPROXY",
+		"traffic.sidecar.istio.io/includeOutboundPorts": "80", "sidecar.istio.io/proxyImage": "example.com/p:1", "status.sidecar.istio.io/port": "0",
+	}
+	out := []*TemplateData{plain, &annotated}
+	for _, d := range out {
+		d.ProxyConfig, d.MeshConfig = in.Mesh().GetDefaultConfig(), in.Mesh()
+	}
+	return out
+}
+
+// sameFolded renders every template folded and as it is written, and wants the same text or the same error.
+func sameFolded(t *testing.T, o Options) {
+	t.Helper()
+	folded, err := newInjector(o, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	written, err := newInjector(o, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range folded.TemplateNames() {
+		for i := range foldPods(folded) {
+			got := renderText(folded, name, foldPods(folded)[i])
+			want := renderText(written, name, foldPods(written)[i])
+			if got != want {
+				t.Errorf("template %s, pod %d: folded it prints\n%s\nas it is written\n%s", name, i, got, want)
+			}
+		}
+	}
+}
+
+func renderText(in *Injector, name string, data *TemplateData) string {
+	r, err := in.Render(in.templates[name], data)
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	defer in.Release(r)
+	return string(r.Bytes())
+}
+
+func TestFold(t *testing.T) {
+	values := `{"a": {"s": "text", "t": true, "f": false, "n": 15020, "e": "", "l": [1, 2]}, "m": {"x": "y"}}`
+	templates := []string{
+		`{{ .Values.a.s }}{{ .Values.a.n }}{{ .Values.a.e }}{{ .Values.none }}`,
+		`{{ if .Values.a.t }}yes{{ else }}no{{ end }}{{ if .Values.a.f }}yes{{ else }}no{{ end }}{{ if .Values.none }}yes{{ end }}.`,
+		`{{ if .Values.a.t }}{{ if .ObjectMeta.Name }}{{ .ObjectMeta.Name }}{{ else }}{{ .Values.a.s }}{{ end }}{{ end }}`,
+		`{{ $x := "outer" }}{{ if .Values.a.t }}{{ $x := "inner" }}{{ $x }}{{ end }}{{ $x }}`,
+		`{{ $x := "outer" }}{{ if .Values.a.t }}{{ $x = "set" }}{{ end }}{{ $x }}`,
+		`{{ $x := .Values.a.s }}{{ with $x }}{{ . }}{{ end }}{{ if $x }}x{{ end }}`,
+		`{{ with .Values.a }}{{ .s }}{{ with .none }}a{{ else }}b{{ .s }}{{ end }}{{ end }}{{ with .Values.none }}a{{ else }}{{ .Values.a.s }}{{ end }}`,
+		`{{ range .Values.a.l }}{{ . }}{{ $.Values.a.s }}{{ if $.Values.a.t }}!{{ end }}{{ else }}none{{ end }}`,
+		`{{ range $k, $v := .Values.m }}{{ $k }}={{ $v }}{{ end }}{{ range .Spec.Containers }}{{ if eq .Name "web" }}{{ continue }}{{ end }}{{ .Name }}{{ end }}`,
+		`{{ define "d" }}{{ .Values.a.s }}{{ if .Values.a.t }}T{{ end }}{{ end }}{{ template "d" . }}{{ template "d" (dict "Values" (dict "a" (dict "s" "other"))) }}`,
+		`{{ define "d" }}{{ .Values.a.s }}{{ end }}{{ define "e" }}{{ template "d" . }}{{ end }}{{ template "e" . }}`,
+		`{{ define "d" }}{{ .Values.a.s }}{{ end }}{{ template "d" . }}`,
+		`{{ annotation .ObjectMeta "x" .Values.a.n }} {{ annotation .ObjectMeta "x" .Values.a.s }} {{ annotation .ObjectMeta "x" .Values.a.t | quote }}`,
+		`{{ valueOrDefault .MeshConfig.TrustDomain .Values.a.s }} {{ .Revision | default "default" | quote }} {{ (.Values.a).s }} {{ .MeshConfig.RootNamespace }}`,
+		`{{ printf "%v %v" .Values.a.t .ObjectMeta.Name }} {{ eq (annotation .ObjectMeta "x" .Values.a.t) "true" }} {{ ne .Values.a.s .ObjectMeta.Name }}`,
+		`{{ .Values.a.s.deeper }}`,
+		`{{ if .Values.a.t }}{{ .Values.a.s.deeper }}{{ end }}`,
+		`{{ if false }}{{ now }}{{ end }}ok{{ env "X" "y" }}`,
+		`{{ now }}`,
+		`{{ .NativeSidecars }} {{ .InboundTrafficPolicyMode }} {{ toYaml .Values.a }} {{ .Values.a.n | int }} {{ add .Values.a.n 1 }}`,
+		"a:\n{{- if .Values.a.t }}\n  b: {{ .Values.a.s }}\n{{- end }}\n  c: {{ .ObjectMeta.Name }}\n",
+	}
+	for i, template := range templates {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			sameFolded(t, Options{Version: "1.31", Config: config(template), Values: values, Native: NativeEnabled, Revision: "canary"})
+		})
+	}
+}
+
+// TestFoldStock folds the stock templates of the corpus.
+func TestFoldStock(t *testing.T) {
+	dir := os.Getenv("PRERIG_CORPUS")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "..", "shared", "istio")
+	}
+	lists, err := filepath.Glob(filepath.Join(dir, "*", "cases.yaml"))
+	if err != nil || len(lists) == 0 {
+		t.Skipf("there is no corpus at %s; set PRERIG_CORPUS to run this test", dir)
+	}
+	for _, list := range lists {
+		var cases []struct{ Config, Values, Mesh string }
+		base := filepath.Dir(list)
+		read := func(path string) string {
+			if path == "" {
+				return ""
+			}
+			text, err := os.ReadFile(filepath.Join(base, path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(text)
+		}
+		if err := yaml.Unmarshal([]byte(read("cases.yaml")), &cases); err != nil {
+			t.Fatal(err)
+		}
+		t.Run(filepath.Base(base), func(t *testing.T) {
+			done := map[string]bool{}
+			for _, c := range cases {
+				if key := c.Config + c.Values + c.Mesh; !done[key] {
+					done[key] = true
+					sameFolded(t, Options{Version: filepath.Base(base), Config: read(c.Config), Values: read(c.Values), Mesh: read(c.Mesh), Native: NativeDisabled})
+				}
+			}
+		})
+	}
+}
