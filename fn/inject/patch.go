@@ -24,7 +24,7 @@ func Merge(obj, patch map[string]any) (map[string]any, error) {
 		return nil, err
 	}
 	patch = copyMap(patch)
-	if err := fit(podSchema(), patch, ""); err != nil {
+	if err := fitPatch(podSchema(), patch); err != nil {
 		return nil, err
 	}
 	if err := p.overlay(patch); err != nil {
@@ -36,7 +36,7 @@ func Merge(obj, patch map[string]any) (map[string]any, error) {
 // MergeContainer gives a container with a strategic merge patch merged into it, by the same rules.
 func MergeContainer(container, patch map[string]any) (map[string]any, error) {
 	patch, out := copyMap(patch), copyMap(container)
-	if err := fit(containerSchema(), patch, ""); err != nil {
+	if err := fitPatch(containerSchema(), patch); err != nil {
 		return nil, err
 	}
 	dropNew(containerSchema(), out, patch)
@@ -110,7 +110,9 @@ func TypedContainer(container map[string]any) (*corev1.Container, error) {
 // does not give it back exactly the pod before itself. The patch goes by names, so that later edits of the changed pod
 // stay. Where nothing was changed both are empty.
 type Undo struct {
-	Patch    map[string]any `json:"patch,omitempty"`
+	Patch map[string]any `json:"patch,omitempty"`
+	// Tidy says that lists and maps which the patch empties go.
+	Tidy     bool           `json:"tidy,omitempty"`
 	Original map[string]any `json:"original,omitempty"`
 }
 
@@ -120,24 +122,100 @@ func NewUndo(before, after map[string]any) (Undo, error) {
 	if reflect.DeepEqual(from, to) {
 		return Undo{}, nil
 	}
-	patch, err := strategicpatch.CreateTwoWayMergeMapPatchUsingLookupPatchMeta(copyMap(from), copyMap(to), podSchema())
-	if err != nil {
-		return Undo{Original: to}, nil
+	// A list that the pod did not have is emptied by name rather than dropped, so that what somebody adds to it stays.
+	filled := copyMap(to)
+	fill(podSchema(), from, filled)
+	for _, try := range []Undo{{Patch: filled, Tidy: true}, {Patch: to}} {
+		patch, err := strategicpatch.CreateTwoWayMergeMapPatchUsingLookupPatchMeta(copyMap(from), copyMap(try.Patch), podSchema())
+		if err != nil {
+			continue
+		}
+		try.Patch = patch
+		// What is kept is text, so the check is made with what is read from it.
+		text, err := json.Marshal(try)
+		if err != nil {
+			return Undo{}, err
+		}
+		read, err := ReadUndo(text)
+		if err != nil {
+			continue
+		}
+		if back, err := read.Apply(from); err == nil && reflect.DeepEqual(back, to) {
+			return try, nil
+		}
 	}
-	// What is kept is text, so the check is made with what is read from it.
-	text, err := json.Marshal(Undo{Patch: patch})
-	if err != nil {
-		return Undo{}, err
+	return Undo{Original: to}, nil
+}
+
+// fill gives to the lists that merge by name and the maps that only from has, empty.
+func fill(s *schema, from, to map[string]any) {
+	for key, v := range from {
+		f := s.fields[key]
+		if f == nil {
+			continue
+		}
+		_, had := to[key]
+		switch v := v.(type) {
+		case map[string]any:
+			if !had {
+				to[key] = map[string]any{}
+			}
+			if sub, ok := to[key].(map[string]any); ok && f.schema.kind == structKind {
+				fill(f.schema, v, sub)
+			}
+		case []any:
+			if !f.merge || f.mergeKey == "" {
+				continue
+			}
+			if !had {
+				to[key] = []any{}
+			}
+			list, _ := to[key].([]any)
+			for _, e := range list {
+				m, _ := e.(map[string]any)
+				if was := findBy(v, f.mergeKey, m[f.mergeKey]); m != nil && was != nil {
+					fill(f.schema.elem, was, m)
+				}
+			}
+		}
 	}
-	read, err := ReadUndo(text)
-	if err != nil {
-		return Undo{Original: to}, nil
+}
+
+// tidy takes out of the object what the patch has emptied.
+func tidy(s *schema, obj, before, patch map[string]any) {
+	for key, v := range patch {
+		f := s.fields[key]
+		if f == nil {
+			continue
+		}
+		switch v := v.(type) {
+		case map[string]any:
+			sub, ok := obj[key].(map[string]any)
+			was, _ := before[key].(map[string]any)
+			if ok && f.schema.kind == structKind {
+				tidy(f.schema, sub, was, v)
+			}
+			if ok && len(sub) == 0 && len(was) > 0 {
+				delete(obj, key)
+			}
+		case []any:
+			list, ok := obj[key].([]any)
+			was, _ := before[key].([]any)
+			if !f.merge || f.mergeKey == "" {
+				continue
+			}
+			for _, e := range v {
+				m, _ := e.(map[string]any)
+				now, then := findBy(list, f.mergeKey, m[f.mergeKey]), findBy(was, f.mergeKey, m[f.mergeKey])
+				if m != nil && now != nil && then != nil && f.schema.elem != nil && f.schema.elem.kind == structKind {
+					tidy(f.schema.elem, now, then, m)
+				}
+			}
+			if ok && len(list) == 0 && len(was) > 0 {
+				delete(obj, key)
+			}
+		}
 	}
-	back, err := read.Apply(from)
-	if err != nil || !reflect.DeepEqual(back, to) {
-		return Undo{Original: to}, nil
-	}
-	return Undo{Patch: patch}, nil
 }
 
 // ReadUndo reads the JSON of an Undo. Other keys of it are not read.
@@ -158,6 +236,7 @@ func ReadUndo(text []byte) (Undo, error) {
 			}
 		}
 	}
+	u.Tidy, _ = m["tidy"].(bool)
 	if u.Patch == nil && u.Original == nil {
 		return Undo{}, errors.New("it has neither patch nor original")
 	}
@@ -172,6 +251,9 @@ func (u Undo) Apply(obj map[string]any) (map[string]any, error) {
 		back, err = strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(podPart(obj), copyMap(u.Patch), podSchema())
 		if err != nil {
 			return nil, fmt.Errorf("taking a change back: %w", err)
+		}
+		if u.Tidy {
+			tidy(podSchema(), back, podPart(obj), u.Patch)
 		}
 	}
 	for key, value := range obj {
