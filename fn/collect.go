@@ -16,7 +16,6 @@ func (in *Injector) collect(report *Report, units []*unit) {
 	for _, u := range units {
 		report.Outcomes = append(report.Outcomes, u.outcomes...)
 		report.Results = append(report.Results, u.results...)
-		report.Added = append(report.Added, u.added...)
 	}
 	for _, u := range topLevel(units) {
 		if doc, err := assemble(u); err != nil {
@@ -47,6 +46,9 @@ func topLevel(units []*unit) []*unit {
 
 // assemble gives the document of a unit with its changed elements put back.
 func assemble(u *unit) (*manifest.Document, error) {
+	if u.dropped {
+		return &manifest.Document{}, nil
+	}
 	if u.elements == nil {
 		if u.changed != nil {
 			return u.changed, nil
@@ -55,7 +57,12 @@ func assemble(u *unit) (*manifest.Document, error) {
 	}
 	docs := make([]*manifest.Document, len(u.elements))
 	changed := false
+	var drop []int
 	for i, e := range u.elements {
+		if e.dropped {
+			docs[i], drop = e.doc, append(drop, i)
+			continue
+		}
 		doc, err := assemble(e)
 		if err != nil {
 			return nil, err
@@ -63,10 +70,17 @@ func assemble(u *unit) (*manifest.Document, error) {
 		docs[i] = doc
 		changed = changed || doc != e.doc
 	}
-	if !changed {
-		return u.doc, nil
+	list := u.doc
+	if changed {
+		var err error
+		if list, err = u.doc.WithItems(docs); err != nil {
+			return nil, err
+		}
 	}
-	return u.doc.WithItems(docs)
+	if len(drop) > 0 {
+		return withoutItems(list, drop)
+	}
+	return list, nil
 }
 
 func unionKeys(a, b map[string]any) []string {

@@ -24,7 +24,8 @@ type unit struct {
 
 	// What becomes of it.
 	changed   *manifest.Document
-	added     []*manifest.Document
+	dropped   bool
+	objects   []wantedObject
 	outcomes  []Outcome
 	results   result.Results
 	summaries []lint.Summary

@@ -96,7 +96,10 @@ func (in *Injector) Run(ctx context.Context, items []Item) (*Report, error) {
 	if err := in.each(ctx, units, func(u *unit) { in.work(u, plans, surroundings) }); err != nil {
 		return report, err
 	}
+	added, results := in.addObjects(units)
+	report.Added = added
 	in.collect(report, units)
+	report.Results = append(report.Results, results...)
 	report.Results = append(report.Results, lintSet(units, plans, surroundings)...)
 	return report, nil
 }

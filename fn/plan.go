@@ -15,6 +15,7 @@ import (
 	"github.com/prerig/prerig/fn/lint"
 	"github.com/prerig/prerig/fn/pin"
 	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/fn/sidecar"
 	"github.com/prerig/prerig/policies"
 )
 
@@ -30,6 +31,8 @@ type plan struct {
 	// lints says that findings are wanted, at these severities.
 	lints      bool
 	severities lint.Severities
+	// sidecars are those that are not Istio's.
+	sidecars []*sidecar.Sidecar
 	// ownWebhooks says that the cluster's webhooks are known.
 	ownWebhooks bool
 }
@@ -45,7 +48,11 @@ func (in *Injector) compile(s *surroundings) ([]*plan, result.Results) {
 			results = append(results, policyResult(p, result.Error, "spec", err.Error()))
 			continue
 		}
-		if p.Spec.Istio == nil || in.mode == v1alpha1.ModeRemove {
+		if in.mode == v1alpha1.ModeRemove {
+			continue
+		}
+		results = append(results, pl.prepareSidecars()...)
+		if p.Spec.Istio == nil {
 			continue
 		}
 		warnings, err := pl.prepareIstio(s)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/decide"
@@ -27,19 +28,25 @@ type podWork struct {
 	// original is the pod without any injection, and removed says what is not known of it.
 	original map[string]any
 	removed  inject.Removed
+	// obj is the workload, before is the pod that Istio's injection begins with, sidecars is what the others do, and
+	// earlierIstio says that Istio's proxy was in the pod.
+	obj, before  map[string]any
+	sidecars     sidecarWork
+	earlierIstio bool
 }
 
 // template gives the pod of one template without any injection, and as it should be. ok is false where an error was
 // recorded.
 func (in *Injector) template(u *unit, t workload.Template, obj map[string]any, plans []*plan, s *surroundings) (original, pod map[string]any, ok bool) {
 	o := in.outcome(u, t.Field, Skipped, "no policy injects anything")
-	w := &podWork{in: in, unit: u, template: t, surroundings: s, outcome: &o}
+	w := &podWork{in: in, unit: u, template: t, surroundings: s, outcome: &o, obj: obj}
 	pod, err := w.apply(plans)
 	if err != nil {
 		u.failed(in, podField(t, err), err)
 		return nil, nil, false
 	}
 	w.tell(pod)
+	w.tellRemoved(plans)
 	if in.keepPods {
 		o.Before, o.After = w.original, pod
 	}
@@ -54,14 +61,21 @@ func (w *podWork) apply(plans []*plan) (map[string]any, error) {
 	if err := w.restore(); err != nil {
 		return nil, err
 	}
-	pod := w.original
 	if w.in.mode == v1alpha1.ModeRemove {
 		w.outcome.Reason = "nothing was injected"
 		if w.removed.Injected {
 			w.outcome.Action, w.outcome.Reason = Removed, "the injection was removed"
 		}
-		return pod, nil
+		return w.original, nil
 	}
+	if err := w.chooseSidecars(plans); err != nil {
+		return nil, err
+	}
+	pod, err := w.injectSidecars(w.original, false)
+	if err != nil {
+		return nil, err
+	}
+	w.before = pod
 	record := false
 	for _, pl := range plans {
 		next, err := w.applyPlan(pl, pod)
@@ -71,6 +85,12 @@ func (w *podWork) apply(plans []*plan) (map[string]any, error) {
 		record = record || pl.policy.Spec.Record == v1alpha1.RecordAnnotation
 		pod = next
 	}
+	if pod, err = w.injectSidecars(pod, true); err != nil {
+		return nil, err
+	}
+	if pod, err = w.finishSidecars(pod); err != nil {
+		return nil, err
+	}
 	if w.outcome.Action == Injected && record {
 		return inject.RecordOriginal(w.original, pod)
 	}
@@ -79,18 +99,12 @@ func (w *podWork) apply(plans []*plan) (map[string]any, error) {
 
 // restore finds the original.
 func (w *podWork) restore() error {
-	pod, marked, err := decide.Unmark(w.template.Pod)
-	if err != nil {
-		return err
-	}
-	w.removed, err = inject.Remove(inject.RemoveRequest{Pod: pod, Owner: w.template.Owner})
+	pod, marked, err := w.restoreAll()
 	if err != nil {
 		return err
 	}
 	w.original = pod
-	if w.removed.Injected {
-		w.original = w.removed.Pod
-	}
+	w.earlierIstio = w.removed.Injected
 	w.removed.Injected = w.removed.Injected || marked
 	return nil
 }
@@ -102,7 +116,7 @@ func (w *podWork) applyPlan(pl *plan, pod map[string]any) (map[string]any, error
 	}
 	owner, ns, source := w.place(pl)
 	known := decide.Namespace{Name: ns.Name, Labels: ns.Labels, Known: ns.Known, Source: source}
-	asked, err := decide.PodOf(w.original, owner, known)
+	asked, err := decide.PodOf(pod, owner, known)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +187,7 @@ func (w *podWork) finish(pl *plan, asked decide.Pod, pod map[string]any) (map[st
 	if images == nil {
 		return pod, nil
 	}
-	pod, missing := pin.Apply(pod, added(w.original, pod), pl.lock, pin.OnMissing(images.OnMissing))
+	pod, missing := pin.Apply(pod, added(w.before, pod), pl.lock, pin.OnMissing(images.OnMissing))
 	w.addResults(missing)
 	return pod, nil
 }
@@ -205,8 +219,12 @@ func (w *podWork) tell(pod map[string]any) {
 		for _, n := range w.removed.Unknown {
 			w.unit.say(result.Warning, joinField(w.template.Field, n.Field), "taking an earlier injection out: "+n.Reason)
 		}
-		for _, n := range w.removed.Assumed {
-			w.unit.say(result.Info, joinField(w.template.Field, n.Field), "taken for the earlier injection's: "+n.Reason)
+		if n := len(w.removed.Assumed); n > 0 {
+			fields := make([]string, n)
+			for i, note := range w.removed.Assumed {
+				fields[i] = note.Field
+			}
+			w.unit.say(result.Info, w.template.Field, "taken for the earlier injection's, though the pod may have had the same: "+strings.Join(fields, ", "))
 		}
 	}
 	w.unit.say(result.Info, o.Field, string(o.Action)+": "+o.Reason)

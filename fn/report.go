@@ -71,7 +71,8 @@ type SidecarOutcome struct {
 
 // Report is what a run gives.
 type Report struct {
-	// Items are the documents in the order of the input. A document that did not change is the one that came in.
+	// Items are the documents in the order of the input. A document that did not change is the one that came in, and one that
+	// is to go, an object that a sidecar added earlier and does not add any more, is empty.
 	Items []Item
 	// Added are further objects that sidecars ask for, in a fixed order.
 	Added []*manifest.Document

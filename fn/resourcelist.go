@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
@@ -41,8 +42,11 @@ func Execute(ctx context.Context, in io.Reader, out, stderr io.Writer) error {
 	}
 	docs := append([]*manifest.Document(nil), list.Items...)
 	for i, item := range report.Items {
-		docs[i] = item.Doc
+		if docs[i] = item.Doc; item.Doc.Empty() && !list.Items[i].Empty() {
+			docs[i] = nil // taken out
+		}
 	}
+	docs = slices.DeleteFunc(docs, func(d *manifest.Document) bool { return d == nil })
 	docs = append(docs, report.Added...)
 	if err := list.Write(out, docs, append(list.Results[:len(list.Results):len(list.Results)], report.Results...)); err != nil {
 		return fmt.Errorf("writing the ResourceList: %w", err)

@@ -32,6 +32,9 @@ type Document struct {
 // indentation of the list.
 func (d *Document) Raw() []byte { return []byte(d.text) }
 
+// Contains says whether a text is anywhere in the document's bytes.
+func (d *Document) Contains(text string) bool { return strings.Contains(d.text, text) }
+
 // Index is the position of the document in its stream, or of the element in its list, from 0.
 func (d *Document) Index() int { return d.index }
 

@@ -1,0 +1,237 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fn
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/decide"
+	"github.com/prerig/prerig/fn/inject"
+	"github.com/prerig/prerig/fn/pin"
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/fn/sidecar"
+	"github.com/prerig/prerig/fn/workload"
+)
+
+// prepareSidecars makes the policy's sidecars ready. A name without a policy's own is that of the built-in sidecar.
+func (pl *plan) prepareSidecars() result.Results {
+	var results result.Results
+	for i, s := range pl.policy.Spec.Sidecars {
+		compiled, err := sidecar.New(s)
+		if err != nil {
+			results = append(results, policyResult(pl.policy, result.Error, fmt.Sprintf("spec.sidecars[%d]", i), err.Error()))
+			continue
+		}
+		pl.sidecars = append(pl.sidecars, compiled)
+	}
+	return results
+}
+
+// sidecarWork is what the sidecars make of one pod.
+type sidecarWork struct {
+	// chosen are those that the pod gets, in the order of the policies.
+	chosen []chosenSidecar
+	// earlier are the sidecars that the pod came with, and records those that it leaves with.
+	earlier, records []sidecar.Record
+	objects          []wantedObject
+}
+
+// chosenSidecar is a sidecar for a pod.
+type chosenSidecar struct {
+	plan    *plan
+	sidecar *sidecar.Sidecar
+	request sidecar.Request
+}
+
+// wantedObject is a further object that a sidecar adds for a workload.
+type wantedObject struct {
+	obj     map[string]any
+	sidecar string
+	owner   result.ResourceRef
+}
+
+// restoreAll takes out of the pod what was injected: the sidecars around Istio, Istio, and the sidecars inside, each in
+// the reverse order of their injection. A record of the whole original goes before all of it.
+func (w *podWork) restoreAll() (pod map[string]any, marked bool, err error) {
+	records, rest, err := sidecar.Records(w.template.Pod)
+	if err != nil {
+		return nil, false, err
+	}
+	w.sidecars.earlier = records
+	annotations, err := workload.Annotations(w.template.Pod)
+	if err != nil {
+		return nil, false, err
+	}
+	if _, whole := annotations[inject.RecordAnnotation]; whole {
+		records, rest = nil, w.template.Pod
+	}
+	if rest, err = removeRecords(rest, records, true); err != nil {
+		return nil, false, err
+	}
+	if rest, marked, err = decide.Unmark(rest); err != nil {
+		return nil, false, err
+	}
+	if w.removed, err = inject.Remove(inject.RemoveRequest{Pod: rest, Owner: w.template.Owner}); err != nil {
+		return nil, false, err
+	}
+	if w.removed.Injected {
+		rest = w.removed.Pod
+	}
+	rest, err = removeRecords(rest, records, false)
+	return rest, marked || len(w.sidecars.earlier) > 0, err
+}
+
+// removeRecords takes the sidecars of one side of Istio out.
+func removeRecords(pod map[string]any, records []sidecar.Record, outside bool) (map[string]any, error) {
+	for _, r := range slices.Backward(records) {
+		if r.Outside() != outside {
+			continue
+		}
+		var err error
+		if pod, err = r.Remove(pod); err != nil {
+			return nil, err
+		}
+	}
+	return pod, nil
+}
+
+// chooseSidecars decides for every sidecar of every policy. All of them look at the original, so that none depends on
+// another.
+func (w *podWork) chooseSidecars(plans []*plan) error {
+	by := map[string]string{}
+	for _, pl := range plans {
+		for _, s := range pl.sidecars {
+			req := w.sidecarRequest(pl)
+			decision, err := s.Decide(req)
+			if err != nil {
+				return fmt.Errorf("choosing sidecar %s: %w", s.Name(), err)
+			}
+			if decision.Fail {
+				return fmt.Errorf("choosing sidecar %s: %s", s.Name(), decision.Reason)
+			}
+			w.outcome.Sidecars = append(w.outcome.Sidecars, SidecarOutcome{Name: s.Name(), Inject: decision.Inject, Reason: decision.Reason})
+			if !decision.Inject {
+				continue
+			}
+			if other, ok := by[s.Name()]; ok {
+				return fmt.Errorf("the policies %s and %s both inject a sidecar %s here; leave one of them out, rename it, or narrow what they select",
+					other, pl.policy.Metadata.Name, s.Name())
+			}
+			by[s.Name()] = pl.policy.Metadata.Name
+			w.sidecars.chosen = append(w.sidecars.chosen, chosenSidecar{plan: pl, sidecar: s, request: req})
+		}
+	}
+	return nil
+}
+
+// sidecarRequest tells a sidecar about the pod.
+func (w *podWork) sidecarRequest(pl *plan) sidecar.Request {
+	ns, _ := pl.namespaceOf(w.unit.meta.Namespace, w.surroundings)
+	meta, _ := w.obj["metadata"].(map[string]any)
+	m := w.unit.meta
+	unknown := pl.policy.Spec.UnknownNamespace
+	if unknown == "" && len(pl.policy.Spec.Namespaces) > 0 {
+		unknown = v1alpha1.UnknownNamespaceFail
+	}
+	return sidecar.Request{
+		Original: w.original,
+		Workload: sidecar.Workload{APIVersion: m.APIVersion, Kind: m.Kind, Name: m.Name, Namespace: m.Namespace,
+			Labels: stringMap(meta["labels"]), Annotations: stringMap(meta["annotations"])},
+		Namespace: sidecar.Namespace(ns),
+		Unknown:   unknown,
+	}
+}
+
+// injectSidecars injects the chosen sidecars of one side of Istio.
+func (w *podWork) injectSidecars(pod map[string]any, outside bool) (map[string]any, error) {
+	for _, c := range w.sidecars.chosen {
+		if c.sidecar.Outside() != outside {
+			continue
+		}
+		next, err := w.injectSidecar(c, pod)
+		if err != nil {
+			return nil, fmt.Errorf("injecting sidecar %s: %w", c.sidecar.Name(), err)
+		}
+		pod = next
+	}
+	return pod, nil
+}
+
+func (w *podWork) injectSidecar(c chosenSidecar, pod map[string]any) (map[string]any, error) {
+	c.request.Pod = pod
+	got, err := c.sidecar.Inject(c.request)
+	if err != nil {
+		return nil, err
+	}
+	for _, warning := range got.Warnings {
+		w.unit.say(result.Warning, joinField(w.template.Field, warning.Field), "sidecar "+c.sidecar.Name()+": "+warning.Message)
+	}
+	next := got.Pod
+	if images := c.plan.policy.Spec.Images; images != nil {
+		var missing result.Results
+		next, missing = pin.Apply(next, got.Added, c.plan.lock, pin.OnMissing(images.OnMissing))
+		w.addResults(missing)
+	}
+	record, err := c.sidecar.NewRecord(len(w.sidecars.records)+1, pod, next)
+	if err != nil {
+		return nil, err
+	}
+	w.sidecars.records = append(w.sidecars.records, record)
+	for _, obj := range got.Objects {
+		w.sidecars.objects = append(w.sidecars.objects, wantedObject{obj: obj, sidecar: c.sidecar.Name(), owner: w.unit.ref()})
+	}
+	return next, nil
+}
+
+// finishSidecars leaves the records in the pod, and says what was done and why.
+func (w *podWork) finishSidecars(pod map[string]any) (map[string]any, error) {
+	w.unit.objects = append(w.unit.objects, w.sidecars.objects...)
+	o := w.outcome
+	var names, skipped []string
+	for _, s := range o.Sidecars {
+		action := "skipped"
+		if s.Inject {
+			action, names = "injected", append(names, s.Name)
+		} else {
+			skipped = append(skipped, "sidecar "+s.Name+": "+s.Reason)
+		}
+		w.unit.say(result.Info, w.template.Field, "sidecar "+s.Name+" "+action+": "+s.Reason)
+	}
+	switch {
+	case len(names) > 0 && o.Action != Injected:
+		reason := "sidecar " + strings.Join(names, ", ")
+		if o.Decision != nil {
+			reason += "; not Istio's proxy: " + o.Reason
+		}
+		o.Action, o.Reason = Injected, reason
+	case len(skipped) > 0 && o.Decision == nil && o.Action == Skipped:
+		o.Reason = strings.Join(skipped, "; ")
+	}
+	return sidecar.Annotate(pod, w.sidecars.records)
+}
+
+// tellRemoved warns of what was taken out of the pod without a policy of this run having it: whoever runs one policy after
+// the other finds only the last one's injection in the end.
+func (w *podWork) tellRemoved(plans []*plan) {
+	if w.in.mode == v1alpha1.ModeRemove {
+		return
+	}
+	const advice = "; what an earlier run injected is taken out first, so give all policies to one run"
+	for _, r := range w.sidecars.earlier {
+		has := slices.ContainsFunc(plans, func(pl *plan) bool {
+			return slices.ContainsFunc(pl.sidecars, func(s *sidecar.Sidecar) bool { return s.Name() == r.Name })
+		})
+		if !has {
+			w.unit.say(result.Warning, w.template.Field, "the sidecar "+r.Name+" was taken out: no policy of this run has it"+advice)
+		}
+	}
+	sidecars := slices.ContainsFunc(plans, func(pl *plan) bool { return len(pl.sidecars) > 0 })
+	istio := slices.ContainsFunc(plans, func(pl *plan) bool { return pl.istio != nil })
+	if w.earlierIstio && sidecars && !istio {
+		w.unit.say(result.Warning, w.template.Field, "Istio's proxy was taken out: no policy of this run has istio"+advice)
+	}
+}

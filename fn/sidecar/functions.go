@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecar
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/manifest"
+)
+
+// functions are what templates can call: sprig's without those that read anything but the input, and a few of our own.
+func functions() template.FuncMap {
+	m := istio.HermeticFunctions()
+	m["toYaml"] = toYAML
+	m["fromYaml"] = fromYAML
+	m["required"] = required
+	m["seconds"] = seconds
+	m["include"] = unbound
+	return m
+}
+
+// toYAML writes a value as YAML without a line break at its end, so that it can be indented.
+func toYAML(v any) string { return strings.TrimSuffix(string(manifest.Marshal(v)), "\n") }
+
+// fromYAML reads YAML or JSON.
+func fromYAML(text string) (any, error) { return manifest.Decode([]byte(text)) }
+
+// required gives the value, and fails with the message where it is empty.
+func required(message string, v any) (any, error) {
+	if v == nil || v == "" {
+		return nil, errors.New(message)
+	}
+	return v, nil
+}
+
+// seconds gives a duration such as 1m30s in whole seconds, rounded up.
+func seconds(text string) (int64, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a duration", text)
+	}
+	return int64(math.Ceil(d.Seconds())), nil
+}
+
+// unbound stands for include, which is bound to the templates of each rendering.
+func unbound(string, any) (string, error) { return "", nil }

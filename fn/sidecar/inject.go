@@ -1,0 +1,192 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecar
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/fn/inject"
+	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/workload"
+)
+
+// Result is a pod with a sidecar.
+type Result struct {
+	// Pod is the request's pod with the sidecar. The record is not in it yet; see NewRecord.
+	Pod map[string]any
+	// Added are the names of the containers that the pod did not have before, init containers first.
+	Added []string
+	// Objects are the further objects, in the order in which the template prints them.
+	Objects []map[string]any
+	// Warnings are for the user, each a sentence without a full stop.
+	Warnings []Warning
+}
+
+// Warning is about a field of the pod, or about the sidecar as a whole where Field is empty.
+type Warning struct{ Field, Message string }
+
+// The lists of containers of a pod.
+const (
+	containersKey     = "containers"
+	initContainersKey = "initContainers"
+)
+
+// Inject adds the sidecar to the pod, whatever Decide says about it. The error is an *inject.FieldError or an
+// *istio.TemplateError where it is about one field of the pod or one template.
+func (s *Sidecar) Inject(req Request) (Result, error) {
+	data, err := s.data(req)
+	if err != nil {
+		return Result{}, err
+	}
+	overlay, err := s.overlay(podTemplate, data)
+	if err != nil {
+		return Result{}, err
+	}
+	order, err := s.orderOf(overlay)
+	if err != nil {
+		return Result{}, err
+	}
+	out := Result{}
+	for _, field := range inject.UnknownFields(overlay) {
+		out.warn("", "the template sets %s, which is not a field that Kubernetes is known to have", field)
+	}
+	if err := collide(req.Pod, overlay); err != nil {
+		return Result{}, err
+	}
+	if out.Pod, err = inject.Merge(req.Pod, overlay); err != nil {
+		return Result{}, asTemplate(podTemplate, err)
+	}
+	out.Added = place(req.Pod, out.Pod, order)
+	if err := s.patchContainers(&out, req, data); err != nil {
+		return Result{}, err
+	}
+	s.guard(out.Pod)
+	if out.Objects, err = s.objects(req, data); err != nil {
+		return Result{}, err
+	}
+	own, err := workload.Annotations(req.Original)
+	if err != nil {
+		return Result{}, err
+	}
+	for _, name := range s.unread(own) {
+		out.warn(annotationField(name), "nothing reads this annotation: the sidecar %s does not know it, so it has no effect", s.Name())
+	}
+	return out, nil
+}
+
+func (r *Result) warn(field, format string, args ...any) {
+	r.Warnings = append(r.Warnings, Warning{Field: field, Message: fmt.Sprintf(format, args...)})
+}
+
+// overlay renders a template and reads what it prints: a map, or nothing.
+func (s *Sidecar) overlay(name string, data *Data) (map[string]any, error) {
+	text, err := s.templates.render(name, data)
+	if err != nil {
+		return nil, err
+	}
+	v, err := manifest.Decode(text)
+	if err != nil {
+		return nil, &istio.TemplateError{Template: name, Err: fmt.Errorf("what it prints is not YAML: %w%s", err, excerpt(text, err))}
+	}
+	m, ok := v.(map[string]any)
+	if !ok && v != nil {
+		return nil, &istio.TemplateError{Template: name, Err: errors.New("it has to print a map")}
+	}
+	if m == nil {
+		m = map[string]any{}
+	}
+	if name != podTemplate {
+		return m, nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		if !slices.Contains([]string{"metadata", "spec", orderKey}, key) {
+			return nil, &istio.TemplateError{Template: name, Err: fmt.Errorf("it prints the key %s; those that are read are metadata, spec and order", key)}
+		}
+	}
+	return m, nil
+}
+
+// excerpt gives the line of the printed text that an error is about.
+func excerpt(text []byte, err error) string {
+	var line int
+	_, rest, ok := strings.Cut(err.Error(), "line ")
+	if _, scanErr := fmt.Sscanf(rest, "%d", &line); !ok || scanErr != nil {
+		return ""
+	}
+	lines := strings.Split(string(text), "\n")
+	if line < 1 || line > len(lines) {
+		return ""
+	}
+	return fmt.Sprintf(" (%q)", strings.TrimSpace(lines[line-1]))
+}
+
+// asTemplate says that a field error is about what a template prints, not about the pod.
+func asTemplate(name string, err error) error {
+	return &istio.TemplateError{Template: name, Err: errors.New("what it prints cannot be merged: " + err.Error())}
+}
+
+// collide refuses a container or volume that would mix with another of its name. A container without an image is meant as
+// a change to the one that is there.
+func collide(pod, overlay map[string]any) error {
+	for _, key := range []string{initContainersKey, containersKey} {
+		for _, c := range listOf(overlay, key) {
+			if c["image"] == nil || c["$patch"] != nil {
+				continue
+			}
+			for _, other := range []string{initContainersKey, containersKey} {
+				if i := indexOf(listOf(pod, other), c["name"]); i >= 0 {
+					return &inject.FieldError{Field: workload.FieldString([]any{"spec", other, i}),
+						Err: fmt.Errorf("the pod already has a container %v; it is not this sidecar's, and two cannot have one name", c["name"])}
+				}
+			}
+		}
+	}
+	have := listOf(pod, "volumes")
+	for _, v := range listOf(overlay, "volumes") {
+		if i := indexOf(have, v["name"]); i >= 0 && v["$patch"] == nil && !reflect.DeepEqual(have[i], v) {
+			return &inject.FieldError{Field: workload.FieldString([]any{"spec", "volumes", i}),
+				Err: fmt.Errorf("the pod already has another volume %v", v["name"])}
+		}
+	}
+	return nil
+}
+
+// guard sets the labels and annotations that keep the runtime injector away.
+func (s *Sidecar) guard(pod map[string]any) {
+	meta, _ := pod["metadata"].(map[string]any)
+	for key, values := range map[string]map[string]string{"labels": s.spec.Guard.Labels, "annotations": s.spec.Guard.Annotations} {
+		if len(values) == 0 {
+			continue
+		}
+		m, ok := meta[key].(map[string]any)
+		if !ok {
+			m = map[string]any{}
+			meta[key] = m
+		}
+		for k, v := range values {
+			m[k] = v
+		}
+	}
+}
+
+// listOf gives a list of maps of the pod's spec.
+func listOf(pod map[string]any, key string) []map[string]any {
+	spec, _ := pod["spec"].(map[string]any)
+	list, _ := spec[key].([]any)
+	out := make([]map[string]any, len(list))
+	for i, e := range list {
+		out[i], _ = e.(map[string]any)
+	}
+	return out
+}
+
+func indexOf(list []map[string]any, name any) int {
+	return slices.IndexFunc(list, func(m map[string]any) bool { return name != nil && m["name"] == name })
+}

@@ -1,0 +1,228 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecar
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/workload"
+)
+
+// Decision is what was decided for a pod.
+type Decision struct {
+	// Inject says that the pod gets the sidecar, and Fail that the pod is refused. Neither means that it is left alone.
+	Inject, Fail bool
+	// Reason is one sentence without a full stop.
+	Reason string
+}
+
+// selection is SidecarSelect, compiled.
+type selection struct {
+	narrow narrowing
+	rules  []*rule
+	inject bool
+}
+
+// narrowing matches the workload itself.
+type narrowing struct {
+	kinds             []string
+	names, namespaces *regexp.Regexp
+}
+
+// rule is SidecarRule, compiled.
+type rule struct {
+	narrowing
+	spec        v1alpha1.SidecarRule
+	labels      labels.Selector
+	annotations *v1alpha1.LabelSelector
+	onNamespace bool
+}
+
+// newSelection compiles, and notes the annotations that rules read.
+func newSelection(s v1alpha1.SidecarSelect, reads map[string]bool) (*selection, error) {
+	out := &selection{narrow: newNarrowing(s.Kinds, s.Names, s.Namespaces), inject: s.Default == v1alpha1.SidecarInject}
+	for i, r := range s.Rules {
+		compiled := &rule{narrowing: newNarrowing(r.Kinds, r.Names, r.Namespaces), spec: r, annotations: r.Annotations, onNamespace: r.On == "Namespace"}
+		if r.Labels != nil {
+			var err error
+			if compiled.labels, err = r.Labels.Selector(); err != nil {
+				return nil, fmt.Errorf("select.rules[%d].labels: %w", i, err)
+			}
+		}
+		if r.Annotations != nil {
+			for key := range r.Annotations.MatchLabels {
+				reads[key] = true
+			}
+			for _, e := range r.Annotations.MatchExpressions {
+				reads[e.Key] = true
+			}
+		}
+		out.rules = append(out.rules, compiled)
+	}
+	return out, nil
+}
+
+func newNarrowing(kinds, names, namespaces []string) narrowing {
+	return narrowing{kinds: kinds, names: wildcards(names), namespaces: wildcards(namespaces)}
+}
+
+// mismatch says why a workload does not match; empty where it does.
+func (n narrowing) mismatch(req *Request) string {
+	switch {
+	case len(n.kinds) > 0 && !slices.Contains(n.kinds, req.Workload.Kind):
+		return fmt.Sprintf("the kind %s is not selected (%s)", req.Workload.Kind, strings.Join(n.kinds, ", "))
+	case n.names != nil && !n.names.MatchString(req.Workload.Name):
+		return fmt.Sprintf("the name %q is not selected", req.Workload.Name)
+	case n.namespaces != nil && !n.namespaces.MatchString(req.Namespace.Name):
+		return fmt.Sprintf("the namespace %q is not selected", req.Namespace.Name)
+	}
+	return ""
+}
+
+// Decide says whether a pod gets the sidecar, from the original's labels and annotations. An error is about one of them.
+func (s *Sidecar) Decide(req Request) (Decision, error) {
+	if why := s.selection.narrow.mismatch(&req); why != "" {
+		return Decision{Reason: why}, nil
+	}
+	pod, err := newTexts(req)
+	if err != nil {
+		return Decision{}, err
+	}
+	return s.selection.decide(0, &req, pod), nil
+}
+
+// texts are the labels and annotations that rules look at.
+type texts struct{ labels, annotations map[string]string }
+
+func newTexts(req Request) (texts, error) {
+	var t texts
+	var err error
+	if t.labels, err = workload.Labels(req.Original); err != nil {
+		return t, err
+	}
+	t.annotations, err = workload.Annotations(req.Original)
+	return t, err
+}
+
+// decide decides by the rules from the given one on.
+func (s *selection) decide(from int, req *Request, pod texts) Decision {
+	for i, r := range s.rules[from:] {
+		if r.mismatch(req) != "" {
+			continue
+		}
+		on := pod
+		if r.onNamespace {
+			if !req.Namespace.Known {
+				return s.unknown(r, s.decide(from+i+1, req, pod), req)
+			}
+			on = texts{req.Namespace.Labels, req.Namespace.Annotations}
+		}
+		if ok, why := r.match(on); ok {
+			return r.decision(why)
+		}
+	}
+	if s.inject {
+		return Decision{Inject: true, Reason: "no rule matches, and the default is to inject"}
+	}
+	return Decision{Reason: "no rule matches, and the default is to skip"}
+}
+
+// unknown decides where a rule looks at a namespace that is not known. Where the rules after it come to the same it does
+// not matter.
+func (s *selection) unknown(r *rule, otherwise Decision, req *Request) Decision {
+	matched := r.decision("the labels or annotations of the namespace match")
+	if matched.Inject == otherwise.Inject && matched.Fail == otherwise.Fail {
+		return otherwise
+	}
+	name := fmt.Sprintf("of the namespace %q", req.Namespace.Name)
+	if req.Namespace.Name == "" {
+		name = "of the workload's namespace"
+	}
+	switch req.Unknown {
+	case v1alpha1.UnknownNamespaceFail:
+		return Decision{Fail: true, Reason: "the labels and annotations " + name + " decide, and they are not known; give them in spec.namespaces, " +
+			"or say what to do with spec.unknownNamespace"}
+	case v1alpha1.UnknownNamespaceInject:
+		if matched.Inject {
+			return Decision{Inject: true, Reason: "the labels and annotations " + name + " are not known, and unknownNamespace is Inject"}
+		}
+	}
+	otherwise.Reason += "; the labels and annotations " + name + " are not known and were not looked at"
+	return otherwise
+}
+
+func (r *rule) decision(why string) Decision {
+	if r.spec.Reason != "" {
+		why = r.spec.Reason
+	}
+	return Decision{Inject: r.spec.Action == v1alpha1.SidecarInject, Fail: r.spec.Action == v1alpha1.SidecarFail, Reason: why}
+}
+
+// match says whether the rule matches, and by what.
+func (r *rule) match(t texts) (bool, string) {
+	who := "the pod's"
+	if r.onNamespace {
+		who = "the namespace's"
+	}
+	var why []string
+	if r.labels != nil {
+		if !r.labels.Matches(labels.Set(t.labels)) {
+			return false, ""
+		}
+		why = append(why, describeTexts(who+" label", r.spec.Labels, t.labels)...)
+	}
+	if r.annotations != nil {
+		if !textsMatch(r.annotations, t.annotations) {
+			return false, ""
+		}
+		why = append(why, describeTexts(who+" annotation", r.annotations, t.annotations)...)
+	}
+	if len(why) == 0 {
+		return true, "the workload's kind, name or namespace is that of a rule"
+	}
+	return true, strings.Join(why, " and ")
+}
+
+// textsMatch evaluates a selector over annotations, whose values may be any text.
+func textsMatch(s *v1alpha1.LabelSelector, m map[string]string) bool {
+	for key, want := range s.MatchLabels {
+		if v, ok := m[key]; !ok || v != want {
+			return false
+		}
+	}
+	for _, e := range s.MatchExpressions {
+		v, ok := m[e.Key]
+		in := ok && slices.Contains(e.Values, v)
+		if e.Operator == "In" && !in || e.Operator == "NotIn" && in || e.Operator == "Exists" && !ok || e.Operator == "DoesNotExist" && ok {
+			return false
+		}
+	}
+	return true
+}
+
+// describeTexts says what the keys of a selector are.
+func describeTexts(what string, s *v1alpha1.LabelSelector, m map[string]string) []string {
+	var keys, out []string
+	for key := range s.MatchLabels {
+		keys = append(keys, key)
+	}
+	for _, e := range s.MatchExpressions {
+		keys = append(keys, e.Key)
+	}
+	slices.Sort(keys)
+	for _, key := range slices.Compact(keys) {
+		if v, ok := m[key]; ok {
+			out = append(out, fmt.Sprintf("%s %s is %q", what, key, v))
+		} else {
+			out = append(out, fmt.Sprintf("%s %s is not set", what, key))
+		}
+	}
+	return out
+}

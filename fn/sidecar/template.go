@@ -1,0 +1,160 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecar
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"text/template"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/inject"
+	"github.com/prerig/prerig/fn/istio"
+)
+
+// Data is what a template reads.
+type Data struct {
+	// Name of the sidecar.
+	Name string
+	// Pod is the pod as the sidecars before this one have made it; ObjectMeta and Spec are its parts.
+	Pod        *corev1.Pod
+	ObjectMeta metav1.ObjectMeta
+	Spec       corev1.PodSpec
+	Workload   Workload
+	Namespace  Namespace
+	// Params has every parameter of the policy, and Values are the policy's.
+	Params, Values map[string]any
+	// Container is the app's container that is changed; nil in the other templates.
+	Container *corev1.Container
+}
+
+// data makes the data of a request.
+func (s *Sidecar) data(req Request) (*Data, error) {
+	params, err := s.params(req)
+	if err != nil {
+		return nil, err
+	}
+	pod, err := inject.Typed(req.Pod)
+	if err != nil {
+		return nil, err
+	}
+	values, _ := copyOf(s.spec.Values).(map[string]any)
+	if values == nil {
+		values = map[string]any{}
+	}
+	return &Data{Name: s.Name(), Pod: pod, ObjectMeta: pod.ObjectMeta, Spec: pod.Spec, Workload: req.Workload, Namespace: req.Namespace,
+		Params: params, Values: values}, nil
+}
+
+// The names of the templates, for messages.
+const (
+	podTemplate     = "template"
+	objectsTemplate = "objects"
+)
+
+func containerTemplate(i int) string { return fmt.Sprintf("containers[%d].template", i) }
+
+// templates are the parsed templates of a sidecar. What one of them defines all can call.
+type templates struct {
+	root *template.Template
+	// includes says that one of them calls include.
+	includes bool
+}
+
+func newTemplates(s v1alpha1.Sidecar) (*templates, error) {
+	t := &templates{root: template.New("").Funcs(functions()).Option("missingkey=error")}
+	texts := []struct{ name, text string }{{podTemplate, s.Template}, {objectsTemplate, s.Objects}}
+	for i, c := range s.Containers {
+		texts = append(texts, struct{ name, text string }{containerTemplate(i), c.Template})
+	}
+	for _, e := range texts {
+		if _, err := t.root.New(e.name).Parse(e.text); err != nil {
+			return nil, parseError(e.name, err)
+		}
+		t.includes = t.includes || strings.Contains(e.text, "include")
+	}
+	return t, nil
+}
+
+const (
+	// maxRendered bounds what a template prints, in bytes, and maxNested how deep include calls itself.
+	maxRendered = 1 << 20
+	maxNested   = 32
+)
+
+// bounded fails once too much is written.
+type bounded struct{ bytes.Buffer }
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > maxRendered {
+		return 0, fmt.Errorf("it prints more than %d bytes", maxRendered)
+	}
+	return b.Buffer.Write(p)
+}
+
+// render renders one template. An error is an *istio.TemplateError.
+func (t *templates) render(name string, data *Data) ([]byte, error) {
+	root := t.root
+	if t.includes {
+		var err error
+		if root, err = t.including(); err != nil {
+			return nil, err
+		}
+	}
+	var out bounded
+	if err := root.ExecuteTemplate(&out, name, data); err != nil {
+		return nil, executeError(name, err)
+	}
+	return out.Bytes(), nil
+}
+
+// including gives the templates with the function include, which renders a defined template to text.
+func (t *templates) including() (*template.Template, error) {
+	root, err := t.root.Clone()
+	if err != nil {
+		return nil, err
+	}
+	depth := 0
+	return root.Funcs(template.FuncMap{"include": func(name string, data any) (string, error) {
+		if depth++; depth > maxNested {
+			return "", fmt.Errorf("include calls itself more than %d times deep", maxNested)
+		}
+		defer func() { depth-- }()
+		var out bounded
+		err := root.ExecuteTemplate(&out, name, data)
+		return out.String(), err
+	}}), nil
+}
+
+var (
+	parseLocation = regexp.MustCompile(`^template: .*?:(\d+)(?::\d+)?: (?s:(.*))$`)
+	execLocation  = regexp.MustCompile(`^template: (.*?):(\d+):\d+: executing "(?s:.*?)" at <(?s:(.*?))>: (?s:(.*))$`)
+)
+
+// parseError names the template and line.
+func parseError(name string, err error) error {
+	m := parseLocation.FindStringSubmatch(err.Error())
+	if m == nil {
+		return fmt.Errorf("reading %s: %w", name, err)
+	}
+	return fmt.Errorf("reading %s, line %s: %s", name, m[1], m[2])
+}
+
+// executeError takes the position out of the text of text/template's error: the template that has the line may be one that
+// another calls.
+func executeError(name string, err error) error {
+	m := execLocation.FindStringSubmatch(err.Error())
+	if m == nil {
+		return &istio.TemplateError{Template: name, Err: err}
+	}
+	line, _ := strconv.Atoi(m[2])
+	return &istio.TemplateError{Template: m[1], Line: line, At: m[3], Err: errors.New(strings.TrimPrefix(m[4], "error calling "))}
+}
