@@ -6,6 +6,9 @@
 package gittest
 
 import (
+	"bufio"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -127,4 +130,33 @@ func (r *Repository) Commit(subject string, files map[string]string) string {
 	r.InWork("commit", "-q", "--allow-empty", "-m", subject)
 	r.InWork("push", "-q", "origin", "HEAD")
 	return r.InWork("rev-parse", "HEAD")
+}
+
+// Import commits many files to main at once, each given by its name and the number of zero bytes in it. It is for
+// repositories that are too large for a work tree.
+func (r *Repository) Import(subject string, files int, file func(i int) (name string, size int)) {
+	r.t.Helper()
+	command := exec.Command("git", "fast-import", "--quiet")
+	command.Dir = r.Bare
+	in, err := command.StdinPipe()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	w := bufio.NewWriterSize(in, 1<<20)
+	fmt.Fprintf(w, "commit refs/heads/main\ncommitter Ann <ann@example.com> 1700000000 +0000\ndata %d\n%s\n", len(subject), subject)
+	zeros := make([]byte, 1<<20)
+	for i := range files {
+		name, size := file(i)
+		fmt.Fprintf(w, "M 100644 inline %s\ndata %d\n", name, size)
+		for ; size > 0; size -= len(zeros) {
+			_, _ = w.Write(zeros[:min(size, len(zeros))])
+		}
+		fmt.Fprintln(w)
+	}
+	if err := errors.Join(w.Flush(), in.Close(), command.Wait()); err != nil {
+		r.t.Fatal(err)
+	}
 }

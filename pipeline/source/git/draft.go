@@ -263,7 +263,7 @@ func (d *Draft) Keep(ctx context.Context, head Hash) error {
 	if err := d.m.store(d.objects); err != nil {
 		return err
 	}
-	return d.m.remember(d.m.known(), head)
+	return d.m.remember(head)
 }
 
 // IsDir says whether the root directory has a directory of this name.

@@ -157,32 +157,43 @@ func (m *Mirror) fetch(ctx context.Context, session transport.UploadPackSession,
 	m.mu.Lock()
 	m.open()
 	m.mu.Unlock()
-	return m.remember(m.known(), want)
+	if err := m.remember(want); err != nil {
+		return err
+	}
+	// The commit is there, whatever comes of the rest.
+	_ = m.compactIfNeeded()
+	return nil
 }
 
-// The file shallow is git's own: the commits whose parents are not here. They are also what a server is told of, newest
-// last.
-func (m *Mirror) known() []Hash {
+// maxKnown bounds how many commits are remembered; what only older ones need is dropped some time.
+const maxKnown = 128
+
+// shallow gives the commits that were fetched, oldest first. The file is git's own: the commits whose parents are not here.
+func (m *Mirror) shallow() []Hash {
 	data, err := os.ReadFile(filepath.Join(m.dir, "shallow"))
 	if err != nil {
 		return nil
 	}
 	var all []Hash
 	for _, line := range strings.Fields(string(data)) {
-		if hash := plumbing.NewHash(line); m.Has(hash) {
-			all = append(all, hash)
-		}
+		all = append(all, plumbing.NewHash(line))
 	}
-	return all[max(0, len(all)-maxHaves):]
+	return all
 }
 
-func (m *Mirror) remember(known []Hash, commit Hash) error {
+// known gives the newest commits, for the server.
+func (m *Mirror) known() []Hash {
+	all := m.shallow()
+	return slices.DeleteFunc(all[max(0, len(all)-maxHaves):], func(h Hash) bool { return !m.Has(h) })
+}
+
+func (m *Mirror) remember(commit Hash) error {
 	if decoded, err := m.Commit(commit); err == nil {
 		commit = decoded.Hash
 	}
-	known = append(slices.DeleteFunc(known, func(h Hash) bool { return h == commit }), commit)
+	all := append(slices.DeleteFunc(m.shallow(), func(h Hash) bool { return h == commit }), commit)
 	var text strings.Builder
-	for _, hash := range known {
+	for _, hash := range all[max(0, len(all)-maxKnown):] {
 		text.WriteString(hash.String() + "\n")
 	}
 	name := filepath.Join(m.dir, "shallow")

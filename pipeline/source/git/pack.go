@@ -4,7 +4,9 @@
 package git
 
 import (
+	"bufio"
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -45,7 +47,14 @@ func DefaultLimits() Limits {
 const unpackLimit = 200
 
 // ingest stores the objects of a pack. It is checked as a whole before any of it becomes visible.
-func (m *Mirror) ingest(pack io.Reader) (err error) {
+func (m *Mirror) ingest(incoming io.Reader) (err error) {
+	pack := bufio.NewReaderSize(incoming, 64<<10)
+	// The number of objects is the last third of the head, and known before anything is transferred.
+	if start, err := pack.Peek(12); err == nil {
+		if err := m.tooMany(binary.BigEndian.Uint32(start[8:])); err != nil {
+			return err
+		}
+	}
 	file, err := os.CreateTemp(filepath.Join(m.dir, "objects", "pack"), "tmp_pack_")
 	if err != nil {
 		return fmt.Errorf("storing a pack: %w", err)
@@ -106,9 +115,6 @@ func (m *Mirror) scan(file *os.File) (found summary, err error) {
 	if err != nil {
 		return found, fmt.Errorf("reading the fetched objects: %w", err)
 	}
-	if m.limits.Objects > 0 && count > uint32(m.limits.Objects) {
-		return found, &tree.LimitError{What: fmt.Sprintf("number of files and directories of the fetched commit (%d)", count), Limit: int64(m.limits.Objects)}
-	}
 	for range count {
 		header, err := scanner.NextObjectHeader()
 		if err != nil {
@@ -135,6 +141,13 @@ func (m *Mirror) scan(file *os.File) (found summary, err error) {
 		found.thin = found.thin || header.Type == plumbing.REFDeltaObject
 	}
 	return found, nil
+}
+
+func (m *Mirror) tooMany(count uint32) error {
+	if m.limits.Objects > 0 && int64(count) > int64(m.limits.Objects) {
+		return &tree.LimitError{What: fmt.Sprintf("number of files and directories of the fetched commit (%d)", count), Limit: int64(m.limits.Objects)}
+	}
+	return nil
 }
 
 func (m *Mirror) tooLarge(size int64) error {
