@@ -90,16 +90,24 @@ func (r Report) Write(w io.Writer, verbose bool) error {
 			if o.Status == Equal {
 				continue
 			}
-			if _, err := fmt.Fprintf(w, "%s %s: %s\n", v.Name, o.Case.Name, o.Status); err != nil {
-				return err
-			}
-			if !verbose && o.Status != Failed {
-				continue
-			}
-			if _, err := fmt.Fprintln(w, o.Detail); err != nil {
+			if err := o.write(w, v.Name, verbose); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// write prints one case that is not equal: always why, but the whole difference only if verbose.
+func (o Outcome) write(w io.Writer, version string, verbose bool) error {
+	line := fmt.Sprintf("%s %s: %s", version, o.Case.Name, o.Status)
+	switch {
+	case o.Status == Different && !verbose:
+	case o.Status == Different:
+		line += "\n" + o.Detail
+	default:
+		line += ": " + o.Detail
+	}
+	_, err := fmt.Fprintln(w, line)
+	return err
 }
