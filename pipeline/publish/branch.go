@@ -38,6 +38,8 @@ type Branch struct {
 type Result struct {
 	// Branch that was written, in full.
 	Branch string
+	// Before is the commit that was compared with, zero where the branch did not exist and had no other to start at.
+	Before git.Hash
 	// Commit is the head of the branch afterwards, zero where the branch does not exist.
 	Commit git.Hash
 	// Changed says whether a commit was made.
@@ -89,7 +91,8 @@ type head struct {
 	date   time.Time
 }
 
-func (b *Branch) target() string {
+// Target is the full name of the reference that is written.
+func (b *Branch) Target() string {
 	switch {
 	case b.Propose && b.ActivePath != "":
 		return "refs/heads/" + b.Name + "-next/" + b.ActivePath
@@ -100,7 +103,7 @@ func (b *Branch) target() string {
 }
 
 func (b *Branch) try(ctx context.Context, changes []Change) (Result, error) {
-	result := Result{Branch: b.target()}
+	result := Result{Branch: b.Target()}
 	push, err := b.Remote.BeginPush(ctx)
 	if err != nil {
 		return result, err
@@ -129,7 +132,7 @@ func (b *Branch) try(ctx context.Context, changes []Change) (Result, error) {
 		}
 		result.Outcomes = append(result.Outcomes, outcome)
 	}
-	result.Commit = at.old
+	result.Before, result.Commit = at.parent, at.old
 	updates, commit, err := b.commit(draft, e, at, changed, push.Refs())
 	if err != nil {
 		return result, err
@@ -170,7 +173,7 @@ func (b *Branch) send(ctx context.Context, push *git.Push, draft *git.Draft, upd
 // difference between them is what is proposed.
 func (b *Branch) head(ctx context.Context, refs git.Refs) (head, error) {
 	var at head
-	at.old = refs.ByName[b.target()]
+	at.old = refs.ByName[b.Target()]
 	if at.parent = at.old; at.parent.IsZero() && b.Propose {
 		at.parent = refs.ByName["refs/heads/"+b.Name]
 	}
@@ -202,8 +205,8 @@ func (b *Branch) commit(draft *git.Draft, e *edit, at head, changed []Change, re
 	if len(changed) == 0 {
 		return nil, git.Hash{}, nil
 	}
-	if err := blocked(refs, b.target()); err != nil {
-		return nil, git.Hash{}, fmt.Errorf("publishing to %s: %w", b.target(), err)
+	if err := blocked(refs, b.Target()); err != nil {
+		return nil, git.Hash{}, fmt.Errorf("publishing to %s: %w", b.Target(), err)
 	}
 	e.files[markerFile] = []byte(markerText)
 	root, err := draft.Edit(at.root, e.files)
@@ -231,5 +234,5 @@ func (b *Branch) commit(draft *git.Draft, e *edit, at head, changed []Change, re
 	if err != nil {
 		return nil, git.Hash{}, err
 	}
-	return []git.Update{{Name: b.target(), Old: at.old, New: commit}}, commit, nil
+	return []git.Update{{Name: b.Target(), Old: at.old, New: commit}}, commit, nil
 }
