@@ -127,7 +127,7 @@ func TestRefusedDocuments(t *testing.T) {
 			if _, _, err := d.Items(); err != nil && !strings.Contains(err.Error(), "f.yaml") {
 				t.Error(err)
 			}
-			if took := time.Since(start); took > 20*time.Second {
+			if took := time.Since(start); took > time.Minute {
 				t.Error("took", took)
 			}
 		})
@@ -266,7 +266,7 @@ func TestLongLines(t *testing.T) {
 	if got, want := strings.Count(string(out), `"labels":{"a":"b"}`), n/10; got != want {
 		t.Errorf("%d labels, want %d", got, want)
 	}
-	if took := time.Since(start); took > 20*time.Second {
+	if took := time.Since(start); took > time.Minute {
 		t.Error("took", took)
 	} else {
 		t.Log("took", took)
@@ -288,7 +288,7 @@ func TestManyOuterAliases(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if took := time.Since(start); took > 10*time.Second {
+	if took := time.Since(start); took > time.Minute {
 		t.Error("took", took)
 	}
 	items[5] = label(t, items[5])
