@@ -13,6 +13,7 @@ const (
 	firstMergedMetadata    = 10 // proxyMetadata of mesh config and annotation merge by key from here; before, they replace
 	firstMergedProviders   = 12 // extension providers and trust domain aliases join the built-in ones from here
 	firstEffective         = 13 // ProxyConfig resources count from here, and configurations merge as protobuf messages
+	firstReplaced          = 16 // what merges over the built-in configuration replaces its fields from here (1.16.4, 1.17.2)
 	lastEmptyKept          = 13 // up to here lists and maps that are set but empty are written in JSON
 	firstCleaned           = 6  // protoToJSON leaves defaults out from here
 	firstCleanedControl    = 7  // ... controlPlaneAuthPolicy and terminationDrainDuration too

@@ -123,7 +123,8 @@ func (r *Resource) proxyConfig() *ProxyConfig {
 // Effective gives the proxy configuration that the templates see for a pod, and warnings about its annotation
 // proxy.istio.io/config. Up to 1.12 that is the mesh's defaultConfig with the annotation over it. From 1.13 these merge,
 // the later over the earlier: built-in defaults, defaultConfig, the resource of the root namespace, that of the pod's
-// namespace, the annotation, the resource that selects the pod.
+// namespace, the annotation, the resource that selects the pod. Up to 1.15 they merge as protobuf messages do; from 1.16 a
+// field that is set replaces the whole field below it, so that an empty tracing turns tracing off (istio/istio#42518).
 func (m *MeshConfig) Effective(rs *Resources, namespace string, labels, annotations map[string]string) (*ProxyConfig, []string, error) {
 	annotation, annotated := annotations["proxy.istio.io/config"]
 	if m.minor < firstEffective {
@@ -158,13 +159,35 @@ func (m *MeshConfig) Effective(rs *Resources, namespace string, labels, annotati
 	return pc, warnings, nil
 }
 
-// over merges src over dst; the image is replaced as a whole.
+// over merges src over dst by the rules of dst's version. Up to 1.15 only the image is replaced as a whole.
 func over(dst, src *ProxyConfig) {
 	if src == nil {
+		return
+	}
+	if dst.minor >= firstReplaced {
+		replace(dst, src)
 		return
 	}
 	mergeInto(reflect.ValueOf(dst).Elem(), reflect.ValueOf(src).Elem())
 	if src.Image != nil {
 		dst.Image = clone(src.Image)
 	}
+}
+
+// replace puts the fields of src that are not zero in the place of dst's, but for those that merge by their own rules.
+func replace(dst, src *ProxyConfig) {
+	metadata, headers := dst.ProxyMetadata, dst.ProxyHeaders
+	to, from := reflect.ValueOf(dst).Elem(), reflect.ValueOf(src).Elem()
+	fields := fieldsOf(to.Type())
+	for _, f := range fields {
+		v := from.Field(f.index)
+		if v.IsZero() {
+			continue
+		}
+		if f.oneof != "" {
+			clearOneof(to, fields, f.oneof)
+		}
+		to.Field(f.index).Set(copyValue(v))
+	}
+	mergeKept(dst, metadata, headers)
 }

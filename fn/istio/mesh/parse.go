@@ -69,13 +69,19 @@ func (d *decoder) applyProxyConfig(pc *ProxyConfig, fields map[string]any, path 
 	if err := d.message(reflect.ValueOf(pc).Elem(), fields, path); err != nil {
 		return err
 	}
-	if d.minor >= firstMergedMetadata {
+	mergeKept(pc, metadata, headers)
+	return nil
+}
+
+// mergeKept puts the former values back where they are not replaced as a whole: keys of the metadata, and the headers that
+// are not set.
+func mergeKept(pc *ProxyConfig, metadata map[string]string, headers *ProxyHeaders) {
+	if pc.minor >= firstMergedMetadata {
 		pc.ProxyMetadata = mergeStrings(metadata, pc.ProxyMetadata)
 	}
-	if d.minor >= firstMergedProxyHeader && headers != nil && pc.ProxyHeaders != nil && headers != pc.ProxyHeaders {
+	if pc.minor >= firstMergedProxyHeader && headers != nil && pc.ProxyHeaders != nil && headers != pc.ProxyHeaders {
 		keepHeaders(pc.ProxyHeaders, headers)
 	}
-	return nil
 }
 
 func mergeStrings(base, over map[string]string) map[string]string {
