@@ -240,3 +240,22 @@ func TestTable(t *testing.T) {
 		t.Errorf("names: %v", names)
 	}
 }
+
+func TestAStoppedWorkerKnowsThatItLostItsPipeline(t *testing.T) {
+	q := opened(t, t.TempDir())
+	defer q.Close()
+	h, ok, err := q.tryLock(t.Context(), "pipeline/a")
+	if !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	defer h.unlock()
+	ctx := context.WithValue(t.Context(), holdKey{}, h)
+	time.Sleep(1500 * time.Millisecond)
+	if err := Held(ctx); err != nil {
+		t.Errorf("a lock that is renewed: %v", err)
+	}
+	h.began = h.began.Add(-time.Minute) // as if the process had been stopped
+	if err := Held(ctx); err == nil {
+		t.Error("a lock that was not renewed in time counts as held")
+	}
+}

@@ -105,15 +105,15 @@ func (q *Queue) Work(ctx context.Context, slots int, do func(ctx context.Context
 		if wait := time.Until(j.NotBefore); wait > 0 {
 			return &RetryError{After: wait, Err: errDebounce}
 		}
-		unlock, ok, err := q.TryLock(ctx, "pipeline/"+j.Pipeline)
+		lock, ok, err := q.tryLock(ctx, "pipeline/"+j.Pipeline)
 		if err != nil {
 			return err
 		}
 		if !ok {
 			return &RetryError{After: busyWait, Err: errBusy}
 		}
-		defer unlock()
-		return do(ctx, j)
+		defer lock.unlock()
+		return do(context.WithValue(ctx, holdKey{}, lock), j)
 	})
 }
 

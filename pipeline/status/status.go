@@ -65,8 +65,9 @@ type Seen struct {
 	// Outcome of the run, and the stage that failed.
 	Outcome string `json:"outcome,omitempty"`
 	Stage   string `json:"stage,omitempty"`
-	// Revision of the source.
-	Revision string `json:"revision,omitempty"`
+	// Revision of the source, and when it was looked up.
+	Revision string    `json:"revision,omitempty"`
+	Resolved time.Time `json:"resolved,omitzero"`
 	// Request is a digest of everything but the source.
 	Request string `json:"request,omitempty"`
 	// Record is what was read of the source, empty where it is too large to keep.

@@ -1,0 +1,314 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nuid"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/config"
+	"github.com/prerig/prerig/pipeline/notify"
+	"github.com/prerig/prerig/pipeline/plan"
+	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/run"
+	"github.com/prerig/prerig/pipeline/server"
+	"github.com/prerig/prerig/pipeline/source"
+	"github.com/prerig/prerig/pipeline/source/oci"
+	"github.com/prerig/prerig/pipeline/source/tree"
+	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/telemetry"
+)
+
+// Options beside the configuration.
+type Options struct {
+	// Version of Prerig.
+	Version string
+	// Log.
+	Log *slog.Logger
+	// Render is for tests.
+	Render render.Options
+	// Listening is called with the addresses once they are open: of webhooks and of the page, the second empty without one.
+	Listening func(hooks, admin string)
+}
+
+// parts are what every process has.
+type parts struct {
+	c       *config.Config
+	o       Options
+	queue   *queue.Queue
+	catalog *catalog.Catalog
+	fetcher *source.Fetcher
+	pool    *render.Pool
+	builder *run.Builder
+	store   *status.Store
+	runner  *run.Runner
+	metrics *telemetry.Metrics
+}
+
+// Serve receives, plans and, unless there are no workers, runs until ctx is done.
+func Serve(ctx context.Context, c *config.Config, o Options) error {
+	p, closing, err := assemble(ctx, c, o)
+	if err != nil {
+		return err
+	}
+	defer closing()
+	planner := &plan.Planner{
+		Catalog: p.catalog, PipelinesDir: c.Pipelines, Fetcher: p.fetcher, Builder: p.builder, Store: p.store, Queue: p.queue,
+		Debounce: c.Debounce, Log: p.o.Log,
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	if err := p.listen(ctx, group, planner); err != nil {
+		return err
+	}
+	if c.Workers > 0 {
+		group.Go(func() error { return p.queue.Work(ctx, c.InFlight, p.runner.Do) })
+	}
+	group.Go(func() error { return p.queue.Events(ctx, eventSlots, planner.Event) })
+	group.Go(func() error { return p.watch(ctx, planner) })
+	group.Go(func() error { planner.Timer(ctx); return nil })
+	group.Go(func() error {
+		// Events may have been missed while nobody listened.
+		p.consider(ctx, planner, keys(p.catalog.All()), "start")
+		return nil
+	})
+	return group.Wait()
+}
+
+// Work runs jobs that another process has planned until ctx is done.
+func Work(ctx context.Context, c *config.Config, o Options) error {
+	if c.NATS.URL == "" {
+		return errors.New("configuration nats.url: must be given, as a worker shares the queue of others")
+	}
+	if c.Workers == 0 {
+		return errors.New("configuration workers: must be more than 0 for a worker")
+	}
+	p, closing, err := assemble(ctx, c, o)
+	if err != nil {
+		return err
+	}
+	defer closing()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return p.queue.Work(ctx, c.InFlight, p.runner.Do) })
+	group.Go(func() error { return p.catalog.Watch(ctx, func(string) {}) })
+	return group.Wait()
+}
+
+// eventSlots is how many events are planned at the same time: a source that does not answer must not hold up others.
+const eventSlots = 32
+
+func assemble(ctx context.Context, c *config.Config, o Options) (p *parts, closing func(), err error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	p = &parts{c: c, o: o, metrics: telemetry.NewMetrics(o.Version)}
+	if err := os.MkdirAll(c.State, 0o700); err != nil {
+		return nil, nil, fmt.Errorf("making the state directory: %w", err)
+	}
+	if p.catalog, err = catalog.Open(c.Pipelines, o.Log); err != nil {
+		return nil, nil, err
+	}
+	stopTracing, err := telemetry.Trace(ctx, c.Tracing, o.Version)
+	if err != nil {
+		return nil, nil, err
+	}
+	if p.queue, err = openQueue(ctx, c, o.Log); err != nil {
+		return nil, nil, err
+	}
+	if o.Render.Warm == 0 {
+		o.Render.Warm = min(c.Workers, 4)
+	}
+	if p.pool, err = render.NewPool(o.Render); err != nil {
+		p.queue.Close()
+		return nil, nil, err
+	}
+	storing, stopStoring := context.WithCancel(context.WithoutCancel(ctx))
+	closing = func() {
+		p.runner.Wait()
+		stopStoring()
+		p.pool.Close()
+		p.queue.Close()
+		flushing, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = stopTracing(flushing)
+	}
+	if p.store, err = status.NewStore(storing, p.queue); err != nil {
+		stopStoring()
+		p.pool.Close()
+		p.queue.Close()
+		return nil, nil, err
+	}
+	limits, err := c.RenderLimits()
+	if err != nil {
+		return nil, nil, err
+	}
+	secrets := source.DirSecrets{Dir: c.Secrets}
+	p.fetcher = Fetcher(c, limits)
+	p.builder = &run.Builder{Renderer: p.pool, Policies: c.Policies, Limits: limits, Version: o.Version}
+	p.runner = run.New(run.Options{
+		Catalog: p.catalog, PipelinesDir: c.Pipelines, Fetcher: p.fetcher, Secrets: secrets, Builder: p.builder, Store: p.store,
+		Queue: p.queue, Notifier: notify.New(secrets), Workers: c.Workers, History: c.History, ExternalURL: c.ExternalURL,
+		Observe: p.metrics.Run, Log: o.Log,
+	})
+	p.metrics.Queue(p.queue.Depth)
+	return p, closing, nil
+}
+
+// Fetcher gives what reads sources, with limits that follow from those of the renderer.
+func Fetcher(c *config.Config, limits render.Limits) *source.Fetcher {
+	artifacts := oci.DefaultLimits()
+	artifacts.Tree = tree.Limits{FileBytes: limits.Read.FileBytes, TotalBytes: artifacts.Tree.TotalBytes, Files: artifacts.Tree.Files, Entries: artifacts.Tree.Entries}
+	return source.New(source.Options{
+		StateDir: c.State, Secrets: source.DirSecrets{Dir: c.Secrets}, AllowDir: c.AllowLocal, OCI: artifacts,
+	})
+}
+
+func openQueue(ctx context.Context, c *config.Config, log *slog.Logger) (*queue.Queue, error) {
+	store, err := c.MaxStore()
+	if err != nil {
+		return nil, err
+	}
+	o := queue.Options{Replicas: c.NATS.Replicas, Prefix: c.NATS.Prefix, MaxStore: store, AckWait: c.NATS.AckWait, Log: log}
+	if c.NATS.URL == "" {
+		o.Dir, o.Replicas = filepath.Join(c.State, "queue"), 1
+		return queue.Open(ctx, o)
+	}
+	o.URL = c.NATS.URL
+	if c.NATS.Credentials != "" {
+		o.NATS = append(o.NATS, nats.UserCredentials(c.NATS.Credentials))
+	}
+	if c.NATS.CA != "" {
+		o.NATS = append(o.NATS, nats.RootCAs(c.NATS.CA))
+	}
+	// A cluster that is still electing its leaders gives errors for a while.
+	for try := 0; ; try++ {
+		q, err := queue.Open(ctx, o)
+		if err == nil || try == 20 || ctx.Err() != nil {
+			return q, err
+		}
+		log.Warn("the queue is not there yet", "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// listen opens the addresses and serves on them.
+func (p *parts) listen(ctx context.Context, group *errgroup.Group, planner *plan.Planner) error {
+	receivers, err := p.c.EventReceivers()
+	if err != nil {
+		return err
+	}
+	token, err := server.Token(p.c.TokenFile())
+	if err != nil {
+		return err
+	}
+	s, err := server.New(server.Options{
+		Catalog: p.catalog, Store: p.store, Queue: p.queue, Planner: planner, Receivers: receivers, Delivery: p.metrics.Delivery,
+		Metrics: p.metrics.Handler(), Token: token, Version: p.o.Version, Log: p.o.Log,
+	})
+	if err != nil {
+		return err
+	}
+	p.metrics.Pipelines(s.Count)
+	hooks, err := net.Listen("tcp", p.c.Listen)
+	if err != nil {
+		return fmt.Errorf("listening for webhooks: %w", err)
+	}
+	group.Go(func() error { return server.Serve(ctx, hooks, s.Hooks(), p.o.Log) })
+	page := ""
+	if p.c.Admin.Listen != "" {
+		admin, err := net.Listen("tcp", p.c.Admin.Listen)
+		if err != nil {
+			hooks.Close()
+			return fmt.Errorf("listening for the web page: %w", err)
+		}
+		page = admin.Addr().String()
+		access := server.Access{Loopback: server.Loopback(p.c.Admin.Listen), Insecure: p.c.Admin.Insecure}
+		group.Go(func() error { return server.Serve(ctx, admin, s.Admin(access), p.o.Log) })
+	}
+	socket, err := listenSocket(p.c.Socket())
+	if err != nil {
+		return err
+	}
+	group.Go(func() error { return server.Serve(ctx, socket, s.Admin(server.Access{Trusted: true}), p.o.Log) })
+	p.o.Log.Info("listening", "hooks", hooks.Addr().String(), "page", page, "socket", p.c.Socket(), "version", p.o.Version)
+	if p.o.Listening != nil {
+		p.o.Listening(hooks.Addr().String(), page)
+	}
+	return nil
+}
+
+// listenSocket opens the socket for its owner only. One that a process left behind that was killed is replaced; that none
+// uses it is known, as the queue's directory is ours.
+func listenSocket(path string) (net.Listener, error) {
+	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+		return nil, fmt.Errorf("replacing the socket: %w", err)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("listening on the socket: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("protecting the socket: %w", err)
+	}
+	return l, nil
+}
+
+// watch follows the files of pipelines and policies.
+func (p *parts) watch(ctx context.Context, planner *plan.Planner) error {
+	p.catalog.OnChange(func(changed []string) { go p.consider(ctx, planner, changed, "pipeline changed") })
+	return p.catalog.Watch(ctx, func(string) {
+		var using []string
+		for _, e := range p.catalog.All() {
+			if e.Pipeline == nil {
+				continue
+			}
+			for _, ref := range e.Pipeline.Spec.Policies {
+				if ref.File != "" && !slices.Contains(using, e.Key) {
+					using = append(using, e.Key)
+				}
+			}
+		}
+		p.consider(ctx, planner, using, "policy changed")
+	}, p.c.Policies)
+}
+
+// consider plans what no event asked for, and tries until the queue takes it.
+func (p *parts) consider(ctx context.Context, planner *plan.Planner, keys []string, reason string) {
+	cause := plan.Cause{ID: nuid.Next(), Reason: reason, Since: time.Now()}
+	for ctx.Err() == nil {
+		err := planner.Consider(ctx, keys, cause)
+		if err == nil {
+			return
+		}
+		p.o.Log.Warn("planning is tried again", "id", cause.ID, "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(2 * time.Second):
+		}
+	}
+}
+
+func keys(entries []catalog.Entry) []string {
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.Key)
+	}
+	return out
+}

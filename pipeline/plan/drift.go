@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"context"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/publish"
+	"github.com/prerig/prerig/pipeline/run"
+	"github.com/prerig/prerig/pipeline/source"
+	"github.com/prerig/prerig/pipeline/source/git"
+	"github.com/prerig/prerig/pipeline/source/tree"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+// drift finds out whether published files are still what they were. It looks at each branch once.
+type drift struct {
+	fetcher *source.Fetcher
+	heads   map[string]*tree.Tree
+}
+
+func newDrift(f *source.Fetcher) *drift { return &drift{fetcher: f, heads: map[string]*tree.Tree{}} }
+
+// found says whether any place of a pipeline differs. One that cannot be looked at does not count: the run could do no more.
+func (d *drift) found(ctx context.Context, p *v1alpha1.RenderPipeline, state *status.State) bool {
+	for _, to := range p.Spec.Publish {
+		record := state.Seen.Targets[run.Target(to)]
+		if to.Git == nil || len(record) == 0 {
+			continue
+		}
+		if now := d.head(ctx, p.Metadata.Namespace, to.Git); now != nil {
+			if _, affected := record.Affected(now); affected {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (d *drift) head(ctx context.Context, namespace string, to *v1alpha1.GitPublish) *tree.Tree {
+	branch := publish.Branch{Name: to.Branch, Propose: to.Propose != nil}
+	if to.Propose != nil {
+		branch.ActivePath = to.Propose.ActivePath
+	}
+	name := branch.Target()
+	key := namespace + " " + to.URL + " " + name
+	if known, ok := d.heads[key]; ok {
+		return known
+	}
+	d.heads[key] = nil
+	mirror, remote, err := d.fetcher.Repository(ctx, namespace, to.URL, to.SecretRef)
+	if err != nil {
+		return nil
+	}
+	commit, err := mirror.Fetch(ctx, remote, git.Ref{Name: name})
+	if err != nil {
+		return nil
+	}
+	d.heads[key] = mirror.Tree(commit)
+	return d.heads[key]
+}

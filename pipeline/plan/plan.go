@@ -1,0 +1,231 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/propagation"
+
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/run"
+	"github.com/prerig/prerig/pipeline/source"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+// Planner asks for runs. It is safe for concurrent use.
+type Planner struct {
+	// Catalog is the pipelines, PipelinesDir the directory that they are from.
+	Catalog      *catalog.Catalog
+	PipelinesDir string
+	// Fetcher looks at sources, Builder says what would be different.
+	Fetcher *source.Fetcher
+	Builder *run.Builder
+	Store   *status.Store
+	Queue   *queue.Queue
+	// Debounce is the least time between two runs of a pipeline that events ask for.
+	Debounce time.Duration
+	Log      *slog.Logger
+
+	mu    sync.Mutex
+	turns map[string]*sync.Mutex // one for each source
+	next  map[string]time.Time   // when a pipeline may run again
+}
+
+// Cause is why pipelines are looked at.
+type Cause struct {
+	// ID stands in every log line from here to the commit, Reason is for people.
+	ID, Reason string
+	// Since is when it came.
+	Since time.Time
+	// Drift also looks at what is published.
+	Drift bool
+	// Now does not wait for further events.
+	Now bool
+}
+
+// Event plans for one event.
+func (p *Planner) Event(ctx context.Context, e event.Event, stored time.Time) error {
+	return p.Consider(ctx, p.Catalog.Match(e.Changes), Cause{ID: e.ID, Reason: "event from " + e.Receiver, Since: stored})
+}
+
+// fetchTimeout is how long a source may take to answer. After that its pipelines run anyway, and say in their status what
+// is wrong with it.
+const fetchTimeout = 30 * time.Second
+
+// Consider asks for a run of those among the pipelines that would give something else than they did. An error means that
+// the queue could not be asked; then nothing is lost when the same is considered again.
+func (p *Planner) Consider(ctx context.Context, keys []string, cause Cause) error {
+	entries := p.runnable(keys)
+	if len(entries) == 0 {
+		return nil
+	}
+	ctx, span := otel.Tracer("prerig").Start(ctx, "plan")
+	defer span.End()
+	span.SetAttributes(attribute.String("prerig.id", cause.ID), attribute.Int("prerig.pipelines", len(entries)))
+	// In this order: a run that ended before Pending was asked has saved its state, and Sync waits for it. A run that has
+	// not ended counts as a need, as it may have looked at the source too early.
+	pending, err := p.Queue.Pending(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.Store.Sync(ctx); err != nil {
+		return err
+	}
+	carrier := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, carrier)
+	jobs := p.jobs(ctx, entries, pending, cause)
+	for i := range jobs {
+		jobs[i].Batch, jobs[i].Trace = len(jobs), carrier["traceparent"]
+		if !cause.Now {
+			jobs[i].NotBefore = p.allowed(jobs[i].Pipeline)
+		}
+		if err := p.Queue.Request(ctx, jobs[i]); err != nil {
+			return err
+		}
+	}
+	p.Log.Info("planned", "id", cause.ID, "reason", cause.Reason, "looked at", len(entries), "to run", len(jobs), "took", time.Since(cause.Since))
+	return nil
+}
+
+// runnable gives the pipelines that could run.
+func (p *Planner) runnable(keys []string) []catalog.Entry {
+	var out []catalog.Entry
+	for _, key := range keys {
+		e, ok := p.Catalog.Get(key)
+		if ok && e.Err == nil {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// jobs looks at each source once.
+func (p *Planner) jobs(ctx context.Context, entries []catalog.Entry, pending map[string]bool, cause Cause) []queue.Job {
+	groups := map[string][]catalog.Entry{}
+	var order []string
+	for _, e := range entries {
+		key := sourceKey(e, p.PipelinesDir)
+		if _, ok := groups[key]; !ok {
+			order = append(order, key)
+		}
+		groups[key] = append(groups[key], e)
+	}
+	results := make([][]queue.Job, len(order))
+	var all sync.WaitGroup
+	slots := make(chan struct{}, 16)
+	for i, key := range order {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			results[i] = p.group(ctx, key, groups[key], pending, cause)
+		})
+	}
+	all.Wait()
+	var jobs []queue.Job
+	for _, one := range results {
+		jobs = append(jobs, one...)
+	}
+	return jobs
+}
+
+func sourceKey(e catalog.Entry, dir string) string {
+	text, err := json.Marshal([]any{e.Pipeline.Metadata.Namespace, run.Source(e, dir)})
+	if err != nil {
+		panic(err) // it is plain data
+	}
+	return string(text)
+}
+
+// group plans for the pipelines of one source, one group at a time for each source.
+func (p *Planner) group(ctx context.Context, key string, entries []catalog.Entry, pending map[string]bool, cause Cause) []queue.Job {
+	turn := p.turn(key)
+	turn.Lock()
+	defer turn.Unlock()
+	resolved := time.Now()
+	looking, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	first := entries[0]
+	snapshot, err := p.Fetcher.Fetch(looking, first.Pipeline.Metadata.Namespace, run.Source(first, p.PipelinesDir), "")
+	if err != nil {
+		p.Log.Warn("a source could not be looked at; its pipelines will tell", "id", cause.ID, "pipelines", len(entries), "error", err)
+	}
+	drift := newDrift(p.Fetcher)
+	var jobs []queue.Job
+	for _, e := range entries {
+		job := queue.Job{Pipeline: e.Key, Cause: cause.ID, Reason: cause.Reason, Since: cause.Since}
+		control := p.Store.Control(e.Key)
+		if e.Pipeline.Spec.Suspend || control.Suspended {
+			continue
+		}
+		state := p.Store.Get(e.Key)
+		if snapshot == nil {
+			// One that failed already is tried again by itself; another must say that its source does not answer.
+			if pending[e.Key] && state.Failures > 0 {
+				continue
+			}
+			jobs = append(jobs, job)
+			continue
+		}
+		reason, needed := p.Builder.Needs(e.Pipeline, state, snapshot)
+		if pending[e.Key] {
+			reason, needed = "a run is under way", true
+		}
+		if !needed && recovered(state) {
+			reason, needed = "the source answers again", true
+		}
+		if !needed && cause.Drift && drift.found(looking, e.Pipeline, state) {
+			reason, needed, job.Force = "what is published was changed by somebody else", true, true
+		}
+		if !needed {
+			continue
+		}
+		p.Log.Debug("to run", "id", cause.ID, "pipeline", e.Key, "because", reason)
+		job.Revision, job.Resolved = snapshot.Revision, resolved
+		jobs = append(jobs, job)
+	}
+	return jobs
+}
+
+// recovered says whether a pipeline's status tells of a source that did not answer.
+func recovered(state *status.State) bool {
+	c := state.Condition()
+	return c != nil && c.Reason == "SourceFailed"
+}
+
+func (p *Planner) turn(key string) *sync.Mutex {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.turns == nil {
+		p.turns = map[string]*sync.Mutex{}
+	}
+	if p.turns[key] == nil {
+		p.turns[key] = &sync.Mutex{}
+	}
+	return p.turns[key]
+}
+
+// allowed says when a pipeline may run: at once where it has not run lately, and else when the time is up. Further events
+// do not put that off, so that a busy repository is still rendered.
+func (p *Planner) allowed(key string) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.next == nil {
+		p.next = map[string]time.Time{}
+	}
+	now := time.Now()
+	if next := p.next[key]; now.Before(next) {
+		return next
+	}
+	p.next[key] = now.Add(p.Debounce)
+	return now
+}

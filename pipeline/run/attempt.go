@@ -1,0 +1,328 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"go.opentelemetry.io/otel"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/notify"
+	"github.com/prerig/prerig/pipeline/publish"
+	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/source"
+	"github.com/prerig/prerig/pipeline/source/tree"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+// attempt is one run of one pipeline.
+type attempt struct {
+	r       *Runner
+	log     *slog.Logger
+	job     queue.Job
+	entry   catalog.Entry
+	p       *v1alpha1.RenderPipeline
+	state   *status.State
+	control status.Control
+	ready   func()
+	started time.Time
+
+	resolved time.Time // when the source was looked up
+	snapshot *source.Snapshot
+	built    *Built
+	skipped  bool // nothing that matters has changed
+	places   []place
+	seen     Observation
+}
+
+// fetchTimeout bounds a fetch.
+const fetchTimeout = 2 * time.Minute
+
+// resolvedFor is how long it is believed where the planner found the source. Later it is looked at again, so that what is
+// rendered is the newest there is.
+const resolvedFor = 20 * time.Second
+
+// run goes through the stages. Its error is a *StageError.
+func (a *attempt) run(ctx context.Context) error {
+	a.seen.Queued = max(0, a.started.Sub(a.job.Since))
+	if err := a.fetch(ctx); err != nil {
+		return &StageError{Stage: StageSource, Err: err}
+	}
+	forced := a.job.Force || a.control.Force && a.control.RequestedAt != a.state.Status.LastHandledReconcileAt
+	reason, needed := a.r.Builder.Needs(a.p, a.state, a.snapshot)
+	if !needed && !forced {
+		a.skipped = true
+		return nil
+	}
+	a.log.Debug("rendering", "revision", a.snapshot.Revision, "because", reason)
+	if err := a.render(ctx); err != nil {
+		return err
+	}
+	if err := publish.CheckResults(a.p.Spec.Gates, a.built.Results); err != nil {
+		return &StageError{Stage: StageGate, Final: true, Err: err}
+	}
+	return a.publish(ctx)
+}
+
+func (a *attempt) fetch(ctx context.Context) error {
+	ctx, span := otel.Tracer("prerig").Start(ctx, "fetch")
+	defer span.End()
+	start := time.Now()
+	defer func() { a.seen.Fetch = time.Since(start) }()
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	revision := ""
+	a.resolved = start
+	if a.job.Revision != "" && time.Since(a.job.Resolved) < resolvedFor && a.job.Resolved.After(a.state.Seen.Resolved) {
+		revision, a.resolved = a.job.Revision, a.job.Resolved
+	}
+	var err error
+	if a.snapshot, err = a.r.Fetcher.Fetch(ctx, a.p.Metadata.Namespace, Source(a.entry, a.r.PipelinesDir), revision); err != nil {
+		return err
+	}
+	if revision != "" {
+		a.snapshot.Revision = revision
+	}
+	return nil
+}
+
+// render builds when it is the pipeline's turn.
+func (a *attempt) render(ctx context.Context) error {
+	select {
+	case a.r.renders <- struct{}{}:
+	case <-ctx.Done():
+		return &StageError{Stage: StageBuild, Err: ctx.Err()}
+	}
+	defer func() { <-a.r.renders }()
+	ctx, span := otel.Tracer("prerig").Start(ctx, "render")
+	defer span.End()
+	start := time.Now()
+	var err error
+	a.built, err = a.r.Builder.Build(ctx, a.p, a.snapshot.Tree)
+	a.seen.Render = time.Since(start)
+	if err != nil {
+		// A render that is too slow may only have been unlucky, a few times.
+		again := ctx.Err() != nil || errors.Is(err, render.ErrTimeout) && a.state.Failures < 3
+		return &StageError{Stage: StageBuild, Final: !again, Err: err}
+	}
+	for _, object := range a.built.Objects {
+		a.seen.Bytes += len(object.YAML)
+	}
+	return nil
+}
+
+// end records what became of the run, and tells those who want to know.
+func (a *attempt) end(ctx context.Context, err error, revision uint64) error {
+	if a.skipped && err == nil {
+		return a.endSkipped(ctx, revision)
+	}
+	now := time.Now()
+	entry := a.entryOf(err, now)
+	var stage *StageError
+	errors.As(err, &stage)
+	a.note(entry, stage, now)
+	if entry.Diff = a.saveDiff(ctx, entry); entry.Diff {
+		a.log.Debug("stored the difference", "run", entry.ID)
+	}
+	dropped := a.state.Add(entry, a.r.History)
+	noteRequests(a.p, a.state, a.control)
+	if saved := a.r.Store.Save(ctx, a.entry.Key, a.state, revision); saved != nil {
+		// What was published stays; the next run finds it equal.
+		return &queue.RetryError{After: time.Second, Err: saved}
+	}
+	a.r.Store.Drop(ctx, a.entry.Key, dropped)
+	a.tell(ctx, entry, stage)
+	if stage == nil || stage.Final {
+		return nil
+	}
+	return &queue.RetryError{After: backoff(a.state.Failures-1, a.entry.Key), Err: err}
+}
+
+// endSkipped saves only what is new: most looks at a source find nothing.
+func (a *attempt) endSkipped(ctx context.Context, revision uint64) error {
+	changed := noteRequests(a.p, a.state, a.control)
+	failed := a.state.Seen.Outcome == status.Failed || a.state.Seen.Outcome == status.Refused
+	if c := a.state.Condition(); c != nil && c.Reason == v1alpha1.ReasonSourceFailed && !failed {
+		a.state.Ready(time.Now(), true, meta.SucceededReason, "nothing has changed since "+a.state.Seen.Revision, false)
+		a.state.Failures, changed = 0, true
+	}
+	a.log.Debug("nothing that matters has changed", "revision", a.snapshot.Revision)
+	a.r.Observe(a.observation(status.Run{Run: v1alpha1.Run{Outcome: status.Unchanged}}, ""))
+	if !changed {
+		return nil
+	}
+	if err := a.r.Store.Save(ctx, a.entry.Key, a.state, revision); err != nil {
+		return &queue.RetryError{After: time.Second, Err: err}
+	}
+	return nil
+}
+
+// entryOf is the run as the history shows it.
+func (a *attempt) entryOf(err error, now time.Time) status.Run {
+	id := sha256.Sum256(fmt.Appendf(nil, "%s %s %d", a.job.Cause, a.entry.Key, a.started.UnixNano()))
+	entry := status.Run{Cause: a.job.Cause, Reason: a.job.Reason, Since: a.job.Since}
+	entry.ID = hex.EncodeToString(id[:8])
+	entry.Started, entry.Finished = metav1.NewTime(a.started.UTC()), metav1.NewTime(now.UTC())
+	if a.snapshot != nil {
+		entry.Revision = a.snapshot.Revision
+	}
+	if a.built != nil && a.built.Response != nil {
+		entry.Fingerprint, entry.Objects = a.built.Fingerprint, len(a.built.Objects)
+		entry.Findings = findings(a.built.Response)
+	}
+	for _, p := range a.places {
+		if p.err == nil {
+			entry.Published = append(entry.Published, p.published)
+		}
+		entry.Added, entry.Modified, entry.Deleted = entry.Added+len(p.outcome.Added), entry.Modified+len(p.outcome.Modified), entry.Deleted+len(p.outcome.Deleted)
+	}
+	entry.Outcome, entry.Message = a.outcome(err, entry)
+	return entry
+}
+
+func (a *attempt) outcome(err error, entry status.Run) (outcome, text string) {
+	var gate *publish.GateError
+	switch {
+	case errors.As(err, &gate):
+		return status.Refused, message(err)
+	case err != nil:
+		return status.Failed, message(err)
+	case !a.changed():
+		return status.Unchanged, fmt.Sprintf("%d objects, none different from what is published", entry.Objects)
+	case entry.Added+entry.Modified+entry.Deleted == 0:
+		return status.Published, fmt.Sprintf("%d objects", entry.Objects)
+	}
+	return status.Published, fmt.Sprintf("%d objects; %d files added, %d changed, %d removed", entry.Objects, entry.Added, entry.Modified, entry.Deleted)
+}
+
+func (a *attempt) changed() bool {
+	for _, p := range a.places {
+		if p.changed {
+			return true
+		}
+	}
+	return false
+}
+
+// note brings the state up to date.
+func (a *attempt) note(entry status.Run, stage *StageError, now time.Time) {
+	s := a.state
+	if a.built != nil {
+		s.Seen.Record, s.Seen.Revision, s.Seen.Resolved = a.built.Record, entry.Revision, a.resolved.UTC()
+		s.Seen.Request = a.r.Builder.RequestDigest(a.p)
+		s.Seen.Outcome, s.Seen.Stage = entry.Outcome, ""
+	}
+	if s.Seen.Targets == nil {
+		s.Seen.Targets = map[string]tree.Record{}
+	}
+	for _, p := range a.places {
+		if p.err == nil {
+			s.Seen.Targets[p.published.Target] = p.record
+			s.Status.Published = replace(s.Status.Published, p.published)
+		}
+	}
+	if stage != nil {
+		s.Seen.Stage = stage.Stage
+		if a.built != nil {
+			s.Seen.Outcome = status.Failed
+		}
+		s.Failures++
+		s.Ready(now, false, stage.reason(), entry.Message, stage.Final)
+		return
+	}
+	s.Failures = 0
+	s.Fingerprint = entry.Fingerprint
+	s.Ready(now, true, meta.SucceededReason, entry.Message, false)
+}
+
+func replace(list []v1alpha1.Published, one v1alpha1.Published) []v1alpha1.Published {
+	out := append([]v1alpha1.Published(nil), list...)
+	for i := range out {
+		if out[i].Target == one.Target {
+			out[i] = one
+			return out
+		}
+	}
+	return append(out, one)
+}
+
+// tell logs, measures and notifies.
+func (a *attempt) tell(ctx context.Context, entry status.Run, stage *StageError) {
+	level, at := slog.LevelInfo, ""
+	if stage != nil {
+		level, at = slog.LevelError, stage.Stage
+	}
+	args := []any{"run", entry.ID, "outcome", entry.Outcome, "revision", entry.Revision, "message", entry.Message,
+		"fetch", a.seen.Fetch, "render", a.seen.Render, "publish", a.seen.Publish}
+	for _, p := range entry.Published {
+		args = append(args, "target", p.Target, "commit", p.Revision)
+	}
+	a.log.Log(ctx, level, "run ended", args...)
+	a.r.Observe(a.observation(entry, at))
+	if a.r.Notifier == nil || len(a.p.Spec.Notify) == 0 || a.state.Runs[0].Repeats > 0 {
+		return
+	}
+	told := notify.Run{Namespace: a.p.Metadata.Namespace, Name: a.p.Metadata.Name, Run: entry.Run, Published: a.state.Status.Published}
+	if a.snapshot != nil {
+		told.SourceURL = a.snapshot.URL
+		if a.snapshot.Commit != nil {
+			told.Commit = a.snapshot.Digest
+		}
+	}
+	if a.r.ExternalURL != "" {
+		told.Page = a.r.ExternalURL + "/runs?pipeline=" + url.QueryEscape(a.entry.Key) + "&run=" + entry.ID
+	}
+	// Who is told must not hold up the queue.
+	ctx = context.WithoutCancel(ctx)
+	a.r.notifying.Go(func() {
+		ctx, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		if err := a.r.Notifier.Send(ctx, a.p.Spec.Notify, told); err != nil {
+			a.log.Warn("a notification was not sent", "run", entry.ID, "error", err)
+		}
+	})
+}
+
+func (a *attempt) observation(entry status.Run, stage string) Observation {
+	o := a.seen
+	o.Pipeline, o.Run, o.Stage = a.entry.Key, entry, stage
+	return o
+}
+
+// maxFindings bounds how many lines of findings a run keeps.
+const maxFindings = 20
+
+// findings are what a person should read of a render: warnings, and what was found about objects.
+func findings(response *render.Response) []string {
+	var out []string
+	add := func(text string) {
+		if len(out) < maxFindings {
+			out = append(out, text)
+		} else if len(out) == maxFindings {
+			out = append(out, "and more")
+		}
+	}
+	for _, text := range response.Warnings {
+		add("warning: " + text)
+	}
+	for _, one := range response.Results {
+		if one.Severity != result.Info {
+			add(one.String())
+		}
+	}
+	return out
+}

@@ -1,0 +1,195 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/publish"
+)
+
+// Times of a batch.
+const (
+	// batchIdle is how long a change waits for others of its cause when none of them is under way in this process: they may
+	// be in another, or have failed.
+	batchIdle = time.Second
+	// batchLongest is how long it waits at all.
+	batchLongest = 2 * time.Minute
+	batchTick    = 25 * time.Millisecond
+)
+
+// batches keeps track of jobs with the same cause, so that their results become one commit for each branch: an upgrade of a
+// mesh over a thousand applications is one thing to review.
+type batches struct {
+	mu   sync.Mutex
+	open map[string]*batch
+}
+
+type batch struct {
+	size    int // of all jobs of the cause
+	started int // in this process
+	ready   int // of the started ones: at the publisher, or at their end
+	moved   time.Time
+}
+
+// enter notes the start of a job. ready is to be called when it has a result to publish or has ended, and may be called
+// more than once.
+func (b *batches) enter(cause string, size int) (ready func()) {
+	if size <= 1 {
+		return func() {}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.open == nil {
+		b.open = map[string]*batch{}
+	}
+	now := time.Now()
+	for key, old := range b.open {
+		if old.started == old.ready && now.Sub(old.moved) > batchLongest {
+			delete(b.open, key)
+		}
+	}
+	one := b.open[cause]
+	if one == nil {
+		one = &batch{size: size}
+		b.open[cause] = one
+	}
+	one.started++
+	one.moved = now
+	return sync.OnceFunc(func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		one.ready++
+		one.moved = time.Now()
+	})
+}
+
+// complete says whether nothing more is to be waited for.
+func (b *batches) complete(cause string, now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	one := b.open[cause]
+	return one == nil || one.ready >= one.size || one.ready == one.started && now.Sub(one.moved) > batchIdle
+}
+
+// publisher brings the changes for one branch together.
+type publisher struct {
+	batches *batches
+	lock    func(ctx context.Context, name string) (unlock func(), err error)
+
+	mu     sync.Mutex
+	groups map[string]*group
+}
+
+type group struct{ waiting []*waiting }
+
+type waiting struct {
+	change publish.Change
+	cause  string
+	since  time.Time
+	done   chan published
+}
+
+// published is what became of one change.
+type published struct {
+	result  publish.Result
+	outcome publish.Outcome
+	err     error
+}
+
+// publish hands a change in and waits for what becomes of it. Changes with the same key go to the same branch in the same
+// way; lock is the name of the branch among all processes.
+func (p *publisher) publish(ctx context.Context, key, lock, cause string, branch *publish.Branch, change publish.Change) published {
+	w := &waiting{change: change, cause: cause, since: time.Now(), done: make(chan published, 1)}
+	p.mu.Lock()
+	g := p.groups[key]
+	if g == nil {
+		g = &group{}
+		if p.groups == nil {
+			p.groups = map[string]*group{}
+		}
+		p.groups[key] = g
+		// The group outlives the one that began it: others may have joined.
+		go p.lead(context.WithoutCancel(ctx), key, lock, branch, g)
+	}
+	g.waiting = append(g.waiting, w)
+	p.mu.Unlock()
+	select {
+	case done := <-w.done:
+		return done
+	case <-ctx.Done():
+		return published{err: ctx.Err()}
+	}
+}
+
+// publishTimeout bounds one commit with its retries.
+const publishTimeout = 5 * time.Minute
+
+// lead publishes until nobody waits.
+func (p *publisher) lead(ctx context.Context, key, lock string, branch *publish.Branch, g *group) {
+	for {
+		p.hold(g)
+		p.round(ctx, lock, branch, g)
+		p.mu.Lock()
+		if len(g.waiting) == 0 {
+			delete(p.groups, key)
+			p.mu.Unlock()
+			return
+		}
+		p.mu.Unlock()
+	}
+}
+
+// hold waits for the other jobs of the causes of those who wait.
+func (p *publisher) hold(g *group) {
+	for {
+		now := time.Now()
+		p.mu.Lock()
+		complete := true
+		for _, w := range g.waiting {
+			if now.Sub(w.since) > batchLongest {
+				complete = true
+				break
+			}
+			complete = complete && p.batches.complete(w.cause, now)
+		}
+		p.mu.Unlock()
+		if complete {
+			return
+		}
+		time.Sleep(batchTick)
+	}
+}
+
+// round publishes, in one commit, everything that waits when the branch is ours.
+func (p *publisher) round(ctx context.Context, lock string, branch *publish.Branch, g *group) {
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	unlock, err := p.lock(ctx, lock)
+	p.mu.Lock()
+	taken := g.waiting
+	g.waiting = nil
+	p.mu.Unlock()
+	if err != nil {
+		for _, w := range taken {
+			w.done <- published{err: err}
+		}
+		return
+	}
+	defer unlock()
+	changes := make([]publish.Change, len(taken))
+	for i, w := range taken {
+		changes[i] = w.change
+	}
+	result, err := branch.Publish(ctx, changes)
+	for i, w := range taken {
+		done := published{result: result, err: err}
+		if i < len(result.Outcomes) {
+			done.outcome = result.Outcomes[i]
+		}
+		w.done <- done
+	}
+}

@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prerig/prerig/fn"
+	policyv1alpha1 "github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/pipeline/diff"
+	"github.com/prerig/prerig/pipeline/source/tree"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+// Bounds of what is kept of a difference.
+const (
+	maxDiffFiles = 200
+	maxDiffBytes = 512 << 10
+)
+
+// saveDiff stores what the run changed in Git, for people to look at. It is of no consequence where it fails.
+func (a *attempt) saveDiff(ctx context.Context, entry status.Run) bool {
+	d := &status.Diff{}
+	for _, p := range a.places {
+		if p.err == nil && p.changed && p.mirror != nil {
+			a.compare(ctx, p, d)
+		}
+	}
+	if len(d.Files) == 0 {
+		return false
+	}
+	if err := a.r.Store.SaveDiff(ctx, a.entry.Key, entry.ID, d); err != nil {
+		a.log.Warn("the difference was not stored", "run", entry.ID, "error", err)
+		return false
+	}
+	return true
+}
+
+func (a *attempt) compare(ctx context.Context, p place, d *status.Diff) {
+	var old *tree.View
+	if !p.before.IsZero() {
+		if commit, err := p.mirror.Commit(p.before); err == nil {
+			old = tree.NewView(p.mirror.Tree(commit), a.r.Builder.Limits.Read)
+		}
+	}
+	size := 0
+	for _, list := range []struct {
+		kind  string
+		names []string
+	}{{"added", p.outcome.Added}, {"modified", p.outcome.Modified}, {"deleted", p.outcome.Deleted}} {
+		for _, name := range list.names {
+			if len(d.Files) >= maxDiffFiles || size > maxDiffBytes {
+				d.LeftOut++
+				continue
+			}
+			var before []byte
+			if old != nil && list.kind != "added" {
+				before, _ = old.Read(name)
+			}
+			after := p.files[name]
+			patch := diff.Unified(name, []diff.Chunk{{Old: before, New: after}})
+			size += len(patch)
+			d.Files = append(d.Files, status.FileDiff{
+				Target: p.published.Target, Path: name, Kind: list.kind, Patch: string(patch), Injected: InjectedLines(ctx, after),
+			})
+		}
+	}
+}
+
+// InjectedLines gives the lines of a file of manifests, counted from 1, that an injection made: those that are not there
+// when the injection is taken out again.
+func InjectedLines(ctx context.Context, content []byte) []int {
+	file, err := manifest.Parse("", content)
+	if err != nil {
+		return nil
+	}
+	p, err := policyv1alpha1.Parse([]byte("apiVersion: prerig.dev/v1alpha1\nkind: InjectionPolicy\nmetadata: {name: remove}\nspec: {mode: Remove, istio: {injector: {builtIn: istio}}}\n"))
+	if err != nil {
+		p, err = policyv1alpha1.Parse([]byte("apiVersion: prerig.dev/v1alpha1\nkind: InjectionPolicy\nmetadata: {name: remove}\nspec: {mode: Remove}\n"))
+		if err != nil {
+			return nil
+		}
+	}
+	injector, err := fn.New([]*policyv1alpha1.InjectionPolicy{p}, fn.WithWorkers(1))
+	if err != nil {
+		return nil
+	}
+	items := make([]fn.Item, len(file.Docs))
+	for i, doc := range file.Docs {
+		items[i] = fn.Item{Doc: doc, Index: i}
+	}
+	report, err := injector.Run(ctx, items)
+	if err != nil || len(report.Items) != len(items) {
+		return nil
+	}
+	var without bytes.Buffer
+	same := true
+	for i, item := range report.Items {
+		same = same && item.Doc == items[i].Doc
+		without.Write(item.Doc.Raw())
+	}
+	if same {
+		return nil
+	}
+	return addedLines(diff.Unified("f", []diff.Chunk{{Old: without.Bytes(), New: content}}))
+}
+
+// addedLines gives the lines of the new file that a unified diff adds.
+func addedLines(patch []byte) []int {
+	var out []int
+	at := 0
+	for line := range strings.Lines(string(patch)) {
+		switch {
+		case strings.HasPrefix(line, "--- ") && at == 0, strings.HasPrefix(line, "+++ ") && at == 0:
+		case strings.HasPrefix(line, "@@ "):
+			_, after, _ := strings.Cut(line, " +")
+			start, _, _ := strings.Cut(strings.Fields(after)[0], ",")
+			at, _ = strconv.Atoi(start)
+		case strings.HasPrefix(line, "+"):
+			out = append(out, at)
+			at++
+		case strings.HasPrefix(line, " "):
+			at++
+		}
+	}
+	return slices.Compact(out)
+}

@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/source"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+// Stages of a run, for errors and for what a later run must do again.
+const (
+	StageSource  = "source"
+	StageBuild   = "build"
+	StageGate    = "gate"
+	StagePublish = "publish"
+)
+
+// Needs says whether a pipeline must be rendered for a snapshot of its source, and why. Nothing is rendered where nothing
+// that the last render has seen, or has looked for and not found, is different.
+func (b *Builder) Needs(p *v1alpha1.RenderPipeline, state *status.State, snapshot *source.Snapshot) (reason string, needed bool) {
+	seen := state.Seen
+	switch {
+	case seen.Outcome == "":
+		return "it was never rendered", true
+	case seen.Request != b.RequestDigest(p):
+		return "the pipeline, a policy or Prerig has changed", true
+	case seen.Outcome == status.Failed && seen.Stage != StageBuild && seen.Stage != StageGate:
+		return "the last run did not come to an end", true
+	case proposes(p) && seen.Revision != snapshot.Revision:
+		return "the revision is to be noted for the promoter", true
+	}
+	return seen.Record.Affected(snapshot.Tree)
+}
+
+// proposes: GitOps Promoter waits for a note for each commit of the source, also where it changes nothing.
+func proposes(p *v1alpha1.RenderPipeline) bool {
+	for _, publish := range p.Spec.Publish {
+		if publish.Git != nil && publish.Git.Propose != nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,264 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"sort"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"go.opentelemetry.io/otel"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/publish"
+	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/source"
+	"github.com/prerig/prerig/pipeline/source/git"
+	"github.com/prerig/prerig/pipeline/source/oci"
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+// place is what became of one entry of spec.publish.
+type place struct {
+	published v1alpha1.Published
+	outcome   publish.Outcome
+	changed   bool
+	record    tree.Record // what was written
+	err       error
+
+	// For the difference: the mirror, the commit before, and the files by their paths.
+	mirror *git.Mirror
+	before git.Hash
+	files  map[string][]byte
+}
+
+// publish brings the result to every place; one that fails keeps no other from getting it.
+func (a *attempt) publish(ctx context.Context) error {
+	ctx, span := otel.Tracer("prerig").Start(ctx, "publish")
+	defer span.End()
+	start := time.Now()
+	defer func() { a.seen.Publish = time.Since(start) }()
+	var failed *StageError
+	for i, to := range a.p.Spec.Publish {
+		var p place
+		if to.Git != nil {
+			p = a.publishGit(ctx, to.Git)
+		} else {
+			p = a.publishOCI(ctx, to.OCI)
+		}
+		if p.err != nil {
+			p.err = fmt.Errorf("publishing to %s: %w", p.published.Target, p.err)
+			one := stageOf(p.err)
+			if failed == nil || failed.Final && !one.Final {
+				failed = one
+			}
+			a.log.Warn("a result was not published", "place", i, "error", p.err)
+		}
+		a.places = append(a.places, p)
+	}
+	if failed != nil {
+		return failed
+	}
+	return nil
+}
+
+// stageOf says whether trying again can help.
+func stageOf(err error) *StageError {
+	var gate *publish.GateError
+	if errors.As(err, &gate) {
+		return &StageError{Stage: StageGate, Final: true, Err: err}
+	}
+	final := errors.Is(err, publish.ErrUnmanaged) || errors.Is(err, publish.ErrNotOwned) || errors.Is(err, errContent)
+	return &StageError{Stage: StagePublish, Final: final, Err: err}
+}
+
+// errContent is about a result that cannot be written as files.
+var errContent = errors.New("the result cannot be written")
+
+func (a *attempt) change(layout v1alpha1.Layout, style v1alpha1.Style, ctx context.Context) (publish.Change, error) {
+	files, err := publish.Files(a.built.Objects, layout, style)
+	if err != nil {
+		return publish.Change{}, fmt.Errorf("%w: %w", errContent, err)
+	}
+	gate := publish.Gate(a.p.Spec.Gates, len(a.built.Objects))
+	return publish.Change{
+		Pipeline: a.entry.Key, Files: files, Objects: a.built.Objects, Origin: Origin(a.snapshot),
+		PolicyDigest: a.built.Request.PolicyDigest(), Tool: a.r.Builder.Version, Command: Command(a.p, a.snapshot),
+		Gate: func(published, deleted int) error {
+			// The last moment before something is written: it must still be ours to write.
+			if err := queue.Held(ctx); err != nil {
+				return err
+			}
+			return gate(published, deleted)
+		},
+	}, nil
+}
+
+// Origin tells a commit or artifact where it is from.
+func Origin(snapshot *source.Snapshot) publish.Origin {
+	o := publish.Origin{URL: snapshot.URL, Revision: snapshot.Revision, Digest: snapshot.Digest, Date: snapshot.Date}
+	if c := snapshot.Commit; c != nil {
+		o.Author, o.AuthorEmail, o.Subject, o.Body = c.Author, c.AuthorEmail, c.Subject, c.Body
+	}
+	return o
+}
+
+func (a *attempt) publishGit(ctx context.Context, to *v1alpha1.GitPublish) place {
+	p := place{published: v1alpha1.Published{Target: Target(v1alpha1.Publish{Git: to})}}
+	branch, err := a.r.Branch(ctx, a.p.Metadata.Namespace, to)
+	if err != nil {
+		p.err = err
+		return p
+	}
+	change, err := a.change(to.Layout, to.Style, ctx)
+	if err != nil {
+		p.err = err
+		return p
+	}
+	change.Path, change.Subject, change.Adopt = path.Clean(to.Path), to.Message, to.Adopt
+	a.ready()
+	lock := "branch/" + event.NormalURL(to.URL) + "#" + to.Branch
+	done := a.r.publisher.publish(ctx, groupKey(a.p.Metadata.Namespace, to), lock, a.job.Cause, branch, change)
+	if p.err = done.err; p.err == nil {
+		p.err = done.outcome.Err
+	}
+	if p.err != nil {
+		return p
+	}
+	p.outcome, p.changed = done.outcome, done.outcome.Changed()
+	p.published.SourceRevision = a.snapshot.Revision
+	if !done.result.Commit.IsZero() {
+		p.published.Revision = done.result.Commit.String()
+	}
+	p.mirror, p.before = branch.Mirror, done.result.Before
+	p.files = map[string][]byte{}
+	for name, content := range change.Files {
+		p.files[path.Join(change.Path, name)] = content
+	}
+	p.record = written(p.files)
+	return p
+}
+
+// Branch gives the branch that an entry of spec.publish is about.
+func (r *Runner) Branch(ctx context.Context, namespace string, to *v1alpha1.GitPublish) (*publish.Branch, error) {
+	mirror, remote, err := r.Fetcher.Repository(ctx, namespace, to.URL, to.SecretRef)
+	if err != nil {
+		return nil, err
+	}
+	branch := &publish.Branch{Mirror: mirror, Remote: remote, Name: to.Branch, Adopt: to.Adopt}
+	if to.Author != nil {
+		branch.Author, branch.Email = to.Author.Name, to.Author.Email
+	}
+	if to.Propose != nil {
+		branch.Propose, branch.ActivePath = true, to.Propose.ActivePath
+	}
+	if to.Signing != nil {
+		secret, err := r.secret(ctx, namespace, &to.Signing.SecretRef)
+		if err != nil {
+			return nil, err
+		}
+		if branch.Signer, err = publish.NewSigner(to.Signing.Format, secret); err != nil {
+			return nil, err
+		}
+	}
+	return branch, nil
+}
+
+func (r *Runner) secret(ctx context.Context, namespace string, ref *meta.LocalObjectReference) (map[string][]byte, error) {
+	if ref == nil {
+		return nil, nil
+	}
+	if r.Secrets == nil {
+		return nil, fmt.Errorf("reading secret %s: no secrets are configured", ref.Name)
+	}
+	secret, err := r.Secrets.Secret(ctx, namespace, ref.Name)
+	if err != nil {
+		return nil, fmt.Errorf("reading secret %s: %w", ref.Name, err)
+	}
+	return secret, nil
+}
+
+// groupKey is equal for entries whose changes can go into one commit.
+func groupKey(namespace string, to *v1alpha1.GitPublish) string {
+	same := *to
+	same.Path, same.Layout, same.Style, same.Message = "", "", "", ""
+	text, err := json.Marshal([]any{namespace, same})
+	if err != nil {
+		panic(err) // it is plain data
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// written is the record of a view that has read all files: it tells later whether somebody else has changed them.
+func written(files map[string][]byte) tree.Record {
+	record := make(tree.Record, 0, len(files))
+	for name, content := range files {
+		record = append(record, tree.Access{Op: tree.OpRead, Path: name, Outcome: git.BlobHash(content).String()})
+	}
+	sort.Slice(record, func(i, j int) bool { return record[i].Path < record[j].Path })
+	return record
+}
+
+func (a *attempt) publishOCI(ctx context.Context, to *v1alpha1.OCIPublish) place {
+	p := place{published: v1alpha1.Published{Target: Target(v1alpha1.Publish{OCI: to})}}
+	fail := func(err error) place {
+		p.err = err
+		return p
+	}
+	secret, err := a.r.secret(ctx, a.p.Metadata.Namespace, to.SecretRef)
+	if err != nil {
+		return fail(err)
+	}
+	registry, err := oci.Connect(to.URL, secret, to.Insecure)
+	if err != nil {
+		return fail(err)
+	}
+	change, err := a.change(to.Layout, to.Style, ctx)
+	if err != nil {
+		return fail(err)
+	}
+	a.ready()
+	unlock, err := a.r.Queue.Lock(ctx, "artifact/"+to.URL)
+	if err != nil {
+		return fail(err)
+	}
+	defer unlock()
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	artifact := &publish.Artifact{Registry: registry, Tags: to.Tags}
+	result, err := artifact.Publish(ctx, change)
+	if err != nil {
+		return fail(err)
+	}
+	p.changed = result.Changed
+	p.published.Revision, p.published.SourceRevision = result.Digest, a.snapshot.Revision
+	return p
+}
+
+// Target names an entry of spec.publish in the status.
+func Target(to v1alpha1.Publish) string {
+	if to.OCI != nil {
+		tag := "latest"
+		if len(to.OCI.Tags) > 0 {
+			tag = to.OCI.Tags[0]
+		}
+		return to.OCI.URL + ":" + tag
+	}
+	name := to.Git.Branch
+	if to.Git.Propose != nil {
+		if name += "-next"; to.Git.Propose.ActivePath != "" {
+			name += "/" + to.Git.Propose.ActivePath
+		}
+	}
+	return to.Git.URL + " " + name + " " + to.Git.Path
+}

@@ -1,0 +1,225 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/notify"
+	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/source"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+// Options of a Runner.
+type Options struct {
+	// Catalog is the pipelines, PipelinesDir the directory that they are from.
+	Catalog      *catalog.Catalog
+	PipelinesDir string
+	// Fetcher fetches sources and reaches the repositories that are published to; Secrets reads what registries and signing
+	// need.
+	Fetcher *source.Fetcher
+	Secrets source.Secrets
+	// Builder renders.
+	Builder *Builder
+	// Store keeps states, Queue locks.
+	Store *status.Store
+	Queue *queue.Queue
+	// Notifier tells others; nil tells nobody.
+	Notifier *notify.Notifier
+	// Workers is how many renders run at once.
+	Workers int
+	// History is how many runs are kept.
+	History int
+	// ExternalURL is where the web page is, for notifications.
+	ExternalURL string
+	// Observe is told of every run; it must be quick.
+	Observe func(Observation)
+	// Log.
+	Log *slog.Logger
+}
+
+// Observation is what there is to measure of a run.
+type Observation struct {
+	Pipeline string
+	Run      status.Run
+	Stage    string
+	// Queued is how long the event or request waited; Fetch, Render and Publish are the durations of the steps. Bytes is the
+	// size of the result.
+	Queued, Fetch, Render, Publish time.Duration
+	Bytes                          int
+}
+
+// Runner does jobs. It is safe for concurrent use.
+type Runner struct {
+	Options
+	renders   chan struct{}
+	batches   batches
+	publisher publisher
+	notifying sync.WaitGroup
+}
+
+// New gives a Runner.
+func New(o Options) *Runner {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Observe == nil {
+		o.Observe = func(Observation) {}
+	}
+	r := &Runner{Options: o, renders: make(chan struct{}, max(1, o.Workers))}
+	r.publisher.batches, r.publisher.lock = &r.batches, o.Queue.Lock
+	return r
+}
+
+// Wait returns when notifications that were begun are sent.
+func (r *Runner) Wait() { r.notifying.Wait() }
+
+// Source gives a pipeline's source with a local directory made absolute, relative to the pipeline's file.
+func Source(e catalog.Entry, dir string) v1alpha1.Source {
+	src := e.Pipeline.Spec.Source
+	if src.Dir != nil && !filepath.IsAbs(src.Dir.Path) {
+		src.Dir = &v1alpha1.DirSource{Path: filepath.Join(dir, filepath.Dir(filepath.FromSlash(e.File)), src.Dir.Path)}
+	}
+	return src
+}
+
+// unknownFor is how long a job waits for a pipeline that this process does not know yet: another one may have read the
+// directory earlier.
+const unknownFor = time.Minute
+
+// Do does one job. It returns nil where the job is done, also where the pipeline failed in a way that only a change of its
+// source or of itself can mend; the status tells of it.
+func (r *Runner) Do(ctx context.Context, job queue.Job) error {
+	log := r.Log.With("id", job.Cause, "pipeline", job.Pipeline)
+	entry, ok := r.Catalog.Get(job.Pipeline)
+	if !ok || entry.Err != nil {
+		if !ok && time.Since(job.Since) < unknownFor {
+			return &queue.RetryError{After: time.Second, Err: errors.New("the pipeline is not known here yet")}
+		}
+		log.Info("the pipeline is gone or not valid, the job is dropped")
+		return nil
+	}
+	state, revision, err := r.Store.Load(ctx, job.Pipeline)
+	if err != nil {
+		return &queue.RetryError{After: time.Second, Err: err}
+	}
+	control := r.Store.Control(job.Pipeline)
+	if entry.Pipeline.Spec.Suspend || control.Suspended {
+		log.Debug("the pipeline is suspended")
+		return r.handled(ctx, entry, state, revision, control)
+	}
+	ready := r.batches.enter(job.Cause, job.Batch)
+	defer ready()
+	if job.Trace != "" {
+		ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": job.Trace})
+	}
+	ctx, span := otel.Tracer("prerig").Start(ctx, "run")
+	defer span.End()
+	span.SetAttributes(attribute.String("prerig.pipeline", job.Pipeline), attribute.String("prerig.id", job.Cause))
+	a := &attempt{r: r, log: log, job: job, entry: entry, p: entry.Pipeline, state: state, ready: ready, started: time.Now(), control: control}
+	err = a.run(ctx)
+	if err != nil {
+		span.SetStatus(codes.Error, err.Error())
+	}
+	if ctx.Err() != nil {
+		return ctx.Err() // the process ends; the job comes again
+	}
+	if lost := queue.Held(ctx); lost != nil {
+		return &queue.RetryError{After: time.Second, Err: lost}
+	}
+	return a.end(ctx, err, revision)
+}
+
+// handled notes that a reconcile request was seen, for those who wait for it.
+func (r *Runner) handled(ctx context.Context, e catalog.Entry, state *status.State, revision uint64, control status.Control) error {
+	if !noteRequests(e.Pipeline, state, control) {
+		return nil
+	}
+	if err := r.Store.Save(ctx, e.Key, state, revision); err != nil {
+		return &queue.RetryError{After: time.Second, Err: err}
+	}
+	return nil
+}
+
+// noteRequests notes the tokens of requests in the status and says whether any was new.
+func noteRequests(p *v1alpha1.RenderPipeline, state *status.State, control status.Control) (changed bool) {
+	annotation := p.Metadata.Annotations[meta.ReconcileRequestAnnotation]
+	if annotation != state.Annotation {
+		state.Annotation, changed = annotation, true
+		state.Status.LastHandledReconcileAt = annotation
+	}
+	if control.RequestedAt != "" && control.RequestedAt != state.Status.LastHandledReconcileAt && !changed {
+		state.Status.LastHandledReconcileAt, changed = control.RequestedAt, true
+	}
+	return changed
+}
+
+// StageError is the error of a run with the stage that it came from.
+type StageError struct {
+	Stage string
+	// Final means that trying again will give the same until something changes.
+	Final bool
+	Err   error
+}
+
+// Error tells the cause.
+func (e *StageError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *StageError) Unwrap() error { return e.Err }
+
+func (e *StageError) reason() string {
+	switch e.Stage {
+	case StageSource:
+		return v1alpha1.ReasonSourceFailed
+	case StageBuild:
+		return v1alpha1.ReasonBuildFailed
+	case StageGate:
+		return v1alpha1.ReasonGateClosed
+	}
+	return v1alpha1.ReasonPublishFailed
+}
+
+// backoff grows from one second to five minutes, and differs between pipelines so that they do not all come at once.
+func backoff(failures int, pipeline string) time.Duration {
+	wait := min(time.Second<<min(failures, 16), 5*time.Minute)
+	return wait + time.Duration(float64(wait)*0.2*Phase(pipeline))
+}
+
+// Phase gives a number from 0 to 1 that is always the same for a pipeline, for spreading pipelines over time.
+func Phase(pipeline string) float64 {
+	h := uint64(14695981039346656037)
+	for _, b := range []byte(pipeline) {
+		h = (h ^ uint64(b)) * 1099511628211
+	}
+	h ^= h >> 33
+	h *= 0xff51afd7ed558ccd
+	h ^= h >> 33
+	return float64(h>>11) / float64(uint64(1)<<53)
+}
+
+// message is an error on one line that is not too long for a status.
+func message(err error) string {
+	const longest = 2000
+	text := fmt.Sprint(err)
+	if len(text) > longest {
+		text = text[:longest] + "…"
+	}
+	return text
+}

@@ -1,0 +1,252 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nuid"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/plan"
+	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+// Pipeline is a pipeline as the API and the page show it.
+type Pipeline struct {
+	// Name is its namespace and name, or for what could not be read that far, its file.
+	Name string `json:"name"`
+	// File that it is in.
+	File string `json:"file"`
+	// State is Ready, Failing, Stalled, Suspended, Invalid or New.
+	State string `json:"state"`
+	// Message says more.
+	Message string `json:"message,omitempty"`
+	// Source is the URL of the source.
+	Source string `json:"source,omitempty"`
+	// Status as in the object.
+	Status v1alpha1.RenderPipelineStatus `json:"status"`
+	// Runs are the last runs, newest first.
+	Runs []status.Run `json:"runs,omitempty"`
+	// Suspended says whether it is, by whomever.
+	Suspended bool `json:"suspended,omitempty"`
+}
+
+// States of a Pipeline.
+const (
+	StateReady     = "Ready"
+	StateFailing   = "Failing"
+	StateStalled   = "Stalled"
+	StateSuspended = "Suspended"
+	StateInvalid   = "Invalid"
+	StateNew       = "New"
+)
+
+// Request asks for something to be done with pipelines.
+type Request struct {
+	// Pipelines by name; All means every one.
+	Pipelines []string `json:"pipelines,omitempty"`
+	All       bool     `json:"all,omitempty"`
+	// Force renders although nothing changed. For reconcile.
+	Force bool `json:"force,omitempty"`
+	// Suspended is what to set. For suspend.
+	Suspended bool `json:"suspended,omitempty"`
+}
+
+// Answer to a Request.
+type Answer struct {
+	// Token is found in status.lastHandledReconcileAt when the request was handled.
+	Token string `json:"token,omitempty"`
+	// Pipelines that it is about.
+	Pipelines []string `json:"pipelines"`
+}
+
+func (s *Server) api(mux *http.ServeMux) {
+	mux.HandleFunc("GET /api/v1/pipelines", s.list)
+	mux.HandleFunc("GET /api/v1/diff", s.diff)
+	mux.HandleFunc("POST /api/v1/reconcile", s.reconcile)
+	mux.HandleFunc("POST /api/v1/suspend", s.suspend)
+}
+
+// list gives all pipelines, or the ones that the parameter pipeline names, with their runs.
+func (s *Server) list(w http.ResponseWriter, r *http.Request) {
+	if err := s.Store.Sync(r.Context()); err != nil {
+		fail(w, http.StatusServiceUnavailable, err)
+		return
+	}
+	names := r.URL.Query()["pipeline"]
+	out := []Pipeline{}
+	for _, e := range s.Catalog.All() {
+		if len(names) > 0 && !slices.Contains(names, e.Key) {
+			continue
+		}
+		one := s.view(e)
+		if len(names) == 0 {
+			one.Runs = nil
+		}
+		out = append(out, one)
+	}
+	if len(names) > 0 && len(out) == 0 {
+		fail(w, http.StatusNotFound, fmt.Errorf("there is no pipeline %s", names[0]))
+		return
+	}
+	answer(w, out)
+}
+
+// view is what is shown of an entry.
+func (s *Server) view(e catalog.Entry) Pipeline {
+	p := Pipeline{Name: e.Key, File: e.File, State: StateNew}
+	if e.Err != nil {
+		p.State, p.Message = StateInvalid, e.Err.Error()
+		p.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonInvalid, Message: p.Message}}
+		return p
+	}
+	state := s.Store.Get(e.Key)
+	p.Status, p.Runs = state.Status, state.Runs
+	switch source := e.Pipeline.Spec.Source; {
+	case source.Git != nil:
+		p.Source = source.Git.URL
+	case source.OCI != nil:
+		p.Source = source.OCI.URL
+	case source.Dir != nil:
+		p.Source = source.Dir.Path
+	}
+	if c := state.Condition(); c != nil {
+		p.Message = c.Message
+		switch {
+		case c.Status == metav1.ConditionTrue:
+			p.State = StateReady
+		case state.Stalled():
+			p.State = StateStalled
+		default:
+			p.State = StateFailing
+		}
+	}
+	if p.Suspended = e.Pipeline.Spec.Suspend || s.Store.Control(e.Key).Suspended; p.Suspended {
+		p.State = StateSuspended
+	}
+	return p
+}
+
+// Count gives the number of pipelines by state.
+func (s *Server) Count() map[string]int {
+	counts := map[string]int{StateReady: 0, StateFailing: 0, StateStalled: 0, StateSuspended: 0, StateInvalid: 0, StateNew: 0}
+	for _, e := range s.Catalog.All() {
+		counts[s.view(e).State]++
+	}
+	return counts
+}
+
+func (s *Server) diff(w http.ResponseWriter, r *http.Request) {
+	d, err := s.Store.LoadDiff(r.Context(), r.URL.Query().Get("pipeline"), r.URL.Query().Get("run"))
+	switch {
+	case err != nil:
+		fail(w, http.StatusServiceUnavailable, err)
+	case d == nil:
+		fail(w, http.StatusNotFound, errors.New("no difference is stored for this run"))
+	default:
+		answer(w, d)
+	}
+}
+
+// reconcile asks for runs now.
+func (s *Server) reconcile(w http.ResponseWriter, r *http.Request) {
+	request, keys, ok := s.read(w, r)
+	if !ok {
+		return
+	}
+	now := time.Now().UTC()
+	token := now.Format(time.RFC3339Nano) + "-" + nuid.Next()
+	for _, key := range keys {
+		err := s.Store.SetControl(r.Context(), key, func(c *status.Control) { c.RequestedAt, c.Force = token, request.Force })
+		if err == nil {
+			err = s.Queue.Request(r.Context(), queue.Job{
+				Pipeline: key, Cause: token, Reason: "reconcile request", Since: now, NotBefore: now, Force: request.Force, Batch: len(keys),
+			})
+		}
+		if err != nil {
+			fail(w, http.StatusServiceUnavailable, err)
+			return
+		}
+	}
+	s.Log.Info("reconcile was requested", "id", token, "pipelines", len(keys))
+	answer(w, Answer{Token: token, Pipelines: keys})
+}
+
+// suspend stops pipelines or lets them run again, which looks at them at once.
+func (s *Server) suspend(w http.ResponseWriter, r *http.Request) {
+	request, keys, ok := s.read(w, r)
+	if !ok {
+		return
+	}
+	for _, key := range keys {
+		if err := s.Store.SetControl(r.Context(), key, func(c *status.Control) { c.Suspended = request.Suspended }); err != nil {
+			fail(w, http.StatusServiceUnavailable, err)
+			return
+		}
+	}
+	s.Log.Info("pipelines were suspended or resumed", "pipelines", keys, "suspended", request.Suspended)
+	if !request.Suspended {
+		cause := plan.Cause{ID: "resume-" + nuid.Next(), Reason: "resumed", Since: time.Now(), Now: true}
+		if err := s.Planner.Consider(r.Context(), keys, cause); err != nil {
+			fail(w, http.StatusServiceUnavailable, err)
+			return
+		}
+	}
+	answer(w, Answer{Pipelines: keys})
+}
+
+// read reads a request and finds its pipelines.
+func (s *Server) read(w http.ResponseWriter, r *http.Request) (Request, []string, bool) {
+	var request Request
+	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&request); err != nil {
+		fail(w, http.StatusBadRequest, fmt.Errorf("reading the request: %w", err))
+		return request, nil, false
+	}
+	var keys []string
+	for _, e := range s.Catalog.All() {
+		if e.Err == nil && (request.All || slices.Contains(request.Pipelines, e.Key)) {
+			keys = append(keys, e.Key)
+		}
+	}
+	for _, name := range request.Pipelines {
+		if !slices.Contains(keys, name) {
+			err := fmt.Errorf("there is no pipeline %s", name)
+			if e, ok := s.Catalog.Get(name); ok {
+				err = e.Err
+			}
+			fail(w, http.StatusNotFound, err)
+			return request, nil, false
+		}
+	}
+	if len(keys) == 0 {
+		fail(w, http.StatusBadRequest, errors.New("the request names no pipeline"))
+		return request, nil, false
+	}
+	return request, keys, true
+}
+
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	_ = encoder.Encode(v)
+}
+
+func fail(w http.ResponseWriter, code int, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()})
+}

@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/plan"
+	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+// Options of a Server.
+type Options struct {
+	Catalog   *catalog.Catalog
+	Store     *status.Store
+	Queue     *queue.Queue
+	Planner   *plan.Planner
+	Receivers []event.Receiver
+	// Delivery counts webhook deliveries.
+	Delivery func(receiver, outcome string)
+	// Metrics serves the metrics.
+	Metrics http.Handler
+	// Token is what the API asks for.
+	Token string
+	// Version of Prerig, for the page.
+	Version string
+	Log     *slog.Logger
+}
+
+// Server answers.
+type Server struct {
+	Options
+	hooks *event.Handler
+	pages *pages
+}
+
+// New gives a Server.
+func New(o Options) (*Server, error) {
+	s := &Server{Options: o}
+	var err error
+	s.hooks, err = event.NewHandler(o.Receivers, s, event.WithLogger(o.Log), event.WithObserver(o.Delivery))
+	if err != nil {
+		return nil, err
+	}
+	s.pages, err = newPages()
+	return s, err
+}
+
+// Watches implements event.Store.
+func (s *Server) Watches(changes []event.Change) bool { return s.Catalog.Watches(changes) }
+
+// putTimeout bounds the storing of an event. A sender that gets no answer in time sends again.
+const putTimeout = 8 * time.Second
+
+// Put implements event.Store.
+func (s *Server) Put(ctx context.Context, e event.Event) (bool, error) {
+	// A sender that hangs up has still sent the event.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), putTimeout)
+	defer cancel()
+	return s.Queue.Put(ctx, e)
+}
+
+// Hooks serves webhooks and health checks.
+func (s *Server) Hooks() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/hook/", s.hooks)
+	s.health(mux)
+	return mux
+}
+
+func (s *Server) health(mux *http.ServeMux) {
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := s.Queue.Ready(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
+}
+
+// Access says who may do what on an address.
+type Access struct {
+	// Trusted lets everybody do everything: a socket that only its owner can open.
+	Trusted bool
+	// Loopback lets everybody look, if asked by a name of this machine.
+	Loopback bool
+	// Insecure lets everybody look.
+	Insecure bool
+}
+
+// Admin serves the web page, the metrics and the API.
+func (s *Server) Admin(access Access) http.Handler {
+	mux := http.NewServeMux()
+	s.health(mux)
+	if s.Metrics != nil {
+		mux.Handle("GET /metrics", s.Metrics)
+	}
+	s.api(mux)
+	s.web(mux)
+	return s.guard(access, mux)
+}
+
+// Serve answers on a listener until ctx is done.
+func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
+	server := &http.Server{
+		Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 60 * time.Second,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 256 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	stop := context.AfterFunc(ctx, func() {
+		closing, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = server.Shutdown(closing)
+	})
+	defer stop()
+	if err := server.Serve(l); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("serving on %s: %w", l.Addr(), err)
+	}
+	return nil
+}
