@@ -84,7 +84,10 @@ bench: build ## Measure against a function that does nothing, and the engine per
 	go run ./fn/internal/bench -binary $(dist)/prerig-fn
 	go test -run '^$$' -bench . -benchmem ./fn/...
 
-# What the image holds, apart from nothing: the Dockerfile copies it from here or makes it in the same way.
+# All that the image holds: the Dockerfile copies it from here or makes it in the same way, perhaps for another
+# architecture (GOARCH), for which the tool that collects the licences is not built.
+host = GOOS=$(shell go env GOHOSTOS) GOARCH=$(shell go env GOHOSTARCH)
+
 .PHONY: dist-image
 dist-image: ## Lay out the image's files in dist/image, with the binary built here.
 	rm -rf $(dist)/image
@@ -92,7 +95,7 @@ dist-image: ## Lay out the image's files in dist/image, with the binary built he
 	printf 'nobody:x:65534:65534:nobody:/:/sbin/nologin\n' > $(dist)/image/etc/passwd
 	printf 'nobody:x:65534:\n' > $(dist)/image/etc/group
 	cp LICENSE $(dist)/image/usr/share/licenses/prerig/
-	go run ./fn/internal/licenses -o $(dist)/image/usr/share/licenses/prerig/THIRD-PARTY ./fn/cmd/prerig-fn
+	$(host) go run ./fn/internal/licenses -o $(dist)/image/usr/share/licenses/prerig/THIRD-PARTY ./fn/cmd/prerig-fn
 	$(go_build) -o $(dist)/image/usr/local/bin/ ./fn/cmd/prerig-fn
 
 .PHONY: image
