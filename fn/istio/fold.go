@@ -10,7 +10,7 @@ import (
 	"text/template/parse"
 )
 
-// Folding evaluates once, when an injector is made, what is the same for every pod: most of a stock template asks the
+// Folding evaluates once, when a template is first rendered, what is the same for every pod: most of a stock template asks the
 // values. The folded template prints the same text for every pod; what cannot be evaluated stays as it is, with its error
 // for when it is rendered.
 

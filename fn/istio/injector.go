@@ -176,12 +176,7 @@ func (in *Injector) parseTemplates() error {
 			return errs[i]
 		}
 		in.templates[name] = parsed[i]
-		if in.unfolded {
-			continue
-		}
-		if err := in.fold(parsed[i]); err != nil {
-			return fmt.Errorf("reading template %q: %w", name, err)
-		}
+		parsed[i].folded = sync.OnceValue(func() error { return in.fold(parsed[i]) })
 	}
 	return nil
 }
@@ -323,6 +318,11 @@ func (in *Injector) expand(name string) []string {
 func (in *Injector) Render(t *Template, data *TemplateData) (Rendered, error) {
 	if t.unfit != nil {
 		return Rendered{}, t.unfit
+	}
+	if !in.unfolded {
+		if err := t.folded(); err != nil {
+			return Rendered{}, &TemplateError{Template: t.name, Err: err}
+		}
 	}
 	in.complete(data, t)
 	tmpl := t.tmpl

@@ -27,6 +27,8 @@ type Template struct {
 	// unfit says why the template cannot be rendered for a pod: it reads a field that the version does not have. That is
 	// normal for templates of the gateway controller, which it renders with other data.
 	unfit error
+	// folded folds the template when it is first rendered.
+	folded func() error
 }
 
 // Name is the template's name in the configuration.
