@@ -26,6 +26,9 @@ const defaultSubject = `Render {{.Name}}{{if .Source.Subject}}: {{.Source.Subjec
 // maxSubject bounds the first line.
 const maxSubject = 200
 
+// maxNamed bounds the pipelines that a commit names one by one.
+const maxNamed = 50
+
 // subjectData is what the template of a subject sees.
 type subjectData struct {
 	// Name and Namespace of the pipeline, Path and Branch that are written, Count of objects.
@@ -102,7 +105,11 @@ func message(changes []Change, branch string) (string, error) {
 			out.WriteString(line + "\n")
 		}
 	}
-	for _, c := range changes {
+	if more := len(changes) - maxNamed; more > 0 {
+		fmt.Fprintf(&out, "%d pipelines are not named below.\n\n", more)
+	}
+	named := changes[:min(len(changes), maxNamed)]
+	for _, c := range named {
 		add(TrailerPipeline, c.Pipeline)
 	}
 	for _, c := range changes {
@@ -111,7 +118,7 @@ func message(changes []Change, branch string) (string, error) {
 		add(TrailerPolicy, c.PolicyDigest)
 		add(TrailerVersion, c.Tool)
 	}
-	for _, c := range changes {
+	for _, c := range named {
 		add(TrailerCommand, c.Command)
 	}
 	return out.String(), nil

@@ -153,9 +153,9 @@ func TestBadRenderers(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			r := request("app")
-			r.Limits.Timeout, r.Limits.Output, r.Limits.Memory = 3*time.Second, 1<<20, 300<<20
+			r.Limits.Timeout, r.Limits.Output = 3*time.Second, 1<<20
 			if kind == "eat" {
-				r.Limits.Timeout = time.Minute
+				r.Limits.Timeout, r.Limits.Memory = time.Minute, 300<<20
 			}
 			start := time.Now()
 			_, err := pool(t, render.Options{Command: []string{self, kind}}).Render(ctx, files, r)

@@ -12,6 +12,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"sync"
 
 	"github.com/prerig/prerig/pipeline/source/tree"
@@ -130,6 +131,10 @@ func (p *Pool) Render(ctx context.Context, files tree.Reader, request Request) (
 	defer stop()
 	response, err := converse(worker, files, request)
 	if err == nil {
+		worker.kill() // it has nothing more to do; what it wrote on its way is complete then
+		if text := strings.TrimSpace(worker.stderr.String()); text != "" {
+			response.Warnings = append(response.Warnings, strings.Split(strings.ToValidUTF8(text, "?"), "\n")...)
+		}
 		return response, nil
 	}
 	if ctx.Err() != nil {

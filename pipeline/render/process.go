@@ -129,7 +129,7 @@ func (p *process) explain(err error, limits Limits) error {
 	text := p.stderr.String()
 	state := p.command.ProcessState
 	switch {
-	case strings.Contains(text, "out of memory") || strings.Contains(text, "cannot allocate memory"):
+	case strings.Contains(text, "out of memory") || strings.Contains(text, "cannot allocate memory") || strings.Contains(text, "failed to allocate"):
 		return fmt.Errorf("the renderer needs more memory than its limit of %d bytes", limits.Memory)
 	case strings.Contains(text, "stack exceeds"):
 		return errors.New("the renderer's stack grew too large: the input is nested too deeply")

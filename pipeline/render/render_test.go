@@ -6,7 +6,6 @@ package render_test
 import (
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -175,23 +174,25 @@ func BenchmarkRender(b *testing.B) {
 	}
 }
 
-func TestLoadPolicies(t *testing.T) {
-	view := tree.NewView(build(t, map[string]string{"policies/all.yaml": istio + "---\n" + others + "---\n" + extra, "none.yaml": others}), tree.Limits{})
-	sources := render.PolicySources{Files: view, Own: fstest.MapFS{"mesh.yaml": {Data: []byte(istio)}}, BuiltIn: func(name string) ([]byte, bool) {
-		return []byte(extra), name == "istio"
-	}}
-	policies, err := sources.Load([]v1alpha1.PolicyRef{{Path: "policies/all.yaml"}, {File: "mesh.yaml"}, {BuiltIn: "istio"}})
-	if err != nil || len(policies) != 4 || policies[0].Origin != "policies/all.yaml" || policies[3].Origin != "istio" {
-		t.Errorf("%+v, %v", policies, err)
+func TestPodsThatTheAPIServerWouldNotTake(t *testing.T) {
+	files := map[string]string{
+		"app/field.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: field}\nspec: {containers: [{name: app, imgae: x}]}\n",
+		"app/type.yaml":  "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: type}\nspec: {template: {spec: {containers: [{name: app, image: x, ports: [{containerPort: \"80\"}]}]}}}\n",
 	}
-	if len(view.Record()) != 1 {
-		t.Errorf("got %+v", view.Record())
+	response, _ := mustRender(t, files, request("app"))
+	var got []string
+	for _, r := range response.Results {
+		got = append(got, r.String())
 	}
-	for want, ref := range map[string]v1alpha1.PolicyRef{
-		"no InjectionPolicy": {Path: "none.yaml"}, "gone.yaml": {Path: "gone.yaml"}, "leads out": {Path: "../y"}, "policy ../x": {File: "../x"}, "no built-in policy": {BuiltIn: "other"},
-	} {
-		if _, err := sources.Load([]v1alpha1.PolicyRef{ref}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v", want, err)
-		}
+	want := []string{`warning: Pod field spec: the pod has an unknown field "spec.containers[0].imgae" [pod-field]`, "error: Deployment type spec.template: the API server would refuse the pod"}
+	if len(got) != 2 || got[0] != want[0] || !strings.HasPrefix(got[1], want[1]) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestWarningsOfKustomize(t *testing.T) {
+	response, _ := mustRender(t, map[string]string{"app/kustomization.yaml": "bases: [../base]\n", "base/kustomization.yaml": "resources: [web.yaml]\n", "base/web.yaml": deployment}, request("app"))
+	if len(response.Warnings) != 1 || !strings.Contains(response.Warnings[0], "'bases' is deprecated") {
+		t.Errorf("got %q", response.Warnings)
 	}
 }

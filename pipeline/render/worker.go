@@ -134,7 +134,14 @@ func (w *worker) run(ctx context.Context) error {
 		return fmt.Errorf("building %s: %w", w.request.Path, err)
 	}
 	w.response.Build = time.Since(start) - w.response.Inject
-	if items, err = w.policies(ctx, items); err != nil {
+	policies, err := w.parsePolicies()
+	if err != nil {
+		return err
+	}
+	if items, err = w.policies(ctx, policies, items); err != nil {
+		return err
+	}
+	if err := w.schema(items, policies); err != nil {
 		return err
 	}
 	return w.objects(items)
@@ -244,11 +251,7 @@ func failure(results result.Results) error {
 	return fmt.Errorf("injecting: %w", errors.Join(errs...))
 }
 
-// policies applies those of the pipeline to the result of the build.
-func (w *worker) policies(ctx context.Context, items []fn.Item) ([]fn.Item, error) {
-	if len(w.request.Policies) == 0 {
-		return items, nil
-	}
+func (w *worker) parsePolicies() ([]*policyv1alpha1.InjectionPolicy, error) {
 	var all []*policyv1alpha1.InjectionPolicy
 	for _, policy := range w.request.Policies {
 		parsed, err := policyv1alpha1.Parse([]byte(policy.YAML))
@@ -257,7 +260,15 @@ func (w *worker) policies(ctx context.Context, items []fn.Item) ([]fn.Item, erro
 		}
 		all = append(all, parsed)
 	}
-	injector, err := fn.New(all)
+	return all, nil
+}
+
+// policies applies those of the pipeline to the result of the build.
+func (w *worker) policies(ctx context.Context, policies []*policyv1alpha1.InjectionPolicy, items []fn.Item) ([]fn.Item, error) {
+	if len(policies) == 0 {
+		return items, nil
+	}
+	injector, err := fn.New(policies)
 	if err != nil {
 		return nil, err
 	}
