@@ -5,8 +5,10 @@ package cli
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,12 +42,9 @@ func TestCorpus(t *testing.T) {
 			saved := append(saveFiles(t, path), "--istio-version", filepath.Base(version))
 			inputs, err := filepath.Glob(filepath.Join(version, "inputs", "*.yaml"))
 			must(t, err)
-			injected := 0
-			for _, input := range inputs {
-				if corpusInput(t, input, policy, saved) {
-					injected++
-				}
-			}
+			good := injectCorpus(t, inputs, policy)
+			checkCorpus(t, good, policy, saved)
+			injected := len(good)
 			t.Logf("%d of %d inputs could be injected", injected, len(inputs))
 			if injected < len(inputs)*3/4 {
 				t.Error("that is too few: only some inputs are there for their errors")
@@ -54,29 +53,40 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// corpusInput checks one file, and says whether it could be injected: some are there for their errors.
-func corpusInput(t *testing.T, input, policy string, saved []string) bool {
+// injectCorpus injects file by file, as some are there for their errors, and gives the output of the others by input.
+func injectCorpus(t *testing.T, inputs []string, policy string) map[string]string {
 	t.Helper()
-	name := filepath.Base(input)
-	code, once, stderr := command(t, "", "inject", "-n", "default", "-p", policy, input)
-	if code != ExitOK {
+	good := map[string]string{}
+	for _, input := range inputs {
+		name := filepath.Base(input)
+		code, once, stderr := command(t, "", "inject", "-n", "default", "-p", policy, input)
+		if code == ExitOK {
+			sameBytes(t, name, readFile(t, input), once)
+			good[input] = once
+			continue
+		}
 		if once != "" {
 			t.Errorf("%s: an error, and yet output: %s", name, stderr)
 		}
 		t.Logf("%s: %s", name, lastError(stderr))
-		return false
 	}
-	code, byFiles, stderr := command(t, "", append([]string{"inject", "-n", "default", input}, saved...)...)
-	if code != ExitOK {
-		t.Errorf("%s: with the files of kube-inject: %s", name, stderr)
-	} else if d := cmp.Diff(once, byFiles); d != "" {
-		t.Errorf("%s: the files of kube-inject give something else (-policy +files):\n%s", name, d)
+	return good
+}
+
+// checkCorpus compares with what the files of kube-inject give, and with a second run.
+func checkCorpus(t *testing.T, good map[string]string, policy string, saved []string) {
+	t.Helper()
+	dir := t.TempDir()
+	args := append([]string{"inject", "-n", "default", "-o", dir}, saved...)
+	ok(t, "", append(args, slices.Sorted(maps.Keys(good))...)...)
+	for input, once := range good {
+		if d := cmp.Diff(once, readFile(t, filepath.Join(dir, filepath.Base(input)))); d != "" {
+			t.Errorf("%s: the files of kube-inject give something else (-policy +files):\n%s", filepath.Base(input), d)
+		}
 	}
-	if twice, _ := ok(t, once, "inject", "-n", "default", "-p", policy); twice != once {
-		t.Errorf("%s: a second run changes:\n%s", name, cmp.Diff(once, twice))
+	if code, patch, stderr := command(t, "", "inject", "-n", "default", "-p", policy, "--check", "--diff", dir); code != ExitOK {
+		t.Errorf("a second run changes something (exit code %d):\n%s\n%s", code, patch, stderr)
 	}
-	sameBytes(t, name, readFile(t, input), once)
-	return true
 }
 
 // lastError is the last line that is an error.
