@@ -172,6 +172,48 @@ func TestMovedBranch(t *testing.T) {
 	}
 }
 
+// A push whose answer is lost has happened all the same: the next attempt finds it and commits nothing twice.
+func TestLostAnswer(t *testing.T) {
+	server := gittest.New(t)
+	repository := server.Repository(t, "config")
+	b := branch(t, repository, "rendered")
+	lost := 0
+	server.Lose = func(r *http.Request) bool {
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "git-receive-pack") && lost == 0 {
+			lost++
+			return true
+		}
+		return false
+	}
+	c := change(t, "shop", "shop", configMap("a", "1"))
+	if _, err := b.Publish(ctx, []publish.Change{c}); err == nil {
+		t.Error("the lost answer was not noticed")
+	}
+	result := run(t, b, c)
+	if result.Changed || result.Commit.String() != repository.Git("rev-parse", "rendered") || repository.Git("rev-list", "--count", "rendered") != "1" {
+		t.Errorf("got %+v", result)
+	}
+}
+
+// A directory that somebody put where the pipeline had a file is not the pipeline's.
+func TestDirectoryInPlaceOfAFile(t *testing.T) {
+	repository := gittest.New(t).Repository(t, "config")
+	b := branch(t, repository, "rendered")
+	run(t, b, change(t, "shop", "shop", configMap("a", "1"), configMap("b", "1")))
+	repository.InWork("pull", "-q", "origin", "rendered")
+	repository.InWork("checkout", "-q", "-B", "rendered")
+	repository.Commit("by hand", map[string]string{"shop/shop/configmap-a.yaml": ""})
+	repository.Commit("by hand", map[string]string{"shop/shop/configmap-a.yaml/README": "mine"})
+	result := run(t, b, change(t, "shop", "shop", configMap("a", "2")), change(t, "other", "other", configMap("a", "2")))
+	if !errors.Is(result.Outcomes[0].Err, publish.ErrNotOwned) || !result.Changed || result.Outcomes[1].Err != nil {
+		t.Errorf("got %+v", result)
+	}
+	run(t, b, change(t, "shop", "shop", configMap("c", "1")))
+	if got := repository.Git("ls-tree", "-r", "--name-only", "rendered", "shop"); got != "shop/shop/configmap-a.yaml/README\nshop/shop/configmap-c.yaml" {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestManyWritersOnOneBranch(t *testing.T) {
 	repository := gittest.New(t).Repository(t, "config")
 	const writers, rounds = 4, 3

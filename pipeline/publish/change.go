@@ -168,6 +168,9 @@ func (e *edit) compare(c Change, files map[string][]byte, before owned, outcome 
 		if other, ok := e.taken[name]; ok {
 			return fmt.Errorf("writing %s: pipeline %s writes it too", name, other)
 		}
+		if at, err := e.draft.Obstacle(e.root, name); err != nil || at != "" {
+			return errors.Join(err, fmt.Errorf("writing %s: %s is in the way: %w", name, at, ErrNotOwned))
+		}
 		now, err := e.draft.File(e.root, name)
 		if err != nil {
 			return err

@@ -30,6 +30,8 @@ type Server struct {
 	Requests atomic.Int64
 	// Intercept may answer a request itself and then gives true.
 	Intercept func(w http.ResponseWriter, r *http.Request) bool
+	// Lose may say that a request is served, but its answer lost on the way.
+	Lose func(r *http.Request) bool
 	// Username and Password are asked for where they are set.
 	Username, Password string
 }
@@ -58,6 +60,10 @@ func New(t testing.TB) *Server {
 		}
 		if s.Intercept != nil && s.Intercept(w, r) {
 			return
+		}
+		if s.Lose != nil && s.Lose(r) {
+			backend.ServeHTTP(httptest.NewRecorder(), r)
+			panic(http.ErrAbortHandler)
 		}
 		backend.ServeHTTP(w, r)
 	}))

@@ -173,7 +173,7 @@ func (d *Draft) writeTree(entries map[string]object.TreeEntry) (Hash, error) {
 	return d.add(plumbing.TreeObject, data.Bytes())
 }
 
-// File gives the hash of a file below a root directory, the zero hash where there is none.
+// File gives the hash of a file below a root directory, the zero hash where there is none or it is a directory.
 func (d *Draft) File(root Hash, name string) (Hash, error) {
 	first, rest, deeper := strings.Cut(name, "/")
 	entries, err := d.entries(root)
@@ -182,14 +182,34 @@ func (d *Draft) File(root Hash, name string) (Hash, error) {
 	}
 	entry, ok := entries[first]
 	switch {
-	case !ok:
+	case !ok || deeper != (entry.Mode == filemode.Dir):
 		return Hash{}, nil
 	case !deeper:
 		return entry.Hash, nil
-	case entry.Mode != filemode.Dir:
-		return Hash{}, nil
 	}
 	return d.File(entry.Hash, rest)
+}
+
+// Obstacle gives the path of what keeps a file from being written: a directory at its path, or a file in place of one of
+// its directories. It is "" where nothing does.
+func (d *Draft) Obstacle(root Hash, name string) (string, error) {
+	entries, err := d.entries(root)
+	if err != nil {
+		return "", err
+	}
+	first, rest, deeper := strings.Cut(name, "/")
+	entry, ok := entries[first]
+	switch isDir := entry.Mode == filemode.Dir; {
+	case !ok || !deeper && !isDir:
+		return "", nil
+	case deeper != isDir:
+		return first, nil
+	}
+	below, err := d.Obstacle(entry.Hash, rest)
+	if below != "" {
+		below = first + "/" + below
+	}
+	return below, err
 }
 
 // Content gives the content of a file below a root directory, and false where there is none.
