@@ -113,6 +113,8 @@ Exit codes of all commands:
 		newImport(streams),
 		newLint(streams, version),
 		newImages(streams, version),
+		newServe(streams, version),
+		newWorker(streams, version),
 	)
 	return root
 }

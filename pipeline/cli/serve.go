@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/prerig/prerig/pipeline/config"
+	"github.com/prerig/prerig/pipeline/daemon"
+)
+
+func newServe(streams Streams, version string) *cobra.Command {
+	cmd := newCommand("serve", "Render and publish pipelines on events")
+	cmd.Long = `Receive events, render the pipelines that they touch and publish the results, until
+interrupted. Pipelines are RenderPipeline objects in a directory, which is watched. No
+other service is needed; with --nats-url any number of further workers share the work.
+
+Every flag can be given in the configuration file and as a variable: --nats-url is
+nats: {url: …} and PRERIG_NATS_URL. A flag wins over a variable, and that over the file.`
+	cmd.Example = `  prerig serve --pipelines pipelines/ --state /var/lib/prerig
+  prerig serve --config prerig.yaml`
+	return daemonCommand(cmd, streams, version, daemon.Serve)
+}
+
+func newWorker(streams Streams, version string) *cobra.Command {
+	cmd := newCommand("worker", "Render and publish what a prerig serve elsewhere has planned")
+	cmd.Long = `Take jobs from the queue that prerig serve fills, render and publish, until interrupted. It
+needs the same pipelines, policies and secrets, and the URL of the NATS servers.`
+	cmd.Example = `  prerig worker --nats-url nats://nats:4222 --pipelines pipelines/ --state /var/lib/prerig`
+	return daemonCommand(cmd, streams, version, daemon.Work)
+}
+
+func daemonCommand(cmd *cobra.Command, streams Streams, version string,
+	run func(context.Context, *config.Config, daemon.Options) error) *cobra.Command {
+	cmd.Args = cobra.NoArgs
+	config.Flags(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, warnings, err := config.Load(cmd.Flags())
+		if err != nil {
+			return err
+		}
+		log, err := logger(streams, c)
+		if err != nil {
+			return err
+		}
+		for _, text := range warnings {
+			log.Warn(text)
+		}
+		return run(cmd.Context(), c, daemon.Options{Version: toolVersion(version), Log: log})
+	}
+	for _, name := range []string{"pipelines", "policies", "secrets", "state"} {
+		register(cmd.MarkFlagDirname(name))
+	}
+	register(cmd.MarkFlagFilename("config", "yaml", "yml"))
+	return cmd
+}
+
+// toolVersion is the version as it stands in commits and fingerprints: a result is rendered again when it changes.
+func toolVersion(linked string) string {
+	version, rest, _ := strings.Cut(strings.TrimPrefix(Version(linked), "prerig "), " (")
+	if commit, ok := strings.CutPrefix(rest, "commit "); ok && version == "dev" {
+		commit, _, _ = strings.Cut(commit, ",")
+		return version + "-" + commit
+	}
+	return version
+}
+
+// logger writes to standard error.
+func logger(streams Streams, c *config.Config) (*slog.Logger, error) {
+	level, err := c.Level()
+	if err != nil {
+		return nil, err
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if c.Log.Format == "json" {
+		return slog.New(slog.NewJSONHandler(streams.Err, options)), nil
+	}
+	return slog.New(slog.NewTextHandler(streams.Err, options)), nil
+}

@@ -1,0 +1,34 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/prerig/prerig/pipeline/config"
+)
+
+// child is a daemon, or a worker, in a process of its own that tests kill. Its configuration is the variable
+// PRERIG_TEST_DAEMON.
+func child() int {
+	var c config.Config
+	if err := json.Unmarshal([]byte(os.Getenv("PRERIG_TEST_DAEMON")), &c); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	run := Serve
+	if os.Getenv("PRERIG_TEST_WORKER") != "" {
+		run = Work
+	}
+	err := run(context.Background(), &c, Options{
+		Version: "test", Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Listening: func(hooks, page string) { fmt.Printf("%s %s\n", hooks, page) },
+	})
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
