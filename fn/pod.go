@@ -42,7 +42,9 @@ func (in *Injector) template(u *unit, t workload.Template, obj map[string]any, p
 	w := &podWork{in: in, unit: u, template: t, surroundings: s, outcome: &o, obj: obj}
 	pod, err := w.apply(plans)
 	if err != nil {
-		u.failed(in, podField(t, err), err)
+		o.Action, o.Reason = Failed, err.Error()
+		u.outcomes = append(u.outcomes, o)
+		u.fail(podField(t, err), withoutField(err))
 		return nil, nil, false
 	}
 	w.tell(pod)
@@ -266,4 +268,12 @@ func podField(t workload.Template, err error) string {
 		return joinField(t.Field, at.Field)
 	}
 	return t.Field
+}
+
+// withoutField gives what is wrong with a field without its path, which the result has already.
+func withoutField(err error) error {
+	if at, ok := err.(*inject.FieldError); ok { //nolint:errorlint // what is wrapped keeps its whole text
+		return at.Err
+	}
+	return err
 }
