@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
@@ -125,14 +126,20 @@ func NewUndo(before, after map[string]any) (Undo, error) {
 	// A list that the pod did not have is emptied by name rather than dropped, so that what somebody adds to it stays.
 	filled := copyMap(to)
 	fill(podSchema(), from, filled)
-	for _, try := range []Undo{{Patch: filled, Tidy: true}, {Patch: to}} {
-		patch, err := strategicpatch.CreateTwoWayMergeMapPatchUsingLookupPatchMeta(copyMap(from), copyMap(try.Patch), podSchema())
+	for _, try := range []struct {
+		to             map[string]any
+		tidy, unsorted bool
+	}{{filled, true, true}, {filled, true, false}, {to, false, false}} {
+		patch, err := strategicpatch.CreateTwoWayMergeMapPatchUsingLookupPatchMeta(copyMap(from), copyMap(try.to), podSchema())
 		if err != nil {
 			continue
 		}
-		try.Patch = patch
+		if try.unsorted {
+			dropOrder(map[string]any(patch))
+		}
+		undo := Undo{Patch: patch, Tidy: try.tidy}
 		// What is kept is text, so the check is made with what is read from it.
-		text, err := json.Marshal(try)
+		text, err := json.Marshal(undo)
 		if err != nil {
 			return Undo{}, err
 		}
@@ -141,10 +148,28 @@ func NewUndo(before, after map[string]any) (Undo, error) {
 			continue
 		}
 		if back, err := read.Apply(from); err == nil && reflect.DeepEqual(back, to) {
-			return try, nil
+			return undo, nil
 		}
 	}
 	return Undo{Original: to}, nil
+}
+
+// dropOrder takes the order of lists out of a patch, which names all of their elements. What only removes needs none.
+func dropOrder(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, e := range v {
+			if strings.HasPrefix(key, "$setElementOrder/") {
+				delete(v, key)
+			} else {
+				dropOrder(e)
+			}
+		}
+	case []any:
+		for _, e := range v {
+			dropOrder(e)
+		}
+	}
 }
 
 // fill gives to the lists that merge by name and the maps that only from has, empty.
@@ -179,6 +204,65 @@ func fill(s *schema, from, to map[string]any) {
 			}
 		}
 	}
+}
+
+// prune takes out of the patch what only removes something from elements that the object does not have any more: merging
+// would add such an element.
+func prune(s *schema, patch, obj map[string]any) {
+	for key, v := range patch {
+		f := s.fields[key]
+		if f == nil {
+			continue
+		}
+		switch v := v.(type) {
+		case map[string]any:
+			if sub, ok := obj[key].(map[string]any); ok && f.schema.kind == structKind {
+				prune(f.schema, v, sub)
+			}
+		case []any:
+			if !f.merge || f.mergeKey == "" {
+				continue
+			}
+			have, there := obj[key].([]any)
+			v = slices.DeleteFunc(v, func(e any) bool {
+				m, ok := e.(map[string]any)
+				was := findBy(have, f.mergeKey, m[f.mergeKey])
+				if ok && was != nil {
+					prune(f.schema.elem, m, was)
+				}
+				return ok && was == nil && removes(m, f.mergeKey)
+			})
+			if patch[key] = v; len(v) == 0 && !there {
+				delete(patch, key)
+			}
+		}
+	}
+}
+
+// removes says whether a patch only takes things out.
+func removes(patch map[string]any, mergeKey string) bool {
+	for key, v := range patch {
+		if key == "" || key == mergeKey || key[0] == directivePrefix {
+			continue
+		}
+		switch v := v.(type) {
+		case nil:
+		case map[string]any:
+			if !removes(v, "") {
+				return false
+			}
+		case []any:
+			for _, e := range v {
+				m, _ := e.(map[string]any)
+				if _, directive := m["$patch"]; !directive {
+					return false
+				}
+			}
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // tidy takes out of the object what the patch has emptied.
@@ -248,12 +332,19 @@ func (u Undo) Apply(obj map[string]any) (map[string]any, error) {
 	back := copyMap(u.Original)
 	if back == nil {
 		var err error
-		back, err = strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(podPart(obj), copyMap(u.Patch), podSchema())
+		patch := copyMap(u.Patch)
+		prune(podSchema(), patch, obj)
+		back, err = strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(podPart(obj), patch, podSchema())
 		if err != nil {
 			return nil, fmt.Errorf("taking a change back: %w", err)
 		}
 		if u.Tidy {
-			tidy(podSchema(), back, podPart(obj), u.Patch)
+			for _, key := range []string{"metadata", "spec"} {
+				now, _ := back[key].(map[string]any)
+				was, _ := obj[key].(map[string]any)
+				patch, _ := u.Patch[key].(map[string]any)
+				tidy(podSchema().fields[key].schema, now, was, patch)
+			}
 		}
 	}
 	for key, value := range obj {

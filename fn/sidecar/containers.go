@@ -14,6 +14,9 @@ import (
 	"github.com/prerig/prerig/fn/workload"
 )
 
+// istios are the names of containers in which a pod changes Istio's own: they are not the app's.
+var istios = []string{"istio-proxy", "istio-init", "istio-validation", "enable-core-dump"}
+
 // patchContainers changes the app's containers: those that the original has.
 func (s *Sidecar) patchContainers(out *Result, req Request, data *Data) error {
 	for i, patch := range s.spec.Containers {
@@ -30,7 +33,7 @@ func (s *Sidecar) patchContainers(out *Result, req Request, data *Data) error {
 			list := listOf(out.Pod, key)
 			for at, c := range list {
 				name, _ := c["name"].(string)
-				if indexOf(app, name) < 0 || !chosen(name) {
+				if indexOf(app, name) < 0 || slices.Contains(istios, name) || !chosen(name) {
 					continue
 				}
 				changed, err := s.patchContainer(out, containerTemplate(i), key, at, c, data)
