@@ -36,7 +36,7 @@ const Command = "render-worker"
 func Main(in io.Reader, out io.Writer) int {
 	enclose()
 	// A process that lives for some milliseconds need not collect garbage; the memory limit makes a long one do it.
-	debug.SetGCPercent(800)
+	debug.SetGCPercent(400)
 	buffered := bufio.NewWriterSize(out, 64<<10)
 	flushing := &flusher{buffered}
 	kind, content, err := readFrame(in, maxFrame)
