@@ -74,24 +74,34 @@ func excludeInboundPort(port any, excluded string) string {
 
 // includeInboundPorts lists the TCP ports of all containers.
 func includeInboundPorts(containers []corev1.Container) string {
-	return tcpPorts(containers, func(corev1.Container) bool { return true })
+	return portsOf(containers, true, true)
 }
 
 // applicationPorts lists the TCP ports of all containers but the proxy.
 func applicationPorts(containers []corev1.Container) string {
-	return tcpPorts(containers, func(c corev1.Container) bool { return c.Name != ProxyContainer })
+	return portsOf(containers, false, true)
 }
 
-func tcpPorts(containers []corev1.Container, include func(corev1.Container) bool) string {
+// everyInboundPort and everyApplicationPort are the same up to 1.2, with the ports of every protocol.
+func everyInboundPort(containers []corev1.Container) string {
+	return portsOf(containers, true, false)
+}
+
+func everyApplicationPort(containers []corev1.Container) string {
+	return portsOf(containers, false, false)
+}
+
+func portsOf(containers []corev1.Container, proxy, tcpOnly bool) string {
 	var out []string
 	for _, c := range containers {
-		if !include(c) {
+		if c.Name == ProxyContainer && !proxy {
 			continue
 		}
 		for _, p := range c.Ports {
-			if p.Protocol != corev1.ProtocolUDP && p.Protocol != corev1.ProtocolSCTP {
-				out = append(out, strconv.Itoa(int(p.ContainerPort)))
+			if tcpOnly && (p.Protocol == corev1.ProtocolUDP || p.Protocol == corev1.ProtocolSCTP) {
+				continue
 			}
+			out = append(out, strconv.Itoa(int(p.ContainerPort)))
 		}
 	}
 	return strings.Join(out, ",")

@@ -135,33 +135,50 @@ func mergeMaps(all ...map[string]string) map[string]string {
 	return out
 }
 
-// omitNil returns a map without keys that have no value, at every depth, because a null in a rendered template deletes the
-// field from the pod. A map that has no such key is returned as it is.
-func omitNil(m map[string]any) map[string]any {
-	if !hasNil(m) {
-		return m
+// omitNil returns a value without what has no value in it, at every depth, because a null in a rendered template deletes the
+// field from the pod. A map or list that has nothing else is left out too. A value that has nothing to leave out is
+// returned as it is.
+func omitNil(v any) any {
+	if !hasNil(v) {
+		return v
 	}
-	out := make(map[string]any, len(m))
-	for k, v := range m {
-		switch v := v.(type) {
-		case nil:
-		case map[string]any:
-			out[k] = omitNil(v)
-		default:
-			out[k] = v
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			if e = omitNil(e); e != nil {
+				out[k] = e
+			}
+		}
+		if len(out) > 0 {
+			return out
+		}
+	case []any:
+		out := make([]any, 0, len(v))
+		for _, e := range v {
+			if e = omitNil(e); e != nil {
+				out = append(out, e)
+			}
+		}
+		if len(out) > 0 {
+			return out
 		}
 	}
-	return out
+	return nil
 }
 
-func hasNil(m map[string]any) bool {
-	for _, v := range m {
-		if v == nil {
-			return true
+func hasNil(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		for _, e := range v {
+			if hasNil(e) {
+				return true
+			}
 		}
-		if sub, ok := v.(map[string]any); ok && hasNil(sub) {
-			return true
-		}
+	case []any:
+		return slices.ContainsFunc(v, hasNil)
 	}
 	return false
 }

@@ -79,6 +79,9 @@ func TestFunctions(t *testing.T) {
 		{"1.31", `{{ strdict "a" "b" "c" | toJSON }} {{ toJsonMap (strdict "a" "1" "b" "1") (strdict "b" "2") }}`, `{"a":"b","c":""} {"a":"1","b":"2"}`},
 		{"1.31", `{{ mergeMaps (strdict "a" "1") (strdict "a" "2") | toJSON }}`, `{"a":"2"}`},
 		{"1.31", `{{ toYaml (omitNil .Values.holes) }}`, "a:\n  c: 1\n"},
+		{"1.31", `{{ toYaml (omitNil .Values.hollow) }}`, "null\n"},
+		{"1.31", `{{ toYaml (omitNil .Values.list) }}`, "- a: 1\n- {}\n"},
+		{"1.31", `{{ toYaml (omitNil .Values.none) }} {{ omitNil "text" }}`, "null\n text"},
 		{"1.31", `{{ env "HOME" "none" }} {{ env "SET" "none" }}`, "none yes"},
 		{"1.31", `{{ keys .Values.many | join "," }} {{ values .Values.many | join "," }}`, "a,b,c 1,2,3"},
 		{"1.31", `{{ .Values.n }} {{ .Values.big }}`, "15020 1e+06"},
@@ -90,7 +93,7 @@ func TestFunctions(t *testing.T) {
 		{"1.10", `{{ appendMultusNetwork "[{\"name\":\"a\"}]" "cni" }} {{ toJson .ObjectMeta.Labels }}`, `[{"name":"a"}, {"name": "cni"}] {"app":"web"}`},
 		{"1.31", `{{ toJson .Values.tree }} {{ "a" | b64enc }} {{ "x" | sha256sum | trunc 4 }} {{ osBase "/a/b" }}`, `{"a":1,"b":["x",true]} YQ== 2d71 b`},
 	}
-	values := `{"tree": {"a": 1, "b": ["x", true]}, "holes": {"a": {"b": null, "c": 1}, "d": null}, "many": {"c": 3, "a": 1, "b": 2}, "n": 15020, "big": 1000000}`
+	values := `{"tree": {"a": 1, "b": ["x", true]}, "holes": {"a": {"b": null, "c": 1}, "d": null}, "hollow": {"limits": {"cpu": null}}, "list": [{"a": 1, "b": null}, null, {}], "many": {"c": 3, "a": 1, "b": 2}, "n": 15020, "big": 1000000}`
 	for _, tt := range tests {
 		t.Run(tt.template, func(t *testing.T) {
 			got, err := render(t, Options{Version: tt.version, Config: config(tt.template), Values: values, IstiodEnv: map[string]string{"SET": "yes"}}, pod)
@@ -101,6 +104,21 @@ func TestFunctions(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestPortProtocols wants the ports of every protocol up to 1.2, and TCP's since.
+func TestPortProtocols(t *testing.T) {
+	pod := &TemplateData{Spec: corev1.PodSpec{Containers: []corev1.Container{
+		{Name: "dns", Ports: []corev1.ContainerPort{{ContainerPort: 80}, {ContainerPort: 53, Protocol: corev1.ProtocolUDP}}},
+		{Name: ProxyContainer, Ports: []corev1.ContainerPort{{ContainerPort: 15090, Protocol: corev1.ProtocolTCP}}},
+	}}}
+	for version, want := range map[string]string{"1.2": "80,53,15090 80,53", "1.3": "80,15090 80", "1.8": "80,15090 80"} {
+		text := "policy: enabled\ntemplate: '{{ includeInboundPorts .Spec.Containers }} {{ applicationPorts .Spec.Containers }}'\n"
+		got, err := render(t, Options{Version: version, Config: text, Values: "{}"}, pod)
+		if err != nil || got != want {
+			t.Errorf("%s: got %q, %v; want %q", version, got, err, want)
+		}
 	}
 }
 
@@ -316,7 +334,7 @@ func TestNative(t *testing.T) {
 // TestNear lets a version use what the next one has: it is often in its last patches too.
 func TestNear(t *testing.T) {
 	got, err := render(t, Options{Version: "1.27", Config: config(`{{ toYaml (omitNil .Values.a) }}{{ .NativeSidecars }}`), Values: `{"a": {"b": null}}`}, nil)
-	if want := "{}\ntrue"; err != nil || strings.TrimSpace(got) != want {
+	if want := "null\ntrue"; err != nil || strings.TrimSpace(got) != want {
 		t.Errorf("got %q, %v; want %q", got, err, want)
 	}
 }
