@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
@@ -58,7 +59,7 @@ func NewRemote(url string, secret map[string][]byte) (*Remote, error) {
 		if err != nil {
 			return nil, err
 		}
-		remote.client = githttp.NewClient(&http.Client{Transport: t})
+		remote.client = githttp.NewClient(&http.Client{Transport: &retrying{t, 100 * time.Millisecond}})
 	case "ssh":
 		port := endpoint.Port
 		if port <= 0 {

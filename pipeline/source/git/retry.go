@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package git
+
+import (
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"syscall"
+	"time"
+)
+
+// retrying sends a request again when the server, or what stands in front of it, says that it did not take it. Reading is
+// safe to repeat, and so is pushing: a push that went through all the same finds its branch moved.
+type retrying struct {
+	next http.RoundTripper
+	wait time.Duration
+}
+
+// tries is how often a request is sent at most.
+const tries = 5
+
+// RoundTrip implements http.RoundTripper.
+func (r *retrying) RoundTrip(request *http.Request) (*http.Response, error) {
+	for try := 1; ; try++ {
+		response, err := r.next.RoundTrip(request)
+		if try == tries || !again(response, err) || request.Body != nil && request.GetBody == nil {
+			return response, err
+		}
+		if response != nil {
+			_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10))
+			response.Body.Close()
+		}
+		wait := r.wait << (try - 1)
+		select {
+		case <-request.Context().Done():
+			return nil, request.Context().Err()
+		case <-time.After(wait/2 + rand.N(wait)):
+		}
+		if request.GetBody != nil {
+			body, err := request.GetBody()
+			if err != nil {
+				return nil, err
+			}
+			request = request.Clone(request.Context())
+			request.Body = body
+		}
+	}
+}
+
+func again(response *http.Response, err error) bool {
+	if err != nil {
+		return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF)
+	}
+	switch response.StatusCode {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
