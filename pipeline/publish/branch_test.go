@@ -364,7 +364,7 @@ func TestProposeActivePaths(t *testing.T) {
 	// Git cannot hold both main-next and main-next/apps/a.
 	b := branch(t, repository, "main")
 	b.Propose = true
-	if _, err := b.Publish(ctx, []publish.Change{change(t, "x", ".", configMap("a", "1"))}); err == nil || !strings.Contains(err.Error(), "Git cannot have both") {
+	if _, err := b.Publish(ctx, []publish.Change{change(t, "x", ".", configMap("a", "1"))}); err == nil || !strings.Contains(err.Error(), "cannot have both") {
 		t.Errorf("got %v", err)
 	}
 	// The proposals of several applications merge without a conflict.

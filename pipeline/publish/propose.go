@@ -147,7 +147,7 @@ func commonDigest(changes []Change, outcomes []Outcome) string {
 }
 
 // errBlocked is about names that Git cannot have at once: a and a/b.
-var errBlocked = errors.New("Git cannot have both as branches")
+var errBlocked = errors.New("a repository cannot have both as branches")
 
 // blocked says which existing branch keeps a new one from being made.
 func blocked(refs git.Refs, target string) error {

@@ -33,7 +33,10 @@ func TestMain(m *testing.M) {
 		case "hang":
 			time.Sleep(time.Hour)
 		case "spin":
-			for {
+			for n := uint64(0); ; n++ {
+				if n == 1<<63 {
+					os.Exit(0)
+				}
 			}
 		case "endless":
 			for {
@@ -43,9 +46,10 @@ func TestMain(m *testing.M) {
 			}
 		case "eat":
 			var all [][]byte
-			for {
+			for len(all) < 1<<20 {
 				all = append(all, bytes.Repeat([]byte{1}, 1<<20))
 			}
+			os.Exit(len(all) % 2)
 		case "probe":
 			probe()
 		}
