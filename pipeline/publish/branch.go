@@ -59,11 +59,17 @@ func (b *Branch) Publish(ctx context.Context, changes []Change) (Result, error) 
 	if attempts == 0 {
 		attempts = 10
 	}
+	sent := map[git.Hash]Result{}
 	for try := 1; ; try++ {
 		result, err := b.try(ctx, changes)
+		if earlier, ours := sent[result.Commit]; err == nil && !result.Changed && ours {
+			// The branch has moved to where we have pushed it: only the answer was lost.
+			return earlier, nil
+		}
 		if err == nil || !errors.Is(err, git.ErrMoved) || try == attempts {
 			return result, err
 		}
+		sent[result.Commit] = result
 		if err := wait(ctx, try); err != nil {
 			return result, err
 		}
