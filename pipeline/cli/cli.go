@@ -115,6 +115,10 @@ Exit codes of all commands:
 		newImages(streams, version),
 		newServe(streams, version),
 		newWorker(streams, version),
+		newStatus(streams),
+		newReconcile(streams),
+		newSuspend(streams, true),
+		newSuspend(streams, false),
 	)
 	return root
 }

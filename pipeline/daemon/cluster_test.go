@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,7 +57,8 @@ func TestTwoWorkersAndAClusterThatLosesANode(t *testing.T) {
 		t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
 	}
 	deadline := time.Now().Add(60 * time.Second)
-	for !servers[0].JetStreamIsCurrent() || servers[0].JetStreamClusterPeers() == nil {
+	formed := func(s *server.Server) bool { return len(s.JetStreamClusterPeers()) == 3 } // the leader knows
+	for !slices.ContainsFunc(servers, formed) {
 		if time.Now().After(deadline) {
 			t.Fatal("the cluster did not form")
 		}

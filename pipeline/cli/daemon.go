@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/prerig/prerig/pipeline/server"
+)
+
+// daemonClient is the daemon that a command talks to.
+type daemonClient struct {
+	state, url, tokenFile string
+}
+
+func (d *daemonClient) flags(cmd *cobra.Command) {
+	state := os.Getenv("PRERIG_STATE")
+	if state == "" {
+		state = "state"
+	}
+	cmd.Flags().StringVar(&d.state, "state", state, "state directory of the daemon on this machine, whose socket is used (also PRERIG_STATE)")
+	cmd.Flags().StringVar(&d.url, "server", "", "URL of the daemon's page, instead of the socket")
+	cmd.Flags().StringVar(&d.tokenFile, "token-file", "", "file with the token for --server (default: admin.token in the state directory)")
+	register(cmd.MarkFlagDirname("state"))
+	register(cmd.MarkFlagFilename("token-file"))
+}
+
+// call asks the daemon and decodes its answer.
+func (d *daemonClient) call(ctx context.Context, method, path string, body, answer any) error {
+	client := &http.Client{Timeout: 60 * time.Second}
+	base := strings.TrimSuffix(d.url, "/")
+	if base == "" {
+		base = "http://localhost"
+		socket := filepath.Join(d.state, "prerig.sock")
+		client.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		}}
+	}
+	var reader io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		reader = bytes.NewReader(text)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, base+path, reader)
+	if err != nil {
+		return fmt.Errorf("asking the daemon: %w", err)
+	}
+	if d.url != "" {
+		if err := d.authorize(request); err != nil {
+			return err
+		}
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		if d.url == "" && ctx.Err() == nil {
+			return fmt.Errorf("asking the daemon at %s: %w; is it running, and is --state its directory?", filepath.Join(d.state, "prerig.sock"), cause(err))
+		}
+		return fmt.Errorf("asking the daemon: %w", err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, 256<<20))
+	if err != nil {
+		return fmt.Errorf("reading the daemon's answer: %w", err)
+	}
+	if response.StatusCode != http.StatusOK {
+		var told struct{ Error string }
+		if json.Unmarshal(text, &told) != nil || told.Error == "" {
+			told.Error = strings.TrimSpace(string(text))
+		}
+		return fmt.Errorf("asking the daemon: %s", told.Error)
+	}
+	if err := json.Unmarshal(text, answer); err != nil {
+		return fmt.Errorf("reading the daemon's answer: %w", err)
+	}
+	return nil
+}
+
+func (d *daemonClient) authorize(request *http.Request) error {
+	file := d.tokenFile
+	if file == "" {
+		file = filepath.Join(d.state, "admin.token")
+	}
+	token, err := os.ReadFile(file)
+	if err != nil && d.tokenFile == "" && errors.Is(err, os.ErrNotExist) {
+		return nil // looking may be free
+	}
+	if err != nil {
+		return fmt.Errorf("reading the token: %w", err)
+	}
+	request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	return nil
+}
+
+// cause is the innermost error: the outer ones name a URL that nobody has typed.
+func cause(err error) error {
+	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+		err = inner
+	}
+	return err
+}
+
+// pipelines asks for all, or for some with their runs.
+func (d *daemonClient) pipelines(ctx context.Context, names ...string) ([]server.Pipeline, error) {
+	query := url.Values{}
+	for _, name := range names {
+		query.Add("pipeline", name)
+	}
+	var out []server.Pipeline
+	err := d.call(ctx, http.MethodGet, "/api/v1/pipelines?"+query.Encode(), nil, &out)
+	return out, err
+}
