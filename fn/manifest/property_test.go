@@ -37,7 +37,8 @@ func checkDecode(t *testing.T, src []byte) {
 		}
 		return
 	}
-	if err == nil && !strings.Contains(string(src), `\u`) && !(got == nil && strings.Contains(string(src), "...")) {
+	// JSON's own escapes are read wherever they stand: kubectl reads JSON as JSON, the reference reads it as YAML.
+	if err == nil && !strings.Contains(string(src), `\u`) && !strings.Contains(string(src), `\/`) && !(got == nil && strings.Contains(string(src), "...")) {
 		t.Errorf("Kubernetes refuses what we read as %#v: %v\n%q", got, werr, src)
 	}
 	if err != nil && werr == nil {
