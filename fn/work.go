@@ -96,7 +96,7 @@ func (in *Injector) noTemplate(u *unit, err error) {
 	field := ""
 	var at *workload.FieldError
 	if errors.As(err, &at) {
-		field = at.Field
+		field, err = at.Field, at.Err
 	}
 	u.failed(in, field, err)
 }
