@@ -34,7 +34,9 @@ func Decode(src []byte) (any, error) {
 
 // decodeText decodes the text of one document.
 func decodeText(text string, col0, parent int, inFlow bool, outer func(string) *node) (any, error) {
-	root, err := parseText(text, col0, parent, inFlow, outer)
+	store := nodeStores.Get().(*nodeStore)
+	defer store.release()
+	root, err := parseInto(store, text, col0, parent, inFlow, outer)
 	if err == nil {
 		d := decoder{}
 		var v any

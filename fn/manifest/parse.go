@@ -54,6 +54,7 @@ type parser struct {
 	fresh bool
 	depth int
 	slab  []node
+	store *nodeStore // where nodes come from and go back to; nil for nodes that stay
 	anchors
 }
 
@@ -68,10 +69,15 @@ func (p *parser) refuse(off int, format string, args ...any) {
 // parseText reads a document. col0 is the column where the text starts and parent the column of the block collection
 // that holds it, -1 at the top.
 func parseText(src string, col0, parent int, inFlow bool, outer func(string) *node) (root *node, err error) {
+	return parseInto(nil, src, col0, parent, inFlow, outer)
+}
+
+// parseInto is parseText with nodes of a store.
+func parseInto(store *nodeStore, src string, col0, parent int, inFlow bool, outer func(string) *node) (root *node, err error) {
 	if len(src) > MaxDocument {
 		return nil, &syntaxError{msg: fmt.Sprintf("the document has %d bytes, and %d are the most that is read", len(src), MaxDocument)}
 	}
-	p := &parser{src: src, col0: col0, anchors: anchors{outer: outer}}
+	p := &parser{src: src, col0: col0, store: store, anchors: anchors{outer: outer}}
 	defer func() {
 		switch e := recover().(type) {
 		case nil:
@@ -145,11 +151,15 @@ func (p *parser) document(parent int) *node {
 }
 
 func (p *parser) new(k kind, s style, start int) *node {
-	if len(p.slab) == 0 {
-		p.slab = make([]node, min(max(16, (len(p.src)-p.pos)/24), 256))
+	var n *node
+	if p.store != nil {
+		n = p.store.get()
+	} else {
+		if len(p.slab) == 0 {
+			p.slab = make([]node, min(max(16, (len(p.src)-p.pos)/24), slabSize))
+		}
+		n, p.slab = &p.slab[0], p.slab[1:]
 	}
-	n := &p.slab[0]
-	p.slab = p.slab[1:]
 	n.kind, n.style, n.start, n.end, n.prop = k, s, start, start, start
 	return n
 }

@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"slices"
+	"sync"
+)
+
+// nodeStore hands out nodes and takes all of them back at once. Decoding needs a document's nodes for a moment only, and they
+// were most of what a large run allocated.
+type nodeStore struct {
+	slabs      [][]node
+	slab, used int
+}
+
+const (
+	slabSize = 256
+	// keptSlabs bounds what a store holds on to after a large document.
+	keptSlabs = 64
+)
+
+var nodeStores = sync.Pool{New: func() any { return new(nodeStore) }}
+
+func (s *nodeStore) get() *node {
+	if s.slab == len(s.slabs) {
+		s.slabs = append(s.slabs, make([]node, slabSize))
+	}
+	n := &s.slabs[s.slab][s.used]
+	if s.used++; s.used == slabSize {
+		s.slab, s.used = s.slab+1, 0
+	}
+	return n
+}
+
+// release empties the nodes, so that they hold on to no text, and gives the store back.
+func (s *nodeStore) release() {
+	for i := range s.slab {
+		clear(s.slabs[i])
+	}
+	if s.slab < len(s.slabs) {
+		clear(s.slabs[s.slab][:s.used])
+	}
+	if len(s.slabs) > keptSlabs {
+		s.slabs = slices.Clone(s.slabs[:keptSlabs])
+	}
+	s.slab, s.used = 0, 0
+	nodeStores.Put(s)
+}
