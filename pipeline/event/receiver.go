@@ -32,6 +32,8 @@ type sender struct {
 	delivery []string
 	// id names a delivery by its content instead.
 	id func(h http.Header, body []byte) string
+	// repeats says that the bodies of two deliveries about different events can be equal, as they hold no time and no id.
+	repeats bool
 }
 
 var senders = map[Provider]sender{
@@ -47,10 +49,10 @@ var senders = map[Provider]sender{
 	Flux:            {verify: hmacHex("X-Signature", false), parse: parseFlux},
 	Distribution:    {verify: plainToken("Authorization", "Bearer "), parse: parseDistribution},
 	Harbor:          {verify: plainToken("Authorization"), parse: parseHarbor},
-	Quay:            {verify: plainToken("Authorization", "Bearer "), parse: parseQuay},
+	Quay:            {verify: plainToken("Authorization", "Bearer "), parse: parseQuay, repeats: true},
 	DockerHub:       {verify: plainToken("Authorization", "Bearer "), parse: parseDockerHub},
 	CloudEvents:     {verify: cloudEventsSignature, parse: parseCloudEvents, id: cloudEventsID},
-	Generic:         {verify: hmacHex("X-Signature", false), parse: parseGeneric, delivery: []string{"X-Request-Id"}},
+	Generic:         {verify: hmacHex("X-Signature", false), parse: parseGeneric, delivery: []string{"X-Request-Id"}, repeats: true},
 }
 
 // Providers lists the names of all providers.
@@ -105,12 +107,12 @@ func (r Receiver) Read(h http.Header, token string, body []byte, now time.Time) 
 	if err != nil {
 		return Event{}, err
 	}
-	return Event{ID: r.deliveryID(s, h, body), Receiver: r.Name, Provider: r.Provider, Changes: changes}, nil
+	return Event{ID: r.deliveryID(s, h, body, now), Receiver: r.Name, Provider: r.Provider, Changes: changes}, nil
 }
 
 // deliveryID names the delivery. Most headers are not covered by the signature, so that one who recorded a delivery could
 // send it again under a new id; that gives a second look at the source and nothing else.
-func (r Receiver) deliveryID(s sender, h http.Header, body []byte) string {
+func (r Receiver) deliveryID(s sender, h http.Header, body []byte, now time.Time) string {
 	for _, name := range s.delivery {
 		if v := h.Get(name); v != "" {
 			return hashID(r.Name, name, v)
@@ -120,6 +122,10 @@ func (r Receiver) deliveryID(s sender, h http.Header, body []byte) string {
 		if id := s.id(h, body); id != "" {
 			return hashID(r.Name, "id", id)
 		}
+	}
+	if s.repeats {
+		// A tag that is pushed twice a day must not be taken for a repetition.
+		return hashID(r.Name, "time", now.UTC().Format(time.RFC3339Nano), string(body))
 	}
 	return hashID(r.Name, "body", string(body))
 }

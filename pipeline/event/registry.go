@@ -19,7 +19,6 @@ func parseDistribution(_ http.Header, body []byte) ([]Change, error) {
 			Target struct {
 				MediaType, Digest, Repository, Tag, URL string
 			}
-			Request struct{ Host string }
 		}
 	}
 	if err := json.Unmarshal(body, &p); err != nil {
@@ -30,11 +29,9 @@ func parseDistribution(_ http.Header, body []byte) ([]Change, error) {
 		if e.Action != "push" || e.Target.Tag == "" {
 			continue
 		}
-		c := &OCIChange{Repository: e.Target.Repository, Tag: e.Target.Tag, Digest: e.Target.Digest}
-		if e.Request.Host != "" {
-			c.Repository, c.Host = e.Request.Host+"/"+e.Target.Repository, true
-		}
-		out = append(out, Change{OCI: c})
+		// The host of the request is what the one who pushed called the registry, which need not be our name for it. A
+		// receiver is set up for one registry, so the path tells enough.
+		out = append(out, Change{OCI: &OCIChange{Repository: e.Target.Repository, Tag: e.Target.Tag, Digest: e.Target.Digest}})
 	}
 	return out, nil
 }

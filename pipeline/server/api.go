@@ -165,7 +165,8 @@ func (s *Server) reconcile(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	now := time.Now().UTC()
-	token := now.Format(time.RFC3339Nano) + "-" + nuid.Next()
+	// Tokens sort by time, so that who waits for one is content with a later one too.
+	token := now.Format("2006-01-02T15:04:05.000000000Z") + "-" + nuid.Next()
 	for _, key := range keys {
 		err := s.Store.SetControl(r.Context(), key, func(c *status.Control) { c.RequestedAt, c.Force = token, request.Force })
 		if err == nil {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/prerig/prerig/pipeline/catalog"
@@ -66,6 +67,8 @@ func (s *Server) Put(ctx context.Context, e event.Event) (bool, error) {
 	// A sender that hangs up has still sent the event.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), putTimeout)
 	defer cancel()
+	// What nobody watches is not kept, so that a delivery of many thousand changes fits.
+	e.Changes = slices.DeleteFunc(slices.Clone(e.Changes), func(c event.Change) bool { return !s.Catalog.Watches([]event.Change{c}) })
 	return s.Queue.Put(ctx, e)
 }
 
