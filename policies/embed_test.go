@@ -13,7 +13,7 @@ import (
 )
 
 func TestNames(t *testing.T) {
-	if diff := cmp.Diff([]string{"istio"}, policies.Names()); diff != "" {
+	if diff := cmp.Diff([]string{"cloud-sql-proxy", "dapr", "fluent-bit", "istio", "linkerd", "opentelemetry-collector", "vault-agent"}, policies.Names()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -23,7 +23,7 @@ func TestGet(t *testing.T) {
 	if !ok || !bytes.Contains(data, []byte("kind: InjectionPolicy")) {
 		t.Errorf("got %d bytes and %v for istio", len(data), ok)
 	}
-	for _, name := range []string{"", "istio.yaml", "../go", "embed.go", "linkerd"} {
+	for _, name := range []string{"", "istio.yaml", "../go", "embed.go", "consul"} {
 		if data, ok := policies.Get(name); ok || data != nil {
 			t.Errorf("got a policy for %q", name)
 		}
