@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/resource"
 	"sigs.k8s.io/kustomize/kyaml/fn/runtime/runtimeutil"
+	"sigs.k8s.io/kustomize/kyaml/resid"
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
@@ -268,8 +269,13 @@ func (f *function) Transform(objects resmap.ResMap) error {
 		return err
 	}
 	factory := f.helpers.ResmapFactory().RF()
+	var gone []resid.ResId // objects that sidecars added to an earlier output, and do not add any more
 	for i, item := range report.Items {
 		if item.Doc == items[i].Doc {
+			continue
+		}
+		if item.Doc.Empty() {
+			gone = append(gone, objects.GetByIndex(i).CurId())
 			continue
 		}
 		changed, err := factory.FromBytes(item.Doc.Raw())
@@ -277,6 +283,11 @@ func (f *function) Transform(objects resmap.ResMap) error {
 			return err
 		}
 		objects.GetByIndex(i).ResetRNode(changed)
+	}
+	for _, id := range gone {
+		if err := objects.Remove(id); err != nil {
+			return err
+		}
 	}
 	for _, doc := range report.Added {
 		added, err := factory.FromBytes(doc.Raw())
