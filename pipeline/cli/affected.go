@@ -1,0 +1,104 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/preview"
+	"github.com/prerig/prerig/pipeline/source/git"
+)
+
+// affected is what the command prints.
+type affected struct {
+	Base      string            `json:"base"`
+	Head      string            `json:"head"`
+	Affected  []preview.Touched `json:"affected"`
+	LookedAt  int               `json:"lookedAt"`
+	NotOfHere int               `json:"otherSources"`
+}
+
+func newAffected(streams Streams, version string) *cobra.Command {
+	var l local
+	var repository, url string
+	cmd := newCommand("affected BASE..HEAD", "List the pipelines that a range of commits touches, as JSON")
+	cmd.Long = `List the pipelines whose result could differ between two commits of the repository in the
+current directory, as JSON. Each is rendered at the first commit; a pipeline is affected
+where anything that it read there, or looked for and did not find, is different at the
+second. Names of files play no part in it.`
+	cmd.Example = `  prerig affected origin/main..HEAD | jq -r '.affected[].pipeline'`
+	l.flags(cmd)
+	cmd.Flags().StringVarP(&repository, "repository", "C", ".", "directory of the repository")
+	cmd.Flags().StringVar(&url, "url", "", "URL of the repository, as pipelines name it (default: those of its remotes)")
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		base, head, ok := strings.Cut(args[0], "..")
+		if !ok || base == "" || head == "" || strings.HasPrefix(head, ".") {
+			return fmt.Errorf("the range must be BASE..HEAD, found %q", args[0])
+		}
+		repo, err := git.OpenLocal(repository)
+		if err != nil {
+			return err
+		}
+		from, before, err := repo.Commit(base)
+		if err != nil {
+			return err
+		}
+		to, after, err := repo.Commit(head)
+		if err != nil {
+			return err
+		}
+		p, closing, err := l.open(streams, version)
+		if err != nil {
+			return err
+		}
+		defer closing()
+		urls := repo.URLs()
+		if url != "" {
+			urls = []string{url}
+		}
+		entries, others, err := ofRepository(l.catalog.All(), urls)
+		if err != nil {
+			return err
+		}
+		found := p.Affected(cmd.Context(), entries, before, after)
+		l.bar.done()
+		if err := cmd.Context().Err(); err != nil {
+			return err
+		}
+		return writeJSON(streams.Out, affected{
+			Base: from.Hash.String(), Head: to.Hash.String(), Affected: found, LookedAt: len(entries), NotOfHere: others,
+		})
+	}
+	return cmd
+}
+
+// ofRepository gives the pipelines whose source is the repository, and the number of others.
+func ofRepository(all []catalog.Entry, urls []string) (out []catalog.Entry, others int, err error) {
+	var names []string
+	for _, u := range urls {
+		names = append(names, event.NormalURL(u))
+	}
+	for _, e := range all {
+		if e.Err != nil {
+			return nil, 0, e.Err
+		}
+		if git := e.Pipeline.Spec.Source.Git; git != nil && slices.Contains(names, event.NormalURL(git.URL)) {
+			out = append(out, e)
+		} else {
+			others++
+		}
+	}
+	if len(out) == 0 && others > 0 {
+		return nil, 0, errors.New("no pipeline has this repository as its source; name it with --url as the pipelines do")
+	}
+	return out, others, nil
+}

@@ -1,0 +1,111 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/images"
+	"github.com/prerig/prerig/pipeline/preview"
+	"github.com/prerig/prerig/pipeline/render"
+	pipelinerun "github.com/prerig/prerig/pipeline/run"
+	"github.com/prerig/prerig/pipeline/source"
+)
+
+// local is what the commands need that work on pipelines without a daemon.
+type local struct {
+	pipelines, policies, secrets, cache string
+	sources                             []string
+	revision                            string
+	jobs                                int
+
+	catalog *catalog.Catalog
+	pool    *render.Pool
+	bar     *bar
+}
+
+func (l *local) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&l.pipelines, "pipelines", "pipelines", "directory of RenderPipeline files")
+	f.StringVar(&l.policies, "policies", "policies", "directory of the policies that pipelines name by file")
+	f.StringVar(&l.secrets, "secrets", "secrets", "directory of secrets, NAMESPACE/NAME/KEY")
+	f.StringVar(&l.cache, "cache", defaultCache(), "directory for what is fetched")
+	f.IntVarP(&l.jobs, "jobs", "j", 0, "renders at the same time (default: one for each processor)")
+	for _, name := range []string{"pipelines", "policies", "secrets", "cache"} {
+		register(cmd.MarkFlagDirname(name))
+	}
+}
+
+func (l *local) sourceFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringArrayVar(&l.sources, "source", nil, "directory that stands for the source, as DIR for all pipelines or URL=DIR for those with that source; may be repeated")
+	f.StringVar(&l.revision, "revision", "", "commit or digest of the source, as it stands in trailers (default: what the pipeline follows)")
+}
+
+func defaultCache() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return filepath.Join(os.TempDir(), "prerig")
+	}
+	return filepath.Join(dir, "prerig")
+}
+
+// open reads the pipelines and gives what renders them. close is to be called at the end.
+func (l *local) open(streams Streams, version string) (p *preview.Previewer, closing func(), err error) {
+	if l.catalog, err = catalog.Open(l.pipelines, nil); err != nil {
+		return nil, nil, err
+	}
+	sources := map[string]string{}
+	for _, s := range l.sources {
+		url, dir, ok := strings.Cut(s, "=")
+		if !ok {
+			url, dir = "", s
+		} else {
+			url = event.NormalURL(url)
+		}
+		if sources[url], err = filepath.Abs(dir); err != nil {
+			return nil, nil, fmt.Errorf("reading the flag --source: %w", err)
+		}
+	}
+	if l.pool, err = render.NewPool(render.Options{Warm: 2}); err != nil {
+		return nil, nil, err
+	}
+	l.bar = newBar(streams.Err, "rendering")
+	p = &preview.Previewer{
+		Fetcher:      source.New(source.Options{StateDir: l.cache, Secrets: source.DirSecrets{Dir: l.secrets}, AllowDir: true}),
+		Builder:      &pipelinerun.Builder{Renderer: l.pool, Policies: l.policies, Limits: render.DefaultLimits(), Version: toolVersion(version)},
+		PipelinesDir: l.pipelines, Sources: sources, Revision: l.revision, Workers: l.jobs,
+		Progress: func(done, total int, name string) {
+			l.bar.update(images.Progress{Done: done, Total: total, Image: name})
+		},
+	}
+	return p, func() { l.bar.done(); l.pool.Close() }, nil
+}
+
+// choose gives the named pipelines, all without names.
+func (l *local) choose(names []string) ([]catalog.Entry, error) {
+	var out []catalog.Entry
+	for _, e := range l.catalog.All() {
+		if len(names) == 0 || slices.Contains(names, e.Key) {
+			out = append(out, e)
+		}
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(out, func(e catalog.Entry) bool { return e.Key == name }) {
+			return nil, fmt.Errorf("there is no pipeline %s in %s", name, l.pipelines)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("there are no pipelines in %s", l.pipelines)
+	}
+	return out, nil
+}

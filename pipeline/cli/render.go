@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/preview"
+)
+
+func newRender(streams Streams, version string) *cobra.Command {
+	var l local
+	var output string
+	cmd := newCommand("render [PIPELINE...]", "Render pipelines once, as the daemon would, and print the result")
+	cmd.Long = `Render pipelines once, by the same steps as the daemon, without publishing anything. The
+result goes to standard output, or with -o into a directory as it would be on the branch.
+The trailers of a rendered commit hold the command that gives the same result again.`
+	cmd.Example = `  prerig render team/shop --revision main@sha1:f0e1d2…
+  prerig render --source . -o rendered/`
+	l.flags(cmd)
+	l.sourceFlags(cmd)
+	cmd.Flags().StringVarP(&output, "output", "o", "", "directory to write to (default: standard output)")
+	register(cmd.MarkFlagDirname("output"))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, closing, err := l.open(streams, version)
+		if err != nil {
+			return err
+		}
+		defer closing()
+		entries, err := l.choose(args)
+		if err != nil {
+			return err
+		}
+		results := p.All(cmd.Context(), entries)
+		l.bar.done()
+		failed := report(streams, results)
+		if err := write(streams.Out, results, output); err != nil {
+			return err
+		}
+		if failed {
+			return errReported
+		}
+		return nil
+	}
+	return cmd
+}
+
+// report says what is wrong with results, and whether anything is.
+func report(streams Streams, results []preview.Result) (failed bool) {
+	for _, r := range results {
+		if r.Built != nil && r.Built.Response != nil {
+			for _, text := range r.Built.Warnings {
+				fmt.Fprintf(streams.Err, "warning: %s: %s\n", r.Entry.Key, text)
+			}
+			for _, one := range r.Built.Results {
+				if one.Severity != result.Info {
+					fmt.Fprintf(streams.Err, "%s: %s\n", r.Entry.Key, one.String())
+				}
+			}
+		}
+		for _, err := range []error{r.Err, r.Gate} {
+			if err != nil {
+				fmt.Fprintf(streams.Err, "error: %s: %s\n", r.Entry.Key, err)
+				failed = true
+			}
+		}
+	}
+	return failed
+}
+
+// write writes the results that there are.
+func write(out io.Writer, results []preview.Result, dir string) error {
+	first := true
+	for _, r := range results {
+		if r.Err != nil {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(r.Files)) {
+			if dir == "" {
+				if !first {
+					if _, err := io.WriteString(out, "---\n"); err != nil {
+						return err
+					}
+				}
+				first = false
+				if _, err := out.Write(r.Files[name]); err != nil {
+					return err
+				}
+				continue
+			}
+			at := filepath.Join(dir, filepath.FromSlash(r.Path), filepath.FromSlash(name))
+			err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, r.Files[name], 0o644))
+			if err != nil {
+				return fmt.Errorf("writing the result of %s: %w", r.Entry.Key, err)
+			}
+		}
+	}
+	return nil
+}

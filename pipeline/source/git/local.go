@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package git
+
+import (
+	"fmt"
+
+	gogit "github.com/go-git/go-git/v5"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+// Local is a repository on this machine, for reading commits that are there already.
+type Local struct {
+	mirror     *Mirror
+	repository *gogit.Repository
+}
+
+// OpenLocal opens the repository that a directory is in.
+func OpenLocal(dir string) (*Local, error) {
+	repository, err := gogit.PlainOpenWithOptions(dir, &gogit.PlainOpenOptions{DetectDotGit: true, EnableDotGitCommonDir: true})
+	if err != nil {
+		return nil, fmt.Errorf("opening the repository of %s: %w", dir, err)
+	}
+	storage, ok := repository.Storer.(*filesystem.Storage)
+	if !ok {
+		return nil, fmt.Errorf("opening the repository of %s: it is not kept in files", dir)
+	}
+	mirror := &Mirror{
+		dir: storage.Filesystem().Root(), limits: DefaultLimits(), turn: make(chan struct{}, 1), storage: storage, trees: map[Hash]*tree.Tree{},
+	}
+	return &Local{mirror: mirror, repository: repository}, nil
+}
+
+// URLs of the repository's remotes.
+func (l *Local) URLs() []string {
+	var out []string
+	remotes, err := l.repository.Remotes()
+	if err != nil {
+		return nil
+	}
+	for _, r := range remotes {
+		out = append(out, r.Config().URLs...)
+	}
+	return out
+}
+
+// Commit gives the commit that a revision such as main, v1 or HEAD~2 means, and its files.
+func (l *Local) Commit(revision string) (*Commit, *tree.Tree, error) {
+	hash, err := l.repository.ResolveRevision(plumbing.Revision(revision))
+	if err != nil {
+		return nil, nil, fmt.Errorf("finding the revision %q: %w", revision, err)
+	}
+	commit, err := l.mirror.Commit(*hash)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the revision %q: %w", revision, err)
+	}
+	return commit, l.mirror.Tree(commit), nil
+}
