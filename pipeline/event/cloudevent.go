@@ -7,8 +7,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"mime"
 	"net/http"
 	"sort"
+	"strconv"
 	"strings"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
@@ -21,7 +23,7 @@ const batchType = "application/cloudevents-batch+json"
 // readCloudEvents reads the binary, structured and batch modes of CloudEvents 1.0 over HTTP.
 func readCloudEvents(h http.Header, body []byte) ([]cloudevents.Event, error) {
 	var events []cloudevents.Event
-	if strings.HasPrefix(h.Get("Content-Type"), batchType) {
+	if kind, _, _ := mime.ParseMediaType(h.Get("Content-Type")); kind == batchType {
 		if err := json.Unmarshal(body, &events); err != nil {
 			return nil, fmt.Errorf("reading a batch of CloudEvents: %w", err)
 		}
@@ -45,8 +47,7 @@ func readCloudEvents(h http.Header, body []byte) ([]cloudevents.Event, error) {
 	return events, nil
 }
 
-// parseCloudEvents reads the changes of all events of a request. Types ending in a push, change or publication are
-// understood by their data: {"git": …}, {"oci": …} or {"flux": …} as in [Change], Harbor's, and CDEvents' subject content.
+// parseCloudEvents reads the changes of all events of a request. Events are understood by their data: {"git": …}, {"oci": …} or {"flux": …} as in [Change], Harbor's, and CDEvents' subject content.
 func parseCloudEvents(h http.Header, body []byte) ([]Change, error) {
 	events, err := readCloudEvents(h, body)
 	if err != nil {
@@ -77,15 +78,12 @@ func cloudEventChanges(e cloudevents.Event) ([]Change, error) {
 	if strings.HasPrefix(e.Type(), "dev.cdevents.") {
 		return cdEvent(e)
 	}
+	// Brokers hand on events of all kinds, whose data may be anything.
 	var c Change
 	if err := json.Unmarshal(e.Data(), &c); err != nil {
-		return nil, err
+		return nil, nil
 	}
-	switch {
-	case c.Git != nil && len(c.Git.URLs) > 0, c.OCI != nil && c.OCI.Repository != "", c.Flux != nil && c.Flux.Kind != "":
-		return []Change{c}, nil
-	}
-	return nil, nil
+	return c.split(), nil
 }
 
 // cdEvent reads the CDEvents that tell of a merged change or a published artifact (CDEvents 0.4 and later).
@@ -95,7 +93,7 @@ func cdEvent(e cloudevents.Event) ([]Change, error) {
 			ID      string
 			Source  string
 			Content struct {
-				Repository struct{ ID, Source string }
+				Repository struct{ ID, Source, URL string }
 			}
 		}
 	}
@@ -104,7 +102,13 @@ func cdEvent(e cloudevents.Event) ([]Change, error) {
 	}
 	switch {
 	case strings.HasPrefix(e.Type(), "dev.cdevents.change.merged."):
-		if urls := distinct(d.Subject.Content.Repository.Source, d.Subject.Content.Repository.ID, d.Subject.Source); len(urls) > 0 {
+		// A source and an id together name a thing: often the host and the repository's name there.
+		r := d.Subject.Content.Repository
+		both := ""
+		if r.Source != "" && r.ID != "" {
+			both = strings.TrimSuffix(r.Source, "/") + "/" + r.ID
+		}
+		if urls := distinct(r.URL, r.Source, r.ID, both, d.Subject.Source); len(urls) > 0 {
 			return []Change{{Git: &GitChange{URLs: urls}}}, nil
 		}
 	case strings.HasPrefix(e.Type(), "dev.cdevents.artifact.published."):
@@ -145,7 +149,7 @@ func cloudEventsID(h http.Header, body []byte) string {
 	}
 	ids := make([]string, len(events))
 	for i, e := range events {
-		ids[i] = e.Source() + " " + e.ID()
+		ids[i] = strconv.Quote(e.Source()) + " " + strconv.Quote(e.ID())
 	}
 	return strings.Join(ids, "\n")
 }

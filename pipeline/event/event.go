@@ -12,8 +12,8 @@ import (
 
 // Event is one delivery that was verified.
 type Event struct {
-	// ID is the same for every repetition of a delivery: the receiver's name and the sender's delivery id, or where the
-	// sender gives none, the hash of the body.
+	// ID is the same for every repetition of a delivery: a hash over the receiver's name and the sender's delivery id, or
+	// where the sender gives none, the body.
 	ID string `json:"id"`
 	// Receiver is the name of the receiver that took it.
 	Receiver string `json:"receiver"`

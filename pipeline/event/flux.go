@@ -49,9 +49,28 @@ func parseGeneric(_ http.Header, body []byte) ([]Change, error) {
 	if err := json.Unmarshal(body, &c); err != nil {
 		return nil, fmt.Errorf("reading a generic event: %w", err)
 	}
-	switch {
-	case c.Git != nil && len(c.Git.URLs) > 0, c.OCI != nil && c.OCI.Repository != "", c.Flux != nil && c.Flux.Kind != "":
-		return []Change{c}, nil
+	changes := c.split()
+	if len(changes) == 0 {
+		return nil, fmt.Errorf("reading a generic event: it has none of git.urls, oci.repository, and flux.kind with flux.name")
 	}
-	return nil, fmt.Errorf("reading a generic event: it has none of git.urls, oci.repository and flux.kind")
+	return changes, nil
+}
+
+// split gives a change for each thing that a sender of one's own tells of, without what names nothing.
+func (c Change) split() []Change {
+	var out []Change
+	if g := c.Git; g != nil {
+		if urls := distinct(g.URLs...); len(urls) > 0 {
+			change := gitChange(urls, g.Ref, g.Before, g.After)
+			change.Deleted = change.Deleted || g.Deleted
+			out = append(out, Change{Git: change})
+		}
+	}
+	if c.OCI != nil && c.OCI.Repository != "" {
+		out = append(out, Change{OCI: c.OCI})
+	}
+	if c.Flux != nil && c.Flux.Kind != "" && c.Flux.Name != "" {
+		out = append(out, Change{Flux: c.Flux})
+	}
+	return out
 }

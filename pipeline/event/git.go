@@ -6,7 +6,9 @@ package event
 import (
 	"encoding/json"
 	"fmt"
+	"mime"
 	"net/http"
+	"net/url"
 	"strings"
 )
 
@@ -49,7 +51,7 @@ func (p push) changes() ([]Change, error) {
 }
 
 func gitChange(urls []string, ref, before, after string) *GitChange {
-	c := &GitChange{URLs: urls, Ref: ref, Before: before, After: after, Deleted: zeros(after)}
+	c := &GitChange{URLs: urls, Ref: ref, Before: before, After: after, Deleted: after != "" && zeros(after)}
 	if zeros(before) {
 		c.Before = ""
 	}
@@ -59,34 +61,63 @@ func gitChange(urls []string, ref, before, after string) *GitChange {
 	return c
 }
 
-// parsePush reads the push of a host whose event is named in one of the headers; other events tell of no change.
-func parsePush(names []string, headers ...string) parser {
+// parsePush reads the push of a host that names the event in one of the headers, the first of them that is there; other
+// events tell of no change.
+func parsePush(headers ...string) parser {
 	return func(h http.Header, body []byte) ([]Change, error) {
-		if !hasEvent(h, names, headers) {
-			return nil, nil
+		for _, header := range headers {
+			switch h.Get(header) {
+			case "":
+				continue
+			case "push":
+				return readPush(body)
+			}
+			break
 		}
-		var p push
-		if err := json.Unmarshal(body, &p); err != nil {
-			return nil, fmt.Errorf("reading a push: %w", err)
-		}
-		return p.changes()
+		return nil, nil
 	}
 }
 
-func hasEvent(h http.Header, names, headers []string) bool {
-	for _, header := range headers {
-		value := h.Get(header)
-		if value == "" {
-			continue
-		}
-		for _, name := range names {
-			if strings.EqualFold(value, name) {
-				return true
-			}
-		}
-		return false
+func readPush(body []byte) ([]Change, error) {
+	var p push
+	if err := json.Unmarshal(body, &p); err != nil {
+		return nil, fmt.Errorf("reading a push: %w", err)
 	}
-	return false
+	return p.changes()
+}
+
+// formed reads bodies that are forms, too: the JSON is then the value of payload, and the signature covers the form. It is
+// what GitHub sends unless told otherwise, and what Gitea and Forgejo can be told to send.
+func formed(parse parser) parser {
+	return func(h http.Header, body []byte) ([]Change, error) {
+		if kind, _, err := mime.ParseMediaType(h.Get("Content-Type")); err != nil || kind != "application/x-www-form-urlencoded" {
+			return parse(h, body)
+		}
+		form, err := url.ParseQuery(string(body))
+		if err != nil {
+			return nil, fmt.Errorf("reading a form: %w", err)
+		}
+		return parse(h, []byte(form.Get("payload")))
+	}
+}
+
+// parseGitLab reads the pushes of hooks of projects and groups, and of system hooks, which name the event in the body.
+func parseGitLab(h http.Header, body []byte) ([]Change, error) {
+	switch h.Get("X-Gitlab-Event") {
+	case "Push Hook", "Tag Push Hook":
+		return readPush(body)
+	case "System Hook":
+		var p struct {
+			EventName string `json:"event_name"`
+		}
+		if err := json.Unmarshal(body, &p); err != nil {
+			return nil, fmt.Errorf("reading a system hook: %w", err)
+		}
+		if p.EventName == "push" || p.EventName == "tag_push" {
+			return readPush(body)
+		}
+	}
+	return nil, nil
 }
 
 // parseGitHub reads pushes, and packages that were published to GitHub's registry.
@@ -95,7 +126,7 @@ func parseGitHub(h http.Header, body []byte) ([]Change, error) {
 	case "package", "registry_package":
 		return parseGitHubPackage(h, body)
 	}
-	return parsePush([]string{"push"}, "X-GitHub-Event")(h, body)
+	return parsePush("X-GitHub-Event")(h, body)
 }
 
 // parseBitbucketCloud reads a repo:push, which may move several references.
@@ -134,7 +165,7 @@ func parseBitbucketCloud(h http.Header, body []byte) ([]Change, error) {
 	}
 	var out []Change
 	for _, c := range p.Push.Changes {
-		named, before, after := c.New, "", ""
+		named, before, after := c.New, "", strings.Repeat("0", 40)
 		if c.Old != nil {
 			before = c.Old.Target.Hash
 		}

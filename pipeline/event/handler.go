@@ -71,7 +71,7 @@ func NewHandler(receivers []Receiver, store Store, opts ...Option) (*Handler, er
 
 // ServeHTTP answers one delivery.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	name := req.URL.Path[strings.LastIndexByte(req.URL.Path, '/')+1:]
+	name := strings.TrimPrefix(req.URL.Path, "/hook/")
 	r, ok := h.receivers[name]
 	if !ok {
 		h.answer(w, "", http.StatusNotFound, "unknown", Event{}, nil)

@@ -37,22 +37,22 @@ type sender struct {
 }
 
 var senders = map[Provider]sender{
-	GitHub: {verify: hmacHex("X-Hub-Signature-256", false), parse: parseGitHub, delivery: []string{"X-GitHub-Delivery"}},
-	GitLab: {verify: gitlab, parse: parsePush([]string{"Push Hook", "Tag Push Hook"}, "X-Gitlab-Event"),
-		delivery: []string{"Idempotency-Key", "Webhook-Id", "X-Gitlab-Event-UUID"}},
+	GitHub: {verify: hmacHex("X-Hub-Signature-256", false), parse: formed(parseGitHub), delivery: []string{"X-GitHub-Delivery"}},
+	GitLab: {verify: gitlab, parse: parseGitLab,
+		delivery: []string{"Idempotency-Key", "X-Gitlab-Event-UUID"}, id: signedID},
 	Gitea: {verify: firstHeader("X-Gitea-Signature", "X-Hub-Signature-256"),
-		parse: parsePush([]string{"push"}, "X-Gitea-Event", "X-Gogs-Event"), delivery: []string{"X-Gitea-Delivery"}},
+		parse: formed(parsePush("X-Gitea-Event", "X-Gogs-Event")), delivery: []string{"X-Gitea-Delivery"}},
 	Forgejo: {verify: firstHeader("X-Forgejo-Signature", "X-Gitea-Signature", "X-Hub-Signature-256"),
-		parse: parsePush([]string{"push"}, "X-Forgejo-Event", "X-Gitea-Event"), delivery: []string{"X-Forgejo-Delivery", "X-Gitea-Delivery"}},
+		parse: formed(parsePush("X-Forgejo-Event", "X-Gitea-Event")), delivery: []string{"X-Forgejo-Delivery", "X-Gitea-Delivery"}},
 	BitbucketCloud:  {verify: hmacHex("X-Hub-Signature", false), parse: parseBitbucketCloud, delivery: []string{"X-Request-UUID"}},
 	BitbucketServer: {verify: hmacHex("X-Hub-Signature", false), parse: parseBitbucketServer, delivery: []string{"X-Request-Id"}},
-	Flux:            {verify: hmacHex("X-Signature", false), parse: parseFlux},
+	Flux:            {verify: signatureOrToken, parse: parseFlux},
 	Distribution:    {verify: plainToken("Authorization", "Bearer "), parse: parseDistribution},
-	Harbor:          {verify: plainToken("Authorization"), parse: parseHarbor},
+	Harbor:          {verify: plainToken("Authorization", "Bearer "), parse: parseHarbor},
 	Quay:            {verify: plainToken("Authorization", "Bearer "), parse: parseQuay, repeats: true},
 	DockerHub:       {verify: plainToken("Authorization", "Bearer "), parse: parseDockerHub},
-	CloudEvents:     {verify: cloudEventsSignature, parse: parseCloudEvents, id: cloudEventsID},
-	Generic:         {verify: hmacHex("X-Signature", false), parse: parseGeneric, delivery: []string{"X-Request-Id"}, repeats: true},
+	CloudEvents:     {verify: signatureOrToken, parse: parseCloudEvents, id: cloudEventsID},
+	Generic:         {verify: signatureOrToken, parse: parseGeneric, delivery: []string{"X-Request-Id"}, repeats: true},
 }
 
 // Providers lists the names of all providers.
@@ -64,8 +64,8 @@ func Providers() []string {
 	return sortedKeys(names)
 }
 
-// cloudEventsSignature accepts an HMAC over the body where X-Signature is there, else a bearer token.
-func cloudEventsSignature(h http.Header, body, secret []byte, now time.Time) error {
+// signatureOrToken accepts an HMAC over the body where X-Signature is there, else a bearer token.
+func signatureOrToken(h http.Header, body, secret []byte, now time.Time) error {
 	if h.Get("X-Signature") != "" {
 		return hmacHex("X-Signature", false)(h, body, secret, now)
 	}
@@ -111,16 +111,17 @@ func (r Receiver) Read(h http.Header, token string, body []byte, now time.Time) 
 }
 
 // deliveryID names the delivery. Most headers are not covered by the signature, so that one who recorded a delivery could
-// send it again under a new id; that gives a second look at the source and nothing else.
+// send it again under a new id; that gives a second look at the source and nothing else. The body counts beside a header:
+// something in between that gives the same id to all requests must not make them repetitions of the first.
 func (r Receiver) deliveryID(s sender, h http.Header, body []byte, now time.Time) string {
-	for _, name := range s.delivery {
-		if v := h.Get(name); v != "" {
-			return hashID(r.Name, name, v)
-		}
-	}
 	if s.id != nil {
 		if id := s.id(h, body); id != "" {
 			return hashID(r.Name, "id", id)
+		}
+	}
+	for _, name := range s.delivery {
+		if v := h.Get(name); v != "" {
+			return hashID(r.Name, name, v, string(body))
 		}
 	}
 	if s.repeats {
@@ -128,6 +129,14 @@ func (r Receiver) deliveryID(s sender, h http.Header, body []byte, now time.Time
 		return hashID(r.Name, "time", now.UTC().Format(time.RFC3339Nano), string(body))
 	}
 	return hashID(r.Name, "body", string(body))
+}
+
+// signedID is the id that the signature of the Standard Webhooks specification covers.
+func signedID(h http.Header, _ []byte) string {
+	if h.Get("Webhook-Signature") == "" {
+		return ""
+	}
+	return h.Get("Webhook-Id")
 }
 
 // hashID gives an id of fixed form, as senders may put anything into a header.

@@ -26,7 +26,7 @@ func parseDistribution(_ http.Header, body []byte) ([]Change, error) {
 	}
 	var out []Change
 	for _, e := range p.Events {
-		if e.Action != "push" || e.Target.Tag == "" {
+		if e.Action != "push" || e.Target.Tag == "" || e.Target.Repository == "" {
 			continue
 		}
 		// The host of the request is what the one who pushed called the registry, which need not be our name for it. A
@@ -75,6 +75,9 @@ type harborData struct {
 func (d harborData) changes() ([]Change, error) {
 	var out []Change
 	for _, r := range d.Resources {
+		if r.Tag == "" || strings.HasPrefix(r.Tag, "sha256:") {
+			continue // pushed by its digest alone
+		}
 		repository, host := d.Repository.RepoFullName, false
 		if name := withoutTag(r.ResourceURL); name != "" {
 			repository, host = name, true
@@ -171,7 +174,14 @@ func parseGitHubPackage(_ http.Header, body []byte) ([]Change, error) {
 	if pkg == nil || (p.Action != "published" && p.Action != "updated") || !strings.EqualFold(pkg.PackageType, "container") {
 		return nil, nil
 	}
+	tag := pkg.Version.ContainerMeta.Tag.Name
+	if tag == "" {
+		return nil, nil // a platform's image of an index, or a signature
+	}
 	repository := withoutTag(pkg.Version.PackageURL)
+	if repository == "" && (pkg.Namespace == "" || pkg.Name == "") {
+		return nil, fmt.Errorf("reading a package event: it names no package")
+	}
 	if repository == "" {
 		repository = "ghcr.io/" + pkg.Namespace + "/" + pkg.Name
 	}
@@ -179,5 +189,5 @@ func parseGitHubPackage(_ http.Header, body []byte) ([]Change, error) {
 	if digest == "" && strings.HasPrefix(pkg.Version.Version, "sha256:") {
 		digest = pkg.Version.Version
 	}
-	return []Change{{OCI: &OCIChange{Repository: repository, Host: true, Tag: pkg.Version.ContainerMeta.Tag.Name, Digest: digest}}}, nil
+	return []Change{{OCI: &OCIChange{Repository: repository, Host: true, Tag: tag, Digest: digest}}}, nil
 }

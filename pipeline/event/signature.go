@@ -63,15 +63,23 @@ func hmacHex(header string, bare bool) verification {
 	}
 }
 
-// plainToken expects the secret itself in the header, after any of the prefixes.
+// equal compares in a time that tells nothing of the secret, not even its length: 1 where they are equal, else 0.
+func equal(value string, secret []byte) int {
+	got, want := sha256.Sum256([]byte(value)), sha256.Sum256(secret)
+	return subtle.ConstantTimeCompare(got[:], want[:])
+}
+
+// plainToken expects the secret itself in the header, perhaps after one of the prefixes.
 func plainToken(header string, prefixes ...string) verification {
 	return func(h http.Header, _, secret []byte, _ time.Time) error {
 		value := h.Get(header)
+		found := equal(value, secret)
 		for _, p := range prefixes {
-			value = strings.TrimPrefix(value, p)
+			if len(value) > len(p) && strings.EqualFold(value[:len(p)], p) {
+				found |= equal(value[len(p):], secret)
+			}
 		}
-		got, want := sha256.Sum256([]byte(value)), sha256.Sum256(secret)
-		if subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+		if found != 1 {
 			return fmt.Errorf("%w: %s does not hold the token", ErrSignature, header)
 		}
 		return nil
