@@ -76,7 +76,7 @@ func signatureOrToken(h http.Header, body, secret []byte, now time.Time) error {
 func (r Receiver) Validate() error {
 	switch {
 	case r.Name == "" || strings.Trim(r.Name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "":
-		return fmt.Errorf("checking receiver %q: the name must be of letters, digits, -, _ and .", r.Name)
+		return fmt.Errorf("checking receiver %q: the name must be of letters, digits, dots, - and _", r.Name)
 	case senders[r.Provider].parse == nil:
 		return fmt.Errorf("checking receiver %q: provider %q is not one of %s", r.Name, r.Provider, strings.Join(Providers(), ", "))
 	case len(r.Secret) == 0 && !r.Insecure:
