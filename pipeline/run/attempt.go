@@ -174,7 +174,7 @@ func (a *attempt) endSkipped(ctx context.Context, revision uint64) error {
 // entryOf is the run as the history shows it.
 func (a *attempt) entryOf(err error, now time.Time) status.Run {
 	id := sha256.Sum256(fmt.Appendf(nil, "%s %s %d", a.job.Cause, a.entry.Key, a.started.UnixNano()))
-	entry := status.Run{Cause: a.job.Cause, Reason: a.job.Reason, Since: a.job.Since}
+	entry := status.Run{Cause: a.job.Cause, Reason: a.job.Reason, Since: a.job.Since, Took: now.Sub(a.started)}
 	entry.ID = hex.EncodeToString(id[:8])
 	entry.Started, entry.Finished = metav1.NewTime(a.started.UTC()), metav1.NewTime(now.UTC())
 	if a.snapshot != nil {
@@ -202,11 +202,18 @@ func (a *attempt) outcome(err error, entry status.Run) (outcome, text string) {
 	case err != nil:
 		return status.Failed, message(err)
 	case !a.changed():
-		return status.Unchanged, fmt.Sprintf("%d objects, none different from what is published", entry.Objects)
+		return status.Unchanged, count(entry.Objects, "object") + ", none different from what is published"
 	case entry.Added+entry.Modified+entry.Deleted == 0:
-		return status.Published, fmt.Sprintf("%d objects", entry.Objects)
+		return status.Published, count(entry.Objects, "object")
 	}
-	return status.Published, fmt.Sprintf("%d objects; %d files added, %d changed, %d removed", entry.Objects, entry.Added, entry.Modified, entry.Deleted)
+	return status.Published, fmt.Sprintf("%s; %s added, %d changed, %d removed", count(entry.Objects, "object"), count(entry.Added, "file"), entry.Modified, entry.Deleted)
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func (a *attempt) changed() bool {

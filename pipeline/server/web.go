@@ -31,7 +31,7 @@ type pages struct {
 func newPages() (*pages, error) {
 	functions := template.FuncMap{
 		"short": short, "ago": ago, "lower": strings.ToLower, "query": url.QueryEscape,
-		"took":  func(r status.Run) string { return r.Finished.Sub(r.Started.Time).Round(time.Millisecond).String() },
+		"took":  func(r status.Run) string { return r.Took.Round(time.Millisecond).String() },
 		"stamp": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 	}
 	p := &pages{}

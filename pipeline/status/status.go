@@ -46,6 +46,8 @@ type Run struct {
 	Reason string `json:"reason,omitempty"`
 	// Since is when the event was stored.
 	Since time.Time `json:"since,omitzero"`
+	// Took is how long it took; the times of a Run are of whole seconds.
+	Took time.Duration `json:"took,omitempty"`
 	// Repeats is how often the same failure came again.
 	Repeats int `json:"repeats,omitempty"`
 	// Warnings and findings, one line each, bounded.
