@@ -88,6 +88,10 @@ bench: build ## Measure against a function that does nothing, and the engine per
 	go run ./fn/internal/bench -binary $(dist)/prerig-fn
 	go test -run '^$$' -bench . -benchmem ./fn/...
 
+.PHONY: bench-pipeline
+bench-pipeline: build ## Measure the pipeline against a shell script with git and kustomize.
+	go run ./pipeline/internal/bench -prerig $(dist)/prerig -function $(dist)/prerig-fn
+
 # All that the image holds: the Dockerfile copies it from here or makes it in the same way, perhaps for another
 # architecture (GOARCH), for which the tool that collects the licences is not built.
 host = GOOS=$(shell go env GOHOSTOS) GOARCH=$(shell go env GOHOSTARCH)

@@ -1,0 +1,156 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command bench measures prerig serve beside the shell script that one would write instead: git clone, kustomize build
+// with prerig-fn as its function, commit and push. Both use the same Git server on loopback, in one run, in turn; medians
+// are printed.
+//
+//	make bench-pipeline
+//	go run ./pipeline/internal/bench -prerig dist/prerig -function dist/prerig-fn [-apps 1000] [-sample 20] [-check]
+//
+// The script for all applications is run for a sample of them, one after the other, and its time multiplied. With -check
+// the program fails where a target is missed: from event to pushed commit at most 0.5 times the script's time, an event
+// that touches nothing within 50 ms, all applications at least 8 times as fast as the script, and less than 300 MB of
+// memory in the daemon.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/internal/testbed"
+)
+
+// options are the flags.
+type options struct {
+	prerig, function     string
+	apps, sample, rounds int
+	check                bool
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.prerig, "prerig", "dist/prerig", "the prerig to measure")
+	flag.StringVar(&o.function, "function", "dist/prerig-fn", "the prerig-fn that the script's kustomize runs")
+	flag.IntVar(&o.apps, "apps", 1000, "how many applications an upgrade of Istio renders")
+	flag.IntVar(&o.sample, "sample", 20, "for how many of them the script is run")
+	flag.IntVar(&o.rounds, "rounds", 9, "how many rounds are counted; of the upgrade a third as many")
+	flag.BoolVar(&o.check, "check", false, "fail where a target is missed")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// bench is one run of the program.
+type bench struct {
+	options
+	ctx    context.Context
+	dir    string
+	path   string // of programs that the script uses
+	git    *testbed.Git
+	missed []error
+}
+
+func run(ctx context.Context, o options) (err error) {
+	b := &bench{options: o, ctx: ctx}
+	if b.dir, err = os.MkdirTemp("", "prerig-bench-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(b.dir)
+	if err := b.programs(); err != nil {
+		return err
+	}
+	if b.git, err = testbed.ServeGit(filepath.Join(b.dir, "git")); err != nil {
+		return err
+	}
+	defer b.git.Close()
+	fmt.Printf("%s %s/%s, %d CPUs, medians\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	for _, part := range []func() error{b.one, b.many} {
+		if err := part(); err != nil {
+			return err
+		}
+	}
+	if o.check {
+		return errors.Join(b.missed...)
+	}
+	for _, err := range b.missed {
+		fmt.Println("missed:", err)
+	}
+	return nil
+}
+
+// programs builds kustomize as go.mod pins it, and puts it beside the function on the script's path.
+func (b *bench) programs() (err error) {
+	if b.prerig, err = filepath.Abs(b.prerig); err != nil {
+		return err
+	}
+	if b.function, err = filepath.Abs(b.function); err != nil {
+		return err
+	}
+	bin := filepath.Join(b.dir, "bin")
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		return err
+	}
+	if err := os.Symlink(b.function, filepath.Join(bin, "prerig-fn")); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(b.ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(bin, "kustomize"), "sigs.k8s.io/kustomize/kustomize/v5")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building kustomize: %w\n%s", err, out)
+	}
+	b.path = bin + string(filepath.ListSeparator) + os.Getenv("PATH")
+	return nil
+}
+
+// target notes a figure that misses its target.
+func (b *bench) target(ok bool, format string, args ...any) {
+	if !ok {
+		b.missed = append(b.missed, fmt.Errorf(format, args...))
+	}
+}
+
+func median[T time.Duration | int64](all []T) T {
+	all = slices.Sorted(slices.Values(all))
+	return all[len(all)/2]
+}
+
+// table prints rows in columns.
+func table(rows ...[]string) {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], len([]rune(cell)))
+		}
+	}
+	for n, row := range rows {
+		for i, cell := range row {
+			fmt.Printf("| %s%s ", cell, strings.Repeat(" ", widths[i]-len([]rune(cell))))
+		}
+		fmt.Println("|")
+		if n == 0 {
+			for _, w := range widths {
+				fmt.Print("|", strings.Repeat("-", w+2))
+			}
+			fmt.Println("|")
+		}
+	}
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
+func millis(d time.Duration) string  { return fmt.Sprintf("%.0f ms", d.Seconds()*1e3) }
+func mega(n int64) string            { return fmt.Sprintf("%.0f MB", float64(n)/1e6) }

@@ -1,0 +1,166 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/internal/testbed"
+)
+
+// rendered is the branch that Prerig writes.
+const rendered = "rendered"
+
+// pause between events is longer than the default of debounce, which is no part of what one event costs.
+const pause = 1100 * time.Millisecond
+
+// one is one small application in a repository of its own.
+func (b *bench) one() error {
+	r, err := b.git.Repository(b.ctx, "one")
+	if err != nil {
+		return err
+	}
+	first := policy("1.29.0")
+	maps.Copy(first, files(name(0), "0"))
+	if _, err := r.Commit(b.ctx, "first", first); err != nil {
+		return err
+	}
+	if err := b.branchByHand(r); err != nil {
+		return err
+	}
+	d, err := testbed.Serve(b.ctx, b.prerig, filepath.Join(b.dir, "one"), pipelines(1, r.URL))
+	if err != nil {
+		return err
+	}
+	if err := b.holds(r, 1, "app-0000:0"); err != nil {
+		return err
+	}
+	var hands, ours, none []time.Duration
+	for round := range b.rounds + 1 {
+		tag := fmt.Sprint(round + 1)
+		commit, err := r.Commit(b.ctx, "tag "+tag, files(name(0), tag))
+		if err != nil {
+			return err
+		}
+		time.Sleep(pause)
+		took, err := b.published(d, r, commit)
+		if err != nil {
+			return err
+		}
+		if err := b.quiet(d, r, tag); err != nil {
+			return err
+		}
+		hand, err := b.shell(script, r.URL, name(0), byHand)
+		if err != nil {
+			return err
+		}
+		idle, err := b.unaffected(d, r, tag)
+		if err != nil {
+			return err
+		}
+		if round > 0 {
+			hands, ours, none = append(hands, hand), append(ours, took), append(none, idle)
+		}
+	}
+	memory := peak(d.PID)
+	if err := d.Stop(); err != nil {
+		return err
+	}
+	ratio := median(ours).Seconds() / median(hands).Seconds()
+	fmt.Printf("\none small application: a Deployment, a Service and a ConfigMap; %d rounds\n", b.rounds)
+	table([]string{"", "time", ""},
+		[]string{"script: clone, kustomize build, commit, push", millis(median(hands)), ""},
+		[]string{"prerig serve, from the event to the pushed commit", millis(median(ours)), fmt.Sprintf("%.2f of the script", ratio)},
+		[]string{"prerig serve, an event that touches no pipeline", millis(median(none)), ""},
+		[]string{"prerig serve, most memory", mega(memory), ""})
+	b.target(ratio <= 0.5, "from the event to the pushed commit takes %.2f times as long as the script, not at most 0.5", ratio)
+	b.target(median(none) <= 50*time.Millisecond, "an event that touches nothing takes %s, not at most 50 ms", millis(median(none)))
+	return nil
+}
+
+// published sends the event of a commit and waits until the branch has another one.
+func (b *bench) published(d *testbed.Daemon, r *testbed.Repository, commit string) (time.Duration, error) {
+	before := r.Head(rendered)
+	begin := time.Now()
+	if err := b.push(d, r, commit); err != nil {
+		return 0, err
+	}
+	for r.Head(rendered) == before {
+		if time.Since(begin) > time.Minute {
+			return 0, fmt.Errorf("waiting for a commit: there is none after a minute\n%s", d.Problems())
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return time.Since(begin), nil
+}
+
+func (b *bench) push(d *testbed.Daemon, r *testbed.Repository, commit string) error {
+	status, err := d.Push(b.ctx, r.URL, commit)
+	if err == nil && status != 202 {
+		err = fmt.Errorf("calling the webhook: it was answered with %d", status)
+	}
+	return err
+}
+
+// unaffected gives the time from an event that touches nothing to the decision that nothing runs.
+func (b *bench) unaffected(d *testbed.Daemon, r *testbed.Repository, text string) (time.Duration, error) {
+	before := r.Head(rendered)
+	took, runs, err := b.planned(d, r, text)
+	if err == nil && (runs != 0 || r.Head(rendered) != before) {
+		err = fmt.Errorf("sending an event that touches nothing: it runs %d pipelines", runs)
+	}
+	return took, err
+}
+
+// planned commits a file that no pipeline reads, and gives the time from the event to the decision how many run.
+func (b *bench) planned(d *testbed.Daemon, r *testbed.Repository, text string) (took time.Duration, runs int, err error) {
+	commit, err := r.Commit(b.ctx, "docs", map[string]string{"docs/README.md": text + "\n"})
+	if err != nil {
+		return 0, 0, err
+	}
+	mark, begin := d.Mark(), time.Now()
+	if err := b.push(d, r, commit); err != nil {
+		return 0, 0, err
+	}
+	e, err := d.Entry(b.ctx, mark, func(e testbed.Entry) bool { return e.Message == "planned" })
+	if err != nil {
+		return 0, 0, err
+	}
+	n, _ := e.Fields["to run"].(float64)
+	return e.At.Sub(begin), int(n), nil
+}
+
+// quiet waits until an event that touches nothing makes nothing run: no run is under way any more.
+func (b *bench) quiet(d *testbed.Daemon, r *testbed.Repository, text string) error {
+	for try := range 60 {
+		time.Sleep(pause)
+		if _, runs, err := b.planned(d, r, fmt.Sprint(text, " quiet ", try)); err != nil || runs == 0 {
+			return err
+		}
+	}
+	return fmt.Errorf("waiting for the daemon: after a minute runs are still under way\n%s", d.Problems())
+}
+
+// holds waits until the branch has a text in the files of n applications.
+func (b *bench) holds(r *testbed.Repository, n int, texts ...string) error {
+	last := ""
+	for begin := time.Now(); time.Since(begin) < 15*time.Minute; time.Sleep(5 * time.Millisecond) {
+		head := r.Head(rendered)
+		if head == "" || head == last {
+			continue
+		}
+		last = head
+		for _, text := range texts {
+			// git fails where nothing is found.
+			if out, err := r.Git(b.ctx, "grep", "-l", "-F", text, head); err == nil && strings.Count(out+"\n", "\n") >= n {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("waiting for %q in %d applications: it did not come", texts, n)
+}

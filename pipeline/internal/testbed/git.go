@@ -1,0 +1,136 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package testbed runs what the demo and the benchmark need around Prerig on loopback: a Git server with git's own
+// http-backend, repositories, and prerig serve in a process of its own. It needs the git command and writes only below
+// the directory that it is given.
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/cgi"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Git serves every repository of a directory over HTTP, to read and to write.
+type Git struct {
+	root, url string
+	server    *http.Server
+}
+
+// ServeGit starts a server for the directory, on a free port of this machine.
+func ServeGit(root string) (*Git, error) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		return nil, fmt.Errorf("looking for git: %w", err)
+	}
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return nil, fmt.Errorf("making the directory of repositories: %w", err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("opening a port for the Git server: %w", err)
+	}
+	handler := &cgi.Handler{Path: git, Args: []string{"http-backend"}, Env: []string{
+		"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=demo", "GIT_CONFIG_NOSYSTEM=1", "HOME=/nonexistent",
+	}}
+	g := &Git{root: root, url: "http://" + listener.Addr().String(), server: &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}}
+	go func() { _ = g.server.Serve(listener) }()
+	return g, nil
+}
+
+// Close ends the server.
+func (g *Git) Close() error { return g.server.Close() }
+
+// Repository is one bare repository with a work tree to commit from.
+type Repository struct {
+	// URL of the repository.
+	URL string
+	// Work is the work tree, on the branch main.
+	Work string
+	bare string
+}
+
+// Repository makes an empty repository.
+func (g *Git) Repository(ctx context.Context, name string) (*Repository, error) {
+	r := &Repository{URL: g.url + "/" + name + ".git", bare: filepath.Join(g.root, name+".git"), Work: filepath.Join(g.root, name)}
+	_, err1 := r.run(ctx, "", "init", "-q", "--bare", "-b", "main", r.bare)
+	_, err2 := r.run(ctx, "", "init", "-q", "-b", "main", r.Work)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	for _, setting := range [][]string{{"http.receivepack", "true"}, {"uploadpack.allowFilter", "true"}, {"uploadpack.allowReachableSHA1InWant", "true"}} {
+		if _, err := r.Git(ctx, append([]string{"config"}, setting...)...); err != nil {
+			return nil, err
+		}
+	}
+	_, err := r.run(ctx, r.Work, "remote", "add", "origin", r.bare)
+	return r, err
+}
+
+// Git runs git in the bare repository and gives its output.
+func (r *Repository) Git(ctx context.Context, args ...string) (string, error) {
+	return r.run(ctx, r.bare, args...)
+}
+
+// Head is the commit of a branch; empty where there is no such branch. It is cheap enough to be asked all the time.
+func (r *Repository) Head(branch string) string {
+	text, err := os.ReadFile(filepath.Join(r.bare, "refs", "heads", filepath.FromSlash(branch)))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// Commit writes files, commits and pushes them to main, and gives the commit.
+func (r *Repository) Commit(ctx context.Context, subject string, files map[string]string) (string, error) {
+	if err := Write(r.Work, files); err != nil {
+		return "", err
+	}
+	for _, args := range [][]string{{"add", "-A"}, {"commit", "-q", "-m", subject}, {"push", "-q", "origin", "HEAD"}} {
+		if _, err := r.run(ctx, r.Work, args...); err != nil {
+			return "", err
+		}
+	}
+	return r.run(ctx, r.Work, "rev-parse", "HEAD")
+}
+
+// Write writes files below a directory.
+func Write(dir string, files map[string]string) error {
+	for name, text := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("writing %s: %w", name, err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return fmt.Errorf("writing %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Environment is that of git without the user's settings.
+func Environment() []string {
+	return append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0",
+		"GIT_AUTHOR_NAME=Ann", "GIT_AUTHOR_EMAIL=ann@example.com", "GIT_COMMITTER_NAME=Ann", "GIT_COMMITTER_EMAIL=ann@example.com")
+}
+
+func (r *Repository) run(ctx context.Context, dir string, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, "git", args...)
+	command.Dir, command.Env = dir, Environment()
+	var stderr strings.Builder
+	command.Stderr = &stderr
+	out, err := command.Output()
+	if err != nil {
+		return "", fmt.Errorf("running git %s: %w: %s", args[0], err, strings.TrimSpace(stderr.String()))
+	}
+	return strings.TrimSpace(string(out)), nil
+}
