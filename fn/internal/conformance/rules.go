@@ -17,15 +17,16 @@ import (
 // webhookRule is a field that the webhook sets and istioctl kube-inject of the same version does not.
 type webhookRule struct {
 	istio.Span
-	// part is labels, annotations, imagePullSecrets, or env, volumeMounts or place of an injected container.
+	// part is labels, annotations, values of annotations, imagePullSecrets, or env, volumeMounts or place of an injected
+	// container.
 	part string
 	// names are the keys or names.
 	names []string
 	why   string
 }
 
-// webhookOnly are all of them. They hold only for expected outputs of the kube-inject path, and only where such an output
-// lacks the field altogether.
+// webhookOnly are all of them. They hold only for expected outputs of the kube-inject path, and, but for values, only where
+// such an output lacks the field altogether.
 var webhookOnly = []webhookRule{
 	{istio.Span{From: 5, To: 7}, "labels", []string{"service.istio.io/canonical-name", "service.istio.io/canonical-revision"},
 		"istioctl kube-inject up to 1.7 does not set the canonical labels"},
@@ -33,8 +34,8 @@ var webhookOnly = []webhookRule{
 		"istioctl kube-inject up to 1.7 does not set the revision's label"},
 	{istio.Span{From: 6, To: 7}, "annotations", []string{"prometheus.io/scrape", "prometheus.io/path", "prometheus.io/port"},
 		"istioctl kube-inject up to 1.7 does not merge Prometheus' settings"},
-	{istio.Span{From: 6, To: 7}, "env", []string{"ISTIO_PROMETHEUS_ANNOTATIONS"},
-		"istioctl kube-inject up to 1.7 loses the pod's own Prometheus settings"},
+	{istio.Span{From: 6, To: 7}, "values", []string{"prometheus.io/scrape", "prometheus.io/path", "prometheus.io/port"},
+		"istioctl kube-inject up to 1.7 keeps the pod's own Prometheus settings"},
 	{istio.Span{From: 0, To: 5}, "imagePullSecrets", nil,
 		"istioctl kube-inject up to 1.5 does not add image pull secrets"},
 	{istio.Span{From: 4, To: 4}, "labels", []string{"security.istio.io/tlsMode"},
@@ -132,10 +133,9 @@ func withoutWebhookOnly(minor int, got, want map[string]any) (map[string]any, []
 
 // apply takes the rule's fields out of a pod that another pod lacks, and says whether there were any.
 func (r webhookRule) apply(pod, other map[string]any) bool {
-	if r.part == "env" {
-		return r.applyEnv(pod, other)
-	}
 	switch r.part {
+	case "values":
+		return r.asThere(pod, other)
 	case "env":
 		return r.dropFromProxy(pod, other, "name")
 	case "volumeMounts":
@@ -173,36 +173,20 @@ func (r webhookRule) apply(pod, other map[string]any) bool {
 	return removed
 }
 
-// applyEnv takes the rule's variables out of a pod's proxy that another pod's proxy lacks.
-func (r webhookRule) applyEnv(pod, other map[string]any) bool {
-	ours, theirs := proxyOf(pod), proxyOf(other)
-	env, _ := ours["env"].([]any)
-	wanted, _ := theirs["env"].([]any)
-	named := func(list []any, name string) bool {
-		return slices.ContainsFunc(list, func(e any) bool { m, _ := e.(map[string]any); return m["name"] == name })
-	}
-	kept := slices.DeleteFunc(slices.Clone(env), func(e any) bool {
-		m, _ := e.(map[string]any)
-		name, _ := m["name"].(string)
-		return slices.Contains(r.names, name) && !named(wanted, name)
-	})
-	if len(kept) == len(env) {
-		return false
-	}
-	ours["env"] = kept
-	return true
-}
-
-// proxyOf is a pod's istio-proxy among the containers, or nil.
-func proxyOf(pod map[string]any) map[string]any {
-	spec, _ := pod["spec"].(map[string]any)
-	containers, _ := spec["containers"].([]any)
-	for _, e := range containers {
-		if c, _ := e.(map[string]any); c["name"] == istio.ProxyContainer {
-			return c
+// asThere sets our annotations to the values that the other pod has, where both have them.
+func (r webhookRule) asThere(pod, other map[string]any) bool {
+	ours, _ := pod["metadata"].(map[string]any)
+	theirs, _ := other["metadata"].(map[string]any)
+	mine, _ := ours["annotations"].(map[string]any)
+	wanted, _ := theirs["annotations"].(map[string]any)
+	changed := false
+	for _, name := range r.names {
+		value, has := wanted[name]
+		if old, had := mine[name]; had && has && old != value {
+			mine[name], changed = value, true
 		}
 	}
-	return nil
+	return changed
 }
 
 // String is the rule as text.
