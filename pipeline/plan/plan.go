@@ -178,6 +178,9 @@ func (p *Planner) group(ctx context.Context, key string, entries []catalog.Entry
 		}
 		reason, needed := p.Builder.Needs(e.Pipeline, state, snapshot)
 		if pending[e.Key] {
+			if cause.Drift {
+				continue // it is at it
+			}
 			reason, needed = "a run is under way", true
 		}
 		if !needed && recovered(state) {

@@ -12,7 +12,7 @@ import (
 )
 
 // Timer considers each pipeline once in its interval until ctx is done. The moment within the interval follows from the
-// pipeline's name, so that pipelines are spread evenly and a restart changes nothing.
+// source, so that sources are spread evenly, one look at each serves all of its pipelines, and a restart changes nothing.
 func (p *Planner) Timer(ctx context.Context) {
 	const tick = time.Second
 	ticker := time.NewTicker(tick)
@@ -42,7 +42,7 @@ func (p *Planner) due(last, now time.Time) []string {
 			continue
 		}
 		every := e.Pipeline.Spec.Interval.Duration
-		shift := time.Duration(run.Phase(e.Key) * float64(every))
+		shift := time.Duration(run.Phase(sourceKey(e, p.PipelinesDir)) * float64(every))
 		if slot(last, every, shift) != slot(now, every, shift) {
 			out = append(out, e.Key)
 		}
