@@ -134,7 +134,9 @@ func (e *editor) atLineStart(off int) bool {
 	return strings.Trim(e.src[bol:off], " ") == "" || bol == 0 && strings.Trim(e.src[3:max(off, 3)], " ") == "" && strings.HasPrefix(e.src, "\ufeff")
 }
 
-// removeEntries takes entries out of a block mapping.
+// removeEntries takes entries out of a block mapping, each with the comments directly above it. The comments above the
+// first of the last entries stay: new entries are written below the comments that end a mapping, so these are more likely
+// what the user wrote there than a note on what goes.
 func (e *editor) removeEntries(n *node, pairs []pair, keep []bool) {
 	i := 0
 	if !e.atLineStart(pairs[0].key.prop) && !keep[0] { // the first line is that of a dash: the next entry moves up
@@ -142,6 +144,10 @@ func (e *editor) removeEntries(n *node, pairs []pair, keep []bool) {
 			i++
 		}
 		e.put(pairs[0].key.prop, e.firstToken(pairs[i-1].val.end), "")
+	}
+	tail := len(pairs)
+	for tail > 0 && !keep[tail-1] {
+		tail--
 	}
 	for ; i < len(pairs); i++ {
 		if keep[i] {
@@ -151,7 +157,10 @@ func (e *editor) removeEntries(n *node, pairs []pair, keep []bool) {
 		if i > 0 {
 			floor = pairs[i-1].val.end
 		}
-		start := e.headStart(pairs[i].key.prop, floor)
+		start := lineStart(e.src, pairs[i].key.prop)
+		if i != tail {
+			start = e.headStart(pairs[i].key.prop, floor)
+		}
 		e.put(start, e.bodyEnd(pairs[i].val.end, n.indent+1), "")
 	}
 }

@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestCommentsAtTheEndSurviveAddingAndRemoving checks that comments that end a mapping are still there once entries were
+// written below them and taken out again.
+func TestCommentsAtTheEndSurviveAddingAndRemoving(t *testing.T) {
+	tests := map[string]string{
+		"after the last container": "kind: Pod\nspec:\n  containers:\n  - name: a\n  # the last one\n",
+		"after the last label":     "kind: Pod\nmetadata:\n  labels:\n    a: b\n    # no more\nspec: {}\n",
+		"at both levels":           "kind: Pod\nmetadata:\n  labels:\n    a: b\n    # of the labels\n  # of the metadata\nspec:\n  # x\n  hostNetwork: false\n  # y\n\n# z\n",
+	}
+	for name, text := range tests {
+		t.Run(name, func(t *testing.T) {
+			before, err := one(t, text).Object()
+			if err != nil {
+				t.Fatal(err)
+			}
+			after, err := one(t, text).Object()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, key := range []string{"metadata", "spec"} {
+				m, _ := after[key].(map[string]any)
+				if m == nil {
+					continue
+				}
+				m["zeta"] = []any{map[string]any{"name": "new"}}
+				m["eta"] = "new"
+				if labels, ok := m["labels"].(map[string]any); ok {
+					labels["new"] = "new"
+				}
+			}
+			added, err := one(t, text).With(after)
+			if err != nil {
+				t.Fatal(err)
+			}
+			removed, err := one(t, string(added.Raw())).With(before)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(text, string(removed.Raw())); diff != "" {
+				t.Errorf("from\n%s%s", added.Raw(), diff)
+			}
+		})
+	}
+}
