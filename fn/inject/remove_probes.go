@@ -6,6 +6,7 @@ package inject
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"github.com/prerig/prerig/fn/manifest"
 )
@@ -78,6 +79,7 @@ func (r *removal) restoreProbe(field string, c, probe, action, own map[string]an
 	for _, kind := range []string{"tcpSocket", "grpc"} {
 		if a, ok := own[kind].(map[string]any); ok {
 			delete(probe, "httpGet")
+			maps.DeleteFunc(a, func(_ string, v any) bool { return v == nil }) // Istio writes a service that is not set as null
 			probe[kind] = a
 			if kind == "tcpSocket" {
 				r.notePort(field+".tcpSocket", c, a)

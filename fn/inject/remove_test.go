@@ -211,6 +211,22 @@ func TestRemoveErrors(t *testing.T) {
 	}
 }
 
+// TestRemoveProbeWithoutService checks that a gRPC probe without a service does not come back with one that is null, as
+// Istio writes it down.
+func TestRemoveProbeWithoutService(t *testing.T) {
+	const pod = `{"metadata": {"annotations": {"sidecar.istio.io/status": "{\"containers\":[\"istio-proxy\"]}"}}, "spec": {"containers": [
+		{"name": "a", "readinessProbe": {"httpGet": {"path": "/app-health/a/readyz", "port": 15020}}},
+		{"name": "istio-proxy", "env": [{"name": "ISTIO_KUBE_APP_PROBERS", "value": "{\"/app-health/a/readyz\":{\"grpc\":{\"port\":9000,\"service\":null}}}"}]}]}}`
+	got, err := Remove(RemoveRequest{Pod: decodeObject(t, []byte(pod))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := decodeObject(t, []byte(`{"metadata": {}, "spec": {"containers": [{"name": "a", "readinessProbe": {"grpc": {"port": 9000}}}]}}`))
+	if diff := cmp.Diff(want, got.Pod); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestRecord checks that a pod comes back from its record to the last field, and that later edits of the injected pod stay.
 func TestRecord(t *testing.T) {
 	in := appendInjector(t, 8, "", "", "", nil)
