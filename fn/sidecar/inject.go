@@ -87,7 +87,7 @@ func (r *Result) warn(field, format string, args ...any) {
 
 // overlay renders a template and reads what it prints: a map, or nothing.
 func (s *Sidecar) overlay(name string, data *Data) (map[string]any, error) {
-	text, err := s.templates.render(name, data)
+	text, err := render(name, data)
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,7 @@ func (s *Sidecar) objects(req Request, data *Data) ([]map[string]any, error) {
 	if strings.TrimSpace(s.spec.Objects) == "" {
 		return nil, nil
 	}
-	text, err := s.templates.render(objectsTemplate, data)
+	text, err := render(objectsTemplate, data)
 	if err != nil {
 		return nil, err
 	}

@@ -34,6 +34,9 @@ type Data struct {
 	Params, Values map[string]any
 	// Container is the app's container that is changed; nil in the other templates.
 	Container *corev1.Container
+
+	// root are the templates, bound to this pod's rendering.
+	root *template.Template
 }
 
 // data makes the data of a request.
@@ -50,7 +53,11 @@ func (s *Sidecar) data(req Request) (*Data, error) {
 	if values == nil {
 		values = map[string]any{}
 	}
-	return &Data{Name: s.Name(), Pod: pod, ObjectMeta: pod.ObjectMeta, Spec: pod.Spec, Workload: req.Workload, Namespace: req.Namespace,
+	root, err := s.templates.bound()
+	if err != nil {
+		return nil, err
+	}
+	return &Data{root: root, Name: s.Name(), Pod: pod, ObjectMeta: pod.ObjectMeta, Spec: pod.Spec, Workload: req.Workload, Namespace: req.Namespace,
 		Params: params, Values: values}, nil
 }
 
@@ -101,23 +108,20 @@ func (b *bounded) Write(p []byte) (int, error) {
 }
 
 // render renders one template. An error is an *istio.TemplateError.
-func (t *templates) render(name string, data *Data) ([]byte, error) {
-	root := t.root
-	if t.includes {
-		var err error
-		if root, err = t.including(); err != nil {
-			return nil, err
-		}
-	}
+func render(name string, data *Data) ([]byte, error) {
 	var out bounded
-	if err := root.ExecuteTemplate(&out, name, data); err != nil {
+	if err := data.root.ExecuteTemplate(&out, name, data); err != nil {
 		return nil, executeError(name, err)
 	}
 	return out.Bytes(), nil
 }
 
-// including gives the templates with the function include, which renders a defined template to text.
-func (t *templates) including() (*template.Template, error) {
+// bound gives the templates with the function include, which renders a defined template to text. They are for one
+// goroutine.
+func (t *templates) bound() (*template.Template, error) {
+	if !t.includes {
+		return t.root, nil
+	}
 	root, err := t.root.Clone()
 	if err != nil {
 		return nil, err
