@@ -78,7 +78,6 @@ type fixture struct {
 	git         *gittest.Server
 	repository  *gittest.Repository
 	hooks, page string
-	logs        *bytes.Buffer
 	stop        func()
 }
 
@@ -202,7 +201,11 @@ func (f *fixture) pipelines(names ...string) []server.Pipeline {
 // eventually waits until check gives "".
 func (f *fixture) eventually(what string, check func() string) {
 	f.t.Helper()
-	deadline := time.Now().Add(60 * time.Second)
+	longest := time.Minute
+	if os.Getenv("PRERIG_E2E") == "full" {
+		longest = 10 * time.Minute
+	}
+	deadline := time.Now().Add(longest)
 	for {
 		problem := check()
 		if problem == "" {

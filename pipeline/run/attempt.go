@@ -68,7 +68,7 @@ func (a *attempt) run(ctx context.Context) error {
 		a.skipped = true
 		return nil
 	}
-	a.log.Debug("rendering", "revision", a.snapshot.Revision, "because", reason)
+	a.log.Debug("to render", "revision", a.snapshot.Revision, "because", reason)
 	if err := a.render(ctx); err != nil {
 		return err
 	}
@@ -110,6 +110,7 @@ func (a *attempt) render(ctx context.Context) error {
 	defer func() { <-a.r.renders }()
 	ctx, span := otel.Tracer("prerig").Start(ctx, "render")
 	defer span.End()
+	a.log.Debug("rendering")
 	start := time.Now()
 	var err error
 	a.built, err = a.r.Builder.Build(ctx, a.p, a.snapshot.Tree)
