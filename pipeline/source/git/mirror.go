@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
@@ -128,12 +129,25 @@ func (m *Mirror) lockFile(ctx context.Context, how int) (func(), error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = within(ctx, func() (struct{}, error) { return struct{}{}, unix.Flock(int(file.Fd()), how) })
-	if err != nil {
-		file.Close()
-		return nil, fmt.Errorf("locking the mirror: %w", err)
+	// Asked again and again, as a call that waits could not be left behind without the file.
+	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
+		err = unix.Flock(int(file.Fd()), how|unix.LOCK_NB)
+		if err == nil {
+			return func() { file.Close() }, nil
+		}
+		if errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EINTR) {
+			err = nil
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+				err = ctx.Err()
+			}
+		}
+		if err != nil {
+			file.Close()
+			return nil, fmt.Errorf("locking the mirror: %w", err)
+		}
 	}
-	return func() { file.Close() }, nil
 }
 
 // object reads one object. An object that is not known may have been stored by another process since the packs were
