@@ -99,7 +99,7 @@ func (c *chaos) launch(p *process) {
 	if p.worker {
 		p.command.Env = append(p.command.Env, "PRERIG_TEST_WORKER=1")
 	}
-	if testing.Verbose() {
+	if os.Getenv("PRERIG_TEST_LOGS") != "" {
 		p.command.Stderr = os.Stderr
 	}
 	out, err := p.command.StdoutPipe()

@@ -121,7 +121,7 @@ func (f *fixture) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan error, 1)
 	var out io.Writer = io.Discard
-	if testing.Verbose() {
+	if os.Getenv("PRERIG_TEST_LOGS") != "" {
 		out = os.Stderr
 	}
 	log := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))
