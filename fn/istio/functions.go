@@ -121,6 +121,7 @@ func functionsOf(p *Profile) template.FuncMap {
 			m[row.Name] = row.fn
 		}
 	}
+	boundFunctions(m)
 	return m
 }
 
@@ -189,5 +190,6 @@ func HermeticFunctions() template.FuncMap {
 		m[name] = refusal(name, dependsOn)
 	}
 	m["env"] = refusal("env", "the environment")
+	boundFunctions(m)
 	return m
 }

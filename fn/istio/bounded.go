@@ -1,0 +1,221 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"text/template"
+)
+
+// maxListed bounds the lists that sprig's functions make. Every append copies its list, so that a limit on one list also
+// bounds the time of making it one by one.
+const maxListed = 10_000
+
+var (
+	errTooLong = fmt.Errorf("its result has more than %d bytes", maxRendered)
+	errTooMany = fmt.Errorf("its result has more than %d elements", maxListed)
+	errCircle  = errors.New("it would put a map into itself")
+)
+
+// boundFunctions puts limits on those of sprig's functions that turn a short input into a huge result, which no limit on
+// what the template prints would see, and on those that can put a map into itself, on which printing never ends.
+func boundFunctions(m template.FuncMap) {
+	for name, size := range sizes {
+		if fn, ok := m[name]; ok {
+			m[name] = boundedBy(fn, size)
+		}
+	}
+	for _, name := range []string{"set", "append", "mustAppend", "push", "mustPush", "prepend", "mustPrepend", "concat", "list", "cat",
+		"toJson", "toPrettyJson", "quote", "squote", "print"} {
+		if fn, ok := m[name]; ok {
+			m[name] = boundedResult(name, fn)
+		}
+	}
+}
+
+// sizes tell from the arguments what the result of a function would be too big for, if anything.
+var sizes = map[string]func(args []reflect.Value) error{
+	"repeat":  func(a []reflect.Value) error { return tooLong(number(a[0]), float64(len(text(a[1])))) },
+	"indent":  indentSize,
+	"nindent": indentSize,
+	"replace": func(a []reflect.Value) error {
+		return tooLong(float64(strings.Count(text(a[2]), text(a[0]))), float64(len(text(a[1]))))
+	},
+	"join": func(a []reflect.Value) error {
+		list := a[1]
+		for list.Kind() == reflect.Interface {
+			list = list.Elem()
+		}
+		if list.Kind() != reflect.Slice {
+			return nil
+		}
+		return tooLong(float64(list.Len()), float64(len(text(a[0]))))
+	},
+	"regexReplaceAll":        replaceSize,
+	"regexReplaceAllLiteral": replaceSize,
+	"until":                  func(a []reflect.Value) error { return tooMany(number(a[0])) },
+	"untilStep": func(a []reflect.Value) error {
+		if step := number(a[2]); step != 0 {
+			return tooMany((number(a[1]) - number(a[0])) / step)
+		}
+		return nil
+	},
+	"seq": func(a []reflect.Value) error {
+		var from, step, to float64 = 1, 1, 0
+		switch len(a) {
+		case 1:
+			to = number(a[0])
+		case 2:
+			from, to = number(a[0]), number(a[1])
+		case 3:
+			from, step, to = number(a[0]), number(a[1]), number(a[2])
+		}
+		if step == 0 {
+			return nil
+		}
+		return tooMany(max((to-from)/step, (from-to)/step))
+	},
+}
+
+func indentSize(a []reflect.Value) error {
+	return tooLong(number(a[0]), float64(1+strings.Count(text(a[1]), "\n")))
+}
+
+func replaceSize(a []reflect.Value) error {
+	return tooLong(float64(len(text(a[1]))), float64(len(text(a[2]))))
+}
+
+func tooLong(times, length float64) error {
+	if times > 0 && times*length > maxRendered {
+		return errTooLong
+	}
+	return nil
+}
+
+func tooMany(n float64) error {
+	if n > maxListed {
+		return errTooMany
+	}
+	return nil
+}
+
+func number(v reflect.Value) float64 {
+	if v.CanInt() {
+		return float64(v.Int())
+	}
+	return 0
+}
+
+func text(v reflect.Value) string {
+	if v.Kind() == reflect.String {
+		return v.String()
+	}
+	return ""
+}
+
+// boundedBy is fn, failing before it runs where size says so.
+func boundedBy(fn any, size func([]reflect.Value) error) any {
+	return wrapped(fn, func(args []reflect.Value, call func() any) (any, error) {
+		if err := size(args); err != nil {
+			return nil, err
+		}
+		return call(), nil
+	})
+}
+
+// boundedResult is fn, failing where its result is too big. What goes in is bounded, so what comes out is at most a few
+// times the limit.
+func boundedResult(name string, fn any) any {
+	return wrapped(fn, func(args []reflect.Value, call func() any) (any, error) {
+		if name == "set" && len(args) == 3 && holds(args[2], args[0].Pointer(), 0) {
+			return nil, errCircle
+		}
+		switch v := call().(type) {
+		case string:
+			if len(v) > maxRendered {
+				return nil, errTooLong
+			}
+			return v, nil
+		case []any:
+			if len(v) > maxListed {
+				return nil, errTooMany
+			}
+			return v, nil
+		default:
+			return v, nil
+		}
+	})
+}
+
+// maxHeld is how deep holds looks. Values of templates are a few levels deep.
+const maxHeld = 100
+
+// holds reports whether a value is, or has somewhere below it, the map at p. What is too deep counts as if it had.
+func holds(v reflect.Value, p uintptr, depth int) bool {
+	for v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	if depth > maxHeld {
+		return true
+	}
+	switch v.Kind() {
+	case reflect.Map:
+		if v.Pointer() == p {
+			return true
+		}
+		for it := v.MapRange(); it.Next(); {
+			if holds(it.Value(), p, depth+1) {
+				return true
+			}
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() != reflect.Interface {
+			return false
+		}
+		for i := range v.Len() {
+			if holds(v.Index(i), p, depth+1) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// wrapped is a function of fn's parameters and first result, and an error. text/template checks and converts the
+// arguments as for fn.
+func wrapped(fn any, around func(args []reflect.Value, call func() any) (any, error)) any {
+	f := reflect.ValueOf(fn)
+	t := f.Type()
+	in := make([]reflect.Type, t.NumIn())
+	for i := range in {
+		in[i] = t.In(i)
+	}
+	fails := reflect.TypeFor[error]()
+	made := reflect.FuncOf(in, []reflect.Type{t.Out(0), fails}, t.IsVariadic())
+	return reflect.MakeFunc(made, func(args []reflect.Value) []reflect.Value {
+		flat := args
+		if t.IsVariadic() {
+			last := args[len(args)-1]
+			flat = append([]reflect.Value{}, args[:len(args)-1]...)
+			for i := range last.Len() {
+				flat = append(flat, last.Index(i))
+			}
+		}
+		var out []reflect.Value
+		_, err := around(flat, func() any {
+			out = f.Call(flat)
+			return out[0].Interface()
+		})
+		if err == nil && len(out) == 2 && !out[1].IsNil() {
+			err, _ = out[1].Interface().(error)
+		}
+		if err != nil {
+			return []reflect.Value{reflect.Zero(t.Out(0)), reflect.ValueOf(err)}
+		}
+		return []reflect.Value{out[0], reflect.Zero(fails)}
+	}).Interface()
+}
