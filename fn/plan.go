@@ -33,8 +33,6 @@ type plan struct {
 	severities lint.Severities
 	// sidecars are those that are not Istio's.
 	sidecars []*sidecar.Sidecar
-	// ownWebhooks says that the cluster's webhooks are known.
-	ownWebhooks bool
 }
 
 // compile makes the policies ready with what the items tell. An error among the results means that no policy is applied.
@@ -118,7 +116,6 @@ func (pl *plan) prepareDecision(s *surroundings) error {
 			o.Webhooks, o.WebhookSource = webhooks, "the items"
 		}
 	}
-	pl.ownWebhooks = len(o.Webhooks) > 0
 	var err error
 	pl.decider, err = decide.New(o)
 	return err
@@ -131,10 +128,6 @@ func (pl *plan) decide(in *Injector, pod decide.Pod) decide.Decision {
 	}
 	return pl.decider.Decide(pod)
 }
-
-// mayWarn says whether it is known what the cluster's webhooks are. The version's own are a guess that must not lead to a
-// warning for every pod.
-func (pl *plan) mayWarn() bool { return pl.ownWebhooks }
 
 // prepare reads what is not Istio's.
 func (pl *plan) prepare(s *surroundings) error {

@@ -181,7 +181,7 @@ func (w *podWork) finish(pl *plan, asked decide.Pod, pod map[string]any) (map[st
 		injected := asked
 		injected.Labels, _ = workload.Labels(pod)
 		injected.Annotations, _ = workload.Annotations(pod)
-		if answer, message := pl.decider.Reinjects(injected); answer == decide.Yes && pl.mayWarn() {
+		if answer, message := pl.decider.Reinjects(injected); answer == decide.Yes {
 			w.unit.say(result.Warning, w.template.Field, message)
 		}
 	}
