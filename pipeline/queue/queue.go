@@ -78,6 +78,7 @@ type Queue struct {
 	stateStream jetstream.Stream
 	locks       jetstream.KeyValue
 	state       jetstream.KeyValue
+	papers      jetstream.KeyValue
 	owner       string
 	unlock      func() // the embedded server's directory
 }
@@ -155,6 +156,9 @@ func (q *Queue) prepare(ctx context.Context) error {
 	if q.state, err = q.bucket(ctx, "STATE", 0); err != nil {
 		return err
 	}
+	if q.papers, err = q.archive(ctx); err != nil {
+		return err
+	}
 	if q.stateStream, err = q.js.Stream(ctx, "KV_"+q.opts.Prefix+"_STATE"); err != nil {
 		return fmt.Errorf("preparing the state: %w", err)
 	}
@@ -194,6 +198,21 @@ func (q *Queue) bucket(ctx context.Context, name string, ttl time.Duration) (jet
 	}
 	return kv, nil
 }
+
+// archive is the bucket for what is good to have: it is bounded, so that it never takes the room of what must not be lost.
+func (q *Queue) archive(ctx context.Context) (jetstream.KeyValue, error) {
+	kv, err := q.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
+		Bucket: q.opts.Prefix + "_PAPERS", History: 1, Storage: jetstream.FileStorage, Replicas: q.opts.Replicas,
+		MaxBytes: min(maxArchive, q.opts.MaxStore/4),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("preparing the bucket PAPERS: %w", err)
+	}
+	return kv, nil
+}
+
+// maxArchive bounds the archive in bytes.
+const maxArchive = 256 << 20
 
 func (q *Queue) name(s string) string    { return q.opts.Prefix + "_" + s }
 func (q *Queue) subject(s string) string { return q.opts.Prefix + "." + s }

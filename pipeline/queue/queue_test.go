@@ -259,3 +259,30 @@ func TestAStoppedWorkerKnowsThatItLostItsPipeline(t *testing.T) {
 		t.Error("a lock that was not renewed in time counts as held")
 	}
 }
+
+func TestAFullArchiveLeavesTheRestAlone(t *testing.T) {
+	q, err := Open(t.Context(), Options{Dir: t.TempDir(), MaxStore: 4 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	paper := make([]byte, 300<<10)
+	full := false
+	for i := range 10 {
+		if err := q.File(t.Context(), string('a'+rune(i)), paper); err != nil {
+			full = true
+		}
+	}
+	if !full {
+		t.Error("the archive has no bound")
+	}
+	if data, ok, err := q.Paper(t.Context(), "a"); err != nil || !ok || len(data) != len(paper) {
+		t.Errorf("%d bytes, %v, %v", len(data), ok, err)
+	}
+	if err := q.Save(t.Context(), "state", []byte("x")); err != nil {
+		t.Error(err)
+	}
+	if _, err := q.Put(t.Context(), event.Event{ID: "a", Receiver: "r"}); err != nil {
+		t.Error(err)
+	}
+}

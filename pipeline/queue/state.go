@@ -55,3 +55,31 @@ func (q *Queue) Forget(ctx context.Context, name string) error {
 	}
 	return nil
 }
+
+// File stores a paper under a name: something that nobody misses much. Where the archive is full it is an error.
+func (q *Queue) File(ctx context.Context, name string, data []byte) error {
+	if _, err := q.papers.Put(ctx, token(name), data); err != nil {
+		return fmt.Errorf("filing %s: %w", name, err)
+	}
+	return nil
+}
+
+// Paper gives what was filed under a name; false where nothing was, or not any more.
+func (q *Queue) Paper(ctx context.Context, name string) (data []byte, ok bool, err error) {
+	entry, err := q.papers.Get(ctx, token(name))
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("reading %s: %w", name, err)
+	}
+	return entry.Value(), true, nil
+}
+
+// Shred removes what was filed under a name.
+func (q *Queue) Shred(ctx context.Context, name string) error {
+	if err := q.papers.Purge(ctx, token(name)); err != nil {
+		return fmt.Errorf("removing %s: %w", name, err)
+	}
+	return nil
+}

@@ -147,7 +147,7 @@ func (s *Store) SaveDiff(ctx context.Context, pipeline, run string, diff *Diff) 
 			return err
 		}
 		if len(data) <= maxValue {
-			return s.q.Save(ctx, diffName(pipeline, run), data)
+			return s.q.File(ctx, diffName(pipeline, run), data)
 		}
 		if len(diff.Files) == 0 {
 			return nil
@@ -161,7 +161,7 @@ func (s *Store) SaveDiff(ctx context.Context, pipeline, run string, diff *Diff) 
 
 // LoadDiff gives the difference that a run made; nil where none is stored.
 func (s *Store) LoadDiff(ctx context.Context, pipeline, run string) (*Diff, error) {
-	data, _, ok, err := s.q.Load(ctx, diffName(pipeline, run))
+	data, ok, err := s.q.Paper(ctx, diffName(pipeline, run))
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func (s *Store) LoadDiff(ctx context.Context, pipeline, run string) (*Diff, erro
 func (s *Store) Drop(ctx context.Context, pipeline string, runs []Run) {
 	for _, r := range runs {
 		if r.Diff {
-			_ = s.q.Forget(ctx, diffName(pipeline, r.ID)) // it only takes up room
+			_ = s.q.Shred(ctx, diffName(pipeline, r.ID)) // it only takes up room
 		}
 	}
 }
