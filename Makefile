@@ -26,10 +26,11 @@ build: ## Build the static binaries into dist/.
 	$(go_build) -o $(dist)/ $(mains)
 
 .PHONY: demo
-demo: build ## Inject the built-in policy into an example and show the diff that a reviewer would see.
+demo: build ## Show the diff that injecting makes in an example, and the pipeline from a push to a rendered commit.
 	@echo
 	@echo '$$ prerig inject --diff examples/prerig-inject/shop.yaml'
 	@$(dist)/prerig inject --diff examples/prerig-inject/shop.yaml
+	@go run ./pipeline/internal/demo -prerig $(dist)/prerig
 
 # The race detector needs a C compiler, without which Go switches cgo off.
 race = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)

@@ -160,7 +160,7 @@ func TestArgoCDPlugin(t *testing.T) {
 func TestArgoCDOnTheRenderedBranch(t *testing.T) {
 	files := example(t, "argo-cd")
 	app := decode[application](t, files["application.yaml"])[0]
-	s := serve(t, files)
+	s := serve(t, files, nil)
 	checkInjected(t, branch(t, s, app.Spec.Source.TargetRevision, app.Spec.Source.Path))
 }
 

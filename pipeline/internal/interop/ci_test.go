@@ -31,7 +31,7 @@ func TestCI(t *testing.T) {
 	if len(steps) != 2 || !strings.Contains(steps[1], "prerig diff") {
 		t.Fatalf("the steps are %q", steps)
 	}
-	s := serve(t, files)
+	s := serve(t, files, nil)
 	work := s.repository.Work
 	for _, step := range steps {
 		summary := filepath.Join(t.TempDir(), "summary.md")

@@ -69,10 +69,9 @@ func TestFlux(t *testing.T) {
 	t.Cleanup(receiver.Close)
 
 	files := example(t, "flux")
-	s := serve(t, files,
+	s := serve(t, files, map[string]string{"flux-receiver/token": token + "\n"},
 		"      url: oci://registry.example.com/rendered/shop", "      url: oci://"+host+"/rendered/shop\n      insecure: true",
-		"https://flux.example.com/hook/REPLACE-WITH-STATUS-WEBHOOKPATH", receiver.URL+"/hook/abc",
-		"      secretRef:\n        name: flux-receiver\n", "      secretRef:\n        name: flux-receiver\n")
+		"https://flux.example.com/hook/REPLACE-WITH-STATUS-WEBHOOKPATH", receiver.URL+"/hook/abc")
 
 	git, path := source(t, files["cluster/git.yaml"])
 	if git.Spec.URL != "https://git.example.com/team/config.git" {
@@ -96,6 +95,7 @@ func TestFlux(t *testing.T) {
 		t.Errorf("the artifact holds something else than the branch:\n%s", fromOCI)
 	}
 
+	s.eventually(t, "the call of the Receiver", func() bool { return called.Load() > 0 })
 	r := decode[fluxObject](t, files["cluster/receiver.yaml"])[0]
 	if r.Spec.Type != "generic-hmac" || len(r.Spec.Resources) != 2 || r.Spec.Resources[0].Name != git.Metadata.Name || r.Spec.Resources[1].Name != oci.Metadata.Name {
 		t.Errorf("the Receiver is not about the two sources: %+v", r.Spec)

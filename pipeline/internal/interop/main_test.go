@@ -92,10 +92,14 @@ type served struct {
 	pipelines  map[string]string // by the file's name
 }
 
-// serve puts an example's files into a repository and starts a daemon with its pipelines, in which words are replaced.
-func serve(t *testing.T, files map[string]string, replace ...string) served {
+// serve puts an example's files into a repository and starts a daemon with its pipelines, in which words are replaced, and
+// with secrets, of which each is a file.
+func serve(t *testing.T, files, secrets map[string]string, replace ...string) served {
 	t.Helper()
 	dir := t.TempDir()
+	if err := testbed.Write(filepath.Join(dir, "daemon", "secrets"), secrets); err != nil {
+		t.Fatal(err)
+	}
 	git, err := testbed.ServeGit(filepath.Join(dir, "git"))
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestDemo(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("the git command is not installed")
+	}
+	prerig := filepath.Join(t.TempDir(), "prerig")
+	build := exec.Command("go", "build", "-o", prerig, "github.com/prerig/prerig/pipeline/cmd/prerig")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var out strings.Builder
+	if err := run(t.Context(), &out, prerig, 4); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	for _, want := range []string{
+		"Render 4 pipelines: Add the shop",
+		"Render catalog: Release 1.1 of catalog",
+		"+        image: registry.example.com/shop/catalog:1.1",
+		"Prerig-Command: prerig render catalog --revision main@sha1:",
+		"the result is the same, and there is no commit",
+		"the same in 4 objects of 4 pipelines",
+		"Render 4 pipelines: Upgrade Istio to 1.29.1",
+		"4 files changed",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the demo does not show %q:\n%s", want, out.String())
+		}
+	}
+}
