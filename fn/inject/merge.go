@@ -16,9 +16,9 @@ const directivePrefix = '$'
 func (p *pod) overlay(patch map[string]any) error {
 	obj := map[string]any{"metadata": p.meta, "spec": p.spec}
 	dropNew(podSchema(), obj, patch)
-	out, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(obj, patch, podSchema())
+	out, err := strategicMerge(obj, patch, podSchema())
 	if err != nil {
-		return fmt.Errorf("merging: %w", err)
+		return err
 	}
 	p.meta, _ = out["metadata"].(map[string]any)
 	p.spec, _ = out["spec"].(map[string]any)
@@ -29,6 +29,20 @@ func (p *pod) overlay(patch map[string]any) error {
 		return fmt.Errorf("merging: nothing is left of the pod's spec")
 	}
 	return nil
+}
+
+// strategicMerge merges with Kubernetes' rules. The library panics on lists with elements that are null or of another type
+// than the first; for Kubernetes such a list is an error.
+func strategicMerge(obj, patch map[string]any, s *schema) (out map[string]any, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			out, err = nil, fmt.Errorf("merging: a list of the pod or of the template has an element that is null, or of another type than the others")
+		}
+	}()
+	if out, err = strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(obj, patch, s); err != nil {
+		return nil, fmt.Errorf("merging: %w", err)
+	}
+	return out, nil
 }
 
 // fitPatch checks that a patch has the types that Kubernetes wants, and takes out of it what would leave empty fields in the

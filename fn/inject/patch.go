@@ -41,11 +41,7 @@ func MergeContainer(container, patch map[string]any) (map[string]any, error) {
 		return nil, err
 	}
 	dropNew(containerSchema(), out, patch)
-	out, err := strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(out, patch, containerSchema())
-	if err != nil {
-		return nil, fmt.Errorf("merging: %w", err)
-	}
-	return out, nil
+	return strategicMerge(out, patch, containerSchema())
 }
 
 // UnknownFields are the paths of fields of a pod that Kubernetes' types do not have, sorted: misspelt ones, or those of
@@ -334,7 +330,7 @@ func (u Undo) Apply(obj map[string]any) (map[string]any, error) {
 		var err error
 		patch := copyMap(u.Patch)
 		prune(podSchema(), patch, obj)
-		back, err = strategicpatch.StrategicMergeMapPatchUsingLookupPatchMeta(podPart(obj), patch, podSchema())
+		back, err = strategicMerge(podPart(obj), patch, podSchema())
 		if err != nil {
 			return nil, fmt.Errorf("taking a change back: %w", err)
 		}

@@ -47,6 +47,25 @@ func (d *Document) with(want any) (*Document, error) {
 		}
 		_, _ = (&decoder{keep: true}).value(root)
 	}
+	next, err := d.tryEdits(text, root, want)
+	if err == nil {
+		return next, nil
+	}
+	// Blanks after the last line can become part of a text that is appended before them.
+	if trimmed := strings.TrimRight(text, " \t\r\n"); !root.flow() && len(trimmed)+1 < len(text) {
+		trimmed += detect(text, root).nl
+		if root, perr := parseText(trimmed, d.col0, d.parent, d.inFlow, d.outer()); perr == nil {
+			_, _ = (&decoder{keep: true}).value(root)
+			if next, terr := d.tryEdits(trimmed, root, want); terr == nil {
+				return next, nil
+			}
+		}
+	}
+	return nil, d.wrap("editing", err)
+}
+
+// tryEdits edits a text, at last with every alias written out.
+func (d *Document) tryEdits(text string, root *node, want any) (*Document, error) {
 	var last error
 	for _, try := range []struct{ expand, plain bool }{{}, {plain: true}, {expand: true, plain: true}} {
 		e := newEditor(d, text, root, try.expand)
@@ -60,7 +79,7 @@ func (d *Document) with(want any) (*Document, error) {
 			break
 		}
 	}
-	return nil, d.wrap("editing", last)
+	return nil, last
 }
 
 // filled gives a document without content, only comments and directives, its first.
