@@ -59,8 +59,27 @@ type parts struct {
 	metrics *telemetry.Metrics
 }
 
-// Serve receives, plans and, unless there are no workers, runs until ctx is done.
+// Serve receives, plans and, unless there are no workers, runs until ctx is done. When the disk was full, it starts again
+// by itself.
 func Serve(ctx context.Context, c *config.Config, o Options) error {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	for again := false; ; again = true {
+		err := serve(ctx, c, o)
+		if err == nil || ctx.Err() != nil || !again && !errors.Is(err, queue.ErrBroken) {
+			return err
+		}
+		o.Log.Error("the daemon starts again", "error", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+func serve(ctx context.Context, c *config.Config, o Options) error {
 	p, closing, err := assemble(ctx, c, o)
 	if err != nil {
 		return err
@@ -79,6 +98,7 @@ func Serve(ctx context.Context, c *config.Config, o Options) error {
 	}
 	group.Go(func() error { return p.queue.Events(ctx, eventSlots, planner.Event) })
 	group.Go(func() error { return p.watch(ctx, planner) })
+	group.Go(func() error { return p.queue.Watch(ctx) })
 	group.Go(func() error { planner.Timer(ctx); return nil })
 	group.Go(func() error {
 		// Events may have been missed while nobody listened.

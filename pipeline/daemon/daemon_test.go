@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -120,6 +121,7 @@ func (f *fixture) start() {
 	f.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan error, 1)
+	var first sync.Once
 	var out io.Writer = io.Discard
 	if os.Getenv("PRERIG_TEST_LOGS") != "" {
 		out = os.Stderr
@@ -127,8 +129,10 @@ func (f *fixture) start() {
 	log := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	go func() {
 		done <- Serve(ctx, f.c, Options{Version: "test", Log: log, Listening: func(hooks, page string) {
-			f.hooks, f.page = hooks, page
-			close(ready)
+			first.Do(func() {
+				f.hooks, f.page = hooks, page
+				close(ready)
+			})
 		}})
 	}()
 	select {

@@ -55,7 +55,7 @@ func (q *Queue) tryLock(ctx context.Context, name string) (*hold, bool, error) {
 	if errors.Is(err, jetstream.ErrKeyExists) {
 		return nil, false, nil
 	}
-	if err != nil {
+	if q.noted(err) != nil {
 		return nil, false, fmt.Errorf("locking %s: %w", name, err)
 	}
 	holding, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -80,7 +81,8 @@ type Queue struct {
 	state       jetstream.KeyValue
 	papers      jetstream.KeyValue
 	owner       string
-	unlock      func() // the embedded server's directory
+	broken      atomic.Bool // a write failed
+	unlock      func()      // the embedded server's directory
 }
 
 // Open starts or connects, and makes the streams that are not there.
@@ -251,7 +253,7 @@ func (q *Queue) Put(ctx context.Context, e event.Event) (duplicate bool, err err
 		return false, fmt.Errorf("storing event %s: %w", e.ID, err)
 	}
 	ack, err := q.js.Publish(ctx, q.subject("event."+token(e.Receiver)), data, jetstream.WithMsgID(e.ID))
-	if err != nil {
+	if q.noted(err) != nil {
 		return false, fmt.Errorf("storing event %s: %w", e.ID, err)
 	}
 	return ack.Duplicate, nil

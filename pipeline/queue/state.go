@@ -34,7 +34,7 @@ func (q *Queue) SaveAfter(ctx context.Context, name string, data []byte, revisio
 	if errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence {
 		err = ErrChanged
 	}
-	if err != nil {
+	if q.noted(err) != nil {
 		return 0, fmt.Errorf("saving the state of %s: %w", name, err)
 	}
 	return next, nil
@@ -42,7 +42,7 @@ func (q *Queue) SaveAfter(ctx context.Context, name string, data []byte, revisio
 
 // Save stores data under a name, durably, whatever was there.
 func (q *Queue) Save(ctx context.Context, name string, data []byte) error {
-	if _, err := q.state.Put(ctx, token(name), data); err != nil {
+	if _, err := q.state.Put(ctx, token(name), data); q.noted(err) != nil {
 		return fmt.Errorf("saving the state of %s: %w", name, err)
 	}
 	return nil

@@ -46,7 +46,7 @@ func (q *Queue) Request(ctx context.Context, j Job) error {
 	if err != nil {
 		return fmt.Errorf("requesting a run of %s: %w", j.Pipeline, err)
 	}
-	if _, err := q.js.Publish(ctx, q.subject("work."+token(j.Pipeline)), data); err != nil {
+	if _, err := q.js.Publish(ctx, q.subject("work."+token(j.Pipeline)), data); q.noted(err) != nil {
 		return fmt.Errorf("requesting a run of %s: %w", j.Pipeline, err)
 	}
 	return nil

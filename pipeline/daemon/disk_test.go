@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestDiskFullForAWhile fills the disk of the state directory: events are refused, so that their senders know, and once
+// there is room again the newest commit is rendered.
+func TestDiskFullForAWhile(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=48m"); err != nil {
+		t.Skipf("no file system can be mounted: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	f := prepare(t, map[string]string{"web.yaml": pipelineYAML("web", "URL", "  interval: 3s\n")})
+	f.c.State = filepath.Join(dir, "s")
+	f.c.NATS.AckWait = 2 * time.Second
+	f.c.Listen, f.c.Admin.Listen = free(t), free(t)
+	f.repository.Commit("first", map[string]string{"apps/web/web.yaml": deployment("web", "web:0")})
+	f.start()
+	t.Cleanup(func() { f.stop() })
+	const file = "web/shop/deployment-web.yaml"
+	f.shows(file, "image: web:0")
+
+	filler := filepath.Join(dir, "filler")
+	fill(t, filler)
+	refused := 0
+	for n := 1; n <= 2; n++ {
+		commit := f.repository.Commit(fmt.Sprint(n), map[string]string{"apps/web/web.yaml": deployment("web", fmt.Sprintf("web:%d", n))})
+		if f.push(commit) == http.StatusServiceUnavailable {
+			refused++
+		}
+	}
+	if refused == 0 {
+		t.Error("all events were stored on a full disk")
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually("waiting for the newest commit", func() string {
+		if got := f.rendered(file); !strings.Contains(got, "image: web:2") {
+			return got
+		}
+		return ""
+	})
+	last := f.repository.Commit("last", map[string]string{"apps/web/web.yaml": deployment("web", "web:3")})
+	f.eventually("waiting for an event to be stored", func() string {
+		body, err := json.Marshal(map[string]any{"git": map[string]any{"urls": []string{f.repository.URL}, "ref": "refs/heads/main"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status, err := post(f.hooks, body, last); err != nil || status != http.StatusAccepted && status != http.StatusOK {
+			return fmt.Sprint(status, err)
+		}
+		return ""
+	})
+	f.shows(file, "image: web:3")
+	t.Logf("%d of 2 events were refused", refused)
+}
+
+// free gives an address that is free now: the daemon opens it twice.
+func free(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// fill writes until nothing fits any more.
+func fill(t *testing.T, name string) {
+	t.Helper()
+	out, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	for size := 1 << 20; size > 0; {
+		if _, err := out.Write(make([]byte, size)); err != nil {
+			size /= 2
+		}
+	}
+}
