@@ -214,6 +214,9 @@ func (m *Mirror) Tree(commit *Commit) *tree.Tree {
 		return t
 	}
 	t := tree.New(&objects{m}, commit.Tree.String())
+	if n := len(m.recent); n > 0 {
+		t = m.trees[m.recent[n-1]].Next(commit.Tree.String())
+	}
 	m.trees[commit.Tree] = t
 	if m.recent = append(m.recent, commit.Tree); len(m.recent) > keepTrees {
 		delete(m.trees, m.recent[0])

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"strings"
 	"sync"
@@ -76,11 +77,12 @@ type Tree struct {
 	objects Objects
 	root    string
 
-	mu     sync.Mutex
-	dirs   map[string]*directory
-	blobs  map[string][]byte
-	cached int
-	mounts map[string]*Tree
+	mu      sync.Mutex
+	dirs    map[string]*directory
+	earlier map[string]*directory // of another revision; not changed
+	blobs   map[string][]byte
+	cached  int
+	mounts  map[string]*Tree
 }
 
 type directory struct {
@@ -91,6 +93,16 @@ type directory struct {
 // New gives the tree whose root directory has the given ID.
 func New(objects Objects, root string) *Tree {
 	return &Tree{objects: objects, root: root, dirs: map[string]*directory{}, blobs: map[string][]byte{}, mounts: map[string]*Tree{}}
+}
+
+// Next gives the tree of another revision of the same objects. Directories that this one has read are not read again
+// there, as equal IDs mean equal directories.
+func (t *Tree) Next(root string) *Tree {
+	next := New(t.objects, root)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	next.earlier = maps.Clone(t.dirs)
+	return next
 }
 
 // ID of the root directory: equal IDs mean equal trees.
@@ -130,6 +142,10 @@ func (t *Tree) dir(id string) (*directory, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if d, ok := t.dirs[id]; ok {
+		return d, nil
+	}
+	if d, ok := t.earlier[id]; ok {
+		t.dirs[id] = d
 		return d, nil
 	}
 	entries, err := t.objects.Tree(id)
