@@ -107,7 +107,7 @@ func (q *Queue) Work(ctx context.Context, slots int, do func(ctx context.Context
 		}
 		lock, ok, err := q.tryLock(ctx, "pipeline/"+j.Pipeline)
 		if err != nil {
-			return err
+			return &RetryError{After: time.Second, Err: err}
 		}
 		if !ok {
 			return &RetryError{After: busyWait, Err: errBusy}
@@ -218,13 +218,14 @@ func (q *Queue) handle(ctx context.Context, msg jetstream.Msg, do func(context.C
 	}
 }
 
-// backoff grows from one second to five minutes with the number of deliveries.
+// backoff is for what has no time of its own: a queue that did not answer, or a process that ends. It stays short, as
+// deliveries that only found their pipeline busy count too.
 func backoff(msg jetstream.Msg) time.Duration {
 	meta, err := msg.Metadata()
 	if err != nil {
 		return time.Second
 	}
-	return min(time.Second<<min(meta.NumDelivered, 16)/2, 5*time.Minute)
+	return min(time.Second<<min(meta.NumDelivered, 16)/2, 5*time.Second)
 }
 
 // token writes any text as one token of a subject or key.
