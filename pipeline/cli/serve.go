@@ -6,6 +6,8 @@ package cli
 import (
 	"context"
 	"log/slog"
+	"os"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -50,6 +52,11 @@ func daemonCommand(cmd *cobra.Command, streams Streams, version string,
 		}
 		for _, text := range warnings {
 			log.Warn(text)
+		}
+		// It keeps the state of all pipelines and waits most of the time: a collector that works twice as often saves a
+		// fifth of the memory with 1,000 pipelines.
+		if os.Getenv("GOGC") == "" {
+			debug.SetGCPercent(50)
 		}
 		return run(cmd.Context(), c, daemon.Options{Version: toolVersion(version), Log: log})
 	}
