@@ -10,6 +10,7 @@ import (
 	"github.com/prerig/prerig/fn/lint"
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/fn/workload"
 )
 
 // unit is one object: a document, or an element of a list that is a document.
@@ -102,7 +103,7 @@ func (u *unit) place(r *result.Result) {
 		return
 	}
 	f := *r.File
-	for at := fieldPath(r.Field.Path); len(at) > 0; at = at[:len(at)-1] {
+	for at := workload.ParseField(r.Field.Path); len(at) > 0; at = at[:len(at)-1] {
 		if line, _, ok := u.doc.Locate(at...); ok {
 			f.Line = line
 			break
