@@ -12,12 +12,11 @@ import (
 
 // collect puts the units' outcomes into the report, in the order of the input.
 func (in *Injector) collect(report *Report, units []*unit) {
-	item := 0
 	for _, u := range units {
 		report.Outcomes = append(report.Outcomes, u.outcomes...)
 		report.Results = append(report.Results, u.results...)
 	}
-	for _, u := range topLevel(units) {
+	for item, u := range topLevel(units) {
 		if doc, err := assemble(u); err != nil {
 			u.results = nil
 			u.fail("", err)
@@ -25,7 +24,6 @@ func (in *Injector) collect(report *Report, units []*unit) {
 		} else if doc != u.doc {
 			report.Items[item].Doc = doc
 		}
-		item++
 	}
 }
 

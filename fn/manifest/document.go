@@ -44,7 +44,15 @@ func (d *Document) Path() string { return d.path }
 // Line is the line of the document's first content in the file, from 1; comments, directives and the document start do
 // not count as content. A document without content gives its first line.
 func (d *Document) Line() int {
-	line := d.line
+	if line, ok := d.content(); ok {
+		return line
+	}
+	return d.line
+}
+
+// content gives the line of the first content; false without any.
+func (d *Document) content() (line int, ok bool) {
+	line = d.line
 	for s := d.text; s != ""; {
 		l, rest, _ := strings.Cut(s, "\n")
 		l = strings.TrimPrefix(l, "\ufeff")
@@ -52,12 +60,12 @@ func (d *Document) Line() int {
 			l = l[3:]
 		}
 		if c := first(l); c != 0 && c != '#' && (d.list != nil || l[0] != '%') {
-			return line
+			return line, true
 		}
 		line++
 		s = rest
 	}
-	return d.line
+	return 0, false
 }
 
 // String names the document in messages: file and line.
@@ -70,18 +78,8 @@ func (d *Document) String() string {
 
 // Empty reports whether the document has no content, only blanks, comments and directives.
 func (d *Document) Empty() bool {
-	for s := d.text; s != ""; {
-		l, rest, _ := strings.Cut(s, "\n")
-		l = strings.TrimPrefix(l, "\ufeff")
-		if d.list == nil && marker(l) {
-			l = l[3:]
-		}
-		if c := first(l); c != 0 && c != '#' && (d.list != nil || l[0] != '%') {
-			return false
-		}
-		s = rest
-	}
-	return true
+	_, ok := d.content()
+	return !ok
 }
 
 // Object decodes the document as Kubernetes reads it, see Decode. A document without content gives nil; one that is not
