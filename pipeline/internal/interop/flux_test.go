@@ -7,24 +7,24 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io"
-	"io/fs"
 	"log"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/fluxcd/pkg/kustomize"
 	fluxoci "github.com/fluxcd/pkg/oci"
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/crane"
 	"github.com/google/go-containerregistry/pkg/registry"
-	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
-	"sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // fluxObject is what the test needs of Flux' objects.
@@ -81,18 +81,22 @@ func TestFlux(t *testing.T) {
 	if out, err := exec.Command("git", "clone", "-q", "-b", git.Spec.Ref.Branch, s.repository.URL, checkout).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	fromGit := build(t, filepath.Join(checkout, path))
-	checkInjected(t, fromGit)
+	published := branch(t, s, git.Spec.Ref.Branch, path)
+	checkInjected(t, published)
+	want := ordered(decode[map[string]any](t, published))
+	if diff := cmp.Diff(want, ordered(fluxBuild(t, checkout, files["cluster/git.yaml"]))); diff != "" {
+		t.Errorf("what Flux builds of the branch is not what was published (-published +built):\n%s", diff)
+	}
 
-	oci, path := source(t, files["cluster/oci.yaml"])
+	oci, _ := source(t, files["cluster/oci.yaml"])
 	name := host + strings.TrimPrefix(oci.Spec.URL, "oci://registry.example.com") + ":" + oci.Spec.Ref.Tag
 	client, pulled := fluxoci.NewClient([]crane.Option{crane.Insecure}), t.TempDir()
 	s.eventually(t, "the artifact", func() bool {
 		_, err := client.Pull(t.Context(), name, pulled)
 		return err == nil
 	})
-	if fromOCI := build(t, filepath.Join(pulled, path)); fromOCI != fromGit {
-		t.Errorf("the artifact holds something else than the branch:\n%s", fromOCI)
+	if diff := cmp.Diff(want, ordered(fluxBuild(t, pulled, files["cluster/oci.yaml"]))); diff != "" {
+		t.Errorf("what Flux builds of the artifact is not what was published (-published +built):\n%s", diff)
 	}
 
 	s.eventually(t, "the call of the Receiver", func() bool { return called.Load() > 0 })
@@ -102,42 +106,41 @@ func TestFlux(t *testing.T) {
 	}
 }
 
-// build does what the kustomize controller does with a directory that has no kustomization: it makes one of all
-// manifests, and builds it.
-func build(t *testing.T, dir string) string {
+// fluxBuild does what the kustomize controller does with a fetched source, with the controller's own packages: it looks
+// at the directory that the Kustomization names, makes a kustomization of all manifests where there is none, and builds
+// it without leaving the source.
+func fluxBuild(t *testing.T, root, text string) []map[string]any {
 	t.Helper()
-	var resources []string
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.Name() != "." && strings.HasPrefix(d.Name(), ".") {
-			if d.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
+	all := decode[map[string]any](t, text)
+	object := unstructured.Unstructured{Object: all[1]}
+	path, _, err := unstructured.NestedString(all[1], "spec", "path")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(root, path)
+	if _, err := kustomize.NewGeneratorWithIgnore(root, "", object).WriteFile(dir, kustomize.WithSaveOriginalKustomization()); err != nil {
+		t.Fatal(err)
+	}
+	built, err := kustomize.SecureBuild(root, dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var objects []map[string]any
+	for _, resource := range built.Resources() {
+		text, err := resource.AsYAML()
+		if err != nil {
+			t.Fatal(err)
 		}
-		if err != nil || d.IsDir() || filepath.Ext(path) != ".yaml" {
-			return err
-		}
-		name, err := filepath.Rel(dir, path)
-		resources = append(resources, name)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
+		objects = append(objects, decode[map[string]any](t, string(text))...)
 	}
-	text, err := yaml.Marshal(map[string]any{"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": resources})
-	if err != nil {
-		t.Fatal(err)
+	return objects
+}
+
+// ordered sorts objects by kind and name: kustomize has an order of its own.
+func ordered(objects []map[string]any) []map[string]any {
+	id := func(o map[string]any) string {
+		meta, _ := o["metadata"].(map[string]any)
+		return fmt.Sprint(o["kind"], meta["namespace"], meta["name"])
 	}
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	objects, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := objects.AsYaml()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(out)
+	return slices.SortedFunc(slices.Values(objects), func(a, b map[string]any) int { return strings.Compare(id(a), id(b)) })
 }
