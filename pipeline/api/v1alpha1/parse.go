@@ -31,8 +31,9 @@ func Parse(data []byte) (*RenderPipeline, error) {
 	return all[0], nil
 }
 
-// ParseAll decodes every document of a YAML stream, each of which must be a RenderPipeline.
-func ParseAll(data []byte) ([]*RenderPipeline, error) {
+// ParseAll decodes every document of a YAML stream, each of which must be a RenderPipeline. Further checks are made after
+// the validation; a FieldError of theirs gets the line of its field.
+func ParseAll(data []byte, checks ...func(*RenderPipeline) error) ([]*RenderPipeline, error) {
 	if len(data) > maxDocument {
 		return nil, fmt.Errorf("file has %d bytes, more than %d", len(data), maxDocument)
 	}
@@ -53,6 +54,11 @@ func ParseAll(data []byte) ([]*RenderPipeline, error) {
 		pipeline, err := fromNode(node.Content[0])
 		if err != nil {
 			return nil, err
+		}
+		for _, check := range checks {
+			if err := check(pipeline); err != nil {
+				return nil, located(err, node.Content[0])
+			}
 		}
 		out = append(out, pipeline)
 	}

@@ -32,7 +32,7 @@ func TestParse(t *testing.T) {
 	if pipeline.Key() != "apps/shop" || git.URL != pipeline.Spec.Source.Git.URL || git.Path != "shop" ||
 		git.SecretRef.Name != "git" || git.Layout != LayoutObjects || pipeline.Spec.Interval.Duration != 10*time.Minute ||
 		*pipeline.Spec.Gates.MaxDeleted != 50 || pipeline.Spec.Publish[1].OCI.Tags[0] != "latest" ||
-		pipeline.Spec.Build.Type != BuildAuto {
+		pipeline.Spec.Build.Type != BuildAuto || pipeline.Spec.DeletionPolicy != DeletionOrphan {
 		t.Errorf("defaults: %+v", pipeline.Spec)
 	}
 }
@@ -54,6 +54,7 @@ func TestParseRefuses(t *testing.T) {
 		"bad branch":         {"branch: rendered", "branch: a..b", "not a valid name"},
 		"below .prerig":      {"branch: rendered", "branch: rendered, path: .prerig/x", "must not be below .prerig"},
 		"alias":              {"metadata: {name: shop, namespace: apps, finalizers: [x]}", "metadata: &m {name: shop}", ""},
+		"deletion policy":    {"  publish:\n", "  deletionPolicy: Prune\n  publish:\n", "line 10: spec.deletionPolicy: must be one of"},
 		"tag in URL":         {"rendered/shop}", "rendered/shop:v1}", "must have no tag"},
 	}
 	for name, tc := range cases {

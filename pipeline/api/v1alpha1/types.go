@@ -59,7 +59,21 @@ type RenderPipelineSpec struct {
 	Interval *metav1.Duration `json:"interval,omitempty"`
 	// Suspend stops the pipeline until it is false again.
 	Suspend bool `json:"suspend,omitempty"`
+	// DeletionPolicy says what becomes of the published files when the pipeline itself is removed: Orphan (the default)
+	// leaves them where they are, Delete removes exactly the files that the pipeline owns from the branches that it publishes
+	// to. A pipeline that is suspended leaves them in any case, and so do artifacts in a registry.
+	// +enum=Orphan,Delete
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
+
+// DeletionPolicy says what becomes of what a pipeline has published when the pipeline is removed.
+type DeletionPolicy string
+
+// The deletion policies.
+const (
+	DeletionOrphan DeletionPolicy = "Orphan"
+	DeletionDelete DeletionPolicy = "Delete"
+)
 
 // Source is where manifests come from: exactly one of its fields.
 type Source struct {

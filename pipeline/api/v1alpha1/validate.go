@@ -40,6 +40,7 @@ func (p *RenderPipeline) Default() {
 	set(&spec.Build.Type, BuildAuto)
 	set(&spec.Build.Path, ".")
 	set(&spec.Gates.Severity, GateError)
+	set(&spec.DeletionPolicy, DeletionOrphan)
 	if spec.Gates.MaxDeleted == nil {
 		half := 50
 		spec.Gates.MaxDeleted = &half
@@ -115,6 +116,7 @@ func (p *RenderPipeline) Validate() error {
 		v.ociPublish(at+".oci", publish.OCI)
 	}
 	v.gates(p.Spec.Gates)
+	v.enum("spec.deletionPolicy", string(p.Spec.DeletionPolicy), "Orphan", "Delete")
 	for i, notify := range p.Spec.Notify {
 		v.notify(fmt.Sprintf("spec.notify[%d]", i), notify)
 	}
@@ -183,6 +185,20 @@ var (
 	scpRule    = regexp.MustCompile(`^[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:[^/].*$`)
 	refRule    = regexp.MustCompile(`^[^\x00-\x20~^:?*\[\\\x7f]+$`)
 )
+
+// CheckGitURL says whether a URL is one of a Git repository, without credentials. The error never quotes it.
+func CheckGitURL(raw string) error {
+	v := &validation{}
+	v.gitURL("url", raw)
+	return errors.Join(v.errs...)
+}
+
+// CheckRefName says whether a name can be that of a branch or another Git reference.
+func CheckRefName(name string) error {
+	v := &validation{}
+	v.refName("ref", name)
+	return errors.Join(v.errs...)
+}
 
 func (v *validation) gitRef(at string, ref GitRef) {
 	count := 0
