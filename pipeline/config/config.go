@@ -23,8 +23,12 @@ import (
 
 // Config is how the daemon and its workers are set up.
 type Config struct {
-	// Pipelines is the directory of RenderPipeline files, which is watched.
+	// Pipelines is the directory of RenderPipeline files, which is watched. It is empty where PipelinesGit is given.
 	Pipelines string `mapstructure:"pipelines"`
+	// PipelinesGit is a Git repository of RenderPipeline files, instead of the directory.
+	PipelinesGit PipelinesGit `mapstructure:"pipelines_git"`
+	// Removals are about pipelines that are gone.
+	Removals Removals `mapstructure:"removals"`
 	// Policies is the directory that a pipeline's policies[].file is relative to.
 	Policies string `mapstructure:"policies"`
 	// Secrets is the directory of secrets: NAMESPACE/NAME/KEY.
@@ -134,7 +138,8 @@ type Tracing struct {
 // Default gives the configuration without any file, variable or flag.
 func Default() Config {
 	return Config{
-		Pipelines: "pipelines", Policies: "policies", Secrets: "secrets", State: "state",
+		Pipelines: "pipelines", PipelinesGit: PipelinesGit{Interval: time.Minute}, Removals: Removals{Delay: time.Minute, MaxShare: 50},
+		Policies: "policies", Secrets: "secrets", State: "state",
 		Listen: "127.0.0.1:8080", Admin: Admin{Listen: "127.0.0.1:8081"},
 		NATS:    NATS{Replicas: 1, Prefix: "PRERIG", MaxStore: "1Gi", AckWait: 15 * time.Second},
 		Workers: max(1, runtime.NumCPU()), InFlight: 1000, Debounce: time.Second, History: 20,
@@ -156,6 +161,7 @@ func (c *Config) Validate() error {
 			add(key, "must be HOST:PORT, found %q", value)
 		}
 	}
+	c.validatePipelines(add)
 	if c.State == "" {
 		add("state", "must be given")
 	}

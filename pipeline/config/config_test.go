@@ -112,6 +112,14 @@ func TestLoadRefuses(t *testing.T) {
 		"bound of the queue":     {"nats: {max_store: none}\n", "configuration nats.max_store"},
 		"duration":               {"debounce: soon\n", "debounce"},
 		"ack wait":               {"nats: {ack_wait: 1ms}\n", "configuration nats.ack_wait"},
+		"two places":             {"pipelines: p\npipelines_git: {url: https://h/p}\n", "configuration pipelines: must not be given together"},
+		"Git without a URL":      {"pipelines_git: {branch: main}\n", "configuration pipelines_git.url"},
+		"two references":         {"pipelines_git: {url: https://h/p, branch: main, ref: refs/tags/v1}\n", "configuration pipelines_git.ref"},
+		"reference not in full":  {"pipelines_git: {url: https://h/p, ref: v1}\n", "configuration pipelines_git: branch must be"},
+		"path out of Git":        {"pipelines_git: {url: https://h/p, path: ../x}\n", "configuration pipelines_git.path"},
+		"secret with a key":      {"pipelines_git: {url: https://h/p, secret: a/b/c}\n", "configuration pipelines_git.secret"},
+		"interval of Git":        {"pipelines_git: {url: https://h/p, interval: 1ms}\n", "configuration pipelines_git.interval"},
+		"share":                  {"removals: {max_share: 200}\n", "configuration removals.max_share"},
 		"credentials in the URL": {"external_url: https://u:p@x\n", "configuration external_url"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -140,5 +148,29 @@ func TestReceiversNeedTheirSecrets(t *testing.T) {
 		if _, err := c.EventReceivers(); err == nil || strings.Contains(err.Error(), "secret\n") {
 			t.Errorf("%s: got %v", name, err)
 		}
+	}
+}
+
+func TestPipelinesFromGit(t *testing.T) {
+	clean(t)
+	t.Setenv("PRERIG_PIPELINES_GIT_BRANCH", "production")
+	c, warnings, err := loadHere(t, "pipelines_git: {url: https://h/p, branch: main, secret: platform/git}\n",
+		"--pipelines-git-path", "pipelines", "--pipelines-git-interval", "5s")
+	if err != nil || len(warnings) > 0 {
+		t.Fatal(err, warnings)
+	}
+	want := PipelinesGit{URL: "https://h/p", Branch: "production", Path: "pipelines", Secret: "platform/git", Interval: 5 * time.Second}
+	if diff := cmp.Diff(want, c.PipelinesGit); diff != "" || c.Pipelines != "" {
+		t.Errorf("directory %q; %s", c.Pipelines, diff)
+	}
+	if namespace, name := c.PipelinesGit.SecretName(); namespace != "platform" || name != "git" || c.PipelinesGit.RefName() != "refs/heads/production" {
+		t.Errorf("secret %s of %s, reference %s", name, namespace, c.PipelinesGit.RefName())
+	}
+}
+
+func TestACredentialInTheURLIsNotRepeated(t *testing.T) {
+	_, _, err := load(t, "pipelines_git: {url: 'https://bob:hunter2@h/p'}\n")
+	if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "pipelines_git.secret") {
+		t.Errorf("got %v", err)
 	}
 }

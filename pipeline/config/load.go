@@ -19,7 +19,9 @@ import (
 
 // flagKeys are the flags of the daemon by the key that each sets.
 var flagKeys = map[string]string{
-	"pipelines": "pipelines", "policies": "policies", "secrets": "secrets", "state": "state", "listen": "listen",
+	"pipelines": "pipelines", "pipelines-git-url": "pipelines_git.url", "pipelines-git-branch": "pipelines_git.branch",
+	"pipelines-git-ref": "pipelines_git.ref", "pipelines-git-path": "pipelines_git.path", "pipelines-git-secret": "pipelines_git.secret",
+	"pipelines-git-interval": "pipelines_git.interval", "policies": "policies", "secrets": "secrets", "state": "state", "listen": "listen",
 	"admin-listen": "admin.listen", "external-url": "external_url", "nats-url": "nats.url", "nats-credentials": "nats.credentials",
 	"nats-replicas": "nats.replicas", "workers": "workers", "allow-local": "allow_local", "log-level": "log.level",
 	"log-format": "log.format", "tracing-endpoint": "tracing.endpoint",
@@ -30,6 +32,12 @@ func Flags(f *pflag.FlagSet) {
 	d := Default()
 	f.StringP("config", "c", "", "configuration file (YAML)")
 	f.String("pipelines", d.Pipelines, "directory of RenderPipeline files, watched for changes")
+	f.String("pipelines-git-url", "", "URL of a Git repository of RenderPipeline files, instead of --pipelines")
+	f.String("pipelines-git-branch", "", "branch of it to follow (default: the repository's own default)")
+	f.String("pipelines-git-ref", "", "full name of another reference to follow, such as refs/tags/production")
+	f.String("pipelines-git-path", "", "directory in it (default: its root)")
+	f.String("pipelines-git-secret", "", "secret to read it with, NAMESPACE/NAME in the directory of secrets")
+	f.Duration("pipelines-git-interval", d.PipelinesGit.Interval, "how often it is looked at without an event")
 	f.String("policies", d.Policies, "directory of the policies that pipelines name by file")
 	f.String("secrets", d.Secrets, "directory of secrets, NAMESPACE/NAME/KEY")
 	f.String("state", d.State, "directory for mirrors, the queue, the token and the socket")
@@ -86,6 +94,9 @@ func Load(flags *pflag.FlagSet) (c *Config, warnings []string, err error) {
 	if err := v.UnmarshalExact(c); err != nil {
 		return nil, nil, fmt.Errorf("reading the configuration %s: %w", file, plain(err))
 	}
+	if c.PipelinesGit.URL != "" && !given(v, flags, "pipelines") {
+		c.Pipelines = "" // its default
+	}
 	if file != "" {
 		c.relativeTo(v, flags, filepath.Dir(file))
 	}
@@ -106,12 +117,7 @@ func (c *Config) relativeTo(v *viper.Viper, flags *pflag.FlagSet, dir string) {
 		if _, ok := os.LookupEnv(variable(key)); ok || !v.InConfig(key) {
 			return false
 		}
-		for name, of := range flagKeys {
-			if of == key && flags != nil && flags.Changed(name) {
-				return false
-			}
-		}
-		return true
+		return !byFlag(flags, key)
 	}
 	paths := map[string]*string{
 		"pipelines": &c.Pipelines, "policies": &c.Policies, "secrets": &c.Secrets, "state": &c.State, "admin.token": &c.Admin.Token,
@@ -127,6 +133,22 @@ func (c *Config) relativeTo(v *viper.Viper, flags *pflag.FlagSet, dir string) {
 			*path = filepath.Join(dir, *path)
 		}
 	}
+}
+
+// byFlag says whether a flag sets the key.
+func byFlag(flags *pflag.FlagSet, key string) bool {
+	for name, of := range flagKeys {
+		if of == key && flags != nil && flags.Changed(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// given says whether anybody has set the key.
+func given(v *viper.Viper, flags *pflag.FlagSet, key string) bool {
+	text, ok := os.LookupEnv(variable(key))
+	return ok && text != "" || v.InConfig(key) || byFlag(flags, key)
 }
 
 func variable(key string) string {
