@@ -4,105 +4,192 @@
 package render
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
-	"strings"
+	"slices"
 
-	"sigs.k8s.io/yaml"
+	gitignore "github.com/monochromegane/go-gitignore"
+	"sigs.k8s.io/kustomize/api/konfig"
 
 	"github.com/prerig/prerig/fn"
 	policyv1alpha1 "github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
 )
 
-const kptfileName = "Kptfile"
+// How a package is rendered: as kpt fn render does, of which the rules below are read off (kpt v1.0.0-beta.60,
+// internal/util/render and kyaml's LocalPackageReader).
+//
+//   - Packages below come first, in the order of their paths, each with its own pipeline; then the package's own manifests
+//     in the order of a walk; then its pipeline over all of them.
+//   - A function sees everything that is a manifest, also the Kptfile, its configuration, and what is for tools only. What
+//     is not for a cluster is left out at the very end.
+//   - .krmignore counts at the top of a package, for the files of this package, and never for packages below.
+//   - What a validator changes is dropped.
+//
+// The objects and their order are those of kpt. The text differs where kpt writes all files anew in its own style: here
+// a document stays as it is but for the injection.
 
-// kptfile is what is read of a Kptfile (kpt.dev/v1). Its other fields are about where a package comes from.
-type kptfile struct {
-	APIVersion string `json:"apiVersion"`
-	Kind       string `json:"kind"`
-	Pipeline   struct {
-		Mutators   []kptFunction `json:"mutators"`
-		Validators []kptFunction `json:"validators"`
-	} `json:"pipeline"`
+// ignoreName is the file with patterns of what is not of a package.
+const ignoreName = ".krmignore"
+
+// kptPackage is a directory with a Kptfile.
+type kptPackage struct {
+	dir   string
+	below []string  // packages
+	items []fn.Item // its own
 }
 
-type kptFunction struct {
-	Image      string            `json:"image"`
-	Exec       string            `json:"exec"`
-	Name       string            `json:"name"`
-	Tag        string            `json:"tag"`
-	ConfigPath string            `json:"configPath"`
-	ConfigMap  map[string]string `json:"configMap"`
-	Selectors  []kptSelector     `json:"selectors"`
-	Exclude    []kptSelector     `json:"exclude"`
-}
-
-// kptSelector selects objects: all of its fields must match.
-type kptSelector struct {
-	APIVersion  string            `json:"apiVersion"`
-	Kind        string            `json:"kind"`
-	Name        string            `json:"name"`
-	Namespace   string            `json:"namespace"`
-	Labels      map[string]string `json:"labels"`
-	Annotations map[string]string `json:"annotations"`
-}
-
-// kpt renders a package as kpt fn render does: the pipelines of packages below first, then that of the package over all of
-// their objects. Every function must be Prerig's own.
 func (w *worker) kpt(ctx context.Context) ([]fn.Item, error) {
-	return w.kptPackage(ctx, w.request.Path)
+	info, err := w.files.Lookup(w.request.Path)
+	if err != nil {
+		return nil, err
+	}
+	items, err := w.kptRender(ctx, info.Path)
+	if err != nil {
+		return nil, err
+	}
+	var out []fn.Item
+	for _, item := range items {
+		if ofKustomize(item.Path) {
+			continue
+		}
+		keep, err := w.forCluster(item.Doc)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", item.Doc, err)
+		}
+		if keep {
+			out = append(out, item)
+		}
+	}
+	return out, nil
 }
 
-func (w *worker) kptPackage(ctx context.Context, dir string) ([]fn.Item, error) {
-	name := path.Join(dir, kptfileName)
-	content, err := w.files.Read(name)
+// ofKustomize says whether a file is a kustomization, which needs neither apiVersion nor kind.
+func ofKustomize(name string) bool {
+	return slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(name))
+}
+
+func (w *worker) kptRender(ctx context.Context, dir string) ([]fn.Item, error) {
+	file, err := w.readKptfile(dir)
 	if err != nil {
 		return nil, err
 	}
-	var file kptfile
-	if err := yaml.Unmarshal(content, &file); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", name, err)
-	}
-	if !strings.HasPrefix(file.APIVersion, "kpt.dev/") || file.Kind != "Kptfile" {
-		return nil, fmt.Errorf("reading %s: it is a %s %s, not a Kptfile", name, file.APIVersion, file.Kind)
-	}
-	var below []fn.Item
-	items, err := w.collect(dir, func(sub string) (bool, error) {
-		if _, err := w.files.Lookup(path.Join(sub, kptfileName)); err != nil {
-			if errors.Is(err, fs.ErrNotExist) {
-				return false, nil
-			}
-			return false, err
-		}
-		rendered, err := w.kptPackage(ctx, sub)
-		below = append(below, rendered...)
-		return true, err
-	})
+	p, err := w.kptRead(dir)
 	if err != nil {
 		return nil, err
 	}
-	items = append(items, below...)
-	for i, function := range file.Pipeline.Mutators {
-		if items, err = w.kptRun(ctx, dir, function, items); err != nil {
-			return nil, fmt.Errorf("%s: pipeline.mutators[%d]: %w", name, i, err)
+	var items []fn.Item
+	for _, sub := range p.below {
+		rendered, err := w.kptRender(ctx, sub)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, rendered...)
+	}
+	items = append(items, p.items...)
+	for _, function := range file.Pipeline.Mutators {
+		if items, err = w.kptRun(ctx, p, function, items); err != nil {
+			return nil, fmt.Errorf("%s: %w", function.at, err)
 		}
 	}
-	for i, function := range file.Pipeline.Validators {
-		// What a validator changes is dropped.
-		if _, err = w.kptRun(ctx, dir, function, items); err != nil {
-			return nil, fmt.Errorf("%s: pipeline.validators[%d]: %w", name, i, err)
+	for _, function := range file.Pipeline.Validators {
+		if _, err = w.kptRun(ctx, p, function, items); err != nil {
+			return nil, fmt.Errorf("%s: %w", function.at, err)
 		}
 	}
 	return items, nil
 }
 
+// kptRead reads the manifests of a package and finds the packages below.
+func (w *worker) kptRead(dir string) (*kptPackage, error) {
+	p := &kptPackage{dir: dir}
+	var ignored gitignore.IgnoreMatcher = gitignore.DummyIgnoreMatcher(false)
+	content, err := w.files.Read(path.Join(dir, ignoreName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err == nil {
+		ignored = gitignore.NewGitIgnoreFromReader(path.Join("/", dir), bytes.NewReader(content))
+	}
+	if err := w.kptWalk(p, dir, ignored, false); err != nil {
+		return nil, err
+	}
+	slices.Sort(p.below)
+	return p, nil
+}
+
+// kptWalk goes through a directory. What is ignored is still searched for packages.
+func (w *worker) kptWalk(p *kptPackage, dir string, ignored gitignore.IgnoreMatcher, left bool) error {
+	list, err := w.files.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range list {
+		name := path.Join(dir, path.Base(entry.Path))
+		leave := left || ignored.Match(path.Join("/", name), entry.Dir)
+		switch {
+		case entry.Dir:
+			if err := w.kptDirectory(p, name, ignored, leave); err != nil {
+				return err
+			}
+		case !leave && manifestName(path.Base(name)):
+			items, err := w.documents(name)
+			if err != nil {
+				return err
+			}
+			p.items = append(p.items, items...)
+		}
+	}
+	return nil
+}
+
+func (w *worker) kptDirectory(p *kptPackage, name string, ignored gitignore.IgnoreMatcher, leave bool) error {
+	// Links to directories are not followed, which also ends loops of them.
+	if info, err := w.files.Lookup(name); err != nil || info.Path != name || path.Base(name) == ".git" {
+		return err
+	}
+	_, err := w.files.Lookup(path.Join(name, kptfileName))
+	switch {
+	case err == nil:
+		p.below = append(p.below, name)
+		return nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	return w.kptWalk(p, name, ignored, leave)
+}
+
+// manifestName says whether kpt reads a file of this name.
+func manifestName(base string) bool {
+	switch path.Ext(base) {
+	case ".yaml", ".yml", ".json":
+		return true
+	}
+	return base == kptfileName
+}
+
+// documents reads all objects of a file, also those that are not for a cluster, and expects of each what kpt does.
+func (w *worker) documents(name string) ([]fn.Item, error) {
+	items, err := w.file(name, func(doc *manifest.Document) (bool, error) {
+		object, err := doc.Object()
+		if err != nil || ofKustomize(name) {
+			return true, err
+		}
+		if meta := metaOf(object); meta.APIVersion == "" || meta.Kind == "" || meta.Name == "" {
+			return false, fmt.Errorf("an object of a kpt package needs apiVersion, kind and metadata.name; what is none belongs into %s", ignoreName)
+		}
+		return true, nil
+	})
+	return items, err
+}
+
 // kptRun runs one function on the objects that it selects.
-func (w *worker) kptRun(ctx context.Context, dir string, function kptFunction, items []fn.Item) ([]fn.Item, error) {
-	policy, err := w.kptPolicy(dir, function)
+func (w *worker) kptRun(ctx context.Context, p *kptPackage, function kptFunction, items []fn.Item) ([]fn.Item, error) {
+	policy, err := p.policy(function)
 	if err != nil {
 		return nil, err
 	}
@@ -121,91 +208,18 @@ func (w *worker) kptRun(ctx context.Context, dir string, function kptFunction, i
 			chosen, at = append(chosen, item), append(at, i)
 		}
 	}
-	report, err := w.inject(ctx, injector, chosen, dir)
+	report, err := w.inject(ctx, injector, chosen, p.dir)
 	if err != nil {
 		return nil, err
 	}
-	out := append([]fn.Item(nil), items...)
+	out := slices.Clone(items)
 	for i, item := range report.Items {
 		out[at[i]] = item
 	}
+	// What the function has taken out is not there for the next one.
+	out = slices.DeleteFunc(out, func(item fn.Item) bool { return item.Doc.Empty() })
 	for _, doc := range report.Added {
 		out = append(out, fn.Item{Doc: doc})
 	}
 	return out, nil
-}
-
-func (w *worker) kptPolicy(dir string, function kptFunction) (*policyv1alpha1.InjectionPolicy, error) {
-	var err error
-	switch {
-	case (function.Image == "") == (function.Exec == ""):
-		err = errors.New("exactly one of image and exec must be given")
-	case function.Image != "":
-		err = w.ownImage(function.Image)
-	default:
-		command := strings.Fields(function.Exec)
-		if len(command) > 1 {
-			err = fmt.Errorf("the function %s is given arguments, but takes none", command[0])
-		} else {
-			err = w.ownExec(function.Exec)
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	if function.ConfigPath == "" {
-		return nil, errors.New("configPath must name the file of an InjectionPolicy")
-	}
-	if clean := path.Clean(function.ConfigPath); path.IsAbs(clean) || clean == ".." || strings.HasPrefix(clean, "../") {
-		return nil, fmt.Errorf("configPath %s must stay inside the package", function.ConfigPath)
-	}
-	content, err := w.files.Read(path.Join(dir, function.ConfigPath))
-	if err != nil {
-		return nil, err
-	}
-	policy, err := policyv1alpha1.Parse(content)
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", function.ConfigPath, err)
-	}
-	return policy, nil
-}
-
-// selects says whether a function sees an object: one of its selectors matches, or it has none, and no exclusion does.
-func (f kptFunction) selects(doc *manifest.Document) (bool, error) {
-	if len(f.Selectors) == 0 && len(f.Exclude) == 0 {
-		return true, nil
-	}
-	object, err := doc.Object()
-	if err != nil {
-		return false, fmt.Errorf("reading %s: %w", doc, err)
-	}
-	selected := len(f.Selectors) == 0
-	for _, selector := range f.Selectors {
-		selected = selected || selector.matches(object)
-	}
-	for _, selector := range f.Exclude {
-		selected = selected && !selector.matches(object)
-	}
-	return selected, nil
-}
-
-func (s kptSelector) matches(object map[string]any) bool {
-	meta := metaOf(object)
-	metadata, _ := object["metadata"].(map[string]any)
-	for _, pair := range [][2]string{{s.APIVersion, meta.APIVersion}, {s.Kind, meta.Kind}, {s.Name, meta.Name}, {s.Namespace, meta.Namespace}} {
-		if pair[0] != "" && pair[0] != pair[1] {
-			return false
-		}
-	}
-	return contains(metadata["labels"], s.Labels) && contains(metadata["annotations"], s.Annotations)
-}
-
-func contains(have any, want map[string]string) bool {
-	values, _ := have.(map[string]any)
-	for key, value := range want {
-		if values[key] != value {
-			return false
-		}
-	}
-	return true
 }

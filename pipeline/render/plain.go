@@ -17,10 +17,10 @@ const localConfig = "config.kubernetes.io/local-config"
 
 // plain takes every YAML and JSON file below the path, in the order of their names. Hidden files and directories are left
 // out, as are objects that are not for a cluster.
-func (w *worker) plain() ([]fn.Item, error) { return w.collect(w.request.Path, nil) }
+func (w *worker) plain() ([]fn.Item, error) { return w.collect(w.request.Path) }
 
-// collect reads files recursively. Directories for which skip is true are left out.
-func (w *worker) collect(dir string, skip func(dir string) (bool, error)) ([]fn.Item, error) {
+// collect reads files recursively.
+func (w *worker) collect(dir string) ([]fn.Item, error) {
 	list, err := w.files.List(dir)
 	if err != nil {
 		return nil, err
@@ -32,13 +32,7 @@ func (w *worker) collect(dir string, skip func(dir string) (bool, error)) ([]fn.
 			continue
 		}
 		if entry.Dir {
-			if leave, err := skipped(skip, name); err != nil || leave {
-				if err != nil {
-					return nil, err
-				}
-				continue
-			}
-			below, err := w.collect(name, skip)
+			below, err := w.collect(name)
 			if err != nil {
 				return nil, err
 			}
@@ -47,7 +41,7 @@ func (w *worker) collect(dir string, skip func(dir string) (bool, error)) ([]fn.
 		}
 		switch path.Ext(name) {
 		case ".yaml", ".yml", ".json":
-			read, err := w.file(name)
+			read, err := w.file(name, w.forCluster)
 			if err != nil {
 				return nil, err
 			}
@@ -57,15 +51,8 @@ func (w *worker) collect(dir string, skip func(dir string) (bool, error)) ([]fn.
 	return items, nil
 }
 
-func skipped(skip func(string) (bool, error), name string) (bool, error) {
-	if skip == nil {
-		return false, nil
-	}
-	return skip(name)
-}
-
-// file reads the objects of one file.
-func (w *worker) file(name string) ([]fn.Item, error) {
+// file reads the objects of one file that are wanted.
+func (w *worker) file(name string, wanted func(*manifest.Document) (bool, error)) ([]fn.Item, error) {
 	content, err := w.files.Read(name)
 	if err != nil {
 		return nil, err
@@ -79,7 +66,7 @@ func (w *worker) file(name string) ([]fn.Item, error) {
 		if doc.Empty() {
 			continue
 		}
-		keep, err := w.forCluster(doc)
+		keep, err := wanted(doc)
 		if err != nil {
 			return nil, fmt.Errorf("reading %s:%d: %w", name, doc.Line(), err)
 		}
