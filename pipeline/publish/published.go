@@ -43,13 +43,16 @@ func Pulled(ctx context.Context, registry *oci.Registry, ref oci.Ref) (map[strin
 	return files, nil
 }
 
-// readAll reads the files below a directory. Artifacts of Prerig hold no links.
+// readAll reads the files below a directory. Links are left out: Prerig writes none, and they could lead round in a circle.
 func readAll(view tree.Reader, dir string, files map[string][]byte) error {
 	entries, err := view.List(dir)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
+		if at, err := view.Lookup(e.Path); err != nil || at.Path != e.Path {
+			continue
+		}
 		if e.Dir {
 			if err := readAll(view, e.Path, files); err != nil {
 				return err
