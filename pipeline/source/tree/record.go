@@ -36,7 +36,10 @@ type Access struct {
 // Record is everything that a view was asked for, sorted. It can be stored as JSON.
 type Record []Access
 
-const outcomeNone = "none"
+const (
+	outcomeNone  = "none"
+	outcomeError = "error"
+)
 
 // Record gives what was asked for so far.
 func (v *View) Record() Record {
@@ -84,12 +87,14 @@ func (r Record) Merge(other Record) Record {
 
 // Affected says whether a render with this record would see anything else in the given tree, and which path is the
 // first that differs. An empty record is always affected: nothing is known of it.
-func (r Record) Affected(t *Tree) (reason string, affected bool) {
+func (r Record) Affected(t *Tree) (reason string, affected bool) { return r.affected(t, nil) }
+
+func (r Record) affected(t *Tree, visit visitor) (reason string, affected bool) {
 	if len(r) == 0 {
 		return "nothing is recorded of an earlier render", true
 	}
 	for _, a := range r {
-		if now := t.outcome(a.Op, a.Path); now != a.Outcome {
+		if now := t.outcome(a.Op, a.Path, visit); now != a.Outcome {
 			return describe(a, now), true
 		}
 	}
@@ -113,8 +118,8 @@ func describe(was Access, now string) string {
 }
 
 // outcome looks at a path as a view does, without recording.
-func (t *Tree) outcome(op Op, name string) string {
-	found, err := t.find(name, nil)
+func (t *Tree) outcome(op Op, name string, visit visitor) string {
+	found, err := t.find(name, visit)
 	switch op {
 	case OpRead:
 		return readOutcome(found, err)
@@ -122,7 +127,7 @@ func (t *Tree) outcome(op Op, name string) string {
 		if err != nil || found.entry.Mode != Dir {
 			return lookupOutcome(found, err)
 		}
-		return listOutcome(t.list(found, nil))
+		return listOutcome(t.list(found, visit))
 	}
 	return lookupOutcome(found, err)
 }
@@ -132,7 +137,7 @@ func lookupOutcome(n node, err error) string {
 	case errors.Is(err, fs.ErrNotExist):
 		return outcomeNone
 	case err != nil && n.path == "":
-		return "error"
+		return outcomeError
 	}
 	return fmt.Sprintf("%d %s", n.entry.Mode, n.path)
 }
@@ -146,7 +151,7 @@ func readOutcome(n node, err error) string {
 
 func listOutcome(list []Info, err error) string {
 	if err != nil {
-		return "error"
+		return outcomeError
 	}
 	h := sha256.New()
 	for _, info := range list {

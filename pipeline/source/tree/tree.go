@@ -148,6 +148,14 @@ func (t *Tree) dir(id string) (*directory, error) {
 		t.dirs[id] = d
 		return d, nil
 	}
+	d, err := t.load(id)
+	if err == nil {
+		t.dirs[id] = d
+	}
+	return d, err
+}
+
+func (t *Tree) load(id string) (*directory, error) {
 	entries, err := t.objects.Tree(id)
 	if err != nil {
 		return nil, err
@@ -156,7 +164,6 @@ func (t *Tree) dir(id string) (*directory, error) {
 	for i, entry := range entries {
 		d.byName[entry.Name] = i
 	}
-	t.dirs[id] = d
 	return d, nil
 }
 
@@ -183,8 +190,9 @@ func (t *Tree) blob(id string, max int64) ([]byte, error) {
 	return content, nil
 }
 
-// visitor is told of every directory that a lookup loads, so that a view can bound them.
-type visitor func(id string, entries int) error
+// visitor is told of every directory that a lookup loads, so that a view can bound them, and of the canonical path of the
+// entry that it looks for there; for a list that is the directory's path with a slash at its end.
+type visitor func(id string, entries int, path string) error
 
 // find walks to a path, following links.
 func (t *Tree) find(name string, visit visitor) (node, error) {
@@ -239,8 +247,9 @@ func (t *Tree) step(from node, part, name string, visit visitor) (node, error) {
 	if err != nil {
 		return node{}, pathError(from.path, err)
 	}
+	at := path.Join(from.path, part)
 	if visit != nil {
-		if err := visit(from.entry.ID, len(d.entries)); err != nil {
+		if err := visit(from.entry.ID, len(d.entries), at); err != nil {
 			return node{}, err
 		}
 	}
@@ -248,7 +257,7 @@ func (t *Tree) step(from node, part, name string, visit visitor) (node, error) {
 	if !ok {
 		return node{}, pathError(name, fs.ErrNotExist)
 	}
-	next := node{entry: d.entries[i], path: path.Join(from.path, part), tree: from.tree}
+	next := node{entry: d.entries[i], path: at, tree: from.tree}
 	if sub, ok := t.mounts[next.path]; ok && next.entry.Mode == Submodule {
 		next.tree, next.entry = sub, Entry{Name: part, Mode: Dir, ID: sub.root}
 	}

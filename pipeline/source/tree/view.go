@@ -139,7 +139,7 @@ func (t *Tree) list(found node, visit visitor) ([]Info, error) {
 		return nil, pathError(found.path, err)
 	}
 	if visit != nil {
-		if err := visit(found.entry.ID, len(d.entries)); err != nil {
+		if err := visit(found.entry.ID, len(d.entries), found.path+"/"); err != nil {
 			return nil, err
 		}
 	}
@@ -166,7 +166,7 @@ func (t *Tree) list(found node, visit visitor) ([]Info, error) {
 
 func (v *View) find(name string) (node, error) { return v.tree.find(name, v.visit) }
 
-func (v *View) visit(id string, entries int) error {
+func (v *View) visit(id string, entries int, _ string) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if !v.dirs[id] {

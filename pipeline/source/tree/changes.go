@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tree
+
+import (
+	"hash/maphash"
+	"slices"
+)
+
+// Footprint is where in a tree the answers to a record come from: they are the same in every tree that does not differ
+// there. It serves to ask many records about one change without looking at each of their paths again. Paths are kept as
+// digests that are good for this process; two that are equal by chance only make a record be looked at for nothing.
+type Footprint struct{ paths []uint64 }
+
+// Changes are where two trees differ.
+type Changes struct{ paths map[uint64]struct{} }
+
+var pathSeed = maphash.MakeSeed()
+
+func pathDigest(path string) uint64 { return maphash.String(pathSeed, path) }
+
+// Look is Affected that also gives the footprint of a record that is not affected; nil where there is none to rely on:
+// with submodules in the tree, or where something could not be read.
+func (r Record) Look(t *Tree) (reason string, affected bool, at *Footprint) {
+	if len(t.mounts) > 0 || slices.ContainsFunc(r, func(a Access) bool { return a.Outcome == outcomeError }) {
+		reason, affected = r.Affected(t)
+		return reason, affected, nil
+	}
+	at = &Footprint{paths: make([]uint64, 0, 2*len(r))}
+	reason, affected = r.affected(t, func(_ string, _ int, path string) error {
+		at.paths = append(at.paths, pathDigest(path))
+		return nil
+	})
+	if affected {
+		return reason, true, nil
+	}
+	slices.Sort(at.paths)
+	at.paths = slices.Clip(slices.Clone(slices.Compact(at.paths)))
+	return "", false, at
+}
+
+// maxChanges bounds a comparison: beyond it, looking at the records themselves is no slower.
+const maxChanges = 10_000
+
+// Since compares with another tree of the same objects, given by its ID. It gives false where that cannot be done, or not
+// quickly.
+func (t *Tree) Since(earlier string) (*Changes, bool) {
+	c := &comparison{tree: t, changes: &Changes{paths: map[uint64]struct{}{}}}
+	if len(t.mounts) > 0 || !c.compare(earlier, t.root, ".") {
+		return nil, false
+	}
+	return c.changes, true
+}
+
+// Touch says whether a record with this footprint could be affected.
+func (c *Changes) Touch(at *Footprint) bool {
+	if len(c.paths) == 0 {
+		return false
+	}
+	return slices.ContainsFunc(at.paths, func(path uint64) bool { _, ok := c.paths[path]; return ok })
+}
+
+type comparison struct {
+	tree    *Tree
+	changes *Changes
+	seen    int // entries
+}
+
+// compare goes through two directories and notes the entries that differ. A directory in both is looked into. Whatever
+// appears, goes or becomes something else also changes the list of its directory.
+func (c *comparison) compare(before, after, at string) bool {
+	if before == after {
+		return true
+	}
+	old, errOld := c.tree.peek(before)
+	now, errNow := c.tree.peek(after)
+	if errOld != nil || errNow != nil {
+		return false
+	}
+	// The entries of directories that are the same are not among these.
+	if c.seen += len(old.entries) + len(now.entries); c.seen > 10*maxChanges {
+		return false
+	}
+	prefix := at + "/"
+	if at == "." {
+		prefix = ""
+	}
+	for _, entry := range now.entries {
+		i, ok := old.byName[entry.Name]
+		switch {
+		case !ok:
+			c.note(prefix+entry.Name, at+"/")
+		case entry.Mode == Dir && old.entries[i].Mode == Dir:
+			if !c.compare(old.entries[i].ID, entry.ID, prefix+entry.Name) {
+				return false
+			}
+		case entry.Mode != old.entries[i].Mode:
+			c.note(prefix+entry.Name, at+"/")
+		case entry.ID != old.entries[i].ID:
+			c.note(prefix + entry.Name)
+		}
+	}
+	for _, entry := range old.entries {
+		if _, ok := now.byName[entry.Name]; !ok {
+			c.note(prefix+entry.Name, at+"/")
+		}
+	}
+	return len(c.changes.paths) <= maxChanges
+}
+
+func (c *comparison) note(paths ...string) {
+	for _, path := range paths {
+		c.changes.paths[pathDigest(path)] = struct{}{}
+	}
+}
+
+// peek reads a directory without keeping it.
+func (t *Tree) peek(id string) (*directory, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if d, ok := t.dirs[id]; ok {
+		return d, nil
+	}
+	if d, ok := t.earlier[id]; ok {
+		return d, nil
+	}
+	return t.load(id)
+}
