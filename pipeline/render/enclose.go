@@ -3,16 +3,96 @@
 
 package render
 
-import "golang.org/x/sys/unix"
+import (
+	"fmt"
+	"strings"
 
-// enclose takes the file system away from a renderer that is root, mostly in a user namespace of its own: what is left is
-// /proc/self/fdinfo, a directory that holds nothing but the numbers of its own three open files, and in which nothing can
-// be made. Where it is not permitted, the limits on files and the absence of code that opens any must do.
-func enclose() {
-	if unix.Getuid() != 0 {
-		return
+	"golang.org/x/sys/unix"
+)
+
+// Isolation says what keeps a renderer from the machine that it runs on. Each part holds without the others, and none
+// needs a privilege; which of them there are is for the kernel to say, and for who runs it.
+type Isolation struct {
+	// Namespaces: user, network, IPC and host name are its own; there is no network to reach.
+	Namespaces bool `json:"namespaces"`
+	// Root: its root directory is empty, and nothing can be made in it.
+	Root bool `json:"root"`
+	// Landlock is the version of Landlock's interface by which no file can be opened or made, 0 for none. From version 4 on
+	// TCP is closed too, which is not all of a network, and from 6 on abstract sockets and signals to others.
+	Landlock int `json:"landlock"`
+	// Seccomp: the kernel takes a few system calls only. None opens a file or socket, starts a program, or looks at another
+	// process.
+	Seccomp bool `json:"seccomp"`
+}
+
+// Network says whether the kernel keeps a renderer off the network.
+func (i Isolation) Network() bool { return i.Namespaces || i.Seccomp }
+
+// Files says whether the kernel keeps a renderer from files.
+func (i Isolation) Files() bool { return i.Root || i.Seccomp || i.Landlock > 0 }
+
+// Layers gives each part by its name, with whether it is there.
+func (i Isolation) Layers() map[string]bool {
+	return map[string]bool{"namespaces": i.Namespaces, "root": i.Root, "landlock": i.Landlock > 0, "seccomp": i.Seccomp}
+}
+
+// String lists what is there.
+func (i Isolation) String() string {
+	var have []string
+	if i.Namespaces {
+		have = append(have, "namespaces")
 	}
-	if err := unix.Chroot("/proc/self/fdinfo"); err == nil {
-		_ = unix.Chdir("/")
+	if i.Root {
+		have = append(have, "empty root")
 	}
+	if i.Landlock > 0 {
+		have = append(have, fmt.Sprintf("Landlock %d", i.Landlock))
+	}
+	if i.Seccomp {
+		have = append(have, "seccomp")
+	}
+	if len(have) == 0 {
+		return "none"
+	}
+	return strings.Join(have, ", ")
+}
+
+// layers are the parts that a process can put on by itself.
+type layers uint8
+
+const (
+	layerRoot layers = 1 << iota
+	layerLandlock
+	layerSeccomp
+	allLayers = layerRoot | layerLandlock | layerSeccomp
+)
+
+// enclose takes from this process what a renderer has no use for, for good. It is called before anything that is not
+// trusted is read. A layer that the system does not have is left out and the others hold; which there are is the answer.
+//
+// The order matters: each layer forbids what the ones before it need.
+func enclose(wanted layers) Isolation {
+	var have Isolation
+	if wanted&layerRoot != 0 {
+		have.Root = emptyRoot()
+	}
+	// Others of the same user may not look into this process, nor it be traced; there is nothing to be told of a failure.
+	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	if wanted&layerLandlock != 0 {
+		have.Landlock = landlock(onAllThreads)
+	}
+	if wanted&layerSeccomp != 0 {
+		have.Seccomp = filterCalls()
+	}
+	return have
+}
+
+// emptyRoot takes the file system away from a renderer that is root, mostly in a user namespace of its own: what is left
+// is /proc/self/fdinfo, a directory that holds nothing but the numbers of its own open files, and in which nothing can be
+// made.
+func emptyRoot() bool {
+	if unix.Getuid() != 0 || unix.Chroot("/proc/self/fdinfo") != nil {
+		return false
+	}
+	return unix.Chdir("/") == nil
 }

@@ -3,5 +3,29 @@
 
 package render
 
-// Enclose lets the tests' stand-in renderer enclose itself as the real one does.
-func Enclose() { enclose() }
+import (
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Enclose lets the tests' stand-in renderer enclose itself as the real one does, with all layers or with one of them.
+func Enclose(layer string) Isolation {
+	switch layer {
+	case "none":
+		return enclose(0)
+	case "root":
+		return enclose(layerRoot)
+	case "seccomp":
+		return enclose(layerSeccomp)
+	case "landlock":
+		// A test binary may be made with C, where a call cannot be made on all threads: this one alone is enclosed, and what is
+		// tried must be tried on it.
+		runtime.LockOSThread()
+		return Isolation{Landlock: landlock(func(trap, a1, a2, a3 uintptr) (uintptr, uintptr, syscall.Errno) {
+			return unix.Syscall(trap, a1, a2, a3)
+		})}
+	}
+	return enclose(allLayers)
+}

@@ -61,7 +61,7 @@ var hostile = map[string]struct {
 	"unknown builtin": {map[string]string{"app/kustomization.yaml": "resources: [w.yaml]\ntransformers: [x.yaml]\n", "app/w.yaml": deployment, "app/x.yaml": "apiVersion: builtin\nkind: Evil\nmetadata: {name: x}\n"},
 		[]string{"no builtin transformer of kind Evil"}},
 	"function in a Kptfile": {map[string]string{"app/Kptfile": "apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata: {name: x}\npipeline:\n  mutators:\n  - {image: \"evil.example.com/fn:1\"}\n"},
-		[]string{"app/Kptfile: pipeline.mutators[0]", "evil.example.com/fn:1 is not Prerig's own"}},
+		[]string{"app/Kptfile:6: pipeline.mutators[0]", "evil.example.com/fn:1 is not Prerig's own"}},
 	"Helm chart": {map[string]string{"app/kustomization.yaml": "resources: []\nhelmCharts:\n- {name: x, repo: https://charts.example.com}\n"},
 		[]string{"app/kustomization.yaml:2", "Helm"}},
 	"Helm generator": {map[string]string{"app/kustomization.yaml": "generators: [x.yaml]\n", "app/x.yaml": "apiVersion: builtin\nkind: HelmChartInflationGenerator\nmetadata: {name: x}\nname: x\nrepo: https://charts.example.com\n"},
@@ -150,11 +150,12 @@ func TestBadRenderers(t *testing.T) {
 	for kind, want := range map[string]string{
 		"garbage": "the renderer", "silent": "ended without a result", "hang": "took too long", "spin": "took too long",
 		"endless": "size of the result", "eat": "more memory than its limit",
+		"ask": "questions without an end", "long": "too long",
 	} {
 		t.Run(kind, func(t *testing.T) {
 			r := request("app")
 			r.Limits.Timeout, r.Limits.Output = 3*time.Second, 1<<20
-			if kind == "eat" {
+			if kind == "eat" || kind == "ask" {
 				r.Limits.Timeout, r.Limits.Memory = time.Minute, 300<<20
 			}
 			start := time.Now()
@@ -183,27 +184,6 @@ func TestCancel(t *testing.T) {
 	_, err = pool(t, render.Options{Command: []string{self, "hang"}}).Render(cancelled, files, request("app"))
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
-	}
-}
-
-// A renderer that was taken over finds nothing to take and nowhere to send it.
-func TestProbe(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("PRERIG_SECRET", "s3cr3t-of-the-daemon")
-	files := tree.NewView(build(t, map[string]string{"app/x": "x"}), tree.Limits{})
-	response, err := pool(t, render.Options{Command: []string{self, "probe"}}).Render(ctx, files, request("app"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, object := range response.Objects {
-		if os.Getuid() != 0 && !strings.HasPrefix(object.Name, "environment") {
-			t.Logf("without namespaces a renderer can %s", object.Name)
-			continue
-		}
-		t.Errorf("the renderer can %s", object.Name)
 	}
 }
 

@@ -6,7 +6,10 @@ package render_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,6 +47,19 @@ func TestMain(m *testing.M) {
 					os.Exit(1)
 				}
 			}
+		case "ask":
+			for n := 0; ; n++ {
+				name, _ := json.Marshal(map[string]string{"op": "lookup", "path": strings.Repeat("long/", 4000) + fmt.Sprint(n)})
+				send('Q', name)
+				var head [5]byte // of the request, and of answers
+				if _, err := io.ReadFull(os.Stdin, head[:]); err != nil {
+					os.Exit(1)
+				}
+				_, _ = io.CopyN(io.Discard, os.Stdin, int64(binary.BigEndian.Uint32(head[1:])))
+			}
+		case "long":
+			send('Q', bytes.Repeat([]byte("x"), 1<<20))
+			time.Sleep(time.Hour)
 		case "eat":
 			var all [][]byte
 			for len(all) < 1<<20 {

@@ -14,6 +14,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -47,6 +48,7 @@ func NewPool(options Options) (*Pool, error) {
 		}
 		options.Command = []string{self, Command}
 	}
+	keepFiles()
 	p := &Pool{options: options, warm: make(chan *process, options.Warm), wanted: make(chan struct{}, options.Warm), done: make(chan struct{})}
 	for range options.Warm {
 		p.wanted <- struct{}{}
@@ -111,6 +113,38 @@ func (p *Pool) take() (*process, error) {
 	}
 }
 
+// inspectTimeout is generous: it is the first renderer that starts.
+const inspectTimeout = 30 * time.Second
+
+// Isolation starts a renderer to see what keeps it from this machine.
+func (p *Pool) Isolation(ctx context.Context) (Isolation, error) {
+	var found Isolation
+	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
+	defer cancel()
+	worker, err := p.take()
+	if err != nil {
+		return found, fmt.Errorf("starting the renderer: %w", err)
+	}
+	defer worker.kill()
+	stop := context.AfterFunc(ctx, worker.kill)
+	defer stop()
+	if err := writeFrame(worker.in, frameInspect, nil); err != nil {
+		return found, fmt.Errorf("asking the renderer what it is kept from: %w", err)
+	}
+	kind, content, err := readFrame(worker.out, maxQuestion)
+	if err == nil && kind != frameInspect {
+		err = garbage(fmt.Sprintf("a message of kind %q", kind))
+	}
+	if err == nil {
+		err = json.Unmarshal(content, &found)
+	}
+	if err != nil {
+		return Isolation{}, fmt.Errorf("asking the renderer what it is kept from: %w", err)
+	}
+	found.Namespaces = worker.apart
+	return found, nil
+}
+
 // ErrTimeout is the cause of the error of a render that took too long.
 var ErrTimeout = errors.New("the render took too long")
 
@@ -162,18 +196,32 @@ func converse(worker *process, files tree.Reader, request Request) (*Response, e
 		return nil, err
 	}
 	var objects []Object
-	left := request.Limits.Output
-	for {
-		kind, content, err := readFrame(worker.out, left)
-		var limit *tree.LimitError
-		if errors.As(err, &limit) && (kind == frameObject || kind == frameDone) {
-			return nil, &tree.LimitError{What: "size of the result in bytes", Limit: request.Limits.Output}
+	left, asked := request.Limits.Output, 0
+	bound := func(kind byte) int64 {
+		switch kind {
+		case frameQuestion:
+			return maxQuestion
+		case frameError:
+			return maxError
 		}
-		if err != nil {
+		return left
+	}
+	for {
+		kind, content, err := readBounded(worker.out, bound)
+		var limit *tree.LimitError
+		switch {
+		case errors.As(err, &limit) && (kind == frameObject || kind == frameDone):
+			return nil, &tree.LimitError{What: "size of the result in bytes", Limit: request.Limits.Output}
+		case errors.As(err, &limit):
+			return nil, garbage(fmt.Sprintf("a message of kind %q that is too long", kind))
+		case err != nil:
 			return nil, err
 		}
 		switch kind {
 		case frameQuestion:
+			if asked += len(content); asked > maxQuestions {
+				return nil, garbage("questions without an end")
+			}
 			var q question
 			if err := json.Unmarshal(content, &q); err != nil || !fs.ValidPath(clean(q.Path)) && clean(q.Path) != "" {
 				return nil, garbage("a question that makes no sense")

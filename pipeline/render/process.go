@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"strings"
@@ -25,6 +26,7 @@ type process struct {
 	in      io.WriteCloser
 	out     *bufio.Reader
 	stderr  *bounded
+	apart   bool // in namespaces of its own
 	once    sync.Once
 	exited  chan struct{}
 }
@@ -55,7 +57,7 @@ func launch(options Options, namespaces bool) (*process, error) {
 		command.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
 		command.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
 	}
-	p := &process{command: command, stderr: &bounded{}, exited: make(chan struct{})}
+	p := &process{command: command, stderr: &bounded{}, apart: namespaces, exited: make(chan struct{})}
 	in, err := command.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -73,6 +75,10 @@ func launch(options Options, namespaces bool) (*process, error) {
 	p.in, p.out = in, bufio.NewReaderSize(out, 64<<10)
 	return p, nil
 }
+
+// keepFiles sees to it that no file that this process was started with is passed on: a shell or a supervisor may have left
+// one open. Those that Go opens are never passed on. Kernels before 5.11 do not know the call.
+func keepFiles() { _ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) }
 
 // alive says whether a renderer that has waited can be used.
 func (p *process) alive() bool { return p.command.Process.Signal(syscall.Signal(0)) == nil }

@@ -23,10 +23,19 @@ const (
 	frameObject   = 'O' // from the renderer: Object, a line break, its YAML
 	frameDone     = 'D' // from the renderer: Response
 	frameError    = 'E' // from the renderer: the text of an error
+	frameInspect  = 'I' // to the renderer instead of a request, empty; from it: Isolation
 )
 
 // maxFrame bounds a frame that the renderer reads; the other direction is bounded by the limits of the request.
 const maxFrame = 1 << 30
+
+// Bounds of what a renderer may send beside its result, which the request bounds: what it asks is remembered by this
+// process, so that one that was taken over could fill its memory with questions.
+const (
+	maxQuestion  = 64 << 10
+	maxQuestions = 128 << 20 // together
+	maxError     = 1 << 20
+)
 
 type question struct {
 	Op   tree.Op `json:"op"`
@@ -51,12 +60,17 @@ func writeFrame(w io.Writer, kind byte, content []byte) error {
 }
 
 func readFrame(r io.Reader, max int64) (byte, []byte, error) {
+	return readBounded(r, func(byte) int64 { return max })
+}
+
+// readBounded reads a frame whose size is bounded by its kind.
+func readBounded(r io.Reader, bound func(kind byte) int64) (byte, []byte, error) {
 	var head [5]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return 0, nil, err
 	}
 	length := int64(binary.BigEndian.Uint32(head[1:]))
-	if length > max {
+	if max := bound(head[0]); length > max {
 		return head[0], nil, &tree.LimitError{What: fmt.Sprintf("size of a message (%d)", length), Limit: max}
 	}
 	content := make([]byte, length)

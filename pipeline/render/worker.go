@@ -34,12 +34,15 @@ const Command = "render-worker"
 // Main is the renderer: it takes one request from in, asks for files, writes objects to out and returns the exit status.
 // The program calls it for the sub-command Command, as early as it can. It must be the only thing that the process does.
 func Main(in io.Reader, out io.Writer) int {
-	enclose()
+	isolation := enclose(allLayers)
 	// A process that lives for some milliseconds need not collect garbage; the memory limit makes a long one do it.
 	debug.SetGCPercent(400)
 	buffered := bufio.NewWriterSize(out, 64<<10)
 	flushing := &flusher{buffered}
 	kind, content, err := readFrame(in, maxFrame)
+	if err == nil && kind == frameInspect {
+		return inspect(flushing, isolation)
+	}
 	if err != nil || kind != frameRequest {
 		return 1 // nobody wants anything
 	}
@@ -53,6 +56,15 @@ func Main(in io.Reader, out io.Writer) int {
 		return fail(flushing, err)
 	}
 	if err := w.finish(flushing); err != nil {
+		return 1
+	}
+	return 0
+}
+
+// inspect answers what the renderer is kept from, for those who want to know before they trust it with anything.
+func inspect(out io.Writer, isolation Isolation) int {
+	text, err := json.Marshal(isolation)
+	if err != nil || writeFrame(out, frameInspect, text) != nil {
 		return 1
 	}
 	return 0
