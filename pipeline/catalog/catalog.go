@@ -4,22 +4,12 @@
 package catalog
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"slices"
 	"sort"
-	"strings"
 	"sync"
+	"time"
 
-	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 )
 
@@ -27,44 +17,82 @@ import (
 type Entry struct {
 	// Key is the pipeline's namespace and name; for what cannot be read so far, the file.
 	Key string
-	// File that it is in.
+	// File that it is in, relative to the directory, or to the root of the repository.
 	File string
+	// Revision of the repository in which it was first seen as it is now; empty for files of a directory.
+	Revision string
 	// Pipeline is nil where Err is set.
 	Pipeline *v1alpha1.RenderPipeline
 	// Digest of the pipeline's specification.
 	Digest string
 	// Err says what is wrong with it.
 	Err error
+	// Opaque says that not even the name of a pipeline could be read: any may be in it.
+	Opaque bool
+
+	problem string // Err without a revision
 }
 
-// Catalog is the pipelines of a directory. It is safe for concurrent use.
+// Catalog is the pipelines of a directory or a Git repository. It is safe for concurrent use.
 type Catalog struct {
-	dir string
-	log *slog.Logger
+	dir  string
+	repo *gitRepository
+	log  *slog.Logger
 
 	mu      sync.RWMutex
 	entries map[string]Entry
 	keys    []string
 	index   *index
+	state   Status
 
 	listeners []func(changed []string)
 }
 
+// Status is where the pipelines are from and how that goes.
+type Status struct {
+	// Source is the directory, or the repository's URL with reference and path.
+	Source string `json:"source"`
+	// Revision is the repository's that the pipelines are from.
+	Revision string `json:"revision,omitempty"`
+	// Checked is when the source was last looked at with success, Changed when that brought a change.
+	Checked time.Time `json:"checked,omitzero"`
+	Changed time.Time `json:"changed,omitzero"`
+	// Error says why the source cannot be read now; the pipelines are still those of Revision.
+	Error string `json:"error,omitempty"`
+	// Pipelines counts the valid ones, Invalid the rest.
+	Pipelines int `json:"pipelines"`
+	Invalid   int `json:"invalid,omitempty"`
+}
+
 // Open reads the directory. One that does not exist is an error; files that are wrong are not.
 func Open(dir string, log *slog.Logger) (*Catalog, error) {
-	c := &Catalog{dir: dir, log: log, entries: map[string]Entry{}, index: newIndex(nil)}
-	if c.log == nil {
-		c.log = slog.New(slog.DiscardHandler)
-	}
+	c := newCatalog(dir, nil, log)
+	c.dir = dir
 	if _, err := c.Reload(); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
+func newCatalog(source string, repo *gitRepository, log *slog.Logger) *Catalog {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Catalog{repo: repo, log: log, entries: map[string]Entry{}, index: newIndex(nil, repo), state: Status{Source: source}}
+}
+
 // OnChange calls f with the keys that are new, different or gone after each reload that changed anything. It is to be
 // called before Watch.
 func (c *Catalog) OnChange(f func(changed []string)) { c.listeners = append(c.listeners, f) }
+
+func (c *Catalog) tell(changed []string) {
+	if len(changed) == 0 {
+		return
+	}
+	for _, f := range c.listeners {
+		f(changed)
+	}
+}
 
 // Get gives one entry.
 func (c *Catalog) Get(key string) (Entry, bool) {
@@ -85,48 +113,87 @@ func (c *Catalog) All() []Entry {
 	return out
 }
 
-// Reload reads the directory again and gives the keys that changed.
+// Status says where the pipelines are from and how that goes.
+func (c *Catalog) Status() Status {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.state
+}
+
+// Reload reads the directory again and gives the keys that changed. For a repository it does nothing.
 func (c *Catalog) Reload() ([]string, error) {
+	if c.repo != nil {
+		return nil, nil
+	}
 	read, err := readDir(c.dir)
+	c.note(err)
 	if err != nil {
 		return nil, err
 	}
+	changed := c.replace(read, "")
+	c.tell(changed)
+	return changed, nil
+}
+
+// note keeps for the status how the last look at the source went.
+func (c *Catalog) note(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state.Error = text(err); err == nil {
+		c.state.Checked = time.Now()
+	}
+}
+
+// replace puts what was read in the place of what is known and gives the keys that changed.
+func (c *Catalog) replace(read []Entry, revision string) []string {
 	entries := map[string]Entry{}
 	for _, e := range read {
 		if other, ok := entries[e.Key]; ok {
 			e.Err = fmt.Errorf("reading %s: the pipeline %s is in %s already", e.File, e.Key, other.File)
 			e.Pipeline, e.Key = nil, e.File+"#"+e.Key
 		}
+		e.Revision, e.problem = revision, text(e.Err)
+		if e.Err != nil && revision != "" {
+			e.Err = fmt.Errorf("%w (at %s)", e.Err, revision)
+		}
 		entries[e.Key] = e
 	}
 	keys := make([]string, 0, len(entries))
-	for key := range entries {
-		keys = append(keys, key)
-	}
-	sort.Strings(keys)
-	next := newIndex(entries)
+	valid := 0
 	c.mu.Lock()
 	changed := differences(c.entries, entries)
-	c.entries, c.keys, c.index = entries, keys, next
+	for key, e := range entries {
+		// What is as it was keeps the revision that brought it, so that no commit beside it makes it look new.
+		if old, ok := c.entries[key]; ok && old.File == e.File && !differs(old, e) {
+			entries[key] = old
+		}
+		keys = append(keys, key)
+		if e.Err == nil {
+			valid++
+		}
+	}
+	sort.Strings(keys)
+	c.entries, c.keys, c.index = entries, keys, newIndex(entries, c.repo)
+	c.state.Revision, c.state.Pipelines, c.state.Invalid = revision, valid, len(keys)-valid
+	if len(changed) > 0 {
+		c.state.Changed = time.Now()
+	}
 	c.mu.Unlock()
 	for _, key := range changed {
 		if e, ok := entries[key]; ok && e.Err != nil {
 			c.log.Error("a pipeline is not valid and does not run", "pipeline", key, "file", e.File, "error", e.Err)
 		}
 	}
-	if len(changed) > 0 {
-		for _, f := range c.listeners {
-			f(changed)
-		}
-	}
-	return changed, nil
+	return changed
 }
+
+func differs(old, e Entry) bool { return old.Digest != e.Digest || old.problem != e.problem }
 
 func differences(before, after map[string]Entry) []string {
 	var out []string
 	for key, e := range after {
 		old, ok := before[key]
-		if !ok || old.Digest != e.Digest || text(old.Err) != text(e.Err) {
+		if !ok || differs(old, e) {
 			out = append(out, key)
 		}
 	}
@@ -144,118 +211,4 @@ func text(err error) string {
 		return ""
 	}
 	return err.Error()
-}
-
-// maxFile bounds one file of pipelines.
-const maxFile = 8 << 20
-
-// readDir reads every file, in the order of their names. Hidden files and directories are left out, as mounted ConfigMaps
-// keep their versions in them.
-func readDir(dir string) ([]Entry, error) {
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return nil, fmt.Errorf("reading pipelines: %s is not a directory", dir)
-	}
-	var out []Entry
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			if path == dir {
-				return err
-			}
-			out = append(out, Entry{Key: relative(dir, path), File: relative(dir, path), Err: err})
-			return nil
-		}
-		if path != dir && strings.HasPrefix(d.Name(), ".") {
-			if d.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if d.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) {
-			return nil
-		}
-		out = append(out, readFile(path, relative(dir, path))...)
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading pipelines: %w", err)
-	}
-	return out, nil
-}
-
-func relative(dir, path string) string {
-	if name, err := filepath.Rel(dir, path); err == nil {
-		return filepath.ToSlash(name)
-	}
-	return path
-}
-
-func readFile(path, name string) []Entry {
-	broken := func(err error) []Entry { return []Entry{{Key: name, File: name, Digest: text(err), Err: err}} }
-	info, err := os.Stat(path)
-	if err != nil {
-		return broken(fmt.Errorf("reading %s: %w", name, err))
-	}
-	if info.IsDir() {
-		return nil
-	}
-	if info.Size() > maxFile {
-		return broken(fmt.Errorf("reading %s: the file has %d bytes, more than %d", name, info.Size(), maxFile))
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return broken(fmt.Errorf("reading %s: %w", name, err))
-	}
-	return Parse(name, data)
-}
-
-// Parse reads the pipelines of one file. Documents are read one by one, so that a wrong one stops no other.
-func Parse(name string, data []byte) []Entry {
-	file, err := manifest.Parse(name, data)
-	if err != nil {
-		err = fmt.Errorf("reading %s: %w", name, err)
-		return []Entry{{Key: name, File: name, Digest: digest(data), Err: err}}
-	}
-	var out []Entry
-	lines := 0
-	for _, doc := range file.Docs {
-		// Empty lines in front make the lines of messages those of the file.
-		text := append(bytes.Repeat([]byte("\n"), lines), doc.Raw()...)
-		lines = bytes.Count(text, []byte("\n"))
-		all, err := v1alpha1.ParseAll(text)
-		if err != nil {
-			out = append(out, invalid(name, doc, len(file.Docs), err))
-			continue
-		}
-		for _, p := range all {
-			spec, err := json.Marshal([]any{p.Spec, p.Metadata})
-			if err != nil {
-				out = append(out, invalid(name, doc, len(file.Docs), err))
-				continue
-			}
-			out = append(out, Entry{Key: p.Key(), File: name, Pipeline: p, Digest: digest(spec)})
-		}
-	}
-	return out
-}
-
-// invalid is a document that cannot be used. It keeps the name of the pipeline where that can be seen.
-func invalid(name string, doc *manifest.Document, of int, err error) Entry {
-	key := name
-	if of > 1 {
-		key = fmt.Sprintf("%s#%d", name, doc.Index())
-	}
-	if meta, ok := doc.Peek(); ok && meta.Kind == v1alpha1.Kind && meta.Name != "" {
-		key = (&v1alpha1.RenderPipeline{Metadata: v1alpha1.Metadata{Name: meta.Name, Namespace: meta.Namespace}}).Key()
-	}
-	return Entry{Key: key, File: name, Digest: digest(doc.Raw()), Err: fmt.Errorf("reading %s: %w", name, joined(err))}
-}
-
-// joined puts several errors in one line.
-func joined(err error) error {
-	return errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
-}
-
-func digest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return "sha256:" + hex.EncodeToString(sum[:])
 }

@@ -32,12 +32,21 @@ type index struct {
 	kind map[string][]watch // Flux, by kind
 }
 
-func newIndex(entries map[string]Entry) *index {
+// catalogKey stands for the repository of the pipelines themselves. It cannot be that of a pipeline.
+const catalogKey = "\x00catalog"
+
+func newIndex(entries map[string]Entry, repo *gitRepository) *index {
 	x := &index{git: map[string][]watch{}, oci: map[string][]watch{}, path: map[string][]watch{}, flux: map[string][]watch{}, kind: map[string][]watch{}}
 	for _, e := range entries {
 		if e.Pipeline != nil {
 			x.add(e.Key, e.Pipeline)
 		}
+	}
+	if repo != nil {
+		w := watch{key: catalogKey, ref: repo.Ref}
+		url := event.NormalURL(repo.URL)
+		x.git[url] = append(x.git[url], w)
+		x.kind["GitRepository"] = append(x.kind["GitRepository"], w)
 	}
 	return x
 }
@@ -108,6 +117,7 @@ func (c *Catalog) Match(changes []event.Change) []string {
 		x.match(change, func(key string) { found[key] = true })
 	}
 	keys := make([]string, 0, len(found))
+	delete(found, catalogKey)
 	for key := range found {
 		keys = append(keys, key)
 	}
@@ -115,7 +125,19 @@ func (c *Catalog) Match(changes []event.Change) []string {
 	return keys
 }
 
-// Watches says whether any pipeline could be touched.
+// Concerns says whether the changes could touch the repository of the pipelines themselves.
+func (c *Catalog) Concerns(changes []event.Change) bool {
+	c.mu.RLock()
+	x := c.index
+	c.mu.RUnlock()
+	any := false
+	for _, change := range changes {
+		x.match(change, func(key string) { any = any || key == catalogKey })
+	}
+	return any
+}
+
+// Watches says whether any pipeline, or the repository of the pipelines themselves, could be touched.
 func (c *Catalog) Watches(changes []event.Change) bool {
 	c.mu.RLock()
 	x := c.index

@@ -20,7 +20,7 @@ const settle = 100 * time.Millisecond
 const rescan = 30 * time.Second
 
 // Watch reloads whenever something in the directory, or in one of the further ones, changes, until ctx is done. After each
-// change of a further directory it calls touched with it.
+// change of a further directory it calls touched with it. Of a repository of pipelines it watches nothing; see Follow.
 func (c *Catalog) Watch(ctx context.Context, touched func(dir string), further ...string) error {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -28,7 +28,11 @@ func (c *Catalog) Watch(ctx context.Context, touched func(dir string), further .
 	}
 	defer w.Close()
 	add := func() {
-		for _, dir := range append([]string{c.dir}, further...) {
+		dirs := further
+		if c.repo == nil {
+			dirs = append([]string{c.dir}, further...)
+		}
+		for _, dir := range dirs {
 			_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 				if err == nil && d.IsDir() {
 					_ = w.Add(path)

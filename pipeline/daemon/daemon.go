@@ -11,7 +11,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/config"
+	"github.com/prerig/prerig/pipeline/event"
 	"github.com/prerig/prerig/pipeline/notify"
 	"github.com/prerig/prerig/pipeline/plan"
 	"github.com/prerig/prerig/pipeline/queue"
@@ -80,7 +80,7 @@ func Serve(ctx context.Context, c *config.Config, o Options) error {
 }
 
 func serve(ctx context.Context, c *config.Config, o Options) error {
-	p, closing, err := assemble(ctx, c, o)
+	p, closing, err := assemble(ctx, c, o, false)
 	if err != nil {
 		return err
 	}
@@ -93,16 +93,20 @@ func serve(ctx context.Context, c *config.Config, o Options) error {
 	if err := p.listen(ctx, group, planner); err != nil {
 		return err
 	}
+	p.watch(ctx, group, planner)
 	if c.Workers > 0 {
-		group.Go(func() error { return p.queue.Work(ctx, c.InFlight, p.runner.Do) })
+		group.Go(func() error { return p.queue.Work(ctx, c.InFlight, p.do) })
 	}
-	group.Go(func() error { return p.queue.Events(ctx, eventSlots, planner.Event) })
-	group.Go(func() error { return p.watch(ctx, planner) })
+	group.Go(func() error {
+		return p.queue.Events(ctx, eventSlots, func(ctx context.Context, e event.Event, stored time.Time) error {
+			return p.event(ctx, planner, e, stored)
+		})
+	})
 	group.Go(func() error { return p.queue.Watch(ctx) })
 	group.Go(func() error { planner.Timer(ctx); return nil })
 	group.Go(func() error {
 		// Events may have been missed while nobody listened.
-		p.consider(ctx, planner, keys(p.catalog.All()), "start")
+		p.consider(ctx, planner, keys(p.catalog.All()), cause("start"))
 		return nil
 	})
 	return group.Wait()
@@ -116,21 +120,23 @@ func Work(ctx context.Context, c *config.Config, o Options) error {
 	if c.Workers == 0 {
 		return errors.New("configuration workers: must be more than 0 for a worker")
 	}
-	p, closing, err := assemble(ctx, c, o)
+	p, closing, err := assemble(ctx, c, o, true)
 	if err != nil {
 		return err
 	}
 	defer closing()
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return p.queue.Work(ctx, c.InFlight, p.runner.Do) })
+	group.Go(func() error { return p.queue.Work(ctx, c.InFlight, p.do) })
 	group.Go(func() error { return p.catalog.Watch(ctx, func(string) {}) })
+	group.Go(func() error { p.catalog.Poll(ctx, 0); return nil })
 	return group.Wait()
 }
 
 // eventSlots is how many events are planned at the same time: a source that does not answer must not hold up others.
 const eventSlots = 32
 
-func assemble(ctx context.Context, c *config.Config, o Options) (p *parts, closing func(), err error) {
+// assemble opens everything. On the way back from an error it closes what is open.
+func assemble(ctx context.Context, c *config.Config, o Options, worker bool) (p *parts, closing func(), err error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -138,7 +144,13 @@ func assemble(ctx context.Context, c *config.Config, o Options) (p *parts, closi
 	if err := os.MkdirAll(c.State, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("making the state directory: %w", err)
 	}
-	if p.catalog, err = catalog.Open(c.Pipelines, o.Log); err != nil {
+	if c.PipelinesGit.URL == "" {
+		if err := p.openCatalog(ctx, worker); err != nil {
+			return nil, nil, err
+		}
+	}
+	limits, err := c.RenderLimits()
+	if err != nil {
 		return nil, nil, err
 	}
 	stopTracing, err := telemetry.Trace(ctx, c.Tracing, o.Version)
@@ -148,35 +160,47 @@ func assemble(ctx context.Context, c *config.Config, o Options) (p *parts, closi
 	if p.queue, err = openQueue(ctx, c, o.Log); err != nil {
 		return nil, nil, err
 	}
-	if o.Render.Warm == 0 {
-		o.Render.Warm = min(c.Workers, 4)
-	}
-	if p.pool, err = render.NewPool(o.Render); err != nil {
-		p.queue.Close()
-		return nil, nil, err
-	}
 	storing, stopStoring := context.WithCancel(context.WithoutCancel(ctx))
 	closing = func() {
-		p.runner.Wait()
+		if p.runner != nil {
+			p.runner.Wait()
+		}
 		stopStoring()
-		p.pool.Close()
+		if p.pool != nil {
+			p.pool.Close()
+		}
 		p.queue.Close()
 		flushing, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		_ = stopTracing(flushing)
 	}
-	if p.store, err = status.NewStore(storing, p.queue); err != nil {
-		stopStoring()
-		p.pool.Close()
-		p.queue.Close()
+	if err := p.finish(ctx, storing, limits, worker); err != nil {
+		closing()
 		return nil, nil, err
 	}
-	limits, err := c.RenderLimits()
-	if err != nil {
-		return nil, nil, err
+	return p, closing, nil
+}
+
+// finish opens what needs the queue.
+func (p *parts) finish(ctx, storing context.Context, limits render.Limits, worker bool) error {
+	c, o := p.c, p.o
+	var err error
+	if p.store, err = status.NewStore(storing, p.queue); err != nil {
+		return err
+	}
+	p.fetcher = Fetcher(c, limits)
+	if p.catalog == nil {
+		if err := p.openCatalog(ctx, worker); err != nil {
+			return err
+		}
+	}
+	if o.Render.Warm == 0 {
+		o.Render.Warm = min(c.Workers, 4)
+	}
+	if p.pool, err = render.NewPool(o.Render); err != nil {
+		return err
 	}
 	secrets := source.DirSecrets{Dir: c.Secrets}
-	p.fetcher = Fetcher(c, limits)
 	p.builder = &run.Builder{Renderer: p.pool, Policies: c.Policies, Limits: limits, Version: o.Version}
 	p.runner = run.New(run.Options{
 		Catalog: p.catalog, PipelinesDir: c.Pipelines, Fetcher: p.fetcher, Secrets: secrets, Builder: p.builder, Store: p.store,
@@ -184,7 +208,7 @@ func assemble(ctx context.Context, c *config.Config, o Options) (p *parts, closi
 		Observe: p.metrics.Run, Log: o.Log,
 	})
 	p.metrics.Queue(p.queue.Depth)
-	return p, closing, nil
+	return nil
 }
 
 // Fetcher gives what reads sources, with limits that follow from those of the renderer.
@@ -290,39 +314,9 @@ func listenSocket(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// watch follows the files of pipelines and policies.
-func (p *parts) watch(ctx context.Context, planner *plan.Planner) error {
-	p.catalog.OnChange(func(changed []string) { go p.consider(ctx, planner, changed, "pipeline changed") })
-	return p.catalog.Watch(ctx, func(string) {
-		var using []string
-		for _, e := range p.catalog.All() {
-			if e.Pipeline == nil {
-				continue
-			}
-			for _, ref := range e.Pipeline.Spec.Policies {
-				if ref.File != "" && !slices.Contains(using, e.Key) {
-					using = append(using, e.Key)
-				}
-			}
-		}
-		p.consider(ctx, planner, using, "policy changed")
-	}, p.c.Policies)
-}
-
-// consider plans what no event asked for, and tries until the queue takes it.
-func (p *parts) consider(ctx context.Context, planner *plan.Planner, keys []string, reason string) {
-	cause := plan.Cause{ID: nuid.Next(), Reason: reason, Since: time.Now()}
-	for ctx.Err() == nil {
-		err := planner.Consider(ctx, keys, cause)
-		if err == nil {
-			return
-		}
-		p.o.Log.Warn("planning is tried again", "id", cause.ID, "error", err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(2 * time.Second):
-		}
-	}
+// cause is one that no event is.
+func cause(reason string) plan.Cause {
+	return plan.Cause{ID: nuid.Next(), Reason: reason, Since: time.Now()}
 }
 
 func keys(entries []catalog.Entry) []string {

@@ -72,6 +72,7 @@ type Answer struct {
 
 func (s *Server) api(mux *http.ServeMux) {
 	mux.HandleFunc("GET /api/v1/pipelines", s.list)
+	mux.HandleFunc("GET /api/v1/catalog", s.catalog)
 	mux.HandleFunc("GET /api/v1/diff", s.diff)
 	mux.HandleFunc("POST /api/v1/reconcile", s.reconcile)
 	mux.HandleFunc("POST /api/v1/suspend", s.suspend)

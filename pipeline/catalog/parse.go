@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+)
+
+// Parse reads the pipelines of one file. Documents are read one by one, so that a wrong one stops no other. Further checks
+// are made of each pipeline.
+func Parse(name string, data []byte, checks ...func(*v1alpha1.RenderPipeline) error) []Entry {
+	file, err := manifest.Parse(name, data)
+	if err != nil {
+		err = fmt.Errorf("reading %s: %w", name, err)
+		return []Entry{{Key: name, File: name, Digest: digest(data), Err: err, Opaque: true}}
+	}
+	var out []Entry
+	lines := 0
+	for _, doc := range file.Docs {
+		// Empty lines in front make the lines of messages those of the file.
+		text := append(bytes.Repeat([]byte("\n"), lines), doc.Raw()...)
+		lines = bytes.Count(text, []byte("\n"))
+		all, err := v1alpha1.ParseAll(text, checks...)
+		if err != nil {
+			out = append(out, invalid(name, doc, len(file.Docs), err))
+			continue
+		}
+		for _, p := range all {
+			spec, err := json.Marshal([]any{p.Spec, p.Metadata})
+			if err != nil {
+				out = append(out, invalid(name, doc, len(file.Docs), err))
+				continue
+			}
+			out = append(out, Entry{Key: p.Key(), File: name, Pipeline: p, Digest: digest(spec)})
+		}
+	}
+	return out
+}
+
+// invalid is a document that cannot be used. It keeps the name of the pipeline where that can be seen.
+func invalid(name string, doc *manifest.Document, of int, err error) Entry {
+	key, opaque := name, true
+	if of > 1 {
+		key = fmt.Sprintf("%s#%d", name, doc.Index())
+	}
+	if meta, ok := doc.Peek(); ok && meta.Kind == v1alpha1.Kind && meta.Name != "" {
+		key = (&v1alpha1.RenderPipeline{Metadata: v1alpha1.Metadata{Name: meta.Name, Namespace: meta.Namespace}}).Key()
+		opaque = false
+	}
+	return Entry{Key: key, File: name, Digest: digest(doc.Raw()), Err: fmt.Errorf("reading %s: %w", name, joined(err)), Opaque: opaque}
+}
+
+// joined puts several errors in one line.
+func joined(err error) error {
+	return errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
+}
+
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,104 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+// Bounds of what is read of a repository. Over the first three nothing of the commit is taken, as nobody could say what is
+// left out; a file that is too large is one broken file.
+const (
+	maxFiles   = 20_000
+	maxEntries = 200_000
+	maxBytes   = 256 << 20
+)
+
+// treeReader reads the files of pipelines of one commit.
+type treeReader struct {
+	tree    *tree.Tree
+	view    *tree.View
+	entries int
+	out     []Entry
+}
+
+// readTree reads every file below a directory, in the order of their names, as readDir does. Hidden files and directories
+// are left out, and so are submodules and directories behind links.
+func readTree(t *tree.Tree, dir string) ([]Entry, error) {
+	dir = path.Clean(strings.Trim("/"+dir, "/"))
+	r := &treeReader{tree: t, view: tree.NewView(t, tree.Limits{FileBytes: maxFile, TotalBytes: maxBytes, Files: maxFiles})}
+	if info, err := r.view.Lookup(dir); err != nil || !info.Dir {
+		return nil, fmt.Errorf("there is no directory %s in the repository", dir)
+	}
+	if err := r.walk(dir); err != nil {
+		return nil, fmt.Errorf("reading the directory %s of the repository: %w", dir, err)
+	}
+	return r.out, nil
+}
+
+func (r *treeReader) walk(dir string) error {
+	entries, err := r.tree.Entries(dir)
+	if err != nil {
+		return err
+	}
+	if r.entries += len(entries); r.entries > maxEntries {
+		return &tree.LimitError{What: "number of files and directories", Limit: maxEntries}
+	}
+	for _, e := range entries {
+		name := path.Join(dir, e.Name)
+		switch {
+		case strings.HasPrefix(e.Name, "."):
+		case e.Mode == tree.Dir:
+			err = r.walk(name)
+		case e.Mode != tree.Submodule && isManifest(e.Name):
+			err = r.file(name, e.Mode == tree.Link)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// file reads one file. One that is too large, and a link that leads nowhere or out of the repository, are wrong by
+// themselves; anything else that keeps a file from being read keeps the commit from it.
+func (r *treeReader) file(name string, link bool) error {
+	if link {
+		info, err := r.view.Lookup(name)
+		if err != nil {
+			r.out = append(r.out, broken(name, fmt.Errorf("reading %s: %w", name, err))...)
+			return nil
+		}
+		if info.Dir {
+			return nil
+		}
+	}
+	data, err := r.view.Read(name)
+	var over *tree.LimitError
+	if errors.As(err, &over) && over.Limit == maxFile {
+		r.out = append(r.out, broken(name, fmt.Errorf("reading %s: the file has more than %d bytes", name, int64(maxFile)))...)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.out = append(r.out, Parse(name, data, noRelativeDir)...)
+	return nil
+}
+
+// noRelativeDir refuses what would depend on where a process was started.
+func noRelativeDir(p *v1alpha1.RenderPipeline) error {
+	if dir := p.Spec.Source.Dir; dir != nil && !filepath.IsAbs(dir.Path) {
+		return &v1alpha1.FieldError{Path: "spec.source.dir.path",
+			Message: "must be absolute, as the pipeline is read from Git; to render what is beside it, name the repository with spec.source.git"}
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/plan"
+	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/source/git"
+)
+
+// openCatalog reads the pipelines from where the configuration says. A worker joins the others at their commit.
+func (p *parts) openCatalog(ctx context.Context, worker bool) error {
+	g := p.c.PipelinesGit
+	if g.URL == "" {
+		var err error
+		p.catalog, err = catalog.Open(p.c.Pipelines, p.o.Log)
+		return err
+	}
+	namespace, name := g.SecretName()
+	var secret *meta.LocalObjectReference
+	if name != "" {
+		secret = &meta.LocalObjectReference{Name: name}
+	}
+	open := catalog.OpenRepository
+	if worker {
+		open = catalog.Join
+	}
+	var err error
+	p.catalog, err = open(ctx, catalog.Repository{
+		URL: g.URL, Ref: g.RefName(), Path: g.Path, Heads: p.store, Log: p.o.Log,
+		Open: func(ctx context.Context) (*git.Mirror, *git.Remote, error) {
+			return p.fetcher.Repository(ctx, namespace, g.URL, secret)
+		},
+	})
+	return err
+}
+
+// do does one job with the pipelines as they were when it was planned, or as they are now.
+func (p *parts) do(ctx context.Context, job queue.Job) error {
+	if err := p.catalog.Follow(ctx); err != nil {
+		return &queue.RetryError{After: 5 * time.Second, Err: err}
+	}
+	return p.runner.Do(ctx, job)
+}
+
+// event plans for an event. One about the repository of the pipelines first has these read, so that a pipeline that came
+// with it runs as well.
+func (p *parts) event(ctx context.Context, planner *plan.Planner, e event.Event, stored time.Time) error {
+	if !p.catalog.Concerns(e.Changes) {
+		return planner.Event(ctx, e, stored)
+	}
+	changed, err := p.catalog.Refresh(ctx)
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	// After an error it is read later, by Poll; the pipelines that are known need not wait for that.
+	keys := append(p.catalog.Match(e.Changes), changed...)
+	slices.Sort(keys)
+	p.consider(ctx, planner, slices.Compact(keys), plan.Cause{ID: e.ID, Reason: "event from " + e.Receiver, Since: stored})
+	return ctx.Err()
+}
+
+// watch follows the files of pipelines and policies.
+func (p *parts) watch(ctx context.Context, group *errgroup.Group, planner *plan.Planner) {
+	p.catalog.OnChange(func(changed []string) { go p.consider(ctx, planner, changed, cause("pipeline changed")) })
+	group.Go(func() error {
+		return p.catalog.Watch(ctx, func(string) {
+			var using []string
+			for _, e := range p.catalog.All() {
+				if e.Pipeline == nil {
+					continue
+				}
+				for _, ref := range e.Pipeline.Spec.Policies {
+					if ref.File != "" && !slices.Contains(using, e.Key) {
+						using = append(using, e.Key)
+					}
+				}
+			}
+			p.consider(ctx, planner, using, cause("policy changed"))
+		}, p.c.Policies)
+	})
+	group.Go(func() error {
+		p.catalog.Poll(ctx, p.c.PipelinesGit.Interval)
+		return nil
+	})
+}
+
+// consider plans and tries until the queue takes it.
+func (p *parts) consider(ctx context.Context, planner *plan.Planner, keys []string, cause plan.Cause) {
+	for ctx.Err() == nil {
+		err := planner.Consider(ctx, keys, cause)
+		if err == nil {
+			return
+		}
+		p.o.Log.Warn("planning is tried again", "id", cause.ID, "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(2 * time.Second):
+		}
+	}
+}
