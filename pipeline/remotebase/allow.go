@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotebase
+
+import (
+	"errors"
+	"strings"
+)
+
+// Pattern is one allowed repository, or all of them below a path.
+type Pattern struct {
+	text string
+	all  bool // everything below the path
+	at   address
+}
+
+// everything stands at the end of a pattern for all repositories below.
+const everything = "/*"
+
+// ParsePattern reads an element of a list of allowed repositories: the URL of one repository, or a URL that ends in /* for
+// every repository below it, at any depth.
+func ParsePattern(text string) (Pattern, error) {
+	p := Pattern{text: text}
+	repository := text
+	if repository, p.all = strings.CutSuffix(text, everything); p.all {
+		// A repository's name stands in for the rest, so that one reader reads both forms.
+		repository += "/x"
+	}
+	if i := strings.Index(repository, "://"); i >= 0 {
+		repository = strings.ToLower(repository[:i]) + repository[i:]
+	}
+	if strings.Contains(repository, "*") {
+		return p, errors.New("* stands only at the end, as /*, for all repositories below")
+	}
+	var err error
+	if p.at, err = parseAddress(repository); err != nil {
+		return p, errors.New("it is not the URL of a repository such as https://HOST/ORG/REPO, nor https://HOST/ORG/* for all below: " + err.Error())
+	}
+	if p.all {
+		p.at.path = p.at.path[:len(p.at.path)-1]
+	}
+	return p, nil
+}
+
+// Match says whether a base is in an allowed repository, and which URL is to be fetched: it begins as the pattern does.
+func (p *Pattern) Match(b *Base) (fetch string, ok bool) {
+	if !p.all {
+		return p.text, p.at.equal(&b.at)
+	}
+	n := len(p.at.path)
+	if len(b.at.path) <= n {
+		return "", false
+	}
+	above := b.at
+	above.path = b.at.path[:n]
+	if !p.at.equal(&above) {
+		return "", false
+	}
+	rest := strings.Join(b.at.path[n:], "/")
+	if strings.HasSuffix(b.Repository, ".git") {
+		rest += ".git"
+	}
+	return strings.TrimSuffix(p.text, "*") + rest, true
+}
+
+// Best gives the index of the pattern that says most about a base, and the URL to fetch; -1 where none allows it. One
+// repository goes before all below a path, and a longer path before a shorter one.
+func Best(patterns []Pattern, b *Base) (index int, fetch string) {
+	index = -1
+	best := -1
+	for i := range patterns {
+		from, ok := patterns[i].Match(b)
+		if !ok {
+			continue
+		}
+		weight := len(patterns[i].at.path) * 2
+		if !patterns[i].all {
+			weight++
+		}
+		if weight > best {
+			index, best, fetch = i, weight, from
+		}
+	}
+	return index, fetch
+}

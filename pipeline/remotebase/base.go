@@ -1,0 +1,194 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package remotebase
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/resource"
+)
+
+// Base is an entry of a kustomization that names a directory of a Git repository.
+type Base struct {
+	// URL as it stands in the kustomization.
+	URL string
+	// Repository is what kustomize would clone, Ref what it would check out there, Directory the directory in it, "." for the
+	// root.
+	Repository, Ref, Directory string
+
+	at address
+}
+
+// ErrUnpinned is the cause of errors about bases that are not given by their commit.
+var ErrUnpinned = errors.New("it is not pinned to a commit")
+
+// maxURL bounds what is looked at.
+const maxURL = 2048
+
+// notCloned is the directory that kustomize has in mind where it has cloned nothing; it shows through where a base is the
+// root of its repository.
+const notCloned = "notCloned"
+
+// Looks says whether kustomize takes an entry of resources, components or bases for a directory of a Git repository.
+func Looks(entry string) bool { return origin(entry).Repo != "" }
+
+// origin asks kustomize itself: its note on where an object is from is made with the parser that its loader uses.
+func origin(entry string) *resource.Origin {
+	// The prefix has no meaning, but to kustomize it is worth a line on standard error.
+	if len(entry) >= 5 && strings.EqualFold(entry[:5], "git::") {
+		entry = entry[5:]
+	}
+	return (&resource.Origin{}).Append(entry)
+}
+
+// Parse reads an entry of a kustomization. Its errors say what is wrong, and never quote the URL.
+func Parse(entry string) (*Base, error) {
+	if len(entry) > maxURL {
+		return nil, fmt.Errorf("its URL is longer than %d bytes", maxURL)
+	}
+	found := origin(entry)
+	if found.Repo == "" {
+		return nil, errors.New("it is not a repository in a form that kustomize accepts, such as https://HOST/ORG/REPO//DIR?ref=COMMIT")
+	}
+	b := &Base{URL: entry, Repository: found.Repo, Ref: found.Ref, Directory: directory(entry, found)}
+	if strings.ContainsFunc(b.Directory, func(r rune) bool { return r < ' ' || r == '\\' || r == 0x7f }) {
+		return nil, errors.New("its directory has a character that is not allowed")
+	}
+	var err error
+	if b.at, err = parseAddress(b.Repository); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// directory is where in the repository the base is.
+func directory(entry string, found *resource.Origin) string {
+	if found.Path != notCloned {
+		return path.Clean(found.Path)
+	}
+	// A directory may have that name.
+	entry, _, _ = strings.Cut(entry, "?")
+	if strings.HasSuffix(strings.TrimRight(entry, "/"), notCloned) && !strings.HasSuffix(found.Repo, notCloned) {
+		return notCloned
+	}
+	return "."
+}
+
+var commitRule = regexp.MustCompile(`^[0-9a-fA-F]{40}$`)
+
+// Commit gives the commit that the base is pinned to, in lower case, or an error that is ErrUnpinned.
+func (b *Base) Commit() (string, error) {
+	switch {
+	case commitRule.MatchString(b.Ref):
+		return strings.ToLower(b.Ref), nil
+	case b.Ref == "":
+		return "", fmt.Errorf("%w: it has no ref; add ?ref= and the 40 hexadecimal digits of the commit", ErrUnpinned)
+	}
+	return "", fmt.Errorf("%w: its ref %q is a branch, a tag or a short commit, which can mean something else tomorrow; write the 40 hexadecimal digits of the commit as its ref",
+		ErrUnpinned, shorten(b.Ref))
+}
+
+func shorten(text string) string {
+	if len(text) > 80 {
+		return text[:80] + "…"
+	}
+	return text
+}
+
+// OriginPath is the directory as kustomize notes it with objects (buildMetadata: [originAnnotations]).
+func (b *Base) OriginPath() string { return origin(b.URL).Path }
+
+// address is a repository in one way of writing: https and ssh lead to the same one, plain http may lead elsewhere.
+type address struct {
+	plain      bool // http
+	host, port string
+	path       []string // without .git at its end
+}
+
+var (
+	hostRule    = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
+	portRule    = regexp.MustCompile(`^[1-9][0-9]{0,4}$`)
+	userRule    = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
+	segmentRule = regexp.MustCompile(`^[A-Za-z0-9._~+-]+$`)
+)
+
+// parseAddress takes what git would be given apart. It is narrow: what is written in a roundabout way is refused.
+func parseAddress(repository string) (address, error) {
+	var a address
+	scheme, rest, hasScheme := strings.Cut(repository, "://")
+	var authority, dir, defaultPort string
+	switch {
+	case !hasScheme:
+		var scp bool
+		if authority, dir, scp = strings.Cut(repository, ":"); !scp || strings.Contains(authority, "/") {
+			return a, errors.New("git would take it for a local path; write ssh:// or https:// in front")
+		}
+	case scheme == "https" || scheme == "http" || scheme == "ssh":
+		authority, dir, _ = strings.Cut(rest, "/")
+		a.plain = scheme == "http"
+		defaultPort = map[string]string{"https": "443", "http": "80", "ssh": "22"}[scheme]
+	default:
+		return a, fmt.Errorf("repositories are fetched over https and ssh, and never over %s", scheme)
+	}
+	user, host, hasUser := strings.Cut(authority, "@")
+	if !hasUser {
+		user, host = "", authority
+	}
+	if hasUser && !userRule.MatchString(user) || strings.Contains(host, "@") {
+		return a, errors.New("its URL holds a password or an odd user name; credentials belong to the pipeline (spec.build.remoteBases)")
+	}
+	host, port, hasPort := strings.Cut(strings.ToLower(host), ":")
+	if !hostRule.MatchString(host) || strings.Contains(host, "..") || hasPort && !portRule.MatchString(port) {
+		return a, errors.New("its host is not a plain host name")
+	}
+	if a.host = host; port != defaultPort {
+		a.port = port
+	}
+	return a, a.setPath(dir)
+}
+
+// setPath takes the path of a repository apart.
+func (a *address) setPath(dir string) error {
+	dir = strings.TrimSuffix(strings.Trim(dir, "/"), ".git")
+	a.path = strings.Split(dir, "/")
+	for _, segment := range a.path {
+		if segment == "." || segment == ".." || !segmentRule.MatchString(segment) {
+			return errors.New("the path of its repository has an empty, relative or encoded part")
+		}
+	}
+	return nil
+}
+
+func (a *address) equal(b *address) bool {
+	return a.plain == b.plain && a.host == b.host && a.port == b.port && slices.Equal(a.path, b.path)
+}
+
+// Redacted gives an entry without user, password and query, for messages.
+func Redacted(entry string) string {
+	entry, query, _ := strings.Cut(entry, "?")
+	if i := strings.LastIndexByte(entry, '@'); i >= 0 {
+		scheme := ""
+		if j := strings.Index(entry, "://"); j >= 0 && j < i {
+			scheme = entry[:j+3]
+		}
+		// The user of ssh is no secret, and part of the name that people know; that of https may be a token.
+		if user := entry[len(scheme):i]; !userRule.MatchString(user) || scheme != "" && scheme != "ssh://" {
+			entry = scheme + entry[i+1:]
+		}
+	}
+	if values, err := url.ParseQuery(query); err == nil {
+		for _, key := range []string{"ref", "version"} {
+			if ref := values.Get(key); ref != "" {
+				return shorten(entry) + "?" + key + "=" + shorten(ref)
+			}
+		}
+	}
+	return shorten(entry)
+}
