@@ -48,15 +48,27 @@ type Limits struct {
 
 // View reads a tree for one render: it bounds and records. It is safe for use by several goroutines.
 type View struct {
-	tree   *Tree
+	tree  *Tree
+	spent *budget
+
+	mu     sync.Mutex
+	record map[access]string
+}
+
+// budget is what views together may read.
+type budget struct {
 	limits Limits
 
 	mu      sync.Mutex
-	record  map[access]string
-	seen    map[string]bool // files by path
+	seen    map[file]bool
 	dirs    map[string]bool // directories by ID
 	bytes   int64
 	entries int
+}
+
+type file struct {
+	tree *Tree
+	path string
 }
 
 type access struct {
@@ -66,7 +78,12 @@ type access struct {
 
 // NewView starts a view with an empty record.
 func NewView(t *Tree, limits Limits) *View {
-	return &View{tree: t, limits: limits, record: map[access]string{}, seen: map[string]bool{}, dirs: map[string]bool{}}
+	return &View{tree: t, spent: &budget{limits: limits, seen: map[file]bool{}, dirs: map[string]bool{}}, record: map[access]string{}}
+}
+
+// Beside starts a view of another tree, with a record of its own, that takes from the same limits.
+func (v *View) Beside(t *Tree) *View {
+	return &View{tree: t, spent: v.spent, record: map[access]string{}}
 }
 
 // Lookup implements Reader.
@@ -96,10 +113,10 @@ func (v *View) Read(name string) ([]byte, error) {
 	if found.entry.Mode == Dir {
 		return nil, pathError(name, errors.New("is a directory"))
 	}
-	if err := v.countFile(found.path); err != nil {
+	if err := v.spent.countFile(file{v.tree, found.path}); err != nil {
 		return nil, err
 	}
-	max := v.limits.FileBytes
+	max := v.spent.limits.FileBytes
 	if max <= 0 {
 		max = 1 << 62
 	}
@@ -111,7 +128,7 @@ func (v *View) Read(name string) ([]byte, error) {
 	if err != nil {
 		return nil, pathError(name, err)
 	}
-	return content, v.countBytes(int64(len(content)))
+	return content, v.spent.countBytes(int64(len(content)))
 }
 
 // List implements Reader.
@@ -127,7 +144,7 @@ func (v *View) List(name string) ([]Info, error) {
 		v.note(OpList, name, lookupOutcome(found, err))
 		return nil, err
 	}
-	list, err := v.tree.list(found, v.visit)
+	list, err := v.tree.list(found, v.spent.visit)
 	v.note(OpList, name, listOutcome(list, err))
 	return list, err
 }
@@ -164,37 +181,37 @@ func (t *Tree) list(found node, visit visitor) ([]Info, error) {
 	return list, nil
 }
 
-func (v *View) find(name string) (node, error) { return v.tree.find(name, v.visit) }
+func (v *View) find(name string) (node, error) { return v.tree.find(name, v.spent.visit) }
 
-func (v *View) visit(id string, entries int, _ string) error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if !v.dirs[id] {
-		v.dirs[id] = true
-		v.entries += entries
+func (b *budget) visit(id string, entries int, _ string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.dirs[id] {
+		b.dirs[id] = true
+		b.entries += entries
 	}
-	if v.limits.Entries > 0 && v.entries > v.limits.Entries {
-		return &LimitError{What: "number of files in the directories that the render looks into", Limit: int64(v.limits.Entries)}
-	}
-	return nil
-}
-
-func (v *View) countFile(name string) error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.seen[name] = true
-	if v.limits.Files > 0 && len(v.seen) > v.limits.Files {
-		return &LimitError{What: "number of files that the render reads", Limit: int64(v.limits.Files)}
+	if b.limits.Entries > 0 && b.entries > b.limits.Entries {
+		return &LimitError{What: "number of files in the directories that the render looks into", Limit: int64(b.limits.Entries)}
 	}
 	return nil
 }
 
-func (v *View) countBytes(n int64) error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.bytes += n
-	if v.limits.TotalBytes > 0 && v.bytes > v.limits.TotalBytes {
-		return &LimitError{What: "sum of the bytes that the render reads", Limit: v.limits.TotalBytes}
+func (b *budget) countFile(f file) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.seen[f] = true
+	if b.limits.Files > 0 && len(b.seen) > b.limits.Files {
+		return &LimitError{What: "number of files that the render reads", Limit: int64(b.limits.Files)}
+	}
+	return nil
+}
+
+func (b *budget) countBytes(n int64) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.bytes += n
+	if b.limits.TotalBytes > 0 && b.bytes > b.limits.TotalBytes {
+		return &LimitError{What: "sum of the bytes that the render reads", Limit: b.limits.TotalBytes}
 	}
 	return nil
 }
