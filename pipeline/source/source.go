@@ -129,6 +129,39 @@ func (f *Fetcher) Repository(ctx context.Context, namespace, url string, ref *me
 	return mirror, remote, err
 }
 
+// Files gives the files of a repository at an exact commit. One that was fetched before costs no question to the server.
+func (f *Fetcher) Files(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference, commit string) (*tree.Tree, error) {
+	mirror, remote, err := f.Repository(ctx, namespace, url, ref)
+	if err != nil {
+		return nil, err
+	}
+	found, err := mirror.Fetch(ctx, remote, git.Ref{Commit: plumbing.NewHash(commit)})
+	if err != nil {
+		return nil, err
+	}
+	return mirror.Tree(found), nil
+}
+
+// Resolve gives the commit that a branch or tag of a repository is at now, "" where there is none of that name.
+func (f *Fetcher) Resolve(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference, name string) (string, error) {
+	_, remote, err := f.Repository(ctx, namespace, url, ref)
+	if err != nil {
+		return "", err
+	}
+	refs, err := remote.List(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, full := range []string{"refs/tags/" + name, "refs/heads/" + name, name} {
+		for _, known := range []map[string]git.Hash{refs.Peeled, refs.ByName} {
+			if hash, ok := known[full]; ok {
+				return hash.String(), nil
+			}
+		}
+	}
+	return "", nil
+}
+
 // remote keeps one remote for each URL and secret, so that connections are used again.
 func (f *Fetcher) remote(url string, secret map[string][]byte) (*git.Remote, error) {
 	key := url + "\x00" + secretDigest(secret)

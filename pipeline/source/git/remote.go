@@ -59,7 +59,7 @@ func NewRemote(url string, secret map[string][]byte) (*Remote, error) {
 		if err != nil {
 			return nil, err
 		}
-		remote.client = githttp.NewClient(&http.Client{Transport: &retrying{t, 100 * time.Millisecond}})
+		remote.client = githttp.NewClient(&http.Client{Transport: &retrying{t, 100 * time.Millisecond}, CheckRedirect: stay})
 	case "ssh":
 		port := endpoint.Port
 		if port <= 0 {
@@ -86,13 +86,15 @@ func (r *Remote) URL() string { return r.url }
 type Refs struct {
 	// ByName gives what each reference points to, which is a tag object for an annotated tag.
 	ByName map[string]Hash
+	// Peeled gives the commit of each annotated tag.
+	Peeled map[string]Hash
 	// Default is the full name of the branch that HEAD names, "" if unknown.
 	Default string
 	caps    *capability.List
 }
 
 func refsOf(adv *packp.AdvRefs) Refs {
-	refs := Refs{ByName: adv.References, caps: adv.Capabilities}
+	refs := Refs{ByName: adv.References, Peeled: adv.Peeled, caps: adv.Capabilities}
 	if refs.ByName == nil {
 		refs.ByName = map[string]Hash{}
 	}
