@@ -150,8 +150,22 @@ type Build struct {
 	// Functions lists further names of Prerig's own function: names of executables, and images without tag and digest. A
 	// kustomization or Kptfile that names one of them gets the function run inside the renderer.
 	Functions []string `json:"functions,omitempty"`
+	// RemoteBases lists the repositories that kustomizations may name as remote bases, in resources, components and bases. They
+	// are fetched before the render, and only by their commit: ref= must be its 40 hexadecimal digits. Without any, remote bases
+	// are refused.
+	RemoteBases []RemoteBase `json:"remoteBases,omitempty"`
 	// Limits of one render.
 	Limits *RenderLimits `json:"limits,omitempty"`
+}
+
+// RemoteBase allows a repository as a remote base.
+type RemoteBase struct {
+	// URL of the repository, https://, http:// or ssh://, or user@host:path; or one that ends in /* for every repository below
+	// it, at any depth. The repository is fetched as it is written here, however a kustomization writes it: https, ssh and the
+	// short form of ssh name the same repository. Host, port and path must be equal, but for .git at the end.
+	URL string `json:"url"`
+	// SecretRef names the secret with username and password, bearerToken, or identity and known_hosts; and ca.crt.
+	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
 }
 
 // BuildType is a way to render.

@@ -264,6 +264,7 @@ func (v *validation) ociURL(at, raw string) {
 func (v *validation) build(build Build) {
 	v.enum("spec.build.type", string(build.Type), "Auto", "Kustomize", "Plain", "Kpt")
 	v.path("spec.build.path", build.Path)
+	v.remoteBases("spec.build.remoteBases", build)
 	if limits := build.Limits; limits != nil {
 		for key, value := range map[string]string{"memory": limits.Memory, "output": limits.Output} {
 			if value == "" {

@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"fmt"
+
+	"github.com/prerig/prerig/pipeline/remotebase"
+)
+
+func (v *validation) remoteBases(at string, build Build) {
+	seen := map[string]bool{}
+	for i, base := range build.RemoteBases {
+		at := fmt.Sprintf("%s[%d]", at, i)
+		if seen[base.URL] {
+			v.add(at+".url", "is given twice")
+		}
+		seen[base.URL] = true
+		v.gitURL(at+".url", base.URL)
+		if _, err := remotebase.ParsePattern(base.URL); err != nil {
+			v.add(at+".url", "cannot be allowed: %v", err)
+		}
+		if base.SecretRef != nil && base.SecretRef.Name == "" {
+			v.add(at+".secretRef.name", "must be given")
+		}
+	}
+	if len(build.RemoteBases) > 0 && (build.Type == BuildPlain || build.Type == BuildKpt) {
+		v.add(at, "is for kustomizations, and type is %s", build.Type)
+	}
+}
