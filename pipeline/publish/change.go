@@ -50,8 +50,14 @@ type Change struct {
 	// Gate is asked with the number of objects that are published now and how many of them would be deleted. An error keeps
 	// the branch as it is. It may be nil.
 	Gate func(published, deleted int) error
-	// Remove takes the pipeline off the branch.
+	// Takes are pipelines that are gone: this one may take over files that they own.
+	Takes []string
+	// Remove takes the pipeline off the branch: its files are deleted, but those that another pipeline owns too, and its
+	// record.
 	Remove bool
+	// After are pipelines that must have published to their paths before this one is removed, with the paths: they may want
+	// some of its files.
+	After map[string]string
 }
 
 // Outcome is what became of one Change.
@@ -60,12 +66,16 @@ type Outcome struct {
 	Pipeline string
 	// Added, Modified and Deleted are paths on the branch.
 	Added, Modified, Deleted []string
+	// Ownership says that the record of who owns which file changed, whether or not a file did.
+	Ownership bool
 	// Err says why the change was left out; the others were published all the same.
 	Err error
 }
 
 // Changed says whether the branch is different because of it.
-func (o Outcome) Changed() bool { return len(o.Added)+len(o.Modified)+len(o.Deleted) > 0 }
+func (o Outcome) Changed() bool {
+	return o.Ownership || len(o.Added)+len(o.Modified)+len(o.Deleted) > 0
+}
 
 // ErrNotOwned is the cause of an error about a file at the pipeline's path that somebody else wrote.
 var ErrNotOwned = errors.New("the pipeline does not own it; move it away, choose another path, or allow it with adopt")
@@ -74,6 +84,7 @@ var ErrNotOwned = errors.New("the pipeline does not own it; move it away, choose
 const (
 	metaDir    = ".prerig"
 	markerFile = metaDir + "/README.md"
+	recordDir  = metaDir + "/pipelines"
 )
 
 const markerText = `This branch is written by Prerig. Each directory belongs to a pipeline, which replaces and removes the files that it
@@ -90,7 +101,7 @@ type owned struct {
 
 // recordFile has no ending that Flux or Argo CD would read as a manifest.
 func recordFile(pipeline string) string {
-	return metaDir + "/pipelines/" + strings.ReplaceAll(pipeline, "/", "__") + ".record"
+	return recordDir + "/" + strings.ReplaceAll(pipeline, "/", "__") + ".record"
 }
 
 func (o owned) text() ([]byte, error) {
@@ -108,14 +119,20 @@ type edit struct {
 	root  git.Hash
 	files map[string][]byte // paths on the branch, nil to remove
 	taken map[string]string // paths to the pipeline that writes them in this commit
+
+	owners map[string][]string // files of the branch to who owns them, where that was asked for
 }
 
 // apply works out one change.
 func (e *edit) apply(c Change, extra map[string][]byte) Outcome {
 	outcome := Outcome{Pipeline: c.Pipeline}
 	files, before, err := e.wanted(c)
+	var from map[string]string
 	if err == nil {
-		err = e.compare(c, files, before, &outcome)
+		from, err = e.inherited(c)
+	}
+	if err == nil {
+		err = e.compare(c, files, before, from, &outcome)
 	}
 	if err == nil && c.Gate != nil && !c.Remove {
 		err = c.Gate(len(before.Objects), deletedObjects(before.Objects, objectIDs(c.Objects)))
@@ -126,20 +143,17 @@ func (e *edit) apply(c Change, extra map[string][]byte) Outcome {
 	if !outcome.Changed() {
 		return outcome
 	}
-	return e.take(c, files, before, extra, outcome)
+	if err := e.handOver(files, from); err != nil {
+		return Outcome{Pipeline: c.Pipeline, Err: err}
+	}
+	return e.take(c, files, extra, outcome)
 }
 
 // wanted gives the files by their paths on the branch, and what the pipeline owned before.
 func (e *edit) wanted(c Change) (map[string][]byte, owned, error) {
-	var before owned
-	text, ok, err := e.draft.Content(e.root, recordFile(c.Pipeline))
+	before, _, err := e.record(c.Pipeline)
 	if err != nil {
 		return nil, before, err
-	}
-	if ok {
-		if err := json.Unmarshal(text, &before); err != nil {
-			return nil, before, fmt.Errorf("reading %s of the branch: %w", recordFile(c.Pipeline), err)
-		}
 	}
 	files := map[string][]byte{}
 	if c.Remove {
@@ -159,7 +173,7 @@ func (e *edit) wanted(c Change) (map[string][]byte, owned, error) {
 }
 
 // compare finds what differs from the branch, and refuses what belongs to others.
-func (e *edit) compare(c Change, files map[string][]byte, before owned, outcome *Outcome) error {
+func (e *edit) compare(c Change, files map[string][]byte, before owned, from map[string]string, outcome *Outcome) error {
 	mine := map[string]bool{}
 	for _, name := range before.Files {
 		mine[name] = true
@@ -175,6 +189,10 @@ func (e *edit) compare(c Change, files map[string][]byte, before owned, outcome 
 		if err != nil {
 			return err
 		}
+		_, inherits := from[name]
+		if outcome.Ownership = outcome.Ownership || inherits; inherits {
+			mine[name] = true
+		}
 		switch {
 		case now == git.BlobHash(content) && (mine[name] || c.Adopt):
 		case now.IsZero():
@@ -185,8 +203,29 @@ func (e *edit) compare(c Change, files map[string][]byte, before owned, outcome 
 			outcome.Modified = append(outcome.Modified, name)
 		}
 	}
+	if err := e.deletes(c, files, before, outcome); err != nil {
+		return err
+	}
+	sort.Strings(outcome.Added)
+	sort.Strings(outcome.Modified)
+	sort.Strings(outcome.Deleted)
+	return nil
+}
+
+// deletes finds what the pipeline owned and does not want any more.
+func (e *edit) deletes(c Change, files map[string][]byte, before owned, outcome *Outcome) error {
+	if c.Remove && before.Pipeline != "" {
+		if err := e.awaits(c); err != nil {
+			return err
+		}
+		outcome.Ownership = true
+	}
+	shared, err := e.shared(c, before)
+	if err != nil {
+		return err
+	}
 	for _, name := range before.Files {
-		if _, stays := files[name]; stays {
+		if _, stays := files[name]; stays || shared[name] {
 			continue
 		}
 		if now, err := e.draft.File(e.root, name); err != nil {
@@ -195,14 +234,11 @@ func (e *edit) compare(c Change, files map[string][]byte, before owned, outcome 
 			outcome.Deleted = append(outcome.Deleted, name)
 		}
 	}
-	sort.Strings(outcome.Added)
-	sort.Strings(outcome.Modified)
-	sort.Strings(outcome.Deleted)
 	return nil
 }
 
 // take enters a change that differs from the branch. Extra files, by their paths on the branch, come with it.
-func (e *edit) take(c Change, files map[string][]byte, before owned, extra map[string][]byte, outcome Outcome) Outcome {
+func (e *edit) take(c Change, files map[string][]byte, extra map[string][]byte, outcome Outcome) Outcome {
 	names := make([]string, 0, len(files))
 	for name := range files {
 		names = append(names, name)

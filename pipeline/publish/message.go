@@ -14,6 +14,7 @@ import (
 // Names of the trailers of a commit.
 const (
 	TrailerPipeline = "Prerig-Pipeline"
+	TrailerRemoved  = "Prerig-Removed"
 	TrailerSource   = "Prerig-Source"
 	TrailerRevision = "Prerig-Source-Revision"
 	TrailerPolicy   = "Prerig-Policy"
@@ -22,6 +23,8 @@ const (
 )
 
 const defaultSubject = `Render {{.Name}}{{if .Source.Subject}}: {{.Source.Subject}}{{else}} from {{.Source.Revision}}{{end}}`
+
+const removalSubject = `Remove {{.Name}}: its pipeline is gone`
 
 // maxSubject bounds the first line.
 const maxSubject = 200
@@ -47,7 +50,10 @@ func CheckSubject(text string) error {
 // subject renders the first line. Templates have text/template's own functions, none of which reads anything.
 func subject(c Change, branch string) (string, error) {
 	text := c.Subject
-	if text == "" {
+	switch {
+	case c.Remove:
+		text = removalSubject // a user's template tells of renders
+	case text == "":
 		text = defaultSubject
 	}
 	parsed, err := template.New("message").Option("missingkey=error").Parse(text)
@@ -88,7 +94,7 @@ func message(changes []Change, branch string) (string, error) {
 		return "", err
 	}
 	if len(changes) > 1 {
-		first = fmt.Sprintf("Render %d pipelines", len(changes))
+		first = summary(changes)
 		if one := commonOrigin(changes); one.Subject != "" {
 			first = oneLine(first+": "+one.Subject, maxSubject)
 		}
@@ -111,6 +117,9 @@ func message(changes []Change, branch string) (string, error) {
 	named := changes[:min(len(changes), maxNamed)]
 	for _, c := range named {
 		add(TrailerPipeline, c.Pipeline)
+		if c.Remove {
+			add(TrailerRemoved, c.Pipeline)
+		}
 	}
 	for _, c := range changes {
 		add(TrailerSource, c.Origin.URL)
@@ -122,6 +131,24 @@ func message(changes []Change, branch string) (string, error) {
 		add(TrailerCommand, c.Command)
 	}
 	return out.String(), nil
+}
+
+// summary is the subject for several pipelines.
+func summary(changes []Change) string {
+	removed := 0
+	for _, c := range changes {
+		if c.Remove {
+			removed++
+		}
+	}
+	switch rendered := len(changes) - removed; {
+	case removed == 0:
+		return fmt.Sprintf("Render %d pipelines", rendered)
+	case rendered == 0:
+		return fmt.Sprintf("Remove %d pipelines that are gone", removed)
+	default:
+		return fmt.Sprintf("Render %d pipelines, remove %d that are gone", rendered, removed)
+	}
 }
 
 func commonOrigin(changes []Change) Origin {
