@@ -2,11 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Targets:
-#   fn            the KRM function, built in the builder stage (the default)
-#   fn-prebuilt   the same image from dist/image, which `make dist-image` fills on the host; pulls nothing
+#   fn                  the KRM function, built in the builder stage (the default)
+#   pipeline            prerig, the command and the daemon, built in the builder stage
+#   fn-prebuilt, pipeline-prebuilt
+#                       the same images from dist/image and dist/image-pipeline, which `make dist-image` and
+#                       `make dist-image-pipeline` fill on the host; they pull nothing
 #
-# The image holds the binary, /etc/passwd with nobody (kustomize and kpt run functions as that user, by name), and the
-# licence texts. It needs no network, no writable file system, no environment and no arguments.
+# Each image holds one static binary, /etc/passwd with nobody (kustomize and kpt run functions as that user, by name), and
+# the licence texts. The function needs no network, no writable file system, no environment and no arguments.
+#
+# The pipeline's image also holds the CA certificates of the machine or stage that built it, as it talks to Git hosts and
+# registries, and /var/lib/prerig for its state: the only directory that it writes to, so mount a volume there. It looks
+# for pipelines, policies and secrets in /etc/prerig. Other arguments replace all of the default ones.
 
 ARG GO_VERSION=1.26.8
 
@@ -25,15 +32,48 @@ LABEL org.opencontainers.image.title="prerig-fn" \
 USER nobody
 ENTRYPOINT ["/usr/local/bin/prerig-fn"]
 
+FROM scratch AS pipeline-labels
+ARG VERSION=dev
+ARG REVISION=
+LABEL org.opencontainers.image.title="prerig" \
+      org.opencontainers.image.description="Renders pipelines on events, sidecars included, and commits or pushes the result" \
+      org.opencontainers.image.url="https://github.com/prerig/prerig" \
+      org.opencontainers.image.source="https://github.com/prerig/prerig" \
+      org.opencontainers.image.documentation="https://github.com/prerig/prerig#readme" \
+      org.opencontainers.image.vendor="The Prerig Authors" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
+# By number, as Kubernetes cannot tell from a name that it is not root (runAsNonRoot).
+USER 65534:65534
+WORKDIR /etc/prerig
+ENTRYPOINT ["/usr/local/bin/prerig"]
+CMD ["serve", "--state", "/var/lib/prerig", "--listen", ":8080"]
+EXPOSE 8080
+
 FROM fn-labels AS fn-prebuilt
 COPY dist/image/ /
 
-FROM --platform=$BUILDPLATFORM docker.io/library/golang:${GO_VERSION}-bookworm AS build
-ARG TARGETOS TARGETARCH VERSION=dev
+FROM pipeline-labels AS pipeline-prebuilt
+COPY dist/image-pipeline/ /
+COPY --chown=65534:65534 dist/image-pipeline/var/lib/prerig/ /var/lib/prerig/
+
+FROM --platform=$BUILDPLATFORM docker.io/library/golang:${GO_VERSION}-bookworm AS source
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
+
+FROM source AS build-pipeline
+ARG TARGETOS TARGETARCH VERSION=dev
+RUN GOOS=${TARGETOS} GOARCH=${TARGETARCH} make dist-image-pipeline VERSION=${VERSION}
+
+FROM pipeline-labels AS pipeline
+COPY --from=build-pipeline /src/dist/image-pipeline/ /
+COPY --from=build-pipeline --chown=65534:65534 /src/dist/image-pipeline/var/lib/prerig/ /var/lib/prerig/
+
+FROM source AS build
+ARG TARGETOS TARGETARCH VERSION=dev
 RUN GOOS=${TARGETOS} GOARCH=${TARGETARCH} make dist-image VERSION=${VERSION}
 
 FROM fn-labels AS fn

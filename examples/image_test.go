@@ -5,7 +5,6 @@ package examples
 
 import (
 	"archive/tar"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -73,56 +72,80 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestImageConfiguration looks at what the image says about itself.
+// images are what we build, with what is in them and how they start.
+var images = map[string]struct {
+	name, requires, user string
+	entrypoint, command  []string
+	files                []string
+}{
+	"fn": {
+		image, "container", "nobody", []string{"/usr/local/bin/prerig-fn"}, nil,
+		[]string{"/etc/group", "/etc/passwd", "/usr/local/bin/prerig-fn", "/usr/share/licenses/prerig/LICENSE", "/usr/share/licenses/prerig/THIRD-PARTY"},
+	},
+	"pipeline": {
+		pipelineImage, "pipeline container", "65534:65534", []string{"/usr/local/bin/prerig"},
+		[]string{"serve", "--state", "/var/lib/prerig", "--listen", ":8080"},
+		[]string{
+			"/etc/group", "/etc/passwd", "/etc/ssl/certs/ca-certificates.crt", "/usr/local/bin/prerig",
+			"/usr/share/licenses/prerig/LICENSE", "/usr/share/licenses/prerig/THIRD-PARTY",
+		},
+	},
+}
+
+// TestImageConfiguration looks at what the images say about themselves.
 func TestImageConfiguration(t *testing.T) {
-	environment(t, []string{"container"})
-	var inspected []struct {
-		Config struct {
-			User       string
-			Entrypoint []string
-			Labels     map[string]string
-		}
-	}
-	if err := json.Unmarshal([]byte(docker(t, "", "image", "inspect", image)), &inspected); err != nil {
-		t.Fatal(err)
-	}
-	c := inspected[0].Config
-	if c.User != "nobody" || !slices.Equal(c.Entrypoint, []string{"/usr/local/bin/prerig-fn"}) {
-		t.Errorf("it runs %v as %q", c.Entrypoint, c.User)
-	}
-	for _, name := range []string{"title", "description", "url", "source", "documentation", "vendor", "licenses", "version"} {
-		if c.Labels["org.opencontainers.image."+name] == "" {
-			t.Errorf("the label %s is missing", name)
-		}
+	for name, want := range images {
+		t.Run(name, func(t *testing.T) {
+			environment(t, []string{want.requires})
+			var inspected []struct {
+				Config struct {
+					User            string
+					Entrypoint, Cmd []string
+					Labels          map[string]string
+				}
+			}
+			if err := json.Unmarshal([]byte(docker(t, "", "image", "inspect", want.name)), &inspected); err != nil {
+				t.Fatal(err)
+			}
+			c := inspected[0].Config
+			if c.User != want.user || !slices.Equal(c.Entrypoint, want.entrypoint) || !slices.Equal(c.Cmd, want.command) {
+				t.Errorf("it runs %v %v as %q", c.Entrypoint, c.Cmd, c.User)
+			}
+			for _, name := range []string{"title", "description", "url", "source", "documentation", "vendor", "licenses", "version"} {
+				if c.Labels["org.opencontainers.image."+name] == "" {
+					t.Errorf("the label %s is missing", name)
+				}
+			}
+		})
 	}
 }
 
-// TestImageContents makes sure that nothing but what is needed is in the image.
+// TestImageContents makes sure that nothing but what is needed is in the images.
 func TestImageContents(t *testing.T) {
-	environment(t, []string{"container"})
-	id := strings.TrimSpace(docker(t, "", "create", image))
-	defer docker(t, "", "rm", id)
-	archive := docker(t, "", "export", id)
-	var files []string
-	for r := tar.NewReader(bytes.NewReader([]byte(archive))); ; {
-		h, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		// The runtime puts empty mount points of its own into a container.
-		if h.Typeflag == tar.TypeReg && h.Size > 0 {
-			files = append(files, path.Join("/", h.Name))
-		}
-	}
-	slices.Sort(files)
-	want := []string{
-		"/etc/group", "/etc/passwd", "/usr/local/bin/prerig-fn",
-		"/usr/share/licenses/prerig/LICENSE", "/usr/share/licenses/prerig/THIRD-PARTY",
-	}
-	if diff := cmp.Diff(want, files); diff != "" {
-		t.Error(diff)
+	for name, want := range images {
+		t.Run(name, func(t *testing.T) {
+			environment(t, []string{want.requires})
+			id := strings.TrimSpace(docker(t, "", "create", want.name))
+			defer docker(t, "", "rm", id)
+			archive := docker(t, "", "export", id)
+			var files []string
+			for r := tar.NewReader(strings.NewReader(archive)); ; {
+				h, err := r.Next()
+				if errors.Is(err, io.EOF) {
+					break
+				} else if err != nil {
+					t.Fatal(err)
+				}
+				// The runtime puts empty mount points of its own into a container.
+				if h.Typeflag == tar.TypeReg && h.Size > 0 {
+					files = append(files, path.Join("/", h.Name))
+				}
+			}
+			slices.Sort(files)
+			if diff := cmp.Diff(want.files, files); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 

@@ -14,8 +14,11 @@ import (
 	"testing"
 )
 
-// image is what `make image` builds and the examples name.
-const image = "localhost/prerig-fn:dev"
+// What `make image` and `make image-pipeline` build, the first of which the examples name.
+const (
+	image         = "localhost/prerig-fn:dev"
+	pipelineImage = "localhost/prerig:dev"
+)
 
 // inCI says that what the machine lacks fails a test instead of skipping it.
 var inCI = os.Getenv("CI") != ""
@@ -26,7 +29,8 @@ var tools = map[string]func() error{
 		_, err := exec.LookPath("kpt")
 		return err
 	},
-	"container": buildImage,
+	"container":          buildImage,
+	"pipeline container": buildPipelineImage,
 }
 
 // programs is the directory of what is built here, which TestMain makes.
@@ -48,20 +52,25 @@ var build = sync.OnceValue(func() error {
 	return nil
 })
 
-// buildImage builds the image once, from the sources as they are.
-var buildImage = sync.OnceValue(func() error {
+// Each image is built once, from the sources as they are.
+var (
+	buildImage         = sync.OnceValue(func() error { return makeImage("image", "IMAGE="+image) })
+	buildPipelineImage = sync.OnceValue(func() error { return makeImage("image-pipeline", "IMAGE_PIPELINE="+pipelineImage) })
+)
+
+func makeImage(arguments ...string) error {
 	var stderr bytes.Buffer
 	info := exec.Command("docker", "info")
 	info.Stderr = &stderr
 	if err := info.Run(); err != nil {
 		return fmt.Errorf("no container runtime answers to docker: %w: %s", err, bytes.TrimSpace(stderr.Bytes()))
 	}
-	cmd := exec.Command("make", "-C", "..", "image", "IMAGE="+image)
+	cmd := exec.Command("make", append([]string{"-C", ".."}, arguments...)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("building the image: %w\n%s", err, out)
 	}
 	return nil
-})
+}
 
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "prerig-examples-")
