@@ -24,9 +24,10 @@ func child() int {
 	run := Serve
 	if os.Getenv("PRERIG_TEST_WORKER") != "" {
 		run = Work
+		fmt.Println("working") // it has no address to tell
 	}
 	err := run(context.Background(), &c, Options{
-		Version: "test", Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		Version: "test", Log: slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Listening: func(hooks, page string) { fmt.Printf("%s %s\n", hooks, page) },
 	})
 	fmt.Fprintln(os.Stderr, err)

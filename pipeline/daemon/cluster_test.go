@@ -4,99 +4,156 @@
 package daemon
 
 import (
+	"encoding/json"
 	"fmt"
-	"net"
+	"io"
+	"math/rand/v2"
+	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
-	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// cluster starts three NATS servers that know each other. A port that somebody else takes meanwhile makes it try again.
-func cluster(t *testing.T) (servers []*server.Server, urls string) {
-	t.Helper()
-	for range 5 {
-		servers, urls = members(t)
-		if formed(servers) {
-			return servers, urls
-		}
-		for _, s := range servers {
-			s.Shutdown()
-		}
-	}
-	t.Fatal("the cluster did not form")
-	return nil, ""
+// member is a NATS server of a cluster.
+type member struct {
+	Name, Dir            string
+	Port, Routes, Health int
+	All                  []int // ports for routes
 }
 
-func formed(servers []*server.Server) bool {
-	for _, s := range servers {
-		if !s.ReadyForConnections(10 * time.Second) {
-			return false
-		}
+// node is a NATS server in a process of its own that tests kill. Its configuration is the variable PRERIG_TEST_NATS.
+func node() int {
+	var m member
+	if err := json.Unmarshal([]byte(os.Getenv("PRERIG_TEST_NATS")), &m); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
 	}
-	knowsAll := func(s *server.Server) bool { return len(s.JetStreamClusterPeers()) == 3 } // the leader does
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-		if slices.ContainsFunc(servers, knowsAll) {
-			return true
-		}
-	}
-	return false
-}
-
-// members starts three servers on ports that are free now.
-func members(t *testing.T) (servers []*server.Server, urls string) {
-	t.Helper()
-	ports := make([]int, 6)
-	listeners := make([]net.Listener, 6)
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		listeners[i], ports[i] = l, l.Addr().(*net.TCPAddr).Port
-	}
+	const host = "127.0.0.1"
 	var routes []*url.URL
-	for _, port := range ports[3:] {
-		routes = append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprintf("127.0.0.1:%d", port)})
+	for _, port := range m.All {
+		routes = append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprintf("%s:%d", host, port)})
 	}
-	var all []string
+	s, err := server.NewServer(&server.Options{
+		ServerName: m.Name, Host: host, Port: m.Port, HTTPHost: host, HTTPPort: m.Health, JetStream: true, StoreDir: m.Dir,
+		Cluster: server.ClusterOpts{Name: "c", Host: host, Port: m.Routes}, Routes: routes, NoSigs: true, NoLog: true,
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	go s.Start()
+	if !s.ReadyForConnections(30 * time.Second) {
+		return 1
+	}
+	fmt.Println("ready")
+	s.WaitForShutdown()
+	return 0
+}
+
+// nodes are a cluster of three.
+type nodes struct {
+	t         *testing.T
+	members   []member
+	processes []*process
+	urls      string
+}
+
+func cluster(t *testing.T) *nodes {
+	t.Helper()
+	ports := freePorts(t, 9)
+	n := &nodes{t: t}
+	var urls []string
 	for i := range 3 {
-		s, err := server.NewServer(&server.Options{
-			ServerName: fmt.Sprintf("n%d", i), Host: "127.0.0.1", Port: ports[i], JetStream: true, StoreDir: t.TempDir(),
-			Cluster: server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: ports[3+i]}, Routes: routes, NoSigs: true, NoLog: true,
+		n.members = append(n.members, member{
+			Name: fmt.Sprintf("n%d", i), Dir: t.TempDir(), Port: ports[i], Routes: ports[3+i], Health: ports[6+i], All: ports[3:6],
 		})
+		urls = append(urls, fmt.Sprintf("nats://127.0.0.1:%d", ports[i]))
+	}
+	n.urls = strings.Join(urls, ",")
+	for _, m := range n.members {
+		text, err := json.Marshal(m)
 		if err != nil {
 			t.Fatal(err)
 		}
-		servers = append(servers, s)
-		all = append(all, fmt.Sprintf("nats://127.0.0.1:%d", ports[i]))
+		n.processes = append(n.processes, supervise(t, filepath.Join(t.TempDir(), "log"), []string{"PRERIG_TEST_NATS=" + string(text)}))
 	}
-	for _, l := range listeners {
-		l.Close()
+	for i := range n.members {
+		if problem := n.unhealthy(i, time.Minute); problem != "" {
+			t.Fatalf("the cluster did not form: %s", problem)
+		}
 	}
-	for _, s := range servers {
-		go s.Start()
-		t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	}
-	return servers, strings.Join(all, ",")
+	return n
 }
 
-func TestTwoWorkersAndAClusterThatLosesANode(t *testing.T) {
-	c := newChaos(t, sized(size{12, 4, 2}, size{300, 20, 30}))
-	servers, urls := cluster(t)
+// unhealthy waits until a member has caught up with the others; "" means that it has.
+func (n *nodes) unhealthy(i int, longest time.Duration) (problem string) {
+	for deadline := time.Now().Add(longest); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		resp, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/healthz", n.members[i].Health))
+		if err != nil {
+			problem = err.Error()
+			continue
+		}
+		text, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if problem = string(text); err == nil && resp.StatusCode == http.StatusOK {
+			return ""
+		}
+	}
+	return fmt.Sprintf("%s is not healthy: %s", n.members[i].Name, problem)
+}
+
+// losing kills one member after the other until stop is closed, each once the last one has caught up again.
+func (n *nodes) losing(stop <-chan struct{}) (lost int) {
+	for i := rand.IntN(3); ; i = (i + 1) % 3 {
+		select {
+		case <-stop:
+			return lost
+		case <-time.After(time.Duration(500+rand.IntN(1500)) * time.Millisecond):
+		}
+		p := n.processes[i]
+		p.hold(true)
+		if p.kill() {
+			lost++
+		}
+		select {
+		case <-stop:
+		case <-time.After(time.Duration(1000+rand.IntN(4000)) * time.Millisecond):
+		}
+		p.hold(false)
+		p.awaitUp(30 * time.Second)
+		if problem := n.unhealthy(i, time.Minute); problem != "" {
+			n.t.Error(problem)
+		}
+	}
+}
+
+// TestTwoWorkersAndAClusterThatLosesNodes has a planner, two workers and three NATS servers, all of which are killed.
+func TestTwoWorkersAndAClusterThatLosesNodes(t *testing.T) {
+	c := newChaos(t, sized(size{12, 4, 2}))
+	nats := cluster(t)
 	planner := *c.c
-	planner.NATS.URL, planner.NATS.Replicas, planner.Workers = urls, 3, 0
-	c.add(&process{config: &planner})
+	planner.NATS.URL, planner.NATS.Replicas, planner.Workers = nats.urls, 3, 0
+	c.serve(&planner, false)
 	for i := range 2 {
 		worker := planner
 		worker.Workers, worker.State = 1, filepath.Join(t.TempDir(), fmt.Sprint(i))
-		c.add(&process{worker: true, config: &worker})
+		c.serve(&worker, true)
 	}
-	lost := time.AfterFunc(2*time.Second, func() { servers[1].Shutdown() })
-	defer lost.Stop()
+	stop := make(chan struct{})
+	var group sync.WaitGroup
+	lost := 0
+	group.Go(func() { lost = nats.losing(stop) })
 	c.run()
+	close(stop)
+	group.Wait()
+	if lost == 0 {
+		t.Error("no NATS server was killed")
+	}
+	t.Logf("NATS servers were killed %d times", lost)
 }

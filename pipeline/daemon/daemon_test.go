@@ -34,6 +34,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv("PRERIG_TEST_DAEMON") != "" {
 		os.Exit(child())
 	}
+	if os.Getenv("PRERIG_TEST_NATS") != "" {
+		os.Exit(node())
+	}
 	os.Exit(m.Run())
 }
 
@@ -167,20 +170,25 @@ func (f *fixture) push(commit string) (status int) {
 }
 
 func post(address string, body []byte, id string) (int, error) {
-	r, err := http.NewRequest(http.MethodPost, "http://"+address+"/hook/git", bytes.NewReader(body))
-	if err != nil {
-		return 0, err
-	}
-	mac := hmac.New(sha256.New, []byte(hookKey))
-	mac.Write(body)
-	r.Header.Set("X-Signature", "sha256="+hex.EncodeToString(mac.Sum(nil)))
-	r.Header.Set("X-Request-Id", id)
-	resp, err := http.DefaultClient.Do(r)
+	resp, err := send(address, body, id)
 	if err != nil {
 		return 0, err
 	}
 	resp.Body.Close()
 	return resp.StatusCode, nil
+}
+
+// send sends a signed event; the caller closes the answer's body.
+func send(address string, body []byte, id string) (*http.Response, error) {
+	r, err := http.NewRequest(http.MethodPost, "http://"+address+"/hook/git", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	mac := hmac.New(sha256.New, []byte(hookKey))
+	mac.Write(body)
+	r.Header.Set("X-Signature", "sha256="+hex.EncodeToString(mac.Sum(nil)))
+	r.Header.Set("X-Request-Id", id)
+	return http.DefaultClient.Do(r)
 }
 
 // pipelines asks the page's API.

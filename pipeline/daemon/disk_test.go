@@ -6,7 +6,9 @@ package daemon
 import (
 	"encoding/json"
 	"fmt"
-	"net"
+	"math/rand/v2"
+	"sync"
+
 	"net/http"
 	"os"
 	"path/filepath"
@@ -20,11 +22,7 @@ import (
 // TestDiskFullForAWhile fills the disk of the state directory: events are refused, so that their senders know, and once
 // there is room again the newest commit is rendered.
 func TestDiskFullForAWhile(t *testing.T) {
-	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=48m"); err != nil {
-		t.Skipf("no file system can be mounted: %v", err)
-	}
-	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	dir := smallDisk(t)
 	f := prepare(t, map[string]string{"web.yaml": pipelineYAML("web", "URL", "  interval: 3s\n")})
 	f.c.State = filepath.Join(dir, "s")
 	f.c.NATS.AckWait = 2 * time.Second
@@ -71,15 +69,52 @@ func TestDiskFullForAWhile(t *testing.T) {
 	t.Logf("%d of 2 events were refused", refused)
 }
 
-// free gives an address that is free now: the daemon opens it twice.
-func free(t *testing.T) string {
+// smallDisk is a file system of 48 MB. Only root can have one.
+func smallDisk(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=48m"); err != nil {
+		t.Skipf("LEFT OUT: a full disk needs a small file system, and this user cannot mount one: %v", err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	return dir
+}
+
+// TestKilledWhileTheDiskIsFull fills the disk of the state directory again and again while the daemon is killed: it may
+// end, be killed in the middle of a write, or be started where nothing can be written. Git hosts send their events once.
+func TestKilledWhileTheDiskIsFull(t *testing.T) {
+	dir := smallDisk(t)
+	c := newChaos(t, sized(size{20, 4, 3}), "  interval: 5s\n")
+	c.c.State = filepath.Join(dir, "s")
+	c.serve(c.c, false)
+	stop := make(chan struct{})
+	var group sync.WaitGroup
+	times := 0
+	group.Go(func() {
+		filler := filepath.Join(dir, "filler")
+		for on := true; ; on = !on {
+			select {
+			case <-stop:
+				_ = os.Remove(filler)
+				return
+			case <-time.After(time.Duration(500+rand.IntN(3000)) * time.Millisecond):
+			}
+			if !on {
+				_ = os.Remove(filler)
+				continue
+			}
+			fill(t, filler)
+			times++
+		}
+	})
+	finish := sync.OnceFunc(func() { close(stop); group.Wait() })
+	defer finish()
+	c.quiet = finish
+	c.run()
+	if times == 0 {
+		t.Error("the disk was never full")
+	}
+	t.Logf("the disk was full %d times", times)
 }
 
 // fill writes until nothing fits any more.
@@ -87,7 +122,8 @@ func fill(t *testing.T, name string) {
 	t.Helper()
 	out, err := os.Create(name)
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return
 	}
 	defer out.Close()
 	for size := 1 << 20; size > 0; {

@@ -1,0 +1,194 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// process is a daemon, a worker or a server in a process of its own that is started again whenever it ends, as a service
+// manager would.
+type process struct {
+	program string
+	args    []string
+	env     []string
+	logs    string
+	silent  bool // it does not say when it is up, and its output is logged
+
+	mu      sync.Mutex
+	command *exec.Cmd
+	up      chan struct{} // closed once it has written a line
+	held    bool          // not started again for now
+	dying   bool          // was sent a signal
+	ended   bool
+	done    chan struct{}
+}
+
+// supervise runs this test program with an environment.
+func supervise(t *testing.T, logs string, env []string) *process {
+	t.Helper()
+	p := &process{program: os.Args[0], args: []string{"-test.run=^$"}, env: env, logs: logs}
+	p.begin(t)
+	if !p.awaitUp(30 * time.Second) {
+		t.Fatal("a process did not come up")
+	}
+	return p
+}
+
+func (p *process) begin(t *testing.T) {
+	t.Helper()
+	p.up, p.done = make(chan struct{}), make(chan struct{})
+	go p.keep(t)
+	t.Cleanup(p.end)
+}
+
+func (p *process) end() {
+	p.mu.Lock()
+	p.ended = true
+	p.mu.Unlock()
+	p.kill()
+	<-p.done
+}
+
+// keep starts the process again and again until it is to end.
+func (p *process) keep(t *testing.T) {
+	defer close(p.done)
+	for {
+		p.mu.Lock()
+		if p.ended {
+			p.mu.Unlock()
+			return
+		}
+		var out io.ReadCloser
+		var err error
+		var command *exec.Cmd
+		if !p.held {
+			out, err = p.start()
+			command = p.command
+		}
+		up := p.up
+		p.mu.Unlock()
+		if err != nil {
+			t.Errorf("starting a process: %v", err)
+			return
+		}
+		if command != nil {
+			if _, err := bufio.NewReader(out).ReadString('\n'); err == nil {
+				close(up)
+			}
+			_, _ = io.Copy(io.Discard, out)
+			_ = command.Wait()
+			p.mu.Lock()
+			p.command = nil
+			if p.up == up {
+				p.up = make(chan struct{})
+			}
+			p.mu.Unlock()
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// start is called with mu held.
+func (p *process) start() (io.ReadCloser, error) {
+	logs, err := os.OpenFile(p.logs, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer logs.Close()
+	command := exec.Command(p.program, p.args...)
+	command.Env = append(os.Environ(), p.env...)
+	command.Stderr = logs
+	var out io.ReadCloser = io.NopCloser(strings.NewReader("it says nothing\n"))
+	if p.silent {
+		command.Stdout = logs
+	} else if out, err = command.StdoutPipe(); err != nil {
+		return nil, err
+	}
+	if err := command.Start(); err != nil {
+		return nil, err
+	}
+	p.command, p.dying = command, false
+	return out, nil
+}
+
+// kill ends the process with SIGKILL where it runs.
+func (p *process) kill() bool { return p.signal(syscall.SIGKILL) }
+
+func (p *process) signal(s syscall.Signal) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.command == nil || p.dying || p.command.Process.Signal(s) != nil {
+		return false
+	}
+	p.dying, p.up = true, make(chan struct{})
+	return true
+}
+
+// hold keeps the process from being started again until it is let go.
+func (p *process) hold(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = on
+}
+
+// gone waits until the process that was killed has ended.
+func (p *process) gone() {
+	for {
+		p.mu.Lock()
+		command := p.command
+		p.mu.Unlock()
+		if command == nil {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// awaitUp waits until the process says that it listens.
+func (p *process) awaitUp(longest time.Duration) bool {
+	p.mu.Lock()
+	up := p.up
+	p.mu.Unlock()
+	select {
+	case <-up:
+		return true
+	case <-time.After(longest):
+		return false
+	}
+}
+
+// freePorts gives ports of this machine that are free now: what listens there is started again and again.
+func freePorts(t *testing.T, n int) (ports []int) {
+	t.Helper()
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		address, ok := l.Addr().(*net.TCPAddr)
+		if !ok {
+			t.Fatalf("%s is no address", l.Addr())
+		}
+		ports = append(ports, address.Port)
+	}
+	return ports
+}
+
+// free gives an address that is free now.
+func free(t *testing.T) string {
+	t.Helper()
+	return fmt.Sprintf("127.0.0.1:%d", freePorts(t, 1)[0])
+}
