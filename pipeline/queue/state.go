@@ -29,9 +29,16 @@ var ErrChanged = errors.New("the state was changed by somebody else")
 // SaveAfter stores data under a name if nothing was saved since the given revision, 0 for nothing at all, and gives the new
 // revision. ErrChanged is the cause of the error otherwise.
 func (q *Queue) SaveAfter(ctx context.Context, name string, data []byte, revision uint64) (uint64, error) {
-	next, err := q.state.Update(ctx, token(name), data, revision)
+	var next uint64
+	var err error
+	if revision == 0 {
+		// It may have been there and be forgotten, which leaves a mark with a revision of its own.
+		next, err = q.state.Create(ctx, token(name), data)
+	} else {
+		next, err = q.state.Update(ctx, token(name), data, revision)
+	}
 	var api *jetstream.APIError
-	if errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence {
+	if errors.Is(err, jetstream.ErrKeyExists) || errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence {
 		err = ErrChanged
 	}
 	if q.noted(err) != nil {
@@ -51,6 +58,23 @@ func (q *Queue) Save(ctx context.Context, name string, data []byte) error {
 // Forget removes what was saved under a name.
 func (q *Queue) Forget(ctx context.Context, name string) error {
 	if err := q.state.Purge(ctx, token(name)); err != nil {
+		return fmt.Errorf("removing the state of %s: %w", name, err)
+	}
+	return nil
+}
+
+// ForgetAfter removes what was saved under a name if nothing was saved since the given revision; ErrChanged is the cause of
+// the error otherwise. Where nothing is saved it does nothing.
+func (q *Queue) ForgetAfter(ctx context.Context, name string, revision uint64) error {
+	if revision == 0 {
+		return nil
+	}
+	err := q.state.Purge(ctx, token(name), jetstream.LastRevision(revision))
+	var api *jetstream.APIError
+	if errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence {
+		err = ErrChanged
+	}
+	if err != nil {
 		return fmt.Errorf("removing the state of %s: %w", name, err)
 	}
 	return nil

@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package status
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+)
+
+func TestNothingIsLeftOfAForgottenPipeline(t *testing.T) {
+	s := store(t)
+	ctx := t.Context()
+	register := func() {
+		t.Helper()
+		if err := s.ChangeRegistration(ctx, "team/a", func(r *Registration) bool {
+			r.Policy = v1alpha1.DeletionDelete
+			return true
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for round := range 2 { // the second time, what is saved takes the place of what was forgotten
+		register()
+		state, revision, err := s.Load(ctx, "team/a")
+		if err != nil || len(state.Runs) > 0 {
+			t.Fatalf("round %d: %+v, %v", round, state, err)
+		}
+		run := Run{Run: v1alpha1.Run{ID: fmt.Sprint(round)}, Diff: true}
+		if err := s.SaveDiff(ctx, "team/a", run.ID, &Diff{Files: []FileDiff{{Path: "a"}}}); err != nil {
+			t.Fatal(err)
+		}
+		state.Add(run, 5)
+		if err := s.Save(ctx, "team/a", state, revision); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		if err := s.SetControl(ctx, "team/a", func(c *Control) { c.Suspended = true }); err != nil {
+			t.Fatal(err)
+		}
+		_, at, err := s.LoadRegistration(ctx, "team/a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		register() // somebody changes it meanwhile
+		if ok, err := s.Forget(ctx, "team/a", at); err != nil || ok {
+			t.Errorf("a registration that was changed was forgotten: %v, %v", ok, err)
+		}
+		if _, at, err = s.LoadRegistration(ctx, "team/a"); err != nil {
+			t.Fatal(err)
+		}
+		if ok, err := s.Forget(ctx, "team/a", at); err != nil || !ok {
+			t.Fatalf("round %d: %v, %v", round, ok, err)
+		}
+		if err := s.Sync(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if diff, err := s.LoadDiff(ctx, "team/a", run.ID); diff != nil || err != nil {
+			t.Errorf("a difference is left: %+v, %v", diff, err)
+		}
+		if names := s.Registered(); len(names) > 0 || s.Control("team/a").Suspended || len(s.Get("team/a").Runs) > 0 {
+			t.Errorf("round %d leaves %v", round, names)
+		}
+	}
+}
+
+func TestRemovedPipelinesAreRememberedForAWhile(t *testing.T) {
+	s := store(t)
+	for i := range keepRemoved + 3 {
+		if err := s.AddRemoved(t.Context(), Removed{Pipeline: fmt.Sprint(i), At: time.Unix(int64(i), 0)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Removed(); len(got) != keepRemoved || got[0].Pipeline != fmt.Sprint(keepRemoved+2) {
+		t.Errorf("%d, the first %+v", len(got), got[0])
+	}
+}
