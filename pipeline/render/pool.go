@@ -148,6 +148,9 @@ func (p *Pool) Isolation(ctx context.Context) (Isolation, error) {
 // ErrTimeout is the cause of the error of a render that took too long.
 var ErrTimeout = errors.New("the render took too long")
 
+// stepBackAfter is when a render counts as a long one, behind which no other is to wait.
+const stepBackAfter = 3 * time.Second
+
 // Render renders in a process of its own. The reader is asked for files by this process; give a tree.View and take its
 // record afterwards, also when the render fails.
 func (p *Pool) Render(ctx context.Context, files tree.Reader, request Request) (*Response, error) {
@@ -163,6 +166,8 @@ func (p *Pool) Render(ctx context.Context, files tree.Reader, request Request) (
 	}
 	stop := context.AfterFunc(ctx, worker.kill)
 	defer stop()
+	long := time.AfterFunc(stepBackAfter, worker.stepBack)
+	defer long.Stop()
 	response, err := converse(worker, files, request)
 	if err == nil {
 		worker.kill() // it has nothing more to do; what it wrote on its way is complete then

@@ -11,6 +11,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -82,6 +83,23 @@ func keepFiles() { _ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEX
 
 // alive says whether a renderer that has waited can be used.
 func (p *process) alive() bool { return p.command.Process.Signal(syscall.Signal(0)) == nil }
+
+// yielding is how much a renderer that takes long steps back behind everything else that wants the processor.
+const yielding = 10
+
+// stepBack lets others have the processor first. Linux knows niceness of threads only; new ones take it from that which
+// starts them.
+func (p *process) stepBack() {
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.command.Process.Pid))
+	if err != nil {
+		return // it has ended
+	}
+	for _, task := range tasks {
+		if id, err := strconv.Atoi(task.Name()); err == nil {
+			_ = unix.Setpriority(unix.PRIO_PROCESS, id, yielding)
+		}
+	}
+}
 
 // kill ends the renderer and everything that it may have started, and waits for it.
 func (p *process) kill() {

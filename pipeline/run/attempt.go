@@ -102,19 +102,16 @@ func (a *attempt) fetch(ctx context.Context) error {
 
 // render builds when it is the pipeline's turn.
 func (a *attempt) render(ctx context.Context) error {
-	select {
-	case a.r.renders <- struct{}{}:
-	case <-ctx.Done():
-		return &StageError{Stage: StageBuild, Err: ctx.Err()}
-	}
-	defer func() { <-a.r.renders }()
 	ctx, span := otel.Tracer("prerig").Start(ctx, "render")
 	defer span.End()
-	a.log.Debug("rendering")
-	start := time.Now()
-	var err error
-	a.built, err = a.r.Builder.Build(ctx, a.p, a.snapshot.Tree)
-	a.seen.Render = time.Since(start)
+	err := a.r.lanes.run(ctx, a.entry.Key, func(ctx context.Context) error {
+		a.log.Debug("rendering")
+		start := time.Now()
+		var err error
+		a.built, err = a.r.Builder.Build(ctx, a.p, a.snapshot.Tree)
+		a.seen.Render = time.Since(start)
+		return err
+	})
 	if err != nil {
 		// A render that is too slow may only have been unlucky, a few times.
 		again := ctx.Err() != nil || errors.Is(err, render.ErrTimeout) && a.state.Failures < 3

@@ -16,6 +16,9 @@ const (
 	// batchIdle is how long a change waits for others of its cause when none of them is under way in this process: they may
 	// be in another, or have failed.
 	batchIdle = time.Second
+	// batchStall is how long it waits for one that does not come to an end, at least: it waits longer, by a quarter, the
+	// longer the batch has been under way, as its renders may all be large.
+	batchStall = 3 * time.Second
 	// batchLongest is how long it waits at all.
 	batchLongest = 2 * time.Minute
 	batchTick    = 25 * time.Millisecond
@@ -32,6 +35,7 @@ type batch struct {
 	size    int // of all jobs of the cause
 	started int // in this process
 	ready   int // of the started ones: at the publisher, or at their end
+	began   time.Time
 	moved   time.Time
 }
 
@@ -54,7 +58,7 @@ func (b *batches) enter(cause string, size int) (ready func()) {
 	}
 	one := b.open[cause]
 	if one == nil {
-		one = &batch{size: size}
+		one = &batch{size: size, began: now}
 		b.open[cause] = one
 	}
 	one.started++
@@ -72,7 +76,11 @@ func (b *batches) complete(cause string, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	one := b.open[cause]
-	return one == nil || one.ready >= one.size || one.ready == one.started && now.Sub(one.moved) > batchIdle
+	if one == nil || one.ready >= one.size {
+		return true
+	}
+	still := now.Sub(one.moved)
+	return one.ready == one.started && still > batchIdle || still > max(batchStall, one.moved.Sub(one.began)/4)
 }
 
 // publisher brings the changes for one branch together.

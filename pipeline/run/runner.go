@@ -42,7 +42,7 @@ type Options struct {
 	Queue *queue.Queue
 	// Notifier tells others; nil tells nobody.
 	Notifier *notify.Notifier
-	// Workers is how many renders run at once.
+	// Workers is how many renders run at once, beside half as many that take long.
 	Workers int
 	// History is how many runs are kept.
 	History int
@@ -68,7 +68,7 @@ type Observation struct {
 // Runner does jobs. It is safe for concurrent use.
 type Runner struct {
 	Options
-	renders   chan struct{}
+	lanes     *lanes
 	batches   batches
 	publisher publisher
 	notifying sync.WaitGroup
@@ -82,7 +82,7 @@ func New(o Options) *Runner {
 	if o.Observe == nil {
 		o.Observe = func(Observation) {}
 	}
-	r := &Runner{Options: o, renders: make(chan struct{}, max(1, o.Workers))}
+	r := &Runner{Options: o, lanes: newLanes(o.Workers)}
 	r.publisher.batches, r.publisher.lock = &r.batches, o.Queue.Lock
 	return r
 }
@@ -126,6 +126,9 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 	}
 	ready := r.batches.enter(job.Cause, job.Batch)
 	defer ready()
+	if r.lanes.isSlow(job.Pipeline) {
+		ready() // the others of its commit need not wait for it
+	}
 	if job.Trace != "" {
 		ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": job.Trace})
 	}

@@ -1,0 +1,193 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// lanes share the renderers out, so that pipelines whose renders hang or take long do not keep the others waiting. A render
+// begins in the quick lane. One that is at it for longer than slowAfter while others wait has to leave it: for the slow
+// lane, which has places of its own, or, where these are taken, it is stopped and begins again when there is one. A
+// pipeline that is known to be slow takes a place in the quick lane only while nobody else wants it.
+type lanes struct {
+	quick, slow chan struct{}
+	after       time.Duration // slowAfter, except in tests
+
+	mu      sync.Mutex
+	waiting int             // for the quick lane
+	wanted  chan struct{}   // closed when somebody begins to wait
+	known   map[string]bool // pipelines that were slow the last time
+}
+
+// slowAfter is when a render counts as slow. Most take some milliseconds.
+const slowAfter = 3 * time.Second
+
+// errLeave is why a render is stopped that has to leave the quick lane.
+var errLeave = errors.New("the render makes way for others and begins again")
+
+func newLanes(workers int) *lanes {
+	workers = max(1, workers)
+	return &lanes{
+		after: slowAfter, quick: make(chan struct{}, workers), slow: make(chan struct{}, max(1, workers/2)),
+		wanted: make(chan struct{}), known: map[string]bool{},
+	}
+}
+
+// isSlow says whether a pipeline's last render was slow.
+func (l *lanes) isSlow(pipeline string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.known[pipeline]
+}
+
+// remember notes how long a render took.
+func (l *lanes) remember(pipeline string, took time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if took < l.after {
+		delete(l.known, pipeline)
+		return
+	}
+	l.known[pipeline] = true
+}
+
+// run calls do when there is a place, and again where it had to make way. Its error is that of do, or that of the context.
+func (l *lanes) run(ctx context.Context, pipeline string, do func(context.Context) error) error {
+	stay := l.after
+	if l.isSlow(pipeline) {
+		stay = 0
+	}
+	at, err := l.enter(ctx, stay == 0)
+	if err != nil {
+		return err
+	}
+	if at == l.quick {
+		left, err := l.inQuick(ctx, pipeline, stay, do)
+		if !left {
+			return err
+		}
+		select {
+		case l.slow <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	defer func() { <-l.slow }()
+	return l.timed(ctx, pipeline, do)
+}
+
+func (l *lanes) timed(ctx context.Context, pipeline string, do func(context.Context) error) error {
+	start := time.Now()
+	err := do(ctx)
+	l.remember(pipeline, time.Since(start))
+	return err
+}
+
+// enter waits for a place. One that is slow waits for either lane, and not ahead of others for the quick one.
+func (l *lanes) enter(ctx context.Context, slow bool) (chan struct{}, error) {
+	if slow {
+		select {
+		case l.slow <- struct{}{}:
+			return l.slow, nil
+		default:
+		}
+		quick := l.quick
+		if l.crowded() {
+			quick = nil
+		}
+		select {
+		case quick <- struct{}{}:
+			return l.quick, nil
+		case l.slow <- struct{}{}:
+			return l.slow, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	select {
+	case l.quick <- struct{}{}:
+		return l.quick, nil
+	default:
+	}
+	l.wait(1)
+	defer l.wait(-1)
+	select {
+	case l.quick <- struct{}{}:
+		return l.quick, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (l *lanes) wait(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.waiting += n; n > 0 {
+		close(l.wanted)
+		l.wanted = make(chan struct{})
+	}
+}
+
+func (l *lanes) crowded() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.waiting > 0
+}
+
+// inQuick calls do in the quick lane, whose place it gives back. It says that do had to leave before it was done.
+func (l *lanes) inQuick(ctx context.Context, pipeline string, stay time.Duration, do func(context.Context) error) (left bool, err error) {
+	doing, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	ended := make(chan struct{})
+	moved := make(chan bool, 1)
+	go func() { moved <- l.watch(ended, stay, func() { stop(errLeave) }) }()
+	err = l.timed(doing, pipeline, do)
+	close(ended)
+	if <-moved {
+		<-l.slow
+	} else {
+		<-l.quick
+	}
+	if err != nil && errors.Is(context.Cause(doing), errLeave) && ctx.Err() == nil {
+		l.remember(pipeline, l.after)
+		return true, nil
+	}
+	return false, err
+}
+
+// watch looks after a render in the quick lane: when its time is up and others wait, it moves it to the slow lane, or stops
+// it where that is full. It says whether the place that the render has is one of the slow lane.
+func (l *lanes) watch(ended <-chan struct{}, stay time.Duration, leave func()) (moved bool) {
+	timer := time.NewTimer(stay)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return false
+	case <-timer.C:
+	}
+	for {
+		l.mu.Lock()
+		crowded, wanted := l.waiting > 0, l.wanted
+		l.mu.Unlock()
+		if crowded {
+			select {
+			case l.slow <- struct{}{}:
+				<-l.quick
+				return true
+			default:
+				leave()
+				return false
+			}
+		}
+		select {
+		case <-ended:
+			return false
+		case <-wanted:
+		}
+	}
+}

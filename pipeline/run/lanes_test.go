@@ -1,0 +1,141 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// until gives a render that ends when ctx does.
+func until(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func quickly(context.Context) error { return nil }
+
+// TestQuickRendersDoNotWaitForSlowOnes has more renders that never end than there are places, and others beside them.
+func TestQuickRendersDoNotWaitForSlowOnes(t *testing.T) {
+	for _, workers := range []int{1, 2, 5} {
+		t.Run(fmt.Sprint(workers), func(t *testing.T) {
+			l := newLanes(workers)
+			l.after = 20 * time.Millisecond
+			ctx, cancel := context.WithCancel(t.Context())
+			var hanging sync.WaitGroup
+			var starts atomic.Int64
+			const bad = 12
+			for i := range bad {
+				hanging.Go(func() {
+					err := l.run(ctx, fmt.Sprint("bad", i), func(ctx context.Context) error {
+						starts.Add(1)
+						return until(ctx)
+					})
+					if !errors.Is(err, context.Canceled) {
+						t.Errorf("a render that hangs ended with %v", err)
+					}
+				})
+			}
+			for starts.Load() == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			for i := range 20 {
+				if err := l.run(t.Context(), fmt.Sprint("good", i), quickly); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cancel()
+			hanging.Wait()
+			if len(l.quick) != 0 || len(l.slow) != 0 || l.waiting != 0 {
+				t.Errorf("places are lost: %d quick, %d slow, %d waiting", len(l.quick), len(l.slow), l.waiting)
+			}
+		})
+	}
+}
+
+func TestSlowRendersComeToAnEnd(t *testing.T) {
+	l := newLanes(1)
+	l.after = 10 * time.Millisecond
+	var all sync.WaitGroup
+	var done, quick atomic.Int64
+	for i := range 4 {
+		all.Go(func() {
+			for range 3 {
+				err := l.run(t.Context(), fmt.Sprint("slow", i), func(ctx context.Context) error {
+					select {
+					case <-time.After(3 * l.after):
+						return nil
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				done.Add(1)
+			}
+		})
+	}
+	stop := make(chan struct{})
+	var busy sync.WaitGroup
+	for i := range 2 {
+		busy.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if err := l.run(t.Context(), fmt.Sprint("quick", i), quickly); err != nil {
+					t.Error(err)
+				}
+				quick.Add(1)
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
+	all.Wait()
+	close(stop)
+	busy.Wait()
+	if done.Load() != 12 || quick.Load() == 0 {
+		t.Errorf("%d slow renders and %d quick ones came to an end", done.Load(), quick.Load())
+	}
+	if !l.isSlow("slow1") || l.isSlow("quick1") {
+		t.Errorf("what is known to be slow: %v", l.known)
+	}
+	// One that has become quick is so again, and what fails of itself is told as it is.
+	broken := errors.New("broken")
+	if err := l.run(t.Context(), "slow1", func(context.Context) error { return broken }); !errors.Is(err, broken) || l.isSlow("slow1") {
+		t.Errorf("got %v; slow: %v", err, l.known)
+	}
+}
+
+// TestABatchDoesNotWaitForWhatHangs: the others of a commit are published although one of them does not come to an end.
+func TestABatchDoesNotWaitForWhatHangs(t *testing.T) {
+	var b batches
+	ready := []func(){b.enter("cause", 3), b.enter("cause", 3), b.enter("cause", 3)}
+	ready[0]()
+	ready[1]()
+	now := time.Now()
+	if b.complete("cause", now.Add(batchStall/2)) {
+		t.Error("it did not wait at all")
+	}
+	if !b.complete("cause", now.Add(batchStall+time.Second)) {
+		t.Error("it waits for the one that hangs")
+	}
+	// One that has been at it for long waits longer: its renders may be large.
+	b.open["cause"].began = now.Add(-time.Minute)
+	if b.complete("cause", now.Add(batchStall+time.Second)) || !b.complete("cause", now.Add(20*time.Second)) {
+		t.Error("a long batch does not wait longer")
+	}
+	ready[2]()
+	if !b.complete("cause", time.Now()) {
+		t.Error("it waits for nobody")
+	}
+}
