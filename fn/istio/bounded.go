@@ -11,12 +11,16 @@ import (
 	"text/template"
 )
 
-// maxListed bounds the lists that sprig's functions make. Every append copies its list, so that a limit on one list also
-// bounds the time of making it one by one.
-const maxListed = 10_000
+// maxMade bounds the texts that functions make, in bytes. No Kubernetes object can be bigger. maxListed bounds the elements
+// of lists and maps, with those of the lists and maps in them. Every append copies its list, so that a limit on one list
+// also bounds the time of making it one by one.
+const (
+	maxMade   = 1 << 20
+	maxListed = 10_000
+)
 
 var (
-	errTooLong = fmt.Errorf("its result has more than %d bytes", maxRendered)
+	errTooLong = fmt.Errorf("its result has more than %d bytes", maxMade)
 	errTooMany = fmt.Errorf("its result has more than %d elements", maxListed)
 	errCircle  = errors.New("it would put a map into itself")
 )
@@ -29,12 +33,54 @@ func boundFunctions(m template.FuncMap) {
 			m[name] = boundedBy(fn, size)
 		}
 	}
-	for _, name := range []string{"set", "append", "mustAppend", "push", "mustPush", "prepend", "mustPrepend", "concat", "list", "cat",
-		"toJson", "toPrettyJson", "quote", "squote", "print"} {
+	for _, name := range []string{"set", "append", "mustAppend", "push", "mustPush", "prepend", "mustPrepend", "concat", "list", "tuple",
+		"dict", "merge", "mustMerge", "mergeOverwrite", "mustMergeOverwrite", "cat", "toJson", "toPrettyJson", "toRawJson", "quote", "squote"} {
 		if fn, ok := m[name]; ok {
 			m[name] = boundedResult(name, fn)
 		}
 	}
+	for name, fn := range printing {
+		m[name] = weighed(fn)
+	}
+	m["printf"] = boundedPrintf
+}
+
+// weighed is a function of anything that fails where too much goes in.
+func weighed[T any](fn func(...any) T) func(...any) (T, error) {
+	return func(args ...any) (out T, err error) {
+		if err := weighAll(args); err != nil {
+			return out, err
+		}
+		return fn(args...), nil
+	}
+}
+
+// printing are functions of text/template itself that make text out of anything.
+var printing = map[string]func(...any) string{
+	"print": fmt.Sprint, "println": fmt.Sprintln,
+	"html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,
+}
+
+// boundedPrintf is printf. Widths and precisions make text out of nothing.
+func boundedPrintf(format string, args ...any) (string, error) {
+	if err := weighAll(args); err != nil {
+		return "", err
+	}
+	size, number := len(format), 0
+	for _, c := range format {
+		switch {
+		case c >= '0' && c <= '9':
+			number = min(number*10+int(c-'0'), maxMade)
+			continue
+		case c == '*':
+			number = maxMade / 100
+		}
+		size, number = min(size, 2*maxMade)+number, 0
+	}
+	if size > maxMade {
+		return "", errTooLong
+	}
+	return fmt.Sprintf(format, args...), nil
 }
 
 // sizes tell from the arguments what the result of a function would be too big for, if anything.
@@ -52,6 +98,10 @@ var sizes = map[string]func(args []reflect.Value) error{
 		}
 		if list.Kind() != reflect.Slice {
 			return nil
+		}
+		var w weight
+		if err := w.add(list.Interface()); err != nil {
+			return err
 		}
 		return tooLong(float64(list.Len()), float64(len(text(a[0]))))
 	},
@@ -90,7 +140,7 @@ func replaceSize(a []reflect.Value) error {
 }
 
 func tooLong(times, length float64) error {
-	if times > 0 && times*length > maxRendered {
+	if times > 0 && times*length > maxMade {
 		return errTooLong
 	}
 	return nil
@@ -127,16 +177,32 @@ func boundedBy(fn any, size func([]reflect.Value) error) any {
 	})
 }
 
-// boundedResult is fn, failing where its result is too big. What goes in is bounded, so what comes out is at most a few
-// times the limit.
+// boundedResult is fn, failing where what goes in, and so what comes out, is too big.
 func boundedResult(name string, fn any) any {
+	switch fn := fn.(type) {
+	case func(...any) string:
+		return weighed(fn)
+	case func(...any) []any:
+		return weighed(fn)
+	case func(...any) map[string]any:
+		return weighed(fn)
+	}
 	return wrapped(fn, func(args []reflect.Value, call func() any) (any, error) {
 		if name == "set" && len(args) == 3 && holds(args[2], args[0].Pointer(), 0) {
 			return nil, errCircle
 		}
+		var w weight
+		for _, arg := range args {
+			if !arg.IsValid() {
+				continue
+			}
+			if err := w.add(arg.Interface()); err != nil {
+				return nil, err
+			}
+		}
 		switch v := call().(type) {
 		case string:
-			if len(v) > maxRendered {
+			if len(v) > maxMade {
 				return nil, errTooLong
 			}
 			return v, nil

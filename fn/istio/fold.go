@@ -4,7 +4,6 @@
 package istio
 
 import (
-	"bytes"
 	"strconv"
 	"text/template"
 	"text/template/parse"
@@ -24,7 +23,7 @@ type folder struct {
 	in   *Injector
 	tmpl *template.Template
 	data *TemplateData
-	buf  bytes.Buffer
+	out  *Output
 }
 
 // fold folds a template and the templates that it defines.
@@ -36,7 +35,7 @@ func (in *Injector) fold(t *Template) error {
 	if err != nil {
 		return err
 	}
-	f := &folder{in: in, tmpl: scratch, data: &TemplateData{ProxyConfig: in.mesh.GetDefaultConfig(), MeshConfig: in.mesh, NativeSidecars: in.native}}
+	f := &folder{in: in, tmpl: scratch, out: NewOutput(maxRendered), data: &TemplateData{ProxyConfig: in.mesh.GetDefaultConfig(), MeshConfig: in.mesh, NativeSidecars: in.native}}
 	in.complete(f.data, t)
 	elsewhere := calledElsewhere(t.tmpl)
 	for _, sub := range t.tmpl.Templates() {
@@ -107,12 +106,12 @@ func (f *folder) list(l *parse.ListNode, root bool) {
 func appendNodes(out []parse.Node, nodes ...parse.Node) []parse.Node {
 	for _, n := range nodes {
 		text, ok := n.(*parse.TextNode)
-		if !ok {
+		if !ok || isMark(text) {
 			out = append(out, n)
 			continue
 		}
 		if len(out) > 0 {
-			if last, ok := out[len(out)-1].(*parse.TextNode); ok {
+			if last, ok := out[len(out)-1].(*parse.TextNode); ok && !isMark(last) {
 				joined := *last
 				joined.Text = append(append([]byte(nil), last.Text...), text.Text...)
 				out[len(out)-1] = &joined
@@ -199,11 +198,12 @@ func (f *folder) run(n parse.Node) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	f.buf.Reset()
-	if err := t.Execute(boundedWriter{&f.buf}, f.data); err != nil {
+	// The steps of all that is folded count together.
+	f.out.Truncate(0)
+	if err := t.Execute(f.out, f.data); err != nil {
 		return "", false
 	}
-	return f.buf.String(), true
+	return f.out.String(), true
 }
 
 // same says whether a node has the same value for every pod.

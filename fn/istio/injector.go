@@ -4,7 +4,6 @@
 package istio
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -69,7 +68,7 @@ type Injector struct {
 	never     []labels.Selector
 	always    []labels.Selector
 	warnings  []string
-	buffers   sync.Pool
+	outputs   sync.Pool
 
 	// plainProxyConfig is the one of pods that have no annotation, where there are no resources either, else nil;
 	// plainProxyJSON is its JSON.
@@ -85,7 +84,7 @@ func New(o Options) (*Injector, error) { return newInjector(o, false) }
 
 func newInjector(o Options, unfolded bool) (*Injector, error) {
 	in := &Injector{opts: o, env: maps.Clone(o.IstiodEnv), unfolded: unfolded}
-	in.buffers.New = func() any { return new(bytes.Buffer) }
+	in.outputs.New = func() any { return NewOutput(maxRendered) }
 	var err error
 	if in.config, err = ParseConfig(o.Config); err != nil {
 		return nil, err
@@ -325,23 +324,23 @@ func (in *Injector) Render(t *Template, data *TemplateData) (Rendered, error) {
 		}
 	}
 	in.complete(data, t)
+	out, _ := in.outputs.Get().(*Output)
+	out.Reset()
 	tmpl := t.tmpl
 	if t.nests {
 		var err error
-		if tmpl, err = in.nesting(t, data); err != nil {
+		if tmpl, err = in.nesting(t, data, out.Spent); err != nil {
 			return Rendered{}, &TemplateError{Template: t.name, Err: err}
 		}
 	}
-	buf, _ := in.buffers.Get().(*bytes.Buffer)
-	buf.Reset()
-	if err := tmpl.Execute(boundedWriter{buf}, data); err != nil {
-		in.buffers.Put(buf)
+	if err := tmpl.Execute(out, data); err != nil {
+		in.outputs.Put(out)
 		return Rendered{}, executeError(t.name, err)
 	}
-	return Rendered{buf: buf}, nil
+	return Rendered{out: out}, nil
 }
 
 // Release gives the memory of a rendered template back.
-func (in *Injector) Release(r Rendered) { in.buffers.Put(r.buf) }
+func (in *Injector) Release(r Rendered) { in.outputs.Put(r.out) }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

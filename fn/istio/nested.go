@@ -4,7 +4,6 @@
 package istio
 
 import (
-	"bytes"
 	"fmt"
 	"text/template"
 )
@@ -14,8 +13,8 @@ const maxNested = 16
 
 // nesting gives the template with the function render, which renders the text that it is given as a template with the same
 // data. The values of Istio 1.2 to 1.13 hold such texts (podDNSSearchNamespaces). A text that fails is an error here; the
-// webhook takes it for an empty one.
-func (in *Injector) nesting(t *Template, data *TemplateData) (*template.Template, error) {
+// webhook takes it for an empty one. All of it shares the steps.
+func (in *Injector) nesting(t *Template, data *TemplateData, spent *int) (*template.Template, error) {
 	outer, err := t.tmpl.Clone()
 	if err != nil {
 		return nil, err
@@ -34,8 +33,9 @@ func (in *Injector) nesting(t *Template, data *TemplateData) (*template.Template
 		if err := u.check(in.language); err != nil {
 			return "", fmt.Errorf("reading %q: %w", text, err)
 		}
-		var out bytes.Buffer
-		if err := inner.Execute(boundedWriter{&out}, data); err != nil {
+		CountSteps(inner)
+		out := &Output{Max: maxRendered, Spent: spent}
+		if err := inner.Execute(out, data); err != nil {
 			return "", fmt.Errorf("rendering %q: %w", text, err)
 		}
 		return out.String(), nil

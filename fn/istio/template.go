@@ -4,7 +4,6 @@
 package istio
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -38,20 +37,10 @@ func (t *Template) Name() string { return t.name }
 const maxRendered = 16 << 20
 
 // Rendered is what a template printed. Release it when it is no longer read.
-type Rendered struct{ buf *bytes.Buffer }
+type Rendered struct{ out *Output }
 
 // Bytes is the text. It must not be changed, and not read after Release.
-func (r Rendered) Bytes() []byte { return r.buf.Bytes() }
-
-// boundedWriter fails once a template has printed too much.
-type boundedWriter struct{ buf *bytes.Buffer }
-
-func (w boundedWriter) Write(p []byte) (int, error) {
-	if w.buf.Len()+len(p) > maxRendered {
-		return 0, fmt.Errorf("it prints more than %d bytes", maxRendered)
-	}
-	return w.buf.Write(p)
-}
+func (r Rendered) Bytes() []byte { return r.out.Bytes() }
 
 // language is what the templates of one injector are parsed with.
 type language struct {
@@ -102,6 +91,7 @@ func (l *language) parse(name, text string) (*Template, error) {
 	if err := u.checkFunctions(l); err != nil {
 		return nil, err
 	}
+	CountSteps(tmpl)
 	out := &Template{name: name, tmpl: tmpl, unfit: u.checkFields(l.profile)}
 	_, out.nests = u.functions["render"]
 	for fn := range mutatingFunctions {
@@ -301,6 +291,10 @@ func (e *TemplateError) Unwrap() error { return e.Err }
 
 // executeError takes the position out of the text of text/template's error.
 func executeError(name string, err error) error {
+	var placed *TemplateError
+	if errors.As(err, &placed) {
+		return placed
+	}
 	m := execLocation.FindStringSubmatch(err.Error())
 	if m == nil {
 		return &TemplateError{Template: name, Err: err}

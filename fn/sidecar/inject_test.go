@@ -148,6 +148,8 @@ func TestInjectErrors(t *testing.T) {
 		"randomness":                {text: "{template: '{{ uuidv4 }}'}", line: 1, want: []string{"randomness"}},
 		"network":                   {text: "{template: '{{ getHostByName \"a\" }}'}", line: 1, want: []string{"the network"}},
 		"endless include":           {text: "{template: '{{ define \"a\" }}{{ include \"a\" . }}{{ end }}{{ include \"a\" . }}'}", line: 1, want: []string{"more than 32 times deep"}},
+		"endless loop":              {text: "{template: '{{ range 1000000000000 }}{{ end }}'}", line: 1, want: []string{"steps"}},
+		"include in two":            {text: "{template: '{{ define `x` }}{{ if lt (len .) 30 }}{{ $_ := include `x` (append . 1) }}{{ $_ = include `x` (append . 1) }}{{ end }}{{ end }}{{ include `x` list }}'}", line: 1, want: []string{"steps"}},
 		"endless text":              {text: "{template: '{{ range until 10000 }}{{ repeat 2000 `x` }}{{ end }}'}", want: []string{"prints more than"}},
 		"order":                     {text: "{template: 'order: {position: Middle}'}", want: []string{"order", `"Middle" is not one of First`}},
 		"order key":                 {text: "{template: 'order: {postion: First}'}", want: []string{"postion is not one of"}},

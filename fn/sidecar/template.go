@@ -4,7 +4,6 @@
 package sidecar
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
@@ -86,6 +85,7 @@ func newTemplates(s v1alpha1.Sidecar) (*templates, error) {
 		if _, err := t.root.New(e.name).Parse(e.text); err != nil {
 			return nil, parseError(e.name, err)
 		}
+		istio.CountSteps(t.root)
 		t.includes = t.includes || strings.Contains(e.text, "include")
 	}
 	return t, nil
@@ -97,20 +97,10 @@ const (
 	maxNested   = 32
 )
 
-// bounded fails once too much is written.
-type bounded struct{ bytes.Buffer }
-
-func (b *bounded) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > maxRendered {
-		return 0, fmt.Errorf("it prints more than %d bytes", maxRendered)
-	}
-	return b.Buffer.Write(p)
-}
-
 // render renders one template. An error is an *istio.TemplateError.
 func render(name string, data *Data) ([]byte, error) {
-	var out bounded
-	if err := data.root.ExecuteTemplate(&out, name, data); err != nil {
+	out := istio.NewOutput(maxRendered)
+	if err := data.root.ExecuteTemplate(out, name, data); err != nil {
 		return nil, executeError(name, err)
 	}
 	return out.Bytes(), nil
@@ -126,14 +116,14 @@ func (t *templates) bound() (*template.Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	depth := 0
+	depth, spent := 0, 0
 	return root.Funcs(template.FuncMap{"include": func(name string, data any) (string, error) {
 		if depth++; depth > maxNested {
 			return "", fmt.Errorf("include calls itself more than %d times deep", maxNested)
 		}
 		defer func() { depth-- }()
-		var out bounded
-		err := root.ExecuteTemplate(&out, name, data)
+		out := &istio.Output{Max: maxRendered, Spent: &spent}
+		err := root.ExecuteTemplate(out, name, data)
 		return out.String(), err
 	}}), nil
 }
@@ -155,6 +145,10 @@ func parseError(name string, err error) error {
 // executeError takes the position out of the text of text/template's error: the template that has the line may be one that
 // another calls.
 func executeError(name string, err error) error {
+	var placed *istio.TemplateError
+	if errors.As(err, &placed) {
+		return placed
+	}
 	m := execLocation.FindStringSubmatch(err.Error())
 	if m == nil {
 		return &istio.TemplateError{Template: name, Err: err}

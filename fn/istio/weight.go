@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+// weight is how much there is in values that templates can put together themselves: texts, and lists and maps of anything.
+// What is in a list twice counts twice, because it is printed twice.
+type weight struct{ bytes, elements int }
+
+func weighAll(args []any) error {
+	var w weight
+	for _, arg := range args {
+		if err := w.add(arg); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *weight) add(v any) error {
+	switch v := v.(type) {
+	case string:
+		w.bytes += len(v)
+	case []any:
+		for _, e := range v {
+			if err := w.element(e); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for k, e := range v {
+			w.bytes += len(k)
+			if err := w.element(e); err != nil {
+				return err
+			}
+		}
+	case []string:
+		for _, e := range v {
+			if err := w.element(e); err != nil {
+				return err
+			}
+		}
+	}
+	if w.bytes > maxMade {
+		return errTooLong
+	}
+	return nil
+}
+
+func (w *weight) element(v any) error {
+	if w.elements++; w.elements > maxListed {
+		return errTooMany
+	}
+	return w.add(v)
+}
