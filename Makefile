@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: The Prerig Authors
 # SPDX-License-Identifier: Apache-2.0
 
-# Needs Go, git and make. `make image` and `make e2e` also need a container runtime that answers to `docker`, and
+# Needs Go, git and make. The images and `make e2e` also need a container runtime that answers to `docker`, and
 # `make e2e` kpt; see .ci/tools for a way to get both.
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 IMAGE ?= localhost/prerig-fn:dev
+IMAGE_PIPELINE ?= localhost/prerig:dev
 CORPUS ?= $(or $(PRERIG_CORPUS),../shared/istio)
 FUZZTIME ?= 10s
 DOCKER ?= docker
@@ -18,7 +19,7 @@ go_build := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(V
 
 .PHONY: help
 help: ## Say what there is to make.
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: build
 build: ## Build the static binaries into dist/.
@@ -97,19 +98,38 @@ bench-pipeline: build ## Measure the pipeline against a shell script with git an
 # architecture (GOARCH), for which the tool that collects the licences is not built.
 host = GOOS=$(shell go env GOHOSTOS) GOARCH=$(shell go env GOHOSTARCH)
 
+# $(call image_files,DIRECTORY,PACKAGE)
+define image_files
+rm -rf $(1)
+mkdir -p $(1)/etc $(1)/usr/local/bin $(1)/usr/share/licenses/prerig
+printf 'nobody:x:65534:65534:nobody:/:/sbin/nologin\n' > $(1)/etc/passwd
+printf 'nobody:x:65534:\n' > $(1)/etc/group
+cp LICENSE $(1)/usr/share/licenses/prerig/
+$(host) go run ./fn/internal/licenses -o $(1)/usr/share/licenses/prerig/THIRD-PARTY $(2)
+$(go_build) -o $(1)/usr/local/bin/ $(2)
+endef
+
 .PHONY: dist-image
-dist-image: ## Lay out the image's files in dist/image, with the binary built here.
-	rm -rf $(dist)/image
-	mkdir -p $(dist)/image/etc $(dist)/image/usr/local/bin $(dist)/image/usr/share/licenses/prerig
-	printf 'nobody:x:65534:65534:nobody:/:/sbin/nologin\n' > $(dist)/image/etc/passwd
-	printf 'nobody:x:65534:\n' > $(dist)/image/etc/group
-	cp LICENSE $(dist)/image/usr/share/licenses/prerig/
-	$(host) go run ./fn/internal/licenses -o $(dist)/image/usr/share/licenses/prerig/THIRD-PARTY ./fn/cmd/prerig-fn
-	$(go_build) -o $(dist)/image/usr/local/bin/ ./fn/cmd/prerig-fn
+dist-image: ## Lay out the function's image in dist/image, with the binary built here.
+	$(call image_files,$(dist)/image,./fn/cmd/prerig-fn)
+
+# Where systems keep the certificates that they trust; the pipeline's image takes them along.
+CA_CERTIFICATES ?= $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem))
+
+.PHONY: dist-image-pipeline
+dist-image-pipeline: ## Lay out the pipeline's image in dist/image-pipeline, with the binary built here.
+	@if [ ! -f "$(CA_CERTIFICATES)" ]; then echo "no CA certificates found on this machine: set CA_CERTIFICATES=FILE"; exit 1; fi
+	$(call image_files,$(dist)/image-pipeline,./pipeline/cmd/prerig)
+	mkdir -p $(dist)/image-pipeline/etc/ssl/certs $(dist)/image-pipeline/etc/prerig $(dist)/image-pipeline/var/lib/prerig
+	cp $(CA_CERTIFICATES) $(dist)/image-pipeline/etc/ssl/certs/ca-certificates.crt
 
 .PHONY: image
 image: dist-image ## Build the function's image from a binary built here, without a registry.
 	$(DOCKER) build --target fn-prebuilt --build-arg VERSION=$(VERSION) -t $(IMAGE) .
+
+.PHONY: image-pipeline
+image-pipeline: dist-image-pipeline ## Build the pipeline's image in the same way.
+	$(DOCKER) build --target pipeline-prebuilt --build-arg VERSION=$(VERSION) -t $(IMAGE_PIPELINE) .
 
 .PHONY: e2e
 e2e: ## Run the examples and the image under kustomize, kpt and containers.
