@@ -116,6 +116,7 @@ Exit codes of all commands:
 		newRender(streams, version),
 		newDiff(streams, version),
 		newAffected(streams, version),
+		newArgoCD(streams, version),
 		newServe(streams, version),
 		newWorker(streams, version),
 		newStatus(streams),

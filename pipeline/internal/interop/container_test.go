@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,19 +31,35 @@ spec:
   - git: {branch: rendered, path: shop}
 `
 
-// container is the pipeline's image as the daemon: a read-only root, no capabilities, an ordinary user, and one volume for
-// the state. It shares the network with this machine, where the Git server is.
-func container(t *testing.T, dir string) (program string) {
+// pipelineImage builds the image from the sources as they are, and gives its name.
+func pipelineImage(t *testing.T) string {
 	t.Helper()
 	if out, err := exec.Command("docker", "info").CombinedOutput(); err != nil && os.Getenv("CI") != "" {
 		t.Fatalf("no container runtime answers to docker: %v\n%s", err, out)
 	} else if err != nil {
 		t.Skip("no container runtime answers to docker")
 	}
-	const image = "localhost/prerig:dev"
-	if out, err := exec.Command("make", "-C", filepath.Join("..", "..", ".."), "image-pipeline", "IMAGE_PIPELINE="+image).CombinedOutput(); err != nil {
-		t.Fatalf("building the image: %v\n%s", err, out)
+	if err := makeImage(); err != nil {
+		t.Fatal(err)
 	}
+	return imageName
+}
+
+const imageName = "localhost/prerig:dev"
+
+var makeImage = sync.OnceValue(func() error {
+	out, err := exec.Command("make", "-C", filepath.Join("..", "..", ".."), "image-pipeline", "IMAGE_PIPELINE="+imageName).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("building the image: %w\n%s", err, out)
+	}
+	return nil
+})
+
+// container is the pipeline's image as the daemon: a read-only root, no capabilities, an ordinary user, and one volume for
+// the state. It shares the network with this machine, where the Git server is.
+func container(t *testing.T, dir string) (program string) {
+	t.Helper()
+	image := pipelineImage(t)
 	name := fmt.Sprintf("prerig-test-%d", time.Now().UnixNano())
 	flags := "--read-only"
 	if out, _ := exec.Command("docker", "--version").Output(); strings.Contains(string(out), "podman") {
@@ -134,4 +151,35 @@ func TestPipelineImage(t *testing.T) {
 	if repository.Head("rendered") != second {
 		t.Error("starting again with the same state has published something")
 	}
+}
+
+// TestArgoCDPluginInTheImage runs the plugin's command as Argo CD's server in the sidecar does: in the image, without a
+// shell, as Argo CD's user, with a writable /tmp and nothing else.
+func TestArgoCDPluginInTheImage(t *testing.T) {
+	image := pipelineImage(t)
+	files := example(t, "argo-cd")
+	p, app := decode[plugin](t, files["plugin.yaml"])[0], decode[application](t, files["application-plugin.yaml"])[0]
+	root := filepath.Join(t.TempDir(), "checkout")
+	if err := testbed.Write(root, files); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("chmod", "-R", "a+rX", root).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	args := []string{
+		"run", "--rm", "--network", "none", "--read-only", "--tmpfs", "/tmp", "--user", "999", "--cap-drop=ALL", "--security-opt=no-new-privileges",
+		"-v", root + ":/tmp/_cmp_server/1:ro", "-w", "/tmp/_cmp_server/1/" + app.Spec.Source.Path,
+	}
+	for _, e := range environment(t, app, "x") {
+		args = append(args, "-e", e)
+	}
+	args = append(append(args, "--entrypoint", p.Spec.Generate.Command[0], image), append(p.Spec.Generate.Command[1:], p.Spec.Generate.Args...)...)
+	command := exec.Command("docker", args...)
+	var stderr strings.Builder
+	command.Stderr = &stderr
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr.String())
+	}
+	checkInjected(t, string(out))
 }

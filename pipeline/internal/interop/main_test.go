@@ -146,7 +146,11 @@ func (s served) eventually(t *testing.T, what string, is func() bool) {
 // shell runs a command in a directory with nothing in its environment but what is given.
 func shell(t *testing.T, dir string, env []string, argv ...string) (stdout, stderr string, err error) {
 	t.Helper()
-	command := exec.Command(argv[0], argv[1:]...)
+	program := argv[0]
+	if program == "prerig" {
+		program = prerig
+	}
+	command := exec.Command(program, argv[1:]...)
 	command.Dir = dir
 	command.Env = append([]string{"PATH=" + filepath.Dir(prerig) + string(filepath.ListSeparator) + os.Getenv("PATH"), "TMPDIR=" + t.TempDir()}, env...)
 	var out, errs bytes.Buffer

@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// newArgoCD is what Argo CD runs as a Config Management Plugin. It is a command because a plugin's arguments are fixed:
+// what differs by application is in the environment, and an image with nothing but prerig has no shell to look there.
+func newArgoCD(streams Streams, version string) *cobra.Command {
+	var pipelines, policies string
+	cmd := newCommand("argocd-plugin", "Render the application for which Argo CD runs this")
+	cmd.Long = `Print the manifests of one pipeline, as the generate command of a Config Management Plugin.
+Argo CD runs it in the application's directory of a checkout and says in the environment
+which one that is (ARGOCD_APP_SOURCE_PATH). The checkout stands for the pipeline's source.
+The pipeline is named by the plugin's parameter "pipeline", else by the application's
+environment variable PIPELINE, else it has the application's name.`
+	cmd.Args = cobra.NoArgs
+	cmd.Flags().StringVar(&pipelines, "pipelines", "pipelines", "directory of RenderPipeline files in the repository")
+	cmd.Flags().StringVar(&policies, "policies", "policies", "directory in the repository of the policies that pipelines name by file")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		root, err := checkout(os.Getenv("ARGOCD_APP_SOURCE_PATH"))
+		if err != nil {
+			return err
+		}
+		pipeline := firstSet("PARAM_PIPELINE", "ARGOCD_ENV_PIPELINE", "ARGOCD_APP_NAME")
+		if pipeline == "" {
+			return errors.New("looking for the pipeline: ARGOCD_APP_NAME is not set; Argo CD does that")
+		}
+		render := newRender(streams, version)
+		render.SetArgs([]string{
+			"--pipelines", filepath.Join(root, pipelines), "--policies", filepath.Join(root, policies), "--source", root,
+			"--cache", filepath.Join(os.TempDir(), "prerig"), "--", pipeline,
+		})
+		return render.ExecuteContext(cmd.Context())
+	}
+	return cmd
+}
+
+func firstSet(names ...string) string {
+	for _, name := range names {
+		if value := os.Getenv(name); value != "" {
+			return value
+		}
+	}
+	return ""
+}
+
+// checkout is the root of the repository, which is above the working directory by the application's path.
+func checkout(path string) (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("looking for the repository: %w", err)
+	}
+	path = filepath.Clean(filepath.FromSlash(path))
+	if path == "." {
+		return dir, nil
+	}
+	root, ok := strings.CutSuffix(dir, string(filepath.Separator)+path)
+	if !ok {
+		return "", fmt.Errorf("looking for the repository: the working directory %s is not the application's %s", dir, path)
+	}
+	return root, nil
+}
