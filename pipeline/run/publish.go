@@ -128,6 +128,11 @@ func (a *attempt) publishGit(ctx context.Context, to *v1alpha1.GitPublish) place
 	a.ready()
 	lock := "branch/" + event.NormalURL(to.URL) + "#" + to.Branch
 	done := a.r.publisher.publish(ctx, groupKey(a.p.Metadata.Namespace, to), lock, a.job.Cause, branch, change)
+	if errors.Is(done.outcome.Err, publish.ErrNotOwned) {
+		if change.Takes = a.r.takes(ctx, a.entry.Key, to); len(change.Takes) > 0 {
+			done = a.r.publisher.publish(ctx, groupKey(a.p.Metadata.Namespace, to), lock, a.job.Cause, branch, change)
+		}
+	}
 	if p.err = done.err; p.err == nil {
 		p.err = done.outcome.Err
 	}

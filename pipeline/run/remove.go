@@ -1,0 +1,209 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/publish"
+	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+// waitForHeir is how long a removal waits before it looks again whether a pipeline has taken over.
+const waitForHeir = 5 * time.Second
+
+// Remove does a job of a pipeline that is gone, if its removal was approved: what it has published is removed or left, as
+// its deletion policy says, and what is stored of it is forgotten. It gives nil where there is nothing approved. Done twice it
+// changes nothing more.
+func (r *Runner) Remove(ctx context.Context, job queue.Job) (*status.Removed, error) {
+	reg, revision, err := r.Store.LoadRegistration(ctx, job.Pipeline)
+	if err != nil {
+		return nil, &queue.RetryError{After: time.Second, Err: err}
+	}
+	if reg.Removal == nil || !reg.Removal.Approved {
+		return nil, nil
+	}
+	ready := r.batches.enter(job.Cause, job.Batch)
+	defer ready()
+	log := r.Log.With("id", job.Cause, "pipeline", job.Pipeline)
+	message, err := r.takeOff(ctx, job, reg, ready)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, r.removalFailed(ctx, job.Pipeline, err)
+	}
+	forgotten, err := r.Store.Forget(ctx, job.Pipeline, revision)
+	if err != nil {
+		return nil, &queue.RetryError{After: time.Second, Err: err}
+	}
+	log.Info("removed a pipeline that is gone", "policy", reg.Policy, "message", message)
+	if !forgotten {
+		// It came back meanwhile: what was removed is to be published again.
+		again := queue.Job{Pipeline: job.Pipeline, Cause: job.Cause, Reason: "the pipeline came back", Since: time.Now(), Force: true}
+		if err := r.Queue.Request(ctx, again); err != nil {
+			return nil, &queue.RetryError{After: time.Second, Err: err}
+		}
+	}
+	removed := &status.Removed{Pipeline: job.Pipeline, At: time.Now().UTC(), Message: message}
+	if err := r.Store.AddRemoved(ctx, *removed); err != nil {
+		log.Warn("a removal is not in the list of removed pipelines", "error", err)
+	}
+	return removed, nil
+}
+
+// removalFailed notes why and says when to try again.
+func (r *Runner) removalFailed(ctx context.Context, pipeline string, err error) error {
+	failures := 0
+	waits := errors.Is(err, publish.ErrWaiting)
+	saved := r.Store.ChangeRegistration(ctx, pipeline, func(reg *status.Registration) bool {
+		if reg.Removal == nil || waits && reg.Removal.Message == message(err) {
+			return false
+		}
+		if reg.Removal.Message = message(err); !waits {
+			reg.Removal.Failures++
+			failures = reg.Removal.Failures
+		}
+		return true
+	})
+	if saved != nil {
+		r.Log.Warn("it is not noted how a removal went", "pipeline", pipeline, "error", saved)
+	}
+	if waits {
+		return &queue.RetryError{After: waitForHeir, Err: err}
+	}
+	r.Log.Error("a pipeline that is gone could not be removed", "pipeline", pipeline, "error", err)
+	return &queue.RetryError{After: backoff(failures, pipeline), Err: err}
+}
+
+// takeOff deals with what the pipeline has published and says what became of it.
+func (r *Runner) takeOff(ctx context.Context, job queue.Job, reg status.Registration, ready func()) (string, error) {
+	var left, done []string
+	leave := reg.Policy != v1alpha1.DeletionDelete || reg.Suspended || r.Store.Control(job.Pipeline).Suspended
+	state := r.Store.Get(job.Pipeline)
+	for _, to := range reg.Publish {
+		if to.Git == nil || leave {
+			left = append(left, Target(to))
+			continue
+		}
+		text, err := r.takeOffBranch(ctx, job, reg, to.Git, state, ready)
+		if err != nil {
+			return "", fmt.Errorf("removing what was published to %s: %w", Target(to), err)
+		}
+		done = append(done, text)
+	}
+	if len(left) > 0 {
+		done = append(done, "left as it is: "+strings.Join(left, ", "))
+	}
+	if len(done) == 0 {
+		done = []string{"it had published nothing"}
+	}
+	return strings.Join(done, "; "), nil
+}
+
+func (r *Runner) takeOffBranch(ctx context.Context, job queue.Job, reg status.Registration, to *v1alpha1.GitPublish, state *status.State, ready func()) (string, error) {
+	branch, err := r.Branch(ctx, reg.Namespace, to)
+	if err != nil {
+		return "", err
+	}
+	target := Target(v1alpha1.Publish{Git: to})
+	change := publish.Change{
+		Pipeline: job.Pipeline, Path: path.Clean(to.Path), Remove: true, Tool: r.Builder.Version,
+		Origin: publish.Origin{URL: reg.SourceURL}, After: map[string]string{},
+	}
+	for _, one := range state.Status.Published {
+		if one.Target == target {
+			change.Origin.Revision = one.SourceRevision
+			change.Origin.Digest = one.SourceRevision[strings.LastIndexByte(one.SourceRevision, ':')+1:]
+		}
+	}
+	each(r.Catalog, job.Pipeline, to, func(heir string, at *v1alpha1.GitPublish) { change.After[heir] = path.Clean(at.Path) })
+	if err := queue.Held(ctx); err != nil {
+		return "", err
+	}
+	ready()
+	lock := "branch/" + event.NormalURL(to.URL) + "#" + to.Branch
+	done := r.publisher.publish(ctx, groupKey(reg.Namespace, to), lock, job.Cause, branch, change)
+	switch {
+	case errors.Is(done.err, publish.ErrUnmanaged):
+		return "nothing was published to " + target, nil
+	case done.err != nil:
+		return "", done.err
+	case done.outcome.Err != nil:
+		return "", done.outcome.Err
+	case !done.outcome.Changed():
+		return "nothing was left of it at " + target, nil
+	}
+	return fmt.Sprintf("deleted %d files from %s in %s", len(done.outcome.Deleted), target, done.result.Commit), nil
+}
+
+// each calls f for the other pipelines that publish to the same place as an entry of spec.publish, or to one in or around it.
+func each(c *catalog.Catalog, pipeline string, to *v1alpha1.GitPublish, f func(other string, at *v1alpha1.GitPublish)) {
+	for _, e := range c.All() {
+		if e.Pipeline == nil || e.Key == pipeline {
+			continue
+		}
+		for _, other := range e.Pipeline.Spec.Publish {
+			if other.Git != nil && meet(to, other.Git) {
+				f(e.Key, other.Git)
+			}
+		}
+	}
+}
+
+// meet says whether two places are on one branch and have files in common.
+func meet(a, b *v1alpha1.GitPublish) bool {
+	return event.NormalURL(a.URL) == event.NormalURL(b.URL) && reference(a) == reference(b) && (within(a.Path, b.Path) || within(b.Path, a.Path))
+}
+
+func reference(to *v1alpha1.GitPublish) string {
+	b := publish.Branch{Name: to.Branch, Propose: to.Propose != nil}
+	if to.Propose != nil {
+		b.ActivePath = to.Propose.ActivePath
+	}
+	return b.Target()
+}
+
+func within(dir, name string) bool {
+	dir, name = path.Clean(dir), path.Clean(name)
+	return dir == "." || dir == name || strings.HasPrefix(name, dir+"/")
+}
+
+// Heirs gives the pipelines that publish to where a pipeline that is gone has published: it may have got another name.
+func Heirs(c *catalog.Catalog, pipeline string, places []v1alpha1.Publish) []string {
+	var out []string
+	for _, to := range places {
+		if to.Git != nil {
+			each(c, pipeline, to.Git, func(heir string, _ *v1alpha1.GitPublish) { out = append(out, heir) })
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// takes gives the pipelines that are gone and had published to a place: the one that publishes there now may take over.
+func (r *Runner) takes(ctx context.Context, pipeline string, to *v1alpha1.GitPublish) []string {
+	if err := r.Store.Sync(ctx); err != nil {
+		return nil // what is not owned stays refused
+	}
+	var out []string
+	for _, name := range r.Store.Registered() {
+		if reg, ok := r.Store.Registration(name); ok && name != pipeline && reg.Removal != nil {
+			if slices.ContainsFunc(reg.Publish, func(p v1alpha1.Publish) bool { return p.Git != nil && meet(p.Git, to) }) {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
