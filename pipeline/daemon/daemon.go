@@ -200,6 +200,9 @@ func (p *parts) finish(ctx, storing context.Context, limits render.Limits, worke
 	if p.pool, err = render.NewPool(o.Render); err != nil {
 		return err
 	}
+	if c.Workers > 0 {
+		go p.tellIsolation(storing)
+	}
 	secrets := source.DirSecrets{Dir: c.Secrets}
 	p.builder = &run.Builder{Renderer: p.pool, Policies: c.Policies, Limits: limits, Version: o.Version}
 	p.runner = run.New(run.Options{

@@ -24,6 +24,7 @@ type Metrics struct {
 	bytes         prometheus.Counter
 	eventToCommit prometheus.Histogram
 	steps         *prometheus.HistogramVec
+	isolation     *prometheus.GaugeVec
 }
 
 // seconds are buckets from a hundredth of a second to ten minutes.
@@ -47,11 +48,14 @@ func NewMetrics(version string) *Metrics {
 			Name: "prerig_step_seconds", Help: "Time that the steps of a run take.", Buckets: seconds,
 		}, []string{"step"}),
 	}
+	m.isolation = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "prerig_renderer_isolation", Help: "Whether renderers are kept from the machine by a layer: 1 or 0.",
+	}, []string{"layer"})
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "prerig_build_info", Help: "Always 1; the version is a label.", ConstLabels: prometheus.Labels{"version": version},
 	})
 	build.Set(1)
-	m.registry.MustRegister(m.deliveries, m.runs, m.bytes, m.eventToCommit, m.steps, build,
+	m.registry.MustRegister(m.deliveries, m.runs, m.bytes, m.eventToCommit, m.steps, m.isolation, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -87,6 +91,17 @@ func (m *Metrics) Queue(depth func(ctx context.Context) (jobs uint64, oldest tim
 func (m *Metrics) Pipelines(count func() map[string]int) {
 	m.registry.MustRegister(&pipelineCollector{count: count,
 		desc: prometheus.NewDesc("prerig_pipelines", "Pipelines by state.", []string{"state"}, nil)})
+}
+
+// Isolation notes which layers keep renderers from the machine.
+func (m *Metrics) Isolation(layers map[string]bool) {
+	for layer, have := range layers {
+		value := 0.0
+		if have {
+			value = 1
+		}
+		m.isolation.WithLabelValues(layer).Set(value)
+	}
 }
 
 // Handler serves the metrics.

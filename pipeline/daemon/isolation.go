@@ -1,0 +1,26 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import "context"
+
+// tellIsolation says in the log and the metrics what keeps renderers from this machine, as it depends on the kernel and on
+// who runs the daemon.
+func (p *parts) tellIsolation(ctx context.Context) {
+	found, err := p.pool.Isolation(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		p.o.Log.Error("no renderer could be started", "error", err)
+		return
+	}
+	p.metrics.Isolation(found.Layers())
+	if !found.Network() || !found.Files() {
+		p.o.Log.Warn("this kernel gives renderers no network isolation, or none from files; nothing in them dials or opens files, but allow "+
+			"user namespaces or seccomp to be sure", "by", found.String())
+		return
+	}
+	p.o.Log.Info("renderers are isolated", "by", found.String())
+}
