@@ -220,10 +220,8 @@ func TestWorkersHaveTheSamePipelines(t *testing.T) {
 	f.start()
 	away := *f.c
 	away.Workers, away.State = 1, t.TempDir()
-	c := &chaos{fixture: f}
-	worker := &process{worker: true, config: &away}
-	c.launch(worker)
-	t.Cleanup(worker.kill)
+	c := &chaos{fixture: f, logs: filepath.Join(t.TempDir(), "log")}
+	c.serve(&away, true)
 	f.shows("web/shop/deployment-web.yaml", "image: web:1")
 	for i := range 3 {
 		name := fmt.Sprintf("api%d", i)
