@@ -6,6 +6,7 @@ package plan
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"log/slog"
 	"sync"
 	"time"
@@ -36,6 +37,8 @@ type Planner struct {
 	Debounce time.Duration
 	Log      *slog.Logger
 
+	silent silences
+
 	mu    sync.Mutex
 	turns map[string]*sync.Mutex // one for each source
 	next  map[string]time.Time   // when a pipeline may run again
@@ -59,8 +62,8 @@ func (p *Planner) Event(ctx context.Context, e event.Event, stored time.Time) er
 }
 
 // fetchTimeout is how long a source may take to answer. After that its pipelines run anyway, and say in their status what
-// is wrong with it.
-const fetchTimeout = 30 * time.Second
+// is wrong with it. Few events are planned at the same time, so it is short.
+const fetchTimeout = 10 * time.Second
 
 // Consider asks for a run of those among the pipelines that would give something else than they did. An error means that
 // the queue could not be asked; then nothing is lost when the same is considered again.
@@ -83,17 +86,20 @@ func (p *Planner) Consider(ctx context.Context, keys []string, cause Cause) erro
 	}
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
-	jobs := p.jobs(ctx, entries, pending, cause)
-	for i := range jobs {
-		jobs[i].Batch, jobs[i].Trace = len(jobs), carrier["traceparent"]
-		if !cause.Now {
-			jobs[i].NotBefore = p.allowed(jobs[i].Pipeline)
-		}
-		if err := p.Queue.Request(ctx, jobs[i]); err != nil {
-			return err
+	count := 0
+	for jobs := range p.jobs(ctx, entries, pending, cause) {
+		count += len(jobs)
+		for i := range jobs {
+			jobs[i].Batch, jobs[i].Trace = len(jobs), carrier["traceparent"]
+			if !cause.Now {
+				jobs[i].NotBefore = p.allowed(jobs[i].Pipeline)
+			}
+			if err := p.Queue.Request(ctx, jobs[i]); err != nil {
+				return err
+			}
 		}
 	}
-	p.Log.Info("planned", "id", cause.ID, "reason", cause.Reason, "looked at", len(entries), "to run", len(jobs), "took", time.Since(cause.Since))
+	p.Log.Info("planned", "id", cause.ID, "reason", cause.Reason, "looked at", len(entries), "to run", count, "took", time.Since(cause.Since))
 	return nil
 }
 
@@ -109,8 +115,8 @@ func (p *Planner) runnable(keys []string) []catalog.Entry {
 	return out
 }
 
-// jobs looks at each source once.
-func (p *Planner) jobs(ctx context.Context, entries []catalog.Entry, pending map[string]bool, cause Cause) []queue.Job {
+// jobs looks at each source once and gives what is to run, in one batch where all sources answer soon.
+func (p *Planner) jobs(ctx context.Context, entries []catalog.Entry, pending map[string]bool, cause Cause) iter.Seq[[]queue.Job] {
 	groups := map[string][]catalog.Entry{}
 	var order []string
 	for _, e := range entries {
@@ -120,22 +126,7 @@ func (p *Planner) jobs(ctx context.Context, entries []catalog.Entry, pending map
 		}
 		groups[key] = append(groups[key], e)
 	}
-	results := make([][]queue.Job, len(order))
-	var all sync.WaitGroup
-	slots := make(chan struct{}, 16)
-	for i, key := range order {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			results[i] = p.group(ctx, key, groups[key], pending, cause)
-		})
-	}
-	all.Wait()
-	var jobs []queue.Job
-	for _, one := range results {
-		jobs = append(jobs, one...)
-	}
-	return jobs
+	return answers(len(order), patience, func(i int) []queue.Job { return p.group(ctx, order[i], groups[order[i]], pending, cause) })
 }
 
 func sourceKey(e catalog.Entry, dir string) string {
@@ -155,7 +146,14 @@ func (p *Planner) group(ctx context.Context, key string, entries []catalog.Entry
 	looking, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	first := entries[0]
-	snapshot, err := p.Fetcher.Fetch(looking, first.Pipeline.Metadata.Namespace, run.Source(first, p.PipelinesDir), "")
+	var snapshot *source.Snapshot
+	err := p.silent.of(key)
+	if err == nil {
+		snapshot, err = p.Fetcher.Fetch(looking, first.Pipeline.Metadata.Namespace, run.Source(first, p.PipelinesDir), "")
+	}
+	if err != nil && looking.Err() != nil && ctx.Err() == nil {
+		p.silent.note(key)
+	}
 	if err != nil {
 		p.Log.Warn("a source could not be looked at; its pipelines will tell", "id", cause.ID, "pipelines", len(entries), "error", err)
 	}

@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/prerig/prerig/pipeline/queue"
+)
+
+// TestSourcesThatAnswerDoNotWaitForOthers has sources that answer at once, and ones that do when they are let.
+func TestSourcesThatAnswerDoNotWaitForOthers(t *testing.T) {
+	hanging := map[int]chan struct{}{2: make(chan struct{}), 5: make(chan struct{})}
+	order := []int{5, 2}
+	look := func(i int) []queue.Job {
+		if c := hanging[i]; c != nil {
+			<-c
+		}
+		return []queue.Job{{Pipeline: fmt.Sprint(i, "a")}, {Pipeline: fmt.Sprint(i, "b")}}
+	}
+	var got [][]string
+	for jobs := range answers(7, 100*time.Millisecond, look) {
+		var names []string
+		for _, job := range jobs {
+			names = append(names, job.Pipeline)
+		}
+		got = append(got, names)
+		if len(order) > 0 {
+			close(hanging[order[0]])
+			order = order[1:]
+		}
+	}
+	want := [][]string{{"0a", "0b", "1a", "1b", "3a", "3b", "4a", "4b", "6a", "6b"}, {"5a", "5b"}, {"2a", "2b"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what is to run (-want +got):\n%s", diff)
+	}
+}
+
+func TestAllThatAnswerSoonAreOneBatch(t *testing.T) {
+	var got []int
+	for jobs := range answers(100, time.Minute, func(int) []queue.Job { return make([]queue.Job, 3) }) {
+		got = append(got, len(jobs))
+	}
+	if diff := cmp.Diff([]int{300}, got); diff != "" {
+		t.Errorf("sizes of batches (-want +got):\n%s", diff)
+	}
+	for range answers(40, time.Minute, func(int) []queue.Job { return nil }) {
+		break // the rest is not taken, and nobody is stuck with it
+	}
+}
+
+func TestSilentSources(t *testing.T) {
+	var s silences
+	s.note("a")
+	if s.of("a") == nil || s.of("b") != nil {
+		t.Errorf("a: %v, b: %v", s.of("a"), s.of("b"))
+	}
+	s.until["a"] = time.Now().Add(-time.Second)
+	if err := s.of("a"); err != nil || len(s.until) != 0 {
+		t.Errorf("it is not looked at again: %v", err)
+	}
+}
