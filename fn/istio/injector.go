@@ -113,6 +113,15 @@ func newInjector(o Options, unfolded bool) (*Injector, error) {
 	if err := in.parseTemplates(); err != nil {
 		return nil, err
 	}
+	if len(o.Overrides) > 0 {
+		base, err := ParseValues(o.Values, nil)
+		if err != nil {
+			return nil, err
+		}
+		if err := in.checkOverrides(base); err != nil {
+			return nil, err
+		}
+	}
 	in.readSelectors()
 	return in, nil
 }

@@ -404,6 +404,45 @@ func TestOverrides(t *testing.T) {
 	}
 }
 
+// TestUnknownOverrides checks that overrides which nothing reads fail with the path of their key.
+func TestUnknownOverrides(t *testing.T) {
+	const template = `a: {{ .Values.global.proxy.logLevel }}
+{{ if $.Values.global.debug.on }}b: {{ toYaml .Values.global.whole }}{{ end }}
+{{ with (index .Values "quoted-key" "deep").x }}{{ . }}{{ end }}
+{{ define "sub" }}{{ .Values.inDefine }}{{ end }}
+{{ range .Spec.Containers }}{{ $.Values.inRange.x }}{{ end }}`
+	values := `{"global": {"hub": "h", "free": {}, "list": [1]}, "scalar": 1}`
+	tests := map[string]struct{ overrides, want string }{
+		"in the values":        {`{"global": {"hub": "x", "list": [2]}, "scalar": 2}`, ""},
+		"in a template":        {`{"global": {"proxy": {"logLevel": "debug"}, "debug": {"on": true}}}`, ""},
+		"below what is read":   {`{"global": {"whole": {"any": {"thing": 1}}}}`, ""},
+		"below an empty map":   {`{"global": {"free": {"any": 1}}}`, ""},
+		"index":                {`{"quoted-key": {"deep": {"x": 1}}}`, ""},
+		"define and range":     {`{"inDefine": 1, "inRange": {"x": 1}}`, ""},
+		"what the code reads":  {`{"global": {"tag": "1.31.0", "multiCluster": {"clusterName": "c"}}}`, ""},
+		"unknown at the top":   {`{"globl": {"hub": "x"}}`, "reading injector.overrides.globl: "},
+		"unknown below":        {`{"global": {"proxy": {"loglevel": "debug"}}}`, "reading injector.overrides.global.proxy.loglevel: "},
+		"names the keys there": {`{"global": {"proxy": {"loglevel": "debug"}}}`, "the keys below global.proxy are holdApplicationUntilProxyStarts, image, logLevel, resources"},
+		"unknown in a map":     {`{"inRange": {"y": 1}}`, "injector.overrides.inRange.y"},
+		"unknown in index":     {`{"quoted-key": {"deeper": 1}}`, "injector.overrides.quoted-key.deeper"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			over, err := ParseValues(test.overrides, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = New(Options{Version: "1.31", Config: config(template), Values: values, Overrides: over})
+			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+				t.Errorf("have the error %v, want %q", err, test.want)
+			}
+		})
+	}
+	if _, err := New(Options{Version: "1.31", Config: config("{{ toYaml .Values }}"), Values: values, Overrides: map[string]any{"any": 1}}); err != nil {
+		t.Errorf("a template that prints all values: %v", err)
+	}
+}
+
 func TestEstimateConcurrency(t *testing.T) {
 	in, err := New(Options{Version: "1.15", Config: config("x"), Values: `{"global": {"proxy": {"resources": {"limits": {"cpu": "2500m"}}}}}`})
 	if err != nil {
