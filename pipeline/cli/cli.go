@@ -21,7 +21,8 @@ import (
 const (
 	// ExitOK means that the command did what it was asked to do.
 	ExitOK = 0
-	// ExitFindings means that a command that checks has found something: prerig inject --check, prerig lint.
+	// ExitFindings means that a command that checks has found something: prerig inject --check, prerig lint,
+	// prerig diff, prerig status --check.
 	ExitFindings = 1
 	// ExitError means that the input, the policy or the command line was wrong, or that reading or writing failed.
 	ExitError = 2
@@ -51,6 +52,9 @@ type findings struct{ message string }
 
 func (f findings) Error() string { return f.message }
 
+// errDifferent is that of a command that has shown what differs.
+var errDifferent = errors.New("there are differences")
+
 // reported is the error of a command that has said what is wrong already.
 var errReported = errors.New("there were errors")
 
@@ -65,6 +69,8 @@ func Main(ctx context.Context, args []string, streams Streams, version string) i
 		return ExitOK
 	case errors.As(err, &f):
 		fmt.Fprintln(streams.Err, f.message)
+		return ExitFindings
+	case errors.Is(err, errDifferent):
 		return ExitFindings
 	case errors.Is(err, errReported):
 	case ctx.Err() != nil:
@@ -88,7 +94,7 @@ result that the mesh's admission webhook would give. It needs no cluster and no 
 
 Exit codes of all commands:
   0  done
-  1  a check found something (inject --check)
+  1  a check found something (inject --check, lint, diff, status --check)
   2  wrong input, policy or flags, or reading or writing failed; nothing was written`,
 		Example: `  prerig inject -f deployment.yaml | kubectl apply -f -
   prerig inject --diff k8s/

@@ -61,6 +61,9 @@ func defaultCache() string {
 
 // open reads the pipelines and gives what renders them. close is to be called at the end.
 func (l *local) open(streams Streams, version string) (p *preview.Previewer, closing func(), err error) {
+	if info, err := os.Stat(l.pipelines); err != nil || !info.IsDir() {
+		return nil, nil, fmt.Errorf("reading pipelines: %s is not a directory; name it with --pipelines", l.pipelines)
+	}
 	if l.catalog, err = catalog.Open(l.pipelines, nil); err != nil {
 		return nil, nil, err
 	}
@@ -75,6 +78,9 @@ func (l *local) open(streams Streams, version string) (p *preview.Previewer, clo
 		if sources[url], err = filepath.Abs(dir); err != nil {
 			return nil, nil, fmt.Errorf("reading the flag --source: %w", err)
 		}
+		if err := isDirectory("source", sources[url]); err != nil {
+			return nil, nil, err
+		}
 	}
 	if l.pool, err = render.NewPool(render.Options{Warm: 2}); err != nil {
 		return nil, nil, err
@@ -83,6 +89,7 @@ func (l *local) open(streams Streams, version string) (p *preview.Previewer, clo
 	p = &preview.Previewer{
 		Fetcher:      source.New(source.Options{StateDir: l.cache, Secrets: source.DirSecrets{Dir: l.secrets}, AllowDir: true}),
 		Builder:      &pipelinerun.Builder{Renderer: l.pool, Policies: l.policies, Limits: render.DefaultLimits(), Version: toolVersion(version)},
+		Secrets:      source.DirSecrets{Dir: l.secrets},
 		PipelinesDir: l.pipelines, Sources: sources, Revision: l.revision, Workers: l.jobs,
 		Progress: func(done, total int, name string) {
 			l.bar.update(images.Progress{Done: done, Total: total, Image: name})
@@ -91,21 +98,43 @@ func (l *local) open(streams Streams, version string) (p *preview.Previewer, clo
 	return p, func() { l.bar.done(); l.pool.Close() }, nil
 }
 
+// isDirectory checks what a flag names.
+func isDirectory(flag, dir string) error {
+	if dir == "" {
+		return nil
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return fmt.Errorf("reading the flag --%s: %s is not a directory", flag, dir)
+	}
+	return nil
+}
+
 // choose gives the named pipelines, all without names.
 func (l *local) choose(names []string) ([]catalog.Entry, error) {
 	var out []catalog.Entry
-	for _, e := range l.catalog.All() {
+	all := l.catalog.All()
+	if len(all) == 0 {
+		return nil, fmt.Errorf("there are no pipelines in %s", l.pipelines)
+	}
+	known := make([]string, 0, len(all))
+	for _, e := range all {
+		known = append(known, e.Key)
 		if len(names) == 0 || slices.Contains(names, e.Key) {
 			out = append(out, e)
 		}
 	}
 	for _, name := range names {
-		if !slices.ContainsFunc(out, func(e catalog.Entry) bool { return e.Key == name }) {
-			return nil, fmt.Errorf("there is no pipeline %s in %s", name, l.pipelines)
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("there is no pipeline %s in %s%s", name, l.pipelines, suggestion(name, known))
 		}
 	}
-	if len(out) == 0 {
-		return nil, fmt.Errorf("there are no pipelines in %s", l.pipelines)
-	}
 	return out, nil
+}
+
+// suggestion names what somebody may have meant, most alike first.
+func suggestion(name string, known []string) string {
+	if near := closest(name, known, 3); len(near) > 0 {
+		return "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return ""
 }

@@ -5,8 +5,7 @@ package preview
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"encoding/json"
 	"path"
 	"runtime"
 	"sync"
@@ -17,15 +16,16 @@ import (
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/run"
 	"github.com/prerig/prerig/pipeline/source"
-	"github.com/prerig/prerig/pipeline/source/git"
-	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// Previewer renders. It is safe for concurrent use.
+// Previewer renders. It is safe for concurrent use. What it has fetched it keeps, so that all pipelines of a repository see
+// one state of it.
 type Previewer struct {
 	// Fetcher fetches, Builder renders.
 	Fetcher *source.Fetcher
 	Builder *run.Builder
+	// Secrets are for registries that are compared with; nil means that there are none.
+	Secrets source.Secrets
 	// PipelinesDir is what sources that are directories are relative to, together with their pipeline's file.
 	PipelinesDir string
 	// Sources are local directories that stand for sources, by their normal URL; "" stands for every one.
@@ -34,8 +34,11 @@ type Previewer struct {
 	Revision string
 	// Workers is how many renders run at once; 0 means one for each processor.
 	Workers int
-	// Progress is called after each pipeline.
+	// Progress is called after each pipeline, one call at a time.
 	Progress func(done, total int, name string)
+
+	snapshots once[*source.Snapshot]
+	branches  once[*branch]
 }
 
 // Result is one pipeline rendered.
@@ -56,11 +59,13 @@ type Result struct {
 
 // All renders pipelines, in their order.
 func (p *Previewer) All(ctx context.Context, entries []catalog.Entry) []Result {
-	return each(ctx, p, entries, func(ctx context.Context, e catalog.Entry) Result {
-		r := Result{Entry: e}
-		r.Err = p.render(ctx, &r)
-		return r
-	})
+	return each(ctx, p, entries, p.one)
+}
+
+func (p *Previewer) one(ctx context.Context, e catalog.Entry) Result {
+	r := Result{Entry: e}
+	r.Err = p.render(ctx, &r)
+	return r
 }
 
 // each does something for every pipeline, several at once.
@@ -103,28 +108,49 @@ func (p *Previewer) render(ctx context.Context, r *Result) error {
 		return err
 	}
 	r.Gate = publish.CheckResults(pipeline.Spec.Gates, r.Built.Results)
-	layout, style := v1alpha1.LayoutObjects, v1alpha1.StyleCanonical
 	r.Path = pipeline.Metadata.Name
+	var to v1alpha1.Publish
 	if len(pipeline.Spec.Publish) > 0 {
-		switch to := pipeline.Spec.Publish[0]; {
-		case to.Git != nil:
-			layout, style, r.Path = to.Git.Layout, to.Git.Style, path.Clean(to.Git.Path)
-		case to.OCI != nil:
-			layout, style = to.OCI.Layout, to.OCI.Style
+		if to = pipeline.Spec.Publish[0]; to.Git != nil {
+			r.Path = path.Clean(to.Git.Path)
 		}
 	}
-	r.Files, err = publish.Files(r.Built.Objects, layout, style)
+	r.Files, err = r.filesFor(to)
 	return err
+}
+
+// filesFor gives the files as one place gets them.
+func (r *Result) filesFor(to v1alpha1.Publish) (map[string][]byte, error) {
+	layout, style := v1alpha1.LayoutObjects, v1alpha1.StyleCanonical
+	switch {
+	case to.Git != nil:
+		layout, style = to.Git.Layout, to.Git.Style
+	case to.OCI != nil:
+		layout, style = to.OCI.Layout, to.OCI.Style
+	}
+	return publish.Files(r.Built.Objects, layout, style)
 }
 
 // fetch gives the source, or the directory that stands for it.
 func (p *Previewer) fetch(ctx context.Context, e catalog.Entry) (*source.Snapshot, error) {
-	src := run.Source(e, p.PipelinesDir)
+	src, revision := run.Source(e, p.PipelinesDir), p.Revision
 	if dir, ok := p.stand(src); ok {
-		src = v1alpha1.Source{Dir: &v1alpha1.DirSource{Path: dir}}
-		return p.Fetcher.Fetch(ctx, e.Pipeline.Metadata.Namespace, src, "")
+		src, revision = v1alpha1.Source{Dir: &v1alpha1.DirSource{Path: dir}}, ""
 	}
-	return p.Fetcher.Fetch(ctx, e.Pipeline.Metadata.Namespace, src, p.Revision)
+	namespace := e.Pipeline.Metadata.Namespace
+	key, err := json.Marshal([]any{src, revision, secretOf(namespace, src)})
+	if err != nil {
+		return nil, err
+	}
+	return p.snapshots.get(string(key), func() (*source.Snapshot, error) { return p.Fetcher.Fetch(ctx, namespace, src, revision) })
+}
+
+// secretOf is the namespace where it matters for what is fetched: where a secret is read from it.
+func secretOf(namespace string, src v1alpha1.Source) string {
+	if src.Git != nil && src.Git.SecretRef != nil || src.OCI != nil && src.OCI.SecretRef != nil {
+		return namespace
+	}
+	return ""
 }
 
 func (p *Previewer) stand(src v1alpha1.Source) (string, bool) {
@@ -142,71 +168,22 @@ func (p *Previewer) stand(src v1alpha1.Source) (string, bool) {
 	return dir, ok
 }
 
-// Published gives what is published of a pipeline now, by paths relative to the pipeline's own.
-func (p *Previewer) Published(ctx context.Context, e catalog.Entry) (map[string][]byte, error) {
-	if len(e.Pipeline.Spec.Publish) == 0 || e.Pipeline.Spec.Publish[0].Git == nil {
-		return nil, errors.New("comparing: the first entry of spec.publish is not a Git branch")
-	}
-	to := e.Pipeline.Spec.Publish[0].Git
-	mirror, remote, err := p.Fetcher.Repository(ctx, e.Pipeline.Metadata.Namespace, to.URL, to.SecretRef)
-	if err != nil {
-		return nil, err
-	}
-	// What is active is what a proposal is compared with too.
-	commit, err := mirror.Fetch(ctx, remote, git.Ref{Name: "refs/heads/" + to.Branch})
-	if errors.Is(err, git.ErrNoRef) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	files, err := publish.Published(tree.NewView(mirror.Tree(commit), tree.Limits{}), e.Key)
-	if err != nil {
-		return nil, err
-	}
-	out := map[string][]byte{}
-	for name, content := range files {
-		out[Relative(path.Clean(to.Path), name)] = content
-	}
-	return out, nil
+// once does each thing once, also where several ask for it at the same time.
+type once[T any] struct {
+	mu   sync.Mutex
+	done map[string]func() (T, error)
 }
 
-// Relative takes a pipeline's own path off a path on the branch.
-func Relative(base, name string) string {
-	if base != "." && len(name) > len(base) && name[:len(base)] == base && name[len(base)] == '/' {
-		return name[len(base)+1:]
+func (o *once[T]) get(key string, do func() (T, error)) (T, error) {
+	o.mu.Lock()
+	f, ok := o.done[key]
+	if !ok {
+		f = sync.OnceValues(do)
+		if o.done == nil {
+			o.done = map[string]func() (T, error){}
+		}
+		o.done[key] = f
 	}
-	return name
-}
-
-// Touched is a pipeline that a range of commits touches.
-type Touched struct {
-	// Pipeline is its key, Reason what it would see.
-	Pipeline string `json:"pipeline"`
-	Reason   string `json:"reason"`
-}
-
-// Affected gives the pipelines whose render at head could differ from the one at base: each is rendered at base, and what
-// it has read is compared.
-func (p *Previewer) Affected(ctx context.Context, entries []catalog.Entry, base, head *tree.Tree) []Touched {
-	found := each(ctx, p, entries, func(ctx context.Context, e catalog.Entry) *Touched {
-		if base.ID() == head.ID() {
-			return nil
-		}
-		built, err := p.Builder.Build(ctx, e.Pipeline, base)
-		if reason, affected := built.Record.Affected(head); affected {
-			return &Touched{Pipeline: e.Key, Reason: reason}
-		}
-		if err != nil && ctx.Err() != nil {
-			return &Touched{Pipeline: e.Key, Reason: fmt.Sprintf("it could not be found out: %v", err)}
-		}
-		return nil
-	})
-	out := []Touched{}
-	for _, one := range found {
-		if one != nil {
-			out = append(out, *one)
-		}
-	}
-	return out
+	o.mu.Unlock()
+	return f()
 }

@@ -212,7 +212,7 @@ func (d *demo) preview(ctx context.Context) error {
 	if err := testbed.Write(filepath.Join(dir, "pipelines"), pipelines(d.apps, d.repository.URL)); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, d.prerig, "diff", "--source", d.repository.Work, "--pipelines", filepath.Join(dir, "pipelines"), "--cache", filepath.Join(dir, "cache"))
+	cmd := exec.CommandContext(ctx, d.prerig, "diff", "--exit-code=false", "--source", d.repository.Work, "--pipelines", filepath.Join(dir, "pipelines"), "--cache", filepath.Join(dir, "cache"))
 	var problems strings.Builder
 	cmd.Dir, cmd.Stderr = dir, &problems
 	out, err := cmd.Output()

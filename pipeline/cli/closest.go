@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"sort"
+	"strings"
+)
+
+// closest gives the names that are most like one: those that are few letters away, or the same without a namespace, or that
+// hold it.
+func closest(name string, known []string, most int) []string {
+	type near struct {
+		name string
+		far  int
+	}
+	var found []near
+	short := base(name)
+	for _, k := range known {
+		far := distance(name, k)
+		switch {
+		case base(k) == short:
+			far = 0
+		case len(short) > 2 && strings.Contains(k, short):
+			far = min(far, 1)
+		default:
+			far = min(far, 1+distance(short, base(k)))
+		}
+		if far <= 1+len(short)/4 {
+			found = append(found, near{k, far})
+		}
+	}
+	sort.SliceStable(found, func(i, j int) bool { return found[i].far < found[j].far })
+	var out []string
+	for _, one := range found[:min(most, len(found))] {
+		out = append(out, one.name)
+	}
+	return out
+}
+
+// base is a pipeline's name without its namespace.
+func base(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
+
+// distance is the number of letters to change, put in or take out to make b of a.
+func distance(a, b string) int {
+	if d := len(a) - len(b); d > 8 || d < -8 {
+		return 9
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		last := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			last, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, last+cost)
+		}
+	}
+	return row[len(b)]
+}

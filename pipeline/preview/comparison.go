@@ -1,0 +1,196 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/publish"
+	"github.com/prerig/prerig/pipeline/run"
+)
+
+// Comparison is what would change, over all pipelines.
+type Comparison struct {
+	// Pipelines has one entry for each that was compared.
+	Pipelines []PipelineChange `json:"pipelines"`
+	// Changes are the differences, each once, the most common first.
+	Changes []Change `json:"changes"`
+}
+
+// PipelineChange counts what would change of one pipeline.
+type PipelineChange struct {
+	Pipeline string `json:"pipeline"`
+	Revision string `json:"revision,omitempty"`
+	// Targets has one entry for each place that it is published to.
+	Targets []TargetChange `json:"targets"`
+	// Error says why it could not be rendered, Gate why the result would be refused everywhere.
+	Error string `json:"error,omitempty"`
+	Gate  string `json:"gate,omitempty"`
+}
+
+// TargetChange counts what would change at one place. The counts are of objects, and of files where these hold none.
+type TargetChange struct {
+	// Target is named as in the status of the pipeline, Against is what it was compared with, in words.
+	Target  string `json:"target"`
+	Against string `json:"against"`
+	// Objects that are added, modified, deleted and equal.
+	Added     int `json:"added"`
+	Modified  int `json:"modified"`
+	Deleted   int `json:"deleted"`
+	Unchanged int `json:"unchanged"`
+	// Error says why it could not be compared, Gate why the result would be refused here.
+	Error string `json:"error,omitempty"`
+	Gate  string `json:"gate,omitempty"`
+}
+
+// Change is a difference that one or more objects have in common.
+type Change struct {
+	// Kind is added, modified or deleted.
+	Kind string `json:"kind"`
+	// Hunks are the differences. What stands for each object's own values in them is in Objects.
+	Hunks []Hunk `json:"hunks"`
+	// Objects that it is the same for.
+	Objects []Object `json:"objects"`
+}
+
+// Hunk is a piece of a difference.
+type Hunk struct {
+	// At is the field, where there is one that holds all changed lines. It begins with "pod:" where the pod template is in
+	// different places of the objects.
+	At string `json:"at,omitempty"`
+	// Text is lines that begin with "-", "+" or, for those around them that all objects share, a blank.
+	Text string `json:"text"`
+}
+
+// Object is what a change is about.
+type Object struct {
+	Pipeline string `json:"pipeline"`
+	// Name is "Kind namespace/name", or the path of a file that holds no object.
+	Name string `json:"name"`
+	// Places that it changes in.
+	Places []Place `json:"places"`
+	// Values are what the placeholders in the change's hunks stand for.
+	Values map[string]string `json:"values,omitempty"`
+}
+
+// Place is a file at a target.
+type Place struct {
+	Target string `json:"target"`
+	// Path of the file, relative to the pipeline's.
+	Path string `json:"path"`
+}
+
+// Empty says whether nothing would change.
+func (c *Comparison) Empty() bool { return len(c.Changes) == 0 }
+
+// Failed says whether any pipeline could not be compared, or would be refused.
+func (c *Comparison) Failed() bool {
+	for _, p := range c.Pipelines {
+		if p.Error != "" || p.Gate != "" {
+			return true
+		}
+		for _, t := range p.Targets {
+			if t.Error != "" || t.Gate != "" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Compare renders pipelines and finds what differs from what is published, at every place of each; or, where dir is not "",
+// from a directory that the results were written to before.
+func (p *Previewer) Compare(ctx context.Context, entries []catalog.Entry, dir string) *Comparison {
+	type compared struct {
+		change PipelineChange
+		units  []*unit
+	}
+	all := each(ctx, p, entries, func(ctx context.Context, e catalog.Entry) compared {
+		r := p.one(ctx, e)
+		change, units := p.compareOne(ctx, &r, dir)
+		return compared{change, units}
+	})
+	c := &Comparison{Pipelines: []PipelineChange{}}
+	var units []*unit
+	for _, one := range all {
+		c.Pipelines = append(c.Pipelines, one.change)
+		units = append(units, one.units...)
+	}
+	c.Changes = group(units)
+	return c
+}
+
+func (p *Previewer) compareOne(ctx context.Context, r *Result, dir string) (PipelineChange, []*unit) {
+	one := PipelineChange{Pipeline: r.Entry.Key, Targets: []TargetChange{}}
+	if r.Snapshot != nil {
+		one.Revision = r.Snapshot.Revision
+	}
+	if r.Err != nil {
+		one.Error = r.Err.Error()
+		return one, nil
+	}
+	if r.Gate != nil {
+		one.Gate = r.Gate.Error()
+	}
+	if dir != "" {
+		return p.compareDir(one, r, dir)
+	}
+	var units []*unit
+	for _, to := range r.Entry.Pipeline.Spec.Publish {
+		target := TargetChange{Target: run.Target(to), Against: against(to)}
+		after, err := r.filesFor(to)
+		var before map[string][]byte
+		var refused error
+		if err == nil {
+			before, refused, err = p.published(ctx, r, to, after)
+		}
+		if err != nil {
+			target.Error = err.Error()
+		} else {
+			units = append(units, p.compareFiles(&target, r, before, after)...)
+			if refused == nil {
+				refused = publish.Gate(r.Entry.Pipeline.Spec.Gates, len(r.Built.Objects))(target.Modified+target.Deleted+target.Unchanged, target.Deleted)
+			}
+			if refused != nil {
+				target.Gate = refused.Error()
+			}
+		}
+		one.Targets = append(one.Targets, target)
+	}
+	return one, units
+}
+
+// compareDir compares with a directory: prerig render writes into it what the first place gets.
+func (p *Previewer) compareDir(one PipelineChange, r *Result, dir string) (PipelineChange, []*unit) {
+	target := TargetChange{Target: filepath.Join(dir, filepath.FromSlash(r.Path)), Against: "directory " + dir}
+	before, err := directory(target.Target)
+	if err != nil {
+		target.Error = err.Error()
+		one.Targets = append(one.Targets, target)
+		return one, nil
+	}
+	units := p.compareFiles(&target, r, before, r.Files)
+	one.Targets = append(one.Targets, target)
+	return one, units
+}
+
+// compareFiles finds what differs, and counts it.
+func (p *Previewer) compareFiles(target *TargetChange, r *Result, before, after map[string][]byte) []*unit {
+	units, same := compareFiles(before, after)
+	target.Unchanged = same
+	for _, u := range units {
+		u.pipeline, u.target = r.Entry.Key, target.Target
+		switch u.kind {
+		case added:
+			target.Added++
+		case deleted:
+			target.Deleted++
+		default:
+			target.Modified++
+		}
+	}
+	return units
+}

@@ -1,0 +1,182 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// ownValue is a value that is an object's own, and what it is.
+type ownValue struct{ param, value string }
+
+// meshProxy is not a container of the user, so that its name is the same for all.
+const meshProxy = "istio-proxy"
+
+// ownValues gives the values of an object that lines elsewhere in it may be made of: only those that the change leaves
+// alone, as else the change is of them. A new object has no more than its name and namespace: what else it holds is the
+// change.
+func (u *unit) ownValues(old, now located) []ownValue {
+	var out []ownValue
+	add := func(param, value string) {
+		if len(value) > 1 {
+			out = append(out, ownValue{param, value})
+		}
+	}
+	add("name", u.object.Name)
+	add("namespace", u.object.Namespace)
+	before, after := podValues(old.root, u.object.Kind), podValues(now.root, u.object.Kind)
+	for _, v := range before {
+		if slices.Contains(after, v) {
+			add(v.param, v.value)
+		}
+	}
+	return out
+}
+
+// podValues are those of the pod.
+func podValues(root *yaml.Node, kind string) (out []ownValue) {
+	pod, _ := podRoot(root, kind)
+	if pod == nil {
+		return nil
+	}
+	add := func(param string, n *yaml.Node) {
+		if n != nil && n.Kind == yaml.ScalarNode && n.Value != "" {
+			out = append(out, ownValue{param, n.Value})
+		}
+	}
+	labels := child(pod, "metadata", "labels")
+	add("app", child(labels, "app"))
+	add("app name", child(labels, "app.kubernetes.io/name"))
+	add("canonical name", child(labels, "service.istio.io/canonical-name"))
+	add("service account", child(pod, "spec", "serviceAccountName"))
+	var names []string
+	ports := 0
+	for _, c := range child(pod, "spec", "containers").Content {
+		name := child(c, "name")
+		if name == nil || name.Value == meshProxy {
+			continue
+		}
+		names = append(names, name.Value)
+		add(numbered("container", len(names)), name)
+		if list := child(c, "ports"); list != nil {
+			for _, port := range list.Content {
+				ports++
+				add(numbered("port", ports), child(port, "containerPort"))
+			}
+		}
+	}
+	if len(names) > 1 {
+		out = append(out, ownValue{"containers", strings.Join(names, ",")})
+	}
+	return out
+}
+
+func numbered(what string, n int) string {
+	if n == 1 {
+		return what
+	}
+	return what + " " + strconv.Itoa(n)
+}
+
+// substitution says what stands for which values; the longest value first.
+type substitution []ownValue
+
+// apply puts placeholders in the place of values that stand there as words.
+func (s substitution) apply(text string) string {
+	if len(s) == 0 {
+		return text
+	}
+	var out strings.Builder
+	s.scan(text, func(plain string, own *ownValue) {
+		out.WriteString(plain)
+		if own != nil {
+			out.WriteString("<" + own.param + ">")
+		}
+	})
+	return out.String()
+}
+
+// scan gives the text in pieces: what is plain, and the value behind it.
+func (s substitution) scan(text string, visit func(plain string, own *ownValue)) {
+	from := 0
+	for at := 0; at < len(text); at++ {
+		if at > 0 && wordByte(text[at-1]) {
+			continue
+		}
+		for i := range s {
+			end := at + len(s[i].value)
+			if strings.HasPrefix(text[at:], s[i].value) && (end == len(text) || !wordByte(text[end])) {
+				visit(text[from:at], &s[i])
+				from, at = end, end-1
+				break
+			}
+		}
+	}
+	visit(text[from:], nil)
+}
+
+func wordByte(b byte) bool {
+	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9'
+}
+
+// maxWays bounds how many substitutions are tried for one run.
+const maxWays = 48
+
+// ways gives the substitutions that make a difference to a text: none, and each combination of what a value can be taken
+// for, with fewer values first.
+func ways(text string, own []ownValue) []substitution {
+	byValue := map[string][]ownValue{}
+	var all substitution
+	for _, v := range own {
+		if len(byValue[v.value]) == 0 {
+			all = append(all, v)
+		}
+		byValue[v.value] = append(byValue[v.value], v)
+	}
+	sortLongest(all)
+	var present []string
+	all.scan(text, func(_ string, v *ownValue) {
+		if v != nil && !slices.Contains(present, v.value) {
+			present = append(present, v.value)
+		}
+	})
+	sort.Strings(present)
+	out := []substitution{nil}
+	for _, value := range present {
+		n := len(out)
+		for _, v := range byValue[value] {
+			for _, s := range out[:n] {
+				if len(out) < maxWays {
+					out = append(out, append(s[:len(s):len(s)], v))
+				}
+			}
+		}
+	}
+	if len(present) > 5 { // there are too many combinations: all at once is what a new injection needs
+		var every substitution
+		for _, value := range present {
+			every = append(every, byValue[value][0])
+		}
+		out = append(out, every)
+	}
+	for _, s := range out {
+		sortLongest(s)
+	}
+	sort.SliceStable(out, func(i, j int) bool { return len(out[i]) < len(out[j]) })
+	return out
+}
+
+func sortLongest(s substitution) {
+	sort.SliceStable(s, func(i, j int) bool {
+		if len(s[i].value) != len(s[j].value) {
+			return len(s[i].value) > len(s[j].value)
+		}
+		return s[i].value < s[j].value
+	})
+}

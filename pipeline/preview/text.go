@@ -1,0 +1,322 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// listed is how many objects of a change, and pipelines with a problem, are named; JSON names all.
+const listed = 10
+
+// Text writes a comparison for a terminal. Colour marks lines as git diff does.
+func (c *Comparison) Text(w io.Writer, colour bool) error {
+	var out strings.Builder
+	places := c.places()
+	for _, change := range c.Changes {
+		fmt.Fprintf(&out, "%s\n", paint(colour, bold, "== "+change.title()))
+		for _, text := range change.list(places) {
+			fmt.Fprintf(&out, "   %s\n", text)
+		}
+		if legend := change.legend(); legend != "" {
+			fmt.Fprintf(&out, "   %s\n", legend)
+		}
+		for _, hunk := range change.Hunks {
+			out.WriteString(paint(colour, cyan, strings.TrimSpace("@@ "+hunk.At)) + "\n")
+			out.WriteString(paintDiff(colour, hunk.Text))
+		}
+		out.WriteString("\n")
+	}
+	for _, p := range c.problems() {
+		fmt.Fprintf(&out, "%s %s: %s\n", paint(colour, red, p.kind+":"), p.who(), p.text)
+	}
+	for _, text := range c.compared() {
+		fmt.Fprintf(&out, "compared with the %s\n", text)
+	}
+	out.WriteString(c.summary() + "\n")
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// Colours, as git diff has them.
+const (
+	bold  = "\x1b[1m"
+	red   = "\x1b[31m"
+	green = "\x1b[32m"
+	cyan  = "\x1b[36m"
+	reset = "\x1b[m"
+)
+
+func paint(colour bool, code, text string) string {
+	if !colour {
+		return text
+	}
+	return code + text + reset
+}
+
+func paintDiff(colour bool, text string) string {
+	if !colour {
+		return text
+	}
+	var out strings.Builder
+	for l := range strings.Lines(text) {
+		plain := strings.TrimSuffix(l, "\n")
+		switch l[0] {
+		case '+':
+			plain = paint(true, green, plain)
+		case '-':
+			plain = paint(true, red, plain)
+		}
+		out.WriteString(plain + "\n")
+	}
+	return out.String()
+}
+
+func (c Change) title() string {
+	if len(c.Objects) == 1 {
+		return fmt.Sprintf("%s: %s (%s)", c.Kind, c.Objects[0].Name, c.Objects[0].Pipeline)
+	}
+	return fmt.Sprintf("%s: the same in %s of %s", c.Kind, c.kinds(), plural(c.pipelines(), "pipeline"))
+}
+
+func (c Change) pipelines() int {
+	pipelines := map[string]bool{}
+	for _, o := range c.Objects {
+		pipelines[o.Pipeline] = true
+	}
+	return len(pipelines)
+}
+
+// kinds counts the objects: "3 objects (2 Deployment, 1 CronJob)", "2 Service".
+func (c Change) kinds() string {
+	counts := map[string]int{}
+	var order []string
+	for _, o := range c.Objects {
+		kind, _, ok := strings.Cut(o.Name, " ")
+		if !ok {
+			kind = "file"
+		}
+		if counts[kind]++; counts[kind] == 1 {
+			order = append(order, kind)
+		}
+	}
+	sort.SliceStable(order, func(i, j int) bool { return counts[order[i]] > counts[order[j]] })
+	if len(order) == 1 {
+		return plural(len(c.Objects), order[0])
+	}
+	var parts []string
+	for _, kind := range order {
+		parts = append(parts, plural(counts[kind], kind))
+	}
+	if len(parts) > 6 {
+		parts = append(parts[:5], fmt.Sprintf("%d other kinds", len(order)-5))
+	}
+	return fmt.Sprintf("%s (%s)", plural(len(c.Objects), "object"), strings.Join(parts, ", "))
+}
+
+// list names the objects of a change, the first few of many, and the places of those that do not change everywhere.
+func (c Change) list(places map[string]int) (out []string) {
+	for i, o := range c.Objects {
+		if i == listed && len(c.Objects) > listed+1 {
+			return append(out, fmt.Sprintf("and %d more (-o json names all)", len(c.Objects)-listed))
+		}
+		only := ""
+		if len(o.Places) < places[o.Pipeline] {
+			var targets []string
+			for _, p := range o.Places {
+				targets = append(targets, p.Target)
+			}
+			only = ", only at " + strings.Join(targets, " and ")
+		}
+		if len(c.Objects) > 1 {
+			out = append(out, o.Name+" ("+o.Pipeline+")"+only)
+		} else if only != "" {
+			out = append(out, strings.TrimPrefix(only, ", "))
+		}
+	}
+	return out
+}
+
+// legend says what the placeholders stand for.
+func (c Change) legend() string {
+	params := map[string]bool{}
+	for _, o := range c.Objects {
+		for param := range o.Values {
+			params[param] = true
+		}
+	}
+	var names []string
+	for param := range params {
+		names = append(names, "<"+param+">")
+	}
+	slices.Sort(names)
+	if len(names) == 0 {
+		return ""
+	}
+	verb := " stands"
+	if len(names) > 1 {
+		verb = " stand"
+	}
+	return strings.Join(names, ", ") + verb + " for each object's own"
+}
+
+// places gives the number of places that each pipeline is published to.
+func (c *Comparison) places() map[string]int {
+	out := map[string]int{}
+	for _, p := range c.Pipelines {
+		for _, t := range p.Targets {
+			if t.Error == "" {
+				out[p.Pipeline]++
+			}
+		}
+	}
+	return out
+}
+
+// compared says with what, the most common first.
+func (c *Comparison) compared() (out []string) {
+	counts := map[string]int{}
+	var order []string
+	for _, p := range c.Pipelines {
+		for _, t := range p.Targets {
+			if t.Error != "" {
+				continue
+			}
+			if counts[t.Against]++; counts[t.Against] == 1 {
+				order = append(order, t.Against)
+			}
+		}
+	}
+	sort.SliceStable(order, func(i, j int) bool { return counts[order[i]] > counts[order[j]] })
+	for i, text := range order {
+		if i == listed/2 && len(order) > listed/2+1 {
+			return append(out, fmt.Sprintf("places of %d other kinds (-o json names all)", len(order)-i))
+		}
+		if len(c.Pipelines) > 1 {
+			text += ": " + plural(counts[text], "pipeline")
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// Problem is an error with one line for each problem, nil where there is none.
+func (c *Comparison) Problem() error {
+	var lines []string
+	for _, p := range c.problems() {
+		lines = append(lines, fmt.Sprintf("%s: %s", p.who(), strings.TrimPrefix(p.kind+": ", "error: ")+p.text))
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(lines, "\n"))
+}
+
+// problem is what keeps pipelines from being compared or published.
+type problem struct {
+	kind, text string
+	pipelines  []string
+	raw        string
+}
+
+// problems gives errors and refusals, those that pipelines have in common once.
+func (c *Comparison) problems() []*problem {
+	found := map[string]*problem{}
+	var order []*problem
+	add := func(p PipelineChange, kind, text string) {
+		if text == "" {
+			return
+		}
+		name := p.Pipeline[strings.LastIndexByte(p.Pipeline, '/')+1:]
+		same := substitution{{"name", name}}.apply(text)
+		one := found[kind+same]
+		if one == nil {
+			one = &problem{kind: kind, text: same, raw: text}
+			found[kind+same] = one
+			order = append(order, one)
+		}
+		if !slices.Contains(one.pipelines, p.Pipeline) {
+			one.pipelines = append(one.pipelines, p.Pipeline)
+		}
+		if text != one.raw {
+			one.raw = ""
+		}
+	}
+	for _, p := range c.Pipelines {
+		add(p, "error", p.Error)
+		add(p, "would be refused", p.Gate)
+		for _, t := range p.Targets {
+			add(p, "error", prefixed(t.Target, t.Error))
+			add(p, "would be refused", prefixed(t.Target, t.Gate))
+		}
+	}
+	for _, one := range order {
+		if one.raw != "" {
+			one.text = one.raw
+		}
+		one.text = strings.Join(strings.Fields(one.text), " ")
+	}
+	return order
+}
+
+func prefixed(target, text string) string {
+	if text == "" {
+		return ""
+	}
+	return target + ": " + text
+}
+
+// who names the pipelines that have it.
+func (p *problem) who() string {
+	if n := len(p.pipelines); n > listed+1 {
+		return fmt.Sprintf("%s and %d more", strings.Join(p.pipelines[:listed], ", "), n-listed)
+	}
+	return strings.Join(p.pipelines, ", ")
+}
+
+func (c *Comparison) summary() string {
+	var sum TargetChange
+	failed, nowhere, unread := 0, 0, 0
+	for _, p := range c.Pipelines {
+		if p.Error != "" {
+			failed++
+		} else if len(p.Targets) == 0 {
+			nowhere++
+		}
+		for _, t := range p.Targets {
+			sum.Added, sum.Modified, sum.Deleted = sum.Added+t.Added, sum.Modified+t.Modified, sum.Deleted+t.Deleted
+			sum.Unchanged += t.Unchanged
+			if t.Error != "" {
+				unread++
+			}
+		}
+	}
+	text := fmt.Sprintf("%s compared: nothing would change", plural(len(c.Pipelines)-failed-nowhere, "pipeline"))
+	if !c.Empty() {
+		text = fmt.Sprintf("%s compared: %s added, %d modified, %d deleted, %d unchanged; %s", plural(len(c.Pipelines)-failed-nowhere, "pipeline"),
+			plural(sum.Added, "object"), sum.Modified, sum.Deleted, sum.Unchanged, plural(len(c.Changes), "different change"))
+	}
+	if failed > 0 {
+		text += fmt.Sprintf("; %d could not be rendered", failed)
+	}
+	if unread > 0 {
+		text += fmt.Sprintf("; %s could not be read", plural(unread, "place"))
+	}
+	if nowhere > 0 {
+		text += fmt.Sprintf("; %s nowhere", map[bool]string{true: "1 publishes", false: fmt.Sprint(nowhere, " publish")}[nowhere == 1])
+	}
+	return text
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

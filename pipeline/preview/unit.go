@@ -1,0 +1,235 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/pipeline/diff"
+)
+
+// The kinds of changes.
+const (
+	added    = "added"
+	modified = "modified"
+	deleted  = "deleted"
+)
+
+// unit is one object that differs, or one file where files hold no objects.
+type unit struct {
+	pipeline, target string
+	path, name, kind string
+	object           manifest.Meta
+	old, now         []byte
+	runs             []*changedRun
+}
+
+// piece is one document of a file.
+type piece struct {
+	object manifest.Meta
+	raw    []byte
+}
+
+// compareFiles finds the objects that differ between two sets of files, and counts those that do not.
+func compareFiles(before, after map[string][]byte) (units []*unit, same int) {
+	names := map[string]bool{}
+	for name := range before {
+		names[name] = true
+	}
+	for name := range after {
+		names[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		old, had := before[name]
+		now, has := after[name]
+		found, equal := compareFile(name, old, now, had, has)
+		units, same = append(units, found...), same+equal
+	}
+	for _, u := range units {
+		u.find()
+	}
+	return units, same
+}
+
+// compareFile takes a file apart into its objects. One that cannot be, or that differs in what is between the objects, is
+// compared as a whole.
+func compareFile(name string, old, now []byte, had, has bool) (units []*unit, same int) {
+	if had && has && bytes.Equal(old, now) {
+		pieces, _ := pieces(name, now)
+		return nil, max(1, len(pieces))
+	}
+	before, readOld := pieces(name, old)
+	after, readNow := pieces(name, now)
+	whole := &unit{path: name, name: name, kind: kindOf(had, has), old: old, now: now}
+	if had && !readOld || has && !readNow || len(before)+len(after) == 0 {
+		return []*unit{whole}, 0
+	}
+	ids := map[manifest.Meta][2][]byte{}
+	var order []manifest.Meta
+	for side, list := range [][]piece{before, after} {
+		for _, p := range list {
+			pair, known := ids[p.object]
+			if !known {
+				order = append(order, p.object)
+			}
+			pair[side] = p.raw
+			ids[p.object] = pair
+		}
+	}
+	for _, id := range order {
+		pair := ids[id]
+		if pair[0] != nil && pair[1] != nil && bytes.Equal(pair[0], pair[1]) {
+			same++
+			continue
+		}
+		units = append(units, &unit{
+			path: name, name: id.Kind + " " + qualified(id), kind: kindOf(pair[0] != nil, pair[1] != nil), object: id, old: pair[0], now: pair[1],
+		})
+	}
+	if len(units) == 0 {
+		return []*unit{whole}, 0 // the same objects in another order, or with something else between them
+	}
+	return units, same
+}
+
+func kindOf(had, has bool) string {
+	switch {
+	case !had:
+		return added
+	case !has:
+		return deleted
+	}
+	return modified
+}
+
+func qualified(object manifest.Meta) string {
+	if object.Namespace == "" {
+		return object.Name
+	}
+	return object.Namespace + "/" + object.Name
+}
+
+// pieces gives the objects of a file. ok is false where something in it is none, or is there twice.
+func pieces(name string, text []byte) (out []piece, ok bool) {
+	file, err := manifest.Parse(name, text)
+	if err != nil {
+		return nil, false
+	}
+	seen := map[manifest.Meta]bool{}
+	for _, doc := range file.Docs {
+		if doc.Empty() {
+			continue
+		}
+		meta, ok := doc.Peek()
+		if !ok || meta.Name == "" || seen[meta] {
+			return nil, false
+		}
+		seen[meta] = true
+		raw := bytes.TrimPrefix(doc.Raw(), []byte("---\n"))
+		out = append(out, piece{meta, raw})
+	}
+	return out, true
+}
+
+// line is one line of a difference. sign is "-", "+" or " ".
+type line struct {
+	sign byte
+	text string
+	// number in the old text for "-", in the new one else.
+	number int
+}
+
+// changedRun is a run of changed lines with the lines around it, at most three on each side.
+type changedRun struct {
+	lines         []line
+	before, after []line
+	// follows says that the run before it in the object is only some unchanged lines away: those in before.
+	follows bool
+	// candidates are ways to tell it from others; key is the one that was chosen.
+	candidates []candidate
+	// where is the field that holds it, inPod the same below the pod template, where pod says that it is in one.
+	where, inPod []string
+	pod          bool
+}
+
+// find fills in the runs.
+func (u *unit) find() {
+	hunks := split(string(diff.Unified(u.path, []diff.Chunk{{Old: u.old, New: u.now}})))
+	for _, hunk := range hunks {
+		u.runs = append(u.runs, runsOf(hunk)...)
+	}
+	if len(u.runs) == 0 { // an empty file
+		u.runs = []*changedRun{{}}
+	}
+	u.describe()
+}
+
+// split takes a unified diff apart at its hunks.
+func split(patch string) [][]line {
+	var out [][]line
+	old, now := 0, 0
+	for text := range strings.Lines(patch) {
+		if strings.HasPrefix(text, "@@ ") {
+			fields := strings.Fields(text)
+			old, now = start(fields[1]), start(fields[2])
+			out = append(out, nil)
+			continue
+		}
+		if len(out) == 0 {
+			continue // the header
+		}
+		l := line{sign: text[0], text: text[1:], number: now}
+		switch l.sign {
+		case '-':
+			l.number = old
+			old++
+		case '+':
+			now++
+		case ' ':
+			old++
+			now++
+		default: // "\ No newline at end of file" belongs to the line above
+			last := &out[len(out)-1][len(out[len(out)-1])-1]
+			last.text += text
+			continue
+		}
+		out[len(out)-1] = append(out[len(out)-1], l)
+	}
+	return out
+}
+
+func start(span string) int {
+	first, _, _ := strings.Cut(strings.TrimLeft(span, "+-"), ",")
+	n, _ := strconv.Atoi(first)
+	return n
+}
+
+// runsOf takes a hunk apart at its unchanged lines.
+func runsOf(hunk []line) (out []*changedRun) {
+	var around []line
+	var open *changedRun
+	for _, l := range hunk {
+		if l.sign == ' ' {
+			around, open = append(around, l), nil
+			continue
+		}
+		if open == nil {
+			open = &changedRun{before: around, follows: len(out) > 0}
+			if len(out) > 0 {
+				out[len(out)-1].after = around
+			}
+			out, around = append(out, open), nil
+		}
+		open.lines = append(open.lines, l)
+	}
+	if len(out) > 0 {
+		out[len(out)-1].after = around
+	}
+	return out
+}
