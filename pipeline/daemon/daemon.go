@@ -22,6 +22,7 @@ import (
 	"github.com/prerig/prerig/pipeline/event"
 	"github.com/prerig/prerig/pipeline/notify"
 	"github.com/prerig/prerig/pipeline/plan"
+	"github.com/prerig/prerig/pipeline/prune"
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/run"
@@ -57,6 +58,7 @@ type parts struct {
 	store   *status.Store
 	runner  *run.Runner
 	metrics *telemetry.Metrics
+	keeper  *prune.Keeper
 }
 
 // Serve receives, plans and, unless there are no workers, runs until ctx is done. When the disk was full, it starts again
@@ -90,6 +92,12 @@ func serve(ctx context.Context, c *config.Config, o Options) error {
 		Debounce: c.Debounce, Log: p.o.Log,
 	}
 	group, ctx := errgroup.WithContext(ctx)
+	p.keeper = &prune.Keeper{
+		Catalog: p.catalog, Store: p.store, Queue: p.queue, Delay: c.Removals.Delay, MaxShare: c.Removals.MaxShare, Log: p.o.Log,
+		Plan: func(heirs []string) { go p.consider(ctx, planner, heirs, cause("another pipeline is gone")) },
+	}
+	p.metrics.Removals(p.keeper.Removals)
+	p.metrics.Catalog(p.catalog.Status)
 	if err := p.listen(ctx, group, planner); err != nil {
 		return err
 	}
@@ -103,9 +111,11 @@ func serve(ctx context.Context, c *config.Config, o Options) error {
 		})
 	})
 	group.Go(func() error { return p.queue.Watch(ctx) })
+	group.Go(func() error { p.keeper.Run(ctx); return nil })
 	group.Go(func() error { planner.Timer(ctx); return nil })
 	group.Go(func() error {
-		// Events may have been missed while nobody listened.
+		// Events may have been missed while nobody listened, and pipelines have gone.
+		p.check(ctx)
 		p.consider(ctx, planner, keys(p.catalog.All()), cause("start"))
 		return nil
 	})
@@ -265,7 +275,7 @@ func (p *parts) listen(ctx context.Context, group *errgroup.Group, planner *plan
 		return err
 	}
 	s, err := server.New(server.Options{
-		Catalog: p.catalog, Store: p.store, Queue: p.queue, Planner: planner, Receivers: receivers, Delivery: p.metrics.Delivery,
+		Catalog: p.catalog, Store: p.store, Queue: p.queue, Planner: planner, Keeper: p.keeper, Receivers: receivers, Delivery: p.metrics.Delivery,
 		Metrics: p.metrics.Handler(), Token: token, Version: p.o.Version, Log: p.o.Log,
 	})
 	if err != nil {

@@ -50,7 +50,23 @@ func (p *parts) do(ctx context.Context, job queue.Job) error {
 	if err := p.catalog.Follow(ctx); err != nil {
 		return &queue.RetryError{After: 5 * time.Second, Err: err}
 	}
+	if _, ok := p.catalog.Get(job.Pipeline); !ok {
+		removed, err := p.runner.Remove(ctx, job)
+		if removed != nil {
+			p.metrics.Removed()
+		}
+		if removed != nil || err != nil {
+			return err
+		}
+	}
 	return p.runner.Do(ctx, job)
+}
+
+// check has the keeper look at the pipelines before anything is planned for them. What it cannot do now it does later.
+func (p *parts) check(ctx context.Context) {
+	if err := p.keeper.Check(ctx); err != nil && ctx.Err() == nil {
+		p.o.Log.Warn("looking for pipelines that are gone; it is tried again", "error", err)
+	}
 }
 
 // event plans for an event. One about the repository of the pipelines first has these read, so that a pipeline that came
@@ -63,6 +79,9 @@ func (p *parts) event(ctx context.Context, planner *plan.Planner, e event.Event,
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if len(changed) > 0 {
+		p.check(ctx)
+	}
 	// After an error it is read later, by Poll; the pipelines that are known need not wait for that.
 	keys := append(p.catalog.Match(e.Changes), changed...)
 	slices.Sort(keys)
@@ -72,7 +91,12 @@ func (p *parts) event(ctx context.Context, planner *plan.Planner, e event.Event,
 
 // watch follows the files of pipelines and policies.
 func (p *parts) watch(ctx context.Context, group *errgroup.Group, planner *plan.Planner) {
-	p.catalog.OnChange(func(changed []string) { go p.consider(ctx, planner, changed, cause("pipeline changed")) })
+	p.catalog.OnChange(func(changed []string) {
+		go func() {
+			p.check(ctx)
+			p.consider(ctx, planner, changed, cause("pipeline changed"))
+		}()
+	})
 	group.Go(func() error {
 		return p.catalog.Watch(ctx, func(string) {
 			var using []string

@@ -76,6 +76,7 @@ func (s *Server) api(mux *http.ServeMux) {
 	mux.HandleFunc("GET /api/v1/diff", s.diff)
 	mux.HandleFunc("POST /api/v1/reconcile", s.reconcile)
 	mux.HandleFunc("POST /api/v1/suspend", s.suspend)
+	mux.HandleFunc("POST /api/v1/remove", s.remove)
 }
 
 // list gives all pipelines, or the ones that the parameter pipeline names, with their runs.

@@ -4,17 +4,79 @@
 package server
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/prune"
+	"github.com/prerig/prerig/pipeline/status"
 )
 
-// Catalog is where the pipelines are from, as the API shows it.
+// Catalog is where the pipelines are from, as the API shows it, and what becomes of those that are gone.
 type Catalog struct {
 	catalog.Status
+	// Removals are pipelines that are gone and not removed yet.
+	Removals []prune.Removal `json:"removals,omitempty"`
+	// Removed are the last ones that were removed, the newest first.
+	Removed []status.Removed `json:"removed,omitempty"`
+}
+
+// RemoveRequest confirms that pipelines are removed that are held back.
+type RemoveRequest struct {
+	// Pipelines by name; All means every one that waits.
+	Pipelines []string `json:"pipelines,omitempty"`
+	All       bool     `json:"all,omitempty"`
+	// Orphan leaves their files where they are, whatever their deletion policies say.
+	Orphan bool `json:"orphan,omitempty"`
 }
 
 // catalog tells where the pipelines are from and how that goes.
-func (s *Server) catalog(w http.ResponseWriter, _ *http.Request) { answer(w, s.catalogView()) }
+func (s *Server) catalog(w http.ResponseWriter, r *http.Request) {
+	if err := s.Store.Sync(r.Context()); err != nil {
+		fail(w, http.StatusServiceUnavailable, err)
+		return
+	}
+	answer(w, s.catalogView())
+}
 
-func (s *Server) catalogView() Catalog { return Catalog{Status: s.Catalog.Status()} }
+func (s *Server) catalogView() Catalog {
+	c := Catalog{Status: s.Catalog.Status(), Removed: s.Store.Removed()}
+	if s.Keeper != nil {
+		c.Removals = s.Keeper.Removals()
+	}
+	return c
+}
+
+// remove confirms removals.
+func (s *Server) remove(w http.ResponseWriter, r *http.Request) {
+	var request RemoveRequest
+	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&request); err != nil {
+		fail(w, http.StatusBadRequest, fmt.Errorf("reading the request: %w", err))
+		return
+	}
+	names := request.Pipelines
+	if request.All && s.Keeper != nil {
+		names = nil
+		for _, one := range s.Keeper.Removals() {
+			names = append(names, one.Pipeline)
+		}
+	}
+	if s.Keeper == nil || len(names) == 0 {
+		fail(w, http.StatusBadRequest, errors.New("the request names no pipeline that is gone"))
+		return
+	}
+	err := s.Keeper.Confirm(r.Context(), names, request.Orphan)
+	switch {
+	case errors.Is(err, prune.ErrNotGone):
+		fail(w, http.StatusNotFound, err)
+	case err != nil:
+		fail(w, http.StatusServiceUnavailable, err)
+	default:
+		s.Log.Info("removals were confirmed", "pipelines", names, "orphan", request.Orphan)
+		answer(w, Answer{Pipelines: names})
+	}
+}

@@ -15,16 +15,19 @@ import (
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/event"
 	"github.com/prerig/prerig/pipeline/plan"
+	"github.com/prerig/prerig/pipeline/prune"
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/status"
 )
 
 // Options of a Server.
 type Options struct {
-	Catalog   *catalog.Catalog
-	Store     *status.Store
-	Queue     *queue.Queue
-	Planner   *plan.Planner
+	Catalog *catalog.Catalog
+	Store   *status.Store
+	Queue   *queue.Queue
+	Planner *plan.Planner
+	// Keeper knows the pipelines that are gone; nil knows none.
+	Keeper    *prune.Keeper
 	Receivers []event.Receiver
 	// Delivery counts webhook deliveries.
 	Delivery func(receiver, outcome string)

@@ -73,17 +73,29 @@ func (r Registration) Digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Registration gives what this process knows of a pipeline.
+// Registration gives what this process knows of a pipeline; it must not be changed.
 func (s *Store) Registration(pipeline string) (Registration, bool) {
-	data, _, ok := s.table.Get(registrationPrefix + pipeline)
+	data, revision, ok := s.table.Get(registrationPrefix + pipeline)
 	if !ok {
 		return Registration{}, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, ok := s.registrations[pipeline]; ok && known.revision == revision {
+		return known.registration, true
 	}
 	r, err := decode[Registration](data)
 	if err != nil {
 		return Registration{}, false
 	}
+	s.registrations[pipeline] = registration{revision, *r}
 	return *r, true
+}
+
+// registration is one that was decoded.
+type registration struct {
+	revision     uint64
+	registration Registration
 }
 
 // Registered lists the pipelines that are registered, or of which a state is stored.
@@ -152,6 +164,7 @@ func (s *Store) Forget(ctx context.Context, pipeline string, revision uint64) (f
 	}
 	s.mu.Lock()
 	delete(s.decoded, pipeline)
+	delete(s.registrations, pipeline)
 	s.mu.Unlock()
 	err = s.q.ForgetAfter(ctx, registrationPrefix+pipeline, revision)
 	if errors.Is(err, queue.ErrChanged) {

@@ -30,8 +30,9 @@ type Store struct {
 	q     *queue.Queue
 	table *queue.Table
 
-	mu      sync.Mutex
-	decoded map[string]decoded
+	mu            sync.Mutex
+	decoded       map[string]decoded
+	registrations map[string]registration
 }
 
 type decoded struct {
@@ -45,7 +46,7 @@ func NewStore(ctx context.Context, q *queue.Queue) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{q: q, table: table, decoded: map[string]decoded{}}, nil
+	return &Store{q: q, table: table, decoded: map[string]decoded{}, registrations: map[string]registration{}}, nil
 }
 
 // Sync waits until Get gives what was saved before the call.

@@ -22,6 +22,7 @@ type Metrics struct {
 	deliveries    *prometheus.CounterVec
 	runs          *prometheus.CounterVec
 	bytes         prometheus.Counter
+	removed       prometheus.Counter
 	eventToCommit prometheus.Histogram
 	steps         *prometheus.HistogramVec
 	isolation     *prometheus.GaugeVec
@@ -41,6 +42,9 @@ func NewMetrics(version string) *Metrics {
 			Name: "prerig_runs_total", Help: "Runs of pipelines by outcome, and by the stage that failed.",
 		}, []string{"outcome", "stage"}),
 		bytes: prometheus.NewCounter(prometheus.CounterOpts{Name: "prerig_rendered_bytes_total", Help: "Bytes of manifests that were rendered."}),
+		removed: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "prerig_removed_pipelines_total", Help: "Pipelines that were gone and removed by this process.",
+		}),
 		eventToCommit: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "prerig_event_to_commit_seconds", Help: "Time from the storing of an event to what it led to being published.", Buckets: seconds,
 		}),
@@ -55,7 +59,7 @@ func NewMetrics(version string) *Metrics {
 		Name: "prerig_build_info", Help: "Always 1; the version is a label.", ConstLabels: prometheus.Labels{"version": version},
 	})
 	build.Set(1)
-	m.registry.MustRegister(m.deliveries, m.runs, m.bytes, m.eventToCommit, m.steps, m.isolation, build,
+	m.registry.MustRegister(m.deliveries, m.runs, m.bytes, m.removed, m.eventToCommit, m.steps, m.isolation, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

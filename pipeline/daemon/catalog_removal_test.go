@@ -1,0 +1,300 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/prune"
+	"github.com/prerig/prerig/pipeline/server"
+)
+
+const deletes = "  deletionPolicy: Delete\n"
+
+// removable has pipelines in a directory, each of which renders an application of its own name.
+func removable(t *testing.T, policy string, names ...string) *fixture {
+	t.Helper()
+	f := prepare(t, nil)
+	f.c.Removals.Delay = 300 * time.Millisecond
+	files := map[string]string{}
+	for _, name := range names {
+		f.write(filepath.Join(f.c.Pipelines, name+".yaml"), pipelineYAML(name, f.repository.URL, policy))
+		files["apps/"+name+"/app.yaml"] = deployment(name, name+":1")
+	}
+	f.repository.Commit("first", files)
+	return f
+}
+
+func (f *fixture) drop(name string) {
+	f.t.Helper()
+	if err := os.Remove(filepath.Join(f.c.Pipelines, name+".yaml")); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// removed waits until a pipeline was removed and gives what became of it.
+func (f *fixture) removed(name string) string {
+	f.t.Helper()
+	message := ""
+	f.eventually("waiting for "+name+" to be removed", func() string {
+		c := f.catalog()
+		for _, r := range c.Removed {
+			if r.Pipeline == "team/"+name {
+				message = r.Message
+				return ""
+			}
+		}
+		return fmt.Sprintf("%+v", c.Removals)
+	})
+	return message
+}
+
+// removal waits until a pipeline that is gone is in a state.
+func (f *fixture) removal(name, state string) prune.Removal {
+	f.t.Helper()
+	var found prune.Removal
+	f.eventually("waiting for the removal of "+name+" to be "+state, func() string {
+		c := f.catalog()
+		for _, found = range c.Removals {
+			if found.Pipeline == "team/"+name && found.State == state {
+				return ""
+			}
+		}
+		return fmt.Sprintf("%+v", c)
+	})
+	return found
+}
+
+// confirm does what prerig remove does.
+func (f *fixture) confirm(request server.RemoveRequest) {
+	f.t.Helper()
+	token, err := os.ReadFile(f.c.TokenFile())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	body, err := json.Marshal(request)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	r, err := http.NewRequest(http.MethodPost, "http://"+f.page+"/api/v1/remove", bytes.NewReader(body))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if text, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusOK {
+		f.t.Fatalf("%s: %s", resp.Status, text)
+	}
+}
+
+func (f *fixture) allShow(names ...string) {
+	f.t.Helper()
+	for _, name := range names {
+		f.shows(name+"/shop/deployment-"+name+".yaml", "image: "+name+":1")
+	}
+	f.allReady(len(names))
+}
+
+func (f *fixture) files() string {
+	f.t.Helper()
+	return f.repository.Git("ls-tree", "-r", "--name-only", "rendered")
+}
+
+func TestARemovedPipelineTakesItsFilesAlong(t *testing.T) {
+	f := removable(t, deletes, "web", "api", "jobs")
+	f.start()
+	f.allShow("web", "api", "jobs")
+	before := f.commits()
+	f.drop("api")
+	if got := f.removed("api"); !strings.Contains(got, "deleted 1 files") {
+		t.Errorf("it says %q", got)
+	}
+	want := ".prerig/README.md\n.prerig/pipelines/team__jobs.record\n.prerig/pipelines/team__web.record\n" +
+		"jobs/shop/deployment-jobs.yaml\nweb/shop/deployment-web.yaml"
+	if got := f.files(); got != want {
+		t.Errorf("the branch holds\n%s", got)
+	}
+	message := f.repository.Git("log", "-1", "--format=%B", "rendered")
+	for _, text := range []string{"Remove api: its pipeline is gone\n", "Prerig-Removed: team/api\n", "Prerig-Version: test"} {
+		if !strings.Contains(message, text) {
+			t.Errorf("the message lacks %q:\n%s", text, message)
+		}
+	}
+	// Nothing is left of it anywhere.
+	if got := f.states(); len(got) != 2 {
+		t.Errorf("pipelines: %v", got)
+	}
+	resp, err := http.Get("http://" + f.page + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"prerig_removed_pipelines_total 1", `prerig_pipelines{state="Ready"} 2`, `prerig_removals{state="Held"} 0`, "prerig_catalog_readable 1"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the metrics lack %s", want)
+		}
+	}
+	if got := f.commits(); got != before+1 {
+		t.Errorf("%d commits, then %d", before, got)
+	}
+	// It comes back as if it had never been there.
+	f.write(filepath.Join(f.c.Pipelines, "api.yaml"), pipelineYAML("api", f.repository.URL, deletes))
+	f.allShow("web", "api", "jobs")
+	if runs := f.pipelines("team/api")[0].Runs; len(runs) != 1 {
+		t.Errorf("it has %d runs", len(runs))
+	}
+}
+
+func TestFilesOfARemovedPipelineStayByDefault(t *testing.T) {
+	f := removable(t, "", "web", "api")
+	f.start()
+	f.allShow("web", "api")
+	before := f.commits()
+	f.drop("api")
+	if got := f.removed("api"); !strings.Contains(got, "left as it is: "+f.repository.URL+" rendered api") {
+		t.Errorf("it says %q", got)
+	}
+	if got := f.rendered("api/shop/deployment-api.yaml"); !strings.Contains(got, "image: api:1") || f.commits() != before {
+		t.Errorf("%d commits, the file:\n%s", f.commits()-before, got)
+	}
+	if got := f.catalog().Removals; len(got) != 0 {
+		t.Errorf("left: %+v", got)
+	}
+}
+
+// TestManyAtOnceWaitForAWord empties the directory, as a mount that failed does, and then leaves one in.
+func TestManyAtOnceWaitForAWord(t *testing.T) {
+	names := []string{"a", "b", "c", "d", "e", "f"}
+	f := removable(t, deletes, names...)
+	f.start()
+	f.allShow(names...)
+	before := f.commits()
+	for _, name := range names {
+		f.drop(name)
+	}
+	if r := f.removal("f", prune.Held); !strings.Contains(r.Message, "no pipeline is left at all") {
+		t.Errorf("it says %q", r.Message)
+	}
+	f.write(filepath.Join(f.c.Pipelines, "f.yaml"), pipelineYAML("f", f.repository.URL, deletes))
+	f.eventually("waiting for the other reason", func() string {
+		if r := f.removal("a", prune.Held); !strings.Contains(r.Message, "5 of 6 pipelines are gone at once") {
+			return r.Message
+		}
+		return ""
+	})
+	// A restart is no word.
+	f.stop()
+	f.start()
+	f.removal("a", prune.Held)
+	if f.commits() != before {
+		t.Fatal("something was removed")
+	}
+	f.confirm(server.RemoveRequest{Pipelines: []string{"team/a", "team/b"}})
+	f.confirm(server.RemoveRequest{Pipelines: []string{"team/c"}, Orphan: true})
+	f.removed("a")
+	f.removed("b")
+	f.removed("c")
+	// Three of four are fewer than four.
+	f.removed("d")
+	f.removed("e")
+	want := ".prerig/README.md\n.prerig/pipelines/team__c.record\n.prerig/pipelines/team__f.record\nc/shop/deployment-c.yaml\nf/shop/deployment-f.yaml"
+	if got := f.files(); got != want {
+		t.Errorf("the branch holds\n%s", got)
+	}
+}
+
+// TestNothingGoesWhileAFileCannotBeRead: the pipeline may be in that file.
+func TestNothingGoesWhileAFileCannotBeRead(t *testing.T) {
+	f := removable(t, deletes, "web", "api")
+	f.start()
+	f.allShow("web", "api")
+	f.write(filepath.Join(f.c.Pipelines, "new.yaml"), "apiVersion: prerig.dev/v1alpha1\nkind: [RenderPipeline\n")
+	f.drop("api")
+	if r := f.removal("api", prune.Held); !strings.Contains(r.Message, "new.yaml is not valid") {
+		t.Errorf("it says %q", r.Message)
+	}
+	f.write(filepath.Join(f.c.Pipelines, "new.yaml"), pipelineYAML("api", f.repository.URL, deletes))
+	f.becomes("team/api", server.StateReady)
+	if got := f.catalog(); len(got.Removals)+len(got.Removed) > 0 {
+		t.Errorf("a pipeline that only moved: %+v", got)
+	}
+}
+
+// TestARenamedPipelineGoesOnWhereTheOldOneWas: at no moment is its file away, as that would delete it from clusters.
+func TestARenamedPipelineGoesOnWhereTheOldOneWas(t *testing.T) {
+	for _, policy := range []string{"Delete", "Orphan"} {
+		t.Run(policy, func(t *testing.T) {
+			f := removable(t, "  deletionPolicy: "+policy+"\n", "web", "api")
+			f.start()
+			f.allShow("web", "api")
+			text := pipelineYAML("api", f.repository.URL, "  deletionPolicy: "+policy+"\n")
+			text = strings.Replace(text, "name: api", "name: backend", 1)
+			text = strings.Replace(text, "branch: rendered", "branch: rendered, path: api", 1)
+			f.drop("api")
+			f.write(filepath.Join(f.c.Pipelines, "backend.yaml"), text)
+			f.becomes("team/backend", server.StateReady)
+			f.removed("api")
+			const file = "api/shop/deployment-api.yaml"
+			if got := f.rendered(file); !strings.Contains(got, "image: api:1") {
+				t.Errorf("the file: %q", got)
+			}
+			if got := f.repository.Git("log", "--format=%s", "--diff-filter=D", "rendered", "--", file); got != "" {
+				t.Errorf("it was deleted by %s", got)
+			}
+			f.push(f.repository.Commit("second", map[string]string{"apps/api/app.yaml": deployment("api", "api:2")}))
+			f.shows(file, "image: api:2")
+		})
+	}
+}
+
+// TestARemovalOutlivesACrash has the Git server refuse the push, and the daemon started again meanwhile.
+func TestARemovalOutlivesACrash(t *testing.T) {
+	f := removable(t, deletes, "web", "api")
+	var closed atomic.Bool
+	f.git.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+		if refused := closed.Load() && strings.Contains(r.URL.RawQuery+r.URL.Path, "receive-pack"); refused {
+			http.Error(w, "read only for now", http.StatusServiceUnavailable)
+			return true
+		}
+		return false
+	}
+	f.start()
+	f.allShow("web", "api")
+	closed.Store(true)
+	f.drop("api")
+	f.eventually("waiting for the removal to fail", func() string { return missing(f.removal("api", prune.Removing).Message, "503") })
+	f.stop()
+	f.start()
+	f.removal("api", prune.Removing)
+	closed.Store(false)
+	f.removed("api")
+	if got := f.files(); strings.Contains(got, "api") {
+		t.Errorf("the branch holds\n%s", got)
+	}
+}
+
+func missing(text, want string) string {
+	if strings.Contains(text, want) {
+		return ""
+	}
+	return fmt.Sprintf("%q lacks %q", text, want)
+}

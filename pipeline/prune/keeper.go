@@ -1,0 +1,314 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package prune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nuid"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/run"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+// Keeper registers pipelines and approves removals. It is safe for concurrent use.
+type Keeper struct {
+	Catalog *catalog.Catalog
+	Store   *status.Store
+	Queue   *queue.Queue
+	// Delay is how long a pipeline must be missing, MaxShare how many percent of all may go at once.
+	Delay    time.Duration
+	MaxShare int
+	// Plan has pipelines looked at that publish to where one that is gone has published.
+	Plan func(heirs []string)
+	Log  *slog.Logger
+
+	mu      sync.Mutex
+	checked catalog.Status // of the last check
+	asked   map[string]time.Time
+	told    string // the reason that was logged last
+
+	hold atomic.Value // a string: why removals wait for somebody
+}
+
+// States of a Removal.
+const (
+	Waiting  = "Waiting"  // for the delay
+	Held     = "Held"     // for somebody to confirm it or to mend something
+	Removing = "Removing" // by a worker, or tried again after a failure
+)
+
+// Removal is a pipeline that is gone and not removed yet.
+type Removal struct {
+	Pipeline string                  `json:"pipeline"`
+	State    string                  `json:"state"`
+	Since    time.Time               `json:"since"`
+	Policy   v1alpha1.DeletionPolicy `json:"policy"`
+	// Targets are where it has published to.
+	Targets []string `json:"targets,omitempty"`
+	Message string   `json:"message,omitempty"`
+}
+
+// every is how often the keeper looks.
+const every = time.Second
+
+// Run checks until ctx is done.
+func (k *Keeper) Run(ctx context.Context) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := k.Check(ctx); err != nil && ctx.Err() == nil {
+				k.Log.Warn("looking for pipelines that are gone; it is tried again", "error", err)
+			}
+		}
+	}
+}
+
+// Check registers the pipelines that there are, marks those that are gone, and approves what is due. It is to be called
+// before the runs of a changed catalog are planned, so that a pipeline with a new name finds the old one marked.
+func (k *Keeper) Check(ctx context.Context) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.Catalog.Status()
+	present := map[string]bool{}
+	entries := k.Catalog.All()
+	for _, e := range entries {
+		present[e.Key] = true
+	}
+	var gone []string
+	known := k.Store.Registered()
+	for _, name := range known {
+		if !present[name] {
+			gone = append(gone, name)
+		}
+	}
+	if len(gone) == 0 && now == k.checked {
+		return nil
+	}
+	if err := k.register(ctx, entries); err != nil {
+		return err
+	}
+	if err := k.mark(ctx, gone); err != nil {
+		return err
+	}
+	k.checked = now
+	hold := k.reason(now, entries, len(gone), len(known))
+	k.hold.Store(hold)
+	return k.approve(ctx, gone, hold)
+}
+
+// register notes what valid pipelines say, and that those are there which were missed.
+func (k *Keeper) register(ctx context.Context, entries []catalog.Entry) error {
+	for _, e := range entries {
+		registered, ok := k.Store.Registration(e.Key)
+		want := registered
+		if e.Pipeline != nil {
+			want = status.Register(e.Pipeline)
+		}
+		want.Removal = nil
+		if !ok && e.Pipeline == nil || ok && registered.Digest() == want.Digest() {
+			continue
+		}
+		err := k.Store.ChangeRegistration(ctx, e.Key, func(r *status.Registration) bool {
+			if r.Removal != nil {
+				k.Log.Info("a pipeline that was gone is there again", "pipeline", e.Key)
+			}
+			if e.Pipeline == nil {
+				want = *r
+				want.Removal = nil
+			}
+			changed := r.Digest() != want.Digest()
+			*r = want
+			return changed
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mark notes since when pipelines are gone, and has those looked at that may go on in their place.
+func (k *Keeper) mark(ctx context.Context, gone []string) error {
+	var heirs []string
+	for _, name := range gone {
+		if r, ok := k.Store.Registration(name); ok && r.Removal != nil {
+			continue
+		}
+		marked := false
+		err := k.Store.ChangeRegistration(ctx, name, func(r *status.Registration) bool {
+			if marked = r.Removal == nil; !marked {
+				return false
+			}
+			if r.Policy == "" {
+				r.Policy = v1alpha1.DeletionOrphan // it was never registered: nothing is known of it but a state
+			}
+			r.Removal = &status.Removal{Since: time.Now().UTC()}
+			heirs = append(heirs, run.Heirs(k.Catalog, name, r.Publish)...)
+			return true
+		})
+		if err != nil {
+			return err
+		}
+		if marked {
+			k.Log.Info("a pipeline is gone", "pipeline", name, "acted upon after", k.Delay)
+		}
+	}
+	if len(heirs) > 0 && k.Plan != nil {
+		slices.Sort(heirs)
+		k.Plan(slices.Compact(heirs))
+	}
+	return nil
+}
+
+// atLeast is how many pipelines may always go at once.
+const atLeast = 4
+
+// reason says why no removal may be approved without somebody's word, "" where it may. An empty catalog is a directory that
+// was not mounted or a repository that was emptied much more often than it is meant.
+func (k *Keeper) reason(now catalog.Status, entries []catalog.Entry, gone, known int) string {
+	if gone == 0 {
+		return ""
+	}
+	if now.Error != "" {
+		return "the pipelines cannot be read now"
+	}
+	if now.Pipelines == 0 {
+		return "no pipeline is left at all"
+	}
+	for _, e := range entries {
+		if e.Err == nil {
+			continue
+		}
+		if _, ok := k.Store.Registration(e.Key); e.Opaque || !ok {
+			return fmt.Sprintf("%s is not valid, and may hold it", e.File)
+		}
+	}
+	if gone >= atLeast && gone*100 > known*k.MaxShare {
+		return fmt.Sprintf("%d of %d pipelines are gone at once, more than removals.max_share (%d %%)", gone, known, k.MaxShare)
+	}
+	return ""
+}
+
+// approve lets those go that are due, as one cause, so that they become one commit for each branch.
+func (k *Keeper) approve(ctx context.Context, gone []string, hold string) error {
+	var due []string
+	held := 0
+	for _, name := range gone {
+		r, ok := k.Store.Registration(name)
+		switch {
+		case !ok || r.Removal == nil || !r.Removal.Approved && time.Since(r.Removal.Since) < k.Delay:
+		case r.Removal.Approved, hold == "":
+			due = append(due, name)
+		default:
+			held++
+		}
+	}
+	if held == 0 {
+		k.told = ""
+	} else if k.told != hold {
+		k.told = hold
+		k.Log.Warn("pipelines that are gone are not removed: confirm it with prerig remove, or bring them back", "pipelines", held, "because", hold)
+	}
+	return k.request(ctx, due, nil)
+}
+
+// again is how long after a job was asked for it is looked whether it is still there.
+const again = time.Minute
+
+// request approves removals and asks for the jobs.
+func (k *Keeper) request(ctx context.Context, due []string, change func(*status.Registration)) error {
+	if k.asked == nil {
+		k.asked = map[string]time.Time{}
+	}
+	due = slices.DeleteFunc(due, func(name string) bool { return change == nil && time.Since(k.asked[name]) < again })
+	if len(due) == 0 {
+		return nil
+	}
+	pending, err := k.Queue.Pending(ctx)
+	if err != nil {
+		return err
+	}
+	cause, now := nuid.Next(), time.Now()
+	for _, name := range due {
+		approved := false
+		err := k.Store.ChangeRegistration(ctx, name, func(r *status.Registration) bool {
+			if r.Removal == nil {
+				return false
+			}
+			if change != nil {
+				change(r)
+			}
+			approved = r.Removal.Approved
+			r.Removal.Approved = true
+			return !approved || change != nil
+		})
+		if err == nil && !(approved && pending[name] && change == nil) {
+			err = k.Queue.Request(ctx, queue.Job{Pipeline: name, Cause: cause, Reason: "the pipeline is gone", Since: now, NotBefore: now, Batch: len(due)})
+		}
+		if err != nil {
+			return err
+		}
+		k.asked[name] = now
+	}
+	return nil
+}
+
+// ErrNotGone is the cause of an error about a pipeline that is there, or that nothing is known of.
+var ErrNotGone = errors.New("it is not among the pipelines that are gone and wait to be removed")
+
+// Confirm lets pipelines go that are held back. With orphan their files are left, whatever the deletion policy says.
+func (k *Keeper) Confirm(ctx context.Context, names []string, orphan bool) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, name := range names {
+		_, present := k.Catalog.Get(name)
+		if r, ok := k.Store.Registration(name); !ok || present || r.Removal == nil {
+			return fmt.Errorf("removing pipeline %s: %w", name, ErrNotGone)
+		}
+	}
+	return k.request(ctx, names, func(r *status.Registration) {
+		if orphan {
+			r.Policy = v1alpha1.DeletionOrphan
+		}
+	})
+}
+
+// Removals lists the pipelines that are gone and not removed yet.
+func (k *Keeper) Removals() []Removal {
+	hold, _ := k.hold.Load().(string)
+	var out []Removal
+	for _, name := range k.Store.Registered() {
+		r, ok := k.Store.Registration(name)
+		if _, present := k.Catalog.Get(name); !ok || r.Removal == nil || present {
+			continue
+		}
+		one := Removal{Pipeline: name, State: Waiting, Since: r.Removal.Since, Policy: r.Policy, Message: r.Removal.Message}
+		for _, to := range r.Publish {
+			one.Targets = append(one.Targets, run.Target(to))
+		}
+		switch {
+		case r.Removal.Approved:
+			one.State = Removing
+		case time.Since(r.Removal.Since) >= k.Delay && hold != "":
+			one.State, one.Message = Held, hold
+		}
+		out = append(out, one)
+	}
+	return out
+}
