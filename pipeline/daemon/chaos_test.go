@@ -37,7 +37,7 @@ type chaos struct {
 	size    size
 	address string
 	logs    string             // what all processes have logged
-	path    func(i int) string // of an application's result, where it is not usual
+	branch  func(i int) string // of an application's result, where it is not usual
 
 	processes []*process // that are killed
 	quiet     func()     // ends what else goes wrong; nil where it goes on until the test ends
@@ -46,6 +46,14 @@ type chaos struct {
 	newest   []int    // per application, what was pushed last
 	accepted []string // ids of the events that were answered with 202
 	answers  map[int]int
+}
+
+// of gives the branch of an application's result.
+func (c *chaos) of(i int) string {
+	if c.branch != nil {
+		return c.branch(i)
+	}
+	return branchOf(i)
 }
 
 // branchOf is where an application's result is.

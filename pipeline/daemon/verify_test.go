@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -103,8 +104,13 @@ func (c *chaos) verify() (commits, states int) {
 		}
 	}
 	seen := map[string]string{}
-	for branch := range 2 {
-		name := branchOf(branch)
+	var branches []string
+	for i := range c.newest {
+		if !slices.Contains(branches, c.of(i)) {
+			branches = append(branches, c.of(i))
+		}
+	}
+	for _, name := range branches {
 		trees := strings.Fields(c.repository.Git("log", "--format=%T", name))
 		for j := 1; j < len(trees); j++ {
 			if trees[j] == trees[j-1] {
@@ -138,18 +144,15 @@ var imageLine = regexp.MustCompile(`(?m)^\+.* image: image:(\d+)$`)
 
 // file is where the result of an application is; a pipeline's path is its name.
 func (c *chaos) file(i int) string {
-	if c.path != nil {
-		return c.path(i)
-	}
 	return fmt.Sprintf("app%d/shop/deployment-app%[1]d.yaml", i)
 }
 
 // shown is the state of an application on its branch, -1 where there is none.
 func (c *chaos) shown(i int) int {
-	if c.repository.Git("branch", "--list", branchOf(i)) == "" || c.repository.Git("ls-tree", branchOf(i), c.file(i)) == "" {
+	if c.repository.Git("branch", "--list", c.of(i)) == "" || c.repository.Git("ls-tree", c.of(i), c.file(i)) == "" {
 		return -1
 	}
-	text := c.repository.Git("show", branchOf(i)+":"+c.file(i))
+	text := c.repository.Git("show", c.of(i)+":"+c.file(i))
 	if !strings.Contains(text, "name: istio-proxy") {
 		c.t.Errorf("app%d has no proxy:\n%s", i, text)
 	}
@@ -164,7 +167,7 @@ func (c *chaos) shown(i int) int {
 // history gives what the branch has shown of an application, oldest first.
 func (c *chaos) history(i int) []int {
 	var out []int
-	text := c.repository.Git("log", "--reverse", "--format=", "-p", branchOf(i), "--", c.file(i))
+	text := c.repository.Git("log", "--reverse", "--format=", "-p", c.of(i), "--", c.file(i))
 	for _, m := range imageLine.FindAllStringSubmatch(text, -1) {
 		n, err := strconv.Atoi(m[1])
 		if err != nil {

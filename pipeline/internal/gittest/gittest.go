@@ -34,6 +34,16 @@ type Server struct {
 	Lose func(r *http.Request) bool
 	// Username and Password are asked for where they are set.
 	Username, Password string
+
+	backend atomic.Value // of handler
+}
+
+type handler struct{ http.Handler }
+
+// Wrap puts a handler around git's own.
+func (s *Server) Wrap(around func(http.Handler) http.Handler) {
+	now, _ := s.backend.Load().(handler)
+	s.backend.Store(handler{around(now)})
 }
 
 // New starts a server.
@@ -48,6 +58,7 @@ func New(t testing.TB) *Server {
 		Path: git, Args: []string{"http-backend"},
 		Env: []string{"GIT_PROJECT_ROOT=" + s.Root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=test", "GIT_CONFIG_NOSYSTEM=1", "HOME=/nonexistent"},
 	}
+	s.backend.Store(handler{backend})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.Requests.Add(1)
 		if s.Password != "" {
@@ -65,7 +76,8 @@ func New(t testing.TB) *Server {
 			backend.ServeHTTP(httptest.NewRecorder(), r)
 			panic(http.ErrAbortHandler)
 		}
-		backend.ServeHTTP(w, r)
+		around, _ := s.backend.Load().(handler)
+		around.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
 	s.URL = server.URL
