@@ -37,12 +37,18 @@ type Planner struct {
 	Debounce time.Duration
 	Log      *slog.Logger
 
+	looks run.Looks
+
 	silent silences
 
-	mu    sync.Mutex
-	turns map[string]*sync.Mutex // one for each source
-	next  map[string]time.Time   // when a pipeline may run again
+	mu      sync.Mutex
+	turns   map[string]*sync.Mutex // one for each source
+	next    map[string]time.Time   // when a pipeline may run again
+	sources map[string]sourceOf    // of pipelines
 }
+
+// sourceOf is a text that is equal for the pipelines of one source, and the entry that it was made of.
+type sourceOf struct{ digest, file, text string }
 
 // Cause is why pipelines are looked at.
 type Cause struct {
@@ -108,7 +114,9 @@ func (p *Planner) runnable(keys []string) []catalog.Entry {
 	var out []catalog.Entry
 	for _, key := range keys {
 		e, ok := p.Catalog.Get(key)
-		if ok && e.Err == nil {
+		if !ok {
+			p.forget(key)
+		} else if e.Err == nil {
 			out = append(out, e)
 		}
 	}
@@ -120,7 +128,7 @@ func (p *Planner) jobs(ctx context.Context, entries []catalog.Entry, pending map
 	groups := map[string][]catalog.Entry{}
 	var order []string
 	for _, e := range entries {
-		key := sourceKey(e, p.PipelinesDir)
+		key := p.sourceKey(e)
 		if _, ok := groups[key]; !ok {
 			order = append(order, key)
 		}
@@ -129,12 +137,31 @@ func (p *Planner) jobs(ctx context.Context, entries []catalog.Entry, pending map
 	return answers(len(order), patience, func(i int) []queue.Job { return p.group(ctx, order[i], groups[order[i]], pending, cause) })
 }
 
-func sourceKey(e catalog.Entry, dir string) string {
-	text, err := json.Marshal([]any{e.Pipeline.Metadata.Namespace, run.Source(e, dir)})
+// sourceKey is equal for the pipelines of one source. All are asked for it with each event and each tick of the timer.
+func (p *Planner) sourceKey(e catalog.Entry) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if known, ok := p.sources[e.Key]; ok && known.digest == e.Digest && known.file == e.File {
+		return known.text
+	}
+	text, err := json.Marshal([]any{e.Pipeline.Metadata.Namespace, run.Source(e, p.PipelinesDir)})
 	if err != nil {
 		panic(err) // it is plain data
 	}
+	if p.sources == nil {
+		p.sources = map[string]sourceOf{}
+	}
+	p.sources[e.Key] = sourceOf{digest: e.Digest, file: e.File, text: string(text)}
 	return string(text)
+}
+
+// forget drops what is remembered of a pipeline that is gone.
+func (p *Planner) forget(key string) {
+	p.looks.Forget(key)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.sources, key)
+	delete(p.next, key)
 }
 
 // group plans for the pipelines of one source, one group at a time for each source.
@@ -157,7 +184,7 @@ func (p *Planner) group(ctx context.Context, key string, entries []catalog.Entry
 	if err != nil {
 		p.Log.Warn("a source could not be looked at; its pipelines will tell", "id", cause.ID, "pipelines", len(entries), "error", err)
 	}
-	drift := newDrift(p.Fetcher)
+	drift, look := newDrift(p.Fetcher), p.looks.At(p.Builder, snapshot)
 	var jobs []queue.Job
 	for _, e := range entries {
 		job := queue.Job{Pipeline: e.Key, Cause: cause.ID, Reason: cause.Reason, Since: cause.Since}
@@ -174,7 +201,7 @@ func (p *Planner) group(ctx context.Context, key string, entries []catalog.Entry
 			jobs = append(jobs, job)
 			continue
 		}
-		reason, needed := p.Builder.Needs(e.Pipeline, state, snapshot)
+		reason, needed := look.Needs(e, state)
 		if pending[e.Key] {
 			if cause.Drift {
 				continue // it is at it

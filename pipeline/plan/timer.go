@@ -42,7 +42,7 @@ func (p *Planner) due(last, now time.Time) []string {
 			continue
 		}
 		every := e.Pipeline.Spec.Interval.Duration
-		shift := time.Duration(run.Phase(sourceKey(e, p.PipelinesDir)) * float64(every))
+		shift := time.Duration(run.Phase(p.sourceKey(e)) * float64(every))
 		if slot(last, every, shift) != slot(now, every, shift) {
 			out = append(out, e.Key)
 		}

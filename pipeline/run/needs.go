@@ -6,6 +6,7 @@ package run
 import (
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/source"
+	"github.com/prerig/prerig/pipeline/source/tree"
 	"github.com/prerig/prerig/pipeline/status"
 )
 
@@ -20,18 +21,24 @@ const (
 // Needs says whether a pipeline must be rendered for a snapshot of its source, and why. Nothing is rendered where nothing
 // that the last render has seen, or has looked for and not found, is different.
 func (b *Builder) Needs(p *v1alpha1.RenderPipeline, state *status.State, snapshot *source.Snapshot) (reason string, needed bool) {
+	reason, needed, _ = b.needs(p, state, snapshot)
+	return reason, needed
+}
+
+// needs also gives where in the source the answer that nothing is needed comes from, see tree.Record.Look.
+func (b *Builder) needs(p *v1alpha1.RenderPipeline, state *status.State, snapshot *source.Snapshot) (reason string, needed bool, at *tree.Footprint) {
 	seen := state.Seen
 	switch {
 	case seen.Outcome == "":
-		return "it was never rendered", true
+		return "it was never rendered", true, nil
 	case seen.Request != b.RequestDigest(p):
-		return "the pipeline, a policy or Prerig has changed", true
+		return "the pipeline, a policy or Prerig has changed", true, nil
 	case seen.Outcome == status.Failed && seen.Stage != StageBuild && seen.Stage != StageGate:
-		return "the last run did not come to an end", true
+		return "the last run did not come to an end", true, nil
 	case proposes(p) && seen.Revision != snapshot.Revision:
-		return "the revision is to be noted for the promoter", true
+		return "the revision is to be noted for the promoter", true, nil
 	}
-	return seen.Record.Affected(snapshot.Tree)
+	return seen.Record.Look(snapshot.Tree)
 }
 
 // proposes: GitOps Promoter waits for a note for each commit of the source, also where it changes nothing.

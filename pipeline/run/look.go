@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/source"
+	"github.com/prerig/prerig/pipeline/source/tree"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+// Looks remembers of which pipelines nothing was needed, and in which tree. A source with a thousand pipelines is then
+// compared once with its last tree, instead of a thousand times with everything that a pipeline has read. The zero value
+// remembers nothing yet. It is safe for concurrent use.
+type Looks struct {
+	mu    sync.Mutex
+	known map[string]looked
+}
+
+// looked is what the finding that nothing is needed depends on.
+type looked struct {
+	pipeline string        // digest of its specification
+	state    *status.State // as the store gives it; another state is another value
+	policies string        // digests of the files of policies
+	root     string        // of the tree
+	at       *tree.Footprint
+}
+
+// Forget forgets a pipeline that is gone.
+func (l *Looks) Forget(pipeline string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.known, pipeline)
+}
+
+// Look is one look at a source, for one goroutine. What a policy's file holds is read once in it.
+type Look struct {
+	looks    *Looks
+	builder  *Builder
+	snapshot *source.Snapshot
+	changes  map[string]*tree.Changes // since the trees of earlier looks; nil where they cannot be compared
+	files    map[string]string        // digests of the files of policies
+}
+
+// At begins a look.
+func (l *Looks) At(b *Builder, snapshot *source.Snapshot) *Look {
+	return &Look{looks: l, builder: b, snapshot: snapshot, changes: map[string]*tree.Changes{}, files: map[string]string{}}
+}
+
+// Needs is Builder.Needs for a state that the store gave and nobody changes.
+func (l *Look) Needs(e catalog.Entry, state *status.State) (reason string, needed bool) {
+	policies := l.policies(e)
+	l.looks.mu.Lock()
+	known, ok := l.looks.known[e.Key]
+	l.looks.mu.Unlock()
+	ok = ok && known.pipeline == e.Digest && known.state == state && known.policies == policies && l.untouched(known) &&
+		!(proposes(e.Pipeline) && state.Seen.Revision != l.snapshot.Revision)
+	if !ok {
+		var at *tree.Footprint
+		if reason, needed, at = l.builder.needs(e.Pipeline, state, l.snapshot); needed || at == nil {
+			l.looks.Forget(e.Key)
+			return reason, needed
+		}
+		known = looked{pipeline: e.Digest, state: state, policies: policies, at: at}
+	}
+	known.root = l.snapshot.Tree.ID()
+	l.looks.mu.Lock()
+	defer l.looks.mu.Unlock()
+	if l.looks.known == nil {
+		l.looks.known = map[string]looked{}
+	}
+	l.looks.known[e.Key] = known
+	return "", false
+}
+
+// untouched says whether nothing that a pipeline has seen is different in the tree of this look.
+func (l *Look) untouched(known looked) bool {
+	changes, ok := l.changes[known.root]
+	if !ok {
+		changes, _ = l.snapshot.Tree.Since(known.root)
+		l.changes[known.root] = changes
+	}
+	return changes != nil && !changes.Touch(known.at)
+}
+
+// policies gives digests of the files that a pipeline's policies are in.
+func (l *Look) policies(e catalog.Entry) string {
+	var all strings.Builder
+	for _, ref := range e.Pipeline.Spec.Policies {
+		if ref.File == "" {
+			continue
+		}
+		sum, ok := l.files[ref.File]
+		if !ok {
+			content, err := l.builder.file(ref.File)
+			sum = fmt.Sprintf("%x %t\n", sha256.Sum256(content), err == nil)
+			l.files[ref.File] = sum
+		}
+		all.WriteString(sum)
+	}
+	return all.String()
+}
