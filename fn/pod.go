@@ -229,7 +229,19 @@ func (w *podWork) tell(pod map[string]any) {
 			w.unit.say(result.Info, w.template.Field, "taken for the earlier injection's, though the pod may have had the same: "+strings.Join(fields, ", "))
 		}
 	}
+	w.tellListed(pod)
 	w.unit.say(result.Info, o.Field, string(o.Action)+": "+o.Reason)
+}
+
+// tellListed names the containers that are gone because the status annotation says that they were injected. A template of
+// the user's own that still injects them has put them back.
+func (w *podWork) tellListed(pod map[string]any) {
+	left := containers(pod)
+	for _, name := range w.removed.Listed {
+		if _, there := left[name]; !there {
+			w.unit.say(result.Warning, w.template.Field, fmt.Sprintf("the container %s was taken out, as Istio's webhook does it, because the annotation sidecar.istio.io/status lists it as injected; none of Istio's own templates has it: if it is the application's, put it back and take its name out of the annotation", name))
+		}
+	}
 }
 
 // added names the containers that a pod has and the original has not, or has in another way.

@@ -14,6 +14,7 @@ const (
 	initContainer       = "istio-init"
 	validationContainer = "istio-validation"
 	coreDumpContainer   = "enable-core-dump"
+	bootstrapContainer  = "grpc-bootstrap-init"
 )
 
 // The lists of containers of a pod.

@@ -39,6 +39,9 @@ type Removed struct {
 	Assumed []Note
 	// Unknown are the fields whose former value cannot be known any more.
 	Unknown []Note
+	// Listed are the containers that the status annotation lists and that none of Istio's own templates has: a template of
+	// the user's own added them, or the annotation is not true and they are the application's.
+	Listed []string
 }
 
 // Note is about one field of a pod.
@@ -72,7 +75,7 @@ func Remove(req RemoveRequest) (Removed, error) {
 	if req.Injector != nil {
 		r.compare(req, injected)
 	}
-	return Removed{Pod: p.object(), Injected: true, Assumed: r.assumed, Unknown: r.unknown}, nil
+	return Removed{Pod: p.object(), Injected: true, Assumed: r.assumed, Unknown: r.unknown, Listed: r.listed}, nil
 }
 
 // removal takes one injection out.
@@ -91,6 +94,7 @@ type removal struct {
 	certain map[string]bool
 
 	assumed, unknown []Note
+	listed           []string
 }
 
 func (r *removal) assume(field, reason string) {
@@ -212,9 +216,12 @@ func (r *removal) removeContainers(own overrides) {
 		for _, name := range lists[key] {
 			if mine := find(back[key], name); mine != nil {
 				r.putBack(key, name, mine)
-			} else {
-				r.setOrDrop(key, r.withoutOne(r.pod.list(key), name))
+				continue
 			}
+			if !isIstios(name) && name != bootstrapContainer && find(r.pod.list(key), name) != nil {
+				r.listed = append(r.listed, name)
+			}
+			r.setOrDrop(key, r.withoutOne(r.pod.list(key), name))
 		}
 	}
 }
@@ -282,6 +289,11 @@ func (r *removal) removeVolumes() {
 	}
 	list := r.pod.list("volumes")
 	for _, name := range r.status.Volumes {
+		if own := ownVolume(find(list, name)); own != nil && r.count(list, name) < 2 {
+			r.cannotKnow("spec.volumes["+name+"]", "the pod has a volume of its own under this name of Istio's; what is not Istio's of it stays")
+			list = replaced(list, name, own)
+			continue
+		}
 		if by, ok := mounted[name]; ok && r.count(list, name) < 2 {
 			r.cannotKnow("spec.volumes["+name+"]", fmt.Sprintf("the container %s still mounts it, so it stays; what injection changed in it cannot be known", by))
 			continue
@@ -289,6 +301,55 @@ func (r *removal) removeVolumes() {
 		list = r.withoutOne(list, name)
 	}
 	r.setOrDrop("volumes", list)
+}
+
+// istioVolumes are the volumes of Istio's templates, with the fields that those set.
+var istioVolumes = map[string]map[string][]string{
+	"istio-envoy": {"emptyDir": {"medium"}}, "istio-data": {"emptyDir": {}}, "istio-token": {"projected": nil},
+	"istio-podinfo": {"downwardAPI": nil}, "istiod-ca-cert": {"configMap": nil, "projected": nil}, "istio-certs": {"secret": nil},
+	"istio-ca-crl": {"configMap": nil}, "credential-socket": {"emptyDir": {}}, "workload-certs": {"emptyDir": {}},
+}
+
+// ownVolume is what is left of an injected volume without what Istio's templates set, or nil where that is nothing. The
+// source of a volume that Istio's template is merged over stays beside the template's.
+func ownVolume(v map[string]any) map[string]any {
+	name, _ := v["name"].(string)
+	known := istioVolumes[name]
+	if known == nil {
+		return nil
+	}
+	own := map[string]any{}
+	for key, source := range v {
+		fields, istios := known[key]
+		m, _ := source.(map[string]any)
+		switch {
+		case key == "name":
+		case !istios:
+			own[key] = source
+		case fields != nil:
+			for field := range m {
+				if !slices.Contains(fields, field) {
+					own[key] = source
+				}
+			}
+		}
+	}
+	if len(own) == 0 {
+		return nil
+	}
+	own["name"] = name
+	return own
+}
+
+// replaced is a list with another element of a name.
+func replaced(list []any, name string, by map[string]any) []any {
+	out := slices.Clone(list)
+	for i, e := range out {
+		if m, _ := e.(map[string]any); m["name"] == name {
+			out[i] = by
+		}
+	}
+	return out
 }
 
 func (r *removal) count(list []any, name string) int {

@@ -156,6 +156,9 @@ func (r *removal) prometheusAnnotations(out map[string]former) error {
 	note := "it points to the agent, as injection sets it"
 	if had {
 		note = ""
+		if !r.appended && len(own.Targets) == 0 {
+			r.assume("metadata.annotations["+prometheusPrefix+"*]", "the pod may have spelt them otherwise, such as prometheus_io_scrape, which Prometheus takes for the same")
+		}
 	}
 	targets := len(own.Targets) > 0
 	if targets {

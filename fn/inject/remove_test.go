@@ -32,6 +32,7 @@ func TestRemove(t *testing.T) {
 		injected, want string
 		unknown        string
 		assumed        string
+		listed         string
 	}{
 		"not injected": {
 			injected: `{"metadata": {"labels": {"security.istio.io/tlsMode": "istio"}}, "spec": {"containers": [{"name": "a"}, {"name": "istio-proxy"}]}}`,
@@ -47,6 +48,18 @@ func TestRemove(t *testing.T) {
 				"volumes": [{"name": "istio-envoy"}]}}`,
 			want:    `{"metadata": {}, "spec": {"containers": [{"name": "a", "volumeMounts": [{"name": "istio-envoy"}]}], "volumes": [{"name": "istio-envoy"}]}}`,
 			unknown: "spec.volumes[istio-envoy]",
+		},
+		"a volume of the pod's own that Istio's was merged over": {
+			injected: `{"metadata": {"annotations": {"sidecar.istio.io/status": "{\"containers\":[\"istio-proxy\"],\"volumes\":[\"istio-data\",\"istio-envoy\",\"istio-token\"]}"}}, "spec": {"containers": [{"name": "istio-proxy"}, {"name": "a"}],
+				"volumes": [{"name": "istio-data", "hostPath": {"path": "/own"}, "emptyDir": {}}, {"name": "istio-envoy", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}, {"name": "istio-token", "projected": {"sources": []}}]}}`,
+			want:    `{"metadata": {}, "spec": {"containers": [{"name": "a"}], "volumes": [{"name": "istio-data", "hostPath": {"path": "/own"}}, {"name": "istio-envoy", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}]}}`,
+			unknown: "spec.volumes[istio-data] spec.volumes[istio-envoy]",
+		},
+		"a status that lists containers which are not Istio's": {
+			injected: `{"metadata": {"annotations": {"sidecar.istio.io/status": "{\"initContainers\":[\"istio-init\",\"mine\",\"gone\"],\"containers\":[\"istio-proxy\",\"app\"]}"}},
+				"spec": {"initContainers": [{"name": "mine"}, {"name": "istio-init"}], "containers": [{"name": "app"}, {"name": "b"}, {"name": "istio-proxy"}]}}`,
+			want:   `{"metadata": {}, "spec": {"containers": [{"name": "b"}]}}`,
+			listed: "app mine",
 		},
 		"appended twice the same": {
 			injected: `{"metadata": {"annotations": {` + oldStatus + `}}, "spec": {"containers": [{"name": "a", "volumeMounts": [{"name": "istio-envoy"}]}, {"name": "istio-proxy"}],
@@ -89,7 +102,7 @@ func TestRemove(t *testing.T) {
 			injected: `{"metadata": {"annotations": {` + status + `, "prometheus.io/scrape": "true", "prometheus.io/path": "/stats/prometheus", "prometheus.io/port": "15020"}},
 				"spec": {"containers": [{"name": "istio-proxy", "env": [{"name": "ISTIO_PROMETHEUS_ANNOTATIONS", "value": "{\"scrape\":\"true\",\"path\":\"\",\"port\":\"80\"}"}]}]}}`,
 			want:    `{"metadata": {"annotations": {"prometheus.io/scrape": "true", "prometheus.io/port": "80"}}, "spec": {}}`,
-			assumed: "metadata.annotations",
+			assumed: "metadata.annotations[prometheus.io/*] metadata.annotations",
 		},
 		"Prometheus without settings": {
 			injected: `{"metadata": {"annotations": {` + status + `, "prometheus.io/scrape": "true", "prometheus.io/path": "/stats/prometheus", "prometheus.io/port": "15020"}}, "spec": {"containers": [{"name": "istio-proxy"}]}}`,
@@ -178,6 +191,9 @@ func TestRemove(t *testing.T) {
 			}
 			if got := notes(out.Unknown); got != test.unknown {
 				t.Errorf("unknown %q, want %q", got, test.unknown)
+			}
+			if got := strings.Join(out.Listed, " "); got != test.listed {
+				t.Errorf("listed %q, want %q", got, test.listed)
 			}
 			if got := notes(out.Assumed); got != test.assumed {
 				t.Errorf("assumed %q, want %q", got, test.assumed)
