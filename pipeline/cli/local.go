@@ -86,9 +86,10 @@ func (l *local) open(streams Streams, version string) (p *preview.Previewer, clo
 		return nil, nil, err
 	}
 	l.bar = newBar(streams.Err, "rendering")
+	fetcher := source.New(source.Options{StateDir: l.cache, Secrets: source.DirSecrets{Dir: l.secrets}, AllowDir: true})
 	p = &preview.Previewer{
-		Fetcher:      source.New(source.Options{StateDir: l.cache, Secrets: source.DirSecrets{Dir: l.secrets}, AllowDir: true}),
-		Builder:      &pipelinerun.Builder{Renderer: l.pool, Policies: l.policies, Limits: render.DefaultLimits(), Version: toolVersion(version)},
+		Fetcher:      fetcher,
+		Builder:      &pipelinerun.Builder{Renderer: l.pool, Policies: l.policies, Limits: render.DefaultLimits(), Repositories: fetcher, Version: toolVersion(version)},
 		Secrets:      source.DirSecrets{Dir: l.secrets},
 		PipelinesDir: l.pipelines, Sources: sources, Revision: l.revision, Workers: l.jobs,
 		Progress: func(done, total int, name string) {

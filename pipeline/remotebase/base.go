@@ -61,6 +61,9 @@ func Parse(entry string) (*Base, error) {
 	if strings.ContainsFunc(b.Directory, func(r rune) bool { return r < ' ' || r == '\\' || r == 0x7f }) {
 		return nil, errors.New("its directory has a character that is not allowed")
 	}
+	if overHTTP := strings.HasPrefix(b.Repository, "http"); overHTTP && slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(b.Directory)) {
+		return nil, errors.New("it is a single file; name its directory in the repository, with the commit")
+	}
 	var err error
 	if b.at, err = parseAddress(b.Repository); err != nil {
 		return nil, err

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -24,13 +23,19 @@ import (
 type kustomizations struct {
 	tree.Reader
 	virtual map[string][]byte // files that are not in the source
-	names   map[string]string // names of virtual files to what they stand for
+	names   map[string]string // names of virtual files and of bases to what they stand for
+	linked  map[string]string // files that are a kustomization by a link to them, to where the link is
+	bases   map[string]Base   // by their names
 	refused error             // the first hard error: kustomize drops some on its way
 	count   int
 }
 
-func newKustomizations(r tree.Reader) *kustomizations {
-	return &kustomizations{Reader: r, virtual: map[string][]byte{}, names: map[string]string{}}
+func newKustomizations(r tree.Reader, bases []Base) *kustomizations {
+	k := &kustomizations{Reader: r, virtual: map[string][]byte{}, names: map[string]string{}, linked: map[string]string{}, bases: map[string]Base{}}
+	for _, base := range bases {
+		k.bases[base.Name], k.names[base.Name] = base, base.String()
+	}
+	return k
 }
 
 // clean gives a path as virtual files are kept: relative to the root.
@@ -54,7 +59,15 @@ func (k *kustomizations) Lookup(name string) (tree.Info, error) {
 		return tree.Info{Path: at, Dir: true}, nil
 	}
 	info, err := k.Reader.Lookup(name)
+	if err == nil && !info.Dir && info.Path != at && isKustomization(at) {
+		k.linked[info.Path] = at // kustomize reads where the link leads
+	}
 	return info, k.hard(err)
+}
+
+// isKustomization says whether kustomize takes a file of this name for a kustomization.
+func isKustomization(name string) bool {
+	return slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(name))
 }
 
 // List implements tree.Reader.
@@ -83,7 +96,10 @@ func (k *kustomizations) Read(name string) ([]byte, error) {
 	if err := checkAliases(content); err != nil {
 		return nil, k.hard(fmt.Errorf("%s: %w", at, err))
 	}
-	if !slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(at)) {
+	if link, ok := k.linked[at]; ok {
+		at = link
+	}
+	if !isKustomization(at) {
 		return content, nil
 	}
 	checked, err := k.kustomization(at, content)
@@ -93,17 +109,19 @@ func (k *kustomizations) Read(name string) ([]byte, error) {
 // kustomization checks one file and gives it as kustomize is to read it. What is not YAML is left to kustomize to
 // complain about.
 func (k *kustomizations) kustomization(at string, content []byte) ([]byte, error) {
-	var doc yaml.Node
-	if err := yaml.Unmarshal(content, &doc); err != nil || len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
-		return content, nil
+	file, err := parseKustomization(at, k.inside(at), content)
+	if err != nil || file == nil {
+		return content, err
 	}
-	root := doc.Content[0]
-	for i := 0; i+1 < len(root.Content); i += 2 {
-		if err := checkField(at, root.Content[i], root.Content[i+1]); err != nil {
+	for _, entry := range file.remote {
+		local, err := k.mounted(file, entry)
+		if err != nil {
 			return nil, err
 		}
+		entry.node.Value, entry.node.Style, entry.node.Tag = local, yaml.DoubleQuotedStyle, "!!str"
 	}
-	changed := false
+	changed := len(file.remote) > 0
+	root := file.doc.Content[0]
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		if root.Content[i].Value != "transformers" || root.Content[i+1].Kind != yaml.SequenceNode {
 			continue
@@ -124,116 +142,8 @@ func (k *kustomizations) kustomization(at string, content []byte) ([]byte, error
 	if !changed {
 		return content, nil
 	}
-	return yaml.Marshal(&doc)
+	return yaml.Marshal(&file.doc)
 }
-
-// Fields of a kustomization by what they name.
-var (
-	rootFields = []string{"resources", "bases", "components", "generators", "transformers", "validators"}
-	fileFields = []string{"crds", "configurations", "patchesStrategicMerge"}
-	helmFields = []string{"helmCharts", "helmChartInflationGenerator", "helmGlobals"}
-	pathKeys   = []string{"path", "files", "envs", "env"}
-)
-
-// checkField refuses what would leave the tree, with the line that says so.
-func checkField(at string, key, value *yaml.Node) error {
-	switch name := key.Value; {
-	case slices.Contains(helmFields, name):
-		return fmt.Errorf("%s:%d: %s: Helm charts are not rendered, as that runs the helm command; commit the output of helm template instead", at, key.Line, name)
-	case slices.Contains(rootFields, name):
-		return eachScalar(value, func(entry *yaml.Node) error { return checkEntry(at, name, entry, true) })
-	case slices.Contains(fileFields, name):
-		return eachScalar(value, func(entry *yaml.Node) error { return checkEntry(at, name, entry, false) })
-	case name == "patches" || name == "patchesJson6902" || name == "replacements" || name == "openapi" ||
-		name == "configMapGenerator" || name == "secretGenerator":
-		return checkPaths(at, name, value)
-	}
-	return nil
-}
-
-// checkPaths looks at path, files, envs and env of objects.
-func checkPaths(at, field string, node *yaml.Node) error {
-	if node.Kind == yaml.SequenceNode {
-		for _, item := range node.Content {
-			if err := checkPaths(at, field, item); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	for i := 0; node.Kind == yaml.MappingNode && i+1 < len(node.Content); i += 2 {
-		if !slices.Contains(pathKeys, node.Content[i].Value) {
-			continue
-		}
-		err := eachScalar(node.Content[i+1], func(entry *yaml.Node) error {
-			return checkEntry(at, field, entry, false)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func eachScalar(node *yaml.Node, f func(*yaml.Node) error) error {
-	switch node.Kind {
-	case yaml.ScalarNode:
-		return f(node)
-	case yaml.SequenceNode:
-		for _, item := range node.Content {
-			if item.Kind == yaml.ScalarNode {
-				if err := f(item); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// checkEntry looks at one entry that names a file, a directory or a repository.
-func checkEntry(at, field string, entry *yaml.Node, mayBeRoot bool) error {
-	value := entry.Value
-	if strings.Contains(value, "\n") || strings.HasPrefix(strings.TrimSpace(value), "{") {
-		return nil // written in place
-	}
-	if _, file, found := strings.Cut(value, "="); found && (field == "configMapGenerator" || field == "secretGenerator") {
-		value = file
-	}
-	switch {
-	case remoteFile(value) || mayBeRoot && remoteRoot(value):
-		return fmt.Errorf("%s:%d: %s: %s is remote; a render uses no network, so copy it into the source (or add it as a Git submodule)", at, entry.Line, field, withoutCredentials(value))
-	case path.IsAbs(value):
-		return fmt.Errorf("%s:%d: %s: %s is an absolute path; name files relative to the kustomization", at, entry.Line, field, value)
-	}
-	return nil
-}
-
-// remoteFile says whether kustomize would load a file over HTTP (api/internal/loader, IsRemoteFile).
-func remoteFile(value string) bool {
-	lower := strings.ToLower(value)
-	return strings.HasPrefix(lower, "http://") || strings.HasPrefix(lower, "https://")
-}
-
-var userAt = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9-]*@`)
-
-// remoteRoot says whether kustomize would take an entry for a Git repository (api/internal/git, NewRepoSpecFromURL: a
-// scheme, a user or GitHub's name in front). It is a little wider: what only looks like one is not a path anybody uses.
-func remoteRoot(value string) bool {
-	lower := strings.ToLower(value)
-	lower = strings.TrimPrefix(lower, "git::")
-	for _, prefix := range []string{"ssh://", "https://", "http://", "file://", "git://", "github.com/", "github.com:", "gh:"} {
-		if strings.HasPrefix(lower, prefix) {
-			return true
-		}
-	}
-	return userAt.MatchString(value)
-}
-
-var userInfo = regexp.MustCompile(`//[^/@]*@`)
-
-// withoutCredentials takes user and password out of a URL: messages end up in logs.
-func withoutCredentials(value string) string { return userInfo.ReplaceAllString(value, "//") }
 
 // explain puts the names of the source into an error of kustomize.
 func (k *kustomizations) explain(err error) error {
@@ -246,7 +156,7 @@ func (k *kustomizations) explain(err error) error {
 
 // restore replaces the names of virtual files by what they stand for.
 func (k *kustomizations) restore(text []byte) []byte {
-	if !bytes.Contains(text, []byte(virtualPrefix)) {
+	if !bytes.Contains(text, []byte(virtualPrefix)) && !bytes.Contains(text, []byte(basePrefix)) {
 		return text
 	}
 	for name, original := range k.names {

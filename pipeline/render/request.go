@@ -26,6 +26,8 @@ type Request struct {
 	Functions []string `json:"functions,omitempty"`
 	// Policies are applied after the build, together, in this order.
 	Policies []Policy `json:"policies,omitempty"`
+	// Bases are the remote bases that may be named, fetched beforehand (FindBases).
+	Bases []Base `json:"bases,omitempty"`
 	// Limits bound the render.
 	Limits Limits `json:"limits"`
 }

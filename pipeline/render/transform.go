@@ -241,7 +241,7 @@ func (f *function) Config(helpers *resmap.PluginHelpers, config []byte) error {
 	delete(annotations, annotationAPIVersion)
 	object["apiVersion"] = apiVersion
 	f.worker.marked[fmt.Sprintf("%v %v", object["kind"], metadata["name"])] = apiVersion
-	f.helpers, f.layer = helpers, strings.TrimPrefix(helpers.Loader().Root(), "/")
+	f.helpers, f.layer = helpers, string(f.worker.layers([]byte(strings.TrimPrefix(helpers.Loader().Root(), "/"))))
 	f.policy, err = v1alpha1.FromObject(object)
 	return err
 }

@@ -92,6 +92,7 @@ type worker struct {
 	files    tree.Reader
 	response Response
 	marked   map[string]string // kinds and names of functions to their own apiVersion
+	layers   func([]byte) []byte
 }
 
 // safely turns a panic of a library into an error, as kustomize has some for odd input.
@@ -193,20 +194,21 @@ func (w *worker) kustomize(ctx context.Context) ([]fn.Item, error) {
 	if err := install(newFunction(ctx, w)); err != nil {
 		return nil, err
 	}
-	files := newKustomizations(w.files)
+	files := newKustomizations(w.files, w.request.Bases)
+	w.layers = files.restore
 	options := krusty.MakeDefaultOptions()
 	options.Reorder = krusty.ReorderOptionUnspecified
 	options.PluginConfig = types.DisabledPluginConfig()
 	objects, err := krusty.MakeKustomizer(options).Run(tree.FileSystem(files), path.Join("/", w.request.Path))
 	if files.refused != nil {
-		return nil, files.refused
+		return nil, errors.New(string(files.restore([]byte(files.refused.Error()))))
 	}
 	if err != nil {
 		return nil, files.explain(err)
 	}
 	var items []fn.Item
 	for i, object := range objects.Resources() {
-		if err := w.unmark(object); err != nil {
+		if err := errors.Join(files.origins(object), w.unmark(object)); err != nil {
 			return nil, err
 		}
 		text, err := object.AsYAML()

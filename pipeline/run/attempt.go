@@ -113,6 +113,9 @@ func (a *attempt) render(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
+		if fetch := (*FetchError)(nil); errors.As(err, &fetch) {
+			return &StageError{Stage: StageSource, Err: err}
+		}
 		// A render that is too slow may only have been unlucky, a few times.
 		again := ctx.Err() != nil || errors.Is(err, render.ErrTimeout) && a.state.Failures < 3
 		return &StageError{Stage: StageBuild, Final: !again, Err: err}

@@ -36,6 +36,8 @@ type Builder struct {
 	Policies string
 	// Limits that no pipeline can raise.
 	Limits render.Limits
+	// Repositories fetches remote bases; nil fetches none.
+	Repositories Repositories
 	// Version of Prerig.
 	Version string
 
@@ -55,13 +57,13 @@ type Built struct {
 }
 
 // Build renders. An error is about the pipeline or its source and will be the same again, unless it is that of the context
-// or wraps render.ErrTimeout.
-func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, files *tree.Tree) (*Built, error) {
+// or wraps render.ErrTimeout or a FetchError.
+func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, root *tree.Tree) (*Built, error) {
 	limits, err := b.Limits.Lower(p.Spec.Build.Limits)
 	if err != nil {
 		return &Built{}, err
 	}
-	view := tree.NewView(files, limits.Read)
+	view := tree.NewView(root, limits.Read)
 	built := &Built{Request: render.Request{Type: p.Spec.Build.Type, Path: p.Spec.Build.Path, Functions: p.Spec.Build.Functions, Limits: limits}}
 	defer func() { built.Record = view.Record() }()
 	for i, ref := range p.Spec.Policies {
@@ -71,7 +73,11 @@ func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, files *
 		}
 		built.Request.Policies = append(built.Request.Policies, found...)
 	}
-	built.Response, err = b.Renderer.Render(ctx, view, built.Request)
+	files, err := b.bases(ctx, p, view, &built.Request)
+	if err != nil {
+		return built, err
+	}
+	built.Response, err = b.Renderer.Render(ctx, files, built.Request)
 	if err != nil {
 		return built, err
 	}

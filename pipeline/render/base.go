@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/prerig/prerig/pipeline/remotebase"
+)
+
+// Base is a remote base whose repository was fetched beforehand. The renderer sees its files in a directory of the root
+// that no list shows.
+//
+// kustomize makes a clone of its own for every mention of a base, and a base that is named below another one is not the
+// same to it. So there is one directory for each URL and each place where it is named, all reading the same objects.
+type Base struct {
+	// Name of the directory.
+	Name string `json:"name"`
+	// In is the Name of the base whose files name this one, "" for the source.
+	In string `json:"in,omitempty"`
+	// URL as the kustomization has it. It holds the commit.
+	URL string `json:"url"`
+}
+
+const basePrefix = ".prerig-base-"
+
+// newBase gives the base that a kustomization names.
+func newBase(in, url string) Base {
+	sum := sha256.Sum256([]byte(in + "\x00" + url))
+	return Base{Name: basePrefix + hex.EncodeToString(sum[:10]), In: in, URL: url}
+}
+
+// String names the base in messages.
+func (b Base) String() string {
+	parsed, err := remotebase.Parse(b.URL)
+	if err != nil {
+		return remotebase.Redacted(b.URL)
+	}
+	return remotebase.Redacted(parsed.Repository) + "@" + parsed.Ref
+}
+
+// inside gives the base that a file is in.
+func (k *kustomizations) inside(at string) Base {
+	first, _, _ := strings.Cut(at, "/")
+	return k.bases[first]
+}
+
+const allowHint = "copy it into the source, or let the pipeline allow its repository (spec.build.remoteBases)"
+
+// mounted gives the path of a remote base among the files that the renderer sees, relative to the kustomization that names
+// it.
+func (k *kustomizations) mounted(file *kustomization, e entry) (string, error) {
+	parsed, err := remotebase.Parse(e.node.Value)
+	if err == nil {
+		_, err = parsed.Commit()
+	}
+	if err != nil {
+		return "", file.refuse(e, fmt.Errorf("%w; or else copy it into the source", err))
+	}
+	base, ok := k.bases[newBase(file.in.Name, e.node.Value).Name]
+	if !ok {
+		return "", file.refuse(e, errors.New("a render uses no network: "+allowHint))
+	}
+	return fromRoot(path.Dir(file.at)) + path.Join(base.Name, parsed.Directory), nil
+}
+
+// fromRoot gives the way from a directory up to the root.
+func fromRoot(dir string) string {
+	if dir == "." {
+		return ""
+	}
+	return strings.Repeat("../", strings.Count(dir, "/")+1)
+}

@@ -1,0 +1,234 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"sigs.k8s.io/kustomize/api/types"
+
+	"github.com/prerig/prerig/pipeline/remotebase"
+)
+
+// kustomization is one kustomization, read for what it names outside of itself.
+type kustomization struct {
+	at    string // the file
+	in    Base   // that it is in, none for the source
+	shown string // the file, as messages have it
+	doc   yaml.Node
+	// remote are the entries that name repositories, local those that name files and directories of the same tree, where both
+	// may be.
+	remote, local []entry
+}
+
+// entry is one value of a list of a kustomization.
+type entry struct {
+	field string
+	node  *yaml.Node
+	alias bool // written as an alias, or with an anchor: it cannot be changed in its place alone
+}
+
+// Fields of a kustomization by what they name. kustomize does not tell upper from lower case in them.
+var (
+	rootFields    = []string{"resources", "bases", "components", "generators", "transformers", "validators"}
+	inPlaceFields = []string{"generators", "transformers", "validators", "patchesstrategicmerge"}
+	fileFields    = []string{"crds", "configurations", "patchesstrategicmerge"}
+	helmFields    = []string{"helmcharts", "helmchartinflationgenerator", "helmglobals"}
+	objectFields  = []string{"patches", "patchesjson6902", "replacements", "openapi", "configmapgenerator", "secretgenerator"}
+	pathKeys      = []string{"path", "files", "envs", "env"}
+)
+
+// parseKustomization reads a kustomization and refuses what would leave the tree that it is in, with the line that says
+// so. It gives nil for what is no kustomization.
+func parseKustomization(at string, in Base, content []byte) (*kustomization, error) {
+	k := &kustomization{at: at, in: in, shown: at}
+	if in.Name != "" {
+		k.shown = in.String() + strings.TrimPrefix(at, in.Name)
+	}
+	if err := yaml.Unmarshal(content, &k.doc); err != nil || len(k.doc.Content) == 0 || k.doc.Content[0].Kind != yaml.MappingNode {
+		return nil, nil //nolint:nilerr // kustomize says what is wrong with it
+	}
+	root := k.doc.Content[0]
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		if err := k.field(root.Content[i], root.Content[i+1]); err != nil {
+			return nil, err
+		}
+	}
+	return k, k.complete(content)
+}
+
+func (k *kustomization) field(key, value *yaml.Node) error {
+	switch name := strings.ToLower(key.Value); {
+	case slices.Contains(helmFields, name):
+		return fmt.Errorf("%s:%d: %s: Helm charts are not rendered, as that runs the helm command; commit the output of helm template instead", k.shown, key.Line, key.Value)
+	case slices.Contains(rootFields, name), slices.Contains(fileFields, name):
+		return eachScalar(value, func(node *yaml.Node, alias bool) error { return k.entry(entry{name, node, alias}) })
+	case slices.Contains(objectFields, name):
+		return k.paths(name, value)
+	}
+	return nil
+}
+
+// paths looks at path, files, envs and env of objects.
+func (k *kustomization) paths(field string, node *yaml.Node) error {
+	if node.Kind == yaml.AliasNode {
+		node = node.Alias
+	}
+	if node.Kind == yaml.SequenceNode {
+		for _, item := range node.Content {
+			if err := k.paths(field, item); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for i := 0; node.Kind == yaml.MappingNode && i+1 < len(node.Content); i += 2 {
+		if !slices.Contains(pathKeys, strings.ToLower(node.Content[i].Value)) {
+			continue
+		}
+		err := eachScalar(node.Content[i+1], func(node *yaml.Node, alias bool) error { return k.entry(entry{field, node, alias}) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachScalar goes through a value or a list, following aliases.
+func eachScalar(node *yaml.Node, f func(node *yaml.Node, alias bool) error) error {
+	alias := node.Anchor != ""
+	if node.Kind == yaml.AliasNode {
+		node, alias = node.Alias, true
+	}
+	if node.Kind == yaml.ScalarNode {
+		return f(node, alias)
+	}
+	for _, item := range node.Content {
+		one := alias || item.Anchor != ""
+		if item.Kind == yaml.AliasNode {
+			item, one = item.Alias, true
+		}
+		if node.Kind == yaml.SequenceNode && item.Kind == yaml.ScalarNode {
+			if err := f(item, one); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// entry looks at one entry that names a file, a directory or a repository.
+func (k *kustomization) entry(e entry) error {
+	value := e.node.Value
+	inPlace := strings.Contains(value, "\n") || strings.HasPrefix(strings.TrimSpace(value), "{")
+	if inPlace && (slices.Contains(inPlaceFields, e.field) || slices.Contains(objectFields, e.field)) {
+		return nil
+	}
+	if _, file, found := strings.Cut(value, "="); found && (e.field == "configmapgenerator" || e.field == "secretgenerator") {
+		value = file
+	}
+	mayBeRoot := slices.Contains(rootFields, e.field)
+	switch {
+	case mayBeRoot && remoteRoot(value):
+		k.remote = append(k.remote, e)
+	case remoteFile(value):
+		return k.refuse(e, errors.New("only a directory of a Git repository can be, under resources, components and bases"))
+	case path.IsAbs(value):
+		return fmt.Errorf("%s:%d: %s: %s is an absolute path; name files relative to the kustomization", k.shown, e.node.Line, e.field, value)
+	default:
+		if mayBeRoot {
+			k.local = append(k.local, e)
+		}
+		return k.contained(e, value, mayBeRoot)
+	}
+	return nil
+}
+
+// contained refuses entries that lead out of the tree: out of the source, out of a remote base's repository, or from one into
+// another.
+func (k *kustomization) contained(e entry, value string, mayBeRoot bool) error {
+	dir := path.Dir(k.at)
+	target := path.Join(dir, value)
+	first, _, _ := strings.Cut(target, "/")
+	switch {
+	case k.in.Name == "" && mayBeRoot && (target == ".." || strings.HasPrefix(target, "../")):
+		return fmt.Errorf("%s:%d: %s: %s leads out of the source", k.shown, e.node.Line, e.field, value)
+	case k.in.Name != "" && mayBeRoot && first != k.in.Name:
+		return fmt.Errorf("%s:%d: %s: %s leads out of the repository of this remote base", k.shown, e.node.Line, e.field, value)
+	case first != k.in.Name && strings.HasPrefix(first, basePrefix):
+		return fmt.Errorf("%s:%d: %s: %s is not a name that a source can use", k.shown, e.node.Line, e.field, value)
+	}
+	return nil
+}
+
+// refuse says why a remote entry is not used.
+func (k *kustomization) refuse(e entry, reason error) error {
+	return fmt.Errorf("%s:%d: %s: %s is remote, and %w", k.shown, e.node.Line, e.field, remotebase.Redacted(e.node.Value), reason)
+}
+
+// complete compares the remote entries that were found with those that kustomize itself reads, which knows ways to write
+// them that are not followed here: what is not found cannot be checked, and is refused.
+func (k *kustomization) complete(content []byte) error {
+	for _, e := range k.remote {
+		if e.alias {
+			return k.refuse(e, errors.New("written with an anchor or an alias; write it out"))
+		}
+	}
+	if !bytes.ContainsAny(content, "@\\") && !bytes.Contains(content, []byte("://")) && !bytes.Contains(bytes.ToLower(content), []byte("github.com")) {
+		return nil
+	}
+	var read types.Kustomization
+	if err := read.Unmarshal(content); err != nil {
+		return nil //nolint:nilerr // kustomize is going to say so
+	}
+	read.FixKustomization() // puts bases among resources
+	left := map[string]int{}
+	for _, e := range k.remote {
+		left[e.node.Value]++
+	}
+	for _, list := range [][]string{read.Resources, read.Components, read.Generators, read.Transformers, read.Validators} {
+		for _, value := range list {
+			if strings.Contains(value, "\n") || !remoteRoot(value) {
+				continue
+			}
+			if left[value]--; left[value] < 0 {
+				return fmt.Errorf("%s: %s is remote, and written in a way that cannot be followed; write it out under resources or components", k.shown, remotebase.Redacted(value))
+			}
+		}
+	}
+	return nil
+}
+
+// remoteFile says whether kustomize would load a file over HTTP (api/internal/loader, IsRemoteFile).
+func remoteFile(value string) bool {
+	lower := strings.ToLower(value)
+	return strings.HasPrefix(lower, "http://") || strings.HasPrefix(lower, "https://")
+}
+
+var userAt = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9-]*@`)
+
+// remoteRoot says whether kustomize would take an entry for a Git repository, or load it over HTTP. It is a little wider:
+// what only looks like one is not a path anybody uses.
+func remoteRoot(value string) bool {
+	lower := strings.ToLower(value)
+	lower = strings.TrimPrefix(lower, "git::")
+	for _, prefix := range []string{"ssh://", "https://", "http://", "file://", "git://", "github.com/", "github.com:", "gh:"} {
+		if strings.HasPrefix(lower, prefix) {
+			return true
+		}
+	}
+	return userAt.MatchString(lower) || strings.ContainsAny(value, ":@") && remotebase.Looks(value)
+}
+
+var userInfo = regexp.MustCompile(`//[^/@]*@`)
+
+// withoutCredentials takes user and password out of a URL: messages end up in logs.
+func withoutCredentials(value string) string { return userInfo.ReplaceAllString(value, "//") }

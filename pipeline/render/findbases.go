@@ -1,0 +1,165 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"sigs.k8s.io/kustomize/api/konfig"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/remotebase"
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+// Bounds of what is looked for beforehand.
+const (
+	maxKustomizations = 5000 // that are read
+	maxBases          = 200  // mentions of remote bases
+	maxNested         = 10   // remote bases one below the other
+)
+
+// ErrNotAllowed is the cause of the error of a fetch for a repository that the pipeline does not allow.
+var ErrNotAllowed = errors.New("its repository is not allowed")
+
+// Fetch gives the files of a remote base at its commit. An error that is ErrNotAllowed or remotebase.ErrUnpinned says that the
+// base is refused, any other that it could not be fetched.
+type Fetch func(ctx context.Context, base *remotebase.Base) (*tree.Tree, error)
+
+// FindBases finds the remote bases of a build and fetches them, before anything is rendered: it goes through the
+// kustomizations as kustomize would, and reads them as the renderer does. It gives the bases for the request and a reader
+// with their files, which takes from the limits of the view. Kustomizations of the source are in the view's record; bases
+// need none, as the file that names one holds its commit.
+func FindBases(ctx context.Context, view *tree.View, request Request, fetch Fetch) ([]Base, tree.Reader, error) {
+	f := &finder{ctx: ctx, view: view, files: tree.NewMounts(view), fetch: fetch, seen: map[string]bool{}, bases: map[string]Base{}}
+	w := &worker{request: request, files: view}
+	kind, err := w.kind()
+	if err != nil || kind != v1alpha1.BuildKustomize {
+		return nil, view, err
+	}
+	start, err := view.Lookup(request.Path)
+	if err != nil || !start.Dir {
+		return nil, view, nil //nolint:nilerr // the renderer says so
+	}
+	if err := f.directory(start.Path, Base{}); err != nil {
+		return nil, nil, fmt.Errorf("building %s: %w", request.Path, err)
+	}
+	return f.found, f.files, nil
+}
+
+type finder struct {
+	ctx   context.Context
+	view  *tree.View
+	files *tree.Mounts
+	fetch Fetch
+	seen  map[string]bool // directories
+	bases map[string]Base
+	found []Base
+}
+
+// directory looks at the kustomization of a directory that is in a base, or in the source.
+func (f *finder) directory(dir string, in Base) error {
+	if f.seen[dir] {
+		return nil
+	}
+	if f.seen[dir] = true; len(f.seen) > maxKustomizations {
+		return &tree.LimitError{What: "number of kustomizations", Limit: maxKustomizations}
+	}
+	for _, name := range konfig.RecognizedKustomizationFileNames() {
+		if err := f.ctx.Err(); err != nil {
+			return err
+		}
+		at := path.Join(dir, name)
+		content, err := f.files.Read(at)
+		if err != nil || checkAliases(content) != nil {
+			continue // the renderer says so, should it come there
+		}
+		k, err := parseKustomization(at, in, content)
+		if err != nil {
+			return err
+		}
+		if k == nil {
+			continue
+		}
+		if err := f.follow(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follow goes to what a kustomization names.
+func (f *finder) follow(k *kustomization) error {
+	for _, e := range k.local {
+		info, err := f.files.Lookup(path.Join(path.Dir(k.at), e.node.Value))
+		if err != nil || !info.Dir {
+			continue
+		}
+		if err := f.directory(info.Path, k.in); err != nil {
+			return err
+		}
+	}
+	for _, e := range k.remote {
+		if err := f.remote(k, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remote fetches a base and looks at its kustomization.
+func (f *finder) remote(k *kustomization, e entry) error {
+	parsed, err := remotebase.Parse(e.node.Value)
+	if err != nil {
+		return k.refuse(e, fmt.Errorf("%w; or else copy it into the source", err))
+	}
+	base := newBase(k.in.Name, e.node.Value)
+	if _, known := f.bases[base.Name]; known {
+		return f.enter(base, parsed)
+	}
+	if err := f.nested(base); err != nil {
+		return k.refuse(e, err)
+	}
+	files, err := f.fetch(f.ctx, parsed)
+	switch {
+	case errors.Is(err, ErrNotAllowed):
+		return k.refuse(e, fmt.Errorf("%w: %s", err, allowHint))
+	case errors.Is(err, remotebase.ErrUnpinned):
+		return k.refuse(e, err)
+	case err != nil:
+		return fmt.Errorf("%s:%d: %s: fetching the remote base %s: %w", k.shown, e.node.Line, e.field, remotebase.Redacted(e.node.Value), err)
+	}
+	f.bases[base.Name], f.found = base, append(f.found, base)
+	f.files.Add(base.Name, f.view.Beside(files))
+	return f.enter(base, parsed)
+}
+
+func (f *finder) enter(base Base, parsed *remotebase.Base) error {
+	info, err := f.files.Lookup(path.Join(base.Name, parsed.Directory))
+	if err != nil || !info.Dir {
+		return nil //nolint:nilerr // the renderer says so
+	}
+	return f.directory(info.Path, base)
+}
+
+// nested bounds bases of bases, and refuses what kustomize takes for a cycle: a URL that one of those above begins with.
+func (f *finder) nested(base Base) error {
+	if len(f.found) >= maxBases {
+		return &tree.LimitError{What: "the number of remote bases", Limit: maxBases}
+	}
+	depth := 0
+	for above, ok := f.bases[base.In]; ok; above, ok = f.bases[above.In] {
+		if strings.HasPrefix(above.URL, base.URL) {
+			return errors.New("it is below itself: a cycle")
+		}
+		if depth++; depth >= maxNested {
+			return &tree.LimitError{What: "the number of remote bases one below the other", Limit: maxNested}
+		}
+	}
+	return nil
+}
