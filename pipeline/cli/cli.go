@@ -129,6 +129,7 @@ Exit codes of all commands:
 		newReconcile(streams),
 		newSuspend(streams, true),
 		newSuspend(streams, false),
+		newRemove(streams),
 	)
 	return root
 }

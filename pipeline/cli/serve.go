@@ -19,12 +19,15 @@ import (
 func newServe(streams Streams, version string) *cobra.Command {
 	cmd := newCommand("serve", "Render and publish pipelines on events")
 	cmd.Long = `Receive events, render the pipelines that they touch and publish the results, until
-interrupted. Pipelines are RenderPipeline objects in a directory, which is watched. No
-other service is needed; with --nats-url any number of further workers share the work.
+interrupted. Pipelines are RenderPipeline objects in a directory, which is watched, or in a
+Git repository (--pipelines-git-url), which is looked at on its push events and once in an
+interval. No other service is needed; with --nats-url any number of further workers share
+the work.
 
 Every flag can be given in the configuration file and as a variable: --nats-url is
 nats: {url: …} and PRERIG_NATS_URL. A flag wins over a variable, and that over the file.`
 	cmd.Example = `  prerig serve --pipelines pipelines/ --state /var/lib/prerig
+  prerig serve --pipelines-git-url https://git.example.com/org/apps.git --pipelines-git-path pipelines
   prerig serve --config prerig.yaml`
 	return daemonCommand(cmd, streams, version, daemon.Serve)
 }
@@ -32,7 +35,8 @@ nats: {url: …} and PRERIG_NATS_URL. A flag wins over a variable, and that over
 func newWorker(streams Streams, version string) *cobra.Command {
 	cmd := newCommand("worker", "Render and publish what a prerig serve elsewhere has planned")
 	cmd.Long = `Take jobs from the queue that prerig serve fills, render and publish, until interrupted. It
-needs the same pipelines, policies and secrets, and the URL of the NATS servers.`
+needs the same pipelines, policies and secrets, and the URL of the NATS servers. Pipelines
+in a Git repository are read at the commit that prerig serve has them from.`
 	cmd.Example = `  prerig worker --nats-url nats://nats:4222 --pipelines pipelines/ --state /var/lib/prerig`
 	return daemonCommand(cmd, streams, version, daemon.Work)
 }

@@ -42,7 +42,14 @@ runs.`
 			return writeJSON(streams.Out, found)
 		}
 		if len(args) == 0 {
-			return statusTable(streams.Out, found)
+			from, err := d.catalog(cmd.Context())
+			if err == nil {
+				err = statusTable(streams.Out, found)
+			}
+			if err != nil {
+				return err
+			}
+			return catalogNotes(streams.Out, from)
 		}
 		for _, p := range found {
 			if err := statusOf(streams.Out, p); err != nil {

@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/prerig/prerig/pipeline/server"
+)
+
+func newRemove(streams Streams) *cobra.Command {
+	var d daemonClient
+	var request server.RemoveRequest
+	cmd := newCommand("remove PIPELINE... | --all", "Confirm that pipelines whose files are gone are removed")
+	cmd.Long = `Confirm that a running daemon removes pipelines that are not in its directory or repository
+any more. Most are removed without a word, a while after they are gone; those wait for this
+command that went together with more than removals.max_share percent of all, and the last
+one, as a directory that is not mounted looks the same. prerig status lists them.
+
+What becomes of the published files is what deletionPolicy of the pipeline said: they stay,
+or those that the pipeline owns are deleted. With --orphan they stay in any case.`
+	cmd.Example = `  prerig remove team/shop
+  prerig remove --all --orphan`
+	d.flags(cmd)
+	cmd.Flags().BoolVar(&request.All, "all", false, "all pipelines that are gone")
+	cmd.Flags().BoolVar(&request.Orphan, "orphan", false, "leave their files, whatever their deletion policies say")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if (len(args) == 0) != request.All {
+			return errors.New("name pipelines, or give --all")
+		}
+		request.Pipelines = args
+		var answer server.Answer
+		if err := d.call(cmd.Context(), http.MethodPost, "/api/v1/remove", request, &answer); err != nil {
+			return err
+		}
+		fmt.Fprintf(streams.Err, "confirmed the removal of %s\n", strings.Join(answer.Pipelines, ", "))
+		return nil
+	}
+	return cmd
+}
+
+// catalog asks where the daemon has the pipelines from.
+func (d *daemonClient) catalog(ctx context.Context) (server.Catalog, error) {
+	var c server.Catalog
+	err := d.call(ctx, http.MethodGet, "/api/v1/catalog", nil, &c)
+	return c, err
+}
+
+// tellRemoved is how long a removed pipeline is told of.
+const tellRemoved = time.Hour
+
+// catalogNotes writes what is to be known beside the pipelines: where they are from, if that can be read, and which are
+// gone. About a directory that can be read there is nothing to say.
+func catalogNotes(w io.Writer, c server.Catalog) error {
+	if c.Revision != "" {
+		fmt.Fprintf(w, "\nPipelines are from %s at %s, looked at %s.\n", c.Source, shortRevision(c.Revision), since(c.Checked))
+	}
+	if c.Error != "" {
+		fmt.Fprintf(w, "\nThe pipelines cannot be read now; these are the last ones that could: %s\n", oneLine(c.Error))
+	}
+	if len(c.Removals) > 0 {
+		table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+		fmt.Fprintln(table, "\nGONE\tREMOVAL\tSINCE\tPOLICY\tMESSAGE")
+		for _, r := range c.Removals {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", r.Pipeline, r.State, since(r.Since), r.Policy, oneLine(r.Message))
+		}
+		if err := table.Flush(); err != nil {
+			return err
+		}
+	}
+	for _, r := range c.Removed {
+		if time.Since(r.At) < tellRemoved {
+			fmt.Fprintf(w, "\nRemoved %s %s: %s\n", r.Pipeline, since(r.At), r.Message)
+		}
+	}
+	return nil
+}
