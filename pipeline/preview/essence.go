@@ -31,7 +31,7 @@ type candidate struct {
 // describe works out what each run is: its lines, the fields that they are in, and the values of the object in them.
 func (u *unit) describe() {
 	var old, now located
-	if u.kind == modified {
+	if u.kind == modified && u.object.Name != "" {
 		old, now = locate(u.old), locate(u.now)
 	}
 	own := u.ownValues(old, now)

@@ -29,7 +29,7 @@ type shared struct {
 	// where and inPod hold it in all objects; the flags say whether exactly there in all.
 	where, inPod       []string
 	sameWhere, samePod bool
-	// plain says that the lines are the same in all objects as they are.
+	// plain says that the lines and the field are the same in all objects as they are.
 	plain bool
 	text  string
 }
@@ -104,10 +104,14 @@ func (s *shared) join(r *changedRun, key candidate, above *shared) {
 		n++
 	}
 	s.after = s.after[:n]
+	s.plain = s.plain && textOf(r.lines, nil) == s.text && written(r.where) == written(s.first.where)
 	s.sameWhere = s.sameWhere && samePath(s.where, s.by, r.where, key.by)
 	s.samePod = s.samePod && r.pod && samePath(s.inPod, s.by, r.inPod, key.by)
-	s.where = common(s.where, r.where)
-	s.plain = s.plain && textOf(r.lines, nil) == s.text
+	at := 0
+	for at < len(s.where) && at < len(r.where) && s.by.apply(s.where[at]) == key.by.apply(r.where[at]) {
+		at++
+	}
+	s.where = s.where[:at]
 }
 
 func samePath(a []string, by substitution, b []string, with substitution) bool {

@@ -1,0 +1,185 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// comparison compares n pipelines, of which each changes in its own way where distinct is set.
+func comparison(n int, distinct bool) *Comparison {
+	c := &Comparison{}
+	var units []*unit
+	for i := range n {
+		a := app{name: fmt.Sprintf("app-%04d", i)}
+		b := a
+		b.proxy = "2"
+		if distinct {
+			b.image = fmt.Sprintf("%d.%d", i, i*i)
+		}
+		found, same := compareFiles(map[string][]byte{"f.yaml": []byte(a.yaml())}, map[string][]byte{"f.yaml": []byte(b.yaml())})
+		p := PipelineChange{Pipeline: "team/" + a.name, Targets: []TargetChange{{Target: "t", Against: "branch rendered of u", Modified: len(found), Unchanged: same}}}
+		for _, u := range found {
+			u.pipeline, u.target = p.Pipeline, "t"
+		}
+		c.Pipelines, units = append(c.Pipelines, p), append(units, found...)
+	}
+	c.Changes = group(units)
+	return c
+}
+
+func markdown(t *testing.T, c *Comparison) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := c.Markdown(&out); err != nil {
+		t.Fatal(err)
+	}
+	if n := utf8.RuneCount(out.Bytes()); n >= 65_536 || out.Len() > MaxMarkdown {
+		t.Errorf("the comment has %d characters", n)
+	}
+	return out.String()
+}
+
+func TestTextOfMany(t *testing.T) {
+	var out bytes.Buffer
+	if err := comparison(1000, false).Text(&out, false); err != nil {
+		t.Fatal(err)
+	}
+	want := `== modified: the same in 1000 Deployments of 1000 pipelines
+   Deployment shop/app-0000 (team/app-0000)
+   Deployment shop/app-0001 (team/app-0001)
+   Deployment shop/app-0002 (team/app-0002)
+   Deployment shop/app-0003 (team/app-0003)
+   Deployment shop/app-0004 (team/app-0004)
+   Deployment shop/app-0005 (team/app-0005)
+   Deployment shop/app-0006 (team/app-0006)
+   Deployment shop/app-0007 (team/app-0007)
+   Deployment shop/app-0008 (team/app-0008)
+   Deployment shop/app-0009 (team/app-0009)
+   and 990 more (-o json names all)
+@@ spec.template.spec.containers[istio-proxy].image
+         env:
+         - name: OWNER
+           value: kubernetes://apis/apps/v1/namespaces/shop/deployments/app-0000
+-        image: proxyv2:1
++        image: proxyv2:2
+
+compared with the branch rendered of u: 1000 pipelines
+1000 pipelines compared: 0 objects added, 1000 modified, 0 deleted, 0 unchanged; 1 different change
+`
+	want = strings.Replace(want, "         env:\n         - name: OWNER\n           value: kubernetes://apis/apps/v1/namespaces/shop/deployments/app-0000\n", "", 1)
+	if got := out.String(); got != want {
+		t.Error(cmp.Diff(want, got))
+	}
+}
+
+func TestMarkdownSaysWhatItLeavesOut(t *testing.T) {
+	c := comparison(1000, true)
+	text := markdown(t, c)
+	// One change is that of all proxies, and one is each application's own.
+	if len(c.Changes) != 1001 || len(c.Changes[0].Objects) != 1000 {
+		t.Fatalf("%d changes", len(c.Changes))
+	}
+	found := regexp.MustCompile(`\*\*(\d+) more changes, of (\d+) objects, are left out here`).FindStringSubmatch(text)
+	if found == nil {
+		t.Fatalf("it does not say that something is missing:\n%s", text[len(text)-500:])
+	}
+	left, _ := strconv.Atoi(found[1])
+	if shown := strings.Count(text, "<details"); shown+left != 1001 || shown < 20 || found[1] != found[2] {
+		t.Errorf("%d changes are shown and %s, of %s objects, are left out", shown, found[1], found[2])
+	}
+	if strings.Count(text, "```diff") != strings.Count(text, "</details>") || !strings.Contains(text, "- and 990 more") {
+		t.Error("a section is not complete")
+	}
+}
+
+func TestMarkdownOfALongChange(t *testing.T) {
+	long := make([]string, 5000)
+	for i := range long {
+		long[i] = fmt.Sprintf("line %d", i)
+	}
+	c := &Comparison{Changes: compareAll([][2]string{{"", configMap("long", long...)}, {configMap("short", "a"), configMap("short", "b")}})}
+	text := markdown(t, c)
+	found := regexp.MustCompile(`\*\*(\d+) more lines of this change are left out here`).FindStringSubmatch(text)
+	if found == nil {
+		t.Fatal("it does not say that lines are missing")
+	}
+	left, _ := strconv.Atoi(found[1])
+	if shown := strings.Count(text, "+    line "); shown+left != 5000 {
+		t.Errorf("%d lines are shown and %d left out", shown, left)
+	}
+	if !strings.Contains(text, "ConfigMap short") {
+		t.Error("a long change hides another")
+	}
+}
+
+func TestMarkdownOfManyProblems(t *testing.T) {
+	c := &Comparison{}
+	for i := range 1000 {
+		name := fmt.Sprintf("app-%04d", i)
+		c.Pipelines = append(c.Pipelines, PipelineChange{Pipeline: "team/" + name, Error: "reading apps/" + name + "/app.yaml: it is not there"},
+			PipelineChange{Pipeline: "other/" + name, Error: strings.Repeat("<&>", i+1)})
+	}
+	text := markdown(t, c)
+	if !strings.Contains(text, "error: team/app-0000, team/app-0001") || !strings.Contains(text, "and 990 more:** reading apps/&lt;name&gt;/app.yaml") {
+		t.Errorf("what they have in common is not told once:\n%s", text[:2000])
+	}
+	found := regexp.MustCompile(`and (\d+) more problems`).FindStringSubmatch(text)
+	if found == nil {
+		t.Fatal("it does not say that problems are missing")
+	}
+	if left, _ := strconv.Atoi(found[1]); left+strings.Count(text, "> **error:") != 1001 {
+		t.Errorf("%d are told and %d left out", strings.Count(text, "> **error:"), left)
+	}
+	if !c.Failed() || strings.Count(c.Problem().Error(), "\n") != 1000 {
+		t.Error("the error does not name all problems")
+	}
+}
+
+func TestMarkdownEscapes(t *testing.T) {
+	hostile := "<img src=x> @everyone [a](http://evil) `code` **bold** #1"
+	c := &Comparison{
+		Pipelines: []PipelineChange{{Pipeline: hostile, Error: hostile}},
+		Changes:   []Change{{Kind: modified, Hunks: []Hunk{{At: "a\n```", Text: "+```\n+````\n"}}, Objects: []Object{{Pipeline: hostile, Name: hostile}}}},
+	}
+	text := markdown(t, c)
+	for _, bad := range []string{"<img", "@everyone", "](", "**bold", "#1", "http://"} {
+		if strings.Contains(text, bad) {
+			t.Errorf("%q is not escaped:\n%s", bad, text)
+		}
+	}
+	if !strings.Contains(text, "`````diff\n") {
+		t.Errorf("the fence is not longer than what it holds:\n%s", text)
+	}
+}
+
+func TestSummaries(t *testing.T) {
+	one := func(target TargetChange) PipelineChange {
+		return PipelineChange{Pipeline: "p", Targets: []TargetChange{target}}
+	}
+	for name, tc := range map[string]struct {
+		pipelines []PipelineChange
+		want      string
+		failed    bool
+	}{
+		"equal":            {[]PipelineChange{one(TargetChange{Unchanged: 3})}, "1 pipeline compared: nothing would change", false},
+		"not rendered":     {[]PipelineChange{one(TargetChange{}), {Error: "x"}}, "1 pipeline compared: nothing would change; 1 could not be rendered", true},
+		"a place not read": {[]PipelineChange{one(TargetChange{Error: "x"})}, "1 pipeline compared: nothing would change; 1 place could not be read", true},
+		"refused":          {[]PipelineChange{one(TargetChange{Gate: "x"})}, "1 pipeline compared: nothing would change", true},
+		"nowhere":          {[]PipelineChange{{}, {}}, "0 pipelines compared: nothing would change; 2 publish nowhere", false},
+	} {
+		c := &Comparison{Pipelines: tc.pipelines}
+		if got := c.summary(); got != tc.want || c.Failed() != tc.failed {
+			t.Errorf("%s: got %q, %v", name, got, c.Failed())
+		}
+	}
+}
