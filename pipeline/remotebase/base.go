@@ -41,11 +41,19 @@ func Looks(entry string) bool { return origin(entry).Repo != "" }
 
 // origin asks kustomize itself: its note on where an object is from is made with the parser that its loader uses.
 func origin(entry string) *resource.Origin {
-	// The prefix has no meaning, but to kustomize it is worth a line on standard error.
-	if len(entry) >= 5 && strings.EqualFold(entry[:5], "git::") {
-		entry = entry[5:]
+	// The prefix has no meaning, but to kustomize it is worth a line on standard error. It takes one away.
+	if forced(entry) {
+		if entry = entry[len(forcedGit):]; forced(entry) {
+			return &resource.Origin{}
+		}
 	}
 	return (&resource.Origin{}).Append(entry)
+}
+
+const forcedGit = "git::"
+
+func forced(entry string) bool {
+	return len(entry) >= len(forcedGit) && strings.EqualFold(entry[:len(forcedGit)], forcedGit)
 }
 
 // Parse reads an entry of a kustomization. Its errors say what is wrong, and never quote the URL.
