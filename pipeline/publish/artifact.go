@@ -33,6 +33,8 @@ type Artifact struct {
 	Registry *oci.Registry
 	// Tags that are set, at least one. The first is the one whose content is compared.
 	Tags []string
+	// Signer signs what is published; nil leaves it unsigned.
+	Signer *ArtifactSigner
 }
 
 // ArtifactResult is what publishing an artifact gave.
@@ -74,13 +76,25 @@ func (a *Artifact) Publish(ctx context.Context, c Change) (ArtifactResult, error
 	return a.tag(ctx, image, now)
 }
 
-// tag sets every tag that does not point to the image.
+// tag sets every tag that does not point to the image. Where it is to be signed, that is done before any tag points to it,
+// so that nobody who checks signatures finds it without one.
 func (a *Artifact) tag(ctx context.Context, image, now v1.Image) (ArtifactResult, error) {
 	want, err := image.Digest()
 	if err != nil {
 		return ArtifactResult{}, err
 	}
 	result := ArtifactResult{Digest: want.String()}
+	if a.Signer != nil {
+		if image != now {
+			at := a.Registry.Repository.Digest(want.String())
+			if err := remote.Write(at, image, a.Registry.Options(remote.WithContext(ctx))...); err != nil {
+				return result, fmt.Errorf("publishing %s: %w", at, err)
+			}
+		}
+		if result.Changed, err = a.sign(ctx, want); err != nil {
+			return result, err
+		}
+	}
 	for i, tag := range a.Tags {
 		if i == 0 && image == now {
 			continue

@@ -228,6 +228,10 @@ func (a *attempt) publishOCI(ctx context.Context, to *v1alpha1.OCIPublish) place
 	if err != nil {
 		return fail(err)
 	}
+	signer, err := a.r.artifactSigner(ctx, a.p.Metadata.Namespace, to.Signing)
+	if err != nil {
+		return fail(err)
+	}
 	change, err := a.change(to.Layout, to.Style, ctx)
 	if err != nil {
 		return fail(err)
@@ -240,7 +244,7 @@ func (a *attempt) publishOCI(ctx context.Context, to *v1alpha1.OCIPublish) place
 	defer unlock()
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	artifact := &publish.Artifact{Registry: registry, Tags: to.Tags}
+	artifact := &publish.Artifact{Registry: registry, Tags: to.Tags, Signer: signer}
 	result, err := artifact.Publish(ctx, change)
 	if err != nil {
 		return fail(err)
@@ -248,6 +252,18 @@ func (a *attempt) publishOCI(ctx context.Context, to *v1alpha1.OCIPublish) place
 	p.changed = result.Changed
 	p.published.Revision, p.published.SourceRevision = result.Digest, a.snapshot.Revision
 	return p
+}
+
+// artifactSigner gives the signer of an entry, nil where it asks for none.
+func (r *Runner) artifactSigner(ctx context.Context, namespace string, signing *v1alpha1.ArtifactSigning) (*publish.ArtifactSigner, error) {
+	if signing == nil {
+		return nil, nil
+	}
+	secret, err := r.secret(ctx, namespace, &signing.SecretRef)
+	if err != nil {
+		return nil, err
+	}
+	return publish.NewArtifactSigner(secret)
 }
 
 // Target names an entry of spec.publish in the status.

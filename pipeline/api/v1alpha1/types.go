@@ -304,10 +304,19 @@ type OCIPublish struct {
 	// Style is Canonical (the default) or Preserve.
 	// +enum=Canonical,Preserve
 	Style Style `json:"style,omitempty"`
+	// Signing signs the artifact with a key of cosign, for spec.verify of Flux's OCIRepository.
+	Signing *ArtifactSigning `json:"signing,omitempty"`
 	// SecretRef names the secret with .dockerconfigjson, or username and password; and ca.crt.
 	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
 	// Insecure uses plain HTTP.
 	Insecure bool `json:"insecure,omitempty"`
+}
+
+// ArtifactSigning signs artifacts with the key in a secret, as cosign generate-key-pair makes it: cosign.key, and its
+// password under cosign.password. Signatures are kept in the artifact's repository, and go to no transparency log.
+type ArtifactSigning struct {
+	// SecretRef names the secret.
+	SecretRef meta.LocalObjectReference `json:"secretRef"`
 }
 
 // Gates stop a result from being published; a refused result changes nothing and says why in the status.

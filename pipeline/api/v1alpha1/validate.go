@@ -352,6 +352,9 @@ func (v *validation) ociPublish(at string, oci *OCIPublish) {
 		return
 	}
 	v.ociURL(at+".url", oci.URL)
+	if oci.Signing != nil && oci.Signing.SecretRef.Name == "" {
+		v.add(at+".signing.secretRef.name", "must name the secret with the key")
+	}
 	v.enum(at+".layout", string(oci.Layout), "Objects", "Single")
 	v.enum(at+".style", string(oci.Style), "Canonical", "Preserve")
 	for i, tag := range oci.Tags {

@@ -4,8 +4,12 @@
 package interop
 
 import (
+	"bytes"
+	"crypto"
+	"crypto/elliptic"
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -24,6 +28,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/crane"
 	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/sigstore/sigstore/pkg/cryptoutils"
+	"github.com/sigstore/sigstore/pkg/signature"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -69,8 +76,12 @@ func TestFlux(t *testing.T) {
 	t.Cleanup(receiver.Close)
 
 	files := example(t, "flux")
-	s := serve(t, files, map[string]string{"flux-receiver/token": token + "\n"},
-		"      url: oci://registry.example.com/rendered/shop", "      url: oci://"+host+"/rendered/shop\n      insecure: true",
+	private, public, err := cryptoutils.GeneratePEMEncodedECDSAKeyPair(elliptic.P256(), cryptoutils.StaticPasswordFunc([]byte("open")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, files, map[string]string{"flux-receiver/token": token + "\n", "cosign/cosign.key": string(private), "cosign/cosign.password": "open"},
+		"      url: oci://registry.example.com/rendered/shop", "      url: oci://"+host+"/rendered/shop\n      insecure: true\n      signing: {secretRef: {name: cosign}}",
 		"https://flux.example.com/hook/REPLACE-WITH-STATUS-WEBHOOKPATH", receiver.URL+"/hook/abc")
 
 	git, path := source(t, files["cluster/git.yaml"])
@@ -91,10 +102,12 @@ func TestFlux(t *testing.T) {
 	oci, _ := source(t, files["cluster/oci.yaml"])
 	name := host + strings.TrimPrefix(oci.Spec.URL, "oci://registry.example.com") + ":" + oci.Spec.Ref.Tag
 	client, pulled := fluxoci.NewClient([]crane.Option{crane.Insecure}), t.TempDir()
+	var artifact *fluxoci.Metadata
 	s.eventually(t, "the artifact", func() bool {
-		_, err := client.Pull(t.Context(), name, pulled)
+		artifact, err = client.Pull(t.Context(), name, pulled)
 		return err == nil
 	})
+	checkSigned(t, artifact.Digest, public)
 	if diff := cmp.Diff(want, ordered(fluxBuild(t, pulled, files["cluster/oci.yaml"]))); diff != "" {
 		t.Errorf("what Flux builds of the artifact is not what was published (-published +built):\n%s", diff)
 	}
@@ -103,6 +116,48 @@ func TestFlux(t *testing.T) {
 	r := decode[fluxObject](t, files["cluster/receiver.yaml"])[0]
 	if r.Spec.Type != "generic-hmac" || len(r.Spec.Resources) != 2 || r.Spec.Resources[0].Name != git.Metadata.Name || r.Spec.Resources[1].Name != oci.Metadata.Name {
 		t.Errorf("the Receiver is not about the two sources: %+v", r.Spec)
+	}
+}
+
+// checkSigned looks for the signature as the source controller does for spec.verify with a public key: it is there as soon
+// as the artifact is, names the artifact's digest, and is good.
+func checkSigned(t *testing.T, artifact string, public []byte) {
+	t.Helper()
+	repository, digest, _ := strings.Cut(artifact, "@")
+	manifest, err := crane.Manifest(repository+":"+strings.Replace(digest, ":", "-", 1)+".sig", crane.Insecure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	index, err := v1.ParseManifest(bytes.NewReader(manifest))
+	if err != nil || len(index.Layers) != 1 {
+		t.Fatalf("%v: the signature is\n%s", err, manifest)
+	}
+	layer, err := crane.PullLayer(repository+"@"+index.Layers[0].Digest.String(), crane.Insecure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := layer.Compressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := cryptoutils.UnmarshalPEMToPublicKey(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	verifier, err := signature.LoadVerifier(key, crypto.SHA256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sig, err := base64.StdEncoding.DecodeString(index.Layers[0].Annotations["dev.cosignproject.cosign/signature"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := verifier.VerifySignature(bytes.NewReader(sig), bytes.NewReader(text)); err != nil || !strings.Contains(string(text), digest) {
+		t.Errorf("%v: the signature is of\n%s", err, text)
 	}
 }
 
