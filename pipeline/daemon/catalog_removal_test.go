@@ -195,12 +195,6 @@ func TestManyAtOnceWaitForAWord(t *testing.T) {
 		t.Errorf("it says %q", r.Message)
 	}
 	f.write(filepath.Join(f.c.Pipelines, "f.yaml"), pipelineYAML("f", f.repository.URL, deletes))
-	f.eventually("waiting for the other reason", func() string {
-		if r := f.removal("a", prune.Held); !strings.Contains(r.Message, "5 of 6 pipelines are gone at once") {
-			return r.Message
-		}
-		return ""
-	})
 	// A restart is no word.
 	f.stop()
 	f.start()
@@ -213,12 +207,38 @@ func TestManyAtOnceWaitForAWord(t *testing.T) {
 	f.removed("a")
 	f.removed("b")
 	f.removed("c")
-	// Three of four are fewer than four.
-	f.removed("d")
-	f.removed("e")
-	want := ".prerig/README.md\n.prerig/pipelines/team__c.record\n.prerig/pipelines/team__f.record\nc/shop/deployment-c.yaml\nf/shop/deployment-f.yaml"
+	// Those that went with them are not let go by the others' being dealt with.
+	time.Sleep(2 * time.Second)
+	f.removal("d", prune.Held)
+	f.write(filepath.Join(f.c.Pipelines, "d.yaml"), pipelineYAML("d", f.repository.URL, deletes))
+	f.becomes("team/d", server.StateReady)
+	if r := f.catalog().Removals; len(r) != 1 || r[0].Pipeline != "team/e" {
+		t.Errorf("waiting: %+v", r)
+	}
+	want := ".prerig/README.md\n.prerig/pipelines/team__c.record\n.prerig/pipelines/team__d.record\n.prerig/pipelines/team__e.record\n" +
+		".prerig/pipelines/team__f.record\nc/shop/deployment-c.yaml\nd/shop/deployment-d.yaml\ne/shop/deployment-e.yaml\nf/shop/deployment-f.yaml"
 	if got := f.files(); got != want {
 		t.Errorf("the branch holds\n%s", got)
+	}
+}
+
+// TestTooManyAtOnce leaves some of them in, as somebody does who moves a directory away.
+func TestTooManyAtOnce(t *testing.T) {
+	f := removable(t, deletes, "a", "b", "c", "d", "e", "f")
+	f.start()
+	f.allShow("a", "b", "c", "d", "e", "f")
+	for _, name := range []string{"a", "b", "c", "d"} {
+		f.drop(name)
+	}
+	if r := f.removal("d", prune.Held); !strings.Contains(r.Message, "4 of 6 pipelines are gone at once, more than removals.max_share (50 %)") {
+		t.Errorf("it says %q", r.Message)
+	}
+	f.confirm(server.RemoveRequest{All: true})
+	for _, name := range []string{"a", "b", "c", "d"} {
+		f.removed(name)
+	}
+	if got := f.repository.Git("log", "-1", "--format=%s", "rendered"); got != "Remove 4 pipelines that are gone" {
+		t.Errorf("the commit: %s", got)
 	}
 }
 

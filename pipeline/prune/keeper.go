@@ -39,7 +39,7 @@ type Keeper struct {
 	asked   map[string]time.Time
 	told    string // the reason that was logged last
 
-	hold atomic.Value // a string: why removals wait for somebody
+	doubt atomic.Value // a string: why it is not known what is gone
 }
 
 // States of a Removal.
@@ -107,9 +107,9 @@ func (k *Keeper) Check(ctx context.Context) error {
 		return err
 	}
 	k.checked = now
-	hold := k.reason(now, entries, len(gone), len(known))
-	k.hold.Store(hold)
-	return k.approve(ctx, gone, hold)
+	doubt := k.unread(now, entries)
+	k.doubt.Store(doubt)
+	return k.approve(ctx, gone, doubt, k.tooMany(now, len(gone), len(known)))
 }
 
 // register notes what valid pipelines say, and that those are there which were missed.
@@ -179,51 +179,72 @@ func (k *Keeper) mark(ctx context.Context, gone []string) error {
 // atLeast is how many pipelines may always go at once.
 const atLeast = 4
 
-// reason says why no removal may be approved without somebody's word, "" where it may. An empty catalog is a directory that
-// was not mounted or a repository that was emptied much more often than it is meant.
-func (k *Keeper) reason(now catalog.Status, entries []catalog.Entry, gone, known int) string {
-	if gone == 0 {
-		return ""
-	}
+// unread says why it is not known what is gone, "" where it is.
+func (k *Keeper) unread(now catalog.Status, entries []catalog.Entry) string {
 	if now.Error != "" {
 		return "the pipelines cannot be read now"
-	}
-	if now.Pipelines == 0 {
-		return "no pipeline is left at all"
 	}
 	for _, e := range entries {
 		if e.Err == nil {
 			continue
 		}
 		if _, ok := k.Store.Registration(e.Key); e.Opaque || !ok {
-			return fmt.Sprintf("%s is not valid, and may hold it", e.File)
+			return e.File + " is not valid, and may hold it"
 		}
 	}
-	if gone >= atLeast && gone*100 > known*k.MaxShare {
+	return ""
+}
+
+// tooMany says why so many should not go without somebody's word, "" where they may. An empty catalog is a directory that
+// was not mounted, or a repository that was emptied, much more often than it is meant.
+func (k *Keeper) tooMany(now catalog.Status, gone, known int) string {
+	switch {
+	case gone == 0:
+		return ""
+	case now.Pipelines == 0:
+		return "no pipeline is left at all"
+	case gone >= atLeast && gone*100 > known*k.MaxShare:
 		return fmt.Sprintf("%d of %d pipelines are gone at once, more than removals.max_share (%d %%)", gone, known, k.MaxShare)
 	}
 	return ""
 }
 
-// approve lets those go that are due, as one cause, so that they become one commit for each branch.
-func (k *Keeper) approve(ctx context.Context, gone []string, hold string) error {
+// approve lets those go that are due, as one cause, so that they become one commit for each branch. One that was too many
+// once needs a word even when the others have been dealt with.
+func (k *Keeper) approve(ctx context.Context, gone []string, doubt, many string) error {
 	var due []string
-	held := 0
+	held, because := 0, doubt
 	for _, name := range gone {
 		r, ok := k.Store.Registration(name)
-		switch {
-		case !ok || r.Removal == nil || !r.Removal.Approved && time.Since(r.Removal.Since) < k.Delay:
-		case r.Removal.Approved, hold == "":
+		if !ok || r.Removal == nil || !r.Removal.Approved && time.Since(r.Removal.Since) < k.Delay {
+			continue
+		}
+		if r.Removal.Approved || doubt == "" && many == "" && !r.Removal.Held {
 			due = append(due, name)
-		default:
-			held++
+			continue
+		}
+		if held++; doubt != "" {
+			continue
+		}
+		if because = r.Removal.Message; r.Removal.Held {
+			continue
+		}
+		because = many
+		if err := k.Store.ChangeRegistration(ctx, name, func(r *status.Registration) bool {
+			if r.Removal == nil || r.Removal.Approved {
+				return false
+			}
+			r.Removal.Held, r.Removal.Message = true, many
+			return true
+		}); err != nil {
+			return err
 		}
 	}
 	if held == 0 {
 		k.told = ""
-	} else if k.told != hold {
-		k.told = hold
-		k.Log.Warn("pipelines that are gone are not removed: confirm it with prerig remove, or bring them back", "pipelines", held, "because", hold)
+	} else if k.told != because {
+		k.told = because
+		k.Log.Warn("pipelines that are gone are not removed: confirm it with prerig remove, or bring them back", "pipelines", held, "because", because)
 	}
 	return k.request(ctx, due, nil)
 }
@@ -254,9 +275,11 @@ func (k *Keeper) request(ctx context.Context, due []string, change func(*status.
 			if change != nil {
 				change(r)
 			}
-			approved = r.Removal.Approved
-			r.Removal.Approved = true
-			return !approved || change != nil
+			if approved = r.Removal.Approved; approved && change == nil {
+				return false
+			}
+			r.Removal.Approved, r.Removal.Held, r.Removal.Message = true, false, ""
+			return true
 		})
 		if err == nil && !(approved && pending[name] && change == nil) {
 			err = k.Queue.Request(ctx, queue.Job{Pipeline: name, Cause: cause, Reason: "the pipeline is gone", Since: now, NotBefore: now, Batch: len(due)})
@@ -291,7 +314,7 @@ func (k *Keeper) Confirm(ctx context.Context, names []string, orphan bool) error
 
 // Removals lists the pipelines that are gone and not removed yet.
 func (k *Keeper) Removals() []Removal {
-	hold, _ := k.hold.Load().(string)
+	doubt, _ := k.doubt.Load().(string)
 	var out []Removal
 	for _, name := range k.Store.Registered() {
 		r, ok := k.Store.Registration(name)
@@ -305,8 +328,10 @@ func (k *Keeper) Removals() []Removal {
 		switch {
 		case r.Removal.Approved:
 			one.State = Removing
-		case time.Since(r.Removal.Since) >= k.Delay && hold != "":
-			one.State, one.Message = Held, hold
+		case r.Removal.Held:
+			one.State = Held
+		case doubt != "" && time.Since(r.Removal.Since) >= k.Delay:
+			one.State, one.Message = Held, doubt
 		}
 		out = append(out, one)
 	}

@@ -44,6 +44,8 @@ type Registration struct {
 type Removal struct {
 	// Since is when it was first missed.
 	Since time.Time `json:"since"`
+	// Held says that it went together with too many others, so that somebody must confirm it.
+	Held bool `json:"held,omitempty"`
 	// Approved says that what belongs to it may be removed.
 	Approved bool `json:"approved,omitempty"`
 	// Failures and Message say how it goes.
