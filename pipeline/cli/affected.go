@@ -6,9 +6,11 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
+	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/spf13/cobra"
 
 	"github.com/prerig/prerig/pipeline/catalog"
@@ -38,23 +40,25 @@ second. Names of files play no part in it.`
 	l.flags(cmd)
 	cmd.Flags().StringVarP(&repository, "repository", "C", ".", "directory of the repository")
 	cmd.Flags().StringVar(&url, "url", "", "URL of the repository, as pipelines name it (default: those of its remotes)")
-	cmd.Args = cobra.ExactArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return fmt.Errorf("name one range of commits, BASE..HEAD, such as origin/main..HEAD; found %s", plural(len(args), "argument"))
+		}
 		base, head, ok := strings.Cut(args[0], "..")
 		if !ok || base == "" || head == "" || strings.HasPrefix(head, ".") {
-			return fmt.Errorf("the range must be BASE..HEAD, found %q", args[0])
+			return fmt.Errorf("the range must be BASE..HEAD, such as origin/main..HEAD; found %q", args[0])
 		}
 		repo, err := git.OpenLocal(repository)
 		if err != nil {
-			return err
+			return fmt.Errorf("%w; -C names its directory", err)
 		}
 		from, before, err := repo.Commit(base)
 		if err != nil {
-			return err
+			return missing(base, err)
 		}
 		to, after, err := repo.Commit(head)
 		if err != nil {
-			return err
+			return missing(head, err)
 		}
 		p, closing, err := l.open(streams, version)
 		if err != nil {
@@ -79,6 +83,14 @@ second. Names of files play no part in it.`
 		})
 	}
 	return cmd
+}
+
+// missing says what to do about a revision that is not there.
+func missing(revision string, err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, plumbing.ErrReferenceNotFound) || errors.Is(err, plumbing.ErrObjectNotFound) {
+		return fmt.Errorf("finding the revision %q: the repository has no such commit; fetch it first, with its history where the clone is shallow", revision)
+	}
+	return err
 }
 
 // ofRepository gives the pipelines whose source is the repository, and the number of others.

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// closest gives the names that are most like one: those that are few letters away, or the same without a namespace, or that
+// closest gives the names that are most like one, of those that are few letters away, or the same without a namespace, or that
 // hold it.
 func closest(name string, known []string, most int) []string {
 	type near struct {
@@ -34,7 +34,9 @@ func closest(name string, known []string, most int) []string {
 	sort.SliceStable(found, func(i, j int) bool { return found[i].far < found[j].far })
 	var out []string
 	for _, one := range found[:min(most, len(found))] {
-		out = append(out, one.name)
+		if one.far == found[0].far {
+			out = append(out, one.name)
+		}
 	}
 	return out
 }

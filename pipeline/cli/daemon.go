@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,9 +72,9 @@ func (d *daemonClient) call(ctx context.Context, method, path string, body, answ
 	response, err := client.Do(request)
 	if err != nil {
 		if d.url == "" && ctx.Err() == nil {
-			return fmt.Errorf("asking the daemon at %s: %w; is it running, and is --state its directory?", filepath.Join(d.state, "prerig.sock"), cause(err))
+			return fmt.Errorf("asking the daemon at %s: %w; is it running (prerig serve), and is --state its directory? --server names one elsewhere", filepath.Join(d.state, "prerig.sock"), cause(err))
 		}
-		return fmt.Errorf("asking the daemon: %w", err)
+		return fmt.Errorf("asking the daemon at %s: %w", d.url, cause(err))
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, 256<<20))
@@ -85,7 +86,7 @@ func (d *daemonClient) call(ctx context.Context, method, path string, body, answ
 		if json.Unmarshal(text, &told) != nil || told.Error == "" {
 			told.Error = strings.TrimSpace(string(text))
 		}
-		return fmt.Errorf("asking the daemon: %s", told.Error)
+		return daemonError{response.StatusCode, told.Error}
 	}
 	if err := json.Unmarshal(text, answer); err != nil {
 		return fmt.Errorf("reading the daemon's answer: %w", err)
@@ -117,6 +118,14 @@ func cause(err error) error {
 	return err
 }
 
+// daemonError is what a daemon answers that cannot do what it is asked for.
+type daemonError struct {
+	code int
+	text string
+}
+
+func (e daemonError) Error() string { return "asking the daemon: " + e.text }
+
 // pipelines asks for all, or for some with their runs.
 func (d *daemonClient) pipelines(ctx context.Context, names ...string) ([]server.Pipeline, error) {
 	query := url.Values{}
@@ -125,5 +134,27 @@ func (d *daemonClient) pipelines(ctx context.Context, names ...string) ([]server
 	}
 	var out []server.Pipeline
 	err := d.call(ctx, http.MethodGet, "/api/v1/pipelines?"+query.Encode(), nil, &out)
-	return out, err
+	return out, d.unknown(ctx, names, err)
+}
+
+// unknown says which name a daemon does not know, and which ones are like it.
+func (d *daemonClient) unknown(ctx context.Context, names []string, err error) error {
+	var answer daemonError
+	if !errors.As(err, &answer) || answer.code != http.StatusNotFound || len(names) == 0 {
+		return err
+	}
+	all, failed := d.pipelines(ctx)
+	if failed != nil {
+		return err
+	}
+	known := make([]string, 0, len(all))
+	for _, p := range all {
+		known = append(known, p.Name)
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("the daemon has no pipeline %s%s", name, suggestion(name, known))
+		}
+	}
+	return err
 }

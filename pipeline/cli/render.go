@@ -14,13 +14,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/preview"
 )
 
 func newRender(streams Streams, version string) *cobra.Command {
 	var l local
 	var output string
+	var verbose bool
 	cmd := newCommand("render [PIPELINE...]", "Render pipelines once, as the daemon would, and print the result")
 	cmd.Long = `Render pipelines once, by the same steps as the daemon, without publishing anything. The
 result goes to standard output, or with -o into a directory as it would be on the branch.
@@ -30,6 +30,7 @@ The trailers of a rendered commit hold the command that gives the same result ag
 	l.flags(cmd)
 	l.sourceFlags(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", "", "directory to write to (default: standard output)")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "print every finding; without, those that many objects have are printed once, with their number")
 	register(cmd.MarkFlagDirname("output"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		p, closing, err := l.open(streams, version)
@@ -43,7 +44,10 @@ The trailers of a rendered commit hold the command that gives the same result ag
 		}
 		results := p.All(cmd.Context(), entries)
 		l.bar.done()
-		failed := report(streams, results)
+		failed := report(streams.Err, results, verbose)
+		if err := cmd.Context().Err(); err != nil {
+			return err
+		}
 		if err := write(streams.Out, results, output); err != nil {
 			return err
 		}
@@ -53,29 +57,6 @@ The trailers of a rendered commit hold the command that gives the same result ag
 		return nil
 	}
 	return cmd
-}
-
-// report says what is wrong with results, and whether anything is.
-func report(streams Streams, results []preview.Result) (failed bool) {
-	for _, r := range results {
-		if r.Built != nil && r.Built.Response != nil {
-			for _, text := range r.Built.Warnings {
-				fmt.Fprintf(streams.Err, "warning: %s: %s\n", r.Entry.Key, text)
-			}
-			for _, one := range r.Built.Results {
-				if one.Severity != result.Info {
-					fmt.Fprintf(streams.Err, "%s: %s\n", r.Entry.Key, one.String())
-				}
-			}
-		}
-		for _, err := range []error{r.Err, r.Gate} {
-			if err != nil {
-				fmt.Fprintf(streams.Err, "error: %s: %s\n", r.Entry.Key, err)
-				failed = true
-			}
-		}
-	}
-	return failed
 }
 
 // write writes the results that there are.

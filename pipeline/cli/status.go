@@ -6,59 +6,207 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net/http"
+	"os"
+	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/pipeline/server"
 )
 
+// states in the order in which they want somebody.
+var states = []string{server.StateInvalid, server.StateFailing, server.StateStalled, server.StateSuspended, server.StateNew, server.StateReady}
+
+// failing are the states of pipelines that do not do what they should.
+var failing = []string{server.StateInvalid, server.StateFailing, server.StateStalled}
+
+// statusOptions are what the command shows, and how.
+type statusOptions struct {
+	output         string
+	states         []string
+	failing, check bool
+	watch          bool
+	every          time.Duration
+}
+
 func newStatus(streams Streams) *cobra.Command {
 	var d daemonClient
-	var output string
+	var o statusOptions
 	cmd := newCommand("status [PIPELINE...]", "Show what became of the pipelines of a daemon")
 	cmd.Long = `Show the state of all pipelines of a running daemon, or of some of them with their last
-runs.`
+runs. Invalid is a file that is no pipeline, Failing what is tried again, Stalled what needs
+a change, New what did not run yet.
+
+Exit codes: 0, and with --check 1 where a pipeline that is shown is Invalid, Failing or
+Stalled; 2 where the daemon cannot be asked.`
 	cmd.Example = `  prerig status
+  prerig status --failing --check
   prerig status team/shop
   prerig status -o json | jq '.[] | select(.state != "Ready")'`
 	d.flags(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	f := cmd.Flags()
+	f.StringVarP(&o.output, "output", "o", "text", "text, json or yaml")
+	f.StringSliceVar(&o.states, "only", nil, "only pipelines in these states: "+strings.Join(states, ", "))
+	f.BoolVar(&o.failing, "failing", false, "only pipelines that are "+strings.Join(failing, ", "))
+	f.BoolVar(&o.check, "check", false, "exit with 1 where one that is shown is "+strings.Join(failing, ", "))
+	f.BoolVarP(&o.watch, "watch", "w", false, "show it again and again, until interrupted; only what is new where the output is no terminal")
+	f.DurationVar(&o.every, "every", 2*time.Second, "how often to look with --watch")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if output != "text" && output != "json" {
-			return fmt.Errorf("the flag --output must be text or json, found %q", output)
+		if err := o.valid(); err != nil {
+			return err
+		}
+		if o.watch {
+			return o.again(cmd.Context(), streams, &d, args)
 		}
 		found, err := d.pipelines(cmd.Context(), args...)
 		if err != nil {
 			return err
 		}
-		if output == "json" {
-			return writeJSON(streams.Out, found)
-		}
-		if len(args) == 0 {
-			from, err := d.catalog(cmd.Context())
-			if err == nil {
-				err = statusTable(streams.Out, found)
-			}
-			if err != nil {
-				return err
-			}
-			return catalogNotes(streams.Out, from)
-		}
-		for _, p := range found {
-			if err := statusOf(streams.Out, p); err != nil {
-				return err
-			}
-		}
-		return nil
+		return o.show(streams, found, len(args) > 0)
 	}
 	return cmd
+}
+
+func (o *statusOptions) valid() error {
+	if o.output != "text" && o.output != "json" && o.output != "yaml" {
+		return fmt.Errorf("the flag --output must be text, json or yaml, found %q", o.output)
+	}
+	for i, state := range o.states {
+		at := slices.IndexFunc(states, func(s string) bool { return strings.EqualFold(s, state) })
+		if at < 0 {
+			return fmt.Errorf("the flag --only must be some of %s, found %q", strings.Join(states, ", "), state)
+		}
+		o.states[i] = states[at]
+	}
+	if o.failing {
+		o.states = append(o.states, failing...)
+	}
+	if o.watch && o.output != "text" {
+		return fmt.Errorf("the flag --watch shows text, not %s", o.output)
+	}
+	return nil
+}
+
+// chosen are the pipelines that the filters let through.
+func (o *statusOptions) chosen(all []server.Pipeline) []server.Pipeline {
+	if len(o.states) == 0 {
+		return all
+	}
+	out := []server.Pipeline{}
+	for _, p := range all {
+		if slices.Contains(o.states, p.State) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func (o *statusOptions) show(streams Streams, all []server.Pipeline, detailed bool) error {
+	found := o.chosen(all)
+	var err error
+	switch {
+	case o.output == "json":
+		err = writeJSON(streams.Out, found)
+	case o.output == "yaml":
+		err = writeYAML(streams.Out, found)
+	case detailed:
+		for i, p := range found {
+			if i > 0 {
+				fmt.Fprintln(streams.Out)
+			}
+			if err = statusOf(streams.Out, p); err != nil {
+				break
+			}
+		}
+	default:
+		err = statusList(streams.Out, found, all)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the state: %w", err)
+	}
+	bad := 0
+	for _, p := range found {
+		if slices.Contains(failing, p.State) {
+			bad++
+		}
+	}
+	if o.check && bad > 0 {
+		return findings{fmt.Sprintf("%s of %d failing", plural(bad, "pipeline"), len(all))}
+	}
+	return nil
+}
+
+// again shows the state until ctx is done: on a terminal all of it, else a line for each pipeline that has changed.
+func (o *statusOptions) again(ctx context.Context, streams Streams, d *daemonClient, names []string) error {
+	shown := map[string]string{}
+	_, terminal := terminalWidth(streams.Out)
+	for {
+		all, err := d.pipelines(ctx, names...)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		found := o.chosen(all)
+		if terminal {
+			fmt.Fprint(streams.Out, "\x1b[H\x1b[J")
+			err = statusList(streams.Out, found, all)
+		} else {
+			err = statusTable(streams.Out, changedSince(shown, found), wide)
+		}
+		if err != nil {
+			return fmt.Errorf("writing the state: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(o.every):
+		}
+	}
+}
+
+// changedSince gives those that are not as they were shown, and remembers them.
+func changedSince(shown map[string]string, found []server.Pipeline) (out []server.Pipeline) {
+	for _, p := range found {
+		now := p.State + " " + p.Message
+		if run := p.Status.LastRun; run != nil {
+			now += " " + run.ID
+		}
+		if shown[p.Name] != now {
+			shown[p.Name] = now
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// terminalWidth is the number of columns where it is a terminal.
+func terminalWidth(w io.Writer) (int, bool) {
+	file, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return 0, false
+	}
+	columns, _, err := term.GetSize(int(file.Fd()))
+	if err != nil || columns < 40 {
+		columns = 80
+	}
+	return columns, true
+}
+
+func writeYAML(w io.Writer, v any) error {
+	text, err := yaml.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(text)
+	return err
 }
 
 func writeJSON(w io.Writer, v any) error {
@@ -66,152 +214,4 @@ func writeJSON(w io.Writer, v any) error {
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(v)
-}
-
-func statusTable(w io.Writer, found []server.Pipeline) error {
-	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(table, "PIPELINE\tSTATE\tLAST RUN\tREVISION\tMESSAGE")
-	for _, p := range found {
-		when, revision := "", ""
-		if run := p.Status.LastRun; run != nil {
-			when, revision = since(run.Finished.Time), shortRevision(run.Revision)
-		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", p.Name, p.State, when, revision, oneLine(p.Message))
-	}
-	return table.Flush()
-}
-
-func statusOf(w io.Writer, p server.Pipeline) error {
-	fmt.Fprintf(w, "%s: %s\n", p.Name, p.State)
-	if p.Message != "" {
-		fmt.Fprintf(w, "  %s\n", strings.ReplaceAll(p.Message, "\n", "\n  "))
-	}
-	for _, one := range p.Status.Published {
-		fmt.Fprintf(w, "  published %s at %s from %s\n", one.Target, one.Revision, one.SourceRevision)
-	}
-	if len(p.Runs) == 0 {
-		return nil
-	}
-	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(table, "  RUN\tOUTCOME\tWHEN\tREVISION\tWHY\tMESSAGE")
-	for _, run := range p.Runs {
-		outcome := run.Outcome
-		if run.Repeats > 0 {
-			outcome = fmt.Sprintf("%s x%d", outcome, run.Repeats+1)
-		}
-		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\t%s\n", run.ID, outcome, since(run.Finished.Time), shortRevision(run.Revision), run.Reason, oneLine(run.Message))
-	}
-	return table.Flush()
-}
-
-func since(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return time.Since(t).Round(time.Second).String() + " ago"
-}
-
-// shortRevision keeps the name and the first digits of a revision.
-func shortRevision(revision string) string {
-	name, hash, ok := strings.Cut(revision, ":")
-	if !ok || len(hash) < 12 {
-		return revision
-	}
-	return name + ":" + hash[:12]
-}
-
-func oneLine(text string) string {
-	const longest = 160
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > longest {
-		text = strings.ToValidUTF8(text[:longest], "") + "…"
-	}
-	return text
-}
-
-func newReconcile(streams Streams) *cobra.Command {
-	var d daemonClient
-	var request server.Request
-	var wait bool
-	var timeout time.Duration
-	cmd := newCommand("reconcile PIPELINE... | --all", "Ask a daemon to run pipelines now")
-	cmd.Long = `Ask a running daemon to look at the sources of pipelines now. With --wait, wait until it
-has, and fail where one of them is not ready then.`
-	cmd.Example = `  prerig reconcile team/shop --wait
-  prerig reconcile --all --force`
-	d.flags(cmd)
-	cmd.Flags().BoolVar(&request.All, "all", false, "all pipelines")
-	cmd.Flags().BoolVar(&request.Force, "force", false, "render although nothing has changed")
-	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it is done")
-	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "longest time to wait")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 && !request.All {
-			return errors.New("name pipelines, or give --all")
-		}
-		request.Pipelines = args
-		var answer server.Answer
-		if err := d.call(cmd.Context(), http.MethodPost, "/api/v1/reconcile", request, &answer); err != nil {
-			return err
-		}
-		if !wait {
-			fmt.Fprintf(streams.Err, "asked for %d pipelines\n", len(answer.Pipelines))
-			return nil
-		}
-		return awaitAll(cmd.Context(), streams, &d, answer, timeout)
-	}
-	return cmd
-}
-
-// awaitAll waits until every pipeline has handled the request.
-func awaitAll(ctx context.Context, streams Streams, d *daemonClient, answer server.Answer, timeout time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	for {
-		found, err := d.pipelines(ctx, answer.Pipelines...)
-		if err != nil {
-			return err
-		}
-		waiting, bad := 0, 0
-		for _, p := range found {
-			if p.Status.LastHandledReconcileAt < answer.Token {
-				waiting++
-			} else if p.State != server.StateReady && p.State != server.StateSuspended {
-				bad++
-			}
-		}
-		if waiting == 0 {
-			if err := statusTable(streams.Out, found); err != nil {
-				return err
-			}
-			if bad > 0 {
-				return findings{fmt.Sprintf("%d of %d pipelines are not ready", bad, len(found))}
-			}
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for %d of %d pipelines: %w", waiting, len(found), ctx.Err())
-		case <-time.After(250 * time.Millisecond):
-		}
-	}
-}
-
-func newSuspend(streams Streams, suspended bool) *cobra.Command {
-	use, short, word := "resume PIPELINE...", "Let pipelines of a daemon run again", "resumed"
-	if suspended {
-		use, short, word = "suspend PIPELINE...", "Stop pipelines of a daemon until they are resumed", "suspended"
-	}
-	var d daemonClient
-	cmd := newCommand(use, short)
-	d.flags(cmd)
-	cmd.Args = cobra.MinimumNArgs(1)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		var answer server.Answer
-		err := d.call(cmd.Context(), http.MethodPost, "/api/v1/suspend", server.Request{Pipelines: args, Suspended: suspended}, &answer)
-		if err == nil {
-			fmt.Fprintf(streams.Err, "%s %s\n", word, strings.Join(answer.Pipelines, ", "))
-		}
-		return err
-	}
-	return cmd
 }

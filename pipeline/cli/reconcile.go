@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/prerig/prerig/pipeline/server"
+)
+
+func newReconcile(streams Streams) *cobra.Command {
+	var d daemonClient
+	var request server.Request
+	var wait bool
+	var timeout time.Duration
+	cmd := newCommand("reconcile PIPELINE... | --all", "Ask a daemon to run pipelines now")
+	cmd.Long = `Ask a running daemon to look at the sources of pipelines now. With --wait, wait until it
+has, and fail where one of them is not ready then.`
+	cmd.Example = `  prerig reconcile team/shop --wait
+  prerig reconcile --all --force`
+	d.flags(cmd)
+	cmd.Flags().BoolVar(&request.All, "all", false, "all pipelines")
+	cmd.Flags().BoolVar(&request.Force, "force", false, "render although nothing has changed")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it is done")
+	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "longest time to wait")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 && !request.All {
+			return errors.New("no pipeline is named: name some, or give --all")
+		}
+		request.Pipelines = args
+		var answer server.Answer
+		if err := d.call(cmd.Context(), http.MethodPost, "/api/v1/reconcile", request, &answer); err != nil {
+			return d.unknown(cmd.Context(), args, err)
+		}
+		if !wait {
+			fmt.Fprintf(streams.Err, "asked for %s\n", plural(len(answer.Pipelines), "pipeline"))
+			return nil
+		}
+		return awaitAll(cmd.Context(), streams, &d, answer, timeout)
+	}
+	return cmd
+}
+
+// awaitAll waits until every pipeline has handled the request.
+func awaitAll(ctx context.Context, streams Streams, d *daemonClient, answer server.Answer, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for {
+		found, err := d.pipelines(ctx, answer.Pipelines...)
+		if err != nil {
+			return err
+		}
+		waiting, bad := 0, 0
+		for _, p := range found {
+			if p.Status.LastHandledReconcileAt < answer.Token {
+				waiting++
+			} else if p.State != server.StateReady && p.State != server.StateSuspended {
+				bad++
+			}
+		}
+		if waiting == 0 {
+			if err := statusTable(streams.Out, found, wide); err != nil {
+				return err
+			}
+			if bad > 0 {
+				return findings{fmt.Sprintf("%d of %d pipelines are not ready", bad, len(found))}
+			}
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %d of %d pipelines: %w", waiting, len(found), ctx.Err())
+		case <-time.After(250 * time.Millisecond):
+		}
+	}
+}
+
+func newSuspend(streams Streams, suspended bool) *cobra.Command {
+	use, short, word := "resume PIPELINE...", "Let pipelines of a daemon run again", "resumed"
+	if suspended {
+		use, short, word = "suspend PIPELINE...", "Stop pipelines of a daemon until they are resumed", "suspended"
+	}
+	var d daemonClient
+	cmd := newCommand(use, short)
+	d.flags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return errors.New("no pipeline is named: " + cmd.CommandPath() + " PIPELINE...")
+		}
+		var answer server.Answer
+		err := d.call(cmd.Context(), http.MethodPost, "/api/v1/suspend", server.Request{Pipelines: args, Suspended: suspended}, &answer)
+		if err == nil {
+			fmt.Fprintf(streams.Err, "%s %s\n", word, strings.Join(answer.Pipelines, ", "))
+		}
+		return d.unknown(cmd.Context(), args, err)
+	}
+	return cmd
+}

@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/preview"
+)
+
+// named is how many findings of one sort are printed in full.
+const named = 3
+
+// notice is a finding of a pipeline. Those of one sort differ by nothing but names.
+type notice struct{ sort, text string }
+
+// report says what is wrong with results, and whether anything is. What many objects have is told a few times and counted.
+func report(w io.Writer, results []preview.Result, verbose bool) (failed bool) {
+	counts := map[string]int{}
+	var order []string
+	var all []notice
+	for _, r := range results {
+		found, bad := notices(r)
+		failed = failed || bad
+		for _, n := range found {
+			if counts[n.sort]++; counts[n.sort] == 1 {
+				order = append(order, n.sort)
+			}
+			all = append(all, n)
+		}
+	}
+	told := map[string]int{}
+	for _, n := range all {
+		if told[n.sort]++; verbose || told[n.sort] <= named || counts[n.sort] == named+1 {
+			fmt.Fprintln(w, n.text)
+		}
+	}
+	for _, sort := range order {
+		if more := counts[sort] - named; more > 1 && !verbose {
+			fmt.Fprintf(w, "and %d more like this (-v prints them): %s\n", more, shorten(sort, 200))
+		}
+	}
+	return failed
+}
+
+// notices are the findings of one pipeline.
+func notices(r preview.Result) (out []notice, failed bool) {
+	key := r.Entry.Key
+	add := func(kind, text, name, line string) {
+		sort := kind + ": " + strings.ReplaceAll(text, key, "<pipeline>")
+		for _, own := range []string{name, base(key)} {
+			if len(own) > 1 {
+				sort = strings.ReplaceAll(sort, own, "<name>")
+			}
+		}
+		out = append(out, notice{sort, line})
+	}
+	if r.Built != nil && r.Built.Response != nil {
+		for _, text := range r.Built.Warnings {
+			add("warning", text, "", fmt.Sprintf("warning: %s: %s", key, text))
+		}
+		for _, one := range r.Built.Results {
+			if one.Severity == result.Info {
+				continue
+			}
+			name := ""
+			if one.ResourceRef != nil {
+				name = one.ResourceRef.Name
+			}
+			add(string(one.Severity), one.Message, name, fmt.Sprintf("%s: %s", key, one.String()))
+		}
+	}
+	for _, err := range []error{r.Err, r.Gate} {
+		if err != nil {
+			add("error", err.Error(), "", fmt.Sprintf("error: %s: %s", key, err))
+			failed = true
+		}
+	}
+	return out, failed
+}

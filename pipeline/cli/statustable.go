@@ -1,0 +1,170 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode/utf8"
+
+	"github.com/prerig/prerig/pipeline/server"
+)
+
+// wide is the length of lines where there is no terminal that has one.
+const wide = 240
+
+// statusList is the table with a line that counts, for people.
+func statusList(w io.Writer, found, all []server.Pipeline) error {
+	columns, ok := terminalWidth(w)
+	if !ok {
+		columns = wide
+	}
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(w, "the daemon has no pipelines")
+		return err
+	}
+	if err := statusTable(w, found, columns); err != nil {
+		return err
+	}
+	counts := map[string]int{}
+	for _, p := range all {
+		counts[p.State]++
+	}
+	var parts []string
+	for _, state := range states {
+		if counts[state] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[state], state))
+		}
+	}
+	shown := ""
+	if len(found) < len(all) {
+		shown = fmt.Sprintf(", %d shown", len(found))
+	}
+	_, err := fmt.Fprintf(w, "%s%s: %s\n", plural(len(all), "pipeline"), shown, strings.Join(parts, ", "))
+	return err
+}
+
+// statusTable has one line for each pipeline. What needs somebody comes last, where a terminal has not scrolled it away.
+func statusTable(w io.Writer, found []server.Pipeline, columns int) error {
+	if len(found) == 0 {
+		return nil
+	}
+	sorted := slices.Clone(found)
+	slices.SortStableFunc(sorted, func(a, b server.Pipeline) int {
+		return slices.Index(states, b.State) - slices.Index(states, a.State)
+	})
+	rows := [][]string{{"PIPELINE", "STATE", "LAST RUN", "REVISION", "MESSAGE"}}
+	for _, p := range sorted {
+		when, revision := "-", "-"
+		if run := p.Status.LastRun; run != nil {
+			when, revision = since(run.Finished.Time), shortRevision(run.Revision)
+		}
+		rows = append(rows, []string{shorten(p.Name, 80), p.State, when, revision, shorten(p.Message, wide)})
+	}
+	widths := make([]int, 5)
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	var out strings.Builder
+	for _, row := range rows {
+		left := columns
+		for i, cell := range row[:4] {
+			out.WriteString(cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2))
+			left -= widths[i] + 2
+		}
+		out.WriteString(shorten(row[4], max(20, left)))
+		out.WriteByte('\n')
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+func statusOf(w io.Writer, p server.Pipeline) error {
+	fmt.Fprintf(w, "%s: %s\n", p.Name, p.State)
+	for text := range strings.Lines(p.Message) {
+		fmt.Fprintf(w, "  %s\n", shorten(text, 4096))
+	}
+	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(table, "  file\t%s\n", p.File)
+	if p.Source != "" {
+		fmt.Fprintf(table, "  source\t%s\n", p.Source)
+	}
+	for _, one := range p.Status.Published {
+		fmt.Fprintf(table, "  published\t%s at %s from %s\n", one.Target, one.Revision, one.SourceRevision)
+	}
+	for _, one := range p.Status.Conditions {
+		fmt.Fprintf(table, "  %s\t%s, %s, for %s\n", strings.ToLower(one.Type), one.Status, one.Reason, age(one.LastTransitionTime.Time))
+	}
+	if err := table.Flush(); err != nil || len(p.Runs) == 0 {
+		return err
+	}
+	fmt.Fprintln(w)
+	table = tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(table, "  RUN\tOUTCOME\tWHEN\tREVISION\tWHY\tMESSAGE")
+	for _, run := range p.Runs {
+		outcome := run.Outcome
+		if run.Repeats > 0 {
+			outcome = fmt.Sprintf("%s x%d", outcome, run.Repeats+1)
+		}
+		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\t%s\n", run.ID, outcome, since(run.Finished.Time), shortRevision(run.Revision), run.Reason, shorten(run.Message, 160))
+	}
+	return table.Flush()
+}
+
+func since(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return age(t) + " ago"
+}
+
+// age is how long ago something was, in the largest unit that fits twice.
+func age(t time.Time) string {
+	d := max(0, time.Since(t))
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+// shortRevision keeps the name and the first digits of a revision.
+func shortRevision(revision string) string {
+	name, hash, ok := strings.Cut(revision, ":")
+	if revision == "" {
+		return "-"
+	}
+	if !ok || len(hash) < 12 {
+		return revision
+	}
+	return name + ":" + hash[:12]
+}
+
+// oneLine keeps a text to one line of a table.
+func oneLine(text string) string { return shorten(text, 160) }
+
+// shorten keeps a text to one line of so many characters. What would move a terminal's cursor is left out.
+func shorten(text string, longest int) string {
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+	text = strings.Join(strings.Fields(text), " ")
+	if runes := []rune(text); len(runes) > longest {
+		text = strings.TrimRight(string(runes[:longest-1]), " ") + "…"
+	}
+	return text
+}
