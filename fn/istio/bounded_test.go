@@ -102,6 +102,17 @@ func TestStepsOfOneRenderingOnly(t *testing.T) {
 	}
 }
 
+// TestEmptyTextsAreNoSteps checks that what a template prints as nothing does not count, whatever stood in the memory that
+// fmt uses for it before.
+func TestEmptyTextsAreNoSteps(t *testing.T) {
+	const template = `{{ range until 9000 }}{{ print "99999999:1:sidecar" | len | printf "%s" | trunc 0 }}{{ "" }}{{ $.ObjectMeta.Name }}{{ end }}a: b`
+	for range 3 {
+		if _, err := render(t, Options{Version: "1.31", Config: config(template)}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestNestedTemplatesShareTheSteps checks that render has no steps of its own.
 func TestNestedTemplatesShareTheSteps(t *testing.T) {
 	const text = "policy: enabled\ntemplate: |\n  a: b\n  {{ range .Values.list }}\n  {{ $_ := render $.Values.text }}\n  {{ end }}\n"

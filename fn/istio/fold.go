@@ -35,7 +35,7 @@ func (in *Injector) fold(t *Template) error {
 	if err != nil {
 		return err
 	}
-	f := &folder{in: in, tmpl: scratch, out: NewOutput(maxRendered), data: &TemplateData{ProxyConfig: in.mesh.GetDefaultConfig(), MeshConfig: in.mesh, NativeSidecars: in.native}}
+	f := &folder{in: in, tmpl: scratch, out: NewOutput(maxRendered, t.marks), data: &TemplateData{ProxyConfig: in.mesh.GetDefaultConfig(), MeshConfig: in.mesh, NativeSidecars: in.native}}
 	in.complete(f.data, t)
 	elsewhere := calledElsewhere(t.tmpl)
 	for _, sub := range t.tmpl.Templates() {
@@ -97,21 +97,21 @@ func (f *folder) list(l *parse.ListNode, root bool) {
 	}
 	var out []parse.Node
 	for _, n := range l.Nodes {
-		out = appendNodes(out, f.node(n, root)...)
+		out = f.appendNodes(out, f.node(n, root)...)
 	}
 	l.Nodes = out
 }
 
 // appendNodes appends nodes and joins texts that follow each other.
-func appendNodes(out []parse.Node, nodes ...parse.Node) []parse.Node {
+func (f *folder) appendNodes(out []parse.Node, nodes ...parse.Node) []parse.Node {
 	for _, n := range nodes {
 		text, ok := n.(*parse.TextNode)
-		if !ok || isMark(text) {
+		if !ok || f.out.Marks.isMark(text) {
 			out = append(out, n)
 			continue
 		}
 		if len(out) > 0 {
-			if last, ok := out[len(out)-1].(*parse.TextNode); ok && !isMark(last) {
+			if last, ok := out[len(out)-1].(*parse.TextNode); ok && !f.out.Marks.isMark(last) {
 				joined := *last
 				joined.Text = append(append([]byte(nil), last.Text...), text.Text...)
 				out[len(out)-1] = &joined

@@ -84,7 +84,7 @@ func New(o Options) (*Injector, error) { return newInjector(o, false) }
 
 func newInjector(o Options, unfolded bool) (*Injector, error) {
 	in := &Injector{opts: o, env: maps.Clone(o.IstiodEnv), unfolded: unfolded}
-	in.outputs.New = func() any { return NewOutput(maxRendered) }
+	in.outputs.New = func() any { return NewOutput(maxRendered, nil) }
 	var err error
 	if in.config, err = ParseConfig(o.Config); err != nil {
 		return nil, err
@@ -334,7 +334,7 @@ func (in *Injector) Render(t *Template, data *TemplateData) (Rendered, error) {
 	}
 	in.complete(data, t)
 	out, _ := in.outputs.Get().(*Output)
-	out.Reset()
+	out.Reset(t.marks)
 	tmpl := t.tmpl
 	if t.nests {
 		var err error

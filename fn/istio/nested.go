@@ -5,6 +5,7 @@ package istio
 
 import (
 	"fmt"
+	"maps"
 	"text/template"
 )
 
@@ -33,8 +34,9 @@ func (in *Injector) nesting(t *Template, data *TemplateData, spent *int) (*templ
 		if err := u.check(in.language); err != nil {
 			return "", fmt.Errorf("reading %q: %w", text, err)
 		}
-		CountSteps(inner)
-		out := &Output{Max: maxRendered, Spent: spent}
+		marks := maps.Clone(t.marks)
+		marks.Count(inner)
+		out := &Output{Max: maxRendered, Marks: marks, Spent: spent}
 		if err := inner.Execute(out, data); err != nil {
 			return "", fmt.Errorf("rendering %q: %w", text, err)
 		}

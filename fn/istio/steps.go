@@ -7,37 +7,64 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"text/template"
 	"text/template/parse"
 )
 
 // Steps are counted, so that a template which loops for ever without printing anything fails, and at the same place on
 // every machine. text/template has no hook for that, but it writes every text of a template, even an empty one: at the
-// beginning of every loop's body and of every template stands an empty text, behind whose end its line and its cost are
-// kept. The Output that gets it counts. That costs nothing that could be measured, and needs no state beside the writer.
+// beginning of every loop's body and of every template stands an empty text of its own, which the Output that gets it knows
+// by its address. That costs nothing that could be measured, and needs no state beside the Output.
 
 // MaxSteps bounds how many steps one rendering takes: iterations of loops, calls of templates, and the function calls in
 // both. Istio's own templates take a few hundred.
 const MaxSteps = 1 << 18
+
+// Marks are the empty texts that stand for steps, by their address.
+type Marks map[*byte]mark
+
+// mark is what an empty text costs, and where it is.
+type mark struct {
+	cost, line int
+	template   string
+}
+
+// of gives the mark of a text, if it is one.
+func (m Marks) of(text []byte) (mark, bool) {
+	if len(text) > 0 || cap(text) == 0 {
+		return mark{}, false
+	}
+	found, ok := m[&text[:1][0]]
+	return found, ok
+}
 
 // Output is what a template prints to. It fails where the template prints, or does, too much.
 type Output struct {
 	bytes.Buffer
 	// Max bounds what is printed, in bytes.
 	Max int
+	// Marks are those of the template.
+	Marks Marks
 	// Spent are the steps that were taken. Outputs of templates that render each other share one.
 	Spent *int
 }
 
 // NewOutput is an Output that counts its own steps.
-func NewOutput(maxBytes int) *Output { return &Output{Max: maxBytes, Spent: new(int)} }
+func NewOutput(maxBytes int, marks Marks) *Output {
+	return &Output{Max: maxBytes, Marks: marks, Spent: new(int)}
+}
 
-// Write takes text, or an empty one that stands for steps.
+// Write takes text, or an empty one that may stand for steps.
 func (o *Output) Write(p []byte) (int, error) {
 	if len(p) == 0 {
-		return 0, o.step(p[:cap(p)])
+		m, ok := o.Marks.of(p)
+		if !ok {
+			return 0, nil
+		}
+		if *o.Spent += m.cost; *o.Spent > MaxSteps {
+			return 0, &TemplateError{Template: m.template, Line: m.line, Err: errSteps}
+		}
+		return 0, nil
 	}
 	if o.Len()+len(p) > o.Max {
 		return 0, fmt.Errorf("it prints more than %d bytes", o.Max)
@@ -45,48 +72,35 @@ func (o *Output) Write(p []byte) (int, error) {
 	return o.Buffer.Write(p)
 }
 
-// Reset forgets what was printed and the steps.
-func (o *Output) Reset() {
+// Reset forgets what was printed and the steps, for a template with these marks.
+func (o *Output) Reset(marks Marks) {
 	o.Buffer.Reset()
-	*o.Spent = 0
-}
-
-// step counts. mark is COST:LINE:TEMPLATE, or nothing.
-func (o *Output) step(mark []byte) error {
-	if len(mark) == 0 {
-		return nil
-	}
-	cost := 0
-	for _, c := range mark {
-		if c < '0' || c > '9' {
-			break
-		}
-		cost = cost*10 + int(c-'0')
-	}
-	if *o.Spent += cost; *o.Spent <= MaxSteps {
-		return nil
-	}
-	parts := strings.SplitN(string(mark), ":", 3)
-	line, _ := strconv.Atoi(parts[1])
-	return &TemplateError{Template: parts[2], Line: line, Err: errSteps}
+	*o.Spent, o.Marks = 0, marks
 }
 
 var errSteps = fmt.Errorf("it takes more than %d steps; a loop in it goes on for too long, or for ever", MaxSteps)
 
-// CountSteps makes a template and the templates that it defines count their steps. It is called before any of them is
-// executed; those that count already stay as they are.
-func CountSteps(t *template.Template) {
+// Count makes a template and the templates that it defines count their steps, and adds their marks. It is called before
+// any of them is executed; those that count already stay as they are.
+func (m Marks) Count(t *template.Template) {
 	for _, sub := range t.Templates() {
 		if sub.Tree == nil || sub.Root == nil {
 			continue
 		}
-		if len(sub.Root.Nodes) > 0 {
-			if text, ok := sub.Root.Nodes[0].(*parse.TextNode); ok && isMark(text) {
-				continue
-			}
+		if len(sub.Root.Nodes) > 0 && m.isMark(sub.Root.Nodes[0]) {
+			continue
 		}
-		counter{name: sub.ParseName}.mark(sub.Root, firstLine(sub.Tree))
+		counter{marks: m, name: sub.ParseName}.mark(sub.Root, firstLine(sub.Tree))
 	}
+}
+
+// isMark says whether a node stands for steps.
+func (m Marks) isMark(n parse.Node) bool {
+	text, ok := n.(*parse.TextNode)
+	if ok {
+		_, ok = m.of(text.Text)
+	}
+	return ok
 }
 
 // firstLine is the line on which the content of a template begins.
@@ -98,17 +112,17 @@ func firstLine(t *parse.Tree) int {
 }
 
 // counter puts the marks into one text.
-type counter struct{ name string }
+type counter struct {
+	marks Marks
+	name  string
+}
 
 // mark puts the mark at the beginning of a list, and into the loops in it.
 func (c counter) mark(l *parse.ListNode, line int) {
-	cost := 1 + c.list(l)
-	text := slices.Clip(fmt.Appendf(nil, "%d:%d:%s", cost, line, c.name))
+	text := make([]byte, 1)
+	c.marks[&text[0]] = mark{cost: 1 + c.list(l), line: line, template: c.name}
 	l.Nodes = slices.Insert(l.Nodes, 0, parse.Node(&parse.TextNode{NodeType: parse.NodeText, Pos: l.Pos, Text: text[:0]}))
 }
-
-// isMark says whether a text stands for steps.
-func isMark(t *parse.TextNode) bool { return len(t.Text) == 0 && cap(t.Text) > 0 }
 
 // list gives how many function calls a list has, without those of its loops, which get marks of their own.
 func (c counter) list(l *parse.ListNode) int {

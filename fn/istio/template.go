@@ -19,6 +19,8 @@ import (
 type Template struct {
 	name string
 	tmpl *template.Template
+	// marks count the steps.
+	marks Marks
 	// mutates says that the template calls a function that may change the values.
 	mutates bool
 	// nests says that the template calls render.
@@ -91,8 +93,8 @@ func (l *language) parse(name, text string) (*Template, error) {
 	if err := u.checkFunctions(l); err != nil {
 		return nil, err
 	}
-	CountSteps(tmpl)
-	out := &Template{name: name, tmpl: tmpl, unfit: u.checkFields(l.profile)}
+	out := &Template{name: name, tmpl: tmpl, marks: Marks{}, unfit: u.checkFields(l.profile)}
+	out.marks.Count(tmpl)
 	_, out.nests = u.functions["render"]
 	for fn := range mutatingFunctions {
 		if _, ok := u.functions[fn]; ok {

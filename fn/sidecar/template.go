@@ -34,8 +34,9 @@ type Data struct {
 	// Container is the app's container that is changed; nil in the other templates.
 	Container *corev1.Container
 
-	// root are the templates, bound to this pod's rendering.
-	root *template.Template
+	// root are the templates, bound to this pod's rendering, and marks count their steps.
+	root  *template.Template
+	marks istio.Marks
 }
 
 // data makes the data of a request.
@@ -56,7 +57,7 @@ func (s *Sidecar) data(req Request) (*Data, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Data{root: root, Name: s.Name(), Pod: pod, ObjectMeta: pod.ObjectMeta, Spec: pod.Spec, Workload: req.Workload, Namespace: req.Namespace,
+	return &Data{root: root, marks: s.templates.marks, Name: s.Name(), Pod: pod, ObjectMeta: pod.ObjectMeta, Spec: pod.Spec, Workload: req.Workload, Namespace: req.Namespace,
 		Params: params, Values: values}, nil
 }
 
@@ -71,12 +72,14 @@ func containerTemplate(i int) string { return fmt.Sprintf("containers[%d].templa
 // templates are the parsed templates of a sidecar. What one of them defines all can call.
 type templates struct {
 	root *template.Template
+	// marks count the steps.
+	marks istio.Marks
 	// includes says that one of them calls include.
 	includes bool
 }
 
 func newTemplates(s v1alpha1.Sidecar) (*templates, error) {
-	t := &templates{root: template.New("").Funcs(functions()).Option("missingkey=error")}
+	t := &templates{marks: istio.Marks{}, root: template.New("").Funcs(functions()).Option("missingkey=error")}
 	texts := []struct{ name, text string }{{podTemplate, s.Template}, {objectsTemplate, s.Objects}}
 	for i, c := range s.Containers {
 		texts = append(texts, struct{ name, text string }{containerTemplate(i), c.Template})
@@ -85,7 +88,7 @@ func newTemplates(s v1alpha1.Sidecar) (*templates, error) {
 		if _, err := t.root.New(e.name).Parse(e.text); err != nil {
 			return nil, parseError(e.name, err)
 		}
-		istio.CountSteps(t.root)
+		t.marks.Count(t.root)
 		t.includes = t.includes || strings.Contains(e.text, "include")
 	}
 	return t, nil
@@ -99,7 +102,7 @@ const (
 
 // render renders one template. An error is an *istio.TemplateError.
 func render(name string, data *Data) ([]byte, error) {
-	out := istio.NewOutput(maxRendered)
+	out := istio.NewOutput(maxRendered, data.marks)
 	if err := data.root.ExecuteTemplate(out, name, data); err != nil {
 		return nil, executeError(name, err)
 	}
@@ -122,7 +125,7 @@ func (t *templates) bound() (*template.Template, error) {
 			return "", fmt.Errorf("include calls itself more than %d times deep", maxNested)
 		}
 		defer func() { depth-- }()
-		out := &istio.Output{Max: maxRendered, Spent: &spent}
+		out := &istio.Output{Max: maxRendered, Marks: t.marks, Spent: &spent}
 		err := root.ExecuteTemplate(out, name, data)
 		return out.String(), err
 	}}), nil
