@@ -22,6 +22,7 @@ func (in *Injector) work(u *unit, plans []*plan, s *surroundings) {
 		return
 	}
 	if _, ok := in.registry.Lookup(u.meta.APIVersion, u.meta.Kind); !ok {
+		in.suspect(u)
 		return
 	}
 	defer func() {
@@ -53,6 +54,34 @@ func (in *Injector) work(u *unit, plans []*plan, s *surroundings) {
 		original, wanted = t.Write(original, before), t.Write(wanted, after)
 	}
 	in.write(u, obj, original, wanted)
+}
+
+// suspect tells of an object that is of no known kind and looks as if pods are made of it, so that no workload is passed
+// over in silence. Only documents with the words of a pod template are read.
+func (in *Injector) suspect(u *unit) {
+	if in.mode == v1alpha1.ModeRemove || !workload.MayMakePods(u.meta.APIVersion) {
+		return
+	}
+	for _, hint := range workload.Hints {
+		if !u.doc.Contains(hint) {
+			return
+		}
+	}
+	obj, err := u.doc.Object()
+	if err != nil {
+		return // it passes through as it is
+	}
+	found := workload.Suspicious(obj)
+	if found == nil {
+		return
+	}
+	u.meta = metaOf(obj)
+	reason := found.Reason
+	if found.Path != "" {
+		reason += fmt.Sprintf("; to inject it, add {apiVersion: %s, kind: %s, podTemplate: %s} to the policy's spec.workloads", u.meta.APIVersion, u.meta.Kind, found.Path)
+	}
+	u.outcomes = append(u.outcomes, in.outcome(u, found.Field, Skipped, reason))
+	u.say(result.Info, found.Field, "not injected: "+reason)
 }
 
 // write edits the document so that it says what is wanted. An earlier injection is taken out of the text first, so that the
