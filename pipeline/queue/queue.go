@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -91,11 +92,12 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 		return nil, err
 	}
 	q := &Queue{opts: o}
-	var err error
+	_, err := os.Stat(filepath.Join(o.Dir, "jetstream"))
+	used := o.URL == "" && err == nil
 	if o.URL != "" {
 		q.nc, err = dial(o.URL, o.NATS)
 	} else {
-		q.server, q.nc, q.unlock, err = embed(o.Dir, o.MaxStore)
+		q.server, q.nc, q.unlock, err = embed(o.Dir, o.MaxStore, o.Log)
 	}
 	if err != nil {
 		return nil, err
@@ -103,6 +105,12 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 	if err := q.prepare(ctx); err != nil {
 		q.Close()
 		return nil, err
+	}
+	if q.server != nil {
+		if err := q.reportDamage(ctx, used); err != nil {
+			q.Close()
+			return nil, err
+		}
 	}
 	return q, nil
 }
@@ -130,14 +138,7 @@ func (q *Queue) prepare(ctx context.Context) error {
 		return err
 	}
 	consumer := jetstream.ConsumerConfig{AckPolicy: jetstream.AckExplicitPolicy, AckWait: q.opts.AckWait, MaxDeliver: -1, MaxAckPending: 10000}
-	if q.server != nil {
-		// Messages that the last process had begun would come again only after AckWait.
-		for stream, name := range map[jetstream.Stream]string{events: "planner", work: "workers"} {
-			if err := stream.DeleteConsumer(ctx, name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
-				return fmt.Errorf("preparing the consumer %s: %w", name, err)
-			}
-		}
-	}
+	// An embedded server has none: messages that the last process had begun would come again only after AckWait.
 	consumer.Durable = "planner"
 	if q.events, err = events.CreateOrUpdateConsumer(ctx, consumer); err != nil {
 		return fmt.Errorf("preparing the consumer of events: %w", err)

@@ -6,6 +6,7 @@ package queue
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -20,7 +21,7 @@ const startup = 30 * time.Second
 
 // embed starts a server without a listener whose JetStream keeps its files under dir, and connects to it in-process. Every
 // write reaches the disk before it is acknowledged.
-func embed(dir string, maxStore int64) (_ *server.Server, _ *nats.Conn, unlock func(), err error) {
+func embed(dir string, maxStore int64, log *slog.Logger) (_ *server.Server, _ *nats.Conn, unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, nil, nil, fmt.Errorf("making the directory of the queue: %w", err)
 	}
@@ -33,6 +34,9 @@ func embed(dir string, maxStore int64) (_ *server.Server, _ *nats.Conn, unlock f
 			unlock()
 		}
 	}()
+	if err = forgetConsumers(dir); err != nil {
+		return nil, nil, unlock, err
+	}
 	s, err := server.NewServer(&server.Options{
 		ServerName:         "prerig",
 		DontListen:         true,
@@ -47,6 +51,7 @@ func embed(dir string, maxStore int64) (_ *server.Server, _ *nats.Conn, unlock f
 	if err != nil {
 		return nil, nil, unlock, fmt.Errorf("setting up the embedded NATS server: %w", err)
 	}
+	s.SetLoggerV2(serverLog{log}, false, false, false)
 	go s.Start()
 	if !s.ReadyForConnections(startup) {
 		s.Shutdown()
