@@ -7,4 +7,8 @@
 //
 // On a branch, .prerig/README.md says that Prerig writes the branch, and .prerig/pipelines has one file for each pipeline
 // with the files and objects that it owns.
+//
+// A proposal tells GitOps Promoter which source commit it was made of: in hydrator.metadata, and in a note on the proposed
+// commit, which alone moves when a source commit has no effect. An artifact can be signed with a key of cosign; it is
+// signed before any tag points to it.
 package publish

@@ -30,12 +30,14 @@ type hydratorMetadata struct {
 	Date     string   `json:"date,omitempty"`
 	Subject  string   `json:"subject,omitempty"`
 	Body     string   `json:"body,omitempty"`
+
+	References []reference `json:"references,omitempty"`
 }
 
 // hydratorFiles are written together with a change: one at the pipeline's path, and one at the root unless the path is an
 // active path of its own, outside of which nothing may be touched.
 func (b *Branch) hydratorFiles(c Change) (map[string][]byte, error) {
-	data := hydratorMetadata{RepoURL: c.Origin.URL, DrySHA: c.Origin.Digest, Subject: c.Origin.Subject, Body: c.Origin.Body}
+	data := hydratorMetadata{RepoURL: c.Origin.URL, DrySHA: drySHA(c.Origin.Digest), Subject: c.Origin.Subject, Body: c.Origin.Body, References: references(c.Origin.Body)}
 	if c.Command != "" {
 		data.Commands = []string{c.Command}
 	}
@@ -65,7 +67,7 @@ func (b *Branch) hydratorFiles(c Change) (map[string][]byte, error) {
 // note records the source commit on the rendered one. It is also how "nothing changed" is told: then the note of the
 // branch's head is set to the new source commit.
 func (b *Branch) note(ctx context.Context, draft *git.Draft, refs git.Refs, result Result, changes []Change) ([]git.Update, error) {
-	dry := commonDigest(changes, result.Outcomes)
+	dry := drySHA(commonDigest(changes, result.Outcomes))
 	if result.Commit.IsZero() || dry == "" {
 		return nil, nil
 	}
