@@ -29,18 +29,49 @@ var errSilent = errors.New("it did not answer in time a short while ago")
 type silences struct {
 	mu    sync.Mutex
 	until map[string]time.Time
+	since map[string]time.Time // of looks that are under way
 }
 
-// of gives an error where the source did not answer lately.
-func (s *silences) of(source string) error {
+// begin waits for the turn to look at a source, and gives an error where it is not worth a look: it did not answer lately,
+// or somebody has been waiting for its answer for a while. done must be called in any case.
+func (s *silences) begin(source string, turn *sync.Mutex) (done func(), err error) {
+	for {
+		if turn.TryLock() {
+			return func() { s.end(source); turn.Unlock() }, s.look(source)
+		}
+		if s.long(source) {
+			return func() {}, errSilent
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func (s *silences) look(source string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	until, found := s.until[source]
-	if found && time.Now().Before(until) {
+	if until, found := s.until[source]; found && time.Now().Before(until) {
 		return errSilent
 	}
 	delete(s.until, source)
+	if s.since == nil {
+		s.since = map[string]time.Time{}
+	}
+	s.since[source] = time.Now()
 	return nil
+}
+
+func (s *silences) end(source string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.since, source)
+}
+
+// long says whether a look at a source takes long.
+func (s *silences) long(source string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	since, looking := s.since[source]
+	return looking && time.Since(since) > patience
 }
 
 func (s *silences) note(source string) {
@@ -50,6 +81,17 @@ func (s *silences) note(source string) {
 		s.until = map[string]time.Time{}
 	}
 	s.until[source] = time.Now().Add(silentFor)
+}
+
+// together is how many of the jobs of a batch the others are to wait for: not those of pipelines that are at it and failing.
+func (p *Planner) together(jobs []queue.Job, pending map[string]bool) int {
+	count := 0
+	for _, job := range jobs {
+		if !pending[job.Pipeline] || p.Store.Get(job.Pipeline).Failures == 0 {
+			count++
+		}
+	}
+	return count
 }
 
 // answers calls look for each of n sources and gives what is to run: all of it together where all sources answer within the

@@ -4,7 +4,9 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -56,12 +58,36 @@ func TestAllThatAnswerSoonAreOneBatch(t *testing.T) {
 
 func TestSilentSources(t *testing.T) {
 	var s silences
-	s.note("a")
-	if s.of("a") == nil || s.of("b") != nil {
-		t.Errorf("a: %v, b: %v", s.of("a"), s.of("b"))
+	var turn sync.Mutex
+	begin := func(want error) func() {
+		t.Helper()
+		done, err := s.begin("a", &turn)
+		if !errors.Is(err, want) {
+			t.Fatalf("got %v, want %v", err, want)
+		}
+		return done
 	}
+	done := begin(nil)
+	// Others wait for the one that looks, but not for long.
+	s.since["a"] = time.Now().Add(-time.Hour)
+	begin(errSilent)()
+	s.note("a")
+	done()
+	begin(errSilent)()
 	s.until["a"] = time.Now().Add(-time.Second)
-	if err := s.of("a"); err != nil || len(s.until) != 0 {
-		t.Errorf("it is not looked at again: %v", err)
+	done = begin(nil)
+	waited := make(chan error)
+	go func() {
+		done, err := s.begin("a", &turn)
+		done()
+		waited <- err
+	}()
+	time.Sleep(20 * time.Millisecond)
+	done()
+	if err := <-waited; err != nil {
+		t.Errorf("one that waited for a look was told %v", err)
+	}
+	if len(s.until) != 0 || len(s.since) != 0 {
+		t.Errorf("it remembers %v and %v", s.until, s.since)
 	}
 }

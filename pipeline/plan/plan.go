@@ -95,8 +95,9 @@ func (p *Planner) Consider(ctx context.Context, keys []string, cause Cause) erro
 	count := 0
 	for jobs := range p.jobs(ctx, entries, pending, cause) {
 		count += len(jobs)
+		batch := p.together(jobs, pending)
 		for i := range jobs {
-			jobs[i].Batch, jobs[i].Trace = len(jobs), carrier["traceparent"]
+			jobs[i].Batch, jobs[i].Trace = batch, carrier["traceparent"]
 			if !cause.Now {
 				jobs[i].NotBefore = p.allowed(jobs[i].Pipeline)
 			}
@@ -166,15 +167,13 @@ func (p *Planner) forget(key string) {
 
 // group plans for the pipelines of one source, one group at a time for each source.
 func (p *Planner) group(ctx context.Context, key string, entries []catalog.Entry, pending map[string]bool, cause Cause) []queue.Job {
-	turn := p.turn(key)
-	turn.Lock()
-	defer turn.Unlock()
+	done, err := p.silent.begin(key, p.turn(key))
+	defer done()
 	resolved := time.Now()
 	looking, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	first := entries[0]
 	var snapshot *source.Snapshot
-	err := p.silent.of(key)
 	if err == nil {
 		snapshot, err = p.Fetcher.Fetch(looking, first.Pipeline.Metadata.Namespace, run.Source(first, p.PipelinesDir), "")
 	}

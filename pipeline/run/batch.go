@@ -32,16 +32,16 @@ type batches struct {
 }
 
 type batch struct {
-	size    int // of all jobs of the cause
-	started int // in this process
-	ready   int // of the started ones: at the publisher, or at their end
+	size    int             // of all jobs of the cause
+	members map[string]bool // pipelines that were started in this process
+	ready   int             // of these: at the publisher, or at their end
 	began   time.Time
 	moved   time.Time
 }
 
 // enter notes the start of a job. ready is to be called when it has a result to publish or has ended, and may be called
-// more than once.
-func (b *batches) enter(cause string, size int) (ready func()) {
+// more than once. One that is tried again for the same cause is nobody to wait for.
+func (b *batches) enter(cause, pipeline string, size int) (ready func()) {
 	if size <= 1 {
 		return func() {}
 	}
@@ -52,16 +52,19 @@ func (b *batches) enter(cause string, size int) (ready func()) {
 	}
 	now := time.Now()
 	for key, old := range b.open {
-		if old.started == old.ready && now.Sub(old.moved) > batchLongest {
+		if len(old.members) == old.ready && now.Sub(old.moved) > batchLongest {
 			delete(b.open, key)
 		}
 	}
 	one := b.open[cause]
 	if one == nil {
-		one = &batch{size: size, began: now}
+		one = &batch{size: size, began: now, members: map[string]bool{}}
 		b.open[cause] = one
 	}
-	one.started++
+	if one.members[pipeline] {
+		return func() {}
+	}
+	one.members[pipeline] = true
 	one.moved = now
 	return sync.OnceFunc(func() {
 		b.mu.Lock()
@@ -80,7 +83,7 @@ func (b *batches) complete(cause string, now time.Time) bool {
 		return true
 	}
 	still := now.Sub(one.moved)
-	return one.ready == one.started && still > batchIdle || still > max(batchStall, one.moved.Sub(one.began)/4)
+	return one.ready == len(one.members) && still > batchIdle || still > max(batchStall, one.moved.Sub(one.began)/4)
 }
 
 // publisher brings the changes for one branch together.

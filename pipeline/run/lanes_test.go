@@ -119,7 +119,7 @@ func TestSlowRendersComeToAnEnd(t *testing.T) {
 // TestABatchDoesNotWaitForWhatHangs: the others of a commit are published although one of them does not come to an end.
 func TestABatchDoesNotWaitForWhatHangs(t *testing.T) {
 	var b batches
-	ready := []func(){b.enter("cause", 3), b.enter("cause", 3), b.enter("cause", 3)}
+	ready := []func(){b.enter("cause", "a", 3), b.enter("cause", "b", 3), b.enter("cause", "c", 3)}
 	ready[0]()
 	ready[1]()
 	now := time.Now()
@@ -128,6 +128,10 @@ func TestABatchDoesNotWaitForWhatHangs(t *testing.T) {
 	}
 	if !b.complete("cause", now.Add(batchStall+time.Second)) {
 		t.Error("it waits for the one that hangs")
+	}
+	b.enter("cause", "a", 3)() // tried again
+	if !b.complete("cause", now.Add(batchStall+time.Second)) {
+		t.Error("it waits for one that is tried again")
 	}
 	// One that has been at it for long waits longer: its renders may be large.
 	b.open["cause"].began = now.Add(-time.Minute)

@@ -34,7 +34,7 @@ func (r *Runner) Remove(ctx context.Context, job queue.Job) (*status.Removed, er
 	if reg.Removal == nil || !reg.Removal.Approved {
 		return nil, nil
 	}
-	ready := r.batches.enter(job.Cause, job.Batch)
+	ready := r.batches.enter(job.Cause, job.Pipeline, job.Batch)
 	defer ready()
 	log := r.Log.With("id", job.Cause, "pipeline", job.Pipeline)
 	message, err := r.takeOff(ctx, job, reg, ready)

@@ -124,7 +124,7 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 		log.Debug("the pipeline is suspended")
 		return r.handled(ctx, entry, state, revision, control)
 	}
-	ready := r.batches.enter(job.Cause, job.Batch)
+	ready := r.batches.enter(job.Cause, job.Pipeline, job.Batch)
 	defer ready()
 	if r.lanes.isSlow(job.Pipeline) {
 		ready() // the others of its commit need not wait for it
