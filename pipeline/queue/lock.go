@@ -4,6 +4,7 @@
 package queue
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
 )
 
 // TryLock takes the lock of a name for as long as this process lives and reports, at most until unlock is called. It gives
@@ -49,14 +51,15 @@ func Held(ctx context.Context) error {
 }
 
 func (q *Queue) tryLock(ctx context.Context, name string) (*hold, bool, error) {
-	key := token(name)
 	h := &hold{began: time.Now(), valid: q.opts.AckWait * 9 / 10}
-	revision, err := q.locks.Create(ctx, key, []byte(q.owner))
-	if errors.Is(err, jetstream.ErrKeyExists) {
-		return nil, false, nil
-	}
-	if q.noted(err) != nil {
+	// Each hold has a value of its own, to tell what became of a request whose answer was lost.
+	c := claim{q: q, key: token(name), value: []byte(q.owner + "/" + nuid.Next())}
+	ok, err := c.take(ctx)
+	if err != nil {
 		return nil, false, fmt.Errorf("locking %s: %w", name, err)
+	}
+	if !ok {
+		return nil, false, nil
 	}
 	holding, stop := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
@@ -70,8 +73,7 @@ func (q *Queue) tryLock(ctx context.Context, name string) (*hold, bool, error) {
 				return
 			case <-tick.C:
 				at := time.Since(h.began)
-				if r, err := q.locks.Update(holding, key, []byte(q.owner), revision); err == nil {
-					revision = r
+				if c.renew(holding) {
 					h.renewed.Store(int64(at))
 				}
 			}
@@ -82,9 +84,68 @@ func (q *Queue) tryLock(ctx context.Context, name string) (*hold, bool, error) {
 		<-done
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
-		_ = q.locks.Delete(ctx, key, jetstream.LastRevision(revision))
+		c.drop(ctx)
 	}
 	return h, true, nil
+}
+
+// claim is what a hold has in the bucket of locks. A cluster that changes its leader may do what it was asked and not
+// answer; then the claim looks whether it was done, as otherwise nobody would have the lock until it runs out.
+type claim struct {
+	q        *Queue
+	key      string
+	value    []byte
+	revision uint64
+}
+
+// take gives false where another has the lock.
+func (c *claim) take(ctx context.Context) (bool, error) {
+	revision, err := c.q.locks.Create(ctx, c.key, c.value)
+	if err == nil {
+		c.revision = revision
+		return true, nil
+	}
+	// The request may have been sent twice, and the second one found what the first has made.
+	mine, looked := c.find(ctx)
+	if mine || errors.Is(err, jetstream.ErrKeyExists) {
+		return mine, nil
+	}
+	if !looked {
+		c.q.opts.Log.Warn("whether a lock was taken is not known; it may be held for a while by nobody", "error", err)
+	}
+	return false, c.q.noted(err)
+}
+
+func (c *claim) renew(ctx context.Context) bool {
+	revision, err := c.q.locks.Update(ctx, c.key, c.value, c.revision)
+	if err == nil {
+		c.revision = revision
+		return true
+	}
+	// The next renewal begins from what is there. This one may have come too late to count.
+	_, _ = c.find(ctx)
+	return false
+}
+
+func (c *claim) drop(ctx context.Context) {
+	if c.revision == 0 || c.q.locks.Delete(ctx, c.key, jetstream.LastRevision(c.revision)) == nil {
+		return
+	}
+	if mine, _ := c.find(ctx); mine {
+		_ = c.q.locks.Delete(ctx, c.key, jetstream.LastRevision(c.revision))
+	}
+}
+
+// find looks whether the lock is this claim's, and at which revision.
+func (c *claim) find(ctx context.Context) (mine, looked bool) {
+	entry, err := c.q.locks.Get(ctx, c.key)
+	if err != nil {
+		return false, errors.Is(err, jetstream.ErrKeyNotFound)
+	}
+	if mine = bytes.Equal(entry.Value(), c.value); mine {
+		c.revision = entry.Revision()
+	}
+	return mine, true
 }
 
 // Lock waits for the lock.

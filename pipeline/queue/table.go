@@ -11,13 +11,15 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Table is a copy of all state in memory that follows what is saved, by whichever process. It is safe for concurrent use.
 type Table struct {
-	q *Queue
+	q     *Queue
+	renew chan struct{} // asks for another watcher
 
 	mu      sync.Mutex
 	rows    map[string]row
@@ -36,24 +38,62 @@ func (q *Queue) Table(ctx context.Context) (*Table, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watching the state: %w", err)
 	}
-	t := &Table{q: q, rows: map[string]row{}, waiting: make(chan struct{})}
-	go func() {
-		defer watcher.Stop()
-		for {
-			select {
-			case <-ctx.Done():
+	t := newTable(q)
+	go t.follow(ctx, watcher)
+	return t, t.Sync(ctx)
+}
+
+func newTable(q *Queue) *Table {
+	return &Table{q: q, renew: make(chan struct{}), rows: map[string]row{}, waiting: make(chan struct{})}
+}
+
+// follow takes in what the watcher tells. One that ends, as the client gives it up where a cluster cannot make its
+// consumer anew, or that lags, as the node that had its consumer is gone, is replaced by another that begins where it
+// stopped.
+func (t *Table) follow(ctx context.Context, watcher jetstream.KeyWatcher) {
+	for watcher != nil {
+		t.drain(ctx, watcher)
+		_ = watcher.Stop()
+		go func(left <-chan jetstream.KeyValueEntry) {
+			for range left { // what it was about to tell when it was stopped must not hold it up
+			}
+		}(watcher.Updates())
+		watcher = t.again(ctx)
+	}
+}
+
+// drain returns when the watcher has ended, another is asked for, or ctx is done.
+func (t *Table) drain(ctx context.Context, watcher jetstream.KeyWatcher) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.renew:
+			return
+		case entry, ok := <-watcher.Updates():
+			if !ok {
 				return
-			case entry, ok := <-watcher.Updates():
-				if !ok {
-					return
-				}
-				if entry != nil {
-					t.take(entry)
-				}
+			}
+			if entry != nil {
+				t.take(entry)
 			}
 		}
-	}()
-	return t, t.Sync(ctx)
+	}
+}
+
+// again gives a watcher for what was not taken in yet, and tries until there is one; nil when ctx is done.
+func (t *Table) again(ctx context.Context) jetstream.KeyWatcher {
+	for ctx.Err() == nil {
+		t.mu.Lock()
+		seen := t.seen
+		t.mu.Unlock()
+		watcher, err := t.q.state.WatchAll(ctx, jetstream.ResumeFromRevision(seen+1))
+		if err == nil {
+			return watcher
+		}
+		t.q.pause(ctx, fmt.Errorf("watching the state: %w", err))
+	}
+	return nil
 }
 
 func (t *Table) take(entry jetstream.KeyValueEntry) {
@@ -72,6 +112,10 @@ func (t *Table) take(entry jetstream.KeyValueEntry) {
 	t.waiting = make(chan struct{})
 }
 
+// lag is how long Sync waits for something new before it asks for another watcher. The client itself takes ten seconds to
+// notice that the server of a watcher is gone.
+const lag = 2 * time.Second
+
 // Sync waits until the copy holds everything that was saved before the call, as the leader of the state knows it.
 func (t *Table) Sync(ctx context.Context) error {
 	info, err := t.q.stateStream.Info(ctx)
@@ -89,6 +133,11 @@ func (t *Table) Sync(ctx context.Context) error {
 		case <-ctx.Done():
 			return errors.Join(errors.New("waiting for the state"), ctx.Err())
 		case <-waiting:
+		case <-time.After(lag):
+			select {
+			case t.renew <- struct{}{}:
+			default: // it is at it
+			}
 		}
 	}
 }
