@@ -51,7 +51,7 @@ func (k *kustomizations) inside(at string) Base {
 	return k.bases[first]
 }
 
-const allowHint = "copy it into the source, or let the pipeline allow its repository (spec.build.remoteBases)"
+const allowHint = "copy it into the source, or have the pipeline allow its repository (spec.build.remoteBases)"
 
 // mounted gives the path of a remote base among the files that the renderer sees, relative to the kustomization that names
 // it.

@@ -9,6 +9,10 @@
 // asking this one for files over its standard input and output. What it asked for is the record by which a later commit
 // is judged.
 //
-// kustomize's plugins, remote bases and Helm charts are refused. A kustomization that names Prerig's own function under
+// Remote bases are fetched before the render, by the process that has the credentials: it goes through the kustomizations
+// with the same reading of them as the renderer (FindBases), asks whoever called it for each repository, and the renderer
+// sees the files in directories that no list shows (base.go). What was not fetched is refused where it is met.
+//
+// kustomize's plugins and Helm charts are refused. A kustomization that names Prerig's own function under
 // transformers gets it run in place, at the very point where kustomize would have run it as a plugin (see transform.go).
 package render
