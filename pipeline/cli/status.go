@@ -43,8 +43,11 @@ func newStatus(streams Streams) *cobra.Command {
 runs. Invalid is a file that is no pipeline, Failing what is tried again, Stalled what needs
 a change, New what did not run yet.
 
+Below it stands where the pipelines are from, if that is a Git repository or cannot be read,
+and which of them are gone (see prerig remove).
+
 Exit codes: 0, and with --check 1 where a pipeline that is shown is Invalid, Failing or
-Stalled; 2 where the daemon cannot be asked.`
+Stalled, or the pipelines cannot be read; 2 where the daemon cannot be asked.`
 	cmd.Example = `  prerig status
   prerig status --failing --check
   prerig status team/shop
@@ -68,7 +71,21 @@ Stalled; 2 where the daemon cannot be asked.`
 		if err != nil {
 			return err
 		}
-		return o.show(streams, found, len(args) > 0)
+		if o.output != "text" || len(args) > 0 {
+			return o.show(streams, found, len(args) > 0)
+		}
+		from, err := d.catalog(cmd.Context())
+		if err != nil {
+			return err
+		}
+		shown := o.show(streams, found, false)
+		if err := catalogNotes(streams.Out, from); err != nil {
+			return fmt.Errorf("writing the state: %w", err)
+		}
+		if shown == nil && o.check && from.Error != "" {
+			return findings{"the pipelines cannot be read"}
+		}
+		return shown
 	}
 	return cmd
 }

@@ -91,6 +91,7 @@ type listData struct {
 	State     string
 	Find      string
 	Total     int
+	Catalog   Catalog
 }
 
 type count struct {
@@ -100,6 +101,7 @@ type count struct {
 
 func (s *Server) listPage(w http.ResponseWriter, r *http.Request) {
 	data := listData{State: r.URL.Query().Get("state"), Find: strings.TrimSpace(r.URL.Query().Get("find"))}
+	data.Catalog = s.catalogView()
 	counts := map[string]int{}
 	for _, e := range s.Catalog.All() {
 		p := s.view(e)
