@@ -54,6 +54,9 @@ type Config struct {
 	History int `mapstructure:"history"`
 	// AllowLocal allows sources that are directories of this machine.
 	AllowLocal bool `mapstructure:"allow_local"`
+	// RemoteBases bounds which repositories pipelines may allow as remote bases (spec.build.remoteBases), as URLs of
+	// repositories, or with /* at the end for all below. Empty sets no bound beside what each pipeline says.
+	RemoteBases []string `mapstructure:"remote_bases"`
 	// Receivers take webhooks.
 	Receivers []Receiver `mapstructure:"receivers"`
 	// Limits bound every render; a pipeline can only lower them.
@@ -197,6 +200,9 @@ func (c *Config) Validate() error {
 		errs = append(errs, err)
 	}
 	if _, err := c.MaxStore(); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := c.RemotePatterns(); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

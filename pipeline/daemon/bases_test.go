@@ -37,6 +37,7 @@ func TestRemoteBases(t *testing.T) {
 		return f.repository.Commit("base "+ref, map[string]string{"apps/web/kustomization.yaml": fmt.Sprintf("resources:\n- %s//web?ref=%s\n", library.URL, ref)})
 	}
 	name(first)
+	f.c.RemoteBases = []string{library.URL, "https://git.example.com/org/*"}
 	f.start()
 	const file = "web/shop/deployment-web.yaml"
 	f.shows(file, "image: web:1")
@@ -56,6 +57,10 @@ func TestRemoteBases(t *testing.T) {
 	if asked == server.Requests.Load() {
 		t.Error("the repository was not asked for what the branch is")
 	}
+
+	other := server.Repository(t, "other")
+	f.push(f.repository.Commit("beyond", map[string]string{"apps/web/kustomization.yaml": fmt.Sprintf("resources: [\"%s//web?ref=%s\"]\n", other.URL, first)}))
+	f.fails("not allowed by the daemon's configuration")
 
 	down.Store(true)
 	third := library.Commit("third", map[string]string{"web/web.yaml": deployment("web", "web:3")})

@@ -213,8 +213,12 @@ func (p *parts) finish(ctx, storing context.Context, limits render.Limits, worke
 	if c.Workers > 0 {
 		go p.tellIsolation(storing)
 	}
+	bases, err := c.RemotePatterns()
+	if err != nil {
+		return err
+	}
 	secrets := source.DirSecrets{Dir: c.Secrets}
-	p.builder = &run.Builder{Renderer: p.pool, Policies: c.Policies, Limits: limits, Repositories: p.fetcher, Version: o.Version}
+	p.builder = &run.Builder{Renderer: p.pool, Policies: c.Policies, Limits: limits, Repositories: p.fetcher, Bases: bases, Version: o.Version}
 	p.runner = run.New(run.Options{
 		Catalog: p.catalog, PipelinesDir: c.Pipelines, Fetcher: p.fetcher, Secrets: secrets, Builder: p.builder, Store: p.store,
 		Queue: p.queue, Notifier: notify.New(secrets), Workers: c.Workers, History: c.History, ExternalURL: c.ExternalURL,

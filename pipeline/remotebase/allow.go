@@ -15,6 +15,9 @@ type Pattern struct {
 	at   address
 }
 
+// String gives the pattern as it was written.
+func (p Pattern) String() string { return p.text }
+
 // everything stands at the end of a pattern for all repositories below.
 const everything = "/*"
 

@@ -61,6 +61,9 @@ func (b *Builder) bases(ctx context.Context, p *v1alpha1.RenderPipeline, view *t
 		if i < 0 {
 			return nil, fmt.Errorf("%w by the pipeline", render.ErrNotAllowed)
 		}
+		if within, _ := remotebase.Best(b.Bases, base); len(b.Bases) > 0 && within < 0 {
+			return nil, fmt.Errorf("%w by the daemon's configuration (remote_bases)", render.ErrNotAllowed)
+		}
 		commit, err := base.Commit()
 		if err != nil {
 			return nil, b.pin(ctx, p.Metadata.Namespace, url, allowed[i].SecretRef, base, err)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/remotebase"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/tree"
@@ -38,6 +39,8 @@ type Builder struct {
 	Limits render.Limits
 	// Repositories fetches remote bases; nil fetches none.
 	Repositories Repositories
+	// Bases bounds what pipelines may allow as remote bases; without any there is no bound.
+	Bases []remotebase.Pattern
 	// Version of Prerig.
 	Version string
 
@@ -160,6 +163,9 @@ func (b *Builder) RequestDigest(p *v1alpha1.RenderPipeline) string {
 		panic(err) // it is plain data
 	}
 	h.Write(text)
+	for _, pattern := range b.Bases {
+		fmt.Fprintf(h, "\nbases %q", pattern.String())
+	}
 	for _, ref := range p.Spec.Policies {
 		switch {
 		case ref.BuiltIn != "":
