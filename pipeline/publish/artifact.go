@@ -39,8 +39,8 @@ type Artifact struct {
 
 // ArtifactResult is what publishing an artifact gave.
 type ArtifactResult struct {
-	// Digest of the manifest at the first tag.
-	Digest string
+	// Digest of the manifest at the first tag, Before the one that was there, "" where there was none.
+	Digest, Before string
 	// Changed says whether something was pushed.
 	Changed bool
 }
@@ -84,6 +84,13 @@ func (a *Artifact) tag(ctx context.Context, image, now v1.Image) (ArtifactResult
 		return ArtifactResult{}, err
 	}
 	result := ArtifactResult{Digest: want.String()}
+	if now != nil {
+		before, err := now.Digest()
+		if err != nil {
+			return ArtifactResult{}, err
+		}
+		result.Before = before.String()
+	}
 	if a.Signer != nil {
 		if image != now {
 			at := a.Registry.Repository.Digest(want.String())

@@ -6,6 +6,7 @@ package run
 import (
 	"bytes"
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,25 +15,30 @@ import (
 	policyv1alpha1 "github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/pipeline/diff"
+	"github.com/prerig/prerig/pipeline/publish"
+	"github.com/prerig/prerig/pipeline/source/oci"
 	"github.com/prerig/prerig/pipeline/source/tree"
 	"github.com/prerig/prerig/pipeline/status"
 )
 
-// Bounds of what is kept of a difference.
+// Bounds of what is kept of a difference: files, bytes of all and of one, and the size of a file that is looked at.
 const (
 	maxDiffFiles = 200
 	maxDiffBytes = 512 << 10
+	maxDiffPatch = 128 << 10
+	maxDiffInput = 2 << 20
 )
 
-// saveDiff stores what the run changed in Git, for people to look at. It is of no consequence where it fails.
+// saveDiff stores what the run changed, for people to look at. It is of no consequence where it fails.
 func (a *attempt) saveDiff(ctx context.Context, entry status.Run) bool {
 	d := &status.Diff{}
+	size := 0
 	for _, p := range a.places {
-		if p.err == nil && p.changed && p.mirror != nil {
-			a.compare(ctx, p, d)
+		if p.err == nil && p.changed {
+			size = a.compare(ctx, p, d, size)
 		}
 	}
-	if len(d.Files) == 0 {
+	if len(d.Files)+d.LeftOut == 0 {
 		return false
 	}
 	if err := a.r.Store.SaveDiff(ctx, a.entry.Key, entry.ID, d); err != nil {
@@ -42,14 +48,51 @@ func (a *attempt) saveDiff(ctx context.Context, entry status.Run) bool {
 	return true
 }
 
-func (a *attempt) compare(ctx context.Context, p place, d *status.Diff) {
-	var old *tree.View
-	if !p.before.IsZero() {
-		if commit, err := p.mirror.Commit(p.before); err == nil {
-			old = tree.NewView(p.mirror.Tree(commit), a.r.Builder.Limits.Read)
+// compareArtifact finds what differs from the artifact that was there before. Without an answer there is no difference to
+// look at, and nothing else is missing.
+func (a *attempt) compareArtifact(ctx context.Context, p *place, registry *oci.Registry, before string, files map[string][]byte) {
+	if before == p.published.Revision {
+		return // only tags were set
+	}
+	if before != "" {
+		var err error
+		if p.old, err = publish.Pulled(ctx, registry, oci.Ref{Digest: before}); err != nil {
+			a.log.Warn("the artifact before could not be read, so that there is no difference of it", "target", p.published.Target, "error", err)
+			return
 		}
 	}
-	size := 0
+	p.files = files
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		old, had := p.old[name]
+		switch {
+		case !had:
+			p.outcome.Added = append(p.outcome.Added, name)
+		case !bytes.Equal(old, files[name]):
+			p.outcome.Modified = append(p.outcome.Modified, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.old)) {
+		if _, stays := files[name]; !stays {
+			p.outcome.Deleted = append(p.outcome.Deleted, name)
+		}
+	}
+}
+
+// compare adds the difference of one place to that of the others, and gives the size of all.
+func (a *attempt) compare(ctx context.Context, p place, d *status.Diff, size int) int {
+	read := func(name string) []byte { return p.old[name] }
+	if p.mirror != nil && !p.before.IsZero() {
+		if commit, err := p.mirror.Commit(p.before); err == nil {
+			view := tree.NewView(p.mirror.Tree(commit), a.r.Builder.Limits.Read)
+			read = func(name string) []byte {
+				content, err := view.Read(name)
+				if err != nil {
+					return nil
+				}
+				return content
+			}
+		}
+	}
 	for _, list := range []struct {
 		kind  string
 		names []string
@@ -60,22 +103,42 @@ func (a *attempt) compare(ctx context.Context, p place, d *status.Diff) {
 				continue
 			}
 			var before []byte
-			if old != nil && list.kind != "added" {
-				before, _ = old.Read(name)
+			if list.kind != "added" {
+				before = read(name)
 			}
 			after := p.files[name]
-			patch := diff.Unified(name, []diff.Chunk{{Old: before, New: after}})
-			size += len(patch)
-			d.Files = append(d.Files, status.FileDiff{
-				Target: p.published.Target, Path: name, Kind: list.kind, Patch: string(patch), Injected: InjectedLines(ctx, after),
-			})
+			if len(before)+len(after) > maxDiffInput {
+				d.LeftOut++
+				continue
+			}
+			one := fileDiff(ctx, name, before, after)
+			one.Target, one.Kind = p.published.Target, list.kind
+			size += len(one.Patch)
+			d.Files = append(d.Files, one)
 		}
 	}
+	return size
+}
+
+// fileDiff is the difference of one file, no longer than it may be.
+func fileDiff(ctx context.Context, name string, before, after []byte) status.FileDiff {
+	one := status.FileDiff{Path: name, Injected: InjectedLines(ctx, after), InjectedBefore: InjectedLines(ctx, before)}
+	patch := diff.Unified(name, []diff.Chunk{{Old: before, New: after}})
+	if len(patch) > maxDiffPatch {
+		end := bytes.LastIndexByte(patch[:maxDiffPatch], '\n') + 1
+		one.LinesLeftOut = bytes.Count(patch[end:], []byte("\n"))
+		patch = patch[:end]
+	}
+	one.Patch = string(patch)
+	return one
 }
 
 // InjectedLines gives the lines of a file of manifests, counted from 1, that an injection made: those that are not there
 // when the injection is taken out again.
 func InjectedLines(ctx context.Context, content []byte) []int {
+	if len(content) == 0 {
+		return nil
+	}
 	file, err := manifest.Parse("", content)
 	if err != nil {
 		return nil

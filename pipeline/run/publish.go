@@ -35,9 +35,10 @@ type place struct {
 	record    tree.Record // what was written
 	err       error
 
-	// For the difference: the mirror, the commit before, and the files by their paths.
+	// For the difference: the mirror and the commit before, or the files of the artifact before, and the files by their paths.
 	mirror *git.Mirror
 	before git.Hash
+	old    map[string][]byte
 	files  map[string][]byte
 }
 
@@ -251,6 +252,9 @@ func (a *attempt) publishOCI(ctx context.Context, to *v1alpha1.OCIPublish) place
 	}
 	p.changed = result.Changed
 	p.published.Revision, p.published.SourceRevision = result.Digest, a.snapshot.Revision
+	if p.changed {
+		a.compareArtifact(ctx, &p, registry, result.Before, change.Files)
+	}
 	return p
 }
 

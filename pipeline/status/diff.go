@@ -21,4 +21,8 @@ type FileDiff struct {
 	Patch string `json:"patch"`
 	// Injected are the lines of the new file, counted from 1, that the injection made.
 	Injected []int `json:"injected,omitempty"`
+	// InjectedBefore are the lines of the old file that an injection had made.
+	InjectedBefore []int `json:"injectedBefore,omitempty"`
+	// LinesLeftOut counts the lines at the end of the patch that are not stored.
+	LinesLeftOut int `json:"linesLeftOut,omitempty"`
 }
