@@ -46,11 +46,36 @@ var doors = map[string]struct {
 		files:    map[string]string{"Kptfile": kptfile("image: " + image)},
 		run:      "kpt fn render --image-pull-policy never && cat objects.yaml",
 	},
+	"pipeline, kpt": {
+		files: map[string]string{"Kptfile": kptfile("image: " + image), "pipelines/doors.yaml": renderPipeline},
+		run:   "prerig render --source . --cache cache",
+	},
+	"pipeline, kustomize": {
+		annotation: "config.kubernetes.io/function: |\n      container: {image: " + image + "}",
+		files: map[string]string{
+			"kustomization.yaml": "resources: [objects.yaml]\ntransformers: [policy.yaml]\n", "pipelines/doors.yaml": renderPipeline,
+		},
+		run: "prerig render --source . --cache cache",
+	},
+	"pipeline, policy": {
+		files: map[string]string{"pipelines/doors.yaml": renderPipeline + "  policies: [{path: policy.yaml}]\n"},
+		run:   "prerig render --source . --cache cache",
+	},
 	"kpt eval, program": {
 		requires: []string{"kpt"},
 		run:      "kpt fn eval --exec prerig-fn --fn-config policy.yaml && cat objects.yaml",
 	},
 }
+
+// renderPipeline renders the directory itself, in the way that its files ask for.
+const renderPipeline = `apiVersion: prerig.dev/v1alpha1
+kind: RenderPipeline
+metadata: {name: doors}
+spec:
+  source: {git: {url: "https://git.example.com/doors.git", ref: {branch: main}}}
+  publish: [{git: {branch: rendered}}]
+  build: {path: .}
+`
 
 func kptfile(function string) string {
 	return "apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata: {name: doors}\npipeline:\n  mutators:\n  - " + function + "\n    configPath: policy.yaml\n"
@@ -85,6 +110,9 @@ func TestDoors(t *testing.T) {
 				files["policy.yaml"] = strings.Replace(files["policy.yaml"], "  name: mesh\n", "  name: mesh\n  annotations:\n    "+door.annotation+"\n", 1)
 			}
 			for name, text := range files {
+				if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+					t.Fatal(err)
+				}
 				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 					t.Fatal(err)
 				}

@@ -128,6 +128,12 @@ func TestPipelineImage(t *testing.T) {
 			}
 		}
 	}
+	// What the kernel gives in a container without privileges is said in the log.
+	isolation, err := daemon.Entry(ctx, 0, func(e testbed.Entry) bool { return e.Fields["by"] != nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s: %v", isolation.Message, isolation.Fields["by"])
 	first := published("", "web:2.14")
 	files["apps/shop/web.yaml"] = strings.Replace(web, "web:2.14", "web:2.15", 1)
 	commit, err := repository.Commit(ctx, "second", files)
