@@ -1,0 +1,130 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"os"
+	"path"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/render"
+)
+
+// takenOver is the command of a renderer that misbehaves where the path that it builds says so, and else is the real one.
+const takenOver = "renderer-taken-over"
+
+func init() {
+	if len(os.Args) == 2 && os.Args[1] == takenOver {
+		os.Exit(misbehave())
+	}
+}
+
+func misbehave() int {
+	var head [5]byte
+	if _, err := io.ReadFull(os.Stdin, head[:]); err != nil {
+		return 1
+	}
+	content := make([]byte, binary.BigEndian.Uint32(head[1:]))
+	if _, err := io.ReadFull(os.Stdin, content); err != nil {
+		return 1
+	}
+	var request render.Request
+	_ = json.Unmarshal(content, &request)
+	how, _ := strings.CutPrefix(path.Base(request.Path), "bad-")
+	forever := func(text string) int {
+		for {
+			if _, err := os.Stdout.WriteString(text); err != nil {
+				return 1
+			}
+		}
+	}
+	switch how {
+	case "hang":
+		time.Sleep(time.Hour)
+	case "spin":
+		for n := uint64(1); n != 0; n++ {
+		}
+	case "eat":
+		var all [][]byte
+		for len(all) < 1<<20 {
+			all = append(all, bytes.Repeat([]byte{1}, 1<<20))
+		}
+	case "garbage":
+		return forever("this is not a message, and there is no end to it\n")
+	case "flood":
+		return forever("O\x00\x00\x00\x20{\"apiVersion\":\"v1\",\"kind\":\"A\"}\n\n")
+	case "errors":
+		for {
+			if _, err := os.Stderr.WriteString("so much to say on standard error\n"); err != nil {
+				return 1
+			}
+		}
+	case "silent":
+	default:
+		return render.Main(io.MultiReader(bytes.NewReader(append(head[:], content...)), os.Stdin), os.Stdout)
+	}
+	return 0
+}
+
+// startWith starts the daemon with options, for tests that need more than start gives.
+func (f *fixture) startWith(o Options) {
+	f.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, done := make(chan struct{}), make(chan error, 1)
+	if o.Log == nil {
+		var out io.Writer = io.Discard
+		if os.Getenv("PRERIG_TEST_LOGS") != "" {
+			out = os.Stderr
+		}
+		o.Log = slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	o.Version = "test"
+	var first sync.Once
+	o.Listening = func(hooks, page string) {
+		first.Do(func() {
+			f.hooks, f.page = hooks, page
+			close(ready)
+		})
+	}
+	go func() { done <- Serve(ctx, f.c, o) }()
+	select {
+	case <-ready:
+	case err := <-done:
+		f.t.Fatal(err)
+	case <-time.After(30 * time.Second):
+		f.t.Fatal("the daemon did not start")
+	}
+	f.stop = func() {
+		cancel()
+		select {
+		case err := <-done:
+			if err != nil {
+				f.t.Errorf("the daemon ended with %v", err)
+			}
+		case <-time.After(time.Minute):
+			f.t.Error("the daemon does not end")
+		}
+		f.stop = func() {}
+	}
+	f.t.Cleanup(func() { f.stop() })
+}
+
+// self is this program, for its renderers.
+func self(t *testing.T) string {
+	t.Helper()
+	name, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
