@@ -34,7 +34,7 @@ var ErrNoRef = errors.New("the repository has no such reference")
 // Fetch brings one commit into the mirror and gives it. An exact commit that is there already costs nothing; a reference
 // costs one question to the server, and a second one where it has moved.
 func (m *Mirror) Fetch(ctx context.Context, remote *Remote, ref Ref) (*Commit, error) {
-	if !ref.Commit.IsZero() {
+	if !ref.Commit.IsZero() && !m.Damaged() {
 		if commit, err := m.Commit(ref.Commit); err == nil {
 			commit.Ref = ref.Name
 			return commit, nil
@@ -45,6 +45,9 @@ func (m *Mirror) Fetch(ctx context.Context, remote *Remote, ref Ref) (*Commit, e
 		return nil, fmt.Errorf("waiting for the mirror of %s: %w", remote.url, err)
 	}
 	defer unlock()
+	if err := m.mend(); err != nil {
+		return nil, err
+	}
 	session, err := remote.upload(ctx)
 	if err != nil {
 		return nil, err
@@ -64,11 +67,14 @@ func (m *Mirror) Fetch(ctx context.Context, remote *Remote, ref Ref) (*Commit, e
 		if errors.Is(err, errThinTooLarge) {
 			err = m.fetchAgain(ctx, remote, want)
 		}
+		if err == nil {
+			commit, err = m.Commit(want)
+		}
+		if err != nil && m.incomplete(err) {
+			commit, err = m.cloneAgain(ctx, remote, want)
+		}
 		if err != nil {
 			return nil, unavailable(remote, ref, err)
-		}
-		if commit, err = m.Commit(want); err != nil {
-			return nil, fmt.Errorf("reading commit %s of %s: %w", want, remote.url, err)
 		}
 	}
 	commit.Ref = name
@@ -103,6 +109,17 @@ func unavailable(remote *Remote, ref Ref, err error) error {
 
 // maxHaves bounds how many known commits a server is told of.
 const maxHaves = 16
+
+// cloneAgain begins with an empty mirror.
+func (m *Mirror) cloneAgain(ctx context.Context, remote *Remote, want Hash) (*Commit, error) {
+	if err := m.renew(); err != nil {
+		return nil, err
+	}
+	if err := m.fetchAgain(ctx, remote, want); err != nil {
+		return nil, err
+	}
+	return m.Commit(want)
+}
 
 // fetchAgain asks for all of a commit.
 func (m *Mirror) fetchAgain(ctx context.Context, remote *Remote, want Hash) error {

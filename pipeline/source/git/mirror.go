@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-git/go-billy/v5/osfs"
@@ -53,6 +54,8 @@ type Mirror struct {
 	storage *filesystem.Storage
 	trees   map[Hash]*tree.Tree
 	recent  []Hash // of trees, oldest first
+
+	unreadable atomic.Pointer[Hash] // an object that is damaged
 }
 
 // Mirror gives the mirror of a URL, and makes an empty one where there is none. The directory's name is a digest of the
@@ -160,7 +163,7 @@ func (m *Mirror) object(kind plumbing.ObjectType, id Hash) (plumbing.EncodedObje
 		m.open()
 		object, err = m.storage.EncodedObject(kind, id)
 	}
-	return object, err
+	return object, m.suspect(id, err)
 }
 
 // Has says whether an object is in the mirror.
@@ -183,7 +186,7 @@ func (m *Mirror) read(kind plumbing.ObjectType, id Hash, max int64) ([]byte, err
 	defer m.mu.Unlock()
 	r, err := object.Reader()
 	if err != nil {
-		return nil, err
+		return nil, m.suspect(id, err)
 	}
 	defer r.Close()
 	content := make([]byte, 0, object.Size())
@@ -197,7 +200,7 @@ func (m *Mirror) read(kind plumbing.ObjectType, id Hash, max int64) ([]byte, err
 			return content, nil
 		}
 		if err != nil {
-			return nil, err
+			return nil, m.suspect(id, err)
 		}
 	}
 }

@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package git
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/go-git/go-billy/v5/osfs"
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+	"github.com/go-git/go-git/v5/storage/filesystem"
+
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+// A mirror is a copy, and a crash of the machine or its disk can damage it. What cannot be read is noted when it is found,
+// and the next fetch throws the copy away and begins a new one.
+
+// suspect notes an object that is there and cannot be read, and hands the error on.
+func (m *Mirror) suspect(id Hash, err error) error {
+	var limit *tree.LimitError
+	if err == nil || errors.Is(err, plumbing.ErrObjectNotFound) || errors.As(err, &limit) || !ofContent(err) {
+		return err
+	}
+	m.unreadable.Store(&id)
+	return fmt.Errorf("the mirror is damaged and will be made anew: %w", err)
+}
+
+// ofContent is false for an error of the system, such as too many open files, after which the same file may well be
+// readable. A file that is missing although its index is there is damage.
+func ofContent(err error) bool {
+	var path *fs.PathError
+	return !errors.As(err, &path) || errors.Is(err, fs.ErrNotExist)
+}
+
+// Damaged says whether something was found that cannot be read. The next fetch mends it.
+func (m *Mirror) Damaged() bool { return m.unreadable.Load() != nil }
+
+// mend throws the objects away where the damage is still there: another process may have mended it. It is for the holder
+// of the lock.
+func (m *Mirror) mend() error {
+	id := m.unreadable.Load()
+	if id == nil {
+		return nil
+	}
+	if readable(filesystem.NewStorage(osfs.New(m.dir), cache.NewObjectLRU(0)), *id) {
+		m.mu.Lock()
+		m.open()
+		m.mu.Unlock()
+		m.unreadable.Store(nil)
+		return nil
+	}
+	return m.renew()
+}
+
+// readable says whether an object can be read in full, or is not there at all.
+func readable(storage *filesystem.Storage, id Hash) bool {
+	object, err := storage.EncodedObject(plumbing.AnyObject, id)
+	if err != nil {
+		return errors.Is(err, plumbing.ErrObjectNotFound)
+	}
+	r, err := object.Reader()
+	if err != nil {
+		return false
+	}
+	defer r.Close()
+	_, err = io.Copy(io.Discard, r)
+	return err == nil
+}
+
+// renew makes the mirror empty.
+func (m *Mirror) renew() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range []string{"shallow", "objects"} {
+		if err := os.RemoveAll(filepath.Join(m.dir, name)); err != nil {
+			return fmt.Errorf("removing a damaged mirror: %w", err)
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(m.dir, "objects", "pack"), 0o700); err != nil {
+		return fmt.Errorf("making a damaged mirror anew: %w", err)
+	}
+	m.open()
+	clear(m.trees)
+	m.recent = nil
+	m.unreadable.Store(nil)
+	return nil
+}
+
+// incomplete says whether a fetch has failed because of what the mirror lacks, although the server was told that it has it.
+func (m *Mirror) incomplete(err error) bool {
+	return m.Damaged() || errors.Is(err, plumbing.ErrObjectNotFound) || errors.Is(err, packfile.ErrReferenceDeltaNotFound)
+}
