@@ -118,6 +118,7 @@ func (a *attempt) render(ctx context.Context) error {
 		}
 		// A render that is too slow may only have been unlucky, a few times.
 		again := ctx.Err() != nil || errors.Is(err, render.ErrTimeout) && a.state.Failures < 3
+		again = again || a.snapshot.Damaged != nil && a.snapshot.Damaged()
 		return &StageError{Stage: StageBuild, Final: !again, Err: err}
 	}
 	for _, object := range a.built.Objects {

@@ -85,6 +85,8 @@ type Snapshot struct {
 	Date time.Time
 	// Commit is set for Git.
 	Commit *git.Commit
+	// Damaged says whether a file could not be read because the copy here is damaged, which the next fetch mends.
+	Damaged func() bool
 }
 
 // Fetch gives the source as it is now, or at an exact revision: a commit or a manifest digest that an event named. The
@@ -211,6 +213,7 @@ func (f *Fetcher) fetchGit(ctx context.Context, namespace string, src *v1alpha1.
 	}
 	return &Snapshot{
 		Tree: files, URL: src.URL, Revision: commit.Revision(), Digest: commit.Hash.String(), Date: commit.Date, Commit: commit,
+		Damaged: mirror.Damaged,
 	}, nil
 }
 
