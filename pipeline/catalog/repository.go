@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/transport"
 
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/source/git"
@@ -43,14 +45,15 @@ type Heads interface {
 type gitRepository struct {
 	Repository
 
-	turn     sync.Mutex // held by whoever reads
-	commit   git.Hash   // that the entries are from
-	revision uint64     // of the head that was read
-	failed   string     // the last failure that was logged
+	turn     sync.Mutex    // held by whoever reads
+	waiting  atomic.Int32  // those who wait for it to ask the server
+	revision atomic.Uint64 // of the head that was read
+	commit   git.Hash      // that the entries are from
+	failed   string        // the last failure that was logged
 }
 
 // readTimeout bounds one look at the server with what it brings.
-const readTimeout = 2 * time.Minute
+const readTimeout = time.Minute
 
 // OpenRepository reads the pipelines of a repository. Where the server does not answer, it begins with the commit that was
 // read last, which is in the mirror; only without one is it an error.
@@ -107,12 +110,19 @@ func (c *Catalog) Refresh(ctx context.Context) (changed []string, err error) {
 	if c.repo == nil {
 		return nil, nil
 	}
+	// Somebody who waits for the turn will ask the server later than now, which is enough: a server that hangs must not
+	// hold up one event after the other.
+	if c.repo.waiting.Load() > 0 {
+		return nil, nil
+	}
 	return c.refresh(ctx)
 }
 
 func (c *Catalog) refresh(ctx context.Context) (changed []string, err error) {
 	r := c.repo
+	r.waiting.Add(1)
 	r.turn.Lock()
+	r.waiting.Add(-1)
 	defer r.turn.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -124,10 +134,19 @@ func (c *Catalog) refresh(ctx context.Context) (changed []string, err error) {
 		}
 	}
 	if err != nil {
-		err = fmt.Errorf("reading the pipelines of %s: %w", r, err)
+		err = r.explain(err)
 	}
 	c.report(err)
 	return changed, err
+}
+
+// explain names the repository, and the key of the configuration that credentials are given with.
+func (r *gitRepository) explain(err error) error {
+	hint := ""
+	if errors.Is(err, transport.ErrAuthenticationRequired) || errors.Is(err, transport.ErrAuthorizationFailed) {
+		hint = " (for pipelines it is pipelines_git.secret of the configuration)"
+	}
+	return fmt.Errorf("reading the pipelines of %s: %w%s", r, err, hint)
 }
 
 // resolve does one attempt. The head is loaded before the server is asked, so that of two processes the one that asked
@@ -148,7 +167,7 @@ func (c *Catalog) resolve(ctx context.Context) ([]string, error) {
 	}
 	known := r.is(head) && head.Commit == commit.Hash.String()
 	if known && r.commit == commit.Hash {
-		r.revision = revision
+		r.revision.Store(revision)
 		return nil, mirror.Remember(ctx, commit.Hash)
 	}
 	read, err := readTree(mirror.Tree(commit), r.Path)
@@ -166,8 +185,9 @@ func (c *Catalog) resolve(ctx context.Context) ([]string, error) {
 
 // adopt takes over what was read.
 func (c *Catalog) adopt(read []Entry, commit *git.Commit, revision uint64) []string {
-	c.repo.commit, c.repo.revision = commit.Hash, revision
 	changed := c.replace(read, commit.Revision())
+	c.repo.commit = commit.Hash
+	c.repo.revision.Store(revision)
 	c.log.Info("read the pipelines", "source", c.repo.String(), "revision", commit.Revision(), "changed", len(changed))
 	return changed
 }
@@ -186,12 +206,12 @@ func (c *Catalog) Follow(ctx context.Context) error {
 func (c *Catalog) follow(ctx context.Context) ([]string, error) {
 	r := c.repo
 	head, revision, err := r.Heads.Head(ctx)
-	if err != nil {
-		return nil, err
+	if err != nil || revision <= r.revision.Load() {
+		return nil, err // nobody need wait for one who asks the server
 	}
 	r.turn.Lock()
 	defer r.turn.Unlock()
-	if revision <= r.revision {
+	if revision <= r.revision.Load() {
 		return nil, nil
 	}
 	if !r.is(head) {
@@ -202,7 +222,7 @@ func (c *Catalog) follow(ctx context.Context) ([]string, error) {
 	defer cancel()
 	changed, err := c.at(ctx, head, revision)
 	if err != nil {
-		err = fmt.Errorf("reading the pipelines of %s: %w", r, err)
+		err = r.explain(err)
 	}
 	c.report(err)
 	return changed, err
@@ -223,7 +243,7 @@ func (c *Catalog) at(ctx context.Context, head status.Head, revision uint64) ([]
 		commit = later
 	}
 	if commit.Hash == c.repo.commit {
-		c.repo.revision = revision
+		c.repo.revision.Store(revision)
 		return nil, nil
 	}
 	read, err := readTree(mirror.Tree(commit), c.repo.Path)

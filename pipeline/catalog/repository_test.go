@@ -306,3 +306,55 @@ func TestEventsAboutTheRepositoryOfPipelines(t *testing.T) {
 		t.Errorf("a directory was refreshed: %v, %v", changed, err)
 	}
 }
+
+// TestAServerThatHangsHoldsUpNobody: jobs look whether others are further, and events come one after the other.
+func TestAServerThatHangsHoldsUpNobody(t *testing.T) {
+	s := gittest.New(t)
+	var hangs atomic.Bool
+	asked, answer := make(chan bool, 10), make(chan bool)
+	s.Intercept = func(http.ResponseWriter, *http.Request) bool {
+		if hangs.Load() {
+			asked <- true
+			<-answer
+		}
+		return false
+	}
+	r := s.Repository(t, "pipelines")
+	r.Commit("first", map[string]string{"a.yaml": pipeline("a", good)})
+	c, err := OpenRepository(t.Context(), place(t, r, &heads{}, "", t.TempDir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hangs.Store(true)
+	r.Commit("second", map[string]string{"b.yaml": pipeline("b", good)})
+	var group sync.WaitGroup
+	var found atomic.Int32
+	refresh := func() {
+		group.Go(func() {
+			changed, err := c.Refresh(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			found.Add(int32(len(changed)))
+		})
+	}
+	refresh()
+	<-asked
+	refresh() // waits, and will ask after the first
+	for c.repo.waiting.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	// None of these return before the server answers if they wait for it.
+	if changed, err := c.Refresh(t.Context()); err != nil || len(changed) > 0 {
+		t.Error(changed, err)
+	}
+	if err := c.Follow(t.Context()); err != nil {
+		t.Error(err)
+	}
+	hangs.Store(false)
+	close(answer)
+	group.Wait()
+	if found.Load() != 1 || c.Status().Pipelines != 2 {
+		t.Errorf("%d changes found, %+v", found.Load(), c.Status())
+	}
+}

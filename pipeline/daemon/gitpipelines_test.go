@@ -17,6 +17,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/config"
 	"github.com/prerig/prerig/pipeline/internal/gittest"
+	"github.com/prerig/prerig/pipeline/prune"
 	prerig "github.com/prerig/prerig/pipeline/server"
 )
 
@@ -227,5 +228,46 @@ func TestWorkersHaveTheSamePipelines(t *testing.T) {
 		name := fmt.Sprintf("api%d", i)
 		f.push(r.Commit(name, app(f, name, name+":1")))
 		f.shows(name+"/shop/deployment-"+name+".yaml", "image: "+name+":1")
+	}
+}
+
+// TestRemovalsFromGit removes a pipeline with its files by a push, and then all that are left, which waits for a word.
+func TestRemovalsFromGit(t *testing.T) {
+	f, r := fromGit(t, func(f *fixture) *gittest.Repository { return f.git.Repository(f.t, "pipelines") })
+	f.c.PipelinesGit.Path, f.c.Removals.Delay = "", 300*time.Millisecond
+	f.c.PipelinesGit.Branch = "" // the default one
+	apps, files := map[string]string{}, map[string]string{"README.md": "which are run"}
+	for _, name := range []string{"web", "api"} {
+		apps["apps/"+name+"/app.yaml"] = deployment(name, name+":1")
+		files[name+".yaml"] = pipelineYAML(name, f.repository.URL, deletes)
+	}
+	f.repository.Commit("first", apps)
+	r.Commit("first", files)
+	f.start()
+	f.allShow("web", "api")
+	tell := func(commit string) {
+		t.Helper()
+		body, err := json.Marshal(map[string]any{"git": map[string]any{"urls": []string{r.URL}, "ref": "refs/heads/main", "after": commit}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status, err := post(f.hooks, body, commit); err != nil || status != http.StatusAccepted {
+			t.Fatalf("an event about the repository of pipelines was answered with %d, %v", status, err)
+		}
+	}
+	tell(r.Commit("one away", map[string]string{"api.yaml": ""}))
+	f.removed("api")
+	if got := f.rendered("api/shop/deployment-api.yaml"); got != "" {
+		t.Errorf("its file is there:\n%s", got)
+	}
+	tell(r.Commit("all away", map[string]string{"web.yaml": ""}))
+	f.removal("web", prune.Held)
+	if got := f.rendered("web/shop/deployment-web.yaml"); got == "" {
+		t.Error("the last file was deleted")
+	}
+	tell(r.Commit("back", map[string]string{"web.yaml": files["web.yaml"]}))
+	f.becomes("team/web", prerig.StateReady)
+	if got := f.catalog().Removals; len(got) > 0 {
+		t.Errorf("waiting: %+v", got)
 	}
 }
