@@ -1,6 +1,16 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package catalog holds the RenderPipelines of a directory of YAML files and says which of them an event could touch. It
-// watches the directory; a file that is wrong is told about and stops no other. It writes nothing.
+// Package catalog holds the RenderPipelines of a directory of YAML files, or of a directory of a Git repository, and says
+// which of them an event could touch. It writes nothing to either.
+//
+// Both are read in the same way: every file with the ending .yaml, .yml or .json that is not hidden, every document by
+// itself. A document that is wrong is told about, with its line, and stops no other; the pipeline that it was does not run
+// until it is mended, and what it has published stays. What cannot be read at all, such as a commit without the directory
+// or a server that does not answer, leaves the catalog as it is.
+//
+// A directory is watched. A repository is looked at in an interval and when an event is about it, out of a mirror, at one
+// commit for all processes: the commit is stored where every process sees it before anything is planned with it, and a
+// process that is about to do a job first reads the commit that is stored then. Of two processes that look at the same
+// time, the one that asked the server later wins.
 package catalog
