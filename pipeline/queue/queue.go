@@ -139,16 +139,14 @@ func (q *Queue) prepare(ctx context.Context) error {
 	}
 	consumer := jetstream.ConsumerConfig{AckPolicy: jetstream.AckExplicitPolicy, AckWait: q.opts.AckWait, MaxDeliver: -1, MaxAckPending: 10000}
 	// An embedded server has none: messages that the last process had begun would come again only after AckWait.
-	consumer.Durable = "planner"
-	if q.events, err = events.CreateOrUpdateConsumer(ctx, consumer); err != nil {
-		return fmt.Errorf("preparing the consumer of events: %w", err)
+	if q.events, err = q.consumer(ctx, events, "planner", consumer); err != nil {
+		return err
 	}
-	consumer.Durable = "workers"
-	if q.work, err = work.CreateOrUpdateConsumer(ctx, consumer); err != nil {
-		return fmt.Errorf("preparing the consumer of work: %w", err)
+	if q.work, err = q.consumer(ctx, work, "workers", consumer); err != nil {
+		return err
 	}
 	q.workStream = work
-	if q.locks, err = q.bucket(ctx, "LOCKS", q.opts.AckWait); err != nil {
+	if q.locks, err = q.bucket(ctx, "LOCKS", q.opts.AckWait, 0); err != nil {
 		return err
 	}
 	if q.server != nil {
@@ -156,16 +154,15 @@ func (q *Queue) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	if q.state, err = q.bucket(ctx, "STATE", 0); err != nil {
+	if q.state, err = q.bucket(ctx, "STATE", 0, 0); err != nil {
 		return err
 	}
-	if q.papers, err = q.archive(ctx); err != nil {
-		return err
-	}
-	if q.stateStream, err = q.js.Stream(ctx, "KV_"+q.opts.Prefix+"_STATE"); err != nil {
+	if q.stateStream, err = q.find(ctx, "KV_"+q.name("STATE")); err != nil {
 		return fmt.Errorf("preparing the state: %w", err)
 	}
-	return nil
+	// What is good to have is bounded, so that it never takes the room of what must not be lost.
+	q.papers, err = q.bucket(ctx, "PAPERS", 0, min(maxArchive, q.opts.MaxStore/4))
+	return err
 }
 
 // takeOver lets go of what the last process with this embedded server held: it is gone, and nobody else can reach the
@@ -181,37 +178,6 @@ func (q *Queue) takeOver(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func (q *Queue) stream(ctx context.Context, c jetstream.StreamConfig) (jetstream.Stream, error) {
-	c.Storage, c.Replicas = jetstream.FileStorage, q.opts.Replicas
-	s, err := q.js.CreateOrUpdateStream(ctx, c)
-	if err != nil {
-		return nil, fmt.Errorf("preparing the stream %s: %w", c.Name, err)
-	}
-	return s, nil
-}
-
-func (q *Queue) bucket(ctx context.Context, name string, ttl time.Duration) (jetstream.KeyValue, error) {
-	kv, err := q.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: q.opts.Prefix + "_" + name, History: 1, TTL: ttl, Storage: jetstream.FileStorage, Replicas: q.opts.Replicas,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("preparing the bucket %s: %w", name, err)
-	}
-	return kv, nil
-}
-
-// archive is the bucket for what is good to have: it is bounded, so that it never takes the room of what must not be lost.
-func (q *Queue) archive(ctx context.Context) (jetstream.KeyValue, error) {
-	kv, err := q.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
-		Bucket: q.opts.Prefix + "_PAPERS", History: 1, Storage: jetstream.FileStorage, Replicas: q.opts.Replicas,
-		MaxBytes: min(maxArchive, q.opts.MaxStore/4),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("preparing the bucket PAPERS: %w", err)
-	}
-	return kv, nil
 }
 
 // maxArchive bounds the archive in bytes.

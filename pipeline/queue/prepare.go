@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// What is there as it should be is taken as it is: to look at a stream, a cluster needs that stream's leader only, and to
+// make or change it also the leader of all. A process that starts while nodes go and come could wait long for both.
+
+const (
+	// lookFor is how long a look waits for its answer. Where a leader has just gone it will never come.
+	lookFor = 2 * time.Second
+	// looks is how often it is looked, and how often making something is tried.
+	looks = 5
+)
+
+// steadily tries a step again that a cluster without a leader does not answer. An embedded server always answers.
+func (q *Queue) steadily(ctx context.Context, step func(ctx context.Context) error) error {
+	for try := 1; ; try++ {
+		err := step(ctx)
+		if err == nil || q.server != nil || try == looks || ctx.Err() != nil || absent(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+func absent(err error) bool {
+	return errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrConsumerNotFound)
+}
+
+// find looks for a stream.
+func (q *Queue) find(ctx context.Context, name string) (found jetstream.Stream, err error) {
+	err = q.steadily(ctx, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, lookFor)
+		defer cancel()
+		found, err = q.js.Stream(ctx, name)
+		return err
+	})
+	return found, err
+}
+
+func (q *Queue) stream(ctx context.Context, c jetstream.StreamConfig) (jetstream.Stream, error) {
+	c.Storage, c.Replicas = jetstream.FileStorage, q.opts.Replicas
+	s, err := q.find(ctx, c.Name)
+	if err == nil && sameStream(s.CachedInfo().Config, c) {
+		return s, nil
+	}
+	err = q.steadily(ctx, func(ctx context.Context) error {
+		s, err = q.js.CreateOrUpdateStream(ctx, c)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("preparing the stream %s: %w", c.Name, err)
+	}
+	return s, nil
+}
+
+// sameStream compares what is set here; a server fills in the rest.
+func sameStream(a, b jetstream.StreamConfig) bool {
+	return slices.Equal(a.Subjects, b.Subjects) && a.Retention == b.Retention && a.Discard == b.Discard && a.Duplicates == b.Duplicates &&
+		a.Replicas == b.Replicas && max(a.MaxMsgsPerSubject, 0) == max(b.MaxMsgsPerSubject, 0)
+}
+
+func (q *Queue) consumer(ctx context.Context, s jetstream.Stream, name string, c jetstream.ConsumerConfig) (found jetstream.Consumer, err error) {
+	c.Durable = name
+	err = q.steadily(ctx, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, lookFor)
+		defer cancel()
+		found, err = s.Consumer(ctx, name)
+		return err
+	})
+	if err == nil && sameConsumer(found.CachedInfo().Config, c) {
+		return found, nil
+	}
+	err = q.steadily(ctx, func(ctx context.Context) error {
+		found, err = s.CreateOrUpdateConsumer(ctx, c)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("preparing the consumer %s: %w", name, err)
+	}
+	return found, nil
+}
+
+func sameConsumer(a, b jetstream.ConsumerConfig) bool {
+	return a.AckPolicy == b.AckPolicy && a.AckWait == b.AckWait && a.MaxDeliver == b.MaxDeliver && a.MaxAckPending == b.MaxAckPending
+}
+
+// bucket gives a bucket whose entries live for ttl, without an end for 0, and that holds at most size bytes, any number
+// for 0.
+func (q *Queue) bucket(ctx context.Context, name string, ttl time.Duration, size int64) (kv jetstream.KeyValue, err error) {
+	full := q.opts.Prefix + "_" + name
+	s, err := q.find(ctx, "KV_"+full)
+	if err == nil {
+		is := s.CachedInfo().Config
+		if is.MaxAge == ttl && max(is.MaxBytes, 0) == size && is.Replicas == q.opts.Replicas && is.MaxMsgsPerSubject == 1 && is.AllowDirect && is.AllowRollup {
+			err = q.steadily(ctx, func(ctx context.Context) error {
+				ctx, cancel := context.WithTimeout(ctx, lookFor)
+				defer cancel()
+				kv, err = q.js.KeyValue(ctx, full)
+				return err
+			})
+			if err == nil {
+				return kv, nil
+			}
+		}
+	}
+	err = q.steadily(ctx, func(ctx context.Context) error {
+		kv, err = q.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
+			Bucket: full, History: 1, TTL: ttl, Storage: jetstream.FileStorage, Replicas: q.opts.Replicas, MaxBytes: size,
+		})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("preparing the bucket %s: %w", name, err)
+	}
+	return kv, nil
+}
