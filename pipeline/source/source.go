@@ -50,6 +50,7 @@ type Fetcher struct {
 
 	mu        sync.Mutex
 	remotes   map[string]*git.Remote
+	proved    map[*git.Remote]bool // that have let their credentials in
 	artifacts map[string]*oci.Artifact
 	recent    []string
 }
@@ -67,7 +68,7 @@ func New(options Options) *Fetcher {
 	}
 	return &Fetcher{
 		options: options, store: git.NewStore(filepath.Join(options.StateDir, "mirrors"), options.Git),
-		remotes: map[string]*git.Remote{}, artifacts: map[string]*oci.Artifact{},
+		remotes: map[string]*git.Remote{}, proved: map[*git.Remote]bool{}, artifacts: map[string]*oci.Artifact{},
 	}
 }
 
@@ -131,19 +132,6 @@ func (f *Fetcher) Repository(ctx context.Context, namespace, url string, ref *me
 	return mirror, remote, err
 }
 
-// Files gives the files of a repository at an exact commit. One that was fetched before costs no question to the server.
-func (f *Fetcher) Files(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference, commit string) (*tree.Tree, error) {
-	mirror, remote, err := f.Repository(ctx, namespace, url, ref)
-	if err != nil {
-		return nil, err
-	}
-	found, err := mirror.Fetch(ctx, remote, git.Ref{Commit: plumbing.NewHash(commit)})
-	if err != nil {
-		return nil, err
-	}
-	return mirror.Tree(found), nil
-}
-
 // Resolve gives the commit that a branch or tag of a repository is at now, "" where there is none of that name.
 func (f *Fetcher) Resolve(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference, name string) (string, error) {
 	_, remote, err := f.Repository(ctx, namespace, url, ref)
@@ -178,6 +166,7 @@ func (f *Fetcher) remote(url string, secret map[string][]byte) (*git.Remote, err
 	}
 	if len(f.remotes) > 1000 {
 		clear(f.remotes)
+		clear(f.proved)
 	}
 	f.remotes[key] = remote
 	return remote, nil

@@ -10,8 +10,10 @@ import (
 	"io/fs"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 
+	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/go-git/go-git/v5/config"
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -20,60 +22,160 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// maxSubmodules bounds how many repositories one source may lead to.
-const maxSubmodules = 50
+// Bounds of what one source may lead to.
+const (
+	maxSubmodules = 50 // repositories
+	maxNested     = 8  // one inside of the other
+)
 
-// mountSubmodules fetches what .gitmodules names, at the commits that the tree names. Submodules of submodules stay out.
-// The source's secret is used for repositories on the source's own host only.
+// repository is a Git repository and the secret for it.
+type repository struct {
+	url string
+	ref *meta.LocalObjectReference
+}
+
+// submodules fetches what .gitmodules files name, at the commits that the trees name, also inside of submodules.
+type submodules struct {
+	fetcher   *Fetcher
+	namespace string
+	// choose says how the repository of a submodule is to be fetched, given the one that it is in; false leaves it out.
+	choose func(in repository, target string) (repository, bool)
+	mounts map[string]*tree.Tree
+}
+
+// mountSubmodules gives the files of a source with those of its submodules.
 func (f *Fetcher) mountSubmodules(ctx context.Context, namespace string, src *v1alpha1.GitSource, files *tree.Tree) (*tree.Tree, error) {
-	text, err := tree.NewView(files, tree.Limits{FileBytes: 1 << 20}).Read(".gitmodules")
-	if errors.Is(err, fs.ErrNotExist) {
+	s := &submodules{fetcher: f, namespace: namespace, choose: ofSameHost, mounts: map[string]*tree.Tree{}}
+	return s.mount(ctx, repository{src.URL, src.SecretRef}, files)
+}
+
+// ofSameHost uses the secret of a source for repositories on its own host only. One that is reached through another host gets
+// none, wherever it is: what is on that host is not ours to trust.
+func ofSameHost(in repository, target string) (repository, bool) {
+	r := repository{url: target}
+	if sameHost(in.url, target) {
+		r.ref = in.ref
+	}
+	return r, true
+}
+
+func (s *submodules) mount(ctx context.Context, in repository, files *tree.Tree) (*tree.Tree, error) {
+	if err := s.walk(ctx, in, files, "", 0); err != nil {
+		return nil, err
+	}
+	if len(s.mounts) == 0 {
 		return files, nil
 	}
+	return files.WithMounts(s.mounts), nil
+}
+
+// walk mounts the submodules of one tree, which is at a path of the whole.
+func (s *submodules) walk(ctx context.Context, in repository, files *tree.Tree, at string, depth int) error {
+	modules, err := readModules(files)
 	if err != nil {
-		return nil, fmt.Errorf("reading .gitmodules: %w", err)
+		return fmt.Errorf("reading %s: %w", path.Join(at, ".gitmodules"), err)
 	}
-	modules := config.NewModules()
-	if err := modules.Unmarshal(text); err != nil {
-		return nil, fmt.Errorf("reading .gitmodules: %w", err)
-	}
-	if len(modules.Submodules) > maxSubmodules {
-		return nil, &tree.LimitError{What: "number of submodules", Limit: maxSubmodules}
-	}
-	mounts := map[string]*tree.Tree{}
-	for _, module := range modules.Submodules {
-		at := path.Clean(module.Path)
-		commit, ok, err := files.Submodule(at)
+	for _, module := range modules {
+		inside := path.Clean(module.Path)
+		commit, ok, err := files.Submodule(inside)
 		if err != nil {
-			return nil, fmt.Errorf("reading .gitmodules: %w", err)
+			return fmt.Errorf("reading %s: %w", path.Join(at, ".gitmodules"), err)
 		}
 		if !ok {
 			continue
 		}
-		mount, err := f.submodule(ctx, namespace, src, module.URL, commit)
-		if err != nil {
-			return nil, fmt.Errorf("fetching submodule %s: %w", at, err)
+		from, ok := s.choose(in, resolve(in.url, module.URL))
+		if !ok {
+			continue
 		}
-		mounts[at] = mount
+		name := path.Join(at, inside)
+		if depth >= maxNested {
+			return &tree.LimitError{What: "number of submodules one inside of the other", Limit: maxNested}
+		}
+		if len(s.mounts) >= maxSubmodules {
+			return &tree.LimitError{What: "number of submodules", Limit: maxSubmodules}
+		}
+		mount, err := s.fetcher.Files(ctx, s.namespace, from.url, from.ref, commit)
+		if err != nil {
+			return fmt.Errorf("fetching submodule %s: %w", name, err)
+		}
+		s.mounts[name] = mount
+		if err := s.walk(ctx, from, mount, name, depth+1); err != nil {
+			return err
+		}
 	}
-	return files.WithMounts(mounts), nil
+	return nil
 }
 
-func (f *Fetcher) submodule(ctx context.Context, namespace string, src *v1alpha1.GitSource, to, commit string) (*tree.Tree, error) {
-	target := resolve(src.URL, to)
-	ref := src.SecretRef
-	if !sameHost(src.URL, target) {
-		ref = nil
+// readModules gives the submodules that a tree says it has, by their paths.
+func readModules(files *tree.Tree) ([]*config.Submodule, error) {
+	text, err := tree.NewView(files, tree.Limits{FileBytes: 1 << 20}).Read(".gitmodules")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
 	}
-	mirror, remote, err := f.Repository(ctx, namespace, target, ref)
 	if err != nil {
 		return nil, err
+	}
+	modules := config.NewModules()
+	if err := modules.Unmarshal(text); err != nil {
+		return nil, err
+	}
+	var out []*config.Submodule
+	for _, module := range modules.Submodules {
+		out = append(out, module)
+	}
+	slices.SortFunc(out, func(a, b *config.Submodule) int { return strings.Compare(a.Path, b.Path) })
+	return out, nil
+}
+
+// Files gives the files of a repository at an exact commit. One that was fetched before costs no question to the server, but
+// for the first that these credentials ask.
+func (f *Fetcher) Files(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference, commit string) (*tree.Tree, error) {
+	mirror, remote, err := f.Repository(ctx, namespace, url, ref)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := mirror.Commit(plumbing.NewHash(commit)); err == nil {
+		// Others may have fetched it, with credentials that these are not.
+		if err := f.prove(ctx, remote); err != nil {
+			return nil, err
+		}
 	}
 	found, err := mirror.Fetch(ctx, remote, git.Ref{Commit: plumbing.NewHash(commit)})
 	if err != nil {
 		return nil, err
 	}
+	f.mu.Lock()
+	f.proved[remote] = true
+	f.mu.Unlock()
 	return mirror.Tree(found), nil
+}
+
+// prove finds out whether a remote lets its credentials in, once.
+func (f *Fetcher) prove(ctx context.Context, remote *git.Remote) error {
+	f.mu.Lock()
+	done := f.proved[remote]
+	f.mu.Unlock()
+	if done {
+		return nil
+	}
+	_, err := remote.List(ctx)
+	return err
+}
+
+// FilesWithSubmodules is Files, with the submodules whose repositories are allowed: allow gives how one is fetched.
+func (f *Fetcher) FilesWithSubmodules(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference, commit string,
+	allow func(url string) (fetch string, ref *meta.LocalObjectReference, ok bool),
+) (*tree.Tree, error) {
+	files, err := f.Files(ctx, namespace, url, ref, commit)
+	if err != nil {
+		return nil, err
+	}
+	s := &submodules{fetcher: f, namespace: namespace, mounts: map[string]*tree.Tree{}, choose: func(_ repository, target string) (repository, bool) {
+		from, ref, ok := allow(target)
+		return repository{from, ref}, ok
+	}}
+	return s.mount(ctx, repository{url, ref}, files)
 }
 
 // resolve gives the URL of a submodule, which may be relative to that of its repository.

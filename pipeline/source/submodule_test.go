@@ -1,0 +1,124 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package source_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/fluxcd/pkg/apis/meta"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/internal/gittest"
+	"github.com/prerig/prerig/pipeline/source"
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+// addSubmodule commits a submodule, as the repository's own URL or a relative one has it.
+func addSubmodule(r, module *gittest.Repository, at, url string) string {
+	r.InWork("-c", "protocol.file.allow=always", "submodule", "add", "-q", module.Bare, at)
+	r.InWork("config", "-f", ".gitmodules", "submodule."+at+".url", url)
+	return r.Commit("with "+at, nil)
+}
+
+// secrets gives one secret to every pipeline.
+func secrets(t *testing.T) source.DirSecrets {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range map[string]string{"git/username": "reader", "git/password": "s3cr3t"} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755), os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return source.DirSecrets{Dir: dir}
+}
+
+func TestNestedSubmodules(t *testing.T) {
+	own, other := gittest.New(t), gittest.New(t)
+	config, library, inner := own.Repository(t, "config"), own.Repository(t, "library"), own.Repository(t, "inner")
+	foreign, private := other.Repository(t, "foreign"), own.Repository(t, "private")
+	private.Commit("first", map[string]string{"secret.yaml": "not for everybody"})
+	foreign.Commit("first", map[string]string{"f.yaml": "of another host"})
+	inner.Commit("first", map[string]string{"base/i.yaml": "innermost"})
+	library.Commit("first", map[string]string{"l.yaml": "library"})
+	addSubmodule(library, inner, "vendor/inner", "../inner.git")
+	addSubmodule(library, foreign, "vendor/foreign", foreign.URL)
+	config.Commit("first", map[string]string{"a": "one"})
+	addSubmodule(config, library, "lib", "../library.git")
+	own.Username, own.Password = "reader", "s3cr3t"
+	other.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Header.Get("Authorization") != "" {
+			t.Error("another host was given credentials")
+		}
+		return false
+	}
+	src := v1alpha1.Source{Git: &v1alpha1.GitSource{URL: config.URL, SecretRef: &meta.LocalObjectReference{Name: "git"}, Submodules: true}}
+	fetcher := source.New(source.Options{StateDir: t.TempDir(), Secrets: secrets(t)})
+	snapshot, err := fetcher.Fetch(ctx, "", src, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"lib/l.yaml": "library", "lib/vendor/inner/base/i.yaml": "innermost", "lib/vendor/foreign/f.yaml": "of another host"} {
+		if got := read(t, snapshot, name); got != want {
+			t.Errorf("%s: got %s", name, got)
+		}
+	}
+	list, err := tree.NewView(snapshot.Tree, tree.Limits{}).List("lib/vendor/inner/base")
+	if err != nil || len(list) != 1 || list[0].Path != "lib/vendor/inner/base/i.yaml" {
+		t.Errorf("got %v, %v", list, err)
+	}
+	// What another host names is fetched without the source's credentials, wherever it is.
+	addSubmodule(foreign, private, "stolen", private.URL)
+	library.InWork("-c", "protocol.file.allow=always", "submodule", "update", "-q", "--init", "vendor/foreign")
+	library.InWork("-C", "vendor/foreign", "-c", "protocol.file.allow=always", "fetch", "-q", foreign.Bare, "main")
+	library.InWork("-C", "vendor/foreign", "checkout", "-q", "FETCH_HEAD")
+	library.Commit("newer", nil)
+	config.InWork("-C", "lib", "-c", "protocol.file.allow=always", "fetch", "-q", library.Bare, "main")
+	config.InWork("-C", "lib", "checkout", "-q", "FETCH_HEAD")
+	config.Commit("newer", nil)
+	if _, err = fetcher.Fetch(ctx, "", src, ""); err == nil || !strings.Contains(err.Error(), "fetching submodule lib/vendor/foreign/stolen") || !strings.Contains(err.Error(), "asks for credentials") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSubmodulesAreBounded(t *testing.T) {
+	server := gittest.New(t)
+	below := server.Repository(t, "r0")
+	below.Commit("first", map[string]string{"a": "0"})
+	for i := 1; i <= 10; i++ {
+		r := server.Repository(t, fmt.Sprintf("r%d", i))
+		addSubmodule(r, below, "sub", "../"+filepath.Base(below.Bare))
+		below = r
+	}
+	src := v1alpha1.Source{Git: &v1alpha1.GitSource{URL: below.URL, Submodules: true}}
+	_, err := source.New(source.Options{StateDir: t.TempDir()}).Fetch(ctx, "", src, "")
+	if err == nil || !strings.Contains(err.Error(), "one inside of the other is over the limit of 8") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// What one pipeline has fetched with its credentials is not there for another that has none.
+func TestFilesNeedTheirOwnCredentials(t *testing.T) {
+	server := gittest.New(t)
+	r := server.Repository(t, "private")
+	commit := r.Commit("first", map[string]string{"a": "one"})
+	server.Username, server.Password = "reader", "s3cr3t"
+	fetcher := source.New(source.Options{StateDir: t.TempDir(), Secrets: secrets(t)})
+	ref := &meta.LocalObjectReference{Name: "git"}
+	if _, err := fetcher.Files(ctx, "", r.URL, ref, commit); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fetcher.Files(ctx, "", r.URL, nil, commit); err == nil || !strings.Contains(err.Error(), "asks for credentials") {
+		t.Errorf("got %v", err)
+	}
+	asked := server.Requests.Load()
+	if _, err := fetcher.Files(ctx, "", r.URL, ref, commit); err != nil || server.Requests.Load() != asked {
+		t.Errorf("it was asked again: %v", err)
+	}
+}
