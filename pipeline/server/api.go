@@ -97,9 +97,11 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 		}
 		out = append(out, one)
 	}
-	if len(names) > 0 && len(out) == 0 {
-		fail(w, http.StatusNotFound, fmt.Errorf("there is no pipeline %s", names[0]))
-		return
+	for _, name := range names {
+		if !slices.ContainsFunc(out, func(p Pipeline) bool { return p.Name == name }) {
+			fail(w, http.StatusNotFound, fmt.Errorf("there is no pipeline %s", name))
+			return
+		}
 	}
 	answer(w, out)
 }

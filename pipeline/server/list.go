@@ -1,0 +1,161 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// pageSize is how many pipelines one page of the list shows.
+const pageSize = 100
+
+// order of the states: what needs somebody comes first.
+var order = []string{StateInvalid, StateFailing, StateStalled, StateSuspended, StateNew, StateReady}
+
+// listData is the first page.
+type listData struct {
+	// Pipelines of this page, of Found that the filters let through, of Total.
+	Pipelines    []Pipeline
+	Found, Total int
+	// First and Last are the positions of the first and last one of this page, from 1.
+	First, Last int
+	Counts      []count
+	Catalog     Catalog
+	query
+	Pages, Sorts []link
+}
+
+// query is what the page was asked for.
+type query struct {
+	State, Find, Sort string
+	Page              int
+}
+
+type count struct {
+	State string
+	N     int
+	Link  string
+}
+
+// link leads to the same list in another way.
+type link struct {
+	Name, Link string
+	Chosen     bool
+}
+
+// The orders of the list.
+const (
+	sortState = "state"
+	sortName  = "name"
+	sortTime  = "time"
+)
+
+func readQuery(values url.Values) query {
+	q := query{State: values.Get("state"), Find: strings.TrimSpace(values.Get("find")), Sort: values.Get("sort")}
+	q.Page, _ = strconv.Atoi(values.Get("page"))
+	q.Page = max(1, q.Page)
+	if q.Sort != sortName && q.Sort != sortTime {
+		q.Sort = sortState
+	}
+	return q
+}
+
+// with gives the address of the list with one thing changed.
+func (q query) with(change func(*query)) string {
+	q.Page = 1
+	change(&q)
+	values := url.Values{}
+	for key, value := range map[string]string{"state": q.State, "find": q.Find} {
+		if value != "" {
+			values.Set(key, value)
+		}
+	}
+	if q.Sort != sortState {
+		values.Set("sort", q.Sort)
+	}
+	if q.Page > 1 {
+		values.Set("page", strconv.Itoa(q.Page))
+	}
+	if len(values) == 0 {
+		return "/"
+	}
+	return "/?" + values.Encode()
+}
+
+// All is the address of the list without a state.
+func (q query) All() string { return q.with(func(q *query) { q.State = "" }) }
+
+// takes says whether the filters let a pipeline through, but for its state.
+func (q query) takes(p Pipeline) bool {
+	find := strings.ToLower(q.Find)
+	return strings.Contains(strings.ToLower(p.Name), find) || strings.Contains(strings.ToLower(p.Source), find)
+}
+
+func (s *Server) listPage(w http.ResponseWriter, r *http.Request) {
+	data := listData{query: readQuery(r.URL.Query()), Catalog: s.catalogView()}
+	counts := map[string]int{}
+	for _, e := range s.Catalog.All() {
+		p := s.view(e)
+		data.Total++
+		if !data.takes(p) {
+			continue
+		}
+		counts[p.State]++
+		if data.State == "" || data.State == p.State {
+			data.Pipelines = append(data.Pipelines, p)
+		}
+	}
+	for _, state := range order {
+		if counts[state] > 0 || state == data.State {
+			data.Counts = append(data.Counts, count{state, counts[state], data.with(func(q *query) { q.State = state })})
+		}
+	}
+	sortPipelines(data.Pipelines, data.Sort)
+	data.cut()
+	for _, by := range []link{{Name: "state"}, {Name: "name"}, {Name: "last run"}} {
+		key := map[string]string{"state": sortState, "name": sortName, "last run": sortTime}[by.Name]
+		by.Link, by.Chosen = data.with(func(q *query) { q.Sort = key }), key == data.Sort
+		data.Sorts = append(data.Sorts, by)
+	}
+	title := "Pipelines"
+	if bad := counts[StateInvalid] + counts[StateFailing] + counts[StateStalled]; bad > 0 {
+		title = strconv.Itoa(bad) + " failing"
+	}
+	s.page(w, s.pages.list, title, data)
+}
+
+// cut leaves the pipelines of the page that is asked for, the last one where it lies behind.
+func (d *listData) cut() {
+	d.Found = len(d.Pipelines)
+	pages := max(1, (d.Found+pageSize-1)/pageSize)
+	d.Page = min(d.Page, pages)
+	from := (d.Page - 1) * pageSize
+	d.Pipelines = d.Pipelines[from:min(d.Found, from+pageSize)]
+	d.First, d.Last = from+1, from+len(d.Pipelines)
+	for n := 1; n <= pages && pages > 1; n++ {
+		d.Pages = append(d.Pages, link{Name: strconv.Itoa(n), Link: d.with(func(q *query) { q.Page = n }), Chosen: n == d.Page})
+	}
+}
+
+// sortPipelines sorts; they come sorted by name.
+func sortPipelines(list []Pipeline, by string) {
+	switch by {
+	case sortState:
+		slices.SortStableFunc(list, func(a, b Pipeline) int { return slices.Index(order, a.State) - slices.Index(order, b.State) })
+	case sortTime:
+		slices.SortStableFunc(list, func(a, b Pipeline) int { return ended(b).Compare(ended(a)) })
+	}
+}
+
+func ended(p Pipeline) time.Time {
+	if p.Status.LastRun == nil {
+		return time.Time{}
+	}
+	return p.Status.LastRun.Finished.Time
+}

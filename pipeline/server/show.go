@@ -1,0 +1,230 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/run"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+func (s *Server) entry(w http.ResponseWriter, r *http.Request) (catalog.Entry, bool) {
+	name := r.URL.Query().Get("name")
+	if name == "" {
+		name = r.URL.Query().Get("pipeline")
+	}
+	e, ok := s.Catalog.Get(name)
+	if !ok {
+		s.failed(w, http.StatusNotFound, "There is no pipeline "+strconv.Quote(name)+".")
+	}
+	return e, ok
+}
+
+// pipelineData is the page of one pipeline.
+type pipelineData struct {
+	Pipeline
+	Targets []target
+	// InFile says that it is its file that suspends it.
+	InFile bool
+	// Interval is how often its source is looked at without an event.
+	Interval string
+}
+
+// target is a place that it is published to, and what is there.
+type target struct {
+	Against   string
+	Published *v1alpha1.Published
+}
+
+func (s *Server) pipelinePage(w http.ResponseWriter, r *http.Request) {
+	e, ok := s.entry(w, r)
+	if !ok {
+		return
+	}
+	data := pipelineData{Pipeline: s.view(e)}
+	if e.Pipeline != nil {
+		data.InFile = e.Pipeline.Spec.Suspend
+		if interval := e.Pipeline.Spec.Interval; interval != nil {
+			data.Interval = interval.Duration.String()
+		}
+		for _, to := range e.Pipeline.Spec.Publish {
+			one := target{Against: described(to)}
+			name := run.Target(to)
+			if i := slices.IndexFunc(data.Status.Published, func(p v1alpha1.Published) bool { return p.Target == name }); i >= 0 {
+				one.Published = &data.Status.Published[i]
+			}
+			data.Targets = append(data.Targets, one)
+		}
+	}
+	s.page(w, s.pages.pipeline, data.Name, data)
+}
+
+// described names an entry of spec.publish for people.
+func described(to v1alpha1.Publish) string {
+	switch {
+	case to.OCI != nil && len(to.OCI.Tags) > 0:
+		return to.OCI.URL + ", tagged " + strings.Join(to.OCI.Tags, ", ")
+	case to.OCI != nil:
+		return to.OCI.URL + ", tagged latest"
+	case to.Git.Propose != nil:
+		return "proposed for branch " + to.Git.Branch + " of " + to.Git.URL + ", in " + to.Git.Path
+	}
+	return "branch " + to.Git.Branch + " of " + to.Git.URL + ", in " + to.Git.Path
+}
+
+// revisionLink is a revision as a page shows it.
+type revisionLink struct{ Text, Full, Link string }
+
+func revisionOf(target, revision string) revisionLink {
+	return revisionLink{Text: short(revision), Full: revision, Link: commitLink(target, revision)}
+}
+
+// commitLink gives the page of a commit at its host, of a repository or a target of a status. It is "" where nothing is known of it: for repositories over ssh, and for what
+// is no commit.
+func commitLink(target, revision string) string {
+	repository, _, _ := strings.Cut(target, " ")
+	hash := revision[strings.LastIndexByte(revision, ':')+1:]
+	at, err := url.Parse(repository)
+	if err != nil || at.Scheme != "https" && at.Scheme != "http" || at.Host == "" || len(hash) != 40 || strings.Trim(hash, "0123456789abcdef") != "" {
+		return ""
+	}
+	middle := "/commit/"
+	switch {
+	case strings.Contains(at.Host, "gitlab"):
+		middle = "/-/commit/"
+	case at.Host == "bitbucket.org":
+		middle = "/commits/"
+	}
+	page := url.URL{Scheme: at.Scheme, Host: at.Host, Path: strings.TrimSuffix(strings.TrimSuffix(at.Path, "/"), ".git") + middle + hash}
+	return page.String()
+}
+
+// runData is the page of one run.
+type runData struct {
+	Pipeline Pipeline
+	Run      status.Run
+	Files    []fileData
+	LeftOut  int
+	// Injected and Others count changed lines.
+	Injected, Others int
+	Added, Removed   int
+}
+
+// openLines is how many lines of a difference are shown without a click.
+const openLines = 2000
+
+type fileData struct {
+	status.FileDiff
+	Lines          []lineData
+	Added, Removed int
+	Open           bool
+}
+
+type lineData struct {
+	// Kind is add, del, hunk or same.
+	Kind     string
+	Old, New string
+	Text     string
+	Injected bool
+}
+
+func (s *Server) runPage(w http.ResponseWriter, r *http.Request) {
+	e, ok := s.entry(w, r)
+	if !ok {
+		return
+	}
+	data := runData{Pipeline: s.view(e)}
+	id := r.URL.Query().Get("run")
+	i := slices.IndexFunc(data.Pipeline.Runs, func(r status.Run) bool { return r.ID == id })
+	if i < 0 {
+		s.failed(w, http.StatusNotFound, "There is no such run of "+e.Key+", or it is too long ago.")
+		return
+	}
+	data.Run = data.Pipeline.Runs[i]
+	if data.Run.Diff {
+		d, err := s.Store.LoadDiff(r.Context(), e.Key, id)
+		if err != nil {
+			s.Log.Warn("a difference could not be read", "error", err)
+		}
+		if d != nil {
+			data.LeftOut = d.LeftOut
+			shown := 0
+			for _, f := range d.Files {
+				one := fileData{FileDiff: f, Lines: diffLines(f), Open: shown < openLines}
+				shown += len(one.Lines)
+				data.count(&one)
+				data.Files = append(data.Files, one)
+			}
+		}
+	}
+	s.page(w, s.pages.run, "Run of "+e.Key, data)
+}
+
+// count counts the changed lines of a file.
+func (d *runData) count(f *fileData) {
+	for _, line := range f.Lines {
+		switch line.Kind {
+		case "add":
+			f.Added++
+		case "del":
+			f.Removed++
+		default:
+			continue
+		}
+		if line.Injected {
+			d.Injected++
+		} else {
+			d.Others++
+		}
+	}
+	d.Added, d.Removed = d.Added+f.Added, d.Removed+f.Removed
+}
+
+// diffLines takes a unified diff apart.
+func diffLines(f status.FileDiff) []lineData {
+	injected, before := map[int]bool{}, map[int]bool{}
+	for _, n := range f.Injected {
+		injected[n] = true
+	}
+	for _, n := range f.InjectedBefore {
+		before[n] = true
+	}
+	var out []lineData
+	old, now, started := 0, 0, false
+	for line := range strings.Lines(f.Patch) {
+		line = strings.TrimSuffix(line, "\n")
+		switch {
+		case strings.HasPrefix(line, "@@ "):
+			started = true
+			fields := strings.Fields(line)
+			old, now = firstLine(fields[1]), firstLine(fields[2])
+			out = append(out, lineData{Kind: "hunk", Text: line})
+		case !started:
+		case strings.HasPrefix(line, "+"):
+			out = append(out, lineData{Kind: "add", New: strconv.Itoa(now), Text: line[1:], Injected: injected[now]})
+			now++
+		case strings.HasPrefix(line, "-"):
+			out = append(out, lineData{Kind: "del", Old: strconv.Itoa(old), Text: line[1:], Injected: before[old]})
+			old++
+		case strings.HasPrefix(line, " "):
+			out = append(out, lineData{Kind: "same", Old: strconv.Itoa(old), New: strconv.Itoa(now), Text: line[1:], Injected: injected[now]})
+			old++
+			now++
+		}
+	}
+	return out
+}
+
+func firstLine(part string) int {
+	start, _, _ := strings.Cut(strings.TrimLeft(part, "+-"), ",")
+	n, _ := strconv.Atoi(start)
+	return n
+}
