@@ -102,7 +102,8 @@ func (q *Queue) Work(ctx context.Context, slots int, do func(ctx context.Context
 			q.opts.Log.Error("a job in the queue cannot be read and is dropped", "error", err)
 			return nil
 		}
-		if wait := time.Until(j.NotBefore); wait > 0 {
+		// A job from the future was planned before the clock was put back, and must not wait until it is there again.
+		if wait := time.Until(j.NotBefore); wait > 0 && !time.Now().Before(j.Since) {
 			return &RetryError{After: wait, Err: errDebounce}
 		}
 		lock, ok, err := q.tryLock(ctx, "pipeline/"+j.Pipeline)

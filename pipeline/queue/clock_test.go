@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// TestJobFromBeforeTheClockWasPutBack expects a job to run whose time has come by a clock that was an hour ahead, and that
+// another one waits for its time.
+func TestJobFromBeforeTheClockWasPutBack(t *testing.T) {
+	q := opened(t, t.TempDir())
+	then := time.Now().Add(time.Hour)
+	soon := time.Now().Add(300 * time.Millisecond)
+	for _, j := range []Job{
+		{Pipeline: "back", Since: then, NotBefore: then.Add(time.Second)},
+		{Pipeline: "waits", Since: time.Now(), NotBefore: soon},
+	} {
+		if err := q.Request(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	ran := map[string]time.Time{}
+	err := q.Work(ctx, 1, func(_ context.Context, j Job) error {
+		if ran[j.Pipeline] = time.Now(); len(ran) == 2 {
+			cancel()
+		}
+		return nil
+	})
+	if err != nil || len(ran) != 2 {
+		t.Fatalf("ran %v: %v", ran, err)
+	}
+	if early := soon.Sub(ran["waits"]); early > 0 {
+		t.Errorf("a job ran %s before its time", early)
+	}
+}
