@@ -10,6 +10,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/resource"
@@ -22,6 +23,8 @@ type Base struct {
 	// Repository is what kustomize would clone, Ref what it would check out there, Directory the directory in it, "." for the
 	// root.
 	Repository, Ref, Directory string
+	// Submodules says whether kustomize would check out the repository's submodules. It does so unless it is told not to.
+	Submodules bool
 
 	at address
 }
@@ -65,7 +68,7 @@ func Parse(entry string) (*Base, error) {
 	if found.Repo == "" {
 		return nil, errors.New("it is not a repository in a form that kustomize accepts, such as https://HOST/ORG/REPO//DIR?ref=COMMIT")
 	}
-	b := &Base{URL: entry, Repository: found.Repo, Ref: found.Ref, Directory: directory(entry, found)}
+	b := &Base{URL: entry, Repository: found.Repo, Ref: found.Ref, Directory: directory(entry, found), Submodules: submodules(entry)}
 	if strings.ContainsFunc(b.Directory, func(r rune) bool { return r < ' ' || r == '\\' || r == 0x7f }) {
 		return nil, errors.New("its directory has a character that is not allowed")
 	}
@@ -90,6 +93,27 @@ func directory(entry string, found *resource.Origin) string {
 		return notCloned
 	}
 	return "."
+}
+
+// submodules reads ?submodules=, of which the parser's door for others tells nothing. What is no truth value means the
+// default.
+func submodules(entry string) bool {
+	_, query, _ := strings.Cut(entry, "?")
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return true
+	}
+	wanted, err := strconv.ParseBool(values.Get("submodules"))
+	return wanted || err != nil
+}
+
+// Repository reads the URL of a whole repository, such as that of a submodule, to be compared with patterns.
+func Repository(url string) (*Base, error) {
+	at, err := parseAddress(url)
+	if err != nil {
+		return nil, err
+	}
+	return &Base{URL: url, Repository: url, Directory: ".", at: at}, nil
 }
 
 var commitRule = regexp.MustCompile(`^[0-9a-fA-F]{40}$`)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/prerig/prerig/pipeline/internal/gittest"
@@ -26,13 +27,15 @@ type remotes struct {
 	server            *gittest.Server
 	library, platform *gittest.Repository
 	old, commit, top  string // of library, twice, and of platform
+	outer             string // of outer, which has a submodule with a submodule
 	fetcher           *source.Fetcher
 	fetched           int
+	allowed           []string
 }
 
 func newRemotes(t *testing.T) *remotes {
 	t.Helper()
-	r := &remotes{server: gittest.New(t), fetcher: source.New(source.Options{StateDir: t.TempDir()})}
+	r := &remotes{server: gittest.New(t), allowed: []string{"library.git", "platform", "outer", "inner", "core"}, fetcher: source.New(source.Options{StateDir: t.TempDir()})}
 	r.library = r.server.Repository(t, "library")
 	files := map[string]string{
 		"kustomization.yaml":               "resources: [base]\n",
@@ -62,26 +65,30 @@ func newRemotes(t *testing.T) *remotes {
 	r.top = r.platform.Commit("second", map[string]string{
 		"app/below/kustomization.yaml": fmt.Sprintf("resources: [\"%s//app?ref=%s\"]\nnamePrefix: below-\n", r.platform.URL, r.top),
 	})
+	core, inner, outer := r.server.Repository(t, "core"), r.server.Repository(t, "inner"), r.server.Repository(t, "outer")
+	core.Commit("first", map[string]string{"kustomization.yaml": "resources: [web.yaml]\n", "web.yaml": deployment})
+	inner.Commit("first", map[string]string{"base/kustomization.yaml": "resources: [../core]\nnamePrefix: inner-\n"})
+	submodule(inner, core, "core", "../core.git")
+	outer.Commit("first", map[string]string{"app/kustomization.yaml": "resources: [../vendor/inner/base]\nnamePrefix: outer-\n"})
+	r.outer = submodule(outer, inner, "vendor/inner", inner.URL)
 	return r
+}
+
+func submodule(r, module *gittest.Repository, at, url string) string {
+	r.InWork("-c", "protocol.file.allow=always", "submodule", "add", "-q", module.Bare, at)
+	r.InWork("config", "-f", ".gitmodules", "submodule."+at+".url", url)
+	return r.Commit("with "+at, nil)
 }
 
 // fill puts what changes from one run of the tests to the next into a text.
 func (r *remotes) fill(text string) string {
-	return strings.NewReplacer("LIBRARY", r.library.URL, "PLATFORM", r.platform.URL, "OLD", r.old, "COMMIT", r.commit, "TOP", r.top, "SERVER", r.server.URL).Replace(text)
+	return strings.NewReplacer("LIBRARY", r.library.URL, "PLATFORM", r.platform.URL, "OLD", r.old, "COMMIT", r.commit, "TOP", r.top, "OUTER", r.outer, "SERVER", r.server.URL).Replace(text)
 }
 
-// fetch allows both repositories.
+// fetch allows some repositories.
 func (r *remotes) fetch(ctx context.Context, base *remotebase.Base) (*tree.Tree, error) {
-	var patterns []remotebase.Pattern
-	for _, repository := range []*gittest.Repository{r.library, r.platform} {
-		pattern, err := remotebase.ParsePattern(repository.URL)
-		if err != nil {
-			return nil, err
-		}
-		patterns = append(patterns, pattern)
-	}
-	i, url := remotebase.Best(patterns, base)
-	if i < 0 {
+	url, ok := r.allow(base)
+	if !ok {
 		return nil, render.ErrNotAllowed
 	}
 	commit, err := base.Commit()
@@ -89,7 +96,30 @@ func (r *remotes) fetch(ctx context.Context, base *remotebase.Base) (*tree.Tree,
 		return nil, err
 	}
 	r.fetched++
-	return r.fetcher.Files(ctx, "", url, nil, commit)
+	if !base.Submodules {
+		return r.fetcher.Files(ctx, "", url, nil, commit)
+	}
+	return r.fetcher.FilesWithSubmodules(ctx, "", url, nil, commit, func(url string) (string, *meta.LocalObjectReference, bool) {
+		repository, err := remotebase.Repository(url)
+		if err != nil {
+			return "", nil, false
+		}
+		url, ok := r.allow(repository)
+		return url, nil, ok
+	})
+}
+
+func (r *remotes) allow(base *remotebase.Base) (string, bool) {
+	var patterns []remotebase.Pattern
+	for _, name := range r.allowed {
+		pattern, err := remotebase.ParsePattern(r.server.URL + "/" + name)
+		if err != nil {
+			return "", false
+		}
+		patterns = append(patterns, pattern)
+	}
+	i, url := remotebase.Best(patterns, base)
+	return url, i >= 0
 }
 
 func (r *remotes) render(t *testing.T, files map[string]string) (*render.Response, tree.Record, error) {
@@ -132,6 +162,7 @@ var withBases = map[string]map[string]string{
 		"other/kustomization.yaml": "resources: [\"PLATFORM//app/deep?ref=TOP\"]\n"},
 	"where the root is from":  {"app/kustomization.yaml": "resources: [\"LIBRARY?ref=COMMIT\"]\nbuildMetadata: [originAnnotations, transformerAnnotations]\n"},
 	"a name of kustomize's":   {"app/kustomization.yaml": "resources: [\"LIBRARY//notCloned?ref=COMMIT\"]\nbuildMetadata: [originAnnotations]\n"},
+	"submodules":              {"app/kustomization.yaml": "resources: [\"SERVER/outer.git//app?ref=OUTER\"]\n"},
 	"kustomization by a link": {"app/kustomization.yaml": "->real.yaml", "app/real.yaml": "resources: [\"LIBRARY//base?ref=COMMIT\"]\ntransformers: [mesh.yaml]\n", "app/mesh.yaml": extra},
 }
 
@@ -209,6 +240,7 @@ var refusedBases = map[string]struct {
 	"merge key":           {map[string]string{"app/kustomization.yaml": "<<: {resources: [\"LIBRARY//base?ref=COMMIT\"]}\n"}, []string{"cannot be followed"}},
 	"by a name of ours":   {map[string]string{"app/kustomization.yaml": "resources: [../.prerig-base-0123456789/base]\n"}, []string{"not a name that a source can use"}},
 	"no such commit":      {map[string]string{"app/kustomization.yaml": "resources: [\"LIBRARY//base?ref=0123456789012345678901234567890123456789\"]\n"}, []string{"kustomization.yaml:1", "fetching the remote base"}},
+	"submodule left out":  {map[string]string{"app/kustomization.yaml": "resources: [\"SERVER/outer.git//app?ref=OUTER&submodules=false\"]\n"}, []string{"outer.git@OUTER/vendor/inner", "inside a Git submodule"}},
 	"password":            {map[string]string{"app/kustomization.yaml": "resources: [\"https://me:s3cr3t@git.example.com/org/repo?ref=COMMIT\"]\n"}, []string{"credentials belong"}},
 }
 
@@ -249,6 +281,16 @@ func TestRemoteBaseThatWasNotFetched(t *testing.T) {
 	}
 	if r.fetched > 0 {
 		t.Error("it was fetched")
+	}
+}
+
+// A submodule of a base is fetched only where its repository is allowed, and missed only where it is needed.
+func TestSubmoduleThatIsNotAllowed(t *testing.T) {
+	r := newRemotes(t)
+	r.allowed = []string{"outer", "inner"}
+	_, _, err := r.render(t, map[string]string{"app/kustomization.yaml": r.fill("resources: [\"SERVER/outer.git//app?ref=OUTER\"]\n")})
+	if err == nil || !strings.Contains(err.Error(), r.fill("outer.git@OUTER/vendor/inner/core")) || !strings.Contains(err.Error(), "not allowed") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -21,6 +21,9 @@ import (
 type Repositories interface {
 	// Files gives the files at an exact commit.
 	Files(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference, commit string) (*tree.Tree, error)
+	// FilesWithSubmodules gives those of submodules too, where allow says how to fetch their repositories.
+	FilesWithSubmodules(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference, commit string,
+		allow func(url string) (fetch string, ref *meta.LocalObjectReference, ok bool)) (*tree.Tree, error)
 	// Resolve gives the commit that a branch or tag is at now, "" where there is none.
 	Resolve(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference, name string) (string, error)
 }
@@ -43,42 +46,78 @@ const (
 // bases fetches the remote bases that the pipeline allows. Which these are is the pipeline's to say, which is not part of
 // the source.
 func (b *Builder) bases(ctx context.Context, p *v1alpha1.RenderPipeline, view *tree.View, request *render.Request) (tree.Reader, error) {
-	allowed := p.Spec.Build.RemoteBases
-	if len(allowed) == 0 || b.Repositories == nil {
+	if len(p.Spec.Build.RemoteBases) == 0 || b.Repositories == nil {
 		return view, nil
 	}
-	patterns := make([]remotebase.Pattern, len(allowed))
-	for i, one := range allowed {
-		var err error
-		if patterns[i], err = remotebase.ParsePattern(one.URL); err != nil {
+	a := &allowed{b: b, namespace: p.Metadata.Namespace, list: p.Spec.Build.RemoteBases}
+	for i, one := range a.list {
+		pattern, err := remotebase.ParsePattern(one.URL)
+		if err != nil {
 			return nil, fmt.Errorf("reading spec.build.remoteBases[%d].url: %w", i, err)
 		}
+		a.patterns = append(a.patterns, pattern)
 	}
 	bounded, cancel := context.WithTimeout(ctx, basesTimeout)
 	defer cancel()
-	found, files, err := render.FindBases(bounded, view, *request, func(ctx context.Context, base *remotebase.Base) (*tree.Tree, error) {
-		i, url := remotebase.Best(patterns, base)
-		if i < 0 {
-			return nil, fmt.Errorf("%w by the pipeline", render.ErrNotAllowed)
-		}
-		if within, _ := remotebase.Best(b.Bases, base); len(b.Bases) > 0 && within < 0 {
-			return nil, fmt.Errorf("%w by the daemon's configuration (remote_bases)", render.ErrNotAllowed)
-		}
-		commit, err := base.Commit()
-		if err != nil {
-			return nil, b.pin(ctx, p.Metadata.Namespace, url, allowed[i].SecretRef, base, err)
-		}
-		fetched, err := b.Repositories.Files(ctx, p.Metadata.Namespace, url, allowed[i].SecretRef, commit)
-		if err != nil {
-			return nil, &FetchError{err}
-		}
-		return fetched, nil
-	})
+	found, files, err := render.FindBases(bounded, view, *request, a.fetch)
 	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
 		err = &FetchError{err}
 	}
 	request.Bases = found
 	return files, err
+}
+
+// allowed are the repositories that a pipeline allows as bases.
+type allowed struct {
+	b         *Builder
+	namespace string
+	list      []v1alpha1.RemoteBase
+	patterns  []remotebase.Pattern
+}
+
+// find gives how a repository is to be fetched. An error is render.ErrNotAllowed.
+func (a *allowed) find(base *remotebase.Base) (string, *meta.LocalObjectReference, error) {
+	i, url := remotebase.Best(a.patterns, base)
+	if i < 0 {
+		return "", nil, fmt.Errorf("%w by the pipeline", render.ErrNotAllowed)
+	}
+	if within, _ := remotebase.Best(a.b.Bases, base); len(a.b.Bases) > 0 && within < 0 {
+		return "", nil, fmt.Errorf("%w by the daemon's configuration (remote_bases)", render.ErrNotAllowed)
+	}
+	return url, a.list[i].SecretRef, nil
+}
+
+// fetch is a render.Fetch.
+func (a *allowed) fetch(ctx context.Context, base *remotebase.Base) (*tree.Tree, error) {
+	url, ref, err := a.find(base)
+	if err != nil {
+		return nil, err
+	}
+	commit, err := base.Commit()
+	if err != nil {
+		return nil, a.b.pin(ctx, a.namespace, url, ref, base, err)
+	}
+	var files *tree.Tree
+	if base.Submodules {
+		files, err = a.b.Repositories.FilesWithSubmodules(ctx, a.namespace, url, ref, commit, a.submodule)
+	} else {
+		files, err = a.b.Repositories.Files(ctx, a.namespace, url, ref, commit)
+	}
+	if err != nil {
+		return nil, &FetchError{err}
+	}
+	return files, nil
+}
+
+// submodule says how the repository of a submodule of a base is fetched. One that is not allowed is left out: most builds do
+// not need it, and one that does is refused where it looks inside.
+func (a *allowed) submodule(url string) (string, *meta.LocalObjectReference, bool) {
+	repository, err := remotebase.Repository(url)
+	if err != nil {
+		return "", nil, false
+	}
+	fetch, ref, err := a.find(repository)
+	return fetch, ref, err == nil
 }
 
 // pin adds the commit that a branch or tag is at now to the error that asks for one, where the repository tells it.

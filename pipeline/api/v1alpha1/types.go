@@ -93,8 +93,8 @@ type GitSource struct {
 	Ref GitRef `json:"ref,omitempty"`
 	// SecretRef names the secret with username and password, bearerToken, or identity and known_hosts; and ca.crt.
 	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
-	// Submodules allows submodules: they are fetched at the commit that the tree names. Without it a path inside one is
-	// refused.
+	// Submodules allows submodules: they are fetched at the commit that the tree names, those inside of submodules too, and with
+	// the source's secret where they are on its own host. Without it a path inside one is refused.
 	Submodules bool `json:"submodules,omitempty"`
 }
 
@@ -151,8 +151,8 @@ type Build struct {
 	// kustomization or Kptfile that names one of them gets the function run inside the renderer.
 	Functions []string `json:"functions,omitempty"`
 	// RemoteBases lists the repositories that kustomizations may name as remote bases, in resources, components and bases. They
-	// are fetched before the render, and only by their commit: ref= must be its 40 hexadecimal digits. Without any, remote bases
-	// are refused.
+	// are fetched before the render, and only by their commit: ref= must be its 40 hexadecimal digits. Submodules of them are
+	// fetched where their repositories are listed too. Without any, remote bases are refused.
 	RemoteBases []RemoteBase `json:"remoteBases,omitempty"`
 	// Limits of one render.
 	Limits *RenderLimits `json:"limits,omitempty"`

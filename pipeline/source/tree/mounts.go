@@ -68,7 +68,7 @@ func (m *Mounts) List(name string) ([]Info, error) {
 	return out, mounted(at, err)
 }
 
-var errMountedSubmodule = errors.New("is inside a Git submodule; submodules of remote bases are not fetched")
+var errMountedSubmodule = errors.New("is inside a Git submodule of a remote base whose repository is not allowed, or that the base's URL leaves out (spec.build.remoteBases)")
 
 // mounted gives an error of a mount with the full path.
 func mounted(at string, err error) error {
