@@ -145,6 +145,9 @@ func (f *Fetcher) Files(ctx context.Context, namespace, url string, ref *meta.Lo
 	if err != nil {
 		return nil, err
 	}
+	if err := mirror.Remember(ctx, found.Hash); err != nil {
+		return nil, err
+	}
 	f.mu.Lock()
 	f.proved[remote] = true
 	f.mu.Unlock()

@@ -35,7 +35,7 @@ var ErrNoRef = errors.New("the repository has no such reference")
 // costs one question to the server, and a second one where it has moved.
 func (m *Mirror) Fetch(ctx context.Context, remote *Remote, ref Ref) (*Commit, error) {
 	if !ref.Commit.IsZero() && !m.Damaged() {
-		if commit, err := m.Commit(ref.Commit); err == nil {
+		if commit, err := m.whole(ref.Commit); err == nil {
 			commit.Ref = ref.Name
 			return commit, nil
 		}
@@ -61,7 +61,7 @@ func (m *Mirror) Fetch(ctx context.Context, remote *Remote, ref Ref) (*Commit, e
 	if err != nil {
 		return nil, fmt.Errorf("fetching from %s: %w", remote.url, err)
 	}
-	commit, err := m.Commit(want)
+	commit, err := m.whole(want)
 	if err != nil {
 		err := m.fetch(ctx, session, refs, want, m.known())
 		if errors.Is(err, errThinTooLarge) {
@@ -196,6 +196,19 @@ func (m *Mirror) shallow() []Hash {
 		all = append(all, plumbing.NewHash(line))
 	}
 	return all
+}
+
+// whole gives a commit that is here with everything in it. One that is not among those that are kept may have lost files
+// that it had in common with others when the mirror was compacted.
+func (m *Mirror) whole(hash Hash) (*Commit, error) {
+	commit, err := m.Commit(hash)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(m.shallow(), commit.Hash) {
+		return nil, plumbing.ErrObjectNotFound
+	}
+	return commit, nil
 }
 
 // known gives the newest commits, for the server.
