@@ -81,6 +81,7 @@ type Queue struct {
 	locks       jetstream.KeyValue
 	state       jetstream.KeyValue
 	papers      jetstream.KeyValue
+	seen        jetstream.KeyValue // ids of events
 	owner       string
 	broken      atomic.Bool // a write failed
 	unlock      func()      // the embedded server's directory
@@ -161,6 +162,9 @@ func (q *Queue) prepare(ctx context.Context) error {
 		return fmt.Errorf("preparing the state: %w", err)
 	}
 	// What is good to have is bounded, so that it never takes the room of what must not be lost.
+	if q.seen, err = q.bucket(ctx, "SEEN", q.opts.Remember, min(maxDeliveries, q.opts.MaxStore/8)); err != nil {
+		return err
+	}
 	q.papers, err = q.bucket(ctx, "PAPERS", 0, min(maxArchive, q.opts.MaxStore/4))
 	return err
 }
@@ -219,10 +223,14 @@ func (q *Queue) Put(ctx context.Context, e event.Event) (duplicate bool, err err
 	if err != nil {
 		return false, fmt.Errorf("storing event %s: %w", e.ID, err)
 	}
+	if q.known(ctx, e.ID) {
+		return true, nil
+	}
 	ack, err := q.js.Publish(ctx, q.subject("event."+token(e.Receiver)), data, jetstream.WithMsgID(e.ID))
 	if q.noted(err) != nil {
 		return false, fmt.Errorf("storing event %s: %w", e.ID, err)
 	}
+	q.remember(ctx, e.ID)
 	return ack.Duplicate, nil
 }
 

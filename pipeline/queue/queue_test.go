@@ -35,9 +35,25 @@ func TestPutRemembersDeliveries(t *testing.T) {
 	}
 	q.Close()
 	q = opened(t, dir)
-	defer q.Close()
 	if got, err := q.Put(t.Context(), e); err != nil || !got {
 		t.Fatalf("after a restart: duplicate %v, error %v; want true", got, err)
+	}
+	// An event that was planned is gone, and its id is not.
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	planned := 0
+	if err := q.Events(ctx, 1, func(context.Context, event.Event, time.Time) error {
+		planned++
+		time.AfterFunc(100*time.Millisecond, cancel)
+		return nil
+	}); err != nil || planned != 1 {
+		t.Fatalf("planned %d times: %v", planned, err)
+	}
+	q.Close()
+	q = opened(t, dir)
+	defer q.Close()
+	if got, err := q.Put(t.Context(), e); err != nil || !got {
+		t.Fatalf("after it was planned and a restart: duplicate %v, error %v; want true", got, err)
 	}
 }
 

@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"context"
+	"errors"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// The stream of events knows the ids of repeated deliveries by itself, but after a restart only of those that are still in
+// it. So ids are kept on their own, too.
+
+// maxDeliveries bounds what is kept of ids, in bytes: some hundred thousand.
+const maxDeliveries = 64 << 20
+
+// known says whether an event with this id was stored. Where that cannot be found out soon, it is taken for new.
+func (q *Queue) known(ctx context.Context, id string) bool {
+	ctx, cancel := context.WithTimeout(ctx, lookFor)
+	defer cancel()
+	_, err := q.seen.Get(ctx, token(id))
+	return err == nil
+}
+
+// remember keeps the id of an event that is stored. Without it a repetition would lead to one more look at the source, and
+// nothing else, so that its failure is not the event's.
+func (q *Queue) remember(ctx context.Context, id string) {
+	if _, err := q.seen.Create(ctx, token(id), nil); err != nil && !errors.Is(err, jetstream.ErrKeyExists) {
+		q.opts.Log.Debug("the id of an event could not be kept; a repetition of it would not be known after a restart", "event", id, "error", err)
+	}
+}
