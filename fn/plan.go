@@ -254,7 +254,7 @@ func (pl *plan) namespaceOf(name string, s *surroundings) (ns inject.Namespace, 
 			return ns, "policy " + pl.policy.Metadata.Name
 		}
 	}
-	return ns, "not known"
+	return ns, decide.SourceUnknown
 }
 
 func stringMap(v any) map[string]string {

@@ -200,7 +200,7 @@ func (d *Decider) unknownNamespace(out *Decision, p Pod, verdict verdict) {
 	if p.Namespace.Name == "" {
 		what = "the workload names no namespace"
 	}
-	out.Deciding = &Fact{Level: LevelNamespace, Kind: "label", Key: labelInjection, Missing: true, Source: "not known"}
+	out.Deciding = &Fact{Level: LevelNamespace, Kind: "label", Key: labelInjection, Missing: true, Source: SourceUnknown}
 	switch {
 	case d.unknown == v1alpha1.UnknownNamespaceFail:
 		out.Failed, out.Code = true, CodeNamespaceUnknownFail
@@ -211,6 +211,10 @@ func (d *Decider) unknownNamespace(out *Decision, p Pod, verdict verdict) {
 	case d.options.UnknownNamespace == v1alpha1.UnknownNamespaceInject:
 		out.Inject, out.Code = true, CodeNamespaceUnknownInject
 		out.Reason = what + ", and the policy injects such workloads: " + verdict.reason
+	case verdict.fact == nil:
+		out.Inject, out.Code = true, CodeNamespaceNotAsked
+		out.Reason = "the policy says nothing about namespaces, so only the pod decides, and it does not say no"
+		out.Deciding = &Fact{Level: LevelPod, Kind: "label", Key: labelInject, Missing: true, Source: sourceWorkload}
 	default:
 		out.Inject, out.Code = true, CodeNamespaceNotAsked
 		out.Reason = "the policy says nothing about namespaces, so only the pod decides: " + verdict.reason

@@ -115,7 +115,7 @@ func (d *Decider) noLabel(out *Decision, p Pod, v view) bool {
 		if d.wouldCall(p, v, changed{namespace: map[string]*string{l[0]: &l[1]}}) {
 			out.Code = CodeNoLabel
 			out.Deciding = &Fact{Level: LevelNamespace, Kind: "label", Key: l[0], Missing: true, Source: p.Namespace.Source}
-			out.Reason = fmt.Sprintf("namespace %s has not the label %s=%s, and the pod does not ask for injection by a label", p.Namespace.Name, l[0], l[1])
+			out.Reason = fmt.Sprintf("namespace %s lacks the label %s=%s, and the pod does not ask for injection by a label", p.Namespace.Name, l[0], l[1])
 			return true
 		}
 	}
@@ -124,7 +124,7 @@ func (d *Decider) noLabel(out *Decision, p Pod, v view) bool {
 			if d.wouldCall(p, v, changed{namespace: ns, pod: map[string]*string{l[0]: &l[1]}}) {
 				out.Code = CodeNoLabel
 				out.Deciding = &Fact{Level: LevelPod, Kind: "label", Key: l[0], Missing: true, Source: sourceWorkload}
-				out.Reason = fmt.Sprintf("the pod has not the label %s=%s, which the webhook asks for", l[0], l[1])
+				out.Reason = fmt.Sprintf("the pod lacks the label %s=%s, which the webhook asks for", l[0], l[1])
 				return true
 			}
 		}

@@ -65,17 +65,41 @@ func (d *Decider) MarkFor(p Pod, injected map[string]any) Mark {
 		return m
 	}
 	m := Mark{Needed: true}
+	why := "nothing keeps the cluster's webhook away from the pod"
+	if cni {
+		why = "Istio's CNI plugin redirects the pod's traffic and would stop with " + labelInject + "=false, so the pod is not marked"
+	}
+	m.Message = why + "; " + d.keepAway(p)
+	return m
+}
+
+// keepAway says how to keep the webhook away from a pod that cannot be marked.
+func (d *Decider) keepAway(p Pod) string {
+	selector := fmt.Sprintf("put neverInjectSelector [{matchLabels: {%s: \"true\"}}] into the injector's configuration, of the cluster and of the policy", LabelInjected)
+	if own, answer := d.podAsks(p); own != nil && answer == Yes {
+		selector = fmt.Sprintf("give the cluster's MutatingWebhookConfiguration and the policy's webhooks an objectSelector that leaves out %s=true, as the pod's own %s %s=%s goes before neverInjectSelector",
+			LabelInjected, own.Kind, own.Key, own.Value)
+	}
+	fact := d.call(d.view(p), nil).fact
+	switch {
+	case fact != nil && fact.Level == LevelPod:
+		return fmt.Sprintf("it comes for the pod's own label %s=%s; to keep it away %s", fact.Key, fact.Value, selector)
+	case fact != nil:
+		without := p
+		without.Namespace.Labels = with(p.Namespace.Labels, map[string]*string{fact.Key: nil})
+		if d.clusterInjects(without) != No {
+			break
+		}
+		return fmt.Sprintf("to keep the cluster's webhook away take the label %s=%s off namespace %s, or %s", fact.Key, fact.Value, p.Namespace.Name, selector)
+	}
+	if p.Namespace.Known {
+		return "to keep the cluster's webhook away " + selector
+	}
 	where := "the namespace"
 	if p.Namespace.Name != "" {
 		where = "namespace " + p.Namespace.Name
 	}
-	m.Message = fmt.Sprintf("nothing keeps the cluster's webhook away from the pod; take the injection label off %s, or put neverInjectSelector "+
-		"[{matchLabels: {%s: \"true\"}}] into the injector's configuration, of the cluster and of the policy", where, LabelInjected)
-	if cni {
-		m.Message = "Istio's CNI plugin redirects the pod's traffic and would stop with " + labelInject + "=false, so the pod is not marked; " +
-			"to keep the cluster's webhook away " + m.Message[len("nothing keeps the cluster's webhook away from the pod; "):]
-	}
-	return m
+	return "to keep the cluster's webhook away see that " + where + " has no injection label, or " + selector
 }
 
 // String writes the mark as "label key=value and annotation key=value".

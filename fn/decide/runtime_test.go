@@ -83,8 +83,30 @@ func TestMarkFor(t *testing.T) {
 	}
 	got := decider(t, Options{Minor: 31, CNI: true}).MarkFor(enabled, object(t, withPlugin))
 	if want := `Istio's CNI plugin redirects the pod's traffic and would stop with sidecar.istio.io/inject=false, so the pod is not marked; to keep the cluster's webhook away take ` +
-		`the injection label off namespace shop, or put neverInjectSelector [{matchLabels: {prerig.dev/injected: "true"}}] into the injector's configuration, of the cluster and of the policy`; got.Message != want {
+		`the label istio-injection=enabled off namespace shop, or put neverInjectSelector [{matchLabels: {prerig.dev/injected: "true"}}] into the injector's configuration, of the cluster and of the policy`; got.Message != want {
 		t.Errorf("got %s", got.Message)
+	}
+	// What is said must hold: another label than the namespace's may call the webhook.
+	for _, tc := range []struct {
+		name   string
+		p      Pod
+		want   []string
+		refuse string
+	}{
+		{"the pod's label calls it", pod("", "sidecar.istio.io/inject=true"), []string{"it comes for the pod's own label sidecar.istio.io/inject=true", "an objectSelector that leaves out prerig.dev/injected=true"}, "off namespace"},
+		{"the pod's label would call it still", pod("istio-injection=enabled", "sidecar.istio.io/inject=true"), []string{"an objectSelector that leaves out prerig.dev/injected=true"}, "off namespace"},
+		{"the pod's revision calls it", pod("", "istio.io/rev=default"), []string{"it comes for the pod's own label istio.io/rev=default", "put neverInjectSelector"}, "off namespace"},
+		{"nothing is known of the namespace", nowhere, []string{"see that namespace shop has no injection label", "put neverInjectSelector"}, "take the label"},
+	} {
+		got := decider(t, Options{Minor: 31, CNI: true}).MarkFor(tc.p, object(t, withPlugin)).Message
+		for _, want := range tc.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: got %s, want %q in it", tc.name, got, want)
+			}
+		}
+		if strings.Contains(got, tc.refuse) {
+			t.Errorf("%s: got %s, with %q", tc.name, got, tc.refuse)
+		}
 	}
 }
 

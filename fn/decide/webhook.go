@@ -152,6 +152,9 @@ func (r *hookRule) restsOn(v view) (string, *Fact) {
 	return "no label keeps it out", nil
 }
 
+// SourceUnknown is the source of what is not known.
+const SourceUnknown = "not known"
+
 // Where facts come from.
 const (
 	sourceWorkload = "the workload"

@@ -6,6 +6,7 @@ package lint
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/prerig/prerig/fn/result"
 )
@@ -66,13 +67,29 @@ var startRules = []Rule{
 }
 
 func checkNoHold(p *pod) []finding {
-	if !p.classic() || p.interceptionMode() == "NONE" || p.proxy.lifecycle("postStart").exists {
+	if !p.classic() || !p.capturesOutbound() {
 		return nil
 	}
-	return []finding{{
-		path: p.proxy.path, container: proxyName,
-		message: "the application may start before the proxy is ready: the proxy is not a native sidecar, and nothing holds the application (holdApplicationUntilProxyStarts)",
-	}}
+	h := p.proxy.lifecycle("postStart")
+	switch {
+	case !h.exists:
+		return []finding{{
+			path: p.proxy.path, container: proxyName,
+			message: "the application may start before the proxy is ready: the proxy is not a native sidecar, and nothing holds the application (holdApplicationUntilProxyStarts)",
+		}}
+	case !h.waits():
+		return []finding{{
+			path: h.path, container: proxyName,
+			message: "the application may start before the proxy is ready: the proxy's postStart hook does not wait for it (pilot-agent wait does)",
+		}}
+	}
+	return nil
+}
+
+// waits says whether a hook goes on until the proxy is ready: it calls the agent for that, or asks again and again.
+func (h hook) waits() bool {
+	line := h.line()
+	return h.loop || strings.Contains(line, "pilot-agent wait") || strings.Contains(line, "ready") || strings.Contains(line, "--retry")
 }
 
 func checkBeforeHold(p *pod) []finding {

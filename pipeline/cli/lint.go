@@ -194,6 +194,7 @@ func (l *lintRun) find(ctx context.Context, b *batch.Batch, args []string, sever
 		l.report(others)
 		return nil, errReported
 	}
+	l.report(slices.DeleteFunc(others, func(r result.Result) bool { return r.Severity == result.Info }))
 	return found, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/prerig/prerig/fn"
+	"github.com/prerig/prerig/fn/decide"
 )
 
 // Table writes one line for each workload.
@@ -54,7 +55,7 @@ func (w Workload) answer() string {
 // because is the reason with the source of what decided, and the sidecars that are not Istio's.
 func (w Workload) because() string {
 	s := strings.Join(strings.Fields(w.Reason), " ")
-	if w.Deciding != nil && w.Deciding.Source != "" {
+	if w.Deciding != nil && w.Deciding.Source != "" && w.Deciding.Source != decide.SourceUnknown {
 		s += " [" + w.Deciding.Source + "]"
 	}
 	for _, c := range w.Sidecars {
@@ -140,8 +141,11 @@ func (n Namespace) words() string {
 }
 
 func from(source string) string {
-	if source == "" {
+	switch source {
+	case "":
 		return ""
+	case decide.SourceUnknown:
+		return " (which is " + source + ")"
 	}
 	return " (from " + source + ")"
 }
