@@ -13,7 +13,6 @@ import (
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/event"
@@ -90,14 +89,12 @@ func (p *Planner) Consider(ctx context.Context, keys []string, cause Cause) erro
 	if err := p.Store.Sync(ctx); err != nil {
 		return err
 	}
-	carrier := propagation.MapCarrier{}
-	propagation.TraceContext{}.Inject(ctx, carrier)
-	count := 0
+	trace, count := queue.TraceOf(ctx), 0
 	for jobs := range p.jobs(ctx, entries, pending, cause) {
 		count += len(jobs)
 		batch := p.together(jobs, pending)
 		for i := range jobs {
-			jobs[i].Batch, jobs[i].Trace = batch, carrier["traceparent"]
+			jobs[i].Batch, jobs[i].Trace = batch, trace
 			if !cause.Now {
 				jobs[i].NotBefore = p.allowed(jobs[i].Pipeline)
 			}

@@ -17,6 +17,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/prerig/prerig/pipeline/event"
 )
@@ -214,12 +216,16 @@ func (q *Queue) Close() {
 type logged struct {
 	Event  event.Event `json:"event"`
 	Stored time.Time   `json:"stored"`
+	Trace  string      `json:"trace,omitempty"` // W3C traceparent of its arrival
 }
 
 // Put stores an event before it returns. It gives true for an event whose ID was stored within the time that ids are
 // remembered.
 func (q *Queue) Put(ctx context.Context, e event.Event) (duplicate bool, err error) {
-	data, err := json.Marshal(logged{Event: e, Stored: time.Now().UTC()})
+	ctx, span := otel.Tracer("prerig").Start(ctx, "event")
+	defer span.End()
+	span.SetAttributes(attribute.String("prerig.id", e.ID), attribute.String("prerig.receiver", e.Receiver))
+	data, err := json.Marshal(logged{Event: e, Stored: time.Now().UTC(), Trace: TraceOf(ctx)})
 	if err != nil {
 		return false, fmt.Errorf("storing event %s: %w", e.ID, err)
 	}
@@ -243,6 +249,6 @@ func (q *Queue) Events(ctx context.Context, slots int, plan func(ctx context.Con
 			q.opts.Log.Error("an event in the log cannot be read and is dropped", "error", err)
 			return nil
 		}
-		return plan(ctx, l.Event, l.Stored)
+		return plan(within(ctx, l.Trace), l.Event, l.Stored)
 	})
 }

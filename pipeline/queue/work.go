@@ -36,7 +36,7 @@ type Job struct {
 	Resolved time.Time `json:"resolved,omitzero"`
 	// Batch is how many jobs the same cause has led to, so that their results can be published together.
 	Batch int `json:"batch,omitempty"`
-	// Trace is the W3C traceparent of the event.
+	// Trace is the W3C traceparent of the plan that asked for it; the context of the job belongs to it.
 	Trace string `json:"trace,omitempty"`
 }
 
@@ -114,7 +114,7 @@ func (q *Queue) Work(ctx context.Context, slots int, do func(ctx context.Context
 			return &RetryError{After: busyWait, Err: errBusy}
 		}
 		defer lock.unlock()
-		return do(context.WithValue(ctx, holdKey{}, lock), j)
+		return do(context.WithValue(within(ctx, j.Trace), holdKey{}, lock), j)
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fluxcd/pkg/apis/meta"
 	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/event"
@@ -66,10 +67,22 @@ func (a *attempt) publish(ctx context.Context) error {
 		}
 		a.places = append(a.places, p)
 	}
+	span.SetAttributes(attribute.StringSlice("prerig.commits", a.revisions()))
 	if failed != nil {
 		return failed
 	}
 	return nil
+}
+
+// revisions gives the commits and digests that the result is published as.
+func (a *attempt) revisions() []string {
+	var all []string
+	for _, p := range a.places {
+		if p.err == nil {
+			all = append(all, p.published.Revision)
+		}
+	}
+	return all
 }
 
 // stageOf says whether trying again can help.

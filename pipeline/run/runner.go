@@ -16,7 +16,6 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
@@ -128,9 +127,6 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 	defer ready()
 	if r.lanes.isSlow(job.Pipeline) {
 		ready() // the others of its commit need not wait for it
-	}
-	if job.Trace != "" {
-		ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": job.Trace})
 	}
 	ctx, span := otel.Tracer("prerig").Start(ctx, "run")
 	defer span.End()

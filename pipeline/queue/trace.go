@@ -1,0 +1,25 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/propagation"
+)
+
+// TraceOf gives the W3C traceparent of what ctx belongs to, for what is stored: "" where nothing is traced.
+func TraceOf(ctx context.Context) string {
+	carrier := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, carrier)
+	return carrier["traceparent"]
+}
+
+// within gives a context that belongs to what was stored with a traceparent.
+func within(ctx context.Context, trace string) context.Context {
+	if trace == "" {
+		return ctx
+	}
+	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": trace})
+}
