@@ -14,6 +14,9 @@
 # The pipeline's image also holds the CA certificates of the machine or stage that built it, as it talks to Git hosts and
 # registries, and /var/lib/prerig for its state: the only directory that it writes to, so mount a volume there. It looks
 # for pipelines, policies and secrets in /etc/prerig. Other arguments replace all of the default ones.
+#
+#   docker run --read-only --cap-drop ALL --security-opt no-new-privileges -p 8080:8080 \
+#     -v prerig-state:/var/lib/prerig -v "$PWD/pipelines:/etc/prerig/pipelines:ro" localhost/prerig:dev
 
 ARG GO_VERSION=1.26.8
 
@@ -46,6 +49,8 @@ LABEL org.opencontainers.image.title="prerig" \
       org.opencontainers.image.revision="${REVISION}"
 # By number, as Kubernetes cannot tell from a name that it is not root (runAsNonRoot).
 USER 65534:65534
+# Argo CD's plugin server, which runs in this image too, looks for prerig there.
+ENV PATH=/usr/local/bin
 WORKDIR /etc/prerig
 ENTRYPOINT ["/usr/local/bin/prerig"]
 CMD ["serve", "--state", "/var/lib/prerig", "--listen", ":8080"]
@@ -56,7 +61,8 @@ COPY dist/image/ /
 
 FROM pipeline-labels AS pipeline-prebuilt
 COPY dist/image-pipeline/ /
-COPY --chown=65534:65534 dist/image-pipeline/var/lib/prerig/ /var/lib/prerig/
+# The directory in it belongs to the user, and so does an empty volume that is mounted there.
+COPY --chown=65534:65534 dist/image-pipeline-state/ /var/lib/
 
 FROM --platform=$BUILDPLATFORM docker.io/library/golang:${GO_VERSION}-bookworm AS source
 WORKDIR /src
@@ -70,7 +76,7 @@ RUN GOOS=${TARGETOS} GOARCH=${TARGETARCH} make dist-image-pipeline VERSION=${VER
 
 FROM pipeline-labels AS pipeline
 COPY --from=build-pipeline /src/dist/image-pipeline/ /
-COPY --from=build-pipeline --chown=65534:65534 /src/dist/image-pipeline/var/lib/prerig/ /var/lib/prerig/
+COPY --from=build-pipeline --chown=65534:65534 /src/dist/image-pipeline-state/ /var/lib/
 
 FROM source AS build
 ARG TARGETOS TARGETARCH VERSION=dev

@@ -120,7 +120,7 @@ CA_CERTIFICATES ?= $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /et
 dist-image-pipeline: ## Lay out the pipeline's image in dist/image-pipeline, with the binary built here.
 	@if [ ! -f "$(CA_CERTIFICATES)" ]; then echo "no CA certificates found on this machine: set CA_CERTIFICATES=FILE"; exit 1; fi
 	$(call image_files,$(dist)/image-pipeline,./pipeline/cmd/prerig)
-	mkdir -p $(dist)/image-pipeline/etc/ssl/certs $(dist)/image-pipeline/etc/prerig $(dist)/image-pipeline/var/lib/prerig
+	mkdir -p $(dist)/image-pipeline/etc/ssl/certs $(dist)/image-pipeline/etc/prerig $(dist)/image-pipeline-state/prerig
 	cp $(CA_CERTIFICATES) $(dist)/image-pipeline/etc/ssl/certs/ca-certificates.crt
 
 .PHONY: image

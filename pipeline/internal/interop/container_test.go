@@ -66,9 +66,9 @@ func container(t *testing.T, dir string) (program string) {
 		flags += " --read-only-tmpfs=false" // else it makes /tmp, /run and more writable
 	}
 	program = filepath.Join(t.TempDir(), "prerig")
-	script := fmt.Sprintf("#!/bin/sh\nset -eu\nmkdir -p '%[1]s/state'\nchmod -R a+rX '%[1]s'\n"+
+	script := fmt.Sprintf("#!/bin/sh\nset -eu\nchmod -R a+rX '%[1]s'\n"+
 		"exec docker run --rm --name %[2]s --network host %[3]s --cap-drop=ALL --security-opt=no-new-privileges "+
-		"-v '%[1]s:%[1]s:ro' -v %[2]s:'%[1]s/state' %[4]s \"$@\"\n", dir, name, flags, image)
+		"-v '%[1]s:%[1]s:ro' -v %[2]s:/var/lib/prerig %[4]s \"$@\" --state /var/lib/prerig\n", dir, name, flags, image)
 	if err := os.WriteFile(program, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
