@@ -61,7 +61,7 @@ func (k *kustomizations) mounted(file *kustomization, e entry) (string, error) {
 		_, err = parsed.Commit()
 	}
 	if err != nil {
-		return "", file.refuse(e, fmt.Errorf("%w; or else copy it into the source", err))
+		return "", file.refuse(e, fmt.Errorf("%w; then have the pipeline allow its repository (spec.build.remoteBases), or else copy it into the source", err))
 	}
 	base, ok := k.bases[newBase(file.in.Name, e.node.Value).Name]
 	if !ok {

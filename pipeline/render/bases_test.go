@@ -321,6 +321,17 @@ func TestFindBasesIsBounded(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "one below the other is over the limit of 10") {
 		t.Errorf("got %v", err)
 	}
+	none := func(context.Context, *remotebase.Base) (*tree.Tree, error) {
+		return nil, errors.New("nothing is to be fetched")
+	}
+	for want, text := range map[string]string{
+		"size of app/kustomization.yaml": "resources: [x.yaml]\n# " + strings.Repeat("x", 1<<20),
+		"excessive aliasing":             "x: &x [" + strings.Repeat("a,", 1000) + "]\n" + strings.Repeat("resources: *x\n", 1000),
+	} {
+		if err := find(map[string]string{"app/kustomization.yaml": text}, none); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
 	cycle := map[string]string{"app/kustomization.yaml": "resources: [../b]\n", "b/kustomization.yaml": "resources: [../app, ../b, .]\n"}
 	if err := find(cycle, func(context.Context, *remotebase.Base) (*tree.Tree, error) {
 		return nil, errors.New("nothing is to be fetched")

@@ -62,7 +62,12 @@ func parseKustomization(at string, in Base, content []byte) (*kustomization, err
 			return nil, err
 		}
 	}
-	return k, k.complete(content)
+	for _, e := range k.remote {
+		if e.alias {
+			return nil, k.refuse(e, errors.New("written with an anchor or an alias; write it out"))
+		}
+	}
+	return k, nil
 }
 
 func (k *kustomization) field(key, value *yaml.Node) error {
@@ -175,13 +180,9 @@ func (k *kustomization) refuse(e entry, reason error) error {
 }
 
 // complete compares the remote entries that were found with those that kustomize itself reads, which knows ways to write
-// them that are not followed here: what is not found cannot be checked, and is refused.
+// them that are not followed here: what is not found cannot be checked, and is refused. It is for the renderer alone, as it
+// replaces aliases by what they stand for.
 func (k *kustomization) complete(content []byte) error {
-	for _, e := range k.remote {
-		if e.alias {
-			return k.refuse(e, errors.New("written with an anchor or an alias; write it out"))
-		}
-	}
 	if !bytes.ContainsAny(content, "@\\") && !bytes.Contains(content, []byte("://")) && !bytes.Contains(bytes.ToLower(content), []byte("github.com")) {
 		return nil
 	}

@@ -19,9 +19,11 @@ import (
 
 // Bounds of what is looked for beforehand.
 const (
-	maxKustomizations = 5000 // that are read
-	maxBases          = 200  // mentions of remote bases
-	maxNested         = 10   // remote bases one below the other
+	maxKustomizations = 5000    // that are read
+	maxKustomization  = 1 << 20 // bytes of one
+	maxValues         = 100_000 // of one, aliases replaced by what they stand for
+	maxBases          = 200     // mentions of remote bases
+	maxNested         = 10      // remote bases one below the other
 )
 
 // ErrNotAllowed is the cause of the error of a fetch for a repository that the pipeline does not allow.
@@ -76,8 +78,14 @@ func (f *finder) directory(dir string, in Base) error {
 		}
 		at := path.Join(dir, name)
 		content, err := f.files.Read(at)
-		if err != nil || checkAliases(content) != nil {
+		if err == nil && len(content) > maxKustomization {
+			return &tree.LimitError{What: "size of " + at + " in bytes", Limit: maxKustomization}
+		}
+		if err != nil {
 			continue // the renderer says so, should it come there
+		}
+		if err := aliasesWithin(content, maxValues); err != nil {
+			return fmt.Errorf("%s: %w", at, err)
 		}
 		k, err := parseKustomization(at, in, content)
 		if err != nil {

@@ -113,6 +113,9 @@ func (k *kustomizations) kustomization(at string, content []byte) ([]byte, error
 	if err != nil || file == nil {
 		return content, err
 	}
+	if err := file.complete(content); err != nil {
+		return nil, err
+	}
 	for _, entry := range file.remote {
 		local, err := k.mounted(file, entry)
 		if err != nil {
@@ -169,8 +172,11 @@ func (k *kustomizations) restore(text []byte) []byte {
 // replaces them, and some of its ways to read a file set no bound.
 const maxExpanded = 1_000_000
 
-// checkAliases refuses documents that grow too large. Files without anchors and aliases cost two searches.
-func checkAliases(content []byte) error {
+// checkAliases refuses documents that grow too large.
+func checkAliases(content []byte) error { return aliasesWithin(content, maxExpanded) }
+
+// aliasesWithin refuses documents that grow to more than a number of values. Files without anchors and aliases cost two searches.
+func aliasesWithin(content []byte, most int) error {
 	if !bytes.ContainsRune(content, '&') || !bytes.ContainsRune(content, '*') {
 		return nil
 	}
@@ -180,24 +186,24 @@ func checkAliases(content []byte) error {
 		if err := decoder.Decode(&doc); err != nil {
 			return nil // the end, or no YAML: kustomize will say so where it matters
 		}
-		if expanded(&doc, map[*yaml.Node]int{}) > maxExpanded {
-			return fmt.Errorf("line %d: excessive aliasing: the document's aliases stand for more than %d values", max(doc.Line, 1), maxExpanded)
+		if expanded(&doc, most, map[*yaml.Node]int{}) > most {
+			return fmt.Errorf("line %d: excessive aliasing: the document's aliases stand for more than %d values", max(doc.Line, 1), most)
 		}
 	}
 }
 
 // expanded counts the values of a node. A number over the bound is not exact.
-func expanded(node *yaml.Node, known map[*yaml.Node]int) int {
+func expanded(node *yaml.Node, most int, known map[*yaml.Node]int) int {
 	if node.Kind == yaml.AliasNode {
 		node = node.Alias
 	}
 	if count, ok := known[node]; ok {
 		return count
 	}
-	known[node] = maxExpanded + 1 // an alias inside of what it stands for
+	known[node] = most + 1 // an alias inside of what it stands for
 	count := 1
 	for _, child := range node.Content {
-		if count += expanded(child, known); count > maxExpanded {
+		if count += expanded(child, most, known); count > most {
 			break
 		}
 	}
