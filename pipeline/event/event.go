@@ -93,6 +93,12 @@ const (
 	Generic         Provider = "generic"
 )
 
+// otherNames are the hosts that the big Git hosts answer ssh on besides their own, for those who can only reach port 443.
+// Payloads name the first only.
+var otherNames = map[string]string{
+	"ssh.github.com:443": "github.com", "altssh.gitlab.com:443": "gitlab.com", "altssh.bitbucket.org:443": "bitbucket.org",
+}
+
 // NormalURL gives the form in which URLs of repositories are compared: host/path without scheme, user, default port,
 // query and a final .git or slash. The host and the path are in lower case, as Git hosts compare them so.
 func NormalURL(s string) string {
@@ -104,6 +110,9 @@ func NormalURL(s string) string {
 		host := u.Hostname()
 		if port := u.Port(); port != "" && port != map[string]string{"https": "443", "http": "80", "ssh": "22", "git": "9418"}[u.Scheme] {
 			host += ":" + port
+		}
+		if other, ok := otherNames[strings.ToLower(host)]; ok && u.Scheme == "ssh" {
+			host = other
 		}
 		s = host + "/" + strings.Trim(u.Path, "/")
 	}

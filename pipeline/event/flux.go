@@ -51,16 +51,19 @@ func parseGeneric(_ http.Header, body []byte) ([]Change, error) {
 	}
 	changes := c.split()
 	if len(changes) == 0 {
-		return nil, fmt.Errorf("reading a generic event: it has none of git.urls, oci.repository, and flux.kind with flux.name")
+		return nil, fmt.Errorf("reading a generic event: it has none of git.urls (at most 50), oci.repository, and flux.kind with flux.name")
 	}
 	return changes, nil
 }
+
+// maxURLs is how many names one repository may have.
+const maxURLs = 50
 
 // split gives a change for each thing that a sender of one's own tells of, without what names nothing.
 func (c Change) split() []Change {
 	var out []Change
 	if g := c.Git; g != nil {
-		if urls := distinct(g.URLs...); len(urls) > 0 {
+		if urls := distinct(g.URLs...); len(urls) > 0 && len(urls) <= maxURLs {
 			change := gitChange(urls, g.Ref, g.Before, g.After)
 			change.Deleted = change.Deleted || g.Deleted
 			out = append(out, Change{Git: change})

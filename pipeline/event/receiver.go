@@ -6,6 +6,7 @@ package event
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -107,7 +108,23 @@ func (r Receiver) Read(h http.Header, token string, body []byte, now time.Time) 
 	if err != nil {
 		return Event{}, err
 	}
-	return Event{ID: r.deliveryID(s, h, body, now), Receiver: r.Name, Provider: r.Provider, Changes: changes}, nil
+	return Event{ID: r.deliveryID(s, h, body, now), Receiver: r.Name, Provider: r.Provider, Changes: once(changes)}, nil
+}
+
+// once leaves out changes that are told again: a batch may tell of the same thing a thousand times.
+func once(changes []Change) (out []Change) {
+	seen := map[string]bool{}
+	for _, c := range changes {
+		key, err := json.Marshal(c)
+		if err != nil {
+			panic(err) // it is plain data
+		}
+		if !seen[string(key)] {
+			seen[string(key)] = true
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // deliveryID names the delivery. Most headers are not covered by the signature, so that one who recorded a delivery could

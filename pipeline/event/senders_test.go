@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"go/ast"
 	goparser "go/parser"
 	"go/token"
@@ -73,6 +74,8 @@ func TestWhatSendersDoToo(t *testing.T) {
 		"CloudEvent without data":    {CloudEvents, map[string]string{"Ce-Specversion": "1.0", "Ce-Id": "1", "Ce-Source": "/x", "Ce-Type": "x"}, "", nil},
 		"CDEvent of a merged change": {CloudEvents, map[string]string{"Ce-Specversion": "1.0", "Ce-Id": "1", "Ce-Source": "/x", "Ce-Type": "dev.cdevents.change.merged.0.2.0", "Content-Type": "application/json"},
 			`{"context":{"version":"0.4.1"},"subject":{"id":"7","content":{"repository":{"id":"o/a","source":"https://h"}}}}`, gitChanges("", "", "", "https://h", "o/a", "https://h/o/a")},
+		"generic, more than once": {CloudEvents, map[string]string{"Content-Type": "application/cloudevents-batch+json"},
+			"[" + strings.TrimSuffix(strings.Repeat(`{"specversion":"1.0","id":"1","source":"/x","type":"x","data":{"oci":{"repository":"h/a"}}},`, 50), ",") + "]", []Change{{OCI: &OCIChange{Repository: "h/a"}}}},
 		"generic, two things": {Generic, nil, `{"git":{"urls":["https://h/a"],"ref":"main"},"oci":{"repository":"h/a"}}`,
 			[]Change{{Git: &GitChange{URLs: []string{"https://h/a"}, Ref: "main"}}, {OCI: &OCIChange{Repository: "h/a"}}}},
 	} {
@@ -86,6 +89,14 @@ func TestWhatSendersDoToo(t *testing.T) {
 			}
 		})
 	}
+}
+
+func thousandURLs() string {
+	var out []string
+	for i := range 1000 {
+		out = append(out, fmt.Sprintf(`"https://h/%d"`, i))
+	}
+	return strings.Join(out, ",")
 }
 
 func TestMalformedDeliveries(t *testing.T) {
@@ -104,6 +115,7 @@ func TestMalformedDeliveries(t *testing.T) {
 		"Docker Hub, nothing":         {DockerHub, nil, `{}`},
 		"Flux without an object":      {Flux, nil, `{}`},
 		"generic, nothing":            {Generic, nil, `{"git":{"urls":[""]}}`},
+		"generic, a thousand URLs":    {Generic, nil, `{"git":{"urls":[` + thousandURLs() + `]}}`},
 		"generic, Flux without name":  {Generic, nil, `{"flux":{"kind":"GitRepository"}}`},
 		"CloudEvent without an id":    {CloudEvents, map[string]string{"Content-Type": "application/cloudevents+json"}, `{"specversion":"1.0","source":"/x","type":"x"}`},
 		"an empty body":               {Distribution, nil, ``},
