@@ -102,7 +102,7 @@ func (b *Builder) policy(ref v1alpha1.PolicyRef, view *tree.View) ([]render.Poli
 		if err != nil {
 			return nil, err
 		}
-		return documents("policy file "+ref.File, text)
+		return b.policies(ref.File, text)
 	default:
 		text, err := view.Read(ref.Path)
 		if err != nil {
@@ -130,6 +130,25 @@ func (b *Builder) file(name string) ([]byte, error) {
 		return nil, fmt.Errorf("%s is not a readable file in the directory of policies", name)
 	}
 	return root.ReadFile(filepath.FromSlash(name))
+}
+
+// policies takes the InjectionPolicies out of a file of the daemon's own. One that holds something else may have been named
+// to see what that is, so its content is not told.
+func (b *Builder) policies(name string, text []byte) ([]render.Policy, error) {
+	origin := "policy file " + name
+	file, err := manifest.Parse(origin, text)
+	if err != nil {
+		return nil, err
+	}
+	for _, doc := range file.Docs {
+		if _, ok := doc.Peek(); ok || strings.TrimSpace(string(doc.Raw())) == "" {
+			continue
+		}
+		if _, err := doc.Object(); err != nil {
+			return nil, err
+		}
+	}
+	return documents(origin, text)
 }
 
 // documents takes the InjectionPolicies out of a file.
