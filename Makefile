@@ -138,7 +138,7 @@ e2e: ## Run the examples and the image under kustomize, kpt and containers.
 .PHONY: e2e-pipeline
 e2e-pipeline: ## Kill the daemon 30 times over 300 pushes in each of many troubles, and have a thousand pipelines; needs git.
 	PRERIG_E2E=full go test -count=1 -timeout 90m -v \
-	  -run 'Killed|TestGitServer|TestAnother|TestTwoWorkers|TestRegistry|TestDisk|TestDamaged|TestLost|TestClock|TestSecond|TestOnlyWhat' ./pipeline/daemon
+	  -run 'Killed|TestGitServer|TestAnother|TestTwoWorkers|TestRegistry|TestDisk|TestDamaged|TestLost|TestClock|TestSecond|TestOnlyWhat|TestBadPipelines|TestHuge|TestHostile' ./pipeline/daemon
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz test for a short time, FUZZTIME=10s.
