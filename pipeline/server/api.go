@@ -164,6 +164,7 @@ func (s *Server) diff(w http.ResponseWriter, r *http.Request) {
 
 // reconcile asks for runs now.
 func (s *Server) reconcile(w http.ResponseWriter, r *http.Request) {
+	s.Catalog.Wake() // what is asked for may be there for a moment only
 	request, keys, ok := s.read(w, r)
 	if !ok {
 		return

@@ -242,11 +242,23 @@ func TestInChromium(t *testing.T) {
 	if pictures == "" {
 		pictures = t.TempDir()
 	}
-	for name, path := range map[string]string{"list": "/", "pipeline": "/pipeline?name=team/web", "run": "/runs?pipeline=team/web&run=run1"} {
+	const narrow, dark = "--window-size=420,900", "--blink-settings=preferredColorScheme=0"
+	for name, tc := range map[string]struct {
+		path    string
+		looking []string
+	}{
+		"list": {"/", nil}, "pipeline": {"/pipeline?name=team/web", nil}, "run": {"/runs?pipeline=team/web&run=run1", nil},
+		"list-narrow": {"/", []string{narrow}}, "run-narrow-dark": {"/runs?pipeline=team/web&run=run1", []string{narrow, dark}},
+	} {
+		path := tc.path
 		run := func(args ...string) string {
 			ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 			defer cancel()
-			common := []string{"--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--user-data-dir=" + t.TempDir(), "--window-size=1280,900"}
+			common := []string{"--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--user-data-dir=" + t.TempDir()}
+			if tc.looking == nil {
+				common = append(common, "--window-size=1280,900")
+			}
+			common = append(common, tc.looking...)
 			out, err := exec.CommandContext(ctx, browser, append(append(common, args...), ts.URL+path)...).Output()
 			if err != nil {
 				t.Fatalf("%s: %v", path, err)

@@ -27,7 +27,7 @@ type pages struct {
 func newPages() (*pages, error) {
 	functions := template.FuncMap{
 		"short": short, "ago": ago, "lower": strings.ToLower, "revision": revisionOf, "sum": func(a, b int) int { return a + b },
-		"took":  func(r status.Run) string { return r.Took.Round(time.Millisecond).String() },
+		"took":  took,
 		"stamp": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 	}
 	p := &pages{}
@@ -105,6 +105,14 @@ func short(revision string) string {
 	}
 	name = strings.TrimSuffix(strings.TrimSuffix(name, "sha1"), "sha256")
 	return name + hash
+}
+
+// took is how long a run took, to a thousandth of it or so.
+func took(r status.Run) string {
+	if r.Took > 10*time.Second {
+		return r.Took.Round(time.Second).String()
+	}
+	return r.Took.Round(time.Millisecond).String()
 }
 
 func ago(t time.Time) string {
