@@ -46,6 +46,7 @@ type gitRepository struct {
 	Repository
 
 	turn     sync.Mutex    // held by whoever reads
+	wake     atomic.Bool   // somebody wants the server to be asked now
 	waiting  atomic.Int32  // those who wait for it to ask the server
 	revision atomic.Uint64 // of the head that was read
 	commit   git.Hash      // that the entries are from
@@ -302,6 +303,13 @@ const followEvery = time.Second
 // retryAfter is how long after a first failure the server is asked again.
 const retryAfter = 5 * time.Second
 
+// Wake has Poll look at the repository now, whatever the interval.
+func (c *Catalog) Wake() {
+	if c.repo != nil {
+		c.repo.wake.Store(true)
+	}
+}
+
 // Poll refreshes once in each interval, sooner after a failure, and follows other processes meanwhile, until ctx is done.
 // An interval of 0 only follows.
 func (c *Catalog) Poll(ctx context.Context, interval time.Duration) {
@@ -320,7 +328,7 @@ func (c *Catalog) Poll(ctx context.Context, interval time.Duration) {
 		if failures == 0 && c.Status().Error != "" {
 			failures, next = 1, time.Now().Add(min(interval, retryAfter)) // an event's look, or the first one, has failed
 		}
-		if interval == 0 || time.Now().Before(next) {
+		if interval == 0 || time.Now().Before(next) && !c.repo.wake.Swap(false) {
 			_ = c.Follow(ctx) // it tells by itself
 			continue
 		}

@@ -212,8 +212,9 @@ func TestBeginningWithoutTheServer(t *testing.T) {
 	c.OnChange(func(keys []string) { changed <- keys })
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan bool)
-	go func() { c.Poll(ctx, 50*time.Millisecond); close(done) }()
+	go func() { c.Poll(ctx, time.Hour); close(done) }()
 	away.Store(false)
+	c.Wake()
 	select {
 	case keys := <-changed:
 		if got := c.Status(); len(keys) != 1 || keys[0] != "b" || got.Revision != "main@sha1:"+second || got.Error != "" {
@@ -356,5 +357,37 @@ func TestAServerThatHangsHoldsUpNobody(t *testing.T) {
 	group.Wait()
 	if found.Load() != 1 || c.Status().Pipelines != 2 {
 		t.Errorf("%d changes found, %+v", found.Load(), c.Status())
+	}
+}
+
+// TestSecretsStayOutOfErrors has a private repository and a wrong token, and a pipeline with credentials in a URL.
+func TestSecretsStayOutOfErrors(t *testing.T) {
+	s := gittest.New(t)
+	r := s.Repository(t, "pipelines")
+	r.Commit("first", map[string]string{"a.yaml": pipeline("a", "{git: {url: https://bob:hunter2@h/a}}"), "b.yaml": pipeline("b", "{git: {url: 'https://bob:hunter2@h:port/b'}}")})
+	s.Username, s.Password = "robot", "right"
+	p := place(t, r, &heads{}, "", t.TempDir())
+	anonymous := p.Open
+	secret := map[string][]byte{"username": []byte("robot"), "password": []byte("wrong-token")}
+	p.Open = func(ctx context.Context) (*git.Mirror, *git.Remote, error) {
+		mirror, _, err := anonymous(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		remote, err := git.NewRemote(r.URL, secret)
+		return mirror, remote, err
+	}
+	if _, err := OpenRepository(t.Context(), p); err == nil || !strings.Contains(err.Error(), "pipelines_git.secret") || strings.Contains(err.Error(), "wrong-token") {
+		t.Errorf("a wrong token: %v", err)
+	}
+	secret["password"] = []byte("right")
+	c, err := OpenRepository(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, text := range problems(c) {
+		if text == "" || strings.Contains(text, "hunter2") {
+			t.Errorf("%s: %q", key, text)
+		}
 	}
 }

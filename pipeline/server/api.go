@@ -164,7 +164,7 @@ func (s *Server) diff(w http.ResponseWriter, r *http.Request) {
 
 // reconcile asks for runs now.
 func (s *Server) reconcile(w http.ResponseWriter, r *http.Request) {
-	s.Catalog.Wake() // what is asked for may be there for a moment only
+	s.Catalog.Wake() // who asks may also have changed the pipelines a moment ago
 	request, keys, ok := s.read(w, r)
 	if !ok {
 		return
