@@ -5,9 +5,12 @@ package cli
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/prerig/prerig/pipeline/internal/gittest"
@@ -15,7 +18,15 @@ import (
 
 // The commands fetch remote bases as the daemon does, also for a source that is a directory here.
 func TestRemoteBases(t *testing.T) {
-	library := gittest.New(t).Repository(t, "library")
+	server := gittest.New(t)
+	var down atomic.Bool
+	server.Intercept = func(w http.ResponseWriter, _ *http.Request) bool {
+		if down.Load() {
+			http.Error(w, "not now", http.StatusForbidden)
+		}
+		return down.Load()
+	}
+	library := server.Repository(t, "library")
 	first := library.Commit("first", map[string]string{"web/kustomization.yaml": "resources: [web.yaml]\n", "web/web.yaml": application("web", "app:1")})
 	second := library.Commit("second", map[string]string{"web/web.yaml": application("web", "app:2")})
 	repository := gittest.New(t).Repository(t, "config")
@@ -35,7 +46,7 @@ func TestRemoteBases(t *testing.T) {
 	common := []string{"--pipelines", pipelines, "--cache", t.TempDir()}
 	run := func(want int, args ...string) string {
 		t.Helper()
-		code, out, err := prerig(t, append(args, common...)...)
+		code, out, err := prerig(t, append(args[:1:1], append(slices.Clone(common), args[1:]...)...)...)
 		if code != want {
 			t.Fatalf("prerig %s: exit code %d\n%s%s", strings.Join(args, " "), code, out, err)
 		}
@@ -56,6 +67,13 @@ func TestRemoteBases(t *testing.T) {
 	if out := run(0, "affected", "-C", repository.Work, "--url", repository.URL, base+".."+head); !strings.Contains(out, "web") || !strings.Contains(out, "kustomization.yaml was changed") {
 		t.Errorf("affected:\n%s", out)
 	}
+	// Where the base cannot be had, what the commits change is not known.
+	down.Store(true)
+	elsewhere := repository.Commit("elsewhere", map[string]string{"README.md": "x"})
+	if out := run(0, "affected", "-C", repository.Work, "--url", repository.URL, head+".."+elsewhere, "--cache", t.TempDir()); !strings.Contains(out, "could not be found out") {
+		t.Errorf("affected:\n%s", out)
+	}
+	down.Store(false)
 	if out := run(0, "render", "--revision", base); !strings.Contains(out, "image: app:1") {
 		t.Errorf("an earlier revision does not give what it gave:\n%s", out)
 	}

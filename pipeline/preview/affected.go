@@ -5,9 +5,12 @@ package preview
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/run"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -29,7 +32,8 @@ func (p *Previewer) Affected(ctx context.Context, entries []catalog.Entry, base,
 		if reason, affected := built.Record.Affected(head); affected {
 			return &Touched{Pipeline: e.Key, Reason: reason}
 		}
-		if err != nil && ctx.Err() != nil {
+		// What was not read to the end has no record that says all.
+		if fetch := (*run.FetchError)(nil); errors.As(err, &fetch) || errors.Is(err, render.ErrTimeout) || err != nil && ctx.Err() != nil {
 			return &Touched{Pipeline: e.Key, Reason: fmt.Sprintf("it could not be found out: %v", err)}
 		}
 		return nil
