@@ -39,7 +39,9 @@ type bed struct {
 	queue      *queue.Queue
 	store      *status.Store
 
-	pipelines, policies string // directories
+	git *gittest.Server
+
+	pipelines, policies, queueDir, state string // directories
 }
 
 func name(i int) string { return fmt.Sprintf("app-%04d", i) }
@@ -47,7 +49,8 @@ func name(i int) string { return fmt.Sprintf("app-%04d", i) }
 // newBed takes the pipelines' files from pipeline, and policies from a directory of the planner's own.
 func newBed(t testing.TB, n int, pipeline func(i int, url string) string) *bed {
 	t.Helper()
-	b := &bed{t: t, repository: gittest.New(t).Repository(t, "apps"), pipelines: t.TempDir(), policies: t.TempDir()}
+	b := &bed{t: t, git: gittest.New(t), pipelines: t.TempDir(), policies: t.TempDir(), queueDir: t.TempDir(), state: t.TempDir()}
+	b.repository = b.git.Repository(t, "apps")
 	files := map[string]string{"policy/kustomization.yaml": "resources: [policy.yaml]\n", "policy/policy.yaml": "kind: InjectionPolicy\n"}
 	b.write(b.policies, "mesh.yaml", "kind: InjectionPolicy\n")
 	for i := range n {
@@ -62,7 +65,7 @@ func newBed(t testing.TB, n int, pipeline func(i int, url string) string) *bed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b.queue, err = queue.Open(t.Context(), queue.Options{Dir: t.TempDir()}); err != nil {
+	if b.queue, err = queue.Open(t.Context(), queue.Options{Dir: b.queueDir}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.queue.Close)
@@ -70,7 +73,7 @@ func newBed(t testing.TB, n int, pipeline func(i int, url string) string) *bed {
 		t.Fatal(err)
 	}
 	b.planner = &plan.Planner{
-		Catalog: pipelines, PipelinesDir: b.pipelines, Fetcher: source.New(source.Options{StateDir: t.TempDir()}),
+		Catalog: pipelines, PipelinesDir: b.pipelines, Fetcher: source.New(source.Options{StateDir: b.state}),
 		Builder: &run.Builder{Version: "test", Policies: b.policies}, Store: b.store, Queue: b.queue, Log: slog.New(slog.DiscardHandler),
 	}
 	for _, e := range pipelines.All() {
