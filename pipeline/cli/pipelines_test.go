@@ -108,9 +108,9 @@ func TestRenderDiffAndAffected(t *testing.T) {
 	}
 }
 
-// TestDaemonCommands has a daemon answer the commands over its socket, and compares with what it published.
-func TestDaemonCommands(t *testing.T) {
-	repository, pipelines := fleet(t, "web")
+// serve runs a daemon until the end of the test and gives its state directory and the address of its page.
+func serve(t *testing.T, pipelines string) (state, page string) {
+	t.Helper()
 	state, err := os.MkdirTemp("", "p") // names of sockets must be short
 	if err != nil {
 		t.Fatal(err)
@@ -123,20 +123,28 @@ func TestDaemonCommands(t *testing.T) {
 	go func() {
 		done <- daemon.Serve(ctx, &c, daemon.Options{Version: "test", Listening: func(_, page string) { ready <- page }})
 	}()
-	defer func() {
+	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-	}()
-	var page string
+	})
 	select {
 	case page = <-ready:
+		return state, page
 	case err := <-done:
+		done <- nil
 		t.Fatal(err)
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the daemon did not start")
 	}
+	return "", ""
+}
+
+// TestDaemonCommands has a daemon answer the commands over its socket, and compares with what it published.
+func TestDaemonCommands(t *testing.T) {
+	repository, pipelines := fleet(t, "web")
+	state, page := serve(t, pipelines)
 	run := func(want int, args ...string) string {
 		t.Helper()
 		code, out, err := prerig(t, append(args, "--state", state)...)
