@@ -4,10 +4,14 @@
 // Package render turns the files of a source into objects, and applies injection policies on the way.
 //
 // A render runs in a process of its own that is used once: kustomize keeps state in globals that leak from one build into
-// the next, and a source is not trusted. The process has no environment, no credentials, no files and, where the system
-// lets an ordinary process say so, no network; it is bounded in time, memory and output, and it sees the source only by
-// asking this one for files over its standard input and output. What it asked for is the record by which a later commit
-// is judged.
+// the next, and a source is not trusted. The process has no environment, no credentials and no files but the three that it
+// talks through; it is bounded in time, memory and output, and it sees the source only by asking this one for files over its
+// standard input and output. What it asked for is the record by which a later commit is judged.
+//
+// Before it reads anything it takes from itself what the kernel lets an ordinary process take (enclose.go): the file system
+// by an empty root and by Landlock, and everything else, network and other processes included, by a filter of system calls.
+// Namespaces of its own are given to it from outside. Each layer holds without the others, and Pool.Isolation says which
+// there are. A render that takes long steps back from the processor.
 //
 // Remote bases are fetched before the render, by the process that has the credentials: it goes through the kustomizations
 // with the same reading of them as the renderer (FindBases), asks whoever called it for each repository, and the renderer
