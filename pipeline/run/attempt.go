@@ -62,7 +62,7 @@ func (a *attempt) run(ctx context.Context) error {
 	if err := a.fetch(ctx); err != nil {
 		return &StageError{Stage: StageSource, Err: err}
 	}
-	forced := a.job.Force || a.control.Force && a.control.RequestedAt != a.state.Status.LastHandledReconcileAt
+	forced := a.job.Force || a.control.Force && requested(a.state, a.control)
 	reason, needed := a.r.Builder.Needs(a.p, a.state, a.snapshot)
 	if !needed && !forced {
 		a.skipped = true

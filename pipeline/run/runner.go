@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -156,17 +157,23 @@ func (r *Runner) handled(ctx context.Context, e catalog.Entry, state *status.Sta
 	return nil
 }
 
-// noteRequests notes the tokens of requests in the status and says whether any was new.
+// noteRequests notes the tokens of requests in the status and says whether any was new. Where both are, it is the one that
+// was given last: somebody waits for it.
 func noteRequests(p *v1alpha1.RenderPipeline, state *status.State, control status.Control) (changed bool) {
-	annotation := p.Metadata.Annotations[meta.ReconcileRequestAnnotation]
-	if annotation != state.Annotation {
+	if annotation := p.Metadata.Annotations[meta.ReconcileRequestAnnotation]; annotation != state.Annotation {
 		state.Annotation, changed = annotation, true
 		state.Status.LastHandledReconcileAt = annotation
 	}
-	if control.RequestedAt != "" && control.RequestedAt != state.Status.LastHandledReconcileAt && !changed {
-		state.Status.LastHandledReconcileAt, changed = control.RequestedAt, true
+	if requested(state, control) {
+		state.Requested, changed = control.RequestedAt, true
+		state.Status.LastHandledReconcileAt = control.RequestedAt
 	}
 	return changed
+}
+
+// requested says whether a request was made that was not handled yet.
+func requested(state *status.State, control status.Control) bool {
+	return control.RequestedAt != "" && control.RequestedAt != state.Requested
 }
 
 // StageError is the error of a run with the stage that it came from.
@@ -216,9 +223,9 @@ func Phase(pipeline string) float64 {
 // message is an error on one line that is not too long for a status.
 func message(err error) string {
 	const longest = 2000
-	text := fmt.Sprint(err)
+	text := strings.Join(strings.FieldsFunc(fmt.Sprint(err), func(r rune) bool { return r == '\n' || r == '\r' }), " ")
 	if len(text) > longest {
-		text = text[:longest] + "…"
+		text = strings.ToValidUTF8(text[:longest], "") + "…"
 	}
 	return text
 }

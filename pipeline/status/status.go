@@ -36,6 +36,8 @@ type State struct {
 	Failures int `json:"failures,omitempty"`
 	// Annotation is the last value of reconcile.fluxcd.io/requestedAt in the pipeline's file that was handled.
 	Annotation string `json:"annotation,omitempty"`
+	// Requested is the last Control.RequestedAt that was handled.
+	Requested string `json:"requested,omitempty"`
 }
 
 // Run is one run with what belongs to it.
