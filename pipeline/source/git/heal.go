@@ -77,6 +77,10 @@ func readable(storage *filesystem.Storage, id Hash) bool {
 
 // renew makes the mirror empty.
 func (m *Mirror) renew() error {
+	m.treesMu.Lock()
+	clear(m.trees)
+	m.recent = nil
+	m.treesMu.Unlock()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, name := range []string{"shallow", "objects"} {
@@ -88,8 +92,6 @@ func (m *Mirror) renew() error {
 		return fmt.Errorf("making a damaged mirror anew: %w", err)
 	}
 	m.open()
-	clear(m.trees)
-	m.recent = nil
 	m.unreadable.Store(nil)
 	return nil
 }

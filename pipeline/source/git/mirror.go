@@ -52,6 +52,9 @@ type Mirror struct {
 
 	mu      sync.Mutex // for storage, which is not safe for use by several goroutines
 	storage *filesystem.Storage
+
+	// treesMu is never taken by who holds mu: a tree that is read holds a lock of its own and then wants mu.
+	treesMu sync.Mutex
 	trees   map[Hash]*tree.Tree
 	recent  []Hash // of trees, oldest first
 
@@ -211,8 +214,8 @@ const keepTrees = 4
 // Tree gives the files of a commit that was fetched. The same value is given again for the same commit, so that what one
 // render has read is there for the next.
 func (m *Mirror) Tree(commit *Commit) *tree.Tree {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.treesMu.Lock()
+	defer m.treesMu.Unlock()
 	if t, ok := m.trees[commit.Tree]; ok {
 		return t
 	}
