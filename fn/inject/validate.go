@@ -67,7 +67,11 @@ func validateAnnotations(in *istio.Injector, annotations map[string]string) erro
 		}
 	}
 	if value, ok := annotations["proxy.istio.io/config"]; ok && profile.Has(istio.ValidateProxyConfig) {
-		if _, err := applyAnnotation(value, mesh.DefaultProxyConfig(profile.Minor())); err != nil {
+		pc, err := applyAnnotation(value, mesh.DefaultProxyConfig(profile.Minor()))
+		if err == nil {
+			err = validateProxyConfig(pc, profile.Minor())
+		}
+		if err != nil {
 			return fail("proxy.istio.io/config", value, err)
 		}
 	}

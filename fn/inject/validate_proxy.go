@@ -1,0 +1,138 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prerig/prerig/fn/istio/mesh"
+)
+
+// validateProxyConfig checks the proxy config that the annotation proxy.istio.io/config gives over the defaults. The webhook
+// refuses pods for which it is not valid (source: validateProxyConfig in pkg/kube/inject/validate.go, which calls
+// ValidateProxyConfig, later ValidateMeshConfigProxyConfig, of pkg/config/validation). The first thing that is wrong is the
+// error. Up to 1.16 the proxy's former process had a time of its own to end, which has to be longer than the drain.
+func validateProxyConfig(pc *mesh.ProxyConfig, minor int) error {
+	if err := validatePlaces(pc); err != nil {
+		return err
+	}
+	if err := validateDrain(pc, minor); err != nil {
+		return err
+	}
+	for _, a := range []struct {
+		field, address string
+		needed         bool
+	}{
+		{"discoveryAddress", pc.GetDiscoveryAddress(), true},
+		{"tracing.lightstep.address", pc.GetTracing().GetLightstep().GetAddress(), pc.GetTracing().GetLightstep() != nil},
+		{"tracing.zipkin.address", pc.GetTracing().GetZipkin().GetAddress(), pc.GetTracing().GetZipkin() != nil},
+		{"tracing.datadog.address", pc.GetTracing().GetDatadog().GetAddress(), pc.GetTracing().GetDatadog() != nil},
+		{"statsdUdpAddress", pc.GetStatsdUdpAddress(), false},
+		{"envoyMetricsServiceAddress", pc.GetEnvoyMetricsServiceAddress(), false},
+		{"envoyMetricsService.address", pc.GetEnvoyMetricsService().GetAddress(), false},
+		{"envoyAccessLogService.address", pc.GetEnvoyAccessLogService().GetAddress(), false},
+	} {
+		if a.address == "" && !a.needed {
+			continue
+		}
+		// Tracing knows the node by a variable of the pod.
+		if err := proxyAddress(strings.Replace(a.address, "$(HOST_IP)", "127.0.0.1", 1)); err != nil {
+			return fmt.Errorf("%s: %w", a.field, err)
+		}
+	}
+	for _, p := range []struct {
+		field string
+		port  int32
+	}{{"proxyAdminPort", pc.GetProxyAdminPort()}, {"statusPort", pc.GetStatusPort()}} {
+		if p.port < 1 || p.port > 65535 {
+			return fmt.Errorf("%s: %d is not a port", p.field, p.port)
+		}
+	}
+	return nil
+}
+
+func validatePlaces(pc *mesh.ProxyConfig) error {
+	for _, f := range []struct{ field, value string }{{"configPath", pc.GetConfigPath()}, {"binaryPath", pc.GetBinaryPath()}} {
+		if f.value == "" {
+			return fmt.Errorf("%s: it must not be empty", f.field)
+		}
+	}
+	return nil
+}
+
+// maxDrain is how long draining could take at most up to 1.16.
+const maxDrain = time.Hour
+
+func validateDrain(pc *mesh.ProxyConfig, minor int) error {
+	drain, err := wholeSeconds(pc.GetDrainDuration())
+	if err != nil {
+		return fmt.Errorf("drainDuration: %w", err)
+	}
+	if minor > lastParentShutdown {
+		return nil
+	}
+	parent, err := wholeSeconds(pc.GetParentShutdownDuration())
+	switch {
+	case err != nil:
+		return fmt.Errorf("parentShutdownDuration: %w", err)
+	case parent <= drain:
+		return fmt.Errorf("parentShutdownDuration: %s is not longer than drainDuration, which is %s", parent, drain)
+	case parent > maxDrain:
+		return fmt.Errorf("parentShutdownDuration: %s is longer than %s", parent, maxDrain)
+	}
+	return nil
+}
+
+// lastParentShutdown is the last minor version that has parentShutdownDuration.
+const lastParentShutdown = 16
+
+// wholeSeconds is a duration of the mesh, which has to be of whole seconds, and more than none.
+func wholeSeconds(d *mesh.Duration) (time.Duration, error) {
+	if d == nil {
+		return 0, errors.New("it is not set")
+	}
+	out := time.Duration(d.Seconds)*time.Second + time.Duration(d.Nanos)
+	switch {
+	case out < time.Millisecond:
+		return 0, fmt.Errorf("%s is too short", out)
+	case out%time.Second != 0:
+		return 0, fmt.Errorf("%s is not in whole seconds", out)
+	}
+	return out, nil
+}
+
+// hostLabel is one part of a host's name.
+var hostLabel = regexp.MustCompile(`^[a-zA-Z0-9]([-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?$`)
+
+// proxyAddress checks HOST:PORT, where the host is a name or an address.
+func proxyAddress(s string) error {
+	host, text, err := net.SplitHostPort(s)
+	if err != nil {
+		return fmt.Errorf("%q is not HOST:PORT", s)
+	}
+	if port, err := strconv.Atoi(text); err != nil || port < 1 || port > 65535 {
+		return fmt.Errorf("%q is not a port", text)
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return nil
+	}
+	labels := strings.Split(strings.TrimSuffix(host, "."), ".")
+	_, notName := strconv.Atoi(labels[len(labels)-1])
+	if len(host) > 255 || notName == nil {
+		return fmt.Errorf("%q is neither the name of a host nor an IP address", host)
+	}
+	for _, label := range labels {
+		if !hostLabel.MatchString(label) {
+			return fmt.Errorf("%q is neither the name of a host nor an IP address", host)
+		}
+	}
+	return nil
+}
