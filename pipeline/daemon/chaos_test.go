@@ -39,8 +39,9 @@ type chaos struct {
 	logs    string             // what all processes have logged
 	branch  func(i int) string // of an application's result, where it is not usual
 
-	processes []*process // that are killed
-	quiet     func()     // ends what else goes wrong; nil where it goes on until the test ends
+	processes []*process    // that are killed
+	patience  time.Duration // how long a process may take to come up before it may be killed again
+	quiet     func()        // ends what else goes wrong; nil where it goes on until the test ends
 
 	mu       sync.Mutex
 	newest   []int    // per application, what was pushed last
@@ -75,7 +76,7 @@ func newChaos(t *testing.T, n size, more ...string) *chaos {
 func emptyChaos(t *testing.T, n size, applications int) *chaos {
 	t.Helper()
 	f := prepare(t, nil)
-	c := &chaos{fixture: f, size: n, newest: make([]int, applications), answers: map[int]int{}, logs: filepath.Join(t.TempDir(), "log")}
+	c := &chaos{fixture: f, size: n, newest: make([]int, applications), answers: map[int]int{}, logs: filepath.Join(t.TempDir(), "log"), patience: 30 * time.Second}
 	files := map[string]string{}
 	for i := range applications {
 		name := fmt.Sprintf("app%d", i)
@@ -128,7 +129,7 @@ func (c *chaos) killing(done <-chan struct{}) int {
 		if p.kill() {
 			kills++
 		}
-		p.awaitUp(5 * time.Second)
+		p.awaitUp(c.patience)
 	}
 }
 

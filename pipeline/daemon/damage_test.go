@@ -139,7 +139,7 @@ func TestDamagedStore(t *testing.T) {
 		if !strings.HasPrefix(file, "queue/") || strings.HasSuffix(file, ".lock") {
 			continue
 		}
-		for i, d := range damages {
+		for _, d := range damages {
 			// A small run has each file once.
 			if cases++; !full() && cases%len(damages) != (cases/len(damages))%len(damages) {
 				continue
@@ -147,8 +147,9 @@ func TestDamagedStore(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %s", file, d.name), func(t *testing.T) {
 				c.t = t
 				logged := c.damaged(p, copied, file, d.damage)
-				state := strings.Contains(file, "_STATE/")
-				if told := strings.Contains(logged, "prerig status"); state && (strings.HasSuffix(file, "meta.inf") || strings.HasSuffix(file, ".blk") && i != 1 && i != 3) && !told {
+				// Where only the description of the stream is damaged, what it holds is found again.
+				lost := strings.Contains(file, "_STATE/msgs/") && strings.HasSuffix(file, ".blk") && (d.name == "empty" || d.name == "zeros")
+				if lost && !strings.Contains(logged, "prerig status") {
 					t.Errorf("it is not told that the state is lost: %s", logged)
 				}
 			})

@@ -86,6 +86,7 @@ func TestKilledWhileTheDiskIsFull(t *testing.T) {
 	dir := smallDisk(t)
 	c := newChaos(t, sized(size{20, 4, 3}), "  interval: 5s\n")
 	c.c.State = filepath.Join(dir, "s")
+	c.patience = 3 * time.Second // it may not come up for as long as the disk is full
 	c.serve(c.c, false)
 	stop := make(chan struct{})
 	var group sync.WaitGroup
