@@ -38,13 +38,14 @@ func (u *unit) describe() {
 	times := map[digest]int{}
 	for _, r := range u.runs {
 		essence := r.essence(u.object.Kind, old, now, u.kind == modified)
-		for _, way := range ways(essence, own) {
+		found, all := ways(essence, own)
+		for _, way := range found {
 			names := make([]string, 0, len(way))
 			for _, v := range way {
 				names = append(names, v.param)
 			}
 			slices.Sort(names)
-			id := digestOf(u.kind, strings.Join(names, ","), way.apply(essence))
+			id := way.digest(essence, all, u.kind, strings.Join(names, ","))
 			if times[id]++; times[id] > 1 { // the same once more in this object
 				id = digestOf(string(id[:]), strconv.Itoa(times[id]))
 			}

@@ -302,7 +302,8 @@ func TestPlaces(t *testing.T) {
 func TestSubstitution(t *testing.T) {
 	own := []ownValue{{"name", "web"}, {"namespace", "web-shop"}, {"app", "web"}}
 	var got []string
-	for _, way := range ways("web web-shop webby xweb web.web-shop:80", own) {
+	all, _ := ways("web web-shop webby xweb web.web-shop:80", own)
+	for _, way := range all {
 		got = append(got, way.apply("web web-shop webby xweb web.web-shop:80"))
 	}
 	sort.Strings(got)

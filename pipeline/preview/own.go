@@ -93,7 +93,7 @@ func (s substitution) apply(text string) string {
 		return text
 	}
 	var out strings.Builder
-	s.scan(text, func(plain string, own *ownValue) {
+	scan(text, s.matches(text), func(plain string, own *ownValue) {
 		out.WriteString(plain)
 		if own != nil {
 			out.WriteString("<" + own.param + ">")
@@ -102,23 +102,62 @@ func (s substitution) apply(text string) string {
 	return out.String()
 }
 
-// scan gives the text in pieces: what is plain, and the value behind it.
-func (s substitution) scan(text string, visit func(plain string, own *ownValue)) {
-	from := 0
+// match is a value in a text.
+type match struct {
+	at  int
+	own *ownValue
+}
+
+// matches finds where values stand as words, by position; of several at one, the first value's comes first.
+func (s substitution) matches(text string) (out []match) {
+	var first [256]bool
+	for _, v := range s {
+		first[v.value[0]] = true
+	}
 	for at := 0; at < len(text); at++ {
-		if at > 0 && wordByte(text[at-1]) {
+		if !first[text[at]] || at > 0 && wordByte(text[at-1]) {
 			continue
 		}
 		for i := range s {
 			end := at + len(s[i].value)
 			if strings.HasPrefix(text[at:], s[i].value) && (end == len(text) || !wordByte(text[end])) {
-				visit(text[from:at], &s[i])
-				from, at = end, end-1
-				break
+				out = append(out, match{at, &s[i]})
 			}
 		}
 	}
+	return out
+}
+
+// scan gives the text in pieces: what is plain, and the value behind it. A match within another is none.
+func scan(text string, found []match, visit func(plain string, own *ownValue)) {
+	from := 0
+	for _, m := range found {
+		if m.at >= from {
+			visit(text[from:m.at], m.own)
+			from = m.at + len(m.own.value)
+		}
+	}
 	visit(text[from:], nil)
+}
+
+// digest is that of the text with placeholders, of which all are the matches of a larger substitution.
+func (s substitution) digest(text string, all []match, more ...string) digest {
+	var chosen []match
+	for _, m := range all {
+		for i := range s {
+			if s[i].value == m.own.value {
+				chosen = append(chosen, match{m.at, &s[i]})
+			}
+		}
+	}
+	parts := more
+	scan(text, chosen, func(plain string, own *ownValue) {
+		parts = append(parts, plain)
+		if own != nil {
+			parts = append(parts, own.param)
+		}
+	})
+	return digestOf(parts...)
 }
 
 func wordByte(b byte) bool {
@@ -129,8 +168,8 @@ func wordByte(b byte) bool {
 const maxWays = 48
 
 // ways gives the substitutions that make a difference to a text: none, and each combination of what a value can be taken
-// for, with fewer values first.
-func ways(text string, own []ownValue) []substitution {
+// for, with fewer values first; and the places of all of the values.
+func ways(text string, own []ownValue) ([]substitution, []match) {
 	byValue := map[string][]ownValue{}
 	var all substitution
 	for _, v := range own {
@@ -141,11 +180,12 @@ func ways(text string, own []ownValue) []substitution {
 	}
 	sortLongest(all)
 	var present []string
-	all.scan(text, func(_ string, v *ownValue) {
-		if v != nil && !slices.Contains(present, v.value) {
-			present = append(present, v.value)
+	found := all.matches(text)
+	for _, m := range found {
+		if !slices.Contains(present, m.own.value) {
+			present = append(present, m.own.value)
 		}
-	})
+	}
 	sort.Strings(present)
 	out := []substitution{nil}
 	for _, value := range present {
@@ -169,7 +209,7 @@ func ways(text string, own []ownValue) []substitution {
 		sortLongest(s)
 	}
 	sort.SliceStable(out, func(i, j int) bool { return len(out[i]) < len(out[j]) })
-	return out
+	return out, found
 }
 
 func sortLongest(s substitution) {
