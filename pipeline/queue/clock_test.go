@@ -5,8 +5,11 @@ package queue
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/prerig/prerig/pipeline/event"
 )
 
 // TestJobFromBeforeTheClockWasPutBack expects a job to run whose time has come by a clock that was an hour ahead, and that
@@ -37,5 +40,23 @@ func TestJobFromBeforeTheClockWasPutBack(t *testing.T) {
 	}
 	if early := soon.Sub(ran["waits"]); early > 0 {
 		t.Errorf("a job ran %s before its time", early)
+	}
+}
+
+// TestAnEventThatIsTooLargeBreaksNothing expects an error for it, and that the server is not started again.
+func TestAnEventThatIsTooLargeBreaksNothing(t *testing.T) {
+	q := opened(t, t.TempDir())
+	defer q.Close()
+	large := event.Event{ID: "large", Changes: []event.Change{{Git: &event.GitChange{URLs: []string{strings.Repeat("x", 2<<20)}}}}}
+	if _, err := q.Put(t.Context(), large); err == nil {
+		t.Error("an event of 2 MB was stored")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+	defer cancel()
+	if err := q.Watch(ctx); err != nil {
+		t.Error(err)
+	}
+	if duplicate, err := q.Put(t.Context(), event.Event{ID: "small"}); err != nil || duplicate {
+		t.Errorf("after it: %v, %v", duplicate, err)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/nats-io/nats.go"
 )
 
 // ErrBroken means that the embedded server could not write for a while, and that it must be opened again: it keeps the
@@ -17,7 +19,8 @@ var ErrBroken = errors.New("the embedded NATS server could not write to its dire
 
 // noted remembers that a write failed.
 func (q *Queue) noted(err error) error {
-	if err != nil && q.server != nil && !errors.Is(err, ErrChanged) && !errors.Is(err, context.Canceled) {
+	own := errors.Is(err, ErrChanged) || errors.Is(err, context.Canceled) || errors.Is(err, nats.ErrMaxPayload)
+	if err != nil && q.server != nil && !own {
 		q.broken.Store(true)
 	}
 	return err
