@@ -47,7 +47,7 @@ func TestJobFromBeforeTheClockWasPutBack(t *testing.T) {
 func TestAnEventThatIsTooLargeBreaksNothing(t *testing.T) {
 	q := opened(t, t.TempDir())
 	defer q.Close()
-	large := event.Event{ID: "large", Changes: []event.Change{{Git: &event.GitChange{URLs: []string{strings.Repeat("x", 2<<20)}}}}}
+	large := event.Event{ID: "large", Receiver: "git", Changes: []event.Change{{Git: &event.GitChange{URLs: []string{strings.Repeat("x", 2<<20)}}}}}
 	if _, err := q.Put(t.Context(), large); err == nil {
 		t.Error("an event of 2 MB was stored")
 	}
@@ -56,7 +56,7 @@ func TestAnEventThatIsTooLargeBreaksNothing(t *testing.T) {
 	if err := q.Watch(ctx); err != nil {
 		t.Error(err)
 	}
-	if duplicate, err := q.Put(t.Context(), event.Event{ID: "small"}); err != nil || duplicate {
+	if duplicate, err := q.Put(t.Context(), event.Event{ID: "small", Receiver: "git"}); err != nil || duplicate {
 		t.Errorf("after it: %v, %v", duplicate, err)
 	}
 }
