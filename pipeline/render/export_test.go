@@ -29,3 +29,6 @@ func Enclose(layer string) Isolation {
 	}
 	return enclose(allLayers)
 }
+
+// LetAsk bounds the questions of a render, in bytes.
+func (p *Pool) LetAsk(bytes int) { p.asking = bytes }

@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 			}
 		case "ask":
 			for n := 0; ; n++ {
-				name, _ := json.Marshal(map[string]string{"op": "lookup", "path": strings.Repeat("long/", 4000) + fmt.Sprint(n)})
+				name, _ := json.Marshal(map[string]string{"op": "lookup", "path": strings.Repeat("long", 15_000) + fmt.Sprint(n)})
 				send('Q', name)
 				var head [5]byte // of the request, and of answers
 				if _, err := io.ReadFull(os.Stdin, head[:]); err != nil {

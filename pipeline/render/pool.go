@@ -32,6 +32,7 @@ type Options struct {
 // Pool starts renderers. It is safe for use by several goroutines; how many renders run at once is the caller's to say.
 type Pool struct {
 	options Options
+	asking  int // bytes of questions that one render may ask
 	wanted  chan struct{}
 	warm    chan *process
 	done    chan struct{}
@@ -49,7 +50,7 @@ func NewPool(options Options) (*Pool, error) {
 		options.Command = []string{self, Command}
 	}
 	keepFiles()
-	p := &Pool{options: options, warm: make(chan *process, options.Warm), wanted: make(chan struct{}, options.Warm), done: make(chan struct{})}
+	p := &Pool{options: options, asking: maxQuestions, warm: make(chan *process, options.Warm), wanted: make(chan struct{}, options.Warm), done: make(chan struct{})}
 	for range options.Warm {
 		p.wanted <- struct{}{}
 	}
@@ -168,7 +169,7 @@ func (p *Pool) Render(ctx context.Context, files tree.Reader, request Request) (
 	defer stop()
 	long := time.AfterFunc(stepBackAfter, worker.stepBack)
 	defer long.Stop()
-	response, err := converse(worker, files, request)
+	response, err := converse(worker, files, request, p.asking)
 	if err == nil {
 		worker.kill() // it has nothing more to do; what it wrote on its way is complete then
 		if text := strings.TrimSpace(worker.stderr.String()); text != "" {
@@ -192,7 +193,7 @@ type renderError struct{ text string }
 func (e *renderError) Error() string { return e.text }
 
 // converse sends the request and answers until the result is there.
-func converse(worker *process, files tree.Reader, request Request) (*Response, error) {
+func converse(worker *process, files tree.Reader, request Request, asking int) (*Response, error) {
 	text, err := json.Marshal(request)
 	if err != nil {
 		return nil, err
@@ -224,7 +225,7 @@ func converse(worker *process, files tree.Reader, request Request) (*Response, e
 		}
 		switch kind {
 		case frameQuestion:
-			if asked += len(content); asked > maxQuestions {
+			if asked += len(content); asked > asking {
 				return nil, garbage("questions without an end")
 			}
 			var q question
