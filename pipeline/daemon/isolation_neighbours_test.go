@@ -117,7 +117,7 @@ func median(times []time.Duration) time.Duration {
 // notifications at servers that never answer, with events for them too. There are far more of them than workers.
 func TestBadPipelinesDelayNoOther(t *testing.T) {
 	n := &neighbours{fixture: prepare(t, nil)}
-	n.c.Limits.Timeout, n.c.Limits.Memory = 5*time.Second, "512Mi"
+	n.c.Limits.Timeout, n.c.Limits.Memory = 8*time.Second, "512Mi"
 	for i := range goodOnes {
 		n.write(filepath.Join(n.c.Pipelines, goodName(i)+".yaml"), pipelineYAML(goodName(i), n.repository.URL))
 	}

@@ -62,7 +62,8 @@ func misbehave() int {
 	case "garbage":
 		return forever("this is not a message, and there is no end to it\n")
 	case "flood":
-		return forever("O\x00\x00\x00\x20{\"apiVersion\":\"v1\",\"kind\":\"A\"}\n\n")
+		object := append([]byte(`{"apiVersion":"v1","kind":"A"}`+"\n"), bytes.Repeat([]byte("# much\n"), 100_000)...)
+		return forever(string(binary.BigEndian.AppendUint32([]byte("O"), uint32(len(object)))) + string(object))
 	case "errors":
 		for {
 			if _, err := os.Stderr.WriteString("so much to say on standard error\n"); err != nil {
