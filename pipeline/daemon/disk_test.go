@@ -94,11 +94,15 @@ func TestKilledWhileTheDiskIsFull(t *testing.T) {
 	group.Go(func() {
 		filler := filepath.Join(dir, "filler")
 		for on := true; ; on = !on {
+			wait := time.Duration(1000+rand.IntN(5000)) * time.Millisecond
+			if !on {
+				wait = time.Duration(300+rand.IntN(1200)) * time.Millisecond
+			}
 			select {
 			case <-stop:
 				_ = os.Remove(filler)
 				return
-			case <-time.After(time.Duration(500+rand.IntN(3000)) * time.Millisecond):
+			case <-time.After(wait):
 			}
 			if !on {
 				_ = os.Remove(filler)
