@@ -75,7 +75,7 @@ func anchored(n *node) bool {
 }
 
 // text gives the comments before an element and its text after the dash, for a list whose dashes are at col; false where
-// nothing leaves that has its name and most of whose keys it has.
+// nothing leaves that has its name and shares most keys with it, as an injected proxy does with what the user wrote of it.
 func (c *carrier) text(v any, col int) (head, body string, ok bool) {
 	m, _ := v.(map[string]any)
 	name, _ := m["name"].(string)
@@ -89,7 +89,7 @@ func (c *carrier) text(v any, col int) (head, body string, ok bool) {
 			shared++
 		}
 	}
-	if shared < 2 || 2*shared < len(l.value) {
+	if shared < 2 || 2*shared < min(len(l.value), len(m)) {
 		return "", "", false
 	}
 	delete(c.leave, name)
