@@ -50,6 +50,11 @@ func TestParseRefuses(t *testing.T) {
 		"file URL":                    {"https://git.example.com/config.git", "file:///etc", "must start with https://"},
 		"branch missing":              {"git: {branch: rendered}", "git: {path: x}", "line 11: spec.publish[0].git.branch: must be given"},
 		"own branch":                  {"git: {branch: rendered}", "git: {branch: main}", "is the source's own branch"},
+		"own branch, other URL":       {"git: {branch: rendered}", "git: {url: \"https://git.example.com/config\", branch: main}", "is the source's own branch"},
+		"branch twice":                {"git: {branch: rendered}", "git: {branch: rendered, path: a}\n  - git: {branch: rendered, path: b}", "line 12: spec.publish[1].git.branch: is the branch of spec.publish[0] already"},
+		"branch twice, other URL":     {"git: {branch: rendered}", "git: {branch: rendered, path: a}\n  - git: {url: \"https://git.example.com/config/\", branch: rendered, path: b}", "is the branch of spec.publish[0] already"},
+		"proposed branch twice":       {"git: {branch: rendered}", "git: {branch: rendered, propose: {}}\n  - git: {branch: rendered-next, path: b}", "is the branch of spec.publish[0] already"},
+		"tag twice":                   {"  - oci: {url: oci://registry.example.com/rendered/shop}", "  - oci: {url: oci://registry.example.com/rendered/shop}\n  - oci: {url: oci://registry.example.com/rendered/shop, layout: Single}", "spec.publish[2].oci.tags[0]: is a tag of spec.publish[1] already"},
 		"two targets":                 {"- git: {branch: rendered}\n  - oci", "- git: {branch: rendered}\n    oci", "exactly one of git, oci"},
 		"bad branch":                  {"branch: rendered", "branch: a..b", "not a valid name"},
 		"below .prerig":               {"branch: rendered", "branch: rendered, path: .prerig/x", "must not be below .prerig"},
@@ -86,4 +91,12 @@ func TestParseRefuses(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(valid))
 	f.Fuzz(func(_ *testing.T, data []byte) { _, _ = ParseAll(data) })
+}
+
+func TestParseTakesTwoPlacesOfOneRepository(t *testing.T) {
+	for _, second := range []string{"git: {branch: other}", "git: {branch: rendered, propose: {}}", "git: {url: \"https://git.example.com/other.git\", branch: rendered}"} {
+		if _, err := Parse([]byte(strings.Replace(valid, "  - oci", "  - "+second+"\n  - oci", 1))); err != nil {
+			t.Errorf("%s: %v", second, err)
+		}
+	}
 }

@@ -213,7 +213,7 @@ type Publish struct {
 type GitPublish struct {
 	// URL of the repository. The default is the source's.
 	URL string `json:"url,omitempty"`
-	// Branch that is written.
+	// Branch that is written. A pipeline publishes to a branch once, and never to the branch that it is rendered from.
 	Branch string `json:"branch"`
 	// Path of the directory for this pipeline on the branch. The default is the pipeline's name; "." is refused, except with
 	// propose, as it would leave no room for a second pipeline.

@@ -115,6 +115,7 @@ func (p *RenderPipeline) Validate() error {
 		v.gitPublish(at+".git", publish.Git, p.Spec.Source.Git)
 		v.ociPublish(at+".oci", publish.OCI)
 	}
+	v.places(p.Spec.Publish)
 	v.gates(p.Spec.Gates)
 	v.enum("spec.deletionPolicy", string(p.Spec.DeletionPolicy), "Orphan", "Delete")
 	for i, notify := range p.Spec.Notify {
@@ -328,7 +329,7 @@ func (v *validation) gitPublish(at string, git *GitPublish, source *GitSource) {
 	} else if first, _, _ := strings.Cut(clean, "/"); first == ".git" || first == ".prerig" {
 		v.add(at+".path", "must not be below %s", first)
 	}
-	if source != nil && git.URL == source.URL && git.Propose == nil && source.Ref.Branch == git.Branch && git.Branch != "" {
+	if source != nil && git.Branch != "" && git.Propose == nil && sameRepository(git.URL, source.URL) && source.Ref.follows(git.Branch) {
 		v.add(at+".branch", "is the source's own branch: every commit would start the next run")
 	}
 	v.enum(at+".layout", string(git.Layout), "Objects", "Single")

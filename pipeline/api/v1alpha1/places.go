@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/prerig/prerig/pipeline/event"
+)
+
+// sameRepository says whether two URLs are of one repository, however they are written.
+func sameRepository(a, b string) bool { return event.NormalURL(a) == event.NormalURL(b) }
+
+// follows says whether the reference names a branch. What it does not name is only known when the repository is read.
+func (r GitRef) follows(branch string) bool {
+	return r.Branch == branch || r.Name == "refs/heads/"+branch
+}
+
+// Reference is the full name of what an entry writes: the branch, or the one that is proposed to it.
+func (g *GitPublish) Reference() string {
+	name := "refs/heads/" + g.Branch
+	if g.Propose != nil {
+		name += "-next"
+		if g.Propose.ActivePath != "" {
+			name += "/" + g.Propose.ActivePath
+		}
+	}
+	return name
+}
+
+// SameBranch says whether two entries write one branch of one repository.
+func (g *GitPublish) SameBranch(other *GitPublish) bool {
+	return g.Reference() == other.Reference() && sameRepository(g.URL, other.URL)
+}
+
+// places refuses a second entry for a branch or a tag: a pipeline owns one set of files on a branch, so that each of two
+// entries would remove what the other has written, in every run.
+func (v *validation) places(all []Publish) {
+	tags := map[string]int{}
+	for i, one := range all {
+		if one.Git != nil && one.Git.Branch != "" {
+			for j, other := range all[:i] {
+				if other.Git != nil && one.Git.SameBranch(other.Git) {
+					v.add(fmt.Sprintf("spec.publish[%d].git.branch", i), "is the branch of spec.publish[%d] already, and a pipeline publishes to a "+
+						"branch once; use another branch, or a second pipeline for the other path", j)
+					break
+				}
+			}
+		}
+		if one.OCI == nil {
+			continue
+		}
+		for k, tag := range one.OCI.Tags {
+			name := strings.TrimSuffix(one.OCI.URL, "/") + ":" + tag
+			if j, taken := tags[name]; taken && j != i {
+				v.add(fmt.Sprintf("spec.publish[%d].oci.tags[%d]", i, k), "is a tag of spec.publish[%d] already: each run would move it to and fro", j)
+				continue
+			}
+			tags[name] = i
+		}
+	}
+}
