@@ -79,14 +79,29 @@ func Token(file string) (string, error) {
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 			return "", fmt.Errorf("making a token: %w", err)
 		}
-		err = os.WriteFile(file, text, 0o600)
+		err = writeWhole(file, text)
 	}
 	if err != nil {
 		return "", fmt.Errorf("reading the token: %w", err)
 	}
 	token := strings.TrimSpace(string(text))
 	if len(token) < 16 {
-		return "", fmt.Errorf("reading the token: %s holds less than 16 characters", file)
+		return "", fmt.Errorf("reading the token: %s holds less than 16 characters; write a longer one, or remove the file to have one made", file)
 	}
 	return token, nil
+}
+
+// writeWhole makes a file that is there with all of its content or not at all, also when this is the last that the process
+// or the machine does.
+func writeWhole(file string, content []byte) error {
+	beside, err := os.CreateTemp(filepath.Dir(file), ".token-") // readable for its owner only
+	if err != nil {
+		return err
+	}
+	defer os.Remove(beside.Name()) // gone by then, if all went well
+	_, err = beside.Write(content)
+	if err := errors.Join(err, beside.Sync(), beside.Close()); err != nil {
+		return err
+	}
+	return os.Rename(beside.Name(), file)
 }

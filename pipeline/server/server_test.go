@@ -211,11 +211,16 @@ func TestToken(t *testing.T) {
 	if second, err := Token(file); err != nil || second != first {
 		t.Errorf("the token changed: %v", err)
 	}
-	if err := os.WriteFile(file, []byte("short"), 0o600); err != nil {
-		t.Fatal(err)
+	if entries, err := os.ReadDir(filepath.Dir(file)); err != nil || len(entries) != 1 {
+		t.Errorf("beside the token there is something else: %v, %v", entries, err)
 	}
-	if _, err := Token(file); err == nil {
-		t.Error("a short token was accepted")
+	for _, short := range []string{"short", ""} {
+		if err := os.WriteFile(file, []byte(short), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Token(file); err == nil || !strings.Contains(err.Error(), "remove the file to have one made") {
+			t.Errorf("a token of %d characters: %v", len(short), err)
+		}
 	}
 }
 
