@@ -28,7 +28,7 @@ has, and fail where one of them is not ready then.`
   prerig reconcile --all --force`
 	d.flags(cmd)
 	cmd.Flags().BoolVar(&request.All, "all", false, "all pipelines")
-	cmd.Flags().BoolVar(&request.Force, "force", false, "render although nothing has changed")
+	cmd.Flags().BoolVar(&request.Force, "force", false, "render and publish although nothing has changed, which also puts back what others have changed")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it is done")
 	cmd.Flags().DurationVar(&timeout, "timeout", 5*time.Minute, "longest time to wait")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -191,4 +191,7 @@ func TestWhatOthersChangeIsPutBack(t *testing.T) {
 	if got := f.commits(); got != 3 {
 		t.Errorf("%d commits, want three", got)
 	}
+	// So is a branch that somebody has deleted.
+	f.repository.Git("update-ref", "-d", "refs/heads/rendered")
+	f.shows(file, "image: web:1")
 }

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"context"
+	"errors"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/publish"
@@ -55,6 +56,11 @@ func (d *drift) head(ctx context.Context, namespace string, to *v1alpha1.GitPubl
 		return nil
 	}
 	commit, err := mirror.Fetch(ctx, remote, git.Ref{Name: name})
+	if errors.Is(err, git.ErrNoRef) && to.Propose == nil {
+		// Somebody has deleted the branch. That of a proposal is deleted by the host when it is merged.
+		d.heads[key] = tree.NewBuilder(tree.Limits{}).Build()
+		return d.heads[key]
+	}
 	if err != nil {
 		return nil
 	}
