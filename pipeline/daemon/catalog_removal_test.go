@@ -122,7 +122,7 @@ func TestARemovedPipelineTakesItsFilesAlong(t *testing.T) {
 	f.allShow("web", "api", "jobs")
 	before := f.commits()
 	f.drop("api")
-	if got := f.removed("api"); !strings.Contains(got, "deleted 1 files") {
+	if got := f.removed("api"); !strings.Contains(got, "deleted 1 file from") {
 		t.Errorf("it says %q", got)
 	}
 	want := ".prerig/README.md\n.prerig/pipelines/team__jobs.record\n.prerig/pipelines/team__web.record\n" +
@@ -283,6 +283,41 @@ func TestARenamedPipelineGoesOnWhereTheOldOneWas(t *testing.T) {
 			}
 			f.push(f.repository.Commit("second", map[string]string{"apps/api/app.yaml": deployment("api", "api:2")}))
 			f.shows(file, "image: api:2")
+		})
+	}
+}
+
+// TestABranchThatIsNotPublishedToAnyMore gives a pipeline another branch and path, with another pipeline on the old one.
+func TestABranchThatIsNotPublishedToAnyMore(t *testing.T) {
+	for policy, want := range map[string]string{"Delete": "deleted 1 file from", "Orphan": "left as it is: "} {
+		t.Run(policy, func(t *testing.T) {
+			more := "  deletionPolicy: " + policy + "\n"
+			f := removable(t, more, "web", "api")
+			f.start()
+			f.allShow("web", "api")
+			moved := strings.Replace(pipelineYAML("api", f.repository.URL, more), "branch: rendered", "branch: elsewhere, path: there", 1)
+			f.write(filepath.Join(f.c.Pipelines, "api.yaml"), moved)
+			f.eventually("waiting for the run", func() string { return missing(f.pipelines("team/api")[0].Runs[0].Message, want) })
+			if got := f.repository.Git("show", "elsewhere:there/shop/deployment-api.yaml"); !strings.Contains(got, "image: api:1") {
+				t.Errorf("at the new place: %s", got)
+			}
+			held := ".prerig/README.md\n.prerig/pipelines/team__web.record\nweb/shop/deployment-web.yaml"
+			if policy == "Orphan" {
+				held = ".prerig/README.md\n.prerig/pipelines/team__api.record\n.prerig/pipelines/team__web.record\n" +
+					"api/shop/deployment-api.yaml\nweb/shop/deployment-web.yaml"
+			}
+			if got := f.files(); got != held {
+				t.Errorf("the old branch holds\n%s", got)
+			}
+			if got := f.pipelines("team/api")[0].Status.Published; len(got) != 1 || !strings.HasSuffix(got[0].Target, " elsewhere there") {
+				t.Errorf("published: %+v", got)
+			}
+			// It is dealt with once.
+			f.push(f.repository.Commit("second", map[string]string{"apps/api/app.yaml": deployment("api", "api:2")}))
+			f.eventually("waiting for the next run", func() string { return missing(f.pipelines("team/api")[0].Runs[0].Message, "1 changed") })
+			if got := f.pipelines("team/api")[0].Runs[0].Message; strings.Contains(got, want) {
+				t.Errorf("it says again %q", got)
+			}
 		})
 	}
 }

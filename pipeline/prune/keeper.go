@@ -119,6 +119,7 @@ func (k *Keeper) register(ctx context.Context, entries []catalog.Entry) error {
 		want := registered
 		if e.Pipeline != nil {
 			want = status.Register(e.Pipeline)
+			want.Left = run.Left(registered, want.Publish)
 		}
 		want.Removal = nil
 		if !ok && e.Pipeline == nil || ok && registered.Digest() == want.Digest() {
@@ -131,6 +132,8 @@ func (k *Keeper) register(ctx context.Context, entries []catalog.Entry) error {
 			if e.Pipeline == nil {
 				want = *r
 				want.Removal = nil
+			} else {
+				want.Left = run.Left(*r, want.Publish)
 			}
 			changed := r.Digest() != want.Digest()
 			*r = want

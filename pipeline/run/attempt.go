@@ -46,6 +46,8 @@ type attempt struct {
 	built    *Built
 	skipped  bool // nothing that matters has changed
 	places   []place
+	left     []string // what became of branches that it does not publish to any more
+	gone     bool     // whether something was removed there
 	seen     Observation
 }
 
@@ -193,6 +195,9 @@ func (a *attempt) entryOf(err error, now time.Time) status.Run {
 		entry.Added, entry.Modified, entry.Deleted = entry.Added+len(p.outcome.Added), entry.Modified+len(p.outcome.Modified), entry.Deleted+len(p.outcome.Deleted)
 	}
 	entry.Outcome, entry.Message = a.outcome(err, entry)
+	for _, text := range a.left {
+		entry.Message += "; " + text
+	}
 	return entry
 }
 
@@ -203,7 +208,7 @@ func (a *attempt) outcome(err error, entry status.Run) (outcome, text string) {
 		return status.Refused, message(err)
 	case err != nil:
 		return status.Failed, message(err)
-	case !a.changed():
+	case !a.changed() && !a.gone:
 		return status.Unchanged, count(entry.Objects, "object") + ", none different from what is published"
 	case entry.Added+entry.Modified+entry.Deleted == 0:
 		return status.Published, count(entry.Objects, "object")
@@ -257,6 +262,7 @@ func (a *attempt) note(entry status.Run, stage *StageError, now time.Time) {
 		s.Ready(now, false, stage.reason(), entry.Message, stage.Final)
 		return
 	}
+	a.forgetPlaces()
 	s.Failures = 0
 	s.Fingerprint = entry.Fingerprint
 	s.Ready(now, true, meta.SucceededReason, entry.Message, false)

@@ -71,7 +71,7 @@ func (a *attempt) publish(ctx context.Context) error {
 	if failed != nil {
 		return failed
 	}
-	return nil
+	return a.leave(ctx)
 }
 
 // revisions gives the commits and digests that the result is published as.

@@ -92,12 +92,12 @@ func (r *Runner) takeOff(ctx context.Context, job queue.Job, reg status.Registra
 	var left, done []string
 	leave := reg.Policy != v1alpha1.DeletionDelete || reg.Suspended || r.Store.Control(job.Pipeline).Suspended
 	state := r.Store.Get(job.Pipeline)
-	for _, to := range reg.Publish {
+	for _, to := range slices.Concat(reg.Publish, reg.Left) {
 		if to.Git == nil || leave {
 			left = append(left, Target(to))
 			continue
 		}
-		text, err := r.takeOffBranch(ctx, job, reg, to.Git, state, ready)
+		text, _, err := r.takeOffBranch(ctx, job, reg, to.Git, state, ready)
 		if err != nil {
 			return "", fmt.Errorf("removing what was published to %s: %w", Target(to), err)
 		}
@@ -112,10 +112,10 @@ func (r *Runner) takeOff(ctx context.Context, job queue.Job, reg status.Registra
 	return strings.Join(done, "; "), nil
 }
 
-func (r *Runner) takeOffBranch(ctx context.Context, job queue.Job, reg status.Registration, to *v1alpha1.GitPublish, state *status.State, ready func()) (string, error) {
+func (r *Runner) takeOffBranch(ctx context.Context, job queue.Job, reg status.Registration, to *v1alpha1.GitPublish, state *status.State, ready func()) (text string, changed bool, err error) {
 	branch, err := r.Branch(ctx, reg.Namespace, to)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	target := Target(v1alpha1.Publish{Git: to})
 	change := publish.Change{
@@ -128,24 +128,26 @@ func (r *Runner) takeOffBranch(ctx context.Context, job queue.Job, reg status.Re
 			change.Origin.Digest = one.SourceRevision[strings.LastIndexByte(one.SourceRevision, ':')+1:]
 		}
 	}
-	each(r.Catalog, job.Pipeline, to, func(heir string, at *v1alpha1.GitPublish) { change.After[heir] = path.Clean(at.Path) })
+	if reg.Removal != nil { // from one that goes on elsewhere, nobody can take files over
+		each(r.Catalog, job.Pipeline, to, func(heir string, at *v1alpha1.GitPublish) { change.After[heir] = path.Clean(at.Path) })
+	}
 	if err := queue.Held(ctx); err != nil {
-		return "", err
+		return "", false, err
 	}
 	ready()
 	lock := "branch/" + event.NormalURL(to.URL) + "#" + to.Branch
 	done := r.publisher.publish(ctx, groupKey(reg.Namespace, to), lock, job.Cause, branch, change)
 	switch {
 	case errors.Is(done.err, publish.ErrUnmanaged):
-		return "nothing was published to " + target, nil
+		return "nothing was published to " + target, false, nil
 	case done.err != nil:
-		return "", done.err
+		return "", false, done.err
 	case done.outcome.Err != nil:
-		return "", done.outcome.Err
+		return "", false, done.outcome.Err
 	case !done.outcome.Changed():
-		return "nothing was left of it at " + target, nil
+		return "nothing was left of it at " + target, false, nil
 	}
-	return fmt.Sprintf("deleted %d files from %s in %s", len(done.outcome.Deleted), target, done.result.Commit), nil
+	return fmt.Sprintf("deleted %s from %s in %s", count(len(done.outcome.Deleted), "file"), target, done.result.Commit), true, nil
 }
 
 // each calls f for the other pipelines that publish to the same place as an entry of spec.publish, or to one in or around it.

@@ -36,6 +36,8 @@ type Registration struct {
 	Suspended bool `json:"suspended,omitempty"`
 	// Publish is where it publishes to.
 	Publish []v1alpha1.Publish `json:"publish,omitempty"`
+	// Left are branches that it has published to and does not any more, until it is dealt with what it owns there.
+	Left []v1alpha1.Publish `json:"left,omitempty"`
 	// Removal is set where the pipeline is gone.
 	Removal *Removal `json:"removal,omitempty"`
 }

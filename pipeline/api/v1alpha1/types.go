@@ -59,9 +59,10 @@ type RenderPipelineSpec struct {
 	Interval *metav1.Duration `json:"interval,omitempty"`
 	// Suspend stops the pipeline until it is false again.
 	Suspend bool `json:"suspend,omitempty"`
-	// DeletionPolicy says what becomes of the published files when the pipeline itself is removed: Orphan (the default)
-	// leaves them where they are, Delete removes exactly the files that the pipeline owns from the branches that it publishes
-	// to. A pipeline that is suspended leaves them in any case, and so do artifacts in a registry.
+	// DeletionPolicy says what becomes of the published files when the pipeline itself is removed, or when a branch is not
+	// under publish any more: Orphan (the default) leaves them where they are, Delete removes exactly the files that the
+	// pipeline owns from the branches that it published to. A pipeline that is suspended leaves them in any case, and so do
+	// artifacts in a registry.
 	// +enum=Orphan,Delete
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
