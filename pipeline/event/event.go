@@ -116,5 +116,5 @@ func NormalURL(s string) string {
 		}
 		s = host + "/" + strings.Trim(u.Path, "/")
 	}
-	return strings.ToLower(strings.TrimSuffix(strings.Trim(s, "/"), ".git"))
+	return strings.TrimSuffix(strings.ToLower(strings.Trim(s, "/")), ".git")
 }

@@ -281,6 +281,7 @@ func TestNormalURL(t *testing.T) {
 	for _, group := range [][]string{
 		{"https://Git.Example.com/Org/App.git", "git@git.example.com:org/app", "ssh://git@git.example.com/org/app.git/", "https://git.example.com:443/org/app?x=1", "http://git.example.com/org/app"},
 		{"https://git.example.com:8443/a", "https://git.example.com:8443/a.git"},
+		{"https://git.example.com/Org/App", "https://git.example.com/Org/App.GIT", "git@git.example.com:org/app.Git/", "GIT.EXAMPLE.COM/ORG/APP.GIT"},
 	} {
 		for _, u := range group[1:] {
 			if got, want := NormalURL(u), NormalURL(group[0]); got != want {
