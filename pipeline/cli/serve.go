@@ -24,8 +24,20 @@ Git repository (--pipelines-git-url), which is looked at on its push events and 
 interval. No other service is needed; with --nats-url any number of further workers share
 the work.
 
+Each pipeline is run once at the start, and what it publishes is pushed to where it says.
+prerig render shows the result before, prerig status and the page on --admin-listen what
+became of it. Webhooks are taken at /hook/NAME on --listen, for each of the receivers that
+the configuration file names:
+
+  receivers:
+  - {name: github, provider: github, secret: hooks/github.key}
+
+Without any, sources are looked at once in the interval of their pipelines (10m), and when
+prerig reconcile asks.
+
 Every flag can be given in the configuration file and as a variable: --nats-url is
-nats: {url: …} and PRERIG_NATS_URL. A flag wins over a variable, and that over the file.`
+nats: {url: …} and PRERIG_NATS_URL. A flag wins over a variable, and that over the file.
+The file has more keys than there are flags; examples/daemon/prerig.yaml has them all.`
 	cmd.Example = `  prerig serve --pipelines pipelines/ --state /var/lib/prerig
   prerig serve --pipelines-git-url https://git.example.com/org/apps.git --pipelines-git-path pipelines
   prerig serve --config prerig.yaml`
