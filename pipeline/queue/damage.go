@@ -8,8 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
+	"slices"
 )
 
 // serverLog hands on what the embedded server has to say about its files; the rest of it is of no use to anybody.
@@ -29,59 +28,68 @@ func (s serverLog) Errorf(format string, v ...any) {
 
 func (s serverLog) Fatalf(format string, v ...any) { s.Errorf(format, v...) }
 
-// forgetConsumers removes what the last server kept about deliveries under way: they are begun anew, and a file of it that
-// was damaged would keep the server from making the consumer.
-func forgetConsumers(dir string) error {
-	known, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", "*", "obs", "*"))
-	if err != nil {
-		return fmt.Errorf("listing consumers: %w", err)
-	}
-	for _, name := range known {
-		if err := os.RemoveAll(name); err != nil {
-			return fmt.Errorf("removing what is left of a consumer: %w", err)
-		}
-	}
-	return nil
-}
-
 // openedName is saved first of all, so that it is known whether there was any state.
 const openedName = "queue/opened"
 
 // reportDamage says what the embedded server could not read of its files. Events and jobs that are lost do no harm, as all
 // pipelines are looked at when the daemon starts; what people have asked for is worth a look by them. The directory was
-// used before or is new.
-func (q *Queue) reportDamage(ctx context.Context, used bool) error {
+// used before or is new; lost are streams of which it is known already.
+func (q *Queue) reportDamage(ctx context.Context, used bool, lost []string) error {
 	_, _, opened, err := q.Load(ctx, openedName)
 	if err != nil {
 		return err
 	}
-	var lost []string
+	state := "KV_" + q.name("STATE")
 	if used && !opened {
-		lost = append(lost, q.name("STATE"))
+		lost = append(lost, state)
 	}
-	for _, name := range []string{q.name("EVENTS"), q.name("WORK"), "KV_" + q.name("STATE")} {
-		answer, err := q.nc.RequestWithContext(ctx, "$JS.API.STREAM.INFO."+name, nil)
+	for _, name := range []string{q.name("EVENTS"), q.name("WORK"), state} {
+		some, err := q.lost(ctx, name)
 		if err != nil {
-			return fmt.Errorf("looking at the stream %s: %w", name, err)
+			return err
 		}
-		var info struct {
-			State struct {
-				Lost *struct{} `json:"lost"`
-			} `json:"state"`
-		}
-		if err := json.Unmarshal(answer.Data, &info); err != nil {
-			return fmt.Errorf("looking at the stream %s: %w", name, err)
-		}
-		if info.State.Lost != nil {
+		if some {
 			lost = append(lost, name)
 		}
 	}
 	if len(lost) > 0 {
+		slices.Sort(lost)
 		q.opts.Log.Error("files of the queue were damaged and a part of what they held is gone; all pipelines are looked at again. "+
-			"Suspensions by prerig suspend may be gone too: see prerig status", "directory", q.opts.Dir, "lost", lost)
+			"Suspensions by prerig suspend may be gone too: see prerig status", "directory", q.opts.Dir, "lost", slices.Compact(lost))
 	}
-	if opened {
+	if !opened {
+		if err := q.Save(ctx, openedName, []byte("1")); err != nil {
+			return err
+		}
+	}
+	if used {
 		return nil
 	}
-	return q.Save(ctx, openedName, []byte("1"))
+	return noteUse(q.opts.Dir)
+}
+
+// maxDetails bounds for how many messages that were removed the server is asked for details: it lists every one.
+const maxDetails = 500_000
+
+// lost says whether messages of a stream could not be read. The server tells only together with all that was removed.
+func (q *Queue) lost(ctx context.Context, name string) (bool, error) {
+	var info struct {
+		State struct {
+			Removed int       `json:"num_deleted"`
+			Lost    *struct{} `json:"lost"`
+		} `json:"state"`
+	}
+	for _, question := range []string{"", `{"deleted_details":true}`} {
+		answer, err := q.nc.RequestWithContext(ctx, "$JS.API.STREAM.INFO."+name, []byte(question))
+		if err == nil {
+			err = json.Unmarshal(answer.Data, &info)
+		}
+		if err != nil {
+			return false, fmt.Errorf("looking at the stream %s: %w", name, err)
+		}
+		if info.State.Removed > maxDetails {
+			break
+		}
+	}
+	return info.State.Lost != nil, nil
 }

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -95,25 +94,19 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 		return nil, err
 	}
 	q := &Queue{opts: o}
-	_, err := os.Stat(filepath.Join(o.Dir, "jetstream"))
-	used := o.URL == "" && err == nil
-	if o.URL != "" {
-		q.nc, err = dial(o.URL, o.NATS)
-	} else {
-		q.server, q.nc, q.unlock, err = embed(o.Dir, o.MaxStore, o.Log)
+	if o.URL == "" {
+		if err := q.openEmbedded(ctx); err != nil {
+			return nil, err
+		}
+		return q, nil
 	}
-	if err != nil {
+	var err error
+	if q.nc, err = dial(o.URL, o.NATS); err != nil {
 		return nil, err
 	}
 	if err := q.prepare(ctx); err != nil {
 		q.Close()
 		return nil, err
-	}
-	if q.server != nil {
-		if err := q.reportDamage(ctx, used); err != nil {
-			q.Close()
-			return nil, err
-		}
 	}
 	return q, nil
 }
@@ -200,7 +193,7 @@ func (q *Queue) Ready() error {
 	return nil
 }
 
-// Close lets go of the connection, and stops an embedded server.
+// Close lets go of the connection, and stops an embedded server. Its directory is given up last.
 func (q *Queue) Close() {
 	if q.nc != nil {
 		q.nc.Close()
@@ -208,6 +201,8 @@ func (q *Queue) Close() {
 	if q.server != nil {
 		q.server.Shutdown()
 		q.server.WaitForShutdown()
+	}
+	if q.unlock != nil {
 		q.unlock()
 	}
 }

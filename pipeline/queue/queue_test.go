@@ -6,6 +6,10 @@ package queue
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -202,10 +206,34 @@ func TestARestartFindsWhatWasBegun(t *testing.T) {
 func TestTwoProcessesCannotShareADirectory(t *testing.T) {
 	dir := t.TempDir()
 	q := opened(t, dir)
-	defer q.Close()
-	if _, err := Open(t.Context(), Options{Dir: dir}); err == nil {
-		t.Error("a second queue opened the directory")
+	before := listing(t, dir)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := Open(ctx, Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "another process uses it: end that one") {
+		t.Errorf("a second queue opened the directory: %v", err)
 	}
+	if after := listing(t, dir); !slices.Equal(before, after) {
+		t.Errorf("the second one left %v of %v", after, before)
+	}
+	// One that is told to end is waited for.
+	time.AfterFunc(300*time.Millisecond, q.Close)
+	second, err := Open(t.Context(), Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.Close()
+}
+
+// listing gives the files below a directory.
+func listing(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	if err := filepath.WalkDir(dir, func(name string, _ os.DirEntry, err error) error {
+		names = append(names, name)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return names
 }
 
 func TestSaveAfter(t *testing.T) {

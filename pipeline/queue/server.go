@@ -4,6 +4,7 @@
 package queue
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,27 +17,52 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startup is how long an embedded server may take to read its files.
-const startup = 30 * time.Second
+const (
+	// startup is how long an embedded server may take to read its files.
+	startup = 2 * time.Minute
+	// handover is how long a process waits for the end of another that uses the directory: one that was told to end needs a
+	// moment for it.
+	handover = 10 * time.Second
+)
 
-// embed starts a server without a listener whose JetStream keeps its files under dir, and connects to it in-process. Every
-// write reaches the disk before it is acknowledged.
-func embed(dir string, maxStore int64, log *slog.Logger) (_ *server.Server, _ *nats.Conn, unlock func(), err error) {
+// openEmbedded starts the embedded server. Nothing in the directory is looked at before it is ours. After an error nothing
+// is left open.
+func (q *Queue) openEmbedded(ctx context.Context) (err error) {
+	dir := q.opts.Dir
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, nil, nil, fmt.Errorf("making the directory of the queue: %w", err)
+		return fmt.Errorf("making the directory of the queue: %w", err)
 	}
-	unlock, err = lockDir(dir)
-	if err != nil {
-		return nil, nil, nil, err
+	if q.unlock, err = lockDir(ctx, dir, handover, q.opts.Log); err != nil {
+		return err
 	}
 	defer func() {
 		if err != nil {
-			unlock()
+			q.Close()
 		}
 	}()
-	if err = forgetConsumers(dir); err != nil {
-		return nil, nil, unlock, err
+	used, err := used(dir)
+	if err != nil {
+		return err
 	}
+	lost, err := hollow(dir)
+	if err != nil {
+		return err
+	}
+	if err := forget(dir); err != nil {
+		return err
+	}
+	if err := q.embed(ctx, dir, q.opts.MaxStore); err != nil {
+		return err
+	}
+	if err := q.prepare(ctx); err != nil {
+		return err
+	}
+	return q.reportDamage(ctx, used, lost)
+}
+
+// embed starts a server without a listener whose JetStream keeps its files under dir, and connects to it in-process. Every
+// write reaches the disk before it is acknowledged.
+func (q *Queue) embed(ctx context.Context, dir string, maxStore int64) error {
 	s, err := server.NewServer(&server.Options{
 		ServerName:         "prerig",
 		DontListen:         true,
@@ -49,34 +75,68 @@ func embed(dir string, maxStore int64, log *slog.Logger) (_ *server.Server, _ *n
 		JetStreamMaxStore:  maxStore,
 	})
 	if err != nil {
-		return nil, nil, unlock, fmt.Errorf("setting up the embedded NATS server: %w", err)
+		return fmt.Errorf("setting up the embedded NATS server: %w", err)
 	}
-	s.SetLoggerV2(serverLog{log}, false, false, false)
-	go s.Start()
-	if !s.ReadyForConnections(startup) {
-		s.Shutdown()
-		return nil, nil, unlock, errors.New("starting the embedded NATS server: it did not become ready")
+	s.SetLoggerV2(serverLog{q.opts.Log}, false, false, false)
+	started := make(chan struct{})
+	go func() { s.Start(); close(started) }()
+	q.server = s
+	for begin := time.Now(); !s.ReadyForConnections(100 * time.Millisecond); {
+		err := ctx.Err()
+		if err == nil && (closed(started) || time.Since(begin) > startup) && !s.ReadyForConnections(time.Second) {
+			err = errors.New("it did not become ready")
+		}
+		if err != nil {
+			<-started // what has begun to read the files must not go on after the directory is given up
+			return fmt.Errorf("starting the embedded NATS server: %w", err)
+		}
 	}
-	nc, err := nats.Connect("", nats.InProcessServer(s), nats.MaxReconnects(-1), nats.Name("prerig"))
-	if err != nil {
-		s.Shutdown()
-		return nil, nil, unlock, fmt.Errorf("connecting to the embedded NATS server: %w", err)
+	if q.nc, err = nats.Connect("", nats.InProcessServer(s), nats.MaxReconnects(-1), nats.Name("prerig")); err != nil {
+		return fmt.Errorf("connecting to the embedded NATS server: %w", err)
 	}
-	return s, nc, unlock, nil
+	return nil
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // lockDir keeps a second process out of the directory, whose files would not survive two servers. The lock ends with the
 // process.
-func lockDir(dir string) (unlock func(), err error) {
+func lockDir(ctx context.Context, dir string, patience time.Duration, log *slog.Logger) (unlock func(), err error) {
 	file, err := os.OpenFile(filepath.Join(dir, "prerig.lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("locking the directory of the queue: %w", err)
 	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		file.Close()
-		return nil, fmt.Errorf("locking the directory of the queue %s: another process uses it: %w", dir, err)
+	told := false
+	for begin := time.Now(); ; {
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return func() { file.Close() }, nil
+		}
+		over := time.Since(begin) > patience || ctx.Err() != nil
+		switch {
+		case over && errors.Is(err, unix.EWOULDBLOCK):
+			file.Close()
+			return nil, fmt.Errorf("locking the directory of the queue %s: another process uses it: end that one, or give this one a "+
+				"state directory of its own (--state)", dir)
+		case !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR):
+			file.Close()
+			return nil, fmt.Errorf("locking the directory of the queue %s: %w", dir, err)
+		case !told:
+			log.Warn("another process uses the directory of the queue; waiting for its end", "directory", dir, "at most", patience)
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond):
+		}
 	}
-	return func() { file.Close() }, nil
 }
 
 // dial connects to a cluster, and goes on trying for as long as it lives.
