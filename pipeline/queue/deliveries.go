@@ -6,6 +6,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -18,7 +19,7 @@ const maxDeliveries = 64 << 20
 
 // known says whether an event with this id was stored. Where that cannot be found out soon, it is taken for new.
 func (q *Queue) known(ctx context.Context, id string) bool {
-	ctx, cancel := context.WithTimeout(ctx, lookFor)
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	_, err := q.seen.Get(ctx, token(id))
 	return err == nil
@@ -27,7 +28,13 @@ func (q *Queue) known(ctx context.Context, id string) bool {
 // remember keeps the id of an event that is stored. Without it a repetition would lead to one more look at the source, and
 // nothing else, so that its failure is not the event's.
 func (q *Queue) remember(ctx context.Context, id string) {
-	if _, err := q.seen.Create(ctx, token(id), nil); err != nil && !errors.Is(err, jetstream.ErrKeyExists) {
+	err := q.steadily(ctx, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, lookFor)
+		defer cancel()
+		_, err := q.seen.Create(ctx, token(id), nil)
+		return err
+	})
+	if err != nil && !errors.Is(err, jetstream.ErrKeyExists) {
 		q.opts.Log.Debug("the id of an event could not be kept; a repetition of it would not be known after a restart", "event", id, "error", err)
 	}
 }

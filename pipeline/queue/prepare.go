@@ -19,15 +19,15 @@ import (
 const (
 	// lookFor is how long a look waits for its answer. Where a leader has just gone it will never come.
 	lookFor = 2 * time.Second
-	// looks is how often it is looked, and how often making something is tried.
-	looks = 5
+	// lookLong is how long it is looked again, and making something is tried: an election takes up to nine seconds.
+	lookLong = 12 * time.Second
 )
 
 // steadily tries a step again that a cluster without a leader does not answer. An embedded server always answers.
 func (q *Queue) steadily(ctx context.Context, step func(ctx context.Context) error) error {
-	for try := 1; ; try++ {
+	for begin := time.Now(); ; {
 		err := step(ctx)
-		if err == nil || q.server != nil || try == looks || ctx.Err() != nil || absent(err) {
+		if err == nil || q.server != nil || time.Since(begin) > lookLong || ctx.Err() != nil || final(err) {
 			return err
 		}
 		select {
@@ -37,8 +37,9 @@ func (q *Queue) steadily(ctx context.Context, step func(ctx context.Context) err
 	}
 }
 
-func absent(err error) bool {
-	return errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrConsumerNotFound)
+// final is an answer that does not change by asking again.
+func final(err error) bool {
+	return errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrKeyExists)
 }
 
 // find looks for a stream.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -67,21 +68,35 @@ func TestOpenTakesAndChangesWhatIsThere(t *testing.T) {
 func TestAStepIsTriedAgain(t *testing.T) {
 	silent := context.DeadlineExceeded
 	for name, test := range map[string]struct {
-		errs  []error
-		tries int
+		first error // of all tries but the last
+		last  error
+		tries int // 0 for any number
 		want  error
 	}{
-		"at once":        {[]error{nil}, 1, nil},
-		"after a while":  {[]error{silent, silent, nil}, 3, nil},
-		"never":          {[]error{silent, silent, silent, silent, silent, silent, nil}, looks, silent},
-		"what is absent": {[]error{jetstream.ErrStreamNotFound, nil}, 1, jetstream.ErrStreamNotFound},
+		"at once":                         {tries: 1},
+		"after a while":                   {silent, nil, 3, nil},
+		"after an election":               {silent, nil, 40, nil},
+		"never":                           {silent, silent, 0, silent},
+		"what is absent":                  {nil, jetstream.ErrStreamNotFound, 1, jetstream.ErrStreamNotFound},
+		"what is absent once it is known": {silent, jetstream.ErrConsumerNotFound, 2, jetstream.ErrConsumerNotFound},
+		"what is there already":           {silent, jetstream.ErrKeyExists, 2, jetstream.ErrKeyExists},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tries := 0
-			err := (&Queue{}).steadily(t.Context(), func(context.Context) error { tries++; return test.errs[tries-1] })
-			if tries != test.tries || !errors.Is(err, test.want) {
-				t.Errorf("%d tries, error %v; want %d, %v", tries, err, test.tries, test.want)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				begin, tries := time.Now(), 0
+				err := (&Queue{}).steadily(t.Context(), func(context.Context) error {
+					if tries++; tries != test.tries {
+						return test.first
+					}
+					return test.last
+				})
+				if test.tries != 0 && tries != test.tries || !errors.Is(err, test.want) {
+					t.Errorf("%d tries, error %v; want %d, %v", tries, err, test.tries, test.want)
+				}
+				if took := time.Since(begin); took > lookLong+time.Second || test.tries == 0 && took < lookLong {
+					t.Errorf("it took %s", took)
+				}
+			})
 		})
 	}
 }

@@ -77,6 +77,7 @@ type Queue struct {
 	js          jetstream.JetStream
 	events      jetstream.Consumer
 	work        jetstream.Consumer
+	eventStream jetstream.Stream
 	workStream  jetstream.Stream
 	stateStream jetstream.Stream
 	locks       jetstream.KeyValue
@@ -119,29 +120,27 @@ func (q *Queue) prepare(ctx context.Context) error {
 	if q.js, err = jetstream.New(q.nc); err != nil {
 		return fmt.Errorf("opening JetStream: %w", err)
 	}
-	events, err := q.stream(ctx, jetstream.StreamConfig{
+	q.eventStream, err = q.stream(ctx, jetstream.StreamConfig{
 		Name: q.name("EVENTS"), Subjects: []string{q.subject("event.*")}, Retention: jetstream.WorkQueuePolicy,
 		Duplicates: q.opts.Remember,
 	})
 	if err != nil {
 		return err
 	}
-	work, err := q.stream(ctx, jetstream.StreamConfig{
+	q.workStream, err = q.stream(ctx, jetstream.StreamConfig{
 		Name: q.name("WORK"), Subjects: []string{q.subject("work.>")}, Retention: jetstream.WorkQueuePolicy,
 		MaxMsgsPerSubject: 1, Discard: jetstream.DiscardOld, Duplicates: time.Second,
 	})
 	if err != nil {
 		return err
 	}
-	consumer := jetstream.ConsumerConfig{AckPolicy: jetstream.AckExplicitPolicy, AckWait: q.opts.AckWait, MaxDeliver: -1, MaxAckPending: 10000}
 	// An embedded server has none: messages that the last process had begun would come again only after AckWait.
-	if q.events, err = q.consumer(ctx, events, "planner", consumer); err != nil {
+	if q.events, err = q.makeEvents(ctx); err != nil {
 		return err
 	}
-	if q.work, err = q.consumer(ctx, work, "workers", consumer); err != nil {
+	if q.work, err = q.makeWork(ctx); err != nil {
 		return err
 	}
-	q.workStream = work
 	if q.locks, err = q.bucket(ctx, "LOCKS", q.opts.AckWait, 0); err != nil {
 		return err
 	}
@@ -162,6 +161,18 @@ func (q *Queue) prepare(ctx context.Context) error {
 	}
 	q.papers, err = q.bucket(ctx, "PAPERS", 0, min(maxArchive, q.opts.MaxStore/4))
 	return err
+}
+
+func (q *Queue) makeEvents(ctx context.Context) (jetstream.Consumer, error) {
+	return q.consumer(ctx, q.eventStream, "planner", q.delivery())
+}
+
+func (q *Queue) makeWork(ctx context.Context) (jetstream.Consumer, error) {
+	return q.consumer(ctx, q.workStream, "workers", q.delivery())
+}
+
+func (q *Queue) delivery() jetstream.ConsumerConfig {
+	return jetstream.ConsumerConfig{AckPolicy: jetstream.AckExplicitPolicy, AckWait: q.opts.AckWait, MaxDeliver: -1, MaxAckPending: 10000}
 }
 
 // takeOver lets go of what the last process with this embedded server held: it is gone, and nobody else can reach the
@@ -227,18 +238,23 @@ func (q *Queue) Put(ctx context.Context, e event.Event) (duplicate bool, err err
 	if q.known(ctx, e.ID) {
 		return true, nil
 	}
-	ack, err := q.js.Publish(ctx, q.subject("event."+token(e.Receiver)), data, jetstream.WithMsgID(e.ID))
+	duplicate, err = q.store(ctx, q.subject("event."+token(e.Receiver)), data, e.ID)
 	if q.noted(err) != nil {
 		return false, fmt.Errorf("storing event %s: %w", e.ID, err)
 	}
-	q.remember(ctx, e.ID)
-	return ack.Duplicate, nil
+	if q.server != nil {
+		q.remember(ctx, e.ID)
+	} else {
+		// The sender need not wait until the ids have a leader again, which are not the events.
+		go q.remember(context.WithoutCancel(ctx), e.ID)
+	}
+	return duplicate, nil
 }
 
 // Events hands every stored event to plan until ctx is done, at most slots at the same time. An event is forgotten after
 // plan returns nil; after an error it comes again later.
 func (q *Queue) Events(ctx context.Context, slots int, plan func(ctx context.Context, e event.Event, stored time.Time) error) error {
-	return q.consume(ctx, q.events, slots, func(ctx context.Context, data []byte) error {
+	return q.consume(ctx, q.events, q.makeEvents, slots, func(ctx context.Context, data []byte) error {
 		var l logged
 		if err := json.Unmarshal(data, &l); err != nil {
 			q.opts.Log.Error("an event in the log cannot be read and is dropped", "error", err)

@@ -139,10 +139,12 @@ func lockDir(ctx context.Context, dir string, patience time.Duration, log *slog.
 	}
 }
 
-// dial connects to a cluster, and goes on trying for as long as it lives.
+// dial connects to a cluster, and goes on trying for as long as it lives. A node that is gone without a word, as with its
+// machine, is missed after some ten seconds, and another one that does not answer is not waited for long.
 func dial(url string, opts []nats.Option) (*nats.Conn, error) {
 	opts = append([]nats.Option{nats.Name("prerig"), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true),
-		nats.ReconnectWait(500 * time.Millisecond), nats.Timeout(5 * time.Second)}, opts...)
+		nats.ReconnectWait(500 * time.Millisecond), nats.Timeout(3 * time.Second),
+		nats.PingInterval(4 * time.Second), nats.MaxPingsOutstanding(2)}, opts...)
 	nc, err := nats.Connect(url, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to NATS: %w", err)

@@ -34,7 +34,11 @@ type row struct {
 
 // Table gives a copy that follows until ctx is done. It holds everything that was saved before the call.
 func (q *Queue) Table(ctx context.Context) (*Table, error) {
-	watcher, err := q.state.WatchAll(ctx)
+	var watcher jetstream.KeyWatcher
+	err := q.steadily(ctx, func(ctx context.Context) (err error) {
+		watcher, err = q.state.WatchAll(ctx)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("watching the state: %w", err)
 	}
@@ -118,7 +122,13 @@ const lag = 2 * time.Second
 
 // Sync waits until the copy holds everything that was saved before the call, as the leader of the state knows it.
 func (t *Table) Sync(ctx context.Context) error {
-	info, err := t.q.stateStream.Info(ctx)
+	var info *jetstream.StreamInfo
+	err := t.q.steadily(ctx, func(ctx context.Context) (err error) {
+		ctx, cancel := context.WithTimeout(ctx, lookFor)
+		defer cancel()
+		info, err = t.q.stateStream.Info(ctx)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("looking at the state: %w", err)
 	}

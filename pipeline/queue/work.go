@@ -96,7 +96,7 @@ func (q *Queue) Depth(ctx context.Context) (jobs uint64, oldest time.Time, err e
 // pipeline's jobs never run at the same time, in whichever process. A job is forgotten after do returns nil; after an error
 // it comes again, unless a newer one of the pipeline has taken its place.
 func (q *Queue) Work(ctx context.Context, slots int, do func(ctx context.Context, j Job) error) error {
-	return q.consume(ctx, q.work, slots, func(ctx context.Context, data []byte) error {
+	return q.consume(ctx, q.work, q.makeWork, slots, func(ctx context.Context, data []byte) error {
 		var j Job
 		if err := json.Unmarshal(data, &j); err != nil {
 			q.opts.Log.Error("a job in the queue cannot be read and is dropped", "error", err)
@@ -126,11 +126,13 @@ var (
 // busyWait is how soon a job that found its pipeline running is tried again.
 const busyWait = 200 * time.Millisecond
 
-// consume takes a message whenever a slot is free and reports progress while handle works on it.
-func (q *Queue) consume(ctx context.Context, c jetstream.Consumer, slots int, handle func(context.Context, []byte) error) error {
+// consume takes a message whenever a slot is free and reports progress while handle works on it. A consumer that fails for
+// longer than an election takes may be gone, and is made again.
+func (q *Queue) consume(ctx context.Context, c jetstream.Consumer, again remake, slots int, handle func(context.Context, []byte) error) error {
 	free := make(chan struct{}, slots)
 	var running sync.WaitGroup
 	defer running.Wait()
+	var failing time.Time // since when; zero while it does not
 	for {
 		select {
 		case <-ctx.Done():
@@ -140,16 +142,45 @@ func (q *Queue) consume(ctx context.Context, c jetstream.Consumer, slots int, ha
 		msg, err := q.next(ctx, c)
 		if msg == nil {
 			<-free
-			if err != nil && ctx.Err() == nil {
+			switch {
+			case err == nil || ctx.Err() != nil:
+				failing = time.Time{}
+			case failing.IsZero():
+				failing = time.Now()
+				q.pause(ctx, err)
+			case time.Since(failing) > q.giveUp():
+				c, failing = q.remade(ctx, c, again), time.Time{}
+			default:
 				q.pause(ctx, err)
 			}
 			continue
 		}
+		failing = time.Time{}
 		running.Go(func() {
 			defer func() { <-free }()
 			q.handle(ctx, msg, handle)
 		})
 	}
+}
+
+// remake makes a consumer where it is not there.
+type remake func(ctx context.Context) (jetstream.Consumer, error)
+
+// giveUp is how long a consumer may fail. In an embedded server there are no elections.
+func (q *Queue) giveUp() time.Duration {
+	if q.server != nil {
+		return time.Second
+	}
+	return lookLong
+}
+
+func (q *Queue) remade(ctx context.Context, c jetstream.Consumer, again remake) jetstream.Consumer {
+	made, err := again(ctx)
+	if err != nil {
+		q.pause(ctx, err)
+		return c
+	}
+	return made
 }
 
 // next waits for one message; it may give none without an error.

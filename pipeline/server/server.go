@@ -62,8 +62,9 @@ func New(o Options) (*Server, error) {
 // Watches implements event.Store.
 func (s *Server) Watches(changes []event.Change) bool { return s.Catalog.Watches(changes) }
 
-// putTimeout bounds the storing of an event. A sender that gets no answer in time sends again.
-const putTimeout = 8 * time.Second
+// putTimeout bounds the storing of an event. Senders wait ten seconds for an answer, and a cluster may need most of them to
+// find another leader.
+const putTimeout = 9 * time.Second
 
 // Put implements event.Store.
 func (s *Server) Put(ctx context.Context, e event.Event) (bool, error) {
