@@ -195,3 +195,21 @@ func TestWhatOthersChangeIsPutBack(t *testing.T) {
 	f.repository.Git("update-ref", "-d", "refs/heads/rendered")
 	f.shows(file, "image: web:1")
 }
+
+// TestAPipelineDoesNotRenderWhatItPublishes has the source name no branch, so that it is only known at the run that the
+// pipeline publishes to the same, as adopt would allow.
+func TestAPipelineDoesNotRenderWhatItPublishes(t *testing.T) {
+	text := strings.Replace(pipelineYAML("web", "URL", "  interval: 1s\n"), ", ref: {branch: main}", "", 1)
+	text = strings.Replace(text, "branch: rendered", "branch: main, path: apps/web/out, adopt: true", 1)
+	f := prepare(t, map[string]string{"web.yaml": text})
+	first := f.repository.Commit("first", map[string]string{"apps/web/web.yaml": deployment("web", "web:1")})
+	f.start()
+	f.becomes("team/web", server.StateStalled)
+	if got := f.pipelines("team/web")[0].Runs[0].Message; !strings.Contains(got, "it is the branch that the source is read from") {
+		t.Errorf("it says %q", got)
+	}
+	time.Sleep(2 * time.Second) // two intervals more
+	if got := f.repository.Git("rev-parse", "main"); got != first {
+		t.Errorf("main has the commit %s on it", got)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"path"
 	"sort"
+	"strings"
 	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
@@ -91,7 +92,8 @@ func stageOf(err error) *StageError {
 	if errors.As(err, &gate) {
 		return &StageError{Stage: StageGate, Final: true, Err: err}
 	}
-	final := errors.Is(err, publish.ErrUnmanaged) || errors.Is(err, publish.ErrNotOwned) || errors.Is(err, errContent)
+	final := errors.Is(err, publish.ErrUnmanaged) || errors.Is(err, publish.ErrNotOwned) || errors.Is(err, errContent) ||
+		errors.Is(err, errOwnSource)
 	return &StageError{Stage: StagePublish, Final: final, Err: err}
 }
 
@@ -128,6 +130,10 @@ func Origin(snapshot *source.Snapshot) publish.Origin {
 
 func (a *attempt) publishGit(ctx context.Context, to *v1alpha1.GitPublish) place {
 	p := place{published: v1alpha1.Published{Target: Target(v1alpha1.Publish{Git: to})}}
+	if a.followed(to) {
+		p.err = errOwnSource
+		return p
+	}
 	branch, err := a.r.Branch(ctx, a.p.Metadata.Namespace, to)
 	if err != nil {
 		p.err = err
@@ -165,6 +171,20 @@ func (a *attempt) publishGit(ctx context.Context, to *v1alpha1.GitPublish) place
 	}
 	p.record = written(p.files)
 	return p
+}
+
+// errOwnSource is about a pipeline that would render what it has published itself.
+var errOwnSource = errors.New("it is the branch that the source is read from, and every commit would be read as a new source; publish to another branch")
+
+// followed says whether an entry is about the branch that the source was read from. Where the source names none, that is
+// only known now.
+func (a *attempt) followed(to *v1alpha1.GitPublish) bool {
+	source := a.p.Spec.Source.Git
+	if source == nil || event.NormalURL(source.URL) != event.NormalURL(to.URL) {
+		return false
+	}
+	name, _, _ := strings.Cut(a.snapshot.Revision, "@")
+	return source.Ref == (v1alpha1.GitRef{}) && reference(to) == "refs/heads/"+name
 }
 
 // Branch gives the branch that an entry of spec.publish is about.
