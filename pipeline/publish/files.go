@@ -80,9 +80,9 @@ func fileName(object render.Object, text []byte) string {
 	if name == "" {
 		name = "unnamed-" + digest(string(text))
 	}
-	file := safe(kind) + "-" + safe(name) + ".yaml"
+	file := short(safe(kind)+"-"+safe(name)) + ".yaml"
 	if object.Namespace != "" {
-		return safe(object.Namespace) + "/" + file
+		return short(safe(object.Namespace)) + "/" + file
 	}
 	return file
 }
@@ -103,6 +103,19 @@ func safe(part string) string {
 		clean += "-" + digest(part)
 	}
 	return clean
+}
+
+// longest is how long a file name may be without its ending. File systems take 255 bytes, and a branch with a longer one
+// cannot be checked out, by no pipeline's readers.
+const longest = 250
+
+// short cuts a name that is too long, and gives it a digest, so that two of them stay apart.
+func short(name string) string {
+	if len(name) <= longest {
+		return name
+	}
+	sum := digest(name)
+	return name[:longest-len(sum)-1] + "-" + sum
 }
 
 func digest(text string) string {

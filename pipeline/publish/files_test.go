@@ -74,3 +74,28 @@ func TestLayoutsAndStyles(t *testing.T) {
 		t.Errorf("%v, %v", files, err)
 	}
 }
+
+// TestLongFileNames: a file whose name is too long for file systems would keep everybody from checking the branch out.
+func TestLongFileNames(t *testing.T) {
+	long := strings.Repeat("n", 253)
+	files, err := publish.Files([]render.Object{
+		object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "", long), object("cert-manager.io/v1", "Certificate", long+long, long+"a"),
+		object("cert-manager.io/v1", "Certificate", long+long, long+"b"), object("v1", "ConfigMap", "x", strings.Repeat("n", 240)),
+	}, v1alpha1.LayoutObjects, v1alpha1.StyleCanonical)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) != 4 {
+		t.Errorf("%d files, want four", len(files))
+	}
+	for name := range files {
+		for part := range strings.SplitSeq(name, "/") {
+			if len(part) > 255 {
+				t.Errorf("%s has %d bytes", part, len(part))
+			}
+		}
+	}
+	if _, ok := files["x/configmap-"+strings.Repeat("n", 240)+".yaml"]; !ok {
+		t.Error("a name that is not too long was changed")
+	}
+}

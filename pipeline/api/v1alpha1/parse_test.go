@@ -66,6 +66,8 @@ func TestParseRefuses(t *testing.T) {
 		"remote base of a file":       {"{path: apps/shop}", "{path: apps/shop, remoteBases: [{url: \"file:///srv/repo\"}]}", "must start with https://"},
 		"remote base twice":           {"{path: apps/shop}", "{path: apps/shop, remoteBases: [{url: \"https://h/a\"}, {url: \"https://h/a\"}]}", "remoteBases[1].url: is given twice"},
 		"remote base of plain files":  {"{path: apps/shop}", "{path: apps/shop, type: Plain, remoteBases: [{url: \"https://h/a\"}]}", "is for kustomizations"},
+		"long name in a path":         {"branch: rendered", "branch: rendered, path: " + strings.Repeat("d", 256), "line 11: spec.publish[0].git.path: must not be longer"},
+		"long path":                   {"branch: rendered", "branch: rendered, path: " + strings.Repeat("d/", 600) + "x", "must not be longer than 1024 bytes"},
 		"tag in URL":                  {"rendered/shop}", "rendered/shop:v1}", "must have no tag"},
 	}
 	for name, tc := range cases {

@@ -5,6 +5,8 @@ package v1alpha1
 
 import (
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/prerig/prerig/pipeline/event"
@@ -60,5 +62,20 @@ func (v *validation) places(all []Publish) {
 			}
 			tags[name] = i
 		}
+	}
+}
+
+// path checks that a path stays inside the tree that it is in.
+func (v *validation) path(at, value string) {
+	clean := path.Clean(value)
+	switch {
+	case strings.HasPrefix(value, "/"):
+		v.add(at, "must be relative, found %q", value)
+	case clean == ".." || strings.HasPrefix(clean, "../"):
+		v.add(at, "must not leave the tree, found %q", value)
+	case strings.ContainsAny(value, "\\\x00\n"):
+		v.add(at, "must not contain a backslash, a line break or a zero byte")
+	case len(value) > 1024 || slices.ContainsFunc(strings.Split(value, "/"), func(part string) bool { return len(part) > 255 }):
+		v.add(at, "must not be longer than 1024 bytes, nor a part of it than 255: it could not be checked out")
 	}
 }

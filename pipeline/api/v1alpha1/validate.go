@@ -284,19 +284,6 @@ func (v *validation) build(build Build) {
 	}
 }
 
-// path checks that a path stays inside the tree that it is in.
-func (v *validation) path(at, value string) {
-	clean := path.Clean(value)
-	switch {
-	case strings.HasPrefix(value, "/"):
-		v.add(at, "must be relative, found %q", value)
-	case clean == ".." || strings.HasPrefix(clean, "../"):
-		v.add(at, "must not leave the tree, found %q", value)
-	case strings.ContainsAny(value, "\\\x00\n"):
-		v.add(at, "must not contain a backslash, a line break or a zero byte")
-	}
-}
-
 func (v *validation) policy(at string, policy PolicyRef) {
 	v.one(at, map[string]bool{"path": policy.Path != "", "file": policy.File != "", "builtIn": policy.BuiltIn != ""})
 	v.path(at+".path", policy.Path)
