@@ -184,6 +184,13 @@ func (c *Config) Validate() error {
 	if c.Debounce < 0 {
 		add("debounce", "must not be negative")
 	}
+	for key, value := range map[string]time.Duration{
+		"debounce": c.Debounce, "limits.timeout": c.Limits.Timeout, "removals.delay": c.Removals.Delay, "pipelines_git.interval": c.PipelinesGit.Interval,
+	} {
+		if 0 < value && value < time.Millisecond {
+			add(key, "must be a time with its unit, such as 5s, found %s", value)
+		}
+	}
 	if c.NATS.AckWait < time.Second {
 		add("nats.ack_wait", "must be at least 1s")
 	}
