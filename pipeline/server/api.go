@@ -39,6 +39,8 @@ type Pipeline struct {
 	Runs []status.Run `json:"runs,omitempty"`
 	// Suspended says whether it is, by whomever.
 	Suspended bool `json:"suspended,omitempty"`
+	// OpenRequest is the token of the last reconcile request as long as it is not handled.
+	OpenRequest string `json:"openRequest,omitempty"`
 }
 
 // States of a Pipeline.
@@ -64,7 +66,8 @@ type Request struct {
 
 // Answer to a Request.
 type Answer struct {
-	// Token is found in status.lastHandledReconcileAt when the request was handled.
+	// Token is found in status.lastHandledReconcileAt when the request was handled, until another one is. A pipeline without
+	// an openRequest has handled this one, or a later one in its place.
 	Token string `json:"token,omitempty"`
 	// Pipelines that it is about.
 	Pipelines []string `json:"pipelines"`
@@ -135,7 +138,12 @@ func (s *Server) view(e catalog.Entry) Pipeline {
 			p.State = StateFailing
 		}
 	}
-	if p.Suspended = e.Pipeline.Spec.Suspend || s.Store.Control(e.Key).Suspended; p.Suspended {
+	// It is read after the state: what the state says is handled is known here then.
+	control := s.Store.Control(e.Key)
+	if control.RequestedAt != state.Requested {
+		p.OpenRequest = control.RequestedAt
+	}
+	if p.Suspended = e.Pipeline.Spec.Suspend || control.Suspended; p.Suspended {
 		p.State = StateSuspended
 	}
 	return p
@@ -170,7 +178,6 @@ func (s *Server) reconcile(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	now := time.Now().UTC()
-	// Tokens sort by time, so that who waits for one is content with a later one too.
 	token := now.Format("2006-01-02T15:04:05.000000000Z") + "-" + nuid.Next()
 	for _, key := range keys {
 		err := s.Store.SetControl(r.Context(), key, func(c *status.Control) { c.RequestedAt, c.Force = token, request.Force })
