@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,13 +55,13 @@ func awaitAll(ctx context.Context, streams Streams, d *daemonClient, answer serv
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for {
-		found, err := d.pipelines(ctx, answer.Pipelines...)
+		found, err := d.asked(ctx, answer.Pipelines)
 		if err != nil {
 			return err
 		}
 		waiting, bad := 0, 0
 		for _, p := range found {
-			if p.Status.LastHandledReconcileAt < answer.Token {
+			if !handled(p, answer.Token) {
 				waiting++
 			} else if p.State != server.StateReady && p.State != server.StateSuspended {
 				bad++
@@ -81,6 +82,31 @@ func awaitAll(ctx context.Context, streams Streams, d *daemonClient, answer serv
 		case <-time.After(250 * time.Millisecond):
 		}
 	}
+}
+
+// handled says whether a pipeline has handled the request with a token, or a later one in its place. Tokens are only
+// compared for being equal: what handles requests also notes those of annotations, which are any text.
+func handled(p server.Pipeline, token string) bool {
+	return p.Status.LastHandledReconcileAt == token || p.OpenRequest == ""
+}
+
+// manyPipelines is from how many on all are asked for, as their names make the address long.
+const manyPipelines = 100
+
+// asked gives the named pipelines. Of many, those that are gone meanwhile are left out.
+func (d *daemonClient) asked(ctx context.Context, names []string) ([]server.Pipeline, error) {
+	if len(names) < manyPipelines {
+		return d.pipelines(ctx, names...)
+	}
+	found, err := d.pipelines(ctx)
+	if err != nil {
+		return nil, err
+	}
+	wanted := map[string]bool{}
+	for _, name := range names {
+		wanted[name] = true
+	}
+	return slices.DeleteFunc(found, func(p server.Pipeline) bool { return !wanted[p.Name] }), nil
 }
 
 func newSuspend(streams Streams, suspended bool) *cobra.Command {
