@@ -42,6 +42,8 @@ type chaos struct {
 	processes []*process    // that are killed
 	patience  time.Duration // how long a process may take to come up before it may be killed again
 	quiet     func()        // ends what else goes wrong; nil where it goes on until the test ends
+	pace      time.Duration // the longest time between two pushes
+	sending   func(commit string)
 
 	mu       sync.Mutex
 	newest   []int    // per application, what was pushed last
@@ -76,7 +78,9 @@ func newChaos(t *testing.T, n size, more ...string) *chaos {
 func emptyChaos(t *testing.T, n size, applications int) *chaos {
 	t.Helper()
 	f := prepare(t, nil)
-	c := &chaos{fixture: f, size: n, newest: make([]int, applications), answers: map[int]int{}, logs: filepath.Join(t.TempDir(), "log"), patience: 30 * time.Second}
+	c := &chaos{fixture: f, size: n, newest: make([]int, applications), answers: map[int]int{}, logs: filepath.Join(t.TempDir(), "log"),
+		patience: 30 * time.Second, pace: 60 * time.Millisecond}
+	c.sending = func(commit string) { c.tell(commit) }
 	files := map[string]string{}
 	for i := range applications {
 		name := fmt.Sprintf("app%d", i)
@@ -143,20 +147,20 @@ func (c *chaos) pushing() {
 			name := fmt.Sprintf("app%d", i)
 			files["apps/"+name+"/app.yaml"] = deployment(name, fmt.Sprintf("image:%d", n))
 		}
-		c.tell(c.repository.Commit(fmt.Sprintf("change %d", n), files))
-		time.Sleep(time.Duration(rand.IntN(60)) * time.Millisecond)
+		c.sending(c.repository.Commit(fmt.Sprintf("change %d", n), files))
+		time.Sleep(rand.N(c.pace))
 	}
 }
 
-// tell sends an event about a commit once, and remembers its id where it was stored.
-func (c *chaos) tell(commit string) {
+// tell sends an event about a commit once, and remembers its id where it was stored. It gives the status of the answer, 0
+// where there was none.
+func (c *chaos) tell(commit string) (status int) {
 	body, err := json.Marshal(map[string]any{"git": map[string]any{"urls": []string{c.repository.URL}, "ref": "refs/heads/main", "after": commit}})
 	if err != nil {
 		c.t.Error(err)
-		return
+		return 0
 	}
 	resp, err := send(c.address, body, commit)
-	status := 0
 	if err == nil {
 		defer resp.Body.Close()
 		status = resp.StatusCode
@@ -165,13 +169,14 @@ func (c *chaos) tell(commit string) {
 	defer c.mu.Unlock()
 	c.answers[status]++
 	if status != http.StatusAccepted {
-		return
+		return status
 	}
 	// The status is the promise; an answer that was cut off after it has no id that could be looked for.
 	var reply struct{ ID string }
 	if json.NewDecoder(resp.Body).Decode(&reply) == nil && reply.ID != "" {
 		c.accepted = append(c.accepted, reply.ID)
 	}
+	return status
 }
 
 // run pushes and kills, and then checks that every branch holds the newest state and that no state came twice.

@@ -82,6 +82,16 @@ func Serve(ctx context.Context, c *config.Config, o Options) error {
 }
 
 func serve(ctx context.Context, c *config.Config, o Options) error {
+	var hooks net.Listener
+	if c.NATS.URL != "" {
+		// A cluster that has just lost a node needs some seconds: who sends meanwhile waits, and is not turned away. An embedded
+		// queue may have to wait for the end of a process that still has the address.
+		var err error
+		if hooks, err = listenHooks(c); err != nil {
+			return err
+		}
+		defer hooks.Close()
+	}
 	p, closing, err := assemble(ctx, c, o, false)
 	if err != nil {
 		return err
@@ -98,7 +108,7 @@ func serve(ctx context.Context, c *config.Config, o Options) error {
 	}
 	p.metrics.Removals(p.keeper.Removals)
 	p.metrics.Catalog(p.catalog.Status)
-	if err := p.listen(ctx, group, planner); err != nil {
+	if err := p.listen(ctx, group, planner, hooks); err != nil {
 		return err
 	}
 	p.watch(ctx, group, planner)
@@ -268,8 +278,16 @@ func openQueue(ctx context.Context, c *config.Config, log *slog.Logger) (*queue.
 	}
 }
 
-// listen opens the addresses and serves on them.
-func (p *parts) listen(ctx context.Context, group *errgroup.Group, planner *plan.Planner) error {
+func listenHooks(c *config.Config) (net.Listener, error) {
+	hooks, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listening for webhooks: %w", err)
+	}
+	return hooks, nil
+}
+
+// listen opens the addresses and serves on them; hooks is nil where the one of webhooks is not open yet.
+func (p *parts) listen(ctx context.Context, group *errgroup.Group, planner *plan.Planner, hooks net.Listener) error {
 	receivers, err := p.c.EventReceivers()
 	if err != nil {
 		return err
@@ -286,9 +304,10 @@ func (p *parts) listen(ctx context.Context, group *errgroup.Group, planner *plan
 		return err
 	}
 	p.metrics.Pipelines(s.Count)
-	hooks, err := net.Listen("tcp", p.c.Listen)
-	if err != nil {
-		return fmt.Errorf("listening for webhooks: %w", err)
+	if hooks == nil {
+		if hooks, err = listenHooks(p.c); err != nil {
+			return err
+		}
 	}
 	group.Go(func() error { return server.Serve(ctx, hooks, s.Hooks(), p.o.Log) })
 	page := ""

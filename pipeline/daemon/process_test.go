@@ -31,6 +31,7 @@ type process struct {
 	up      chan struct{} // closed once it has written a line
 	held    bool          // not started again for now
 	dying   bool          // was sent a signal
+	struck  time.Time     // when it was sent the last one
 	ended   bool
 	done    chan struct{}
 }
@@ -132,8 +133,15 @@ func (p *process) signal(s syscall.Signal) bool {
 	if p.command == nil || p.dying || p.command.Process.Signal(s) != nil {
 		return false
 	}
-	p.dying, p.up = true, make(chan struct{})
+	p.dying, p.up, p.struck = true, make(chan struct{}), time.Now()
 	return true
+}
+
+// lastStruck gives when the process was last sent a signal.
+func (p *process) lastStruck() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.struck
 }
 
 // hold keeps the process from being started again until it is let go.
