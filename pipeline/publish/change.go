@@ -198,7 +198,7 @@ func (e *edit) compare(c Change, files map[string][]byte, before owned, from map
 		case now.IsZero():
 			outcome.Added = append(outcome.Added, name)
 		case !mine[name] && !c.Adopt:
-			return fmt.Errorf("writing %s: %w", name, ErrNotOwned)
+			return e.foreign(name)
 		default:
 			outcome.Modified = append(outcome.Modified, name)
 		}

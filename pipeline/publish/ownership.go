@@ -111,6 +111,19 @@ func (e *edit) shared(c Change, before owned) (map[string]bool, error) {
 	return out, nil
 }
 
+// foreign is the error about a file that the pipeline did not write. It names who did, where that is another pipeline.
+func (e *edit) foreign(name string) error {
+	if e.owners == nil {
+		if err := e.readOwners(); err != nil {
+			return err
+		}
+	}
+	if owners := e.owners[name]; len(owners) > 0 {
+		return fmt.Errorf("writing %s, which pipeline %s has written: %w", name, owners[0], ErrNotOwned)
+	}
+	return fmt.Errorf("writing %s: %w", name, ErrNotOwned)
+}
+
 // readOwners reads all records of the branch.
 func (e *edit) readOwners() error {
 	e.owners = map[string][]string{}

@@ -28,6 +28,8 @@ func TestARenamedPipelineKeepsItsFiles(t *testing.T) {
 	heir := change(t, "new", "shop", configMap("a", "1"), configMap("c", "1"))
 	if result := run(t, b, heir); !errors.Is(result.Outcomes[0].Err, publish.ErrNotOwned) {
 		t.Fatalf("a file of a pipeline that may be there still: %+v", result)
+	} else if got := result.Outcomes[0].Err.Error(); !strings.Contains(got, "which pipeline old has written") {
+		t.Errorf("the owner is not named: %s", got)
 	}
 	remove := removal(t, "old", "shop")
 	remove.After = map[string]string{"new": "shop"}

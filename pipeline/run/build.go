@@ -122,7 +122,7 @@ func (b *Builder) file(name string) ([]byte, error) {
 	}
 	root, err := os.OpenRoot(b.Policies)
 	if err != nil {
-		return nil, errors.New("the directory of policies cannot be opened")
+		return nil, errors.New("the directory of policies cannot be opened; is it there? --policies or the configuration names it")
 	}
 	defer root.Close()
 	info, err := root.Stat(filepath.FromSlash(name))

@@ -34,7 +34,7 @@ func (s DirSecrets) Secret(_ context.Context, namespace, name string) (map[strin
 	}
 	root, err := os.OpenRoot(s.Dir)
 	if err != nil {
-		return nil, errors.New("the directory of secrets cannot be opened")
+		return nil, errors.New("the directory of secrets cannot be opened; is it there? --secrets or the configuration names it")
 	}
 	defer root.Close()
 	entries, err := fs.ReadDir(root.FS(), at)
