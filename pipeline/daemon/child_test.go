@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/prerig/prerig/pipeline/config"
 )
@@ -26,10 +28,15 @@ func child() int {
 		run = Work
 		fmt.Println("working") // it has no address to tell
 	}
-	err := run(context.Background(), &c, Options{
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	err := run(ctx, &c, Options{
 		Version: "test", Log: slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Listening: func(hooks, page string) { fmt.Printf("%s %s\n", hooks, page) },
 	})
+	if err == nil {
+		return 0
+	}
 	fmt.Fprintln(os.Stderr, err)
 	return 1
 }
