@@ -69,7 +69,13 @@ func Serve(ctx context.Context, c *config.Config, o Options) error {
 	}
 	for again := false; ; again = true {
 		err := serve(ctx, c, o)
-		if err == nil || ctx.Err() != nil || !again && !errors.Is(err, queue.ErrBroken) {
+		if ctx.Err() != nil {
+			if err != nil {
+				o.Log.Warn("the daemon was ended in the middle of something", "error", err)
+			}
+			return nil
+		}
+		if err == nil || !again && !errors.Is(err, queue.ErrBroken) {
 			return err
 		}
 		o.Log.Error("the daemon starts again", "error", err)
@@ -101,7 +107,8 @@ func serve(ctx context.Context, c *config.Config, o Options) error {
 		Catalog: p.catalog, PipelinesDir: c.Pipelines, Fetcher: p.fetcher, Builder: p.builder, Store: p.store, Queue: p.queue,
 		Debounce: c.Debounce, Log: p.o.Log,
 	}
-	group, ctx := errgroup.WithContext(ctx)
+	all := ctx
+	group, ctx := errgroup.WithContext(all)
 	p.keeper = &prune.Keeper{
 		Catalog: p.catalog, Store: p.store, Queue: p.queue, Delay: c.Removals.Delay, MaxShare: c.Removals.MaxShare, Log: p.o.Log,
 		Plan: func(heirs []string) { go p.consider(ctx, planner, heirs, cause("another pipeline is gone")) },
@@ -129,7 +136,7 @@ func serve(ctx context.Context, c *config.Config, o Options) error {
 		p.consider(ctx, planner, keys(p.catalog.All()), cause("start"))
 		return nil
 	})
-	return group.Wait()
+	return p.wait(all, ctx, group)
 }
 
 // Work runs jobs that another process has planned until ctx is done.
@@ -145,11 +152,12 @@ func Work(ctx context.Context, c *config.Config, o Options) error {
 		return err
 	}
 	defer closing()
-	group, ctx := errgroup.WithContext(ctx)
+	all := ctx
+	group, ctx := errgroup.WithContext(all)
 	group.Go(func() error { return p.queue.Work(ctx, c.InFlight, p.do) })
 	group.Go(func() error { return p.catalog.Watch(ctx, func(string) {}) })
 	group.Go(func() error { p.catalog.Poll(ctx, 0); return nil })
-	return group.Wait()
+	return p.wait(all, ctx, group)
 }
 
 // eventSlots is how many events are planned at the same time: a source that does not answer must not hold up others.
@@ -164,11 +172,6 @@ func assemble(ctx context.Context, c *config.Config, o Options, worker bool) (p 
 	if err := os.MkdirAll(c.State, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("making the state directory: %w", err)
 	}
-	if c.PipelinesGit.URL == "" {
-		if err := p.openCatalog(ctx, worker); err != nil {
-			return nil, nil, err
-		}
-	}
 	limits, err := c.RenderLimits()
 	if err != nil {
 		return nil, nil, err
@@ -182,8 +185,8 @@ func assemble(ctx context.Context, c *config.Config, o Options, worker bool) (p 
 	}
 	storing, stopStoring := context.WithCancel(context.WithoutCancel(ctx))
 	closing = func() {
-		if p.runner != nil {
-			p.runner.Wait()
+		if p.runner != nil && !within(grace, p.runner.Wait) {
+			o.Log.Warn("the daemon ends before all notifications are sent")
 		}
 		stopStoring()
 		if p.pool != nil {
@@ -209,10 +212,8 @@ func (p *parts) finish(ctx, storing context.Context, limits render.Limits, worke
 		return err
 	}
 	p.fetcher = Fetcher(c, limits)
-	if p.catalog == nil {
-		if err := p.openCatalog(ctx, worker); err != nil {
-			return err
-		}
+	if err := p.openCatalog(ctx, worker); err != nil {
+		return err
 	}
 	if o.Render.Warm == 0 {
 		o.Render.Warm = min(c.Workers, 4)

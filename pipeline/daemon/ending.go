@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// grace is how long what is under way may take to end. Whatever goes on for longer is left behind: its job was not
+// acknowledged and comes again, as after a kill. Service managers and clusters kill what does not end soon.
+const grace = 5 * time.Second
+
+// wait waits for the group, whose context is inner. Once that is done it does not wait for long. That ctx is done, to which
+// inner belongs, is no error.
+func (p *parts) wait(ctx, inner context.Context, group *errgroup.Group) error {
+	var err error
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		err = group.Wait()
+	}()
+	select {
+	case <-ended:
+		return err
+	case <-inner.Done():
+	}
+	begin := time.Now()
+	if within(grace, func() { <-ended }) {
+		p.o.Log.Info("everything that was under way has ended", "took", time.Since(begin))
+		return err
+	}
+	p.o.Log.Error("something does not end and is left behind; what it was at is done again by the next start", "after", time.Since(begin))
+	if ctx.Err() != nil {
+		return nil
+	}
+	return context.Cause(inner)
+}
+
+// within says whether wait returns in time. It is left behind where it does not.
+func within(longest time.Duration, wait func()) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		wait()
+	}()
+	select {
+	case <-done:
+		return true
+	case <-time.After(longest):
+		return false
+	}
+}
