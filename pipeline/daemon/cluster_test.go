@@ -158,6 +158,7 @@ type senders struct {
 
 	mu             sync.Mutex
 	told, answered int
+	missed         []string
 	longest        time.Duration
 }
 
@@ -174,6 +175,8 @@ func (s *senders) send(commit string) {
 		s.told++
 		if status == http.StatusAccepted && took <= patientFor {
 			s.answered, s.longest = s.answered+1, max(s.longest, took)
+		} else {
+			s.missed = append(s.missed, fmt.Sprintf("%d after %s", status, took.Round(time.Millisecond)))
 		}
 	})
 }
@@ -202,9 +205,8 @@ func TestTwoWorkersAndAClusterThatLosesNodes(t *testing.T) {
 	c.quiet = sync.OnceFunc(func() { s.group.Wait(); close(stop); group.Wait() })
 	defer c.quiet()
 	c.run()
-	missed := s.told - s.answered
-	t.Logf("NATS servers were killed %d times; of %d events to a daemon that ran, %d were stored within %s, the last of them after %s",
-		lost, s.told, s.answered, patientFor, s.longest.Round(time.Millisecond))
+	t.Logf("NATS servers were killed %d times; of %d events to a daemon that ran, %d were stored within %s, the slowest of them after %s; others were answered: %v",
+		lost, s.told, s.answered, patientFor, s.longest.Round(time.Millisecond), s.missed)
 	if lost == 0 {
 		t.Error("no NATS server was killed")
 	}
@@ -213,7 +215,7 @@ func TestTwoWorkersAndAClusterThatLosesNodes(t *testing.T) {
 	if full() {
 		allowed = s.told / 10
 	}
-	if least := c.size.pushes / 6; s.told < least || missed > allowed {
-		t.Errorf("%d of %d events to a daemon that ran were not stored, want at most %d, of at least %d", missed, s.told, allowed, least)
+	if least := c.size.pushes / 6; s.told < least || len(s.missed) > allowed {
+		t.Errorf("%d of %d events to a daemon that ran were not stored in time, want at most %d, of at least %d", len(s.missed), s.told, allowed, least)
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 const (
 	// lookFor is how long a look waits for its answer. Where a leader has just gone it will never come.
-	lookFor = 2 * time.Second
+	lookFor = 1500 * time.Millisecond
 	// lookLong is how long it is looked again, and making something is tried: an election takes up to nine seconds.
 	lookLong = 12 * time.Second
 )

@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/prerig/prerig/pipeline/event"
 )
@@ -112,7 +113,8 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 	return q, nil
 }
 
-// prepare makes the streams, consumers and buckets.
+// prepare makes the streams, consumers and buckets. In a cluster that has lost a node each of them may have to wait for a
+// leader of its own: they do so at the same time.
 func (q *Queue) prepare(ctx context.Context) error {
 	host, _ := os.Hostname()
 	q.owner = fmt.Sprintf("%s/%d/%s", host, os.Getpid(), nats.NewInbox())
@@ -120,6 +122,27 @@ func (q *Queue) prepare(ctx context.Context) error {
 	if q.js, err = jetstream.New(q.nc); err != nil {
 		return fmt.Errorf("opening JetStream: %w", err)
 	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, step := range []func(ctx context.Context) error{
+		q.prepareEvents, q.prepareWork, q.prepareLocks, q.prepareState,
+		// What is good to have is bounded, so that it never takes the room of what must not be lost.
+		func(ctx context.Context) (err error) {
+			q.seen, err = q.bucket(ctx, "SEEN", q.opts.Remember, min(maxDeliveries, q.opts.MaxStore/8))
+			return err
+		},
+		func(ctx context.Context) (err error) {
+			q.papers, err = q.bucket(ctx, "PAPERS", 0, min(maxArchive, q.opts.MaxStore/4))
+			return err
+		},
+	} {
+		group.Go(func() error { return step(ctx) })
+	}
+	return group.Wait()
+}
+
+// An embedded server has no consumers: messages that the last process had begun would come again only after AckWait.
+
+func (q *Queue) prepareEvents(ctx context.Context) (err error) {
 	q.eventStream, err = q.stream(ctx, jetstream.StreamConfig{
 		Name: q.name("EVENTS"), Subjects: []string{q.subject("event.*")}, Retention: jetstream.WorkQueuePolicy,
 		Duplicates: q.opts.Remember,
@@ -127,6 +150,11 @@ func (q *Queue) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	q.events, err = q.makeEvents(ctx)
+	return err
+}
+
+func (q *Queue) prepareWork(ctx context.Context) (err error) {
 	q.workStream, err = q.stream(ctx, jetstream.StreamConfig{
 		Name: q.name("WORK"), Subjects: []string{q.subject("work.>")}, Retention: jetstream.WorkQueuePolicy,
 		MaxMsgsPerSubject: 1, Discard: jetstream.DiscardOld, Duplicates: time.Second,
@@ -134,33 +162,25 @@ func (q *Queue) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// An embedded server has none: messages that the last process had begun would come again only after AckWait.
-	if q.events, err = q.makeEvents(ctx); err != nil {
+	q.work, err = q.makeWork(ctx)
+	return err
+}
+
+func (q *Queue) prepareLocks(ctx context.Context) (err error) {
+	if q.locks, err = q.bucket(ctx, "LOCKS", q.opts.AckWait, 0); err != nil || q.server == nil {
 		return err
 	}
-	if q.work, err = q.makeWork(ctx); err != nil {
-		return err
-	}
-	if q.locks, err = q.bucket(ctx, "LOCKS", q.opts.AckWait, 0); err != nil {
-		return err
-	}
-	if q.server != nil {
-		if err := q.takeOver(ctx); err != nil {
-			return err
-		}
-	}
+	return q.takeOver(ctx)
+}
+
+func (q *Queue) prepareState(ctx context.Context) (err error) {
 	if q.state, err = q.bucket(ctx, "STATE", 0, 0); err != nil {
 		return err
 	}
 	if q.stateStream, err = q.find(ctx, "KV_"+q.name("STATE")); err != nil {
 		return fmt.Errorf("preparing the state: %w", err)
 	}
-	// What is good to have is bounded, so that it never takes the room of what must not be lost.
-	if q.seen, err = q.bucket(ctx, "SEEN", q.opts.Remember, min(maxDeliveries, q.opts.MaxStore/8)); err != nil {
-		return err
-	}
-	q.papers, err = q.bucket(ctx, "PAPERS", 0, min(maxArchive, q.opts.MaxStore/4))
-	return err
+	return nil
 }
 
 func (q *Queue) makeEvents(ctx context.Context) (jetstream.Consumer, error) {
