@@ -5,6 +5,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,8 +28,12 @@ func Left(known status.Registration, now []v1alpha1.Publish) []v1alpha1.Publish 
 	return out
 }
 
+// errOtherDefinition is about a pipeline that is registered with other branches. One of the two definitions is old, and
+// nothing may be removed from where the newer one publishes to.
+var errOtherDefinition = errors.New("this process and prerig serve have different definitions of the pipeline for now")
+
 // leave deals with the branches that the pipeline does not publish to any more, as its deletion policy says, once the
-// result is where it is to be now. It does not rely on the keeper, which may not have seen the change yet.
+// result is where it is to be now.
 func (a *attempt) leave(ctx context.Context) error {
 	reg, _, err := a.r.Store.LoadRegistration(ctx, a.entry.Key)
 	if err != nil {
@@ -37,6 +42,9 @@ func (a *attempt) leave(ctx context.Context) error {
 	left := Left(reg, a.p.Spec.Publish)
 	if len(left) == 0 || reg.Removal != nil {
 		return nil
+	}
+	if !registered(reg, a.p) {
+		return &StageError{Stage: StagePublish, Err: fmt.Errorf("looking for branches that are not in spec.publish any more: %w", errOtherDefinition)}
 	}
 	reg.SourceURL = a.snapshot.URL
 	for _, to := range left {
@@ -53,13 +61,22 @@ func (a *attempt) leave(ctx context.Context) error {
 	}
 	a.log.Info("a pipeline publishes elsewhere now", "policy", a.p.Spec.DeletionPolicy, "done", a.left)
 	err = a.r.Store.ChangeRegistration(ctx, a.entry.Key, func(r *status.Registration) bool {
-		r.Publish, r.Left = a.p.Spec.Publish, nil
+		if !registered(*r, a.p) {
+			return false
+		}
+		r.Left = nil
 		return true
 	})
 	if err != nil {
 		return &StageError{Stage: StagePublish, Err: err}
 	}
 	return nil
+}
+
+// registered says whether the pipeline is registered with the branches that this definition of it has.
+func registered(reg status.Registration, p *v1alpha1.RenderPipeline) bool {
+	return len(Left(status.Registration{Publish: reg.Publish}, p.Spec.Publish)) == 0 &&
+		len(Left(status.Registration{Publish: p.Spec.Publish}, reg.Publish)) == 0
 }
 
 // forgetPlaces takes places out of the state that the pipeline does not publish to any more.
