@@ -119,6 +119,10 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 	if err != nil {
 		return &queue.RetryError{After: time.Second, Err: err}
 	}
+	// What was asked for before the job was must be known, or the request would stay open.
+	if err := r.Store.Sync(ctx); err != nil {
+		return &queue.RetryError{After: time.Second, Err: err}
+	}
 	control := r.Store.Control(job.Pipeline)
 	if entry.Pipeline.Spec.Suspend || control.Suspended {
 		log.Debug("the pipeline is suspended")
