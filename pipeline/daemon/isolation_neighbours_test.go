@@ -181,10 +181,12 @@ func (n *neighbours) addBad() (urls []string) {
 	n.write(filepath.Join(n.c.Pipelines, "trickle.yaml"), strings.Replace(pipelineYAML("trickle", slow+"/trickle.git"),
 		"branch: rendered", "url: "+n.repository.URL+", branch: rendered", 1))
 	good := pipelineYAML(goodName(0), n.repository.URL)
-	with := func(name, old, new string) {
-		n.write(filepath.Join(n.c.Pipelines, name+".yaml"), strings.Replace(strings.Replace(good, "name: good-0", "name: "+name, 1), old, new, 1))
+	with := func(name string, oldAndNew ...string) {
+		text := strings.NewReplacer(append(oldAndNew, "name: good-0", "name: "+name)...).Replace(good)
+		n.write(filepath.Join(n.c.Pipelines, name+".yaml"), text)
 	}
-	with("registry-in", "source: {git: {url: "+n.repository.URL+", ref: {branch: main}}}", "source: {oci: {url: \"oci://"+address+"/x\", insecure: true}}")
+	with("registry-in", "source: {git: {url: "+n.repository.URL+", ref: {branch: main}}}", "source: {oci: {url: \"oci://"+address+"/x\", insecure: true}}",
+		"branch: rendered", "branch: rendered, url: "+n.repository.URL)
 	with("registry-out", "git: {branch: rendered}", "oci: {url: \"oci://"+address+"/x\", insecure: true}")
 	with("target", "branch: rendered", "branch: rendered, url: \"http://"+address+"/target.git\"")
 	with("told", "publish: [{git: {branch: rendered}}]", "publish: [{git: {branch: told}}]\n  notify: [{cloudEvent: {url: \"http://"+address+"/\"}}]")
