@@ -73,27 +73,8 @@ func httpTransport(ca []byte) (*http.Transport, error) {
 	return t, nil
 }
 
-// sshAuth is a key and the hosts that are trusted.
-type sshAuth struct {
-	user   string
-	signer ssh.Signer
-	check  ssh.HostKeyCallback
-	algos  []string
-}
-
-func (a *sshAuth) Name() string   { return "ssh-public-key" }
-func (a *sshAuth) String() string { return "user: " + a.user + ", ssh-public-key" }
-
-// ClientConfig implements go-git's method.
-func (a *sshAuth) ClientConfig() (*ssh.ClientConfig, error) {
-	return &ssh.ClientConfig{
-		User: a.user, Auth: []ssh.AuthMethod{ssh.PublicKeys(a.signer)}, HostKeyCallback: a.check, HostKeyAlgorithms: a.algos,
-		Timeout: connectTimeout,
-	}, nil
-}
-
-// newSSHAuth needs a key and known_hosts: a host that is not known is never trusted.
-func newSSHAuth(secret map[string][]byte, user, hostPort string) (*sshAuth, error) {
+// sshConfig needs a key and known_hosts: a host that is not known is never trusted.
+func sshConfig(secret map[string][]byte, user, hostPort string) (*ssh.ClientConfig, error) {
 	if len(secret[KeyIdentity]) == 0 {
 		return nil, fmt.Errorf("ssh needs a secret with %s, a private key", KeyIdentity)
 	}
@@ -113,7 +94,7 @@ func newSSHAuth(secret map[string][]byte, user, hostPort string) (*sshAuth, erro
 	if err != nil {
 		return nil, err
 	}
-	return &sshAuth{user: user, signer: signer, check: check, algos: algos}, nil
+	return &ssh.ClientConfig{User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)}, HostKeyCallback: check, HostKeyAlgorithms: algos}, nil
 }
 
 // knownHosts reads the lines through a file, as the library takes no other form. They are public.

@@ -40,6 +40,9 @@ func (m *Mirror) Fetch(ctx context.Context, remote *Remote, ref Ref) (*Commit, e
 			return commit, nil
 		}
 	}
+	// What an answer that was not read to its end still holds open ends with this call.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	unlock, err := m.lock(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("waiting for the mirror of %s: %w", remote.url, err)

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -32,16 +31,13 @@ type Hash = plumbing.Hash
 type Remote struct {
 	url      string
 	endpoint *transport.Endpoint
+	ssh      *sshServer // nil for https
 	client   transport.Transport
 	auth     transport.AuthMethod
 }
 
-// ignoreUserConfig keeps ~/.ssh/config out: it could send a connection elsewhere.
-var ignoreUserConfig = sync.OnceFunc(func() { gitssh.DefaultSSHConfig = nil })
-
 // NewRemote gives a remote for a URL (https, http, ssh or user@host:path) and the keys of a secret.
 func NewRemote(url string, secret map[string][]byte) (*Remote, error) {
-	ignoreUserConfig()
 	endpoint, err := transport.NewEndpoint(url)
 	if err != nil {
 		return nil, fmt.Errorf("reading the repository's URL: %w", err)
@@ -59,7 +55,7 @@ func NewRemote(url string, secret map[string][]byte) (*Remote, error) {
 		if err != nil {
 			return nil, err
 		}
-		remote.client = githttp.NewClient(&http.Client{Transport: &retrying{t, 100 * time.Millisecond}, CheckRedirect: stay})
+		remote.client = githttp.NewClient(&http.Client{Transport: &shortList{&retrying{t, 100 * time.Millisecond}, maxAdvertised}, CheckRedirect: stay})
 	case "ssh":
 		port := endpoint.Port
 		if port <= 0 {
@@ -69,10 +65,13 @@ func NewRemote(url string, secret map[string][]byte) (*Remote, error) {
 		if user == "" {
 			user = "git"
 		}
-		if remote.auth, err = newSSHAuth(secret, user, net.JoinHostPort(endpoint.Host, strconv.Itoa(port))); err != nil {
+		address := net.JoinHostPort(endpoint.Host, strconv.Itoa(port))
+		config, err := sshConfig(secret, user, address)
+		if err != nil {
 			return nil, err
 		}
-		remote.client = gitssh.NewClient(nil)
+		// No file of a user is asked: ~/.ssh/config could send a connection elsewhere.
+		remote.ssh = &sshServer{address: address, path: endpoint.Path, config: config, patience: connectTimeout}
 	default:
 		return nil, fmt.Errorf("repository URL has the scheme %q; https, http and ssh are supported", endpoint.Protocol)
 	}
@@ -116,6 +115,8 @@ func refsOf(adv *packp.AdvRefs) Refs {
 
 // List asks the remote for its references. An empty repository gives none.
 func (r *Remote) List(ctx context.Context) (Refs, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	session, err := r.upload(ctx)
 	if err != nil {
 		return Refs{}, err
@@ -125,9 +126,14 @@ func (r *Remote) List(ctx context.Context) (Refs, error) {
 }
 
 func (r *Remote) upload(ctx context.Context) (transport.UploadPackSession, error) {
-	session, err := within(ctx, func() (transport.UploadPackSession, error) {
-		return r.client.NewUploadPackSession(copyOf(r.endpoint), r.auth)
-	})
+	var session transport.UploadPackSession
+	var err error
+	if r.ssh != nil {
+		session, err = r.ssh.start(ctx, transport.UploadPackServiceName)
+	} else {
+		// It says nothing to the server yet.
+		session, err = r.client.NewUploadPackSession(copyOf(r.endpoint), r.auth)
+	}
 	if err != nil {
 		return nil, r.explain("connecting to", err)
 	}
@@ -149,26 +155,6 @@ func (r *Remote) advertised(ctx context.Context, session transport.UploadPackSes
 		return Refs{}, r.explain("listing the references of", err)
 	}
 	return refsOf(adv), nil
-}
-
-// within runs what cannot be cancelled, and leaves it behind when the context ends.
-func within[T any](ctx context.Context, f func() (T, error)) (T, error) {
-	type answer struct {
-		value T
-		err   error
-	}
-	done := make(chan answer, 1)
-	go func() {
-		value, err := f()
-		done <- answer{value, err}
-	}()
-	select {
-	case a := <-done:
-		return a.value, a.err
-	case <-ctx.Done():
-		var none T
-		return none, ctx.Err()
-	}
 }
 
 func (r *Remote) explain(doing string, err error) error {
@@ -199,9 +185,13 @@ type Push struct {
 
 // BeginPush connects and learns what the references are now.
 func (r *Remote) BeginPush(ctx context.Context) (*Push, error) {
-	session, err := within(ctx, func() (transport.ReceivePackSession, error) {
-		return r.client.NewReceivePackSession(copyOf(r.endpoint), r.auth)
-	})
+	var session transport.ReceivePackSession
+	var err error
+	if r.ssh != nil {
+		session, err = r.ssh.start(ctx, transport.ReceivePackServiceName)
+	} else {
+		session, err = r.client.NewReceivePackSession(copyOf(r.endpoint), r.auth)
+	}
 	if err != nil {
 		return nil, r.explain("connecting to", err)
 	}
@@ -241,6 +231,8 @@ func (p *Push) Send(ctx context.Context, updates []Update, pack io.Reader) error
 	}
 	request.Packfile = io.NopCloser(pack)
 	messages := &tail{}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	request.Progress = sideband.Progress(messages)
 	report, err := p.session.ReceivePack(ctx, request)
 	if err == nil && report != nil {
