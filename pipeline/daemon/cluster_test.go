@@ -143,6 +143,31 @@ func (n *nodes) losing(stop <-chan struct{}) (lost int) {
 	}
 }
 
+// consumers is what each member knows of the consumers.
+func (n *nodes) consumers() string {
+	var out strings.Builder
+	for _, m := range n.members {
+		resp, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/jsz?consumers=true", m.Health))
+		if err != nil {
+			fmt.Fprintf(&out, "%s: %v\n", m.Name, err)
+			continue
+		}
+		text, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		fmt.Fprintf(&out, "%s: %s %v\n", m.Name, text, err)
+	}
+	return out.String()
+}
+
+// tail gives the last bytes of a file.
+func tail(file string, n int) string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text[max(0, len(text)-n):])
+}
+
 // patientFor is how long senders of webhooks wait for an answer: GitHub and GitLab do ten seconds.
 const patientFor = 10 * time.Second
 
@@ -198,6 +223,11 @@ func TestTwoWorkersAndAClusterThatLosesNodes(t *testing.T) {
 	if !full() {
 		c.pace = 2 * time.Second
 	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the end of what all processes logged, and what the servers know of their consumers:\n%s\n%s", tail(c.logs, 16<<10), nats.consumers())
+		}
+	})
 	stop := make(chan struct{})
 	var group sync.WaitGroup
 	lost := 0
