@@ -233,7 +233,8 @@ func (n *neighbours) badOnesTell() {
 	for _, name := range []string{"silent-0", "silent-1", "silent-2", "trickle", "registry-in", "registry-out", "target"} {
 		n.eventually("waiting for the status of "+name, func() string {
 			p := n.pipelines("team/" + name)[0]
-			if p.State != server.StateFailing || !strings.Contains(p.Message, "127.0.0.1") || name != "trickle" && !strings.Contains(p.Message, "deadline exceeded") {
+			late := strings.Contains(p.Message, "deadline exceeded") || strings.Contains(p.Message, "timeout awaiting response headers")
+			if p.State != server.StateFailing || !strings.Contains(p.Message, "127.0.0.1") || !late {
 				return p.State + " " + p.Message
 			}
 			return ""
