@@ -172,3 +172,30 @@ func TestHostileArchives(t *testing.T) {
 		})
 	}
 }
+
+// A registry must not get away with other content than the digest says.
+func TestContentIsNotWhatTheDigestSays(t *testing.T) {
+	genuine, other := archive(t, file("a", "genuine")), archive(t, file("a", "swapped"))
+	// Bytes after the archive, which nobody who only unpacks it would read.
+	genuine = append(genuine, bytes.Repeat([]byte("x"), 1<<20)...)
+	other = append(other, bytes.Repeat([]byte("x"), len(genuine)-len(other))...)
+	handler := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	swap := false
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if swap && r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/blobs/") {
+			_, _ = w.Write(other)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	r, err := oci.Connect("oci://"+strings.TrimPrefix(server.URL, "http://")+"/x", nil, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	push(t, r, oci.LayerMediaType, genuine)
+	swap = true
+	if _, err := r.Pull(context.Background(), oci.Ref{Tag: "latest"}, "", oci.DefaultLimits()); err == nil || !strings.Contains(err.Error(), "sha256") {
+		t.Errorf("got %v", err)
+	}
+}

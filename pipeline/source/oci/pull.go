@@ -131,6 +131,10 @@ func (r *Registry) pull(ctx context.Context, reference name.Reference, mediaType
 	if err != nil {
 		return nil, err
 	}
+	// An archive may end before its layer does, and it is at the layer's end that its digest is compared.
+	if _, err := io.Copy(io.Discard, content); err != nil {
+		return nil, err
+	}
 	artifact := &Artifact{
 		Digest: descriptor.Digest.String(), Tree: files,
 		Source: manifest.Annotations[AnnotationSource], Revision: manifest.Annotations[AnnotationRevision],
