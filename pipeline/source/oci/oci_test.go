@@ -151,16 +151,18 @@ func TestHostileArchives(t *testing.T) {
 		content []byte
 		want    string
 	}{
-		"absolute path":   {archive(t, file("/etc/passwd", "x")), "leads out"},
-		"parent":          {archive(t, file("../x", "x")), "leads out"},
-		"parent inside":   {archive(t, file("a/../../x", "x")), "leads out"},
-		"device":          {archive(t, tar.Header{Name: "d", Typeflag: tar.TypeChar}), "neither a file"},
-		"hard link":       {archive(t, tar.Header{Name: "d", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}), "neither a file"},
-		"large file":      {archive(t, tar.Header{Name: "zeros", Size: 100_000}), "size of zeros"},
-		"many files":      {archive(t, many...), "number of files"},
-		"large sum":       {archive(t, sum...), "sum of the sizes"},
-		"not compressed":  {[]byte("hello"), "unpacking"},
-		"file and folder": {archive(t, file("a", "x"), file("a/b", "x")), "a file and a directory"},
+		"absolute path":    {archive(t, file("/etc/passwd", "x")), "leads out"},
+		"parent":           {archive(t, file("../x", "x")), "leads out"},
+		"parent inside":    {archive(t, file("a/../../x", "x")), "leads out"},
+		"device":           {archive(t, tar.Header{Name: "d", Typeflag: tar.TypeChar}), "neither a file"},
+		"hard link":        {archive(t, tar.Header{Name: "d", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}), "neither a file"},
+		"large file":       {archive(t, tar.Header{Name: "zeros", Size: 100_000}), "size of zeros"},
+		"many directories": {archive(t, file(strings.Repeat("d/", 20)+"f", "x")), "number of files and directories"},
+		"long path":        {archive(t, file(strings.Repeat("d/", 200_000)+"f", "x")), "length of the path"},
+		"many files":       {archive(t, many...), "number of files"},
+		"large sum":        {archive(t, sum...), "sum of the sizes"},
+		"not compressed":   {[]byte("hello"), "unpacking"},
+		"file and folder":  {archive(t, file("a", "x"), file("a/b", "x")), "a file and a directory"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -22,6 +22,9 @@ type Builder struct {
 	bytes  int64
 }
 
+// maxPath is the length of a path in bytes up to which systems take it.
+const maxPath = 4096
+
 type memoryDir struct {
 	entries map[string]Entry
 	dirs    map[string]*memoryDir
@@ -48,10 +51,13 @@ func (b *Builder) Add(name string, mode Mode, content []byte) error {
 	if clean == "." || clean == ".." || strings.HasPrefix(clean, "../") || strings.HasPrefix(clean, "/") {
 		return pathError(name, ErrOutside)
 	}
+	if len(clean) > maxPath {
+		return &LimitError{What: fmt.Sprintf("length of the path that begins with %.40q", clean), Limit: maxPath}
+	}
 	b.files++
 	b.bytes += int64(len(content))
 	if b.limits.Entries > 0 && b.files > b.limits.Entries {
-		return &LimitError{What: "number of files", Limit: int64(b.limits.Entries)}
+		return &LimitError{What: "number of files and directories", Limit: int64(b.limits.Entries)}
 	}
 	if b.limits.TotalBytes > 0 && b.bytes > b.limits.TotalBytes {
 		return &LimitError{What: "sum of the sizes of all files in bytes", Limit: b.limits.TotalBytes}
@@ -67,7 +73,12 @@ func (b *Builder) Add(name string, mode Mode, content []byte) error {
 		}
 		next := at.dirs[part]
 		if next == nil {
+			// Directories cost memory as files do, and one long name can make many.
+			if b.files++; b.limits.Entries > 0 && b.files > b.limits.Entries {
+				return &LimitError{What: "number of files and directories", Limit: int64(b.limits.Entries)}
+			}
 			next = newMemoryDir()
+			part = strings.Clone(part) // and not the whole path with it
 			at.dirs[part] = next
 		}
 		at = next
@@ -77,7 +88,10 @@ func (b *Builder) Add(name string, mode Mode, content []byte) error {
 	}
 	sum := sha256.Sum256(content)
 	id := hex.EncodeToString(sum[:])
-	b.blobs[id] = append([]byte{}, content...)
+	if _, ok := b.blobs[id]; !ok {
+		b.blobs[id] = append([]byte{}, content...)
+	}
+	base = strings.Clone(base)
 	at.entries[base] = Entry{Name: base, Mode: mode, ID: id}
 	return nil
 }
