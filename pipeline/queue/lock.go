@@ -100,7 +100,9 @@ type claim struct {
 
 // take gives false where another has the lock.
 func (c *claim) take(ctx context.Context) (bool, error) {
-	revision, err := c.q.locks.Create(ctx, c.key, c.value)
+	asking, cancel := soon(ctx)
+	defer cancel()
+	revision, err := c.q.locks.Create(asking, c.key, c.value)
 	if err == nil {
 		c.revision = revision
 		return true, nil
@@ -117,7 +119,9 @@ func (c *claim) take(ctx context.Context) (bool, error) {
 }
 
 func (c *claim) renew(ctx context.Context) bool {
-	revision, err := c.q.locks.Update(ctx, c.key, c.value, c.revision)
+	asking, cancel := soon(ctx)
+	defer cancel()
+	revision, err := c.q.locks.Update(asking, c.key, c.value, c.revision)
 	if err == nil {
 		c.revision = revision
 		return true
@@ -138,6 +142,8 @@ func (c *claim) drop(ctx context.Context) {
 
 // find looks whether the lock is this claim's, and at which revision.
 func (c *claim) find(ctx context.Context) (mine, looked bool) {
+	ctx, cancel := soon(ctx)
+	defer cancel()
 	entry, err := c.q.locks.Get(ctx, c.key)
 	if err != nil {
 		return false, errors.Is(err, jetstream.ErrKeyNotFound)

@@ -75,3 +75,9 @@ func passing(err error) bool {
 	const inProcess = 10158
 	return errors.As(err, &api) && (api.Code >= 500 || api.ErrorCode == inProcess)
 }
+
+// soon bounds one request whose answer may be lost with the leader that it was sent to. The client does so only where the
+// caller has set no time of its own, which may be many minutes for all that it does.
+func soon(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, 5*time.Second)
+}

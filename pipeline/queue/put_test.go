@@ -94,3 +94,25 @@ func TestAConsumerThatIsGoneIsMadeAgain(t *testing.T) {
 		t.Errorf("planned %q, %v", planned, err)
 	}
 }
+
+// TestALockThatIsNotAnsweredIsGivenUp has a request that is lost with the leader of the locks. Who asked has a long time for
+// all that it does, and must not spend it on waiting for this answer.
+func TestALockThatIsNotAnsweredIsGivenUp(t *testing.T) {
+	q := opened(t, t.TempDir())
+	defer q.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	if err := q.js.DeleteStream(ctx, "KV_PRERIG_LOCKS"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.nc.Subscribe("$KV.PRERIG_LOCKS.>", func(*nats.Msg) {}); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	if _, ok, err := q.TryLock(ctx, "a"); ok || err == nil {
+		t.Errorf("got %v, %v", ok, err)
+	}
+	if took := time.Since(begin); took > time.Minute {
+		t.Errorf("it took %s", took)
+	}
+}

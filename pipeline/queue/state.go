@@ -13,6 +13,8 @@ import (
 
 // Load gives what was saved under a name; false where nothing was.
 func (q *Queue) Load(ctx context.Context, name string) (data []byte, revision uint64, ok bool, err error) {
+	ctx, cancel := soon(ctx)
+	defer cancel()
 	entry, err := q.state.Get(ctx, token(name))
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return nil, 0, false, nil
@@ -29,6 +31,8 @@ var ErrChanged = errors.New("the state was changed by somebody else")
 // SaveAfter stores data under a name if nothing was saved since the given revision, 0 for nothing at all, and gives the new
 // revision. ErrChanged is the cause of the error otherwise.
 func (q *Queue) SaveAfter(ctx context.Context, name string, data []byte, revision uint64) (uint64, error) {
+	ctx, cancel := soon(ctx)
+	defer cancel()
 	var next uint64
 	var err error
 	if revision == 0 {
@@ -49,6 +53,8 @@ func (q *Queue) SaveAfter(ctx context.Context, name string, data []byte, revisio
 
 // Save stores data under a name, durably, whatever was there.
 func (q *Queue) Save(ctx context.Context, name string, data []byte) error {
+	ctx, cancel := soon(ctx)
+	defer cancel()
 	if _, err := q.state.Put(ctx, token(name), data); q.noted(err) != nil {
 		return fmt.Errorf("saving the state of %s: %w", name, err)
 	}
@@ -57,6 +63,8 @@ func (q *Queue) Save(ctx context.Context, name string, data []byte) error {
 
 // Forget removes what was saved under a name.
 func (q *Queue) Forget(ctx context.Context, name string) error {
+	ctx, cancel := soon(ctx)
+	defer cancel()
 	if err := q.state.Purge(ctx, token(name)); err != nil {
 		return fmt.Errorf("removing the state of %s: %w", name, err)
 	}
@@ -69,6 +77,8 @@ func (q *Queue) ForgetAfter(ctx context.Context, name string, revision uint64) e
 	if revision == 0 {
 		return nil
 	}
+	ctx, cancel := soon(ctx)
+	defer cancel()
 	err := q.state.Purge(ctx, token(name), jetstream.LastRevision(revision))
 	var api *jetstream.APIError
 	if errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence {
@@ -82,6 +92,8 @@ func (q *Queue) ForgetAfter(ctx context.Context, name string, revision uint64) e
 
 // File stores a paper under a name: something that nobody misses much. Where the archive is full it is an error.
 func (q *Queue) File(ctx context.Context, name string, data []byte) error {
+	ctx, cancel := soon(ctx)
+	defer cancel()
 	if _, err := q.papers.Put(ctx, token(name), data); err != nil {
 		return fmt.Errorf("filing %s: %w", name, err)
 	}
@@ -90,6 +102,8 @@ func (q *Queue) File(ctx context.Context, name string, data []byte) error {
 
 // Paper gives what was filed under a name; false where nothing was, or not any more.
 func (q *Queue) Paper(ctx context.Context, name string) (data []byte, ok bool, err error) {
+	ctx, cancel := soon(ctx)
+	defer cancel()
 	entry, err := q.papers.Get(ctx, token(name))
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return nil, false, nil
@@ -102,6 +116,8 @@ func (q *Queue) Paper(ctx context.Context, name string) (data []byte, ok bool, e
 
 // Shred removes what was filed under a name.
 func (q *Queue) Shred(ctx context.Context, name string) error {
+	ctx, cancel := soon(ctx)
+	defer cancel()
 	if err := q.papers.Purge(ctx, token(name)); err != nil {
 		return fmt.Errorf("removing %s: %w", name, err)
 	}

@@ -42,6 +42,8 @@ type Job struct {
 
 // Request puts the job in the place of any job of the same pipeline that was not begun.
 func (q *Queue) Request(ctx context.Context, j Job) error {
+	ctx, cancel := soon(ctx)
+	defer cancel()
 	data, err := json.Marshal(j)
 	if err != nil {
 		return fmt.Errorf("requesting a run of %s: %w", j.Pipeline, err)
@@ -66,6 +68,8 @@ func (e *RetryError) Unwrap() error { return e.Err }
 
 // Pending gives the pipelines that have a job that is not done, waiting or running, as the queue's leader knows it.
 func (q *Queue) Pending(ctx context.Context) (map[string]bool, error) {
+	ctx, cancel := soon(ctx)
+	defer cancel()
 	prefix := q.subject("work.")
 	info, err := q.workStream.Info(ctx, jetstream.WithSubjectFilter(prefix+">"))
 	if err != nil {
@@ -82,6 +86,8 @@ func (q *Queue) Pending(ctx context.Context) (map[string]bool, error) {
 
 // Depth gives how many jobs are not done, and since when the oldest of them waits; the zero time where there is none.
 func (q *Queue) Depth(ctx context.Context) (jobs uint64, oldest time.Time, err error) {
+	ctx, cancel := soon(ctx)
+	defer cancel()
 	info, err := q.workStream.Info(ctx)
 	if err != nil {
 		return 0, time.Time{}, fmt.Errorf("looking at the work queue: %w", err)
