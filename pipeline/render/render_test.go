@@ -61,6 +61,36 @@ func TestPlain(t *testing.T) {
 	}
 }
 
+// TestNamesThatAreNotUTF8: what is read is refused by its name, what is only listed does no harm.
+func TestNamesThatAreNotUTF8(t *testing.T) {
+	one := strings.Replace(configMap, "NAME", "a", 1)
+	for name, tc := range map[string]struct {
+		files map[string]string
+		want  string // "" where it renders
+	}{
+		"a manifest":              {map[string]string{"app/w\xe9b.yaml": one}, `reading "app/w\xe9b.yaml": the name is not UTF-8`},
+		"a directory":             {map[string]string{"app/caf\xe9/a.yaml": one}, `reading "app/caf\xe9": the name is not UTF-8`},
+		"a link that has it":      {map[string]string{"app/l\xe9.yaml": "->a.yaml"}, `reading "app/l\xe9.yaml": the name is not UTF-8`},
+		"a link to it":            {map[string]string{"app/link.yaml": "->../w\xe9b.txt", "w\xe9b.txt": strings.Replace(one, "name: ca", "name: linked", 1)}, ""},
+		"what is no manifest":     {map[string]string{"app/LIS-MOI-\xe9.md": "text"}, ""},
+		"a kpt package's":         {map[string]string{"app/Kptfile": "apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata: {name: app}\n", "app/w\xe9b.yaml": one}, `reading "app/w\xe9b.yaml": the name is not UTF-8`},
+		"beside a kustomize's":    {map[string]string{"app/kustomization.yaml": "resources: [a.yaml]\n", "app/w\xe9b.yaml": one}, ""},
+		"a kustomize's by link":   {map[string]string{"app/kustomization.yaml": "resources: [base]\n", "app/base": "->../b\xe9", "b\xe9/kustomization.yaml": "resources: [x.yaml]\n", "b\xe9/x.yaml": one}, `reading "b\xe9/kustomization.yaml": the name is not UTF-8`},
+		"UTF-8 that is not ASCII": {map[string]string{"app/wéb.yaml": strings.Replace(one, "name: ca", "name: accent", 1)}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.files["app/a.yaml"] = one
+			response, _, err := renderFiles(t, tc.files, request("app"))
+			switch {
+			case tc.want == "" && (err != nil || !strings.Contains(ids(response), "v1 ConfigMap ca")):
+				t.Errorf("got %v", err)
+			case tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\ufffd")):
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
 func TestKpt(t *testing.T) {
 	kptfile := "apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata: {name: app}\npipeline:\n  mutators:\n"
 	files := map[string]string{

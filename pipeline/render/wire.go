@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"unicode/utf8"
 
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -40,6 +41,28 @@ const (
 type question struct {
 	Op   tree.Op `json:"op"`
 	Path string  `json:"path"`
+}
+
+// wireInfo is tree.Info as it goes over the wire. JSON has no way to write a name that is not UTF-8, and puts other
+// characters in its place, so that such a name goes as bytes: the renderer is then able to say which one it is.
+type wireInfo struct {
+	tree.Info
+	Bytes []byte `json:"bytes,omitempty"`
+}
+
+func toWire(info tree.Info) wireInfo {
+	out := wireInfo{Info: info}
+	if !utf8.ValidString(info.Path) {
+		out.Info.Path, out.Bytes = "", []byte(info.Path)
+	}
+	return out
+}
+
+func (i wireInfo) info() tree.Info {
+	if i.Bytes != nil {
+		i.Info.Path = string(i.Bytes)
+	}
+	return i.Info
 }
 
 // Status of an answer.
@@ -88,14 +111,18 @@ func answer(r tree.Reader, q question) []byte {
 	case tree.OpLookup:
 		var info tree.Info
 		if info, err = r.Lookup(q.Path); err == nil {
-			content, err = json.Marshal(info)
+			content, err = json.Marshal(toWire(info))
 		}
 	case tree.OpRead:
 		content, err = r.Read(q.Path)
 	case tree.OpList:
 		var list []tree.Info
 		if list, err = r.List(q.Path); err == nil {
-			content, err = json.Marshal(list)
+			wire := make([]wireInfo, 0, len(list))
+			for _, info := range list {
+				wire = append(wire, toWire(info))
+			}
+			content, err = json.Marshal(wire)
 		}
 	default:
 		err = fmt.Errorf("unknown question %q", q.Op)
@@ -116,7 +143,11 @@ type asker struct {
 	out io.Writer
 }
 
+// ask refuses names that are not UTF-8. They do no harm in a list, as long as nobody wants to see what is there.
 func (a *asker) ask(op tree.Op, name string) ([]byte, error) {
+	if !utf8.ValidString(name) {
+		return nil, fmt.Errorf("reading %q: the name is not UTF-8; rename it", clean(name))
+	}
 	text, err := json.Marshal(question{op, name})
 	if err != nil {
 		return nil, err
@@ -151,12 +182,13 @@ func (e *answeredError) Unwrap() error { return e.cause }
 
 // Lookup implements tree.Reader.
 func (a *asker) Lookup(name string) (tree.Info, error) {
-	var info tree.Info
 	content, err := a.ask(tree.OpLookup, name)
 	if err != nil {
-		return info, err
+		return tree.Info{}, err
 	}
-	return info, json.Unmarshal(content, &info)
+	var info wireInfo
+	err = json.Unmarshal(content, &info)
+	return info.info(), err
 }
 
 // Read implements tree.Reader.
@@ -164,10 +196,17 @@ func (a *asker) Read(name string) ([]byte, error) { return a.ask(tree.OpRead, na
 
 // List implements tree.Reader.
 func (a *asker) List(name string) ([]tree.Info, error) {
-	var list []tree.Info
 	content, err := a.ask(tree.OpList, name)
 	if err != nil {
 		return nil, err
 	}
-	return list, json.Unmarshal(content, &list)
+	var wire []wireInfo
+	if err := json.Unmarshal(content, &wire); err != nil {
+		return nil, err
+	}
+	list := make([]tree.Info, 0, len(wire))
+	for _, info := range wire {
+		list = append(list, info.info())
+	}
+	return list, nil
 }
