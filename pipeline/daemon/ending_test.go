@@ -27,9 +27,10 @@ import (
 )
 
 // crowd prepares a daemon in a process of its own with many pipelines over one base.
-func crowd(t *testing.T, n int, more string) *chaos {
+func crowd(t *testing.T, n int, more string, intercept func(http.ResponseWriter, *http.Request) bool) *chaos {
 	t.Helper()
 	f := prepare(t, nil)
+	f.git.Intercept = intercept // before anybody asks
 	files := map[string]string{"bases/web/kustomization.yaml": "resources: [web.yaml]\n"}
 	for i := range n {
 		name := fmt.Sprintf("app%d", i)
@@ -118,7 +119,7 @@ func TestAllAreRenderedAfterARestart(t *testing.T) {
 	if full() {
 		n = 1000
 	}
-	c := crowd(t, n, "")
+	c := crowd(t, n, "", nil)
 	p := c.serve(c.c, false)
 	c.allShow(0)
 	for i, end := range []struct {
@@ -179,16 +180,15 @@ func TestEndWhileOthersHang(t *testing.T) {
 	}))
 	defer told.Close()
 	defer close(hang)
-	c := crowd(t, 4, "  notify: [{cloudEvent: {url: "+told.URL+"}}]\n")
 	var hangs atomic.Bool
 	var held atomic.Int32
-	c.git.Intercept = func(http.ResponseWriter, *http.Request) bool {
+	c := crowd(t, 4, "  notify: [{cloudEvent: {url: "+told.URL+"}}]\n", func(http.ResponseWriter, *http.Request) bool {
 		if hangs.Load() {
 			held.Add(1)
 			<-hang
 		}
 		return false
-	}
+	})
 	p := c.serve(c.c, false)
 	c.allShow(0)
 	c.eventually("waiting for the notifications", func() string {
@@ -197,8 +197,8 @@ func TestEndWhileOthersHang(t *testing.T) {
 		}
 		return ""
 	})
-	hangs.Store(true)
 	c.repository.Commit("1", map[string]string{"bases/web/web.yaml": deployment("web", "image:1")})
+	hangs.Store(true)
 	c.reconcile()
 	c.eventually("waiting for the Git server to be asked", func() string {
 		if held.Load() == 0 {
