@@ -22,6 +22,11 @@ have in common is shown once, with the list of the objects: the upgrade of a mes
 handful of changes, however many applications there are. Where lines differ by nothing but
 an object's own name, <name> stands for it.
 
+Where the path on a branch has changed, what the pipeline leaves at the old one is shown as deleted.
+Branches that were taken out of spec.publish, and pipelines that were removed, are not compared:
+what the daemon deletes there (deletionPolicy) it knows from its state alone. Nor are
+directories of --against but the one that a pipeline has now.
+
 Text and Markdown name the first objects of each change, and Markdown fits into a comment of
 a pull request; both say what they leave out. JSON holds everything.
 

@@ -79,7 +79,7 @@ type Object struct {
 // Place is a file at a target.
 type Place struct {
 	Target string `json:"target"`
-	// Path of the file, relative to the pipeline's.
+	// Path of the file, relative to the pipeline's. It begins with "../" where it is at a path that the pipeline leaves.
 	Path string `json:"path"`
 }
 
@@ -142,7 +142,7 @@ func (p *Previewer) compareOne(ctx context.Context, r *Result, dir string) (Pipe
 	for _, to := range r.Entry.Pipeline.Spec.Publish {
 		target := TargetChange{Target: run.Target(to), Against: against(to)}
 		after, err := r.filesFor(to)
-		var before map[string][]byte
+		var before publish.Holding
 		var refused error
 		if err == nil {
 			before, refused, err = p.published(ctx, r, to, after)
@@ -150,9 +150,9 @@ func (p *Previewer) compareOne(ctx context.Context, r *Result, dir string) (Pipe
 		if err != nil {
 			target.Error = err.Error()
 		} else {
-			units = append(units, p.compareFiles(&target, r, before, after)...)
+			units = append(units, p.compareFiles(&target, r, before.Files, after)...)
 			if refused == nil {
-				refused = publish.Gate(r.Entry.Pipeline.Spec.Gates, len(r.Built.Objects))(target.Modified+target.Deleted+target.Unchanged, target.Deleted)
+				refused = before.Gate(publish.Gate(r.Entry.Pipeline.Spec.Gates, len(r.Built.Objects)), r.Built.Objects)
 			}
 			if refused != nil {
 				target.Gate = refused.Error()

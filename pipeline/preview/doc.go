@@ -14,5 +14,9 @@
 // objects agree without them than with them, a placeholder stands for the value: <name>. A change that only one object has
 // is always shown as it is. Runs that the same objects have are one Change.
 //
+// What a pipeline owns on a branch at a path that it no longer publishes to is deleted by its next run, and the comparison
+// says so. A branch or artifact that is no longer in spec.publish is not looked at: that the pipeline has published there,
+// only the daemon's state knows.
+//
 // Nothing is left out of a Comparison; Text and Markdown shorten and say what they left out.
 package preview

@@ -29,21 +29,21 @@ type branch struct{ tree *tree.Tree }
 
 // published gives what a place holds of the pipeline now, by paths relative to the pipeline's own. wanted are the files that
 // it would get. refused says why publishing would be refused whatever the content.
-func (p *Previewer) published(ctx context.Context, r *Result, to v1alpha1.Publish, wanted map[string][]byte) (files map[string][]byte, refused, err error) {
+func (p *Previewer) published(ctx context.Context, r *Result, to v1alpha1.Publish, wanted map[string][]byte) (held publish.Holding, refused, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	if to.OCI != nil {
-		files, err = p.artifact(ctx, r.Entry.Pipeline.Metadata.Namespace, to.OCI)
+		held, err = p.artifact(ctx, r.Entry.Pipeline.Metadata.Namespace, to.OCI)
 	} else {
-		files, refused, err = p.onBranch(ctx, r, to.Git, wanted)
+		held, refused, err = p.onBranch(ctx, r, to.Git, wanted)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading what is published: %w", err)
+		return held, nil, fmt.Errorf("reading what is published: %w", err)
 	}
-	return files, refused, nil
+	return held, refused, nil
 }
 
-func (p *Previewer) onBranch(ctx context.Context, r *Result, to *v1alpha1.GitPublish, wanted map[string][]byte) (files map[string][]byte, refused, err error) {
+func (p *Previewer) onBranch(ctx context.Context, r *Result, to *v1alpha1.GitPublish, wanted map[string][]byte) (held publish.Holding, refused, err error) {
 	namespace := r.Entry.Pipeline.Metadata.Namespace
 	key := to.URL + "\x00" + to.Branch
 	if to.SecretRef != nil {
@@ -51,28 +51,32 @@ func (p *Previewer) onBranch(ctx context.Context, r *Result, to *v1alpha1.GitPub
 	}
 	at, err := p.branches.get(key, func() (*branch, error) { return p.branch(ctx, namespace, to) })
 	if err != nil || at.tree == nil {
-		return nil, nil, err
+		return held, nil, err
 	}
 	view := tree.NewView(at.tree, tree.Limits{})
 	managed, err := publish.Managed(view)
 	if err != nil {
-		return nil, nil, err
+		return held, nil, err
 	}
 	if !managed && !to.Adopt && to.Propose == nil {
 		refused = publish.ErrUnmanaged
 	}
 	owned, err := publish.Published(view, r.Entry.Key)
 	if err != nil {
-		return nil, nil, err
+		return held, nil, err
 	}
 	base := path.Clean(to.Path)
-	files = map[string][]byte{}
-	for name, content := range owned {
-		files[relative(base, name)] = content
+	held = publish.Holding{Files: map[string][]byte{}, Objects: owned.Objects}
+	for name, content := range owned.Files {
+		at, err := relative(base, name)
+		if err != nil {
+			return held, nil, err
+		}
+		held.Files[at] = content
 	}
 	// What is there and not the pipeline's is taken over or refused, as publishing would.
 	for name := range wanted {
-		if _, ok := files[name]; ok {
+		if _, ok := held.Files[name]; ok {
 			continue
 		}
 		content, err := view.Read(path.Join(base, name))
@@ -80,13 +84,13 @@ func (p *Previewer) onBranch(ctx context.Context, r *Result, to *v1alpha1.GitPub
 			continue
 		}
 		if err != nil {
-			return nil, nil, err
+			return held, nil, err
 		}
-		if files[name] = content; !to.Adopt && refused == nil {
+		if held.Files[name] = content; !to.Adopt && refused == nil {
 			refused = fmt.Errorf("writing %s: %w", path.Join(base, name), publish.ErrNotOwned)
 		}
 	}
-	return files, refused, nil
+	return held, refused, nil
 }
 
 func (p *Previewer) branch(ctx context.Context, namespace string, to *v1alpha1.GitPublish) (*branch, error) {
@@ -104,31 +108,33 @@ func (p *Previewer) branch(ctx context.Context, namespace string, to *v1alpha1.G
 	return &branch{tree: mirror.Tree(commit)}, nil
 }
 
-// relative takes a pipeline's own path off a path on the branch.
-func relative(base, name string) string {
-	if base == "." {
-		return name
-	}
-	return strings.TrimPrefix(name, base+"/")
+// relative gives a path on the branch as it is from the pipeline's own. What the pipeline has left at another path begins
+// with "../", so that it is never taken for a file that is to be at this one.
+func relative(base, name string) (string, error) {
+	at, err := filepath.Rel(filepath.FromSlash(base), filepath.FromSlash(name))
+	return filepath.ToSlash(at), err
 }
 
-// artifact gives the files at the first tag, none where there is no such tag.
-func (p *Previewer) artifact(ctx context.Context, namespace string, to *v1alpha1.OCIPublish) (map[string][]byte, error) {
+// elsewhere says whether a path that relative has given is one that the pipeline leaves.
+func elsewhere(name string) bool { return strings.HasPrefix(name, "../") }
+
+// artifact gives what is at the first tag, nothing where there is no such tag.
+func (p *Previewer) artifact(ctx context.Context, namespace string, to *v1alpha1.OCIPublish) (publish.Holding, error) {
 	var secret map[string][]byte
 	if to.SecretRef != nil {
 		if p.Secrets == nil {
-			return nil, fmt.Errorf("reading secret %s: no secrets are configured", to.SecretRef.Name)
+			return publish.Holding{}, fmt.Errorf("reading secret %s: no secrets are configured", to.SecretRef.Name)
 		}
 		var err error
 		if secret, err = p.Secrets.Secret(ctx, namespace, to.SecretRef.Name); err != nil {
-			return nil, fmt.Errorf("reading secret %s: %w", to.SecretRef.Name, err)
+			return publish.Holding{}, fmt.Errorf("reading secret %s: %w", to.SecretRef.Name, err)
 		}
 	}
 	registry, err := oci.Connect(to.URL, secret, to.Insecure)
 	if err != nil {
-		return nil, err
+		return publish.Holding{}, err
 	}
-	return publish.Pulled(ctx, registry, oci.Ref{Tag: firstTag(to)})
+	return publish.PublishedArtifact(ctx, registry, firstTag(to))
 }
 
 func firstTag(to *v1alpha1.OCIPublish) string {

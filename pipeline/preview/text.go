@@ -134,6 +134,12 @@ func (c Change) list(places map[string]int) (out []string) {
 			}
 			only = ", only at " + strings.Join(targets, " and ")
 		}
+		for _, p := range o.Places {
+			if elsewhere(p.Path) {
+				only += ", at " + p.Path + ", outside of the path that it is published to now"
+				break
+			}
+		}
 		if len(c.Objects) > 1 {
 			out = append(out, o.Name+" ("+o.Pipeline+")"+only)
 		} else if only != "" {

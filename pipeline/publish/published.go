@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
+	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/source/oci"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -68,30 +69,58 @@ func readAll(view tree.Reader, dir string, files map[string][]byte) error {
 	return nil
 }
 
-// Published gives the files of a pipeline that a branch holds, by their paths on the branch. A branch that the pipeline was
-// never published to gives none.
-func Published(branch tree.Reader, pipeline string) (map[string][]byte, error) {
-	files := map[string][]byte{}
+// Holding is what a place holds of a pipeline.
+type Holding struct {
+	// Files by their paths on the branch, or in the artifact.
+	Files map[string][]byte
+	// Objects are their identities, as they were recorded when the files were written.
+	Objects []string
+}
+
+// Gate asks a gate as publishing would. An object that only moves to another file is not deleted.
+func (h Holding) Gate(gate func(published, deleted int) error, objects []render.Object) error {
+	return gate(len(h.Objects), deletedObjects(h.Objects, objectIDs(objects)))
+}
+
+// Published gives what a branch holds of a pipeline: the files that it owns, wherever they are. A branch that the pipeline
+// was never published to holds nothing.
+func Published(branch tree.Reader, pipeline string) (Holding, error) {
+	held := Holding{Files: map[string][]byte{}}
 	text, err := branch.Read(recordFile(pipeline))
 	if errors.Is(err, fs.ErrNotExist) {
-		return files, nil
+		return held, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading what is published: %w", err)
+		return held, fmt.Errorf("reading what is published: %w", err)
 	}
 	var record owned
 	if err := json.Unmarshal(text, &record); err != nil {
-		return nil, fmt.Errorf("reading %s of the branch: %w", recordFile(pipeline), err)
+		return held, fmt.Errorf("reading %s of the branch: %w", recordFile(pipeline), err)
 	}
+	held.Objects = record.Objects
 	for _, name := range record.Files {
 		content, err := branch.Read(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // somebody has removed it
 		}
 		if err != nil {
-			return nil, fmt.Errorf("reading what is published: %w", err)
+			return held, fmt.Errorf("reading what is published: %w", err)
 		}
-		files[name] = content
+		held.Files[name] = content
 	}
-	return files, nil
+	return held, nil
+}
+
+// PublishedArtifact gives what an artifact's tag holds. A tag that does not exist holds nothing.
+func PublishedArtifact(ctx context.Context, registry *oci.Registry, tag string) (Holding, error) {
+	image, objects, err := (&Artifact{Registry: registry}).current(ctx, tag)
+	if err != nil || image == nil {
+		return Holding{}, err
+	}
+	digest, err := image.Digest()
+	if err != nil {
+		return Holding{}, err
+	}
+	files, err := Pulled(ctx, registry, oci.Ref{Digest: digest.String()})
+	return Holding{Files: files, Objects: objects}, err
 }
