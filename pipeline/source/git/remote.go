@@ -157,14 +157,26 @@ func (r *Remote) advertised(ctx context.Context, session transport.UploadPackSes
 	return refsOf(adv), nil
 }
 
+// explain says what a user can do about it. Servers answer 401 to credentials that are wrong as well as to none, and 403 to
+// what may not be done with them.
 func (r *Remote) explain(doing string, err error) error {
+	advice := ""
 	switch {
+	case errors.Is(err, transport.ErrAuthenticationRequired) && r.auth == nil:
+		advice = "the server asks for credentials; give them with secretRef: "
 	case errors.Is(err, transport.ErrAuthenticationRequired):
-		return fmt.Errorf("%s %s: the server asks for credentials; give them with secretRef: %w", doing, r.url, err)
+		advice = "the server refuses the credentials of the secret: "
+	case errors.Is(err, transport.ErrAuthorizationFailed) && r.auth == nil:
+		advice = "the server does not allow it without credentials; give them with secretRef: "
 	case errors.Is(err, transport.ErrAuthorizationFailed):
-		return fmt.Errorf("%s %s: the server refuses the credentials of the secret: %w", doing, r.url, err)
+		advice = "the server does not allow it with the credentials of the secret: "
 	}
-	return fmt.Errorf("%s %s: %w", doing, r.url, err)
+	for _, cause := range []error{transport.ErrAuthenticationRequired, transport.ErrAuthorizationFailed, transport.ErrRepositoryNotFound} {
+		if errors.Is(err, cause) && err.Error() == cause.Error()+": " {
+			err = cause // go-git adds what the server has said, also where that is nothing
+		}
+	}
+	return fmt.Errorf("%s %s: %s%w", doing, r.url, advice, err)
 }
 
 // ErrMoved is the cause of a push that came too late: the branch does not have the expected value any more.
