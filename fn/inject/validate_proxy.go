@@ -6,7 +6,6 @@ package inject
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"regexp"
 	"strconv"
@@ -114,8 +113,8 @@ var hostLabel = regexp.MustCompile(`^[a-zA-Z0-9]([-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?
 
 // proxyAddress checks HOST:PORT, where the host is a name or an address.
 func proxyAddress(s string) error {
-	host, text, err := net.SplitHostPort(s)
-	if err != nil {
+	host, text, ok := hostAndPort(s)
+	if !ok {
 		return fmt.Errorf("%q is not HOST:PORT", s)
 	}
 	if port, err := strconv.Atoi(text); err != nil || port < 1 || port > 65535 {
@@ -135,4 +134,22 @@ func proxyAddress(s string) error {
 		}
 	}
 	return nil
+}
+
+// hostAndPort divides HOST:PORT as Go's net does, a package that the function does without. A host with colons stands in
+// brackets, and only there are brackets allowed.
+func hostAndPort(s string) (host, port string, ok bool) {
+	last := strings.LastIndexByte(s, ':')
+	if last < 0 {
+		return "", "", false
+	}
+	host, port = s[:last], s[last+1:]
+	if inside, bracketed := strings.CutPrefix(host, "["); bracketed {
+		if host, ok = strings.CutSuffix(inside, "]"); !ok {
+			return "", "", false
+		}
+	} else if strings.Contains(host, ":") {
+		return "", "", false
+	}
+	return host, port, !strings.ContainsAny(host+port, "[]")
 }
