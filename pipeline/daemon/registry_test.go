@@ -83,12 +83,14 @@ func (r *distribution) answers(t *testing.T) {
 // stopping stops the registry and starts it again, again and again. It is stopped in order, as what its own crash does to
 // its files is not ours to mend.
 func (r *distribution) stopping(t *testing.T, stop <-chan struct{}) (times int) {
+	up := 300 * time.Millisecond // soon the first time, as few pushes take little more than a second
 	for {
 		select {
 		case <-stop:
 			return times
-		case <-time.After(time.Duration(1000+rand.IntN(3000)) * time.Millisecond):
+		case <-time.After(up):
 		}
+		up = time.Duration(1000+rand.IntN(3000)) * time.Millisecond
 		r.hold(true)
 		if r.signal(syscall.SIGTERM) {
 			times++

@@ -31,7 +31,7 @@ func TestDemo(t *testing.T) {
 		"+        image: registry.example.com/shop/catalog:1.1",
 		"Prerig-Command: prerig render catalog --revision main@sha1:",
 		"the result is the same, and there is no commit",
-		"the same in 4 objects of 4 pipelines",
+		"the same in 4 Deployments of 4 pipelines",
 		"Render 4 pipelines: Upgrade Istio to 1.29.1",
 		"4 files changed",
 	} {

@@ -37,14 +37,17 @@ type wire struct {
 	silent chan struct{}
 }
 
-func newWire(t *testing.T, to string) *wire {
+func newWire(t *testing.T, to string, limits wire) *wire {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { listener.Close() })
-	w := &wire{address: listener.Addr().String(), silent: make(chan struct{}, 100)}
+	w := &wire{
+		down: limits.down, up: limits.up, deaf: limits.deaf,
+		address: listener.Addr().String(), silent: make(chan struct{}, 100),
+	}
 	go func() {
 		for {
 			client, err := listener.Accept()
@@ -203,8 +206,7 @@ func TestServerFallsSilent(t *testing.T) {
 		"push, after the banner":        {down: 12, up: all, push: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWire(t, sshd.Address)
-			w.down, w.up, w.deaf = tc.down, tc.up, tc.deaf
+			w := newWire(t, sshd.Address, wire{down: tc.down, up: tc.up, deaf: tc.deaf})
 			address := "ssh://git@" + w.address + "/config.git"
 			m := mirror(t, t.TempDir(), address, git.DefaultLimits())
 			r := remote(t, address, map[string][]byte{"identity": sshd.Identity, "known_hosts": moved(sshd, w.address)})
