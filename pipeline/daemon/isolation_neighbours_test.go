@@ -116,6 +116,9 @@ func median(times []time.Duration) time.Duration {
 // hang, eat memory and processor, and print garbage, on the same branch and for the same events; sources, results and
 // notifications at servers that never answer, with events for them too. There are far more of them than workers.
 func TestBadPipelinesDelayNoOther(t *testing.T) {
+	if !full() {
+		t.Skip("LEFT OUT: it takes a minute for the bad renders to be given up, and minutes for the servers; make e2e-pipeline has it")
+	}
 	n := &neighbours{fixture: prepare(t, nil)}
 	n.c.Limits.Timeout, n.c.Limits.Memory = 8*time.Second, "512Mi"
 	for i := range goodOnes {
@@ -226,9 +229,6 @@ func (n *neighbours) badOnesTell() {
 			}
 			return ""
 		})
-	}
-	if !full() {
-		return // what does not answer is given up after two minutes
 	}
 	for _, name := range []string{"silent-0", "silent-1", "silent-2", "trickle", "registry-in", "registry-out", "target"} {
 		n.eventually("waiting for the status of "+name, func() string {
