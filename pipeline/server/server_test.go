@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -20,8 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/catalog"
-	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/status"
 )
 
@@ -33,36 +30,16 @@ const hostile = `<script>document.title="taken"</script>`
 // fixture is a server with three pipelines: one that ran, one that failed, one that is not valid.
 func fixture(t *testing.T) *Server {
 	t.Helper()
-	dir := t.TempDir()
-	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	files := map[string]string{
+		"broken.yaml": "apiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\nmetadata: {name: broken}\nspec: {sauce: {}}\n",
 	}
 	for _, name := range []string{"web", "cart"} {
-		write(name+".yaml", fmt.Sprintf("apiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\nmetadata: {name: %s, namespace: team}\nspec: {source: {git: {url: https://git.example.com/config.git}}}\n", name))
+		files[name+".yaml"] = fmt.Sprintf("apiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\nmetadata: {name: %s, namespace: team}\nspec: {source: {git: {url: https://git.example.com/config.git}}}\n", name)
 	}
-	write("broken.yaml", "apiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\nmetadata: {name: broken}\nspec: {sauce: {}}\n")
-	c, err := catalog.Open(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q, err := queue.Open(t.Context(), queue.Options{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(q.Close)
-	store, err := status.NewStore(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	save(t, store, "team/web", status.Published, "2 objects; 0 files added, 1 changed, 0 removed", true)
-	save(t, store, "team/cart", status.Failed, hostile, false)
-	if err := store.Sync(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	s, err := New(Options{Catalog: c, Store: store, Queue: q, Token: token, Version: "v1.2.3", Log: slog.New(slog.DiscardHandler), Delivery: func(string, string) {}})
-	if err != nil {
+	s := with(t, files)
+	save(t, s.Store, "team/web", status.Published, "2 objects; 0 files added, 1 changed, 0 removed", true)
+	save(t, s.Store, "team/cart", status.Failed, hostile, false)
+	if err := s.Store.Sync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return s
