@@ -68,6 +68,8 @@ func TestMain(m *testing.M) {
 			os.Exit(len(all) % 2)
 		case "probe":
 			probe()
+		case "start":
+			startOnAndOn()
 		}
 	}
 	os.Exit(m.Run())

@@ -35,6 +35,11 @@ type process struct {
 // noNamespaces is set when the system does not let us make any: then they are not tried again.
 var noNamespaces atomic.Bool
 
+// launching is held while a renderer is started, by all pools of this process. Until its exec, a child in a new user
+// namespace waits for a pipe from us, and has everything open that we have, the ends of other such pipes too: os/exec lets
+// starts overlap. If we are killed then, two children wait for each other's end for ever, and keep our sockets and locks.
+var launching sync.Mutex
+
 // start starts a renderer: an empty environment, an own process group, and namespaces of its own without any network
 // where the system allows it. It ends when this process does.
 func start(options Options) (*process, error) {
@@ -70,7 +75,10 @@ func launch(options Options, namespaces bool) (*process, error) {
 	command.Stderr = p.stderr
 	// A renderer that is killed may have handed its standard error to nobody, as it starts nothing; do not wait for long.
 	command.WaitDelay = time.Second
-	if err := command.Start(); err != nil {
+	launching.Lock()
+	err = command.Start()
+	launching.Unlock()
+	if err != nil {
 		return nil, err
 	}
 	p.in, p.out = in, bufio.NewReaderSize(out, 64<<10)
