@@ -215,7 +215,7 @@ func (f *fixture) eventually(what string, check func() string) {
 	f.t.Helper()
 	longest := time.Minute
 	if os.Getenv("PRERIG_E2E") == "full" {
-		longest = 10 * time.Minute
+		longest = 3 * time.Minute
 	}
 	deadline := time.Now().Add(longest)
 	for {

@@ -93,23 +93,22 @@ func TestKilledWhileTheDiskIsFull(t *testing.T) {
 	times := 0
 	group.Go(func() {
 		filler := filepath.Join(dir, "filler")
+		wait := 300 * time.Millisecond // soon the first time, as few pushes take little more than a second
 		for on := true; ; on = !on {
-			wait := time.Duration(1000+rand.IntN(5000)) * time.Millisecond
-			if !on {
-				wait = time.Duration(300+rand.IntN(1200)) * time.Millisecond
-			}
 			select {
 			case <-stop:
 				_ = os.Remove(filler)
 				return
 			case <-time.After(wait):
 			}
-			if !on {
+			if on {
+				fill(t, filler)
+				times++
+				wait = time.Duration(300+rand.IntN(1200)) * time.Millisecond
+			} else {
 				_ = os.Remove(filler)
-				continue
+				wait = time.Duration(1000+rand.IntN(5000)) * time.Millisecond
 			}
-			fill(t, filler)
-			times++
 		}
 	})
 	finish := sync.OnceFunc(func() { close(stop); group.Wait() })

@@ -5,12 +5,12 @@ package daemon
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/exec"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -20,6 +20,7 @@ import (
 // process is a daemon, a worker or a server in a process of its own that is started again whenever it ends, as a service
 // manager would.
 type process struct {
+	t       *testing.T
 	program string
 	args    []string
 	env     []string
@@ -49,8 +50,8 @@ func supervise(t *testing.T, logs string, env []string) *process {
 
 func (p *process) begin(t *testing.T) {
 	t.Helper()
-	p.up, p.done = make(chan struct{}), make(chan struct{})
-	go p.keep(t)
+	p.t, p.up, p.done = t, make(chan struct{}), make(chan struct{})
+	go p.keep()
 	t.Cleanup(p.end)
 }
 
@@ -63,7 +64,7 @@ func (p *process) end() {
 }
 
 // keep starts the process again and again until it is to end.
-func (p *process) keep(t *testing.T) {
+func (p *process) keep() {
 	defer close(p.done)
 	for {
 		p.mu.Lock()
@@ -71,7 +72,7 @@ func (p *process) keep(t *testing.T) {
 			p.mu.Unlock()
 			return
 		}
-		var out io.ReadCloser
+		var out *os.File
 		var err error
 		var command *exec.Cmd
 		if !p.held {
@@ -81,28 +82,50 @@ func (p *process) keep(t *testing.T) {
 		up := p.up
 		p.mu.Unlock()
 		if err != nil {
-			t.Errorf("starting a process: %v", err)
+			p.t.Errorf("starting a process: %v", err)
 			return
 		}
 		if command != nil {
-			if _, err := bufio.NewReader(out).ReadString('\n'); err == nil {
-				close(up)
-			}
-			_, _ = io.Copy(io.Discard, out)
-			_ = command.Wait()
-			p.mu.Lock()
-			p.command = nil
-			if p.up == up {
-				p.up = make(chan struct{})
-			}
-			p.mu.Unlock()
+			p.attend(command, out, up)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 }
 
-// start is called with mu held.
-func (p *process) start() (io.ReadCloser, error) {
+// attend waits until a process has ended, and closes up once it has written a line.
+func (p *process) attend(command *exec.Cmd, out *os.File, up chan struct{}) {
+	read := make(chan error, 1)
+	if p.silent {
+		close(up)
+		read <- nil
+	} else {
+		go func() {
+			lines := bufio.NewReader(out)
+			if _, err := lines.ReadString('\n'); err == nil {
+				close(up)
+			}
+			_, err := io.Copy(io.Discard, lines)
+			read <- err
+		}()
+	}
+	_ = command.Wait()
+	if out != nil {
+		_ = out.SetReadDeadline(time.Now().Add(10 * time.Second))
+		defer out.Close()
+	}
+	if err := <-read; errors.Is(err, os.ErrDeadlineExceeded) {
+		p.t.Error("a process has ended, and something that it started has kept what it had open")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.command = nil
+	if p.up == up {
+		p.up = make(chan struct{})
+	}
+}
+
+// start is called with mu held. It gives where the process's output can be read, nil where that is logged.
+func (p *process) start() (*os.File, error) {
 	logs, err := os.OpenFile(p.logs, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -110,14 +133,20 @@ func (p *process) start() (io.ReadCloser, error) {
 	defer logs.Close()
 	command := exec.Command(p.program, p.args...)
 	command.Env = append(os.Environ(), p.env...)
-	command.Stderr = logs
-	var out io.ReadCloser = io.NopCloser(strings.NewReader("it says nothing\n"))
-	if p.silent {
-		command.Stdout = logs
-	} else if out, err = command.StdoutPipe(); err != nil {
-		return nil, err
+	command.Stdout, command.Stderr = logs, logs
+	var out *os.File
+	if !p.silent {
+		read, write, err := os.Pipe()
+		if err != nil {
+			return nil, err
+		}
+		defer write.Close()
+		out, command.Stdout = read, write
 	}
 	if err := command.Start(); err != nil {
+		if out != nil {
+			out.Close()
+		}
 		return nil, err
 	}
 	p.command, p.dying = command, false
@@ -151,16 +180,20 @@ func (p *process) hold(on bool) {
 	p.held = on
 }
 
-// gone waits until the process that was killed has ended.
+// gone waits until the process that was sent a signal has ended.
 func (p *process) gone() {
-	for {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		p.mu.Lock()
 		command := p.command
 		p.mu.Unlock()
 		if command == nil {
 			return
 		}
-		time.Sleep(time.Millisecond)
+		if time.Now().After(deadline) {
+			p.t.Errorf("%s did not end, and is killed", p.program)
+			_ = command.Process.Kill()
+			return
+		}
 	}
 }
 
