@@ -63,6 +63,9 @@ func New(options Options) *Fetcher {
 	if options.OCI == (oci.Limits{}) {
 		options.OCI = oci.DefaultLimits()
 	}
+	if options.OCI.Dir == "" {
+		options.OCI.Dir = options.StateDir
+	}
 	if options.Dir == (tree.Limits{}) {
 		options.Dir = oci.DefaultLimits().Tree
 	}
@@ -258,14 +261,14 @@ func (f *Fetcher) fetchOCI(ctx context.Context, namespace string, src *v1alpha1.
 	return &Snapshot{Tree: named.Tree, URL: src.URL, Revision: named.String(), Digest: named.Digest, Date: named.Created}, nil
 }
 
-// artifact pulls by digest, so that it is exactly what was resolved, and keeps the last few in memory.
+// artifact pulls by digest, so that it is exactly what was resolved, and keeps the last few.
 func (f *Fetcher) artifact(ctx context.Context, registry *oci.Registry, src *v1alpha1.OCISource, digest string) (*oci.Artifact, error) {
 	key := src.URL + "@" + digest + " " + src.LayerMediaType
 	f.mu.Lock()
 	artifact := f.artifacts[key]
 	f.mu.Unlock()
 	if artifact != nil {
-		// Whoever may not pull it any more must not get it from memory.
+		// Whoever may not pull it any more must not get it from here.
 		if _, err := registry.Resolve(ctx, oci.Ref{Digest: digest}); err != nil {
 			return nil, err
 		}

@@ -5,11 +5,13 @@ package oci
 
 import (
 	"archive/tar"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path"
 	"strings"
 	"time"
@@ -27,6 +29,8 @@ type Limits struct {
 	LayerBytes int64
 	// Tree bounds what it unpacks to: Entries, FileBytes and TotalBytes.
 	Tree tree.Limits
+	// Dir is where contents that are too much for memory are put; "" means the system's directory for temporary files.
+	Dir string
 }
 
 // DefaultLimits are for manifests.
@@ -127,7 +131,7 @@ func (r *Registry) pull(ctx context.Context, reference name.Reference, mediaType
 		return nil, err
 	}
 	defer content.Close()
-	files, err := unpack(io.LimitReader(content, limits.LayerBytes), limits.Tree)
+	files, err := unpack(io.LimitReader(content, limits.LayerBytes), limits)
 	if err != nil {
 		return nil, err
 	}
@@ -160,15 +164,17 @@ func choose(layers []v1.Descriptor, mediaType string) (v1.Descriptor, error) {
 	return v1.Descriptor{}, fmt.Errorf("it has no layer of type %s, only %s", mediaType, strings.Join(types, ", "))
 }
 
-// unpack reads an archive into memory. Links may lead nowhere and are refused when somebody follows them out; devices
+// unpack reads an archive. Links may lead nowhere and are refused when somebody follows them out; devices
 // and hard links have no place in manifests and are refused.
-func unpack(r io.Reader, limits tree.Limits) (*tree.Tree, error) {
+func unpack(r io.Reader, all Limits) (*tree.Tree, error) {
 	zipped, err := gzip.NewReader(r)
 	if err != nil {
 		return nil, fmt.Errorf("unpacking: %w", err)
 	}
 	defer zipped.Close()
+	limits := all.Tree
 	builder := tree.NewBuilder(limits)
+	builder.Spill(cmp.Or(all.Dir, os.TempDir()))
 	archive := tar.NewReader(&bounded{r: zipped, left: limits.TotalBytes + int64(limits.Entries)*1024 + 1<<20, limit: limits.TotalBytes})
 	for {
 		header, err := archive.Next()

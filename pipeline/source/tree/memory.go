@@ -17,7 +17,8 @@ import (
 type Builder struct {
 	limits Limits
 	root   *memoryDir
-	blobs  map[string][]byte
+	blobs  map[string]content
+	spill  spill
 	files  int
 	bytes  int64
 }
@@ -32,13 +33,16 @@ type memoryDir struct {
 
 type memoryObjects struct {
 	trees map[string][]Entry
-	blobs map[string][]byte
+	blobs map[string]content
 }
 
 // NewBuilder starts an empty tree. Entries and TotalBytes of the limits bound it.
 func NewBuilder(limits Limits) *Builder {
-	return &Builder{limits: limits, root: newMemoryDir(), blobs: map[string][]byte{}}
+	return &Builder{limits: limits, root: newMemoryDir(), blobs: map[string]content{}}
 }
+
+// Spill lets contents beyond 8 MB lie in a file without a name in a directory, which is made where it is not there.
+func (b *Builder) Spill(dir string) { b.spill.dir = dir }
 
 func newMemoryDir() *memoryDir {
 	return &memoryDir{entries: map[string]Entry{}, dirs: map[string]*memoryDir{}}
@@ -46,7 +50,7 @@ func newMemoryDir() *memoryDir {
 
 // Add puts a file or a link (whose content is its target) at a path inside the tree. A later entry replaces an earlier
 // one, as in an archive.
-func (b *Builder) Add(name string, mode Mode, content []byte) error {
+func (b *Builder) Add(name string, mode Mode, data []byte) error {
 	clean := path.Clean(strings.TrimPrefix(name, "./"))
 	if clean == "." || clean == ".." || strings.HasPrefix(clean, "../") || strings.HasPrefix(clean, "/") {
 		return pathError(name, ErrOutside)
@@ -55,7 +59,7 @@ func (b *Builder) Add(name string, mode Mode, content []byte) error {
 		return &LimitError{What: fmt.Sprintf("length of the path that begins with %.40q", clean), Limit: maxPath}
 	}
 	b.files++
-	b.bytes += int64(len(content))
+	b.bytes += int64(len(data))
 	if b.limits.Entries > 0 && b.files > b.limits.Entries {
 		return &LimitError{What: "number of files and directories", Limit: int64(b.limits.Entries)}
 	}
@@ -86,10 +90,14 @@ func (b *Builder) Add(name string, mode Mode, content []byte) error {
 	if _, taken := at.dirs[base]; taken {
 		return pathError(name, fmt.Errorf("%s is a file and a directory", base))
 	}
-	sum := sha256.Sum256(content)
+	sum := sha256.Sum256(data)
 	id := hex.EncodeToString(sum[:])
 	if _, ok := b.blobs[id]; !ok {
-		b.blobs[id] = append([]byte{}, content...)
+		kept, err := b.spill.keep(data)
+		if err != nil {
+			return err
+		}
+		b.blobs[id] = kept
 	}
 	base = strings.Clone(base)
 	at.entries[base] = Entry{Name: base, Mode: mode, ID: id}
@@ -98,12 +106,12 @@ func (b *Builder) Add(name string, mode Mode, content []byte) error {
 
 // AddLarge puts a file whose content was not taken, as it is too large to be read.
 func (b *Builder) AddLarge(name string, size int64) error {
-	content := fmt.Sprintf("large file of %d bytes: %s", size, name)
-	if err := b.Add(name, File, []byte(content)); err != nil {
+	text := []byte(fmt.Sprintf("large file of %d bytes: %s", size, name))
+	if err := b.Add(name, File, text); err != nil {
 		return err
 	}
-	sum := sha256.Sum256([]byte(content))
-	b.blobs[hex.EncodeToString(sum[:])] = nil
+	sum := sha256.Sum256(text)
+	b.blobs[hex.EncodeToString(sum[:])] = content{none: true}
 	return nil
 }
 
@@ -142,12 +150,12 @@ func (m *memoryObjects) Tree(id string) ([]Entry, error) {
 
 // Blob implements Objects.
 func (m *memoryObjects) Blob(id string, max int64) ([]byte, error) {
-	content, ok := m.blobs[id]
+	kept, ok := m.blobs[id]
 	if !ok {
 		return nil, fs.ErrNotExist
 	}
-	if int64(len(content)) > max || content == nil {
+	if kept.size > max || kept.none {
 		return nil, &LimitError{What: "size of the file", Limit: max}
 	}
-	return content, nil
+	return kept.read()
 }
