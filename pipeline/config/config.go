@@ -168,10 +168,8 @@ func (c *Config) Validate() error {
 	if c.State == "" {
 		add("state", "must be given")
 	}
-	if c.ExternalURL != "" {
-		if u, err := url.Parse(c.ExternalURL); err != nil || u.Host == "" || u.User != nil || (u.Scheme != "http" && u.Scheme != "https") {
-			add("external_url", "must be an http:// or https:// URL without credentials")
-		}
+	if !absentOrHTTP(c.ExternalURL) {
+		add("external_url", "must be an http:// or https:// URL without credentials")
 	}
 	if c.Workers < 0 {
 		add("workers", "must not be negative")
@@ -194,6 +192,9 @@ func (c *Config) Validate() error {
 	if c.NATS.AckWait < time.Second {
 		add("nats.ack_wait", "must be at least 1s")
 	}
+	if !absentOrHTTP(c.Tracing.Endpoint) {
+		add("tracing.endpoint", "must be an http:// or https:// URL without credentials, which tracing.headers is for")
+	}
 	if c.Tracing.Ratio < 0 || c.Tracing.Ratio > 1 {
 		add("tracing.ratio", "must be between 0 and 1")
 	}
@@ -213,6 +214,12 @@ func (c *Config) Validate() error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// absentOrHTTP says whether a text is empty or the URL of a web server, without credentials.
+func absentOrHTTP(text string) bool {
+	u, err := url.Parse(text)
+	return text == "" || err == nil && u.Hostname() != "" && u.User == nil && (u.Scheme == "http" || u.Scheme == "https")
 }
 
 // Level gives the level of logging.
