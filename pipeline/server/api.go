@@ -112,13 +112,13 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 // view is what is shown of an entry.
 func (s *Server) view(e catalog.Entry) Pipeline {
 	p := Pipeline{Name: e.Key, File: e.File, State: StateNew}
+	state := s.Store.Get(e.Key)
+	p.Status, p.Runs = state.Status, state.Runs
 	if e.Err != nil {
 		p.State, p.Message = StateInvalid, e.Err.Error()
 		p.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonInvalid, Message: p.Message}}
 		return p
 	}
-	state := s.Store.Get(e.Key)
-	p.Status, p.Runs = state.Status, state.Runs
 	switch source := e.Pipeline.Spec.Source; {
 	case source.Git != nil:
 		p.Source = source.Git.URL

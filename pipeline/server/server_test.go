@@ -27,7 +27,7 @@ const token = "a token of some length"
 // hostile is a name of a branch and a message that a page must not take for markup.
 const hostile = `<script>document.title="taken"</script>`
 
-// fixture is a server with three pipelines: one that ran, one that failed, one that is not valid.
+// fixture is a server with three pipelines: one that ran, one that failed, one that is not valid any more.
 func fixture(t *testing.T) *Server {
 	t.Helper()
 	files := map[string]string{
@@ -39,6 +39,7 @@ func fixture(t *testing.T) *Server {
 	s := with(t, files)
 	save(t, s.Store, "team/web", status.Published, "2 objects; 0 files added, 1 changed, 0 removed", true)
 	save(t, s.Store, "team/cart", status.Failed, hostile, false)
+	save(t, s.Store, "broken", status.Published, "done while it was valid", false)
 	if err := s.Store.Sync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +90,7 @@ func TestPages(t *testing.T) {
 		"/?state=Ready":                    {"team/web"},
 		"/?find=cart":                      {"team/cart"},
 		"/pipeline?name=team/web":          {"Published", "event from git", "80ms", "/runs?pipeline=team%2fweb&amp;run=run1"},
+		"/pipeline?name=broken":            {"spec.sauce: unknown key", "done while it was valid"},
 		"/runs?pipeline=team/web&run=run1": {`class="add injected"`, "istio-proxy", "web:1", "Marked lines", "shop/deployment-web.yaml"},
 		"/style.css":                       {".injected"},
 		"/healthz":                         {"ok"},
