@@ -30,6 +30,9 @@ const (
 	compactSample = 25
 	// compactGrace is how long an object stays whatever happens: a render that is under way may still read it.
 	compactGrace = time.Hour
+	// compactPause is how long nobody looks again after it was looked whether there is enough that is old: an upgrade of a
+	// thousand applications leaves thousands of files, and each fetch would ask for the age of all of them.
+	compactPause = 10 * time.Minute
 	// compactBytes bounds what is put together, which is done in memory.
 	compactBytes = 128 << 20
 )
@@ -39,9 +42,10 @@ const (
 func (m *Mirror) compactIfNeeded() error {
 	packs, _ := filepath.Glob(filepath.Join(m.dir, "objects", "pack", "pack-*.idx"))
 	sample, _ := filepath.Glob(filepath.Join(m.dir, "objects", "17", "*"))
-	if len(packs) < compactPacks && len(sample) < compactSample {
+	if len(packs) < compactPacks && len(sample) < compactSample || time.Since(m.looked) < compactPause {
 		return nil
 	}
+	m.looked = time.Now()
 	before := time.Now().Add(-compactGrace)
 	old := slices.DeleteFunc(packs, func(name string) bool { return newer(name, before) })
 	if len(old) < compactPacks && len(m.single(before)) < 128*compactSample {

@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/storage/memory"
+
 	"github.com/prerig/prerig/pipeline/internal/gittest"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -65,5 +68,117 @@ func TestCompact(t *testing.T) {
 	repository.Commit("after", map[string]string{"d1/f1": "after"})
 	if _, err := m.Fetch(context.Background(), remote, Ref{}); err != nil || count("[0-9a-f][0-9a-f]/*") != 4 {
 		t.Errorf("%d single objects, %v", count("[0-9a-f][0-9a-f]/*"), err)
+	}
+}
+
+func TestManySmallObjectsAreNotCountedAgainAndAgain(t *testing.T) {
+	m, err := NewStore(t.TempDir(), DefaultLimits()).Mirror("https://git.example.com/config.git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(from, to int) {
+		t.Helper()
+		objects := memory.NewStorage()
+		draft := &Draft{m: m, objects: objects}
+		for i := from; i < to; i++ {
+			if _, err := draft.add(plumbing.BlobObject, []byte(fmt.Sprint(i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := m.store(objects); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(0, 256*(compactSample+15))
+	if err := m.compactIfNeeded(); err != nil || m.looked.IsZero() {
+		t.Fatalf("it was not looked: %v", err)
+	}
+	first := m.looked
+	if err := m.compactIfNeeded(); err != nil || m.looked != first {
+		t.Errorf("it was looked again at once: %v", err)
+	}
+	m.looked = time.Now().Add(-compactPause - time.Second)
+	if err := m.compactIfNeeded(); err != nil || !m.looked.After(first) {
+		t.Errorf("it was not looked again later: %v", err)
+	}
+}
+
+func TestManyNewObjectsAreKeptAsAPack(t *testing.T) {
+	store := NewStore(t.TempDir(), DefaultLimits())
+	m, err := store.Mirror("https://git.example.com/config.git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{}
+	for i := range unpackLimit + 1 {
+		files[fmt.Sprint(i)] = []byte(fmt.Sprint("content ", i))
+	}
+	draft := m.NewDraft()
+	root, err := draft.Edit(Hash{}, files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit, err := draft.Commit(CommitData{Tree: root, Author: "Ann", Email: "ann@example.com"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := draft.Keep(t.Context(), commit); err != nil {
+		t.Fatal(err)
+	}
+	if packs, _ := filepath.Glob(filepath.Join(m.dir, "objects", "pack", "*.pack")); len(packs) != 1 {
+		t.Errorf("there are %d packs", len(packs))
+	}
+	if single := m.single(time.Now().Add(time.Hour)); len(single) != 0 {
+		t.Errorf("%d objects have files of their own", len(single))
+	}
+	kept, err := m.whole(commit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := tree.NewView(m.Tree(kept), tree.Limits{}).Read("7"); err != nil || string(got) != "content 7" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// TestPacksOfAnotherProcess: two processes have the same directory, and one of them puts packs together.
+func TestPacksOfAnotherProcess(t *testing.T) {
+	dir, url := t.TempDir(), "https://git.example.com/config.git"
+	here, err := NewStore(dir, DefaultLimits()).Mirror(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, err := NewStore(dir, DefaultLimits()).Mirror(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range 3 {
+		draft, files := there.NewDraft(), map[string][]byte{}
+		for i := range unpackLimit + 1 {
+			files[fmt.Sprint(i)] = []byte(fmt.Sprint("round ", round, " content ", i))
+		}
+		root, err := draft.Edit(Hash{}, files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hash, err := draft.Commit(CommitData{Tree: root, Author: "Ann", Email: "ann@example.com"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if here.Has(hash) {
+			t.Fatal("it is there before it was kept")
+		}
+		if err := draft.Keep(t.Context(), hash); err != nil {
+			t.Fatal(err)
+		}
+		commit, err := here.whole(hash)
+		if err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		if err := there.compact(time.Now().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := tree.NewView(here.Tree(commit), tree.Limits{}).Read("7"); err != nil || string(got) != fmt.Sprint("round ", round, " content 7") {
+			t.Errorf("round %d: %q, %v", round, got, err)
+		}
 	}
 }

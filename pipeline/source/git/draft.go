@@ -280,7 +280,7 @@ func (d *Draft) Keep(ctx context.Context, head Hash) error {
 		return err
 	}
 	defer unlock()
-	if err := d.m.store(d.objects); err != nil {
+	if err := d.m.keep(d.objects); err != nil {
 		return err
 	}
 	return d.m.remember(head)

@@ -174,9 +174,6 @@ func (m *Mirror) fetch(ctx context.Context, session transport.UploadPackSession,
 	if err := m.ingest(demux(request, response)); err != nil {
 		return err
 	}
-	m.mu.Lock()
-	m.open()
-	m.mu.Unlock()
 	if err := m.remember(want); err != nil {
 		return err
 	}

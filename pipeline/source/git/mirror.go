@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,10 +49,12 @@ type Mirror struct {
 
 	// turn is held by whoever talks to the server or writes, so that the same commit is not fetched twice. It is a channel,
 	// as waiting must end with the context.
-	turn chan struct{}
+	turn   chan struct{}
+	looked time.Time // when it was last looked what could be compacted; for the holder of the turn
 
 	mu      sync.Mutex // for storage, which is not safe for use by several goroutines
 	storage *filesystem.Storage
+	listed  string // the packs that storage knows, or fewer
 
 	// treesMu is never taken by who holds mu: a tree that is read holds a lock of its own and then wants mu.
 	treesMu sync.Mutex
@@ -111,8 +114,16 @@ func (m *Mirror) init() error {
 	return nil
 }
 
+// open forgets what storage knows of the packs: it reads their indexes again when it needs them.
 func (m *Mirror) open() {
+	m.listed = m.list()
 	m.storage = filesystem.NewStorageWithOptions(osfs.New(m.dir), cache.NewObjectLRU(8*cache.MiByte), filesystem.Options{})
+}
+
+// list gives the names of the packs that are there now.
+func (m *Mirror) list() string {
+	names, _ := filepath.Glob(filepath.Join(m.dir, "objects", "pack", "*.idx"))
+	return strings.Join(names, "\n")
 }
 
 // lock takes the turn in this process and among processes.
@@ -156,13 +167,13 @@ func (m *Mirror) lockFile(ctx context.Context, how int) (func(), error) {
 	}
 }
 
-// object reads one object. An object that is not known may have been stored by another process since the packs were
-// listed, so they are listed again once.
+// object reads one object. An object that cannot be had may be in a pack that is newer than what storage knows, also one
+// that another process has made in place of others. Objects in files of their own are looked for each time.
 func (m *Mirror) object(kind plumbing.ObjectType, id Hash) (plumbing.EncodedObject, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	object, err := m.storage.EncodedObject(kind, id)
-	if errors.Is(err, plumbing.ErrObjectNotFound) {
+	if err != nil && m.list() != m.listed {
 		m.open()
 		object, err = m.storage.EncodedObject(kind, id)
 	}

@@ -266,7 +266,19 @@ func (m *Mirror) complete(thin *os.File) error {
 	if err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(filepath.Dir(thin.Name()), "tmp_pack_")
+	return m.storePack(objects)
+}
+
+// keep stores new objects, each on its own or, where they are many, as a pack.
+func (m *Mirror) keep(objects *memory.Storage) error {
+	if len(objects.Objects) > unpackLimit {
+		return m.storePack(objects)
+	}
+	return m.store(objects)
+}
+
+func (m *Mirror) storePack(objects *memory.Storage) error {
+	file, err := os.CreateTemp(filepath.Join(m.dir, "objects", "pack"), "tmp_pack_")
 	if err != nil {
 		return fmt.Errorf("storing a pack: %w", err)
 	}
