@@ -103,17 +103,13 @@ func TestManySmallObjectsAreNotCountedAgainAndAgain(t *testing.T) {
 	}
 }
 
-func TestManyNewObjectsAreKeptAsAPack(t *testing.T) {
-	store := NewStore(t.TempDir(), DefaultLimits())
-	m, err := store.Mirror("https://git.example.com/config.git")
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := map[string][]byte{}
+// many drafts a commit with more files than are kept one by one.
+func many(t *testing.T, m *Mirror, text string) (*Draft, Hash) {
+	t.Helper()
+	draft, files := m.NewDraft(), map[string][]byte{}
 	for i := range unpackLimit + 1 {
-		files[fmt.Sprint(i)] = []byte(fmt.Sprint("content ", i))
+		files[fmt.Sprint(i)] = []byte(fmt.Sprint(text, i))
 	}
-	draft := m.NewDraft()
 	root, err := draft.Edit(Hash{}, files)
 	if err != nil {
 		t.Fatal(err)
@@ -122,6 +118,15 @@ func TestManyNewObjectsAreKeptAsAPack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return draft, commit
+}
+
+func TestManyNewObjectsAreKeptAsAPack(t *testing.T) {
+	m, err := NewStore(t.TempDir(), DefaultLimits()).Mirror("https://git.example.com/config.git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	draft, commit := many(t, m, "content ")
 	if err := draft.Keep(t.Context(), commit); err != nil {
 		t.Fatal(err)
 	}
@@ -151,19 +156,8 @@ func TestPacksOfAnotherProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for round := range 3 {
-		draft, files := there.NewDraft(), map[string][]byte{}
-		for i := range unpackLimit + 1 {
-			files[fmt.Sprint(i)] = []byte(fmt.Sprint("round ", round, " content ", i))
-		}
-		root, err := draft.Edit(Hash{}, files)
-		if err != nil {
-			t.Fatal(err)
-		}
-		hash, err := draft.Commit(CommitData{Tree: root, Author: "Ann", Email: "ann@example.com"})
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, text := range []string{"one ", "two ", "three "} {
+		draft, hash := many(t, there, text)
 		if here.Has(hash) {
 			t.Fatal("it is there before it was kept")
 		}
@@ -172,13 +166,13 @@ func TestPacksOfAnotherProcess(t *testing.T) {
 		}
 		commit, err := here.whole(hash)
 		if err != nil {
-			t.Fatalf("round %d: %v", round, err)
+			t.Fatalf("%s: %v", text, err)
 		}
 		if err := there.compact(time.Now().Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := tree.NewView(here.Tree(commit), tree.Limits{}).Read("7"); err != nil || string(got) != fmt.Sprint("round ", round, " content 7") {
-			t.Errorf("round %d: %q, %v", round, got, err)
+		if got, err := tree.NewView(here.Tree(commit), tree.Limits{}).Read("7"); err != nil || string(got) != text+"7" {
+			t.Errorf("%s: %q, %v", text, got, err)
 		}
 	}
 }
