@@ -254,10 +254,10 @@ func (a *attempt) note(entry status.Run, stage *StageError, now time.Time) {
 		if a.built != nil {
 			s.Seen.Outcome = status.Failed
 		}
-		if len(s.Runs) > 0 && s.Runs[0].Cause == entry.Cause {
+		if s.Failures > 0 && s.Failing == entry.Cause {
 			s.Failures++
 		} else {
-			s.Failures = 1 // a new event is a new chance
+			s.Failures, s.Failing = 1, entry.Cause // a new event is a new chance
 		}
 		s.Ready(now, false, stage.reason(), entry.Message, stage.Final)
 		return

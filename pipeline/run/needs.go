@@ -33,7 +33,7 @@ func (b *Builder) needs(p *v1alpha1.RenderPipeline, state *status.State, snapsho
 		return "it was never rendered", true, nil
 	case seen.Request != b.RequestDigest(p):
 		return "the pipeline, a policy or Prerig has changed", true, nil
-	case seen.Outcome == status.Failed && seen.Stage != StageBuild && seen.Stage != StageGate:
+	case seen.Outcome == status.Failed && (seen.Stage != StageBuild && seen.Stage != StageGate || state.Retrying()):
 		return "the last run did not come to an end", true, nil
 	case proposes(p) && seen.Revision != snapshot.Revision:
 		return "the revision is to be noted for the promoter", true, nil

@@ -32,8 +32,10 @@ type State struct {
 	Seen Seen `json:"seen"`
 	// Fingerprint of what is published.
 	Fingerprint string `json:"fingerprint,omitempty"`
-	// Failures is how often it failed in a row.
-	Failures int `json:"failures,omitempty"`
+	// Failures is how often it failed in a row for one cause, Failing. The history does not tell: a failure that is there
+	// already, for an earlier cause, is counted there and keeps that one.
+	Failures int    `json:"failures,omitempty"`
+	Failing  string `json:"failing,omitempty"`
 	// Annotation is the last value of reconcile.fluxcd.io/requestedAt in the pipeline's file that was handled.
 	Annotation string `json:"annotation,omitempty"`
 	// Requested is the last Control.RequestedAt that was handled.
@@ -128,6 +130,11 @@ func (s *State) Condition() *metav1.Condition {
 // Stalled says whether the pipeline waits for a change.
 func (s *State) Stalled() bool {
 	return conditions.IsStatusConditionTrue(s.Status.Conditions, meta.StalledCondition)
+}
+
+// Retrying says whether the last run failed in a way that trying again may mend.
+func (s *State) Retrying() bool {
+	return conditions.IsStatusConditionTrue(s.Status.Conditions, meta.ReconcilingCondition)
 }
 
 // Add puts a run in front of the history and gives those that fell out of it. A failure that only repeats the last one is
