@@ -6,6 +6,7 @@ package catalog
 import (
 	"fmt"
 	"log/slog"
+	"path"
 	"sort"
 	"sync"
 	"time"
@@ -38,6 +39,8 @@ type Catalog struct {
 	dir  string
 	repo *gitRepository
 	log  *slog.Logger
+
+	rescan time.Duration // rescan, except in tests
 
 	mu      sync.RWMutex
 	entries map[string]Entry
@@ -78,7 +81,7 @@ func newCatalog(source string, repo *gitRepository, log *slog.Logger) *Catalog {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Catalog{repo: repo, log: log, entries: map[string]Entry{}, index: newIndex(nil, repo), state: Status{Source: source}}
+	return &Catalog{repo: repo, log: log, rescan: rescan, entries: map[string]Entry{}, index: newIndex(nil, repo), state: Status{Source: source}}
 }
 
 // OnChange calls f with the keys that are new, different or gone after each reload that changed anything. It is to be
@@ -187,7 +190,10 @@ func (c *Catalog) replace(read []Entry, revision string) []string {
 	return changed
 }
 
-func differs(old, e Entry) bool { return old.Digest != e.Digest || old.problem != e.problem }
+// differs says whether an entry is not what it was. What is named relative to its file is elsewhere when that has moved.
+func differs(old, e Entry) bool {
+	return old.Digest != e.Digest || old.problem != e.problem || relativeDir(e.Pipeline) && path.Dir(old.File) != path.Dir(e.File)
+}
 
 func differences(before, after map[string]Entry) []string {
 	var out []string

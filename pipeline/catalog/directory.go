@@ -21,8 +21,13 @@ func readDir(dir string) ([]Entry, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil, fmt.Errorf("reading pipelines: %s is not a directory", dir)
 	}
+	// A directory behind a link is walked where it is: WalkDir would take the link for a file.
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, fmt.Errorf("reading pipelines: %w", err)
+	}
 	var out []Entry
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			if path == dir {
 				return err

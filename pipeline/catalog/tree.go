@@ -96,9 +96,14 @@ func (r *treeReader) file(name string, link bool) error {
 
 // noRelativeDir refuses what would depend on where a process was started.
 func noRelativeDir(p *v1alpha1.RenderPipeline) error {
-	if dir := p.Spec.Source.Dir; dir != nil && !filepath.IsAbs(dir.Path) {
+	if relativeDir(p) {
 		return &v1alpha1.FieldError{Path: "spec.source.dir.path",
 			Message: "must be absolute, as the pipeline is read from Git; to render what is beside it, name the repository with spec.source.git"}
 	}
 	return nil
+}
+
+// relativeDir says whether the source of a pipeline is named relative to its file.
+func relativeDir(p *v1alpha1.RenderPipeline) bool {
+	return p != nil && p.Spec.Source.Dir != nil && !filepath.IsAbs(p.Spec.Source.Dir.Path)
 }

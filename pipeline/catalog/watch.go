@@ -5,6 +5,8 @@ package catalog
 
 import (
 	"context"
+	"fmt"
+	"hash/fnv"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -14,7 +16,11 @@ import (
 )
 
 // settle is how long the directory must be quiet before it is read: editors and mounts change several files at once.
-const settle = 100 * time.Millisecond
+// Something that is never quiet puts that off for no longer than unsettled.
+const (
+	settle    = 100 * time.Millisecond
+	unsettled = 2 * time.Second
+)
 
 // rescan is how often it is read without any sign, as not every file system tells of changes.
 const rescan = 30 * time.Second
@@ -27,47 +33,78 @@ func (c *Catalog) Watch(ctx context.Context, touched func(dir string), further .
 		return err
 	}
 	defer w.Close()
-	add := func() {
-		dirs := further
-		if c.repo == nil {
-			dirs = append([]string{c.dir}, further...)
-		}
-		for _, dir := range dirs {
-			_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-				if err == nil && d.IsDir() {
-					_ = w.Add(path)
-				}
-				return nil
-			})
-		}
+	seen, signs := map[string]survey{}, map[string]bool{}
+	for _, dir := range further {
+		seen[dir] = look(w, dir)
 	}
-	add()
-	timer := time.NewTimer(rescan)
+	if c.repo == nil {
+		look(w, c.dir)
+	}
+	timer := time.NewTimer(c.rescan)
 	defer timer.Stop()
-	pending := map[string]bool{}
+	var since time.Time // of the first sign that was not followed yet
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case e := <-w.Events:
 			for _, dir := range further {
-				if strings.HasPrefix(e.Name, filepath.Clean(dir)) {
-					pending[dir] = true
+				if root := seen[dir].root; root != "" && strings.HasPrefix(e.Name, root) {
+					signs[dir] = true
 				}
 			}
-			timer.Reset(settle)
+			if since.IsZero() {
+				since = time.Now()
+			}
+			timer.Reset(min(settle, max(0, unsettled-time.Since(since))))
 		case err := <-w.Errors:
 			c.log.Warn("watching for changes of pipelines", "error", err)
 		case <-timer.C:
-			add()
+			since = time.Time{}
+			if c.repo == nil {
+				look(w, c.dir)
+			}
 			if _, err := c.Reload(); err != nil {
 				c.log.Error("the pipelines cannot be read; those that are known stay", "error", err)
 			}
-			for dir := range pending {
-				touched(dir)
+			for _, dir := range further {
+				now := look(w, dir)
+				if now != seen[dir] || signs[dir] {
+					touched(dir)
+				}
+				seen[dir] = now
 			}
-			clear(pending)
-			timer.Reset(rescan)
+			clear(signs)
+			timer.Reset(c.rescan)
 		}
 	}
+}
+
+// survey is a directory without its links, "" where there is none, and a number that is another one when a file there is:
+// not every change gives a sign, and it may have been there before the directory was watched.
+type survey struct {
+	root  string
+	files uint64
+}
+
+// look has every directory below dir watched and says what is there.
+func look(w *fsnotify.Watcher, dir string) survey {
+	root, err := filepath.EvalSymlinks(dir)
+	if err != nil || dir == "" {
+		return survey{} // a directory of policies need not be there, or be configured
+	}
+	files := fnv.New64a()
+	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil
+		}
+		if d.IsDir() {
+			_ = w.Add(path)
+		}
+		if info, err := d.Info(); err == nil {
+			fmt.Fprintf(files, "%q %d %d %s\n", path, info.Size(), info.ModTime().UnixNano(), info.Mode())
+		}
+		return nil
+	})
+	return survey{root, files.Sum64()}
 }
