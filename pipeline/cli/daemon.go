@@ -27,6 +27,8 @@ import (
 // daemonClient is the daemon that a command talks to.
 type daemonClient struct {
 	state, url, tokenFile string
+	// client is made once, so that a command that asks again and again does so over one connection.
+	client *http.Client
 }
 
 func (d *daemonClient) flags(cmd *cobra.Command) {
@@ -43,14 +45,9 @@ func (d *daemonClient) flags(cmd *cobra.Command) {
 
 // call asks the daemon and decodes its answer.
 func (d *daemonClient) call(ctx context.Context, method, path string, body, answer any) error {
-	client := &http.Client{Timeout: 60 * time.Second}
-	base := strings.TrimSuffix(d.url, "/")
-	if base == "" {
-		base = "http://localhost"
-		socket := filepath.Join(d.state, "prerig.sock")
-		client.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-		}}
+	base, err := d.connect()
+	if err != nil {
+		return err
 	}
 	var reader io.Reader
 	if body != nil {
@@ -69,12 +66,16 @@ func (d *daemonClient) call(ctx context.Context, method, path string, body, answ
 			return err
 		}
 	}
-	response, err := client.Do(request)
+	response, err := d.client.Do(request)
 	if err != nil {
 		if d.url == "" && ctx.Err() == nil {
 			return fmt.Errorf("asking the daemon at %s: %w; is it running (prerig serve), and is --state its directory? --server names one elsewhere", filepath.Join(d.state, "prerig.sock"), cause(err))
 		}
-		return fmt.Errorf("asking the daemon at %s: %w", d.url, cause(err))
+		at := d.url
+		if at == "" {
+			at = filepath.Join(d.state, "prerig.sock")
+		}
+		return fmt.Errorf("asking the daemon at %s: %w", at, cause(err))
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, 256<<20))
@@ -83,15 +84,49 @@ func (d *daemonClient) call(ctx context.Context, method, path string, body, answ
 	}
 	if response.StatusCode != http.StatusOK {
 		var told struct{ Error string }
-		if json.Unmarshal(text, &told) != nil || told.Error == "" {
+		// The guard answers in plain text; a page is not ours.
+		plain := strings.HasPrefix(response.Header.Get("Content-Type"), "text/plain") && response.StatusCode != http.StatusNotFound
+		if json.Unmarshal(text, &told) != nil && plain {
 			told.Error = strings.TrimSpace(string(text))
+		}
+		if told.Error == "" {
+			told.Error = d.notOurs(response.Status)
 		}
 		return daemonError{response.StatusCode, told.Error}
 	}
 	if err := json.Unmarshal(text, answer); err != nil {
-		return fmt.Errorf("reading the daemon's answer: %w", err)
+		return fmt.Errorf("reading the daemon's answer: %s: %w", d.notOurs("it is no JSON"), err)
 	}
 	return nil
+}
+
+// notOurs says what answered that does not answer as the API does.
+func (d *daemonClient) notOurs(how string) string {
+	if d.url == "" {
+		return how
+	}
+	return how + "; is " + d.url + " the address of its page (--admin-listen of prerig serve)?"
+}
+
+// connect makes the client and gives the beginning of the API's URLs.
+func (d *daemonClient) connect() (base string, err error) {
+	base = strings.TrimSuffix(d.url, "/")
+	if d.url != "" && !strings.HasPrefix(base, "http://") && !strings.HasPrefix(base, "https://") {
+		return "", fmt.Errorf("the flag --server must be a URL that begins with http:// or https://, found %q", d.url)
+	}
+	if d.client == nil {
+		d.client = &http.Client{Timeout: 60 * time.Second}
+		if d.url == "" {
+			socket := filepath.Join(d.state, "prerig.sock")
+			d.client.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+			}}
+		}
+	}
+	if base == "" {
+		base = "http://localhost"
+	}
+	return base, nil
 }
 
 func (d *daemonClient) authorize(request *http.Request) error {
@@ -106,7 +141,11 @@ func (d *daemonClient) authorize(request *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("reading the token: %w", err)
 	}
-	request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	text := strings.TrimSpace(string(token))
+	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return fmt.Errorf("reading the token: %s holds no token, which is one word", file)
+	}
+	request.Header.Set("Authorization", "Bearer "+text)
 	return nil
 }
 

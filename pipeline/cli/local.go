@@ -64,23 +64,15 @@ func (l *local) open(streams Streams, version string) (p *preview.Previewer, clo
 	if info, err := os.Stat(l.pipelines); err != nil || !info.IsDir() {
 		return nil, nil, fmt.Errorf("reading pipelines: %s is not a directory; name it with --pipelines", l.pipelines)
 	}
+	if l.jobs < 0 {
+		return nil, nil, fmt.Errorf("the flag --jobs must not be negative, found %d", l.jobs)
+	}
 	if l.catalog, err = catalog.Open(l.pipelines, nil); err != nil {
 		return nil, nil, err
 	}
-	sources := map[string]string{}
-	for _, s := range l.sources {
-		url, dir, ok := strings.Cut(s, "=")
-		if !ok {
-			url, dir = "", s
-		} else {
-			url = event.NormalURL(url)
-		}
-		if sources[url], err = filepath.Abs(dir); err != nil {
-			return nil, nil, fmt.Errorf("reading the flag --source: %w", err)
-		}
-		if err := isDirectory("source", sources[url]); err != nil {
-			return nil, nil, err
-		}
+	sources, err := l.standIns()
+	if err != nil {
+		return nil, nil, err
 	}
 	if l.pool, err = render.NewPool(render.Options{Warm: 2}); err != nil {
 		return nil, nil, err
@@ -97,6 +89,44 @@ func (l *local) open(streams Streams, version string) (p *preview.Previewer, clo
 		},
 	}
 	return p, func() { l.bar.done(); l.pool.Close() }, nil
+}
+
+// standIns are the directories of --source by the normal URL of what they stand for, "" for every source. One that stands
+// for nothing is an error: what is rendered would be something else than what the command line says.
+func (l *local) standIns() (map[string]string, error) {
+	sources := map[string]string{}
+	for _, s := range l.sources {
+		url, dir, ok := strings.Cut(s, "=")
+		if !ok {
+			url, dir = "", s
+		} else if url = event.NormalURL(url); !l.hasSource(url) {
+			given, _, _ := strings.Cut(s, "=")
+			return nil, fmt.Errorf("reading the flag --source: no pipeline in %s has the source %s", l.pipelines, given)
+		}
+		if url == "" && l.revision != "" {
+			return nil, fmt.Errorf("the flags --source %s and --revision cannot be given together: a directory has no revisions", dir)
+		}
+		absolute, err := filepath.Abs(dir)
+		if err != nil {
+			return nil, fmt.Errorf("reading the flag --source: %w", err)
+		}
+		if err := isDirectory("source", absolute); err != nil {
+			return nil, err
+		}
+		sources[url] = absolute
+	}
+	return sources, nil
+}
+
+// hasSource says whether a pipeline has the source with a normal URL. What cannot be read is told of later.
+func (l *local) hasSource(url string) bool {
+	return slices.ContainsFunc(l.catalog.All(), func(e catalog.Entry) bool {
+		if e.Err != nil {
+			return true
+		}
+		source := e.Pipeline.Spec.Source
+		return source.Git != nil && event.NormalURL(source.Git.URL) == url || source.OCI != nil && event.NormalURL(source.OCI.URL) == url
+	})
 }
 
 // isDirectory checks what a flag names.

@@ -36,6 +36,12 @@ has, and fail where one of them is not ready then.`
 		if len(args) == 0 && !request.All {
 			return errors.New("no pipeline is named: name some, or give --all")
 		}
+		if len(args) > 0 && request.All {
+			return errors.New("pipelines are named and --all is given: only one of them can be meant")
+		}
+		if wait && timeout <= 0 {
+			return fmt.Errorf("the flag --timeout must be more than 0, found %s", timeout)
+		}
 		request.Pipelines = args
 		var answer server.Answer
 		if err := d.call(cmd.Context(), http.MethodPost, "/api/v1/reconcile", request, &answer); err != nil {
@@ -54,12 +60,17 @@ has, and fail where one of them is not ready then.`
 func awaitAll(ctx context.Context, streams Streams, d *daemonClient, answer server.Answer, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	waiting := len(answer.Pipelines)
 	for {
 		found, err := d.asked(ctx, answer.Pipelines)
+		if ctx.Err() != nil {
+			return notInTime(ctx, waiting, len(answer.Pipelines), timeout)
+		}
 		if err != nil {
 			return err
 		}
-		waiting, bad := 0, 0
+		bad := 0
+		waiting = 0
 		for _, p := range found {
 			if !handled(p, answer.Token) {
 				waiting++
@@ -78,10 +89,18 @@ func awaitAll(ctx context.Context, streams Streams, d *daemonClient, answer serv
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for %d of %d pipelines: %w", waiting, len(found), ctx.Err())
+			return notInTime(ctx, waiting, len(found), timeout)
 		case <-time.After(250 * time.Millisecond):
 		}
 	}
+}
+
+// notInTime says what was waited for when ctx was done.
+func notInTime(ctx context.Context, waiting, of int, timeout time.Duration) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("waiting for %d of %d pipelines: not done within %s (--timeout); prerig status shows how far they are", waiting, of, timeout)
+	}
+	return fmt.Errorf("waiting for %d of %d pipelines: %w", waiting, of, ctx.Err())
 }
 
 // handled says whether a pipeline has handled the request with a token, or a later one in its place. Tokens are only

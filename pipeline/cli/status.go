@@ -104,6 +104,9 @@ func (o *statusOptions) valid() error {
 	if o.failing {
 		o.states = append(o.states, failing...)
 	}
+	if o.watch && o.every <= 0 {
+		return fmt.Errorf("the flag --every must be more than 0, found %s", o.every)
+	}
 	if o.watch && o.output != "text" {
 		return fmt.Errorf("the flag --watch shows text, not %s", o.output)
 	}

@@ -1,0 +1,135 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/server"
+)
+
+// TestWrongFlagsOfRendering has what cannot be meant refused before anything is rendered.
+func TestWrongFlagsOfRendering(t *testing.T) {
+	repository, pipelines := fleet(t, "web")
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"a negative number of jobs":           {[]string{"render", "--jobs", "-3"}, "the flag --jobs must not be negative, found -3"},
+		"a negative number of jobs of diff":   {[]string{"diff", "-j", "-1"}, "the flag --jobs must not be negative, found -1"},
+		"a directory for a source that is no": {[]string{"render", "--source", "https://git.example/typo.git=" + dir}, "has the source https://git.example/typo.git"},
+		"a revision of a directory":           {[]string{"render", "--source", dir, "--revision", "main@sha1:00"}, "--source " + dir + " and --revision cannot be given together"},
+		"a source that is no directory":       {[]string{"diff", "--source", repository.URL + "=" + dir + "/nowhere"}, "/nowhere is not a directory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, stderr := prerig(t, append(c.args, "--pipelines", pipelines, "--cache", t.TempDir())...)
+			if code != 2 || out != "" || !strings.Contains(stderr, c.want) {
+				t.Errorf("exit code %d, want 2 and %q\n%s%s", code, c.want, out, stderr)
+			}
+		})
+	}
+}
+
+func TestWrongFlagsForADaemon(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.Header.Get("Authorization") {
+		case "":
+			http.NotFound(w, r)
+		case "Bearer page":
+			_, _ = w.Write([]byte("<html>"))
+		default:
+			w.WriteHeader(http.StatusBadGateway)
+		}
+	}))
+	defer other.Close()
+	file := func(text string) string {
+		name := filepath.Join(t.TempDir(), "token")
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	state := t.TempDir()
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no time between looks":    {[]string{"status", "--watch", "--every", "0"}, "the flag --every must be more than 0, found 0s"},
+		"a server without scheme":  {[]string{"status", "--server", "127.0.0.1:8081"}, `the flag --server must be a URL that begins with http:// or https://, found "127.0.0.1:8081"`},
+		"names and all":            {[]string{"reconcile", "web", "--all"}, "only one of them can be meant"},
+		"no time to wait":          {[]string{"reconcile", "web", "--wait", "--timeout", "-1s"}, "the flag --timeout must be more than 0, found -1s"},
+		"a server that is another": {[]string{"status", "--server", other.URL}, "404 Not Found; is " + other.URL + " the address of its page"},
+		"a server with pages":      {[]string{"status", "--server", other.URL, "--token-file", file("page")}, "is " + other.URL + " the address of its page"},
+		"a server in between":      {[]string{"status", "--server", other.URL, "--token-file", file("x")}, "502 Bad Gateway"},
+		"a file that is no token":  {[]string{"status", "--server", other.URL, "--token-file", file("a: b\nc: d\n")}, "holds no token"},
+		"an empty token":           {[]string{"status", "--server", other.URL, "--token-file", file("\n")}, "holds no token"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, stderr := prerig(t, append(c.args, "--state", state)...)
+			if code != 2 || out != "" || !strings.Contains(stderr, c.want) {
+				t.Errorf("exit code %d, want 2 and %q\n%s%s", code, c.want, out, stderr)
+			}
+		})
+	}
+}
+
+// TestOneConnectionForManyQuestions asks over the socket: one that stays open for each question would use up the files that
+// the daemon may have open.
+func TestOneConnectionForManyQuestions(t *testing.T) {
+	state, err := os.MkdirTemp("", "p") // the path of a socket must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(state)
+	l, err := net.Listen("unix", filepath.Join(state, "prerig.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var connections atomic.Int64
+	daemon := &http.Server{
+		ConnState: func(_ net.Conn, s http.ConnState) {
+			if s == http.StateNew {
+				connections.Add(1)
+			}
+		},
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode([]server.Pipeline{}) }),
+	}
+	go func() { _ = daemon.Serve(l) }()
+	defer daemon.Close()
+	d := &daemonClient{state: state}
+	for range 20 {
+		if _, err := d.pipelines(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := connections.Load(); n > 2 {
+		t.Errorf("%d connections for 20 questions", n)
+	}
+}
+
+// TestTheEndOfAWaitNamesItsFlag: that a context has a deadline is nothing that anybody has typed.
+func TestTheEndOfAWaitNamesItsFlag(t *testing.T) {
+	daemon := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-r.Context().Done():
+		case <-time.After(time.Minute):
+		}
+	}))
+	defer daemon.Close()
+	d := &daemonClient{url: daemon.URL, state: t.TempDir()}
+	err := awaitAll(t.Context(), Streams{}, d, server.Answer{Token: "a", Pipelines: []string{"team/web"}}, 50*time.Millisecond)
+	if err == nil || !strings.Contains(err.Error(), "waiting for 1 of 1 pipelines: not done within 50ms (--timeout)") {
+		t.Errorf("got %v", err)
+	}
+}
