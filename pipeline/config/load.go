@@ -4,6 +4,7 @@
 package config
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -84,11 +85,20 @@ func Load(flags *pflag.FlagSet) (c *Config, warnings []string, err error) {
 		file = os.Getenv("PRERIG_CONFIG")
 	}
 	if file != "" {
-		v.SetConfigFile(file)
-		v.SetConfigType("yaml")
-		if err := v.ReadInConfig(); err != nil {
+		text, err := os.ReadFile(file)
+		if err != nil {
 			return nil, nil, fmt.Errorf("reading the configuration: %w", err)
 		}
+		if err := checkFile(file, text); err != nil {
+			return nil, nil, err
+		}
+		v.SetConfigType("yaml")
+		if err := v.ReadConfig(bytes.NewReader(text)); err != nil {
+			return nil, nil, fmt.Errorf("reading the configuration %s: %w", file, err)
+		}
+	}
+	if err := checkVariables(func(key string) bool { return byFlag(flags, key) }); err != nil {
+		return nil, nil, err
 	}
 	c = &Config{}
 	if err := v.UnmarshalExact(c); err != nil {
@@ -114,7 +124,8 @@ func plain(err error) error {
 // relativeTo makes the paths that come from the file relative to it.
 func (c *Config) relativeTo(v *viper.Viper, flags *pflag.FlagSet, dir string) {
 	fromFile := func(key string) bool {
-		if _, ok := os.LookupEnv(variable(key)); ok || !v.InConfig(key) {
+		// A variable that is there and empty sets nothing.
+		if os.Getenv(variable(key)) != "" || !v.InConfig(key) {
 			return false
 		}
 		return !byFlag(flags, key)

@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestWhatIsWrongWithTheFileHasALine has each mistake told with its line, its key and what was expected.
+func TestWhatIsWrongWithTheFileHasALine(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text string
+		want []string
+	}{
+		"unknown keys":         {"state: s\nwokers: 2\nnats:\n  uri: x\n", []string{"prerig.yaml: line 2: wokers: unknown key; known here: admin, allow_local,", "line 4: nats.uri: unknown key; known here: ack_wait, ca,"}},
+		"key of a receiver":    {"receivers:\n- name: a\n  secrett: b\n", []string{"line 3: receivers[0].secrett: unknown key; known here: insecure, name, provider, secret"}},
+		"no number":            {"workers: many\n", []string{`line 1: workers: expected a whole number, found "many"`}},
+		"a fraction":           {"\nworkers: 1.7\n", []string{`line 2: workers: expected a whole number, found "1.7"`}},
+		"true for a number":    {"workers: true\n", []string{`line 1: workers: expected a whole number, found "true"`}},
+		"a list for a number":  {"workers: [1]\n", []string{"line 1: workers: expected a whole number, found a list"}},
+		"keys for a text":      {"listen: {a: b}\n", []string{"line 1: listen: expected a text, found keys"}},
+		"no time":              {"limits: {timeout: soon}\n", []string{`line 1: limits.timeout: expected a time such as 5s, found "soon"`}},
+		"neither true nor not": {"admin: {insecure: maybe}\n", []string{`line 1: admin.insecure: expected true or false, found "maybe"`}},
+		"a number for keys":    {"nats: 3\n", []string{`line 1: nats: expected keys and their values, found "3"`}},
+		"one receiver":         {"receivers: {name: a}\n", []string{"line 1: receivers: expected a list, found keys"}},
+		"a text for receivers": {"receivers: [a]\n", []string{`line 1: receivers[0]: expected keys and their values, found "a"`}},
+		"keys in remote bases": {"remote_bases: {a: b}\n", []string{"line 1: remote_bases: expected a list, found keys"}},
+		"a list as the file":   {"- a\n", []string{"line 1: expected keys and their values, found a list"}},
+		"twice":                {"workers: 1\nWorkers: 2\n", []string{"line 2: Workers: is given in line 1 already"}},
+		"two documents":        {"workers: 1\n---\nworkers: zz\n", []string{"expected one document"}},
+		"no YAML":              {"a: b\n c: d\n", []string{"prerig.yaml: yaml: line 2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := load(t, tc.text)
+			for _, want := range tc.want {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("got %v, want %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+// TestFormsThatAreFine has what templates and people write that mean it.
+func TestFormsThatAreFine(t *testing.T) {
+	c, _, err := load(t, "workers: \"3\"\nAdmin:\nlimits: &l {timeout: 5s}\nnats:\n  ack_wait: 20s\ntracing: {ratio: 1}\nallow_local: \"true\"\n"+
+		"remote_bases: https://a.example/x,https://b.example/y\nhistory: 0x10\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Workers != 3 || c.Limits.Timeout != 5*time.Second || c.NATS.AckWait != 20*time.Second || !c.AllowLocal || len(c.RemoteBases) != 2 || c.History != 16 ||
+		c.Admin.Listen != Default().Admin.Listen {
+		t.Errorf("%+v", c)
+	}
+}
+
+// TestVariablesThatCannotBeRead are named, as nobody knows the key that they are for.
+func TestVariablesThatCannotBeRead(t *testing.T) {
+	for name, value := range map[string]string{
+		"PRERIG_WORKERS": "x", "PRERIG_REMOVALS_DELAY": "soon", "PRERIG_ALLOW_LOCAL": "perhaps", "PRERIG_TRACING_RATIO": "half",
+		"PRERIG_RECEIVERS": "a",
+	} {
+		t.Run(name, func(t *testing.T) {
+			clean(t)
+			t.Setenv(name, value)
+			if _, _, err := loadHere(t, ""); err == nil || !strings.Contains(err.Error(), "reading the variable "+name+": ") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	t.Run("a flag wins", func(t *testing.T) {
+		clean(t)
+		t.Setenv("PRERIG_WORKERS", "x")
+		if c, _, err := loadHere(t, "", "--workers", "4"); err != nil || c.Workers != 4 {
+			t.Errorf("%+v, %v", c, err)
+		}
+	})
+}
+
+// TestAnEmptyVariableLeavesAPathToTheFile: compose files set variables to nothing, and the file's value then counts.
+func TestAnEmptyVariableLeavesAPathToTheFile(t *testing.T) {
+	clean(t)
+	t.Setenv("PRERIG_STATE", "")
+	t.Setenv("PRERIG_ADMIN_TOKEN", "")
+	c, _, err := loadHere(t, "state: s\nadmin: {token: t}\n")
+	if err != nil || !filepath.IsAbs(c.State) || !filepath.IsAbs(c.Admin.Token) {
+		t.Errorf("state %q, token %q, error %v", c.State, c.Admin.Token, err)
+	}
+}
