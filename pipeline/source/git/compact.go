@@ -12,7 +12,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
@@ -64,7 +63,7 @@ func (m *Mirror) compact(before time.Time) error {
 	if single := m.single(before); len(small) < 2 && len(single) < 2 {
 		return nil
 	}
-	storage := filesystem.NewStorage(osfs.New(m.dir), cache.NewObjectLRU(0))
+	storage := filesystem.NewStorage(newIndexed(m.dir), cache.NewObjectLRU(0))
 	needed := &reachable{storage: storage, seen: map[Hash]bool{}}
 	for _, commit := range m.shallow() {
 		if err := needed.commit(commit); err != nil {
@@ -86,10 +85,12 @@ func (m *Mirror) compact(before time.Time) error {
 			return nil
 		}
 	}
-	if err := m.repack(storage, rest); err != nil {
+	made, err := m.repack(storage, rest)
+	if err != nil {
 		return fmt.Errorf("compacting the mirror: %w", err)
 	}
-	return m.drop(small, before)
+	// One pack with just these objects may have been there: it has the same name.
+	return m.drop(slices.DeleteFunc(small, func(p pack) bool { return p.base == made }), before)
 }
 
 type pack struct {
@@ -216,23 +217,23 @@ func (r *reachable) tree(hash Hash) error {
 	return err
 }
 
-// repack writes objects as one pack.
-func (m *Mirror) repack(storage *filesystem.Storage, hashes []Hash) error {
+// repack writes objects as one pack and gives its name without an ending, "" where there are none.
+func (m *Mirror) repack(storage *filesystem.Storage, hashes []Hash) (string, error) {
 	if len(hashes) == 0 {
-		return nil
+		return "", nil
 	}
 	file, err := os.CreateTemp(filepath.Join(m.dir, "objects", "pack"), "tmp_pack_")
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer os.Remove(file.Name())
 	defer file.Close()
 	plumbing.HashesSort(hashes)
 	if _, err := packfile.NewEncoder(file, storage, false).Encode(hashes, 0); err != nil {
-		return err
+		return "", err
 	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return err
+		return "", err
 	}
 	return m.index(file)
 }

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
@@ -50,7 +49,7 @@ func (m *Mirror) mend() error {
 	if id == nil {
 		return nil
 	}
-	if readable(filesystem.NewStorage(osfs.New(m.dir), cache.NewObjectLRU(0)), *id) {
+	if readable(filesystem.NewStorage(newIndexed(m.dir), cache.NewObjectLRU(0)), *id) {
 		m.mu.Lock()
 		m.open()
 		m.mu.Unlock()

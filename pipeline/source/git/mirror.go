@@ -18,7 +18,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/storage/filesystem"
@@ -101,23 +100,14 @@ func (m *Mirror) init() error {
 			return err
 		}
 	}
-	// What a process that was killed has left behind.
-	left, _ := filepath.Glob(filepath.Join(m.dir, "objects", "pack", "tmp_*"))
-	unlock, err := m.lockFile(context.Background(), unix.LOCK_EX|unix.LOCK_NB)
-	if err == nil {
-		for _, name := range left {
-			os.Remove(name)
-		}
-		unlock()
-	}
 	m.open()
-	return nil
+	return m.sweep()
 }
 
 // open forgets what storage knows of the packs: it reads their indexes again when it needs them.
 func (m *Mirror) open() {
 	m.listed = m.list()
-	m.storage = filesystem.NewStorageWithOptions(osfs.New(m.dir), cache.NewObjectLRU(8*cache.MiByte), filesystem.Options{})
+	m.storage = filesystem.NewStorageWithOptions(newIndexed(m.dir), cache.NewObjectLRU(8*cache.MiByte), filesystem.Options{})
 }
 
 // list gives the names of the packs that are there now.
@@ -173,9 +163,12 @@ func (m *Mirror) object(kind plumbing.ObjectType, id Hash) (plumbing.EncodedObje
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	object, err := m.storage.EncodedObject(kind, id)
-	if err != nil && m.list() != m.listed {
+	for err != nil && m.list() != m.listed { // each time round somebody else has stored or removed a pack meanwhile
 		m.open()
 		object, err = m.storage.EncodedObject(kind, id)
+	}
+	if err != nil && !errors.Is(err, plumbing.ErrObjectNotFound) {
+		m.open() // where one index could not be read, it does not know of the others
 	}
 	return object, m.suspect(id, err)
 }

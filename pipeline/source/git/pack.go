@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/go-git/go-billy/v5/osfs"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
@@ -83,7 +82,8 @@ func (m *Mirror) ingest(incoming io.Reader) (err error) {
 	case found.count <= unpackLimit && found.bytes <= thinBytes:
 		return m.unpack(file)
 	case !found.thin:
-		return m.index(file)
+		_, err := m.index(file)
+		return err
 	case found.bytes <= thinBytes:
 		return m.complete(file)
 	}
@@ -189,39 +189,39 @@ func varint(r *bytes.Reader) int64 {
 	return value
 }
 
-// index keeps the pack and writes its index beside it.
-func (m *Mirror) index(file *os.File) error {
+// index keeps the pack and writes its index beside it. It gives the name of both without an ending.
+func (m *Mirror) index(file *os.File) (string, error) {
 	writer := &idxfile.Writer{}
 	parser, err := packfile.NewParser(packfile.NewScanner(file), writer)
 	if err != nil {
-		return err
+		return "", err
 	}
 	checksum, err := parser.Parse()
 	if err != nil {
-		return fmt.Errorf("indexing the fetched objects: %w", err)
+		return "", fmt.Errorf("indexing the fetched objects: %w", err)
 	}
 	index, err := writer.Index()
 	if err != nil {
-		return fmt.Errorf("indexing the fetched objects: %w", err)
+		return "", fmt.Errorf("indexing the fetched objects: %w", err)
 	}
 	base := filepath.Join(m.dir, "objects", "pack", "pack-"+checksum.String())
 	out, err := os.CreateTemp(filepath.Dir(base), "tmp_idx_")
 	if err != nil {
-		return fmt.Errorf("storing a pack: %w", err)
+		return "", fmt.Errorf("storing a pack: %w", err)
 	}
 	_, err = idxfile.NewEncoder(out).Encode(index)
 	if err = errors.Join(err, out.Sync(), out.Close(), file.Sync()); err != nil {
 		os.Remove(out.Name())
-		return fmt.Errorf("storing a pack: %w", err)
+		return "", fmt.Errorf("storing a pack: %w", err)
 	}
 	// A pack is visible by its index, so that comes last.
 	if err := os.Rename(file.Name(), base+".pack"); err != nil {
-		return fmt.Errorf("storing a pack: %w", err)
+		return "", fmt.Errorf("storing a pack: %w", err)
 	}
 	if err := os.Rename(out.Name(), base+".idx"); err != nil {
-		return fmt.Errorf("storing a pack: %w", err)
+		return "", fmt.Errorf("storing a pack: %w", err)
 	}
-	return nil
+	return base, nil
 }
 
 // thinStorage takes new objects into memory and finds the bases of deltas in the mirror.
@@ -290,7 +290,8 @@ func (m *Mirror) storePack(objects *memory.Storage) error {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	return m.index(file)
+	_, err = m.index(file)
+	return err
 }
 
 // writePack writes all objects as a pack, the same bytes for the same objects.
@@ -308,7 +309,7 @@ func writePack(w io.Writer, objects *memory.Storage) error {
 
 // store writes every object on its own, commits last: a commit that is there is there in full. It goes around the storage that readers use, which is not safe for use by several goroutines.
 func (m *Mirror) store(objects storer.EncodedObjectStorer) error {
-	storage := filesystem.NewStorage(osfs.New(m.dir), cache.NewObjectLRU(0))
+	storage := filesystem.NewStorage(newIndexed(m.dir), cache.NewObjectLRU(0))
 	for _, kind := range []plumbing.ObjectType{plumbing.BlobObject, plumbing.TreeObject, plumbing.CommitObject, plumbing.TagObject} {
 		all, err := objects.IterEncodedObjects(kind)
 		if err != nil {

@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package git
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-git/go-billy/v5"
+	"github.com/go-git/go-billy/v5/osfs"
+	"golang.org/x/sys/unix"
+)
+
+// A pack is there when its index is there, as in git: it is stored before its index and removed after it. go-git looks for
+// packs and fails where one has no index, which is so for a moment whenever somebody else stores or removes one, and for
+// ever when that process was killed in between.
+
+// indexed is a file system in which packs without an index are not listed.
+type indexed struct{ billy.Filesystem }
+
+func newIndexed(dir string) indexed { return indexed{osfs.New(dir)} }
+
+// ReadDir implements billy.Dir.
+func (f indexed) ReadDir(dir string) ([]fs.FileInfo, error) {
+	all, err := f.Filesystem.ReadDir(dir)
+	if err != nil || filepath.Base(dir) != "pack" {
+		return all, err
+	}
+	there := map[string]bool{}
+	for _, info := range all {
+		there[info.Name()] = true
+	}
+	listed := all[:0]
+	for _, info := range all {
+		if base, ok := strings.CutSuffix(info.Name(), ".pack"); !ok || there[base+".idx"] {
+			listed = append(listed, info)
+		}
+	}
+	return listed, nil
+}
+
+// sweep removes what a process that was killed has left behind, unless somebody works on the mirror now.
+func (m *Mirror) sweep() error {
+	// Asked once: whoever has the lock may be at work for long, and the next start sweeps as well.
+	once, cancel := context.WithCancel(context.Background())
+	cancel()
+	unlock, busy := m.lockFile(once, unix.LOCK_EX)
+	if busy != nil {
+		return nil
+	}
+	defer unlock()
+	names, err := filepath.Glob(filepath.Join(m.dir, "objects", "pack", "*"))
+	if err != nil {
+		return err
+	}
+	there := map[string]bool{}
+	for _, name := range names {
+		there[name] = true
+	}
+	for _, name := range names {
+		if base, ok := strings.CutSuffix(name, ".idx"); ok && !there[base+".pack"] {
+			return m.renew() // nobody removes a pack before its index: the disk has lost it
+		}
+		base, ok := strings.CutSuffix(name, ".pack")
+		if strings.HasPrefix(filepath.Base(name), "tmp_") || ok && !there[base+".idx"] {
+			if err := os.Remove(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
