@@ -190,8 +190,9 @@ func (p *Planner) group(ctx context.Context, key string, entries []catalog.Entry
 		}
 		state := p.Store.Get(e.Key)
 		if snapshot == nil {
-			// One that failed already is tried again by itself; another must say that its source does not answer.
-			if pending[e.Key] && state.Failures > 0 {
+			// One that is being tried again looks at its source before it stops trying; another must say that that does not
+			// answer. Whoever has suspended one may have ended its tries.
+			if pending[e.Key] && state.Failures > 0 && state.Retrying() && !cause.Now {
 				continue
 			}
 			jobs = append(jobs, job)
@@ -206,6 +207,9 @@ func (p *Planner) group(ctx context.Context, key string, entries []catalog.Entry
 		}
 		if !needed && recovered(state) {
 			reason, needed = "the source answers again", true
+		}
+		if !needed && run.Asked(e.Pipeline, state, control) {
+			reason, needed = "somebody has asked for it", true
 		}
 		if !needed && cause.Drift && drift.found(looking, e.Pipeline, state) {
 			reason, needed, job.Force = "what is published was changed by somebody else", true, true

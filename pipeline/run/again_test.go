@@ -7,11 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/source"
 )
 
 // TestARenderThatWasTooSlowIsTriedAgain has the status say that it is, and no more often than it says.
@@ -49,5 +53,90 @@ func TestTriesOfALaterEventWaitLongerEachTime(t *testing.T) {
 			}
 			last = retry.After
 		}
+	}
+}
+
+// TestASourceThatMovesWhileATryIsUnderWayIsSeen: no event asks for another run of a pipeline that is being tried again while
+// its source does not answer, so that the try itself must see what has come meanwhile.
+func TestASourceThatMovesWhileATryIsUnderWayIsSeen(t *testing.T) {
+	for name, second := range map[string]string{"and is published": "two", "and changes nothing": "one", "and fails for good": "broken"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorks(t, "shop")
+			w.repository.Commit("first", map[string]string{"shop/text": "one"})
+			if err := w.do("shop", "x", 1); err != nil {
+				t.Fatal(err)
+			}
+			var down, moved atomic.Bool
+			w.git.Intercept = func(rw http.ResponseWriter, _ *http.Request) bool {
+				if down.Load() {
+					http.Error(rw, "gone", http.StatusForbidden)
+				}
+				return down.Load()
+			}
+			down.Store(true)
+			if err := w.do("shop", "y", 1); !errors.As(err, new(*queue.RetryError)) {
+				t.Fatal(err)
+			}
+			down.Store(false)
+			head := w.repository.Commit("second", map[string]string{"shop/text": second, "docs/x": second})
+			job := queue.Job{Pipeline: "shop", Cause: "y", Since: time.Now(), Revision: "main@sha1:" + head, Resolved: time.Now()}
+			w.runner.Observe = func(Observation) { // a try has got its source, and is not done
+				if !moved.Swap(true) {
+					w.repository.Commit("third", map[string]string{"shop/text": "three"})
+				}
+			}
+			for tries := 0; ; tries++ {
+				err := w.runner.Do(t.Context(), job)
+				if err == nil {
+					break
+				}
+				if !errors.As(err, new(*queue.RetryError)) || tries == 5 {
+					t.Fatal(err)
+				}
+			}
+			if got := w.repository.Git("show", "rendered:shop/configmap-x.yaml"); !strings.Contains(got, "three") {
+				t.Errorf("published: %s", got)
+			}
+		})
+	}
+}
+
+// TestTheRevisionOfADirectoryIsThatOfItsFiles: a directory has no earlier revision to go back to.
+func TestTheRevisionOfADirectoryIsThatOfItsFiles(t *testing.T) {
+	w := newWorks(t)
+	w.runner.Fetcher = source.New(source.Options{StateDir: t.TempDir(), AllowDir: true})
+	if err := os.Mkdir(filepath.Join(w.runner.PipelinesDir, "app"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(w.runner.PipelinesDir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.repository.Commit("first", map[string]string{"x": "1"})
+	write("shop.yaml", "apiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\nmetadata: {name: shop}\nspec:\n  source: {dir: {path: .}}\n"+
+		"  build: {path: app}\n  publish: [{git: {url: "+w.repository.URL+", branch: rendered}}]\n")
+	write("app/text", "one")
+	if _, err := w.runner.Catalog.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	entry, _ := w.runner.Catalog.Get("shop")
+	src := Source(entry, w.runner.PipelinesDir)
+	planned, err := w.runner.Fetcher.Fetch(t.Context(), "", src, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("app/text", "two")
+	now, err := w.runner.Fetcher.Fetch(t.Context(), "", src, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := queue.Job{Pipeline: "shop", Cause: "x", Since: time.Now(), Revision: planned.Revision, Resolved: time.Now()}
+	if err := w.runner.Do(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.state("shop").Runs[0].Revision; got != now.Revision {
+		t.Errorf("published is %s, the status says %s", now.Revision, got)
 	}
 }

@@ -96,10 +96,25 @@ func (a *attempt) fetch(ctx context.Context) error {
 	if a.snapshot, err = a.r.Fetcher.Fetch(ctx, a.p.Metadata.Namespace, Source(a.entry, a.r.PipelinesDir), revision); err != nil {
 		return err
 	}
-	if revision != "" {
-		a.snapshot.Revision = revision
+	if revision != "" && a.snapshot.Commit != nil {
+		a.snapshot.Revision = revision // with the default branch's name
 	}
 	return nil
+}
+
+// errMoved is about a source that has moved on.
+var errMoved = errors.New("the source has moved during the run")
+
+// missed looks at the source once more at the end of tries: the planner asks for no run of a pipeline that is being tried
+// again while its source does not answer, so that an event may have come which nothing follows. The job then comes again.
+func (a *attempt) missed(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	now, err := a.r.Fetcher.Fetch(ctx, a.p.Metadata.Namespace, Source(a.entry, a.r.PipelinesDir), "")
+	if err == nil && now.Digest == a.snapshot.Digest {
+		return nil
+	}
+	return &queue.RetryError{After: time.Second, Err: errors.Join(errMoved, err)}
 }
 
 // render builds when it is the pipeline's turn.
@@ -169,6 +184,7 @@ func (a *attempt) endSkipped(ctx context.Context, revision uint64) error {
 	if !changed {
 		return nil
 	}
+	a.state.Seen.Resolved = a.resolved.UTC()
 	if err := a.r.Store.Save(ctx, a.entry.Key, a.state, revision); err != nil {
 		return &queue.RetryError{After: time.Second, Err: err}
 	}

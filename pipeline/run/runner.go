@@ -147,7 +147,11 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 	if lost := queue.Held(ctx); lost != nil {
 		return &queue.RetryError{After: time.Second, Err: lost}
 	}
-	return a.end(ctx, err, revision)
+	retrying := state.Retrying()
+	if err := a.end(ctx, err, revision); err != nil || !retrying {
+		return err
+	}
+	return a.missed(ctx)
 }
 
 // handled notes that a reconcile request was seen, for those who wait for it.
@@ -173,6 +177,12 @@ func noteRequests(p *v1alpha1.RenderPipeline, state *status.State, control statu
 		state.Status.LastHandledReconcileAt = control.RequestedAt
 	}
 	return changed
+}
+
+// Asked says whether somebody has asked for a run that did not come yet, with an annotation of the pipeline or otherwise.
+func Asked(p *v1alpha1.RenderPipeline, state *status.State, control status.Control) bool {
+	annotation := p.Metadata.Annotations[meta.ReconcileRequestAnnotation]
+	return annotation != "" && annotation != state.Annotation || requested(state, control)
 }
 
 // requested says whether a request was made that was not handled yet.

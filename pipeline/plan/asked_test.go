@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/plan"
+	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+func TestAnAnnotationAsksForARun(t *testing.T) {
+	b := newBed(t, 2, branches)
+	for _, at := range []string{"monday", "tuesday"} {
+		b.write(b.pipelines, name(1)+".yaml", strings.Replace(branches(1, b.repository.URL), "{name:", "{annotations: {reconcile.fluxcd.io/requestedAt: "+at+"}, name:", 1))
+		b.reload()
+		for _, want := range [][]string{{name(1)}, nil} {
+			if err := b.planner.Consider(t.Context(), []string{name(0), name(1)}, plan.Cause{ID: at, Since: time.Now()}); err != nil {
+				t.Fatal(err)
+			}
+			if got := b.asked(); !slices.Equal(got, want) {
+				t.Errorf("%s: asked for %v, want %v", at, got, want)
+			}
+			b.change(name(1), func(s *status.State) { s.Annotation = at }) // as the run notes it
+		}
+	}
+}
+
+// TestASourceThatDoesNotAnswerAsksOnlyWhereNoTryWillSeeIt has a job for each of three pipelines at that time.
+func TestASourceThatDoesNotAnswerAsksOnlyWhereNoTryWillSeeIt(t *testing.T) {
+	for what, test := range map[string]struct {
+		state func(*status.State)
+		now   bool
+		want  bool
+	}{
+		"one that is ready": {want: true, state: func(*status.State) {}},
+		"one that is tried again": {state: func(s *status.State) {
+			s.Failures = 1
+			s.Ready(time.Now(), false, v1alpha1.ReasonSourceFailed, "", false)
+		}},
+		"one that is tried, and resumed": {now: true, want: true, state: func(s *status.State) {
+			s.Failures = 1
+			s.Ready(time.Now(), false, v1alpha1.ReasonSourceFailed, "", false)
+		}},
+		"one that waits for a change": {want: true, state: func(s *status.State) {
+			s.Failures = 1
+			s.Ready(time.Now(), false, v1alpha1.ReasonBuildFailed, "", true)
+		}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			b := newBed(t, 1, branches)
+			b.change(name(0), test.state)
+			if err := b.queue.Request(t.Context(), queue.Job{Pipeline: name(0), Cause: "earlier"}); err != nil {
+				t.Fatal(err)
+			}
+			b.git.Intercept = func(w http.ResponseWriter, _ *http.Request) bool {
+				http.Error(w, "gone", http.StatusForbidden)
+				return true
+			}
+			if err := b.planner.Consider(t.Context(), []string{name(0)}, plan.Cause{ID: "later", Since: time.Now(), Now: test.now}); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			err := b.queue.Work(ctx, 1, func(_ context.Context, j queue.Job) error {
+				if (j.Cause == "later") != test.want {
+					t.Errorf("the job is that of the %s event", j.Cause)
+				}
+				cancel()
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
