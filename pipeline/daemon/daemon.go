@@ -11,6 +11,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -108,7 +110,9 @@ func serve(ctx context.Context, c *config.Config, o Options) error {
 		Debounce: c.Debounce, Log: p.o.Log,
 	}
 	all := ctx
-	group, ctx := errgroup.WithContext(all)
+	running, end := context.WithCancel(all)
+	defer end()
+	group, ctx := errgroup.WithContext(running)
 	p.keeper = &prune.Keeper{
 		Catalog: p.catalog, Store: p.store, Queue: p.queue, Delay: c.Removals.Delay, MaxShare: c.Removals.MaxShare, Log: p.o.Log,
 		Plan: func(heirs []string) { go p.consider(ctx, planner, heirs, cause("another pipeline is gone")) },
@@ -116,6 +120,9 @@ func serve(ctx context.Context, c *config.Config, o Options) error {
 	p.metrics.Removals(p.keeper.Removals)
 	p.metrics.Catalog(p.catalog.Status)
 	if err := p.listen(ctx, group, planner, hooks); err != nil {
+		// What is open already must not keep the addresses from the next start.
+		end()
+		_ = group.Wait()
 		return err
 	}
 	p.watch(ctx, group, planner)
@@ -259,6 +266,7 @@ func openQueue(ctx context.Context, c *config.Config, log *slog.Logger) (*queue.
 		return queue.Open(ctx, o)
 	}
 	o.URL = c.NATS.URL
+	log.Info("connecting to NATS", "servers", servers(c.NATS.URL))
 	if c.NATS.Credentials != "" {
 		o.NATS = append(o.NATS, nats.UserCredentials(c.NATS.Credentials))
 	}
@@ -268,15 +276,27 @@ func openQueue(ctx context.Context, c *config.Config, log *slog.Logger) (*queue.
 	// A cluster that is still electing its leaders gives errors for a while.
 	for try := 0; ; try++ {
 		q, err := queue.Open(ctx, o)
-		if err == nil || try == 20 || ctx.Err() != nil {
-			return q, err
+		if err == nil {
+			return q, nil
 		}
-		log.Warn("the queue is not there yet", "error", err)
+		if try == 20 || ctx.Err() != nil {
+			return nil, fmt.Errorf("opening the queue at %s: %w", servers(c.NATS.URL), err)
+		}
+		log.Warn("the queue is not there yet", "servers", servers(c.NATS.URL), "error", err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Second):
 		}
 	}
+}
+
+// servers are the addresses of NATS without the credentials that may stand before them.
+func servers(urls string) string {
+	all := strings.Split(urls, ",")
+	for i, one := range all {
+		all[i] = strings.TrimSpace(one[strings.LastIndexByte(one, '@')+1:])
+	}
+	return strings.Join(all, ",")
 }
 
 func listenHooks(c *config.Config) (net.Listener, error) {
@@ -341,6 +361,9 @@ func listenSocket(path string) (net.Listener, error) {
 		return nil, fmt.Errorf("replacing the socket: %w", err)
 	}
 	l, err := net.Listen("unix", path)
+	if errors.Is(err, syscall.EINVAL) {
+		return nil, fmt.Errorf("listening on the socket: its path has %d bytes, which is more than the system takes: give a state directory with a shorter path (--state): %w", len(path), err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("listening on the socket: %w", err)
 	}
