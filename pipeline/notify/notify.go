@@ -60,7 +60,22 @@ type Notifier struct {
 
 // New gives a notifier that tries each notification a few times.
 func New(secrets Secrets) *Notifier {
-	return &Notifier{client: &http.Client{Timeout: 15 * time.Second}, secrets: secrets, tries: 3, wait: 500 * time.Millisecond}
+	client := &http.Client{Timeout: 15 * time.Second, CheckRedirect: sameCall}
+	return &Notifier{client: client, secrets: secrets, tries: 3, wait: 500 * time.Millisecond}
+}
+
+// errElsewhere is a redirection that is not followed. It does not say where to: URLs of hooks are secrets.
+var errElsewhere = errors.New("the server sends elsewhere with a redirection; give the URL that it sends to")
+
+// sameCall follows redirections within a server that repeat the call, as Git hosts give them for renamed repositories.
+// After others it would only be looked at what is there, which succeeds and tells nobody; and another server must not get
+// the token.
+func sameCall(next *http.Request, before []*http.Request) error {
+	first := before[0]
+	if next.Method != first.Method || next.URL.Scheme != first.URL.Scheme || next.URL.Host != first.URL.Host || len(before) > 5 {
+		return errElsewhere
+	}
+	return nil
 }
 
 // Send sends every notification, and gives the errors of all that failed. Flux is called only where something was
@@ -182,7 +197,7 @@ func (n *Notifier) once(ctx context.Context, url string, h http.Header, body []b
 	req.Header = h
 	resp, err := n.client.Do(req)
 	if err != nil {
-		return true, scrub(err)
+		return !errors.Is(err, errElsewhere), scrub(err)
 	}
 	defer resp.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10))

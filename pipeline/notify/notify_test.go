@@ -144,3 +144,48 @@ func TestRefusalIsNotRepeated(t *testing.T) {
 		t.Errorf("%d calls, error %v; want one call and an error", len(*got), err)
 	}
 }
+
+// TestRedirectionsAreFollowedWithinAServerOnly has a server send a call elsewhere. One that becomes a question is answered
+// with success and has told nobody, and a token must not go to a server that the pipeline does not name.
+func TestRedirectionsAreFollowedWithinAServerOnly(t *testing.T) {
+	for name, c := range map[string]struct {
+		code          int
+		other, follow bool
+	}{
+		"moved, another method": {code: http.StatusMovedPermanently},
+		"see other":             {code: http.StatusSeeOther},
+		"renamed repository":    {code: http.StatusTemporaryRedirect, follow: true},
+		"permanently renamed":   {code: http.StatusPermanentRedirect, follow: true},
+		"another server":        {code: http.StatusPermanentRedirect, other: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			elsewhere, got := sink(t, 200)
+			calls := 0
+			var here *httptest.Server
+			here = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if strings.HasPrefix(r.URL.Path, "/new") {
+					elsewhere.Config.Handler.ServeHTTP(w, r)
+					return
+				}
+				calls++
+				to := here.URL
+				if c.other {
+					to = elsewhere.URL
+				}
+				http.Redirect(w, r, to+"/new-secret-path", c.code)
+			}))
+			defer here.Close()
+			to := []v1alpha1.Notification{{CommitStatus: &v1alpha1.CommitStatus{Provider: "GitLab", URL: here.URL, SecretRef: *ref("host")}}}
+			err := notifier(secrets{"team/host": "tok"}).Send(t.Context(), to, published)
+			if c.follow {
+				if err != nil || len(*got) != 1 || !strings.Contains((*got)[0].Body, "success") || (*got)[0].Header.Get("Private-Token") != "tok" {
+					t.Errorf("error %v, got %v", err, *got)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), "redirection") || strings.Contains(err.Error(), "secret-path") || len(*got) > 0 || calls != 1 {
+				t.Errorf("after %d calls: error %v, got %v", calls, err, *got)
+			}
+		})
+	}
+}
