@@ -87,6 +87,7 @@ type Queue struct {
 	seen        jetstream.KeyValue // ids of events
 	owner       string
 	broken      atomic.Bool // a write failed
+	full        atomic.Bool // the last write was refused for want of room
 	unlock      func()      // the embedded server's directory
 }
 
@@ -191,8 +192,9 @@ func (q *Queue) makeWork(ctx context.Context) (jetstream.Consumer, error) {
 	return q.consumer(ctx, q.workStream, "workers", q.delivery())
 }
 
+// delivery has no bound for what was begun: jobs that wait to be tried again count, and would keep all others from running.
 func (q *Queue) delivery() jetstream.ConsumerConfig {
-	return jetstream.ConsumerConfig{AckPolicy: jetstream.AckExplicitPolicy, AckWait: q.opts.AckWait, MaxDeliver: -1, MaxAckPending: 10000}
+	return jetstream.ConsumerConfig{AckPolicy: jetstream.AckExplicitPolicy, AckWait: q.opts.AckWait, MaxDeliver: -1, MaxAckPending: -1}
 }
 
 // takeOver lets go of what the last process with this embedded server held: it is gone, and nobody else can reach the

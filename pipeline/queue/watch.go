@@ -11,19 +11,33 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // ErrBroken means that the embedded server could not write for a while, and that it must be opened again: it keeps the
 // errors of its files, and would neither store nor hand out anything any more.
 var ErrBroken = errors.New("the embedded NATS server could not write to its directory and is started again")
 
-// noted remembers that a write failed.
+// noted remembers that a write failed. One that the server refuses as its files have grown to their bound is no failure to
+// write: it would do so again after it was started again.
 func (q *Queue) noted(err error) error {
-	own := errors.Is(err, ErrChanged) || errors.Is(err, context.Canceled) || errors.Is(err, nats.ErrMaxPayload)
+	full := outOfRoom(err)
+	if q.full.Swap(full) != full && full {
+		q.opts.Log.Error("the queue has no room left: nothing is stored and no job is begun; raise nats.max_store, "+
+			"or the limits of the NATS server that nats.url names", "error", err)
+	}
+	own := full || errors.Is(err, ErrChanged) || errors.Is(err, context.Canceled) || errors.Is(err, nats.ErrMaxPayload)
 	if err != nil && q.server != nil && !own {
 		q.broken.Store(true)
 	}
 	return err
+}
+
+// outOfRoom says whether a server has refused to store something as there is too much.
+func outOfRoom(err error) bool {
+	const insufficientResources = 10023
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == insufficientResources
 }
 
 // Watch returns ErrBroken after a write failed, as soon as the directory can be written again. It returns nil when ctx is
