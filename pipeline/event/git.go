@@ -225,17 +225,23 @@ func parseBitbucketServer(h http.Header, body []byte) ([]Change, error) {
 	return out, nil
 }
 
-// bitbucketClone gives the clone URL that belongs to a page such as https://host/projects/KEY/repos/slug/browse: payloads
-// of Data Center have no clone links unless its administrator switched them on.
+// bitbucketClone gives the clone URL that belongs to a page such as https://host/projects/KEY/repos/slug/browse, or
+// https://host/users/slug/repos/slug/browse of a personal repository, whose project is named after its owner: payloads of
+// Data Center have no clone links unless its administrator switched them on.
 func bitbucketClone(page string) []string {
 	base, rest, ok := strings.Cut(page, "/projects/")
+	personal := ""
 	if !ok {
-		return nil
+		if base, rest, ok = strings.Cut(page, "/users/"); !ok {
+			return nil
+		}
+		personal = "~"
 	}
 	key, rest, ok := strings.Cut(rest, "/repos/")
 	if !ok {
 		return nil
 	}
+	key = personal + key
 	slug, _, _ := strings.Cut(rest, "/")
 	host := base
 	if _, after, ok := strings.Cut(base, "://"); ok {
