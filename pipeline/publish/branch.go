@@ -123,7 +123,7 @@ func (b *Branch) try(ctx context.Context, changes []Change) (Result, error) {
 	if err := b.managed(draft, at); err != nil {
 		return result, fmt.Errorf("publishing to %s: %w", result.Branch, err)
 	}
-	e := &edit{draft: draft, root: at.root, files: map[string][]byte{}, taken: map[string]string{}}
+	e := newEdit(draft, at.root)
 	var changed []Change
 	for _, c := range changes {
 		var extra map[string][]byte

@@ -99,9 +99,11 @@ type owned struct {
 	Objects  []string `json:"objects"`
 }
 
-// recordFile has no ending that Flux or Argo CD would read as a manifest.
+// recordEnding is none that Flux or Argo CD would read as a manifest.
+const recordEnding = ".record"
+
 func recordFile(pipeline string) string {
-	return recordDir + "/" + strings.ReplaceAll(pipeline, "/", "__") + ".record"
+	return recordDir + "/" + short(strings.ReplaceAll(pipeline, "/", "__"), recordEnding)
 }
 
 func (o owned) text() ([]byte, error) {
@@ -119,8 +121,22 @@ type edit struct {
 	root  git.Hash
 	files map[string][]byte // paths on the branch, nil to remove
 	taken map[string]string // paths to the pipeline that writes them in this commit
+	dirs  map[string]string // directories to a pipeline that writes below them in this commit
 
-	owners map[string][]string // files of the branch to who owns them, where that was asked for
+	owners map[string][]string // files to who owns them as this commit leaves it so far; nil until that is asked for
+	places map[string]string   // pipelines to their paths, known with owners
+}
+
+func newEdit(draft *git.Draft, root git.Hash) *edit {
+	return &edit{draft: draft, root: root, files: map[string][]byte{}, taken: map[string]string{}, dirs: map[string]string{}}
+}
+
+// file gives the hash of a file as this commit leaves it so far, the zero hash where there is none.
+func (e *edit) file(name string) (git.Hash, error) {
+	if content, edited := e.files[name]; edited && content == nil {
+		return git.Hash{}, nil
+	}
+	return e.draft.File(e.root, name)
 }
 
 // apply works out one change.
@@ -130,6 +146,9 @@ func (e *edit) apply(c Change, extra map[string][]byte) Outcome {
 	var from map[string]string
 	if err == nil {
 		from, err = e.inherited(c)
+	}
+	if err == nil {
+		err = e.clash(files, extra)
 	}
 	if err == nil {
 		err = e.compare(c, files, before, from, &outcome)
@@ -146,7 +165,10 @@ func (e *edit) apply(c Change, extra map[string][]byte) Outcome {
 	if err := e.handOver(files, from); err != nil {
 		return Outcome{Pipeline: c.Pipeline, Err: err}
 	}
-	return e.take(c, files, extra, outcome)
+	if outcome = e.take(c, files, extra, outcome); outcome.Err == nil {
+		e.pass(c, before.Files, files)
+	}
+	return outcome
 }
 
 // wanted gives the files by their paths on the branch, and what the pipeline owned before.
@@ -161,7 +183,7 @@ func (e *edit) wanted(c Change) (map[string][]byte, owned, error) {
 	}
 	for name, content := range c.Files {
 		at := path.Join(c.Path, name)
-		if at == ".." || strings.HasPrefix(at, "../") || path.IsAbs(at) || at == metaDir || strings.HasPrefix(at, metaDir+"/") || at == ".git" || strings.HasPrefix(at, ".git/") {
+		if at == ".." || strings.HasPrefix(at, "../") || path.IsAbs(at) || at == metaDir || strings.HasPrefix(at, metaDir+"/") || insideGit(at) {
 			return nil, before, fmt.Errorf("writing %s: it is not a path of the pipeline", at)
 		}
 		if content == nil {
@@ -170,6 +192,40 @@ func (e *edit) wanted(c Change) (map[string][]byte, owned, error) {
 		files[at] = content
 	}
 	return files, before, nil
+}
+
+// insideGit says whether a path has a part that Git checks out on no system. A branch with one cannot be read any more.
+func insideGit(name string) bool {
+	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.EqualFold(part, ".git") })
+}
+
+// clash refuses a file where there is to be a directory, and the other way round: in this commit, or on the branch.
+func (e *edit) clash(files, extra map[string][]byte) error {
+	dirs := map[string]bool{}
+	for _, all := range []map[string][]byte{files, extra} {
+		for name, content := range all {
+			if content == nil {
+				continue
+			}
+			if other, ok := e.dirs[name]; ok {
+				return fmt.Errorf("writing %s: pipeline %s writes files below it", name, other)
+			}
+			for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+				if dirs[dir] = true; e.files[dir] != nil {
+					return fmt.Errorf("writing %s: another pipeline writes %s, which is a file", name, dir)
+				}
+			}
+			if at, err := e.draft.Obstacle(e.root, name); err != nil || at != "" {
+				return errors.Join(err, fmt.Errorf("writing %s: %s is in the way: %w", name, at, ErrNotOwned))
+			}
+		}
+	}
+	for dir := range dirs {
+		if files[dir] != nil || extra[dir] != nil {
+			return fmt.Errorf("writing %s: it would be a file and a directory", dir)
+		}
+	}
+	return nil
 }
 
 // compare finds what differs from the branch, and refuses what belongs to others.
@@ -182,10 +238,7 @@ func (e *edit) compare(c Change, files map[string][]byte, before owned, from map
 		if other, ok := e.taken[name]; ok {
 			return fmt.Errorf("writing %s: pipeline %s writes it too", name, other)
 		}
-		if at, err := e.draft.Obstacle(e.root, name); err != nil || at != "" {
-			return errors.Join(err, fmt.Errorf("writing %s: %s is in the way: %w", name, at, ErrNotOwned))
-		}
-		now, err := e.draft.File(e.root, name)
+		now, err := e.file(name)
 		if err != nil {
 			return err
 		}
@@ -220,21 +273,30 @@ func (e *edit) deletes(c Change, files map[string][]byte, before owned, outcome 
 		}
 		outcome.Ownership = true
 	}
-	shared, err := e.shared(c, before)
-	if err != nil {
-		return err
-	}
+	var unwanted []string
 	for _, name := range before.Files {
-		if _, stays := files[name]; stays || shared[name] {
+		if _, stays := files[name]; stays {
 			continue
 		}
-		if now, err := e.draft.File(e.root, name); err != nil {
+		now, err := e.file(name)
+		if err != nil {
 			return err
-		} else if !now.IsZero() {
-			outcome.Deleted = append(outcome.Deleted, name)
 		}
+		if now.IsZero() {
+			outcome.Ownership = true // the record must not claim what another pipeline may write there
+			continue
+		}
+		unwanted = append(unwanted, name)
 	}
-	return nil
+	shared, err := e.shared(c.Pipeline, unwanted)
+	for _, name := range unwanted {
+		if shared[name] {
+			outcome.Ownership = true
+			continue
+		}
+		outcome.Deleted = append(outcome.Deleted, name)
+	}
+	return err
 }
 
 // take enters a change that differs from the branch. Extra files, by their paths on the branch, come with it.
@@ -248,20 +310,28 @@ func (e *edit) take(c Change, files map[string][]byte, extra map[string][]byte, 
 	if err != nil {
 		return Outcome{Pipeline: c.Pipeline, Err: err}
 	}
-	// What another pipeline of this commit writes now is not deleted, though this one has owned it.
-	for _, name := range outcome.Deleted {
-		if _, ok := e.taken[name]; !ok {
-			e.files[name] = nil
+	keeps := false
+	if c.Remove && len(extra) > 0 {
+		if keeps, err = e.sharesPath(c); err != nil {
+			return Outcome{Pipeline: c.Pipeline, Err: err}
 		}
+	}
+	for _, name := range outcome.Deleted {
+		e.files[name] = nil
 	}
 	for _, name := range slices.Concat(outcome.Added, outcome.Modified) {
 		e.files[name] = files[name]
 	}
 	for name := range files {
 		e.taken[name] = c.Pipeline
+		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+			e.dirs[dir] = c.Pipeline
+		}
 	}
 	for name, content := range extra {
-		e.files[name] = content
+		if content != nil || !keeps {
+			e.files[name] = content
+		}
 	}
 	if e.files[recordFile(c.Pipeline)] = record; c.Remove {
 		e.files[recordFile(c.Pipeline)] = nil

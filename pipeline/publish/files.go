@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"path"
 	"sort"
 	"strings"
 
@@ -51,6 +52,11 @@ func Files(objects []render.Object, layout v1alpha1.Layout, style v1alpha1.Style
 		}
 		files[name] = texts[i]
 	}
+	for name := range files {
+		if _, taken := files[path.Dir(name)]; taken {
+			return nil, fmt.Errorf("writing %s: another object has the file name %s", name, path.Dir(name))
+		}
+	}
 	return files, nil
 }
 
@@ -80,9 +86,9 @@ func fileName(object render.Object, text []byte) string {
 	if name == "" {
 		name = "unnamed-" + digest(string(text))
 	}
-	file := short(safe(kind)+"-"+safe(name)) + ".yaml"
+	file := short(safe(kind)+"-"+safe(name), ".yaml")
 	if object.Namespace != "" {
-		return short(safe(object.Namespace)) + "/" + file
+		return short(safe(object.Namespace), "") + "/" + file
 	}
 	return file
 }
@@ -105,17 +111,16 @@ func safe(part string) string {
 	return clean
 }
 
-// longest is how long a file name may be without its ending. File systems take 255 bytes, and a branch with a longer one
-// cannot be checked out, by no pipeline's readers.
-const longest = 250
+// longest is how long a file name may be. A branch with a longer one cannot be checked out, by no pipeline's readers.
+const longest = 255
 
-// short cuts a name that is too long, and gives it a digest, so that two of them stay apart.
-func short(name string) string {
-	if len(name) <= longest {
-		return name
+// short gives a name its ending. One that is too long is cut and gets a digest, so that two of them stay apart.
+func short(name, ending string) string {
+	if len(name)+len(ending) <= longest {
+		return name + ending
 	}
 	sum := digest(name)
-	return name[:longest-len(sum)-1] + "-" + sum
+	return name[:longest-len(ending)-len(sum)-1] + "-" + sum + ending
 }
 
 func digest(text string) string {

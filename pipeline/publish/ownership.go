@@ -7,7 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"path"
 	"slices"
+	"strings"
 )
 
 // ErrWaiting is the cause of an error about a removal that must wait for a pipeline that goes on in its place.
@@ -63,7 +66,13 @@ func (e *edit) handOver(files map[string][]byte, from map[string]string) error {
 		if err != nil || !ok {
 			return err
 		}
-		record.Files = slices.DeleteFunc(record.Files, func(name string) bool { _, taken := files[name]; return taken })
+		record.Files = slices.DeleteFunc(record.Files, func(name string) bool {
+			_, taken := files[name]
+			if taken {
+				e.disown(name, gone)
+			}
+			return taken
+		})
 		if len(record.Files) == 0 {
 			e.files[recordFile(gone)] = nil
 			continue
@@ -79,44 +88,53 @@ func (e *edit) handOver(files map[string][]byte, from map[string]string) error {
 
 // awaits says whether a removal comes too early: those who go on in its place must have taken over what they want.
 func (e *edit) awaits(c Change) error {
-	for pipeline, path := range c.After {
+	for pipeline, at := range c.After {
 		record, ok, err := e.record(pipeline)
 		if err != nil {
 			return err
 		}
-		if !ok || record.Path != path {
+		if !ok || record.Path != at {
 			return fmt.Errorf("waiting for pipeline %s: %w", pipeline, ErrWaiting)
 		}
 	}
 	return nil
 }
 
-// shared gives the files that other pipelines own as well, because they adopted them. They are not a removed pipeline's to
+// shared gives those of the files that other pipelines own as well, because they adopted them. They are not this one's to
 // delete.
-func (e *edit) shared(c Change, before owned) (map[string]bool, error) {
+func (e *edit) shared(pipeline string, files []string) (map[string]bool, error) {
 	out := map[string]bool{}
-	if !c.Remove || len(before.Files) == 0 {
+	if len(files) == 0 {
 		return out, nil
 	}
-	if e.owners == nil {
-		if err := e.readOwners(); err != nil {
-			return nil, err
-		}
+	if err := e.readOwners(); err != nil {
+		return nil, err
 	}
-	for _, name := range before.Files {
-		if slices.ContainsFunc(e.owners[name], func(owner string) bool { return owner != c.Pipeline }) {
+	for _, name := range files {
+		if slices.ContainsFunc(e.owners[name], func(owner string) bool { return owner != pipeline }) {
 			out[name] = true
 		}
 	}
 	return out, nil
 }
 
+// sharesPath says whether another pipeline has the same path.
+func (e *edit) sharesPath(c Change) (bool, error) {
+	if err := e.readOwners(); err != nil {
+		return false, err
+	}
+	for pipeline, at := range e.places {
+		if pipeline != c.Pipeline && path.Clean(at) == path.Clean(c.Path) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // foreign is the error about a file that the pipeline did not write. It names who did, where that is another pipeline.
 func (e *edit) foreign(name string) error {
-	if e.owners == nil {
-		if err := e.readOwners(); err != nil {
-			return err
-		}
+	if err := e.readOwners(); err != nil {
+		return err
 	}
 	if owners := e.owners[name]; len(owners) > 0 {
 		return fmt.Errorf("writing %s, which pipeline %s has written: %w", name, owners[0], ErrNotOwned)
@@ -124,25 +142,59 @@ func (e *edit) foreign(name string) error {
 	return fmt.Errorf("writing %s: %w", name, ErrNotOwned)
 }
 
-// readOwners reads all records of the branch.
+// readOwners reads all records, as this commit leaves them so far. Later changes of it are kept up by pass and disown.
 func (e *edit) readOwners() error {
-	e.owners = map[string][]string{}
+	if e.owners != nil {
+		return nil
+	}
 	names, err := e.draft.List(e.root, recordDir)
 	if err != nil {
 		return err
 	}
+	texts := map[string][]byte{}
 	for _, name := range names {
-		text, ok, err := e.draft.Content(e.root, recordDir+"/"+name)
-		if err != nil {
+		if texts[recordDir+"/"+name], _, err = e.draft.Content(e.root, recordDir+"/"+name); err != nil {
 			return err
 		}
-		var record owned
-		if !ok || json.Unmarshal(text, &record) != nil {
-			continue // it is not a record
+	}
+	for name, text := range e.files {
+		if strings.HasPrefix(name, recordDir+"/") {
+			texts[name] = text
 		}
+	}
+	e.owners, e.places = map[string][]string{}, map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		var record owned
+		if json.Unmarshal(texts[name], &record) != nil {
+			continue // it is not a record, or one that this commit removes
+		}
+		e.places[record.Pipeline] = record.Path
 		for _, file := range record.Files {
 			e.owners[file] = append(e.owners[file], record.Pipeline)
 		}
 	}
 	return nil
+}
+
+// pass notes who owns what after a change, where that was read.
+func (e *edit) pass(c Change, before []string, now map[string][]byte) {
+	if e.owners == nil {
+		return
+	}
+	for _, name := range before {
+		e.disown(name, c.Pipeline)
+	}
+	for name := range now {
+		e.disown(name, c.Pipeline) // it may have been handed over before
+		e.owners[name] = append(e.owners[name], c.Pipeline)
+	}
+	if e.places[c.Pipeline] = c.Path; c.Remove {
+		delete(e.places, c.Pipeline)
+	}
+}
+
+func (e *edit) disown(name, pipeline string) {
+	if e.owners != nil {
+		e.owners[name] = slices.DeleteFunc(e.owners[name], func(owner string) bool { return owner == pipeline })
+	}
 }
