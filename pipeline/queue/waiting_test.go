@@ -4,6 +4,7 @@
 package queue
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -38,5 +39,36 @@ func TestAFullQueueIsNotStartedAgain(t *testing.T) {
 	}
 	if err == nil || !q.full.Load() || q.broken.Load() {
 		t.Errorf("after %d writes: %v, full %v, broken %v", saved, err, q.full.Load(), q.broken.Load())
+	}
+}
+
+// TestAJobThatPanicsIsTriedAgain and stops no other.
+func TestAJobThatPanicsIsTriedAgain(t *testing.T) {
+	q, err := Open(t.Context(), Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	for _, pipeline := range []string{"odd", "other"} {
+		if err := q.Request(t.Context(), Job{Pipeline: pipeline}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	odd, other := 0, 0
+	err = q.Work(ctx, 1, func(_ context.Context, j Job) error {
+		if j.Pipeline == "other" {
+			other++
+			return nil
+		}
+		if odd++; odd == 1 {
+			panic("odd")
+		}
+		cancel()
+		return nil
+	})
+	if err != nil || odd != 2 || other != 1 {
+		t.Errorf("%v, %d and %d times", err, odd, other)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -238,7 +239,7 @@ func (q *Queue) handle(ctx context.Context, msg jetstream.Msg, do func(context.C
 			}
 		}
 	}()
-	err := do(ctx, msg.Data())
+	err := q.safely(ctx, msg.Data(), do)
 	stop()
 	var retry *RetryError
 	switch {
@@ -254,6 +255,17 @@ func (q *Queue) handle(ctx context.Context, msg jetstream.Msg, do func(context.C
 	if err != nil {
 		q.opts.Log.Warn("the outcome of a job could not be told to the queue; it will come again", "error", err)
 	}
+}
+
+// safely turns a panic into an error: the message would come again after each start, and no other would ever be handled.
+func (q *Queue) safely(ctx context.Context, data []byte, do func(context.Context, []byte) error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("handling a message: %v", r)
+			q.opts.Log.Error("this is an error of Prerig, please report it; it is tried again", "error", err, "stack", string(debug.Stack()))
+		}
+	}()
+	return do(ctx, data)
 }
 
 // backoff is for what has no time of its own: a queue that did not answer, or a process that ends. It stays short, as

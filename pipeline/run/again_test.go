@@ -140,3 +140,20 @@ func TestTheRevisionOfADirectoryIsThatOfItsFiles(t *testing.T) {
 		t.Errorf("published is %s, the status says %s", now.Revision, got)
 	}
 }
+
+func TestAPanicStopsItsPipelineOnly(t *testing.T) {
+	w := newWorks(t, "shop", "team")
+	for _, text := range []string{"panic", "one", "two"} {
+		w.repository.Commit(text, map[string]string{"shop/text": text, "team/text": "one"})
+		for _, pipeline := range []string{"shop", "team"} {
+			if err := w.do(pipeline, text, 1); err != nil {
+				t.Fatal(err)
+			}
+			state := w.state(pipeline)
+			failed := pipeline == "shop" && text == "panic"
+			if c := state.Condition(); state.Stalled() != failed || failed != strings.Contains(c.Message, "please report it: no such luck") {
+				t.Errorf("%s: %+v", pipeline, c)
+			}
+		}
+	}
+}

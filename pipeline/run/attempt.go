@@ -130,6 +130,9 @@ func (a *attempt) render(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
+		if bug := (*bugError)(nil); errors.As(err, &bug) {
+			a.log.Error("building has panicked", "error", err, "stack", string(bug.stack))
+		}
 		if fetch := (*FetchError)(nil); errors.As(err, &fetch) {
 			return &StageError{Stage: StageSource, Err: err}
 		}

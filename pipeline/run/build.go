@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync"
 
@@ -61,14 +62,19 @@ type Built struct {
 
 // Build renders. An error is about the pipeline or its source and will be the same again, unless it is that of the context
 // or wraps render.ErrTimeout or a FetchError.
-func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, root *tree.Tree) (*Built, error) {
+func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, root *tree.Tree) (built *Built, err error) {
 	limits, err := b.Limits.Lower(p.Spec.Build.Limits)
 	if err != nil {
 		return &Built{}, err
 	}
 	view := tree.NewView(root, limits.Read)
-	built := &Built{Request: render.Request{Type: p.Spec.Build.Type, Path: p.Spec.Build.Path, Functions: p.Spec.Build.Functions, Limits: limits}}
-	defer func() { built.Record = view.Record() }()
+	built = &Built{Request: render.Request{Type: p.Spec.Build.Type, Path: p.Spec.Build.Path, Functions: p.Spec.Build.Functions, Limits: limits}}
+	defer func() {
+		if r := recover(); r != nil {
+			err = bug(r)
+		}
+		built.Record = view.Record()
+	}()
 	for i, ref := range p.Spec.Policies {
 		found, err := b.policy(ref, view)
 		if err != nil {
@@ -86,6 +92,19 @@ func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, root *t
 	}
 	built.Fingerprint = render.Fingerprint(view.Record(), &built.Request, b.Version)
 	return built, nil
+}
+
+// bugError is a panic: odd input must stop no other pipeline.
+type bugError struct {
+	cause any
+	stack []byte
+}
+
+func bug(cause any) error { return &bugError{cause, debug.Stack()} }
+
+// Error tells the cause.
+func (e *bugError) Error() string {
+	return fmt.Sprintf("this is an error of Prerig, please report it: %v", e.cause)
 }
 
 // policy reads what one reference names.

@@ -30,7 +30,13 @@ const (
 )
 
 // saveDiff stores what the run changed, for people to look at. It is of no consequence where it fails.
-func (a *attempt) saveDiff(ctx context.Context, entry status.Run) bool {
+func (a *attempt) saveDiff(ctx context.Context, entry status.Run) (saved bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			a.log.Error("the difference was not stored", "run", entry.ID, "error", bug(r))
+			saved = false
+		}
+	}()
 	d := &status.Diff{}
 	size := 0
 	for _, p := range a.places {

@@ -38,6 +38,8 @@ func (r *renderer) Render(_ context.Context, files tree.Reader, request render.R
 	switch string(text) {
 	case "broken":
 		return nil, errors.New("building:\nno such field")
+	case "panic":
+		panic("no such luck")
 	case "slow":
 		return nil, fmt.Errorf("rendering: %w", render.ErrTimeout)
 	case "empty":
