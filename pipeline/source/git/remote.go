@@ -250,6 +250,9 @@ func (p *Push) Send(ctx context.Context, updates []Update, pack io.Reader) error
 	if err == nil && report != nil {
 		err = report.Error()
 	}
+	if err == nil && report == nil {
+		return p.check(ctx, updates)
+	}
 	if err == nil {
 		return nil
 	}
@@ -260,6 +263,21 @@ func (p *Push) Send(ctx context.Context, updates []Update, pack io.Reader) error
 		return fmt.Errorf("pushing to %s: %w: %s", p.remote.url, err, text)
 	}
 	return p.remote.explain("pushing to", err)
+}
+
+// check looks what became of a push that the server said nothing of. Not all servers report it, and an empty answer may be
+// that of something in front of the server, which has never seen the push.
+func (p *Push) check(ctx context.Context, updates []Update) error {
+	refs, err := p.remote.List(ctx)
+	if err != nil {
+		return fmt.Errorf("looking what became of a push: %w", err)
+	}
+	for _, update := range updates {
+		if now := refs.ByName[update.Name]; now != update.New {
+			return fmt.Errorf("pushing %s to %s: the server gave no answer, and it is at %s", update.Name, p.remote.url, now)
+		}
+	}
+	return nil
 }
 
 // moved knows what servers say when a reference has changed under them. The texts are git's own (builtin/receive-pack.c,
