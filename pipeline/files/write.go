@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // Output is a file to write.
@@ -44,6 +45,9 @@ func To(path string, data []byte) (Output, error) {
 	out := Output{Path: path, Data: data, target: path}
 	target, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(path); err == nil {
+			return Output{}, fmt.Errorf("writing %s: it is a symbolic link to what does not exist", path)
+		}
 		return out, nil
 	}
 	if err != nil {
@@ -141,6 +145,9 @@ func stage(out Output, data []byte) (name string, err error) {
 // create makes a new file with the mode that the process gives to new files. Its name is hidden, so that nothing takes it for
 // a manifest when a crash leaves it behind.
 func create(dir, base string) (*os.File, error) {
+	if len(base) > 200 {
+		base = strings.ToValidUTF8(base[:200], "") // with what is added, it must not be longer than a name can be
+	}
 	for i := 0; ; i++ {
 		name := filepath.Join(dir, fmt.Sprintf(".%s.prerig-%d-%d", base, os.Getpid(), i))
 		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
@@ -162,6 +169,11 @@ func take(staged string, out Output) error {
 		}
 		if now.Size() != out.was.Size() || !now.ModTime().Equal(out.was.ModTime()) || !os.SameFile(now, out.was) {
 			return errors.New("the file changed while it was worked on; run the command again")
+		}
+	}
+	if out.was == nil {
+		if _, err := os.Lstat(out.target); err == nil {
+			return errors.New("somebody else has made the file meanwhile; run the command again")
 		}
 	}
 	return os.Rename(staged, out.target)
