@@ -4,11 +4,12 @@
 package cli
 
 import (
-	"errors"
+	"bytes"
 	"fmt"
 	"io"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 
@@ -61,6 +62,11 @@ The trailers of a rendered commit hold the command that gives the same result ag
 
 // write writes the results that there are.
 func write(out io.Writer, results []preview.Result, dir string) error {
+	if dir != "" {
+		if err := apart(results); err != nil {
+			return err
+		}
+	}
 	first := true
 	for _, r := range results {
 		if r.Err != nil {
@@ -80,10 +86,37 @@ func write(out io.Writer, results []preview.Result, dir string) error {
 				continue
 			}
 			at := filepath.Join(dir, filepath.FromSlash(r.Path), filepath.FromSlash(name))
-			err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, r.Files[name], 0o644))
+			err := os.MkdirAll(filepath.Dir(at), 0o755)
+			if err == nil {
+				err = os.WriteFile(at, r.Files[name], 0o644)
+			}
 			if err != nil {
 				return fmt.Errorf("writing the result of %s: %w", r.Entry.Key, err)
 			}
+		}
+	}
+	return nil
+}
+
+// apart says whether the results have no file in common, but for files that are the same: a directory has no branches, on
+// which pipelines may well publish to one path.
+func apart(results []preview.Result) error {
+	type from struct {
+		pipeline string
+		content  []byte
+	}
+	seen := map[string]from{}
+	for _, r := range results {
+		if r.Err != nil {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(r.Files)) {
+			at := path.Join(r.Path, name)
+			other, ok := seen[at]
+			if ok && !bytes.Equal(other.content, r.Files[name]) {
+				return fmt.Errorf("writing the results: %s and %s both have %s; name the pipelines of one branch, and write those of each branch into a directory of their own", other.pipeline, r.Entry.Key, at)
+			}
+			seen[at] = from{r.Entry.Key, r.Files[name]}
 		}
 	}
 	return nil

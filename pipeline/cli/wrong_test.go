@@ -133,3 +133,26 @@ func TestTheEndOfAWaitNamesItsFlag(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestResultsOfSeveralBranchesDoNotMixInADirectory has two pipelines that publish to the same path, each on its own branch.
+func TestResultsOfSeveralBranchesDoNotMixInADirectory(t *testing.T) {
+	repository, _ := fleet(t, "web")
+	repository.Commit("staging", map[string]string{"apps/staging/app.yaml": application("web", "app:2")})
+	pipelines, dir := t.TempDir(), t.TempDir()
+	for name, app := range map[string]string{"prod": "web", "staging": "staging", "again": "web"} {
+		text := "apiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\nmetadata: {name: " + name + ", namespace: team}\nspec:\n  source: {git: {url: " + repository.URL +
+			", ref: {branch: main}}}\n  build: {path: apps/" + app + "}\n  policies: [{builtIn: istio}]\n  publish: [{git: {branch: env/" + name + ", path: shop}}]\n"
+		must(t, os.WriteFile(filepath.Join(pipelines, name+".yaml"), []byte(text), 0o600))
+	}
+	common := []string{"--pipelines", pipelines, "--cache", t.TempDir(), "-o", dir}
+	code, _, stderr := prerig(t, append([]string{"render"}, common...)...)
+	if code != 2 || !strings.Contains(stderr, "team/prod and team/staging both have shop/shop/deployment-web.yaml") {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+	if files := tree(t, dir); len(files) > 0 {
+		t.Errorf("written: %v", files)
+	}
+	if code, _, stderr = prerig(t, append([]string{"render", "team/prod", "team/again"}, common...)...); code != 0 {
+		t.Errorf("of equal files: exit code %d\n%s", code, stderr)
+	}
+}
