@@ -183,3 +183,22 @@ func TestSummaries(t *testing.T) {
 		}
 	}
 }
+
+// TestObjectsThatNoServerWouldTake have a field of a pod's in no form that one has; what differs is shown all the same.
+func TestObjectsThatNoServerWouldTake(t *testing.T) {
+	for name, spec := range map[string]string{
+		"no containers": "{nodeName: %s}", "no list": "{containers: %s}", "no names": "{containers: [%s, 1]}", "no spec": "%s",
+		"ports of another kind": "{containers: [{name: a, ports: %s}]}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := func(value string) map[string][]byte {
+				return map[string][]byte{"f.yaml": []byte("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: " + fmt.Sprintf(spec, value) + "\n")}
+			}
+			units, _ := compareFiles(file("before"), file("after"))
+			c := &Comparison{Changes: group(units)}
+			if out := markdown(t, c); !strings.Contains(out, "before") || !strings.Contains(out, "after") {
+				t.Error(out)
+			}
+		})
+	}
+}

@@ -57,7 +57,11 @@ func podValues(root *yaml.Node, kind string) (out []ownValue) {
 	add("service account", child(pod, "spec", "serviceAccountName"))
 	var names []string
 	ports := 0
-	for _, c := range child(pod, "spec", "containers").Content {
+	containers := child(pod, "spec", "containers")
+	if containers == nil { // a Pod that no server would take
+		return out
+	}
+	for _, c := range containers.Content {
 		name := child(c, "name")
 		if name == nil || name.Value == meshProxy {
 			continue
