@@ -99,16 +99,16 @@ func sshConfig(secret map[string][]byte, user, hostPort string) (*ssh.ClientConf
 
 // knownHosts reads the lines through a file, as the library takes no other form. They are public.
 func knownHosts(lines []byte, hostPort string) (ssh.HostKeyCallback, []string, error) {
-	file, err := os.CreateTemp("", "prerig-known-hosts-")
+	file, name, err := hostsFile()
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading known_hosts: %w", err)
 	}
-	defer os.Remove(file.Name())
-	_, err = file.Write(lines)
-	if err = errors.Join(err, file.Close()); err != nil {
+	defer file.Close()
+	defer os.Remove(name) // which does nothing to one in memory
+	if _, err := file.Write(lines); err != nil {
 		return nil, nil, fmt.Errorf("reading known_hosts: %w", err)
 	}
-	db, err := gitssh.NewKnownHostsDb(file.Name())
+	db, err := gitssh.NewKnownHostsDb(name)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the secret's %s: %w", KeyKnownHosts, err)
 	}
@@ -117,4 +117,11 @@ func knownHosts(lines []byte, hostPort string) (ssh.HostKeyCallback, []string, e
 		return nil, nil, fmt.Errorf("secret's %s has no key of %s", KeyKnownHosts, hostPort)
 	}
 	return db.HostKeyCallback(), algos, nil
+}
+
+func temporaryHosts() (file *os.File, name string, err error) {
+	if file, err = os.CreateTemp("", "prerig-known-hosts-"); err != nil {
+		return nil, "", err
+	}
+	return file, file.Name(), nil
 }
