@@ -14,6 +14,7 @@ import (
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/plan"
 	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/status"
 )
 
@@ -81,5 +82,26 @@ func TestASourceThatDoesNotAnswerAsksOnlyWhereNoTryWillSeeIt(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
+	}
+}
+
+// odd panics when it is asked.
+type odd struct{}
+
+func (odd) Secret(context.Context, string, string) (map[string][]byte, error) { panic("odd secret") }
+
+// TestAPanicOfALookAsksForARun which then tells of it, and stops no look at another source.
+func TestAPanicOfALookAsksForARun(t *testing.T) {
+	b := newBed(t, 2, branches)
+	b.write(b.pipelines, name(0)+".yaml", strings.Replace(branches(0, b.repository.URL), "ref: {branch: main}", "ref: {branch: main}, secretRef: {name: x}", 1))
+	b.reload()
+	b.repository.Commit("more", map[string]string{"policy/policy.yaml": "kind: Other\n"})
+	b.planner.Fetcher = source.New(source.Options{StateDir: t.TempDir(), Secrets: odd{}})
+	if err := b.planner.Consider(t.Context(), []string{name(0), name(1)}, plan.Cause{ID: "x", Since: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	pending, err := b.queue.Pending(t.Context())
+	if err != nil || !pending[name(0)] || !pending[name(1)] {
+		t.Errorf("asked for %v, %v", pending, err)
 	}
 }

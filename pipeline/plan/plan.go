@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"iter"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -132,7 +133,31 @@ func (p *Planner) jobs(ctx context.Context, entries []catalog.Entry, pending map
 		}
 		groups[key] = append(groups[key], e)
 	}
-	return answers(len(order), patience, func(i int) []queue.Job { return p.group(ctx, order[i], groups[order[i]], pending, cause) })
+	return answers(len(order), patience, func(i int) []queue.Job { return p.safely(ctx, order[i], groups[order[i]], pending, cause) })
+}
+
+// safely plans for the pipelines of one source, and asks for all of them where that panics: the runs will tell of it. The
+// event would come again after each start, and nothing else would ever be planned.
+func (p *Planner) safely(ctx context.Context, key string, entries []catalog.Entry, pending map[string]bool, cause Cause) (jobs []queue.Job) {
+	defer func() {
+		r := recover()
+		if r == nil {
+			return
+		}
+		p.Log.Error("looking at a source has panicked; this is an error of Prerig, please report it", "id", cause.ID,
+			"pipelines", len(entries), "error", r, "stack", string(debug.Stack()))
+		jobs = nil
+		for _, e := range entries {
+			if job := cause.job(e); !e.Pipeline.Spec.Suspend && !p.Store.Control(e.Key).Suspended {
+				jobs = append(jobs, job)
+			}
+		}
+	}()
+	return p.group(ctx, key, entries, pending, cause)
+}
+
+func (c Cause) job(e catalog.Entry) queue.Job {
+	return queue.Job{Pipeline: e.Key, Cause: c.ID, Reason: c.Reason, Since: c.Since, Spec: e.Digest}
 }
 
 // sourceKey is equal for the pipelines of one source. All are asked for it with each event and each tick of the timer.
@@ -183,7 +208,7 @@ func (p *Planner) group(ctx context.Context, key string, entries []catalog.Entry
 	drift, look := newDrift(p.Fetcher), p.looks.At(p.Builder, snapshot)
 	var jobs []queue.Job
 	for _, e := range entries {
-		job := queue.Job{Pipeline: e.Key, Cause: cause.ID, Reason: cause.Reason, Since: cause.Since}
+		job := cause.job(e)
 		control := p.Store.Control(e.Key)
 		if e.Pipeline.Spec.Suspend || control.Suspended {
 			continue

@@ -37,6 +37,8 @@ type Job struct {
 	Resolved time.Time `json:"resolved,omitzero"`
 	// Batch is how many jobs the same cause has led to, so that their results can be published together.
 	Batch int `json:"batch,omitempty"`
+	// Spec is the digest of the pipeline's definition that it was planned for, empty where that does not matter.
+	Spec string `json:"spec,omitempty"`
 	// Trace is the W3C traceparent of the plan that asked for it; the context of the job belongs to it.
 	Trace string `json:"trace,omitempty"`
 }

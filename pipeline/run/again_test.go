@@ -4,6 +4,8 @@
 package run
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -154,6 +156,104 @@ func TestAPanicStopsItsPipelineOnly(t *testing.T) {
 			if c := state.Condition(); state.Stalled() != failed || failed != strings.Contains(c.Message, "please report it: no such luck") {
 				t.Errorf("%s: %+v", pipeline, c)
 			}
+		}
+	}
+}
+
+// odd panics when it is asked.
+type odd struct{}
+
+func (odd) Secret(context.Context, string, string) (map[string][]byte, error) { panic("odd secret") }
+
+func TestAPanicOutsideOfTheBuildIsInTheStatus(t *testing.T) {
+	w := newWorks(t, "shop")
+	w.repository.Commit("first", map[string]string{"shop/text": "one"})
+	name := filepath.Join(w.runner.PipelinesDir, "shop.yaml")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = bytes.Replace(text, []byte("ref: {branch: main}"), []byte("ref: {branch: main}, secretRef: {name: x}"), 1)
+	if err := os.WriteFile(name, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.runner.Catalog.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	w.runner.Fetcher = source.New(source.Options{StateDir: t.TempDir(), Secrets: odd{}})
+	if err := w.do("shop", "x", 1); !errors.As(err, new(*queue.RetryError)) {
+		t.Errorf("error %v", err)
+	}
+	if c := w.state("shop").Condition(); c == nil || c.Reason != "SourceFailed" || !strings.Contains(c.Message, "odd secret") {
+		t.Errorf("condition %+v", c)
+	}
+}
+
+// TestAJobWaitsForTheDefinitionThatItWasPlannedFor, which this process may read later than the one that planned.
+func TestAJobWaitsForTheDefinitionThatItWasPlannedFor(t *testing.T) {
+	w := newWorks(t, "shop")
+	w.repository.Commit("first", map[string]string{"shop/text": "one"})
+	entry, _ := w.runner.Catalog.Get("shop")
+	job := func(spec string, since time.Time) queue.Job {
+		return queue.Job{Pipeline: "shop", Cause: spec, Since: since, Spec: spec}
+	}
+	for _, step := range []struct {
+		name    string
+		job     queue.Job
+		again   bool
+		renders int64
+	}{
+		{"another definition", job("sha256:later", time.Now()), true, 0},
+		{"this one", job(entry.Digest, time.Now()), false, 1},
+		{"one that does not come", job("sha256:later", time.Now().Add(-time.Hour)), false, 1},
+	} {
+		err := w.runner.Do(t.Context(), step.job)
+		if again := errors.As(err, new(*queue.RetryError)); again != step.again || err != nil && !again || w.renderer.renders.Load() != step.renders {
+			t.Errorf("%s: %v, %d renders", step.name, err, w.renderer.renders.Load())
+		}
+	}
+	if err := os.WriteFile(filepath.Join(w.runner.PipelinesDir, "shop.yaml"), []byte("kind: RenderPipeline\nmetadata: {name: shop}\nspecc: {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.runner.Catalog.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.runner.Do(t.Context(), job(entry.Digest, time.Now())); !errors.As(err, new(*queue.RetryError)) {
+		t.Errorf("one that is not valid here yet: %v", err)
+	}
+}
+
+// TestWhatFailsAtSeveralPlacesIsToldOfAll has a gate close at one and the other belong to somebody else.
+func TestWhatFailsAtSeveralPlacesIsToldOfAll(t *testing.T) {
+	w := newWorks(t, "shop")
+	name := filepath.Join(w.runner.PipelinesDir, "shop.yaml")
+	w.repository.Commit("first", map[string]string{"shop/text": "one"})
+	if err := w.do("shop", "x", 1); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = bytes.Replace(text, []byte("{git: {branch: rendered}}"), []byte("{git: {branch: rendered}}, {git: {branch: theirs}}"), 1)
+	if err := os.WriteFile(name, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.runner.Catalog.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	w.repository.Git("branch", "theirs", "main")
+	w.repository.Commit("second", map[string]string{"shop/text": "empty"})
+	for renders := int64(2); renders <= 3; renders++ { // what others may have mended is looked at each time
+		if err := w.do("shop", "y", 1); err != nil {
+			t.Fatal(err)
+		}
+		c := w.state("shop").Condition()
+		if !strings.Contains(c.Message, "gates.empty") && !strings.Contains(c.Message, "no object") || !strings.Contains(c.Message, "is not written by Prerig") {
+			t.Errorf("condition %+v", c)
+		}
+		if got := w.renderer.renders.Load(); got != renders {
+			t.Errorf("%d renders, want %d", got, renders)
 		}
 	}
 }

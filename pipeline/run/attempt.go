@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"runtime/debug"
 	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
@@ -78,6 +79,26 @@ func (a *attempt) run(ctx context.Context) error {
 		return &StageError{Stage: StageGate, Final: true, Err: err}
 	}
 	return a.publish(ctx)
+}
+
+// safely runs, and turns a panic into an error of the stage that it was in.
+func (a *attempt) safely(ctx context.Context) (err error) {
+	defer func() {
+		r := recover()
+		if r == nil {
+			return
+		}
+		failed := &StageError{Stage: StagePublish, Err: bug(r)}
+		switch {
+		case a.snapshot == nil:
+			failed.Stage = StageSource
+		case a.built == nil:
+			failed.Stage = StageBuild
+		}
+		a.log.Error("a run has panicked", "error", failed, "stack", string(debug.Stack()))
+		err = failed
+	}()
+	return a.run(ctx)
 }
 
 func (a *attempt) fetch(ctx context.Context) error {

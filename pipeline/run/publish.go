@@ -50,7 +50,7 @@ func (a *attempt) publish(ctx context.Context) error {
 	defer span.End()
 	start := time.Now()
 	defer func() { a.seen.Publish = time.Since(start) }()
-	var failed *StageError
+	var failed []*StageError
 	for i, to := range a.p.Spec.Publish {
 		var p place
 		if to.Git != nil {
@@ -60,19 +60,34 @@ func (a *attempt) publish(ctx context.Context) error {
 		}
 		if p.err != nil {
 			p.err = fmt.Errorf("publishing to %s: %w", p.published.Target, p.err)
-			one := stageOf(p.err)
-			if failed == nil || failed.Final && !one.Final {
-				failed = one
-			}
+			failed = append(failed, stageOf(p.err))
 			a.log.Warn("a result was not published", "place", i, "error", p.err)
 		}
 		a.places = append(a.places, p)
 	}
 	span.SetAttributes(attribute.StringSlice("prerig.commits", a.revisions()))
-	if failed != nil {
-		return failed
+	if len(failed) > 0 {
+		return together(failed)
 	}
 	return a.leave(ctx)
+}
+
+// together is the error of all places that have failed. It is only as final as the least final of them, and a gate that is
+// closed, which waits for a change of the source, does not keep what others may mend from being looked at again.
+func together(failed []*StageError) *StageError {
+	all := &StageError{Stage: failed[0].Stage, Final: true}
+	var errs []error
+	for _, one := range failed {
+		all.Final = all.Final && one.Final
+		if one.Stage != StageGate {
+			all.Stage = one.Stage
+		}
+		errs = append(errs, one.Err)
+	}
+	if all.Err = errors.Join(errs...); len(errs) == 1 {
+		all.Err = errs[0]
+	}
+	return all
 }
 
 // revisions gives the commits and digests that the result is published as.

@@ -99,8 +99,8 @@ func Source(e catalog.Entry, dir string) v1alpha1.Source {
 	return src
 }
 
-// unknownFor is how long a job waits for a pipeline that this process does not know yet: another one may have read the
-// directory earlier.
+// unknownFor is how long a job waits for a pipeline that this process does not know yet, or not as it is now: another one
+// may have read the directory earlier. Where it is the other way round, another job comes.
 const unknownFor = time.Minute
 
 // Do does one job. It returns nil where the job is done, also where the pipeline failed in a way that only a change of its
@@ -108,10 +108,10 @@ const unknownFor = time.Minute
 func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 	log := r.Log.With("id", job.Cause, "pipeline", job.Pipeline)
 	entry, ok := r.Catalog.Get(job.Pipeline)
+	if (!ok || job.Spec != "" && job.Spec != entry.Digest) && time.Since(job.Since) < unknownFor {
+		return &queue.RetryError{After: time.Second, Err: errors.New("the pipeline is not known here yet as it was planned for")}
+	}
 	if !ok || entry.Err != nil {
-		if !ok && time.Since(job.Since) < unknownFor {
-			return &queue.RetryError{After: time.Second, Err: errors.New("the pipeline is not known here yet")}
-		}
 		log.Info("the pipeline is gone or not valid, the job is dropped")
 		return nil
 	}
@@ -137,7 +137,7 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 	defer span.End()
 	span.SetAttributes(attribute.String("prerig.pipeline", job.Pipeline), attribute.String("prerig.id", job.Cause))
 	a := &attempt{r: r, log: log, job: job, entry: entry, p: entry.Pipeline, state: state, ready: ready, started: time.Now(), control: control}
-	err = a.run(ctx)
+	err = a.safely(ctx)
 	if err != nil {
 		span.SetStatus(codes.Error, err.Error())
 	}
