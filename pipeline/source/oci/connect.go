@@ -13,7 +13,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -56,7 +58,7 @@ func Connect(url string, secret map[string][]byte, insecure bool) (*Registry, er
 	if err != nil {
 		return nil, fmt.Errorf("reading the registry's URL: %w", err)
 	}
-	auth, err := authenticator(repository.RegistryStr(), secret)
+	auth, err := authenticator(repository, secret)
 	if err != nil {
 		return nil, err
 	}
@@ -90,14 +92,16 @@ func transport(ca []byte) (http.RoundTripper, error) {
 }
 
 type dockerConfig struct {
-	Auths map[string]struct {
-		Username string `json:"username"`
-		Password string `json:"password"`
-		Auth     string `json:"auth"`
-	} `json:"auths"`
+	Auths map[string]dockerAuth `json:"auths"`
 }
 
-func authenticator(host string, secret map[string][]byte) (authn.Authenticator, error) {
+type dockerAuth struct {
+	Username string `json:"username"`
+	Password string `json:"password"`
+	Auth     string `json:"auth"`
+}
+
+func authenticator(repository name.Repository, secret map[string][]byte) (authn.Authenticator, error) {
 	if password := string(secret[KeyPassword]); password != "" {
 		return &authn.Basic{Username: string(secret[KeyUsername]), Password: password}, nil
 	}
@@ -109,20 +113,39 @@ func authenticator(host string, secret map[string][]byte) (authn.Authenticator, 
 		// The cause could quote the password.
 		return nil, fmt.Errorf("secret's %s is not JSON", KeyDockerConfig)
 	}
-	for key, entry := range config.Auths {
-		key = strings.TrimPrefix(strings.TrimPrefix(key, "https://"), "http://")
-		at, _, _ := strings.Cut(key, "/")
+	host := repository.RegistryStr()
+	entry, ok := config.entry(host, repository.RepositoryStr())
+	if !ok {
+		return nil, fmt.Errorf("secret's %s has no entry for %s", KeyDockerConfig, repository)
+	}
+	if entry.Auth != "" {
+		plain, err := base64.StdEncoding.DecodeString(entry.Auth)
+		if err != nil {
+			return nil, errors.New("secret's auth for " + host + " is not base64")
+		}
+		entry.Username, entry.Password, _ = strings.Cut(string(plain), ":")
+	}
+	return &authn.Basic{Username: entry.Username, Password: entry.Password}, nil
+}
+
+// entry gives the one that names the most of a repository's path, as kubelet does. The path may be that of the registry's
+// API instead, which docker writes for Docker Hub.
+func (c dockerConfig) entry(host, repository string) (found dockerAuth, ok bool) {
+	longest := ""
+	for _, key := range slices.Sorted(maps.Keys(c.Auths)) {
+		at, path, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(key, "https://"), "http://"), "/")
 		if at != host && !(host == name.DefaultRegistry && at == "docker.io") {
 			continue
 		}
-		if entry.Auth != "" {
-			plain, err := base64.StdEncoding.DecodeString(entry.Auth)
-			if err != nil {
-				return nil, errors.New("secret's auth for " + host + " is not base64")
-			}
-			entry.Username, entry.Password, _ = strings.Cut(string(plain), ":")
+		if path = strings.Trim(path, "/"); path == "v1" || path == "v2" {
+			path = ""
 		}
-		return &authn.Basic{Username: entry.Username, Password: entry.Password}, nil
+		if path != "" && !strings.HasPrefix(repository+"/", path+"/") {
+			continue
+		}
+		if !ok || len(path) > len(longest) {
+			found, longest, ok = c.Auths[key], path, true
+		}
 	}
-	return nil, fmt.Errorf("secret's %s has no entry for %s", KeyDockerConfig, host)
+	return found, ok
 }

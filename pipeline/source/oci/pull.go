@@ -5,13 +5,11 @@ package oci
 
 import (
 	"archive/tar"
-	"cmp"
 	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"strings"
 	"time"
@@ -29,7 +27,7 @@ type Limits struct {
 	LayerBytes int64
 	// Tree bounds what it unpacks to: Entries, FileBytes and TotalBytes.
 	Tree tree.Limits
-	// Dir is where contents that are too much for memory are put; "" means the system's directory for temporary files.
+	// Dir is where contents that are too much for memory are put; "" means that all are in memory.
 	Dir string
 }
 
@@ -99,7 +97,7 @@ func (r *Registry) Pull(ctx context.Context, ref Ref, mediaType string, limits L
 	return artifact, nil
 }
 
-func (r *Registry) pull(ctx context.Context, reference name.Reference, mediaType string, limits Limits) (*Artifact, error) {
+func (r *Registry) pull(ctx context.Context, reference name.Reference, mediaType string, limits Limits) (pulled *Artifact, err error) {
 	descriptor, err := remote.Get(reference, r.Options(remote.WithContext(ctx))...)
 	if err != nil {
 		return nil, err
@@ -131,7 +129,14 @@ func (r *Registry) pull(ctx context.Context, reference name.Reference, mediaType
 		return nil, err
 	}
 	defer content.Close()
-	files, err := unpack(io.LimitReader(content, limits.LayerBytes), limits)
+	builder := tree.NewBuilder(limits.Tree)
+	builder.Spill(limits.Dir)
+	defer func() {
+		if err != nil {
+			builder.Discard()
+		}
+	}()
+	files, err := unpack(io.LimitReader(content, limits.LayerBytes), builder, limits.Tree)
 	if err != nil {
 		return nil, err
 	}
@@ -166,15 +171,12 @@ func choose(layers []v1.Descriptor, mediaType string) (v1.Descriptor, error) {
 
 // unpack reads an archive. Links may lead nowhere and are refused when somebody follows them out; devices
 // and hard links have no place in manifests and are refused.
-func unpack(r io.Reader, all Limits) (*tree.Tree, error) {
+func unpack(r io.Reader, builder *tree.Builder, limits tree.Limits) (*tree.Tree, error) {
 	zipped, err := gzip.NewReader(r)
 	if err != nil {
 		return nil, fmt.Errorf("unpacking: %w", err)
 	}
 	defer zipped.Close()
-	limits := all.Tree
-	builder := tree.NewBuilder(limits)
-	builder.Spill(cmp.Or(all.Dir, os.TempDir()))
 	archive := tar.NewReader(&bounded{r: zipped, left: limits.TotalBytes + int64(limits.Entries)*1024 + 1<<20, limit: limits.TotalBytes})
 	for {
 		header, err := archive.Next()

@@ -44,6 +44,9 @@ func NewBuilder(limits Limits) *Builder {
 // Spill lets contents beyond 8 MB lie in a file without a name in a directory, which is made where it is not there.
 func (b *Builder) Spill(dir string) { b.spill.dir = dir }
 
+// Discard gives the file back at once. Nothing can be read of the tree any more.
+func (b *Builder) Discard() { b.spill.close() }
+
 func newMemoryDir() *memoryDir {
 	return &memoryDir{entries: map[string]Entry{}, dirs: map[string]*memoryDir{}}
 }

@@ -50,6 +50,12 @@ func (s *spill) keep(data []byte) (content, error) {
 	return content{file: s.file, at: s.end - size, size: size}, nil
 }
 
+func (s *spill) close() {
+	if s.file != nil {
+		s.file.Close()
+	}
+}
+
 func unnamed(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
