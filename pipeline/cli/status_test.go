@@ -111,6 +111,16 @@ func TestWatchShowsWhatIsNew(t *testing.T) {
 	}
 }
 
+// TestAConditionWithoutATime is that of a file that is no pipeline.
+func TestAConditionWithoutATime(t *testing.T) {
+	p := server.Pipeline{Name: "other", State: server.StateInvalid}
+	p.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonInvalid}}
+	var out bytes.Buffer
+	if err := statusOf(&out, p); err != nil || !strings.Contains(out.String(), "ready  False, Invalid\n") {
+		t.Errorf("error %v, got:\n%s", err, &out)
+	}
+}
+
 func TestAge(t *testing.T) {
 	for d, want := range map[time.Duration]string{0: "0s", 119 * time.Second: "119s", 2 * time.Minute: "2m", 119 * time.Minute: "119m", 47 * time.Hour: "47h", 49 * time.Hour: "2d", -time.Hour: "0s"} {
 		if got := age(time.Now().Add(-d)); got != want {

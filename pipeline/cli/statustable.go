@@ -100,7 +100,11 @@ func statusOf(w io.Writer, p server.Pipeline) error {
 		fmt.Fprintf(table, "  published\t%s at %s from %s\n", one.Target, one.Revision, one.SourceRevision)
 	}
 	for _, one := range p.Status.Conditions {
-		fmt.Fprintf(table, "  %s\t%s, %s, for %s\n", strings.ToLower(one.Type), one.Status, one.Reason, age(one.LastTransitionTime.Time))
+		since := ""
+		if !one.LastTransitionTime.IsZero() { // a file that is no pipeline has no state of which the time is known
+			since = ", for " + age(one.LastTransitionTime.Time)
+		}
+		fmt.Fprintf(table, "  %s\t%s, %s%s\n", strings.ToLower(one.Type), one.Status, one.Reason, since)
 	}
 	if err := table.Flush(); err != nil || len(p.Runs) == 0 {
 		return err

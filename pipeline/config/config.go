@@ -160,7 +160,8 @@ func (c *Config) Validate() error {
 		errs = append(errs, fmt.Errorf("configuration %s: %s", key, fmt.Sprintf(format, args...)))
 	}
 	for key, value := range map[string]string{"listen": c.Listen, "admin.listen": c.Admin.Listen} {
-		if _, _, err := net.SplitHostPort(value); value != "" && err != nil {
+		// Without an address one would be chosen that is open to everybody; the page may do without.
+		if _, _, err := net.SplitHostPort(value); err != nil && (value != "" || key == "listen") {
 			add(key, "must be HOST:PORT, found %q", value)
 		}
 	}

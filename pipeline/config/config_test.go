@@ -105,6 +105,7 @@ func TestLoadRefuses(t *testing.T) {
 		"not YAML":                {"a: [\n", "reading the configuration"},
 		"quantity":                {"limits: {memory: lots}\n", "configuration limits.memory"},
 		"negative workers":        {"workers: -1\n", "configuration workers"},
+		"no address":              {"listen: ''\n", "configuration listen: must be HOST:PORT"},
 		"address":                 {"listen: nowhere\n", "configuration listen"},
 		"external URL":            {"external_url: ftp://x\n", "configuration external_url"},
 		"level":                   {"log: {level: loud}\n", "configuration log.level"},
@@ -179,5 +180,12 @@ func TestACredentialInTheURLIsNotRepeated(t *testing.T) {
 	_, _, err := load(t, "pipelines_git: {url: 'https://bob:hunter2@h/p'}\n")
 	if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "pipelines_git.secret") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestPathsArePutBehindTheExternalURL(t *testing.T) {
+	c, _, err := load(t, "external_url: https://prerig.example/apps/\nadmin: {listen: ''}\n")
+	if err != nil || c.ExternalURL != "https://prerig.example/apps" || c.Admin.Listen != "" {
+		t.Errorf("%q, %q, %v", c.ExternalURL, c.Admin.Listen, err)
 	}
 }

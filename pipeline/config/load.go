@@ -104,6 +104,7 @@ func Load(flags *pflag.FlagSet) (c *Config, warnings []string, err error) {
 	if err := v.UnmarshalExact(c); err != nil {
 		return nil, nil, fmt.Errorf("reading the configuration %s: %w", file, plain(err))
 	}
+	c.ExternalURL = strings.TrimRight(c.ExternalURL, "/") // paths are put behind it
 	if c.PipelinesGit.URL != "" && !given(v, flags, "pipelines") {
 		c.Pipelines = "" // its default
 	}

@@ -183,6 +183,7 @@ func assemble(ctx context.Context, c *config.Config, o Options, worker bool) (p 
 	if err != nil {
 		return nil, nil, err
 	}
+	telemetry.TellTraceErrors(o.Log)
 	stopTracing, err := telemetry.Trace(ctx, c.Tracing, o.Version)
 	if err != nil {
 		return nil, nil, err

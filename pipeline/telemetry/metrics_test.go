@@ -4,8 +4,11 @@
 package telemetry_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -13,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
@@ -85,5 +89,18 @@ func TestAQueueThatDoesNotAnswerHidesNoOtherMetric(t *testing.T) {
 	m.Queue(func(context.Context) (uint64, time.Time, error) { return 0, time.Time{}, errors.New("no answer") })
 	if got := scrape(m); !slices.Contains(got, `prerig_build_info{version="1"} 1`) || strings.Contains(strings.Join(got, ""), "prerig_queue") {
 		t.Errorf("got %v", got)
+	}
+}
+
+// TestErrorsOfTracesAreLogged: a line that is not of the log breaks what reads it as JSON.
+func TestErrorsOfTracesAreLogged(t *testing.T) {
+	var out bytes.Buffer
+	before := otel.GetErrorHandler()
+	defer otel.SetErrorHandler(before)
+	telemetry.TellTraceErrors(slog.New(slog.NewJSONHandler(&out, nil)))
+	otel.Handle(errors.New("no collector"))
+	var line map[string]any
+	if err := json.Unmarshal(out.Bytes(), &line); err != nil || line["error"] != "no collector" || line["level"] != "WARN" {
+		t.Errorf("%v: %s", err, &out)
 	}
 }

@@ -6,6 +6,7 @@ package telemetry
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 
@@ -41,6 +42,11 @@ func Trace(ctx context.Context, c config.Tracing, version string) (stop func(con
 		trace.WithSampler(trace.ParentBased(trace.TraceIDRatioBased(c.Ratio))))
 	otel.SetTracerProvider(provider)
 	return provider.Shutdown, nil
+}
+
+// TellTraceErrors logs what goes wrong with traces, which else is written past the log.
+func TellTraceErrors(log *slog.Logger) {
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces could not be sent", "error", err) }))
 }
 
 // readHeaders reads lines of "Name: value"; they may hold credentials, so errors do not quote them.
