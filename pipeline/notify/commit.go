@@ -75,8 +75,20 @@ func status(r Run, name string, words map[bool]string) map[string]string {
 	return body
 }
 
+// webHosts are the hosts of those that big Git hosts answer ssh on besides their own.
+var webHosts = map[string]string{"ssh.github.com": "github.com", "altssh.gitlab.com": "gitlab.com"}
+
 // split gives the host and the path of a repository's URL, also of the form user@host:path.
 func split(s string) (host, repository string, err error) {
+	host, repository, err = parts(s)
+	host = strings.ToLower(host)
+	if web, ok := webHosts[host]; ok {
+		host = web
+	}
+	return host, repository, err
+}
+
+func parts(s string) (host, repository string, err error) {
 	if user, rest, ok := strings.Cut(s, "@"); ok && !strings.Contains(user, "/") && strings.Contains(rest, ":") && !strings.Contains(s, "://") {
 		host, path, _ := strings.Cut(rest, ":")
 		return host, strings.TrimSuffix(strings.Trim(path, "/"), ".git"), nil
