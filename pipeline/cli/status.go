@@ -6,6 +6,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -71,16 +72,18 @@ Stalled, or the pipelines cannot be read; 2 where the daemon cannot be asked.`
 		if err != nil {
 			return err
 		}
-		if o.output != "text" || len(args) > 0 {
-			return o.show(streams, found, len(args) > 0)
+		notes := o.output == "text" && len(args) == 0
+		var from server.Catalog
+		if notes || o.check {
+			if from, err = d.catalog(cmd.Context()); err != nil {
+				return err
+			}
 		}
-		from, err := d.catalog(cmd.Context())
-		if err != nil {
-			return err
-		}
-		shown := o.show(streams, found, false)
-		if err := catalogNotes(streams.Out, from); err != nil {
-			return fmt.Errorf("writing the state: %w", err)
+		shown := o.show(streams, found, len(args) > 0)
+		if notes {
+			if err := catalogNotes(streams.Out, from); err != nil {
+				return fmt.Errorf("writing the state: %w", err)
+			}
 		}
 		if shown == nil && o.check && from.Error != "" {
 			return findings{"the pipelines cannot be read"}
@@ -103,6 +106,9 @@ func (o *statusOptions) valid() error {
 	}
 	if o.failing {
 		o.states = append(o.states, failing...)
+	}
+	if o.watch && o.check {
+		return errors.New("the flags --watch and --check cannot be given together: what is watched has no end to check at")
 	}
 	if o.watch && o.every <= 0 {
 		return fmt.Errorf("the flag --every must be more than 0, found %s", o.every)

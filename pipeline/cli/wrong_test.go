@@ -66,6 +66,7 @@ func TestWrongFlagsForADaemon(t *testing.T) {
 		want string
 	}{
 		"no time between looks":    {[]string{"status", "--watch", "--every", "0"}, "the flag --every must be more than 0, found 0s"},
+		"a check without an end":   {[]string{"status", "--watch", "--check"}, "the flags --watch and --check cannot be given together"},
 		"a server without scheme":  {[]string{"status", "--server", "127.0.0.1:8081"}, `the flag --server must be a URL that begins with http:// or https://, found "127.0.0.1:8081"`},
 		"names and all":            {[]string{"reconcile", "web", "--all"}, "only one of them can be meant"},
 		"no time to wait":          {[]string{"reconcile", "web", "--wait", "--timeout", "-1s"}, "the flag --timeout must be more than 0, found -1s"},
@@ -154,5 +155,30 @@ func TestResultsOfSeveralBranchesDoNotMixInADirectory(t *testing.T) {
 	}
 	if code, _, stderr = prerig(t, append([]string{"render", "team/prod", "team/again"}, common...)...); code != 0 {
 		t.Errorf("of equal files: exit code %d\n%s", code, stderr)
+	}
+}
+
+// TestACheckIsOfTheCatalogToo in every form of the output: pipelines that cannot be read are no good state of those that
+// could be before.
+func TestACheckIsOfTheCatalogToo(t *testing.T) {
+	daemon := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/v1/catalog" {
+			var c server.Catalog
+			c.Error = "no such repository"
+			_ = json.NewEncoder(w).Encode(c)
+			return
+		}
+		_ = json.NewEncoder(w).Encode([]server.Pipeline{{Name: "web", State: server.StateReady}})
+	}))
+	defer daemon.Close()
+	for _, args := range [][]string{{}, {"-o", "json"}, {"-o", "yaml"}, {"web"}, {"--failing"}} {
+		args = append([]string{"status", "--server", daemon.URL, "--state", t.TempDir()}, args...)
+		if code, out, stderr := prerig(t, args...); code != 0 {
+			t.Errorf("%s: exit code %d\n%s%s", args, code, out, stderr)
+		}
+		code, out, stderr := prerig(t, append(args, "--check")...)
+		if code != 1 || !strings.Contains(stderr, "the pipelines cannot be read") {
+			t.Errorf("%s --check: exit code %d\n%s%s", args, code, out, stderr)
+		}
 	}
 }
