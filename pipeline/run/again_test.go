@@ -257,3 +257,28 @@ func TestWhatFailsAtSeveralPlacesIsToldOfAll(t *testing.T) {
 		}
 	}
 }
+
+// TestASourceThatIsAwayASecondTimeIsToldOf as one that is away for the first time, and each try of one time is not.
+func TestASourceThatIsAwayASecondTimeIsToldOf(t *testing.T) {
+	w := newWorks(t, "shop")
+	w.repository.Commit("first", map[string]string{"shop/text": "one"})
+	var down atomic.Bool
+	w.git.Intercept = func(rw http.ResponseWriter, _ *http.Request) bool {
+		if down.Load() {
+			http.Error(rw, "gone", http.StatusForbidden)
+		}
+		return down.Load()
+	}
+	for i, step := range []struct {
+		down          bool
+		runs, repeats int
+	}{{false, 1, 0}, {true, 2, 0}, {true, 2, 1}, {false, 2, 1}, {true, 3, 0}, {true, 3, 1}} {
+		down.Store(step.down)
+		if err := w.do("shop", fmt.Sprint(i), 1); (err != nil) != step.down {
+			t.Fatal(err)
+		}
+		if runs := w.state("shop").Runs; len(runs) != step.runs || runs[0].Repeats != step.repeats {
+			t.Errorf("step %d: %d runs, the last of them repeated %d times", i, len(runs), runs[0].Repeats)
+		}
+	}
+}

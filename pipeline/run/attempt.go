@@ -202,6 +202,9 @@ func (a *attempt) endSkipped(ctx context.Context, revision uint64) error {
 	if c := a.state.Condition(); c != nil && c.Reason == v1alpha1.ReasonSourceFailed && !failed {
 		a.state.Ready(time.Now(), true, meta.SucceededReason, "nothing has changed since "+a.state.Seen.Revision, false)
 		a.state.Failures, changed = 0, true
+		if len(a.state.Runs) > 0 {
+			a.state.Runs[0].Over = true
+		}
 	}
 	a.log.Debug("nothing that matters has changed", "revision", a.snapshot.Revision)
 	a.r.Observe(a.observation(status.Run{Run: v1alpha1.Run{Outcome: status.Unchanged}}, ""))

@@ -54,6 +54,8 @@ type Run struct {
 	Took time.Duration `json:"took,omitempty"`
 	// Repeats is how often the same failure came again.
 	Repeats int `json:"repeats,omitempty"`
+	// Over says that what failed has answered again since.
+	Over bool `json:"over,omitempty"`
 	// Warnings and findings, one line each, bounded.
 	Findings []string `json:"findings,omitempty"`
 	// Published is where the result went.
@@ -138,13 +140,13 @@ func (s *State) Retrying() bool {
 }
 
 // Add puts a run in front of the history and gives those that fell out of it. A failure that only repeats the last one is
-// counted there instead.
+// counted there instead, unless it was over meanwhile.
 func (s *State) Add(r Run, keep int) (dropped []Run) {
 	last := r.Run
 	s.Status.LastRun = &last
 	if len(s.Runs) > 0 {
 		old := &s.Runs[0]
-		if r.Outcome != Published && old.Outcome == r.Outcome && old.Message == r.Message && old.Revision == r.Revision {
+		if r.Outcome != Published && !old.Over && old.Outcome == r.Outcome && old.Message == r.Message && old.Revision == r.Revision {
 			old.Repeats++
 			old.Finished = r.Finished
 			return nil
