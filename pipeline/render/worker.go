@@ -299,21 +299,22 @@ func (w *worker) policies(ctx context.Context, policies []*policyv1alpha1.Inject
 // objects takes the documents apart into objects, lists included.
 func (w *worker) objects(items []fn.Item) error {
 	for _, item := range items {
-		if err := w.object(item.Doc); err != nil {
+		if err := w.object(item.Doc, false); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *worker) object(doc *manifest.Document) error {
+func (w *worker) object(doc *manifest.Document, inList bool) error {
 	if doc.Empty() {
 		return nil
 	}
+	var value map[string]any
+	var err error
 	meta, ok := doc.Peek()
-	if !ok {
-		value, err := doc.Object()
-		if err != nil {
+	if !ok || inList {
+		if value, err = doc.Object(); err != nil {
 			return fmt.Errorf("reading %s: %w", doc, err)
 		}
 		meta = metaOf(value)
@@ -327,14 +328,18 @@ func (w *worker) object(doc *manifest.Document) error {
 	}
 	if isList {
 		for _, element := range elements {
-			if err := w.object(element); err != nil {
+			if err := w.object(element, true); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
+	text := doc.Raw()
+	if inList {
+		text = standalone(value, text)
+	}
 	w.response.Objects = append(w.response.Objects, Object{
-		APIVersion: meta.APIVersion, Kind: meta.Kind, Namespace: meta.Namespace, Name: meta.Name, YAML: doc.Raw(),
+		APIVersion: meta.APIVersion, Kind: meta.Kind, Namespace: meta.Namespace, Name: meta.Name, YAML: text,
 	})
 	return nil
 }
