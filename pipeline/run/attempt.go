@@ -52,13 +52,6 @@ type attempt struct {
 	seen     Observation
 }
 
-// fetchTimeout bounds a fetch.
-const fetchTimeout = 2 * time.Minute
-
-// resolvedFor is how long it is believed where the planner found the source. Later it is looked at again, so that what is
-// rendered is the newest there is.
-const resolvedFor = 20 * time.Second
-
 // run goes through the stages. Its error is a *StageError.
 func (a *attempt) run(ctx context.Context) error {
 	a.seen.Queued = max(0, a.started.Sub(a.job.Since))
@@ -99,43 +92,6 @@ func (a *attempt) safely(ctx context.Context) (err error) {
 		err = failed
 	}()
 	return a.run(ctx)
-}
-
-func (a *attempt) fetch(ctx context.Context) error {
-	ctx, span := otel.Tracer("prerig").Start(ctx, "fetch")
-	defer span.End()
-	start := time.Now()
-	defer func() { a.seen.Fetch = time.Since(start) }()
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
-	defer cancel()
-	revision := ""
-	a.resolved = start
-	if a.job.Revision != "" && time.Since(a.job.Resolved) < resolvedFor && a.job.Resolved.After(a.state.Seen.Resolved) {
-		revision, a.resolved = a.job.Revision, a.job.Resolved
-	}
-	var err error
-	if a.snapshot, err = a.r.Fetcher.Fetch(ctx, a.p.Metadata.Namespace, Source(a.entry, a.r.PipelinesDir), revision); err != nil {
-		return err
-	}
-	if revision != "" && a.snapshot.Commit != nil {
-		a.snapshot.Revision = revision // with the default branch's name
-	}
-	return nil
-}
-
-// errMoved is about a source that has moved on.
-var errMoved = errors.New("the source has moved during the run")
-
-// missed looks at the source once more at the end of tries: the planner asks for no run of a pipeline that is being tried
-// again while its source does not answer, so that an event may have come which nothing follows. The job then comes again.
-func (a *attempt) missed(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
-	defer cancel()
-	now, err := a.r.Fetcher.Fetch(ctx, a.p.Metadata.Namespace, Source(a.entry, a.r.PipelinesDir), "")
-	if err == nil && now.Digest == a.snapshot.Digest {
-		return nil
-	}
-	return &queue.RetryError{After: time.Second, Err: errors.Join(errMoved, err)}
 }
 
 // render builds when it is the pipeline's turn.

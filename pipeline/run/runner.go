@@ -71,6 +71,7 @@ type Runner struct {
 	lanes     *lanes
 	batches   batches
 	publisher publisher
+	fetches   fetches
 	notifying sync.WaitGroup
 }
 

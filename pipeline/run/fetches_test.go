@@ -1,0 +1,177 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/source"
+)
+
+// waitFor waits until that many are in the next look.
+func waitFor(t *testing.T, f *fetches, n int) {
+	t.Helper()
+	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
+		waiting := 0
+		f.mu.Lock()
+		for _, queue := range f.keys {
+			if queue.next != nil {
+				waiting = queue.next.waiting
+			}
+		}
+		f.mu.Unlock()
+		if waiting == n {
+			return
+		}
+		if time.Since(begin) > 20*time.Second {
+			t.Fatalf("%d wait, want %d", waiting, n)
+		}
+	}
+}
+
+func TestLooksThatBeginLaterAreShared(t *testing.T) {
+	for name, failure := range map[string]error{"that answer": nil, "that fail": errors.New("gone"), "that take too long": context.DeadlineExceeded} {
+		t.Run(name, func(t *testing.T) {
+			const n = 20
+			f, looks, hold, begun := &fetches{}, atomic.Int64{}, make(chan struct{}), make(chan struct{}, n)
+			look := func(context.Context) (*source.Snapshot, error) {
+				number := looks.Add(1)
+				begun <- struct{}{}
+				<-hold
+				if number > 1 && failure != nil {
+					return nil, failure
+				}
+				return &source.Snapshot{Revision: fmt.Sprint(number)}, nil
+			}
+			var all sync.WaitGroup
+			all.Go(func() {
+				if s, _, err := f.do(t.Context(), "k", look); err != nil || s.Revision != "1" {
+					t.Errorf("the first: %+v, %v", s, err)
+				}
+			})
+			<-begun
+			before := time.Now()
+			var failed, left atomic.Int64
+			for range n {
+				all.Go(func() {
+					switch s, at, err := f.do(t.Context(), "k", look); {
+					case errors.Is(err, errNotShared):
+						left.Add(1)
+					case err != nil:
+						failed.Add(1)
+					case s.Revision != "2" || at.Before(before):
+						t.Errorf("look %s is that of an earlier time, %s", s.Revision, before.Sub(at))
+					}
+				})
+			}
+			waitFor(t, f, n)
+			// Who goes takes nobody along.
+			gone, cancel := context.WithCancel(t.Context())
+			cancel()
+			if _, _, err := f.do(gone, "k", look); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+			close(hold)
+			all.Wait()
+			wantFailed, wantLeft := int64(0), int64(0)
+			switch {
+			case errors.Is(failure, context.DeadlineExceeded):
+				wantFailed = n
+			case failure != nil:
+				wantFailed, wantLeft = 1, n-1
+			}
+			if looks.Load() != 2 || failed.Load() != wantFailed || left.Load() != wantLeft {
+				t.Errorf("%d looks, %d have failed, %d are to look themselves", looks.Load(), failed.Load(), left.Load())
+			}
+		})
+	}
+}
+
+func TestALookThatPanicsIsAnError(t *testing.T) {
+	f := &fetches{}
+	for range 2 {
+		if _, _, err := f.do(t.Context(), "k", func(context.Context) (*source.Snapshot, error) { panic("odd") }); !errors.As(err, new(*bugError)) {
+			t.Error(err)
+		}
+	}
+}
+
+// TestWhoeverWaitsLastEndsTheLook and no look begins for nobody.
+func TestWhoeverWaitsLastEndsTheLook(t *testing.T) {
+	f, looks, begun := &fetches{}, atomic.Int64{}, make(chan struct{}, 10)
+	look := func(ctx context.Context) (*source.Snapshot, error) {
+		looks.Add(1)
+		begun <- struct{}{}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	first, endFirst := context.WithCancel(t.Context())
+	second, endSecond := context.WithCancel(t.Context())
+	defer endFirst()
+	defer endSecond()
+	var all sync.WaitGroup
+	all.Go(func() { _, _, _ = f.do(first, "k", look) })
+	<-begun
+	all.Go(func() { _, _, _ = f.do(second, "k", look) })
+	waitFor(t, f, 1)
+	endSecond()
+	waitFor(t, f, 0)
+	endFirst()
+	all.Wait()
+	if looks.Load() != 1 {
+		t.Errorf("%d looks", looks.Load())
+	}
+	if s, _, err := f.do(t.Context(), "k", func(context.Context) (*source.Snapshot, error) { return &source.Snapshot{Revision: "x"}, nil }); err != nil || s.Revision != "x" {
+		t.Errorf("afterwards: %+v, %v", s, err)
+	}
+}
+
+// TestManyThatAreAskedForAtOnceAskTheServerOnce, or once more for those who came while it was asked.
+func TestManyThatAreAskedForAtOnceAskTheServerOnce(t *testing.T) {
+	const n = 12
+	var names []string
+	files := map[string]string{}
+	for i := range n {
+		names = append(names, fmt.Sprintf("app%d", i))
+		files[names[i]+"/text"] = "one"
+	}
+	w := newWorks(t, names...)
+	w.repository.Commit("first", files)
+	begun, hold := make(chan struct{}, 1), make(chan struct{})
+	var asked atomic.Int64
+	w.git.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+		if strings.HasSuffix(r.URL.Path, "/info/refs") && r.URL.Query().Get("service") == "git-upload-pack" && asked.Add(1) == 1 {
+			begun <- struct{}{}
+			<-hold
+		}
+		return false
+	}
+	var all sync.WaitGroup
+	do := func(name string) {
+		all.Go(func() {
+			if err := w.do(name, "reconcile", n); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	do(names[0])
+	<-begun
+	for _, name := range names[1:] {
+		do(name)
+	}
+	waitFor(t, &w.runner.fetches, n-1)
+	close(hold)
+	all.Wait()
+	if got := asked.Load(); got > 4 || w.commits() != 1 {
+		t.Errorf("the server was asked %d times for %d pipelines; %d commits", got, n, w.commits())
+	}
+}
