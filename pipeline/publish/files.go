@@ -62,8 +62,7 @@ func Files(objects []render.Object, layout v1alpha1.Layout, style v1alpha1.Style
 
 // format writes one object in the pipeline's style.
 func format(object render.Object, style v1alpha1.Style) ([]byte, error) {
-	if style == v1alpha1.StylePreserve {
-		text := bytes.TrimPrefix(object.YAML, []byte("---\n"))
+	if text := withoutHead(object.YAML); style == v1alpha1.StylePreserve && text != nil {
 		if !bytes.HasSuffix(text, []byte("\n")) {
 			text = append(bytes.Clone(text), '\n')
 		}
@@ -74,6 +73,32 @@ func format(object render.Object, style v1alpha1.Style) ([]byte, error) {
 		return nil, err
 	}
 	return manifest.Marshal(value), nil
+}
+
+// withoutHead takes off what begins a document in a stream. It gives nil where the document cannot do without: one with
+// directives cannot follow another one, and readers take nothing but a comment beside the marker.
+func withoutHead(text []byte) []byte {
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	for rest := text; len(rest) > 0; {
+		line, after, _ := bytes.Cut(rest, []byte("\n"))
+		line = bytes.TrimRight(line, " \t\r")
+		switch {
+		case len(line) == 0 || line[0] == '#':
+		case bytes.Equal(line, []byte("---")) && len(rest) == len(text):
+			return after
+		case bytes.HasPrefix(line, []byte("---")):
+			if beside := bytes.TrimLeft(line[3:], " \t"); len(beside) > 0 && beside[0] != '#' {
+				return nil
+			}
+			return text
+		case line[0] == '%':
+			return nil
+		default:
+			return text
+		}
+		rest = after
+	}
+	return text
 }
 
 // fileName is NAMESPACE/KIND-NAME.yaml, with the group after the kind where it is not one of Kubernetes itself.
