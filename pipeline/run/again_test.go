@@ -16,9 +16,26 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/source"
 )
+
+// edit changes a pipeline's file.
+func (w *works) edit(pipeline, old, text string) {
+	w.t.Helper()
+	name := filepath.Join(w.runner.PipelinesDir, pipeline+".yaml")
+	was, err := os.ReadFile(name)
+	if err == nil {
+		err = os.WriteFile(name, bytes.Replace(was, []byte(old), []byte(text), 1), 0o600)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := w.runner.Catalog.Reload(); err != nil {
+		w.t.Fatal(err)
+	}
+}
 
 // TestARenderThatWasTooSlowIsTriedAgain has the status say that it is, and no more often than it says.
 func TestARenderThatWasTooSlowIsTriedAgain(t *testing.T) {
@@ -168,18 +185,7 @@ func (odd) Secret(context.Context, string, string) (map[string][]byte, error) { 
 func TestAPanicOutsideOfTheBuildIsInTheStatus(t *testing.T) {
 	w := newWorks(t, "shop")
 	w.repository.Commit("first", map[string]string{"shop/text": "one"})
-	name := filepath.Join(w.runner.PipelinesDir, "shop.yaml")
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text = bytes.Replace(text, []byte("ref: {branch: main}"), []byte("ref: {branch: main}, secretRef: {name: x}"), 1)
-	if err := os.WriteFile(name, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.runner.Catalog.Reload(); err != nil {
-		t.Fatal(err)
-	}
+	w.edit("shop", "ref: {branch: main}", "ref: {branch: main}, secretRef: {name: x}")
 	w.runner.Fetcher = source.New(source.Options{StateDir: t.TempDir(), Secrets: odd{}})
 	if err := w.do("shop", "x", 1); !errors.As(err, new(*queue.RetryError)) {
 		t.Errorf("error %v", err)
@@ -226,22 +232,11 @@ func TestAJobWaitsForTheDefinitionThatItWasPlannedFor(t *testing.T) {
 // TestWhatFailsAtSeveralPlacesIsToldOfAll has a gate close at one and the other belong to somebody else.
 func TestWhatFailsAtSeveralPlacesIsToldOfAll(t *testing.T) {
 	w := newWorks(t, "shop")
-	name := filepath.Join(w.runner.PipelinesDir, "shop.yaml")
 	w.repository.Commit("first", map[string]string{"shop/text": "one"})
 	if err := w.do("shop", "x", 1); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text = bytes.Replace(text, []byte("{git: {branch: rendered}}"), []byte("{git: {branch: rendered}}, {git: {branch: theirs}}"), 1)
-	if err := os.WriteFile(name, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.runner.Catalog.Reload(); err != nil {
-		t.Fatal(err)
-	}
+	w.edit("shop", "{git: {branch: rendered}}", "{git: {branch: rendered}}, {git: {branch: theirs}}")
 	w.repository.Git("branch", "theirs", "main")
 	w.repository.Commit("second", map[string]string{"shop/text": "empty"})
 	for renders := int64(2); renders <= 3; renders++ { // what others may have mended is looked at each time
@@ -280,5 +275,51 @@ func TestASourceThatIsAwayASecondTimeIsToldOf(t *testing.T) {
 		if runs := w.state("shop").Runs; len(runs) != step.runs || runs[0].Repeats != step.repeats {
 			t.Errorf("step %d: %d runs, the last of them repeated %d times", i, len(runs), runs[0].Repeats)
 		}
+	}
+}
+
+// TestAPolicyThatChangesDuringARenderIsRenderedNext, as that has read what it was before.
+func TestAPolicyThatChangesDuringARenderIsRenderedNext(t *testing.T) {
+	w := newWorks(t, "shop")
+	w.repository.Commit("first", map[string]string{"shop/text": "one"})
+	w.runner.Builder.Policies = t.TempDir()
+	policy := func(name string) {
+		text := "apiVersion: prerig.dev/v1alpha1\nkind: InjectionPolicy\nmetadata: {name: " + name + "}\n"
+		if err := os.WriteFile(filepath.Join(w.runner.Builder.Policies, "mesh.yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	policy("before")
+	w.edit("shop", "  publish:", "  policies: [{file: mesh.yaml}]\n  publish:")
+	w.renderer.during = func() { policy("after") }
+	for _, renders := range []int64{1, 2, 2} {
+		if err := w.do("shop", fmt.Sprint(renders), 1); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.renderer.renders.Load(); got != renders {
+			t.Errorf("%d renders, want %d", got, renders)
+		}
+	}
+}
+
+// TestAClockThatIsAheadDoesNotMakeAnOldRevisionNew: the planner's is not the worker's.
+func TestAClockThatIsAheadDoesNotMakeAnOldRevisionNew(t *testing.T) {
+	w := newWorks(t, "shop")
+	old := w.repository.Commit("first", map[string]string{"shop/text": "one"})
+	w.repository.Commit("second", map[string]string{"shop/text": "two"})
+	job := queue.Job{Pipeline: "shop", Cause: "x", Since: time.Now(), Revision: "main@sha1:" + old, Resolved: time.Now().Add(time.Hour)}
+	if err := w.runner.Do(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.repository.Git("show", "rendered:shop/configmap-x.yaml"); !strings.Contains(got, "two") {
+		t.Errorf("published: %s", got)
+	}
+}
+
+func TestAPanicWhilePublishingIsAnErrorOfAllWhoWait(t *testing.T) {
+	w := newWorks(t, "shop")
+	done := w.runner.publisher.publish(t.Context(), "k", "l", "x", nil, publish.Change{})
+	if !errors.As(done.err, new(*bugError)) {
+		t.Errorf("%v", done.err)
 	}
 }

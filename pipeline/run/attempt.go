@@ -44,6 +44,7 @@ type attempt struct {
 
 	resolved time.Time // when the source was looked up
 	snapshot *source.Snapshot
+	request  string // digest of everything but the source, from before anything of it was read
 	built    *Built
 	skipped  bool // nothing that matters has changed
 	places   []place
@@ -101,6 +102,8 @@ func (a *attempt) render(ctx context.Context) error {
 	err := a.r.lanes.run(ctx, a.entry.Key, func(ctx context.Context) error {
 		a.log.Debug("rendering")
 		start := time.Now()
+		// What changes from here on, such as the file of a policy, is for the next run.
+		a.request = a.r.Builder.RequestDigest(a.p)
 		var err error
 		a.built, err = a.r.Builder.Build(ctx, a.p, a.snapshot.Tree)
 		a.seen.Render = time.Since(start)
@@ -236,7 +239,7 @@ func (a *attempt) note(entry status.Run, stage *StageError, now time.Time) {
 	s := a.state
 	if a.built != nil {
 		s.Seen.Record, s.Seen.Revision, s.Seen.Resolved = a.built.Record, entry.Revision, a.resolved.UTC()
-		s.Seen.Request = a.r.Builder.RequestDigest(a.p)
+		s.Seen.Request = a.request
 		s.Seen.Outcome, s.Seen.Stage = entry.Outcome, ""
 	}
 	if s.Seen.Targets == nil {

@@ -195,7 +195,7 @@ func (p *publisher) round(ctx context.Context, lock string, branch *publish.Bran
 	for i, w := range taken {
 		changes[i] = w.change
 	}
-	result, err := branch.Publish(ctx, changes)
+	result, err := safely(ctx, branch, changes)
 	for i, w := range taken {
 		done := published{result: result, err: err}
 		if i < len(result.Outcomes) {
@@ -203,4 +203,14 @@ func (p *publisher) round(ctx context.Context, lock string, branch *publish.Bran
 		}
 		w.done <- done
 	}
+}
+
+// safely turns a panic into an error of the changes that it is about.
+func safely(ctx context.Context, branch *publish.Branch, changes []publish.Change) (result publish.Result, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			result, err = publish.Result{}, bug(r)
+		}
+	}()
+	return branch.Publish(ctx, changes)
 }

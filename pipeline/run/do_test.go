@@ -27,10 +27,16 @@ import (
 )
 
 // renderer renders a ConfigMap with the content of PATH/text, or does what that asks for.
-type renderer struct{ renders atomic.Int64 }
+type renderer struct {
+	renders atomic.Int64
+	during  func() // called by each render, where it is not nil
+}
 
 func (r *renderer) Render(_ context.Context, files tree.Reader, request render.Request) (*render.Response, error) {
 	r.renders.Add(1)
+	if r.during != nil {
+		r.during()
+	}
 	text, err := files.Read(request.Path + "/text")
 	if err != nil {
 		return nil, err

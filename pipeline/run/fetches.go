@@ -34,7 +34,7 @@ func (a *attempt) fetch(ctx context.Context) error {
 	defer cancel()
 	revision := ""
 	a.resolved = start
-	if a.job.Revision != "" && time.Since(a.job.Resolved) < resolvedFor && a.job.Resolved.After(a.state.Seen.Resolved) {
+	if a.job.Revision != "" && time.Since(a.job.Resolved).Abs() < resolvedFor && a.job.Resolved.After(a.state.Seen.Resolved) {
 		revision, a.resolved = a.job.Revision, a.job.Resolved
 	}
 	src := Source(a.entry, a.r.PipelinesDir)

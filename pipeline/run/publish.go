@@ -61,6 +61,9 @@ func (a *attempt) publish(ctx context.Context) error {
 		if p.err != nil {
 			p.err = fmt.Errorf("publishing to %s: %w", p.published.Target, p.err)
 			failed = append(failed, stageOf(p.err))
+			if bug := (*bugError)(nil); errors.As(p.err, &bug) {
+				a.log.Error("publishing has panicked", "error", p.err, "stack", string(bug.stack))
+			}
 			a.log.Warn("a result was not published", "place", i, "error", p.err)
 		}
 		a.places = append(a.places, p)
