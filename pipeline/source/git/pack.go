@@ -309,7 +309,8 @@ func writePack(w io.Writer, objects *memory.Storage) error {
 
 // store writes every object on its own, commits last: a commit that is there is there in full. It goes around the storage that readers use, which is not safe for use by several goroutines.
 func (m *Mirror) store(objects storer.EncodedObjectStorer) error {
-	storage := filesystem.NewStorage(newIndexed(m.dir), cache.NewObjectLRU(0))
+	files := &tidy{indexed: newIndexed(m.dir)}
+	storage := filesystem.NewStorage(files, cache.NewObjectLRU(0))
 	for _, kind := range []plumbing.ObjectType{plumbing.BlobObject, plumbing.TreeObject, plumbing.CommitObject, plumbing.TagObject} {
 		all, err := objects.IterEncodedObjects(kind)
 		if err != nil {
@@ -320,6 +321,7 @@ func (m *Mirror) store(objects storer.EncodedObjectStorer) error {
 			return err
 		})
 		if err != nil {
+			files.discard()
 			return fmt.Errorf("storing objects: %w", err)
 		}
 	}

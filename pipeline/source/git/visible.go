@@ -43,6 +43,28 @@ func (f indexed) ReadDir(dir string) ([]fs.FileInfo, error) {
 	return listed, nil
 }
 
+// tidy is a file system that knows the temporary file that was made last. go-git leaves the one of an object open, and on
+// the disk, when there is no room for the object.
+type tidy struct {
+	indexed
+	last billy.File
+}
+
+// TempFile implements billy.TempFile.
+func (f *tidy) TempFile(dir, prefix string) (billy.File, error) {
+	file, err := f.indexed.TempFile(dir, prefix)
+	f.last = file
+	return file, err
+}
+
+// discard removes the last file if it is there still.
+func (f *tidy) discard() {
+	if f.last != nil {
+		_ = f.last.Close()
+		_ = f.Remove(f.last.Name())
+	}
+}
+
 // sweep removes what a process that was killed has left behind, unless somebody works on the mirror now.
 func (m *Mirror) sweep() error {
 	// Asked once: whoever has the lock may be at work for long, and the next start sweeps as well.
