@@ -161,10 +161,15 @@ func (s *Store) Forget(ctx context.Context, pipeline string, revision uint64) (f
 		return false, err
 	}
 	s.Drop(ctx, pipeline, state.Runs)
-	for _, name := range []string{statePrefix + pipeline, controlPrefix + pipeline} {
-		if err := s.q.Forget(ctx, name); err != nil {
-			return false, err
-		}
+	if err := s.q.Forget(ctx, statePrefix+pipeline); err != nil {
+		return false, err
+	}
+	// What people have asked for holds for one that is there again.
+	if _, now, err := s.LoadRegistration(ctx, pipeline); err != nil || now != revision {
+		return false, err
+	}
+	if err := s.q.Forget(ctx, controlPrefix+pipeline); err != nil {
+		return false, err
 	}
 	s.mu.Lock()
 	delete(s.decoded, pipeline)

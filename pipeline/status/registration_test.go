@@ -80,3 +80,36 @@ func TestRemovedPipelinesAreRememberedForAWhile(t *testing.T) {
 		t.Errorf("%d, the first %+v", len(got), got[0])
 	}
 }
+
+// TestAPipelineThatComesBackWhileItIsForgottenStaysSuspended, as somebody has asked for that.
+func TestAPipelineThatComesBackWhileItIsForgottenStaysSuspended(t *testing.T) {
+	s := store(t)
+	ctx := t.Context()
+	change := func(removal *Removal) {
+		t.Helper()
+		if err := s.ChangeRegistration(ctx, "a", func(r *Registration) bool { r.Removal = removal; return true }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(&Removal{Approved: true})
+	if err := s.SetControl(ctx, "a", func(c *Control) { c.Suspended = true }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Save(ctx, "a", &State{Fingerprint: "f"}, 0); err != nil {
+		t.Fatal(err)
+	}
+	_, revision, err := s.LoadRegistration(ctx, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(nil)
+	if forgotten, err := s.Forget(ctx, "a", revision); forgotten || err != nil {
+		t.Errorf("forgotten %v, %v", forgotten, err)
+	}
+	if err := s.Sync(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if !s.Control("a").Suspended || s.Get("a").Fingerprint != "" {
+		t.Errorf("control %+v, state %+v", s.Control("a"), s.Get("a"))
+	}
+}
