@@ -323,3 +323,21 @@ func TestAPanicWhilePublishingIsAnErrorOfAllWhoWait(t *testing.T) {
 		t.Errorf("%v", done.err)
 	}
 }
+
+// TestABranchThatWasForcedElsewhereAfterItWasPlanned: the server need not give the commit that the planner has found.
+func TestABranchThatWasForcedElsewhereAfterItWasPlanned(t *testing.T) {
+	w := newWorks(t, "shop")
+	w.repository.Commit("first", map[string]string{"shop/text": "one"})
+	lost := w.repository.Commit("second", map[string]string{"shop/text": "two"})
+	w.repository.InWork("reset", "-q", "--hard", "HEAD~1")
+	w.repository.InWork("push", "-qf", "origin", "HEAD")
+	w.repository.Git("reflog", "expire", "--expire=now", "--all")
+	w.repository.Git("gc", "-q", "--prune=now")
+	job := queue.Job{Pipeline: "shop", Cause: "x", Since: time.Now(), Revision: "main@sha1:" + lost, Resolved: time.Now()}
+	if err := w.runner.Do(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.repository.Git("show", "rendered:shop/configmap-x.yaml"); !strings.Contains(got, "one") {
+		t.Errorf("published: %s", got)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,23 +33,30 @@ func (a *attempt) fetch(ctx context.Context) error {
 	defer func() { a.seen.Fetch = time.Since(start) }()
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	revision := ""
-	a.resolved = start
-	if a.job.Revision != "" && time.Since(a.job.Resolved).Abs() < resolvedFor && a.job.Resolved.After(a.state.Seen.Resolved) {
-		revision, a.resolved = a.job.Revision, a.job.Resolved
-	}
-	src := Source(a.entry, a.r.PipelinesDir)
-	if revision == "" {
-		found, at, err := a.r.newest(ctx, a.p.Metadata.Namespace, src)
-		if err != nil {
+	planned := a.job.Revision
+	if planned != "" && time.Since(a.job.Resolved).Abs() < resolvedFor && a.job.Resolved.After(a.state.Seen.Resolved) {
+		a.resolved = a.job.Resolved
+		err := a.fetchAt(ctx, planned)
+		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		if found != "" {
-			revision, a.resolved = found, at
-		}
+		// A server need not give what a branch was forced away from, or a registry what a tag has left.
+		a.log.Debug("what was planned cannot be fetched, looking for what is there now", "revision", planned, "error", err)
 	}
-	var err error
-	if a.snapshot, err = a.r.Fetcher.Fetch(ctx, a.p.Metadata.Namespace, src, revision); err != nil {
+	a.resolved = start
+	found, at, err := a.r.newest(ctx, a.p.Metadata.Namespace, Source(a.entry, a.r.PipelinesDir))
+	if err != nil {
+		return err
+	}
+	if found != "" {
+		a.resolved = at
+	}
+	return a.fetchAt(ctx, found)
+}
+
+// fetchAt gets the source at a revision, "" for the newest.
+func (a *attempt) fetchAt(ctx context.Context, revision string) (err error) {
+	if a.snapshot, err = a.r.Fetcher.Fetch(ctx, a.p.Metadata.Namespace, Source(a.entry, a.r.PipelinesDir), revision); err != nil {
 		return err
 	}
 	if revision != "" && a.snapshot.Commit != nil {
@@ -65,8 +73,15 @@ var errMoved = errors.New("the source has moved during the run")
 func (a *attempt) missed(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	now, err := a.r.Fetcher.Fetch(ctx, a.p.Metadata.Namespace, Source(a.entry, a.r.PipelinesDir), "")
-	if err == nil && now.Digest == a.snapshot.Digest {
+	src := Source(a.entry, a.r.PipelinesDir)
+	now, _, err := a.r.newest(ctx, a.p.Metadata.Namespace, src)
+	if err == nil && now == "" {
+		var snapshot *source.Snapshot
+		if snapshot, err = a.r.Fetcher.Fetch(ctx, a.p.Metadata.Namespace, src, ""); err == nil {
+			now = snapshot.Digest
+		}
+	}
+	if err == nil && strings.HasSuffix(now, a.snapshot.Digest) {
 		return nil
 	}
 	return &queue.RetryError{After: time.Second, Err: errors.Join(errMoved, err)}
