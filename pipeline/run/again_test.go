@@ -341,3 +341,20 @@ func TestABranchThatWasForcedElsewhereAfterItWasPlanned(t *testing.T) {
 		t.Errorf("published: %s", got)
 	}
 }
+
+func TestARequestThatWasHandledStaysSo(t *testing.T) {
+	w := newWorks(t, "shop")
+	w.repository.Commit("first", map[string]string{"shop/text": "one"})
+	const annotation = ", annotations: {reconcile.fluxcd.io/requestedAt: monday}}"
+	for i, step := range []struct{ old, text, want string }{
+		{"shop}", "shop" + annotation, "monday"}, {annotation, "}", "monday"}, {"shop}", "shop" + strings.Replace(annotation, "monday", "tuesday", 1), "tuesday"},
+	} {
+		w.edit("shop", step.old, step.text)
+		if err := w.do("shop", fmt.Sprint(i), 1); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.state("shop").Status.LastHandledReconcileAt; got != step.want {
+			t.Errorf("step %d: %q, want %q", i, got, step.want)
+		}
+	}
+}

@@ -171,7 +171,9 @@ func (r *Runner) handled(ctx context.Context, e catalog.Entry, state *status.Sta
 func noteRequests(p *v1alpha1.RenderPipeline, state *status.State, control status.Control) (changed bool) {
 	if annotation := p.Metadata.Annotations[meta.ReconcileRequestAnnotation]; annotation != state.Annotation {
 		state.Annotation, changed = annotation, true
-		state.Status.LastHandledReconcileAt = annotation
+		if annotation != "" { // else it was taken away
+			state.Status.LastHandledReconcileAt = annotation
+		}
 	}
 	if requested(state, control) {
 		state.Requested, changed = control.RequestedAt, true
