@@ -18,6 +18,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/source"
 )
 
@@ -355,6 +356,23 @@ func TestARequestThatWasHandledStaysSo(t *testing.T) {
 		}
 		if got := w.state("shop").Status.LastHandledReconcileAt; got != step.want {
 			t.Errorf("step %d: %q, want %q", i, got, step.want)
+		}
+	}
+}
+
+// TestFindingsAreBounded, as a state that is too large to be saved would have its run done again and again.
+func TestFindingsAreBounded(t *testing.T) {
+	var response render.Response
+	for range 2 * maxFindings {
+		response.Warnings = append(response.Warnings, strings.Repeat("an odd line\n", 1<<16))
+	}
+	found := findings(&response)
+	if size := len(strings.Join(found, "")); len(found) != maxFindings+1 || size > 64<<10 {
+		t.Errorf("%d findings of %d bytes", len(found), size)
+	}
+	for _, text := range found {
+		if strings.Contains(text, "\n") {
+			t.Fatalf("a finding has several lines: %.100q", text)
 		}
 	}
 }

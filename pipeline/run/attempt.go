@@ -332,7 +332,7 @@ func findings(response *render.Response) []string {
 	var out []string
 	add := func(text string) {
 		if len(out) < maxFindings {
-			out = append(out, text)
+			out = append(out, line(text))
 		} else if len(out) == maxFindings {
 			out = append(out, "and more")
 		}

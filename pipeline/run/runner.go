@@ -238,9 +238,11 @@ func Phase(pipeline string) float64 {
 }
 
 // message is an error on one line that is not too long for a status.
-func message(err error) string {
+func message(err error) string { return line(fmt.Sprint(err)) }
+
+func line(text string) string {
 	const longest = 2000
-	text := strings.Join(strings.FieldsFunc(fmt.Sprint(err), func(r rune) bool { return r == '\n' || r == '\r' }), " ")
+	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
 	if len(text) > longest {
 		text = strings.ToValidUTF8(text[:longest], "") + "…"
 	}
