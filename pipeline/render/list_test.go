@@ -79,3 +79,13 @@ func TestAnElementKeepsItsComments(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
+
+// TestWhatIsForToolsIsLeftOutOfLists as it is outside of them.
+func TestWhatIsForToolsIsLeftOutOfLists(t *testing.T) {
+	list := "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: local, annotations: {config.kubernetes.io/local-config: \"true\"}}\n" +
+		"- apiVersion: prerig.dev/v1alpha1\n  kind: InjectionPolicy\n  metadata: {name: mesh}\n- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: kept}\n"
+	response, _ := mustRender(t, map[string]string{"app/list.yaml": list}, request("app"))
+	if got := ids(response); got != "v1 ConfigMap kept" {
+		t.Errorf("got %s", got)
+	}
+}

@@ -336,6 +336,9 @@ func (w *worker) object(doc *manifest.Document, inList bool) error {
 	}
 	text := doc.Raw()
 	if inList {
+		if forCluster, err := w.forCluster(doc); w.response.Type == v1alpha1.BuildPlain && (err != nil || !forCluster) {
+			return err
+		}
 		text = standalone(value, text)
 	}
 	w.response.Objects = append(w.response.Objects, Object{
