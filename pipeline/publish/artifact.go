@@ -65,6 +65,11 @@ func (a *Artifact) Publish(ctx context.Context, c Change) (ArtifactResult, error
 	image := now
 	if now == nil || layerOf(now) != digest.String() {
 		if c.Gate != nil {
+			if objects == nil {
+				if objects, err = a.inside(ctx, now); err != nil {
+					return ArtifactResult{}, fmt.Errorf("publishing %s: %w", first, err)
+				}
+			}
 			if err := c.Gate(len(objects), deletedObjects(objects, objectIDs(c.Objects))); err != nil {
 				return ArtifactResult{}, err
 			}
@@ -118,7 +123,8 @@ func (a *Artifact) tag(ctx context.Context, image, now v1.Image) (ArtifactResult
 	return result, nil
 }
 
-// annotationObjects keeps the identities of the objects, for the gate on deletions. They are left out when they are many.
+// annotationObjects keeps the identities of the objects, for the gate on deletions. They are left out when they are many:
+// then the files tell.
 const annotationObjects = "prerig.dev/objects"
 
 const maxAnnotation = 256 << 10
@@ -142,6 +148,29 @@ func (a *Artifact) current(ctx context.Context, tag string) (v1.Image, []string,
 		objects = strings.Split(list, "\n")
 	}
 	return image, objects, nil
+}
+
+// inside gives the identities of the objects in an artifact's files, none where there is no artifact or it is none of ours.
+func (a *Artifact) inside(ctx context.Context, image v1.Image) ([]string, error) {
+	if image == nil {
+		return nil, nil
+	}
+	manifest, err := image.Manifest()
+	if err != nil {
+		return nil, err
+	}
+	if len(manifest.Layers) != 1 || string(manifest.Layers[0].MediaType) != oci.LayerMediaType {
+		return nil, nil
+	}
+	digest, err := image.Digest()
+	if err != nil {
+		return nil, err
+	}
+	files, err := Pulled(ctx, a.Registry, oci.Ref{Digest: digest.String()})
+	if err != nil {
+		return nil, err
+	}
+	return identities(files), nil
 }
 
 func layerOf(image v1.Image) string {

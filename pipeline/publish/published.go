@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
+	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/source/oci"
 	"github.com/prerig/prerig/pipeline/source/tree"
@@ -122,5 +123,34 @@ func PublishedArtifact(ctx context.Context, registry *oci.Registry, tag string) 
 		return Holding{}, err
 	}
 	files, err := Pulled(ctx, registry, oci.Ref{Digest: digest.String()})
+	if err == nil && objects == nil {
+		objects = identities(files)
+	}
 	return Holding{Files: files, Objects: objects}, err
+}
+
+// identities reads those of the objects in files as Files writes them, sorted. Files of others are left out, as they cannot
+// be read for what they are not.
+func identities(files map[string][]byte) []string {
+	var objects []render.Object
+	for name, content := range files {
+		parsed, err := manifest.Parse(name, content)
+		if err != nil {
+			continue
+		}
+		for _, doc := range parsed.Docs {
+			value, err := doc.Object()
+			if err != nil {
+				continue
+			}
+			metadata, _ := value["metadata"].(map[string]any)
+			var object render.Object
+			object.APIVersion, _ = value["apiVersion"].(string)
+			object.Kind, _ = value["kind"].(string)
+			object.Name, _ = metadata["name"].(string)
+			object.Namespace, _ = metadata["namespace"].(string)
+			objects = append(objects, object)
+		}
+	}
+	return objectIDs(objects)
 }
