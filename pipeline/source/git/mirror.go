@@ -51,6 +51,7 @@ type Mirror struct {
 	turn   chan struct{}
 	looked time.Time // when it was last looked what could be compacted; for the holder of the turn
 
+	files   indexed
 	mu      sync.Mutex // for storage, which is not safe for use by several goroutines
 	storage *filesystem.Storage
 	listed  string // the packs that storage knows, or fewer
@@ -76,6 +77,7 @@ func (s *Store) Mirror(url string) (*Mirror, error) {
 		dir: filepath.Join(s.dir, hex.EncodeToString(sum[:12])+".git"), limits: s.limits,
 		turn: make(chan struct{}, 1), trees: map[Hash]*tree.Tree{},
 	}
+	m.files = newIndexed(m.dir)
 	if err := m.init(); err != nil {
 		return nil, fmt.Errorf("making a mirror of %s: %w", url, err)
 	}
@@ -107,7 +109,7 @@ func (m *Mirror) init() error {
 // open forgets what storage knows of the packs: it reads their indexes again when it needs them.
 func (m *Mirror) open() {
 	m.listed = m.list()
-	m.storage = filesystem.NewStorageWithOptions(newIndexed(m.dir), cache.NewObjectLRU(8*cache.MiByte), filesystem.Options{})
+	m.storage = filesystem.NewStorageWithOptions(m.files, cache.NewObjectLRU(8*cache.MiByte), filesystem.Options{})
 }
 
 // list gives the names of the packs that are there now.
