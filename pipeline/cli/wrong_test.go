@@ -41,6 +41,14 @@ func TestWrongFlagsOfRendering(t *testing.T) {
 	}
 }
 
+func TestACommandThatIsNearlyOne(t *testing.T) {
+	for typed, want := range map[string]string{"renderr": "did you mean render?", "statsu": "did you mean status?", "serv": "did you mean serve?", "photograph": "there is no command photograph; see"} {
+		if code, _, stderr := prerig(t, typed); code != 2 || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit code %d, %s", typed, code, stderr)
+		}
+	}
+}
+
 func TestWrongFlagsForADaemon(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Header.Get("Authorization") {

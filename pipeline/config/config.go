@@ -190,6 +190,9 @@ func (c *Config) Validate() error {
 			add(key, "must be a time with its unit, such as 5s, found %s", value)
 		}
 	}
+	if strings.ContainsFunc(c.NATS.Prefix, notInStreamNames) {
+		add("nats.prefix", "must be of letters, digits, - and _, found %q", c.NATS.Prefix)
+	}
 	if c.NATS.AckWait < time.Second {
 		add("nats.ack_wait", "must be at least 1s")
 	}
@@ -215,6 +218,11 @@ func (c *Config) Validate() error {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// notInStreamNames says which characters names of streams and buckets cannot have.
+func notInStreamNames(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }
 
 // absentOrHTTP says whether a text is empty or the URL of a web server, without credentials.

@@ -114,6 +114,7 @@ func TestLoadRefuses(t *testing.T) {
 		"collector, no scheme":    {"tracing: {endpoint: collector:4318}\n", "configuration tracing.endpoint"},
 		"collector, credentials":  {"tracing: {endpoint: \"https://u:s3cr3t@collector\"}\n", "configuration tracing.endpoint"},
 		"bound of the queue":      {"nats: {max_store: none}\n", "configuration nats.max_store"},
+		"name of streams":         {"nats: {prefix: \"a.b *\"}\n", "configuration nats.prefix: must be of letters"},
 		"duration":                {"debounce: soon\n", "debounce"},
 		"ack wait":                {"nats: {ack_wait: 1ms}\n", "configuration nats.ack_wait"},
 		"two places":              {"pipelines: p\npipelines_git: {url: https://h/p}\n", "configuration pipelines: must not be given together"},
