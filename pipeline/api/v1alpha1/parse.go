@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
@@ -121,14 +122,15 @@ func checkKeys(node *yaml.Node, t reflect.Type, path string, errs *[]error) {
 		*errs = append(*errs, fmt.Errorf("line %d: %s: aliases are not supported here", node.Line, path))
 		return
 	}
-	if node.Tag == "!!null" || open[path] || t.Implements(reflect.TypeFor[interface{ UnmarshalJSON([]byte) error }]()) ||
-		reflect.PointerTo(t).Implements(reflect.TypeFor[interface{ UnmarshalJSON([]byte) error }]()) {
+	if node.Tag == "!!null" || open[path] {
 		return
 	}
-	switch t.Kind() {
-	case reflect.Struct:
+	switch decodesItself := reflect.PointerTo(t).Implements(reflect.TypeFor[interface{ UnmarshalJSON([]byte) error }]()); {
+	case decodesItself:
+		checkValue(node, t, path, errs)
+	case t.Kind() == reflect.Struct:
 		checkStruct(node, t, path, errs)
-	case reflect.Slice:
+	case t.Kind() == reflect.Slice:
 		if node.Kind != yaml.SequenceNode {
 			*errs = append(*errs, fmt.Errorf("line %d: %s: expected a list", node.Line, path))
 			return
@@ -136,15 +138,42 @@ func checkKeys(node *yaml.Node, t reflect.Type, path string, errs *[]error) {
 		for i, item := range node.Content {
 			checkKeys(item, t.Elem(), fmt.Sprintf("%s[%d]", path, i), errs)
 		}
-	case reflect.Map:
+	case t.Kind() == reflect.Map:
 		if node.Kind != yaml.MappingNode {
 			*errs = append(*errs, fmt.Errorf("line %d: %s: expected a map", node.Line, path))
 		}
 	default:
 		if node.Kind != yaml.ScalarNode {
 			*errs = append(*errs, fmt.Errorf("line %d: %s: expected a single value", node.Line, path))
+			return
 		}
+		checkValue(node, t, path, errs)
 	}
+}
+
+// checkValue decodes one value on its own: what decodes the whole does not tell the line.
+func checkValue(node *yaml.Node, t reflect.Type, path string, errs *[]error) {
+	text, err := yaml.Marshal(node)
+	if err == nil {
+		err = sigsyaml.Unmarshal(text, reflect.New(t).Interface())
+	}
+	if err != nil {
+		*errs = append(*errs, fmt.Errorf("line %d: %s: expected %s, found %.60s", node.Line, path, expected(t), strings.Join(strings.Fields(string(text)), " ")))
+	}
+}
+
+func expected(t reflect.Type) string {
+	switch {
+	case t == reflect.TypeFor[metav1.Duration]():
+		return "a time with its unit, such as 5m"
+	case t.Kind() == reflect.Bool:
+		return "true or false"
+	case t.Kind() == reflect.Int:
+		return "a whole number"
+	case t.Kind() == reflect.String:
+		return "a text"
+	}
+	return "another value"
 }
 
 func checkStruct(node *yaml.Node, t reflect.Type, path string, errs *[]error) {
