@@ -103,14 +103,14 @@ func TestManySmallObjectsAreNotCountedAgainAndAgain(t *testing.T) {
 	}
 }
 
-// many drafts a commit with more files than are kept one by one.
-func many(t *testing.T, m *Mirror, text string) (*Draft, Hash) {
+// drafted gives a draft with a commit of files, the same each time.
+func drafted(t *testing.T, m *Mirror, files int, text string) (*Draft, Hash) {
 	t.Helper()
-	draft, files := m.NewDraft(), map[string][]byte{}
-	for i := range unpackLimit + 1 {
-		files[fmt.Sprint(i)] = []byte(fmt.Sprint(text, i))
+	draft, contents := m.NewDraft(), map[string][]byte{}
+	for i := range files {
+		contents[fmt.Sprint(i)] = []byte(fmt.Sprint(text, i))
 	}
-	root, err := draft.Edit(Hash{}, files)
+	root, err := draft.Edit(Hash{}, contents)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,6 +119,12 @@ func many(t *testing.T, m *Mirror, text string) (*Draft, Hash) {
 		t.Fatal(err)
 	}
 	return draft, commit
+}
+
+// many drafts a commit with more files than are kept one by one.
+func many(t *testing.T, m *Mirror, text string) (*Draft, Hash) {
+	t.Helper()
+	return drafted(t, m, unpackLimit+1, text)
 }
 
 func TestManyNewObjectsAreKeptAsAPack(t *testing.T) {

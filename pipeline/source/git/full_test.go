@@ -4,7 +4,6 @@
 package git
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,24 +16,6 @@ import (
 // fullDir tells the process that has no room where the mirror is.
 const fullDir = "PRERIG_TEST_FULL"
 
-// manyFiles gives a draft with a commit of files, the same each time.
-func manyFiles(t *testing.T, m *Mirror, files int) (*Draft, Hash) {
-	t.Helper()
-	draft, contents := m.NewDraft(), map[string][]byte{}
-	for i := range files {
-		contents[fmt.Sprint(i)] = []byte(fmt.Sprint(files, " content ", i))
-	}
-	root, err := draft.Edit(Hash{}, contents)
-	if err != nil {
-		t.Fatal(err)
-	}
-	commit, err := draft.Commit(CommitData{Tree: root, Author: "Ann", Email: "ann@example.com"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return draft, commit
-}
-
 var fullCases = []int{3, unpackLimit + 1}
 
 // keepWithoutRoom is a process of its own: no file can grow in it, which it notices as it does a full disk.
@@ -44,7 +25,7 @@ func keepWithoutRoom(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	for _, files := range fullCases {
-		draft, commit := manyFiles(t, m, files)
+		draft, commit := drafted(t, m, files, "content ")
 		before, err := os.ReadDir("/proc/self/fd")
 		if err != nil {
 			t.Fatal(err)
@@ -87,7 +68,7 @@ func TestAFullDiskIsNotFilledFurther(t *testing.T) {
 		t.Errorf("has what was there %v, is damaged %v", m.Has(before), m.Damaged())
 	}
 	for _, files := range fullCases {
-		draft, commit := manyFiles(t, m, files)
+		draft, commit := drafted(t, m, files, "content ")
 		if err := draft.Keep(t.Context(), commit); err != nil || !m.Has(commit) {
 			t.Errorf("%d files, with room: %v", files, err)
 		}
