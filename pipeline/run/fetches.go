@@ -112,6 +112,9 @@ type sharedLook struct {
 // errNotShared is about a look that ended in an error, which each finds out for itself.
 var errNotShared = errors.New("looking together with others")
 
+// errNoAnswer is about a look that did not end in time for somebody who waited for it.
+var errNoAnswer = errors.New("there is no answer yet")
+
 // do gives what a look gives that begins after the call, and when it began. A look that has failed within its time gives
 // errNotShared to all but one.
 func (f *fetches) do(ctx context.Context, key string, look func(context.Context) (*source.Snapshot, error)) (*source.Snapshot, time.Time, error) {
@@ -140,7 +143,7 @@ func (f *fetches) do(ctx context.Context, key string, look func(context.Context)
 	case <-mine.done:
 	case <-ctx.Done():
 		f.leave(line, mine)
-		return nil, time.Time{}, fmt.Errorf("waiting for a look at the source: %w", ctx.Err())
+		return nil, time.Time{}, fmt.Errorf("%w: %w", errNoAnswer, ctx.Err())
 	}
 	if mine.err != nil && !first && !errors.Is(mine.err, context.DeadlineExceeded) {
 		return nil, time.Time{}, errNotShared
@@ -210,6 +213,9 @@ func (r *Runner) newest(ctx context.Context, namespace string, src v1alpha1.Sour
 	})
 	if errors.Is(err, errNotShared) {
 		return "", time.Time{}, nil
+	}
+	if errors.Is(err, errNoAnswer) {
+		return "", time.Time{}, fmt.Errorf("fetching from %s: %w", src.Git.URL, err)
 	}
 	if err != nil {
 		return "", time.Time{}, err

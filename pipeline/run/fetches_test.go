@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/source"
 )
 
@@ -173,5 +175,22 @@ func TestManyThatAreAskedForAtOnceAskTheServerOnce(t *testing.T) {
 	all.Wait()
 	if got := asked.Load(); got > 4 || w.commits() != 1 {
 		t.Errorf("the server was asked %d times for %d pipelines; %d commits", got, n, w.commits())
+	}
+}
+
+// TestASourceThatDoesNotAnswerIsNamed: whoever waits may give up before the look that is shared does.
+func TestASourceThatDoesNotAnswerIsNamed(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	url := "http://" + listener.Addr().String() + "/silent.git"
+	r := &Runner{Options: Options{Fetcher: source.New(source.Options{StateDir: t.TempDir()})}}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, _, err = r.newest(ctx, "team", v1alpha1.Source{Git: &v1alpha1.GitSource{URL: url}})
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "fetching from "+url) {
+		t.Errorf("got %v", err)
 	}
 }
