@@ -28,15 +28,7 @@ func mirrorIn(t *testing.T, dir string) *Mirror {
 // keepPack keeps a commit of a few files as a pack of its own.
 func keepPack(t *testing.T, m *Mirror, round string) Hash {
 	t.Helper()
-	draft := m.NewDraft()
-	root, err := draft.Edit(Hash{}, map[string][]byte{"0": []byte(round + " content 0"), "1": []byte(round + " content 1")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	commit, err := draft.Commit(CommitData{Tree: root, Author: "Ann", Email: "ann@example.com"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	draft, commit := drafted(t, m, 2, round+" content ")
 	unlock, err := m.lock(t.Context())
 	if err != nil {
 		t.Fatal(err)
