@@ -81,6 +81,13 @@ verify-tidy: ## Check that go.mod and go.sum are tidy and the modules what go.su
 	go mod tidy -diff
 	go mod verify
 
+# Modules of their own, with what the tests compare with: see the head of each go.mod.
+upstream := fn/internal/upstream
+
+.PHONY: defaulter
+defaulter: ## Build dist/upstream/defaulter: Kubernetes' own defaults, to compare with.
+	cd $(upstream)/kubernetes && CGO_ENABLED=0 go build -trimpath -o $(abspath $(dist))/upstream/ ./defaulter
+
 .PHONY: conformance
 conformance: ## Compare with Istio's own injector over a corpus, CORPUS=DIR.
 	go run ./fn/internal/conformance/cmd/conformance -corpus $(CORPUS)

@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command defaulter says what Kubernetes' own API server makes of manifests before it admits them: it reads JSON objects
+// from standard input, one after the other, and writes each on a line of its own to standard output, with the defaults of
+// the Kubernetes version that it was built from, and in the form in which the API server would send it to a webhook. An
+// object that the API server cannot read gets a Status with the reason in its place.
+//
+// It knows Pods and everything that makes them: PodTemplates, ReplicationControllers and the kinds of apps and batch. With
+// -pods it writes the Pod that a controller would make of the object's template instead, defaulted as a Pod; of a Pod it
+// writes that Pod.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
+	_ "k8s.io/kubernetes/pkg/apis/apps/install"
+	_ "k8s.io/kubernetes/pkg/apis/batch/install"
+	_ "k8s.io/kubernetes/pkg/apis/core/install"
+)
+
+func main() {
+	pods := flag.Bool("pods", false, "write the Pod that a controller would make of each object's template")
+	flag.Parse()
+	out := bufio.NewWriter(os.Stdout)
+	err := answerAll(os.Stdin, out, *pods)
+	if err = errors.Join(err, out.Flush()); err != nil {
+		fmt.Fprintln(os.Stderr, "defaulter:", err)
+		os.Exit(1)
+	}
+}
+
+// answerAll reads objects until the end and writes the answer to each. The error is about the streams only.
+func answerAll(in io.Reader, out *bufio.Writer, pods bool) error {
+	decoder := json.NewDecoder(bufio.NewReader(in))
+	for {
+		var text json.RawMessage
+		switch err := decoder.Decode(&text); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("reading standard input: %w", err)
+		}
+		answer, err := answerOne(text, pods)
+		if err != nil {
+			answer, err = json.Marshal(refusal(err))
+		}
+		if err != nil {
+			return fmt.Errorf("writing a Status: %w", err)
+		}
+		if _, err := fmt.Fprintf(out, "%s\n", answer); err != nil {
+			return fmt.Errorf("writing standard output: %w", err)
+		}
+		// Whoever asks one by one waits for the answer.
+		if err := out.Flush(); err != nil {
+			return fmt.Errorf("writing standard output: %w", err)
+		}
+	}
+}
+
+// refusal is the answer for an object that cannot be read.
+func refusal(err error) metav1.Status {
+	return metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+		Status:   metav1.StatusFailure,
+		Reason:   metav1.StatusReasonBadRequest,
+		Message:  err.Error(),
+	}
+}
+
+// answerOne defaults one object, or the Pod that is made of it.
+func answerOne(text []byte, pods bool) ([]byte, error) {
+	answer, err := defaulted(text)
+	if err != nil || !pods {
+		return answer, err
+	}
+	pod, err := podOf(answer)
+	if err != nil {
+		return nil, err
+	}
+	return defaulted(pod)
+}
+
+// defaulted does what the API server does to the body of a request: it reads it into the type of its version, which sets
+// the defaults, and has it in its internal type from then on. What a webhook gets is made from that again.
+func defaulted(text []byte) ([]byte, error) {
+	internal, kind, err := legacyscheme.Codecs.UniversalDecoder().Decode(text, nil, nil)
+	if err != nil {
+		return nil, fmt.Errorf("reading the object: %w", err)
+	}
+	sent, err := legacyscheme.Scheme.ConvertToVersion(internal, kind.GroupVersion())
+	if err != nil {
+		return nil, fmt.Errorf("converting %s: %w", kind, err)
+	}
+	sent.GetObjectKind().SetGroupVersionKind(*kind)
+	return json.Marshal(sent)
+}
