@@ -10,6 +10,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/giturl"
 )
 
 // AnnotationFluxSource names the Flux source that stands for a pipeline's source: KIND/NAMESPACE/NAME. Flux' events do not
@@ -44,7 +45,7 @@ func newIndex(entries map[string]Entry, repo *gitRepository) *index {
 	}
 	if repo != nil {
 		w := watch{key: catalogKey, ref: repo.Ref}
-		url := event.NormalURL(repo.URL)
+		url := giturl.Normal(repo.URL)
 		x.git[url] = append(x.git[url], w)
 		x.kind["GitRepository"] = append(x.kind["GitRepository"], w)
 	}
@@ -67,7 +68,7 @@ func (x *index) add(key string, p *v1alpha1.RenderPipeline) {
 		case ref.Branch != "":
 			w.ref = "refs/heads/" + ref.Branch
 		}
-		url := event.NormalURL(source.Git.URL)
+		url := giturl.Normal(source.Git.URL)
 		x.git[url] = append(x.git[url], w)
 		kind = "GitRepository"
 	case source.OCI != nil:
@@ -156,7 +157,7 @@ func (x *index) match(change event.Change, found func(key string)) {
 			return
 		}
 		for _, url := range change.Git.URLs {
-			for _, w := range x.git[event.NormalURL(url)] {
+			for _, w := range x.git[giturl.Normal(url)] {
 				if follows(w.ref, change.Git.Ref) {
 					found(w.key)
 				}

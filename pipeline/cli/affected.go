@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/prerig/prerig/pipeline/catalog"
-	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/preview"
 	"github.com/prerig/prerig/pipeline/source/git"
 )
@@ -97,13 +97,13 @@ func missing(revision string, err error) error {
 func ofRepository(all []catalog.Entry, urls []string) (out []catalog.Entry, others int, err error) {
 	var names []string
 	for _, u := range urls {
-		names = append(names, event.NormalURL(u))
+		names = append(names, giturl.Normal(u))
 	}
 	for _, e := range all {
 		if e.Err != nil {
 			return nil, 0, e.Err
 		}
-		if git := e.Pipeline.Spec.Source.Git; git != nil && slices.Contains(names, event.NormalURL(git.URL)) {
+		if git := e.Pipeline.Spec.Source.Git; git != nil && slices.Contains(names, giturl.Normal(git.URL)) {
 			out = append(out, e)
 		} else {
 			others++

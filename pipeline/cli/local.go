@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/prerig/prerig/pipeline/catalog"
-	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/images"
 	"github.com/prerig/prerig/pipeline/preview"
 	"github.com/prerig/prerig/pipeline/render"
@@ -99,7 +99,7 @@ func (l *local) standIns() (map[string]string, error) {
 		url, dir, ok := strings.Cut(s, "=")
 		if !ok {
 			url, dir = "", s
-		} else if url = event.NormalURL(url); !l.hasSource(url) {
+		} else if url = giturl.Normal(url); !l.hasSource(url) {
 			given, _, _ := strings.Cut(s, "=")
 			return nil, fmt.Errorf("reading the flag --source: no pipeline in %s has the source %s", l.pipelines, given)
 		}
@@ -125,7 +125,7 @@ func (l *local) hasSource(url string) bool {
 			return true
 		}
 		source := e.Pipeline.Spec.Source
-		return source.Git != nil && event.NormalURL(source.Git.URL) == url || source.OCI != nil && event.NormalURL(source.OCI.URL) == url
+		return source.Git != nil && giturl.Normal(source.Git.URL) == url || source.OCI != nil && giturl.Normal(source.OCI.URL) == url
 	})
 }
 

@@ -7,15 +7,15 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/prerig/prerig/pipeline/remotebase"
+	"github.com/prerig/prerig/pipeline/giturl"
 )
 
 // RemotePatterns gives the repositories that pipelines may allow as remote bases, none where there is no bound.
-func (c *Config) RemotePatterns() ([]remotebase.Pattern, error) {
-	var out []remotebase.Pattern
+func (c *Config) RemotePatterns() ([]giturl.Pattern, error) {
+	var out []giturl.Pattern
 	var errs []error
 	for i, text := range c.RemoteBases {
-		pattern, err := remotebase.ParsePattern(text)
+		pattern, err := giturl.ParsePattern(text)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("configuration remote_bases[%d]: %w", i, err))
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prerig/prerig/pipeline/remotebase"
+	"github.com/prerig/prerig/pipeline/giturl"
 )
 
 func TestRemoteBases(t *testing.T) {
@@ -19,11 +19,11 @@ func TestRemoteBases(t *testing.T) {
 	if err != nil || len(patterns) != 2 {
 		t.Fatalf("got %v, %v", patterns, err)
 	}
-	base, err := remotebase.Parse("https://git.example.com/team/library//base?ref=main")
+	base, err := giturl.ParseAddress("https://git.example.com/team/library")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if i, _ := remotebase.Best(patterns, base); i != 1 {
+	if i, _ := giturl.Best(patterns, &base); i != 1 {
 		t.Errorf("got %d", i)
 	}
 	if _, _, err = load(t, "remote_bases: [\"https://git.example.com/org/*\", \"https://*\"]\n"); err == nil || !strings.Contains(err.Error(), "remote_bases[1]") {

@@ -5,10 +5,7 @@
 // and reduces it to what changed. It decides nothing about pipelines and stores nothing itself.
 package event
 
-import (
-	"net/url"
-	"strings"
-)
+import "strings"
 
 // Event is one delivery that was verified.
 type Event struct {
@@ -92,29 +89,3 @@ const (
 	CloudEvents     Provider = "cloudevents"
 	Generic         Provider = "generic"
 )
-
-// otherNames are the hosts that the big Git hosts answer ssh on besides their own, for those who can only reach port 443.
-// Payloads name the first only.
-var otherNames = map[string]string{
-	"ssh.github.com:443": "github.com", "altssh.gitlab.com:443": "gitlab.com", "altssh.bitbucket.org:443": "bitbucket.org",
-}
-
-// NormalURL gives the form in which URLs of repositories are compared: host/path without scheme, user, default port,
-// query and a final .git or slash. The host and the path are in lower case, as Git hosts compare them so.
-func NormalURL(s string) string {
-	s = strings.TrimSpace(s)
-	if host, path, ok := strings.Cut(s, ":"); ok && !strings.Contains(s, "://") && !strings.Contains(host, "/") {
-		s = "ssh://" + host + "/" + strings.TrimPrefix(path, "/")
-	}
-	if u, err := url.Parse(s); err == nil && u.Host != "" {
-		host := u.Hostname()
-		if port := u.Port(); port != "" && port != map[string]string{"https": "443", "http": "80", "ssh": "22", "git": "9418"}[u.Scheme] {
-			host += ":" + port
-		}
-		if other, ok := otherNames[strings.ToLower(host)]; ok && u.Scheme == "ssh" {
-			host = other
-		}
-		s = host + "/" + strings.Trim(u.Path, "/")
-	}
-	return strings.TrimSuffix(strings.ToLower(strings.Trim(s, "/")), ".git")
-}

@@ -277,23 +277,6 @@ func TestReceiversThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestNormalURL(t *testing.T) {
-	for _, group := range [][]string{
-		{"https://Git.Example.com/Org/App.git", "git@git.example.com:org/app", "ssh://git@git.example.com/org/app.git/", "https://git.example.com:443/org/app?x=1", "http://git.example.com/org/app"},
-		{"https://git.example.com:8443/a", "https://git.example.com:8443/a.git"},
-		{"https://git.example.com/Org/App", "https://git.example.com/Org/App.GIT", "git@git.example.com:org/app.Git/", "GIT.EXAMPLE.COM/ORG/APP.GIT"},
-	} {
-		for _, u := range group[1:] {
-			if got, want := NormalURL(u), NormalURL(group[0]); got != want {
-				t.Errorf("%s is %s, %s is %s", u, got, group[0], want)
-			}
-		}
-	}
-	if NormalURL("https://a/b") == NormalURL("https://a/c") || NormalURL("https://a:81/b") == NormalURL("https://a/b") {
-		t.Error("different repositories have one normal URL")
-	}
-}
-
 // A sender that names neither an event nor a time sends the same body for each push of a tag.
 func TestEqualBodiesOfDifferentEvents(t *testing.T) {
 	for name, same := range map[string]bool{"quay": false, "generic": false, "flux": true, "harbor": true} {
@@ -344,7 +327,6 @@ func FuzzRead(f *testing.F) {
 				t.Errorf("%s: read without a signature", p)
 			}
 		}
-		_ = NormalURL(body)
 		_ = fmt.Sprint(FluxChange{Revision: body}.Ref())
 	})
 }

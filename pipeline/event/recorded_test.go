@@ -28,6 +28,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/queue"
 )
 
@@ -219,14 +220,14 @@ func telling(t *testing.T, r recorded, c event.Change) string {
 	case c.Git != nil:
 		known := map[string]bool{}
 		for _, u := range c.Git.URLs {
-			known[event.NormalURL(u)] = true
+			known[giturl.Normal(u)] = true
 		}
 		for _, u := range urls[r.provider()] {
-			if !known[event.NormalURL(u)] {
+			if !known[giturl.Normal(u)] {
 				t.Errorf("a pipeline of %s would not be found by %v", u, c.Git.URLs)
 			}
 		}
-		if known[event.NormalURL("https://github.com/shop/other")] || len(urls[r.provider()]) == 0 {
+		if known[giturl.Normal("https://github.com/shop/other")] || len(urls[r.provider()]) == 0 {
 			t.Errorf("the URLs %v are wrong, or there is nothing to compare them with", c.Git.URLs)
 		}
 		switch {

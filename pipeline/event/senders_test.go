@@ -368,20 +368,3 @@ func FuzzCloudEvents(f *testing.F) {
 	}
 	fuzzParser(f, CloudEvents, merged, published, map[string]string{"Content-Type": "application/cloudevents+json"}, map[string]string{"Content-Type": batchType})
 }
-
-func FuzzNormalURL(f *testing.F) {
-	for _, u := range []string{"https://u:p@h:443/A.git", "git@h:o/a", "ssh://git@[::1]:22/a", ":", "a:b:c", "//", "%zz"} {
-		f.Add(u)
-	}
-	f.Fuzz(func(t *testing.T, u string) {
-		got := NormalURL(u)
-		if strings.HasPrefix(got, "/") && !strings.Contains(u, "//") && !strings.Contains(u, "/") {
-			t.Errorf("%q has the path %q without a host", u, got)
-		}
-		if user, _, ok := strings.Cut(u, ":secret@"); ok && strings.HasPrefix(user, "https://") && strings.Contains(got, ":secret@") {
-			if _, err := url.Parse(u); err == nil {
-				t.Errorf("%q keeps its password: %q", u, got)
-			}
-		}
-	})
-}

@@ -8,14 +8,27 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
-	"strings"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/giturl"
 )
 
 // Git hosts limit the text of a status: GitHub to 140 characters.
 const maxDescription = 140
+
+// host is what a kind of host wants with a status: the headers of a request, and its word for a failure.
+type host struct {
+	header  func(token string) map[string]string
+	failure string
+}
+
+var hosts = map[string]host{
+	giturl.GitHub: {func(token string) map[string]string {
+		return map[string]string{"Authorization": "Bearer " + token, "Accept": "application/vnd.github+json"}
+	}, "failure"},
+	giturl.GitLab: {func(token string) map[string]string { return map[string]string{"Private-Token": token} }, "failed"},
+	giturl.Gitea:  {func(token string) map[string]string { return map[string]string{"Authorization": "token " + token} }, "failure"},
+}
 
 // commitStatus sets the status of the source's commit. A source that is not Git has none.
 func (n *Notifier) commitStatus(ctx context.Context, c *v1alpha1.CommitStatus, r Run) error {
@@ -26,34 +39,24 @@ func (n *Notifier) commitStatus(ctx context.Context, c *v1alpha1.CommitStatus, r
 	if err != nil {
 		return err
 	}
-	host, repository, err := split(r.SourceURL)
+	source, err := giturl.Parse(r.SourceURL)
 	if err != nil {
-		return err
+		return fmt.Errorf("reading the source's URL: %w", err)
 	}
 	name := c.Context
 	if name == "" {
 		name = "prerig/" + r.Pipeline()
 	}
-	h := http.Header{"Content-Type": {"application/json"}}
-	var at string
-	var body map[string]string
-	switch c.Provider {
-	case "GitHub":
-		at = base(c.URL, gitHubAPI(host)) + "/repos/" + repository + "/statuses/" + r.Commit
-		h.Set("Authorization", "Bearer "+string(token))
-		h.Set("Accept", "application/vnd.github+json")
-		body = status(r, name, map[bool]string{true: "success", false: "failure"})
-	case "Gitea":
-		at = base(c.URL, "https://"+host+"/api/v1") + "/repos/" + repository + "/statuses/" + r.Commit
-		h.Set("Authorization", "token "+string(token))
-		body = status(r, name, map[bool]string{true: "success", false: "failure"})
-	case "GitLab":
-		at = base(c.URL, "https://"+host+"/api/v4") + "/projects/" + url.PathEscape(repository) + "/statuses/" + r.Commit
-		h.Set("Private-Token", string(token))
-		body = status(r, name, map[bool]string{true: "success", false: "failed"})
-	default:
+	host, ok := hosts[c.Provider]
+	if !ok {
 		return fmt.Errorf("the provider %q is not known", c.Provider)
 	}
+	h := http.Header{"Content-Type": {"application/json"}}
+	for key, value := range host.header(string(token)) {
+		h.Set(key, value)
+	}
+	at := source.StatusURL(c.Provider, c.URL, r.Commit)
+	body := status(r, name, map[bool]string{true: "success", false: host.failure})
 	data, err := json.Marshal(body)
 	if err != nil {
 		return err
@@ -73,48 +76,4 @@ func status(r Run, name string, words map[bool]string) map[string]string {
 		body["target_url"] = r.Page
 	}
 	return body
-}
-
-// webHosts are the hosts of those that big Git hosts answer ssh on besides their own.
-var webHosts = map[string]string{"ssh.github.com": "github.com", "altssh.gitlab.com": "gitlab.com"}
-
-// split gives the host and the path of a repository's URL, also of the form user@host:path.
-func split(s string) (host, repository string, err error) {
-	host, repository, err = parts(s)
-	host = strings.ToLower(host)
-	if web, ok := webHosts[host]; ok {
-		host = web
-	}
-	return host, repository, err
-}
-
-func parts(s string) (host, repository string, err error) {
-	if user, rest, ok := strings.Cut(s, "@"); ok && !strings.Contains(user, "/") && strings.Contains(rest, ":") && !strings.Contains(s, "://") {
-		host, path, _ := strings.Cut(rest, ":")
-		return host, strings.TrimSuffix(strings.Trim(path, "/"), ".git"), nil
-	}
-	u, err := url.Parse(s)
-	if err != nil || u.Host == "" {
-		return "", "", fmt.Errorf("the URL of the source names no host")
-	}
-	host = u.Host
-	if u.Scheme == "ssh" {
-		host = u.Hostname()
-	}
-	return host, strings.TrimSuffix(strings.Trim(u.Path, "/"), ".git"), nil
-}
-
-// gitHubAPI is where GitHub's API is: for GitHub Enterprise Server below the host itself.
-func gitHubAPI(host string) string {
-	if host == "github.com" {
-		return "https://api.github.com"
-	}
-	return "https://" + host + "/api/v3"
-}
-
-func base(given, otherwise string) string {
-	if given != "" {
-		return strings.TrimSuffix(given, "/")
-	}
-	return otherwise
 }

@@ -189,20 +189,3 @@ func TestRedirectionsAreFollowedWithinAServerOnly(t *testing.T) {
 		})
 	}
 }
-
-func TestWhereTheAPIOfAHostIs(t *testing.T) {
-	for url, want := range map[string]string{
-		"https://github.com/org/app.git": "https://api.github.com", "https://GitHub.com/org/app": "https://api.github.com",
-		"git@github.com:org/app.git": "https://api.github.com", "ssh://git@ssh.github.com:443/org/app.git": "https://api.github.com",
-		"git@ssh.github.com:org/app.git": "https://api.github.com", "ssh://git@ghe.example:7999/org/app.git": "https://ghe.example/api/v3",
-		"https://ghe.example:8443/org/app/": "https://ghe.example:8443/api/v3",
-	} {
-		host, repository, err := split(url)
-		if got := gitHubAPI(host); err != nil || got != want || repository != "org/app" {
-			t.Errorf("%s: %s and %s, %v; want %s", url, got, repository, err, want)
-		}
-	}
-	if host, _, err := split("ssh://git@altssh.gitlab.com:443/org/app.git"); err != nil || host != "gitlab.com" {
-		t.Errorf("%s, %v", host, err)
-	}
-}

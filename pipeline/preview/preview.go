@@ -12,7 +12,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
-	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/run"
 	"github.com/prerig/prerig/pipeline/source"
@@ -161,7 +161,7 @@ func (p *Previewer) stand(src v1alpha1.Source) (string, bool) {
 	case src.OCI != nil:
 		url = src.OCI.URL
 	}
-	if dir, ok := p.Sources[event.NormalURL(url)]; ok && url != "" {
+	if dir, ok := p.Sources[giturl.Normal(url)]; ok && url != "" {
 		return dir, true
 	}
 	dir, ok := p.Sources[""]

@@ -11,7 +11,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/prerig/prerig/pipeline/remotebase"
+	"github.com/prerig/prerig/pipeline/render/remotebase"
 )
 
 // Base is a remote base whose repository was fetched beforehand. The renderer sees its files in a directory of the root

@@ -15,9 +15,10 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/internal/gittest"
-	"github.com/prerig/prerig/pipeline/remotebase"
 	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/render/remotebase"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -87,7 +88,7 @@ func (r *remotes) fill(text string) string {
 
 // fetch allows some repositories.
 func (r *remotes) fetch(ctx context.Context, base *remotebase.Base) (*tree.Tree, error) {
-	url, ok := r.allow(base)
+	url, ok := r.allow(&base.Address)
 	if !ok {
 		return nil, render.ErrNotAllowed
 	}
@@ -100,25 +101,25 @@ func (r *remotes) fetch(ctx context.Context, base *remotebase.Base) (*tree.Tree,
 		return r.fetcher.Files(ctx, "", url, nil, commit)
 	}
 	return r.fetcher.FilesWithSubmodules(ctx, "", url, nil, commit, func(url string) (string, *meta.LocalObjectReference, bool) {
-		repository, err := remotebase.Repository(url)
+		repository, err := giturl.ParseAddress(url)
 		if err != nil {
 			return "", nil, false
 		}
-		url, ok := r.allow(repository)
+		url, ok := r.allow(&repository)
 		return url, nil, ok
 	})
 }
 
-func (r *remotes) allow(base *remotebase.Base) (string, bool) {
-	var patterns []remotebase.Pattern
+func (r *remotes) allow(base *giturl.Address) (string, bool) {
+	var patterns []giturl.Pattern
 	for _, name := range r.allowed {
-		pattern, err := remotebase.ParsePattern(r.server.URL + "/" + name)
+		pattern, err := giturl.ParsePattern(r.server.URL + "/" + name)
 		if err != nil {
 			return "", false
 		}
 		patterns = append(patterns, pattern)
 	}
-	i, url := remotebase.Best(patterns, base)
+	i, url := giturl.Best(patterns, base)
 	return url, i >= 0
 }
 

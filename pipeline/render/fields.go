@@ -15,7 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	"sigs.k8s.io/kustomize/api/types"
 
-	"github.com/prerig/prerig/pipeline/remotebase"
+	"github.com/prerig/prerig/pipeline/render/remotebase"
 )
 
 // kustomization is one kustomization, read for what it names outside of itself.

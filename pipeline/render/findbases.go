@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/kustomize/api/konfig"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/remotebase"
+	"github.com/prerig/prerig/pipeline/render/remotebase"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"sigs.k8s.io/kustomize/api/resource"
 
-	"github.com/prerig/prerig/pipeline/remotebase"
+	"github.com/prerig/prerig/pipeline/render/remotebase"
 )
 
 // origins puts repositories back into the notes on where an object is from and which files changed it, which kustomize

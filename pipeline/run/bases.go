@@ -12,8 +12,9 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/remotebase"
+	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/render/remotebase"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -51,7 +52,7 @@ func (b *Builder) bases(ctx context.Context, p *v1alpha1.RenderPipeline, view *t
 	}
 	a := &allowed{b: b, namespace: p.Metadata.Namespace, list: p.Spec.Build.RemoteBases}
 	for i, one := range a.list {
-		pattern, err := remotebase.ParsePattern(one.URL)
+		pattern, err := giturl.ParsePattern(one.URL)
 		if err != nil {
 			return nil, fmt.Errorf("reading spec.build.remoteBases[%d].url: %w", i, err)
 		}
@@ -72,16 +73,16 @@ type allowed struct {
 	b         *Builder
 	namespace string
 	list      []v1alpha1.RemoteBase
-	patterns  []remotebase.Pattern
+	patterns  []giturl.Pattern
 }
 
 // find gives how a repository is to be fetched. An error is render.ErrNotAllowed.
-func (a *allowed) find(base *remotebase.Base) (string, *meta.LocalObjectReference, error) {
-	i, url := remotebase.Best(a.patterns, base)
+func (a *allowed) find(base *giturl.Address) (string, *meta.LocalObjectReference, error) {
+	i, url := giturl.Best(a.patterns, base)
 	if i < 0 {
 		return "", nil, fmt.Errorf("%w by the pipeline", render.ErrNotAllowed)
 	}
-	if within, _ := remotebase.Best(a.b.Bases, base); len(a.b.Bases) > 0 && within < 0 {
+	if within, _ := giturl.Best(a.b.Bases, base); len(a.b.Bases) > 0 && within < 0 {
 		return "", nil, fmt.Errorf("%w by the daemon's configuration (remote_bases)", render.ErrNotAllowed)
 	}
 	return url, a.list[i].SecretRef, nil
@@ -89,7 +90,7 @@ func (a *allowed) find(base *remotebase.Base) (string, *meta.LocalObjectReferenc
 
 // fetch is a render.Fetch.
 func (a *allowed) fetch(ctx context.Context, base *remotebase.Base) (*tree.Tree, error) {
-	url, ref, err := a.find(base)
+	url, ref, err := a.find(&base.Address)
 	if err != nil {
 		return nil, err
 	}
@@ -112,11 +113,11 @@ func (a *allowed) fetch(ctx context.Context, base *remotebase.Base) (*tree.Tree,
 // submodule says how the repository of a submodule of a base is fetched. One that is not allowed is left out: most builds do
 // not need it, and one that does is refused where it looks inside.
 func (a *allowed) submodule(url string) (string, *meta.LocalObjectReference, bool) {
-	repository, err := remotebase.Repository(url)
+	repository, err := giturl.ParseAddress(url)
 	if err != nil {
 		return "", nil, false
 	}
-	fetch, ref, err := a.find(repository)
+	fetch, ref, err := a.find(&repository)
 	return fetch, ref, err == nil
 }
 

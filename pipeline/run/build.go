@@ -18,7 +18,7 @@ import (
 
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/remotebase"
+	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/tree"
@@ -41,7 +41,7 @@ type Builder struct {
 	// Repositories fetches remote bases; nil fetches none.
 	Repositories Repositories
 	// Bases bounds what pipelines may allow as remote bases; without any there is no bound.
-	Bases []remotebase.Pattern
+	Bases []giturl.Pattern
 	// Version of Prerig.
 	Version string
 

@@ -20,7 +20,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/source"
@@ -164,7 +164,7 @@ func (a *attempt) publishGit(ctx context.Context, to *v1alpha1.GitPublish) place
 	}
 	change.Path, change.Subject, change.Adopt = path.Clean(to.Path), to.Message, to.Adopt
 	a.ready()
-	lock := "branch/" + event.NormalURL(to.URL) + "#" + to.Branch
+	lock := "branch/" + giturl.Normal(to.URL) + "#" + to.Branch
 	done := a.r.publisher.publish(ctx, groupKey(a.p.Metadata.Namespace, to), lock, a.job.Cause, branch, change)
 	if errors.Is(done.outcome.Err, publish.ErrNotOwned) {
 		if change.Takes = a.r.takes(ctx, a.entry.Key, to); len(change.Takes) > 0 {
@@ -198,7 +198,7 @@ var errOwnSource = errors.New("it is the branch that the source is read from, an
 // only known now.
 func (a *attempt) followed(to *v1alpha1.GitPublish) bool {
 	source := a.p.Spec.Source.Git
-	if source == nil || event.NormalURL(source.URL) != event.NormalURL(to.URL) {
+	if source == nil || giturl.Normal(source.URL) != giturl.Normal(to.URL) {
 		return false
 	}
 	name, _, _ := strings.Cut(a.snapshot.Revision, "@")

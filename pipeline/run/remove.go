@@ -14,7 +14,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
-	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/status"
@@ -135,7 +135,7 @@ func (r *Runner) takeOffBranch(ctx context.Context, job queue.Job, reg status.Re
 		return "", false, err
 	}
 	ready()
-	lock := "branch/" + event.NormalURL(to.URL) + "#" + to.Branch
+	lock := "branch/" + giturl.Normal(to.URL) + "#" + to.Branch
 	done := r.publisher.publish(ctx, groupKey(reg.Namespace, to), lock, job.Cause, branch, change)
 	switch {
 	case errors.Is(done.err, publish.ErrUnmanaged):
@@ -166,7 +166,7 @@ func each(c *catalog.Catalog, pipeline string, to *v1alpha1.GitPublish, f func(o
 
 // meet says whether two places are on one branch and have files in common.
 func meet(a, b *v1alpha1.GitPublish) bool {
-	return event.NormalURL(a.URL) == event.NormalURL(b.URL) && reference(a) == reference(b) && (within(a.Path, b.Path) || within(b.Path, a.Path))
+	return giturl.Normal(a.URL) == giturl.Normal(b.URL) && reference(a) == reference(b) && (within(a.Path, b.Path) || within(b.Path, a.Path))
 }
 
 func reference(to *v1alpha1.GitPublish) string {

@@ -5,13 +5,13 @@ package server
 
 import (
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/run"
 	"github.com/prerig/prerig/pipeline/status"
 )
@@ -87,24 +87,10 @@ func revisionOf(target, revision string) revisionLink {
 	return revisionLink{Text: short(revision), Full: revision, Link: commitLink(target, revision)}
 }
 
-// commitLink gives the page of a commit at its host, of a repository or a target of a status. It is "" where nothing is known of it: for repositories over ssh, and for what
-// is no commit.
+// commitLink returns the page of a commit of a repository or of a target of a status, "" where none is known.
 func commitLink(target, revision string) string {
 	repository, _, _ := strings.Cut(target, " ")
-	hash := revision[strings.LastIndexByte(revision, ':')+1:]
-	at, err := url.Parse(repository)
-	if err != nil || at.Scheme != "https" && at.Scheme != "http" || at.Host == "" || len(hash) != 40 || strings.Trim(hash, "0123456789abcdef") != "" {
-		return ""
-	}
-	middle := "/commit/"
-	switch {
-	case strings.Contains(at.Host, "gitlab"):
-		middle = "/-/commit/"
-	case at.Host == "bitbucket.org":
-		middle = "/commits/"
-	}
-	page := url.URL{Scheme: at.Scheme, Host: at.Host, Path: strings.TrimSuffix(strings.TrimSuffix(at.Path, "/"), ".git") + middle + hash}
-	return page.String()
+	return giturl.CommitPage(repository, revision[strings.LastIndexByte(revision, ':')+1:])
 }
 
 // runData is the page of one run.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/source/git"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -53,7 +53,7 @@ func (f *Fetcher) mountSubmodules(ctx context.Context, namespace string, src *v1
 // none, wherever it is: what is on that host is not ours to trust.
 func ofSameHost(in repository, target string) (repository, bool) {
 	r := repository{url: target}
-	if sameHost(in.url, target) {
+	if giturl.SameServer(in.url, target) {
 		r.ref = in.ref
 	}
 	return r, true
@@ -84,7 +84,7 @@ func (s *submodules) walk(ctx context.Context, in repository, files *tree.Tree, 
 		if !ok {
 			continue
 		}
-		from, ok := s.choose(in, resolve(in.url, module.URL))
+		from, ok := s.choose(in, giturl.Resolve(in.url, module.URL))
 		if !ok {
 			continue
 		}
@@ -179,30 +179,4 @@ func (f *Fetcher) FilesWithSubmodules(ctx context.Context, namespace, url string
 		return repository{from, ref}, ok
 	}}
 	return s.mount(ctx, repository{url, ref}, files)
-}
-
-// resolve gives the URL of a submodule, which may be relative to that of its repository.
-func resolve(base, to string) string {
-	if !strings.HasPrefix(to, "./") && !strings.HasPrefix(to, "../") {
-		return to
-	}
-	parsed, err := url.Parse(base)
-	if err != nil || parsed.Host == "" {
-		host, dir, _ := strings.Cut(base, ":")
-		return host + ":" + strings.TrimPrefix(path.Join("/", dir, to), "/")
-	}
-	parsed.Path = path.Join(parsed.Path, to)
-	return parsed.String()
-}
-
-// sameHost compares scheme, host and port. The short ssh form has no scheme and is compared as it is written.
-func sameHost(a, b string) bool {
-	one, errOne := url.Parse(a)
-	two, errTwo := url.Parse(b)
-	if errOne != nil || errTwo != nil || one.Host == "" || two.Host == "" {
-		hostA, _, _ := strings.Cut(a, ":")
-		hostB, _, _ := strings.Cut(b, ":")
-		return hostA == hostB && strings.Contains(hostA, "@")
-	}
-	return one.Scheme == two.Scheme && one.Host == two.Host
 }

@@ -9,11 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/giturl"
 )
-
-// sameRepository says whether two URLs are of one repository, however they are written.
-func sameRepository(a, b string) bool { return event.NormalURL(a) == event.NormalURL(b) }
 
 // follows says whether the reference names a branch. What it does not name is only known when the repository is read.
 func (r GitRef) follows(branch string) bool {
@@ -34,7 +31,7 @@ func (g *GitPublish) Reference() string {
 
 // SameBranch says whether two entries write one branch of one repository.
 func (g *GitPublish) SameBranch(other *GitPublish) bool {
-	return g.Reference() == other.Reference() && sameRepository(g.URL, other.URL)
+	return g.Reference() == other.Reference() && giturl.Same(g.URL, other.URL)
 }
 
 // places refuses a second entry for a branch or a tag: a pipeline owns one set of files on a branch, so that each of two

@@ -6,7 +6,7 @@ package v1alpha1
 import (
 	"fmt"
 
-	"github.com/prerig/prerig/pipeline/remotebase"
+	"github.com/prerig/prerig/pipeline/giturl"
 )
 
 func (v *validation) remoteBases(at string, build Build) {
@@ -18,7 +18,7 @@ func (v *validation) remoteBases(at string, build Build) {
 		}
 		seen[base.URL] = true
 		v.gitURL(at+".url", base.URL)
-		if _, err := remotebase.ParsePattern(base.URL); err != nil {
+		if _, err := giturl.ParsePattern(base.URL); err != nil {
 			v.add(at+".url", "cannot be allowed: %v", err)
 		}
 		if base.SecretRef != nil && base.SecretRef.Name == "" {

@@ -15,6 +15,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/prerig/prerig/pipeline/giturl"
 )
 
 // FieldError is about one field of a pipeline.
@@ -183,7 +185,6 @@ func (v *validation) source(source Source) {
 var (
 	commitRule = regexp.MustCompile(`^[0-9a-f]{40}$`)
 	digestRule = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-	scpRule    = regexp.MustCompile(`^[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:[^/].*$`)
 	refRule    = regexp.MustCompile(`^[^\x00-\x20~^:?*\[\\\x7f]+$`)
 )
 
@@ -234,19 +235,8 @@ func (v *validation) refName(at, name string) {
 }
 
 func (v *validation) gitURL(at, raw string) {
-	if scpRule.MatchString(raw) {
-		return
-	}
-	parsed, err := url.Parse(raw)
-	if err != nil || parsed.Host == "" || !slices.Contains([]string{"https", "http", "ssh"}, parsed.Scheme) {
-		v.add(at, "must start with https://, http:// or ssh://, or be of the form user@host:path")
-		return
-	}
-	if _, has := parsed.User.Password(); has || (parsed.User != nil && parsed.Scheme != "ssh") {
-		v.add(at, "must not contain credentials; give them with secretRef")
-	}
-	if parsed.RawQuery != "" || parsed.Fragment != "" {
-		v.add(at, "must not have a query or a fragment")
+	for _, problem := range giturl.Check(raw) {
+		v.add(at, "%s", problem)
 	}
 }
 
@@ -316,7 +306,7 @@ func (v *validation) gitPublish(at string, git *GitPublish, source *GitSource) {
 	} else if first, _, _ := strings.Cut(clean, "/"); first == ".git" || first == ".prerig" {
 		v.add(at+".path", "must not be below %s", first)
 	}
-	if source != nil && git.Branch != "" && git.Propose == nil && sameRepository(git.URL, source.URL) && source.Ref.follows(git.Branch) {
+	if source != nil && git.Branch != "" && git.Propose == nil && giturl.Same(git.URL, source.URL) && source.Ref.follows(git.Branch) {
 		v.add(at+".branch", "is the source's own branch: every commit would start the next run")
 	}
 	v.enum(at+".layout", string(git.Layout), "Objects", "Single")
@@ -378,7 +368,7 @@ func (v *validation) notify(at string, notify Notification) {
 		v.add(at+".fluxReceiver.secretRef", "must be given: a Receiver of type generic-hmac refuses what is not signed")
 	}
 	if status := notify.CommitStatus; status != nil {
-		v.enum(at+".commitStatus.provider", status.Provider, "GitHub", "GitLab", "Gitea")
+		v.enum(at+".commitStatus.provider", status.Provider, giturl.Kinds()...)
 		if status.SecretRef.Name == "" {
 			v.add(at+".commitStatus.secretRef", "must be given")
 		}

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package remotebase
+package giturl
 
 import (
 	"errors"
@@ -12,10 +12,10 @@ import (
 type Pattern struct {
 	text string
 	all  bool // everything below the path
-	at   address
+	at   Address
 }
 
-// String gives the pattern as it was written.
+// String returns the pattern as it was written.
 func (p Pattern) String() string { return p.text }
 
 // everything stands at the end of a pattern for all repositories below.
@@ -37,7 +37,7 @@ func ParsePattern(text string) (Pattern, error) {
 		return p, errors.New("* stands only at the end, as /*, for all repositories below")
 	}
 	var err error
-	if p.at, err = parseAddress(repository); err != nil {
+	if p.at, err = ParseAddress(repository); err != nil {
 		return p, errors.New("it is not the URL of a repository such as https://HOST/ORG/REPO, nor https://HOST/ORG/* for all below: " + err.Error())
 	}
 	if p.all {
@@ -46,34 +46,34 @@ func ParsePattern(text string) (Pattern, error) {
 	return p, nil
 }
 
-// Match says whether a base is in an allowed repository, and which URL is to be fetched: it begins as the pattern does.
-func (p *Pattern) Match(b *Base) (fetch string, ok bool) {
+// Match reports whether a repository is allowed, and which URL is to be fetched: it begins as the pattern does.
+func (p *Pattern) Match(a *Address) (fetch string, ok bool) {
 	if !p.all {
-		return p.text, p.at.equal(&b.at)
+		return p.text, p.at.equal(a)
 	}
 	n := len(p.at.path)
-	if len(b.at.path) <= n {
+	if len(a.path) <= n {
 		return "", false
 	}
-	above := b.at
-	above.path = b.at.path[:n]
+	above := *a
+	above.path = a.path[:n]
 	if !p.at.equal(&above) {
 		return "", false
 	}
-	rest := strings.Join(b.at.path[n:], "/")
-	if strings.HasSuffix(b.Repository, ".git") {
+	rest := strings.Join(a.path[n:], "/")
+	if strings.HasSuffix(a.text, ".git") {
 		rest += ".git"
 	}
 	return strings.TrimSuffix(p.text, "*") + rest, true
 }
 
-// Best gives the index of the pattern that says most about a base, and the URL to fetch; -1 where none allows it. One
+// Best returns the index of the pattern that says most about a repository, and the URL to fetch; -1 where none allows it. One
 // repository goes before all below a path, and a longer path before a shorter one.
-func Best(patterns []Pattern, b *Base) (index int, fetch string) {
+func Best(patterns []Pattern, a *Address) (index int, fetch string) {
 	index = -1
 	best := -1
 	for i := range patterns {
-		from, ok := patterns[i].Match(b)
+		from, ok := patterns[i].Match(a)
 		if !ok {
 			continue
 		}

@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/resource"
+
+	"github.com/prerig/prerig/pipeline/giturl"
 )
 
 // Base is an entry of a kustomization that names a directory of a Git repository.
@@ -26,7 +28,8 @@ type Base struct {
 	// Submodules says whether kustomize would check out the repository's submodules. It does so unless it is told not to.
 	Submodules bool
 
-	at address
+	// Address is the repository as it is compared with the list of allowed ones.
+	Address giturl.Address
 }
 
 // ErrUnpinned is the cause of errors about bases that are not given by their commit.
@@ -76,7 +79,7 @@ func Parse(entry string) (*Base, error) {
 		return nil, errors.New("it is a single file; name its directory in the repository, with the commit")
 	}
 	var err error
-	if b.at, err = parseAddress(b.Repository); err != nil {
+	if b.Address, err = giturl.ParseAddress(b.Repository); err != nil {
 		return nil, err
 	}
 	return b, nil
@@ -107,15 +110,6 @@ func submodules(entry string) bool {
 	return wanted || err != nil
 }
 
-// Repository reads the URL of a whole repository, such as that of a submodule, to be compared with patterns.
-func Repository(url string) (*Base, error) {
-	at, err := parseAddress(url)
-	if err != nil {
-		return nil, err
-	}
-	return &Base{URL: url, Repository: url, Directory: ".", at: at}, nil
-}
-
 var commitRule = regexp.MustCompile(`^[0-9a-fA-F]{40}$`)
 
 // Commit gives the commit that the base is pinned to, in lower case, or an error that is ErrUnpinned.
@@ -140,71 +134,6 @@ func shorten(text string) string {
 // OriginPath is the directory as kustomize notes it with objects (buildMetadata: [originAnnotations]).
 func (b *Base) OriginPath() string { return origin(b.URL).Path }
 
-// address is a repository in one way of writing: https and ssh lead to the same one, plain http may lead elsewhere.
-type address struct {
-	plain      bool // http
-	host, port string
-	path       []string // without .git at its end
-}
-
-var (
-	hostRule    = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
-	portRule    = regexp.MustCompile(`^[1-9][0-9]{0,4}$`)
-	userRule    = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
-	segmentRule = regexp.MustCompile(`^[A-Za-z0-9._~+-]+$`)
-)
-
-// parseAddress takes what git would be given apart. It is narrow: what is written in a roundabout way is refused.
-func parseAddress(repository string) (address, error) {
-	var a address
-	scheme, rest, hasScheme := strings.Cut(repository, "://")
-	var authority, dir, defaultPort string
-	switch {
-	case !hasScheme:
-		var scp bool
-		if authority, dir, scp = strings.Cut(repository, ":"); !scp || strings.Contains(authority, "/") {
-			return a, errors.New("git would take it for a local path; write ssh:// or https:// in front")
-		}
-	case scheme == "https" || scheme == "http" || scheme == "ssh":
-		authority, dir, _ = strings.Cut(rest, "/")
-		a.plain = scheme == "http"
-		defaultPort = map[string]string{"https": "443", "http": "80", "ssh": "22"}[scheme]
-	default:
-		return a, fmt.Errorf("repositories are fetched over https and ssh, and never over %s", scheme)
-	}
-	user, host, hasUser := strings.Cut(authority, "@")
-	if !hasUser {
-		user, host = "", authority
-	}
-	if hasUser && !userRule.MatchString(user) || strings.Contains(host, "@") {
-		return a, errors.New("its URL holds a password or an odd user name; credentials belong to the pipeline (spec.build.remoteBases)")
-	}
-	host, port, hasPort := strings.Cut(strings.ToLower(host), ":")
-	if !hostRule.MatchString(host) || strings.Contains(host, "..") || hasPort && !portRule.MatchString(port) {
-		return a, errors.New("its host is not a plain host name")
-	}
-	if a.host = host; port != defaultPort {
-		a.port = port
-	}
-	return a, a.setPath(dir)
-}
-
-// setPath takes the path of a repository apart.
-func (a *address) setPath(dir string) error {
-	dir = strings.TrimSuffix(strings.Trim(dir, "/"), ".git")
-	a.path = strings.Split(dir, "/")
-	for _, segment := range a.path {
-		if segment == "." || segment == ".." || !segmentRule.MatchString(segment) {
-			return errors.New("the path of its repository has an empty, relative or encoded part")
-		}
-	}
-	return nil
-}
-
-func (a *address) equal(b *address) bool {
-	return a.plain == b.plain && a.host == b.host && a.port == b.port && slices.Equal(a.path, b.path)
-}
-
 // Redacted gives an entry without user, password and query, for messages.
 func Redacted(entry string) string {
 	entry, query, _ := strings.Cut(entry, "?")
@@ -214,7 +143,7 @@ func Redacted(entry string) string {
 			scheme = entry[:j+3]
 		}
 		// The user of ssh is no secret, and part of the name that people know; that of https may be a token.
-		if user := entry[len(scheme):i]; !userRule.MatchString(user) || scheme != "" && scheme != "ssh://" {
+		if user := entry[len(scheme):i]; !giturl.IsUserName(user) || scheme != "" && scheme != "ssh://" {
 			entry = scheme + entry[i+1:]
 		}
 	}

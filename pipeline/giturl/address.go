@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package giturl
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Address is a repository in one way of writing: https and ssh lead to the same one, plain http may lead elsewhere.
+type Address struct {
+	text       string // as it was written
+	plain      bool   // http
+	host, port string
+	path       []string // without .git at its end
+}
+
+var (
+	hostRule    = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
+	portRule    = regexp.MustCompile(`^[1-9][0-9]{0,4}$`)
+	userRule    = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
+	segmentRule = regexp.MustCompile(`^[A-Za-z0-9._~+-]+$`)
+)
+
+// IsUserName reports whether a text is a plain name of a user, as ssh takes it.
+func IsUserName(text string) bool { return userRule.MatchString(text) }
+
+// ParseAddress takes what git would be given apart. It is narrow: what is written in a roundabout way is refused. The error
+// never quotes the URL.
+func ParseAddress(repository string) (Address, error) {
+	a := Address{text: repository}
+	scheme, rest, hasScheme := strings.Cut(repository, "://")
+	var authority, dir, defaultPort string
+	switch {
+	case !hasScheme:
+		var scp bool
+		if authority, dir, scp = strings.Cut(repository, ":"); !scp || strings.Contains(authority, "/") {
+			return a, errors.New("git would take it for a local path; write ssh:// or https:// in front")
+		}
+	case scheme == "https" || scheme == "http" || scheme == "ssh":
+		authority, dir, _ = strings.Cut(rest, "/")
+		a.plain = scheme == "http"
+		defaultPort = defaultPorts[scheme]
+	default:
+		return a, fmt.Errorf("repositories are fetched over https and ssh, and never over %s", scheme)
+	}
+	user, host, hasUser := strings.Cut(authority, "@")
+	if !hasUser {
+		user, host = "", authority
+	}
+	if hasUser && !IsUserName(user) || strings.Contains(host, "@") {
+		return a, errors.New("its URL holds a password or an odd user name; credentials belong to the pipeline (spec.build.remoteBases)")
+	}
+	host, port, hasPort := strings.Cut(strings.ToLower(host), ":")
+	if !hostRule.MatchString(host) || strings.Contains(host, "..") || hasPort && !portRule.MatchString(port) {
+		return a, errors.New("its host is not a plain host name")
+	}
+	if a.host = host; port != defaultPort {
+		a.port = port
+	}
+	return a, a.setPath(dir)
+}
+
+// setPath takes the path of a repository apart.
+func (a *Address) setPath(dir string) error {
+	dir = strings.TrimSuffix(strings.Trim(dir, "/"), ".git")
+	a.path = strings.Split(dir, "/")
+	for _, segment := range a.path {
+		if segment == "." || segment == ".." || !segmentRule.MatchString(segment) {
+			return errors.New("the path of its repository has an empty, relative or encoded part")
+		}
+	}
+	return nil
+}
+
+func (a *Address) equal(b *Address) bool {
+	return a.plain == b.plain && a.host == b.host && a.port == b.port && slices.Equal(a.path, b.path)
+}
