@@ -61,7 +61,10 @@ func (in *Injector) compile(s *surroundings) ([]*plan, result.Results) {
 		for _, w := range warnings {
 			results = append(results, policyResult(p, result.Warning, "spec.istio", w))
 		}
-		results = append(results, policyResult(p, result.Info, "spec.istio.version", detected(pl.istio.Detection())))
+		d := pl.istio.Detection()
+		for _, message := range append([]string{detected(d)}, d.Notes...) {
+			results = append(results, policyResult(p, result.Info, "spec.istio.version", message))
+		}
 	}
 	return plans, results
 }

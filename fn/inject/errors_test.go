@@ -35,6 +35,21 @@ func smallInjector(t testing.TB, version, template string) *istio.Injector {
 	return in
 }
 
+// injectorOf has the shape that configurations of the version have.
+func injectorOf(t testing.TB, version string) *istio.Injector {
+	t.Helper()
+	v, _ := istio.ParseVersion(version)
+	profile, _ := istio.ProfileOf(v)
+	if profile.Generation() == istio.GenerationC {
+		return smallInjector(t, version, smallTemplate)
+	}
+	in, err := istio.New(istio.Options{Version: version, Config: "policy: enabled\ntemplate: |\n  containers:\n  - {name: istio-proxy, image: proxy}\n", Values: "{}"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
 func podOf(t testing.TB, text string) map[string]any {
 	t.Helper()
 	v, err := manifest.Decode([]byte(text))
@@ -65,8 +80,18 @@ func TestAnnotationValidation(t *testing.T) {
 		{"1.31", "prometheus.istio.io/merge-metrics", "maybe", "want true or false"},
 		{"1.31", "prometheus.istio.io/scrape-targets", "15020:/m", "port 15020 is the agent's own"},
 		{"1.31", "prometheus.istio.io/scrape-targets", "15090", "port 15090 is Istio's (Envoy's metrics)"},
-		{"1.31", "prometheus.istio.io/scrape-targets", ":/m", `":/m" has no port`},
-		{"1.31", "prometheus.istio.io/scrape-targets", " , ", "it names no target"},
+		{"1.31", "prometheus.istio.io/scrape-targets", "99999:/m", `"99999" is not a port`},
+		{"1.31", "prometheus.istio.io/scrape-targets", ":/m", ""},
+		{"1.31", "prometheus.istio.io/scrape-targets", " , ", ""},
+		{"1.31", "prometheus.istio.io/scrape-targets", "", ""},
+		{"1.31", "prometheus_istio_io_scrape_targets", "15090:/m", "port 15090 is Istio's"},
+		{"1.31", "prometheus.io/port", "15090", "port 15090 is Istio's (Envoy's metrics)"},
+		{"1.31", "prometheus.io/port", "015020", "port 15020 is the agent's own"},
+		{"1.31", "prometheus.io/port", "15020", ""},
+		{"1.31", "prometheus.io/port", "http", `"http" is not a port`},
+		{"1.31", "prometheus.io/port", "0", `"0" is not a port`},
+		{"1.31", "prometheus-io/port", "99999", `"99999" is not a port`},
+		{"1.30", "prometheus.io/port", "15090", ""},
 		{"1.30", "prometheus.istio.io/scrape-targets", "15020:/m", ""},
 		{"1.31", "proxy.istio.io/config", "drainDuration: [", "proxy.istio.io/config"},
 		{"1.31", "proxy.istio.io/config", "drainDuration: 45s", ""},
@@ -91,9 +116,61 @@ func TestAnnotationValidation(t *testing.T) {
 		{"1.26", "sidecar.istio.io/proxyMemory", "lots", ""},
 		{"1.27", "sidecar.istio.io/proxyMemory", "lots", "want a quantity"},
 		{"1.27", "sidecar.istio.io/proxyCPULimit", "1", ""},
-		{"1.27", "traffic.sidecar.istio.io/excludeInterfaces", "eth0,a/b", ""},
-		{"1.28", "traffic.sidecar.istio.io/excludeInterfaces", "eth0,a/b", `"a/b" is not the name of a network interface`},
-		{"1.28", "istio.io/reroute-virtual-interfaces", "net1, net2", ""},
+		{"1.29.6", "traffic.sidecar.istio.io/excludeInterfaces", "eth0,a/b", ""},
+		{"1.30", "traffic.sidecar.istio.io/excludeInterfaces", "eth0,a/b", `"a/b" is not the name of a network interface`},
+		{"1.30", "traffic.sidecar.istio.io/excludeInterfaces", "eth0:1", `"eth0:1" is not the name of a network interface`},
+		{"1.30", "traffic.sidecar.istio.io/kubevirtInterfaces", "1eth", `"1eth" is not the name of a network interface`},
+		{"1.30", "traffic.sidecar.istio.io/kubevirtInterfaces", "a;b", `"a;b" is not the name of a network interface`},
+		{"1.30", "istio.io/reroute-virtual-interfaces", "$(x)", `"$(x)" is not the name of a network interface`},
+		{"1.30", "istio.io/reroute-virtual-interfaces", "..", `".." is not the name of a network interface`},
+		{"1.30", "istio.io/reroute-virtual-interfaces", "net1, net2", ""},
+		{"1.31", "proxy.istio.io/config", `{serviceCluster: ""}`, "serviceCluster: it must not be empty"},
+		{"1.31", "proxy.istio.io/config", "{tracingServiceName: APP_LABEL_AND_NAMESPACE}", ""},
+		{"1.31", "proxy.istio.io/config", `{tracing: {lightstep: {address: "a:1"}}}`, "tracing.lightstep.accessToken"},
+		{"1.6", "proxy.istio.io/config", `{tracing: {lightstep: {address: "a:1"}}}`, "tracing.lightstep.accessToken"},
+		{"1.31", "proxy.istio.io/config", `{tracing: {lightstep: {address: "$(HOST_IP):1", accessToken: x}}}`, "tracing.lightstep.address"},
+		{"1.7", "proxy.istio.io/config", `{tracing: {zipkin: {address: "$(HOST_IP):1"}}}`, "tracing.zipkin.address"},
+		{"1.8", "proxy.istio.io/config", `{tracing: {zipkin: {address: "$(HOST_IP):1"}}}`, ""},
+		{"1.31", "proxy.istio.io/config", `{discoveryAddress: "$(HOST_IP):1"}`, "discoveryAddress"},
+		{"1.31", "proxy.istio.io/config", "{tracing: {tlsSettings: {mode: MUTUAL}}}", "tracing.tlsSettings: mode MUTUAL needs"},
+		{"1.31", "proxy.istio.io/config", "{tracing: {tlsSettings: {mode: MUTUAL, credentialName: a}}}", ""},
+		{"1.31", "proxy.istio.io/config", "{tracing: {tlsSettings: {mode: SIMPLE, credentialName: a, caCrl: b}}}", "tracing.tlsSettings: credentialName"},
+		{"1.21", "proxy.istio.io/config", "{tracing: {tlsSettings: {mode: SIMPLE, credentialName: a, caCertificates: b}}}", "tracing.tlsSettings: credentialName"},
+		{"1.31", "proxy.istio.io/config", "{tracing: {tlsSettings: {mode: SIMPLE, insecureSkipVerify: true, caCertificates: a}}}", "insecureSkipVerify"},
+		{"1.18", "proxy.istio.io/config", "{tracing: {tlsSettings: {mode: SIMPLE, insecureSkipVerify: true, caCertificates: a}}}", ""},
+		{"1.31", "proxy.istio.io/config", "{tracing: {tlsSettings: {mode: SIMPLE, credentialName: 'configmap://a'}}}", "credentialName: a ConfigMap"},
+		{"1.31", "proxy.istio.io/config", "{tracing: {customTags: {a: null}}}", "tracing.customTags.a"},
+		{"1.31", "proxy.istio.io/config", "{privateKeyProvider: {cryptomb: {}}}", "privateKeyProvider: cryptomb.pollDelay"},
+		{"1.31", "proxy.istio.io/config", "{privateKeyProvider: {qat: {pollDelay: 0s}}}", "privateKeyProvider: qat.pollDelay"},
+		{"1.31", "proxy.istio.io/config", "{privateKeyProvider: {cryptomb: {pollDelay: 10ms}}}", ""},
+		{"1.31", "proxy.istio.io/config", "{privateKeyProvider: {}}", "privateKeyProvider: it names no provider"},
+		{"1.31", "proxy.istio.io/config", "{connectionSettings: {httpIdleTimeout: -1s}}", "connectionSettings: httpIdleTimeout"},
+		{"1.31", "proxy.istio.io/config", "{connectionSettings: {httpMaxConcurrentStreams: 0}}", "connectionSettings: httpMaxConcurrentStreams: 0 is less than 1"},
+		{"1.31", "proxy.istio.io/config", "{connectionSettings: {http2InitialStreamWindowSize: 65534}}", "connectionSettings: http2InitialStreamWindowSize"},
+		{"1.31", "proxy.istio.io/config", "{connectionSettings: {listenerPerConnectionBufferLimitBytes: 0}}", ""},
+		{"1.31", "proxy.istio.io/config", "{controlPlaneAuthPolicy: INHERIT}", "controlPlaneAuthPolicy: INHERIT is neither NONE nor MUTUAL_TLS"},
+		{"1.8", "proxy.istio.io/config", "{statusPort: 0}", ""},
+		{"1.10", "proxy.istio.io/config", "{statusPort: 0}", ""},
+		{"1.11", "proxy.istio.io/config", "{statusPort: 0}", "statusPort: 0 is not a port"},
+		{"1.6.0", "istio.io/proxyConfig", "drainDuration: [", "istio.io/proxyConfig"},
+		{"1.6.0", "proxy.istio.io/config", "drainDuration: [", ""},
+		{"1.6.1", "istio.io/proxyConfig", "drainDuration: [", ""},
+		{"1.24.6", "sidecar.istio.io/enableCoreDump", "maybe", "want true or false"},
+		{"1.4.10", "sidecar.istio.io/enableCoreDump", "maybe", ""},
+		{"1.25", "sidecar.istio.io/enableCoreDump", "maybe", ""},
+		{"1.4.10", "readiness.status.sidecar.istio.io/applicationPorts", "x", `readinessApplicationPorts: "x" is not a port`},
+		{"1.4.10", "readiness.status.sidecar.istio.io/applicationPorts", "*", ""},
+		{"1.0.2", "readiness.status.sidecar.istio.io/applicationPorts", "x", ""},
+		{"1.5", "readiness.status.sidecar.istio.io/applicationPorts", "x", ""},
+		{"1.1.17", "traffic.sidecar.istio.io/excludeOutboundPorts", "x", ""},
+		{"1.2.0", "traffic.sidecar.istio.io/excludeOutboundPorts", "x", `excludeOutboundPorts: "x" is not a port`},
+		{"1.15.7", "traffic.sidecar.istio.io/includeOutboundIPRanges", "10.0.0.0/08", ""},
+		{"1.15.7", "traffic.sidecar.istio.io/includeOutboundIPRanges", "10.0.0.0/00", ""},
+		{"1.16", "traffic.sidecar.istio.io/includeOutboundIPRanges", "10.0.0.0/08", "10.0.0.0/08"},
+		{"1.27.5", "sidecar.istio.io/proxyMemory", "lots", ""},
+		{"1.28.3", "sidecar.istio.io/proxyMemory", "lots", ""},
+		{"1.28.4", "sidecar.istio.io/proxyMemory", "2e3m", "want a quantity"},
+		{"1.29", "sidecar.istio.io/proxyCPU", "1\n", "control characters"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.version+" "+tt.annotation+"="+tt.value, func(t *testing.T) {
@@ -101,7 +178,7 @@ func TestAnnotationValidation(t *testing.T) {
 				"metadata": map[string]any{"annotations": map[string]any{tt.annotation: tt.value}},
 				"spec":     map[string]any{"containers": []any{map[string]any{"name": "web"}}},
 			}
-			_, err := Istio(smallInjector(t, tt.version, smallTemplate), Request{Pod: pod})
+			_, err := Istio(injectorOf(t, tt.version), Request{Pod: pod})
 			if tt.want == "" {
 				if err != nil {
 					t.Errorf("got the error %v, want none", err)

@@ -68,11 +68,18 @@ func (r *run) holds() (bool, error) {
 	if r.in.Values().Bool("global", "proxy", "holdApplicationUntilProxyStarts") {
 		return true, nil
 	}
+	if !r.profile.Has(istio.HoldFromAnnotation) {
+		return false, nil
+	}
 	pc := r.in.Mesh().GetDefaultConfig()
-	if text, ok := r.before.annotation("proxy.istio.io/config"); ok {
+	text, annotated := r.before.annotation(r.in.ProxyConfigAnnotation())
+	switch {
+	case !annotated && !r.profile.Has(istio.HoldFromMeshConfig):
+		return false, nil
+	case annotated:
 		var err error
 		if pc, err = applyAnnotation(text, pc); err != nil {
-			return false, &FieldError{Field: "metadata.annotations[proxy.istio.io/config]", Err: err}
+			return false, &FieldError{Field: "metadata.annotations[" + r.in.ProxyConfigAnnotation() + "]", Err: err}
 		}
 	}
 	return pc.GetHoldApplicationUntilProxyStarts().GetValue(), nil

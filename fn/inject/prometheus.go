@@ -4,8 +4,8 @@
 package inject
 
 import (
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,13 +23,13 @@ const (
 )
 
 const (
-	prometheusPrefix      = "prometheus.io/"
-	prometheusEnv         = "ISTIO_PROMETHEUS_ANNOTATIONS"
-	mergedPath            = "/stats/prometheus"
-	mergeAnnotation       = "prometheus.istio.io/merge-metrics"
-	targetsAnnotation     = "prometheus.istio.io/scrape-targets"
-	securePortAnnotation  = "prometheus.istio.io/secure-port"
-	securePortMetadataEnv = "ENVOY_SECURE_MERGED_METRICS_PORT"
+	prometheusPrefix     = "prometheus.io/"
+	prometheusEnv        = "ISTIO_PROMETHEUS_ANNOTATIONS"
+	mergedPath           = "/stats/prometheus"
+	mergeAnnotation      = "prometheus.istio.io/merge-metrics"
+	targetsAnnotation    = "prometheus.istio.io/scrape-targets"
+	securePortAnnotation = "prometheus.istio.io/secure-port"
+	securePortEnv        = "ENVOY_SECURE_MERGED_METRICS_PORT"
 )
 
 // scrapeSettings is the JSON that tells the agent what the application's metrics are.
@@ -66,9 +66,15 @@ func (s spelling) keys(p *pod, setting string) []string {
 		}
 		return nil
 	}
+	return annotationsLike(p, prometheusPrefix+setting)
+}
+
+// annotationsLike are the pod's annotations that are the same label for Prometheus as a name, in order.
+func annotationsLike(p *pod, name string) []string {
+	annotations, _ := p.meta["annotations"].(map[string]any)
 	var out []string
 	for key := range annotations {
-		if len(key) == len(prometheusPrefix)+len(setting) && asLabelName(key) == "prometheus_io_"+setting {
+		if len(key) == len(name) && asLabelName(key) == asLabelName(name) {
 			out = append(out, key)
 		}
 	}
@@ -95,6 +101,18 @@ func (s spelling) get(p *pod, setting string) (string, bool) {
 	return p.annotation(keys[len(keys)-1])
 }
 
+// refuses says whether the pod does not want to be scraped. What is neither true nor false says nothing.
+func (s spelling) refuses(p *pod) bool {
+	refuses := false
+	for _, key := range s.keys(p, prometheusScrape) {
+		text, _ := p.annotation(key)
+		if scrape, err := strconv.ParseBool(text); err == nil {
+			refuses = !scrape
+		}
+	}
+	return refuses
+}
+
 // clear takes all of the settings out.
 func (s spelling) clear(p *pod) {
 	for _, setting := range []string{prometheusScrape, prometheusPath, prometheusPort} {
@@ -110,12 +128,8 @@ func (r *run) mergePrometheus() error {
 		return nil
 	}
 	s := prometheusSpelling(r.profile)
-	if s.variants {
-		if text, ok := s.get(r.pod, prometheusScrape); ok {
-			if scrape, err := strconv.ParseBool(text); err == nil && !scrape {
-				return nil
-			}
-		}
+	if s.variants && s.refuses(r.pod) {
+		return nil
 	}
 	port := statusPort(r.in)
 	if got, ok := s.get(r.pod, prometheusPort); ok && got == port && r.profile.Has(istio.PrometheusSkipOwnPort) {
@@ -134,7 +148,9 @@ func (r *run) mergePrometheus() error {
 	}
 	s.clear(r.pod)
 	if r.profile.Has(istio.PrometheusScrapeTargets) {
-		r.pod.unset("annotations", targetsAnnotation)
+		for _, key := range annotationsLike(r.pod, targetsAnnotation) {
+			r.pod.unset("annotations", key)
+		}
 	}
 	for setting, value := range map[string]string{prometheusPort: port, prometheusPath: mergedPath, prometheusScrape: "true"} {
 		r.pod.set("annotations", prometheusPrefix+setting, value)
@@ -152,26 +168,43 @@ func (r *run) wantsMerge() bool {
 	return r.in.Mesh().PrometheusMerge()
 }
 
+// scrapeSettings are the pod's own settings. Targets count only if each has a port; they stand for port and path too, for
+// agents that know no targets.
 func (r *run) scrapeSettings(s spelling) (scrapeSettings, error) {
 	var out scrapeSettings
 	out.Scrape, _ = s.get(r.pod, prometheusScrape)
 	out.Path, _ = s.get(r.pod, prometheusPath)
 	out.Port, _ = s.get(r.pod, prometheusPort)
-	if !r.profile.Has(istio.PrometheusScrapeTargets) {
+	status := r.in.Mesh().GetDefaultConfig().GetStatusPort()
+	fail := func(key string, err error) (scrapeSettings, error) {
+		return out, &FieldError{Field: "metadata.annotations[" + key + "]", Err: err}
+	}
+	if r.profile.Has(istio.PrometheusScrapeTargets) {
+		for _, key := range annotationsLike(r.pod, targetsAnnotation) {
+			text, _ := r.pod.annotation(key)
+			targets, ok := parseTargets(text)
+			if !ok {
+				r.warnings = append(r.warnings, fmt.Sprintf("annotation %s: an entry of %q has no port, so all are ignored", key, text))
+				continue
+			}
+			for _, t := range targets {
+				if err := applicationPort(t.Port, status); err != nil {
+					return fail(key, err)
+				}
+			}
+			out.Targets = targets
+		}
+	}
+	if len(out.Targets) > 0 {
+		out.Port, out.Path = out.Targets[0].Port, out.Targets[0].Path
 		return out, nil
 	}
-	text, ok := r.pod.annotation(targetsAnnotation)
-	if !ok {
-		return out, nil
+	if out.Port != "" && r.profile.Has(istio.PrometheusPortChecked) {
+		if err := applicationPort(out.Port, status); err != nil {
+			keys := s.keys(r.pod, prometheusPort)
+			return fail(keys[len(keys)-1], err)
+		}
 	}
-	targets, err := parseTargets(text, r.in.Mesh().GetDefaultConfig().GetStatusPort())
-	if err != nil {
-		return out, &FieldError{Field: "metadata.annotations[" + targetsAnnotation + "]", Err: err}
-	}
-	if len(targets) == 0 {
-		return out, nil
-	}
-	out.Targets, out.Port, out.Path = targets, targets[0].Port, targets[0].Path
 	return out, nil
 }
 
@@ -182,9 +215,8 @@ var reservedPorts = map[int]string{
 	15008: "HBONE", 15020: "the agent's status", 15021: "Envoy's health", 15053: "DNS", 15090: "Envoy's metrics",
 }
 
-// parseTargets reads PORT:PATH,PORT:PATH… The path is /metrics where there is none.
-func parseTargets(text string, status int32) ([]scrapeTarget, error) {
-	var out []scrapeTarget
+// parseTargets reads PORT:PATH,PORT:PATH… The path is /metrics where there is none. ok is false where an entry has no port.
+func parseTargets(text string) (targets []scrapeTarget, ok bool) {
 	for entry := range strings.SplitSeq(text, ",") {
 		entry = strings.TrimSpace(entry)
 		if entry == "" {
@@ -193,47 +225,48 @@ func parseTargets(text string, status int32) ([]scrapeTarget, error) {
 		port, path, _ := strings.Cut(entry, ":")
 		port, path = strings.TrimSpace(port), strings.TrimSpace(path)
 		if port == "" {
-			return nil, fmt.Errorf("%q has no port", entry)
+			return nil, false
 		}
-		n, err := strconv.Atoi(port)
-		if err != nil || n < 1 || n > 65535 {
-			return nil, fmt.Errorf("%q is not a port", port)
-		}
-		if n == int(status) {
-			return nil, fmt.Errorf("port %d is the agent's own", n)
-		}
-		if use, reserved := reservedPorts[n]; reserved {
-			return nil, fmt.Errorf("port %d is Istio's (%s)", n, use)
-		}
-		if path == "" {
-			path = "/metrics"
-		}
-		out = append(out, scrapeTarget{Port: port, Path: path})
+		targets = append(targets, scrapeTarget{Port: port, Path: cmp.Or(path, "/metrics")})
 	}
-	return out, nil
+	return targets, true
 }
 
-// setSecurePort tells Prometheus the port on which the merged metrics are served with mutual TLS, if the proxy has one.
-func (r *run) setSecurePort() {
-	if !r.profile.Has(istio.PrometheusSecurePort) || r.proxy() == nil {
-		return
+// applicationPort makes sure that a port can be the application's.
+func applicationPort(port string, status int32) error {
+	n, err := strconv.Atoi(port)
+	if err != nil || n < 1 || n > 65535 {
+		return fmt.Errorf("%q is not a port", port)
 	}
-	port := r.proxyConfig.GetProxyMetadata()[securePortMetadataEnv]
-	if n, err := strconv.Atoi(port); err != nil || n <= 0 {
-		return
+	if n == int(status) {
+		return fmt.Errorf("port %d is the agent's own", n)
 	}
-	r.pod.set("annotations", securePortAnnotation, port)
+	if use, reserved := reservedPorts[n]; reserved {
+		return fmt.Errorf("port %d is Istio's (%s)", n, use)
+	}
+	return nil
 }
 
-// validateTargets checks the annotation as the webhook does before anything else.
-func validateTargets(in *istio.Injector) func(string) error {
-	return func(text string) error {
-		targets, err := parseTargets(text, in.Mesh().GetDefaultConfig().GetStatusPort())
-		if err == nil && len(targets) == 0 {
-			return errors.New("it names no target")
-		}
-		return err
+// setSecurePort tells Prometheus the port on which the merged metrics are served with mutual TLS, if the proxy has one and
+// the pod does not say itself. The webhook panics on a pod without any annotation.
+func (r *run) setSecurePort() error {
+	if !r.profile.Has(istio.PrometheusSecurePort) || len(annotationsLike(r.pod, securePortAnnotation)) > 0 {
+		return nil
 	}
+	env, _ := r.proxy()["env"].([]any)
+	for _, e := range env {
+		m, _ := e.(map[string]any)
+		port, _ := m["value"].(string)
+		if m["name"] != securePortEnv || port == "" || port == "0" {
+			continue
+		}
+		if len(r.pod.annotations()) == 0 {
+			return fmt.Errorf("setting the annotation %s: Istio's webhook fails on a pod that has no annotation and a proxy with %s", securePortAnnotation, securePortEnv)
+		}
+		r.pod.set("annotations", securePortAnnotation, port)
+		return nil
+	}
+	return nil
 }
 
 func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

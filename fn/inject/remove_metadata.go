@@ -115,7 +115,7 @@ func (r *removal) injectedAnnotations() (map[string]former, error) {
 	if v, ok := r.pod.annotation("istio.io/rev"); ok && r.status.Revision != nil && v == *r.status.Revision {
 		out["istio.io/rev"] = former{}
 	}
-	if _, ok := r.pod.annotation(securePortAnnotation); ok && strings.Contains(r.env["PROXY_CONFIG"], securePortMetadataEnv) {
+	if _, ok := r.pod.annotation(securePortAnnotation); ok && strings.Contains(r.env["PROXY_CONFIG"], securePortEnv) {
 		out[securePortAnnotation] = former{}
 	}
 	return out, nil

@@ -67,10 +67,10 @@ func (r *run) merge(p *pod) error {
 func (r *run) findProxyConfig() error {
 	pc, warnings, err := r.in.EffectiveProxyConfig(r.namespace(), r.pod.labels(), r.pod.annotations())
 	if err != nil {
-		return &FieldError{Field: "metadata.annotations[proxy.istio.io/config]", Err: err}
+		return &FieldError{Field: "metadata.annotations[" + r.in.ProxyConfigAnnotation() + "]", Err: err}
 	}
 	for _, w := range warnings {
-		r.warnings = append(r.warnings, "annotation proxy.istio.io/config: "+w)
+		r.warnings = append(r.warnings, "annotation "+r.in.ProxyConfigAnnotation()+": "+w)
 	}
 	r.proxyConfig = pc
 	return nil
@@ -231,7 +231,9 @@ func (r *run) postProcess() error {
 	if err := r.mergePrometheus(); err != nil {
 		return err
 	}
-	r.setSecurePort()
+	if err := r.setSecurePort(); err != nil {
+		return err
+	}
 	if err := r.rewriteProbes(); err != nil {
 		return err
 	}

@@ -4,11 +4,14 @@
 package inject
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
+	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -28,16 +31,18 @@ type validator struct {
 // validators are the annotations that the injector checks before it injects (source: AnnotationValidation in
 // pkg/kube/inject/validate.go).
 var validators = []validator{
+	{"readiness.status.sidecar.istio.io/applicationPorts", istio.ValidateApplicationPorts, "readinessApplicationPorts", orAll(portList)},
+	{"sidecar.istio.io/enableCoreDump", istio.ValidateCoreDump, "", boolean},
 	{"sidecar.istio.io/interceptionMode", "", "interceptionMode", oneOf("REDIRECT", "TPROXY", "NONE")},
 	{statusPortAnnotation, "", "", portNumber},
 	{"readiness.status.sidecar.istio.io/initialDelaySeconds", "", "", unsigned},
 	{"readiness.status.sidecar.istio.io/periodSeconds", "", "", unsigned},
 	{"readiness.status.sidecar.istio.io/failureThreshold", "", "", unsigned},
-	{"traffic.sidecar.istio.io/includeOutboundIPRanges", "", "includeIPRanges", orAll(cidrs)},
-	{"traffic.sidecar.istio.io/excludeOutboundIPRanges", "", "excludeIPRanges", cidrs},
+	{includeRangesAnnotation, "", "includeIPRanges", orAll(cidrs)},
+	{excludeRangesAnnotation, "", "excludeIPRanges", cidrs},
 	{"traffic.sidecar.istio.io/includeInboundPorts", "", "includeInboundPorts", orAll(portList)},
 	{"traffic.sidecar.istio.io/excludeInboundPorts", "", "excludeInboundPorts", portList},
-	{"traffic.sidecar.istio.io/excludeOutboundPorts", "", "excludeOutboundPorts", portList},
+	{"traffic.sidecar.istio.io/excludeOutboundPorts", istio.ValidateExcludeOutboundPorts, "excludeOutboundPorts", portList},
 	{mergeAnnotation, istio.ValidateMergeMetrics, "", boolean},
 	{"sidecar.istio.io/proxyCPU", istio.ValidateResources, "", quantity},
 	{"sidecar.istio.io/proxyCPULimit", istio.ValidateResources, "", quantity},
@@ -47,6 +52,11 @@ var validators = []validator{
 	{"traffic.sidecar.istio.io/kubevirtInterfaces", istio.ValidateInterfaces, "", interfaces},
 	{"istio.io/reroute-virtual-interfaces", istio.ValidateInterfaces, "", interfaces},
 }
+
+const (
+	includeRangesAnnotation = "traffic.sidecar.istio.io/includeOutboundIPRanges"
+	excludeRangesAnnotation = "traffic.sidecar.istio.io/excludeOutboundIPRanges"
+)
 
 // validateAnnotations checks the annotations that the version checks. The first in order that is wrong is the error.
 func validateAnnotations(in *istio.Injector, annotations map[string]string) error {
@@ -59,6 +69,9 @@ func validateAnnotations(in *istio.Injector, annotations map[string]string) erro
 		if !ok || v.feature != "" && !profile.Has(v.feature) {
 			continue
 		}
+		if profile.Has(istio.ValidateLaxRanges) && (v.annotation == includeRangesAnnotation || v.annotation == excludeRangesAnnotation) {
+			value = plainPrefixes(value)
+		}
 		if err := v.check(value); err != nil {
 			if v.parameter != "" {
 				err = fmt.Errorf("%s: %w", v.parameter, err)
@@ -66,18 +79,14 @@ func validateAnnotations(in *istio.Injector, annotations map[string]string) erro
 			return fail(v.annotation, value, err)
 		}
 	}
-	if value, ok := annotations["proxy.istio.io/config"]; ok && profile.Has(istio.ValidateProxyConfig) {
-		pc, err := applyAnnotation(value, mesh.DefaultProxyConfig(profile.Minor()))
+	name := in.ProxyConfigAnnotation()
+	if value, ok := annotations[name]; ok && profile.Has(istio.ValidateProxyConfig) {
+		pc, err := applyAnnotation(value, mesh.DefaultProxyConfig(profile.Release()))
 		if err == nil {
-			err = validateProxyConfig(pc, profile.Minor())
+			err = validateProxyConfig(pc, profile)
 		}
 		if err != nil {
-			return fail("proxy.istio.io/config", value, err)
-		}
-	}
-	if value, ok := annotations[targetsAnnotation]; ok && profile.Has(istio.PrometheusScrapeTargets) {
-		if err := validateTargets(in)(value); err != nil {
-			return fail(targetsAnnotation, value, err)
+			return fail(name, value, err)
 		}
 	}
 	return nil
@@ -140,6 +149,19 @@ func cidrs(s string) error {
 	return nil
 }
 
+// plainPrefixes takes leading zeros out of the lengths in a list of ranges, 10.0.0.0/08, which Go's net reads and netip does
+// not.
+func plainPrefixes(list string) string {
+	ranges := strings.Split(list, ",")
+	for i, r := range ranges {
+		address, length, ok := strings.Cut(r, "/")
+		if plain := strings.TrimLeft(length, "0"); ok && plain != length {
+			ranges[i] = address + "/" + cmp.Or(plain, "0")
+		}
+	}
+	return strings.Join(ranges, ",")
+}
+
 func unsigned(s string) error {
 	if _, err := strconv.ParseUint(s, 10, 32); err != nil {
 		return errors.New("want a whole number that is not negative")
@@ -155,6 +177,9 @@ func boolean(s string) error {
 }
 
 func quantity(s string) error {
+	if strings.ContainsFunc(s, unicode.IsControl) {
+		return errors.New("it has control characters")
+	}
 	if _, err := resource.ParseQuantity(s); err != nil {
 		return errors.New("want a quantity such as 100m or 128Mi")
 	}
@@ -164,13 +189,16 @@ func quantity(s string) error {
 // maxInterface is the length of the longest name of a network interface in Linux.
 const maxInterface = 15
 
+// interfaceName is the form that the injector wants (source: ValidateInterfaceNames in pkg/util/net/ip.go of Istio 1.30).
+var interfaceName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_.\-]*$`)
+
 func interfaces(s string) error {
 	if s == "" {
 		return nil
 	}
 	for name := range strings.SplitSeq(s, ",") {
 		name = strings.TrimSpace(name)
-		if name == "" || len(name) > maxInterface || strings.ContainsAny(name, "/ \t\r\n\"'") {
+		if len(name) > maxInterface || !interfaceName.MatchString(name) {
 			return fmt.Errorf("%q is not the name of a network interface", name)
 		}
 	}

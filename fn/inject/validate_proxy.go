@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/istio/mesh"
 )
 
@@ -19,21 +20,55 @@ import (
 // refuses pods for which it is not valid (source: validateProxyConfig in pkg/kube/inject/validate.go, which calls
 // ValidateProxyConfig, later ValidateMeshConfigProxyConfig, of pkg/config/validation). The first thing that is wrong is the
 // error. Up to 1.16 the proxy's former process had a time of its own to end, which has to be longer than the drain.
-func validateProxyConfig(pc *mesh.ProxyConfig, minor int) error {
+func validateProxyConfig(pc *mesh.ProxyConfig, profile *istio.Profile) error {
 	if err := validatePlaces(pc); err != nil {
 		return err
 	}
-	if err := validateDrain(pc, minor); err != nil {
+	if err := validateDrain(pc, profile.Minor()); err != nil {
 		return err
+	}
+	if err := validateAddresses(pc, profile); err != nil {
+		return err
+	}
+	if err := validateTLS(pc.GetTracing().GetTlsSettings(), profile); err != nil {
+		return fmt.Errorf("tracing.tlsSettings: %w", err)
+	}
+	if err := validatePorts(pc, profile); err != nil {
+		return err
+	}
+	if p := pc.GetControlPlaneAuthPolicy(); p != mesh.AuthenticationPolicyNone && p != mesh.AuthenticationPolicyMutualTls {
+		return fmt.Errorf("controlPlaneAuthPolicy: %s is neither NONE nor MUTUAL_TLS", p)
+	}
+	if profile.Has(istio.ValidatePrivateKeyProvider) {
+		if err := validatePrivateKeyProvider(pc.GetPrivateKeyProvider()); err != nil {
+			return fmt.Errorf("privateKeyProvider: %w", err)
+		}
+	}
+	if profile.Has(istio.ValidateConnectionSettings) {
+		if err := validateConnectionSettings(pc.GetConnectionSettings()); err != nil {
+			return fmt.Errorf("connectionSettings: %w", err)
+		}
+	}
+	return nil
+}
+
+// validateAddresses checks where the proxy finds other services.
+func validateAddresses(pc *mesh.ProxyConfig, profile *istio.Profile) error {
+	tracing := pc.GetTracing()
+	// The addresses of tracers can have the node's as a variable of the pod.
+	onNode := func(address string) string { return strings.Replace(address, "$(HOST_IP)", "127.0.0.1", 1) }
+	zipkin := tracing.GetZipkin().GetAddress()
+	if profile.Has(istio.ValidateHostIP) {
+		zipkin = onNode(zipkin)
 	}
 	for _, a := range []struct {
 		field, address string
 		needed         bool
 	}{
 		{"discoveryAddress", pc.GetDiscoveryAddress(), true},
-		{"tracing.lightstep.address", pc.GetTracing().GetLightstep().GetAddress(), pc.GetTracing().GetLightstep() != nil},
-		{"tracing.zipkin.address", pc.GetTracing().GetZipkin().GetAddress(), pc.GetTracing().GetZipkin() != nil},
-		{"tracing.datadog.address", pc.GetTracing().GetDatadog().GetAddress(), pc.GetTracing().GetDatadog() != nil},
+		{"tracing.lightstep.address", tracing.GetLightstep().GetAddress(), tracing.GetLightstep() != nil},
+		{"tracing.zipkin.address", zipkin, tracing.GetZipkin() != nil},
+		{"tracing.datadog.address", onNode(tracing.GetDatadog().GetAddress()), tracing.GetDatadog() != nil},
 		{"statsdUdpAddress", pc.GetStatsdUdpAddress(), false},
 		{"envoyMetricsServiceAddress", pc.GetEnvoyMetricsServiceAddress(), false},
 		{"envoyMetricsService.address", pc.GetEnvoyMetricsService().GetAddress(), false},
@@ -42,16 +77,23 @@ func validateProxyConfig(pc *mesh.ProxyConfig, minor int) error {
 		if a.address == "" && !a.needed {
 			continue
 		}
-		// Tracing knows the node by a variable of the pod.
-		if err := proxyAddress(strings.Replace(a.address, "$(HOST_IP)", "127.0.0.1", 1)); err != nil {
+		if err := proxyAddress(a.address); err != nil {
 			return fmt.Errorf("%s: %w", a.field, err)
 		}
 	}
+	if l := tracing.GetLightstep(); l != nil && l.GetAccessToken() == "" {
+		return errors.New("tracing.lightstep.accessToken: it must not be empty")
+	}
+	return nil
+}
+
+func validatePorts(pc *mesh.ProxyConfig, profile *istio.Profile) error {
 	for _, p := range []struct {
-		field string
-		port  int32
-	}{{"proxyAdminPort", pc.GetProxyAdminPort()}, {"statusPort", pc.GetStatusPort()}} {
-		if p.port < 1 || p.port > 65535 {
+		field   string
+		port    int32
+		checked bool
+	}{{"proxyAdminPort", pc.GetProxyAdminPort(), true}, {"statusPort", pc.GetStatusPort(), profile.Has(istio.ValidateStatusPort)}} {
+		if p.checked && (p.port < 1 || p.port > 65535) {
 			return fmt.Errorf("%s: %d is not a port", p.field, p.port)
 		}
 	}
@@ -63,6 +105,9 @@ func validatePlaces(pc *mesh.ProxyConfig) error {
 		if f.value == "" {
 			return fmt.Errorf("%s: it must not be empty", f.field)
 		}
+	}
+	if pc.Cluster != nil && *pc.Cluster == "" {
+		return errors.New("serviceCluster: it must not be empty")
 	}
 	return nil
 }
@@ -123,12 +168,12 @@ func proxyAddress(s string) error {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return nil
 	}
-	labels := strings.Split(strings.TrimSuffix(host, "."), ".")
+	labels := strings.Split(host, ".")
 	_, notName := strconv.Atoi(labels[len(labels)-1])
 	if len(host) > 255 || notName == nil {
 		return fmt.Errorf("%q is neither the name of a host nor an IP address", host)
 	}
-	for _, label := range labels {
+	for _, label := range strings.Split(strings.TrimSuffix(host, "."), ".") {
 		if !hostLabel.MatchString(label) {
 			return fmt.Errorf("%q is neither the name of a host nor an IP address", host)
 		}

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/prerig/prerig/fn/istio/mesh"
+	"github.com/prerig/prerig/fn/istio/release"
 )
 
 // TemplateData is what templates are rendered with: the fields of every version in one (source: SidecarTemplateData in
@@ -43,45 +44,44 @@ type TemplateData struct {
 	NativeSidecars bool
 }
 
-// fieldRow says which minors have a field of TemplateData.
+// fieldRow says which releases have a field of TemplateData.
 type fieldRow struct {
 	Name string
-	Span
+	release.Spans
 }
 
 var fieldTable = []fieldRow{
-	{"ObjectMeta", Span{0, newest}},
-	{"Spec", Span{0, newest}},
-	{"ProxyConfig", Span{0, newest}},
-	{"MeshConfig", Span{0, newest}},
-	{"DeploymentMeta", Span{1, newest}},
-	{"Values", Span{2, newest}},
-	{"TypeMeta", Span{3, newest}},
-	{"Revision", Span{9, newest}},
-	{"EstimatedConcurrency", Span{10, 17}},
-	{"ProxyImage", Span{13, newest}},
-	{"CompliancePolicy", Span{19, newest}},
-	{"ProxyUID", Span{20, newest}},
-	{"ProxyGID", Span{20, newest}},
-	{"InboundTrafficPolicyMode", Span{22, newest}},
-	{"NativeSidecars", Span{27, newest}},
-	{"ProxyInitImage", Span{31, newest}},
+	{"ObjectMeta", release.Always()},
+	{"Spec", release.Always()},
+	{"ProxyConfig", release.Always()},
+	{"MeshConfig", release.Always()},
+	{"DeploymentMeta", release.Since("1.1")},
+	{"Values", release.Since("1.2")},
+	{"TypeMeta", release.Since("1.3")},
+	{"Revision", release.Since("1.9")},
+	{"EstimatedConcurrency", release.Between("1.10.1", "1.17")},
+	{"ProxyImage", release.Since("1.13")},
+	{"CompliancePolicy", release.Since("1.19.8", "1.20.4", "1.21")},
+	{"ProxyUID", release.Since("1.20")},
+	{"ProxyGID", release.Since("1.20")},
+	{"InboundTrafficPolicyMode", release.Since("1.22")},
+	{"NativeSidecars", release.Since("1.27")},
+	{"ProxyInitImage", release.Since("1.31")},
 }
 
 // FieldVersions says in which versions of Istio templates can read a field of their data, as text such as
 // "1.13 and later". It returns "" for a field that no version has.
-func FieldVersions(name string) string { return spansText(fieldSpans(name)) }
+func FieldVersions(name string) string { return fieldSpans(name).String() }
 
 // fieldSpans are the versions that have a field.
-func fieldSpans(name string) []Span {
-	var spans []Span
+func fieldSpans(name string) release.Spans {
 	for _, row := range fieldTable {
 		if row.Name == name {
-			spans = append(spans, row.Span)
+			return row.Spans
 		}
 	}
-	return spans
+	return nil
 }
 
 // deploymentMetaSpan is the versions whose DeploymentMeta is a whole ObjectMeta.
-var deploymentMetaSpan = Span{1, 21}
+var deploymentMetaSpan = release.Between("1.1", "1.21")

@@ -30,7 +30,7 @@ const nativeKubelet = 33
 func (in *Injector) decideNative() error {
 	if !in.profile.Has(NativeSidecars) {
 		if in.opts.Native == NativeEnabled {
-			in.warnings = append(in.warnings, fmt.Sprintf("Istio 1.%d has no native sidecars: nativeSidecars is ignored", in.profile.minor))
+			in.warnings = append(in.warnings, fmt.Sprintf("Istio 1.%d has no native sidecars: nativeSidecars is ignored", in.profile.Minor()))
 		}
 		return nil
 	}
@@ -89,7 +89,7 @@ func (in *Injector) complete(d *TemplateData, t *Template) {
 // DeploymentMeta gives the template's view of the workload in the type that the version has. pod is the pod's metadata,
 // which the whole ObjectMeta of versions up to 1.21 carries.
 func (in *Injector) DeploymentMeta(name, namespace string, pod *metav1.ObjectMeta) any {
-	if deploymentMetaSpan.Contains(in.profile.minor) {
+	if deploymentMetaSpan.Contains(in.profile.release) {
 		meta := *pod
 		meta.Name, meta.Namespace, meta.GenerateName = name, namespace, ""
 		return meta

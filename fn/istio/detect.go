@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"text/template"
+
+	"github.com/prerig/prerig/fn/istio/mesh"
+	"github.com/prerig/prerig/fn/istio/release"
 )
 
 // Detection says which version was taken and why.
@@ -19,6 +22,8 @@ type Detection struct {
 	From string
 	// Warnings say what is uncertain.
 	Warnings []string
+	// Notes say what was assumed about the patch release.
+	Notes []string
 }
 
 // imageTag finds Istio's proxy images in the text of a template.
@@ -60,13 +65,55 @@ func detect(explicit string, c *Config, v Values, hasValues bool) (Detection, er
 	return d.fromUsage(c, v)
 }
 
+// assumePatch says what was assumed about the patch release: the newest known where the patch is not known and something
+// depends on it, or that a newer one is like the newest known.
+func (d *Detection) assumePatch(c *Config) {
+	v, assumed := d.Version, release.Newest(d.Version.Minor)
+	if v.Minor < OldestMinor || v.Minor > NewestMinor {
+		return
+	}
+	if !v.Release().Known() {
+		d.Notes = append(d.Notes, fmt.Sprintf("Istio %s is newer than %s, the newest 1.%d whose injector is known: it is taken to behave the same", v, assumed, v.Minor))
+	}
+	if v.Patch >= 0 {
+		return
+	}
+	if depends := dependsOnPatch(v.Minor, strings.Join(templateTexts(c), "\n")); len(depends) > 0 {
+		d.Notes = append(d.Notes, fmt.Sprintf("nothing says which patch release of Istio 1.%d it is, and %s was taken; the releases of 1.%d differ in: %s; set istio.version",
+			v.Minor, assumed, v.Minor, strings.Join(depends, "; ")))
+	}
+}
+
+// dependsOnPatch lists what patch releases of a minor do differently, and of functions and fields those that the templates
+// name.
+func dependsOnPatch(minor int, templates string) []string {
+	var out []string
+	for _, row := range featureTable {
+		if row.DependsOnPatch(minor) {
+			out = append(out, string(row.Feature))
+		}
+	}
+	out = append(out, mesh.DependsOnPatch(minor)...)
+	for _, row := range functionTable {
+		if row.DependsOnPatch(minor) && strings.Contains(templates, row.Name) && !slices.Contains(out, "the function "+row.Name) {
+			out = append(out, "the function "+row.Name)
+		}
+	}
+	for _, row := range fieldTable {
+		if row.DependsOnPatch(minor) && strings.Contains(templates, "."+row.Name) {
+			out = append(out, "the field ."+row.Name)
+		}
+	}
+	return out
+}
+
 // agree checks that the version has configurations of this shape.
 func (d *Detection) agree() error {
 	if d.Version.Minor > NewestMinor {
 		d.Warnings = append(d.Warnings, fmt.Sprintf("Istio %s is newer than 1.%d, the newest whose injector is known: it is taken to behave the same",
 			d.Version, NewestMinor))
 	}
-	p, _ := ProfileOf(d.Version.Minor)
+	p, _ := ProfileOf(d.Version)
 	got, want := d.Generation, p.Generation()
 	if (got == GenerationC) == (want == GenerationC) {
 		return nil
@@ -75,38 +122,38 @@ func (d *Detection) agree() error {
 		GenerationA: "one template with [[ ]]", GenerationB: "one template", GenerationC: "a map of templates",
 	}
 	return fmt.Errorf("reading the injector configuration: it has %s, as Istio %s has it, but the version is %s (from %s); give the version that it belongs to",
-		shape[got], generationSpan(got), d.Version, d.From)
+		shape[got], generationSpans(got), d.Version, d.From)
 }
 
-func generationSpan(g Generation) Span {
+func generationSpans(g Generation) release.Spans {
 	switch g {
 	case GenerationA:
-		return Span{0, 1}
+		return release.Between("1.0", "1.1")
 	case GenerationB:
-		return Span{2, 8}
+		return release.Between("1.2", "1.8")
 	default:
-		return Span{9, newest}
+		return release.Since("1.9")
 	}
 }
 
 // hintTable lists texts that only the stock templates of some versions have.
 var hintTable = []struct {
 	Text string
-	Span
+	release.Spans
 }{
-	{"ENABLE_NATIVE_SIDECARS", Span{19, 26}},
-	{"PILOT_ENABLE_INBOUND_PASSTHROUGH", Span{10, 21}},
-	{"ENABLE_LEGACY_FSGROUP_INJECTION", Span{9, 18}},
-	{"/app-lifecycle", Span{25, newest}},
-	{"sidecar.istio.io/nativeSidecar", Span{24, newest}},
-	{"istio-locality", Span{9, newest}},
-	{"pilot-agent wait", Span{7, newest}},
-	{"rewriteAppHTTPProbe:", Span{1, 8}},
+	{"ENABLE_NATIVE_SIDECARS", release.Between("1.19", "1.26")},
+	{"PILOT_ENABLE_INBOUND_PASSTHROUGH", release.Between("1.10", "1.21")},
+	{"ENABLE_LEGACY_FSGROUP_INJECTION", release.Between("1.9", "1.18")},
+	{"/app-lifecycle", release.Since("1.25")},
+	{"sidecar.istio.io/nativeSidecar", release.Since("1.24")},
+	{"istio-locality", release.Since("1.9")},
+	{"pilot-agent wait", release.Since("1.7")},
+	{"rewriteAppHTTPProbe:", release.Between("1.1", "1.8")},
 }
 
 // fromUsage narrows the version down by what the templates use, and takes the newest that is possible.
 func (d Detection) fromUsage(c *Config, v Values) (Detection, error) {
-	possible := generationSpan(d.Generation)
+	possible := generationSpans(d.Generation).Hull()
 	texts := templateTexts(c)
 	for _, text := range texts {
 		for _, span := range usedSpans(text, d.Generation) {
@@ -114,18 +161,18 @@ func (d Detection) fromUsage(c *Config, v Values) (Detection, error) {
 		}
 		for _, hint := range hintTable {
 			if strings.Contains(text, hint.Text) {
-				possible = narrow(possible, hint.Span)
+				possible = narrow(possible, hint.Hull())
 			}
 		}
 	}
-	d.Version = Version{Minor: min(possible.To, NewestMinor), Patch: -1}
+	d.Version = Version{Minor: min(possible.To.Minor, NewestMinor), Patch: -1}
 	d.From = "the functions and fields that the templates use"
 	what := "there is no tag in the values and no proxy image with one"
 	if tag := v.String("global", "tag"); tag != "" {
 		what = fmt.Sprintf("values.global.tag %q is not a version", tag)
 	}
 	d.Warnings = append(d.Warnings, fmt.Sprintf("the Istio version is not certain: %s; the templates fit Istio %s and 1.%d was taken; set istio.version",
-		what, Span{possible.From, min(possible.To, NewestMinor)}, d.Version.Minor))
+		what, release.Between(possible.From.String(), d.Version.String()), d.Version.Minor))
 	return d, nil
 }
 
@@ -142,7 +189,7 @@ func templateTexts(c *Config) []string {
 
 // usedSpans are the versions of every function and field that a template uses. A template that cannot be parsed gives none:
 // New says what is wrong with it.
-func usedSpans(text string, g Generation) []Span {
+func usedSpans(text string, g Generation) []release.Span {
 	t := template.New("")
 	if g == GenerationA {
 		t = t.Delims("[[", "]]")
@@ -152,22 +199,20 @@ func usedSpans(text string, g Generation) []Span {
 		return nil
 	}
 	u := usageOf(tmpl)
-	var out []Span
+	var out []release.Span
 	for name := range u.functions {
-		var of []Span
+		var of release.Spans
 		for _, row := range functionTable {
 			if row.Name == name {
-				of = append(of, row.Span)
+				of = append(of, row.Spans...)
 			}
 		}
 		_, inSprig := sprigNames()[name]
 		switch {
 		case inSprig && len(of) == 0:
-			out = append(out, sprigSpan)
+			out = append(out, sprigSpans.Hull())
 		case !inSprig && len(of) > 0:
-			from := slices.MinFunc(of, func(a, b Span) int { return a.From - b.From }).From
-			to := slices.MaxFunc(of, func(a, b Span) int { return a.To - b.To }).To
-			out = append(out, Span{from, to})
+			out = append(out, of.Hull())
 		}
 	}
 	for name := range u.fields {
@@ -179,7 +224,7 @@ func usedSpans(text string, g Generation) []Span {
 	for name := range u.fields {
 		for _, row := range fieldTable {
 			if row.Name == name {
-				out = append(out, row.Span)
+				out = append(out, row.Hull())
 			}
 		}
 	}
@@ -187,10 +232,9 @@ func usedSpans(text string, g Generation) []Span {
 }
 
 // narrow is the common part of two spans, or the first if they have none.
-func narrow(a, b Span) Span {
-	n := Span{max(a.From, b.From), min(a.To, b.To)}
-	if n.From > n.To {
-		return a
+func narrow(a, b release.Span) release.Span {
+	if common, ok := a.Narrow(b); ok {
+		return common
 	}
-	return n
+	return a
 }

@@ -8,6 +8,58 @@ import (
 	"testing"
 )
 
+// TestPatchIsAssumed tells of an unknown patch only where something depends on it.
+func TestPatchIsAssumed(t *testing.T) {
+	multus := config(`{{ appendMultusNetwork "[]" "default/istio-cni" }}`)
+	tests := []struct{ version, config, want string }{
+		{"1.23", multus, "nothing says which patch release of Istio 1.23 it is, and 1.23.6 was taken; the releases of 1.23 differ in: a runAsUser that the proxy shares with the application is dropped; the function appendMultusNetwork; set istio.version"},
+		{"1.24", multus, "nothing says which patch release of Istio 1.24 it is, and 1.24.6 was taken; the releases of 1.24 differ in: the function appendMultusNetwork; set istio.version"},
+		{"1.24", config("x"), ""},
+		{"1.23.4", multus, ""},
+		{"1.26", multus, ""},
+		{"1.31", config("x"), ""},
+		{"1.30.9", config("x"), "Istio 1.30.9 is newer than 1.30.3, the newest 1.30 whose injector is known: it is taken to behave the same"},
+		{"1.10", config("x"), "nothing says which patch release of Istio 1.10 it is, and 1.10.6 was taken; the releases of 1.10 differ in: how proxyMetadata merges; set istio.version"},
+	}
+	for _, tt := range tests {
+		in, err := New(Options{Version: tt.version, Config: tt.config, Values: "{}", Native: NativeDisabled})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(in.Detection().Notes, "; "); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.version, got, tt.want)
+		}
+	}
+}
+
+// TestMultusByPatch writes a network into Multus' annotation as each release does (source: the golden
+// hello-existing-cncf-networks-json of 1.22 and 1.27, and appendMultusNetwork at the tags).
+func TestMultusByPatch(t *testing.T) {
+	const named, split = `[{"name": "a"}, {"name": "default/istio-cni"}]`, `[{"name": "a"}, {"name": "istio-cni", "namespace": "default"}]`
+	for version, want := range map[string]string{
+		"1.9.9": named, "1.22.8": named, "1.23.5": named, "1.23.6": split, "1.24.3": named, "1.24.4": split, "1.25.0": named, "1.25.1": split, "1.26.0": split,
+	} {
+		got, err := render(t, Options{Version: version, Config: config(`{{ appendMultusNetwork "[{\"name\": \"a\"}]" "default/istio-cni" }}`), Native: NativeDisabled}, nil)
+		if err != nil || strings.TrimSpace(got) != want {
+			t.Errorf("%s: got %s, %v; want %s", version, got, err, want)
+		}
+	}
+	other, err := render(t, Options{Version: "1.26.8", Config: config(`{{ appendMultusNetwork "[{\"name\":\"n\",\"namespace\":\"x\"}]" "n" }}`), Native: NativeDisabled}, nil)
+	if want := `[{"name":"n","namespace":"x"}, {"name": "n"}]`; err != nil || strings.TrimSpace(other) != want {
+		t.Errorf("a network of another namespace: got %s, %v; want %s", other, err, want)
+	}
+}
+
+// TestDurationOfNothing is 1s up to 1.13.
+func TestDurationOfNothing(t *testing.T) {
+	for version, want := range map[string]string{"1.9.9": "1s", "1.13.9": "1s", "1.14.0": "0s"} {
+		got, err := render(t, Options{Version: version, Config: config(`{{ formatDuration .ProxyConfig.ConnectTimeout }}`)}, nil)
+		if err != nil || strings.TrimSpace(got) != want {
+			t.Errorf("%s: got %s, %v; want %s", version, got, err, want)
+		}
+	}
+}
+
 func TestDetection(t *testing.T) {
 	one := func(template string) string {
 		return "policy: enabled\ntemplate: |\n  " + strings.ReplaceAll(template, "\n", "\n  ")
@@ -29,9 +81,9 @@ func TestDetection(t *testing.T) {
 		{"latest by newest function", "", config("{{ otelResourceAttributes .MeshConfig nil nil \"\" nil }}"), `{"global": {"tag": "latest"}}`, "1.31",
 			"the functions and fields that the templates use", GenerationC, `values.global.tag "latest" is not a version; the templates fit Istio 1.30 to 1.31`},
 		{"latest by removed field", "", config("{{ .EstimatedConcurrency }}"), `{"global": {"tag": "master"}}`, "1.17",
-			"the functions and fields that the templates use", GenerationC, "the templates fit Istio 1.10 to 1.17"},
+			"the functions and fields that the templates use", GenerationC, "the templates fit Istio 1.10.1 to 1.17"},
 		{"latest by the environment asked for", "", config(`{{ env "ENABLE_NATIVE_SIDECARS" "false" }} {{ .CompliancePolicy }}`), `{"global": {"tag": "latest"}}`, "1.26",
-			"the functions and fields that the templates use", GenerationC, "fit Istio 1.19 to 1.26"},
+			"the functions and fields that the templates use", GenerationC, "fit Istio 1.19.8 to 1.26"},
 		{"newer than known", "", config("x"), `{"global": {"tag": "1.47.2"}}`, "1.47.2", `values.global.tag "1.47.2"`, GenerationC, "newer than 1.31"},
 	}
 	for _, tt := range tests {

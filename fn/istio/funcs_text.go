@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -18,6 +19,14 @@ import (
 
 // formatDuration writes a duration as Go does, such as 45s or 1m0s. Nothing is 0s.
 func formatDuration(d *mesh.Duration) string { return d.AsDuration().String() }
+
+// durationOrSecond is formatDuration up to 1.13, where nothing is 1s.
+func durationOrSecond(d *mesh.Duration) string {
+	if d == nil {
+		return time.Second.String()
+	}
+	return formatDuration(d)
+}
 
 // isSet says whether a map has a key, even with an empty value.
 func isSet(m map[string]string, key string) bool {
@@ -201,9 +210,42 @@ func orderedValues(dict map[string]any) []any {
 	return out
 }
 
-// appendMultusNetwork adds a network to the value of Multus' annotation, which is a list with commas or JSON, unless it
-// is there. A network can be NAMESPACE/NAME.
+// appendMultusNetwork adds a network to the value of Multus' annotation, which is a list with commas or JSON, unless it is
+// there. A network is NAME or NAMESPACE/NAME; in JSON the two stand apart, and no namespace is the empty one (source:
+// appendMultusNetwork in pkg/kube/inject/template.go).
 func appendMultusNetwork(existing, network string) string {
+	namespace, name, split := strings.Cut(network, "/")
+	if !split {
+		namespace, name = "", network
+	}
+	added := fmt.Sprintf(`{"name": "%s"}`, name)
+	if namespace != "" {
+		added = fmt.Sprintf(`{"name": "%s", "namespace": "%s"}`, name, namespace)
+	}
+	return appendNetwork(existing, network, added, func(has map[string]any) bool {
+		of := has["namespace"]
+		return has["name"] == name && (of == namespace || of == nil && namespace == "")
+	})
+}
+
+// appendNamedMultusNetwork is appendMultusNetwork where JSON has NAMESPACE/NAME as the name, and the names alone are compared.
+func appendNamedMultusNetwork(existing, network string) string {
+	return appendNetwork(existing, network, fmt.Sprintf(`{"name": "%s"}`, network), func(has map[string]any) bool { return has["name"] == network })
+}
+
+// appendAnyMultusNetwork is appendNamedMultusNetwork without a look at what is there already.
+func appendAnyMultusNetwork(existing, network string) string {
+	if end := strings.LastIndex(existing, "]"); end >= 0 {
+		return existing[:end] + fmt.Sprintf(`, {"name": "%s"}`, network) + existing[end:]
+	}
+	if existing == "" {
+		return network
+	}
+	return existing + ", " + network
+}
+
+// appendNetwork adds to a list with commas the network, and to JSON the text added, unless an entry is the same.
+func appendNetwork(existing, network, added string, same func(map[string]any) bool) string {
 	if existing == "" {
 		return network
 	}
@@ -217,21 +259,8 @@ func appendMultusNetwork(existing, network string) string {
 		return existing + ", " + network
 	}
 	var networks []map[string]any
-	if err := json.Unmarshal([]byte(existing), &networks); err != nil {
+	if err := json.Unmarshal([]byte(existing), &networks); err != nil || slices.ContainsFunc(networks, same) {
 		return existing
 	}
-	namespace, name, split := strings.Cut(network, "/")
-	if !split {
-		namespace, name = "", network
-	}
-	for _, n := range networks {
-		if has, _ := n["namespace"].(string); n["name"] == name && (namespace == "" || has == namespace) {
-			return existing
-		}
-	}
-	added := fmt.Sprintf(`, {"name": "%s"}`, name)
-	if namespace != "" {
-		added = fmt.Sprintf(`, {"name": "%s", "namespace": "%s"}`, name, namespace)
-	}
-	return existing[:end] + added + existing[end:]
+	return existing[:end] + ", " + added + existing[end:]
 }

@@ -6,59 +6,70 @@ package istio
 import (
 	"fmt"
 	"maps"
-	"sort"
 	"strings"
 	"text/template"
 
 	"github.com/Masterminds/sprig/v3"
+
+	"github.com/prerig/prerig/fn/istio/release"
 )
 
-// functionRow says which minors have one of Istio's own template functions. Where the behaviour changed there is one row
+// functionRow says which releases have one of Istio's own template functions. Where the behaviour changed there is one row
 // per behaviour.
 type functionRow struct {
 	Name string
-	Span
+	release.Spans
 	fn any
 }
+
+// The forms that a network takes in Multus' annotation where that is JSON: the whole NAMESPACE/NAME as its name, or namespace
+// and name apart.
+var (
+	namedMultusNetworks = release.Between("1.9", "1.23.5").And(release.Between("1.24.0", "1.24.3")).And(release.Between("1.25.0", "1.25.0"))
+	splitMultusNetworks = release.Since("1.23.6", "1.24.4", "1.25.1", "1.26")
+)
 
 // functionTable lists Istio's own functions (source: the function map in inject.go up to 1.10, in template.go since). They
 // stand over sprig's of the same name.
 var functionTable = []functionRow{
-	{"formatDuration", Span{0, newest}, formatDuration},
-	{"isset", Span{0, newest}, isSet},
-	{"excludeInboundPort", Span{0, newest}, excludeInboundPort},
-	{"includeInboundPorts", Span{0, 2}, everyInboundPort},
-	{"includeInboundPorts", Span{3, newest}, includeInboundPorts},
-	{"applicationPorts", Span{0, 2}, everyApplicationPort},
-	{"applicationPorts", Span{3, newest}, applicationPorts},
-	{"annotation", Span{0, newest}, annotation},
-	{"toJson", Span{0, 18}, toJSON},
-	{"kubevirtInterfaces", Span{1, newest}, identity},
-	{"valueOrDefault", Span{1, 1}, stringOrDefault},
-	{"valueOrDefault", Span{2, newest}, valueOrDefault},
-	{"toJSON", Span{1, newest}, toJSON},
-	{"fromJSON", Span{1, newest}, fromJSON},
-	{"toYaml", Span{1, newest}, toYAML},
-	{"indent", Span{1, newest}, indent},
-	{"directory", Span{1, newest}, directory},
-	{"contains", Span{2, newest}, containsNeedle},
-	{"render", Span{2, 13}, unbound},
-	{"structToJSON", Span{3, newest}, structToJSON},
-	{"toLower", Span{3, newest}, strings.ToLower},
-	{"protoToJSON", Span{4, newest}, unbound},
-	{"env", Span{5, newest}, unbound},
-	{"appendMultusNetwork", Span{8, newest}, appendMultusNetwork},
-	{"excludeInterfaces", Span{15, newest}, identity},
-	{"omit", Span{18, newest}, omitKeys},
-	{"strdict", Span{18, newest}, stringDict},
-	{"toJsonMap", Span{18, newest}, toJSONMaps},
-	{"mergeMaps", Span{21, newest}, mergeMaps},
-	{"omitNil", Span{28, newest}, omitNil},
-	{"otelResourceAttributes", Span{30, newest}, otelResourceAttributes},
+	{"formatDuration", release.Between("1.0", "1.13"), durationOrSecond},
+	{"formatDuration", release.Since("1.14"), formatDuration},
+	{"isset", release.Always(), isSet},
+	{"excludeInboundPort", release.Always(), excludeInboundPort},
+	{"includeInboundPorts", release.Between("1.0", "1.2"), everyInboundPort},
+	{"includeInboundPorts", release.Since("1.3"), includeInboundPorts},
+	{"applicationPorts", release.Between("1.0", "1.2"), everyApplicationPort},
+	{"applicationPorts", release.Since("1.3"), applicationPorts},
+	{"annotation", release.Always(), annotation},
+	{"toJson", release.Between("1.0", "1.18"), toJSON},
+	{"kubevirtInterfaces", release.Since("1.1"), identity},
+	{"valueOrDefault", release.Between("1.1", "1.1"), stringOrDefault},
+	{"valueOrDefault", release.Since("1.2"), valueOrDefault},
+	{"toJSON", release.Since("1.1"), toJSON},
+	{"fromJSON", release.Since("1.1"), fromJSON},
+	{"toYaml", release.Since("1.1"), toYAML},
+	{"indent", release.Since("1.1"), indent},
+	{"directory", release.Since("1.1"), directory},
+	{"contains", release.Since("1.2"), containsNeedle},
+	{"render", release.Between("1.2", "1.13"), unbound},
+	{"structToJSON", release.Since("1.3"), structToJSON},
+	{"toLower", release.Since("1.3"), strings.ToLower},
+	{"protoToJSON", release.Since("1.4"), unbound},
+	{"env", release.Since("1.5"), unbound},
+	{"appendMultusNetwork", release.Between("1.8", "1.8"), appendAnyMultusNetwork},
+	{"appendMultusNetwork", namedMultusNetworks, appendNamedMultusNetwork},
+	{"appendMultusNetwork", splitMultusNetworks, appendMultusNetwork},
+	{"excludeInterfaces", release.Since("1.15"), identity},
+	{"omit", release.Since("1.18"), omitKeys},
+	{"strdict", release.Since("1.18"), stringDict},
+	{"toJsonMap", release.Since("1.18"), toJSONMaps},
+	{"mergeMaps", release.Since("1.21"), mergeMaps},
+	{"omitNil", release.Since("1.28.6", "1.29.1", "1.30"), omitNil},
+	{"otelResourceAttributes", release.Since("1.30"), otelResourceAttributes},
 }
 
-// sprigSpan is the versions that have sprig's functions (source: sprig.TxtFuncMap in inject.go of 1.8 and later).
-var sprigSpan = Span{8, newest}
+// sprigSpans are the versions that have sprig's functions (source: sprig.TxtFuncMap in inject.go of 1.8 and later).
+var sprigSpans = release.Since("1.8")
 
 // refusedFunctions are sprig's functions whose result depends on something other than the input, with what that is. A
 // template that calls one fails.
@@ -105,7 +116,7 @@ func refusal(name, dependsOn string) func(...any) (string, error) {
 // functionsOf returns the functions of a version. env, protoToJSON, toYaml and render are bound to an injector later.
 func functionsOf(p *Profile) template.FuncMap {
 	m := template.FuncMap{}
-	if sprigSpan.Contains(p.minor) {
+	if sprigSpans.Contains(p.release) {
 		for name, fn := range sprig.TxtFuncMap() {
 			m[name] = fn
 		}
@@ -117,7 +128,7 @@ func functionsOf(p *Profile) template.FuncMap {
 		}
 	}
 	for _, row := range functionTable {
-		if row.Contains(p.minor) {
+		if row.Contains(p.release) {
 			m[row.Name] = row.fn
 		}
 	}
@@ -139,20 +150,20 @@ var textTemplateFunctions = map[string]bool{
 // returns "" for a function that no version has.
 func FunctionVersions(name string) string {
 	if textTemplateFunctions[name] {
-		return Span{OldestMinor, newest}.String()
+		return release.Always().String()
 	}
-	return spansText(functionSpans(name))
+	return functionSpans(name).String()
 }
 
 // functionSpans are the versions that have one of Istio's or sprig's functions.
-func functionSpans(name string) []Span {
-	var spans []Span
+func functionSpans(name string) release.Spans {
+	var spans release.Spans
 	if _, ok := sprigNames()[name]; ok {
-		spans = append(spans, sprigSpan)
+		spans = append(spans, sprigSpans...)
 	}
 	for _, row := range functionTable {
 		if row.Name == name {
-			spans = append(spans, row.Span)
+			spans = append(spans, row.Spans...)
 		}
 	}
 	return spans
@@ -160,24 +171,6 @@ func functionSpans(name string) []Span {
 
 // sprigNames returns the names of sprig's functions.
 func sprigNames() map[string]any { return sprig.GenericFuncMap() }
-
-// spansText joins spans, merging those that touch.
-func spansText(spans []Span) string {
-	sort.Slice(spans, func(i, j int) bool { return spans[i].From < spans[j].From })
-	var merged []Span
-	for _, s := range spans {
-		if n := len(merged); n > 0 && s.From <= merged[n-1].To+1 {
-			merged[n-1].To = max(merged[n-1].To, s.To)
-			continue
-		}
-		merged = append(merged, s)
-	}
-	parts := make([]string, len(merged))
-	for i, s := range merged {
-		parts[i] = s.String()
-	}
-	return strings.Join(parts, ", ")
-}
 
 // HermeticFunctions are sprig's functions for templates that are not Istio's: those whose result depends on something
 // other than the input (the clock, randomness, the environment, the network) fail by their name, and those that give

@@ -96,8 +96,9 @@ func newInjector(o Options, unfolded bool) (*Injector, error) {
 	if in.detection, err = detect(o.Version, in.config, in.values, hasValues); err != nil {
 		return nil, err
 	}
+	in.detection.assumePatch(in.config)
 	in.warnings = append(in.warnings, in.detection.Warnings...)
-	in.profile, _ = ProfileOf(in.detection.Version.Minor)
+	in.profile, _ = ProfileOf(in.detection.Version)
 	if in.profile.Generation() == GenerationC && !hasValues {
 		return nil, fmt.Errorf("reading the injector's values: there are none; give data.values of the ConfigMap istio-sidecar-injector")
 	}
@@ -128,8 +129,7 @@ func newInjector(o Options, unfolded bool) (*Injector, error) {
 
 // readMesh reads the mesh config and the ProxyConfig resources.
 func (in *Injector) readMesh() error {
-	minor := in.profile.minor
-	mc, warnings, err := mesh.Parse(in.opts.Mesh, minor)
+	mc, warnings, err := mesh.Parse(in.opts.Mesh, in.profile.release)
 	if err != nil {
 		return fmt.Errorf("reading the mesh config (data.mesh of the ConfigMap istio): %w", err)
 	}
@@ -191,7 +191,7 @@ func (in *Injector) parseTemplates() error {
 
 // boundFunctions are the functions that need the injector.
 func (in *Injector) boundFunctions() template.FuncMap {
-	minor := in.profile.minor
+	minor := in.profile.Minor()
 	return template.FuncMap{
 		"env": func(key, otherwise string) string {
 			if v := in.env[key]; v != "" {
@@ -272,10 +272,15 @@ func (in *Injector) EffectiveProxyConfig(namespace string, podLabels, annotation
 	if !in.profile.Has(ProxyConfigAnnotation) {
 		return in.mesh.GetDefaultConfig(), nil, nil
 	}
-	if _, annotated := annotations[ProxyConfigAnnotationName]; !annotated && in.plainProxyConfig != nil {
+	text, annotated := annotations[in.ProxyConfigAnnotation()]
+	if !annotated && in.plainProxyConfig != nil {
 		return in.plainProxyConfig, nil, nil
 	}
-	return in.mesh.Effective(in.resources, namespace, podLabels, annotations)
+	var own *string
+	if annotated {
+		own = &text
+	}
+	return in.mesh.Effective(in.resources, namespace, podLabels, own)
 }
 
 // TemplateNames are the names of all templates in order.
@@ -308,8 +313,19 @@ func (in *Injector) Select(annotations map[string]string) ([]*Template, error) {
 	return out, nil
 }
 
-// ProxyConfigAnnotationName is the annotation with a pod's own proxy config.
-const ProxyConfigAnnotationName = "proxy.istio.io/config"
+// The annotation with a pod's own proxy config, and the name that it has in 1.6.0.
+const (
+	proxyConfigAnnotation      = "proxy.istio.io/config"
+	firstProxyConfigAnnotation = "istio.io/proxyConfig"
+)
+
+// ProxyConfigAnnotation is the annotation that the version reads a pod's own proxy config from.
+func (in *Injector) ProxyConfigAnnotation() string {
+	if in.profile.Has(ProxyConfigFirstName) {
+		return firstProxyConfigAnnotation
+	}
+	return proxyConfigAnnotation
+}
 
 // TemplatesAnnotationName is the annotation with which a pod chooses its templates.
 const TemplatesAnnotationName = "inject.istio.io/templates"

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/prerig/prerig/fn/istio/mesh"
+	"github.com/prerig/prerig/fn/istio/release"
 )
 
 // config is an injector configuration with one template.
@@ -47,12 +48,12 @@ func render(t *testing.T, o Options, data *TemplateData) (string, error) {
 func TestTemplateErrors(t *testing.T) {
 	tests := []struct{ name, version, template, want string }{
 		{"newer function", "1.24", "a: 1\nb: {{ omitNil .Values }}",
-			`reading template "sidecar", line 2: the function "omitNil" exists in Istio 1.28 and later, and the version is 1.24`},
+			`reading template "sidecar", line 2: the function "omitNil" exists in Istio 1.28.6 to 1.28.x, 1.29.1 and later, and the version is 1.24`},
 		{"removed function", "1.20", "{{ render \"x\" }}", `the function "render" exists in Istio 1.2 to 1.13, and the version is 1.20`},
 		{"unknown function", "1.31", "\n\n{{ openshift }}", `reading template "sidecar", line 3: no version of Istio from 1.0 to 1.31 has the function "openshift"`},
 		{"newer field", "1.24", "{{ if true }}\n{{ .NativeSidecars }}{{ end }}",
 			`reading template "sidecar", line 2: the field .NativeSidecars exists in Istio 1.27 and later, and the version is 1.24`},
-		{"removed field", "1.19", "{{ range .Spec.Containers }}{{ $.EstimatedConcurrency }}{{ end }}", `the field .EstimatedConcurrency exists in Istio 1.10 to 1.17`},
+		{"removed field", "1.19", "{{ range .Spec.Containers }}{{ $.EstimatedConcurrency }}{{ end }}", `the field .EstimatedConcurrency exists in Istio 1.10.1 to 1.17`},
 		{"unknown field", "1.31", "{{ .ProxyIamge }}", `no version of Istio from 1.0 to 1.31 has the field .ProxyIamge`},
 		{"syntax", "1.31", "a: 1\n{{ if }}", `reading template "sidecar", line 2: missing value for if`},
 		{"not closed", "1.31", "{{ if true }}", `reading template "sidecar"`},
@@ -104,23 +105,27 @@ func TestNewErrors(t *testing.T) {
 }
 
 func TestProfile(t *testing.T) {
-	if p, known := ProfileOf(99); known || p.Minor() != NewestMinor {
+	if p, known := ProfileOf(Version{Minor: 99}); known || p.Minor() != NewestMinor {
 		t.Errorf("1.99 gives the profile of 1.%d, known %t; want the newest, not known", p.Minor(), known)
 	}
 	// Every row of the tables is a range that exists, and one name has no two rows for a version.
 	for _, row := range featureTable {
-		if row.From < OldestMinor || row.From > NewestMinor || row.To < row.From || row.Source == "" {
-			t.Errorf("feature %q has the range %d to %d and the source %q", row.Feature, row.From, row.To, row.Source)
+		for _, span := range row.Spans {
+			if span.From.Minor < OldestMinor || span.From.Minor > NewestMinor || span.To.Compare(span.From) < 0 || row.Source == "" {
+				t.Errorf("feature %q has the range %s and the source %q", row.Feature, span, row.Source)
+			}
 		}
 	}
 	for minor := OldestMinor; minor <= NewestMinor; minor++ {
-		seen := map[string]bool{}
-		for _, row := range functionTable {
-			if row.Contains(minor) {
-				if seen[row.Name] {
-					t.Errorf("function %s has two behaviours in 1.%d", row.Name, minor)
+		for patch := range release.Newest(minor).Patch + 1 {
+			seen := map[string]bool{}
+			for _, row := range functionTable {
+				if row.Contains(release.Release{Minor: minor, Patch: patch}) {
+					if seen[row.Name] {
+						t.Errorf("function %s has two behaviours in 1.%d.%d", row.Name, minor, patch)
+					}
+					seen[row.Name] = true
 				}
-				seen[row.Name] = true
 			}
 		}
 	}
@@ -135,7 +140,7 @@ func TestProfile(t *testing.T) {
 		{24, ProberLifecycle, false}, {25, ProberLifecycle, true}, {30, PrometheusScrapeTargets, false}, {31, PrometheusScrapeTargets, true},
 	}
 	for _, s := range spots {
-		if p, _ := ProfileOf(s.minor); p.Has(s.feature) != s.want {
+		if p, _ := ProfileOf(Version{Minor: s.minor, Patch: -1}); p.Has(s.feature) != s.want {
 			t.Errorf("1.%d: %q is %t, want %t", s.minor, s.feature, !s.want, s.want)
 		}
 	}
@@ -296,11 +301,11 @@ func TestEstimateConcurrency(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := func(i int32) *mesh.ProxyConfig {
-		pc := mesh.DefaultProxyConfig(15)
+		pc := mesh.DefaultProxyConfig(release.Newest(15))
 		pc.Workers = &mesh.Int32Value{Value: i}
 		return pc
 	}
-	none := mesh.DefaultProxyConfig(15)
+	none := mesh.DefaultProxyConfig(release.Newest(15))
 	none.Workers = nil
 	tests := []struct {
 		pc          *mesh.ProxyConfig

@@ -3,6 +3,8 @@
 
 package istio
 
+import "github.com/prerig/prerig/fn/istio/release"
+
 // Generation is the shape of the injector's configuration.
 type Generation string
 
@@ -16,29 +18,38 @@ const (
 	GenerationC Generation = "C"
 )
 
-// Profile says how the injector of one minor version of Istio behaves. Get one with ProfileOf. What a profile has is
+// Profile says how the injector of one release of Istio behaves. Get one with ProfileOf. What a profile has is
 // listed in the tables featureTable and functionTable, which is where to compare it with Istio.
 type Profile struct {
-	minor    int
+	release  release.Release
 	features map[Feature]bool
 }
 
-// ProfileOf returns the profile of a minor version. Minors older than the oldest take the oldest profile, and those newer
-// than the newest take the newest; known is false then.
-func ProfileOf(minor int) (p *Profile, known bool) {
-	known = minor >= OldestMinor && minor <= NewestMinor
-	minor = min(max(minor, OldestMinor), NewestMinor)
-	p = &Profile{minor: minor, features: make(map[Feature]bool, len(featureTable))}
+// ProfileOf returns the profile of a version. Where only the minor is known, its newest release is taken. Versions older than
+// the oldest take the oldest profile, and those newer than the newest take the newest; known is false then, and also for
+// a patch release that is newer than the newest known of its minor.
+func ProfileOf(v Version) (p *Profile, known bool) {
+	r := v.Release()
+	p = &Profile{release: r, features: make(map[Feature]bool, len(featureTable))}
+	if r.Minor < release.OldestMinor {
+		p.release = release.Release{Minor: release.OldestMinor}
+	}
+	if r.Minor > release.NewestMinor {
+		p.release = release.Newest(release.NewestMinor)
+	}
 	for _, row := range featureTable {
-		if row.Contains(minor) {
+		if row.Contains(p.release) {
 			p.features[row.Feature] = true
 		}
 	}
-	return p, known
+	return p, r.Known()
 }
 
 // Minor is the minor version of Istio that the profile describes.
-func (p *Profile) Minor() int { return p.minor }
+func (p *Profile) Minor() int { return p.release.Minor }
+
+// Release is the release of Istio that the profile describes.
+func (p *Profile) Release() release.Release { return p.release }
 
 // Has says whether the version has a feature.
 func (p *Profile) Has(f Feature) bool { return p.features[f] }
@@ -46,9 +57,9 @@ func (p *Profile) Has(f Feature) bool { return p.features[f] }
 // Generation is the generation that the version's own configuration has.
 func (p *Profile) Generation() Generation {
 	switch {
-	case p.minor <= 1:
+	case p.release.Minor <= 1:
 		return GenerationA
-	case p.minor <= 8:
+	case p.release.Minor <= 8:
 		return GenerationB
 	default:
 		return GenerationC
@@ -58,32 +69,8 @@ func (p *Profile) Generation() Generation {
 // IgnoredNamespaces are the namespaces in which the injector never injects (source: IgnoredNamespaces in
 // pkg/kube/inject/inject.go of each version).
 func (p *Profile) IgnoredNamespaces() []string {
-	if p.minor >= 9 {
+	if p.release.Minor >= 9 {
 		return []string{"kube-system", "kube-public", "kube-node-lease", "local-path-storage"}
 	}
 	return []string{"kube-system", "kube-public"}
-}
-
-// Span is a range of minor versions, both ends included. To is newest where the thing still exists.
-type Span struct{ From, To int }
-
-// newest stands for "until now" in the tables.
-const newest = 1 << 20
-
-// Contains says whether a minor version is in the range.
-func (s Span) Contains(minor int) bool { return minor >= s.From && minor <= s.To }
-
-// String returns the range as text: "1.9 to 1.27", "1.28 and later", "1.3".
-func (s Span) String() string {
-	from, to := Version{Minor: s.From, Patch: -1}.String(), Version{Minor: s.To, Patch: -1}.String()
-	switch {
-	case s.To == newest && s.From <= OldestMinor:
-		return "every version"
-	case s.To == newest:
-		return from + " and later"
-	case s.From == s.To:
-		return from
-	default:
-		return from + " to " + to
-	}
 }

@@ -21,7 +21,7 @@ func (in *Injector) preparePlain() error {
 		return err
 	}
 	in.plainProxyConfig = pc
-	in.plainProxyJSON = sync.OnceValues(func() (string, error) { return mesh.ProtoToJSON(pc, in.profile.minor) })
+	in.plainProxyJSON = sync.OnceValues(func() (string, error) { return mesh.ProtoToJSON(pc, in.profile.Minor()) })
 	return nil
 }
 

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"text/template"
 	"text/template/parse"
+
+	"github.com/prerig/prerig/fn/istio/release"
 )
 
 // Template is one parsed template of an injector configuration.
@@ -215,10 +217,10 @@ func (u usage) check(l *language) error {
 // checkFunctions refuses functions that the version does not have.
 func (u usage) checkFunctions(l *language) error {
 	for _, name := range sortedKeys(u.functions) {
-		if l.functions[name] == nil && !textTemplateFunctions[name] && !near(functionSpans(name), l.profile.minor) {
+		if l.functions[name] == nil && !textTemplateFunctions[name] && !near(functionSpans(name), l.profile.release) {
 			at := u.functions[name]
 			return fmt.Errorf("reading template %q, line %d: the function %q exists in Istio %s, and the version is 1.%d",
-				at.template, at.line, name, FunctionVersions(name), l.profile.minor)
+				at.template, at.line, name, FunctionVersions(name), l.profile.release.Minor)
 		}
 	}
 	return nil
@@ -232,9 +234,9 @@ func (u usage) checkFields(p *Profile) error {
 			return fmt.Errorf("reading template %q, line %d: no version of Istio from 1.%d to 1.%d has the field .%s",
 				at.template, at.line, OldestMinor, NewestMinor, name)
 		}
-		if !near(fieldSpans(name), p.minor) {
+		if !near(fieldSpans(name), p.release) {
 			return fmt.Errorf("reading template %q, line %d: the field .%s exists in Istio %s, and the version is 1.%d",
-				at.template, at.line, name, versions, p.minor)
+				at.template, at.line, name, versions, p.release.Minor)
 		}
 	}
 	return nil
@@ -242,8 +244,10 @@ func (u usage) checkFields(p *Profile) error {
 
 // near says whether a version, or the one before or after it, is in one of the spans. What a minor version got is often in
 // the last patches of the one before too, and a template that uses it there works.
-func near(spans []Span, minor int) bool {
-	return slices.ContainsFunc(spans, func(s Span) bool { return s.Contains(minor-1) || s.Contains(minor) || s.Contains(minor+1) })
+func near(spans release.Spans, r release.Release) bool {
+	return slices.ContainsFunc(spans, func(s release.Span) bool {
+		return s.From.Minor-1 <= r.Minor && r.Minor <= s.To.Minor+1
+	})
 }
 
 var (

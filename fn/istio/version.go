@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+
+	"github.com/prerig/prerig/fn/istio/release"
 )
 
-// Version is an Istio version. Only 1.x exists; Minor decides the Profile.
+// Version is an Istio version. Only 1.x exists.
 type Version struct {
 	Minor int
 	// Patch is -1 where only the minor is known.
@@ -20,8 +22,8 @@ type Version struct {
 
 // OldestMinor and NewestMinor are the first and last minors of Istio 1 whose behaviour the profiles describe.
 const (
-	OldestMinor = 0
-	NewestMinor = 31
+	OldestMinor = release.OldestMinor
+	NewestMinor = release.NewestMinor
 )
 
 // versionPattern finds a version at the start of a tag: 1.31, 1.31.0, 1.31.0-rc.0, v1.20-alpha.abc, release-1.10-latest-daily.
@@ -57,6 +59,14 @@ func (v Version) String() string {
 		s += "-" + v.Suffix
 	}
 	return s
+}
+
+// Release is the version without its suffix. Where only the minor is known, it is the newest known release of that.
+func (v Version) Release() release.Release {
+	if v.Patch < 0 {
+		return release.Newest(v.Minor)
+	}
+	return release.Release{Minor: v.Minor, Patch: v.Patch}
 }
 
 // Short returns 1.MINOR.

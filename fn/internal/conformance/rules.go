@@ -10,13 +10,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/istio/release"
 	"github.com/prerig/prerig/fn/workload"
 )
 
 // webhookRule is a field that the webhook sets and istioctl kube-inject of the same version does not.
 type webhookRule struct {
-	istio.Span
+	release.Spans
 	// part is labels, annotations, values of annotations, imagePullSecrets, or env, volumeMounts or place of an injected
 	// container.
 	part string
@@ -28,23 +28,23 @@ type webhookRule struct {
 // webhookOnly are all of them. They hold only for expected outputs of the kube-inject path, and, but for values, only where
 // such an output lacks the field altogether.
 var webhookOnly = []webhookRule{
-	{istio.Span{From: 5, To: 7}, "labels", []string{"service.istio.io/canonical-name", "service.istio.io/canonical-revision"},
+	{release.Between("1.5", "1.7"), "labels", []string{"service.istio.io/canonical-name", "service.istio.io/canonical-revision"},
 		"istioctl kube-inject up to 1.7 does not set the canonical labels"},
-	{istio.Span{From: 6, To: 7}, "labels", []string{"istio.io/rev"},
+	{release.Between("1.6", "1.7"), "labels", []string{"istio.io/rev"},
 		"istioctl kube-inject up to 1.7 does not set the revision's label"},
-	{istio.Span{From: 6, To: 7}, "annotations", []string{"prometheus.io/scrape", "prometheus.io/path", "prometheus.io/port"},
+	{release.Between("1.6", "1.7"), "annotations", []string{"prometheus.io/scrape", "prometheus.io/path", "prometheus.io/port"},
 		"istioctl kube-inject up to 1.7 does not merge Prometheus' settings"},
-	{istio.Span{From: 6, To: 7}, "values", []string{"prometheus.io/scrape", "prometheus.io/path", "prometheus.io/port"},
+	{release.Between("1.6", "1.7"), "values", []string{"prometheus.io/scrape", "prometheus.io/path", "prometheus.io/port"},
 		"istioctl kube-inject up to 1.7 keeps the pod's own Prometheus settings"},
-	{istio.Span{From: 0, To: 5}, "imagePullSecrets", nil,
+	{release.Between("1.0", "1.5"), "imagePullSecrets", nil,
 		"istioctl kube-inject up to 1.5 does not add image pull secrets"},
-	{istio.Span{From: 4, To: 4}, "labels", []string{"security.istio.io/tlsMode"},
+	{release.Between("1.4", "1.4"), "labels", []string{"security.istio.io/tlsMode"},
 		"istioctl kube-inject up to 1.4 does not set the label of mutual TLS"},
-	{istio.Span{From: 6, To: 7}, "env", []string{"ISTIO_PROMETHEUS_ANNOTATIONS"},
+	{release.Between("1.6", "1.7"), "env", []string{"ISTIO_PROMETHEUS_ANNOTATIONS"},
 		"istioctl kube-inject up to 1.7 does not tell the proxy the pod's Prometheus settings"},
-	{istio.Span{From: 1, To: 7}, "volumeMounts", []string{"/var/run/secrets/kubernetes.io/serviceaccount"},
+	{release.Between("1.1", "1.7"), "volumeMounts", []string{"/var/run/secrets/kubernetes.io/serviceaccount"},
 		"istioctl kube-inject up to 1.7 does not give the proxy the application's service account mount"},
-	{istio.Span{From: 6, To: 7}, "place", []string{"istio-validation"},
+	{release.Between("1.6", "1.7"), "place", []string{"istio-validation"},
 		"istioctl kube-inject up to 1.7 adds istio-validation at the end"},
 }
 
@@ -118,7 +118,7 @@ func withoutWebhookOnly(minor int, got, want map[string]any) (map[string]any, []
 		pod := runtime.DeepCopyJSON(t.Pod)
 		var applied []string
 		for _, rule := range webhookOnly {
-			if rule.Contains(minor) && rule.apply(pod, theirs[i].Pod) {
+			if rule.Contains(release.Newest(minor)) && rule.apply(pod, theirs[i].Pod) {
 				applied = append(applied, rule.why)
 			}
 		}
@@ -190,4 +190,4 @@ func (r webhookRule) asThere(pod, other map[string]any) bool {
 }
 
 // String is the rule as text.
-func (r webhookRule) String() string { return fmt.Sprintf("%s: %s (Istio %s)", r.part, r.why, r.Span) }
+func (r webhookRule) String() string { return fmt.Sprintf("%s: %s (Istio %s)", r.part, r.why, r.Spans) }

@@ -17,13 +17,15 @@ import (
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/prerig/prerig/fn/istio/release"
 )
 
 // decoder reads proto JSON into the model as istiod does: field names in lowerCamel or as in the .proto file, enums as
 // names or numbers, durations as "5s", wrappers as bare values. A field that is set replaces what was there; null leaves
 // it. Unknown fields are warned of and left out; a value of a wrong type is an error.
 type decoder struct {
-	minor    int
+	release  release.Release
 	warnings []string
 }
 
@@ -61,8 +63,8 @@ func (d *decoder) message(dst reflect.Value, in map[string]any, path string) err
 		}
 		used[f.proto], used[f.json] = true, true
 		where := join(path, name)
-		if !f.exists(d.minor) {
-			d.warnings = append(d.warnings, fmt.Sprintf("field %s does not exist in Istio 1.%d and is ignored", where, d.minor))
+		if !f.exists(d.release.Minor) {
+			d.warnings = append(d.warnings, fmt.Sprintf("field %s does not exist in Istio 1.%d and is ignored", where, d.release.Minor))
 			continue
 		}
 		if v == nil {
@@ -142,7 +144,7 @@ func (d *decoder) pointer(fresh reflect.Value, v any, path string) error {
 		return wrongType(path, "a mapping", v)
 	}
 	if pc, ok := fresh.Interface().(*ProxyConfig); ok {
-		pc.minor = d.minor
+		pc.release = d.release
 	}
 	return d.message(fresh.Elem(), m, path)
 }

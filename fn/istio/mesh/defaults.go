@@ -3,23 +3,51 @@
 
 package mesh
 
-import "time"
+import (
+	"time"
+
+	"github.com/prerig/prerig/fn/istio/release"
+)
 
 // Minor versions of Istio 1.x at which the rules change; each is the first or last version that a rule holds for.
 const (
-	lastScalarConcurrency  = 6  // concurrency is a plain int32 up to here, later a wrapper
-	lastReencodedDefaults  = 5  // up to here explicit zero values in defaultConfig give the default back
-	firstAnnotation        = 6  // proxy.istio.io/config is read from here
-	firstMergedMetadata    = 10 // proxyMetadata of mesh config and annotation merge by key from here; before, they replace
-	firstMergedProviders   = 12 // extension providers and trust domain aliases join the built-in ones from here
-	firstEffective         = 13 // ProxyConfig resources count from here, and configurations merge as protobuf messages
-	firstReplaced          = 16 // what merges over the built-in configuration replaces its fields from here (1.16.4, 1.17.2)
-	lastEmptyKept          = 13 // up to here lists and maps that are set but empty are written in JSON
-	firstCleaned           = 6  // protoToJSON leaves defaults out from here
-	firstCleanedControl    = 7  // ... controlPlaneAuthPolicy and terminationDrainDuration too
-	firstCleanedMetadata   = 9  // ... and an empty proxyMetadata
-	firstMergedProxyHeader = 19 // proxyHeaders of an annotation keeps what it does not set from here
+	lastScalarConcurrency = 6  // concurrency is a plain int32 up to here, later a wrapper
+	lastReencodedDefaults = 5  // up to here explicit zero values in defaultConfig give the default back
+	firstAnnotation       = 6  // proxy.istio.io/config is read from here
+	firstMergedProviders  = 12 // extension providers and trust domain aliases join the built-in ones from here
+	firstEffective        = 13 // ProxyConfig resources count from here, and configurations merge as protobuf messages
+	lastEmptyKept         = 13 // up to here lists and maps that are set but empty are written in JSON
+	firstCleaned          = 6  // protoToJSON leaves defaults out from here
+	firstCleanedControl   = 7  // ... controlPlaneAuthPolicy and terminationDrainDuration too
+	firstCleanedMetadata  = 9  // ... and an empty proxyMetadata
 )
+
+// Releases that do what not all releases of their minor do (source: pkg/config/mesh/mesh.go and
+// pilot/pkg/model/proxy_config.go).
+var (
+	// mergedMetadata merge proxyMetadata of mesh config and annotation by key; others replace it.
+	mergedMetadata = release.Since("1.10.3")
+	// replacedFields replace fields of the built-in configuration by what comes over it.
+	replacedFields = release.Since("1.16.4", "1.17.2")
+	// mergedProxyHeaders keep of proxyHeaders what an annotation does not set.
+	mergedProxyHeaders = release.Since("1.19.1")
+)
+
+// DependsOnPatch gives what patch releases of a minor do differently here, each as a few words.
+func DependsOnPatch(minor int) []string {
+	var out []string
+	for _, rule := range []struct {
+		what string
+		release.Spans
+	}{
+		{"how proxyMetadata merges", mergedMetadata}, {"how proxy configs merge", replacedFields}, {"how proxyHeaders merge", mergedProxyHeaders},
+	} {
+		if rule.DependsOnPatch(minor) {
+			out = append(out, rule.what)
+		}
+	}
+	return out
+}
 
 // Names and addresses of the built-in defaults.
 const (
@@ -29,12 +57,13 @@ const (
 	zipkin         = "zipkin.istio-system:9411"
 )
 
-// DefaultProxyConfig gives the proxy configuration that istiod (before 1.5: the sidecar injector) of Istio 1.minor has
+// DefaultProxyConfig gives the proxy configuration that istiod (before 1.5: the sidecar injector) of a release has
 // built in. Source: pkg/config/mesh/mesh.go (up to 1.2: pilot/pkg/model/context.go) of each version.
-func DefaultProxyConfig(minor int) *ProxyConfig {
+func DefaultProxyConfig(r release.Release) *ProxyConfig {
+	minor := r.Minor
 	serviceCluster := "istio-proxy"
 	pc := &ProxyConfig{
-		view:           view{minor},
+		view:           view{r},
 		ConfigPath:     "/etc/istio/proxy",
 		BinaryPath:     "/usr/local/bin/envoy",
 		Cluster:        &serviceCluster,
@@ -74,17 +103,18 @@ func DefaultProxyConfig(minor int) *ProxyConfig {
 	return pc
 }
 
-// Default gives the mesh configuration that Istio 1.minor has built in. Fields that no injection reads are set where they
+// Default gives the mesh configuration that a release has built in. Fields that no injection reads are set where they
 // are known not to be zero, so that a template of the user's own sees them.
-func Default(minor int) *MeshConfig {
+func Default(r release.Release) *MeshConfig {
+	minor := r.Minor
 	mc := &MeshConfig{
-		view:                           view{minor},
+		view:                           view{r},
 		ProxyListenPort:                15001,
 		EnableTracing:                  true,
 		IngressClass:                   "istio",
 		IngressControllerMode:          IngressControllerModeStrict,
 		ConnectTimeout:                 NewDuration(time.Second),
-		DefaultConfig:                  DefaultProxyConfig(minor),
+		DefaultConfig:                  DefaultProxyConfig(r),
 		AccessLogFile:                  "/dev/stdout",
 		DefaultServiceExportTo:         []string{"*"},
 		DefaultVirtualServiceExportTo:  []string{"*"},

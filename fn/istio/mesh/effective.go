@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/prerig/prerig/fn/istio/release"
 )
 
 // Resource is a ProxyConfig resource (networking.istio.io), which sets a part of the proxy configuration for a namespace,
@@ -52,7 +54,7 @@ func ParseResource(obj map[string]any) (*Resource, []string, error) {
 		return nil, nil, fmt.Errorf("reading ProxyConfig %s/%s: %w", r.Namespace, r.Name, wrongType("spec", "a mapping", obj["spec"]))
 	}
 	var spec resourceSpec
-	d := &decoder{minor: firstEffective}
+	d := &decoder{release: release.Release{Minor: firstEffective}}
 	if err := d.message(reflect.ValueOf(&spec).Elem(), fields, "spec"); err != nil {
 		return nil, nil, fmt.Errorf("reading ProxyConfig %s/%s: %w", r.Namespace, r.Name, err)
 	}
@@ -121,19 +123,18 @@ func (r *Resource) proxyConfig() *ProxyConfig {
 }
 
 // Effective gives the proxy configuration that the templates see for a pod, and warnings about its annotation
-// proxy.istio.io/config. Up to 1.12 that is the mesh's defaultConfig with the annotation over it. From 1.13 these merge,
+// proxy.istio.io/config, nil where there is none. Up to 1.12 that is the mesh's defaultConfig with the annotation over it. From 1.13 these merge,
 // the later over the earlier: built-in defaults, defaultConfig, the resource of the root namespace, that of the pod's
-// namespace, the annotation, the resource that selects the pod. Up to 1.15 they merge as protobuf messages do; from 1.16 a
-// field that is set replaces the whole field below it, so that an empty tracing turns tracing off (istio/istio#42518).
-func (m *MeshConfig) Effective(rs *Resources, namespace string, labels, annotations map[string]string) (*ProxyConfig, []string, error) {
-	annotation, annotated := annotations["proxy.istio.io/config"]
-	if m.minor < firstEffective {
-		if !annotated {
+// namespace, the annotation, the resource that selects the pod. Up to 1.16.3 and 1.17.1 they merge as protobuf messages
+// do; later a field that is set replaces the whole field below it, so that an empty tracing turns tracing off (istio/istio#42518).
+func (m *MeshConfig) Effective(rs *Resources, namespace string, labels map[string]string, annotation *string) (*ProxyConfig, []string, error) {
+	if m.release.Minor < firstEffective {
+		if annotation == nil {
 			return m.DefaultConfig, nil, nil
 		}
-		return ApplyProxyConfig(annotation, m.DefaultConfig)
+		return ApplyProxyConfig(*annotation, m.DefaultConfig)
 	}
-	pc := DefaultProxyConfig(m.minor)
+	pc := DefaultProxyConfig(m.release)
 	over(pc, m.DefaultConfig)
 	if m.RootNamespace != "" {
 		over(pc, rs.ofNamespace(m.RootNamespace))
@@ -142,13 +143,13 @@ func (m *MeshConfig) Effective(rs *Resources, namespace string, labels, annotati
 		over(pc, rs.ofNamespace(namespace))
 	}
 	var warnings []string
-	if annotated {
-		fields, err := parseYAML(annotation)
+	if annotation != nil {
+		fields, err := parseYAML(*annotation)
 		if err != nil {
 			return nil, nil, err
 		}
-		d := &decoder{minor: m.minor}
-		own := &ProxyConfig{view: view{m.minor}}
+		d := &decoder{release: m.release}
+		own := &ProxyConfig{view: view{m.release}}
 		if err := d.message(reflect.ValueOf(own).Elem(), fields, ""); err != nil {
 			return nil, nil, err
 		}
@@ -159,12 +160,12 @@ func (m *MeshConfig) Effective(rs *Resources, namespace string, labels, annotati
 	return pc, warnings, nil
 }
 
-// over merges src over dst by the rules of dst's version. Up to 1.15 only the image is replaced as a whole.
+// over merges src over dst by the rules of dst's version. Where fields merge, only the image is replaced as a whole.
 func over(dst, src *ProxyConfig) {
 	if src == nil {
 		return
 	}
-	if dst.minor >= firstReplaced {
+	if replacedFields.Contains(dst.release) {
 		replace(dst, src)
 		return
 	}

@@ -6,6 +6,8 @@ package mesh
 import (
 	"strings"
 	"testing"
+
+	"github.com/prerig/prerig/fn/istio/release"
 )
 
 func resource(t *testing.T, namespace, name string, spec map[string]any) *Resource {
@@ -39,17 +41,17 @@ func TestEffectivePrecedence(t *testing.T) {
 		resource(t, "shop", "app", map[string]any{"selector": selector, "concurrency": int64(0), "environmentVariables": env("D", "workload"), "image": map[string]any{"imageType": "debug"}}),
 		resource(t, "shop", "empty", map[string]any{"selector": map[string]any{}, "concurrency": int64(9)}),
 	})
-	annotations := map[string]string{"proxy.istio.io/config": "proxyMetadata: {C: annotation, D: annotation}\nconcurrency: 5\nimage: {imageType: distroless}"}
+	annotation := "proxyMetadata: {C: annotation, D: annotation}\nconcurrency: 5\nimage: {imageType: distroless}"
 	tests := map[string]struct {
-		namespace   string
-		labels      map[string]string
-		annotations map[string]string
-		want        string
+		namespace  string
+		labels     map[string]string
+		annotation *string
+		want       string
 	}{
 		"elsewhere":     {"other", nil, nil, `{"concurrency":1,"proxyMetadata":{"A":"global","B":"global","M":"mesh"}}`},
 		"namespace":     {"shop", nil, nil, `{"concurrency":1,"proxyMetadata":{"A":"global","B":"namespace","C":"namespace","D":"namespace","M":"mesh"}}`},
-		"annotation":    {"shop", nil, annotations, `{"concurrency":5,"proxyMetadata":{"A":"global","B":"namespace","C":"annotation","D":"annotation","M":"mesh"},"image":{"imageType":"distroless"}}`},
-		"workload":      {"shop", map[string]string{"app": "a"}, annotations, `{"concurrency":0,"proxyMetadata":{"A":"global","B":"namespace","C":"annotation","D":"workload","M":"mesh"},"image":{"imageType":"debug"}}`},
+		"annotation":    {"shop", nil, &annotation, `{"concurrency":5,"proxyMetadata":{"A":"global","B":"namespace","C":"annotation","D":"annotation","M":"mesh"},"image":{"imageType":"distroless"}}`},
+		"workload":      {"shop", map[string]string{"app": "a"}, &annotation, `{"concurrency":0,"proxyMetadata":{"A":"global","B":"namespace","C":"annotation","D":"workload","M":"mesh"},"image":{"imageType":"debug"}}`},
 		"wrong label":   {"shop", map[string]string{"app": "b"}, nil, `{"concurrency":1,"proxyMetadata":{"A":"global","B":"namespace","C":"namespace","D":"namespace","M":"mesh"}}`},
 		"root itself":   {"istio-system", map[string]string{"app": "a"}, nil, `{"concurrency":1,"proxyMetadata":{"A":"global","B":"global","M":"mesh"}}`},
 		"empty matches": {"shop", map[string]string{"x": "y"}, nil, `{"concurrency":1,"proxyMetadata":{"A":"global","B":"namespace","C":"namespace","D":"namespace","M":"mesh"}}`},
@@ -57,7 +59,7 @@ func TestEffectivePrecedence(t *testing.T) {
 	mc := parse(t, "defaultConfig: {proxyMetadata: {M: mesh, A: mesh}, concurrency: 7}", 24)
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			pc, _, err := mc.Effective(rs, test.namespace, test.labels, test.annotations)
+			pc, _, err := mc.Effective(rs, test.namespace, test.labels, test.annotation)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,7 +89,8 @@ func TestResourceErrors(t *testing.T) {
 	if IsResource(map[string]any{"apiVersion": "v1", "kind": "ProxyConfig"}) {
 		t.Error("any ProxyConfig is taken")
 	}
-	if _, _, err := Default(24).Effective(nil, "", nil, map[string]string{"proxy.istio.io/config": "concurrency: many"}); err == nil {
+	wrong := "concurrency: many"
+	if _, _, err := Default(release.Newest(24)).Effective(nil, "", nil, &wrong); err == nil {
 		t.Error("a wrong annotation passes")
 	}
 }

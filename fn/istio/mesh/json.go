@@ -6,6 +6,8 @@ package mesh
 import (
 	"fmt"
 	"reflect"
+
+	"github.com/prerig/prerig/fn/istio/release"
 )
 
 // ProtoToJSON gives what the template function of that name gives in Istio 1.minor: the proto JSON of a message, "{}" for
@@ -32,7 +34,7 @@ func ProtoToJSON(m any, minor int) (string, error) {
 // (cleanProxyConfig in pkg/kube/inject).
 func clean(pc *ProxyConfig, minor int) *ProxyConfig {
 	out := *pc
-	def := DefaultProxyConfig(minor)
+	def := DefaultProxyConfig(release.Newest(minor))
 	unset(&out.ConfigPath, def.ConfigPath)
 	unset(&out.BinaryPath, def.BinaryPath)
 	unset(&out.DiscoveryAddress, def.DiscoveryAddress)

@@ -6,7 +6,7 @@
 //
 // One Go model serves all versions: it has every field that ever existed (schema.txt), under the names that the generated
 // protobuf structs gave it, with getters that are safe on nil. What differs by version - built-in defaults, merge rules,
-// the type of a field, which defaults are left out of the JSON - follows the minor version that a configuration is made
+// the type of a field, which defaults are left out of the JSON - follows the release that a configuration is made
 // for. Nothing here reads more than its arguments, and no function changes them.
 package mesh
 
@@ -15,6 +15,8 @@ package mesh
 import (
 	"strconv"
 	"time"
+
+	"github.com/prerig/prerig/fn/istio/release"
 )
 
 // Duration is a protobuf duration.
@@ -122,16 +124,16 @@ func (n enumNames) value(name string) (int32, bool) {
 // enum is any enumeration of the model.
 type enum interface{ names() enumNames }
 
-// view is the version that a configuration is made for.
-type view struct{ minor int }
+// view is the release that a configuration is made for.
+type view struct{ release release.Release }
 
 // Minor is the minor version of Istio 1.x that the configuration is made for.
-func (v view) Minor() int { return v.minor }
+func (v view) Minor() int { return v.release.Minor }
 
 // Concurrency gives the number of worker threads as templates of the version expect it: an int32 up to 1.6, later an
 // *Int32Value, nil when unset.
 func (m *ProxyConfig) Concurrency() any {
-	if m.minor <= lastScalarConcurrency {
+	if m.release.Minor <= lastScalarConcurrency {
 		return m.Workers.GetValue()
 	}
 	return m.Workers

@@ -11,11 +11,13 @@ import (
 	"text/template"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/prerig/prerig/fn/istio/release"
 )
 
 func parse(t *testing.T, text string, minor int) *MeshConfig {
 	t.Helper()
-	mc, warnings, err := Parse(text, minor)
+	mc, warnings, err := Parse(text, release.Newest(minor))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,11 +122,11 @@ func TestProxyConfigJSON(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			mc := parse(t, test.mesh, test.minor)
-			annotations := map[string]string{}
+			var annotation *string
 			if test.annotation != "" && test.minor >= firstAnnotation {
-				annotations["proxy.istio.io/config"] = test.annotation
+				annotation = &test.annotation
 			}
-			pc, warnings, err := mc.Effective(nil, "ns", nil, annotations)
+			pc, warnings, err := mc.Effective(nil, "ns", nil, annotation)
 			if err != nil || len(warnings) > 0 {
 				t.Fatal(warnings, err)
 			}
@@ -186,7 +188,7 @@ func TestParseErrors(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := Parse(test.text, 7)
+			_, _, err := Parse(test.text, release.Newest(7))
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("have %v, want %q", err, test.want)
 			}
@@ -195,7 +197,7 @@ func TestParseErrors(t *testing.T) {
 }
 
 func TestWarnings(t *testing.T) {
-	_, warnings, err := Parse("nope: 1\nsdsUdsPath: x\nproxy_listen_port: 5\ndefaultConfig: {connectTimeout: 1s, parentShutdownDuration: 42s, x: {}, drainDuration: null}\n", 31)
+	_, warnings, err := Parse("nope: 1\nsdsUdsPath: x\nproxy_listen_port: 5\ndefaultConfig: {connectTimeout: 1s, parentShutdownDuration: 42s, x: {}, drainDuration: null}\n", release.Newest(31))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +211,7 @@ func TestWarnings(t *testing.T) {
 	if diff := cmp.Diff(want, warnings); diff != "" {
 		t.Error(diff)
 	}
-	mc, _, _ := Parse("proxy_listen_port: 5\ndefaultConfig: {drainDuration: null}", 31)
+	mc, _, _ := Parse("proxy_listen_port: 5\ndefaultConfig: {drainDuration: null}", release.Newest(31))
 	if mc.ProxyListenPort != 5 || mc.DefaultConfig.DrainDuration.Seconds != 45 {
 		t.Errorf("have %d, %v", mc.ProxyListenPort, mc.DefaultConfig.DrainDuration)
 	}
@@ -217,14 +219,14 @@ func TestWarnings(t *testing.T) {
 
 func TestDefaults(t *testing.T) {
 	for minor := 0; minor <= 31; minor++ {
-		pc := DefaultProxyConfig(minor)
+		pc := DefaultProxyConfig(release.Newest(minor))
 		if (pc.ParentShutdownDuration != nil) != (minor <= 16) || (pc.Workers != nil) != (minor >= 6 && minor <= 17) ||
 			(pc.Tracing != nil) != (minor >= 6 && minor <= 21) || (pc.StatusPort == 15020) != (minor >= 6) ||
 			(pc.ControlPlaneAuthPolicy == AuthenticationPolicyMutualTls) != (minor >= 7) ||
 			(pc.DiscoveryAddress == discovery) != (minor >= 6) {
 			t.Errorf("1.%d: %+v", minor, pc)
 		}
-		mc := Default(minor)
+		mc := Default(release.Newest(minor))
 		if !mc.PrometheusMerge() || mc.ProxyListenPort != 15001 || (mc.SdsUdsPath != "") != (minor == 6 || minor == 7) ||
 			(mc.ProxyInboundListenPort == 15006) != (minor >= 18) {
 			t.Errorf("1.%d: %+v", minor, mc)
@@ -257,8 +259,8 @@ func TestNothingIsShared(t *testing.T) {
 	for _, minor := range []int{6, 10, 24} {
 		mc := parse(t, "defaultConfig: {proxyMetadata: {A: b}, extraStatTags: [a], tracing: {sampling: 1}}", minor)
 		before := clone(mc.DefaultConfig)
-		annotations := map[string]string{"proxy.istio.io/config": "proxyMetadata: {A: c, D: e}\nextraStatTags: [b]\ntracing: {sampling: 7, maxPathTagLength: 1}"}
-		pc, _, err := mc.Effective(nil, "ns", nil, annotations)
+		annotation := "proxyMetadata: {A: c, D: e}\nextraStatTags: [b]\ntracing: {sampling: 7, maxPathTagLength: 1}"
+		pc, _, err := mc.Effective(nil, "ns", nil, &annotation)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -279,7 +281,7 @@ func FuzzParse(f *testing.F) {
 		if minor < 0 || minor > 31 {
 			return
 		}
-		mc, _, err := Parse(text, minor)
+		mc, _, err := Parse(text, release.Newest(minor))
 		if err != nil {
 			return
 		}
@@ -290,7 +292,7 @@ func FuzzParse(f *testing.F) {
 		if !json.Valid([]byte(out)) {
 			t.Fatalf("not JSON: %s", out)
 		}
-		again, _, err := Parse(`{"defaultConfig":`+out+`}`, minor)
+		again, _, err := Parse(`{"defaultConfig":`+out+`}`, release.Newest(minor))
 		if err != nil {
 			t.Fatalf("what was written does not read: %v: %s", err, out)
 		}
@@ -302,7 +304,7 @@ func FuzzParse(f *testing.F) {
 }
 
 func BenchmarkProtoToJSON(b *testing.B) {
-	mc := Default(31)
+	mc := Default(release.Newest(31))
 	for b.Loop() {
 		if _, err := ProtoToJSON(mc.DefaultConfig, 31); err != nil {
 			b.Fatal(err)
@@ -311,10 +313,10 @@ func BenchmarkProtoToJSON(b *testing.B) {
 }
 
 func BenchmarkEffective(b *testing.B) {
-	mc := Default(31)
-	annotations := map[string]string{"proxy.istio.io/config": "holdApplicationUntilProxyStarts: true"}
+	mc := Default(release.Newest(31))
+	annotation := "holdApplicationUntilProxyStarts: true"
 	for b.Loop() {
-		if _, _, err := mc.Effective(nil, "ns", nil, annotations); err != nil {
+		if _, _, err := mc.Effective(nil, "ns", nil, &annotation); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -6,18 +6,20 @@ package mesh
 import (
 	"reflect"
 	"slices"
+
+	"github.com/prerig/prerig/fn/istio/release"
 )
 
-// Parse reads data.mesh of the ConfigMap istio over the built-in defaults of Istio 1.minor, as istiod of that version
+// Parse reads data.mesh of the ConfigMap istio over the built-in defaults of a release, as istiod of that release
 // does. Fields replace the defaults, except for defaultConfig, whose fields do. Unknown fields, and those that the version
 // does not have, are left out and named in the warnings; a value of a wrong type is an error that names the field.
-func Parse(text string, minor int) (*MeshConfig, []string, error) {
+func Parse(text string, r release.Release) (*MeshConfig, []string, error) {
 	raw, err := parseYAML(text)
 	if err != nil {
 		return nil, nil, err
 	}
-	d := &decoder{minor: minor}
-	mc := Default(minor)
+	d := &decoder{release: r}
+	mc := Default(r)
 	providers, extensions := mc.DefaultProviders, mc.ExtensionProviders
 	if err := d.message(reflect.ValueOf(mc).Elem(), raw, ""); err != nil {
 		return nil, nil, err
@@ -25,8 +27,8 @@ func Parse(text string, minor int) (*MeshConfig, []string, error) {
 	if err := d.defaultConfig(mc, raw); err != nil {
 		return nil, nil, err
 	}
-	if minor >= firstMergedProviders {
-		if err := mergeProviders(mc, raw, providers, extensions, minor); err != nil {
+	if r.Minor >= firstMergedProviders {
+		if err := mergeProviders(mc, raw, providers, extensions, r); err != nil {
 			return nil, nil, err
 		}
 		slices.Sort(mc.TrustDomainAliases)
@@ -39,8 +41,8 @@ func Parse(text string, minor int) (*MeshConfig, []string, error) {
 // whole mesh config was decoded.
 func (d *decoder) defaultConfig(mc *MeshConfig, raw map[string]any) error {
 	decoded := mc.DefaultConfig
-	mc.DefaultConfig = DefaultProxyConfig(d.minor)
-	if d.minor <= lastReencodedDefaults {
+	mc.DefaultConfig = DefaultProxyConfig(d.release)
+	if d.release.Minor <= lastReencodedDefaults {
 		e := encoder{keepEmpty: true}
 		if err := e.message(reflect.ValueOf(decoded).Elem()); err != nil {
 			return err
@@ -49,7 +51,7 @@ func (d *decoder) defaultConfig(mc *MeshConfig, raw map[string]any) error {
 		if err != nil {
 			return err
 		}
-		quiet := &decoder{minor: d.minor}
+		quiet := &decoder{release: d.release}
 		return quiet.message(reflect.ValueOf(mc.DefaultConfig).Elem(), fields, "defaultConfig")
 	}
 	if _, ok := raw["default_config"]; ok && raw["defaultConfig"] == nil {
@@ -59,7 +61,7 @@ func (d *decoder) defaultConfig(mc *MeshConfig, raw map[string]any) error {
 	if !ok {
 		return nil
 	}
-	quiet := &decoder{minor: d.minor}
+	quiet := &decoder{release: d.release}
 	return quiet.applyProxyConfig(mc.DefaultConfig, fields, "defaultConfig")
 }
 
@@ -76,10 +78,10 @@ func (d *decoder) applyProxyConfig(pc *ProxyConfig, fields map[string]any, path 
 // mergeKept puts the former values back where they are not replaced as a whole: keys of the metadata, and the headers that
 // are not set.
 func mergeKept(pc *ProxyConfig, metadata map[string]string, headers *ProxyHeaders) {
-	if pc.minor >= firstMergedMetadata {
+	if mergedMetadata.Contains(pc.release) {
 		pc.ProxyMetadata = mergeStrings(metadata, pc.ProxyMetadata)
 	}
-	if pc.minor >= firstMergedProxyHeader && headers != nil && pc.ProxyHeaders != nil && headers != pc.ProxyHeaders {
+	if mergedProxyHeaders.Contains(pc.release) && headers != nil && pc.ProxyHeaders != nil && headers != pc.ProxyHeaders {
 		keepHeaders(pc.ProxyHeaders, headers)
 	}
 }
@@ -118,10 +120,10 @@ func keepHeaders(headers, from *ProxyHeaders) {
 }
 
 // mergeProviders applies defaultProviders over the built-in ones and adds extension providers to them by name.
-func mergeProviders(mc *MeshConfig, raw map[string]any, providers *DefaultProviders, extensions []*ExtensionProvider, minor int) error {
+func mergeProviders(mc *MeshConfig, raw map[string]any, providers *DefaultProviders, extensions []*ExtensionProvider, r release.Release) error {
 	if fields, ok := raw["defaultProviders"].(map[string]any); ok {
 		providers = clone(providers)
-		quiet := &decoder{minor: minor}
+		quiet := &decoder{release: r}
 		if err := quiet.message(reflect.ValueOf(providers).Elem(), fields, "defaultProviders"); err != nil {
 			return err
 		}
@@ -144,14 +146,14 @@ func mergeProviders(mc *MeshConfig, raw map[string]any, providers *DefaultProvid
 // it decides outside of templates (container order, status port), and up to 1.12 for the templates too. Before 1.6, where
 // there is no such annotation, it gives base.
 func ApplyProxyConfig(annotation string, base *ProxyConfig) (*ProxyConfig, []string, error) {
-	if base.minor < firstAnnotation {
+	if base.release.Minor < firstAnnotation {
 		return base, nil, nil
 	}
 	fields, err := parseYAML(annotation)
 	if err != nil {
 		return nil, nil, err
 	}
-	d := &decoder{minor: base.minor}
+	d := &decoder{release: base.release}
 	pc := clone(base)
 	if err := d.applyProxyConfig(pc, fields, ""); err != nil {
 		return nil, nil, err

@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/istio/mesh"
+)
+
+// configMapCredential begins the credentialName of a certificate that is in a ConfigMap.
+const configMapCredential = "configmap://"
+
+// validateTLS checks the TLS settings of the tracer (source: ValidateTLS in pkg/config/validation).
+func validateTLS(s *mesh.ClientTLSSettings, profile *istio.Profile) error {
+	if s == nil {
+		return nil
+	}
+	simple, mutual := s.Mode == mesh.TLSmodeSimple, s.Mode == mesh.TLSmodeMutual
+	if profile.Has(istio.ValidateTLSConfigMap) && strings.HasPrefix(s.CredentialName, configMapCredential) {
+		return errors.New("credentialName: a ConfigMap is of a namespace, and a proxy config is of none")
+	}
+	if profile.Has(istio.ValidateTLSUnverified) && s.InsecureSkipVerify.GetValue() {
+		if (simple || mutual) && (s.CaCertificates != "" || len(s.SubjectAltNames) > 0) || simple && s.CredentialName != "" {
+			return errors.New("insecureSkipVerify: it must not be true beside what is to be verified")
+		}
+	}
+	if profile.Has(istio.ValidateTLSCredentials) && (simple || mutual) && s.CredentialName != "" {
+		revocation := profile.Has(istio.ValidateTLSRevocation) && s.CaCrl != ""
+		if s.ClientCertificate != "" || s.CaCertificates != "" || s.PrivateKey != "" || revocation {
+			return errors.New("credentialName: it must not stand beside certificates")
+		}
+		return nil
+	}
+	if mutual && (s.ClientCertificate == "" || s.PrivateKey == "") {
+		return errors.New("mode MUTUAL needs clientCertificate and privateKey")
+	}
+	return nil
+}
+
+// validatePrivateKeyProvider checks the hardware that signs (source: validatePrivateKeyProvider in pkg/config/validation).
+func validatePrivateKeyProvider(p *mesh.PrivateKeyProvider) error {
+	switch {
+	case p == nil:
+		return nil
+	case p.Cryptomb != nil:
+		return pollDelay("cryptomb", p.Cryptomb.PollDelay)
+	case p.Qat != nil:
+		return pollDelay("qat", p.Qat.PollDelay)
+	default:
+		return errors.New("it names no provider")
+	}
+}
+
+func pollDelay(provider string, d *mesh.Duration) error {
+	if d.GetSeconds() == 0 && d.GetNanos() == 0 {
+		return fmt.Errorf("%s.pollDelay: it must be set and not be 0s", provider)
+	}
+	return nil
+}
+
+// smallestWindow is the smallest window of HTTP/2, in bytes.
+const smallestWindow = 65535
+
+// validateConnectionSettings checks limits and timeouts (source: validateConnectionSettings in pkg/config/validation).
+func validateConnectionSettings(s *mesh.ConnectionSettings) error {
+	if s == nil {
+		return nil
+	}
+	for _, d := range []struct {
+		field string
+		value *mesh.Duration
+	}{
+		{"httpIdleTimeout", s.HttpIdleTimeout}, {"httpMaxConnectionDuration", s.HttpMaxConnectionDuration},
+		{"httpDrainTimeout", s.HttpDrainTimeout}, {"httpRequestTimeout", s.HttpRequestTimeout},
+		{"httpRequestHeadersTimeout", s.HttpRequestHeadersTimeout}, {"httpStreamIdleTimeout", s.HttpStreamIdleTimeout},
+		{"httpMaxStreamDuration", s.HttpMaxStreamDuration},
+	} {
+		if d.value.AsDuration() < 0 {
+			return fmt.Errorf("%s: %s is less than 0s", d.field, d.value.AsDuration())
+		}
+	}
+	for _, n := range []struct {
+		field string
+		value *mesh.Int32Value
+		least int32
+	}{
+		{"listenerPerConnectionBufferLimitBytes", s.ListenerPerConnectionBufferLimitBytes, 0},
+		{"clusterPerConnectionBufferLimitBytes", s.ClusterPerConnectionBufferLimitBytes, 0},
+		{"httpMaxConcurrentStreams", s.HttpMaxConcurrentStreams, 1},
+		{"http2InitialStreamWindowSize", s.Http2InitialStreamWindowSize, smallestWindow},
+		{"http2InitialConnectionWindowSize", s.Http2InitialConnectionWindowSize, smallestWindow},
+		{"listenerConnectionLimit", s.ListenerConnectionLimit, 1},
+		{"globalDownstreamConnectionLimit", s.GlobalDownstreamConnectionLimit, 1},
+	} {
+		if n.value != nil && n.value.Value < n.least {
+			return fmt.Errorf("%s: %d is less than %d", n.field, n.value.Value, n.least)
+		}
+	}
+	return nil
+}
