@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path"
+	"path/filepath"
 	"sort"
 	"sync"
 	"time"
@@ -32,6 +33,16 @@ type Entry struct {
 	Opaque bool
 
 	problem string // Err without a revision
+}
+
+// Source returns the pipeline's source with a local directory made absolute: it is relative to the pipeline's file, which is
+// below dir.
+func (e Entry) Source(dir string) v1alpha1.Source {
+	src := e.Pipeline.Spec.Source
+	if src.Dir != nil && !filepath.IsAbs(src.Dir.Path) {
+		src.Dir = &v1alpha1.DirSource{Path: filepath.Join(dir, filepath.Dir(filepath.FromSlash(e.File)), src.Dir.Path)}
+	}
+	return src
 }
 
 // Catalog is the pipelines of a directory or a Git repository. It is safe for concurrent use.

@@ -12,12 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/images"
 	"github.com/prerig/prerig/pipeline/preview"
 	"github.com/prerig/prerig/pipeline/render"
-	pipelinerun "github.com/prerig/prerig/pipeline/run"
 	"github.com/prerig/prerig/pipeline/source"
 )
 
@@ -81,7 +81,7 @@ func (l *local) open(streams Streams, version string) (p *preview.Previewer, clo
 	fetcher := source.New(source.Options{StateDir: l.cache, Secrets: source.DirSecrets{Dir: l.secrets}, AllowDir: true})
 	p = &preview.Previewer{
 		Fetcher:      fetcher,
-		Builder:      &pipelinerun.Builder{Renderer: l.pool, Policies: l.policies, Limits: render.DefaultLimits(), Repositories: fetcher, Version: toolVersion(version)},
+		Builder:      &build.Builder{Renderer: l.pool, Policies: l.policies, Limits: render.DefaultLimits(), Repositories: fetcher, Version: toolVersion(version)},
 		Secrets:      source.DirSecrets{Dir: l.secrets},
 		PipelinesDir: l.pipelines, Sources: sources, Revision: l.revision, Workers: l.jobs,
 		Progress: func(done, total int, name string) {

@@ -16,10 +16,10 @@ import (
 
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/preview"
 	"github.com/prerig/prerig/pipeline/render"
-	pipelinerun "github.com/prerig/prerig/pipeline/run"
 	"github.com/prerig/prerig/pipeline/server"
 )
 
@@ -134,7 +134,7 @@ func TestReport(t *testing.T) {
 	var results []preview.Result
 	for i := range 1000 {
 		name := fmt.Sprintf("app-%04d", i)
-		r := preview.Result{Entry: catalog.Entry{Key: "team/" + name}, Built: &pipelinerun.Built{Response: &render.Response{}}}
+		r := preview.Result{Entry: catalog.Entry{Key: "team/" + name}, Built: &build.Built{Response: &render.Response{}}}
 		r.Built.Results = result.Results{{Severity: result.Warning, Message: "pod " + name + " is risky", ResourceRef: &result.ResourceRef{Kind: "Deployment", Name: name}}}
 		if i == 500 {
 			r.Err = errors.New("this one is broken")

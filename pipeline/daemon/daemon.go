@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nuid"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/config"
 	"github.com/prerig/prerig/pipeline/event"
@@ -56,7 +57,7 @@ type parts struct {
 	catalog *catalog.Catalog
 	fetcher *source.Fetcher
 	pool    *render.Pool
-	builder *run.Builder
+	builder *build.Builder
 	store   *status.Store
 	runner  *run.Runner
 	metrics *telemetry.Metrics
@@ -237,7 +238,7 @@ func (p *parts) finish(ctx, storing context.Context, limits render.Limits, worke
 		return err
 	}
 	secrets := source.DirSecrets{Dir: c.Secrets}
-	p.builder = &run.Builder{Renderer: p.pool, Policies: c.Policies, Limits: limits, Repositories: p.fetcher, Bases: bases, Version: o.Version}
+	p.builder = &build.Builder{Renderer: p.pool, Policies: c.Policies, Limits: limits, Repositories: p.fetcher, Bases: bases, Version: o.Version}
 	p.runner = run.New(run.Options{
 		Catalog: p.catalog, PipelinesDir: c.Pipelines, Fetcher: p.fetcher, Secrets: secrets, Builder: p.builder, Store: p.store,
 		Queue: p.queue, Notifier: notify.New(secrets), Workers: c.Workers, History: c.History, ExternalURL: c.ExternalURL,

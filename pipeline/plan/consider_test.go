@@ -20,12 +20,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/event"
 	"github.com/prerig/prerig/pipeline/internal/gittest"
 	"github.com/prerig/prerig/pipeline/plan"
 	"github.com/prerig/prerig/pipeline/queue"
-	"github.com/prerig/prerig/pipeline/run"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/tree"
 	"github.com/prerig/prerig/pipeline/status"
@@ -74,7 +74,7 @@ func newBed(t testing.TB, n int, pipeline func(i int, url string) string) *bed {
 	}
 	b.planner = &plan.Planner{
 		Catalog: pipelines, PipelinesDir: b.pipelines, Fetcher: source.New(source.Options{StateDir: b.state}),
-		Builder: &run.Builder{Version: "test", Policies: b.policies}, Store: b.store, Queue: b.queue, Log: slog.New(slog.DiscardHandler),
+		Builder: &build.Builder{Version: "test", Policies: b.policies}, Store: b.store, Queue: b.queue, Log: slog.New(slog.DiscardHandler),
 	}
 	for _, e := range pipelines.All() {
 		if e.Err != nil {
@@ -212,7 +212,7 @@ func TestOnlyWhatIsAffectedIsAskedFor(t *testing.T) {
 			b.reload()
 		}},
 		{name: "a run that failed", do: func() {
-			b.change(name(0), func(s *status.State) { s.Seen.Outcome, s.Seen.Stage = status.Failed, run.StagePublish })
+			b.change(name(0), func(s *status.State) { s.Seen.Outcome, s.Seen.Stage = status.Failed, status.StagePublish })
 		}, want: []string{name(0)}},
 		{name: "a source that did not answer", do: func() {
 			b.change(name(1), func(s *status.State) { s.Ready(time.Now(), false, v1alpha1.ReasonSourceFailed, "no answer", false) })

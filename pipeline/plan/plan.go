@@ -15,10 +15,10 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 
+	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/event"
 	"github.com/prerig/prerig/pipeline/queue"
-	"github.com/prerig/prerig/pipeline/run"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/status"
 )
@@ -30,14 +30,14 @@ type Planner struct {
 	PipelinesDir string
 	// Fetcher looks at sources, Builder says what would be different.
 	Fetcher *source.Fetcher
-	Builder *run.Builder
+	Builder *build.Builder
 	Store   *status.Store
 	Queue   *queue.Queue
 	// Debounce is the least time between two runs of a pipeline that events ask for.
 	Debounce time.Duration
 	Log      *slog.Logger
 
-	looks run.Looks
+	looks build.Looks
 
 	silent silences
 
@@ -167,7 +167,7 @@ func (p *Planner) sourceKey(e catalog.Entry) string {
 	if known, ok := p.sources[e.Key]; ok && known.digest == e.Digest && known.file == e.File {
 		return known.text
 	}
-	text, err := json.Marshal([]any{e.Pipeline.Metadata.Namespace, run.Source(e, p.PipelinesDir)})
+	text, err := json.Marshal([]any{e.Pipeline.Metadata.Namespace, e.Source(p.PipelinesDir)})
 	if err != nil {
 		panic(err) // it is plain data
 	}
@@ -197,7 +197,7 @@ func (p *Planner) group(ctx context.Context, key string, entries []catalog.Entry
 	first := entries[0]
 	var snapshot *source.Snapshot
 	if err == nil {
-		snapshot, err = p.Fetcher.Fetch(looking, first.Pipeline.Metadata.Namespace, run.Source(first, p.PipelinesDir), "")
+		snapshot, err = p.Fetcher.Fetch(looking, first.Pipeline.Metadata.Namespace, first.Source(p.PipelinesDir), "")
 	}
 	if err != nil && looking.Err() != nil && ctx.Err() == nil {
 		p.silent.note(key)
@@ -233,7 +233,7 @@ func (p *Planner) group(ctx context.Context, key string, entries []catalog.Entry
 		if !needed && recovered(state) {
 			reason, needed = "the source answers again", true
 		}
-		if !needed && run.Asked(e.Pipeline, state, control) {
+		if !needed && state.Asked(e.Pipeline, control) {
 			reason, needed = "somebody has asked for it", true
 		}
 		if !needed && cause.Drift && drift.found(looking, e.Pipeline, state) {

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/prerig/prerig/pipeline/run"
+	"github.com/prerig/prerig/pipeline/queue"
 )
 
 // Timer considers each pipeline once in its interval until ctx is done. The moment within the interval follows from the
@@ -42,7 +42,7 @@ func (p *Planner) due(last, now time.Time) []string {
 			continue
 		}
 		every := e.Pipeline.Spec.Interval.Duration
-		shift := time.Duration(run.Phase(p.sourceKey(e)) * float64(every))
+		shift := time.Duration(queue.Phase(p.sourceKey(e)) * float64(every))
 		if slot(last, every, shift) != slot(now, every, shift) {
 			out = append(out, e.Key)
 		}

@@ -8,9 +8,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/render"
-	"github.com/prerig/prerig/pipeline/run"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -33,7 +33,7 @@ func (p *Previewer) Affected(ctx context.Context, entries []catalog.Entry, base,
 			return &Touched{Pipeline: e.Key, Reason: reason}
 		}
 		// What was not read to the end has no record that says all.
-		if fetch := (*run.FetchError)(nil); errors.As(err, &fetch) || errors.Is(err, render.ErrTimeout) || err != nil && ctx.Err() != nil {
+		if fetch := (*build.FetchError)(nil); errors.As(err, &fetch) || errors.Is(err, render.ErrTimeout) || err != nil && ctx.Err() != nil {
 			return &Touched{Pipeline: e.Key, Reason: fmt.Sprintf("it could not be found out: %v", err)}
 		}
 		return nil

@@ -11,10 +11,10 @@ import (
 	"sync"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/publish"
-	"github.com/prerig/prerig/pipeline/run"
 	"github.com/prerig/prerig/pipeline/source"
 )
 
@@ -23,7 +23,7 @@ import (
 type Previewer struct {
 	// Fetcher fetches, Builder renders.
 	Fetcher *source.Fetcher
-	Builder *run.Builder
+	Builder *build.Builder
 	// Secrets are for registries that are compared with; nil means that there are none.
 	Secrets source.Secrets
 	// PipelinesDir is what sources that are directories are relative to, together with their pipeline's file.
@@ -47,7 +47,7 @@ type Result struct {
 	Entry catalog.Entry
 	// Snapshot of the source, and what was built of it.
 	Snapshot *source.Snapshot
-	Built    *run.Built
+	Built    *build.Built
 	// Path and Files are those of the first place that it is published to.
 	Path  string
 	Files map[string][]byte
@@ -133,7 +133,7 @@ func (r *Result) filesFor(to v1alpha1.Publish) (map[string][]byte, error) {
 
 // fetch gives the source, or the directory that stands for it.
 func (p *Previewer) fetch(ctx context.Context, e catalog.Entry) (*source.Snapshot, error) {
-	src, revision := run.Source(e, p.PipelinesDir), p.Revision
+	src, revision := e.Source(p.PipelinesDir), p.Revision
 	if dir, ok := p.stand(src); ok {
 		src, revision = v1alpha1.Source{Dir: &v1alpha1.DirSource{Path: dir}}, ""
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/git"
 )
 
@@ -26,6 +27,15 @@ type Origin struct {
 	Date time.Time
 	// Author, AuthorEmail, Subject and Body are those of the source's commit; empty for other sources.
 	Author, AuthorEmail, Subject, Body string
+}
+
+// OriginOf returns the origin that a commit or an artifact tells of a snapshot of a source.
+func OriginOf(snapshot *source.Snapshot) Origin {
+	o := Origin{URL: snapshot.URL, Revision: snapshot.Revision, Digest: snapshot.Digest, Date: snapshot.Date}
+	if c := snapshot.Commit; c != nil {
+		o.Author, o.AuthorEmail, o.Subject, o.Body = c.Author, c.AuthorEmail, c.Subject, c.Body
+	}
+	return o
 }
 
 // Change is the result of one pipeline.

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prerig/prerig/pipeline/fault"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/render"
@@ -142,7 +143,7 @@ func TestTheRevisionOfADirectoryIsThatOfItsFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	entry, _ := w.runner.Catalog.Get("shop")
-	src := Source(entry, w.runner.PipelinesDir)
+	src := entry.Source(w.runner.PipelinesDir)
 	planned, err := w.runner.Fetcher.Fetch(t.Context(), "", src, "")
 	if err != nil {
 		t.Fatal(err)
@@ -320,7 +321,7 @@ func TestAClockThatIsAheadDoesNotMakeAnOldRevisionNew(t *testing.T) {
 func TestAPanicWhilePublishingIsAnErrorOfAllWhoWait(t *testing.T) {
 	w := newWorks(t, "shop")
 	done := w.runner.publisher.publish(t.Context(), "k", "l", "x", nil, publish.Change{})
-	if !errors.As(done.err, new(*bugError)) {
+	if !errors.As(done.err, new(*fault.Error)) {
 		t.Errorf("%v", done.err)
 	}
 }

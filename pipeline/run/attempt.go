@@ -20,7 +20,9 @@ import (
 
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/fault"
 	"github.com/prerig/prerig/pipeline/notify"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/queue"
@@ -44,8 +46,7 @@ type attempt struct {
 
 	resolved time.Time // when the source was looked up
 	snapshot *source.Snapshot
-	request  string // digest of everything but the source, from before anything of it was read
-	built    *Built
+	built    *build.Built
 	skipped  bool // nothing that matters has changed
 	places   []place
 	left     []string // what became of branches that it does not publish to any more
@@ -57,9 +58,9 @@ type attempt struct {
 func (a *attempt) run(ctx context.Context) error {
 	a.seen.Queued = max(0, a.started.Sub(a.job.Since))
 	if err := a.fetch(ctx); err != nil {
-		return &StageError{Stage: StageSource, Err: err}
+		return &StageError{Stage: status.StageSource, Err: err}
 	}
-	forced := a.job.Force || a.control.Force && requested(a.state, a.control)
+	forced := a.job.Force || a.control.Force && a.state.Requests(a.control)
 	reason, needed := a.r.Builder.Needs(a.p, a.state, a.snapshot)
 	if !needed && !forced {
 		a.skipped = true
@@ -70,7 +71,7 @@ func (a *attempt) run(ctx context.Context) error {
 		return err
 	}
 	if err := publish.CheckResults(a.p.Spec.Gates, a.built.Results); err != nil {
-		return &StageError{Stage: StageGate, Final: true, Err: err}
+		return &StageError{Stage: status.StageGate, Final: true, Err: err}
 	}
 	return a.publish(ctx)
 }
@@ -82,12 +83,12 @@ func (a *attempt) safely(ctx context.Context) (err error) {
 		if r == nil {
 			return
 		}
-		failed := &StageError{Stage: StagePublish, Err: bug(r)}
+		failed := &StageError{Stage: status.StagePublish, Err: fault.Recovered(r)}
 		switch {
 		case a.snapshot == nil:
-			failed.Stage = StageSource
+			failed.Stage = status.StageSource
 		case a.built == nil:
-			failed.Stage = StageBuild
+			failed.Stage = status.StageBuild
 		}
 		a.log.Error("a run has panicked", "error", failed, "stack", string(debug.Stack()))
 		err = failed
@@ -96,30 +97,24 @@ func (a *attempt) safely(ctx context.Context) (err error) {
 }
 
 // render builds when it is the pipeline's turn.
-func (a *attempt) render(ctx context.Context) error {
+func (a *attempt) render(ctx context.Context) (err error) {
 	ctx, span := otel.Tracer("prerig").Start(ctx, "render")
 	defer span.End()
-	err := a.r.lanes.run(ctx, a.entry.Key, func(ctx context.Context) error {
-		a.log.Debug("rendering")
-		start := time.Now()
-		// What changes from here on, such as the file of a policy, is for the next run.
-		a.request = a.r.Builder.RequestDigest(a.p)
-		var err error
-		a.built, err = a.r.Builder.Build(ctx, a.p, a.snapshot.Tree)
-		a.seen.Render = time.Since(start)
-		return err
-	})
+	a.built, err = a.r.builds.Build(ctx, a.p, a.snapshot.Tree)
+	if a.built != nil {
+		a.seen.Render = a.built.Took
+	}
 	if err != nil {
-		if bug := (*bugError)(nil); errors.As(err, &bug) {
-			a.log.Error("building has panicked", "error", err, "stack", string(bug.stack))
+		if bug := (*fault.Error)(nil); errors.As(err, &bug) {
+			a.log.Error("building has panicked", "error", err, "stack", string(bug.Stack))
 		}
-		if fetch := (*FetchError)(nil); errors.As(err, &fetch) {
-			return &StageError{Stage: StageSource, Err: err}
+		if fetch := (*build.FetchError)(nil); errors.As(err, &fetch) {
+			return &StageError{Stage: status.StageSource, Err: err}
 		}
 		// A render that is too slow may only have been unlucky, a few times.
 		again := ctx.Err() != nil || errors.Is(err, render.ErrTimeout) && a.state.Failures < 3
 		again = again || a.snapshot.Damaged != nil && a.snapshot.Damaged()
-		return &StageError{Stage: StageBuild, Final: !again, Err: err}
+		return &StageError{Stage: status.StageBuild, Final: !again, Err: err}
 	}
 	for _, object := range a.built.Objects {
 		a.seen.Bytes += len(object.YAML)
@@ -141,7 +136,7 @@ func (a *attempt) end(ctx context.Context, err error, revision uint64) error {
 		a.log.Debug("stored the difference", "run", entry.ID)
 	}
 	dropped := a.state.Add(entry, a.r.History)
-	noteRequests(a.p, a.state, a.control)
+	a.state.NoteRequests(a.p, a.control)
 	if saved := a.r.Store.Save(ctx, a.entry.Key, a.state, revision); saved != nil {
 		// What was published stays; the next run finds it equal.
 		return &queue.RetryError{After: time.Second, Err: saved}
@@ -156,7 +151,7 @@ func (a *attempt) end(ctx context.Context, err error, revision uint64) error {
 
 // endSkipped saves only what is new: most looks at a source find nothing.
 func (a *attempt) endSkipped(ctx context.Context, revision uint64) error {
-	changed := noteRequests(a.p, a.state, a.control)
+	changed := a.state.NoteRequests(a.p, a.control)
 	failed := a.state.Seen.Outcome == status.Failed || a.state.Seen.Outcome == status.Refused
 	if c := a.state.Condition(); c != nil && c.Reason == v1alpha1.ReasonSourceFailed && !failed {
 		a.state.Ready(time.Now(), true, meta.SucceededReason, "nothing has changed since "+a.state.Seen.Revision, false)
@@ -239,7 +234,7 @@ func (a *attempt) note(entry status.Run, stage *StageError, now time.Time) {
 	s := a.state
 	if a.built != nil {
 		s.Seen.Record, s.Seen.Revision, s.Seen.Resolved = a.built.Record, entry.Revision, a.resolved.UTC()
-		s.Seen.Request = a.request
+		s.Seen.Request = a.built.RequestDigest
 		s.Seen.Outcome, s.Seen.Stage = entry.Outcome, ""
 	}
 	if s.Seen.Targets == nil {

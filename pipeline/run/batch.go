@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prerig/prerig/pipeline/fault"
 	"github.com/prerig/prerig/pipeline/publish"
 )
 
@@ -209,7 +210,7 @@ func (p *publisher) round(ctx context.Context, lock string, branch *publish.Bran
 func safely(ctx context.Context, branch *publish.Branch, changes []publish.Change) (result publish.Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			result, err = publish.Result{}, bug(r)
+			result, err = publish.Result{}, fault.Recovered(r)
 		}
 	}()
 	return branch.Publish(ctx, changes)

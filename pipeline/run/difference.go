@@ -15,6 +15,7 @@ import (
 	policyv1alpha1 "github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/pipeline/diff"
+	"github.com/prerig/prerig/pipeline/fault"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/source/oci"
 	"github.com/prerig/prerig/pipeline/source/tree"
@@ -33,7 +34,7 @@ const (
 func (a *attempt) saveDiff(ctx context.Context, entry status.Run) (saved bool) {
 	defer func() {
 		if r := recover(); r != nil {
-			a.log.Error("the difference was not stored", "run", entry.ID, "error", bug(r))
+			a.log.Error("the difference was not stored", "run", entry.ID, "error", fault.Recovered(r))
 			saved = false
 		}
 	}()

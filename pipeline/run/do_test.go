@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/internal/gittest"
 	"github.com/prerig/prerig/pipeline/queue"
@@ -92,7 +93,7 @@ func newWorks(t *testing.T, pipelines ...string) *works {
 		t.Fatal(err)
 	}
 	w.runner = New(Options{
-		Catalog: c, PipelinesDir: dir, Fetcher: source.New(source.Options{StateDir: t.TempDir()}), Builder: &Builder{Renderer: w.renderer, Version: "1"},
+		Catalog: c, PipelinesDir: dir, Fetcher: source.New(source.Options{StateDir: t.TempDir()}), Builder: &build.Builder{Renderer: w.renderer, Version: "1"},
 		Store: store, Queue: q, Workers: 4, History: 3, Observe: func(o Observation) {
 			w.mu.Lock()
 			defer w.mu.Unlock()

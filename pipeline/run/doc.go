@@ -5,8 +5,6 @@
 // changed, renders in a process of its own, asks the gates, publishes and records what became of it. A run that is
 // interrupted at any point can be done again: nothing is published twice, as equal content is no change.
 //
-// No pipeline is to hold up another: a render that takes long has to leave its place to those that do not (lanes.go), and a
-// commit that several pipelines share does not wait for one that does not come to its end (batch.go).
-//
-// The command line uses the same steps without the queue.
+// No pipeline is to hold up another: a render that takes long has to leave its place to those that do not (build.Limited),
+// and a commit that several pipelines share does not wait for one that does not come to its end (batch.go).
 package run

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/fault"
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/source"
 )
@@ -44,7 +45,7 @@ func (a *attempt) fetch(ctx context.Context) error {
 		a.log.Debug("what was planned cannot be fetched, looking for what is there now", "revision", planned, "error", err)
 	}
 	a.resolved = start
-	found, at, err := a.r.newest(ctx, a.p.Metadata.Namespace, Source(a.entry, a.r.PipelinesDir))
+	found, at, err := a.r.newest(ctx, a.p.Metadata.Namespace, a.entry.Source(a.r.PipelinesDir))
 	if err != nil {
 		return err
 	}
@@ -56,7 +57,7 @@ func (a *attempt) fetch(ctx context.Context) error {
 
 // fetchAt gets the source at a revision, "" for the newest.
 func (a *attempt) fetchAt(ctx context.Context, revision string) (err error) {
-	if a.snapshot, err = a.r.Fetcher.Fetch(ctx, a.p.Metadata.Namespace, Source(a.entry, a.r.PipelinesDir), revision); err != nil {
+	if a.snapshot, err = a.r.Fetcher.Fetch(ctx, a.p.Metadata.Namespace, a.entry.Source(a.r.PipelinesDir), revision); err != nil {
 		return err
 	}
 	if revision != "" && a.snapshot.Commit != nil {
@@ -73,7 +74,7 @@ var errMoved = errors.New("the source has moved during the run")
 func (a *attempt) missed(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
-	src := Source(a.entry, a.r.PipelinesDir)
+	src := a.entry.Source(a.r.PipelinesDir)
 	now, _, err := a.r.newest(ctx, a.p.Metadata.Namespace, src)
 	if err == nil && now == "" {
 		var snapshot *source.Snapshot
@@ -192,7 +193,7 @@ func (s *sharedLook) look(look func(context.Context) (*source.Snapshot, error)) 
 	defer close(s.done)
 	defer func() {
 		if r := recover(); r != nil {
-			s.err = bug(r)
+			s.err = fault.Recovered(r)
 		}
 	}()
 	s.began = time.Now()

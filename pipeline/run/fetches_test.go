@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/fault"
 	"github.com/prerig/prerig/pipeline/source"
 )
 
@@ -101,7 +102,7 @@ func TestLooksThatBeginLaterAreShared(t *testing.T) {
 func TestALookThatPanicsIsAnError(t *testing.T) {
 	f := &fetches{}
 	for range 2 {
-		if _, _, err := f.do(t.Context(), "k", func(context.Context) (*source.Snapshot, error) { panic("odd") }); !errors.As(err, new(*bugError)) {
+		if _, _, err := f.do(t.Context(), "k", func(context.Context) (*source.Snapshot, error) { panic("odd") }); !errors.As(err, new(*fault.Error)) {
 			t.Error(err)
 		}
 	}

@@ -37,14 +37,14 @@ var errOtherDefinition = errors.New("this process and prerig serve have differen
 func (a *attempt) leave(ctx context.Context) error {
 	reg, _, err := a.r.Store.LoadRegistration(ctx, a.entry.Key)
 	if err != nil {
-		return &StageError{Stage: StagePublish, Err: err}
+		return &StageError{Stage: status.StagePublish, Err: err}
 	}
 	left := Left(reg, a.p.Spec.Publish)
 	if len(left) == 0 || reg.Removal != nil {
 		return nil
 	}
 	if !registered(reg, a.p) {
-		return &StageError{Stage: StagePublish, Err: fmt.Errorf("looking for branches that are not in spec.publish any more: %w", errOtherDefinition)}
+		return &StageError{Stage: status.StagePublish, Err: fmt.Errorf("looking for branches that are not in spec.publish any more: %w", errOtherDefinition)}
 	}
 	reg.SourceURL = a.snapshot.URL
 	for _, to := range left {
@@ -68,7 +68,7 @@ func (a *attempt) leave(ctx context.Context) error {
 		return true
 	})
 	if err != nil {
-		return &StageError{Stage: StagePublish, Err: err}
+		return &StageError{Stage: status.StagePublish, Err: err}
 	}
 	return nil
 }

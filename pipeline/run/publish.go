@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/fault"
 	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/queue"
@@ -27,6 +28,7 @@ import (
 	"github.com/prerig/prerig/pipeline/source/git"
 	"github.com/prerig/prerig/pipeline/source/oci"
 	"github.com/prerig/prerig/pipeline/source/tree"
+	"github.com/prerig/prerig/pipeline/status"
 )
 
 // place is what became of one entry of spec.publish.
@@ -61,8 +63,8 @@ func (a *attempt) publish(ctx context.Context) error {
 		if p.err != nil {
 			p.err = fmt.Errorf("publishing to %s: %w", p.published.Target, p.err)
 			failed = append(failed, stageOf(p.err))
-			if bug := (*bugError)(nil); errors.As(p.err, &bug) {
-				a.log.Error("publishing has panicked", "error", p.err, "stack", string(bug.stack))
+			if bug := (*fault.Error)(nil); errors.As(p.err, &bug) {
+				a.log.Error("publishing has panicked", "error", p.err, "stack", string(bug.Stack))
 			}
 			a.log.Warn("a result was not published", "place", i, "error", p.err)
 		}
@@ -82,7 +84,7 @@ func together(failed []*StageError) *StageError {
 	var errs []error
 	for _, one := range failed {
 		all.Final = all.Final && one.Final
-		if one.Stage != StageGate {
+		if one.Stage != status.StageGate {
 			all.Stage = one.Stage
 		}
 		errs = append(errs, one.Err)
@@ -108,11 +110,16 @@ func (a *attempt) revisions() []string {
 func stageOf(err error) *StageError {
 	var gate *publish.GateError
 	if errors.As(err, &gate) {
-		return &StageError{Stage: StageGate, Final: true, Err: err}
+		return &StageError{Stage: status.StageGate, Final: true, Err: err}
 	}
 	final := errors.Is(err, publish.ErrUnmanaged) || errors.Is(err, publish.ErrNotOwned) || errors.Is(err, errContent) ||
 		errors.Is(err, errOwnSource)
-	return &StageError{Stage: StagePublish, Final: final, Err: err}
+	return &StageError{Stage: status.StagePublish, Final: final, Err: err}
+}
+
+// command is what reproduces a result, as it stands in trailers of commits.
+func command(p *v1alpha1.RenderPipeline, snapshot *source.Snapshot) string {
+	return "prerig render " + p.Key() + " --revision " + snapshot.Revision
 }
 
 // errContent is about a result that cannot be written as files.
@@ -125,8 +132,8 @@ func (a *attempt) change(layout v1alpha1.Layout, style v1alpha1.Style, ctx conte
 	}
 	gate := publish.Gate(a.p.Spec.Gates, len(a.built.Objects))
 	return publish.Change{
-		Pipeline: a.entry.Key, Files: files, Objects: a.built.Objects, Origin: Origin(a.snapshot),
-		PolicyDigest: a.built.Request.PolicyDigest(), Tool: a.r.Builder.Version, Command: Command(a.p, a.snapshot),
+		Pipeline: a.entry.Key, Files: files, Objects: a.built.Objects, Origin: publish.OriginOf(a.snapshot),
+		PolicyDigest: a.built.Request.PolicyDigest(), Tool: a.r.Builder.Version, Command: command(a.p, a.snapshot),
 		Gate: func(published, deleted int) error {
 			// The last moment before something is written: it must still be ours to write.
 			if err := queue.Held(ctx); err != nil {
@@ -135,15 +142,6 @@ func (a *attempt) change(layout v1alpha1.Layout, style v1alpha1.Style, ctx conte
 			return gate(published, deleted)
 		},
 	}, nil
-}
-
-// Origin tells a commit or artifact where it is from.
-func Origin(snapshot *source.Snapshot) publish.Origin {
-	o := publish.Origin{URL: snapshot.URL, Revision: snapshot.Revision, Digest: snapshot.Digest, Date: snapshot.Date}
-	if c := snapshot.Commit; c != nil {
-		o.Author, o.AuthorEmail, o.Subject, o.Body = c.Author, c.AuthorEmail, c.Subject, c.Body
-	}
-	return o
 }
 
 func (a *attempt) publishGit(ctx context.Context, to *v1alpha1.GitPublish) place {

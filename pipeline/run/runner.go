@@ -8,17 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/fluxcd/pkg/apis/meta"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/notify"
 	"github.com/prerig/prerig/pipeline/queue"
@@ -36,7 +35,7 @@ type Options struct {
 	Fetcher *source.Fetcher
 	Secrets source.Secrets
 	// Builder renders.
-	Builder *Builder
+	Builder *build.Builder
 	// Store keeps states, Queue locks.
 	Store *status.Store
 	Queue *queue.Queue
@@ -68,7 +67,7 @@ type Observation struct {
 // Runner does jobs. It is safe for concurrent use.
 type Runner struct {
 	Options
-	lanes     *lanes
+	builds    *build.Limited
 	batches   batches
 	publisher publisher
 	fetches   fetches
@@ -83,22 +82,13 @@ func New(o Options) *Runner {
 	if o.Observe == nil {
 		o.Observe = func(Observation) {}
 	}
-	r := &Runner{Options: o, lanes: newLanes(o.Workers)}
+	r := &Runner{Options: o, builds: build.Limit(o.Builder, o.Workers, o.Log)}
 	r.publisher.batches, r.publisher.lock = &r.batches, o.Queue.Lock
 	return r
 }
 
 // Wait returns when notifications that were begun are sent.
 func (r *Runner) Wait() { r.notifying.Wait() }
-
-// Source gives a pipeline's source with a local directory made absolute, relative to the pipeline's file.
-func Source(e catalog.Entry, dir string) v1alpha1.Source {
-	src := e.Pipeline.Spec.Source
-	if src.Dir != nil && !filepath.IsAbs(src.Dir.Path) {
-		src.Dir = &v1alpha1.DirSource{Path: filepath.Join(dir, filepath.Dir(filepath.FromSlash(e.File)), src.Dir.Path)}
-	}
-	return src
-}
 
 // unknownFor is how long a job waits for a pipeline that this process does not know yet, or not as it is now: another one
 // may have read the directory earlier. Where it is the other way round, another job comes.
@@ -131,7 +121,7 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 	}
 	ready := r.batches.enter(job.Cause, job.Pipeline, job.Batch)
 	defer ready()
-	if r.lanes.isSlow(job.Pipeline) {
+	if r.builds.IsSlow(job.Pipeline) {
 		ready() // the others of its commit need not wait for it
 	}
 	ctx, span := otel.Tracer("prerig").Start(ctx, "run")
@@ -157,40 +147,13 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 
 // handled notes that a reconcile request was seen, for those who wait for it.
 func (r *Runner) handled(ctx context.Context, e catalog.Entry, state *status.State, revision uint64, control status.Control) error {
-	if !noteRequests(e.Pipeline, state, control) {
+	if !state.NoteRequests(e.Pipeline, control) {
 		return nil
 	}
 	if err := r.Store.Save(ctx, e.Key, state, revision); err != nil {
 		return &queue.RetryError{After: time.Second, Err: err}
 	}
 	return nil
-}
-
-// noteRequests notes the tokens of requests in the status and says whether any was new. Where both are, it is the one that
-// was given last: somebody waits for it.
-func noteRequests(p *v1alpha1.RenderPipeline, state *status.State, control status.Control) (changed bool) {
-	if annotation := p.Metadata.Annotations[meta.ReconcileRequestAnnotation]; annotation != state.Annotation {
-		state.Annotation, changed = annotation, true
-		if annotation != "" { // else it was taken away
-			state.Status.LastHandledReconcileAt = annotation
-		}
-	}
-	if requested(state, control) {
-		state.Requested, changed = control.RequestedAt, true
-		state.Status.LastHandledReconcileAt = control.RequestedAt
-	}
-	return changed
-}
-
-// Asked says whether somebody has asked for a run that did not come yet, with an annotation of the pipeline or otherwise.
-func Asked(p *v1alpha1.RenderPipeline, state *status.State, control status.Control) bool {
-	annotation := p.Metadata.Annotations[meta.ReconcileRequestAnnotation]
-	return annotation != "" && annotation != state.Annotation || requested(state, control)
-}
-
-// requested says whether a request was made that was not handled yet.
-func requested(state *status.State, control status.Control) bool {
-	return control.RequestedAt != "" && control.RequestedAt != state.Requested
 }
 
 // StageError is the error of a run with the stage that it came from.
@@ -209,11 +172,11 @@ func (e *StageError) Unwrap() error { return e.Err }
 
 func (e *StageError) reason() string {
 	switch e.Stage {
-	case StageSource:
+	case status.StageSource:
 		return v1alpha1.ReasonSourceFailed
-	case StageBuild:
+	case status.StageBuild:
 		return v1alpha1.ReasonBuildFailed
-	case StageGate:
+	case status.StageGate:
 		return v1alpha1.ReasonGateClosed
 	}
 	return v1alpha1.ReasonPublishFailed
@@ -222,19 +185,7 @@ func (e *StageError) reason() string {
 // backoff grows from one second to five minutes, and differs between pipelines so that they do not all come at once.
 func backoff(failures int, pipeline string) time.Duration {
 	wait := min(time.Second<<min(failures, 16), 5*time.Minute)
-	return wait + time.Duration(float64(wait)*0.2*Phase(pipeline))
-}
-
-// Phase gives a number from 0 to 1 that is always the same for a pipeline, for spreading pipelines over time.
-func Phase(pipeline string) float64 {
-	h := uint64(14695981039346656037)
-	for _, b := range []byte(pipeline) {
-		h = (h ^ uint64(b)) * 1099511628211
-	}
-	h ^= h >> 33
-	h *= 0xff51afd7ed558ccd
-	h ^= h >> 33
-	return float64(h>>11) / float64(uint64(1)<<53)
+	return wait + time.Duration(float64(wait)*0.2*queue.Phase(pipeline))
 }
 
 // message is an error on one line that is not too long for a status.

@@ -22,6 +22,14 @@ const (
 	Failed    = "Failed"
 )
 
+// Stages of a run, for errors and for what a later run must do again.
+const (
+	StageSource  = "source"
+	StageBuild   = "build"
+	StageGate    = "gate"
+	StagePublish = "publish"
+)
+
 // State is what is known of a pipeline.
 type State struct {
 	// Status is what others are shown.

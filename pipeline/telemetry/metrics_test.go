@@ -49,7 +49,7 @@ func TestMetrics(t *testing.T) {
 		return status.Run{Run: v1alpha1.Run{Outcome: outcome, Finished: metav1.NewTime(at.Add(3 * time.Second))}, Since: at}
 	}
 	m.Run(run.Observation{Run: ran(status.Published), Queued: time.Second, Fetch: 500 * time.Millisecond, Render: 250 * time.Millisecond, Publish: 125 * time.Millisecond, Bytes: 1000})
-	m.Run(run.Observation{Run: ran(status.Failed), Stage: run.StageBuild, Render: 250 * time.Millisecond, Bytes: 10})
+	m.Run(run.Observation{Run: ran(status.Failed), Stage: status.StageBuild, Render: 250 * time.Millisecond, Bytes: 10})
 	m.Run(run.Observation{Run: ran(status.Unchanged)})
 	m.Queue(func(context.Context) (uint64, time.Time, error) { return 7, time.Now().Add(time.Hour), nil })
 	m.Pipelines(func() map[string]int { return map[string]int{"Ready": 2, "Failed": 1} })

@@ -1,14 +1,45 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package run
+package build
 
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/source/tree"
 )
+
+// Limited builds no more pipelines at once than there are places, and lets those whose renders hang or take long keep no
+// others waiting. It is safe for concurrent use.
+type Limited struct {
+	builder Interface
+	lanes   *lanes
+	log     *slog.Logger
+}
+
+// Limit returns what builds up to workers pipelines at once, beside half as many that take long.
+func Limit(builder Interface, workers int, log *slog.Logger) *Limited {
+	return &Limited{builder: builder, lanes: newLanes(workers), log: log}
+}
+
+// Build builds when there is a place. It begins again where it had to make way for others, so that the result is always that
+// of one build from its beginning to its end.
+func (l *Limited) Build(ctx context.Context, p *v1alpha1.RenderPipeline, files *tree.Tree) (built *Built, err error) {
+	err = l.lanes.run(ctx, p.Key(), func(ctx context.Context) error {
+		l.log.Debug("rendering", "pipeline", p.Key())
+		built, err = l.builder.Build(ctx, p, files)
+		return err
+	})
+	return built, err
+}
+
+// IsSlow reports whether the last build of a pipeline took so long that nobody should wait for the next.
+func (l *Limited) IsSlow(pipeline string) bool { return l.lanes.isSlow(pipeline) }
 
 // lanes share the renderers out, so that pipelines whose renders hang or take long do not keep the others waiting. A render
 // begins in the quick lane. One that is at it for longer than slowAfter while others wait has to leave it: for the slow

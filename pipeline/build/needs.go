@@ -1,21 +1,13 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package run
+package build
 
 import (
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/tree"
 	"github.com/prerig/prerig/pipeline/status"
-)
-
-// Stages of a run, for errors and for what a later run must do again.
-const (
-	StageSource  = "source"
-	StageBuild   = "build"
-	StageGate    = "gate"
-	StagePublish = "publish"
 )
 
 // Needs says whether a pipeline must be rendered for a snapshot of its source, and why. Nothing is rendered where nothing
@@ -33,7 +25,7 @@ func (b *Builder) needs(p *v1alpha1.RenderPipeline, state *status.State, snapsho
 		return "it was never rendered", true, nil
 	case seen.Request != b.RequestDigest(p):
 		return "the pipeline, a policy or Prerig has changed", true, nil
-	case seen.Outcome == status.Failed && (seen.Stage != StageBuild && seen.Stage != StageGate || state.Retrying()):
+	case seen.Outcome == status.Failed && (seen.Stage != status.StageBuild && seen.Stage != status.StageGate || state.Retrying()):
 		return "the last run did not come to an end", true, nil
 	case proposes(p) && seen.Revision != snapshot.Revision:
 		return "the revision is to be noted for the promoter", true, nil

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package run
+package build
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -12,100 +11,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
-	"sync"
 
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/render"
-	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/tree"
 	"github.com/prerig/prerig/policies"
 )
-
-// Renderer renders in a process of its own.
-type Renderer interface {
-	Render(ctx context.Context, files tree.Reader, request render.Request) (*render.Response, error)
-}
-
-// Builder renders pipelines from snapshots of their sources. It is safe for concurrent use.
-type Builder struct {
-	// Renderer renders.
-	Renderer Renderer
-	// Policies is the directory of the policies that pipelines name by file.
-	Policies string
-	// Limits that no pipeline can raise.
-	Limits render.Limits
-	// Repositories fetches remote bases; nil fetches none.
-	Repositories Repositories
-	// Bases bounds what pipelines may allow as remote bases; without any there is no bound.
-	Bases []giturl.Pattern
-	// Version of Prerig.
-	Version string
-
-	mu      sync.Mutex
-	digests map[string]string // of built-in policies
-}
-
-// Built is a rendered pipeline.
-type Built struct {
-	*render.Response
-	// Request that was rendered, with the text of all policies.
-	Request render.Request
-	// Record of what was read of the source. It is there for a build that failed too.
-	Record tree.Record
-	// Fingerprint of everything that the result depends on.
-	Fingerprint string
-}
-
-// Build renders. An error is about the pipeline or its source and will be the same again, unless it is that of the context
-// or wraps render.ErrTimeout or a FetchError.
-func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, root *tree.Tree) (built *Built, err error) {
-	limits, err := b.Limits.Lower(p.Spec.Build.Limits)
-	if err != nil {
-		return &Built{}, err
-	}
-	view := tree.NewView(root, limits.Read)
-	built = &Built{Request: render.Request{Type: p.Spec.Build.Type, Path: p.Spec.Build.Path, Functions: p.Spec.Build.Functions, Limits: limits}}
-	defer func() {
-		if r := recover(); r != nil {
-			err = bug(r)
-		}
-		built.Record = view.Record()
-	}()
-	for i, ref := range p.Spec.Policies {
-		found, err := b.policy(ref, view)
-		if err != nil {
-			return built, fmt.Errorf("reading policy %d: %w", i, err)
-		}
-		built.Request.Policies = append(built.Request.Policies, found...)
-	}
-	files, err := b.bases(ctx, p, view, &built.Request)
-	if err != nil {
-		return built, err
-	}
-	built.Response, err = b.Renderer.Render(ctx, files, built.Request)
-	if err != nil {
-		return built, err
-	}
-	built.Fingerprint = render.Fingerprint(view.Record(), &built.Request, b.Version)
-	return built, nil
-}
-
-// bugError is a panic: odd input must stop no other pipeline.
-type bugError struct {
-	cause any
-	stack []byte
-}
-
-func bug(cause any) error { return &bugError{cause, debug.Stack()} }
-
-// Error tells the cause.
-func (e *bugError) Error() string {
-	return fmt.Sprintf("this is an error of Prerig, please report it: %v", e.cause)
-}
 
 // policy reads what one reference names.
 func (b *Builder) policy(ref v1alpha1.PolicyRef, view *tree.View) ([]render.Policy, error) {
@@ -229,9 +142,4 @@ func (b *Builder) builtIn(name string) string {
 	}
 	b.digests[name] = hex.EncodeToString(sum[:])
 	return b.digests[name]
-}
-
-// Command is what reproduces a result, as it stands in trailers of commits.
-func Command(p *v1alpha1.RenderPipeline, snapshot *source.Snapshot) string {
-	return "prerig render " + p.Key() + " --revision " + snapshot.Revision
 }

@@ -1,0 +1,101 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package build
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/fault"
+	"github.com/prerig/prerig/pipeline/giturl"
+	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+// Interface builds pipelines. Builder does, and Limited does no more of it at once than it may.
+type Interface interface {
+	// Build renders a pipeline from the files of its source. What it returns is there for a build that failed, too, unless
+	// nothing was begun. Builder.Build tells of the errors.
+	Build(ctx context.Context, p *v1alpha1.RenderPipeline, files *tree.Tree) (*Built, error)
+}
+
+// Renderer renders in a process of its own.
+type Renderer interface {
+	Render(ctx context.Context, files tree.Reader, request render.Request) (*render.Response, error)
+}
+
+// Builder renders pipelines from snapshots of their sources. It is safe for concurrent use.
+type Builder struct {
+	// Renderer renders.
+	Renderer Renderer
+	// Policies is the directory of the policies that pipelines name by file.
+	Policies string
+	// Limits that no pipeline can raise.
+	Limits render.Limits
+	// Repositories fetches remote bases; nil fetches none.
+	Repositories Repositories
+	// Bases bounds what pipelines may allow as remote bases; without any there is no bound.
+	Bases []giturl.Pattern
+	// Version of Prerig.
+	Version string
+
+	mu      sync.Mutex
+	digests map[string]string // of built-in policies
+}
+
+// Built is a rendered pipeline.
+type Built struct {
+	*render.Response
+	// Request that was rendered, with the text of all policies.
+	Request render.Request
+	// Record of what was read of the source. It is there for a build that failed too.
+	Record tree.Record
+	// RequestDigest is Builder.RequestDigest from before anything was read: what changes later, such as the file of a policy,
+	// is for the next build.
+	RequestDigest string
+	// Took is how long it took.
+	Took time.Duration
+	// Fingerprint of everything that the result depends on.
+	Fingerprint string
+}
+
+// Build renders. An error is about the pipeline or its source and will be the same again, unless it is that of the context
+// or wraps render.ErrTimeout or a FetchError.
+func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, root *tree.Tree) (built *Built, err error) {
+	begin := time.Now()
+	built = &Built{RequestDigest: b.RequestDigest(p)}
+	defer func() { built.Took = time.Since(begin) }()
+	limits, err := b.Limits.Lower(p.Spec.Build.Limits)
+	if err != nil {
+		return built, err
+	}
+	view := tree.NewView(root, limits.Read)
+	built.Request = render.Request{Type: p.Spec.Build.Type, Path: p.Spec.Build.Path, Functions: p.Spec.Build.Functions, Limits: limits}
+	defer func() {
+		if r := recover(); r != nil {
+			err = fault.Recovered(r)
+		}
+		built.Record = view.Record()
+	}()
+	for i, ref := range p.Spec.Policies {
+		found, err := b.policy(ref, view)
+		if err != nil {
+			return built, fmt.Errorf("reading policy %d: %w", i, err)
+		}
+		built.Request.Policies = append(built.Request.Policies, found...)
+	}
+	files, err := b.bases(ctx, p, view, &built.Request)
+	if err != nil {
+		return built, err
+	}
+	built.Response, err = b.Renderer.Render(ctx, files, built.Request)
+	if err != nil {
+		return built, err
+	}
+	built.Fingerprint = render.Fingerprint(view.Record(), &built.Request, b.Version)
+	return built, nil
+}

@@ -1,0 +1,26 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fault makes an error of a panic, so that odd input stops no pipeline but its own.
+package fault
+
+import (
+	"fmt"
+	"runtime/debug"
+)
+
+// Error is a panic that was recovered from.
+type Error struct {
+	// Cause is what was panicked with.
+	Cause any
+	// Stack is where.
+	Stack []byte
+}
+
+// Recovered returns the error for what recover has returned. It is to be called by the deferred function that recovers.
+func Recovered(cause any) *Error { return &Error{cause, debug.Stack()} }
+
+// Error asks for a report, with the cause.
+func (e *Error) Error() string {
+	return fmt.Sprintf("this is an error of Prerig, please report it: %v", e.Cause)
+}

@@ -1,0 +1,21 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"hash/fnv"
+	"io"
+)
+
+// Phase returns a number from 0 to 1 that is always the same for a key, for spreading what is done for many keys over time.
+func Phase(key string) float64 {
+	hash := fnv.New64a()
+	_, _ = io.WriteString(hash, key) // it cannot fail
+	// The upper digits of the hash of a short key are much like those of its neighbours, so they are mixed with the others.
+	h := hash.Sum64()
+	h ^= h >> 33
+	h *= 0xff51afd7ed558ccd
+	h ^= h >> 33
+	return float64(h>>11) / float64(uint64(1)<<53)
+}

@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestPhase: it must stay what it was, or all pipelines would be looked at once more after an upgrade, and neighbours must
+// not come together.
+func TestPhase(t *testing.T) {
+	for key, want := range map[string]float64{"": 0.9247168271715233, "team/web": 0.9082032416988752} {
+		if got := Phase(key); got != want {
+			t.Errorf("%q: got %v", key, got)
+		}
+	}
+	tenths := [10]int{}
+	for i := range 1000 {
+		tenths[int(Phase(fmt.Sprintf("team/app%d", i))*10)]++
+	}
+	for i, n := range tenths {
+		if n < 60 || n > 140 {
+			t.Errorf("%d of 1000 are in tenth %d", n, i)
+		}
+	}
+}

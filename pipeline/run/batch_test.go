@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"testing"
+	"time"
+)
+
+// TestABatchDoesNotWaitForWhatHangs: the others of a commit are published although one of them does not come to an end.
+func TestABatchDoesNotWaitForWhatHangs(t *testing.T) {
+	var b batches
+	ready := []func(){b.enter("cause", "a", 3), b.enter("cause", "b", 3), b.enter("cause", "c", 3)}
+	ready[0]()
+	ready[1]()
+	now := time.Now()
+	if b.complete("cause", now.Add(batchStall/2)) {
+		t.Error("it did not wait at all")
+	}
+	if !b.complete("cause", now.Add(batchStall+time.Second)) {
+		t.Error("it waits for the one that hangs")
+	}
+	b.enter("cause", "a", 3)() // tried again
+	if !b.complete("cause", now.Add(batchStall+time.Second)) {
+		t.Error("it waits for one that is tried again")
+	}
+	// One that has been at it for long waits longer: its renders may be large.
+	b.open["cause"].began = now.Add(-time.Minute)
+	if b.complete("cause", now.Add(batchStall+time.Second)) || !b.complete("cause", now.Add(20*time.Second)) {
+		t.Error("a long batch does not wait longer")
+	}
+	ready[2]()
+	if !b.complete("cause", time.Now()) {
+		t.Error("it waits for nobody")
+	}
+}
