@@ -100,6 +100,7 @@ func (in *Injector) Run(ctx context.Context, items []Item) (*Report, error) {
 	report.Added = added
 	in.collect(report, units)
 	report.Results = append(report.Results, results...)
+	report.Results = append(report.Results, guessedNamespace(report.Outcomes)...)
 	report.Results = append(report.Results, lintSet(units, plans, surroundings)...)
 	return report, nil
 }

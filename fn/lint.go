@@ -21,7 +21,7 @@ func (w *podWork) lint(obj, pod map[string]any, plans []*plan) {
 		APIVersion: w.unit.meta.APIVersion, Kind: w.unit.meta.Kind, Name: w.unit.meta.Name, Namespace: w.unit.meta.Namespace,
 		Field: w.template.Field, Before: w.original, After: pod, Injected: added(w.original, pod), File: w.unit.file(),
 	}
-	ns, _ := pl.namespaceOf(w.unit.meta.Namespace, w.surroundings)
+	ns := pl.homes(w.unit.meta.Namespace, w.surroundings)[0]
 	input.Namespace, input.NamespaceLabels, input.NamespaceKnown = ns.Name, ns.Labels, ns.Known
 	if w.template.Field != "" {
 		meta, _ := obj["metadata"].(map[string]any)
@@ -59,9 +59,8 @@ func lintSet(units []*unit, plans []*plan, s *surroundings) result.Results {
 	}
 	var namespaces []lint.Namespace
 	for _, name := range s.namespaceNames() {
-		f := s.namespaces[name]
-		meta, _ := f.obj["metadata"].(map[string]any)
-		namespaces = append(namespaces, lint.Namespace{Name: name, Labels: stringMap(meta["labels"]), File: f.unit.file()})
+		f := s.namespaces[name][0]
+		namespaces = append(namespaces, lint.Namespace{Name: name, Labels: f.texts("labels"), File: f.unit.file()})
 	}
 	for _, n := range plans[i].policy.Spec.Namespaces {
 		if _, ok := s.namespaces[n.Name]; !ok {

@@ -151,13 +151,19 @@ func (w *addedObject) marked(there map[string]any) map[string]any {
 	}
 	noted, _ := there["annotations"].(map[string]any)
 	for k, v := range noted {
-		if strings.HasPrefix(k, "internal.config.kubernetes.io/") || strings.HasPrefix(k, "config.kubernetes.io/") {
+		if isOrchestrators(k) {
 			annotations[k] = v
 		}
 	}
 	annotations[sidecar.ObjectAnnotation] = strings.Join(w.sidecars, ",")
 	meta["annotations"], out["metadata"] = annotations, meta
 	return out
+}
+
+// isOrchestrators says whether an annotation is what an orchestrator such as kustomize notes on the objects that it hands to
+// a function.
+func isOrchestrators(key string) bool {
+	return strings.HasPrefix(key, "internal.config.kubernetes.io/") || strings.HasPrefix(key, "config.kubernetes.io/")
 }
 
 // result is an error about the object.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/decide"
-	"github.com/prerig/prerig/fn/inject"
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/lint"
 	"github.com/prerig/prerig/fn/pin"
@@ -124,14 +123,6 @@ func (pl *plan) prepareDecision(s *surroundings) error {
 	return err
 }
 
-// decide decides for a pod, with every step where they are wanted.
-func (pl *plan) decide(in *Injector, pod decide.Pod) decide.Decision {
-	if in.trace {
-		return pl.decider.Explain(pod)
-	}
-	return pl.decider.Decide(pod)
-}
-
 // prepare reads what is not Istio's.
 func (pl *plan) prepare(s *surroundings) error {
 	if l := pl.policy.Spec.Lint; l != nil && !l.Disabled {
@@ -234,30 +225,6 @@ func injectorWebhooks(objs []map[string]any) ([]v1alpha1.Webhook, error) {
 		}
 	}
 	return out, nil
-}
-
-// namespaceOf gives what is known about a workload's namespace: the items first, then the policy.
-func (pl *plan) namespaceOf(name string, s *surroundings) (ns inject.Namespace, source string) {
-	spec := &pl.policy.Spec
-	switch {
-	case spec.TargetNamespace != "":
-		name = spec.TargetNamespace
-	case name == "":
-		name = spec.DefaultNamespace
-	}
-	ns = inject.Namespace{Name: name}
-	if f, ok := s.namespaces[name]; ok {
-		meta, _ := f.obj["metadata"].(map[string]any)
-		ns.Labels, ns.Annotations, ns.Known = stringMap(meta["labels"]), stringMap(meta["annotations"]), true
-		return ns, f.source()
-	}
-	for _, n := range spec.Namespaces {
-		if n.Name == name {
-			ns.Labels, ns.Annotations, ns.Known = n.Labels, n.Annotations, true
-			return ns, "policy " + pl.policy.Metadata.Name
-		}
-	}
-	return ns, decide.SourceUnknown
 }
 
 func stringMap(v any) map[string]string {

@@ -116,13 +116,11 @@ func (w *podWork) applyPlan(pl *plan, pod map[string]any) (map[string]any, error
 	if pl.istio == nil {
 		return pod, nil
 	}
-	owner, ns, source := w.place(pl)
-	known := decide.Namespace{Name: ns.Name, Labels: ns.Labels, Known: ns.Known, Source: source}
-	asked, err := decide.PodOf(pod, owner, known)
+	owner, homes := w.place(pl)
+	asked, decision, err := w.decide(pl, pod, owner, homes)
 	if err != nil {
 		return nil, err
 	}
-	decision := pl.decide(w.in, asked)
 	w.outcome.Decision, w.outcome.Version = &decision, pl.istio.Detection().Version.String()
 	w.outcome.Reason, w.outcome.Policy = decision.Reason, pl.policy.Metadata.Name
 	for _, warning := range decision.Warnings {
@@ -137,7 +135,7 @@ func (w *podWork) applyPlan(pl *plan, pod map[string]any) (map[string]any, error
 	if w.outcome.Action == Injected {
 		return nil, fmt.Errorf("two policies inject Istio's proxy, the second is %s; leave one of them out or narrow them by namespace", pl.policy.Metadata.Name)
 	}
-	got, err := inject.Istio(pl.istio, inject.Request{Pod: pod, Owner: owner, Namespace: ns})
+	got, err := inject.Istio(pl.istio, inject.Request{Pod: pod, Owner: owner, Namespace: homes[0].Namespace})
 	if err != nil {
 		return nil, err
 	}
@@ -153,16 +151,16 @@ func (w *podWork) applyPlan(pl *plan, pod map[string]any) (map[string]any, error
 	return w.finish(pl, asked, got.Pod)
 }
 
-// place gives the owner and the namespace of the pod, and where the namespace's labels are from.
-func (w *podWork) place(pl *plan) (workload.Owner, inject.Namespace, string) {
+// place gives the owner of the pod, and what is known about its namespace.
+func (w *podWork) place(pl *plan) (workload.Owner, []home) {
 	owner := w.template.OwnerFor(pl.istio.Detection().Version.Minor)
 	name := owner.Namespace
 	if name == "" {
 		name = w.unit.meta.Namespace
 	}
-	ns, source := pl.namespaceOf(name, w.surroundings)
-	owner.Namespace = ns.Name
-	return owner, ns, source
+	homes := pl.homes(name, w.surroundings)
+	owner.Namespace = homes[0].Name
+	return owner, homes
 }
 
 // finish marks the pod for the cluster's webhook, and pins the images of what was injected.

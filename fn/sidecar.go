@@ -106,7 +106,7 @@ func (w *podWork) chooseSidecars(plans []*plan) error {
 	for _, pl := range plans {
 		for _, s := range pl.sidecars {
 			req := w.sidecarRequest(pl)
-			decision, err := s.Decide(req)
+			decision, err := w.decideSidecar(pl, s, req)
 			if err != nil {
 				return fmt.Errorf("choosing sidecar %s: %w", s.Name(), err)
 			}
@@ -130,19 +130,14 @@ func (w *podWork) chooseSidecars(plans []*plan) error {
 
 // sidecarRequest tells a sidecar about the pod.
 func (w *podWork) sidecarRequest(pl *plan) sidecar.Request {
-	ns, _ := pl.namespaceOf(w.unit.meta.Namespace, w.surroundings)
 	meta, _ := w.obj["metadata"].(map[string]any)
 	m := w.unit.meta
-	unknown := pl.policy.Spec.UnknownNamespace
-	if unknown == "" && len(pl.policy.Spec.Namespaces) > 0 {
-		unknown = v1alpha1.UnknownNamespaceFail
-	}
 	return sidecar.Request{
 		Original: w.original,
 		Workload: sidecar.Workload{APIVersion: m.APIVersion, Kind: m.Kind, Name: m.Name, Namespace: m.Namespace,
 			Labels: stringMap(meta["labels"]), Annotations: stringMap(meta["annotations"])},
-		Namespace: sidecar.Namespace(ns),
-		Unknown:   unknown,
+		Namespace: w.sidecarHomes(pl)[0],
+		Unknown:   unknownNamespace(&pl.policy.Spec),
 	}
 }
 

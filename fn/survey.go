@@ -15,8 +15,8 @@ import (
 
 // surroundings is what the items tell about the cluster that they will live in.
 type surroundings struct {
-	// namespaces are the Namespace objects by name.
-	namespaces map[string]found
+	// namespaces are the Namespace objects by name, those that say the same once.
+	namespaces map[string][]found
 	// configMaps are those that could be an injector's or a mesh's configuration.
 	configMaps []found
 	// proxyConfigs are Istio's ProxyConfig resources.
@@ -35,7 +35,7 @@ type found struct {
 
 // survey reads the few objects among the units that matter to others. Everything else is not decoded.
 func survey(units []*unit) *surroundings {
-	s := &surroundings{namespaces: map[string]found{}}
+	s := &surroundings{namespaces: map[string][]found{}}
 	for _, u := range units {
 		if u.broken || !tells(u.meta) {
 			continue
@@ -71,11 +71,7 @@ func tells(m manifest.Meta) bool {
 func (s *surroundings) add(u *unit, obj map[string]any) {
 	switch u.meta.Kind {
 	case "Namespace":
-		if _, ok := s.namespaces[u.meta.Name]; ok {
-			u.fail("", fmt.Errorf("there are two Namespace objects of this name, and it is not known which one will hold"))
-			return
-		}
-		s.namespaces[u.meta.Name] = found{u, obj}
+		s.addNamespace(found{u, obj})
 	case "ConfigMap":
 		s.configMaps = append(s.configMaps, found{u, obj})
 	case "ProxyConfig":
@@ -85,6 +81,30 @@ func (s *surroundings) add(u *unit, obj map[string]any) {
 	case "ImageLock":
 		s.locks = append(s.locks, obj)
 	}
+}
+
+// addNamespace notes a Namespace. A repository that serves several clusters has the same one many times, and mostly with the
+// same labels.
+func (s *surroundings) addNamespace(f found) {
+	name := f.unit.meta.Name
+	f.unit.noted(f.obj)
+	annotations := func(f found) map[string]string {
+		out := f.texts("annotations")
+		maps.DeleteFunc(out, func(key, _ string) bool { return isOrchestrators(key) })
+		return out
+	}
+	same := func(other found) bool {
+		return maps.Equal(f.texts("labels"), other.texts("labels")) && maps.Equal(annotations(f), annotations(other))
+	}
+	if name != "" && !slices.ContainsFunc(s.namespaces[name], same) {
+		s.namespaces[name] = append(s.namespaces[name], f)
+	}
+}
+
+// texts gives the labels or the annotations of an object.
+func (f found) texts(key string) map[string]string {
+	meta, _ := f.obj["metadata"].(map[string]any)
+	return stringMap(meta[key])
 }
 
 // namespaceNames gives the names in order.

@@ -70,7 +70,7 @@ type Decider struct {
 	hooks   []hook
 	profile podProfile
 	unknown v1alpha1.UnknownNamespace
-	// asks says whether namespaces matter at all.
+	// source says where the webhooks come from.
 	source string
 }
 
@@ -196,28 +196,28 @@ func (d *Decider) decide(p Pod, t *trace) Decision {
 
 // unknownNamespace decides where only the namespace's labels would tell whether the webhook is called.
 func (d *Decider) unknownNamespace(out *Decision, p Pod, verdict verdict) {
-	what := "the labels of namespace " + p.Namespace.Name + " are not known"
-	if p.Namespace.Name == "" {
-		what = "the workload names no namespace"
+	what := p.unknownWords()
+	out.Deciding = &Fact{Level: LevelNamespace, Kind: "label", Key: labelInjection, Missing: true, Source: p.Namespace.Source}
+	own := "the pod does not opt out"
+	if verdict.fact != nil {
+		own = verdict.reason
 	}
-	out.Deciding = &Fact{Level: LevelNamespace, Kind: "label", Key: labelInjection, Missing: true, Source: SourceUnknown}
 	switch {
 	case d.unknown == v1alpha1.UnknownNamespaceFail:
 		out.Failed, out.Code = true, CodeNamespaceUnknownFail
-		out.Reason = what + "; give them in the policy's namespaces (or defaultNamespace), or say with unknownNamespace what to do"
+		out.Reason = what + "; " + d.giveNamespace(p.Namespace)
 	case d.unknown == v1alpha1.UnknownNamespaceSkip:
 		out.Code = CodeNamespaceUnknownSkip
 		out.Reason = what + ", and the policy skips such workloads"
 	case d.options.UnknownNamespace == v1alpha1.UnknownNamespaceInject:
 		out.Inject, out.Code = true, CodeNamespaceUnknownInject
-		out.Reason = what + ", and the policy injects such workloads: " + verdict.reason
-	case verdict.fact == nil:
-		out.Inject, out.Code = true, CodeNamespaceNotAsked
-		out.Reason = "the policy says nothing about namespaces, so only the pod decides, and it does not say no"
-		out.Deciding = &Fact{Level: LevelPod, Kind: "label", Key: labelInject, Missing: true, Source: sourceWorkload}
+		out.Reason = what + "; the policy injects such workloads, and " + own
 	default:
 		out.Inject, out.Code = true, CodeNamespaceNotAsked
-		out.Reason = "the policy says nothing about namespaces, so only the pod decides: " + verdict.reason
+		out.Reason = "the policy does not ask about namespaces, and " + own
+		if verdict.fact == nil {
+			out.Deciding = &Fact{Level: LevelPod, Kind: "label", Key: labelInject, Missing: true, Source: sourceWorkload}
+		}
 	}
 	if out.Inject && verdict.fact != nil {
 		out.Deciding = verdict.fact

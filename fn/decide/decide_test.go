@@ -134,13 +134,13 @@ func TestReasons(t *testing.T) {
 		{"own webhooks, of another revision", own, pod("team=c", ""), false, CodeOtherRevision,
 			"the webhook rule theirs pods takes the pod for revision canary, and the policy injects revision default"},
 		{"nothing known", stock, nowhere, true, CodeNamespaceNotAsked,
-			"the policy says nothing about namespaces, so only the pod decides, and it does not say no"},
+			"the policy does not ask about namespaces, and the pod does not opt out"},
 		{"unknown, fail", Options{Minor: 31, UnknownNamespace: v1alpha1.UnknownNamespaceFail}, nowhere, false, CodeNamespaceUnknownFail,
-			"the workload names no namespace; give them in the policy's namespaces (or defaultNamespace), or say with unknownNamespace what to do"},
+			"the workload names no namespace; give it with -n NAMESPACE, or add defaultNamespace: NAMESPACE, or unknownNamespace: Inject (or Skip), to the policy's spec"},
 		{"unknown, skip", Options{Minor: 31, UnknownNamespace: v1alpha1.UnknownNamespaceSkip}, nowhere, false, CodeNamespaceUnknownSkip,
 			"the workload names no namespace, and the policy skips such workloads"},
 		{"unknown, inject", Options{Minor: 31, UnknownNamespace: v1alpha1.UnknownNamespaceInject}, nowhere, true, CodeNamespaceUnknownInject,
-			"the workload names no namespace, and the policy injects such workloads: the injector's policy is enabled"},
+			"the workload names no namespace; the policy injects such workloads, and the pod does not opt out"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := decider(t, tc.o).Decide(tc.p)

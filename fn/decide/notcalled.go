@@ -116,6 +116,9 @@ func (d *Decider) noLabel(out *Decision, p Pod, v view) bool {
 			out.Code = CodeNoLabel
 			out.Deciding = &Fact{Level: LevelNamespace, Kind: "label", Key: l[0], Missing: true, Source: p.Namespace.Source}
 			out.Reason = fmt.Sprintf("namespace %s lacks the label %s=%s, and the pod does not ask for injection by a label", p.Namespace.Name, l[0], l[1])
+			if p.Namespace.Labels[labelDataplane] == ambient {
+				out.Reason = fmt.Sprintf("namespace %s is labelled %s=%s and lacks the label %s=%s", p.Namespace.Name, labelDataplane, ambient, l[0], l[1])
+			}
 			return true
 		}
 	}

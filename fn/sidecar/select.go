@@ -119,7 +119,7 @@ func (s *selection) decide(from int, req *Request, pod texts) Decision {
 		}
 		on := pod
 		if r.onNamespace {
-			if !req.Namespace.Known {
+			if !req.Namespace.Known || req.Unknown == v1alpha1.UnknownNamespaceInject && req.Namespace.Declared && !r.mentioned(req.Namespace) {
 				return s.unknown(r, s.decide(from+i+1, req, pod), req)
 			}
 			on = texts{req.Namespace.Labels, req.Namespace.Annotations}
@@ -132,6 +132,29 @@ func (s *selection) decide(from int, req *Request, pod texts) Decision {
 		return Decision{Inject: true, Reason: "no rule matches, and the default is to inject"}
 	}
 	return Decision{Reason: "no rule matches, and the default is to skip"}
+}
+
+// mentioned says whether a namespace has any label or annotation that the rule looks at.
+func (r *rule) mentioned(ns Namespace) bool {
+	for _, side := range []struct {
+		selector *v1alpha1.LabelSelector
+		has      map[string]string
+	}{{r.spec.Labels, ns.Labels}, {r.spec.Annotations, ns.Annotations}} {
+		if side.selector == nil {
+			continue
+		}
+		for key := range side.selector.MatchLabels {
+			if _, ok := side.has[key]; ok {
+				return true
+			}
+		}
+		for _, e := range side.selector.MatchExpressions {
+			if _, ok := side.has[e.Key]; ok {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // unknown decides where a rule looks at a namespace that is not known. Where the rules after it come to the same it does

@@ -67,6 +67,8 @@ type Namespace struct {
 	Labels, Annotations map[string]string
 	// Known says that the labels and annotations are known, and not just empty.
 	Known bool
+	// Declared says that they are those of a Namespace among the manifests. The cluster's own may have more.
+	Declared bool
 }
 
 // Request is one pod to inject a sidecar into.

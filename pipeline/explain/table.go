@@ -134,6 +134,9 @@ func (n Namespace) words() string {
 	if name == "" {
 		name = "not named"
 	}
+	if !n.Known && n.Source != "" && n.Source != decide.SourceUnknown {
+		return name + ", which has no label about injection" + from(n.Source)
+	}
 	if !n.Known {
 		return name + ", its labels are not known"
 	}

@@ -49,10 +49,13 @@ type InjectionPolicySpec struct {
 	Record Record `json:"record,omitempty"`
 	// Istio injects Istio's proxy. Without it nothing of Istio is injected.
 	Istio *Istio `json:"istio,omitempty"`
-	// Namespaces gives labels and annotations of namespaces that are not among the items.
+	// Namespaces gives labels and annotations of namespaces. A Namespace among the items goes before it where it has a label
+	// about injection, and is completed by it where it has none.
 	Namespaces []Namespace `json:"namespaces,omitempty"`
 	// UnknownNamespace is what to do with a workload whose namespace's labels would decide and are not known: Inject (the
 	// default where the policy names no namespaces and has no webhooks), Skip, or Fail (the default otherwise).
+	// With Inject a Namespace among the items counts only where it has a label about injection, so that whether a pod is
+	// injected does not depend on which other files are read.
 	// +enum=Inject,Skip,Fail
 	UnknownNamespace UnknownNamespace `json:"unknownNamespace,omitempty"`
 	// DefaultNamespace is the namespace of objects that name none: what a Flux targetNamespace or an Argo CD destination

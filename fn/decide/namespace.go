@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package decide
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+)
+
+// labelDataplane with the value ambient puts a namespace into the mesh without sidecars.
+const (
+	labelDataplane = "istio.io/dataplane-mode"
+	ambient        = "ambient"
+)
+
+// Says reports whether labels of a namespace say anything about injection: one of them is a label that a rule of the
+// webhooks asks for, or the one that puts it into the ambient mesh.
+func (d *Decider) Says(labels map[string]string) bool { return len(d.speaking(labels)) > 0 }
+
+// Said gives the labels of a namespace that say something about injection, for people.
+func (d *Decider) Said(labels map[string]string) string {
+	keys := d.speaking(labels)
+	if len(keys) == 0 {
+		return "no label about injection"
+	}
+	for i, key := range keys {
+		keys[i] += "=" + labels[key]
+	}
+	return strings.Join(keys, " and ")
+}
+
+// speaking gives the keys of such labels in order.
+func (d *Decider) speaking(labels map[string]string) []string {
+	var keys []string
+	if labels[labelDataplane] == ambient {
+		keys = append(keys, labelDataplane)
+	}
+	for _, h := range d.hooks {
+		for _, r := range h.rules {
+			for _, q := range r.namespace.requirements {
+				if _, ok := labels[q.Key()]; ok && q.Key() != labelNamespaceName {
+					keys = append(keys, q.Key())
+				}
+			}
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// Settle gives a namespace as decisions have to read it. Where the policy injects into namespaces that are not known, one
+// that is declared among the manifests counts only with labels that say something about injection. Without, it is as
+// unknown as if its file were not there: whether a pod is injected must not hang on which other files happen to be read.
+func (d *Decider) Settle(ns Namespace, declared bool) Namespace {
+	if declared && ns.Known && d.unknown == v1alpha1.UnknownNamespaceInject && !d.Says(ns.Labels) {
+		ns.Known, ns.Labels = false, nil
+	}
+	return ns
+}
+
+// unknownWords says what is not known about the namespace of a pod.
+func (p Pod) unknownWords() string {
+	switch ns := p.Namespace; {
+	case ns.Name == "":
+		return "the workload names no namespace"
+	case ns.Source != "" && ns.Source != SourceUnknown:
+		return "namespace " + ns.Name + " has no label about injection (" + ns.Source + ")"
+	default:
+		return "the labels of namespace " + ns.Name + " are not known"
+	}
+}
+
+// giveNamespace says what to write so that a namespace is known, in the form in which it can be copied.
+func (d *Decider) giveNamespace(ns Namespace) string {
+	if ns.Name == "" {
+		return "give it with -n NAMESPACE, or add defaultNamespace: NAMESPACE, or unknownNamespace: Inject (or Skip), to the policy's spec"
+	}
+	label := labelInjection + ": enabled"
+	if own := orDefault(d.options.Revision); own != defaultRevision {
+		label = labelRevision + ": " + own
+	}
+	return "add namespaces: [{name: " + ns.Name + ", labels: {" + label + "}}], or unknownNamespace: Inject (or Skip), to the policy's spec"
+}

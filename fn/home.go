@@ -1,0 +1,224 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fn
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/decide"
+	"github.com/prerig/prerig/fn/inject"
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/fn/sidecar"
+	"github.com/prerig/prerig/fn/workload"
+)
+
+// home is the namespace that a workload will live in, as far as it is known.
+type home struct {
+	inject.Namespace
+	// source says where its labels come from, for people.
+	source string
+	// declared says that they are those of a Namespace among the items, which need not say all: the cluster's own may have
+	// been labelled by somebody else.
+	declared bool
+}
+
+// homes gives what is known about the namespace of a name: one home for each Namespace among the items that says something
+// of its own, else what the policy lists, else a home of which nothing but the name is known. It gives at least one.
+func (pl *plan) homes(name string, s *surroundings) []home {
+	spec := &pl.policy.Spec
+	switch {
+	case spec.TargetNamespace != "":
+		name = spec.TargetNamespace
+	case name == "":
+		name = spec.DefaultNamespace
+	}
+	listed, isListed := home{}, false
+	for _, n := range spec.Namespaces {
+		if n.Name == name {
+			ns := inject.Namespace{Name: name, Labels: n.Labels, Annotations: n.Annotations, Known: true}
+			listed, isListed = home{Namespace: ns, source: "policy " + pl.policy.Metadata.Name}, true
+			break
+		}
+	}
+	var out []home
+	for _, f := range s.namespaces[name] {
+		out = append(out, pl.declaredHome(f, name, listed, isListed))
+	}
+	switch {
+	case len(out) > 0:
+		return out
+	case isListed:
+		return []home{listed}
+	}
+	return []home{{Namespace: inject.Namespace{Name: name}, source: decide.SourceUnknown}}
+}
+
+// declaredHome reads a Namespace among the items. What it does not say is as the policy lists it, so that the decision for
+// a pod is the same whether the file with its Namespace is among the input or not.
+func (pl *plan) declaredHome(f found, name string, listed home, isListed bool) home {
+	ns := inject.Namespace{Name: name, Labels: f.texts("labels"), Annotations: f.texts("annotations"), Known: true}
+	if !isListed {
+		return home{Namespace: ns, source: f.source(), declared: true}
+	}
+	ns.Annotations = over(listed.Annotations, ns.Annotations)
+	if pl.decider != nil && pl.decider.Says(ns.Labels) {
+		return home{Namespace: ns, source: f.source()}
+	}
+	ns.Labels = over(listed.Labels, ns.Labels)
+	return home{Namespace: ns, source: listed.source}
+}
+
+// over gives the texts of a map with those of another one put over them.
+func over(m, more map[string]string) map[string]string {
+	out := maps.Clone(m)
+	if out == nil {
+		out = map[string]string{}
+	}
+	maps.Copy(out, more)
+	return out
+}
+
+// decide decides for a pod in the namespace that it will live in, with every step where they are wanted. It fails where
+// Namespaces of that name do not agree about the pod.
+func (w *podWork) decide(pl *plan, pod map[string]any, owner workload.Owner, homes []home) (decide.Pod, decide.Decision, error) {
+	ask := pl.decider.Decide
+	if w.in.trace {
+		ask = pl.decider.Explain
+	}
+	var asked decide.Pod
+	var first decide.Decision
+	for i, h := range homes {
+		ns := pl.decider.Settle(decide.Namespace{Name: h.Name, Labels: h.Labels, Known: h.Known, Source: h.source}, h.declared)
+		p, err := decide.PodOf(pod, owner, ns)
+		if err != nil {
+			return p, first, err
+		}
+		decision := ask(p)
+		if i == 0 {
+			asked, first = p, decision
+			continue
+		}
+		otherRevision := decision.Revision != first.Revision && decision.Revision != "" && first.Revision != ""
+		if decision.Inject != first.Inject || decision.Failed != first.Failed || otherRevision {
+			return asked, first, disagree(homes[0], h, pl.decider.Said(homes[0].Labels), pl.decider.Said(h.Labels))
+		}
+		if key, differ := openShiftDiffers(homes[0], h); differ && decision.Inject {
+			return asked, first, disagree(homes[0], h, describeText(homes[0].Annotations, key), describeText(h.Annotations, key))
+		}
+	}
+	return asked, first, nil
+}
+
+// openShiftAnnotations begin the annotations of a namespace that the injection reads.
+const openShiftAnnotations = "openshift.io/sa.scc."
+
+// openShiftDiffers gives an annotation for the injection that two Namespaces have differently.
+func openShiftDiffers(a, b home) (key string, differ bool) {
+	for _, key := range unionKeys(anyMap(a.Annotations), anyMap(b.Annotations)) {
+		if strings.HasPrefix(key, openShiftAnnotations) && a.Annotations[key] != b.Annotations[key] {
+			return key, true
+		}
+	}
+	return "", false
+}
+
+func anyMap(m map[string]string) map[string]any {
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		out[k] = v
+	}
+	return out
+}
+
+func describeText(m map[string]string, key string) string {
+	if v, ok := m[key]; ok {
+		return key + "=" + v
+	}
+	return "no " + key
+}
+
+// disagree is the error of a workload for which two Namespaces of one name mean different things.
+func disagree(a, b home, one, other string) error {
+	return fmt.Errorf("there are two Namespaces %s, and it depends on them what becomes of the pod: %s has %s, %s has %s; "+
+		"give only one of them, or run prerig for one cluster at a time", a.Name, a.source, one, b.source, other)
+}
+
+// guessedNamespace warns, once for all, of injected workloads whose namespace nobody has named: the proxy's environment has
+// a namespace in it, and default is a guess that a later kustomization or a controller's target can make wrong.
+func guessedNamespace(outcomes []Outcome) result.Results {
+	var first *Outcome
+	n := 0
+	for i, o := range outcomes {
+		if o.Decision == nil || !o.Decision.Inject || o.Decision.Namespace.Name != "" {
+			continue
+		}
+		if n++; first == nil {
+			first = &outcomes[i]
+		}
+	}
+	var who string
+	switch n {
+	case 0:
+		return nil
+	case 1:
+		who = first.Ref.String() + " names no namespace"
+	case 2:
+		who = first.Ref.String() + " and 1 other workload name no namespace"
+	default:
+		who = fmt.Sprintf("%s and %d other workloads name no namespace", first.Ref, n-1)
+	}
+	return result.Results{{Severity: result.Warning, Message: who + ", so default is written for the proxy; " +
+		"if it is another one, give it with -n NAMESPACE or as defaultNamespace in the policy's spec"}}
+}
+
+// sidecarHomes gives the requests of a sidecar, one for each Namespace of the workload's namespace.
+func (w *podWork) sidecarHomes(pl *plan) []sidecar.Namespace {
+	var out []sidecar.Namespace
+	for _, h := range pl.homes(w.unit.meta.Namespace, w.surroundings) {
+		out = append(out, sidecar.Namespace{Name: h.Name, Labels: h.Labels, Annotations: h.Annotations, Known: h.Known, Declared: h.declared})
+	}
+	return out
+}
+
+// decideSidecar decides for a sidecar. It fails where Namespaces of the workload's namespace do not agree about the pod.
+func (w *podWork) decideSidecar(pl *plan, s *sidecar.Sidecar, req sidecar.Request) (sidecar.Decision, error) {
+	first, err := s.Decide(req)
+	if err != nil {
+		return first, err
+	}
+	for i, ns := range w.sidecarHomes(pl)[1:] {
+		req.Namespace = ns
+		decision, err := s.Decide(req)
+		if err != nil {
+			return first, err
+		}
+		if decision.Inject != first.Inject || decision.Fail != first.Fail {
+			homes := pl.homes(w.unit.meta.Namespace, w.surroundings)
+			return first, disagree(homes[0], homes[i+1], "what "+became(first)+" the sidecar "+s.Name(), "what "+became(decision)+" it")
+		}
+	}
+	return first, nil
+}
+
+// became says in one word what a sidecar's decision is.
+func became(d sidecar.Decision) string {
+	switch {
+	case d.Inject:
+		return "injects"
+	case d.Fail:
+		return "refuses"
+	}
+	return "leaves out"
+}
+
+// unknownNamespace is what a policy says about namespaces that are not known, as sidecars are told.
+func unknownNamespace(spec *v1alpha1.InjectionPolicySpec) v1alpha1.UnknownNamespace {
+	if spec.UnknownNamespace == "" && len(spec.Namespaces) > 0 {
+		return v1alpha1.UnknownNamespaceFail
+	}
+	return spec.UnknownNamespace
+}
