@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -111,6 +112,13 @@ func TestRenderDiffAndAffected(t *testing.T) {
 // serve runs a daemon until the end of the test and gives its state directory and the address of its page.
 func serve(t *testing.T, pipelines string) (state, page string) {
 	t.Helper()
+	state, page, _ = serveUntil(t, pipelines)
+	return state, page
+}
+
+// serveUntil is serve for a daemon that is to end before the test does, as it would act upon what is changed later.
+func serveUntil(t *testing.T, pipelines string) (state, page string, stop func()) {
+	t.Helper()
 	state, err := os.MkdirTemp("", "p") // names of sockets must be short
 	if err != nil {
 		t.Fatal(err)
@@ -123,22 +131,23 @@ func serve(t *testing.T, pipelines string) (state, page string) {
 	go func() {
 		done <- daemon.Serve(ctx, &c, daemon.Options{Version: "test", Listening: func(_, page string) { ready <- page }})
 	}()
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})
+	t.Cleanup(stop)
 	select {
 	case page = <-ready:
-		return state, page
+		return state, page, stop
 	case err := <-done:
 		done <- nil
 		t.Fatal(err)
 	case <-time.After(time.Minute):
 		t.Fatal("the daemon did not start")
 	}
-	return "", ""
+	return "", "", nil
 }
 
 // TestDaemonCommands has a daemon answer the commands over its socket, and compares with what it published.
