@@ -14,6 +14,7 @@ import (
 
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/publish"
 )
 
 // Parse reads the pipelines of one file. Documents are read one by one, so that a wrong one stops no other. Further checks
@@ -30,7 +31,7 @@ func Parse(name string, data []byte, checks ...func(*v1alpha1.RenderPipeline) er
 		// Empty lines in front make the lines of messages those of the file.
 		text := append(bytes.Repeat([]byte("\n"), lines), doc.Raw()...)
 		lines = bytes.Count(text, []byte("\n"))
-		all, err := v1alpha1.ParseAll(text, checks...)
+		all, err := v1alpha1.ParseAll(text, append([]func(*v1alpha1.RenderPipeline) error{checkMessages}, checks...)...)
 		if err != nil {
 			out = append(out, invalid(name, doc, len(file.Docs), err))
 			continue
@@ -45,6 +46,20 @@ func Parse(name string, data []byte, checks ...func(*v1alpha1.RenderPipeline) er
 		}
 	}
 	return out
+}
+
+// checkMessages refuses a template of a commit message that no commit could be made with.
+func checkMessages(p *v1alpha1.RenderPipeline) error {
+	var errs []error
+	for i, to := range p.Spec.Publish {
+		if to.Git == nil || to.Git.Message == "" {
+			continue
+		}
+		if err := publish.CheckSubject(to.Git.Message); err != nil {
+			errs = append(errs, &v1alpha1.FieldError{Path: fmt.Sprintf("spec.publish[%d].git.message", i), Message: err.Error()})
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // invalid is a document that cannot be used. It keeps the name of the pipeline where that can be seen.

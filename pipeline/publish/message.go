@@ -9,6 +9,8 @@ import (
 	"io"
 	"strings"
 	"text/template"
+
+	"github.com/prerig/prerig/pipeline/render"
 )
 
 // Names of the trailers of a commit.
@@ -41,9 +43,16 @@ type subjectData struct {
 	Source struct{ URL, Revision, Subject, Author string }
 }
 
-// CheckSubject says whether a template can be used for the subject of a commit.
+// CheckSubject reports what is wrong with a template for the subject of a commit. The commit that it is tried with has a value
+// in every field, and long ones, so that a template which cuts them passes.
 func CheckSubject(text string) error {
-	_, err := subject(Change{Pipeline: "namespace/name", Subject: text}, "branch")
+	_, err := subject(Change{
+		Pipeline: "namespace/name-of-a-pipeline", Path: "directory/of/the/pipeline", Subject: text, Objects: make([]render.Object, 3),
+		Origin: Origin{
+			URL: "https://git.example.com/organisation/repository", Revision: "main@sha1:" + strings.Repeat("0123456789", 4),
+			Author: "Name of the Author", Subject: "The subject of the commit that the source is at, as long as most of them are",
+		},
+	}, "environments/production")
 	return err
 }
 
