@@ -193,13 +193,25 @@ func TestCorpusThroughTheYAMLDoorIsTheEngine(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(obj) > 0 {
-				got = append(got, obj)
+				got = append(got, withoutRecord(obj))
 			}
 		}
 		if diff := cmp.Diff(want.Objects, got); diff != "" {
 			t.Errorf("-engine +document\n%s", diff)
 		}
 	})
+}
+
+// withoutRecord takes out what the function notes at the workload itself, of which the engine, which sees pods, knows nothing.
+func withoutRecord(obj map[string]any) map[string]any {
+	meta, _ := obj["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	if _, recorded := annotations["prerig.dev/undo"]; recorded {
+		if delete(annotations, "prerig.dev/undo"); len(annotations) == 0 {
+			delete(meta, "annotations")
+		}
+	}
+	return obj
 }
 
 // otherThanKubeInject says why the function differs from the path of Istio that the corpus compares with.
@@ -211,6 +223,8 @@ func otherThanKubeInject(name string) string {
 		return "kube-inject of old versions injects again, and what asks not to be injected"
 	case name == "merge-probers":
 		return "the webhook leaves settings of an earlier injection in the proxy; the function injects into the original"
+	case name == "webhook-TestWebhookInject_replace":
+		return "the webhook takes out whatever the status annotation lists; the function leaves containers that no template has, and warns"
 	case strings.HasPrefix(name, "deploymentconfig"):
 		return "the webhook, and the function, name the owner of a DeploymentConfig's pod by apiVersion v1, that of the ReplicationController between them"
 	}

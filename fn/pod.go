@@ -25,21 +25,20 @@ type podWork struct {
 	template     workload.Template
 	surroundings *surroundings
 	outcome      *Outcome
-	// original is the pod without any injection, and removed says what is not known of it.
+	// original is the pod without any injection, and restored is what is known of it.
 	original map[string]any
-	removed  inject.Removed
-	// obj is the workload, before is the pod that Istio's injection begins with, sidecars is what the others do, and
-	// earlierIstio says that Istio's proxy was in the pod.
-	obj, before  map[string]any
-	sidecars     sidecarWork
-	earlierIstio bool
+	restored restored
+	// obj is the workload, before is the pod that Istio's injection begins with, and sidecars is what the others do.
+	obj, before map[string]any
+	sidecars    sidecarWork
 }
 
-// template gives the pod of one template without any injection, and as it should be. ok is false where an error was
-// recorded.
-func (in *Injector) template(u *unit, t workload.Template, obj map[string]any, plans []*plan, s *surroundings) (original, pod map[string]any, ok bool) {
+// template gives the pod of one template without any injection, and as it should be. undo is the workload's record of the
+// pod, if it has one. ok is false where an error was recorded.
+func (in *Injector) template(u *unit, t workload.Template, obj map[string]any, undo *inject.Undo, plans []*plan, s *surroundings) (original, pod map[string]any, ok bool) {
 	o := in.outcome(u, t.Field, Skipped, "no policy injects anything")
 	w := &podWork{in: in, unit: u, template: t, surroundings: s, outcome: &o, obj: obj}
+	w.restored.undo = undo
 	pod, err := w.apply(plans)
 	if err != nil {
 		o.Action, o.Reason = Failed, err.Error()
@@ -60,55 +59,24 @@ func (in *Injector) template(u *unit, t workload.Template, obj map[string]any, p
 // apply takes earlier injections out, and injects what the policies say into the original. So the outcome does not depend
 // on what was injected before, nor with which policy or version.
 func (w *podWork) apply(plans []*plan) (map[string]any, error) {
-	if err := w.restore(); err != nil {
+	if err := w.restore(plans); err != nil {
 		return nil, err
 	}
 	if w.in.mode == v1alpha1.ModeRemove {
 		w.outcome.Reason = "nothing was injected"
-		if w.removed.Injected {
+		if w.restored.injected {
 			w.outcome.Action, w.outcome.Reason = Removed, "the injection was removed"
 		}
 		return w.original, nil
 	}
-	if err := w.chooseSidecars(plans); err != nil {
-		return nil, err
+	pod, err := w.attempt(w.original, plans)
+	if err == nil && reflect.DeepEqual(pod.after, w.template.Pod) || !w.restored.doubtful() {
+		return w.settle(pod), err
 	}
-	pod, err := w.injectSidecars(w.original, false)
-	if err != nil {
-		return nil, err
+	if same := w.unchanged(plans, pod); same != nil {
+		return w.settle(same), nil
 	}
-	w.before = pod
-	record := false
-	for _, pl := range plans {
-		next, err := w.applyPlan(pl, pod)
-		if err != nil {
-			return nil, err
-		}
-		record = record || pl.policy.Spec.Record == v1alpha1.RecordAnnotation
-		pod = next
-	}
-	if pod, err = w.injectSidecars(pod, true); err != nil {
-		return nil, err
-	}
-	if pod, err = w.finishSidecars(pod); err != nil {
-		return nil, err
-	}
-	if w.outcome.Action == Injected && record {
-		return inject.RecordOriginal(w.original, pod)
-	}
-	return pod, nil
-}
-
-// restore finds the original.
-func (w *podWork) restore() error {
-	pod, marked, err := w.restoreAll()
-	if err != nil {
-		return err
-	}
-	w.original = pod
-	w.earlierIstio = w.removed.Injected
-	w.removed.Injected = w.removed.Injected || marked
-	return nil
+	return w.settle(pod), err
 }
 
 // applyPlan does what one policy says for a pod.
@@ -212,30 +180,42 @@ func (w *podWork) addResults(rs result.Results) {
 // tell says what became of the pod: every workload gets a decision with its reason.
 func (w *podWork) tell(pod map[string]any) {
 	o := w.outcome
-	if o.Action == Skipped && w.removed.Injected {
+	if o.Action == Skipped && w.restored.injected {
 		o.Action, o.Reason = Removed, "an earlier injection was removed: "+o.Reason
 	}
 	if !reflect.DeepEqual(pod, w.template.Pod) {
-		for _, n := range w.removed.Unknown {
-			w.unit.say(result.Warning, joinField(w.template.Field, n.Field), "taking an earlier injection out: "+n.Reason)
-		}
-		if n := len(w.removed.Assumed); n > 0 {
-			fields := make([]string, n)
-			for i, note := range w.removed.Assumed {
-				fields[i] = note.Field
-			}
-			w.unit.say(result.Info, w.template.Field, "taken for the earlier injection's, though the pod may have had the same: "+strings.Join(fields, ", "))
-		}
+		w.tellDoubts()
 	}
 	w.tellListed(pod)
 	w.unit.say(result.Info, o.Field, string(o.Action)+": "+o.Reason)
+}
+
+// tellDoubts names what is not known of the original. What was taken out because injection sets it anyway may have been the
+// pod's own only where there is no record of the workload's, which a Pod cannot have.
+func (w *podWork) tellDoubts() {
+	removed := &w.restored.removed
+	for _, n := range removed.Unknown {
+		w.unit.say(result.Warning, joinField(w.template.Field, n.Field), "taking an earlier injection out: "+n.Reason)
+	}
+	if len(removed.Assumed) == 0 {
+		return
+	}
+	fields := make([]string, len(removed.Assumed))
+	for i, note := range removed.Assumed {
+		fields[i] = note.Field
+	}
+	severity := result.Info
+	if len(w.template.Path) == 0 {
+		severity = result.Warning
+	}
+	w.unit.say(severity, w.template.Field, "taking an earlier injection out: injection sets these, and it cannot be told whether the pod had the same before: "+strings.Join(fields, ", "))
 }
 
 // tellListed names the containers that are gone because the status annotation says that they were injected. A template of
 // the user's own that still injects them has put them back.
 func (w *podWork) tellListed(pod map[string]any) {
 	left := containers(pod)
-	for _, name := range w.removed.Listed {
+	for _, name := range w.restored.removed.Listed {
 		if _, there := left[name]; !there {
 			w.unit.say(result.Warning, w.template.Field, fmt.Sprintf("the container %s was taken out, as Istio's webhook does it, because the annotation sidecar.istio.io/status lists it as injected; none of Istio's own templates has it: if it is the application's, put it back and take its name out of the annotation", name))
 		}

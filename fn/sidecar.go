@@ -9,12 +9,9 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
-	"github.com/prerig/prerig/fn/decide"
-	"github.com/prerig/prerig/fn/inject"
 	"github.com/prerig/prerig/fn/pin"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/fn/sidecar"
-	"github.com/prerig/prerig/fn/workload"
 )
 
 // prepareSidecars makes the policy's sidecars ready. A name without a policy's own is that of the built-in sidecar.
@@ -35,9 +32,9 @@ func (pl *plan) prepareSidecars() result.Results {
 type sidecarWork struct {
 	// chosen are those that the pod gets, in the order of the policies.
 	chosen []chosenSidecar
-	// earlier are the sidecars that the pod came with, and records those that it leaves with.
-	earlier, records []sidecar.Record
-	objects          []wantedObject
+	// records are the sidecars that the pod leaves with.
+	records []sidecar.Record
+	objects []wantedObject
 }
 
 // chosenSidecar is a sidecar for a pod.
@@ -52,37 +49,6 @@ type wantedObject struct {
 	obj     map[string]any
 	sidecar string
 	owner   result.ResourceRef
-}
-
-// restoreAll takes out of the pod what was injected: the sidecars around Istio, Istio, and the sidecars inside, each in
-// the reverse order of their injection. A record of the whole original goes before all of it.
-func (w *podWork) restoreAll() (pod map[string]any, marked bool, err error) {
-	records, rest, err := sidecar.Records(w.template.Pod)
-	if err != nil {
-		return nil, false, err
-	}
-	w.sidecars.earlier = records
-	annotations, err := workload.Annotations(w.template.Pod)
-	if err != nil {
-		return nil, false, err
-	}
-	if _, whole := annotations[inject.RecordAnnotation]; whole {
-		records, rest = nil, w.template.Pod
-	}
-	if rest, err = removeRecords(rest, records, true); err != nil {
-		return nil, false, err
-	}
-	if rest, marked, err = decide.Unmark(rest); err != nil {
-		return nil, false, err
-	}
-	if w.removed, err = inject.Remove(inject.RemoveRequest{Pod: rest, Owner: w.template.Owner}); err != nil {
-		return nil, false, err
-	}
-	if w.removed.Injected {
-		rest = w.removed.Pod
-	}
-	rest, err = removeRecords(rest, records, false)
-	return rest, marked || len(w.sidecars.earlier) > 0, err
 }
 
 // removeRecords takes the sidecars of one side of Istio out.
@@ -216,7 +182,7 @@ func (w *podWork) tellRemoved(plans []*plan) {
 		return
 	}
 	const advice = "; what an earlier run injected is taken out first, so give all policies to one run"
-	for _, r := range w.sidecars.earlier {
+	for _, r := range w.restored.sidecars {
 		has := slices.ContainsFunc(plans, func(pl *plan) bool {
 			return slices.ContainsFunc(pl.sidecars, func(s *sidecar.Sidecar) bool { return s.Name() == r.Name })
 		})
@@ -226,7 +192,7 @@ func (w *podWork) tellRemoved(plans []*plan) {
 	}
 	sidecars := slices.ContainsFunc(plans, func(pl *plan) bool { return len(pl.sidecars) > 0 })
 	istio := slices.ContainsFunc(plans, func(pl *plan) bool { return pl.istio != nil })
-	if w.earlierIstio && sidecars && !istio {
+	if w.restored.istio && sidecars && !istio {
 		w.unit.say(result.Warning, w.template.Field, "Istio's proxy was taken out: no policy of this run has istio"+advice)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/inject"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/fn/workload"
 )
@@ -40,18 +41,36 @@ func (in *Injector) work(u *unit, plans []*plan, s *surroundings) {
 	}
 	u.meta = metaOf(obj)
 	u.noted(obj)
-	templates, err := in.registry.Templates(obj)
+	rest, undos, err := takeUndo(obj)
 	if err != nil {
 		in.noTemplate(u, err)
 		return
 	}
-	original, wanted := obj, obj
+	templates, err := in.registry.Templates(rest)
+	if err != nil {
+		in.noTemplate(u, err)
+		return
+	}
+	original, wanted := rest, rest
+	records := map[string]*inject.Undo{}
 	for _, t := range templates {
-		before, after, ok := in.template(u, t, obj, plans, s)
+		before, after, ok := in.template(u, t, rest, undos[t.Field], plans, s)
 		if !ok {
 			return
 		}
 		original, wanted = t.Write(original, before), t.Write(wanted, after)
+		undo, err := in.recordOf(t, plans, before, after)
+		if err != nil {
+			u.failed(in, t.Field, fmt.Errorf("recording the original pod: %w", err))
+			return
+		}
+		if undo != nil {
+			records[t.Field] = undo
+		}
+	}
+	if wanted, err = withUndo(wanted, records); err != nil {
+		u.failed(in, "", fmt.Errorf("recording the original pod: %w", err))
+		return
 	}
 	in.write(u, obj, original, wanted)
 }
@@ -108,7 +127,11 @@ func (in *Injector) write(u *unit, obj, original, wanted map[string]any) {
 		u.outcomes[i].Changed = true
 	}
 	if in.mode == v1alpha1.ModeCheck {
-		u.say(result.Error, firstDifference(obj, wanted), "this is not what the injection would give; run the injection and commit its output")
+		field := firstDifference(withoutUndo(obj), withoutUndo(wanted))
+		if field == "" {
+			field = firstDifference(obj, wanted)
+		}
+		u.say(result.Error, field, "this is not what the injection would give; run the injection and commit its output")
 		return
 	}
 	u.changed = changed

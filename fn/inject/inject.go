@@ -60,7 +60,9 @@ func Istio(in *istio.Injector, req Request) (Result, error) {
 	removed := Removed{Pod: req.Pod}
 	if req.FromOriginal || in.Detection().Generation != istio.GenerationC {
 		var err error
-		if removed, err = Remove(RemoveRequest{Pod: req.Pod, Owner: req.Owner}); err != nil {
+		// As the webhook does it, all containers that the status annotation lists go here.
+		listed := func(string) bool { return true }
+		if removed, err = Remove(RemoveRequest{Pod: req.Pod, Owner: req.Owner, Names: listed}); err != nil {
 			return Result{}, err
 		}
 	}

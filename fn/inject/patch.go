@@ -109,7 +109,10 @@ func TypedContainer(container map[string]any) (*corev1.Container, error) {
 type Undo struct {
 	Patch map[string]any `json:"patch,omitempty"`
 	// Tidy says that lists and maps which the patch empties go.
-	Tidy     bool           `json:"tidy,omitempty"`
+	Tidy bool `json:"tidy,omitempty"`
+	// Empty are labels, annotations and fields of the spec that are there without anything in them, by their path, with the
+	// value that they have: a map, a list or null. A patch cannot say that.
+	Empty    map[string]any `json:"empty,omitempty"`
 	Original map[string]any `json:"original,omitempty"`
 }
 
@@ -119,6 +122,8 @@ func NewUndo(before, after map[string]any) (Undo, error) {
 	if reflect.DeepEqual(from, to) {
 		return Undo{}, nil
 	}
+	empty := setEmptyAside(from, to)
+	wanted := podPart(before)
 	// A list that the pod did not have is emptied by name rather than dropped, so that what somebody adds to it stays.
 	filled := copyMap(to)
 	fill(podSchema(), from, filled)
@@ -133,7 +138,7 @@ func NewUndo(before, after map[string]any) (Undo, error) {
 		if try.unsorted {
 			dropOrder(map[string]any(patch))
 		}
-		undo := Undo{Patch: patch, Tidy: try.tidy}
+		undo := Undo{Patch: patch, Tidy: try.tidy, Empty: empty}
 		// What is kept is text, so the check is made with what is read from it.
 		text, err := json.Marshal(undo)
 		if err != nil {
@@ -143,11 +148,59 @@ func NewUndo(before, after map[string]any) (Undo, error) {
 		if err != nil {
 			continue
 		}
-		if back, err := read.Apply(from); err == nil && reflect.DeepEqual(back, to) {
+		if back, err := read.Apply(from); err == nil && reflect.DeepEqual(back, wanted) {
 			return undo, nil
 		}
 	}
-	return Undo{Original: to}, nil
+	return Undo{Original: wanted}, nil
+}
+
+// setEmptyAside takes the empty fields that from does not have in the same way out of to, and gives them by their paths.
+func setEmptyAside(from, to map[string]any) map[string]any {
+	var out map[string]any
+	for _, key := range []string{"metadata", "spec"} {
+		have, _ := from[key].(map[string]any)
+		want, _ := to[key].(map[string]any)
+		for name, v := range want {
+			if was, there := have[name]; !isEmpty(v) || there && reflect.DeepEqual(was, v) {
+				continue
+			}
+			if out == nil {
+				out = map[string]any{}
+			}
+			out[key+"."+name] = v
+			delete(want, name)
+		}
+	}
+	return out
+}
+
+// isEmpty reports whether a value is null, or a map or list without elements.
+func isEmpty(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	default:
+		return false
+	}
+}
+
+// putEmptyBack sets the empty fields that nothing has come to be in.
+func putEmptyBack(obj, empty map[string]any) {
+	for field, v := range empty {
+		key, name, _ := strings.Cut(field, ".")
+		m, ok := obj[key].(map[string]any)
+		if !ok {
+			continue
+		}
+		if isEmpty(m[name]) {
+			m[name] = copyValue(v)
+		}
+	}
 }
 
 // dropOrder takes the order of lists out of a patch, which names all of their elements. What only removes needs none.
@@ -309,7 +362,7 @@ func ReadUndo(text []byte) (Undo, error) {
 		return Undo{}, errNotMap
 	}
 	var u Undo
-	for key, to := range map[string]*map[string]any{"patch": &u.Patch, "original": &u.Original} {
+	for key, to := range map[string]*map[string]any{"patch": &u.Patch, "empty": &u.Empty, "original": &u.Original} {
 		if v, there := m[key]; there {
 			if *to, ok = v.(map[string]any); !ok {
 				return Undo{}, fmt.Errorf("%s: %w", key, errNotMap)
@@ -317,7 +370,7 @@ func ReadUndo(text []byte) (Undo, error) {
 		}
 	}
 	u.Tidy, _ = m["tidy"].(bool)
-	if u.Patch == nil && u.Original == nil {
+	if u.Patch == nil && u.Empty == nil && u.Original == nil {
 		return Undo{}, errors.New("it has neither patch nor original")
 	}
 	return u, nil
@@ -342,6 +395,7 @@ func (u Undo) Apply(obj map[string]any) (map[string]any, error) {
 				tidy(podSchema().fields[key].schema, now, was, patch)
 			}
 		}
+		putEmptyBack(back, u.Empty)
 	}
 	for key, value := range obj {
 		if !slices.Contains([]string{"metadata", "spec"}, key) {

@@ -151,7 +151,12 @@ func TestCorpusRemove(t *testing.T) {
 		for _, c := range corpusPods(t, dir, version) {
 			original := c.pod
 			if _, ok := stringIn(mapAt(original, "metadata")["annotations"], statusAnnotation); ok {
-				original = remove(t, original, c.owner).Pod
+				earlier := remove(t, original, c.owner)
+				if !earlier.Injected {
+					count["(with a status that no injection wrote)"]++
+					continue
+				}
+				original = earlier.Pod
 				count["(already injected)"]++
 			}
 			injected := c.inject(t, original)
@@ -173,15 +178,6 @@ func TestCorpusRemove(t *testing.T) {
 			}
 			if len(out.Unknown) > 0 {
 				count["with warnings"]++
-			}
-			with, err := Remove(RemoveRequest{Pod: injected, Owner: c.owner, Injector: c.in, Namespace: c.ns})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(differing(t, original, with.Pod)) == 0 {
-				count["exact with the configuration"]++
-			} else if len(diff) == 0 {
-				t.Errorf("%s: with the configuration it is worse: %v", c.name, differing(t, original, with.Pod))
 			}
 			recorded, err := RecordOriginal(original, injected)
 			if err != nil {

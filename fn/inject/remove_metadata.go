@@ -8,13 +8,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/prerig/prerig/fn/istio"
 )
 
 // metadataEnv is a variable of the proxy that has the pod's annotations as they were. Istio's own templates set it for a
 // long time (it is in those of 1.5 to 1.10 and no more in those of 1.24), unless the pod has no annotations.
 const metadataEnv = "ISTIO_METAJSON_ANNOTATIONS"
+
+// labelsEnv is the same for the pod's labels.
+const labelsEnv = "ISTIO_METAJSON_LABELS"
 
 // restoreAnnotations takes the injected annotations out and puts the pod's own back.
 func (r *removal) restoreAnnotations() error {
@@ -32,20 +33,17 @@ func (r *removal) restoreAnnotations() error {
 			value, had := before[name]
 			own = former{value: value, had: had}
 		}
-		if !own.had {
-			r.pod.unset("annotations", name)
-		} else {
+		switch field := "metadata.annotations[" + name + "]"; {
+		case own.note != "" && !r.take(field, own.note):
+		case own.had:
 			r.pod.set("annotations", name, own.value)
-			r.certain[name] = true
-		}
-		if !known && own.note != "" {
-			r.assume("metadata.annotations["+name+"]", own.note)
+		default:
+			r.pod.unset("annotations", name)
 		}
 	}
 	if known {
 		r.noteLater(before, injected)
 		for _, name := range sortedNames(before) {
-			r.certain[name] = true
 			if _, ok := r.pod.annotation(name); !ok && strings.HasPrefix(asLabelName(name), "prometheus_io_") {
 				r.pod.set("annotations", name, before[name])
 			}
@@ -54,7 +52,7 @@ func (r *removal) restoreAnnotations() error {
 	r.pod.unset("annotations", statusAnnotation)
 	r.pod.unset("annotations", overridesAnnotation)
 	r.dropEmpty("annotations")
-	if !known && len(r.pod.annotations()) > 0 {
+	if !known && len(r.pod.annotations()) > 0 && !r.writer.outside(4, newestWriter) {
 		r.assume("metadata.annotations", "those that the configuration puts on every pod (injectedAnnotations) cannot be told from the pod's own, and stay")
 	}
 	return nil
@@ -81,8 +79,10 @@ func (r *removal) dropEmpty(kind string) {
 // formerAnnotations are the pod's own annotations where the proxy was told them.
 func (r *removal) formerAnnotations() (map[string]string, bool) {
 	text, ok := r.env[metadataEnv]
-	if _, stock := r.env["JWT_POLICY"]; !ok && r.appended && stock {
-		return nil, true // Istio's own templates of 1.5 to 1.8 write the variable unless there are no annotations
+	_, stock := r.env["JWT_POLICY"]
+	_, labels := r.env[labelsEnv]
+	if !ok && r.writer.appended && (stock || labels) {
+		return nil, true // Istio's own templates of 1.2 to 1.8 write the variable unless there are no annotations
 	}
 	if !ok {
 		return nil, false
@@ -121,18 +121,9 @@ func (r *removal) injectedAnnotations() (map[string]former, error) {
 	return out, nil
 }
 
-// stockTemplates are the templates that Istio comes with.
-var stockTemplates = []string{"sidecar", "sidecar-spire", "spire", "gateway", "gateway-spire", "grpc-simple", "grpc-agent",
-	"waypoint", "kube-gateway", "agentgateway", "agentgateway-waypoint"}
-
 // templatesAnnotations adds what the templates for proxyless gRPC set, and says what other templates may have changed.
 func (r *removal) templatesAnnotations(out map[string]former) {
-	list, ok := r.pod.annotation(istio.TemplatesAnnotationName)
-	if !ok {
-		return
-	}
-	for name := range strings.SplitSeq(list, ",") {
-		name = strings.TrimSpace(name)
+	for _, name := range r.writer.templates {
 		if v, _ := r.pod.annotation(rewriteProbesAnnotation); v == "false" && strings.HasPrefix(name, "grpc-") {
 			out[rewriteProbesAnnotation] = former{note: "the template " + name + " sets it"}
 		}
@@ -146,7 +137,7 @@ func (r *removal) templatesAnnotations(out map[string]former) {
 func (r *removal) prometheusAnnotations(out map[string]former) error {
 	path, _ := r.pod.annotation(prometheusPrefix + prometheusPath)
 	scrape, _ := r.pod.annotation(prometheusPrefix + prometheusScrape)
-	if path != mergedPath || scrape != "true" {
+	if path != mergedPath || scrape != "true" || r.writer.newest < 6 {
 		return nil
 	}
 	own, had, err := r.prometheus()
@@ -156,7 +147,7 @@ func (r *removal) prometheusAnnotations(out map[string]former) error {
 	note := "it points to the agent, as injection sets it"
 	if had {
 		note = ""
-		if !r.appended && len(own.Targets) == 0 {
+		if !r.writer.appended && len(own.Targets) == 0 {
 			r.assume("metadata.annotations["+prometheusPrefix+"*]", "the pod may have spelt them otherwise, such as prometheus_io_scrape, which Prometheus takes for the same")
 		}
 	}
@@ -180,6 +171,9 @@ func (r *removal) prometheusAnnotations(out map[string]former) error {
 
 // containerAnnotations adds the annotations that name the application's first container.
 func (r *removal) containerAnnotations(out map[string]former) {
+	if r.writer.appended {
+		return
+	}
 	var app string
 	for _, name := range names(r.pod.list(containersKey)) {
 		if name != proxyContainer {
@@ -202,7 +196,7 @@ const (
 // trafficAnnotations adds the annotations that tell the CNI plugin what to redirect, where they have their defaults. Such a
 // pod has istio-validation, or is of a version whose kube-inject always set them.
 func (r *removal) trafficAnnotations(out map[string]former) {
-	if !slices.Contains(r.status.InitContainers, validationContainer) && !r.appended {
+	if !slices.Contains(r.status.InitContainers, validationContainer) && !r.writer.appended {
 		return
 	}
 	if _, ok := r.pod.annotation(interceptionAnnotation); !ok {
@@ -234,7 +228,7 @@ func (r *removal) trafficAnnotations(out map[string]former) {
 
 // addTraffic adds the annotations for the CNI plugin whatever their value: what they were is known.
 func (r *removal) addTraffic(out map[string]former) {
-	if !slices.Contains(r.status.InitContainers, validationContainer) && !r.appended {
+	if !slices.Contains(r.status.InitContainers, validationContainer) && !r.writer.appended {
 		return
 	}
 	for name := range r.pod.annotations() {
@@ -300,78 +294,4 @@ func (r *removal) networksAnnotation(out map[string]former) {
 			return
 		}
 	}
-}
-
-// restoreLabels takes the injected labels out.
-func (r *removal) restoreLabels() {
-	const note = "it has the value that injection sets"
-	drop := func(name, value string) {
-		if v, ok := r.pod.label(name); ok && v == value {
-			r.pod.unset("labels", name)
-			r.assume("metadata.labels["+name+"]", note)
-		}
-	}
-	drop("security.istio.io/tlsMode", "istio")
-	drop("service.istio.io/canonical-revision", r.labelOr("latest", "app.kubernetes.io/version", "version"))
-	for _, name := range canonicalNames(r.labelOr(r.ownerName(), "app.kubernetes.io/name", "app")) {
-		drop("service.istio.io/canonical-name", name)
-	}
-	if strings.Contains(r.env["PROXY_CONFIG"], "ISTIO_META_ENABLE_HBONE") {
-		drop("networking.istio.io/tunnel", "http")
-	}
-	if v, ok := r.pod.label(networkLabel); ok && v != "" && v == r.env[networkEnv] {
-		r.pod.unset("labels", networkLabel)
-		r.cannotKnow("metadata.labels["+networkLabel+"]", "injection sets it from its configuration, or takes it from the pod; it was taken out")
-	}
-	r.revisionLabel()
-	r.dropEmpty("labels")
-}
-
-// revisionLabel takes the label of the revision out where it says no more than the default one. Istio 1.6 to 1.10 set it.
-func (r *removal) revisionLabel() {
-	const name = "istio.io/rev"
-	v, ok := r.pod.label(name)
-	if !ok || r.status.Revision != nil {
-		return
-	}
-	if v == "" || v == "default" {
-		r.pod.unset("labels", name)
-		r.assume("metadata.labels["+name+"]", "it names the default revision, as injection sets it")
-		return
-	}
-	if r.appended {
-		r.pod.unset("labels", name)
-		r.cannotKnow("metadata.labels["+name+"]", "it was taken out: Istio 1.6 to 1.8 set it, and hardly ever let a pod choose its revision with it")
-		return
-	}
-	r.cannotKnow("metadata.labels["+name+"]", "it stays; injection may have set it, or the pod may have chosen its revision with it")
-}
-
-func (r *removal) labelOr(otherwise string, keys ...string) string {
-	for _, key := range keys {
-		if v, ok := r.pod.label(key); ok && v != "" {
-			return v
-		}
-	}
-	return otherwise
-}
-
-func (r *removal) ownerName() string {
-	if v, ok := r.env["ISTIO_META_WORKLOAD_NAME"]; ok {
-		return v
-	}
-	if r.owner.Name != "" {
-		return r.owner.Name
-	}
-	name, _ := r.pod.meta["name"].(string)
-	return name
-}
-
-// canonicalNames are the forms in which versions write a canonical name: whole, and cut to the length of a label.
-func canonicalNames(name string) []string {
-	short := name
-	if len(short) > 63 {
-		short = short[:63]
-	}
-	return []string{name, strings.TrimSuffix(short, "-"), strings.Trim(short, "-_.")}
 }

@@ -33,8 +33,11 @@ func TestRemove(t *testing.T) {
 		unknown        string
 		assumed        string
 		listed         string
+		// alone says that nothing was injected, so that the pod is left alone.
+		alone bool
 	}{
 		"not injected": {
+			alone:    true,
 			injected: `{"metadata": {"labels": {"security.istio.io/tlsMode": "istio"}}, "spec": {"containers": [{"name": "a"}, {"name": "istio-proxy"}]}}`,
 			want:     `{"metadata": {"labels": {"security.istio.io/tlsMode": "istio"}}, "spec": {"containers": [{"name": "a"}, {"name": "istio-proxy"}]}}`,
 		},
@@ -58,8 +61,8 @@ func TestRemove(t *testing.T) {
 		"a status that lists containers which are not Istio's": {
 			injected: `{"metadata": {"annotations": {"sidecar.istio.io/status": "{\"initContainers\":[\"istio-init\",\"mine\",\"gone\"],\"containers\":[\"istio-proxy\",\"app\"]}"}},
 				"spec": {"initContainers": [{"name": "mine"}, {"name": "istio-init"}], "containers": [{"name": "app"}, {"name": "b"}, {"name": "istio-proxy"}]}}`,
-			want:   `{"metadata": {}, "spec": {"containers": [{"name": "b"}]}}`,
-			listed: "app mine",
+			want:    `{"metadata": {}, "spec": {"initContainers": [{"name": "mine"}], "containers": [{"name": "app"}, {"name": "b"}]}}`,
+			unknown: "spec.containers[app] spec.initContainers[mine]",
 		},
 		"appended twice the same": {
 			injected: `{"metadata": {"annotations": {` + oldStatus + `}}, "spec": {"containers": [{"name": "a", "volumeMounts": [{"name": "istio-envoy"}]}, {"name": "istio-proxy"}],
@@ -70,7 +73,7 @@ func TestRemove(t *testing.T) {
 		},
 		"a status of before lists": {
 			injected: `{"metadata": {"annotations": {"sidecar.istio.io/status": "injected-version-root@abc"}}, "spec": {"initContainers": [{"name": "istio-init"}, {"name": "enable-core-dump"}],
-				"containers": [{"name": "a"}, {"name": "istio-proxy"}], "volumes": [{"name": "istio-certs"}]}}`,
+				"containers": [{"name": "a"}, {"name": "istio-proxy", "args": ["proxy", "sidecar"]}], "volumes": [{"name": "istio-certs"}]}}`,
 			want:    `{"metadata": {}, "spec": {"containers": [{"name": "a"}]}}`,
 			assumed: "spec.containers spec.initContainers",
 		},
@@ -139,7 +142,7 @@ func TestRemove(t *testing.T) {
 		"network and revision labels": {
 			injected: `{"metadata": {"annotations": {` + oldStatus + `}, "labels": {"topology.istio.io/network": "n1", "istio.io/rev": "canary"}},
 				"spec": {"containers": [{"name": "istio-proxy", "env": [{"name": "ISTIO_META_NETWORK", "value": "n1"}]}]}}`,
-			want:    `{"metadata": {}, "spec": {}}`,
+			want:    `{"metadata": {"labels": {"topology.istio.io/network": "n1"}}, "spec": {}}`,
 			unknown: "metadata.labels[topology.istio.io/network] metadata.labels[istio.io/rev]",
 			assumed: "spec.containers spec.initContainers",
 		},
@@ -148,21 +151,56 @@ func TestRemove(t *testing.T) {
 			want:     `{"metadata": {"labels": {"istio.io/rev": "canary"}}, "spec": {}}`,
 			unknown:  "metadata.labels[istio.io/rev]",
 		},
-		"fsGroup alone": {
+		"fsGroup of a version that does not tell itself": {
 			injected: `{"metadata": {"annotations": {` + status + `}}, "spec": {"securityContext": {"fsGroup": 1337}}}`,
-			want:     `{"metadata": {}, "spec": {}}`, assumed: "spec.securityContext.fsGroup",
+			want:     `{"metadata": {}, "spec": {"securityContext": {"fsGroup": 1337}}}`, unknown: "spec.securityContext.fsGroup",
 		},
-		"fsGroup among others": {
-			injected: `{"metadata": {"annotations": {` + status + `}}, "spec": {"securityContext": {"fsGroup": 1337, "runAsUser": 5}}}`,
+		"fsGroup of a version that sets it": {
+			injected: `{"metadata": {"annotations": {` + status + `}}, "spec": {"containers": [{"name": "istio-proxy", "image": "istio/proxyv2:1.12.9"}], "securityContext": {"fsGroup": 1337, "runAsUser": 5}}}`,
 			want:     `{"metadata": {}, "spec": {"securityContext": {"runAsUser": 5}}}`, unknown: "spec.securityContext.fsGroup",
 		},
+		"fsGroup of a version that never sets it": {
+			injected: `{"metadata": {"annotations": {` + status + `}}, "spec": {"containers": [{"name": "istio-proxy", "image": "istio/proxyv2:1.31.1"}], "securityContext": {"fsGroup": 1337}}}`,
+			want:     `{"metadata": {}, "spec": {"securityContext": {"fsGroup": 1337}}}`,
+		},
+		"an empty security context": {
+			injected: `{"metadata": {"annotations": {` + status + `}}, "spec": {"securityContext": {}}}`,
+			want:     `{"metadata": {}, "spec": {"securityContext": {}}}`,
+		},
+		"the sysctl for low ports beside the sidecar template": {
+			injected: `{"metadata": {"annotations": {` + status + `}}, "spec": {"securityContext": {"sysctls": [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "0"}]}}}`,
+			want:     `{"metadata": {}, "spec": {"securityContext": {"sysctls": [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "0"}]}}}`,
+		},
+		"the sysctl for low ports of the gateway template": {
+			injected: `{"metadata": {"annotations": {` + status + `, "inject.istio.io/templates": "gateway"}}, "spec": {"securityContext": {"sysctls": [{"name": "net.ipv4.ip_unprivileged_port_start", "value": "0"}]}}}`,
+			want:     `{"metadata": {"annotations": {"inject.istio.io/templates": "gateway"}}, "spec": {}}`, assumed: "spec.securityContext.sysctls metadata.annotations",
+		},
+		"search domains beside a version that sets none": {
+			injected: `{"metadata": {"annotations": {` + status + `}}, "spec": {"dnsConfig": {"searches": ["global", "corp.global"]}}}`,
+			want:     `{"metadata": {}, "spec": {"dnsConfig": {"searches": ["global", "corp.global"]}}}`,
+		},
 		"search domains of Istio's": {
-			injected: `{"metadata": {"annotations": {` + status + `}}, "spec": {"dnsConfig": {"searches": ["global", "shop.global"]}}}`,
-			want:     `{"metadata": {}, "spec": {}}`, assumed: "spec.dnsConfig",
+			injected: `{"metadata": {"annotations": {` + oldStatus + `}}, "spec": {"dnsConfig": {"searches": ["global", "shop.global"]}}}`,
+			want:     `{"metadata": {}, "spec": {}}`, assumed: "spec.containers spec.initContainers", unknown: "spec.dnsConfig",
 		},
 		"search domains of others": {
-			injected: `{"metadata": {"annotations": {` + status + `}}, "spec": {"dnsConfig": {"searches": ["corp"]}}}`,
-			want:     `{"metadata": {}, "spec": {"dnsConfig": {"searches": ["corp"]}}}`, unknown: "spec.dnsConfig",
+			injected: `{"metadata": {"annotations": {` + oldStatus + `}}, "spec": {"dnsConfig": {"searches": ["corp"]}}}`,
+			want:     `{"metadata": {}, "spec": {"dnsConfig": {"searches": ["corp"]}}}`, assumed: "spec.containers spec.initContainers", unknown: "spec.dnsConfig",
+		},
+		"a status that lists nothing beside an own istio-proxy": {
+			alone:    true,
+			injected: `{"metadata": {"annotations": {"sidecar.istio.io/status": "{}"}}, "spec": {"containers": [{"name": "istio-proxy", "image": "mine:1"}, {"name": "a"}]}}`,
+			want:     `{"metadata": {"annotations": {"sidecar.istio.io/status": "{}"}}, "spec": {"containers": [{"name": "istio-proxy", "image": "mine:1"}, {"name": "a"}]}}`,
+		},
+		"a status that is no JSON": {
+			alone:    true,
+			injected: `{"metadata": {"annotations": {"sidecar.istio.io/status": "yes"}}, "spec": {"containers": [{"name": "istio-proxy", "image": "mine:1"}]}}`,
+			want:     `{"metadata": {"annotations": {"sidecar.istio.io/status": "yes"}}, "spec": {"containers": [{"name": "istio-proxy", "image": "mine:1"}]}}`,
+		},
+		"a status of another pod": {
+			alone:    true,
+			injected: `{"metadata": {"annotations": {` + status + `}}, "spec": {"containers": [{"name": "a"}]}}`,
+			want:     `{"metadata": {"annotations": {` + status + `}}, "spec": {"containers": [{"name": "a"}]}}`,
 		},
 		"CNI": {
 			injected: `{"metadata": {"annotations": {` + strings.Replace(status, "istio-init", "istio-validation", 1) + `, "sidecar.istio.io/interceptionMode": "REDIRECT", "traffic.sidecar.istio.io/includeInboundPorts": "80,81",
@@ -181,6 +219,9 @@ func TestRemove(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			pod := decodeObject(t, []byte(test.injected))
+			if spec := mapAt(pod, "spec"); spec["containers"] == nil {
+				spec["containers"] = []any{map[string]any{"name": proxyContainer}} // what the status lists is there
+			}
 			before := copyMap(pod)
 			out, err := Remove(RemoveRequest{Pod: pod, Owner: workload.Owner{Name: "web-deployment"}})
 			if err != nil {
@@ -198,7 +239,7 @@ func TestRemove(t *testing.T) {
 			if got := notes(out.Assumed); got != test.assumed {
 				t.Errorf("assumed %q, want %q", got, test.assumed)
 			}
-			if out.Injected != (name != "not injected") || out.Exact {
+			if out.Injected == test.alone || out.Exact {
 				t.Errorf("injected %t, exact %t", out.Injected, out.Exact)
 			}
 			if !reflect.DeepEqual(before, pod) {
@@ -212,7 +253,7 @@ func TestRemoveErrors(t *testing.T) {
 	const status = `"sidecar.istio.io/status": "{\"containers\":[\"istio-proxy\"]}"`
 	tests := map[string]struct{ pod, want string }{
 		"no spec":         {`{"metadata": {}}`, "spec: "},
-		"broken override": {`{"metadata": {"annotations": {` + status + `, "proxy.istio.io/overrides": "["}}, "spec": {}}`, "proxy.istio.io/overrides"},
+		"broken override": {`{"metadata": {"annotations": {` + status + `, "proxy.istio.io/overrides": "["}}, "spec": {"containers": [{"name": "istio-proxy"}]}}`, "proxy.istio.io/overrides"},
 		"broken probers":  {`{"metadata": {"annotations": {` + status + `}}, "spec": {"containers": [{"name": "istio-proxy", "env": [{"name": "ISTIO_KUBE_APP_PROBERS", "value": "{"}]}]}}`, "ISTIO_KUBE_APP_PROBERS"},
 		"odd probers":     {`{"metadata": {"annotations": {` + status + `}}, "spec": {"containers": [{"name": "istio-proxy", "env": [{"name": "ISTIO_KUBE_APP_PROBERS", "value": "{\"a\":1}"}]}]}}`, "ISTIO_KUBE_APP_PROBERS"},
 		"broken settings": {`{"metadata": {"annotations": {` + status + `, "prometheus.io/path": "/stats/prometheus", "prometheus.io/scrape": "true"}}, "spec": {"containers": [{"name": "istio-proxy", "env": [{"name": "ISTIO_PROMETHEUS_ANNOTATIONS", "value": "{"}]}]}}`, "ISTIO_PROMETHEUS_ANNOTATIONS"},
@@ -301,30 +342,6 @@ func TestRecordOfWhatAPatchCannotSay(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(original, out.Pod); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// TestRemoveWithConfiguration takes out what only the configuration tells.
-func TestRemoveWithConfiguration(t *testing.T) {
-	in := appendInjector(t, 8, "", `{"rewrite": false, "init": "istio-init", "search": "corp"}`, "injectedAnnotations: {psp: strict}\n", nil)
-	original := decodeObject(t, []byte(`{"metadata": {"annotations": {"own": "x"}}, "spec": {"containers": [{"name": "a"}]}}`))
-	res, err := Istio(in, Request{Pod: original})
-	if err != nil {
-		t.Fatal(err)
-	}
-	without, err := Remove(RemoveRequest{Pod: res.Pod})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p, _ := newPod(without.Pod); p.annotations()["psp"] != "strict" || p.spec["dnsConfig"] == nil {
-		t.Error("the test shows nothing: what the configuration sets is known without it")
-	}
-	with, err := Remove(RemoveRequest{Pod: res.Pod, Injector: in})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(original, with.Pod); diff != "" {
 		t.Error(diff)
 	}
 }

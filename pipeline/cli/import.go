@@ -10,8 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/prerig/prerig/fn/result"
-	"github.com/prerig/prerig/pipeline/batch"
 	"github.com/prerig/prerig/pipeline/files"
 	"github.com/prerig/prerig/pipeline/importer"
 )
@@ -70,22 +68,14 @@ func (im *importing) do(ctx context.Context, args []string) error {
 		}
 		names = []string{"-"}
 	}
-	b, err := batch.Read(ctx, names, files.Options{Stdin: im.streams.In})
+	inputs, err := files.Read(names, im.streams.In)
 	if err != nil {
 		return err
 	}
-	for _, r := range append(b.Notes(), b.Problems()...) {
-		if !im.quiet || r.Severity != result.Info {
-			fmt.Fprintln(im.streams.Err, r.String())
-		}
-	}
-	if len(b.Problems()) > 0 {
-		return errReported
-	}
 	var objects []importer.Object
 	var errs []error
-	for _, item := range b.Items() {
-		os, err := importer.ReadDocument(item.Path, item.Doc)
+	for _, in := range inputs {
+		os, err := importer.Read(in.Path, in.Data)
 		errs = append(errs, err)
 		objects = append(objects, os...)
 	}

@@ -107,20 +107,17 @@ func (l *lintRun) do(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	b, err := l.read(ctx, args)
+	b, err := l.read(args)
 	if err != nil {
 		return err
 	}
-	found, failed := l.find(ctx, b, args, severities)
-	if failed != nil && found == nil {
-		return failed
+	found, err := l.find(ctx, b, args, severities)
+	if err != nil {
+		return err
 	}
 	colour := l.colour == "always" || l.colour == "auto" && l.streams.Colour
 	if err := format.Write(l.streams.Out, l.output, found, format.Options{Version: l.version, Colour: colour}); err != nil {
 		return err
-	}
-	if failed != nil {
-		return failed
 	}
 	n := 0
 	for _, r := range found {
@@ -172,7 +169,7 @@ func (l *lintRun) severities() (map[string]string, error) {
 	return out, nil
 }
 
-// find gives the findings, in the order of the files, also beside an error about some of the files.
+// find gives the findings, in the order of the files.
 func (l *lintRun) find(ctx context.Context, b *batch.Batch, args []string, severities map[string]string) (result.Results, error) {
 	if l.asIs {
 		return l.checkAsIs(b, args, severities)
@@ -195,7 +192,7 @@ func (l *lintRun) find(ctx context.Context, b *batch.Batch, args []string, sever
 	found, others := sortOut(report.Results)
 	if others.Worst() == result.Error {
 		l.report(others)
-		return found, errReported
+		return nil, errReported
 	}
 	l.report(slices.DeleteFunc(others, func(r result.Result) bool { return r.Severity == result.Info }))
 	return found, nil

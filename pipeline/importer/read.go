@@ -24,22 +24,13 @@ func Read(path string, data []byte) ([]Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	var objects []Object
+	r := reader{path: path}
 	for _, doc := range file.Docs {
-		found, err := ReadDocument(path, doc)
-		if err != nil {
+		if err := r.read(doc, typeMeta{}); err != nil {
 			return nil, err
 		}
-		objects = append(objects, found...)
 	}
-	return objects, nil
-}
-
-// ReadDocument is Read for one document of the file at path.
-func ReadDocument(path string, doc *manifest.Document) ([]Object, error) {
-	r := reader{path: path}
-	err := r.read(doc, typeMeta{})
-	return r.objects, err
+	return r.objects, nil
 }
 
 // typeMeta is the type that the elements of a typed list may leave out.

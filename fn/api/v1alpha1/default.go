@@ -7,7 +7,7 @@ package v1alpha1
 // items (version, revision, unknownNamespace, rootNamespace) stay empty.
 func (p *InjectionPolicy) SetDefaults() {
 	setDefault(&p.Spec.Mode, ModeInject)
-	setDefault(&p.Spec.Record, RecordNone)
+	setDefault(&p.Spec.Record, RecordWorkload)
 	if i := p.Spec.Istio; i != nil {
 		setDefault(&i.NativeSidecars, NativeSidecarsAuto)
 		setDefault(&i.RuntimeWebhook, RuntimeWebhookKeep)

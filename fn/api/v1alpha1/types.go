@@ -43,9 +43,11 @@ type InjectionPolicySpec struct {
 	// would give.
 	// +enum=Inject,Remove,Check
 	Mode Mode `json:"mode,omitempty"`
-	// Record is Annotation to keep in each injected pod what is needed to restore the original exactly
-	// (prerig.dev/original), or None (the default), as the webhook leaves none.
-	// +enum=None,Annotation
+	// Record says where to keep what an injected pod does not tell of the original, so that removing the injection gives it
+	// back exactly: Workload (the default) in an annotation of the workload itself (prerig.dev/undo), which is written only
+	// where there is such a thing and never reaches the pods; Annotation in each injected pod (prerig.dev/original); None
+	// nowhere.
+	// +enum=Workload,Annotation,None
 	Record Record `json:"record,omitempty"`
 	// Istio injects Istio's proxy. Without it nothing of Istio is injected.
 	Istio *Istio `json:"istio,omitempty"`
@@ -86,11 +88,12 @@ const (
 	ModeCheck  Mode = "Check"
 )
 
-// Record says whether the original is kept.
+// Record says where the original is kept.
 type Record string
 
 // The ways to record.
 const (
+	RecordWorkload   Record = "Workload"
 	RecordNone       Record = "None"
 	RecordAnnotation Record = "Annotation"
 )

@@ -9,7 +9,7 @@ package v1alpha1
 var enums = map[string][]string{
 	"Images.OnMissing":                     {"Ignore", "Warn", "Fail"},
 	"InjectionPolicySpec.Mode":             {"Inject", "Remove", "Check"},
-	"InjectionPolicySpec.Record":           {"None", "Annotation"},
+	"InjectionPolicySpec.Record":           {"Workload", "Annotation", "None"},
 	"InjectionPolicySpec.UnknownNamespace": {"Inject", "Skip", "Fail"},
 	"Istio.NativeSidecars":                 {"Auto", "Enabled", "Disabled"},
 	"Istio.RuntimeWebhook":                 {"Keep", "Disable"},

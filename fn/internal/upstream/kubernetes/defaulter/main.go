@@ -8,7 +8,7 @@
 //
 // It knows Pods and everything that makes them: PodTemplates, ReplicationControllers and the kinds of apps and batch. With
 // -pods it writes the Pod that a controller would make of the object's template instead, defaulted as a Pod; of a Pod it
-// writes that Pod. With -validate it writes a Status for each Pod: whether the API server takes it, and why not.
+// writes that Pod.
 package main
 
 import (
@@ -29,17 +29,9 @@ import (
 
 func main() {
 	pods := flag.Bool("pods", false, "write the Pod that a controller would make of each object's template")
-	validate := flag.Bool("validate", false, "write a Status that says whether the API server takes each Pod")
 	flag.Parse()
-	answer := defaulted
-	switch {
-	case *validate:
-		answer = validated
-	case *pods:
-		answer = defaultedPod
-	}
 	out := bufio.NewWriter(os.Stdout)
-	err := answerAll(os.Stdin, out, answer)
+	err := answerAll(os.Stdin, out, *pods)
 	if err = errors.Join(err, out.Flush()); err != nil {
 		fmt.Fprintln(os.Stderr, "defaulter:", err)
 		os.Exit(1)
@@ -47,7 +39,7 @@ func main() {
 }
 
 // answerAll reads objects until the end and writes the answer to each. The error is about the streams only.
-func answerAll(in io.Reader, out *bufio.Writer, answerOne func([]byte) ([]byte, error)) error {
+func answerAll(in io.Reader, out *bufio.Writer, pods bool) error {
 	decoder := json.NewDecoder(bufio.NewReader(in))
 	for {
 		var text json.RawMessage
@@ -57,7 +49,7 @@ func answerAll(in io.Reader, out *bufio.Writer, answerOne func([]byte) ([]byte, 
 		case err != nil:
 			return fmt.Errorf("reading standard input: %w", err)
 		}
-		answer, err := answerOne(text)
+		answer, err := answerOne(text, pods)
 		if err != nil {
 			answer, err = json.Marshal(refusal(err))
 		}
@@ -84,11 +76,11 @@ func refusal(err error) metav1.Status {
 	}
 }
 
-// defaultedPod defaults the Pod that is made of an object.
-func defaultedPod(text []byte) ([]byte, error) {
+// answerOne defaults one object, or the Pod that is made of it.
+func answerOne(text []byte, pods bool) ([]byte, error) {
 	answer, err := defaulted(text)
-	if err != nil {
-		return nil, err
+	if err != nil || !pods {
+		return answer, err
 	}
 	pod, err := podOf(answer)
 	if err != nil {

@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"fmt"
+	"slices"
+)
+
+// removeContainers takes the injected containers out and puts those of the user back that they stood over.
+func (r *removal) removeContainers(own overrides) {
+	lists := map[string][]string{containersKey: r.status.Containers, initContainersKey: r.status.InitContainers}
+	back := map[string][]any{containersKey: own.Containers, initContainersKey: own.InitContainers}
+	for _, key := range []string{containersKey, initContainersKey} {
+		for _, name := range lists[key] {
+			if mine := find(back[key], name); mine != nil {
+				r.putBack(key, name, mine)
+				continue
+			}
+			if r.mayRemove(key, name) {
+				r.setOrDrop(key, r.withoutOne(r.pod.list(key), name))
+			}
+		}
+	}
+}
+
+// mayRemove reports whether a container that the status annotation lists is known to be injected: it is one of Istio's, or a
+// template that the pod or the configuration names adds it.
+func (r *removal) mayRemove(key, name string) bool {
+	if isIstios(name) || name == bootstrapContainer || find(r.pod.list(key), name) == nil {
+		return true
+	}
+	if r.writer.custom || r.names != nil && r.names(name) {
+		r.listed = append(r.listed, name)
+		return true
+	}
+	r.cannotKnow("spec."+key+"["+name+"]", "it stays, although the annotation "+statusAnnotation+" lists it as injected: none of Istio's templates has it, and no other template is known that does; take it out if it was injected")
+	return false
+}
+
+// withoutOne is a list without the element of a name: from Istio 1.9 there is one, before the injected one is nearest to
+// where it was added, which is the end, but for those that go first.
+func (r *removal) withoutOne(list []any, name string) []any {
+	if !r.writer.appended {
+		return without(list, name)
+	}
+	for i, e := range slices.Backward(list) {
+		if m, _ := e.(map[string]any); m["name"] == name {
+			return slices.Delete(slices.Clone(list), i, i+1)
+		}
+	}
+	return list
+}
+
+// putBack replaces an injected container by the user's own of the same name.
+func (r *removal) putBack(key, name string, own map[string]any) {
+	list := r.pod.list(key)
+	to := key
+	if key == initContainersKey && name == proxyContainer && own["restartPolicy"] == nil {
+		to = containersKey // injection moved it
+	}
+	if isIstios(name) {
+		r.setOrDrop(key, without(list, name))
+		r.pod.spec[to] = append(r.pod.list(to), own)
+		if len(r.pod.list(to)) > 1 {
+			r.assume("spec."+to, fmt.Sprintf("the container %s of the pod's own was put last; where it was cannot be known", name))
+		}
+		return
+	}
+	for i, e := range list {
+		if m, _ := e.(map[string]any); m["name"] == name {
+			list[i] = own
+		}
+	}
+}
+
+// isIstios says whether a container of that name is Istio's, so that injection decides where it goes.
+func isIstios(name string) bool {
+	switch name {
+	case proxyContainer, initContainer, validationContainer, coreDumpContainer:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+const canonicalRevisionLabel = "service.istio.io/canonical-revision"
+
+// restoreLabels takes the injected labels out.
+func (r *removal) restoreLabels() {
+	if before, known := r.formerLabels(); known {
+		for name := range r.pod.labels() {
+			if _, had := before[name]; !had && isIstiosLabel(name) {
+				r.pod.unset("labels", name)
+			}
+		}
+		r.dropEmpty("labels")
+		return
+	}
+	const note = "it has the value that injection sets"
+	drop := func(name, value string) {
+		if v, ok := r.pod.label(name); ok && v == value && r.take("metadata.labels["+name+"]", note) {
+			r.pod.unset("labels", name)
+		}
+	}
+	drop("security.istio.io/tlsMode", "istio")
+	drop(canonicalRevisionLabel, r.labelOr("latest", "app.kubernetes.io/version", "version"))
+	for _, name := range canonicalNames(r.labelOr(r.ownerName(), "app.kubernetes.io/name", "app")) {
+		drop("service.istio.io/canonical-name", name)
+	}
+	if strings.Contains(r.env["PROXY_CONFIG"], "ISTIO_META_ENABLE_HBONE") {
+		drop("networking.istio.io/tunnel", "http")
+	}
+	if v, ok := r.pod.label(networkLabel); ok && v == r.env[networkEnv] && !r.writer.outside(8, newestWriter) {
+		r.cannotKnow("metadata.labels["+networkLabel+"]", "it stays; injection sets it from its configuration, or takes it from the pod; take it out if it was injected")
+	}
+	r.revisionLabel()
+	r.dropEmpty("labels")
+}
+
+// revisionLabel takes the label of the revision out where it says no more than the default one. Istio 1.6 to 1.10 set it.
+func (r *removal) revisionLabel() {
+	const name = "istio.io/rev"
+	v, ok := r.pod.label(name)
+	if !ok || r.writer.outside(6, 10) && !r.gatewayRevision(v) {
+		return
+	}
+	if r.gatewayRevision(v) {
+		if r.take("metadata.labels["+name+"]", "the gateway template sets it") {
+			r.pod.unset("labels", name)
+		}
+		return
+	}
+	if v == "" || v == "default" {
+		r.pod.unset("labels", name)
+		r.assume("metadata.labels["+name+"]", "it names the default revision, as injection sets it")
+		return
+	}
+	if r.writer.appended {
+		r.pod.unset("labels", name)
+		r.cannotKnow("metadata.labels["+name+"]", "it was taken out: Istio 1.6 to 1.8 set it, and hardly ever let a pod choose its revision with it")
+		return
+	}
+	r.cannotKnow("metadata.labels["+name+"]", "it stays; injection may have set it, or the pod may have chosen its revision with it")
+}
+
+// gatewayRevision reports whether the gateway template of 1.11 to 1.17 sets the label of the revision to a value.
+func (r *removal) gatewayRevision(v string) bool {
+	return r.writer.uses("gateway") && r.writer.within(11, 17) && r.status.Revision != nil && v == *r.status.Revision
+}
+
+// formerLabels are the pod's own labels where the proxy was told them, which Istio's own templates did up to 1.8.
+func (r *removal) formerLabels() (map[string]string, bool) {
+	text, ok := r.env[labelsEnv]
+	if !ok || !r.writer.appended {
+		return nil, false
+	}
+	out := map[string]string{}
+	if err := json.Unmarshal([]byte(strings.TrimSpace(text)), &out); err != nil {
+		return nil, false
+	}
+	return out, true
+}
+
+// isIstiosLabel reports whether injection by Istio up to 1.8 sets a label of this name.
+func isIstiosLabel(name string) bool {
+	switch name {
+	case "security.istio.io/tlsMode", "service.istio.io/canonical-name", canonicalRevisionLabel, "istio.io/rev", networkLabel:
+		return true
+	default:
+		return false
+	}
+}
+
+func (r *removal) labelOr(otherwise string, keys ...string) string {
+	for _, key := range keys {
+		if v, ok := r.pod.label(key); ok && v != "" {
+			return v
+		}
+	}
+	return otherwise
+}
+
+func (r *removal) ownerName() string {
+	if v, ok := r.env["ISTIO_META_WORKLOAD_NAME"]; ok {
+		return v
+	}
+	if r.owner.Name != "" {
+		return r.owner.Name
+	}
+	name, _ := r.pod.meta["name"].(string)
+	return name
+}
+
+// canonicalNames are the forms in which versions write a canonical name: whole, and cut to the length of a label.
+func canonicalNames(name string) []string {
+	short := name
+	if len(short) > 63 {
+		short = short[:63]
+	}
+	return []string{name, strings.TrimSuffix(short, "-"), strings.Trim(short, "-_.")}
+}

@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import "strings"
+
+// removePullSecrets takes the injected pull secrets out. From Istio 1.9 they are merged by name, so that one of the pod's own
+// looks the same.
+func (r *removal) removePullSecrets() {
+	list := r.pod.list("imagePullSecrets")
+	for _, name := range r.status.ImagePullSecrets {
+		if r.writer.appended || find(list, name) != nil && r.take("spec.imagePullSecrets["+name+"]", "injection names it; the pod may have named it too") {
+			list = r.withoutOne(list, name)
+		}
+	}
+	r.setOrDrop("imagePullSecrets", list)
+}
+
+// setOrDrop sets a list of the spec, or drops it where injection has left nothing else in it.
+func (r *removal) setOrDrop(key string, list []any) {
+	if len(list) == 0 && len(r.pod.list(key)) > 0 {
+		delete(r.pod.spec, key)
+		return
+	}
+	r.pod.setList(key, list)
+}
+
+// restoreSecurity takes what injection sets out of the pod's security context. An empty one is the pod's own: no injection
+// leaves one.
+func (r *removal) restoreSecurity() {
+	context, ok := r.pod.spec["securityContext"].(map[string]any)
+	if !ok || len(context) == 0 {
+		return
+	}
+	r.restoreGroup(context)
+	if r.writer.uses("gateway") && isPortSysctl(context["sysctls"]) && r.take("spec.securityContext.sysctls", "the gateway template sets it") {
+		delete(context, "sysctls")
+	}
+	if len(context) == 0 {
+		delete(r.pod.spec, "securityContext")
+	}
+}
+
+// restoreGroup takes fsGroup out if the version sets it on every pod: in code from 1.5 to 1.8, before that with SDS only, and
+// in the sidecar template up to 1.12. From 1.13 to 1.18 it depends on istiod's environment, and later versions never do it.
+func (r *removal) restoreGroup(context map[string]any) {
+	const field = "spec.securityContext.fsGroup"
+	if context["fsGroup"] != istioGroup {
+		return
+	}
+	switch w := &r.writer; {
+	case w.within(5, 12) && !w.uses("grpc-"), w.newest < 5 && w.oldest > 0 && r.usesSDS():
+		if !r.keep {
+			delete(context, "fsGroup")
+			r.cannotKnow(field, "1337 was taken out, as this version of Istio sets it; a group of the pod's own was replaced without a trace")
+		}
+	case w.outside(1, 18), w.newest < 5 && !r.usesSDS():
+	default:
+		r.cannotKnow(field, "1337 stays; some versions of Istio set it, and the pod may have it of its own; take it out if it was injected")
+	}
+}
+
+// usesSDS reports whether the proxy gets its certificates from a node agent, for whose socket versions before 1.5 need the
+// group.
+func (r *removal) usesSDS() bool {
+	if r.env["SDS_ENABLED"] == "true" {
+		return true
+	}
+	mounts, _ := r.proxy["volumeMounts"].([]any)
+	for _, name := range names(mounts) {
+		if strings.HasPrefix(name, "sds") {
+			return true
+		}
+	}
+	return false
+}
+
+// isPortSysctl reports whether sysctls are what the gateway template sets.
+func isPortSysctl(v any) bool {
+	sysctls, _ := v.([]any)
+	if len(sysctls) != 1 {
+		return false
+	}
+	s, _ := sysctls[0].(map[string]any)
+	return s["name"] == "net.ipv4.ip_unprivileged_port_start" && s["value"] == "0"
+}
+
+// restoreDNS takes search domains out that only Istio's templates add. Istio from 1.1 to 1.8 replaces the pod's dnsConfig by
+// its template's, if that has one; later versions never touch it.
+func (r *removal) restoreDNS() {
+	dns, ok := r.pod.spec["dnsConfig"].(map[string]any)
+	if !ok || !r.writer.appended || r.writer.newest < 1 || r.keep {
+		return
+	}
+	searches, _ := dns["searches"].([]any)
+	istios := len(dns) == 1 && len(searches) > 0
+	for _, e := range searches {
+		s, _ := e.(string)
+		istios = istios && (s == "global" || strings.HasSuffix(s, ".global"))
+	}
+	if istios {
+		delete(r.pod.spec, "dnsConfig")
+		r.cannotKnow("spec.dnsConfig", "it was taken out: all of its searches are the kind that Istio up to 1.8 sets from podDNSSearchNamespaces; a dnsConfig of the pod's own was replaced without a trace")
+		return
+	}
+	r.cannotKnow("spec.dnsConfig", "it stays; Istio up to 1.8 replaces it where podDNSSearchNamespaces is set, and that cannot be told from the pod's own")
+}

@@ -1,0 +1,210 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fn
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/decide"
+	"github.com/prerig/prerig/fn/inject"
+	"github.com/prerig/prerig/fn/sidecar"
+	"github.com/prerig/prerig/fn/workload"
+)
+
+// restored is what is known of a pod before it was injected.
+type restored struct {
+	// undo is the workload's own record: what the pod does not tell. It is nil where there is none.
+	undo *inject.Undo
+	// injected reports that there was any injection, and istio that Istio's proxy was in the pod.
+	injected, istio bool
+	// sidecars are the other sidecars that the pod came with.
+	sidecars []sidecar.Record
+	// removed says what is not known of the original.
+	removed inject.Removed
+}
+
+// doubtful reports whether the pod may have been another one before.
+func (r *restored) doubtful() bool {
+	return len(r.removed.Assumed)+len(r.removed.Unknown)+len(r.removed.Listed) > 0
+}
+
+// restore finds the original.
+func (w *podWork) restore(plans []*plan) error {
+	r, original, err := restorePod(w.template.Pod, w.template.Owner, w.restored.undo, restoring{names: namesOf(plans)})
+	w.restored, w.original = r, original
+	return err
+}
+
+// restoring says how a pod is restored.
+type restoring struct {
+	// names reports whether a template of a policy names a container.
+	names func(string) bool
+	// keep leaves in place what may have been the pod's own.
+	keep bool
+}
+
+// restorePod takes out of a pod what was injected: the sidecars around Istio, Istio, and the sidecars inside, each in the
+// reverse order of their injection. A record of the whole original goes before all of it; the workload's record says what is
+// left to say.
+func restorePod(pod map[string]any, owner workload.Owner, undo *inject.Undo, how restoring) (restored, map[string]any, error) {
+	r := restored{undo: undo}
+	records, rest, err := sidecar.Records(pod)
+	if err != nil {
+		return r, nil, err
+	}
+	r.sidecars = records
+	annotations, err := workload.Annotations(pod)
+	if err != nil {
+		return r, nil, err
+	}
+	if _, whole := annotations[inject.RecordAnnotation]; whole {
+		records, rest = nil, pod
+	}
+	if rest, err = removeRecords(rest, records, true); err != nil {
+		return r, nil, err
+	}
+	var marked bool
+	if rest, marked, err = decide.Unmark(rest); err != nil {
+		return r, nil, err
+	}
+	if r.removed, err = inject.Remove(inject.RemoveRequest{Pod: rest, Owner: owner, Names: how.names, Keep: how.keep}); err != nil {
+		return r, nil, err
+	}
+	r.istio = r.removed.Injected
+	if r.istio {
+		rest = r.removed.Pod
+	}
+	r.injected = marked || len(r.sidecars) > 0 || r.istio
+	if rest, err = removeRecords(rest, records, false); err != nil || undo == nil {
+		return r, rest, err
+	}
+	r.removed = inject.Removed{Injected: r.istio, Exact: true}
+	if rest, err = undo.Apply(rest); err != nil {
+		return r, nil, fmt.Errorf("reading the workload's annotation %s: %w", undoAnnotation, err)
+	}
+	return r, rest, nil
+}
+
+// namesOf tells of a container whether a template of a policy names it.
+func namesOf(plans []*plan) func(string) bool {
+	return func(container string) bool {
+		return slices.ContainsFunc(plans, func(pl *plan) bool {
+			i := pl.policy.Spec.Istio
+			return i != nil && (namesContainer(i.Injector.Config, container) || pl.istio != nil && pl.istio.Config() != nil && configNames(pl, container))
+		})
+	}
+}
+
+// configNames is the same for the configuration that is in use, which may come from the items.
+func configNames(pl *plan, container string) bool {
+	c := pl.istio.Config()
+	if namesContainer(c.Template, container) {
+		return true
+	}
+	for _, text := range c.Templates {
+		if namesContainer(text, container) {
+			return true
+		}
+	}
+	return false
+}
+
+// namesContainer reports whether a template's text has a name: with the value.
+func namesContainer(template, container string) bool {
+	for line := range strings.Lines(template) {
+		_, value, ok := strings.Cut(line, "name:")
+		if ok && strings.Trim(value, " \t\r\n\"'{},") == container {
+			return true
+		}
+	}
+	return false
+}
+
+// attempt is one way through the policies, from one original.
+type attempt struct {
+	podWork
+	unit    unit
+	outcome Outcome
+	after   map[string]any
+}
+
+// attempt injects what the policies say into an original. Nothing is said or noted before it is settled.
+func (w *podWork) attempt(original map[string]any, plans []*plan) (*attempt, error) {
+	a := &attempt{podWork: *w, unit: *w.unit, outcome: *w.outcome}
+	a.unit.results, a.unit.objects = slices.Clip(a.unit.results), slices.Clip(a.unit.objects)
+	a.podWork.unit, a.podWork.outcome, a.podWork.original = &a.unit, &a.outcome, original
+	var err error
+	a.after, err = a.inject(plans)
+	return a, err
+}
+
+// settle takes what an attempt has said and found, and gives its pod.
+func (w *podWork) settle(a *attempt) map[string]any {
+	u, o := w.unit, w.outcome
+	*u, *o = a.unit, a.outcome
+	*w = a.podWork
+	w.unit, w.outcome = u, o
+	return a.after
+}
+
+// unchanged looks whether the pod already is what the policies give, if what may have been its own is left in it. It gives
+// nil where the pod has to change.
+func (w *podWork) unchanged(plans []*plan, first *attempt) *attempt {
+	if first.after != nil && !reflect.DeepEqual(images(first.after), images(w.template.Pod)) {
+		return nil // another version: no original gives the present pod
+	}
+	_, least, err := restorePod(w.template.Pod, w.template.Owner, nil, restoring{names: namesOf(plans), keep: true})
+	if err != nil {
+		return nil
+	}
+	a, err := w.attempt(least, plans)
+	if err != nil || !reflect.DeepEqual(a.after, w.template.Pod) {
+		return nil
+	}
+	return a
+}
+
+// images gives the images of a pod's containers by their names.
+func images(pod map[string]any) map[string]any {
+	out := map[string]any{}
+	for name, c := range containers(pod) {
+		out[name] = c["image"]
+	}
+	return out
+}
+
+// inject does what all policies say, in their order.
+func (w *podWork) inject(plans []*plan) (map[string]any, error) {
+	if err := w.chooseSidecars(plans); err != nil {
+		return nil, err
+	}
+	pod, err := w.injectSidecars(w.original, false)
+	if err != nil {
+		return nil, err
+	}
+	w.before = pod
+	record := false
+	for _, pl := range plans {
+		next, err := w.applyPlan(pl, pod)
+		if err != nil {
+			return nil, err
+		}
+		record = record || pl.policy.Spec.Record == v1alpha1.RecordAnnotation
+		pod = next
+	}
+	if pod, err = w.injectSidecars(pod, true); err != nil {
+		return nil, err
+	}
+	if pod, err = w.finishSidecars(pod); err != nil {
+		return nil, err
+	}
+	if w.outcome.Action == Injected && record {
+		return inject.RecordOriginal(w.original, pod)
+	}
+	return pod, nil
+}

@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fn
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/inject"
+	"github.com/prerig/prerig/fn/workload"
+)
+
+// undoAnnotation is on the workload itself, not on its pods. It keeps what the injected pod does not tell of the pod before,
+// and is written only where there is such a thing.
+const undoAnnotation = "prerig.dev/undo"
+
+// emptyAnnotations is the key of the record under which the workload's annotations are, where they were an empty map or null.
+// The other keys are the paths of the pod templates.
+const emptyAnnotations = "metadata.annotations"
+
+// takeUndo gives the object without its record, and the record.
+func takeUndo(obj map[string]any) (rest map[string]any, undos map[string]*inject.Undo, err error) {
+	meta, _ := obj["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	text, ok := annotations[undoAnnotation].(string)
+	if !ok {
+		return obj, nil, nil
+	}
+	fail := func(err error) (map[string]any, map[string]*inject.Undo, error) {
+		return nil, nil, &workload.FieldError{Field: "metadata.annotations[" + undoAnnotation + "]", Err: fmt.Errorf("reading what was recorded of the pods before injection: %w", err)}
+	}
+	var record map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &record); err != nil {
+		return fail(err)
+	}
+	empty, wasEmpty := record[emptyAnnotations]
+	delete(record, emptyAnnotations)
+	undos = map[string]*inject.Undo{}
+	for field, text := range record {
+		undo, err := inject.ReadUndo(text)
+		if err != nil {
+			return fail(err)
+		}
+		undos[field] = &undo
+	}
+	annotations = maps.Clone(annotations)
+	delete(annotations, undoAnnotation)
+	var left any = annotations
+	if len(annotations) == 0 && wasEmpty {
+		if err := json.Unmarshal(empty, &left); err != nil {
+			return fail(err)
+		}
+	}
+	return withAnnotations(obj, left, len(annotations) > 0 || wasEmpty), undos, nil
+}
+
+// withAnnotations gives the object with other annotations, or without any.
+func withAnnotations(obj map[string]any, annotations any, there bool) map[string]any {
+	meta, _ := obj["metadata"].(map[string]any)
+	meta = maps.Clone(meta)
+	if there {
+		meta["annotations"] = annotations
+	} else {
+		delete(meta, "annotations")
+	}
+	out := maps.Clone(obj)
+	out["metadata"] = meta
+	return out
+}
+
+// recordOf gives the record of a template that was injected. A Pod gets none: nothing of its own may differ from what the
+// webhook makes.
+func (in *Injector) recordOf(t workload.Template, plans []*plan, original, injected map[string]any) (*inject.Undo, error) {
+	wanted := slices.ContainsFunc(plans, func(pl *plan) bool { return pl.policy.Spec.Record != v1alpha1.RecordNone })
+	if in.mode == v1alpha1.ModeRemove || !wanted || len(t.Path) == 0 {
+		return nil, nil
+	}
+	return undoOf(t, original, injected)
+}
+
+// undoOf gives what takes the rest of an injection back: the difference between the original and what is found of it in the
+// injected pod. It is nil where there is none.
+func undoOf(t workload.Template, original, injected map[string]any) (*inject.Undo, error) {
+	_, found, err := restorePod(injected, t.Owner, nil, restoring{})
+	if err != nil {
+		return nil, err
+	}
+	if reflect.DeepEqual(found, original) {
+		return nil, nil
+	}
+	undo, err := inject.NewUndo(original, found)
+	return &undo, err
+}
+
+// withUndo gives the object with the record of its pods.
+func withUndo(obj map[string]any, undos map[string]*inject.Undo) (map[string]any, error) {
+	if len(undos) == 0 {
+		return obj, nil
+	}
+	record := map[string]any{}
+	for field, undo := range undos {
+		record[field] = undo
+	}
+	meta, _ := obj["metadata"].(map[string]any)
+	before, there := meta["annotations"]
+	annotations, _ := before.(map[string]any)
+	if there && len(annotations) == 0 {
+		record[emptyAnnotations] = before
+	}
+	text, err := json.Marshal(record)
+	if err != nil {
+		return nil, err
+	}
+	annotations = maps.Clone(annotations)
+	if annotations == nil {
+		annotations = map[string]any{}
+	}
+	annotations[undoAnnotation] = string(text)
+	return withAnnotations(obj, annotations, true), nil
+}
+
+// withoutUndo gives the object without its record, to compare it with another.
+func withoutUndo(obj map[string]any) map[string]any {
+	if rest, _, err := takeUndo(obj); err == nil {
+		return rest
+	}
+	return obj
+}
