@@ -88,6 +88,18 @@ upstream := fn/internal/upstream
 defaulter: ## Build dist/upstream/defaulter: Kubernetes' own defaults, to compare with.
 	cd $(upstream)/kubernetes && CGO_ENABLED=0 go build -trimpath -o $(abspath $(dist))/upstream/ ./defaulter
 
+.PHONY: injector
+injector: ## Build dist/upstream/injector and charts: Istio's own webhook and charts, to compare with.
+	cd $(upstream)/istio && CGO_ENABLED=0 go build -trimpath -o $(abspath $(dist))/upstream/ ./injector ./charts
+
+ORACLE_N ?= 500
+ORACLE_SEED ?= 1
+
+# 20,000 workloads take about twenty minutes on two cores: make oracle ORACLE_N=20000 ORACLE_SEED=2.
+.PHONY: oracle
+oracle: defaulter injector ## Compare with Istio's own injector on workloads made up from a seed, ORACLE_N=500 ORACLE_SEED=1.
+	go run ./fn/internal/oracle/cmd/oracle -tools $(dist)/upstream -n $(ORACLE_N) -seed $(ORACLE_SEED)
+
 .PHONY: conformance
 conformance: ## Compare with Istio's own injector over a corpus, CORPUS=DIR.
 	go run ./fn/internal/conformance/cmd/conformance -corpus $(CORPUS)

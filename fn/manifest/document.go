@@ -32,6 +32,9 @@ type Document struct {
 // indentation of the list.
 func (d *Document) Raw() []byte { return []byte(d.text) }
 
+// Text gives the same bytes as a string, without a copy.
+func (d *Document) Text() string { return d.text }
+
 // Contains says whether a text is anywhere in the document's bytes.
 func (d *Document) Contains(text string) bool { return strings.Contains(d.text, text) }
 
@@ -186,5 +189,15 @@ func (d *Document) checkJSON() error {
 	}
 	off := len(d.text) - len(rest)
 	line := d.line + strings.Count(d.text[:off], "\n")
-	return fmt.Errorf("reading %s:%d: found a second JSON value in one document; put a line with --- between them", d.path, line)
+	return &SecondValueError{Path: d.path, Line: line}
+}
+
+// SecondValueError tells of JSON values one after the other in one document, as files of JSON lines have them.
+type SecondValueError struct {
+	Path string
+	Line int // of the second value, from 1
+}
+
+func (e *SecondValueError) Error() string {
+	return fmt.Sprintf("reading %s:%d: found a second JSON value in one document; put a line with --- between them", e.Path, e.Line)
 }

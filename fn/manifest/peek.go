@@ -14,16 +14,33 @@ type Meta struct {
 // false for what is not an object and for text that the scan is not sure about (quoted or repeated keys, anchors, merge
 // keys, tabs, …): then the caller decodes.
 func (d *Document) Peek() (m Meta, ok bool) {
-	i := d.contentStart()
-	if i < len(d.text) && d.text[i] == '{' {
-		ok = peekFlow(d.text[i:], &m)
-	} else {
-		ok = d.peekBlock(&m, i)
-	}
+	m, ok = d.Scan()
 	if !ok || m.Kind == "" {
 		return Meta{}, false
 	}
 	return m, true
+}
+
+// Scan is Peek for text that need not be an object. sure reports whether the scan understood the text as a mapping; what is
+// empty in m then is not there, the kind included.
+func (d *Document) Scan() (m Meta, sure bool) {
+	i := d.contentStart()
+	if i < len(d.text) && d.text[i] == '{' {
+		sure = peekFlow(d.text[i:], &m)
+	} else {
+		sure = d.peekBlock(&m, i)
+	}
+	if !sure {
+		return Meta{}, false
+	}
+	return m, true
+}
+
+// StartsList reports whether the document's first token begins a list, so that it can be no mapping. A list behind a
+// document start on the same line, a tag or an anchor is not seen.
+func (d *Document) StartsList() bool {
+	i := d.contentStart()
+	return i < len(d.text) && (d.text[i] == '[' || isDash(d.text, i))
 }
 
 // contentStart gives the offset of the first token, and the end of the text where the document start carries one on its

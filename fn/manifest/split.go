@@ -138,10 +138,20 @@ func checkText(path string, src []byte) error {
 	return nil
 }
 
-func notText(path string, src []byte, off int, what string) error {
-	line := 1 + bytes.Count(src[:off], []byte("\n"))
-	if path == "" {
-		return fmt.Errorf("line %d: found %s: this is not YAML or JSON text", line, what)
+// NotTextError tells of bytes that are no UTF-8 text, or no text that YAML allows.
+type NotTextError struct {
+	Path string
+	Line int    // from 1
+	What string // what was found
+}
+
+func (e *NotTextError) Error() string {
+	if e.Path == "" {
+		return fmt.Sprintf("line %d: found %s: this is not YAML or JSON text", e.Line, e.What)
 	}
-	return fmt.Errorf("%s:%d: found %s: this is not YAML or JSON text", path, line, what)
+	return fmt.Sprintf("%s:%d: found %s: this is not YAML or JSON text", e.Path, e.Line, e.What)
+}
+
+func notText(path string, src []byte, off int, what string) error {
+	return &NotTextError{Path: path, Line: 1 + bytes.Count(src[:off], []byte("\n")), What: what}
 }

@@ -8,58 +8,58 @@ package batch
 import (
 	"bytes"
 	"context"
-	"errors"
+	"slices"
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/diff"
 	"github.com/prerig/prerig/pipeline/files"
 )
 
 // Batch is what the files of one run hold.
 type Batch struct {
+	// Files are those that are worked on.
 	Files []*File
+
+	beside   []files.Input // kustomizations and their patches
+	passed   []passed
+	problems result.Results
+
+	charts         charts
+	kustomizations kustomizations
 }
 
 // File is one file with its documents, before and after.
 type File struct {
 	Input files.Input
-	// LeftAlone says why the file is not worked on; empty where it is.
-	LeftAlone string
-	docs      []*manifest.Document
-	after     []*manifest.Document
-	added     []*manifest.Document
+
+	docs  []*manifest.Document
+	idle  []bool // documents that are not worked on
+	after []*manifest.Document
+	added []*manifest.Document
 }
 
-// Parse splits the inputs into documents. The error names every file that is not text.
-func Parse(inputs []files.Input) (*Batch, error) {
-	b := &Batch{}
-	var errs []error
-	for _, in := range inputs {
-		m, err := manifest.Parse(in.Path, in.Data)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		b.Files = append(b.Files, &File{Input: in, docs: m.Docs, after: m.Docs})
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	b.leavePatches()
-	return b, nil
+func newFile(in files.Input, docs []*manifest.Document) *File {
+	return &File{Input: in, docs: docs, idle: make([]bool, len(docs)), after: docs}
 }
+
+// Beside are the files that belong to the manifests around them without being worked on: kustomizations and their patches.
+// They are read below directories only.
+func (b *Batch) Beside() []files.Input { return b.beside }
+
+// Problems tell what could not be read. They are among the results of Run.
+func (b *Batch) Problems() result.Results { return b.problems }
 
 // Items are the documents that are worked on, in the order of the files.
 func (b *Batch) Items() []fn.Item {
 	var items []fn.Item
 	for _, f := range b.Files {
-		if f.LeftAlone != "" {
-			continue
-		}
 		for i, d := range f.docs {
-			items = append(items, fn.Item{Doc: d, Path: f.Input.Path, Index: i})
+			if !f.idle[i] {
+				items = append(items, fn.Item{Doc: d, Path: f.Input.Path, Index: i})
+			}
 		}
 	}
 	return items
@@ -72,15 +72,15 @@ func (b *Batch) Run(ctx context.Context, in *fn.Injector) (*fn.Report, error) {
 	if err != nil {
 		return report, err
 	}
+	report.Results = append(slices.Clone(b.problems), report.Results...)
 	at := 0
 	for _, f := range b.Files {
-		if f.LeftAlone != "" {
-			continue
-		}
-		f.after = make([]*manifest.Document, len(f.docs))
+		f.after = slices.Clone(f.docs)
 		for i := range f.docs {
-			f.after[i] = report.Items[at].Doc
-			at++
+			if !f.idle[i] {
+				f.after[i] = report.Items[at].Doc
+				at++
+			}
 		}
 	}
 	if n := len(b.Files); n > 0 {

@@ -4,39 +4,81 @@
 package batch
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/prerig/prerig/fn/manifest"
 )
 
-// leavePatches finds the files that a kustomization among the files uses as something else than a resource. A patch looks
-// like a workload and is not one: a sidecar in it would be put on top of another one, or on the wrong object.
-func (b *Batch) leavePatches() {
-	uses := map[string]string{}
-	for _, f := range b.Files {
-		if f.Input.Stdin() {
-			continue
+// kustomizations knows the files that kustomizations use as something else than a resource. A patch looks like a workload
+// and is not one: a sidecar in it would be put on top of another one, or on the wrong object.
+type kustomizations struct {
+	uses map[string]string // the path of the kustomization by the absolute path of what it uses
+	seen map[string]bool   // directories that were looked into
+}
+
+// kustomizationNames are the names that kustomize looks for.
+var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Kustomization"}
+
+// largestKustomization is the most that is read of one, in bytes. Theirs is a list of names.
+const largestKustomization = 1 << 20
+
+// of gives the kustomization that uses the file as something else than a resource; empty where none does. It looks for
+// kustomizations in the directory of the file and in those above it up to the root of the repository, so that it does not
+// matter which directory was named.
+func (k *kustomizations) of(path string) string {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return ""
+	}
+	for dir := filepath.Dir(absolute); ; dir = filepath.Dir(dir) {
+		if !k.seen[dir] {
+			k.look(dir)
 		}
-		switch filepath.Base(f.Input.Path) {
-		case "kustomization.yaml", "kustomization.yml", "Kustomization":
-		default:
-			continue
-		}
-		for _, d := range f.docs {
-			obj, err := d.Object()
-			if err != nil {
-				continue // kustomize will tell; here it is only a document that is passed on
-			}
-			for _, name := range notResources(obj) {
-				path := filepath.Join(filepath.Dir(f.Input.Path), name)
-				if _, known := uses[path]; !known {
-					uses[path] = f.Input.Path
-				}
-			}
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil || filepath.Dir(dir) == dir {
+			break
 		}
 	}
-	for _, f := range b.Files {
-		if by, ok := uses[filepath.Clean(f.Input.Path)]; ok {
-			f.LeftAlone = "a patch or configuration of " + by + ", not a resource"
+	return k.uses[absolute]
+}
+
+// look reads the kustomization in a directory, where there is one.
+func (k *kustomizations) look(dir string) {
+	if k.seen == nil {
+		k.uses, k.seen = map[string]string{}, map[string]bool{}
+	}
+	k.seen[dir] = true
+	for _, name := range kustomizationNames {
+		path := filepath.Join(dir, name)
+		info, err := os.Stat(path)
+		if err != nil || !info.Mode().IsRegular() || info.Size() > largestKustomization {
+			continue
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			continue // kustomize will tell
+		}
+		k.add(dir, path, data)
+	}
+}
+
+// add notes what a kustomization uses.
+func (k *kustomizations) add(dir, path string, data []byte) {
+	file, err := manifest.Parse(path, data)
+	if err != nil {
+		return // kustomize will tell
+	}
+	for _, d := range file.Docs {
+		obj, err := d.Object()
+		if err != nil {
+			continue
+		}
+		for _, name := range notResources(obj) {
+			used := filepath.Join(dir, name)
+			if _, known := k.uses[used]; !known {
+				k.uses[used] = path
+			}
 		}
 	}
 }
@@ -49,6 +91,14 @@ func notResources(k map[string]any) []string {
 			names = append(names, s)
 		}
 	}
+	each := func(field string, do func(map[string]any)) {
+		list, _ := k[field].([]any)
+		for _, v := range list {
+			if m, ok := v.(map[string]any); ok {
+				do(m)
+			}
+		}
+	}
 	for _, field := range []string{"patchesStrategicMerge", "transformers", "generators", "validators", "configurations"} {
 		list, _ := k[field].([]any)
 		for _, v := range list {
@@ -56,12 +106,20 @@ func notResources(k map[string]any) []string {
 		}
 	}
 	for _, field := range []string{"patches", "patchesJson6902", "replacements"} {
-		list, _ := k[field].([]any)
-		for _, v := range list {
-			if m, ok := v.(map[string]any); ok {
-				add(m["path"])
+		each(field, func(m map[string]any) { add(m["path"]) })
+	}
+	for _, field := range []string{"configMapGenerator", "secretGenerator"} {
+		each(field, func(m map[string]any) {
+			list, _ := m["files"].([]any)
+			for _, v := range list {
+				if s, ok := v.(string); ok {
+					add(s[strings.Index(s, "=")+1:]) // it may be written as KEY=FILE
+				}
 			}
-		}
+		})
+	}
+	for _, field := range []string{"helmCharts", "helmChartInflationGenerator"} {
+		each(field, func(m map[string]any) { add(m["valuesFile"]) })
 	}
 	return names
 }

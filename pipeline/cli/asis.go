@@ -35,6 +35,10 @@ func (l *lintRun) checkAsIs(b *batch.Batch, args []string, severities map[string
 	if err != nil {
 		return nil, err
 	}
+	l.notice(b)
+	for _, r := range b.Problems() {
+		a.errs = append(a.errs, errors.New(r.Message))
+	}
 	items := b.Items()
 	for _, item := range items {
 		a.each(item, a.noteNamespace)

@@ -58,7 +58,7 @@ func (ex *explaining) do(ctx context.Context, args []string) error {
 	if len(refs) > 0 && len(names) == 0 && len(ex.files) == 0 {
 		names = []string{"."}
 	}
-	b, err := ex.read(names)
+	b, err := ex.read(ctx, names)
 	if err != nil {
 		return err
 	}

@@ -124,7 +124,7 @@ func (p *imagesPin) collect(ctx context.Context, args []string) ([]string, error
 	}
 	var b *batch.Batch
 	if named {
-		b, err = p.read(args)
+		b, err = p.read(ctx, args)
 	} else {
 		b, err = sample(ps)
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/batch"
 	"github.com/prerig/prerig/pipeline/files"
 	"github.com/prerig/prerig/pipeline/importer"
 )
@@ -68,14 +70,22 @@ func (im *importing) do(ctx context.Context, args []string) error {
 		}
 		names = []string{"-"}
 	}
-	inputs, err := files.Read(names, im.streams.In)
+	b, err := batch.Read(ctx, names, files.Options{Stdin: im.streams.In})
 	if err != nil {
 		return err
 	}
+	for _, r := range append(b.Notes(), b.Problems()...) {
+		if !im.quiet || r.Severity != result.Info {
+			fmt.Fprintln(im.streams.Err, r.String())
+		}
+	}
+	if len(b.Problems()) > 0 {
+		return errReported
+	}
 	var objects []importer.Object
 	var errs []error
-	for _, in := range inputs {
-		os, err := importer.Read(in.Path, in.Data)
+	for _, item := range b.Items() {
+		os, err := importer.ReadDocument(item.Path, item.Doc)
 		errs = append(errs, err)
 		objects = append(objects, os...)
 	}

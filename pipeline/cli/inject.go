@@ -84,7 +84,7 @@ func (in *inject) do(ctx context.Context, args []string) error {
 	if in.colour != "auto" && in.colour != "always" && in.colour != "never" {
 		return fmt.Errorf("--color is %q; it can be auto, always or never", in.colour)
 	}
-	b, err := in.read(args)
+	b, err := in.read(ctx, args)
 	if err != nil {
 		return err
 	}
@@ -191,20 +191,26 @@ func (in *inject) outputs(b *batch.Batch) ([]files.Output, error) {
 	var outs []files.Output
 	var errs []error
 	from := map[string]string{}
-	for _, f := range b.Files {
-		if f.Input.Stdin() {
+	put := func(input files.Input, data []byte) {
+		if input.Stdin() {
 			errs = append(errs, fmt.Errorf("writing into the directory %s: standard input has no file name; give a file with -o", in.output))
-			continue
+			return
 		}
-		path := filepath.Join(in.output, f.Input.Rel)
+		path := filepath.Join(in.output, input.Rel)
 		if other, taken := from[path]; taken {
-			errs = append(errs, fmt.Errorf("writing %s: both %s and %s would go there", path, other, f.Input.Path))
-			continue
+			errs = append(errs, fmt.Errorf("writing %s: both %s and %s would go there", path, other, input.Path))
+			return
 		}
-		from[path] = f.Input.Path
-		out, err := files.To(path, f.Bytes())
+		from[path] = input.Path
+		out, err := files.To(path, data)
 		errs = append(errs, err)
 		outs = append(outs, out)
+	}
+	for _, f := range b.Files {
+		put(f.Input, f.Bytes())
+	}
+	for _, input := range b.Beside() {
+		put(input, input.Data)
 	}
 	return outs, errors.Join(errs...)
 }

@@ -107,17 +107,20 @@ func (l *lintRun) do(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	b, err := l.read(args)
+	b, err := l.read(ctx, args)
 	if err != nil {
 		return err
 	}
-	found, err := l.find(ctx, b, args, severities)
-	if err != nil {
-		return err
+	found, failed := l.find(ctx, b, args, severities)
+	if failed != nil && found == nil {
+		return failed
 	}
 	colour := l.colour == "always" || l.colour == "auto" && l.streams.Colour
 	if err := format.Write(l.streams.Out, l.output, found, format.Options{Version: l.version, Colour: colour}); err != nil {
 		return err
+	}
+	if failed != nil {
+		return failed
 	}
 	n := 0
 	for _, r := range found {
@@ -169,7 +172,7 @@ func (l *lintRun) severities() (map[string]string, error) {
 	return out, nil
 }
 
-// find gives the findings, in the order of the files.
+// find gives the findings, in the order of the files, also beside an error about some of the files.
 func (l *lintRun) find(ctx context.Context, b *batch.Batch, args []string, severities map[string]string) (result.Results, error) {
 	if l.asIs {
 		return l.checkAsIs(b, args, severities)
@@ -192,7 +195,7 @@ func (l *lintRun) find(ctx context.Context, b *batch.Batch, args []string, sever
 	found, others := sortOut(report.Results)
 	if others.Worst() == result.Error {
 		l.report(others)
-		return nil, errReported
+		return found, errReported
 	}
 	l.report(slices.DeleteFunc(others, func(r result.Result) bool { return r.Severity == result.Info }))
 	return found, nil

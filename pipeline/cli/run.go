@@ -134,7 +134,7 @@ func register(err error) {
 }
 
 // read reads the files.
-func (r *run) read(args []string) (*batch.Batch, error) {
+func (r *run) read(ctx context.Context, args []string) (*batch.Batch, error) {
 	names := append(append([]string(nil), r.files...), args...)
 	if len(names) == 0 {
 		if r.streams.InTerminal {
@@ -142,15 +142,15 @@ func (r *run) read(args []string) (*batch.Batch, error) {
 		}
 		names = []string{"-"}
 	}
-	inputs, err := files.Read(names, r.streams.In)
+	b, err := batch.Read(ctx, names, files.Options{Stdin: r.streams.In})
 	if err != nil {
 		return nil, err
 	}
-	if len(inputs) == 1 && inputs[0].Stdin() && len(bytes.TrimSpace(inputs[0].Data)) == 0 {
+	if len(b.Files) == 1 && b.Files[0].Input.Stdin() && len(bytes.TrimSpace(b.Files[0].Input.Data)) == 0 {
 		return nil, errors.New("standard input is empty: what was to write into it has failed or found nothing")
 	}
-	r.batch, err = batch.Parse(inputs)
-	return r.batch, err
+	r.batch = b
+	return b, nil
 }
 
 // load finds the policies and changes in them what flags say.
@@ -256,12 +256,10 @@ func (r *run) inject(ctx context.Context, b *batch.Batch, ps []*v1alpha1.Injecti
 	return b.Run(ctx, in)
 }
 
-// notice says which files are passed on as they are, and which policies are not followed.
+// notice says what was passed over, and which policies are not followed.
 func (r *run) notice(b *batch.Batch) {
+	r.report(b.Notes())
 	for _, f := range b.Files {
-		if f.LeftAlone != "" && !r.quiet {
-			fmt.Fprintf(r.streams.Err, "info: %s: left alone: %s\n", f.Input.Path, f.LeftAlone)
-		}
 		for _, name := range f.Policies() {
 			if slices.ContainsFunc(r.origins, func(o string) bool { return filepath.Clean(o) == filepath.Clean(f.Input.Path) }) {
 				continue

@@ -5,6 +5,8 @@ package files
 
 import (
 	"context"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +14,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 )
+
+// readAll reads what args name.
+func readAll(t *testing.T, stdin io.Reader, args ...string) ([]Input, Listing) {
+	t.Helper()
+	var ins []Input
+	listing, err := Read(t.Context(), args, Options{Stdin: stdin}, func(in Input) { ins = append(ins, in) })
+	must(t, err)
+	return ins, listing
+}
 
 // tree makes files with their own name as the content.
 func tree(t *testing.T, names ...string) string {
@@ -37,8 +48,10 @@ func TestReadDirectory(t *testing.T) {
 	dir := tree(t, "b.yaml", "a.yml", "c/d.json", "c/readme.md", "C.YAML", ".git/x.yaml", ".hidden.yaml", "e/f/g.yaml", "e.txt")
 	must(t, os.Symlink("b.yaml", filepath.Join(dir, "z.yaml")))
 	must(t, os.Symlink("..", filepath.Join(dir, "c", "loop.yaml")))
-	ins, err := Read([]string{dir, filepath.Join(dir, "b.yaml"), "-", "-"}, strings.NewReader("from a pipe"))
-	must(t, err)
+	ins, listing := readAll(t, strings.NewReader("from a pipe"), dir, filepath.Join(dir, "b.yaml"), "-", "-")
+	if len(listing.Errors) > 0 {
+		t.Fatal(listing.Errors)
+	}
 	var got [][2]string
 	for _, in := range ins {
 		got = append(got, [2]string{in.Rel, string(in.Data)})
@@ -56,7 +69,11 @@ func TestReadNamesEveryError(t *testing.T) {
 	t.Parallel()
 	dir := tree(t, "empty/readme.md", "ok.yaml")
 	must(t, os.Symlink("nowhere", filepath.Join(dir, "dangling.yaml")))
-	_, err := Read([]string{filepath.Join(dir, "missing.yaml"), filepath.Join(dir, "empty"), filepath.Join(dir, "dangling.yaml")}, nil)
+	ins, listing := readAll(t, nil, filepath.Join(dir, "missing.yaml"), filepath.Join(dir, "empty"), filepath.Join(dir, "dangling.yaml"), filepath.Join(dir, "ok.yaml"))
+	if len(ins) != 1 {
+		t.Errorf("read %d files, want the good one", len(ins))
+	}
+	err := errors.Join(listing.Errors...)
 	if err == nil {
 		t.Fatal("no error")
 	}
@@ -96,8 +113,7 @@ func TestInPlaceRefuses(t *testing.T) {
 	t.Parallel()
 	dir := tree(t, "ro.yaml")
 	must(t, os.Chmod(filepath.Join(dir, "ro.yaml"), 0o444))
-	ins, err := Read([]string{filepath.Join(dir, "ro.yaml"), "-"}, strings.NewReader("x"))
-	must(t, err)
+	ins, _ := readAll(t, strings.NewReader("x"), filepath.Join(dir, "ro.yaml"), "-")
 	for i, want := range []string{"ro.yaml in place: the file is read-only (mode 0444)", "standard input is not a file"} {
 		if _, err := InPlace(ins[i], nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("InPlace(%s): %v, want %q", ins[i].Path, err, want)
@@ -182,8 +198,7 @@ func outputs(t *testing.T, dir string, names ...string) []Output {
 	t.Helper()
 	var outs []Output
 	for _, name := range names {
-		ins, err := Read([]string{filepath.Join(dir, name)}, nil)
-		must(t, err)
+		ins, _ := readAll(t, nil, filepath.Join(dir, name))
 		out, err := InPlace(ins[0], []byte("new "+name))
 		must(t, err)
 		outs = append(outs, out)

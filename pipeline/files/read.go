@@ -6,6 +6,7 @@
 package files
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -18,67 +19,158 @@ import (
 // StdinName is how standard input is named in messages and diffs.
 const StdinName = "stdin"
 
+// MaxSize is the most bytes that are read of one file or of standard input.
+const MaxSize = 256 << 20
+
 // Input is one file as it was read.
 type Input struct {
 	// Path as the user would write it; StdinName for standard input.
 	Path string
 	// Rel is the path below the argument that named it: the base name for a file, the path in it for a directory.
 	Rel string
+	// Root is the directory among the arguments below which the file was found; empty for a file that was named itself.
+	Root string
 	// Data is the content.
 	Data []byte
 
-	target string      // the file behind symbolic links; empty for standard input
+	target string      // the file behind symbolic links; empty for a stream
 	info   fs.FileInfo // as it was when it was read
+	leaves bool        // a link below Root leads to the file, which is not below Root
 }
 
-// Stdin says whether the input is standard input.
+// Stdin says whether the input is a stream: standard input, or what a shell hands over for <(command).
 func (in Input) Stdin() bool { return in.target == "" }
 
-// Read reads the files, and the manifests (.yaml, .yml, .json) below the directories, that args name, in that order;
-// below a directory in lexical order, without hidden files and directories. "-" is standard input. A file that is named
-// twice is read once.
+// Why says why something that a directory holds was not read.
+type Why int
+
+// What is not read below a directory.
+const (
+	// Dangling is a link to what does not exist.
+	Dangling Why = iota
+	// Special is a named pipe, a device or a socket.
+	Special
+	// LinkedDirectory is a link to a directory. It is not followed, so that no loop and no way out of the tree can be
+	// hidden in one.
+	LinkedDirectory
+	// Dependencies is a directory of downloaded packages: node_modules, and vendor of Go and of PHP's Composer.
+	Dependencies
+	// Large is a file of more than MaxSize bytes.
+	Large
+)
+
+// Passed is what was not read.
+type Passed struct {
+	Path string
+	Why  Why
+	// Head is the beginning of a Large file.
+	Head []byte
+}
+
+// Listing is what Read found beside the inputs.
+type Listing struct {
+	// Passed is what was not read, in the order in which it was found.
+	Passed []Passed
+	// Errors tell what could not be read, each with its path.
+	Errors []error
+}
+
+// Options say how files are read.
+type Options struct {
+	// Stdin is what "-" and /dev/stdin mean.
+	Stdin io.Reader
+}
+
+// Read hands every file that args name, and every manifest (.yaml, .yml, .json) below the directories that they name, to
+// visit, in that order; below a directory in lexical order, without hidden files and directories. "-" is standard input. A
+// file that is named twice is read once. Only regular files are read, and streams that the shell opened (/dev/stdin,
+// /dev/fd/N).
 //
-// The error names every file that cannot be read, and every directory that has no manifest.
-func Read(args []string, stdin io.Reader) ([]Input, error) {
-	r := reader{seen: map[string]bool{}, stdin: stdin}
+// What cannot be read, and a directory without any manifest, is among the errors of the listing, and the rest is read all
+// the same. The error is that of ctx, which ends the reading at once, also while a stream gives nothing.
+func Read(ctx context.Context, args []string, o Options, visit func(Input)) (Listing, error) {
+	r := reader{ctx: ctx, seen: map[string]bool{}, options: o, visit: visit}
 	for _, arg := range args {
+		if ctx.Err() != nil {
+			break
+		}
 		r.argument(arg)
 	}
-	if len(r.errs) > 0 {
-		return nil, errors.Join(r.errs...)
-	}
-	return r.inputs, nil
+	return r.Listing, ctx.Err()
 }
 
 type reader struct {
-	inputs []Input
-	errs   []error
-	seen   map[string]bool
-	stdin  io.Reader
+	Listing
+	ctx     context.Context
+	options Options
+	visit   func(Input)
+	seen    map[string]bool // by absolute path behind all links
 }
 
-func (r *reader) fail(err error) { r.errs = append(r.errs, err) }
+// fail notes that a path could not be read.
+func (r *reader) fail(path string, err error) {
+	if errors.Is(err, fs.ErrNotExist) {
+		err = errors.New("no such file or directory")
+	}
+	r.Errors = append(r.Errors, fmt.Errorf("reading %s: %w", path, cause(err)))
+}
 
 func (r *reader) argument(arg string) {
-	if arg == "-" {
+	switch descriptor, ok := stream(arg); {
+	case arg == "":
+		r.Errors = append(r.Errors, errors.New("reading a file: its name is empty"))
+		return
+	case arg == "-", ok && descriptor == "0":
 		r.standardInput()
 		return
-	}
-	if arg == "" {
-		r.fail(errors.New("reading a file: its name is empty"))
+	case ok:
+		r.descriptor(arg)
 		return
 	}
 	info, err := os.Stat(arg)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		r.fail(fmt.Errorf("reading %s: no such file or directory", arg))
 	case err != nil:
-		r.fail(fmt.Errorf("reading %s: %w", arg, cause(err)))
+		r.fail(arg, err)
 	case info.IsDir():
 		r.directory(arg)
+	case !info.Mode().IsRegular():
+		r.fail(arg, special(info.Mode()))
 	default:
-		r.file(arg, filepath.Base(arg))
+		target, err := absolute(arg)
+		if err != nil {
+			r.fail(arg, err)
+			return
+		}
+		r.file(Input{Path: arg, Rel: filepath.Base(arg), target: target})
 	}
+}
+
+// stream tells whether a path names a file descriptor of the process, as shells write it for <(command), and which.
+func stream(arg string) (descriptor string, ok bool) {
+	clean := filepath.ToSlash(filepath.Clean(arg))
+	if clean == "/dev/stdin" {
+		return "0", true
+	}
+	for _, dir := range []string{"/dev/fd/", "/proc/self/fd/"} {
+		if descriptor, ok := strings.CutPrefix(clean, dir); ok && descriptor != "" && strings.Trim(descriptor, "0123456789") == "" {
+			return descriptor, true
+		}
+	}
+	return "", false
+}
+
+// special says what a file is that is none.
+func special(mode fs.FileMode) error {
+	what := "something else than a file"
+	switch {
+	case mode&fs.ModeNamedPipe != 0:
+		what = "a named pipe"
+	case mode&fs.ModeSocket != 0:
+		what = "a socket"
+	case mode&fs.ModeDevice != 0:
+		what = "a device"
+	}
+	return fmt.Errorf("it is %s, and only regular files are read; pipe what is in it to standard input", what)
 }
 
 func (r *reader) standardInput() {
@@ -86,52 +178,115 @@ func (r *reader) standardInput() {
 		return
 	}
 	r.seen["-"] = true
-	data, err := io.ReadAll(r.stdin)
+	data, err := r.all(r.options.Stdin)
 	if err != nil {
-		r.fail(fmt.Errorf("reading standard input: %w", err))
+		r.fail("standard input", err)
 		return
 	}
-	r.inputs = append(r.inputs, Input{Path: StdinName, Rel: StdinName, Data: data})
+	r.visit(Input{Path: StdinName, Rel: StdinName, Data: data})
 }
 
-func (r *reader) directory(root string) {
-	found := 0
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			r.fail(fmt.Errorf("reading %s: %w", path, cause(err)))
-			if d != nil && d.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if path != root && strings.HasPrefix(d.Name(), ".") {
-			if d.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if d.IsDir() || !Manifest(path) {
-			return nil
-		}
-		// A link to a directory is not followed, so that no loop and no way out of the tree can be hidden in one.
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			return nil
-		}
-		rel, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
-		}
-		found++
-		r.file(path, rel)
-		return nil
-	})
-	if err != nil {
-		r.fail(fmt.Errorf("reading %s: %w", root, err))
+// descriptor reads what the shell opened.
+func (r *reader) descriptor(path string) {
+	if r.seen[path] {
+		return
 	}
-	if found == 0 && err == nil {
-		r.fail(fmt.Errorf("reading %s: the directory has no .yaml, .yml or .json file", root))
+	r.seen[path] = true
+	f, err := os.Open(path)
+	if err != nil {
+		r.fail(path, err)
+		return
+	}
+	data, err := r.all(f)
+	if err != nil {
+		r.fail(path, err)
+		return
+	}
+	f.Close()
+	r.visit(Input{Path: path, Rel: filepath.Base(path), Data: data})
+}
+
+// errLarge says that a file is not read as it is too large.
+var errLarge = fmt.Errorf("it has more than %d MiB, which is the most that is read of one file; split it", MaxSize>>20)
+
+// all reads to the end, or until the context ends: a pipe may never give anything.
+func (r *reader) all(in io.Reader) ([]byte, error) {
+	type content struct {
+		data []byte
+		err  error
+	}
+	read := make(chan content, 1)
+	go func() {
+		data, err := io.ReadAll(io.LimitReader(in, MaxSize+1))
+		if err == nil && len(data) > MaxSize {
+			data, err = data[:0], errLarge
+		}
+		read <- content{data, err}
+	}()
+	select {
+	case <-r.ctx.Done():
+		return nil, r.ctx.Err()
+	case c := <-read:
+		return c.data, c.err
 	}
 }
+
+// file reads the regular file behind in.
+func (r *reader) file(in Input) {
+	if r.seen[in.target] {
+		return
+	}
+	r.seen[in.target] = true
+	f, err := open(in.target)
+	if err != nil {
+		r.fail(in.Path, err)
+		return
+	}
+	defer f.Close()
+	if in.info, err = f.Stat(); err != nil {
+		r.fail(in.Path, err)
+		return
+	}
+	if !in.info.Mode().IsRegular() {
+		r.fail(in.Path, special(in.info.Mode()))
+		return
+	}
+	if in.info.Size() > MaxSize && in.Root != "" {
+		head := make([]byte, 64<<10)
+		n, _ := io.ReadFull(f, head) // what cannot be read tells nothing
+		r.pass(Passed{Path: in.Path, Why: Large, Head: head[:n]})
+		return
+	}
+	if in.Data, err = contents(f, in.info.Size()); err != nil {
+		r.fail(in.Path, err)
+		return
+	}
+	r.visit(in)
+}
+
+// contents reads a file that is size bytes long, or was a moment ago.
+func contents(f *os.File, size int64) ([]byte, error) {
+	if size > MaxSize {
+		return nil, errLarge
+	}
+	data := make([]byte, 0, size+1) // with room to see the end
+	for {
+		n, err := f.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return data, nil
+		case err != nil:
+			return nil, err
+		case len(data) > MaxSize:
+			return nil, errLarge
+		case len(data) == cap(data):
+			data = append(data, 0)[:len(data)]
+		}
+	}
+}
+
+func (r *reader) pass(p Passed) { r.Passed = append(r.Passed, p) }
 
 // Manifest says whether the name is that of a manifest.
 func Manifest(path string) bool {
@@ -142,36 +297,13 @@ func Manifest(path string) bool {
 	return false
 }
 
-func (r *reader) file(path, rel string) {
+// absolute gives the absolute path behind all links.
+func absolute(path string) (string, error) {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		r.fail(fmt.Errorf("reading %s: %w", path, cause(err)))
-		return
+		return "", err
 	}
-	key, err := filepath.Abs(target)
-	if err != nil {
-		r.fail(fmt.Errorf("reading %s: %w", path, err))
-		return
-	}
-	if r.seen[key] {
-		return
-	}
-	r.seen[key] = true
-	f, err := os.Open(target)
-	if err != nil {
-		r.fail(fmt.Errorf("reading %s: %w", path, cause(err)))
-		return
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err == nil {
-		var data []byte
-		if data, err = io.ReadAll(f); err == nil {
-			r.inputs = append(r.inputs, Input{Path: path, Rel: rel, Data: data, target: target, info: info})
-			return
-		}
-	}
-	r.fail(fmt.Errorf("reading %s: %w", path, cause(err)))
+	return filepath.Abs(target)
 }
 
 // cause drops the operation and the path that the os package puts before the cause.

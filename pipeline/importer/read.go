@@ -24,13 +24,22 @@ func Read(path string, data []byte) ([]Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := reader{path: path}
+	var objects []Object
 	for _, doc := range file.Docs {
-		if err := r.read(doc, typeMeta{}); err != nil {
+		found, err := ReadDocument(path, doc)
+		if err != nil {
 			return nil, err
 		}
+		objects = append(objects, found...)
 	}
-	return r.objects, nil
+	return objects, nil
+}
+
+// ReadDocument is Read for one document of the file at path.
+func ReadDocument(path string, doc *manifest.Document) ([]Object, error) {
+	r := reader{path: path}
+	err := r.read(doc, typeMeta{})
+	return r.objects, err
 }
 
 // typeMeta is the type that the elements of a typed list may leave out.

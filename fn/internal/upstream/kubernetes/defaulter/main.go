@@ -8,7 +8,7 @@
 //
 // It knows Pods and everything that makes them: PodTemplates, ReplicationControllers and the kinds of apps and batch. With
 // -pods it writes the Pod that a controller would make of the object's template instead, defaulted as a Pod; of a Pod it
-// writes that Pod.
+// writes that Pod. With -validate it writes a Status for each Pod: whether the API server takes it, and why not.
 package main
 
 import (
@@ -29,9 +29,17 @@ import (
 
 func main() {
 	pods := flag.Bool("pods", false, "write the Pod that a controller would make of each object's template")
+	validate := flag.Bool("validate", false, "write a Status that says whether the API server takes each Pod")
 	flag.Parse()
+	answer := defaulted
+	switch {
+	case *validate:
+		answer = validated
+	case *pods:
+		answer = defaultedPod
+	}
 	out := bufio.NewWriter(os.Stdout)
-	err := answerAll(os.Stdin, out, *pods)
+	err := answerAll(os.Stdin, out, answer)
 	if err = errors.Join(err, out.Flush()); err != nil {
 		fmt.Fprintln(os.Stderr, "defaulter:", err)
 		os.Exit(1)
@@ -39,7 +47,7 @@ func main() {
 }
 
 // answerAll reads objects until the end and writes the answer to each. The error is about the streams only.
-func answerAll(in io.Reader, out *bufio.Writer, pods bool) error {
+func answerAll(in io.Reader, out *bufio.Writer, answerOne func([]byte) ([]byte, error)) error {
 	decoder := json.NewDecoder(bufio.NewReader(in))
 	for {
 		var text json.RawMessage
@@ -49,7 +57,7 @@ func answerAll(in io.Reader, out *bufio.Writer, pods bool) error {
 		case err != nil:
 			return fmt.Errorf("reading standard input: %w", err)
 		}
-		answer, err := answerOne(text, pods)
+		answer, err := answerOne(text)
 		if err != nil {
 			answer, err = json.Marshal(refusal(err))
 		}
@@ -76,11 +84,11 @@ func refusal(err error) metav1.Status {
 	}
 }
 
-// answerOne defaults one object, or the Pod that is made of it.
-func answerOne(text []byte, pods bool) ([]byte, error) {
+// defaultedPod defaults the Pod that is made of an object.
+func defaultedPod(text []byte) ([]byte, error) {
 	answer, err := defaulted(text)
-	if err != nil || !pods {
-		return answer, err
+	if err != nil {
+		return nil, err
 	}
 	pod, err := podOf(answer)
 	if err != nil {

@@ -1,0 +1,138 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package oracle
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"sort"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+)
+
+// Difference is one place at which two pods differ.
+type Difference struct {
+	// Place is the path of the field, with names in the place of numbers where a list's elements have them.
+	Place string
+	// Cluster and Prerig are the values, as JSON; empty where the field is not there.
+	Cluster, Prerig string
+}
+
+// compare gives where the pods differ: nowhere if they are the same to Kubernetes, which knows that 1 CPU is 1000m.
+func compare(want, got map[string]any) ([]Difference, error) {
+	w, err := typed(want)
+	if err != nil {
+		return nil, fmt.Errorf("reading the cluster's pod: %w", err)
+	}
+	g, err := typed(got)
+	if err != nil {
+		return nil, fmt.Errorf("reading Prerig's pod: %w", err)
+	}
+	if equality.Semantic.DeepEqual(w, g) {
+		return nil, nil
+	}
+	var out []Difference
+	differ(&out, "", plain(w), plain(g))
+	if len(out) == 0 {
+		out = append(out, Difference{Place: "(empty or missing)"})
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Place < out[j].Place })
+	return out, nil
+}
+
+// typed reads a pod; quantities get their canonical form when they are written again.
+func typed(pod map[string]any) (*corev1.Pod, error) {
+	text, err := json.Marshal(pod)
+	if err != nil {
+		return nil, err
+	}
+	var p corev1.Pod
+	if err := json.Unmarshal(text, &p); err != nil {
+		return nil, err
+	}
+	canonical, err := json.Marshal(&p)
+	if err != nil {
+		return nil, err
+	}
+	var again corev1.Pod
+	return &again, json.Unmarshal(canonical, &again)
+}
+
+func plain(pod *corev1.Pod) any {
+	var out any
+	if err := json.Unmarshal(toJSON(pod), &out); err != nil {
+		panic(err) // what was just written can be read
+	}
+	return out
+}
+
+// differ collects the places at which two JSON values differ.
+func differ(out *[]Difference, at string, want, got any) {
+	if reflect.DeepEqual(want, got) {
+		return
+	}
+	w, wok := keyed(want)
+	g, gok := keyed(got)
+	if !wok || !gok {
+		*out = append(*out, Difference{Place: at, Cluster: show(want), Prerig: show(got)})
+		return
+	}
+	before := len(*out)
+	for _, key := range union(w, g) {
+		differ(out, strings.TrimPrefix(at+"."+key, "."), w[key], g[key])
+	}
+	if len(*out) == before {
+		*out = append(*out, Difference{Place: at + " (order)", Cluster: show(want), Prerig: show(got)})
+	}
+}
+
+// keyed gives the parts of a map, or of a list by their names or numbers.
+func keyed(v any) (map[string]any, bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		return v, true
+	case []any:
+		out := map[string]any{}
+		for i, e := range v {
+			key := fmt.Sprint(i)
+			if m, ok := e.(map[string]any); ok {
+				if name, ok := m["name"].(string); ok {
+					key = name
+				}
+			}
+			if _, twice := out["["+key+"]"]; twice {
+				key += fmt.Sprintf("#%d", i)
+			}
+			out["["+key+"]"] = e
+		}
+		return out, true
+	}
+	return nil, false
+}
+
+func union(a, b map[string]any) []string {
+	seen := map[string]bool{}
+	for k := range a {
+		seen[k] = true
+	}
+	for k := range b {
+		seen[k] = true
+	}
+	out := make([]string, 0, len(seen))
+	for k := range seen {
+		out = append(out, k)
+	}
+	sort.Strings(out)
+	return out
+}
+
+func show(v any) string {
+	if v == nil {
+		return ""
+	}
+	return string(toJSON(v))
+}

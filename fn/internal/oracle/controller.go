@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package oracle
+
+import (
+	"fmt"
+	"maps"
+)
+
+// templatePath is where a kind keeps its pod template.
+func templatePath(kind string) []string {
+	if kind == "CronJob" {
+		return []string{"spec", "jobTemplate", "spec", "template"}
+	}
+	return []string{"spec", "template"}
+}
+
+// podOf gives the pod that a controller makes of a workload, with the metadata that it adds where the webhook reads it:
+// the owner, the names and the labels from which Istio finds the workload. A Pod is its own.
+func podOf(workload map[string]any) map[string]any {
+	kind, _ := workload["kind"].(string)
+	if kind == "Pod" {
+		return workload
+	}
+	outer, _ := workload["metadata"].(map[string]any)
+	name, _ := outer["name"].(string)
+	at := workload
+	for _, key := range templatePath(kind) {
+		at, _ = at[key].(map[string]any)
+	}
+	inner, _ := at["metadata"].(map[string]any)
+	meta := maps.Clone(inner)
+	if meta == nil {
+		meta = map[string]any{}
+	}
+	delete(meta, "name")
+	delete(meta, "creationTimestamp")
+	meta["namespace"] = outer["namespace"]
+	own(meta, kind, name)
+	return map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": at["spec"]}
+}
+
+// hash is what a Deployment's ReplicaSets have in their names.
+const hash = "6d4cf56db6"
+
+// own adds what the controller of the kind adds.
+func own(meta map[string]any, kind, name string) {
+	apiVersion := apiVersions[kind]
+	added := map[string]any{}
+	generate := name + "-"
+	switch kind {
+	case "Deployment":
+		kind, name, generate = "ReplicaSet", name+"-"+hash, name+"-"+hash+"-"
+		added["pod-template-hash"] = hash
+	case "StatefulSet":
+		meta["name"] = name + "-0"
+		added["statefulset.kubernetes.io/pod-name"], added["apps.kubernetes.io/pod-index"] = name+"-0", "0"
+		added["controller-revision-hash"] = name + "-" + hash
+	case "DaemonSet":
+		added["controller-revision-hash"], added["pod-template-generation"] = hash, "1"
+	case "CronJob":
+		kind, name, generate = "Job", name+"-29400123", name+"-29400123-"
+		jobLabels(added, name)
+	case "Job":
+		jobLabels(added, name)
+	case "ReplicationController":
+		apiVersion = "v1"
+	}
+	meta["generateName"] = generate
+	had, _ := meta["labels"].(map[string]any)
+	if len(added) > 0 || had != nil {
+		all := maps.Clone(had)
+		if all == nil {
+			all = map[string]any{}
+		}
+		maps.Copy(all, added)
+		meta["labels"] = all
+	}
+	meta["ownerReferences"] = []any{map[string]any{
+		"apiVersion": apiVersion, "kind": kind, "name": name, "uid": fmt.Sprintf("%s-uid", name),
+		"controller": true, "blockOwnerDeletion": true,
+	}}
+}
+
+func jobLabels(labels map[string]any, name string) {
+	labels["job-name"], labels["batch.kubernetes.io/job-name"] = name, name
+	labels["controller-uid"], labels["batch.kubernetes.io/controller-uid"] = "uid", "uid"
+}

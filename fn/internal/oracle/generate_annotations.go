@@ -1,0 +1,185 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package oracle
+
+import (
+	"strings"
+)
+
+// setting is an annotation with values that the webhook takes and some that it does not.
+type setting struct {
+	key        string
+	good, odds []string
+}
+
+var ports = setting{"", []string{"80", "80,8080", "*", "", " 80 , 443 "}, []string{"http", "80,", "0", "70000", "-1", "80-90", "*,80"}}
+var ranges = setting{"", []string{"10.0.0.0/8", "10.0.0.0/8,192.168.0.0/16", "*", "", "2001:db8::/32"}, []string{"10.0.0.0", "10.0.0.0/08", "10.0.0.0/99", "all", "10.0.0.1/8", "*,10.0.0.0/8"}}
+var interfaces = setting{"", []string{"eth1", "eth1,net1", "net1.100"}, []string{"", "a;b", "$(x)", "..", "eth0:1", "1eth", "a/b", "averyveryverylonginterface", "eth1, eth2"}}
+var quantities = setting{"", []string{"100m", "0.2", "1", "2"}, []string{"lots", "", "1,5", "2e3m", "-1", "100 m", "1e3"}}
+var memory = setting{"", []string{"128Mi", "1Gi", "1e9"}, []string{"lots", "", "128MB", "1,5Gi"}}
+var seconds = setting{"", []string{"0", "1", "30"}, []string{"-1", "1.5", "soon", "", "4294967296"}}
+var booleans = setting{"", []string{"true", "false"}, []string{"maybe", "", "1", "TRUE", "t", "0"}}
+
+func (s setting) named(keys ...string) []setting {
+	out := make([]setting, len(keys))
+	for i, key := range keys {
+		out[i] = setting{key, s.good, s.odds}
+	}
+	return out
+}
+
+// settings are the annotations that the webhook or its templates read.
+var settings = joined(
+	ports.named("traffic.sidecar.istio.io/includeInboundPorts", "traffic.sidecar.istio.io/excludeInboundPorts",
+		"traffic.sidecar.istio.io/includeOutboundPorts", "traffic.sidecar.istio.io/excludeOutboundPorts"),
+	ranges.named("traffic.sidecar.istio.io/includeOutboundIPRanges", "traffic.sidecar.istio.io/excludeOutboundIPRanges"),
+	interfaces.named("traffic.sidecar.istio.io/excludeInterfaces", "traffic.sidecar.istio.io/kubevirtInterfaces", "istio.io/reroute-virtual-interfaces"),
+	quantities.named("sidecar.istio.io/proxyCPU", "sidecar.istio.io/proxyCPULimit"),
+	memory.named("sidecar.istio.io/proxyMemory", "sidecar.istio.io/proxyMemoryLimit"),
+	seconds.named("readiness.status.sidecar.istio.io/initialDelaySeconds", "readiness.status.sidecar.istio.io/periodSeconds",
+		"readiness.status.sidecar.istio.io/failureThreshold"),
+	booleans.named("sidecar.istio.io/nativeSidecar", "sidecar.istio.io/rewriteAppHTTPProbers", "sidecar.istio.io/enableCoreDump",
+		"prometheus.istio.io/merge-metrics", "sidecar.istio.io/capNetBindService"),
+	[]setting{
+		{"status.sidecar.istio.io/port", []string{"15020", "0", "16000"}, []string{"x", "70000", ""}},
+		{"readiness.status.sidecar.istio.io/applicationPorts", []string{"80", "*"}, []string{"x"}},
+		{"sidecar.istio.io/interceptionMode", []string{"REDIRECT", "TPROXY", "NONE"}, []string{"redirect", ""}},
+		{"sidecar.istio.io/proxyImage", []string{"registry.example/proxyv2:own", "proxyv2-debug"}, []string{""}},
+		{"sidecar.istio.io/proxyImageType", []string{"distroless", "debug", "default"}, []string{"", "odd type"}},
+		{"sidecar.istio.io/logLevel", []string{"debug", "warning"}, nil},
+		{"sidecar.istio.io/componentLogLevel", []string{"misc:error,http:debug"}, nil},
+		{"sidecar.istio.io/agentLogLevel", []string{"default:debug"}, nil},
+		{"sidecar.istio.io/statsInclusionPrefixes", []string{"cluster.outbound"}, nil},
+		{"sidecar.istio.io/statsInclusionRegexps", []string{"http.*"}, nil},
+		{"sidecar.istio.io/extraStatTags", []string{"a,b"}, nil},
+		{"sidecar.istio.io/statsHistogramBuckets", []string{`{"x":[1,5]}`}, nil},
+		{"sidecar.istio.io/bootstrapOverride", []string{"own-bootstrap"}, nil},
+		{"sidecar.istio.io/discoveryAddress", []string{"istiod.other:15012"}, nil},
+		{"sidecar.istio.io/controlPlaneAuthPolicy", []string{"MUTUAL_TLS"}, nil},
+		{"sidecar.istio.io/userVolume", []string{`{"extra":{"emptyDir":{}}}`, `[{"name":"v","emptyDir":{}}]`}, []string{"{", "null"}},
+		{"sidecar.istio.io/userVolumeMount", []string{`{"extra":{"mountPath":"/extra"}}`}, []string{"{", "[]"}},
+		{"proxy.istio.io/overrides", []string{`{"containers":[{"name":"istio-proxy","image":"own:1","resources":{"limits":{"cpu":"3"}}}]}`,
+			`{"initContainers":[{"name":"istio-init","image":"own:2","resources":{}}]}`, "{}"}, []string{"{", "[]", ""}},
+		{"inject.istio.io/templates", []string{"sidecar", "gateway", "grpc-agent", "grpc-simple", "sidecar,custom", "custom", "custom,sidecar"},
+			[]string{"nowhere", "", "sidecar,", "sidecar, custom", "sidecar,sidecar"}},
+		{"k8s.v1.cni.cncf.io/networks", []string{"own", "own,default/istio-cni", `[{"name":"own"}]`, `[{"name":"istio-cni","namespace":"default"}]`,
+			`[{"name":"istio-cni","namespace":"x"}]`, `[{"name":"istio-cni"}]`}, []string{"", "[", "[]", " own "}},
+		{"kubectl.kubernetes.io/default-container", []string{"app0", "side1"}, []string{""}},
+		{"kubectl.kubernetes.io/default-logs-container", []string{"app0"}, nil},
+		{"istio.io/rev", []string{"own"}, nil},
+		{"gateway.istio.io/managed", []string{"istio.io-gateway-controller"}, nil},
+		{"ambient.istio.io/redirection", []string{"enabled"}, nil},
+		{"gateway.istio.io/service-account", []string{"gw"}, nil},
+		{"networking.istio.io/address-type", []string{"IPAddress"}, nil},
+		{"cluster-autoscaler.kubernetes.io/safe-to-evict", []string{"true"}, nil},
+		{"resource.opentelemetry.io/service.name", []string{"otel-name"}, nil},
+		{"resource.opentelemetry.io/deployment.environment", []string{"prod,eu=1"}, nil},
+		{"note", []string{`with "quotes", <tags> & 日本語`, "two\nlines", "on", "12"}, nil},
+	})
+
+func joined(lists ...[]setting) []setting {
+	var out []setting
+	for _, l := range lists {
+		out = append(out, l...)
+	}
+	return out
+}
+
+// annotate sets annotations of the pod.
+func (d draw) annotate(pod object) {
+	a := object{}
+	if d.chance(0.6) {
+		for range d.IntN(5) {
+			s := pick(d, settings...)
+			values := s.good
+			if len(s.odds) > 0 && d.chance(0.15) {
+				values = s.odds
+			}
+			a[s.key] = pick(d, values...)
+		}
+	}
+	if d.chance(0.08) {
+		a["sidecar.istio.io/inject"] = pick(d, "true", "true", "false", "yes", "0", "")
+	}
+	if d.chance(0.25) {
+		d.prometheus(a)
+	}
+	if d.chance(0.2) {
+		a["proxy.istio.io/config"] = pick(d, proxyConfigs...)
+		if d.chance(0.2) {
+			a["proxy.istio.io/config"] = pick(d, oddProxyConfigs...)
+		}
+	}
+	if d.chance(0.04) {
+		a["sidecar.istio.io/status"] = pick(d, statuses...)
+	}
+	if len(a) > 0 {
+		child(pod, "metadata")["annotations"] = a
+	}
+}
+
+// statuses are such as no injection wrote, or one of another time.
+var statuses = []string{
+	"{}", `{"initContainers":["istio-init"],"containers":["istio-proxy"],"volumes":["istio-envoy"],"imagePullSecrets":null,"revision":"default"}`,
+	`{"version":"abc","initContainers":["init0"],"containers":["side1"]}`, "null", "[]", "not JSON", `{"containers":null}`,
+	`{"initContainers":null,"containers":["istio-proxy"],"volumes":[],"imagePullSecrets":["regcred"],"revision":"old"}`,
+}
+
+// prometheus sets the annotations of scraping, in one of the spellings that Prometheus takes for the same.
+func (d draw) prometheus(a object) {
+	spell := func(key string) string {
+		if d.chance(0.85) {
+			return key
+		}
+		return pick(d, strings.NewReplacer(".", "-"), strings.NewReplacer("/", "."), strings.NewReplacer("-", "_"), strings.NewReplacer("/", "_", ".", "_", "-", "_")).Replace(key)
+	}
+	if d.chance(0.8) {
+		a[spell("prometheus.io/scrape")] = pick(d, "true", "true", "true", "false", "1", "")
+	}
+	if d.chance(0.7) {
+		a[spell("prometheus.io/port")] = pick(d, "8080", "9090", "80", "15020", "15090", "15021", "0", "http", "99999", "", "15000", "15001", "15006")
+	}
+	if d.chance(0.5) {
+		a[spell("prometheus.io/path")] = pick(d, "/metrics", "/m?a=1&b=<2>", "", "stats")
+	}
+	if d.chance(0.1) {
+		a["prometheus.io/scheme"] = pick(d, "https", "http")
+	}
+	if d.chance(0.15) {
+		a[spell("prometheus.istio.io/scrape-targets")] = pick(d, "8080:/metrics", "8080,9090:/m", ":/m", "", ",", "15090:/x", "8080:/a,x:/b", "8080:", "8080: /a , 9091")
+	}
+	if d.chance(0.05) {
+		a[spell("prometheus.istio.io/secure-port")] = pick(d, "9999", "")
+	}
+}
+
+// proxyConfigs are proxy settings that the webhook takes.
+var proxyConfigs = []string{
+	"concurrency: 3", "{}", "", "holdApplicationUntilProxyStarts: true", "holdApplicationUntilProxyStarts: false",
+	"proxyMetadata: {OWN: \"1\", ISTIO_META_DNS_CAPTURE: \"true\"}", "proxyMetadata: {ENVOY_SECURE_MERGED_METRICS_PORT: \"15091\"}",
+	"proxyMetadata: {ISTIO_META_ENABLE_HBONE: \"true\"}", "image: {imageType: distroless}", "image: {}", "image: {imageType: debug}",
+	"tracing: {zipkin: {address: \"z:9411\"}, sampling: 10}", "tracing: {stackdriver: {}}", "tracing: {datadog: {address: \"d:8126\"}}",
+	"tracing: {customTags: {a: {literal: {value: b}}, e: {environment: {name: E}}}}", "terminationDrainDuration: 20s",
+	"interceptionMode: TPROXY", "interceptionMode: NONE", "statusPort: 15999", "runtimeValues: {a: \"1\"}",
+	"discoveryAddress: istiod.other:15012", "proxyStatsMatcher: {inclusionPrefixes: [a], inclusionRegexps: [\"b.*\"]}",
+	"readinessProbe: {httpGet: {path: /r, port: 8080}, initialDelaySeconds: 3}", "gatewayTopology: {numTrustedProxies: 2}",
+	"extraStatTags: [a, b]", "meshId: m", "envoyAccessLogService: {address: \"als:9000\"}", "drainDuration: 3s",
+	"privateKeyProvider: {cryptomb: {pollDelay: 10ms}}", "caCertificatesPem: [abc]", "configPath: /etc/own", "binaryPath: /own",
+	"customConfigFile: /x.yaml", "serviceCluster: own", "statNameLength: 100", "zipkinAddress: z:1", "proxyAdminPort: 15001",
+	"proxyHeaders: {server: {disabled: true}, forwardedClientCert: SANITIZE}", "tracingServiceName: CANONICAL_NAME_ONLY",
+	"{\"concurrency\": 0}", "concurrency: null", "proxyBootstrapTemplatePath: /b", "availabilityZone: a", "fileFlushInterval: 1s",
+	"fileFlushMinSizeKb: 32", "statsCompression: false", "controlPlaneAuthPolicy: NONE",
+}
+
+// oddProxyConfigs are such as the webhook refuses, or nearly.
+var oddProxyConfigs = []string{
+	"serviceCluster: \"\"", "tracing: {lightstep: {address: \"a:1\"}}", "tracing: {lightstep: {address: \"a:1\", accessToken: t}}",
+	"tracing: {tlsSettings: {mode: MUTUAL}}", "tracing: {tlsSettings: {mode: SIMPLE, caCertificates: /a/b}}", "tracing: {customTags: {a: null}}",
+	"privateKeyProvider: {cryptomb: {}}", "privateKeyProvider: {}", "privateKeyProvider: {qat: {pollDelay: 0s}}", "unknown: 1", "concurrency: x",
+	"statusPort: 0", "statusPort: 70000", "drainDuration: 0s", "drainDuration: 1ms", "terminationDrainDuration: soon", "interceptionMode: FOO",
+	"[]", "a", "concurrency: -1", "zipkinAddress: \"\"", "discoveryAddress: \"\"", "discoveryAddress: nowhere", "proxyAdminPort: 0",
+	"controlPlaneAuthPolicy: MUTUAL_TLS", "statsdUdpAddress: a", "configPath: \"\"", "envoyMetricsService: {address: a}", "proxyMetadata: [a]",
+	"tracing: {sampling: 200}", "tracing: {maxPathTagLength: 0}", "image: {imageType: 3}", "concurrency: 2\nconcurrency: 3",
+	"proxyMetadata: {A: 1}", "proxyMetadata: {A: null}", "tracing: {zipkin: {}}", "tracing: {datadog: {}}", "serviceCluster: a b", "{",
+}

@@ -1,0 +1,181 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package oracle
+
+import "fmt"
+
+var images = []string{
+	"nginx", "nginx:latest", "nginx:1.21", "registry.example:5000/team/app:v1.2.3", "registry.example/app",
+	"nginx@sha256:" + digest, "nginx:1.21@sha256:" + digest, "auto",
+}
+
+const digest = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+func (d draw) container(name string) object {
+	c := object{"name": name, "image": pick(d, images...)}
+	if d.chance(0.6) {
+		c["ports"] = d.ports()
+	}
+	d.probes(c)
+	if d.chance(0.3) {
+		c["resources"] = d.resources()
+	}
+	if d.chance(0.2) {
+		c["securityContext"] = d.security()
+	}
+	if d.chance(0.15) {
+		c["lifecycle"] = d.lifecycle()
+	}
+	d.process(c)
+	if d.chance(0.2) {
+		c["volumeMounts"] = d.mounts()
+	}
+	if d.chance(0.15) {
+		c["imagePullPolicy"] = pick(d, "Always", "IfNotPresent", "Never")
+	}
+	if d.chance(0.05) {
+		c["terminationMessagePath"], c["terminationMessagePolicy"] = "/tmp/end", pick(d, "File", "FallbackToLogsOnError")
+	}
+	if d.chance(0.03) {
+		c["resizePolicy"] = list(object{"resourceName": "cpu", "restartPolicy": "NotRequired"})
+	}
+	return c
+}
+
+// process sets what the container runs and with which environment.
+func (d draw) process(c object) {
+	for _, field := range some(d, 0.2, "command", "args") {
+		c[field] = pick(d, list("sh", "-c", "sleep 1d"), list("$(NAME)", ""), list[any]())
+	}
+	if d.chance(0.3) {
+		env := []any{object{"name": "MODE", "value": "prod"}, object{"name": "EMPTY", "value": ""}, object{"name": "BARE"}}
+		env = append(env, some[any](d, 0.3,
+			object{"name": "POD", "valueFrom": object{"fieldRef": object{"fieldPath": "metadata.name"}}},
+			object{"name": "KEY", "valueFrom": object{"secretKeyRef": object{"name": "s", "key": "k"}}},
+			object{"name": "CPU", "valueFrom": object{"resourceFieldRef": object{"resource": "limits.cpu", "divisor": pick(d, "1", "1m")}}},
+			object{"name": "ISTIO_META_OWN", "value": "x"})...)
+		c["env"] = env
+	}
+	if d.chance(0.05) {
+		c["envFrom"] = list(object{"configMapRef": object{"name": "env"}})
+	}
+	if d.chance(0.05) {
+		c["workingDir"] = "/srv"
+	}
+	for _, field := range some(d, 0.03, "stdin", "tty", "stdinOnce") {
+		c[field] = true
+	}
+}
+
+func (d draw) initContainer(i int) object {
+	c := object{"name": fmt.Sprintf("%s%d", pick(d, "init", "migrate"), i), "image": pick(d, images...)}
+	if d.chance(0.3) {
+		c["restartPolicy"] = "Always"
+		c["ports"] = d.ports()
+		d.probes(c)
+		if d.chance(0.3) {
+			c["lifecycle"] = d.lifecycle()
+		}
+	}
+	if d.chance(0.3) {
+		c["resources"] = d.resources()
+	}
+	if d.chance(0.2) {
+		c["securityContext"] = d.security()
+	}
+	d.process(c)
+	return c
+}
+
+func (d draw) ports() []any {
+	var out []any
+	for i := range 1 + d.IntN(3) {
+		p := object{"containerPort": pick(d, 80, 8080, 9090, 15020, 15090, 50051) + i}
+		if d.chance(0.7) {
+			p["name"] = fmt.Sprintf("%s%d", pick(d, "http", "grpc", "p"), i)
+		}
+		if d.chance(0.4) {
+			p["protocol"] = pick(d, "TCP", "UDP", "SCTP")
+		}
+		if d.chance(0.04) {
+			p["hostPort"] = 31000 + i
+		}
+		if d.chance(0.03) {
+			p["hostIP"] = "127.0.0.1"
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+var cpus = []string{"100m", "0.1", "1", "1000m", "2", "250m", "1e-1"}
+var memories = []string{"64Mi", "128Mi", "1Gi", "1024Mi", "0.5Gi", "1e9", "100M", "128974848"}
+
+func (d draw) resources() object {
+	out := object{}
+	for _, part := range some(d, 0.7, "requests", "limits") {
+		amounts := object{}
+		if d.chance(0.8) {
+			amounts["cpu"] = pick(d, cpus...)
+		}
+		if d.chance(0.7) {
+			amounts["memory"] = pick(d, memories...)
+		}
+		if d.chance(0.1) {
+			amounts["ephemeral-storage"] = "1Gi"
+		}
+		if d.chance(0.05) && part == "limits" {
+			amounts["example.com/gpu"] = "1"
+		}
+		out[part] = amounts
+	}
+	return out
+}
+
+func (d draw) security() object {
+	out := object{}
+	for _, field := range some(d, 0.3, "runAsUser", "runAsGroup") {
+		out[field] = pick(d, 0, 1000, 1337, 2000, 1000620000)
+	}
+	for _, field := range some(d, 0.25, "privileged", "readOnlyRootFilesystem", "runAsNonRoot", "allowPrivilegeEscalation") {
+		out[field] = d.chance(0.5)
+	}
+	if d.chance(0.3) {
+		out["capabilities"] = pick(d, object{"drop": list("ALL")}, object{"add": list("NET_BIND_SERVICE"), "drop": list("ALL")}, object{"add": list("SYS_TIME")})
+	}
+	if d.chance(0.15) {
+		out["seccompProfile"] = object{"type": "RuntimeDefault"}
+	}
+	if d.chance(0.05) {
+		out["procMount"] = "Default"
+	}
+	return out
+}
+
+func (d draw) lifecycle() object {
+	handlers := []object{
+		{"exec": object{"command": list("sleep", "5")}},
+		{"httpGet": object{"path": "/stop", "port": pick[any](d, 8080, "http0")}},
+		{"httpGet": object{"port": 80, "scheme": pick(d, "HTTP", "HTTPS"), "host": "h.example"}},
+		{"tcpSocket": object{"port": 8080}},
+		{"sleep": object{"seconds": 3}},
+	}
+	out := object{}
+	for _, hook := range some(d, 0.6, "preStop", "postStart") {
+		out[hook] = pick(d, handlers...)
+	}
+	if d.chance(0.05) {
+		out["stopSignal"] = "SIGUSR1"
+	}
+	return out
+}
+
+func (d draw) mounts() []any {
+	out := list[any](object{"name": "data", "mountPath": "/data"})
+	return append(out, some[any](d, 0.2,
+		object{"name": "data", "mountPath": "/sub", "subPath": "a", "readOnly": true},
+		object{"name": "istio-token", "mountPath": "/tokens"},
+		object{"name": "data", "mountPath": "/var/run/secrets/istio"},
+		object{"name": "data", "mountPath": "/prop", "mountPropagation": "HostToContainer"})...)
+}

@@ -1,0 +1,155 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package oracle
+
+import "fmt"
+
+// podSpec makes the spec of a pod without what is Istio's.
+func (d draw) podSpec(kind string) object {
+	spec := object{}
+	containers := []any{}
+	for i := range 1 + d.IntN(3)*d.IntN(2) {
+		containers = append(containers, d.container(fmt.Sprintf("%s%d", pick(d, "app", "app", "side", "web"), i)))
+	}
+	spec["containers"] = containers
+	if d.chance(0.3) {
+		var init []any
+		for i := range 1 + d.IntN(2) {
+			init = append(init, d.initContainer(i))
+		}
+		spec["initContainers"] = init
+	}
+	if d.chance(0.3) {
+		spec["volumes"] = d.volumes()
+	}
+	d.network(spec)
+	d.podSettings(spec, kind)
+	return spec
+}
+
+// network sets what concerns the pod's network and names.
+func (d draw) network(spec object) {
+	if d.chance(0.03) {
+		spec["hostNetwork"] = pick(d, true, true, false)
+	}
+	if d.chance(0.1) {
+		spec["dnsPolicy"] = pick(d, "ClusterFirst", "Default", "ClusterFirstWithHostNet")
+	}
+	if d.chance(0.1) {
+		spec["dnsConfig"] = object{
+			"searches": list("own.example"), "options": list(object{"name": "ndots", "value": "2"}, object{"name": "edns0"}),
+		}
+		if d.chance(0.5) {
+			child(spec, "dnsConfig")["nameservers"] = list("10.0.0.10")
+		}
+	}
+	if d.chance(0.05) {
+		spec["hostAliases"] = list(object{"ip": "10.1.2.3", "hostnames": list("a.example")})
+	}
+	if d.chance(0.05) {
+		spec["hostname"], spec["subdomain"] = "h1", "sub"
+	}
+}
+
+// podSettings sets the other fields of a pod.
+func (d draw) podSettings(spec object, kind string) {
+	if d.chance(0.25) {
+		spec["securityContext"] = d.podSecurity()
+	}
+	if d.chance(0.2) {
+		spec["serviceAccountName"] = pick(d, "web", "default")
+	}
+	if d.chance(0.03) {
+		spec["serviceAccount"] = "old-name"
+	}
+	if d.chance(0.15) {
+		spec["imagePullSecrets"] = pick(d, list(object{"name": "own"}), list(object{"name": "own"}, object{"name": "regcred"}), list[any]())
+	}
+	if d.chance(0.15) {
+		spec["terminationGracePeriodSeconds"] = d.IntN(100)
+	}
+	if d.chance(0.05) && kind != "Job" && kind != "CronJob" {
+		spec["restartPolicy"] = "Always"
+	}
+	if d.chance(0.1) {
+		spec["nodeSelector"] = object{"kubernetes.io/os": "linux"}
+	}
+	if d.chance(0.1) {
+		spec["tolerations"] = list(object{"key": "only", "operator": "Exists", "effect": "NoSchedule"}, object{"operator": "Exists"})
+	}
+	if d.chance(0.05) {
+		spec["affinity"] = object{"podAntiAffinity": object{"requiredDuringSchedulingIgnoredDuringExecution": list(
+			object{"topologyKey": "kubernetes.io/hostname", "labelSelector": object{"matchLabels": object{"app": "web"}}})}}
+	}
+	if d.chance(0.05) {
+		spec["topologySpreadConstraints"] = list(object{
+			"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": object{"matchLabels": object{"app": "web"}}})
+	}
+	for _, field := range some(d, 0.05, "shareProcessNamespace", "automountServiceAccountToken", "enableServiceLinks", "hostPID", "hostIPC") {
+		spec[field] = d.chance(0.5)
+	}
+	for _, field := range some(d, 0.04, "priorityClassName", "schedulerName", "runtimeClassName") {
+		spec[field] = "own"
+	}
+	if d.chance(0.03) {
+		spec["readinessGates"] = list(object{"conditionType": "example.com/ready"})
+	}
+	if d.chance(0.03) {
+		spec["resources"] = object{"limits": object{"cpu": "2", "memory": "1Gi"}}
+	}
+}
+
+func (d draw) podSecurity() object {
+	out := object{}
+	for _, field := range some(d, 0.35, "runAsUser", "runAsGroup", "fsGroup") {
+		out[field] = pick(d, 0, 1000, 1337, 2000)
+	}
+	if d.chance(0.3) {
+		out["runAsNonRoot"] = d.chance(0.5)
+	}
+	if d.chance(0.2) {
+		out["supplementalGroups"] = list(1337, 5)
+	}
+	if d.chance(0.2) {
+		out["seccompProfile"] = object{"type": pick(d, "RuntimeDefault", "Unconfined")}
+	}
+	if d.chance(0.2) {
+		out["sysctls"] = list(object{"name": "net.core.somaxconn", "value": "1024"})
+	}
+	if d.chance(0.1) {
+		out["fsGroupChangePolicy"] = "OnRootMismatch"
+	}
+	return out
+}
+
+// istioVolumes are the names of the volumes that Istio's templates add.
+var istioVolumes = []string{
+	"istio-envoy", "istio-data", "istio-podinfo", "istio-token", "istiod-ca-cert", "istio-ca-crl", "workload-socket",
+	"credential-socket", "workload-certs", "custom-bootstrap-volume", "istio-certs", "extra",
+}
+
+func (d draw) volumes() []any {
+	out := list[any](object{"name": "data", "emptyDir": object{}})
+	more := []any{
+		object{"name": "cache", "emptyDir": object{"medium": "Memory", "sizeLimit": pick(d, "64Mi", "0.5Gi", "1e6")}},
+		object{"name": "config", "configMap": object{"name": "web", "items": list(object{"key": "a", "path": "b"})}},
+		object{"name": "secret", "secret": object{"secretName": "web", "optional": true}},
+		object{"name": "claim", "persistentVolumeClaim": object{"claimName": "web"}},
+		object{"name": "host", "hostPath": object{"path": "/var/log"}},
+		object{"name": "info", "downwardAPI": object{"items": list(object{"path": "l", "fieldRef": object{"fieldPath": "metadata.labels"}})}},
+		object{"name": "proj", "projected": object{"sources": list(object{"serviceAccountToken": object{"path": "t"}})}},
+		object{"name": "bare"},
+		object{"name": "csi", "csi": object{"driver": "d.example"}},
+		object{"name": "ephemeral", "ephemeral": object{"volumeClaimTemplate": object{"spec": object{
+			"accessModes": list("ReadWriteOnce"), "resources": object{"requests": object{"storage": "1Gi"}}}}}},
+	}
+	out = append(out, some(d, 0.2, more...)...)
+	if d.chance(0.15) {
+		out = append(out, object{"name": pick(d, istioVolumes...), pick(d, "emptyDir", "emptyDir", "hostPath"): object{}})
+		if last, ok := out[len(out)-1].(object); ok && last["hostPath"] != nil {
+			last["hostPath"] = object{"path": "/own"}
+		}
+	}
+	return out
+}

@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package oracle
+
+// ownProxy gives the pod containers of its own that have the names of Istio's.
+func (d draw) ownProxy(pod object) {
+	spec := child(pod, "spec")
+	if d.chance(0.14) {
+		c := d.proxyContainer("istio-proxy")
+		if d.chance(0.2) {
+			if d.chance(0.6) {
+				c["restartPolicy"] = "Always"
+			} else {
+				for _, field := range []string{"livenessProbe", "readinessProbe", "startupProbe", "lifecycle"} {
+					delete(c, field)
+				}
+			}
+			d.insert(spec, "initContainers", c)
+		} else {
+			d.insert(spec, "containers", c)
+		}
+	}
+	if d.chance(0.04) {
+		c := d.proxyContainer(pick(d, "istio-init", "istio-validation", "enable-core-dump"))
+		for _, field := range []string{"livenessProbe", "readinessProbe", "startupProbe", "lifecycle"} {
+			delete(c, field)
+		}
+		d.insert(spec, "initContainers", c)
+	}
+}
+
+// insert puts a container at some place of a list.
+func (d draw) insert(spec object, field string, c object) {
+	had, _ := spec[field].([]any)
+	at := d.IntN(len(had) + 1)
+	out := append([]any{}, had[:at]...)
+	spec[field] = append(append(out, c), had[at:]...)
+}
+
+// proxyContainer makes a container with any of the fields that users set on the proxy.
+func (d draw) proxyContainer(name string) object {
+	c := object{"name": name, "image": pick(d, "auto", "auto", "auto", "registry.example/proxyv2:own", "")}
+	if c["image"] == "" {
+		c["image"] = "proxyv2"
+	}
+	set := map[string]func() any{
+		"resources":       func() any { return d.resources() },
+		"securityContext": func() any { return d.security() },
+		"lifecycle":       func() any { return d.lifecycle() },
+		"readinessProbe":  func() any { return d.probe("readinessProbe") },
+		"livenessProbe":   func() any { return d.probe("livenessProbe") },
+		"startupProbe":    func() any { return d.probe("startupProbe") },
+		"ports":           func() any { return d.ports() },
+		"volumeMounts":    func() any { return d.mounts() },
+		"args":            func() any { return list("proxy", "router", "--own") },
+		"command":         func() any { return list("own") },
+		"imagePullPolicy": func() any { return pick(d, "Always", "Never") },
+		"env": func() any {
+			return append(list[any](object{"name": "OWN", "value": "1"}), some[any](d, 0.3,
+				object{"name": "ISTIO_META_CLUSTER_ID", "value": "own"},
+				object{"name": "ENVOY_SECURE_MERGED_METRICS_PORT", "value": pick(d, "15091", "0", "", "abc")},
+				object{"name": "ISTIO_KUBE_APP_PROBERS", "value": pick(d, "{}", "no JSON")},
+				object{"name": "POD_NAME", "value": "fixed"},
+				object{"name": "PROXY_CONFIG", "value": "{}"},
+				object{"name": "ISTIO_META_NETWORK", "value": "own"})...)
+		},
+		"terminationMessagePolicy": func() any { return "FallbackToLogsOnError" },
+		"workingDir":               func() any { return "/own" },
+		"tty":                      func() any { return true },
+	}
+	fields := []string{"resources", "securityContext", "lifecycle", "readinessProbe", "livenessProbe", "startupProbe", "ports", "volumeMounts",
+		"args", "command", "imagePullPolicy", "env", "terminationMessagePolicy", "workingDir", "tty"}
+	for _, field := range some(d, 0.2, fields...) {
+		c[field] = set[field]()
+	}
+	return c
+}

@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package oracle
+
+import "sigs.k8s.io/yaml"
+
+// installation makes one whose chart values are written as YAML.
+func installation(name, values string, change ...func(*Installation)) Installation {
+	i := Installation{Name: name, Values: map[string]any{}, Kubelet: "v1.34.1"}
+	if err := yaml.Unmarshal([]byte(values), &i.Values); err != nil {
+		panic("reading the values of the installation " + name + ": " + err.Error())
+	}
+	for _, c := range change {
+		c(&i)
+	}
+	return i
+}
+
+func kubelet(version string) func(*Installation) {
+	return func(i *Installation) { i.Kubelet = version }
+}
+
+func proxyConfig(name, namespace, spec string) func(*Installation) {
+	return func(i *Installation) {
+		i.ProxyConfigs = append(i.ProxyConfigs, ProxyConfig{Name: name, Namespace: namespace, Spec: spec})
+	}
+}
+
+func openshift(i *Installation) {
+	i.Annotations = map[string]string{
+		"openshift.io/sa.scc.uid-range":           "1000620000/10000",
+		"openshift.io/sa.scc.supplemental-groups": "1000620000/10000",
+	}
+}
+
+// Installations are the ways to install Istio that are compared: the chart's values, the nodes and what else the webhook
+// reads of the cluster.
+func Installations() []Installation {
+	return append(append(platforms(), settingsOfTheMesh()...), templatesOfUsers()...)
+}
+
+// platforms differ in where Istio runs and how it takes the traffic.
+func platforms() []Installation {
+	return []Installation{
+		installation("default", `{}`),
+		installation("old-kubelet", `{}`, kubelet("v1.29.4")),
+		installation("native-on", `{pilot: {env: {ENABLE_NATIVE_SIDECARS: "true"}}}`, kubelet("v1.29.4")),
+		installation("native-off", `{pilot: {env: {ENABLE_NATIVE_SIDECARS: "false"}}}`),
+		installation("native-misspelt", `{pilot: {env: {ENABLE_NATIVE_SIDECARS: "1"}}}`),
+		installation("cni", `{pilot: {cni: {enabled: true}}, global: {proxy: {includeIPRanges: "10.0.0.0/8", excludeOutboundPorts: "9999"}}}`),
+		installation("cni-old-kubelet", `{profile: ambient, pilot: {cni: {enabled: true}}}`, kubelet("v1.28.1")),
+		installation("multus", `{pilot: {cni: {enabled: true, provider: multus}}}`),
+		installation("openshift", `{global: {platform: openshift}}`, openshift),
+		installation("openshift-old-kubelet", `{global: {platform: openshift}}`, openshift, kubelet("v1.28.1")),
+		installation("ambient", `{profile: ambient}`),
+		installation("revision", `{revision: canary, revisionTags: [stable, prod]}`),
+		installation("dual-stack", `{pilot: {env: {ISTIO_DUAL_STACK: "true"}}, meshConfig: {defaultConfig: {proxyMetadata: {ISTIO_DUAL_STACK: "true"}}}}`),
+		installation("network", `{istiodRemote: {injectionPath: /inject/cluster/c1/net/n1}, global: {multiCluster: {clusterName: c1}, network: n1, meshID: m1}}`),
+		installation("remote-cluster", `{istiodRemote: {injectionPath: /inject/cluster/other/net/n1}}`),
+		installation("external", `{global: {externalIstiod: true, remotePilotAddress: 10.1.1.1, caAddress: "ca.example:15012", nativeNftables: true}}`),
+	}
+}
+
+// settingsOfTheMesh differ in the values and the mesh config.
+func settingsOfTheMesh() []Installation {
+	return []Installation{
+		installation("distroless", `{global: {variant: distroless, imagePullSecrets: [regcred, other], imagePullPolicy: Always}}`),
+		installation("image-type", `{meshConfig: {defaultConfig: {image: {imageType: debug}}}, global: {proxy: {image: registry.example/own/proxy:1}}}`),
+		installation("hold", `{meshConfig: {defaultConfig: {holdApplicationUntilProxyStarts: true, concurrency: 4}}}`, kubelet("v1.28.1")),
+		installation("hold-values", `{global: {proxy: {holdApplicationUntilProxyStarts: true, lifecycle: {preStop: {exec: {command: [sleep, "5"]}}}}}}`, kubelet("v1.28.1")),
+		installation("no-merge", `{meshConfig: {enablePrometheusMerge: false}, sidecarInjectorWebhook: {rewriteAppHTTPProbe: false}}`),
+		installation("secure-metrics", `{meshConfig: {defaultConfig: {proxyMetadata: {ENVOY_SECURE_MERGED_METRICS_PORT: "15091"}}}}`),
+		installation("otel", `
+meshConfig:
+  extensionProviders:
+  - name: otel
+    opentelemetry: {service: o.x.svc.cluster.local, port: 4317, serviceAttributeEnrichment: OTEL_SEMANTIC_CONVENTIONS}`),
+		installation("tracing", `
+global: {proxy: {tracer: lightstep, logLevel: debug, statusPort: 15999}, tracer: {lightstep: {address: "l:1", accessToken: t}}, logAsJson: true}
+meshConfig: {defaultConfig: {tracing: {tlsSettings: {caCertificates: /etc/l/ca.pem, mode: SIMPLE}, sampling: 1}}}`),
+		installation("zipkin", `{global: {proxy: {tracer: zipkin}}, meshConfig: {defaultConfig: {tracingServiceName: CANONICAL_NAME_AND_NAMESPACE}}}`),
+		installation("proxy-config", `{meshConfig: {defaultConfig: {proxyMetadata: {OF: mesh}, terminationDrainDuration: 9s}}}`,
+			proxyConfig("all", "istio-system", "{concurrency: 1, environmentVariables: {OF: root, ROOT: r}, image: {imageType: distroless}}"),
+			proxyConfig("ours", "shop", "{concurrency: 5, environmentVariables: {OF: namespace}}"),
+			proxyConfig("some", "shop", "{selector: {matchLabels: {app: v1}}, environmentVariables: {OF: workload}, image: {imageType: debug}}")),
+		installation("everywhere", `{sidecarInjectorWebhook: {enableNamespacesByDefault: true, injectedAnnotations: {own: "1", "container.apparmor.security.beta.kubernetes.io/istio-proxy": runtime/default}}}`),
+		installation("selectors", `
+global: {proxy: {autoInject: disabled}}
+sidecarInjectorWebhook:
+  alwaysInjectSelector: [{matchLabels: {inject-always: "yes"}}, {matchExpressions: [{key: app, operator: Exists}]}]
+  neverInjectSelector: [{matchLabels: {inject-never: "yes"}}, {matchExpressions: [{key: version, operator: In, values: [v1]}]}]`),
+		installation("resources", `{global: {proxy: {resources: {requests: {cpu: "0.5", memory: 64Mi}, limits: null}, privileged: true, startupProbe: {enabled: false}, outlierLogPath: /dev/stdout, seccompProfile: {type: RuntimeDefault}, includeInboundPorts: "80", excludeInboundPorts: "81", includeOutboundPorts: "443"}, proxy_init: {forceApplyIptables: true}, mountMtlsCerts: true, podDNSSearchNamespaces: [global, "{{ valueOrDefault .DeploymentMeta.Namespace \"default\" }}.global"]}}`),
+		installation("tproxy", `{meshConfig: {defaultConfig: {interceptionMode: TPROXY, statusPort: 15088}, inboundTrafficPolicy: {mode: LOCALHOST}, proxyListenPort: 16001}, global: {caName: GkeWorkloadCertificate}}`),
+		installation("path-variables", `{istiodRemote: {injectionPath: /inject/cluster/c1/my_var/a--slash--b}}`),
+	}
+}

@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package oracle
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+)
+
+// Options say what to compare.
+type Options struct {
+	Tools Tools
+	// Version is the version of Istio that the charts are told they install, such as 1.31.0-rc.0.
+	Version string
+	// Charts is the directory manifests of another Istio than the one that the command charts is built with.
+	Charts string
+	// Seed and Count say which workloads, shared out among the installations.
+	Seed  uint64
+	Count int
+	// Raw gives the webhook pods that no API server has defaulted, as istioctl kube-inject does; the policy says so.
+	Raw bool
+	// Installations are those to compare.
+	Installations []Installation
+}
+
+// Run takes all cases both ways and gives the report. It works on as many installations at once as there are processors.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	if len(o.Installations) == 0 {
+		return nil, fmt.Errorf("comparing: there is no installation of this name")
+	}
+	clusters, err := render(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	report := newReport(o)
+	var group sync.WaitGroup
+	var lock sync.Mutex
+	var failed error
+	free := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for n, c := range clusters {
+		count := o.Count / len(clusters)
+		if n < o.Count%len(clusters) {
+			count++
+		}
+		group.Go(func() {
+			free <- struct{}{}
+			defer func() { <-free }()
+			numbers := make([]int, count)
+			for i := range numbers {
+				numbers[i] = i
+			}
+			cases, err := c.run(ctx, o.Tools, o.Seed, numbers)
+			lock.Lock()
+			defer lock.Unlock()
+			if err != nil && failed == nil {
+				failed = err
+			}
+			report.add(c.Name, cases)
+		})
+	}
+	group.Wait()
+	return report, failed
+}
+
+// Show takes one case both ways and gives it whole.
+func Show(ctx context.Context, o Options, number int) (*Case, error) {
+	if len(o.Installations) != 1 {
+		return nil, fmt.Errorf("showing a case: there is no installation of this name")
+	}
+	clusters, err := render(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	cases, err := clusters[0].run(ctx, o.Tools, o.Seed, []int{number})
+	if err != nil {
+		return nil, err
+	}
+	return cases[0], nil
+}

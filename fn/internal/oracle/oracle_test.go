@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package oracle
+
+import (
+	"reflect"
+	"testing"
+)
+
+func TestGenerateGivesTheSameForTheSameSeed(t *testing.T) {
+	seen := map[string]bool{}
+	for n := range 200 {
+		a, b := Generate(7, "default", n), Generate(7, "default", n)
+		if !reflect.DeepEqual(a, b) {
+			t.Fatalf("number %d differs from itself:\n%s\n%s", n, toJSON(a), toJSON(b))
+		}
+		seen[string(toJSON(a))] = true
+	}
+	if len(seen) < 195 {
+		t.Errorf("200 numbers give %d workloads", len(seen))
+	}
+	if reflect.DeepEqual(Generate(7, "default", 3), Generate(8, "default", 3)) {
+		t.Error("two seeds give the same workload")
+	}
+}
+
+func TestGenerateGivesEveryKind(t *testing.T) {
+	count := map[any]int{}
+	for n := range 500 {
+		count[Generate(1, "default", n)["kind"]]++
+	}
+	for _, kind := range kinds {
+		if count[kind] < 10 {
+			t.Errorf("%d of 500 workloads are of the kind %s", count[kind], kind)
+		}
+	}
+}
+
+func TestPodOfHasWhatTheControllerAdds(t *testing.T) {
+	for _, c := range []struct{ kind, owner, generate string }{
+		{"Deployment", "ReplicaSet/web-6d4cf56db6", "web-6d4cf56db6-"},
+		{"StatefulSet", "StatefulSet/web", "web-"},
+		{"CronJob", "Job/web-29400123", "web-29400123-"},
+		{"ReplicationController", "ReplicationController/web", "web-"},
+	} {
+		template := map[string]any{"metadata": map[string]any{"annotations": map[string]any{"a": "b"}}, "spec": map[string]any{"x": "y"}}
+		spec := map[string]any{"template": template}
+		if c.kind == "CronJob" {
+			spec = map[string]any{"jobTemplate": map[string]any{"spec": spec}}
+		}
+		pod := podOf(map[string]any{"kind": c.kind, "metadata": map[string]any{"name": "web", "namespace": "shop"}, "spec": spec})
+		meta, _ := pod["metadata"].(map[string]any)
+		refs, _ := meta["ownerReferences"].([]any)
+		ref, _ := refs[0].(map[string]any)
+		if got := ref["kind"].(string) + "/" + ref["name"].(string); got != c.owner {
+			t.Errorf("%s: the pod's owner is %s, want %s", c.kind, got, c.owner)
+		}
+		if meta["generateName"] != c.generate || meta["namespace"] != "shop" {
+			t.Errorf("%s: the pod's metadata is %s", c.kind, toJSON(meta))
+		}
+		if !reflect.DeepEqual(meta["annotations"], map[string]any{"a": "b"}) || !reflect.DeepEqual(pod["spec"], map[string]any{"x": "y"}) {
+			t.Errorf("%s: the pod is %s", c.kind, toJSON(pod))
+		}
+	}
+}
+
+func TestCompareKnowsQuantitiesAndNamesPlaces(t *testing.T) {
+	pod := func(cpu, image string) map[string]any {
+		return map[string]any{"spec": map[string]any{"containers": []any{map[string]any{
+			"name": "app", "image": image, "resources": map[string]any{"limits": map[string]any{"cpu": cpu}}}}}}
+	}
+	same, err := compare(pod("1", "a"), pod("1000m", "a"))
+	if err != nil || len(same) != 0 {
+		t.Errorf("1 and 1000m CPU differ: %v, %v", same, err)
+	}
+	got, err := compare(pod("1", "a"), pod("2", "b"))
+	want := []Difference{
+		{"spec.containers.[app].image", `"a"`, `"b"`},
+		{"spec.containers.[app].resources.limits.cpu", `"1"`, `"2"`},
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, %v, want %v", got, err, want)
+	}
+}
+
+func TestCompareSeesTheOrderOfContainers(t *testing.T) {
+	pod := func(names ...string) map[string]any {
+		var containers []any
+		for _, n := range names {
+			containers = append(containers, map[string]any{"name": n})
+		}
+		return map[string]any{"spec": map[string]any{"containers": containers}}
+	}
+	got, err := compare(pod("a", "b"), pod("b", "a"))
+	if err != nil || len(got) != 1 || got[0].Place != "spec.containers (order)" {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+func TestInstallationsHaveNamesOfTheirOwn(t *testing.T) {
+	seen := map[string]bool{}
+	for _, i := range Installations() {
+		if seen[i.Name] {
+			t.Errorf("two installations are called %s", i.Name)
+		}
+		seen[i.Name] = true
+	}
+	if len(seen) < 20 {
+		t.Errorf("there are %d installations", len(seen))
+	}
+}

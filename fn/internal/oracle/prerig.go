@@ -1,0 +1,183 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package oracle
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/prerig/prerig/fn"
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/result"
+)
+
+// policy is what a user of the cluster would import.
+func (c *cluster) policy() (*v1alpha1.InjectionPolicy, error) {
+	mesh := map[string]any{
+		"injector": map[string]any{"config": c.config, "values": c.values}, "meshConfig": c.mesh,
+		"kubernetesVersion": strings.TrimPrefix(c.Kubelet, "v"), "istiodEnv": c.env,
+	}
+	if r := c.revision(); r != "default" {
+		mesh["revision"] = r
+	}
+	for key, value := range c.fromPath() {
+		if field := map[string]string{"cluster": "cluster", "net": "network"}[key]; field != "" {
+			mesh[field] = value
+		}
+	}
+	var webhooks []any
+	for _, w := range c.webhooks {
+		var entries []any
+		for _, h := range w.Webhooks {
+			entries = append(entries, map[string]any{"name": h.Name, "namespaceSelector": h.NamespaceSelector, "objectSelector": h.ObjectSelector})
+		}
+		webhooks = append(webhooks, map[string]any{"name": w.Name, "webhooks": entries})
+	}
+	mesh["webhooks"] = webhooks
+	var namespaces []any
+	for _, n := range c.namespaces() {
+		namespaces = append(namespaces, map[string]any{"name": n.Name, "labels": n.Labels, "annotations": n.Annotations})
+	}
+	text, err := yaml.Marshal(withoutNull(map[string]any{
+		"apiVersion": v1alpha1.APIVersion, "kind": v1alpha1.Kind, "metadata": map[string]any{"name": c.Name},
+		"spec": map[string]any{"istio": mesh, "namespaces": namespaces, "lint": map[string]any{"disabled": true}},
+	}))
+	if err != nil {
+		return nil, fmt.Errorf("writing the policy of the installation %s: %w", c.Name, err)
+	}
+	p, err := v1alpha1.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("reading the policy of the installation %s: %w", c.Name, err)
+	}
+	return p, nil
+}
+
+// fromPath gives what the path of the webhook's URL says.
+func (c *cluster) fromPath() map[string]string {
+	out := map[string]string{}
+	parts := strings.Split(strings.Trim(strings.TrimPrefix(c.path(), "/inject"), "/"), "/")
+	for i := 0; i+1 < len(parts); i += 2 {
+		out[parts[i]] = strings.ReplaceAll(parts[i+1], "--slash--", "/")
+	}
+	return out
+}
+
+// withoutNull gives a value as plain maps and lists without nulls.
+func withoutNull(v any) any {
+	var plain any
+	if err := yaml.Unmarshal(toJSON(v), &plain); err != nil {
+		return v
+	}
+	return dropNull(plain)
+}
+
+func dropNull(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			if e == nil {
+				delete(v, k)
+			} else {
+				v[k] = dropNull(e)
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = dropNull(v[i])
+		}
+	}
+	return v
+}
+
+// made is what Prerig makes of a workload.
+type made struct {
+	workload map[string]any
+	injected bool
+	// refused is what an error says.
+	refused string
+}
+
+// prerig injects into the workloads as a user of the cluster would.
+func (c *cluster) prerig(ctx context.Context, workloads []map[string]any) ([]made, error) {
+	policy, err := c.policy()
+	if err != nil {
+		return nil, err
+	}
+	injector, err := fn.New([]*v1alpha1.InjectionPolicy{policy})
+	if err != nil {
+		return nil, err
+	}
+	var items []fn.Item
+	for i, w := range workloads {
+		item, err := itemOf(w, i)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, item)
+	}
+	for _, p := range c.ProxyConfigs {
+		item, err := itemOf(p.object(), len(items))
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, item)
+	}
+	report, err := injector.Run(ctx, items)
+	if err != nil {
+		return nil, err
+	}
+	return collect(report, len(workloads))
+}
+
+func itemOf(obj map[string]any, index int) (fn.Item, error) {
+	text, err := yaml.Marshal(obj)
+	if err != nil {
+		return fn.Item{}, fmt.Errorf("writing a workload: %w", err)
+	}
+	file, err := manifest.Parse("", text)
+	if err != nil || len(file.Docs) != 1 {
+		return fn.Item{}, fmt.Errorf("reading a workload again: %d documents: %w", len(file.Docs), err)
+	}
+	return fn.Item{Doc: file.Docs[0], Path: "workloads.yaml", Index: index}, nil
+}
+
+func (p ProxyConfig) object() map[string]any {
+	var spec any
+	if err := yaml.Unmarshal([]byte(p.Spec), &spec); err != nil {
+		panic(err) // the installations are written in this package
+	}
+	return map[string]any{"apiVersion": "networking.istio.io/v1beta1", "kind": "ProxyConfig",
+		"metadata": map[string]any{"name": p.Name, "namespace": p.Namespace}, "spec": spec}
+}
+
+// collect takes the first n workloads from a report.
+func collect(report *fn.Report, n int) ([]made, error) {
+	out := make([]made, n)
+	for _, r := range report.Results {
+		if r.Severity != result.Error {
+			continue
+		}
+		if r.File == nil || r.File.Index >= n {
+			return nil, fmt.Errorf("injecting: %s", r)
+		}
+		if m := &out[r.File.Index]; m.refused == "" {
+			m.refused = r.Message
+		}
+	}
+	for _, o := range report.Outcomes {
+		out[o.File.Index].injected = o.Action == fn.Injected
+	}
+	for i := range out {
+		obj, err := report.Items[i].Doc.Object()
+		if err != nil {
+			return nil, fmt.Errorf("reading a workload that was injected: %w", err)
+		}
+		out[i].workload = obj
+	}
+	return out, nil
+}

@@ -1,0 +1,261 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package oracle
+
+import (
+	"context"
+	"fmt"
+)
+
+// Result is how a case came out.
+type Result string
+
+// The results.
+const (
+	// Unreadable are workloads that the API server cannot read.
+	Unreadable Result = "not readable to the API server"
+	// EqualInjected and EqualLeft are pods that are the same on both ways, injected or not.
+	EqualInjected Result = "equal, injected"
+	EqualLeft     Result = "equal, not injected"
+	// RefusedByBoth are workloads that neither the webhook nor Prerig takes.
+	RefusedByBoth Result = "refused by both"
+	// Excepted differ for a reason that is listed.
+	Excepted Result = "different for a listed reason"
+	// Different are all the others.
+	Different Result = "different"
+)
+
+// Case is one workload and what became of it.
+type Case struct {
+	Installation string
+	Seed         uint64
+	Number       int
+	Workload     map[string]any
+	// Webhook is the pod that the webhook got.
+	Webhook map[string]any
+	// Cluster and Prerig are the pods at the ends of the two ways; nil where they are refused.
+	Cluster, Prerig map[string]any
+	// ClusterRefused and PrerigRefused are why.
+	ClusterRefused, PrerigRefused string
+	Result                        Result
+	Differences                   []Difference
+	// Exception is the name of the one that applies.
+	Exception string
+
+	injected bool
+}
+
+// Name is what shows the case alone.
+func (c *Case) Name() string { return fmt.Sprintf("%s/%d/%d", c.Installation, c.Seed, c.Number) }
+
+// run takes the cases of an installation both ways.
+func (c *cluster) run(ctx context.Context, tools Tools, seed uint64, numbers []int) ([]*Case, error) {
+	cases := make([]*Case, len(numbers))
+	workloads := make([]map[string]any, len(numbers))
+	for i, n := range numbers {
+		workloads[i] = withoutNull(Generate(seed, c.Name, n)).(map[string]any)
+		cases[i] = &Case{Installation: c.Name, Seed: seed, Number: n, Workload: workloads[i]}
+	}
+	raw, refusals, err := tools.pods(ctx, workloads)
+	if err != nil {
+		return nil, err
+	}
+	read, raw := readable(cases, raw, refusals)
+	if c.raw {
+		for i, k := range read {
+			// The webhook's patch is one of the typed pod.
+			pod, err := typed(podOf(k.Workload))
+			if err != nil {
+				return nil, fmt.Errorf("reading the pod of the case %s: %w", k.Name(), err)
+			}
+			raw[i], _ = plain(pod).(map[string]any)
+		}
+	}
+	if err := c.clusterWay(ctx, tools, read, raw); err != nil {
+		return nil, err
+	}
+	if err := c.prerigWay(ctx, tools, read); err != nil {
+		return nil, err
+	}
+	if err := validate(ctx, tools, read); err != nil {
+		return nil, err
+	}
+	for _, k := range read {
+		if err := k.judge(); err != nil {
+			return nil, fmt.Errorf("comparing the case %s: %w", k.Name(), err)
+		}
+	}
+	return cases, nil
+}
+
+// readable gives the cases that the API server can read, with their pods.
+func readable(cases []*Case, pods []map[string]any, refusals []string) ([]*Case, []map[string]any) {
+	var keptCases []*Case
+	var keptPods []map[string]any
+	for i, k := range cases {
+		if refusals[i] != "" {
+			k.ClusterRefused, k.Result = refusals[i], Unreadable
+			continue
+		}
+		keptCases, keptPods = append(keptCases, k), append(keptPods, pods[i])
+	}
+	return keptCases, keptPods
+}
+
+// pods gives the pods that the API server would have of the workloads: defaulted as their kind, then as Pods.
+func (t Tools) pods(ctx context.Context, workloads []map[string]any) ([]map[string]any, []string, error) {
+	stored, refusals, err := t.defaulted(ctx, workloads)
+	if err != nil {
+		return nil, nil, err
+	}
+	var pods []map[string]any
+	var at []int
+	for i, w := range stored {
+		if refusals[i] == "" {
+			pods, at = append(pods, podOf(w)), append(at, i)
+		}
+	}
+	created, again, err := t.defaulted(ctx, pods)
+	if err != nil {
+		return nil, nil, err
+	}
+	out := make([]map[string]any, len(workloads))
+	for j, i := range at {
+		out[i], refusals[i] = created[j], again[j]
+	}
+	return out, refusals, nil
+}
+
+// clusterWay sends the pods through the webhook where it is called.
+func (c *cluster) clusterWay(ctx context.Context, tools Tools, cases []*Case, pods []map[string]any) error {
+	var asked []*Case
+	var sent []map[string]any
+	for i, k := range cases {
+		k.Webhook, k.Cluster = pods[i], pods[i]
+		called, err := c.called(pods[i])
+		if err != nil {
+			return err
+		}
+		if called {
+			asked, sent = append(asked, k), append(sent, pods[i])
+		}
+	}
+	answers, err := c.ask(ctx, tools, sent)
+	if err != nil {
+		return err
+	}
+	for i, a := range answers {
+		switch k := asked[i]; {
+		case a.Refused != "":
+			k.Cluster, k.ClusterRefused = nil, a.Refused
+		case a.Pod != nil:
+			k.Cluster, k.injected = a.Pod, true
+		}
+	}
+	return create(ctx, tools, cases)
+}
+
+// create defaults the cluster's pods again, as the API server does after its webhooks.
+func create(ctx context.Context, tools Tools, cases []*Case) error {
+	var kept []*Case
+	var pods []map[string]any
+	for _, k := range cases {
+		if k.Cluster != nil {
+			kept, pods = append(kept, k), append(pods, k.Cluster)
+		}
+	}
+	done, refusals, err := tools.defaulted(ctx, pods)
+	if err != nil {
+		return err
+	}
+	for i, k := range kept {
+		k.Cluster, k.ClusterRefused = done[i], refusals[i]
+	}
+	return nil
+}
+
+// prerigWay injects into the workloads and makes their pods.
+func (c *cluster) prerigWay(ctx context.Context, tools Tools, cases []*Case) error {
+	workloads := make([]map[string]any, len(cases))
+	for i, k := range cases {
+		workloads[i] = k.Workload
+	}
+	answers, err := c.prerig(ctx, workloads)
+	if err != nil {
+		return fmt.Errorf("injecting as the installation %s: %w", c.Name, err)
+	}
+	for i, a := range answers {
+		workloads[i] = a.workload
+	}
+	pods, refusals, err := tools.pods(ctx, workloads)
+	if err != nil {
+		return err
+	}
+	for i, k := range cases {
+		switch {
+		case answers[i].refused != "":
+			k.PrerigRefused = answers[i].refused
+		case refusals[i] != "":
+			k.PrerigRefused = "the API server: " + refusals[i]
+		default:
+			k.Prerig = pods[i]
+		}
+	}
+	return nil
+}
+
+// validate asks whether the API server takes the cluster's pods where Prerig refuses the workload: it may do so because the
+// API server will.
+func validate(ctx context.Context, tools Tools, cases []*Case) error {
+	var asked []*Case
+	var pods []map[string]any
+	for _, k := range cases {
+		if k.PrerigRefused != "" && k.Cluster != nil {
+			asked, pods = append(asked, k), append(pods, k.Cluster)
+		}
+	}
+	answers, err := converse[map[string]any, struct{ Status, Message string }](ctx, pods, tools.Defaulter, "-validate")
+	if err != nil {
+		return err
+	}
+	for i, k := range asked {
+		if answers[i].Status == "Failure" {
+			k.Cluster, k.ClusterRefused = nil, "the API server: "+answers[i].Message
+		}
+	}
+	return nil
+}
+
+// judge says how the case came out.
+func (k *Case) judge() error {
+	switch {
+	case k.ClusterRefused != "" && k.PrerigRefused != "":
+		k.Result = RefusedByBoth
+		return nil
+	case k.ClusterRefused != "" || k.PrerigRefused != "":
+		k.Result = Different
+	default:
+		var err error
+		if k.Differences, err = compare(k.Cluster, k.Prerig); err != nil {
+			return err
+		}
+		switch {
+		case len(k.Differences) > 0:
+			k.Result = Different
+		case k.injected:
+			k.Result = EqualInjected
+		default:
+			k.Result = EqualLeft
+		}
+	}
+	if k.Result == Different {
+		for _, e := range exceptions {
+			if e.applies(k) {
+				k.Result, k.Exception = Excepted, e.name
+				break
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command charts renders Istio's own chart of the control plane, as istioctl does.
+//
+//	charts < installations > manifests
+//
+// Each line of the standard input is JSON with the chart's values; each line of the output is the manifests as a text of
+// YAML documents.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/version"
+
+	"istio.io/istio/operator/pkg/helm"
+	"istio.io/istio/operator/pkg/values"
+)
+
+// Request asks for one rendering.
+type Request struct {
+	// Values are the chart's values.
+	Values map[string]any `json:"values"`
+	// Directory holds charts/ of another Istio; without it the charts are those of the version that this is built with.
+	Directory string `json:"directory,omitempty"`
+}
+
+// Answer is what came of it.
+type Answer struct {
+	// Manifests are YAML documents.
+	Manifests string `json:"manifests,omitempty"`
+	// Error is why there are none.
+	Error string `json:"error,omitempty"`
+}
+
+func main() {
+	if err := run(os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "charts:", err)
+		os.Exit(1)
+	}
+}
+
+func run(in io.Reader, out io.Writer) error {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 1<<24)
+	enc := json.NewEncoder(out)
+	for lines.Scan() {
+		var r Request
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			return fmt.Errorf("reading a request: %w", err)
+		}
+		if err := enc.Encode(render(r)); err != nil {
+			return fmt.Errorf("writing manifests: %w", err)
+		}
+	}
+	return lines.Err()
+}
+
+func render(r Request) Answer {
+	iop := values.Map{"spec": map[string]any{"values": r.Values, "installPackagePath": r.Directory}}
+	manifests, _, err := helm.Render("istiod", "istio-system", "istio-control/istio-discovery", iop,
+		&version.Info{Major: "1", Minor: "34", GitVersion: "v1.34.0"})
+	if err != nil {
+		return Answer{Error: err.Error()}
+	}
+	texts := make([]string, len(manifests))
+	for i, m := range manifests {
+		texts[i] = m.Content
+	}
+	return Answer{Manifests: strings.Join(texts, "\n---\n")}
+}

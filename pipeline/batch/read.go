@@ -1,0 +1,176 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/files"
+)
+
+// Read reads what args name, see files.Read, and sorts the manifests out. What a directory holds beside manifests is passed
+// over, and Notes tells of it; what was named itself and is no manifest is a problem, and so is a manifest that is broken.
+// Problems are among the results of Run, with those of all other files.
+//
+// The error is that of ctx, or tells why nothing at all could be read.
+func Read(ctx context.Context, args []string, o files.Options) (*Batch, error) {
+	b := &Batch{}
+	listing, err := files.Read(ctx, args, o, b.add)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range listing.Passed {
+		why := whyNotRead[p.Why]
+		if p.Why == files.Large && looksLikeObject(string(p.Head)) {
+			b.problem(fmt.Errorf("reading %s: it has more than %d MiB, which is the most that is read of one file; split it", p.Path, files.MaxSize>>20))
+			continue
+		}
+		b.passed = append(b.passed, passed{why, p.Path})
+	}
+	for _, err := range listing.Errors {
+		b.problem(err)
+	}
+	if len(b.Files) == 0 && len(b.passed) == 0 && len(listing.Errors) > 0 {
+		return nil, errors.Join(listing.Errors...)
+	}
+	return b, nil
+}
+
+// Parse gives the batch of inputs that were not read from files. The error names every one that is not text.
+func Parse(inputs []files.Input) (*Batch, error) {
+	b := &Batch{}
+	var errs []error
+	for _, in := range inputs {
+		m, err := manifest.Parse(in.Path, in.Data)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		b.Files = append(b.Files, newFile(in, m.Docs))
+	}
+	return b, errors.Join(errs...)
+}
+
+// problem notes what makes the run fail.
+func (b *Batch) problem(err error) {
+	b.problems = append(b.problems, result.Result{Severity: result.Error, Message: err.Error()})
+}
+
+// add sorts one file.
+func (b *Batch) add(in files.Input) {
+	if why, place := b.whole(in); why != nil {
+		b.passFile(in, why, place)
+		return
+	}
+	m, err := manifest.Parse(in.Path, in.Data)
+	if err != nil {
+		f := broken(in.Path, text(in.Data), err)
+		b.judge(in, nil, []finding{f})
+		return
+	}
+	found := make([]finding, len(m.Docs))
+	for i, d := range m.Docs {
+		found[i] = recognize(d)
+	}
+	b.judge(in, m.Docs, found)
+}
+
+// whole gives the reason to pass over a file, whatever is in it, and the place to tell.
+func (b *Batch) whole(in files.Input) (why *reason, place string) {
+	if in.Stdin() {
+		return nil, ""
+	}
+	if chart := b.charts.of(in.Path); chart != "" {
+		return helmTemplate, filepath.ToSlash(chart) + "/"
+	}
+	if slices.Contains(kustomizationNames, filepath.Base(in.Path)) {
+		return kustomization, in.Path
+	}
+	if by := b.kustomizations.of(in.Path); by != "" {
+		return patch, in.Path
+	}
+	return nil, ""
+}
+
+// judge puts a file to those that are worked on, or passes it over. docs is nil where it could not be split.
+func (b *Batch) judge(in files.Input, docs []*manifest.Document, found []finding) {
+	f := newFile(in, docs)
+	var why *reason
+	var cause error
+	work := false
+	for i, one := range found {
+		if one.reason == fragment && in.Root == "" {
+			one = finding{} // the engine says where the containers are missing
+		}
+		switch {
+		case one.err != nil:
+			b.problem(one.err)
+			work = true
+		case one.reason != nil && why == nil:
+			why, cause = one.reason, one.cause
+		}
+		if docs != nil {
+			f.idle[i] = one.err != nil || one.reason != nil
+			work = work || !f.idle[i] && !docs[i].Empty()
+		}
+	}
+	switch {
+	case why == nil, in.Stdin() && why == plain:
+		b.Files = append(b.Files, f)
+	case in.Root == "" && cause != nil:
+		b.problem(cause)
+	case in.Root == "":
+		b.problem(why.named(in.Path))
+	case work: // the other documents of the file are worked on
+		b.Files = append(b.Files, f)
+		b.passed = append(b.passed, passed{why, in.Path})
+	default:
+		b.passFile(in, why, in.Path)
+	}
+}
+
+// passFile passes over a whole file.
+func (b *Batch) passFile(in files.Input, why *reason, place string) {
+	if in.Root == "" {
+		b.problem(why.named(in.Path))
+		return
+	}
+	b.passed = append(b.passed, passed{why, place})
+	if why.copied {
+		b.beside = append(b.beside, in)
+	}
+}
+
+// named is the problem of a file that was named itself and holds no manifest.
+func (r *reason) named(path string) error {
+	article := "a"
+	if strings.ContainsAny(r.one[:1], "AEIOaeio") {
+		article = "an"
+	}
+	return fmt.Errorf("reading %s: it is %s %s; %s", path, article, r.one, r.instead)
+}
+
+// text gives the text of a file, also where it is UTF-16, which some shells write.
+func text(data []byte) string {
+	if len(data) < 2 || data[0]^data[1] != 0xfe^0xff {
+		return string(data)
+	}
+	units := make([]uint16, 0, len(data)/2)
+	for i := 2; i+1 < len(data); i += 2 {
+		lo, hi := data[i], data[i+1]
+		if data[0] == 0xfe {
+			lo, hi = hi, lo
+		}
+		units = append(units, uint16(lo)|uint16(hi)<<8)
+	}
+	return string(utf16.Decode(units))
+}

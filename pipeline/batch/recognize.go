@@ -1,0 +1,171 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package batch
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/prerig/prerig/fn/manifest"
+)
+
+// finding is what a document turned out to be: one to work on, one that is passed over for a reason, or one that is wrong.
+type finding struct {
+	reason *reason
+	err    error
+	// cause is why the text could not be read that is passed over.
+	cause error
+}
+
+// recognize tells the objects among documents from what else lies in a repository. It decodes only what a scan cannot
+// tell. What looks like an object is never passed over: where it is broken, that is an error.
+func recognize(d *manifest.Document) finding {
+	text := d.Text()
+	meta, sure := d.Scan()
+	switch {
+	case d.Empty():
+		return finding{}
+	case d.StartsList():
+		return finding{reason: listReason(text)}
+	case isAnnotated(text):
+		return finding{reason: template}
+	case sure && !(mayBeTemplate(text) && isTemplate(text)) && !bare(meta, text):
+		return recognizeMeta(d, meta)
+	}
+	obj, err := d.Object()
+	if err != nil {
+		return broken(d.Path(), text, err)
+	}
+	meta.APIVersion, _ = obj["apiVersion"].(string)
+	meta.Kind, _ = obj["kind"].(string)
+	if bare(meta, text) {
+		return finding{reason: fragment}
+	}
+	return recognizeMeta(d, meta)
+}
+
+// bare says whether nothing in a workload can be a list of containers. Then it is a patch that no kustomization names, or
+// what a test compares with.
+func bare(meta manifest.Meta, text string) bool {
+	return meta.APIVersion != "" && workloadKind(meta.Kind) && !strings.Contains(text, "ontainers")
+}
+
+// recognizeMeta judges a mapping by its apiVersion and kind.
+func recognizeMeta(d *manifest.Document, meta manifest.Meta) finding {
+	text := d.Text()
+	switch {
+	case meta.APIVersion != "" && meta.Kind != "":
+		if strings.HasPrefix(meta.APIVersion, "kustomize.config.k8s.io/") {
+			return finding{reason: kustomization}
+		}
+		return finding{}
+	case meta.APIVersion == "" && workloadKind(meta.Kind) && hasKey(text, "metadata") && hasKey(text, "spec"):
+		return finding{err: fmt.Errorf("reading %s: the object says kind %s and no apiVersion, so it is not known what it is; add the apiVersion", d, meta.Kind)}
+	case meta.Kind == "" && workloadVersion(meta.APIVersion) && hasKey(text, "metadata") && hasKey(text, "spec"):
+		return finding{err: fmt.Errorf("reading %s: the object says apiVersion %s and no kind, so it is not known what it is; add the kind", d, meta.APIVersion)}
+	}
+	return finding{reason: plainReason(d.Path(), text)}
+}
+
+// workloadKind says whether Kubernetes has workloads of the kind.
+func workloadKind(kind string) bool {
+	switch kind {
+	case "Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "ReplicationController", "Job", "CronJob", "Pod":
+		return true
+	}
+	return false
+}
+
+// workloadVersion says whether Kubernetes has workloads in the API version.
+func workloadVersion(version string) bool {
+	group, _, _ := strings.Cut(version, "/")
+	return version == "v1" || group == "apps" || group == "batch"
+}
+
+// listReason tells lists of objects from others.
+func listReason(text string) *reason {
+	if isTemplate(text) {
+		return template
+	}
+	if looksLikeObjects(text) {
+		return objectList
+	}
+	return list
+}
+
+var composeName = regexp.MustCompile(`(?i)^(docker-)?compose([.-].*)?\.ya?ml$`)
+
+// plainReason tells well-known files that are no objects.
+func plainReason(path, text string) *reason {
+	switch base := filepath.Base(path); {
+	case base == "kustomization.yaml", base == "kustomization.yml":
+		return kustomization
+	case composeName.MatchString(base), hasKey(text, "services") && hasKey(text, "version"):
+		return compose
+	case hasKey(text, "openapi"), hasKey(text, "swagger"):
+		return openAPI
+	case hasKey(text, "groups") && strings.Contains(text, "rules") && !strings.EqualFold(filepath.Ext(path), ".json"):
+		return rules
+	}
+	return plain
+}
+
+// hasKey says whether a mapping has the key at its top. In JSON it may stand deeper.
+func hasKey(text, key string) bool {
+	for i := 0; ; {
+		n := strings.Index(text[i:], key)
+		if n < 0 {
+			return false
+		}
+		at := i + n
+		i = at + len(key)
+		before, after := strings.TrimRight(text[:at], " \t"), text[i:]
+		if q := strings.TrimSuffix(before, `"`); q != before && strings.HasPrefix(after, `"`) {
+			if strings.HasPrefix(strings.TrimLeft(after[1:], " \t"), ":") {
+				return true
+			}
+			continue
+		}
+		if strings.HasPrefix(strings.TrimLeft(after, " \t"), ":") && (at == 0 || text[at-1] == '\n') {
+			return true
+		}
+	}
+}
+
+// broken judges a text that cannot be read.
+func broken(path, text string, err error) finding {
+	switch {
+	case isTemplate(text):
+		return finding{reason: template}
+	case looksLikeObject(text):
+		return finding{err: err}
+	case strings.EqualFold(filepath.Ext(path), ".json") && jsonComment.MatchString(text):
+		return finding{reason: jsonComments}
+	case errors.As(err, new(*manifest.SecondValueError)):
+		return finding{reason: jsonLines}
+	case errors.As(err, new(*manifest.NotTextError)):
+		return finding{reason: notText, cause: err}
+	}
+	return finding{reason: unreadable, cause: err}
+}
+
+var (
+	jsonComment = regexp.MustCompile(`(?m)^\s*(?://|/\*)|[,{\[]\s*//`)
+	// The keys of an object where they stand in YAML, and in JSON, where the line tells nothing.
+	apiVersionKey = regexp.MustCompile(`(?m)^(?:\x{feff})?(?:---\s+)?["']?apiVersion["']?[ \t]*:|[{,]\s*"apiVersion"\s*:`)
+	kindKey       = regexp.MustCompile(`(?m)^(?:\x{feff})?(?:---\s+)?["']?kind["']?[ \t]*:[ \t]*["']?[A-Z]|[{,]\s*"kind"\s*:\s*"[A-Z]`)
+	workloadKey   = regexp.MustCompile(`(?m)^["']?kind["']?[ \t]*:[ \t]*["']?(?:Deployment|DaemonSet|StatefulSet|ReplicaSet|ReplicationController|Job|CronJob|Pod)["']?\s*$`)
+	elementKey    = regexp.MustCompile(`(?m)^- *(?:apiVersion|kind):|^\s*\[\s*\{\s*"(?:apiVersion|kind)"\s*:`)
+)
+
+// looksLikeObject says whether a text that cannot be read seems to be meant as an object.
+func looksLikeObject(text string) bool {
+	return kindKey.MatchString(text) && apiVersionKey.MatchString(text) || workloadKey.MatchString(text)
+}
+
+// looksLikeObjects says the same of a list.
+func looksLikeObjects(text string) bool { return elementKey.MatchString(text) }

@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package batch
+
+import (
+	"regexp"
+	"strings"
+)
+
+// marks are what templates have where YAML has a key, a value or the start of a line: the actions of Go's templates and of
+// Jinja, ERB's tags, and the placeholders of scripts.
+var marks = regexp.MustCompile(`(?:^|[:,\[({-]\s)\s*(?:\{\{|\{%|\{#|<%|@[A-Za-z_]\w*@|%[A-Za-z_]\w*%|\{\w+\}[\w./-])|^(?:\{\{|\{%|\{#|<%)|":(?:\{\{|\{%|<%)`)
+
+// quoted are the texts in quotes of a line, and a comment at its end.
+var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|(?:^|\s)#.*$`)
+
+// blockStart is the end of a line after which a literal or folded text begins.
+var blockStart = regexp.MustCompile(`(?:^|[:-]\s+)[|>][-+0-9]*\s*(?:#.*)?$`)
+
+// annotated are the comments in which ytt has its code.
+var annotated = regexp.MustCompile(`(?m)(?:^|\s)#@(?:[ /]|$)`)
+
+// isTemplate says whether a text that cannot be read as YAML has the marks of a template, outside of quotes, comments and
+// literal text: a ConfigMap may well hold a template that is meant to stay one.
+func isTemplate(text string) bool {
+	literal := -1 // the column that a literal text is indented deeper than
+	for line := range strings.SplitSeq(text, "\n") {
+		line = strings.TrimRight(line, "\r")
+		trimmed := strings.TrimLeft(line, " ")
+		if trimmed == "" {
+			continue
+		}
+		column := len(line) - len(trimmed)
+		if literal >= 0 {
+			if column > literal {
+				continue
+			}
+			literal = -1
+		}
+		bare := quoted.ReplaceAllStringFunc(trimmed, func(s string) string {
+			if s[0] == '"' || s[0] == '\'' {
+				return `""`
+			}
+			return ""
+		})
+		if marks.MatchString(bare) {
+			return true
+		}
+		if blockStart.MatchString(bare) {
+			literal = column
+		}
+	}
+	return false
+}
+
+// mayBeTemplate says whether a text has anything of a template's marks anywhere. It costs next to nothing.
+func mayBeTemplate(text string) bool {
+	return strings.Contains(text, "{{") || strings.Contains(text, "{%") || strings.Contains(text, "<%")
+}
+
+// isAnnotated says whether a text is a template of ytt, which is YAML with code in comments.
+func isAnnotated(text string) bool {
+	return strings.Contains(text, "#@") && annotated.MatchString(text)
+}

@@ -1,0 +1,10 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !unix
+
+package files
+
+import "os"
+
+func open(path string) (*os.File, error) { return os.Open(path) }
