@@ -20,6 +20,7 @@ import (
 type importing struct {
 	streams Streams
 	files   []string
+	exclude []string
 	output  string
 	options importer.Options
 	quiet   bool
@@ -50,6 +51,7 @@ Exit codes:
   prerig import --revision canary cluster.yaml`
 	f := cmd.Flags()
 	f.StringArrayVarP(&im.files, "filename", "f", nil, "file or directory to read, - for standard input; may be repeated")
+	excludeFlag(cmd, &im.exclude)
 	f.StringVarP(&im.output, "output", "o", "", "file to write (default: standard output)")
 	f.StringVar(&im.options.Revision, "revision", "", "revision of the control plane, where there are several")
 	f.StringVar(&im.options.Namespace, "istio-namespace", "", "namespace of the control plane, where there are several")
@@ -70,7 +72,7 @@ func (im *importing) do(ctx context.Context, args []string) error {
 		}
 		names = []string{"-"}
 	}
-	b, err := batch.Read(ctx, names, files.Options{Stdin: im.streams.In})
+	b, err := batch.Read(ctx, names, files.Options{Stdin: im.streams.In, Exclude: im.exclude})
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ type run struct {
 	streams Streams
 
 	files    []string
+	exclude  []string
 	policies []string
 	quiet    bool
 
@@ -47,6 +48,7 @@ type run struct {
 func (r *run) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringArrayVarP(&r.files, "filename", "f", nil, "file or directory to read, - for standard input; may be repeated")
+	excludeFlag(cmd, &r.exclude)
 	f.StringArrayVarP(&r.policies, "policy", "p", nil,
 		"InjectionPolicy: a file, or the name of a built-in one; may be repeated (default: "+policy.FileName+
 			" in the directory that is read or the current one, else the built-in "+policy.BuiltIn+")")
@@ -65,6 +67,20 @@ func (r *run) flags(cmd *cobra.Command) {
 	for _, name := range []string{"injectConfigFile", "valuesFile", "meshConfigFile"} {
 		exclusive(cmd, "policy", name)
 	}
+}
+
+// excludeFlag adds the flag for what is not read below directories.
+func excludeFlag(cmd *cobra.Command, patterns *[]string) {
+	cmd.Flags().StringArrayVar(patterns, "exclude", nil,
+		"pattern, as in .gitignore, of what not to read below a directory; may be repeated")
+	before(cmd, func() error {
+		for _, pattern := range *patterns {
+			if err := files.CheckPattern(pattern); err != nil {
+				return fmt.Errorf("reading the flag --exclude: %w", err)
+			}
+		}
+		return nil
+	})
 }
 
 // versionFlag adds the flag for the version of Istio that is followed.
@@ -142,7 +158,7 @@ func (r *run) read(ctx context.Context, args []string) (*batch.Batch, error) {
 		}
 		names = []string{"-"}
 	}
-	b, err := batch.Read(ctx, names, files.Options{Stdin: r.streams.In})
+	b, err := batch.Read(ctx, names, files.Options{Stdin: r.streams.In, Exclude: r.exclude})
 	if err != nil {
 		return nil, err
 	}

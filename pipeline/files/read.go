@@ -79,10 +79,14 @@ type Listing struct {
 type Options struct {
 	// Stdin is what "-" and /dev/stdin mean.
 	Stdin io.Reader
+	// Exclude are patterns of what is not read below directories, written as lines of .gitignore and relative to the
+	// directory that is named. They come after those of the ignore files.
+	Exclude []string
 }
 
 // Read hands every file that args name, and every manifest (.yaml, .yml, .json) below the directories that they name, to
-// visit, in that order; below a directory in lexical order, without hidden files and directories. "-" is standard input. A
+// visit, in that order; below a directory in lexical order, without hidden files and
+// directories and without what .prerigignore files and Options exclude. "-" is standard input. A
 // file that is named twice is read once. Only regular files are read, and streams that the shell opened (/dev/stdin,
 // /dev/fd/N).
 //

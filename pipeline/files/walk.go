@@ -19,6 +19,9 @@ type walk struct {
 	root  string // as it was named
 	real  string // behind all links, absolute
 	found int    // manifests, read or not
+	// excluded says that something was ignored, and exclude are the rules of the command line, which come last.
+	excluded bool
+	exclude  ruleSet
 }
 
 // directory reads the manifests below a directory.
@@ -28,20 +31,31 @@ func (r *reader) directory(root string) {
 		r.fail(root, err)
 		return
 	}
-	w := &walk{reader: r, root: root, real: real}
+	w := &walk{reader: r, root: root, real: real, exclude: ruleSet{base: real}}
+	for _, pattern := range r.options.Exclude {
+		if one, ok := parseRule(pattern); ok {
+			w.exclude.rules = append(w.exclude.rules, one)
+		}
+	}
 	failed := len(r.Errors)
-	w.walk(".")
+	w.walk(".", w.above())
 	if w.found == 0 && len(r.Errors) == failed && r.ctx.Err() == nil {
-		r.Errors = append(r.Errors, fmt.Errorf("reading %s: the directory has no .yaml, .yml or .json file", root))
+		but := ""
+		if w.excluded {
+			but = " but what is excluded"
+		}
+		r.Errors = append(r.Errors, fmt.Errorf("reading %s: the directory has no .yaml, .yml or .json file%s", root, but))
 	}
 }
 
-// walk reads the directory at rel below the root.
-func (w *walk) walk(rel string) {
+// walk reads the directory at rel below the root. The ignore files are those of the directories around it.
+func (w *walk) walk(rel string, around ignores) {
 	entries, err := os.ReadDir(filepath.Join(w.root, rel))
 	if err != nil {
 		w.fail(filepath.Join(w.root, rel), err)
 	}
+	around = w.with(around, filepath.Join(w.real, rel))
+	rules := append(around[:len(around):len(around)], w.exclude)
 	for _, e := range entries {
 		if w.ctx.Err() != nil {
 			return
@@ -49,10 +63,12 @@ func (w *walk) walk(rel string) {
 		at := filepath.Join(rel, e.Name())
 		switch {
 		case strings.HasPrefix(e.Name(), "."):
+		case rules.ignored(filepath.Join(w.real, at), e.IsDir()):
+			w.excluded = true
 		case e.IsDir() && w.dependencies(at):
 			w.pass(Passed{Path: filepath.Join(w.root, at), Why: Dependencies})
 		case e.IsDir():
-			w.walk(at)
+			w.walk(at, around)
 		case e.Type()&fs.ModeSymlink != 0:
 			w.link(at)
 		case !Manifest(at):

@@ -1,0 +1,167 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// IgnoreName is the name of the files that say what is not read below their directory, by the rules of gitignore.
+const IgnoreName = ".prerigignore"
+
+// rule is one line of an ignore file.
+type rule struct {
+	pattern   string // as doublestar reads it, below the directory of the file
+	include   bool   // the line begins with an exclamation mark
+	directory bool   // only directories are meant
+}
+
+// ruleSet is an ignore file.
+type ruleSet struct {
+	base  string // the directory that it is in; absolute, behind all links
+	rules []rule
+}
+
+// ignores are the ignore files that hold for a directory. The last rule of the last file wins.
+type ignores []ruleSet
+
+// ignored says whether a path is not to be read. What is below an ignored directory is not asked about.
+func (all ignores) ignored(path string, isDirectory bool) bool {
+	for i := len(all) - 1; i >= 0; i-- {
+		rel, err := filepath.Rel(all[i].base, path)
+		if err != nil || !filepath.IsLocal(rel) {
+			continue
+		}
+		rel = filepath.ToSlash(rel)
+		rules := all[i].rules
+		for j := len(rules) - 1; j >= 0; j-- {
+			if rules[j].directory && !isDirectory {
+				continue
+			}
+			if is, err := doublestar.Match(rules[j].pattern, rel); is && err == nil {
+				return !rules[j].include
+			}
+		}
+	}
+	return false
+}
+
+// parseRules reads the lines of an ignore file.
+func parseRules(text string) []rule {
+	var rules []rule
+	for line := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
+		if r, ok := parseRule(strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")); ok {
+			rules = append(rules, r)
+		}
+	}
+	return rules
+}
+
+// parseRule reads one line as gitignore(5) has it; ok is false for one that says nothing.
+func parseRule(line string) (r rule, ok bool) {
+	if strings.HasPrefix(line, "#") {
+		return r, false
+	}
+	for strings.HasSuffix(line, " ") && !strings.HasSuffix(line, `\ `) {
+		line = line[:len(line)-1]
+	}
+	line, r.include = strings.CutPrefix(line, "!")
+	line, r.directory = strings.CutSuffix(line, "/")
+	if line == "" {
+		return r, false
+	}
+	if !strings.Contains(line, "/") {
+		line = "**/" + line // at any depth
+	}
+	line = strings.TrimPrefix(line, "/")
+	if strings.HasSuffix(line, "/**") {
+		line += "/*" // all that is in the directory, and not the directory itself
+	}
+	r.pattern = literalBraces(line)
+	return r, true
+}
+
+// literalBraces escapes the braces, which have a meaning to doublestar and none in gitignore.
+func literalBraces(pattern string) string {
+	if !strings.ContainsAny(pattern, "{}") {
+		return pattern
+	}
+	var b strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		switch c := pattern[i]; c {
+		case '\\':
+			b.WriteByte(c)
+			if i++; i == len(pattern) {
+				return b.String()
+			}
+		case '{', '}':
+			b.WriteByte('\\')
+		}
+		b.WriteByte(pattern[i])
+	}
+	return b.String()
+}
+
+// CheckPattern gives an error for a pattern that can match nothing, as a bracket in it is not closed.
+func CheckPattern(pattern string) error {
+	if r, ok := parseRule(pattern); ok && !doublestar.ValidatePattern(r.pattern) {
+		return fmt.Errorf("the pattern %q cannot be read; patterns are written as in .gitignore", pattern)
+	}
+	return nil
+}
+
+// above gives the ignore files of the directories around root: up to the root of the Git repository that it is in, or
+// else up to the current directory.
+func (w *walk) above() ignores {
+	var dirs []string
+	top := repository(w.real)
+	if top == "" {
+		top, _ = absolute(".") // without one, there is nothing above
+	}
+	if !below(top, w.real) {
+		return nil
+	}
+	for dir := w.real; dir != top; {
+		dir = filepath.Dir(dir)
+		dirs = append([]string{dir}, dirs...)
+	}
+	var all ignores
+	for _, dir := range dirs {
+		all = w.with(all, dir)
+	}
+	return all
+}
+
+// repository gives the root of the Git repository around a directory; empty where there is none.
+func repository(dir string) string {
+	for {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return dir
+		}
+		if filepath.Dir(dir) == dir {
+			return ""
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// with adds the ignore file of a directory, where it has one.
+func (w *walk) with(all ignores, dir string) ignores {
+	path := filepath.Join(dir, IgnoreName)
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return all
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		w.fail(path, err)
+		return all
+	}
+	return append(all[:len(all):len(all)], ruleSet{base: dir, rules: parseRules(string(text))})
+}
