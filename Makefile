@@ -100,6 +100,15 @@ ORACLE_SEED ?= 1
 oracle: defaulter injector ## Compare with Istio's own injector on workloads made up from a seed, ORACLE_N=500 ORACLE_SEED=1.
 	go run ./fn/internal/oracle/cmd/oracle -tools $(dist)/upstream -n $(ORACLE_N) -seed $(ORACLE_SEED)
 
+CLUSTER_N ?= 300
+CLUSTER_SEED ?= 1
+
+# Building the cluster takes about a quarter of an hour the first time; PRERIG_CLUSTER_CACHE is where it is kept.
+.PHONY: e2e-cluster
+e2e-cluster: ## Compare with a real cluster on workloads made up from a seed, CLUSTER_N=300 CLUSTER_SEED=1.
+	PRERIG_CLUSTER=full PRERIG_CLUSTER_N=$(CLUSTER_N) PRERIG_CLUSTER_SEED=$(CLUSTER_SEED) \
+	  go test -count=1 -timeout 90m -v ./fn/internal/cluster
+
 .PHONY: conformance
 conformance: ## Compare with Istio's own injector over a corpus, CORPUS=DIR.
 	go run ./fn/internal/conformance/cmd/conformance -corpus $(CORPUS)

@@ -1,16 +1,17 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command charts renders Istio's own chart of the control plane, as istioctl does.
+// Command charts renders Istio's own charts, that of the control plane where no other is asked for, as istioctl does.
 //
 //	charts < installations > manifests
 //
-// Each line of the standard input is JSON with the chart's values; each line of the output is the manifests as a text of
+// Each line of the standard input is JSON with a chart's values; each line of the output is the manifests as a text of
 // YAML documents.
 package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -27,6 +28,11 @@ import (
 type Request struct {
 	// Values are the chart's values.
 	Values map[string]any `json:"values"`
+	// Chart is the chart's path below charts/, and Release its release's name; without them the control plane's.
+	Chart   string `json:"chart,omitempty"`
+	Release string `json:"release,omitempty"`
+	// KubernetesVersion is the cluster's version, with its v, as charts see it; v1.34.0 where it is "".
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 	// Directory holds charts/ of another Istio; without it the charts are those of the version that this is built with.
 	Directory string `json:"directory,omitempty"`
 }
@@ -64,8 +70,13 @@ func run(in io.Reader, out io.Writer) error {
 
 func render(r Request) Answer {
 	iop := values.Map{"spec": map[string]any{"values": r.Values, "installPackagePath": r.Directory}}
-	manifests, _, err := helm.Render("istiod", "istio-system", "istio-control/istio-discovery", iop,
-		&version.Info{Major: "1", Minor: "34", GitVersion: "v1.34.0"})
+	kubernetes := cmp.Or(r.KubernetesVersion, "v1.34.0")
+	parts := strings.SplitN(strings.TrimPrefix(kubernetes, "v"), ".", 3)
+	if len(parts) < 3 {
+		return Answer{Error: fmt.Sprintf("reading the Kubernetes version %q: want one such as v1.34.0", kubernetes)}
+	}
+	manifests, _, err := helm.Render(cmp.Or(r.Release, "istiod"), "istio-system", cmp.Or(r.Chart, "istio-control/istio-discovery"), iop,
+		&version.Info{Major: parts[0], Minor: parts[1], GitVersion: kubernetes})
 	if err != nil {
 		return Answer{Error: err.Error()}
 	}

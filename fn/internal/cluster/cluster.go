@@ -1,0 +1,227 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+// Options say how a control plane is set up.
+type Options struct {
+	// AdmissionPlugins are plugins of the API server that are off by default and on here.
+	AdmissionPlugins []string
+	// AdmissionConfig is an AdmissionConfiguration in YAML, or "".
+	AdmissionConfig string
+	// Kubelet is the version that the only Node's kubelet claims, with its v; KubernetesVersion where it is "".
+	Kubelet string
+	// Say is told what each part took, or nil.
+	Say func(format string, args ...any)
+}
+
+// Cluster is a running control plane.
+type Cluster struct {
+	*client
+	// Kubeconfig is the path of a kubeconfig for its administrator.
+	Kubeconfig string
+	programs   *Programs
+	dir        string
+	server     string // the API server's URL
+	etcd       string // its URL
+	options    Options
+	processes  []*process
+}
+
+// The users of the cluster, by their tokens, as kube-apiserver's --token-auth-file has them: the user, an id, the groups.
+var tokens = map[string]string{
+	"administrator":      "administrator,1,system:masters",
+	"controller-manager": "system:kube-controller-manager,2,system:masters",
+	"istiod":             istiodUser + ",3,\"system:serviceaccounts,system:serviceaccounts:" + istioNamespace + "\"",
+}
+
+// ready is how long a part of the cluster may take until it is ready, on a machine that has much else to do.
+const ready = 3 * time.Minute
+
+// Start starts etcd, the API server and the controllers, and waits until pods can be made in the namespace default. Close
+// ends them; they also end when this process does.
+func Start(ctx context.Context, programs *Programs, options Options) (_ *Cluster, err error) {
+	if options.Say == nil {
+		options.Say = func(string, ...any) {}
+	}
+	if options.Kubelet == "" {
+		options.Kubelet = KubernetesVersion
+	}
+	dir, err := os.MkdirTemp("", "prerig-cluster-")
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{programs: programs, dir: dir, options: options}
+	defer func() {
+		if err != nil {
+			c.Close()
+		}
+	}()
+	if err := writeCertificates(dir); err != nil {
+		return nil, fmt.Errorf("making the certificates: %w", err)
+	}
+	if err := c.writeAccess(); err != nil {
+		return nil, err
+	}
+	for _, part := range []struct {
+		name  string
+		start func(context.Context) error
+	}{
+		{"etcd", c.startEtcd}, {"kube-apiserver", c.startAPIServer}, {"kube-controller-manager", c.startControllers},
+		{"the Node", c.addNode},
+	} {
+		began := time.Now()
+		if err := part.start(ctx); err != nil {
+			return nil, fmt.Errorf("starting %s: %w", part.name, err)
+		}
+		options.Say("%s was ready after %s", part.name, time.Since(began).Round(10*time.Millisecond))
+	}
+	return c, nil
+}
+
+// Close ends all processes of the cluster, the last one first, and removes its files.
+func (c *Cluster) Close() {
+	for _, p := range slices.Backward(c.processes) {
+		p.kill()
+	}
+	_ = os.RemoveAll(c.dir)
+}
+
+// Log returns the last lines that a part of the cluster printed: etcd, kube-apiserver, kube-controller-manager, istiod.
+func (c *Cluster) Log(name string, lines int) string {
+	for _, p := range c.processes {
+		if p.name == name {
+			return p.tail(lines)
+		}
+	}
+	return ""
+}
+
+// writeAccess writes the tokens, and reserves the API server's address.
+func (c *Cluster) writeAccess() error {
+	var lines []byte
+	for token, user := range tokens {
+		lines = append(lines, (token + "," + user + "\n")...)
+	}
+	if err := os.WriteFile(filepath.Join(c.dir, tokenFile), lines, 0o600); err != nil {
+		return err
+	}
+	ports, err := freePorts("127.0.0.1", 1)
+	if err != nil {
+		return err
+	}
+	c.server = fmt.Sprintf("https://127.0.0.1:%d", ports[0])
+	for token := range tokens {
+		if err := c.writeKubeconfig(token); err != nil {
+			return err
+		}
+	}
+	c.Kubeconfig = c.kubeconfig("administrator")
+	return nil
+}
+
+func (c *Cluster) kubeconfig(token string) string {
+	return filepath.Join(c.dir, token+".kubeconfig")
+}
+
+func (c *Cluster) writeKubeconfig(token string) error {
+	content := fmt.Sprintf(`apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: %q, certificate-authority: %q}}]
+users: [{name: u, user: {token: %q}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+`, c.server, filepath.Join(c.dir, caFile), token)
+	return os.WriteFile(c.kubeconfig(token), []byte(content), 0o600)
+}
+
+// launch starts a program as a part of the cluster.
+func (c *Cluster) launch(name string, env []string, program string, args ...string) (*process, error) {
+	env = append([]string{"HOME=" + c.dir, "TMPDIR=" + c.dir, "PATH=/usr/bin:/bin"}, env...)
+	p, err := startProcess(c.dir, name, env, program, args...)
+	if err == nil {
+		c.processes = append(c.processes, p)
+	}
+	return p, err
+}
+
+// await asks until what is asked has no error, but not when a process has ended or for longer than ready.
+func (c *Cluster) await(ctx context.Context, ask func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, ready)
+	defer cancel()
+	for {
+		last := ask(ctx)
+		if last == nil {
+			return nil
+		}
+		for _, p := range c.processes {
+			if err := p.ended(); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			newest := c.processes[len(c.processes)-1]
+			return fmt.Errorf("waiting: %w; the last lines of %s:\n%s", errors.Join(last, ctx.Err()), newest.name, newest.tail(20))
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// freePorts returns ports of an address that nobody listens on.
+func freePorts(host string, n int) ([]int, error) {
+	var ports []int
+	for range n {
+		l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+		if err != nil {
+			return nil, fmt.Errorf("looking for a free port: %w", err)
+		}
+		defer l.Close() // only then they all differ
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
+}
+
+// addNode adds the only node, for controllers that place pods themselves, and because Istio asks for its kubelet's version.
+func (c *Cluster) addNode(ctx context.Context) error {
+	nodes := c.dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"})
+	node := object(map[string]any{
+		"apiVersion": "v1", "kind": "Node",
+		"metadata": map[string]any{"name": "node", "labels": map[string]any{"kubernetes.io/os": "linux"}},
+	})
+	if _, err := nodes.Create(ctx, node, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	// Admission has tainted it as not ready, and DaemonSets make no pods on such a node.
+	_, err := nodes.Patch(ctx, "node", types.MergePatchType, []byte(`{"spec":{"taints":null}}`), metav1.PatchOptions{})
+	if err != nil {
+		return err
+	}
+	status := fmt.Sprintf(`{"status":{"nodeInfo":{"kubeletVersion":%q},"conditions":[{"type":"Ready","status":"True"}]}}`, c.options.Kubelet)
+	_, err = nodes.Patch(ctx, "node", types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status")
+	return err
+}
+
+// restConfig is how the administrator reaches the cluster.
+func (c *Cluster) restConfig() *rest.Config {
+	return &rest.Config{
+		Host: c.server, BearerToken: "administrator", QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(c.dir, caFile)},
+	}
+}

@@ -1,0 +1,198 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/prerig/prerig/fn/internal/oracle"
+)
+
+// setting returns a number from the environment.
+func setting(t *testing.T, name string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("reading %s: %v", name, err)
+	}
+	return n
+}
+
+// programs builds what a cluster is made of, or skips the test where no cluster is asked for.
+func programs(t *testing.T) *Programs {
+	t.Helper()
+	if os.Getenv("PRERIG_CLUSTER") == "" {
+		t.Skip("PRERIG_CLUSTER is not set; make e2e-cluster runs this")
+	}
+	dir := os.Getenv("PRERIG_CLUSTER_CACHE")
+	if dir == "" {
+		caches, err := os.UserCacheDir()
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir = filepath.Join(caches, "prerig-cluster")
+	}
+	p, err := Build(t.Context(), filepath.Join("..", "upstream"), dir, t.Logf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// builtPrerig builds prerig and returns its path.
+func builtPrerig(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "prerig")
+	command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", path, "github.com/prerig/prerig/pipeline/cmd/prerig")
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("building prerig: %v\n%s", err, out)
+	}
+	return path
+}
+
+// started starts a cluster that ends with the test.
+func started(t *testing.T, p *Programs, options Options) *Cluster {
+	t.Helper()
+	options.Say = t.Logf
+	c, err := Start(t.Context(), p, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// namespaces are those that the generator puts workloads into.
+var namespaces = map[string]map[string]string{
+	"shop": {"istio-injection": "enabled"}, "plain": nil, "off": {"istio-injection": "disabled"},
+	"revised": {"istio.io/rev": "default"}, "config": {"istio-injection": "enabled"},
+}
+
+func TestWorkloads(t *testing.T) {
+	p := programs(t)
+	program := builtPrerig(t)
+	webhook, plain := started(t, p, Options{}), started(t, p, Options{})
+	for _, c := range []*Cluster{webhook, plain} {
+		for name, labels := range namespaces {
+			if err := c.AddNamespace(t.Context(), name, labels, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// Those that the generator's pods refer to.
+		if err := c.Furnish(t.Context(), slices.Sorted(maps.Keys(namespaces)), []string{"web", "old-name"}, "own"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := webhook.InstallIstio(t.Context(), Installation{Name: "default"}); err != nil {
+		t.Fatal(err)
+	}
+	prerig, err := Import(t.Context(), webhook, program, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	parity, err := CompareClusters(t.Context(), webhook, plain, prerig, generated(t, plain, "default"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("after %s\n%s", time.Since(began).Round(time.Second), parity)
+	report(t, parity)
+}
+
+// generated draws workloads until there are as many as are asked for that the API server takes.
+func generated(t *testing.T, c *Cluster, installation string) []*unstructured.Unstructured {
+	t.Helper()
+	seed, n := setting(t, "PRERIG_CLUSTER_SEED", 1), setting(t, "PRERIG_CLUSTER_N", 300)
+	var out []*unstructured.Unstructured
+	drawn := 0
+	for ; len(out) < n; drawn++ {
+		text, err := json.Marshal(oracle.Generate(uint64(seed), installation, drawn))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := object(nil)
+		if err := w.UnmarshalJSON(text); err != nil {
+			t.Fatal(err)
+		}
+		if err := Prompt(w); err != nil {
+			t.Fatal(err)
+		}
+		if c.Takes(t.Context(), w) {
+			out = append(out, w)
+		}
+	}
+	t.Logf("seed %d: %d workloads were drawn, of which the API server takes these %d", seed, drawn, n)
+	return out
+}
+
+// report fails the test for each case that is not as it should be, and writes them to the directory that
+// PRERIG_CLUSTER_REPORT names.
+func report(t *testing.T, parity *Parity) {
+	t.Helper()
+	dir := os.Getenv("PRERIG_CLUSTER_REPORT")
+	shown := 0
+	for i, c := range parity.Cases {
+		if c.Good() {
+			continue
+		}
+		if shown++; shown <= 20 {
+			t.Errorf("%s %s/%s: %s\nwebhook: %s\nprerig: %s%s", c.Workload.GetKind(), c.Workload.GetNamespace(), c.Workload.GetName(), c.Verdict,
+				c.Webhook, c.Prerig, c.Refused)
+			for _, d := range c.Differences {
+				t.Log(d)
+			}
+		}
+		if dir == "" {
+			continue
+		}
+		if err := write(filepath.Join(dir, fmt.Sprint(i)), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if shown > 20 {
+		t.Errorf("and %d more", shown-20)
+	}
+}
+
+func write(dir string, c Case) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	said := fmt.Sprintf("%s\nwebhook: %s\nprerig: %s %s\n", c.Verdict, c.Webhook, c.Prerig, c.Refused)
+	for _, d := range c.Differences {
+		said += d.String() + "\n"
+	}
+	if err := os.WriteFile(filepath.Join(dir, "differences"), []byte(said), 0o644); err != nil {
+		return err
+	}
+	for name, obj := range map[string]*unstructured.Unstructured{"workload": c.Workload, "webhook": c.Webhook.Pod, "prerig": c.Prerig.Pod} {
+		if obj == nil {
+			continue
+		}
+		text, err := yaml.Marshal(obj.Object)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

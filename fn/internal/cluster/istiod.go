@@ -1,0 +1,240 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+const (
+	istioNamespace = "istio-system"
+	istiodUser     = "system:serviceaccount:" + istioNamespace + ":istiod"
+)
+
+// Installation is a way to install Istio.
+type Installation struct {
+	// Name says what is special about it.
+	Name string
+	// Values are values of the charts, without the tag, which is IstioVersion.
+	Values map[string]any
+	// Kubelet is the version of the nodes' kubelet, with its v; KubernetesVersion where it is "".
+	Kubelet string
+}
+
+// InstallIstio installs Istio with its own charts, base and istiod, and runs istiod as a process of this machine with the
+// variables that its Deployment has. It waits until the webhook injects.
+func (c *Cluster) InstallIstio(ctx context.Context, installation Installation) error {
+	began := time.Now()
+	address, err := ownAddress()
+	if err != nil {
+		return err
+	}
+	ports, err := freePorts(address, 6)
+	if err != nil {
+		return err
+	}
+	if err := c.AddNamespace(ctx, istioNamespace, nil, nil); err != nil {
+		return err
+	}
+	// Without a tag the charts claim a version that never was.
+	values, err := withTag(installation.Values)
+	if err != nil {
+		return fmt.Errorf("reading the values of %s: %w", installation.Name, err)
+	}
+	var env []string
+	for _, chart := range []struct{ name, path string }{{"istio-base", "base"}, {"istiod", "istio-control/istio-discovery"}} {
+		objects, err := c.render(ctx, chart.name, chart.path, values)
+		if err != nil {
+			return err
+		}
+		found, err := c.install(ctx, objects)
+		if err != nil {
+			return fmt.Errorf("installing the chart %s: %w", chart.path, err)
+		}
+		env = append(env, found...)
+	}
+	if _, err := c.Create(ctx, istiodEndpoints(address, ports[0])); err != nil {
+		return fmt.Errorf("saying where istiod listens: %w", err)
+	}
+	at := func(i int) string { return net.JoinHostPort(address, fmt.Sprint(ports[i])) }
+	_, err = c.launch("istiod", env, c.programs.Istiod, "discovery", "--kubeconfig", c.kubeconfig("istiod"),
+		"--httpsAddr", at(0), "--httpAddr", at(1), "--grpcAddr", at(2), "--secureGRPCAddr", at(3), "--monitoringAddr", at(4),
+		"--ctrlz_address", address, "--ctrlz_port", fmt.Sprint(ports[5]), "--domain", "cluster.local",
+	)
+	if err != nil {
+		return err
+	}
+	if err := c.await(ctx, c.injects); err != nil {
+		return fmt.Errorf("starting istiod: %w", err)
+	}
+	c.options.Say("istiod (%s) was installed and injected after %s", installation.Name, time.Since(began).Round(10*time.Millisecond))
+	return nil
+}
+
+// withTag returns values with the tag of the version that istiod is.
+func withTag(values map[string]any) (map[string]any, error) {
+	text, err := json.Marshal(values)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]any{}
+	if err := json.Unmarshal(text, &out); err != nil {
+		return nil, err
+	}
+	if out == nil { // of nil
+		out = map[string]any{}
+	}
+	return out, unstructured.SetNestedField(out, IstioVersion, "global", "tag")
+}
+
+// render renders a chart of Istio.
+func (c *Cluster) render(ctx context.Context, release, chart string, values map[string]any) ([]*unstructured.Unstructured, error) {
+	request, err := json.Marshal(map[string]any{
+		"release": release, "chart": chart, "kubernetesVersion": KubernetesVersion, "values": values,
+	})
+	if err != nil {
+		return nil, err
+	}
+	command := exec.CommandContext(ctx, c.programs.Charts)
+	command.Stdin = bytes.NewReader(request)
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	out, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("rendering the chart %s: %w\n%s", chart, err, stderr.String())
+	}
+	var answer struct{ Manifests, Error string }
+	if err := json.Unmarshal(out, &answer); err != nil {
+		return nil, fmt.Errorf("rendering the chart %s: %w", chart, err)
+	}
+	if answer.Error != "" {
+		return nil, fmt.Errorf("rendering the chart %s: %s", chart, answer.Error)
+	}
+	return decodeAll([]byte(answer.Manifests))
+}
+
+// decodeAll decodes a stream of YAML documents. With an error it returns those that come before.
+func decodeAll(stream []byte) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(stream), 4096)
+	for {
+		var content map[string]any
+		if err := decoder.Decode(&content); errors.Is(err, io.EOF) {
+			return out, nil
+		} else if err != nil {
+			return out, err
+		}
+		if len(content) > 0 {
+			out = append(out, object(content))
+		}
+	}
+}
+
+// install creates a chart's objects as far as they make sense without containers, and returns the variables of istiod.
+func (c *Cluster) install(ctx context.Context, objects []*unstructured.Unstructured) (env []string, err error) {
+	for _, obj := range objects {
+		switch {
+		case obj.GetKind() == "Service" && obj.GetName() == "istiod":
+			// The Endpoints of a Service without a selector are ours to make.
+			unstructured.RemoveNestedField(obj.Object, "spec", "selector")
+		case obj.GetKind() == "Deployment" && obj.GetName() == "istiod":
+			if env, err = environment(obj); err != nil {
+				return nil, err
+			}
+			if err := unstructured.SetNestedField(obj.Object, int64(0), "spec", "replicas"); err != nil {
+				return nil, err
+			}
+		}
+		if _, err := c.Create(ctx, obj); err != nil {
+			return nil, fmt.Errorf("%s %s: %w", obj.GetKind(), obj.GetName(), err)
+		}
+	}
+	c.forgetKinds()
+	return env, nil
+}
+
+// environment returns the variables of istiod's container, as a kubelet would set them.
+func environment(deployment *unstructured.Unstructured) ([]string, error) {
+	var d appsv1.Deployment
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(deployment.Object, &d); err != nil {
+		return nil, err
+	}
+	fields := map[string]string{"metadata.name": "istiod-0", "metadata.namespace": istioNamespace, "spec.serviceAccountName": "istiod"}
+	var out []string
+	for _, v := range d.Spec.Template.Spec.Containers[0].Env {
+		switch {
+		case v.Name == "KUBECONFIG": // the file of a secret that is not there
+		case v.ValueFrom == nil:
+			out = append(out, v.Name+"="+v.Value)
+		case v.ValueFrom.FieldRef != nil:
+			out = append(out, v.Name+"="+fields[v.ValueFrom.FieldRef.FieldPath])
+		}
+	}
+	return out, nil
+}
+
+// istiodEndpoints says where the Service istiod leads: to the process on this machine.
+func istiodEndpoints(address string, port int) *unstructured.Unstructured {
+	return object(map[string]any{
+		"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+		"metadata": map[string]any{
+			"name": "istiod-process", "namespace": istioNamespace,
+			"labels": map[string]any{"kubernetes.io/service-name": "istiod"},
+		},
+		"addressType": "IPv4",
+		"endpoints":   []any{map[string]any{"addresses": []any{address}, "conditions": map[string]any{"ready": true}}},
+		"ports":       []any{map[string]any{"name": "https-webhook", "port": int64(port), "protocol": "TCP"}},
+	})
+}
+
+// ownAddress returns an address of this machine that is not loopback: endpoints may not be, so a Service cannot lead there.
+func ownAddress() (string, error) {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return "", err
+	}
+	for _, a := range addresses {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && n.IP.IsGlobalUnicast() {
+			return n.IP.String(), nil
+		}
+	}
+	return "", errors.New("this machine has no IPv4 address but loopback, and no Service can lead to that: give an interface one")
+}
+
+// injects asks whether the webhook injects into a pod that wants it.
+func (c *Cluster) injects(ctx context.Context) error {
+	pod, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Name: "asked", Namespace: "default", Labels: map[string]string{"sidecar.istio.io/inject": "true"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
+	})
+	if err != nil {
+		return err
+	}
+	made, err := c.dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace("default").
+		Create(ctx, object(pod), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil {
+		return err
+	}
+	if made.GetAnnotations()["sidecar.istio.io/status"] == "" {
+		return errors.New("the webhook does not inject")
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Verdict is how what Prerig makes of a workload compares with what the webhook makes of it.
+type Verdict string
+
+// The verdicts.
+const (
+	Equal           Verdict = "injected, equal"
+	NotInjected     Verdict = "not injected, equal"
+	Different       Verdict = "different"
+	Invalid         Verdict = "invalid without any injection"
+	BothRefuse      Verdict = "refused by both"
+	OnlyPrerigTakes Verdict = "refused by the webhook's cluster alone"
+	OnlyWebhook     Verdict = "refused by Prerig alone"
+)
+
+// good are the verdicts that are as they should be.
+var good = []Verdict{Equal, NotInjected, Invalid, BothRefuse}
+
+// Case is a workload on both ways.
+type Case struct {
+	Workload *unstructured.Unstructured
+	Verdict  Verdict
+	// Webhook is what the cluster with the webhook made of the workload.
+	Webhook Outcome
+	// Refused is why Prerig refused it, or "".
+	Refused string
+	// Prerig is what the cluster without the webhook made of Prerig's output, where there is some.
+	Prerig Outcome
+	// Differences are those of the pods.
+	Differences []Difference
+}
+
+// Parity has what came of many workloads.
+type Parity struct {
+	Cases []Case
+	// Used counts, for each rule that allows pods to differ, the cases that needed it.
+	Used map[string]int
+}
+
+// Compare runs workloads through a cluster with the webhook, and Prerig's output for them through one without it.
+func CompareClusters(ctx context.Context, webhook, plain *Cluster, prerig *Prerig, workloads []*unstructured.Unstructured) (*Parity, error) {
+	raw, err := webhook.Run(ctx, workloads)
+	if err != nil {
+		return nil, fmt.Errorf("running the workloads with the webhook: %w", err)
+	}
+	p := &Parity{Used: map[string]int{}}
+	var injected []*unstructured.Unstructured
+	var of []int
+	for i, w := range workloads {
+		out, refused, err := prerig.Inject(ctx, w)
+		if err != nil {
+			return nil, err
+		}
+		p.Cases = append(p.Cases, Case{Workload: w, Webhook: raw[i], Refused: refused})
+		if refused == "" {
+			injected, of = append(injected, out), append(of, i)
+		}
+	}
+	outcomes, err := plain.Run(ctx, injected)
+	if err != nil {
+		return nil, fmt.Errorf("running Prerig's output without the webhook: %w", err)
+	}
+	for n, i := range of {
+		p.Cases[i].Prerig = outcomes[n]
+	}
+	for i := range p.Cases {
+		p.Cases[i].judge(p.Used)
+	}
+	return p, nil
+}
+
+// judge sets the verdict.
+func (c *Case) judge(used map[string]int) {
+	switch {
+	case c.Webhook.Invalid != "" && c.Prerig.Pod == nil:
+		c.Verdict = Invalid
+	case c.Webhook.Pod == nil && c.Prerig.Pod == nil:
+		c.Verdict = BothRefuse
+	case c.Webhook.Pod == nil:
+		c.Verdict = OnlyPrerigTakes
+	case c.Prerig.Pod == nil:
+		c.Verdict = OnlyWebhook
+	default:
+		c.Differences = Compare(c.Webhook.Pod, c.Prerig.Pod, used)
+		switch {
+		case len(c.Differences) > 0:
+			c.Verdict = Different
+		case c.Webhook.Pod.GetAnnotations()["sidecar.istio.io/status"] != c.Workload.GetAnnotations()["sidecar.istio.io/status"]:
+			c.Verdict = Equal
+		default:
+			c.Verdict = NotInjected
+		}
+	}
+}
+
+// Good reports whether the verdict is as it should be.
+func (c *Case) Good() bool { return slices.Contains(good, c.Verdict) }
+
+// String returns a table: how many cases have each verdict, how often each rule was needed, and in which fields how many
+// cases differ.
+func (p *Parity) String() string {
+	verdicts, classes := map[string]int{}, map[string]int{}
+	for _, c := range p.Cases {
+		verdicts[string(c.Verdict)]++
+		seen := map[string]bool{}
+		for _, d := range c.Differences {
+			if class := d.Class(); !seen[class] {
+				seen[class] = true
+				classes[class]++
+			}
+		}
+	}
+	var out strings.Builder
+	table := func(title string, counts map[string]int) {
+		if len(counts) == 0 {
+			return
+		}
+		fmt.Fprintf(&out, "%s\n", title)
+		for _, key := range slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+			if counts[a] != counts[b] {
+				return counts[b] - counts[a]
+			}
+			return strings.Compare(a, b)
+		}) {
+			fmt.Fprintf(&out, "%6d  %s\n", counts[key], key)
+		}
+	}
+	table(fmt.Sprintf("%d workloads:", len(p.Cases)), verdicts)
+	table("may differ by these rules, in so many pods:", p.Used)
+	table("differ, in so many pods:", classes)
+	return out.String()
+}

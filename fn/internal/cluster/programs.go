@@ -1,0 +1,114 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// KubernetesVersion is the version of kube-apiserver and kube-controller-manager, as go.mod of the module that builds them
+// says. They must be told it, and the Node's kubelet claims it.
+const KubernetesVersion = "v1.36.3"
+
+// IstioVersion is the version that istiod's commit was released as; istiod is told it, and the charts' tag is it.
+const IstioVersion = "1.31.0-rc.0"
+
+// Programs are the paths of what a cluster is made of.
+type Programs struct {
+	Etcd, APIServer, ControllerManager string
+	// Istiod is pilot-discovery; Charts renders the charts that belong to it.
+	Istiod, Charts string
+}
+
+// program is how one of them is built.
+type program struct {
+	name, module, pkg string
+	path              *string
+	flags             []string // of the linker
+}
+
+// Build builds the programs into a directory where they are not there yet in the same version. Modules are the module
+// directories that pin them, upstream/kubernetes and upstream/istio. It takes many minutes the first time and seconds
+// later; say is told what is built.
+func Build(ctx context.Context, upstream, dir string, say func(format string, args ...any)) (*Programs, error) {
+	var p Programs
+	component := []string{"-X", "k8s.io/component-base/version.gitVersion=" + KubernetesVersion}
+	for i, part := range strings.SplitN(strings.TrimPrefix(KubernetesVersion, "v"), ".", 3)[:2] {
+		component = append(component, "-X", "k8s.io/component-base/version.git"+[]string{"Major", "Minor"}[i]+"="+part)
+	}
+	for _, one := range []program{
+		{"etcd", "kubernetes", "go.etcd.io/etcd/server/v3", &p.Etcd, nil},
+		{"kube-apiserver", "kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver", &p.APIServer, component},
+		{"kube-controller-manager", "kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager", &p.ControllerManager, component},
+		{"pilot-discovery", "istio", "istio.io/istio/pilot/cmd/pilot-discovery", &p.Istiod, []string{
+			"-X", "istio.io/istio/pkg/version.buildVersion=" + IstioVersion,
+		}},
+		{"charts", "istio", "./charts", &p.Charts, nil},
+	} {
+		path, err := one.build(ctx, filepath.Join(upstream, one.module), dir, say)
+		if err != nil {
+			return nil, err
+		}
+		*one.path = path
+	}
+	return &p, nil
+}
+
+// build builds a program unless it is there. Its file's name holds a digest of all that it is made of.
+func (p program) build(ctx context.Context, module, dir string, say func(string, ...any)) (string, error) {
+	digest := sha256.New()
+	fmt.Fprintln(digest, p.pkg, p.flags)
+	for _, name := range []string{"go.mod", "go.sum"} {
+		content, err := os.ReadFile(filepath.Join(module, name))
+		if err != nil {
+			return "", fmt.Errorf("building %s: %w", p.name, err)
+		}
+		digest.Write(content)
+	}
+	path, err := filepath.Abs(filepath.Join(dir, p.name+"-"+hex.EncodeToString(digest.Sum(nil))[:12]))
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	say("building %s, which takes minutes the first time", p.name)
+	unfinished := fmt.Sprintf("%s.%d", path, os.Getpid())
+	defer os.Remove(unfinished)
+	flags := append([]string{"-s", "-w"}, p.flags...)
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", strings.Join(flags, " "), "-o", unfinished, p.pkg)
+	command.Dir = module
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := command.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building %s: %w\n%s", p.name, err, out)
+	}
+	if err := removeOlder(dir, p.name); err != nil {
+		return "", err
+	}
+	return path, os.Rename(unfinished, path)
+}
+
+// removeOlder removes what was built of a program before: a program has some hundred megabytes.
+func removeOlder(dir, name string) error {
+	older, err := filepath.Glob(filepath.Join(dir, name+"-????????????"))
+	if err != nil {
+		return err
+	}
+	for _, path := range older {
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// rule is a reason for which two pods of the same workload may differ and still be equal.
+type rule struct {
+	// Name says what may differ and why.
+	Name string
+	// apply takes what may differ out of a pod, or replaces it with what is the same in both.
+	apply func(pod map[string]any)
+}
+
+// rules are all of them. What no rule names must be equal.
+var rules = []rule{
+	{"the identity of the object: generated name, uid, times, version, who wrote which field", withoutIdentity},
+	{"the identity of its owner: name with the template's digest or the minute, uid", withoutOwner},
+	{"controllers' labels: the template's digest, the owner's uid and name", withoutControllerLabels},
+	{"the status, which a kubelet would write", func(pod map[string]any) { delete(pod, "status") }},
+	{"the random name of the service account's volume", withoutRandomName},
+	{"the mount of that volume in the annotation that keeps what the user said of a container", withoutRecordedMount},
+}
+
+func withoutIdentity(pod map[string]any) {
+	remove(pod, "metadata", "name", "generateName", "uid", "resourceVersion", "creationTimestamp", "generation", "managedFields")
+}
+
+func withoutOwner(pod map[string]any) {
+	owners, _, _ := unstructured.NestedSlice(pod, "metadata", "ownerReferences")
+	for _, o := range owners {
+		if m, ok := o.(map[string]any); ok {
+			delete(m, "name")
+			delete(m, "uid")
+		}
+	}
+	if owners != nil {
+		_ = unstructured.SetNestedSlice(pod, owners, "metadata", "ownerReferences") // its place is an object
+	}
+}
+
+func withoutControllerLabels(pod map[string]any) {
+	remove(pod, "metadata.labels", "pod-template-hash", "controller-revision-hash", "pod-template-generation",
+		"controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name")
+}
+
+// randomName is the volume's name without what is random.
+const randomName = "kube-api-access-x"
+
+func withoutRandomName(pod map[string]any) {
+	text, err := json.Marshal(pod)
+	if err != nil {
+		return
+	}
+	var renamed map[string]any
+	if json.Unmarshal(randomVolume.ReplaceAll(text, []byte(randomName)), &renamed) == nil {
+		clear(pod)
+		maps.Copy(pod, renamed)
+	}
+}
+
+// overrides is the annotation in which Istio keeps the containers of the user's that a template merges with. The webhook
+// sees them with the mount that admission has added; its name cannot be known before.
+const overrides = "proxy.istio.io/overrides"
+
+func withoutRecordedMount(pod map[string]any) {
+	text, ok, _ := unstructured.NestedString(pod, "metadata", "annotations", overrides)
+	if !ok {
+		return
+	}
+	var kept map[string][]map[string]any
+	if json.Unmarshal([]byte(text), &kept) != nil {
+		return
+	}
+	for _, containers := range kept {
+		for _, c := range containers {
+			mounts, _ := c["volumeMounts"].([]any)
+			mounts = slices.DeleteFunc(mounts, func(m any) bool {
+				mount, _ := m.(map[string]any)
+				return mount["name"] == randomName
+			})
+			if c["volumeMounts"] = mounts; len(mounts) == 0 {
+				delete(c, "volumeMounts")
+			}
+		}
+	}
+	if out, err := json.Marshal(kept); err == nil {
+		_ = unstructured.SetNestedField(pod, string(out), "metadata", "annotations", overrides) // its place is an object
+	}
+}
+
+// randomVolume is the name of the volume that the admission of service accounts adds.
+var randomVolume = regexp.MustCompile(`kube-api-access-[a-z0-9]{5}\b`)
+
+// remove removes keys of the object at a path of names with dots between them.
+func remove(in map[string]any, path string, keys ...string) {
+	for _, name := range strings.Split(path, ".") {
+		in, _ = in[name].(map[string]any)
+	}
+	for _, key := range keys {
+		delete(in, key)
+	}
+}

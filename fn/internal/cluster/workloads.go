@@ -1,0 +1,267 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Outcome is what a cluster made of a workload: one of the fields is set.
+type Outcome struct {
+	// Pod is its first pod, as it was read back.
+	Pod *unstructured.Unstructured
+	// Invalid is why the API server did not take the workload itself.
+	Invalid string
+	// Refused is why its controller, or the one who created it, got no pod.
+	Refused string
+}
+
+// String returns what became of the workload, in one line.
+func (o Outcome) String() string {
+	switch {
+	case o.Pod != nil:
+		return "a pod"
+	case o.Invalid != "":
+		return "invalid: " + o.Invalid
+	default:
+		return "refused: " + o.Refused
+	}
+}
+
+// settled is how long workloads may take until each has a pod or none: CronJobs start at the next minute.
+const settled = 4 * time.Minute
+
+// atOnce is how many workloads are in the cluster at once, but for CronJobs, which all wait for the same minute.
+const atOnce = 300
+
+// Run creates workloads, returns what became of each, in their order, and removes them. Each must have a name that no other
+// workload of its kind in its namespace has, and is expected to make at least one pod.
+func (c *Cluster) Run(ctx context.Context, workloads []*unstructured.Unstructured) ([]Outcome, error) {
+	var timed, others []int
+	for i, w := range workloads {
+		if w.GetKind() == "CronJob" {
+			timed = append(timed, i)
+		} else {
+			others = append(others, i)
+		}
+	}
+	outcomes := make([]Outcome, len(workloads))
+	for _, batch := range append([][]int{timed}, slices.Collect(slices.Chunk(others, atOnce))...) {
+		b := batchOf{c, workloads, outcomes, map[owner]int{}, nil}
+		if err := b.run(ctx, batch); err != nil {
+			return nil, err
+		}
+	}
+	return outcomes, nil
+}
+
+// batchOf is a part of the workloads that are in the cluster at the same time.
+type batchOf struct {
+	*Cluster
+	workloads []*unstructured.Unstructured
+	outcomes  []Outcome
+	waiting   map[owner]int // those without an outcome, by their place in workloads
+	created   []*unstructured.Unstructured
+}
+
+func (b *batchOf) run(ctx context.Context, batch []int) error {
+	for _, i := range batch {
+		if err := b.add(ctx, i); err != nil {
+			return err
+		}
+	}
+	deadline := time.Now().Add(settled)
+	for len(b.waiting) > 0 {
+		if err := b.look(ctx); err != nil {
+			return err
+		}
+		if len(b.waiting) > 0 && time.Now().After(deadline) {
+			one := slices.Collect(maps.Keys(b.waiting))[0]
+			return fmt.Errorf("waiting for the pods of %d workloads: none after %s; one is %v", len(b.waiting), settled, one)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+	for _, made := range b.created {
+		if err := b.Delete(ctx, made); err != nil {
+			return fmt.Errorf("removing the %s %s: %w", made.GetKind(), made.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// add creates a workload. That of a pod, or of one that is not taken, is then known.
+func (b *batchOf) add(ctx context.Context, i int) error {
+	w := b.workloads[i]
+	made, err := b.Create(ctx, w)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil && w.GetKind() == "Pod":
+		b.outcomes[i] = Outcome{Pod: made}
+	case err == nil:
+		b.waiting[owner{made.GetNamespace(), made.GetKind(), made.GetName()}] = i
+	case w.GetKind() == "Pod" && (!apierrors.IsBadRequest(err) || strings.Contains(err.Error(), "denied the request")):
+		// One that can be read is seen by the webhook, which may also be what makes it valid.
+		b.outcomes[i] = Outcome{Refused: err.Error()}
+	default:
+		b.outcomes[i] = Outcome{Invalid: err.Error()}
+	}
+	if err == nil {
+		b.created = append(b.created, made)
+	}
+	return nil
+}
+
+// look takes down what has become of those that wait.
+func (b *batchOf) look(ctx context.Context) error {
+	namespaces := map[string]bool{}
+	for of := range b.waiting {
+		namespaces[of.namespace] = true
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
+		found, err := b.found(ctx, namespace)
+		if err != nil {
+			return err
+		}
+		for of, i := range b.waiting {
+			if outcome, ok := found[of]; ok {
+				b.outcomes[i] = outcome
+				delete(b.waiting, of)
+			}
+		}
+	}
+	return nil
+}
+
+// owner is an object that has pods, directly or through others.
+type owner struct{ namespace, kind, name string }
+
+// found returns what the workloads of a namespace have come to so far.
+func (c *Cluster) found(ctx context.Context, namespace string) (map[owner]Outcome, error) {
+	above, err := c.owners(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	top := func(o owner) owner {
+		for {
+			next, ok := above[o]
+			if !ok {
+				return o
+			}
+			o = next
+		}
+	}
+	out := map[owner]Outcome{}
+	events, err := c.list(ctx, namespace, schema.GroupVersionResource{Version: "v1", Resource: "events"})
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range events {
+		var event corev1.Event
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(e.Object, &event); err != nil {
+			return nil, err
+		}
+		if event.Reason == "FailedCreate" && final(event.Message) {
+			o := top(owner{namespace, event.InvolvedObject.Kind, event.InvolvedObject.Name})
+			out[o] = Outcome{Refused: event.Message}
+		}
+	}
+	pods, err := c.list(ctx, namespace, schema.GroupVersionResource{Version: "v1", Resource: "pods"})
+	if err != nil {
+		return nil, err
+	}
+	// By name: of a StatefulSet's pods the first, of others any, but the same one each time.
+	slices.SortFunc(pods, func(a, b unstructured.Unstructured) int { return strings.Compare(b.GetName(), a.GetName()) })
+	for i := range pods {
+		if of := controller(&pods[i]); of != nil {
+			out[top(*of)] = Outcome{Pod: &pods[i]}
+		}
+	}
+	return out, nil
+}
+
+// final reports whether a controller that got no pod for this reason will get none later. Others pass, such as a timeout.
+func final(message string) bool {
+	for _, part := range []string{"denied the request", " is invalid: ", " is forbidden: ", "failed calling webhook"} {
+		if strings.Contains(message, part) {
+			return !strings.Contains(message, "context deadline exceeded")
+		}
+	}
+	return false
+}
+
+// owners returns the controllers of the objects of a namespace that stand between a workload and its pods.
+func (c *Cluster) owners(ctx context.Context, namespace string) (map[owner]owner, error) {
+	out := map[owner]owner{}
+	for _, between := range []struct {
+		kind     string
+		resource schema.GroupVersionResource
+	}{
+		{"ReplicaSet", schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}},
+		{"Job", schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}},
+	} {
+		objects, err := c.list(ctx, namespace, between.resource)
+		if err != nil {
+			return nil, err
+		}
+		for i := range objects {
+			if of := controller(&objects[i]); of != nil {
+				out[owner{namespace, between.kind, objects[i].GetName()}] = *of
+			}
+		}
+	}
+	return out, nil
+}
+
+// controller returns the owner of an object that controls it, or nil.
+func controller(obj *unstructured.Unstructured) *owner {
+	ref := metav1.GetControllerOf(obj)
+	if ref == nil {
+		return nil
+	}
+	return &owner{obj.GetNamespace(), ref.Kind, ref.Name}
+}
+
+func (c *Cluster) list(ctx context.Context, namespace string, resource schema.GroupVersionResource) ([]unstructured.Unstructured, error) {
+	found, err := c.dynamic.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return nil, fmt.Errorf("listing the %s of %s: %w", resource.Resource, namespace, err)
+	}
+	return found.Items, nil
+}
+
+// Prompt changes a workload so that it makes a pod soon, in ways that injection does not look at: at least one replica,
+// not suspended, each minute.
+func Prompt(workload *unstructured.Unstructured) error {
+	spec := workload.Object
+	set := func(value any, path ...string) error { return unstructured.SetNestedField(spec, value, path...) }
+	switch workload.GetKind() {
+	case "Deployment", "ReplicaSet", "StatefulSet", "ReplicationController":
+		return set(int64(1), "spec", "replicas")
+	case "CronJob":
+		if err := set("* * * * *", "spec", "schedule"); err != nil {
+			return err
+		}
+		return set(false, "spec", "suspend")
+	case "Job":
+		return set(false, "spec", "suspend")
+	}
+	return nil
+}
