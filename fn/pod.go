@@ -111,6 +111,10 @@ func (w *podWork) applyPlan(pl *plan, pod map[string]any) (map[string]any, error
 		w.unit.say(result.Warning, w.template.Field, warning)
 	}
 	w.outcome.Action = Injected
+	w.outcome.Image, _ = containers(got.Pod)[proxyContainer]["image"].(string)
+	if w.restored.istio {
+		w.outcome.EarlierImage, _ = containers(w.template.Pod)[proxyContainer]["image"].(string)
+	}
 	if templates, err := pl.istio.Select(asked.Annotations); err == nil {
 		for _, t := range templates {
 			w.outcome.Templates = append(w.outcome.Templates, t.Name())
@@ -130,6 +134,9 @@ func (w *podWork) place(pl *plan) (workload.Owner, []home) {
 	owner.Namespace = homes[0].Name
 	return owner, homes
 }
+
+// proxyContainer is the name that Istio's proxy has in every version.
+const proxyContainer = "istio-proxy"
 
 // finish marks the pod for the cluster's webhook, and pins the images of what was injected.
 func (w *podWork) finish(pl *plan, asked decide.Pod, pod map[string]any) (map[string]any, error) {

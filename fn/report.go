@@ -56,6 +56,9 @@ type Outcome struct {
 	Templates []string
 	// Version is the version of Istio whose behaviour was followed.
 	Version string
+	// EarlierImage is the image of the proxy that an earlier injection has left in the pod, and Image that of the proxy that
+	// was injected now; each empty where there is none.
+	EarlierImage, Image string
 	// Sidecars are the generic sidecars, with what was decided for each.
 	Sidecars []SidecarOutcome
 	// Before and After are the pod before any injection and after it, where the Injector was made with [WithPods].

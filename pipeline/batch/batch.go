@@ -91,10 +91,31 @@ func (b *Batch) Run(ctx context.Context, in *fn.Injector) (*fn.Report, error) {
 
 // Bytes is the file's content after the run: the input's own bytes where nothing changed. Objects that sidecars ask for in
 // addition stand at the end of the last file.
-func (f *File) Bytes() []byte {
+func (f *File) Bytes() []byte { return f.bytes(func(*manifest.Document) bool { return true }) }
+
+// Output is what of the file goes on to a cluster: all but policies, of which a cluster knows nothing. ok is false where there
+// is nothing else in the file.
+func (f *File) Output() (content []byte, ok bool) {
+	if !slices.ContainsFunc(f.docs, isPolicy) {
+		return f.Bytes(), true
+	}
+	ok = len(f.added) > 0 || slices.ContainsFunc(f.docs, func(d *manifest.Document) bool { return !d.Empty() && !isPolicy(d) })
+	return f.bytes(func(d *manifest.Document) bool { return !isPolicy(d) }), ok
+}
+
+// isPolicy says whether a document is an InjectionPolicy.
+func isPolicy(d *manifest.Document) bool {
+	m, ok := d.Peek()
+	return ok && v1alpha1.IsPolicy(m.APIVersion, m.Kind)
+}
+
+// bytes is the content after the run of the documents that are kept.
+func (f *File) bytes(keep func(before *manifest.Document) bool) []byte {
 	var out []byte
-	for _, d := range f.after {
-		out = append(out, d.Raw()...)
+	for i, d := range f.after {
+		if keep(f.docs[i]) {
+			out = append(out, d.Raw()...)
+		}
 	}
 	for _, d := range f.added {
 		out = appendDocument(out, d.Raw())
@@ -119,7 +140,7 @@ func (f *File) Changed() bool {
 func (f *File) Policies() []string {
 	var names []string
 	for _, d := range f.docs {
-		if m, ok := d.Peek(); ok && v1alpha1.IsPolicy(m.APIVersion, m.Kind) {
+		if m, _ := d.Peek(); isPolicy(d) {
 			names = append(names, m.Name)
 		}
 	}
@@ -142,14 +163,17 @@ func (f *File) Diff() []byte {
 	return diff.Unified(f.Input.Path, chunks)
 }
 
-// Stream is all files one after the other as one stream of documents.
+// Stream is what goes on of all files, one after the other as one stream of documents.
 func (b *Batch) Stream() []byte {
-	if len(b.Files) == 1 {
-		return b.Files[0].Bytes()
-	}
 	var out []byte
 	for _, f := range b.Files {
-		out = appendDocument(out, f.Bytes())
+		switch content, ok := f.Output(); {
+		case !ok:
+		case len(b.Files) == 1:
+			return content
+		default:
+			out = appendDocument(out, content)
+		}
 	}
 	return out
 }

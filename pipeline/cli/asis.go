@@ -30,12 +30,12 @@ type asIs struct {
 	errs       []error
 }
 
-func (l *lintRun) checkAsIs(b *batch.Batch, args []string, severities map[string]string) (result.Results, error) {
-	a, err := l.prepareAsIs(args, severities)
+func (l *lintRun) checkAsIs(b *batch.Batch, severities map[string]string) (result.Results, error) {
+	a, err := l.prepareAsIs(severities)
 	if err != nil {
 		return nil, err
 	}
-	l.notice(b)
+	l.notice()
 	for _, r := range b.Problems() {
 		a.errs = append(a.errs, errors.New(r.Message))
 	}
@@ -55,18 +55,17 @@ func (l *lintRun) checkAsIs(b *batch.Batch, args []string, severities map[string
 }
 
 // prepareAsIs reads the flags, and the policies where some are named.
-func (l *lintRun) prepareAsIs(args []string, severities map[string]string) (*asIs, error) {
+func (l *lintRun) prepareAsIs(severities map[string]string) (*asIs, error) {
 	a := &asIs{
 		facts:     lint.Facts{IstioVersion: l.istio, KubernetesVersion: l.kubernetes},
 		defaultNS: l.namespace, namespaces: map[string]lint.Namespace{},
 	}
 	var kinds []v1alpha1.WorkloadKind
 	if len(l.policies) > 0 {
-		ps, err := l.load(args)
-		if err != nil {
+		if err := l.load(); err != nil {
 			return nil, err
 		}
-		for _, p := range ps {
+		for _, p := range l.allPolicies() {
 			kinds = append(kinds, p.Spec.Workloads...)
 			a.take(p)
 			if p.Spec.Lint != nil {

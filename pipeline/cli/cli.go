@@ -62,7 +62,10 @@ var errReported = errors.New("there were errors")
 func Main(ctx context.Context, args []string, streams Streams, version string) int {
 	root := NewRoot(streams, version)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	err := knownWord(root, args)
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
 	var f findings
 	switch {
 	case err == nil:
@@ -104,7 +107,12 @@ Exit codes of all commands:
 		Args:          knownCommand,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !streams.InTerminal { // manifests are piped in, and help must not take their place
+				return errors.New("no command is named; to inject what is piped in: prerig inject; for all commands: prerig --help")
+			}
+			return cmd.Help()
+		},
 	}
 	root.SuggestionsMinimumDistance = 2 // without, a slip of a letter is not forgiven
 	root.SetIn(streams.In)
@@ -131,8 +139,34 @@ Exit codes of all commands:
 		newSuspend(streams, true),
 		newSuspend(streams, false),
 		newRemove(streams),
+		newVersion(streams, version),
 	)
 	return root
+}
+
+// knownWord refuses a first word that is no command before its flags are read, which are those of another program then.
+func knownWord(root *cobra.Command, args []string) error {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") || strings.HasPrefix(args[0], "__complete") {
+		return nil
+	}
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd(args...)
+	for _, c := range root.Commands() {
+		if c.Name() == args[0] || c.HasAlias(args[0]) {
+			return nil
+		}
+	}
+	return knownCommand(root, args)
+}
+
+// elsewhere are commands of other programs, with what they are called here.
+var elsewhere = map[string]string{
+	"kube-inject":  "inject",
+	"uninject":     "inject --remove",
+	"check-inject": "explain",
+	"analyze":      "lint",
+	"check":        "inject --check",
+	"init":         "import",
 }
 
 // knownCommand refuses a word that is no command.
@@ -141,7 +175,9 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	hint := ""
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+	if here, ok := elsewhere[args[0]]; ok {
+		hint = "; here it is prerig " + here
+	} else if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		hint = "; did you mean " + near[0] + "?"
 	}
 	return fmt.Errorf("there is no command %s%s; see %s --help", args[0], hint, cmd.CommandPath())

@@ -58,19 +58,17 @@ func (ex *explaining) do(ctx context.Context, args []string) error {
 	if len(refs) > 0 && len(names) == 0 && len(ex.files) == 0 {
 		names = []string{"."}
 	}
-	b, err := ex.read(ctx, names)
-	if err != nil {
+	if _, err := ex.read(ctx, names); err != nil {
 		return err
 	}
-	ps, err := ex.load(names)
-	if err != nil {
+	if err := ex.load(); err != nil {
 		return err
 	}
 	var opts []fn.Option
 	if len(refs) > 0 {
 		opts = append(opts, fn.WithTrace())
 	}
-	report, err := ex.inject(ctx, b, ps, v1alpha1.ModeInject, opts...)
+	report, err := ex.inject(ctx, v1alpha1.ModeInject, opts...)
 	if err != nil {
 		return err
 	}

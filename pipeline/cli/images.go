@@ -115,23 +115,25 @@ func (p *imagesPin) collect(ctx context.Context, args []string) ([]string, error
 	if !named && len(p.policies) == 0 && !p.kubeInject.Given() && len(p.images) > 0 {
 		return out, nil
 	}
-	ps, err := p.load(args)
-	if err != nil {
+	if named {
+		if _, err := p.read(ctx, args); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.load(); err != nil {
 		return nil, err
 	}
-	for _, policy := range ps {
+	for _, policy := range p.allPolicies() {
 		policy.Spec.Images, policy.Spec.Lint = nil, nil // the tags are wanted, and the lock may not be there yet
 	}
-	var b *batch.Batch
-	if named {
-		b, err = p.read(ctx, args)
-	} else {
-		b, err = sample(ps)
+	if !named {
+		b, err := sample(p.allPolicies())
+		if err != nil {
+			return nil, err
+		}
+		p.batch, p.groups[0].batch = b, b
 	}
-	if err != nil {
-		return nil, err
-	}
-	found, err := p.injected(ctx, b, ps)
+	found, err := p.injected(ctx)
 	return append(out, found...), err
 }
 
@@ -163,8 +165,8 @@ func sample(ps []*v1alpha1.InjectionPolicy) (*batch.Batch, error) {
 }
 
 // injected gives the images of the containers that an injection adds or changes.
-func (p *imagesPin) injected(ctx context.Context, b *batch.Batch, ps []*v1alpha1.InjectionPolicy) ([]string, error) {
-	report, err := p.inject(ctx, b, ps, v1alpha1.ModeInject, fn.WithPods())
+func (p *imagesPin) injected(ctx context.Context) ([]string, error) {
+	report, err := p.inject(ctx, v1alpha1.ModeInject, fn.WithPods())
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/prerig/prerig/pipeline/batch"
 	"github.com/prerig/prerig/pipeline/diff"
 	"github.com/prerig/prerig/pipeline/files"
+	"github.com/prerig/prerig/pipeline/policy"
 )
 
 // inject is the state of one prerig inject.
@@ -88,16 +89,15 @@ func (in *inject) do(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	ps, err := in.load(args)
-	if err != nil {
+	if err := in.load(); err != nil {
 		return err
 	}
-	report, err := in.inject(ctx, b, ps, in.mode(ps))
+	report, err := in.inject(ctx, in.mode(in.allPolicies()))
 	if err != nil {
 		return err
 	}
 	in.report(report.Results)
-	if report.Failed() {
+	if report.Failed() || in.replacesByDefault() {
 		fmt.Fprintln(in.streams.Err, "nothing was written")
 		return errReported
 	}
@@ -109,6 +109,32 @@ func (in *inject) do(ctx context.Context, args []string) error {
 	}
 	in.summary(b, report)
 	return in.verdict(report)
+}
+
+// replacesByDefault refuses to change files by a policy that nobody has chosen, where pods carry another version's injection:
+// somebody has injected them by a policy that was not found now. It says whether there are such pods.
+func (in *inject) replacesByDefault() bool {
+	if !in.inPlace {
+		return false
+	}
+	refused := false
+	for _, g := range in.groups {
+		if !g.byDefault {
+			continue
+		}
+		for _, o := range g.report.Outcomes {
+			if o.Action != fn.Injected || o.EarlierImage == "" || o.EarlierImage == o.Image {
+				continue
+			}
+			refused = true
+			fmt.Fprintf(in.streams.Err, "error: %s:%d: %s: it carries the proxy %s, and the built-in policy, which is only taken because no %s was found, has %s\n",
+				o.File.Path, o.File.Line, o.Ref, o.EarlierImage, policy.FileName, o.Image)
+		}
+	}
+	if refused {
+		fmt.Fprintf(in.streams.Err, "to go on, name the policy that is meant with -p, or put it at the repository's root as %s; -p %s takes the built-in one\n", policy.FileName, policy.BuiltIn)
+	}
+	return refused
 }
 
 // mode of the run, "" to leave it to the policies. A policy whose own mode is Check is the same as --check.
@@ -207,7 +233,9 @@ func (in *inject) outputs(b *batch.Batch) ([]files.Output, error) {
 		outs = append(outs, out)
 	}
 	for _, f := range b.Files {
-		put(f.Input, f.Bytes())
+		if content, ok := f.Output(); ok {
+			put(f.Input, content)
+		}
 	}
 	for _, input := range b.Beside() {
 		put(input, input.Data)

@@ -111,7 +111,7 @@ func (l *lintRun) do(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	found, failed := l.find(ctx, b, args, severities)
+	found, failed := l.find(ctx, b, severities)
 	if failed != nil && found == nil {
 		return failed
 	}
@@ -173,22 +173,21 @@ func (l *lintRun) severities() (map[string]string, error) {
 }
 
 // find gives the findings, in the order of the files, also beside an error about some of the files.
-func (l *lintRun) find(ctx context.Context, b *batch.Batch, args []string, severities map[string]string) (result.Results, error) {
+func (l *lintRun) find(ctx context.Context, b *batch.Batch, severities map[string]string) (result.Results, error) {
 	if l.asIs {
-		return l.checkAsIs(b, args, severities)
+		return l.checkAsIs(b, severities)
 	}
-	ps, err := l.load(args)
-	if err != nil {
+	if err := l.load(); err != nil {
 		return nil, err
 	}
-	for _, p := range ps {
+	for _, p := range l.allPolicies() {
 		if p.Spec.Lint == nil {
 			p.Spec.Lint = &v1alpha1.Lint{}
 		}
 		p.Spec.Lint.Disabled = false
 		p.Spec.Lint.Rules = merged(p.Spec.Lint.Rules, severities)
 	}
-	report, err := l.inject(ctx, b, ps, v1alpha1.ModeInject)
+	report, err := l.inject(ctx, v1alpha1.ModeInject)
 	if err != nil {
 		return nil, err
 	}

@@ -9,15 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/prerig/prerig/fn"
-	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/batch"
 	"github.com/prerig/prerig/pipeline/files"
@@ -40,8 +36,8 @@ type run struct {
 	istio      string
 	kubernetes string
 
-	batch   *batch.Batch // what read has read
-	origins []string     // where the policies come from
+	batch  *batch.Batch // what read has read
+	groups []*group     // the files with their policies
 }
 
 // flags adds the flags that choose files and policies.
@@ -51,7 +47,7 @@ func (r *run) flags(cmd *cobra.Command) {
 	excludeFlag(cmd, &r.exclude)
 	f.StringArrayVarP(&r.policies, "policy", "p", nil,
 		"InjectionPolicy: a file, or the name of a built-in one; may be repeated (default: "+policy.FileName+
-			" in the directory that is read or the current one, else the built-in "+policy.BuiltIn+")")
+			" beside the file or above it in its repository, else the built-in "+policy.BuiltIn+")")
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "print warnings and errors only")
 	f.StringVarP(&r.namespace, "namespace", "n", "", "namespace of objects that name none")
 	f.StringVar(&r.target, "target-namespace", "", "namespace that all objects get later, as Flux's targetNamespace sets it; used to decide, not written")
@@ -95,6 +91,9 @@ var clusterOnly = map[string]string{
 	"meshConfigMapName":   "save the ConfigMap and give it with --meshConfigFile, or make a policy of it with prerig import",
 	"webhookConfig":       "make a policy of the cluster's objects with prerig import",
 	"operatorFileName":    "render the chart and make a policy of the result: helm template istiod … | prerig import",
+	"istioNamespace":      "which namespace the control plane is in stands in the policy, which prerig import makes",
+	"context":             "make a policy of the cluster's objects with kubectl --context … get … | prerig import",
+	"kubeconfig":          "make a policy of the cluster's objects with kubectl --kubeconfig … get … | prerig import",
 }
 
 func (r *run) clusterFlags(cmd *cobra.Command) {
@@ -167,122 +166,6 @@ func (r *run) read(ctx context.Context, args []string) (*batch.Batch, error) {
 	}
 	r.batch = b
 	return b, nil
-}
-
-// load finds the policies and changes in them what flags say.
-func (r *run) load(args []string) ([]*v1alpha1.InjectionPolicy, error) {
-	named, err := r.find(args)
-	if err != nil {
-		return nil, err
-	}
-	var ps []*v1alpha1.InjectionPolicy
-	for _, n := range named {
-		p, err := r.override(n.InjectionPolicy)
-		if err != nil {
-			return nil, err
-		}
-		ps = append(ps, p)
-		r.origins = append(r.origins, n.Origin)
-	}
-	if !r.quiet {
-		fmt.Fprintf(r.streams.Err, "policy: %s\n", strings.Join(r.origins, ", "))
-	}
-	return ps, nil
-}
-
-// find gives the policies: those that flags name, else the functionConfig of a ResourceList in the input, else the default.
-func (r *run) find(args []string) ([]policy.Named, error) {
-	if r.kubeInject.Given() {
-		n, err := r.kubeInject.Policy()
-		return []policy.Named{n}, err
-	}
-	if len(r.policies) == 0 {
-		if n, ok, err := r.batch.FunctionConfig(); ok || err != nil {
-			return []policy.Named{n}, err
-		}
-		n, err := policy.Find(r.directories(args)...)
-		return []policy.Named{n}, err
-	}
-	var named []policy.Named
-	var errs []error
-	for _, name := range r.policies {
-		n, err := policy.Load(name)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		named = append(named, n)
-	}
-	return named, errors.Join(errs...)
-}
-
-// directories are where a policy is looked for: the one directory that is read, and the current one.
-func (r *run) directories(args []string) []string {
-	names := append(append([]string(nil), r.files...), args...)
-	if len(names) == 1 {
-		if info, err := os.Stat(names[0]); err == nil && info.IsDir() {
-			return []string{names[0], "."}
-		}
-	}
-	return []string{"."}
-}
-
-// override changes in a policy what the flags say. The result is read as any policy is, so that a flag cannot bring in what
-// a file could not.
-func (r *run) override(p *v1alpha1.InjectionPolicy) (*v1alpha1.InjectionPolicy, error) {
-	if r.namespace == "" && r.target == "" && r.revision == "" && r.istio == "" && r.kubernetes == "" {
-		return p, nil
-	}
-	set := func(field *string, value string) {
-		if value != "" {
-			*field = value
-		}
-	}
-	set(&p.Spec.DefaultNamespace, r.namespace)
-	set(&p.Spec.TargetNamespace, r.target)
-	if p.Spec.Istio != nil {
-		set(&p.Spec.Istio.Revision, r.revision)
-		set(&p.Spec.Istio.Version, r.istio)
-		set(&p.Spec.Istio.KubernetesVersion, r.kubernetes)
-	}
-	text, err := v1alpha1.Marshal(p)
-	if err != nil {
-		return nil, err
-	}
-	changed, err := v1alpha1.Parse(text)
-	var wrong *v1alpha1.PolicyError
-	if errors.As(err, &wrong) && len(wrong.Problems) > 0 {
-		return nil, fmt.Errorf("setting what the flags say in policy %s: %s", p.Metadata.Name, wrong.Problems[0])
-	}
-	return changed, err
-}
-
-// inject runs the policies, in the given mode where there is one.
-func (r *run) inject(ctx context.Context, b *batch.Batch, ps []*v1alpha1.InjectionPolicy, mode v1alpha1.Mode, opts ...fn.Option) (*fn.Report, error) {
-	r.notice(b)
-	if mode != "" {
-		for _, p := range ps {
-			p.Spec.Mode = mode
-		}
-	}
-	in, err := fn.New(ps, opts...)
-	if err != nil {
-		return nil, err
-	}
-	return b.Run(ctx, in)
-}
-
-// notice says what was passed over, and which policies are not followed.
-func (r *run) notice(b *batch.Batch) {
-	r.report(b.Notes())
-	for _, f := range b.Files {
-		for _, name := range f.Policies() {
-			if slices.ContainsFunc(r.origins, func(o string) bool { return filepath.Clean(o) == filepath.Clean(f.Input.Path) }) {
-				continue
-			}
-			fmt.Fprintf(r.streams.Err, "warning: %s: InjectionPolicy %s is not followed; name the file with --policy\n", f.Input.Path, name)
-		}
-	}
 }
 
 // report prints the results, one line each.

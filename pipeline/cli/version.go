@@ -7,7 +7,19 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+
+	"github.com/spf13/cobra"
 )
+
+func newVersion(streams Streams, version string) *cobra.Command {
+	cmd := newCommand("version", "Print the version")
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(*cobra.Command, []string) error {
+		_, err := fmt.Fprintln(streams.Out, Version(version))
+		return err
+	}
+	return cmd
+}
 
 // Version is the version with the commit, as far as the build knows them: the version that the linker was given, else that
 // of the module. It names no time, so that a build can be repeated.

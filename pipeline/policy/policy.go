@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policy finds the InjectionPolicy of a run on the command line: a file, one that comes with Prerig, or one made of
-// the files that istioctl kube-inject takes. It reads policies and decides nothing about workloads.
+// Package policy finds the InjectionPolicy of a run on the command line: a file that is named, the nearest prerig.yaml of the
+// files that are worked on, one that comes with Prerig, or one made of the files that istioctl kube-inject takes. It reads
+// policies and decides nothing about workloads.
 package policy
 
 import (
@@ -10,7 +11,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
@@ -18,7 +18,7 @@ import (
 	"github.com/prerig/prerig/policies"
 )
 
-// FileName is the policy that is taken where none is named.
+// FileName is the policy that is looked for where none is named.
 const FileName = "prerig.yaml"
 
 // BuiltIn is the policy that is taken where there is no file either.
@@ -51,18 +51,8 @@ func Load(name string) (Named, error) {
 	return Named{}, fmt.Errorf("reading policy %s: %w", name, err)
 }
 
-// Find takes the first of prerig.yaml in the given directories, else the built-in policy.
-func Find(dirs ...string) (Named, error) {
-	for _, dir := range dirs {
-		path := filepath.Join(dir, FileName)
-		_, err := os.Stat(path)
-		switch {
-		case err == nil:
-			return Load(path)
-		case !errors.Is(err, fs.ErrNotExist):
-			return Named{}, fmt.Errorf("looking for a policy: %w", err)
-		}
-	}
+// Default is the policy that comes with Prerig and is taken where there is no file.
+func Default() (Named, error) {
 	text, ok := policies.Get(BuiltIn)
 	if !ok {
 		return Named{}, fmt.Errorf("looking for a policy: the built-in policy %s is missing from this build", BuiltIn)
@@ -89,6 +79,9 @@ func parse(origin string, data []byte) (Named, error) {
 	default:
 		return Named{}, fmt.Errorf("reading policy %s: a file holds one policy and this one has %d documents (the second at line %d); "+
 			"give further policies in files of their own, each with --policy", origin, len(found), found[1].Line())
+	}
+	if err := mistaken(origin, data); err != nil {
+		return Named{}, fmt.Errorf("reading policy %s: %w", origin, err)
 	}
 	p, err := v1alpha1.Parse(data)
 	if err != nil {

@@ -32,36 +32,74 @@ func write(t *testing.T, dir, name, text string) string {
 
 func named(name string) string { return strings.Replace(small, "NAME", name, 1) }
 
-func TestFind(t *testing.T) {
-	t.Parallel()
-	first, second, empty := t.TempDir(), t.TempDir(), t.TempDir()
-	write(t, first, FileName, named("first"))
-	write(t, second, FileName, named("second"))
-	for _, tc := range []struct {
-		dirs         []string
-		name, origin string
-	}{
-		{[]string{first, second}, "first", filepath.Join(first, FileName)},
-		{[]string{empty, second}, "second", filepath.Join(second, FileName)},
-		{[]string{empty}, "istio", "built-in istio"},
-	} {
-		got, err := Find(tc.dirs...)
-		if err != nil {
+// TestNear looks for the policy of directories, from the innermost prerig.yaml outwards to the root of the repository.
+func TestNear(t *testing.T) {
+	root := t.TempDir()
+	for _, dir := range []string{"repo/.git", "repo/apps/web/base", "repo/apps/own/k8s", "repo/sub/k8s", "plain/k8s"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if got.Metadata.Name != tc.name || got.Origin != tc.origin {
-			t.Errorf("Find(%v) = %s from %q, want %s from %q", tc.dirs, got.Metadata.Name, got.Origin, tc.name, tc.origin)
+	}
+	write(t, root, FileName, named("outside"))
+	write(t, filepath.Join(root, "repo"), FileName, named("repository"))
+	write(t, filepath.Join(root, "repo/apps/own"), FileName, named("own"))
+	write(t, filepath.Join(root, "repo/sub"), ".git", "gitdir: ../.git/modules/sub\n") // of a submodule
+	write(t, filepath.Join(root, "repo/apps/web"), FileName, "pipelines: pipelines\nlisten: :8080\n")
+	f := &Finder{}
+	for dir, want := range map[string]string{
+		"repo":               "repo/prerig.yaml",
+		"repo/apps":          "repo/prerig.yaml",
+		"repo/apps/web/base": "repo/prerig.yaml",
+		"repo/apps/own":      "repo/apps/own/prerig.yaml",
+		"repo/apps/own/k8s":  "repo/apps/own/prerig.yaml",
+		"repo/sub/k8s":       "",
+		"plain/k8s":          "prerig.yaml",
+	} {
+		for range 2 { // the second time it is remembered
+			got, err := f.Near(filepath.Join(root, dir))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want != "" && got != filepath.Join(root, want) || want == "" && got != "" {
+				t.Errorf("the policy of %s is %q, want %q", dir, got, want)
+			}
 		}
+	}
+	if want := filepath.Join(root, "repo/apps/web", FileName); len(f.Passed) != 1 || f.Passed[0] != want {
+		t.Errorf("passed over: %v, want %s", f.Passed, want)
 	}
 }
 
-func TestFindStopsAtABrokenPolicy(t *testing.T) {
-	t.Parallel()
-	first, second := t.TempDir(), t.TempDir()
-	write(t, first, FileName, strings.Replace(named("first"), "istio:", "istoi:", 1))
-	write(t, second, FileName, named("second"))
-	if got, err := Find(first, second); err == nil || !strings.Contains(err.Error(), "istoi") {
-		t.Errorf("Find took %s (%v) and not the error in the first policy", got.Origin, err)
+// TestNearLeavesSharedDirectoriesAlone: what lies in /tmp may be anybody's.
+func TestNearLeavesSharedDirectoriesAlone(t *testing.T) {
+	shared := t.TempDir()
+	if err := os.Chmod(shared, 0o777|os.ModeSticky); err != nil {
+		t.Fatal(err)
+	}
+	write(t, shared, FileName, named("anybody's"))
+	own := filepath.Join(shared, "own")
+	if err := os.Mkdir(own, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := (&Finder{}).Near(own); got != "" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if got, err := (&Finder{}).Near(shared); got != filepath.Join(shared, FileName) || err != nil {
+		t.Errorf("of the directory itself: got %q, %v", got, err)
+	}
+}
+
+// TestNearEndsAtHome where there is no repository.
+func TestNearEndsAtHome(t *testing.T) {
+	root := t.TempDir()
+	home := filepath.Join(root, "home")
+	if err := os.MkdirAll(filepath.Join(home, "k8s"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", home)
+	write(t, root, FileName, named("of-the-machine"))
+	if got, err := (&Finder{}).Near(filepath.Join(home, "k8s")); got != "" || err != nil {
+		t.Errorf("got %q, %v", got, err)
 	}
 }
 
@@ -73,6 +111,9 @@ func TestLoadErrors(t *testing.T) {
 		"a directory":   {dir, "is a directory"},
 		"empty":         {write(t, dir, "empty.yaml", "# nothing\n"), "the file is empty"},
 		"two":           {write(t, dir, "two.yaml", named("a")+"---\n"+named("b")), "2 documents (the second at line 9)"},
+		"the daemon's":  {write(t, dir, "daemon.yaml", "pipelines: pipelines\nstate: /var/lib/prerig\n"), "it is a configuration of prerig serve and not an InjectionPolicy"},
+		"a ConfigMap":   {write(t, dir, "injector.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: istio-sidecar-injector}\ndata: {config: 'policy: enabled'}\n"), "prerig import " + filepath.Join(dir, "injector.yaml") + " -o prerig.yaml"},
+		"no type":       {write(t, dir, "none.yaml", "spec: {}\n"), "apiVersion: is missing; it must be prerig.dev/v1alpha1"},
 		"another kind":  {write(t, dir, "cm.yaml", "apiVersion: v1\nkind: Pod\n"), "kind"},
 		"another group": {write(t, dir, "v2.yaml", strings.Replace(named("a"), "v1alpha1", "v2", 1)), "prerig.dev/v1alpha1"},
 	} {

@@ -72,12 +72,8 @@ func ImageLockFromObject(obj map[string]any) (*ImageLock, error) {
 }
 
 func readLock(obj map[string]any, ps *problems, where locator) (*ImageLock, error) {
-	if obj["apiVersion"] != APIVersion {
-		ps.add([]any{"apiVersion"}, "%s is not supported; supported is %s", describe(obj["apiVersion"]), APIVersion)
-	}
-	if obj["kind"] != KindImageLock {
-		ps.add([]any{"kind"}, "%s is not supported; supported is %s", describe(obj["kind"]), KindImageLock)
-	}
+	ps.checkType(obj, "apiVersion", APIVersion)
+	ps.checkType(obj, "kind", KindImageLock)
 	lock := &ImageLock{}
 	if len(ps.list) == 0 {
 		ps.decode(nil, obj, reflect.ValueOf(lock).Elem())

@@ -85,23 +85,25 @@ func (p *Problem) locate(where locator) {
 
 // checkKind says whether the object is a policy of a version that is known here.
 func (ps *problems) checkKind(obj map[string]any) bool {
-	apiVersion, kind := obj["apiVersion"], obj["kind"]
-	ok := true
-	if apiVersion != APIVersion {
-		ok = false
-		ps.add([]any{"apiVersion"}, "%s is not supported; supported is %s", describe(apiVersion), APIVersion)
+	ok := ps.checkType(obj, "apiVersion", APIVersion)
+	return ps.checkType(obj, "kind", Kind) && ok
+}
+
+// checkType says whether apiVersion or kind of an object is the one that is read here.
+func (ps *problems) checkType(obj map[string]any, key, want string) bool {
+	switch v := obj[key]; v {
+	case want:
+		return true
+	case nil:
+		ps.add([]any{key}, "is missing; it must be %s", want)
+	default:
+		ps.add([]any{key}, "%s is not supported; supported is %s", describe(v), want)
 	}
-	if kind != Kind {
-		ok = false
-		ps.add([]any{"kind"}, "%s is not supported; supported is %s", describe(kind), Kind)
-	}
-	return ok
+	return false
 }
 
 func describe(v any) string {
 	switch v := v.(type) {
-	case nil:
-		return "no value"
 	case string:
 		return quoted(v)
 	case map[string]any:

@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"errors"
+	"slices"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/prerig/prerig/pipeline/config"
+)
+
+// errDaemon is the error of a file that configures the daemon, which has the same name by default.
+var errDaemon = errors.New("it is a configuration of prerig serve and not an InjectionPolicy; name the policy with -p, or give one of the two files another name")
+
+// mistaken says what a file is that is likely to be taken for a policy: the daemon's configuration, or the ConfigMap from
+// which a policy can be made.
+func mistaken(origin string, data []byte) error {
+	var top map[string]any
+	if yaml.Unmarshal(data, &top) != nil {
+		return nil // the policy's own reader says what is wrong, with its line
+	}
+	kind, _ := top["kind"].(string)
+	switch {
+	case isDaemonConfig(top):
+		return errDaemon
+	case kind == "List" || kind == "ConfigMapList" || kind == "ConfigMap" && isIstioConfigMap(top):
+		return errors.New("it holds objects of a cluster and not an InjectionPolicy; make a policy of them: prerig import " + origin + " -o " + FileName)
+	}
+	return nil
+}
+
+// isDaemonConfig says whether a document has a key of the daemon's configuration, and none that every Kubernetes object has.
+func isDaemonConfig(top map[string]any) bool {
+	for _, key := range []string{"apiVersion", "kind", "metadata", "spec"} {
+		if _, ok := top[key]; ok {
+			return false
+		}
+	}
+	keys := config.Keys()
+	for key := range top {
+		if slices.Contains(keys, key) {
+			return true
+		}
+	}
+	return false
+}
+
+// isIstioConfigMap says whether a ConfigMap is that of an injector or of a mesh.
+func isIstioConfigMap(top map[string]any) bool {
+	data, _ := top["data"].(map[string]any)
+	for _, key := range []string{"config", "values", "mesh"} {
+		if _, ok := data[key]; ok {
+			return true
+		}
+	}
+	return false
+}
