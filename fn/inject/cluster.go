@@ -17,9 +17,12 @@ const (
 )
 
 // clusterEnvs are the proxy's variables for its cluster and network: what the values say, over that the injection URL, over
-// that the pod's label for the network.
+// that the pod's label for the network. What else the URL gives goes with them from 1.8 on.
 func clusterEnvs(in *istio.Injector, p *pod) map[string]string {
 	envs := map[string]string{}
+	if in.Profile().Has(istio.EnvFromURL) {
+		maps.Copy(envs, in.URLEnv())
+	}
 	if v := first(in.URLCluster(), in.Values().String("global", "multiCluster", "clusterName")); v != "" {
 		envs[clusterEnv] = v
 	}

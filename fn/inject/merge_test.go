@@ -31,6 +31,7 @@ type mergeCase struct {
 	Env           map[string]string `json:"env"`
 	Cluster       string            `json:"cluster"`
 	Network       string            `json:"network"`
+	ProxyEnv      map[string]string `json:"proxyEnv"`
 	ProxyConfigs  []map[string]any  `json:"proxyConfigs"`
 	Namespace     string            `json:"namespace"`
 	NSAnnotations map[string]string `json:"namespaceAnnotations"`
@@ -51,7 +52,7 @@ func loadMerge(t testing.TB, dir string) (*istio.Injector, Request) {
 	}
 	in, err := istio.New(istio.Options{
 		Version: c.Version, Config: text(t, config), Values: text(t, c.Values), Mesh: c.Mesh, Revision: c.Revision, Native: c.Native,
-		IstiodEnv: c.Env, Cluster: c.Cluster, Network: c.Network, ProxyConfigs: c.ProxyConfigs,
+		IstiodEnv: c.Env, Cluster: c.Cluster, Network: c.Network, ProxyEnv: c.ProxyEnv, ProxyConfigs: c.ProxyConfigs,
 	})
 	if err != nil {
 		t.Fatal(err)

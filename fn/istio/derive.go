@@ -4,6 +4,7 @@
 package istio
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -75,7 +76,8 @@ func (in *Injector) complete(d *TemplateData, t *Template) {
 	if t.mutates {
 		d.Values = in.values.clone()
 	}
-	d.Revision = in.opts.Revision
+	// The charts of all these versions set istiod's variable REVISION, also for the default revision.
+	d.Revision = cmp.Or(in.opts.Revision, "default")
 	d.NativeSidecars = in.native
 	d.CompliancePolicy = in.env[envCompliancePolicy]
 	d.InboundTrafficPolicyMode = "passthrough"

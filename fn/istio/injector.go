@@ -46,6 +46,8 @@ type Options struct {
 	IstiodEnv map[string]string
 	// Cluster and Network as the injection URL gives them (/inject/cluster/NAME/net/NAME).
 	Cluster, Network string
+	// ProxyEnv are the variables that the injection URL gives besides them (/inject/my_var/VALUE gives MY_VAR).
+	ProxyEnv map[string]string
 	// RootNamespace is where mesh-wide resources live; empty for what the mesh config says.
 	RootNamespace string
 	// ProxyConfigs are the cluster's ProxyConfig resources.
@@ -236,6 +238,9 @@ func (in *Injector) URLCluster() string { return in.opts.Cluster }
 
 // URLNetwork is the network that the injection URL gives; empty for none.
 func (in *Injector) URLNetwork() string { return in.opts.Network }
+
+// URLEnv are the variables that the injection URL gives besides the cluster and the network. They must not be changed.
+func (in *Injector) URLEnv() map[string]string { return in.opts.ProxyEnv }
 
 // Env is one variable of the control plane's environment, or a default where it is empty or not set.
 func (in *Injector) Env(key, otherwise string) string {

@@ -323,3 +323,14 @@ func TestEstimateConcurrency(t *testing.T) {
 		}
 	}
 }
+
+// TestRevisionOfTheDefaultIsNamed renders what a template shows where no revision is installed: the charts start istiod
+// with REVISION=default then.
+func TestRevisionOfTheDefaultIsNamed(t *testing.T) {
+	for _, c := range []struct{ revision, want string }{{"", "default"}, {"canary", "canary"}} {
+		out, err := render(t, Options{Version: "1.31", Config: config("a: {{ .Revision }}"), Values: "{}", Native: NativeDisabled, Revision: c.revision}, &TemplateData{})
+		if err != nil || strings.TrimSpace(out) != "a: "+c.want {
+			t.Errorf("revision %q: got %q, %v", c.revision, out, err)
+		}
+	}
+}

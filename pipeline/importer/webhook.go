@@ -100,7 +100,7 @@ func injectPath(entry map[string]any) string {
 	return u.Path
 }
 
-// injectionURL takes the cluster's and the network's name from the path that is called, in both of its forms:
+// injectionURL takes the cluster's and the network's name and variables from the path that is called, in both of its forms:
 // /inject/cluster/NAME/net/NAME and /inject/:ENV:cluster=NAME:ENV:net=NAME (pkg/kube/inject/webhook.go, parseInjectEnvs).
 func (b *builder) injectionURL(o *object, entry map[string]any) {
 	for key, v := range injectionSettings(injectPath(entry)) {
@@ -111,7 +111,7 @@ func (b *builder) injectionURL(o *object, entry map[string]any) {
 		case "net":
 			field = &b.spec.Istio.Network
 		default:
-			b.warn("entry %s of %s sets %s in its injection URL, which a policy cannot express", text(entry, "name"), o, key)
+			b.proxyEnv(strings.ToUpper(key), v)
 			continue
 		}
 		if *field != "" && *field != v {
@@ -120,6 +120,20 @@ func (b *builder) injectionURL(o *object, entry map[string]any) {
 		}
 		*field = v
 	}
+}
+
+// proxyEnv takes a variable from the path.
+func (b *builder) proxyEnv(name, v string) {
+	env := b.spec.Istio.ProxyEnv
+	if had, ok := env[name]; ok && had != v {
+		b.warn("the webhooks of the revision %s name several values for %s (%s, %s); the first is used", b.plane.revision, name, had, v)
+		return
+	}
+	if env == nil {
+		env = map[string]string{}
+		b.spec.Istio.ProxyEnv = env
+	}
+	env[name] = v
 }
 
 func injectionSettings(path string) map[string]string {

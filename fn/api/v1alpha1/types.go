@@ -134,6 +134,9 @@ type Istio struct {
 	Cluster string `json:"cluster,omitempty"`
 	// Network is the network's name, as the injection URL would give it (/inject/net/NAME).
 	Network string `json:"network,omitempty"`
+	// ProxyEnv is what else the injection URL gives to the environment of every proxy, since Istio 1.8: /inject/my_var/VALUE
+	// gives MY_VAR.
+	ProxyEnv map[string]string `json:"proxyEnv,omitempty"`
 	// Webhooks are the cluster's MutatingWebhookConfigurations that decide which pods the injector sees. Without them, and
 	// without any among the items, the version's own selectors hold.
 	Webhooks []Webhook `json:"webhooks,omitempty"`

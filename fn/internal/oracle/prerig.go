@@ -25,11 +25,18 @@ func (c *cluster) policy() (*v1alpha1.InjectionPolicy, error) {
 	if r := c.revision(); r != "default" {
 		mesh["revision"] = r
 	}
+	variables := map[string]any{}
 	for key, value := range c.fromPath() {
-		if field := map[string]string{"cluster": "cluster", "net": "network"}[key]; field != "" {
-			mesh[field] = value
+		switch key {
+		case "cluster":
+			mesh["cluster"] = value
+		case "net":
+			mesh["network"] = value
+		default:
+			variables[strings.ToUpper(key)] = value
 		}
 	}
+	mesh["proxyEnv"] = variables
 	var webhooks []any
 	for _, w := range c.webhooks {
 		var entries []any
