@@ -6,7 +6,8 @@
 // A stream is split into documents whose raw bytes, one after the other, are the stream (Parse, File.Bytes). Peek reads
 // what tells an object from others by a scan. Object decodes a document exactly as Kubernetes tools do, which is
 // sigs.k8s.io/yaml followed by JSON: yes, no, on, off, y and n are booleans, 012 is ten, 1.0 is the whole number one,
-// dates are strings. Duplicate keys, deep nesting, large documents and alias bombs are errors with a line.
+// dates are strings. The directive %YAML 1.2, which kubectl refuses, changes nothing. Duplicate keys, deep nesting, large
+// documents and alias bombs are errors with a line.
 //
 // # Editing
 //

@@ -132,10 +132,11 @@ func (p *parser) document(parent int) *node {
 		p.space()
 		directive := false
 		for ; p.pos == p.bol && p.peek(0) == '%'; directive = true {
-			if !strings.HasPrefix(p.src[p.pos:], "%YAML 1.1") {
-				p.fail(p.pos, "found a directive")
+			end := p.lineEnd(p.pos)
+			if !knownDirective(p.src[p.pos:end]) {
+				p.fail(p.pos, "found a directive other than %%YAML 1.1 and %%YAML 1.2")
 			}
-			p.pos = p.lineEnd(p.pos)
+			p.pos = end
 			p.space()
 		}
 		if p.atMarker() && p.peek(0) == '-' {
@@ -148,6 +149,13 @@ func (p *parser) document(parent int) *node {
 	n := p.value(parent, ctx)
 	p.space()
 	return n
+}
+
+// knownDirective says whether a line is the directive of a version of YAML that is read. Both are read alike, as
+// Kubernetes does with text that does not say its version.
+func knownDirective(line string) bool {
+	fields := strings.Fields(line)
+	return len(fields) >= 2 && fields[0] == "%YAML" && (fields[1] == "1.1" || fields[1] == "1.2") && (len(fields) == 2 || fields[2][0] == '#')
 }
 
 func (p *parser) new(k kind, s style, start int) *node {

@@ -38,6 +38,10 @@ func checkDecode(t *testing.T, src []byte) {
 		return
 	}
 	// JSON's own escapes are read wherever they stand: kubectl reads JSON as JSON, the reference reads it as YAML.
+	// What says that it is YAML 1.2 is refused by Kubernetes for saying so.
+	if err == nil && strings.Contains(werr.Error(), "found incompatible YAML document") && strings.Contains(string(src), "%YAML") {
+		return
+	}
 	if err == nil && !strings.Contains(string(src), `\u`) && !strings.Contains(string(src), `\/`) && !(got == nil && strings.Contains(string(src), "...")) {
 		t.Errorf("Kubernetes refuses what we read as %#v: %v\n%q", got, werr, src)
 	}

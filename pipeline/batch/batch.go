@@ -26,6 +26,8 @@ type Batch struct {
 	beside   []files.Input // kustomizations and their patches
 	passed   []passed
 	problems result.Results
+	// leftovers are temporary files of runs that were killed.
+	leftovers []string
 
 	charts         charts
 	kustomizations kustomizations
@@ -48,6 +50,9 @@ func newFile(in files.Input, docs []*manifest.Document) *File {
 // Beside are the files that belong to the manifests around them without being worked on: kustomizations and their patches.
 // They are read below directories only.
 func (b *Batch) Beside() []files.Input { return b.beside }
+
+// Leftovers are temporary files beside the inputs that runs which were killed may have left behind; see files.Clean.
+func (b *Batch) Leftovers() []string { return b.leftovers }
 
 // Problems tell what could not be read. They are among the results of Run.
 func (b *Batch) Problems() result.Results { return b.problems }
@@ -84,9 +89,19 @@ func (b *Batch) Run(ctx context.Context, in *fn.Injector) (*fn.Report, error) {
 		}
 	}
 	if n := len(b.Files); n > 0 {
-		b.Files[n-1].added = report.Added
+		b.Files[b.last()].added = report.Added
 	}
 	return report, nil
+}
+
+// last gives the file that objects are added to: the last one, but not one outside of the directory that was named.
+func (b *Batch) last() int {
+	for i := len(b.Files) - 1; i >= 0; i-- {
+		if _, leaves := b.Files[i].Input.Leaves(); !leaves {
+			return i
+		}
+	}
+	return len(b.Files) - 1
 }
 
 // Bytes is the file's content after the run: the input's own bytes where nothing changed. Objects that sidecars ask for in

@@ -28,6 +28,7 @@ func Read(ctx context.Context, args []string, o files.Options) (*Batch, error) {
 	if err != nil {
 		return nil, err
 	}
+	b.leftovers = listing.Leftovers
 	for _, p := range listing.Passed {
 		why := whyNotRead[p.Why]
 		if p.Why == files.Large && looksLikeObject(string(p.Head)) {

@@ -60,6 +60,7 @@ var errReported = errors.New("there were errors")
 
 // Main runs the command line and gives the exit code.
 func Main(ctx context.Context, args []string, streams Streams, version string) int {
+	streams.Err = visibleWriter{streams.Err}
 	root := NewRoot(streams, version)
 	root.SetArgs(args)
 	err := knownWord(root, args)

@@ -130,7 +130,7 @@ func (ex *explaining) print(e explain.Explanation, detail bool) error {
 	case len(e.Workloads) == 0:
 		return nil
 	case detail:
-		return e.Detail(out)
+		return e.Detail(visibleWriter{out})
 	}
-	return e.Table(out)
+	return e.Table(visibleWriter{out})
 }

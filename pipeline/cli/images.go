@@ -225,7 +225,7 @@ func (p *imagesPin) save(ctx context.Context, data []byte, n int) error {
 	if err != nil {
 		return err
 	}
-	if err := files.Write(ctx, []files.Output{out}); err != nil {
+	if err := files.Write(ctx, []files.Output{out}, nil); err != nil {
 		return err
 	}
 	p.say("%s: %s locked\n", p.output, plural(n, "image"))

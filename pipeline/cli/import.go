@@ -120,7 +120,7 @@ func (im *importing) write(ctx context.Context, text []byte) error {
 	if err != nil {
 		return err
 	}
-	return files.Write(ctx, []files.Output{out})
+	return files.Write(ctx, []files.Output{out}, nil)
 }
 
 func (im *importing) say(imp *importer.Import) {

@@ -26,6 +26,7 @@ import (
 type inject struct {
 	run
 	inPlace, diff, check, remove bool
+	unwritten                    int // files that should change and are not to be written
 	output                       string
 	colour                       string
 }
@@ -169,7 +170,9 @@ func (in *inject) write(ctx context.Context, b *batch.Batch) error {
 	case in.check:
 		return nil
 	case in.inPlace:
-		outs, err = inPlace(b)
+		if outs, err = in.filesInPlace(b); err == nil {
+			err = in.clean(b)
+		}
 	case in.output != "" && in.output != "-":
 		outs, err = in.outputs(b)
 	case in.diff:
@@ -184,26 +187,57 @@ func (in *inject) write(ctx context.Context, b *batch.Batch) error {
 	if err != nil {
 		return err
 	}
-	return files.Write(ctx, outs)
+	bar := newBar(in.streams.Err, "writing")
+	defer bar.done()
+	return files.Write(ctx, outs, func(done int) { bar.at(done, len(outs), "") })
 }
 
-// inPlace gives the files that change.
-func inPlace(b *batch.Batch) ([]files.Output, error) {
+// filesInPlace gives the files that change. Those outside of the directories that were named are not among them.
+func (in *inject) filesInPlace(b *batch.Batch) ([]files.Output, error) {
 	var outs []files.Output
 	var errs []error
 	for _, f := range b.Files {
 		if f.Input.Stdin() {
-			errs = append(errs, errors.New("writing in place: standard input is not a file; name the files to change"))
+			errs = append(errs, fmt.Errorf("writing in place: %s is not a file; name the files to change", inputName(f.Input)))
 			continue
 		}
 		if !f.Changed() {
 			continue
+		}
+		if target, leaves := f.Input.Leaves(); leaves {
+			in.unwritten++
+			fmt.Fprintf(in.streams.Err, "warning: %s: not changed, as it is a link to %s, which is not in %s; name the file itself to change it\n", f.Input.Path, target, f.Input.Root)
+			continue
+		}
+		if n := f.Input.Names(); n > 1 {
+			fmt.Fprintf(in.streams.Err, "warning: %s: the file has %d names (hard links), and only this one gets the new content\n", f.Input.Path, n)
 		}
 		out, err := files.InPlace(f.Input, f.Bytes())
 		errs = append(errs, err)
 		outs = append(outs, out)
 	}
 	return outs, errors.Join(errs...)
+}
+
+// inputName names a stream as people do.
+func inputName(in files.Input) string {
+	if in.Path == files.StdinName {
+		return "standard input"
+	}
+	return in.Path
+}
+
+// clean removes what runs that were killed have left beside the files, and tells of it.
+func (in *inject) clean(b *batch.Batch) error {
+	removed, kept, err := files.Clean(b.Leftovers())
+	if n := len(removed); n > 0 && !in.quiet {
+		fmt.Fprintf(in.streams.Err, "info: removed %s that a run which was killed had left, such as %s\n", plural(n, "temporary file"), removed[0])
+	}
+	if n := len(kept); n > 0 {
+		fmt.Fprintf(in.streams.Err, "warning: %s of another run, such as %s, may still be in use and %s left; remove what is there when no prerig is running\n",
+			plural(n, "temporary file"), kept[0], map[bool]string{true: "was", false: "were"}[n == 1])
+	}
+	return err
 }
 
 // outputs gives one file, or a file for each input in a directory.
@@ -270,6 +304,7 @@ func (in *inject) summary(b *batch.Batch, report *fn.Report) {
 	verb := "would change"
 	if in.inPlace {
 		verb = "changed"
+		changed -= in.unwritten
 	}
 	line := strings.Join(parts, ", ")
 	if in.inPlace || in.diff || in.check {

@@ -116,6 +116,9 @@ func (l *lintRun) do(ctx context.Context, args []string) error {
 		return failed
 	}
 	colour := l.colour == "always" || l.colour == "auto" && l.streams.Colour
+	if l.output == "text" {
+		found = visibleResults(found)
+	}
 	if err := format.Write(l.streams.Out, l.output, found, format.Options{Version: l.version, Colour: colour}); err != nil {
 		return err
 	}

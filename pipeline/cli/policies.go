@@ -214,6 +214,8 @@ func (r *run) allPolicies() []*v1alpha1.InjectionPolicy {
 // stands together.
 func (r *run) inject(ctx context.Context, mode v1alpha1.Mode, opts ...fn.Option) (*fn.Report, error) {
 	r.notice()
+	bar := newBar(r.streams.Err, "injecting")
+	defer bar.done()
 	whole := &fn.Report{Results: slices.Clone(r.batch.Problems())}
 	for _, g := range r.groups {
 		if mode != "" {

@@ -32,6 +32,9 @@ type bar struct {
 
 // newBar gives a bar on standard error, and nil where that is no terminal. All methods do nothing on nil.
 func newBar(out io.Writer, what string) *bar {
+	if v, ok := out.(visibleWriter); ok {
+		out = v.to // what is drawn needs escape sequences
+	}
 	file, ok := out.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
 		return nil
@@ -58,6 +61,11 @@ func (b *bar) show() {
 	b.draw()
 }
 
+// at notes how far the run is; total is 0 while nobody knows.
+func (b *bar) at(done, total int, name string) {
+	b.update(images.Progress{Done: done, Total: total, Image: name})
+}
+
 // update notes how far the run is.
 func (b *bar) update(p images.Progress) {
 	if b == nil {
@@ -73,11 +81,16 @@ func (b *bar) update(p images.Progress) {
 
 func (b *bar) draw() {
 	const cells = 24
-	full := 0
-	if b.last.Total > 0 {
-		full = cells * b.last.Done / b.last.Total
+	var line string
+	switch {
+	case b.last.Total > 0:
+		full := cells * b.last.Done / b.last.Total
+		line = fmt.Sprintf("%s [%s%s] %d/%d %s", b.what, strings.Repeat("=", full), strings.Repeat(" ", cells-full), b.last.Done, b.last.Total, visible(b.last.Image))
+	case b.last.Done > 0:
+		line = fmt.Sprintf("%s %d %s", b.what, b.last.Done, visible(b.last.Image))
+	default:
+		line = b.what
 	}
-	line := fmt.Sprintf("%s [%s%s] %d/%d %s", b.what, strings.Repeat("=", full), strings.Repeat(" ", cells-full), b.last.Done, b.last.Total, b.last.Image)
 	if w := b.width() - 1; len(line) > w {
 		line = line[:w]
 	}

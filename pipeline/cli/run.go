@@ -157,7 +157,9 @@ func (r *run) read(ctx context.Context, args []string) (*batch.Batch, error) {
 		}
 		names = []string{"-"}
 	}
-	b, err := batch.Read(ctx, names, files.Options{Stdin: r.streams.In, Exclude: r.exclude})
+	bar := newBar(r.streams.Err, "reading")
+	b, err := batch.Read(ctx, names, files.Options{Stdin: r.streams.In, Exclude: r.exclude, Progress: func(done int, path string) { bar.at(done, 0, path) }})
+	bar.done()
 	if err != nil {
 		return nil, err
 	}

@@ -10,9 +10,10 @@ package diff
 
 import (
 	"bytes"
+	"fmt"
 	"path/filepath"
-	"strconv"
 	"strings"
+	"unicode"
 )
 
 // context is the number of unchanged lines around a change, as diff -u and git diff have it.
@@ -51,8 +52,8 @@ func Unified(name string, chunks []Chunk) []byte {
 func label(name string) string {
 	name = strings.TrimLeft(filepath.ToSlash(filepath.Clean(name)), "/")
 	switch {
-	case strings.ContainsAny(name, "\n\r\t\"\\"):
-		return strconv.Quote(name)
+	case strings.ContainsAny(name, "\n\r\t\"\\"), strings.ContainsFunc(name, unseen):
+		return quote(name)
 	case strings.Contains(name, " "):
 		return name + "\t"
 	}
@@ -115,4 +116,32 @@ func Colour(patch []byte) []byte {
 		out.WriteString(reset + "\n")
 	}
 	return out.Bytes()
+}
+
+// unseen says whether a terminal obeys a character instead of showing it.
+func unseen(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
+
+// quote writes a name as git does: in octal what is not ASCII or cannot be seen.
+func quote(name string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, c := range []byte(name) {
+		switch {
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c == '\n':
+			b.WriteString(`\n`)
+		case c == '\r':
+			b.WriteString(`\r`)
+		case c == '\t':
+			b.WriteString(`\t`)
+		case c < 0x20 || c >= 0x7f:
+			fmt.Fprintf(&b, `\%03o`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
 }

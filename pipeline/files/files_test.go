@@ -143,7 +143,7 @@ func TestWriteNothingWhenOneFails(t *testing.T) {
 			dir := tree(t, "a.yaml", "b.yaml", "c/d.yaml")
 			outs := outputs(t, dir, "a.yaml", "b.yaml", "c/d.yaml")
 			want := harm(t, dir)
-			err := Write(t.Context(), outs)
+			err := Write(t.Context(), outs, nil)
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("error %v, want %q", err, want)
 			}
@@ -164,7 +164,7 @@ func TestWriteStopsWhenCancelled(t *testing.T) {
 	dir := tree(t, "a.yaml")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := Write(ctx, outputs(t, dir, "a.yaml")); err == nil || !strings.Contains(err.Error(), "nothing was written") {
+	if err := Write(ctx, outputs(t, dir, "a.yaml"), nil); err == nil || !strings.Contains(err.Error(), "nothing was written") {
 		t.Errorf("error %v", err)
 	}
 	if got := read(t, filepath.Join(dir, "a.yaml")); got != "a.yaml\n" {
@@ -178,7 +178,7 @@ func TestTo(t *testing.T) {
 	for _, name := range []string{"old.yaml", "new.yaml", "deep/er/new.yaml"} {
 		out, err := To(filepath.Join(dir, name), []byte("new"))
 		must(t, err)
-		must(t, Write(t.Context(), []Output{out}))
+		must(t, Write(t.Context(), []Output{out}, nil))
 		if got := read(t, filepath.Join(dir, name)); got != "new" {
 			t.Errorf("%s has %q", name, got)
 		}
@@ -188,7 +188,7 @@ func TestTo(t *testing.T) {
 	}
 	out, err := To(os.DevNull, []byte("x"))
 	must(t, err)
-	must(t, Write(t.Context(), []Output{out}))
+	must(t, Write(t.Context(), []Output{out}, nil))
 	if info, err := os.Stat(os.DevNull); err != nil || info.Mode().IsRegular() {
 		t.Errorf("%s was replaced: %v, %v", os.DevNull, info.Mode(), err)
 	}
@@ -208,7 +208,7 @@ func outputs(t *testing.T, dir string, names ...string) []Output {
 
 func write(t *testing.T, dir string, names ...string) {
 	t.Helper()
-	must(t, Write(t.Context(), outputs(t, dir, names...)))
+	must(t, Write(t.Context(), outputs(t, dir, names...), nil))
 }
 
 func read(t *testing.T, path string) string {

@@ -18,7 +18,7 @@ func TestAFileThatAppearsIsNotReplaced(t *testing.T) {
 	out, err := To(filepath.Join(dir, "new.yaml"), []byte("ours"))
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(dir, "new.yaml"), []byte("theirs"), 0o644))
-	if err := Write(t.Context(), append(outs, out)); err == nil || !strings.Contains(err.Error(), "nothing was written") {
+	if err := Write(t.Context(), append(outs, out), nil); err == nil || !strings.Contains(err.Error(), "nothing was written") {
 		t.Errorf("error %v", err)
 	}
 	if got := read(t, filepath.Join(dir, "new.yaml")); got != "theirs" {
@@ -51,7 +51,7 @@ func TestALinkThatLeadsNowhereIsKept(t *testing.T) {
 	must(t, os.Symlink("real/new.yaml", link))
 	out, err := To(link, []byte("new"))
 	if err == nil {
-		err = Write(t.Context(), []Output{out})
+		err = Write(t.Context(), []Output{out}, nil)
 	}
 	if to, lost := os.Readlink(link); lost != nil || to != "real/new.yaml" {
 		t.Errorf("the link is gone: %v (%v)", lost, err)

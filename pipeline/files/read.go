@@ -41,6 +41,17 @@ type Input struct {
 // Stdin says whether the input is a stream: standard input, or what a shell hands over for <(command).
 func (in Input) Stdin() bool { return in.target == "" }
 
+// Leaves says whether the file lies outside of the directory below which it was found, as a link leads to it, and where.
+func (in Input) Leaves() (target string, ok bool) { return in.target, in.leaves }
+
+// Names gives how many names the file has in its file system; more than one where there are hard links.
+func (in Input) Names() int {
+	if in.info == nil {
+		return 1
+	}
+	return names(in.info)
+}
+
 // Why says why something that a directory holds was not read.
 type Why int
 
@@ -73,6 +84,8 @@ type Listing struct {
 	Passed []Passed
 	// Errors tell what could not be read, each with its path.
 	Errors []error
+	// Leftovers are temporary files that a run which was killed may have left behind; see Clean.
+	Leftovers []string
 }
 
 // Options say how files are read.
@@ -82,6 +95,8 @@ type Options struct {
 	// Exclude are patterns of what is not read below directories, written as lines of .gitignore and relative to the
 	// directory that is named. They come after those of the ignore files.
 	Exclude []string
+	// Progress, which may be nil, hears of every file that was read.
+	Progress func(done int, path string)
 }
 
 // Read hands every file that args name, and every manifest (.yaml, .yml, .json) below the directories that they name, to
@@ -109,6 +124,7 @@ type reader struct {
 	options Options
 	visit   func(Input)
 	seen    map[string]bool // by absolute path behind all links
+	done    int             // files that were read
 }
 
 // fail notes that a path could not be read.
@@ -145,6 +161,7 @@ func (r *reader) argument(arg string) {
 			r.fail(arg, err)
 			return
 		}
+		r.leftoversOf(arg)
 		r.file(Input{Path: arg, Rel: filepath.Base(arg), target: target})
 	}
 }
@@ -264,6 +281,9 @@ func (r *reader) file(in Input) {
 	if in.Data, err = contents(f, in.info.Size()); err != nil {
 		r.fail(in.Path, err)
 		return
+	}
+	if r.done++; r.options.Progress != nil {
+		r.options.Progress(r.done, in.Path)
 	}
 	r.visit(in)
 }

@@ -63,6 +63,7 @@ func (w *walk) walk(rel string, around ignores) {
 		at := filepath.Join(rel, e.Name())
 		switch {
 		case strings.HasPrefix(e.Name(), "."):
+			w.leftover(filepath.Join(w.root, at))
 		case rules.ignored(filepath.Join(w.real, at), e.IsDir()):
 			w.excluded = true
 		case e.IsDir() && w.dependencies(at):

@@ -10,7 +10,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Output is a file to write.
@@ -73,9 +75,10 @@ func To(path string, data []byte) (Output, error) {
 
 // Write writes all outputs or none: each goes into a new file beside its target, is flushed to the disk, and only when that
 // has worked for all of them do they take their names. When one cannot take its name, those before it are put back. A
-// target that changed since it was read is an error. Missing directories are made.
-func Write(ctx context.Context, outs []Output) (err error) {
-	staged := make([]string, len(outs))
+// target that changed since it was read is an error. Missing directories are made. progress, which may be nil, hears of
+// every file that is ready.
+func Write(ctx context.Context, outs []Output, progress func(done int)) error {
+	staged, err := stageAll(ctx, outs, progress)
 	defer func() {
 		for _, tmp := range staged {
 			if tmp != "" {
@@ -83,13 +86,8 @@ func Write(ctx context.Context, outs []Output) (err error) {
 			}
 		}
 	}()
-	for i, out := range outs {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("writing %s: %w; nothing was written", out.Path, err)
-		}
-		if staged[i], err = stage(out, out.Data); err != nil {
-			return fmt.Errorf("writing %s: %w; nothing was written", out.Path, cause(err))
-		}
+	if err != nil {
+		return err
 	}
 	for i, out := range outs {
 		if err := take(staged[i], out); err != nil {
@@ -101,6 +99,51 @@ func Write(ctx context.Context, outs []Output) (err error) {
 		staged[i] = ""
 	}
 	return syncDirectories(outs)
+}
+
+// stagedAtOnce is how many files are written at the same time: each waits for the disk, most of its time.
+const stagedAtOnce = 16
+
+// stageAll stages all outputs, and gives the names of those that are staged also when one has failed. The error is that of
+// the first output that failed.
+func stageAll(ctx context.Context, outs []Output, progress func(done int)) ([]string, error) {
+	staged := make([]string, len(outs))
+	errs := make([]error, len(outs))
+	var group errgroup.Group
+	group.SetLimit(stagedAtOnce)
+	var mu sync.Mutex
+	done, failed := 0, false
+	for i, out := range outs {
+		group.Go(func() error {
+			mu.Lock()
+			stop := failed
+			mu.Unlock()
+			if stop {
+				return nil
+			}
+			err := ctx.Err()
+			if err == nil {
+				staged[i], err = stage(out, out.Data)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				errs[i], failed = fmt.Errorf("writing %s: %w; nothing was written", out.Path, cause(err)), true
+				return nil
+			}
+			if done++; progress != nil {
+				progress(done)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // the errors are kept in order
+	for _, err := range errs {
+		if err != nil {
+			return staged, err
+		}
+	}
+	return staged, nil
 }
 
 // special says whether the target is a device or a pipe, which cannot be replaced, only written to.
@@ -142,15 +185,10 @@ func stage(out Output, data []byte) (name string, err error) {
 	return f.Name(), f.Sync()
 }
 
-// create makes a new file with the mode that the process gives to new files. Its name is hidden, so that nothing takes it for
-// a manifest when a crash leaves it behind.
+// create makes a new file with the mode that the process gives to new files.
 func create(dir, base string) (*os.File, error) {
-	if len(base) > 200 {
-		base = strings.ToValidUTF8(base[:200], "") // with what is added, it must not be longer than a name can be
-	}
 	for i := 0; ; i++ {
-		name := filepath.Join(dir, fmt.Sprintf(".%s.prerig-%d-%d", base, os.Getpid(), i))
-		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		f, err := os.OpenFile(filepath.Join(dir, temporaryName(base, i)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 		if !errors.Is(err, fs.ErrExist) {
 			return f, err
 		}

@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// temporaryName is how a file is called that is not complete yet: the name of the file that it will be, where its process
+// runs, the process, and a number. It is hidden, so that nothing takes it for a manifest when a crash leaves it behind.
+func temporaryName(base string, n int) string {
+	if len(base) > 200 {
+		base = strings.ToValidUTF8(base[:200], "") // with what is added, it must not be longer than a name can be
+	}
+	return fmt.Sprintf(".%s.prerig-%s-%d-%d", base, here(), os.Getpid(), n)
+}
+
+// temporary reads such a name. Earlier versions did not say where the process runs.
+var temporary = regexp.MustCompile(`^\..+\.prerig-(?:([0-9a-f]{8})-)?(\d+)-\d+$`)
+
+// here tells the places apart in which process numbers mean the same process: hosts, and containers on them.
+var here = sync.OnceValue(func() string {
+	host, _ := os.Hostname()
+	space, _ := os.Readlink("/proc/self/ns/pid") // nothing where the system has no such thing
+	sum := sha256.Sum256([]byte(host + "\x00" + space))
+	return hex.EncodeToString(sum[:4])
+})
+
+// leftover notes a hidden file that looks as if a run had not come to its end.
+func (r *reader) leftover(path string) {
+	if temporary.MatchString(filepath.Base(path)) {
+		r.Leftovers = append(r.Leftovers, path)
+	}
+}
+
+// leftoversOf notes those of a file that was named itself.
+func (r *reader) leftoversOf(path string) {
+	dir, base := filepath.Split(path)
+	if dir == "" {
+		dir = "."
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return // the file can be read all the same
+	}
+	prefix := strings.TrimSuffix(temporaryName(base, 0), fmt.Sprintf("%s-%d-0", here(), os.Getpid()))
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), prefix) {
+			r.leftover(filepath.Join(filepath.Dir(path), e.Name()))
+		}
+	}
+}
+
+// Clean removes those temporary files of which it is sure that their process is gone: one of this host and, where it runs
+// in one, of this container, and of the same user. kept are the others, whose process may still be at work. A file that is
+// gone already is neither. The error is about files that could not be removed.
+func Clean(leftovers []string) (removed, kept []string, err error) {
+	var errs []error
+	for _, path := range leftovers {
+		info, err := os.Lstat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil || !info.Mode().IsRegular() || !abandoned(info):
+			kept = append(kept, path)
+			continue
+		}
+		if err := os.Remove(path); err != nil {
+			errs = append(errs, fmt.Errorf("removing %s, which a run that was ended has left behind: %w", path, cause(err)))
+			continue
+		}
+		removed = append(removed, path)
+	}
+	return removed, kept, errors.Join(errs...)
+}
+
+// abandoned says whether the process that was writing a temporary file is surely gone.
+func abandoned(info fs.FileInfo) bool {
+	parts := temporary.FindStringSubmatch(info.Name())
+	if parts == nil || parts[1] != here() || !ours(info) {
+		return false
+	}
+	pid, err := strconv.Atoi(parts[2])
+	return err == nil && gone(pid)
+}
