@@ -103,7 +103,9 @@ oracle: defaulter injector ## Compare with Istio's own injector on workloads mad
 CLUSTER_N ?= 300
 CLUSTER_SEED ?= 1
 
-# Building the cluster takes about a quarter of an hour the first time; PRERIG_CLUSTER_CACHE is where it is kept.
+# Building the cluster takes about a quarter of an hour the first time; PRERIG_CLUSTER_CACHE is where it is kept. Names of
+# the oracle's installations in PRERIG_CLUSTER_INSTALLATIONS replace those that are run by themselves; a directory in
+# PRERIG_CLUSTER_REPORT gets what differs.
 .PHONY: e2e-cluster
 e2e-cluster: ## Compare with a real cluster on workloads made up from a seed, CLUSTER_N=300 CLUSTER_SEED=1.
 	PRERIG_CLUSTER=full PRERIG_CLUSTER_N=$(CLUSTER_N) PRERIG_CLUSTER_SEED=$(CLUSTER_SEED) \

@@ -6,12 +6,12 @@ package cluster
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,47 +79,64 @@ func started(t *testing.T, p *Programs, options Options) *Cluster {
 	return c
 }
 
-// namespaces are those that the generator puts workloads into.
-var namespaces = map[string]map[string]string{
-	"shop": {"istio-injection": "enabled"}, "plain": nil, "off": {"istio-injection": "disabled"},
-	"revised": {"istio.io/rev": "default"}, "config": {"istio-injection": "enabled"},
-}
+// installations are those of the oracle's that run on a cluster too, with which part of the workloads that are asked for.
+var installations = map[string]float64{"default": 1, "cni": 0.1, "native-off": 0.1, "distroless": 0.1}
 
 func TestWorkloads(t *testing.T) {
 	p := programs(t)
 	program := builtPrerig(t)
-	webhook, plain := started(t, p, Options{}), started(t, p, Options{})
+	chosen := map[string]float64{}
+	for _, name := range strings.Fields(os.Getenv("PRERIG_CLUSTER_INSTALLATIONS")) {
+		chosen[name] = 1
+	}
+	if len(chosen) == 0 {
+		chosen = installations
+	}
+	for _, i := range oracle.Installations() {
+		if part := chosen[i.Name]; part > 0 {
+			t.Run(i.Name, func(t *testing.T) { testInstallation(t, p, program, i, part) })
+		}
+	}
+}
+
+func testInstallation(t *testing.T, p *Programs, program string, i oracle.Installation, part float64) {
+	options := Options{Kubelet: i.Kubelet}
+	webhook, plain := started(t, p, options), started(t, p, options)
 	for _, c := range []*Cluster{webhook, plain} {
-		for name, labels := range namespaces {
-			if err := c.AddNamespace(t.Context(), name, labels, nil); err != nil {
+		var names []string
+		for _, n := range i.Namespaces() {
+			if err := c.AddNamespace(t.Context(), n.Name, n.Labels, n.Annotations); err != nil {
 				t.Fatal(err)
 			}
+			names = append(names, n.Name)
 		}
 		// Those that the generator's pods refer to.
-		if err := c.Furnish(t.Context(), slices.Sorted(maps.Keys(namespaces)), []string{"web", "old-name"}, "own"); err != nil {
+		if err := c.Furnish(t.Context(), names, []string{"web", "old-name"}, "own"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := webhook.InstallIstio(t.Context(), Installation{Name: "default"}); err != nil {
+	if err := webhook.InstallIstio(t.Context(), i.Values); err != nil {
 		t.Fatal(err)
 	}
 	prerig, err := Import(t.Context(), webhook, program, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
+	workloads := generated(t, plain, i.Name, part)
 	began := time.Now()
-	parity, err := CompareClusters(t.Context(), webhook, plain, prerig, generated(t, plain, "default"))
+	parity, err := CompareClusters(t.Context(), webhook, plain, prerig, workloads)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("after %s\n%s", time.Since(began).Round(time.Second), parity)
-	report(t, parity)
+	t.Logf("%s, after %s\n%s", i.Name, time.Since(began).Round(time.Second), parity)
+	report(t, i.Name, parity)
 }
 
 // generated draws workloads until there are as many as are asked for that the API server takes.
-func generated(t *testing.T, c *Cluster, installation string) []*unstructured.Unstructured {
+func generated(t *testing.T, c *Cluster, installation string, part float64) []*unstructured.Unstructured {
 	t.Helper()
 	seed, n := setting(t, "PRERIG_CLUSTER_SEED", 1), setting(t, "PRERIG_CLUSTER_N", 300)
+	n = int(math.Ceil(float64(n) * part))
 	var out []*unstructured.Unstructured
 	drawn := 0
 	for ; len(out) < n; drawn++ {
@@ -144,7 +161,7 @@ func generated(t *testing.T, c *Cluster, installation string) []*unstructured.Un
 
 // report fails the test for each case that is not as it should be, and writes them to the directory that
 // PRERIG_CLUSTER_REPORT names.
-func report(t *testing.T, parity *Parity) {
+func report(t *testing.T, installation string, parity *Parity) {
 	t.Helper()
 	dir := os.Getenv("PRERIG_CLUSTER_REPORT")
 	shown := 0
@@ -162,7 +179,7 @@ func report(t *testing.T, parity *Parity) {
 		if dir == "" {
 			continue
 		}
-		if err := write(filepath.Join(dir, fmt.Sprint(i)), c); err != nil {
+		if err := write(filepath.Join(dir, installation, fmt.Sprint(i)), c); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,7 +11,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // startEtcd starts the store. It does not have to survive, so it does not wait for the disk.
@@ -108,12 +111,20 @@ func (c *Cluster) awaitServiceAccount(ctx context.Context, namespace string) err
 	})
 }
 
-// AddNamespace adds a namespace with labels and annotations, and waits until pods can be made in it.
+// AddNamespace adds a namespace, or labels and annotates one that is there, and waits until pods can be made in it.
 func (c *Cluster) AddNamespace(ctx context.Context, name string, labels, annotations map[string]string) error {
 	n := object(map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}})
 	n.SetLabels(labels)
 	n.SetAnnotations(annotations)
-	if _, err := c.Create(ctx, n); err != nil {
+	_, err := c.Create(ctx, n)
+	if apierrors.IsAlreadyExists(err) {
+		var patch []byte
+		if patch, err = n.MarshalJSON(); err == nil {
+			_, err = c.dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).
+				Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("adding the namespace %s: %w", name, err)
 	}
 	return c.awaitServiceAccount(ctx, name)

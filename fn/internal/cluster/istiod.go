@@ -28,19 +28,10 @@ const (
 	istiodUser     = "system:serviceaccount:" + istioNamespace + ":istiod"
 )
 
-// Installation is a way to install Istio.
-type Installation struct {
-	// Name says what is special about it.
-	Name string
-	// Values are values of the charts, without the tag, which is IstioVersion.
-	Values map[string]any
-	// Kubelet is the version of the nodes' kubelet, with its v; KubernetesVersion where it is "".
-	Kubelet string
-}
-
 // InstallIstio installs Istio with its own charts, base and istiod, and runs istiod as a process of this machine with the
-// variables that its Deployment has. It waits until the webhook injects.
-func (c *Cluster) InstallIstio(ctx context.Context, installation Installation) error {
+// variables that its Deployment has. The values are those of both charts, for the default revision, without the tag, which is
+// IstioVersion. It waits until the webhook injects.
+func (c *Cluster) InstallIstio(ctx context.Context, values map[string]any) error {
 	began := time.Now()
 	address, err := ownAddress()
 	if err != nil {
@@ -54,9 +45,8 @@ func (c *Cluster) InstallIstio(ctx context.Context, installation Installation) e
 		return err
 	}
 	// Without a tag the charts claim a version that never was.
-	values, err := withTag(installation.Values)
-	if err != nil {
-		return fmt.Errorf("reading the values of %s: %w", installation.Name, err)
+	if values, err = withTag(values); err != nil {
+		return fmt.Errorf("reading the values of the charts: %w", err)
 	}
 	var env []string
 	for _, chart := range []struct{ name, path string }{{"istio-base", "base"}, {"istiod", "istio-control/istio-discovery"}} {
@@ -84,7 +74,7 @@ func (c *Cluster) InstallIstio(ctx context.Context, installation Installation) e
 	if err := c.await(ctx, c.injects); err != nil {
 		return fmt.Errorf("starting istiod: %w", err)
 	}
-	c.options.Say("istiod (%s) was installed and injected after %s", installation.Name, time.Since(began).Round(10*time.Millisecond))
+	c.options.Say("istiod was installed and injected after %s", time.Since(began).Round(10*time.Millisecond))
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -51,13 +52,9 @@ type Parity struct {
 	Used map[string]int
 }
 
-// Compare runs workloads through a cluster with the webhook, and Prerig's output for them through one without it.
+// CompareClusters runs workloads through a cluster with the webhook, and Prerig's output for them through one without it.
 func CompareClusters(ctx context.Context, webhook, plain *Cluster, prerig *Prerig, workloads []*unstructured.Unstructured) (*Parity, error) {
-	raw, err := webhook.Run(ctx, workloads)
-	if err != nil {
-		return nil, fmt.Errorf("running the workloads with the webhook: %w", err)
-	}
-	p := &Parity{Used: map[string]int{}}
+	p := &Parity{Cases: make([]Case, len(workloads)), Used: map[string]int{}}
 	var injected []*unstructured.Unstructured
 	var of []int
 	for i, w := range workloads {
@@ -65,14 +62,26 @@ func CompareClusters(ctx context.Context, webhook, plain *Cluster, prerig *Preri
 		if err != nil {
 			return nil, err
 		}
-		p.Cases = append(p.Cases, Case{Workload: w, Webhook: raw[i], Refused: refused})
+		p.Cases[i] = Case{Workload: w, Refused: refused}
 		if refused == "" {
 			injected, of = append(injected, out), append(of, i)
 		}
 	}
-	outcomes, err := plain.Run(ctx, injected)
-	if err != nil {
-		return nil, fmt.Errorf("running Prerig's output without the webhook: %w", err)
+	var raw, outcomes []Outcome
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		raw, err = webhook.Run(ctx, workloads)
+		return wrap("running the workloads with the webhook", err)
+	})
+	group.Go(func() (err error) {
+		outcomes, err = plain.Run(ctx, injected)
+		return wrap("running Prerig's output without the webhook", err)
+	})
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	for i := range raw {
+		p.Cases[i].Webhook = raw[i]
 	}
 	for n, i := range of {
 		p.Cases[i].Prerig = outcomes[n]
@@ -81,6 +90,14 @@ func CompareClusters(ctx context.Context, webhook, plain *Cluster, prerig *Preri
 		p.Cases[i].judge(p.Used)
 	}
 	return p, nil
+}
+
+// wrap says what an error, if there is one, kept from being done.
+func wrap(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", doing, err)
 }
 
 // judge sets the verdict.

@@ -48,7 +48,7 @@ const settled = 4 * time.Minute
 const atOnce = 300
 
 // Run creates workloads, returns what became of each, in their order, and removes them. Each must have a name that no other
-// workload of its kind in its namespace has, and is expected to make at least one pod.
+// workload of its kind in its namespace has had, and is expected to make at least one pod.
 func (c *Cluster) Run(ctx context.Context, workloads []*unstructured.Unstructured) ([]Outcome, error) {
 	var timed, others []int
 	for i, w := range workloads {
@@ -59,17 +59,24 @@ func (c *Cluster) Run(ctx context.Context, workloads []*unstructured.Unstructure
 		}
 	}
 	outcomes := make([]Outcome, len(workloads))
-	for _, batch := range append([][]int{timed}, slices.Collect(slices.Chunk(others, atOnce))...) {
-		b := batchOf{c, workloads, outcomes, map[owner]int{}, nil}
-		if err := b.run(ctx, batch); err != nil {
+	first := batch{c, workloads, outcomes, map[owner]int{}, nil}
+	if err := first.add(ctx, timed); err != nil {
+		return nil, err
+	}
+	for chunk := range slices.Chunk(others, atOnce) {
+		b := batch{c, workloads, outcomes, map[owner]int{}, nil}
+		if err := b.add(ctx, chunk); err != nil {
+			return nil, err
+		}
+		if err := b.finish(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return outcomes, nil
+	return outcomes, first.finish(ctx)
 }
 
-// batchOf is a part of the workloads that are in the cluster at the same time.
-type batchOf struct {
+// batch is a part of the workloads that are in the cluster at the same time.
+type batch struct {
 	*Cluster
 	workloads []*unstructured.Unstructured
 	outcomes  []Outcome
@@ -77,12 +84,18 @@ type batchOf struct {
 	created   []*unstructured.Unstructured
 }
 
-func (b *batchOf) run(ctx context.Context, batch []int) error {
-	for _, i := range batch {
-		if err := b.add(ctx, i); err != nil {
+// add creates workloads.
+func (b *batch) add(ctx context.Context, places []int) error {
+	for _, i := range places {
+		if err := b.create(ctx, i); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// finish waits until all have become something, and removes them.
+func (b *batch) finish(ctx context.Context) error {
 	deadline := time.Now().Add(settled)
 	for len(b.waiting) > 0 {
 		if err := b.look(ctx); err != nil {
@@ -106,8 +119,8 @@ func (b *batchOf) run(ctx context.Context, batch []int) error {
 	return nil
 }
 
-// add creates a workload. That of a pod, or of one that is not taken, is then known.
-func (b *batchOf) add(ctx context.Context, i int) error {
+// create creates a workload. What becomes of a Pod, or of one that is not taken, is then known.
+func (b *batch) create(ctx context.Context, i int) error {
 	w := b.workloads[i]
 	made, err := b.Create(ctx, w)
 	switch {
@@ -130,7 +143,7 @@ func (b *batchOf) add(ctx context.Context, i int) error {
 }
 
 // look takes down what has become of those that wait.
-func (b *batchOf) look(ctx context.Context) error {
+func (b *batch) look(ctx context.Context) error {
 	namespaces := map[string]bool{}
 	for of := range b.waiting {
 		namespaces[of.namespace] = true

@@ -37,20 +37,20 @@ type ProxyConfig struct {
 	Spec string `json:"spec"`
 }
 
-// namespace is one of the cluster.
-type namespace struct {
+// Namespace is one of the cluster.
+type Namespace struct {
 	Name        string
 	Labels      map[string]string
 	Annotations map[string]string
 }
 
-// namespaces are the same in every installation, but for the label with which a revision is chosen.
-func (i Installation) namespaces() []namespace {
+// Namespaces are the same in every installation, but for the label with which a revision is chosen.
+func (i Installation) Namespaces() []Namespace {
 	choose := map[string]string{"istio-injection": "enabled"}
 	if r := i.revision(); r != "default" {
 		choose = map[string]string{"istio.io/rev": r}
 	}
-	return []namespace{
+	return []Namespace{
 		{"shop", choose, i.Annotations},
 		{"plain", nil, nil},
 		{"off", map[string]string{"istio-injection": "disabled"}, nil},

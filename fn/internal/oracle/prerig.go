@@ -47,7 +47,7 @@ func (c *cluster) policy() (*v1alpha1.InjectionPolicy, error) {
 	}
 	mesh["webhooks"] = webhooks
 	var namespaces []any
-	for _, n := range c.namespaces() {
+	for _, n := range c.Namespaces() {
 		namespaces = append(namespaces, map[string]any{"name": n.Name, "labels": n.Labels, "annotations": n.Annotations})
 	}
 	text, err := yaml.Marshal(withoutNull(map[string]any{

@@ -21,7 +21,7 @@ func (c *cluster) called(pod map[string]any) (bool, error) {
 	meta, _ := pod["metadata"].(map[string]any)
 	name, _ := meta["namespace"].(string)
 	namespaceLabels := labels.Set{"kubernetes.io/metadata.name": name}
-	for _, n := range c.namespaces() {
+	for _, n := range c.Namespaces() {
 		if n.Name == name {
 			for k, v := range n.Labels {
 				namespaceLabels[k] = v
@@ -127,7 +127,7 @@ func (c *cluster) known() []string {
 // installed is what the istiod reads from its cluster.
 func (c *cluster) installed() []byte {
 	var namespaces []corev1.Namespace
-	for _, n := range c.namespaces() {
+	for _, n := range c.Namespaces() {
 		namespaces = append(namespaces, corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels, Annotations: n.Annotations}})
 	}
 	return toJSON(map[string]any{
