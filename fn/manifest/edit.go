@@ -108,9 +108,14 @@ type editor struct {
 	json    bool // the whole document is JSON
 	aliases bool // the document has aliases
 	expand  bool // replace every alias by its value
-	plain   bool // write what comes into a list fresh, also where it leaves another
-	after   map[*node]any
-	gone    map[*node]bool
+	plain   bool // write what comes into a list fresh, also where it leaves another, and rename no entry
+	// renaming says that the mapping that is edited takes the place of another.
+	renaming bool
+	// anchored says that the document has anchors, and anchors are the mappings that have one which no alias names.
+	anchored bool
+	anchors  []*node
+	after    map[*node]any
+	gone     map[*node]bool
 }
 
 // place is where a node stands.
@@ -125,7 +130,13 @@ func newEditor(d *Document, text string, root *node, expand bool) *editor {
 	e := &editor{d: d, src: text, expand: expand, after: map[*node]any{}, gone: map[*node]bool{}}
 	e.w = detect(text, root)
 	e.json = root.flow() && jsonLike(root)
-	walk(root, func(n *node) { e.aliases = e.aliases || n.kind == aliasKind })
+	walk(root, func(n *node) {
+		e.aliases = e.aliases || n.kind == aliasKind
+		e.anchored = e.anchored || n.anchor != ""
+	})
+	if e.anchored {
+		e.findAnchors(root)
+	}
 	return e
 }
 
@@ -320,6 +331,10 @@ func (e *editor) node(n *node, want any, pl place) error {
 	}
 	switch w := want.(type) {
 	case map[string]any:
+		if name, ok := e.aliasFor(n, w, pl); ok {
+			e.putAlias(n, name, pl)
+			return nil
+		}
 		if n.kind == mappingKind && n.n > 0 && len(w) > 0 {
 			return e.mapping(n, w, pl)
 		}

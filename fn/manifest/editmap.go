@@ -30,6 +30,10 @@ func (e *editor) mapping(n *node, want map[string]any, pl place) error {
 			kept++
 		}
 	}
+	renamed, key := e.renames(pairs, keep, added)
+	if renamed >= 0 {
+		keep[renamed], kept = true, kept+1
+	}
 	if kept == 0 {
 		return e.replace(n, want, pl)
 	}
@@ -38,6 +42,11 @@ func (e *editor) mapping(n *node, want map[string]any, pl place) error {
 	}
 	for i, p := range pairs {
 		switch {
+		case i == renamed:
+			if err := e.rename(p, key, added[key], place{parent: n.indent, key: p.key, dash: -1, flow: n.flow()}); err != nil {
+				return err
+			}
+			delete(added, key)
 		case !keep[i]:
 			e.lose(p.key)
 			e.lose(p.val)

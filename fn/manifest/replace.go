@@ -87,7 +87,13 @@ func (e *editor) scalarLike(n *node, want any, pl place) string {
 	if h, _, ok := literal(s, w.step); ok && !strings.Contains(h, "+") && n.style != doubleStyle {
 		return w.scalar(want, max(pl.parent, 0), false)
 	}
-	return quoteString(s, false, keepQuotes(n.style))
+	quotes := keepQuotes(n.style)
+	if quotes != plainStyle && quoteString(n.val, false, plainStyle) != n.val {
+		if plain := quoteString(s, false, plainStyle); plain == s {
+			return plain // the old text could not stand without quotes, the new one can
+		}
+	}
+	return quoteString(s, false, quotes)
 }
 
 // header gives the indicators of a block scalar.
@@ -223,7 +229,11 @@ func (e *editor) replaceBlock(n *node, want any, pl place) {
 			e.put(n.start, end, scalarOnly(want))
 			return
 		}
-		e.put(floor, floor, " "+scalarOnly(want))
+		text := " " + scalarOnly(want)
+		if want == nil && own && pl.key.colon >= 0 {
+			text = "" // as a key is mostly written that has nothing below it
+		}
+		e.put(floor, floor, text)
 		e.put(lineEnd(e.src, floor), end, "")
 		return
 	}
