@@ -20,7 +20,7 @@ const (
 // that the pod's label for the network. What else the URL gives goes with them from 1.8 on.
 func clusterEnvs(in *istio.Injector, p *pod) map[string]string {
 	envs := map[string]string{}
-	if in.Profile().Has(istio.EnvFromURL) {
+	if in.Profile().Has(istio.VariablesOfURL) {
 		maps.Copy(envs, in.URLEnv())
 	}
 	if v := first(in.URLCluster(), in.Values().String("global", "multiCluster", "clusterName")); v != "" {

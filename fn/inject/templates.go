@@ -43,8 +43,8 @@ type run struct {
 // merge renders the templates and merges them into the pod.
 func (r *run) merge(p *pod) error {
 	r.pod = p
-	if r.profile.Has(istio.OpenShiftUsers) && onOpenShift(r.in, r.req.Namespace) {
-		resetSharedUser(p)
+	if r.profile.Has(istio.OpenShiftSharedUser) && onOpenShift(r.in) {
+		resetSharedUser(p, r.profile)
 	}
 	r.before = p.copy()
 	var err error
@@ -113,7 +113,7 @@ func (r *run) data() (*istio.TemplateData, error) {
 		ownerNamespace = r.req.Namespace.Name
 	}
 	d.DeploymentMeta = r.in.DeploymentMeta(r.req.Owner.Name, ownerNamespace, &view.ObjectMeta)
-	d.ProxyUID, d.ProxyGID = proxyIDs(r.req.Namespace)
+	d.ProxyUID, d.ProxyGID = r.proxyIDs()
 	d.EstimatedConcurrency = r.in.EstimateConcurrency(r.proxyConfig, r.before.annotations())
 	return d, nil
 }

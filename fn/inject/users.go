@@ -20,16 +20,25 @@ const (
 	groupsAnnotation   = "openshift.io/sa.scc.supplemental-groups"
 )
 
-// onOpenShift says whether the cluster is OpenShift: the control plane's PLATFORM says so, or the namespace has its ids.
-func onOpenShift(in *istio.Injector, ns Namespace) bool {
-	if in.Env("PLATFORM", "") == "openshift" {
-		return true
-	}
-	_, ok := ns.Annotations[uidRangeAnnotation]
-	return ok
+// onOpenShift reports whether istiod takes the cluster for OpenShift: its variable PLATFORM says so, which the chart sets
+// from values.global.platform.
+func onOpenShift(in *istio.Injector) bool {
+	return in.Env("PLATFORM", in.Values().String("global", "platform")) == "openshift"
 }
 
-// proxyIDs are the user and group of the proxy: on OpenShift the highest of the namespace's ranges.
+// proxyIDs are the user and group of the proxy. Istio looks at the namespace on OpenShift only.
+func (r *run) proxyIDs() (uid, gid int64) {
+	if onOpenShift(r.in) {
+		return proxyIDs(r.req.Namespace)
+	}
+	if _, ok := r.req.Namespace.Annotations[uidRangeAnnotation]; ok && r.profile.Has(istio.OpenShiftUsers) {
+		r.warnings = append(r.warnings, fmt.Sprintf("namespace %s has user ids of OpenShift (%s), which istiod reads only with PLATFORM=openshift: set it in spec.istio.istiodEnv if your istiod has it",
+			r.req.Namespace.Name, uidRangeAnnotation))
+	}
+	return defaultProxyID, defaultProxyID
+}
+
+// proxyIDs are the user and group of the proxy on OpenShift: the highest of the namespace's ranges.
 func proxyIDs(ns Namespace) (uid, gid int64) {
 	uid, gid = defaultProxyID, defaultProxyID
 	if end, ok := rangeEnd(ns.Annotations[uidRangeAnnotation]); ok {
@@ -74,15 +83,20 @@ func user(c map[string]any, field string) (any, bool) {
 }
 
 // resetSharedUser takes the user out of the pod's own istio-proxy if it is the application's: OpenShift gives all
-// containers the same, with which traffic would not be redirected.
-func resetSharedUser(p *pod) {
+// containers the same, with which traffic would not be redirected. No user counts as 0 (source: isSidecarUserMatchingAppUser
+// in pkg/kube/inject/webhook.go of Istio 1.23.1).
+func resetSharedUser(p *pod, profile *istio.Profile) {
 	own := p.proxy(true)
 	sc, ok := own["securityContext"].(map[string]any)
 	if !ok {
 		return
 	}
-	var proxyUser, appUser any
-	for _, key := range []string{containersKey, initContainersKey} {
+	lists := []string{containersKey}
+	if profile.Has(istio.OpenShiftSharedInit) {
+		lists = append(lists, initContainersKey)
+	}
+	var proxyUser, appUser any = int64(0), int64(0)
+	for _, key := range lists {
 		for _, e := range p.list(key) {
 			c, _ := e.(map[string]any)
 			uid, ok := user(c, "runAsUser")

@@ -47,13 +47,16 @@ func (in *Injector) decideNative() error {
 	default:
 		return fmt.Errorf("reading nativeSidecars: %q is not %s, %s or %s", in.opts.Native, NativeAuto, NativeEnabled, NativeDisabled)
 	}
-	asked := in.env[envNativeSidecars]
+	asked, set := in.env[envNativeSidecars]
 	if !in.profile.Has(NativeSidecarAuto) {
 		in.native, _ = strconv.ParseBool(asked)
 		return nil
 	}
-	if on, err := strconv.ParseBool(asked); err == nil {
-		in.native = on
+	if set && asked != "auto" {
+		in.native = asked == "true"
+		if !in.native && asked != "false" {
+			in.warnings = append(in.warnings, fmt.Sprintf("istiod takes %s=%q for false: it knows true, false and auto only", envNativeSidecars, asked))
+		}
 		return nil
 	}
 	if in.opts.KubernetesVersion == "" {
@@ -99,15 +102,23 @@ func (in *Injector) DeploymentMeta(name, namespace string, pod *metav1.ObjectMet
 	return types.NamespacedName{Name: name, Namespace: namespace}
 }
 
-// image is HUB/IMAGE:TAG with the image type at the tag's end. values.global.PART.image is the image.
+// image is HUB/IMAGE:TAG with the image type at the tag's end. values.global.PART.image is the image (source: ProxyImage
+// and ProxyInitImage in pkg/kube/inject/inject.go of Istio).
 func (in *Injector) image(d *TemplateData, part string) string {
 	name := in.values.String("global", part, "image")
 	if name == "" {
 		name = "proxyv2"
 	}
-	kind := in.values.String("global", "variant")
-	if image := d.ProxyConfig.GetImage(); image != nil {
+	variant := ""
+	if in.profile.Has(ImageVariant) {
+		variant = in.values.String("global", "variant")
+	}
+	kind := variant
+	if image := d.ProxyConfig.GetImage(); image != nil && (part == "proxy" || !in.profile.Has(InitImageApart)) {
 		kind = image.GetImageType()
+		if kind == "" && in.profile.Has(ImageVariantEmpty) {
+			kind = variant
+		}
 	}
 	if k, ok := d.ObjectMeta.Annotations["sidecar.istio.io/proxyImageType"]; ok {
 		kind = k

@@ -52,7 +52,6 @@ const (
 
 	// Cluster and network.
 	ClusterFromURL    Feature = "cluster and network of the injection URL"
-	EnvFromURL        Feature = "other variables of the injection URL"
 	ClusterOnlyBoth   Feature = "cluster and network of the injection URL only where it has both"
 	VariablesOfURL    Feature = "other variables of the injection URL"
 	ClusterFromValues Feature = "cluster and network of the values"
@@ -181,7 +180,6 @@ var featureTable = []featureRow{
 	{FSGroupReplacesAll, release.Between("1.1", "1.4.4"), srcInject},
 
 	{ClusterFromURL, release.Since("1.6.1"), srcWebhook},
-	{EnvFromURL, release.Since("1.8"), srcWebhook},
 	{ClusterOnlyBoth, release.Between("1.6.1", "1.7"), srcWebhook},
 	{VariablesOfURL, release.Since("1.8"), srcWebhook},
 	{ClusterFromValues, release.Since("1.8"), srcInject},

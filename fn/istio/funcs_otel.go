@@ -4,7 +4,6 @@
 package istio
 
 import (
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,31 +15,19 @@ import (
 const otelAnnotation = "resource.opentelemetry.io/"
 
 // otelResourceAttributes is the value of OTEL_RESOURCE_ATTRIBUTES, or "" unless an extension provider asks for
-// OpenTelemetry's semantic conventions (source: the OpenTelemetry conventions for service attributes in Kubernetes, which
-// Istio 1.30 and later follow). The pod's name and uid are known to the kubelet only, so they stand there as $(POD_NAME)
-// and $(POD_UID). Templates that do not give the containers identify the instance by the uid.
-func otelResourceAttributes(mc *mesh.MeshConfig, annotations, labels map[string]string, namespace string, containers ...[]corev1.Container) string {
+// OpenTelemetry's semantic conventions (source: otelResourceAttributes in pkg/kube/inject/template.go of Istio 1.30). The
+// pod's name is known to the kubelet only, so it stands there as $(POD_NAME). All the pod's containers count, also a
+// proxy of its own.
+func otelResourceAttributes(mc *mesh.MeshConfig, annotations, labels map[string]string, namespace string, containers []corev1.Container) string {
 	if !wantsOTelAttributes(mc) {
 		return ""
 	}
-	version, instance := labels["app.kubernetes.io/version"], "$(POD_UID)"
+	version, instance := labels["app.kubernetes.io/version"], ""
+	if len(containers) == 1 && version == "" {
+		version = imageVersion(containers[0].Image)
+	}
 	if len(containers) > 0 {
-		var apps []corev1.Container
-		for _, c := range slices.Concat(containers...) {
-			if c.Name != ProxyContainer {
-				apps = append(apps, c)
-			}
-		}
-		instance = "$(POD_NAME)"
-		if namespace != "" {
-			instance = namespace + "." + instance
-		}
-		if len(apps) == 1 {
-			instance += "." + apps[0].Name
-			if version == "" {
-				version = imageVersion(apps[0].Image)
-			}
-		}
+		instance = namespace + ".$(POD_NAME)." + containers[0].Name
 	}
 	var out []string
 	for _, attribute := range []struct{ name, value string }{
@@ -65,11 +52,15 @@ func wantsOTelAttributes(mc *mesh.MeshConfig) bool {
 	return false
 }
 
-// imageVersion is the tag of an image, else its digest.
+// imageVersion is the tag and the digest of an image, as TAG@DIGEST, or the one that it has.
 func imageVersion(image string) string {
 	name, digest, _ := strings.Cut(image, "@")
-	if i := strings.LastIndex(name, ":"); i > strings.LastIndex(name, "/") {
-		return name[i+1:]
+	i := strings.LastIndex(name, ":")
+	if i <= strings.LastIndex(name, "/") {
+		return digest
 	}
-	return digest
+	if tag := name[i+1:]; digest == "" || tag == "" {
+		return tag + digest
+	}
+	return name[i+1:] + "@" + digest
 }

@@ -110,28 +110,41 @@ func TestRefusedFunctions(t *testing.T) {
 }
 
 func TestImages(t *testing.T) {
-	tests := []struct{ values, annotation, mesh, want string }{
-		{`{"global": {"hub": "h", "tag": "1.31.0"}}`, "", "", "h/proxyv2:1.31.0 h/proxyv2:1.31.0"},
-		{`{"global": {"hub": "h", "tag": "1.31.0", "variant": "distroless", "proxy": {"image": "p"}, "proxy_init": {"image": "i"}}}`, "", "", "h/p:1.31.0-distroless h/i:1.31.0-distroless"},
-		{`{"global": {"hub": "h", "tag": "1.31.0-distroless"}}`, "debug", "", "h/proxyv2:1.31.0-debug h/proxyv2:1.31.0-debug"},
-		{`{"global": {"hub": "h", "tag": "1.31.0-distroless"}}`, "default", "", "h/proxyv2:1.31.0 h/proxyv2:1.31.0"},
-		{`{"global": {"hub": "h", "tag": 1.5}}`, "", "defaultConfig: {image: {imageType: debug}}", "h/proxyv2:1.5-debug h/proxyv2:1.5-debug"},
+	tests := []struct{ version, values, annotation, mesh, want string }{
+		{"1.31", `{"global": {"hub": "h", "tag": "1.31.0"}}`, "", "", "h/proxyv2:1.31.0 h/proxyv2:1.31.0"},
+		{"1.31", `{"global": {"hub": "h", "tag": "1.31.0", "variant": "distroless", "proxy": {"image": "p"}, "proxy_init": {"image": "i"}}}`, "", "", "h/p:1.31.0-distroless h/i:1.31.0-distroless"},
+		{"1.31", `{"global": {"hub": "h", "tag": "1.31.0-distroless"}}`, "debug", "", "h/proxyv2:1.31.0-debug h/proxyv2:1.31.0-debug"},
+		{"1.31", `{"global": {"hub": "h", "tag": "1.31.0-distroless"}}`, "default", "", "h/proxyv2:1.31.0 h/proxyv2:1.31.0"},
+		{"1.31", `{"global": {"hub": "h", "tag": 1.5}}`, "", "defaultConfig: {image: {imageType: debug}}", "h/proxyv2:1.5-debug h/proxyv2:1.5"},
+		{"1.30", `{"global": {"hub": "h", "tag": "t"}}`, "", "defaultConfig: {image: {imageType: debug}}", "h/proxyv2:t-debug h/proxyv2:t-debug"},
+		{"1.31", `{"global": {"hub": "h", "tag": "t", "variant": "distroless"}}`, "", "defaultConfig: {image: {}}", "h/proxyv2:t-distroless h/proxyv2:t-distroless"},
+		{"1.30", `{"global": {"hub": "h", "tag": "t", "variant": "distroless"}}`, "", "defaultConfig: {image: {}}", "h/proxyv2:t h/proxyv2:t"},
 	}
 	for _, tt := range tests {
 		data := &TemplateData{}
 		if tt.annotation != "" {
 			data.ObjectMeta.Annotations = map[string]string{"sidecar.istio.io/proxyImageType": tt.annotation}
 		}
-		got, err := render(t, Options{Version: "1.31", Config: config("{{ .ProxyImage }} {{ .ProxyInitImage }}"), Values: tt.values, Mesh: tt.mesh}, data)
+		got, err := render(t, Options{Version: tt.version, Config: config("{{ .ProxyImage }} {{ .ProxyInitImage }}"), Values: tt.values, Mesh: tt.mesh}, data)
 		if err != nil || strings.TrimSpace(got) != tt.want {
-			t.Errorf("values %s, annotation %q: got %q, %v; want %q", tt.values, tt.annotation, got, err, tt.want)
+			t.Errorf("%s, values %s, annotation %q: got %q, %v; want %q", tt.version, tt.values, tt.annotation, got, err, tt.want)
+		}
+	}
+}
+
+// TestImageVariantBefore1_22 renders the proxy's image where the chart put the variant into the mesh config alone.
+func TestImageVariantBefore1_22(t *testing.T) {
+	for version, want := range map[string]string{"1.21": "h/proxyv2:t", "1.22": "h/proxyv2:t-distroless"} {
+		got, err := render(t, Options{Version: version, Config: config("{{ .ProxyImage }}"), Values: `{"global": {"hub": "h", "tag": "t", "variant": "distroless"}}`}, &TemplateData{})
+		if err != nil || strings.TrimSpace(got) != want {
+			t.Errorf("%s: got %q, %v; want %q", version, got, err, want)
 		}
 	}
 }
 
 func TestOTelResourceAttributes(t *testing.T) {
 	mc := "extensionProviders: [{name: otel, opentelemetry: {service: otel.example.com, port: 4317, serviceAttributeEnrichment: OTEL_SEMANTIC_CONVENTIONS}}]"
-	one := []corev1.Container{{Name: "web", Image: "example.com:5000/web:v7"}, {Name: ProxyContainer}}
+	one := []corev1.Container{{Name: "web", Image: "example.com:5000/web:v7"}}
 	two := []corev1.Container{{Name: "web", Image: "web:v7"}, {Name: "other", Image: "other:v8"}}
 	digest := []corev1.Container{{Name: "web", Image: "example.com:5000/web@sha256:abc"}}
 	tests := []struct {
@@ -142,9 +155,13 @@ func TestOTelResourceAttributes(t *testing.T) {
 	}{
 		{"not asked for", "", "`shop` .Spec.Containers", nil, one, ""},
 		{"one container", mc, "`shop` .Spec.Containers", nil, one, "service.namespace=shop,service.version=v7,service.instance.id=shop.$(POD_NAME).web"},
-		{"two containers", mc, "`shop` .Spec.Containers", nil, two, "service.namespace=shop,service.instance.id=shop.$(POD_NAME)"},
-		{"digest", mc, "`` .Spec.Containers", nil, digest, "service.version=sha256:abc,service.instance.id=$(POD_NAME).web"},
-		{"no containers given", mc, "`shop`", nil, one, "service.namespace=shop,service.instance.id=$(POD_UID)"},
+		{"two containers", mc, "`shop` .Spec.Containers", nil, two, "service.namespace=shop,service.instance.id=shop.$(POD_NAME).web"},
+		{"the proxy counts", mc, "`shop` .Spec.Containers", nil, append(one[:1:1], corev1.Container{Name: ProxyContainer}),
+			"service.namespace=shop,service.instance.id=shop.$(POD_NAME).web"},
+		{"digest", mc, "`` .Spec.Containers", nil, digest, "service.version=sha256:abc,service.instance.id=.$(POD_NAME).web"},
+		{"tag and digest", mc, "`shop` .Spec.Containers", nil, []corev1.Container{{Name: "web", Image: "nginx:1.21@sha256:aaaa"}},
+			"service.namespace=shop,service.version=1.21@sha256:aaaa,service.instance.id=shop.$(POD_NAME).web"},
+		{"no containers", mc, "`shop` .Spec.Containers", nil, nil, "service.namespace=shop"},
 		{"annotations", mc, "`shop` .Spec.Containers", map[string]string{
 			"resource.opentelemetry.io/service.namespace": "n", "resource.opentelemetry.io/service.version": "v", "resource.opentelemetry.io/service.instance.id": "i",
 		}, one, "service.namespace=n,service.version=v,service.instance.id=i"},

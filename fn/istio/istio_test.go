@@ -334,3 +334,24 @@ func TestRevisionOfTheDefaultIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestNativeSidecarsOfTheEnvironment reads ENABLE_NATIVE_SIDECARS as istiod does: from 1.27 on exactly true, false and auto,
+// and everything else, also nothing, is false.
+func TestNativeSidecarsOfTheEnvironment(t *testing.T) {
+	for _, c := range []struct {
+		version, asked string
+		want           bool
+	}{
+		{"1.31", "true", true}, {"1.31", "false", false}, {"1.31", "auto", true}, {"1.31", "1", false}, {"1.31", "TRUE", false}, {"1.31", "", false},
+		{"1.26", "1", true}, {"1.26", "TRUE", true}, {"1.26", "auto", false},
+	} {
+		in, err := New(Options{Version: c.version, Config: config("a: b"), Values: "{}", KubernetesVersion: "1.34",
+			IstiodEnv: map[string]string{"ENABLE_NATIVE_SIDECARS": c.asked}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if in.NativeSidecars() != c.want {
+			t.Errorf("%s with %q: native sidecars are %t", c.version, c.asked, !c.want)
+		}
+	}
+}
