@@ -8,12 +8,20 @@ import (
 	"maps"
 )
 
-// templatePath is where a kind keeps its pod template.
-func templatePath(kind string) []string {
-	if kind == "CronJob" {
-		return []string{"spec", "jobTemplate", "spec", "template"}
+// templateOf gives the pod template of a workload; that of a Pod is the Pod.
+func templateOf(workload map[string]any) map[string]any {
+	path := []string{"spec", "template"}
+	switch workload["kind"] {
+	case "Pod":
+		path = nil
+	case "CronJob":
+		path = []string{"spec", "jobTemplate", "spec", "template"}
 	}
-	return []string{"spec", "template"}
+	at := workload
+	for _, key := range path {
+		at, _ = at[key].(map[string]any)
+	}
+	return at
 }
 
 // podOf gives the pod that a controller makes of a workload, with the metadata that it adds where the webhook reads it:
@@ -25,11 +33,8 @@ func podOf(workload map[string]any) map[string]any {
 	}
 	outer, _ := workload["metadata"].(map[string]any)
 	name, _ := outer["name"].(string)
-	at := workload
-	for _, key := range templatePath(kind) {
-		at, _ = at[key].(map[string]any)
-	}
-	inner, _ := at["metadata"].(map[string]any)
+	template := templateOf(workload)
+	inner, _ := template["metadata"].(map[string]any)
 	meta := maps.Clone(inner)
 	if meta == nil {
 		meta = map[string]any{}
@@ -38,7 +43,7 @@ func podOf(workload map[string]any) map[string]any {
 	delete(meta, "creationTimestamp")
 	meta["namespace"] = outer["namespace"]
 	own(meta, kind, name)
-	return map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": at["spec"]}
+	return map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template["spec"]}
 }
 
 // hash is what a Deployment's ReplicaSets have in their names.

@@ -3,12 +3,153 @@
 
 package oracle
 
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"strings"
+)
+
 // exception is a difference that stays, with its reason.
 type exception struct {
 	name, reason string
-	// applies reports whether the case's whole difference is this one.
-	applies func(k *Case) bool
+	// explains reports whether a difference of the case is this one.
+	explains func(k *Case, d Difference) bool
 }
 
 // exceptions are all of them. Each is narrow, and its cases are counted.
-var exceptions []exception
+var exceptions = []exception{
+	{
+		"labels of controllers", "a template of the user's prints all labels of the pod, and the controller has added its own, whose hashes and ids exist in the cluster only",
+		func(k *Case, d Difference) bool {
+			return k.Installation == "helpers" && strings.HasPrefix(d.Place, "metadata.annotations.") && k.withoutControllers(d.Cluster) == d.Prerig
+		},
+	},
+	{
+		"names of a StatefulSet's pods", "a template of the user's prints the pod's name, and a StatefulSet has one for each of its pods",
+		func(k *Case, d Difference) bool {
+			meta, _ := k.Webhook["metadata"].(map[string]any)
+			name, _ := meta["name"].(string)
+			return k.Workload["kind"] == "StatefulSet" && d.Place == "metadata.annotations.h" && d.Cluster == string(toJSON(name)) && d.Prerig == `"no-name"`
+		},
+	},
+	{
+		"injected before", "sidecar.istio.io/status lists containers, volumes or pull secrets that the pod has: Prerig takes that injection out first, where the webhook keeps what it is given",
+		func(k *Case, _ Difference) bool { return k.injectedBefore() },
+	},
+	{
+		"injected before lists were written", "sidecar.istio.io/status lists nothing, and the pod's own istio-proxy runs the agent: Prerig takes that for an injection of the first Istio versions and takes it out",
+		func(k *Case, _ Difference) bool { return k.injectedWithoutList() },
+	},
+}
+
+// excepted gives the exceptions that explain all differences of a case, or none.
+func (k *Case) excepted() []string {
+	if len(k.Differences) == 0 {
+		return nil
+	}
+	var out []string
+	seen := map[string]bool{}
+	for _, d := range k.Differences {
+		name := k.exceptionOf(d)
+		if name == "" {
+			return nil
+		}
+		if !seen[name] {
+			seen[name] = true
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func (k *Case) exceptionOf(d Difference) string {
+	for _, e := range exceptions {
+		if e.explains(k, d) {
+			return e.name
+		}
+	}
+	return ""
+}
+
+// withoutControllers takes the labels that the pod's controller has added out of a text in which all labels are printed.
+func (k *Case) withoutControllers(text string) string {
+	own := podLabels(templateOf(k.Workload))
+	for key, value := range podLabels(k.Webhook) {
+		if _, ok := own[key]; ok {
+			continue
+		}
+		quoted := string(toJSON(string(toJSON(key)) + ":" + string(toJSON(value))))
+		inner := quoted[1 : len(quoted)-1]
+		text = strings.ReplaceAll(text, inner+",", "")
+		text = strings.ReplaceAll(text, ","+inner, "")
+		text = strings.ReplaceAll(text, inner, "")
+	}
+	return text
+}
+
+func podLabels(pod map[string]any) map[string]any {
+	meta, _ := pod["metadata"].(map[string]any)
+	labels, _ := meta["labels"].(map[string]any)
+	return labels
+}
+
+// injectedBefore reports whether the status annotation of the pod lists something that the pod has.
+func (k *Case) injectedBefore() bool {
+	spec, _ := k.Webhook["spec"].(map[string]any)
+	for field, names := range k.listed() {
+		has, _ := keyed(append([]any{}, anyList(spec[field])...))
+		for _, name := range names {
+			if text, ok := name.(string); ok && has["["+text+"]"] != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// injectedWithoutList reports whether there is a status annotation that lists nothing, and a container istio-proxy that
+// runs the agent as a proxy.
+func (k *Case) injectedWithoutList() bool {
+	if _, ok := k.status(); !ok || len(k.listed()) > 0 {
+		return false
+	}
+	spec, _ := k.Webhook["spec"].(map[string]any)
+	for _, c := range anyList(spec["containers"]) {
+		m, _ := c.(map[string]any)
+		args, image := anyList(m["args"]), fmt.Sprint(m["image"])
+		if m["name"] == "istio-proxy" && (len(args) > 0 && args[0] == "proxy" || strings.HasPrefix(path.Base(image), "proxy")) {
+			return true
+		}
+	}
+	return false
+}
+
+// status gives the pod's status annotation.
+func (k *Case) status() (string, bool) {
+	meta, _ := k.Webhook["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	text, ok := annotations["sidecar.istio.io/status"].(string)
+	return text, ok
+}
+
+// listed gives what the status annotation lists, by field.
+func (k *Case) listed() map[string][]any {
+	text, _ := k.status()
+	var status map[string]any
+	if json.Unmarshal([]byte(text), &status) != nil {
+		return nil
+	}
+	out := map[string][]any{}
+	for _, field := range []string{"containers", "initContainers", "volumes", "imagePullSecrets"} {
+		if names := anyList(status[field]); len(names) > 0 {
+			out[field] = names
+		}
+	}
+	return out
+}
+
+func anyList(v any) []any {
+	l, _ := v.([]any)
+	return l
+}

@@ -110,3 +110,36 @@ func TestInstallationsHaveNamesOfTheirOwn(t *testing.T) {
 		t.Errorf("there are %d installations", len(seen))
 	}
 }
+
+func TestExceptionsAreNarrow(t *testing.T) {
+	pod := func(labels map[string]any) map[string]any {
+		return map[string]any{"kind": "Pod", "metadata": map[string]any{"name": "web-0", "labels": labels}, "spec": map[string]any{
+			"containers": []any{map[string]any{"name": "app"}}}}
+	}
+	template := pod(map[string]any{"app": "web"})
+	set := map[string]any{"kind": "StatefulSet", "spec": map[string]any{"template": template}}
+	k := &Case{Installation: "helpers", Workload: set, Webhook: pod(map[string]any{"app": "web", "hash": "1"})}
+	for _, c := range []struct {
+		d    Difference
+		want string
+	}{
+		{Difference{"metadata.annotations.a", `"{\"app\":\"web\",\"hash\":\"1\"}"`, `"{\"app\":\"web\"}"`}, "labels of controllers"},
+		{Difference{"metadata.annotations.a", `"{\"app\":\"web\",\"hash\":\"1\"}"`, `"{\"app\":\"other\"}"`}, ""},
+		{Difference{"spec.x", `"{\"app\":\"web\",\"hash\":\"1\"}"`, `"{\"app\":\"web\"}"`}, ""},
+		{Difference{"metadata.annotations.h", `"web-0"`, `"no-name"`}, "names of a StatefulSet's pods"},
+		{Difference{"metadata.annotations.h", `"web-0"`, `"web"`}, ""},
+	} {
+		if got := k.exceptionOf(c.d); got != c.want {
+			t.Errorf("%v: the exception is %q, want %q", c.d, got, c.want)
+		}
+	}
+	for status, want := range map[string]bool{`{"containers":["app"]}`: true, `{"containers":["other"]}`: false, "{}": false, "no JSON": false} {
+		k.Webhook["metadata"].(map[string]any)["annotations"] = map[string]any{"sidecar.istio.io/status": status}
+		if got := k.injectedBefore(); got != want {
+			t.Errorf("status %s: injected before is %t", status, got)
+		}
+		if k.injectedWithoutList() {
+			t.Errorf("status %s: an application counts as Istio's proxy", status)
+		}
+	}
+}

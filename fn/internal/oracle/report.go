@@ -47,8 +47,8 @@ func (r *Report) add(installation string, cases []*Case) {
 	for _, k := range cases {
 		counts[k.Result]++
 		r.counts[k.Result]++
-		if k.Exception != "" {
-			r.exceptions[k.Exception]++
+		for _, name := range k.Exceptions {
+			r.exceptions[name]++
 		}
 		switch k.Result {
 		case Different:

@@ -40,8 +40,8 @@ type Case struct {
 	ClusterRefused, PrerigRefused string
 	Result                        Result
 	Differences                   []Difference
-	// Exception is the name of the one that applies.
-	Exception string
+	// Exceptions are the names of those that explain the differences, all of them or none.
+	Exceptions []string
 
 	injected bool
 }
@@ -250,11 +250,8 @@ func (k *Case) judge() error {
 		}
 	}
 	if k.Result == Different {
-		for _, e := range exceptions {
-			if e.applies(k) {
-				k.Result, k.Exception = Excepted, e.name
-				break
-			}
+		if k.Exceptions = k.excepted(); len(k.Exceptions) > 0 {
+			k.Result = Excepted
 		}
 	}
 	return nil
