@@ -8,7 +8,8 @@
 //
 // It knows Pods and everything that makes them: PodTemplates, ReplicationControllers and the kinds of apps and batch. With
 // -pods it writes the Pod that a controller would make of the object's template instead, defaulted as a Pod; of a Pod it
-// writes that Pod. With -validate it writes a Status for each Pod: whether the API server takes it, and why not.
+// writes that Pod. With -validate it writes a Status for each Pod: whether the API server takes it, and why not. With
+// -version it writes the version of Kubernetes and ends.
 package main
 
 import (
@@ -19,6 +20,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
@@ -30,7 +32,12 @@ import (
 func main() {
 	pods := flag.Bool("pods", false, "write the Pod that a controller would make of each object's template")
 	validate := flag.Bool("validate", false, "write a Status that says whether the API server takes each Pod")
+	version := flag.Bool("version", false, "write the version of Kubernetes")
 	flag.Parse()
+	if *version {
+		fmt.Println(kubernetesVersion())
+		return
+	}
 	answer := defaulted
 	switch {
 	case *validate:
@@ -44,6 +51,19 @@ func main() {
 		fmt.Fprintln(os.Stderr, "defaulter:", err)
 		os.Exit(1)
 	}
+}
+
+// kubernetesVersion is the version of the module that the defaults are from, such as v1.36.3.
+func kubernetesVersion() string {
+	info, _ := debug.ReadBuildInfo()
+	if info != nil {
+		for _, m := range info.Deps {
+			if m.Path == "k8s.io/kubernetes" {
+				return m.Version
+			}
+		}
+	}
+	return "unknown"
 }
 
 // answerAll reads objects until the end and writes the answer to each. The error is about the streams only.

@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+// Default sets the defaults of a Pod in a pod's maps, which have the keys metadata and spec. Values that are there stay, but
+// for null and for empty ones that Kubernetes does not tell from none, and quantities are written as Kubernetes writes
+// them. What is of a wrong type is left alone. Elements of lists keep their places.
+func (s Server) Default(pod map[string]any) {
+	spec, ok := pod["spec"].(map[string]any)
+	if !ok {
+		return
+	}
+	each(spec["volumes"], s.defaultVolume)
+	// The keys of the lists of containers, which the requests of the whole pod depend on.
+	for _, key := range []string{"initContainers", "containers"} {
+		each(spec[key], func(c map[string]any) {
+			s.DefaultContainer(c)
+			requestLimits(c)
+		})
+	}
+	each(spec["ephemeralContainers"], s.DefaultContainer)
+	canonical(spec, "overhead")
+	if resources, ok := spec["resources"].(map[string]any); ok {
+		canonical(resources, "limits")
+		canonical(resources, "requests")
+		if s.has(podRequests) {
+			defaultPodResources(spec, resources)
+		}
+	}
+	s.defaultSpec(spec)
+}
+
+// defaultSpec sets the spec's own fields.
+func (s Server) defaultSpec(spec map[string]any) {
+	orText(spec, "dnsPolicy", "ClusterFirst")
+	orText(spec, "restartPolicy", "Always")
+	orText(spec, "schedulerName", "default-scheduler")
+	if spec["securityContext"] == nil {
+		spec["securityContext"] = map[string]any{}
+	}
+	switch seconds := spec["terminationGracePeriodSeconds"].(type) {
+	case nil:
+		spec["terminationGracePeriodSeconds"] = int64(30)
+	case int64:
+		if seconds < 0 {
+			spec["terminationGracePeriodSeconds"] = int64(1)
+		}
+	}
+	if s.has(serviceLinks) && spec["enableServiceLinks"] == nil {
+		spec["enableServiceLinks"] = true
+	}
+	mirrorAccount(spec)
+	if host, _ := spec["hostNetwork"].(bool); host {
+		for _, key := range []string{"initContainers", "containers"} {
+			each(spec[key], useHostPorts)
+		}
+	}
+}
+
+// mirrorAccount gives the service account under its old name too. The new name counts where they differ.
+func mirrorAccount(spec map[string]any) {
+	name, _ := spec["serviceAccountName"].(string)
+	if name == "" {
+		name, _ = spec["serviceAccount"].(string)
+	}
+	if name != "" {
+		spec["serviceAccountName"], spec["serviceAccount"] = name, name
+	}
+}
+
+// useHostPorts gives the ports of a container in the host's network the same number there.
+func useHostPorts(c map[string]any) {
+	each(c["ports"], func(port map[string]any) {
+		if none(port["hostPort"]) && port["containerPort"] != nil {
+			port["hostPort"] = port["containerPort"]
+		}
+	})
+}
+
+// each calls do with the elements of a list that are maps.
+func each(list any, do func(map[string]any)) {
+	elements, _ := list.([]any)
+	for _, e := range elements {
+		if m, ok := e.(map[string]any); ok {
+			do(m)
+		}
+	}
+}
+
+// in calls do with a field that is a map.
+func in(m map[string]any, key string, do func(map[string]any)) {
+	if sub, ok := m[key].(map[string]any); ok {
+		do(sub)
+	}
+}
+
+// orText sets a text where there is none.
+func orText(m map[string]any, key, value string) {
+	if v := m[key]; v == nil || v == "" {
+		m[key] = value
+	}
+}
+
+// orNumber sets a number where there is none.
+func orNumber(m map[string]any, key string, value int64) {
+	if none(m[key]) {
+		m[key] = value
+	}
+}
+
+// orAbsent sets a value where there is no other at all: the field tells an empty value from none.
+func orAbsent(m map[string]any, key string, value any) {
+	if m[key] == nil {
+		m[key] = value
+	}
+}
+
+// none says whether a number is not there, or 0.
+func none(v any) bool { return v == nil || v == int64(0) || v == float64(0) }
