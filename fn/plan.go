@@ -83,7 +83,7 @@ func (pl *plan) prepareIstio(s *surroundings) (warnings []string, err error) {
 	spec := pl.policy.Spec.Istio
 	o := istio.Options{
 		Version: spec.Version, Overrides: spec.Injector.Overrides, Revision: spec.Revision, Native: istio.Native(spec.NativeSidecars),
-		KubernetesVersion: spec.KubernetesVersion, IstiodEnv: spec.IstiodEnv, Cluster: spec.Cluster, Network: spec.Network, ProxyEnv: spec.ProxyEnv,
+		KubernetesVersion: spec.KubernetesVersion, Admission: istio.Admission(spec.Admission), IstiodEnv: spec.IstiodEnv, Cluster: spec.Cluster, Network: spec.Network, ProxyEnv: spec.ProxyEnv,
 		RootNamespace: spec.RootNamespace, ProxyConfigs: s.proxyConfigs,
 	}
 	if o.Config, o.Values, err = injectorConfig(spec, s, &o); err != nil {

@@ -88,8 +88,9 @@ func readFile(t testing.TB, path string) []byte {
 	return data
 }
 
-// injector makes the injector of a case.
-func (c corpusCase) injector(t testing.TB, dir, version string) *istio.Injector {
+// injector makes the injector of a case, whose templates see the pods as they are written (Istio's own test has no API server
+// before its injector) or with defaults.
+func (c corpusCase) injector(t testing.TB, dir, version string, admission istio.Admission) *istio.Injector {
 	t.Helper()
 	at := func(path string) string {
 		if path == "" {
@@ -102,7 +103,7 @@ func (c corpusCase) injector(t testing.TB, dir, version string) *istio.Injector 
 		native = istio.NativeEnabled
 	}
 	in, err := istio.New(istio.Options{Version: version, Config: at(c.Config), Values: at(c.Values), Mesh: at(c.Mesh),
-		Revision: c.Revision, Native: native, IstiodEnv: c.IstiodEnv})
+		Revision: c.Revision, Native: native, Admission: admission, IstiodEnv: c.IstiodEnv})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +287,7 @@ const (
 func runAppended(t *testing.T, dir, version string, c corpusCase) (diff, outcome string) {
 	t.Helper()
 	outcome = outcomeEqual
-	in := c.injector(t, dir, version)
+	in := c.injector(t, dir, version, istio.AdmissionRaw)
 	minor := in.Profile().Minor()
 	var want []map[string]any
 	if c.Expected != "" {

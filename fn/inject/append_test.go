@@ -163,9 +163,9 @@ func checkAppendedProbes(t *testing.T, p *pod, minor int) {
 	want := ""
 	switch {
 	case minor >= 5:
-		want = `{"/app-health/web/livez":{"httpGet":{"path":"/live","port":8080},"timeoutSeconds":4},"/app-health/web/readyz":{"httpGet":{"path":"/ready","port":8081,"scheme":"HTTPS"}}}`
+		want = `{"/app-health/web/livez":{"httpGet":{"path":"/live","port":8080,"scheme":"HTTP"},"timeoutSeconds":4},"/app-health/web/readyz":{"httpGet":{"path":"/ready","port":8081,"scheme":"HTTPS"},"timeoutSeconds":1}}`
 	case minor >= 1:
-		want = `{"/app-health/web/livez":{"path":"/live","port":8080},"/app-health/web/readyz":{"path":"/ready","port":8081,"scheme":"HTTPS"}}`
+		want = `{"/app-health/web/livez":{"path":"/live","port":8080,"scheme":"HTTP"},"/app-health/web/readyz":{"path":"/ready","port":8081,"scheme":"HTTPS"}}`
 	}
 	if got != want {
 		t.Errorf("probers %s\nwant %s", got, want)

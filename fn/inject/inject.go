@@ -73,23 +73,32 @@ func Istio(in *istio.Injector, req Request) (Result, error) {
 	if err := validateAnnotations(in, pod.annotations()); err != nil {
 		return Result{}, err
 	}
-	r := &run{in: in, profile: in.Profile(), req: req, original: removed.Pod}
+	r := &run{in: in, profile: in.Profile(), req: req, user: removed.Pod, seen: pod}
 	for _, n := range removed.Unknown {
 		r.warnings = append(r.warnings, "injecting again: "+n.String())
 	}
-	if in.Detection().Generation != istio.GenerationC {
-		if err := r.appendAll(pod); err != nil {
-			return Result{}, err
-		}
-		return Result{Pod: r.pod.object(), Warnings: r.warnings}, nil
+	if in.APIServer() != nil {
+		in.APIServer().Default(map[string]any{"spec": pod.spec})
 	}
-	if err := r.merge(pod); err != nil {
+	if err := r.inject(); err != nil {
 		return Result{}, err
 	}
-	if err := r.checkResources(); err != nil {
-		return Result{}, err
+	out := r.pod
+	if in.APIServer() != nil {
+		out = withoutDefaults(*in.APIServer(), r.user, r.seen, r.pod)
 	}
-	return Result{Pod: r.pod.object(), Warnings: r.warnings}, nil
+	return Result{Pod: out.object(), Warnings: r.warnings}, nil
+}
+
+// inject injects into a copy of the pod that the webhook sees.
+func (r *run) inject() error {
+	if r.in.Detection().Generation != istio.GenerationC {
+		return r.appendAll(r.seen.copy())
+	}
+	if err := r.merge(r.seen.copy()); err != nil {
+		return err
+	}
+	return r.checkResources()
 }
 
 // errNotMap is for values that have to be maps.

@@ -28,6 +28,8 @@ type mergeCase struct {
 	Mesh          string            `json:"mesh"`
 	Revision      string            `json:"revision"`
 	Native        istio.Native      `json:"native"`
+	Kubernetes    string            `json:"kubernetesVersion"`
+	Admission     istio.Admission   `json:"admission"`
 	Env           map[string]string `json:"env"`
 	Cluster       string            `json:"cluster"`
 	Network       string            `json:"network"`
@@ -40,8 +42,17 @@ type mergeCase struct {
 // load reads a case and its pod.
 func loadMerge(t testing.TB, dir string) (*istio.Injector, Request) {
 	t.Helper()
+	return loadMergeSeen(t, dir, "", "")
+}
+
+// loadMergeSeen reads a case whose pod is seen in a way by a version of Kubernetes, or as the case says.
+func loadMergeSeen(t testing.TB, dir string, admission istio.Admission, kubernetes string) (*istio.Injector, Request) {
+	t.Helper()
 	var c mergeCase
 	read(t, filepath.Join(dir, "case.yaml"), &c)
+	if admission != "" {
+		c.Admission, c.Kubernetes = admission, kubernetes
+	}
 	var config map[string]any
 	read(t, filepath.Join("testdata", "merge", "config.yaml"), &config)
 	for k, v := range c.Config {
@@ -52,6 +63,7 @@ func loadMerge(t testing.TB, dir string) (*istio.Injector, Request) {
 	}
 	in, err := istio.New(istio.Options{
 		Version: c.Version, Config: text(t, config), Values: text(t, c.Values), Mesh: c.Mesh, Revision: c.Revision, Native: c.Native,
+		KubernetesVersion: c.Kubernetes, Admission: c.Admission,
 		IstiodEnv: c.Env, Cluster: c.Cluster, Network: c.Network, ProxyEnv: c.ProxyEnv, ProxyConfigs: c.ProxyConfigs,
 	})
 	if err != nil {

@@ -193,6 +193,16 @@ func (p *pod) proxy(native bool) map[string]any {
 	return find(p.list(initContainersKey), proxyContainer)
 }
 
+// named is the pod's container or init container that has the name of another one, or nil.
+func (p *pod) named(other any) map[string]any {
+	m, _ := other.(map[string]any)
+	name, _ := m["name"].(string)
+	if c := find(p.list(containersKey), name); c != nil {
+		return c
+	}
+	return find(p.list(initContainersKey), name)
+}
+
 // names are the names of a list's elements.
 func names(list []any) []string {
 	var out []string

@@ -120,10 +120,10 @@ func (r *removal) run() error {
 	r.noteReplaced()
 	r.noteOpenShift(own)
 	for i := range own.Containers {
-		own.Containers[i] = asWritten(own.Containers[i])
+		own.Containers[i] = asWritten(ownAsWritten(own.Containers[i], r.pod.named(own.Containers[i])))
 	}
 	for i := range own.InitContainers {
-		own.InitContainers[i] = asWritten(own.InitContainers[i])
+		own.InitContainers[i] = asWritten(ownAsWritten(own.InitContainers[i], r.pod.named(own.InitContainers[i])))
 	}
 	r.removeContainers(own)
 	if err := r.restoreProbes(); err != nil {

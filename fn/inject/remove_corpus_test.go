@@ -38,7 +38,7 @@ func corpusPods(t *testing.T, dir, version string) []corpusPod {
 		if c.ExpectError != "" {
 			continue
 		}
-		in := c.injector(t, dir, version)
+		in := c.injector(t, dir, version, istio.AdmissionDefaulted)
 		for i, obj := range readObjects(t, filepath.Join(dir, version, c.Input)) {
 			for j, tmpl := range templates(t, obj) {
 				if required(tmpl.Pod, in.Profile().Minor()) {
@@ -239,7 +239,7 @@ func TestCorpusUpgrade(t *testing.T) {
 	dir := corpusDir(t)
 	newest := corpusVersions[len(corpusVersions)-1]
 	cases := corpusCases(t, dir, newest)
-	now := cases[0].injector(t, dir, newest)
+	now := cases[0].injector(t, dir, newest, istio.AdmissionDefaulted)
 	for _, version := range corpusVersions[:len(corpusVersions)-1] {
 		count := map[string]int{}
 		for _, c := range corpusPods(t, dir, version) {

@@ -32,7 +32,11 @@ func (r *removal) restoreProbes() error {
 				if action["path"] != path {
 					continue
 				}
-				r.restoreProbe(fmt.Sprintf("spec.%s[%s].%s", key, name, k.field), c, probe, action, probers[path])
+				field := k.field
+				if k.parent != "" {
+					field = k.parent + "." + field
+				}
+				r.restoreProbe(fmt.Sprintf("spec.%s[%s].%s", key, name, field), c, probe, action, probers[path])
 			}
 		}
 	}
@@ -79,7 +83,11 @@ func (r *removal) restoreProbe(field string, c, probe, action, own map[string]an
 	for _, kind := range []string{"tcpSocket", "grpc"} {
 		if a, ok := own[kind].(map[string]any); ok {
 			delete(probe, "httpGet")
-			maps.DeleteFunc(a, func(_ string, v any) bool { return v == nil }) // Istio writes a service that is not set as null
+			// A service that is not set is empty for the webhook, and null for istioctl kube-inject.
+			if a["service"] == "" {
+				r.assume(field+".grpc.service", "it was either empty or not written, which means the same")
+			}
+			maps.DeleteFunc(a, func(key string, v any) bool { return v == nil || key == "service" && v == "" })
 			probe[kind] = a
 			if kind == "tcpSocket" {
 				r.notePort(field+".tcpSocket", c, a)
@@ -93,11 +101,18 @@ func (r *removal) restoreProbe(field string, c, probe, action, own map[string]an
 		return
 	}
 	for _, key := range []string{"path", "port", "scheme", "host"} {
-		if v, ok := get[key]; ok {
+		v, ok := get[key]
+		_, written := action[key]
+		switch {
+		case key == "scheme" && v == "HTTP" && !written: // the default, which the injection does not write
+		case ok:
 			action[key] = v
-		} else {
+		default:
 			delete(action, key)
 		}
+	}
+	if action["path"] == "/" {
+		r.assume(field+".httpGet.path", "it was either / or not written, which means the same")
 	}
 	r.notePort(field+".httpGet", c, action)
 }

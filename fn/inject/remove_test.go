@@ -365,7 +365,7 @@ func TestUpgrade(t *testing.T) {
 					delete(web, "startupProbe")
 					env, _ := find(mapAt(pod, "spec")["containers"].([]any), proxyContainer)["env"].([]any)
 					if e := find(env, probersEnv); e != nil {
-						e["value"] = strings.Replace(e["value"].(string), `,"/app-health/web/startupz":{"httpGet":{"path":"/app-health/web/startupz","port":15020}}`, "", 1)
+						e["value"] = strings.Replace(e["value"].(string), `,"/app-health/web/startupz":{"httpGet":{"path":"/app-health/web/startupz","port":15020,"scheme":"HTTP"},"timeoutSeconds":1}`, "", 1)
 					}
 				}
 			}

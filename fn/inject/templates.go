@@ -26,10 +26,12 @@ type run struct {
 	in      *istio.Injector
 	profile *istio.Profile
 	req     Request
-	// original is the pod as it came, which must not be changed, and pod the one that is injected.
-	original map[string]any
-	pod      *pod
-	// before is the pod as it came, with the fields that OpenShift sets taken out.
+	// user is the pod as the user wrote it, and seen the same as the webhook sees it. Neither must be changed.
+	user map[string]any
+	seen *pod
+	// pod is the one that is injected.
+	pod *pod
+	// before is the pod as the webhook sees it, without the fields that OpenShift sets.
 	before *pod
 	// proxyConfig holds for this pod.
 	proxyConfig *mesh.ProxyConfig
@@ -43,10 +45,11 @@ type run struct {
 // merge renders the templates and merges them into the pod.
 func (r *run) merge(p *pod) error {
 	r.pod = p
+	r.before = r.seen
 	if r.profile.Has(istio.OpenShiftSharedUser) && onOpenShift(r.in) {
 		resetSharedUser(p, r.profile)
+		r.before = p.copy()
 	}
-	r.before = p.copy()
 	var err error
 	if err = r.findProxyConfig(); err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/prerig/prerig/fn/admission"
 	"github.com/prerig/prerig/fn/istio/mesh"
 )
 
@@ -70,6 +71,22 @@ func (in *Injector) decideNative() error {
 		return fmt.Errorf("reading kubernetesVersion %q: want one such as 1.34", in.opts.KubernetesVersion)
 	}
 	in.native = v.Minor >= nativeKubelet
+	return nil
+}
+
+// decideAdmission finds out whose defaults the templates see.
+func (in *Injector) decideAdmission() error {
+	switch in.opts.Admission {
+	case AdmissionRaw:
+	case AdmissionDefaulted, "":
+		server, err := admission.NewServer(in.opts.KubernetesVersion)
+		if err != nil {
+			return fmt.Errorf("reading kubernetesVersion: %w", err)
+		}
+		in.apiServer = &server
+	default:
+		return fmt.Errorf("reading admission: %q is neither %s nor %s", in.opts.Admission, AdmissionDefaulted, AdmissionRaw)
+	}
 	return nil
 }
 

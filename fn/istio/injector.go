@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/prerig/prerig/fn/admission"
 	"github.com/prerig/prerig/fn/istio/mesh"
 )
 
@@ -27,6 +28,17 @@ const (
 	NativeDisabled Native = "Disabled"
 )
 
+// Admission says how the templates see a pod.
+type Admission string
+
+// The ways to see a pod.
+const (
+	// AdmissionDefaulted is how the webhook sees it: with the defaults of the cluster's API server.
+	AdmissionDefaulted Admission = "Defaulted"
+	// AdmissionRaw is how it is written, as istioctl kube-inject sees it.
+	AdmissionRaw Admission = "Raw"
+)
+
 // Options are everything that an injector is made of.
 type Options struct {
 	// Version of Istio, such as 1.31; empty to find it in the configuration.
@@ -38,9 +50,12 @@ type Options struct {
 	Overrides map[string]any
 	// Revision of the control plane; empty for the default.
 	Revision string
-	// Native sidecars; KubernetesVersion is the version of the oldest kubelet, such as 1.34, which NativeAuto needs.
+	// Native sidecars; KubernetesVersion is the version of the oldest kubelet, such as 1.34, which NativeAuto needs, and is
+	// taken for that of the API server too. Empty means the newest one that is known.
 	Native            Native
 	KubernetesVersion string
+	// Admission says how the templates see a pod; "" is AdmissionDefaulted.
+	Admission Admission
 	// IstiodEnv is the environment of the control plane: what templates read with env, and COMPLIANCE_POLICY,
 	// ENABLE_NATIVE_SIDECARS and ENABLE_LEGACY_FSGROUP_INJECTION.
 	IstiodEnv map[string]string
@@ -67,6 +82,7 @@ type Injector struct {
 	templates map[string]*Template
 	env       map[string]string
 	native    bool
+	apiServer *admission.Server
 	never     []labels.Selector
 	always    []labels.Selector
 	warnings  []string
@@ -111,6 +127,9 @@ func newInjector(o Options, unfolded bool) (*Injector, error) {
 		return nil, err
 	}
 	if err := in.decideNative(); err != nil {
+		return nil, err
+	}
+	if err := in.decideAdmission(); err != nil {
 		return nil, err
 	}
 	if err := in.parseTemplates(); err != nil {
@@ -249,6 +268,9 @@ func (in *Injector) Env(key, otherwise string) string {
 	}
 	return otherwise
 }
+
+// APIServer is the cluster's API server, whose defaults the templates see; nil where they see the pod as it is written.
+func (in *Injector) APIServer() *admission.Server { return in.apiServer }
 
 // NativeSidecars says whether native sidecars are on for pods that say nothing themselves.
 func (in *Injector) NativeSidecars() bool { return in.native }

@@ -35,6 +35,7 @@ var configMapPaths = map[string][]string{
 	"network":           {"spec", "istio", "network"},
 	"nativeSidecars":    {"spec", "istio", "nativeSidecars"},
 	"kubernetesVersion": {"spec", "istio", "kubernetesVersion"},
+	"admission":         {"spec", "istio", "admission"},
 	"runtimeWebhook":    {"spec", "istio", "runtimeWebhook"},
 	"builtIn":           {"spec", "istio", "injector", "builtIn"},
 	"configMap":         {"spec", "istio", "injector", "configMap", "name"},

@@ -10,6 +10,7 @@ func (p *InjectionPolicy) SetDefaults() {
 	setDefault(&p.Spec.Record, RecordWorkload)
 	if i := p.Spec.Istio; i != nil {
 		setDefault(&i.NativeSidecars, NativeSidecarsAuto)
+		setDefault(&i.Admission, AdmissionDefaulted)
 		setDefault(&i.RuntimeWebhook, RuntimeWebhookKeep)
 	}
 	if i := p.Spec.Images; i != nil {

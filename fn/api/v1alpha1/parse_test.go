@@ -219,7 +219,7 @@ func TestDefaults(t *testing.T) {
 	}
 	want := v1alpha1.InjectionPolicySpec{
 		Mode: v1alpha1.ModeInject, Record: v1alpha1.RecordWorkload, Images: &v1alpha1.Images{OnMissing: "Ignore"},
-		Istio: &v1alpha1.Istio{NativeSidecars: v1alpha1.NativeSidecarsAuto, RuntimeWebhook: v1alpha1.RuntimeWebhookKeep},
+		Istio: &v1alpha1.Istio{NativeSidecars: v1alpha1.NativeSidecarsAuto, Admission: v1alpha1.AdmissionDefaulted, RuntimeWebhook: v1alpha1.RuntimeWebhookKeep},
 	}
 	if diff := cmp.Diff(want, p.Spec); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

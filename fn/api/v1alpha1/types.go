@@ -125,9 +125,14 @@ type Istio struct {
 	// Enabled or Disabled.
 	// +enum=Auto,Enabled,Disabled
 	NativeSidecars NativeSidecars `json:"nativeSidecars,omitempty"`
-	// KubernetesVersion is the version of the oldest kubelet, such as "1.34".
+	// KubernetesVersion is the version of the oldest kubelet, such as "1.34". The defaults that the API server sets before the
+	// webhook sees a pod are those of this version too; without it those of the newest one that is known.
 	// +pattern=^(v?1\.\d{1,3}(\.\d+)?([-+][0-9A-Za-z.+-]+)?)?$
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+	// Admission says how the templates see a pod: Defaulted (the default) as the webhook does, with what the API server sets
+	// by default, or Raw as it is written, as istioctl kube-inject does. None of the defaults is written to the workload.
+	// +enum=Defaulted,Raw
+	Admission Admission `json:"admission,omitempty"`
 	// IstiodEnv is the environment of the control plane that templates read with env and that changes the injector.
 	IstiodEnv map[string]string `json:"istiodEnv,omitempty"`
 	// Cluster is the cluster's name, as the injection URL would give it (/inject/cluster/NAME).
@@ -175,6 +180,15 @@ type ConfigMapRef struct {
 	// Namespace of the ConfigMap; empty takes it from whichever namespace has it.
 	Namespace string `json:"namespace,omitempty"`
 }
+
+// Admission says how the templates see a pod.
+type Admission string
+
+// The ways to see a pod.
+const (
+	AdmissionDefaulted Admission = "Defaulted"
+	AdmissionRaw       Admission = "Raw"
+)
 
 // NativeSidecars says whether the proxy is an init container that always restarts.
 type NativeSidecars string

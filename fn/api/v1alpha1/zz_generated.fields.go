@@ -11,6 +11,7 @@ var enums = map[string][]string{
 	"InjectionPolicySpec.Mode":             {"Inject", "Remove", "Check"},
 	"InjectionPolicySpec.Record":           {"Workload", "Annotation", "None"},
 	"InjectionPolicySpec.UnknownNamespace": {"Inject", "Skip", "Fail"},
+	"Istio.Admission":                      {"Defaulted", "Raw"},
 	"Istio.NativeSidecars":                 {"Auto", "Enabled", "Disabled"},
 	"Istio.RuntimeWebhook":                 {"Keep", "Disable"},
 	"LabelSelectorRequirement.Operator":    {"In", "NotIn", "Exists", "DoesNotExist"},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/fn/inject"
+	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/workload"
 )
 
@@ -70,7 +71,7 @@ func BenchmarkInject(b *testing.B) {
 		if c.Name != "hello-old-version" {
 			continue
 		}
-		in, err := c.Injector()
+		in, err := c.InjectorSeeing(istio.AdmissionDefaulted)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -39,11 +39,15 @@ type Outcome struct {
 	Notes []string
 }
 
-// Injector makes the case's injector.
-func (c *Case) Injector() (*istio.Injector, error) {
+// Injector makes the case's injector. Its templates see the pods as they are written: Istio's own test calls its injector
+// without an API server before it.
+func (c *Case) Injector() (*istio.Injector, error) { return c.InjectorSeeing(istio.AdmissionRaw) }
+
+// InjectorSeeing makes the case's injector, whose templates see the pods in a way.
+func (c *Case) InjectorSeeing(admission istio.Admission) (*istio.Injector, error) {
 	o := istio.Options{
 		Version: c.version.String(), Revision: c.Revision, IstiodEnv: maps.Clone(c.IstiodEnv),
-		Native: istio.NativeDisabled,
+		Native: istio.NativeDisabled, Admission: admission,
 	}
 	if c.NativeSidecars {
 		o.Native = istio.NativeEnabled

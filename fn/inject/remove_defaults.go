@@ -1,0 +1,123 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/prerig/prerig/fn/admission"
+)
+
+// ownAsWritten gives a container of the overrides annotation without the defaults that it has there because the webhook saw
+// them: those that the injected container does not have, because they are not written, and the pull policy that belongs to
+// the image of the annotation and not to the injected one. Quantities get the spelling of the injected container. Where a
+// container without them would not come out the same, it stays as it is.
+func ownAsWritten(noted any, injected map[string]any) any {
+	c, ok := noted.(map[string]any)
+	if !ok || injected == nil {
+		return noted
+	}
+	slim := writtenFields(containerSchema(), c, injected)
+	var server admission.Server
+	policy := c["imagePullPolicy"]
+	if policy != nil && policy == pullPolicyOf(server, c) && policy != pullPolicyOf(server, injected) {
+		delete(slim, "imagePullPolicy")
+	}
+	if !same(defaultedContainer(server, slim), defaultedContainer(server, c)) {
+		return noted
+	}
+	return slim
+}
+
+// pullPolicyOf is the pull policy that a container gets by its image. One of the annotation that has none had auto.
+func pullPolicyOf(server admission.Server, c map[string]any) any {
+	image, ok := c["image"]
+	if !ok {
+		image = autoImage
+	}
+	only := map[string]any{"image": image}
+	server.DefaultContainer(only)
+	return only["imagePullPolicy"]
+}
+
+// defaultedContainer is a container of the annotation as the API server has it in a pod.
+func defaultedContainer(server admission.Server, c map[string]any) map[string]any {
+	c = copyMap(c)
+	if _, ok := c["image"]; !ok {
+		c["image"] = autoImage
+	}
+	server.Default(map[string]any{"spec": map[string]any{containersKey: []any{c}}})
+	return c
+}
+
+// written gives the value of a field as it is written in another container: without what is not written there.
+func written(f *schemaField, v, other any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		if m, ok := other.(map[string]any); ok {
+			return writtenFields(f.schema, v, m)
+		}
+	case []any:
+		if l, ok := other.([]any); ok {
+			return writtenElements(f, v, l)
+		}
+	case string:
+		if f.schema.name == "Quantity" && sameQuantity(v, other) {
+			return other
+		}
+	}
+	return copyValue(v)
+}
+
+func writtenFields(s *schema, m, other map[string]any) map[string]any {
+	out := make(map[string]any, len(m))
+	for key, v := range m {
+		was, there := other[key]
+		if !there {
+			continue
+		}
+		f := s.fields[key]
+		switch {
+		case f != nil:
+		case s.elem != nil:
+			f = &schemaField{schema: s.elem}
+		default:
+			f = &schemaField{schema: unknownSchema}
+		}
+		value := written(f, v, was)
+		if sub, ok := value.(map[string]any); ok && len(sub) == 0 && !same(v, value) {
+			continue // nothing but defaults
+		}
+		out[key] = value
+	}
+	return out
+}
+
+// writtenElements does it for the elements of a list. One that the other container does not have stays as it is.
+func writtenElements(f *schemaField, list, other []any) []any {
+	out := make([]any, len(list))
+	for i, e := range list {
+		m, ok := e.(map[string]any)
+		out[i] = copyValue(e)
+		if !ok || f.mergeKey == "" {
+			continue
+		}
+		if was := findBy(other, f.mergeKey, m[f.mergeKey]); was != nil {
+			out[i] = writtenFields(f.schema.elem, m, was)
+		}
+	}
+	return out
+}
+
+// sameQuantity says whether two quantities are the same, however they are written.
+func sameQuantity(a string, b any) bool {
+	x, err := resource.ParseQuantity(a)
+	if err != nil {
+		return false
+	}
+	y, err := resource.ParseQuantity(fmt.Sprint(b))
+	return err == nil && x.Cmp(y) == 0
+}

@@ -1,0 +1,277 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import "github.com/prerig/prerig/fn/admission"
+
+// The injection works on the pod as the API server hands it to the webhook, which has all defaults. What is written is the
+// pod as the user wrote it with the injection's changes: a default that the injection left as it was stays away, because
+// the API server sets it again. Where it would set something else then, as with the pull policy of an image that the
+// injection changed, the value is written.
+
+// admit gives a copy of the pod as the webhook sees it.
+func admit(server admission.Server, p *pod) *pod {
+	out := p.copy()
+	server.Default(map[string]any{"spec": out.spec})
+	return out
+}
+
+// withoutDefaults takes the defaults out of an injected pod again. user is the pod as the user wrote it, seen the same as the webhook
+// saw it, and injected what the injection made of that. user and seen are not
+// changed; the result shares with injected.
+func withoutDefaults(server admission.Server, user map[string]any, seen, injected *pod) *pod {
+	w := &slimming{}
+	if account, ok := injected.spec["serviceAccount"]; ok && injected.spec["serviceAccountName"] == nil {
+		// A template that takes the name out leaves the old field, which means the same.
+		injected.spec["serviceAccountName"] = account
+	}
+	meta, _ := user["metadata"].(map[string]any)
+	spec, _ := user["spec"].(map[string]any)
+	out := &pod{extra: injected.extra, meta: injected.meta, spec: injected.spec}
+	fields := podSchema().fields
+	if !same(seen.meta, injected.meta) {
+		out.meta = w.fields(fields["metadata"].schema, meta, seen.meta, injected.meta)
+	} else if meta != nil {
+		out.meta = copyMap(meta)
+	}
+	if !same(seen.spec, injected.spec) {
+		out.spec = w.spec(spec, seen.spec, injected.spec)
+	} else {
+		out.spec = copyMap(spec)
+	}
+	if w.unsure {
+		pin(server, out, injected)
+	}
+	return out
+}
+
+// pin writes what the API server would default otherwise than in the injected pod.
+func pin(server admission.Server, out, injected *pod) {
+	want, got := admit(server, injected), admit(server, out)
+	if !same(got.spec, want.spec) {
+		out.spec = copyMap(out.spec)
+		setUnequal(out.spec, got.spec, want.spec)
+	}
+}
+
+// setUnequal sets in a map what comes out of it otherwise than wanted.
+func setUnequal(m, got, want map[string]any) {
+	for key, v := range want {
+		if same(got[key], v) {
+			continue
+		}
+		if _, there := got[key]; !there {
+			m[key] = copyValue(v)
+			continue
+		}
+		m[key] = unequal(m[key], got[key], v)
+	}
+	for key := range got {
+		if _, wanted := want[key]; !wanted {
+			delete(m, key)
+		}
+	}
+}
+
+// unequal gives a value in which what comes out otherwise than wanted is set.
+func unequal(v, got, want any) any {
+	switch want := want.(type) {
+	case map[string]any:
+		g, ok := got.(map[string]any)
+		m, _ := v.(map[string]any)
+		if m == nil {
+			m = map[string]any{}
+		}
+		if ok {
+			setUnequal(m, g, want)
+			return m
+		}
+	case []any:
+		g, ok := got.([]any)
+		l, here := v.([]any)
+		if ok && here && len(l) == len(want) && len(g) == len(want) {
+			for i := range want {
+				if !same(g[i], want[i]) {
+					l[i] = unequal(l[i], g[i], want[i])
+				}
+			}
+			return l
+		}
+	}
+	return copyValue(want)
+}
+
+// slimming takes defaults out of values.
+type slimming struct {
+	// unsure says that something has changed on which a default depends.
+	unsure bool
+}
+
+// spec takes the defaults out of the pod's spec.
+func (w *slimming) spec(user, seen, injected map[string]any) map[string]any {
+	for _, key := range []string{"resources", "serviceAccountName", "serviceAccount", "hostNetwork"} {
+		// The requests of the whole pod hang on those of all containers, and the ports of containers on the pod's network.
+		if injected[key] != nil && (key == "resources" || !same(seen[key], injected[key])) {
+			w.unsure = true
+		}
+	}
+	out := w.fields(podSchema().fields["spec"].schema, user, seen, injected)
+	w.movedProxy(out, user, seen, injected)
+	return out
+}
+
+// movedProxy takes the defaults out of the pod's own istio-proxy where the injection has moved it to the init containers.
+func (w *slimming) movedProxy(out, user, seen, injected map[string]any) {
+	list, _ := injected[initContainersKey].([]any)
+	before, _ := seen[containersKey].([]any)
+	own, _ := user[containersKey].([]any)
+	from := find(before, proxyContainer)
+	to := find(list, proxyContainer)
+	inits, _ := seen[initContainersKey].([]any)
+	containers, _ := injected[containersKey].([]any)
+	if from == nil || to == nil || find(inits, proxyContainer) != nil || find(containers, proxyContainer) != nil {
+		return
+	}
+	w.note("Container", from, to)
+	slim := w.fields(containerSchema(), find(own, proxyContainer), from, to)
+	next := make([]any, 0, len(list))
+	have, _ := out[initContainersKey].([]any)
+	for _, e := range have {
+		if m, _ := e.(map[string]any); m["name"] == proxyContainer {
+			e = slim
+		}
+		next = append(next, e)
+	}
+	out[initContainersKey] = next
+}
+
+// fields takes the defaults out of a map that the injection changed. user may be nil.
+func (w *slimming) fields(s *schema, user, seen, injected map[string]any) map[string]any {
+	out := make(map[string]any, len(injected))
+	for key, v := range injected {
+		before, was := seen[key]
+		mine, wrote := user[key]
+		switch {
+		case !was:
+			out[key] = v
+		case !same(before, v):
+			out[key] = w.value(s.fields[key], mine, before, v)
+		case wrote:
+			out[key] = copyValue(mine)
+		}
+	}
+	return out
+}
+
+// value takes the defaults out of a value that the injection changed.
+func (w *slimming) value(f *schemaField, user, seen, injected any) any {
+	if f == nil {
+		f = &schemaField{schema: unknownSchema}
+	}
+	switch injected := injected.(type) {
+	case map[string]any:
+		if before, ok := seen.(map[string]any); ok {
+			mine, _ := user.(map[string]any)
+			return w.fields(f.schema, mine, before, injected)
+		}
+	case []any:
+		if before, ok := seen.([]any); ok {
+			mine, _ := user.([]any)
+			return w.list(f, mine, before, injected)
+		}
+	}
+	return injected
+}
+
+// list takes the defaults out of the elements of a list. Elements that have no key are only known where they are the same.
+func (w *slimming) list(f *schemaField, user, seen, injected []any) []any {
+	out := make([]any, 0, len(injected))
+	used := make([]bool, len(seen))
+	for _, e := range injected {
+		i, equal := counterpart(f, seen, used, e)
+		switch {
+		case i < 0:
+			out = append(out, e)
+			continue
+		case equal && i < len(user):
+			out = append(out, copyValue(user[i]))
+		case !equal:
+			before, _ := seen[i].(map[string]any)
+			now, _ := e.(map[string]any)
+			var mine map[string]any
+			if i < len(user) {
+				mine, _ = user[i].(map[string]any)
+			}
+			w.note(f.schema.elem.name, before, now)
+			out = append(out, w.fields(f.schema.elem, mine, before, now))
+		}
+		used[i] = true
+	}
+	return out
+}
+
+// note notes a change on which defaults depend: the pull policy on the image, requests on limits, and the source of a volume
+// on there being no other.
+func (w *slimming) note(kind string, seen, injected map[string]any) {
+	switch kind {
+	case "Container":
+		w.unsure = w.unsure || !same(seen["image"], injected["image"]) || !same(seen["resources"], injected["resources"])
+	case "Volume":
+		w.unsure = true
+	}
+}
+
+// counterpart finds what an element of a list was before: the index, or -1, and whether it is the same. Where several have
+// its key one that is the same goes before.
+func counterpart(f *schemaField, seen []any, used []bool, e any) (int, bool) {
+	for i, before := range seen {
+		if !used[i] && same(before, e) {
+			return i, true
+		}
+	}
+	m, ok := e.(map[string]any)
+	if !ok || f.mergeKey == "" || m[f.mergeKey] == nil {
+		return -1, false
+	}
+	for i, before := range seen {
+		if b, ok := before.(map[string]any); ok && !used[i] && same(b[f.mergeKey], m[f.mergeKey]) {
+			return i, false
+		}
+	}
+	return -1, false
+}
+
+// same says whether two decoded values are the same.
+func same(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		m, ok := b.(map[string]any)
+		if !ok || len(a) != len(m) {
+			return false
+		}
+		for k, v := range a {
+			if other, ok := m[k]; !ok || !same(v, other) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		l, ok := b.([]any)
+		if !ok || len(a) != len(l) {
+			return false
+		}
+		for i := range a {
+			if !same(a[i], l[i]) {
+				return false
+			}
+		}
+		return true
+	default:
+		switch b.(type) {
+		case map[string]any, []any:
+			return false
+		}
+		return a == b
+	}
+}
