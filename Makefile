@@ -92,6 +92,10 @@ defaulter: ## Build dist/upstream/defaulter*: the defaults of some versions of K
 	  CGO_ENABLED=0 go build -trimpath -modfile versions/$$version/go.mod -o $(abspath $(dist))/upstream/defaulter-$$version ./defaulter || exit 1; \
 	done
 
+.PHONY: defaults
+defaults: defaulters ## Compare the defaults that templates see, and those that are left out, with Kubernetes' own code.
+	go test -count=1 -run 'TestDefaultsAreKubernetes|TestWrittenMeansInjected' -v ./fn/admission ./fn/inject
+
 .PHONY: injector
 injector: ## Build dist/upstream/injector and charts: Istio's own webhook and charts, to compare with.
 	cd $(upstream)/istio && CGO_ENABLED=0 go build -trimpath -o $(abspath $(dist))/upstream/ ./injector ./charts
