@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path"
 	"path/filepath"
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -228,4 +229,28 @@ func text(err error) string {
 		return ""
 	}
 	return err.Error()
+}
+
+// Overlapping calls f for the places of other pipelines that can have files in common with an entry of spec.publish of one.
+func (c *Catalog) Overlapping(pipeline string, to v1alpha1.Publish, f func(other string, at v1alpha1.Publish)) {
+	for _, e := range c.All() {
+		if e.Pipeline == nil || e.Key == pipeline {
+			continue
+		}
+		for _, at := range e.Pipeline.Spec.Publish {
+			if to.Overlaps(at) {
+				f(e.Key, at)
+			}
+		}
+	}
+}
+
+// Successors returns the pipelines that publish to where one that is gone has published: it may have got another name.
+func (c *Catalog) Successors(pipeline string, places []v1alpha1.Publish) []string {
+	var out []string
+	for _, to := range places {
+		c.Overlapping(pipeline, to, func(other string, _ v1alpha1.Publish) { out = append(out, other) })
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }

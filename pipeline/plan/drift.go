@@ -8,8 +8,6 @@ import (
 	"errors"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/publish"
-	"github.com/prerig/prerig/pipeline/run"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/git"
 	"github.com/prerig/prerig/pipeline/source/tree"
@@ -27,7 +25,7 @@ func newDrift(f *source.Fetcher) *drift { return &drift{fetcher: f, heads: map[s
 // found says whether any place of a pipeline differs. One that cannot be looked at does not count: the run could do no more.
 func (d *drift) found(ctx context.Context, p *v1alpha1.RenderPipeline, state *status.State) bool {
 	for _, to := range p.Spec.Publish {
-		record := state.Seen.Targets[run.Target(to)]
+		record := state.Seen.Targets[to.Target()]
 		if to.Git == nil || len(record) == 0 {
 			continue
 		}
@@ -41,11 +39,7 @@ func (d *drift) found(ctx context.Context, p *v1alpha1.RenderPipeline, state *st
 }
 
 func (d *drift) head(ctx context.Context, namespace string, to *v1alpha1.GitPublish) *tree.Tree {
-	branch := publish.Branch{Name: to.Branch, Propose: to.Propose != nil}
-	if to.Propose != nil {
-		branch.ActivePath = to.Propose.ActivePath
-	}
-	name := branch.Target()
+	name := to.Reference()
 	key := namespace + " " + to.URL + " " + name
 	if known, ok := d.heads[key]; ok {
 		return known

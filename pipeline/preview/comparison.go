@@ -9,7 +9,6 @@ import (
 
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/publish"
-	"github.com/prerig/prerig/pipeline/run"
 )
 
 // Comparison is what would change, over all pipelines.
@@ -140,17 +139,17 @@ func (p *Previewer) compareOne(ctx context.Context, r *Result, dir string) (Pipe
 	}
 	var units []*unit
 	for _, to := range r.Entry.Pipeline.Spec.Publish {
-		target := TargetChange{Target: run.Target(to), Against: against(to)}
+		target := TargetChange{Target: to.Target(), Against: to.ComparedWith()}
 		after, err := r.filesFor(to)
 		var before publish.Holding
-		var refused error
 		if err == nil {
-			before, refused, err = p.published(ctx, r, to, after)
+			before, err = p.published(ctx, r, to, after)
 		}
 		if err != nil {
 			target.Error = err.Error()
 		} else {
 			units = append(units, p.compareFiles(&target, r, before.Files, after)...)
+			refused := before.Refused
 			if refused == nil {
 				refused = before.Gate(publish.Gate(r.Entry.Pipeline.Spec.Gates, len(r.Built.Objects)), r.Built.Objects)
 			}

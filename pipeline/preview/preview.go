@@ -6,7 +6,6 @@ package preview
 import (
 	"context"
 	"encoding/json"
-	"path"
 	"runtime"
 	"sync"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/source"
+	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
 // Previewer renders. It is safe for concurrent use. What it has fetched it keeps, so that all pipelines of a repository see
@@ -38,7 +38,7 @@ type Previewer struct {
 	Progress func(done, total int, name string)
 
 	snapshots once[*source.Snapshot]
-	branches  once[*branch]
+	branches  once[*tree.Tree]
 }
 
 // Result is one pipeline rendered.
@@ -111,8 +111,8 @@ func (p *Previewer) render(ctx context.Context, r *Result) error {
 	r.Path = pipeline.Metadata.Name
 	var to v1alpha1.Publish
 	if len(pipeline.Spec.Publish) > 0 {
-		if to = pipeline.Spec.Publish[0]; to.Git != nil {
-			r.Path = path.Clean(to.Git.Path)
+		if to = pipeline.Spec.Publish[0]; to.Directory() != "" {
+			r.Path = to.Directory()
 		}
 	}
 	r.Files, err = r.filesFor(to)
@@ -121,13 +121,7 @@ func (p *Previewer) render(ctx context.Context, r *Result) error {
 
 // filesFor gives the files as one place gets them.
 func (r *Result) filesFor(to v1alpha1.Publish) (map[string][]byte, error) {
-	layout, style := v1alpha1.LayoutObjects, v1alpha1.StyleCanonical
-	switch {
-	case to.Git != nil:
-		layout, style = to.Git.Layout, to.Git.Style
-	case to.OCI != nil:
-		layout, style = to.OCI.Layout, to.OCI.Style
-	}
+	layout, style := to.Format()
 	return publish.Files(r.Built.Objects, layout, style)
 }
 

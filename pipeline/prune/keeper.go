@@ -17,8 +17,8 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/queue"
-	"github.com/prerig/prerig/pipeline/run"
 	"github.com/prerig/prerig/pipeline/status"
 )
 
@@ -119,7 +119,7 @@ func (k *Keeper) register(ctx context.Context, entries []catalog.Entry) error {
 		want := registered
 		if e.Pipeline != nil {
 			want = status.Register(e.Pipeline)
-			want.Left = run.Left(registered, want.Publish)
+			want.Left = publish.Stale(registered, want.Publish)
 		}
 		want.Removal = nil
 		if !ok && e.Pipeline == nil || ok && registered.Digest() == want.Digest() {
@@ -133,7 +133,7 @@ func (k *Keeper) register(ctx context.Context, entries []catalog.Entry) error {
 				want = *r
 				want.Removal = nil
 			} else {
-				want.Left = run.Left(*r, want.Publish)
+				want.Left = publish.Stale(*r, want.Publish)
 			}
 			changed := r.Digest() != want.Digest()
 			*r = want
@@ -162,7 +162,7 @@ func (k *Keeper) mark(ctx context.Context, gone []string) error {
 				r.Policy = v1alpha1.DeletionOrphan // it was never registered: nothing is known of it but a state
 			}
 			r.Removal = &status.Removal{Since: time.Now().UTC()}
-			heirs = append(heirs, run.Heirs(k.Catalog, name, r.Publish)...)
+			heirs = append(heirs, k.Catalog.Successors(name, r.Publish)...)
 			return true
 		})
 		if err != nil {
@@ -326,7 +326,7 @@ func (k *Keeper) Removals() []Removal {
 		}
 		one := Removal{Pipeline: name, State: Waiting, Since: r.Removal.Since, Policy: r.Policy, Message: r.Removal.Message}
 		for _, to := range r.Publish {
-			one.Targets = append(one.Targets, run.Target(to))
+			one.Targets = append(one.Targets, to.Target())
 		}
 		switch {
 		case r.Removal.Approved:

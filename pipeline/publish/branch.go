@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/source/git"
 )
 
@@ -99,13 +100,11 @@ type head struct {
 
 // Target is the full name of the reference that is written.
 func (b *Branch) Target() string {
-	switch {
-	case b.Propose && b.ActivePath != "":
-		return "refs/heads/" + b.Name + "-next/" + b.ActivePath
-	case b.Propose:
-		return "refs/heads/" + b.Name + "-next"
+	to := v1alpha1.GitPublish{Branch: b.Name}
+	if b.Propose {
+		to.Propose = &v1alpha1.Propose{ActivePath: b.ActivePath}
 	}
-	return "refs/heads/" + b.Name
+	return to.Reference()
 }
 
 func (b *Branch) try(ctx context.Context, changes []Change) (Result, error) {

@@ -42,6 +42,8 @@ func OriginOf(snapshot *source.Snapshot) Origin {
 type Change struct {
 	// Pipeline is the pipeline's key, NAMESPACE/NAME or NAME.
 	Pipeline string
+	// Cause is that of the job: changes of one cause become one commit.
+	Cause string
 	// Path of the directory on the branch.
 	Path string
 	// Files are what the directory is to hold of this pipeline, by paths relative to it, as Files gives them.

@@ -11,4 +11,8 @@
 // A proposal tells GitOps Promoter which source commit it was made of: in hydrator.metadata, and in a note on the proposed
 // commit, which alone moves when a source commit has no effect. An artifact can be signed with a key of cosign; it is
 // signed before any tag points to it.
+//
+// Each kind of place implements Interface (git.go, oci.go); Targets opens them. To add one, write such a file, add it to
+// Targets.Open, and say in v1alpha1.Publish what it is called. What several pipelines have for one branch becomes one commit
+// (batch.go).
 package publish

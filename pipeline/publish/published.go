@@ -76,6 +76,8 @@ type Holding struct {
 	Files map[string][]byte
 	// Objects are their identities, as they were recorded when the files were written.
 	Objects []string
+	// Refused says why publishing there would be refused whatever the content, nil where it would not.
+	Refused error
 }
 
 // Gate asks a gate as publishing would. An object that only moves to another file is not deleted.

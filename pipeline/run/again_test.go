@@ -16,8 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prerig/prerig/pipeline/fault"
-	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/source"
@@ -315,14 +313,6 @@ func TestAClockThatIsAheadDoesNotMakeAnOldRevisionNew(t *testing.T) {
 	}
 	if got := w.repository.Git("show", "rendered:shop/configmap-x.yaml"); !strings.Contains(got, "two") {
 		t.Errorf("published: %s", got)
-	}
-}
-
-func TestAPanicWhilePublishingIsAnErrorOfAllWhoWait(t *testing.T) {
-	w := newWorks(t, "shop")
-	done := w.runner.publisher.publish(t.Context(), "k", "l", "x", nil, publish.Change{})
-	if !errors.As(done.err, new(*fault.Error)) {
-		t.Errorf("%v", done.err)
 	}
 }
 

@@ -189,7 +189,7 @@ func (a *attempt) entryOf(err error, now time.Time) status.Run {
 		if p.err == nil {
 			entry.Published = append(entry.Published, p.published)
 		}
-		entry.Added, entry.Modified, entry.Deleted = entry.Added+len(p.outcome.Added), entry.Modified+len(p.outcome.Modified), entry.Deleted+len(p.outcome.Deleted)
+		entry.Added, entry.Modified, entry.Deleted = entry.Added+len(p.receipt.Outcome.Added), entry.Modified+len(p.receipt.Outcome.Modified), entry.Deleted+len(p.receipt.Outcome.Deleted)
 	}
 	entry.Outcome, entry.Message = a.outcome(err, entry)
 	for _, text := range a.left {
@@ -222,7 +222,7 @@ func count(n int, what string) string {
 
 func (a *attempt) changed() bool {
 	for _, p := range a.places {
-		if p.changed {
+		if p.receipt.Changed {
 			return true
 		}
 	}
@@ -242,7 +242,7 @@ func (a *attempt) note(entry status.Run, stage *StageError, now time.Time) {
 	}
 	for _, p := range a.places {
 		if p.err == nil {
-			s.Seen.Targets[p.published.Target] = p.record
+			s.Seen.Targets[p.published.Target] = p.receipt.Record
 			s.Status.Published = replace(s.Status.Published, p.published)
 		}
 	}

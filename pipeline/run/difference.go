@@ -6,7 +6,6 @@ package run
 import (
 	"bytes"
 	"context"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,9 +15,6 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/pipeline/diff"
 	"github.com/prerig/prerig/pipeline/fault"
-	"github.com/prerig/prerig/pipeline/publish"
-	"github.com/prerig/prerig/pipeline/source/oci"
-	"github.com/prerig/prerig/pipeline/source/tree"
 	"github.com/prerig/prerig/pipeline/status"
 )
 
@@ -41,7 +37,7 @@ func (a *attempt) saveDiff(ctx context.Context, entry status.Run) (saved bool) {
 	d := &status.Diff{}
 	size := 0
 	for _, p := range a.places {
-		if p.err == nil && p.changed {
+		if p.err == nil && p.receipt.Changed {
 			size = a.compare(ctx, p, d, size)
 		}
 	}
@@ -55,55 +51,12 @@ func (a *attempt) saveDiff(ctx context.Context, entry status.Run) (saved bool) {
 	return true
 }
 
-// compareArtifact finds what differs from the artifact that was there before. Without an answer there is no difference to
-// look at, and nothing else is missing.
-func (a *attempt) compareArtifact(ctx context.Context, p *place, registry *oci.Registry, before string, files map[string][]byte) {
-	if before == p.published.Revision {
-		return // only tags were set
-	}
-	if before != "" {
-		var err error
-		if p.old, err = publish.Pulled(ctx, registry, oci.Ref{Digest: before}); err != nil {
-			a.log.Warn("the artifact before could not be read, so that there is no difference of it", "target", p.published.Target, "error", err)
-			return
-		}
-	}
-	p.files = files
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		old, had := p.old[name]
-		switch {
-		case !had:
-			p.outcome.Added = append(p.outcome.Added, name)
-		case !bytes.Equal(old, files[name]):
-			p.outcome.Modified = append(p.outcome.Modified, name)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(p.old)) {
-		if _, stays := files[name]; !stays {
-			p.outcome.Deleted = append(p.outcome.Deleted, name)
-		}
-	}
-}
-
 // compare adds the difference of one place to that of the others, and gives the size of all.
 func (a *attempt) compare(ctx context.Context, p place, d *status.Diff, size int) int {
-	read := func(name string) []byte { return p.old[name] }
-	if p.mirror != nil && !p.before.IsZero() {
-		if commit, err := p.mirror.Commit(p.before); err == nil {
-			view := tree.NewView(p.mirror.Tree(commit), a.r.Builder.Limits.Read)
-			read = func(name string) []byte {
-				content, err := view.Read(name)
-				if err != nil {
-					return nil
-				}
-				return content
-			}
-		}
-	}
 	for _, list := range []struct {
 		kind  string
 		names []string
-	}{{"added", p.outcome.Added}, {"modified", p.outcome.Modified}, {"deleted", p.outcome.Deleted}} {
+	}{{"added", p.receipt.Outcome.Added}, {"modified", p.receipt.Outcome.Modified}, {"deleted", p.receipt.Outcome.Deleted}} {
 		for _, name := range list.names {
 			if len(d.Files) >= maxDiffFiles || size > maxDiffBytes {
 				d.LeftOut++
@@ -111,9 +64,9 @@ func (a *attempt) compare(ctx context.Context, p place, d *status.Diff, size int
 			}
 			var before []byte
 			if list.kind != "added" {
-				before = read(name)
+				before = p.receipt.Old(name)
 			}
-			after := p.files[name]
+			after := p.receipt.Files[name]
 			if len(before)+len(after) > maxDiffInput {
 				d.LeftOut++
 				continue

@@ -6,5 +6,5 @@
 // interrupted at any point can be done again: nothing is published twice, as equal content is no change.
 //
 // No pipeline is to hold up another: a render that takes long has to leave its place to those that do not (build.Limited),
-// and a commit that several pipelines share does not wait for one that does not come to its end (batch.go).
+// and a commit that several pipelines share does not wait for one that does not come to its end (publish.Targets).
 package run

@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/prerig/prerig/fn/result"
-	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/status"
@@ -74,19 +73,5 @@ func TestFindings(t *testing.T) {
 	}
 	if got := findings(response); len(got) != maxFindings+1 || got[maxFindings] != "and more" {
 		t.Errorf("got %d findings, the last is %q", len(got), got[len(got)-1])
-	}
-}
-
-func TestTarget(t *testing.T) {
-	for want, to := range map[string]v1alpha1.Publish{
-		"https://h/r.git rendered shop":   {Git: &v1alpha1.GitPublish{URL: "https://h/r.git", Branch: "rendered", Path: "shop"}},
-		"https://h/r.git env-next ":       {Git: &v1alpha1.GitPublish{URL: "https://h/r.git", Branch: "env", Propose: &v1alpha1.Propose{}}},
-		"https://h/r.git env-next/east .": {Git: &v1alpha1.GitPublish{URL: "https://h/r.git", Branch: "env", Path: ".", Propose: &v1alpha1.Propose{ActivePath: "east"}}},
-		"oci://h/r:latest":                {OCI: &v1alpha1.OCIPublish{URL: "oci://h/r"}},
-		"oci://h/r:v1":                    {OCI: &v1alpha1.OCIPublish{URL: "oci://h/r", Tags: []string{"v1", "latest"}}},
-	} {
-		if got := Target(to); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
 	}
 }

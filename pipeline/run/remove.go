@@ -7,14 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/catalog"
-	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/status"
@@ -34,7 +31,7 @@ func (r *Runner) Remove(ctx context.Context, job queue.Job) (*status.Removed, er
 	if reg.Removal == nil || !reg.Removal.Approved {
 		return nil, nil
 	}
-	ready := r.batches.enter(job.Cause, job.Pipeline, job.Batch)
+	ready := r.targets.Enter(job.Cause, job.Pipeline, job.Batch)
 	defer ready()
 	log := r.Log.With("id", job.Cause, "pipeline", job.Pipeline)
 	message, err := r.takeOff(ctx, job, reg, ready)
@@ -93,13 +90,13 @@ func (r *Runner) takeOff(ctx context.Context, job queue.Job, reg status.Registra
 	leave := reg.Policy != v1alpha1.DeletionDelete || reg.Suspended || r.Store.Control(job.Pipeline).Suspended
 	state := r.Store.Get(job.Pipeline)
 	for _, to := range slices.Concat(reg.Publish, reg.Left) {
-		if to.Git == nil || leave {
-			left = append(left, Target(to))
+		if !to.Removable() || leave {
+			left = append(left, to.Target())
 			continue
 		}
-		text, _, err := r.takeOffBranch(ctx, job, reg, to.Git, state, ready)
+		text, _, err := r.takeOffBranch(ctx, job, reg, to, state, ready)
 		if err != nil {
-			return "", fmt.Errorf("removing what was published to %s: %w", Target(to), err)
+			return "", fmt.Errorf("removing what was published to %s: %w", to.Target(), err)
 		}
 		done = append(done, text)
 	}
@@ -112,97 +109,48 @@ func (r *Runner) takeOff(ctx context.Context, job queue.Job, reg status.Registra
 	return strings.Join(done, "; "), nil
 }
 
-func (r *Runner) takeOffBranch(ctx context.Context, job queue.Job, reg status.Registration, to *v1alpha1.GitPublish, state *status.State, ready func()) (text string, changed bool, err error) {
-	branch, err := r.Branch(ctx, reg.Namespace, to)
+func (r *Runner) takeOffBranch(ctx context.Context, job queue.Job, reg status.Registration, to v1alpha1.Publish, state *status.State, ready func()) (text string, changed bool, err error) {
+	target, err := r.targets.Open(ctx, reg.Namespace, to)
 	if err != nil {
 		return "", false, err
 	}
-	target := Target(v1alpha1.Publish{Git: to})
 	change := publish.Change{
-		Pipeline: job.Pipeline, Path: path.Clean(to.Path), Remove: true, Tool: r.Builder.Version,
-		Origin: publish.Origin{URL: reg.SourceURL}, After: map[string]string{},
+		Pipeline: job.Pipeline, Cause: job.Cause, Tool: r.Builder.Version, Origin: publish.Origin{URL: reg.SourceURL}, After: map[string]string{},
 	}
 	for _, one := range state.Status.Published {
-		if one.Target == target {
+		if one.Target == to.Target() {
 			change.Origin.Revision = one.SourceRevision
 			change.Origin.Digest = one.SourceRevision[strings.LastIndexByte(one.SourceRevision, ':')+1:]
 		}
 	}
 	if reg.Removal != nil { // from one that goes on elsewhere, nobody can take files over
-		each(r.Catalog, job.Pipeline, to, func(heir string, at *v1alpha1.GitPublish) { change.After[heir] = path.Clean(at.Path) })
+		r.Catalog.Overlapping(job.Pipeline, to, func(other string, at v1alpha1.Publish) { change.After[other] = at.Directory() })
 	}
 	if err := queue.Held(ctx); err != nil {
 		return "", false, err
 	}
 	ready()
-	lock := "branch/" + giturl.Normal(to.URL) + "#" + to.Branch
-	done := r.publisher.publish(ctx, groupKey(reg.Namespace, to), lock, job.Cause, branch, change)
+	receipt, err := target.Remove(ctx, change)
 	switch {
-	case errors.Is(done.err, publish.ErrUnmanaged):
-		return "nothing was published to " + target, false, nil
-	case done.err != nil:
-		return "", false, done.err
-	case done.outcome.Err != nil:
-		return "", false, done.outcome.Err
-	case !done.outcome.Changed():
-		return "nothing was left of it at " + target, false, nil
+	case errors.Is(err, publish.ErrUnmanaged):
+		return "nothing was published to " + to.Target(), false, nil
+	case err != nil:
+		return "", false, err
+	case !receipt.Changed:
+		return "nothing was left of it at " + to.Target(), false, nil
 	}
-	return fmt.Sprintf("deleted %s from %s in %s", count(len(done.outcome.Deleted), "file"), target, done.result.Commit), true, nil
-}
-
-// each calls f for the other pipelines that publish to the same place as an entry of spec.publish, or to one in or around it.
-func each(c *catalog.Catalog, pipeline string, to *v1alpha1.GitPublish, f func(other string, at *v1alpha1.GitPublish)) {
-	for _, e := range c.All() {
-		if e.Pipeline == nil || e.Key == pipeline {
-			continue
-		}
-		for _, other := range e.Pipeline.Spec.Publish {
-			if other.Git != nil && meet(to, other.Git) {
-				f(e.Key, other.Git)
-			}
-		}
-	}
-}
-
-// meet says whether two places are on one branch and have files in common.
-func meet(a, b *v1alpha1.GitPublish) bool {
-	return giturl.Normal(a.URL) == giturl.Normal(b.URL) && reference(a) == reference(b) && (within(a.Path, b.Path) || within(b.Path, a.Path))
-}
-
-func reference(to *v1alpha1.GitPublish) string {
-	b := publish.Branch{Name: to.Branch, Propose: to.Propose != nil}
-	if to.Propose != nil {
-		b.ActivePath = to.Propose.ActivePath
-	}
-	return b.Target()
-}
-
-func within(dir, name string) bool {
-	dir, name = path.Clean(dir), path.Clean(name)
-	return dir == "." || dir == name || strings.HasPrefix(name, dir+"/")
-}
-
-// Heirs gives the pipelines that publish to where a pipeline that is gone has published: it may have got another name.
-func Heirs(c *catalog.Catalog, pipeline string, places []v1alpha1.Publish) []string {
-	var out []string
-	for _, to := range places {
-		if to.Git != nil {
-			each(c, pipeline, to.Git, func(heir string, _ *v1alpha1.GitPublish) { out = append(out, heir) })
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	return fmt.Sprintf("deleted %s from %s in %s", count(len(receipt.Outcome.Deleted), "file"), to.Target(), receipt.Revision), true, nil
 }
 
 // takes gives the pipelines that are gone and had published to a place: the one that publishes there now may take over.
-func (r *Runner) takes(ctx context.Context, pipeline string, to *v1alpha1.GitPublish) []string {
+func (r *Runner) takes(ctx context.Context, pipeline string, to v1alpha1.Publish) []string {
 	if err := r.Store.Sync(ctx); err != nil {
 		return nil // what is not owned stays refused
 	}
 	var out []string
 	for _, name := range r.Store.Registered() {
 		if reg, ok := r.Store.Registration(name); ok && name != pipeline && reg.Removal != nil {
-			if slices.ContainsFunc(reg.Publish, func(p v1alpha1.Publish) bool { return p.Git != nil && meet(p.Git, to) }) {
+			if slices.ContainsFunc(reg.Publish, to.Overlaps) {
 				out = append(out, name)
 			}
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/notify"
+	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/status"
@@ -68,8 +69,7 @@ type Observation struct {
 type Runner struct {
 	Options
 	builds    *build.Limited
-	batches   batches
-	publisher publisher
+	targets   *publish.Targets
 	fetches   fetches
 	notifying sync.WaitGroup
 }
@@ -83,7 +83,7 @@ func New(o Options) *Runner {
 		o.Observe = func(Observation) {}
 	}
 	r := &Runner{Options: o, builds: build.Limit(o.Builder, o.Workers, o.Log)}
-	r.publisher.batches, r.publisher.lock = &r.batches, o.Queue.Lock
+	r.targets = publish.NewTargets(o.Fetcher, o.Secrets, o.Queue.Lock, o.Builder.Limits.Read)
 	return r
 }
 
@@ -119,7 +119,7 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 		log.Debug("the pipeline is suspended")
 		return r.handled(ctx, entry, state, revision, control)
 	}
-	ready := r.batches.enter(job.Cause, job.Pipeline, job.Batch)
+	ready := r.targets.Enter(job.Cause, job.Pipeline, job.Batch)
 	defer ready()
 	if r.builds.IsSlow(job.Pipeline) {
 		ready() // the others of its commit need not wait for it

@@ -12,7 +12,6 @@ import (
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/giturl"
-	"github.com/prerig/prerig/pipeline/run"
 	"github.com/prerig/prerig/pipeline/status"
 )
 
@@ -56,8 +55,8 @@ func (s *Server) pipelinePage(w http.ResponseWriter, r *http.Request) {
 			data.Interval = interval.Duration.String()
 		}
 		for _, to := range e.Pipeline.Spec.Publish {
-			one := target{Against: described(to)}
-			name := run.Target(to)
+			one := target{Against: to.Description()}
+			name := to.Target()
 			if i := slices.IndexFunc(data.Status.Published, func(p v1alpha1.Published) bool { return p.Target == name }); i >= 0 {
 				one.Published = &data.Status.Published[i]
 			}
@@ -65,19 +64,6 @@ func (s *Server) pipelinePage(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	s.page(w, s.pages.pipeline, data.Name, data)
-}
-
-// described names an entry of spec.publish for people.
-func described(to v1alpha1.Publish) string {
-	switch {
-	case to.OCI != nil && len(to.OCI.Tags) > 0:
-		return to.OCI.URL + ", tagged " + strings.Join(to.OCI.Tags, ", ")
-	case to.OCI != nil:
-		return to.OCI.URL + ", tagged latest"
-	case to.Git.Propose != nil:
-		return "proposed for branch " + to.Git.Branch + " of " + to.Git.URL + ", in " + to.Git.Path
-	}
-	return "branch " + to.Git.Branch + " of " + to.Git.URL + ", in " + to.Git.Path
 }
 
 // revisionLink is a revision as a page shows it.

@@ -8,30 +8,11 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/prerig/prerig/pipeline/giturl"
 )
 
 // follows says whether the reference names a branch. What it does not name is only known when the repository is read.
 func (r GitRef) follows(branch string) bool {
 	return r.Branch == branch || r.Name == "refs/heads/"+branch
-}
-
-// Reference is the full name of what an entry writes: the branch, or the one that is proposed to it.
-func (g *GitPublish) Reference() string {
-	name := "refs/heads/" + g.Branch
-	if g.Propose != nil {
-		name += "-next"
-		if g.Propose.ActivePath != "" {
-			name += "/" + g.Propose.ActivePath
-		}
-	}
-	return name
-}
-
-// SameBranch says whether two entries write one branch of one repository.
-func (g *GitPublish) SameBranch(other *GitPublish) bool {
-	return g.Reference() == other.Reference() && giturl.Same(g.URL, other.URL)
 }
 
 // places refuses a second entry for a branch or a tag: a pipeline owns one set of files on a branch, so that each of two

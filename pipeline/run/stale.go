@@ -11,22 +11,10 @@ import (
 	"slices"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/source/tree"
 	"github.com/prerig/prerig/pipeline/status"
 )
-
-// Left gives the branches that a pipeline has published to, as far as it is known, and that are not among where it
-// publishes to now. Another path on the same branch is none: the next commit there moves the files.
-func Left(known status.Registration, now []v1alpha1.Publish) []v1alpha1.Publish {
-	var out []v1alpha1.Publish
-	for _, to := range slices.Concat(known.Left, known.Publish) {
-		same := func(other v1alpha1.Publish) bool { return other.Git != nil && to.Git.SameBranch(other.Git) }
-		if to.Git != nil && !slices.ContainsFunc(now, same) && !slices.ContainsFunc(out, same) {
-			out = append(out, to)
-		}
-	}
-	return out
-}
 
 // errOtherDefinition is about a pipeline that is registered with other branches. One of the two definitions is old, and
 // nothing may be removed from where the newer one publishes to.
@@ -39,7 +27,7 @@ func (a *attempt) leave(ctx context.Context) error {
 	if err != nil {
 		return &StageError{Stage: status.StagePublish, Err: err}
 	}
-	left := Left(reg, a.p.Spec.Publish)
+	left := publish.Stale(reg, a.p.Spec.Publish)
 	if len(left) == 0 || reg.Removal != nil {
 		return nil
 	}
@@ -49,12 +37,12 @@ func (a *attempt) leave(ctx context.Context) error {
 	reg.SourceURL = a.snapshot.URL
 	for _, to := range left {
 		if a.p.Spec.DeletionPolicy != v1alpha1.DeletionDelete {
-			a.left = append(a.left, "left as it is: "+Target(to))
+			a.left = append(a.left, "left as it is: "+to.Target())
 			continue
 		}
-		text, changed, err := a.r.takeOffBranch(ctx, a.job, reg, to.Git, a.state, a.ready)
+		text, changed, err := a.r.takeOffBranch(ctx, a.job, reg, to, a.state, a.ready)
 		if err != nil {
-			one := stageOf(fmt.Errorf("removing what was published to %s, which is not in spec.publish any more (deletionPolicy: Orphan leaves it): %w", Target(to), err))
+			one := stageOf(fmt.Errorf("removing what was published to %s, which is not in spec.publish any more (deletionPolicy: Orphan leaves it): %w", to.Target(), err))
 			return one
 		}
 		a.left, a.gone = append(a.left, text), a.gone || changed
@@ -75,15 +63,15 @@ func (a *attempt) leave(ctx context.Context) error {
 
 // registered says whether the pipeline is registered with the branches that this definition of it has.
 func registered(reg status.Registration, p *v1alpha1.RenderPipeline) bool {
-	return len(Left(status.Registration{Publish: reg.Publish}, p.Spec.Publish)) == 0 &&
-		len(Left(status.Registration{Publish: p.Spec.Publish}, reg.Publish)) == 0
+	return len(publish.Stale(status.Registration{Publish: reg.Publish}, p.Spec.Publish)) == 0 &&
+		len(publish.Stale(status.Registration{Publish: p.Spec.Publish}, reg.Publish)) == 0
 }
 
 // forgetPlaces takes places out of the state that the pipeline does not publish to any more.
 func (a *attempt) forgetPlaces() {
 	now := map[string]bool{}
 	for _, to := range a.p.Spec.Publish {
-		now[Target(to)] = true
+		now[to.Target()] = true
 	}
 	s := a.state
 	s.Status.Published = slices.DeleteFunc(slices.Clone(s.Status.Published), func(p v1alpha1.Published) bool { return !now[p.Target] })

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package run
+package publish
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/fault"
-	"github.com/prerig/prerig/pipeline/publish"
 )
 
 // Times of a batch.
@@ -87,9 +86,14 @@ func (b *batches) complete(cause string, now time.Time) bool {
 	return one.ready == len(one.members) && still > batchIdle || still > max(batchStall, one.moved.Sub(one.began)/4)
 }
 
-// publisher brings the changes for one branch together.
-type publisher struct {
-	batches *batches
+// committer publishes several changes at once. Branch is one.
+type committer interface {
+	Publish(ctx context.Context, changes []Change) (Result, error)
+}
+
+// batcher brings the changes for one branch together: it takes them one by one and hands them to a committer as one commit.
+type batcher struct {
+	batches batches
 	lock    func(ctx context.Context, name string) (unlock func(), err error)
 
 	mu     sync.Mutex
@@ -99,7 +103,7 @@ type publisher struct {
 type group struct{ waiting []*waiting }
 
 type waiting struct {
-	change publish.Change
+	change Change
 	cause  string
 	since  time.Time
 	done   chan published
@@ -107,28 +111,28 @@ type waiting struct {
 
 // published is what became of one change.
 type published struct {
-	result  publish.Result
-	outcome publish.Outcome
+	result  Result
+	outcome Outcome
 	err     error
 }
 
 // publish hands a change in and waits for what becomes of it. Changes with the same key go to the same branch in the same
 // way; lock is the name of the branch among all processes.
-func (p *publisher) publish(ctx context.Context, key, lock, cause string, branch *publish.Branch, change publish.Change) published {
+func (b *batcher) publish(ctx context.Context, key, lock, cause string, to committer, change Change) published {
 	w := &waiting{change: change, cause: cause, since: time.Now(), done: make(chan published, 1)}
-	p.mu.Lock()
-	g := p.groups[key]
+	b.mu.Lock()
+	g := b.groups[key]
 	if g == nil {
 		g = &group{}
-		if p.groups == nil {
-			p.groups = map[string]*group{}
+		if b.groups == nil {
+			b.groups = map[string]*group{}
 		}
-		p.groups[key] = g
+		b.groups[key] = g
 		// The group outlives the one that began it: others may have joined.
-		go p.lead(context.WithoutCancel(ctx), key, lock, branch, g)
+		go b.lead(context.WithoutCancel(ctx), key, lock, to, g)
 	}
 	g.waiting = append(g.waiting, w)
-	p.mu.Unlock()
+	b.mu.Unlock()
 	select {
 	case done := <-w.done:
 		return done
@@ -137,38 +141,35 @@ func (p *publisher) publish(ctx context.Context, key, lock, cause string, branch
 	}
 }
 
-// publishTimeout bounds one commit with its retries.
-const publishTimeout = 5 * time.Minute
-
 // lead publishes until nobody waits.
-func (p *publisher) lead(ctx context.Context, key, lock string, branch *publish.Branch, g *group) {
+func (b *batcher) lead(ctx context.Context, key, lock string, to committer, g *group) {
 	for {
-		p.hold(g)
-		p.round(ctx, lock, branch, g)
-		p.mu.Lock()
+		b.hold(g)
+		b.round(ctx, lock, to, g)
+		b.mu.Lock()
 		if len(g.waiting) == 0 {
-			delete(p.groups, key)
-			p.mu.Unlock()
+			delete(b.groups, key)
+			b.mu.Unlock()
 			return
 		}
-		p.mu.Unlock()
+		b.mu.Unlock()
 	}
 }
 
 // hold waits for the other jobs of the causes of those who wait.
-func (p *publisher) hold(g *group) {
+func (b *batcher) hold(g *group) {
 	for {
 		now := time.Now()
-		p.mu.Lock()
+		b.mu.Lock()
 		complete := true
 		for _, w := range g.waiting {
 			if now.Sub(w.since) > batchLongest {
 				complete = true
 				break
 			}
-			complete = complete && p.batches.complete(w.cause, now)
+			complete = complete && b.batches.complete(w.cause, now)
 		}
-		p.mu.Unlock()
+		b.mu.Unlock()
 		if complete {
 			return
 		}
@@ -177,14 +178,14 @@ func (p *publisher) hold(g *group) {
 }
 
 // round publishes, in one commit, everything that waits when the branch is ours.
-func (p *publisher) round(ctx context.Context, lock string, branch *publish.Branch, g *group) {
+func (b *batcher) round(ctx context.Context, lock string, to committer, g *group) {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	unlock, err := p.lock(ctx, lock)
-	p.mu.Lock()
+	unlock, err := b.lock(ctx, lock)
+	b.mu.Lock()
 	taken := g.waiting
 	g.waiting = nil
-	p.mu.Unlock()
+	b.mu.Unlock()
 	if err != nil {
 		for _, w := range taken {
 			w.done <- published{err: err}
@@ -192,11 +193,11 @@ func (p *publisher) round(ctx context.Context, lock string, branch *publish.Bran
 		return
 	}
 	defer unlock()
-	changes := make([]publish.Change, len(taken))
+	changes := make([]Change, len(taken))
 	for i, w := range taken {
 		changes[i] = w.change
 	}
-	result, err := safely(ctx, branch, changes)
+	result, err := safely(ctx, to, changes)
 	for i, w := range taken {
 		done := published{result: result, err: err}
 		if i < len(result.Outcomes) {
@@ -207,11 +208,11 @@ func (p *publisher) round(ctx context.Context, lock string, branch *publish.Bran
 }
 
 // safely turns a panic into an error of the changes that it is about.
-func safely(ctx context.Context, branch *publish.Branch, changes []publish.Change) (result publish.Result, err error) {
+func safely(ctx context.Context, to committer, changes []Change) (result Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			result, err = publish.Result{}, fault.Recovered(r)
+			result, err = Result{}, fault.Recovered(r)
 		}
 	}()
-	return branch.Publish(ctx, changes)
+	return to.Publish(ctx, changes)
 }

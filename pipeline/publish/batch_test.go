@@ -1,11 +1,15 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package run
+package publish
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
+
+	"github.com/prerig/prerig/pipeline/fault"
 )
 
 // TestABatchDoesNotWaitForWhatHangs: the others of a commit are published although one of them does not come to an end.
@@ -33,5 +37,13 @@ func TestABatchDoesNotWaitForWhatHangs(t *testing.T) {
 	ready[2]()
 	if !b.complete("cause", time.Now()) {
 		t.Error("it waits for nobody")
+	}
+}
+
+func TestAPanicWhilePublishingIsAnErrorOfAllWhoWait(t *testing.T) {
+	b := batcher{lock: func(context.Context, string) (func(), error) { return func() {}, nil }}
+	done := b.publish(t.Context(), "k", "l", "x", nil, Change{})
+	if !errors.As(done.err, new(*fault.Error)) {
+		t.Errorf("%v", done.err)
 	}
 }

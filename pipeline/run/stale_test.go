@@ -9,10 +9,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/status"
 )
 
-func TestLeft(t *testing.T) {
+func TestStale(t *testing.T) {
 	at := func(url, branch, path string) v1alpha1.Publish {
 		return v1alpha1.Publish{Git: &v1alpha1.GitPublish{URL: url, Branch: branch, Path: path}}
 	}
@@ -43,7 +44,7 @@ func TestLeft(t *testing.T) {
 			now: []v1alpha1.Publish{at(url, "old", "a")}, want: []v1alpha1.Publish{at(url, "new", "a")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, Left(tc.known, tc.now)); diff != "" {
+			if diff := cmp.Diff(tc.want, publish.Stale(tc.known, tc.now)); diff != "" {
 				t.Error(diff)
 			}
 			p := &v1alpha1.RenderPipeline{Spec: v1alpha1.RenderPipelineSpec{Publish: tc.now}}

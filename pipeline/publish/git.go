@@ -1,0 +1,217 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"sort"
+	"sync"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/giturl"
+	"github.com/prerig/prerig/pipeline/source/git"
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+// gitTarget is a directory on a branch. Changes of several pipelines for one branch become one commit.
+type gitTarget struct {
+	targets   *Targets
+	namespace string
+	to        v1alpha1.Publish
+	branch    *Branch
+}
+
+func (t *Targets) openGit(ctx context.Context, namespace string, entry v1alpha1.Publish) (Interface, error) {
+	to := entry.Git
+	mirror, remote, err := t.repositories.Repository(ctx, namespace, to.URL, to.SecretRef)
+	if err != nil {
+		return nil, err
+	}
+	branch := &Branch{Mirror: mirror, Remote: remote, Name: to.Branch, Adopt: to.Adopt}
+	if to.Author != nil {
+		branch.Author, branch.Email = to.Author.Name, to.Author.Email
+	}
+	if to.Propose != nil {
+		branch.Propose, branch.ActivePath = true, to.Propose.ActivePath
+	}
+	if to.Signing != nil && !t.readOnly {
+		secret, err := t.secret(ctx, namespace, &to.Signing.SecretRef)
+		if err != nil {
+			return nil, err
+		}
+		if branch.Signer, err = NewSigner(to.Signing.Format, secret); err != nil {
+			return nil, err
+		}
+	}
+	return &gitTarget{targets: t, namespace: namespace, to: entry, branch: branch}, nil
+}
+
+// Key implements Interface: a branch is written together with the one that is proposed to it.
+func (g *gitTarget) Key() string {
+	return "branch/" + giturl.Normal(g.to.Git.URL) + "#" + g.to.Git.Branch
+}
+
+// group is equal for entries whose changes can go into one commit.
+func (g *gitTarget) group() string {
+	same := *g.to.Git
+	same.Path, same.Layout, same.Style, same.Message = "", "", "", ""
+	text, err := json.Marshal([]any{g.namespace, same})
+	if err != nil {
+		panic(err) // it is plain data
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// Publish implements Interface.
+func (g *gitTarget) Publish(ctx context.Context, c Change) (Receipt, error) {
+	c.Subject, c.Adopt = g.to.Git.Message, g.to.Git.Adopt
+	receipt, before, err := g.commit(ctx, c)
+	if err != nil {
+		return receipt, err
+	}
+	receipt.Files = map[string][]byte{}
+	for name, content := range c.Files {
+		receipt.Files[path.Join(g.to.Directory(), name)] = content
+	}
+	receipt.Record = written(receipt.Files)
+	receipt.Old = g.reader(before)
+	return receipt, nil
+}
+
+// Remove implements Interface. The error is ErrUnmanaged where nothing was ever published to the branch.
+func (g *gitTarget) Remove(ctx context.Context, c Change) (Receipt, error) {
+	c.Remove = true
+	receipt, _, err := g.commit(ctx, c)
+	return receipt, err
+}
+
+// commit hands a change in for the next commit, and waits for it.
+func (g *gitTarget) commit(ctx context.Context, c Change) (receipt Receipt, before git.Hash, err error) {
+	c.Path = g.to.Directory()
+	done := g.targets.batcher.publish(ctx, g.group(), g.Key(), c.Cause, g.branch, c)
+	if done.err != nil {
+		return Receipt{}, git.Hash{}, done.err
+	}
+	if done.outcome.Err != nil {
+		return Receipt{}, git.Hash{}, done.outcome.Err
+	}
+	receipt = Receipt{Changed: done.outcome.Changed(), Outcome: done.outcome}
+	if !done.result.Commit.IsZero() {
+		receipt.Revision = done.result.Commit.String()
+	}
+	return receipt, done.result.Before, nil
+}
+
+// reader reads files of a commit, none where it cannot be read: they are for people to look at.
+func (g *gitTarget) reader(commit git.Hash) func(name string) []byte {
+	view := sync.OnceValue(func() *tree.View {
+		if commit.IsZero() {
+			return nil
+		}
+		found, err := g.branch.Mirror.Commit(commit)
+		if err != nil {
+			return nil
+		}
+		return tree.NewView(g.branch.Mirror.Tree(found), g.targets.limits)
+	})
+	return func(name string) []byte {
+		if view() == nil {
+			return nil
+		}
+		content, err := view().Read(name)
+		if err != nil {
+			return nil
+		}
+		return content
+	}
+}
+
+// written is the record of a view that has read all files: it tells later whether somebody else has changed them.
+func written(files map[string][]byte) tree.Record {
+	record := make(tree.Record, 0, len(files))
+	for name, content := range files {
+		record = append(record, tree.Access{Op: tree.OpRead, Path: name, Outcome: git.BlobHash(content).String()})
+	}
+	sort.Slice(record, func(i, j int) bool { return record[i].Path < record[j].Path })
+	return record
+}
+
+// Current implements Interface. What is proposed is not there before somebody merges it, so it looks at the active branch. What
+// is there and not the pipeline's is taken over or refused, as publishing would.
+func (g *gitTarget) Current(ctx context.Context, pipeline string, wanted map[string][]byte) (held Holding, err error) {
+	to := g.to.Git
+	key := to.URL + "\x00" + to.Branch
+	if to.SecretRef != nil {
+		key += "\x00" + g.namespace + "/" + to.SecretRef.Name
+	}
+	files, err := g.targets.heads(key, func() (*tree.Tree, error) { return g.head(ctx) })
+	if err != nil || files == nil {
+		return held, err
+	}
+	view := tree.NewView(files, tree.Limits{})
+	managed, err := Managed(view)
+	if err != nil {
+		return held, err
+	}
+	owned, err := Published(view, pipeline)
+	if err != nil {
+		return held, err
+	}
+	held = Holding{Files: map[string][]byte{}, Objects: owned.Objects}
+	if !managed && !to.Adopt && to.Propose == nil {
+		held.Refused = ErrUnmanaged
+	}
+	base := g.to.Directory()
+	for name, content := range owned.Files {
+		at, err := relative(base, name)
+		if err != nil {
+			return held, err
+		}
+		held.Files[at] = content
+	}
+	for name := range wanted {
+		if _, ok := held.Files[name]; ok {
+			continue
+		}
+		content, err := view.Read(path.Join(base, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return held, err
+		}
+		if held.Files[name] = content; !to.Adopt && held.Refused == nil {
+			held.Refused = fmt.Errorf("writing %s: %w", path.Join(base, name), ErrNotOwned)
+		}
+	}
+	return held, nil
+}
+
+// head returns the files of the branch as it is now, nil where it does not exist.
+func (g *gitTarget) head(ctx context.Context) (*tree.Tree, error) {
+	commit, err := g.branch.Mirror.Fetch(ctx, g.branch.Remote, git.Ref{Name: "refs/heads/" + g.to.Git.Branch})
+	if errors.Is(err, git.ErrNoRef) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return g.branch.Mirror.Tree(commit), nil
+}
+
+// relative returns a path on the branch as it is from the pipeline's own. What the pipeline has left at another path begins
+// with "../", so that it is never taken for a file that is to be at this one.
+func relative(base, name string) (string, error) {
+	at, err := filepath.Rel(filepath.FromSlash(base), filepath.FromSlash(name))
+	return filepath.ToSlash(at), err
+}

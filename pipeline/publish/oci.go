@@ -1,0 +1,110 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/source/oci"
+)
+
+// ociTarget is an artifact in a registry.
+type ociTarget struct {
+	lock     Lock
+	to       *v1alpha1.OCIPublish
+	artifact Artifact
+}
+
+func (t *Targets) openOCI(ctx context.Context, namespace string, entry v1alpha1.Publish) (Interface, error) {
+	to := entry.OCI
+	secret, err := t.secret(ctx, namespace, to.SecretRef)
+	if err != nil {
+		return nil, err
+	}
+	registry, err := oci.Connect(to.URL, secret, to.Insecure)
+	if err != nil {
+		return nil, err
+	}
+	o := &ociTarget{lock: t.batcher.lock, to: to, artifact: Artifact{Registry: registry, Tags: to.Tags}}
+	if to.Signing != nil && !t.readOnly {
+		secret, err := t.secret(ctx, namespace, &to.Signing.SecretRef)
+		if err != nil {
+			return nil, err
+		}
+		if o.artifact.Signer, err = NewArtifactSigner(secret); err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+// Key implements Interface.
+func (o *ociTarget) Key() string { return "artifact/" + o.to.URL }
+
+// Publish implements Interface.
+func (o *ociTarget) Publish(ctx context.Context, c Change) (Receipt, error) {
+	unlock, err := o.lock(ctx, o.Key())
+	if err != nil {
+		return Receipt{}, err
+	}
+	defer unlock()
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	result, err := o.artifact.Publish(ctx, c)
+	if err != nil {
+		return Receipt{}, err
+	}
+	receipt := Receipt{Revision: result.Digest, Changed: result.Changed}
+	if result.Changed && result.Before != result.Digest { // else only tags were set
+		o.compare(ctx, &receipt, result.Before, c.Files)
+	}
+	return receipt, nil
+}
+
+// compare finds what differs from the artifact that was there before.
+func (o *ociTarget) compare(ctx context.Context, receipt *Receipt, before string, files map[string][]byte) {
+	var old map[string][]byte
+	if before != "" {
+		var err error
+		if old, err = Pulled(ctx, o.artifact.Registry, oci.Ref{Digest: before}); err != nil {
+			receipt.Problem = fmt.Errorf("reading the artifact that was there before: %w", err)
+			return
+		}
+	}
+	receipt.Files, receipt.Old = files, func(name string) []byte { return old[name] }
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		was, had := old[name]
+		switch {
+		case !had:
+			receipt.Outcome.Added = append(receipt.Outcome.Added, name)
+		case !bytes.Equal(was, files[name]):
+			receipt.Outcome.Modified = append(receipt.Outcome.Modified, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(old)) {
+		if _, stays := files[name]; !stays {
+			receipt.Outcome.Deleted = append(receipt.Outcome.Deleted, name)
+		}
+	}
+}
+
+// Current implements Interface: it is what the first tag holds.
+func (o *ociTarget) Current(ctx context.Context, _ string, _ map[string][]byte) (Holding, error) {
+	tag := "latest"
+	if len(o.to.Tags) > 0 {
+		tag = o.to.Tags[0]
+	}
+	return PublishedArtifact(ctx, o.artifact.Registry, tag)
+}
+
+// Remove implements Interface. Others may have pulled an artifact by its digest, so it stays.
+func (o *ociTarget) Remove(context.Context, Change) (Receipt, error) {
+	return Receipt{}, errors.New("an artifact is not removed from its registry")
+}

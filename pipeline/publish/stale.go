@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"slices"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+// Stale returns the places that a pipeline has published to, as far as it is known, and that are not among where it publishes
+// to now. Another path on the same branch is none: the next commit there moves the files.
+func Stale(known status.Registration, now []v1alpha1.Publish) []v1alpha1.Publish {
+	var out []v1alpha1.Publish
+	for _, to := range slices.Concat(known.Left, known.Publish) {
+		if to.Removable() && !slices.ContainsFunc(now, to.SamePlace) && !slices.ContainsFunc(out, to.SamePlace) {
+			out = append(out, to)
+		}
+	}
+	return out
+}

@@ -1,0 +1,117 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/source"
+	"github.com/prerig/prerig/pipeline/source/git"
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+// Interface is a place that results are published to: an entry of spec.publish, opened by Targets.
+type Interface interface {
+	// Key names what only one process may write at a time. Publish and Remove hold the lock of that name.
+	Key() string
+	// Publish brings the place to what the change wants. Equal content is no change, so that it can be done again.
+	Publish(ctx context.Context, c Change) (Receipt, error)
+	// Current returns what the place holds of a pipeline now, by paths relative to the entry's directory. wanted are the files
+	// that it would get: what is there in their place and not the pipeline's is told too.
+	Current(ctx context.Context, pipeline string, wanted map[string][]byte) (Holding, error)
+	// Remove takes away what was published there of the change's pipeline. It is asked for where the entry is Removable.
+	Remove(ctx context.Context, c Change) (Receipt, error)
+}
+
+// Receipt is what publishing one change gave.
+type Receipt struct {
+	// Revision that is there now: a commit or the digest of an artifact, "" where nothing is there.
+	Revision string
+	// Changed says whether anything is different.
+	Changed bool
+	// Outcome has the files that changed.
+	Outcome Outcome
+	// Files that are there now, by the paths that the outcome has.
+	Files map[string][]byte
+	// Old returns a file as it was before, nil where there was none.
+	Old func(name string) []byte
+	// Record tells later whether somebody else has changed what was written. It is empty where that is not looked at.
+	Record tree.Record
+	// Problem is an error that kept the changed files from being found. What was published is published all the same.
+	Problem error
+}
+
+// Repositories reaches Git repositories. source.Fetcher does.
+type Repositories interface {
+	// Repository returns the mirror of a repository and the way to reach it.
+	Repository(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference) (*git.Mirror, *git.Remote, error)
+}
+
+// Targets opens the places that pipelines publish to. It is safe for concurrent use.
+type Targets struct {
+	repositories Repositories
+	secrets      source.Secrets
+	limits       tree.Limits
+	readOnly     bool
+	heads        func(key string, read func() (*tree.Tree, error)) (*tree.Tree, error)
+	batcher      batcher
+}
+
+// Lock waits for a lock among all processes.
+type Lock func(ctx context.Context, name string) (unlock func(), err error)
+
+// NewTargets returns what opens places to publish to. Secrets may be nil where there are none; limits bound what is read of
+// the files that were there before.
+func NewTargets(repositories Repositories, secrets source.Secrets, lock Lock, limits tree.Limits) *Targets {
+	return &Targets{repositories: repositories, secrets: secrets, limits: limits, heads: readEach, batcher: batcher{lock: lock}}
+}
+
+// Readers returns what opens places only to look at what is published there: no key for signing is needed. heads is asked for
+// the files of a branch by a key that is equal for equal branches, and may keep what read returns, which is nil for a branch
+// that does not exist.
+func Readers(repositories Repositories, secrets source.Secrets, heads func(key string, read func() (*tree.Tree, error)) (*tree.Tree, error)) *Targets {
+	return &Targets{repositories: repositories, secrets: secrets, readOnly: true, heads: heads}
+}
+
+func readEach(_ string, read func() (*tree.Tree, error)) (*tree.Tree, error) { return read() }
+
+// Open opens an entry of spec.publish of a pipeline in a namespace. It is the one place that knows which kinds there are.
+func (t *Targets) Open(ctx context.Context, namespace string, to v1alpha1.Publish) (Interface, error) {
+	switch {
+	case to.Git != nil:
+		return t.openGit(ctx, namespace, to)
+	case to.OCI != nil:
+		return t.openOCI(ctx, namespace, to)
+	}
+	return nil, errors.New("the entry of spec.publish has none of git and oci")
+}
+
+// Enter notes the start of a job of a cause that has size jobs, so that their results become one commit for each branch. ready
+// is to be called when the job has a result to publish or has ended, and may be called more than once.
+func (t *Targets) Enter(cause, pipeline string, size int) (ready func()) {
+	return t.batcher.batches.enter(cause, pipeline, size)
+}
+
+// publishTimeout bounds one commit or artifact with its retries.
+const publishTimeout = 5 * time.Minute
+
+func (t *Targets) secret(ctx context.Context, namespace string, ref *meta.LocalObjectReference) (map[string][]byte, error) {
+	if ref == nil {
+		return nil, nil
+	}
+	if t.secrets == nil {
+		return nil, fmt.Errorf("reading secret %s: no secrets are configured", ref.Name)
+	}
+	secret, err := t.secrets.Secret(ctx, namespace, ref.Name)
+	if err != nil {
+		return nil, fmt.Errorf("reading secret %s: %w", ref.Name, err)
+	}
+	return secret, nil
+}
