@@ -124,6 +124,7 @@ func TestASourceThatMovesWhileATryIsUnderWayIsSeen(t *testing.T) {
 func TestTheRevisionOfADirectoryIsThatOfItsFiles(t *testing.T) {
 	w := newWorks(t)
 	w.runner.Fetcher = source.New(source.Options{StateDir: t.TempDir(), AllowDir: true})
+	w.runner.sources = source.Share(w.runner.Fetcher)
 	if err := os.Mkdir(filepath.Join(w.runner.PipelinesDir, "app"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -187,6 +188,7 @@ func TestAPanicOutsideOfTheBuildIsInTheStatus(t *testing.T) {
 	w.repository.Commit("first", map[string]string{"shop/text": "one"})
 	w.edit("shop", "ref: {branch: main}", "ref: {branch: main}, secretRef: {name: x}")
 	w.runner.Fetcher = source.New(source.Options{StateDir: t.TempDir(), Secrets: odd{}})
+	w.runner.sources = source.Share(w.runner.Fetcher)
 	if err := w.do("shop", "x", 1); !errors.As(err, new(*queue.RetryError)) {
 		t.Errorf("error %v", err)
 	}

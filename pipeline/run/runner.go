@@ -70,7 +70,7 @@ type Runner struct {
 	Options
 	builds    *build.Limited
 	targets   *publish.Targets
-	fetches   fetches
+	sources   *source.Shared
 	notifying sync.WaitGroup
 }
 
@@ -83,6 +83,7 @@ func New(o Options) *Runner {
 		o.Observe = func(Observation) {}
 	}
 	r := &Runner{Options: o, builds: build.Limit(o.Builder, o.Workers, o.Log)}
+	r.sources = source.Share(o.Fetcher)
 	r.targets = publish.NewTargets(o.Fetcher, o.Secrets, o.Queue.Lock, o.Builder.Limits.Read)
 	return r
 }

@@ -87,6 +87,8 @@ type Snapshot struct {
 	Digest string
 	// Date of the commit, or when the artifact says that it was made. It is zero where nothing is known.
 	Date time.Time
+	// Resolved is when the source was looked at for it. Shared sets it.
+	Resolved time.Time
 	// Commit is set for Git.
 	Commit *git.Commit
 	// Damaged says whether a file could not be read because the copy here is damaged, which the next fetch mends.

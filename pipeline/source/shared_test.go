@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package run
+package source
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/fault"
-	"github.com/prerig/prerig/pipeline/source"
+	"github.com/prerig/prerig/pipeline/internal/gittest"
 )
 
 // waitFor waits until that many are in the next look.
@@ -46,14 +46,14 @@ func TestLooksThatBeginLaterAreShared(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const n = 20
 			f, looks, hold, begun := &fetches{}, atomic.Int64{}, make(chan struct{}), make(chan struct{}, n)
-			look := func(context.Context) (*source.Snapshot, error) {
+			look := func(context.Context) (*Snapshot, error) {
 				number := looks.Add(1)
 				begun <- struct{}{}
 				<-hold
 				if number > 1 && failure != nil {
 					return nil, failure
 				}
-				return &source.Snapshot{Revision: fmt.Sprint(number)}, nil
+				return &Snapshot{Revision: fmt.Sprint(number)}, nil
 			}
 			var all sync.WaitGroup
 			all.Go(func() {
@@ -102,7 +102,7 @@ func TestLooksThatBeginLaterAreShared(t *testing.T) {
 func TestALookThatPanicsIsAnError(t *testing.T) {
 	f := &fetches{}
 	for range 2 {
-		if _, _, err := f.do(t.Context(), "k", func(context.Context) (*source.Snapshot, error) { panic("odd") }); !errors.As(err, new(*fault.Error)) {
+		if _, _, err := f.do(t.Context(), "k", func(context.Context) (*Snapshot, error) { panic("odd") }); !errors.As(err, new(*fault.Error)) {
 			t.Error(err)
 		}
 	}
@@ -111,7 +111,7 @@ func TestALookThatPanicsIsAnError(t *testing.T) {
 // TestWhoeverWaitsLastEndsTheLook and no look begins for nobody.
 func TestWhoeverWaitsLastEndsTheLook(t *testing.T) {
 	f, looks, begun := &fetches{}, atomic.Int64{}, make(chan struct{}, 10)
-	look := func(ctx context.Context) (*source.Snapshot, error) {
+	look := func(ctx context.Context) (*Snapshot, error) {
 		looks.Add(1)
 		begun <- struct{}{}
 		<-ctx.Done()
@@ -133,7 +133,7 @@ func TestWhoeverWaitsLastEndsTheLook(t *testing.T) {
 	if looks.Load() != 1 {
 		t.Errorf("%d looks", looks.Load())
 	}
-	if s, _, err := f.do(t.Context(), "k", func(context.Context) (*source.Snapshot, error) { return &source.Snapshot{Revision: "x"}, nil }); err != nil || s.Revision != "x" {
+	if s, _, err := f.do(t.Context(), "k", func(context.Context) (*Snapshot, error) { return &Snapshot{Revision: "x"}, nil }); err != nil || s.Revision != "x" {
 		t.Errorf("afterwards: %+v, %v", s, err)
 	}
 }
@@ -141,41 +141,38 @@ func TestWhoeverWaitsLastEndsTheLook(t *testing.T) {
 // TestManyThatAreAskedForAtOnceAskTheServerOnce, or once more for those who came while it was asked.
 func TestManyThatAreAskedForAtOnceAskTheServerOnce(t *testing.T) {
 	const n = 12
-	var names []string
-	files := map[string]string{}
-	for i := range n {
-		names = append(names, fmt.Sprintf("app%d", i))
-		files[names[i]+"/text"] = "one"
-	}
-	w := newWorks(t, names...)
-	w.repository.Commit("first", files)
+	server := gittest.New(t)
+	repository := server.Repository(t, "apps")
+	commit := repository.Commit("first", map[string]string{"app/text": "one"})
 	begun, hold := make(chan struct{}, 1), make(chan struct{})
 	var asked atomic.Int64
-	w.git.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
-		if strings.HasSuffix(r.URL.Path, "/info/refs") && r.URL.Query().Get("service") == "git-upload-pack" && asked.Add(1) == 1 {
+	server.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+		if strings.HasSuffix(r.URL.Path, "/info/refs") && asked.Add(1) == 1 {
 			begun <- struct{}{}
 			<-hold
 		}
 		return false
 	}
+	shared := Share(New(Options{StateDir: t.TempDir()}))
+	src := v1alpha1.Source{Git: &v1alpha1.GitSource{URL: repository.URL, Ref: v1alpha1.GitRef{Branch: "main"}}}
 	var all sync.WaitGroup
-	do := func(name string) {
+	fetch := func() {
 		all.Go(func() {
-			if err := w.do(name, "reconcile", n); err != nil {
-				t.Errorf("%s: %v", name, err)
+			if s, err := shared.Fetch(t.Context(), "team", src, ""); err != nil || s.Revision != "main@sha1:"+commit || s.Resolved.IsZero() {
+				t.Errorf("%+v, %v", s, err)
 			}
 		})
 	}
-	do(names[0])
+	fetch()
 	<-begun
-	for _, name := range names[1:] {
-		do(name)
+	for range n - 1 {
+		fetch()
 	}
-	waitFor(t, &w.runner.fetches, n-1)
+	waitFor(t, &shared.looks, n-1)
 	close(hold)
 	all.Wait()
-	if got := asked.Load(); got > 4 || w.commits() != 1 {
-		t.Errorf("the server was asked %d times for %d pipelines; %d commits", got, n, w.commits())
+	if got := asked.Load(); got > 2 {
+		t.Errorf("the server was asked %d times for %d pipelines", got, n)
 	}
 }
 
@@ -187,10 +184,10 @@ func TestASourceThatDoesNotAnswerIsNamed(t *testing.T) {
 	}
 	defer listener.Close()
 	url := "http://" + listener.Addr().String() + "/silent.git"
-	r := &Runner{Options: Options{Fetcher: source.New(source.Options{StateDir: t.TempDir()})}}
+	shared := Share(New(Options{StateDir: t.TempDir()}))
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	_, _, err = r.newest(ctx, "team", v1alpha1.Source{Git: &v1alpha1.GitSource{URL: url}})
+	_, _, err = shared.Newest(ctx, "team", v1alpha1.Source{Git: &v1alpha1.GitSource{URL: url}})
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "fetching from "+url) {
 		t.Errorf("got %v", err)
 	}

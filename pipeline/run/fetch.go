@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel"
+
+	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/source"
+)
+
+// fetchTimeout bounds a fetch.
+const fetchTimeout = 2 * time.Minute
+
+// resolvedFor is how long it is believed where the planner found the source. Later it is looked at again, so that what is
+// rendered is the newest there is.
+const resolvedFor = 20 * time.Second
+
+func (a *attempt) fetch(ctx context.Context) (err error) {
+	ctx, span := otel.Tracer("prerig").Start(ctx, "fetch")
+	defer span.End()
+	start := time.Now()
+	defer func() { a.seen.Fetch = time.Since(start) }()
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	src := a.entry.Source(a.r.PipelinesDir)
+	planned := a.job.Revision
+	if planned != "" && time.Since(a.job.Resolved).Abs() < resolvedFor && a.job.Resolved.After(a.state.Seen.Resolved) {
+		a.snapshot, err = a.r.sources.Fetch(ctx, a.p.Metadata.Namespace, src, planned)
+		if a.resolved = a.job.Resolved; err == nil || ctx.Err() != nil {
+			return err
+		}
+		// A server need not give what a branch was forced away from, or a registry what a tag has left.
+		a.log.Debug("what was planned cannot be fetched, looking for what is there now", "revision", planned, "error", err)
+	}
+	if a.snapshot, err = a.r.sources.Fetch(ctx, a.p.Metadata.Namespace, src, ""); err != nil {
+		return err
+	}
+	a.resolved = a.snapshot.Resolved
+	return nil
+}
+
+// errMoved is about a source that has moved on.
+var errMoved = errors.New("the source has moved during the run")
+
+// missed looks at the source once more at the end of tries: the planner asks for no run of a pipeline that is being tried
+// again while its source does not answer, so that an event may have come which nothing follows. The job then comes again.
+func (a *attempt) missed(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	src := a.entry.Source(a.r.PipelinesDir)
+	now, _, err := a.r.sources.Newest(ctx, a.p.Metadata.Namespace, src)
+	if err == nil && now == "" {
+		var snapshot *source.Snapshot
+		if snapshot, err = a.r.Fetcher.Fetch(ctx, a.p.Metadata.Namespace, src, ""); err == nil {
+			now = snapshot.Digest
+		}
+	}
+	if err == nil && strings.HasSuffix(now, a.snapshot.Digest) {
+		return nil
+	}
+	return &queue.RetryError{After: time.Second, Err: errors.Join(errMoved, err)}
+}

@@ -1,0 +1,192 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package source
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/fault"
+)
+
+// Interface fetches sources. Fetcher does, and Shared asks a server once for all who ask at the same time.
+type Interface interface {
+	// Fetch returns the source of a pipeline in a namespace as it is now, or at a revision that Fetch has told of before.
+	Fetch(ctx context.Context, namespace string, src v1alpha1.Source, revision string) (*Snapshot, error)
+}
+
+// Shared fetches with a look at the server that pipelines with the same source share. It is safe for concurrent use.
+type Shared struct {
+	source Interface
+	looks  fetches
+}
+
+// Share returns what shares looks at sources.
+func Share(source Interface) *Shared { return &Shared{source: source} }
+
+// Fetch implements Interface. The snapshot says when the source was looked at.
+func (s *Shared) Fetch(ctx context.Context, namespace string, src v1alpha1.Source, revision string) (*Snapshot, error) {
+	resolved := time.Now()
+	if revision == "" {
+		found, at, err := s.Newest(ctx, namespace, src)
+		if err != nil {
+			return nil, err
+		}
+		if revision = found; found != "" {
+			resolved = at
+		}
+	}
+	snapshot, err := s.source.Fetch(ctx, namespace, src, revision)
+	if err != nil {
+		return nil, err
+	}
+	if snapshot.Resolved = resolved; revision != "" && snapshot.Commit != nil {
+		snapshot.Revision = revision // with the default branch's name
+	}
+	return snapshot, nil
+}
+
+// Newest returns the revision that a Git repository is at, and when it was looked at; "" where that is not shared.
+func (s *Shared) Newest(ctx context.Context, namespace string, src v1alpha1.Source) (revision string, at time.Time, err error) {
+	if src.Git == nil || src.Git.Ref.Commit != "" {
+		return "", time.Time{}, nil
+	}
+	key, err := json.Marshal([]any{namespace, src})
+	if err != nil {
+		panic(err) // it is plain data
+	}
+	snapshot, at, err := s.looks.do(ctx, string(key), func(ctx context.Context) (*Snapshot, error) {
+		return s.source.Fetch(ctx, namespace, src, "")
+	})
+	if errors.Is(err, errNotShared) {
+		return "", time.Time{}, nil
+	}
+	if errors.Is(err, errNoAnswer) {
+		return "", time.Time{}, fmt.Errorf("fetching from %s: %w", src.Git.URL, err)
+	}
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	return snapshot.Revision, at, nil
+}
+
+// lookTimeout bounds a look.
+const lookTimeout = 2 * time.Minute
+
+// fetches has pipelines with the same source share a look at its server, as when all pipelines of a repository are asked
+// for at once. Who comes shares only a look that begins later, by the order of things in this process and not by any clock,
+// so that it sees whatever was there when the job was asked for. And it begins with the credentials that are read then, the
+// same for all: they are in one namespace and name the same secret. The zero value is ready.
+type fetches struct {
+	mu   sync.Mutex
+	keys map[string]*fetchLine
+}
+
+// fetchLine is what goes on for one source: somebody is looking, and next is for those who have come since.
+type fetchLine struct{ next *sharedLook }
+
+type sharedLook struct {
+	waiting  int
+	ctx      context.Context // of those who wait: it ends with the last of them
+	cancel   context.CancelFunc
+	done     chan struct{}
+	began    time.Time
+	snapshot *Snapshot
+	err      error
+}
+
+// errNotShared is about a look that ended in an error, which each finds out for itself.
+var errNotShared = errors.New("looking together with others")
+
+// errNoAnswer is about a look that did not end in time for somebody who waited for it.
+var errNoAnswer = errors.New("there is no answer yet")
+
+// do gives what a look gives that begins after the call, and when it began. A look that has failed within its time gives
+// errNotShared to all but one.
+func (f *fetches) do(ctx context.Context, key string, look func(context.Context) (*Snapshot, error)) (*Snapshot, time.Time, error) {
+	f.mu.Lock()
+	line, busy := f.keys[key]
+	if !busy {
+		if f.keys == nil {
+			f.keys = map[string]*fetchLine{}
+		}
+		line = &fetchLine{}
+		f.keys[key] = line
+	}
+	mine := line.next
+	first := mine == nil
+	if first {
+		mine = &sharedLook{done: make(chan struct{})}
+		mine.ctx, mine.cancel = context.WithCancel(context.WithoutCancel(ctx))
+		line.next = mine
+	}
+	mine.waiting++
+	f.mu.Unlock()
+	if !busy {
+		go f.serve(key, line, look)
+	}
+	select {
+	case <-mine.done:
+	case <-ctx.Done():
+		f.leave(line, mine)
+		return nil, time.Time{}, fmt.Errorf("%w: %w", errNoAnswer, ctx.Err())
+	}
+	if mine.err != nil && !first && !errors.Is(mine.err, context.DeadlineExceeded) {
+		return nil, time.Time{}, errNotShared
+	}
+	return mine.snapshot, mine.began, mine.err
+}
+
+// leave takes one out of those who wait. The last one ends the look, and waits for its end where it has begun.
+func (f *fetches) leave(line *fetchLine, from *sharedLook) {
+	f.mu.Lock()
+	from.waiting--
+	last, begun := from.waiting == 0, line.next != from
+	if last && !begun {
+		line.next = nil
+	}
+	f.mu.Unlock()
+	if !last {
+		return
+	}
+	from.cancel()
+	if begun {
+		<-from.done
+	}
+}
+
+// serve looks until nobody waits.
+func (f *fetches) serve(key string, line *fetchLine, look func(context.Context) (*Snapshot, error)) {
+	for {
+		f.mu.Lock()
+		one := line.next
+		line.next = nil
+		if one == nil {
+			delete(f.keys, key)
+			f.mu.Unlock()
+			return
+		}
+		f.mu.Unlock()
+		one.look(look)
+	}
+}
+
+func (s *sharedLook) look(look func(context.Context) (*Snapshot, error)) {
+	defer s.cancel()
+	ctx, cancel := context.WithTimeout(s.ctx, lookTimeout)
+	defer cancel()
+	defer close(s.done)
+	defer func() {
+		if r := recover(); r != nil {
+			s.err = fault.Recovered(r)
+		}
+	}()
+	s.began = time.Now()
+	s.snapshot, s.err = look(ctx)
+}
