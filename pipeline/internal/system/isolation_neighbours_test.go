@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package daemon
+package system
 
 import (
 	"encoding/json"
@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prerig/prerig/pipeline/daemon"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/server"
 )
@@ -125,7 +126,7 @@ func TestBadPipelinesDelayNoOther(t *testing.T) {
 		n.write(filepath.Join(n.c.Pipelines, goodName(i)+".yaml"), pipelineYAML(goodName(i), n.repository.URL))
 	}
 	n.repository.Commit("first", map[string]string{"apps/good-0/app.yaml": deployment("good-0", "image:0")})
-	n.startWith(Options{Render: render.Options{Command: []string{self(t), takenOver}}})
+	n.startWith(daemon.Options{Render: render.Options{Command: []string{self(t), takenOver}}})
 	const rounds = 5
 	n.next(false)
 	var alone, beside []time.Duration

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package daemon
+package system
 
 import (
 	"net"
@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prerig/prerig/pipeline/daemon"
 )
 
 // TestAStartThatFailsLeavesNoAddressOpen has the last of the addresses fail. After a full disk the daemon starts again by
@@ -24,7 +26,7 @@ func TestAStartThatFailsLeavesNoAddressOpen(t *testing.T) {
 		*address = l.Addr().String()
 		l.Close()
 	}
-	err := serve(t.Context(), f.c, Options{Version: "test"})
+	err := daemon.Serve(t.Context(), f.c, daemon.Options{Version: "test"})
 	if err == nil || !strings.Contains(err.Error(), "--state") || !strings.Contains(err.Error(), "path has") {
 		t.Fatalf("got %v, want that the path of the socket is too long", err)
 	}
@@ -40,15 +42,5 @@ func TestAStartThatFailsLeavesNoAddressOpen(t *testing.T) {
 			continue
 		}
 		l.Close()
-	}
-}
-
-func TestTheServersOfTheQueueAreToldWithoutCredentials(t *testing.T) {
-	for given, want := range map[string]string{
-		"nats://nats:4222": "nats://nats:4222", "nats://u:p@a:4222, tls://token@b:4222": "a:4222,b:4222", "bogus": "bogus", "nats://u:p@ss@a": "a",
-	} {
-		if got := servers(given); got != want {
-			t.Errorf("of %s: got %s, want %s", given, got, want)
-		}
 	}
 }

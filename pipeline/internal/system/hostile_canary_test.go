@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package daemon
+package system
 
 import (
 	"bytes"
@@ -27,6 +27,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/prerig/prerig/pipeline/config"
+	"github.com/prerig/prerig/pipeline/daemon"
 	"github.com/prerig/prerig/pipeline/server"
 )
 
@@ -194,7 +195,7 @@ func TestNoCredentialGetsOut(t *testing.T) {
 		"apps/environment/x.env":              "PRERIG_CANARY\nPATH\nOTHER=value\n",
 		"apps/reads-files/kustomization.yaml": "secretGenerator:\n- {name: x, files: [\"" + up + l.c.Secrets + "/team/git/password\"]}\n",
 	})
-	l.startWith(Options{Log: slog.New(slog.NewJSONHandler(&l.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	l.startWith(daemon.Options{Log: slog.New(slog.NewJSONHandler(&l.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	want := map[string]string{
 		"good": "Ready ", "environment": "Ready ", "refused-by-registry": "Failing ", "refused-by-git": "the server asks for credentials|refuses", "bearer": "credentials",
 		"redirected": "Failing ", "redirected-bearer": "Failing ", "redirected-registry": "Failing ", "in-the-url": "Invalid ", "ssh": "Failing ",

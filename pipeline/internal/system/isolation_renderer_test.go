@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package daemon
+package system
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prerig/prerig/pipeline/daemon"
 	"github.com/prerig/prerig/pipeline/render"
 )
 
@@ -78,7 +79,7 @@ func misbehave() int {
 }
 
 // startWith starts the daemon with options, for tests that need more than start gives.
-func (f *fixture) startWith(o Options) {
+func (f *fixture) startWith(o daemon.Options) {
 	f.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan error, 1)
@@ -97,7 +98,7 @@ func (f *fixture) startWith(o Options) {
 			close(ready)
 		})
 	}
-	go func() { done <- Serve(ctx, f.c, o) }()
+	go func() { done <- daemon.Serve(ctx, f.c, o) }()
 	select {
 	case <-ready:
 	case err := <-done:

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package daemon
+package system
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/prerig/prerig/pipeline/config"
+	"github.com/prerig/prerig/pipeline/daemon"
 )
 
 // child is a daemon, or a worker, in a process of its own that tests kill. Its configuration is the variable
@@ -23,14 +24,14 @@ func child() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
-	run := Serve
+	run := daemon.Serve
 	if os.Getenv("PRERIG_TEST_WORKER") != "" {
-		run = Work
+		run = daemon.Work
 		fmt.Println("working") // it has no address to tell
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	err := run(ctx, &c, Options{
+	err := run(ctx, &c, daemon.Options{
 		Version: "test", Log: slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Listening: func(hooks, page string) { fmt.Printf("%s %s\n", hooks, page) },
 	})
