@@ -138,7 +138,7 @@ func (f *File) bytes(keep func(before *manifest.Document) bool) []byte {
 	return out
 }
 
-// Changed says whether the bytes differ from the input.
+// Changed reports whether the bytes differ from the input.
 func (f *File) Changed() bool {
 	if len(f.added) > 0 {
 		return true
@@ -217,7 +217,7 @@ func appendDocument(stream, doc []byte) []byte {
 	return append(stream, doc...)
 }
 
-// startsDocument says whether the first line is a document start.
+// startsDocument reports whether the first line is a document start.
 func startsDocument(doc []byte) bool {
 	rest, ok := bytes.CutPrefix(doc, []byte("---"))
 	return ok && (len(rest) == 0 || bytes.ContainsAny(rest[:1], " \t\r\n"))

@@ -12,7 +12,7 @@ import (
 	"github.com/prerig/prerig/pipeline/policy"
 )
 
-// FunctionConfig gives the InjectionPolicy that a ResourceList among the files carries; ok is false where there is none. A
+// FunctionConfig returns the InjectionPolicy that a ResourceList among the files carries; ok is false where there is none. A
 // ResourceList is what kustomize and kpt hand to a function: saved to a file, it can be looked into with its own policy.
 func (b *Batch) FunctionConfig() (p policy.Named, ok bool, err error) {
 	if b == nil {

@@ -83,7 +83,7 @@ func (k *kustomizations) add(dir, path string, data []byte) {
 	}
 }
 
-// notResources gives the files that a kustomization reads for another purpose than to put them out.
+// notResources returns the files that a kustomization reads for another purpose than to put them out.
 func notResources(k map[string]any) []string {
 	var names []string
 	add := func(v any) {

@@ -20,12 +20,12 @@ import (
 
 // Repositories gives the files of repositories. source.Fetcher is one.
 type Repositories interface {
-	// Files gives the files at an exact commit.
+	// Files returns the files at an exact commit.
 	Files(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference, commit string) (*tree.Tree, error)
-	// FilesWithSubmodules gives those of submodules too, where allow says how to fetch their repositories.
+	// FilesWithSubmodules returns those of submodules too, where allow says how to fetch their repositories.
 	FilesWithSubmodules(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference, commit string,
 		allow func(url string) (fetch string, ref *meta.LocalObjectReference, ok bool)) (*tree.Tree, error)
-	// Resolve gives the commit that a branch or tag is at now, "" where there is none.
+	// Resolve returns the commit that a branch or tag is at now, "" where there is none.
 	Resolve(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference, name string) (string, error)
 }
 
@@ -35,7 +35,7 @@ type FetchError struct{ Err error }
 // Error tells the cause.
 func (e *FetchError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *FetchError) Unwrap() error { return e.Err }
 
 // basesTimeout bounds the fetches for one build, resolveTimeout the question for a better error.
@@ -76,7 +76,7 @@ type allowed struct {
 	patterns  []giturl.Pattern
 }
 
-// find gives how a repository is to be fetched. An error is render.ErrNotAllowed.
+// find returns how a repository is to be fetched. An error is render.ErrNotAllowed.
 func (a *allowed) find(base *giturl.Address) (string, *meta.LocalObjectReference, error) {
 	i, url := giturl.Best(a.patterns, base)
 	if i < 0 {

@@ -18,7 +18,7 @@ import (
 // others waiting. It is safe for concurrent use.
 type Limited struct {
 	builder Interface
-	lanes   *lanes
+	lanes   *buildLanes
 	log     *slog.Logger
 }
 
@@ -41,11 +41,11 @@ func (l *Limited) Build(ctx context.Context, p *v1alpha1.RenderPipeline, files *
 // IsSlow reports whether the last build of a pipeline took so long that nobody should wait for the next.
 func (l *Limited) IsSlow(pipeline string) bool { return l.lanes.isSlow(pipeline) }
 
-// lanes share the renderers out, so that pipelines whose renders hang or take long do not keep the others waiting. A render
+// buildLanes share the renderers out, so that pipelines whose renders hang or take long do not keep the others waiting. A render
 // begins in the quick lane. One that is at it for longer than slowAfter while others wait has to leave it: for the slow
 // lane, which has places of its own, or, where these are taken, it is stopped and begins again when there is one. A
 // pipeline that is known to be slow takes a place in the quick lane only while nobody else wants it.
-type lanes struct {
+type buildLanes struct {
 	quick, slow chan struct{}
 	after       time.Duration // slowAfter, except in tests
 
@@ -58,26 +58,26 @@ type lanes struct {
 // slowAfter is when a render counts as slow. Most take some milliseconds.
 const slowAfter = 3 * time.Second
 
-// errLeave is why a render is stopped that has to leave the quick lane.
-var errLeave = errors.New("the render makes way for others and begins again")
+// errMakeWay is why a render is stopped that has to leave the quick lane.
+var errMakeWay = errors.New("the render makes way for others and begins again")
 
-func newLanes(workers int) *lanes {
+func newLanes(workers int) *buildLanes {
 	workers = max(1, workers)
-	return &lanes{
+	return &buildLanes{
 		after: slowAfter, quick: make(chan struct{}, workers), slow: make(chan struct{}, max(1, workers/2)),
 		wanted: make(chan struct{}), known: map[string]bool{},
 	}
 }
 
-// isSlow says whether a pipeline's last render was slow.
-func (l *lanes) isSlow(pipeline string) bool {
+// isSlow reports whether a pipeline's last render was slow.
+func (l *buildLanes) isSlow(pipeline string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.known[pipeline]
 }
 
 // remember notes how long a render took.
-func (l *lanes) remember(pipeline string, took time.Duration) {
+func (l *buildLanes) remember(pipeline string, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if took < l.after {
@@ -88,7 +88,7 @@ func (l *lanes) remember(pipeline string, took time.Duration) {
 }
 
 // run calls do when there is a place, and again where it had to make way. Its error is that of do, or that of the context.
-func (l *lanes) run(ctx context.Context, pipeline string, do func(context.Context) error) error {
+func (l *buildLanes) run(ctx context.Context, pipeline string, do func(context.Context) error) error {
 	stay := l.after
 	if l.isSlow(pipeline) {
 		stay = 0
@@ -112,7 +112,7 @@ func (l *lanes) run(ctx context.Context, pipeline string, do func(context.Contex
 	return l.timed(ctx, pipeline, do)
 }
 
-func (l *lanes) timed(ctx context.Context, pipeline string, do func(context.Context) error) error {
+func (l *buildLanes) timed(ctx context.Context, pipeline string, do func(context.Context) error) error {
 	start := time.Now()
 	err := do(ctx)
 	l.remember(pipeline, time.Since(start))
@@ -120,7 +120,7 @@ func (l *lanes) timed(ctx context.Context, pipeline string, do func(context.Cont
 }
 
 // enter waits for a place. One that is slow waits for either lane, and not ahead of others for the quick one.
-func (l *lanes) enter(ctx context.Context, slow bool) (chan struct{}, error) {
+func (l *buildLanes) enter(ctx context.Context, slow bool) (chan struct{}, error) {
 	if slow {
 		select {
 		case l.slow <- struct{}{}:
@@ -155,7 +155,7 @@ func (l *lanes) enter(ctx context.Context, slow bool) (chan struct{}, error) {
 	}
 }
 
-func (l *lanes) wait(n int) {
+func (l *buildLanes) wait(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.waiting += n; n > 0 {
@@ -164,19 +164,19 @@ func (l *lanes) wait(n int) {
 	}
 }
 
-func (l *lanes) crowded() bool {
+func (l *buildLanes) crowded() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.waiting > 0
 }
 
 // inQuick calls do in the quick lane, whose place it gives back. It says that do had to leave before it was done.
-func (l *lanes) inQuick(ctx context.Context, pipeline string, stay time.Duration, do func(context.Context) error) (left bool, err error) {
+func (l *buildLanes) inQuick(ctx context.Context, pipeline string, stay time.Duration, do func(context.Context) error) (left bool, err error) {
 	doing, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	ended := make(chan struct{})
 	moved := make(chan bool, 1)
-	go func() { moved <- l.watch(ended, stay, func() { stop(errLeave) }) }()
+	go func() { moved <- l.watch(ended, stay, func() { stop(errMakeWay) }) }()
 	err = l.timed(doing, pipeline, do)
 	close(ended)
 	if <-moved {
@@ -184,7 +184,7 @@ func (l *lanes) inQuick(ctx context.Context, pipeline string, stay time.Duration
 	} else {
 		<-l.quick
 	}
-	if err != nil && errors.Is(context.Cause(doing), errLeave) && ctx.Err() == nil {
+	if err != nil && errors.Is(context.Cause(doing), errMakeWay) && ctx.Err() == nil {
 		l.remember(pipeline, l.after)
 		return true, nil
 	}
@@ -193,7 +193,7 @@ func (l *lanes) inQuick(ctx context.Context, pipeline string, stay time.Duration
 
 // watch looks after a render in the quick lane: when its time is up and others wait, it moves it to the slow lane, or stops
 // it where that is full. It says whether the place that the render has is one of the slow lane.
-func (l *lanes) watch(ended <-chan struct{}, stay time.Duration, leave func()) (moved bool) {
+func (l *buildLanes) watch(ended <-chan struct{}, stay time.Duration, leave func()) (moved bool) {
 	timer := time.NewTimer(stay)
 	defer timer.Stop()
 	select {

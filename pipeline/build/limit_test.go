@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// until gives a render that ends when ctx does.
+// until returns a render that ends when ctx does.
 func until(ctx context.Context) error {
 	<-ctx.Done()
 	return ctx.Err()

@@ -10,7 +10,7 @@ import (
 	"github.com/prerig/prerig/pipeline/status"
 )
 
-// Needs says whether a pipeline must be rendered for a snapshot of its source, and why. Nothing is rendered where nothing
+// Needs reports whether a pipeline must be rendered for a snapshot of its source, and why. Nothing is rendered where nothing
 // that the last render has seen, or has looked for and not found, is different.
 func (b *Builder) Needs(p *v1alpha1.RenderPipeline, state *status.State, snapshot *source.Snapshot) (reason string, needed bool) {
 	reason, needed, _ = b.needs(p, state, snapshot)

@@ -14,7 +14,7 @@ import (
 	"github.com/prerig/prerig/pipeline/status"
 )
 
-// files gives a tree.
+// files returns a tree.
 func files(t *testing.T, all map[string]string) *tree.Tree {
 	t.Helper()
 	b := tree.NewBuilder(tree.Limits{})

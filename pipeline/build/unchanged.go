@@ -15,16 +15,16 @@ import (
 	"github.com/prerig/prerig/pipeline/status"
 )
 
-// Looks remembers of which pipelines nothing was needed, and in which tree. A source with a thousand pipelines is then
+// UnchangedCache remembers of which pipelines nothing was needed, and in which tree. A source with a thousand pipelines is then
 // compared once with its last tree, instead of a thousand times with everything that a pipeline has read. The zero value
 // remembers nothing yet. It is safe for concurrent use.
-type Looks struct {
+type UnchangedCache struct {
 	mu    sync.Mutex
-	known map[string]looked
+	known map[string]cacheEntry
 }
 
-// looked is what the finding that nothing is needed depends on.
-type looked struct {
+// cacheEntry is what the finding that nothing is needed depends on.
+type cacheEntry struct {
 	pipeline string        // digest of its specification
 	state    *status.State // as the store gives it; another state is another value
 	policies string        // digests of the files of policies
@@ -33,15 +33,15 @@ type looked struct {
 }
 
 // Forget forgets a pipeline that is gone.
-func (l *Looks) Forget(pipeline string) {
+func (l *UnchangedCache) Forget(pipeline string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.known, pipeline)
 }
 
-// Look is one look at a source, for one goroutine. What a policy's file holds is read once in it.
-type Look struct {
-	looks    *Looks
+// UnchangedCheck is one look at a source, for one goroutine. What a policy's file holds is read once in it.
+type UnchangedCheck struct {
+	looks    *UnchangedCache
 	builder  *Builder
 	snapshot *source.Snapshot
 	changes  map[string]*tree.Changes // since the trees of earlier looks; nil where they cannot be compared
@@ -49,12 +49,12 @@ type Look struct {
 }
 
 // At begins a look.
-func (l *Looks) At(b *Builder, snapshot *source.Snapshot) *Look {
-	return &Look{looks: l, builder: b, snapshot: snapshot, changes: map[string]*tree.Changes{}, files: map[string]string{}}
+func (l *UnchangedCache) At(b *Builder, snapshot *source.Snapshot) *UnchangedCheck {
+	return &UnchangedCheck{looks: l, builder: b, snapshot: snapshot, changes: map[string]*tree.Changes{}, files: map[string]string{}}
 }
 
 // Needs is Builder.Needs for a state that the store gave and nobody changes.
-func (l *Look) Needs(e catalog.Entry, state *status.State) (reason string, needed bool) {
+func (l *UnchangedCheck) Needs(e catalog.Entry, state *status.State) (reason string, needed bool) {
 	policies := l.policies(e)
 	l.looks.mu.Lock()
 	known, ok := l.looks.known[e.Key]
@@ -67,20 +67,20 @@ func (l *Look) Needs(e catalog.Entry, state *status.State) (reason string, neede
 			l.looks.Forget(e.Key)
 			return reason, needed
 		}
-		known = looked{pipeline: e.Digest, state: state, policies: policies, at: at}
+		known = cacheEntry{pipeline: e.Digest, state: state, policies: policies, at: at}
 	}
 	known.root = l.snapshot.Tree.ID()
 	l.looks.mu.Lock()
 	defer l.looks.mu.Unlock()
 	if l.looks.known == nil {
-		l.looks.known = map[string]looked{}
+		l.looks.known = map[string]cacheEntry{}
 	}
 	l.looks.known[e.Key] = known
 	return "", false
 }
 
-// untouched says whether nothing that a pipeline has seen is different in the tree of this look.
-func (l *Look) untouched(known looked) bool {
+// untouched reports whether nothing that a pipeline has seen is different in the tree of this look.
+func (l *UnchangedCheck) untouched(known cacheEntry) bool {
 	changes, ok := l.changes[known.root]
 	if !ok {
 		changes, _ = l.snapshot.Tree.Since(known.root)
@@ -89,8 +89,8 @@ func (l *Look) untouched(known looked) bool {
 	return changes != nil && !changes.Touch(known.at)
 }
 
-// policies gives digests of the files that a pipeline's policies are in.
-func (l *Look) policies(e catalog.Entry) string {
+// policies returns digests of the files that a pipeline's policies are in.
+func (l *UnchangedCheck) policies(e catalog.Entry) string {
 	var all strings.Builder
 	for _, ref := range e.Pipeline.Spec.Policies {
 		if ref.File == "" {

@@ -109,7 +109,7 @@ func (c *Catalog) tell(changed []string) {
 	}
 }
 
-// Get gives one entry.
+// Get returns one entry.
 func (c *Catalog) Get(key string) (Entry, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -117,7 +117,7 @@ func (c *Catalog) Get(key string) (Entry, bool) {
 	return e, ok
 }
 
-// All gives every entry, sorted by key.
+// All returns every entry, sorted by key.
 func (c *Catalog) All() []Entry {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -202,7 +202,7 @@ func (c *Catalog) replace(read []Entry, revision string) []string {
 	return changed
 }
 
-// differs says whether an entry is not what it was. What is named relative to its file is elsewhere when that has moved.
+// differs reports whether an entry is not what it was. What is named relative to its file is elsewhere when that has moved.
 func differs(old, e Entry) bool {
 	return old.Digest != e.Digest || old.problem != e.problem || relativeDir(e.Pipeline) && path.Dir(old.File) != path.Dir(e.File)
 }

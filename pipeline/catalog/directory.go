@@ -58,7 +58,7 @@ func broken(name string, err error) []Entry {
 	return []Entry{{Key: name, File: name, Digest: text(err), Err: err, Opaque: true}}
 }
 
-// isManifest says whether a file of this name is read.
+// isManifest reports whether a file of this name is read.
 func isManifest(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
 }

@@ -93,7 +93,7 @@ func (x *index) add(key string, p *v1alpha1.RenderPipeline) {
 	x.kind[kind] = append(x.kind[kind], w)
 }
 
-// repository gives the name of a repository as it is compared: Docker Hub has several names.
+// repository returns the name of a repository as it is compared: Docker Hub has several names.
 func repository(name string) string {
 	host, path, ok := strings.Cut(strings.ToLower(strings.TrimSuffix(name, "/")), "/")
 	if !ok {
@@ -108,7 +108,7 @@ func repository(name string) string {
 	return host + "/" + path
 }
 
-// Match gives the keys of the pipelines that the changes could touch, sorted.
+// Match returns the keys of the pipelines that the changes could touch, sorted.
 func (c *Catalog) Match(changes []event.Change) []string {
 	c.mu.RLock()
 	x := c.index
@@ -126,7 +126,7 @@ func (c *Catalog) Match(changes []event.Change) []string {
 	return keys
 }
 
-// Concerns says whether the changes could touch the repository of the pipelines themselves.
+// Concerns reports whether the changes could touch the repository of the pipelines themselves.
 func (c *Catalog) Concerns(changes []event.Change) bool {
 	c.mu.RLock()
 	x := c.index
@@ -138,7 +138,7 @@ func (c *Catalog) Concerns(changes []event.Change) bool {
 	return any
 }
 
-// Watches says whether any pipeline, or the repository of the pipelines themselves, could be touched.
+// Watches reports whether any pipeline, or the repository of the pipelines themselves, could be touched.
 func (c *Catalog) Watches(changes []event.Change) bool {
 	c.mu.RLock()
 	x := c.index
@@ -185,7 +185,7 @@ func (x *index) match(change event.Change, found func(key string)) {
 	}
 }
 
-// follows says whether a pipeline that follows want could be touched by a change of ref. Which branch is the default one is
+// follows reports whether a pipeline that follows want could be touched by a change of ref. Which branch is the default one is
 // not known here.
 func follows(want, ref string) bool {
 	switch {

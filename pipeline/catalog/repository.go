@@ -35,7 +35,7 @@ type Repository struct {
 
 // Heads keeps the commit that all processes have the pipelines from. *status.Store is one.
 type Heads interface {
-	// Head gives it, and a revision that is 0 where there is none.
+	// Head returns it, and a revision that is 0 where there is none.
 	Head(ctx context.Context) (status.Head, uint64, error)
 	// SaveHead changes it if nobody else has since the revision; queue.ErrChanged is the cause of the error otherwise.
 	SaveHead(ctx context.Context, head status.Head, revision uint64) (uint64, error)

@@ -103,7 +103,7 @@ func noRelativeDir(p *v1alpha1.RenderPipeline) error {
 	return nil
 }
 
-// relativeDir says whether the source of a pipeline is named relative to its file.
+// relativeDir reports whether the source of a pipeline is named relative to its file.
 func relativeDir(p *v1alpha1.RenderPipeline) bool {
 	return p != nil && p.Spec.Source.Dir != nil && !filepath.IsAbs(p.Spec.Source.Dir.Path)
 }

@@ -128,7 +128,7 @@ func checkVariables(byFlag func(key string) bool) error {
 	return errors.Join(errs...)
 }
 
-// readable says whether the text of a value can be read as its type. A number is read as a time too: what it lacks is said
+// readable reports whether the text of a value can be read as its type. A number is read as a time too: what it lacks is said
 // with the other limits of each time.
 func readable(text string, t reflect.Type) bool {
 	var err error

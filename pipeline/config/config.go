@@ -138,7 +138,7 @@ type Tracing struct {
 	Ratio float64 `mapstructure:"ratio"`
 }
 
-// Default gives the configuration without any file, variable or flag.
+// Default returns the configuration without any file, variable or flag.
 func Default() Config {
 	return Config{
 		Pipelines: "pipelines", PipelinesGit: PipelinesGit{Interval: time.Minute}, Removals: Removals{Delay: time.Minute, MaxShare: 50},
@@ -225,20 +225,20 @@ func notInStreamNames(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }
 
-// absentOrHTTP says whether a text is empty or the URL of a web server, without credentials.
+// absentOrHTTP reports whether a text is empty or the URL of a web server, without credentials.
 func absentOrHTTP(text string) bool {
 	u, err := url.Parse(text)
 	return text == "" || err == nil && u.Hostname() != "" && u.User == nil && (u.Scheme == "http" || u.Scheme == "https")
 }
 
-// Level gives the level of logging.
+// Level returns the level of logging.
 func (c *Config) Level() (slog.Level, error) {
 	var level slog.Level
 	err := level.UnmarshalText([]byte(c.Log.Level))
 	return level, err
 }
 
-// RenderLimits gives the limits as the renderer takes them.
+// RenderLimits returns the limits as the renderer takes them.
 func (c *Config) RenderLimits() (render.Limits, error) {
 	limits := render.Limits{Timeout: c.Limits.Timeout}
 	limits.Read.Files, limits.Read.Entries = c.Limits.Files, c.Limits.Entries
@@ -261,7 +261,7 @@ func (c *Config) RenderLimits() (render.Limits, error) {
 	return limits, nil
 }
 
-// MaxStore gives the bound of the embedded server's files in bytes.
+// MaxStore returns the bound of the embedded server's files in bytes.
 func (c *Config) MaxStore() (int64, error) { return quantity("nats.max_store", c.NATS.MaxStore) }
 
 func quantity(key, text string) (int64, error) {

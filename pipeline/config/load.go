@@ -147,7 +147,7 @@ func (c *Config) relativeTo(v *viper.Viper, flags *pflag.FlagSet, dir string) {
 	}
 }
 
-// byFlag says whether a flag sets the key.
+// byFlag reports whether a flag sets the key.
 func byFlag(flags *pflag.FlagSet, key string) bool {
 	for name, of := range flagKeys {
 		if of == key && flags != nil && flags.Changed(name) {
@@ -157,7 +157,7 @@ func byFlag(flags *pflag.FlagSet, key string) bool {
 	return false
 }
 
-// given says whether anybody has set the key.
+// given reports whether anybody has set the key.
 func given(v *viper.Viper, flags *pflag.FlagSet, key string) bool {
 	text, ok := os.LookupEnv(variable(key))
 	return ok && text != "" || v.InConfig(key) || byFlag(flags, key)

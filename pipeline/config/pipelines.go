@@ -36,7 +36,7 @@ func (g PipelinesGit) RefName() string {
 	return g.Ref
 }
 
-// SecretName gives namespace and name of the secret, both empty where there is none.
+// SecretName returns namespace and name of the secret, both empty where there is none.
 func (g PipelinesGit) SecretName() (namespace, name string) {
 	if namespace, name, ok := strings.Cut(g.Secret, "/"); ok {
 		return namespace, name

@@ -10,7 +10,7 @@ import (
 	"github.com/prerig/prerig/pipeline/giturl"
 )
 
-// RemotePatterns gives the repositories that pipelines may allow as remote bases, none where there is no bound.
+// RemotePatterns returns the repositories that pipelines may allow as remote bases, none where there is no bound.
 func (c *Config) RemotePatterns() ([]giturl.Pattern, error) {
 	var out []giturl.Pattern
 	var errs []error

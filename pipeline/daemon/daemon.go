@@ -49,8 +49,8 @@ type Options struct {
 	Listening func(hooks, admin string)
 }
 
-// parts are what every process has.
-type parts struct {
+// components are what every process has.
+type components struct {
 	c       *config.Config
 	o       Options
 	queue   *queue.Queue
@@ -116,7 +116,9 @@ func serve(ctx context.Context, c *config.Config, o Options) error {
 	group, ctx := errgroup.WithContext(running)
 	p.keeper = &prune.Keeper{
 		Catalog: p.catalog, Store: p.store, Queue: p.queue, Delay: c.Removals.Delay, MaxShare: c.Removals.MaxShare, Log: p.o.Log,
-		Plan: func(heirs []string) { go p.consider(ctx, planner, heirs, cause("another pipeline is gone")) },
+		Plan: func(heirs []string) {
+			go p.planUntilAccepted(ctx, planner, heirs, newCause("another pipeline is gone"))
+		},
 	}
 	p.metrics.Removals(p.keeper.Removals)
 	p.metrics.Catalog(p.catalog.Status)
@@ -128,7 +130,7 @@ func serve(ctx context.Context, c *config.Config, o Options) error {
 	}
 	p.watch(ctx, group, planner)
 	if c.Workers > 0 {
-		group.Go(func() error { return p.queue.Work(ctx, c.InFlight, p.do) })
+		group.Go(func() error { return p.queue.Work(ctx, c.InFlight, p.handleJob) })
 	}
 	group.Go(func() error {
 		return p.queue.Events(ctx, eventSlots, func(ctx context.Context, e event.Event, stored time.Time) error {
@@ -141,7 +143,7 @@ func serve(ctx context.Context, c *config.Config, o Options) error {
 	group.Go(func() error {
 		// Events may have been missed while nobody listened, and pipelines have gone.
 		p.check(ctx)
-		p.consider(ctx, planner, keys(p.catalog.All()), cause("start"))
+		p.planUntilAccepted(ctx, planner, entryKeys(p.catalog.All()), newCause("start"))
 		return nil
 	})
 	return p.wait(all, ctx, group)
@@ -162,7 +164,7 @@ func Work(ctx context.Context, c *config.Config, o Options) error {
 	defer closing()
 	all := ctx
 	group, ctx := errgroup.WithContext(all)
-	group.Go(func() error { return p.queue.Work(ctx, c.InFlight, p.do) })
+	group.Go(func() error { return p.queue.Work(ctx, c.InFlight, p.handleJob) })
 	group.Go(func() error { return p.catalog.Watch(ctx, func(string) {}) })
 	group.Go(func() error { p.catalog.Poll(ctx, 0); return nil })
 	return p.wait(all, ctx, group)
@@ -172,11 +174,11 @@ func Work(ctx context.Context, c *config.Config, o Options) error {
 const eventSlots = 32
 
 // assemble opens everything. On the way back from an error it closes what is open.
-func assemble(ctx context.Context, c *config.Config, o Options, worker bool) (p *parts, closing func(), err error) {
+func assemble(ctx context.Context, c *config.Config, o Options, worker bool) (p *components, closing func(), err error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	p = &parts{c: c, o: o, metrics: telemetry.NewMetrics(o.Version)}
+	p = &components{c: c, o: o, metrics: telemetry.NewMetrics(o.Version)}
 	if err := os.MkdirAll(c.State, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("making the state directory: %w", err)
 	}
@@ -194,7 +196,7 @@ func assemble(ctx context.Context, c *config.Config, o Options, worker bool) (p 
 	}
 	storing, stopStoring := context.WithCancel(context.WithoutCancel(ctx))
 	closing = func() {
-		if p.runner != nil && !within(grace, p.runner.Wait) {
+		if p.runner != nil && !endsWithin(shutdownGrace, p.runner.Wait) {
 			o.Log.Warn("the daemon ends before all notifications are sent")
 		}
 		stopStoring()
@@ -214,7 +216,7 @@ func assemble(ctx context.Context, c *config.Config, o Options, worker bool) (p 
 }
 
 // finish opens what needs the queue.
-func (p *parts) finish(ctx, storing context.Context, limits render.Limits, worker bool) error {
+func (p *components) finish(ctx, storing context.Context, limits render.Limits, worker bool) error {
 	c, o := p.c, p.o
 	var err error
 	if p.store, err = status.NewStore(storing, p.queue); err != nil {
@@ -248,7 +250,7 @@ func (p *parts) finish(ctx, storing context.Context, limits render.Limits, worke
 	return nil
 }
 
-// Fetcher gives what reads sources, with limits that follow from those of the renderer.
+// Fetcher returns what reads sources, with limits that follow from those of the renderer.
 func Fetcher(c *config.Config, limits render.Limits) *source.Fetcher {
 	artifacts := oci.DefaultLimits()
 	artifacts.Tree = tree.Limits{FileBytes: limits.Read.FileBytes, TotalBytes: artifacts.Tree.TotalBytes, Files: artifacts.Tree.Files, Entries: artifacts.Tree.Entries}
@@ -310,7 +312,7 @@ func listenHooks(c *config.Config) (net.Listener, error) {
 }
 
 // listen opens the addresses and serves on them; hooks is nil where the one of webhooks is not open yet.
-func (p *parts) listen(ctx context.Context, group *errgroup.Group, planner *plan.Planner, hooks net.Listener) error {
+func (p *components) listen(ctx context.Context, group *errgroup.Group, planner *plan.Planner, hooks net.Listener) error {
 	receivers, err := p.c.EventReceivers()
 	if err != nil {
 		return err
@@ -376,12 +378,12 @@ func listenSocket(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// cause is one that no event is.
-func cause(reason string) plan.Cause {
+// newCause is one that no event is.
+func newCause(reason string) plan.Cause {
 	return plan.Cause{ID: nuid.Next(), Reason: reason, Since: time.Now()}
 }
 
-func keys(entries []catalog.Entry) []string {
+func entryKeys(entries []catalog.Entry) []string {
 	var out []string
 	for _, e := range entries {
 		out = append(out, e.Key)

@@ -7,7 +7,7 @@ import "context"
 
 // tellIsolation says in the log and the metrics what keeps renderers from this machine, as it depends on the kernel and on
 // who runs the daemon.
-func (p *parts) tellIsolation(ctx context.Context) {
+func (p *components) tellIsolation(ctx context.Context) {
 	found, err := p.pool.Isolation(ctx)
 	if ctx.Err() != nil {
 		return

@@ -19,7 +19,7 @@ import (
 )
 
 // openCatalog reads the pipelines from where the configuration says. A worker joins the others at their commit.
-func (p *parts) openCatalog(ctx context.Context, worker bool) error {
+func (p *components) openCatalog(ctx context.Context, worker bool) error {
 	g := p.c.PipelinesGit
 	if g.URL == "" {
 		var err error
@@ -45,8 +45,8 @@ func (p *parts) openCatalog(ctx context.Context, worker bool) error {
 	return err
 }
 
-// do does one job with the pipelines as they were when it was planned, or as they are now.
-func (p *parts) do(ctx context.Context, job queue.Job) error {
+// handleJob does one job with the pipelines as they were when it was planned, or as they are now.
+func (p *components) handleJob(ctx context.Context, job queue.Job) error {
 	if err := p.catalog.Follow(ctx); err != nil {
 		return &queue.RetryError{After: 5 * time.Second, Err: err}
 	}
@@ -63,7 +63,7 @@ func (p *parts) do(ctx context.Context, job queue.Job) error {
 }
 
 // check has the keeper look at the pipelines before anything is planned for them. What it cannot do now it does later.
-func (p *parts) check(ctx context.Context) {
+func (p *components) check(ctx context.Context) {
 	if err := p.keeper.Check(ctx); err != nil && ctx.Err() == nil {
 		p.o.Log.Warn("looking for pipelines that are gone; it is tried again", "error", err)
 	}
@@ -71,7 +71,7 @@ func (p *parts) check(ctx context.Context) {
 
 // event plans for an event. One about the repository of the pipelines first has these read, so that a pipeline that came
 // with it runs as well.
-func (p *parts) event(ctx context.Context, planner *plan.Planner, e event.Event, stored time.Time) error {
+func (p *components) event(ctx context.Context, planner *plan.Planner, e event.Event, stored time.Time) error {
 	if !p.catalog.Concerns(e.Changes) {
 		return planner.Event(ctx, e, stored)
 	}
@@ -85,16 +85,16 @@ func (p *parts) event(ctx context.Context, planner *plan.Planner, e event.Event,
 	// After an error it is read later, by Poll; the pipelines that are known need not wait for that.
 	keys := append(p.catalog.Match(e.Changes), changed...)
 	slices.Sort(keys)
-	p.consider(ctx, planner, slices.Compact(keys), plan.Cause{ID: e.ID, Reason: "event from " + e.Receiver, Since: stored})
+	p.planUntilAccepted(ctx, planner, slices.Compact(keys), plan.Cause{ID: e.ID, Reason: "event from " + e.Receiver, Since: stored})
 	return ctx.Err()
 }
 
 // watch follows the files of pipelines and policies.
-func (p *parts) watch(ctx context.Context, group *errgroup.Group, planner *plan.Planner) {
+func (p *components) watch(ctx context.Context, group *errgroup.Group, planner *plan.Planner) {
 	p.catalog.OnChange(func(changed []string) {
 		go func() {
 			p.check(ctx)
-			p.consider(ctx, planner, changed, cause("pipeline changed"))
+			p.planUntilAccepted(ctx, planner, changed, newCause("pipeline changed"))
 		}()
 	})
 	group.Go(func() error {
@@ -110,7 +110,7 @@ func (p *parts) watch(ctx context.Context, group *errgroup.Group, planner *plan.
 					}
 				}
 			}
-			p.consider(ctx, planner, using, cause("policy changed"))
+			p.planUntilAccepted(ctx, planner, using, newCause("policy changed"))
 		}, p.c.Policies)
 	})
 	group.Go(func() error {
@@ -119,8 +119,8 @@ func (p *parts) watch(ctx context.Context, group *errgroup.Group, planner *plan.
 	})
 }
 
-// consider plans and tries until the queue takes it.
-func (p *parts) consider(ctx context.Context, planner *plan.Planner, keys []string, cause plan.Cause) {
+// planUntilAccepted plans and tries until the queue takes it.
+func (p *components) planUntilAccepted(ctx context.Context, planner *plan.Planner, keys []string, cause plan.Cause) {
 	for ctx.Err() == nil {
 		err := planner.Consider(ctx, keys, cause)
 		if err == nil {

@@ -25,7 +25,7 @@ type Chunk struct {
 	Old, New []byte
 }
 
-// Unified gives the difference between the old and the new chunks of the file name, and nothing where they are equal. The
+// Unified returns the difference between the old and the new chunks of the file name, and nothing where they are equal. The
 // file is named a/name and b/name in the header, as git does. A script that is applied to the old bytes gives the new ones.
 func Unified(name string, chunks []Chunk) []byte {
 	w := &writer{}
@@ -91,7 +91,7 @@ func lines(b []byte) [][]byte {
 	return ls
 }
 
-// Colour gives the diff with the colours of git diff for a terminal.
+// Colour returns the diff with the colours of git diff for a terminal.
 func Colour(patch []byte) []byte {
 	const reset = "\x1b[m"
 	var out bytes.Buffer

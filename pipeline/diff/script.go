@@ -25,7 +25,7 @@ type edit struct {
 	lines [][]byte
 }
 
-// script gives the shortest sequence of edits that makes the new lines of the old ones (Myers' algorithm, by the library,
+// script returns the shortest sequence of edits that makes the new lines of the old ones (Myers' algorithm, by the library,
 // over one character for each different line).
 func script(before, after [][]byte) []edit {
 	a, b, ok := encode(before, after)
@@ -52,7 +52,7 @@ func script(before, after [][]byte) []edit {
 	return slide(edits)
 }
 
-// encode gives each different line a character of its own. It says false where there are more lines than characters.
+// encode returns each different line a character of its own. It says false where there are more lines than characters.
 func encode(before, after [][]byte) (a, b []rune, ok bool) {
 	seen := map[string]rune{}
 	next := rune(1)

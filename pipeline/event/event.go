@@ -59,7 +59,7 @@ type FluxChange struct {
 	Revision string `json:"revision,omitempty"`
 }
 
-// Ref gives the branch or tag of the revision; empty where it has none.
+// Ref returns the branch or tag of the revision; empty where it has none.
 func (c FluxChange) Ref() string {
 	if ref, _, ok := strings.Cut(c.Revision, "@sha"); ok {
 		return ref

@@ -186,7 +186,7 @@ func TestDeliveries(t *testing.T) {
 	}
 }
 
-// tokens says whether the signature does not depend on the body.
+// tokens reports whether the signature does not depend on the body.
 func tokens(h http.Header) bool { return h.Get("Authorization") != "" || h.Get("X-Gitlab-Token") != "" }
 
 func TestSignaturesThatAreRefused(t *testing.T) {

@@ -59,7 +59,7 @@ func parseGeneric(_ http.Header, body []byte) ([]Change, error) {
 // maxURLs is how many names one repository may have.
 const maxURLs = 50
 
-// split gives a change for each thing that a sender of one's own tells of, without what names nothing.
+// split returns a change for each thing that a sender of one's own tells of, without what names nothing.
 func (c Change) split() []Change {
 	var out []Change
 	if g := c.Git; g != nil {

@@ -225,7 +225,7 @@ func parseBitbucketServer(h http.Header, body []byte) ([]Change, error) {
 	return out, nil
 }
 
-// bitbucketClone gives the clone URL that belongs to a page such as https://host/projects/KEY/repos/slug/browse, or
+// bitbucketClone returns the clone URL that belongs to a page such as https://host/projects/KEY/repos/slug/browse, or
 // https://host/users/slug/repos/slug/browse of a personal repository, whose project is named after its owner: payloads of
 // Data Center have no clone links unless its administrator switched them on.
 func bitbucketClone(page string) []string {

@@ -19,7 +19,7 @@ const MaxBody = 3 << 20
 
 // Store keeps events until they were acted on.
 type Store interface {
-	// Watches says whether any pipeline could be touched by one of the changes. It must be quick.
+	// Watches reports whether any pipeline could be touched by one of the changes. It must be quick.
 	Watches(changes []Change) bool
 	// Put stores the event durably before it returns. It gives true for an event whose ID is stored already.
 	Put(ctx context.Context, e Event) (duplicate bool, err error)
@@ -50,7 +50,7 @@ func WithObserver(observe func(receiver, outcome string)) Option {
 	return func(h *Handler) { h.observe = observe }
 }
 
-// NewHandler gives a handler for the receivers, whose names must be distinct.
+// NewHandler returns a handler for the receivers, whose names must be distinct.
 func NewHandler(receivers []Receiver, store Store, opts ...Option) (*Handler, error) {
 	h := &Handler{receivers: map[string]Receiver{}, store: store, log: slog.New(slog.DiscardHandler), now: time.Now,
 		observe: func(string, string) {}}

@@ -156,7 +156,7 @@ func signedID(h http.Header, _ []byte) string {
 	return h.Get("Webhook-Id")
 }
 
-// hashID gives an id of fixed form, as senders may put anything into a header.
+// hashID returns an id of fixed form, as senders may put anything into a header.
 func hashID(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:])

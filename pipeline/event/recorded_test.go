@@ -127,7 +127,7 @@ func (r recorded) sign(h http.Header, key, body string) (query string) {
 	return ""
 }
 
-// covers says whether what is signed depends on the body.
+// covers reports whether what is signed depends on the body.
 func (r recorded) covers() bool {
 	h := http.Header{}
 	return r.sign(h, secret, "") == "" && h.Get("Authorization") == "" && h.Get("X-Gitlab-Token") == ""

@@ -108,7 +108,7 @@ func Of(report *fn.Report) Explanation {
 	return e
 }
 
-// Failed says whether a workload could not be worked on.
+// Failed reports whether a workload could not be worked on.
 func (e Explanation) Failed() bool {
 	return slices.ContainsFunc(e.Workloads, func(w Workload) bool { return w.Action == fn.Failed })
 }

@@ -55,7 +55,7 @@ func (r Reference) matches(w Workload) bool {
 	return r.Name == w.Object.Name && (r.Namespace == "" || r.Namespace == w.Object.Namespace)
 }
 
-// Select gives the workloads that the references name. The error names a reference that matches none, and those of its
+// Select returns the workloads that the references name. The error names a reference that matches none, and those of its
 // name or kind.
 func (e Explanation) Select(refs []Reference) (Explanation, error) {
 	out := e

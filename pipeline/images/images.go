@@ -156,7 +156,7 @@ feed:
 	return errors.Join(errs...)
 }
 
-// unique gives each image once, sorted.
+// unique returns each image once, sorted.
 func unique(images []string) []string {
 	seen := map[string]bool{}
 	var out []string
@@ -170,7 +170,7 @@ func unique(images []string) []string {
 	return out
 }
 
-// Pinned says whether an image is named by a digest already.
+// Pinned reports whether an image is named by a digest already.
 func Pinned(image string) bool { return strings.Contains(image, "@") }
 
 func parseTag(image string) (name.Reference, error) {

@@ -74,7 +74,7 @@ func (c *client) resolve(ctx context.Context, image string, want []v1.Platform) 
 	return v1alpha1.LockedImage{Image: image, Digest: desc.Digest.String(), Platforms: texts(have)}, nil
 }
 
-// platforms gives those that the image is for. An index lists them; for a single image they are in its configuration, which is read
+// platforms returns those that the image is for. An index lists them; for a single image they are in its configuration, which is read
 // only where somebody asks.
 func platforms(desc *remote.Descriptor, asked bool) ([]v1.Platform, error) {
 	if desc.MediaType.IsIndex() {
@@ -124,7 +124,7 @@ func parsePlatforms(list []string) ([]v1.Platform, error) {
 	return out, nil
 }
 
-// missingPlatforms gives what is wanted and not there. A wanted platform without a variant takes any.
+// missingPlatforms returns what is wanted and not there. A wanted platform without a variant takes any.
 func missingPlatforms(want, have []v1.Platform) []string {
 	var out []string
 	for _, w := range want {

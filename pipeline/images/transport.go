@@ -36,7 +36,7 @@ var passing = []int{
 	http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 }
 
-// RoundTrip gives the first answer that is not a passing failure, or the last one.
+// RoundTrip returns the first answer that is not a passing failure, or the last one.
 func (t *retrying) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	wait := t.retry.First
@@ -93,7 +93,7 @@ func (t *retrying) once(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// cause gives the reason for which the context ended, where it did: "deadline exceeded" says nothing to a user.
+// cause returns the reason for which the context ended, where it did: "deadline exceeded" says nothing to a user.
 func cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -107,12 +107,12 @@ func (e *tooLarge) Error() string {
 	return fmt.Sprintf("the answer of %s is larger than %d MiB", e.host, maxBody>>20)
 }
 
-// repeatable says whether a request may be sent again: it asks for something, or its body can be had again (a login).
+// repeatable reports whether a request may be sent again: it asks for something, or its body can be had again (a login).
 func repeatable(req *http.Request) bool {
 	return req.Body == nil || req.Body == http.NoBody || req.GetBody != nil
 }
 
-// permanent says whether an error will be the same the next time.
+// permanent reports whether an error will be the same the next time.
 func permanent(err error) bool {
 	var dns *net.DNSError
 	var authority x509.UnknownAuthorityError

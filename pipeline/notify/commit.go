@@ -64,7 +64,7 @@ func (n *Notifier) commitStatus(ctx context.Context, c *v1alpha1.CommitStatus, r
 	return n.post(ctx, at, h, data)
 }
 
-// status gives what all hosts take, each with its own word for the state.
+// status returns what all hosts take, each with its own word for the state.
 func status(r Run, name string, words map[bool]string) map[string]string {
 	good := r.Run.Outcome == "Published" || r.Run.Outcome == "Unchanged"
 	text := r.Run.Message

@@ -58,7 +58,7 @@ type Notifier struct {
 	wait    time.Duration
 }
 
-// New gives a notifier that tries each notification a few times.
+// New returns a notifier that tries each notification a few times.
 func New(secrets Secrets) *Notifier {
 	client := &http.Client{Timeout: 15 * time.Second, CheckRedirect: sameCall}
 	return &Notifier{client: client, secrets: secrets, tries: 3, wait: 500 * time.Millisecond}
@@ -144,7 +144,7 @@ func (n *Notifier) cloudEvent(ctx context.Context, e *v1alpha1.Endpoint, r Run) 
 	return n.post(ctx, e.URL, h, body)
 }
 
-// token gives the key "token" of a secret; nil without a reference.
+// token returns the key "token" of a secret; nil without a reference.
 func (n *Notifier) token(ctx context.Context, namespace string, ref *meta.LocalObjectReference) ([]byte, error) {
 	if ref == nil {
 		return nil, nil

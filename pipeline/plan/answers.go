@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	// patience is how long the pipelines of sources that have answered wait for those of others, to be one batch with them.
-	patience = 2 * time.Second
+	// batchWait is how long the pipelines of sources that have answered wait for those of others, to be one batch with them.
+	batchWait = 2 * time.Second
 	// looksAtOnce is how many sources one plan looks at at the same time.
 	looksAtOnce = 32
-	// silentFor is how long a source is not looked at that did not answer in time. Its pipelines run without a look then: they
+	// unresponsiveFor is how long a source is not looked at that did not answer in time. Its pipelines run without a look then: they
 	// find out for themselves, and take longer for it, but no event about another source waits meanwhile.
-	silentFor = time.Minute
+	unresponsiveFor = time.Minute
 )
 
-var errSilent = errors.New("it did not answer in time a short while ago")
+var errUnresponsive = errors.New("it did not answer in time a short while ago")
 
-// silences remembers the sources that did not answer in time. The zero value remembers none.
-type silences struct {
+// unresponsiveSources remembers the sources that did not answer in time. The zero value remembers none.
+type unresponsiveSources struct {
 	mu    sync.Mutex
 	until map[string]time.Time
 	since map[string]time.Time // of looks that are under way
@@ -34,23 +34,23 @@ type silences struct {
 
 // begin waits for the turn to look at a source, and gives an error where it is not worth a look: it did not answer lately,
 // or somebody has been waiting for its answer for a while. done must be called in any case.
-func (s *silences) begin(source string, turn *sync.Mutex) (done func(), err error) {
+func (s *unresponsiveSources) begin(source string, turn *sync.Mutex) (done func(), err error) {
 	for {
 		if turn.TryLock() {
-			return func() { s.end(source); turn.Unlock() }, s.look(source)
+			return func() { s.endLook(source); turn.Unlock() }, s.beginLook(source)
 		}
-		if s.long(source) {
-			return func() {}, errSilent
+		if s.isWaiting(source) {
+			return func() {}, errUnresponsive
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
 }
 
-func (s *silences) look(source string) error {
+func (s *unresponsiveSources) beginLook(source string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if until, found := s.until[source]; found && time.Now().Before(until) {
-		return errSilent
+		return errUnresponsive
 	}
 	delete(s.until, source)
 	if s.since == nil {
@@ -60,31 +60,31 @@ func (s *silences) look(source string) error {
 	return nil
 }
 
-func (s *silences) end(source string) {
+func (s *unresponsiveSources) endLook(source string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.since, source)
 }
 
-// long says whether a look at a source takes long.
-func (s *silences) long(source string) bool {
+// isWaiting reports whether a look at a source takes long.
+func (s *unresponsiveSources) isWaiting(source string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	since, looking := s.since[source]
-	return looking && time.Since(since) > patience
+	return looking && time.Since(since) > batchWait
 }
 
-func (s *silences) note(source string) {
+func (s *unresponsiveSources) markUnresponsive(source string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.until == nil {
 		s.until = map[string]time.Time{}
 	}
-	s.until[source] = time.Now().Add(silentFor)
+	s.until[source] = time.Now().Add(unresponsiveFor)
 }
 
-// together is how many of the jobs of a batch the others are to wait for: not those of pipelines that are at it and failing.
-func (p *Planner) together(jobs []queue.Job, pending map[string]bool) int {
+// batchSize is how many of the jobs of a batch the others are to wait for: not those of pipelines that are at it and failing.
+func (p *Planner) batchSize(jobs []queue.Job, pending map[string]bool) int {
 	count := 0
 	for _, job := range jobs {
 		if !pending[job.Pipeline] || p.Store.Get(job.Pipeline).Failures == 0 {
@@ -94,9 +94,9 @@ func (p *Planner) together(jobs []queue.Job, pending map[string]bool) int {
 	return count
 }
 
-// answers calls look for each of n sources and gives what is to run: all of it together where all sources answer within the
+// collectJobs calls look for each of n sources and gives what is to run: all of it together where all sources answer within the
 // time that others are given, and else that of those which have, and then that of each other one when it does.
-func answers(n int, wait time.Duration, look func(i int) []queue.Job) iter.Seq[[]queue.Job] {
+func collectJobs(n int, wait time.Duration, look func(i int) []queue.Job) iter.Seq[[]queue.Job] {
 	return func(yield func([]queue.Job) bool) {
 		type answer struct {
 			from int

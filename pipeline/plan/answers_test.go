@@ -26,7 +26,7 @@ func TestSourcesThatAnswerDoNotWaitForOthers(t *testing.T) {
 		return []queue.Job{{Pipeline: fmt.Sprint(i, "a")}, {Pipeline: fmt.Sprint(i, "b")}}
 	}
 	var got [][]string
-	for jobs := range answers(7, 100*time.Millisecond, look) {
+	for jobs := range collectJobs(7, 100*time.Millisecond, look) {
 		var names []string
 		for _, job := range jobs {
 			names = append(names, job.Pipeline)
@@ -45,19 +45,19 @@ func TestSourcesThatAnswerDoNotWaitForOthers(t *testing.T) {
 
 func TestAllThatAnswerSoonAreOneBatch(t *testing.T) {
 	var got []int
-	for jobs := range answers(100, time.Minute, func(int) []queue.Job { return make([]queue.Job, 3) }) {
+	for jobs := range collectJobs(100, time.Minute, func(int) []queue.Job { return make([]queue.Job, 3) }) {
 		got = append(got, len(jobs))
 	}
 	if diff := cmp.Diff([]int{300}, got); diff != "" {
 		t.Errorf("sizes of batches (-want +got):\n%s", diff)
 	}
-	for range answers(40, time.Minute, func(int) []queue.Job { return nil }) {
+	for range collectJobs(40, time.Minute, func(int) []queue.Job { return nil }) {
 		break // the rest is not taken, and nobody is stuck with it
 	}
 }
 
 func TestSilentSources(t *testing.T) {
-	var s silences
+	var s unresponsiveSources
 	var turn sync.Mutex
 	begin := func(want error) func() {
 		t.Helper()
@@ -70,10 +70,10 @@ func TestSilentSources(t *testing.T) {
 	done := begin(nil)
 	// Others wait for the one that looks, but not for long.
 	s.since["a"] = time.Now().Add(-time.Hour)
-	begin(errSilent)()
-	s.note("a")
+	begin(errUnresponsive)()
+	s.markUnresponsive("a")
 	done()
-	begin(errSilent)()
+	begin(errUnresponsive)()
 	s.until["a"] = time.Now().Add(-time.Second)
 	done = begin(nil)
 	waited := make(chan error)

@@ -128,7 +128,7 @@ func (b *bed) rendered(e catalog.Entry) {
 	}
 }
 
-// asked gives the pipelines that are to run, and runs them.
+// asked returns the pipelines that are to run, and runs them.
 func (b *bed) asked() []string {
 	b.t.Helper()
 	pending, err := b.queue.Pending(b.t.Context())

@@ -14,16 +14,18 @@ import (
 	"github.com/prerig/prerig/pipeline/status"
 )
 
-// drift finds out whether published files are still what they were. It looks at each branch once.
-type drift struct {
+// driftCheck finds out whether published files are still what they were. It looks at each branch once.
+type driftCheck struct {
 	fetcher *source.Fetcher
 	heads   map[string]*tree.Tree
 }
 
-func newDrift(f *source.Fetcher) *drift { return &drift{fetcher: f, heads: map[string]*tree.Tree{}} }
+func newDrift(f *source.Fetcher) *driftCheck {
+	return &driftCheck{fetcher: f, heads: map[string]*tree.Tree{}}
+}
 
-// found says whether any place of a pipeline differs. One that cannot be looked at does not count: the run could do no more.
-func (d *drift) found(ctx context.Context, p *v1alpha1.RenderPipeline, state *status.State) bool {
+// found reports whether any place of a pipeline differs. One that cannot be looked at does not count: the run could do no more.
+func (d *driftCheck) found(ctx context.Context, p *v1alpha1.RenderPipeline, state *status.State) bool {
 	for _, to := range p.Spec.Publish {
 		record := state.Seen.Targets[to.Target()]
 		if to.Git == nil || len(record) == 0 {
@@ -38,7 +40,7 @@ func (d *drift) found(ctx context.Context, p *v1alpha1.RenderPipeline, state *st
 	return false
 }
 
-func (d *drift) head(ctx context.Context, namespace string, to *v1alpha1.GitPublish) *tree.Tree {
+func (d *driftCheck) head(ctx context.Context, namespace string, to *v1alpha1.GitPublish) *tree.Tree {
 	name := to.Reference()
 	key := namespace + " " + to.URL + " " + name
 	if known, ok := d.heads[key]; ok {

@@ -37,18 +37,18 @@ type Planner struct {
 	Debounce time.Duration
 	Log      *slog.Logger
 
-	looks build.Looks
+	unchanged build.UnchangedCache
 
-	silent silences
+	unresponsive unresponsiveSources
 
-	mu      sync.Mutex
-	turns   map[string]*sync.Mutex // one for each source
-	next    map[string]time.Time   // when a pipeline may run again
-	sources map[string]sourceOf    // of pipelines
+	mu          sync.Mutex
+	sourceLocks map[string]*sync.Mutex // one for each source
+	next        map[string]time.Time   // when a pipeline may run again
+	sources     map[string]sourceText  // of pipelines
 }
 
-// sourceOf is a text that is equal for the pipelines of one source, and the entry that it was made of.
-type sourceOf struct{ digest, file, text string }
+// sourceText is a text that is equal for the pipelines of one source, and the entry that it was made of.
+type sourceText struct{ digest, file, text string }
 
 // Cause is why pipelines are looked at.
 type Cause struct {
@@ -93,11 +93,11 @@ func (p *Planner) Consider(ctx context.Context, keys []string, cause Cause) erro
 	trace, count := queue.TraceOf(ctx), 0
 	for jobs := range p.jobs(ctx, entries, pending, cause) {
 		count += len(jobs)
-		batch := p.together(jobs, pending)
+		batch := p.batchSize(jobs, pending)
 		for i := range jobs {
 			jobs[i].Batch, jobs[i].Trace = batch, trace
 			if !cause.Now {
-				jobs[i].NotBefore = p.allowed(jobs[i].Pipeline)
+				jobs[i].NotBefore = p.notBefore(jobs[i].Pipeline)
 			}
 			if err := p.Queue.Request(ctx, jobs[i]); err != nil {
 				return err
@@ -108,7 +108,7 @@ func (p *Planner) Consider(ctx context.Context, keys []string, cause Cause) erro
 	return nil
 }
 
-// runnable gives the pipelines that could run.
+// runnable returns the pipelines that could run.
 func (p *Planner) runnable(keys []string) []catalog.Entry {
 	var out []catalog.Entry
 	for _, key := range keys {
@@ -133,12 +133,12 @@ func (p *Planner) jobs(ctx context.Context, entries []catalog.Entry, pending map
 		}
 		groups[key] = append(groups[key], e)
 	}
-	return answers(len(order), patience, func(i int) []queue.Job { return p.safely(ctx, order[i], groups[order[i]], pending, cause) })
+	return collectJobs(len(order), batchWait, func(i int) []queue.Job { return p.planSourceSafely(ctx, order[i], groups[order[i]], pending, cause) })
 }
 
-// safely plans for the pipelines of one source, and asks for all of them where that panics: the runs will tell of it. The
+// planSourceSafely plans for the pipelines of one source, and asks for all of them where that panics: the runs will tell of it. The
 // event would come again after each start, and nothing else would ever be planned.
-func (p *Planner) safely(ctx context.Context, key string, entries []catalog.Entry, pending map[string]bool, cause Cause) (jobs []queue.Job) {
+func (p *Planner) planSourceSafely(ctx context.Context, key string, entries []catalog.Entry, pending map[string]bool, cause Cause) (jobs []queue.Job) {
 	defer func() {
 		r := recover()
 		if r == nil {
@@ -153,7 +153,7 @@ func (p *Planner) safely(ctx context.Context, key string, entries []catalog.Entr
 			}
 		}
 	}()
-	return p.group(ctx, key, entries, pending, cause)
+	return p.planSource(ctx, key, entries, pending, cause)
 }
 
 func (c Cause) job(e catalog.Entry) queue.Job {
@@ -172,24 +172,24 @@ func (p *Planner) sourceKey(e catalog.Entry) string {
 		panic(err) // it is plain data
 	}
 	if p.sources == nil {
-		p.sources = map[string]sourceOf{}
+		p.sources = map[string]sourceText{}
 	}
-	p.sources[e.Key] = sourceOf{digest: e.Digest, file: e.File, text: string(text)}
+	p.sources[e.Key] = sourceText{digest: e.Digest, file: e.File, text: string(text)}
 	return string(text)
 }
 
 // forget drops what is remembered of a pipeline that is gone.
 func (p *Planner) forget(key string) {
-	p.looks.Forget(key)
+	p.unchanged.Forget(key)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.sources, key)
 	delete(p.next, key)
 }
 
-// group plans for the pipelines of one source, one group at a time for each source.
-func (p *Planner) group(ctx context.Context, key string, entries []catalog.Entry, pending map[string]bool, cause Cause) []queue.Job {
-	done, err := p.silent.begin(key, p.turn(key))
+// planSource plans for the pipelines of one source, one group at a time for each source.
+func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.Entry, pending map[string]bool, cause Cause) []queue.Job {
+	done, err := p.unresponsive.begin(key, p.sourceLock(key))
 	defer done()
 	resolved := time.Now()
 	looking, cancel := context.WithTimeout(ctx, fetchTimeout)
@@ -200,12 +200,12 @@ func (p *Planner) group(ctx context.Context, key string, entries []catalog.Entry
 		snapshot, err = p.Fetcher.Fetch(looking, first.Pipeline.Metadata.Namespace, first.Source(p.PipelinesDir), "")
 	}
 	if err != nil && looking.Err() != nil && ctx.Err() == nil {
-		p.silent.note(key)
+		p.unresponsive.markUnresponsive(key)
 	}
 	if err != nil {
 		p.Log.Warn("a source could not be looked at; its pipelines will tell", "id", cause.ID, "pipelines", len(entries), "error", err)
 	}
-	drift, look := newDrift(p.Fetcher), p.looks.At(p.Builder, snapshot)
+	drift, look := newDrift(p.Fetcher), p.unchanged.At(p.Builder, snapshot)
 	var jobs []queue.Job
 	for _, e := range entries {
 		job := cause.job(e)
@@ -249,27 +249,27 @@ func (p *Planner) group(ctx context.Context, key string, entries []catalog.Entry
 	return jobs
 }
 
-// recovered says whether a pipeline's status tells of a source that did not answer.
+// recovered reports whether a pipeline's status tells of a source that did not answer.
 func recovered(state *status.State) bool {
 	c := state.Condition()
 	return c != nil && c.Reason == "SourceFailed"
 }
 
-func (p *Planner) turn(key string) *sync.Mutex {
+func (p *Planner) sourceLock(key string) *sync.Mutex {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.turns == nil {
-		p.turns = map[string]*sync.Mutex{}
+	if p.sourceLocks == nil {
+		p.sourceLocks = map[string]*sync.Mutex{}
 	}
-	if p.turns[key] == nil {
-		p.turns[key] = &sync.Mutex{}
+	if p.sourceLocks[key] == nil {
+		p.sourceLocks[key] = &sync.Mutex{}
 	}
-	return p.turns[key]
+	return p.sourceLocks[key]
 }
 
-// allowed says when a pipeline may run: at once where it has not run lately, and else when the time is up. Further events
+// notBefore says when a pipeline may run: at once where it has not run lately, and else when the time is up. Further events
 // do not put that off, so that a busy repository is still rendered.
-func (p *Planner) allowed(key string) time.Time {
+func (p *Planner) notBefore(key string) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.next == nil {

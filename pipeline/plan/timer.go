@@ -34,7 +34,7 @@ func (p *Planner) Timer(ctx context.Context) {
 	}
 }
 
-// due gives the pipelines whose moment is after last and not after now.
+// due returns the pipelines whose moment is after last and not after now.
 func (p *Planner) due(last, now time.Time) []string {
 	var out []string
 	for _, e := range p.Catalog.All() {
@@ -43,13 +43,13 @@ func (p *Planner) due(last, now time.Time) []string {
 		}
 		every := e.Pipeline.Spec.Interval.Duration
 		shift := time.Duration(queue.Phase(p.sourceKey(e)) * float64(every))
-		if slot(last, every, shift) != slot(now, every, shift) {
+		if intervalAt(last, every, shift) != intervalAt(now, every, shift) {
 			out = append(out, e.Key)
 		}
 	}
 	return out
 }
 
-func slot(at time.Time, every, shift time.Duration) int64 {
+func intervalAt(at time.Time, every, shift time.Duration) int64 {
 	return (at.UnixNano() - int64(shift)) / int64(every)
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/prerig/prerig/pipeline/server"
 )
 
-// contents gives a digest of every file below directories, with the time of its last change.
+// contents returns a digest of every file below directories, with the time of its last change.
 func contents(t *testing.T, dirs ...string) map[string]string {
 	t.Helper()
 	out := map[string]string{}

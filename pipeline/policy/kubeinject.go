@@ -23,7 +23,7 @@ type KubeInject struct {
 	InjectConfig, Values, MeshConfig string
 }
 
-// Given says whether any of the files is named.
+// Given reports whether any of the files is named.
 func (k KubeInject) Given() bool { return k.InjectConfig != "" || k.Values != "" || k.MeshConfig != "" }
 
 // Policy makes a policy of the files. As whoever injects by hand wants it done, the policy: of the configuration is taken
@@ -146,7 +146,7 @@ func isConfigMap(path string) bool {
 	return ok
 }
 
-// configMap gives the data of a ConfigMap.
+// configMap returns the data of a ConfigMap.
 func configMap(data []byte) (map[string]string, bool) {
 	var cm struct {
 		Kind string            `json:"kind"`

@@ -21,7 +21,7 @@ type Touched struct {
 	Reason   string `json:"reason"`
 }
 
-// Affected gives the pipelines whose render at head could differ from the one at base: each is rendered at base, and what
+// Affected returns the pipelines whose render at head could differ from the one at base: each is rendered at base, and what
 // it has read is compared.
 func (p *Previewer) Affected(ctx context.Context, entries []catalog.Entry, base, head *tree.Tree) []Touched {
 	found := each(ctx, p, entries, func(ctx context.Context, e catalog.Entry) *Touched {

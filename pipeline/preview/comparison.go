@@ -82,10 +82,10 @@ type Place struct {
 	Path string `json:"path"`
 }
 
-// Empty says whether nothing would change.
+// Empty reports whether nothing would change.
 func (c *Comparison) Empty() bool { return len(c.Changes) == 0 }
 
-// Failed says whether any pipeline could not be compared, or would be refused.
+// Failed reports whether any pipeline could not be compared, or would be refused.
 func (c *Comparison) Failed() bool {
 	for _, p := range c.Pipelines {
 		if p.Error != "" || p.Gate != "" {

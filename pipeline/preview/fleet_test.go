@@ -39,7 +39,7 @@ func workload(i int) string {
 	return head("apps/v1", "Deployment", "shop") + selector + pod("  ", fmt.Sprintf("    - {name: main, image: \"a:%d\", ports: [{name: http, containerPort: 8080}]}\n    volumes: [{name: cfg, configMap: {name: %s}}]\n", i, name))
 }
 
-// fleet gives the rendered files of n workloads under a policy.
+// fleet returns the rendered files of n workloads under a policy.
 func fleet(t *testing.T, n int, policy string) []map[string][]byte {
 	t.Helper()
 	p, err := policyv1alpha1.Parse([]byte("apiVersion: prerig.dev/v1alpha1\nkind: InjectionPolicy\nmetadata: {name: mesh}\nspec:\n" + policy))

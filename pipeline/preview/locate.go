@@ -113,7 +113,7 @@ func child(n *yaml.Node, path ...string) *yaml.Node {
 	return n
 }
 
-// at gives the place of a line.
+// at returns the place of a line.
 func (l located) at(number int) (fieldPlace, bool) {
 	if number < 1 || number >= len(l.lines) || l.lines[number].path == nil {
 		return fieldPlace{}, false
@@ -124,7 +124,7 @@ func (l located) at(number int) (fieldPlace, bool) {
 // podPath is where kinds keep a pod template, the longest first.
 var podPaths = [][]string{{"spec", "jobTemplate", "spec", "template"}, {"spec", "template"}}
 
-// podRoot gives the pod template of an object and its path, nil where it has none.
+// podRoot returns the pod template of an object and its path, nil where it has none.
 func podRoot(root *yaml.Node, kind string) (*yaml.Node, []string) {
 	for _, path := range podPaths {
 		if n := child(root, path...); n != nil && child(n, "spec", "containers") != nil {

@@ -91,7 +91,7 @@ func (c Change) markdown(places map[string]int, open bool) string {
 	return out.String()
 }
 
-// diff gives the lines of a change that there is room for, and the number of the others.
+// diff returns the lines of a change that there is room for, and the number of the others.
 func (c Change) diff() (text string, left int) {
 	var out strings.Builder
 	for _, hunk := range c.Hunks {

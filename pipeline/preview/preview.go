@@ -119,13 +119,13 @@ func (p *Previewer) render(ctx context.Context, r *Result) error {
 	return err
 }
 
-// filesFor gives the files as one place gets them.
+// filesFor returns the files as one place gets them.
 func (r *Result) filesFor(to v1alpha1.Publish) (map[string][]byte, error) {
 	layout, style := to.Format()
 	return publish.Files(r.Built.Objects, layout, style)
 }
 
-// fetch gives the source, or the directory that stands for it.
+// fetch returns the source, or the directory that stands for it.
 func (p *Previewer) fetch(ctx context.Context, e catalog.Entry) (*source.Snapshot, error) {
 	src, revision := e.Source(p.PipelinesDir), p.Revision
 	if dir, ok := p.stand(src); ok {

@@ -35,7 +35,7 @@ func (p *Previewer) published(ctx context.Context, r *Result, to v1alpha1.Publis
 	return held, nil
 }
 
-// elsewhere says whether a path relative to that of the pipeline is one that the pipeline leaves.
+// elsewhere reports whether a path relative to that of the pipeline is one that the pipeline leaves.
 func elsewhere(name string) bool { return strings.HasPrefix(name, "../") }
 
 // directory reads all files below a directory; one that does not exist has none.

@@ -172,7 +172,7 @@ func (c Change) legend() string {
 	return strings.Join(names, ", ") + verb + " for each object's own"
 }
 
-// places gives the number of places that each pipeline is published to.
+// places returns the number of places that each pipeline is published to.
 func (c *Comparison) places() map[string]int {
 	out := map[string]int{}
 	for _, p := range c.Pipelines {
@@ -231,7 +231,7 @@ type problem struct {
 	raw        string
 }
 
-// problems gives errors and refusals, those that pipelines have in common once.
+// problems returns errors and refusals, those that pipelines have in common once.
 func (c *Comparison) problems() []*problem {
 	found := map[string]*problem{}
 	var order []*problem

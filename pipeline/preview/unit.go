@@ -115,7 +115,7 @@ func qualified(object manifest.Meta) string {
 	return object.Namespace + "/" + object.Name
 }
 
-// pieces gives the objects of a file. ok is false where something in it is none, or is there twice.
+// pieces returns the objects of a file. ok is false where something in it is none, or is there twice.
 func pieces(name string, text []byte) (out []piece, ok bool) {
 	file, err := manifest.Parse(name, text)
 	if err != nil {

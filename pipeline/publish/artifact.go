@@ -129,7 +129,7 @@ const annotationObjects = "prerig.dev/objects"
 
 const maxAnnotation = 256 << 10
 
-// current gives the artifact at a tag, nil where there is none, and the objects that it says it holds.
+// current returns the artifact at a tag, nil where there is none, and the objects that it says it holds.
 func (a *Artifact) current(ctx context.Context, tag string) (v1.Image, []string, error) {
 	image, err := remote.Image(a.Registry.Repository.Tag(tag), a.Registry.Options(remote.WithContext(ctx))...)
 	var answer *transport.Error
@@ -150,7 +150,7 @@ func (a *Artifact) current(ctx context.Context, tag string) (v1.Image, []string,
 	return image, objects, nil
 }
 
-// inside gives the identities of the objects in an artifact's files, none where there is no artifact or it is none of ours.
+// inside returns the identities of the objects in an artifact's files, none where there is no artifact or it is none of ours.
 func (a *Artifact) inside(ctx context.Context, image v1.Image) ([]string, error) {
 	if image == nil {
 		return nil, nil

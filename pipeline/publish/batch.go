@@ -24,14 +24,14 @@ const (
 	batchTick    = 25 * time.Millisecond
 )
 
-// batches keeps track of jobs with the same cause, so that their results become one commit for each branch: an upgrade of a
+// causeBatches keeps track of jobs with the same cause, so that their results become one commit for each branch: an upgrade of a
 // mesh over a thousand applications is one thing to review.
-type batches struct {
+type causeBatches struct {
 	mu   sync.Mutex
-	open map[string]*batch
+	open map[string]*causeBatch
 }
 
-type batch struct {
+type causeBatch struct {
 	size    int             // of all jobs of the cause
 	members map[string]bool // pipelines that were started in this process
 	ready   int             // of these: at the publisher, or at their end
@@ -41,14 +41,14 @@ type batch struct {
 
 // enter notes the start of a job. ready is to be called when it has a result to publish or has ended, and may be called
 // more than once. One that is tried again for the same cause is nobody to wait for.
-func (b *batches) enter(cause, pipeline string, size int) (ready func()) {
+func (b *causeBatches) enter(cause, pipeline string, size int) (ready func()) {
 	if size <= 1 {
 		return func() {}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.open == nil {
-		b.open = map[string]*batch{}
+		b.open = map[string]*causeBatch{}
 	}
 	now := time.Now()
 	for key, old := range b.open {
@@ -58,7 +58,7 @@ func (b *batches) enter(cause, pipeline string, size int) (ready func()) {
 	}
 	one := b.open[cause]
 	if one == nil {
-		one = &batch{size: size, began: now, members: map[string]bool{}}
+		one = &causeBatch{size: size, began: now, members: map[string]bool{}}
 		b.open[cause] = one
 	}
 	if one.members[pipeline] {
@@ -74,8 +74,8 @@ func (b *batches) enter(cause, pipeline string, size int) (ready func()) {
 	})
 }
 
-// complete says whether nothing more is to be waited for.
-func (b *batches) complete(cause string, now time.Time) bool {
+// complete reports whether nothing more is to be waited for.
+func (b *causeBatches) complete(cause string, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	one := b.open[cause]
@@ -93,24 +93,24 @@ type committer interface {
 
 // batcher brings the changes for one branch together: it takes them one by one and hands them to a committer as one commit.
 type batcher struct {
-	batches batches
+	batches causeBatches
 	lock    func(ctx context.Context, name string) (unlock func(), err error)
 
 	mu     sync.Mutex
-	groups map[string]*group
+	groups map[string]*changeGroup
 }
 
-type group struct{ waiting []*waiting }
+type changeGroup struct{ waiting []*waitingChange }
 
-type waiting struct {
+type waitingChange struct {
 	change Change
 	cause  string
 	since  time.Time
-	done   chan published
+	done   chan batchedResult
 }
 
-// published is what became of one change.
-type published struct {
+// batchedResult is what became of one change.
+type batchedResult struct {
 	result  Result
 	outcome Outcome
 	err     error
@@ -118,14 +118,14 @@ type published struct {
 
 // publish hands a change in and waits for what becomes of it. Changes with the same key go to the same branch in the same
 // way; lock is the name of the branch among all processes.
-func (b *batcher) publish(ctx context.Context, key, lock, cause string, to committer, change Change) published {
-	w := &waiting{change: change, cause: cause, since: time.Now(), done: make(chan published, 1)}
+func (b *batcher) publish(ctx context.Context, key, lock, cause string, to committer, change Change) batchedResult {
+	w := &waitingChange{change: change, cause: cause, since: time.Now(), done: make(chan batchedResult, 1)}
 	b.mu.Lock()
 	g := b.groups[key]
 	if g == nil {
-		g = &group{}
+		g = &changeGroup{}
 		if b.groups == nil {
-			b.groups = map[string]*group{}
+			b.groups = map[string]*changeGroup{}
 		}
 		b.groups[key] = g
 		// The group outlives the one that began it: others may have joined.
@@ -137,12 +137,12 @@ func (b *batcher) publish(ctx context.Context, key, lock, cause string, to commi
 	case done := <-w.done:
 		return done
 	case <-ctx.Done():
-		return published{err: ctx.Err()}
+		return batchedResult{err: ctx.Err()}
 	}
 }
 
 // lead publishes until nobody waits.
-func (b *batcher) lead(ctx context.Context, key, lock string, to committer, g *group) {
+func (b *batcher) lead(ctx context.Context, key, lock string, to committer, g *changeGroup) {
 	for {
 		b.hold(g)
 		b.round(ctx, lock, to, g)
@@ -157,7 +157,7 @@ func (b *batcher) lead(ctx context.Context, key, lock string, to committer, g *g
 }
 
 // hold waits for the other jobs of the causes of those who wait.
-func (b *batcher) hold(g *group) {
+func (b *batcher) hold(g *changeGroup) {
 	for {
 		now := time.Now()
 		b.mu.Lock()
@@ -178,7 +178,7 @@ func (b *batcher) hold(g *group) {
 }
 
 // round publishes, in one commit, everything that waits when the branch is ours.
-func (b *batcher) round(ctx context.Context, lock string, to committer, g *group) {
+func (b *batcher) round(ctx context.Context, lock string, to committer, g *changeGroup) {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	unlock, err := b.lock(ctx, lock)
@@ -188,7 +188,7 @@ func (b *batcher) round(ctx context.Context, lock string, to committer, g *group
 	b.mu.Unlock()
 	if err != nil {
 		for _, w := range taken {
-			w.done <- published{err: err}
+			w.done <- batchedResult{err: err}
 		}
 		return
 	}
@@ -197,9 +197,9 @@ func (b *batcher) round(ctx context.Context, lock string, to committer, g *group
 	for i, w := range taken {
 		changes[i] = w.change
 	}
-	result, err := safely(ctx, to, changes)
+	result, err := publishSafely(ctx, to, changes)
 	for i, w := range taken {
-		done := published{result: result, err: err}
+		done := batchedResult{result: result, err: err}
 		if i < len(result.Outcomes) {
 			done.outcome = result.Outcomes[i]
 		}
@@ -207,8 +207,8 @@ func (b *batcher) round(ctx context.Context, lock string, to committer, g *group
 	}
 }
 
-// safely turns a panic into an error of the changes that it is about.
-func safely(ctx context.Context, to committer, changes []Change) (result Result, err error) {
+// publishSafely turns a panic into an error of the changes that it is about.
+func publishSafely(ctx context.Context, to committer, changes []Change) (result Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			result, err = Result{}, fault.Recovered(r)

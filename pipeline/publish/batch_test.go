@@ -14,7 +14,7 @@ import (
 
 // TestABatchDoesNotWaitForWhatHangs: the others of a commit are published although one of them does not come to an end.
 func TestABatchDoesNotWaitForWhatHangs(t *testing.T) {
-	var b batches
+	var b causeBatches
 	ready := []func(){b.enter("cause", "a", 3), b.enter("cause", "b", 3), b.enter("cause", "c", 3)}
 	ready[0]()
 	ready[1]()

@@ -71,14 +71,14 @@ func (b *Branch) Publish(ctx context.Context, changes []Change) (Result, error) 
 			return result, err
 		}
 		sent[result.Commit] = result
-		if err := wait(ctx, try); err != nil {
+		if err := waitBeforeRetry(ctx, try); err != nil {
 			return result, err
 		}
 	}
 }
 
-// wait gives others time to get their push through: longer each time, and not for the same time as they do.
-func wait(ctx context.Context, try int) error {
+// waitBeforeRetry gives others time to get their push through: longer each time, and not for the same time as they do.
+func waitBeforeRetry(ctx context.Context, try int) error {
 	longest := min(50*time.Millisecond<<try, 10*time.Second)
 	timer := time.NewTimer(longest/2 + rand.N(longest/2))
 	defer timer.Stop()
@@ -90,8 +90,8 @@ func wait(ctx context.Context, try int) error {
 	}
 }
 
-// head is where a commit goes on top.
-type head struct {
+// branchHead is where a commit goes on top.
+type branchHead struct {
 	old    git.Hash // value of the branch, zero for a new one
 	parent git.Hash // of the new commit
 	root   git.Hash
@@ -176,8 +176,8 @@ func (b *Branch) send(ctx context.Context, push *git.Push, draft *git.Draft, upd
 
 // head finds out where the branch is. A proposed branch that does not exist starts at the active one, so that the
 // difference between them is what is proposed.
-func (b *Branch) head(ctx context.Context, refs git.Refs) (head, error) {
-	var at head
+func (b *Branch) head(ctx context.Context, refs git.Refs) (branchHead, error) {
+	var at branchHead
 	at.old = refs.ByName[b.Target()]
 	if at.parent = at.old; at.parent.IsZero() && b.Propose {
 		at.parent = refs.ByName["refs/heads/"+b.Name]
@@ -194,7 +194,7 @@ func (b *Branch) head(ctx context.Context, refs git.Refs) (head, error) {
 }
 
 // managed refuses a branch of somebody else.
-func (b *Branch) managed(draft *git.Draft, at head) error {
+func (b *Branch) managed(draft *git.Draft, at branchHead) error {
 	if at.old.IsZero() || b.Adopt {
 		return nil
 	}
@@ -206,7 +206,7 @@ func (b *Branch) managed(draft *git.Draft, at head) error {
 }
 
 // commit makes the commit of all changes, and gives no update where nothing differs.
-func (b *Branch) commit(draft *git.Draft, e *edit, at head, changed []Change, refs git.Refs) ([]git.Update, git.Hash, error) {
+func (b *Branch) commit(draft *git.Draft, e *branchEdit, at branchHead, changed []Change, refs git.Refs) ([]git.Update, git.Hash, error) {
 	if len(changed) == 0 {
 		return nil, git.Hash{}, nil
 	}

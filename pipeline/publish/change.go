@@ -62,14 +62,14 @@ type Change struct {
 	// Gate is asked with the number of objects that are published now and how many of them would be deleted. An error keeps
 	// the branch as it is. It may be nil.
 	Gate func(published, deleted int) error
-	// Takes are pipelines that are gone: this one may take over files that they own.
-	Takes []string
+	// Predecessors are pipelines that are gone: this one may take over files that they own.
+	Predecessors []string
 	// Remove takes the pipeline off the branch: its files are deleted, but those that another pipeline owns too, and its
 	// record.
 	Remove bool
-	// After are pipelines that must have published to their paths before this one is removed, with the paths: they may want
+	// Successors are pipelines that must have published to their paths before this one is removed, with the paths: they may want
 	// some of its files.
-	After map[string]string
+	Successors map[string]string
 }
 
 // Outcome is what became of one Change.
@@ -84,7 +84,7 @@ type Outcome struct {
 	Err error
 }
 
-// Changed says whether the branch is different because of it.
+// Changed reports whether the branch is different because of it.
 func (o Outcome) Changed() bool {
 	return o.Ownership || len(o.Added)+len(o.Modified)+len(o.Deleted) > 0
 }
@@ -103,8 +103,8 @@ const markerText = `This branch is written by Prerig. Each directory belongs to 
 wrote itself (see pipelines/) and leaves all others alone. Change the source, not this branch.
 `
 
-// owned is the record of a pipeline on a branch.
-type owned struct {
+// ownershipRecord is the record of a pipeline on a branch.
+type ownershipRecord struct {
 	Pipeline string   `json:"pipeline"`
 	Path     string   `json:"path"`
 	Files    []string `json:"files"`
@@ -115,10 +115,10 @@ type owned struct {
 const recordEnding = ".record"
 
 func recordFile(pipeline string) string {
-	return recordDir + "/" + short(strings.ReplaceAll(pipeline, "/", "__"), recordEnding)
+	return recordDir + "/" + shortName(strings.ReplaceAll(pipeline, "/", "__"), recordEnding)
 }
 
-func (o owned) text() ([]byte, error) {
+func (o ownershipRecord) text() ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetIndent("", " ")
@@ -127,8 +127,8 @@ func (o owned) text() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// edit collects what a commit changes, over all pipelines.
-type edit struct {
+// branchEdit collects what a commit changes, over all pipelines.
+type branchEdit struct {
 	draft *git.Draft
 	root  git.Hash
 	files map[string][]byte // paths on the branch, nil to remove
@@ -139,12 +139,12 @@ type edit struct {
 	places map[string]string   // pipelines to their paths, known with owners
 }
 
-func newEdit(draft *git.Draft, root git.Hash) *edit {
-	return &edit{draft: draft, root: root, files: map[string][]byte{}, taken: map[string]string{}, dirs: map[string]string{}}
+func newEdit(draft *git.Draft, root git.Hash) *branchEdit {
+	return &branchEdit{draft: draft, root: root, files: map[string][]byte{}, taken: map[string]string{}, dirs: map[string]string{}}
 }
 
-// file gives the hash of a file as this commit leaves it so far, the zero hash where there is none.
-func (e *edit) file(name string) (git.Hash, error) {
+// file returns the hash of a file as this commit leaves it so far, the zero hash where there is none.
+func (e *branchEdit) file(name string) (git.Hash, error) {
 	if content, edited := e.files[name]; edited && content == nil {
 		return git.Hash{}, nil
 	}
@@ -152,15 +152,15 @@ func (e *edit) file(name string) (git.Hash, error) {
 }
 
 // apply works out one change.
-func (e *edit) apply(c Change, extra map[string][]byte) Outcome {
+func (e *branchEdit) apply(c Change, extra map[string][]byte) Outcome {
 	outcome := Outcome{Pipeline: c.Pipeline}
 	files, before, err := e.wanted(c)
 	var from map[string]string
 	if err == nil {
-		from, err = e.inherited(c)
+		from, err = e.predecessorFiles(c)
 	}
 	if err == nil {
-		err = e.clash(files, extra)
+		err = e.checkPaths(files, extra)
 	}
 	if err == nil {
 		err = e.compare(c, files, before, from, &outcome)
@@ -174,17 +174,17 @@ func (e *edit) apply(c Change, extra map[string][]byte) Outcome {
 	if !outcome.Changed() {
 		return outcome
 	}
-	if err := e.handOver(files, from); err != nil {
+	if err := e.transferFiles(files, from); err != nil {
 		return Outcome{Pipeline: c.Pipeline, Err: err}
 	}
-	if outcome = e.take(c, files, extra, outcome); outcome.Err == nil {
-		e.pass(c, before.Files, files)
+	if outcome = e.enterChange(c, files, extra, outcome); outcome.Err == nil {
+		e.keepRecord(c, before.Files, files)
 	}
 	return outcome
 }
 
-// wanted gives the files by their paths on the branch, and what the pipeline owned before.
-func (e *edit) wanted(c Change) (map[string][]byte, owned, error) {
+// wanted returns the files by their paths on the branch, and what the pipeline owned before.
+func (e *branchEdit) wanted(c Change) (map[string][]byte, ownershipRecord, error) {
 	before, _, err := e.record(c.Pipeline)
 	if err != nil {
 		return nil, before, err
@@ -206,13 +206,13 @@ func (e *edit) wanted(c Change) (map[string][]byte, owned, error) {
 	return files, before, nil
 }
 
-// insideGit says whether a path has a part that Git checks out on no system. A branch with one cannot be read any more.
+// insideGit reports whether a path has a part that Git checks out on no system. A branch with one cannot be read any more.
 func insideGit(name string) bool {
 	return slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.EqualFold(part, ".git") })
 }
 
-// clash refuses a file where there is to be a directory, and the other way round: in this commit, or on the branch.
-func (e *edit) clash(files, extra map[string][]byte) error {
+// checkPaths refuses a file where there is to be a directory, and the other way round: in this commit, or on the branch.
+func (e *branchEdit) checkPaths(files, extra map[string][]byte) error {
 	dirs := map[string]bool{}
 	for _, all := range []map[string][]byte{files, extra} {
 		for name, content := range all {
@@ -241,7 +241,7 @@ func (e *edit) clash(files, extra map[string][]byte) error {
 }
 
 // compare finds what differs from the branch, and refuses what belongs to others.
-func (e *edit) compare(c Change, files map[string][]byte, before owned, from map[string]string, outcome *Outcome) error {
+func (e *branchEdit) compare(c Change, files map[string][]byte, before ownershipRecord, from map[string]string, outcome *Outcome) error {
 	mine := map[string]bool{}
 	for _, name := range before.Files {
 		mine[name] = true
@@ -263,7 +263,7 @@ func (e *edit) compare(c Change, files map[string][]byte, before owned, from map
 		case now.IsZero():
 			outcome.Added = append(outcome.Added, name)
 		case !mine[name] && !c.Adopt:
-			return e.foreign(name)
+			return e.notOwnedError(name)
 		default:
 			outcome.Modified = append(outcome.Modified, name)
 		}
@@ -278,9 +278,9 @@ func (e *edit) compare(c Change, files map[string][]byte, before owned, from map
 }
 
 // deletes finds what the pipeline owned and does not want any more.
-func (e *edit) deletes(c Change, files map[string][]byte, before owned, outcome *Outcome) error {
+func (e *branchEdit) deletes(c Change, files map[string][]byte, before ownershipRecord, outcome *Outcome) error {
 	if c.Remove && before.Pipeline != "" {
-		if err := e.awaits(c); err != nil {
+		if err := e.checkSuccessors(c); err != nil {
 			return err
 		}
 		outcome.Ownership = true
@@ -300,7 +300,7 @@ func (e *edit) deletes(c Change, files map[string][]byte, before owned, outcome 
 		}
 		unwanted = append(unwanted, name)
 	}
-	shared, err := e.shared(c.Pipeline, unwanted)
+	shared, err := e.alsoOwned(c.Pipeline, unwanted)
 	for _, name := range unwanted {
 		if shared[name] {
 			outcome.Ownership = true
@@ -311,14 +311,14 @@ func (e *edit) deletes(c Change, files map[string][]byte, before owned, outcome 
 	return err
 }
 
-// take enters a change that differs from the branch. Extra files, by their paths on the branch, come with it.
-func (e *edit) take(c Change, files map[string][]byte, extra map[string][]byte, outcome Outcome) Outcome {
+// enterChange enters a change that differs from the branch. Extra files, by their paths on the branch, come with it.
+func (e *branchEdit) enterChange(c Change, files map[string][]byte, extra map[string][]byte, outcome Outcome) Outcome {
 	names := make([]string, 0, len(files))
 	for name := range files {
 		names = append(names, name)
 	}
 	sort.Strings(names)
-	record, err := owned{Pipeline: c.Pipeline, Path: c.Path, Files: names, Objects: objectIDs(c.Objects)}.text()
+	record, err := ownershipRecord{Pipeline: c.Pipeline, Path: c.Path, Files: names, Objects: objectIDs(c.Objects)}.text()
 	if err != nil {
 		return Outcome{Pipeline: c.Pipeline, Err: err}
 	}

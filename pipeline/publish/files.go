@@ -32,7 +32,7 @@ func Files(objects []render.Object, layout v1alpha1.Layout, style v1alpha1.Style
 			}
 			seen[id] = true
 		}
-		text, err := format(object, style)
+		text, err := formatObject(object, style)
 		if err != nil {
 			return nil, fmt.Errorf("writing %s: %w", object.ID(), err)
 		}
@@ -60,8 +60,8 @@ func Files(objects []render.Object, layout v1alpha1.Layout, style v1alpha1.Style
 	return files, nil
 }
 
-// format writes one object in the pipeline's style.
-func format(object render.Object, style v1alpha1.Style) ([]byte, error) {
+// formatObject writes one object in the pipeline's style.
+func formatObject(object render.Object, style v1alpha1.Style) ([]byte, error) {
 	if text := withoutHead(object.YAML); style == v1alpha1.StylePreserve && text != nil {
 		if !bytes.HasSuffix(text, []byte("\n")) {
 			text = append(bytes.Clone(text), '\n')
@@ -109,18 +109,18 @@ func fileName(object render.Object, text []byte) string {
 	}
 	name := object.Name
 	if name == "" {
-		name = "unnamed-" + digest(string(text))
+		name = "unnamed-" + shortDigest(string(text))
 	}
-	file := short(safe(kind)+"-"+safe(name), ".yaml")
+	file := shortName(safeName(kind)+"-"+safeName(name), ".yaml")
 	if object.Namespace != "" {
-		return short(safe(object.Namespace), "") + "/" + file
+		return shortName(safeName(object.Namespace), "") + "/" + file
 	}
 	return file
 }
 
-// safe keeps a part of a file name to characters that every file system takes. Names that lose something get a digest, so
+// safeName keeps a part of a file name to characters that every file system takes. Names that lose something get a digest, so
 // that two of them stay apart.
-func safe(part string) string {
+func safeName(part string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' {
 			return r
@@ -131,29 +131,29 @@ func safe(part string) string {
 		clean = "_" + clean[1:]
 	}
 	if clean != part {
-		clean += "-" + digest(part)
+		clean += "-" + shortDigest(part)
 	}
 	return clean
 }
 
-// longest is how long a file name may be. A branch with a longer one cannot be checked out, by no pipeline's readers.
-const longest = 255
+// maxFileName is how long a file name may be. A branch with a longer one cannot be checked out, by no pipeline's readers.
+const maxFileName = 255
 
-// short gives a name its ending. One that is too long is cut and gets a digest, so that two of them stay apart.
-func short(name, ending string) string {
-	if len(name)+len(ending) <= longest {
+// shortName gives a name its ending. One that is too long is cut and gets a digest, so that two of them stay apart.
+func shortName(name, ending string) string {
+	if len(name)+len(ending) <= maxFileName {
 		return name + ending
 	}
-	sum := digest(name)
-	return name[:longest-len(ending)-len(sum)-1] + "-" + sum + ending
+	sum := shortDigest(name)
+	return name[:maxFileName-len(ending)-len(sum)-1] + "-" + sum + ending
 }
 
-func digest(text string) string {
+func shortDigest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:4])
 }
 
-// objectIDs gives the identities of objects, sorted.
+// objectIDs returns the identities of objects, sorted.
 func objectIDs(objects []render.Object) []string {
 	ids := make([]string, 0, len(objects))
 	for _, object := range objects {

@@ -24,7 +24,7 @@ func (e *GateError) Error() string { return "gate " + e.Gate + ": " + e.Message 
 // fewDeleted always pass: the share means nothing for a handful of objects.
 const fewDeleted = 3
 
-// Gate gives the check for a Change: an empty result, and the share of objects that would be deleted.
+// Gate returns the check for a Change: an empty result, and the share of objects that would be deleted.
 func Gate(gates v1alpha1.Gates, objects int) func(published, deleted int) error {
 	return func(published, deleted int) error {
 		if objects == 0 && !gates.AllowEmpty {

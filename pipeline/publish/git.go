@@ -83,7 +83,7 @@ func (g *gitTarget) Publish(ctx context.Context, c Change) (Receipt, error) {
 	for name, content := range c.Files {
 		receipt.Files[path.Join(g.to.Directory(), name)] = content
 	}
-	receipt.Record = written(receipt.Files)
+	receipt.Record = recordOf(receipt.Files)
 	receipt.Old = g.reader(before)
 	return receipt, nil
 }
@@ -136,8 +136,8 @@ func (g *gitTarget) reader(commit git.Hash) func(name string) []byte {
 	}
 }
 
-// written is the record of a view that has read all files: it tells later whether somebody else has changed them.
-func written(files map[string][]byte) tree.Record {
+// recordOf is the record of a view that has read all files: it tells later whether somebody else has changed them.
+func recordOf(files map[string][]byte) tree.Record {
 	record := make(tree.Record, 0, len(files))
 	for name, content := range files {
 		record = append(record, tree.Access{Op: tree.OpRead, Path: name, Outcome: git.BlobHash(content).String()})

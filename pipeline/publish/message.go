@@ -77,18 +77,18 @@ func subject(c Change, branch string) (string, error) {
 	data.Source.URL, data.Source.Revision = c.Origin.URL, c.Origin.Revision
 	data.Source.Subject, data.Source.Author = c.Origin.Subject, c.Origin.Author
 	var out bytes.Buffer
-	if err := parsed.Execute(&limited{w: &out, left: 64 << 10}, data); err != nil {
+	if err := parsed.Execute(&limitedWriter{w: &out, left: 64 << 10}, data); err != nil {
 		return "", fmt.Errorf("rendering the template of the commit message: %w", err)
 	}
 	return oneLine(out.String(), maxSubject), nil
 }
 
-type limited struct {
+type limitedWriter struct {
 	w    io.Writer
 	left int
 }
 
-func (l *limited) Write(p []byte) (int, error) {
+func (l *limitedWriter) Write(p []byte) (int, error) {
 	if l.left -= len(p); l.left < 0 {
 		return 0, fmt.Errorf("the text is too long")
 	}

@@ -17,7 +17,7 @@ import (
 var ErrWaiting = errors.New("it goes on in the place of the removed pipeline and has not published there yet")
 
 // record reads what a pipeline owns on the branch, as this commit leaves it so far.
-func (e *edit) record(pipeline string) (record owned, ok bool, err error) {
+func (e *branchEdit) record(pipeline string) (record ownershipRecord, ok bool, err error) {
 	name := recordFile(pipeline)
 	text, edited := e.files[name]
 	if !edited {
@@ -34,10 +34,10 @@ func (e *edit) record(pipeline string) (record owned, ok bool, err error) {
 	return record, true, nil
 }
 
-// inherited gives the files of pipelines that are gone, which a change may take over, with who owned them.
-func (e *edit) inherited(c Change) (map[string]string, error) {
+// predecessorFiles returns the files of pipelines that are gone, which a change may take over, with who owned them.
+func (e *branchEdit) predecessorFiles(c Change) (map[string]string, error) {
 	from := map[string]string{}
-	for _, gone := range c.Takes {
+	for _, gone := range c.Predecessors {
 		if gone == c.Pipeline {
 			continue
 		}
@@ -52,9 +52,9 @@ func (e *edit) inherited(c Change) (map[string]string, error) {
 	return from, nil
 }
 
-// handOver takes the files that a change writes out of the records of those who owned them. A record that is empty then is
+// transferFiles takes the files that a change writes out of the records of those who owned them. A record that is empty then is
 // removed.
-func (e *edit) handOver(files map[string][]byte, from map[string]string) error {
+func (e *branchEdit) transferFiles(files map[string][]byte, from map[string]string) error {
 	given := map[string]bool{}
 	for name, gone := range from {
 		if _, taken := files[name]; taken {
@@ -69,7 +69,7 @@ func (e *edit) handOver(files map[string][]byte, from map[string]string) error {
 		record.Files = slices.DeleteFunc(record.Files, func(name string) bool {
 			_, taken := files[name]
 			if taken {
-				e.disown(name, gone)
+				e.dropOwner(name, gone)
 			}
 			return taken
 		})
@@ -86,9 +86,9 @@ func (e *edit) handOver(files map[string][]byte, from map[string]string) error {
 	return nil
 }
 
-// awaits says whether a removal comes too early: those who go on in its place must have taken over what they want.
-func (e *edit) awaits(c Change) error {
-	for pipeline, at := range c.After {
+// checkSuccessors refuses a removal that comes too early: those who go on in its place must have taken over what they want.
+func (e *branchEdit) checkSuccessors(c Change) error {
+	for pipeline, at := range c.Successors {
 		record, ok, err := e.record(pipeline)
 		if err != nil {
 			return err
@@ -100,9 +100,9 @@ func (e *edit) awaits(c Change) error {
 	return nil
 }
 
-// shared gives those of the files that other pipelines own as well, because they adopted them. They are not this one's to
+// alsoOwned returns those of the files that other pipelines own as well, because they adopted them. They are not this one's to
 // delete.
-func (e *edit) shared(pipeline string, files []string) (map[string]bool, error) {
+func (e *branchEdit) alsoOwned(pipeline string, files []string) (map[string]bool, error) {
 	out := map[string]bool{}
 	if len(files) == 0 {
 		return out, nil
@@ -118,8 +118,8 @@ func (e *edit) shared(pipeline string, files []string) (map[string]bool, error) 
 	return out, nil
 }
 
-// sharesPath says whether another pipeline has the same path.
-func (e *edit) sharesPath(c Change) (bool, error) {
+// sharesPath reports whether another pipeline has the same path.
+func (e *branchEdit) sharesPath(c Change) (bool, error) {
 	if err := e.readOwners(); err != nil {
 		return false, err
 	}
@@ -131,8 +131,8 @@ func (e *edit) sharesPath(c Change) (bool, error) {
 	return false, nil
 }
 
-// foreign is the error about a file that the pipeline did not write. It names who did, where that is another pipeline.
-func (e *edit) foreign(name string) error {
+// notOwnedError is the error about a file that the pipeline did not write. It names who did, where that is another pipeline.
+func (e *branchEdit) notOwnedError(name string) error {
 	if err := e.readOwners(); err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (e *edit) foreign(name string) error {
 }
 
 // readOwners reads all records, as this commit leaves them so far. Later changes of it are kept up by pass and disown.
-func (e *edit) readOwners() error {
+func (e *branchEdit) readOwners() error {
 	if e.owners != nil {
 		return nil
 	}
@@ -164,7 +164,7 @@ func (e *edit) readOwners() error {
 	}
 	e.owners, e.places = map[string][]string{}, map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		var record owned
+		var record ownershipRecord
 		if json.Unmarshal(texts[name], &record) != nil {
 			continue // it is not a record, or one that this commit removes
 		}
@@ -176,16 +176,16 @@ func (e *edit) readOwners() error {
 	return nil
 }
 
-// pass notes who owns what after a change, where that was read.
-func (e *edit) pass(c Change, before []string, now map[string][]byte) {
+// keepRecord notes who owns what after a change, where that was read.
+func (e *branchEdit) keepRecord(c Change, before []string, now map[string][]byte) {
 	if e.owners == nil {
 		return
 	}
 	for _, name := range before {
-		e.disown(name, c.Pipeline)
+		e.dropOwner(name, c.Pipeline)
 	}
 	for name := range now {
-		e.disown(name, c.Pipeline) // it may have been handed over before
+		e.dropOwner(name, c.Pipeline) // it may have been handed over before
 		e.owners[name] = append(e.owners[name], c.Pipeline)
 	}
 	if e.places[c.Pipeline] = c.Path; c.Remove {
@@ -193,7 +193,7 @@ func (e *edit) pass(c Change, before []string, now map[string][]byte) {
 	}
 }
 
-func (e *edit) disown(name, pipeline string) {
+func (e *branchEdit) dropOwner(name, pipeline string) {
 	if e.owners != nil {
 		e.owners[name] = slices.DeleteFunc(e.owners[name], func(owner string) bool { return owner == pipeline })
 	}

@@ -32,11 +32,11 @@ func TestARenamedPipelineKeepsItsFiles(t *testing.T) {
 		t.Errorf("the owner is not named: %s", got)
 	}
 	remove := removal(t, "old", "shop")
-	remove.After = map[string]string{"new": "shop"}
+	remove.Successors = map[string]string{"new": "shop"}
 	if result := run(t, b, remove); !errors.Is(result.Outcomes[0].Err, publish.ErrWaiting) || result.Changed {
 		t.Fatalf("the removal did not wait: %+v", result)
 	}
-	heir.Takes = []string{"old", "unknown"}
+	heir.Predecessors = []string{"old", "unknown"}
 	result := run(t, b, heir)
 	if diff := cmp.Diff([]string{"shop/shop/configmap-c.yaml"}, result.Outcomes[0].Added); diff != "" || len(result.Outcomes[0].Modified) > 0 {
 		t.Errorf("taking over: %+v", result)
@@ -66,7 +66,7 @@ func TestNothingDiffersButTheOwner(t *testing.T) {
 	b := branch(t, repository, "rendered")
 	run(t, b, change(t, "old", "shop", configMap("a", "1")))
 	heir := change(t, "new", "shop", configMap("a", "1"))
-	heir.Takes = []string{"old"}
+	heir.Predecessors = []string{"old"}
 	if result := run(t, b, heir); !result.Changed || !result.Outcomes[0].Ownership {
 		t.Errorf("got %+v", result)
 	}

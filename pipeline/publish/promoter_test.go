@@ -96,7 +96,7 @@ func (p *promoter) parse(text string) promoterMetadata {
 	return m
 }
 
-// proposed gives the hydrated commit of an environment, its metadata, and the source commit that it counts as.
+// proposed returns the hydrated commit of an environment, its metadata, and the source commit that it counts as.
 func (p *promoter) proposed(active, activePath string) (hydrated string, file promoterMetadata, effective string) {
 	p.t.Helper()
 	branch := active + "-next"

@@ -105,7 +105,7 @@ func (b *Branch) note(ctx context.Context, draft *git.Draft, refs git.Refs, resu
 	return []git.Update{{Name: NotesRef, Old: old, New: commit}}, nil
 }
 
-// noteFiles gives what to write for a note. Git spreads notes over directories when there are many, by pairs of the
+// noteFiles returns what to write for a note. Git spreads notes over directories when there are many, by pairs of the
 // hash's digits, and reads any mixture: an old note is removed wherever it is.
 func noteFiles(draft *git.Draft, root git.Hash, commit string, text []byte) (map[string][]byte, error) {
 	files := map[string][]byte{}

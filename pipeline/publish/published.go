@@ -19,7 +19,7 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// Managed says whether Prerig has written a branch, so that it may write it again.
+// Managed reports whether Prerig has written a branch, so that it may write it again.
 func Managed(branch tree.Reader) (bool, error) {
 	_, err := branch.Lookup(markerFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -28,7 +28,7 @@ func Managed(branch tree.Reader) (bool, error) {
 	return err == nil, err
 }
 
-// Pulled gives the files of an artifact, and none where the registry has no such artifact.
+// Pulled returns the files of an artifact, and none where the registry has no such artifact.
 func Pulled(ctx context.Context, registry *oci.Registry, ref oci.Ref) (map[string][]byte, error) {
 	artifact, err := registry.Pull(ctx, ref, oci.LayerMediaType, oci.DefaultLimits())
 	var answer *transport.Error
@@ -85,7 +85,7 @@ func (h Holding) Gate(gate func(published, deleted int) error, objects []render.
 	return gate(len(h.Objects), deletedObjects(h.Objects, objectIDs(objects)))
 }
 
-// Published gives what a branch holds of a pipeline: the files that it owns, wherever they are. A branch that the pipeline
+// Published returns what a branch holds of a pipeline: the files that it owns, wherever they are. A branch that the pipeline
 // was never published to holds nothing.
 func Published(branch tree.Reader, pipeline string) (Holding, error) {
 	held := Holding{Files: map[string][]byte{}}
@@ -96,7 +96,7 @@ func Published(branch tree.Reader, pipeline string) (Holding, error) {
 	if err != nil {
 		return held, fmt.Errorf("reading what is published: %w", err)
 	}
-	var record owned
+	var record ownershipRecord
 	if err := json.Unmarshal(text, &record); err != nil {
 		return held, fmt.Errorf("reading %s of the branch: %w", recordFile(pipeline), err)
 	}
@@ -114,7 +114,7 @@ func Published(branch tree.Reader, pipeline string) (Holding, error) {
 	return held, nil
 }
 
-// PublishedArtifact gives what an artifact's tag holds. A tag that does not exist holds nothing.
+// PublishedArtifact returns what an artifact's tag holds. A tag that does not exist holds nothing.
 func PublishedArtifact(ctx context.Context, registry *oci.Registry, tag string) (Holding, error) {
 	image, objects, err := (&Artifact{Registry: registry}).current(ctx, tag)
 	if err != nil || image == nil {

@@ -71,7 +71,7 @@ func (q *Queue) reportDamage(ctx context.Context, used bool, lost []string) erro
 // maxDetails bounds for how many messages that were removed the server is asked for details: it lists every one.
 const maxDetails = 500_000
 
-// lost says whether messages of a stream could not be read. The server tells only together with all that was removed.
+// lost reports whether messages of a stream could not be read. The server tells only together with all that was removed.
 func (q *Queue) lost(ctx context.Context, name string) (bool, error) {
 	var info struct {
 		State struct {

@@ -17,7 +17,7 @@ import (
 // maxDeliveries bounds what is kept of ids, in bytes: some hundred thousand.
 const maxDeliveries = 64 << 20
 
-// known says whether an event with this id was stored. Where that cannot be found out soon, it is taken for new.
+// known reports whether an event with this id was stored. Where that cannot be found out soon, it is taken for new.
 func (q *Queue) known(ctx context.Context, id string) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

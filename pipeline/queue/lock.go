@@ -36,12 +36,12 @@ type hold struct {
 	unlock  func()
 }
 
-// ok says whether nobody else can have the lock.
+// ok reports whether nobody else can have the lock.
 func (h *hold) ok() bool { return time.Since(h.began)-time.Duration(h.renewed.Load()) < h.valid }
 
 type holdKey struct{}
 
-// Held says whether the job that ctx belongs to still has its pipeline for itself: a process that was stopped, or cut off,
+// Held reports whether the job that ctx belongs to still has its pipeline for itself: a process that was stopped, or cut off,
 // for longer than Options.AckWait has lost it to another.
 func Held(ctx context.Context) error {
 	if h, ok := ctx.Value(holdKey{}).(*hold); ok && !h.ok() {
@@ -98,7 +98,7 @@ type claim struct {
 	revision uint64
 }
 
-// take gives false where another has the lock.
+// take returns false where another has the lock.
 func (c *claim) take(ctx context.Context) (bool, error) {
 	asking, cancel := soon(ctx)
 	defer cancel()

@@ -100,7 +100,7 @@ func sameConsumer(a, b jetstream.ConsumerConfig) bool {
 	return a.AckPolicy == b.AckPolicy && a.AckWait == b.AckWait && a.MaxDeliver == b.MaxDeliver && a.MaxAckPending == b.MaxAckPending
 }
 
-// bucket gives a bucket whose entries live for ttl, without an end for 0, and that holds at most size bytes, any number
+// bucket returns a bucket whose entries live for ttl, without an end for 0, and that holds at most size bytes, any number
 // for 0.
 func (q *Queue) bucket(ctx context.Context, name string, ttl time.Duration, size int64) (kv jetstream.KeyValue, err error) {
 	full := q.opts.Prefix + "_" + name

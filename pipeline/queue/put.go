@@ -64,7 +64,7 @@ func tryUntilStored(ctx context.Context, try func(ctx context.Context) (duplicat
 	}
 }
 
-// passing says whether an error is one that a cluster gives while it is without a leader.
+// passing reports whether an error is one that a cluster gives while it is without a leader.
 func passing(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrNoResponders) ||
 		errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrDisconnected) {

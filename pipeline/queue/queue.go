@@ -218,7 +218,7 @@ const maxArchive = 256 << 20
 func (q *Queue) name(s string) string    { return q.opts.Prefix + "_" + s }
 func (q *Queue) subject(s string) string { return q.opts.Prefix + "." + s }
 
-// Ready says whether the queue can take events now.
+// Ready reports whether the queue can take events now.
 func (q *Queue) Ready() error {
 	if !q.nc.IsConnected() {
 		return errors.New("the connection to NATS is down")

@@ -224,7 +224,7 @@ func TestTwoProcessesCannotShareADirectory(t *testing.T) {
 	second.Close()
 }
 
-// listing gives the files below a directory.
+// listing returns the files below a directory.
 func listing(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	if err := filepath.WalkDir(dir, func(name string, _ os.DirEntry, err error) error {
@@ -313,14 +313,14 @@ func TestAFullArchiveLeavesTheRestAlone(t *testing.T) {
 	paper := make([]byte, 300<<10)
 	full := false
 	for i := range 10 {
-		if err := q.File(t.Context(), string('a'+rune(i)), paper); err != nil {
+		if err := q.PutArchive(t.Context(), string('a'+rune(i)), paper); err != nil {
 			full = true
 		}
 	}
 	if !full {
 		t.Error("the archive has no bound")
 	}
-	if data, ok, err := q.Paper(t.Context(), "a"); err != nil || !ok || len(data) != len(paper) {
+	if data, ok, err := q.GetArchive(t.Context(), "a"); err != nil || !ok || len(data) != len(paper) {
 		t.Errorf("%d bytes, %v, %v", len(data), ok, err)
 	}
 	if err := q.Save(t.Context(), "state", []byte("x")); err != nil {

@@ -67,7 +67,7 @@ func forget(dir string) error {
 	return nil
 }
 
-// hollow gives the streams with a file of messages that has become empty, which the server takes for one that was never
+// hollow returns the streams with a file of messages that has become empty, which the server takes for one that was never
 // written. The last file of a stream may be.
 func hollow(dir string) ([]string, error) {
 	blocks, err := left(dir, "msgs/*.blk")

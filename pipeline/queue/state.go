@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Load gives what was saved under a name; false where nothing was.
+// Load returns what was saved under a name; false where nothing was.
 func (q *Queue) Load(ctx context.Context, name string) (data []byte, revision uint64, ok bool, err error) {
 	ctx, cancel := soon(ctx)
 	defer cancel()
@@ -90,8 +90,8 @@ func (q *Queue) ForgetAfter(ctx context.Context, name string, revision uint64) e
 	return nil
 }
 
-// File stores a paper under a name: something that nobody misses much. Where the archive is full it is an error.
-func (q *Queue) File(ctx context.Context, name string, data []byte) error {
+// PutArchive stores a paper under a name: something that nobody misses much. Where the archive is full it is an error.
+func (q *Queue) PutArchive(ctx context.Context, name string, data []byte) error {
 	ctx, cancel := soon(ctx)
 	defer cancel()
 	if _, err := q.papers.Put(ctx, token(name), data); err != nil {
@@ -100,8 +100,8 @@ func (q *Queue) File(ctx context.Context, name string, data []byte) error {
 	return nil
 }
 
-// Paper gives what was filed under a name; false where nothing was, or not any more.
-func (q *Queue) Paper(ctx context.Context, name string) (data []byte, ok bool, err error) {
+// GetArchive returns what was filed under a name; false where nothing was, or not any more.
+func (q *Queue) GetArchive(ctx context.Context, name string) (data []byte, ok bool, err error) {
 	ctx, cancel := soon(ctx)
 	defer cancel()
 	entry, err := q.papers.Get(ctx, token(name))
@@ -114,8 +114,8 @@ func (q *Queue) Paper(ctx context.Context, name string) (data []byte, ok bool, e
 	return entry.Value(), true, nil
 }
 
-// Shred removes what was filed under a name.
-func (q *Queue) Shred(ctx context.Context, name string) error {
+// DeleteArchive removes what was filed under a name.
+func (q *Queue) DeleteArchive(ctx context.Context, name string) error {
 	ctx, cancel := soon(ctx)
 	defer cancel()
 	if err := q.papers.Purge(ctx, token(name)); err != nil {

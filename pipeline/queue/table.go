@@ -32,7 +32,7 @@ type row struct {
 	revision uint64
 }
 
-// Table gives a copy that follows until ctx is done. It holds everything that was saved before the call.
+// Table returns a copy that follows until ctx is done. It holds everything that was saved before the call.
 func (q *Queue) Table(ctx context.Context) (*Table, error) {
 	var watcher jetstream.KeyWatcher
 	err := q.steadily(ctx, func(ctx context.Context) (err error) {
@@ -66,7 +66,7 @@ func (t *Table) follow(ctx context.Context, watcher jetstream.KeyWatcher) {
 	}
 }
 
-// drain returns when the watcher has ended, another is asked for, or ctx is done.
+// drain gives when the watcher has ended, another is asked for, or ctx is done.
 func (t *Table) drain(ctx context.Context, watcher jetstream.KeyWatcher) {
 	for {
 		select {
@@ -85,7 +85,7 @@ func (t *Table) drain(ctx context.Context, watcher jetstream.KeyWatcher) {
 	}
 }
 
-// again gives a watcher for what was not taken in yet, and tries until there is one; nil when ctx is done.
+// again returns a watcher for what was not taken in yet, and tries until there is one; nil when ctx is done.
 func (t *Table) again(ctx context.Context) jetstream.KeyWatcher {
 	for ctx.Err() == nil {
 		t.mu.Lock()
@@ -152,7 +152,7 @@ func (t *Table) Sync(ctx context.Context) error {
 	}
 }
 
-// Get gives what was saved under a name, and its revision for SaveAfter.
+// Get returns what was saved under a name, and its revision for SaveAfter.
 func (t *Table) Get(name string) (data []byte, revision uint64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,14 +9,14 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 )
 
-// TraceOf gives the W3C traceparent of what ctx belongs to, for what is stored: "" where nothing is traced.
+// TraceOf returns the W3C traceparent of what ctx belongs to, for what is stored: "" where nothing is traced.
 func TraceOf(ctx context.Context) string {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
 	return carrier["traceparent"]
 }
 
-// within gives a context that belongs to what was stored with a traceparent.
+// within returns a context that belongs to what was stored with a traceparent.
 func within(ctx context.Context, trace string) context.Context {
 	if trace == "" {
 		return ctx

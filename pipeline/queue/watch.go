@@ -33,7 +33,7 @@ func (q *Queue) noted(err error) error {
 	return err
 }
 
-// outOfRoom says whether a server has refused to store something as there is too much.
+// outOfRoom reports whether a server has refused to store something as there is too much.
 func outOfRoom(err error) bool {
 	const insufficientResources = 10023
 	var api *jetstream.APIError

@@ -66,10 +66,10 @@ type RetryError struct {
 // Error tells the cause.
 func (e *RetryError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *RetryError) Unwrap() error { return e.Err }
 
-// Pending gives the pipelines that have a job that is not done, waiting or running, as the queue's leader knows it.
+// Pending returns the pipelines that have a job that is not done, waiting or running, as the queue's leader knows it.
 func (q *Queue) Pending(ctx context.Context) (map[string]bool, error) {
 	ctx, cancel := soon(ctx)
 	defer cancel()
@@ -87,7 +87,7 @@ func (q *Queue) Pending(ctx context.Context) (map[string]bool, error) {
 	return out, nil
 }
 
-// Depth gives how many jobs are not done, and since when the oldest of them waits; the zero time where there is none.
+// Depth returns how many jobs are not done, and since when the oldest of them waits; the zero time where there is none.
 func (q *Queue) Depth(ctx context.Context) (jobs uint64, oldest time.Time, err error) {
 	ctx, cancel := soon(ctx)
 	defer cancel()

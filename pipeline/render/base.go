@@ -30,7 +30,7 @@ type Base struct {
 
 const basePrefix = ".prerig-base-"
 
-// newBase gives the base that a kustomization names.
+// newBase returns the base that a kustomization names.
 func newBase(in, url string) Base {
 	sum := sha256.Sum256([]byte(in + "\x00" + url))
 	return Base{Name: basePrefix + hex.EncodeToString(sum[:10]), In: in, URL: url}
@@ -45,7 +45,7 @@ func (b Base) String() string {
 	return remotebase.Redacted(parsed.Repository) + "@" + parsed.Ref
 }
 
-// inside gives the base that a file is in.
+// inside returns the base that a file is in.
 func (k *kustomizations) inside(at string) Base {
 	first, _, _ := strings.Cut(at, "/")
 	return k.bases[first]
@@ -53,7 +53,7 @@ func (k *kustomizations) inside(at string) Base {
 
 const allowHint = "copy it into the source, or have the pipeline allow its repository (spec.build.remoteBases)"
 
-// mounted gives the path of a remote base among the files that the renderer sees, relative to the kustomization that names
+// mounted returns the path of a remote base among the files that the renderer sees, relative to the kustomization that names
 // it.
 func (k *kustomizations) mounted(file *kustomization, e entry) (string, error) {
 	parsed, err := remotebase.Parse(e.node.Value)
@@ -70,7 +70,7 @@ func (k *kustomizations) mounted(file *kustomization, e entry) (string, error) {
 	return fromRoot(path.Dir(file.at)) + path.Join(base.Name, parsed.Directory), nil
 }
 
-// fromRoot gives the way from a directory up to the root.
+// fromRoot returns the way from a directory up to the root.
 func fromRoot(dir string) string {
 	if dir == "." {
 		return ""

@@ -208,7 +208,7 @@ func (k *kustomization) complete(content []byte) error {
 	return nil
 }
 
-// remoteFile says whether kustomize would load a file over HTTP (api/internal/loader, IsRemoteFile).
+// remoteFile reports whether kustomize would load a file over HTTP (api/internal/loader, IsRemoteFile).
 func remoteFile(value string) bool {
 	lower := strings.ToLower(value)
 	return strings.HasPrefix(lower, "http://") || strings.HasPrefix(lower, "https://")
@@ -216,7 +216,7 @@ func remoteFile(value string) bool {
 
 var userAt = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9-]*@`)
 
-// remoteRoot says whether kustomize would take an entry for a Git repository, or load it over HTTP. It is a little wider:
+// remoteRoot reports whether kustomize would take an entry for a Git repository, or load it over HTTP. It is a little wider:
 // what only looks like one is not a path anybody uses.
 func remoteRoot(value string) bool {
 	lower := strings.ToLower(value)

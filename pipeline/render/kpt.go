@@ -68,7 +68,7 @@ func (w *worker) kpt(ctx context.Context) ([]fn.Item, error) {
 	return out, nil
 }
 
-// ofKustomize says whether a file is a kustomization, which needs neither apiVersion nor kind.
+// ofKustomize reports whether a file is a kustomization, which needs neither apiVersion nor kind.
 func ofKustomize(name string) bool {
 	return slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(name))
 }
@@ -163,7 +163,7 @@ func (w *worker) kptDirectory(p *kptPackage, name string, ignored gitignore.Igno
 	return w.kptWalk(p, name, ignored, leave)
 }
 
-// manifestName says whether kpt reads a file of this name.
+// manifestName reports whether kpt reads a file of this name.
 func manifestName(base string) bool {
 	switch path.Ext(base) {
 	case ".yaml", ".yml", ".json":

@@ -22,7 +22,7 @@ import (
 	"github.com/prerig/prerig/pipeline/render"
 )
 
-// kptfile gives a Kptfile with a pipeline, whose entries are written in flow style.
+// kptfile returns a Kptfile with a pipeline, whose entries are written in flow style.
 func kptfile(mutators ...string) string { return kptfileWith(mutators, nil) }
 
 func kptfileWith(mutators, validators []string) string {

@@ -180,7 +180,7 @@ func (p *kptPackage) policy(function kptFunction) (*policyv1alpha1.InjectionPoli
 	return policy, nil
 }
 
-// selects says whether a function sees an object: one of its selectors matches, or it has none, and no exclusion does.
+// selects reports whether a function sees an object: one of its selectors matches, or it has none, and no exclusion does.
 func (f kptFunction) selects(doc *manifest.Document) (bool, error) {
 	if len(f.Selectors) == 0 && len(f.Exclude) == 0 {
 		return true, nil
@@ -199,7 +199,7 @@ func (f kptFunction) selects(doc *manifest.Document) (bool, error) {
 	return selected, nil
 }
 
-// empty says whether it asks for nothing. As a selector it matches everything then, as an exclusion nothing.
+// empty reports whether it asks for nothing. As a selector it matches everything then, as an exclusion nothing.
 func (s kptSelector) empty() bool {
 	return s.APIVersion+s.Kind+s.Name+s.Namespace == "" && len(s.Labels) == 0 && len(s.Annotations) == 0
 }

@@ -38,7 +38,7 @@ func newKustomizations(r tree.Reader, bases []Base) *kustomizations {
 	return k
 }
 
-// clean gives a path as virtual files are kept: relative to the root.
+// clean returns a path as virtual files are kept: relative to the root.
 func clean(name string) string { return strings.TrimPrefix(path.Clean("/"+name), "/") }
 
 // hard remembers an error that is more than a missing file.
@@ -65,7 +65,7 @@ func (k *kustomizations) Lookup(name string) (tree.Info, error) {
 	return info, k.hard(err)
 }
 
-// isKustomization says whether kustomize takes a file of this name for a kustomization.
+// isKustomization reports whether kustomize takes a file of this name for a kustomization.
 func isKustomization(name string) bool {
 	return slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(name))
 }

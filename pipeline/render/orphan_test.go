@@ -98,7 +98,7 @@ func TestOneIsStartedAtATime(t *testing.T) {
 	}
 }
 
-// childrenOf gives the directories of a process's children that have not come to their exec, and counts the others.
+// childrenOf returns the directories of a process's children that have not come to their exec, and counts the others.
 func childrenOf(t *testing.T, parent int) (early []string, late int) {
 	t.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -120,7 +120,7 @@ func childrenOf(t *testing.T, parent int) (early []string, late int) {
 	return early, late
 }
 
-// beforeExec says whether a process has the arguments of startOnAndOn still.
+// beforeExec reports whether a process has the arguments of startOnAndOn still.
 func beforeExec(process string) bool {
 	arguments, err := os.ReadFile(filepath.Join(process, "cmdline"))
 	return err == nil && strings.HasSuffix(string(arguments), "\x00start\x00")

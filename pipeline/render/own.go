@@ -17,7 +17,7 @@ import (
 // FunctionName is the name of Prerig's own function: of its executable, and the last part of its image.
 const FunctionName = "prerig-fn"
 
-// ours says whether the function that an object's annotations name is Prerig's own.
+// ours reports whether the function that an object's annotations name is Prerig's own.
 func (w *worker) ours(annotations map[string]any) error {
 	text, _ := annotations[runtimeutil.FunctionAnnotationKey].(string)
 	var spec runtimeutil.FunctionSpec

@@ -40,7 +40,7 @@ type Pool struct {
 	running sync.WaitGroup
 }
 
-// NewPool gives a pool. Close ends it.
+// NewPool returns a pool. Close ends it.
 func NewPool(options Options) (*Pool, error) {
 	if len(options.Command) == 0 {
 		self, err := os.Executable()

@@ -89,7 +89,7 @@ func launch(options Options, namespaces bool) (*process, error) {
 // one open. Those that Go opens are never passed on. Kernels before 5.11 do not know the call.
 func keepFiles() { _ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) }
 
-// alive says whether a renderer that has waited can be used. It is looked for its end, and that is left to be waited for: a
+// alive reports whether a renderer that has waited can be used. It is looked for its end, and that is left to be waited for: a
 // signal reaches also one that has ended, until then.
 func (p *process) alive() bool {
 	var ended unix.Siginfo

@@ -60,7 +60,7 @@ func DefaultLimits() Limits {
 	}
 }
 
-// Lower gives the limits with those of a pipeline, which cannot raise them.
+// Lower returns the limits with those of a pipeline, which cannot raise them.
 func (l Limits) Lower(by *v1alpha1.RenderLimits) (Limits, error) {
 	if by == nil {
 		return l, nil

@@ -66,7 +66,7 @@ func (p *program) argument(call uint32, index uint32, comparison uint16, k uint3
 	})
 }
 
-// filter gives the program for the process with the given id.
+// filter returns the program for the process with the given id.
 func filter(pid uint32) program {
 	var p program
 	p.load(dataArch)

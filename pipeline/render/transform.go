@@ -60,7 +60,7 @@ func install(make func() resmap.TransformerPlugin) error {
 	return nil
 }
 
-// transformer gives an entry of transformers in the form that kustomize runs in place, or the entry as it is.
+// transformer returns an entry of transformers in the form that kustomize runs in place, or the entry as it is.
 func (k *kustomizations) transformer(dir, entry string) (string, error) {
 	if docs := functions([]byte(entry)); docs != nil {
 		text, err := inPlace([]byte(entry))
@@ -109,7 +109,7 @@ patches:
 	return name
 }
 
-// functions gives the documents of a stream that name a function, nil where there are none or it is not YAML.
+// functions returns the documents of a stream that name a function, nil where there are none or it is not YAML.
 func functions(content []byte) []*yaml.Node {
 	docs, err := documents(content)
 	if err != nil {

@@ -44,19 +44,19 @@ type attempt struct {
 	ready   func()
 	started time.Time
 
-	resolved time.Time // when the source was looked up
-	snapshot *source.Snapshot
-	built    *build.Built
-	skipped  bool // nothing that matters has changed
-	places   []place
-	left     []string // what became of branches that it does not publish to any more
-	gone     bool     // whether something was removed there
-	seen     Observation
+	resolved     time.Time // when the source was looked up
+	snapshot     *source.Snapshot
+	built        *build.Built
+	skipped      bool // nothing that matters has changed
+	published    []targetResult
+	staleNotes   []string // what became of branches that it does not publish to any more
+	staleRemoved bool     // whether something was removed there
+	measured     Observation
 }
 
 // run goes through the stages. Its error is a *StageError.
 func (a *attempt) run(ctx context.Context) error {
-	a.seen.Queued = max(0, a.started.Sub(a.job.Since))
+	a.measured.Queued = max(0, a.started.Sub(a.job.Since))
 	if err := a.fetch(ctx); err != nil {
 		return &StageError{Stage: status.StageSource, Err: err}
 	}
@@ -76,8 +76,8 @@ func (a *attempt) run(ctx context.Context) error {
 	return a.publish(ctx)
 }
 
-// safely runs, and turns a panic into an error of the stage that it was in.
-func (a *attempt) safely(ctx context.Context) (err error) {
+// runSafely runs, and turns a panic into an error of the stage that it was in.
+func (a *attempt) runSafely(ctx context.Context) (err error) {
 	defer func() {
 		r := recover()
 		if r == nil {
@@ -102,7 +102,7 @@ func (a *attempt) render(ctx context.Context) (err error) {
 	defer span.End()
 	a.built, err = a.r.builds.Build(ctx, a.p, a.snapshot.Tree)
 	if a.built != nil {
-		a.seen.Render = a.built.Took
+		a.measured.Render = a.built.Took
 	}
 	if err != nil {
 		if bug := (*fault.Error)(nil); errors.As(err, &bug) {
@@ -117,21 +117,21 @@ func (a *attempt) render(ctx context.Context) (err error) {
 		return &StageError{Stage: status.StageBuild, Final: !again, Err: err}
 	}
 	for _, object := range a.built.Objects {
-		a.seen.Bytes += len(object.YAML)
+		a.measured.Bytes += len(object.YAML)
 	}
 	return nil
 }
 
-// end records what became of the run, and tells those who want to know.
-func (a *attempt) end(ctx context.Context, err error, revision uint64) error {
+// finish records what became of the run, and tells those who want to know.
+func (a *attempt) finish(ctx context.Context, err error, revision uint64) error {
 	if a.skipped && err == nil {
-		return a.endSkipped(ctx, revision)
+		return a.finishSkipped(ctx, revision)
 	}
 	now := time.Now()
-	entry := a.entryOf(err, now)
+	entry := a.historyEntry(err, now)
 	var stage *StageError
 	errors.As(err, &stage)
-	a.note(entry, stage, now)
+	a.updateState(entry, stage, now)
 	if entry.Diff = a.saveDiff(ctx, entry); entry.Diff {
 		a.log.Debug("stored the difference", "run", entry.ID)
 	}
@@ -142,15 +142,15 @@ func (a *attempt) end(ctx context.Context, err error, revision uint64) error {
 		return &queue.RetryError{After: time.Second, Err: saved}
 	}
 	a.r.Store.Drop(ctx, a.entry.Key, dropped)
-	a.tell(ctx, entry, stage)
+	a.report(ctx, entry, stage)
 	if stage == nil || stage.Final {
 		return nil
 	}
 	return &queue.RetryError{After: backoff(a.state.Failures-1, a.entry.Key), Err: err}
 }
 
-// endSkipped saves only what is new: most looks at a source find nothing.
-func (a *attempt) endSkipped(ctx context.Context, revision uint64) error {
+// finishSkipped saves only what is new: most looks at a source find nothing.
+func (a *attempt) finishSkipped(ctx context.Context, revision uint64) error {
 	changed := a.state.NoteRequests(a.p, a.control)
 	failed := a.state.Seen.Outcome == status.Failed || a.state.Seen.Outcome == status.Refused
 	if c := a.state.Condition(); c != nil && c.Reason == v1alpha1.ReasonSourceFailed && !failed {
@@ -172,8 +172,8 @@ func (a *attempt) endSkipped(ctx context.Context, revision uint64) error {
 	return nil
 }
 
-// entryOf is the run as the history shows it.
-func (a *attempt) entryOf(err error, now time.Time) status.Run {
+// historyEntry is the run as the history shows it.
+func (a *attempt) historyEntry(err error, now time.Time) status.Run {
 	id := sha256.Sum256(fmt.Appendf(nil, "%s %s %d", a.job.Cause, a.entry.Key, a.started.UnixNano()))
 	entry := status.Run{Cause: a.job.Cause, Reason: a.job.Reason, Since: a.job.Since, Took: now.Sub(a.started)}
 	entry.ID = hex.EncodeToString(id[:8])
@@ -185,14 +185,14 @@ func (a *attempt) entryOf(err error, now time.Time) status.Run {
 		entry.Fingerprint, entry.Objects = a.built.Fingerprint, len(a.built.Objects)
 		entry.Findings = findings(a.built.Response)
 	}
-	for _, p := range a.places {
+	for _, p := range a.published {
 		if p.err == nil {
 			entry.Published = append(entry.Published, p.published)
 		}
 		entry.Added, entry.Modified, entry.Deleted = entry.Added+len(p.receipt.Outcome.Added), entry.Modified+len(p.receipt.Outcome.Modified), entry.Deleted+len(p.receipt.Outcome.Deleted)
 	}
 	entry.Outcome, entry.Message = a.outcome(err, entry)
-	for _, text := range a.left {
+	for _, text := range a.staleNotes {
 		entry.Message += "; " + text
 	}
 	return entry
@@ -202,10 +202,10 @@ func (a *attempt) outcome(err error, entry status.Run) (outcome, text string) {
 	var gate *publish.GateError
 	switch {
 	case errors.As(err, &gate):
-		return status.Refused, message(err)
+		return status.Refused, errorMessage(err)
 	case err != nil:
-		return status.Failed, message(err)
-	case !a.changed() && !a.gone:
+		return status.Failed, errorMessage(err)
+	case !a.changed() && !a.staleRemoved:
 		return status.Unchanged, count(entry.Objects, "object") + ", none different from what is published"
 	case entry.Added+entry.Modified+entry.Deleted == 0:
 		return status.Published, count(entry.Objects, "object")
@@ -221,7 +221,7 @@ func count(n int, what string) string {
 }
 
 func (a *attempt) changed() bool {
-	for _, p := range a.places {
+	for _, p := range a.published {
 		if p.receipt.Changed {
 			return true
 		}
@@ -229,8 +229,8 @@ func (a *attempt) changed() bool {
 	return false
 }
 
-// note brings the state up to date.
-func (a *attempt) note(entry status.Run, stage *StageError, now time.Time) {
+// updateState brings the state up to date.
+func (a *attempt) updateState(entry status.Run, stage *StageError, now time.Time) {
 	s := a.state
 	if a.built != nil {
 		s.Seen.Record, s.Seen.Revision, s.Seen.Resolved = a.built.Record, entry.Revision, a.resolved.UTC()
@@ -240,10 +240,10 @@ func (a *attempt) note(entry status.Run, stage *StageError, now time.Time) {
 	if s.Seen.Targets == nil {
 		s.Seen.Targets = map[string]tree.Record{}
 	}
-	for _, p := range a.places {
+	for _, p := range a.published {
 		if p.err == nil {
 			s.Seen.Targets[p.published.Target] = p.receipt.Record
-			s.Status.Published = replace(s.Status.Published, p.published)
+			s.Status.Published = replacePublished(s.Status.Published, p.published)
 		}
 	}
 	if stage != nil {
@@ -259,13 +259,13 @@ func (a *attempt) note(entry status.Run, stage *StageError, now time.Time) {
 		s.Ready(now, false, stage.reason(), entry.Message, stage.Final)
 		return
 	}
-	a.forgetPlaces()
+	a.forgetStaleTargets()
 	s.Failures = 0
 	s.Fingerprint = entry.Fingerprint
 	s.Ready(now, true, meta.SucceededReason, entry.Message, false)
 }
 
-func replace(list []v1alpha1.Published, one v1alpha1.Published) []v1alpha1.Published {
+func replacePublished(list []v1alpha1.Published, one v1alpha1.Published) []v1alpha1.Published {
 	out := append([]v1alpha1.Published(nil), list...)
 	for i := range out {
 		if out[i].Target == one.Target {
@@ -276,14 +276,14 @@ func replace(list []v1alpha1.Published, one v1alpha1.Published) []v1alpha1.Publi
 	return append(out, one)
 }
 
-// tell logs, measures and notifies.
-func (a *attempt) tell(ctx context.Context, entry status.Run, stage *StageError) {
+// report logs, measures and notifies.
+func (a *attempt) report(ctx context.Context, entry status.Run, stage *StageError) {
 	level, at := slog.LevelInfo, ""
 	if stage != nil {
 		level, at = slog.LevelError, stage.Stage
 	}
 	args := []any{"run", entry.ID, "outcome", entry.Outcome, "revision", entry.Revision, "message", entry.Message,
-		"fetch", a.seen.Fetch, "render", a.seen.Render, "publish", a.seen.Publish}
+		"fetch", a.measured.Fetch, "render", a.measured.Render, "publish", a.measured.Publish}
 	for _, p := range entry.Published {
 		args = append(args, "target", p.Target, "commit", p.Revision)
 	}
@@ -314,7 +314,7 @@ func (a *attempt) tell(ctx context.Context, entry status.Run, stage *StageError)
 }
 
 func (a *attempt) observation(entry status.Run, stage string) Observation {
-	o := a.seen
+	o := a.measured
 	o.Pipeline, o.Run, o.Stage = a.entry.Key, entry, stage
 	return o
 }
@@ -327,7 +327,7 @@ func findings(response *render.Response) []string {
 	var out []string
 	add := func(text string) {
 		if len(out) < maxFindings {
-			out = append(out, line(text))
+			out = append(out, oneLine(text))
 		} else if len(out) == maxFindings {
 			out = append(out, "and more")
 		}

@@ -36,7 +36,7 @@ func (a *attempt) saveDiff(ctx context.Context, entry status.Run) (saved bool) {
 	}()
 	d := &status.Diff{}
 	size := 0
-	for _, p := range a.places {
+	for _, p := range a.published {
 		if p.err == nil && p.receipt.Changed {
 			size = a.compare(ctx, p, d, size)
 		}
@@ -52,7 +52,7 @@ func (a *attempt) saveDiff(ctx context.Context, entry status.Run) (saved bool) {
 }
 
 // compare adds the difference of one place to that of the others, and gives the size of all.
-func (a *attempt) compare(ctx context.Context, p place, d *status.Diff, size int) int {
+func (a *attempt) compare(ctx context.Context, p targetResult, d *status.Diff, size int) int {
 	for _, list := range []struct {
 		kind  string
 		names []string
@@ -93,7 +93,7 @@ func fileDiff(ctx context.Context, name string, before, after []byte) status.Fil
 	return one
 }
 
-// InjectedLines gives the lines of a file of manifests, counted from 1, that an injection made: those that are not there
+// InjectedLines returns the lines of a file of manifests, counted from 1, that an injection made: those that are not there
 // when the injection is taken out again.
 func InjectedLines(ctx context.Context, content []byte) []int {
 	if len(content) == 0 {
@@ -134,7 +134,7 @@ func InjectedLines(ctx context.Context, content []byte) []int {
 	return addedLines(diff.Unified("f", []diff.Chunk{{Old: without.Bytes(), New: content}}))
 }
 
-// addedLines gives the lines of the new file that a unified diff adds.
+// addedLines returns the lines of the new file that a unified diff adds.
 func addedLines(patch []byte) []int {
 	var out []int
 	at := 0

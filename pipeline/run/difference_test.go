@@ -16,7 +16,7 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 )
 
-// injected gives manifests as a pipeline writes them, after the injection of a policy; "" injects nothing.
+// injected returns manifests as a pipeline writes them, after the injection of a policy; "" injects nothing.
 func injected(t *testing.T, text, policy string) string {
 	t.Helper()
 	file, err := manifest.Parse("f.yaml", []byte(text))

@@ -26,7 +26,7 @@ func (a *attempt) fetch(ctx context.Context) (err error) {
 	ctx, span := otel.Tracer("prerig").Start(ctx, "fetch")
 	defer span.End()
 	start := time.Now()
-	defer func() { a.seen.Fetch = time.Since(start) }()
+	defer func() { a.measured.Fetch = time.Since(start) }()
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	src := a.entry.Source(a.r.PipelinesDir)
@@ -49,9 +49,9 @@ func (a *attempt) fetch(ctx context.Context) (err error) {
 // errMoved is about a source that has moved on.
 var errMoved = errors.New("the source has moved during the run")
 
-// missed looks at the source once more at the end of tries: the planner asks for no run of a pipeline that is being tried
+// lookAgain looks at the source once more at the end of tries: the planner asks for no run of a pipeline that is being tried
 // again while its source does not answer, so that an event may have come which nothing follows. The job then comes again.
-func (a *attempt) missed(ctx context.Context) error {
+func (a *attempt) lookAgain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	src := a.entry.Source(a.r.PipelinesDir)

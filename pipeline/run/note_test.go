@@ -24,7 +24,7 @@ func TestMessagesFitIntoAStatus(t *testing.T) {
 		"long":          {strings.Repeat("x", 3000), strings.Repeat("x", 2000) + "…"},
 		"cut in a rune": {"x" + strings.Repeat("é", 3000), "x" + strings.Repeat("é", 999) + "…"},
 	} {
-		if got := message(errors.New(test.err)); got != test.want || !utf8.ValidString(got) {
+		if got := errorMessage(errors.New(test.err)); got != test.want || !utf8.ValidString(got) {
 			t.Errorf("%s: got %q", name, got)
 		}
 	}
@@ -42,7 +42,7 @@ func TestStageOf(t *testing.T) {
 		"what is no file":    {fmt.Errorf("%w: a/b", errContent), status.StagePublish, true},
 		"a server that errs": {errors.New("no route"), status.StagePublish, false},
 	} {
-		if got := stageOf(test.err); got.Stage != test.stage || got.Final != test.final || !errors.Is(got, test.err) {
+		if got := publishError(test.err); got.Stage != test.stage || got.Final != test.final || !errors.Is(got, test.err) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

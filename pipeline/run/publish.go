@@ -20,8 +20,8 @@ import (
 	"github.com/prerig/prerig/pipeline/status"
 )
 
-// place is what became of one entry of spec.publish.
-type place struct {
+// targetResult is what became of one entry of spec.publish.
+type targetResult struct {
 	published v1alpha1.Published
 	receipt   publish.Receipt
 	err       error
@@ -32,32 +32,32 @@ func (a *attempt) publish(ctx context.Context) error {
 	ctx, span := otel.Tracer("prerig").Start(ctx, "publish")
 	defer span.End()
 	start := time.Now()
-	defer func() { a.seen.Publish = time.Since(start) }()
+	defer func() { a.measured.Publish = time.Since(start) }()
 	var failed []*StageError
 	for i, to := range a.p.Spec.Publish {
-		p := place{published: v1alpha1.Published{Target: to.Target()}}
+		p := targetResult{published: v1alpha1.Published{Target: to.Target()}}
 		if p.receipt, p.err = a.publishTo(ctx, to); p.err == nil {
 			p.published.SourceRevision, p.published.Revision = a.snapshot.Revision, p.receipt.Revision
 		} else {
 			p.err = fmt.Errorf("publishing to %s: %w", p.published.Target, p.err)
-			failed = append(failed, stageOf(p.err))
+			failed = append(failed, publishError(p.err))
 			if bug := (*fault.Error)(nil); errors.As(p.err, &bug) {
 				a.log.Error("publishing has panicked", "error", p.err, "stack", string(bug.Stack))
 			}
 			a.log.Warn("a result was not published", "place", i, "error", p.err)
 		}
-		a.places = append(a.places, p)
+		a.published = append(a.published, p)
 	}
 	span.SetAttributes(attribute.StringSlice("prerig.commits", a.revisions()))
 	if len(failed) > 0 {
-		return together(failed)
+		return joinFailures(failed)
 	}
-	return a.leave(ctx)
+	return a.handleStaleTargets(ctx)
 }
 
-// together is the error of all places that have failed. It is only as final as the least final of them, and a gate that is
+// joinFailures is the error of all places that have failed. It is only as final as the least final of them, and a gate that is
 // closed, which waits for a change of the source, does not keep what others may mend from being looked at again.
-func together(failed []*StageError) *StageError {
+func joinFailures(failed []*StageError) *StageError {
 	all := &StageError{Stage: failed[0].Stage, Final: true}
 	var errs []error
 	for _, one := range failed {
@@ -73,10 +73,10 @@ func together(failed []*StageError) *StageError {
 	return all
 }
 
-// revisions gives the commits and digests that the result is published as.
+// revisions returns the commits and digests that the result is published as.
 func (a *attempt) revisions() []string {
 	var all []string
-	for _, p := range a.places {
+	for _, p := range a.published {
 		if p.err == nil {
 			all = append(all, p.published.Revision)
 		}
@@ -84,8 +84,8 @@ func (a *attempt) revisions() []string {
 	return all
 }
 
-// stageOf says whether trying again can help.
-func stageOf(err error) *StageError {
+// publishError returns what became of publishing: it tells whether trying again can help.
+func publishError(err error) *StageError {
 	var gate *publish.GateError
 	if errors.As(err, &gate) {
 		return &StageError{Stage: status.StageGate, Final: true, Err: err}
@@ -111,7 +111,7 @@ func (a *attempt) publishTo(ctx context.Context, to v1alpha1.Publish) (publish.R
 	a.ready()
 	receipt, err := target.Publish(ctx, change)
 	if errors.Is(err, publish.ErrNotOwned) {
-		if change.Takes = a.r.takes(ctx, a.entry.Key, to); len(change.Takes) > 0 {
+		if change.Predecessors = a.r.predecessors(ctx, a.entry.Key, to); len(change.Predecessors) > 0 {
 			receipt, err = target.Publish(ctx, change)
 		}
 	}
@@ -121,8 +121,8 @@ func (a *attempt) publishTo(ctx context.Context, to v1alpha1.Publish) (publish.R
 	return receipt, err
 }
 
-// command is what reproduces a result, as it stands in trailers of commits.
-func command(p *v1alpha1.RenderPipeline, snapshot *source.Snapshot) string {
+// renderCommand is what reproduces a result, as it stands in trailers of commits.
+func renderCommand(p *v1alpha1.RenderPipeline, snapshot *source.Snapshot) string {
 	return "prerig render " + p.Key() + " --revision " + snapshot.Revision
 }
 
@@ -139,7 +139,7 @@ func (a *attempt) change(ctx context.Context, to v1alpha1.Publish) (publish.Chan
 	gate := publish.Gate(a.p.Spec.Gates, len(a.built.Objects))
 	return publish.Change{
 		Pipeline: a.entry.Key, Cause: a.job.Cause, Files: files, Objects: a.built.Objects, Origin: publish.OriginOf(a.snapshot),
-		PolicyDigest: a.built.Request.PolicyDigest(), Tool: a.r.Builder.Version, Command: command(a.p, a.snapshot),
+		PolicyDigest: a.built.Request.PolicyDigest(), Tool: a.r.Builder.Version, Command: renderCommand(a.p, a.snapshot),
 		Gate: func(published, deleted int) error {
 			// The last moment before something is written: it must still be ours to write.
 			if err := queue.Held(ctx); err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/prerig/prerig/pipeline/status"
 )
 
-// waitForHeir is how long a removal waits before it looks again whether a pipeline has taken over.
-const waitForHeir = 5 * time.Second
+// successorWait is how long a removal waits before it looks again whether a pipeline has taken over.
+const successorWait = 5 * time.Second
 
 // Remove does a job of a pipeline that is gone, if its removal was approved: what it has published is removed or left, as
 // its deletion policy says, and what is stored of it is forgotten. It gives nil where there is nothing approved. Done twice it
@@ -34,7 +34,7 @@ func (r *Runner) Remove(ctx context.Context, job queue.Job) (*status.Removed, er
 	ready := r.targets.Enter(job.Cause, job.Pipeline, job.Batch)
 	defer ready()
 	log := r.Log.With("id", job.Cause, "pipeline", job.Pipeline)
-	message, err := r.takeOff(ctx, job, reg, ready)
+	message, err := r.unpublish(ctx, job, reg, ready)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -65,10 +65,10 @@ func (r *Runner) removalFailed(ctx context.Context, pipeline string, err error) 
 	failures := 0
 	waits := errors.Is(err, publish.ErrWaiting)
 	saved := r.Store.ChangeRegistration(ctx, pipeline, func(reg *status.Registration) bool {
-		if reg.Removal == nil || waits && reg.Removal.Message == message(err) {
+		if reg.Removal == nil || waits && reg.Removal.Message == errorMessage(err) {
 			return false
 		}
-		if reg.Removal.Message = message(err); !waits {
+		if reg.Removal.Message = errorMessage(err); !waits {
 			reg.Removal.Failures++
 			failures = reg.Removal.Failures
 		}
@@ -78,14 +78,14 @@ func (r *Runner) removalFailed(ctx context.Context, pipeline string, err error) 
 		r.Log.Warn("it is not noted how a removal went", "pipeline", pipeline, "error", saved)
 	}
 	if waits {
-		return &queue.RetryError{After: waitForHeir, Err: err}
+		return &queue.RetryError{After: successorWait, Err: err}
 	}
 	r.Log.Error("a pipeline that is gone could not be removed", "pipeline", pipeline, "error", err)
 	return &queue.RetryError{After: backoff(failures, pipeline), Err: err}
 }
 
-// takeOff deals with what the pipeline has published and says what became of it.
-func (r *Runner) takeOff(ctx context.Context, job queue.Job, reg status.Registration, ready func()) (string, error) {
+// unpublish deals with what the pipeline has published and says what became of it.
+func (r *Runner) unpublish(ctx context.Context, job queue.Job, reg status.Registration, ready func()) (string, error) {
 	var left, done []string
 	leave := reg.Policy != v1alpha1.DeletionDelete || reg.Suspended || r.Store.Control(job.Pipeline).Suspended
 	state := r.Store.Get(job.Pipeline)
@@ -94,7 +94,7 @@ func (r *Runner) takeOff(ctx context.Context, job queue.Job, reg status.Registra
 			left = append(left, to.Target())
 			continue
 		}
-		text, _, err := r.takeOffBranch(ctx, job, reg, to, state, ready)
+		text, _, err := r.unpublishFrom(ctx, job, reg, to, state, ready)
 		if err != nil {
 			return "", fmt.Errorf("removing what was published to %s: %w", to.Target(), err)
 		}
@@ -109,13 +109,13 @@ func (r *Runner) takeOff(ctx context.Context, job queue.Job, reg status.Registra
 	return strings.Join(done, "; "), nil
 }
 
-func (r *Runner) takeOffBranch(ctx context.Context, job queue.Job, reg status.Registration, to v1alpha1.Publish, state *status.State, ready func()) (text string, changed bool, err error) {
+func (r *Runner) unpublishFrom(ctx context.Context, job queue.Job, reg status.Registration, to v1alpha1.Publish, state *status.State, ready func()) (text string, changed bool, err error) {
 	target, err := r.targets.Open(ctx, reg.Namespace, to)
 	if err != nil {
 		return "", false, err
 	}
 	change := publish.Change{
-		Pipeline: job.Pipeline, Cause: job.Cause, Tool: r.Builder.Version, Origin: publish.Origin{URL: reg.SourceURL}, After: map[string]string{},
+		Pipeline: job.Pipeline, Cause: job.Cause, Tool: r.Builder.Version, Origin: publish.Origin{URL: reg.SourceURL}, Successors: map[string]string{},
 	}
 	for _, one := range state.Status.Published {
 		if one.Target == to.Target() {
@@ -124,7 +124,7 @@ func (r *Runner) takeOffBranch(ctx context.Context, job queue.Job, reg status.Re
 		}
 	}
 	if reg.Removal != nil { // from one that goes on elsewhere, nobody can take files over
-		r.Catalog.Overlapping(job.Pipeline, to, func(other string, at v1alpha1.Publish) { change.After[other] = at.Directory() })
+		r.Catalog.Overlapping(job.Pipeline, to, func(other string, at v1alpha1.Publish) { change.Successors[other] = at.Directory() })
 	}
 	if err := queue.Held(ctx); err != nil {
 		return "", false, err
@@ -142,8 +142,8 @@ func (r *Runner) takeOffBranch(ctx context.Context, job queue.Job, reg status.Re
 	return fmt.Sprintf("deleted %s from %s in %s", count(len(receipt.Outcome.Deleted), "file"), to.Target(), receipt.Revision), true, nil
 }
 
-// takes gives the pipelines that are gone and had published to a place: the one that publishes there now may take over.
-func (r *Runner) takes(ctx context.Context, pipeline string, to v1alpha1.Publish) []string {
+// predecessors returns the pipelines that are gone and had published to a place: the one that publishes there now may take over.
+func (r *Runner) predecessors(ctx context.Context, pipeline string, to v1alpha1.Publish) []string {
 	if err := r.Store.Sync(ctx); err != nil {
 		return nil // what is not owned stays refused
 	}

@@ -74,7 +74,7 @@ type Runner struct {
 	notifying sync.WaitGroup
 }
 
-// New gives a Runner.
+// New returns a Runner.
 func New(o Options) *Runner {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -118,7 +118,7 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 	control := r.Store.Control(job.Pipeline)
 	if entry.Pipeline.Spec.Suspend || control.Suspended {
 		log.Debug("the pipeline is suspended")
-		return r.handled(ctx, entry, state, revision, control)
+		return r.noteHandled(ctx, entry, state, revision, control)
 	}
 	ready := r.targets.Enter(job.Cause, job.Pipeline, job.Batch)
 	defer ready()
@@ -129,7 +129,7 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 	defer span.End()
 	span.SetAttributes(attribute.String("prerig.pipeline", job.Pipeline), attribute.String("prerig.id", job.Cause))
 	a := &attempt{r: r, log: log, job: job, entry: entry, p: entry.Pipeline, state: state, ready: ready, started: time.Now(), control: control}
-	err = a.safely(ctx)
+	err = a.runSafely(ctx)
 	if err != nil {
 		span.SetStatus(codes.Error, err.Error())
 	}
@@ -140,14 +140,14 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 		return &queue.RetryError{After: time.Second, Err: lost}
 	}
 	retrying := state.Retrying()
-	if err := a.end(ctx, err, revision); err != nil || !retrying {
+	if err := a.finish(ctx, err, revision); err != nil || !retrying {
 		return err
 	}
-	return a.missed(ctx)
+	return a.lookAgain(ctx)
 }
 
-// handled notes that a reconcile request was seen, for those who wait for it.
-func (r *Runner) handled(ctx context.Context, e catalog.Entry, state *status.State, revision uint64, control status.Control) error {
+// noteHandled notes that a reconcile request was seen, for those who wait for it.
+func (r *Runner) noteHandled(ctx context.Context, e catalog.Entry, state *status.State, revision uint64, control status.Control) error {
 	if !state.NoteRequests(e.Pipeline, control) {
 		return nil
 	}
@@ -168,7 +168,7 @@ type StageError struct {
 // Error tells the cause.
 func (e *StageError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *StageError) Unwrap() error { return e.Err }
 
 func (e *StageError) reason() string {
@@ -189,10 +189,10 @@ func backoff(failures int, pipeline string) time.Duration {
 	return wait + time.Duration(float64(wait)*0.2*queue.Phase(pipeline))
 }
 
-// message is an error on one line that is not too long for a status.
-func message(err error) string { return line(fmt.Sprint(err)) }
+// errorMessage is an error on one line that is not too long for a status.
+func errorMessage(err error) string { return oneLine(fmt.Sprint(err)) }
 
-func line(text string) string {
+func oneLine(text string) string {
 	const longest = 2000
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
 	if len(text) > longest {

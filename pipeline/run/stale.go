@@ -20,9 +20,9 @@ import (
 // nothing may be removed from where the newer one publishes to.
 var errOtherDefinition = errors.New("this process and prerig serve have different definitions of the pipeline for now")
 
-// leave deals with the branches that the pipeline does not publish to any more, as its deletion policy says, once the
+// handleStaleTargets deals with the branches that the pipeline does not publish to any more, as its deletion policy says, once the
 // result is where it is to be now.
-func (a *attempt) leave(ctx context.Context) error {
+func (a *attempt) handleStaleTargets(ctx context.Context) error {
 	reg, _, err := a.r.Store.LoadRegistration(ctx, a.entry.Key)
 	if err != nil {
 		return &StageError{Stage: status.StagePublish, Err: err}
@@ -31,25 +31,25 @@ func (a *attempt) leave(ctx context.Context) error {
 	if len(left) == 0 || reg.Removal != nil {
 		return nil
 	}
-	if !registered(reg, a.p) {
+	if !isRegistered(reg, a.p) {
 		return &StageError{Stage: status.StagePublish, Err: fmt.Errorf("looking for branches that are not in spec.publish any more: %w", errOtherDefinition)}
 	}
 	reg.SourceURL = a.snapshot.URL
 	for _, to := range left {
 		if a.p.Spec.DeletionPolicy != v1alpha1.DeletionDelete {
-			a.left = append(a.left, "left as it is: "+to.Target())
+			a.staleNotes = append(a.staleNotes, "left as it is: "+to.Target())
 			continue
 		}
-		text, changed, err := a.r.takeOffBranch(ctx, a.job, reg, to, a.state, a.ready)
+		text, changed, err := a.r.unpublishFrom(ctx, a.job, reg, to, a.state, a.ready)
 		if err != nil {
-			one := stageOf(fmt.Errorf("removing what was published to %s, which is not in spec.publish any more (deletionPolicy: Orphan leaves it): %w", to.Target(), err))
+			one := publishError(fmt.Errorf("removing what was published to %s, which is not in spec.publish any more (deletionPolicy: Orphan leaves it): %w", to.Target(), err))
 			return one
 		}
-		a.left, a.gone = append(a.left, text), a.gone || changed
+		a.staleNotes, a.staleRemoved = append(a.staleNotes, text), a.staleRemoved || changed
 	}
-	a.log.Info("a pipeline publishes elsewhere now", "policy", a.p.Spec.DeletionPolicy, "done", a.left)
+	a.log.Info("a pipeline publishes elsewhere now", "policy", a.p.Spec.DeletionPolicy, "done", a.staleNotes)
 	err = a.r.Store.ChangeRegistration(ctx, a.entry.Key, func(r *status.Registration) bool {
-		if !registered(*r, a.p) {
+		if !isRegistered(*r, a.p) {
 			return false
 		}
 		r.Left = nil
@@ -61,14 +61,14 @@ func (a *attempt) leave(ctx context.Context) error {
 	return nil
 }
 
-// registered says whether the pipeline is registered with the branches that this definition of it has.
-func registered(reg status.Registration, p *v1alpha1.RenderPipeline) bool {
+// isRegistered reports whether the pipeline is registered with the branches that this definition of it has.
+func isRegistered(reg status.Registration, p *v1alpha1.RenderPipeline) bool {
 	return len(publish.Stale(status.Registration{Publish: reg.Publish}, p.Spec.Publish)) == 0 &&
 		len(publish.Stale(status.Registration{Publish: p.Spec.Publish}, reg.Publish)) == 0
 }
 
-// forgetPlaces takes places out of the state that the pipeline does not publish to any more.
-func (a *attempt) forgetPlaces() {
+// forgetStaleTargets takes places out of the state that the pipeline does not publish to any more.
+func (a *attempt) forgetStaleTargets() {
 	now := map[string]bool{}
 	for _, to := range a.p.Spec.Publish {
 		now[to.Target()] = true

@@ -48,7 +48,7 @@ func TestStale(t *testing.T) {
 				t.Error(diff)
 			}
 			p := &v1alpha1.RenderPipeline{Spec: v1alpha1.RenderPipelineSpec{Publish: tc.now}}
-			if got := registered(tc.known, p); got != tc.registered {
+			if got := isRegistered(tc.known, p); got != tc.registered {
 				t.Errorf("registered: %v", got)
 			}
 		})

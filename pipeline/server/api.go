@@ -149,7 +149,7 @@ func (s *Server) view(e catalog.Entry) Pipeline {
 	return p
 }
 
-// Count gives the number of pipelines by state.
+// Count returns the number of pipelines by state.
 func (s *Server) Count() map[string]int {
 	counts := map[string]int{StateReady: 0, StateFailing: 0, StateStalled: 0, StateSuspended: 0, StateInvalid: 0, StateNew: 0}
 	for _, e := range s.Catalog.All() {

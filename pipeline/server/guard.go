@@ -61,7 +61,7 @@ func local(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Loopback says whether an address is of this machine only.
+// Loopback reports whether an address is of this machine only.
 func Loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && host != "" && local(host)

@@ -66,7 +66,7 @@ func readQuery(values url.Values) query {
 	return q
 }
 
-// with gives the address of the list with one thing changed.
+// with returns the address of the list with one thing changed.
 func (q query) with(change func(*query)) string {
 	q.Page = 1
 	change(&q)
@@ -91,7 +91,7 @@ func (q query) with(change func(*query)) string {
 // All is the address of the list without a state.
 func (q query) All() string { return q.with(func(q *query) { q.State = "" }) }
 
-// takes says whether the filters let a pipeline through, but for its state.
+// takes reports whether the filters let a pipeline through, but for its state.
 func (q query) takes(p Pipeline) bool {
 	find := strings.ToLower(q.Find)
 	return strings.Contains(strings.ToLower(p.Name), find) || strings.Contains(strings.ToLower(p.Source), find)

@@ -54,7 +54,7 @@ func with(t *testing.T, pipelines map[string]string) *Server {
 
 const object = "---\napiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\nmetadata: {name: %s, namespace: team}\nspec:\n  source: {git: {url: \"https://git.example.com/%s.git\"}}\n%s"
 
-// shown gives the names of the pipelines on a page of the list.
+// shown returns the names of the pipelines on a page of the list.
 func shown(body string) (names []string) {
 	for _, found := range regexp.MustCompile(`/pipeline\?name=([^"]+)"`).FindAllStringSubmatch(body, -1) {
 		name, _ := url.QueryUnescape(found[1])

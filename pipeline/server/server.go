@@ -47,7 +47,7 @@ type Server struct {
 	pages *pages
 }
 
-// New gives a Server.
+// New returns a Server.
 func New(o Options) (*Server, error) {
 	s := &Server{Options: o}
 	var err error

@@ -15,7 +15,7 @@ import (
 
 // Secrets reads secrets by name.
 type Secrets interface {
-	// Secret gives the keys of a secret. Errors never contain a value.
+	// Secret returns the keys of a secret. Errors never contain a value.
 	Secret(ctx context.Context, namespace, name string) (map[string][]byte, error)
 }
 

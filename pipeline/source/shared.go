@@ -24,7 +24,7 @@ type Interface interface {
 // Shared fetches with a look at the server that pipelines with the same source share. It is safe for concurrent use.
 type Shared struct {
 	source Interface
-	looks  fetches
+	looks  fetchGroup
 }
 
 // Share returns what shares looks at sources.
@@ -79,19 +79,19 @@ func (s *Shared) Newest(ctx context.Context, namespace string, src v1alpha1.Sour
 // lookTimeout bounds a look.
 const lookTimeout = 2 * time.Minute
 
-// fetches has pipelines with the same source share a look at its server, as when all pipelines of a repository are asked
+// fetchGroup has pipelines with the same source share a look at its server, as when all pipelines of a repository are asked
 // for at once. Who comes shares only a look that begins later, by the order of things in this process and not by any clock,
 // so that it sees whatever was there when the job was asked for. And it begins with the credentials that are read then, the
 // same for all: they are in one namespace and name the same secret. The zero value is ready.
-type fetches struct {
+type fetchGroup struct {
 	mu   sync.Mutex
-	keys map[string]*fetchLine
+	keys map[string]*pendingFetches
 }
 
-// fetchLine is what goes on for one source: somebody is looking, and next is for those who have come since.
-type fetchLine struct{ next *sharedLook }
+// pendingFetches is what goes on for one source: somebody is looking, and next is for those who have come since.
+type pendingFetches struct{ next *sharedFetch }
 
-type sharedLook struct {
+type sharedFetch struct {
 	waiting  int
 	ctx      context.Context // of those who wait: it ends with the last of them
 	cancel   context.CancelFunc
@@ -107,22 +107,22 @@ var errNotShared = errors.New("looking together with others")
 // errNoAnswer is about a look that did not end in time for somebody who waited for it.
 var errNoAnswer = errors.New("there is no answer yet")
 
-// do gives what a look gives that begins after the call, and when it began. A look that has failed within its time gives
+// do returns what a look gives that begins after the call, and when it began. A look that has failed within its time gives
 // errNotShared to all but one.
-func (f *fetches) do(ctx context.Context, key string, look func(context.Context) (*Snapshot, error)) (*Snapshot, time.Time, error) {
+func (f *fetchGroup) do(ctx context.Context, key string, look func(context.Context) (*Snapshot, error)) (*Snapshot, time.Time, error) {
 	f.mu.Lock()
 	line, busy := f.keys[key]
 	if !busy {
 		if f.keys == nil {
-			f.keys = map[string]*fetchLine{}
+			f.keys = map[string]*pendingFetches{}
 		}
-		line = &fetchLine{}
+		line = &pendingFetches{}
 		f.keys[key] = line
 	}
 	mine := line.next
 	first := mine == nil
 	if first {
-		mine = &sharedLook{done: make(chan struct{})}
+		mine = &sharedFetch{done: make(chan struct{})}
 		mine.ctx, mine.cancel = context.WithCancel(context.WithoutCancel(ctx))
 		line.next = mine
 	}
@@ -144,7 +144,7 @@ func (f *fetches) do(ctx context.Context, key string, look func(context.Context)
 }
 
 // leave takes one out of those who wait. The last one ends the look, and waits for its end where it has begun.
-func (f *fetches) leave(line *fetchLine, from *sharedLook) {
+func (f *fetchGroup) leave(line *pendingFetches, from *sharedFetch) {
 	f.mu.Lock()
 	from.waiting--
 	last, begun := from.waiting == 0, line.next != from
@@ -162,7 +162,7 @@ func (f *fetches) leave(line *fetchLine, from *sharedLook) {
 }
 
 // serve looks until nobody waits.
-func (f *fetches) serve(key string, line *fetchLine, look func(context.Context) (*Snapshot, error)) {
+func (f *fetchGroup) serve(key string, line *pendingFetches, look func(context.Context) (*Snapshot, error)) {
 	for {
 		f.mu.Lock()
 		one := line.next
@@ -177,7 +177,7 @@ func (f *fetches) serve(key string, line *fetchLine, look func(context.Context) 
 	}
 }
 
-func (s *sharedLook) look(look func(context.Context) (*Snapshot, error)) {
+func (s *sharedFetch) look(look func(context.Context) (*Snapshot, error)) {
 	defer s.cancel()
 	ctx, cancel := context.WithTimeout(s.ctx, lookTimeout)
 	defer cancel()

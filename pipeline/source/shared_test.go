@@ -21,7 +21,7 @@ import (
 )
 
 // waitFor waits until that many are in the next look.
-func waitFor(t *testing.T, f *fetches, n int) {
+func waitFor(t *testing.T, f *fetchGroup, n int) {
 	t.Helper()
 	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
 		waiting := 0
@@ -45,7 +45,7 @@ func TestLooksThatBeginLaterAreShared(t *testing.T) {
 	for name, failure := range map[string]error{"that answer": nil, "that fail": errors.New("gone"), "that take too long": context.DeadlineExceeded} {
 		t.Run(name, func(t *testing.T) {
 			const n = 20
-			f, looks, hold, begun := &fetches{}, atomic.Int64{}, make(chan struct{}), make(chan struct{}, n)
+			f, looks, hold, begun := &fetchGroup{}, atomic.Int64{}, make(chan struct{}), make(chan struct{}, n)
 			look := func(context.Context) (*Snapshot, error) {
 				number := looks.Add(1)
 				begun <- struct{}{}
@@ -100,7 +100,7 @@ func TestLooksThatBeginLaterAreShared(t *testing.T) {
 }
 
 func TestALookThatPanicsIsAnError(t *testing.T) {
-	f := &fetches{}
+	f := &fetchGroup{}
 	for range 2 {
 		if _, _, err := f.do(t.Context(), "k", func(context.Context) (*Snapshot, error) { panic("odd") }); !errors.As(err, new(*fault.Error)) {
 			t.Error(err)
@@ -110,7 +110,7 @@ func TestALookThatPanicsIsAnError(t *testing.T) {
 
 // TestWhoeverWaitsLastEndsTheLook and no look begins for nobody.
 func TestWhoeverWaitsLastEndsTheLook(t *testing.T) {
-	f, looks, begun := &fetches{}, atomic.Int64{}, make(chan struct{}, 10)
+	f, looks, begun := &fetchGroup{}, atomic.Int64{}, make(chan struct{}, 10)
 	look := func(ctx context.Context) (*Snapshot, error) {
 		looks.Add(1)
 		begun <- struct{}{}

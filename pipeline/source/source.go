@@ -55,7 +55,7 @@ type Fetcher struct {
 	recent    []string
 }
 
-// New gives a Fetcher.
+// New returns a Fetcher.
 func New(options Options) *Fetcher {
 	if options.Git == (git.Limits{}) {
 		options.Git = git.DefaultLimits()
@@ -95,7 +95,7 @@ type Snapshot struct {
 	Damaged func() bool
 }
 
-// Fetch gives the source as it is now, or at an exact revision: a commit or a manifest digest that an event named. The
+// Fetch returns the source as it is now, or at an exact revision: a commit or a manifest digest that an event named. The
 // revision must be "" for what the source itself says.
 func (f *Fetcher) Fetch(ctx context.Context, namespace string, src v1alpha1.Source, revision string) (*Snapshot, error) {
 	switch {
@@ -123,7 +123,7 @@ func (f *Fetcher) secret(ctx context.Context, namespace string, ref *meta.LocalO
 	return secret, nil
 }
 
-// Repository gives the mirror of a Git repository and the way to reach it.
+// Repository returns the mirror of a Git repository and the way to reach it.
 func (f *Fetcher) Repository(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference) (*git.Mirror, *git.Remote, error) {
 	secret, err := f.secret(ctx, namespace, ref)
 	if err != nil {
@@ -137,7 +137,7 @@ func (f *Fetcher) Repository(ctx context.Context, namespace, url string, ref *me
 	return mirror, remote, err
 }
 
-// Resolve gives the commit that a branch or tag of a repository is at now, "" where there is none of that name.
+// Resolve returns the commit that a branch or tag of a repository is at now, "" where there is none of that name.
 func (f *Fetcher) Resolve(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference, name string) (string, error) {
 	_, remote, err := f.Repository(ctx, namespace, url, ref)
 	if err != nil {

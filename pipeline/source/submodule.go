@@ -28,8 +28,8 @@ const (
 	maxNested     = 8  // one inside of the other
 )
 
-// repository is a Git repository and the secret for it.
-type repository struct {
+// submoduleSource is a Git repository and the secret for it.
+type submoduleSource struct {
 	url string
 	ref *meta.LocalObjectReference
 }
@@ -39,27 +39,27 @@ type submodules struct {
 	fetcher   *Fetcher
 	namespace string
 	// choose says how the repository of a submodule is to be fetched, given the one that it is in; false leaves it out.
-	choose func(in repository, target string) (repository, bool)
+	choose func(in submoduleSource, target string) (submoduleSource, bool)
 	mounts map[string]*tree.Tree
 }
 
-// mountSubmodules gives the files of a source with those of its submodules.
+// mountSubmodules returns the files of a source with those of its submodules.
 func (f *Fetcher) mountSubmodules(ctx context.Context, namespace string, src *v1alpha1.GitSource, files *tree.Tree) (*tree.Tree, error) {
 	s := &submodules{fetcher: f, namespace: namespace, choose: ofSameHost, mounts: map[string]*tree.Tree{}}
-	return s.mount(ctx, repository{src.URL, src.SecretRef}, files)
+	return s.mount(ctx, submoduleSource{src.URL, src.SecretRef}, files)
 }
 
 // ofSameHost uses the secret of a source for repositories on its own host only. One that is reached through another host gets
 // none, wherever it is: what is on that host is not ours to trust.
-func ofSameHost(in repository, target string) (repository, bool) {
-	r := repository{url: target}
+func ofSameHost(in submoduleSource, target string) (submoduleSource, bool) {
+	r := submoduleSource{url: target}
 	if giturl.SameServer(in.url, target) {
 		r.ref = in.ref
 	}
 	return r, true
 }
 
-func (s *submodules) mount(ctx context.Context, in repository, files *tree.Tree) (*tree.Tree, error) {
+func (s *submodules) mount(ctx context.Context, in submoduleSource, files *tree.Tree) (*tree.Tree, error) {
 	if err := s.walk(ctx, in, files, "", 0); err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (s *submodules) mount(ctx context.Context, in repository, files *tree.Tree)
 }
 
 // walk mounts the submodules of one tree, which is at a path of the whole.
-func (s *submodules) walk(ctx context.Context, in repository, files *tree.Tree, at string, depth int) error {
+func (s *submodules) walk(ctx context.Context, in submoduleSource, files *tree.Tree, at string, depth int) error {
 	modules, err := readModules(files)
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", path.Join(at, ".gitmodules"), err)
@@ -107,7 +107,7 @@ func (s *submodules) walk(ctx context.Context, in repository, files *tree.Tree, 
 	return nil
 }
 
-// readModules gives the submodules that a tree says it has, by their paths.
+// readModules returns the submodules that a tree says it has, by their paths.
 func readModules(files *tree.Tree) ([]*config.Submodule, error) {
 	text, err := tree.NewView(files, tree.Limits{FileBytes: 1 << 20}).Read(".gitmodules")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -128,7 +128,7 @@ func readModules(files *tree.Tree) ([]*config.Submodule, error) {
 	return out, nil
 }
 
-// Files gives the files of a repository at an exact commit. One that was fetched before costs no question to the server, but
+// Files returns the files of a repository at an exact commit. One that was fetched before costs no question to the server, but
 // for the first that these credentials ask.
 func (f *Fetcher) Files(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference, commit string) (*tree.Tree, error) {
 	mirror, remote, err := f.Repository(ctx, namespace, url, ref)
@@ -174,9 +174,9 @@ func (f *Fetcher) FilesWithSubmodules(ctx context.Context, namespace, url string
 	if err != nil {
 		return nil, err
 	}
-	s := &submodules{fetcher: f, namespace: namespace, mounts: map[string]*tree.Tree{}, choose: func(_ repository, target string) (repository, bool) {
+	s := &submodules{fetcher: f, namespace: namespace, mounts: map[string]*tree.Tree{}, choose: func(_ submoduleSource, target string) (submoduleSource, bool) {
 		from, ref, ok := allow(target)
-		return repository{from, ref}, ok
+		return submoduleSource{from, ref}, ok
 	}}
-	return s.mount(ctx, repository{url, ref}, files)
+	return s.mount(ctx, submoduleSource{url, ref}, files)
 }

@@ -25,7 +25,7 @@ type Head struct {
 	At time.Time `json:"at"`
 }
 
-// Head gives the commit of the pipelines and the revision for SaveHead, which is higher for a later one. Without any the
+// Head returns the commit of the pipelines and the revision for SaveHead, which is higher for a later one. Without any the
 // revision is 0.
 func (s *Store) Head(ctx context.Context) (Head, uint64, error) {
 	data, revision, ok, err := s.q.Load(ctx, headName)

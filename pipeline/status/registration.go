@@ -55,7 +55,7 @@ type Removal struct {
 	Message  string `json:"message,omitempty"`
 }
 
-// Register gives the registration of a pipeline.
+// Register returns the registration of a pipeline.
 func Register(p *v1alpha1.RenderPipeline) Registration {
 	r := Registration{Namespace: p.Metadata.Namespace, Policy: p.Spec.DeletionPolicy, Suspended: p.Spec.Suspend, Publish: p.Spec.Publish}
 	switch source := p.Spec.Source; {
@@ -77,7 +77,7 @@ func (r Registration) Digest() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Registration gives what this process knows of a pipeline; it must not be changed.
+// Registration returns what this process knows of a pipeline; it must not be changed.
 func (s *Store) Registration(pipeline string) (Registration, bool) {
 	data, revision, ok := s.table.Get(registrationPrefix + pipeline)
 	if !ok {
@@ -140,7 +140,7 @@ func (s *Store) ChangeRegistration(ctx context.Context, pipeline string, change 
 	}
 }
 
-// LoadRegistration gives what is stored of a pipeline, with the revision for Forget, 0 where nothing is.
+// LoadRegistration returns what is stored of a pipeline, with the revision for Forget, 0 where nothing is.
 func (s *Store) LoadRegistration(ctx context.Context, pipeline string) (Registration, uint64, error) {
 	data, revision, ok, err := s.q.Load(ctx, registrationPrefix+pipeline)
 	if err != nil || !ok {
@@ -210,7 +210,7 @@ func (s *Store) AddRemoved(ctx context.Context, r Removed) error {
 	}
 }
 
-// Removed gives the pipelines that were removed last, the newest first.
+// Removed returns the pipelines that were removed last, the newest first.
 func (s *Store) Removed() []Removed {
 	data, _, _ := s.table.Get(removedName)
 	return decodeRemoved(data)

@@ -132,17 +132,17 @@ func (s *State) set(now time.Time, kind string, status metav1.ConditionStatus, r
 	})
 }
 
-// Condition gives the condition Ready, nil where there is none yet.
+// Condition returns the condition Ready, nil where there is none yet.
 func (s *State) Condition() *metav1.Condition {
 	return conditions.FindStatusCondition(s.Status.Conditions, meta.ReadyCondition)
 }
 
-// Stalled says whether the pipeline waits for a change.
+// Stalled reports whether the pipeline waits for a change.
 func (s *State) Stalled() bool {
 	return conditions.IsStatusConditionTrue(s.Status.Conditions, meta.StalledCondition)
 }
 
-// Retrying says whether the last run failed in a way that trying again may mend.
+// Retrying reports whether the last run failed in a way that trying again may mend.
 func (s *State) Retrying() bool {
 	return conditions.IsStatusConditionTrue(s.Status.Conditions, meta.ReconcilingCondition)
 }

@@ -40,7 +40,7 @@ type decoded struct {
 	state    *State
 }
 
-// NewStore gives a store that follows the queue's state until ctx is done.
+// NewStore returns a store that follows the queue's state until ctx is done.
 func NewStore(ctx context.Context, q *queue.Queue) (*Store, error) {
 	table, err := q.Table(ctx)
 	if err != nil {
@@ -52,7 +52,7 @@ func NewStore(ctx context.Context, q *queue.Queue) (*Store, error) {
 // Sync waits until Get gives what was saved before the call.
 func (s *Store) Sync(ctx context.Context) error { return s.table.Sync(ctx) }
 
-// Get gives the state of a pipeline as this process knows it; it must not be changed. A pipeline that never ran has an
+// Get returns the state of a pipeline as this process knows it; it must not be changed. A pipeline that never ran has an
 // empty one.
 func (s *Store) Get(pipeline string) *State {
 	data, revision, ok := s.table.Get(statePrefix + pipeline)
@@ -72,7 +72,7 @@ func (s *Store) Get(pipeline string) *State {
 	return state
 }
 
-// Load gives the state of a pipeline for a change, and the revision for Save.
+// Load returns the state of a pipeline for a change, and the revision for Save.
 func (s *Store) Load(ctx context.Context, pipeline string) (*State, uint64, error) {
 	data, revision, ok, err := s.q.Load(ctx, statePrefix+pipeline)
 	if err != nil || !ok {
@@ -107,7 +107,7 @@ func (s *Store) Save(ctx context.Context, pipeline string, state *State, revisio
 	return err
 }
 
-// Control gives what was asked for.
+// Control returns what was asked for.
 func (s *Store) Control(pipeline string) Control {
 	data, _, ok := s.table.Get(controlPrefix + pipeline)
 	if !ok {
@@ -148,7 +148,7 @@ func (s *Store) SaveDiff(ctx context.Context, pipeline, run string, diff *Diff) 
 			return err
 		}
 		if len(data) <= maxValue {
-			return s.q.File(ctx, diffName(pipeline, run), data)
+			return s.q.PutArchive(ctx, diffName(pipeline, run), data)
 		}
 		if len(diff.Files) == 0 {
 			return nil
@@ -160,9 +160,9 @@ func (s *Store) SaveDiff(ctx context.Context, pipeline, run string, diff *Diff) 
 	}
 }
 
-// LoadDiff gives the difference that a run made; nil where none is stored.
+// LoadDiff returns the difference that a run made; nil where none is stored.
 func (s *Store) LoadDiff(ctx context.Context, pipeline, run string) (*Diff, error) {
-	data, ok, err := s.q.Paper(ctx, diffName(pipeline, run))
+	data, ok, err := s.q.GetArchive(ctx, diffName(pipeline, run))
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -173,7 +173,7 @@ func (s *Store) LoadDiff(ctx context.Context, pipeline, run string) (*Diff, erro
 func (s *Store) Drop(ctx context.Context, pipeline string, runs []Run) {
 	for _, r := range runs {
 		if r.Diff {
-			_ = s.q.Shred(ctx, diffName(pipeline, r.ID)) // it only takes up room
+			_ = s.q.DeleteArchive(ctx, diffName(pipeline, r.ID)) // it only takes up room
 		}
 	}
 }

@@ -166,14 +166,14 @@ func fields(data []byte, f func(n uint64, value []byte)) error {
 	return nil
 }
 
-// find gives the spans that match.
+// find returns the spans that match.
 func (c *collector) find(match func(span) bool) []span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(c.spans), func(s span) bool { return !match(s) })
 }
 
-// sent says whether a text was sent in any body.
+// sent reports whether a text was sent in any body.
 func (c *collector) sent(text string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -31,7 +31,7 @@ type Metrics struct {
 // seconds are buckets from a hundredth of a second to ten minutes.
 var seconds = []float64{0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}
 
-// NewMetrics gives metrics with a registry of their own.
+// NewMetrics returns metrics with a registry of their own.
 func NewMetrics(version string) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),

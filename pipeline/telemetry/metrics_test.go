@@ -25,7 +25,7 @@ import (
 	"github.com/prerig/prerig/pipeline/telemetry"
 )
 
-// scrape gives the daemon's own metrics, without the buckets of histograms.
+// scrape returns the daemon's own metrics, without the buckets of histograms.
 func scrape(m *telemetry.Metrics) []string {
 	w := httptest.NewRecorder()
 	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))

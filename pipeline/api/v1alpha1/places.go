@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// follows says whether the reference names a branch. What it does not name is only known when the repository is read.
+// follows reports whether the reference names a branch. What it does not name is only known when the repository is read.
 func (r GitRef) follows(branch string) bool {
 	return r.Branch == branch || r.Name == "refs/heads/"+branch
 }

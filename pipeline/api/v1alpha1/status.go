@@ -58,15 +58,15 @@ type Published struct {
 	SourceRevision string `json:"sourceRevision,omitempty"`
 }
 
-// GetAnnotations gives the annotations, for the reconcile requests of fluxcd/pkg/apis/meta.
+// GetAnnotations returns the annotations, for the reconcile requests of fluxcd/pkg/apis/meta.
 func (p *RenderPipeline) GetAnnotations() map[string]string { return p.Metadata.Annotations }
 
-// GetLastHandledReconcileRequest gives the token of the last request that was handled.
+// GetLastHandledReconcileRequest returns the token of the last request that was handled.
 func (p *RenderPipeline) GetLastHandledReconcileRequest() string {
 	return p.Status.GetLastHandledReconcileRequest()
 }
 
-// GetConditions gives the conditions.
+// GetConditions returns the conditions.
 func (p *RenderPipeline) GetConditions() []metav1.Condition { return p.Status.Conditions }
 
 // SetConditions sets the conditions.

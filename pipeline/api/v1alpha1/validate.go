@@ -27,7 +27,7 @@ type FieldError struct {
 	Message string
 }
 
-// Error gives path and message.
+// Error returns path and message.
 func (e *FieldError) Error() string { return e.Path + ": " + e.Message }
 
 // DefaultInterval is how often a source is looked at without an event.
@@ -188,14 +188,14 @@ var (
 	refRule    = regexp.MustCompile(`^[^\x00-\x20~^:?*\[\\\x7f]+$`)
 )
 
-// CheckGitURL says whether a URL is one of a Git repository, without credentials. The error never quotes it.
+// CheckGitURL reports whether a URL is one of a Git repository, without credentials. The error never quotes it.
 func CheckGitURL(raw string) error {
 	v := &validation{}
 	v.gitURL("url", raw)
 	return errors.Join(v.errs...)
 }
 
-// CheckRefName says whether a name can be that of a branch or another Git reference.
+// CheckRefName reports whether a name can be that of a branch or another Git reference.
 func CheckRefName(name string) error {
 	v := &validation{}
 	v.refName("ref", name)

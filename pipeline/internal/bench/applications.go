@@ -61,7 +61,7 @@ resources: [app.yaml]
 transformers: [../../policy]
 `
 
-// policy gives the mesh's policy with Istio's version.
+// policy returns the mesh's policy with Istio's version.
 func policy(version string) map[string]string {
 	return map[string]string{
 		"policy/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [policy.yaml]\n",
@@ -85,7 +85,7 @@ spec:
 
 func name(i int) string { return fmt.Sprintf("app-%04d", i) }
 
-// files gives the files of one application.
+// files returns the files of one application.
 func files(name, tag string) map[string]string {
 	return map[string]string{
 		"apps/" + name + "/app.yaml":           fmt.Sprintf(application, name, tag),
@@ -93,7 +93,7 @@ func files(name, tag string) map[string]string {
 	}
 }
 
-// pipelines gives a RenderPipeline for each of n applications, in one file.
+// pipelines returns a RenderPipeline for each of n applications, in one file.
 func pipelines(n int, url string) map[string]string {
 	var b strings.Builder
 	for i := range n {

@@ -108,7 +108,7 @@ func (b *bench) push(d *testbed.Daemon, r *testbed.Repository, commit string) er
 	return err
 }
 
-// unaffected gives the time from an event that touches nothing, before it is sent, to the decision that nothing runs: the
+// unaffected returns the time from an event that touches nothing, before it is sent, to the decision that nothing runs: the
 // webhook's answer, the storing of the event, the fetch of its commit and the look at all pipelines are in it.
 func (b *bench) unaffected(d *testbed.Daemon, r *testbed.Repository, text string) (time.Duration, error) {
 	before := r.Head(rendered)

@@ -24,7 +24,7 @@ func suffix(i int) string {
 	return fmt.Sprintf("-%d", i/10+1)
 }
 
-// application gives the files of one application at a version.
+// application returns the files of one application at a version.
 func application(i int, version string) map[string]string {
 	return map[string]string{"apps/" + name(i) + "/app.yaml": fmt.Sprintf(`apiVersion: apps/v1
 kind: Deployment
@@ -56,7 +56,7 @@ spec:
 `, name(i), version)}
 }
 
-// policy gives the mesh's policy with Istio's version.
+// policy returns the mesh's policy with Istio's version.
 func policy(version string) map[string]string {
 	return map[string]string{"policy/mesh.yaml": `apiVersion: prerig.dev/v1alpha1
 kind: InjectionPolicy
@@ -75,7 +75,7 @@ spec:
 `}
 }
 
-// pipelines gives a RenderPipeline for each application.
+// pipelines returns a RenderPipeline for each application.
 func pipelines(n int, url string) map[string]string {
 	var b strings.Builder
 	for i := range n {

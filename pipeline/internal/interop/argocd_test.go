@@ -164,7 +164,7 @@ func TestArgoCDOnTheRenderedBranch(t *testing.T) {
 	checkInjected(t, branch(t, s, app.Spec.Source.TargetRevision, app.Spec.Source.Path))
 }
 
-// branch gives all manifests of a directory on a branch, as a stream.
+// branch returns all manifests of a directory on a branch, as a stream.
 func branch(t *testing.T, s served, ref, path string) string {
 	t.Helper()
 	names, err := s.repository.Git(t.Context(), "ls-tree", "-r", "--name-only", ref, "--", strings.TrimPrefix(path, "./")+"/")

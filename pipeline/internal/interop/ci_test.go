@@ -21,7 +21,7 @@ type ciStep struct {
 	Env           map[string]string
 }
 
-// ciSteps gives the steps of both files from the comparison on.
+// ciSteps returns the steps of both files from the comparison on.
 func ciSteps(t *testing.T, files map[string]string) map[string][]ciStep {
 	t.Helper()
 	type workflow struct {

@@ -48,7 +48,7 @@ type fluxObject struct {
 	}
 }
 
-// source gives the source of a file and the path of its Kustomization.
+// source returns the source of a file and the path of its Kustomization.
 func source(t *testing.T, text string) (source fluxObject, path string) {
 	t.Helper()
 	all := decode[fluxObject](t, text)

@@ -51,7 +51,7 @@ type chaos struct {
 	answers  map[int]int
 }
 
-// of gives the branch of an application's result.
+// of returns the branch of an application's result.
 func (c *chaos) of(i int) string {
 	if c.branch != nil {
 		return c.branch(i)

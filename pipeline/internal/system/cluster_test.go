@@ -159,7 +159,7 @@ func (n *nodes) consumers() string {
 	return out.String()
 }
 
-// tail gives the last bytes of a file.
+// tail returns the last bytes of a file.
 func tail(file string, n int) string {
 	text, err := os.ReadFile(file)
 	if err != nil {

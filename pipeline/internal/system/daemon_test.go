@@ -229,7 +229,7 @@ func (f *fixture) eventually(what string, check func() string) {
 	}
 }
 
-// rendered gives a file of the branch rendered, "" where it is not there.
+// rendered returns a file of the branch rendered, "" where it is not there.
 func (f *fixture) rendered(path string) string {
 	f.t.Helper()
 	if f.repository.Git("branch", "--list", "rendered") == "" {

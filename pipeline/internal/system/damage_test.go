@@ -131,7 +131,7 @@ func atoi(t *testing.T, text string) (n int) {
 	return n
 }
 
-// sampled says whether a case belongs to the run: a small one has every second file, and each kind of damage.
+// sampled reports whether a case belongs to the run: a small one has every second file, and each kind of damage.
 func sampled(n int) bool {
 	every := 2 * len(damages)
 	return full() || n%every == n/every%len(damages)

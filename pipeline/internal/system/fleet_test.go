@@ -21,7 +21,7 @@ func overlay(base string) string {
 	return "resources: [../../" + base + "]\nnamespace: shop\n"
 }
 
-// runsOf gives the id of the last run of every pipeline.
+// runsOf returns the id of the last run of every pipeline.
 func (f *fixture) runsOf() map[string]string {
 	out := map[string]string{}
 	for _, p := range f.pipelines() {

@@ -41,7 +41,7 @@ func app(f *fixture, name, image string) map[string]string {
 	}
 }
 
-// states gives the pipelines' states.
+// states returns the pipelines' states.
 func (f *fixture) states() map[string]string {
 	out := map[string]string{}
 	for _, p := range f.pipelines() {

@@ -61,7 +61,7 @@ func watchMemory(t *testing.T) (stop func() (daemon, renderer uint64)) {
 	}
 }
 
-// renderers gives the directories in /proc of the renderers that this process has started.
+// renderers returns the directories in /proc of the renderers that this process has started.
 func renderers() (dirs []string) {
 	all, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range all {

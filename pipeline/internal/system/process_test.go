@@ -166,7 +166,7 @@ func (p *process) signal(s syscall.Signal) bool {
 	return true
 }
 
-// lastStruck gives when the process was last sent a signal.
+// lastStruck returns when the process was last sent a signal.
 func (p *process) lastStruck() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -210,7 +210,7 @@ func (p *process) awaitUp(longest time.Duration) bool {
 	}
 }
 
-// freePorts gives ports of this machine that are free now: what listens there is started again and again.
+// freePorts returns ports of this machine that are free now: what listens there is started again and again.
 func freePorts(t *testing.T, n int) (ports []int) {
 	t.Helper()
 	for range n {
@@ -228,7 +228,7 @@ func freePorts(t *testing.T, n int) (ports []int) {
 	return ports
 }
 
-// free gives an address that is free now.
+// free returns an address that is free now.
 func free(t *testing.T) string {
 	t.Helper()
 	return fmt.Sprintf("127.0.0.1:%d", freePorts(t, 1)[0])

@@ -105,7 +105,7 @@ func (r *distribution) stopping(t *testing.T, stop <-chan struct{}) (times int) 
 	}
 }
 
-// revisions gives the source revisions of all that a repository's tag has ever pointed to, oldest first, from the
+// revisions returns the source revisions of all that a repository's tag has ever pointed to, oldest first, from the
 // registry's own files.
 func (r *distribution) revisions(t *testing.T, repository string) (out []string) {
 	t.Helper()

@@ -50,7 +50,7 @@ func (s *strike) wrap(next http.Handler) http.Handler {
 	})
 }
 
-// fell says whether the daemon was killed so often.
+// fell reports whether the daemon was killed so often.
 func (s *strike) fell(n int) func() string {
 	return func() string {
 		if got := s.fired.Load(); got < int32(n) {

@@ -164,7 +164,7 @@ func (c *chaos) shown(i int) int {
 	return n
 }
 
-// history gives what the branch has shown of an application, oldest first.
+// history returns what the branch has shown of an application, oldest first.
 func (c *chaos) history(i int) []int {
 	var out []int
 	text := c.repository.Git("log", "--reverse", "--format=", "-p", c.of(i), "--", c.file(i))

@@ -148,7 +148,7 @@ func (d *Daemon) Problems() string {
 	return d.tail.String()
 }
 
-// Mark gives a place in the log, for Entry.
+// Mark returns a place in the log, for Entry.
 func (d *Daemon) Mark() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

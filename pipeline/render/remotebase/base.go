@@ -42,7 +42,7 @@ const maxURL = 2048
 // root of its repository.
 const notCloned = "notCloned"
 
-// Looks says whether kustomize takes an entry of resources, components or bases for a directory of a Git repository.
+// Looks reports whether kustomize takes an entry of resources, components or bases for a directory of a Git repository.
 func Looks(entry string) bool { return origin(entry).Repo != "" }
 
 // origin asks kustomize itself: its note on where an object is from is made with the parser that its loader uses.
@@ -112,7 +112,7 @@ func submodules(entry string) bool {
 
 var commitRule = regexp.MustCompile(`^[0-9a-fA-F]{40}$`)
 
-// Commit gives the commit that the base is pinned to, in lower case, or an error that is ErrUnpinned.
+// Commit returns the commit that the base is pinned to, in lower case, or an error that is ErrUnpinned.
 func (b *Base) Commit() (string, error) {
 	switch {
 	case commitRule.MatchString(b.Ref):
@@ -134,7 +134,7 @@ func shorten(text string) string {
 // OriginPath is the directory as kustomize notes it with objects (buildMetadata: [originAnnotations]).
 func (b *Base) OriginPath() string { return origin(b.URL).Path }
 
-// Redacted gives an entry without user, password and query, for messages.
+// Redacted returns an entry without user, password and query, for messages.
 func Redacted(entry string) string {
 	entry, query, _ := strings.Cut(entry, "?")
 	if i := strings.LastIndexByte(entry, '@'); i >= 0 {

@@ -31,7 +31,7 @@ const (
 // connectTimeout bounds the time until a server answers at all.
 const connectTimeout = 30 * time.Second
 
-// httpAuth gives the method for https, nil for none.
+// httpAuth returns the method for https, nil for none.
 func httpAuth(secret map[string][]byte) (transport.AuthMethod, error) {
 	username, password, token := string(secret[KeyUsername]), string(secret[KeyPassword]), string(secret[KeyBearerToken])
 	switch {

@@ -238,13 +238,13 @@ func (m *Mirror) repack(storage *filesystem.Storage, hashes []Hash) (string, err
 	return m.index(file)
 }
 
-// single gives the files of single objects that were stored before a time.
+// single returns the files of single objects that were stored before a time.
 func (m *Mirror) single(before time.Time) []string {
 	all, _ := filepath.Glob(filepath.Join(m.dir, "objects", "[0-9a-f][0-9a-f]", "*"))
 	return slices.DeleteFunc(all, func(name string) bool { return newer(name, before) })
 }
 
-// newer says whether a file is newer than a time, or gone.
+// newer reports whether a file is newer than a time, or gone.
 func newer(name string, than time.Time) bool {
 	info, err := os.Stat(name)
 	return err != nil || info.ModTime().After(than)

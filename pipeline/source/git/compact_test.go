@@ -103,7 +103,7 @@ func TestManySmallObjectsAreNotCountedAgainAndAgain(t *testing.T) {
 	}
 }
 
-// drafted gives a draft with a commit of files, the same each time.
+// drafted returns a draft with a commit of files, the same each time.
 func drafted(t *testing.T, m *Mirror, files int, text string) (*Draft, Hash) {
 	t.Helper()
 	draft, contents := m.NewDraft(), map[string][]byte{}

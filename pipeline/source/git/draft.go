@@ -57,7 +57,7 @@ func (d *Draft) read(kind plumbing.ObjectType, id Hash, max int64) ([]byte, erro
 // BlobHash is the hash that a file with this content has.
 func BlobHash(content []byte) Hash { return plumbing.ComputeHash(plumbing.BlobObject, content) }
 
-// Edit gives the root directory that results from writing and removing files: paths to contents, nil to remove. A
+// Edit returns the root directory that results from writing and removing files: paths to contents, nil to remove. A
 // directory without files disappears, and a file in the way of a directory is an error. The zero hash is an empty root.
 func (d *Draft) Edit(root Hash, files map[string][]byte) (Hash, error) {
 	changes := map[string]Hash{}
@@ -130,7 +130,7 @@ func (d *Draft) editBelow(entries map[string]object.TreeEntry, name string, insi
 	return nil
 }
 
-// entries gives the entries of a directory. The map is read again and again and must not be changed.
+// entries returns the entries of a directory. The map is read again and again and must not be changed.
 func (d *Draft) entries(dir Hash) (map[string]object.TreeEntry, error) {
 	if known, ok := d.dirs[dir]; ok {
 		return known, nil
@@ -173,7 +173,7 @@ func (d *Draft) writeTree(entries map[string]object.TreeEntry) (Hash, error) {
 	return d.add(plumbing.TreeObject, data.Bytes())
 }
 
-// File gives the hash of a file below a root directory, the zero hash where there is none or it is a directory.
+// File returns the hash of a file below a root directory, the zero hash where there is none or it is a directory.
 func (d *Draft) File(root Hash, name string) (Hash, error) {
 	first, rest, deeper := strings.Cut(name, "/")
 	entries, err := d.entries(root)
@@ -190,7 +190,7 @@ func (d *Draft) File(root Hash, name string) (Hash, error) {
 	return d.File(entry.Hash, rest)
 }
 
-// Obstacle gives the path of what keeps a file from being written: a directory at its path, or a file in place of one of
+// Obstacle returns the path of what keeps a file from being written: a directory at its path, or a file in place of one of
 // its directories. It is "" where nothing does.
 func (d *Draft) Obstacle(root Hash, name string) (string, error) {
 	entries, err := d.entries(root)
@@ -212,7 +212,7 @@ func (d *Draft) Obstacle(root Hash, name string) (string, error) {
 	return below, err
 }
 
-// Content gives the content of a file below a root directory, and false where there is none.
+// Content returns the content of a file below a root directory, and false where there is none.
 func (d *Draft) Content(root Hash, name string) ([]byte, bool, error) {
 	hash, err := d.File(root, name)
 	if err != nil || hash.IsZero() {
@@ -286,7 +286,7 @@ func (d *Draft) Keep(ctx context.Context, head Hash) error {
 	return d.m.remember(head)
 }
 
-// IsDir says whether the root directory has a directory of this name.
+// IsDir reports whether the root directory has a directory of this name.
 func (d *Draft) IsDir(root Hash, name string) (bool, error) {
 	entries, err := d.entries(root)
 	return entries[name].Mode == filemode.Dir, err

@@ -185,7 +185,7 @@ func (m *Mirror) fetch(ctx context.Context, session transport.UploadPackSession,
 // maxKnown bounds how many commits are remembered; what only older ones need is dropped some time.
 const maxKnown = 128
 
-// shallow gives the commits that were fetched, oldest first. The file is git's own: the commits whose parents are not here.
+// shallow returns the commits that were fetched, oldest first. The file is git's own: the commits whose parents are not here.
 func (m *Mirror) shallow() []Hash {
 	data, err := os.ReadFile(filepath.Join(m.dir, "shallow"))
 	if err != nil {
@@ -198,7 +198,7 @@ func (m *Mirror) shallow() []Hash {
 	return all
 }
 
-// whole gives a commit that is here with everything in it. One that is not among those that are kept may have lost files
+// whole returns a commit that is here with everything in it. One that is not among those that are kept may have lost files
 // that it had in common with others when the mirror was compacted.
 func (m *Mirror) whole(hash Hash) (*Commit, error) {
 	commit, err := m.Commit(hash)
@@ -211,7 +211,7 @@ func (m *Mirror) whole(hash Hash) (*Commit, error) {
 	return commit, nil
 }
 
-// known gives the newest commits, for the server.
+// known returns the newest commits, for the server.
 func (m *Mirror) known() []Hash {
 	all := m.shallow()
 	return slices.DeleteFunc(all[max(0, len(all)-maxHaves):], func(h Hash) bool { return !m.Has(h) })

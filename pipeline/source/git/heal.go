@@ -39,7 +39,7 @@ func ofContent(err error) bool {
 	return !errors.As(err, &path) || errors.Is(err, fs.ErrNotExist)
 }
 
-// Damaged says whether something was found that cannot be read. The next fetch mends it.
+// Damaged reports whether something was found that cannot be read. The next fetch mends it.
 func (m *Mirror) Damaged() bool { return m.unreadable.Load() != nil }
 
 // mend throws the objects away where the damage is still there: another process may have mended it. It is for the holder
@@ -59,7 +59,7 @@ func (m *Mirror) mend() error {
 	return m.renew()
 }
 
-// readable says whether an object can be read in full, or is not there at all.
+// readable reports whether an object can be read in full, or is not there at all.
 func readable(storage *filesystem.Storage, id Hash) bool {
 	object, err := storage.EncodedObject(plumbing.AnyObject, id)
 	if err != nil {
@@ -95,7 +95,7 @@ func (m *Mirror) renew() error {
 	return nil
 }
 
-// incomplete says whether a fetch has failed because of what the mirror lacks, although the server was told that it has it.
+// incomplete reports whether a fetch has failed because of what the mirror lacks, although the server was told that it has it.
 func (m *Mirror) incomplete(err error) bool {
 	return m.Damaged() || errors.Is(err, plumbing.ErrObjectNotFound) || errors.Is(err, packfile.ErrReferenceDeltaNotFound)
 }

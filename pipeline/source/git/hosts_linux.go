@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostsFile gives a file for the lines of known_hosts that is in memory only: where Prerig runs in a container, there may be
+// hostsFile returns a file for the lines of known_hosts that is in memory only: where Prerig runs in a container, there may be
 // no directory for temporary files, and none that can be written but the one for its state.
 func hostsFile() (file *os.File, name string, err error) {
 	fd, err := unix.MemfdCreate("known_hosts", unix.MFD_CLOEXEC)

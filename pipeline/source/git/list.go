@@ -10,7 +10,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 )
 
-// List gives the names of the files in a directory below a root directory, sorted; none where there is no such directory.
+// List returns the names of the files in a directory below a root directory, sorted; none where there is no such directory.
 func (d *Draft) List(root Hash, dir string) ([]string, error) {
 	entries, err := d.entries(root)
 	if err != nil {

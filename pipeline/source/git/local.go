@@ -49,7 +49,7 @@ func (l *Local) URLs() []string {
 	return out
 }
 
-// Commit gives the commit that a revision such as main, v1 or HEAD~2 means, and its files.
+// Commit returns the commit that a revision such as main, v1 or HEAD~2 means, and its files.
 func (l *Local) Commit(revision string) (*Commit, *tree.Tree, error) {
 	hash, err := l.repository.ResolveRevision(plumbing.Revision(revision))
 	if err != nil {

@@ -64,7 +64,7 @@ type Mirror struct {
 	unreadable atomic.Pointer[Hash] // an object that is damaged
 }
 
-// Mirror gives the mirror of a URL, and makes an empty one where there is none. The directory's name is a digest of the
+// Mirror returns the mirror of a URL, and makes an empty one where there is none. The directory's name is a digest of the
 // URL.
 func (s *Store) Mirror(url string) (*Mirror, error) {
 	s.mu.Lock()
@@ -112,7 +112,7 @@ func (m *Mirror) open() {
 	m.storage = filesystem.NewStorageWithOptions(m.files, cache.NewObjectLRU(8*cache.MiByte), filesystem.Options{})
 }
 
-// list gives the names of the packs that are there now.
+// list returns the names of the packs that are there now.
 func (m *Mirror) list() string {
 	names, _ := filepath.Glob(filepath.Join(m.dir, "objects", "pack", "*.idx"))
 	return strings.Join(names, "\n")
@@ -175,13 +175,13 @@ func (m *Mirror) object(kind plumbing.ObjectType, id Hash) (plumbing.EncodedObje
 	return object, m.suspect(id, err)
 }
 
-// Has says whether an object is in the mirror.
+// Has reports whether an object is in the mirror.
 func (m *Mirror) Has(id Hash) bool {
 	_, err := m.object(plumbing.AnyObject, id)
 	return err == nil
 }
 
-// read gives the content of an object up to a size.
+// read returns the content of an object up to a size.
 func (m *Mirror) read(kind plumbing.ObjectType, id Hash, max int64) ([]byte, error) {
 	object, err := m.object(kind, id)
 	if err != nil {
@@ -217,7 +217,7 @@ func (m *Mirror) read(kind plumbing.ObjectType, id Hash, max int64) ([]byte, err
 // keepTrees is how many commits' trees are kept in memory.
 const keepTrees = 4
 
-// Tree gives the files of a commit that was fetched. The same value is given again for the same commit, so that what one
+// Tree returns the files of a commit that was fetched. The same value is given again for the same commit, so that what one
 // render has read is there for the next.
 func (m *Mirror) Tree(commit *Commit) *tree.Tree {
 	m.treesMu.Lock()

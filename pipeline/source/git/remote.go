@@ -36,7 +36,7 @@ type Remote struct {
 	auth     transport.AuthMethod
 }
 
-// NewRemote gives a remote for a URL (https, http, ssh or user@host:path) and the keys of a secret.
+// NewRemote returns a remote for a URL (https, http, ssh or user@host:path) and the keys of a secret.
 func NewRemote(url string, secret map[string][]byte) (*Remote, error) {
 	endpoint, err := transport.NewEndpoint(url)
 	if err != nil {

@@ -232,7 +232,7 @@ func TestServerFallsSilent(t *testing.T) {
 	}
 }
 
-// moved gives the server's key at another address.
+// moved returns the server's key at another address.
 func moved(sshd *gittest.SSH, address string) []byte {
 	_, old, _ := strings.Cut(sshd.Address, ":")
 	_, now, _ := strings.Cut(address, ":")

@@ -128,7 +128,7 @@ func authenticator(repository name.Repository, secret map[string][]byte) (authn.
 	return &authn.Basic{Username: entry.Username, Password: entry.Password}, nil
 }
 
-// entry gives the one that names the most of a repository's path, as kubelet does. The path may be that of the registry's
+// entry returns the one that names the most of a repository's path, as kubelet does. The path may be that of the registry's
 // API instead, which docker writes for Docker Hub.
 func (c dockerConfig) entry(host, repository string) (found dockerAuth, ok bool) {
 	longest := ""

@@ -18,7 +18,7 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// twelve gives an archive of twelve files of a megabyte each, all different, and what is added.
+// twelve returns an archive of twelve files of a megabyte each, all different, and what is added.
 func twelve(t *testing.T, more ...tar.Header) []byte {
 	t.Helper()
 	var headers []tar.Header

@@ -53,7 +53,7 @@ func (t *Tree) Since(earlier string) (*Changes, bool) {
 	return c.changes, true
 }
 
-// Touch says whether a record with this footprint could be affected.
+// Touch reports whether a record with this footprint could be affected.
 func (c *Changes) Touch(at *Footprint) bool {
 	if len(c.paths) == 0 {
 		return false

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// FileSystem gives kustomize's view of a reader: the root of the tree is "/". It is read-only.
+// FileSystem returns kustomize's view of a reader: the root of the tree is "/". It is read-only.
 func FileSystem(r Reader) filesys.FileSystem { return &kustomizeFS{r} }
 
 type kustomizeFS struct{ r Reader }
@@ -130,7 +130,7 @@ func (f *kustomizeFS) walk(name string, info fileInfo, walk filepath.WalkFunc) e
 	return nil
 }
 
-// FS gives the standard library's view of a reader. It is read-only.
+// FS returns the standard library's view of a reader. It is read-only.
 func FS(r Reader) fs.FS { return &ioFS{r} }
 
 type ioFS struct{ r Reader }

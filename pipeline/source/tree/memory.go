@@ -118,7 +118,7 @@ func (b *Builder) AddLarge(name string, size int64) error {
 	return nil
 }
 
-// Build gives the tree. Its ID depends on names, modes and content only.
+// Build returns the tree. Its ID depends on names, modes and content only.
 func (b *Builder) Build() *Tree {
 	store := &memoryObjects{trees: map[string][]Entry{}, blobs: b.blobs}
 	return New(store, store.add(b.root))

@@ -17,13 +17,13 @@ type Mounts struct {
 	below map[string]Reader
 }
 
-// NewMounts gives a reader without any mount.
+// NewMounts returns a reader without any mount.
 func NewMounts(r Reader) *Mounts { return &Mounts{Reader: r, below: map[string]Reader{}} }
 
 // Add puts a reader at a name of the root. It must not be called while others read.
 func (m *Mounts) Add(name string, r Reader) { m.below[name] = r }
 
-// mount gives the reader of a path, and what the path is there.
+// mount returns the reader of a path, and what the path is there.
 func (m *Mounts) mount(name string) (r Reader, at, rest string) {
 	at, rest, _ = strings.Cut(strings.Trim(name, "/"), "/")
 	if r = m.below[at]; r == nil {
@@ -70,7 +70,7 @@ func (m *Mounts) List(name string) ([]Info, error) {
 
 var errMountedSubmodule = errors.New("is inside a Git submodule of a remote base whose repository is not allowed, or that the base's URL leaves out (spec.build.remoteBases)")
 
-// mounted gives an error of a mount with the full path.
+// mounted returns an error of a mount with the full path.
 func mounted(at string, err error) error {
 	var of *fs.PathError
 	if !errors.As(err, &of) {

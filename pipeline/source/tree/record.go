@@ -41,7 +41,7 @@ const (
 	outcomeError = "error"
 )
 
-// Record gives what was asked for so far.
+// Record returns what was asked for so far.
 func (v *View) Record() Record {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -73,7 +73,7 @@ func (r Record) Fingerprint() string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// Merge gives a record of everything in both.
+// Merge returns a record of everything in both.
 func (r Record) Merge(other Record) Record {
 	all := map[access]string{}
 	for _, list := range []Record{r, other} {
@@ -85,7 +85,7 @@ func (r Record) Merge(other Record) Record {
 	return v.Record()
 }
 
-// Affected says whether a render with this record would see anything else in the given tree, and which path is the
+// Affected reports whether a render with this record would see anything else in the given tree, and which path is the
 // first that differs. An empty record is always affected: nothing is known of it.
 func (r Record) Affected(t *Tree) (reason string, affected bool) { return r.affected(t, nil) }
 

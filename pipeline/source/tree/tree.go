@@ -41,9 +41,9 @@ type Entry struct {
 
 // Objects gives the content that IDs stand for. Implementations are safe for use by several goroutines.
 type Objects interface {
-	// Tree gives the entries of a directory.
+	// Tree returns the entries of a directory.
 	Tree(id string) ([]Entry, error)
-	// Blob gives the content of a file or the target of a link, and a LimitError where it is longer than max.
+	// Blob returns the content of a file or the target of a link, and a LimitError where it is longer than max.
 	Blob(id string, max int64) ([]byte, error)
 }
 
@@ -90,12 +90,12 @@ type directory struct {
 	byName  map[string]int
 }
 
-// New gives the tree whose root directory has the given ID.
+// New returns the tree whose root directory has the given ID.
 func New(objects Objects, root string) *Tree {
 	return &Tree{objects: objects, root: root, dirs: map[string]*directory{}, blobs: map[string][]byte{}, mounts: map[string]*Tree{}}
 }
 
-// Next gives the tree of another revision of the same objects. Directories that this one has read are not read again
+// Next returns the tree of another revision of the same objects. Directories that this one has read are not read again
 // there, as equal IDs mean equal directories.
 func (t *Tree) Next(root string) *Tree {
 	next := New(t.objects, root)
@@ -108,14 +108,14 @@ func (t *Tree) Next(root string) *Tree {
 // ID of the root directory: equal IDs mean equal trees.
 func (t *Tree) ID() string { return t.root }
 
-// WithMounts gives a tree of the same files with the trees of submodules at their paths.
+// WithMounts returns a tree of the same files with the trees of submodules at their paths.
 func (t *Tree) WithMounts(mounts map[string]*Tree) *Tree {
 	mounted := New(t.objects, t.root)
 	mounted.mounts = mounts
 	return mounted
 }
 
-// Submodule gives the commit that the tree names for the submodule at a path, and false where there is none.
+// Submodule returns the commit that the tree names for the submodule at a path, and false where there is none.
 func (t *Tree) Submodule(name string) (string, bool, error) {
 	found, err := t.find(name, nil)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -264,7 +264,7 @@ func (t *Tree) step(from node, part, name string, visit visitor) (node, error) {
 	return next, nil
 }
 
-// escapes says whether a link's target leaves the tree. The walk itself would notice ".." as well, but not say that a
+// escapes reports whether a link's target leaves the tree. The walk itself would notice ".." as well, but not say that a
 // link did it.
 func escapes(stack []node, target string) error {
 	if strings.HasPrefix(target, "/") {

@@ -27,9 +27,9 @@ type Info struct {
 type Reader interface {
 	// Lookup follows links and says what is at the path.
 	Lookup(name string) (Info, error)
-	// Read gives the content of a file. The caller must not change it.
+	// Read returns the content of a file. The caller must not change it.
 	Read(name string) ([]byte, error)
-	// List gives the entries of a directory by name, links followed, those that lead nowhere left out. Info.Path is where
+	// List returns the entries of a directory by name, links followed, those that lead nowhere left out. Info.Path is where
 	// the entry is in the directory.
 	List(name string) ([]Info, error)
 }
@@ -149,7 +149,7 @@ func (v *View) List(name string) ([]Info, error) {
 	return list, err
 }
 
-// list gives the entries of a directory, links followed.
+// list returns the entries of a directory, links followed.
 func (t *Tree) list(found node, visit visitor) ([]Info, error) {
 	d, err := found.tree.dir(found.entry.ID)
 	if err != nil {

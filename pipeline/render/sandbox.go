@@ -25,13 +25,13 @@ type Isolation struct {
 	Seccomp bool `json:"seccomp"`
 }
 
-// Network says whether the kernel keeps a renderer off the network.
+// Network reports whether the kernel keeps a renderer off the network.
 func (i Isolation) Network() bool { return i.Namespaces || i.Seccomp }
 
-// Files says whether the kernel keeps a renderer from files.
+// Files reports whether the kernel keeps a renderer from files.
 func (i Isolation) Files() bool { return i.Root || i.Seccomp || i.Landlock > 0 }
 
-// Layers gives each part by its name, with whether it is there.
+// Layers returns each part by its name, with whether it is there.
 func (i Isolation) Layers() map[string]bool {
 	return map[string]bool{"namespaces": i.Namespaces, "root": i.Root, "landlock": i.Landlock > 0, "seccomp": i.Seccomp}
 }

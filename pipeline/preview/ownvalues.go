@@ -18,7 +18,7 @@ type ownValue struct{ param, value string }
 // meshProxy is not a container of the user, so that its name is the same for all.
 const meshProxy = "istio-proxy"
 
-// ownValues gives the values of an object that lines elsewhere in it may be made of: only those that the change leaves
+// ownValues returns the values of an object that lines elsewhere in it may be made of: only those that the change leaves
 // alone, as else the change is of them. A new object has no more than its name and namespace: what else it holds is the
 // change.
 func (u *unit) ownValues(old, now located) []ownValue {
@@ -171,7 +171,7 @@ func wordByte(b byte) bool {
 // maxWays bounds how many substitutions are tried for one run.
 const maxWays = 48
 
-// ways gives the substitutions that make a difference to a text: none, and each combination of what a value can be taken
+// ways returns the substitutions that make a difference to a text: none, and each combination of what a value can be taken
 // for, with fewer values first; and the places of all of the values.
 func ways(text string, own []ownValue) ([]substitution, []match) {
 	byValue := map[string][]ownValue{}

@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// grace is how long what is under way may take to end. Whatever goes on for longer is left behind: its job was not
+// shutdownGrace is how long what is under way may take to end. Whatever goes on for longer is left behind: its job was not
 // acknowledged and comes again, as after a kill. Service managers and clusters kill what does not end soon.
-const grace = 5 * time.Second
+const shutdownGrace = 5 * time.Second
 
 // wait waits for the group, whose context is inner. Once that is done it does not wait for long. That ctx is done, to which
 // inner belongs, is no error.
-func (p *parts) wait(ctx, inner context.Context, group *errgroup.Group) error {
+func (p *components) wait(ctx, inner context.Context, group *errgroup.Group) error {
 	var err error
 	ended := make(chan struct{})
 	go func() {
@@ -29,7 +29,7 @@ func (p *parts) wait(ctx, inner context.Context, group *errgroup.Group) error {
 	case <-inner.Done():
 	}
 	begin := time.Now()
-	if within(grace, func() { <-ended }) {
+	if endsWithin(shutdownGrace, func() { <-ended }) {
 		p.o.Log.Info("everything that was under way has ended", "took", time.Since(begin))
 		return err
 	}
@@ -40,8 +40,8 @@ func (p *parts) wait(ctx, inner context.Context, group *errgroup.Group) error {
 	return context.Cause(inner)
 }
 
-// within says whether wait returns in time. It is left behind where it does not.
-func within(longest time.Duration, wait func()) bool {
+// endsWithin reports whether wait returns in time. It is left behind where it does not.
+func endsWithin(longest time.Duration, wait func()) bool {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -17,7 +17,7 @@ import (
 // TestWhatDoesNotEndIsLeftBehind has a part that never ends, when the daemon is to end and after another part failed.
 func TestWhatDoesNotEndIsLeftBehind(t *testing.T) {
 	var said bytes.Buffer
-	p := &parts{o: Options{Log: slog.New(slog.NewTextHandler(&said, nil))}}
+	p := &components{o: Options{Log: slog.New(slog.NewTextHandler(&said, nil))}}
 	forever := make(chan struct{})
 	defer close(forever)
 	broken := errors.New("broken")

@@ -29,7 +29,7 @@ type spill struct {
 	end  int64
 }
 
-// keep gives a copy of data that lives as long as the tree.
+// keep returns a copy of data that lives as long as the tree.
 func (s *spill) keep(data []byte) (content, error) {
 	size := int64(len(data))
 	if s.dir == "" || s.held+size <= memoryBytes {
@@ -71,7 +71,7 @@ func unnamed(dir string) (*os.File, error) {
 	return file, nil
 }
 
-// read gives the bytes.
+// read returns the bytes.
 func (c content) read() ([]byte, error) {
 	if c.file == nil {
 		return c.data, nil

@@ -129,7 +129,7 @@ func indentOf(lines []line) int {
 	return max(0, least)
 }
 
-// dedent gives a line with its indentation relative to the base.
+// dedent returns a line with its indentation relative to the base.
 func dedent(text string, base int) string {
 	trimmed := strings.TrimLeft(text, " ")
 	if n := len(text) - len(trimmed) - base; n != 0 {
