@@ -15,7 +15,7 @@ import (
 // and is not one: a sidecar in it would be put on top of another one, or on the wrong object.
 type kustomizations struct {
 	uses map[string]string // the path of the kustomization by the absolute path of what it uses
-	seen map[string]bool   // directories that were looked into
+	seen map[string]bool   // directories that were looked into, and those above them
 }
 
 // kustomizationNames are the names that kustomize looks for.
@@ -32,10 +32,8 @@ func (k *kustomizations) of(path string) string {
 	if err != nil {
 		return ""
 	}
-	for dir := filepath.Dir(absolute); ; dir = filepath.Dir(dir) {
-		if !k.seen[dir] {
-			k.look(dir)
-		}
+	for dir := filepath.Dir(absolute); !k.seen[dir]; dir = filepath.Dir(dir) {
+		k.look(dir)
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil || filepath.Dir(dir) == dir {
 			break
 		}

@@ -62,6 +62,9 @@ func recognizeMeta(d *manifest.Document, meta manifest.Meta) finding {
 		if strings.HasPrefix(meta.APIVersion, "kustomize.config.k8s.io/") {
 			return finding{reason: kustomization}
 		}
+		if workloadKind(meta.Kind) && isUnfilled(text) {
+			return finding{reason: template}
+		}
 		return finding{}
 	case meta.APIVersion == "" && workloadKind(meta.Kind) && hasKey(text, "metadata") && hasKey(text, "spec"):
 		return finding{err: fmt.Errorf("reading %s: the object says kind %s and no apiVersion, so it is not known what it is; add the apiVersion", d, meta.Kind)}

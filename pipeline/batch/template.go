@@ -54,6 +54,12 @@ func isTemplate(text string) bool {
 	return false
 }
 
+// unfilled is a variable of a shell where only a number can stand. Elsewhere such a variable is text like other text.
+var unfilled = regexp.MustCompile(`(?m)^\s*(?:-\s+)?(?:containerPort|hostPort|\w+Seconds|\w+Threshold|runAsUser|runAsGroup|fsGroup|defaultMode|weight)\s*:\s*["']?\$\{?\w|^\s*grpc:\s*\n\s*port\s*:\s*["']?\$\{?\w`)
+
+// isUnfilled says whether a text is to be filled in by a program such as envsubst before it can be read as an object.
+func isUnfilled(text string) bool { return strings.Contains(text, "$") && unfilled.MatchString(text) }
+
 // mayBeTemplate says whether a text has anything of a template's marks anywhere. It costs next to nothing.
 func mayBeTemplate(text string) bool {
 	return strings.Contains(text, "{{") || strings.Contains(text, "{%") || strings.Contains(text, "<%")

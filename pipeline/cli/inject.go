@@ -36,9 +36,14 @@ func newInject(streams Streams) *cobra.Command {
 	cmd := newCommand("inject [FILE|DIRECTORY]...", "Inject sidecars into manifests")
 	cmd.Long = `Inject sidecars into the workloads of manifests, and leave every other byte as it is.
 
-Reads the files, and the .yaml, .yml and .json files below the directories, that are named
-(hidden ones are passed over), or standard input. Writes everything that was read, injected
-or not, to standard output in the order of the input, or where -o or -i says.
+Reads the files, and the .yaml, .yml and .json files below the directories, that are named, or
+standard input. Writes every manifest that was read, injected or not, to standard output in the
+order of the input, or where -o or -i says.
+
+A directory may hold other things: charts, templates, kustomizations, playbooks, data. They are
+passed over, and a line tells of each kind; named themselves, they are errors. Hidden files,
+downloaded packages (node_modules, vendor) and what --exclude and .prerigignore files name by
+the rules of .gitignore are not read.
 
 What is decided for each workload, and why, goes to standard error, one line each. When
 anything is wrong in any file, nothing is written at all.
