@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/prerig/prerig/fn/internal/oracle"
 )
 
 // Verdict is how what Prerig makes of a workload compares with what the webhook makes of it.
@@ -26,10 +28,11 @@ const (
 	BothRefuse      Verdict = "refused by both"
 	OnlyPrerigTakes Verdict = "refused by the webhook's cluster alone"
 	OnlyWebhook     Verdict = "refused by Prerig alone"
+	InjectedBefore  Verdict = "different, but injected before: Prerig takes that injection out first, the webhook does not"
 )
 
 // good are the verdicts that are as they should be.
-var good = []Verdict{Equal, NotInjected, Invalid, BothRefuse}
+var good = []Verdict{Equal, NotInjected, Invalid, BothRefuse, InjectedBefore}
 
 // Case is a workload on both ways.
 type Case struct {
@@ -114,6 +117,8 @@ func (c *Case) judge(used map[string]int) {
 	default:
 		c.Differences = Compare(c.Webhook.Pod, c.Prerig.Pod, used)
 		switch {
+		case len(c.Differences) > 0 && oracle.InjectedBefore(c.Workload.Object):
+			c.Verdict = InjectedBefore
 		case len(c.Differences) > 0:
 			c.Verdict = Different
 		case c.Webhook.Pod.GetAnnotations()["sidecar.istio.io/status"] != c.Workload.GetAnnotations()["sidecar.istio.io/status"]:
@@ -134,6 +139,9 @@ func (p *Parity) String() string {
 	for _, c := range p.Cases {
 		verdicts[string(c.Verdict)]++
 		seen := map[string]bool{}
+		if c.Good() {
+			continue
+		}
 		for _, d := range c.Differences {
 			if class := d.Class(); !seen[class] {
 				seen[class] = true

@@ -35,11 +35,11 @@ var exceptions = []exception{
 	},
 	{
 		"injected before", "sidecar.istio.io/status lists containers, volumes or pull secrets that the pod has: Prerig takes that injection out first, where the webhook keeps what it is given",
-		func(k *Case, _ Difference) bool { return k.injectedBefore() },
+		func(k *Case, _ Difference) bool { return injectedBefore(k.Webhook) },
 	},
 	{
 		"injected before lists were written", "sidecar.istio.io/status lists nothing, and the pod's own istio-proxy runs the agent: Prerig takes that for an injection of the first Istio versions and takes it out",
-		func(k *Case, _ Difference) bool { return k.injectedWithoutList() },
+		func(k *Case, _ Difference) bool { return injectedWithoutList(k.Webhook) },
 	},
 }
 
@@ -94,10 +94,17 @@ func podLabels(pod map[string]any) map[string]any {
 	return labels
 }
 
+// InjectedBefore reports whether a workload looks as if it had been injected: Prerig takes that injection out first, where
+// the webhook keeps what it is given, so the results may differ.
+func InjectedBefore(workload map[string]any) bool {
+	pod := templateOf(workload)
+	return injectedBefore(pod) || injectedWithoutList(pod)
+}
+
 // injectedBefore reports whether the status annotation of the pod lists something that the pod has.
-func (k *Case) injectedBefore() bool {
-	spec, _ := k.Webhook["spec"].(map[string]any)
-	for field, names := range k.listed() {
+func injectedBefore(pod map[string]any) bool {
+	spec, _ := pod["spec"].(map[string]any)
+	for field, names := range listed(pod) {
 		has, _ := keyed(append([]any{}, anyList(spec[field])...))
 		for _, name := range names {
 			if text, ok := name.(string); ok && has["["+text+"]"] != nil {
@@ -110,11 +117,11 @@ func (k *Case) injectedBefore() bool {
 
 // injectedWithoutList reports whether there is a status annotation that lists nothing, and a container istio-proxy that
 // runs the agent as a proxy.
-func (k *Case) injectedWithoutList() bool {
-	if _, ok := k.status(); !ok || len(k.listed()) > 0 {
+func injectedWithoutList(pod map[string]any) bool {
+	if _, ok := status(pod); !ok || len(listed(pod)) > 0 {
 		return false
 	}
-	spec, _ := k.Webhook["spec"].(map[string]any)
+	spec, _ := pod["spec"].(map[string]any)
 	for _, c := range anyList(spec["containers"]) {
 		m, _ := c.(map[string]any)
 		args, image := anyList(m["args"]), fmt.Sprint(m["image"])
@@ -126,23 +133,23 @@ func (k *Case) injectedWithoutList() bool {
 }
 
 // status gives the pod's status annotation.
-func (k *Case) status() (string, bool) {
-	meta, _ := k.Webhook["metadata"].(map[string]any)
+func status(pod map[string]any) (string, bool) {
+	meta, _ := pod["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
 	text, ok := annotations["sidecar.istio.io/status"].(string)
 	return text, ok
 }
 
 // listed gives what the status annotation lists, by field.
-func (k *Case) listed() map[string][]any {
-	text, _ := k.status()
-	var status map[string]any
-	if json.Unmarshal([]byte(text), &status) != nil {
+func listed(pod map[string]any) map[string][]any {
+	text, _ := status(pod)
+	var lists map[string]any
+	if json.Unmarshal([]byte(text), &lists) != nil {
 		return nil
 	}
 	out := map[string][]any{}
 	for _, field := range []string{"containers", "initContainers", "volumes", "imagePullSecrets"} {
-		if names := anyList(status[field]); len(names) > 0 {
+		if names := anyList(lists[field]); len(names) > 0 {
 			out[field] = names
 		}
 	}

@@ -135,10 +135,10 @@ func TestExceptionsAreNarrow(t *testing.T) {
 	}
 	for status, want := range map[string]bool{`{"containers":["app"]}`: true, `{"containers":["other"]}`: false, "{}": false, "no JSON": false} {
 		k.Webhook["metadata"].(map[string]any)["annotations"] = map[string]any{"sidecar.istio.io/status": status}
-		if got := k.injectedBefore(); got != want {
+		if got := injectedBefore(k.Webhook); got != want {
 			t.Errorf("status %s: injected before is %t", status, got)
 		}
-		if k.injectedWithoutList() {
+		if injectedWithoutList(k.Webhook) {
 			t.Errorf("status %s: an application counts as Istio's proxy", status)
 		}
 	}
