@@ -45,7 +45,8 @@ func (r *run) appendAll(p *pod) error {
 	if err := r.addLists(lists, spec); err != nil {
 		return err
 	}
-	r.appendClusterEnvs()
+	r.envs = r.in.ClusterVariables(r.before.labels())
+	r.setClusterEnvs()
 	if err := r.appendProbers(spec); err != nil {
 		return err
 	}
@@ -99,7 +100,7 @@ func (r *run) setFSGroup() {
 	switch {
 	case r.profile.Has(istio.FSGroupSdsToken) && mc.EnableSdsTokenMount && mc.SdsUdsPath != "":
 	case r.profile.Has(istio.FSGroupSds) && mc.SdsUdsPath != "":
-	case r.profile.Has(istio.FSGroupEnv) && r.in.Env("ENABLE_LEGACY_FSGROUP_INJECTION", "true") != "false":
+	case r.in.LegacyFSGroup():
 	default:
 		return
 	}
@@ -247,21 +248,6 @@ func networkOf(proxy map[string]any) string {
 	env, _ := proxy["env"].([]any)
 	network, _ := find(env, networkEnv)["value"].(string)
 	return network
-}
-
-// appendClusterEnvs sets the proxy's variables for cluster and network: up to 1.7 those of the injection URL only.
-func (r *run) appendClusterEnvs() {
-	r.envs = clusterEnvs(r.in, r.before)
-	if !r.profile.Has(istio.ClusterFromURL) {
-		r.envs = map[string]string{}
-		if v := r.in.URLCluster(); v != "" {
-			r.envs[clusterEnv] = v
-		}
-		if v := r.in.URLNetwork(); v != "" {
-			r.envs[networkEnv] = v
-		}
-	}
-	r.setClusterEnvs()
 }
 
 // statusPortFlag matches the flag in its forms: -statusPort, --statusPort and with =N.

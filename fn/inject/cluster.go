@@ -11,32 +11,10 @@ import (
 )
 
 const (
-	clusterEnv   = "ISTIO_META_CLUSTER_ID"
-	networkEnv   = "ISTIO_META_NETWORK"
+	clusterEnv   = istio.ClusterVariable
+	networkEnv   = istio.NetworkVariable
 	networkLabel = "topology.istio.io/network"
 )
-
-// clusterEnvs are the proxy's variables for its cluster and network: what the values say, over that the injection URL, over
-// that the pod's label for the network. What else the URL gives goes with them from 1.8 on.
-func clusterEnvs(in *istio.Injector, p *pod) map[string]string {
-	envs := map[string]string{}
-	if in.Profile().Has(istio.VariablesOfURL) {
-		maps.Copy(envs, in.URLEnv())
-	}
-	if v := first(in.URLCluster(), in.Values().String("global", "multiCluster", "clusterName")); v != "" {
-		envs[clusterEnv] = v
-	}
-	network := first(in.URLNetwork(), in.Values().String("global", "network"))
-	if label, ok := p.label(networkLabel); ok {
-		network = label
-	}
-	if network != "" {
-		envs[networkEnv] = network
-	} else if url := in.URLNetwork(); url != "" {
-		envs[networkEnv] = url
-	}
-	return envs
-}
 
 func first(values ...string) string {
 	for _, v := range values {

@@ -12,11 +12,13 @@ import (
 // directivePrefix begins the keys of a strategic merge patch that are instructions and not fields.
 const directivePrefix = '$'
 
+// patchDirective is the instruction that replaces or deletes what it stands in.
+const patchDirective = "$patch"
+
 // overlay merges a patch into the pod with Kubernetes' rules for pods. The pod and the patch are used up: both are changed.
 func (p *pod) overlay(patch map[string]any) error {
 	obj := map[string]any{"metadata": p.meta, "spec": p.spec}
-	dropNew(podSchema(), obj, patch)
-	out, err := strategicMerge(obj, patch, podSchema())
+	out, err := mergePatch(podSchema(), obj, patch)
 	if err != nil {
 		return err
 	}
@@ -29,6 +31,18 @@ func (p *pod) overlay(patch map[string]any) error {
 		return fmt.Errorf("merging: nothing is left of the pod's spec")
 	}
 	return nil
+}
+
+// mergePatch merges a patch into an object of the schema. Both are used up.
+func mergePatch(s *schema, obj, patch map[string]any) (map[string]any, error) {
+	var b besides
+	b.dropNew(s, obj, patch)
+	out, err := strategicMerge(obj, patch, s)
+	if err != nil {
+		return nil, err
+	}
+	b.dropEmpty()
+	return out, nil
 }
 
 // strategicMerge merges with Kubernetes' rules. The library panics on lists with elements that are null or of another type
@@ -141,9 +155,29 @@ func fitList(f *schemaField, v []any) *FieldError {
 	return nil
 }
 
+// besides is what merging needs beside the library's rules.
+type besides struct {
+	// made are the fields that were put into the object, empty, for a patch to act on.
+	made []madeField
+}
+
+type madeField struct {
+	in  map[string]any
+	key string
+}
+
+// dropEmpty takes fields that were made for a patch out again if it left them empty.
+func (b *besides) dropEmpty() {
+	for _, f := range b.made {
+		if m, ok := f.in[f.key].(map[string]any); ok && len(m) == 0 {
+			delete(f.in, f.key)
+		}
+	}
+}
+
 // dropNew takes nulls out of a patch where the object has nothing to delete, because the merge keeps them in new elements of
 // lists.
-func dropNew(s *schema, obj, patch map[string]any) {
+func (b *besides) dropNew(s *schema, obj, patch map[string]any) {
 	for key, v := range patch {
 		old, had := obj[key]
 		switch v := v.(type) {
@@ -152,23 +186,29 @@ func dropNew(s *schema, obj, patch map[string]any) {
 				delete(patch, key)
 			}
 		case map[string]any:
+			next, f := unknownSchema, s.fields[key]
+			if f != nil {
+				next = f.schema
+			}
 			sub, ok := old.(map[string]any)
+			if !ok && f != nil && f.alwaysThere() && v[patchDirective] != nil {
+				// The webhook sees the JSON of Kubernetes' types, which has such a field even if it is empty.
+				sub, ok = map[string]any{}, true
+				obj[key] = sub
+				b.made = append(b.made, madeField{obj, key})
+			}
 			if !ok {
 				dropNulls(v)
 				continue
 			}
-			next := unknownSchema
-			if f := s.fields[key]; f != nil {
-				next = f.schema
-			}
-			dropNew(next, sub, v)
+			b.dropNew(next, sub, v)
 		case []any:
-			dropNewElements(s.fields[key], old, v)
+			b.dropNewElements(s.fields[key], old, v)
 		}
 	}
 }
 
-func dropNewElements(f *schemaField, old any, list []any) {
+func (b *besides) dropNewElements(f *schemaField, old any, list []any) {
 	if f == nil || !f.merge || f.schema.elem == nil {
 		return
 	}
@@ -179,9 +219,12 @@ func dropNewElements(f *schemaField, old any, list []any) {
 			continue
 		}
 		if was := findBy(have, f.mergeKey, m[f.mergeKey]); was != nil {
-			dropNew(f.schema.elem, was, m)
-		} else {
-			dropNulls(m)
+			b.dropNew(f.schema.elem, was, m)
+			continue
+		}
+		dropNulls(m)
+		for _, field := range m {
+			dropDirectives(field)
 		}
 	}
 }
@@ -193,6 +236,25 @@ func findBy(list []any, key string, value any) map[string]any {
 		}
 	}
 	return nil
+}
+
+// dropDirectives takes the instructions of a patch out of a value that is new, at every depth: there is nothing that they
+// could act on.
+func dropDirectives(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, e := range v {
+			if key != "" && key[0] == directivePrefix {
+				delete(v, key)
+				continue
+			}
+			dropDirectives(e)
+		}
+	case []any:
+		for _, e := range v {
+			dropDirectives(e)
+		}
+	}
 }
 
 // dropNulls takes keys without a value out of a map at every depth.

@@ -22,7 +22,7 @@ func (r *run) setMetadata() error {
 		ImagePullSecrets: r.injected.names("imagePullSecrets"),
 	}
 	if r.profile.Has(istio.StatusRevision) {
-		revision := first(r.in.Revision(), "default")
+		revision := r.in.Revision()
 		s.Revision = &revision
 	}
 	text, err := json.Marshal(s)

@@ -113,6 +113,12 @@ func (r *run) reapply(key string, own map[string]any, applied *[]any) error {
 	if c["image"] == autoImage {
 		delete(c, "image")
 	}
+	if uid, ok := r.injected.users[fmt.Sprint(c["name"])]; ok && uid != int64(defaultProxyID) && r.profile.Has(istio.DropForeignUser) {
+		if sc, ok := c["securityContext"].(map[string]any); ok {
+			delete(sc, "runAsUser")
+			delete(sc, "runAsGroup")
+		}
+	}
 	canonicalResources(c)
 	*applied = append(*applied, c)
 	patch := map[string]any{"spec": map[string]any{key: []any{copyMap(c)}}}

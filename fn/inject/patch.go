@@ -40,8 +40,7 @@ func MergeContainer(container, patch map[string]any) (map[string]any, error) {
 	if err := fitPatch(containerSchema(), patch); err != nil {
 		return nil, err
 	}
-	dropNew(containerSchema(), out, patch)
-	return strategicMerge(out, patch, containerSchema())
+	return mergePatch(containerSchema(), out, patch)
 }
 
 // UnknownFields are the paths of fields of a pod that Kubernetes' types do not have, sorted: misspelt ones, or those of

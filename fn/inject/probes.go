@@ -175,7 +175,7 @@ func (r *run) readProber(v any) (prober, error) {
 	switch {
 	case p.HTTPGet != nil:
 		p.TCPSocket, p.GRPC = nil, nil
-	case p.TCPSocket != nil && r.profile.Has(istio.ProberTCP):
+	case p.TCPSocket != nil && r.in.RewritesTCPProbes():
 		p.GRPC = nil
 	case p.GRPC != nil && p.TCPSocket == nil && r.profile.Has(istio.ProberGRPC):
 	default:
@@ -200,11 +200,16 @@ func portNamed(c map[string]any, name string) (int32, bool) {
 func (r *run) setProbers(proxy map[string]any, probers map[string]prober) error {
 	if _, before := r.pod.annotation(statusAnnotation); before && r.profile.Has(istio.ProberMerge) {
 		env, _ := proxy["env"].([]any)
-		if e := find(env, probersEnv); e != nil {
+		e := find(env, probersEnv)
+		if e == nil && !r.profile.Has(istio.ProberMergeAppends) {
+			return nil
+		}
+		if e != nil {
 			var existing map[string]prober
 			text, _ := e["value"].(string)
 			if err := json.Unmarshal([]byte(text), &existing); err != nil {
-				return fmt.Errorf("reading %s of the injected proxy: %w", probersEnv, err)
+				r.warnings = append(r.warnings, fmt.Sprintf("%s of the injected proxy cannot be read and stays as it is: %v", probersEnv, err))
+				return nil
 			}
 			maps.Copy(probers, existing)
 			out, err := probersText(probers)
@@ -239,7 +244,7 @@ func (r *run) rewrite(c map[string]any, port int64) {
 		_, isGRPC := p["grpc"].(map[string]any)
 		switch {
 		case isHTTP:
-		case isTCP && r.profile.Has(istio.ProberTCP):
+		case isTCP && r.in.RewritesTCPProbes():
 			delete(p, "tcpSocket")
 		case isGRPC && k.parent == "" && r.profile.Has(istio.ProberGRPC):
 			delete(p, "grpc")

@@ -47,6 +47,9 @@ type schemaField struct {
 	meta     strategicpatch.PatchMeta
 }
 
+// alwaysThere says that the JSON of Kubernetes' types has the field whenever it has what the field is in.
+func (f *schemaField) alwaysThere() bool { return !f.pointer && f.schema.kind == structKind }
+
 // podSchema is the schema of a pod. It is made once, from the types alone.
 var podSchema = sync.OnceValue(func() *schema {
 	b := schemaBuilder{seen: map[reflect.Type]*schema{}}

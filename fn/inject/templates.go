@@ -54,7 +54,7 @@ func (r *run) merge(p *pod) error {
 	if err = r.findProxyConfig(); err != nil {
 		return err
 	}
-	r.envs = clusterEnvs(r.in, p)
+	r.envs = r.in.ClusterVariables(p.labels())
 	if err = r.applyTemplates(); err != nil {
 		return err
 	}
@@ -249,6 +249,8 @@ func (r *run) postProcess() error {
 // injected lists the names of what the templates inject, as the status annotation has them.
 type injected struct {
 	pod map[string]any
+	// users are the users that the templates set, by container.
+	users map[string]any
 }
 
 // injectedKeys are the lists that count.
@@ -261,6 +263,7 @@ func (i *injected) add(patch map[string]any) error {
 	for _, key := range injectedKeys {
 		if list, ok := spec[key].([]any); ok {
 			next[key] = stubs(list)
+			i.noteUsers(list)
 		}
 	}
 	if i.pod == nil && !instructed(next) {
@@ -276,6 +279,20 @@ func (i *injected) add(patch map[string]any) error {
 	}
 	i.pod = p.spec
 	return nil
+}
+
+// noteUsers notes which users a template sets.
+func (i *injected) noteUsers(list []any) {
+	for _, e := range list {
+		c, _ := e.(map[string]any)
+		name, _ := c["name"].(string)
+		if uid, ok := user(c, "runAsUser"); ok {
+			if i.users == nil {
+				i.users = map[string]any{}
+			}
+			i.users[name] = uid
+		}
+	}
 }
 
 // instructed says whether one of the lists has an instruction of a strategic merge patch.

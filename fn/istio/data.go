@@ -27,7 +27,7 @@ type TemplateData struct {
 	MeshConfig  *mesh.MeshConfig
 	// Values are the injector's values.
 	Values map[string]any
-	// Revision of the control plane; that of an installation without one is default.
+	// Revision of the control plane.
 	Revision string
 	// EstimatedConcurrency is the number of the proxy's threads.
 	EstimatedConcurrency int

@@ -4,7 +4,6 @@
 package istio
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -22,7 +21,32 @@ import (
 const (
 	envNativeSidecars   = "ENABLE_NATIVE_SIDECARS"
 	envCompliancePolicy = "COMPLIANCE_POLICY"
+	envRewriteTCP       = "REWRITE_TCP_PROBES"
+	envLegacyFSGroup    = "ENABLE_LEGACY_FSGROUP_INJECTION"
+	envJWTPolicy        = "JWT_POLICY"
 )
+
+// EnvBool is a boolean variable of the control plane's environment, or a default where it is not set or is no boolean, as
+// pkg/env of Istio reads it.
+func (in *Injector) EnvBool(key string, otherwise bool) bool {
+	if v, err := strconv.ParseBool(in.env[key]); err == nil {
+		return v
+	}
+	return otherwise
+}
+
+// RewritesTCPProbes says whether TCP probes go by way of the agent.
+func (in *Injector) RewritesTCPProbes() bool {
+	return in.profile.Has(ProberTCP) && !(in.profile.Has(ProberTCPSwitch) && !in.EnvBool(envRewriteTCP, true))
+}
+
+// LegacyFSGroup says whether the code of the version gives pods the group of Istio: it does unless it is told not to, or
+// uses the tokens of old Kubernetes versions. The chart makes the variable of those from values.global.jwtPolicy.
+func (in *Injector) LegacyFSGroup() bool {
+	const oldTokens = "first-party-jwt"
+	policy := in.Env(envJWTPolicy, in.values.String("global", "jwtPolicy"))
+	return in.profile.Has(FSGroupEnv) && in.EnvBool(envLegacyFSGroup, policy != oldTokens)
+}
 
 // nativeKubelet is the minor version of the kubelet from which Istio 1.27 and later use native sidecars by themselves
 // (source: pkg/kube/inject/webhook.go of 1.27).
@@ -96,8 +120,7 @@ func (in *Injector) complete(d *TemplateData, t *Template) {
 	if t.mutates {
 		d.Values = in.values.clone()
 	}
-	// The charts of all these versions set istiod's variable REVISION, also for the default revision.
-	d.Revision = cmp.Or(in.opts.Revision, "default")
+	d.Revision = in.Revision()
 	d.NativeSidecars = in.native
 	d.CompliancePolicy = in.env[envCompliancePolicy]
 	d.InboundTrafficPolicyMode = "passthrough"
@@ -161,9 +184,13 @@ func typedTag(tag, kind string) string {
 }
 
 // EstimateConcurrency is the number of the proxy's threads: what the proxy config says, or for 0 the CPU limit or request
-// in whole CPUs, or 2 (source: estimateConcurrency in pkg/kube/inject/inject.go of 1.10 to 1.17).
+// in whole CPUs, or 2 (source: estimateConcurrency in pkg/kube/inject/inject.go of 1.11 to 1.17). 1.10 has the field and leaves it
+// 0.
 func (in *Injector) EstimateConcurrency(pc *mesh.ProxyConfig, annotations map[string]string) int {
 	const usual = 2
+	if !in.profile.Has(ConcurrencyEstimated) {
+		return 0
+	}
 	if pc == nil || pc.Workers == nil {
 		return usual
 	}

@@ -4,6 +4,7 @@
 package istio
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -61,7 +62,7 @@ type Options struct {
 	IstiodEnv map[string]string
 	// Cluster and Network as the injection URL gives them (/inject/cluster/NAME/net/NAME).
 	Cluster, Network string
-	// ProxyEnv are the variables that the injection URL gives besides them (/inject/my_var/VALUE gives MY_VAR).
+	// ProxyEnv are the other variables that the injection URL gives every proxy (/inject/KEY/VALUE), by their names.
 	ProxyEnv map[string]string
 	// RootNamespace is where mesh-wide resources live; empty for what the mesh config says.
 	RootNamespace string
@@ -145,7 +146,23 @@ func newInjector(o Options, unfolded bool) (*Injector, error) {
 		}
 	}
 	in.readSelectors()
+	in.checkURL()
 	return in, nil
+}
+
+// checkURL warns of what the injection URL is said to give and the version does not read.
+func (in *Injector) checkURL() {
+	if given := len(in.opts.ProxyEnv) > 0 || in.opts.Cluster != "" || in.opts.Network != ""; !given {
+		return
+	}
+	switch p := in.profile; {
+	case !p.Has(ClusterFromURL):
+		in.warnings = append(in.warnings, fmt.Sprintf("Istio %s reads nothing from the injection URL: cluster, network and proxyEnv are ignored", p.release))
+	case p.Has(ClusterOnlyBoth) && (in.opts.Cluster == "" || in.opts.Network == ""):
+		in.warnings = append(in.warnings, fmt.Sprintf("Istio %s reads cluster and network from the injection URL only where it has both: what is given of them is ignored", p.release))
+	case !p.Has(VariablesOfURL) && len(in.opts.ProxyEnv) > 0:
+		in.warnings = append(in.warnings, fmt.Sprintf("Istio %s reads only cluster and network from the injection URL: proxyEnv is ignored", p.release))
+	}
 }
 
 // readMesh reads the mesh config and the ProxyConfig resources.
@@ -167,6 +184,9 @@ func (in *Injector) readMesh() error {
 		r, warnings, err := mesh.ParseResource(obj)
 		if err != nil {
 			return err
+		}
+		if !in.profile.Has(ProxyConfigImage) {
+			r.Image = nil
 		}
 		in.warnings = append(in.warnings, warnings...)
 		resources = append(resources, r)
@@ -249,17 +269,63 @@ func (in *Injector) Values() Values { return in.values }
 // Mesh is the mesh config. It must not be changed.
 func (in *Injector) Mesh() *mesh.MeshConfig { return in.mesh }
 
-// Revision of the control plane; empty for the default.
-func (in *Injector) Revision() string { return in.opts.Revision }
+// defaultRevision is what the charts call the control plane that has no revision of its own (source: REVISION in
+// templates/deployment.yaml of the chart istio-discovery, since 1.6).
+const defaultRevision = "default"
 
-// URLCluster and URLNetwork are what the injection URL gives; empty for nothing.
-func (in *Injector) URLCluster() string { return in.opts.Cluster }
+// Revision of the control plane, as templates and labels have it.
+func (in *Injector) Revision() string { return cmp.Or(in.opts.Revision, defaultRevision) }
 
-// URLNetwork is the network that the injection URL gives; empty for none.
-func (in *Injector) URLNetwork() string { return in.opts.Network }
+// Variables of the proxy that say where it is.
+const (
+	ClusterVariable = "ISTIO_META_CLUSTER_ID"
+	NetworkVariable = "ISTIO_META_NETWORK"
+)
 
-// URLEnv are the variables that the injection URL gives besides the cluster and the network. They must not be changed.
-func (in *Injector) URLEnv() map[string]string { return in.opts.ProxyEnv }
+// URLVariables are the variables that the injection URL gives every proxy, as far as the version reads them: up to 1.7
+// cluster and network only, and only where it names both. The map is the caller's.
+func (in *Injector) URLVariables() map[string]string {
+	out := map[string]string{}
+	p := in.profile
+	if !p.Has(ClusterFromURL) || p.Has(ClusterOnlyBoth) && (in.opts.Cluster == "" || in.opts.Network == "") {
+		return out
+	}
+	if p.Has(VariablesOfURL) {
+		maps.Copy(out, in.opts.ProxyEnv)
+	}
+	for name, value := range map[string]string{ClusterVariable: in.opts.Cluster, NetworkVariable: in.opts.Network} {
+		if value != "" {
+			out[name] = value
+		}
+	}
+	return out
+}
+
+// ClusterVariables are the variables for the cluster and the network of a proxy whose pod has some labels: what the values
+// say, over that the injection URL, over that the label for the network. Variables of the URL that the version reads are
+// among them.
+func (in *Injector) ClusterVariables(podLabels map[string]string) map[string]string {
+	out := in.URLVariables()
+	if !in.profile.Has(ClusterFromValues) {
+		return out
+	}
+	if out[ClusterVariable] == "" {
+		setUnlessEmpty(out, ClusterVariable, in.values.String("global", "multiCluster", "clusterName"))
+	}
+	if out[NetworkVariable] == "" {
+		setUnlessEmpty(out, NetworkVariable, in.values.String("global", "network"))
+	}
+	setUnlessEmpty(out, NetworkVariable, podLabels[networkLabel])
+	return out
+}
+
+const networkLabel = "topology.istio.io/network"
+
+func setUnlessEmpty(m map[string]string, key, value string) {
+	if value != "" {
+		m[key] = value
+	}
+}
 
 // Env is one variable of the control plane's environment, or a default where it is empty or not set.
 func (in *Injector) Env(key, otherwise string) string {

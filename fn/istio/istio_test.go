@@ -160,6 +160,9 @@ func TestNative(t *testing.T) {
 		{Options{Version: "1.31", KubernetesVersion: "v1.34.2+k3s1"}, true, ""},
 		{Options{Version: "1.31"}, true, "set kubernetesVersion or nativeSidecars"},
 		{Options{Version: "1.31", IstiodEnv: map[string]string{"ENABLE_NATIVE_SIDECARS": "false"}}, false, ""},
+		{Options{Version: "1.27", KubernetesVersion: "1.34", IstiodEnv: map[string]string{"ENABLE_NATIVE_SIDECARS": "true"}}, true, ""},
+		{Options{Version: "1.31", KubernetesVersion: "1.34", IstiodEnv: map[string]string{"ENABLE_NATIVE_SIDECARS": "auto"}}, true, ""},
+		{Options{Version: "1.26", KubernetesVersion: "1.34", IstiodEnv: map[string]string{"ENABLE_NATIVE_SIDECARS": "1"}}, true, ""},
 		{Options{Version: "1.31", Native: NativeDisabled, KubernetesVersion: "1.34"}, false, ""},
 	}
 	for _, tt := range tests {

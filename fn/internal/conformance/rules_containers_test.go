@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/prerig/prerig/fn/istio"
 )
 
 func TestRulesOfContainers(t *testing.T) {
@@ -26,7 +28,7 @@ func TestRulesOfContainers(t *testing.T) {
 	const theirs = `{"apiVersion": "v1", "kind": "Pod", "spec": {
 		"initContainers": [{"name": "own"}, {"name": "istio-validation"}],
 		"containers": [{"name": "own", "env": [{"name": "ISTIO_PROMETHEUS_ANNOTATIONS"}]}, {"name": "istio-proxy", "env": [{"name": "A"}]}]}}`
-	got, reasons, err := withoutWebhookOnly(7, read(ours), read(theirs))
+	got, reasons, err := (&Case{version: istio.Version{Minor: 7, Patch: 8}}).withoutWebhookOnly(read(ours), read(theirs))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,10 +39,10 @@ func TestRulesOfContainers(t *testing.T) {
 	if diff, err := compareObject(got, want); err != nil || diff != "" {
 		t.Errorf("%v %s", err, diff)
 	}
-	if got, reasons, _ = withoutWebhookOnly(8, read(ours), read(theirs)); len(reasons) != 0 || cmp.Diff(got, read(ours)) != "" {
+	if got, reasons, _ = (&Case{version: istio.Version{Minor: 8, Patch: 6}}).withoutWebhookOnly(read(ours), read(theirs)); len(reasons) != 0 || cmp.Diff(got, read(ours)) != "" {
 		t.Errorf("rules of older versions hold for 1.8: %q", reasons)
 	}
-	if _, reasons, _ = withoutWebhookOnly(7, read(theirs), read(ours)); len(reasons) != 0 {
+	if _, reasons, _ = (&Case{version: istio.Version{Minor: 7, Patch: 8}}).withoutWebhookOnly(read(theirs), read(ours)); len(reasons) != 0 {
 		t.Errorf("the rules work the other way round: %q", reasons)
 	}
 }

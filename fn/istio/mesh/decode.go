@@ -72,7 +72,7 @@ func (d *decoder) message(dst reflect.Value, in map[string]any, path string) err
 		}
 		if f.oneof != "" {
 			if other, ok := group[f.oneof]; ok {
-				return fmt.Errorf("%s: only one of %s and %s can be set", where, other, name)
+				d.warnings = append(d.warnings, fmt.Sprintf("field %s is ignored: only one of %s and %s can be set", join(path, other), other, name))
 			}
 			group[f.oneof] = name
 			clearOneof(dst, fields, f.oneof)
@@ -158,7 +158,8 @@ func (d *decoder) list(dst reflect.Value, v any, path string) error {
 	for i, item := range items {
 		where := path + "[" + strconv.Itoa(i) + "]"
 		if item == nil {
-			return wrongType(where, "a value", item)
+			empty(out.Index(i))
+			continue
 		}
 		if err := d.value(out.Index(i), item, where); err != nil {
 			return err
@@ -186,15 +187,22 @@ func (d *decoder) mapping(dst reflect.Value, v any, path string) error {
 	for _, key := range keys {
 		element := reflect.New(dst.Type().Elem()).Elem()
 		if m[key] == nil {
-			return wrongType(join(path, key), "a value", nil)
-		}
-		if err := d.value(element, m[key], join(path, key)); err != nil {
+			empty(element)
+		} else if err := d.value(element, m[key], join(path, key)); err != nil {
 			return err
 		}
 		out.SetMapIndex(reflect.ValueOf(key), element)
 	}
 	dst.Set(out)
 	return nil
+}
+
+// empty makes an element of a list or map that is null what istiod's decoder makes of it: a message without fields, or a
+// zero.
+func empty(element reflect.Value) {
+	if element.Kind() == reflect.Pointer {
+		element.Set(reflect.New(element.Type().Elem()))
+	}
 }
 
 // scalar decodes a string, bool, number or enum.

@@ -170,7 +170,6 @@ func TestParseErrors(t *testing.T) {
 	tests := map[string]struct{ text, want string }{
 		"number for a string":    {"defaultConfig: {discoveryAddress: 5}", "defaultConfig.discoveryAddress: want a string, have the number 5"},
 		"number in metadata":     {"defaultConfig: {proxyMetadata: {FOO: 1}}", "defaultConfig.proxyMetadata.FOO: want a string, have the number 1"},
-		"null in metadata":       {"defaultConfig: {proxyMetadata: {FOO: }}", "defaultConfig.proxyMetadata.FOO: want a value, have null"},
 		"bad duration":           {"connectTimeout: 5", `connectTimeout: want a duration such as "5s", have the number 5`},
 		"bad duration text":      {"connectTimeout: soon", `connectTimeout: want a duration such as "5s", have "soon"`},
 		"bad enum":               {"defaultConfig: {interceptionMode: tproxy}", `defaultConfig.interceptionMode: "tproxy" is none of REDIRECT, TPROXY, NONE`},
@@ -181,7 +180,6 @@ func TestParseErrors(t *testing.T) {
 		"fraction":               {"proxyListenPort: 1.5", "proxyListenPort: want a whole number of 32 bits, have the number 1.5"},
 		"negative":               {"reportBatchMaxEntries: -1", "reportBatchMaxEntries: want a whole number that is not negative, have the number -1"},
 		"too large":              {"proxyListenPort: 4294967296", "proxyListenPort: want a whole number of 32 bits"},
-		"both of a oneof":        {"defaultConfig: {tracing: {zipkin: {}, datadog: {}}}", "defaultConfig.tracing.datadog: only one of zipkin and datadog can be set"},
 		"not a mapping":          {"- a", "want a mapping, have a list"},
 		"not YAML":               {"a: [", "yaml: "},
 		"bad extension provider": {"extensionProviders: [{name: a, opentelemetry: {port: x}}]", `extensionProviders[0].opentelemetry.port: want a whole number that is not negative, have the string "x"`},
@@ -251,6 +249,20 @@ func TestMeshConfigReplaces(t *testing.T) {
 	}
 	if mc.ExtensionProviders[2].EnvoyFileAccessLog.Path != "/x" || mc.ExtensionProviders[3].GetOpentelemetry().GetServiceAttributeEnrichment() != ServiceAttributeEnrichmentOtelSemanticConventions {
 		t.Errorf("have %+v", mc.ExtensionProviders)
+	}
+}
+
+// TestNullsAndOneofs takes null in a map or list for a zero or an empty message, and the last declared of the members of a
+// oneof, as the decoder of istiod does (jsonpb of github.com/golang/protobuf).
+func TestNullsAndOneofs(t *testing.T) {
+	text := "defaultConfig: {proxyMetadata: {A: null}, tracing: {customTags: {a: null}, datadog: {address: b}, zipkin: {address: a}}, extraStatTags: [null]}"
+	mc, warnings, err := Parse(text, release.Newest(31))
+	if err != nil || len(warnings) != 1 || warnings[0] != "field defaultConfig.tracing.zipkin is ignored: only one of zipkin and datadog can be set" {
+		t.Fatalf("have %v and %q", err, warnings)
+	}
+	out, err := ProtoToJSON(mc.DefaultConfig, 31)
+	if want := `{"tracing":{"datadog":{"address":"b"},"customTags":{"a":{}}},"proxyMetadata":{"A":""},"extraStatTags":[""]}`; err != nil || out != want {
+		t.Errorf("have %s, %v; want %s", out, err, want)
 	}
 }
 
