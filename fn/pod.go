@@ -103,7 +103,8 @@ func (w *podWork) applyPlan(pl *plan, pod map[string]any) (map[string]any, error
 	if w.outcome.Action == Injected {
 		return nil, fmt.Errorf("two policies inject Istio's proxy, the second is %s; leave one of them out or narrow them by namespace", pl.policy.Metadata.Name)
 	}
-	got, err := inject.Istio(pl.istio, inject.Request{Pod: pod, Owner: owner, Namespace: homes[0].Namespace})
+	got, err := inject.Istio(pl.istio, inject.Request{Pod: pod, Owner: owner, Namespace: homes[0].Namespace,
+		Account: w.surroundings.account(pod, w.unit.meta.Namespace, homes[0].Name)})
 	if err != nil {
 		return nil, err
 	}

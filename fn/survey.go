@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/inject"
 	"github.com/prerig/prerig/fn/manifest"
 )
 
@@ -25,7 +26,12 @@ type surroundings struct {
 	webhooks []map[string]any
 	// locks are ImageLock objects.
 	locks []map[string]any
+	// accounts are the ServiceAccounts by namespace and name, as they are written.
+	accounts map[accountKey]inject.Account
 }
+
+// accountKey is the place of a ServiceAccount.
+type accountKey struct{ namespace, name string }
 
 // found is an object together with its unit.
 type found struct {
@@ -35,9 +41,13 @@ type found struct {
 
 // survey reads the few objects among the units that matter to others. Everything else is not decoded.
 func survey(units []*unit) *surroundings {
-	s := &surroundings{namespaces: map[string][]found{}}
+	s := &surroundings{namespaces: map[string][]found{}, accounts: map[accountKey]inject.Account{}}
 	for _, u := range units {
 		if u.broken || !tells(u.meta) {
+			continue
+		}
+		if u.meta.Kind == "ServiceAccount" && !u.doc.Contains("imagePullSecrets") {
+			s.accounts[accountKey{u.meta.Namespace, u.meta.Name}] = inject.Account{Known: true}
 			continue
 		}
 		obj, err := u.doc.Object()
@@ -62,6 +72,8 @@ func tells(m manifest.Meta) bool {
 		return strings.HasPrefix(m.APIVersion, "networking.istio.io/")
 	case "MutatingWebhookConfiguration":
 		return strings.HasPrefix(m.APIVersion, "admissionregistration.k8s.io/")
+	case "ServiceAccount":
+		return m.APIVersion == "v1"
 	case "ImageLock":
 		return strings.HasPrefix(m.APIVersion, "prerig.dev/")
 	}
@@ -78,9 +90,34 @@ func (s *surroundings) add(u *unit, obj map[string]any) {
 		s.proxyConfigs = append(s.proxyConfigs, obj)
 	case "MutatingWebhookConfiguration":
 		s.webhooks = append(s.webhooks, obj)
+	case "ServiceAccount":
+		s.accounts[accountKey{u.meta.Namespace, u.meta.Name}] = accountFrom(obj)
 	case "ImageLock":
 		s.locks = append(s.locks, obj)
 	}
+}
+
+// accountFrom reads a ServiceAccount.
+func accountFrom(obj map[string]any) inject.Account {
+	out := inject.Account{Known: true}
+	list, _ := obj["imagePullSecrets"].([]any)
+	for _, e := range list {
+		m, _ := e.(map[string]any)
+		if name, _ := m["name"].(string); name != "" {
+			out.PullSecrets = append(out.PullSecrets, name)
+		}
+	}
+	return out
+}
+
+// account gives the service account of a pod of an object that lies in a namespace as it is written, or else in the one that
+// it will live in.
+func (s *surroundings) account(pod map[string]any, written, resolved string) inject.Account {
+	name := inject.AccountOf(pod)
+	if a, ok := s.accounts[accountKey{written, name}]; ok {
+		return a
+	}
+	return s.accounts[accountKey{resolved, name}]
 }
 
 // addNamespace notes a Namespace. A repository that serves several clusters has the same one many times, and mostly with the

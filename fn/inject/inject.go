@@ -18,6 +18,8 @@ type Request struct {
 	Owner workload.Owner
 	// Namespace is the one that the pod will run in.
 	Namespace Namespace
+	// Account is the service account that the pod will run as.
+	Account Account
 	// FromOriginal takes an injection that the pod already has, of whatever version, out first (see Remove), so that the
 	// result is what injecting the original gives. Without it a pod that has been injected is injected as the webhook does
 	// it when it sees a pod again: the templates are merged over the proxy that is there, and what they do not set stays.
@@ -79,12 +81,14 @@ func Istio(in *istio.Injector, req Request) (Result, error) {
 	}
 	if in.APIServer() != nil {
 		in.APIServer().Default(map[string]any{"spec": pod.spec})
+		r.addPullSecrets()
 	}
 	if err := r.inject(); err != nil {
 		return Result{}, err
 	}
 	out := r.pod
 	if in.APIServer() != nil {
+		r.warnOfPullSecrets()
 		out = withoutDefaults(*in.APIServer(), r.user, r.seen, r.pod)
 	}
 	return Result{Pod: out.object(), Warnings: r.warnings}, nil

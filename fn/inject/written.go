@@ -196,7 +196,10 @@ func (w *slimming) list(f *schemaField, user, seen, injected []any) []any {
 			continue
 		case equal && i < len(user):
 			out = append(out, copyValue(user[i]))
-		case !equal:
+		case equal:
+			// The API server adds elements only to an empty list, which this one is not any more.
+			out = append(out, e)
+		default:
 			before, _ := seen[i].(map[string]any)
 			now, _ := e.(map[string]any)
 			var mine map[string]any

@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import "fmt"
+
+// Account is what is known about a pod's service account.
+type Account struct {
+	// PullSecrets are the names of its pull secrets.
+	PullSecrets []string
+	// Known says that the account is known, and not just without pull secrets.
+	Known bool
+}
+
+const pullSecretsKey = "imagePullSecrets"
+
+// AccountOf is the name of the service account that a pod runs as.
+func AccountOf(obj map[string]any) string {
+	spec, _ := obj["spec"].(map[string]any)
+	name, _ := spec["serviceAccountName"].(string)
+	old, _ := spec["serviceAccount"].(string)
+	return first(name, old, "default")
+}
+
+// addPullSecrets gives a pod without pull secrets those of its service account, as the API server does before it calls the
+// webhook. Once the injection has added some of its own, the API server does not do it any more, so that they have to be
+// written then; else they are left out like a default.
+func (r *run) addPullSecrets() {
+	if len(r.seen.list(pullSecretsKey)) > 0 || len(r.req.Account.PullSecrets) == 0 {
+		return
+	}
+	var list []any
+	for _, name := range r.req.Account.PullSecrets {
+		list = append(list, map[string]any{"name": name})
+	}
+	r.seen.spec[pullSecretsKey] = list
+}
+
+// warnOfPullSecrets warns of a pod that has no pull secrets but those of Istio, where it is not known which ones its service
+// account has: they are lost.
+func (r *run) warnOfPullSecrets() {
+	if r.req.Account.Known || len(r.seen.list(pullSecretsKey)) > 0 || len(r.pod.list(pullSecretsKey)) == 0 {
+		return
+	}
+	r.warnings = append(r.warnings, fmt.Sprintf(
+		"the pod now has Istio's imagePullSecrets, so the cluster no longer adds those of its service account %s; if it has some, give the ServiceAccount with the input or name its secrets in the pod",
+		AccountOf(r.user)))
+}
