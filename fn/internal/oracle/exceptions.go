@@ -34,6 +34,16 @@ var exceptions = []exception{
 		},
 	},
 	{
+		"requests of the whole pod", "the API server fills in spec.resources.requests from what the pod has before the webhook adds the proxy; Prerig writes no defaults into the user's part, so they are filled in from what it has afterwards",
+		func(k *Case, d Difference) bool {
+			name, ok := strings.CutPrefix(d.Place, "spec.resources.requests.")
+			spec, _ := templateOf(k.Workload)["spec"].(map[string]any)
+			resources, _ := spec["resources"].(map[string]any)
+			requests, _ := resources["requests"].(map[string]any)
+			return ok && resources != nil && requests[name] == nil
+		},
+	},
+	{
 		"injected before", "sidecar.istio.io/status lists containers, volumes or pull secrets that the pod has: Prerig takes that injection out first, where the webhook keeps what it is given",
 		func(k *Case, _ Difference) bool { return injectedBefore(k.Webhook) },
 	},

@@ -117,6 +117,7 @@ func TestExceptionsAreNarrow(t *testing.T) {
 			"containers": []any{map[string]any{"name": "app"}}}}
 	}
 	template := pod(map[string]any{"app": "web"})
+	template["spec"].(map[string]any)["resources"] = map[string]any{"limits": map[string]any{"cpu": "2"}, "requests": map[string]any{"memory": "1Gi"}}
 	set := map[string]any{"kind": "StatefulSet", "spec": map[string]any{"template": template}}
 	k := &Case{Installation: "helpers", Workload: set, Webhook: pod(map[string]any{"app": "web", "hash": "1"})}
 	for _, c := range []struct {
@@ -128,6 +129,8 @@ func TestExceptionsAreNarrow(t *testing.T) {
 		{Difference{"spec.x", `"{\"app\":\"web\",\"hash\":\"1\"}"`, `"{\"app\":\"web\"}"`}, ""},
 		{Difference{"metadata.annotations.h", `"web-0"`, `"no-name"`}, "names of a StatefulSet's pods"},
 		{Difference{"metadata.annotations.h", `"web-0"`, `"web"`}, ""},
+		{Difference{"spec.resources.requests.cpu", `"2"`, `"100m"`}, "requests of the whole pod"},
+		{Difference{"spec.resources.requests.memory", `"2"`, `"100m"`}, ""},
 	} {
 		if got := k.exceptionOf(c.d); got != c.want {
 			t.Errorf("%v: the exception is %q, want %q", c.d, got, c.want)
