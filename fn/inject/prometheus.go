@@ -50,11 +50,11 @@ func (s scrapeSettings) empty() bool {
 }
 
 // spelling is how Prometheus annotations are recognised: only as prometheus.io/NAME, or in every way of writing that
-// Prometheus takes for the same.
-type spelling struct{ variants bool }
+// Prometheus takes for the same. targets says that the release knows the annotation of several targets.
+type spelling struct{ variants, targets bool }
 
 func prometheusSpelling(p *istio.Profile) spelling {
-	return spelling{variants: p.Has(istio.PrometheusVariants)}
+	return spelling{variants: p.Has(istio.PrometheusVariants), targets: p.Has(istio.PrometheusScrapeTargets)}
 }
 
 // keys are the pod's annotations that are the setting, in order.
@@ -120,6 +120,12 @@ func (s spelling) clear(p *pod) {
 			p.unset("annotations", key)
 		}
 	}
+	if !s.targets {
+		return
+	}
+	for _, key := range annotationsLike(p, targetsAnnotation) {
+		p.unset("annotations", key)
+	}
 }
 
 // mergePrometheus makes Prometheus scrape the agent, which scrapes the application, if the mesh or the pod wants it.
@@ -147,11 +153,6 @@ func (r *run) mergePrometheus() error {
 		addEnv(proxy, prometheusEnv, string(text))
 	}
 	s.clear(r.pod)
-	if r.profile.Has(istio.PrometheusScrapeTargets) {
-		for _, key := range annotationsLike(r.pod, targetsAnnotation) {
-			r.pod.unset("annotations", key)
-		}
-	}
 	for setting, value := range map[string]string{prometheusPort: port, prometheusPath: mergedPath, prometheusScrape: "true"} {
 		r.pod.set("annotations", prometheusPrefix+setting, value)
 	}

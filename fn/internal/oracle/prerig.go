@@ -25,6 +25,9 @@ func (c *cluster) policy() (*v1alpha1.InjectionPolicy, error) {
 	if r := c.revision(); r != "default" {
 		mesh["revision"] = r
 	}
+	if c.raw {
+		mesh["admission"] = v1alpha1.AdmissionRaw
+	}
 	variables := map[string]any{}
 	for key, value := range c.fromPath() {
 		switch key {
