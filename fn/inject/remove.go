@@ -192,5 +192,13 @@ func asWritten(v any) any {
 	if _, ok := c["image"]; !ok {
 		c["image"] = autoImage
 	}
+	env, _ := c["env"].([]any)
+	for _, e := range env {
+		m, _ := e.(map[string]any)
+		from, _ := m["valueFrom"].(map[string]any)
+		if ref, ok := from["resourceFieldRef"].(map[string]any); ok && ref["divisor"] == "0" {
+			delete(ref, "divisor")
+		}
+	}
 	return c
 }

@@ -40,17 +40,26 @@ func (r *removal) mayRemove(key, name string) bool {
 }
 
 // withoutOne is a list without the element of a name: from Istio 1.9 there is one, before the injected one is nearest to
-// where it was added, which is the end, but for those that go first.
+// where it was added, which is the end, but for istio-validation, which goes first.
 func (r *removal) withoutOne(list []any, name string) []any {
 	if !r.writer.appended {
 		return without(list, name)
 	}
+	if i := slices.IndexFunc(list, func(e any) bool { return hasName(e, name) }); i >= 0 && name == validationContainer {
+		return slices.Delete(slices.Clone(list), i, i+1)
+	}
 	for i, e := range slices.Backward(list) {
-		if m, _ := e.(map[string]any); m["name"] == name {
+		if hasName(e, name) {
 			return slices.Delete(slices.Clone(list), i, i+1)
 		}
 	}
 	return list
+}
+
+// hasName reports whether an element of a list has a name.
+func hasName(e any, name string) bool {
+	m, _ := e.(map[string]any)
+	return m["name"] == name
 }
 
 // putBack replaces an injected container by the user's own of the same name.

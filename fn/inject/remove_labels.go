@@ -56,8 +56,12 @@ func (r *removal) revisionLabel() {
 		return
 	}
 	if v == "" || v == "default" {
-		r.pod.unset("labels", name)
-		r.assume("metadata.labels["+name+"]", "it names the default revision, as injection sets it")
+		if r.take("metadata.labels["+name+"]", "it names the default revision, as injection sets it") {
+			r.pod.unset("labels", name)
+		}
+		return
+	}
+	if r.keep {
 		return
 	}
 	if r.writer.appended {

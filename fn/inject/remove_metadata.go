@@ -51,6 +51,9 @@ func (r *removal) restoreAnnotations() error {
 	}
 	r.pod.unset("annotations", statusAnnotation)
 	r.pod.unset("annotations", overridesAnnotation)
+	if own, had := before[statusAnnotation]; had && !listsSomething(own) {
+		r.pod.set("annotations", statusAnnotation, own) // it was there already, and no injection's
+	}
 	r.dropEmpty("annotations")
 	if !known && len(r.pod.annotations()) > 0 && !r.writer.outside(4, newestWriter) {
 		r.assume("metadata.annotations", "those that the configuration puts on every pod (injectedAnnotations) cannot be told from the pod's own, and stay")
@@ -67,6 +70,13 @@ func (r *removal) noteLater(before map[string]string, injected map[string]former
 			r.cannotKnow("metadata.annotations["+name+"]", "it stays; the configuration set it (injectedAnnotations), or it came after the injection")
 		}
 	}
+}
+
+// listsSomething reports whether a status annotation is like those that injections write.
+func listsSomething(text string) bool {
+	var s status
+	err := json.Unmarshal([]byte(text), &s)
+	return err == nil && len(s.InitContainers)+len(s.Containers)+len(s.Volumes)+len(s.ImagePullSecrets) > 0
 }
 
 // dropEmpty drops labels or annotations of which nothing is left.

@@ -25,6 +25,10 @@ func (r *removal) removeVolumes() {
 	}
 	list := r.pod.list("volumes")
 	for _, name := range r.status.Volumes {
+		if r.writer.appended {
+			list = r.withoutOne(list, name)
+			continue
+		}
 		if own := ownVolume(find(list, name)); own != nil && r.count(list, name) < 2 {
 			r.cannotKnow("spec.volumes["+name+"]", "the pod has a volume of its own under this name of Istio's; what is not Istio's of it stays")
 			list = replaced(list, name, own)
@@ -44,6 +48,8 @@ var istioVolumes = map[string]map[string][]string{
 	"istio-envoy": {"emptyDir": {"medium"}}, "istio-data": {"emptyDir": {}}, "istio-token": {"projected": nil},
 	"istio-podinfo": {"downwardAPI": nil}, "istiod-ca-cert": {"configMap": nil, "projected": nil}, "istio-certs": {"secret": nil},
 	"istio-ca-crl": {"configMap": nil}, "credential-socket": {"emptyDir": {}}, "workload-certs": {"emptyDir": {}},
+	"workload-socket": {"emptyDir": {}, "csi": nil}, "gke-workload-certificate": {"csi": nil}, "lightstep-certs": {"secret": nil},
+	"custom-bootstrap-volume": {"configMap": nil}, "grpc-io-proxyless-bootstrap": {"emptyDir": {}}, "xds-token": {"projected": nil},
 }
 
 // ownVolume is what is left of an injected volume without what Istio's templates set, or nil where that is nothing. The
