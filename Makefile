@@ -123,6 +123,14 @@ e2e-cluster: ## Compare with a real cluster on workloads made up from a seed, CL
 conformance: ## Compare with Istio's own injector over a corpus, CORPUS=DIR.
 	go run ./fn/internal/conformance/cmd/conformance -corpus $(CORPUS)
 
+.PHONY: repositories
+repositories: ## Inject into other people's manifests and take it out again, REPOSITORIES=DIR:DIR.
+	PRERIG_REPOSITORIES=$(REPOSITORIES) go test -count=1 -timeout 60m -v -run TestRepositories ./pipeline/cli
+
+.PHONY: matrix
+matrix: ## Put every field that an injection sets into pods beforehand, for all policies of corpora, CORPUS=DIR:DIR.
+	PRERIG_MATRIX=full PRERIG_CORPUS=$(CORPUS) go test -count=1 -timeout 180m -v -run TestOwnFieldsMatrix ./fn
+
 .PHONY: bench
 bench: build ## Measure against a function that does nothing, and the engine per pod.
 	go run ./fn/internal/bench -binary $(dist)/prerig-fn

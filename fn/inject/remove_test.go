@@ -43,7 +43,7 @@ func TestRemove(t *testing.T) {
 		},
 		"containers and volumes": {
 			injected: `{"metadata": {"annotations": {` + status + `}}, "spec": {"initContainers": [{"name": "istio-init"}], "containers": [{"name": "istio-proxy"}, {"name": "a"}],
-				"volumes": [{"name": "istio-envoy"}, {"name": "own"}]}}`,
+				"volumes": [{"name": "istio-envoy", "emptyDir": {}}, {"name": "own"}]}}`,
 			want: `{"metadata": {}, "spec": {"containers": [{"name": "a"}], "volumes": [{"name": "own"}]}}`,
 		},
 		"a volume that is still mounted": {

@@ -52,6 +52,9 @@ var istioVolumes = map[string]map[string][]string{
 	"custom-bootstrap-volume": {"configMap": nil}, "grpc-io-proxyless-bootstrap": {"emptyDir": {}}, "xds-token": {"projected": nil},
 }
 
+// bareVolumes are those that Istio's templates write without a source. All others have one, so that one without is the pod's.
+var bareVolumes = []string{"workload-socket", "credential-socket", "workload-certs"}
+
 // ownVolume is what is left of an injected volume without what Istio's templates set, or nil where that is nothing. The
 // source of a volume that Istio's template is merged over stays beside the template's.
 func ownVolume(v map[string]any) map[string]any {
@@ -76,7 +79,7 @@ func ownVolume(v map[string]any) map[string]any {
 			}
 		}
 	}
-	if len(own) == 0 {
+	if len(own) == 0 && (len(v) > 1 || slices.Contains(bareVolumes, name)) {
 		return nil
 	}
 	own["name"] = name
