@@ -41,6 +41,10 @@ func (in *Injector) work(u *unit, plans []*plan, s *surroundings) {
 	}
 	u.meta = metaOf(obj)
 	u.noted(obj)
+	if field, err := checkNames(obj); err != nil {
+		u.failed(in, field, err)
+		return
+	}
 	rest, undos, err := takeUndo(obj)
 	if err != nil {
 		in.noTemplate(u, err)
@@ -73,6 +77,24 @@ func (in *Injector) work(u *unit, plans []*plan, s *surroundings) {
 		return
 	}
 	in.write(u, obj, original, wanted)
+}
+
+// checkNames refuses a name or namespace that is no string, as the API server does. A namespace n, which YAML reads as no,
+// must not count as none at all.
+func checkNames(obj map[string]any) (field string, err error) {
+	meta, _ := obj["metadata"].(map[string]any)
+	for _, key := range []string{"name", "namespace"} {
+		switch v := meta[key].(type) {
+		case nil, string:
+		case bool:
+			return "metadata." + key, fmt.Errorf("it has to be a string and is the bool %t; put it in quotes", v)
+		case map[string]any, []any:
+			return "metadata." + key, errors.New("it has to be a string")
+		default:
+			return "metadata." + key, fmt.Errorf("it has to be a string and is the number %v; put it in quotes", v)
+		}
+	}
+	return "", nil
 }
 
 // suspect tells of an object that is of no known kind and looks as if pods are made of it, so that no workload is passed

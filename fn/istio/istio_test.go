@@ -59,6 +59,7 @@ func TestTemplateErrors(t *testing.T) {
 		{"not closed", "1.31", "{{ if true }}", `reading template "sidecar"`},
 		{"field of text", "1.31", "a:\n  {{ .Revision.proxy }}", `rendering template "sidecar", line 2, at {{.Revision.proxy}}: can't evaluate field proxy in type string`},
 		{"unknown nested field", "1.31", "{{ .ObjectMeta.Nothing }}", `can't evaluate field Nothing`},
+		{"call of a template", "1.31", `{{ template "none" . }}`, `rendering template "sidecar", line 1, at {{template "none" .}}: template "none" not defined`},
 		{"fail", "1.31", `{{ fail "set global.hub" }}`, `rendering template "sidecar", line 1, at {{fail "set global.hub"}}: fail: set global.hub`},
 		{"annotation of something else", "1.31", `{{ annotation .Spec "a" "b" }}`, "want the metadata of an object"},
 		{"annotation of nothing", "1.31", `{{ annotation .Values.none "a" "b" }}`, "sidecar"},

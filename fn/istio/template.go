@@ -287,7 +287,7 @@ func (e *TemplateError) Error() string {
 		fmt.Fprintf(&b, ", line %d", e.Line)
 	}
 	if e.At != "" {
-		fmt.Fprintf(&b, ", at {{%s}}", e.At)
+		fmt.Fprintf(&b, ", at {{%s}}", strings.TrimSuffix(strings.TrimPrefix(e.At, "{{"), "}}"))
 	}
 	return b.String() + ": " + e.Err.Error()
 }

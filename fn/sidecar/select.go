@@ -5,6 +5,7 @@ package sidecar
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -131,7 +132,42 @@ func (s *selection) decide(from int, req *Request, pod texts) Decision {
 	if s.inject {
 		return Decision{Inject: true, Reason: "no rule matches, and the default is to inject"}
 	}
-	return Decision{Reason: "no rule matches, and the default is to skip"}
+	return Decision{Reason: "no rule matches, and the default is to skip" + s.asks()}
+}
+
+// asks says what on a pod would ask for the sidecar; empty where no rule looks at the pod's labels or annotations.
+func (s *selection) asks() string {
+	for _, r := range s.rules {
+		if r.onNamespace || r.spec.Action != v1alpha1.SidecarInject {
+			continue
+		}
+		if text := example(r.spec.Annotations); text != "" {
+			return "; the pod's annotation " + text + " asks for it"
+		}
+		if text := example(r.spec.Labels); text != "" {
+			return "; the pod's label " + text + " asks for it"
+		}
+	}
+	return ""
+}
+
+// example gives a text that a selector asks for: a key with one of the values that it may have.
+func example(s *v1alpha1.LabelSelector) string {
+	if s == nil {
+		return ""
+	}
+	for _, e := range s.MatchExpressions {
+		switch {
+		case e.Operator == "In" && len(e.Values) > 0:
+			return e.Key + ": " + e.Values[0]
+		case e.Operator == "Exists":
+			return e.Key
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {
+		return key + ": " + s.MatchLabels[key]
+	}
+	return ""
 }
 
 // mentioned says whether a namespace has any label or annotation that the rule looks at.

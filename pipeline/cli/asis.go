@@ -27,6 +27,7 @@ type asIs struct {
 	namespaces map[string]lint.Namespace
 	found      result.Results
 	summaries  []lint.Summary
+	pods       int
 	errs       []error
 }
 
@@ -51,6 +52,7 @@ func (l *lintRun) checkAsIs(b *batch.Batch, severities map[string]string) (resul
 		namespaces = append(namespaces, ns)
 	}
 	a.found = append(a.found, lint.CheckSet(a.summaries, namespaces, a.severities)...)
+	l.pods = a.pods
 	return a.found, errors.Join(a.errs...)
 }
 
@@ -159,6 +161,7 @@ func (a *asIs) check(item fn.Item, obj map[string]any) {
 		a.errs = append(a.errs, fmt.Errorf("reading %s line %d: %w", item.Path, item.Doc.Line(), err))
 		return
 	}
+	a.pods += len(templates)
 	for _, t := range templates {
 		in := lint.Input{Field: t.Field, After: t.Pod, File: fileOf(item), Facts: a.facts}
 		in.APIVersion, _ = obj["apiVersion"].(string)

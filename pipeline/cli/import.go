@@ -98,7 +98,7 @@ func (im *importing) do(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	text, err := importer.Marshal(imp.Policy, imp.From)
+	text, err := importer.Marshal(imp.Policy, imp.Comment())
 	if err != nil {
 		return err
 	}

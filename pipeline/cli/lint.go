@@ -5,6 +5,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/lint"
 	"github.com/prerig/prerig/fn/lint/format"
@@ -27,6 +29,8 @@ type lintRun struct {
 	output, failOn string
 	rules          []string
 	asIs, list     bool
+	allowEmpty     bool
+	pods           int // that were checked
 	explain        string
 	istio          string
 	colour         string
@@ -57,7 +61,7 @@ annotation ` + lint.IgnoreAnnotation + `: CODE,CODE.
 Exit codes:
   0  nothing as severe as --fail-on says
   1  findings as severe as --fail-on says
-  2  wrong input, policy or flags, or reading or writing failed`
+  2  wrong input, policy or flags, no workload to check, or reading or writing failed`
 	cmd.Example = `  prerig lint -p mesh.yaml k8s/
   prerig lint --as-is --fail-on warning rendered/
   prerig lint -o sarif k8s/ > prerig.sarif
@@ -70,6 +74,7 @@ Exit codes:
 	f.StringArrayVar(&l.rules, "rule", nil, "severity of a rule, as CODE=Error, Warning, Info or Off; may be repeated")
 	f.BoolVar(&l.asIs, "as-is", false, "check the files as they are, and inject nothing")
 	f.StringVar(&l.istio, "istio-version", "", "with --as-is: version of the control plane, such as 1.31")
+	f.BoolVar(&l.allowEmpty, "allow-empty", false, "do not fail where there is no workload to check")
 	f.BoolVar(&l.list, "list-rules", false, "list the rules and exit")
 	f.StringVar(&l.explain, "explain", "", "describe one rule and exit")
 	f.StringVar(&l.colour, "color", "auto", "colours in text: auto, always or never")
@@ -119,11 +124,14 @@ func (l *lintRun) do(ctx context.Context, args []string) error {
 	if l.output == "text" {
 		found = visibleResults(found)
 	}
-	if err := format.Write(l.streams.Out, l.output, found, format.Options{Version: l.version, Colour: colour}); err != nil {
+	if err := format.Write(l.streams.Out, l.output, found, format.Options{Version: l.version, Pods: l.pods, Colour: colour}); err != nil {
 		return err
 	}
-	if failed != nil {
+	switch {
+	case failed != nil:
 		return failed
+	case l.pods == 0 && !l.allowEmpty:
+		return errors.New("no workload was found, so nothing was checked; name other files, or give --allow-empty where that is right")
 	}
 	n := 0
 	for _, r := range found {
@@ -193,6 +201,11 @@ func (l *lintRun) find(ctx context.Context, b *batch.Batch, severities map[strin
 	report, err := l.inject(ctx, v1alpha1.ModeInject)
 	if err != nil {
 		return nil, err
+	}
+	for _, o := range report.Outcomes {
+		if o.Action != fn.Failed {
+			l.pods++
+		}
 	}
 	found, others := sortOut(report.Results)
 	if others.Worst() == result.Error {

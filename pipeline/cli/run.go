@@ -28,6 +28,7 @@ type run struct {
 	exclude  []string
 	policies []string
 	quiet    bool
+	verbose  bool
 
 	kubeInject policy.KubeInject
 	revision   string
@@ -49,6 +50,7 @@ func (r *run) flags(cmd *cobra.Command) {
 		"InjectionPolicy: a file, or the name of a built-in one; may be repeated (default: "+policy.FileName+
 			" beside the file or above it in its repository, else the built-in "+policy.BuiltIn+")")
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "print warnings and errors only")
+	f.BoolVarP(&r.verbose, "verbose", "v", false, "name every workload where many have the same reason")
 	f.StringVarP(&r.namespace, "namespace", "n", "", "namespace of objects that name none")
 	f.StringVar(&r.target, "target-namespace", "", "namespace that all objects get later, as Flux's targetNamespace sets it; used to decide, not written")
 	f.StringVar(&r.revision, "revision", "", "revision of the control plane")
@@ -170,12 +172,31 @@ func (r *run) read(ctx context.Context, args []string) (*batch.Batch, error) {
 	return b, nil
 }
 
-// report prints the results, one line each.
+// report prints the results, one line each. What is said of many objects in the same words is said once, with their number,
+// so that the rest can be seen.
 func (r *run) report(rs result.Results) {
+	alike := map[string]int{}
+	for _, res := range rs {
+		if res.Severity == result.Info && res.ResourceRef != nil {
+			alike[res.Message]++
+		}
+	}
 	for _, res := range rs {
 		if r.quiet && res.Severity == result.Info {
 			continue
 		}
-		fmt.Fprintln(r.streams.Err, res.String())
+		line := res.String()
+		if res.Severity == result.Info && res.ResourceRef != nil && !r.verbose {
+			n := alike[res.Message]
+			if alike[res.Message] = 0; n == 0 {
+				continue // said
+			}
+			if n > named {
+				line = fmt.Sprintf("info: %d workloads: %s (-v names them)", n, res.Message)
+			} else {
+				alike[res.Message] = n
+			}
+		}
+		fmt.Fprintln(r.streams.Err, line)
 	}
 }

@@ -234,7 +234,9 @@ func (b *builder) namespaces(all []*object) {
 	}
 	b.spec.Namespaces = slices.CompactFunc(b.spec.Namespaces, func(a, c v1alpha1.Namespace) bool { return a.Name == c.Name })
 	if len(b.spec.Namespaces) == 0 {
-		b.warn("no Namespace is in the input: give their labels in spec.namespaces, or say with spec.unknownNamespace what holds without them")
+		b.spec.UnknownNamespace = v1alpha1.UnknownNamespaceInject
+		b.note("no Namespace is in the input, so the policy has unknownNamespace: Inject: pods of all namespaces are injected that do not opt out. " +
+			"To go by labels, import the cluster's namespaces too, or list them in spec.namespaces and take unknownNamespace out")
 	}
 }
 

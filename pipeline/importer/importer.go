@@ -54,6 +54,9 @@ const (
 	labelTag      = "istio.io/tag"
 
 	defaultRevision = "default"
+
+	// localConfig keeps kustomize, kpt and others from sending an object to the cluster.
+	localConfig = "config.kubernetes.io/local-config"
 )
 
 // plane is one control plane: its two ConfigMaps and its Deployment.
@@ -99,12 +102,24 @@ func Policy(objects []Object, opts Options) (*Import, error) {
 	b.imp.Policy = &v1alpha1.InjectionPolicy{
 		APIVersion: v1alpha1.APIVersion,
 		Kind:       v1alpha1.Kind,
-		Metadata:   v1alpha1.Metadata{Name: name},
+		Metadata:   v1alpha1.Metadata{Name: name, Annotations: map[string]string{localConfig: "true"}},
 		Spec:       b.spec,
 	}
 	b.imp.From = b.from()
 	sort.Strings(b.imp.Warnings)
 	return b.imp, nil
+}
+
+// Comment is what stands at the head of the policy: what it was made of, and what was chosen in it.
+func (imp *Import) Comment() string {
+	if imp.Policy.Spec.UnknownNamespace == "" {
+		return imp.From
+	}
+	return imp.From + `
+unknownNamespace: Inject, as the input has no Namespace: pods of all namespaces are injected that do not opt out.
+To go by the labels of namespaces as the cluster does, list them and take unknownNamespace out:
+  namespaces:
+  - {name: shop, labels: {istio-injection: enabled}}`
 }
 
 // view reads the metadata of the objects and puts them into an order that does not depend on the input's.

@@ -116,7 +116,7 @@ func imported(objects []Object, opts Options) ([]byte, *Import, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	text, err := Marshal(imp.Policy, imp.From)
+	text, err := Marshal(imp.Policy, imp.Comment())
 	return text, imp, err
 }
 
@@ -220,7 +220,7 @@ func FuzzImport(f *testing.F) {
 		if err != nil {
 			return
 		}
-		text, err := Marshal(imp.Policy, imp.From)
+		text, err := Marshal(imp.Policy, imp.Comment())
 		if err != nil {
 			// What is no valid object makes no valid policy. But a policy that reads as another one is a defect.
 			if strings.Contains(err.Error(), "please report") {

@@ -47,7 +47,7 @@ func (ps *problems) decodeStruct(at []any, m map[string]any, target reflect.Valu
 		switch {
 		case !ok && info.lenient:
 		case !ok:
-			ps.add(child(at, key), "unknown field%s", info.suggest(key))
+			ps.add(child(at, key), "unknown field%s", suggestion(at, key, info))
 		case m[key] == nil && info.lenient:
 		default:
 			before := len(ps.list)
@@ -209,6 +209,19 @@ func infoOf(t reflect.Type) *structInfo {
 		}
 	}
 	return info
+}
+
+// imageFields are what people look for to change the proxy's image, by where it is in the injector's values.
+var imageFields = map[string]string{"tag": "global.tag", "hub": "global.hub", "variant": "global.variant"}
+
+// suggestion says what is meant by an unknown field, or which ones there are.
+func suggestion(at []any, key string, info *structInfo) string {
+	value, ok := imageFields[key]
+	outer := len(at) == 1 && at[0] == "spec" || len(at) > 1 && len(at) < 4 && at[1] == "istio"
+	if !ok || !outer {
+		return info.suggest(key)
+	}
+	return "; it is written as spec.istio.injector.overrides." + value
 }
 
 func (i *structInfo) suggest(key string) string {

@@ -22,6 +22,8 @@ var Names = []string{"text", "json", "sarif"}
 type Options struct {
 	// Version of the tool, for SARIF.
 	Version string
+	// Pods is how many pods were checked; 0 where that is not known.
+	Pods int
 	// Colour marks severities in text with the colours of a terminal.
 	Colour bool
 }
@@ -32,7 +34,7 @@ func Write(w io.Writer, name string, rs result.Results, o Options) error {
 	case "text":
 		return Text(w, rs, o)
 	case "json":
-		return JSON(w, rs)
+		return JSON(w, rs, o)
 	case "sarif":
 		return SARIF(w, rs, o)
 	}
@@ -54,6 +56,9 @@ func Text(w io.Writer, rs result.Results, o Options) error {
 	count := map[result.Severity]int{}
 	for _, r := range rs {
 		count[r.Severity]++
+	}
+	if o.Pods > 0 {
+		b.WriteString(plural(o.Pods, "pod") + " checked: ")
 	}
 	fmt.Fprintf(&b, "%s, %s, %s\n", plural(count[result.Error], "error"), plural(count[result.Warning], "warning"), plural(count[result.Info], "note"))
 	return write(w, b.String())
@@ -80,12 +85,13 @@ type jsonResult struct {
 	Analyzers []string            `json:"analyzers,omitempty"`
 }
 
-// JSON writes an object with the list of results and their count by severity.
-func JSON(w io.Writer, rs result.Results) error {
+// JSON writes an object with the number of pods, the list of results and their count by severity.
+func JSON(w io.Writer, rs result.Results, o Options) error {
 	out := struct {
+		Pods    int                     `json:"pods,omitempty"`
 		Results []jsonResult            `json:"results"`
 		Count   map[result.Severity]int `json:"count"`
-	}{Results: []jsonResult{}, Count: map[result.Severity]int{result.Error: 0, result.Warning: 0, result.Info: 0}}
+	}{Pods: o.Pods, Results: []jsonResult{}, Count: map[result.Severity]int{result.Error: 0, result.Warning: 0, result.Info: 0}}
 	for _, r := range rs {
 		j := jsonResult{
 			Code: r.Tags[result.TagCode], Severity: r.Severity, Message: r.Message,
