@@ -397,7 +397,7 @@ func (in *Injector) Select(annotations map[string]string) ([]*Template, error) {
 		for _, expanded := range in.expand(name) {
 			t := in.templates[expanded]
 			if t == nil {
-				return nil, fmt.Errorf("selecting templates: %q is not among the injector configuration's templates: %s",
+				return nil, fmt.Errorf("selecting templates: %q is not among the templates of the injector's configuration, which are %s; prerig import takes a mesh's own into the policy",
 					expanded, strings.Join(in.TemplateNames(), ", "))
 			}
 			out = append(out, t)

@@ -113,3 +113,18 @@ func TestASkippedSidecarSaysWhatAsksForIt(t *testing.T) {
 		}
 	}
 }
+
+// TestTheTemplatesOfTheBuiltInPolicy: those that Istio's own charts and samples ask for are there.
+func TestTheTemplatesOfTheBuiltInPolicy(t *testing.T) {
+	for name, want := range map[string]string{"gateway": "- router", "grpc-agent": "GRPC_XDS_BOOTSTRAP", "grpc-simple": "grpc-bootstrap-init"} {
+		input := readFile(t, filepath.Join("../../policies/testdata/istio", map[string]string{"grpc-agent": "grpc"}[name]+strings.TrimPrefix(name, "grpc-agent")+".input.yaml"))
+		if out, _ := ok(t, input, "inject", "-p", "istio"); !strings.Contains(out, want) {
+			t.Errorf("%s:\n%s", name, out)
+		}
+		other := strings.ReplaceAll(input, "inject.istio.io/templates: "+name, "inject.istio.io/templates: waypoint")
+		code, _, stderr := command(t, other, "inject", "-p", "istio")
+		if code != ExitError || !strings.Contains(stderr, `"waypoint" is not among the templates of the injector's configuration, which are gateway, grpc-agent, grpc-simple, sidecar; prerig import takes a mesh's own into the policy`) {
+			t.Errorf("exit code %d\n%s", code, stderr)
+		}
+	}
+}
