@@ -84,12 +84,15 @@ verify-tidy: ## Check that go.mod and go.sum are tidy and the modules what go.su
 # Modules of their own, with what the tests compare with: see the head of each go.mod.
 upstream := fn/internal/upstream
 
-# The newest Kubernetes, and older ones in which other defaults hold.
 .PHONY: defaulter
-defaulter: ## Build dist/upstream/defaulter*: the defaults of some versions of Kubernetes, to compare with.
+defaulter: ## Build dist/upstream/defaulter: the defaults of the newest Kubernetes, to compare with.
 	cd $(upstream)/kubernetes && CGO_ENABLED=0 go build -trimpath -o $(abspath $(dist))/upstream/ ./defaulter
+
+# Older versions of Kubernetes, in which other defaults hold.
+.PHONY: defaulters
+defaulters: defaulter
 	cd $(upstream)/kubernetes && for version in $$(ls versions); do \
-	  CGO_ENABLED=0 go build -trimpath -modfile versions/$$version/go.mod -o $(abspath $(dist))/upstream/defaulter-$$version ./defaulter || exit 1; \
+	  CGO_ENABLED=0 go build -trimpath -tags novalidation -modfile versions/$$version/go.mod -o $(abspath $(dist))/upstream/defaulter-$$version ./defaulter || exit 1; \
 	done
 
 .PHONY: defaults

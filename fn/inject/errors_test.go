@@ -204,7 +204,7 @@ func TestErrors(t *testing.T) {
 			`rendering template "sidecar": metadata.annotations[a]: it has to be a string and is the number 1`},
 		{"element without its name", "spec:\n  containers:\n  - {image: x}", "spec: {containers: [{name: web}]}", `rendering template "sidecar": `},
 		{"unknown template", smallTemplate, "metadata: {annotations: {inject.istio.io/templates: gateway}}\nspec: {containers: []}",
-			`metadata.annotations[inject.istio.io/templates]: selecting templates: "gateway" is not among the injector configuration's templates: sidecar`},
+			`metadata.annotations[inject.istio.io/templates]: selecting templates: "gateway" is not among the templates of the injector's configuration, which are sidecar`},
 		{"request above limit", smallTemplate, "metadata: {annotations: {sidecar.istio.io/proxyCPU: '1'}}\nspec: {containers: [{name: web}]}",
 			"spec.containers[1].resources.requests[cpu]: container istio-proxy: the request 1 is above the limit 500m; raise the limit or lower the request"},
 		{"label that is a bool", smallTemplate, "metadata: {labels: {canary: true}}\nspec: {containers: []}",

@@ -205,7 +205,7 @@ func TestSelect(t *testing.T) {
 		{"-", "a b c", ""},
 		{"c, a", "c a", ""},
 		{"both", "a b", ""},
-		{"nested", "", `"both" is not among the injector configuration's templates: a, b, c`},
+		{"nested", "", `"both" is not among the templates of the injector's configuration, which are a, b, c`},
 		{"d", "", `"d" is not among`},
 		{"", "", `"" is not among`},
 	}

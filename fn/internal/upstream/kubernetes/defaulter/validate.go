@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build !novalidation
+
 package main
 
 import (
