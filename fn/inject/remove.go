@@ -126,16 +126,12 @@ func (r *removal) run() error {
 		own.InitContainers[i] = asWritten(ownAsWritten(own.InitContainers[i], r.pod.named(own.InitContainers[i])))
 	}
 	r.removeContainers(own)
-	if err := r.restoreProbes(); err != nil {
-		return err
-	}
+	r.restoreProbes()
 	r.removeVolumes()
 	r.removePullSecrets()
 	r.restoreSecurity()
 	r.restoreDNS()
-	if err := r.restoreAnnotations(); err != nil {
-		return err
-	}
+	r.restoreAnnotations()
 	r.restoreLabels()
 	return nil
 }

@@ -18,11 +18,8 @@ const metadataEnv = "ISTIO_METAJSON_ANNOTATIONS"
 const labelsEnv = "ISTIO_METAJSON_LABELS"
 
 // restoreAnnotations takes the injected annotations out and puts the pod's own back.
-func (r *removal) restoreAnnotations() error {
-	injected, err := r.injectedAnnotations()
-	if err != nil {
-		return err
-	}
+func (r *removal) restoreAnnotations() {
+	injected := r.injectedAnnotations()
 	before, known := r.formerAnnotations()
 	if known {
 		r.addTraffic(injected)
@@ -58,7 +55,6 @@ func (r *removal) restoreAnnotations() error {
 	if !known && len(r.pod.annotations()) > 0 && !r.writer.outside(4, newestWriter) {
 		r.assume("metadata.annotations", "those that the configuration puts on every pod (injectedAnnotations) cannot be told from the pod's own, and stay")
 	}
-	return nil
 }
 
 // noteLater names annotations that the pod did not have when it was injected, and that are not known to be an injection's.
@@ -113,11 +109,9 @@ type former struct {
 }
 
 // injectedAnnotations are the pod's annotations that are an injection's, with what they were before.
-func (r *removal) injectedAnnotations() (map[string]former, error) {
+func (r *removal) injectedAnnotations() map[string]former {
 	out := map[string]former{}
-	if err := r.prometheusAnnotations(out); err != nil {
-		return nil, err
-	}
+	r.prometheusAnnotations(out)
 	r.containerAnnotations(out)
 	r.trafficAnnotations(out)
 	r.networksAnnotation(out)
@@ -128,7 +122,7 @@ func (r *removal) injectedAnnotations() (map[string]former, error) {
 	if _, ok := r.pod.annotation(securePortAnnotation); ok && strings.Contains(r.env["PROXY_CONFIG"], securePortEnv) {
 		out[securePortAnnotation] = former{}
 	}
-	return out, nil
+	return out
 }
 
 // templatesAnnotations adds what the templates for proxyless gRPC set, and says what other templates may have changed.
@@ -144,15 +138,16 @@ func (r *removal) templatesAnnotations(out map[string]former) {
 }
 
 // prometheusAnnotations adds the Prometheus annotations if they point to the agent.
-func (r *removal) prometheusAnnotations(out map[string]former) error {
+func (r *removal) prometheusAnnotations(out map[string]former) {
 	path, _ := r.pod.annotation(prometheusPrefix + prometheusPath)
 	scrape, _ := r.pod.annotation(prometheusPrefix + prometheusScrape)
 	if path != mergedPath || scrape != "true" || r.writer.newest < 6 {
-		return nil
+		return
 	}
 	own, had, err := r.prometheus()
-	if err != nil {
-		return err
+	if err != nil { // the pod's own value of the variable wins over the injection's, whatever it is
+		r.cannotKnow("metadata.annotations["+prometheusPrefix+"*]", fmt.Sprintf("they point to the agent as injection sets them, and what they were cannot be read: %v; set them again", err))
+		return
 	}
 	note := "it points to the agent, as injection sets it"
 	if had {
@@ -176,7 +171,6 @@ func (r *removal) prometheusAnnotations(out map[string]former) error {
 		}
 		out[prometheusPrefix+setting] = f
 	}
-	return nil
 }
 
 // containerAnnotations adds the annotations that name the application's first container.

@@ -12,11 +12,8 @@ import (
 )
 
 // restoreProbes puts the application's own probes back in place of those that the agent answers.
-func (r *removal) restoreProbes() error {
-	probers, err := r.probers()
-	if err != nil {
-		return err
-	}
+func (r *removal) restoreProbes() {
+	probers, readable := r.probers()
 	for _, key := range []string{containersKey, initContainersKey} {
 		for _, e := range r.pod.list(key) {
 			c, _ := e.(map[string]any)
@@ -36,36 +33,35 @@ func (r *removal) restoreProbes() error {
 				if k.parent != "" {
 					field = k.parent + "." + field
 				}
-				r.restoreProbe(fmt.Sprintf("spec.%s[%s].%s", key, name, field), c, probe, action, probers[path])
+				field = fmt.Sprintf("spec.%s[%s].%s", key, name, field)
+				if !readable {
+					r.cannotKnow(field+".httpGet", "it still points to the agent: "+probersEnv+" of the proxy, which would tell what it was, cannot be read; set path and port again")
+					continue
+				}
+				r.restoreProbe(field, c, probe, action, probers[path])
 			}
 		}
 	}
-	return nil
 }
 
 // probers are the actions of the pod's own probes by the path under which the agent answers, in one form for all versions:
-// httpGet, tcpSocket or grpc.
-func (r *removal) probers() (map[string]map[string]any, error) {
+// httpGet, tcpSocket or grpc. It reports false for a variable that nobody can read: the pod's own value of it wins over the
+// injection's, whatever it is.
+func (r *removal) probers() (map[string]map[string]any, bool) {
 	text, ok := r.env[probersEnv]
 	if !ok {
-		return nil, nil
-	}
-	fail := func(err error) (map[string]map[string]any, error) {
-		return nil, fmt.Errorf("reading %s of the injected proxy: %w", probersEnv, err)
+		return nil, true
 	}
 	v, err := manifest.Decode([]byte(text))
-	if err != nil {
-		return fail(err)
-	}
 	all, ok := v.(map[string]any)
-	if !ok {
-		return fail(errNotMap)
+	if err != nil || !ok {
+		return nil, false
 	}
 	out := map[string]map[string]any{}
 	for path, v := range all {
 		p, ok := v.(map[string]any)
 		if !ok {
-			return fail(errNotMap)
+			return nil, false
 		}
 		_, get := p["httpGet"]
 		_, socket := p["tcpSocket"]
@@ -75,7 +71,7 @@ func (r *removal) probers() (map[string]map[string]any, error) {
 		}
 		out[path] = p
 	}
-	return out, nil
+	return out, true
 }
 
 // restoreProbe restores one probe. c is the container that has it.

@@ -254,9 +254,6 @@ func TestRemoveErrors(t *testing.T) {
 	tests := map[string]struct{ pod, want string }{
 		"no spec":         {`{"metadata": {}}`, "spec: "},
 		"broken override": {`{"metadata": {"annotations": {` + status + `, "proxy.istio.io/overrides": "["}}, "spec": {"containers": [{"name": "istio-proxy"}]}}`, "proxy.istio.io/overrides"},
-		"broken probers":  {`{"metadata": {"annotations": {` + status + `}}, "spec": {"containers": [{"name": "istio-proxy", "env": [{"name": "ISTIO_KUBE_APP_PROBERS", "value": "{"}]}]}}`, "ISTIO_KUBE_APP_PROBERS"},
-		"odd probers":     {`{"metadata": {"annotations": {` + status + `}}, "spec": {"containers": [{"name": "istio-proxy", "env": [{"name": "ISTIO_KUBE_APP_PROBERS", "value": "{\"a\":1}"}]}]}}`, "ISTIO_KUBE_APP_PROBERS"},
-		"broken settings": {`{"metadata": {"annotations": {` + status + `, "prometheus.io/path": "/stats/prometheus", "prometheus.io/scrape": "true"}}, "spec": {"containers": [{"name": "istio-proxy", "env": [{"name": "ISTIO_PROMETHEUS_ANNOTATIONS", "value": "{"}]}]}}`, "ISTIO_PROMETHEUS_ANNOTATIONS"},
 		"broken record":   {`{"metadata": {"annotations": {"prerig.dev/original": "{}"}}, "spec": {}}`, "prerig.dev/original"},
 		"record no JSON":  {`{"metadata": {"annotations": {"prerig.dev/original": "["}}, "spec": {}}`, "prerig.dev/original"},
 	}
@@ -265,6 +262,55 @@ func TestRemoveErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: have %v", name, err)
 		}
+	}
+}
+
+// TestRemoveUnreadable checks that what the proxy's variables no longer tell stays and is named. A pod may have such values
+// of its own in its istio-proxy container, and the webhook leaves them there.
+func TestRemoveUnreadable(t *testing.T) {
+	const status = `"sidecar.istio.io/status": "{\"containers\":[\"istio-proxy\"]}"`
+	const settings = `"prometheus.io/path": "/stats/prometheus", "prometheus.io/scrape": "true"`
+	const probe = `"readinessProbe": {"httpGet": {"path": "/app-health/a/readyz", "port": 15020}}`
+	proxy := func(name, value string) string {
+		return `{"name": "istio-proxy", "env": [{"name": "` + name + `", "value": "` + value + `"}]}`
+	}
+	for name, test := range map[string]struct{ pod, want, unknown string }{
+		"probers, and no probe that they tell of": {
+			pod:  `{"metadata": {"annotations": {` + status + `}}, "spec": {"containers": [{"name": "a"}, ` + proxy("ISTIO_KUBE_APP_PROBERS", "no JSON") + `]}}`,
+			want: `{"metadata": {}, "spec": {"containers": [{"name": "a"}]}}`,
+		},
+		"probers": {
+			pod:     `{"metadata": {"annotations": {` + status + `}}, "spec": {"containers": [{"name": "a", ` + probe + `}, ` + proxy("ISTIO_KUBE_APP_PROBERS", "{") + `]}}`,
+			want:    `{"metadata": {}, "spec": {"containers": [{"name": "a", ` + probe + `}]}}`,
+			unknown: "spec.containers[a].readinessProbe.httpGet: ",
+		},
+		"one of the probers": {
+			pod:     `{"metadata": {"annotations": {` + status + `}}, "spec": {"containers": [{"name": "a", ` + probe + `}, ` + proxy("ISTIO_KUBE_APP_PROBERS", `{\"a\":1}`) + `]}}`,
+			want:    `{"metadata": {}, "spec": {"containers": [{"name": "a", ` + probe + `}]}}`,
+			unknown: "spec.containers[a].readinessProbe.httpGet: ",
+		},
+		"settings of Prometheus": {
+			pod:     `{"metadata": {"annotations": {` + status + `, ` + settings + `}}, "spec": {"containers": [{"name": "a"}, ` + proxy("ISTIO_PROMETHEUS_ANNOTATIONS", "{") + `]}}`,
+			want:    `{"metadata": {"annotations": {` + settings + `}}, "spec": {"containers": [{"name": "a"}]}}`,
+			unknown: "metadata.annotations[prometheus.io/*]: ",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Remove(RemoveRequest{Pod: decodeObject(t, []byte(test.pod))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(decodeObject(t, []byte(test.want)), got.Pod); diff != "" {
+				t.Error(diff)
+			}
+			var unknown string
+			for _, n := range got.Unknown {
+				unknown += n.String() + "\n"
+			}
+			if !strings.HasPrefix(unknown, test.unknown) || test.unknown == "" && unknown != "" {
+				t.Errorf("what cannot be known: %q, want %q", unknown, test.unknown)
+			}
+		})
 	}
 }
 

@@ -103,16 +103,6 @@ func (c *Cluster) Close() {
 	_ = os.RemoveAll(c.dir)
 }
 
-// Log returns the last lines that a part of the cluster printed: etcd, kube-apiserver, kube-controller-manager, istiod.
-func (c *Cluster) Log(name string, lines int) string {
-	for _, p := range c.processes {
-		if p.name == name {
-			return p.tail(lines)
-		}
-	}
-	return ""
-}
-
 // writeAccess writes the tokens, and reserves the API server's address.
 func (c *Cluster) writeAccess() error {
 	var lines []byte
@@ -170,10 +160,8 @@ func (c *Cluster) await(ctx context.Context, ask func(context.Context) error) er
 		if last == nil {
 			return nil
 		}
-		for _, p := range c.processes {
-			if err := p.ended(); err != nil {
-				return err
-			}
+		if err := c.ended(); err != nil {
+			return err
 		}
 		select {
 		case <-ctx.Done():
@@ -182,6 +170,16 @@ func (c *Cluster) await(ctx context.Context, ask func(context.Context) error) er
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+}
+
+// ended reports how a part of the cluster ended, or nil while all run.
+func (c *Cluster) ended() error {
+	for _, p := range c.processes {
+		if err := p.ended(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // freePorts returns ports of an address that nobody listens on.

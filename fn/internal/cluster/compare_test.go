@@ -44,6 +44,11 @@ func TestCompare(t *testing.T) {
 			prerig:  `{metadata: {annotations: {proxy.istio.io/overrides: '{"containers":[{"name":"istio-proxy","tty":true}]}'}}}`,
 			rules:   1,
 		},
+		"a stop signal in what is recorded": {
+			webhook: `{metadata: {annotations: {proxy.istio.io/overrides: '{"containers":[{"name":"istio-proxy"}]}'}}}`,
+			prerig:  `{metadata: {annotations: {proxy.istio.io/overrides: '{"containers":[{"name":"istio-proxy","lifecycle":{"stopSignal":"SIGUSR1"}}]}'}}}`,
+			rules:   1,
+		},
 		"another mount in what is recorded": {
 			webhook: `{metadata: {annotations: {proxy.istio.io/overrides: '{"containers":[{"name":"istio-proxy","volumeMounts":[{"name":"data","mountPath":"/a"}]}]}'}}}`,
 			prerig:  `{metadata: {annotations: {proxy.istio.io/overrides: '{"containers":[{"name":"istio-proxy"}]}'}}}`,

@@ -29,6 +29,7 @@ var rules = []rule{
 	{"the status, which a kubelet would write", func(pod map[string]any) { delete(pod, "status") }},
 	{"the random name of the service account's volume", withoutRandomName},
 	{"the mount of that volume in the annotation that keeps what the user said of a container", withoutRecordedMount},
+	{"a field in that annotation whose feature the API server has switched off", withoutRecordedStopSignal},
 }
 
 func withoutIdentity(pod map[string]any) {
@@ -73,6 +74,32 @@ func withoutRandomName(pod map[string]any) {
 const overrides = "proxy.istio.io/overrides"
 
 func withoutRecordedMount(pod map[string]any) {
+	inRecorded(pod, func(c map[string]any) {
+		mounts, _ := c["volumeMounts"].([]any)
+		mounts = slices.DeleteFunc(mounts, func(m any) bool {
+			mount, _ := m.(map[string]any)
+			return mount["name"] == randomName
+		})
+		if c["volumeMounts"] = mounts; len(mounts) == 0 {
+			delete(c, "volumeMounts")
+		}
+	})
+}
+
+// withoutRecordedStopSignal takes out lifecycle.stopSignal. The feature gate ContainerStopSignals is off by default, so the
+// API server drops the field when it stores a controller's template; of a Pod it drops it after the webhook.
+func withoutRecordedStopSignal(pod map[string]any) {
+	inRecorded(pod, func(c map[string]any) {
+		lifecycle, ok := c["lifecycle"].(map[string]any)
+		delete(lifecycle, "stopSignal")
+		if ok && len(lifecycle) == 0 {
+			delete(c, "lifecycle")
+		}
+	})
+}
+
+// inRecorded changes the containers that the annotation keeps.
+func inRecorded(pod map[string]any, change func(container map[string]any)) {
 	text, ok, _ := unstructured.NestedString(pod, "metadata", "annotations", overrides)
 	if !ok {
 		return
@@ -83,14 +110,7 @@ func withoutRecordedMount(pod map[string]any) {
 	}
 	for _, containers := range kept {
 		for _, c := range containers {
-			mounts, _ := c["volumeMounts"].([]any)
-			mounts = slices.DeleteFunc(mounts, func(m any) bool {
-				mount, _ := m.(map[string]any)
-				return mount["name"] == randomName
-			})
-			if c["volumeMounts"] = mounts; len(mounts) == 0 {
-				delete(c, "volumeMounts")
-			}
+			change(c)
 		}
 	}
 	if out, err := json.Marshal(kept); err == nil {

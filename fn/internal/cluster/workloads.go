@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -151,7 +152,7 @@ func (b *batch) look(ctx context.Context) error {
 	for _, namespace := range slices.Sorted(maps.Keys(namespaces)) {
 		found, err := b.found(ctx, namespace)
 		if err != nil {
-			return err
+			return errors.Join(err, b.ended())
 		}
 		for of, i := range b.waiting {
 			if outcome, ok := found[of]; ok {
