@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/cli/preview"
 	"github.com/prerig/prerig/pipeline/giturl"
-	"github.com/prerig/prerig/pipeline/preview"
 	"github.com/prerig/prerig/pipeline/source/git"
 )
 

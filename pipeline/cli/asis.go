@@ -14,7 +14,7 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/fn/workload"
-	"github.com/prerig/prerig/pipeline/batch"
+	"github.com/prerig/prerig/pipeline/cli/batch"
 )
 
 // asIs checks manifests without an injection.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/explain"
-	"github.com/prerig/prerig/pipeline/files"
+	"github.com/prerig/prerig/pipeline/cli/explain"
+	"github.com/prerig/prerig/pipeline/cli/files"
 )
 
 // explaining is the state of one prerig explain.

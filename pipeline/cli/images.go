@@ -20,9 +20,9 @@ import (
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/result"
-	"github.com/prerig/prerig/pipeline/batch"
-	"github.com/prerig/prerig/pipeline/files"
-	"github.com/prerig/prerig/pipeline/images"
+	"github.com/prerig/prerig/pipeline/cli/batch"
+	"github.com/prerig/prerig/pipeline/cli/files"
+	"github.com/prerig/prerig/pipeline/cli/images"
 )
 
 // lockFile is where the lock is kept unless a flag says otherwise.

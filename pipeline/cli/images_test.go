@@ -22,7 +22,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
-	"github.com/prerig/prerig/pipeline/images"
+	"github.com/prerig/prerig/pipeline/cli/images"
 )
 
 const pinnedPolicy = `apiVersion: prerig.dev/v1alpha1

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/prerig/prerig/fn/result"
-	"github.com/prerig/prerig/pipeline/batch"
-	"github.com/prerig/prerig/pipeline/files"
-	"github.com/prerig/prerig/pipeline/importer"
+	"github.com/prerig/prerig/pipeline/cli/batch"
+	"github.com/prerig/prerig/pipeline/cli/files"
+	"github.com/prerig/prerig/pipeline/cli/importer"
 )
 
 // importing is the state of one prerig import.

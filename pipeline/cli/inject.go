@@ -16,10 +16,10 @@ import (
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/batch"
+	"github.com/prerig/prerig/pipeline/cli/batch"
+	"github.com/prerig/prerig/pipeline/cli/files"
+	"github.com/prerig/prerig/pipeline/cli/policy"
 	"github.com/prerig/prerig/pipeline/diff"
-	"github.com/prerig/prerig/pipeline/files"
-	"github.com/prerig/prerig/pipeline/policy"
 )
 
 // inject is the state of one prerig inject.

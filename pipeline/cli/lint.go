@@ -18,7 +18,7 @@ import (
 	"github.com/prerig/prerig/fn/lint"
 	"github.com/prerig/prerig/fn/lint/format"
 	"github.com/prerig/prerig/fn/result"
-	"github.com/prerig/prerig/pipeline/batch"
+	"github.com/prerig/prerig/pipeline/cli/batch"
 )
 
 // lintRun is the state of one prerig lint.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/cli/images"
+	"github.com/prerig/prerig/pipeline/cli/preview"
 	"github.com/prerig/prerig/pipeline/giturl"
-	"github.com/prerig/prerig/pipeline/images"
-	"github.com/prerig/prerig/pipeline/preview"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/source"
 )

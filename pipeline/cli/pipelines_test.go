@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prerig/prerig/pipeline/cli/preview"
 	"github.com/prerig/prerig/pipeline/config"
 	"github.com/prerig/prerig/pipeline/daemon"
 	"github.com/prerig/prerig/pipeline/internal/gittest"
-	"github.com/prerig/prerig/pipeline/preview"
 	"github.com/prerig/prerig/pipeline/render"
 )
 

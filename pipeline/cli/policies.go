@@ -14,8 +14,8 @@ import (
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/batch"
-	"github.com/prerig/prerig/pipeline/policy"
+	"github.com/prerig/prerig/pipeline/cli/batch"
+	"github.com/prerig/prerig/pipeline/cli/policy"
 )
 
 // group are the files that the same policies are for.

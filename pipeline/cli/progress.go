@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/prerig/prerig/pipeline/images"
+	"github.com/prerig/prerig/pipeline/cli/images"
 )
 
 // bar draws how far a run is, in one line of a terminal that is drawn over. It shows nothing within the first second, and

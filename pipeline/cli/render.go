@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/prerig/prerig/pipeline/preview"
+	"github.com/prerig/prerig/pipeline/cli/preview"
 )
 
 func newRender(streams Streams, version string) *cobra.Command {

@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/prerig/prerig/fn/result"
-	"github.com/prerig/prerig/pipeline/batch"
-	"github.com/prerig/prerig/pipeline/files"
-	"github.com/prerig/prerig/pipeline/policy"
+	"github.com/prerig/prerig/pipeline/cli/batch"
+	"github.com/prerig/prerig/pipeline/cli/files"
+	"github.com/prerig/prerig/pipeline/cli/policy"
 )
 
 // run is what inject and explain have in common: which files, and by which policies.

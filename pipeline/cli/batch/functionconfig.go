@@ -9,7 +9,7 @@ import (
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
-	"github.com/prerig/prerig/pipeline/policy"
+	"github.com/prerig/prerig/pipeline/cli/policy"
 )
 
 // FunctionConfig returns the InjectionPolicy that a ResourceList among the files carries; ok is false where there is none. A

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/result"
-	"github.com/prerig/prerig/pipeline/files"
+	"github.com/prerig/prerig/pipeline/cli/files"
 )
 
 // reason says what something is that holds no workload to inject into, and what to do instead.

@@ -14,8 +14,8 @@ import (
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/cli/files"
 	"github.com/prerig/prerig/pipeline/diff"
-	"github.com/prerig/prerig/pipeline/files"
 )
 
 // Batch is what the files of one run hold.

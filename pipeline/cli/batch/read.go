@@ -14,7 +14,7 @@ import (
 
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
-	"github.com/prerig/prerig/pipeline/files"
+	"github.com/prerig/prerig/pipeline/cli/files"
 )
 
 // Read reads what args name, see files.Read, and sorts the manifests out. What a directory holds beside manifests is passed

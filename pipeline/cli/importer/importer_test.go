@@ -183,7 +183,7 @@ func corpus(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("PRERIG_CORPUS")
 	if dir == "" {
-		dir = "../../../shared/istio"
+		dir = "../../../../shared/istio"
 	}
 	if _, err := os.Stat(dir); err != nil {
 		t.Skipf("no corpus in %s: set PRERIG_CORPUS", dir)
