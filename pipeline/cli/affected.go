@@ -93,7 +93,7 @@ func missing(revision string, err error) error {
 	return err
 }
 
-// ofRepository gives the pipelines whose source is the repository, and the number of others.
+// ofRepository returns the pipelines whose source is the repository, and the number of others.
 func ofRepository(all []catalog.Entry, urls []string) (out []catalog.Entry, others int, err error) {
 	var names []string
 	for _, u := range urls {

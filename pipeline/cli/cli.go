@@ -38,7 +38,7 @@ type Streams struct {
 	Colour bool
 }
 
-// Standard gives the streams of the process. Colours are used on a terminal, unless NO_COLOR is set (no-color.org).
+// Standard returns the streams of the process. Colours are used on a terminal, unless NO_COLOR is set (no-color.org).
 func Standard() Streams {
 	return Streams{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
@@ -87,7 +87,7 @@ func Main(ctx context.Context, args []string, streams Streams, version string) i
 	return ExitError
 }
 
-// NewRoot gives the prerig command with all its commands. A new command is one constructor in a file of its own and one
+// NewRoot returns the prerig command with all its commands. A new command is one constructor in a file of its own and one
 // line here.
 func NewRoot(streams Streams, version string) *cobra.Command {
 	root := &cobra.Command{
@@ -184,7 +184,7 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("there is no command %s%s; see %s --help", args[0], hint, cmd.CommandPath())
 }
 
-// newCommand gives a command with what all of them have in common.
+// newCommand returns a command with what all of them have in common.
 func newCommand(use, short string) *cobra.Command {
 	return &cobra.Command{Use: use, Short: short, SilenceErrors: true, SilenceUsage: true}
 }

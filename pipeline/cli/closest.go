@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// closest gives the names that are most like one, of those that are few letters away, or the same without a namespace, or that
+// closest returns the names that are most like one, of those that are few letters away, or the same without a namespace, or that
 // hold it.
 func closest(name string, known []string, most int) []string {
 	type near struct {

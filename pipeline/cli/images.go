@@ -108,7 +108,7 @@ func (p *imagesPin) do(ctx context.Context, args []string) error {
 	return p.save(ctx, data, len(lock.Spec.Images))
 }
 
-// collect gives the images that the policy injects, and those that were named.
+// collect returns the images that the policy injects, and those that were named.
 func (p *imagesPin) collect(ctx context.Context, args []string) ([]string, error) {
 	out := slices.Clone(p.images)
 	named := len(args) > 0 || len(p.files) > 0
@@ -153,7 +153,7 @@ spec:
         image: example.com/app:1
 `
 
-// sample gives a workload that the policies inject into, whatever namespaces and webhooks they know.
+// sample returns a workload that the policies inject into, whatever namespaces and webhooks they know.
 func sample(ps []*v1alpha1.InjectionPolicy) (*batch.Batch, error) {
 	for _, p := range ps {
 		p.Spec.Namespaces, p.Spec.UnknownNamespace = nil, v1alpha1.UnknownNamespaceInject
@@ -164,7 +164,7 @@ func sample(ps []*v1alpha1.InjectionPolicy) (*batch.Batch, error) {
 	return batch.Parse([]files.Input{{Path: "sample", Rel: "sample", Data: []byte(sampleWorkload)}})
 }
 
-// injected gives the images of the containers that an injection adds or changes.
+// injected returns the images of the containers that an injection adds or changes.
 func (p *imagesPin) injected(ctx context.Context) ([]string, error) {
 	report, err := p.inject(ctx, v1alpha1.ModeInject, fn.WithPods())
 	if err != nil {

@@ -51,7 +51,7 @@ spec:
     image: HOST/istio/proxyv2:1.31.0 # the user's own use of the image keeps its tag
 `
 
-// push gives a registry an index of random images for the platforms.
+// push puts an index of random images for the platforms into a registry, and returns its digest.
 func push(t *testing.T, image string, platforms ...string) string {
 	t.Helper()
 	var index v1.ImageIndex = empty.Index

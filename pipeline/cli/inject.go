@@ -197,7 +197,7 @@ func (in *inject) write(ctx context.Context, b *batch.Batch) error {
 	return files.Write(ctx, outs, func(done int) { bar.at(done, len(outs), "") })
 }
 
-// filesInPlace gives the files that change. Those outside of the directories that were named are not among them.
+// filesInPlace returns the files that change. Those outside of the directories that were named are not among them.
 func (in *inject) filesInPlace(b *batch.Batch) ([]files.Output, error) {
 	var outs []files.Output
 	var errs []error
@@ -245,7 +245,7 @@ func (in *inject) clean(b *batch.Batch) error {
 	return err
 }
 
-// outputs gives one file, or a file for each input in a directory.
+// outputs returns one file, or a file for each input in a directory.
 func (in *inject) outputs(b *batch.Batch) ([]files.Output, error) {
 	info, err := os.Stat(in.output)
 	directory := err == nil && info.IsDir() || strings.HasSuffix(in.output, "/") || strings.HasSuffix(in.output, string(filepath.Separator))

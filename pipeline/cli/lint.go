@@ -183,7 +183,7 @@ func (l *lintRun) severities() (map[string]string, error) {
 	return out, nil
 }
 
-// find gives the findings, in the order of the files, also beside an error about some of the files.
+// find returns the findings, in the order of the files, also beside an error about some of the files.
 func (l *lintRun) find(ctx context.Context, b *batch.Batch, severities map[string]string) (result.Results, error) {
 	if l.asIs {
 		return l.checkAsIs(b, severities)
@@ -216,7 +216,7 @@ func (l *lintRun) find(ctx context.Context, b *batch.Batch, severities map[strin
 	return found, nil
 }
 
-// merged gives the severities of a policy with those of the command line over them.
+// merged returns the severities of a policy with those of the command line over them.
 func merged(policy, flags map[string]string) map[string]string {
 	out := maps.Clone(flags)
 	for code, severity := range policy {
@@ -227,7 +227,7 @@ func merged(policy, flags map[string]string) map[string]string {
 	return out
 }
 
-// sortOut gives the findings of rules, and what else a run says: decisions, and what went wrong.
+// sortOut returns the findings of rules, and what else a run says: decisions, and what went wrong.
 func sortOut(rs result.Results) (found, others result.Results) {
 	for _, r := range rs {
 		if _, ok := lint.Lookup(r.Tags[result.TagCode]); ok {

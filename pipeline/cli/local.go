@@ -118,7 +118,7 @@ func (l *local) standIns() (map[string]string, error) {
 	return sources, nil
 }
 
-// hasSource says whether a pipeline has the source with a normal URL. What cannot be read is told of later.
+// hasSource reports whether a pipeline has the source with a normal URL. What cannot be read is told of later.
 func (l *local) hasSource(url string) bool {
 	return slices.ContainsFunc(l.catalog.All(), func(e catalog.Entry) bool {
 		if e.Err != nil {
@@ -140,7 +140,7 @@ func isDirectory(flag, dir string) error {
 	return nil
 }
 
-// choose gives the named pipelines, all without names.
+// choose returns the named pipelines, all without names.
 func (l *local) choose(names []string) ([]catalog.Entry, error) {
 	var out []catalog.Entry
 	all := l.catalog.All()

@@ -48,7 +48,7 @@ func (r *run) load() error {
 	return nil
 }
 
-// choose gives every file its policies: those that flags name, else the functionConfig of a ResourceList in the input, else
+// choose returns every file its policies: those that flags name, else the functionConfig of a ResourceList in the input, else
 // the nearest prerig.yaml, else the built-in one.
 func (r *run) choose() error {
 	if r.batch == nil {
@@ -201,7 +201,7 @@ func (r *run) override(p *v1alpha1.InjectionPolicy) (*v1alpha1.InjectionPolicy, 
 	return changed, err
 }
 
-// allPolicies gives the policies of all files.
+// allPolicies returns the policies of all files.
 func (r *run) allPolicies() []*v1alpha1.InjectionPolicy {
 	var out []*v1alpha1.InjectionPolicy
 	for _, g := range r.groups {
@@ -250,7 +250,7 @@ func (r *run) notice() {
 	}
 }
 
-// follows says whether a file is a policy of the run.
+// follows reports whether a file is a policy of the run.
 func (r *run) follows(path string) bool {
 	here, err := filepath.Abs(path)
 	if err != nil {

@@ -30,7 +30,7 @@ type bar struct {
 	last  images.Progress
 }
 
-// newBar gives a bar on standard error, and nil where that is no terminal. All methods do nothing on nil.
+// newBar returns a bar on standard error, and nil where that is no terminal. All methods do nothing on nil.
 func newBar(out io.Writer, what string) *bar {
 	if v, ok := out.(visibleWriter); ok {
 		out = v.to // what is drawn needs escape sequences

@@ -46,7 +46,7 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// readmeCommand gives the arguments of the prerig command in a line, and its standard input.
+// readmeCommand returns the arguments of the prerig command in a line, and its standard input.
 func readmeCommand(t *testing.T, line, fixture string) (args []string, stdin string, found bool) {
 	t.Helper()
 	line, _, _ = strings.Cut(line, " #")

@@ -103,7 +103,7 @@ func notInTime(ctx context.Context, waiting, of int, timeout time.Duration) erro
 	return fmt.Errorf("waiting for %d of %d pipelines: %w", waiting, of, ctx.Err())
 }
 
-// handled says whether a pipeline has handled the request with a token, or a later one in its place. Tokens are only
+// handled reports whether a pipeline has handled the request with a token, or a later one in its place. Tokens are only
 // compared for being equal: what handles requests also notes those of annotations, which are any text.
 func handled(p server.Pipeline, token string) bool {
 	return p.Status.LastHandledReconcileAt == token || p.OpenRequest == ""
@@ -112,7 +112,7 @@ func handled(p server.Pipeline, token string) bool {
 // manyPipelines is from how many on all are asked for, as their names make the address long.
 const manyPipelines = 100
 
-// asked gives the named pipelines. Of many, those that are gone meanwhile are left out.
+// asked returns the named pipelines. Of many, those that are gone meanwhile are left out.
 func (d *daemonClient) asked(ctx context.Context, names []string) ([]server.Pipeline, error) {
 	if len(names) < manyPipelines {
 		return d.pipelines(ctx, names...)

@@ -98,7 +98,7 @@ func write(out io.Writer, results []preview.Result, dir string) error {
 	return nil
 }
 
-// apart says whether the results have no file in common, but for files that are the same: a directory has no branches, on
+// apart reports whether the results have no file in common, but for files that are the same: a directory has no branches, on
 // which pipelines may well publish to one path.
 func apart(results []preview.Result) error {
 	type from struct {

@@ -137,7 +137,7 @@ func (r *repository) leaveOut(t *testing.T) {
 	}
 }
 
-// firstLines gives the lines of a severity, a thousand at most.
+// firstLines returns the lines of a severity, a thousand at most.
 func firstLines(text, severity string) string {
 	var out strings.Builder
 	n := 0

@@ -198,7 +198,7 @@ func (o *statusOptions) again(ctx context.Context, streams Streams, d *daemonCli
 	}
 }
 
-// changedSince gives those that are not as they were shown, and remembers them.
+// changedSince returns those that are not as they were shown, and remembers them.
 func changedSince(shown map[string]string, found []server.Pipeline) (out []server.Pipeline) {
 	for _, p := range found {
 		now := p.State + " " + p.Message

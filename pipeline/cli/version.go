@@ -40,7 +40,7 @@ func Version(linked string) string {
 	return fmt.Sprintf("prerig %s (%s%s %s/%s)", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// commitOf gives the commit's short id, with a mark where the tree had changes.
+// commitOf returns the commit's short id, with a mark where the tree had changes.
 func commitOf(settings []debug.BuildSetting) string {
 	commit, dirty := "", ""
 	for _, s := range settings {

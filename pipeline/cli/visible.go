@@ -14,7 +14,7 @@ import (
 	"github.com/prerig/prerig/fn/result"
 )
 
-// visible gives a text without anything that a terminal would obey instead of showing it: escape sequences in the name of
+// visible returns a text without anything that a terminal would obey instead of showing it: escape sequences in the name of
 // a file or an object, and what turns the direction of writing around. They are written as Go writes them.
 func visible(text string) string {
 	if !strings.ContainsFunc(text, obeyed) {
@@ -53,7 +53,7 @@ func (w visibleWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// visibleResults gives results whose text can all be seen.
+// visibleResults returns results whose text can all be seen.
 func visibleResults(rs result.Results) result.Results {
 	out := slices.Clone(rs)
 	for i, r := range out {

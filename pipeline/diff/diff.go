@@ -118,7 +118,7 @@ func Colour(patch []byte) []byte {
 	return out.Bytes()
 }
 
-// unseen says whether a terminal obeys a character instead of showing it.
+// unseen reports whether a terminal obeys a character instead of showing it.
 func unseen(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
 
 // quote writes a name as git does: in octal what is not ASCII or cannot be seen.

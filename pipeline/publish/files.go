@@ -139,7 +139,7 @@ func safeName(part string) string {
 // maxFileName is how long a file name may be. A branch with a longer one cannot be checked out, by no pipeline's readers.
 const maxFileName = 255
 
-// shortName gives a name its ending. One that is too long is cut and gets a digest, so that two of them stay apart.
+// shortName adds an ending to a name. One that is too long is cut and gets a digest, so that two of them stay apart.
 func shortName(name, ending string) string {
 	if len(name)+len(ending) <= maxFileName {
 		return name + ending

@@ -48,7 +48,7 @@ func (k *kustomizations) origins(object *resource.Resource) error {
 	return nil
 }
 
-// locate gives an origin in a base its repository.
+// locate writes the repository into the origin of what comes from a base, and reports whether it did.
 func (k *kustomizations) locate(origin *resource.Origin) bool {
 	changed := false
 	for _, at := range []*string{&origin.Path, &origin.ConfiguredIn} {

@@ -27,7 +27,7 @@ func addSubmodule(r, module *gittest.Repository, at, url string) string {
 	return r.Commit("with "+at, nil)
 }
 
-// secrets gives one secret to every pipeline.
+// secrets are one secret for every pipeline.
 func secrets(t *testing.T) source.DirSecrets {
 	t.Helper()
 	dir := t.TempDir()

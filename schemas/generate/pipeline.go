@@ -17,7 +17,7 @@ import (
 
 const pipelineDir = "pipeline/api/v1alpha1"
 
-// pipelineSchema gives the JSON Schema of a RenderPipeline. The status is not the user's and stays open.
+// pipelineSchema returns the JSON Schema of a RenderPipeline. The status is not the user's and stays open.
 func pipelineSchema() (file, error) {
 	r := &jsonschema.Reflector{ExpandedStruct: true, Anonymous: true, Mapper: func(t reflect.Type) *jsonschema.Schema {
 		switch t {

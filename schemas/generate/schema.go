@@ -260,7 +260,7 @@ func functionDefinition(schema []byte) ([]byte, error) {
 	return append([]byte(header), text...), nil
 }
 
-// inline gives the schema as OpenAPI 3.0 knows it: without references, and without the words that it has not.
+// inline returns the schema as OpenAPI 3.0 knows it: without references, and without the words that it has not.
 func inline(v any, definitions map[string]any) any {
 	switch v := v.(type) {
 	case []any:

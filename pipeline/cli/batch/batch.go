@@ -94,7 +94,7 @@ func (b *Batch) Run(ctx context.Context, in *fn.Injector) (*fn.Report, error) {
 	return report, nil
 }
 
-// last gives the file that objects are added to: the last one, but not one outside of the directory that was named.
+// last returns the file that objects are added to: the last one, but not one outside of the directory that was named.
 func (b *Batch) last() int {
 	for i := len(b.Files) - 1; i >= 0; i-- {
 		if _, leaves := b.Files[i].Input.Leaves(); !leaves {
@@ -118,7 +118,7 @@ func (f *File) Output() (content []byte, ok bool) {
 	return f.bytes(func(d *manifest.Document) bool { return !isPolicy(d) }), ok
 }
 
-// isPolicy says whether a document is an InjectionPolicy.
+// isPolicy reports whether a document is an InjectionPolicy.
 func isPolicy(d *manifest.Document) bool {
 	m, ok := d.Peek()
 	return ok && v1alpha1.IsPolicy(m.APIVersion, m.Kind)

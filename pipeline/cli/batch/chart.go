@@ -13,7 +13,7 @@ type charts struct {
 	known map[string]bool // by the directory of the chart
 }
 
-// of gives the directory of the chart that has the file among its templates; empty for a file that Helm does not render.
+// of returns the directory of the chart that has the file among its templates; empty for a file that Helm does not render.
 // Helm renders all that is below templates in a chart, which is a directory with the file Chart.yaml. Its crds are plain
 // manifests. Where Chart.yaml is itself made by a build, the partial templates that only Helm has tell the same.
 func (c *charts) of(path string) string {
@@ -31,7 +31,7 @@ func (c *charts) of(path string) string {
 	return ""
 }
 
-// rendered says whether Helm renders what is in a directory of the name templates.
+// rendered reports whether Helm renders what is in a directory of the name templates.
 func (c *charts) rendered(templates string) bool {
 	is, ok := c.known[templates]
 	if !ok {

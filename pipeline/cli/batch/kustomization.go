@@ -24,7 +24,7 @@ var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Ku
 // largestKustomization is the most that is read of one, in bytes. Theirs is a list of names.
 const largestKustomization = 1 << 20
 
-// of gives the kustomization that uses the file as something else than a resource; empty where none does. It looks for
+// of returns the kustomization that uses the file as something else than a resource; empty where none does. It looks for
 // kustomizations in the directory of the file and in those above it up to the root of the repository, so that it does not
 // matter which directory was named.
 func (k *kustomizations) of(path string) string {

@@ -46,7 +46,7 @@ func Read(ctx context.Context, args []string, o files.Options) (*Batch, error) {
 	return b, nil
 }
 
-// Parse gives the batch of inputs that were not read from files. The error names every one that is not text.
+// Parse returns the batch of inputs that were not read from files. The error names every one that is not text.
 func Parse(inputs []files.Input) (*Batch, error) {
 	b := &Batch{}
 	var errs []error
@@ -85,7 +85,7 @@ func (b *Batch) add(in files.Input) {
 	b.judge(in, m.Docs, found)
 }
 
-// whole gives the reason to pass over a file, whatever is in it, and the place to tell.
+// whole returns the reason to pass over a file, whatever is in it, and the place to tell.
 func (b *Batch) whole(in files.Input) (why *reason, place string) {
 	if in.Stdin() {
 		return nil, ""
@@ -160,7 +160,7 @@ func (r *reason) named(path string) error {
 	return fmt.Errorf("reading %s: it is %s %s; %s", path, article, r.one, r.instead)
 }
 
-// text gives the text of a file, also where it is UTF-16, which some shells write.
+// text returns the text of a file, also where it is UTF-16, which some shells write.
 func text(data []byte) string {
 	if len(data) < 2 || data[0]^data[1] != 0xfe^0xff {
 		return string(data)

@@ -110,7 +110,7 @@ func where(places []string) string {
 	return fmt.Sprintf(" (%s, %s and others)", unique[0], unique[1])
 }
 
-// commonDirectory gives the directory that all places are in; empty where that is the current one, or none.
+// commonDirectory returns the directory that all places are in; empty where that is the current one, or none.
 func commonDirectory(sorted []string) string {
 	common := filepath.ToSlash(filepath.Dir(sorted[0]))
 	for _, place := range sorted[1:] {

@@ -48,7 +48,7 @@ func recognize(d *manifest.Document) finding {
 	return recognizeMeta(d, meta)
 }
 
-// bare says whether nothing in a workload can be a list of containers. Then it is a patch that no kustomization names, or
+// bare reports whether nothing in a workload can be a list of containers. Then it is a patch that no kustomization names, or
 // what a test compares with.
 func bare(meta manifest.Meta, text string) bool {
 	return meta.APIVersion != "" && workloadKind(meta.Kind) && !strings.Contains(text, "ontainers")
@@ -74,7 +74,7 @@ func recognizeMeta(d *manifest.Document, meta manifest.Meta) finding {
 	return finding{reason: plainReason(d.Path(), text)}
 }
 
-// workloadKind says whether Kubernetes has workloads of the kind.
+// workloadKind reports whether Kubernetes has workloads of the kind.
 func workloadKind(kind string) bool {
 	switch kind {
 	case "Deployment", "DaemonSet", "StatefulSet", "ReplicaSet", "ReplicationController", "Job", "CronJob", "Pod":
@@ -83,7 +83,7 @@ func workloadKind(kind string) bool {
 	return false
 }
 
-// workloadVersion says whether Kubernetes has workloads in the API version.
+// workloadVersion reports whether Kubernetes has workloads in the API version.
 func workloadVersion(version string) bool {
 	group, _, _ := strings.Cut(version, "/")
 	return version == "v1" || group == "apps" || group == "batch"
@@ -117,7 +117,7 @@ func plainReason(path, text string) *reason {
 	return plain
 }
 
-// hasKey says whether a mapping has the key at its top. In JSON it may stand deeper.
+// hasKey reports whether a mapping has the key at its top. In JSON it may stand deeper.
 func hasKey(text, key string) bool {
 	for i := 0; ; {
 		n := strings.Index(text[i:], key)
@@ -165,7 +165,7 @@ var (
 	elementKey    = regexp.MustCompile(`(?m)^- *(?:apiVersion|kind):|^\s*\[\s*\{\s*"(?:apiVersion|kind)"\s*:`)
 )
 
-// looksLikeObject says whether a text that cannot be read seems to be meant as an object.
+// looksLikeObject reports whether a text that cannot be read seems to be meant as an object.
 func looksLikeObject(text string) bool {
 	return kindKey.MatchString(text) && apiVersionKey.MatchString(text) || workloadKey.MatchString(text)
 }

@@ -21,7 +21,7 @@ var blockStart = regexp.MustCompile(`(?:^|[:-]\s+)[|>][-+0-9]*\s*(?:#.*)?$`)
 // annotated are the comments in which ytt has its code.
 var annotated = regexp.MustCompile(`(?m)(?:^|\s)#@(?:[ /]|$)`)
 
-// isTemplate says whether a text that cannot be read as YAML has the marks of a template, outside of quotes, comments and
+// isTemplate reports whether a text that cannot be read as YAML has the marks of a template, outside of quotes, comments and
 // literal text: a ConfigMap may well hold a template that is meant to stay one.
 func isTemplate(text string) bool {
 	literal := -1 // the column that a literal text is indented deeper than
@@ -57,15 +57,15 @@ func isTemplate(text string) bool {
 // unfilled is a variable of a shell where only a number can stand. Elsewhere such a variable is text like other text.
 var unfilled = regexp.MustCompile(`(?m)^\s*(?:-\s+)?(?:containerPort|hostPort|\w+Seconds|\w+Threshold|runAsUser|runAsGroup|fsGroup|defaultMode|weight)\s*:\s*["']?\$\{?\w|^\s*grpc:\s*\n\s*port\s*:\s*["']?\$\{?\w`)
 
-// isUnfilled says whether a text is to be filled in by a program such as envsubst before it can be read as an object.
+// isUnfilled reports whether a text is to be filled in by a program such as envsubst before it can be read as an object.
 func isUnfilled(text string) bool { return strings.Contains(text, "$") && unfilled.MatchString(text) }
 
-// mayBeTemplate says whether a text has anything of a template's marks anywhere. It costs next to nothing.
+// mayBeTemplate reports whether a text has anything of a template's marks anywhere. It costs next to nothing.
 func mayBeTemplate(text string) bool {
 	return strings.Contains(text, "{{") || strings.Contains(text, "{%") || strings.Contains(text, "<%")
 }
 
-// isAnnotated says whether a text is a template of ytt, which is YAML with code in comments.
+// isAnnotated reports whether a text is a template of ytt, which is YAML with code in comments.
 func isAnnotated(text string) bool {
 	return strings.Contains(text, "#@") && annotated.MatchString(text)
 }

@@ -31,7 +31,7 @@ type ruleSet struct {
 // ignores are the ignore files that hold for a directory. The last rule of the last file wins.
 type ignores []ruleSet
 
-// ignored says whether a path is not to be read. What is below an ignored directory is not asked about.
+// ignored reports whether a path is not to be read. What is below an ignored directory is not asked about.
 func (all ignores) ignored(path string, isDirectory bool) bool {
 	for i := len(all) - 1; i >= 0; i-- {
 		rel, err := filepath.Rel(all[i].base, path)
@@ -108,7 +108,7 @@ func literalBraces(pattern string) string {
 	return b.String()
 }
 
-// CheckPattern gives an error for a pattern that can match nothing, as a bracket in it is not closed.
+// CheckPattern returns an error for a pattern that can match nothing, as a bracket in it is not closed.
 func CheckPattern(pattern string) error {
 	if r, ok := parseRule(pattern); ok && !doublestar.ValidatePattern(r.pattern) {
 		return fmt.Errorf("the pattern %q cannot be read; patterns are written as in .gitignore", pattern)
@@ -116,7 +116,7 @@ func CheckPattern(pattern string) error {
 	return nil
 }
 
-// above gives the ignore files of the directories around root: up to the root of the Git repository that it is in, or
+// above returns the ignore files of the directories around root: up to the root of the Git repository that it is in, or
 // else up to the current directory.
 func (w *walk) above() ignores {
 	var dirs []string
@@ -138,7 +138,7 @@ func (w *walk) above() ignores {
 	return all
 }
 
-// repository gives the root of the Git repository around a directory; empty where there is none.
+// repository returns the root of the Git repository around a directory; empty where there is none.
 func repository(dir string) string {
 	for {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {

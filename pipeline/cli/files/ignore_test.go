@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// readNames gives the paths that Read reads below a directory.
+// readNames returns the paths that Read reads below a directory.
 func readNames(t *testing.T, dir string, exclude ...string) []string {
 	t.Helper()
 	var names []string

@@ -85,7 +85,7 @@ func Clean(leftovers []string) (removed, kept []string, err error) {
 	return removed, kept, errors.Join(errs...)
 }
 
-// abandoned says whether the process that was writing a temporary file is surely gone.
+// abandoned reports whether the process that was writing a temporary file is surely gone.
 func abandoned(info fs.FileInfo) bool {
 	parts := temporary.FindStringSubmatch(info.Name())
 	if parts == nil || parts[1] != here() || !ours(info) {

@@ -38,13 +38,13 @@ type Input struct {
 	leaves bool        // a link below Root leads to the file, which is not below Root
 }
 
-// Stdin says whether the input is a stream: standard input, or what a shell hands over for <(command).
+// Stdin reports whether the input is a stream: standard input, or what a shell hands over for <(command).
 func (in Input) Stdin() bool { return in.target == "" }
 
-// Leaves says whether the file lies outside of the directory below which it was found, as a link leads to it, and where.
+// Leaves reports whether the file lies outside of the directory below which it was found, as a link leads to it, and where.
 func (in Input) Leaves() (target string, ok bool) { return in.target, in.leaves }
 
-// Names gives how many names the file has in its file system; more than one where there are hard links.
+// Names returns how many names the file has in its file system; more than one where there are hard links.
 func (in Input) Names() int {
 	if in.info == nil {
 		return 1
@@ -166,7 +166,7 @@ func (r *reader) argument(arg string) {
 	}
 }
 
-// stream tells whether a path names a file descriptor of the process, as shells write it for <(command), and which.
+// stream reports whether a path names a file descriptor of the process, as shells write it for <(command), and which.
 func stream(arg string) (descriptor string, ok bool) {
 	clean := filepath.ToSlash(filepath.Clean(arg))
 	if clean == "/dev/stdin" {
@@ -312,7 +312,7 @@ func contents(f *os.File, size int64) ([]byte, error) {
 
 func (r *reader) pass(p Passed) { r.Passed = append(r.Passed, p) }
 
-// Manifest says whether the name is that of a manifest.
+// Manifest reports whether the name is that of a manifest.
 func Manifest(path string) bool {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".yaml", ".yml", ".json":
@@ -321,7 +321,7 @@ func Manifest(path string) bool {
 	return false
 }
 
-// absolute gives the absolute path behind all links.
+// absolute returns the absolute path behind all links.
 func absolute(path string) (string, error) {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {

@@ -112,13 +112,13 @@ func (w *walk) link(rel string) {
 	}
 }
 
-// below says whether path is in the directory dir or in one below it. Both are absolute and without links.
+// below reports whether path is in the directory dir or in one below it. Both are absolute and without links.
 func below(dir, path string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// dependencies says whether the directory at rel holds packages that a package manager has downloaded.
+// dependencies reports whether the directory at rel holds packages that a package manager has downloaded.
 func (w *walk) dependencies(rel string) bool {
 	has := func(name string) bool {
 		_, err := os.Lstat(filepath.Join(w.root, rel, name))

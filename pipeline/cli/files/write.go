@@ -146,7 +146,7 @@ func stageAll(ctx context.Context, outs []Output, progress func(done int)) ([]st
 	return staged, nil
 }
 
-// special says whether the target is a device or a pipe, which cannot be replaced, only written to.
+// special reports whether the target is a device or a pipe, which cannot be replaced, only written to.
 func (o Output) special() bool { return o.was != nil && !o.was.Mode().IsRegular() }
 
 // stage writes data into a new file beside the target and gives its name.

@@ -168,7 +168,7 @@ func (o *object) revision(base string) string {
 	return defaultRevision
 }
 
-// named says whether the object is the one of that name for some revision.
+// named reports whether the object is the one of that name for some revision.
 func (o *object) named(base string) bool {
 	return o.name == base || strings.HasPrefix(o.name, base+"-")
 }

@@ -18,7 +18,7 @@ var wanted = map[string]bool{
 
 const secret = "Secret"
 
-// Read gives the objects of a stream of YAML or JSON documents that an import may need, those inside lists one by one.
+// Read returns the objects of a stream of YAML or JSON documents that an import may need, those inside lists one by one.
 func Read(path string, data []byte) ([]Object, error) {
 	file, err := manifest.Parse(path, data)
 	if err != nil {

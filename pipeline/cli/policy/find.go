@@ -19,7 +19,7 @@ type Finder struct {
 	Passed []string
 }
 
-// Near gives the path of the prerig.yaml that is nearest to a directory, in it or above it, and "" where there is none. The
+// Near returns the path of the prerig.yaml that is nearest to a directory, in it or above it, and "" where there is none. The
 // search ends at the root of the repository, which is the directory with .git. Outside of a repository it ends at the home
 // directory or the file system's root, and before a directory that all users share, such as /tmp: a policy decides what runs,
 // and somebody else's must not.
@@ -55,7 +55,7 @@ func (f *Finder) search(dir string) (string, error) {
 	return found, nil
 }
 
-// in gives the policy in one directory.
+// in returns the policy in one directory.
 func (f *Finder) in(dir string) (string, error) {
 	path := filepath.Join(dir, FileName)
 	info, err := os.Stat(path)
@@ -78,7 +78,7 @@ func (f *Finder) in(dir string) (string, error) {
 	return path, nil
 }
 
-// isBoundary says whether the search ends in a directory: at the root of a repository, and at home.
+// isBoundary reports whether the search ends in a directory: at the root of a repository, and at home.
 func isBoundary(dir string) bool {
 	if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
 		return true
@@ -87,7 +87,7 @@ func isBoundary(dir string) bool {
 	return err == nil && dir == filepath.Clean(home)
 }
 
-// isShared says whether anybody may put files into a directory, which the sticky bit shows.
+// isShared reports whether anybody may put files into a directory, which the sticky bit shows.
 func isShared(dir string) bool {
 	info, err := os.Stat(dir)
 	return err == nil && info.Mode()&os.ModeSticky != 0

@@ -32,7 +32,7 @@ func mistaken(origin string, data []byte) error {
 	return nil
 }
 
-// isDaemonConfig says whether a document has a key of the daemon's configuration, and none that every Kubernetes object has.
+// isDaemonConfig reports whether a document has a key of the daemon's configuration, and none that every Kubernetes object has.
 func isDaemonConfig(top map[string]any) bool {
 	for _, key := range []string{"apiVersion", "kind", "metadata", "spec"} {
 		if _, ok := top[key]; ok {
@@ -48,7 +48,7 @@ func isDaemonConfig(top map[string]any) bool {
 	return false
 }
 
-// isIstioConfigMap says whether a ConfigMap is that of an injector or of a mesh.
+// isIstioConfigMap reports whether a ConfigMap is that of an injector or of a mesh.
 func isIstioConfigMap(top map[string]any) bool {
 	data, _ := top["data"].(map[string]any)
 	for _, key := range []string{"config", "values", "mesh"} {
