@@ -126,7 +126,7 @@ func (w *podWork) applyPlan(pl *plan, pod map[string]any) (map[string]any, error
 
 // place gives the owner of the pod, and what is known about its namespace.
 func (w *podWork) place(pl *plan) (workload.Owner, []home) {
-	owner := w.template.OwnerFor(pl.istio.Detection().Version.Minor)
+	owner := w.template.OwnerFor(pl.istio.Profile().Release())
 	name := owner.Namespace
 	if name == "" {
 		name = w.unit.meta.Namespace

@@ -8,12 +8,13 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/istio/release"
 )
 
 // Options are what the decision depends on besides the pod.
 type Options struct {
-	// Minor version of Istio: 31 for 1.31.
-	Minor int
+	// Release of Istio.
+	Release release.Release
 	// Revision of the control plane whose injector the policy has; empty is default.
 	Revision string
 	// RevisionTags that point to this revision.
@@ -90,7 +91,7 @@ type hookRule struct {
 
 // New makes a Decider. It fails for a selector that the API server would not take.
 func New(o Options) (*Decider, error) {
-	d := &Decider{options: o, profile: podProfileOf(o.Minor), unknown: o.UnknownNamespace, source: o.WebhookSource}
+	d := &Decider{options: o, profile: podProfileOf(o.Release), unknown: o.UnknownNamespace, source: o.WebhookSource}
 	if d.unknown == "" {
 		d.unknown = v1alpha1.UnknownNamespaceInject
 		if o.NamesNamespaces || len(o.Webhooks) > 0 {
@@ -99,8 +100,8 @@ func New(o Options) (*Decider, error) {
 	}
 	configs := o.Webhooks
 	if len(configs) == 0 {
-		configs = BuiltIn(o.Minor, o.Revision, o.RevisionTags, o.Settings)
-		d.source = fmt.Sprintf("Istio 1.%d", min(o.Minor, newestMinor))
+		configs = BuiltIn(o.Release, o.Revision, o.RevisionTags, o.Settings)
+		d.source = fmt.Sprintf("Istio 1.%d", o.Release.Minor)
 	} else if d.source == "" {
 		d.source = "the policy"
 	}
@@ -113,9 +114,6 @@ func New(o Options) (*Decider, error) {
 	}
 	return d, nil
 }
-
-// newestMinor is the newest version whose rules are known.
-const newestMinor = 31
 
 func (d *Decider) compile(c v1alpha1.Webhook) (hook, error) {
 	revision := orDefault(c.Revision)

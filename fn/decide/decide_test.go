@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/istio/release"
 )
 
 func decider(t testing.TB, o Options) *Decider {
@@ -34,9 +35,9 @@ func pod(ns, podLabels string) Pod {
 // TestSeed002LabelTable has every row of the two label tables in 002_1bdd0570f75a890c.txt, its precedence of
 // istio-injection over istio.io/rev, and its three rules.
 func TestSeed002LabelTable(t *testing.T) {
-	stock := decider(t, Options{Minor: 31})
-	canary := decider(t, Options{Minor: 31, Revision: "canary"})
-	byDefault := decider(t, Options{Minor: 31, Settings: Settings{EnableNamespacesByDefault: true}})
+	stock := decider(t, Options{Release: release.Newest(31)})
+	canary := decider(t, Options{Release: release.Newest(31), Revision: "canary"})
+	byDefault := decider(t, Options{Release: release.Newest(31), Settings: Settings{EnableNamespacesByDefault: true}})
 	for _, tc := range []struct {
 		row      string
 		d        *Decider
@@ -74,15 +75,15 @@ func TestSeed002LabelTable(t *testing.T) {
 
 // TestSeed004 has its namespace labelled istio.io/rev=default, with an installation that has no revision.
 func TestSeed004(t *testing.T) {
-	got := decider(t, Options{Minor: 23}).Decide(pod("istio.io/rev=default", ""))
+	got := decider(t, Options{Release: release.Newest(23)}).Decide(pod("istio.io/rev=default", ""))
 	if !got.Inject || got.Webhook == nil || got.Webhook.Rule != "rev.namespace.sidecar-injector.istio.io" || got.Revision != "default" {
 		t.Errorf("got %+v", got)
 	}
 }
 
 func TestReasons(t *testing.T) {
-	stock := Options{Minor: 31}
-	own := Options{Minor: 31, WebhookSource: "webhooks.yaml", Webhooks: []v1alpha1.Webhook{
+	stock := Options{Release: release.Newest(31)}
+	own := Options{Release: release.Newest(31), WebhookSource: "webhooks.yaml", Webhooks: []v1alpha1.Webhook{
 		{Name: "mine", Webhooks: []v1alpha1.WebhookRule{rule("pods", all(in("team", "a", "b")), all(missing("batch")))}},
 		{Name: "theirs", Revision: "canary", Webhooks: []v1alpha1.WebhookRule{rule("pods", all(in("team", "c")), nil)}},
 	}}
@@ -108,16 +109,16 @@ func TestReasons(t *testing.T) {
 			"the webhook rule istio-sidecar-injector namespace.sidecar-injector.istio.io takes the pod (namespace label istio-injection=enabled)"},
 		{"called, and the pod asks", stock, pod("istio-injection=enabled", "sidecar.istio.io/inject=true"), true, CodePodAsks,
 			"the webhook rule istio-sidecar-injector namespace.sidecar-injector.istio.io takes the pod (namespace label istio-injection=enabled), and the pod has the label sidecar.istio.io/inject=true"},
-		{"by default", Options{Minor: 31, Settings: Settings{EnableNamespacesByDefault: true}}, pod("", ""), true, CodeWebhook,
+		{"by default", Options{Release: release.Newest(31), Settings: Settings{EnableNamespacesByDefault: true}}, pod("", ""), true, CodeWebhook,
 			"the webhook rule istio-sidecar-injector auto.sidecar-injector.istio.io takes the pod (no label keeps it out)"},
 		{"no label", stock, pod("", ""), false, CodeNoLabel,
 			"namespace shop lacks the label istio-injection=enabled, and the pod does not ask for injection by a label"},
-		{"no label, of a revision", Options{Minor: 31, Revision: "canary"}, pod("", ""), false, CodeNoLabel,
+		{"no label, of a revision", Options{Release: release.Newest(31), Revision: "canary"}, pod("", ""), false, CodeNoLabel,
 			"namespace shop lacks the label istio.io/rev=canary, and the pod does not ask for injection by a label"},
 		{"an annotation alone never reaches the webhook", stock, annotationOnly, false, CodeNoLabel,
 			"namespace shop lacks the label istio-injection=enabled, and the pod does not ask for injection by a label"},
 		{"disabled", stock, pod("istio-injection=disabled", "sidecar.istio.io/inject=true"), false, CodeNamespaceLabel, "namespace shop is labelled istio-injection=disabled"},
-		{"another revision's namespace", Options{Minor: 31, RevisionTags: []string{"prod"}}, pod("istio.io/rev=canary", ""), false, CodeNamespaceLabel,
+		{"another revision's namespace", Options{Release: release.Newest(31), RevisionTags: []string{"prod"}}, pod("istio.io/rev=canary", ""), false, CodeNamespaceLabel,
 			"namespace shop is labelled istio.io/rev=canary, which is not the policy's revision default or one of its tags (prod)"},
 		{"another revision's pod", stock, pod("", "istio.io/rev=canary"), false, CodePodLabel, "the pod is labelled istio.io/rev=canary, which is not the policy's revision default"},
 		{"the pod's label", stock, pod("istio-injection=enabled", "sidecar.istio.io/inject=false"), false, CodePodLabel, "the pod is labelled sidecar.istio.io/inject=false"},
@@ -125,7 +126,7 @@ func TestReasons(t *testing.T) {
 		{"host network", stock, host, false, CodeHostNetwork, "the pod is on the host's network"},
 		{"host network where nothing asks", stock, hostUnlabelled, false, CodeNoLabel,
 			"namespace shop lacks the label istio-injection=enabled, and the pod does not ask for injection by a label"},
-		{"policy disabled", Options{Minor: 31, Policy: "disabled"}, pod("istio-injection=enabled", ""), false, CodePolicyDisabled,
+		{"policy disabled", Options{Release: release.Newest(31), Policy: "disabled"}, pod("istio-injection=enabled", ""), false, CodePolicyDisabled,
 			"the injector's policy is disabled, and the pod does not ask for injection"},
 		{"own webhooks", own, pod("team=a", ""), true, CodeWebhook, "the webhook rule mine pods takes the pod (namespace label team=a)"},
 		{"own webhooks, not this namespace", own, pod("team=d istio-injection=enabled", ""), false, CodeSelector,
@@ -135,11 +136,11 @@ func TestReasons(t *testing.T) {
 			"the webhook rule theirs pods takes the pod for revision canary, and the policy injects revision default"},
 		{"nothing known", stock, nowhere, true, CodeNamespaceNotAsked,
 			"the policy does not ask about namespaces, and the pod does not opt out"},
-		{"unknown, fail", Options{Minor: 31, UnknownNamespace: v1alpha1.UnknownNamespaceFail}, nowhere, false, CodeNamespaceUnknownFail,
+		{"unknown, fail", Options{Release: release.Newest(31), UnknownNamespace: v1alpha1.UnknownNamespaceFail}, nowhere, false, CodeNamespaceUnknownFail,
 			"the workload names no namespace; give it with -n NAMESPACE, or add defaultNamespace: NAMESPACE, or unknownNamespace: Inject (or Skip), to the policy's spec"},
-		{"unknown, skip", Options{Minor: 31, UnknownNamespace: v1alpha1.UnknownNamespaceSkip}, nowhere, false, CodeNamespaceUnknownSkip,
+		{"unknown, skip", Options{Release: release.Newest(31), UnknownNamespace: v1alpha1.UnknownNamespaceSkip}, nowhere, false, CodeNamespaceUnknownSkip,
 			"the workload names no namespace, and the policy skips such workloads"},
-		{"unknown, inject", Options{Minor: 31, UnknownNamespace: v1alpha1.UnknownNamespaceInject}, nowhere, true, CodeNamespaceUnknownInject,
+		{"unknown, inject", Options{Release: release.Newest(31), UnknownNamespace: v1alpha1.UnknownNamespaceInject}, nowhere, true, CodeNamespaceUnknownInject,
 			"the workload names no namespace; the policy injects such workloads, and the pod does not opt out"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -167,17 +168,17 @@ func TestUnknownNamespace(t *testing.T) {
 		p    Pod
 		code Code
 	}{
-		{"nothing is known at all", Options{Minor: 31}, unknown("shop", ""), CodeNamespaceNotAsked},
-		{"the policy knows other namespaces", Options{Minor: 31, NamesNamespaces: true}, unknown("shop", ""), CodeNamespaceUnknownFail},
-		{"the policy has webhooks", Options{Minor: 31, Webhooks: BuiltIn(31, "", nil, Settings{})}, unknown("shop", ""), CodeNamespaceUnknownFail},
-		{"the pod refuses", Options{Minor: 31, NamesNamespaces: true}, unknown("shop", "sidecar.istio.io/inject=false"), CodePodLabel},
-		{"the pod refuses, before the injector read the label", Options{Minor: 9}, unknown("shop", "sidecar.istio.io/inject=false"), CodePodLabel},
-		{"the label means nothing yet", Options{Minor: 8}, unknown("shop", "sidecar.istio.io/inject=false"), CodeNamespaceNotAsked},
-		{"the system's namespace", Options{Minor: 31, NamesNamespaces: true}, unknown("kube-system", ""), CodeIgnoredNamespace},
-		{"host network", Options{Minor: 31, NamesNamespaces: true}, host, CodeHostNetwork},
-		{"the webhook takes everything", Options{Minor: 31, Webhooks: everyone}, unknown("shop", ""), CodeWebhook},
-		{"the webhook goes by the name", Options{Minor: 31, Webhooks: byName}, unknown("shop", ""), CodeWebhook},
-		{"the webhook goes by another name", Options{Minor: 31, Webhooks: byName}, unknown("pay", ""), CodeSelector},
+		{"nothing is known at all", Options{Release: release.Newest(31)}, unknown("shop", ""), CodeNamespaceNotAsked},
+		{"the policy knows other namespaces", Options{Release: release.Newest(31), NamesNamespaces: true}, unknown("shop", ""), CodeNamespaceUnknownFail},
+		{"the policy has webhooks", Options{Release: release.Newest(31), Webhooks: BuiltIn(release.Newest(31), "", nil, Settings{})}, unknown("shop", ""), CodeNamespaceUnknownFail},
+		{"the pod refuses", Options{Release: release.Newest(31), NamesNamespaces: true}, unknown("shop", "sidecar.istio.io/inject=false"), CodePodLabel},
+		{"the pod refuses, before the injector read the label", Options{Release: release.Newest(9)}, unknown("shop", "sidecar.istio.io/inject=false"), CodePodLabel},
+		{"the label means nothing yet", Options{Release: release.Newest(8)}, unknown("shop", "sidecar.istio.io/inject=false"), CodeNamespaceNotAsked},
+		{"the system's namespace", Options{Release: release.Newest(31), NamesNamespaces: true}, unknown("kube-system", ""), CodeIgnoredNamespace},
+		{"host network", Options{Release: release.Newest(31), NamesNamespaces: true}, host, CodeHostNetwork},
+		{"the webhook takes everything", Options{Release: release.Newest(31), Webhooks: everyone}, unknown("shop", ""), CodeWebhook},
+		{"the webhook goes by the name", Options{Release: release.Newest(31), Webhooks: byName}, unknown("shop", ""), CodeWebhook},
+		{"the webhook goes by another name", Options{Release: release.Newest(31), Webhooks: byName}, unknown("pay", ""), CodeSelector},
 	} {
 		if got := decider(t, tc.o).Decide(tc.p); got.Code != tc.code {
 			t.Errorf("%s: got %s (%s)", tc.name, got.Code, got.Reason)
@@ -187,13 +188,13 @@ func TestUnknownNamespace(t *testing.T) {
 
 // TestSeveral has rules of two configurations that take one pod.
 func TestSeveral(t *testing.T) {
-	d := decider(t, Options{Minor: 31, RevisionTags: []string{"default"}})
+	d := decider(t, Options{Release: release.Newest(31), RevisionTags: []string{"default"}})
 	got := d.Decide(pod("istio-injection=enabled", ""))
 	if !got.Inject || len(got.Others) != 1 || got.Others[0].Tag != "default" || len(got.Warnings) != 1 ||
 		got.Warnings[0] != "2 webhook rules take the pod (istio-sidecar-injector namespace.sidecar-injector.istio.io, istio-revision-tag-default namespace.sidecar-injector.istio.io); the cluster would inject it more than once" {
 		t.Errorf("got %+v", got)
 	}
-	got = decider(t, Options{Minor: 31}).Decide(pod("istio-injection=enabled istio.io/rev=canary", ""))
+	got = decider(t, Options{Release: release.Newest(31)}).Decide(pod("istio-injection=enabled istio.io/rev=canary", ""))
 	if len(got.Warnings) != 1 || got.Warnings[0] != "namespace shop has both labels, istio-injection=enabled and istio.io/rev=canary; the first one wins" {
 		t.Errorf("got %q", got.Warnings)
 	}
@@ -206,7 +207,7 @@ func TestControllersLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := decider(t, Options{Minor: 31, Never: func(l map[string]string) int {
+	d := decider(t, Options{Release: release.Newest(31), Never: func(l map[string]string) int {
 		if selector.Matches(labels.Set(l)) {
 			return 0
 		}
@@ -229,14 +230,14 @@ func TestControllersLabels(t *testing.T) {
 func TestMatchConditions(t *testing.T) {
 	r := rule("r", nil, nil)
 	r.MatchConditions = []any{map[string]any{"name": "c", "expression": "false"}}
-	got := decider(t, Options{Minor: 31, Webhooks: []v1alpha1.Webhook{{Name: "w", Webhooks: []v1alpha1.WebhookRule{r}}}}).Decide(pod("", ""))
+	got := decider(t, Options{Release: release.Newest(31), Webhooks: []v1alpha1.Webhook{{Name: "w", Webhooks: []v1alpha1.WebhookRule{r}}}}).Decide(pod("", ""))
 	if !got.Inject || len(got.Warnings) != 1 || got.Warnings[0] != "the webhook rule w r has matchConditions, which are not evaluated; it counts as if they held" {
 		t.Errorf("got %+v", got)
 	}
 }
 
 func TestBadSelector(t *testing.T) {
-	_, err := New(Options{Minor: 31, Webhooks: []v1alpha1.Webhook{{Name: "w", Webhooks: []v1alpha1.WebhookRule{
+	_, err := New(Options{Release: release.Newest(31), Webhooks: []v1alpha1.Webhook{{Name: "w", Webhooks: []v1alpha1.WebhookRule{
 		rule("r", &v1alpha1.LabelSelector{MatchExpressions: []v1alpha1.LabelSelectorRequirement{{Key: "a", Operator: "In"}}}, nil)}}}})
 	if err == nil || !strings.HasPrefix(err.Error(), "reading namespaceSelector of webhook w r: ") {
 		t.Errorf("got %v", err)
@@ -245,7 +246,7 @@ func TestBadSelector(t *testing.T) {
 
 // TestExplain has the whole trace of one pod.
 func TestExplain(t *testing.T) {
-	d := decider(t, Options{Minor: 31, RevisionTags: []string{"prod"}})
+	d := decider(t, Options{Release: release.Newest(31), RevisionTags: []string{"prod"}})
 	p := pod("istio-injection=enabled", "istio.io/rev=canary")
 	got := d.Explain(p)
 	want := []Step{
@@ -278,7 +279,7 @@ func TestIrrelevantLabels(t *testing.T) {
 	kinds := []string{"", "Deployment", "Job", "StatefulSet"}
 	for range 20000 {
 		minor := random.IntN(33)
-		o := Options{Minor: minor, Revision: pick([]string{"", "canary"}), Policy: pick([]string{"enabled", "disabled"})}
+		o := Options{Release: release.Newest(minor), Revision: pick([]string{"", "canary"}), Policy: pick([]string{"enabled", "disabled"})}
 		o.Settings.EnableNamespacesByDefault = random.IntN(2) == 0
 		if random.IntN(2) == 0 {
 			o.RevisionTags = []string{"prod"}
@@ -332,7 +333,7 @@ func TestPrecedence(t *testing.T) {
 	for minor := 5; minor <= 31; minor++ {
 		for injection, want := range map[string][2]bool{"enabled": {true, minor == 5}, "disabled": {false, false}} {
 			for i, revision := range []string{"", "canary"} {
-				d := decider(t, Options{Minor: minor, Revision: revision})
+				d := decider(t, Options{Release: release.Newest(minor), Revision: revision})
 				if got := d.Decide(pod("istio.io/rev=canary istio-injection="+injection, "")); got.Inject != want[i] {
 					t.Errorf("1.%d, revision %q, istio-injection=%s: got %v (%s)", minor, revision, injection, got.Inject, got.Reason)
 				}
@@ -345,7 +346,7 @@ func TestPrecedence(t *testing.T) {
 func TestReasonAlways(t *testing.T) {
 	for minor := 0; minor <= 31; minor++ {
 		for _, revision := range []string{"", "canary"} {
-			d := decider(t, Options{Minor: minor, Revision: revision})
+			d := decider(t, Options{Release: release.Newest(minor), Revision: revision})
 			for _, ns := range namespaces {
 				for _, labels := range pods {
 					got := d.Decide(pod(ns, labels))
@@ -366,7 +367,7 @@ func TestReasonAlways(t *testing.T) {
 }
 
 func BenchmarkDecide(b *testing.B) {
-	d := decider(b, Options{Minor: 31, RevisionTags: []string{"prod"}})
+	d := decider(b, Options{Release: release.Newest(31), RevisionTags: []string{"prod"}})
 	yes, no := pod("istio-injection=enabled", "app=a"), pod("", "app=a")
 	b.Run("injected", func(b *testing.B) {
 		for b.Loop() {

@@ -7,9 +7,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/prerig/prerig/fn/istio/feature"
+	"github.com/prerig/prerig/fn/istio/release"
 )
 
-// podProfile is how injectRequired of a version reads a pod.
+// podProfile is how injectRequired of a release reads a pod (source: injectRequired and IgnoredNamespaces in
+// pkg/kube/inject/inject.go).
 type podProfile struct {
 	// label says that the label sidecar.istio.io/inject is read, and wins over the annotation of that name.
 	label bool
@@ -22,27 +26,14 @@ type podProfile struct {
 	ignored []string
 }
 
-// podProfiles lists the changes, each from a minor version on (source: injectRequired and IgnoredNamespaces in
-// pkg/kube/inject/inject.go).
-var podProfiles = []struct {
-	from   int
-	change func(*podProfile)
-}{
-	{0, func(p *podProfile) { p.ignored = []string{"kube-system", "kube-public"} }},
-	{1, func(p *podProfile) { p.selectors = true }},
-	{9, func(p *podProfile) {
-		p.ignored = []string{"kube-system", "kube-public", "kube-node-lease", "local-path-storage"}
-	}},
-	{12, func(p *podProfile) { p.label = true }},
-	{27, func(p *podProfile) { p.exact = true }},
-}
-
-func podProfileOf(minor int) podProfile {
-	var p podProfile
-	for _, row := range podProfiles {
-		if minor >= row.from {
-			row.change(&p)
-		}
+func podProfileOf(r release.Release) podProfile {
+	features := feature.Of(r)
+	p := podProfile{
+		label: features.Has(feature.InjectLabel), exact: features.Has(feature.InjectStrictValues), selectors: features.Has(feature.NeverAlwaysSelectors),
+		ignored: []string{"kube-system", "kube-public"},
+	}
+	if features.Has(feature.IgnoredNodeLease) {
+		p.ignored = append(p.ignored, "kube-node-lease", "local-path-storage")
 	}
 	return p
 }

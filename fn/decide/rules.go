@@ -5,6 +5,8 @@ package decide
 
 import (
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/istio/feature"
+	"github.com/prerig/prerig/fn/istio/release"
 )
 
 // The labels that decide about injection.
@@ -42,11 +44,11 @@ type Settings struct {
 // systemNamespaces are left out by the rule that takes namespaces without any label, from 1.16.
 var systemNamespaces = []string{"kube-system", "kube-public", "kube-node-lease", "local-path-storage"}
 
-// BuiltIn gives the webhook configurations that an installation of Istio 1.minor has: the one of its revision ("" or
+// BuiltIn returns the webhook configurations that an installation of a release of Istio has: the one of its revision ("" or
 // default for the one without a name), and one for each revision tag. They are the charts' own, in their order (source:
 // manifests/charts/istio-control/istio-discovery/templates/{mutatingwebhook,revision-tags}.yaml from 1.5, and
 // install/kubernetes/helm/istio/charts/sidecarInjectorWebhook/templates/mutatingwebhook.yaml up to 1.4).
-func BuiltIn(minor int, revision string, tags []string, s Settings) []v1alpha1.Webhook {
+func BuiltIn(r release.Release, revision string, tags []string, s Settings) []v1alpha1.Webhook {
 	if revision == defaultRevision {
 		revision = ""
 	}
@@ -54,18 +56,19 @@ func BuiltIn(minor int, revision string, tags []string, s Settings) []v1alpha1.W
 		s.Namespace = "istio-system"
 	}
 	name := "istio-sidecar-injector"
-	if revision != "" && minor >= 6 {
+	features := feature.Of(r)
+	if revision != "" && features.Has(feature.WebhookOfRevision) {
 		name += "-" + revision
 	}
 	if s.Namespace != "istio-system" {
 		name += "-" + s.Namespace
 	}
-	out := []v1alpha1.Webhook{{Name: name, Revision: orDefault(revision), Webhooks: revisionRules(minor, revision, s)}}
+	out := []v1alpha1.Webhook{{Name: name, Revision: orDefault(revision), Webhooks: revisionRules(features, revision, s)}}
 	for _, tag := range tags {
-		if minor < 8 { // istioctl has made tags since 1.8, the charts since 1.10.
+		if !features.Has(feature.RevisionTags) {
 			break
 		}
-		out = append(out, v1alpha1.Webhook{Name: tagPrefix + tag, Revision: orDefault(revision), Webhooks: tagRules(minor, tag, s)})
+		out = append(out, v1alpha1.Webhook{Name: tagPrefix + tag, Revision: orDefault(revision), Webhooks: tagRules(features, tag, s)})
 	}
 	return out
 }
@@ -79,30 +82,35 @@ func orDefault(revision string) string {
 	return revision
 }
 
-func revisionRules(minor int, revision string, s Settings) []v1alpha1.WebhookRule {
+func revisionRules(features feature.Set, revision string, s Settings) []v1alpha1.WebhookRule {
 	switch {
-	case minor <= 8 || minor <= 10 && s.LegacySelectors:
-		return []v1alpha1.WebhookRule{legacyRule(minor, revision, s)}
-	case minor == 9 && revision != "":
+	case hasLegacyRule(features, s):
+		return []v1alpha1.WebhookRule{legacyRule(features, revision, s)}
+	case features.Has(feature.WebhookApart) && revision != "":
 		return selectedRules("", revision, s)
-	case minor == 9:
-		return defaultRules(minor, s)
+	case features.Has(feature.WebhookApart):
+		return defaultRules(features, s)
 	case revision != "":
 		return selectedRules("rev.", revision, s)
 	}
-	return append(selectedRules("rev.", defaultRevision, s), defaultRules(minor, s)...)
+	return append(selectedRules("rev.", defaultRevision, s), defaultRules(features, s)...)
+}
+
+// hasLegacyRule reports whether the webhook has the one rule of old versions.
+func hasLegacyRule(features feature.Set, s Settings) bool {
+	return features.Has(feature.WebhookOfOneRule) || features.Has(feature.LegacySelectors) && s.LegacySelectors
 }
 
 // tagRules are those of a revision of the tag's name; the tag default also takes what istio-injection asks for.
-func tagRules(minor int, tag string, s Settings) []v1alpha1.WebhookRule {
-	if minor >= 10 && !(minor == 10 && s.LegacySelectors) {
+func tagRules(features feature.Set, tag string, s Settings) []v1alpha1.WebhookRule {
+	if !hasLegacyRule(features, s) && !features.Has(feature.WebhookApart) {
 		rules := selectedRules("rev.", tag, s)
 		if tag == defaultRevision {
-			rules = append(rules, defaultRules(minor, s)...)
+			rules = append(rules, defaultRules(features, s)...)
 		}
 		return rules
 	}
-	return revisionRules(minor, tag, s)
+	return revisionRules(features, tag, s)
 }
 
 const ruleName = "sidecar-injector.istio.io"
@@ -124,7 +132,7 @@ func selectedRules(prefix, revision string, s Settings) []v1alpha1.WebhookRule {
 
 // defaultRules take what istio-injection on the namespace or sidecar.istio.io/inject on the pod asks for, and, where the
 // installation says so, what has no label at all.
-func defaultRules(minor int, s Settings) []v1alpha1.WebhookRule {
+func defaultRules(features feature.Set, s Settings) []v1alpha1.WebhookRule {
 	rules := []v1alpha1.WebhookRule{
 		rule("namespace."+ruleName,
 			all(in(labelInjection, "enabled")),
@@ -137,36 +145,36 @@ func defaultRules(minor int, s Settings) []v1alpha1.WebhookRule {
 		return rules
 	}
 	auto := all(missing(labelInjection), missing(labelRevision))
-	if minor >= 16 {
+	if features.Has(feature.AutoLeavesSystem) {
 		auto.MatchExpressions = append(auto.MatchExpressions, notIn(labelNamespaceName, systemNamespaces...))
 	}
 	return append(rules, rule("auto."+ruleName, auto, all(missing(labelInject), missing(labelRevision))))
 }
 
 // legacyRule is the single rule of 1.0 to 1.8, and of 1.9 and 1.10 with legacy selectors.
-func legacyRule(minor int, revision string, s Settings) v1alpha1.WebhookRule {
+func legacyRule(features feature.Set, revision string, s Settings) v1alpha1.WebhookRule {
 	r := v1alpha1.WebhookRule{Name: ruleName}
 	switch {
-	case s.EnableNamespacesByDefault && minor <= 4:
+	case s.EnableNamespacesByDefault && features.Has(feature.WebhookOfHelm):
 		r.NamespaceSelector = all(notIn(labelInjection, "disabled"))
 	case s.EnableNamespacesByDefault:
 		r.NamespaceSelector = all(notIn(labelName, s.Namespace), notIn(labelInjection, "disabled"), missing(labelEnv), missing(labelRevision))
-	case revision != "" && minor == 5:
-		r.NamespaceSelector = all(notIn(labelInjection, "disabled"), in(labelRevision, revision))
-	case revision != "" && minor >= 6:
+	case revision != "" && features.Has(feature.WebhookOfRevision):
 		r.NamespaceSelector = all(missing(labelInjection), in(labelRevision, revision))
-	case minor == 5 && s.InjectLabel != "" && s.InjectLabel != labelInjection:
+	case revision != "" && !features.Has(feature.WebhookOfHelm):
+		r.NamespaceSelector = all(notIn(labelInjection, "disabled"), in(labelRevision, revision))
+	case features.Has(feature.WebhookOfInjectLabel) && s.InjectLabel != "" && s.InjectLabel != labelInjection:
 		r.NamespaceSelector = all(in(labelEnv, s.Namespace))
 	default:
 		r.NamespaceSelector = all(in(labelInjection, "enabled"))
 	}
-	if minor <= 4 || !s.ObjectSelector {
+	if features.Has(feature.WebhookOfHelm) || !s.ObjectSelector {
 		return r
 	}
 	switch {
 	case s.AutoInject:
 		r.ObjectSelector = all(notIn(labelInject, "false"))
-	case revision != "" && minor >= 6:
+	case revision != "" && features.Has(feature.WebhookOfRevision):
 		r.ObjectSelector = all(missing(labelInject), in(labelRevision, revision))
 	default:
 		r.ObjectSelector = all(in(labelInject, "true"))

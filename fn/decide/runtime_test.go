@@ -14,6 +14,7 @@ import (
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/istio/release"
 	"github.com/prerig/prerig/fn/workload"
 )
 
@@ -54,25 +55,25 @@ func TestMarkFor(t *testing.T) {
 		mark         string
 		needed, safe bool
 	}{
-		{"1.31", Options{Minor: 31}, enabled, withInit, "label sidecar.istio.io/inject=false", true, true},
-		{"1.12", Options{Minor: 12}, enabled, withInit, "label sidecar.istio.io/inject=false", true, true},
-		{"1.9 keeps the webhook away by the label", Options{Minor: 9}, enabled, withInit, "label sidecar.istio.io/inject=false", true, true},
-		{"1.9 with an annotation that asks", Options{Minor: 9}, asksByAnnotation, withInit, "label sidecar.istio.io/inject=false", true, true},
-		{"1.10, legacy selectors: only the annotation is read", Options{Minor: 10, Settings: Settings{LegacySelectors: true}}, enabled, withInit, "annotation sidecar.istio.io/inject=false", true, true},
-		{"1.8", Options{Minor: 8}, enabled, withInit, "annotation sidecar.istio.io/inject=false", true, true},
-		{"1.0", Options{Minor: 0}, enabled, withInit, "annotation sidecar.istio.io/inject=false", true, true},
-		{"the pod asked", Options{Minor: 31}, asks, withInit, "label sidecar.istio.io/inject=false", true, true},
-		{"the webhook is not called", Options{Minor: 31}, pod("", "app=a"), withInit, "", false, true},
-		{"the namespace is not known", Options{Minor: 31}, nowhere, withInit, "label sidecar.istio.io/inject=false", true, true},
-		{"CNI", Options{Minor: 31, CNI: true}, enabled, withPlugin, "", true, false},
-		{"CNI that the values do not tell of", Options{Minor: 31}, enabled, withPlugin, "", true, false},
-		{"CNI, but the pod redirects by itself", Options{Minor: 31, CNI: true}, enabled, withInit, "label sidecar.istio.io/inject=false", true, true},
-		{"CNI, not called", Options{Minor: 31, CNI: true}, pod("", "app=a"), withPlugin, "", false, true},
-		{"CNI, with the selector", Options{Minor: 31, CNI: true, Never: never}, enabled, withPlugin, "label prerig.dev/injected=true", true, true},
-		{"CNI, with the selector, but the pod asks", Options{Minor: 31, CNI: true, Never: never}, asks, withPlugin, "", true, false},
-		{"CNI, with an object selector", Options{Minor: 31, CNI: true, Webhooks: ownWebhook}, enabled, withPlugin, "label prerig.dev/injected=true", true, true},
-		{"CNI in 1.8, with the selector", Options{Minor: 8, CNI: true, Never: never}, enabled, withPlugin, "label prerig.dev/injected=true", true, true},
-		{"CNI, the webhook of another revision", Options{Minor: 31, CNI: true, Webhooks: []v1alpha1.Webhook{{Name: "o", Revision: "canary", Webhooks: []v1alpha1.WebhookRule{rule("r", nil, nil)}}}}, enabled, withPlugin, "", true, false},
+		{"1.31", Options{Release: release.Newest(31)}, enabled, withInit, "label sidecar.istio.io/inject=false", true, true},
+		{"1.12", Options{Release: release.Newest(12)}, enabled, withInit, "label sidecar.istio.io/inject=false", true, true},
+		{"1.9 keeps the webhook away by the label", Options{Release: release.Newest(9)}, enabled, withInit, "label sidecar.istio.io/inject=false", true, true},
+		{"1.9 with an annotation that asks", Options{Release: release.Newest(9)}, asksByAnnotation, withInit, "label sidecar.istio.io/inject=false", true, true},
+		{"1.10, legacy selectors: only the annotation is read", Options{Release: release.Newest(10), Settings: Settings{LegacySelectors: true}}, enabled, withInit, "annotation sidecar.istio.io/inject=false", true, true},
+		{"1.8", Options{Release: release.Newest(8)}, enabled, withInit, "annotation sidecar.istio.io/inject=false", true, true},
+		{"1.0", Options{Release: release.Newest(0)}, enabled, withInit, "annotation sidecar.istio.io/inject=false", true, true},
+		{"the pod asked", Options{Release: release.Newest(31)}, asks, withInit, "label sidecar.istio.io/inject=false", true, true},
+		{"the webhook is not called", Options{Release: release.Newest(31)}, pod("", "app=a"), withInit, "", false, true},
+		{"the namespace is not known", Options{Release: release.Newest(31)}, nowhere, withInit, "label sidecar.istio.io/inject=false", true, true},
+		{"CNI", Options{Release: release.Newest(31), CNI: true}, enabled, withPlugin, "", true, false},
+		{"CNI that the values do not tell of", Options{Release: release.Newest(31)}, enabled, withPlugin, "", true, false},
+		{"CNI, but the pod redirects by itself", Options{Release: release.Newest(31), CNI: true}, enabled, withInit, "label sidecar.istio.io/inject=false", true, true},
+		{"CNI, not called", Options{Release: release.Newest(31), CNI: true}, pod("", "app=a"), withPlugin, "", false, true},
+		{"CNI, with the selector", Options{Release: release.Newest(31), CNI: true, Never: never}, enabled, withPlugin, "label prerig.dev/injected=true", true, true},
+		{"CNI, with the selector, but the pod asks", Options{Release: release.Newest(31), CNI: true, Never: never}, asks, withPlugin, "", true, false},
+		{"CNI, with an object selector", Options{Release: release.Newest(31), CNI: true, Webhooks: ownWebhook}, enabled, withPlugin, "label prerig.dev/injected=true", true, true},
+		{"CNI in 1.8, with the selector", Options{Release: release.Newest(8), CNI: true, Never: never}, enabled, withPlugin, "label prerig.dev/injected=true", true, true},
+		{"CNI, the webhook of another revision", Options{Release: release.Newest(31), CNI: true, Webhooks: []v1alpha1.Webhook{{Name: "o", Revision: "canary", Webhooks: []v1alpha1.WebhookRule{rule("r", nil, nil)}}}}, enabled, withPlugin, "", true, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := decider(t, tc.o).MarkFor(tc.p, object(t, tc.injected))
@@ -81,7 +82,7 @@ func TestMarkFor(t *testing.T) {
 			}
 		})
 	}
-	got := decider(t, Options{Minor: 31, CNI: true}).MarkFor(enabled, object(t, withPlugin))
+	got := decider(t, Options{Release: release.Newest(31), CNI: true}).MarkFor(enabled, object(t, withPlugin))
 	if want := `Istio's CNI plugin redirects the pod's traffic and would stop with sidecar.istio.io/inject=false, so the pod is not marked; to keep the cluster's webhook away take ` +
 		`the label istio-injection=enabled off namespace shop, or put neverInjectSelector [{matchLabels: {prerig.dev/injected: "true"}}] into the injector's configuration, of the cluster and of the policy`; got.Message != want {
 		t.Errorf("got %s", got.Message)
@@ -98,7 +99,7 @@ func TestMarkFor(t *testing.T) {
 		{"the pod's revision calls it", pod("", "istio.io/rev=default"), []string{"it comes for the pod's own label istio.io/rev=default", "put neverInjectSelector"}, "off namespace"},
 		{"nothing is known of the namespace", nowhere, []string{"see that namespace shop has no injection label", "put neverInjectSelector"}, "take the label"},
 	} {
-		got := decider(t, Options{Minor: 31, CNI: true}).MarkFor(tc.p, object(t, withPlugin)).Message
+		got := decider(t, Options{Release: release.Newest(31), CNI: true}).MarkFor(tc.p, object(t, withPlugin)).Message
 		for _, want := range tc.want {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s: got %s, want %q in it", tc.name, got, want)
@@ -117,7 +118,7 @@ func TestMarkEverywhere(t *testing.T) {
 	for minor := 0; minor <= 32; minor++ {
 		for _, s := range []Settings{{}, {EnableNamespacesByDefault: true}, {LegacySelectors: true}, {ObjectSelector: true, AutoInject: true}} {
 			for _, cni := range []bool{false, true} {
-				d := decider(t, Options{Minor: minor, Settings: s, RevisionTags: []string{"prod"}, CNI: cni, Never: never})
+				d := decider(t, Options{Release: release.Newest(minor), Settings: s, RevisionTags: []string{"prod"}, CNI: cni, Never: never})
 				for _, ns := range namespaces {
 					for _, l := range pods {
 						where := fmt.Sprintf("1.%d %+v CNI %v %q %q", minor, s, cni, ns, l)
@@ -238,15 +239,15 @@ func TestApplyAndUnmark(t *testing.T) {
 }
 
 func TestReinjects(t *testing.T) {
-	answer, message := decider(t, Options{Minor: 31}).Reinjects(pod("istio-injection=enabled", ""))
+	answer, message := decider(t, Options{Release: release.Newest(31)}).Reinjects(pod("istio-injection=enabled", ""))
 	if want := "the cluster's webhook istio-sidecar-injector namespace.sidecar-injector.istio.io takes the injected pod too: it renders the pod again with its own template when that is created; runtimeWebhook: Disable stops that"; answer != Yes || message != want {
 		t.Errorf("got %s %q", answer, message)
 	}
-	answer, message = decider(t, Options{Minor: 31}).Reinjects(Pod{Namespace: Namespace{Name: "shop"}})
+	answer, message = decider(t, Options{Release: release.Newest(31)}).Reinjects(Pod{Namespace: Namespace{Name: "shop"}})
 	if answer != Unknown || !strings.HasPrefix(message, "the cluster's webhook may take the injected pod too: ") {
 		t.Errorf("got %s %q", answer, message)
 	}
-	if answer, message = decider(t, Options{Minor: 31}).Reinjects(pod("", "")); answer != No || message != "" {
+	if answer, message = decider(t, Options{Release: release.Newest(31)}).Reinjects(pod("", "")); answer != No || message != "" {
 		t.Errorf("got %s %q", answer, message)
 	}
 }
@@ -266,7 +267,7 @@ func TestSettingsOf(t *testing.T) {
 		{31, "{sidecarInjectorWebhook: {enableNamespacesByDefault: true, revisionLabelPreference: pod}}", Settings{AutoInject: true, EnableNamespacesByDefault: true, PreferPod: true}},
 		{31, "{sidecarInjectorWebhook: [], global: 3}", Settings{AutoInject: true}},
 	} {
-		if diff := cmp.Diff(tc.want, SettingsOf(tc.minor, object(t, tc.values))); diff != "" {
+		if diff := cmp.Diff(tc.want, SettingsOf(release.Newest(tc.minor), object(t, tc.values))); diff != "" {
 			t.Errorf("1.%d %s (-want +got)\n%s", tc.minor, tc.values, diff)
 		}
 	}
@@ -284,7 +285,7 @@ func TestOptionsFor(t *testing.T) {
 	}
 	spec := &v1alpha1.InjectionPolicySpec{Istio: &v1alpha1.Istio{RevisionTags: []string{"stable", "prod"}}, Namespaces: []v1alpha1.Namespace{{Name: "x"}}}
 	o := OptionsFor(inj, spec)
-	if o.Minor != 31 || o.Revision != "canary" || !o.CNI || !o.NamesNamespaces || strings.Join(o.RevisionTags, ",") != "prod,stable" || !o.Settings.EnableNamespacesByDefault {
+	if o.Release != release.Newest(31) || o.Revision != "canary" || !o.CNI || !o.NamesNamespaces || strings.Join(o.RevisionTags, ",") != "prod,stable" || !o.Settings.EnableNamespacesByDefault {
 		t.Errorf("got %+v", o)
 	}
 	d := decider(t, o)

@@ -8,16 +8,18 @@ import (
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/istio/feature"
+	"github.com/prerig/prerig/fn/istio/release"
 	"github.com/prerig/prerig/fn/workload"
 )
 
 // SettingsOf takes the settings of an installation out of its values (data.values of the injector's ConfigMap), with the
-// defaults that the charts of Istio 1.minor have where the values do not say.
-func SettingsOf(minor int, values map[string]any) Settings {
+// defaults that the charts of the release have where the values do not say.
+func SettingsOf(r release.Release, values map[string]any) Settings {
 	hook := mapOf(values["sidecarInjectorWebhook"])
 	object := mapOf(hook["objectSelector"])
 	global := mapOf(values["global"])
-	s := Settings{LegacySelectors: minor == 9, AutoInject: true}
+	s := Settings{LegacySelectors: feature.In(r, feature.LegacySelectorsByDefault), AutoInject: true}
 	s.EnableNamespacesByDefault, _ = hook["enableNamespacesByDefault"].(bool)
 	s.ObjectSelector, _ = object["enabled"].(bool)
 	if auto, ok := object["autoInject"].(bool); ok {
@@ -40,9 +42,9 @@ func mapOf(v any) map[string]any {
 // OptionsFor are the options of a policy with its injector. Where the policy names no revision and no tags, those of the
 // values hold. The caller adds Webhooks and WebhookSource where the configurations are not the policy's own.
 func OptionsFor(inj *istio.Injector, spec *v1alpha1.InjectionPolicySpec) Options {
-	minor, values := inj.Profile().Minor(), map[string]any(inj.Values())
+	r, values := inj.Profile().Release(), map[string]any(inj.Values())
 	o := Options{
-		Minor: minor, Settings: SettingsOf(minor, values), Policy: inj.Config().Policy,
+		Release: r, Settings: SettingsOf(r, values), Policy: inj.Config().Policy,
 		Never: inj.NeverMatches, Always: inj.AlwaysMatches, CNI: inj.CNI(),
 		UnknownNamespace: spec.UnknownNamespace, NamesNamespaces: len(spec.Namespaces) > 0,
 	}

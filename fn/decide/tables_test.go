@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/istio/release"
 )
 
 // set reads "a=b c=d".
@@ -79,7 +80,7 @@ func TestWebhookTables(t *testing.T) {
 	} {
 		for minor := tc.from; minor <= tc.to; minor++ {
 			t.Run(fmt.Sprintf("1.%d %s", minor, tc.name), func(t *testing.T) {
-				d, err := New(Options{Minor: minor, Revision: tc.revision, Settings: tc.settings, RevisionTags: tc.tags, Policy: "enabled"})
+				d, err := New(Options{Release: release.Newest(minor), Revision: tc.revision, Settings: tc.settings, RevisionTags: tc.tags, Policy: "enabled"})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -108,7 +109,7 @@ func not2pod(row string) string { return row }
 // TestSystemNamespaces are left out of the rule that takes everything, from 1.16.
 func TestSystemNamespaces(t *testing.T) {
 	for minor, want := range map[int]bool{10: true, 15: true, 16: false, 31: false} {
-		d, err := New(Options{Minor: minor, Settings: Settings{EnableNamespacesByDefault: true}, Policy: "enabled"})
+		d, err := New(Options{Release: release.Newest(minor), Settings: Settings{EnableNamespacesByDefault: true}, Policy: "enabled"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +124,7 @@ func TestSystemNamespaces(t *testing.T) {
 }
 
 func TestNamespaceOfTheControlPlane(t *testing.T) {
-	d, err := New(Options{Minor: 8, Settings: Settings{EnableNamespacesByDefault: true, Namespace: "mesh"}, Policy: "enabled"})
+	d, err := New(Options{Release: release.Newest(8), Settings: Settings{EnableNamespacesByDefault: true, Namespace: "mesh"}, Policy: "enabled"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +133,7 @@ func TestNamespaceOfTheControlPlane(t *testing.T) {
 			t.Errorf("%q: got %v", labels, got)
 		}
 	}
-	d, err = New(Options{Minor: 5, Settings: Settings{InjectLabel: "istio-env", Namespace: "mesh"}, Policy: "enabled"})
+	d, err = New(Options{Release: release.Newest(5), Settings: Settings{InjectLabel: "istio-env", Namespace: "mesh"}, Policy: "enabled"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +160,7 @@ func TestNamesOfConfigurations(t *testing.T) {
 		{7, "", "", []string{"prod"}, "istio-sidecar-injector"},
 	} {
 		var names []string
-		for _, w := range BuiltIn(tc.minor, tc.revision, tc.tags, Settings{Namespace: tc.namespace}) {
+		for _, w := range BuiltIn(release.Newest(tc.minor), tc.revision, tc.tags, Settings{Namespace: tc.namespace}) {
 			names = append(names, w.Name)
 		}
 		if got := strings.Join(names, " "); got != tc.want {
@@ -218,7 +219,7 @@ func TestInjectRequired(t *testing.T) {
 	} {
 		for minor := tc.from; minor <= tc.to; minor++ {
 			for policy, want := range map[string]bool{"enabled": tc.enabled, "disabled": tc.disabled, "": false, "Enabled": false} {
-				d, err := New(Options{Minor: minor, Policy: policy})
+				d, err := New(Options{Release: release.Newest(minor), Policy: policy})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -273,7 +274,7 @@ func TestInjectRequiredOrder(t *testing.T) {
 		{"nonsense goes on to never", 27, 31, pod("shop", false, "never=x", "sidecar.istio.io/inject=maybe"), "enabled", CodeNeverSelector, false},
 	} {
 		for minor := tc.from; minor <= tc.to; minor++ {
-			d, err := New(Options{Minor: minor, Policy: tc.policy, Never: match("never"), Always: match("always")})
+			d, err := New(Options{Release: release.Newest(minor), Policy: tc.policy, Never: match("never"), Always: match("always")})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -289,7 +290,7 @@ func TestInjectRequiredOrder(t *testing.T) {
 func TestWellFormedRules(t *testing.T) {
 	for minor := 0; minor <= 33; minor++ {
 		for _, revision := range []string{"", "default", "canary"} {
-			for _, w := range BuiltIn(minor, revision, []string{"prod", "default"}, Settings{EnableNamespacesByDefault: true, ObjectSelector: true}) {
+			for _, w := range BuiltIn(release.Newest(minor), revision, []string{"prod", "default"}, Settings{EnableNamespacesByDefault: true, ObjectSelector: true}) {
 				names := map[string]bool{}
 				for _, r := range w.Webhooks {
 					if names[r.Name] {

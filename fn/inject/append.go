@@ -14,7 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/istio/feature"
 )
 
 // appendAll injects a configuration of generation A or B: its one template prints lists of containers, volumes and pull
@@ -31,7 +31,7 @@ func (r *run) appendAll(p *pod) error {
 	if err != nil {
 		return err
 	}
-	if r.profile.Has(istio.ApplyConcurrency) {
+	if r.profile.Has(feature.ApplyConcurrency) {
 		applyConcurrency(spec.Containers)
 	}
 	lists, err := spec.lists()
@@ -98,14 +98,14 @@ const istioGroup = int64(1337)
 func (r *run) setFSGroup() {
 	mc := r.in.Mesh()
 	switch {
-	case r.profile.Has(istio.FSGroupSdsToken) && mc.EnableSdsTokenMount && mc.SdsUdsPath != "":
-	case r.profile.Has(istio.FSGroupSds) && mc.SdsUdsPath != "":
+	case r.profile.Has(feature.FSGroupSdsToken) && mc.EnableSdsTokenMount && mc.SdsUdsPath != "":
+	case r.profile.Has(feature.FSGroupSds) && mc.SdsUdsPath != "":
 	case r.in.LegacyFSGroup():
 	default:
 		return
 	}
 	context, ok := r.pod.spec["securityContext"].(map[string]any)
-	if !ok || r.profile.Has(istio.FSGroupReplacesAll) {
+	if !ok || r.profile.Has(feature.FSGroupReplacesAll) {
 		context = map[string]any{}
 	}
 	context["fsGroup"] = istioGroup
@@ -135,10 +135,10 @@ func (r *run) addLists(lists map[string][]any, spec *appended) error {
 		return err
 	}
 	first := map[string]string{}
-	if r.profile.Has(istio.ValidationFirst) {
+	if r.profile.Has(feature.ValidationFirst) {
 		first[initContainersKey] = validationContainer
 	}
-	if hold && r.profile.Has(istio.HoldFromValues) {
+	if hold && r.profile.Has(feature.HoldFromValues) {
 		first[containersKey] = proxyContainer
 	}
 	r.copyServiceAccount(find(lists[containersKey], proxyContainer))
@@ -152,7 +152,7 @@ func (r *run) addLists(lists map[string][]any, spec *appended) error {
 			}
 		}
 	}
-	if r.profile.Has(istio.DNSConfig) && spec.dns != nil {
+	if r.profile.Has(feature.DNSConfig) && spec.dns != nil {
 		r.pod.spec["dnsConfig"] = spec.dns
 	}
 	return nil
@@ -162,7 +162,7 @@ const serviceAccountPath = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // copyServiceAccount gives the proxy the application's mount of the service account, if it has one.
 func (r *run) copyServiceAccount(proxy map[string]any) {
-	if proxy == nil || !r.profile.Has(istio.CopyServiceAccount) {
+	if proxy == nil || !r.profile.Has(feature.CopyServiceAccount) {
 		return
 	}
 	var found map[string]any
@@ -183,7 +183,7 @@ func (r *run) copyServiceAccount(proxy map[string]any) {
 
 // setAppendedMetadata sets annotations, which replace the user's, and labels, which do not.
 func (r *run) setAppendedMetadata(spec *appended, status string) {
-	if r.profile.Has(istio.ApplyRedirectAnnot) {
+	if r.profile.Has(feature.ApplyRedirectAnnot) {
 		for k, v := range spec.PodRedirectAnnot {
 			if v != "" {
 				r.pod.set("annotations", k, v)
@@ -191,7 +191,7 @@ func (r *run) setAppendedMetadata(spec *appended, status string) {
 		}
 	}
 	r.pod.set("annotations", statusAnnotation, status)
-	if r.profile.Has(istio.InjectedAnnotations) {
+	if r.profile.Has(feature.InjectedAnnotations) {
 		for k, v := range r.in.Config().InjectedAnnotations {
 			r.pod.set("annotations", k, v)
 		}
@@ -206,17 +206,17 @@ func (r *run) setAppendedMetadata(spec *appended, status string) {
 // appendedLabels are the labels that the version's code sets.
 func (r *run) appendedLabels() map[string]string {
 	out := map[string]string{}
-	if r.profile.Has(istio.LabelTLSMode) {
+	if r.profile.Has(feature.LabelTLSMode) {
 		out["security.istio.io/tlsMode"] = "istio"
 	}
-	if r.profile.Has(istio.LabelCanonical) {
+	if r.profile.Has(feature.LabelCanonical) {
 		out["service.istio.io/canonical-name"] = r.firstLabel(r.workloadName(), "service.istio.io/canonical-name", "app.kubernetes.io/name", "app")
 		out["service.istio.io/canonical-revision"] = r.firstLabel("latest", "service.istio.io/canonical-revision", "app.kubernetes.io/version", "version")
 	}
-	if r.profile.Has(istio.LabelRevision) {
+	if r.profile.Has(feature.LabelRevision) {
 		out["istio.io/rev"] = r.in.Revision()
 	}
-	if r.profile.Has(istio.LabelNetwork) {
+	if r.profile.Has(feature.LabelNetwork) {
 		if network := networkOf(r.proxy()); network != "" {
 			out[networkLabel] = network
 		}
@@ -257,7 +257,7 @@ var statusPortFlag = regexp.MustCompile(`^-{1,2}statusPort(?:=(\d+))?$`)
 // 1.1 to 1.8).
 func (r *run) appendProbers(spec *appended) error {
 	proxy := r.proxy()
-	if !r.profile.Has(istio.ProbeRewrite) || proxy == nil || !r.appendWantsRewrite(spec) {
+	if !r.profile.Has(feature.ProbeRewrite) || proxy == nil || !r.appendWantsRewrite(spec) {
 		return nil
 	}
 	port, known, err := r.agentPort(proxy)
@@ -270,7 +270,7 @@ func (r *run) appendProbers(spec *appended) error {
 			return err
 		}
 	}
-	if len(probers) > 0 || !r.profile.Has(istio.ProberOmitEmpty) {
+	if len(probers) > 0 || !r.profile.Has(feature.ProberOmitEmpty) {
 		text, err := r.appendedProbersText(probers)
 		if err != nil {
 			return err
@@ -288,7 +288,7 @@ func (r *run) appendProbers(spec *appended) error {
 
 // appendedProbersText is the value of the variable: up to 1.4 an entry is the HTTP action itself.
 func (r *run) appendedProbersText(probers map[string]prober) (string, error) {
-	if r.profile.Has(istio.ProberNested) {
+	if r.profile.Has(feature.ProberNested) {
 		return probersText(probers)
 	}
 	flat := map[string]*corev1.HTTPGetAction{}
@@ -301,7 +301,7 @@ func (r *run) appendedProbersText(probers map[string]prober) (string, error) {
 
 // appendWantsRewrite is what the pod's annotation says, else the template.
 func (r *run) appendWantsRewrite(spec *appended) bool {
-	if text, ok := r.pod.annotation(rewriteProbesAnnotation); ok && r.profile.Has(istio.ProbeRewriteAnnotation) {
+	if text, ok := r.pod.annotation(rewriteProbesAnnotation); ok && r.profile.Has(feature.ProbeRewriteAnnotation) {
 		if want, err := strconv.ParseBool(text); err == nil {
 			return want
 		}
@@ -311,7 +311,7 @@ func (r *run) appendWantsRewrite(spec *appended) bool {
 
 // agentPort is the port on which the agent answers; known is false where the proxy's arguments have to say it and do not.
 func (r *run) agentPort(proxy map[string]any) (port int64, known bool, err error) {
-	if r.profile.Has(istio.ProbePortFromArgs) {
+	if r.profile.Has(feature.ProbePortFromArgs) {
 		list, _ := proxy["args"].([]any)
 		args := make([]string, len(list))
 		for i, e := range list {

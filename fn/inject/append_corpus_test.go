@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/istio/release"
 	"github.com/prerig/prerig/fn/workload"
 )
 
@@ -300,7 +301,7 @@ func runAppended(t *testing.T, dir, version string, c corpusCase) (diff, outcome
 			}
 			owner := tmpl.Declared
 			if c.Path == "webhook" {
-				owner = tmpl.OwnerFor(minor)
+				owner = tmpl.OwnerFor(release.Newest(minor))
 			}
 			res, err := Istio(in, Request{Pod: tmpl.Pod, Owner: owner})
 			if c.ExpectError != "" {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/istio/feature"
 )
 
 const (
@@ -47,7 +48,7 @@ func (r *run) setClusterEnvs() {
 }
 
 // proxy is the injected istio-proxy, or nil.
-func (r *run) proxy() map[string]any { return r.pod.proxy(r.profile.Has(istio.NativeSidecars)) }
+func (r *run) proxy() map[string]any { return r.pod.proxy(r.profile.Has(feature.NativeSidecars)) }
 
 func envVar(name, value string) map[string]any { return map[string]any{"name": name, "value": value} }
 

@@ -34,7 +34,7 @@ func injectYAML(t *testing.T, in *istio.Injector, text string) *corev1.Pod {
 	var out *corev1.Pod
 	for _, obj := range readObjects(t, path) {
 		for _, tmpl := range templates(t, obj) {
-			res, err := Istio(in, Request{Pod: tmpl.Pod, Owner: tmpl.OwnerFor(in.Profile().Minor()), Namespace: Namespace{Name: "default"}})
+			res, err := Istio(in, Request{Pod: tmpl.Pod, Owner: tmpl.OwnerFor(in.Profile().Release()), Namespace: Namespace{Name: "default"}})
 			if err != nil {
 				t.Fatal(err)
 			}

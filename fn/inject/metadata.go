@@ -7,12 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/istio/feature"
 )
 
 // setMetadata sets the network's label, the status and the annotations that the configuration puts on every pod.
 func (r *run) setMetadata() error {
-	if network, ok := r.envs[networkEnv]; ok && r.profile.Has(istio.LabelNetwork) {
+	if network, ok := r.envs[networkEnv]; ok && r.profile.Has(feature.LabelNetwork) {
 		r.pod.set("labels", networkLabel, network)
 	}
 	s := status{
@@ -21,7 +21,7 @@ func (r *run) setMetadata() error {
 		Volumes:          r.injected.names("volumes"),
 		ImagePullSecrets: r.injected.names("imagePullSecrets"),
 	}
-	if r.profile.Has(istio.StatusRevision) {
+	if r.profile.Has(feature.StatusRevision) {
 		revision := r.in.Revision()
 		s.Revision = &revision
 	}
@@ -51,7 +51,7 @@ func (r *run) reorder() error {
 		return err
 	}
 	r.move(containersKey, proxyContainer, place(hold))
-	if find(r.pod.list(initContainersKey), proxyContainer) != nil && r.profile.Has(istio.NativeSidecars) {
+	if find(r.pod.list(initContainersKey), proxyContainer) != nil && r.profile.Has(feature.NativeSidecars) {
 		for _, name := range []string{coreDumpContainer, proxyContainer, validationContainer, initContainer} {
 			r.move(initContainersKey, name, toFirst)
 		}
@@ -68,13 +68,13 @@ func (r *run) holds() (bool, error) {
 	if r.in.Values().Bool("global", "proxy", "holdApplicationUntilProxyStarts") {
 		return true, nil
 	}
-	if !r.profile.Has(istio.HoldFromAnnotation) {
+	if !r.profile.Has(feature.HoldFromAnnotation) {
 		return false, nil
 	}
 	pc := r.in.Mesh().GetDefaultConfig()
 	text, annotated := r.before.annotation(r.in.ProxyConfigAnnotation())
 	switch {
-	case !annotated && !r.profile.Has(istio.HoldFromMeshConfig):
+	case !annotated && !r.profile.Has(feature.HoldFromMeshConfig):
 		return false, nil
 	case annotated:
 		var err error

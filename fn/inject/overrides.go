@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/manifest"
 )
 
@@ -96,7 +96,7 @@ func (r *run) reapplyOverrides() error {
 // ownInit is the pod's own container that a template's init container of the name overrides. A proxy that is native in the
 // template is an ordinary container in the pod.
 func (r *run) ownInit(name string) map[string]any {
-	if r.profile.Has(istio.NativeSidecars) {
+	if r.profile.Has(feature.NativeSidecars) {
 		if own := find(r.before.list(containersKey), name); own != nil {
 			return own
 		}
@@ -113,7 +113,7 @@ func (r *run) reapply(key string, own map[string]any, applied *[]any) error {
 	if c["image"] == autoImage {
 		delete(c, "image")
 	}
-	if uid, ok := r.injected.users[fmt.Sprint(c["name"])]; ok && uid != int64(defaultProxyID) && r.profile.Has(istio.DropForeignUser) {
+	if uid, ok := r.injected.users[fmt.Sprint(c["name"])]; ok && uid != int64(defaultProxyID) && r.profile.Has(feature.DropForeignUser) {
 		if sc, ok := c["securityContext"].(map[string]any); ok {
 			delete(sc, "runAsUser")
 			delete(sc, "runAsGroup")

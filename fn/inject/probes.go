@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/istio/feature"
 )
 
 const (
@@ -32,16 +32,16 @@ type prober struct {
 // check is a field of a container that the kubelet calls, and the path under which the agent answers for it.
 type check struct {
 	parent, field, path string
-	feature             istio.Feature
+	feature             feature.Name
 }
 
 // checks are all of them in order; %s is the container's name.
 var checks = []check{
-	{"", "readinessProbe", "/app-health/%s/readyz", istio.ProbeRewrite},
-	{"", "livenessProbe", "/app-health/%s/livez", istio.ProbeRewrite},
-	{"", "startupProbe", "/app-health/%s/startupz", istio.ProberStartup},
-	{"lifecycle", "preStop", "/app-lifecycle/%s/prestopz", istio.ProberLifecycle},
-	{"lifecycle", "postStart", "/app-lifecycle/%s/poststartz", istio.ProberLifecycle},
+	{"", "readinessProbe", "/app-health/%s/readyz", feature.ProbeRewrite},
+	{"", "livenessProbe", "/app-health/%s/livez", feature.ProbeRewrite},
+	{"", "startupProbe", "/app-health/%s/startupz", feature.ProberStartup},
+	{"lifecycle", "preStop", "/app-lifecycle/%s/prestopz", feature.ProberLifecycle},
+	{"lifecycle", "postStart", "/app-lifecycle/%s/poststartz", feature.ProberLifecycle},
 }
 
 // rewriteProbes makes the agent answer the kubelet's probes of the application, which cannot speak mutual TLS.
@@ -58,7 +58,7 @@ func (r *run) rewriteProbes() error {
 			return err
 		}
 	}
-	if len(probers) > 0 || !r.profile.Has(istio.ProberOmitEmpty) {
+	if len(probers) > 0 || !r.profile.Has(feature.ProberOmitEmpty) {
 		if err := r.setProbers(proxy, probers); err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ func (r *run) rewriteProbes() error {
 
 // wantsRewrite is what the pod's annotation says, else the values.
 func (r *run) wantsRewrite() bool {
-	if text, ok := r.pod.annotation(rewriteProbesAnnotation); ok && r.profile.Has(istio.ProbeRewriteAnnotation) {
+	if text, ok := r.pod.annotation(rewriteProbesAnnotation); ok && r.profile.Has(feature.ProbeRewriteAnnotation) {
 		if want, err := strconv.ParseBool(text); err == nil {
 			return want
 		}
@@ -96,7 +96,7 @@ func (r *run) probed() []map[string]any {
 			}
 		}
 	}
-	if r.profile.Has(istio.ProberInitContainers) {
+	if r.profile.Has(feature.ProberInitContainers) {
 		add(r.pod.list(initContainersKey))
 	}
 	add(r.pod.list(containersKey))
@@ -154,7 +154,7 @@ func (r *run) collect(c map[string]any, statusPort int64, probers map[string]pro
 				return nil
 			}
 			*port = intstr.FromInt32(n)
-		} else if int64(port.IntVal) == statusPort && r.profile.Has(istio.ProberSkipRewritten) {
+		} else if int64(port.IntVal) == statusPort && r.profile.Has(feature.ProberSkipRewritten) {
 			return nil
 		}
 		probers[path] = p
@@ -177,7 +177,7 @@ func (r *run) readProber(v any) (prober, error) {
 		p.TCPSocket, p.GRPC = nil, nil
 	case p.TCPSocket != nil && r.in.RewritesTCPProbes():
 		p.GRPC = nil
-	case p.GRPC != nil && p.TCPSocket == nil && r.profile.Has(istio.ProberGRPC):
+	case p.GRPC != nil && p.TCPSocket == nil && r.profile.Has(feature.ProberGRPC):
 	default:
 		return prober{}, nil
 	}
@@ -198,10 +198,10 @@ func portNamed(c map[string]any, name string) (int32, bool) {
 
 // setProbers tells the agent. After an earlier injection the probers that it left are kept.
 func (r *run) setProbers(proxy map[string]any, probers map[string]prober) error {
-	if _, before := r.pod.annotation(statusAnnotation); before && r.profile.Has(istio.ProberMerge) {
+	if _, before := r.pod.annotation(statusAnnotation); before && r.profile.Has(feature.ProberMerge) {
 		env, _ := proxy["env"].([]any)
 		e := find(env, probersEnv)
-		if e == nil && !r.profile.Has(istio.ProberMergeAppends) {
+		if e == nil && !r.profile.Has(feature.ProberMergeAppends) {
 			return nil
 		}
 		if e != nil {
@@ -246,7 +246,7 @@ func (r *run) rewrite(c map[string]any, port int64) {
 		case isHTTP:
 		case isTCP && r.in.RewritesTCPProbes():
 			delete(p, "tcpSocket")
-		case isGRPC && k.parent == "" && r.profile.Has(istio.ProberGRPC):
+		case isGRPC && k.parent == "" && r.profile.Has(feature.ProberGRPC):
 			delete(p, "grpc")
 		default:
 			return nil

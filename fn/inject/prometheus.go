@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/istio/feature"
 )
 
 // Prometheus' settings of a pod, by their last part.
@@ -54,7 +55,7 @@ func (s scrapeSettings) empty() bool {
 type spelling struct{ variants, targets bool }
 
 func prometheusSpelling(p *istio.Profile) spelling {
-	return spelling{variants: p.Has(istio.PrometheusVariants), targets: p.Has(istio.PrometheusScrapeTargets)}
+	return spelling{variants: p.Has(feature.PrometheusVariants), targets: p.Has(feature.PrometheusScrapeTargets)}
 }
 
 // keys are the pod's annotations that are the setting, in order.
@@ -130,7 +131,7 @@ func (s spelling) clear(p *pod) {
 
 // mergePrometheus makes Prometheus scrape the agent, which scrapes the application, if the mesh or the pod wants it.
 func (r *run) mergePrometheus() error {
-	if !r.profile.Has(istio.PrometheusMerge) || !r.wantsMerge() {
+	if !r.profile.Has(feature.PrometheusMerge) || !r.wantsMerge() {
 		return nil
 	}
 	s := prometheusSpelling(r.profile)
@@ -138,7 +139,7 @@ func (r *run) mergePrometheus() error {
 		return nil
 	}
 	port := statusPort(r.in)
-	if got, ok := s.get(r.pod, prometheusPort); ok && got == port && r.profile.Has(istio.PrometheusSkipOwnPort) {
+	if got, ok := s.get(r.pod, prometheusPort); ok && got == port && r.profile.Has(feature.PrometheusSkipOwnPort) {
 		return nil
 	}
 	settings, err := r.scrapeSettings(s)
@@ -180,7 +181,7 @@ func (r *run) scrapeSettings(s spelling) (scrapeSettings, error) {
 	fail := func(key string, err error) (scrapeSettings, error) {
 		return out, &FieldError{Field: "metadata.annotations[" + key + "]", Err: err}
 	}
-	if r.profile.Has(istio.PrometheusScrapeTargets) {
+	if r.profile.Has(feature.PrometheusScrapeTargets) {
 		for _, key := range annotationsLike(r.pod, targetsAnnotation) {
 			text, _ := r.pod.annotation(key)
 			targets, ok := parseTargets(text)
@@ -200,7 +201,7 @@ func (r *run) scrapeSettings(s spelling) (scrapeSettings, error) {
 		out.Port, out.Path = out.Targets[0].Port, out.Targets[0].Path
 		return out, nil
 	}
-	if out.Port != "" && r.profile.Has(istio.PrometheusPortChecked) {
+	if out.Port != "" && r.profile.Has(feature.PrometheusPortChecked) {
 		if err := applicationPort(out.Port, status); err != nil {
 			keys := s.keys(r.pod, prometheusPort)
 			return fail(keys[len(keys)-1], err)
@@ -251,7 +252,7 @@ func applicationPort(port string, status int32) error {
 // setSecurePort tells Prometheus the port on which the merged metrics are served with mutual TLS, if the proxy has one and
 // the pod does not say itself. The webhook panics on a pod without any annotation.
 func (r *run) setSecurePort() error {
-	if !r.profile.Has(istio.PrometheusSecurePort) || len(annotationsLike(r.pod, securePortAnnotation)) > 0 {
+	if !r.profile.Has(feature.PrometheusSecurePort) || len(annotationsLike(r.pod, securePortAnnotation)) > 0 {
 		return nil
 	}
 	env, _ := r.proxy()["env"].([]any)

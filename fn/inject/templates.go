@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/istio/mesh"
 )
 
@@ -46,7 +47,7 @@ type run struct {
 func (r *run) merge(p *pod) error {
 	r.pod = p
 	r.before = r.seen
-	if r.profile.Has(istio.OpenShiftSharedUser) && onOpenShift(r.in) {
+	if r.profile.Has(feature.OpenShiftSharedUser) && onOpenShift(r.in) {
 		resetSharedUser(p, r.profile)
 		r.before = p.copy()
 	}
@@ -61,7 +62,7 @@ func (r *run) merge(p *pod) error {
 	if err = r.reapplyOverrides(); err != nil {
 		return err
 	}
-	if r.profile.Has(istio.AdjustInitUser) {
+	if r.profile.Has(feature.AdjustInitUser) {
 		r.adjustInitUser()
 	}
 	return r.postProcess()
@@ -177,7 +178,7 @@ func (r *run) render(t *istio.Template, data *istio.TemplateData) (map[string]an
 // the template into them does. Templates of 1.10 have the pod's restartPolicy at istio-init, where Kubernetes gave it
 // another meaning later.
 func dropNewer(p *istio.Profile, lists map[string]any) {
-	if p.Has(istio.ContainerRestartPolicy) {
+	if p.Has(feature.ContainerRestartPolicy) {
 		return
 	}
 	for _, key := range []string{containersKey, initContainersKey} {
@@ -203,7 +204,7 @@ func (r *run) checkMetadata() error {
 // native says whether the proxy of this pod is an init container, so that a proxy container of the user has to move there.
 func (r *run) native() bool {
 	on := r.in.NativeSidecars()
-	if r.profile.Has(istio.NativeSidecarAnnotation) {
+	if r.profile.Has(feature.NativeSidecarAnnotation) {
 		switch v, _ := r.pod.annotation(nativeAnnotation); v {
 		case "true":
 			return true
@@ -216,7 +217,7 @@ func (r *run) native() bool {
 
 // moveUserProxy moves the user's istio-proxy to the init containers if the templates put theirs there.
 func (r *run) moveUserProxy() {
-	if !r.profile.Has(istio.NativeSidecars) || !r.native() || !r.injected.has(initContainersKey, proxyContainer) {
+	if !r.profile.Has(feature.NativeSidecars) || !r.native() || !r.injected.has(initContainersKey, proxyContainer) {
 		return
 	}
 	containers := r.pod.list(containersKey)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/istio/feature"
 )
 
 // defaultProxyID is the user and group of the proxy.
@@ -31,7 +32,7 @@ func (r *run) proxyIDs() (uid, gid int64) {
 	if onOpenShift(r.in) {
 		return proxyIDs(r.req.Namespace)
 	}
-	if _, ok := r.req.Namespace.Annotations[uidRangeAnnotation]; ok && r.profile.Has(istio.OpenShiftUsers) {
+	if _, ok := r.req.Namespace.Annotations[uidRangeAnnotation]; ok && r.profile.Has(feature.OpenShiftUsers) {
 		r.warnings = append(r.warnings, fmt.Sprintf("namespace %s has user ids of OpenShift (%s), which istiod reads only with PLATFORM=openshift: set it in spec.istio.istiodEnv if your istiod has it",
 			r.req.Namespace.Name, uidRangeAnnotation))
 	}
@@ -92,7 +93,7 @@ func resetSharedUser(p *pod, profile *istio.Profile) {
 		return
 	}
 	lists := []string{containersKey}
-	if profile.Has(istio.OpenShiftSharedInit) {
+	if profile.Has(feature.OpenShiftSharedInit) {
 		lists = append(lists, initContainersKey)
 	}
 	var proxyUser, appUser any = int64(0), int64(0)

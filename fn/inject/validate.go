@@ -16,13 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/istio/mesh"
 )
 
 // validator says what is wrong with the value of an annotation.
 type validator struct {
 	annotation string
-	feature    istio.Feature
+	feature    feature.Name
 	// parameter is the setting of the values that the annotation stands for, which Istio's own messages name.
 	parameter string
 	check     func(string) error
@@ -31,8 +32,8 @@ type validator struct {
 // validators are the annotations that the injector checks before it injects (source: AnnotationValidation in
 // pkg/kube/inject/validate.go).
 var validators = []validator{
-	{"readiness.status.sidecar.istio.io/applicationPorts", istio.ValidateApplicationPorts, "readinessApplicationPorts", orAll(portList)},
-	{"sidecar.istio.io/enableCoreDump", istio.ValidateCoreDump, "", boolean},
+	{"readiness.status.sidecar.istio.io/applicationPorts", feature.ValidateApplicationPorts, "readinessApplicationPorts", orAll(portList)},
+	{"sidecar.istio.io/enableCoreDump", feature.ValidateCoreDump, "", boolean},
 	{"sidecar.istio.io/interceptionMode", "", "interceptionMode", oneOf("REDIRECT", "TPROXY", "NONE")},
 	{statusPortAnnotation, "", "", portNumber},
 	{"readiness.status.sidecar.istio.io/initialDelaySeconds", "", "", unsigned},
@@ -42,15 +43,15 @@ var validators = []validator{
 	{excludeRangesAnnotation, "", "excludeIPRanges", cidrs},
 	{"traffic.sidecar.istio.io/includeInboundPorts", "", "includeInboundPorts", orAll(portList)},
 	{"traffic.sidecar.istio.io/excludeInboundPorts", "", "excludeInboundPorts", portList},
-	{"traffic.sidecar.istio.io/excludeOutboundPorts", istio.ValidateExcludeOutboundPorts, "excludeOutboundPorts", portList},
-	{mergeAnnotation, istio.ValidateMergeMetrics, "", boolean},
-	{"sidecar.istio.io/proxyCPU", istio.ValidateResources, "", quantity},
-	{"sidecar.istio.io/proxyCPULimit", istio.ValidateResources, "", quantity},
-	{"sidecar.istio.io/proxyMemory", istio.ValidateResources, "", quantity},
-	{"sidecar.istio.io/proxyMemoryLimit", istio.ValidateResources, "", quantity},
-	{"traffic.sidecar.istio.io/excludeInterfaces", istio.ValidateInterfaces, "", interfaces},
-	{"traffic.sidecar.istio.io/kubevirtInterfaces", istio.ValidateInterfaces, "", interfaces},
-	{"istio.io/reroute-virtual-interfaces", istio.ValidateInterfaces, "", interfaces},
+	{"traffic.sidecar.istio.io/excludeOutboundPorts", feature.ValidateExcludeOutboundPorts, "excludeOutboundPorts", portList},
+	{mergeAnnotation, feature.ValidateMergeMetrics, "", boolean},
+	{"sidecar.istio.io/proxyCPU", feature.ValidateResources, "", quantity},
+	{"sidecar.istio.io/proxyCPULimit", feature.ValidateResources, "", quantity},
+	{"sidecar.istio.io/proxyMemory", feature.ValidateResources, "", quantity},
+	{"sidecar.istio.io/proxyMemoryLimit", feature.ValidateResources, "", quantity},
+	{"traffic.sidecar.istio.io/excludeInterfaces", feature.ValidateInterfaces, "", interfaces},
+	{"traffic.sidecar.istio.io/kubevirtInterfaces", feature.ValidateInterfaces, "", interfaces},
+	{"istio.io/reroute-virtual-interfaces", feature.ValidateInterfaces, "", interfaces},
 }
 
 const (
@@ -69,7 +70,7 @@ func validateAnnotations(in *istio.Injector, annotations map[string]string) erro
 		if !ok || v.feature != "" && !profile.Has(v.feature) {
 			continue
 		}
-		if profile.Has(istio.ValidateLaxRanges) && (v.annotation == includeRangesAnnotation || v.annotation == excludeRangesAnnotation) {
+		if profile.Has(feature.ValidateLaxRanges) && (v.annotation == includeRangesAnnotation || v.annotation == excludeRangesAnnotation) {
 			value = plainPrefixes(value)
 		}
 		if err := v.check(value); err != nil {
@@ -80,7 +81,7 @@ func validateAnnotations(in *istio.Injector, annotations map[string]string) erro
 		}
 	}
 	name := in.ProxyConfigAnnotation()
-	if value, ok := annotations[name]; ok && profile.Has(istio.ValidateProxyConfig) {
+	if value, ok := annotations[name]; ok && profile.Has(feature.ValidateProxyConfig) {
 		pc, err := applyAnnotation(value, mesh.DefaultProxyConfig(profile.Release()))
 		if err == nil {
 			err = validateProxyConfig(pc, profile)

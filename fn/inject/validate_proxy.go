@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/istio/mesh"
+	"github.com/prerig/prerig/fn/istio/release"
 )
 
 // validateProxyConfig checks the proxy config that the annotation proxy.istio.io/config gives over the defaults. The webhook
@@ -24,7 +26,7 @@ func validateProxyConfig(pc *mesh.ProxyConfig, profile *istio.Profile) error {
 	if err := validatePlaces(pc); err != nil {
 		return err
 	}
-	if err := validateDrain(pc, profile.Minor()); err != nil {
+	if err := validateDrain(pc, profile.Release()); err != nil {
 		return err
 	}
 	if err := validateAddresses(pc, profile); err != nil {
@@ -39,12 +41,12 @@ func validateProxyConfig(pc *mesh.ProxyConfig, profile *istio.Profile) error {
 	if p := pc.GetControlPlaneAuthPolicy(); p != mesh.AuthenticationPolicyNone && p != mesh.AuthenticationPolicyMutualTls {
 		return fmt.Errorf("controlPlaneAuthPolicy: %s is neither NONE nor MUTUAL_TLS", p)
 	}
-	if profile.Has(istio.ValidatePrivateKeyProvider) {
+	if profile.Has(feature.ValidatePrivateKeyProvider) {
 		if err := validatePrivateKeyProvider(pc.GetPrivateKeyProvider()); err != nil {
 			return fmt.Errorf("privateKeyProvider: %w", err)
 		}
 	}
-	if profile.Has(istio.ValidateConnectionSettings) {
+	if profile.Has(feature.ValidateConnectionSettings) {
 		if err := validateConnectionSettings(pc.GetConnectionSettings()); err != nil {
 			return fmt.Errorf("connectionSettings: %w", err)
 		}
@@ -58,7 +60,7 @@ func validateAddresses(pc *mesh.ProxyConfig, profile *istio.Profile) error {
 	// The addresses of tracers can have the node's as a variable of the pod.
 	onNode := func(address string) string { return strings.Replace(address, "$(HOST_IP)", "127.0.0.1", 1) }
 	zipkin := tracing.GetZipkin().GetAddress()
-	if profile.Has(istio.ValidateHostIP) {
+	if profile.Has(feature.ValidateHostIP) {
 		zipkin = onNode(zipkin)
 	}
 	for _, a := range []struct {
@@ -92,7 +94,7 @@ func validatePorts(pc *mesh.ProxyConfig, profile *istio.Profile) error {
 		field   string
 		port    int32
 		checked bool
-	}{{"proxyAdminPort", pc.GetProxyAdminPort(), true}, {"statusPort", pc.GetStatusPort(), profile.Has(istio.ValidateStatusPort)}} {
+	}{{"proxyAdminPort", pc.GetProxyAdminPort(), true}, {"statusPort", pc.GetStatusPort(), profile.Has(feature.ValidateStatusPort)}} {
 		if p.checked && (p.port < 1 || p.port > 65535) {
 			return fmt.Errorf("%s: %d is not a port", p.field, p.port)
 		}
@@ -115,12 +117,12 @@ func validatePlaces(pc *mesh.ProxyConfig) error {
 // maxDrain is how long draining could take at most up to 1.16.
 const maxDrain = time.Hour
 
-func validateDrain(pc *mesh.ProxyConfig, minor int) error {
+func validateDrain(pc *mesh.ProxyConfig, in release.Release) error {
 	drain, err := wholeSeconds(pc.GetDrainDuration())
 	if err != nil {
 		return fmt.Errorf("drainDuration: %w", err)
 	}
-	if minor > lastParentShutdown {
+	if !feature.In(in, feature.ParentShutdown) {
 		return nil
 	}
 	parent, err := wholeSeconds(pc.GetParentShutdownDuration())
@@ -134,9 +136,6 @@ func validateDrain(pc *mesh.ProxyConfig, minor int) error {
 	}
 	return nil
 }
-
-// lastParentShutdown is the last minor version that has parentShutdownDuration.
-const lastParentShutdown = 16
 
 // wholeSeconds is a duration of the mesh, which has to be of whole seconds, and more than none.
 func wholeSeconds(d *mesh.Duration) (time.Duration, error) {

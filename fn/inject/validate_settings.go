@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/istio/mesh"
 )
 
@@ -21,16 +22,16 @@ func validateTLS(s *mesh.ClientTLSSettings, profile *istio.Profile) error {
 		return nil
 	}
 	simple, mutual := s.Mode == mesh.TLSmodeSimple, s.Mode == mesh.TLSmodeMutual
-	if profile.Has(istio.ValidateTLSConfigMap) && strings.HasPrefix(s.CredentialName, configMapCredential) {
+	if profile.Has(feature.ValidateTLSConfigMap) && strings.HasPrefix(s.CredentialName, configMapCredential) {
 		return errors.New("credentialName: a ConfigMap is of a namespace, and a proxy config is of none")
 	}
-	if profile.Has(istio.ValidateTLSUnverified) && s.InsecureSkipVerify.GetValue() {
+	if profile.Has(feature.ValidateTLSUnverified) && s.InsecureSkipVerify.GetValue() {
 		if (simple || mutual) && (s.CaCertificates != "" || len(s.SubjectAltNames) > 0) || simple && s.CredentialName != "" {
 			return errors.New("insecureSkipVerify: it must not be true beside what is to be verified")
 		}
 	}
-	if profile.Has(istio.ValidateTLSCredentials) && (simple || mutual) && s.CredentialName != "" {
-		revocation := profile.Has(istio.ValidateTLSRevocation) && s.CaCrl != ""
+	if profile.Has(feature.ValidateTLSCredentials) && (simple || mutual) && s.CredentialName != "" {
+		revocation := profile.Has(feature.ValidateTLSRevocation) && s.CaCrl != ""
 		if s.ClientCertificate != "" || s.CaCertificates != "" || s.PrivateKey != "" || revocation {
 			return errors.New("credentialName: it must not stand beside certificates")
 		}

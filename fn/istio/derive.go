@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/prerig/prerig/fn/admission"
+	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/istio/mesh"
 )
 
@@ -37,7 +38,7 @@ func (in *Injector) EnvBool(key string, otherwise bool) bool {
 
 // RewritesTCPProbes says whether TCP probes go by way of the agent.
 func (in *Injector) RewritesTCPProbes() bool {
-	return in.profile.Has(ProberTCP) && !(in.profile.Has(ProberTCPSwitch) && !in.EnvBool(envRewriteTCP, true))
+	return in.profile.Has(feature.ProberTCP) && !(in.profile.Has(feature.ProberTCPSwitch) && !in.EnvBool(envRewriteTCP, true))
 }
 
 // LegacyFSGroup says whether the code of the version gives pods the group of Istio: it does unless it is told not to, or
@@ -45,7 +46,7 @@ func (in *Injector) RewritesTCPProbes() bool {
 func (in *Injector) LegacyFSGroup() bool {
 	const oldTokens = "first-party-jwt"
 	policy := in.Env(envJWTPolicy, in.values.String("global", "jwtPolicy"))
-	return in.profile.Has(FSGroupEnv) && in.EnvBool(envLegacyFSGroup, policy != oldTokens)
+	return in.profile.Has(feature.FSGroupEnv) && in.EnvBool(envLegacyFSGroup, policy != oldTokens)
 }
 
 // nativeKubelet is the minor version of the kubelet from which Istio 1.27 and later use native sidecars by themselves
@@ -54,7 +55,7 @@ const nativeKubelet = 33
 
 // decideNative settles whether native sidecars are on. Up to 1.26 templates ask the environment, so the setting goes there.
 func (in *Injector) decideNative() error {
-	if !in.profile.Has(NativeSidecars) {
+	if !in.profile.Has(feature.NativeSidecars) {
 		if in.opts.Native == NativeEnabled {
 			in.warnings = append(in.warnings, fmt.Sprintf("Istio 1.%d has no native sidecars: nativeSidecars is ignored", in.profile.Minor()))
 		}
@@ -73,7 +74,7 @@ func (in *Injector) decideNative() error {
 		return fmt.Errorf("reading nativeSidecars: %q is not %s, %s or %s", in.opts.Native, NativeAuto, NativeEnabled, NativeDisabled)
 	}
 	asked, set := in.env[envNativeSidecars]
-	if !in.profile.Has(NativeSidecarAuto) {
+	if !in.profile.Has(feature.NativeSidecarAuto) {
 		in.native, _ = strconv.ParseBool(asked)
 		return nil
 	}
@@ -150,13 +151,13 @@ func (in *Injector) image(d *TemplateData, part string) string {
 		name = "proxyv2"
 	}
 	variant := ""
-	if in.profile.Has(ImageVariant) {
+	if in.profile.Has(feature.ImageVariant) {
 		variant = in.values.String("global", "variant")
 	}
 	kind := variant
-	if image := d.ProxyConfig.GetImage(); image != nil && (part == "proxy" || !in.profile.Has(InitImageApart)) {
+	if image := d.ProxyConfig.GetImage(); image != nil && (part == "proxy" || !in.profile.Has(feature.InitImageApart)) {
 		kind = image.GetImageType()
-		if kind == "" && in.profile.Has(ImageVariantEmpty) {
+		if kind == "" && in.profile.Has(feature.ImageVariantEmpty) {
 			kind = variant
 		}
 	}
@@ -188,7 +189,7 @@ func typedTag(tag, kind string) string {
 // 0.
 func (in *Injector) EstimateConcurrency(pc *mesh.ProxyConfig, annotations map[string]string) int {
 	const usual = 2
-	if !in.profile.Has(ConcurrencyEstimated) {
+	if !in.profile.Has(feature.ConcurrencyEstimated) {
 		return 0
 	}
 	if pc == nil || pc.Workers == nil {

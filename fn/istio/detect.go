@@ -10,7 +10,7 @@ import (
 	"strings"
 	"text/template"
 
-	"github.com/prerig/prerig/fn/istio/mesh"
+	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/istio/release"
 )
 
@@ -88,12 +88,9 @@ func (d *Detection) assumePatch(c *Config) {
 // name.
 func dependsOnPatch(minor int, templates string) []string {
 	var out []string
-	for _, row := range featureTable {
-		if row.DependsOnPatch(minor) {
-			out = append(out, string(row.Feature))
-		}
+	for _, name := range feature.DependingOnPatch(minor) {
+		out = append(out, string(name))
 	}
-	out = append(out, mesh.DependsOnPatch(minor)...)
 	for _, row := range functionTable {
 		if row.DependsOnPatch(minor) && strings.Contains(templates, row.Name) && !slices.Contains(out, "the function "+row.Name) {
 			out = append(out, "the function "+row.Name)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/prerig/prerig/fn/admission"
+	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/istio/mesh"
 )
 
@@ -118,7 +119,7 @@ func newInjector(o Options, unfolded bool) (*Injector, error) {
 	in.detection.assumePatch(in.config)
 	in.warnings = append(in.warnings, in.detection.Warnings...)
 	in.profile, _ = ProfileOf(in.detection.Version)
-	if in.profile.Generation() == GenerationC && !hasValues {
+	if in.profile.Has(feature.TemplatesMerged) && !hasValues {
 		return nil, fmt.Errorf("reading the injector's values: there are none; give data.values of the ConfigMap istio-sidecar-injector")
 	}
 	if err := in.readMesh(); err != nil {
@@ -156,11 +157,11 @@ func (in *Injector) checkURL() {
 		return
 	}
 	switch p := in.profile; {
-	case !p.Has(ClusterFromURL):
+	case !p.Has(feature.ClusterFromURL):
 		in.warnings = append(in.warnings, fmt.Sprintf("Istio %s reads nothing from the injection URL: cluster, network and proxyEnv are ignored", p.release))
-	case p.Has(ClusterOnlyBoth) && (in.opts.Cluster == "" || in.opts.Network == ""):
+	case p.Has(feature.ClusterOnlyBoth) && (in.opts.Cluster == "" || in.opts.Network == ""):
 		in.warnings = append(in.warnings, fmt.Sprintf("Istio %s reads cluster and network from the injection URL only where it has both: what is given of them is ignored", p.release))
-	case !p.Has(VariablesOfURL) && len(in.opts.ProxyEnv) > 0:
+	case !p.Has(feature.VariablesOfURL) && len(in.opts.ProxyEnv) > 0:
 		in.warnings = append(in.warnings, fmt.Sprintf("Istio %s reads only cluster and network from the injection URL: proxyEnv is ignored", p.release))
 	}
 }
@@ -176,7 +177,7 @@ func (in *Injector) readMesh() error {
 		mc.RootNamespace = in.opts.RootNamespace
 	}
 	in.mesh = mc
-	if !in.profile.Has(ProxyConfigResources) {
+	if !in.profile.Has(feature.ProxyConfigResources) {
 		return nil
 	}
 	var resources []*mesh.Resource
@@ -185,7 +186,7 @@ func (in *Injector) readMesh() error {
 		if err != nil {
 			return err
 		}
-		if !in.profile.Has(ProxyConfigImage) {
+		if !in.profile.Has(feature.ProxyConfigImage) {
 			r.Image = nil
 		}
 		in.warnings = append(in.warnings, warnings...)
@@ -196,7 +197,7 @@ func (in *Injector) readMesh() error {
 }
 
 func (in *Injector) readSelectors() {
-	if !in.profile.Has(NeverAlwaysSelectors) {
+	if !in.profile.Has(feature.NeverAlwaysSelectors) {
 		return
 	}
 	var never, always []string
@@ -232,7 +233,7 @@ func (in *Injector) parseTemplates() error {
 
 // boundFunctions are the functions that need the injector.
 func (in *Injector) boundFunctions() template.FuncMap {
-	minor := in.profile.Minor()
+	of := in.profile.Release()
 	return template.FuncMap{
 		"env": func(key, otherwise string) string {
 			if v := in.env[key]; v != "" {
@@ -244,7 +245,7 @@ func (in *Injector) boundFunctions() template.FuncMap {
 			if pc, ok := v.(*mesh.ProxyConfig); ok && pc == in.plainProxyConfig {
 				return in.plainProxyJSON()
 			}
-			return mesh.ProtoToJSON(v, minor)
+			return mesh.ProtoToJSON(v, of)
 		},
 		"toYaml": in.known.toYAML,
 		"render": func(string) (string, error) { return "", fmt.Errorf("render is not bound") },
@@ -287,10 +288,10 @@ const (
 func (in *Injector) URLVariables() map[string]string {
 	out := map[string]string{}
 	p := in.profile
-	if !p.Has(ClusterFromURL) || p.Has(ClusterOnlyBoth) && (in.opts.Cluster == "" || in.opts.Network == "") {
+	if !p.Has(feature.ClusterFromURL) || p.Has(feature.ClusterOnlyBoth) && (in.opts.Cluster == "" || in.opts.Network == "") {
 		return out
 	}
-	if p.Has(VariablesOfURL) {
+	if p.Has(feature.VariablesOfURL) {
 		maps.Copy(out, in.opts.ProxyEnv)
 	}
 	for name, value := range map[string]string{ClusterVariable: in.opts.Cluster, NetworkVariable: in.opts.Network} {
@@ -306,7 +307,7 @@ func (in *Injector) URLVariables() map[string]string {
 // among them.
 func (in *Injector) ClusterVariables(podLabels map[string]string) map[string]string {
 	out := in.URLVariables()
-	if !in.profile.Has(ClusterFromValues) {
+	if !in.profile.Has(feature.ClusterFromValues) {
 		return out
 	}
 	if out[ClusterVariable] == "" {
@@ -362,7 +363,7 @@ func (in *Injector) CNI() bool {
 
 // EffectiveProxyConfig is the proxy configuration that templates see for a pod, with warnings about its annotation.
 func (in *Injector) EffectiveProxyConfig(namespace string, podLabels, annotations map[string]string) (*mesh.ProxyConfig, []string, error) {
-	if !in.profile.Has(ProxyConfigAnnotation) {
+	if !in.profile.Has(feature.ProxyConfigAnnotation) {
 		return in.mesh.GetDefaultConfig(), nil, nil
 	}
 	text, annotated := annotations[in.ProxyConfigAnnotation()]
@@ -414,7 +415,7 @@ const (
 
 // ProxyConfigAnnotation is the annotation that the version reads a pod's own proxy config from.
 func (in *Injector) ProxyConfigAnnotation() string {
-	if in.profile.Has(ProxyConfigFirstName) {
+	if in.profile.Has(feature.ProxyConfigFirstName) {
 		return firstProxyConfigAnnotation
 	}
 	return proxyConfigAnnotation

@@ -3,7 +3,10 @@
 
 package istio
 
-import "github.com/prerig/prerig/fn/istio/release"
+import (
+	"github.com/prerig/prerig/fn/istio/feature"
+	"github.com/prerig/prerig/fn/istio/release"
+)
 
 // Generation is the shape of the injector's configuration.
 type Generation string
@@ -19,10 +22,10 @@ const (
 )
 
 // Profile says how the injector of one release of Istio behaves. Get one with ProfileOf. What a profile has is
-// listed in the tables featureTable and functionTable, which is where to compare it with Istio.
+// listed in the table of package feature and in functionTable, which is where to compare it with Istio.
 type Profile struct {
 	release  release.Release
-	features map[Feature]bool
+	features feature.Set
 }
 
 // ProfileOf returns the profile of a version. Where only the minor is known, its newest release is taken. Versions older than
@@ -30,18 +33,14 @@ type Profile struct {
 // a patch release that is newer than the newest known of its minor.
 func ProfileOf(v Version) (p *Profile, known bool) {
 	r := v.Release()
-	p = &Profile{release: r, features: make(map[Feature]bool, len(featureTable))}
+	p = &Profile{release: r}
 	if r.Minor < release.OldestMinor {
 		p.release = release.Release{Minor: release.OldestMinor}
 	}
 	if r.Minor > release.NewestMinor {
 		p.release = release.Newest(release.NewestMinor)
 	}
-	for _, row := range featureTable {
-		if row.Contains(p.release) {
-			p.features[row.Feature] = true
-		}
-	}
+	p.features = feature.Of(p.release)
 	return p, r.Known()
 }
 
@@ -51,26 +50,17 @@ func (p *Profile) Minor() int { return p.release.Minor }
 // Release is the release of Istio that the profile describes.
 func (p *Profile) Release() release.Release { return p.release }
 
-// Has says whether the version has a feature.
-func (p *Profile) Has(f Feature) bool { return p.features[f] }
+// Has reports whether the version has a feature.
+func (p *Profile) Has(name feature.Name) bool { return p.features.Has(name) }
 
 // Generation is the generation that the version's own configuration has.
 func (p *Profile) Generation() Generation {
 	switch {
-	case p.release.Minor <= 1:
+	case !p.Has(feature.Values):
 		return GenerationA
-	case p.release.Minor <= 8:
+	case !p.Has(feature.TemplatesMerged):
 		return GenerationB
 	default:
 		return GenerationC
 	}
-}
-
-// IgnoredNamespaces are the namespaces in which the injector never injects (source: IgnoredNamespaces in
-// pkg/kube/inject/inject.go of each version).
-func (p *Profile) IgnoredNamespaces() []string {
-	if p.release.Minor >= 9 {
-		return []string{"kube-system", "kube-public", "kube-node-lease", "local-path-storage"}
-	}
-	return []string{"kube-system", "kube-public"}
 }

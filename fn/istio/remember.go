@@ -7,13 +7,14 @@ import (
 	"reflect"
 	"sync"
 
+	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/istio/mesh"
 )
 
 // preparePlain computes once what is the same for every pod without settings of its own.
 func (in *Injector) preparePlain() error {
 	in.known.register(map[string]any(in.values))
-	if !in.profile.Has(ProxyConfigAnnotation) || len(in.opts.ProxyConfigs) > 0 {
+	if !in.profile.Has(feature.ProxyConfigAnnotation) || len(in.opts.ProxyConfigs) > 0 {
 		return nil
 	}
 	pc, _, err := in.mesh.Effective(in.resources, "", nil, nil)
@@ -21,7 +22,7 @@ func (in *Injector) preparePlain() error {
 		return err
 	}
 	in.plainProxyConfig = pc
-	in.plainProxyJSON = sync.OnceValues(func() (string, error) { return mesh.ProtoToJSON(pc, in.profile.Minor()) })
+	in.plainProxyJSON = sync.OnceValues(func() (string, error) { return mesh.ProtoToJSON(pc, in.profile.Release()) })
 	return nil
 }
 

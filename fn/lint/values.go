@@ -12,14 +12,16 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/prerig/prerig/fn/istio/feature"
 )
 
-// valueCheck says which values of an annotation are right, and from which minor version on a wrong one makes the injector
-// refuse the pod. Source: the validation of annotations in pkg/kube/inject of Istio 1.0 to 1.31.
+// valueCheck says which values of an annotation are right, and which releases refuse the pod for a wrong one. Source:
+// the validation of annotations in pkg/kube/inject of Istio 1.0 to 1.31.
 type valueCheck struct {
 	right func(string) bool
 	want  string
-	since int // 0: every version refuses it
+	by    feature.Name // What refuses it; empty: every release does.
 }
 
 const (
@@ -32,31 +34,28 @@ const (
 )
 
 var valueChecks = map[string]valueCheck{
-	"sidecar.istio.io/interceptionMode":                     {isMode, "REDIRECT, TPROXY or NONE", 0},
-	"status.sidecar.istio.io/port":                          {isPort, wantPort, 0},
-	"readiness.status.sidecar.istio.io/initialDelaySeconds": {isNumber, wantNumber, 0},
-	"readiness.status.sidecar.istio.io/periodSeconds":       {isNumber, wantNumber, 0},
-	"readiness.status.sidecar.istio.io/failureThreshold":    {isNumber, wantNumber, 0},
-	"readiness.status.sidecar.istio.io/applicationPorts":    {listOf(isPort), wantPorts, 0},
-	"traffic.sidecar.istio.io/includeOutboundIPRanges":      {orStar(listOf(isCIDR)), wantCIDRs + ", or *", 0},
-	"traffic.sidecar.istio.io/excludeOutboundIPRanges":      {listOf(isCIDR), wantCIDRs, 0},
-	"traffic.sidecar.istio.io/includeInboundPorts":          {orStar(listOf(isPort)), wantPorts + ", or *", 0},
-	"traffic.sidecar.istio.io/excludeInboundPorts":          {listOf(isPort), wantPorts, 0},
-	"traffic.sidecar.istio.io/includeOutboundPorts":         {orStar(listOf(isPort)), wantPorts + ", or *", 0},
-	"traffic.sidecar.istio.io/excludeOutboundPorts":         {listOf(isPort), wantPorts, 0},
-	"prometheus.istio.io/merge-metrics":                     {isBool, "true or false", 6},
-	"proxy.istio.io/config":                                 {isObject, "a ProxyConfig in YAML", 6},
-	"sidecar.istio.io/proxyCPU":                             {isQuantity, wantQuantity, 27},
-	"sidecar.istio.io/proxyCPULimit":                        {isQuantity, wantQuantity, 27},
-	"sidecar.istio.io/proxyMemory":                          {isQuantity, wantQuantity, 27},
-	"sidecar.istio.io/proxyMemoryLimit":                     {isQuantity, wantQuantity, 27},
-	"traffic.sidecar.istio.io/excludeInterfaces":            {listOf(isInterface), wantInterfaces, 28},
-	"traffic.sidecar.istio.io/kubevirtInterfaces":           {listOf(isInterface), wantInterfaces, 28},
-	"istio.io/reroute-virtual-interfaces":                   {listOf(isInterface), wantInterfaces, 28},
+	"sidecar.istio.io/interceptionMode":                     {isMode, "REDIRECT, TPROXY or NONE", ""},
+	"status.sidecar.istio.io/port":                          {isPort, wantPort, ""},
+	"readiness.status.sidecar.istio.io/initialDelaySeconds": {isNumber, wantNumber, ""},
+	"readiness.status.sidecar.istio.io/periodSeconds":       {isNumber, wantNumber, ""},
+	"readiness.status.sidecar.istio.io/failureThreshold":    {isNumber, wantNumber, ""},
+	"readiness.status.sidecar.istio.io/applicationPorts":    {listOf(isPort), wantPorts, ""},
+	"traffic.sidecar.istio.io/includeOutboundIPRanges":      {orStar(listOf(isCIDR)), wantCIDRs + ", or *", ""},
+	"traffic.sidecar.istio.io/excludeOutboundIPRanges":      {listOf(isCIDR), wantCIDRs, ""},
+	"traffic.sidecar.istio.io/includeInboundPorts":          {orStar(listOf(isPort)), wantPorts + ", or *", ""},
+	"traffic.sidecar.istio.io/excludeInboundPorts":          {listOf(isPort), wantPorts, ""},
+	"traffic.sidecar.istio.io/includeOutboundPorts":         {orStar(listOf(isPort)), wantPorts + ", or *", ""},
+	"traffic.sidecar.istio.io/excludeOutboundPorts":         {listOf(isPort), wantPorts, ""},
+	"prometheus.istio.io/merge-metrics":                     {isBool, "true or false", feature.ValidateMergeMetrics},
+	"proxy.istio.io/config":                                 {isObject, "a ProxyConfig in YAML", feature.ValidateProxyConfig},
+	"sidecar.istio.io/proxyCPU":                             {isQuantity, wantQuantity, feature.ValidateResources},
+	"sidecar.istio.io/proxyCPULimit":                        {isQuantity, wantQuantity, feature.ValidateResources},
+	"sidecar.istio.io/proxyMemory":                          {isQuantity, wantQuantity, feature.ValidateResources},
+	"sidecar.istio.io/proxyMemoryLimit":                     {isQuantity, wantQuantity, feature.ValidateResources},
+	"traffic.sidecar.istio.io/excludeInterfaces":            {listOf(isInterface), wantInterfaces, feature.ValidateInterfaces},
+	"traffic.sidecar.istio.io/kubevirtInterfaces":           {listOf(isInterface), wantInterfaces, feature.ValidateInterfaces},
+	"istio.io/reroute-virtual-interfaces":                   {listOf(isInterface), wantInterfaces, feature.ValidateInterfaces},
 }
-
-// strictInject is the first minor version that reads only "true" and "false" of sidecar.istio.io/inject.
-const strictInject = 27
 
 func checkValues(p *pod) []finding {
 	plane, known := parseVersion(p.in.Facts.IstioVersion)
@@ -69,11 +68,11 @@ func checkValues(p *pod) []finding {
 		}
 		effect := "Istio refuses the pod"
 		switch {
-		case check.since == 0:
+		case check.by == "":
 		case !known:
-			effect = fmt.Sprintf("Istio refuses the pod from 1.%d on", check.since)
-		case plane.before(1, check.since):
-			effect = fmt.Sprintf("Istio %s accepts it, and 1.%d and later refuse the pod", plane, check.since)
+			effect = fmt.Sprintf("Istio %s refuse the pod", feature.Spans(check.by))
+		case !feature.In(plane.release(), check.by):
+			effect = fmt.Sprintf("Istio %s accepts it, but %s refuse the pod", plane, feature.Spans(check.by))
 		default:
 			effect = fmt.Sprintf("Istio %s refuses the pod", plane)
 		}
@@ -101,9 +100,10 @@ func (p *pod) injectValues(plane version, known bool) []finding {
 		if slices.Contains([]string{"y", "yes", "true", "on"}, strings.ToLower(value)) {
 			meant = "true"
 		}
-		effect := fmt.Sprintf("up to Istio 1.26 it means %s, from 1.%d on it means nothing and the default policy decides", meant, strictInject)
-		if known && !plane.before(1, strictInject) {
-			effect = fmt.Sprintf("on Istio %s it means nothing, and the default policy decides (up to 1.26 it meant %s)", plane, meant)
+		strict := feature.Since(feature.InjectStrictValues)
+		effect := fmt.Sprintf("up to Istio 1.%d it means %s, from 1.%d on it means nothing and the default policy decides", strict.Minor-1, meant, strict.Minor)
+		if known && feature.In(plane.release(), feature.InjectStrictValues) {
+			effect = fmt.Sprintf("on Istio %s it means nothing, and the default policy decides (up to 1.%d it meant %s)", plane, strict.Minor-1, meant)
 		}
 		out = append(out, finding{
 			path: place.path, current: value, proposed: meant,

@@ -6,12 +6,14 @@ package lint
 import (
 	"regexp"
 	"strconv"
+
+	"github.com/prerig/prerig/fn/istio/release"
 )
 
-// version is a minor version. Patches do not matter to any rule.
-type version struct{ major, minor int }
+// version is a version of Istio or Kubernetes; patch is -1 where the text has none.
+type version struct{ major, minor, patch int }
 
-var versionText = regexp.MustCompile(`^v?(\d{1,3})\.(\d{1,4})(?:$|[.\-+])`)
+var versionText = regexp.MustCompile(`^v?(\d{1,3})\.(\d{1,4})(?:\.(\d{1,4}))?(?:$|[.\-+])`)
 
 // parseVersion reads "1.31", "v1.34.2" or "1.31-alpha.1f2e".
 func parseVersion(s string) (version, bool) {
@@ -21,7 +23,19 @@ func parseVersion(s string) (version, bool) {
 	}
 	major, _ := strconv.Atoi(m[1])
 	minor, _ := strconv.Atoi(m[2])
-	return version{major, minor}, true
+	patch, err := strconv.Atoi(m[3])
+	if err != nil {
+		patch = -1
+	}
+	return version{major, minor, patch}, true
+}
+
+// release returns the release of Istio 1 of that number, the newest of its minor where the patch is not known.
+func (v version) release() release.Release {
+	if v.patch < 0 {
+		return release.Newest(v.minor)
+	}
+	return release.Release{Minor: v.minor, Patch: v.patch}
 }
 
 func (v version) before(major, minor int) bool {

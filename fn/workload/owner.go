@@ -6,6 +6,9 @@ package workload
 import (
 	"regexp"
 	"strings"
+
+	"github.com/prerig/prerig/fn/istio/feature"
+	"github.com/prerig/prerig/fn/istio/release"
 )
 
 // Owner is the workload that a pod is said to belong to: in Istio's templates TypeMeta and DeploymentMeta, and from
@@ -126,14 +129,14 @@ func OfPod(pod map[string]any) Owner {
 	return o
 }
 
-// OwnerFor gives the owner as the webhook of Istio 1.minor finds it: from 1.8 to 1.21 a CronJob is taken for batch/v1beta1
+// OwnerFor gives the owner as the webhook of a release finds it: from 1.8 to 1.21 a CronJob is taken for batch/v1beta1
 // (istio/istio#27195, #49328). What other versions find cannot be known before the cluster makes it: up to 1.7 the name
 // of the Job with the time of its run, up to 1.12 that of a DeploymentConfig's ReplicationController with its number
 // (#36220), and up to 1.21 that of a Rollout's ReplicaSet with its hash (#49256). There the workload itself is the
 // owner, as in newer versions.
-func (t Template) OwnerFor(minor int) Owner {
+func (t Template) OwnerFor(r release.Release) Owner {
 	o := t.Owner
-	if minor <= 21 && o.Kind == "CronJob" && o.APIVersion == "batch/v1" {
+	if feature.In(r, feature.CronJobOfBeta) && o.Kind == "CronJob" && o.APIVersion == "batch/v1" {
 		o.APIVersion = "batch/v1beta1"
 	}
 	return o

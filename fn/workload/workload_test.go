@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/istio/release"
 )
 
 func object(t testing.TB, src string) map[string]any {
@@ -217,12 +218,12 @@ func TestOwner(t *testing.T) {
 func TestOwnerFor(t *testing.T) {
 	cron := Template{Owner: Owner{APIVersion: "batch/v1", Kind: "CronJob", Name: "hello"}}
 	for minor, want := range map[int]string{8: "batch/v1beta1", 21: "batch/v1beta1", 22: "batch/v1", 31: "batch/v1"} {
-		if got := cron.OwnerFor(minor).APIVersion; got != want {
+		if got := cron.OwnerFor(release.Newest(minor)).APIVersion; got != want {
 			t.Errorf("1.%d: got %s, want %s", minor, got, want)
 		}
 	}
 	deployment := Template{Owner: Owner{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}}
-	if got := deployment.OwnerFor(8); got != deployment.Owner {
+	if got := deployment.OwnerFor(release.Newest(8)); got != deployment.Owner {
 		t.Errorf("a Deployment changed: %+v", got)
 	}
 }

@@ -72,7 +72,7 @@ func (c *Case) expectsInjection(t workload.Template) bool {
 // and takes the policy to be enabled.
 func skips(in *istio.Injector, t workload.Template) (string, error) {
 	d, err := decide.New(decide.Options{
-		Minor: in.Profile().Minor(), Policy: istio.PolicyEnabled, UnknownNamespace: v1alpha1.UnknownNamespaceInject,
+		Release: in.Profile().Release(), Policy: istio.PolicyEnabled, UnknownNamespace: v1alpha1.UnknownNamespaceInject,
 	})
 	if err != nil {
 		return "", err

@@ -182,7 +182,7 @@ func (w *worker) inject(obj map[string]any) (map[string]any, error) {
 		}
 		req := inject.Request{Pod: t.Pod, Owner: t.Declared}
 		if w.c.Path == "webhook" {
-			req.Owner = t.OwnerFor(w.in.Profile().Minor())
+			req.Owner = t.OwnerFor(w.in.Profile().Release())
 		}
 		req.Namespace.Name = t.Declared.Namespace
 		req.Namespace.Annotations, req.Namespace.Known = w.c.NamespaceAnnotations[t.Declared.Namespace], true

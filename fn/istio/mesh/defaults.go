@@ -6,48 +6,9 @@ package mesh
 import (
 	"time"
 
+	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/istio/release"
 )
-
-// Minor versions of Istio 1.x at which the rules change; each is the first or last version that a rule holds for.
-const (
-	lastScalarConcurrency = 6  // concurrency is a plain int32 up to here, later a wrapper
-	lastReencodedDefaults = 5  // up to here explicit zero values in defaultConfig give the default back
-	firstAnnotation       = 6  // proxy.istio.io/config is read from here
-	firstMergedProviders  = 12 // extension providers and trust domain aliases join the built-in ones from here
-	firstEffective        = 13 // ProxyConfig resources count from here, and configurations merge as protobuf messages
-	lastEmptyKept         = 13 // up to here lists and maps that are set but empty are written in JSON
-	firstCleaned          = 6  // protoToJSON leaves defaults out from here
-	firstCleanedControl   = 7  // ... controlPlaneAuthPolicy and terminationDrainDuration too
-	firstCleanedMetadata  = 9  // ... and an empty proxyMetadata
-)
-
-// Releases that do what not all releases of their minor do (source: pkg/config/mesh/mesh.go and
-// pilot/pkg/model/proxy_config.go).
-var (
-	// mergedMetadata merge proxyMetadata of mesh config and annotation by key; others replace it.
-	mergedMetadata = release.Since("1.10.3")
-	// replacedFields replace fields of the built-in configuration by what comes over it.
-	replacedFields = release.Since("1.16.4", "1.17.2")
-	// mergedProxyHeaders keep of proxyHeaders what an annotation does not set.
-	mergedProxyHeaders = release.Since("1.19.1")
-)
-
-// DependsOnPatch gives what patch releases of a minor do differently here, each as a few words.
-func DependsOnPatch(minor int) []string {
-	var out []string
-	for _, rule := range []struct {
-		what string
-		release.Spans
-	}{
-		{"how proxyMetadata merges", mergedMetadata}, {"how proxy configs merge", replacedFields}, {"how proxyHeaders merge", mergedProxyHeaders},
-	} {
-		if rule.DependsOnPatch(minor) {
-			out = append(out, rule.what)
-		}
-	}
-	return out
-}
 
 // Names and addresses of the built-in defaults.
 const (
@@ -60,7 +21,6 @@ const (
 // DefaultProxyConfig gives the proxy configuration that istiod (before 1.5: the sidecar injector) of a release has
 // built in. Source: pkg/config/mesh/mesh.go (up to 1.2: pilot/pkg/model/context.go) of each version.
 func DefaultProxyConfig(r release.Release) *ProxyConfig {
-	minor := r.Minor
 	serviceCluster := "istio-proxy"
 	pc := &ProxyConfig{
 		view:           view{r},
@@ -71,18 +31,18 @@ func DefaultProxyConfig(r release.Release) *ProxyConfig {
 		ProxyAdminPort: 15000,
 		StatNameLength: 189,
 	}
-	if minor <= 16 {
+	if feature.In(r, feature.ParentShutdown) {
 		pc.ParentShutdownDuration = NewDuration(60 * time.Second)
 	}
-	if minor == 0 {
+	if feature.In(r, feature.DefaultsOfFirst) {
 		pc.DrainDuration = NewDuration(2 * time.Second)
 		pc.ParentShutdownDuration = NewDuration(3 * time.Second)
 	}
-	if minor >= 3 && minor <= 7 {
+	if feature.In(r, feature.DefaultTelemetry) {
 		pc.EnvoyMetricsService = &RemoteService{}
 		pc.EnvoyAccessLogService = &RemoteService{}
 	}
-	if minor <= lastReencodedDefaults {
+	if feature.In(r, feature.DefaultsOfPilot) {
 		pc.DiscoveryAddress = plainDiscovery
 		pc.ConnectTimeout = NewDuration(time.Second)
 		return pc
@@ -90,13 +50,13 @@ func DefaultProxyConfig(r release.Release) *ProxyConfig {
 	pc.ConfigPath = "./etc/istio/proxy"
 	pc.DiscoveryAddress = discovery
 	pc.StatusPort = 15020
-	if minor <= 17 {
+	if feature.In(r, feature.DefaultConcurrency) {
 		pc.Workers = &Int32Value{Value: 2}
 	}
-	if minor <= 21 {
+	if feature.In(r, feature.DefaultZipkin) {
 		pc.Tracing = &Tracing{Zipkin: &Zipkin{Address: zipkin}}
 	}
-	if minor >= 7 {
+	if feature.In(r, feature.DefaultTermination) {
 		pc.TerminationDrainDuration = NewDuration(5 * time.Second)
 		pc.ControlPlaneAuthPolicy = AuthenticationPolicyMutualTls
 	}
@@ -106,7 +66,6 @@ func DefaultProxyConfig(r release.Release) *ProxyConfig {
 // Default gives the mesh configuration that a release has built in. Fields that no injection reads are set where they
 // are known not to be zero, so that a template of the user's own sees them.
 func Default(r release.Release) *MeshConfig {
-	minor := r.Minor
 	mc := &MeshConfig{
 		view:                           view{r},
 		ProxyListenPort:                15001,
@@ -123,14 +82,14 @@ func Default(r release.Release) *MeshConfig {
 		DnsRefreshRate:                 NewDuration(5 * time.Second),
 		RootNamespace:                  rootNamespace,
 		IngressService:                 "istio-ingressgateway",
-		DisablePolicyChecks:            minor <= 7,
+		DisablePolicyChecks:            feature.In(r, feature.DefaultMixer),
 	}
-	if minor == 0 {
+	if feature.In(r, feature.DefaultsOfFirst) {
 		mc.DefaultServiceExportTo, mc.DefaultVirtualServiceExportTo, mc.DefaultDestinationRuleExportTo = nil, nil, nil
 		mc.OutboundTrafficPolicy, mc.DnsRefreshRate = nil, nil
-		mc.RootNamespace, mc.IngressService, mc.DisablePolicyChecks = "", "", false
+		mc.RootNamespace, mc.IngressService = "", ""
 	}
-	if minor <= lastReencodedDefaults {
+	if feature.In(r, feature.DefaultsOfPilot) {
 		return mc
 	}
 	mc.AccessLogFile = ""
@@ -139,20 +98,20 @@ func Default(r release.Release) *MeshConfig {
 	mc.EnableAutoMtls = &BoolValue{Value: true}
 	mc.LocalityLbSetting = &LocalityLoadBalancerSetting{Enabled: &BoolValue{Value: true}}
 	mc.ProtocolDetectionTimeout = NewDuration(0)
-	if minor <= 7 {
+	if feature.In(r, feature.DefaultMixer) {
 		mc.SdsUdsPath = "unix:./etc/istio/proxy/SDS"
 		mc.ProtocolDetectionTimeout = NewDuration(5 * time.Second)
 		mc.DisableMixerHttpReports = true
 		mc.ReportBatchMaxEntries = 100
 		mc.ReportBatchMaxTime = NewDuration(time.Second)
 	}
-	if minor >= 14 {
+	if feature.In(r, feature.DefaultSlowDNS) {
 		mc.DnsRefreshRate = NewDuration(60 * time.Second)
 	}
-	if minor >= 18 {
+	if feature.In(r, feature.DefaultInboundPort) {
 		mc.ProxyInboundListenPort = 15006
 	}
-	if minor >= firstMergedProviders {
+	if feature.In(r, feature.ProvidersMerged) {
 		mc.DefaultProviders = &DefaultProviders{}
 		mc.ExtensionProviders = []*ExtensionProvider{
 			{Name: "prometheus", Prometheus: &PrometheusMetricsProvider{}},

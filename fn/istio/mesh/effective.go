@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/prerig/prerig/fn/istio/release"
+	"github.com/prerig/prerig/fn/istio/feature"
 )
 
 // Resource is a ProxyConfig resource (networking.istio.io), which sets a part of the proxy configuration for a namespace,
@@ -54,7 +54,7 @@ func ParseResource(obj map[string]any) (*Resource, []string, error) {
 		return nil, nil, fmt.Errorf("reading ProxyConfig %s/%s: %w", r.Namespace, r.Name, wrongType("spec", "a mapping", obj["spec"]))
 	}
 	var spec resourceSpec
-	d := &decoder{release: release.Release{Minor: firstEffective}}
+	d := &decoder{release: feature.Since(feature.ProxyConfigResources)}
 	if err := d.message(reflect.ValueOf(&spec).Elem(), fields, "spec"); err != nil {
 		return nil, nil, fmt.Errorf("reading ProxyConfig %s/%s: %w", r.Namespace, r.Name, err)
 	}
@@ -128,7 +128,7 @@ func (r *Resource) proxyConfig() *ProxyConfig {
 // namespace, the annotation, the resource that selects the pod. Up to 1.16.3 and 1.17.1 they merge as protobuf messages
 // do; later a field that is set replaces the whole field below it, so that an empty tracing turns tracing off (istio/istio#42518).
 func (m *MeshConfig) Effective(rs *Resources, namespace string, labels map[string]string, annotation *string) (*ProxyConfig, []string, error) {
-	if m.release.Minor < firstEffective {
+	if !feature.In(m.release, feature.ProxyConfigResources) {
 		if annotation == nil {
 			return m.DefaultConfig, nil, nil
 		}
@@ -165,7 +165,7 @@ func over(dst, src *ProxyConfig) {
 	if src == nil {
 		return
 	}
-	if replacedFields.Contains(dst.release) {
+	if feature.In(dst.release, feature.ProxyConfigReplaced) {
 		replace(dst, src)
 		return
 	}

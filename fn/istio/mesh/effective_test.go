@@ -63,7 +63,7 @@ func TestEffectivePrecedence(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, _ := ProtoToJSON(pc, 24); got != test.want {
+			if got, _ := ProtoToJSON(pc, release.Newest(24)); got != test.want {
 				t.Errorf("have %s\nwant %s", got, test.want)
 			}
 		})

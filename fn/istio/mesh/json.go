@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/istio/release"
 )
 
-// ProtoToJSON gives what the template function of that name gives in Istio 1.minor: the proto JSON of a message, "{}" for
+// ProtoToJSON gives what the template function of that name gives in a release: the proto JSON of a message, "{}" for
 // nil. Of a *ProxyConfig it leaves out the fields that have their default, from 1.6.
-func ProtoToJSON(m any, minor int) (string, error) {
+func ProtoToJSON(m any, r release.Release) (string, error) {
 	v := reflect.ValueOf(m)
 	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return "{}", nil
@@ -20,10 +21,10 @@ func ProtoToJSON(m any, minor int) (string, error) {
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct || v.Type().Elem().PkgPath() != reflect.TypeFor[ProxyConfig]().PkgPath() {
 		return "", fmt.Errorf("writing JSON: %T is not a message of the mesh config", m)
 	}
-	if pc, ok := m.(*ProxyConfig); ok && minor >= firstCleaned {
-		v = reflect.ValueOf(clean(pc, minor))
+	if pc, ok := m.(*ProxyConfig); ok && feature.In(r, feature.JSONWithoutDefaults) {
+		v = reflect.ValueOf(clean(pc, r))
 	}
-	e := encoder{keepEmpty: minor <= lastEmptyKept}
+	e := encoder{keepEmpty: feature.In(r, feature.JSONKeepsEmpty)}
 	if err := e.message(v.Elem()); err != nil {
 		return "", fmt.Errorf("writing JSON of %T: %w", m, err)
 	}
@@ -32,9 +33,9 @@ func ProtoToJSON(m any, minor int) (string, error) {
 
 // clean gives pc without the fields that have the version's default. It is not every field: those that istiod compares
 // (cleanProxyConfig in pkg/kube/inject).
-func clean(pc *ProxyConfig, minor int) *ProxyConfig {
+func clean(pc *ProxyConfig, r release.Release) *ProxyConfig {
 	out := *pc
-	def := DefaultProxyConfig(release.Newest(minor))
+	def := DefaultProxyConfig(r)
 	unset(&out.ConfigPath, def.ConfigPath)
 	unset(&out.BinaryPath, def.BinaryPath)
 	unset(&out.DiscoveryAddress, def.DiscoveryAddress)
@@ -48,14 +49,14 @@ func clean(pc *ProxyConfig, minor int) *ProxyConfig {
 	unsetMessage(&out.EnvoyAccessLogService, def.EnvoyAccessLogService)
 	unsetMessage(&out.Tracing, def.Tracing)
 	unsetMessage(&out.Workers, def.Workers)
-	if minor <= lastScalarConcurrency && out.Workers.GetValue() == 0 {
+	if feature.In(r, feature.ConcurrencyIsNumber) && out.Workers.GetValue() == 0 {
 		out.Workers = nil // a plain zero
 	}
-	if minor >= firstCleanedControl {
+	if feature.In(r, feature.JSONWithoutDrain) {
 		unset(&out.ControlPlaneAuthPolicy, def.ControlPlaneAuthPolicy)
 		unsetMessage(&out.TerminationDrainDuration, def.TerminationDrainDuration)
 	}
-	if minor >= firstCleanedMetadata && len(out.ProxyMetadata) == 0 {
+	if feature.In(r, feature.JSONWithoutNoMetadata) && len(out.ProxyMetadata) == 0 {
 		out.ProxyMetadata = nil
 	}
 	return &out

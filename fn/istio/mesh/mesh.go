@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/istio/release"
 )
 
@@ -133,7 +134,7 @@ func (v view) Minor() int { return v.release.Minor }
 // Concurrency gives the number of worker threads as templates of the version expect it: an int32 up to 1.6, later an
 // *Int32Value, nil when unset.
 func (m *ProxyConfig) Concurrency() any {
-	if m.release.Minor <= lastScalarConcurrency {
+	if feature.In(m.release, feature.ConcurrencyIsNumber) {
 		return m.Workers.GetValue()
 	}
 	return m.Workers

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/istio/release"
 )
 
@@ -123,14 +124,14 @@ func TestProxyConfigJSON(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			mc := parse(t, test.mesh, test.minor)
 			var annotation *string
-			if test.annotation != "" && test.minor >= firstAnnotation {
+			if test.annotation != "" && feature.In(release.Newest(test.minor), feature.ProxyConfigAnnotation) {
 				annotation = &test.annotation
 			}
 			pc, warnings, err := mc.Effective(nil, "ns", nil, annotation)
 			if err != nil || len(warnings) > 0 {
 				t.Fatal(warnings, err)
 			}
-			got, err := ProtoToJSON(pc, test.minor)
+			got, err := ProtoToJSON(pc, release.Newest(test.minor))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -153,12 +154,12 @@ func TestProtoToJSONOfOthers(t *testing.T) {
 		{nil, "{}"},
 	}
 	for _, test := range tests {
-		got, err := ProtoToJSON(test.in, 5)
+		got, err := ProtoToJSON(test.in, release.Newest(5))
 		if err != nil || got != test.want {
 			t.Errorf("have %s %v\nwant %s", got, err, test.want)
 		}
 	}
-	if _, err := ProtoToJSON("text", 5); err == nil {
+	if _, err := ProtoToJSON("text", release.Newest(5)); err == nil {
 		t.Error("a string passes for a message")
 	}
 	if data, err := json.Marshal(map[string]any{"a": mc.DefaultConfig.Tracing}); err != nil || string(data) != `{"a":{"stackdriver":{"maxNumberOfAnnotations":"7"}}}` {
@@ -260,7 +261,7 @@ func TestNullsAndOneofs(t *testing.T) {
 	if err != nil || len(warnings) != 1 || warnings[0] != "field defaultConfig.tracing.zipkin is ignored: only one of zipkin and datadog can be set" {
 		t.Fatalf("have %v and %q", err, warnings)
 	}
-	out, err := ProtoToJSON(mc.DefaultConfig, 31)
+	out, err := ProtoToJSON(mc.DefaultConfig, release.Newest(31))
 	if want := `{"tracing":{"datadog":{"address":"b"},"customTags":{"a":{}}},"proxyMetadata":{"A":""},"extraStatTags":[""]}`; err != nil || out != want {
 		t.Errorf("have %s, %v; want %s", out, err, want)
 	}
@@ -297,7 +298,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		out, err := ProtoToJSON(mc.DefaultConfig, minor)
+		out, err := ProtoToJSON(mc.DefaultConfig, release.Newest(minor))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -308,7 +309,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Fatalf("what was written does not read: %v: %s", err, out)
 		}
-		twice, err := ProtoToJSON(again.DefaultConfig, minor)
+		twice, err := ProtoToJSON(again.DefaultConfig, release.Newest(minor))
 		if err != nil || twice != out {
 			t.Errorf("have %s\nthen %s (%v)", out, twice, err)
 		}
@@ -318,7 +319,7 @@ func FuzzParse(f *testing.F) {
 func BenchmarkProtoToJSON(b *testing.B) {
 	mc := Default(release.Newest(31))
 	for b.Loop() {
-		if _, err := ProtoToJSON(mc.DefaultConfig, 31); err != nil {
+		if _, err := ProtoToJSON(mc.DefaultConfig, release.Newest(31)); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/istio/release"
 )
 
@@ -27,7 +28,7 @@ func Parse(text string, r release.Release) (*MeshConfig, []string, error) {
 	if err := d.defaultConfig(mc, raw); err != nil {
 		return nil, nil, err
 	}
-	if r.Minor >= firstMergedProviders {
+	if feature.In(r, feature.ProvidersMerged) {
 		if err := mergeProviders(mc, raw, providers, extensions, r); err != nil {
 			return nil, nil, err
 		}
@@ -42,7 +43,7 @@ func Parse(text string, r release.Release) (*MeshConfig, []string, error) {
 func (d *decoder) defaultConfig(mc *MeshConfig, raw map[string]any) error {
 	decoded := mc.DefaultConfig
 	mc.DefaultConfig = DefaultProxyConfig(d.release)
-	if d.release.Minor <= lastReencodedDefaults {
+	if feature.In(d.release, feature.DefaultsReencoded) {
 		e := encoder{keepEmpty: true}
 		if err := e.message(reflect.ValueOf(decoded).Elem()); err != nil {
 			return err
@@ -78,10 +79,10 @@ func (d *decoder) applyProxyConfig(pc *ProxyConfig, fields map[string]any, path 
 // mergeKept puts the former values back where they are not replaced as a whole: keys of the metadata, and the headers that
 // are not set.
 func mergeKept(pc *ProxyConfig, metadata map[string]string, headers *ProxyHeaders) {
-	if mergedMetadata.Contains(pc.release) {
+	if feature.In(pc.release, feature.ProxyMetadataMerged) {
 		pc.ProxyMetadata = mergeStrings(metadata, pc.ProxyMetadata)
 	}
-	if mergedProxyHeaders.Contains(pc.release) && headers != nil && pc.ProxyHeaders != nil && headers != pc.ProxyHeaders {
+	if feature.In(pc.release, feature.ProxyHeadersMerged) && headers != nil && pc.ProxyHeaders != nil && headers != pc.ProxyHeaders {
 		keepHeaders(pc.ProxyHeaders, headers)
 	}
 }
@@ -146,7 +147,7 @@ func mergeProviders(mc *MeshConfig, raw map[string]any, providers *DefaultProvid
 // it decides outside of templates (container order, status port), and up to 1.12 for the templates too. Before 1.6, where
 // there is no such annotation, it gives base.
 func ApplyProxyConfig(annotation string, base *ProxyConfig) (*ProxyConfig, []string, error) {
-	if base.release.Minor < firstAnnotation {
+	if !feature.In(base.release, feature.ProxyConfigAnnotation) {
 		return base, nil, nil
 	}
 	fields, err := parseYAML(annotation)

@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package feature says which release of Istio does what. Its table is the one place for that: to follow a change of Istio,
+// add a row and read it where the behaviour is. What templates can name (functions and fields of their data) stands in the
+// tables of package istio, and the fields of the mesh configuration in the schema of package mesh.
+package feature
+
+import (
+	"github.com/prerig/prerig/fn/istio/release"
+)
+
+// Name names one thing that some releases do and others do not. It reads well in a sentence about what differs.
+type Name string
+
+// row says which releases have a feature, and where in Istio that can be checked.
+type row struct {
+	name Name
+	release.Spans
+	// source is the file of github.com/istio/istio, or what else shows it.
+	source string
+}
+
+// spansByName is the table by name. It is never written after the start.
+var spansByName = func() map[Name]release.Spans {
+	out := make(map[Name]release.Spans, len(table))
+	for _, r := range table {
+		out[r.name] = r.Spans
+	}
+	return out
+}()
+
+// In reports whether a release has a feature.
+func In(r release.Release, name Name) bool { return spansByName[name].Contains(r) }
+
+// Since returns the first release from which on every later one has the feature. It is for those that stay; of a feature
+// that ended it returns the release after all others.
+func Since(name Name) release.Release {
+	spans := spansByName[name]
+	if len(spans) == 0 {
+		return release.Newest(release.NewestMinor + 1)
+	}
+	return spans[len(spans)-1].From
+}
+
+// Spans returns the releases that have a feature.
+func Spans(name Name) release.Spans { return spansByName[name] }
+
+// Set is what one release does.
+type Set map[Name]bool
+
+// Of returns the features of a release.
+func Of(r release.Release) Set {
+	out := make(Set, len(table))
+	for _, row := range table {
+		if row.Contains(r) {
+			out[row.name] = true
+		}
+	}
+	return out
+}
+
+// Has reports whether the feature is in the set.
+func (s Set) Has(name Name) bool { return s[name] }
+
+// DependingOnPatch returns the features that some patch releases of a minor have and others do not, in the table's order.
+func DependingOnPatch(minor int) []Name {
+	var out []Name
+	for _, row := range table {
+		if row.DependsOnPatch(minor) {
+			out = append(out, row.name)
+		}
+	}
+	return out
+}
