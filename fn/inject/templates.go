@@ -34,6 +34,8 @@ type run struct {
 	pod *pod
 	// before is the pod as the webhook sees it, without the fields that OpenShift sets.
 	before *pod
+	// shared is a user that OpenShift gave to the application and the pod's own proxy alike.
+	shared sharedUser
 	// proxyConfig holds for this pod.
 	proxyConfig *mesh.ProxyConfig
 	// envs are the proxy's variables for cluster and network.
@@ -48,7 +50,7 @@ func (r *run) merge(p *pod) error {
 	r.pod = p
 	r.before = r.seen
 	if r.profile.Has(feature.OpenShiftSharedUser) && onOpenShift(r.in) {
-		resetSharedUser(p, r.profile)
+		r.shared = resetSharedUser(p, r.profile)
 		r.before = p.copy()
 	}
 	var err error
@@ -244,7 +246,11 @@ func (r *run) postProcess() error {
 	if err := r.setMetadata(); err != nil {
 		return err
 	}
-	return r.reorder()
+	if err := r.reorder(); err != nil {
+		return err
+	}
+	r.keepSharedUser()
+	return nil
 }
 
 // injected lists the names of what the templates inject, as the status annotation has them.

@@ -5,6 +5,7 @@ package inject
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -83,15 +84,39 @@ func user(c map[string]any, field string) (any, bool) {
 	return v, ok && v != nil
 }
 
+// sharedUser is the user of the pod's own istio-proxy that resetSharedUser took out, and where the proxy was.
+type sharedUser struct {
+	list  string
+	index int
+	// fields are those of its security context.
+	fields map[string]any
+}
+
 // resetSharedUser takes the user out of the pod's own istio-proxy if it is the application's: OpenShift gives all
 // containers the same, with which traffic would not be redirected. No user counts as 0 (source: isSidecarUserMatchingAppUser
-// in pkg/kube/inject/webhook.go of Istio 1.23.1).
-func resetSharedUser(p *pod, profile *istio.Profile) {
+// in pkg/kube/inject/webhook.go of Istio 1.23.1). It returns what it took out.
+func resetSharedUser(p *pod, profile *istio.Profile) sharedUser {
 	own := p.proxy(true)
 	sc, ok := own["securityContext"].(map[string]any)
-	if !ok {
-		return
+	if !ok || !sharesUser(p, profile) {
+		return sharedUser{}
 	}
+	shared := sharedUser{list: containersKey, fields: map[string]any{}}
+	if find(p.list(containersKey), proxyContainer) == nil {
+		shared.list = initContainersKey
+	}
+	shared.index = slices.IndexFunc(p.list(shared.list), func(e any) bool { return hasName(e, proxyContainer) })
+	for _, field := range []string{"runAsUser", "runAsGroup"} {
+		if v, ok := user(own, field); ok {
+			shared.fields[field] = v
+		}
+		delete(sc, field)
+	}
+	return shared
+}
+
+// sharesUser reports whether the pod's own istio-proxy runs as the user of the application.
+func sharesUser(p *pod, profile *istio.Profile) bool {
 	lists := []string{containersKey}
 	if profile.Has(feature.OpenShiftSharedInit) {
 		lists = append(lists, initContainersKey)
@@ -114,15 +139,42 @@ func resetSharedUser(p *pod, profile *istio.Profile) {
 			}
 		}
 	}
-	if proxyUser != appUser {
-		return
-	}
-	delete(sc, "runAsUser")
-	delete(sc, "runAsGroup")
+	return proxyUser == appUser
 }
 
-// ownProxy is what the user says about istio-proxy: what an earlier injection noted, else the pod's container of the name.
+// keepSharedUser does what becomes of the user that resetSharedUser took out. Istio takes it out before it makes its patch,
+// so the patch is one of another pod than the cluster's: the patch goes by places in the list, and the user stays with the
+// container that comes to stand where the proxy was, if that has a security context without a user of its own.
+func (r *run) keepSharedUser() {
+	list := r.pod.list(r.shared.list)
+	if len(r.shared.fields) == 0 || r.shared.index >= len(list) {
+		return
+	}
+	c, _ := list[r.shared.index].(map[string]any)
+	sc, ok := c["securityContext"].(map[string]any)
+	if !ok {
+		return
+	}
+	for _, field := range sortedNames(r.shared.fields) {
+		if _, has := user(c, field); has {
+			continue
+		}
+		sc[field] = r.shared.fields[field]
+		if c["name"] != proxyContainer {
+			r.warnings = append(r.warnings, fmt.Sprintf("container %v gets %s %v of the pod's own istio-proxy, because it comes to stand in its place: istiod's patch does so on OpenShift; set %s on the container if it needs another",
+				c["name"], field, r.shared.fields[field], field))
+		}
+	}
+}
+
+// ownProxy is the istio-proxy of the pod as it came (source: adjustInitContainerUser in pkg/kube/inject/webhook.go of Istio
+// 1.31), or nil. In a pod that is injected a second time it is the user's own: what the first injection noted of it, else one
+// that the status annotation does not list.
 func (r *run) ownProxy() map[string]any {
+	was, injected := r.before.status()
+	if !injected || r.req.FromOriginal {
+		return r.before.proxy(true)
+	}
 	if existing, err := overridesOf(r.before); err == nil {
 		for _, list := range [][]any{existing.Containers, existing.InitContainers} {
 			if own := find(list, proxyContainer); own != nil {
@@ -130,7 +182,15 @@ func (r *run) ownProxy() map[string]any {
 			}
 		}
 	}
-	return r.before.proxy(true)
+	if !slices.Contains(was.Containers, proxyContainer) {
+		if own := find(r.before.list(containersKey), proxyContainer); own != nil {
+			return own
+		}
+	}
+	if slices.Contains(was.InitContainers, proxyContainer) {
+		return nil
+	}
+	return find(r.before.list(initContainersKey), proxyContainer)
 }
 
 // adjustInitUser makes the container that redirects traffic, or checks that, know the user that the pod's own istio-proxy

@@ -44,14 +44,6 @@ var exceptions = []exception{
 		},
 	},
 	{
-		"a user that OpenShift shares", "istiod drops the user and group of the pod's own istio-proxy before it makes its patch, which is so one of another pod than the cluster's: they stay at the place in the list where the proxy was, on another container",
-		func(k *Case, d Difference) bool {
-			place, field, _ := strings.Cut(d.Place, ".securityContext.")
-			return strings.HasPrefix(k.Installation, "openshift") && (field == "runAsUser" || field == "runAsGroup") &&
-				strings.HasPrefix(place, "spec.") && !strings.Contains(place, "istio-") && d.Cluster != "" && d.Cluster == show(k.ownProxyUser(field))
-		},
-	},
-	{
 		"injected before", "sidecar.istio.io/status lists containers, volumes or pull secrets that the pod has: Prerig takes that injection out first, where the webhook keeps what it is given",
 		func(k *Case, _ Difference) bool { return injectedBefore(k.Webhook) },
 	},
@@ -88,21 +80,6 @@ func (k *Case) exceptionOf(d Difference) string {
 		}
 	}
 	return ""
-}
-
-// ownProxyUser gives a field of the security context of the pod's own istio-proxy.
-func (k *Case) ownProxyUser(field string) any {
-	spec, _ := k.Webhook["spec"].(map[string]any)
-	for _, list := range []string{"containers", "initContainers"} {
-		for _, c := range anyList(spec[list]) {
-			m, _ := c.(map[string]any)
-			security, _ := m["securityContext"].(map[string]any)
-			if m["name"] == "istio-proxy" {
-				return security[field]
-			}
-		}
-	}
-	return nil
 }
 
 // withoutControllers takes the labels that the pod's controller has added out of a text in which all labels are printed.

@@ -146,27 +146,3 @@ func TestExceptionsAreNarrow(t *testing.T) {
 		}
 	}
 }
-
-func TestTheSharedUserIsExceptedWhereItIsTheProxys(t *testing.T) {
-	k := &Case{Installation: "openshift", Webhook: map[string]any{"spec": map[string]any{"containers": []any{
-		map[string]any{"name": "istio-proxy", "securityContext": map[string]any{"runAsGroup": int64(1000)}}, map[string]any{"name": "app"},
-	}}}}
-	const want = "a user that OpenShift shares"
-	for _, c := range []struct {
-		d    Difference
-		want string
-	}{
-		{Difference{"spec.containers.[app].securityContext.runAsGroup", "1000", ""}, want},
-		{Difference{"spec.containers.[app].securityContext.runAsGroup", "7", ""}, ""},
-		{Difference{"spec.containers.[app].securityContext.runAsUser", "1000", ""}, ""},
-		{Difference{"spec.containers.[istio-proxy].securityContext.runAsGroup", "1000", ""}, ""},
-	} {
-		if got := k.exceptionOf(c.d); got != c.want {
-			t.Errorf("%v: the exception is %q, want %q", c.d, got, c.want)
-		}
-	}
-	k.Installation = "default"
-	if got := k.exceptionOf(Difference{"spec.containers.[app].securityContext.runAsGroup", "1000", ""}); got != "" {
-		t.Errorf("without OpenShift the exception is %q", got)
-	}
-}
