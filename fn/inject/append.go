@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -68,6 +67,7 @@ var legacyNames = map[string][]string{
 // removeFormer takes out what an earlier injection of the same kind added, by the names in its status, else by the names
 // that Istio's templates have always used.
 func (r *run) removeFormer() {
+	r.replaced = map[string][]string{}
 	s, ok := r.pod.status()
 	former := map[string][]string{
 		initContainersKey: s.InitContainers, containersKey: s.Containers, "volumes": s.Volumes, "imagePullSecrets": s.ImagePullSecrets,
@@ -80,13 +80,9 @@ func (r *run) removeFormer() {
 	}
 	for key, gone := range former {
 		list := r.pod.list(key)
-		kept := slices.DeleteFunc(slices.Clone(list), func(e any) bool {
-			m, _ := e.(map[string]any)
-			name, _ := m["name"].(string)
-			return slices.Contains(gone, name)
-		})
-		if len(kept) < len(list) {
+		if kept := withoutNames(list, gone); len(kept) < len(list) {
 			r.pod.setList(key, kept)
+			r.replaced[key] = gone
 		}
 	}
 }

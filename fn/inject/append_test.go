@@ -26,6 +26,7 @@ podRedirectAnnot:
 initContainers:
 - name: {{ .Values.init }}
   image: init:1
+  imagePullPolicy: IfNotPresent
   args: ["-p", 15001]
   restartPolicy: Always
 containers:

@@ -89,7 +89,8 @@ func Istio(in *istio.Injector, req Request) (Result, error) {
 	out := r.pod
 	if in.APIServer() != nil {
 		r.warnOfPullSecrets()
-		out = withoutDefaults(*in.APIServer(), r.user, r.seen, r.pod)
+		user, seen := r.withoutReplaced()
+		out = withoutDefaults(*in.APIServer(), user, seen, r.pod)
 	}
 	return Result{Pod: out.object(), Warnings: r.warnings}, nil
 }

@@ -6,6 +6,7 @@ package inject
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Names of the containers that Istio's templates inject.
@@ -223,6 +224,15 @@ func without(list []any, name string) []any {
 		}
 	}
 	return out
+}
+
+// withoutNames returns a copy of a list without the elements that have one of the names.
+func withoutNames(list []any, gone []string) []any {
+	return slices.DeleteFunc(slices.Clone(list), func(e any) bool {
+		m, _ := e.(map[string]any)
+		name, _ := m["name"].(string)
+		return slices.Contains(gone, name)
+	})
 }
 
 func stringMap(v any) map[string]string {

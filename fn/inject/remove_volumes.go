@@ -29,7 +29,7 @@ func (r *removal) removeVolumes() {
 			list = r.withoutOne(list, name)
 			continue
 		}
-		if own := ownVolume(find(list, name)); own != nil && r.count(list, name) < 2 {
+		if own := r.ownVolume(find(list, name)); own != nil && r.count(list, name) < 2 {
 			r.cannotKnow("spec.volumes["+name+"]", "the pod has a volume of its own under this name of Istio's; what is not Istio's of it stays")
 			list = replaced(list, name, own)
 			continue
@@ -43,37 +43,42 @@ func (r *removal) removeVolumes() {
 	r.setOrDrop("volumes", list)
 }
 
-// istioVolumes are the volumes of Istio's templates, with the fields that those set.
+// istioVolumes are the volumes of Istio's templates, with the sources and their fields that those set (source:
+// manifests/charts/istio-control/istio-discovery/files/*-template.yaml of Istio 1.9 to 1.31).
 var istioVolumes = map[string]map[string][]string{
-	"istio-envoy": {"emptyDir": {"medium"}}, "istio-data": {"emptyDir": {}}, "istio-token": {"projected": nil},
-	"istio-podinfo": {"downwardAPI": nil}, "istiod-ca-cert": {"configMap": nil, "projected": nil}, "istio-certs": {"secret": nil},
-	"istio-ca-crl": {"configMap": nil}, "credential-socket": {"emptyDir": {}}, "workload-certs": {"emptyDir": {}},
-	"workload-socket": {"emptyDir": {}, "csi": nil}, "gke-workload-certificate": {"csi": nil}, "lightstep-certs": {"secret": nil},
-	"custom-bootstrap-volume": {"configMap": nil}, "grpc-io-proxyless-bootstrap": {"emptyDir": {}}, "xds-token": {"projected": nil},
+	"istio-envoy": {"emptyDir": {"medium"}}, "istio-data": {"emptyDir": {}},
+	"istio-token": {"projected": {"sources"}}, "xds-token": {"projected": {"sources"}}, "istio-podinfo": {"downwardAPI": {"items"}},
+	"istiod-ca-cert": {"configMap": {"name"}, "projected": {"sources"}}, "istio-ca-crl": {"configMap": {"name", "optional"}},
+	"istio-certs": {"secret": {"secretName", "optional"}}, "lightstep-certs": {"secret": {"secretName", "optional"}},
+	"credential-socket": {"emptyDir": {}}, "workload-certs": {"emptyDir": {}}, "workload-socket": {"emptyDir": {}, "csi": {"driver", "readOnly"}},
+	"gke-workload-certificate": {"csi": {"driver"}}, "custom-bootstrap-volume": {"configMap": {"name"}}, "grpc-io-proxyless-bootstrap": {"emptyDir": {}},
 }
 
-// bareVolumes are those that Istio's templates write without a source. All others have one, so that one without is the pod's.
+// bareVolumes are those that Istio's templates write without a source, for which the API server makes an empty directory.
+// Only those of gateways and waypoints write the directory. All other volumes have a source, so that one without is the pod's.
 var bareVolumes = []string{"workload-socket", "credential-socket", "workload-certs"}
 
-// ownVolume is what is left of an injected volume without what Istio's templates set, or nil where that is nothing. The
-// source of a volume that Istio's template is merged over stays beside the template's.
-func ownVolume(v map[string]any) map[string]any {
+// ownVolume returns what is left of an injected volume without what Istio's templates set, and without the defaults of an API
+// server that the pod came from. It is nil where that is nothing. The source of a volume that Istio's template is merged over
+// stays beside the template's, and so do its fields that the template does not set.
+func (r *removal) ownVolume(v map[string]any) map[string]any {
 	name, _ := v["name"].(string)
 	known := istioVolumes[name]
 	if known == nil {
 		return nil
 	}
+	bare := slices.Contains(bareVolumes, name) && !r.writer.custom && !r.writer.uses("gateway") && !r.writer.uses("waypoint") && !r.writer.uses("kube-gateway")
 	own := map[string]any{}
 	for key, source := range v {
 		fields, istios := known[key]
 		m, _ := source.(map[string]any)
 		switch {
 		case key == "name":
-		case !istios:
+		case !istios, bare && key == "emptyDir" && !r.served():
 			own[key] = source
-		case fields != nil:
-			for field := range m {
-				if !slices.Contains(fields, field) {
+		default:
+			for field, value := range m {
+				if !slices.Contains(fields, field) && !(r.served() && field == "defaultMode" && value == defaultFileMode) {
 					own[key] = source
 				}
 			}
@@ -84,6 +89,16 @@ func ownVolume(v map[string]any) map[string]any {
 	}
 	own["name"] = name
 	return own
+}
+
+// defaultFileMode is the mode that the API server gives to the files of a volume: 0644.
+const defaultFileMode = int64(420)
+
+// served reports whether the pod has come from an API server, and so with all defaults: its proxy has a field that the API
+// server always sets and no template of Istio's. Where everything that may be the pod's own is kept, defaults are, too.
+func (r *removal) served() bool {
+	_, defaulted := r.proxy["terminationMessagePath"]
+	return defaulted && !r.keep
 }
 
 // replaced is a list with another element of a name.

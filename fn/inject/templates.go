@@ -42,6 +42,8 @@ type run struct {
 	envs map[string]string
 	// injected lists what the templates injected.
 	injected injected
+	// replaced names the elements that were taken out of the pod's lists for the template's, by list. Istio up to 1.8 does that.
+	replaced map[string][]string
 	warnings []string
 }
 

@@ -3,7 +3,11 @@
 
 package inject
 
-import "github.com/prerig/prerig/fn/admission"
+import (
+	"maps"
+
+	"github.com/prerig/prerig/fn/admission"
+)
 
 // The injection works on the pod as the API server hands it to the webhook, which has all defaults. What is written is the
 // pod as the user wrote it with the injection's changes: a default that the injection left as it was stays away, because
@@ -44,6 +48,29 @@ func withoutDefaults(server admission.Server, user map[string]any, seen, injecte
 		pin(server, out, injected)
 	}
 	return out
+}
+
+// withoutReplaced returns the pod as the user wrote it and as the webhook saw it, both without the elements of lists that
+// the injection replaced. What stands in their place is the template's alone: nothing of it is a default that the user left
+// to the API server, although the element had the same name, or was even the same. Left out, such a default would appear when
+// the pod is injected again, because by then there is no element any more that it could have been a default of.
+func (r *run) withoutReplaced() (user map[string]any, seen *pod) {
+	if len(r.replaced) == 0 {
+		return r.user, r.seen
+	}
+	strip := func(spec map[string]any) map[string]any {
+		out := maps.Clone(spec)
+		for key, names := range r.replaced {
+			if list, ok := spec[key].([]any); ok {
+				out[key] = withoutNames(list, names)
+			}
+		}
+		return out
+	}
+	user = maps.Clone(r.user)
+	spec, _ := user["spec"].(map[string]any)
+	user["spec"] = strip(spec)
+	return user, &pod{meta: r.seen.meta, spec: strip(r.seen.spec), extra: r.seen.extra}
 }
 
 // pin writes what the API server would default otherwise than in the injected pod.

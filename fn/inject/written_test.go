@@ -244,3 +244,46 @@ func TestOwnProxyComesBack(t *testing.T) {
 		})
 	}
 }
+
+// TestReplacedIsWrittenWhole injects pods whose own containers and volumes Istio up to 1.8 replaces: what stands in their place
+// is written with all that the template says, so that injecting again, when they are gone, writes the same.
+func TestReplacedIsWrittenWhole(t *testing.T) {
+	for minor := range 9 {
+		in := appendInjector(t, minor, "", "", "", nil)
+		for name, own := range map[string]string{
+			"another istio-init": `"initContainers": [{"name": "istio-init", "image": "own:1"}]`,
+			"the same":           `"initContainers": [{"name": "istio-init", "image": "init:1", "args": ["-p", "15001"]}]`,
+			"an istio-proxy":     `"containers": [{"name": "web", "image": "web:1"}, {"name": "istio-proxy", "image": "own:1"}]`,
+			"a volume":           `"volumes": [{"name": "istio-envoy"}, {"name": "own"}]`,
+		} {
+			if !strings.Contains(own, `"containers"`) {
+				own += `, "containers": [{"name": "web", "image": "web:1"}]`
+			}
+			pod := decodeObject(t, []byte(`{"metadata": {"name": "web"}, "spec": {`+own+`}}`))
+			bare := decodeObject(t, []byte(`{"metadata": {"name": "web"}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}}`))
+			once, plain := injectAgain(t, in, pod), injectAgain(t, in, bare)
+			if diff := cmp.Diff(once, injectAgain(t, in, once)); diff != "" {
+				t.Errorf("1.%d, %s: injecting twice is not injecting once:\n%s", minor, name, diff)
+			}
+			for _, key := range []string{initContainersKey, containersKey, "volumes"} {
+				want, _ := mapAt(plain, "spec")[key].([]any)
+				got, _ := mapAt(once, "spec")[key].([]any)
+				for _, element := range names(want) {
+					if diff := cmp.Diff(find(want, element), find(got, element)); diff != "" {
+						t.Errorf("1.%d, %s: spec.%s[%s] is not what a pod without it gets:\n%s", minor, name, key, element, diff)
+					}
+				}
+			}
+		}
+	}
+}
+
+// injectAgain injects over whatever injection the pod has.
+func injectAgain(t *testing.T, in *istio.Injector, pod map[string]any) map[string]any {
+	t.Helper()
+	got, err := Istio(in, Request{Pod: pod, FromOriginal: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got.Pod
+}

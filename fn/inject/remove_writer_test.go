@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import "testing"
+
+// TestRemoveEvidence touches only pods which show that an injection wrote their status annotation.
+func TestRemoveEvidence(t *testing.T) {
+	testRemovals(t, map[string]removalCase{
+		"not injected": {
+			alone:    true,
+			injected: `{"metadata": {"labels": {"security.istio.io/tlsMode": "istio"}}, "spec": {"containers": [{"name": "a"}, {"name": "istio-proxy"}]}}`,
+			want:     `{"metadata": {"labels": {"security.istio.io/tlsMode": "istio"}}, "spec": {"containers": [{"name": "a"}, {"name": "istio-proxy"}]}}`,
+		},
+		"a status of before lists": {
+			injected: `{"metadata": {"annotations": {"sidecar.istio.io/status": "injected-version-root@abc"}}, "spec": {"initContainers": [{"name": "istio-init"}, {"name": "enable-core-dump"}],
+				"containers": [{"name": "a"}, {"name": "istio-proxy", "args": ["proxy", "sidecar"]}], "volumes": [{"name": "istio-certs"}]}}`,
+			want:    `{"metadata": {}, "spec": {"containers": [{"name": "a"}]}}`,
+			assumed: "spec.containers spec.initContainers",
+		},
+		"a status that lists nothing beside an own istio-proxy": {
+			alone:    true,
+			injected: `{"metadata": {"annotations": {"sidecar.istio.io/status": "{}"}}, "spec": {"containers": [{"name": "istio-proxy", "image": "mine:1"}, {"name": "a"}]}}`,
+			want:     `{"metadata": {"annotations": {"sidecar.istio.io/status": "{}"}}, "spec": {"containers": [{"name": "istio-proxy", "image": "mine:1"}, {"name": "a"}]}}`,
+		},
+		"a status that is no JSON": {
+			alone:    true,
+			injected: `{"metadata": {"annotations": {"sidecar.istio.io/status": "yes"}}, "spec": {"containers": [{"name": "istio-proxy", "image": "mine:1"}]}}`,
+			want:     `{"metadata": {"annotations": {"sidecar.istio.io/status": "yes"}}, "spec": {"containers": [{"name": "istio-proxy", "image": "mine:1"}]}}`,
+		},
+		"a status of another pod": {
+			alone:    true,
+			injected: `{"metadata": {"annotations": {` + statusOfMerge + `}}, "spec": {"containers": [{"name": "a"}]}}`,
+			want:     `{"metadata": {"annotations": {` + statusOfMerge + `}}, "spec": {"containers": [{"name": "a"}]}}`,
+		},
+	})
+}

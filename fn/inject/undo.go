@@ -1,0 +1,319 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"github.com/prerig/prerig/fn/manifest"
+)
+
+// Undo takes a change of a pod back: a strategic merge patch from the changed pod to the one before, or where such a patch
+// does not give it back exactly the pod before itself. The patch goes by names, so that later edits of the changed pod
+// stay. Where nothing was changed both are empty.
+type Undo struct {
+	Patch map[string]any `json:"patch,omitempty"`
+	// Tidy says that lists and maps which the patch empties go.
+	Tidy bool `json:"tidy,omitempty"`
+	// Empty are labels, annotations and fields of the spec that are there without anything in them, by their path, with the
+	// value that they have: a map, a list or null. A patch cannot say that.
+	Empty    map[string]any `json:"empty,omitempty"`
+	Original map[string]any `json:"original,omitempty"`
+}
+
+// NewUndo gives what takes the change from before to after back. Neither is changed.
+func NewUndo(before, after map[string]any) (Undo, error) {
+	from, to := podPart(after), podPart(before)
+	if reflect.DeepEqual(from, to) {
+		return Undo{}, nil
+	}
+	empty := setEmptyAside(from, to)
+	wanted := podPart(before)
+	// A list that the pod did not have is emptied by name rather than dropped, so that what somebody adds to it stays.
+	filled := copyMap(to)
+	fill(podSchema(), from, filled)
+	for _, try := range []struct {
+		to             map[string]any
+		tidy, unsorted bool
+	}{{filled, true, true}, {filled, true, false}, {to, false, false}} {
+		patch, err := strategicpatch.CreateTwoWayMergeMapPatchUsingLookupPatchMeta(copyMap(from), copyMap(try.to), podSchema())
+		if err != nil {
+			continue
+		}
+		if try.unsorted {
+			dropOrder(map[string]any(patch))
+		}
+		undo := Undo{Patch: patch, Tidy: try.tidy, Empty: empty}
+		// What is kept is text, so the check is made with what is read from it.
+		text, err := json.Marshal(undo)
+		if err != nil {
+			return Undo{}, err
+		}
+		read, err := ReadUndo(text)
+		if err != nil {
+			continue
+		}
+		if back, err := read.Apply(from); err == nil && reflect.DeepEqual(back, wanted) {
+			return undo, nil
+		}
+	}
+	return Undo{Original: wanted}, nil
+}
+
+// setEmptyAside takes the empty fields that from does not have in the same way out of to, and gives them by their paths.
+func setEmptyAside(from, to map[string]any) map[string]any {
+	var out map[string]any
+	for _, key := range []string{"metadata", "spec"} {
+		have, _ := from[key].(map[string]any)
+		want, _ := to[key].(map[string]any)
+		for name, v := range want {
+			if was, there := have[name]; !isEmpty(v) || there && reflect.DeepEqual(was, v) {
+				continue
+			}
+			if out == nil {
+				out = map[string]any{}
+			}
+			out[key+"."+name] = v
+			delete(want, name)
+		}
+	}
+	return out
+}
+
+// isEmpty reports whether a value is null, or a map or list without elements.
+func isEmpty(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	default:
+		return false
+	}
+}
+
+// putEmptyBack sets the empty fields that nothing has come to be in.
+func putEmptyBack(obj, empty map[string]any) {
+	for field, v := range empty {
+		key, name, _ := strings.Cut(field, ".")
+		m, ok := obj[key].(map[string]any)
+		if !ok {
+			continue
+		}
+		if isEmpty(m[name]) {
+			m[name] = copyValue(v)
+		}
+	}
+}
+
+// dropOrder takes the order of lists out of a patch, which names all of their elements. What only removes needs none.
+func dropOrder(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, e := range v {
+			if strings.HasPrefix(key, "$setElementOrder/") {
+				delete(v, key)
+			} else {
+				dropOrder(e)
+			}
+		}
+	case []any:
+		for _, e := range v {
+			dropOrder(e)
+		}
+	}
+}
+
+// fill gives to the lists that merge by name and the maps that only from has, empty.
+func fill(s *schema, from, to map[string]any) {
+	for key, v := range from {
+		f := s.fields[key]
+		if f == nil {
+			continue
+		}
+		_, had := to[key]
+		switch v := v.(type) {
+		case map[string]any:
+			if !had {
+				to[key] = map[string]any{}
+			}
+			if sub, ok := to[key].(map[string]any); ok && f.schema.kind == structKind {
+				fill(f.schema, v, sub)
+			}
+		case []any:
+			if !f.merge || f.mergeKey == "" {
+				continue
+			}
+			if !had {
+				to[key] = []any{}
+			}
+			list, _ := to[key].([]any)
+			for _, e := range list {
+				m, _ := e.(map[string]any)
+				if was := findBy(v, f.mergeKey, m[f.mergeKey]); m != nil && was != nil {
+					fill(f.schema.elem, was, m)
+				}
+			}
+		}
+	}
+}
+
+// prune takes out of the patch what only removes something from elements that the object does not have any more: merging
+// would add such an element.
+func prune(s *schema, patch, obj map[string]any) {
+	for key, v := range patch {
+		f := s.fields[key]
+		if f == nil {
+			continue
+		}
+		switch v := v.(type) {
+		case map[string]any:
+			if sub, ok := obj[key].(map[string]any); ok && f.schema.kind == structKind {
+				prune(f.schema, v, sub)
+			}
+		case []any:
+			if !f.merge || f.mergeKey == "" {
+				continue
+			}
+			have, there := obj[key].([]any)
+			v = slices.DeleteFunc(v, func(e any) bool {
+				m, ok := e.(map[string]any)
+				was := findBy(have, f.mergeKey, m[f.mergeKey])
+				if ok && was != nil {
+					prune(f.schema.elem, m, was)
+				}
+				return ok && was == nil && removes(m, f.mergeKey)
+			})
+			if patch[key] = v; len(v) == 0 && !there {
+				delete(patch, key)
+			}
+		}
+	}
+}
+
+// removes says whether a patch only takes things out.
+func removes(patch map[string]any, mergeKey string) bool {
+	for key, v := range patch {
+		if key == "" || key == mergeKey || key[0] == directivePrefix {
+			continue
+		}
+		switch v := v.(type) {
+		case nil:
+		case map[string]any:
+			if !removes(v, "") {
+				return false
+			}
+		case []any:
+			for _, e := range v {
+				m, _ := e.(map[string]any)
+				if _, directive := m["$patch"]; !directive {
+					return false
+				}
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// tidy takes out of the object what the patch has emptied.
+func tidy(s *schema, obj, before, patch map[string]any) {
+	for key, v := range patch {
+		f := s.fields[key]
+		if f == nil {
+			continue
+		}
+		switch v := v.(type) {
+		case map[string]any:
+			sub, ok := obj[key].(map[string]any)
+			was, _ := before[key].(map[string]any)
+			if ok && f.schema.kind == structKind {
+				tidy(f.schema, sub, was, v)
+			}
+			if ok && len(sub) == 0 && len(was) > 0 {
+				delete(obj, key)
+			}
+		case []any:
+			list, ok := obj[key].([]any)
+			was, _ := before[key].([]any)
+			if !f.merge || f.mergeKey == "" {
+				continue
+			}
+			for _, e := range v {
+				m, _ := e.(map[string]any)
+				now, then := findBy(list, f.mergeKey, m[f.mergeKey]), findBy(was, f.mergeKey, m[f.mergeKey])
+				if m != nil && now != nil && then != nil && f.schema.elem != nil && f.schema.elem.kind == structKind {
+					tidy(f.schema.elem, now, then, m)
+				}
+			}
+			if ok && len(list) == 0 && len(was) > 0 {
+				delete(obj, key)
+			}
+		}
+	}
+}
+
+// ReadUndo reads the JSON of an Undo. Other keys of it are not read.
+func ReadUndo(text []byte) (Undo, error) {
+	v, err := manifest.Decode(text)
+	if err != nil {
+		return Undo{}, err
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		return Undo{}, errNotMap
+	}
+	var u Undo
+	for key, to := range map[string]*map[string]any{"patch": &u.Patch, "empty": &u.Empty, "original": &u.Original} {
+		if v, there := m[key]; there {
+			if *to, ok = v.(map[string]any); !ok {
+				return Undo{}, fmt.Errorf("%s: %w", key, errNotMap)
+			}
+		}
+	}
+	u.Tidy, _ = m["tidy"].(bool)
+	if u.Patch == nil && u.Empty == nil && u.Original == nil {
+		return Undo{}, errors.New("it has neither patch nor original")
+	}
+	return u, nil
+}
+
+// Apply gives the pod without the change. Keys beside metadata and spec stay.
+func (u Undo) Apply(obj map[string]any) (map[string]any, error) {
+	back := copyMap(u.Original)
+	if back == nil {
+		var err error
+		patch := copyMap(u.Patch)
+		prune(podSchema(), patch, obj)
+		back, err = strategicMerge(podPart(obj), patch, podSchema())
+		if err != nil {
+			return nil, fmt.Errorf("taking a change back: %w", err)
+		}
+		if u.Tidy {
+			for _, key := range []string{"metadata", "spec"} {
+				now, _ := back[key].(map[string]any)
+				was, _ := obj[key].(map[string]any)
+				patch, _ := u.Patch[key].(map[string]any)
+				tidy(podSchema().fields[key].schema, now, was, patch)
+			}
+		}
+		putEmptyBack(back, u.Empty)
+	}
+	for key, value := range obj {
+		if !slices.Contains([]string{"metadata", "spec"}, key) {
+			back[key] = copyValue(value)
+		}
+	}
+	return back, nil
+}
