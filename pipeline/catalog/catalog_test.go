@@ -61,7 +61,7 @@ func TestInvalidPipelinesStopNoOther(t *testing.T) {
 		got[e.Key] = text(e.Err)
 	}
 	for key, want := range map[string]string{
-		"one": "", "three": "", "two": "line 15: spec.source.gti: unknown key", "b/broken.yaml": "reading b/broken.yaml", "c.yaml#one": "is in a.yaml already",
+		"one": "", "three": "", "two": "line 15: spec.source.gti: unknown field, did you mean git?", "b/broken.yaml": "reading b/broken.yaml", "c.yaml#one": "is in a.yaml already",
 	} {
 		if text, ok := got[key]; !ok || !strings.Contains(text, want) || (want == "") != (text == "") {
 			t.Errorf("%s: got %q (%v), want %q", key, text, ok, want)

@@ -6,6 +6,8 @@ package cli
 import (
 	"sort"
 	"strings"
+
+	"github.com/prerig/prerig/fn/strict"
 )
 
 // closest returns the names that are most like one, of those that are few letters away, or the same without a namespace, or that
@@ -18,14 +20,14 @@ func closest(name string, known []string, most int) []string {
 	var found []near
 	short := base(name)
 	for _, k := range known {
-		far := distance(name, k)
+		far := strict.Distance(name, k)
 		switch {
 		case base(k) == short:
 			far = 0
 		case len(short) > 2 && strings.Contains(k, short):
 			far = min(far, 1)
 		default:
-			far = min(far, 1+distance(short, base(k)))
+			far = min(far, 1+strict.Distance(short, base(k)))
 		}
 		if far <= 1+len(short)/4 {
 			found = append(found, near{k, far})
@@ -43,26 +45,3 @@ func closest(name string, known []string, most int) []string {
 
 // base is a pipeline's name without its namespace.
 func base(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
-
-// distance is the number of letters to change, put in or take out to make b of a.
-func distance(a, b string) int {
-	if d := len(a) - len(b); d > 8 || d < -8 {
-		return 9
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		last := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			last, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, last+cost)
-		}
-	}
-	return row[len(b)]
-}

@@ -12,7 +12,7 @@ import (
 
 // TestAPolicyImportedFromAChartWorksAtOnce, although a chart says nothing about namespaces.
 func TestAPolicyImportedFromAChartWorksAtOnce(t *testing.T) {
-	chart, err := filepath.Abs("../importer/testdata/cases/chart/input.yaml")
+	chart, err := filepath.Abs("importer/testdata/cases/chart/input.yaml")
 	must(t, err)
 	arrange(t)
 	writeFiles(t, map[string]string{"k8s/web.yaml": deployment("web", "shop"), "k8s/ns.yaml": namespace("shop", "team: shop")})

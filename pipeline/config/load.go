@@ -4,7 +4,6 @@
 package config
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -89,11 +88,11 @@ func Load(flags *pflag.FlagSet) (c *Config, warnings []string, err error) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("reading the configuration: %w", err)
 		}
-		if err := checkFile(file, text); err != nil {
+		values, err := readFile(file, text)
+		if err != nil {
 			return nil, nil, err
 		}
-		v.SetConfigType("yaml")
-		if err := v.ReadConfig(bytes.NewReader(text)); err != nil {
+		if err := v.MergeConfigMap(values); err != nil {
 			return nil, nil, fmt.Errorf("reading the configuration %s: %w", file, err)
 		}
 	}

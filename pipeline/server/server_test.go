@@ -86,11 +86,11 @@ func get(t *testing.T, h http.Handler, path string, change ...func(*http.Request
 func TestPages(t *testing.T) {
 	h := fixture(t).Admin(Access{Loopback: true})
 	for path, want := range map[string][]string{
-		"/":                                {"team/web", "team/cart", "broken", "Ready", "Stalled", "Invalid", "spec.sauce: unknown key", "v1.2.3"},
+		"/":                                {"team/web", "team/cart", "broken", "Ready", "Stalled", "Invalid", "spec.sauce: unknown field", "v1.2.3"},
 		"/?state=Ready":                    {"team/web"},
 		"/?find=cart":                      {"team/cart"},
 		"/pipeline?name=team/web":          {"Published", "event from git", "80ms", "/runs?pipeline=team%2fweb&amp;run=run1"},
-		"/pipeline?name=broken":            {"spec.sauce: unknown key", "done while it was valid"},
+		"/pipeline?name=broken":            {"spec.sauce: unknown field", "done while it was valid"},
 		"/runs?pipeline=team/web&run=run1": {`class="add injected"`, "istio-proxy", "web:1", "Marked lines", "shop/deployment-web.yaml"},
 		"/style.css":                       {".injected"},
 		"/healthz":                         {"ok"},

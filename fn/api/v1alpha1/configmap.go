@@ -4,8 +4,11 @@
 package v1alpha1
 
 import (
-	"reflect"
+	"maps"
+	"slices"
 	"strings"
+
+	"github.com/prerig/prerig/fn/strict"
 )
 
 func isConfigMap(obj map[string]any) bool {
@@ -56,33 +59,33 @@ func (ps *problems) fromConfigMap(obj map[string]any) *InjectionPolicy {
 	set(policy, []string{"spec", "istio"}, map[string]any{})
 	data, ok := obj["data"].(map[string]any)
 	if !ok && obj["data"] != nil {
-		ps.wrongType([]any{"data"}, obj["data"], "a map")
+		ps.WrongType([]any{"data"}, obj["data"], "a map")
 		return p
 	}
 	if data["builtIn"] == nil && data["configMap"] == nil {
 		set(policy, configMapPaths["builtIn"], "istio")
 	}
-	for _, key := range sortedKeys(data) {
+	for _, key := range slices.Sorted(maps.Keys(data)) {
 		path, ok := configMapPaths[key]
 		switch text, isText := data[key].(string); {
 		case !ok:
-			suggestion := didYouMean(key, sortedKeys(configMapPaths))
+			suggestion := strict.DidYouMean(key, slices.Sorted(maps.Keys(configMapPaths)))
 			if suggestion == "" {
-				suggestion = "; known keys are " + strings.Join(sortedKeys(configMapPaths), ", ") + "; for anything else write an " + Kind
+				suggestion = "; known keys are " + strings.Join(slices.Sorted(maps.Keys(configMapPaths)), ", ") + "; for anything else write an " + Kind
 			}
 			ps.add([]any{"data", key}, "unknown key%s", suggestion)
 		case !isText:
-			ps.wrongType([]any{"data", key}, data[key], "a string")
+			ps.WrongType([]any{"data", key}, data[key], "a string")
 		case text == "":
 			ps.add([]any{"data", key}, "is empty")
 		default:
 			set(policy, path, text)
 		}
 	}
-	before := len(ps.list)
-	ps.decode(nil, policy, reflect.ValueOf(p).Elem())
-	for i := range ps.list[before:] { // What is wrong with a value is wrong with the key that gave it.
-		problem := &ps.list[before+i]
+	before := len(ps.List)
+	ps.decode(nil, policy, p)
+	for i := range ps.List[before:] { // What is wrong with a value is wrong with the key that gave it.
+		problem := &ps.List[before+i]
 		for key, path := range configMapPaths {
 			if problem.Field() == strings.Join(path, ".") {
 				problem.Path = []any{"data", key}

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
+
+	"github.com/prerig/prerig/fn/strict"
 )
 
 // KindImageLock is the kind of an ImageLock. Its apiVersion is [APIVersion].
@@ -59,11 +61,13 @@ func IsImageLock(apiVersion, kind string) bool {
 
 // ParseImageLock reads a lock from YAML or JSON, strictly. The error names the keys that are wrong.
 func ParseImageLock(data []byte) (*ImageLock, error) {
-	src, err := readSource(data)
+	doc, obj, err := readObject(data)
 	if err != nil {
 		return nil, fmt.Errorf("reading ImageLock: %w", err)
 	}
-	return readLock(src.object, &problems{list: src.duplicates}, src)
+	ps := &problems{}
+	ps.List = doc.Duplicates(nil)
+	return readLock(obj, ps, doc)
 }
 
 // ImageLockFromObject reads a lock from an object of maps, lists and scalars, as it comes in a ResourceList.
@@ -71,23 +75,23 @@ func ImageLockFromObject(obj map[string]any) (*ImageLock, error) {
 	return readLock(obj, &problems{}, nil)
 }
 
-func readLock(obj map[string]any, ps *problems, where locator) (*ImageLock, error) {
+func readLock(obj map[string]any, ps *problems, where strict.Locator) (*ImageLock, error) {
 	ps.checkType(obj, "apiVersion", APIVersion)
 	ps.checkType(obj, "kind", KindImageLock)
 	lock := &ImageLock{}
-	if len(ps.list) == 0 {
-		ps.decode(nil, obj, reflect.ValueOf(lock).Elem())
+	if len(ps.List) == 0 {
+		ps.decode(nil, obj, lock)
 		ps.validateLock(lock)
 	}
-	if len(ps.list) == 0 {
+	if len(ps.List) == 0 {
 		return lock, nil
 	}
-	texts := make([]string, len(ps.list))
-	for i := range ps.list {
-		if where != nil {
-			ps.list[i].locate(where)
-		}
-		texts[i] = ps.list[i].String()
+	if where != nil {
+		ps.Locate(where)
+	}
+	texts := make([]string, len(ps.List))
+	for i := range ps.List {
+		texts[i] = ps.List[i].String()
 	}
 	name := ""
 	if lock.Metadata.Name != "" {

@@ -6,7 +6,9 @@ package v1alpha1
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -94,7 +96,7 @@ func (w *writer) mapNode(v reflect.Value) (*yamlv3.Node, error) {
 	for _, k := range v.MapKeys() {
 		keys[k.String()] = struct{}{}
 	}
-	for _, k := range sortedKeys(keys) {
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
 		if err := w.addTo(out, k, v.MapIndex(reflect.ValueOf(k))); err != nil {
 			return nil, err
 		}

@@ -5,8 +5,8 @@ package v1alpha1
 
 import (
 	"fmt"
-	"reflect"
-	"sort"
+
+	"github.com/prerig/prerig/fn/strict"
 )
 
 // MaxBytes is the size of the largest policy that is read. The largest injector configurations are about 100 KB.
@@ -15,11 +15,24 @@ const MaxBytes = 16 << 20
 // Parse reads a policy from YAML or JSON: one object, defaulted and validated. A v1 ConfigMap is read as FromObject says.
 // What is wrong with the policy comes back as a *PolicyError with the line of every problem.
 func Parse(data []byte) (*InjectionPolicy, error) {
-	src, err := readSource(data)
+	doc, obj, err := readObject(data)
 	if err != nil {
 		return nil, fmt.Errorf("reading InjectionPolicy: %w", err)
 	}
-	return read(src.object, src.duplicates, src)
+	return read(obj, doc.Duplicates(nil), doc)
+}
+
+// readObject reads the one object of a file.
+func readObject(data []byte) (*strict.Document, map[string]any, error) {
+	doc, err := strict.ReadOne(data, MaxBytes)
+	if err != nil {
+		return nil, nil, err
+	}
+	obj, ok := doc.Value.(map[string]any)
+	if !ok {
+		return nil, nil, fmt.Errorf("it is %s, not an object with apiVersion and kind", strict.Describe(doc.Value))
+	}
+	return doc, obj, nil
 }
 
 // FromObject reads a policy from an object of maps, lists and scalars (int64 and float64 for numbers), as it comes in a
@@ -31,7 +44,7 @@ func FromObject(obj map[string]any) (*InjectionPolicy, error) { return read(obj,
 // Located is an object that knows where its fields are in a file, such as a document of package manifest.
 type Located interface {
 	Object() (map[string]any, error)
-	Locate(path ...any) (line, col int, ok bool)
+	strict.Locator
 }
 
 // FromLocated is FromObject with lines and columns in its problems.
@@ -43,44 +56,28 @@ func FromLocated(doc Located) (*InjectionPolicy, error) {
 	return read(obj, nil, doc)
 }
 
-type locator interface {
-	Locate(path ...any) (line, col int, ok bool)
-}
-
-func read(obj map[string]any, known []Problem, where locator) (*InjectionPolicy, error) {
-	ps := &problems{list: known}
+func read(obj map[string]any, known []strict.Problem, where strict.Locator) (*InjectionPolicy, error) {
+	ps := &problems{}
+	ps.List = known
 	p := &InjectionPolicy{}
 	switch {
 	case isConfigMap(obj):
 		p = ps.fromConfigMap(obj)
 	case ps.checkKind(obj):
-		ps.decode(nil, obj, reflect.ValueOf(p).Elem())
+		ps.decode(nil, obj, p)
 		ps.checkVerbatim(obj)
 	}
-	if len(ps.list) == 0 {
+	if len(ps.List) == 0 {
 		p.SetDefaults()
 		ps.validate(p)
 	}
-	if len(ps.list) == 0 {
+	if len(ps.List) == 0 {
 		return p, nil
 	}
-	e := &PolicyError{Name: p.Metadata.Name, Problems: ps.list}
 	if where != nil {
-		for i := range e.Problems {
-			e.Problems[i].locate(where)
-		}
-		sort.SliceStable(e.Problems, func(i, j int) bool { return e.Problems[i].Line < e.Problems[j].Line })
+		ps.Locate(where)
 	}
-	return nil, e
-}
-
-// locate finds the line of the key, or of the nearest part of its path that is there.
-func (p *Problem) locate(where locator) {
-	for path := p.Path; p.Line == 0 && len(path) > 0; path = path[:len(path)-1] {
-		if line, col, ok := where.Locate(path...); ok {
-			p.Line, p.Column = line, col
-		}
-	}
+	return nil, &PolicyError{Name: p.Metadata.Name, Problems: ps.List}
 }
 
 // checkKind says whether the object is a policy of a version that is known here.
@@ -97,21 +94,9 @@ func (ps *problems) checkType(obj map[string]any, key, want string) bool {
 	case nil:
 		ps.add([]any{key}, "is missing; it must be %s", want)
 	default:
-		ps.add([]any{key}, "%s is not supported; supported is %s", describe(v), want)
+		ps.add([]any{key}, "%s is not supported; supported is %s", strict.Describe(v), want)
 	}
 	return false
-}
-
-func describe(v any) string {
-	switch v := v.(type) {
-	case string:
-		return quoted(v)
-	case map[string]any:
-		return "a map"
-	case []any:
-		return "a list"
-	}
-	return fmt.Sprint(v)
 }
 
 // IsPolicy says whether an object with this apiVersion and kind is an InjectionPolicy, of any version.

@@ -4,60 +4,18 @@
 package v1alpha1
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/prerig/prerig/fn/strict"
 )
-
-// Problem is one thing that is wrong with a policy.
-type Problem struct {
-	// Path of the key: map keys (string) and list indexes (int).
-	Path []any
-	// Line and Column in the file, counted from 1; 0 where they are not known.
-	Line, Column int
-	// Message says what is wrong and what to do, without the path.
-	Message string
-}
-
-// Field is Path for people: spec.webhooks[0].name.
-func (p Problem) Field() string {
-	var b strings.Builder
-	for _, e := range p.Path {
-		switch e := e.(type) {
-		case int:
-			b.WriteString("[" + strconv.Itoa(e) + "]")
-		case string:
-			if e == "" || strings.ContainsAny(e, ".[]/\" \n") {
-				b.WriteString("[" + strconv.Quote(e) + "]")
-				continue
-			}
-			if b.Len() > 0 {
-				b.WriteByte('.')
-			}
-			b.WriteString(e)
-		}
-	}
-	return b.String()
-}
-
-func (p Problem) String() string {
-	var b strings.Builder
-	if p.Line > 0 {
-		fmt.Fprintf(&b, "line %d: ", p.Line)
-	}
-	if f := p.Field(); f != "" {
-		b.WriteString(f + ": ")
-	}
-	b.WriteString(p.Message)
-	return b.String()
-}
 
 // PolicyError is everything that is wrong with a policy.
 type PolicyError struct {
 	// Name of the policy, empty where it is not known.
 	Name string
 	// Problems in the order of the file. There is at least one.
-	Problems []Problem
+	Problems []strict.Problem
 }
 
 func (e *PolicyError) Error() string {
@@ -72,13 +30,27 @@ func (e *PolicyError) Error() string {
 	return what + ": " + strings.Join(lines, "; ")
 }
 
-// problems collects what is wrong.
-type problems struct {
-	list []Problem
+// problems collects what is wrong with a policy.
+type problems struct{ strict.Problems }
+
+// decode reads an object of this package into target, a pointer.
+func (ps *problems) decode(at []any, v, target any) {
+	strict.Decoder{Enums: enums, Open: lenientTypes, Suggest: suggestImageField}.Decode(at, v, target, &ps.Problems)
 }
 
-func (ps *problems) add(at []any, format string, args ...any) {
-	ps.list = append(ps.list, Problem{Path: append([]any(nil), at...), Message: fmt.Sprintf(format, args...)})
+// imageFields are what people look for to change the proxy's image, by where it is in the injector's values.
+var imageFields = map[string]string{"tag": "global.tag", "hub": "global.hub", "variant": "global.variant"}
+
+// suggestImageField says where a value of the injector is written that was given as a field of the policy.
+func suggestImageField(at []any, key string) string {
+	value, ok := imageFields[key]
+	outer := len(at) == 1 && at[0] == "spec" || len(at) > 1 && len(at) < 4 && at[1] == "istio"
+	if !ok || !outer {
+		return ""
+	}
+	return "; it is written as spec.istio.injector.overrides." + value
 }
 
-func child(at []any, e any) []any { return append(at[:len(at):len(at)], e) }
+func (ps *problems) add(at []any, format string, args ...any) { ps.Add(at, format, args...) }
+
+func child(at []any, e any) []any { return strict.Child(at, e) }

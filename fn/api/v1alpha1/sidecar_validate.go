@@ -4,11 +4,14 @@
 package v1alpha1
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/prerig/prerig/fn/strict"
 )
 
 // parameterTypes are the types of parameters.
@@ -36,10 +39,10 @@ func (ps *problems) validateSidecars(at []any, sidecars []Sidecar) {
 }
 
 // Problems gives what is wrong with a sidecar by itself. Paths begin below the sidecar.
-func (s Sidecar) Problems() []Problem {
+func (s Sidecar) Problems() []strict.Problem {
 	ps := &problems{}
 	ps.validateSidecar(nil, s)
-	return ps.list
+	return ps.List
 }
 
 func (ps *problems) validateSidecar(at []any, s Sidecar) {
@@ -107,7 +110,7 @@ func (ps *problems) validateTexts(at []any, s *LabelSelector) {
 	if len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
 		ps.add(at, "is empty")
 	}
-	for _, key := range sortedKeys(s.MatchLabels) {
+	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {
 		ps.annotationName(append(child(at, "matchLabels"), key), key)
 	}
 	for i, r := range s.MatchExpressions {
@@ -209,13 +212,13 @@ func (ps *problems) validateOrder(at []any, o SidecarOrder) {
 }
 
 func (ps *problems) validateGuard(at []any, g SidecarGuard) {
-	for _, key := range sortedKeys(g.Labels) {
+	for _, key := range slices.Sorted(maps.Keys(g.Labels)) {
 		e := append(child(at, "labels"), key)
 		if msgs := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(g.Labels[key])...); len(msgs) > 0 {
 			ps.add(e, "is not a label: %s", strings.Join(msgs, "; "))
 		}
 	}
-	for _, key := range sortedKeys(g.Annotations) {
+	for _, key := range slices.Sorted(maps.Keys(g.Annotations)) {
 		ps.annotationName(append(child(at, "annotations"), key), key)
 	}
 }

@@ -4,7 +4,9 @@
 package v1alpha1
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -30,7 +32,7 @@ func (ps *problems) validate(p *InjectionPolicy) {
 	}
 	ps.validateSidecars(child(at, "sidecars"), s.Sidecars)
 	if s.Images != nil {
-		for _, from := range sortedKeys(s.Images.Pins) {
+		for _, from := range slices.Sorted(maps.Keys(s.Images.Pins)) {
 			ps.validatePin(child(at, "images"), from, s.Images.Pins[from])
 		}
 	}
@@ -119,7 +121,7 @@ func (ps *problems) validateSelector(at []any, s *LabelSelector) {
 	if s == nil {
 		return
 	}
-	for _, k := range sortedKeys(s.MatchLabels) {
+	for _, k := range slices.Sorted(maps.Keys(s.MatchLabels)) {
 		if _, err := labels.NewRequirement(k, selection.Equals, []string{s.MatchLabels[k]}); err != nil {
 			ps.add(append(child(at, "matchLabels"), k), "%v", err)
 		}
@@ -144,7 +146,7 @@ func (s *LabelSelector) Selector() (labels.Selector, error) {
 	if s == nil {
 		return out, nil
 	}
-	for _, k := range sortedKeys(s.MatchLabels) {
+	for _, k := range slices.Sorted(maps.Keys(s.MatchLabels)) {
 		r, err := labels.NewRequirement(k, selection.Equals, []string{s.MatchLabels[k]})
 		if err != nil {
 			return nil, err

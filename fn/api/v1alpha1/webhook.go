@@ -5,7 +5,6 @@ package v1alpha1
 
 import (
 	"fmt"
-	"reflect"
 )
 
 // labelRevision is the label of a MutatingWebhookConfiguration of Istio that says which revision it calls.
@@ -32,13 +31,13 @@ func WebhookFromObject(obj map[string]any) (Webhook, error) {
 			continue
 		}
 		var rule WebhookRule
-		ps.decode([]any{"webhooks", i}, e, reflect.ValueOf(&rule).Elem())
+		ps.decode([]any{"webhooks", i}, e, &rule)
 		ps.validateSelector([]any{"webhooks", i, "namespaceSelector"}, rule.NamespaceSelector)
 		ps.validateSelector([]any{"webhooks", i, "objectSelector"}, rule.ObjectSelector)
 		w.Webhooks = append(w.Webhooks, rule)
 	}
-	if len(ps.list) > 0 {
-		return w, fmt.Errorf("reading MutatingWebhookConfiguration %s: %s", name, ps.list[0])
+	if len(ps.List) > 0 {
+		return w, fmt.Errorf("reading MutatingWebhookConfiguration %s: %s", name, ps.List[0])
 	}
 	return w, nil
 }

@@ -4,20 +4,15 @@
 package v1alpha1
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"reflect"
-	"sort"
+	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	sigsyaml "sigs.k8s.io/yaml"
+	"github.com/prerig/prerig/fn/strict"
 )
 
-// maxDocument bounds a document, so that aliases cannot make a small file large.
+// maxDocument bounds a file, so that aliases cannot make a small one large.
 const maxDocument = 1 << 20
 
 // Parse decodes one RenderPipeline strictly, sets its defaults and validates it. Errors name the key's path and line.
@@ -35,202 +30,70 @@ func Parse(data []byte) (*RenderPipeline, error) {
 // ParseAll decodes every document of a YAML stream, each of which must be a RenderPipeline. Further checks are made after
 // the validation; a FieldError of theirs gets the line of its field.
 func ParseAll(data []byte, checks ...func(*RenderPipeline) error) ([]*RenderPipeline, error) {
-	if len(data) > maxDocument {
-		return nil, fmt.Errorf("file has %d bytes, more than %d", len(data), maxDocument)
+	docs, err := strict.ReadAll(data, maxDocument)
+	if err != nil {
+		return nil, fmt.Errorf("reading RenderPipelines: %w", err)
 	}
 	var out []*RenderPipeline
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	for {
-		var node yaml.Node
-		err := decoder.Decode(&node)
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("parsing YAML: %w", err)
-		}
-		if node.Kind != yaml.DocumentNode || len(node.Content) == 0 || node.Content[0].Tag == "!!null" {
-			continue
-		}
-		pipeline, err := fromNode(node.Content[0])
+	for _, doc := range docs {
+		pipeline, err := fromDocument(doc)
 		if err != nil {
 			return nil, err
 		}
 		for _, check := range checks {
 			if err := check(pipeline); err != nil {
-				return nil, located(err, node.Content[0])
+				return nil, located(err, doc)
 			}
 		}
 		out = append(out, pipeline)
 	}
+	return out, nil
 }
 
-func fromNode(root *yaml.Node) (*RenderPipeline, error) {
-	if err := checkType(root); err != nil {
-		return nil, err
+func fromDocument(doc *strict.Document) (*RenderPipeline, error) {
+	obj, _ := doc.Value.(map[string]any)
+	if err := checkType(obj); err != nil {
+		return nil, fmt.Errorf("line %d: %w", doc.Line(), err)
 	}
-	var errs []error
-	checkKeys(root, reflect.TypeFor[RenderPipeline](), "", &errs)
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
-	}
-	text, err := yaml.Marshal(root)
-	if err != nil {
-		return nil, fmt.Errorf("reading RenderPipeline: %w", err)
-	}
+	// Aliases are refused: a pipeline is short, and they only hide what it says.
+	ps := strict.Problems{List: append(doc.Duplicates(nil), doc.Aliases()...)}
 	pipeline := &RenderPipeline{}
-	if err := sigsyaml.Unmarshal(text, pipeline); err != nil {
-		return nil, fmt.Errorf("line %d: decoding RenderPipeline: %w", root.Line, err)
+	// Tools add metadata of their own, and the status is not the user's. Validate says what must be there.
+	strict.Decoder{Optional: true, NullIsUnset: true, Open: []string{"Metadata"}, Ignored: []string{"RenderPipelineStatus"}}.Decode(nil, obj, pipeline, &ps)
+	if len(ps.List) > 0 {
+		ps.Locate(doc)
+		errs := make([]error, len(ps.List))
+		for i, problem := range ps.List {
+			errs[i] = errors.New(problem.String())
+		}
+		return nil, errors.Join(errs...)
 	}
 	pipeline.Default()
 	if err := pipeline.Validate(); err != nil {
-		return nil, located(err, root)
+		return nil, located(err, doc)
 	}
 	return pipeline, nil
 }
 
-func checkType(root *yaml.Node) error {
-	apiVersion, kind := scalar(root, "apiVersion"), scalar(root, "kind")
-	if root.Kind != yaml.MappingNode || kind == "" {
-		return fmt.Errorf("line %d: not an object with apiVersion and kind", root.Line)
+func checkType(obj map[string]any) error {
+	apiVersion, _ := obj["apiVersion"].(string)
+	kind, _ := obj["kind"].(string)
+	if kind == "" {
+		return errors.New("not an object with apiVersion and kind")
 	}
 	if kind != Kind || apiVersion != APIVersion {
-		return fmt.Errorf("line %d: found %s %s, expected %s %s", root.Line, apiVersion, kind, APIVersion, Kind)
+		return fmt.Errorf("found %s %s, expected %s %s", apiVersion, kind, APIVersion, Kind)
 	}
 	return nil
 }
 
-func scalar(node *yaml.Node, key string) string {
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		if node.Kind == yaml.MappingNode && node.Content[i].Value == key {
-			return node.Content[i+1].Value
-		}
-	}
-	return ""
-}
-
-// open are the fields under which unknown keys are accepted: tools add their own metadata, and status is not the user's.
-var open = map[string]bool{"metadata": true, "status": true}
-
-// checkKeys reports keys that the type does not have, keys given twice and values of a wrong shape. Aliases and merge
-// keys are refused: a pipeline is short, and they only hide what it says.
-func checkKeys(node *yaml.Node, t reflect.Type, path string, errs *[]error) {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	if node.Kind == yaml.AliasNode {
-		*errs = append(*errs, fmt.Errorf("line %d: %s: aliases are not supported here", node.Line, path))
-		return
-	}
-	if node.Tag == "!!null" || open[path] {
-		return
-	}
-	switch decodesItself := reflect.PointerTo(t).Implements(reflect.TypeFor[interface{ UnmarshalJSON([]byte) error }]()); {
-	case decodesItself:
-		checkValue(node, t, path, errs)
-	case t.Kind() == reflect.Struct:
-		checkStruct(node, t, path, errs)
-	case t.Kind() == reflect.Slice:
-		if node.Kind != yaml.SequenceNode {
-			*errs = append(*errs, fmt.Errorf("line %d: %s: expected a list", node.Line, path))
-			return
-		}
-		for i, item := range node.Content {
-			checkKeys(item, t.Elem(), fmt.Sprintf("%s[%d]", path, i), errs)
-		}
-	case t.Kind() == reflect.Map:
-		if node.Kind != yaml.MappingNode {
-			*errs = append(*errs, fmt.Errorf("line %d: %s: expected a map", node.Line, path))
-		}
-	default:
-		if node.Kind != yaml.ScalarNode {
-			*errs = append(*errs, fmt.Errorf("line %d: %s: expected a single value", node.Line, path))
-			return
-		}
-		checkValue(node, t, path, errs)
-	}
-}
-
-// checkValue decodes one value on its own: what decodes the whole does not tell the line.
-func checkValue(node *yaml.Node, t reflect.Type, path string, errs *[]error) {
-	text, err := yaml.Marshal(node)
-	if err == nil {
-		err = sigsyaml.Unmarshal(text, reflect.New(t).Interface())
-	}
-	if err != nil {
-		*errs = append(*errs, fmt.Errorf("line %d: %s: expected %s, found %.60s", node.Line, path, expected(t), strings.Join(strings.Fields(string(text)), " ")))
-	}
-}
-
-func expected(t reflect.Type) string {
-	switch {
-	case t == reflect.TypeFor[metav1.Duration]():
-		return "a time with its unit, such as 5m"
-	case t.Kind() == reflect.Bool:
-		return "true or false"
-	case t.Kind() == reflect.Int:
-		return "a whole number"
-	case t.Kind() == reflect.String:
-		return "a text"
-	}
-	return "another value"
-}
-
-func checkStruct(node *yaml.Node, t reflect.Type, path string, errs *[]error) {
-	if node.Kind != yaml.MappingNode {
-		*errs = append(*errs, fmt.Errorf("line %d: %s: expected an object", node.Line, path))
-		return
-	}
-	fields := fieldsOf(t)
-	seen := map[string]bool{}
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		key := node.Content[i]
-		at := strings.TrimPrefix(path+"."+key.Value, ".")
-		field, ok := fields[key.Value]
-		switch {
-		case seen[key.Value]:
-			*errs = append(*errs, fmt.Errorf("line %d: %s: given twice", key.Line, at))
-		case !ok:
-			*errs = append(*errs, fmt.Errorf("line %d: %s: unknown key; known here: %s", key.Line, at, names(fields)))
-		default:
-			checkKeys(node.Content[i+1], field, at, errs)
-		}
-		seen[key.Value] = true
-	}
-}
-
-func fieldsOf(t reflect.Type) map[string]reflect.Type {
-	fields := map[string]reflect.Type{}
-	for i := range t.NumField() {
-		field := t.Field(i)
-		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if name == "" && options == "inline" {
-			for key, value := range fieldsOf(field.Type) {
-				fields[key] = value
-			}
-			continue
-		}
-		fields[name] = field.Type
-	}
-	return fields
-}
-
-func names(fields map[string]reflect.Type) string {
-	var out []string
-	for name := range fields {
-		out = append(out, name)
-	}
-	sort.Strings(out)
-	return strings.Join(out, ", ")
-}
-
 // located adds the line of the key that a validation error is about.
-func located(err error, root *yaml.Node) error {
+func located(err error, doc *strict.Document) error {
 	var joined interface{ Unwrap() []error }
 	if errors.As(err, &joined) {
 		var out []error
 		for _, one := range joined.Unwrap() {
-			out = append(out, located(one, root))
+			out = append(out, located(one, doc))
 		}
 		return errors.Join(out...)
 	}
@@ -238,31 +101,21 @@ func located(err error, root *yaml.Node) error {
 	if !errors.As(err, &field) {
 		return err
 	}
-	line := root.Line
-	node := root
-	for _, part := range strings.FieldsFunc(field.Path, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
-		next, at := child(node, part)
-		if next == nil {
-			break
-		}
-		node, line = next, at
-	}
-	return fmt.Errorf("line %d: %w", line, err)
+	ps := strict.Problems{}
+	ps.Add(pathOf(field.Path), "")
+	ps.Locate(doc)
+	return fmt.Errorf("line %d: %w", max(ps.List[0].Line, doc.Line()), err)
 }
 
-func child(node *yaml.Node, part string) (*yaml.Node, int) {
-	switch node.Kind {
-	case yaml.MappingNode:
-		for i := 0; i+1 < len(node.Content); i += 2 {
-			if node.Content[i].Value == part {
-				return node.Content[i+1], node.Content[i].Line
-			}
+// pathOf reads a path such as spec.publish[0].git.
+func pathOf(text string) []any {
+	var path []any
+	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
+		if i, err := strconv.Atoi(part); err == nil {
+			path = append(path, i)
+			continue
 		}
-	case yaml.SequenceNode:
-		index := 0
-		if _, err := fmt.Sscanf(part, "%d", &index); err == nil && index < len(node.Content) {
-			return node.Content[index], node.Content[index].Line
-		}
+		path = append(path, part)
 	}
-	return nil, 0
+	return path
 }

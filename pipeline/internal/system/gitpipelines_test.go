@@ -109,7 +109,7 @@ func TestAPipelineAndItsApplicationComeWithOnePush(t *testing.T) {
 	f.push(broken)
 	f.shows("web/shop/deployment-web.yaml", "image: web:2")
 	for name, want := range map[string][]string{
-		"team/api":   {"pipelines/api.yaml", "line 6: spec.biuld: unknown key", "main@sha1:" + broken},
+		"team/api":   {"pipelines/api.yaml", "line 6: spec.biuld: unknown field, did you mean build?", "main@sha1:" + broken},
 		"team/local": {"pipelines/local.yaml", "line 5: spec.source.dir.path: must be absolute", broken},
 	} {
 		p := f.becomes(name, prerig.StateInvalid)

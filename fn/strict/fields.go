@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package strict
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// typeInfo is what the decoder knows about a struct.
+type typeInfo struct {
+	fields map[string]fieldInfo
+	// order are the keys as they are declared.
+	order []string
+	open  bool
+}
+
+type fieldInfo struct {
+	name     string
+	index    int
+	required bool
+	enum     []string
+}
+
+func (r *reader) infoOf(t reflect.Type) *typeInfo {
+	info := &typeInfo{fields: map[string]fieldInfo{}, open: slices.Contains(r.Open, t.Name())}
+	tag := r.Tag
+	if tag == "" {
+		tag = "json"
+	}
+	for i := range t.NumField() {
+		name, options, _ := strings.Cut(t.Field(i).Tag.Get(tag), ",")
+		if name == "" || name == "-" {
+			continue
+		}
+		info.order = append(info.order, name)
+		info.fields[name] = fieldInfo{
+			name: name, index: i,
+			required: !r.Optional && !strings.Contains(options, "omitempty"),
+			enum:     r.Enums[t.Name()+"."+t.Field(i).Name],
+		}
+	}
+	return info
+}
+
+// suggest says what is meant by an unknown key, or which ones there are.
+func (r *reader) suggest(at []any, key string, info *typeInfo) string {
+	if r.Suggest != nil {
+		if s := r.Suggest(at, key); s != "" {
+			return s
+		}
+	}
+	if s := DidYouMean(key, info.order); s != "" {
+		return s
+	}
+	return "; known fields are " + strings.Join(slices.Sorted(slices.Values(info.order)), ", ")
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
