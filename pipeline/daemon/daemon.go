@@ -26,6 +26,7 @@ import (
 	"github.com/prerig/prerig/pipeline/notify"
 	"github.com/prerig/prerig/pipeline/plan"
 	"github.com/prerig/prerig/pipeline/prune"
+	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/run"
@@ -60,6 +61,7 @@ type components struct {
 	builder *build.Builder
 	store   *status.Store
 	runner  *run.Runner
+	remover *prune.Remover
 	metrics *telemetry.Metrics
 	keeper  *prune.Keeper
 }
@@ -241,9 +243,11 @@ func (p *components) finish(ctx, storing context.Context, limits render.Limits, 
 	}
 	secrets := source.DirSecrets{Dir: c.Secrets}
 	p.builder = &build.Builder{Renderer: p.pool, Policies: c.Policies, Limits: limits, Repositories: p.fetcher, Bases: bases, Version: o.Version}
+	targets := publish.NewTargets(p.fetcher, secrets, p.queue.Lock, limits.Read)
+	p.remover = &prune.Remover{Catalog: p.catalog, Store: p.store, Queue: p.queue, Targets: targets, Version: o.Version, Log: o.Log}
 	p.runner = run.New(run.Options{
-		Catalog: p.catalog, PipelinesDir: c.Pipelines, Fetcher: p.fetcher, Secrets: secrets, Builder: p.builder, Store: p.store,
-		Queue: p.queue, Notifier: notify.New(secrets), Workers: c.Workers, History: c.History, ExternalURL: c.ExternalURL,
+		Catalog: p.catalog, PipelinesDir: c.Pipelines, Fetcher: p.fetcher, Targets: targets, Remover: p.remover, Builder: p.builder,
+		Store: p.store, Queue: p.queue, Notifier: notify.New(secrets), Workers: c.Workers, History: c.History, ExternalURL: c.ExternalURL,
 		Observe: p.metrics.Run, Log: o.Log,
 	})
 	p.metrics.Queue(p.queue.Depth)

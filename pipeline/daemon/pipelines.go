@@ -51,7 +51,7 @@ func (p *components) handleJob(ctx context.Context, job queue.Job) error {
 		return &queue.RetryError{After: 5 * time.Second, Err: err}
 	}
 	if _, ok := p.catalog.Get(job.Pipeline); !ok {
-		removed, err := p.runner.Remove(ctx, job)
+		removed, err := p.remover.Remove(ctx, job)
 		if removed != nil {
 			p.metrics.Removed()
 		}

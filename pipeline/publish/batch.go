@@ -33,17 +33,16 @@ type causeBatches struct {
 
 type causeBatch struct {
 	size    int             // of all jobs of the cause
-	members map[string]bool // pipelines that were started in this process
+	members map[string]bool // pipelines that were started in this process, and whether they are ready
 	ready   int             // of these: at the publisher, or at their end
 	began   time.Time
 	moved   time.Time
 }
 
-// enter notes the start of a job. ready is to be called when it has a result to publish or has ended, and may be called
-// more than once. One that is tried again for the same cause is nobody to wait for.
-func (b *causeBatches) enter(cause, pipeline string, size int) (ready func()) {
+// enter notes the start of a job. One that is tried again for the same cause is nobody to wait for.
+func (b *causeBatches) enter(cause, pipeline string, size int) {
 	if size <= 1 {
-		return func() {}
+		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -61,17 +60,27 @@ func (b *causeBatches) enter(cause, pipeline string, size int) (ready func()) {
 		one = &causeBatch{size: size, began: now, members: map[string]bool{}}
 		b.open[cause] = one
 	}
-	if one.members[pipeline] {
-		return func() {}
+	if _, again := one.members[pipeline]; again {
+		return
+	}
+	one.members[pipeline] = false
+	one.moved = now
+}
+
+// leave notes that nobody has to wait for a job any more: it has a result to publish, or has ended. Only the first time counts.
+func (b *causeBatches) leave(cause, pipeline string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	one := b.open[cause]
+	if one == nil {
+		return
+	}
+	if left, member := one.members[pipeline]; !member || left {
+		return
 	}
 	one.members[pipeline] = true
-	one.moved = now
-	return sync.OnceFunc(func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		one.ready++
-		one.moved = time.Now()
-	})
+	one.ready++
+	one.moved = time.Now()
 }
 
 // complete reports whether nothing more is to be waited for.
@@ -84,6 +93,24 @@ func (b *causeBatches) complete(cause string, now time.Time) bool {
 	}
 	still := now.Sub(one.moved)
 	return one.ready == len(one.members) && still > batchIdle || still > max(batchStall, one.moved.Sub(one.began)/4)
+}
+
+// batchedTarget is a place whose changes others of the same cause wait for until they are handed in.
+type batchedTarget struct {
+	Interface
+	batches *causeBatches
+}
+
+// Publish implements Interface.
+func (t batchedTarget) Publish(ctx context.Context, c Change) (Receipt, error) {
+	t.batches.leave(c.Cause, c.Pipeline)
+	return t.Interface.Publish(ctx, c)
+}
+
+// Remove implements Interface.
+func (t batchedTarget) Remove(ctx context.Context, c Change) (Receipt, error) {
+	t.batches.leave(c.Cause, c.Pipeline)
+	return t.Interface.Remove(ctx, c)
 }
 
 // committer publishes several changes at once. Branch is one.

@@ -15,9 +15,11 @@ import (
 // TestABatchDoesNotWaitForWhatHangs: the others of a commit are published although one of them does not come to an end.
 func TestABatchDoesNotWaitForWhatHangs(t *testing.T) {
 	var b causeBatches
-	ready := []func(){b.enter("cause", "a", 3), b.enter("cause", "b", 3), b.enter("cause", "c", 3)}
-	ready[0]()
-	ready[1]()
+	for _, pipeline := range []string{"a", "b", "c"} {
+		b.enter("cause", pipeline, 3)
+	}
+	b.leave("cause", "a")
+	b.leave("cause", "b")
 	now := time.Now()
 	if b.complete("cause", now.Add(batchStall/2)) {
 		t.Error("it did not wait at all")
@@ -25,7 +27,8 @@ func TestABatchDoesNotWaitForWhatHangs(t *testing.T) {
 	if !b.complete("cause", now.Add(batchStall+time.Second)) {
 		t.Error("it waits for the one that hangs")
 	}
-	b.enter("cause", "a", 3)() // tried again
+	b.enter("cause", "a", 3) // tried again
+	b.leave("cause", "a")
 	if !b.complete("cause", now.Add(batchStall+time.Second)) {
 		t.Error("it waits for one that is tried again")
 	}
@@ -34,7 +37,7 @@ func TestABatchDoesNotWaitForWhatHangs(t *testing.T) {
 	if b.complete("cause", now.Add(batchStall+time.Second)) || !b.complete("cause", now.Add(20*time.Second)) {
 		t.Error("a long batch does not wait longer")
 	}
-	ready[2]()
+	b.leave("cause", "c")
 	if !b.complete("cause", time.Now()) {
 		t.Error("it waits for nobody")
 	}

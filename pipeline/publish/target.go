@@ -82,8 +82,17 @@ func Readers(repositories Repositories, secrets source.Secrets, heads func(key s
 
 func readEach(_ string, read func() (*tree.Tree, error)) (*tree.Tree, error) { return read() }
 
-// Open opens an entry of spec.publish of a pipeline in a namespace. It is the one place that knows which kinds there are.
+// Open opens an entry of spec.publish of a pipeline in a namespace.
 func (t *Targets) Open(ctx context.Context, namespace string, to v1alpha1.Publish) (Interface, error) {
+	target, err := t.open(ctx, namespace, to)
+	if err != nil {
+		return nil, err
+	}
+	return batchedTarget{target, &t.batcher.batches}, nil
+}
+
+// open is the one place that knows which kinds of targets there are.
+func (t *Targets) open(ctx context.Context, namespace string, to v1alpha1.Publish) (Interface, error) {
 	switch {
 	case to.Git != nil:
 		return t.openGit(ctx, namespace, to)
@@ -93,11 +102,15 @@ func (t *Targets) Open(ctx context.Context, namespace string, to v1alpha1.Publis
 	return nil, errors.New("the entry of spec.publish has none of git and oci")
 }
 
-// Enter notes the start of a job of a cause that has size jobs, so that their results become one commit for each branch. ready
-// is to be called when the job has a result to publish or has ended, and may be called more than once.
-func (t *Targets) Enter(cause, pipeline string, size int) (ready func()) {
-	return t.batcher.batches.enter(cause, pipeline, size)
+// Enter notes the start of a pipeline's job of a cause that has size jobs, so that their results become one commit for each
+// branch: what is published waits for the others until each has something to publish, or has left.
+func (t *Targets) Enter(cause, pipeline string, size int) {
+	t.batcher.batches.enter(cause, pipeline, size)
 }
+
+// Leave notes that a job has ended, or that it will take so long that the others of its cause had better not wait. It may be
+// called more than once.
+func (t *Targets) Leave(cause, pipeline string) { t.batcher.batches.leave(cause, pipeline) }
 
 // publishTimeout bounds one commit or artifact with its retries.
 const publishTimeout = 5 * time.Minute

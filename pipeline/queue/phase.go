@@ -6,6 +6,7 @@ package queue
 import (
 	"hash/fnv"
 	"io"
+	"time"
 )
 
 // Phase returns a number from 0 to 1 that is always the same for a key, for spreading what is done for many keys over time.
@@ -18,4 +19,11 @@ func Phase(key string) float64 {
 	h *= 0xff51afd7ed558ccd
 	h ^= h >> 33
 	return float64(h>>11) / float64(uint64(1)<<53)
+}
+
+// Backoff returns how long a job waits that has failed so often in a row: from one second to five minutes, and not as long for
+// each pipeline, so that they do not all come at once.
+func Backoff(failures int, pipeline string) time.Duration {
+	wait := min(time.Second<<min(failures, 16), 5*time.Minute)
+	return wait + time.Duration(float64(wait)*0.2*Phase(pipeline))
 }

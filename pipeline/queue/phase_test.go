@@ -6,6 +6,7 @@ package queue
 import (
 	"fmt"
 	"testing"
+	"time"
 )
 
 // TestPhase: it must stay what it was, or all pipelines would be looked at once more after an upgrade, and neighbours must
@@ -24,5 +25,19 @@ func TestPhase(t *testing.T) {
 		if n < 60 || n > 140 {
 			t.Errorf("%d of 1000 are in tenth %d", n, i)
 		}
+	}
+}
+
+func TestTryingAgainTakesLongerEachTimeAndHasABound(t *testing.T) {
+	last := time.Duration(0)
+	for failures := range 70 {
+		wait := Backoff(failures, "a")
+		if wait < last || wait > 6*time.Minute || wait < time.Second {
+			t.Errorf("after %d failures: %s after %s", failures, wait, last)
+		}
+		last = wait
+	}
+	if last < 5*time.Minute || Backoff(10, "a") == Backoff(10, "b") {
+		t.Errorf("at last %s, two pipelines %s and %s", last, Backoff(10, "a"), Backoff(10, "b"))
 	}
 }

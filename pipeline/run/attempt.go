@@ -10,8 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/url"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
@@ -41,7 +43,6 @@ type attempt struct {
 	p       *v1alpha1.RenderPipeline
 	state   *status.State
 	control status.Control
-	ready   func()
 	started time.Time
 
 	resolved     time.Time // when the source was looked up
@@ -146,7 +147,7 @@ func (a *attempt) finish(ctx context.Context, err error, revision uint64) error 
 	if stage == nil || stage.Final {
 		return nil
 	}
-	return &queue.RetryError{After: backoff(a.state.Failures-1, a.entry.Key), Err: err}
+	return &queue.RetryError{After: queue.Backoff(a.state.Failures-1, a.entry.Key), Err: err}
 }
 
 // finishSkipped saves only what is new: most looks at a source find nothing.
@@ -202,22 +203,15 @@ func (a *attempt) outcome(err error, entry status.Run) (outcome, text string) {
 	var gate *publish.GateError
 	switch {
 	case errors.As(err, &gate):
-		return status.Refused, errorMessage(err)
+		return status.Refused, status.OneLine(err.Error())
 	case err != nil:
-		return status.Failed, errorMessage(err)
+		return status.Failed, status.OneLine(err.Error())
 	case !a.changed() && !a.staleRemoved:
-		return status.Unchanged, count(entry.Objects, "object") + ", none different from what is published"
+		return status.Unchanged, status.Count(entry.Objects, "object") + ", none different from what is published"
 	case entry.Added+entry.Modified+entry.Deleted == 0:
-		return status.Published, count(entry.Objects, "object")
+		return status.Published, status.Count(entry.Objects, "object")
 	}
-	return status.Published, fmt.Sprintf("%s; %s added, %d changed, %d removed", count(entry.Objects, "object"), count(entry.Added, "file"), entry.Modified, entry.Deleted)
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return status.Published, fmt.Sprintf("%s; %s added, %d changed, %d removed", status.Count(entry.Objects, "object"), status.Count(entry.Added, "file"), entry.Modified, entry.Deleted)
 }
 
 func (a *attempt) changed() bool {
@@ -259,10 +253,21 @@ func (a *attempt) updateState(entry status.Run, stage *StageError, now time.Time
 		s.Ready(now, false, stage.reason(), entry.Message, stage.Final)
 		return
 	}
-	a.forgetStaleTargets()
+	forgetStaleTargets(a.state, a.p.Spec.Publish)
 	s.Failures = 0
 	s.Fingerprint = entry.Fingerprint
 	s.Ready(now, true, meta.SucceededReason, entry.Message, false)
+}
+
+// forgetStaleTargets takes places out of a state that its pipeline does not publish to any more.
+func forgetStaleTargets(s *status.State, publish []v1alpha1.Publish) {
+	now := map[string]bool{}
+	for _, to := range publish {
+		now[to.Target()] = true
+	}
+	s.Status.Published = slices.DeleteFunc(slices.Clone(s.Status.Published), func(p v1alpha1.Published) bool { return !now[p.Target] })
+	s.Seen.Targets = maps.Clone(s.Seen.Targets)
+	maps.DeleteFunc(s.Seen.Targets, func(target string, _ tree.Record) bool { return !now[target] })
 }
 
 func replacePublished(list []v1alpha1.Published, one v1alpha1.Published) []v1alpha1.Published {
@@ -327,7 +332,7 @@ func findings(response *render.Response) []string {
 	var out []string
 	add := func(text string) {
 		if len(out) < maxFindings {
-			out = append(out, oneLine(text))
+			out = append(out, status.OneLine(text))
 		} else if len(out) == maxFindings {
 			out = append(out, "and more")
 		}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -20,6 +21,8 @@ import (
 	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/internal/gittest"
+	"github.com/prerig/prerig/pipeline/prune"
+	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/source"
@@ -92,9 +95,12 @@ func newWorks(t *testing.T, pipelines ...string) *works {
 	if err != nil {
 		t.Fatal(err)
 	}
+	fetcher := source.New(source.Options{StateDir: t.TempDir()})
+	targets := publish.NewTargets(fetcher, nil, q.Lock, tree.Limits{})
 	w.runner = New(Options{
-		Catalog: c, PipelinesDir: dir, Fetcher: source.New(source.Options{StateDir: t.TempDir()}), Builder: &build.Builder{Renderer: w.renderer, Version: "1"},
-		Store: store, Queue: q, Workers: 4, History: 3, Observe: func(o Observation) {
+		Catalog: c, PipelinesDir: dir, Fetcher: fetcher, Targets: targets, Builder: &build.Builder{Renderer: w.renderer, Version: "1"},
+		Remover: &prune.Remover{Catalog: c, Store: store, Queue: q, Targets: targets, Version: "1", Log: slog.New(slog.DiscardHandler)},
+		Store:   store, Queue: q, Workers: 4, History: 3, Observe: func(o Observation) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.seen = append(w.seen, o)

@@ -8,27 +8,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
-	"unicode/utf8"
 
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/status"
 )
-
-func TestMessagesFitIntoAStatus(t *testing.T) {
-	for name, test := range map[string]struct{ err, want string }{
-		"short":         {"a b", "a b"},
-		"several lines": {"first\nsecond\r\n\n third\n", "first second  third"},
-		"long":          {strings.Repeat("x", 3000), strings.Repeat("x", 2000) + "…"},
-		"cut in a rune": {"x" + strings.Repeat("é", 3000), "x" + strings.Repeat("é", 999) + "…"},
-	} {
-		if got := errorMessage(errors.New(test.err)); got != test.want || !utf8.ValidString(got) {
-			t.Errorf("%s: got %q", name, got)
-		}
-	}
-}
 
 func TestStageOf(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -45,20 +30,6 @@ func TestStageOf(t *testing.T) {
 		if got := publishError(test.err); got.Stage != test.stage || got.Final != test.final || !errors.Is(got, test.err) {
 			t.Errorf("%s: %+v", name, got)
 		}
-	}
-}
-
-func TestTryingAgainTakesLongerEachTimeAndHasABound(t *testing.T) {
-	last := time.Duration(0)
-	for failures := range 70 {
-		wait := backoff(failures, "a")
-		if wait < last || wait > 6*time.Minute || wait < time.Second {
-			t.Errorf("after %d failures: %s after %s", failures, wait, last)
-		}
-		last = wait
-	}
-	if last < 5*time.Minute || backoff(10, "a") == backoff(10, "b") {
-		t.Errorf("at last %s, two pipelines %s and %s", last, backoff(10, "a"), backoff(10, "b"))
 	}
 }
 

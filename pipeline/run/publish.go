@@ -52,7 +52,11 @@ func (a *attempt) publish(ctx context.Context) error {
 	if len(failed) > 0 {
 		return joinFailures(failed)
 	}
-	return a.handleStaleTargets(ctx)
+	var err error
+	if a.staleNotes, a.staleRemoved, err = a.r.Remover.RemoveStale(ctx, a.job, a.p, a.snapshot.URL, a.state); err != nil {
+		return publishError(err)
+	}
+	return nil
 }
 
 // joinFailures is the error of all places that have failed. It is only as final as the least final of them, and a gate that is
@@ -100,7 +104,7 @@ func (a *attempt) publishTo(ctx context.Context, to v1alpha1.Publish) (publish.R
 	if to.WritesItsSource(a.p.Spec.Source, a.snapshot.Revision) {
 		return publish.Receipt{}, errOwnSource
 	}
-	target, err := a.r.targets.Open(ctx, a.p.Metadata.Namespace, to)
+	target, err := a.r.Targets.Open(ctx, a.p.Metadata.Namespace, to)
 	if err != nil {
 		return publish.Receipt{}, err
 	}
@@ -108,10 +112,9 @@ func (a *attempt) publishTo(ctx context.Context, to v1alpha1.Publish) (publish.R
 	if err != nil {
 		return publish.Receipt{}, err
 	}
-	a.ready()
 	receipt, err := target.Publish(ctx, change)
 	if errors.Is(err, publish.ErrNotOwned) {
-		if change.Predecessors = a.r.predecessors(ctx, a.entry.Key, to); len(change.Predecessors) > 0 {
+		if change.Predecessors = a.r.Remover.Predecessors(ctx, a.entry.Key, to); len(change.Predecessors) > 0 {
 			receipt, err = target.Publish(ctx, change)
 		}
 	}

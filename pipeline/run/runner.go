@@ -6,9 +6,7 @@ package run
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +18,7 @@ import (
 	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/notify"
+	"github.com/prerig/prerig/pipeline/prune"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/source"
@@ -31,10 +30,11 @@ type Options struct {
 	// Catalog is the pipelines, PipelinesDir the directory that they are from.
 	Catalog      *catalog.Catalog
 	PipelinesDir string
-	// Fetcher fetches sources and reaches the repositories that are published to; Secrets reads what registries and signing
-	// need.
+	// Fetcher fetches sources, Targets opens the places that are published to. Remover takes away what is published where a
+	// pipeline does not publish any more.
 	Fetcher *source.Fetcher
-	Secrets source.Secrets
+	Targets *publish.Targets
+	Remover *prune.Remover
 	// Builder renders.
 	Builder *build.Builder
 	// Store keeps states, Queue locks.
@@ -69,7 +69,6 @@ type Observation struct {
 type Runner struct {
 	Options
 	builds    *build.Limited
-	targets   *publish.Targets
 	sources   *source.Shared
 	notifying sync.WaitGroup
 }
@@ -84,7 +83,6 @@ func New(o Options) *Runner {
 	}
 	r := &Runner{Options: o, builds: build.Limit(o.Builder, o.Workers, o.Log)}
 	r.sources = source.Share(o.Fetcher)
-	r.targets = publish.NewTargets(o.Fetcher, o.Secrets, o.Queue.Lock, o.Builder.Limits.Read)
 	return r
 }
 
@@ -120,15 +118,15 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 		log.Debug("the pipeline is suspended")
 		return r.noteHandled(ctx, entry, state, revision, control)
 	}
-	ready := r.targets.Enter(job.Cause, job.Pipeline, job.Batch)
-	defer ready()
+	r.Targets.Enter(job.Cause, job.Pipeline, job.Batch)
+	defer r.Targets.Leave(job.Cause, job.Pipeline)
 	if r.builds.IsSlow(job.Pipeline) {
-		ready() // the others of its commit need not wait for it
+		r.Targets.Leave(job.Cause, job.Pipeline) // the others of its commit need not wait for it
 	}
 	ctx, span := otel.Tracer("prerig").Start(ctx, "run")
 	defer span.End()
 	span.SetAttributes(attribute.String("prerig.pipeline", job.Pipeline), attribute.String("prerig.id", job.Cause))
-	a := &attempt{r: r, log: log, job: job, entry: entry, p: entry.Pipeline, state: state, ready: ready, started: time.Now(), control: control}
+	a := &attempt{r: r, log: log, job: job, entry: entry, p: entry.Pipeline, state: state, started: time.Now(), control: control}
 	err = a.runSafely(ctx)
 	if err != nil {
 		span.SetStatus(codes.Error, err.Error())
@@ -181,22 +179,4 @@ func (e *StageError) reason() string {
 		return v1alpha1.ReasonGateClosed
 	}
 	return v1alpha1.ReasonPublishFailed
-}
-
-// backoff grows from one second to five minutes, and differs between pipelines so that they do not all come at once.
-func backoff(failures int, pipeline string) time.Duration {
-	wait := min(time.Second<<min(failures, 16), 5*time.Minute)
-	return wait + time.Duration(float64(wait)*0.2*queue.Phase(pipeline))
-}
-
-// errorMessage is an error on one line that is not too long for a status.
-func errorMessage(err error) string { return oneLine(fmt.Sprint(err)) }
-
-func oneLine(text string) string {
-	const longest = 2000
-	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
-	if len(text) > longest {
-		text = strings.ToValidUTF8(text[:longest], "") + "…"
-	}
-	return text
 }

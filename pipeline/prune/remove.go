@@ -1,17 +1,19 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package run
+package prune
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/status"
@@ -20,10 +22,25 @@ import (
 // successorWait is how long a removal waits before it looks again whether a pipeline has taken over.
 const successorWait = 5 * time.Second
 
+// Remover takes away what pipelines have published, at the places where they do not publish any more. It is safe for concurrent
+// use.
+type Remover struct {
+	// Catalog is the pipelines that there are: some may go on in the place of one that is gone.
+	Catalog *catalog.Catalog
+	// Store has what is registered of each pipeline, Queue takes the job of one that came back.
+	Store *status.Store
+	Queue *queue.Queue
+	// Targets opens the places that were published to.
+	Targets *publish.Targets
+	// Version of Prerig, for the commits that remove.
+	Version string
+	Log     *slog.Logger
+}
+
 // Remove does a job of a pipeline that is gone, if its removal was approved: what it has published is removed or left, as
-// its deletion policy says, and what is stored of it is forgotten. It gives nil where there is nothing approved. Done twice it
+// its deletion policy says, and what is stored of it is forgotten. It returns nil where there is nothing approved. Done twice it
 // changes nothing more.
-func (r *Runner) Remove(ctx context.Context, job queue.Job) (*status.Removed, error) {
+func (r *Remover) Remove(ctx context.Context, job queue.Job) (*status.Removed, error) {
 	reg, revision, err := r.Store.LoadRegistration(ctx, job.Pipeline)
 	if err != nil {
 		return nil, &queue.RetryError{After: time.Second, Err: err}
@@ -31,10 +48,10 @@ func (r *Runner) Remove(ctx context.Context, job queue.Job) (*status.Removed, er
 	if reg.Removal == nil || !reg.Removal.Approved {
 		return nil, nil
 	}
-	ready := r.targets.Enter(job.Cause, job.Pipeline, job.Batch)
-	defer ready()
+	r.Targets.Enter(job.Cause, job.Pipeline, job.Batch)
+	defer r.Targets.Leave(job.Cause, job.Pipeline)
 	log := r.Log.With("id", job.Cause, "pipeline", job.Pipeline)
-	message, err := r.unpublish(ctx, job, reg, ready)
+	message, err := r.unpublishAll(ctx, job, reg)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -61,14 +78,14 @@ func (r *Runner) Remove(ctx context.Context, job queue.Job) (*status.Removed, er
 }
 
 // removalFailed notes why and says when to try again.
-func (r *Runner) removalFailed(ctx context.Context, pipeline string, err error) error {
+func (r *Remover) removalFailed(ctx context.Context, pipeline string, err error) error {
 	failures := 0
 	waits := errors.Is(err, publish.ErrWaiting)
 	saved := r.Store.ChangeRegistration(ctx, pipeline, func(reg *status.Registration) bool {
-		if reg.Removal == nil || waits && reg.Removal.Message == errorMessage(err) {
+		if reg.Removal == nil || waits && reg.Removal.Message == status.OneLine(err.Error()) {
 			return false
 		}
-		if reg.Removal.Message = errorMessage(err); !waits {
+		if reg.Removal.Message = status.OneLine(err.Error()); !waits {
 			reg.Removal.Failures++
 			failures = reg.Removal.Failures
 		}
@@ -81,11 +98,11 @@ func (r *Runner) removalFailed(ctx context.Context, pipeline string, err error) 
 		return &queue.RetryError{After: successorWait, Err: err}
 	}
 	r.Log.Error("a pipeline that is gone could not be removed", "pipeline", pipeline, "error", err)
-	return &queue.RetryError{After: backoff(failures, pipeline), Err: err}
+	return &queue.RetryError{After: queue.Backoff(failures, pipeline), Err: err}
 }
 
-// unpublish deals with what the pipeline has published and says what became of it.
-func (r *Runner) unpublish(ctx context.Context, job queue.Job, reg status.Registration, ready func()) (string, error) {
+// unpublishAll deals with what the pipeline has published and says what became of it.
+func (r *Remover) unpublishAll(ctx context.Context, job queue.Job, reg status.Registration) (string, error) {
 	var left, done []string
 	leave := reg.Policy != v1alpha1.DeletionDelete || reg.Suspended || r.Store.Control(job.Pipeline).Suspended
 	state := r.Store.Get(job.Pipeline)
@@ -94,7 +111,7 @@ func (r *Runner) unpublish(ctx context.Context, job queue.Job, reg status.Regist
 			left = append(left, to.Target())
 			continue
 		}
-		text, _, err := r.unpublishFrom(ctx, job, reg, to, state, ready)
+		text, _, err := r.unpublishFrom(ctx, job, reg, to, state)
 		if err != nil {
 			return "", fmt.Errorf("removing what was published to %s: %w", to.Target(), err)
 		}
@@ -109,13 +126,15 @@ func (r *Runner) unpublish(ctx context.Context, job queue.Job, reg status.Regist
 	return strings.Join(done, "; "), nil
 }
 
-func (r *Runner) unpublishFrom(ctx context.Context, job queue.Job, reg status.Registration, to v1alpha1.Publish, state *status.State, ready func()) (text string, changed bool, err error) {
-	target, err := r.targets.Open(ctx, reg.Namespace, to)
+// unpublishFrom removes what a pipeline has published to one place. It returns what became of it in words, and whether anything
+// was removed.
+func (r *Remover) unpublishFrom(ctx context.Context, job queue.Job, reg status.Registration, to v1alpha1.Publish, state *status.State) (text string, changed bool, err error) {
+	target, err := r.Targets.Open(ctx, reg.Namespace, to)
 	if err != nil {
 		return "", false, err
 	}
 	change := publish.Change{
-		Pipeline: job.Pipeline, Cause: job.Cause, Tool: r.Builder.Version, Origin: publish.Origin{URL: reg.SourceURL}, Successors: map[string]string{},
+		Pipeline: job.Pipeline, Cause: job.Cause, Tool: r.Version, Origin: publish.Origin{URL: reg.SourceURL}, Successors: map[string]string{},
 	}
 	for _, one := range state.Status.Published {
 		if one.Target == to.Target() {
@@ -129,7 +148,6 @@ func (r *Runner) unpublishFrom(ctx context.Context, job queue.Job, reg status.Re
 	if err := queue.Held(ctx); err != nil {
 		return "", false, err
 	}
-	ready()
 	receipt, err := target.Remove(ctx, change)
 	switch {
 	case errors.Is(err, publish.ErrUnmanaged):
@@ -139,11 +157,11 @@ func (r *Runner) unpublishFrom(ctx context.Context, job queue.Job, reg status.Re
 	case !receipt.Changed:
 		return "nothing was left of it at " + to.Target(), false, nil
 	}
-	return fmt.Sprintf("deleted %s from %s in %s", count(len(receipt.Outcome.Deleted), "file"), to.Target(), receipt.Revision), true, nil
+	return fmt.Sprintf("deleted %s from %s in %s", status.Count(len(receipt.Outcome.Deleted), "file"), to.Target(), receipt.Revision), true, nil
 }
 
-// predecessors returns the pipelines that are gone and had published to a place: the one that publishes there now may take over.
-func (r *Runner) predecessors(ctx context.Context, pipeline string, to v1alpha1.Publish) []string {
+// Predecessors returns the pipelines that are gone and had published to a place: the one that publishes there now may take over.
+func (r *Remover) Predecessors(ctx context.Context, pipeline string, to v1alpha1.Publish) []string {
 	if err := r.Store.Sync(ctx); err != nil {
 		return nil // what is not owned stays refused
 	}
