@@ -58,6 +58,11 @@ func (r *Remover) Remove(ctx context.Context, job queue.Job) (*status.Removed, e
 		}
 		return nil, r.removalFailed(ctx, job.Pipeline, err)
 	}
+	// It is noted before it is forgotten: whoever is interrupted in between does both again, and the list still tells of it.
+	removed := &status.Removed{Pipeline: job.Pipeline, At: time.Now().UTC(), Message: message}
+	if err := r.Store.AddRemoved(ctx, *removed, reg.Removal.Since); err != nil {
+		log.Warn("a removal is not in the list of removed pipelines", "error", err)
+	}
 	forgotten, err := r.Store.Forget(ctx, job.Pipeline, revision)
 	if err != nil {
 		return nil, &queue.RetryError{After: time.Second, Err: err}
@@ -69,10 +74,6 @@ func (r *Remover) Remove(ctx context.Context, job queue.Job) (*status.Removed, e
 		if err := r.Queue.Request(ctx, again); err != nil {
 			return nil, &queue.RetryError{After: time.Second, Err: err}
 		}
-	}
-	removed := &status.Removed{Pipeline: job.Pipeline, At: time.Now().UTC(), Message: message}
-	if err := r.Store.AddRemoved(ctx, *removed); err != nil {
-		log.Warn("a removal is not in the list of removed pipelines", "error", err)
 	}
 	return removed, nil
 }

@@ -58,7 +58,7 @@ func TestPipelinesThatAreGone(t *testing.T) {
 	if response, _ := get(t, h, "/api/v1/remove", func(r *http.Request) { r.Method = http.MethodPost }); response.StatusCode != http.StatusUnauthorized {
 		t.Errorf("without a token: %s", response.Status)
 	}
-	if err := s.Store.AddRemoved(t.Context(), status.Removed{Pipeline: "team/gone", At: time.Now(), Message: "left as it is"}); err != nil {
+	if err := s.Store.AddRemoved(t.Context(), status.Removed{Pipeline: "team/gone", At: time.Now(), Message: "left as it is"}, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, body := get(t, h, "/api/v1/catalog"); !strings.Contains(body, "left as it is") {

@@ -193,14 +193,19 @@ type Removed struct {
 // keepRemoved is how many removed pipelines are remembered.
 const keepRemoved = 50
 
-// AddRemoved remembers a pipeline that was removed, for people.
-func (s *Store) AddRemoved(ctx context.Context, r Removed) error {
+// AddRemoved remembers a pipeline that was removed, for people. since is when the pipeline was found to be gone: where an entry
+// is younger, it is about the same removal, which was interrupted and did its work then, and it stays.
+func (s *Store) AddRemoved(ctx context.Context, r Removed, since time.Time) error {
 	for {
 		data, revision, _, err := s.q.Load(ctx, removedName)
 		if err != nil {
 			return err
 		}
-		all := append([]Removed{r}, decodeRemoved(data)...)
+		known := decodeRemoved(data)
+		if slices.ContainsFunc(known, func(old Removed) bool { return old.Pipeline == r.Pipeline && old.At.After(since) }) {
+			return nil
+		}
+		all := append([]Removed{r}, known...)
 		if data, err = encode(all[:min(len(all), keepRemoved)]); err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ package status
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -69,7 +70,7 @@ func TestNothingIsLeftOfAForgottenPipeline(t *testing.T) {
 func TestRemovedPipelinesAreRememberedForAWhile(t *testing.T) {
 	s := store(t)
 	for i := range keepRemoved + 3 {
-		if err := s.AddRemoved(t.Context(), Removed{Pipeline: fmt.Sprint(i), At: time.Unix(int64(i), 0)}); err != nil {
+		if err := s.AddRemoved(t.Context(), Removed{Pipeline: fmt.Sprint(i), At: time.Unix(int64(i), 0)}, time.Unix(int64(i)-1, 0)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -78,6 +79,31 @@ func TestRemovedPipelinesAreRememberedForAWhile(t *testing.T) {
 	}
 	if got := s.Removed(); len(got) != keepRemoved || got[0].Pipeline != fmt.Sprint(keepRemoved+2) {
 		t.Errorf("%d, the first %+v", len(got), got[0])
+	}
+}
+
+// TestARemovalThatIsDoneTwiceIsListedOnce: one that is interrupted before the pipeline is forgotten is done again, and finds
+// nothing left to do.
+func TestARemovalThatIsDoneTwiceIsListedOnce(t *testing.T) {
+	s := store(t)
+	gone := time.Now()
+	for i, message := range []string{"deleted 3 files", "nothing was left of it"} {
+		if err := s.AddRemoved(t.Context(), Removed{Pipeline: "a", At: gone.Add(time.Duration(i+1) * time.Second), Message: message}, gone); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.AddRemoved(t.Context(), Removed{Pipeline: "a", At: gone.Add(time.Hour), Message: "gone once more"}, gone.Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range s.Removed() {
+		got = append(got, r.Message)
+	}
+	if want := []string{"gone once more", "deleted 3 files"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
