@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
-	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/gotemplate"
 )
 
 // appended is what a template of generation A or B prints (source: SidecarInjectionSpec in pkg/kube/inject/inject.go of
@@ -51,11 +51,11 @@ func (r *run) renderAppended() (*appended, error) {
 	defer r.in.Release(rendered)
 	spec := &appended{}
 	if err := yaml.Unmarshal(rendered.Bytes(), spec); err != nil {
-		return nil, &istio.TemplateError{Template: t.Name(), Err: fmt.Errorf("what it prints is not an injection: %w", err)}
+		return nil, &gotemplate.Error{Template: t.Name(), Err: fmt.Errorf("what it prints is not an injection: %w", err)}
 	}
 	for i, c := range slices.Concat(spec.InitContainers, spec.Containers) {
 		if c.Name == "" {
-			return nil, &istio.TemplateError{Template: t.Name(), Err: fmt.Errorf("container %d of what it prints has no name", i+1)}
+			return nil, &gotemplate.Error{Template: t.Name(), Err: fmt.Errorf("container %d of what it prints has no name", i+1)}
 		}
 	}
 	dropNewFields(spec.InitContainers)

@@ -9,7 +9,7 @@ import (
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
-	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/gotemplate"
 	"github.com/prerig/prerig/fn/manifest"
 )
 
@@ -19,7 +19,7 @@ func decodeOverlay(template string, text []byte) (map[string]any, error) {
 	v, err := manifest.Decode(text)
 	if err != nil {
 		if v, err = decodeLeniently(text, err); err != nil {
-			return nil, &istio.TemplateError{Template: template, Err: fmt.Errorf("what it prints is not YAML: %w", err)}
+			return nil, &gotemplate.Error{Template: template, Err: fmt.Errorf("what it prints is not YAML: %w", err)}
 		}
 	}
 	switch v := v.(type) {
@@ -28,7 +28,7 @@ func decodeOverlay(template string, text []byte) (map[string]any, error) {
 	case map[string]any:
 		return v, nil
 	default:
-		return nil, &istio.TemplateError{Template: template, Err: fmt.Errorf("it has to print a map with metadata and spec, and prints %s", describe(v))}
+		return nil, &gotemplate.Error{Template: template, Err: fmt.Errorf("it has to print a map with metadata and spec, and prints %s", describe(v))}
 	}
 }
 

@@ -57,7 +57,7 @@ func (e *FieldError) Error() string { return e.Field + ": " + e.Err.Error() }
 func (e *FieldError) Unwrap() error { return e.Err }
 
 // Istio does to a pod what the webhook of the injector's version does to it. The error is a *FieldError or an
-// *istio.TemplateError where it is about one field or one template.
+// *gotemplate.Error where it is about one field or one template.
 func Istio(in *istio.Injector, req Request) (Result, error) {
 	removed := Removed{Pod: req.Pod}
 	if req.FromOriginal || in.Detection().Generation != istio.GenerationC {

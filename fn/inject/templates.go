@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/prerig/prerig/fn/gotemplate"
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/istio/mesh"
@@ -142,11 +143,11 @@ func (r *run) applyTemplates() error {
 			return err
 		}
 		if err := r.injected.add(patch); err != nil {
-			return &istio.TemplateError{Template: t.Name(), Err: err}
+			return &gotemplate.Error{Template: t.Name(), Err: err}
 		}
 		r.moveUserProxy()
 		if err := r.pod.overlay(patch); err != nil {
-			return &istio.TemplateError{Template: t.Name(), Err: err}
+			return &gotemplate.Error{Template: t.Name(), Err: err}
 		}
 	}
 	return r.checkMetadata()
@@ -170,7 +171,7 @@ func (r *run) render(t *istio.Template, data *istio.TemplateData) (map[string]an
 		return nil, err
 	}
 	if err := fitPatch(podSchema(), patch); err != nil {
-		return nil, &istio.TemplateError{Template: t.Name(), Err: err}
+		return nil, &gotemplate.Error{Template: t.Name(), Err: err}
 	}
 	if spec, ok := patch["spec"].(map[string]any); ok {
 		dropNewer(r.profile, spec)

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"text/template"
 	"text/template/parse"
+
+	"github.com/prerig/prerig/fn/gotemplate"
 )
 
 // Folding evaluates once, when a template is first rendered, what is the same for every pod: most of a stock template asks the
@@ -23,7 +25,7 @@ type folder struct {
 	in   *Injector
 	tmpl *template.Template
 	data *TemplateData
-	out  *Output
+	out  *gotemplate.Output
 }
 
 // fold folds a template and the templates that it defines.
@@ -35,7 +37,7 @@ func (in *Injector) fold(t *Template) error {
 	if err != nil {
 		return err
 	}
-	f := &folder{in: in, tmpl: scratch, out: NewOutput(maxRendered, t.marks), data: &TemplateData{ProxyConfig: in.mesh.GetDefaultConfig(), MeshConfig: in.mesh, NativeSidecars: in.native}}
+	f := &folder{in: in, tmpl: scratch, out: gotemplate.NewOutput(maxRendered, t.marks), data: &TemplateData{ProxyConfig: in.mesh.GetDefaultConfig(), MeshConfig: in.mesh, NativeSidecars: in.native}}
 	in.complete(f.data, t)
 	elsewhere := calledElsewhere(t.tmpl)
 	for _, sub := range t.tmpl.Templates() {
@@ -106,12 +108,12 @@ func (f *folder) list(l *parse.ListNode, root bool) {
 func (f *folder) appendNodes(out []parse.Node, nodes ...parse.Node) []parse.Node {
 	for _, n := range nodes {
 		text, ok := n.(*parse.TextNode)
-		if !ok || f.out.Marks.isMark(text) {
+		if !ok || f.out.Marks.IsMark(text) {
 			out = append(out, n)
 			continue
 		}
 		if len(out) > 0 {
-			if last, ok := out[len(out)-1].(*parse.TextNode); ok && !f.out.Marks.isMark(last) {
+			if last, ok := out[len(out)-1].(*parse.TextNode); ok && !f.out.Marks.IsMark(last) {
 				joined := *last
 				joined.Text = append(append([]byte(nil), last.Text...), text.Text...)
 				out[len(out)-1] = &joined
@@ -218,7 +220,7 @@ func (f *folder) same(n parse.Node, root bool) bool {
 	case *parse.ChainNode:
 		return f.same(n.Node, root)
 	case *parse.IdentifierNode:
-		return refusedFunctions[n.Ident] == ""
+		return !gotemplate.Refused(n.Ident)
 	case *parse.PipeNode:
 		for _, c := range n.Cmds {
 			for _, arg := range c.Args {

@@ -192,24 +192,6 @@ func hasNil(v any) bool {
 	return false
 }
 
-// orderedKeys are the keys of maps, each map's in order.
-func orderedKeys(dicts ...map[string]any) []string {
-	var out []string
-	for _, d := range dicts {
-		out = append(out, slices.Sorted(maps.Keys(d))...)
-	}
-	return out
-}
-
-// orderedValues are the values of a map in the order of its keys.
-func orderedValues(dict map[string]any) []any {
-	out := make([]any, 0, len(dict))
-	for _, k := range slices.Sorted(maps.Keys(dict)) {
-		out = append(out, dict[k])
-	}
-	return out
-}
-
 // appendMultusNetwork adds a network to the value of Multus' annotation, which is a list with commas or JSON, unless it is
 // there. A network is NAME or NAMESPACE/NAME; in JSON the two stand apart, and no namespace is the empty one (source:
 // appendMultusNetwork in pkg/kube/inject/template.go).

@@ -4,13 +4,12 @@
 package istio
 
 import (
-	"fmt"
-	"maps"
 	"strings"
 	"text/template"
 
 	"github.com/Masterminds/sprig/v3"
 
+	"github.com/prerig/prerig/fn/gotemplate"
 	"github.com/prerig/prerig/fn/istio/release"
 )
 
@@ -71,68 +70,24 @@ var functionTable = []functionRow{
 // sprigSpans are the versions that have sprig's functions (source: sprig.TxtFuncMap in inject.go of 1.8 and later).
 var sprigSpans = release.Since("1.8")
 
-// refusedFunctions are sprig's functions whose result depends on something other than the input, with what that is. A
-// template that calls one fails.
-var refusedFunctions = map[string]string{
-	"expandenv": "the environment",
-
-	"now": "the clock", "ago": "the clock", "durationRound": "the clock",
-	"date": "the clock or the time zone", "date_in_zone": "the time zone data of the machine",
-	"date_modify": "the clock", "dateInZone": "the time zone data of the machine", "dateModify": "the clock",
-	"htmlDate": "the clock or the time zone", "htmlDateInZone": "the time zone data of the machine",
-	"must_date_modify": "the clock", "mustDateModify": "the clock",
-	"toDate": "the time zone", "mustToDate": "the time zone", "unixEpoch": "the clock",
-
-	"randAlphaNum": "randomness", "randAlpha": "randomness", "randAscii": "randomness", "randNumeric": "randomness",
-	"randBytes": "randomness", "randInt": "randomness", "shuffle": "randomness", "uuidv4": "randomness",
-	"bcrypt": "randomness", "htpasswd": "randomness", "encryptAES": "randomness",
-	"genPrivateKey": "randomness", "genCA": "randomness and the clock", "genCAWithKey": "randomness and the clock",
-	"genSelfSignedCert": "randomness and the clock", "genSelfSignedCertWithKey": "randomness and the clock",
-	"genSignedCert": "randomness and the clock", "genSignedCertWithKey": "randomness and the clock",
-
-	"getHostByName": "the network",
-}
-
-// orderedFunctions stand for sprig's functions that return things in the random order of a map.
-var orderedFunctions = map[string]any{
-	"keys":   orderedKeys,
-	"values": orderedValues,
-}
-
 // mutatingFunctions change a map that they are given, which may be the injector's values. Templates that call one get a
 // copy of the values.
 var mutatingFunctions = map[string]bool{
 	"set": true, "unset": true, "merge": true, "mergeOverwrite": true, "mustMerge": true, "mustMergeOverwrite": true,
 }
 
-// refusal is what a refused function does when a template calls it.
-func refusal(name, dependsOn string) func(...any) (string, error) {
-	return func(...any) (string, error) {
-		return "", fmt.Errorf("function %q is refused: its result depends on %s, so the same input would not give the same output",
-			name, dependsOn)
-	}
-}
-
 // functionsOf returns the functions of a version. env, protoToJSON, toYaml and render are bound to an injector later.
 func functionsOf(p *Profile) template.FuncMap {
 	m := template.FuncMap{}
 	if sprigSpans.Contains(p.release) {
-		for name, fn := range sprig.TxtFuncMap() {
-			m[name] = fn
-		}
-		for name, fn := range orderedFunctions {
-			m[name] = fn
-		}
-		for name, why := range refusedFunctions {
-			m[name] = refusal(name, why)
-		}
+		m = gotemplate.Functions()
 	}
 	for _, row := range functionTable {
 		if row.Contains(p.release) {
 			m[row.Name] = row.fn
 		}
 	}
-	boundFunctions(m)
+	gotemplate.Bound(m)
 	return m
 }
 
@@ -171,18 +126,3 @@ func functionSpans(name string) release.Spans {
 
 // sprigNames returns the names of sprig's functions.
 func sprigNames() map[string]any { return sprig.GenericFuncMap() }
-
-// HermeticFunctions are sprig's functions for templates that are not Istio's: those whose result depends on something
-// other than the input (the clock, randomness, the environment, the network) fail by their name, and those that give
-// things in the order of a map give them sorted. The map is the caller's.
-func HermeticFunctions() template.FuncMap {
-	m := template.FuncMap{}
-	maps.Copy(m, sprig.TxtFuncMap())
-	maps.Copy(m, orderedFunctions)
-	for name, dependsOn := range refusedFunctions {
-		m[name] = refusal(name, dependsOn)
-	}
-	m["env"] = refusal("env", "the environment")
-	boundFunctions(m)
-	return m
-}

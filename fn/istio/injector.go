@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/prerig/prerig/fn/admission"
+	"github.com/prerig/prerig/fn/gotemplate"
 	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/istio/mesh"
 )
@@ -104,7 +105,7 @@ func New(o Options) (*Injector, error) { return newInjector(o, false) }
 
 func newInjector(o Options, unfolded bool) (*Injector, error) {
 	in := &Injector{opts: o, env: maps.Clone(o.IstiodEnv), unfolded: unfolded}
-	in.outputs.New = func() any { return NewOutput(maxRendered, nil) }
+	in.outputs.New = func() any { return gotemplate.NewOutput(maxRendered, nil) }
 	var err error
 	if in.config, err = ParseConfig(o.Config); err != nil {
 		return nil, err
@@ -432,29 +433,29 @@ func (in *Injector) expand(name string) []string {
 }
 
 // Render renders a template. data's Values, Revision, NativeSidecars, CompliancePolicy, InboundTrafficPolicyMode and
-// images are filled in. The error is a *TemplateError where the template fails.
+// images are filled in. The error is a *gotemplate.Error where the template fails.
 func (in *Injector) Render(t *Template, data *TemplateData) (Rendered, error) {
 	if t.unfit != nil {
 		return Rendered{}, t.unfit
 	}
 	if !in.unfolded {
 		if err := t.folded(); err != nil {
-			return Rendered{}, &TemplateError{Template: t.name, Err: err}
+			return Rendered{}, &gotemplate.Error{Template: t.name, Err: err}
 		}
 	}
 	in.complete(data, t)
-	out, _ := in.outputs.Get().(*Output)
+	out, _ := in.outputs.Get().(*gotemplate.Output)
 	out.Reset(t.marks)
 	tmpl := t.tmpl
 	if t.nests {
 		var err error
 		if tmpl, err = in.nesting(t, data, out.Spent); err != nil {
-			return Rendered{}, &TemplateError{Template: t.name, Err: err}
+			return Rendered{}, &gotemplate.Error{Template: t.name, Err: err}
 		}
 	}
 	if err := tmpl.Execute(out, data); err != nil {
 		in.outputs.Put(out)
-		return Rendered{}, executeError(t.name, err)
+		return Rendered{}, gotemplate.ExecuteError(t.name, err)
 	}
 	return Rendered{out: out}, nil
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"text/template"
+
+	"github.com/prerig/prerig/fn/gotemplate"
 )
 
 // maxNested bounds how deep render can call itself.
@@ -36,7 +38,7 @@ func (in *Injector) nesting(t *Template, data *TemplateData, spent *int) (*templ
 		}
 		marks := maps.Clone(t.marks)
 		marks.Count(inner)
-		out := &Output{Max: maxRendered, Marks: marks, Spent: spent}
+		out := &gotemplate.Output{Max: maxRendered, Marks: marks, Spent: spent}
 		if err := inner.Execute(out, data); err != nil {
 			return "", fmt.Errorf("rendering %q: %w", text, err)
 		}

@@ -4,16 +4,14 @@
 package istio
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 	"text/template"
 	"text/template/parse"
 
+	"github.com/prerig/prerig/fn/gotemplate"
 	"github.com/prerig/prerig/fn/istio/release"
 )
 
@@ -22,7 +20,7 @@ type Template struct {
 	name string
 	tmpl *template.Template
 	// marks count the steps.
-	marks Marks
+	marks gotemplate.Marks
 	// mutates says that the template calls a function that may change the values.
 	mutates bool
 	// nests says that the template calls render.
@@ -41,7 +39,7 @@ func (t *Template) Name() string { return t.name }
 const maxRendered = 16 << 20
 
 // Rendered is what a template printed. Release it when it is no longer read.
-type Rendered struct{ out *Output }
+type Rendered struct{ out *gotemplate.Output }
 
 // Bytes is the text. It must not be changed, and not read after Release.
 func (r Rendered) Bytes() []byte { return r.out.Bytes() }
@@ -95,7 +93,7 @@ func (l *language) parse(name, text string) (*Template, error) {
 	if err := u.checkFunctions(l); err != nil {
 		return nil, err
 	}
-	out := &Template{name: name, tmpl: tmpl, marks: Marks{}, unfit: u.checkFields(l.profile)}
+	out := &Template{name: name, tmpl: tmpl, marks: gotemplate.Marks{}, unfit: u.checkFields(l.profile)}
 	out.marks.Count(tmpl)
 	_, out.nests = u.functions["render"]
 	for fn := range mutatingFunctions {
@@ -138,13 +136,7 @@ type walker struct {
 }
 
 func (w walker) at(n parse.Node) position {
-	location, _ := w.tree.ErrorContext(n)
-	parts := strings.Split(location, ":")
-	line := 0
-	if len(parts) >= 2 {
-		line, _ = strconv.Atoi(parts[len(parts)-2])
-	}
-	return position{template: w.name, line: line}
+	return position{template: w.name, line: gotemplate.LineOf(w.tree, n)}
 }
 
 func (w walker) list(l *parse.ListNode, root bool) {
@@ -253,7 +245,6 @@ func near(spans release.Spans, r release.Release) bool {
 var (
 	undefinedFunction = regexp.MustCompile(`^template: (.*):(\d+): function "(.+)" not defined$`)
 	parseLocation     = regexp.MustCompile(`^template: (.*?):(\d+)(?::\d+)?: (?s:(.*))$`)
-	execLocation      = regexp.MustCompile(`^template: (.*?):(\d+):\d+: executing "(?s:.*?)" at <(?s:(.*?))>: (?s:(.*))$`)
 )
 
 // parseError says what is wrong with a template that cannot be parsed.
@@ -267,45 +258,4 @@ func parseError(name string, err error) error {
 		return fmt.Errorf("reading template %q, line %s: %s", name, m[2], m[3])
 	}
 	return fmt.Errorf("reading template %q: %w", name, err)
-}
-
-// TemplateError is what went wrong when a template was rendered.
-type TemplateError struct {
-	// Template is its name and Line where in it, from 1; 0 if not known.
-	Template string
-	Line     int
-	// At is the expression.
-	At  string
-	Err error
-}
-
-// Error names the template and the line.
-func (e *TemplateError) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "rendering template %q", e.Template)
-	if e.Line > 0 {
-		fmt.Fprintf(&b, ", line %d", e.Line)
-	}
-	if e.At != "" {
-		fmt.Fprintf(&b, ", at {{%s}}", strings.TrimSuffix(strings.TrimPrefix(e.At, "{{"), "}}"))
-	}
-	return b.String() + ": " + e.Err.Error()
-}
-
-// Unwrap gives the cause.
-func (e *TemplateError) Unwrap() error { return e.Err }
-
-// executeError takes the position out of the text of text/template's error.
-func executeError(name string, err error) error {
-	var placed *TemplateError
-	if errors.As(err, &placed) {
-		return placed
-	}
-	m := execLocation.FindStringSubmatch(err.Error())
-	if m == nil {
-		return &TemplateError{Template: name, Err: err}
-	}
-	line, _ := strconv.Atoi(m[2])
-	cause := strings.TrimPrefix(m[4], "error calling ")
-	return &TemplateError{Template: name, Line: line, At: m[3], Err: errors.New(cause)}
 }

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/gotemplate"
 	"github.com/prerig/prerig/fn/inject"
-	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/workload"
 )
 
@@ -61,7 +61,7 @@ func (s *Sidecar) patchContainer(out *Result, template, key string, at int, c ma
 		return nil, err
 	}
 	if name, ok := patch["name"]; ok && name != c["name"] {
-		return nil, &istio.TemplateError{Template: template, Err: fmt.Errorf("it prints the name %v for the container %v; the name cannot change", name, c["name"])}
+		return nil, &gotemplate.Error{Template: template, Err: fmt.Errorf("it prints the name %v for the container %v; the name cannot change", name, c["name"])}
 	}
 	for _, field := range inject.UnknownContainerFields(patch) {
 		out.warn("", "%s sets %s, which is not a field that Kubernetes is known to have", template, field)

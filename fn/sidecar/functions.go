@@ -11,13 +11,13 @@ import (
 	"text/template"
 	"time"
 
-	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/gotemplate"
 	"github.com/prerig/prerig/fn/manifest"
 )
 
 // functions are what templates can call: sprig's without those that read anything but the input, and a few of our own.
 func functions() template.FuncMap {
-	m := istio.HermeticFunctions()
+	m := gotemplate.Functions()
 	m["toYaml"] = toYAML
 	m["fromYaml"] = fromYAML
 	m["required"] = required

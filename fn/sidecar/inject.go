@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prerig/prerig/fn/gotemplate"
 	"github.com/prerig/prerig/fn/inject"
-	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/workload"
 )
@@ -39,7 +39,7 @@ const (
 )
 
 // Inject adds the sidecar to the pod, whatever Decide says about it. The error is an *inject.FieldError or an
-// *istio.TemplateError where it is about one field of the pod or one template.
+// *gotemplate.Error where it is about one field of the pod or one template.
 func (s *Sidecar) Inject(req Request) (Result, error) {
 	data, err := s.data(req)
 	if err != nil {
@@ -93,11 +93,11 @@ func (s *Sidecar) overlay(name string, data *Data) (map[string]any, error) {
 	}
 	v, err := manifest.Decode(text)
 	if err != nil {
-		return nil, &istio.TemplateError{Template: name, Err: fmt.Errorf("what it prints is not YAML: %w%s", err, excerpt(text, err))}
+		return nil, &gotemplate.Error{Template: name, Err: fmt.Errorf("what it prints is not YAML: %w%s", err, excerpt(text, err))}
 	}
 	m, ok := v.(map[string]any)
 	if !ok && v != nil {
-		return nil, &istio.TemplateError{Template: name, Err: errors.New("it has to print a map")}
+		return nil, &gotemplate.Error{Template: name, Err: errors.New("it has to print a map")}
 	}
 	if m == nil {
 		m = map[string]any{}
@@ -107,7 +107,7 @@ func (s *Sidecar) overlay(name string, data *Data) (map[string]any, error) {
 	}
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		if !slices.Contains([]string{"metadata", "spec", orderKey}, key) {
-			return nil, &istio.TemplateError{Template: name, Err: fmt.Errorf("it prints the key %s; those that are read are metadata, spec and order", key)}
+			return nil, &gotemplate.Error{Template: name, Err: fmt.Errorf("it prints the key %s; those that are read are metadata, spec and order", key)}
 		}
 	}
 	return m, nil
@@ -129,7 +129,7 @@ func excerpt(text []byte, err error) string {
 
 // asTemplate says that a field error is about what a template prints, not about the pod.
 func asTemplate(name string, err error) error {
-	return &istio.TemplateError{Template: name, Err: errors.New("what it prints cannot be merged: " + err.Error())}
+	return &gotemplate.Error{Template: name, Err: errors.New("what it prints cannot be merged: " + err.Error())}
 }
 
 // collide refuses a container or volume that would mix with another of its name. A container without an image is meant as

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/prerig/prerig/fn/gotemplate"
 	"github.com/prerig/prerig/fn/inject"
-	"github.com/prerig/prerig/fn/istio"
 )
 
 func jsonOf(t testing.TB, v any) []byte {
@@ -170,7 +170,7 @@ func TestInjectErrors(t *testing.T) {
 			if tc.field != "" && (!errors.As(err, &at) || at.Field != tc.field) {
 				t.Errorf("got %v, want the field %s", err, tc.field)
 			}
-			var in *istio.TemplateError
+			var in *gotemplate.Error
 			if tc.line > 0 && (!errors.As(err, &in) || in.Line != tc.line) {
 				t.Errorf("got %#v, want line %d", err, tc.line)
 			}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/gotemplate"
 	"github.com/prerig/prerig/fn/manifest"
 )
 
@@ -37,7 +37,7 @@ func (s *Sidecar) objects(req Request, data *Data) ([]map[string]any, error) {
 		return nil, err
 	}
 	fail := func(err error) ([]map[string]any, error) {
-		return nil, &istio.TemplateError{Template: objectsTemplate, Err: err}
+		return nil, &gotemplate.Error{Template: objectsTemplate, Err: err}
 	}
 	file, err := manifest.Parse("", text)
 	if err != nil {

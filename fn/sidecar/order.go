@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
-	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/gotemplate"
 )
 
 // orderKey is what a template prints beside metadata and spec to place the containers itself.
@@ -26,7 +26,7 @@ func (s *Sidecar) orderOf(overlay map[string]any) (v1alpha1.SidecarOrder, error)
 	}
 	delete(overlay, orderKey)
 	fail := func(err error) (v1alpha1.SidecarOrder, error) {
-		return order, &istio.TemplateError{Template: podTemplate, Err: fmt.Errorf("order: %w", err)}
+		return order, &gotemplate.Error{Template: podTemplate, Err: fmt.Errorf("order: %w", err)}
 	}
 	m, ok := printed.(map[string]any)
 	if !ok && printed != nil {

@@ -4,10 +4,8 @@
 package sidecar
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 	"text/template"
 
@@ -15,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/gotemplate"
 	"github.com/prerig/prerig/fn/inject"
-	"github.com/prerig/prerig/fn/istio"
 )
 
 // Data is what a template reads.
@@ -36,7 +34,7 @@ type Data struct {
 
 	// root are the templates, bound to this pod's rendering, and marks count their steps.
 	root  *template.Template
-	marks istio.Marks
+	marks gotemplate.Marks
 }
 
 // data makes the data of a request.
@@ -73,13 +71,13 @@ func containerTemplate(i int) string { return fmt.Sprintf("containers[%d].templa
 type templates struct {
 	root *template.Template
 	// marks count the steps.
-	marks istio.Marks
+	marks gotemplate.Marks
 	// includes says that one of them calls include.
 	includes bool
 }
 
 func newTemplates(s v1alpha1.Sidecar) (*templates, error) {
-	t := &templates{marks: istio.Marks{}, root: template.New("").Funcs(functions()).Option("missingkey=error")}
+	t := &templates{marks: gotemplate.Marks{}, root: template.New("").Funcs(functions()).Option("missingkey=error")}
 	texts := []struct{ name, text string }{{podTemplate, s.Template}, {objectsTemplate, s.Objects}}
 	for i, c := range s.Containers {
 		texts = append(texts, struct{ name, text string }{containerTemplate(i), c.Template})
@@ -100,11 +98,11 @@ const (
 	maxNested   = 32
 )
 
-// render renders one template. An error is an *istio.TemplateError.
+// render renders one template. An error is an *gotemplate.Error.
 func render(name string, data *Data) ([]byte, error) {
-	out := istio.NewOutput(maxRendered, data.marks)
+	out := gotemplate.NewOutput(maxRendered, data.marks)
 	if err := data.root.ExecuteTemplate(out, name, data); err != nil {
-		return nil, executeError(name, err)
+		return nil, gotemplate.ExecuteError(name, err)
 	}
 	return out.Bytes(), nil
 }
@@ -125,7 +123,7 @@ func (t *templates) bound() (*template.Template, error) {
 			return "", fmt.Errorf("include calls itself more than %d times deep", maxNested)
 		}
 		defer func() { depth-- }()
-		out := &istio.Output{Max: maxRendered, Marks: t.marks, Spent: &spent}
+		out := &gotemplate.Output{Max: maxRendered, Marks: t.marks, Spent: &spent}
 		err := root.ExecuteTemplate(out, name, data)
 		return out.String(), err
 	}}), nil
@@ -133,7 +131,6 @@ func (t *templates) bound() (*template.Template, error) {
 
 var (
 	parseLocation = regexp.MustCompile(`^template: .*?:(\d+)(?::\d+)?: (?s:(.*))$`)
-	execLocation  = regexp.MustCompile(`^template: (.*?):(\d+):\d+: executing "(?s:.*?)" at <(?s:(.*?))>: (?s:(.*))$`)
 )
 
 // parseError names the template and line.
@@ -143,19 +140,4 @@ func parseError(name string, err error) error {
 		return fmt.Errorf("reading %s: %w", name, err)
 	}
 	return fmt.Errorf("reading %s, line %s: %s", name, m[1], m[2])
-}
-
-// executeError takes the position out of the text of text/template's error: the template that has the line may be one that
-// another calls.
-func executeError(name string, err error) error {
-	var placed *istio.TemplateError
-	if errors.As(err, &placed) {
-		return placed
-	}
-	m := execLocation.FindStringSubmatch(err.Error())
-	if m == nil {
-		return &istio.TemplateError{Template: name, Err: err}
-	}
-	line, _ := strconv.Atoi(m[2])
-	return &istio.TemplateError{Template: m[1], Line: line, At: m[3], Err: errors.New(strings.TrimPrefix(m[4], "error calling "))}
 }

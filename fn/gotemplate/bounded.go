@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package istio
+package gotemplate
 
 import (
 	"errors"
@@ -25,9 +25,9 @@ var (
 	errCircle  = errors.New("it would put a map into itself")
 )
 
-// boundFunctions puts limits on those of sprig's functions that turn a short input into a huge result, which no limit on
+// Bound puts limits on those of sprig's functions that turn a short input into a huge result, which no limit on
 // what the template prints would see, and on those that can put a map into itself, on which printing never ends.
-func boundFunctions(m template.FuncMap) {
+func Bound(m template.FuncMap) {
 	for name, size := range sizes {
 		if fn, ok := m[name]; ok {
 			m[name] = boundedBy(fn, size)

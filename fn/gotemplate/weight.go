@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package istio
+package gotemplate
 
 // weight is how much there is in values that templates can put together themselves: texts, and lists and maps of anything.
 // What is in a list twice counts twice, because it is printed twice.

@@ -1,12 +1,14 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package istio
+package gotemplate
 
 import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"text/template"
 	"text/template/parse"
 )
@@ -62,7 +64,7 @@ func (o *Output) Write(p []byte) (int, error) {
 			return 0, nil
 		}
 		if *o.Spent += m.cost; *o.Spent > MaxSteps {
-			return 0, &TemplateError{Template: m.template, Line: m.line, Err: errSteps}
+			return 0, &Error{Template: m.template, Line: m.line, Err: errSteps}
 		}
 		return 0, nil
 	}
@@ -87,15 +89,15 @@ func (m Marks) Count(t *template.Template) {
 		if sub.Tree == nil || sub.Root == nil {
 			continue
 		}
-		if len(sub.Root.Nodes) > 0 && m.isMark(sub.Root.Nodes[0]) {
+		if len(sub.Root.Nodes) > 0 && m.IsMark(sub.Root.Nodes[0]) {
 			continue
 		}
 		counter{marks: m, name: sub.ParseName}.mark(sub.Root, firstLine(sub.Tree))
 	}
 }
 
-// isMark says whether a node stands for steps.
-func (m Marks) isMark(n parse.Node) bool {
+// IsMark reports whether a node stands for steps.
+func (m Marks) IsMark(n parse.Node) bool {
 	text, ok := n.(*parse.TextNode)
 	if ok {
 		_, ok = m.of(text.Text)
@@ -108,7 +110,18 @@ func firstLine(t *parse.Tree) int {
 	if len(t.Root.Nodes) == 0 {
 		return 1
 	}
-	return walker{tree: t}.at(t.Root.Nodes[0]).line
+	return LineOf(t, t.Root.Nodes[0])
+}
+
+// LineOf returns the line of a node in the text that its tree was parsed from, from 1; 0 where it is not known.
+func LineOf(t *parse.Tree, n parse.Node) int {
+	location, _ := t.ErrorContext(n)
+	parts := strings.Split(location, ":")
+	if len(parts) < 2 {
+		return 0
+	}
+	line, _ := strconv.Atoi(parts[len(parts)-2])
+	return line
 }
 
 // counter puts the marks into one text.
