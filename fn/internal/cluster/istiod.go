@@ -16,6 +16,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -29,9 +30,9 @@ const (
 )
 
 // InstallIstio installs Istio with its own charts, base and istiod, and runs istiod as a process of this machine with the
-// variables that its Deployment has. The values are those of both charts, for the default revision, without the tag, which is
-// IstioVersion. It waits until the webhook injects.
-func (c *Cluster) InstallIstio(ctx context.Context, values map[string]any) error {
+// variables that its Deployment has. The values are those of both charts, without the tag, which is IstioVersion;
+// a revision among them counts. The resources, of Istio's kinds, are there when istiod starts. It waits until the webhook injects.
+func (c *Cluster) InstallIstio(ctx context.Context, values map[string]any, resources ...*unstructured.Unstructured) error {
 	began := time.Now()
 	address, err := ownAddress()
 	if err != nil {
@@ -41,6 +42,7 @@ func (c *Cluster) InstallIstio(ctx context.Context, values map[string]any) error
 	if err != nil {
 		return err
 	}
+	revision, _ := values["revision"].(string)
 	if err := c.AddNamespace(ctx, istioNamespace, nil, nil); err != nil {
 		return err
 	}
@@ -54,13 +56,18 @@ func (c *Cluster) InstallIstio(ctx context.Context, values map[string]any) error
 		if err != nil {
 			return err
 		}
-		found, err := c.install(ctx, objects)
+		found, err := c.install(ctx, objects, istiodOf(revision))
 		if err != nil {
 			return fmt.Errorf("installing the chart %s: %w", chart.path, err)
 		}
 		env = append(env, found...)
 	}
-	if _, err := c.Create(ctx, istiodEndpoints(address, ports[0])); err != nil {
+	for _, r := range resources {
+		if err := c.await(ctx, func(ctx context.Context) error { return c.createOfNewKind(ctx, r) }); err != nil {
+			return fmt.Errorf("adding the %s %s: %w", r.GetKind(), r.GetName(), err)
+		}
+	}
+	if _, err := c.Create(ctx, istiodEndpoints(istiodOf(revision), address, ports[0])); err != nil {
 		return fmt.Errorf("saying where istiod listens: %w", err)
 	}
 	at := func(i int) string { return net.JoinHostPort(address, fmt.Sprint(ports[i])) }
@@ -71,11 +78,28 @@ func (c *Cluster) InstallIstio(ctx context.Context, values map[string]any) error
 	if err != nil {
 		return err
 	}
-	if err := c.await(ctx, c.injects); err != nil {
+	if err := c.await(ctx, func(ctx context.Context) error { return c.injects(ctx, revision) }); err != nil {
 		return fmt.Errorf("starting istiod: %w", err)
 	}
 	c.options.Say("istiod was installed and injected after %s", time.Since(began).Round(10*time.Millisecond))
 	return nil
+}
+
+// createOfNewKind creates an object whose kind the API server may not know yet although its definition is stored.
+func (c *Cluster) createOfNewKind(ctx context.Context, obj *unstructured.Unstructured) error {
+	_, err := c.Create(ctx, obj)
+	if meta.IsNoMatchError(err) {
+		c.forgetKinds()
+	}
+	return err
+}
+
+// istiodOf returns the name of the Service and the Deployment of a revision, "" for the default one.
+func istiodOf(revision string) string {
+	if revision == "" {
+		return "istiod"
+	}
+	return "istiod-" + revision
 }
 
 // withTag returns values with the tag of the version that istiod is.
@@ -137,14 +161,15 @@ func decodeAll(stream []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// install creates a chart's objects as far as they make sense without containers, and returns the variables of istiod.
-func (c *Cluster) install(ctx context.Context, objects []*unstructured.Unstructured) (env []string, err error) {
+// install creates a chart's objects as far as they make sense without containers, and returns the variables of istiod, whose
+// Service and Deployment have the given name.
+func (c *Cluster) install(ctx context.Context, objects []*unstructured.Unstructured, istiod string) (env []string, err error) {
 	for _, obj := range objects {
 		switch {
-		case obj.GetKind() == "Service" && obj.GetName() == "istiod":
+		case obj.GetKind() == "Service" && obj.GetName() == istiod:
 			// The Endpoints of a Service without a selector are ours to make.
 			unstructured.RemoveNestedField(obj.Object, "spec", "selector")
-		case obj.GetKind() == "Deployment" && obj.GetName() == "istiod":
+		case obj.GetKind() == "Deployment" && obj.GetName() == istiod:
 			if env, err = environment(obj); err != nil {
 				return nil, err
 			}
@@ -180,13 +205,13 @@ func environment(deployment *unstructured.Unstructured) ([]string, error) {
 	return out, nil
 }
 
-// istiodEndpoints says where the Service istiod leads: to the process on this machine.
-func istiodEndpoints(address string, port int) *unstructured.Unstructured {
+// istiodEndpoints says where istiod's Service leads: to the process on this machine.
+func istiodEndpoints(service, address string, port int) *unstructured.Unstructured {
 	return object(map[string]any{
 		"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
 		"metadata": map[string]any{
 			"name": "istiod-process", "namespace": istioNamespace,
-			"labels": map[string]any{"kubernetes.io/service-name": "istiod"},
+			"labels": map[string]any{"kubernetes.io/service-name": service},
 		},
 		"addressType": "IPv4",
 		"endpoints":   []any{map[string]any{"addresses": []any{address}, "conditions": map[string]any{"ready": true}}},
@@ -208,11 +233,15 @@ func ownAddress() (string, error) {
 	return "", errors.New("this machine has no IPv4 address but loopback, and no Service can lead to that: give an interface one")
 }
 
-// injects asks whether the webhook injects into a pod that wants it.
-func (c *Cluster) injects(ctx context.Context) error {
+// injects asks whether the webhook of a revision injects into a pod that wants it.
+func (c *Cluster) injects(ctx context.Context, revision string) error {
+	labels := map[string]string{"sidecar.istio.io/inject": "true"}
+	if revision != "" {
+		labels["istio.io/rev"] = revision
+	}
 	pod, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{Name: "asked", Namespace: "default", Labels: map[string]string{"sidecar.istio.io/inject": "true"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "asked", Namespace: "default", Labels: labels},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
 	})
 	if err != nil {

@@ -28,7 +28,7 @@ const (
 	BothRefuse      Verdict = "refused by both"
 	OnlyPrerigTakes Verdict = "refused by the webhook's cluster alone"
 	OnlyWebhook     Verdict = "refused by Prerig alone"
-	InjectedBefore  Verdict = "different, but injected before: Prerig takes that injection out first, the webhook does not"
+	InjectedBefore  Verdict = "injected before: Prerig's is what the webhook makes of the workload without that injection"
 )
 
 // good are the verdicts that are as they should be.
@@ -37,6 +37,7 @@ var good = []Verdict{Equal, NotInjected, Invalid, BothRefuse, InjectedBefore}
 // Case is a workload on both ways.
 type Case struct {
 	Workload *unstructured.Unstructured
+	raw      *unstructured.Unstructured // what the cluster with the webhook gets
 	Verdict  Verdict
 	// Webhook is what the cluster with the webhook made of the workload.
 	Webhook Outcome
@@ -46,6 +47,10 @@ type Case struct {
 	Prerig Outcome
 	// Differences are those of the pods.
 	Differences []Difference
+	// Without is the case of the same workload under another name whose earlier injection Prerig has taken out before the
+	// webhook sees it; nil where there is none. The webhook renders over an injection that it finds, and Prerig from the
+	// original: so the two may differ over the workload itself, but not over this one.
+	Without *Case
 }
 
 // Parity has what came of many workloads.
@@ -58,41 +63,78 @@ type Parity struct {
 // CompareClusters runs workloads through a cluster with the webhook, and Prerig's output for them through one without it.
 func CompareClusters(ctx context.Context, webhook, plain *Cluster, prerig *Prerig, workloads []*unstructured.Unstructured) (*Parity, error) {
 	p := &Parity{Cases: make([]Case, len(workloads)), Used: map[string]int{}}
-	var injected []*unstructured.Unstructured
-	var of []int
+	var cases []*Case
 	for i, w := range workloads {
-		out, refused, err := prerig.Inject(ctx, w)
-		if err != nil {
-			return nil, err
-		}
-		p.Cases[i] = Case{Workload: w, Refused: refused}
-		if refused == "" {
-			injected, of = append(injected, out), append(of, i)
+		c := &p.Cases[i]
+		c.Workload, c.raw = w, w
+		cases = append(cases, c)
+		if oracle.InjectedBefore(w.Object) {
+			twin, err := withoutInjection(ctx, prerig, w)
+			if err != nil {
+				return nil, err
+			}
+			c.Without = twin
+			cases = append(cases, twin)
 		}
 	}
-	var raw, outcomes []Outcome
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() (err error) {
-		raw, err = webhook.Run(ctx, workloads)
-		return wrap("running the workloads with the webhook", err)
-	})
-	group.Go(func() (err error) {
-		outcomes, err = plain.Run(ctx, injected)
-		return wrap("running Prerig's output without the webhook", err)
-	})
-	if err := group.Wait(); err != nil {
+	if err := runBothWays(ctx, webhook, plain, prerig, cases); err != nil {
 		return nil, err
-	}
-	for i := range raw {
-		p.Cases[i].Webhook = raw[i]
-	}
-	for n, i := range of {
-		p.Cases[i].Prerig = outcomes[n]
 	}
 	for i := range p.Cases {
 		p.Cases[i].judge(p.Used)
 	}
 	return p, nil
+}
+
+// withoutInjection makes the case of a workload under another name whose injection Prerig takes out before the webhook.
+func withoutInjection(ctx context.Context, prerig *Prerig, workload *unstructured.Unstructured) (*Case, error) {
+	twin := workload.DeepCopy()
+	for _, rename := range []struct {
+		name string
+		set  func(string)
+	}{{twin.GetName(), twin.SetName}, {twin.GetGenerateName(), twin.SetGenerateName}} {
+		if rename.name != "" {
+			rename.set("z" + rename.name[1:]) // no name of the generator begins so, and the length stays
+		}
+	}
+	raw, err := prerig.Remove(ctx, twin)
+	return &Case{Workload: twin, raw: raw}, err
+}
+
+// runBothWays has Prerig inject into the cases' workloads, and the clusters make pods of both.
+func runBothWays(ctx context.Context, webhook, plain *Cluster, prerig *Prerig, cases []*Case) error {
+	var raw, injected []*unstructured.Unstructured
+	var of []*Case
+	for _, c := range cases {
+		out, refused, err := prerig.Inject(ctx, c.Workload)
+		if err != nil {
+			return err
+		}
+		raw, c.Refused = append(raw, c.raw), refused
+		if refused == "" {
+			injected, of = append(injected, out), append(of, c)
+		}
+	}
+	var byWebhook, byPrerig []Outcome
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		byWebhook, err = webhook.Run(ctx, raw)
+		return wrap("running the workloads with the webhook", err)
+	})
+	group.Go(func() (err error) {
+		byPrerig, err = plain.Run(ctx, injected)
+		return wrap("running Prerig's output without the webhook", err)
+	})
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for i, c := range cases {
+		c.Webhook = byWebhook[i]
+	}
+	for i, c := range of {
+		c.Prerig = byPrerig[i]
+	}
+	return nil
 }
 
 // wrap says what an error, if there is one, kept from being done.
@@ -105,28 +147,35 @@ func wrap(doing string, err error) error {
 
 // judge sets the verdict.
 func (c *Case) judge(used map[string]int) {
+	c.Verdict = c.verdict(used)
+	if c.Good() || c.Without == nil {
+		return
+	}
+	if c.Without.judge(used); c.Without.Good() {
+		c.Verdict = InjectedBefore
+	}
+}
+
+// verdict compares the outcomes, and notes where pods differ.
+func (c *Case) verdict(used map[string]int) Verdict {
 	switch {
 	case c.Webhook.Invalid != "" && c.Prerig.Pod == nil:
-		c.Verdict = Invalid
+		return Invalid
 	case c.Webhook.Pod == nil && c.Prerig.Pod == nil:
-		c.Verdict = BothRefuse
+		return BothRefuse
 	case c.Webhook.Pod == nil:
-		c.Verdict = OnlyPrerigTakes
+		return OnlyPrerigTakes
 	case c.Prerig.Pod == nil:
-		c.Verdict = OnlyWebhook
-	default:
-		c.Differences = Compare(c.Webhook.Pod, c.Prerig.Pod, used)
-		switch {
-		case len(c.Differences) > 0 && oracle.InjectedBefore(c.Workload.Object):
-			c.Verdict = InjectedBefore
-		case len(c.Differences) > 0:
-			c.Verdict = Different
-		case c.Webhook.Pod.GetAnnotations()["sidecar.istio.io/status"] != c.Workload.GetAnnotations()["sidecar.istio.io/status"]:
-			c.Verdict = Equal
-		default:
-			c.Verdict = NotInjected
-		}
+		return OnlyWebhook
 	}
+	c.Differences = Compare(c.Webhook.Pod, c.Prerig.Pod, used)
+	switch {
+	case len(c.Differences) > 0:
+		return Different
+	case c.Webhook.Pod.GetAnnotations()["sidecar.istio.io/status"] != c.Workload.GetAnnotations()["sidecar.istio.io/status"]:
+		return Equal
+	}
+	return NotInjected
 }
 
 // Good reports whether the verdict is as it should be.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,6 +23,8 @@ import (
 type Prerig struct {
 	// Program is the path of the binary, Policy that of the policy, or "" for the one that comes with it.
 	Program, Policy string
+	// Beside are objects that it is given with every workload, such as the ProxyConfigs of the cluster.
+	Beside []*unstructured.Unstructured
 }
 
 // Import has a program make a policy of what is in a cluster, as the README tells to get it, and writes it to a directory.
@@ -59,9 +62,13 @@ func Import(ctx context.Context, c *Cluster, program, dir string) (*Prerig, erro
 
 // Inject has the program inject into a workload. Where it refuses, refused says why.
 func (p *Prerig) Inject(ctx context.Context, workload *unstructured.Unstructured) (out *unstructured.Unstructured, refused string, err error) {
-	text, err := yaml.Marshal(workload.Object)
-	if err != nil {
-		return nil, "", err
+	var text []byte
+	for _, obj := range append(slices.Clone(p.Beside), workload) {
+		one, err := yaml.Marshal(obj.Object)
+		if err != nil {
+			return nil, "", err
+		}
+		text = append(append(text, "---\n"...), one...)
 	}
 	injected, said, err := p.run(ctx, text, "inject", "-q", "-p", p.Policy)
 	var exit *exec.ExitError
@@ -71,11 +78,40 @@ func (p *Prerig) Inject(ctx context.Context, workload *unstructured.Unstructured
 	if err != nil {
 		return nil, "", fmt.Errorf("injecting into the %s %s: %w\n%s", workload.GetKind(), workload.GetName(), err, said)
 	}
-	objects, err := decodeAll(injected)
-	if err != nil || len(objects) != 1 {
-		return nil, "", fmt.Errorf("reading what was injected into the %s %s: %d objects, %w", workload.GetKind(), workload.GetName(), len(objects), err)
+	out, err = lastOf(injected, 1+len(p.Beside))
+	if err != nil {
+		return nil, "", fmt.Errorf("reading what was injected into the %s %s: %w", workload.GetKind(), workload.GetName(), err)
 	}
-	return objects[0], "", nil
+	return out, "", nil
+}
+
+// Remove has the program take the injection out of a workload.
+func (p *Prerig) Remove(ctx context.Context, workload *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	text, err := yaml.Marshal(workload.Object)
+	if err != nil {
+		return nil, err
+	}
+	original, said, err := p.run(ctx, text, "inject", "--remove", "-q", "-p", p.Policy)
+	if err != nil {
+		return nil, fmt.Errorf("taking the injection out of the %s %s: %w\n%s", workload.GetKind(), workload.GetName(), err, said)
+	}
+	out, err := lastOf(original, 1)
+	if err != nil {
+		return nil, fmt.Errorf("reading the %s %s without its injection: %w", workload.GetKind(), workload.GetName(), err)
+	}
+	return out, nil
+}
+
+// lastOf returns the last object of a stream that holds so many.
+func lastOf(stream []byte, n int) (*unstructured.Unstructured, error) {
+	objects, err := decodeAll(stream)
+	if err == nil && len(objects) != n {
+		err = fmt.Errorf("there are %d objects instead of %d", len(objects), n)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return objects[n-1], nil
 }
 
 func (p *Prerig) run(ctx context.Context, input []byte, args ...string) (stdout, stderr []byte, err error) {

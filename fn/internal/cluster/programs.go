@@ -8,9 +8,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"runtime"
 	"strings"
 )
 
@@ -31,7 +34,7 @@ type Programs struct {
 // program is how one of them is built.
 type program struct {
 	name, module, pkg string
-	path              *string
+	target            *string
 	flags             []string // of the linker
 }
 
@@ -53,38 +56,33 @@ func Build(ctx context.Context, upstream, dir string, say func(format string, ar
 		}},
 		{"charts", "istio", "./charts", &p.Charts, nil},
 	} {
-		path, err := one.build(ctx, filepath.Join(upstream, one.module), dir, say)
+		built, err := one.build(ctx, filepath.Join(upstream, one.module), dir, say)
 		if err != nil {
 			return nil, err
 		}
-		*one.path = path
+		*one.target = built
 	}
 	return &p, nil
 }
 
 // build builds a program unless it is there. Its file's name holds a digest of all that it is made of.
 func (p program) build(ctx context.Context, module, dir string, say func(string, ...any)) (string, error) {
-	digest := sha256.New()
-	fmt.Fprintln(digest, p.pkg, p.flags)
-	for _, name := range []string{"go.mod", "go.sum"} {
-		content, err := os.ReadFile(filepath.Join(module, name))
-		if err != nil {
-			return "", fmt.Errorf("building %s: %w", p.name, err)
-		}
-		digest.Write(content)
+	digest, err := p.digest(module)
+	if err != nil {
+		return "", fmt.Errorf("building %s: %w", p.name, err)
 	}
-	path, err := filepath.Abs(filepath.Join(dir, p.name+"-"+hex.EncodeToString(digest.Sum(nil))[:12]))
+	built, err := filepath.Abs(filepath.Join(dir, p.name+"-"+digest))
 	if err != nil {
 		return "", err
 	}
-	if _, err := os.Stat(path); err == nil {
-		return path, nil
+	if _, err := os.Stat(built); err == nil {
+		return built, nil
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
 	say("building %s, which takes minutes the first time", p.name)
-	unfinished := fmt.Sprintf("%s.%d", path, os.Getpid())
+	unfinished := fmt.Sprintf("%s.%d", built, os.Getpid())
 	defer os.Remove(unfinished)
 	flags := append([]string{"-s", "-w"}, p.flags...)
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", strings.Join(flags, " "), "-o", unfinished, p.pkg)
@@ -96,7 +94,34 @@ func (p program) build(ctx context.Context, module, dir string, say func(string,
 	if err := removeOlder(dir, p.name); err != nil {
 		return "", err
 	}
-	return path, os.Rename(unfinished, path)
+	return built, os.Rename(unfinished, built)
+}
+
+// digest returns what tells builds of a program apart: the compiler, the flags, the versions of all modules, and the sources
+// of the program itself where it lies in the module that pins them.
+func (p program) digest(module string) (string, error) {
+	files := []string{"go.mod", "go.sum"}
+	if strings.HasPrefix(p.pkg, "./") {
+		own, err := fs.Glob(os.DirFS(module), path.Join(path.Clean(p.pkg), "*.go"))
+		if err != nil {
+			return "", err
+		}
+		if len(own) == 0 {
+			return "", fmt.Errorf("looking for the sources of %s in %s: there are none", p.pkg, module)
+		}
+		files = append(files, own...)
+	}
+	sum := sha256.New()
+	fmt.Fprintln(sum, runtime.Version(), p.pkg, p.flags)
+	for _, name := range files {
+		content, err := os.ReadFile(filepath.Join(module, name))
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintln(sum, name, len(content))
+		sum.Write(content)
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:12], nil
 }
 
 // removeOlder removes what was built of a program before: a program has some hundred megabytes.

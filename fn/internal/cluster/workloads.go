@@ -127,6 +127,8 @@ func (b *batch) create(ctx context.Context, i int) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case apierrors.IsAlreadyExists(err):
+		return err // whoever made up the workloads gave two of them one name
 	case err == nil && w.GetKind() == "Pod":
 		b.outcomes[i] = Outcome{Pod: made}
 	case err == nil:

@@ -104,12 +104,9 @@ func podLabels(pod map[string]any) map[string]any {
 	return labels
 }
 
-// InjectedBefore reports whether a workload looks as if it had been injected: Prerig takes that injection out first, where
-// the webhook keeps what it is given, so the results may differ.
-func InjectedBefore(workload map[string]any) bool {
-	pod := templateOf(workload)
-	return injectedBefore(pod) || injectedWithoutList(pod)
-}
+// InjectedBefore reports whether the status annotation of a workload's pod lists something that the pod has: Prerig takes
+// that injection out first, where the webhook keeps what it is given, so the results may differ.
+func InjectedBefore(workload map[string]any) bool { return injectedBefore(templateOf(workload)) }
 
 // injectedBefore reports whether the status annotation of the pod lists something that the pod has.
 func injectedBefore(pod map[string]any) bool {

@@ -131,7 +131,7 @@ func (c *cluster) prerig(ctx context.Context, workloads []map[string]any) ([]mad
 		items = append(items, item)
 	}
 	for _, p := range c.ProxyConfigs {
-		item, err := itemOf(p.object(), len(items))
+		item, err := itemOf(p.Object(), len(items))
 		if err != nil {
 			return nil, err
 		}
@@ -156,7 +156,8 @@ func itemOf(obj map[string]any, index int) (fn.Item, error) {
 	return fn.Item{Doc: file.Docs[0], Path: "workloads.yaml", Index: index}, nil
 }
 
-func (p ProxyConfig) object() map[string]any {
+// Object returns the resource as it is written in a manifest.
+func (p ProxyConfig) Object() map[string]any {
 	var spec any
 	if err := yaml.Unmarshal([]byte(p.Spec), &spec); err != nil {
 		panic(err) // the installations are written in this package
