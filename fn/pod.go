@@ -104,7 +104,8 @@ func (w *podWork) applyPlan(pl *plan, pod map[string]any) (map[string]any, error
 		return nil, fmt.Errorf("two policies inject Istio's proxy, the second is %s; leave one of them out or narrow them by namespace", pl.policy.Metadata.Name)
 	}
 	got, err := inject.Istio(pl.istio, inject.Request{Pod: pod, Owner: owner, Namespace: homes[0].Namespace,
-		Account: w.surroundings.account(pod, w.unit.meta.Namespace, homes[0].Name)})
+		Account: w.surroundings.account(pod, w.unit.meta.Namespace, homes[0].Name),
+		Limits:  w.surroundings.limitsOf(w.unit.meta.Namespace, homes[0].Name)})
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prerig/prerig/fn/admission"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/inject"
 	"github.com/prerig/prerig/fn/manifest"
@@ -28,6 +29,8 @@ type surroundings struct {
 	locks []map[string]any
 	// accounts are the ServiceAccounts by namespace and name, as they are written.
 	accounts map[accountKey]inject.Account
+	// limits are the LimitRanges by namespace, as it is written.
+	limits map[string][]admission.LimitRange
 }
 
 // accountKey is the place of a ServiceAccount.
@@ -41,7 +44,7 @@ type found struct {
 
 // survey reads the few objects among the units that matter to others. Everything else is not decoded.
 func survey(units []*unit) *surroundings {
-	s := &surroundings{namespaces: map[string][]found{}, accounts: map[accountKey]inject.Account{}}
+	s := &surroundings{namespaces: map[string][]found{}, accounts: map[accountKey]inject.Account{}, limits: map[string][]admission.LimitRange{}}
 	for _, u := range units {
 		if u.broken || !tells(u.meta) {
 			continue
@@ -72,7 +75,7 @@ func tells(m manifest.Meta) bool {
 		return strings.HasPrefix(m.APIVersion, "networking.istio.io/")
 	case "MutatingWebhookConfiguration":
 		return strings.HasPrefix(m.APIVersion, "admissionregistration.k8s.io/")
-	case "ServiceAccount":
+	case "ServiceAccount", "LimitRange":
 		return m.APIVersion == "v1"
 	case "ImageLock":
 		return strings.HasPrefix(m.APIVersion, "prerig.dev/")
@@ -92,6 +95,8 @@ func (s *surroundings) add(u *unit, obj map[string]any) {
 		s.webhooks = append(s.webhooks, obj)
 	case "ServiceAccount":
 		s.accounts[accountKey{u.meta.Namespace, u.meta.Name}] = accountFrom(obj)
+	case "LimitRange":
+		s.limits[u.meta.Namespace] = append(s.limits[u.meta.Namespace], admission.NewLimitRange(obj))
 	case "ImageLock":
 		s.locks = append(s.locks, obj)
 	}
@@ -118,6 +123,14 @@ func (s *surroundings) account(pod map[string]any, written, resolved string) inj
 		return a
 	}
 	return s.accounts[accountKey{resolved, name}]
+}
+
+// limitsOf returns the LimitRanges of the namespace that an object's manifest names, or else of the one that it will live in.
+func (s *surroundings) limitsOf(written, resolved string) []admission.LimitRange {
+	if l := s.limits[written]; len(l) > 0 {
+		return l
+	}
+	return s.limits[resolved]
 }
 
 // addNamespace notes a Namespace. A repository that serves several clusters has the same one many times, and mostly with the

@@ -5,7 +5,8 @@ package admission
 
 // Default sets the defaults of a Pod in a pod's maps, which have the keys metadata and spec. Values that are there stay, but
 // for null and for empty ones that Kubernetes does not tell from none, and quantities are written as Kubernetes writes
-// them. What is of a wrong type is left alone. Elements of lists keep their places.
+// them. What is of a wrong type is left alone. Elements of lists keep their places. Where the server has LimitRanges, their
+// requests and limits follow, as the API server's admission adds them.
 func (s Server) Default(pod map[string]any) {
 	spec, ok := pod["spec"].(map[string]any)
 	if !ok {
@@ -29,6 +30,11 @@ func (s Server) Default(pod map[string]any) {
 		}
 	}
 	s.defaultSpec(spec)
+	for _, l := range s.limits {
+		for _, key := range []string{"containers", "initContainers"} {
+			each(spec[key], l.fillResources)
+		}
+	}
 }
 
 // defaultSpec sets the spec's own fields.

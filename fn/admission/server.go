@@ -13,6 +13,8 @@ import (
 type Server struct {
 	// minor is N of 1.N; 0 for the newest.
 	minor int
+	// limits are the LimitRanges of the pod's namespace.
+	limits []LimitRange
 }
 
 // NewServer gives the API server of a version such as 1.34 or v1.34.2; an empty one means the newest version known here.

@@ -23,6 +23,12 @@ func AccountOf(obj map[string]any) string {
 	return first(name, old, "default")
 }
 
+// nameAccount names the service account of a pod that names none, as the API server does before it calls the webhook.
+func nameAccount(p *pod) {
+	name := AccountOf(map[string]any{"spec": p.spec})
+	p.spec["serviceAccountName"], p.spec["serviceAccount"] = name, name
+}
+
 // addPullSecrets gives a pod without pull secrets those of its service account, as the API server does before it calls the
 // webhook. Once the injection has added some of its own, the API server does not do it any more, so that they have to be
 // written then; else they are left out like a default.

@@ -6,6 +6,7 @@ package inject
 import (
 	"errors"
 
+	"github.com/prerig/prerig/fn/admission"
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/workload"
 )
@@ -20,6 +21,8 @@ type Request struct {
 	Namespace Namespace
 	// Account is the service account that the pod will run as.
 	Account Account
+	// Limits are the LimitRanges of the namespace, as far as they are known.
+	Limits []admission.LimitRange
 	// FromOriginal takes an injection that the pod already has, of whatever version, out first (see Remove), so that the
 	// result is what injecting the original gives. Without it a pod that has been injected is injected as the webhook does
 	// it when it sees a pod again: the templates are merged over the proxy that is there, and what they do not set stays.
@@ -80,7 +83,7 @@ func Istio(in *istio.Injector, req Request) (Result, error) {
 		r.warnings = append(r.warnings, "injecting again: "+n.String())
 	}
 	if in.APIServer() != nil {
-		in.APIServer().Default(map[string]any{"spec": pod.spec})
+		fillIn(in.APIServer().WithLimits(req.Limits), pod)
 		r.addPullSecrets()
 	}
 	if err := r.inject(); err != nil {
@@ -90,7 +93,7 @@ func Istio(in *istio.Injector, req Request) (Result, error) {
 	if in.APIServer() != nil {
 		r.warnOfPullSecrets()
 		user, seen := r.withoutReplaced()
-		out = withoutDefaults(*in.APIServer(), user, seen, r.pod)
+		out = withoutDefaults(in.APIServer().WithLimits(req.Limits), user, seen, r.pod)
 	}
 	return Result{Pod: out.object(), Warnings: r.warnings}, nil
 }

@@ -14,11 +14,17 @@ import (
 // the API server sets it again. Where it would set something else then, as with the pull policy of an image that the
 // injection changed, the value is written.
 
-// admit gives a copy of the pod as the webhook sees it.
+// admit returns a copy of the pod as the webhook sees it.
 func admit(server admission.Server, p *pod) *pod {
 	out := p.copy()
-	server.Default(map[string]any{"spec": out.spec})
+	fillIn(server, out)
 	return out
+}
+
+// fillIn sets in a pod what the API server sets before it calls the webhook.
+func fillIn(server admission.Server, p *pod) {
+	server.Default(map[string]any{"spec": p.spec})
+	nameAccount(p)
 }
 
 // withoutDefaults takes the defaults out of an injected pod again. user is the pod as the user wrote it, seen the same as the webhook

@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -48,7 +49,6 @@ type Cluster struct {
 var tokens = map[string]string{
 	"administrator":      "administrator,1,system:masters",
 	"controller-manager": "system:kube-controller-manager,2,system:masters",
-	"istiod":             istiodUser + ",3,\"system:serviceaccounts,system:serviceaccounts:" + istioNamespace + "\"",
 }
 
 // ready is how long a part of the cluster may take until it is ready, on a machine that has much else to do.
@@ -118,7 +118,7 @@ func (c *Cluster) writeAccess() error {
 	}
 	c.server = fmt.Sprintf("https://127.0.0.1:%d", ports[0])
 	for token := range tokens {
-		if err := c.writeKubeconfig(token); err != nil {
+		if err := c.writeKubeconfig(token, map[string]any{"token": token}); err != nil {
 			return err
 		}
 	}
@@ -126,19 +126,24 @@ func (c *Cluster) writeAccess() error {
 	return nil
 }
 
-func (c *Cluster) kubeconfig(token string) string {
-	return filepath.Join(c.dir, token+".kubeconfig")
+func (c *Cluster) kubeconfig(name string) string {
+	return filepath.Join(c.dir, name+".kubeconfig")
 }
 
-func (c *Cluster) writeKubeconfig(token string) error {
+// writeKubeconfig writes the kubeconfig of a name for a user with the given access.
+func (c *Cluster) writeKubeconfig(name string, access map[string]any) error {
+	user, err := json.Marshal(access)
+	if err != nil {
+		return err
+	}
 	content := fmt.Sprintf(`apiVersion: v1
 kind: Config
 clusters: [{name: c, cluster: {server: %q, certificate-authority: %q}}]
-users: [{name: u, user: {token: %q}}]
+users: [{name: u, user: %s}]
 contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
-`, c.server, filepath.Join(c.dir, caFile), token)
-	return os.WriteFile(c.kubeconfig(token), []byte(content), 0o600)
+`, c.server, filepath.Join(c.dir, caFile), user)
+	return os.WriteFile(c.kubeconfig(name), []byte(content), 0o600)
 }
 
 // launch starts a program as a part of the cluster.

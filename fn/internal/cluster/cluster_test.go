@@ -94,14 +94,38 @@ func TestWorkloads(t *testing.T) {
 	}
 	for _, i := range oracle.Installations() {
 		if part := chosen[i.Name]; part > 0 {
-			t.Run(i.Name, func(t *testing.T) { testInstallation(t, p, program, i, part) })
+			t.Run(i.Name, func(t *testing.T) { testInstallation(t, p, program, i, part, nil) })
 		}
 	}
 }
 
-func testInstallation(t *testing.T, p *Programs, program string, i oracle.Installation, part float64) {
+// TestAdmission has the API server fill in more than defaults before it calls the webhook, and templates print what they see.
+func TestAdmission(t *testing.T) {
+	p := programs(t)
+	i := oracle.Installation{Name: "admission", Kubelet: KubernetesVersion, Values: map[string]any{
+		"global": map[string]any{"imagePullSecrets": []any{"of-istio"}},
+		"sidecarInjectorWebhook": map[string]any{"defaultTemplates": []any{"sidecar", "seen"}, "templates": map[string]any{"seen": `
+metadata:
+  annotations:
+    seen: '{{ .Spec.ServiceAccountName }}{{ range .Spec.ImagePullSecrets }},{{ .Name }}{{ end }}'
+    resources: '{{ range .Spec.Containers }}{{ .Name }}{{ toYaml .Resources | quote }}{{ end }}'
+`}},
+	}}
+	testInstallation(t, p, builtPrerig(t), i, 0.3, func(c *Cluster) []*unstructured.Unstructured {
+		told, err := c.AddLimits(t.Context(), "shop", "default", "web")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return told
+	})
+}
+
+// testInstallation compares over an installation. add, if there is one, adds more to both clusters, and returns what Prerig
+// is told of it.
+func testInstallation(t *testing.T, p *Programs, program string, i oracle.Installation, part float64, add func(*Cluster) []*unstructured.Unstructured) {
 	options := Options{Kubelet: i.Kubelet}
 	webhook, plain := started(t, p, options), started(t, p, options)
+	var beside []*unstructured.Unstructured
 	for _, c := range []*Cluster{webhook, plain} {
 		var names []string
 		for _, n := range i.Namespaces() {
@@ -113,6 +137,9 @@ func testInstallation(t *testing.T, p *Programs, program string, i oracle.Instal
 		// Those that the generator's pods refer to.
 		if err := c.Furnish(t.Context(), names, []string{"web", "old-name"}, "own"); err != nil {
 			t.Fatal(err)
+		}
+		if add != nil {
+			beside = add(c)
 		}
 	}
 	var configs []*unstructured.Unstructured
@@ -126,7 +153,7 @@ func testInstallation(t *testing.T, p *Programs, program string, i oracle.Instal
 	if err != nil {
 		t.Fatal(err)
 	}
-	prerig.Beside = configs
+	prerig.Beside = append(beside, configs...)
 	workloads := generated(t, plain, i.Name, part)
 	began := time.Now()
 	parity, err := CompareClusters(t.Context(), webhook, plain, prerig, workloads)

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Furnish adds what pods may refer to and admission looks for: service accounts in the given namespaces, a class of
@@ -35,6 +36,40 @@ func (c *Cluster) Furnish(ctx context.Context, namespaces, accounts []string, cl
 		}
 	}
 	return nil
+}
+
+// AddLimits adds objects on which it depends what admission fills into pods before it calls the webhook: a LimitRange and
+// pull secrets of service accounts in a namespace, and a class of priority for all pods that name none. It returns those
+// that tell what reaches the webhook.
+func (c *Cluster) AddLimits(ctx context.Context, namespace string, accounts ...string) ([]*unstructured.Unstructured, error) {
+	class := object(map[string]any{
+		"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": map[string]any{"name": "usual"},
+		"value": int64(5), "globalDefault": true,
+	})
+	limits := object(map[string]any{
+		"apiVersion": "v1", "kind": "LimitRange", "metadata": map[string]any{"name": "limits", "namespace": namespace},
+		"spec": map[string]any{"limits": []any{map[string]any{
+			"type":           "Container",
+			"default":        map[string]any{"cpu": "3", "memory": "1024Mi"},
+			"defaultRequest": map[string]any{"cpu": "50m"},
+			"min":            map[string]any{"ephemeral-storage": "1Mi"},
+		}}},
+	})
+	for _, obj := range []*unstructured.Unstructured{class, limits} {
+		if _, err := c.Create(ctx, obj); err != nil {
+			return nil, fmt.Errorf("adding the %s %s: %w", obj.GetKind(), obj.GetName(), err)
+		}
+	}
+	out := []*unstructured.Unstructured{limits}
+	for _, name := range accounts {
+		patch := []byte(`{"imagePullSecrets":[{"name":"of-account"}]}`)
+		account, err := c.dynamic.Resource(serviceAccounts).Namespace(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("giving the service account %s pull secrets: %w", name, err)
+		}
+		out = append(out, account)
+	}
+	return out, nil
 }
 
 // Takes reports whether the API server takes a workload. It says nothing of Pods, which the webhook may make valid.

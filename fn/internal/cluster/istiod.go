@@ -24,10 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-const (
-	istioNamespace = "istio-system"
-	istiodUser     = "system:serviceaccount:" + istioNamespace + ":istiod"
-)
+const istioNamespace = "istio-system"
 
 // InstallIstio installs Istio with its own charts, base and istiod, and runs istiod as a process of this machine with the
 // variables that its Deployment has. The values are those of both charts, without the tag, which is IstioVersion;
@@ -71,6 +68,9 @@ func (c *Cluster) InstallIstio(ctx context.Context, values map[string]any, resou
 		return fmt.Errorf("saying where istiod listens: %w", err)
 	}
 	at := func(i int) string { return net.JoinHostPort(address, fmt.Sprint(ports[i])) }
+	if err := c.writeKubeconfig("istiod", asAccount(istioNamespace, istiodOf(revision))); err != nil {
+		return err
+	}
 	_, err = c.launch("istiod", env, c.programs.Istiod, "discovery", "--kubeconfig", c.kubeconfig("istiod"),
 		"--httpsAddr", at(0), "--httpAddr", at(1), "--grpcAddr", at(2), "--secureGRPCAddr", at(3), "--monitoringAddr", at(4),
 		"--ctrlz_address", address, "--ctrlz_port", fmt.Sprint(ports[5]), "--domain", "cluster.local",
@@ -94,7 +94,15 @@ func (c *Cluster) createOfNewKind(ctx context.Context, obj *unstructured.Unstruc
 	return err
 }
 
-// istiodOf returns the name of the Service and the Deployment of a revision, "" for the default one.
+// asAccount returns how the administrator acts as a service account, with its rights alone.
+func asAccount(namespace, name string) map[string]any {
+	return map[string]any{
+		"token": "administrator", "as": "system:serviceaccount:" + namespace + ":" + name,
+		"as-groups": []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+	}
+}
+
+// istiodOf returns the name of the Service, the Deployment and the service account of a revision, "" for the default one.
 func istiodOf(revision string) string {
 	if revision == "" {
 		return "istiod"
@@ -191,7 +199,7 @@ func environment(deployment *unstructured.Unstructured) ([]string, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(deployment.Object, &d); err != nil {
 		return nil, err
 	}
-	fields := map[string]string{"metadata.name": "istiod-0", "metadata.namespace": istioNamespace, "spec.serviceAccountName": "istiod"}
+	fields := map[string]string{"metadata.name": "istiod-0", "metadata.namespace": istioNamespace, "spec.serviceAccountName": d.Spec.Template.Spec.ServiceAccountName}
 	var out []string
 	for _, v := range d.Spec.Template.Spec.Containers[0].Env {
 		switch {

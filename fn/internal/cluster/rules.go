@@ -29,6 +29,9 @@ var rules = []rule{
 	{"the status, which a kubelet would write", func(pod map[string]any) { delete(pod, "status") }},
 	{"the random name of the service account's volume", withoutRandomName},
 	{"the mount of that volume in the annotation that keeps what the user said of a container", withoutRecordedMount},
+	{"the annotation in which LimitRanger says what it has set: it runs again after a webhook, and then only names the rest", func(pod map[string]any) {
+		remove(pod, "metadata.annotations", "kubernetes.io/limit-ranger")
+	}},
 	{"a field in that annotation whose feature the API server has switched off", withoutRecordedStopSignal},
 }
 
