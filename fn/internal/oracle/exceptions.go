@@ -22,7 +22,7 @@ var exceptions = []exception{
 	{
 		"labels of controllers", "a template of the user's prints all labels of the pod, and the controller has added its own, whose hashes and ids exist in the cluster only",
 		func(k *Case, d Difference) bool {
-			return k.Installation == "helpers" && strings.HasPrefix(d.Place, "metadata.annotations.") && k.withoutControllers(d.Cluster) == d.Prerig
+			return strings.HasPrefix(k.Installation, "helpers") && strings.HasPrefix(d.Place, "metadata.annotations.") && k.withoutControllers(d.Cluster) == d.Prerig
 		},
 	},
 	{

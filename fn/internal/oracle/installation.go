@@ -27,6 +27,8 @@ type Installation struct {
 	Annotations map[string]string
 	// ProxyConfigs are the cluster's resources of this kind.
 	ProxyConfigs []ProxyConfig
+	// Since is the minor of the first Istio 1 that can be installed so; 0 where every one can.
+	Since int
 }
 
 // ProxyConfig is a resource of networking.istio.io/v1beta1.

@@ -21,6 +21,10 @@ func kubelet(version string) func(*Installation) {
 	return func(i *Installation) { i.Kubelet = version }
 }
 
+func since(minor int) func(*Installation) {
+	return func(i *Installation) { i.Since = minor }
+}
+
 func proxyConfig(name, namespace, spec string) func(*Installation) {
 	return func(i *Installation) {
 		i.ProxyConfigs = append(i.ProxyConfigs, ProxyConfig{Name: name, Namespace: namespace, Spec: spec})

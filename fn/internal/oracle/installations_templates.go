@@ -12,7 +12,7 @@ sidecarInjectorWebhook:
   templates:
     custom: |
       metadata:
-        labels: {custom: "{{ .Revision }}", native: "{{ .NativeSidecars }}"}
+        labels: {custom: "{{ .Revision }}"}
         annotations: {names: '{{ range .Spec.Containers }}{{ .Name }}={{ .Image }}/{{ .ImagePullPolicy }},{{ end }}', policy: "{{ .Spec.RestartPolicy }}-{{ .Spec.DNSPolicy }}"}
       spec:
         terminationGracePeriodSeconds: 77
@@ -50,14 +50,31 @@ sidecarInjectorWebhook:
           d: {{ protoToJSON .MeshConfig.DefaultConfig | quote }}
           e: '{{ formatDuration .ProxyConfig.TerminationDrainDuration }}'
           f: '{{ applicationPorts .Spec.Containers }}|{{ includeInboundPorts .Spec.Containers }}'
-          n: '{{ excludeInboundPort 15020 "80,81" }}{{ appendMultusNetwork "a" "b/c" }}{{ toLower "ABC" }}{{ toYaml (omitNil .Values.global.proxy.resources) | indent 2 | quote }}'
+          n: '{{ excludeInboundPort 15020 "80,81" }}{{ appendMultusNetwork "a" "b/c" }}{{ toLower "ABC" }}{{ toYaml .Values.global.proxy.resources | indent 2 | quote }}'
           g: '{{ directory "/a/b/c" }}{{ env "OWN_VARIABLE" "none" }}{{ contains "a" "abc" }}'
           h: '{{ valueOrDefault .ObjectMeta.Name "no-name" }}'
           i: '{{ (index .Spec.Containers 0).Resources.Requests.Cpu }}'
           j: {{ toYaml (index .Spec.Containers 0) | quote }}
           k: '{{ protoToJSON .ProxyConfig }}'
-          l: '{{ strdict "a" "b" | toJSON }}{{ toJsonMap (strdict "x" "y") (omit .ObjectMeta.Labels "app") }}{{ toJSON (mergeMaps .ObjectMeta.Labels (strdict "app" "z")) }}{{ isset .ObjectMeta.Annotations "note" }}'
-          m: {{ otelResourceAttributes .MeshConfig .ObjectMeta.Annotations .ObjectMeta.Labels .DeploymentMeta.Namespace .Spec.Containers | quote }}`),
+          l: '{{ strdict "a" "b" | toJSON }}{{ toJsonMap (strdict "x" "y") (omit .ObjectMeta.Labels "app") }}{{ isset .ObjectMeta.Annotations "note" }}'`),
+		installation("helpers-maps", `
+sidecarInjectorWebhook:
+  defaultTemplates: [sidecar, helpers]
+  templates:
+    helpers: |
+      metadata:
+        labels: {native: "{{ .NativeSidecars }}"}
+        annotations:
+          l: '{{ toJSON (mergeMaps .ObjectMeta.Labels (strdict "app" "z")) }}'`, since(21)),
+		installation("helpers-otel", `
+sidecarInjectorWebhook:
+  defaultTemplates: [sidecar, helpers]
+  templates:
+    helpers: |
+      metadata:
+        annotations:
+          n: '{{ toYaml (omitNil .Values.global.proxy.resources) | indent 2 | quote }}'
+          m: {{ otelResourceAttributes .MeshConfig .ObjectMeta.Annotations .ObjectMeta.Labels .DeploymentMeta.Namespace .Spec.Containers | quote }}`, since(30)),
 		installation("gateways", `{sidecarInjectorWebhook: {defaultTemplates: [gateway]}}`),
 		installation("grpc", `{sidecarInjectorWebhook: {defaultTemplates: [grpc-agent]}}`),
 	}

@@ -7,7 +7,10 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
+
+	"github.com/prerig/prerig/fn/istio"
 )
 
 // Options say what to compare.
@@ -27,15 +30,18 @@ type Options struct {
 }
 
 // Run takes all cases both ways and gives the report. It works on as many installations at once as there are processors.
-func Run(ctx context.Context, o Options) (*Report, error) {
+func Run(ctx context.Context, o Options) (report *Report, err error) {
+	if o.Installations, err = installable(o); err != nil {
+		return nil, err
+	}
 	if len(o.Installations) == 0 {
-		return nil, fmt.Errorf("comparing: there is no installation of this name")
+		return nil, fmt.Errorf("comparing: there is no installation of this name in Istio %s", o.Version)
 	}
 	clusters, err := render(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	report := newReport(o)
+	report = newReport(o)
 	var group sync.WaitGroup
 	var lock sync.Mutex
 	var failed error
@@ -63,6 +69,15 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	group.Wait()
 	return report, failed
+}
+
+// installable gives those of the installations that the version knows.
+func installable(o Options) ([]Installation, error) {
+	version, ok := istio.ParseVersion(o.Version)
+	if !ok {
+		return nil, fmt.Errorf("reading the version of Istio %q: want one such as 1.31.0", o.Version)
+	}
+	return slices.DeleteFunc(slices.Clone(o.Installations), func(i Installation) bool { return i.Since > version.Minor }), nil
 }
 
 // Show takes one case both ways and gives it whole.

@@ -94,3 +94,39 @@ func TestResourceErrors(t *testing.T) {
 		t.Error("a wrong annotation passes")
 	}
 }
+
+// TestFieldsOfTheProxyConfigByVersion has for each field that came later the annotation that sets it, and the first minor
+// that reads it (source: mesh/v1alpha1/proxy.proto of istio.io/api 1.18.6, 1.24.2, 1.27.8, 1.28.0, 1.30.3 and 1.31.1, and
+// which sources of Istio read the field). Older ones leave it out of PROXY_CONFIG.
+func TestFieldsOfTheProxyConfigByVersion(t *testing.T) {
+	for field, c := range map[string]struct {
+		annotation, want string
+		since            int
+	}{
+		"proxyHeaders":            {"proxyHeaders: {server: {value: s}}", `{"proxyHeaders":{"server":{"value":"s"}}}`, 19},
+		"proxyProtocol":           {"gatewayTopology: {proxyProtocol: {}}", `{"gatewayTopology":{"proxyProtocol":{}}}`, 19},
+		"fallback":                {"privateKeyProvider: {cryptomb: {pollDelay: 0.01s, fallback: true}}", `{"privateKeyProvider":{"cryptomb":{"pollDelay":"0.010s","fallback":true}}}`, 21},
+		"caCrl":                   {"tracing: {tlsSettings: {caCrl: c}}", `{"tracing":{"tlsSettings":{"caCrl":"c"}}}`, 22},
+		"readinessProbe.grpc":     {"readinessProbe: {grpc: {port: 1}}", `{"readinessProbe":{"grpc":{"port":1}}}`, 25},
+		"enableIstioTags":         {"tracing: {enableIstioTags: true}", `{"tracing":{"enableIstioTags":true}}`, 25},
+		"preserveHttp1HeaderCase": {"proxyHeaders: {preserveHttp1HeaderCase: true}", `{"proxyHeaders":{"preserveHttp1HeaderCase":true}}`, 25},
+		"xForwardedHost":          {"proxyHeaders: {xForwardedHost: {enabled: true}}", `{"proxyHeaders":{"xForwardedHost":{"enabled":true}}}`, 28},
+		"fileFlushInterval":       {"fileFlushInterval: 1s", `{"fileFlushInterval":"1s"}`, 29},
+		"fileFlushMinSizeKb":      {"fileFlushMinSizeKb: 32", `{"fileFlushMinSizeKb":32}`, 29},
+		"statsCompression":        {"statsCompression: false", `{"statsCompression":false}`, 29},
+		"connectionSettings":      {"connectionSettings: {}", `{"connectionSettings":{}}`, 31},
+	} {
+		t.Run(field, func(t *testing.T) {
+			for _, minor := range []int{c.since - 1, c.since} {
+				pc, warnings, err := Default(release.Newest(minor)).Effective(nil, "shop", nil, &c.annotation)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, _ := ProtoToJSON(pc, release.Newest(minor))
+				if known := minor >= c.since; (got == c.want) != known || (len(warnings) == 0) != known {
+					t.Errorf("1.%d reads %s and warns of %q, want the field: %t", minor, got, warnings, known)
+				}
+			}
+		})
+	}
+}

@@ -750,11 +750,11 @@ type ProxyConfig struct {
 	CaCertificatesPem               []string                `pb:"ca_certificates_pem"`
 	Image                           *ProxyImage             `pb:"image,since=13"`
 	PrivateKeyProvider              *PrivateKeyProvider     `pb:"private_key_provider,since=13"`
-	ProxyHeaders                    *ProxyHeaders           `pb:"proxy_headers,since=18"`
-	FileFlushInterval               *Duration               `pb:"file_flush_interval,since=25"`
-	FileFlushMinSizeKb              uint32                  `pb:"file_flush_min_size_kb,since=25"`
-	StatsCompression                *BoolValue              `pb:"stats_compression,since=25"`
-	ConnectionSettings              *ConnectionSettings     `pb:"connection_settings,since=25"`
+	ProxyHeaders                    *ProxyHeaders           `pb:"proxy_headers,since=19"`
+	FileFlushInterval               *Duration               `pb:"file_flush_interval,since=29"`
+	FileFlushMinSizeKb              uint32                  `pb:"file_flush_min_size_kb,since=29"`
+	StatsCompression                *BoolValue              `pb:"stats_compression,since=29"`
+	ConnectionSettings              *ConnectionSettings     `pb:"connection_settings,since=31"`
 }
 
 // MarshalJSON gives the message's proto JSON.
@@ -1154,7 +1154,7 @@ type Tracing struct {
 	MaxPathTagLength uint32                `pb:"max_path_tag_length"`
 	Sampling         float64               `pb:"sampling"`
 	TlsSettings      *ClientTLSSettings    `pb:"tls_settings"`
-	EnableIstioTags  *BoolValue            `pb:"enable_istio_tags"`
+	EnableIstioTags  *BoolValue            `pb:"enable_istio_tags,since=25"`
 }
 
 // MarshalJSON gives the message's proto JSON.
@@ -1520,7 +1520,7 @@ type ClientTLSSettings struct {
 	SubjectAltNames    []string   `pb:"subject_alt_names"`
 	Sni                string     `pb:"sni"`
 	InsecureSkipVerify *BoolValue `pb:"insecure_skip_verify"`
-	CaCrl              string     `pb:"ca_crl"`
+	CaCrl              string     `pb:"ca_crl,since=22"`
 }
 
 // MarshalJSON gives the message's proto JSON.
@@ -1684,7 +1684,7 @@ func (m *RemoteService) GetTcpKeepalive() *TcpKeepalive {
 type Topology struct {
 	NumTrustedProxies        uint32                      `pb:"num_trusted_proxies"`
 	ForwardClientCertDetails ForwardClientCertDetails    `pb:"forward_client_cert_details"`
-	ProxyProtocol            *ProxyProtocolConfiguration `pb:"proxy_protocol"`
+	ProxyProtocol            *ProxyProtocolConfiguration `pb:"proxy_protocol,since=19"`
 }
 
 // MarshalJSON gives the message's proto JSON.
@@ -1760,7 +1760,7 @@ type ReadinessProbe struct {
 	HttpGet             *HTTPHealthCheckConfig `pb:"http_get,oneof=health_check_method"`
 	TcpSocket           *TCPHealthCheckConfig  `pb:"tcp_socket,oneof=health_check_method"`
 	Exec                *ExecHealthCheckConfig `pb:"exec,oneof=health_check_method"`
-	Grpc                *GrpcHealthCheckConfig `pb:"grpc,oneof=health_check_method"`
+	Grpc                *GrpcHealthCheckConfig `pb:"grpc,oneof=health_check_method,since=25"`
 }
 
 // MarshalJSON gives the message's proto JSON.
@@ -2059,7 +2059,7 @@ func (m *PrivateKeyProvider) GetQat() *QAT {
 // CryptoMb is the message of that name.
 type CryptoMb struct {
 	PollDelay *Duration  `pb:"poll_delay"`
-	Fallback  *BoolValue `pb:"fallback"`
+	Fallback  *BoolValue `pb:"fallback,since=21"`
 }
 
 // MarshalJSON gives the message's proto JSON.
@@ -2084,7 +2084,7 @@ func (m *CryptoMb) GetFallback() *BoolValue {
 // QAT is the message of that name.
 type QAT struct {
 	PollDelay *Duration  `pb:"poll_delay"`
-	Fallback  *BoolValue `pb:"fallback"`
+	Fallback  *BoolValue `pb:"fallback,since=21"`
 }
 
 // MarshalJSON gives the message's proto JSON.
@@ -2115,9 +2115,9 @@ type ProxyHeaders struct {
 	AttemptCount                *AttemptCount                `pb:"attempt_count"`
 	EnvoyDebugHeaders           *EnvoyDebugHeaders           `pb:"envoy_debug_headers"`
 	MetadataExchangeHeaders     *MetadataExchangeHeaders     `pb:"metadata_exchange_headers"`
-	PreserveHttp1HeaderCase     *BoolValue                   `pb:"preserve_http1_header_case"`
-	XForwardedHost              *XForwardedHost              `pb:"x_forwarded_host"`
-	XForwardedPort              *XForwardedPort              `pb:"x_forwarded_port"`
+	PreserveHttp1HeaderCase     *BoolValue                   `pb:"preserve_http1_header_case,since=25"`
+	XForwardedHost              *XForwardedHost              `pb:"x_forwarded_host,since=28"`
+	XForwardedPort              *XForwardedPort              `pb:"x_forwarded_port,since=28"`
 }
 
 // MarshalJSON gives the message's proto JSON.
