@@ -4,9 +4,6 @@
 package oracle
 
 import (
-	"encoding/json"
-	"fmt"
-	"path"
 	"strings"
 )
 
@@ -17,7 +14,7 @@ type exception struct {
 	explains func(k *Case, d Difference) bool
 }
 
-// exceptions are all of them. Each is narrow, and its cases are counted.
+// exceptions are all that a difference alone shows; afterRemoval is one more. Each is narrow, and its cases are counted.
 var exceptions = []exception{
 	{
 		"labels of controllers", "a template of the user's prints all labels of the pod, and the controller has added its own, whose hashes and ids exist in the cluster only",
@@ -42,14 +39,6 @@ var exceptions = []exception{
 			requests, _ := resources["requests"].(map[string]any)
 			return ok && resources != nil && requests[name] == nil
 		},
-	},
-	{
-		"injected before", "sidecar.istio.io/status lists containers, volumes or pull secrets that the pod has: Prerig takes that injection out first, where the webhook keeps what it is given",
-		func(k *Case, _ Difference) bool { return injectedBefore(k.Webhook) },
-	},
-	{
-		"injected before lists were written", "sidecar.istio.io/status lists nothing, and the pod's own istio-proxy runs the agent: Prerig takes that for an injection of the first Istio versions and takes it out",
-		func(k *Case, _ Difference) bool { return injectedWithoutList(k.Webhook) },
 	},
 }
 
@@ -102,65 +91,6 @@ func podLabels(pod map[string]any) map[string]any {
 	meta, _ := pod["metadata"].(map[string]any)
 	labels, _ := meta["labels"].(map[string]any)
 	return labels
-}
-
-// InjectedBefore reports whether the status annotation of a workload's pod lists something that the pod has: Prerig takes
-// that injection out first, where the webhook keeps what it is given, so the results may differ.
-func InjectedBefore(workload map[string]any) bool { return injectedBefore(templateOf(workload)) }
-
-// injectedBefore reports whether the status annotation of the pod lists something that the pod has.
-func injectedBefore(pod map[string]any) bool {
-	spec, _ := pod["spec"].(map[string]any)
-	for field, names := range listed(pod) {
-		has, _ := keyed(append([]any{}, anyList(spec[field])...))
-		for _, name := range names {
-			if text, ok := name.(string); ok && has["["+text+"]"] != nil {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// injectedWithoutList reports whether there is a status annotation that lists nothing, and a container istio-proxy that
-// runs the agent as a proxy.
-func injectedWithoutList(pod map[string]any) bool {
-	if _, ok := status(pod); !ok || len(listed(pod)) > 0 {
-		return false
-	}
-	spec, _ := pod["spec"].(map[string]any)
-	for _, c := range anyList(spec["containers"]) {
-		m, _ := c.(map[string]any)
-		args, image := anyList(m["args"]), fmt.Sprint(m["image"])
-		if m["name"] == "istio-proxy" && (len(args) > 0 && args[0] == "proxy" || strings.HasPrefix(path.Base(image), "proxy")) {
-			return true
-		}
-	}
-	return false
-}
-
-// status gives the pod's status annotation.
-func status(pod map[string]any) (string, bool) {
-	meta, _ := pod["metadata"].(map[string]any)
-	annotations, _ := meta["annotations"].(map[string]any)
-	text, ok := annotations["sidecar.istio.io/status"].(string)
-	return text, ok
-}
-
-// listed gives what the status annotation lists, by field.
-func listed(pod map[string]any) map[string][]any {
-	text, _ := status(pod)
-	var lists map[string]any
-	if json.Unmarshal([]byte(text), &lists) != nil {
-		return nil
-	}
-	out := map[string][]any{}
-	for _, field := range []string{"containers", "initContainers", "volumes", "imagePullSecrets"} {
-		if names := anyList(lists[field]); len(names) > 0 {
-			out[field] = names
-		}
-	}
-	return out
 }
 
 func anyList(v any) []any {

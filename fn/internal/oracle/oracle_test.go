@@ -5,6 +5,7 @@ package oracle
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -143,6 +144,27 @@ func TestExceptionsAreNarrow(t *testing.T) {
 		}
 		if injectedWithoutList(k.Webhook) {
 			t.Errorf("status %s: an application counts as Istio's proxy", status)
+		}
+	}
+}
+
+func TestInjectedBeforeExcusesNothingButTheRemoval(t *testing.T) {
+	different := []Difference{{Place: "spec.containers.[app].image", Cluster: `"a"`, Prerig: `"b"`}}
+	for _, c := range []struct {
+		without Case
+		want    Result
+		names   []string
+	}{
+		{Case{Result: EqualInjected}, Excepted, []string{"injected before"}},
+		{Case{Result: RefusedByBoth}, Excepted, []string{"injected before"}},
+		{Case{Result: Excepted, Exceptions: []string{"requests of the whole pod"}}, Excepted, []string{"requests of the whole pod", "injected before"}},
+		{Case{Result: Different, Differences: different}, Different, nil},
+		{Case{Result: Unreadable}, Different, nil},
+	} {
+		k := Case{Result: Different}
+		k.adopt(&c.without)
+		if k.Result != c.want || !slices.Equal(k.Exceptions, c.names) {
+			t.Errorf("without the injection it is %q: got %q with %v, want %q with %v", c.without.Result, k.Result, k.Exceptions, c.want, c.names)
 		}
 	}
 }

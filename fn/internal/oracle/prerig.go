@@ -112,12 +112,13 @@ type made struct {
 	refused string
 }
 
-// prerig injects into the workloads as a user of the cluster would.
-func (c *cluster) prerig(ctx context.Context, workloads []map[string]any) ([]made, error) {
+// prerig does to the workloads, as a user of the cluster would, what a mode of the policy says.
+func (c *cluster) prerig(ctx context.Context, mode v1alpha1.Mode, workloads []map[string]any) ([]made, error) {
 	policy, err := c.policy()
 	if err != nil {
 		return nil, err
 	}
+	policy.Spec.Mode = mode
 	injector, err := fn.New([]*v1alpha1.InjectionPolicy{policy})
 	if err != nil {
 		return nil, err

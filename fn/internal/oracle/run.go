@@ -6,6 +6,8 @@ package oracle
 import (
 	"context"
 	"fmt"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
 )
 
 // Result is how a case came out.
@@ -32,6 +34,8 @@ type Case struct {
 	Seed         uint64
 	Number       int
 	Workload     map[string]any
+	// WithoutInjection is the workload without the injection that it looks to have; nil where it was not compared so.
+	WithoutInjection map[string]any
 	// Webhook is the pod that the webhook got.
 	Webhook map[string]any
 	// Cluster and Prerig are the pods at the ends of the two ways; nil where they are refused.
@@ -86,7 +90,7 @@ func (c *cluster) run(ctx context.Context, tools Tools, seed uint64, numbers []i
 			return nil, fmt.Errorf("comparing the case %s: %w", k.Name(), err)
 		}
 	}
-	return cases, nil
+	return cases, c.judgeAfterRemoval(ctx, tools, read)
 }
 
 // readable gives the cases that the API server can read, with their pods.
@@ -181,7 +185,7 @@ func (c *cluster) prerigWay(ctx context.Context, tools Tools, cases []*Case) err
 	for i, k := range cases {
 		workloads[i] = k.Workload
 	}
-	answers, err := c.prerig(ctx, workloads)
+	answers, err := c.prerig(ctx, v1alpha1.ModeInject, workloads)
 	if err != nil {
 		return fmt.Errorf("injecting as the installation %s: %w", c.Name, err)
 	}
