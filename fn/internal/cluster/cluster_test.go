@@ -198,13 +198,18 @@ func generated(t *testing.T, c *Cluster, installation string, part float64) []*u
 	return out
 }
 
-// report fails the test for each case that is not as it should be, and writes them to the directory that
-// PRERIG_CLUSTER_REPORT names.
+// report fails the test for each case that is not as it should be, and writes those, and what both refuse, to the directory
+// that PRERIG_CLUSTER_REPORT names.
 func report(t *testing.T, installation string, parity *Parity) {
 	t.Helper()
 	dir := os.Getenv("PRERIG_CLUSTER_REPORT")
 	shown := 0
 	for i, c := range parity.Cases {
+		if dir != "" && (!c.Good() || c.Verdict == BothRefuse) {
+			if err := write(filepath.Join(dir, installation, string(c.Verdict), fmt.Sprint(i)), c); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if c.Good() {
 			continue
 		}
@@ -214,12 +219,6 @@ func report(t *testing.T, installation string, parity *Parity) {
 			for _, d := range c.Differences {
 				t.Log(d)
 			}
-		}
-		if dir == "" {
-			continue
-		}
-		if err := write(filepath.Join(dir, installation, fmt.Sprint(i)), c); err != nil {
-			t.Fatal(err)
 		}
 	}
 	if shown > 20 {

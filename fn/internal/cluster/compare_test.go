@@ -32,7 +32,7 @@ func TestCompare(t *testing.T) {
 		"an owner of another kind": {
 			webhook: `{metadata: {ownerReferences: [{kind: ReplicaSet, name: web}]}}`,
 			prerig:  `{metadata: {ownerReferences: [{kind: Job, name: web}]}}`,
-			paths:   []string{"metadata.ownerReferences[0].kind"},
+			paths:   []string{"metadata.ownerReferences.[0].kind"},
 		},
 		"the volume of the account": {
 			webhook: `{spec: {volumes: [{name: kube-api-access-abcde}], containers: [{name: app, volumeMounts: [{name: kube-api-access-abcde, mountPath: /a}]}]}}`,
@@ -57,7 +57,7 @@ func TestCompare(t *testing.T) {
 		"a variable and its place": {
 			webhook: `{spec: {containers: [{name: app, env: [{name: A, value: x}, {name: B}]}]}}`,
 			prerig:  `{spec: {containers: [{name: app, env: [{name: B}, {name: A, value: "y"}]}]}}`,
-			paths:   []string{"spec.containers[app].env[A].value"},
+			paths:   []string{"spec.containers.[app].env.[A].value"},
 		},
 		"only the order": {
 			webhook: `{spec: {volumes: [{name: a}, {name: b}]}}`,
@@ -67,7 +67,7 @@ func TestCompare(t *testing.T) {
 		"empty and missing": {
 			webhook: `{spec: {containers: [{name: app, resources: {}}]}}`,
 			prerig:  `{spec: {containers: [{name: app}]}}`,
-			paths:   []string{"spec.containers[app].resources"},
+			paths:   []string{"spec.containers.[app].resources"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestCompare(t *testing.T) {
 			used := map[string]int{}
 			var paths []string
 			for _, d := range Compare(webhook, prerig, used) {
-				paths = append(paths, d.Path)
+				paths = append(paths, d.Place)
 			}
 			if d := cmp.Diff(c.paths, paths); d != "" {
 				t.Errorf("the differences (-want +got):\n%s", d)

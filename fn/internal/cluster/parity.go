@@ -46,7 +46,7 @@ type Case struct {
 	// Prerig is what the cluster without the webhook made of Prerig's output, where there is some.
 	Prerig Outcome
 	// Differences are those of the pods.
-	Differences []Difference
+	Differences []oracle.Difference
 	// Without is the case of the same workload under another name whose earlier injection Prerig has taken out before the
 	// webhook sees it; nil where there is none. The webhook renders over an injection that it finds, and Prerig from the
 	// original: so the two may differ over the workload itself, but not over this one.
@@ -192,9 +192,9 @@ func (p *Parity) String() string {
 			continue
 		}
 		for _, d := range c.Differences {
-			if class := d.Class(); !seen[class] {
-				seen[class] = true
-				classes[class]++
+			if place := class(d); !seen[place] {
+				seen[place] = true
+				classes[place]++
 			}
 		}
 	}

@@ -124,6 +124,9 @@ func (b *batch) finish(ctx context.Context) error {
 func (b *batch) create(ctx context.Context, i int) error {
 	w := b.workloads[i]
 	made, err := b.Create(ctx, w)
+	for attempt := 1; attempt < attempts && err != nil && tooSlow(err.Error()); attempt++ {
+		made, err = b.Create(ctx, w)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -144,6 +147,12 @@ func (b *batch) create(ctx context.Context, i int) error {
 	}
 	return nil
 }
+
+// attempts is how often a Pod is created whose webhook does not answer in time. Controllers try again by themselves.
+const attempts = 5
+
+// tooSlow reports whether an error only says that something did not answer in time.
+func tooSlow(message string) bool { return strings.Contains(message, "context deadline exceeded") }
 
 // look takes down what has become of those that wait.
 func (b *batch) look(ctx context.Context) error {
@@ -217,7 +226,7 @@ func (c *Cluster) found(ctx context.Context, namespace string) (map[owner]Outcom
 func final(message string) bool {
 	for _, part := range []string{"denied the request", " is invalid: ", " is forbidden: ", "failed calling webhook"} {
 		if strings.Contains(message, part) {
-			return !strings.Contains(message, "context deadline exceeded")
+			return !tooSlow(message)
 		}
 	}
 	return false

@@ -22,6 +22,11 @@ type Difference struct {
 	Cluster, Prerig string
 }
 
+// String returns the difference in lines.
+func (d Difference) String() string {
+	return fmt.Sprintf("%s\n    cluster: %s\n    Prerig:  %s", d.Place, d.Cluster, d.Prerig)
+}
+
 // compare gives where the pods differ: nowhere if they are the same to Kubernetes, which knows that 1 CPU is 1000m.
 func compare(want, got map[string]any) ([]Difference, error) {
 	w, err := typed(want)
@@ -35,12 +40,10 @@ func compare(want, got map[string]any) ([]Difference, error) {
 	if equality.Semantic.DeepEqual(w, g) {
 		return nil, nil
 	}
-	var out []Difference
-	differ(&out, "", plain(w), plain(g))
+	out := Differences(plain(w), plain(g))
 	if len(out) == 0 {
 		out = append(out, Difference{Place: "(empty or missing)"})
 	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Place < out[j].Place })
 	return out, nil
 }
 
@@ -67,6 +70,14 @@ func plain(pod *corev1.Pod) any {
 	if err := json.Unmarshal(toJSON(pod), &out); err != nil {
 		panic(err) // what was just written can be read
 	}
+	return out
+}
+
+// Differences returns the places at which two JSON values differ, in order.
+func Differences(cluster, prerig any) []Difference {
+	var out []Difference
+	differ(&out, "", cluster, prerig)
+	sort.Slice(out, func(i, j int) bool { return out[i].Place < out[j].Place })
 	return out
 }
 
