@@ -31,11 +31,11 @@ type affected struct {
 func newAffected(streams Streams, version string) *cobra.Command {
 	var l local
 	var repository, url string
-	cmd := newCommand("affected BASE..HEAD", "List the pipelines that a range of commits touches, as JSON")
+	cmd := newCommand("affected BASE..HEAD", "List the pipelines that a range of commits affects, as JSON")
 	cmd.Long = `List the pipelines whose result could differ between two commits of the repository in the
-current directory, as JSON. Each is rendered at the first commit; a pipeline is affected
-where anything that it read there, or looked for and did not find, is different at the
-second. Names of files play no part in it.`
+current directory, as JSON. Each is rendered at the first commit; it is affected if anything
+that it read there, or looked for and did not find, is different at the second commit. No
+guess is made from the names of files.`
 	cmd.Example = `  prerig affected origin/main..HEAD | jq -r '.affected[].pipeline'`
 	l.flags(cmd)
 	cmd.Flags().StringVarP(&repository, "repository", "C", ".", "directory of the repository")

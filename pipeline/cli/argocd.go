@@ -17,15 +17,15 @@ import (
 // what differs by application is in the environment, and an image with nothing but prerig has no shell to look there.
 func newArgoCD(streams Streams, version string) *cobra.Command {
 	var pipelines, policies string
-	cmd := newCommand("argocd-plugin", "Render the application for which Argo CD runs this")
+	cmd := newCommand("argocd-plugin", "Render an application as a plugin of Argo CD")
 	cmd.Long = `Print the manifests of one pipeline, as the generate command of a Config Management Plugin.
-Argo CD runs it in the application's directory of a checkout and says in the environment
-which one that is (ARGOCD_APP_SOURCE_PATH). The checkout stands for the pipeline's source.
-The pipeline is named by the plugin's parameter "pipeline", else by the application's
-environment variable PIPELINE, else it has the application's name.`
+Argo CD runs it in the application's directory of a checkout (ARGOCD_APP_SOURCE_PATH says
+which one); the checkout is used as the pipeline's source. The plugin's parameter "pipeline"
+names the pipeline, else the application's environment variable PIPELINE; by default it has
+the application's name.`
 	cmd.Args = cobra.NoArgs
 	cmd.Flags().StringVar(&pipelines, "pipelines", "pipelines", "directory of RenderPipeline files in the repository")
-	cmd.Flags().StringVar(&policies, "policies", "policies", "directory in the repository of the policies that pipelines name by file")
+	cmd.Flags().StringVar(&policies, "policies", "policies", "directory in the repository of the policies that pipelines name with policies[].file")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		root, err := checkout(os.Getenv("ARGOCD_APP_SOURCE_PATH"))
 		if err != nil {

@@ -88,29 +88,29 @@ func Main(ctx context.Context, args []string, streams Streams, version string) i
 }
 
 // NewRoot returns the prerig command with all its commands. A new command is one constructor in a file of its own and one
-// line here.
+// word in its group here.
 func NewRoot(streams Streams, version string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "prerig",
 		Short: "Inject sidecars at build time, as the mesh's webhook would",
-		Long: `Prerig injects sidecars into Kubernetes manifests before they reach a cluster, with the
-result that the mesh's admission webhook would give. It needs no cluster and no network.
+		Long: `Prerig adds the sidecars of a service mesh to Kubernetes manifests before they reach a
+cluster, just as the mesh's admission webhook would. Injecting needs no cluster and no network.
 
 Exit codes of all commands:
   0  done
   1  a check found something (inject --check, lint, diff, status --check)
-  2  wrong input, policy or flags, or reading or writing failed; nothing was written`,
-		Example: `  prerig inject -f deployment.yaml | kubectl apply -f -
-  prerig inject --diff k8s/
-  prerig inject -i k8s/
-  prerig explain k8s/`,
+  2  the input, the policy or a flag is wrong, or reading or writing failed`,
+		Example: `  prerig inject --diff k8s/                                 # show what would change
+  prerig inject -i k8s/                                     # change the files
+  prerig inject -f deployment.yaml | kubectl apply -f -
+  prerig explain k8s/                                       # who is injected, and why`,
 		Version:       Version(version),
 		Args:          knownCommand,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !streams.InTerminal { // manifests are piped in, and help must not take their place
-				return errors.New("no command is named; to inject what is piped in: prerig inject; for all commands: prerig --help")
+				return errors.New("no command given; use prerig inject to inject what is piped in, or prerig --help to see all commands")
 			}
 			return cmd.Help()
 		},
@@ -123,26 +123,24 @@ Exit codes of all commands:
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(
-		newInject(streams),
-		newExplain(streams),
-		newImport(streams),
-		newLint(streams, version),
-		newImages(streams, version),
-		newRender(streams, version),
-		newDiff(streams, version),
-		newAffected(streams, version),
-		newArgoCD(streams, version),
-		newServe(streams, version),
-		newWorker(streams, version),
-		newStatus(streams),
-		newReconcile(streams),
-		newSuspend(streams, true),
-		newSuspend(streams, false),
-		newRemove(streams),
-		newVersion(streams, version),
-	)
+	addGroup(root, "Commands for manifests:",
+		newInject(streams), newExplain(streams), newLint(streams, version), newImport(streams), newImages(streams, version))
+	addGroup(root, "Commands for pipelines:",
+		newRender(streams, version), newDiff(streams, version), newAffected(streams, version), newArgoCD(streams, version))
+	addGroup(root, "Commands that run the daemon:", newServe(streams, version), newWorker(streams, version))
+	addGroup(root, "Commands that talk to the daemon:",
+		newStatus(streams), newReconcile(streams), newSuspend(streams, true), newSuspend(streams, false), newRemove(streams))
+	root.AddCommand(newVersion(streams, version))
 	return root
+}
+
+// addGroup adds commands under a title of their own in the help.
+func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, c := range commands {
+		c.GroupID = title
+	}
+	root.AddCommand(commands...)
 }
 
 // knownWord refuses a first word that is no command before its flags are read, which are those of another program then.

@@ -16,21 +16,21 @@ func newDiff(streams Streams, version string) *cobra.Command {
 	var output, against string
 	var exitCode bool
 	cmd := newCommand("diff [PIPELINE...]", "Show what would change where pipelines publish to")
-	cmd.Long = `Render pipelines as the daemon would and compare the result with what is published, at every
-place: branches, for proposals the active branch, and artifacts. A change that many objects
-have in common is shown once, with the list of the objects: the upgrade of a mesh reads as a
-handful of changes, however many applications there are. Where lines differ by nothing but
-an object's own name, <name> stands for it.
+	cmd.Long = `Render pipelines as the daemon would, and compare the result with what is published:
+branches (for proposals the active branch) and artifacts. A change that many objects share is
+shown once, with the list of the objects, so the upgrade of a mesh reads as a handful of
+changes, however many applications there are. <name> stands for an object's own name where
+lines differ only by that.
 
-Where the path on a branch has changed, what the pipeline leaves at the old one is shown as deleted.
-Branches that were taken out of spec.publish, and pipelines that were removed, are not compared:
-what the daemon deletes there (deletionPolicy) it knows from its state alone. Nor are
-directories of --against but the one that a pipeline has now.
+If the path on a branch has changed, what the pipeline leaves at the old path is shown as
+deleted. Branches that were removed from spec.publish, and pipelines that were removed, are
+not compared: only the daemon's state says what it deletes there (deletionPolicy). Of the
+directory of --against, only what belongs to pipelines that exist now is compared.
 
-Text and Markdown name the first objects of each change, and Markdown fits into a comment of
-a pull request; both say what they leave out. JSON holds everything.
+Text and Markdown name the first objects of each change, and Markdown fits into a comment on
+a pull request; both say what they leave out. JSON has everything.
 
-Exit codes, as those of diff:
+Exit codes, like those of diff:
   0  nothing would change
   1  something would change (0 with --exit-code=false)
   2  something could not be rendered or compared, or would be refused; the rest is shown`
@@ -40,8 +40,8 @@ Exit codes, as those of diff:
 	l.flags(cmd)
 	l.sourceFlags(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "text, markdown or json")
-	cmd.Flags().StringVar(&against, "against", "", "directory that prerig render -o has written, instead of what is published")
-	cmd.Flags().BoolVar(&exitCode, "exit-code", true, "exit with 1 where anything would change")
+	cmd.Flags().StringVar(&against, "against", "", "directory written by prerig render -o, to compare with instead of what is published")
+	cmd.Flags().BoolVar(&exitCode, "exit-code", true, "exit with 1 if anything would change")
 	register(cmd.MarkFlagDirname("against"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if output != "text" && output != "markdown" && output != "json" {

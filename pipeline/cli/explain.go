@@ -26,17 +26,17 @@ type explaining struct {
 
 func newExplain(streams Streams) *cobra.Command {
 	ex := &explaining{run: run{streams: streams}}
-	cmd := newCommand("explain [FILE|DIRECTORY|KIND/NAME]...", "Say for each workload whether it is injected, and why")
-	cmd.Long = `Say for each workload whether it is injected: by which rule of which webhook, of which
+	cmd := newCommand("explain [FILE|DIRECTORY|KIND/NAME]...", "Show which workloads are injected, and why")
+	cmd.Long = `Show for each workload whether it is injected, by which rule of which webhook, for which
 revision, with which templates, and what decided. Nothing is written.
 
-Reads files, directories and standard input as prerig inject does; a ResourceList is read with
-its functionConfig as the policy. KIND/NAME or KIND/NAMESPACE/NAME shows every step for one
-workload; where no file is named then, the current directory is read.
+Reads files, directories and standard input as prerig inject does. A ResourceList is explained
+with its functionConfig as the policy. KIND/NAME or KIND/NAMESPACE/NAME shows every step for
+one workload; if no file is given, the current directory is read.
 
 Exit codes:
   0  done
-  2  wrong input, policy or flags, or a workload that cannot be injected`
+  2  the input, the policy or a flag is wrong, or a workload cannot be injected`
 	cmd.Example = `  prerig explain k8s/
   prerig explain -p mesh.yaml -f k8s/ deployment/web
   kustomize build overlays/prod | prerig explain -p mesh.yaml

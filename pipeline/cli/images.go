@@ -32,10 +32,10 @@ func newImages(streams Streams, version string) *cobra.Command {
 	cmd := newCommand("images", "Pin injected images to digests, and see which tags have moved")
 	cmd.Long = `Pin the images of injected containers to digests, so that what runs is what was reviewed.
 
-pin asks the registries and writes an ImageLock file. A policy that names it (spec.images.lock)
-has the function write the digests, offline. verify says which tags have moved since.
+pin asks the registries and writes an ImageLock file. If a policy names it (spec.images.lock),
+injecting writes its digests, offline. verify shows which tags have moved since.
 
-Credentials are those of docker login or podman login, and of their helpers.`
+The credentials of docker login and podman login are used, and their helpers.`
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(newImagesPin(streams, version), newImagesVerify(streams, version))
@@ -45,9 +45,9 @@ Credentials are those of docker login or podman login, and of their helpers.`
 // registryFlags are those that say how registries are asked.
 func registryFlags(cmd *cobra.Command, o *images.Options) {
 	f := cmd.Flags()
-	f.IntVar(&o.Jobs, "jobs", 8, "images that are asked for at once")
+	f.IntVar(&o.Jobs, "jobs", 8, "how many images to ask for at once")
 	f.DurationVar(&o.Timeout, "timeout", 20*time.Second, "time for one request")
-	f.IntVar(&o.Retry.Attempts, "attempts", 6, "how often a request is made that fails for a reason that may pass")
+	f.IntVar(&o.Retry.Attempts, "attempts", 6, "how often to try a request that fails for a passing reason")
 }
 
 // imagesPin is the state of one prerig images pin.
@@ -62,23 +62,23 @@ type imagesPin struct {
 func newImagesPin(streams Streams, version string) *cobra.Command {
 	p := &imagesPin{run: run{streams: streams}, options: images.Options{UserAgent: "prerig/" + version}}
 	cmd := newCommand("pin [FILE|DIRECTORY]...", "Resolve the tags of injected images to digests, and write an ImageLock")
-	cmd.Long = `Inject the files in memory by the policy, resolve the tag of every image that was injected to
-the digest that it names now, and write an ImageLock file. Without files, the images are those
-that the policy injects into a plain Deployment.
+	cmd.Long = `Inject the files in memory, resolve the tag of every injected image to the digest that it
+names now, and write an ImageLock file. Without files, the images are those that the policy
+injects into a plain Deployment.
 
-An image for several platforms keeps its index, so that every node still finds its own. All
-images have to resolve: otherwise the file is left as it is.
+An image for several platforms is pinned to its index, so that each node still finds its own.
+Unless all images resolve, the file is left as it is.
 
 Exit codes:
   0  done
-  2  an image that does not resolve or lacks a platform, or wrong input, policy or flags`
+  2  an image does not resolve or lacks a platform, or the input, the policy or a flag is wrong`
 	cmd.Example = `  prerig images pin -p mesh.yaml
   prerig images pin -p mesh.yaml --platform linux/amd64 --platform linux/arm64 k8s/
   prerig images pin --image docker.io/istio/proxyv2:1.31.0 -o -`
 	p.flags(cmd)
 	f := cmd.Flags()
-	f.StringArrayVar(&p.images, "image", nil, "further image to resolve; may be repeated. Without files and -p, these alone")
-	f.StringArrayVar(&p.options.Platforms, "platform", nil, "platform that every image has to be for, such as linux/arm64; may be repeated")
+	f.StringArrayVar(&p.images, "image", nil, "further image to resolve; may be repeated. Without files and -p, only these are resolved")
+	f.StringArrayVar(&p.options.Platforms, "platform", nil, "platform that every image must support, such as linux/arm64; may be repeated")
 	f.StringVarP(&p.output, "output", "o", lockFile, "file to write, - for standard output")
 	f.StringVar(&p.name, "name", "images", "name of the ImageLock, which spec.images.lock of a policy names")
 	registryFlags(cmd, &p.options)
@@ -241,16 +241,16 @@ func (p *imagesPin) say(text string, args ...any) {
 func newImagesVerify(streams Streams, version string) *cobra.Command {
 	o := images.Options{UserAgent: "prerig/" + version}
 	output := "text"
-	cmd := newCommand("verify [IMAGELOCK]...", "Say which tags of an ImageLock have moved")
+	cmd := newCommand("verify [IMAGELOCK]...", "Show which tags of an ImageLock have moved")
 	cmd.Long = `Ask the registries whether the tags still name the digests that are locked. Nothing is changed.
 
-  current  the tag names the locked digest
+  current  the tag still names the locked digest
   moved    the tag names another digest now
-  gone     the registry has no such tag any more
-  lost     the registry does not have the locked digest any more: pods cannot pull it
+  gone     the registry no longer has the tag
+  lost     the registry no longer has the locked digest: pods cannot pull it
 
 Exit codes:
-  0  all are current
+  0  all tags are current
   1  some have moved, or are gone or lost
   2  a registry could not be asked, or the lock cannot be read`
 	cmd.Example = `  prerig images verify

@@ -28,18 +28,18 @@ type importing struct {
 
 func newImport(streams Streams) *cobra.Command {
 	im := &importing{streams: streams}
-	cmd := newCommand("import [FILE|DIRECTORY]...", "Make a policy of a cluster's objects or of a rendered Istio chart")
-	cmd.Long = `Make an InjectionPolicy of the objects that decide about injection: the ConfigMaps of the
-injector and of the mesh, the webhook configurations, the namespaces, and, where they are
-given, the istiod Deployment (its version and the variables that templates read) and the
-nodes (the oldest kubelet). Reads files or standard input, in YAML or JSON.
+	cmd := newCommand("import [FILE|DIRECTORY]...", "Make a policy from a cluster's objects or a rendered chart")
+	cmd.Long = `Make an InjectionPolicy from the objects that decide about injection: the ConfigMaps of the
+injector and the mesh, the webhook configurations and the namespaces, and, if they are among
+the input, the istiod Deployment (for its version and the variables that templates read) and
+the nodes (for the oldest kubelet). Reads files or standard input, in YAML or JSON.
 
-Secrets and certificates are never written. The same objects give the same policy in any
-order. Run it again when the mesh changes, and the diff shows what that means.
+Secrets and certificates are never written. The same objects give the same policy, in any
+order. Run it again when the mesh changes: the diff shows what changed.
 
 Exit codes:
   0  done
-  2  the objects hold no control plane or several, or reading or writing failed`
+  2  the input has no control plane or several, or reading or writing failed`
 	cmd.Example = `  # from a cluster
   kubectl -n istio-system get configmaps,deployments,mutatingwebhookconfigurations,namespaces,nodes -o yaml \
     | prerig import -o prerig.yaml
@@ -53,10 +53,10 @@ Exit codes:
 	f.StringArrayVarP(&im.files, "filename", "f", nil, "file or directory to read, - for standard input; may be repeated")
 	excludeFlag(cmd, &im.exclude)
 	f.StringVarP(&im.output, "output", "o", "", "file to write (default: standard output)")
-	f.StringVar(&im.options.Revision, "revision", "", "revision of the control plane, where there are several")
-	f.StringVar(&im.options.Namespace, "istio-namespace", "", "namespace of the control plane, where there are several")
-	f.StringVar(&im.options.Version, "istio-version", "", "version of Istio, where the objects do not say it")
-	f.StringVar(&im.options.Name, "name", "", "name of the policy (default: istio, with the revision behind it)")
+	f.StringVar(&im.options.Revision, "revision", "", "revision of the control plane, if there are several")
+	f.StringVar(&im.options.Namespace, "istio-namespace", "", "namespace of the control plane, if there are several")
+	f.StringVar(&im.options.Version, "istio-version", "", "version of Istio, if the objects do not say it")
+	f.StringVar(&im.options.Name, "name", "", "name of the policy (default: istio, followed by the revision)")
 	f.BoolVarP(&im.quiet, "quiet", "q", false, "print warnings and errors only")
 	register(cmd.MarkFlagFilename("filename", "yaml", "yml", "json"))
 	register(cmd.MarkFlagFilename("output", "yaml", "yml"))

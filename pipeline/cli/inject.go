@@ -34,28 +34,28 @@ type inject struct {
 func newInject(streams Streams) *cobra.Command {
 	in := &inject{run: run{streams: streams}}
 	cmd := newCommand("inject [FILE|DIRECTORY]...", "Inject sidecars into manifests")
-	cmd.Long = `Inject sidecars into the workloads of manifests, and leave every other byte as it is.
+	cmd.Long = `Inject sidecars into the workloads among manifests, and leave every other byte as it is.
 
-Reads the files, and the .yaml, .yml and .json files below the directories, that are named, or
-standard input. Writes every manifest that was read, injected or not, to standard output in the
-order of the input, or where -o or -i says.
+Reads files, the .yaml, .yml and .json files below directories, or standard input. Every
+manifest that was read, injected or not, goes to standard output in the order of the input,
+or to where -o or -i says.
 
-A directory may hold other things: charts, templates, kustomizations, playbooks, data. They are
-passed over, and a line tells of each kind; named themselves, they are errors. Hidden files,
-downloaded packages (node_modules, vendor) and what --exclude and .prerigignore files name by
-the rules of .gitignore are not read.
+A directory may hold other things: charts, templates, kustomizations, playbooks, data. These
+are skipped, with one line for each kind; if you name such a file itself, it is an error.
+Hidden files and downloaded packages (node_modules, vendor) are not read, nor is what
+--exclude or a .prerigignore file names, by the rules of .gitignore.
 
-What is decided for each workload, and why, goes to standard error, one line each. When
+The decision for each workload, with its reason, goes to standard error, one line each. If
 anything is wrong in any file, nothing is written at all.
 
 Exit codes:
-  0  done; with --diff also when there are differences
+  0  done; with --diff also if there are differences
   1  --check: the input is not what the injection would give
-  2  wrong input, policy or flags, or reading or writing failed; nothing was written
+  2  the input, the policy or a flag is wrong, or reading or writing failed; nothing was written
 
-The flags --filename, --output, --injectConfigFile, --valuesFile, --meshConfigFile and
---revision mean what they mean to istioctl kube-inject (whose -i is --istioNamespace).`
-	cmd.Example = `  # to standard output, by prerig.yaml or the built-in policy
+--filename, --output, --injectConfigFile, --valuesFile, --meshConfigFile and --revision mean
+the same as in istioctl kube-inject (but its -i is --istioNamespace).`
+	cmd.Example = `  # write to standard output, using prerig.yaml or the built-in policy
   prerig inject deployment.yaml
   kustomize build overlays/prod | prerig inject -p mesh.yaml | kubectl apply -f -
 
@@ -63,7 +63,7 @@ The flags --filename, --output, --injectConfigFile, --valuesFile, --meshConfigFi
   prerig inject -p mesh.yaml --diff k8s/
   prerig inject -p mesh.yaml -i k8s/
 
-  # in CI: fail where a committed file is not what the policy gives
+  # in CI: fail if a committed file is not what the policy gives
   prerig inject -p mesh.yaml --check --diff k8s/
 
   # take the injection out again
@@ -75,10 +75,10 @@ The flags --filename, --output, --injectConfigFile, --valuesFile, --meshConfigFi
 	in.flags(cmd)
 	in.versionFlag(cmd)
 	f := cmd.Flags()
-	f.BoolVarP(&in.inPlace, "in-place", "i", false, "change the files: all of them, or none when anything is wrong")
+	f.BoolVarP(&in.inPlace, "in-place", "i", false, "change the files: all of them, or none if anything is wrong")
 	f.StringVarP(&in.output, "output", "o", "", "file to write, or directory (one that exists, or a name that ends with /) for a file each")
-	f.BoolVar(&in.diff, "diff", false, "print what changes as a unified diff, and the manifests only where -i or -o says")
-	f.BoolVar(&in.check, "check", false, "write nothing and exit with 1 where the input is not what the injection would give")
+	f.BoolVar(&in.diff, "diff", false, "print a unified diff of what changes; manifests are written only with -i or -o")
+	f.BoolVar(&in.check, "check", false, "write nothing, and exit with 1 if the input is not what the injection would give")
 	f.BoolVar(&in.remove, "remove", false, "take out what was injected")
 	f.StringVar(&in.colour, "color", "auto", "colours in the diff: auto, always or never")
 	register(cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp)))

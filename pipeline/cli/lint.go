@@ -50,18 +50,19 @@ func newLint(streams Streams, version string) *cobra.Command {
 	cmd.Long = `Check the pods as they are after injection: how they start, end and complete, what they ask for,
 what they may do, and what their annotations say. Nothing is written to the manifests.
 
-The files are injected in memory by the policy, as prerig inject would do it, and the result is
-checked; --as-is checks the files as they are, such as committed output of an injection, and
-takes from a policy given with -p only what it says of rules, versions, namespaces and kinds.
+The files are injected in memory, as prerig inject would do it, and the result is checked.
+--as-is checks the files as they are, for example the committed output of an injection; of a
+policy given with -p it uses only what is said about rules, versions, namespaces and kinds.
 
-Findings go to standard output with the file and line of the field. The severity of each rule is
-set in the policy (spec.lint.rules) or with --rule. A workload is excused from rules with the
-annotation ` + lint.IgnoreAnnotation + `: CODE,CODE.
+Findings go to standard output with the file and line of the field. The severity of a rule is
+set in the policy (spec.lint.rules) or with --rule. The annotation
+` + lint.IgnoreAnnotation + `: CODE,CODE excuses a workload from rules.
 
 Exit codes:
-  0  nothing as severe as --fail-on says
-  1  findings as severe as --fail-on says
-  2  wrong input, policy or flags, no workload to check, or reading or writing failed`
+  0  no finding is as severe as --fail-on
+  1  a finding is as severe as --fail-on
+  2  the input, the policy or a flag is wrong, there is no workload to check, or reading or
+     writing failed`
 	cmd.Example = `  prerig lint -p mesh.yaml k8s/
   prerig lint --as-is --fail-on warning rendered/
   prerig lint -o sarif k8s/ > prerig.sarif
@@ -74,7 +75,7 @@ Exit codes:
 	f.StringArrayVar(&l.rules, "rule", nil, "severity of a rule, as CODE=Error, Warning, Info or Off; may be repeated")
 	f.BoolVar(&l.asIs, "as-is", false, "check the files as they are, and inject nothing")
 	f.StringVar(&l.istio, "istio-version", "", "with --as-is: version of the control plane, such as 1.31")
-	f.BoolVar(&l.allowEmpty, "allow-empty", false, "do not fail where there is no workload to check")
+	f.BoolVar(&l.allowEmpty, "allow-empty", false, "do not fail if there is no workload to check")
 	f.BoolVar(&l.list, "list-rules", false, "list the rules and exit")
 	f.StringVar(&l.explain, "explain", "", "describe one rule and exit")
 	f.StringVar(&l.colour, "color", "auto", "colours in text: auto, always or never")

@@ -36,10 +36,10 @@ type local struct {
 func (l *local) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&l.pipelines, "pipelines", "pipelines", "directory of RenderPipeline files")
-	f.StringVar(&l.policies, "policies", "policies", "directory of the policies that pipelines name by file")
+	f.StringVar(&l.policies, "policies", "policies", "directory of the policies that pipelines name with policies[].file")
 	f.StringVar(&l.secrets, "secrets", "secrets", "directory of secrets, NAMESPACE/NAME/KEY")
 	f.StringVar(&l.cache, "cache", defaultCache(), "directory for what is fetched")
-	f.IntVarP(&l.jobs, "jobs", "j", 0, "renders at the same time (default: one for each processor)")
+	f.IntVarP(&l.jobs, "jobs", "j", 0, "how many renders run at once (default: one for each processor)")
 	for _, name := range []string{"pipelines", "policies", "secrets", "cache"} {
 		register(cmd.MarkFlagDirname(name))
 	}
@@ -47,8 +47,8 @@ func (l *local) flags(cmd *cobra.Command) {
 
 func (l *local) sourceFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringArrayVar(&l.sources, "source", nil, "directory that stands for the source, as DIR for all pipelines or URL=DIR for those with that source; may be repeated")
-	f.StringVar(&l.revision, "revision", "", "commit or digest of the source, as it stands in trailers (default: what the pipeline follows)")
+	f.StringArrayVar(&l.sources, "source", nil, "directory to use as the source: DIR for all pipelines, or URL=DIR for those with that source; may be repeated")
+	f.StringVar(&l.revision, "revision", "", "commit or digest of the source, as in the trailers (default: what the pipeline follows)")
 }
 
 func defaultCache() string {

@@ -22,9 +22,9 @@ func newReconcile(streams Streams) *cobra.Command {
 	var request server.Request
 	var wait bool
 	var timeout time.Duration
-	cmd := newCommand("reconcile PIPELINE... | --all", "Ask a daemon to run pipelines now")
-	cmd.Long = `Ask a running daemon to look at the sources of pipelines now. With --wait, wait until it
-has, and fail where one of them is not ready then.`
+	cmd := newCommand("reconcile PIPELINE... | --all", "Run pipelines now")
+	cmd.Long = `Ask a running daemon to look at the sources of pipelines now. With --wait, wait until it has,
+and fail if one of the pipelines is not Ready then.`
 	cmd.Example = `  prerig reconcile team/shop --wait
   prerig reconcile --all --force`
 	d.flags(cmd)
@@ -129,12 +129,16 @@ func (d *daemonClient) asked(ctx context.Context, names []string) ([]server.Pipe
 }
 
 func newSuspend(streams Streams, suspended bool) *cobra.Command {
-	use, short, word := "resume PIPELINE...", "Let pipelines of a daemon run again", "resumed"
+	use, short, word := "resume PIPELINE...", "Let suspended pipelines run again", "resumed"
+	long := "Let pipelines that were stopped by prerig suspend run again. What changed meanwhile is rendered."
 	if suspended {
-		use, short, word = "suspend PIPELINE...", "Stop pipelines of a daemon until they are resumed", "suspended"
+		use, short, word = "suspend PIPELINE...", "Stop pipelines until they are resumed", "suspended"
+		long = `Stop pipelines of a running daemon until prerig resume. What they have published stays. This is
+kept in the daemon's state directory; spec.suspend in the pipeline's file lasts without it.`
 	}
 	var d daemonClient
 	cmd := newCommand(use, short)
+	cmd.Long = long
 	d.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {

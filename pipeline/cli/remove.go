@@ -21,19 +21,19 @@ import (
 func newRemove(streams Streams) *cobra.Command {
 	var d daemonClient
 	var request server.RemoveRequest
-	cmd := newCommand("remove PIPELINE... | --all", "Confirm that pipelines whose files are gone are removed")
-	cmd.Long = `Confirm that a running daemon removes pipelines that are not in its directory or repository
-any more. Most are removed without a word, a while after they are gone; those wait for this
-command that went together with more than removals.max_share percent of all, and the last
-one, as a directory that is not mounted looks the same. prerig status lists them.
+	cmd := newCommand("remove PIPELINE... | --all", "Confirm the removal of pipelines that are gone")
+	cmd.Long = `Confirm that a running daemon may remove pipelines that are no longer in its directory or
+repository. Usually it removes them by itself after a while. If more than removals.max_share
+percent of all pipelines went at once, or the last one, it waits for this command, because a
+directory that is not mounted looks the same. prerig status lists the pipelines that wait.
 
-What becomes of the published files is what deletionPolicy of the pipeline said: they stay,
-or those that the pipeline owns are deleted. With --orphan they stay in any case.`
+The deletionPolicy of a pipeline decides about the files that it has published: they stay, or
+those that it owns are deleted. With --orphan they stay in any case.`
 	cmd.Example = `  prerig remove team/shop
   prerig remove --all --orphan`
 	d.flags(cmd)
 	cmd.Flags().BoolVar(&request.All, "all", false, "all pipelines that are gone")
-	cmd.Flags().BoolVar(&request.Orphan, "orphan", false, "leave their files, whatever their deletion policies say")
+	cmd.Flags().BoolVar(&request.Orphan, "orphan", false, "leave the published files, whatever deletionPolicy says")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if (len(args) == 0) != request.All {
 			return errors.New("name pipelines, or give --all")

@@ -23,15 +23,15 @@ func newRender(streams Streams, version string) *cobra.Command {
 	var output string
 	var verbose bool
 	cmd := newCommand("render [PIPELINE...]", "Render pipelines once, as the daemon would, and print the result")
-	cmd.Long = `Render pipelines once, by the same steps as the daemon, without publishing anything. The
-result goes to standard output, or with -o into a directory as it would be on the branch.
-The trailers of a rendered commit hold the command that gives the same result again.`
+	cmd.Long = `Render pipelines once, by the same steps as the daemon, and publish nothing. The result goes
+to standard output or, with -o, to a directory as it would be on the branch. The trailers of
+a rendered commit name the command that gives the same result again.`
 	cmd.Example = `  prerig render team/shop --revision main@sha1:f0e1d2…
   prerig render --source . -o rendered/`
 	l.flags(cmd)
 	l.sourceFlags(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", "", "directory to write to (default: standard output)")
-	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "print every finding; without, those that many objects have are printed once, with their number")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "print every finding; otherwise one that many objects share is printed once, with their number")
 	register(cmd.MarkFlagDirname("output"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		p, closing, err := l.open(streams, version)

@@ -50,9 +50,9 @@ func (r *run) flags(cmd *cobra.Command) {
 		"InjectionPolicy: a file, or the name of a built-in one; may be repeated (default: "+policy.FileName+
 			" beside the file or above it in its repository, else the built-in "+policy.BuiltIn+")")
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "print warnings and errors only")
-	f.BoolVarP(&r.verbose, "verbose", "v", false, "name every workload where many have the same reason")
-	f.StringVarP(&r.namespace, "namespace", "n", "", "namespace of objects that name none")
-	f.StringVar(&r.target, "target-namespace", "", "namespace that all objects get later, as Flux's targetNamespace sets it; used to decide, not written")
+	f.BoolVarP(&r.verbose, "verbose", "v", false, "name every workload, even if many have the same reason")
+	f.StringVarP(&r.namespace, "namespace", "n", "", "namespace of objects that do not name one")
+	f.StringVar(&r.target, "target-namespace", "", "namespace that all objects will get, like Flux's targetNamespace; used for decisions, not written")
 	f.StringVar(&r.revision, "revision", "", "revision of the control plane")
 	f.StringVar(&r.kubernetes, "kubernetes-version", "", "version of the cluster's oldest kubelet, such as 1.34")
 	f.StringVar(&r.kubeInject.InjectConfig, "injectConfigFile", "", "injector's configuration, as istioctl kube-inject takes it")
@@ -83,7 +83,7 @@ func excludeFlag(cmd *cobra.Command, patterns *[]string) {
 
 // versionFlag adds the flag for the version of Istio that is followed.
 func (r *run) versionFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&r.istio, "istio-version", "", "version of Istio to follow, such as 1.31, where the configuration does not say it")
+	cmd.Flags().StringVar(&r.istio, "istio-version", "", "version of Istio to follow, such as 1.31, if the configuration does not say it")
 }
 
 // clusterOnly are the flags of istioctl kube-inject that make it ask a cluster. They are known, so that a script which

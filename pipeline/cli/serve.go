@@ -17,27 +17,26 @@ import (
 )
 
 func newServe(streams Streams, version string) *cobra.Command {
-	cmd := newCommand("serve", "Render and publish pipelines on events")
-	cmd.Long = `Receive events, render the pipelines that they touch and publish the results, until
+	cmd := newCommand("serve", "Render and publish pipelines when something changes")
+	cmd.Long = `Receive events, render the pipelines that they affect and publish the results, until
 interrupted. Pipelines are RenderPipeline objects in a directory, which is watched, or in a
-Git repository (--pipelines-git-url), which is looked at on its push events and once in an
-interval. No other service is needed; with --nats-url any number of further workers share
-the work.
+Git repository (--pipelines-git-url), which is checked on its push events and regularly. No
+other service is needed; with --nats-url, any number of workers share the work.
 
-Each pipeline is run once at the start, and what it publishes is pushed to where it says.
-prerig render shows the result before, prerig status and the page on --admin-listen what
-became of it. Webhooks are taken at /hook/NAME on --listen, for each of the receivers that
-the configuration file names:
+Each pipeline runs once at the start and publishes to where its file says. To see a result
+beforehand, use prerig render; prerig status and the page on --admin-listen show what
+happened. Webhooks are received at /hook/NAME on --listen, for each receiver in the
+configuration file:
 
   receivers:
   - {name: github, provider: github, secret: hooks/github.key}
 
-Without any, sources are looked at once in the interval of their pipelines (10m), and when
+Without receivers, the source of each pipeline is checked in its interval (10m), and when
 prerig reconcile asks.
 
-Every flag can be given in the configuration file and as a variable: --nats-url is
-nats: {url: …} and PRERIG_NATS_URL. A flag wins over a variable, and that over the file.
-The file has more keys than there are flags; examples/daemon/prerig.yaml has them all.`
+Every flag is also a key of the configuration file and an environment variable: --nats-url is
+nats: {url: …} and PRERIG_NATS_URL. A flag wins over a variable, and a variable over the file.
+The file has more keys; examples/daemon/prerig.yaml lists them all.`
 	cmd.Example = `  prerig serve --pipelines pipelines/ --state /var/lib/prerig
   prerig serve --pipelines-git-url https://git.example.com/org/apps.git --pipelines-git-path pipelines
   prerig serve --config prerig.yaml`
@@ -45,10 +44,10 @@ The file has more keys than there are flags; examples/daemon/prerig.yaml has the
 }
 
 func newWorker(streams Streams, version string) *cobra.Command {
-	cmd := newCommand("worker", "Render and publish what a prerig serve elsewhere has planned")
-	cmd.Long = `Take jobs from the queue that prerig serve fills, render and publish, until interrupted. It
-needs the same pipelines, policies and secrets, and the URL of the NATS servers. Pipelines
-in a Git repository are read at the commit that prerig serve has them from.`
+	cmd := newCommand("worker", "Do the work that a prerig serve elsewhere has planned")
+	cmd.Long = `Take jobs from the queue of a prerig serve, render and publish, until interrupted. A worker
+needs the same pipelines, policies and secrets, and the URL of the NATS servers. Pipelines in
+a Git repository are read at the same commit as by prerig serve.`
 	cmd.Example = `  prerig worker --nats-url nats://nats:4222 --pipelines pipelines/ --state /var/lib/prerig`
 	return daemonCommand(cmd, streams, version, daemon.Work)
 }

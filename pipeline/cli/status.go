@@ -39,16 +39,24 @@ type statusOptions struct {
 func newStatus(streams Streams) *cobra.Command {
 	var d daemonClient
 	var o statusOptions
-	cmd := newCommand("status [PIPELINE...]", "Show what became of the pipelines of a daemon")
-	cmd.Long = `Show the state of all pipelines of a running daemon, or of some of them with their last
-runs. Invalid is a file that is no pipeline, Failing what is tried again, Stalled what needs
-a change, New what did not run yet.
+	cmd := newCommand("status [PIPELINE...]", "Show the state of pipelines")
+	cmd.Long = `Show the state of all pipelines of a running daemon, or of some of them with their last runs:
 
-Below it stands where the pipelines are from, if that is a Git repository or cannot be read,
-and which of them are gone (see prerig remove).
+  Ready      the last run succeeded
+  New        has not run yet
+  Failing    failed, and is tried again
+  Stalled    failed, and needs a change
+  Invalid    its file is not a valid pipeline
+  Suspended  stopped, by its file or by prerig suspend
 
-Exit codes: 0, and with --check 1 where a pipeline that is shown is Invalid, Failing or
-Stalled, or the pipelines cannot be read; 2 where the daemon cannot be asked.`
+Below the list stand the repository of the pipelines, if they are read from one, and the
+pipelines that are gone (see prerig remove).
+
+Exit codes:
+  0  done
+  1  --check: a pipeline that is shown is Invalid, Failing or Stalled, or the pipelines cannot
+     be read
+  2  the daemon cannot be reached`
 	cmd.Example = `  prerig status
   prerig status --failing --check
   prerig status team/shop
@@ -58,8 +66,8 @@ Stalled, or the pipelines cannot be read; 2 where the daemon cannot be asked.`
 	f.StringVarP(&o.output, "output", "o", "text", "text, json or yaml")
 	f.StringSliceVar(&o.states, "only", nil, "only pipelines in these states: "+strings.Join(states, ", "))
 	f.BoolVar(&o.failing, "failing", false, "only pipelines that are "+strings.Join(failing, ", "))
-	f.BoolVar(&o.check, "check", false, "exit with 1 where one that is shown is "+strings.Join(failing, ", "))
-	f.BoolVarP(&o.watch, "watch", "w", false, "show it again and again, until interrupted; only what is new where the output is no terminal")
+	f.BoolVar(&o.check, "check", false, "exit with 1 if one that is shown is "+strings.Join(failing, ", "))
+	f.BoolVarP(&o.watch, "watch", "w", false, "keep showing it until interrupted; if the output is not a terminal, only what is new")
 	f.DurationVar(&o.every, "every", 2*time.Second, "how often to look with --watch")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := o.valid(); err != nil {
