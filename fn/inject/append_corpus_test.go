@@ -6,6 +6,7 @@ package inject
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -119,7 +120,7 @@ func readObjects(t testing.TB, path string) []map[string]any {
 	for {
 		var raw runtime.RawExtension
 		err := r.Decode(&raw)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return out
 		}
 		if err != nil {

@@ -158,7 +158,7 @@ func checkDeprecated(p *pod) []finding {
 	var out []finding
 	for _, key := range p.own() {
 		a := annotations[key]
-		if a.deprecated == "" || known && plane.before(1, deprecatedSince[key]) {
+		if a.deprecated == "" || known && plane.before(deprecatedSince[key]) {
 			continue
 		}
 		out = append(out, finding{
@@ -192,9 +192,9 @@ func checkVersionOfAnnotation(p *pod) []finding {
 		a := annotations[key]
 		var message string
 		switch {
-		case a.since > 0 && plane.before(1, a.since):
+		case a.since > 0 && plane.before(a.since):
 			message = fmt.Sprintf("annotation %s has no effect on Istio %s: it is known from 1.%d on", key, plane, a.since)
-		case a.until > 0 && !plane.before(1, a.until+1):
+		case a.until > 0 && !plane.before(a.until+1):
 			message = fmt.Sprintf("annotation %s has no effect on Istio %s: 1.%d was the last to know it", key, plane, a.until)
 		default:
 			continue

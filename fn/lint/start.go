@@ -211,7 +211,7 @@ func checkInitAfterCapture(p *pod) []finding {
 
 func checkNativeSupported(p *pod) []finding {
 	v, ok := parseVersion(p.in.Facts.KubernetesVersion)
-	if !ok || !v.before(1, 29) {
+	if !ok || !v.before(29) {
 		return nil
 	}
 	var out []finding

@@ -38,8 +38,7 @@ func (v version) release() release.Release {
 	return release.Release{Minor: v.minor, Patch: v.patch}
 }
 
-func (v version) before(major, minor int) bool {
-	return v.major < major || v.major == major && v.minor < minor
-}
+// before reports whether the version is before 1.minor.
+func (v version) before(minor int) bool { return v.major < 1 || v.major == 1 && v.minor < minor }
 
 func (v version) String() string { return strconv.Itoa(v.major) + "." + strconv.Itoa(v.minor) }

@@ -8,10 +8,7 @@ import "strings"
 // mapping edits a mapping that has entries into another that has some.
 func (e *editor) mapping(n *node, want map[string]any, pl place) error {
 	pairs := n.pairs()
-	plan, err := e.planMerges(pairs, want)
-	if err != nil {
-		return err
-	}
+	plan := e.planMerges(pairs, want)
 	keep := make([]bool, len(pairs))
 	kept := 0
 	added := copyMap(want)
@@ -85,7 +82,7 @@ type merges struct {
 
 // planMerges decides whether the merge keys of a mapping can stay: every key that they give must be wanted, and own keys
 // can only change after them.
-func (e *editor) planMerges(pairs []pair, want map[string]any) (merges, error) {
+func (e *editor) planMerges(pairs []pair, want map[string]any) merges {
 	plan := merges{merged: map[string]any{}, shadowed: map[string]bool{}}
 	own := map[string]bool{}
 	dec := decoder{}
@@ -130,7 +127,7 @@ func (e *editor) planMerges(pairs []pair, want map[string]any) (merges, error) {
 			delete(plan.merged, k)
 		}
 	}
-	return plan, nil
+	return plan
 }
 
 // atLineStart reports whether only blanks stand before off in its line. The first line of a list element continues the

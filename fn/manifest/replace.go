@@ -21,7 +21,7 @@ func (e *editor) replace(n *node, want any, pl place) error {
 	case n.collection() && !n.flow():
 		e.replaceBlock(n, want, pl)
 	case empty(want):
-		e.replaceScalar(n, start, e.scalarLike(n, want, pl), pl)
+		e.replaceScalar(n, start, e.scalarLike(n, want, pl))
 	default:
 		e.openBlock(n, start, want, pl)
 	}
@@ -66,7 +66,7 @@ func (e *editor) scalarLike(n *node, want any, pl place) string {
 	w := e.w
 	s, text := want.(string)
 	if !text || n.kind != scalarKind {
-		return w.scalar(want, max(pl.parent, 0), false)
+		return w.scalar(want, max(pl.parent, 0))
 	}
 	if n.style == literalStyle || n.style == foldedStyle {
 		col := n.indent
@@ -85,7 +85,7 @@ func (e *editor) scalarLike(n *node, want any, pl place) string {
 		return quoteString(s, false, plainStyle) + e.headerComment(n)
 	}
 	if h, _, ok := literal(s, w.step); ok && !strings.Contains(h, "+") && n.style != doubleStyle {
-		return w.scalar(want, max(pl.parent, 0), false)
+		return w.scalar(want, max(pl.parent, 0))
 	}
 	quotes := keepQuotes(n.style)
 	if quotes != plainStyle && quoteString(n.val, false, plainStyle) != n.val {
@@ -115,7 +115,7 @@ func (e *editor) headerComment(n *node) string {
 }
 
 // replaceScalar puts text in the place of a scalar; the lines of a block scalar go after the line's comment.
-func (e *editor) replaceScalar(n *node, start int, text string, pl place) {
+func (e *editor) replaceScalar(n *node, start int, text string) {
 	head, body := text, ""
 	if i := strings.IndexByte(text, '\n'); i >= 0 {
 		i -= len(e.w.nl) - 1

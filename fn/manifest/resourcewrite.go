@@ -23,7 +23,7 @@ func (rl *ResourceList) Bytes(items []*Document, results result.Results) []byte 
 	for _, d := range extra {
 		v, err := d.value()
 		if err != nil { // nobody can have made sense of it: pass it on as it is, for the next reader to refuse
-			v = string(d.text)
+			v = d.text
 		}
 		values = append(values, v)
 	}

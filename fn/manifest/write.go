@@ -16,7 +16,7 @@ func Marshal(v any) []byte {
 	w := writer{nl: "\n", step: 2}
 	v = normal(v)
 	if empty(v) {
-		return []byte(w.scalar(v, 0, false) + "\n")
+		return []byte(w.scalar(v, 0) + "\n")
 	}
 	w.block(v, 0, false)
 	return []byte(w.b.String())
@@ -98,7 +98,7 @@ func (w *writer) entry(key string, v any, col int) {
 func (w *writer) after(v any, col int) {
 	if empty(v) {
 		w.b.WriteByte(' ')
-		w.b.WriteString(w.scalar(v, col, false))
+		w.b.WriteString(w.scalar(v, col))
 		w.b.WriteString(w.nl)
 		return
 	}
@@ -114,7 +114,7 @@ func (w *writer) after(v any, col int) {
 func (w *writer) element(v any, col int) {
 	w.b.WriteByte(' ')
 	if empty(v) {
-		w.b.WriteString(w.scalar(v, col, false))
+		w.b.WriteString(w.scalar(v, col))
 		w.b.WriteString(w.nl)
 		return
 	}
@@ -123,14 +123,14 @@ func (w *writer) element(v any, col int) {
 
 // scalar writes a scalar or an empty collection after an indicator; parent is the column of the collection around it.
 // The line break after it is not written.
-func (w *writer) scalar(v any, parent int, flow bool) string {
-	if s, ok := v.(string); ok && !flow {
+func (w *writer) scalar(v any, parent int) string {
+	if s, ok := v.(string); ok {
 		step := max(w.step, 1)
 		if header, lines, ok := literal(s, step); ok && !(w.part && strings.Contains(header, "+")) {
 			return header + w.lines(lines, parent+step)
 		}
 	}
-	return scalarText(v, flow, plainStyle)
+	return scalarText(v, false, plainStyle)
 }
 
 // lines writes the lines of a block scalar, each with the line break before it.

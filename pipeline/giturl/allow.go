@@ -25,8 +25,8 @@ const everything = "/*"
 // every repository below it, at any depth.
 func ParsePattern(text string) (Pattern, error) {
 	p := Pattern{text: text}
-	repository := text
-	if repository, p.all = strings.CutSuffix(text, everything); p.all {
+	repository, all := strings.CutSuffix(text, everything)
+	if p.all = all; all {
 		// A repository's name stands in for the rest, so that one reader reads both forms.
 		repository += "/x"
 	}

@@ -5,6 +5,7 @@ package publish_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"testing"
@@ -67,7 +68,7 @@ func TestOneFileOfOddDocuments(t *testing.T) {
 				for {
 					var value map[string]any
 					err := decoder.Decode(&value)
-					if err == io.EOF {
+					if errors.Is(err, io.EOF) {
 						break
 					}
 					if err != nil {

@@ -58,7 +58,7 @@ func (b *builder) entries(o *object) (entries []any, revision string) {
 		}
 		revision = webhookRevision(o, entry)
 		if revision == b.plane.revision {
-			b.injectionURL(o, entry)
+			b.injectionURL(entry)
 		}
 		entries = append(entries, entry)
 	}
@@ -102,7 +102,7 @@ func injectPath(entry map[string]any) string {
 
 // injectionURL takes the cluster's and the network's name and variables from the path that is called, in both of its forms:
 // /inject/cluster/NAME/net/NAME and /inject/:ENV:cluster=NAME:ENV:net=NAME (pkg/kube/inject/webhook.go, parseInjectEnvs).
-func (b *builder) injectionURL(o *object, entry map[string]any) {
+func (b *builder) injectionURL(entry map[string]any) {
 	for key, v := range injectionSettings(injectPath(entry)) {
 		var field *string
 		switch key {

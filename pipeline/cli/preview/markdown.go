@@ -33,7 +33,7 @@ func (c *Comparison) Markdown(w io.Writer) error {
 	fmt.Fprintf(&out, "### Rendered manifests\n\n%s\n", escape(c.summary()))
 	problems := c.problems()
 	for i, p := range problems {
-		text := fmt.Sprintf("\n> **%s: %s:** %s\n", p.kind, escape(cut(p.who(), maxProblem)), escape(cut(p.text, maxProblem)))
+		text := fmt.Sprintf("\n> **%s: %s:** %s\n", p.kind, escape(cut(p.who())), escape(cut(p.text)))
 		if out.Len()+len(text) > maxProblems {
 			fmt.Fprintf(&out, "\n> **and %s**, which `prerig diff` shows\n", plural(len(problems)-i, "more problem"))
 			break
@@ -44,7 +44,7 @@ func (c *Comparison) Markdown(w io.Writer) error {
 		if i == 0 {
 			out.WriteString("\n")
 		}
-		fmt.Fprintf(&out, "- compared with the %s\n", escape(cut(text, maxProblem)))
+		fmt.Fprintf(&out, "- compared with the %s\n", escape(cut(text)))
 	}
 	places := c.places()
 	for i, change := range c.Changes {
@@ -70,9 +70,9 @@ func (c Change) markdown(places map[string]int, open bool) string {
 	if open {
 		tag = "<details open>"
 	}
-	fmt.Fprintf(&out, "\n%s<summary>%s</summary>\n\n", tag, escape(cut(c.title(), maxProblem)))
+	fmt.Fprintf(&out, "\n%s<summary>%s</summary>\n\n", tag, escape(cut(c.title())))
 	for _, text := range c.list(places) {
-		fmt.Fprintf(&out, "- %s\n", escape(cut(text, maxProblem)))
+		fmt.Fprintf(&out, "- %s\n", escape(cut(text)))
 	}
 	if legend := c.legend(); legend != "" {
 		fmt.Fprintf(&out, "\n%s\n", escape(legend))
@@ -109,15 +109,16 @@ func (c Change) diff() (text string, left int) {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// cut shortens a text and says so.
-func cut(text string, longest int) string {
-	if len(text) <= longest {
+// cut shortens a text to maxProblem bytes and says so.
+func cut(text string) string {
+	if len(text) <= maxProblem {
 		return text
 	}
-	for longest > 0 && !utf8.RuneStart(text[longest]) {
-		longest--
+	end := maxProblem
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
 	}
-	return text[:longest] + "…"
+	return text[:end] + "…"
 }
 
 // escape keeps what comes from a source from being markup, a link or a mention.

@@ -8,6 +8,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -40,7 +41,7 @@ func (f *fixture) dialed(parts ...string) (status int) {
 	}
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
-		if timeout, ok := err.(net.Error); ok && timeout.Timeout() {
+		if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
 			f.t.Error("the daemon holds the connection for two minutes")
 		}
 		return 0
