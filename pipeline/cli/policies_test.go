@@ -174,7 +174,7 @@ func TestTheDaemonsConfigurationIsNoPolicy(t *testing.T) {
 // TestNoCommand: the help must not take the place of manifests in a pipe, such as that of helm --post-renderer.
 func TestNoCommand(t *testing.T) {
 	code, out, stderr := command(t, "kind: Pod\n")
-	if code != ExitError || out != "" || !strings.HasPrefix(stderr, "error: no command is named") || !strings.Contains(stderr, "prerig inject") {
+	if code != ExitError || out != "" || !strings.HasPrefix(stderr, "error: no command given") || !strings.Contains(stderr, "prerig inject") {
 		t.Errorf("exit code %d\n%s%s", code, out, stderr)
 	}
 }
