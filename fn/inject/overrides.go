@@ -121,11 +121,40 @@ func (r *run) reapply(key string, own map[string]any, applied *[]any) error {
 	}
 	canonicalResources(c)
 	*applied = append(*applied, c)
-	patch := map[string]any{"spec": map[string]any{key: []any{copyMap(c)}}}
+	mine := copyMap(c)
+	resetDivisors(mine, find(r.pod.list(key), fmt.Sprint(c["name"])))
+	patch := map[string]any{"spec": map[string]any{key: []any{mine}}}
 	if err := r.pod.overlay(patch); err != nil {
 		return fmt.Errorf("merging the pod's own container %v: %w", c["name"], err)
 	}
 	return nil
+}
+
+// resetDivisors gives the variables of the pod's own container that read a resource without a divisor the divisor 0, where
+// the merged container has one: Go's types print it, so the template's does not hold (source: applyContainer in
+// pkg/kube/inject/webhook.go of Istio 1.31, Divisor in k8s.io/api/core/v1).
+func resetDivisors(own, merged map[string]any) {
+	env, _ := own["env"].([]any)
+	all, _ := merged["env"].([]any)
+	for _, e := range env {
+		m, _ := e.(map[string]any)
+		name, _ := m["name"].(string)
+		mine, has := resourceFieldRef(m)
+		others, both := resourceFieldRef(find(all, name))
+		switch there := both && others["divisor"] != nil; {
+		case has && there && mine["divisor"] == nil:
+			mine["divisor"] = "0"
+		case has && !there && mine["divisor"] == "0":
+			delete(mine, "divisor") // as an earlier injection noted it, which means nothing
+		}
+	}
+}
+
+// resourceFieldRef returns the reference to a resource that a variable has, and whether it has one.
+func resourceFieldRef(variable map[string]any) (map[string]any, bool) {
+	from, _ := variable["valueFrom"].(map[string]any)
+	reference, has := from["resourceFieldRef"].(map[string]any)
+	return reference, has
 }
 
 // canonicalResources writes a container's quantities as Kubernetes does, 3000m as 3. The annotation has them so, and a

@@ -3,7 +3,10 @@
 
 package oracle
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // kinds are those that hold pods, the frequent ones more than once.
 var kinds = []string{
@@ -51,9 +54,11 @@ func Generate(seed uint64, installation string, number int) map[string]any {
 func (d draw) workloadName(kind string, number int) string {
 	switch {
 	case kind == "Job" && d.chance(0.3):
-		return fmt.Sprintf("backup-%d", pick(d, 27890123, 1700000000, 1234567, 123456789))
+		return fmt.Sprintf("backup-%d", pick(d, 27890123, 1700000000, 1234567, 123456789, 12345678901))
 	case d.chance(0.03):
 		return fmt.Sprintf("a-very-long-name-that-goes-on-until-there-is-no-room-left-%d", number)
+	case d.chance(0.02):
+		return fmt.Sprintf("%s-%d", strings.Repeat("longer.than-a.label-", 4), number)
 	case d.chance(0.05):
 		return fmt.Sprintf("v1.web.%d", number)
 	}
@@ -113,6 +118,9 @@ func (d draw) jobSpec(spec object) {
 	if d.chance(0.2) {
 		spec["completions"], spec["parallelism"] = 3, 2
 	}
+	if d.chance(0.1) {
+		spec["ttlSecondsAfterFinished"], spec["suspend"] = 60, true
+	}
 	pod, _ := spec["template"].(object)
 	podSpec, _ := pod["spec"].(object)
 	podSpec["restartPolicy"] = pick(d, "Never", "OnFailure")
@@ -142,6 +150,7 @@ func (d draw) podTemplate(kind, name string) object {
 	}
 	d.annotate(pod)
 	d.ownProxy(pod)
+	d.nothing(child(pod, "metadata"), 0.04, nothingsOfMetadata)
 	return pod
 }
 
@@ -180,6 +189,11 @@ var istioLabels = []choice{
 	{"istio.io/gateway-name", []string{"gw"}},
 	{"gateway.networking.k8s.io/gateway-name", []string{"gw"}},
 	{"istio.io/dataplane-mode", []string{"ambient", "none"}},
+	{"istio.io/use-waypoint", []string{"waypoint", "none"}},
+	{"topology.istio.io/cluster", []string{"own-cluster"}},
+	{"topology.istio.io/subzone", []string{"sub"}},
+	{"service.istio.io/workload-name", []string{"own-workload"}},
+	{"istio-injection", []string{"enabled", "disabled"}},
 	{"inject-always", []string{"yes"}},
 	{"inject-never", []string{"yes"}},
 }

@@ -18,12 +18,7 @@ func (d draw) container(name string) object {
 		c["ports"] = d.ports()
 	}
 	d.probes(c)
-	if d.chance(0.3) {
-		c["resources"] = d.resources()
-	}
-	if d.chance(0.2) {
-		c["securityContext"] = d.security()
-	}
+	d.limits(c)
 	if d.chance(0.15) {
 		c["lifecycle"] = d.lifecycle()
 	}
@@ -40,7 +35,25 @@ func (d draw) container(name string) object {
 	if d.chance(0.03) {
 		c["resizePolicy"] = list(object{"resourceName": "cpu", "restartPolicy": "NotRequired"})
 	}
+	if d.chance(0.02) {
+		c["restartPolicy"] = "Never"
+		c["restartPolicyRules"] = list(object{"action": "Restart", "exitCodes": object{"operator": "In", "values": list(42)}})
+	}
+	if d.chance(0.02) {
+		c["volumeDevices"] = list(object{"name": "block", "devicePath": "/dev/block"})
+	}
+	d.nothing(c, 0.06, nothingsOfContainers)
 	return c
+}
+
+// limits sets what a container may use and do.
+func (d draw) limits(c object) {
+	if d.chance(0.3) {
+		c["resources"] = d.resources()
+	}
+	if d.chance(0.2) {
+		c["securityContext"] = d.security()
+	}
 }
 
 // process sets what the container runs and with which environment.
@@ -54,6 +67,8 @@ func (d draw) process(c object) {
 			object{"name": "POD", "valueFrom": object{"fieldRef": object{"fieldPath": "metadata.name"}}},
 			object{"name": "KEY", "valueFrom": object{"secretKeyRef": object{"name": "s", "key": "k"}}},
 			object{"name": "CPU", "valueFrom": object{"resourceFieldRef": object{"resource": "limits.cpu", "divisor": pick(d, "1", "1m")}}},
+			object{"name": "MAP", "valueFrom": object{"configMapKeyRef": object{"name": "m", "key": "k", "optional": true}}},
+			object{"name": "SAME", "value": "1"}, object{"name": "SAME", "value": "2"},
 			object{"name": "ISTIO_META_OWN", "value": "x"})...)
 		c["env"] = env
 	}
@@ -78,12 +93,7 @@ func (d draw) initContainer(i int) object {
 			c["lifecycle"] = d.lifecycle()
 		}
 	}
-	if d.chance(0.3) {
-		c["resources"] = d.resources()
-	}
-	if d.chance(0.2) {
-		c["securityContext"] = d.security()
-	}
+	d.limits(c)
 	d.process(c)
 	return c
 }
@@ -130,6 +140,9 @@ func (d draw) resources() object {
 		}
 		out[part] = amounts
 	}
+	if d.chance(0.03) {
+		out["claims"] = list(object{"name": "gpu"})
+	}
 	return out
 }
 
@@ -149,6 +162,10 @@ func (d draw) security() object {
 	}
 	if d.chance(0.05) {
 		out["procMount"] = "Default"
+	}
+	for _, field := range some(d, 0.04, "seLinuxOptions", "appArmorProfile", "windowsOptions") {
+		out[field] = map[string]object{"seLinuxOptions": {"level": "s0:c1"}, "appArmorProfile": {"type": "RuntimeDefault"},
+			"windowsOptions": {"runAsUserName": "app"}}[field]
 	}
 	return out
 }
@@ -177,5 +194,8 @@ func (d draw) mounts() []any {
 		object{"name": "data", "mountPath": "/sub", "subPath": "a", "readOnly": true},
 		object{"name": "istio-token", "mountPath": "/tokens"},
 		object{"name": "data", "mountPath": "/var/run/secrets/istio"},
+		object{"name": "istio-envoy", "mountPath": "/etc/istio/proxy"},
+		object{"name": "data", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "readOnly": true},
+		object{"name": "data", "mountPath": "/expr/$(POD)", "subPathExpr": "$(POD)", "recursiveReadOnly": "Disabled"},
 		object{"name": "data", "mountPath": "/prop", "mountPropagation": "HostToContainer"})...)
 }

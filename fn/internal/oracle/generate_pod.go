@@ -25,7 +25,34 @@ func (d draw) podSpec(kind string) object {
 	}
 	d.network(spec)
 	d.podSettings(spec, kind)
+	d.rareSettings(spec)
+	d.nothing(spec, 0.04, nothingsOfPods)
 	return spec
+}
+
+// rareSettings sets fields that few pods have.
+func (d draw) rareSettings(spec object) {
+	if d.chance(0.03) {
+		spec["os"] = object{"name": pick(d, "linux", "windows")}
+	}
+	for _, field := range some(d, 0.02, "setHostnameAsFQDN", "hostUsers") {
+		spec[field] = d.chance(0.5)
+	}
+	if d.chance(0.02) {
+		spec["schedulingGates"] = list(object{"name": "example.com/wait"})
+	}
+	if d.chance(0.02) {
+		spec["resourceClaims"] = list(object{"name": "gpu", "resourceClaimTemplateName": "gpu"})
+	}
+	if d.chance(0.02) {
+		spec["preemptionPolicy"] = pick(d, "Never", "PreemptLowerPriority")
+	}
+	if d.chance(0.02) {
+		spec["activeDeadlineSeconds"] = 600
+	}
+	if d.chance(0.02) {
+		spec["ephemeralContainers"] = list(object{"name": "debugger", "image": "busybox", "targetContainerName": "app0"})
+	}
 }
 
 // network sets what concerns the pod's network and names.
@@ -64,7 +91,7 @@ func (d draw) podSettings(spec object, kind string) {
 		spec["serviceAccount"] = "old-name"
 	}
 	if d.chance(0.15) {
-		spec["imagePullSecrets"] = pick(d, list(object{"name": "own"}), list(object{"name": "own"}, object{"name": "regcred"}), list[any]())
+		spec["imagePullSecrets"] = pick(d, list(object{"name": "own"}), list(object{"name": "own"}, object{"name": "regcred"}), list(object{"name": "regcred"}), list(object{"name": "other"}, object{"name": "own"}), list[any]())
 	}
 	if d.chance(0.15) {
 		spec["terminationGracePeriodSeconds"] = d.IntN(100)
@@ -139,6 +166,14 @@ func (d draw) volumes() []any {
 		object{"name": "host", "hostPath": object{"path": "/var/log"}},
 		object{"name": "info", "downwardAPI": object{"items": list(object{"path": "l", "fieldRef": object{"fieldPath": "metadata.labels"}})}},
 		object{"name": "proj", "projected": object{"sources": list(object{"serviceAccountToken": object{"path": "t"}})}},
+		object{"name": "tokens", "projected": object{"defaultMode": 256, "sources": list(
+			object{"serviceAccountToken": object{"path": "t", "audience": "istio-ca", "expirationSeconds": 43200}},
+			object{"configMap": object{"name": "kube-root-ca.crt", "items": list(object{"key": "ca.crt", "path": "ca.crt"})}},
+			object{"downwardAPI": object{"items": list(object{"path": "n", "fieldRef": object{"apiVersion": "v1", "fieldPath": "metadata.namespace"}})}})}},
+		object{"name": "kube-api-access-x1y2z", "projected": object{"sources": list(object{"serviceAccountToken": object{"path": "token"}})}},
+		object{"name": "bundle", "projected": object{"sources": list(object{"clusterTrustBundle": object{"name": "b", "path": "p"}})}},
+		object{"name": "image", "image": object{"reference": "registry.example/data:1"}},
+		object{"name": "nfs", "nfs": object{"server": "s", "path": "/"}},
 		object{"name": "bare"},
 		object{"name": "csi", "csi": object{"driver": "d.example"}},
 		object{"name": "ephemeral", "ephemeral": object{"volumeClaimTemplate": object{"spec": object{
@@ -146,10 +181,11 @@ func (d draw) volumes() []any {
 	}
 	out = append(out, some(d, 0.2, more...)...)
 	if d.chance(0.15) {
-		out = append(out, object{"name": pick(d, istioVolumes...), pick(d, "emptyDir", "emptyDir", "hostPath"): object{}})
-		if last, ok := out[len(out)-1].(object); ok && last["hostPath"] != nil {
-			last["hostPath"] = object{"path": "/own"}
-		}
+		out = append(out, pick(d, object{"emptyDir": object{}}, object{"emptyDir": object{"medium": "Memory"}}, object{"hostPath": object{"path": "/own"}},
+			object{"secret": object{"secretName": "own"}}, object{"configMap": object{"name": "istio-ca-root-cert"}},
+			object{"projected": object{"sources": list(object{"serviceAccountToken": object{"path": "istio-token", "audience": "own"}})}}))
+		last, _ := out[len(out)-1].(object)
+		last["name"] = pick(d, istioVolumes...)
 	}
 	return out
 }

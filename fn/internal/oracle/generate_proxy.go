@@ -22,7 +22,7 @@ func (d draw) ownProxy(pod object) {
 		}
 	}
 	if d.chance(0.04) {
-		c := d.proxyContainer(pick(d, "istio-init", "istio-validation", "enable-core-dump"))
+		c := d.proxyContainer(pick(d, "istio-init", "istio-validation", "enable-core-dump", "grpc-bootstrap-init", "first"))
 		for _, field := range []string{"livenessProbe", "readinessProbe", "startupProbe", "lifecycle"} {
 			delete(c, field)
 		}
@@ -63,14 +63,27 @@ func (d draw) proxyContainer(name string) object {
 				object{"name": "ISTIO_KUBE_APP_PROBERS", "value": pick(d, "{}", "no JSON")},
 				object{"name": "POD_NAME", "value": "fixed"},
 				object{"name": "PROXY_CONFIG", "value": "{}"},
+				object{"name": "HOST_IP", "valueFrom": object{"fieldRef": object{"fieldPath": "status.hostIP"}}},
+				object{"name": "GOMEMLIMIT", "valueFrom": object{"resourceFieldRef": object{"resource": "limits.memory"}}},
+				object{"name": "ISTIO_PROMETHEUS_ANNOTATIONS", "value": pick(d, "{}", "no JSON", `{"scrape":"true","path":"/own","port":"1"}`)},
 				object{"name": "ISTIO_META_NETWORK", "value": "own"})...)
 		},
+		"envFrom":      func() any { return list(object{"secretRef": object{"name": "own"}}) },
+		"resizePolicy": func() any { return list(object{"resourceName": "memory", "restartPolicy": "RestartContainer"}) },
+		"restartPolicyRules": func() any {
+			return list(object{"action": "Restart", "exitCodes": object{"operator": "NotIn", "values": list(0)}})
+		},
+		"volumeDevices":            func() any { return list(object{"name": "block", "devicePath": "/dev/block"}) },
 		"terminationMessagePolicy": func() any { return "FallbackToLogsOnError" },
 		"workingDir":               func() any { return "/own" },
 		"tty":                      func() any { return true },
 	}
 	fields := []string{"resources", "securityContext", "lifecycle", "readinessProbe", "livenessProbe", "startupProbe", "ports", "volumeMounts",
 		"args", "command", "imagePullPolicy", "env", "terminationMessagePolicy", "workingDir", "tty"}
+	for _, field := range some(d, 0.03, "envFrom", "resizePolicy", "restartPolicyRules", "volumeDevices") {
+		c[field] = set[field]()
+	}
+	d.nothing(c, 0.06, nothingsOfContainers)
 	for _, field := range some(d, 0.2, fields...) {
 		c[field] = set[field]()
 	}

@@ -53,10 +53,10 @@ func (c *cluster) policy() (*v1alpha1.InjectionPolicy, error) {
 	for _, n := range c.Namespaces() {
 		namespaces = append(namespaces, map[string]any{"name": n.Name, "labels": n.Labels, "annotations": n.Annotations})
 	}
-	text, err := yaml.Marshal(withoutNull(map[string]any{
+	text, err := yaml.Marshal(dropNull(plainJSON(map[string]any{
 		"apiVersion": v1alpha1.APIVersion, "kind": v1alpha1.Kind, "metadata": map[string]any{"name": c.Name},
 		"spec": map[string]any{"istio": mesh, "namespaces": namespaces, "lint": map[string]any{"disabled": true}},
-	}))
+	})))
 	if err != nil {
 		return nil, fmt.Errorf("writing the policy of the installation %s: %w", c.Name, err)
 	}
@@ -77,13 +77,13 @@ func (c *cluster) fromPath() map[string]string {
 	return out
 }
 
-// withoutNull gives a value as plain maps and lists without nulls.
-func withoutNull(v any) any {
+// plainJSON gives a value as plain maps and lists.
+func plainJSON(v any) any {
 	var plain any
 	if err := yaml.Unmarshal(toJSON(v), &plain); err != nil {
-		return v
+		panic(err) // what was just written can be read
 	}
-	return dropNull(plain)
+	return plain
 }
 
 func dropNull(v any) any {

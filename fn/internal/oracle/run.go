@@ -58,7 +58,7 @@ func (c *cluster) run(ctx context.Context, tools Tools, seed uint64, numbers []i
 	cases := make([]*Case, len(numbers))
 	workloads := make([]map[string]any, len(numbers))
 	for i, n := range numbers {
-		workloads[i] = withoutNull(Generate(seed, c.Name, n)).(map[string]any)
+		workloads[i], _ = plainJSON(Generate(seed, c.Name, n)).(map[string]any)
 		cases[i] = &Case{Installation: c.Name, Seed: seed, Number: n, Workload: workloads[i]}
 	}
 	raw, refusals, err := tools.pods(ctx, workloads)
