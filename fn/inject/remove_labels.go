@@ -13,11 +13,7 @@ const canonicalRevisionLabel = "service.istio.io/canonical-revision"
 // restoreLabels takes the injected labels out.
 func (r *removal) restoreLabels() {
 	if before, known := r.formerLabels(); known {
-		for name := range r.pod.labels() {
-			if _, had := before[name]; !had && isIstiosLabel(name) {
-				r.pod.unset("labels", name)
-			}
-		}
+		r.restoreFormerLabels(before)
 		r.dropEmpty("labels")
 		return
 	}
@@ -40,6 +36,23 @@ func (r *removal) restoreLabels() {
 	}
 	r.revisionLabel()
 	r.dropEmpty("labels")
+}
+
+// restoreFormerLabels takes the injected labels out where it is known which ones the pod had. An empty one counts as none for
+// injection by Istio up to 1.8, which sets it.
+func (r *removal) restoreFormerLabels(before map[string]string) {
+	for _, name := range sortedNames(r.pod.labels()) {
+		was, had := before[name]
+		now, _ := r.pod.label(name)
+		switch {
+		case !isIstiosLabel(name):
+		case !had:
+			r.pod.unset("labels", name)
+		case was == "" && now != "":
+			r.pod.set("labels", name, was)
+			r.assume("metadata.labels["+name+"]", "it was empty when the pod was injected")
+		}
+	}
 }
 
 // revisionLabel takes the label of the revision out where it says no more than the default one. Istio 1.6 to 1.10 set it.

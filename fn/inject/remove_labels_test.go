@@ -12,7 +12,7 @@ func TestRemoveLabels(t *testing.T) {
 			injected: `{"metadata": {"annotations": {` + statusOfMerge + `, "istio.io/rev": "default"}, "labels": {"app": "web", "version": "v1", "security.istio.io/tlsMode": "istio", "service.istio.io/canonical-name": "web",
 				"service.istio.io/canonical-revision": "v1", "istio.io/rev": "canary"}}, "spec": {"containers": [{"name": "istio-proxy"}]}}`,
 			want:    `{"metadata": {"labels": {"app": "web", "version": "v1", "istio.io/rev": "canary"}}, "spec": {}}`,
-			assumed: "metadata.labels[security.istio.io/tlsMode] metadata.labels[service.istio.io/canonical-revision] metadata.labels[service.istio.io/canonical-name]",
+			assumed: "metadata.annotations[istio.io/rev] metadata.labels[security.istio.io/tlsMode] metadata.labels[service.istio.io/canonical-revision] metadata.labels[service.istio.io/canonical-name]",
 		},
 		"labels of the user": {
 			injected: `{"metadata": {"annotations": {` + statusOfMerge + `}, "labels": {"app": "web", "security.istio.io/tlsMode": "disabled", "service.istio.io/canonical-name": "shop", "service.istio.io/canonical-revision": "blue"}}, "spec": {}}`,
@@ -34,6 +34,12 @@ func TestRemoveLabels(t *testing.T) {
 			injected: `{"metadata": {"annotations": {"sidecar.istio.io/status": "{\"containers\":[\"istio-proxy\"]}"}, "labels": {"istio.io/rev": "canary"}}, "spec": {}}`,
 			want:     `{"metadata": {"labels": {"istio.io/rev": "canary"}}, "spec": {}}`,
 			unknown:  "metadata.labels[istio.io/rev]",
+		},
+		"an empty label that injection fills": {
+			injected: `{"metadata": {"annotations": {` + statusOfAppend + `}, "labels": {"app": "web", "security.istio.io/tlsMode": "istio", "service.istio.io/canonical-name": "web"}},
+				"spec": {"containers": [{"name": "istio-proxy", "env": [{"name": "ISTIO_METAJSON_LABELS", "value": "{\"app\":\"web\",\"security.istio.io/tlsMode\":\"\"}\n"}]}]}}`,
+			want:    `{"metadata": {"labels": {"app": "web", "security.istio.io/tlsMode": ""}}, "spec": {}}`,
+			assumed: "spec.containers spec.initContainers metadata.labels[security.istio.io/tlsMode]",
 		},
 	})
 }

@@ -116,8 +116,8 @@ func (r *removal) injectedAnnotations() map[string]former {
 	r.trafficAnnotations(out)
 	r.networksAnnotation(out)
 	r.templatesAnnotations(out)
-	if v, ok := r.pod.annotation("istio.io/rev"); ok && r.status.Revision != nil && v == *r.status.Revision {
-		out["istio.io/rev"] = former{}
+	if v, ok := r.pod.annotation("istio.io/rev"); ok && r.status.Revision != nil && v == *r.status.Revision && !r.writer.within(11, 15) {
+		out["istio.io/rev"] = former{note: "it names the revision, as the templates since 1.16 do"}
 	}
 	if _, ok := r.pod.annotation(securePortAnnotation); ok && strings.Contains(r.env["PROXY_CONFIG"], securePortEnv) {
 		out[securePortAnnotation] = former{}

@@ -41,5 +41,15 @@ func TestRemoveAnnotations(t *testing.T) {
 			want:     `{"metadata": {"annotations": {"inject.istio.io/templates": "sidecar, mine"}}, "spec": {}}`,
 			unknown:  "metadata", assumed: "metadata.annotations",
 		},
+		"the revision beside templates that do not set it": {
+			injected: `{"metadata": {"annotations": {` + statusOfMerge + `, "istio.io/rev": "default"}}, "spec": {"containers": [{"name": "istio-proxy", "image": "istio/proxyv2:1.15.7"}]}}`,
+			want:     `{"metadata": {"annotations": {"istio.io/rev": "default"}}, "spec": {}}`,
+			assumed:  "metadata.annotations",
+		},
+		"the revision": {
+			injected: `{"metadata": {"annotations": {` + statusOfMerge + `, "istio.io/rev": "default"}}, "spec": {"containers": [{"name": "istio-proxy", "image": "istio/proxyv2:1.31.0"}]}}`,
+			want:     `{"metadata": {}, "spec": {}}`,
+			assumed:  "metadata.annotations[istio.io/rev]",
+		},
 	})
 }
