@@ -70,6 +70,9 @@ func (w *podWork) apply(plans []*plan) (map[string]any, error) {
 		return w.original, nil
 	}
 	pod, err := w.attempt(w.original, plans)
+	if err == nil && w.onlyOrdersVolumes(pod.after) {
+		pod.after = w.template.Pod
+	}
 	if err == nil && reflect.DeepEqual(pod.after, w.template.Pod) || !w.restored.doubtful() {
 		return w.settle(pod), err
 	}
@@ -103,7 +106,7 @@ func (w *podWork) applyPlan(pl *plan, pod map[string]any) (map[string]any, error
 	if w.outcome.Action == Injected {
 		return nil, fmt.Errorf("two policies inject Istio's proxy, the second is %s; leave one of them out or narrow them by namespace", pl.policy.Metadata.Name)
 	}
-	got, err := inject.Istio(pl.istio, inject.Request{Pod: pod, Owner: owner, Namespace: homes[0].Namespace,
+	got, err := inject.Istio(pl.istio, inject.Request{Pod: pod, Owner: owner, Namespace: homes[0].Namespace, KeepListed: true,
 		Account: w.surroundings.account(pod, w.unit.meta.Namespace, homes[0].Name),
 		Limits:  w.surroundings.limitsOf(w.unit.meta.Namespace, homes[0].Name)})
 	if err != nil {
@@ -196,6 +199,7 @@ func (w *podWork) tell(pod map[string]any) {
 		w.tellDoubts()
 	}
 	w.tellListed(pod)
+	w.tellForeignStatus()
 	w.unit.say(result.Info, o.Field, string(o.Action)+": "+o.Reason)
 }
 
@@ -229,6 +233,18 @@ func (w *podWork) tellListed(pod map[string]any) {
 			w.unit.say(result.Warning, w.template.Field, fmt.Sprintf("the container %s was taken out, as Istio's webhook does it, because the annotation sidecar.istio.io/status lists it as injected; none of Istio's own templates has it: if it is the application's, put it back and take its name out of the annotation", name))
 		}
 	}
+}
+
+// statusAnnotation is what Istio's injection says it added.
+const statusAnnotation = "sidecar.istio.io/status"
+
+// tellForeignStatus names a status annotation that no injection wrote, where that matters and it is still in the pod.
+func (w *podWork) tellForeignStatus() {
+	if !hasStatus(w.original) || w.restored.injected || w.outcome.Action != Injected && w.in.mode != v1alpha1.ModeRemove {
+		return
+	}
+	w.unit.say(result.Warning, joinField(w.template.Field, "metadata.annotations["+statusAnnotation+"]"),
+		"no injection that is in the pod wrote this, so nothing is taken out of the pod; delete the annotation, because Istio takes such a pod for one that was injected before")
 }
 
 // added names the containers that a pod has and the original has not, or has in another way.

@@ -5,6 +5,7 @@ package fn
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -134,13 +135,40 @@ type attempt struct {
 }
 
 // attempt injects what the policies say into an original. Nothing is said or noted before it is settled.
+//
+// A bare Pod may have a status annotation that no injection wrote: the injection replaces it, as the webhook does, and has no
+// place elsewhere to remember it. Where injecting again would therefore give another Pod, the original is recorded in it.
 func (w *podWork) attempt(original map[string]any, plans []*plan) (*attempt, error) {
+	a, err := w.attemptOnce(original, plans)
+	if err != nil || len(w.template.Path) > 0 || !hasStatus(original) || a.outcome.Action != Injected || !keepsRecords(plans) {
+		return a, err
+	}
+	_, found, err := restorePod(a.after, w.template.Owner, nil, restoring{names: namesOf(plans)})
+	if err != nil {
+		return nil, err
+	}
+	if again, err := w.attemptOnce(found, plans); err == nil && reflect.DeepEqual(again.after, a.after) {
+		return a, nil
+	}
+	a.after, err = inject.RecordOriginal(original, a.after)
+	return a, err
+}
+
+// attemptOnce injects what the policies say into an original, without looking whether injecting again gives the same.
+func (w *podWork) attemptOnce(original map[string]any, plans []*plan) (*attempt, error) {
 	a := &attempt{podWork: *w, unit: *w.unit, outcome: *w.outcome}
 	a.unit.results, a.unit.objects = slices.Clip(a.unit.results), slices.Clip(a.unit.objects)
 	a.podWork.unit, a.podWork.outcome, a.podWork.original = &a.unit, &a.outcome, original
 	var err error
 	a.after, err = a.inject(plans)
 	return a, err
+}
+
+// hasStatus reports whether a pod has Istio's status annotation. An original has it only where no injection wrote it.
+func hasStatus(pod map[string]any) bool {
+	annotations, _ := workload.Annotations(pod)
+	_, there := annotations[statusAnnotation]
+	return there
 }
 
 // settle takes what an attempt has said and found, and gives its pod.
@@ -167,6 +195,29 @@ func (w *podWork) unchanged(plans []*plan, first *attempt) *attempt {
 		return nil
 	}
 	return a
+}
+
+// onlyOrdersVolumes reports whether a bare Pod differs from the present one in nothing but the order of its volumes, which means
+// nothing. The order came from volumes of the Pod's own under the names of Istio's, which nothing keeps.
+func (w *podWork) onlyOrdersVolumes(after map[string]any) bool {
+	return len(w.template.Path) == 0 && w.restored.injected && reflect.DeepEqual(withSortedVolumes(after), withSortedVolumes(w.template.Pod))
+}
+
+// withSortedVolumes returns a pod with its volumes sorted by name.
+func withSortedVolumes(pod map[string]any) map[string]any {
+	spec, _ := pod["spec"].(map[string]any)
+	volumes, _ := spec["volumes"].([]any)
+	sorted := slices.SortedStableFunc(slices.Values(volumes), func(a, b any) int {
+		x, _ := a.(map[string]any)
+		y, _ := b.(map[string]any)
+		return strings.Compare(fmt.Sprint(x["name"]), fmt.Sprint(y["name"]))
+	})
+	pod, spec = maps.Clone(pod), maps.Clone(spec)
+	if len(sorted) > 0 {
+		spec["volumes"] = sorted
+	}
+	pod["spec"] = spec
+	return pod
 }
 
 // images gives the images of a pod's containers by their names.

@@ -76,11 +76,15 @@ func withAnnotations(obj map[string]any, annotations any, there bool) map[string
 // recordOf gives the record of a template that was injected. A Pod gets none: nothing of its own may differ from what the
 // webhook makes.
 func (in *Injector) recordOf(t workload.Template, plans []*plan, original, injected map[string]any) (*inject.Undo, error) {
-	wanted := slices.ContainsFunc(plans, func(pl *plan) bool { return pl.policy.Spec.Record != v1alpha1.RecordNone })
-	if in.mode == v1alpha1.ModeRemove || !wanted || len(t.Path) == 0 {
+	if in.mode == v1alpha1.ModeRemove || !keepsRecords(plans) || len(t.Path) == 0 {
 		return nil, nil
 	}
 	return undoOf(t, original, injected)
+}
+
+// keepsRecords reports whether any policy wants what injected pods do not tell to be kept.
+func keepsRecords(plans []*plan) bool {
+	return slices.ContainsFunc(plans, func(pl *plan) bool { return pl.policy.Spec.Record != v1alpha1.RecordNone })
 }
 
 // undoOf gives what takes the rest of an injection back: the difference between the original and what is found of it in the

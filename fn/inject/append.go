@@ -64,15 +64,16 @@ var legacyNames = map[string][]string{
 	"volumes":         {"istio-certs", "istio-envoy"},
 }
 
-// removeFormer takes out what an earlier injection of the same kind added, by the names in its status, else by the names
-// that Istio's templates have always used.
+// removeFormer takes out of the pod what the status annotation lists, else what has one of the names that Istio's templates
+// have always used (source: removeInjectedContainers and injectionStatus in webhook.go up to 1.8). The annotation is one that
+// no injection wrote: Remove has taken the others.
 func (r *run) removeFormer() {
 	r.replaced = map[string][]string{}
 	s, ok := r.pod.status()
 	former := map[string][]string{
-		initContainersKey: s.InitContainers, containersKey: s.Containers, "volumes": s.Volumes, "imagePullSecrets": s.ImagePullSecrets,
+		initContainersKey: s.InitContainers, containersKey: s.Containers, "volumes": s.Volumes, pullSecretsKey: s.ImagePullSecrets,
 	}
-	if !ok || len(s.InitContainers)+len(s.Containers)+len(s.Volumes)+len(s.ImagePullSecrets) == 0 {
+	if !ok || !s.lists() || r.req.KeepListed {
 		former = legacyNames
 		if find(r.pod.list(containersKey), proxyContainer) != nil {
 			r.warnings = append(r.warnings, fmt.Sprintf("the pod's own container %s is replaced, as Istio %s does", proxyContainer, r.in.Detection().Version.Short()))

@@ -28,6 +28,9 @@ type Request struct {
 	// it when it sees a pod again: the templates are merged over the proxy that is there, and what they do not set stays.
 	// Configurations of Istio up to 1.8, which do not merge, always begin with the original.
 	FromOriginal bool
+	// KeepListed keeps the containers and volumes that a status annotation lists which no injection wrote (see Remove). The
+	// webhook of Istio up to 1.8 takes them out; that of later versions never does.
+	KeepListed bool
 }
 
 // Namespace is what is known about a pod's namespace.
@@ -65,9 +68,7 @@ func Istio(in *istio.Injector, req Request) (Result, error) {
 	removed := Removed{Pod: req.Pod}
 	if req.FromOriginal || in.Detection().Generation != istio.GenerationC {
 		var err error
-		// As the webhook does it, all containers that the status annotation lists go here.
-		listed := func(string) bool { return true }
-		if removed, err = Remove(RemoveRequest{Pod: req.Pod, Owner: req.Owner, Names: listed}); err != nil {
+		if removed, err = Remove(RemoveRequest{Pod: req.Pod, Owner: req.Owner, All: true}); err != nil {
 			return Result{}, err
 		}
 	}

@@ -18,6 +18,8 @@ type RemoveRequest struct {
 	// Names reports whether a configuration that is at hand has a template which names a container; nil where there is none.
 	// A container that the status annotation lists, and that is neither Istio's nor named by a template, stays.
 	Names func(container string) bool
+	// All takes all containers out that the status annotation lists, as the webhook does, if an injection wrote it.
+	All bool
 	// Keep leaves every field in place that may have been the pod's own, also where injection is known to set it to this
 	// value. Injecting into the result again shows whether taking it out is needed at all.
 	Keep bool
@@ -66,7 +68,7 @@ func Remove(req RemoveRequest) (Removed, error) {
 	if _, ok := p.annotation(statusAnnotation); !ok {
 		return Removed{Pod: p.object()}, nil
 	}
-	r := &removal{pod: p, owner: req.Owner, names: req.Names, keep: req.Keep}
+	r := &removal{pod: p, owner: req.Owner, names: req.Names, all: req.All, keep: req.Keep}
 	if !r.readStatus() {
 		return Removed{Pod: p.object()}, nil
 	}
@@ -81,7 +83,8 @@ type removal struct {
 	pod   *pod
 	owner workload.Owner
 	names func(string) bool
-	keep  bool
+	// all and keep are the request's.
+	all, keep bool
 	// status is what the injection says it added, and writer what is known of the version that wrote it.
 	status status
 	writer writer

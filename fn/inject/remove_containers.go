@@ -31,7 +31,7 @@ func (r *removal) mayRemove(key, name string) bool {
 	if isIstios(name) || name == bootstrapContainer || find(r.pod.list(key), name) == nil {
 		return true
 	}
-	if r.writer.custom || r.names != nil && r.names(name) {
+	if r.all || r.writer.custom || r.names != nil && r.names(name) {
 		r.listed = append(r.listed, name)
 		return true
 	}
@@ -40,20 +40,33 @@ func (r *removal) mayRemove(key, name string) bool {
 }
 
 // withoutOne is a list without the element of a name: from Istio 1.9 there is one, before the injected one is nearest to
-// where it was added, which is the end, but for istio-validation, which goes first.
+// where it was added, which is the end, but for an istio-validation, which goes first in some versions and tells itself.
 func (r *removal) withoutOne(list []any, name string) []any {
 	if !r.writer.appended {
 		return without(list, name)
 	}
-	if i := slices.IndexFunc(list, func(e any) bool { return hasName(e, name) }); i >= 0 && name == validationContainer {
-		return slices.Delete(slices.Clone(list), i, i+1)
-	}
-	for i, e := range slices.Backward(list) {
-		if hasName(e, name) {
-			return slices.Delete(slices.Clone(list), i, i+1)
+	last := -1
+	for i, e := range list {
+		if hasName(e, name) && (last < 0 || name != validationContainer || validates(e)) {
+			last = i
 		}
 	}
-	return list
+	if last < 0 {
+		return list
+	}
+	return slices.Delete(slices.Clone(list), last, last+1)
+}
+
+// validates reports whether an init container does what the one of Istio's templates does: look whether the redirection that
+// the CNI plugin sets up works.
+func validates(e any) bool {
+	c, _ := e.(map[string]any)
+	for _, key := range []string{"command", "args"} {
+		if list, _ := c[key].([]any); slices.Contains(list, any("--run-validation")) {
+			return true
+		}
+	}
+	return false
 }
 
 // hasName reports whether an element of a list has a name.

@@ -10,7 +10,7 @@ func TestRemoveLabels(t *testing.T) {
 	testRemovals(t, map[string]removalCase{
 		"labels": {
 			injected: `{"metadata": {"annotations": {` + statusOfMerge + `, "istio.io/rev": "default"}, "labels": {"app": "web", "version": "v1", "security.istio.io/tlsMode": "istio", "service.istio.io/canonical-name": "web",
-				"service.istio.io/canonical-revision": "v1", "istio.io/rev": "canary"}}, "spec": {"containers": [{"name": "istio-proxy"}]}}`,
+				"service.istio.io/canonical-revision": "v1", "istio.io/rev": "canary"}}, "spec": {"containers": [{"name": "istio-proxy", "args": ["proxy"]}]}}`,
 			want:    `{"metadata": {"labels": {"app": "web", "version": "v1", "istio.io/rev": "canary"}}, "spec": {}}`,
 			assumed: "metadata.annotations[istio.io/rev] metadata.labels[security.istio.io/tlsMode] metadata.labels[service.istio.io/canonical-revision] metadata.labels[service.istio.io/canonical-name]",
 		},
@@ -25,7 +25,7 @@ func TestRemoveLabels(t *testing.T) {
 		},
 		"network and revision labels": {
 			injected: `{"metadata": {"annotations": {` + statusOfAppend + `}, "labels": {"topology.istio.io/network": "n1", "istio.io/rev": "canary"}},
-				"spec": {"containers": [{"name": "istio-proxy", "env": [{"name": "ISTIO_META_NETWORK", "value": "n1"}]}]}}`,
+				"spec": {"containers": [{"name": "istio-proxy", "args": ["proxy"], "env": [{"name": "ISTIO_META_NETWORK", "value": "n1"}]}]}}`,
 			want:    `{"metadata": {"labels": {"topology.istio.io/network": "n1"}}, "spec": {}}`,
 			unknown: "metadata.labels[topology.istio.io/network] metadata.labels[istio.io/rev]",
 			assumed: "spec.containers spec.initContainers",
@@ -37,7 +37,7 @@ func TestRemoveLabels(t *testing.T) {
 		},
 		"an empty label that injection fills": {
 			injected: `{"metadata": {"annotations": {` + statusOfAppend + `}, "labels": {"app": "web", "security.istio.io/tlsMode": "istio", "service.istio.io/canonical-name": "web"}},
-				"spec": {"containers": [{"name": "istio-proxy", "env": [{"name": "ISTIO_METAJSON_LABELS", "value": "{\"app\":\"web\",\"security.istio.io/tlsMode\":\"\"}\n"}]}]}}`,
+				"spec": {"containers": [{"name": "istio-proxy", "args": ["proxy"], "env": [{"name": "ISTIO_METAJSON_LABELS", "value": "{\"app\":\"web\",\"security.istio.io/tlsMode\":\"\"}\n"}]}]}}`,
 			want:    `{"metadata": {"labels": {"app": "web", "security.istio.io/tlsMode": ""}}, "spec": {}}`,
 			assumed: "spec.containers spec.initContainers metadata.labels[security.istio.io/tlsMode]",
 		},

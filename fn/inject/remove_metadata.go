@@ -72,7 +72,7 @@ func (r *removal) noteLater(before map[string]string, injected map[string]former
 func listsSomething(text string) bool {
 	var s status
 	err := json.Unmarshal([]byte(text), &s)
-	return err == nil && len(s.InitContainers)+len(s.Containers)+len(s.Volumes)+len(s.ImagePullSecrets) > 0
+	return err == nil && s.lists()
 }
 
 // dropEmpty drops labels or annotations of which nothing is left.

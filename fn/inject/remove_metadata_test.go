@@ -13,25 +13,25 @@ func TestRemoveAnnotations(t *testing.T) {
 	testRemovals(t, map[string]removalCase{
 		"Prometheus": {
 			injected: `{"metadata": {"annotations": {` + statusOfMerge + `, "prometheus.io/scrape": "true", "prometheus.io/path": "/stats/prometheus", "prometheus.io/port": "15020"}},
-				"spec": {"containers": [{"name": "istio-proxy", "env": [{"name": "ISTIO_PROMETHEUS_ANNOTATIONS", "value": "{\"scrape\":\"true\",\"path\":\"\",\"port\":\"80\"}"}]}]}}`,
+				"spec": {"containers": [{"name": "istio-proxy", "args": ["proxy"], "env": [{"name": "ISTIO_PROMETHEUS_ANNOTATIONS", "value": "{\"scrape\":\"true\",\"path\":\"\",\"port\":\"80\"}"}]}]}}`,
 			want:    `{"metadata": {"annotations": {"prometheus.io/scrape": "true", "prometheus.io/port": "80"}}, "spec": {}}`,
 			assumed: "metadata.annotations[prometheus.io/*] metadata.annotations",
 		},
 		"Prometheus without settings": {
-			injected: `{"metadata": {"annotations": {` + statusOfMerge + `, "prometheus.io/scrape": "true", "prometheus.io/path": "/stats/prometheus", "prometheus.io/port": "15020"}}, "spec": {"containers": [{"name": "istio-proxy"}]}}`,
+			injected: `{"metadata": {"annotations": {` + statusOfMerge + `, "prometheus.io/scrape": "true", "prometheus.io/path": "/stats/prometheus", "prometheus.io/port": "15020"}}, "spec": {"containers": [{"name": "istio-proxy", "args": ["proxy"]}]}}`,
 			want:     `{"metadata": {}, "spec": {}}`,
 			assumed:  "metadata.annotations[prometheus.io/path] metadata.annotations[prometheus.io/port] metadata.annotations[prometheus.io/scrape]",
 		},
 		"annotations that the proxy was told": {
 			injected: `{"metadata": {"annotations": {` + statusOfMerge + `, "prometheus.io/scrape": "true", "prometheus.io/path": "/stats/prometheus", "prometheus.io/port": "15020", "own": "x", "later": "y"}},
-				"spec": {"containers": [{"name": "istio-proxy", "env": [{"name": "ISTIO_METAJSON_ANNOTATIONS", "value": "{\"own\":\"x\",\"prometheus_io_port\":\"9\",\"prometheus.io/path\":\"/stats/prometheus\"}\n"}]}]}}`,
+				"spec": {"containers": [{"name": "istio-proxy", "args": ["proxy"], "env": [{"name": "ISTIO_METAJSON_ANNOTATIONS", "value": "{\"own\":\"x\",\"prometheus_io_port\":\"9\",\"prometheus.io/path\":\"/stats/prometheus\"}\n"}]}]}}`,
 			want:    `{"metadata": {"annotations": {"own": "x", "later": "y", "prometheus.io/path": "/stats/prometheus", "prometheus_io_port": "9"}}, "spec": {}}`,
 			unknown: "metadata.annotations[later]",
 		},
 		"CNI": {
 			injected: `{"metadata": {"annotations": {` + strings.Replace(statusOfMerge, "istio-init", "istio-validation", 1) + `, "sidecar.istio.io/interceptionMode": "REDIRECT", "traffic.sidecar.istio.io/includeInboundPorts": "80,81",
 				"traffic.sidecar.istio.io/excludeInboundPorts": "7,15020", "traffic.sidecar.istio.io/includeOutboundIPRanges": "10.0.0.0/8", "k8s.v1.cni.cncf.io/networks": "own, istio-cni"}},
-				"spec": {"initContainers": [{"name": "istio-validation"}], "containers": [{"name": "istio-proxy"}, {"name": "a", "ports": [{"containerPort": 80}, {"containerPort": 81}, {"containerPort": 82, "protocol": "UDP"}]}]}}`,
+				"spec": {"initContainers": [{"name": "istio-validation"}], "containers": [{"name": "istio-proxy", "args": ["proxy"]}, {"name": "a", "ports": [{"containerPort": 80}, {"containerPort": 81}, {"containerPort": 82, "protocol": "UDP"}]}]}}`,
 			want: `{"metadata": {"annotations": {"traffic.sidecar.istio.io/excludeInboundPorts": "7", "traffic.sidecar.istio.io/includeOutboundIPRanges": "10.0.0.0/8", "k8s.v1.cni.cncf.io/networks": "own"}},
 				"spec": {"containers": [{"name": "a", "ports": [{"containerPort": 80}, {"containerPort": 81}, {"containerPort": 82, "protocol": "UDP"}]}]}}`,
 			assumed: "metadata.annotations[sidecar.istio.io/interceptionMode] metadata.annotations[traffic.sidecar.istio.io/excludeInboundPorts] metadata.annotations[traffic.sidecar.istio.io/includeInboundPorts] metadata.annotations",

@@ -17,14 +17,14 @@ func TestRemoveProbes(t *testing.T) {
 			injected: `{"metadata": {"annotations": {` + statusOfMerge + `}}, "spec": {"containers": [
 				{"name": "a", "ports": [{"name": "web", "containerPort": 80}], "livenessProbe": {"periodSeconds": 3, "httpGet": {"path": "/app-health/a/livez", "port": 15020}},
 				 "readinessProbe": {"httpGet": {"path": "/app-health/a/readyz", "port": 15020, "scheme": "HTTP"}}},
-				{"name": "istio-proxy", "env": [{"name": "ISTIO_KUBE_APP_PROBERS", "value": "{\"/app-health/a/livez\":{\"path\":\"/l\",\"port\":80},\"/app-health/a/readyz\":{\"port\":81,\"scheme\":\"HTTPS\"}}"}]}]}}`,
+				{"name": "istio-proxy", "args": ["proxy"], "env": [{"name": "ISTIO_KUBE_APP_PROBERS", "value": "{\"/app-health/a/livez\":{\"path\":\"/l\",\"port\":80},\"/app-health/a/readyz\":{\"port\":81,\"scheme\":\"HTTPS\"}}"}]}]}}`,
 			want: `{"metadata": {}, "spec": {"containers": [{"name": "a", "ports": [{"name": "web", "containerPort": 80}],
 				"livenessProbe": {"periodSeconds": 3, "httpGet": {"path": "/l", "port": "web"}}, "readinessProbe": {"httpGet": {"port": 81, "scheme": "HTTPS"}}}]}}`,
 			assumed: "spec.containers[a].livenessProbe.httpGet.port",
 		},
 		"probes and handlers of 1.31, the proxy being native": {
 			injected: `{"metadata": {"annotations": {` + strings.Replace(strings.Replace(statusOfMerge, `\"istio-init\"`, `\"istio-init\",\"istio-proxy\"`, 1), `\"containers\":[\"istio-proxy\"]`, `\"containers\":null`, 1) + `}},
-				"spec": {"initContainers": [{"name": "istio-init"}, {"name": "istio-proxy", "env": [{"name": "ISTIO_KUBE_APP_PROBERS", "value":
+				"spec": {"initContainers": [{"name": "istio-init"}, {"name": "istio-proxy", "args": ["proxy"], "env": [{"name": "ISTIO_KUBE_APP_PROBERS", "value":
 				"{\"/app-health/a/livez\":{\"grpc\":{\"port\":5,\"service\":\"s\"}},\"/app-health/a/startupz\":{\"tcpSocket\":{\"port\":6}},\"/app-lifecycle/a/prestopz\":{\"httpGet\":{\"path\":\"/bye\",\"port\":7}},\"/app-health/i/readyz\":{\"httpGet\":{\"port\":8}}}"}]},
 				{"name": "i", "readinessProbe": {"httpGet": {"path": "/app-health/i/readyz", "port": 15020}}}],
 				"containers": [{"name": "a", "livenessProbe": {"httpGet": {"path": "/app-health/a/livez", "port": 15020}}, "startupProbe": {"httpGet": {"path": "/app-health/a/startupz", "port": 15020}},
@@ -33,7 +33,7 @@ func TestRemoveProbes(t *testing.T) {
 				"containers": [{"name": "a", "livenessProbe": {"grpc": {"port": 5, "service": "s"}}, "startupProbe": {"tcpSocket": {"port": 6}}, "lifecycle": {"preStop": {"httpGet": {"path": "/bye", "port": 7}}}}]}}`,
 		},
 		"a probe that nothing is known of": {
-			injected: `{"metadata": {"annotations": {` + statusOfMerge + `}}, "spec": {"containers": [{"name": "istio-proxy"}, {"name": "a", "livenessProbe": {"httpGet": {"path": "/app-health/a/livez", "port": 15020}}}]}}`,
+			injected: `{"metadata": {"annotations": {` + statusOfMerge + `}}, "spec": {"containers": [{"name": "istio-proxy", "args": ["proxy"]}, {"name": "a", "livenessProbe": {"httpGet": {"path": "/app-health/a/livez", "port": 15020}}}]}}`,
 			want:     `{"metadata": {}, "spec": {"containers": [{"name": "a", "livenessProbe": {"httpGet": {"path": "/app-health/a/livez", "port": 15020}}}]}}`,
 			unknown:  "spec.containers[a].livenessProbe.httpGet",
 		},
@@ -47,7 +47,7 @@ func TestRemoveUnreadable(t *testing.T) {
 	const settings = `"prometheus.io/path": "/stats/prometheus", "prometheus.io/scrape": "true"`
 	const probe = `"readinessProbe": {"httpGet": {"path": "/app-health/a/readyz", "port": 15020}}`
 	proxy := func(name, value string) string {
-		return `{"name": "istio-proxy", "env": [{"name": "` + name + `", "value": "` + value + `"}]}`
+		return `{"name": "istio-proxy", "args": ["proxy"], "env": [{"name": "` + name + `", "value": "` + value + `"}]}`
 	}
 	for name, test := range map[string]struct{ pod, want, unknown string }{
 		"probers, and no probe that they tell of": {
@@ -94,7 +94,7 @@ func TestRemoveUnreadable(t *testing.T) {
 func TestRemoveProbeWithoutService(t *testing.T) {
 	const pod = `{"metadata": {"annotations": {"sidecar.istio.io/status": "{\"containers\":[\"istio-proxy\"]}"}}, "spec": {"containers": [
 		{"name": "a", "readinessProbe": {"httpGet": {"path": "/app-health/a/readyz", "port": 15020}}},
-		{"name": "istio-proxy", "env": [{"name": "ISTIO_KUBE_APP_PROBERS", "value": "{\"/app-health/a/readyz\":{\"grpc\":{\"port\":9000,\"service\":null}}}"}]}]}}`
+		{"name": "istio-proxy", "args": ["proxy"], "env": [{"name": "ISTIO_KUBE_APP_PROBERS", "value": "{\"/app-health/a/readyz\":{\"grpc\":{\"port\":9000,\"service\":null}}}"}]}]}}`
 	got, err := Remove(RemoveRequest{Pod: decodeObject(t, []byte(pod))})
 	if err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ func testRemovals(t *testing.T, tests map[string]removalCase) {
 		t.Run(name, func(t *testing.T) {
 			pod := decodeObject(t, []byte(test.injected))
 			if spec := mapAt(pod, "spec"); spec["containers"] == nil {
-				spec["containers"] = []any{map[string]any{"name": proxyContainer}} // what the status lists is there
+				spec["containers"] = []any{map[string]any{"name": proxyContainer, "args": []any{"proxy"}}} // what the status lists is there
 			}
 			before := copyMap(pod)
 			out, err := Remove(RemoveRequest{Pod: pod, Owner: workload.Owner{Name: "web-deployment"}})
@@ -79,7 +79,7 @@ func TestRemoveErrors(t *testing.T) {
 	const status = `"sidecar.istio.io/status": "{\"containers\":[\"istio-proxy\"]}"`
 	tests := map[string]struct{ pod, want string }{
 		"no spec":         {`{"metadata": {}}`, "spec: "},
-		"broken override": {`{"metadata": {"annotations": {` + status + `, "proxy.istio.io/overrides": "["}}, "spec": {"containers": [{"name": "istio-proxy"}]}}`, "proxy.istio.io/overrides"},
+		"broken override": {`{"metadata": {"annotations": {` + status + `, "proxy.istio.io/overrides": "["}}, "spec": {"containers": [{"name": "istio-proxy", "args": ["proxy"]}]}}`, "proxy.istio.io/overrides"},
 		"broken record":   {`{"metadata": {"annotations": {"prerig.dev/original": "{}"}}, "spec": {}}`, "prerig.dev/original"},
 		"record no JSON":  {`{"metadata": {"annotations": {"prerig.dev/original": "["}}, "spec": {}}`, "prerig.dev/original"},
 	}

@@ -54,6 +54,18 @@ var istioVolumes = map[string]map[string][]string{
 	"gke-workload-certificate": {"csi": {"driver"}}, "custom-bootstrap-volume": {"configMap": {"name"}}, "grpc-io-proxyless-bootstrap": {"emptyDir": {}},
 }
 
+// isInjectedVolume reports whether a volume has one of the names of Istio's, and a source that Istio's templates give to it.
+func isInjectedVolume(v map[string]any) bool {
+	name, _ := v["name"].(string)
+	for source, fields := range istioVolumes[name] {
+		m, ok := v[source].(map[string]any)
+		if ok && len(fields) > 0 && m[fields[0]] != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // bareVolumes are those that Istio's templates write without a source, for which the API server makes an empty directory.
 // Only those of gateways and waypoints write the directory. All other volumes have a source, so that one without is the pod's.
 var bareVolumes = []string{"workload-socket", "credential-socket", "workload-certs"}

@@ -9,13 +9,13 @@ import "testing"
 func TestRemoveVolumes(t *testing.T) {
 	testRemovals(t, map[string]removalCase{
 		"a volume that is still mounted": {
-			injected: `{"metadata": {"annotations": {` + statusOfMerge + `}}, "spec": {"containers": [{"name": "istio-proxy"}, {"name": "a", "volumeMounts": [{"name": "istio-envoy"}]}],
+			injected: `{"metadata": {"annotations": {` + statusOfMerge + `}}, "spec": {"containers": [{"name": "istio-proxy", "args": ["proxy"]}, {"name": "a", "volumeMounts": [{"name": "istio-envoy"}]}],
 				"volumes": [{"name": "istio-envoy"}]}}`,
 			want:    `{"metadata": {}, "spec": {"containers": [{"name": "a", "volumeMounts": [{"name": "istio-envoy"}]}], "volumes": [{"name": "istio-envoy"}]}}`,
 			unknown: "spec.volumes[istio-envoy]",
 		},
 		"a volume of the pod's own that Istio's was merged over": {
-			injected: `{"metadata": {"annotations": {"sidecar.istio.io/status": "{\"containers\":[\"istio-proxy\"],\"volumes\":[\"istio-data\",\"istio-envoy\",\"istio-token\"]}"}}, "spec": {"containers": [{"name": "istio-proxy"}, {"name": "a"}],
+			injected: `{"metadata": {"annotations": {"sidecar.istio.io/status": "{\"containers\":[\"istio-proxy\"],\"volumes\":[\"istio-data\",\"istio-envoy\",\"istio-token\"]}"}}, "spec": {"containers": [{"name": "istio-proxy", "args": ["proxy"]}, {"name": "a"}],
 				"volumes": [{"name": "istio-data", "hostPath": {"path": "/own"}, "emptyDir": {}}, {"name": "istio-envoy", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}, {"name": "istio-token", "projected": {"sources": []}}]}}`,
 			want:    `{"metadata": {}, "spec": {"containers": [{"name": "a"}], "volumes": [{"name": "istio-data", "hostPath": {"path": "/own"}}, {"name": "istio-envoy", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}]}}`,
 			unknown: "spec.volumes[istio-data] spec.volumes[istio-envoy]",
@@ -34,7 +34,7 @@ func TestRemoveVolumes(t *testing.T) {
 		},
 		"defaults of the API server": {
 			injected: `{"metadata": {"annotations": {"sidecar.istio.io/status": "{\"containers\":[\"istio-proxy\"],\"volumes\":[\"workload-socket\",\"istiod-ca-cert\"]}"}},
-				"spec": {"containers": [{"name": "istio-proxy", "terminationMessagePath": "/dev/termination-log"}],
+				"spec": {"containers": [{"name": "istio-proxy", "args": ["proxy"], "terminationMessagePath": "/dev/termination-log"}],
 				"volumes": [{"name": "workload-socket", "emptyDir": {}}, {"name": "istiod-ca-cert", "configMap": {"name": "istio-ca-root-cert", "defaultMode": 420}}]}}`,
 			want: `{"metadata": {}, "spec": {}}`,
 		},

@@ -35,37 +35,83 @@ var stockTemplates = []string{"sidecar", "sidecar-spire", "spire", "gateway", "g
 // imageTag finds the minor of Istio in the tag of a proxy's image: 1.31.1, v1.24-alpha.abc, 1.22.3-distroless.
 var imageTag = regexp.MustCompile(`^v?1\.(\d{1,3})(?:[.-]|$)`)
 
-// readStatus reads the status annotation and reports whether an injection wrote it: something that it lists is in the pod.
-// One that lists nothing is of an injection before lists were written, whose names have never changed; there the proxy
-// itself has to show that it is Istio's.
+// readStatus reads the status annotation and reports whether an injection wrote it. The annotation alone is no evidence: it may
+// have been copied from another pod, or be of somebody's own making, and then the containers that it lists are the user's. So
+// something that it lists has to be in the pod as injections leave it (see listsInjected). One of before lists were written
+// says so in its text, and its names have never changed; there the proxy has to be Istio's (source: injectionStatus in
+// pkg/kube/inject/webhook.go of Istio 1.0 to 1.8).
+//
+// A pod whose annotation nobody's injection wrote keeps it with all that it has, and is injected as the webhook does it with
+// such a pod: what the annotation can be read to list is hidden from the templates, and they are merged over it; an own
+// istio-proxy that is not listed goes over the templates, and no annotation notes it (source: reapplyOverwrittenContainers
+// and parseStatus in pkg/kube/inject/webhook.go of Istio 1.11 to 1.31).
 func (r *removal) readStatus() bool {
 	text, _ := r.pod.annotation(statusAnnotation)
+	if strings.HasPrefix(text, unlistedStatus) {
+		r.status = status{InitContainers: legacyNames[initContainersKey], Containers: legacyNames[containersKey], Volumes: legacyNames["volumes"]}
+		r.writer.appended = true
+		return isProxy(find(r.pod.list(containersKey), proxyContainer))
+	}
 	var version struct {
 		Version *string `json:"version"`
 	}
 	s, ok := r.pod.status()
-	if ok && len(s.InitContainers)+len(s.Containers)+len(s.Volumes)+len(s.ImagePullSecrets) > 0 {
-		_ = json.Unmarshal([]byte(text), &version)
-		r.status, r.writer.appended = s, version.Version != nil
-		return r.present(s)
+	if !ok {
+		return false
 	}
-	s = status{InitContainers: legacyNames[initContainersKey], Containers: legacyNames[containersKey], Volumes: legacyNames["volumes"]}
-	r.status, r.writer.appended = s, true
-	return isProxy(find(r.pod.list(containersKey), proxyContainer))
+	_ = json.Unmarshal([]byte(text), &version)
+	r.status, r.writer.appended = s, version.Version != nil
+	r.readTemplates()
+	return r.listsInjected()
 }
 
-// present reports whether something that the status lists is in the pod.
-func (r *removal) present(s status) bool {
-	for key, listed := range map[string][]string{
-		initContainersKey: s.InitContainers, containersKey: s.Containers, "volumes": s.Volumes, "imagePullSecrets": s.ImagePullSecrets,
-	} {
+// unlistedStatus begins a status annotation that Istio before 1.0 wrote, which lists nothing.
+const unlistedStatus = "injected-version-"
+
+// listsInjected reports whether something that the status lists is in the pod as injections leave it: one of Istio's
+// containers or volumes with what its templates set, a container that the pod's overrides annotation tells of, or one that a
+// template names which is not Istio's.
+func (r *removal) listsInjected() bool {
+	own, _ := overridesOf(r.pod)
+	for key, back := range map[string][]any{containersKey: own.Containers, initContainersKey: own.InitContainers} {
+		listed := r.status.Containers
+		if key == initContainersKey {
+			listed = r.status.InitContainers
+		}
 		for _, name := range listed {
-			if find(r.pod.list(key), name) != nil {
+			c := find(r.pod.list(key), name)
+			istios := isIstios(name) || name == bootstrapContainer
+			switch {
+			case c == nil:
+			case find(back, name) != nil, r.writer.custom, istios && isInjected(c), !istios && r.names != nil && r.names(name):
 				return true
 			}
 		}
 	}
-	return false
+	for _, name := range r.status.Volumes {
+		if v := find(r.pod.list("volumes"), name); v != nil && (r.writer.custom || isInjectedVolume(v)) {
+			return true
+		}
+	}
+	// A template may add nothing else.
+	only := len(r.status.Containers)+len(r.status.InitContainers)+len(r.status.Volumes) == 0
+	return only && slices.ContainsFunc(r.status.ImagePullSecrets, func(name string) bool { return find(r.pod.list(pullSecretsKey), name) != nil })
+}
+
+// isInjected reports whether a container of one of Istio's names has what its templates print: the agent that runs as a proxy
+// or sets up the redirection, or the agent's environment, which stays where the pod's own container says all else.
+func isInjected(c map[string]any) bool {
+	if isProxy(c) {
+		return true
+	}
+	args, _ := c["args"].([]any)
+	if len(args) > 0 && args[0] == "istio-iptables" || slices.Contains(args, any("-u")) && slices.Contains(args, any("-m")) {
+		return true
+	}
+	env, _ := c["env"].([]any)
+	return slices.ContainsFunc(names(env), func(name string) bool {
+		return name == "PILOT_CERT_PROVIDER" || name == "PROXY_CONFIG" || name == "CA_ADDR" || strings.HasPrefix(name, "ISTIO_META")
+	})
 }
 
 // isProxy reports whether a container is one that Istio's templates print: it runs the agent as a proxy.
@@ -102,10 +148,15 @@ func (w *writer) read(r *removal) {
 			}
 		}
 	}
+}
+
+// readTemplates reads which templates the pod names.
+func (r *removal) readTemplates() {
 	list, ok := r.pod.annotation(istio.TemplatesAnnotationName)
 	if !ok {
 		return
 	}
+	w := &r.writer
 	for name := range strings.SplitSeq(list, ",") {
 		name = strings.TrimSpace(name)
 		w.templates = append(w.templates, name)

@@ -34,5 +34,28 @@ func TestRemoveEvidence(t *testing.T) {
 			injected: `{"metadata": {"annotations": {` + statusOfMerge + `}}, "spec": {"containers": [{"name": "a"}]}}`,
 			want:     `{"metadata": {"annotations": {` + statusOfMerge + `}}, "spec": {"containers": [{"name": "a"}]}}`,
 		},
+		"a status that is no JSON beside an own istio-proxy with the agent's image": {
+			alone:    true,
+			injected: `{"metadata": {"annotations": {"sidecar.istio.io/status": "not JSON"}}, "spec": {"containers": [{"name": "istio-proxy", "image": "istio/proxyv2:1.31.1", "securityContext": {"privileged": true}}]}}`,
+			want:     `{"metadata": {"annotations": {"sidecar.istio.io/status": "not JSON"}}, "spec": {"containers": [{"name": "istio-proxy", "image": "istio/proxyv2:1.31.1", "securityContext": {"privileged": true}}]}}`,
+		},
+		"a status that was copied beside an own istio-proxy": {
+			alone:    true,
+			injected: `{"metadata": {"annotations": {` + statusOfMerge + `}}, "spec": {"containers": [{"name": "istio-proxy", "image": "mine:1", "securityContext": {"privileged": true}}], "volumes": [{"name": "istio-envoy", "hostPath": {"path": "/own"}}]}}`,
+			want:     `{"metadata": {"annotations": {` + statusOfMerge + `}}, "spec": {"containers": [{"name": "istio-proxy", "image": "mine:1", "securityContext": {"privileged": true}}], "volumes": [{"name": "istio-envoy", "hostPath": {"path": "/own"}}]}}`,
+		},
+		"a status that lists containers of the user's": {
+			alone:    true,
+			injected: `{"metadata": {"annotations": {"sidecar.istio.io/status": "{\"version\":\"abc\",\"initContainers\":[\"init0\"],\"containers\":[\"side1\"]}"}}, "spec": {"initContainers": [{"name": "init0"}], "containers": [{"name": "side1"}]}}`,
+			want:     `{"metadata": {"annotations": {"sidecar.istio.io/status": "{\"version\":\"abc\",\"initContainers\":[\"init0\"],\"containers\":[\"side1\"]}"}}, "spec": {"initContainers": [{"name": "init0"}], "containers": [{"name": "side1"}]}}`,
+		},
+		"an own istio-proxy that the template was merged over": {
+			injected: `{"metadata": {"annotations": {` + statusOfMerge + `}}, "spec": {"containers": [{"name": "istio-proxy", "image": "mine:1", "args": ["own"], "env": [{"name": "PROXY_CONFIG", "value": "{}"}]}, {"name": "a"}]}}`,
+			want:     `{"metadata": {}, "spec": {"containers": [{"name": "a"}]}}`,
+		},
+		"volumes of Istio's without a proxy": {
+			injected: `{"metadata": {"annotations": {` + statusOfMerge + `}}, "spec": {"containers": [{"name": "a"}], "volumes": [{"name": "istio-envoy", "emptyDir": {"medium": "Memory"}}]}}`,
+			want:     `{"metadata": {}, "spec": {"containers": [{"name": "a"}]}}`,
+		},
 	})
 }

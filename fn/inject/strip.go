@@ -19,6 +19,11 @@ type status struct {
 	Revision         *string  `json:"revision,omitempty"`
 }
 
+// lists reports whether the status lists anything.
+func (s *status) lists() bool {
+	return len(s.InitContainers)+len(s.Containers)+len(s.Volumes)+len(s.ImagePullSecrets) > 0
+}
+
 // status reads the pod's status annotation. One that cannot be read counts as none, as in the injector.
 func (p *pod) status() (status, bool) {
 	text, ok := p.annotation(statusAnnotation)

@@ -33,6 +33,15 @@ var rules = []rule{
 		remove(pod, "metadata.annotations", "kubernetes.io/limit-ranger")
 	}},
 	{"a field in that annotation whose feature the API server has switched off", withoutRecordedStopSignal},
+	{"Prerig's record of the original in a bare Pod with a status annotation that no injection wrote", withoutRecord},
+}
+
+// withoutRecord takes the record out of a Pod that nothing owns. With a policy that does not ask for records in pods, such as
+// these, no other pod has one.
+func withoutRecord(pod map[string]any) {
+	if owners, _, _ := unstructured.NestedSlice(pod, "metadata", "ownerReferences"); len(owners) == 0 {
+		remove(pod, "metadata.annotations", "prerig.dev/original")
+	}
 }
 
 func withoutIdentity(pod map[string]any) {

@@ -7,8 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path"
-	"strings"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 )
@@ -26,7 +24,7 @@ func (c *cluster) judgeAfterRemoval(ctx context.Context, tools Tools, cases []*C
 	var asked, again []*Case
 	var workloads []map[string]any
 	for _, k := range cases {
-		if k.Result == Different && (InjectedBefore(k.Workload) || injectedWithoutList(templateOf(k.Workload))) {
+		if k.Result == Different && InjectedBefore(k.Workload) {
 			asked, workloads = append(asked, k), append(workloads, k.Workload)
 		}
 	}
@@ -77,8 +75,8 @@ func (k *Case) adopt(without *Case) {
 	}
 }
 
-// InjectedBefore reports whether the status annotation of a workload's pod lists something that the pod has: Prerig takes
-// that injection out first, where the webhook keeps what it is given, so the results may differ.
+// InjectedBefore reports whether the status annotation of a workload's pod lists something that the pod has. If an injection
+// wrote it, Prerig takes that injection out first, where the webhook keeps what it is given, so the results may differ.
 func InjectedBefore(workload map[string]any) bool { return injectedBefore(templateOf(workload)) }
 
 // injectedBefore reports whether the status annotation of the pod lists something that the pod has.
@@ -90,23 +88,6 @@ func injectedBefore(pod map[string]any) bool {
 			if text, ok := name.(string); ok && has["["+text+"]"] != nil {
 				return true
 			}
-		}
-	}
-	return false
-}
-
-// injectedWithoutList reports whether there is a status annotation that lists nothing, and a container istio-proxy that
-// runs the agent as a proxy.
-func injectedWithoutList(pod map[string]any) bool {
-	if _, ok := status(pod); !ok || len(listed(pod)) > 0 {
-		return false
-	}
-	spec, _ := pod["spec"].(map[string]any)
-	for _, c := range anyList(spec["containers"]) {
-		m, _ := c.(map[string]any)
-		args, image := anyList(m["args"]), fmt.Sprint(m["image"])
-		if m["name"] == "istio-proxy" && (len(args) > 0 && args[0] == "proxy" || strings.HasPrefix(path.Base(image), "proxy")) {
-			return true
 		}
 	}
 	return false

@@ -137,13 +137,23 @@ func TestExceptionsAreNarrow(t *testing.T) {
 			t.Errorf("%v: the exception is %q, want %q", c.d, got, c.want)
 		}
 	}
+	record := Difference{"metadata.annotations.prerig.dev/original", "", "{}"}
+	pods := &Case{Workload: map[string]any{"kind": "Pod"}, Webhook: pod(map[string]any{})}
+	if got := pods.exceptionOf(record); got != "" {
+		t.Errorf("a record without a status annotation: the exception is %q", got)
+	}
+	pods.Webhook["metadata"].(map[string]any)["annotations"] = map[string]any{"sidecar.istio.io/status": "no JSON"}
+	if got := pods.exceptionOf(record); got != "records in bare Pods" {
+		t.Errorf("a record in a bare Pod: the exception is %q", got)
+	}
+	pods.Workload = set
+	if got := pods.exceptionOf(record); got != "" {
+		t.Errorf("a record in the pod of a StatefulSet: the exception is %q", got)
+	}
 	for status, want := range map[string]bool{`{"containers":["app"]}`: true, `{"containers":["other"]}`: false, "{}": false, "no JSON": false} {
 		k.Webhook["metadata"].(map[string]any)["annotations"] = map[string]any{"sidecar.istio.io/status": status}
 		if got := injectedBefore(k.Webhook); got != want {
 			t.Errorf("status %s: injected before is %t", status, got)
-		}
-		if injectedWithoutList(k.Webhook) {
-			t.Errorf("status %s: an application counts as Istio's proxy", status)
 		}
 	}
 }

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fn_test
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/manifest"
+)
+
+// TestStatusThatNoInjectionWrote injects pods with an own, privileged istio-proxy beside a status annotation that says nothing of
+// it. The webhook keeps such a proxy and merges the template under it (fn/internal/oracle compares with the real one). Here
+// that holds for every further injection, too, and removing gives the pod back.
+func TestStatusThatNoInjectionWrote(t *testing.T) {
+	for name, status := range map[string]string{
+		"no JSON":           "not JSON",
+		"of other times":    `{"version":"abc","initContainers":["init0"],"containers":["side1"]}`,
+		"lists nothing":     `{}`,
+		"from another pod":  `{"initContainers":["istio-init"],"containers":["istio-proxy"],"volumes":["istio-envoy"],"imagePullSecrets":null,"revision":"default"}`,
+		"lists the own one": `{"initContainers":["istio-proxy"],"containers":["istio-proxy"]}`,
+	} {
+		for _, kind := range []string{"Deployment", "Pod"} {
+			t.Run(name+" "+kind, func(t *testing.T) {
+				doc := workloadOf(kind, map[string]any{
+					"metadata": map[string]any{"labels": map[string]any{"app": "web"}, "annotations": map[string]any{"sidecar.istio.io/status": status}},
+					"spec": map[string]any{
+						"initContainers": []any{map[string]any{"name": "init0", "image": "init:1"}},
+						"containers": []any{
+							map[string]any{"name": "side1", "image": "web:1", "ports": []any{map[string]any{"containerPort": int64(80)}}},
+							map[string]any{"name": "istio-proxy", "image": "mine:1", "securityContext": map[string]any{"privileged": true},
+								"env": []any{map[string]any{"name": "OWN", "value": "x"}}},
+						},
+					},
+				})
+				p := builtIn(v1alpha1.ModeInject)
+				once := runForeign(t, p, doc, "delete the annotation")
+				wanted := []string{"name: OWN", "name: init0", "name: side1", "PILOT_CERT_PROVIDER"}
+				if name != "lists the own one" { // there the webhook lets the template win
+					wanted = append(wanted, "privileged: true")
+				}
+				for _, want := range wanted {
+					if !strings.Contains(string(once.Raw()), want) {
+						t.Errorf("the injected pod is without %q:\n%s", want, once.Raw())
+					}
+				}
+				if again := runForeign(t, p, once, ""); !bytes.Equal(again.Raw(), once.Raw()) {
+					t.Errorf("injecting twice is not injecting once:\n%s", cmp.Diff(string(once.Raw()), string(again.Raw())))
+				}
+				if checks, _ := runAll(t, p, v1alpha1.ModeCheck, []*manifest.Document{once}); len(checks[0].errors) > 0 {
+					t.Errorf("checking: %v", checks[0].errors)
+				}
+				_, back := runAll(t, p, v1alpha1.ModeRemove, []*manifest.Document{once})
+				if !sameObject(t, back[0], doc) {
+					t.Errorf("removing gives something else:\n%s", cmp.Diff(string(doc.Raw()), string(back[0].Raw())))
+				}
+			})
+		}
+	}
+}
+
+// runForeign injects into a document, and checks which warning there is of the status annotation.
+func runForeign(t *testing.T, p *v1alpha1.InjectionPolicy, doc *manifest.Document, warning string) *manifest.Document {
+	t.Helper()
+	results, docs := runAll(t, p, v1alpha1.ModeInject, []*manifest.Document{doc})
+	if len(results[0].errors) > 0 {
+		t.Fatal(results[0].errors)
+	}
+	told := slices.ContainsFunc(results[0].warnings, func(w string) bool { return strings.Contains(w, "[sidecar.istio.io/status]") })
+	if told != (warning != "") || told && !strings.Contains(strings.Join(results[0].warnings, "\n"), warning) {
+		t.Errorf("the warnings are %v, want one with %q", results[0].warnings, warning)
+	}
+	return docs[0]
+}
