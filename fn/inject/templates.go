@@ -6,6 +6,7 @@ package inject
 import (
 	"bytes"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -176,7 +177,36 @@ func (r *run) render(t *istio.Template, data *istio.TemplateData) (map[string]an
 	if spec, ok := patch["spec"].(map[string]any); ok {
 		dropNewer(r.profile, spec)
 	}
+	if _, known := istio.ProfileOf(r.in.Detection().Version); known {
+		dropUnknown(podSchema(), patch)
+	}
 	return patch, nil
+}
+
+// dropUnknown takes fields out of a template's patch that no Kubernetes has, as istiod does when it reads the merged pod into
+// its types. Templates of OpenShift Service Mesh 2.3 and 2.4 have an fsGroup at their containers.
+func dropUnknown(s *schema, patch map[string]any) {
+	for key, v := range patch {
+		f := s.fields[key]
+		if f == nil {
+			if s.kind == structKind && !strings.HasPrefix(key, "$") { // $patch and the like tell the merge what to do.
+				delete(patch, key)
+			}
+			continue
+		}
+		switch v := v.(type) {
+		case map[string]any:
+			if f.schema.kind == structKind {
+				dropUnknown(f.schema, v)
+			}
+		case []any:
+			for _, e := range v {
+				if m, ok := e.(map[string]any); ok && f.schema.kind == listKind && f.schema.elem.kind == structKind {
+					dropUnknown(f.schema.elem, m)
+				}
+			}
+		}
+	}
 }
 
 // dropNewer takes fields out of a template's containers that the control plane's Kubernetes types do not have, as reading
@@ -252,6 +282,7 @@ func (r *run) postProcess() error {
 	if err := r.reorder(); err != nil {
 		return err
 	}
+	r.setServiceMeshUser()
 	r.keepSharedUser()
 	return nil
 }

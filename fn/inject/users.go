@@ -30,6 +30,9 @@ func onOpenShift(in *istio.Injector) bool {
 
 // proxyIDs are the user and group of the proxy. Istio looks at the namespace on OpenShift only.
 func (r *run) proxyIDs() (uid, gid int64) {
+	if r.in.Detection().IsServiceMesh() {
+		return serviceMeshIDs(r.before, r.req.Namespace)
+	}
 	if onOpenShift(r.in) {
 		return proxyIDs(r.req.Namespace)
 	}
@@ -233,11 +236,5 @@ func (r *run) adjustInitUser() {
 	if !hasUser || isZero(uid) {
 		return
 	}
-	args, _ := c["args"].([]any)
-	for i := range args {
-		if args[i] == "-u" && i+1 < len(args) {
-			args[i+1] = fmt.Sprint(uid)
-			return
-		}
-	}
+	setArgument(c, "-u", fmt.Sprint(uid))
 }

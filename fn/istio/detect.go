@@ -24,6 +24,10 @@ type Detection struct {
 	Warnings []string
 	// Notes say what was assumed about the patch release.
 	Notes []string
+	// Vendor is whose templates these are, such as "OpenShift Service Mesh 2.5" or "a vendor"; empty for Istio's own.
+	Vendor string
+
+	vendorLabel string
 }
 
 // imageTag finds Istio's proxy images in the text of a template.
@@ -33,12 +37,17 @@ var imageTag = regexp.MustCompile(`/(?:proxyv2|proxy_init|proxy_debug|proxy|prox
 // functions and fields that the templates use.
 func detect(explicit string, c *Config, v Values, hasValues bool) (Detection, error) {
 	d := Detection{Generation: c.Generation(hasValues)}
+	vendorMinor, vendorKnown := d.findServiceMesh(c)
 	if explicit != "" {
 		version, ok := ParseVersion(explicit)
 		if !ok {
 			return d, fmt.Errorf("reading the Istio version %q: want one such as 1.31 or 1.24.6", explicit)
 		}
 		d.Version, d.From = version, "the policy"
+		return d, d.agree()
+	}
+	if vendorKnown {
+		d.Version, d.From = Version{Minor: vendorMinor, Patch: -1}, "the label "+d.vendorLabel+" in the templates"
 		return d, d.agree()
 	}
 	if tag := v.String("global", "tag"); tag != "" {

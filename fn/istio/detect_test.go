@@ -32,6 +32,34 @@ func TestPatchIsAssumed(t *testing.T) {
 	}
 }
 
+// TestVendors takes templates that no version of Istio could render for a vendor's, and knows those of OpenShift Service
+// Mesh by their label (source: resources/helm/v2.3 to v2.5 of maistra/istio-operator).
+func TestVendors(t *testing.T) {
+	const maistra = `{maistra-version: "2.3.11", a: "{{ .EstimatedConcurrency }} {{ .ProxyGID }} {{ omitNil .Values }}"}`
+	tests := []struct{ name, explicit, template, wantVersion, want string }{
+		{"label", "", maistra, "1.14", "the templates are those of OpenShift Service Mesh 2.3; its injector is taken to behave like that of Istio 1.14, and what that does not have like the versions that have it: the field .ProxyGID (1.20 and later), the function omitNil (1.28.6 to 1.28.x, 1.29.1 and later)"},
+		{"label and version", "1.14.6", maistra, "1.14.6", "is taken to behave like that of Istio 1.14.6"},
+		{"mixed", "1.16.7", "a: '{{ .EstimatedConcurrency }} {{ .InboundTrafficPolicyMode }}'", "1.16.7", "the templates are those of a vendor; its injector is taken to behave like that of Istio 1.16.7, and what that does not have like the versions that have it: the field .InboundTrafficPolicyMode (1.22 and later)"},
+		{"stock", "1.19.10", "a: '{{ .CompliancePolicy }} {{ .ProxyGID }}'", "1.19.10", ""},
+	}
+	for _, tt := range tests {
+		in, err := New(Options{Version: tt.explicit, Config: config(tt.template), Values: "{}", Native: NativeDisabled})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := in.Detection().Version.String(); got != tt.wantVersion {
+			t.Errorf("%s: got the version %s, want %s", tt.name, got, tt.wantVersion)
+		}
+		warnings := strings.Join(in.Warnings(), "; ")
+		if tt.want == "" && warnings != "" || !strings.Contains(warnings, tt.want) {
+			t.Errorf("%s: got the warnings %q, want %q", tt.name, warnings, tt.want)
+		}
+		if _, err := in.Render(in.templates["sidecar"], &TemplateData{}); err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}
+
 // TestMultusByPatch writes a network into Multus' annotation as each release does (source: the golden
 // hello-existing-cncf-networks-json of 1.22 and 1.27, and appendMultusNetwork at the tags).
 func TestMultusByPatch(t *testing.T) {

@@ -207,31 +207,6 @@ func (in *Injector) readSelectors() {
 	in.warnings = slices.Concat(in.warnings, never, always)
 }
 
-// parseTemplates parses the configuration's templates.
-func (in *Injector) parseTemplates() error {
-	in.templates = map[string]*Template{}
-	in.language = languageOf(in.profile, in.detection.Generation, in.boundFunctions())
-	texts := in.config.Templates
-	if in.detection.Generation != GenerationC {
-		texts = map[string]string{defaultTemplate: in.config.Template}
-	}
-	names := sortedKeys(texts)
-	parsed, errs := make([]*Template, len(names)), make([]error, len(names))
-	var group sync.WaitGroup
-	for i, name := range names {
-		group.Go(func() { parsed[i], errs[i] = in.language.parse(name, texts[name]) })
-	}
-	group.Wait()
-	for i, name := range names {
-		if errs[i] != nil {
-			return errs[i]
-		}
-		in.templates[name] = parsed[i]
-		parsed[i].folded = sync.OnceValue(func() error { return in.fold(parsed[i]) })
-	}
-	return nil
-}
-
 // boundFunctions are the functions that need the injector.
 func (in *Injector) boundFunctions() template.FuncMap {
 	of := in.profile.Release()

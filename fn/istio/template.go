@@ -28,6 +28,8 @@ type Template struct {
 	// unfit says why the template cannot be rendered for a pod: it reads a field that the version does not have. That is
 	// normal for templates of the gateway controller, which it renders with other data.
 	unfit error
+	// foreign are the functions and fields that other versions than the injector's have, as text; a vendor's templates have such.
+	foreign []string
 	// folded folds the template when it is first rendered.
 	folded func() error
 }
@@ -50,6 +52,8 @@ type language struct {
 	generation Generation
 	// functions are those of the version.
 	functions template.FuncMap
+	// lenient says that a vendor's templates may use what other versions have; each use is noted in foreign.
+	lenient bool
 	// base has every function of every version, so that parsing finds all of them and check can name the versions.
 	base *template.Template
 }
@@ -93,7 +97,10 @@ func (l *language) parse(name, text string) (*Template, error) {
 	if err := u.checkFunctions(l); err != nil {
 		return nil, err
 	}
-	out := &Template{name: name, tmpl: tmpl, marks: gotemplate.Marks{}, unfit: u.checkFields(l.profile)}
+	out := &Template{name: name, tmpl: tmpl, marks: gotemplate.Marks{}, unfit: u.checkFields(l)}
+	if l.lenient && out.unfit == nil {
+		out.foreign = u.foreign(l)
+	}
 	out.marks.Count(tmpl)
 	_, out.nests = u.functions["render"]
 	for fn := range mutatingFunctions {
@@ -203,11 +210,30 @@ func (u usage) check(l *language) error {
 	if err := u.checkFunctions(l); err != nil {
 		return err
 	}
-	return u.checkFields(l.profile)
+	return u.checkFields(l)
+}
+
+// foreign returns the functions and fields that other versions have and this one does not, as text.
+func (u usage) foreign(l *language) []string {
+	var out []string
+	for name := range u.functions {
+		if l.functions[name] == nil && !textTemplateFunctions[name] {
+			out = append(out, fmt.Sprintf("the function %s (%s)", name, FunctionVersions(name)))
+		}
+	}
+	for name := range u.fields {
+		if spans := fieldSpans(name); len(spans) > 0 && !spans.Contains(l.profile.release) {
+			out = append(out, fmt.Sprintf("the field .%s (%s)", name, spans))
+		}
+	}
+	return out
 }
 
 // checkFunctions refuses functions that the version does not have.
 func (u usage) checkFunctions(l *language) error {
+	if l.lenient {
+		return nil
+	}
 	for _, name := range sortedKeys(u.functions) {
 		if l.functions[name] == nil && !textTemplateFunctions[name] && !near(functionSpans(name), l.profile.release) {
 			at := u.functions[name]
@@ -218,17 +244,17 @@ func (u usage) checkFunctions(l *language) error {
 	return nil
 }
 
-// checkFields refuses fields that the version does not have.
-func (u usage) checkFields(p *Profile) error {
+// checkFields refuses fields that the version does not have, and those that none has.
+func (u usage) checkFields(l *language) error {
 	for _, name := range sortedKeys(u.fields) {
 		at, versions := u.fields[name], FieldVersions(name)
 		if versions == "" {
 			return fmt.Errorf("reading template %q, line %d: no version of Istio from 1.%d to 1.%d has the field .%s",
 				at.template, at.line, OldestMinor, NewestMinor, name)
 		}
-		if !near(fieldSpans(name), p.release) {
+		if !l.lenient && !near(fieldSpans(name), l.profile.release) {
 			return fmt.Errorf("reading template %q, line %d: the field .%s exists in Istio %s, and the version is 1.%d",
-				at.template, at.line, name, versions, p.release.Minor)
+				at.template, at.line, name, versions, l.profile.release.Minor)
 		}
 	}
 	return nil

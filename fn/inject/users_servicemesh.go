@@ -1,0 +1,158 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"strconv"
+	"strings"
+)
+
+// proxyUIDAnnotation has the user of OpenShift Service Mesh's proxy.
+const proxyUIDAnnotation = "sidecar.istio.io/proxyUID"
+
+// serviceMeshIDs are the user and group of the proxy of OpenShift Service Mesh 2.3 and later; 0 where the templates are to see
+// none, which is for TPROXY. The proxy of an application runs as the highest of the application's users and one more, that of a
+// gateway as the pod says (source: inject in pkg/kube/inject/webhook.go of maistra/istio, branches maistra-2.3 to
+// maistra-2.5). OpenShift gives a pod that names no user the first of its namespace's range before istiod sees it.
+func serviceMeshIDs(p *pod, ns Namespace) (uid, gid int64) {
+	mode, _ := p.annotation("sidecar.istio.io/interceptionMode")
+	ids := &serviceMeshUsers{}
+	containers := p.list(containersKey)
+	switch {
+	case len(containers) == 1 && hasName(containers[0], proxyContainer):
+		ids.ofGateway(p.spec, containers[0])
+	case mode == "TPROXY":
+	default:
+		ids.ofApplication(p, containers, ns)
+	}
+	if mode != "TPROXY" {
+		ids.fill(defaultProxyID)
+	}
+	return ids.uid, ids.gid
+}
+
+// serviceMeshUsers collects the user and group.
+type serviceMeshUsers struct {
+	uid, gid          int64
+	hasUser, hasGroup bool
+}
+
+func (s *serviceMeshUsers) setUser(id int64)  { s.uid, s.hasUser = id, true }
+func (s *serviceMeshUsers) setGroup(id int64) { s.gid, s.hasGroup = id, true }
+
+// fill sets what is not known.
+func (s *serviceMeshUsers) fill(id int64) {
+	if !s.hasUser {
+		s.setUser(id)
+	}
+	if !s.hasGroup {
+		s.setGroup(id)
+	}
+}
+
+// ofGateway takes the ids of a pod that is nothing but a proxy.
+func (s *serviceMeshUsers) ofGateway(spec map[string]any, proxy any) {
+	if id, ok := idOf(spec, "runAsUser"); ok {
+		s.setUser(id)
+		s.setGroup(id)
+	}
+	if id, ok := idOf(spec, "runAsGroup"); ok {
+		s.setGroup(id)
+	}
+	c, _ := proxy.(map[string]any)
+	if id, ok := idOf(c, "runAsUser"); ok {
+		s.setUser(id)
+		if !s.hasGroup {
+			s.setGroup(id)
+		}
+	}
+	if id, ok := idOf(c, "runAsGroup"); ok {
+		s.setGroup(id)
+	}
+}
+
+// ofApplication takes the ids from the pod's annotation, else from the users of the pod and of its containers, else from
+// the namespace.
+func (s *serviceMeshUsers) ofApplication(p *pod, containers []any, ns Namespace) {
+	if text, ok := p.annotation(proxyUIDAnnotation); ok {
+		if id, err := strconv.ParseInt(text, 10, 64); err == nil {
+			s.setUser(id)
+			return
+		}
+	}
+	if id, ok := idOf(p.spec, "runAsUser"); ok {
+		s.setUser(id + 1)
+		s.setGroup(id)
+	}
+	for _, e := range containers {
+		c, _ := e.(map[string]any)
+		id, ok := idOf(c, "runAsUser")
+		if !ok || hasName(c, proxyContainer) {
+			continue
+		}
+		if !s.hasUser || id+1 > s.uid {
+			s.setUser(id + 1)
+		}
+		if !s.hasGroup {
+			s.setGroup(id)
+		}
+	}
+	start, _, ranged := strings.Cut(ns.Annotations[uidRangeAnnotation], "/")
+	if first, err := strconv.ParseUint(start, 10, 32); !s.hasUser && ranged && err == nil {
+		s.setUser(int64(first) + 1)
+		s.setGroup(int64(first))
+	}
+}
+
+// idOf is a user or group of a security context.
+func idOf(c map[string]any, field string) (int64, bool) {
+	v, _ := user(c, field)
+	id, ok := v.(int64)
+	return id, ok
+}
+
+// setServiceMeshUser gives the proxy, and the init container that redirects or checks traffic, the user of the proxy, whatever
+// the templates say (source: replaceProxyRunAsUserID in the same file).
+func (r *run) setServiceMeshUser() {
+	if !r.in.Detection().IsServiceMesh() {
+		return
+	}
+	uid, _ := serviceMeshIDs(r.before, r.req.Namespace)
+	if uid == 0 {
+		return
+	}
+	for _, e := range r.pod.list(initContainersKey) {
+		c, _ := e.(map[string]any)
+		if c["name"] != initContainer && c["name"] != validationContainer {
+			continue
+		}
+		setArgument(c, "-u", strconv.FormatInt(uid, 10))
+		if c["name"] == validationContainer {
+			setRunAsUser(c, uid)
+		}
+	}
+	if c := find(r.pod.list(containersKey), proxyContainer); c != nil {
+		setRunAsUser(c, uid)
+	}
+}
+
+// setArgument sets what follows the first argument of a name.
+func setArgument(c map[string]any, name, value string) {
+	args, _ := c["args"].([]any)
+	for i := range args {
+		if args[i] == name && i+1 < len(args) {
+			args[i+1] = value
+			return
+		}
+	}
+}
+
+func setRunAsUser(c map[string]any, uid int64) {
+	sc, ok := c["securityContext"].(map[string]any)
+	if !ok {
+		sc = map[string]any{}
+		c["securityContext"] = sc
+	}
+	sc["runAsUser"] = uid
+}

@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import (
+	"slices"
+	"sync"
+)
+
+// parseTemplates parses the configuration's templates. Templates that mix what no version of Istio has together are a
+// vendor's, and may.
+func (in *Injector) parseTemplates() error {
+	in.language = languageOf(in.profile, in.detection.Generation, in.boundFunctions())
+	in.language.lenient = in.detection.Vendor != ""
+	err := in.parseAll()
+	if !in.language.lenient && (err != nil || in.unfitByDefault()) && mixesVersions(in.config, in.detection.Generation) {
+		in.detection.Vendor = "a vendor"
+		in.language.lenient = true
+		err = in.parseAll()
+	}
+	if err == nil && in.detection.Vendor != "" {
+		in.warnings = append(in.warnings, in.detection.vendorWarning(in.templates))
+	}
+	return err
+}
+
+// parseAll parses every template, as many at a time as there are processors.
+func (in *Injector) parseAll() error {
+	texts := in.config.Templates
+	if in.detection.Generation != GenerationC {
+		texts = map[string]string{defaultTemplate: in.config.Template}
+	}
+	names := sortedKeys(texts)
+	parsed, errs := make([]*Template, len(names)), make([]error, len(names))
+	var group sync.WaitGroup
+	for i, name := range names {
+		group.Go(func() { parsed[i], errs[i] = in.language.parse(name, texts[name]) })
+	}
+	group.Wait()
+	in.templates = map[string]*Template{}
+	for i, name := range names {
+		if errs[i] != nil {
+			return errs[i]
+		}
+		in.templates[name] = parsed[i]
+		parsed[i].folded = sync.OnceValue(func() error { return in.fold(parsed[i]) })
+	}
+	return nil
+}
+
+// unfitByDefault reports whether a template that pods get without asking cannot be rendered for them.
+func (in *Injector) unfitByDefault() bool {
+	names := in.config.DefaultTemplates
+	if in.detection.Generation != GenerationC {
+		names = []string{defaultTemplate}
+	}
+	return slices.ContainsFunc(names, func(name string) bool { return in.templates[name] != nil && in.templates[name].unfit != nil })
+}
