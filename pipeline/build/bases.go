@@ -44,13 +44,13 @@ const (
 	resolveTimeout = 5 * time.Second
 )
 
-// bases fetches the remote bases that the pipeline allows. Which these are is the pipeline's to say, which is not part of
+// fetchBases fetches the remote bases that the pipeline allows. Which these are is the pipeline's to say, which is not part of
 // the source.
-func (b *Builder) bases(ctx context.Context, p *v1alpha1.RenderPipeline, view *tree.View, request *render.Request) (tree.Reader, error) {
+func (b *Builder) fetchBases(ctx context.Context, p *v1alpha1.RenderPipeline, view *tree.View, request *render.Request) (tree.Reader, error) {
 	if len(p.Spec.Build.RemoteBases) == 0 || b.Repositories == nil {
 		return view, nil
 	}
-	a := &allowed{b: b, namespace: p.Metadata.Namespace, list: p.Spec.Build.RemoteBases}
+	a := &allowedBases{b: b, namespace: p.Metadata.Namespace, list: p.Spec.Build.RemoteBases}
 	for i, one := range a.list {
 		pattern, err := giturl.ParsePattern(one.URL)
 		if err != nil {
@@ -60,7 +60,7 @@ func (b *Builder) bases(ctx context.Context, p *v1alpha1.RenderPipeline, view *t
 	}
 	bounded, cancel := context.WithTimeout(ctx, basesTimeout)
 	defer cancel()
-	found, files, err := render.FindBases(bounded, view, *request, a.fetch)
+	found, files, err := render.FindBases(bounded, view, *request, a.fetchBase)
 	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
 		err = &FetchError{err}
 	}
@@ -68,16 +68,16 @@ func (b *Builder) bases(ctx context.Context, p *v1alpha1.RenderPipeline, view *t
 	return files, err
 }
 
-// allowed are the repositories that a pipeline allows as bases.
-type allowed struct {
+// allowedBases are the repositories that a pipeline allows as bases.
+type allowedBases struct {
 	b         *Builder
 	namespace string
 	list      []v1alpha1.RemoteBase
 	patterns  []giturl.Pattern
 }
 
-// find returns how a repository is to be fetched. An error is render.ErrNotAllowed.
-func (a *allowed) find(base *giturl.Address) (string, *meta.LocalObjectReference, error) {
+// findRepository returns how a repository is to be fetched. An error is render.ErrNotAllowed.
+func (a *allowedBases) findRepository(base *giturl.Address) (string, *meta.LocalObjectReference, error) {
 	i, url := giturl.Best(a.patterns, base)
 	if i < 0 {
 		return "", nil, fmt.Errorf("%w by the pipeline", render.ErrNotAllowed)
@@ -88,19 +88,19 @@ func (a *allowed) find(base *giturl.Address) (string, *meta.LocalObjectReference
 	return url, a.list[i].SecretRef, nil
 }
 
-// fetch is a render.Fetch.
-func (a *allowed) fetch(ctx context.Context, base *remotebase.Base) (*tree.Tree, error) {
-	url, ref, err := a.find(&base.Address)
+// fetchBase is a render.Fetch.
+func (a *allowedBases) fetchBase(ctx context.Context, base *remotebase.Base) (*tree.Tree, error) {
+	url, ref, err := a.findRepository(&base.Address)
 	if err != nil {
 		return nil, err
 	}
 	commit, err := base.Commit()
 	if err != nil {
-		return nil, a.b.pin(ctx, a.namespace, url, ref, base, err)
+		return nil, a.b.addCommitHint(ctx, a.namespace, url, ref, base, err)
 	}
 	var files *tree.Tree
 	if base.Submodules {
-		files, err = a.b.Repositories.FilesWithSubmodules(ctx, a.namespace, url, ref, commit, a.submodule)
+		files, err = a.b.Repositories.FilesWithSubmodules(ctx, a.namespace, url, ref, commit, a.findSubmodule)
 	} else {
 		files, err = a.b.Repositories.Files(ctx, a.namespace, url, ref, commit)
 	}
@@ -110,19 +110,19 @@ func (a *allowed) fetch(ctx context.Context, base *remotebase.Base) (*tree.Tree,
 	return files, nil
 }
 
-// submodule says how the repository of a submodule of a base is fetched. One that is not allowed is left out: most builds do
+// findSubmodule says how the repository of a submodule of a base is fetched. One that is not allowed is left out: most builds do
 // not need it, and one that does is refused where it looks inside.
-func (a *allowed) submodule(url string) (string, *meta.LocalObjectReference, bool) {
+func (a *allowedBases) findSubmodule(url string) (string, *meta.LocalObjectReference, bool) {
 	repository, err := giturl.ParseAddress(url)
 	if err != nil {
 		return "", nil, false
 	}
-	fetch, ref, err := a.find(&repository)
+	fetch, ref, err := a.findRepository(&repository)
 	return fetch, ref, err == nil
 }
 
-// pin adds the commit that a branch or tag is at now to the error that asks for one, where the repository tells it.
-func (b *Builder) pin(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference, base *remotebase.Base, err error) error {
+// addCommitHint adds the commit that a branch or tag is at now to the error that asks for one, where the repository tells it.
+func (b *Builder) addCommitHint(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference, base *remotebase.Base, err error) error {
 	if base.Ref == "" || !errors.Is(err, remotebase.ErrUnpinned) {
 		return err
 	}

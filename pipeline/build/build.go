@@ -82,13 +82,13 @@ func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, root *t
 		built.Record = view.Record()
 	}()
 	for i, ref := range p.Spec.Policies {
-		found, err := b.policy(ref, view)
+		found, err := b.readPolicy(ref, view)
 		if err != nil {
 			return built, fmt.Errorf("reading policy %d: %w", i, err)
 		}
 		built.Request.Policies = append(built.Request.Policies, found...)
 	}
-	files, err := b.bases(ctx, p, view, &built.Request)
+	files, err := b.fetchBases(ctx, p, view, &built.Request)
 	if err != nil {
 		return built, err
 	}

@@ -30,7 +30,7 @@ func Limit(builder Interface, workers int, log *slog.Logger) *Limited {
 // Build builds when there is a place. It begins again where it had to make way for others, so that the result is always that
 // of one build from its beginning to its end.
 func (l *Limited) Build(ctx context.Context, p *v1alpha1.RenderPipeline, files *tree.Tree) (built *Built, err error) {
-	err = l.lanes.run(ctx, p.Key(), func(ctx context.Context) error {
+	err = l.lanes.runInLane(ctx, p.Key(), func(ctx context.Context) error {
 		l.log.Debug("rendering", "pipeline", p.Key())
 		built, err = l.builder.Build(ctx, p, files)
 		return err
@@ -76,8 +76,8 @@ func (l *buildLanes) isSlow(pipeline string) bool {
 	return l.known[pipeline]
 }
 
-// remember notes how long a render took.
-func (l *buildLanes) remember(pipeline string, took time.Duration) {
+// noteDuration notes how long a render took.
+func (l *buildLanes) noteDuration(pipeline string, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if took < l.after {
@@ -87,13 +87,13 @@ func (l *buildLanes) remember(pipeline string, took time.Duration) {
 	l.known[pipeline] = true
 }
 
-// run calls do when there is a place, and again where it had to make way. Its error is that of do, or that of the context.
-func (l *buildLanes) run(ctx context.Context, pipeline string, do func(context.Context) error) error {
+// runInLane calls do when there is a place, and again where it had to make way. Its error is that of do, or that of the context.
+func (l *buildLanes) runInLane(ctx context.Context, pipeline string, do func(context.Context) error) error {
 	stay := l.after
 	if l.isSlow(pipeline) {
 		stay = 0
 	}
-	at, err := l.enter(ctx, stay == 0)
+	at, err := l.takeSlot(ctx, stay == 0)
 	if err != nil {
 		return err
 	}
@@ -109,18 +109,18 @@ func (l *buildLanes) run(ctx context.Context, pipeline string, do func(context.C
 		}
 	}
 	defer func() { <-l.slow }()
-	return l.timed(ctx, pipeline, do)
+	return l.runTimed(ctx, pipeline, do)
 }
 
-func (l *buildLanes) timed(ctx context.Context, pipeline string, do func(context.Context) error) error {
+func (l *buildLanes) runTimed(ctx context.Context, pipeline string, do func(context.Context) error) error {
 	start := time.Now()
 	err := do(ctx)
-	l.remember(pipeline, time.Since(start))
+	l.noteDuration(pipeline, time.Since(start))
 	return err
 }
 
-// enter waits for a place. One that is slow waits for either lane, and not ahead of others for the quick one.
-func (l *buildLanes) enter(ctx context.Context, slow bool) (chan struct{}, error) {
+// takeSlot waits for a place. One that is slow waits for either lane, and not ahead of others for the quick one.
+func (l *buildLanes) takeSlot(ctx context.Context, slow bool) (chan struct{}, error) {
 	if slow {
 		select {
 		case l.slow <- struct{}{}:
@@ -128,7 +128,7 @@ func (l *buildLanes) enter(ctx context.Context, slow bool) (chan struct{}, error
 		default:
 		}
 		quick := l.quick
-		if l.crowded() {
+		if l.hasWaiting() {
 			quick = nil
 		}
 		select {
@@ -145,8 +145,8 @@ func (l *buildLanes) enter(ctx context.Context, slow bool) (chan struct{}, error
 		return l.quick, nil
 	default:
 	}
-	l.wait(1)
-	defer l.wait(-1)
+	l.addWaiting(1)
+	defer l.addWaiting(-1)
 	select {
 	case l.quick <- struct{}{}:
 		return l.quick, nil
@@ -155,7 +155,7 @@ func (l *buildLanes) enter(ctx context.Context, slow bool) (chan struct{}, error
 	}
 }
 
-func (l *buildLanes) wait(n int) {
+func (l *buildLanes) addWaiting(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.waiting += n; n > 0 {
@@ -164,7 +164,7 @@ func (l *buildLanes) wait(n int) {
 	}
 }
 
-func (l *buildLanes) crowded() bool {
+func (l *buildLanes) hasWaiting() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.waiting > 0
@@ -176,8 +176,8 @@ func (l *buildLanes) inQuick(ctx context.Context, pipeline string, stay time.Dur
 	defer stop(nil)
 	ended := make(chan struct{})
 	moved := make(chan bool, 1)
-	go func() { moved <- l.watch(ended, stay, func() { stop(errMakeWay) }) }()
-	err = l.timed(doing, pipeline, do)
+	go func() { moved <- l.watchRender(ended, stay, func() { stop(errMakeWay) }) }()
+	err = l.runTimed(doing, pipeline, do)
 	close(ended)
 	if <-moved {
 		<-l.slow
@@ -185,15 +185,15 @@ func (l *buildLanes) inQuick(ctx context.Context, pipeline string, stay time.Dur
 		<-l.quick
 	}
 	if err != nil && errors.Is(context.Cause(doing), errMakeWay) && ctx.Err() == nil {
-		l.remember(pipeline, l.after)
+		l.noteDuration(pipeline, l.after)
 		return true, nil
 	}
 	return false, err
 }
 
-// watch looks after a render in the quick lane: when its time is up and others wait, it moves it to the slow lane, or stops
+// watchRender looks after a render in the quick lane: when its time is up and others wait, it moves it to the slow lane, or stops
 // it where that is full. It says whether the place that the render has is one of the slow lane.
-func (l *buildLanes) watch(ended <-chan struct{}, stay time.Duration, leave func()) (moved bool) {
+func (l *buildLanes) watchRender(ended <-chan struct{}, stay time.Duration, leave func()) (moved bool) {
 	timer := time.NewTimer(stay)
 	defer timer.Stop()
 	select {

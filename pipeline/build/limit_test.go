@@ -33,7 +33,7 @@ func TestQuickRendersDoNotWaitForSlowOnes(t *testing.T) {
 			const bad = 12
 			for i := range bad {
 				hanging.Go(func() {
-					err := l.run(ctx, fmt.Sprint("bad", i), func(ctx context.Context) error {
+					err := l.runInLane(ctx, fmt.Sprint("bad", i), func(ctx context.Context) error {
 						starts.Add(1)
 						return until(ctx)
 					})
@@ -46,7 +46,7 @@ func TestQuickRendersDoNotWaitForSlowOnes(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 			for i := range 20 {
-				if err := l.run(t.Context(), fmt.Sprint("good", i), quickly); err != nil {
+				if err := l.runInLane(t.Context(), fmt.Sprint("good", i), quickly); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -67,7 +67,7 @@ func TestSlowRendersComeToAnEnd(t *testing.T) {
 	for i := range 4 {
 		all.Go(func() {
 			for range 3 {
-				err := l.run(t.Context(), fmt.Sprint("slow", i), func(ctx context.Context) error {
+				err := l.runInLane(t.Context(), fmt.Sprint("slow", i), func(ctx context.Context) error {
 					select {
 					case <-time.After(3 * l.after):
 						return nil
@@ -92,7 +92,7 @@ func TestSlowRendersComeToAnEnd(t *testing.T) {
 					return
 				default:
 				}
-				if err := l.run(t.Context(), fmt.Sprint("quick", i), quickly); err != nil {
+				if err := l.runInLane(t.Context(), fmt.Sprint("quick", i), quickly); err != nil {
 					t.Error(err)
 				}
 				quick.Add(1)
@@ -111,7 +111,7 @@ func TestSlowRendersComeToAnEnd(t *testing.T) {
 	}
 	// One that has become quick is so again, and what fails of itself is told as it is.
 	broken := errors.New("broken")
-	if err := l.run(t.Context(), "slow1", func(context.Context) error { return broken }); !errors.Is(err, broken) || l.isSlow("slow1") {
+	if err := l.runInLane(t.Context(), "slow1", func(context.Context) error { return broken }); !errors.Is(err, broken) || l.isSlow("slow1") {
 		t.Errorf("got %v; slow: %v", err, l.known)
 	}
 }

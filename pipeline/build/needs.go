@@ -13,12 +13,12 @@ import (
 // Needs reports whether a pipeline must be rendered for a snapshot of its source, and why. Nothing is rendered where nothing
 // that the last render has seen, or has looked for and not found, is different.
 func (b *Builder) Needs(p *v1alpha1.RenderPipeline, state *status.State, snapshot *source.Snapshot) (reason string, needed bool) {
-	reason, needed, _ = b.needs(p, state, snapshot)
+	reason, needed, _ = b.checkNeeds(p, state, snapshot)
 	return reason, needed
 }
 
-// needs also gives where in the source the answer that nothing is needed comes from, see tree.Record.Look.
-func (b *Builder) needs(p *v1alpha1.RenderPipeline, state *status.State, snapshot *source.Snapshot) (reason string, needed bool, at *tree.Footprint) {
+// checkNeeds also gives where in the source the answer that nothing is needed comes from, see tree.Record.Look.
+func (b *Builder) checkNeeds(p *v1alpha1.RenderPipeline, state *status.State, snapshot *source.Snapshot) (reason string, needed bool, at *tree.Footprint) {
 	seen := state.Seen
 	switch {
 	case seen.Outcome == "":

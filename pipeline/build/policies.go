@@ -20,8 +20,8 @@ import (
 	"github.com/prerig/prerig/policies"
 )
 
-// policy reads what one reference names.
-func (b *Builder) policy(ref v1alpha1.PolicyRef, view *tree.View) ([]render.Policy, error) {
+// readPolicy reads what one reference names.
+func (b *Builder) readPolicy(ref v1alpha1.PolicyRef, view *tree.View) ([]render.Policy, error) {
 	switch {
 	case ref.BuiltIn != "":
 		text, ok := policies.Get(ref.BuiltIn)
@@ -30,25 +30,25 @@ func (b *Builder) policy(ref v1alpha1.PolicyRef, view *tree.View) ([]render.Poli
 		}
 		return []render.Policy{{Origin: "built-in " + ref.BuiltIn, YAML: string(text)}}, nil
 	case ref.File != "":
-		text, err := b.file(ref.File)
+		text, err := b.readFile(ref.File)
 		if err != nil {
 			return nil, err
 		}
-		return b.policies(ref.File, text)
+		return b.parsePolicyFile(ref.File, text)
 	default:
 		text, err := view.Read(ref.Path)
 		if err != nil {
 			return nil, err
 		}
-		return documents(ref.Path, text)
+		return parsePolicies(ref.Path, text)
 	}
 }
 
 // maxPolicy bounds a policy's file.
 const maxPolicy = 16 << 20
 
-// file reads a file of the daemon's own directory, and none outside of it.
-func (b *Builder) file(name string) ([]byte, error) {
+// readFile reads a file of the daemon's own directory, and none outside of it.
+func (b *Builder) readFile(name string) ([]byte, error) {
 	if b.Policies == "" {
 		return nil, errors.New("no directory of policies is configured")
 	}
@@ -64,9 +64,9 @@ func (b *Builder) file(name string) ([]byte, error) {
 	return root.ReadFile(filepath.FromSlash(name))
 }
 
-// policies takes the InjectionPolicies out of a file of the daemon's own. One that holds something else may have been named
+// parsePolicyFile takes the InjectionPolicies out of a file of the daemon's own. One that holds something else may have been named
 // to see what that is, so its content is not told.
-func (b *Builder) policies(name string, text []byte) ([]render.Policy, error) {
+func (b *Builder) parsePolicyFile(name string, text []byte) ([]render.Policy, error) {
 	origin := "policy file " + name
 	file, err := manifest.Parse(origin, text)
 	if err != nil {
@@ -80,11 +80,11 @@ func (b *Builder) policies(name string, text []byte) ([]render.Policy, error) {
 			return nil, err
 		}
 	}
-	return documents(origin, text)
+	return parsePolicies(origin, text)
 }
 
-// documents takes the InjectionPolicies out of a file.
-func documents(origin string, text []byte) ([]render.Policy, error) {
+// parsePolicies takes the InjectionPolicies out of a file.
+func parsePolicies(origin string, text []byte) ([]render.Policy, error) {
 	file, err := manifest.Parse(origin, text)
 	if err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func (b *Builder) RequestDigest(p *v1alpha1.RenderPipeline) string {
 		case ref.BuiltIn != "":
 			fmt.Fprintf(h, "\nbuilt-in %s", b.builtIn(ref.BuiltIn))
 		case ref.File != "":
-			content, err := b.file(ref.File)
+			content, err := b.readFile(ref.File)
 			fmt.Fprintf(h, "\nfile %x %t", sha256.Sum256(content), err == nil)
 		}
 	}

@@ -55,15 +55,15 @@ func (l *UnchangedCache) At(b *Builder, snapshot *source.Snapshot) *UnchangedChe
 
 // Needs is Builder.Needs for a state that the store gave and nobody changes.
 func (l *UnchangedCheck) Needs(e catalog.Entry, state *status.State) (reason string, needed bool) {
-	policies := l.policies(e)
+	policies := l.policyDigests(e)
 	l.looks.mu.Lock()
 	known, ok := l.looks.known[e.Key]
 	l.looks.mu.Unlock()
-	ok = ok && known.pipeline == e.Digest && known.state == state && known.policies == policies && l.untouched(known) &&
+	ok = ok && known.pipeline == e.Digest && known.state == state && known.policies == policies && l.isUntouched(known) &&
 		!(proposes(e.Pipeline) && state.Seen.Revision != l.snapshot.Revision)
 	if !ok {
 		var at *tree.Footprint
-		if reason, needed, at = l.builder.needs(e.Pipeline, state, l.snapshot); needed || at == nil {
+		if reason, needed, at = l.builder.checkNeeds(e.Pipeline, state, l.snapshot); needed || at == nil {
 			l.looks.Forget(e.Key)
 			return reason, needed
 		}
@@ -79,8 +79,8 @@ func (l *UnchangedCheck) Needs(e catalog.Entry, state *status.State) (reason str
 	return "", false
 }
 
-// untouched reports whether nothing that a pipeline has seen is different in the tree of this look.
-func (l *UnchangedCheck) untouched(known cacheEntry) bool {
+// isUntouched reports whether nothing that a pipeline has seen is different in the tree of this look.
+func (l *UnchangedCheck) isUntouched(known cacheEntry) bool {
 	changes, ok := l.changes[known.root]
 	if !ok {
 		changes, _ = l.snapshot.Tree.Since(known.root)
@@ -89,8 +89,8 @@ func (l *UnchangedCheck) untouched(known cacheEntry) bool {
 	return changes != nil && !changes.Touch(known.at)
 }
 
-// policies returns digests of the files that a pipeline's policies are in.
-func (l *UnchangedCheck) policies(e catalog.Entry) string {
+// policyDigests returns digests of the files that a pipeline's policies are in.
+func (l *UnchangedCheck) policyDigests(e catalog.Entry) string {
 	var all strings.Builder
 	for _, ref := range e.Pipeline.Spec.Policies {
 		if ref.File == "" {
@@ -98,7 +98,7 @@ func (l *UnchangedCheck) policies(e catalog.Entry) string {
 		}
 		sum, ok := l.files[ref.File]
 		if !ok {
-			content, err := l.builder.file(ref.File)
+			content, err := l.builder.readFile(ref.File)
 			sum = fmt.Sprintf("%x %t\n", sha256.Sum256(content), err == nil)
 			l.files[ref.File] = sum
 		}

@@ -57,7 +57,7 @@ type Catalog struct {
 	mu      sync.RWMutex
 	entries map[string]Entry
 	keys    []string
-	index   *index
+	index   *changeIndex
 	state   Status
 
 	listeners []func(changed []string)
@@ -100,7 +100,7 @@ func newCatalog(source string, repo *gitRepository, log *slog.Logger) *Catalog {
 // called before Watch.
 func (c *Catalog) OnChange(f func(changed []string)) { c.listeners = append(c.listeners, f) }
 
-func (c *Catalog) tell(changed []string) {
+func (c *Catalog) notifyChanged(changed []string) {
 	if len(changed) == 0 {
 		return
 	}
@@ -141,33 +141,33 @@ func (c *Catalog) Reload() ([]string, error) {
 		return nil, nil
 	}
 	read, err := readDir(c.dir)
-	c.note(err)
+	c.setError(err)
 	if err != nil {
 		return nil, err
 	}
-	changed := c.replace(read, "")
-	c.tell(changed)
+	changed := c.replaceEntries(read, "")
+	c.notifyChanged(changed)
 	return changed, nil
 }
 
-// note keeps for the status how the last look at the source went.
-func (c *Catalog) note(err error) {
+// setError keeps for the status how the last look at the source went.
+func (c *Catalog) setError(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.state.Error = text(err); err == nil {
+	if c.state.Error = errorText(err); err == nil {
 		c.state.Checked = time.Now()
 	}
 }
 
-// replace puts what was read in the place of what is known and gives the keys that changed.
-func (c *Catalog) replace(read []Entry, revision string) []string {
+// replaceEntries puts what was read in the place of what is known and gives the keys that changed.
+func (c *Catalog) replaceEntries(read []Entry, revision string) []string {
 	entries := map[string]Entry{}
 	for _, e := range read {
 		if other, ok := entries[e.Key]; ok {
 			e.Err = fmt.Errorf("reading %s: the pipeline %s is in %s already", e.File, e.Key, other.File)
 			e.Pipeline, e.Key = nil, e.File+"#"+e.Key
 		}
-		e.Revision, e.problem = revision, text(e.Err)
+		e.Revision, e.problem = revision, errorText(e.Err)
 		if e.Err != nil && revision != "" {
 			e.Err = fmt.Errorf("%w (at %s)", e.Err, revision)
 		}
@@ -176,10 +176,10 @@ func (c *Catalog) replace(read []Entry, revision string) []string {
 	keys := make([]string, 0, len(entries))
 	valid := 0
 	c.mu.Lock()
-	changed := differences(c.entries, entries)
+	changed := changedKeys(c.entries, entries)
 	for key, e := range entries {
 		// What is as it was keeps the revision that brought it, so that no commit beside it makes it look new.
-		if old, ok := c.entries[key]; ok && old.File == e.File && !differs(old, e) {
+		if old, ok := c.entries[key]; ok && old.File == e.File && !entryChanged(old, e) {
 			entries[key] = old
 		}
 		keys = append(keys, key)
@@ -202,16 +202,16 @@ func (c *Catalog) replace(read []Entry, revision string) []string {
 	return changed
 }
 
-// differs reports whether an entry is not what it was. What is named relative to its file is elsewhere when that has moved.
-func differs(old, e Entry) bool {
+// entryChanged reports whether an entry is not what it was. What is named relative to its file is elsewhere when that has moved.
+func entryChanged(old, e Entry) bool {
 	return old.Digest != e.Digest || old.problem != e.problem || relativeDir(e.Pipeline) && path.Dir(old.File) != path.Dir(e.File)
 }
 
-func differences(before, after map[string]Entry) []string {
+func changedKeys(before, after map[string]Entry) []string {
 	var out []string
 	for key, e := range after {
 		old, ok := before[key]
-		if !ok || differs(old, e) {
+		if !ok || entryChanged(old, e) {
 			out = append(out, key)
 		}
 	}
@@ -224,7 +224,7 @@ func differences(before, after map[string]Entry) []string {
 	return out
 }
 
-func text(err error) string {
+func errorText(err error) string {
 	if err == nil {
 		return ""
 	}

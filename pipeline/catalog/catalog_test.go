@@ -58,7 +58,7 @@ func TestInvalidPipelinesStopNoOther(t *testing.T) {
 	})
 	got := map[string]string{}
 	for _, e := range c.All() {
-		got[e.Key] = text(e.Err)
+		got[e.Key] = errorText(e.Err)
 	}
 	for key, want := range map[string]string{
 		"one": "", "three": "", "two": "line 15: spec.source.gti: unknown field, did you mean git?", "b/broken.yaml": "reading b/broken.yaml", "c.yaml#one": "is in a.yaml already",

@@ -32,7 +32,7 @@ func readDir(dir string) ([]Entry, error) {
 			if path == dir {
 				return err
 			}
-			out = append(out, broken(relative(dir, path), err)...)
+			out = append(out, unreadableEntry(relativePath(dir, path), err)...)
 			return nil
 		}
 		if path != dir && strings.HasPrefix(d.Name(), ".") {
@@ -44,7 +44,7 @@ func readDir(dir string) ([]Entry, error) {
 		if d.IsDir() || !isManifest(path) {
 			return nil
 		}
-		out = append(out, readFile(path, relative(dir, path))...)
+		out = append(out, readFile(path, relativePath(dir, path))...)
 		return nil
 	})
 	if err != nil {
@@ -53,9 +53,9 @@ func readDir(dir string) ([]Entry, error) {
 	return out, nil
 }
 
-// broken is a file or directory of which nothing can be read.
-func broken(name string, err error) []Entry {
-	return []Entry{{Key: name, File: name, Digest: text(err), Err: err, Opaque: true}}
+// unreadableEntry is a file or directory of which nothing can be read.
+func unreadableEntry(name string, err error) []Entry {
+	return []Entry{{Key: name, File: name, Digest: errorText(err), Err: err, Opaque: true}}
 }
 
 // isManifest reports whether a file of this name is read.
@@ -63,7 +63,7 @@ func isManifest(name string) bool {
 	return slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(name))
 }
 
-func relative(dir, path string) string {
+func relativePath(dir, path string) string {
 	if name, err := filepath.Rel(dir, path); err == nil {
 		return filepath.ToSlash(name)
 	}
@@ -73,17 +73,17 @@ func relative(dir, path string) string {
 func readFile(path, name string) []Entry {
 	info, err := os.Stat(path)
 	if err != nil {
-		return broken(name, fmt.Errorf("reading %s: %w", name, err))
+		return unreadableEntry(name, fmt.Errorf("reading %s: %w", name, err))
 	}
 	if info.IsDir() {
 		return nil
 	}
 	if info.Size() > maxFile {
-		return broken(name, fmt.Errorf("reading %s: the file has %d bytes, more than %d", name, info.Size(), maxFile))
+		return unreadableEntry(name, fmt.Errorf("reading %s: the file has %d bytes, more than %d", name, info.Size(), maxFile))
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return broken(name, fmt.Errorf("reading %s: %w", name, err))
+		return unreadableEntry(name, fmt.Errorf("reading %s: %w", name, err))
 	}
 	return Parse(name, data)
 }

@@ -18,33 +18,33 @@ import (
 // at, which costs one question to their servers.
 const AnnotationFluxSource = "prerig.dev/flux-source"
 
-// watch is what a pipeline follows.
-type watch struct {
+// watchedRef is what a pipeline follows.
+type watchedRef struct {
 	key string
 	ref string // full Git reference or OCI tag; empty: any branch
 }
 
-// index finds pipelines by what changed.
-type index struct {
-	git  map[string][]watch // by normal URL
-	oci  map[string][]watch // by repository with its host
-	path map[string][]watch // OCI, by repository without a host
-	flux map[string][]watch // by KIND/NAMESPACE/NAME
-	kind map[string][]watch // Flux, by kind
+// changeIndex finds pipelines by what changed.
+type changeIndex struct {
+	git  map[string][]watchedRef // by normal URL
+	oci  map[string][]watchedRef // by repository with its host
+	path map[string][]watchedRef // OCI, by repository without a host
+	flux map[string][]watchedRef // by KIND/NAMESPACE/NAME
+	kind map[string][]watchedRef // Flux, by kind
 }
 
 // catalogKey stands for the repository of the pipelines themselves. It cannot be that of a pipeline.
 const catalogKey = "\x00catalog"
 
-func newIndex(entries map[string]Entry, repo *gitRepository) *index {
-	x := &index{git: map[string][]watch{}, oci: map[string][]watch{}, path: map[string][]watch{}, flux: map[string][]watch{}, kind: map[string][]watch{}}
+func newIndex(entries map[string]Entry, repo *gitRepository) *changeIndex {
+	x := &changeIndex{git: map[string][]watchedRef{}, oci: map[string][]watchedRef{}, path: map[string][]watchedRef{}, flux: map[string][]watchedRef{}, kind: map[string][]watchedRef{}}
 	for _, e := range entries {
 		if e.Pipeline != nil {
-			x.add(e.Key, e.Pipeline)
+			x.addPipeline(e.Key, e.Pipeline)
 		}
 	}
 	if repo != nil {
-		w := watch{key: catalogKey, ref: repo.Ref}
+		w := watchedRef{key: catalogKey, ref: repo.Ref}
 		url := giturl.Normal(repo.URL)
 		x.git[url] = append(x.git[url], w)
 		x.kind["GitRepository"] = append(x.kind["GitRepository"], w)
@@ -52,9 +52,9 @@ func newIndex(entries map[string]Entry, repo *gitRepository) *index {
 	return x
 }
 
-func (x *index) add(key string, p *v1alpha1.RenderPipeline) {
+func (x *changeIndex) addPipeline(key string, p *v1alpha1.RenderPipeline) {
 	kind := ""
-	w := watch{key: key}
+	w := watchedRef{key: key}
 	switch source := p.Spec.Source; {
 	case source.Git != nil:
 		ref := source.Git.Ref
@@ -78,7 +78,7 @@ func (x *index) add(key string, p *v1alpha1.RenderPipeline) {
 		if w.ref = source.OCI.Ref.Tag; w.ref == "" {
 			w.ref = "latest"
 		}
-		name := repository(strings.TrimPrefix(source.OCI.URL, "oci://"))
+		name := canonicalRepository(strings.TrimPrefix(source.OCI.URL, "oci://"))
 		x.oci[name] = append(x.oci[name], w)
 		_, path, _ := strings.Cut(name, "/")
 		x.path[path] = append(x.path[path], w)
@@ -93,8 +93,8 @@ func (x *index) add(key string, p *v1alpha1.RenderPipeline) {
 	x.kind[kind] = append(x.kind[kind], w)
 }
 
-// repository returns the name of a repository as it is compared: Docker Hub has several names.
-func repository(name string) string {
+// canonicalRepository returns the name of a repository as it is compared: Docker Hub has several names.
+func canonicalRepository(name string) string {
 	host, path, ok := strings.Cut(strings.ToLower(strings.TrimSuffix(name, "/")), "/")
 	if !ok {
 		return host
@@ -115,7 +115,7 @@ func (c *Catalog) Match(changes []event.Change) []string {
 	c.mu.RUnlock()
 	found := map[string]bool{}
 	for _, change := range changes {
-		x.match(change, func(key string) { found[key] = true })
+		x.matchChange(change, func(key string) { found[key] = true })
 	}
 	keys := make([]string, 0, len(found))
 	delete(found, catalogKey)
@@ -133,7 +133,7 @@ func (c *Catalog) Concerns(changes []event.Change) bool {
 	c.mu.RUnlock()
 	any := false
 	for _, change := range changes {
-		x.match(change, func(key string) { any = any || key == catalogKey })
+		x.matchChange(change, func(key string) { any = any || key == catalogKey })
 	}
 	return any
 }
@@ -145,12 +145,12 @@ func (c *Catalog) Watches(changes []event.Change) bool {
 	c.mu.RUnlock()
 	any := false
 	for _, change := range changes {
-		x.match(change, func(string) { any = true })
+		x.matchChange(change, func(string) { any = true })
 	}
 	return any
 }
 
-func (x *index) match(change event.Change, found func(key string)) {
+func (x *changeIndex) matchChange(change event.Change, found func(key string)) {
 	switch {
 	case change.Git != nil:
 		if change.Git.Deleted {
@@ -158,7 +158,7 @@ func (x *index) match(change event.Change, found func(key string)) {
 		}
 		for _, url := range change.Git.URLs {
 			for _, w := range x.git[giturl.Normal(url)] {
-				if follows(w.ref, change.Git.Ref) {
+				if refMatches(w.ref, change.Git.Ref) {
 					found(w.key)
 				}
 			}
@@ -166,7 +166,7 @@ func (x *index) match(change event.Change, found func(key string)) {
 	case change.OCI != nil:
 		watches := x.path[strings.ToLower(change.OCI.Repository)]
 		if change.OCI.Host {
-			watches = x.oci[repository(change.OCI.Repository)]
+			watches = x.oci[canonicalRepository(change.OCI.Repository)]
 		}
 		for _, w := range watches {
 			if change.OCI.Tag == "" || change.OCI.Tag == w.ref {
@@ -185,9 +185,9 @@ func (x *index) match(change event.Change, found func(key string)) {
 	}
 }
 
-// follows reports whether a pipeline that follows want could be touched by a change of ref. Which branch is the default one is
+// refMatches reports whether a pipeline that follows want could be touched by a change of ref. Which branch is the default one is
 // not known here.
-func follows(want, ref string) bool {
+func refMatches(want, ref string) bool {
 	switch {
 	case ref == "":
 		return true

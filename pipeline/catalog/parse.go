@@ -23,7 +23,7 @@ func Parse(name string, data []byte, checks ...func(*v1alpha1.RenderPipeline) er
 	file, err := manifest.Parse(name, data)
 	if err != nil {
 		err = fmt.Errorf("reading %s: %w", name, err)
-		return []Entry{{Key: name, File: name, Digest: digest(data), Err: err, Opaque: true}}
+		return []Entry{{Key: name, File: name, Digest: contentDigest(data), Err: err, Opaque: true}}
 	}
 	var out []Entry
 	lines := 0
@@ -33,16 +33,16 @@ func Parse(name string, data []byte, checks ...func(*v1alpha1.RenderPipeline) er
 		lines = bytes.Count(text, []byte("\n"))
 		all, err := v1alpha1.ParseAll(text, append([]func(*v1alpha1.RenderPipeline) error{checkMessages}, checks...)...)
 		if err != nil {
-			out = append(out, invalid(name, doc, len(file.Docs), err))
+			out = append(out, invalidEntry(name, doc, len(file.Docs), err))
 			continue
 		}
 		for _, p := range all {
 			spec, err := json.Marshal([]any{p.Spec, p.Metadata})
 			if err != nil {
-				out = append(out, invalid(name, doc, len(file.Docs), err))
+				out = append(out, invalidEntry(name, doc, len(file.Docs), err))
 				continue
 			}
-			out = append(out, Entry{Key: p.Key(), File: name, Pipeline: p, Digest: digest(spec)})
+			out = append(out, Entry{Key: p.Key(), File: name, Pipeline: p, Digest: contentDigest(spec)})
 		}
 	}
 	return out
@@ -62,8 +62,8 @@ func checkMessages(p *v1alpha1.RenderPipeline) error {
 	return errors.Join(errs...)
 }
 
-// invalid is a document that cannot be used. It keeps the name of the pipeline where that can be seen.
-func invalid(name string, doc *manifest.Document, of int, err error) Entry {
+// invalidEntry is a document that cannot be used. It keeps the name of the pipeline where that can be seen.
+func invalidEntry(name string, doc *manifest.Document, of int, err error) Entry {
 	key, opaque := name, true
 	if of > 1 {
 		key = fmt.Sprintf("%s#%d", name, doc.Index())
@@ -72,15 +72,15 @@ func invalid(name string, doc *manifest.Document, of int, err error) Entry {
 		key = (&v1alpha1.RenderPipeline{Metadata: v1alpha1.Metadata{Name: meta.Name, Namespace: meta.Namespace}}).Key()
 		opaque = false
 	}
-	return Entry{Key: key, File: name, Digest: digest(doc.Raw()), Err: fmt.Errorf("reading %s: %w", name, joined(err)), Opaque: opaque}
+	return Entry{Key: key, File: name, Digest: contentDigest(doc.Raw()), Err: fmt.Errorf("reading %s: %w", name, joinLines(err)), Opaque: opaque}
 }
 
-// joined puts several errors in one line.
-func joined(err error) error {
+// joinLines puts several errors in one line.
+func joinLines(err error) error {
 	return errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))
 }
 
-func digest(data []byte) string {
+func contentDigest(data []byte) string {
 	sum := sha256.Sum256(data)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }

@@ -61,18 +61,18 @@ const readTimeout = time.Minute
 func OpenRepository(ctx context.Context, o Repository) (*Catalog, error) {
 	repo := &gitRepository{Repository: o}
 	c := newCatalog(repo.String(), repo, o.Log)
-	_, err := c.refresh(ctx)
+	_, err := c.refreshLocked(ctx)
 	if err == nil {
 		return c, nil
 	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if restored := c.restore(ctx); restored != nil {
+	if restored := c.restoreFromMirror(ctx); restored != nil {
 		c.log.Debug("there is no earlier commit of the pipelines to begin with", "error", restored)
 		return nil, err
 	}
-	c.note(err)
+	c.setError(err)
 	c.log.Warn("beginning with the pipelines that were read last", "revision", c.Status().Revision)
 	return c, nil
 }
@@ -100,7 +100,7 @@ func (r *gitRepository) String() string {
 	return text
 }
 
-func (r *gitRepository) is(head status.Head) bool {
+func (r *gitRepository) isAtHead(head status.Head) bool {
 	return head.URL == r.URL && head.Ref == r.Ref && head.Path == r.Path && head.Commit != ""
 }
 
@@ -116,10 +116,10 @@ func (c *Catalog) Refresh(ctx context.Context) (changed []string, err error) {
 	if c.repo.waiting.Load() > 0 {
 		return nil, nil
 	}
-	return c.refresh(ctx)
+	return c.refreshLocked(ctx)
 }
 
-func (c *Catalog) refresh(ctx context.Context) (changed []string, err error) {
+func (c *Catalog) refreshLocked(ctx context.Context) (changed []string, err error) {
 	r := c.repo
 	r.waiting.Add(1)
 	r.turn.Lock()
@@ -129,20 +129,20 @@ func (c *Catalog) refresh(ctx context.Context) (changed []string, err error) {
 	defer cancel()
 	const attempts = 5 // another process may be at it as well
 	for try := 1; ; try++ {
-		changed, err = c.resolve(ctx)
+		changed, err = c.resolveOnce(ctx)
 		if !errors.Is(err, queue.ErrChanged) || try == attempts {
 			break
 		}
 	}
 	if err != nil {
-		err = r.explain(err)
+		err = r.explainError(err)
 	}
-	c.report(err)
+	c.reportRead(err)
 	return changed, err
 }
 
-// explain names the repository, and the key of the configuration that credentials are given with.
-func (r *gitRepository) explain(err error) error {
+// explainError names the repository, and the key of the configuration that credentials are given with.
+func (r *gitRepository) explainError(err error) error {
 	hint := ""
 	if errors.Is(err, transport.ErrAuthenticationRequired) || errors.Is(err, transport.ErrAuthorizationFailed) {
 		hint = " (for pipelines it is pipelines_git.secret of the configuration)"
@@ -150,9 +150,9 @@ func (r *gitRepository) explain(err error) error {
 	return fmt.Errorf("reading the pipelines of %s: %w%s", r, err, hint)
 }
 
-// resolve does one attempt. The head is loaded before the server is asked, so that of two processes the one that asked
+// resolveOnce does one attempt. The head is loaded before the server is asked, so that of two processes the one that asked
 // later wins.
-func (c *Catalog) resolve(ctx context.Context) ([]string, error) {
+func (c *Catalog) resolveOnce(ctx context.Context) ([]string, error) {
 	r := c.repo
 	head, revision, err := r.Heads.Head(ctx)
 	if err != nil {
@@ -166,7 +166,7 @@ func (c *Catalog) resolve(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := r.is(head) && head.Commit == commit.Hash.String()
+	known := r.isAtHead(head) && head.Commit == commit.Hash.String()
 	if known && r.commit == commit.Hash {
 		r.revision.Store(revision)
 		return nil, mirror.Remember(ctx, commit.Hash)
@@ -181,12 +181,12 @@ func (c *Catalog) resolve(ctx context.Context) ([]string, error) {
 			return nil, err
 		}
 	}
-	return c.adopt(read, commit, revision), nil
+	return c.adoptEntries(read, commit, revision), nil
 }
 
-// adopt takes over what was read.
-func (c *Catalog) adopt(read []Entry, commit *git.Commit, revision uint64) []string {
-	changed := c.replace(read, commit.Revision())
+// adoptEntries takes over what was read.
+func (c *Catalog) adoptEntries(read []Entry, commit *git.Commit, revision uint64) []string {
+	changed := c.replaceEntries(read, commit.Revision())
 	c.repo.commit = commit.Hash
 	c.repo.revision.Store(revision)
 	c.log.Info("read the pipelines", "source", c.repo.String(), "revision", commit.Revision(), "changed", len(changed))
@@ -199,12 +199,12 @@ func (c *Catalog) Follow(ctx context.Context) error {
 	if c.repo == nil {
 		return nil
 	}
-	changed, err := c.follow(ctx)
-	c.tell(changed)
+	changed, err := c.followHead(ctx)
+	c.notifyChanged(changed)
 	return err
 }
 
-func (c *Catalog) follow(ctx context.Context) ([]string, error) {
+func (c *Catalog) followHead(ctx context.Context) ([]string, error) {
 	r := c.repo
 	head, revision, err := r.Heads.Head(ctx)
 	if err != nil || revision <= r.revision.Load() {
@@ -215,22 +215,22 @@ func (c *Catalog) follow(ctx context.Context) ([]string, error) {
 	if revision <= r.revision.Load() {
 		return nil, nil
 	}
-	if !r.is(head) {
+	if !r.isAtHead(head) {
 		return nil, fmt.Errorf("reading the pipelines of %s: the daemon reads them from %s; give both the same configuration", r,
 			(&gitRepository{Repository: Repository{URL: head.URL, Ref: head.Ref, Path: head.Path}}).String())
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	changed, err := c.at(ctx, head, revision)
+	changed, err := c.readHead(ctx, head, revision)
 	if err != nil {
-		err = r.explain(err)
+		err = r.explainError(err)
 	}
-	c.report(err)
+	c.reportRead(err)
 	return changed, err
 }
 
-// at reads the commit of a head, or where a server does not give that any more, a later one.
-func (c *Catalog) at(ctx context.Context, head status.Head, revision uint64) ([]string, error) {
+// readHead reads the commit of a head, or where a server does not give that any more, a later one.
+func (c *Catalog) readHead(ctx context.Context, head status.Head, revision uint64) ([]string, error) {
 	mirror, remote, err := c.repo.Open(ctx)
 	if err != nil {
 		return nil, err
@@ -251,11 +251,11 @@ func (c *Catalog) at(ctx context.Context, head status.Head, revision uint64) ([]
 	if err != nil {
 		return nil, fmt.Errorf("commit %s: %w", commit.Revision(), err)
 	}
-	return c.adopt(read, commit, revision), nil
+	return c.adoptEntries(read, commit, revision), nil
 }
 
-// restore reads the commit that was read last out of the mirror alone.
-func (c *Catalog) restore(ctx context.Context) error {
+// restoreFromMirror reads the commit that was read last out of the mirror alone.
+func (c *Catalog) restoreFromMirror(ctx context.Context) error {
 	r := c.repo
 	r.turn.Lock()
 	defer r.turn.Unlock()
@@ -263,7 +263,7 @@ func (c *Catalog) restore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !r.is(head) {
+	if !r.isAtHead(head) {
 		return errors.New("none is known")
 	}
 	mirror, _, err := r.Open(ctx)
@@ -279,14 +279,14 @@ func (c *Catalog) restore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.adopt(read, commit, revision)
+	c.adoptEntries(read, commit, revision)
 	return nil
 }
 
-// report keeps and logs how reading went: a failure once, until it is another one or over.
-func (c *Catalog) report(err error) {
-	c.note(err)
-	switch failed := text(err); {
+// reportRead keeps and logs how reading went: a failure once, until it is another one or over.
+func (c *Catalog) reportRead(err error) {
+	c.setError(err)
+	switch failed := errorText(err); {
 	case failed == c.repo.failed:
 		return
 	case err != nil:
@@ -294,7 +294,7 @@ func (c *Catalog) report(err error) {
 	default:
 		c.log.Info("the pipelines can be read again", "source", c.repo.String())
 	}
-	c.repo.failed = text(err)
+	c.repo.failed = errorText(err)
 }
 
 // followEvery is how often the commit of other processes is looked at.
@@ -332,8 +332,8 @@ func (c *Catalog) Poll(ctx context.Context, interval time.Duration) {
 			_ = c.Follow(ctx) // it tells by itself
 			continue
 		}
-		changed, err := c.refresh(ctx)
-		c.tell(changed)
+		changed, err := c.refreshLocked(ctx)
+		c.notifyChanged(changed)
 		next = time.Now().Add(interval)
 		if failures++; err == nil {
 			failures = 0

@@ -71,7 +71,7 @@ func place(t *testing.T, r *gittest.Repository, h *heads, path, state string) Re
 func problems(c *Catalog) map[string]string {
 	out := map[string]string{}
 	for _, e := range c.All() {
-		out[e.Key] = text(e.Err)
+		out[e.Key] = errorText(e.Err)
 	}
 	return out
 }

@@ -38,13 +38,13 @@ func readTree(t *tree.Tree, dir string) ([]Entry, error) {
 	if info, err := r.view.Lookup(dir); err != nil || !info.Dir {
 		return nil, fmt.Errorf("there is no directory %s in the repository", dir)
 	}
-	if err := r.walk(dir); err != nil {
+	if err := r.readDirectory(dir); err != nil {
 		return nil, fmt.Errorf("reading the directory %s of the repository: %w", dir, err)
 	}
 	return r.out, nil
 }
 
-func (r *treeReader) walk(dir string) error {
+func (r *treeReader) readDirectory(dir string) error {
 	entries, err := r.tree.Entries(dir)
 	if err != nil {
 		return err
@@ -57,9 +57,9 @@ func (r *treeReader) walk(dir string) error {
 		switch {
 		case strings.HasPrefix(e.Name, "."):
 		case e.Mode == tree.Dir:
-			err = r.walk(name)
+			err = r.readDirectory(name)
 		case e.Mode != tree.Submodule && isManifest(e.Name):
-			err = r.file(name, e.Mode == tree.Link)
+			err = r.readFile(name, e.Mode == tree.Link)
 		}
 		if err != nil {
 			return err
@@ -68,13 +68,13 @@ func (r *treeReader) walk(dir string) error {
 	return nil
 }
 
-// file reads one file. One that is too large, and a link that leads nowhere or out of the repository, are wrong by
+// readFile reads one file. One that is too large, and a link that leads nowhere or out of the repository, are wrong by
 // themselves; anything else that keeps a file from being read keeps the commit from it.
-func (r *treeReader) file(name string, link bool) error {
+func (r *treeReader) readFile(name string, link bool) error {
 	if link {
 		info, err := r.view.Lookup(name)
 		if err != nil {
-			r.out = append(r.out, broken(name, fmt.Errorf("reading %s: %w", name, err))...)
+			r.out = append(r.out, unreadableEntry(name, fmt.Errorf("reading %s: %w", name, err))...)
 			return nil
 		}
 		if info.Dir {
@@ -84,7 +84,7 @@ func (r *treeReader) file(name string, link bool) error {
 	data, err := r.view.Read(name)
 	var over *tree.LimitError
 	if errors.As(err, &over) && over.Limit == maxFile {
-		r.out = append(r.out, broken(name, fmt.Errorf("reading %s: the file has more than %d bytes", name, int64(maxFile)))...)
+		r.out = append(r.out, unreadableEntry(name, fmt.Errorf("reading %s: the file has more than %d bytes", name, int64(maxFile)))...)
 		return nil
 	}
 	if err != nil {

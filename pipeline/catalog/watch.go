@@ -33,12 +33,12 @@ func (c *Catalog) Watch(ctx context.Context, touched func(dir string), further .
 		return err
 	}
 	defer w.Close()
-	seen, signs := map[string]survey{}, map[string]bool{}
+	seen, signs := map[string]dirState{}, map[string]bool{}
 	for _, dir := range further {
-		seen[dir] = look(w, dir)
+		seen[dir] = watchTree(w, dir)
 	}
 	if c.repo == nil {
-		look(w, c.dir)
+		watchTree(w, c.dir)
 	}
 	timer := time.NewTimer(c.rescan)
 	defer timer.Stop()
@@ -62,13 +62,13 @@ func (c *Catalog) Watch(ctx context.Context, touched func(dir string), further .
 		case <-timer.C:
 			since = time.Time{}
 			if c.repo == nil {
-				look(w, c.dir)
+				watchTree(w, c.dir)
 			}
 			if _, err := c.Reload(); err != nil {
 				c.log.Error("the pipelines cannot be read; those that are known stay", "error", err)
 			}
 			for _, dir := range further {
-				now := look(w, dir)
+				now := watchTree(w, dir)
 				if now != seen[dir] || signs[dir] {
 					touched(dir)
 				}
@@ -80,18 +80,18 @@ func (c *Catalog) Watch(ctx context.Context, touched func(dir string), further .
 	}
 }
 
-// survey is a directory without its links, "" where there is none, and a number that is another one when a file there is:
+// dirState is a directory without its links, "" where there is none, and a number that is another one when a file there is:
 // not every change gives a sign, and it may have been there before the directory was watched.
-type survey struct {
+type dirState struct {
 	root  string
 	files uint64
 }
 
-// look has every directory below dir watched and says what is there.
-func look(w *fsnotify.Watcher, dir string) survey {
+// watchTree has every directory below dir watched and says what is there.
+func watchTree(w *fsnotify.Watcher, dir string) dirState {
 	root, err := filepath.EvalSymlinks(dir)
 	if err != nil || dir == "" {
-		return survey{} // a directory of policies need not be there, or be configured
+		return dirState{} // a directory of policies need not be there, or be configured
 	}
 	files := fnv.New64a()
 	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -106,5 +106,5 @@ func look(w *fsnotify.Watcher, dir string) survey {
 		}
 		return nil
 	})
-	return survey{root, files.Sum64()}
+	return dirState{root, files.Sum64()}
 }

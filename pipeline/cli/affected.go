@@ -19,8 +19,8 @@ import (
 	"github.com/prerig/prerig/pipeline/source/git"
 )
 
-// affected is what the command prints.
-type affected struct {
+// affectedReport is what the command prints.
+type affectedReport struct {
 	Base      string            `json:"base"`
 	Head      string            `json:"head"`
 	Affected  []preview.Touched `json:"affected"`
@@ -29,7 +29,7 @@ type affected struct {
 }
 
 func newAffected(streams Streams, version string) *cobra.Command {
-	var l local
+	var l localPipelines
 	var repository, url string
 	cmd := newCommand("affected BASE..HEAD", "List the pipelines that a range of commits affects, as JSON")
 	cmd.Long = `List the pipelines whose result could differ between two commits of the repository in the
@@ -37,7 +37,7 @@ current directory, as JSON. Each is rendered at the first commit; it is affected
 that it read there, or looked for and did not find, is different at the second commit. No
 guess is made from the names of files.`
 	cmd.Example = `  prerig affected origin/main..HEAD | jq -r '.affected[].pipeline'`
-	l.flags(cmd)
+	l.addFlags(cmd)
 	cmd.Flags().StringVarP(&repository, "repository", "C", ".", "directory of the repository")
 	cmd.Flags().StringVar(&url, "url", "", "URL of the repository, as pipelines name it (default: those of its remotes)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -54,13 +54,13 @@ guess is made from the names of files.`
 		}
 		from, before, err := repo.Commit(base)
 		if err != nil {
-			return missing(base, err)
+			return missingRevisionError(base, err)
 		}
 		to, after, err := repo.Commit(head)
 		if err != nil {
-			return missing(head, err)
+			return missingRevisionError(head, err)
 		}
-		p, closing, err := l.open(streams, version)
+		p, closing, err := l.openPreviewer(streams, version)
 		if err != nil {
 			return err
 		}
@@ -74,19 +74,19 @@ guess is made from the names of files.`
 			return err
 		}
 		found := p.Affected(cmd.Context(), entries, before, after)
-		l.bar.done()
+		l.bar.clearLine()
 		if err := cmd.Context().Err(); err != nil {
 			return err
 		}
-		return writeJSON(streams.Out, affected{
+		return writeJSON(streams.Out, affectedReport{
 			Base: from.Hash.String(), Head: to.Hash.String(), Affected: found, LookedAt: len(entries), NotOfHere: others,
 		})
 	}
 	return cmd
 }
 
-// missing says what to do about a revision that is not there.
-func missing(revision string, err error) error {
+// missingRevisionError says what to do about a revision that is not there.
+func missingRevisionError(revision string, err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, plumbing.ErrReferenceNotFound) || errors.Is(err, plumbing.ErrObjectNotFound) {
 		return fmt.Errorf("finding the revision %q: the repository has no such commit; fetch it first, with its history where the clone is shallow", revision)
 	}

@@ -27,7 +27,7 @@ the application's name.`
 	cmd.Flags().StringVar(&pipelines, "pipelines", "pipelines", "directory of RenderPipeline files in the repository")
 	cmd.Flags().StringVar(&policies, "policies", "policies", "directory in the repository of the policies that pipelines name with policies[].file")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		root, err := checkout(os.Getenv("ARGOCD_APP_SOURCE_PATH"))
+		root, err := repositoryRoot(os.Getenv("ARGOCD_APP_SOURCE_PATH"))
 		if err != nil {
 			return err
 		}
@@ -54,8 +54,8 @@ func firstSet(names ...string) string {
 	return ""
 }
 
-// checkout is the root of the repository, which is above the working directory by the application's path.
-func checkout(path string) (string, error) {
+// repositoryRoot is the root of the repository, which is above the working directory by the application's path.
+func repositoryRoot(path string) (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", fmt.Errorf("looking for the repository: %w", err)

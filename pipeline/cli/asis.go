@@ -36,16 +36,16 @@ func (l *lintRun) checkAsIs(b *batch.Batch, severities map[string]string) (resul
 	if err != nil {
 		return nil, err
 	}
-	l.notice()
+	l.printNotices()
 	for _, r := range b.Problems() {
 		a.errs = append(a.errs, errors.New(r.Message))
 	}
 	items := b.Items()
 	for _, item := range items {
-		a.each(item, a.noteNamespace)
+		a.forEachObject(item, a.noteNamespace)
 	}
 	for _, item := range items {
-		a.each(item, a.check)
+		a.forEachObject(item, a.checkObject)
 	}
 	var namespaces []lint.Namespace
 	for _, ns := range a.namespaces {
@@ -64,14 +64,14 @@ func (l *lintRun) prepareAsIs(severities map[string]string) (*asIs, error) {
 	}
 	var kinds []v1alpha1.WorkloadKind
 	if len(l.policies) > 0 {
-		if err := l.load(); err != nil {
+		if err := l.loadPolicies(); err != nil {
 			return nil, err
 		}
 		for _, p := range l.allPolicies() {
 			kinds = append(kinds, p.Spec.Workloads...)
-			a.take(p)
+			a.readPolicy(p)
 			if p.Spec.Lint != nil {
-				severities = merged(p.Spec.Lint.Rules, severities)
+				severities = mergeSeverities(p.Spec.Lint.Rules, severities)
 			}
 		}
 	}
@@ -85,8 +85,8 @@ func (l *lintRun) prepareAsIs(severities map[string]string) (*asIs, error) {
 	return a, nil
 }
 
-// take notes what a policy says of the place where the pods will run.
-func (a *asIs) take(p *v1alpha1.InjectionPolicy) {
+// readPolicy notes what a policy says of the place where the pods will run.
+func (a *asIs) readPolicy(p *v1alpha1.InjectionPolicy) {
 	if a.defaultNS == "" {
 		a.defaultNS = p.Spec.DefaultNamespace
 	}
@@ -106,15 +106,15 @@ func (a *asIs) take(p *v1alpha1.InjectionPolicy) {
 	}
 }
 
-// each calls do for the objects of a document: itself, or the elements of a list.
-func (a *asIs) each(item fn.Item, do func(fn.Item, map[string]any)) {
+// forEachObject calls do for the objects of a document: itself, or the elements of a list.
+func (a *asIs) forEachObject(item fn.Item, do func(fn.Item, map[string]any)) {
 	if item.Doc.Empty() {
 		return
 	}
 	elements, isList, err := item.Doc.Items()
 	if err == nil && isList {
 		for _, d := range elements {
-			a.each(fn.Item{Doc: d, Path: item.Path, Index: item.Index}, do)
+			a.forEachObject(fn.Item{Doc: d, Path: item.Path, Index: item.Index}, do)
 		}
 		return
 	}
@@ -151,7 +151,7 @@ func (a *asIs) noteNamespace(item fn.Item, obj map[string]any) {
 	a.namespaces[name] = lint.Namespace{Name: name, Labels: labels, File: fileOf(item)}
 }
 
-func (a *asIs) check(item fn.Item, obj map[string]any) {
+func (a *asIs) checkObject(item fn.Item, obj map[string]any) {
 	templates, err := a.registry.Templates(obj)
 	var elsewhere *workload.ElsewhereError
 	if errors.As(err, &elsewhere) {
@@ -180,7 +180,7 @@ func (a *asIs) check(item fn.Item, obj map[string]any) {
 			in.NamespaceKnown, in.NamespaceLabels = true, ns.Labels
 		}
 		for _, r := range lint.Check(in, a.severities) {
-			locate(item.Doc, &r)
+			setResultLine(item.Doc, &r)
 			a.found = append(a.found, r)
 		}
 		if s, ok := lint.Summarize(in); ok {
@@ -189,8 +189,8 @@ func (a *asIs) check(item fn.Item, obj map[string]any) {
 	}
 }
 
-// locate gives a finding the line of its field, or of the nearest one around it that is there.
-func locate(doc *manifest.Document, r *result.Result) {
+// setResultLine gives a finding the line of its field, or of the nearest one around it that is there.
+func setResultLine(doc *manifest.Document, r *result.Result) {
 	if r.Field == nil || r.File == nil {
 		return
 	}

@@ -47,10 +47,10 @@ func Standard() Streams {
 	}
 }
 
-// findings is the error of a command that has found what it was to look for.
-type findings struct{ message string }
+// findingsError is the error of a command that has found what it was to look for.
+type findingsError struct{ message string }
 
-func (f findings) Error() string { return f.message }
+func (f findingsError) Error() string { return f.message }
 
 // errDifferent is that of a command that has shown what differs.
 var errDifferent = errors.New("there are differences")
@@ -67,7 +67,7 @@ func Main(ctx context.Context, args []string, streams Streams, version string) i
 	if err == nil {
 		err = root.ExecuteContext(ctx)
 	}
-	var f findings
+	var f findingsError
 	switch {
 	case err == nil:
 		return ExitOK

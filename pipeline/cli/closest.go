@@ -10,24 +10,24 @@ import (
 	"github.com/prerig/prerig/fn/strict"
 )
 
-// closest returns the names that are most like one, of those that are few letters away, or the same without a namespace, or that
+// closestNames returns the names that are most like one, of those that are few letters away, or the same without a namespace, or that
 // hold it.
-func closest(name string, known []string, most int) []string {
+func closestNames(name string, known []string, most int) []string {
 	type near struct {
 		name string
 		far  int
 	}
 	var found []near
-	short := base(name)
+	short := withoutNamespace(name)
 	for _, k := range known {
 		far := strict.Distance(name, k)
 		switch {
-		case base(k) == short:
+		case withoutNamespace(k) == short:
 			far = 0
 		case len(short) > 2 && strings.Contains(k, short):
 			far = min(far, 1)
 		default:
-			far = min(far, 1+strict.Distance(short, base(k)))
+			far = min(far, 1+strict.Distance(short, withoutNamespace(k)))
 		}
 		if far <= 1+len(short)/4 {
 			found = append(found, near{k, far})
@@ -43,5 +43,5 @@ func closest(name string, known []string, most int) []string {
 	return out
 }
 
-// base is a pipeline's name without its namespace.
-func base(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
+// withoutNamespace is a pipeline's name without its namespace.
+func withoutNamespace(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }

@@ -204,7 +204,7 @@ func TestClosest(t *testing.T) {
 		"":            nil,
 		"zzz":         nil,
 	} {
-		if got := closest(name, known, 3); !cmp.Equal(got, want) {
+		if got := closestNames(name, known, 3); !cmp.Equal(got, want) {
 			t.Errorf("%q: got %q", name, got)
 		}
 	}

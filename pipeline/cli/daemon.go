@@ -31,7 +31,7 @@ type daemonClient struct {
 	client *http.Client
 }
 
-func (d *daemonClient) flags(cmd *cobra.Command) {
+func (d *daemonClient) addFlags(cmd *cobra.Command) {
 	state := os.Getenv("PRERIG_STATE")
 	if state == "" {
 		state = "state"
@@ -39,13 +39,13 @@ func (d *daemonClient) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&d.state, "state", state, "state directory of the daemon on this machine, whose socket is used (also PRERIG_STATE)")
 	cmd.Flags().StringVar(&d.url, "server", "", "URL of the daemon's page, instead of the socket")
 	cmd.Flags().StringVar(&d.tokenFile, "token-file", "", "file with the token for --server (default: admin.token in the state directory)")
-	register(cmd.MarkFlagDirname("state"))
-	register(cmd.MarkFlagFilename("token-file"))
+	mustRegister(cmd.MarkFlagDirname("state"))
+	mustRegister(cmd.MarkFlagFilename("token-file"))
 }
 
-// call asks the daemon and decodes its answer.
-func (d *daemonClient) call(ctx context.Context, method, path string, body, answer any) error {
-	base, err := d.connect()
+// callAPI asks the daemon and decodes its answer.
+func (d *daemonClient) callAPI(ctx context.Context, method, path string, body, answer any) error {
+	base, err := d.openClient()
 	if err != nil {
 		return err
 	}
@@ -62,20 +62,20 @@ func (d *daemonClient) call(ctx context.Context, method, path string, body, answ
 		return fmt.Errorf("asking the daemon: %w", err)
 	}
 	if d.url != "" {
-		if err := d.authorize(request); err != nil {
+		if err := d.addToken(request); err != nil {
 			return err
 		}
 	}
 	response, err := d.client.Do(request)
 	if err != nil {
 		if d.url == "" && ctx.Err() == nil {
-			return fmt.Errorf("asking the daemon at %s: %w; is it running (prerig serve), and is --state its directory? --server names one elsewhere", filepath.Join(d.state, "prerig.sock"), cause(err))
+			return fmt.Errorf("asking the daemon at %s: %w; is it running (prerig serve), and is --state its directory? --server names one elsewhere", filepath.Join(d.state, "prerig.sock"), innermostError(err))
 		}
 		at := d.url
 		if at == "" {
 			at = filepath.Join(d.state, "prerig.sock")
 		}
-		return fmt.Errorf("asking the daemon at %s: %w", at, cause(err))
+		return fmt.Errorf("asking the daemon at %s: %w", at, innermostError(err))
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, 256<<20))
@@ -108,8 +108,8 @@ func (d *daemonClient) notOurs(how string) string {
 	return how + "; is " + d.url + " the address of its page (--admin-listen of prerig serve)?"
 }
 
-// connect makes the client and gives the beginning of the API's URLs.
-func (d *daemonClient) connect() (base string, err error) {
+// openClient makes the client and gives the beginning of the API's URLs.
+func (d *daemonClient) openClient() (base string, err error) {
 	base = strings.TrimSuffix(d.url, "/")
 	if d.url != "" && !strings.HasPrefix(base, "http://") && !strings.HasPrefix(base, "https://") {
 		return "", fmt.Errorf("the flag --server must be a URL that begins with http:// or https://, found %q", d.url)
@@ -129,7 +129,7 @@ func (d *daemonClient) connect() (base string, err error) {
 	return base, nil
 }
 
-func (d *daemonClient) authorize(request *http.Request) error {
+func (d *daemonClient) addToken(request *http.Request) error {
 	file := d.tokenFile
 	if file == "" {
 		file = filepath.Join(d.state, "admin.token")
@@ -149,8 +149,8 @@ func (d *daemonClient) authorize(request *http.Request) error {
 	return nil
 }
 
-// cause is the innermost error: the outer ones name a URL that nobody has typed.
-func cause(err error) error {
+// innermostError is the innermost error: the outer ones name a URL that nobody has typed.
+func innermostError(err error) error {
 	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
 		err = inner
 	}
@@ -165,24 +165,24 @@ type daemonError struct {
 
 func (e daemonError) Error() string { return "asking the daemon: " + e.text }
 
-// pipelines asks for all, or for some with their runs.
-func (d *daemonClient) pipelines(ctx context.Context, names ...string) ([]server.Pipeline, error) {
+// getPipelines asks for all, or for some with their runs.
+func (d *daemonClient) getPipelines(ctx context.Context, names ...string) ([]server.Pipeline, error) {
 	query := url.Values{}
 	for _, name := range names {
 		query.Add("pipeline", name)
 	}
 	var out []server.Pipeline
-	err := d.call(ctx, http.MethodGet, "/api/v1/pipelines?"+query.Encode(), nil, &out)
-	return out, d.unknown(ctx, names, err)
+	err := d.callAPI(ctx, http.MethodGet, "/api/v1/pipelines?"+query.Encode(), nil, &out)
+	return out, d.unknownNameError(ctx, names, err)
 }
 
-// unknown says which name a daemon does not know, and which ones are like it.
-func (d *daemonClient) unknown(ctx context.Context, names []string, err error) error {
+// unknownNameError says which name a daemon does not know, and which ones are like it.
+func (d *daemonClient) unknownNameError(ctx context.Context, names []string, err error) error {
 	var answer daemonError
 	if !errors.As(err, &answer) || answer.code != http.StatusNotFound || len(names) == 0 {
 		return err
 	}
-	all, failed := d.pipelines(ctx)
+	all, failed := d.getPipelines(ctx)
 	if failed != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (d *daemonClient) unknown(ctx context.Context, names []string, err error) e
 	}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			return fmt.Errorf("the daemon has no pipeline %s%s", name, suggestion(name, known))
+			return fmt.Errorf("the daemon has no pipeline %s%s", name, suggestNames(name, known))
 		}
 	}
 	return err

@@ -12,7 +12,7 @@ import (
 )
 
 func newDiff(streams Streams, version string) *cobra.Command {
-	var l local
+	var l localPipelines
 	var output, against string
 	var exitCode bool
 	cmd := newCommand("diff [PIPELINE...]", "Show what would change where pipelines publish to")
@@ -37,12 +37,12 @@ Exit codes, like those of diff:
 	cmd.Example = `  prerig diff --source .                       # a pull request, checked out here
   prerig diff --source . -o markdown --exit-code=false > comment.md
   prerig diff team/shop --against rendered/`
-	l.flags(cmd)
+	l.addFlags(cmd)
 	l.sourceFlags(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "text, markdown or json")
 	cmd.Flags().StringVar(&against, "against", "", "directory written by prerig render -o, to compare with instead of what is published")
 	cmd.Flags().BoolVar(&exitCode, "exit-code", true, "exit with 1 if anything would change")
-	register(cmd.MarkFlagDirname("against"))
+	mustRegister(cmd.MarkFlagDirname("against"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if output != "text" && output != "markdown" && output != "json" {
 			return fmt.Errorf("the flag --output must be text, markdown or json, found %q", output)
@@ -50,17 +50,17 @@ Exit codes, like those of diff:
 		if err := isDirectory("against", against); err != nil {
 			return err
 		}
-		p, closing, err := l.open(streams, version)
+		p, closing, err := l.openPreviewer(streams, version)
 		if err != nil {
 			return err
 		}
 		defer closing()
-		entries, err := l.choose(args)
+		entries, err := l.choosePipelines(args)
 		if err != nil {
 			return err
 		}
 		c := p.Compare(cmd.Context(), entries, against)
-		l.bar.done()
+		l.bar.clearLine()
 		if err := cmd.Context().Err(); err != nil {
 			return err
 		}

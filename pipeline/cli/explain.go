@@ -18,14 +18,14 @@ import (
 	"github.com/prerig/prerig/pipeline/cli/files"
 )
 
-// explaining is the state of one prerig explain.
-type explaining struct {
-	run
+// explainRun is the state of one prerig explain.
+type explainRun struct {
+	manifestRun
 	output string
 }
 
 func newExplain(streams Streams) *cobra.Command {
-	ex := &explaining{run: run{streams: streams}}
+	ex := &explainRun{manifestRun: manifestRun{streams: streams}}
 	cmd := newCommand("explain [FILE|DIRECTORY|KIND/NAME]...", "Show which workloads are injected, and why")
 	cmd.Long = `Show for each workload whether it is injected, by which rule of which webhook, for which
 revision, with which templates, and what decided. Nothing is written.
@@ -41,34 +41,34 @@ Exit codes:
   prerig explain -p mesh.yaml -f k8s/ deployment/web
   kustomize build overlays/prod | prerig explain -p mesh.yaml
   prerig explain -o json k8s/`
-	ex.flags(cmd)
+	ex.addFlags(cmd)
 	ex.versionFlag(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&ex.output, "output", "o", "table", "form of the output: table, json or yaml")
-	register(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp)))
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return ex.do(cmd.Context(), args) }
+	mustRegister(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp)))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return ex.runExplain(cmd.Context(), args) }
 	return cmd
 }
 
-func (ex *explaining) do(ctx context.Context, args []string) error {
+func (ex *explainRun) runExplain(ctx context.Context, args []string) error {
 	if ex.output != "table" && ex.output != "json" && ex.output != "yaml" {
 		return fmt.Errorf("--output is %q; it can be table, json or yaml", ex.output)
 	}
-	names, refs := references(args)
+	names, refs := splitReferences(args)
 	if len(refs) > 0 && len(names) == 0 && len(ex.files) == 0 {
 		names = []string{"."}
 	}
-	if _, err := ex.read(ctx, names); err != nil {
+	if _, err := ex.readFiles(ctx, names); err != nil {
 		return err
 	}
-	if err := ex.load(); err != nil {
+	if err := ex.loadPolicies(); err != nil {
 		return err
 	}
 	var opts []fn.Option
 	if len(refs) > 0 {
 		opts = append(opts, fn.WithTrace())
 	}
-	report, err := ex.inject(ctx, v1alpha1.ModeInject, opts...)
+	report, err := ex.runPolicies(ctx, v1alpha1.ModeInject, opts...)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (ex *explaining) do(ctx context.Context, args []string) error {
 	failed := report.Failed()
 	switch {
 	case len(e.Workloads) == 0: // there are none, or a policy cannot be followed
-		ex.report(report.Results)
+		ex.printResults(report.Results)
 		if !failed {
 			fmt.Fprintln(ex.streams.Err, "no workloads in the input")
 		}
@@ -87,9 +87,9 @@ func (ex *explaining) do(ctx context.Context, args []string) error {
 		failed = e.Failed()
 	default:
 		ex.quiet = true // every reason is in the table
-		ex.report(report.Results)
+		ex.printResults(report.Results)
 	}
-	if err := ex.print(e, len(refs) > 0); err != nil {
+	if err := ex.printExplanation(e, len(refs) > 0); err != nil {
 		return err
 	}
 	if failed {
@@ -98,8 +98,8 @@ func (ex *explaining) do(ctx context.Context, args []string) error {
 	return nil
 }
 
-// references tells files from references to workloads. What exists as a file is one.
-func references(args []string) (names []string, refs []explain.Reference) {
+// splitReferences tells files from references to workloads. What exists as a file is one.
+func splitReferences(args []string) (names []string, refs []explain.Reference) {
 	for _, arg := range args {
 		ref, ok := explain.ParseReference(arg)
 		ok = ok && !files.Manifest(arg)
@@ -112,7 +112,7 @@ func references(args []string) (names []string, refs []explain.Reference) {
 	return names, refs
 }
 
-func (ex *explaining) print(e explain.Explanation, detail bool) error {
+func (ex *explainRun) printExplanation(e explain.Explanation, detail bool) error {
 	out := ex.streams.Out
 	switch {
 	case ex.output == "json":

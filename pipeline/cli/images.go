@@ -52,7 +52,7 @@ func registryFlags(cmd *cobra.Command, o *images.Options) {
 
 // imagesPin is the state of one prerig images pin.
 type imagesPin struct {
-	run
+	manifestRun
 	options images.Options
 	images  []string
 	output  string
@@ -60,7 +60,7 @@ type imagesPin struct {
 }
 
 func newImagesPin(streams Streams, version string) *cobra.Command {
-	p := &imagesPin{run: run{streams: streams}, options: images.Options{UserAgent: "prerig/" + version}}
+	p := &imagesPin{manifestRun: manifestRun{streams: streams}, options: images.Options{UserAgent: "prerig/" + version}}
 	cmd := newCommand("pin [FILE|DIRECTORY]...", "Resolve the tags of injected images to digests, and write an ImageLock")
 	cmd.Long = `Inject the files in memory, resolve the tag of every injected image to the digest that it
 names now, and write an ImageLock file. Without files, the images are those that the policy
@@ -75,19 +75,19 @@ Exit codes:
 	cmd.Example = `  prerig images pin -p mesh.yaml
   prerig images pin -p mesh.yaml --platform linux/amd64 --platform linux/arm64 k8s/
   prerig images pin --image docker.io/istio/proxyv2:1.31.0 -o -`
-	p.flags(cmd)
+	p.addFlags(cmd)
 	f := cmd.Flags()
 	f.StringArrayVar(&p.images, "image", nil, "further image to resolve; may be repeated. Without files and -p, only these are resolved")
 	f.StringArrayVar(&p.options.Platforms, "platform", nil, "platform that every image must support, such as linux/arm64; may be repeated")
 	f.StringVarP(&p.output, "output", "o", lockFile, "file to write, - for standard output")
 	f.StringVar(&p.name, "name", "images", "name of the ImageLock, which spec.images.lock of a policy names")
 	registryFlags(cmd, &p.options)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return p.do(cmd.Context(), args) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return p.runPin(cmd.Context(), args) }
 	return cmd
 }
 
-func (p *imagesPin) do(ctx context.Context, args []string) error {
-	wanted, err := p.collect(ctx, args)
+func (p *imagesPin) runPin(ctx context.Context, args []string) error {
+	wanted, err := p.collectImages(ctx, args)
 	if err != nil {
 		return err
 	}
@@ -95,9 +95,9 @@ func (p *imagesPin) do(ctx context.Context, args []string) error {
 		return errors.New("resolving images: nothing is injected into the input; name files with workloads that are, or images with --image")
 	}
 	b := newBar(p.streams.Err, "resolving images")
-	p.options.Progress = b.update
+	p.options.Progress = b.setImageProgress
 	lock, err := images.Pin(ctx, p.name, wanted, p.options)
-	b.done()
+	b.clearLine()
 	if err != nil {
 		return err
 	}
@@ -105,35 +105,35 @@ func (p *imagesPin) do(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return p.save(ctx, data, len(lock.Spec.Images))
+	return p.writeLock(ctx, data, len(lock.Spec.Images))
 }
 
-// collect returns the images that the policy injects, and those that were named.
-func (p *imagesPin) collect(ctx context.Context, args []string) ([]string, error) {
+// collectImages returns the images that the policy injects, and those that were named.
+func (p *imagesPin) collectImages(ctx context.Context, args []string) ([]string, error) {
 	out := slices.Clone(p.images)
 	named := len(args) > 0 || len(p.files) > 0
 	if !named && len(p.policies) == 0 && !p.kubeInject.Given() && len(p.images) > 0 {
 		return out, nil
 	}
 	if named {
-		if _, err := p.read(ctx, args); err != nil {
+		if _, err := p.readFiles(ctx, args); err != nil {
 			return nil, err
 		}
 	}
-	if err := p.load(); err != nil {
+	if err := p.loadPolicies(); err != nil {
 		return nil, err
 	}
 	for _, policy := range p.allPolicies() {
 		policy.Spec.Images, policy.Spec.Lint = nil, nil // the tags are wanted, and the lock may not be there yet
 	}
 	if !named {
-		b, err := sample(p.allPolicies())
+		b, err := injectableSample(p.allPolicies())
 		if err != nil {
 			return nil, err
 		}
 		p.batch, p.groups[0].batch = b, b
 	}
-	found, err := p.injected(ctx)
+	found, err := p.injectedImages(ctx)
 	return append(out, found...), err
 }
 
@@ -153,8 +153,8 @@ spec:
         image: example.com/app:1
 `
 
-// sample returns a workload that the policies inject into, whatever namespaces and webhooks they know.
-func sample(ps []*v1alpha1.InjectionPolicy) (*batch.Batch, error) {
+// injectableSample returns a workload that the policies inject into, whatever namespaces and webhooks they know.
+func injectableSample(ps []*v1alpha1.InjectionPolicy) (*batch.Batch, error) {
 	for _, p := range ps {
 		p.Spec.Namespaces, p.Spec.UnknownNamespace = nil, v1alpha1.UnknownNamespaceInject
 		if p.Spec.Istio != nil {
@@ -164,14 +164,14 @@ func sample(ps []*v1alpha1.InjectionPolicy) (*batch.Batch, error) {
 	return batch.Parse([]files.Input{{Path: "sample", Rel: "sample", Data: []byte(sampleWorkload)}})
 }
 
-// injected returns the images of the containers that an injection adds or changes.
-func (p *imagesPin) injected(ctx context.Context) ([]string, error) {
-	report, err := p.inject(ctx, v1alpha1.ModeInject, fn.WithPods())
+// injectedImages returns the images of the containers that an injection adds or changes.
+func (p *imagesPin) injectedImages(ctx context.Context) ([]string, error) {
+	report, err := p.runPolicies(ctx, v1alpha1.ModeInject, fn.WithPods())
 	if err != nil {
 		return nil, err
 	}
 	if report.Failed() {
-		p.report(failures(report.Results))
+		p.printResults(failedResults(report.Results))
 		return nil, errReported
 	}
 	var out []string
@@ -187,7 +187,7 @@ func (p *imagesPin) injected(ctx context.Context) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-func failures(rs result.Results) result.Results {
+func failedResults(rs result.Results) result.Results {
 	return slices.DeleteFunc(slices.Clone(rs), func(r result.Result) bool { return r.Severity != result.Error })
 }
 
@@ -207,8 +207,8 @@ func containerImages(pod map[string]any) map[string]string {
 	return out
 }
 
-// save writes the lock, all or nothing, and only where it differs.
-func (p *imagesPin) save(ctx context.Context, data []byte, n int) error {
+// writeLock writes the lock, all or nothing, and only where it differs.
+func (p *imagesPin) writeLock(ctx context.Context, data []byte, n int) error {
 	if p.output == "-" {
 		_, err := p.streams.Out.Write(data)
 		return err
@@ -218,7 +218,7 @@ func (p *imagesPin) save(ctx context.Context, data []byte, n int) error {
 		return fmt.Errorf("writing the lock: %w", err)
 	}
 	if err == nil && bytes.Equal(old, data) {
-		p.say("%s: %s locked, no change\n", p.output, plural(n, "image"))
+		p.printStatus("%s: %s locked, no change\n", p.output, plural(n, "image"))
 		return nil
 	}
 	out, err := files.To(p.output, data)
@@ -228,11 +228,11 @@ func (p *imagesPin) save(ctx context.Context, data []byte, n int) error {
 	if err := files.Write(ctx, []files.Output{out}, nil); err != nil {
 		return err
 	}
-	p.say("%s: %s locked\n", p.output, plural(n, "image"))
+	p.printStatus("%s: %s locked\n", p.output, plural(n, "image"))
 	return nil
 }
 
-func (p *imagesPin) say(text string, args ...any) {
+func (p *imagesPin) printStatus(text string, args ...any) {
 	if !p.quiet {
 		fmt.Fprintf(p.streams.Err, text, args...)
 	}
@@ -256,7 +256,7 @@ Exit codes:
 	cmd.Example = `  prerig images verify
   prerig images verify -o json k8s/imagelock.yaml`
 	cmd.Flags().StringVarP(&output, "output", "o", output, "form of the output: text or json")
-	register(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)))
+	mustRegister(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)))
 	registryFlags(cmd, &o)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if output != "text" && output != "json" {
@@ -265,12 +265,12 @@ Exit codes:
 		if len(args) == 0 {
 			args = []string{lockFile}
 		}
-		return verify(cmd.Context(), streams, args, o, output)
+		return verifyLocks(cmd.Context(), streams, args, o, output)
 	}
 	return cmd
 }
 
-func verify(ctx context.Context, streams Streams, names []string, o images.Options, output string) error {
+func verifyLocks(ctx context.Context, streams Streams, names []string, o images.Options, output string) error {
 	lock := &v1alpha1.ImageLock{}
 	for _, name := range names {
 		data, err := os.ReadFile(name)
@@ -284,9 +284,9 @@ func verify(ctx context.Context, streams Streams, names []string, o images.Optio
 		lock.Spec.Images = append(lock.Spec.Images, one.Spec.Images...)
 	}
 	b := newBar(streams.Err, "asking registries")
-	o.Progress = b.update
+	o.Progress = b.setImageProgress
 	statuses, err := images.Verify(ctx, lock, o)
-	b.done()
+	b.clearLine()
 	if err != nil {
 		return err
 	}
@@ -301,7 +301,7 @@ func verify(ctx context.Context, streams Streams, names []string, o images.Optio
 	case count[images.Unknown] > 0:
 		return fmt.Errorf("%s could not be asked about", plural(count[images.Unknown], "image"))
 	case moved > 0:
-		return findings{fmt.Sprintf("%d of %s not as locked; run prerig images pin and review the change", moved, plural(len(statuses), "image"))}
+		return findingsError{fmt.Sprintf("%d of %s not as locked; run prerig images pin and review the change", moved, plural(len(statuses), "image"))}
 	}
 	return nil
 }

@@ -160,8 +160,8 @@ func TestImagesNotLocked(t *testing.T) {
 // TestBar draws nothing until it is shown, one line after that, and takes it away.
 func TestBar(t *testing.T) {
 	var out bytes.Buffer
-	b := &bar{out: &out, what: "resolving", width: func() int { return 50 }}
-	b.update(images.Progress{Total: 4})
+	b := &progressBar{out: &out, what: "resolving", width: func() int { return 50 }}
+	b.setImageProgress(images.Progress{Total: 4})
 	if out.Len() > 0 {
 		t.Errorf("drawn at once: %q", out.String())
 	}
@@ -169,10 +169,12 @@ func TestBar(t *testing.T) {
 		do   func()
 		want string
 	}{
-		{b.show, "\r\x1b[Kresolving [                        ] 0/4 "},
-		{func() { b.update(images.Progress{Done: 2, Total: 4, Image: "registry.example/a/long/name:1"}) }, "\r\x1b[Kresolving [============            ] 2/4 registry"},
-		{b.done, "\r\x1b[K"},
-		{b.done, ""},
+		{b.start, "\r\x1b[Kresolving [                        ] 0/4 "},
+		{func() {
+			b.setImageProgress(images.Progress{Done: 2, Total: 4, Image: "registry.example/a/long/name:1"})
+		}, "\r\x1b[Kresolving [============            ] 2/4 registry"},
+		{b.clearLine, "\r\x1b[K"},
+		{b.clearLine, ""},
 	} {
 		out.Reset()
 		step.do()
@@ -183,6 +185,6 @@ func TestBar(t *testing.T) {
 	if b := newBar(&out, "x"); b != nil {
 		t.Error("a bar where there is no terminal")
 	}
-	(*bar)(nil).update(images.Progress{})
-	(*bar)(nil).done()
+	(*progressBar)(nil).setImageProgress(images.Progress{})
+	(*progressBar)(nil).clearLine()
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/prerig/prerig/pipeline/cli/importer"
 )
 
-// importing is the state of one prerig import.
-type importing struct {
+// importRun is the state of one prerig import.
+type importRun struct {
 	streams Streams
 	files   []string
 	exclude []string
@@ -27,7 +27,7 @@ type importing struct {
 }
 
 func newImport(streams Streams) *cobra.Command {
-	im := &importing{streams: streams}
+	im := &importRun{streams: streams}
 	cmd := newCommand("import [FILE|DIRECTORY]...", "Make a policy from a cluster's objects or a rendered chart")
 	cmd.Long = `Make an InjectionPolicy from the objects that decide about injection: the ConfigMaps of the
 injector and the mesh, the webhook configurations and the namespaces, and, if they are among
@@ -58,13 +58,13 @@ Exit codes:
 	f.StringVar(&im.options.Version, "istio-version", "", "version of Istio, if the objects do not say it")
 	f.StringVar(&im.options.Name, "name", "", "name of the policy (default: istio, followed by the revision)")
 	f.BoolVarP(&im.quiet, "quiet", "q", false, "print warnings and errors only")
-	register(cmd.MarkFlagFilename("filename", "yaml", "yml", "json"))
-	register(cmd.MarkFlagFilename("output", "yaml", "yml"))
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return im.do(cmd.Context(), args) }
+	mustRegister(cmd.MarkFlagFilename("filename", "yaml", "yml", "json"))
+	mustRegister(cmd.MarkFlagFilename("output", "yaml", "yml"))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return im.runImport(cmd.Context(), args) }
 	return cmd
 }
 
-func (im *importing) do(ctx context.Context, args []string) error {
+func (im *importRun) runImport(ctx context.Context, args []string) error {
 	names := append(append([]string(nil), im.files...), args...)
 	if len(names) == 0 {
 		if im.streams.InTerminal {
@@ -102,14 +102,14 @@ func (im *importing) do(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := im.write(ctx, text); err != nil {
+	if err := im.writePolicy(ctx, text); err != nil {
 		return err
 	}
-	im.say(imp)
+	im.printMessages(imp)
 	return nil
 }
 
-func (im *importing) write(ctx context.Context, text []byte) error {
+func (im *importRun) writePolicy(ctx context.Context, text []byte) error {
 	if im.output == "" || im.output == "-" {
 		if _, err := im.streams.Out.Write(text); err != nil {
 			return fmt.Errorf("writing standard output: %w", err)
@@ -123,7 +123,7 @@ func (im *importing) write(ctx context.Context, text []byte) error {
 	return files.Write(ctx, []files.Output{out}, nil)
 }
 
-func (im *importing) say(imp *importer.Import) {
+func (im *importRun) printMessages(imp *importer.Import) {
 	for _, w := range imp.Warnings {
 		fmt.Fprintln(im.streams.Err, "warning: "+w)
 	}

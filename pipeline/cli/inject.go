@@ -22,9 +22,9 @@ import (
 	"github.com/prerig/prerig/pipeline/diff"
 )
 
-// inject is the state of one prerig inject.
-type inject struct {
-	run
+// injectRun is the state of one prerig inject.
+type injectRun struct {
+	manifestRun
 	inPlace, diff, check, remove bool
 	unwritten                    int // files that should change and are not to be written
 	output                       string
@@ -32,7 +32,7 @@ type inject struct {
 }
 
 func newInject(streams Streams) *cobra.Command {
-	in := &inject{run: run{streams: streams}}
+	in := &injectRun{manifestRun: manifestRun{streams: streams}}
 	cmd := newCommand("inject [FILE|DIRECTORY]...", "Inject sidecars into manifests")
 	cmd.Long = `Inject sidecars into the workloads among manifests, and leave every other byte as it is.
 
@@ -72,7 +72,7 @@ the same as in istioctl kube-inject (but its -i is --istioNamespace).`
   # with the files that istioctl kube-inject takes
   prerig inject --injectConfigFile inject-config.yaml --valuesFile inject-values.yaml \
     --meshConfigFile mesh-config.yaml --filename deployment.yaml`
-	in.flags(cmd)
+	in.addFlags(cmd)
 	in.versionFlag(cmd)
 	f := cmd.Flags()
 	f.BoolVarP(&in.inPlace, "in-place", "i", false, "change the files: all of them, or none if anything is wrong")
@@ -81,28 +81,28 @@ the same as in istioctl kube-inject (but its -i is --istioNamespace).`
 	f.BoolVar(&in.check, "check", false, "write nothing, and exit with 1 if the input is not what the injection would give")
 	f.BoolVar(&in.remove, "remove", false, "take out what was injected")
 	f.StringVar(&in.colour, "color", "auto", "colours in the diff: auto, always or never")
-	register(cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp)))
-	exclusive(cmd, "in-place", "output", "check")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return in.do(cmd.Context(), args) }
+	mustRegister(cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp)))
+	refuseTogether(cmd, "in-place", "output", "check")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return in.runInject(cmd.Context(), args) }
 	return cmd
 }
 
-func (in *inject) do(ctx context.Context, args []string) error {
+func (in *injectRun) runInject(ctx context.Context, args []string) error {
 	if in.colour != "auto" && in.colour != "always" && in.colour != "never" {
 		return fmt.Errorf("--color is %q; it can be auto, always or never", in.colour)
 	}
-	b, err := in.read(ctx, args)
+	b, err := in.readFiles(ctx, args)
 	if err != nil {
 		return err
 	}
-	if err := in.load(); err != nil {
+	if err := in.loadPolicies(); err != nil {
 		return err
 	}
-	report, err := in.inject(ctx, in.mode(in.allPolicies()))
+	report, err := in.runPolicies(ctx, in.mode(in.allPolicies()))
 	if err != nil {
 		return err
 	}
-	in.report(report.Results)
+	in.printResults(report.Results)
 	if report.Failed() || in.replacesByDefault() {
 		fmt.Fprintln(in.streams.Err, "nothing was written")
 		return errReported
@@ -110,16 +110,16 @@ func (in *inject) do(ctx context.Context, args []string) error {
 	if in.diff {
 		in.printDiff(b)
 	}
-	if err := in.write(ctx, b); err != nil {
+	if err := in.writeManifests(ctx, b); err != nil {
 		return err
 	}
-	in.summary(b, report)
-	return in.verdict(report)
+	in.printSummary(b, report)
+	return in.checkVerdict(report)
 }
 
 // replacesByDefault refuses to change files by a policy that nobody has chosen, where pods carry another version's injection:
 // somebody has injected them by a policy that was not found now. It says whether there are such pods.
-func (in *inject) replacesByDefault() bool {
+func (in *injectRun) replacesByDefault() bool {
 	if !in.inPlace {
 		return false
 	}
@@ -144,7 +144,7 @@ func (in *inject) replacesByDefault() bool {
 }
 
 // mode of the run, "" to leave it to the policies. A policy whose own mode is Check is the same as --check.
-func (in *inject) mode(ps []*v1alpha1.InjectionPolicy) v1alpha1.Mode {
+func (in *injectRun) mode(ps []*v1alpha1.InjectionPolicy) v1alpha1.Mode {
 	if in.remove {
 		return v1alpha1.ModeRemove
 	}
@@ -157,7 +157,7 @@ func (in *inject) mode(ps []*v1alpha1.InjectionPolicy) v1alpha1.Mode {
 	return v1alpha1.ModeInject
 }
 
-func (in *inject) printDiff(b *batch.Batch) {
+func (in *injectRun) printDiff(b *batch.Batch) {
 	for _, f := range b.Files {
 		patch := f.Diff()
 		if in.colour == "always" || in.colour == "auto" && in.streams.Colour {
@@ -167,8 +167,8 @@ func (in *inject) printDiff(b *batch.Batch) {
 	}
 }
 
-// write puts the manifests where they belong.
-func (in *inject) write(ctx context.Context, b *batch.Batch) error {
+// writeManifests puts the manifests where they belong.
+func (in *injectRun) writeManifests(ctx context.Context, b *batch.Batch) error {
 	var outs []files.Output
 	var err error
 	switch {
@@ -176,10 +176,10 @@ func (in *inject) write(ctx context.Context, b *batch.Batch) error {
 		return nil
 	case in.inPlace:
 		if outs, err = in.filesInPlace(b); err == nil {
-			err = in.clean(b)
+			err = in.removeLeftovers(b)
 		}
 	case in.output != "" && in.output != "-":
-		outs, err = in.outputs(b)
+		outs, err = in.outputFiles(b)
 	case in.diff:
 		return nil
 	default:
@@ -193,12 +193,12 @@ func (in *inject) write(ctx context.Context, b *batch.Batch) error {
 		return err
 	}
 	bar := newBar(in.streams.Err, "writing")
-	defer bar.done()
-	return files.Write(ctx, outs, func(done int) { bar.at(done, len(outs), "") })
+	defer bar.clearLine()
+	return files.Write(ctx, outs, func(done int) { bar.setProgress(done, len(outs), "") })
 }
 
 // filesInPlace returns the files that change. Those outside of the directories that were named are not among them.
-func (in *inject) filesInPlace(b *batch.Batch) ([]files.Output, error) {
+func (in *injectRun) filesInPlace(b *batch.Batch) ([]files.Output, error) {
 	var outs []files.Output
 	var errs []error
 	for _, f := range b.Files {
@@ -232,8 +232,8 @@ func inputName(in files.Input) string {
 	return in.Path
 }
 
-// clean removes what runs that were killed have left beside the files, and tells of it.
-func (in *inject) clean(b *batch.Batch) error {
+// removeLeftovers removes what runs that were killed have left beside the files, and tells of it.
+func (in *injectRun) removeLeftovers(b *batch.Batch) error {
 	removed, kept, err := files.Clean(b.Leftovers())
 	if n := len(removed); n > 0 && !in.quiet {
 		fmt.Fprintf(in.streams.Err, "info: removed %s that a run which was killed had left, such as %s\n", plural(n, "temporary file"), removed[0])
@@ -245,8 +245,8 @@ func (in *inject) clean(b *batch.Batch) error {
 	return err
 }
 
-// outputs returns one file, or a file for each input in a directory.
-func (in *inject) outputs(b *batch.Batch) ([]files.Output, error) {
+// outputFiles returns one file, or a file for each input in a directory.
+func (in *injectRun) outputFiles(b *batch.Batch) ([]files.Output, error) {
 	info, err := os.Stat(in.output)
 	directory := err == nil && info.IsDir() || strings.HasSuffix(in.output, "/") || strings.HasSuffix(in.output, string(filepath.Separator))
 	if !directory {
@@ -282,8 +282,8 @@ func (in *inject) outputs(b *batch.Batch) ([]files.Output, error) {
 	return outs, errors.Join(errs...)
 }
 
-// summary says in one line what was done.
-func (in *inject) summary(b *batch.Batch, report *fn.Report) {
+// printSummary says in one line what was done.
+func (in *injectRun) printSummary(b *batch.Batch, report *fn.Report) {
 	if in.quiet {
 		return
 	}
@@ -318,8 +318,8 @@ func (in *inject) summary(b *batch.Batch, report *fn.Report) {
 	fmt.Fprintln(in.streams.Err, line)
 }
 
-// verdict is the result of --check.
-func (in *inject) verdict(report *fn.Report) error {
+// checkVerdict is the result of --check.
+func (in *injectRun) checkVerdict(report *fn.Report) error {
 	if !in.check {
 		return nil
 	}
@@ -332,7 +332,7 @@ func (in *inject) verdict(report *fn.Report) error {
 	if len(found) == 0 {
 		return nil
 	}
-	return findings{strings.Join(slices.Compact(found), "\n")}
+	return findingsError{strings.Join(slices.Compact(found), "\n")}
 }
 
 func plural(n int, what string) string {

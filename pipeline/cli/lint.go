@@ -23,7 +23,7 @@ import (
 
 // lintRun is the state of one prerig lint.
 type lintRun struct {
-	run
+	manifestRun
 	version string
 
 	output, failOn string
@@ -45,7 +45,7 @@ var thresholds = map[string][]result.Severity{
 }
 
 func newLint(streams Streams, version string) *cobra.Command {
-	l := &lintRun{run: run{streams: streams}, version: version}
+	l := &lintRun{manifestRun: manifestRun{streams: streams}, version: version}
 	cmd := newCommand("lint [FILE|DIRECTORY]...", "Check what is risky in injected pods")
 	cmd.Long = `Check the pods as they are after injection: how they start, end and complete, what they ask for,
 what they may do, and what their annotations say. Nothing is written to the manifests.
@@ -68,7 +68,7 @@ Exit codes:
   prerig lint -o sarif k8s/ > prerig.sarif
   prerig lint --rule PR107=Off --rule PR201=Error k8s/
   prerig lint --explain PR104`
-	l.flags(cmd)
+	l.addFlags(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&l.output, "output", "o", "text", "form of the output: text, json or sarif")
 	f.StringVar(&l.failOn, "fail-on", "error", "exit with 1 for findings of this severity and above: error, warning, info or never")
@@ -80,14 +80,14 @@ Exit codes:
 	f.StringVar(&l.explain, "explain", "", "describe one rule and exit")
 	f.StringVar(&l.colour, "color", "auto", "colours in text: auto, always or never")
 	for name, values := range map[string][]string{"output": format.Names, "fail-on": {"error", "warning", "info", "never"}, "color": {"auto", "always", "never"}} {
-		register(cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
+		mustRegister(cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
 	}
-	register(cmd.RegisterFlagCompletionFunc("explain", cobra.FixedCompletions(codes(), cobra.ShellCompDirectiveNoFileComp)))
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return l.do(cmd.Context(), args) }
+	mustRegister(cmd.RegisterFlagCompletionFunc("explain", cobra.FixedCompletions(ruleCodes(), cobra.ShellCompDirectiveNoFileComp)))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return l.runLint(cmd.Context(), args) }
 	return cmd
 }
 
-func codes() []string {
+func ruleCodes() []string {
 	var out []string
 	for _, r := range lint.Rules() {
 		out = append(out, r.Code+"\t"+r.Title)
@@ -95,9 +95,9 @@ func codes() []string {
 	return out
 }
 
-func (l *lintRun) do(ctx context.Context, args []string) error {
+func (l *lintRun) runLint(ctx context.Context, args []string) error {
 	if l.list || l.explain != "" {
-		return l.describe()
+		return l.printRules()
 	}
 	fails, ok := thresholds[l.failOn]
 	if !ok {
@@ -109,15 +109,15 @@ func (l *lintRun) do(ctx context.Context, args []string) error {
 	if !slices.Contains([]string{"auto", "always", "never"}, l.colour) {
 		return fmt.Errorf("--color is %q; it can be auto, always or never", l.colour)
 	}
-	severities, err := l.severities()
+	severities, err := l.parseSeverities()
 	if err != nil {
 		return err
 	}
-	b, err := l.read(ctx, args)
+	b, err := l.readFiles(ctx, args)
 	if err != nil {
 		return err
 	}
-	found, failed := l.find(ctx, b, severities)
+	found, failed := l.findProblems(ctx, b, severities)
 	if failed != nil && found == nil {
 		return failed
 	}
@@ -141,13 +141,13 @@ func (l *lintRun) do(ctx context.Context, args []string) error {
 		}
 	}
 	if n > 0 {
-		return findings{fmt.Sprintf("%s of severity %s or above", plural(n, "finding"), l.failOn)}
+		return findingsError{fmt.Sprintf("%s of severity %s or above", plural(n, "finding"), l.failOn)}
 	}
 	return nil
 }
 
-// describe prints the rules, or one of them.
-func (l *lintRun) describe() error {
+// printRules prints the rules, or one of them.
+func (l *lintRun) printRules() error {
 	if l.explain != "" {
 		r, ok := lint.Lookup(strings.ToUpper(l.explain))
 		if !ok {
@@ -168,8 +168,8 @@ func (l *lintRun) describe() error {
 	return nil
 }
 
-// severities reads --rule.
-func (l *lintRun) severities() (map[string]string, error) {
+// parseSeverities reads --rule.
+func (l *lintRun) parseSeverities() (map[string]string, error) {
 	out := map[string]string{}
 	for _, text := range l.rules {
 		code, severity, ok := strings.Cut(text, "=")
@@ -184,12 +184,12 @@ func (l *lintRun) severities() (map[string]string, error) {
 	return out, nil
 }
 
-// find returns the findings, in the order of the files, also beside an error about some of the files.
-func (l *lintRun) find(ctx context.Context, b *batch.Batch, severities map[string]string) (result.Results, error) {
+// findProblems returns the findings, in the order of the files, also beside an error about some of the files.
+func (l *lintRun) findProblems(ctx context.Context, b *batch.Batch, severities map[string]string) (result.Results, error) {
 	if l.asIs {
 		return l.checkAsIs(b, severities)
 	}
-	if err := l.load(); err != nil {
+	if err := l.loadPolicies(); err != nil {
 		return nil, err
 	}
 	for _, p := range l.allPolicies() {
@@ -197,9 +197,9 @@ func (l *lintRun) find(ctx context.Context, b *batch.Batch, severities map[strin
 			p.Spec.Lint = &v1alpha1.Lint{}
 		}
 		p.Spec.Lint.Disabled = false
-		p.Spec.Lint.Rules = merged(p.Spec.Lint.Rules, severities)
+		p.Spec.Lint.Rules = mergeSeverities(p.Spec.Lint.Rules, severities)
 	}
-	report, err := l.inject(ctx, v1alpha1.ModeInject)
+	report, err := l.runPolicies(ctx, v1alpha1.ModeInject)
 	if err != nil {
 		return nil, err
 	}
@@ -210,15 +210,15 @@ func (l *lintRun) find(ctx context.Context, b *batch.Batch, severities map[strin
 	}
 	found, others := sortOut(report.Results)
 	if others.Worst() == result.Error {
-		l.report(others)
+		l.printResults(others)
 		return found, errReported
 	}
-	l.report(slices.DeleteFunc(others, func(r result.Result) bool { return r.Severity == result.Info }))
+	l.printResults(slices.DeleteFunc(others, func(r result.Result) bool { return r.Severity == result.Info }))
 	return found, nil
 }
 
-// merged returns the severities of a policy with those of the command line over them.
-func merged(policy, flags map[string]string) map[string]string {
+// mergeSeverities returns the severities of a policy with those of the command line over them.
+func mergeSeverities(policy, flags map[string]string) map[string]string {
 	out := maps.Clone(flags)
 	for code, severity := range policy {
 		if _, ok := out[code]; !ok {

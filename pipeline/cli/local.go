@@ -21,8 +21,8 @@ import (
 	"github.com/prerig/prerig/pipeline/source"
 )
 
-// local is what the commands need that work on pipelines without a daemon.
-type local struct {
+// localPipelines is what the commands need that work on pipelines without a daemon.
+type localPipelines struct {
 	pipelines, policies, secrets, cache string
 	sources                             []string
 	revision                            string
@@ -30,10 +30,10 @@ type local struct {
 
 	catalog *catalog.Catalog
 	pool    *render.Pool
-	bar     *bar
+	bar     *progressBar
 }
 
-func (l *local) flags(cmd *cobra.Command) {
+func (l *localPipelines) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&l.pipelines, "pipelines", "pipelines", "directory of RenderPipeline files")
 	f.StringVar(&l.policies, "policies", "policies", "directory of the policies that pipelines name with policies[].file")
@@ -41,11 +41,11 @@ func (l *local) flags(cmd *cobra.Command) {
 	f.StringVar(&l.cache, "cache", defaultCache(), "directory for what is fetched")
 	f.IntVarP(&l.jobs, "jobs", "j", 0, "how many renders run at once (default: one for each processor)")
 	for _, name := range []string{"pipelines", "policies", "secrets", "cache"} {
-		register(cmd.MarkFlagDirname(name))
+		mustRegister(cmd.MarkFlagDirname(name))
 	}
 }
 
-func (l *local) sourceFlags(cmd *cobra.Command) {
+func (l *localPipelines) sourceFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringArrayVar(&l.sources, "source", nil, "directory to use as the source: DIR for all pipelines, or URL=DIR for those with that source; may be repeated")
 	f.StringVar(&l.revision, "revision", "", "commit or digest of the source, as in the trailers (default: what the pipeline follows)")
@@ -59,8 +59,8 @@ func defaultCache() string {
 	return filepath.Join(dir, "prerig")
 }
 
-// open reads the pipelines and gives what renders them. close is to be called at the end.
-func (l *local) open(streams Streams, version string) (p *preview.Previewer, closing func(), err error) {
+// openPreviewer reads the pipelines and gives what renders them. close is to be called at the end.
+func (l *localPipelines) openPreviewer(streams Streams, version string) (p *preview.Previewer, closing func(), err error) {
 	if info, err := os.Stat(l.pipelines); err != nil || !info.IsDir() {
 		return nil, nil, fmt.Errorf("reading pipelines: %s is not a directory; name it with --pipelines", l.pipelines)
 	}
@@ -85,15 +85,15 @@ func (l *local) open(streams Streams, version string) (p *preview.Previewer, clo
 		Secrets:      source.DirSecrets{Dir: l.secrets},
 		PipelinesDir: l.pipelines, Sources: sources, Revision: l.revision, Workers: l.jobs,
 		Progress: func(done, total int, name string) {
-			l.bar.update(images.Progress{Done: done, Total: total, Image: name})
+			l.bar.setImageProgress(images.Progress{Done: done, Total: total, Image: name})
 		},
 	}
-	return p, func() { l.bar.done(); l.pool.Close() }, nil
+	return p, func() { l.bar.clearLine(); l.pool.Close() }, nil
 }
 
 // standIns are the directories of --source by the normal URL of what they stand for, "" for every source. One that stands
 // for nothing is an error: what is rendered would be something else than what the command line says.
-func (l *local) standIns() (map[string]string, error) {
+func (l *localPipelines) standIns() (map[string]string, error) {
 	sources := map[string]string{}
 	for _, s := range l.sources {
 		url, dir, ok := strings.Cut(s, "=")
@@ -119,7 +119,7 @@ func (l *local) standIns() (map[string]string, error) {
 }
 
 // hasSource reports whether a pipeline has the source with a normal URL. What cannot be read is told of later.
-func (l *local) hasSource(url string) bool {
+func (l *localPipelines) hasSource(url string) bool {
 	return slices.ContainsFunc(l.catalog.All(), func(e catalog.Entry) bool {
 		if e.Err != nil {
 			return true
@@ -140,8 +140,8 @@ func isDirectory(flag, dir string) error {
 	return nil
 }
 
-// choose returns the named pipelines, all without names.
-func (l *local) choose(names []string) ([]catalog.Entry, error) {
+// choosePipelines returns the named pipelines, all without names.
+func (l *localPipelines) choosePipelines(names []string) ([]catalog.Entry, error) {
 	var out []catalog.Entry
 	all := l.catalog.All()
 	if len(all) == 0 {
@@ -156,15 +156,15 @@ func (l *local) choose(names []string) ([]catalog.Entry, error) {
 	}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("there is no pipeline %s in %s%s", name, l.pipelines, suggestion(name, known))
+			return nil, fmt.Errorf("there is no pipeline %s in %s%s", name, l.pipelines, suggestNames(name, known))
 		}
 	}
 	return out, nil
 }
 
-// suggestion names what somebody may have meant, most alike first.
-func suggestion(name string, known []string) string {
-	if near := closest(name, known, 3); len(near) > 0 {
+// suggestNames names what somebody may have meant, most alike first.
+func suggestNames(name string, known []string) string {
+	if near := closestNames(name, known, 3); len(near) > 0 {
 		return "; did you mean " + strings.Join(near, " or ") + "?"
 	}
 	return ""

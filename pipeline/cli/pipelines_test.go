@@ -97,7 +97,7 @@ func TestRenderDiffAndAffected(t *testing.T) {
 	if out := run(1, "diff", "--against", dir, "-o", "markdown"); !strings.Contains(out, "<details open><summary>modified: the same in 2 Deployments of 2 pipelines</summary>") || !strings.Contains(out, "+        image: app:2") {
 		t.Errorf("Markdown:\n%s", out)
 	}
-	var found affected
+	var found affectedReport
 	if err := json.Unmarshal([]byte(run(0, "affected", "HEAD~1..HEAD", "-C", repository.Work, "--url", repository.URL)), &found); err != nil {
 		t.Fatal(err)
 	}

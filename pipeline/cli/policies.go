@@ -18,8 +18,8 @@ import (
 	"github.com/prerig/prerig/pipeline/cli/policy"
 )
 
-// group are the files that the same policies are for.
-type group struct {
+// policyGroup are the files that the same policies are for.
+type policyGroup struct {
 	batch    *batch.Batch
 	policies []*v1alpha1.InjectionPolicy
 	// origins say where the policies come from.
@@ -30,14 +30,14 @@ type group struct {
 	report *fn.Report
 }
 
-// load finds the policies of the files that were read, and changes in them what flags say.
-func (r *run) load() error {
-	if err := r.choose(); err != nil {
+// loadPolicies finds the policies of the files that were read, and changes in them what flags say.
+func (r *manifestRun) loadPolicies() error {
+	if err := r.choosePolicies(); err != nil {
 		return err
 	}
 	for _, g := range r.groups {
 		for i, p := range g.policies {
-			changed, err := r.override(p)
+			changed, err := r.overridePolicy(p)
 			if err != nil {
 				return err
 			}
@@ -48,9 +48,9 @@ func (r *run) load() error {
 	return nil
 }
 
-// choose returns every file its policies: those that flags name, else the functionConfig of a ResourceList in the input, else
+// choosePolicies returns every file its policies: those that flags name, else the functionConfig of a ResourceList in the input, else
 // the nearest prerig.yaml, else the built-in one.
-func (r *run) choose() error {
+func (r *manifestRun) choosePolicies() error {
 	if r.batch == nil {
 		r.batch = &batch.Batch{}
 	}
@@ -75,12 +75,12 @@ func (r *run) choose() error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	r.groups = []*group{newGroup(&batch.Batch{Files: r.batch.Files}, named...)}
+	r.groups = []*policyGroup{newGroup(&batch.Batch{Files: r.batch.Files}, named...)}
 	return nil
 }
 
-func newGroup(b *batch.Batch, named ...policy.Named) *group {
-	g := &group{batch: b}
+func newGroup(b *batch.Batch, named ...policy.Named) *policyGroup {
+	g := &policyGroup{batch: b}
 	for _, n := range named {
 		g.policies, g.origins = append(g.policies, n.InjectionPolicy), append(g.origins, n.Origin)
 	}
@@ -89,10 +89,10 @@ func newGroup(b *batch.Batch, named ...policy.Named) *group {
 
 // chooseNearest puts the files that have the same prerig.yaml together, in the order of the first of each. So a file is
 // worked on by the same policy whether it is named alone, with others, or with its directory.
-func (r *run) chooseNearest() error {
+func (r *manifestRun) chooseNearest() error {
 	finder := &policy.Finder{}
-	groups := map[string]*group{}
-	for _, dir := range r.directories() {
+	groups := map[string]*policyGroup{}
+	for _, dir := range r.searchStarts() {
 		path, err := finder.Near(dir.name)
 		if err != nil {
 			return err
@@ -115,7 +115,7 @@ func (r *run) chooseNearest() error {
 	return nil
 }
 
-func nearestGroup(path string) (*group, error) {
+func nearestGroup(path string) (*policyGroup, error) {
 	if path != "" {
 		n, err := policy.Load(path)
 		return newGroup(&batch.Batch{}, n), err
@@ -129,31 +129,31 @@ func nearestGroup(path string) (*group, error) {
 	return g, nil
 }
 
-// place is where the search for the policy of a file begins.
-type place struct {
+// searchStart is where the search for the policy of a file begins.
+type searchStart struct {
 	name string
 	file *batch.File
 }
 
-// directories are those of the files. Standard input, and what is no file on a disk, is at the current directory.
-func (r *run) directories() []place {
+// searchStarts are those of the files. Standard input, and what is no file on a disk, is at the current directory.
+func (r *manifestRun) searchStarts() []searchStart {
 	if len(r.batch.Files) == 0 {
-		return []place{{name: "."}}
+		return []searchStart{{name: "."}}
 	}
-	var out []place
+	var out []searchStart
 	for _, f := range r.batch.Files {
 		dir := "."
 		if info, err := os.Stat(f.Input.Path); !f.Input.Stdin() && err == nil && info.Mode().IsRegular() {
 			dir = filepath.Dir(f.Input.Path)
 		}
-		out = append(out, place{dir, f})
+		out = append(out, searchStart{dir, f})
 	}
 	return out
 }
 
 // sayPolicies prints which policies are followed. That nobody has chosen one is always said: the same command gives
 // something else where there is a file.
-func (r *run) sayPolicies() {
+func (r *manifestRun) sayPolicies() {
 	for _, g := range r.groups {
 		line := strings.Join(g.origins, ", ")
 		if len(r.groups) > 1 {
@@ -171,9 +171,9 @@ func (r *run) sayPolicies() {
 	}
 }
 
-// override changes in a policy what the flags say. The result is read as any policy is, so that a flag cannot bring in what
+// overridePolicy changes in a policy what the flags say. The result is read as any policy is, so that a flag cannot bring in what
 // a file could not.
-func (r *run) override(p *v1alpha1.InjectionPolicy) (*v1alpha1.InjectionPolicy, error) {
+func (r *manifestRun) overridePolicy(p *v1alpha1.InjectionPolicy) (*v1alpha1.InjectionPolicy, error) {
 	if r.namespace == "" && r.target == "" && r.revision == "" && r.istio == "" && r.kubernetes == "" {
 		return p, nil
 	}
@@ -202,7 +202,7 @@ func (r *run) override(p *v1alpha1.InjectionPolicy) (*v1alpha1.InjectionPolicy, 
 }
 
 // allPolicies returns the policies of all files.
-func (r *run) allPolicies() []*v1alpha1.InjectionPolicy {
+func (r *manifestRun) allPolicies() []*v1alpha1.InjectionPolicy {
 	var out []*v1alpha1.InjectionPolicy
 	for _, g := range r.groups {
 		out = append(out, g.policies...)
@@ -210,12 +210,12 @@ func (r *run) allPolicies() []*v1alpha1.InjectionPolicy {
 	return out
 }
 
-// inject runs the policies, in the given mode where there is one. The report is that of all files; what one policy leads to
+// runPolicies runs the policies, in the given mode where there is one. The report is that of all files; what one policy leads to
 // stands together.
-func (r *run) inject(ctx context.Context, mode v1alpha1.Mode, opts ...fn.Option) (*fn.Report, error) {
-	r.notice()
+func (r *manifestRun) runPolicies(ctx context.Context, mode v1alpha1.Mode, opts ...fn.Option) (*fn.Report, error) {
+	r.printNotices()
 	bar := newBar(r.streams.Err, "injecting")
-	defer bar.done()
+	defer bar.clearLine()
 	whole := &fn.Report{Results: slices.Clone(r.batch.Problems())}
 	for _, g := range r.groups {
 		if mode != "" {
@@ -238,25 +238,25 @@ func (r *run) inject(ctx context.Context, mode v1alpha1.Mode, opts ...fn.Option)
 	return whole, nil
 }
 
-// notice says what was passed over, and which policies are not followed.
-func (r *run) notice() {
-	r.report(r.batch.Notes())
+// printNotices says what was passed over, and which policies are not followed.
+func (r *manifestRun) printNotices() {
+	r.printResults(r.batch.Notes())
 	for _, f := range r.batch.Files {
 		for _, name := range f.Policies() {
-			if !r.follows(f.Input.Path) {
+			if !r.isFollowed(f.Input.Path) {
 				fmt.Fprintf(r.streams.Err, "warning: %s: InjectionPolicy %s is not followed; name the file with --policy\n", f.Input.Path, name)
 			}
 		}
 	}
 }
 
-// follows reports whether a file is a policy of the run.
-func (r *run) follows(path string) bool {
+// isFollowed reports whether a file is a policy of the run.
+func (r *manifestRun) isFollowed(path string) bool {
 	here, err := filepath.Abs(path)
 	if err != nil {
 		return false
 	}
-	return slices.ContainsFunc(r.groups, func(g *group) bool {
+	return slices.ContainsFunc(r.groups, func(g *policyGroup) bool {
 		return slices.ContainsFunc(g.origins, func(origin string) bool {
 			there, err := filepath.Abs(origin)
 			return err == nil && here == there

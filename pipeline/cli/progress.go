@@ -16,9 +16,9 @@ import (
 	"github.com/prerig/prerig/pipeline/cli/images"
 )
 
-// bar draws how far a run is, in one line of a terminal that is drawn over. It shows nothing within the first second, and
+// progressBar draws how far a run is, in one line of a terminal that is drawn over. It shows nothing within the first second, and
 // nothing at all where there is no terminal: logs do not want it.
-type bar struct {
+type progressBar struct {
 	out   io.Writer
 	what  string
 	width func() int
@@ -31,7 +31,7 @@ type bar struct {
 }
 
 // newBar returns a bar on standard error, and nil where that is no terminal. All methods do nothing on nil.
-func newBar(out io.Writer, what string) *bar {
+func newBar(out io.Writer, what string) *progressBar {
 	if v, ok := out.(visibleWriter); ok {
 		out = v.to // what is drawn needs escape sequences
 	}
@@ -39,35 +39,35 @@ func newBar(out io.Writer, what string) *bar {
 	if !ok || !term.IsTerminal(int(file.Fd())) {
 		return nil
 	}
-	b := &bar{out: out, what: what, width: func() int {
+	b := &progressBar{out: out, what: what, width: func() int {
 		w, _, err := term.GetSize(int(file.Fd()))
 		if err != nil || w < 20 {
 			return 80
 		}
 		return w
 	}}
-	b.timer = time.AfterFunc(time.Second, b.show)
+	b.timer = time.AfterFunc(time.Second, b.start)
 	return b
 }
 
-// show draws what is known by now, and what comes after.
-func (b *bar) show() {
+// start draws what is known by now, and what comes after.
+func (b *progressBar) start() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ended {
 		return
 	}
 	b.shown = true
-	b.draw()
+	b.drawLine()
 }
 
-// at notes how far the run is; total is 0 while nobody knows.
-func (b *bar) at(done, total int, name string) {
-	b.update(images.Progress{Done: done, Total: total, Image: name})
+// setProgress notes how far the run is; total is 0 while nobody knows.
+func (b *progressBar) setProgress(done, total int, name string) {
+	b.setImageProgress(images.Progress{Done: done, Total: total, Image: name})
 }
 
-// update notes how far the run is.
-func (b *bar) update(p images.Progress) {
+// setImageProgress notes how far the run is.
+func (b *progressBar) setImageProgress(p images.Progress) {
 	if b == nil {
 		return
 	}
@@ -75,19 +75,19 @@ func (b *bar) update(p images.Progress) {
 	defer b.mu.Unlock()
 	b.last = p
 	if b.shown {
-		b.draw()
+		b.drawLine()
 	}
 }
 
-func (b *bar) draw() {
+func (b *progressBar) drawLine() {
 	const cells = 24
 	var line string
 	switch {
 	case b.last.Total > 0:
 		full := cells * b.last.Done / b.last.Total
-		line = fmt.Sprintf("%s [%s%s] %d/%d %s", b.what, strings.Repeat("=", full), strings.Repeat(" ", cells-full), b.last.Done, b.last.Total, visible(b.last.Image))
+		line = fmt.Sprintf("%s [%s%s] %d/%d %s", b.what, strings.Repeat("=", full), strings.Repeat(" ", cells-full), b.last.Done, b.last.Total, visibleText(b.last.Image))
 	case b.last.Done > 0:
-		line = fmt.Sprintf("%s %d %s", b.what, b.last.Done, visible(b.last.Image))
+		line = fmt.Sprintf("%s %d %s", b.what, b.last.Done, visibleText(b.last.Image))
 	default:
 		line = b.what
 	}
@@ -97,8 +97,8 @@ func (b *bar) draw() {
 	fmt.Fprintf(b.out, "\r\x1b[K%s", line)
 }
 
-// done takes the bar away.
-func (b *bar) done() {
+// clearLine takes the bar away.
+func (b *progressBar) clearLine() {
 	if b == nil {
 		return
 	}

@@ -27,7 +27,7 @@ func newReconcile(streams Streams) *cobra.Command {
 and fail if one of the pipelines is not Ready then.`
 	cmd.Example = `  prerig reconcile team/shop --wait
   prerig reconcile --all --force`
-	d.flags(cmd)
+	d.addFlags(cmd)
 	cmd.Flags().BoolVar(&request.All, "all", false, "all pipelines")
 	cmd.Flags().BoolVar(&request.Force, "force", false, "render and publish although nothing has changed, which also puts back what others have changed")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it is done")
@@ -44,8 +44,8 @@ and fail if one of the pipelines is not Ready then.`
 		}
 		request.Pipelines = args
 		var answer server.Answer
-		if err := d.call(cmd.Context(), http.MethodPost, "/api/v1/reconcile", request, &answer); err != nil {
-			return d.unknown(cmd.Context(), args, err)
+		if err := d.callAPI(cmd.Context(), http.MethodPost, "/api/v1/reconcile", request, &answer); err != nil {
+			return d.unknownNameError(cmd.Context(), args, err)
 		}
 		if !wait {
 			fmt.Fprintf(streams.Err, "asked for %s\n", plural(len(answer.Pipelines), "pipeline"))
@@ -62,7 +62,7 @@ func awaitAll(ctx context.Context, streams Streams, d *daemonClient, answer serv
 	defer cancel()
 	waiting := len(answer.Pipelines)
 	for {
-		found, err := d.asked(ctx, answer.Pipelines)
+		found, err := d.getRequested(ctx, answer.Pipelines)
 		if ctx.Err() != nil {
 			return notInTime(ctx, waiting, len(answer.Pipelines), timeout)
 		}
@@ -72,7 +72,7 @@ func awaitAll(ctx context.Context, streams Streams, d *daemonClient, answer serv
 		bad := 0
 		waiting = 0
 		for _, p := range found {
-			if !handled(p, answer.Token) {
+			if !isHandled(p, answer.Token) {
 				waiting++
 			} else if p.State != server.StateReady && p.State != server.StateSuspended {
 				bad++
@@ -83,7 +83,7 @@ func awaitAll(ctx context.Context, streams Streams, d *daemonClient, answer serv
 				return err
 			}
 			if bad > 0 {
-				return findings{fmt.Sprintf("%d of %d pipelines are not ready", bad, len(found))}
+				return findingsError{fmt.Sprintf("%d of %d pipelines are not ready", bad, len(found))}
 			}
 			return nil
 		}
@@ -103,21 +103,21 @@ func notInTime(ctx context.Context, waiting, of int, timeout time.Duration) erro
 	return fmt.Errorf("waiting for %d of %d pipelines: %w", waiting, of, ctx.Err())
 }
 
-// handled reports whether a pipeline has handled the request with a token, or a later one in its place. Tokens are only
+// isHandled reports whether a pipeline has handled the request with a token, or a later one in its place. Tokens are only
 // compared for being equal: what handles requests also notes those of annotations, which are any text.
-func handled(p server.Pipeline, token string) bool {
+func isHandled(p server.Pipeline, token string) bool {
 	return p.Status.LastHandledReconcileAt == token || p.OpenRequest == ""
 }
 
 // manyPipelines is from how many on all are asked for, as their names make the address long.
 const manyPipelines = 100
 
-// asked returns the named pipelines. Of many, those that are gone meanwhile are left out.
-func (d *daemonClient) asked(ctx context.Context, names []string) ([]server.Pipeline, error) {
+// getRequested returns the named pipelines. Of many, those that are gone meanwhile are left out.
+func (d *daemonClient) getRequested(ctx context.Context, names []string) ([]server.Pipeline, error) {
 	if len(names) < manyPipelines {
-		return d.pipelines(ctx, names...)
+		return d.getPipelines(ctx, names...)
 	}
-	found, err := d.pipelines(ctx)
+	found, err := d.getPipelines(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -139,17 +139,17 @@ kept in the daemon's state directory; spec.suspend in the pipeline's file lasts 
 	var d daemonClient
 	cmd := newCommand(use, short)
 	cmd.Long = long
-	d.flags(cmd)
+	d.addFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return errors.New("no pipeline is named: " + cmd.CommandPath() + " PIPELINE...")
 		}
 		var answer server.Answer
-		err := d.call(cmd.Context(), http.MethodPost, "/api/v1/suspend", server.Request{Pipelines: args, Suspended: suspended}, &answer)
+		err := d.callAPI(cmd.Context(), http.MethodPost, "/api/v1/suspend", server.Request{Pipelines: args, Suspended: suspended}, &answer)
 		if err == nil {
 			fmt.Fprintf(streams.Err, "%s %s\n", word, strings.Join(answer.Pipelines, ", "))
 		}
-		return d.unknown(cmd.Context(), args, err)
+		return d.unknownNameError(cmd.Context(), args, err)
 	}
 	return cmd
 }

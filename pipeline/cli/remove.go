@@ -31,7 +31,7 @@ The deletionPolicy of a pipeline decides about the files that it has published: 
 those that it owns are deleted. With --orphan they stay in any case.`
 	cmd.Example = `  prerig remove team/shop
   prerig remove --all --orphan`
-	d.flags(cmd)
+	d.addFlags(cmd)
 	cmd.Flags().BoolVar(&request.All, "all", false, "all pipelines that are gone")
 	cmd.Flags().BoolVar(&request.Orphan, "orphan", false, "leave the published files, whatever deletionPolicy says")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -40,7 +40,7 @@ those that it owns are deleted. With --orphan they stay in any case.`
 		}
 		request.Pipelines = args
 		var answer server.Answer
-		if err := d.call(cmd.Context(), http.MethodPost, "/api/v1/remove", request, &answer); err != nil {
+		if err := d.callAPI(cmd.Context(), http.MethodPost, "/api/v1/remove", request, &answer); err != nil {
 			return err
 		}
 		fmt.Fprintf(streams.Err, "confirmed the removal of %s\n", strings.Join(answer.Pipelines, ", "))
@@ -49,10 +49,10 @@ those that it owns are deleted. With --orphan they stay in any case.`
 	return cmd
 }
 
-// catalog asks where the daemon has the pipelines from.
-func (d *daemonClient) catalog(ctx context.Context) (server.Catalog, error) {
+// getCatalog asks where the daemon has the pipelines from.
+func (d *daemonClient) getCatalog(ctx context.Context) (server.Catalog, error) {
 	var c server.Catalog
-	err := d.call(ctx, http.MethodGet, "/api/v1/catalog", nil, &c)
+	err := d.callAPI(ctx, http.MethodGet, "/api/v1/catalog", nil, &c)
 	return c, err
 }
 
@@ -63,7 +63,7 @@ const tellRemoved = time.Hour
 // gone. About a directory that can be read there is nothing to say.
 func catalogNotes(w io.Writer, c server.Catalog) error {
 	if c.Revision != "" {
-		fmt.Fprintf(w, "\nPipelines are from %s at %s, looked at %s.\n", c.Source, shortRevision(c.Revision), since(c.Checked))
+		fmt.Fprintf(w, "\nPipelines are from %s at %s, looked at %s.\n", c.Source, shortRevision(c.Revision), timeSince(c.Checked))
 	}
 	if c.Error != "" {
 		fmt.Fprintf(w, "\nThe pipelines cannot be read now; these are the last ones that could: %s\n", oneLine(c.Error))
@@ -72,7 +72,7 @@ func catalogNotes(w io.Writer, c server.Catalog) error {
 		table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 		fmt.Fprintln(table, "\nGONE\tREMOVAL\tSINCE\tPOLICY\tMESSAGE")
 		for _, r := range c.Removals {
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", r.Pipeline, r.State, since(r.Since), r.Policy, oneLine(r.Message))
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", r.Pipeline, r.State, timeSince(r.Since), r.Policy, oneLine(r.Message))
 		}
 		if err := table.Flush(); err != nil {
 			return err
@@ -80,7 +80,7 @@ func catalogNotes(w io.Writer, c server.Catalog) error {
 	}
 	for _, r := range c.Removed {
 		if time.Since(r.At) < tellRemoved {
-			fmt.Fprintf(w, "\nRemoved %s %s: %s\n", r.Pipeline, since(r.At), r.Message)
+			fmt.Fprintf(w, "\nRemoved %s %s: %s\n", r.Pipeline, timeSince(r.At), r.Message)
 		}
 	}
 	return nil

@@ -19,7 +19,7 @@ import (
 )
 
 func newRender(streams Streams, version string) *cobra.Command {
-	var l local
+	var l localPipelines
 	var output string
 	var verbose bool
 	cmd := newCommand("render [PIPELINE...]", "Render pipelines once, as the daemon would, and print the result")
@@ -28,28 +28,28 @@ to standard output or, with -o, to a directory as it would be on the branch. The
 a rendered commit name the command that gives the same result again.`
 	cmd.Example = `  prerig render team/shop --revision main@sha1:f0e1d2…
   prerig render --source . -o rendered/`
-	l.flags(cmd)
+	l.addFlags(cmd)
 	l.sourceFlags(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", "", "directory to write to (default: standard output)")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "print every finding; otherwise one that many objects share is printed once, with their number")
-	register(cmd.MarkFlagDirname("output"))
+	mustRegister(cmd.MarkFlagDirname("output"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, closing, err := l.open(streams, version)
+		p, closing, err := l.openPreviewer(streams, version)
 		if err != nil {
 			return err
 		}
 		defer closing()
-		entries, err := l.choose(args)
+		entries, err := l.choosePipelines(args)
 		if err != nil {
 			return err
 		}
 		results := p.All(cmd.Context(), entries)
-		l.bar.done()
-		failed := report(streams.Err, results, verbose)
+		l.bar.clearLine()
+		failed := reportProblems(streams.Err, results, verbose)
 		if err := cmd.Context().Err(); err != nil {
 			return err
 		}
-		if err := write(streams.Out, results, output); err != nil {
+		if err := writeResults(streams.Out, results, output); err != nil {
 			return err
 		}
 		if failed {
@@ -60,10 +60,10 @@ a rendered commit name the command that gives the same result again.`
 	return cmd
 }
 
-// write writes the results that there are.
-func write(out io.Writer, results []preview.Result, dir string) error {
+// writeResults writes the results that there are.
+func writeResults(out io.Writer, results []preview.Result, dir string) error {
 	if dir != "" {
-		if err := apart(results); err != nil {
+		if err := checkNoOverlap(results); err != nil {
 			return err
 		}
 	}
@@ -98,9 +98,9 @@ func write(out io.Writer, results []preview.Result, dir string) error {
 	return nil
 }
 
-// apart reports whether the results have no file in common, but for files that are the same: a directory has no branches, on
+// checkNoOverlap reports whether the results have no file in common, but for files that are the same: a directory has no branches, on
 // which pipelines may well publish to one path.
-func apart(results []preview.Result) error {
+func checkNoOverlap(results []preview.Result) error {
 	type from struct {
 		pipeline string
 		content  []byte

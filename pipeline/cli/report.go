@@ -18,13 +18,13 @@ const named = 3
 // notice is a finding of a pipeline. Those of one sort differ by nothing but names.
 type notice struct{ sort, text string }
 
-// report says what is wrong with results, and whether anything is. What many objects have is told a few times and counted.
-func report(w io.Writer, results []preview.Result, verbose bool) (failed bool) {
+// reportProblems says what is wrong with results, and whether anything is. What many objects have is told a few times and counted.
+func reportProblems(w io.Writer, results []preview.Result, verbose bool) (failed bool) {
 	counts := map[string]int{}
 	var order []string
 	var all []notice
 	for _, r := range results {
-		found, bad := notices(r)
+		found, bad := pipelineNotices(r)
 		failed = failed || bad
 		for _, n := range found {
 			if counts[n.sort]++; counts[n.sort] == 1 {
@@ -41,18 +41,18 @@ func report(w io.Writer, results []preview.Result, verbose bool) (failed bool) {
 	}
 	for _, sort := range order {
 		if more := counts[sort] - named; more > 1 && !verbose {
-			fmt.Fprintf(w, "and %d more like this (-v prints them): %s\n", more, shorten(sort, 200))
+			fmt.Fprintf(w, "and %d more like this (-v prints them): %s\n", more, shortenLine(sort, 200))
 		}
 	}
 	return failed
 }
 
-// notices are the findings of one pipeline.
-func notices(r preview.Result) (out []notice, failed bool) {
+// pipelineNotices are the findings of one pipeline.
+func pipelineNotices(r preview.Result) (out []notice, failed bool) {
 	key := r.Entry.Key
 	add := func(kind, text, name, line string) {
 		sort := kind + ": " + strings.ReplaceAll(text, key, "<pipeline>")
-		for _, own := range []string{name, base(key)} {
+		for _, own := range []string{name, withoutNamespace(key)} {
 			if len(own) > 1 {
 				sort = strings.ReplaceAll(sort, own, "<name>")
 			}

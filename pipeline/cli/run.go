@@ -20,8 +20,8 @@ import (
 	"github.com/prerig/prerig/pipeline/cli/policy"
 )
 
-// run is what inject and explain have in common: which files, and by which policies.
-type run struct {
+// manifestRun is what inject and explain have in common: which files, and by which policies.
+type manifestRun struct {
 	streams Streams
 
 	files    []string
@@ -37,12 +37,12 @@ type run struct {
 	istio      string
 	kubernetes string
 
-	batch  *batch.Batch // what read has read
-	groups []*group     // the files with their policies
+	batch  *batch.Batch   // what read has read
+	groups []*policyGroup // the files with their policies
 }
 
-// flags adds the flags that choose files and policies.
-func (r *run) flags(cmd *cobra.Command) {
+// addFlags adds the flags that choose files and policies.
+func (r *manifestRun) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringArrayVarP(&r.files, "filename", "f", nil, "file or directory to read, - for standard input; may be repeated")
 	excludeFlag(cmd, &r.exclude)
@@ -59,11 +59,11 @@ func (r *run) flags(cmd *cobra.Command) {
 	f.StringVar(&r.kubeInject.Values, "valuesFile", "", "injector's values, as istioctl kube-inject takes them")
 	f.StringVar(&r.kubeInject.MeshConfig, "meshConfigFile", "", "mesh config, as istioctl kube-inject takes it")
 	for _, name := range []string{"filename", "policy", "injectConfigFile", "valuesFile", "meshConfigFile"} {
-		register(cmd.MarkFlagFilename(name, "yaml", "yml", "json"))
+		mustRegister(cmd.MarkFlagFilename(name, "yaml", "yml", "json"))
 	}
 	r.clusterFlags(cmd)
 	for _, name := range []string{"injectConfigFile", "valuesFile", "meshConfigFile"} {
-		exclusive(cmd, "policy", name)
+		refuseTogether(cmd, "policy", name)
 	}
 }
 
@@ -71,7 +71,7 @@ func (r *run) flags(cmd *cobra.Command) {
 func excludeFlag(cmd *cobra.Command, patterns *[]string) {
 	cmd.Flags().StringArrayVar(patterns, "exclude", nil,
 		"pattern, as in .gitignore, of what not to read below a directory; may be repeated")
-	before(cmd, func() error {
+	addCheck(cmd, func() error {
 		for _, pattern := range *patterns {
 			if err := files.CheckPattern(pattern); err != nil {
 				return fmt.Errorf("reading the flag --exclude: %w", err)
@@ -82,7 +82,7 @@ func excludeFlag(cmd *cobra.Command, patterns *[]string) {
 }
 
 // versionFlag adds the flag for the version of Istio that is followed.
-func (r *run) versionFlag(cmd *cobra.Command) {
+func (r *manifestRun) versionFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&r.istio, "istio-version", "", "version of Istio to follow, such as 1.31, if the configuration does not say it")
 }
 
@@ -98,12 +98,12 @@ var clusterOnly = map[string]string{
 	"kubeconfig":          "make a policy of the cluster's objects with kubectl --kubeconfig … get … | prerig import",
 }
 
-func (r *run) clusterFlags(cmd *cobra.Command) {
+func (r *manifestRun) clusterFlags(cmd *cobra.Command) {
 	for name := range clusterOnly {
 		cmd.Flags().String(name, "", "")
-		register(cmd.Flags().MarkHidden(name))
+		mustRegister(cmd.Flags().MarkHidden(name))
 	}
-	before(cmd, func() error {
+	addCheck(cmd, func() error {
 		for _, name := range slices.Sorted(maps.Keys(clusterOnly)) {
 			if cmd.Flags().Changed(name) {
 				return fmt.Errorf("--%s is not supported, as prerig never asks a cluster; %s", name, clusterOnly[name])
@@ -113,9 +113,9 @@ func (r *run) clusterFlags(cmd *cobra.Command) {
 	})
 }
 
-// exclusive refuses two of the flags at once.
-func exclusive(cmd *cobra.Command, names ...string) {
-	before(cmd, func() error {
+// refuseTogether refuses two of the flags at once.
+func refuseTogether(cmd *cobra.Command, names ...string) {
+	addCheck(cmd, func() error {
 		var given []string
 		for _, name := range names {
 			if cmd.Flags().Changed(name) {
@@ -129,8 +129,8 @@ func exclusive(cmd *cobra.Command, names ...string) {
 	})
 }
 
-// before adds a check of the flags.
-func before(cmd *cobra.Command, check func() error) {
+// addCheck adds a check of the flags.
+func addCheck(cmd *cobra.Command, check func() error) {
 	next := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
 		if err := check(); err != nil {
@@ -143,15 +143,15 @@ func before(cmd *cobra.Command, check func() error) {
 	}
 }
 
-// register is for mistakes in the program itself: a flag that does not exist.
-func register(err error) {
+// mustRegister is for mistakes in the program itself: a flag that does not exist.
+func mustRegister(err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-// read reads the files.
-func (r *run) read(ctx context.Context, args []string) (*batch.Batch, error) {
+// readFiles reads the files.
+func (r *manifestRun) readFiles(ctx context.Context, args []string) (*batch.Batch, error) {
 	names := append(append([]string(nil), r.files...), args...)
 	if len(names) == 0 {
 		if r.streams.InTerminal {
@@ -160,8 +160,8 @@ func (r *run) read(ctx context.Context, args []string) (*batch.Batch, error) {
 		names = []string{"-"}
 	}
 	bar := newBar(r.streams.Err, "reading")
-	b, err := batch.Read(ctx, names, files.Options{Stdin: r.streams.In, Exclude: r.exclude, Progress: func(done int, path string) { bar.at(done, 0, path) }})
-	bar.done()
+	b, err := batch.Read(ctx, names, files.Options{Stdin: r.streams.In, Exclude: r.exclude, Progress: func(done int, path string) { bar.setProgress(done, 0, path) }})
+	bar.clearLine()
 	if err != nil {
 		return nil, err
 	}
@@ -172,9 +172,9 @@ func (r *run) read(ctx context.Context, args []string) (*batch.Batch, error) {
 	return b, nil
 }
 
-// report prints the results, one line each. What is said of many objects in the same words is said once, with their number,
+// printResults prints the results, one line each. What is said of many objects in the same words is said once, with their number,
 // so that the rest can be seen.
-func (r *run) report(rs result.Results) {
+func (r *manifestRun) printResults(rs result.Results) {
 	alike := map[string]int{}
 	for _, res := range rs {
 		if res.Severity == result.Info && res.ResourceRef != nil {

@@ -61,7 +61,7 @@ func daemonCommand(cmd *cobra.Command, streams Streams, version string,
 		if err != nil {
 			return err
 		}
-		log, err := logger(streams, c)
+		log, err := newLogger(streams, c)
 		if err != nil {
 			return err
 		}
@@ -76,9 +76,9 @@ func daemonCommand(cmd *cobra.Command, streams Streams, version string,
 		return run(cmd.Context(), c, daemon.Options{Version: toolVersion(version), Log: log})
 	}
 	for _, name := range []string{"pipelines", "policies", "secrets", "state"} {
-		register(cmd.MarkFlagDirname(name))
+		mustRegister(cmd.MarkFlagDirname(name))
 	}
-	register(cmd.MarkFlagFilename("config", "yaml", "yml"))
+	mustRegister(cmd.MarkFlagFilename("config", "yaml", "yml"))
 	return cmd
 }
 
@@ -92,8 +92,8 @@ func toolVersion(linked string) string {
 	return version
 }
 
-// logger writes to standard error.
-func logger(streams Streams, c *config.Config) (*slog.Logger, error) {
+// newLogger writes to standard error.
+func newLogger(streams Streams, c *config.Config) (*slog.Logger, error) {
 	level, err := c.Level()
 	if err != nil {
 		return nil, err

@@ -61,7 +61,7 @@ Exit codes:
   prerig status --failing --check
   prerig status team/shop
   prerig status -o json | jq '.[] | select(.state != "Ready")'`
-	d.flags(cmd)
+	d.addFlags(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", "text", "text, json or yaml")
 	f.StringSliceVar(&o.states, "only", nil, "only pipelines in these states: "+strings.Join(states, ", "))
@@ -70,38 +70,38 @@ Exit codes:
 	f.BoolVarP(&o.watch, "watch", "w", false, "keep showing it until interrupted; if the output is not a terminal, only what is new")
 	f.DurationVar(&o.every, "every", 2*time.Second, "how often to look with --watch")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := o.valid(); err != nil {
+		if err := o.checkValues(); err != nil {
 			return err
 		}
 		if o.watch {
-			return o.again(cmd.Context(), streams, &d, args)
+			return o.watchStatus(cmd.Context(), streams, &d, args)
 		}
-		found, err := d.pipelines(cmd.Context(), args...)
+		found, err := d.getPipelines(cmd.Context(), args...)
 		if err != nil {
 			return err
 		}
 		notes := o.output == "text" && len(args) == 0
 		var from server.Catalog
 		if notes || o.check {
-			if from, err = d.catalog(cmd.Context()); err != nil {
+			if from, err = d.getCatalog(cmd.Context()); err != nil {
 				return err
 			}
 		}
-		shown := o.show(streams, found, len(args) > 0)
+		shown := o.printStatus(streams, found, len(args) > 0)
 		if notes {
 			if err := catalogNotes(streams.Out, from); err != nil {
 				return fmt.Errorf("writing the state: %w", err)
 			}
 		}
 		if shown == nil && o.check && from.Error != "" {
-			return findings{"the pipelines cannot be read"}
+			return findingsError{"the pipelines cannot be read"}
 		}
 		return shown
 	}
 	return cmd
 }
 
-func (o *statusOptions) valid() error {
+func (o *statusOptions) checkValues() error {
 	if o.output != "text" && o.output != "json" && o.output != "yaml" {
 		return fmt.Errorf("the flag --output must be text, json or yaml, found %q", o.output)
 	}
@@ -127,8 +127,8 @@ func (o *statusOptions) valid() error {
 	return nil
 }
 
-// chosen are the pipelines that the filters let through.
-func (o *statusOptions) chosen(all []server.Pipeline) []server.Pipeline {
+// filterPipelines are the pipelines that the filters let through.
+func (o *statusOptions) filterPipelines(all []server.Pipeline) []server.Pipeline {
 	if len(o.states) == 0 {
 		return all
 	}
@@ -141,8 +141,8 @@ func (o *statusOptions) chosen(all []server.Pipeline) []server.Pipeline {
 	return out
 }
 
-func (o *statusOptions) show(streams Streams, all []server.Pipeline, detailed bool) error {
-	found := o.chosen(all)
+func (o *statusOptions) printStatus(streams Streams, all []server.Pipeline, detailed bool) error {
+	found := o.filterPipelines(all)
 	var err error
 	switch {
 	case o.output == "json":
@@ -171,24 +171,24 @@ func (o *statusOptions) show(streams Streams, all []server.Pipeline, detailed bo
 		}
 	}
 	if o.check && bad > 0 {
-		return findings{fmt.Sprintf("%s of %d failing", plural(bad, "pipeline"), len(all))}
+		return findingsError{fmt.Sprintf("%s of %d failing", plural(bad, "pipeline"), len(all))}
 	}
 	return nil
 }
 
-// again shows the state until ctx is done: on a terminal all of it, else a line for each pipeline that has changed.
-func (o *statusOptions) again(ctx context.Context, streams Streams, d *daemonClient, names []string) error {
+// watchStatus shows the state until ctx is done: on a terminal all of it, else a line for each pipeline that has changed.
+func (o *statusOptions) watchStatus(ctx context.Context, streams Streams, d *daemonClient, names []string) error {
 	shown := map[string]string{}
 	_, terminal := terminalWidth(streams.Out)
 	for {
-		all, err := d.pipelines(ctx, names...)
+		all, err := d.getPipelines(ctx, names...)
 		if ctx.Err() != nil {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		found := o.chosen(all)
+		found := o.filterPipelines(all)
 		if terminal {
 			fmt.Fprint(streams.Out, "\x1b[H\x1b[J")
 			err = statusList(streams.Out, found, all)

@@ -81,10 +81,10 @@ func TestStatusFilters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := tc.o.valid(); err != nil {
+			if err := tc.o.checkValues(); err != nil {
 				t.Fatal(err)
 			}
-			err := tc.o.show(Streams{Out: &out}, many(1000), false)
+			err := tc.o.printStatus(Streams{Out: &out}, many(1000), false)
 			if fmt.Sprint(err) != tc.code && (err != nil || tc.code != "") {
 				t.Errorf("got %v", err)
 			}
@@ -123,7 +123,7 @@ func TestAConditionWithoutATime(t *testing.T) {
 
 func TestAge(t *testing.T) {
 	for d, want := range map[time.Duration]string{0: "0s", 119 * time.Second: "119s", 2 * time.Minute: "2m", 119 * time.Minute: "119m", 47 * time.Hour: "47h", 49 * time.Hour: "2d", -time.Hour: "0s"} {
-		if got := age(time.Now().Add(-d)); got != want {
+		if got := shortAge(time.Now().Add(-d)); got != want {
 			t.Errorf("%s: got %s", d, got)
 		}
 	}
@@ -142,7 +142,7 @@ func TestReport(t *testing.T) {
 		results = append(results, r)
 	}
 	var out bytes.Buffer
-	if !report(&out, results, false) {
+	if !reportProblems(&out, results, false) {
 		t.Error("it did not fail")
 	}
 	got := out.String()
@@ -150,7 +150,7 @@ func TestReport(t *testing.T) {
 		t.Errorf("got:\n%s", got)
 	}
 	out.Reset()
-	if report(&out, results, true); strings.Count(out.String(), "\n") != 1001 {
+	if reportProblems(&out, results, true); strings.Count(out.String(), "\n") != 1001 {
 		t.Errorf("%d lines", strings.Count(out.String(), "\n"))
 	}
 }

@@ -62,9 +62,9 @@ func statusTable(w io.Writer, found []server.Pipeline, columns int) error {
 	for _, p := range sorted {
 		when, revision := "-", "-"
 		if run := p.Status.LastRun; run != nil {
-			when, revision = since(run.Finished.Time), shortRevision(run.Revision)
+			when, revision = timeSince(run.Finished.Time), shortRevision(run.Revision)
 		}
-		rows = append(rows, []string{shorten(p.Name, 80), p.State, when, revision, shorten(p.Message, wide)})
+		rows = append(rows, []string{shortenLine(p.Name, 80), p.State, when, revision, shortenLine(p.Message, wide)})
 	}
 	widths := make([]int, 5)
 	for _, row := range rows {
@@ -79,7 +79,7 @@ func statusTable(w io.Writer, found []server.Pipeline, columns int) error {
 			out.WriteString(cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2))
 			left -= widths[i] + 2
 		}
-		out.WriteString(shorten(row[4], max(20, left)))
+		out.WriteString(shortenLine(row[4], max(20, left)))
 		out.WriteByte('\n')
 	}
 	_, err := io.WriteString(w, out.String())
@@ -89,7 +89,7 @@ func statusTable(w io.Writer, found []server.Pipeline, columns int) error {
 func statusOf(w io.Writer, p server.Pipeline) error {
 	fmt.Fprintf(w, "%s: %s\n", p.Name, p.State)
 	for text := range strings.Lines(p.Message) {
-		fmt.Fprintf(w, "  %s\n", shorten(text, 4096))
+		fmt.Fprintf(w, "  %s\n", shortenLine(text, 4096))
 	}
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintf(table, "  file\t%s\n", p.File)
@@ -102,7 +102,7 @@ func statusOf(w io.Writer, p server.Pipeline) error {
 	for _, one := range p.Status.Conditions {
 		since := ""
 		if !one.LastTransitionTime.IsZero() { // a file that is no pipeline has no state of which the time is known
-			since = ", for " + age(one.LastTransitionTime.Time)
+			since = ", for " + shortAge(one.LastTransitionTime.Time)
 		}
 		fmt.Fprintf(table, "  %s\t%s, %s%s\n", strings.ToLower(one.Type), one.Status, one.Reason, since)
 	}
@@ -117,20 +117,20 @@ func statusOf(w io.Writer, p server.Pipeline) error {
 		if run.Repeats > 0 {
 			outcome = fmt.Sprintf("%s x%d", outcome, run.Repeats+1)
 		}
-		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\t%s\n", run.ID, outcome, since(run.Finished.Time), shortRevision(run.Revision), run.Reason, shorten(run.Message, 160))
+		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\t%s\n", run.ID, outcome, timeSince(run.Finished.Time), shortRevision(run.Revision), run.Reason, shortenLine(run.Message, 160))
 	}
 	return table.Flush()
 }
 
-func since(t time.Time) string {
+func timeSince(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
-	return age(t) + " ago"
+	return shortAge(t) + " ago"
 }
 
-// age is how long ago something was, in the largest unit that fits twice.
-func age(t time.Time) string {
+// shortAge is how long ago something was, in the largest unit that fits twice.
+func shortAge(t time.Time) string {
 	d := max(0, time.Since(t))
 	switch {
 	case d < 2*time.Minute:
@@ -156,10 +156,10 @@ func shortRevision(revision string) string {
 }
 
 // oneLine keeps a text to one line of a table.
-func oneLine(text string) string { return shorten(text, 160) }
+func oneLine(text string) string { return shortenLine(text, 160) }
 
-// shorten keeps a text to one line of so many characters. What would move a terminal's cursor is left out.
-func shorten(text string, longest int) string {
+// shortenLine keeps a text to one line of so many characters. What would move a terminal's cursor is left out.
+func shortenLine(text string, longest int) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 {
 			return ' '

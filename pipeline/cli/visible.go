@@ -14,10 +14,10 @@ import (
 	"github.com/prerig/prerig/fn/result"
 )
 
-// visible returns a text without anything that a terminal would obey instead of showing it: escape sequences in the name of
+// visibleText returns a text without anything that a terminal would obey instead of showing it: escape sequences in the name of
 // a file or an object, and what turns the direction of writing around. They are written as Go writes them.
-func visible(text string) string {
-	if !strings.ContainsFunc(text, obeyed) {
+func visibleText(text string) string {
+	if !strings.ContainsFunc(text, isControl) {
 		return text
 	}
 	var b strings.Builder
@@ -26,7 +26,7 @@ func visible(text string) string {
 		switch {
 		case r == utf8.RuneError && n == 1:
 			fmt.Fprintf(&b, `\x%02x`, text[i])
-		case !obeyed(r):
+		case !isControl(r):
 			b.WriteString(text[i : i+n])
 		case r < 0x80:
 			fmt.Fprintf(&b, `\x%02x`, r)
@@ -38,8 +38,8 @@ func visible(text string) string {
 	return b.String()
 }
 
-// obeyed says which characters a terminal does not show.
-func obeyed(r rune) bool {
+// isControl says which characters a terminal does not show.
+func isControl(r rune) bool {
 	return r != '\n' && r != '\t' && (unicode.IsControl(r) || r == utf8.RuneError || unicode.Is(unicode.Bidi_Control, r))
 }
 
@@ -47,7 +47,7 @@ func obeyed(r rune) bool {
 type visibleWriter struct{ to io.Writer }
 
 func (w visibleWriter) Write(p []byte) (int, error) {
-	if _, err := io.WriteString(w.to, visible(string(p))); err != nil {
+	if _, err := io.WriteString(w.to, visibleText(string(p))); err != nil {
 		return 0, err
 	}
 	return len(p), nil
@@ -57,15 +57,15 @@ func (w visibleWriter) Write(p []byte) (int, error) {
 func visibleResults(rs result.Results) result.Results {
 	out := slices.Clone(rs)
 	for i, r := range out {
-		out[i].Message = visible(r.Message)
+		out[i].Message = visibleText(r.Message)
 		if r.File != nil {
 			file := *r.File
-			file.Path = visible(file.Path)
+			file.Path = visibleText(file.Path)
 			out[i].File = &file
 		}
 		if r.ResourceRef != nil {
 			ref := *r.ResourceRef
-			ref.Name, ref.Namespace = visible(ref.Name), visible(ref.Namespace)
+			ref.Name, ref.Namespace = visibleText(ref.Name), visibleText(ref.Namespace)
 			out[i].ResourceRef = &ref
 		}
 	}

@@ -118,7 +118,7 @@ func TestOneConnectionForManyQuestions(t *testing.T) {
 	defer daemon.Close()
 	d := &daemonClient{state: state}
 	for range 20 {
-		if _, err := d.pipelines(t.Context()); err != nil {
+		if _, err := d.getPipelines(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

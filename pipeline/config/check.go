@@ -48,20 +48,20 @@ func readFile(file string, text []byte) (map[string]any, error) {
 func checkVariables(byFlag func(key string) bool) error {
 	var errs []error
 	check := func(key string, t reflect.Type) {
-		text := os.Getenv(variable(key))
+		text := os.Getenv(variableName(key))
 		switch {
 		case text == "" || byFlag(key):
 		case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
-			errs = append(errs, fmt.Errorf("reading the variable %s: %s can only be given in the file", variable(key), key))
+			errs = append(errs, fmt.Errorf("reading the variable %s: %s can only be given in the file", variableName(key), key))
 		default:
 			ps := strict.Problems{}
 			decoder.Decode(nil, text, reflect.New(t).Interface(), &ps)
 			for _, problem := range ps.List {
-				errs = append(errs, fmt.Errorf("reading the variable %s: %s", variable(key), problem.Message))
+				errs = append(errs, fmt.Errorf("reading the variable %s: %s", variableName(key), problem.Message))
 			}
 		}
 	}
-	for _, key := range keys(reflect.TypeFor[Config](), "") {
+	for _, key := range listKeys(reflect.TypeFor[Config](), "") {
 		t := reflect.TypeFor[Config]()
 		for _, part := range strings.Split(key, ".") {
 			t, _ = fieldOf(t, part)

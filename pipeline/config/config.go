@@ -252,7 +252,7 @@ func (c *Config) RenderLimits() (render.Limits, error) {
 		"memory": {c.Limits.Memory, &limits.Memory}, "output": {c.Limits.Output, &limits.Output},
 		"file_size": {c.Limits.FileSize, &limits.Read.FileBytes}, "read_size": {c.Limits.ReadSize, &limits.Read.TotalBytes},
 	} {
-		n, err := quantity("limits."+key, value.text)
+		n, err := parseQuantity("limits."+key, value.text)
 		if err != nil {
 			return limits, err
 		}
@@ -262,9 +262,9 @@ func (c *Config) RenderLimits() (render.Limits, error) {
 }
 
 // MaxStore returns the bound of the embedded server's files in bytes.
-func (c *Config) MaxStore() (int64, error) { return quantity("nats.max_store", c.NATS.MaxStore) }
+func (c *Config) MaxStore() (int64, error) { return parseQuantity("nats.max_store", c.NATS.MaxStore) }
 
-func quantity(key, text string) (int64, error) {
+func parseQuantity(key, text string) (int64, error) {
 	q, err := resource.ParseQuantity(text)
 	if err != nil || q.Value() <= 0 {
 		return 0, fmt.Errorf("configuration %s: must be a quantity such as 512Mi, found %q", key, text)

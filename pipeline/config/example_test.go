@@ -44,13 +44,13 @@ func TestTheExampleHasEveryKeyWithItsDefault(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(strings.ReplaceAll(strings.ReplaceAll(string(text), "\n# pipelines_git", "\npipelines_git"), "\n#   ", "\n  ")), &shown); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range keys(reflect.TypeFor[Config](), "") {
+	for _, key := range listKeys(reflect.TypeFor[Config](), "") {
 		if !has(shown, key) {
 			t.Errorf("the example lacks %s", key)
 		}
 	}
 	receiver, _ := shown["receivers"].([]any)[0].(map[string]any)
-	for _, key := range keys(reflect.TypeFor[Receiver](), "") {
+	for _, key := range listKeys(reflect.TypeFor[Receiver](), "") {
 		if !has(receiver, key) {
 			t.Errorf("the example's receiver lacks %s", key)
 		}

@@ -62,9 +62,9 @@ func Load(flags *pflag.FlagSet) (c *Config, warnings []string, err error) {
 	if err := mapstructure.Decode(Default(), &defaults); err != nil {
 		return nil, nil, fmt.Errorf("reading the configuration's defaults: %w", err)
 	}
-	known := keys(reflect.TypeFor[Config](), "")
+	known := listKeys(reflect.TypeFor[Config](), "")
 	for _, key := range known {
-		v.SetDefault(key, lookup(defaults, key))
+		v.SetDefault(key, lookupKey(defaults, key))
 	}
 	v.SetEnvPrefix("PRERIG")
 	v.SetEnvKeyReplacer(strings.NewReplacer(".", "_"))
@@ -101,10 +101,10 @@ func Load(flags *pflag.FlagSet) (c *Config, warnings []string, err error) {
 	}
 	c = &Config{}
 	if err := v.UnmarshalExact(c); err != nil {
-		return nil, nil, fmt.Errorf("reading the configuration %s: %w", file, plain(err))
+		return nil, nil, fmt.Errorf("reading the configuration %s: %w", file, onOneLine(err))
 	}
 	c.ExternalURL = strings.TrimRight(c.ExternalURL, "/") // paths are put behind it
-	if c.PipelinesGit.URL != "" && !given(v, flags, "pipelines") {
+	if c.PipelinesGit.URL != "" && !isGiven(v, flags, "pipelines") {
 		c.Pipelines = "" // its default
 	}
 	if file != "" {
@@ -116,8 +116,8 @@ func Load(flags *pflag.FlagSet) (c *Config, warnings []string, err error) {
 	return c, unknownVariables(known), nil
 }
 
-// plain puts mapstructure's errors in one line.
-func plain(err error) error {
+// onOneLine puts mapstructure's errors in one line.
+func onOneLine(err error) error {
 	return fmt.Errorf("%s", strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), "*", "")), " "))
 }
 
@@ -125,7 +125,7 @@ func plain(err error) error {
 func (c *Config) relativeTo(v *viper.Viper, flags *pflag.FlagSet, dir string) {
 	fromFile := func(key string) bool {
 		// A variable that is there and empty sets nothing.
-		if os.Getenv(variable(key)) != "" || !v.InConfig(key) {
+		if os.Getenv(variableName(key)) != "" || !v.InConfig(key) {
 			return false
 		}
 		return !byFlag(flags, key)
@@ -156,13 +156,13 @@ func byFlag(flags *pflag.FlagSet, key string) bool {
 	return false
 }
 
-// given reports whether anybody has set the key.
-func given(v *viper.Viper, flags *pflag.FlagSet, key string) bool {
-	text, ok := os.LookupEnv(variable(key))
+// isGiven reports whether anybody has set the key.
+func isGiven(v *viper.Viper, flags *pflag.FlagSet, key string) bool {
+	text, ok := os.LookupEnv(variableName(key))
 	return ok && text != "" || v.InConfig(key) || byFlag(flags, key)
 }
 
-func variable(key string) string {
+func variableName(key string) string {
 	return "PRERIG_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 }
 
@@ -171,7 +171,7 @@ func variable(key string) string {
 func unknownVariables(known []string) []string {
 	names := []string{"PRERIG_CONFIG", "PRERIG_CORPUS"}
 	for _, key := range known {
-		names = append(names, variable(key))
+		names = append(names, variableName(key))
 	}
 	var out []string
 	for _, entry := range os.Environ() {
@@ -185,14 +185,14 @@ func unknownVariables(known []string) []string {
 	return out
 }
 
-// keys lists the keys of a configuration's type. A list is one key.
-func keys(t reflect.Type, prefix string) []string {
+// listKeys lists the keys of a configuration's type. A list is one key.
+func listKeys(t reflect.Type, prefix string) []string {
 	var out []string
 	for i := range t.NumField() {
 		field := t.Field(i)
 		key := prefix + field.Tag.Get("mapstructure")
 		if field.Type.Kind() == reflect.Struct {
-			out = append(out, keys(field.Type, key+".")...)
+			out = append(out, listKeys(field.Type, key+".")...)
 			continue
 		}
 		out = append(out, key)
@@ -200,11 +200,11 @@ func keys(t reflect.Type, prefix string) []string {
 	return out
 }
 
-func lookup(m map[string]any, key string) any {
+func lookupKey(m map[string]any, key string) any {
 	first, rest, nested := strings.Cut(key, ".")
 	if !nested {
 		return m[first]
 	}
 	inner, _ := m[first].(map[string]any)
-	return lookup(inner, rest)
+	return lookupKey(inner, rest)
 }

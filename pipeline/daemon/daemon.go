@@ -73,7 +73,7 @@ func Serve(ctx context.Context, c *config.Config, o Options) error {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	for again := false; ; again = true {
-		err := serve(ctx, c, o)
+		err := serveOnce(ctx, c, o)
 		if ctx.Err() != nil {
 			if err != nil {
 				o.Log.Warn("the daemon was ended in the middle of something", "error", err)
@@ -92,7 +92,7 @@ func Serve(ctx context.Context, c *config.Config, o Options) error {
 	}
 }
 
-func serve(ctx context.Context, c *config.Config, o Options) error {
+func serveOnce(ctx context.Context, c *config.Config, o Options) error {
 	var hooks net.Listener
 	if c.NATS.URL != "" {
 		// A cluster that has just lost a node needs some seconds: who sends meanwhile waits, and is not turned away. An embedded
@@ -103,7 +103,7 @@ func serve(ctx context.Context, c *config.Config, o Options) error {
 		}
 		defer hooks.Close()
 	}
-	p, closing, err := assemble(ctx, c, o, false)
+	p, closing, err := openComponents(ctx, c, o, false)
 	if err != nil {
 		return err
 	}
@@ -124,19 +124,19 @@ func serve(ctx context.Context, c *config.Config, o Options) error {
 	}
 	p.metrics.Removals(p.keeper.Removals)
 	p.metrics.Catalog(p.catalog.Status)
-	if err := p.listen(ctx, group, planner, hooks); err != nil {
+	if err := p.openListeners(ctx, group, planner, hooks); err != nil {
 		// What is open already must not keep the addresses from the next start.
 		end()
 		_ = group.Wait()
 		return err
 	}
-	p.watch(ctx, group, planner)
+	p.watchFiles(ctx, group, planner)
 	if c.Workers > 0 {
 		group.Go(func() error { return p.queue.Work(ctx, c.InFlight, p.handleJob) })
 	}
 	group.Go(func() error {
 		return p.queue.Events(ctx, eventSlots, func(ctx context.Context, e event.Event, stored time.Time) error {
-			return p.event(ctx, planner, e, stored)
+			return p.handleEvent(ctx, planner, e, stored)
 		})
 	})
 	group.Go(func() error { return p.queue.Watch(ctx) })
@@ -144,11 +144,11 @@ func serve(ctx context.Context, c *config.Config, o Options) error {
 	group.Go(func() error { planner.Timer(ctx); return nil })
 	group.Go(func() error {
 		// Events may have been missed while nobody listened, and pipelines have gone.
-		p.check(ctx)
+		p.checkRemovals(ctx)
 		p.planUntilAccepted(ctx, planner, entryKeys(p.catalog.All()), newCause("start"))
 		return nil
 	})
-	return p.wait(all, ctx, group)
+	return p.waitForGroup(all, ctx, group)
 }
 
 // Work runs jobs that another process has planned until ctx is done.
@@ -159,7 +159,7 @@ func Work(ctx context.Context, c *config.Config, o Options) error {
 	if c.Workers == 0 {
 		return errors.New("configuration workers: must be more than 0 for a worker")
 	}
-	p, closing, err := assemble(ctx, c, o, true)
+	p, closing, err := openComponents(ctx, c, o, true)
 	if err != nil {
 		return err
 	}
@@ -169,14 +169,14 @@ func Work(ctx context.Context, c *config.Config, o Options) error {
 	group.Go(func() error { return p.queue.Work(ctx, c.InFlight, p.handleJob) })
 	group.Go(func() error { return p.catalog.Watch(ctx, func(string) {}) })
 	group.Go(func() error { p.catalog.Poll(ctx, 0); return nil })
-	return p.wait(all, ctx, group)
+	return p.waitForGroup(all, ctx, group)
 }
 
 // eventSlots is how many events are planned at the same time: a source that does not answer must not hold up others.
 const eventSlots = 32
 
-// assemble opens everything. On the way back from an error it closes what is open.
-func assemble(ctx context.Context, c *config.Config, o Options, worker bool) (p *components, closing func(), err error) {
+// openComponents opens everything. On the way back from an error it closes what is open.
+func openComponents(ctx context.Context, c *config.Config, o Options, worker bool) (p *components, closing func(), err error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -210,15 +210,15 @@ func assemble(ctx context.Context, c *config.Config, o Options, worker bool) (p 
 		defer cancel()
 		_ = stopTracing(flushing)
 	}
-	if err := p.finish(ctx, storing, limits, worker); err != nil {
+	if err := p.openRest(ctx, storing, limits, worker); err != nil {
 		closing()
 		return nil, nil, err
 	}
 	return p, closing, nil
 }
 
-// finish opens what needs the queue.
-func (p *components) finish(ctx, storing context.Context, limits render.Limits, worker bool) error {
+// openRest opens what needs the queue.
+func (p *components) openRest(ctx, storing context.Context, limits render.Limits, worker bool) error {
 	c, o := p.c, p.o
 	var err error
 	if p.store, err = status.NewStore(storing, p.queue); err != nil {
@@ -274,7 +274,7 @@ func openQueue(ctx context.Context, c *config.Config, log *slog.Logger) (*queue.
 		return queue.Open(ctx, o)
 	}
 	o.URL = c.NATS.URL
-	log.Info("connecting to NATS", "servers", servers(c.NATS.URL))
+	log.Info("connecting to NATS", "servers", serverAddresses(c.NATS.URL))
 	if c.NATS.Credentials != "" {
 		o.NATS = append(o.NATS, nats.UserCredentials(c.NATS.Credentials))
 	}
@@ -288,9 +288,9 @@ func openQueue(ctx context.Context, c *config.Config, log *slog.Logger) (*queue.
 			return q, nil
 		}
 		if try == 20 || ctx.Err() != nil {
-			return nil, fmt.Errorf("opening the queue at %s: %w", servers(c.NATS.URL), err)
+			return nil, fmt.Errorf("opening the queue at %s: %w", serverAddresses(c.NATS.URL), err)
 		}
-		log.Warn("the queue is not there yet", "servers", servers(c.NATS.URL), "error", err)
+		log.Warn("the queue is not there yet", "servers", serverAddresses(c.NATS.URL), "error", err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Second):
@@ -298,8 +298,8 @@ func openQueue(ctx context.Context, c *config.Config, log *slog.Logger) (*queue.
 	}
 }
 
-// servers are the addresses of NATS without the credentials that may stand before them.
-func servers(urls string) string {
+// serverAddresses are the addresses of NATS without the credentials that may stand before them.
+func serverAddresses(urls string) string {
 	all := strings.Split(urls, ",")
 	for i, one := range all {
 		all[i] = strings.TrimSpace(one[strings.LastIndexByte(one, '@')+1:])
@@ -315,8 +315,8 @@ func listenHooks(c *config.Config) (net.Listener, error) {
 	return hooks, nil
 }
 
-// listen opens the addresses and serves on them; hooks is nil where the one of webhooks is not open yet.
-func (p *components) listen(ctx context.Context, group *errgroup.Group, planner *plan.Planner, hooks net.Listener) error {
+// openListeners opens the addresses and serves on them; hooks is nil where the one of webhooks is not open yet.
+func (p *components) openListeners(ctx context.Context, group *errgroup.Group, planner *plan.Planner, hooks net.Listener) error {
 	receivers, err := p.c.EventReceivers()
 	if err != nil {
 		return err

@@ -62,16 +62,16 @@ func (p *components) handleJob(ctx context.Context, job queue.Job) error {
 	return p.runner.Do(ctx, job)
 }
 
-// check has the keeper look at the pipelines before anything is planned for them. What it cannot do now it does later.
-func (p *components) check(ctx context.Context) {
+// checkRemovals has the keeper look at the pipelines before anything is planned for them. What it cannot do now it does later.
+func (p *components) checkRemovals(ctx context.Context) {
 	if err := p.keeper.Check(ctx); err != nil && ctx.Err() == nil {
 		p.o.Log.Warn("looking for pipelines that are gone; it is tried again", "error", err)
 	}
 }
 
-// event plans for an event. One about the repository of the pipelines first has these read, so that a pipeline that came
+// handleEvent plans for an event. One about the repository of the pipelines first has these read, so that a pipeline that came
 // with it runs as well.
-func (p *components) event(ctx context.Context, planner *plan.Planner, e event.Event, stored time.Time) error {
+func (p *components) handleEvent(ctx context.Context, planner *plan.Planner, e event.Event, stored time.Time) error {
 	if !p.catalog.Concerns(e.Changes) {
 		return planner.Event(ctx, e, stored)
 	}
@@ -80,7 +80,7 @@ func (p *components) event(ctx context.Context, planner *plan.Planner, e event.E
 		return ctx.Err()
 	}
 	if len(changed) > 0 {
-		p.check(ctx)
+		p.checkRemovals(ctx)
 	}
 	// After an error it is read later, by Poll; the pipelines that are known need not wait for that.
 	keys := append(p.catalog.Match(e.Changes), changed...)
@@ -89,11 +89,11 @@ func (p *components) event(ctx context.Context, planner *plan.Planner, e event.E
 	return ctx.Err()
 }
 
-// watch follows the files of pipelines and policies.
-func (p *components) watch(ctx context.Context, group *errgroup.Group, planner *plan.Planner) {
+// watchFiles follows the files of pipelines and policies.
+func (p *components) watchFiles(ctx context.Context, group *errgroup.Group, planner *plan.Planner) {
 	p.catalog.OnChange(func(changed []string) {
 		go func() {
-			p.check(ctx)
+			p.checkRemovals(ctx)
 			p.planUntilAccepted(ctx, planner, changed, newCause("pipeline changed"))
 		}()
 	})

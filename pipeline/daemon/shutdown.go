@@ -14,9 +14,9 @@ import (
 // acknowledged and comes again, as after a kill. Service managers and clusters kill what does not end soon.
 const shutdownGrace = 5 * time.Second
 
-// wait waits for the group, whose context is inner. Once that is done it does not wait for long. That ctx is done, to which
+// waitForGroup waits for the group, whose context is inner. Once that is done it does not wait for long. That ctx is done, to which
 // inner belongs, is no error.
-func (p *components) wait(ctx, inner context.Context, group *errgroup.Group) error {
+func (p *components) waitForGroup(ctx, inner context.Context, group *errgroup.Group) error {
 	var err error
 	ended := make(chan struct{})
 	go func() {

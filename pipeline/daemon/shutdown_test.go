@@ -30,7 +30,7 @@ func TestWhatDoesNotEndIsLeftBehind(t *testing.T) {
 		} else {
 			group.Go(func() error { return err })
 		}
-		if got := p.wait(all, ctx, group); !errors.Is(got, err) {
+		if got := p.waitForGroup(all, ctx, group); !errors.Is(got, err) {
 			t.Errorf("it ended with %v, want %v", got, err)
 		}
 		end()

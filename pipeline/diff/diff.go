@@ -28,46 +28,46 @@ type Chunk struct {
 // Unified returns the difference between the old and the new chunks of the file name, and nothing where they are equal. The
 // file is named a/name and b/name in the header, as git does. A script that is applied to the old bytes gives the new ones.
 func Unified(name string, chunks []Chunk) []byte {
-	w := &writer{}
-	for _, c := range join(chunks) {
+	w := &hunkWriter{}
+	for _, c := range joinChunks(chunks) {
 		if bytes.Equal(c.Old, c.New) {
-			w.same(c.Old)
+			w.addUnchanged(c.Old)
 			continue
 		}
-		for _, e := range script(lines(c.Old), lines(c.New)) {
-			w.edit(e)
+		for _, e := range editScript(splitLines(c.Old), splitLines(c.New)) {
+			w.addEdit(e)
 		}
 	}
 	w.end()
 	if w.out.Len() == 0 {
 		return nil
 	}
-	label := label(name)
+	label := headerName(name)
 	head := "--- a/" + label + "\n+++ b/" + label + "\n"
 	return append([]byte(head), w.out.Bytes()...)
 }
 
-// label is the name as it stands in the header: quoted where it holds what would end it, with a tab after a name with
+// headerName is the name as it stands in the header: quoted where it holds what would end it, with a tab after a name with
 // blanks, as GNU patch wants.
-func label(name string) string {
+func headerName(name string) string {
 	name = strings.TrimLeft(filepath.ToSlash(filepath.Clean(name)), "/")
 	switch {
-	case strings.ContainsAny(name, "\n\r\t\"\\"), strings.ContainsFunc(name, unseen):
-		return quote(name)
+	case strings.ContainsAny(name, "\n\r\t\"\\"), strings.ContainsFunc(name, isControl):
+		return quoteName(name)
 	case strings.Contains(name, " "):
 		return name + "\t"
 	}
 	return name
 }
 
-// join puts chunks together that a reader could not keep apart: where one does not end with a line end, the next line
+// joinChunks puts chunks together that a reader could not keep apart: where one does not end with a line end, the next line
 // belongs to it.
-func join(chunks []Chunk) []Chunk {
+func joinChunks(chunks []Chunk) []Chunk {
 	whole := make([]Chunk, 0, len(chunks))
 	for i, c := range chunks {
-		if n := len(whole); i > 0 && n > 0 && (open(whole[n-1].Old) || open(whole[n-1].New)) {
+		if n := len(whole); i > 0 && n > 0 && (lacksLineEnd(whole[n-1].Old) || lacksLineEnd(whole[n-1].New)) {
 			last := whole[n-1]
-			whole[n-1] = Chunk{Old: concat(last.Old, c.Old), New: concat(last.New, c.New)}
+			whole[n-1] = Chunk{Old: concatBytes(last.Old, c.Old), New: concatBytes(last.New, c.New)}
 			continue
 		}
 		whole = append(whole, c)
@@ -75,12 +75,14 @@ func join(chunks []Chunk) []Chunk {
 	return whole
 }
 
-func open(b []byte) bool { return len(b) > 0 && b[len(b)-1] != '\n' }
+func lacksLineEnd(b []byte) bool { return len(b) > 0 && b[len(b)-1] != '\n' }
 
-func concat(a, b []byte) []byte { return append(append(make([]byte, 0, len(a)+len(b)), a...), b...) }
+func concatBytes(a, b []byte) []byte {
+	return append(append(make([]byte, 0, len(a)+len(b)), a...), b...)
+}
 
-// lines splits after each line end. Only the last line may lack one.
-func lines(b []byte) [][]byte {
+// splitLines splits after each line end. Only the last line may lack one.
+func splitLines(b []byte) [][]byte {
 	if len(b) == 0 {
 		return nil
 	}
@@ -95,7 +97,7 @@ func lines(b []byte) [][]byte {
 func Colour(patch []byte) []byte {
 	const reset = "\x1b[m"
 	var out bytes.Buffer
-	for i, line := range lines(patch) {
+	for i, line := range splitLines(patch) {
 		colour := ""
 		switch {
 		case i < 2:
@@ -118,11 +120,11 @@ func Colour(patch []byte) []byte {
 	return out.Bytes()
 }
 
-// unseen reports whether a terminal obeys a character instead of showing it.
-func unseen(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
+// isControl reports whether a terminal obeys a character instead of showing it.
+func isControl(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
 
-// quote writes a name as git does: in octal what is not ASCII or cannot be seen.
-func quote(name string) string {
+// quoteName writes a name as git does: in octal what is not ASCII or cannot be seen.
+func quoteName(name string) string {
 	var b strings.Builder
 	b.WriteByte('"')
 	for _, c := range []byte(name) {

@@ -10,50 +10,50 @@ import (
 	"github.com/sergi/go-diff/diffmatchpatch"
 )
 
-// kind of an edit, as a unified diff writes it at the start of a line.
-type kind byte
+// editKind of an edit, as a unified diff writes it at the start of a line.
+type editKind byte
 
 const (
-	equal  kind = ' '
-	remove kind = '-'
-	add    kind = '+'
+	equal  editKind = ' '
+	remove editKind = '-'
+	add    editKind = '+'
 )
 
-// edit is a run of lines that are kept, removed or added.
-type edit struct {
-	kind  kind
+// lineEdit is a run of lines that are kept, removed or added.
+type lineEdit struct {
+	kind  editKind
 	lines [][]byte
 }
 
-// script returns the shortest sequence of edits that makes the new lines of the old ones (Myers' algorithm, by the library,
+// editScript returns the shortest sequence of edits that makes the new lines of the old ones (Myers' algorithm, by the library,
 // over one character for each different line).
-func script(before, after [][]byte) []edit {
-	a, b, ok := encode(before, after)
+func editScript(before, after [][]byte) []lineEdit {
+	a, b, ok := encodeLines(before, after)
 	if !ok {
-		return []edit{{remove, before}, {add, after}}
+		return []lineEdit{{remove, before}, {add, after}}
 	}
 	dmp := diffmatchpatch.New()
 	dmp.DiffTimeout = 0 // no clock, and the shortest script
-	var edits []edit
+	var edits []lineEdit
 	for _, d := range dmp.DiffMainRunes(a, b, false) {
 		n := utf8.RuneCountInString(d.Text)
 		switch d.Type {
 		case diffmatchpatch.DiffDelete:
-			edits = append(edits, edit{remove, before[:n]})
+			edits = append(edits, lineEdit{remove, before[:n]})
 			before = before[n:]
 		case diffmatchpatch.DiffInsert:
-			edits = append(edits, edit{add, after[:n]})
+			edits = append(edits, lineEdit{add, after[:n]})
 			after = after[n:]
 		default:
-			edits = append(edits, edit{equal, after[:n]})
+			edits = append(edits, lineEdit{equal, after[:n]})
 			before, after = before[n:], after[n:]
 		}
 	}
-	return slide(edits)
+	return slideEdits(edits)
 }
 
-// encode returns each different line a character of its own. It says false where there are more lines than characters.
-func encode(before, after [][]byte) (a, b []rune, ok bool) {
+// encodeLines returns each different line a character of its own. It says false where there are more lines than characters.
+func encodeLines(before, after [][]byte) (a, b []rune, ok bool) {
 	seen := map[string]rune{}
 	next := rune(1)
 	code := func(ls [][]byte) []rune {
@@ -79,22 +79,22 @@ func encode(before, after [][]byte) (a, b []rune, ok bool) {
 	return a, b, next <= utf8.MaxRune
 }
 
-// slide moves a run of added or removed lines up to where it begins with its least indented line, among the places that
+// slideEdits moves a run of added or removed lines up to where it begins with its least indented line, among the places that
 // mean the same. Without it the diff of a list item that was put before another one begins in the middle of the item.
-func slide(edits []edit) []edit {
+func slideEdits(edits []lineEdit) []lineEdit {
 	for i := 1; i+1 < len(edits); i++ {
 		before, run, after := edits[i-1], edits[i], edits[i+1]
 		if before.kind != equal || after.kind != equal || run.kind == equal {
 			continue
 		}
-		best, least := 0, indent(run.lines[0])
+		best, least := 0, indentWidth(run.lines[0])
 		n := len(run.lines)
 		for up := 1; up <= len(before.lines) && up < n; up++ {
 			// Moving up by one is possible while the line above the run equals its last line.
 			if !bytes.Equal(before.lines[len(before.lines)-up], run.lines[n-up]) {
 				break
 			}
-			if in := indent(run.lines[n-up]); in < least {
+			if in := indentWidth(run.lines[n-up]); in < least {
 				best, least = up, in
 			}
 		}
@@ -109,8 +109,8 @@ func slide(edits []edit) []edit {
 	return edits
 }
 
-// indent counts the blanks at the start of a line. An empty line has more than any.
-func indent(line []byte) int {
+// indentWidth counts the blanks at the start of a line. An empty line has more than any.
+func indentWidth(line []byte) int {
 	trimmed := bytes.TrimLeft(line, " ")
 	if len(bytes.TrimRight(trimmed, "\r\n")) == 0 {
 		return 1 << 20

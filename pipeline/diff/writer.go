@@ -8,8 +8,8 @@ import (
 	"fmt"
 )
 
-// writer turns edits into hunks. It holds no more than one hunk.
-type writer struct {
+// hunkWriter turns edits into hunks. It holds no more than one hunk.
+type hunkWriter struct {
 	out bytes.Buffer
 
 	// The number of lines that are behind us on either side.
@@ -23,35 +23,35 @@ type writer struct {
 	oldLen, newLen   int
 }
 
-// same passes a piece that did not change.
-func (w *writer) same(b []byte) {
-	ls := lines(edge(b, context*2+1))
+// addUnchanged passes a piece that did not change.
+func (w *hunkWriter) addUnchanged(b []byte) {
+	ls := splitLines(firstLines(b, context*2+1))
 	if whole := bytes.Count(b, []byte("\n")); whole > 4*context+4 {
 		for _, l := range ls[:2*context+1] {
-			w.keep(l)
+			w.keepLine(l)
 		}
-		tail := lines(b[tailStart(b, context):])
+		tail := splitLines(b[tailStart(b, context):])
 		w.old += whole + unterminated(b) - 2*context - 1 - len(tail)
 		w.new += whole + unterminated(b) - 2*context - 1 - len(tail)
 		for _, l := range tail {
-			w.keep(l)
+			w.keepLine(l)
 		}
 		return
 	}
-	for _, l := range lines(b) {
-		w.keep(l)
+	for _, l := range splitLines(b) {
+		w.keepLine(l)
 	}
 }
 
 func unterminated(b []byte) int {
-	if open(b) {
+	if lacksLineEnd(b) {
 		return 1
 	}
 	return 0
 }
 
-// edge is the first n lines.
-func edge(b []byte, n int) []byte {
+// firstLines is the first n lines.
+func firstLines(b []byte, n int) []byte {
 	at := 0
 	for range n {
 		i := bytes.IndexByte(b[at:], '\n')
@@ -66,7 +66,7 @@ func edge(b []byte, n int) []byte {
 // tailStart is where the last n lines begin.
 func tailStart(b []byte, n int) int {
 	at := len(b)
-	if !open(b) {
+	if !lacksLineEnd(b) {
 		at--
 	}
 	for range n {
@@ -79,37 +79,37 @@ func tailStart(b []byte, n int) int {
 	return at + 1
 }
 
-// edit passes one run of lines.
-func (w *writer) edit(e edit) {
+// addEdit passes one run of lines.
+func (w *hunkWriter) addEdit(e lineEdit) {
 	for _, l := range e.lines {
 		if e.kind == equal {
-			w.keep(l)
+			w.keepLine(l)
 		} else {
-			w.change(e.kind, l)
+			w.changeLine(e.kind, l)
 		}
 	}
 }
 
-func (w *writer) keep(line []byte) {
+func (w *hunkWriter) keepLine(line []byte) {
 	w.old++
 	w.new++
 	w.since = append(w.since, line)
 	if w.open && len(w.since) > 2*context {
-		w.close()
+		w.closeHunk()
 	}
 	if !w.open && len(w.since) > context {
 		w.since = w.since[len(w.since)-context:]
 	}
 }
 
-func (w *writer) change(k kind, line []byte) {
+func (w *hunkWriter) changeLine(k editKind, line []byte) {
 	if !w.open {
 		w.open = true
 		w.oldFrom, w.newFrom = w.old-len(w.since)+1, w.new-len(w.since)+1
 	}
-	w.flush(len(w.since))
+	w.flushContext(len(w.since))
 	w.since = w.since[:0]
-	w.put(k, line)
+	w.putLine(k, line)
 	if k == remove {
 		w.old++
 	} else {
@@ -117,14 +117,14 @@ func (w *writer) change(k kind, line []byte) {
 	}
 }
 
-// flush writes the first n of the unchanged lines into the hunk.
-func (w *writer) flush(n int) {
+// flushContext writes the first n of the unchanged lines into the hunk.
+func (w *hunkWriter) flushContext(n int) {
 	for _, l := range w.since[:n] {
-		w.put(equal, l)
+		w.putLine(equal, l)
 	}
 }
 
-func (w *writer) put(k kind, line []byte) {
+func (w *hunkWriter) putLine(k editKind, line []byte) {
 	if k != add {
 		w.oldLen++
 	}
@@ -133,28 +133,28 @@ func (w *writer) put(k kind, line []byte) {
 	}
 	w.hunk.WriteByte(byte(k))
 	w.hunk.Write(line)
-	if open(line) || len(line) == 0 {
+	if lacksLineEnd(line) || len(line) == 0 {
 		w.hunk.WriteString("\n\\ No newline at end of file\n")
 	}
 }
 
-// close ends the hunk.
-func (w *writer) close() {
-	w.flush(min(context, len(w.since)))
-	fmt.Fprintf(&w.out, "@@ -%s +%s @@\n", span(w.oldFrom, w.oldLen), span(w.newFrom, w.newLen))
+// closeHunk ends the hunk.
+func (w *hunkWriter) closeHunk() {
+	w.flushContext(min(context, len(w.since)))
+	fmt.Fprintf(&w.out, "@@ -%s +%s @@\n", rangeText(w.oldFrom, w.oldLen), rangeText(w.newFrom, w.newLen))
 	w.out.Write(w.hunk.Bytes())
 	w.hunk.Reset()
 	w.open, w.oldLen, w.newLen = false, 0, 0
 }
 
-func (w *writer) end() {
+func (w *hunkWriter) end() {
 	if w.open {
-		w.close()
+		w.closeHunk()
 	}
 }
 
-// span is a range of lines as GNU diff writes it: an empty one names the line before it.
-func span(from, n int) string {
+// rangeText is a range of lines as GNU diff writes it: an empty one names the line before it.
+func rangeText(from, n int) string {
 	switch n {
 	case 0:
 		return fmt.Sprintf("%d,0", from-1)

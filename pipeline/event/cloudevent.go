@@ -73,7 +73,7 @@ func cloudEventChanges(e cloudevents.Event) ([]Change, error) {
 		if err := json.Unmarshal(e.Data(), &d); err != nil {
 			return nil, err
 		}
-		return d.changes()
+		return d.toChanges()
 	}
 	if strings.HasPrefix(e.Type(), "dev.cdevents.") {
 		return cdEvent(e)
@@ -83,7 +83,7 @@ func cloudEventChanges(e cloudevents.Event) ([]Change, error) {
 	if err := json.Unmarshal(e.Data(), &c); err != nil {
 		return nil, nil
 	}
-	return c.split(), nil
+	return c.splitChange(), nil
 }
 
 // cdEvent reads the CDEvents that tell of a merged change or a published artifact (CDEvents 0.4 and later).
@@ -108,7 +108,7 @@ func cdEvent(e cloudevents.Event) ([]Change, error) {
 		if r.Source != "" && r.ID != "" {
 			both = strings.TrimSuffix(r.Source, "/") + "/" + r.ID
 		}
-		if urls := distinct(r.URL, r.Source, r.ID, both, d.Subject.Source); len(urls) > 0 {
+		if urls := distinctWords(r.URL, r.Source, r.ID, both, d.Subject.Source); len(urls) > 0 {
 			return []Change{{Git: &GitChange{URLs: urls}}}, nil
 		}
 	case strings.HasPrefix(e.Type(), "dev.cdevents.artifact.published."):

@@ -49,7 +49,7 @@ func parseGeneric(_ http.Header, body []byte) ([]Change, error) {
 	if err := json.Unmarshal(body, &c); err != nil {
 		return nil, fmt.Errorf("reading a generic event: %w", err)
 	}
-	changes := c.split()
+	changes := c.splitChange()
 	if len(changes) == 0 {
 		return nil, fmt.Errorf("reading a generic event: it has none of git.urls (at most 50), oci.repository, and flux.kind with flux.name")
 	}
@@ -59,11 +59,11 @@ func parseGeneric(_ http.Header, body []byte) ([]Change, error) {
 // maxURLs is how many names one repository may have.
 const maxURLs = 50
 
-// split returns a change for each thing that a sender of one's own tells of, without what names nothing.
-func (c Change) split() []Change {
+// splitChange returns a change for each thing that a sender of one's own tells of, without what names nothing.
+func (c Change) splitChange() []Change {
 	var out []Change
 	if g := c.Git; g != nil {
-		if urls := distinct(g.URLs...); len(urls) > 0 && len(urls) <= maxURLs {
+		if urls := distinctWords(g.URLs...); len(urls) > 0 && len(urls) <= maxURLs {
 			change := gitChange(urls, g.Ref, g.Before, g.After)
 			change.Deleted = change.Deleted || g.Deleted
 			out = append(out, Change{Git: change})

@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// parser reads the changes out of a delivery's body. No changes and no error means that there is nothing to do.
-type parser func(h http.Header, body []byte) ([]Change, error)
+// bodyParser reads the changes out of a delivery's body. No changes and no error means that there is nothing to do.
+type bodyParser func(h http.Header, body []byte) ([]Change, error)
 
-// push is the payload that GitHub, Gitea, Forgejo and GitLab have in common, with the repository's URLs of each.
-type push struct {
+// pushPayload is the payload that GitHub, Gitea, Forgejo and GitLab have in common, with the repository's URLs of each.
+type pushPayload struct {
 	Ref        string
 	Before     string
 	After      string
@@ -35,11 +35,11 @@ type push struct {
 	}
 }
 
-// zeros is the commit of a reference that does not exist, before it was made or after it was deleted.
-func zeros(commit string) bool { return strings.Trim(commit, "0") == "" }
+// isZeroCommit is the commit of a reference that does not exist, before it was made or after it was deleted.
+func isZeroCommit(commit string) bool { return strings.Trim(commit, "0") == "" }
 
-func (p push) changes() ([]Change, error) {
-	urls := distinct(p.Repository.CloneURL, p.Repository.SSHURL, p.Repository.GitURL, p.Repository.HTMLURL,
+func (p pushPayload) toChanges() ([]Change, error) {
+	urls := distinctWords(p.Repository.CloneURL, p.Repository.SSHURL, p.Repository.GitURL, p.Repository.HTMLURL,
 		p.Repository.GitHTTPURL, p.Repository.GitSSHURL, p.Project.GitHTTPURL, p.Project.GitSSHURL, p.Project.WebURL)
 	if len(urls) == 0 {
 		return nil, fmt.Errorf("reading a push: the payload has no URL of the repository")
@@ -51,8 +51,8 @@ func (p push) changes() ([]Change, error) {
 }
 
 func gitChange(urls []string, ref, before, after string) *GitChange {
-	c := &GitChange{URLs: urls, Ref: ref, Before: before, After: after, Deleted: after != "" && zeros(after)}
-	if zeros(before) {
+	c := &GitChange{URLs: urls, Ref: ref, Before: before, After: after, Deleted: after != "" && isZeroCommit(after)}
+	if isZeroCommit(before) {
 		c.Before = ""
 	}
 	if c.Deleted {
@@ -63,7 +63,7 @@ func gitChange(urls []string, ref, before, after string) *GitChange {
 
 // parsePush reads the push of a host that names the event in one of the headers, the first of them that is there; other
 // events tell of no change.
-func parsePush(headers ...string) parser {
+func parsePush(headers ...string) bodyParser {
 	return func(h http.Header, body []byte) ([]Change, error) {
 		for _, header := range headers {
 			switch h.Get(header) {
@@ -79,16 +79,16 @@ func parsePush(headers ...string) parser {
 }
 
 func readPush(body []byte) ([]Change, error) {
-	var p push
+	var p pushPayload
 	if err := json.Unmarshal(body, &p); err != nil {
 		return nil, fmt.Errorf("reading a push: %w", err)
 	}
-	return p.changes()
+	return p.toChanges()
 }
 
-// formed reads bodies that are forms, too: the JSON is then the value of payload, and the signature covers the form. It is
+// parseForms reads bodies that are forms, too: the JSON is then the value of payload, and the signature covers the form. It is
 // what GitHub sends unless told otherwise, and what Gitea and Forgejo can be told to send.
-func formed(parse parser) parser {
+func parseForms(parse bodyParser) bodyParser {
 	return func(h http.Header, body []byte) ([]Change, error) {
 		if kind, _, err := mime.ParseMediaType(h.Get("Content-Type")); err != nil || kind != "application/x-www-form-urlencoded" {
 			return parse(h, body)
@@ -160,7 +160,7 @@ func parseBitbucketCloud(h http.Header, body []byte) ([]Change, error) {
 	if p.Repository.FullName != "" {
 		urls = append(urls, "https://bitbucket.org/"+p.Repository.FullName)
 	}
-	if urls = distinct(urls...); len(urls) == 0 {
+	if urls = distinctWords(urls...); len(urls) == 0 {
 		return nil, fmt.Errorf("reading a push: the payload has no URL of the repository")
 	}
 	var out []Change
@@ -215,7 +215,7 @@ func parseBitbucketServer(h http.Header, body []byte) ([]Change, error) {
 	for _, l := range p.Repository.Links.Self {
 		urls = append(urls, bitbucketClone(l.Href)...)
 	}
-	if urls = distinct(urls...); len(urls) == 0 {
+	if urls = distinctWords(urls...); len(urls) == 0 {
 		return nil, fmt.Errorf("reading a push: the payload has no URL of the repository")
 	}
 	var out []Change
@@ -250,7 +250,7 @@ func bitbucketClone(page string) []string {
 	return []string{base + "/scm/" + key + "/" + slug + ".git", "ssh://git@" + strings.Split(host, ":")[0] + ":7999/" + key + "/" + slug + ".git"}
 }
 
-func distinct(words ...string) []string {
+func distinctWords(words ...string) []string {
 	var out []string
 	seen := map[string]bool{}
 	for _, w := range words {

@@ -74,12 +74,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	name := strings.TrimPrefix(req.URL.Path, "/hook/")
 	r, ok := h.receivers[name]
 	if !ok {
-		h.answer(w, "", http.StatusNotFound, "unknown", Event{}, nil)
+		h.writeAnswer(w, "", http.StatusNotFound, "unknown", Event{}, nil)
 		return
 	}
 	if req.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		h.answer(w, name, http.StatusMethodNotAllowed, "malformed", Event{}, errors.New("only POST is answered"))
+		h.writeAnswer(w, name, http.StatusMethodNotAllowed, "malformed", Event{}, errors.New("only POST is answered"))
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, MaxBody))
@@ -88,41 +88,41 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 			status, outcome = http.StatusRequestEntityTooLarge, "large"
 		}
-		h.answer(w, name, status, outcome, Event{}, err)
+		h.writeAnswer(w, name, status, outcome, Event{}, err)
 		return
 	}
 	e, err := r.Read(req.Header, req.URL.Query().Get("token"), body, h.now())
 	switch {
 	case errors.Is(err, ErrSignature):
-		h.answer(w, name, http.StatusUnauthorized, "refused", e, err)
+		h.writeAnswer(w, name, http.StatusUnauthorized, "refused", e, err)
 	case err != nil:
-		h.answer(w, name, http.StatusBadRequest, "malformed", e, err)
+		h.writeAnswer(w, name, http.StatusBadRequest, "malformed", e, err)
 	case len(e.Changes) == 0:
-		h.answer(w, name, http.StatusOK, "ignored", e, nil)
+		h.writeAnswer(w, name, http.StatusOK, "ignored", e, nil)
 	case !h.store.Watches(e.Changes):
-		h.answer(w, name, http.StatusOK, "unwatched", e, nil)
+		h.writeAnswer(w, name, http.StatusOK, "unwatched", e, nil)
 	default:
-		h.put(w, req, e)
+		h.putEvent(w, req, e)
 	}
 }
 
-// put stores the event. A repeated delivery is answered with success, as some senders repeat until they see it (the
+// putEvent stores the event. A repeated delivery is answered with success, as some senders repeat until they see it (the
 // distribution registry does), and has no effect.
-func (h *Handler) put(w http.ResponseWriter, req *http.Request, e Event) {
+func (h *Handler) putEvent(w http.ResponseWriter, req *http.Request, e Event) {
 	duplicate, err := h.store.Put(req.Context(), e)
 	switch {
 	case err != nil:
 		w.Header().Set("Retry-After", "5")
-		h.answer(w, e.Receiver, http.StatusServiceUnavailable, "failed", e, err)
+		h.writeAnswer(w, e.Receiver, http.StatusServiceUnavailable, "failed", e, err)
 	case duplicate:
-		h.answer(w, e.Receiver, http.StatusOK, "duplicate", e, nil)
+		h.writeAnswer(w, e.Receiver, http.StatusOK, "duplicate", e, nil)
 	default:
-		h.answer(w, e.Receiver, http.StatusAccepted, "stored", e, nil)
+		h.writeAnswer(w, e.Receiver, http.StatusAccepted, "stored", e, nil)
 	}
 }
 
-// answer tells the sender the outcome and, for a malformed delivery, what is wrong; everything else stays in the log.
-func (h *Handler) answer(w http.ResponseWriter, receiver string, status int, outcome string, e Event, err error) {
+// writeAnswer tells the sender the outcome and, for a malformed delivery, what is wrong; everything else stays in the log.
+func (h *Handler) writeAnswer(w http.ResponseWriter, receiver string, status int, outcome string, e Event, err error) {
 	h.observe(receiver, outcome)
 	reply := map[string]string{"outcome": outcome}
 	if e.ID != "" {

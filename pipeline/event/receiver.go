@@ -25,10 +25,10 @@ type Receiver struct {
 	Insecure bool
 }
 
-// sender is what is particular to a provider.
-type sender struct {
-	verify verification
-	parse  parser
+// senderKind is what is particular to a provider.
+type senderKind struct {
+	verify verifyFunc
+	parse  bodyParser
 	// delivery are the headers of which the first that is there names a delivery.
 	delivery []string
 	// id names a delivery by its content instead.
@@ -37,14 +37,14 @@ type sender struct {
 	repeats bool
 }
 
-var senders = map[Provider]sender{
-	GitHub: {verify: hmacHex("X-Hub-Signature-256", false), parse: formed(parseGitHub), delivery: []string{"X-GitHub-Delivery"}},
-	GitLab: {verify: gitlab, parse: parseGitLab,
+var senders = map[Provider]senderKind{
+	GitHub: {verify: hmacHex("X-Hub-Signature-256", false), parse: parseForms(parseGitHub), delivery: []string{"X-GitHub-Delivery"}},
+	GitLab: {verify: verifyGitLab, parse: parseGitLab,
 		delivery: []string{"Idempotency-Key", "X-Gitlab-Event-UUID"}, id: signedID},
 	Gitea: {verify: firstHeader("X-Gitea-Signature", "X-Hub-Signature-256"),
-		parse: formed(parsePush("X-Gitea-Event", "X-Gogs-Event")), delivery: []string{"X-Gitea-Delivery"}},
+		parse: parseForms(parsePush("X-Gitea-Event", "X-Gogs-Event")), delivery: []string{"X-Gitea-Delivery"}},
 	Forgejo: {verify: firstHeader("X-Forgejo-Signature", "X-Gitea-Signature", "X-Hub-Signature-256"),
-		parse: formed(parsePush("X-Forgejo-Event", "X-Gitea-Event")), delivery: []string{"X-Forgejo-Delivery", "X-Gitea-Delivery"}},
+		parse: parseForms(parsePush("X-Forgejo-Event", "X-Gitea-Event")), delivery: []string{"X-Forgejo-Delivery", "X-Gitea-Delivery"}},
 	BitbucketCloud:  {verify: hmacHex("X-Hub-Signature", false), parse: parseBitbucketCloud, delivery: []string{"X-Request-UUID"}},
 	BitbucketServer: {verify: hmacHex("X-Hub-Signature", false), parse: parseBitbucketServer, delivery: []string{"X-Request-Id"}},
 	Flux:            {verify: signatureOrToken, parse: parseFlux},
@@ -108,11 +108,11 @@ func (r Receiver) Read(h http.Header, token string, body []byte, now time.Time) 
 	if err != nil {
 		return Event{}, err
 	}
-	return Event{ID: r.deliveryID(s, h, body, now), Receiver: r.Name, Provider: r.Provider, Changes: once(changes)}, nil
+	return Event{ID: r.deliveryID(s, h, body, now), Receiver: r.Name, Provider: r.Provider, Changes: uniqueChanges(changes)}, nil
 }
 
-// once leaves out changes that are told again: a batch may tell of the same thing a thousand times.
-func once(changes []Change) (out []Change) {
+// uniqueChanges leaves out changes that are told again: a batch may tell of the same thing a thousand times.
+func uniqueChanges(changes []Change) (out []Change) {
 	seen := map[string]bool{}
 	for _, c := range changes {
 		key, err := json.Marshal(c)
@@ -130,7 +130,7 @@ func once(changes []Change) (out []Change) {
 // deliveryID names the delivery. Most headers are not covered by the signature, so that one who recorded a delivery could
 // send it again under a new id; that gives a second look at the source and nothing else. The body counts beside a header:
 // something in between that gives the same id to all requests must not make them repetitions of the first.
-func (r Receiver) deliveryID(s sender, h http.Header, body []byte, now time.Time) string {
+func (r Receiver) deliveryID(s senderKind, h http.Header, body []byte, now time.Time) string {
 	if s.id != nil {
 		if id := s.id(h, body); id != "" {
 			return hashID(r.Name, "id", id)

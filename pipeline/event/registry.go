@@ -48,16 +48,16 @@ func parseHarbor(h http.Header, body []byte) ([]Change, error) {
 	}
 	switch p.Type {
 	case "PUSH_ARTIFACT", "pushImage":
-		return p.EventData.changes()
+		return p.EventData.toChanges()
 	case "harbor.artifact.pushed":
-		return p.Data.changes()
+		return p.Data.toChanges()
 	}
 	if h.Get("Ce-Type") == "harbor.artifact.pushed" {
 		var d harborData
 		if err := json.Unmarshal(body, &d); err != nil {
 			return nil, fmt.Errorf("reading a Harbor event: %w", err)
 		}
-		return d.changes()
+		return d.toChanges()
 	}
 	return nil, nil
 }
@@ -72,7 +72,7 @@ type harborData struct {
 	}
 }
 
-func (d harborData) changes() ([]Change, error) {
+func (d harborData) toChanges() ([]Change, error) {
 	var out []Change
 	for _, r := range d.Resources {
 		if r.Tag == "" || strings.HasPrefix(r.Tag, "sha256:") {

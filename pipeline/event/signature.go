@@ -22,11 +22,11 @@ import (
 // ErrSignature is what every failed verification wraps. What is told to the sender is no more than this.
 var ErrSignature = errors.New("the signature is missing or wrong")
 
-// verification checks a delivery against a receiver's secret.
-type verification func(h http.Header, body, secret []byte, now time.Time) error
+// verifyFunc checks a delivery against a receiver's secret.
+type verifyFunc func(h http.Header, body, secret []byte, now time.Time) error
 
 // hmacHex expects "ALGORITHM=HEX" in the header, or bare HEX of SHA-256 where bare is set. SHA-1 is refused.
-func hmacHex(header string, bare bool) verification {
+func hmacHex(header string, bare bool) verifyFunc {
 	return func(h http.Header, body, secret []byte, _ time.Time) error {
 		value := h.Get(header)
 		if value == "" {
@@ -63,20 +63,20 @@ func hmacHex(header string, bare bool) verification {
 	}
 }
 
-// equal compares in a time that tells nothing of the secret, not even its length: 1 where they are equal, else 0.
-func equal(value string, secret []byte) int {
+// secretEqual compares in a time that tells nothing of the secret, not even its length: 1 where they are equal, else 0.
+func secretEqual(value string, secret []byte) int {
 	got, want := sha256.Sum256([]byte(value)), sha256.Sum256(secret)
 	return subtle.ConstantTimeCompare(got[:], want[:])
 }
 
 // plainToken expects the secret itself in the header, perhaps after one of the prefixes.
-func plainToken(header string, prefixes ...string) verification {
+func plainToken(header string, prefixes ...string) verifyFunc {
 	return func(h http.Header, _, secret []byte, _ time.Time) error {
 		value := h.Get(header)
-		found := equal(value, secret)
+		found := secretEqual(value, secret)
 		for _, p := range prefixes {
 			if len(value) > len(p) && strings.EqualFold(value[:len(p)], p) {
-				found |= equal(value[len(p):], secret)
+				found |= secretEqual(value[len(p):], secret)
 			}
 		}
 		if found != 1 {
@@ -133,8 +133,8 @@ func standardKey(secret []byte) []byte {
 	return key
 }
 
-// gitlab accepts the signed scheme where the headers are there, else the plain token.
-func gitlab(h http.Header, body, secret []byte, now time.Time) error {
+// verifyGitLab accepts the signed scheme where the headers are there, else the plain token.
+func verifyGitLab(h http.Header, body, secret []byte, now time.Time) error {
 	if h.Get("Webhook-Signature") != "" {
 		return standardWebhook(h, body, secret, now)
 	}
@@ -142,7 +142,7 @@ func gitlab(h http.Header, body, secret []byte, now time.Time) error {
 }
 
 // firstHeader uses the verification of the first header that is there, and of the last one where none is.
-func firstHeader(headers ...string) verification {
+func firstHeader(headers ...string) verifyFunc {
 	return func(h http.Header, body, secret []byte, now time.Time) error {
 		chosen := headers[len(headers)-1]
 		for _, name := range headers {

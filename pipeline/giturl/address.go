@@ -77,6 +77,6 @@ func (a *Address) setPath(dir string) error {
 	return nil
 }
 
-func (a *Address) equal(b *Address) bool {
+func (a *Address) equalTo(b *Address) bool {
 	return a.plain == b.plain && a.host == b.host && a.port == b.port && slices.Equal(a.path, b.path)
 }

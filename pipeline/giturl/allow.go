@@ -49,7 +49,7 @@ func ParsePattern(text string) (Pattern, error) {
 // Match reports whether a repository is allowed, and which URL is to be fetched: it begins as the pattern does.
 func (p *Pattern) Match(a *Address) (fetch string, ok bool) {
 	if !p.all {
-		return p.text, p.at.equal(a)
+		return p.text, p.at.equalTo(a)
 	}
 	n := len(p.at.path)
 	if len(a.path) <= n {
@@ -57,7 +57,7 @@ func (p *Pattern) Match(a *Address) (fetch string, ok bool) {
 	}
 	above := *a
 	above.path = a.path[:n]
-	if !p.at.equal(&above) {
+	if !p.at.equalTo(&above) {
 		return "", false
 	}
 	rest := strings.Join(a.path[n:], "/")

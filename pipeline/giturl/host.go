@@ -33,8 +33,8 @@ const (
 	Gitea  = "Gitea"
 )
 
-// api is where a kind of host has its API.
-type api struct {
+// hostAPI is where a kind of host has its API.
+type hostAPI struct {
 	kind string
 	// base returns the API's URL.
 	base func(host string) string
@@ -42,7 +42,7 @@ type api struct {
 	statuses func(repository string) string
 }
 
-var apis = []api{
+var apis = []hostAPI{
 	{GitHub, func(host string) string {
 		if host == "github.com" {
 			return "https://api.github.com"

@@ -16,13 +16,13 @@ import (
 // Git hosts limit the text of a status: GitHub to 140 characters.
 const maxDescription = 140
 
-// host is what a kind of host wants with a status: the headers of a request, and its word for a failure.
-type host struct {
+// statusHost is what a kind of host wants with a status: the headers of a request, and its word for a failure.
+type statusHost struct {
 	header  func(token string) map[string]string
 	failure string
 }
 
-var hosts = map[string]host{
+var hosts = map[string]statusHost{
 	giturl.GitHub: {func(token string) map[string]string {
 		return map[string]string{"Authorization": "Bearer " + token, "Accept": "application/vnd.github+json"}
 	}, "failure"},
@@ -35,7 +35,7 @@ func (n *Notifier) commitStatus(ctx context.Context, c *v1alpha1.CommitStatus, r
 	if r.Commit == "" {
 		return nil
 	}
-	token, err := n.token(ctx, r.Namespace, &c.SecretRef)
+	token, err := n.readToken(ctx, r.Namespace, &c.SecretRef)
 	if err != nil {
 		return err
 	}
@@ -56,16 +56,16 @@ func (n *Notifier) commitStatus(ctx context.Context, c *v1alpha1.CommitStatus, r
 		h.Set(key, value)
 	}
 	at := source.StatusURL(c.Provider, c.URL, r.Commit)
-	body := status(r, name, map[bool]string{true: "success", false: host.failure})
+	body := statusBody(r, name, map[bool]string{true: "success", false: host.failure})
 	data, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
-	return n.post(ctx, at, h, data)
+	return n.postWithRetries(ctx, at, h, data)
 }
 
-// status returns what all hosts take, each with its own word for the state.
-func status(r Run, name string, words map[bool]string) map[string]string {
+// statusBody returns what all hosts take, each with its own word for the state.
+func statusBody(r Run, name string, words map[bool]string) map[string]string {
 	good := r.Run.Outcome == "Published" || r.Run.Outcome == "Unchanged"
 	text := r.Run.Message
 	if runes := []rune(text); len(runes) > maxDescription {

@@ -87,7 +87,7 @@ func (n *Notifier) Send(ctx context.Context, to []v1alpha1.Notification, r Run) 
 		switch {
 		case t.FluxReceiver != nil:
 			if r.Run.Outcome == "Published" {
-				err = n.flux(ctx, t.FluxReceiver, r)
+				err = n.notifyFlux(ctx, t.FluxReceiver, r)
 			}
 		case t.CloudEvent != nil:
 			err = n.cloudEvent(ctx, t.CloudEvent, r)
@@ -101,19 +101,19 @@ func (n *Notifier) Send(ctx context.Context, to []v1alpha1.Notification, r Run) 
 	return errors.Join(errs...)
 }
 
-// flux calls a Receiver of type generic-hmac (notification-controller, internal/server/receiver_handlers.go).
-func (n *Notifier) flux(ctx context.Context, e *v1alpha1.Endpoint, r Run) error {
+// notifyFlux calls a Receiver of type generic-hmac (notification-controller, internal/server/receiver_handlers.go).
+func (n *Notifier) notifyFlux(ctx context.Context, e *v1alpha1.Endpoint, r Run) error {
 	body, err := json.Marshal(map[string]any{"pipeline": r.Pipeline(), "revision": r.Run.Revision, "published": r.Published})
 	if err != nil {
 		return err
 	}
-	token, err := n.token(ctx, r.Namespace, e.SecretRef)
+	token, err := n.readToken(ctx, r.Namespace, e.SecretRef)
 	if err != nil {
 		return err
 	}
 	h := http.Header{"Content-Type": {"application/json"}}
-	sign(h, token, body)
-	return n.post(ctx, e.URL, h, body)
+	signBody(h, token, body)
+	return n.postWithRetries(ctx, e.URL, h, body)
 }
 
 // cloudEvent sends a CloudEvent in the binary mode of the HTTP binding. The run's id names the event, so that a repeated one
@@ -125,7 +125,7 @@ func (n *Notifier) cloudEvent(ctx context.Context, e *v1alpha1.Endpoint, r Run) 
 	if err != nil {
 		return err
 	}
-	token, err := n.token(ctx, r.Namespace, e.SecretRef)
+	token, err := n.readToken(ctx, r.Namespace, e.SecretRef)
 	if err != nil {
 		return err
 	}
@@ -140,12 +140,12 @@ func (n *Notifier) cloudEvent(ctx context.Context, e *v1alpha1.Endpoint, r Run) 
 	if !r.Run.Finished.IsZero() {
 		h.Set("Ce-Time", r.Run.Finished.UTC().Format(time.RFC3339))
 	}
-	sign(h, token, body)
-	return n.post(ctx, e.URL, h, body)
+	signBody(h, token, body)
+	return n.postWithRetries(ctx, e.URL, h, body)
 }
 
-// token returns the key "token" of a secret; nil without a reference.
-func (n *Notifier) token(ctx context.Context, namespace string, ref *meta.LocalObjectReference) ([]byte, error) {
+// readToken returns the key "token" of a secret; nil without a reference.
+func (n *Notifier) readToken(ctx context.Context, namespace string, ref *meta.LocalObjectReference) ([]byte, error) {
 	if ref == nil {
 		return nil, nil
 	}
@@ -160,8 +160,8 @@ func (n *Notifier) token(ctx context.Context, namespace string, ref *meta.LocalO
 	return token, nil
 }
 
-// sign sets X-Signature, which Flux's generic-hmac receivers check and our own generic receivers too.
-func sign(h http.Header, token, body []byte) {
+// signBody sets X-Signature, which Flux's generic-hmac receivers check and our own generic receivers too.
+func signBody(h http.Header, token, body []byte) {
 	if token == nil {
 		return
 	}
@@ -170,8 +170,8 @@ func sign(h http.Header, token, body []byte) {
 	h.Set("X-Signature", "sha256="+hex.EncodeToString(mac.Sum(nil)))
 }
 
-// post sends the body until it is answered with success, or with a refusal that a repetition will not change.
-func (n *Notifier) post(ctx context.Context, url string, h http.Header, body []byte) error {
+// postWithRetries sends the body until it is answered with success, or with a refusal that a repetition will not change.
+func (n *Notifier) postWithRetries(ctx context.Context, url string, h http.Header, body []byte) error {
 	var err error
 	for try := range n.tries {
 		if try > 0 {
@@ -182,14 +182,14 @@ func (n *Notifier) post(ctx context.Context, url string, h http.Header, body []b
 			}
 		}
 		var again bool
-		if again, err = n.once(ctx, url, h, body); err == nil || !again {
+		if again, err = n.postOnce(ctx, url, h, body); err == nil || !again {
 			return err
 		}
 	}
 	return err
 }
 
-func (n *Notifier) once(ctx context.Context, url string, h http.Header, body []byte) (again bool, err error) {
+func (n *Notifier) postOnce(ctx context.Context, url string, h http.Header, body []byte) (again bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return false, errors.New("the URL cannot be used")
@@ -197,7 +197,7 @@ func (n *Notifier) once(ctx context.Context, url string, h http.Header, body []b
 	req.Header = h
 	resp, err := n.client.Do(req)
 	if err != nil {
-		return !errors.Is(err, errElsewhere), scrub(err)
+		return !errors.Is(err, errElsewhere), scrubURL(err)
 	}
 	defer resp.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10))
@@ -207,8 +207,8 @@ func (n *Notifier) once(ctx context.Context, url string, h http.Header, body []b
 	return resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests, fmt.Errorf("the server answered %s", resp.Status)
 }
 
-// scrub takes the URL out of a client's error, as URLs of hooks are secrets.
-func scrub(err error) error {
+// scrubURL takes the URL out of a client's error, as URLs of hooks are secrets.
+func scrubURL(err error) error {
 	for {
 		inner := errors.Unwrap(err)
 		if inner == nil {

@@ -32,9 +32,9 @@ type unresponsiveSources struct {
 	since map[string]time.Time // of looks that are under way
 }
 
-// begin waits for the turn to look at a source, and gives an error where it is not worth a look: it did not answer lately,
+// takeTurn waits for the turn to look at a source, and gives an error where it is not worth a look: it did not answer lately,
 // or somebody has been waiting for its answer for a while. done must be called in any case.
-func (s *unresponsiveSources) begin(source string, turn *sync.Mutex) (done func(), err error) {
+func (s *unresponsiveSources) takeTurn(source string, turn *sync.Mutex) (done func(), err error) {
 	for {
 		if turn.TryLock() {
 			return func() { s.endLook(source); turn.Unlock() }, s.beginLook(source)

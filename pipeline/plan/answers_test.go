@@ -61,7 +61,7 @@ func TestSilentSources(t *testing.T) {
 	var turn sync.Mutex
 	begin := func(want error) func() {
 		t.Helper()
-		done, err := s.begin("a", &turn)
+		done, err := s.takeTurn("a", &turn)
 		if !errors.Is(err, want) {
 			t.Fatalf("got %v, want %v", err, want)
 		}
@@ -78,7 +78,7 @@ func TestSilentSources(t *testing.T) {
 	done = begin(nil)
 	waited := make(chan error)
 	go func() {
-		done, err := s.begin("a", &turn)
+		done, err := s.takeTurn("a", &turn)
 		done()
 		waited <- err
 	}()

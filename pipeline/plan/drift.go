@@ -24,14 +24,14 @@ func newDrift(f *source.Fetcher) *driftCheck {
 	return &driftCheck{fetcher: f, heads: map[string]*tree.Tree{}}
 }
 
-// found reports whether any place of a pipeline differs. One that cannot be looked at does not count: the run could do no more.
-func (d *driftCheck) found(ctx context.Context, p *v1alpha1.RenderPipeline, state *status.State) bool {
+// hasDrifted reports whether any place of a pipeline differs. One that cannot be looked at does not count: the run could do no more.
+func (d *driftCheck) hasDrifted(ctx context.Context, p *v1alpha1.RenderPipeline, state *status.State) bool {
 	for _, to := range p.Spec.Publish {
 		record := state.Seen.Targets[to.Target()]
 		if to.Git == nil || len(record) == 0 {
 			continue
 		}
-		if now := d.head(ctx, p.Metadata.Namespace, to.Git); now != nil {
+		if now := d.branchFiles(ctx, p.Metadata.Namespace, to.Git); now != nil {
 			if _, affected := record.Affected(now); affected {
 				return true
 			}
@@ -40,7 +40,7 @@ func (d *driftCheck) found(ctx context.Context, p *v1alpha1.RenderPipeline, stat
 	return false
 }
 
-func (d *driftCheck) head(ctx context.Context, namespace string, to *v1alpha1.GitPublish) *tree.Tree {
+func (d *driftCheck) branchFiles(ctx context.Context, namespace string, to *v1alpha1.GitPublish) *tree.Tree {
 	name := to.Reference()
 	key := namespace + " " + to.URL + " " + name
 	if known, ok := d.heads[key]; ok {

@@ -74,7 +74,7 @@ const fetchTimeout = 10 * time.Second
 // Consider asks for a run of those among the pipelines that would give something else than they did. An error means that
 // the queue could not be asked; then nothing is lost when the same is considered again.
 func (p *Planner) Consider(ctx context.Context, keys []string, cause Cause) error {
-	entries := p.runnable(keys)
+	entries := p.runnableEntries(keys)
 	if len(entries) == 0 {
 		return nil
 	}
@@ -91,7 +91,7 @@ func (p *Planner) Consider(ctx context.Context, keys []string, cause Cause) erro
 		return err
 	}
 	trace, count := queue.TraceOf(ctx), 0
-	for jobs := range p.jobs(ctx, entries, pending, cause) {
+	for jobs := range p.planSources(ctx, entries, pending, cause) {
 		count += len(jobs)
 		batch := p.batchSize(jobs, pending)
 		for i := range jobs {
@@ -108,13 +108,13 @@ func (p *Planner) Consider(ctx context.Context, keys []string, cause Cause) erro
 	return nil
 }
 
-// runnable returns the pipelines that could run.
-func (p *Planner) runnable(keys []string) []catalog.Entry {
+// runnableEntries returns the pipelines that could run.
+func (p *Planner) runnableEntries(keys []string) []catalog.Entry {
 	var out []catalog.Entry
 	for _, key := range keys {
 		e, ok := p.Catalog.Get(key)
 		if !ok {
-			p.forget(key)
+			p.forgetPipeline(key)
 		} else if e.Err == nil {
 			out = append(out, e)
 		}
@@ -122,8 +122,8 @@ func (p *Planner) runnable(keys []string) []catalog.Entry {
 	return out
 }
 
-// jobs looks at each source once and gives what is to run, in one batch where all sources answer soon.
-func (p *Planner) jobs(ctx context.Context, entries []catalog.Entry, pending map[string]bool, cause Cause) iter.Seq[[]queue.Job] {
+// planSources looks at each source once and gives what is to run, in one batch where all sources answer soon.
+func (p *Planner) planSources(ctx context.Context, entries []catalog.Entry, pending map[string]bool, cause Cause) iter.Seq[[]queue.Job] {
 	groups := map[string][]catalog.Entry{}
 	var order []string
 	for _, e := range entries {
@@ -148,7 +148,7 @@ func (p *Planner) planSourceSafely(ctx context.Context, key string, entries []ca
 			"pipelines", len(entries), "error", r, "stack", string(debug.Stack()))
 		jobs = nil
 		for _, e := range entries {
-			if job := cause.job(e); !e.Pipeline.Spec.Suspend && !p.Store.Control(e.Key).Suspended {
+			if job := cause.newJob(e); !e.Pipeline.Spec.Suspend && !p.Store.Control(e.Key).Suspended {
 				jobs = append(jobs, job)
 			}
 		}
@@ -156,7 +156,7 @@ func (p *Planner) planSourceSafely(ctx context.Context, key string, entries []ca
 	return p.planSource(ctx, key, entries, pending, cause)
 }
 
-func (c Cause) job(e catalog.Entry) queue.Job {
+func (c Cause) newJob(e catalog.Entry) queue.Job {
 	return queue.Job{Pipeline: e.Key, Cause: c.ID, Reason: c.Reason, Since: c.Since, Spec: e.Digest}
 }
 
@@ -178,8 +178,8 @@ func (p *Planner) sourceKey(e catalog.Entry) string {
 	return string(text)
 }
 
-// forget drops what is remembered of a pipeline that is gone.
-func (p *Planner) forget(key string) {
+// forgetPipeline drops what is remembered of a pipeline that is gone.
+func (p *Planner) forgetPipeline(key string) {
 	p.unchanged.Forget(key)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,7 +189,7 @@ func (p *Planner) forget(key string) {
 
 // planSource plans for the pipelines of one source, one group at a time for each source.
 func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.Entry, pending map[string]bool, cause Cause) []queue.Job {
-	done, err := p.unresponsive.begin(key, p.sourceLock(key))
+	done, err := p.unresponsive.takeTurn(key, p.sourceLock(key))
 	defer done()
 	resolved := time.Now()
 	looking, cancel := context.WithTimeout(ctx, fetchTimeout)
@@ -208,7 +208,7 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 	drift, look := newDrift(p.Fetcher), p.unchanged.At(p.Builder, snapshot)
 	var jobs []queue.Job
 	for _, e := range entries {
-		job := cause.job(e)
+		job := cause.newJob(e)
 		control := p.Store.Control(e.Key)
 		if e.Pipeline.Spec.Suspend || control.Suspended {
 			continue
@@ -230,13 +230,13 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 			}
 			reason, needed = "a run is under way", true
 		}
-		if !needed && recovered(state) {
+		if !needed && sourceHadFailed(state) {
 			reason, needed = "the source answers again", true
 		}
 		if !needed && state.Asked(e.Pipeline, control) {
 			reason, needed = "somebody has asked for it", true
 		}
-		if !needed && cause.Drift && drift.found(looking, e.Pipeline, state) {
+		if !needed && cause.Drift && drift.hasDrifted(looking, e.Pipeline, state) {
 			reason, needed, job.Force = "what is published was changed by somebody else", true, true
 		}
 		if !needed {
@@ -249,8 +249,8 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 	return jobs
 }
 
-// recovered reports whether a pipeline's status tells of a source that did not answer.
-func recovered(state *status.State) bool {
+// sourceHadFailed reports whether a pipeline's status tells of a source that did not answer.
+func sourceHadFailed(state *status.State) bool {
 	c := state.Condition()
 	return c != nil && c.Reason == "SourceFailed"
 }

@@ -48,7 +48,7 @@ func TestEachPipelineIsDueOnceInItsInterval(t *testing.T) {
 	start := time.Unix(1_790_000_000, 0)
 	counts, moments := map[string]int{}, map[string]int{}
 	for s := range 120 {
-		for _, key := range p.due(start.Add(time.Duration(s)*time.Second), start.Add(time.Duration(s+1)*time.Second)) {
+		for _, key := range p.duePipelines(start.Add(time.Duration(s)*time.Second), start.Add(time.Duration(s+1)*time.Second)) {
 			counts[key]++
 			moments[key] = s
 		}
@@ -58,7 +58,7 @@ func TestEachPipelineIsDueOnceInItsInterval(t *testing.T) {
 	}
 	again := &Planner{Catalog: c, PipelinesDir: dir}
 	last := moments["p1"]
-	if due := again.due(start.Add(time.Duration(last)*time.Second), start.Add(time.Duration(last+1)*time.Second)); len(due) == 0 {
+	if due := again.duePipelines(start.Add(time.Duration(last)*time.Second), start.Add(time.Duration(last+1)*time.Second)); len(due) == 0 {
 		t.Error("after a restart the moment is another")
 	}
 }

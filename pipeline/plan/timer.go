@@ -23,7 +23,7 @@ func (p *Planner) Timer(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-ticker.C:
-			if due := p.due(last, now); len(due) > 0 {
+			if due := p.duePipelines(last, now); len(due) > 0 {
 				cause := Cause{ID: fmt.Sprintf("interval-%d", now.Unix()), Reason: "interval", Since: now, Drift: true}
 				if err := p.Consider(ctx, due, cause); err != nil && ctx.Err() == nil {
 					p.Log.Warn("the interval could not be planned; the next one will be", "error", err)
@@ -34,8 +34,8 @@ func (p *Planner) Timer(ctx context.Context) {
 	}
 }
 
-// due returns the pipelines whose moment is after last and not after now.
-func (p *Planner) due(last, now time.Time) []string {
+// duePipelines returns the pipelines whose moment is after last and not after now.
+func (p *Planner) duePipelines(last, now time.Time) []string {
 	var out []string
 	for _, e := range p.Catalog.All() {
 		if e.Pipeline == nil || e.Pipeline.Spec.Interval == nil || e.Pipeline.Spec.Interval.Duration <= 0 {

@@ -100,20 +100,20 @@ func (k *Keeper) Check(ctx context.Context) error {
 	if len(gone) == 0 && now == k.checked {
 		return nil
 	}
-	if err := k.register(ctx, entries); err != nil {
+	if err := k.registerPipelines(ctx, entries); err != nil {
 		return err
 	}
-	if err := k.mark(ctx, gone); err != nil {
+	if err := k.markGone(ctx, gone); err != nil {
 		return err
 	}
 	k.checked = now
-	doubt := k.unread(now, entries)
+	doubt := k.doubtReason(now, entries)
 	k.doubt.Store(doubt)
-	return k.approve(ctx, gone, doubt, k.tooMany(now, len(gone), len(known)))
+	return k.approveDue(ctx, gone, doubt, k.tooMany(now, len(gone), len(known)))
 }
 
-// register notes what valid pipelines say, and that those are there which were missed.
-func (k *Keeper) register(ctx context.Context, entries []catalog.Entry) error {
+// registerPipelines notes what valid pipelines say, and that those are there which were missed.
+func (k *Keeper) registerPipelines(ctx context.Context, entries []catalog.Entry) error {
 	for _, e := range entries {
 		registered, ok := k.Store.Registration(e.Key)
 		want := registered
@@ -146,8 +146,8 @@ func (k *Keeper) register(ctx context.Context, entries []catalog.Entry) error {
 	return nil
 }
 
-// mark notes since when pipelines are gone, and has those looked at that may go on in their place.
-func (k *Keeper) mark(ctx context.Context, gone []string) error {
+// markGone notes since when pipelines are gone, and has those looked at that may go on in their place.
+func (k *Keeper) markGone(ctx context.Context, gone []string) error {
 	var heirs []string
 	for _, name := range gone {
 		if r, ok := k.Store.Registration(name); ok && r.Removal != nil {
@@ -182,8 +182,8 @@ func (k *Keeper) mark(ctx context.Context, gone []string) error {
 // atLeast is how many pipelines may always go at once.
 const atLeast = 4
 
-// unread says why it is not known what is gone, "" where it is.
-func (k *Keeper) unread(now catalog.Status, entries []catalog.Entry) string {
+// doubtReason says why it is not known what is gone, "" where it is.
+func (k *Keeper) doubtReason(now catalog.Status, entries []catalog.Entry) string {
 	if now.Error != "" {
 		return "the pipelines cannot be read now"
 	}
@@ -212,9 +212,9 @@ func (k *Keeper) tooMany(now catalog.Status, gone, known int) string {
 	return ""
 }
 
-// approve lets those go that are due, as one cause, so that they become one commit for each branch. One that was too many
+// approveDue lets those go that are due, as one cause, so that they become one commit for each branch. One that was too many
 // once needs a word even when the others have been dealt with.
-func (k *Keeper) approve(ctx context.Context, gone []string, doubt, many string) error {
+func (k *Keeper) approveDue(ctx context.Context, gone []string, doubt, many string) error {
 	var due []string
 	held, because := 0, doubt
 	for _, name := range gone {
@@ -249,14 +249,14 @@ func (k *Keeper) approve(ctx context.Context, gone []string, doubt, many string)
 		k.told = because
 		k.Log.Warn("pipelines that are gone are not removed: confirm it with prerig remove, or bring them back", "pipelines", held, "because", because)
 	}
-	return k.request(ctx, due, nil)
+	return k.requestRemovals(ctx, due, nil)
 }
 
 // again is how long after a job was asked for it is looked whether it is still there.
 const again = time.Minute
 
-// request approves removals and asks for the jobs.
-func (k *Keeper) request(ctx context.Context, due []string, change func(*status.Registration)) error {
+// requestRemovals approves removals and asks for the jobs.
+func (k *Keeper) requestRemovals(ctx context.Context, due []string, change func(*status.Registration)) error {
 	if k.asked == nil {
 		k.asked = map[string]time.Time{}
 	}
@@ -308,7 +308,7 @@ func (k *Keeper) Confirm(ctx context.Context, names []string, orphan bool) error
 			return fmt.Errorf("removing pipeline %s: %w", name, ErrNotGone)
 		}
 	}
-	return k.request(ctx, names, func(r *status.Registration) {
+	return k.requestRemovals(ctx, names, func(r *status.Registration) {
 		if orphan {
 			r.Policy = v1alpha1.DeletionOrphan
 		}

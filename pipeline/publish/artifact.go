@@ -49,12 +49,12 @@ type ArtifactResult struct {
 // contents only. Where the first tag has this layer already, nothing is pushed, so that a source commit without an effect
 // gives no new digest; tags that are missing or elsewhere are set to it.
 func (a *Artifact) Publish(ctx context.Context, c Change) (ArtifactResult, error) {
-	layer, err := archive(c.Files)
+	layer, err := archiveLayer(c.Files)
 	if err != nil {
 		return ArtifactResult{}, err
 	}
 	first := a.Registry.Repository.Tag(a.Tags[0])
-	now, objects, err := a.current(ctx, first.TagStr())
+	now, objects, err := a.currentImage(ctx, first.TagStr())
 	if err != nil {
 		return ArtifactResult{}, fmt.Errorf("publishing %s: %w", first, err)
 	}
@@ -66,7 +66,7 @@ func (a *Artifact) Publish(ctx context.Context, c Change) (ArtifactResult, error
 	if now == nil || layerOf(now) != digest.String() {
 		if c.Gate != nil {
 			if objects == nil {
-				if objects, err = a.inside(ctx, now); err != nil {
+				if objects, err = a.objectsIn(ctx, now); err != nil {
 					return ArtifactResult{}, fmt.Errorf("publishing %s: %w", first, err)
 				}
 			}
@@ -78,12 +78,12 @@ func (a *Artifact) Publish(ctx context.Context, c Change) (ArtifactResult, error
 			return ArtifactResult{}, err
 		}
 	}
-	return a.tag(ctx, image, now)
+	return a.setTags(ctx, image, now)
 }
 
-// tag sets every tag that does not point to the image. Where it is to be signed, that is done before any tag points to it,
+// setTags sets every tag that does not point to the image. Where it is to be signed, that is done before any tag points to it,
 // so that nobody who checks signatures finds it without one.
-func (a *Artifact) tag(ctx context.Context, image, now v1.Image) (ArtifactResult, error) {
+func (a *Artifact) setTags(ctx context.Context, image, now v1.Image) (ArtifactResult, error) {
 	want, err := image.Digest()
 	if err != nil {
 		return ArtifactResult{}, err
@@ -103,7 +103,7 @@ func (a *Artifact) tag(ctx context.Context, image, now v1.Image) (ArtifactResult
 				return result, fmt.Errorf("publishing %s: %w", at, err)
 			}
 		}
-		if result.Changed, err = a.sign(ctx, want); err != nil {
+		if result.Changed, err = a.signDigest(ctx, want); err != nil {
 			return result, err
 		}
 	}
@@ -129,8 +129,8 @@ const annotationObjects = "prerig.dev/objects"
 
 const maxAnnotation = 256 << 10
 
-// current returns the artifact at a tag, nil where there is none, and the objects that it says it holds.
-func (a *Artifact) current(ctx context.Context, tag string) (v1.Image, []string, error) {
+// currentImage returns the artifact at a tag, nil where there is none, and the objects that it says it holds.
+func (a *Artifact) currentImage(ctx context.Context, tag string) (v1.Image, []string, error) {
 	image, err := remote.Image(a.Registry.Repository.Tag(tag), a.Registry.Options(remote.WithContext(ctx))...)
 	var answer *transport.Error
 	if errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound {
@@ -150,8 +150,8 @@ func (a *Artifact) current(ctx context.Context, tag string) (v1.Image, []string,
 	return image, objects, nil
 }
 
-// inside returns the identities of the objects in an artifact's files, none where there is no artifact or it is none of ours.
-func (a *Artifact) inside(ctx context.Context, image v1.Image) ([]string, error) {
+// objectsIn returns the identities of the objects in an artifact's files, none where there is no artifact or it is none of ours.
+func (a *Artifact) objectsIn(ctx context.Context, image v1.Image) ([]string, error) {
 	if image == nil {
 		return nil, nil
 	}
@@ -170,7 +170,7 @@ func (a *Artifact) inside(ctx context.Context, image v1.Image) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
-	return identities(files), nil
+	return objectIdentities(files), nil
 }
 
 func layerOf(image v1.Image) string {
@@ -211,8 +211,8 @@ func artifactImage(layer v1.Layer, c Change) (v1.Image, error) {
 	return annotated, nil
 }
 
-// archive packs files, the same bytes for the same files: no owners, no times, sorted, directories first.
-func archive(files map[string][]byte) (v1.Layer, error) {
+// archiveLayer packs files, the same bytes for the same files: no owners, no times, sorted, directories first.
+func archiveLayer(files map[string][]byte) (v1.Layer, error) {
 	names := make([]string, 0, len(files))
 	dirs := map[string]bool{}
 	for name := range files {

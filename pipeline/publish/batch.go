@@ -83,8 +83,8 @@ func (b *causeBatches) leave(cause, pipeline string) {
 	one.moved = time.Now()
 }
 
-// complete reports whether nothing more is to be waited for.
-func (b *causeBatches) complete(cause string, now time.Time) bool {
+// isComplete reports whether nothing more is to be waited for.
+func (b *causeBatches) isComplete(cause string, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	one := b.open[cause]
@@ -113,13 +113,13 @@ func (t batchedTarget) Remove(ctx context.Context, c Change) (Receipt, error) {
 	return t.Interface.Remove(ctx, c)
 }
 
-// committer publishes several changes at once. Branch is one.
-type committer interface {
+// changeCommitter publishes several changes at once. Branch is one.
+type changeCommitter interface {
 	Publish(ctx context.Context, changes []Change) (Result, error)
 }
 
-// batcher brings the changes for one branch together: it takes them one by one and hands them to a committer as one commit.
-type batcher struct {
+// changeBatcher brings the changes for one branch together: it takes them one by one and hands them to a committer as one commit.
+type changeBatcher struct {
 	batches causeBatches
 	lock    func(ctx context.Context, name string) (unlock func(), err error)
 
@@ -143,9 +143,9 @@ type batchedResult struct {
 	err     error
 }
 
-// publish hands a change in and waits for what becomes of it. Changes with the same key go to the same branch in the same
+// handIn hands a change in and waits for what becomes of it. Changes with the same key go to the same branch in the same
 // way; lock is the name of the branch among all processes.
-func (b *batcher) publish(ctx context.Context, key, lock, cause string, to committer, change Change) batchedResult {
+func (b *changeBatcher) handIn(ctx context.Context, key, lock, cause string, to changeCommitter, change Change) batchedResult {
 	w := &waitingChange{change: change, cause: cause, since: time.Now(), done: make(chan batchedResult, 1)}
 	b.mu.Lock()
 	g := b.groups[key]
@@ -156,7 +156,7 @@ func (b *batcher) publish(ctx context.Context, key, lock, cause string, to commi
 		}
 		b.groups[key] = g
 		// The group outlives the one that began it: others may have joined.
-		go b.lead(context.WithoutCancel(ctx), key, lock, to, g)
+		go b.publishGroup(context.WithoutCancel(ctx), key, lock, to, g)
 	}
 	g.waiting = append(g.waiting, w)
 	b.mu.Unlock()
@@ -168,11 +168,11 @@ func (b *batcher) publish(ctx context.Context, key, lock, cause string, to commi
 	}
 }
 
-// lead publishes until nobody waits.
-func (b *batcher) lead(ctx context.Context, key, lock string, to committer, g *changeGroup) {
+// publishGroup publishes until nobody waits.
+func (b *changeBatcher) publishGroup(ctx context.Context, key, lock string, to changeCommitter, g *changeGroup) {
 	for {
-		b.hold(g)
-		b.round(ctx, lock, to, g)
+		b.waitForCauses(g)
+		b.publishRound(ctx, lock, to, g)
 		b.mu.Lock()
 		if len(g.waiting) == 0 {
 			delete(b.groups, key)
@@ -183,8 +183,8 @@ func (b *batcher) lead(ctx context.Context, key, lock string, to committer, g *c
 	}
 }
 
-// hold waits for the other jobs of the causes of those who wait.
-func (b *batcher) hold(g *changeGroup) {
+// waitForCauses waits for the other jobs of the causes of those who wait.
+func (b *changeBatcher) waitForCauses(g *changeGroup) {
 	for {
 		now := time.Now()
 		b.mu.Lock()
@@ -194,7 +194,7 @@ func (b *batcher) hold(g *changeGroup) {
 				complete = true
 				break
 			}
-			complete = complete && b.batches.complete(w.cause, now)
+			complete = complete && b.batches.isComplete(w.cause, now)
 		}
 		b.mu.Unlock()
 		if complete {
@@ -204,8 +204,8 @@ func (b *batcher) hold(g *changeGroup) {
 	}
 }
 
-// round publishes, in one commit, everything that waits when the branch is ours.
-func (b *batcher) round(ctx context.Context, lock string, to committer, g *changeGroup) {
+// publishRound publishes, in one commit, everything that waits when the branch is ours.
+func (b *changeBatcher) publishRound(ctx context.Context, lock string, to changeCommitter, g *changeGroup) {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	unlock, err := b.lock(ctx, lock)
@@ -235,7 +235,7 @@ func (b *batcher) round(ctx context.Context, lock string, to committer, g *chang
 }
 
 // publishSafely turns a panic into an error of the changes that it is about.
-func publishSafely(ctx context.Context, to committer, changes []Change) (result Result, err error) {
+func publishSafely(ctx context.Context, to changeCommitter, changes []Change) (result Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			result, err = Result{}, fault.Recovered(r)

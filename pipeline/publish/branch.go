@@ -62,7 +62,7 @@ func (b *Branch) Publish(ctx context.Context, changes []Change) (Result, error) 
 	}
 	sent := map[git.Hash]Result{}
 	for try := 1; ; try++ {
-		result, err := b.try(ctx, changes)
+		result, err := b.publishOnce(ctx, changes)
 		if earlier, ours := sent[result.Commit]; err == nil && !result.Changed && ours {
 			// The branch has moved to where we have pushed it: only the answer was lost.
 			return earlier, nil
@@ -107,19 +107,19 @@ func (b *Branch) Target() string {
 	return to.Reference()
 }
 
-func (b *Branch) try(ctx context.Context, changes []Change) (Result, error) {
+func (b *Branch) publishOnce(ctx context.Context, changes []Change) (Result, error) {
 	result := Result{Branch: b.Target()}
 	push, err := b.Remote.BeginPush(ctx)
 	if err != nil {
 		return result, err
 	}
 	defer push.Close()
-	at, err := b.head(ctx, push.Refs())
+	at, err := b.findHead(ctx, push.Refs())
 	if err != nil {
 		return result, fmt.Errorf("publishing to %s: %w", result.Branch, err)
 	}
 	draft := b.Mirror.NewDraft()
-	if err := b.managed(draft, at); err != nil {
+	if err := b.checkManaged(draft, at); err != nil {
 		return result, fmt.Errorf("publishing to %s: %w", result.Branch, err)
 	}
 	e := newEdit(draft, at.root)
@@ -131,14 +131,14 @@ func (b *Branch) try(ctx context.Context, changes []Change) (Result, error) {
 				return result, err
 			}
 		}
-		outcome := e.apply(c, extra)
+		outcome := e.applyChange(c, extra)
 		if outcome.Changed() {
 			changed = append(changed, c)
 		}
 		result.Outcomes = append(result.Outcomes, outcome)
 	}
 	result.Before, result.Commit = at.parent, at.old
-	updates, commit, err := b.commit(draft, e, at, changed, push.Refs())
+	updates, commit, err := b.commitChanges(draft, e, at, changed, push.Refs())
 	if err != nil {
 		return result, err
 	}
@@ -146,16 +146,16 @@ func (b *Branch) try(ctx context.Context, changes []Change) (Result, error) {
 		result.Commit, result.Changed = commit, true
 	}
 	if b.Propose {
-		more, err := b.note(ctx, draft, push.Refs(), result, changes)
+		more, err := b.noteSource(ctx, draft, push.Refs(), result, changes)
 		if err != nil {
 			return result, err
 		}
 		updates = append(updates, more...)
 	}
-	return result, b.send(ctx, push, draft, updates, result)
+	return result, b.pushUpdates(ctx, push, draft, updates, result)
 }
 
-func (b *Branch) send(ctx context.Context, push *git.Push, draft *git.Draft, updates []git.Update, result Result) error {
+func (b *Branch) pushUpdates(ctx context.Context, push *git.Push, draft *git.Draft, updates []git.Update, result Result) error {
 	if len(updates) == 0 {
 		return nil
 	}
@@ -174,9 +174,9 @@ func (b *Branch) send(ctx context.Context, push *git.Push, draft *git.Draft, upd
 	return nil
 }
 
-// head finds out where the branch is. A proposed branch that does not exist starts at the active one, so that the
+// findHead finds out where the branch is. A proposed branch that does not exist starts at the active one, so that the
 // difference between them is what is proposed.
-func (b *Branch) head(ctx context.Context, refs git.Refs) (branchHead, error) {
+func (b *Branch) findHead(ctx context.Context, refs git.Refs) (branchHead, error) {
 	var at branchHead
 	at.old = refs.ByName[b.Target()]
 	if at.parent = at.old; at.parent.IsZero() && b.Propose {
@@ -193,8 +193,8 @@ func (b *Branch) head(ctx context.Context, refs git.Refs) (branchHead, error) {
 	return at, nil
 }
 
-// managed refuses a branch of somebody else.
-func (b *Branch) managed(draft *git.Draft, at branchHead) error {
+// checkManaged refuses a branch of somebody else.
+func (b *Branch) checkManaged(draft *git.Draft, at branchHead) error {
 	if at.old.IsZero() || b.Adopt {
 		return nil
 	}
@@ -205,12 +205,12 @@ func (b *Branch) managed(draft *git.Draft, at branchHead) error {
 	return err
 }
 
-// commit makes the commit of all changes, and gives no update where nothing differs.
-func (b *Branch) commit(draft *git.Draft, e *branchEdit, at branchHead, changed []Change, refs git.Refs) ([]git.Update, git.Hash, error) {
+// commitChanges makes the commit of all changes, and gives no update where nothing differs.
+func (b *Branch) commitChanges(draft *git.Draft, e *branchEdit, at branchHead, changed []Change, refs git.Refs) ([]git.Update, git.Hash, error) {
 	if len(changed) == 0 {
 		return nil, git.Hash{}, nil
 	}
-	if err := blocked(refs, b.Target()); err != nil {
+	if err := blockingBranchError(refs, b.Target()); err != nil {
 		return nil, git.Hash{}, fmt.Errorf("publishing to %s: %w", b.Target(), err)
 	}
 	e.files[markerFile] = []byte(markerText)
@@ -218,7 +218,7 @@ func (b *Branch) commit(draft *git.Draft, e *branchEdit, at branchHead, changed 
 	if err != nil {
 		return nil, git.Hash{}, err
 	}
-	text, err := message(changed, b.Name)
+	text, err := commitMessage(changed, b.Name)
 	if err != nil {
 		return nil, git.Hash{}, err
 	}

@@ -118,7 +118,7 @@ func recordFile(pipeline string) string {
 	return recordDir + "/" + shortName(strings.ReplaceAll(pipeline, "/", "__"), recordEnding)
 }
 
-func (o ownershipRecord) text() ([]byte, error) {
+func (o ownershipRecord) marshalText() ([]byte, error) {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetIndent("", " ")
@@ -143,18 +143,18 @@ func newEdit(draft *git.Draft, root git.Hash) *branchEdit {
 	return &branchEdit{draft: draft, root: root, files: map[string][]byte{}, taken: map[string]string{}, dirs: map[string]string{}}
 }
 
-// file returns the hash of a file as this commit leaves it so far, the zero hash where there is none.
-func (e *branchEdit) file(name string) (git.Hash, error) {
+// fileHash returns the hash of a file as this commit leaves it so far, the zero hash where there is none.
+func (e *branchEdit) fileHash(name string) (git.Hash, error) {
 	if content, edited := e.files[name]; edited && content == nil {
 		return git.Hash{}, nil
 	}
 	return e.draft.File(e.root, name)
 }
 
-// apply works out one change.
-func (e *branchEdit) apply(c Change, extra map[string][]byte) Outcome {
+// applyChange works out one change.
+func (e *branchEdit) applyChange(c Change, extra map[string][]byte) Outcome {
 	outcome := Outcome{Pipeline: c.Pipeline}
-	files, before, err := e.wanted(c)
+	files, before, err := e.wantedFiles(c)
 	var from map[string]string
 	if err == nil {
 		from, err = e.predecessorFiles(c)
@@ -163,7 +163,7 @@ func (e *branchEdit) apply(c Change, extra map[string][]byte) Outcome {
 		err = e.checkPaths(files, extra)
 	}
 	if err == nil {
-		err = e.compare(c, files, before, from, &outcome)
+		err = e.compareFiles(c, files, before, from, &outcome)
 	}
 	if err == nil && c.Gate != nil && !c.Remove {
 		err = c.Gate(len(before.Objects), deletedObjects(before.Objects, objectIDs(c.Objects)))
@@ -183,9 +183,9 @@ func (e *branchEdit) apply(c Change, extra map[string][]byte) Outcome {
 	return outcome
 }
 
-// wanted returns the files by their paths on the branch, and what the pipeline owned before.
-func (e *branchEdit) wanted(c Change) (map[string][]byte, ownershipRecord, error) {
-	before, _, err := e.record(c.Pipeline)
+// wantedFiles returns the files by their paths on the branch, and what the pipeline owned before.
+func (e *branchEdit) wantedFiles(c Change) (map[string][]byte, ownershipRecord, error) {
+	before, _, err := e.readRecord(c.Pipeline)
 	if err != nil {
 		return nil, before, err
 	}
@@ -240,8 +240,8 @@ func (e *branchEdit) checkPaths(files, extra map[string][]byte) error {
 	return nil
 }
 
-// compare finds what differs from the branch, and refuses what belongs to others.
-func (e *branchEdit) compare(c Change, files map[string][]byte, before ownershipRecord, from map[string]string, outcome *Outcome) error {
+// compareFiles finds what differs from the branch, and refuses what belongs to others.
+func (e *branchEdit) compareFiles(c Change, files map[string][]byte, before ownershipRecord, from map[string]string, outcome *Outcome) error {
 	mine := map[string]bool{}
 	for _, name := range before.Files {
 		mine[name] = true
@@ -250,7 +250,7 @@ func (e *branchEdit) compare(c Change, files map[string][]byte, before ownership
 		if other, ok := e.taken[name]; ok {
 			return fmt.Errorf("writing %s: pipeline %s writes it too", name, other)
 		}
-		now, err := e.file(name)
+		now, err := e.fileHash(name)
 		if err != nil {
 			return err
 		}
@@ -268,7 +268,7 @@ func (e *branchEdit) compare(c Change, files map[string][]byte, before ownership
 			outcome.Modified = append(outcome.Modified, name)
 		}
 	}
-	if err := e.deletes(c, files, before, outcome); err != nil {
+	if err := e.findDeletions(c, files, before, outcome); err != nil {
 		return err
 	}
 	sort.Strings(outcome.Added)
@@ -277,8 +277,8 @@ func (e *branchEdit) compare(c Change, files map[string][]byte, before ownership
 	return nil
 }
 
-// deletes finds what the pipeline owned and does not want any more.
-func (e *branchEdit) deletes(c Change, files map[string][]byte, before ownershipRecord, outcome *Outcome) error {
+// findDeletions finds what the pipeline owned and does not want any more.
+func (e *branchEdit) findDeletions(c Change, files map[string][]byte, before ownershipRecord, outcome *Outcome) error {
 	if c.Remove && before.Pipeline != "" {
 		if err := e.checkSuccessors(c); err != nil {
 			return err
@@ -290,7 +290,7 @@ func (e *branchEdit) deletes(c Change, files map[string][]byte, before ownership
 		if _, stays := files[name]; stays {
 			continue
 		}
-		now, err := e.file(name)
+		now, err := e.fileHash(name)
 		if err != nil {
 			return err
 		}
@@ -318,7 +318,7 @@ func (e *branchEdit) enterChange(c Change, files map[string][]byte, extra map[st
 		names = append(names, name)
 	}
 	sort.Strings(names)
-	record, err := ownershipRecord{Pipeline: c.Pipeline, Path: c.Path, Files: names, Objects: objectIDs(c.Objects)}.text()
+	record, err := ownershipRecord{Pipeline: c.Pipeline, Path: c.Path, Files: names, Objects: objectIDs(c.Objects)}.marshalText()
 	if err != nil {
 		return Outcome{Pipeline: c.Pipeline, Err: err}
 	}

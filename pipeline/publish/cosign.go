@@ -117,8 +117,8 @@ func openCosignKey(text, password []byte) ([]byte, error) {
 	return opened, nil
 }
 
-// signed is what is signed: the digest, and which repository it was signed for.
-type signed struct {
+// signedPayload is what is signed: the digest, and which repository it was signed for.
+type signedPayload struct {
 	Critical struct {
 		Identity struct {
 			Reference string `json:"docker-reference"`
@@ -131,8 +131,8 @@ type signed struct {
 	Optional map[string]any `json:"optional"`
 }
 
-// sign makes sure that the digest has a signature of ours, beside those of others. It says whether it made one.
-func (a *Artifact) sign(ctx context.Context, digest v1.Hash) (bool, error) {
+// signDigest makes sure that the digest has a signature of ours, beside those of others. It says whether it made one.
+func (a *Artifact) signDigest(ctx context.Context, digest v1.Hash) (bool, error) {
 	tag := a.Registry.Repository.Tag(strings.Replace(digest.String(), ":", "-", 1) + ".sig")
 	signatures, err := remote.Image(tag, a.Registry.Options(remote.WithContext(ctx))...)
 	var answer *transport.Error
@@ -142,7 +142,7 @@ func (a *Artifact) sign(ctx context.Context, digest v1.Hash) (bool, error) {
 	case err != nil:
 		return false, fmt.Errorf("signing %s: %w", digest, err)
 	default:
-		ours, err := a.Signer.has(signatures, digest)
+		ours, err := a.Signer.hasSignature(signatures, digest)
 		if err != nil {
 			return false, fmt.Errorf("signing %s: reading %s: %w", digest, tag, err)
 		}
@@ -150,7 +150,7 @@ func (a *Artifact) sign(ctx context.Context, digest v1.Hash) (bool, error) {
 			return false, nil
 		}
 	}
-	addition, err := a.Signer.layer(a.Registry.Repository.Name(), digest)
+	addition, err := a.Signer.signatureLayer(a.Registry.Repository.Name(), digest)
 	if err != nil {
 		return false, fmt.Errorf("signing %s: %w", digest, err)
 	}
@@ -163,10 +163,10 @@ func (a *Artifact) sign(ctx context.Context, digest v1.Hash) (bool, error) {
 	return true, nil
 }
 
-// layer makes a signature. It depends on nothing but the key and what is signed (RFC 6979), so that writing it again after
+// signatureLayer makes a signature. It depends on nothing but the key and what is signed (RFC 6979), so that writing it again after
 // a lost answer writes the same.
-func (s *ArtifactSigner) layer(repository string, digest v1.Hash) (mutate.Addendum, error) {
-	var content signed
+func (s *ArtifactSigner) signatureLayer(repository string, digest v1.Hash) (mutate.Addendum, error) {
+	var content signedPayload
 	content.Critical.Identity.Reference, content.Critical.Image.Digest, content.Critical.Type = repository, digest.String(), signatureType
 	payload, err := json.Marshal(content)
 	if err != nil {
@@ -183,8 +183,8 @@ func (s *ArtifactSigner) layer(repository string, digest v1.Hash) (mutate.Addend
 	}, nil
 }
 
-// has looks for a signature of this key.
-func (s *ArtifactSigner) has(signatures v1.Image, digest v1.Hash) (bool, error) {
+// hasSignature looks for a signature of this key.
+func (s *ArtifactSigner) hasSignature(signatures v1.Image, digest v1.Hash) (bool, error) {
 	manifest, err := signatures.Manifest()
 	if err != nil {
 		return false, err
@@ -201,7 +201,7 @@ func (s *ArtifactSigner) has(signatures v1.Image, digest v1.Hash) (bool, error) 
 		if err != nil {
 			return false, err
 		}
-		var content signed
+		var content signedPayload
 		sum := sha256.Sum256(payload)
 		if json.Unmarshal(payload, &content) == nil && content.Critical.Image.Digest == digest.String() && content.Critical.Type == signatureType &&
 			ecdsa.VerifyASN1(&s.key.PublicKey, sum[:], signature) {

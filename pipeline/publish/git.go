@@ -44,7 +44,7 @@ func (t *Targets) openGit(ctx context.Context, namespace string, entry v1alpha1.
 		branch.Propose, branch.ActivePath = true, to.Propose.ActivePath
 	}
 	if to.Signing != nil && !t.readOnly {
-		secret, err := t.secret(ctx, namespace, &to.Signing.SecretRef)
+		secret, err := t.readSecret(ctx, namespace, &to.Signing.SecretRef)
 		if err != nil {
 			return nil, err
 		}
@@ -60,8 +60,8 @@ func (g *gitTarget) Key() string {
 	return "branch/" + giturl.Normal(g.to.Git.URL) + "#" + g.to.Git.Branch
 }
 
-// group is equal for entries whose changes can go into one commit.
-func (g *gitTarget) group() string {
+// groupKey is equal for entries whose changes can go into one commit.
+func (g *gitTarget) groupKey() string {
 	same := *g.to.Git
 	same.Path, same.Layout, same.Style, same.Message = "", "", "", ""
 	text, err := json.Marshal([]any{g.namespace, same})
@@ -75,7 +75,7 @@ func (g *gitTarget) group() string {
 // Publish implements Interface.
 func (g *gitTarget) Publish(ctx context.Context, c Change) (Receipt, error) {
 	c.Subject, c.Adopt = g.to.Git.Message, g.to.Git.Adopt
-	receipt, before, err := g.commit(ctx, c)
+	receipt, before, err := g.commitChange(ctx, c)
 	if err != nil {
 		return receipt, err
 	}
@@ -84,21 +84,21 @@ func (g *gitTarget) Publish(ctx context.Context, c Change) (Receipt, error) {
 		receipt.Files[path.Join(g.to.Directory(), name)] = content
 	}
 	receipt.Record = recordOf(receipt.Files)
-	receipt.Old = g.reader(before)
+	receipt.Old = g.commitReader(before)
 	return receipt, nil
 }
 
 // Remove implements Interface. The error is ErrUnmanaged where nothing was ever published to the branch.
 func (g *gitTarget) Remove(ctx context.Context, c Change) (Receipt, error) {
 	c.Remove = true
-	receipt, _, err := g.commit(ctx, c)
+	receipt, _, err := g.commitChange(ctx, c)
 	return receipt, err
 }
 
-// commit hands a change in for the next commit, and waits for it.
-func (g *gitTarget) commit(ctx context.Context, c Change) (receipt Receipt, before git.Hash, err error) {
+// commitChange hands a change in for the next commit, and waits for it.
+func (g *gitTarget) commitChange(ctx context.Context, c Change) (receipt Receipt, before git.Hash, err error) {
 	c.Path = g.to.Directory()
-	done := g.targets.batcher.publish(ctx, g.group(), g.Key(), c.Cause, g.branch, c)
+	done := g.targets.batcher.handIn(ctx, g.groupKey(), g.Key(), c.Cause, g.branch, c)
 	if done.err != nil {
 		return Receipt{}, git.Hash{}, done.err
 	}
@@ -112,8 +112,8 @@ func (g *gitTarget) commit(ctx context.Context, c Change) (receipt Receipt, befo
 	return receipt, done.result.Before, nil
 }
 
-// reader reads files of a commit, none where it cannot be read: they are for people to look at.
-func (g *gitTarget) reader(commit git.Hash) func(name string) []byte {
+// commitReader reads files of a commit, none where it cannot be read: they are for people to look at.
+func (g *gitTarget) commitReader(commit git.Hash) func(name string) []byte {
 	view := sync.OnceValue(func() *tree.View {
 		if commit.IsZero() {
 			return nil
@@ -154,7 +154,7 @@ func (g *gitTarget) Current(ctx context.Context, pipeline string, wanted map[str
 	if to.SecretRef != nil {
 		key += "\x00" + g.namespace + "/" + to.SecretRef.Name
 	}
-	files, err := g.targets.heads(key, func() (*tree.Tree, error) { return g.head(ctx) })
+	files, err := g.targets.heads(key, func() (*tree.Tree, error) { return g.headFiles(ctx) })
 	if err != nil || files == nil {
 		return held, err
 	}
@@ -173,7 +173,7 @@ func (g *gitTarget) Current(ctx context.Context, pipeline string, wanted map[str
 	}
 	base := g.to.Directory()
 	for name, content := range owned.Files {
-		at, err := relative(base, name)
+		at, err := relativePath(base, name)
 		if err != nil {
 			return held, err
 		}
@@ -197,8 +197,8 @@ func (g *gitTarget) Current(ctx context.Context, pipeline string, wanted map[str
 	return held, nil
 }
 
-// head returns the files of the branch as it is now, nil where it does not exist.
-func (g *gitTarget) head(ctx context.Context) (*tree.Tree, error) {
+// headFiles returns the files of the branch as it is now, nil where it does not exist.
+func (g *gitTarget) headFiles(ctx context.Context) (*tree.Tree, error) {
 	commit, err := g.branch.Mirror.Fetch(ctx, g.branch.Remote, git.Ref{Name: "refs/heads/" + g.to.Git.Branch})
 	if errors.Is(err, git.ErrNoRef) {
 		return nil, nil
@@ -209,9 +209,9 @@ func (g *gitTarget) head(ctx context.Context) (*tree.Tree, error) {
 	return g.branch.Mirror.Tree(commit), nil
 }
 
-// relative returns a path on the branch as it is from the pipeline's own. What the pipeline has left at another path begins
+// relativePath returns a path on the branch as it is from the pipeline's own. What the pipeline has left at another path begins
 // with "../", so that it is never taken for a file that is to be at this one.
-func relative(base, name string) (string, error) {
+func relativePath(base, name string) (string, error) {
 	at, err := filepath.Rel(filepath.FromSlash(base), filepath.FromSlash(name))
 	return filepath.ToSlash(at), err
 }

@@ -46,7 +46,7 @@ type subjectData struct {
 // CheckSubject reports what is wrong with a template for the subject of a commit. The commit that it is tried with has a value
 // in every field, and long ones, so that a template which cuts them passes.
 func CheckSubject(text string) error {
-	_, err := subject(Change{
+	_, err := renderSubject(Change{
 		Pipeline: "namespace/name-of-a-pipeline", Path: "directory/of/the/pipeline", Subject: text, Objects: make([]render.Object, 3),
 		Origin: Origin{
 			URL: "https://git.example.com/organisation/repository", Revision: "main@sha1:" + strings.Repeat("0123456789", 4),
@@ -56,8 +56,8 @@ func CheckSubject(text string) error {
 	return err
 }
 
-// subject renders the first line. Templates have text/template's own functions, none of which reads anything.
-func subject(c Change, branch string) (string, error) {
+// renderSubject renders the first line. Templates have text/template's own functions, none of which reads anything.
+func renderSubject(c Change, branch string) (string, error) {
 	text := c.Subject
 	switch {
 	case c.Remove:
@@ -95,15 +95,15 @@ func (l *limitedWriter) Write(p []byte) (int, error) {
 	return l.w.Write(p)
 }
 
-// message is the whole text of a commit: one subject, a list where several pipelines changed, and trailers.
-func message(changes []Change, branch string) (string, error) {
+// commitMessage is the whole text of a commit: one subject, a list where several pipelines changed, and trailers.
+func commitMessage(changes []Change, branch string) (string, error) {
 	var out strings.Builder
-	first, err := subject(changes[0], branch)
+	first, err := renderSubject(changes[0], branch)
 	if err != nil {
 		return "", err
 	}
 	if len(changes) > 1 {
-		first = summary(changes)
+		first = summarySubject(changes)
 		if one := commonOrigin(changes); one.Subject != "" {
 			first = oneLine(first+": "+one.Subject, maxSubject)
 		}
@@ -142,8 +142,8 @@ func message(changes []Change, branch string) (string, error) {
 	return out.String(), nil
 }
 
-// summary is the subject for several pipelines.
-func summary(changes []Change) string {
+// summarySubject is the subject for several pipelines.
+func summarySubject(changes []Change) string {
 	removed := 0
 	for _, c := range changes {
 		if c.Remove {

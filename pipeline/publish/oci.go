@@ -24,7 +24,7 @@ type ociTarget struct {
 
 func (t *Targets) openOCI(ctx context.Context, namespace string, entry v1alpha1.Publish) (Interface, error) {
 	to := entry.OCI
-	secret, err := t.secret(ctx, namespace, to.SecretRef)
+	secret, err := t.readSecret(ctx, namespace, to.SecretRef)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func (t *Targets) openOCI(ctx context.Context, namespace string, entry v1alpha1.
 	}
 	o := &ociTarget{lock: t.batcher.lock, to: to, artifact: Artifact{Registry: registry, Tags: to.Tags}}
 	if to.Signing != nil && !t.readOnly {
-		secret, err := t.secret(ctx, namespace, &to.Signing.SecretRef)
+		secret, err := t.readSecret(ctx, namespace, &to.Signing.SecretRef)
 		if err != nil {
 			return nil, err
 		}
@@ -63,13 +63,13 @@ func (o *ociTarget) Publish(ctx context.Context, c Change) (Receipt, error) {
 	}
 	receipt := Receipt{Revision: result.Digest, Changed: result.Changed}
 	if result.Changed && result.Before != result.Digest { // else only tags were set
-		o.compare(ctx, &receipt, result.Before, c.Files)
+		o.compareArtifact(ctx, &receipt, result.Before, c.Files)
 	}
 	return receipt, nil
 }
 
-// compare finds what differs from the artifact that was there before.
-func (o *ociTarget) compare(ctx context.Context, receipt *Receipt, before string, files map[string][]byte) {
+// compareArtifact finds what differs from the artifact that was there before.
+func (o *ociTarget) compareArtifact(ctx context.Context, receipt *Receipt, before string, files map[string][]byte) {
 	var old map[string][]byte
 	if before != "" {
 		var err error

@@ -16,8 +16,8 @@ import (
 // ErrWaiting is the cause of an error about a removal that must wait for a pipeline that goes on in its place.
 var ErrWaiting = errors.New("it goes on in the place of the removed pipeline and has not published there yet")
 
-// record reads what a pipeline owns on the branch, as this commit leaves it so far.
-func (e *branchEdit) record(pipeline string) (record ownershipRecord, ok bool, err error) {
+// readRecord reads what a pipeline owns on the branch, as this commit leaves it so far.
+func (e *branchEdit) readRecord(pipeline string) (record ownershipRecord, ok bool, err error) {
 	name := recordFile(pipeline)
 	text, edited := e.files[name]
 	if !edited {
@@ -41,7 +41,7 @@ func (e *branchEdit) predecessorFiles(c Change) (map[string]string, error) {
 		if gone == c.Pipeline {
 			continue
 		}
-		record, _, err := e.record(gone)
+		record, _, err := e.readRecord(gone)
 		if err != nil {
 			return nil, err
 		}
@@ -62,7 +62,7 @@ func (e *branchEdit) transferFiles(files map[string][]byte, from map[string]stri
 		}
 	}
 	for gone := range given {
-		record, ok, err := e.record(gone)
+		record, ok, err := e.readRecord(gone)
 		if err != nil || !ok {
 			return err
 		}
@@ -77,7 +77,7 @@ func (e *branchEdit) transferFiles(files map[string][]byte, from map[string]stri
 			e.files[recordFile(gone)] = nil
 			continue
 		}
-		text, err := record.text()
+		text, err := record.marshalText()
 		if err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (e *branchEdit) transferFiles(files map[string][]byte, from map[string]stri
 // checkSuccessors refuses a removal that comes too early: those who go on in its place must have taken over what they want.
 func (e *branchEdit) checkSuccessors(c Change) error {
 	for pipeline, at := range c.Successors {
-		record, ok, err := e.record(pipeline)
+		record, ok, err := e.readRecord(pipeline)
 		if err != nil {
 			return err
 		}

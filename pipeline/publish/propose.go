@@ -31,13 +31,13 @@ type hydratorMetadata struct {
 	Subject  string   `json:"subject,omitempty"`
 	Body     string   `json:"body,omitempty"`
 
-	References []reference `json:"references,omitempty"`
+	References []commitReference `json:"references,omitempty"`
 }
 
 // hydratorFiles are written together with a change: one at the pipeline's path, and one at the root unless the path is an
 // active path of its own, outside of which nothing may be touched.
 func (b *Branch) hydratorFiles(c Change) (map[string][]byte, error) {
-	data := hydratorMetadata{RepoURL: c.Origin.URL, DrySHA: drySHA(c.Origin.Digest), Subject: c.Origin.Subject, Body: c.Origin.Body, References: references(c.Origin.Body)}
+	data := hydratorMetadata{RepoURL: c.Origin.URL, DrySHA: drySHA(c.Origin.Digest), Subject: c.Origin.Subject, Body: c.Origin.Body, References: parseReferences(c.Origin.Body)}
 	if c.Command != "" {
 		data.Commands = []string{c.Command}
 	}
@@ -64,9 +64,9 @@ func (b *Branch) hydratorFiles(c Change) (map[string][]byte, error) {
 	return files, nil
 }
 
-// note records the source commit on the rendered one. It is also how "nothing changed" is told: then the note of the
+// noteSource records the source commit on the rendered one. It is also how "nothing changed" is told: then the note of the
 // branch's head is set to the new source commit.
-func (b *Branch) note(ctx context.Context, draft *git.Draft, refs git.Refs, result Result, changes []Change) ([]git.Update, error) {
+func (b *Branch) noteSource(ctx context.Context, draft *git.Draft, refs git.Refs, result Result, changes []Change) ([]git.Update, error) {
 	dry := drySHA(commonDigest(changes, result.Outcomes))
 	if result.Commit.IsZero() || dry == "" {
 		return nil, nil
@@ -151,8 +151,8 @@ func commonDigest(changes []Change, outcomes []Outcome) string {
 // errBlocked is about names that Git cannot have at once: a and a/b.
 var errBlocked = errors.New("a repository cannot have both as branches")
 
-// blocked says which existing branch keeps a new one from being made.
-func blocked(refs git.Refs, target string) error {
+// blockingBranchError says which existing branch keeps a new one from being made.
+func blockingBranchError(refs git.Refs, target string) error {
 	if _, exists := refs.ByName[target]; exists {
 		return nil
 	}

@@ -116,7 +116,7 @@ func Published(branch tree.Reader, pipeline string) (Holding, error) {
 
 // PublishedArtifact returns what an artifact's tag holds. A tag that does not exist holds nothing.
 func PublishedArtifact(ctx context.Context, registry *oci.Registry, tag string) (Holding, error) {
-	image, objects, err := (&Artifact{Registry: registry}).current(ctx, tag)
+	image, objects, err := (&Artifact{Registry: registry}).currentImage(ctx, tag)
 	if err != nil || image == nil {
 		return Holding{}, err
 	}
@@ -126,14 +126,14 @@ func PublishedArtifact(ctx context.Context, registry *oci.Registry, tag string) 
 	}
 	files, err := Pulled(ctx, registry, oci.Ref{Digest: digest.String()})
 	if err == nil && objects == nil {
-		objects = identities(files)
+		objects = objectIdentities(files)
 	}
 	return Holding{Files: files, Objects: objects}, err
 }
 
-// identities reads those of the objects in files as Files writes them, sorted. Files of others are left out, as they cannot
+// objectIdentities reads those of the objects in files as Files writes them, sorted. Files of others are left out, as they cannot
 // be read for what they are not.
-func identities(files map[string][]byte) []string {
+func objectIdentities(files map[string][]byte) []string {
 	var objects []render.Object
 	for name, content := range files {
 		parsed, err := manifest.Parse(name, content)

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// reference is a commit of another repository that led to the source's commit, such as that of a program whose new image
+// commitReference is a commit of another repository that led to the source's commit, such as that of a program whose new image
 // the source's commit brings.
-type reference struct {
+type commitReference struct {
 	Commit referencedCommit `json:"commit"`
 }
 
@@ -32,9 +32,9 @@ const referencePrefix = "argocd-reference-commit-"
 
 var commitHash = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
-// references reads the trailers of a commit message's body. There can be one commit; of a trailer that is there twice the
+// parseReferences reads the trailers of a commit message's body. There can be one commit; of a trailer that is there twice the
 // last counts. What GitOps Promoter would refuse is left out, as one bad trailer would keep it from the whole file.
-func references(body string) []reference {
+func parseReferences(body string) []commitReference {
 	paragraphs := strings.Split(strings.TrimSpace(body), "\n\n")
 	var c referencedCommit
 	email := ""
@@ -80,7 +80,7 @@ func references(body string) []reference {
 	if c == (referencedCommit{}) {
 		return nil
 	}
-	return []reference{{c}}
+	return []commitReference{{c}}
 }
 
 // drySHA is the source's commit as GitOps Promoter takes it: digits alone, also of what is no commit.

@@ -61,7 +61,7 @@ type Targets struct {
 	limits       tree.Limits
 	readOnly     bool
 	heads        func(key string, read func() (*tree.Tree, error)) (*tree.Tree, error)
-	batcher      batcher
+	batcher      changeBatcher
 }
 
 // Lock waits for a lock among all processes.
@@ -70,7 +70,7 @@ type Lock func(ctx context.Context, name string) (unlock func(), err error)
 // NewTargets returns what opens places to publish to. Secrets may be nil where there are none; limits bound what is read of
 // the files that were there before.
 func NewTargets(repositories Repositories, secrets source.Secrets, lock Lock, limits tree.Limits) *Targets {
-	return &Targets{repositories: repositories, secrets: secrets, limits: limits, heads: readEach, batcher: batcher{lock: lock}}
+	return &Targets{repositories: repositories, secrets: secrets, limits: limits, heads: readEach, batcher: changeBatcher{lock: lock}}
 }
 
 // Readers returns what opens places only to look at what is published there: no key for signing is needed. heads is asked for
@@ -84,15 +84,15 @@ func readEach(_ string, read func() (*tree.Tree, error)) (*tree.Tree, error) { r
 
 // Open opens an entry of spec.publish of a pipeline in a namespace.
 func (t *Targets) Open(ctx context.Context, namespace string, to v1alpha1.Publish) (Interface, error) {
-	target, err := t.open(ctx, namespace, to)
+	target, err := t.openKind(ctx, namespace, to)
 	if err != nil {
 		return nil, err
 	}
 	return batchedTarget{target, &t.batcher.batches}, nil
 }
 
-// open is the one place that knows which kinds of targets there are.
-func (t *Targets) open(ctx context.Context, namespace string, to v1alpha1.Publish) (Interface, error) {
+// openKind is the one place that knows which kinds of targets there are.
+func (t *Targets) openKind(ctx context.Context, namespace string, to v1alpha1.Publish) (Interface, error) {
 	switch {
 	case to.Git != nil:
 		return t.openGit(ctx, namespace, to)
@@ -115,7 +115,7 @@ func (t *Targets) Leave(cause, pipeline string) { t.batcher.batches.leave(cause,
 // publishTimeout bounds one commit or artifact with its retries.
 const publishTimeout = 5 * time.Minute
 
-func (t *Targets) secret(ctx context.Context, namespace string, ref *meta.LocalObjectReference) (map[string][]byte, error) {
+func (t *Targets) readSecret(ctx context.Context, namespace string, ref *meta.LocalObjectReference) (map[string][]byte, error) {
 	if ref == nil {
 		return nil, nil
 	}

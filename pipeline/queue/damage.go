@@ -39,12 +39,12 @@ func (q *Queue) reportDamage(ctx context.Context, used bool, lost []string) erro
 	if err != nil {
 		return err
 	}
-	state := "KV_" + q.name("STATE")
+	state := "KV_" + q.prefixedName("STATE")
 	if used && !opened {
 		lost = append(lost, state)
 	}
-	for _, name := range []string{q.name("EVENTS"), q.name("WORK"), state} {
-		some, err := q.lost(ctx, name)
+	for _, name := range []string{q.prefixedName("EVENTS"), q.prefixedName("WORK"), state} {
+		some, err := q.lostMessages(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -71,8 +71,8 @@ func (q *Queue) reportDamage(ctx context.Context, used bool, lost []string) erro
 // maxDetails bounds for how many messages that were removed the server is asked for details: it lists every one.
 const maxDetails = 500_000
 
-// lost reports whether messages of a stream could not be read. The server tells only together with all that was removed.
-func (q *Queue) lost(ctx context.Context, name string) (bool, error) {
+// lostMessages reports whether messages of a stream could not be read. The server tells only together with all that was removed.
+func (q *Queue) lostMessages(ctx context.Context, name string) (bool, error) {
 	var info struct {
 		State struct {
 			Removed int       `json:"num_deleted"`

@@ -17,21 +17,21 @@ import (
 // maxDeliveries bounds what is kept of ids, in bytes: some hundred thousand.
 const maxDeliveries = 64 << 20
 
-// known reports whether an event with this id was stored. Where that cannot be found out soon, it is taken for new.
-func (q *Queue) known(ctx context.Context, id string) bool {
+// isKnownEvent reports whether an event with this id was stored. Where that cannot be found out soon, it is taken for new.
+func (q *Queue) isKnownEvent(ctx context.Context, id string) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	_, err := q.seen.Get(ctx, token(id))
+	_, err := q.seen.Get(ctx, subjectToken(id))
 	return err == nil
 }
 
-// remember keeps the id of an event that is stored. Without it a repetition would lead to one more look at the source, and
+// rememberEvent keeps the id of an event that is stored. Without it a repetition would lead to one more look at the source, and
 // nothing else, so that its failure is not the event's.
-func (q *Queue) remember(ctx context.Context, id string) {
-	err := q.steadily(ctx, func(ctx context.Context) error {
+func (q *Queue) rememberEvent(ctx context.Context, id string) {
+	err := q.retryStep(ctx, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, lookFor)
 		defer cancel()
-		_, err := q.seen.Create(ctx, token(id), nil)
+		_, err := q.seen.Create(ctx, subjectToken(id), nil)
 		return err
 	})
 	if err != nil && !errors.Is(err, jetstream.ErrKeyExists) {

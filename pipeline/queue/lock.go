@@ -28,33 +28,35 @@ func (q *Queue) TryLock(ctx context.Context, name string) (unlock func(), ok boo
 	return held.unlock, true, nil
 }
 
-// hold is a lock that was taken.
-type hold struct {
+// heldLock is a lock that was taken.
+type heldLock struct {
 	renewed atomic.Int64 // nanoseconds since began
 	began   time.Time
 	valid   time.Duration
 	unlock  func()
 }
 
-// ok reports whether nobody else can have the lock.
-func (h *hold) ok() bool { return time.Since(h.began)-time.Duration(h.renewed.Load()) < h.valid }
+// isHeld reports whether nobody else can have the lock.
+func (h *heldLock) isHeld() bool {
+	return time.Since(h.began)-time.Duration(h.renewed.Load()) < h.valid
+}
 
 type holdKey struct{}
 
 // Held reports whether the job that ctx belongs to still has its pipeline for itself: a process that was stopped, or cut off,
 // for longer than Options.AckWait has lost it to another.
 func Held(ctx context.Context) error {
-	if h, ok := ctx.Value(holdKey{}).(*hold); ok && !h.ok() {
+	if h, ok := ctx.Value(holdKey{}).(*heldLock); ok && !h.isHeld() {
 		return errors.New("the lock of the pipeline was lost, as the queue was not reached in time")
 	}
 	return ctx.Err()
 }
 
-func (q *Queue) tryLock(ctx context.Context, name string) (*hold, bool, error) {
-	h := &hold{began: time.Now(), valid: q.opts.AckWait * 9 / 10}
+func (q *Queue) tryLock(ctx context.Context, name string) (*heldLock, bool, error) {
+	h := &heldLock{began: time.Now(), valid: q.opts.AckWait * 9 / 10}
 	// Each hold has a value of its own, to tell what became of a request whose answer was lost.
-	c := claim{q: q, key: token(name), value: []byte(q.owner + "/" + nuid.Next())}
-	ok, err := c.take(ctx)
+	c := lockClaim{q: q, key: subjectToken(name), value: []byte(q.owner + "/" + nuid.Next())}
+	ok, err := c.takeLock(ctx)
 	if err != nil {
 		return nil, false, fmt.Errorf("locking %s: %w", name, err)
 	}
@@ -73,7 +75,7 @@ func (q *Queue) tryLock(ctx context.Context, name string) (*hold, bool, error) {
 				return
 			case <-tick.C:
 				at := time.Since(h.began)
-				if c.renew(holding) {
+				if c.renewLock(holding) {
 					h.renewed.Store(int64(at))
 				}
 			}
@@ -84,23 +86,23 @@ func (q *Queue) tryLock(ctx context.Context, name string) (*hold, bool, error) {
 		<-done
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
-		c.drop(ctx)
+		c.dropLock(ctx)
 	}
 	return h, true, nil
 }
 
-// claim is what a hold has in the bucket of locks. A cluster that changes its leader may do what it was asked and not
+// lockClaim is what a hold has in the bucket of locks. A cluster that changes its leader may do what it was asked and not
 // answer; then the claim looks whether it was done, as otherwise nobody would have the lock until it runs out.
-type claim struct {
+type lockClaim struct {
 	q        *Queue
 	key      string
 	value    []byte
 	revision uint64
 }
 
-// take returns false where another has the lock.
-func (c *claim) take(ctx context.Context) (bool, error) {
-	asking, cancel := soon(ctx)
+// takeLock returns false where another has the lock.
+func (c *lockClaim) takeLock(ctx context.Context) (bool, error) {
+	asking, cancel := withRequestTimeout(ctx)
 	defer cancel()
 	revision, err := c.q.locks.Create(asking, c.key, c.value)
 	if err == nil {
@@ -108,18 +110,18 @@ func (c *claim) take(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	// The request may have been sent twice, and the second one found what the first has made.
-	mine, looked := c.find(ctx)
+	mine, looked := c.findEntry(ctx)
 	if mine || errors.Is(err, jetstream.ErrKeyExists) {
 		return mine, nil
 	}
 	if !looked {
 		c.q.opts.Log.Warn("whether a lock was taken is not known; it may be held for a while by nobody", "error", err)
 	}
-	return false, c.q.noted(err)
+	return false, c.q.noteWriteError(err)
 }
 
-func (c *claim) renew(ctx context.Context) bool {
-	asking, cancel := soon(ctx)
+func (c *lockClaim) renewLock(ctx context.Context) bool {
+	asking, cancel := withRequestTimeout(ctx)
 	defer cancel()
 	revision, err := c.q.locks.Update(asking, c.key, c.value, c.revision)
 	if err == nil {
@@ -127,22 +129,22 @@ func (c *claim) renew(ctx context.Context) bool {
 		return true
 	}
 	// The next renewal begins from what is there. This one may have come too late to count.
-	_, _ = c.find(ctx)
+	_, _ = c.findEntry(ctx)
 	return false
 }
 
-func (c *claim) drop(ctx context.Context) {
+func (c *lockClaim) dropLock(ctx context.Context) {
 	if c.revision == 0 || c.q.locks.Delete(ctx, c.key, jetstream.LastRevision(c.revision)) == nil {
 		return
 	}
-	if mine, _ := c.find(ctx); mine {
+	if mine, _ := c.findEntry(ctx); mine {
 		_ = c.q.locks.Delete(ctx, c.key, jetstream.LastRevision(c.revision))
 	}
 }
 
-// find looks whether the lock is this claim's, and at which revision.
-func (c *claim) find(ctx context.Context) (mine, looked bool) {
-	ctx, cancel := soon(ctx)
+// findEntry looks whether the lock is this claim's, and at which revision.
+func (c *lockClaim) findEntry(ctx context.Context) (mine, looked bool) {
+	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
 	entry, err := c.q.locks.Get(ctx, c.key)
 	if err != nil {

@@ -23,11 +23,11 @@ const (
 	lookLong = 12 * time.Second
 )
 
-// steadily tries a step again that a cluster without a leader does not answer. An embedded server always answers.
-func (q *Queue) steadily(ctx context.Context, step func(ctx context.Context) error) error {
+// retryStep tries a step again that a cluster without a leader does not answer. An embedded server always answers.
+func (q *Queue) retryStep(ctx context.Context, step func(ctx context.Context) error) error {
 	for begin := time.Now(); ; {
 		err := step(ctx)
-		if err == nil || q.server != nil || time.Since(begin) > lookLong || ctx.Err() != nil || final(err) {
+		if err == nil || q.server != nil || time.Since(begin) > lookLong || ctx.Err() != nil || isFinal(err) {
 			return err
 		}
 		select {
@@ -37,14 +37,14 @@ func (q *Queue) steadily(ctx context.Context, step func(ctx context.Context) err
 	}
 }
 
-// final is an answer that does not change by asking again.
-func final(err error) bool {
+// isFinal is an answer that does not change by asking again.
+func isFinal(err error) bool {
 	return errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrKeyExists)
 }
 
-// find looks for a stream.
-func (q *Queue) find(ctx context.Context, name string) (found jetstream.Stream, err error) {
-	err = q.steadily(ctx, func(ctx context.Context) error {
+// findStream looks for a stream.
+func (q *Queue) findStream(ctx context.Context, name string) (found jetstream.Stream, err error) {
+	err = q.retryStep(ctx, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, lookFor)
 		defer cancel()
 		found, err = q.js.Stream(ctx, name)
@@ -53,13 +53,13 @@ func (q *Queue) find(ctx context.Context, name string) (found jetstream.Stream, 
 	return found, err
 }
 
-func (q *Queue) stream(ctx context.Context, c jetstream.StreamConfig) (jetstream.Stream, error) {
+func (q *Queue) ensureStream(ctx context.Context, c jetstream.StreamConfig) (jetstream.Stream, error) {
 	c.Storage, c.Replicas = jetstream.FileStorage, q.opts.Replicas
-	s, err := q.find(ctx, c.Name)
+	s, err := q.findStream(ctx, c.Name)
 	if err == nil && sameStream(s.CachedInfo().Config, c) {
 		return s, nil
 	}
-	err = q.steadily(ctx, func(ctx context.Context) error {
+	err = q.retryStep(ctx, func(ctx context.Context) error {
 		s, err = q.js.CreateOrUpdateStream(ctx, c)
 		return err
 	})
@@ -75,9 +75,9 @@ func sameStream(a, b jetstream.StreamConfig) bool {
 		a.Replicas == b.Replicas && max(a.MaxMsgsPerSubject, 0) == max(b.MaxMsgsPerSubject, 0)
 }
 
-func (q *Queue) consumer(ctx context.Context, s jetstream.Stream, name string, c jetstream.ConsumerConfig) (found jetstream.Consumer, err error) {
+func (q *Queue) ensureConsumer(ctx context.Context, s jetstream.Stream, name string, c jetstream.ConsumerConfig) (found jetstream.Consumer, err error) {
 	c.Durable = name
-	err = q.steadily(ctx, func(ctx context.Context) error {
+	err = q.retryStep(ctx, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, lookFor)
 		defer cancel()
 		found, err = s.Consumer(ctx, name)
@@ -86,7 +86,7 @@ func (q *Queue) consumer(ctx context.Context, s jetstream.Stream, name string, c
 	if err == nil && sameConsumer(found.CachedInfo().Config, c) {
 		return found, nil
 	}
-	err = q.steadily(ctx, func(ctx context.Context) error {
+	err = q.retryStep(ctx, func(ctx context.Context) error {
 		found, err = s.CreateOrUpdateConsumer(ctx, c)
 		return err
 	})
@@ -100,15 +100,15 @@ func sameConsumer(a, b jetstream.ConsumerConfig) bool {
 	return a.AckPolicy == b.AckPolicy && a.AckWait == b.AckWait && a.MaxDeliver == b.MaxDeliver && a.MaxAckPending == b.MaxAckPending
 }
 
-// bucket returns a bucket whose entries live for ttl, without an end for 0, and that holds at most size bytes, any number
+// ensureBucket returns a bucket whose entries live for ttl, without an end for 0, and that holds at most size bytes, any number
 // for 0.
-func (q *Queue) bucket(ctx context.Context, name string, ttl time.Duration, size int64) (kv jetstream.KeyValue, err error) {
+func (q *Queue) ensureBucket(ctx context.Context, name string, ttl time.Duration, size int64) (kv jetstream.KeyValue, err error) {
 	full := q.opts.Prefix + "_" + name
-	s, err := q.find(ctx, "KV_"+full)
+	s, err := q.findStream(ctx, "KV_"+full)
 	if err == nil {
 		is := s.CachedInfo().Config
 		if is.MaxAge == ttl && max(is.MaxBytes, 0) == size && is.Replicas == q.opts.Replicas && is.MaxMsgsPerSubject == 1 && is.AllowDirect && is.AllowRollup {
-			err = q.steadily(ctx, func(ctx context.Context) error {
+			err = q.retryStep(ctx, func(ctx context.Context) error {
 				ctx, cancel := context.WithTimeout(ctx, lookFor)
 				defer cancel()
 				kv, err = q.js.KeyValue(ctx, full)
@@ -119,7 +119,7 @@ func (q *Queue) bucket(ctx context.Context, name string, ttl time.Duration, size
 			}
 		}
 	}
-	err = q.steadily(ctx, func(ctx context.Context) error {
+	err = q.retryStep(ctx, func(ctx context.Context) error {
 		kv, err = q.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
 			Bucket: full, History: 1, TTL: ttl, Storage: jetstream.FileStorage, Replicas: q.opts.Replicas, MaxBytes: size,
 		})

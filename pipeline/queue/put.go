@@ -17,9 +17,9 @@ import (
 // somebody that nobody is in charge. The client itself would wait for an answer that never comes, or give up after half a
 // second.
 
-// store publishes an event, and in a cluster tries again until ctx is done, as long as that may help. The id keeps the
+// storeEvent publishes an event, and in a cluster tries again until ctx is done, as long as that may help. The id keeps the
 // event from being stored twice by that.
-func (q *Queue) store(ctx context.Context, subject string, data []byte, id string) (duplicate bool, err error) {
+func (q *Queue) storeEvent(ctx context.Context, subject string, data []byte, id string) (duplicate bool, err error) {
 	if q.server != nil {
 		ack, err := q.js.Publish(ctx, subject, data, jetstream.WithMsgID(id))
 		if err != nil {
@@ -52,7 +52,7 @@ func tryUntilStored(ctx context.Context, try func(ctx context.Context) (duplicat
 			// An earlier try may have stored it, whose answer was lost: that is no repetition by the sender.
 			return duplicate && !unsure, nil
 		}
-		if !passing(err) {
+		if !isPassing(err) {
 			return false, err
 		}
 		unsure = true
@@ -64,8 +64,8 @@ func tryUntilStored(ctx context.Context, try func(ctx context.Context) (duplicat
 	}
 }
 
-// passing reports whether an error is one that a cluster gives while it is without a leader.
-func passing(err error) bool {
+// isPassing reports whether an error is one that a cluster gives while it is without a leader.
+func isPassing(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrNoResponders) ||
 		errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrDisconnected) {
 		return true
@@ -76,8 +76,8 @@ func passing(err error) bool {
 	return errors.As(err, &api) && (api.Code >= 500 || api.ErrorCode == inProcess)
 }
 
-// soon bounds one request whose answer may be lost with the leader that it was sent to. The client does so only where the
+// withRequestTimeout bounds one request whose answer may be lost with the leader that it was sent to. The client does so only where the
 // caller has set no time of its own, which may be many minutes for all that it does.
-func soon(ctx context.Context) (context.Context, context.CancelFunc) {
+func withRequestTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, 5*time.Second)
 }

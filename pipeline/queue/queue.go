@@ -104,19 +104,19 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 		return q, nil
 	}
 	var err error
-	if q.nc, err = dial(o.URL, o.NATS); err != nil {
+	if q.nc, err = dialCluster(o.URL, o.NATS); err != nil {
 		return nil, err
 	}
-	if err := q.prepare(ctx); err != nil {
+	if err := q.prepareStreams(ctx); err != nil {
 		q.Close()
 		return nil, err
 	}
 	return q, nil
 }
 
-// prepare makes the streams, consumers and buckets. In a cluster that has lost a node each of them may have to wait for a
+// prepareStreams makes the streams, consumers and buckets. In a cluster that has lost a node each of them may have to wait for a
 // leader of its own: they do so at the same time.
-func (q *Queue) prepare(ctx context.Context) error {
+func (q *Queue) prepareStreams(ctx context.Context) error {
 	host, _ := os.Hostname()
 	q.owner = fmt.Sprintf("%s/%d/%s", host, os.Getpid(), nats.NewInbox())
 	var err error
@@ -128,11 +128,11 @@ func (q *Queue) prepare(ctx context.Context) error {
 		q.prepareEvents, q.prepareWork, q.prepareLocks, q.prepareState,
 		// What is good to have is bounded, so that it never takes the room of what must not be lost.
 		func(ctx context.Context) (err error) {
-			q.seen, err = q.bucket(ctx, "SEEN", q.opts.Remember, min(maxDeliveries, q.opts.MaxStore/8))
+			q.seen, err = q.ensureBucket(ctx, "SEEN", q.opts.Remember, min(maxDeliveries, q.opts.MaxStore/8))
 			return err
 		},
 		func(ctx context.Context) (err error) {
-			q.papers, err = q.bucket(ctx, "PAPERS", 0, min(maxArchive, q.opts.MaxStore/4))
+			q.papers, err = q.ensureBucket(ctx, "PAPERS", 0, min(maxArchive, q.opts.MaxStore/4))
 			return err
 		},
 	} {
@@ -144,8 +144,8 @@ func (q *Queue) prepare(ctx context.Context) error {
 // An embedded server has no consumers: messages that the last process had begun would come again only after AckWait.
 
 func (q *Queue) prepareEvents(ctx context.Context) (err error) {
-	q.eventStream, err = q.stream(ctx, jetstream.StreamConfig{
-		Name: q.name("EVENTS"), Subjects: []string{q.subject("event.*")}, Retention: jetstream.WorkQueuePolicy,
+	q.eventStream, err = q.ensureStream(ctx, jetstream.StreamConfig{
+		Name: q.prefixedName("EVENTS"), Subjects: []string{q.prefixedSubject("event.*")}, Retention: jetstream.WorkQueuePolicy,
 		Duplicates: q.opts.Remember,
 	})
 	if err != nil {
@@ -156,8 +156,8 @@ func (q *Queue) prepareEvents(ctx context.Context) (err error) {
 }
 
 func (q *Queue) prepareWork(ctx context.Context) (err error) {
-	q.workStream, err = q.stream(ctx, jetstream.StreamConfig{
-		Name: q.name("WORK"), Subjects: []string{q.subject("work.>")}, Retention: jetstream.WorkQueuePolicy,
+	q.workStream, err = q.ensureStream(ctx, jetstream.StreamConfig{
+		Name: q.prefixedName("WORK"), Subjects: []string{q.prefixedSubject("work.>")}, Retention: jetstream.WorkQueuePolicy,
 		MaxMsgsPerSubject: 1, Discard: jetstream.DiscardOld, Duplicates: time.Second,
 	})
 	if err != nil {
@@ -168,32 +168,32 @@ func (q *Queue) prepareWork(ctx context.Context) (err error) {
 }
 
 func (q *Queue) prepareLocks(ctx context.Context) (err error) {
-	if q.locks, err = q.bucket(ctx, "LOCKS", q.opts.AckWait, 0); err != nil || q.server == nil {
+	if q.locks, err = q.ensureBucket(ctx, "LOCKS", q.opts.AckWait, 0); err != nil || q.server == nil {
 		return err
 	}
 	return q.takeOver(ctx)
 }
 
 func (q *Queue) prepareState(ctx context.Context) (err error) {
-	if q.state, err = q.bucket(ctx, "STATE", 0, 0); err != nil {
+	if q.state, err = q.ensureBucket(ctx, "STATE", 0, 0); err != nil {
 		return err
 	}
-	if q.stateStream, err = q.find(ctx, "KV_"+q.name("STATE")); err != nil {
+	if q.stateStream, err = q.findStream(ctx, "KV_"+q.prefixedName("STATE")); err != nil {
 		return fmt.Errorf("preparing the state: %w", err)
 	}
 	return nil
 }
 
 func (q *Queue) makeEvents(ctx context.Context) (jetstream.Consumer, error) {
-	return q.consumer(ctx, q.eventStream, "planner", q.delivery())
+	return q.ensureConsumer(ctx, q.eventStream, "planner", q.deliveryConfig())
 }
 
 func (q *Queue) makeWork(ctx context.Context) (jetstream.Consumer, error) {
-	return q.consumer(ctx, q.workStream, "workers", q.delivery())
+	return q.ensureConsumer(ctx, q.workStream, "workers", q.deliveryConfig())
 }
 
-// delivery has no bound for what was begun: jobs that wait to be tried again count, and would keep all others from running.
-func (q *Queue) delivery() jetstream.ConsumerConfig {
+// deliveryConfig has no bound for what was begun: jobs that wait to be tried again count, and would keep all others from running.
+func (q *Queue) deliveryConfig() jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{AckPolicy: jetstream.AckExplicitPolicy, AckWait: q.opts.AckWait, MaxDeliver: -1, MaxAckPending: -1}
 }
 
@@ -215,8 +215,8 @@ func (q *Queue) takeOver(ctx context.Context) error {
 // maxArchive bounds the archive in bytes.
 const maxArchive = 256 << 20
 
-func (q *Queue) name(s string) string    { return q.opts.Prefix + "_" + s }
-func (q *Queue) subject(s string) string { return q.opts.Prefix + "." + s }
+func (q *Queue) prefixedName(s string) string    { return q.opts.Prefix + "_" + s }
+func (q *Queue) prefixedSubject(s string) string { return q.opts.Prefix + "." + s }
 
 // Ready reports whether the queue can take events now.
 func (q *Queue) Ready() error {
@@ -240,8 +240,8 @@ func (q *Queue) Close() {
 	}
 }
 
-// logged is an event in the log.
-type logged struct {
+// loggedEvent is an event in the log.
+type loggedEvent struct {
 	Event  event.Event `json:"event"`
 	Stored time.Time   `json:"stored"`
 	Trace  string      `json:"trace,omitempty"` // W3C traceparent of its arrival
@@ -253,22 +253,22 @@ func (q *Queue) Put(ctx context.Context, e event.Event) (duplicate bool, err err
 	ctx, span := otel.Tracer("prerig").Start(ctx, "event")
 	defer span.End()
 	span.SetAttributes(attribute.String("prerig.id", e.ID), attribute.String("prerig.receiver", e.Receiver))
-	data, err := json.Marshal(logged{Event: e, Stored: time.Now().UTC(), Trace: TraceOf(ctx)})
+	data, err := json.Marshal(loggedEvent{Event: e, Stored: time.Now().UTC(), Trace: TraceOf(ctx)})
 	if err != nil {
 		return false, fmt.Errorf("storing event %s: %w", e.ID, err)
 	}
-	if q.known(ctx, e.ID) {
+	if q.isKnownEvent(ctx, e.ID) {
 		return true, nil
 	}
-	duplicate, err = q.store(ctx, q.subject("event."+token(e.Receiver)), data, e.ID)
-	if q.noted(err) != nil {
+	duplicate, err = q.storeEvent(ctx, q.prefixedSubject("event."+subjectToken(e.Receiver)), data, e.ID)
+	if q.noteWriteError(err) != nil {
 		return false, fmt.Errorf("storing event %s: %w", e.ID, err)
 	}
 	if q.server != nil {
-		q.remember(ctx, e.ID)
+		q.rememberEvent(ctx, e.ID)
 	} else {
 		// The sender need not wait until the ids have a leader again, which are not the events.
-		go q.remember(context.WithoutCancel(ctx), e.ID)
+		go q.rememberEvent(context.WithoutCancel(ctx), e.ID)
 	}
 	return duplicate, nil
 }
@@ -276,12 +276,12 @@ func (q *Queue) Put(ctx context.Context, e event.Event) (duplicate bool, err err
 // Events hands every stored event to plan until ctx is done, at most slots at the same time. An event is forgotten after
 // plan returns nil; after an error it comes again later.
 func (q *Queue) Events(ctx context.Context, slots int, plan func(ctx context.Context, e event.Event, stored time.Time) error) error {
-	return q.consume(ctx, q.events, q.makeEvents, slots, func(ctx context.Context, data []byte) error {
-		var l logged
+	return q.consumeMessages(ctx, q.events, q.makeEvents, slots, func(ctx context.Context, data []byte) error {
+		var l loggedEvent
 		if err := json.Unmarshal(data, &l); err != nil {
 			q.opts.Log.Error("an event in the log cannot be read and is dropped", "error", err)
 			return nil
 		}
-		return plan(within(ctx, l.Trace), l.Event, l.Stored)
+		return plan(withTrace(ctx, l.Trace), l.Event, l.Stored)
 	})
 }

@@ -124,7 +124,7 @@ func TestJobComesAgainAfterAnError(t *testing.T) {
 func TestLockOfADeadHolderIsLost(t *testing.T) {
 	q := opened(t, t.TempDir())
 	defer q.Close()
-	if _, err := q.locks.Create(t.Context(), token("x"), []byte("dead")); err != nil {
+	if _, err := q.locks.Create(t.Context(), subjectToken("x"), []byte("dead")); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok, err := q.TryLock(t.Context(), "x"); ok || err != nil {
@@ -181,7 +181,7 @@ func TestARestartFindsWhatWasBegun(t *testing.T) {
 	if err := q.Request(t.Context(), Job{Pipeline: "a", Cause: "1"}); err != nil {
 		t.Fatal(err)
 	}
-	if msg, err := q.next(t.Context(), q.work); err != nil || msg == nil {
+	if msg, err := q.nextMessage(t.Context(), q.work); err != nil || msg == nil {
 		t.Fatal(msg, err)
 	}
 	if _, ok, err := q.TryLock(t.Context(), "pipeline/a"); !ok || err != nil {

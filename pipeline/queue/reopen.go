@@ -21,7 +21,7 @@ import (
 // interrupted is no damage.
 const usedName = "prerig.used"
 
-func used(dir string) (bool, error) {
+func isUsed(dir string) (bool, error) {
 	_, err := os.Stat(filepath.Join(dir, usedName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -39,8 +39,8 @@ func noteUse(dir string) error {
 	return nil
 }
 
-// left lists files in the directories of all streams.
-func left(dir, pattern string) ([]string, error) {
+// listStreamFiles lists files in the directories of all streams.
+func listStreamFiles(dir, pattern string) ([]string, error) {
 	found, err := filepath.Glob(filepath.Join(dir, "jetstream", "*", "streams", "*", filepath.FromSlash(pattern)))
 	if err != nil {
 		return nil, fmt.Errorf("listing what is left of the last server: %w", err)
@@ -48,13 +48,13 @@ func left(dir, pattern string) ([]string, error) {
 	return found, nil
 }
 
-// forget removes what the last server knew beside its messages. About deliveries under way: they are begun anew, and a
+// forgetDeliveries removes what the last server knew beside its messages. About deliveries under way: they are begun anew, and a
 // file of it that was damaged would keep the server from making the consumer. And its indexes: it writes them from time to
 // time only, and when it is shut down, so that after a kill they name messages that were removed since, which would be taken
 // for lost; and one that is up to date would keep it from looking at its messages.
-func forget(dir string) error {
+func forgetDeliveries(dir string) error {
 	for _, pattern := range []string{"obs/*", "msgs/index.db"} {
-		known, err := left(dir, pattern)
+		known, err := listStreamFiles(dir, pattern)
 		if err != nil {
 			return err
 		}
@@ -67,10 +67,10 @@ func forget(dir string) error {
 	return nil
 }
 
-// hollow returns the streams with a file of messages that has become empty, which the server takes for one that was never
+// emptyStreams returns the streams with a file of messages that has become empty, which the server takes for one that was never
 // written. The last file of a stream may be.
-func hollow(dir string) ([]string, error) {
-	blocks, err := left(dir, "msgs/*.blk")
+func emptyStreams(dir string) ([]string, error) {
+	blocks, err := listStreamFiles(dir, "msgs/*.blk")
 	if err != nil {
 		return nil, err
 	}

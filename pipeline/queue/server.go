@@ -40,29 +40,29 @@ func (q *Queue) openEmbedded(ctx context.Context) (err error) {
 			q.Close()
 		}
 	}()
-	used, err := used(dir)
+	used, err := isUsed(dir)
 	if err != nil {
 		return err
 	}
-	lost, err := hollow(dir)
+	lost, err := emptyStreams(dir)
 	if err != nil {
 		return err
 	}
-	if err := forget(dir); err != nil {
+	if err := forgetDeliveries(dir); err != nil {
 		return err
 	}
-	if err := q.embed(ctx, dir, q.opts.MaxStore); err != nil {
+	if err := q.startEmbedded(ctx, dir, q.opts.MaxStore); err != nil {
 		return err
 	}
-	if err := q.prepare(ctx); err != nil {
+	if err := q.prepareStreams(ctx); err != nil {
 		return err
 	}
 	return q.reportDamage(ctx, used, lost)
 }
 
-// embed starts a server without a listener whose JetStream keeps its files under dir, and connects to it in-process. Every
+// startEmbedded starts a server without a listener whose JetStream keeps its files under dir, and connects to it in-process. Every
 // write reaches the disk before it is acknowledged.
-func (q *Queue) embed(ctx context.Context, dir string, maxStore int64) error {
+func (q *Queue) startEmbedded(ctx context.Context, dir string, maxStore int64) error {
 	s, err := server.NewServer(&server.Options{
 		ServerName:         "prerig",
 		DontListen:         true,
@@ -83,7 +83,7 @@ func (q *Queue) embed(ctx context.Context, dir string, maxStore int64) error {
 	q.server = s
 	for begin := time.Now(); !s.ReadyForConnections(100 * time.Millisecond); {
 		err := ctx.Err()
-		if err == nil && (closed(started) || time.Since(begin) > startup) && !s.ReadyForConnections(time.Second) {
+		if err == nil && (isClosed(started) || time.Since(begin) > startup) && !s.ReadyForConnections(time.Second) {
 			err = errors.New("it did not become ready")
 		}
 		if err != nil {
@@ -97,7 +97,7 @@ func (q *Queue) embed(ctx context.Context, dir string, maxStore int64) error {
 	return nil
 }
 
-func closed(c <-chan struct{}) bool {
+func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true
@@ -139,9 +139,9 @@ func lockDir(ctx context.Context, dir string, patience time.Duration, log *slog.
 	}
 }
 
-// dial connects to a cluster, and goes on trying for as long as it lives. A node that is gone without a word, as with its
+// dialCluster connects to a cluster, and goes on trying for as long as it lives. A node that is gone without a word, as with its
 // machine, is missed after some ten seconds, and another one that does not answer is not waited for long.
-func dial(url string, opts []nats.Option) (*nats.Conn, error) {
+func dialCluster(url string, opts []nats.Option) (*nats.Conn, error) {
 	opts = append([]nats.Option{nats.Name("prerig"), nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true),
 		nats.ReconnectWait(500 * time.Millisecond), nats.Timeout(3 * time.Second),
 		nats.PingInterval(4 * time.Second), nats.MaxPingsOutstanding(2)}, opts...)

@@ -13,9 +13,9 @@ import (
 
 // Load returns what was saved under a name; false where nothing was.
 func (q *Queue) Load(ctx context.Context, name string) (data []byte, revision uint64, ok bool, err error) {
-	ctx, cancel := soon(ctx)
+	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
-	entry, err := q.state.Get(ctx, token(name))
+	entry, err := q.state.Get(ctx, subjectToken(name))
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return nil, 0, false, nil
 	}
@@ -31,21 +31,21 @@ var ErrChanged = errors.New("the state was changed by somebody else")
 // SaveAfter stores data under a name if nothing was saved since the given revision, 0 for nothing at all, and gives the new
 // revision. ErrChanged is the cause of the error otherwise.
 func (q *Queue) SaveAfter(ctx context.Context, name string, data []byte, revision uint64) (uint64, error) {
-	ctx, cancel := soon(ctx)
+	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
 	var next uint64
 	var err error
 	if revision == 0 {
 		// It may have been there and be forgotten, which leaves a mark with a revision of its own.
-		next, err = q.state.Create(ctx, token(name), data)
+		next, err = q.state.Create(ctx, subjectToken(name), data)
 	} else {
-		next, err = q.state.Update(ctx, token(name), data, revision)
+		next, err = q.state.Update(ctx, subjectToken(name), data, revision)
 	}
 	var api *jetstream.APIError
 	if errors.Is(err, jetstream.ErrKeyExists) || errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence {
 		err = ErrChanged
 	}
-	if q.noted(err) != nil {
+	if q.noteWriteError(err) != nil {
 		return 0, fmt.Errorf("saving the state of %s: %w", name, err)
 	}
 	return next, nil
@@ -53,9 +53,9 @@ func (q *Queue) SaveAfter(ctx context.Context, name string, data []byte, revisio
 
 // Save stores data under a name, durably, whatever was there.
 func (q *Queue) Save(ctx context.Context, name string, data []byte) error {
-	ctx, cancel := soon(ctx)
+	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
-	if _, err := q.state.Put(ctx, token(name), data); q.noted(err) != nil {
+	if _, err := q.state.Put(ctx, subjectToken(name), data); q.noteWriteError(err) != nil {
 		return fmt.Errorf("saving the state of %s: %w", name, err)
 	}
 	return nil
@@ -63,9 +63,9 @@ func (q *Queue) Save(ctx context.Context, name string, data []byte) error {
 
 // Forget removes what was saved under a name.
 func (q *Queue) Forget(ctx context.Context, name string) error {
-	ctx, cancel := soon(ctx)
+	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
-	if err := q.state.Purge(ctx, token(name)); err != nil {
+	if err := q.state.Purge(ctx, subjectToken(name)); err != nil {
 		return fmt.Errorf("removing the state of %s: %w", name, err)
 	}
 	return nil
@@ -77,9 +77,9 @@ func (q *Queue) ForgetAfter(ctx context.Context, name string, revision uint64) e
 	if revision == 0 {
 		return nil
 	}
-	ctx, cancel := soon(ctx)
+	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
-	err := q.state.Purge(ctx, token(name), jetstream.LastRevision(revision))
+	err := q.state.Purge(ctx, subjectToken(name), jetstream.LastRevision(revision))
 	var api *jetstream.APIError
 	if errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence {
 		err = ErrChanged
@@ -92,9 +92,9 @@ func (q *Queue) ForgetAfter(ctx context.Context, name string, revision uint64) e
 
 // PutArchive stores a paper under a name: something that nobody misses much. Where the archive is full it is an error.
 func (q *Queue) PutArchive(ctx context.Context, name string, data []byte) error {
-	ctx, cancel := soon(ctx)
+	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
-	if _, err := q.papers.Put(ctx, token(name), data); err != nil {
+	if _, err := q.papers.Put(ctx, subjectToken(name), data); err != nil {
 		return fmt.Errorf("filing %s: %w", name, err)
 	}
 	return nil
@@ -102,9 +102,9 @@ func (q *Queue) PutArchive(ctx context.Context, name string, data []byte) error 
 
 // GetArchive returns what was filed under a name; false where nothing was, or not any more.
 func (q *Queue) GetArchive(ctx context.Context, name string) (data []byte, ok bool, err error) {
-	ctx, cancel := soon(ctx)
+	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
-	entry, err := q.papers.Get(ctx, token(name))
+	entry, err := q.papers.Get(ctx, subjectToken(name))
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return nil, false, nil
 	}
@@ -116,9 +116,9 @@ func (q *Queue) GetArchive(ctx context.Context, name string) (data []byte, ok bo
 
 // DeleteArchive removes what was filed under a name.
 func (q *Queue) DeleteArchive(ctx context.Context, name string) error {
-	ctx, cancel := soon(ctx)
+	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
-	if err := q.papers.Purge(ctx, token(name)); err != nil {
+	if err := q.papers.Purge(ctx, subjectToken(name)); err != nil {
 		return fmt.Errorf("removing %s: %w", name, err)
 	}
 	return nil

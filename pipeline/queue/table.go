@@ -22,12 +22,12 @@ type Table struct {
 	renew chan struct{} // asks for another watcher
 
 	mu      sync.Mutex
-	rows    map[string]row
+	rows    map[string]tableRow
 	seen    uint64        // the last revision that was taken in
 	waiting chan struct{} // closed with each change of seen
 }
 
-type row struct {
+type tableRow struct {
 	data     []byte
 	revision uint64
 }
@@ -35,7 +35,7 @@ type row struct {
 // Table returns a copy that follows until ctx is done. It holds everything that was saved before the call.
 func (q *Queue) Table(ctx context.Context) (*Table, error) {
 	var watcher jetstream.KeyWatcher
-	err := q.steadily(ctx, func(ctx context.Context) (err error) {
+	err := q.retryStep(ctx, func(ctx context.Context) (err error) {
 		watcher, err = q.state.WatchAll(ctx)
 		return err
 	})
@@ -43,31 +43,31 @@ func (q *Queue) Table(ctx context.Context) (*Table, error) {
 		return nil, fmt.Errorf("watching the state: %w", err)
 	}
 	t := newTable(q)
-	go t.follow(ctx, watcher)
+	go t.followWatcher(ctx, watcher)
 	return t, t.Sync(ctx)
 }
 
 func newTable(q *Queue) *Table {
-	return &Table{q: q, renew: make(chan struct{}), rows: map[string]row{}, waiting: make(chan struct{})}
+	return &Table{q: q, renew: make(chan struct{}), rows: map[string]tableRow{}, waiting: make(chan struct{})}
 }
 
-// follow takes in what the watcher tells. One that ends, as the client gives it up where a cluster cannot make its
+// followWatcher takes in what the watcher tells. One that ends, as the client gives it up where a cluster cannot make its
 // consumer anew, or that lags, as the node that had its consumer is gone, is replaced by another that begins where it
 // stopped.
-func (t *Table) follow(ctx context.Context, watcher jetstream.KeyWatcher) {
+func (t *Table) followWatcher(ctx context.Context, watcher jetstream.KeyWatcher) {
 	for watcher != nil {
-		t.drain(ctx, watcher)
+		t.drainUpdates(ctx, watcher)
 		_ = watcher.Stop()
 		go func(left <-chan jetstream.KeyValueEntry) {
 			for range left { // what it was about to tell when it was stopped must not hold it up
 			}
 		}(watcher.Updates())
-		watcher = t.again(ctx)
+		watcher = t.newWatcher(ctx)
 	}
 }
 
-// drain gives when the watcher has ended, another is asked for, or ctx is done.
-func (t *Table) drain(ctx context.Context, watcher jetstream.KeyWatcher) {
+// drainUpdates gives when the watcher has ended, another is asked for, or ctx is done.
+func (t *Table) drainUpdates(ctx context.Context, watcher jetstream.KeyWatcher) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -79,14 +79,14 @@ func (t *Table) drain(ctx context.Context, watcher jetstream.KeyWatcher) {
 				return
 			}
 			if entry != nil {
-				t.take(entry)
+				t.applyEntry(entry)
 			}
 		}
 	}
 }
 
-// again returns a watcher for what was not taken in yet, and tries until there is one; nil when ctx is done.
-func (t *Table) again(ctx context.Context) jetstream.KeyWatcher {
+// newWatcher returns a watcher for what was not taken in yet, and tries until there is one; nil when ctx is done.
+func (t *Table) newWatcher(ctx context.Context) jetstream.KeyWatcher {
 	for ctx.Err() == nil {
 		t.mu.Lock()
 		seen := t.seen
@@ -95,18 +95,18 @@ func (t *Table) again(ctx context.Context) jetstream.KeyWatcher {
 		if err == nil {
 			return watcher
 		}
-		t.q.pause(ctx, fmt.Errorf("watching the state: %w", err))
+		t.q.pauseAfter(ctx, fmt.Errorf("watching the state: %w", err))
 	}
 	return nil
 }
 
-func (t *Table) take(entry jetstream.KeyValueEntry) {
+func (t *Table) applyEntry(entry jetstream.KeyValueEntry) {
 	name, err := base64.RawURLEncoding.DecodeString(entry.Key())
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err == nil {
 		if entry.Operation() == jetstream.KeyValuePut {
-			t.rows[string(name)] = row{entry.Value(), entry.Revision()}
+			t.rows[string(name)] = tableRow{entry.Value(), entry.Revision()}
 		} else {
 			delete(t.rows, string(name))
 		}
@@ -123,7 +123,7 @@ const lag = 2 * time.Second
 // Sync waits until the copy holds everything that was saved before the call, as the leader of the state knows it.
 func (t *Table) Sync(ctx context.Context) error {
 	var info *jetstream.StreamInfo
-	err := t.q.steadily(ctx, func(ctx context.Context) (err error) {
+	err := t.q.retryStep(ctx, func(ctx context.Context) (err error) {
 		ctx, cancel := context.WithTimeout(ctx, lookFor)
 		defer cancel()
 		info, err = t.q.stateStream.Info(ctx)

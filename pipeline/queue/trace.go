@@ -16,8 +16,8 @@ func TraceOf(ctx context.Context) string {
 	return carrier["traceparent"]
 }
 
-// within returns a context that belongs to what was stored with a traceparent.
-func within(ctx context.Context, trace string) context.Context {
+// withTrace returns a context that belongs to what was stored with a traceparent.
+func withTrace(ctx context.Context, trace string) context.Context {
 	if trace == "" {
 		return ctx
 	}

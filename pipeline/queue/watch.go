@@ -18,9 +18,9 @@ import (
 // errors of its files, and would neither store nor hand out anything any more.
 var ErrBroken = errors.New("the embedded NATS server could not write to its directory and is started again")
 
-// noted remembers that a write failed. One that the server refuses as its files have grown to their bound is no failure to
+// noteWriteError remembers that a write failed. One that the server refuses as its files have grown to their bound is no failure to
 // write: it would do so again after it was started again.
-func (q *Queue) noted(err error) error {
+func (q *Queue) noteWriteError(err error) error {
 	full := outOfRoom(err)
 	if q.full.Swap(full) != full && full {
 		q.opts.Log.Error("the queue has no room left: nothing is stored and no job is begun; raise nats.max_store, "+
@@ -50,15 +50,15 @@ func (q *Queue) Watch(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			if q.broken.Load() && writable(q.opts.Dir) {
+			if q.broken.Load() && isWritable(q.opts.Dir) {
 				return ErrBroken
 			}
 		}
 	}
 }
 
-// writable tries whether there is room for more than a handful of messages.
-func writable(dir string) bool {
+// isWritable tries whether there is room for more than a handful of messages.
+func isWritable(dir string) bool {
 	name := filepath.Join(dir, "prerig.probe")
 	defer os.Remove(name)
 	file, err := os.Create(name)

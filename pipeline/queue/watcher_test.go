@@ -26,7 +26,7 @@ func TestATableOutlivesItsWatcher(t *testing.T) {
 		t.Fatal(err)
 	}
 	table := newTable(q)
-	go table.follow(ctx, watcher)
+	go table.followWatcher(ctx, watcher)
 	if err := table.Sync(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -102,34 +102,34 @@ func TestALockWhoseAnswerWasLost(t *testing.T) {
 	}
 	defer q.Close()
 	ctx := t.Context()
-	for name, test := range map[string]func(c *claim) error{
-		"take": func(c *claim) error {
+	for name, test := range map[string]func(c *lockClaim) error{
+		"take": func(c *lockClaim) error {
 			// The first request was done, its answer lost, and it was sent again.
 			if _, err := q.locks.Create(ctx, c.key, c.value); err != nil {
 				return err
 			}
-			if ok, err := c.take(ctx); err != nil || !ok {
+			if ok, err := c.takeLock(ctx); err != nil || !ok {
 				return fmt.Errorf("taking again: %v, %w", ok, err)
 			}
 			return nil
 		},
-		"renew": func(c *claim) error {
-			if ok, err := c.take(ctx); err != nil || !ok {
+		"renew": func(c *lockClaim) error {
+			if ok, err := c.takeLock(ctx); err != nil || !ok {
 				return fmt.Errorf("taking: %v, %w", ok, err)
 			}
 			if _, err := q.locks.Update(ctx, c.key, c.value, c.revision); err != nil {
 				return err
 			}
-			if c.renew(ctx) {
+			if c.renewLock(ctx) {
 				return errors.New("a renewal counts that may have come too late")
 			}
-			if !c.renew(ctx) {
+			if !c.renewLock(ctx) {
 				return errors.New("a lock that is held cannot be renewed any more")
 			}
 			return nil
 		},
-		"drop": func(c *claim) error {
-			if ok, err := c.take(ctx); err != nil || !ok {
+		"drop": func(c *lockClaim) error {
+			if ok, err := c.takeLock(ctx); err != nil || !ok {
 				return fmt.Errorf("taking: %v, %w", ok, err)
 			}
 			_, err := q.locks.Update(ctx, c.key, c.value, c.revision)
@@ -137,20 +137,20 @@ func TestALockWhoseAnswerWasLost(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &claim{q: q, key: token(name), value: []byte("mine")}
+			c := &lockClaim{q: q, key: subjectToken(name), value: []byte("mine")}
 			if err := test(c); err != nil {
 				t.Fatal(err)
 			}
-			other := &claim{q: q, key: c.key, value: []byte("another's")}
-			if ok, err := other.take(ctx); ok || err != nil {
+			other := &lockClaim{q: q, key: c.key, value: []byte("another's")}
+			if ok, err := other.takeLock(ctx); ok || err != nil {
 				t.Fatalf("a held lock was taken: %v, %v", ok, err)
 			}
-			other.drop(ctx)
-			if mine, _ := c.find(ctx); !mine {
+			other.dropLock(ctx)
+			if mine, _ := c.findEntry(ctx); !mine {
 				t.Error("another has let go of the lock")
 			}
-			c.drop(ctx)
-			if ok, err := other.take(ctx); !ok || err != nil {
+			c.dropLock(ctx)
+			if ok, err := other.takeLock(ctx); !ok || err != nil {
 				t.Errorf("a lock that was let go is not free: %v, %v", ok, err)
 			}
 		})

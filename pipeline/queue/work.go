@@ -45,13 +45,13 @@ type Job struct {
 
 // Request puts the job in the place of any job of the same pipeline that was not begun.
 func (q *Queue) Request(ctx context.Context, j Job) error {
-	ctx, cancel := soon(ctx)
+	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
 	data, err := json.Marshal(j)
 	if err != nil {
 		return fmt.Errorf("requesting a run of %s: %w", j.Pipeline, err)
 	}
-	if _, err := q.js.Publish(ctx, q.subject("work."+token(j.Pipeline)), data); q.noted(err) != nil {
+	if _, err := q.js.Publish(ctx, q.prefixedSubject("work."+subjectToken(j.Pipeline)), data); q.noteWriteError(err) != nil {
 		return fmt.Errorf("requesting a run of %s: %w", j.Pipeline, err)
 	}
 	return nil
@@ -71,9 +71,9 @@ func (e *RetryError) Unwrap() error { return e.Err }
 
 // Pending returns the pipelines that have a job that is not done, waiting or running, as the queue's leader knows it.
 func (q *Queue) Pending(ctx context.Context) (map[string]bool, error) {
-	ctx, cancel := soon(ctx)
+	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
-	prefix := q.subject("work.")
+	prefix := q.prefixedSubject("work.")
 	info, err := q.workStream.Info(ctx, jetstream.WithSubjectFilter(prefix+">"))
 	if err != nil {
 		return nil, fmt.Errorf("looking at the work queue: %w", err)
@@ -89,7 +89,7 @@ func (q *Queue) Pending(ctx context.Context) (map[string]bool, error) {
 
 // Depth returns how many jobs are not done, and since when the oldest of them waits; the zero time where there is none.
 func (q *Queue) Depth(ctx context.Context) (jobs uint64, oldest time.Time, err error) {
-	ctx, cancel := soon(ctx)
+	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
 	info, err := q.workStream.Info(ctx)
 	if err != nil {
@@ -105,7 +105,7 @@ func (q *Queue) Depth(ctx context.Context) (jobs uint64, oldest time.Time, err e
 // pipeline's jobs never run at the same time, in whichever process. A job is forgotten after do returns nil; after an error
 // it comes again, unless a newer one of the pipeline has taken its place.
 func (q *Queue) Work(ctx context.Context, slots int, do func(ctx context.Context, j Job) error) error {
-	return q.consume(ctx, q.work, q.makeWork, slots, func(ctx context.Context, data []byte) error {
+	return q.consumeMessages(ctx, q.work, q.makeWork, slots, func(ctx context.Context, data []byte) error {
 		var j Job
 		if err := json.Unmarshal(data, &j); err != nil {
 			q.opts.Log.Error("a job in the queue cannot be read and is dropped", "error", err)
@@ -123,7 +123,7 @@ func (q *Queue) Work(ctx context.Context, slots int, do func(ctx context.Context
 			return &RetryError{After: busyWait, Err: errBusy}
 		}
 		defer lock.unlock()
-		return do(context.WithValue(within(ctx, j.Trace), holdKey{}, lock), j)
+		return do(context.WithValue(withTrace(ctx, j.Trace), holdKey{}, lock), j)
 	})
 }
 
@@ -135,9 +135,9 @@ var (
 // busyWait is how soon a job that found its pipeline running is tried again.
 const busyWait = 200 * time.Millisecond
 
-// consume takes a message whenever a slot is free and reports progress while handle works on it. A consumer that fails for
+// consumeMessages takes a message whenever a slot is free and reports progress while handle works on it. A consumer that fails for
 // longer than an election takes may be gone, and is made again.
-func (q *Queue) consume(ctx context.Context, c jetstream.Consumer, again remake, slots int, handle func(context.Context, []byte) error) error {
+func (q *Queue) consumeMessages(ctx context.Context, c jetstream.Consumer, again remakeConsumer, slots int, handle func(context.Context, []byte) error) error {
 	free := make(chan struct{}, slots)
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -148,7 +148,7 @@ func (q *Queue) consume(ctx context.Context, c jetstream.Consumer, again remake,
 			return nil
 		case free <- struct{}{}:
 		}
-		msg, err := q.next(ctx, c)
+		msg, err := q.nextMessage(ctx, c)
 		if msg == nil {
 			<-free
 			switch {
@@ -156,24 +156,24 @@ func (q *Queue) consume(ctx context.Context, c jetstream.Consumer, again remake,
 				failing = time.Time{}
 			case failing.IsZero():
 				failing = time.Now()
-				q.pause(ctx, err)
+				q.pauseAfter(ctx, err)
 			case time.Since(failing) > q.giveUp():
-				c, failing = q.remade(ctx, c, again), time.Time{}
+				c, failing = q.remadeConsumer(ctx, c, again), time.Time{}
 			default:
-				q.pause(ctx, err)
+				q.pauseAfter(ctx, err)
 			}
 			continue
 		}
 		failing = time.Time{}
 		running.Go(func() {
 			defer func() { <-free }()
-			q.handle(ctx, msg, handle)
+			q.handleMessage(ctx, msg, handle)
 		})
 	}
 }
 
-// remake makes a consumer where it is not there.
-type remake func(ctx context.Context) (jetstream.Consumer, error)
+// remakeConsumer makes a consumer where it is not there.
+type remakeConsumer func(ctx context.Context) (jetstream.Consumer, error)
 
 // giveUp is how long a consumer may fail. In an embedded server there are no elections.
 func (q *Queue) giveUp() time.Duration {
@@ -183,31 +183,31 @@ func (q *Queue) giveUp() time.Duration {
 	return lookLong
 }
 
-func (q *Queue) remade(ctx context.Context, c jetstream.Consumer, again remake) jetstream.Consumer {
+func (q *Queue) remadeConsumer(ctx context.Context, c jetstream.Consumer, again remakeConsumer) jetstream.Consumer {
 	made, err := again(ctx)
 	if err != nil {
-		q.pause(ctx, err)
+		q.pauseAfter(ctx, err)
 		return c
 	}
 	return made
 }
 
-// next waits for one message; it may give none without an error.
-func (q *Queue) next(ctx context.Context, c jetstream.Consumer) (jetstream.Msg, error) {
+// nextMessage waits for one message; it may give none without an error.
+func (q *Queue) nextMessage(ctx context.Context, c jetstream.Consumer) (jetstream.Msg, error) {
 	waiting, cancel := context.WithTimeout(ctx, fetchWait)
 	defer cancel()
 	batch, err := c.Fetch(1, jetstream.FetchContext(waiting))
 	if err != nil {
-		return nil, quiet(err)
+		return nil, ignoreNoMessage(err)
 	}
 	for msg := range batch.Messages() {
 		return msg, nil
 	}
-	return nil, quiet(batch.Error())
+	return nil, ignoreNoMessage(batch.Error())
 }
 
-// quiet takes away the errors that mean that there was no message.
-func quiet(err error) error {
+// ignoreNoMessage takes away the errors that mean that there was no message.
+func ignoreNoMessage(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.Canceled) {
 		return nil
 	}
@@ -217,8 +217,8 @@ func quiet(err error) error {
 // fetchWait is how long one request for a message stays open.
 const fetchWait = 5 * time.Second
 
-// pause waits before the next try on a connection that failed.
-func (q *Queue) pause(ctx context.Context, err error) {
+// pauseAfter waits before the next try on a connection that failed.
+func (q *Queue) pauseAfter(ctx context.Context, err error) {
 	q.opts.Log.Warn("the queue cannot be read, trying again", "error", err)
 	select {
 	case <-ctx.Done():
@@ -226,8 +226,8 @@ func (q *Queue) pause(ctx context.Context, err error) {
 	}
 }
 
-// handle works on one message and acknowledges it by the outcome.
-func (q *Queue) handle(ctx context.Context, msg jetstream.Msg, do func(context.Context, []byte) error) {
+// handleMessage works on one message and acknowledges it by the outcome.
+func (q *Queue) handleMessage(ctx context.Context, msg jetstream.Msg, do func(context.Context, []byte) error) {
 	working, stop := context.WithCancel(ctx)
 	go func() {
 		tick := time.NewTicker(q.opts.AckWait / 3)
@@ -241,7 +241,7 @@ func (q *Queue) handle(ctx context.Context, msg jetstream.Msg, do func(context.C
 			}
 		}
 	}()
-	err := q.safely(ctx, msg.Data(), do)
+	err := q.handleSafely(ctx, msg.Data(), do)
 	stop()
 	var retry *RetryError
 	switch {
@@ -252,15 +252,15 @@ func (q *Queue) handle(ctx context.Context, msg jetstream.Msg, do func(context.C
 	case errors.As(err, &retry):
 		err = msg.NakWithDelay(retry.After)
 	default:
-		err = msg.NakWithDelay(backoff(msg))
+		err = msg.NakWithDelay(redeliveryWait(msg))
 	}
 	if err != nil {
 		q.opts.Log.Warn("the outcome of a job could not be told to the queue; it will come again", "error", err)
 	}
 }
 
-// safely turns a panic into an error: the message would come again after each start, and no other would ever be handled.
-func (q *Queue) safely(ctx context.Context, data []byte, do func(context.Context, []byte) error) (err error) {
+// handleSafely turns a panic into an error: the message would come again after each start, and no other would ever be handled.
+func (q *Queue) handleSafely(ctx context.Context, data []byte, do func(context.Context, []byte) error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("handling a message: %v", r)
@@ -270,9 +270,9 @@ func (q *Queue) safely(ctx context.Context, data []byte, do func(context.Context
 	return do(ctx, data)
 }
 
-// backoff is for what has no time of its own: a queue that did not answer, or a process that ends. It stays short, as
+// redeliveryWait is for what has no time of its own: a queue that did not answer, or a process that ends. It stays short, as
 // deliveries that only found their pipeline busy count too.
-func backoff(msg jetstream.Msg) time.Duration {
+func redeliveryWait(msg jetstream.Msg) time.Duration {
 	meta, err := msg.Metadata()
 	if err != nil {
 		return time.Second
@@ -280,5 +280,5 @@ func backoff(msg jetstream.Msg) time.Duration {
 	return min(time.Second<<min(meta.NumDelivered, 16)/2, 5*time.Second)
 }
 
-// token writes any text as one token of a subject or key.
-func token(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
+// subjectToken writes any text as one token of a subject or key.
+func subjectToken(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }

@@ -359,7 +359,7 @@ func TestFindingsAreBounded(t *testing.T) {
 	for range 2 * maxFindings {
 		response.Warnings = append(response.Warnings, strings.Repeat("an odd line\n", 1<<16))
 	}
-	found := findings(&response)
+	found := findingLines(&response)
 	if size := len(strings.Join(found, "")); len(found) != maxFindings+1 || size > 64<<10 {
 		t.Errorf("%d findings of %d bytes", len(found), size)
 	}

@@ -55,10 +55,10 @@ type attempt struct {
 	measured     Observation
 }
 
-// run goes through the stages. Its error is a *StageError.
-func (a *attempt) run(ctx context.Context) error {
+// runStages goes through the stages. Its error is a *StageError.
+func (a *attempt) runStages(ctx context.Context) error {
 	a.measured.Queued = max(0, a.started.Sub(a.job.Since))
-	if err := a.fetch(ctx); err != nil {
+	if err := a.fetchSource(ctx); err != nil {
 		return &StageError{Stage: status.StageSource, Err: err}
 	}
 	forced := a.job.Force || a.control.Force && a.state.Requests(a.control)
@@ -68,13 +68,13 @@ func (a *attempt) run(ctx context.Context) error {
 		return nil
 	}
 	a.log.Debug("to render", "revision", a.snapshot.Revision, "because", reason)
-	if err := a.render(ctx); err != nil {
+	if err := a.renderSource(ctx); err != nil {
 		return err
 	}
 	if err := publish.CheckResults(a.p.Spec.Gates, a.built.Results); err != nil {
 		return &StageError{Stage: status.StageGate, Final: true, Err: err}
 	}
-	return a.publish(ctx)
+	return a.publishResult(ctx)
 }
 
 // runSafely runs, and turns a panic into an error of the stage that it was in.
@@ -94,11 +94,11 @@ func (a *attempt) runSafely(ctx context.Context) (err error) {
 		a.log.Error("a run has panicked", "error", failed, "stack", string(debug.Stack()))
 		err = failed
 	}()
-	return a.run(ctx)
+	return a.runStages(ctx)
 }
 
-// render builds when it is the pipeline's turn.
-func (a *attempt) render(ctx context.Context) (err error) {
+// renderSource builds when it is the pipeline's turn.
+func (a *attempt) renderSource(ctx context.Context) (err error) {
 	ctx, span := otel.Tracer("prerig").Start(ctx, "render")
 	defer span.End()
 	a.built, err = a.r.builds.Build(ctx, a.p, a.snapshot.Tree)
@@ -123,8 +123,8 @@ func (a *attempt) render(ctx context.Context) (err error) {
 	return nil
 }
 
-// finish records what became of the run, and tells those who want to know.
-func (a *attempt) finish(ctx context.Context, err error, revision uint64) error {
+// recordRun records what became of the run, and tells those who want to know.
+func (a *attempt) recordRun(ctx context.Context, err error, revision uint64) error {
 	if a.skipped && err == nil {
 		return a.finishSkipped(ctx, revision)
 	}
@@ -143,7 +143,7 @@ func (a *attempt) finish(ctx context.Context, err error, revision uint64) error 
 		return &queue.RetryError{After: time.Second, Err: saved}
 	}
 	a.r.Store.Drop(ctx, a.entry.Key, dropped)
-	a.report(ctx, entry, stage)
+	a.reportRun(ctx, entry, stage)
 	if stage == nil || stage.Final {
 		return nil
 	}
@@ -162,7 +162,7 @@ func (a *attempt) finishSkipped(ctx context.Context, revision uint64) error {
 		}
 	}
 	a.log.Debug("nothing that matters has changed", "revision", a.snapshot.Revision)
-	a.r.Observe(a.observation(status.Run{Run: v1alpha1.Run{Outcome: status.Unchanged}}, ""))
+	a.r.Observe(a.newObservation(status.Run{Run: v1alpha1.Run{Outcome: status.Unchanged}}, ""))
 	if !changed {
 		return nil
 	}
@@ -184,7 +184,7 @@ func (a *attempt) historyEntry(err error, now time.Time) status.Run {
 	}
 	if a.built != nil && a.built.Response != nil {
 		entry.Fingerprint, entry.Objects = a.built.Fingerprint, len(a.built.Objects)
-		entry.Findings = findings(a.built.Response)
+		entry.Findings = findingLines(a.built.Response)
 	}
 	for _, p := range a.published {
 		if p.err == nil {
@@ -192,21 +192,21 @@ func (a *attempt) historyEntry(err error, now time.Time) status.Run {
 		}
 		entry.Added, entry.Modified, entry.Deleted = entry.Added+len(p.receipt.Outcome.Added), entry.Modified+len(p.receipt.Outcome.Modified), entry.Deleted+len(p.receipt.Outcome.Deleted)
 	}
-	entry.Outcome, entry.Message = a.outcome(err, entry)
+	entry.Outcome, entry.Message = a.outcomeOf(err, entry)
 	for _, text := range a.staleNotes {
 		entry.Message += "; " + text
 	}
 	return entry
 }
 
-func (a *attempt) outcome(err error, entry status.Run) (outcome, text string) {
+func (a *attempt) outcomeOf(err error, entry status.Run) (outcome, text string) {
 	var gate *publish.GateError
 	switch {
 	case errors.As(err, &gate):
 		return status.Refused, status.OneLine(err.Error())
 	case err != nil:
 		return status.Failed, status.OneLine(err.Error())
-	case !a.changed() && !a.staleRemoved:
+	case !a.hasChanged() && !a.staleRemoved:
 		return status.Unchanged, status.Count(entry.Objects, "object") + ", none different from what is published"
 	case entry.Added+entry.Modified+entry.Deleted == 0:
 		return status.Published, status.Count(entry.Objects, "object")
@@ -214,7 +214,7 @@ func (a *attempt) outcome(err error, entry status.Run) (outcome, text string) {
 	return status.Published, fmt.Sprintf("%s; %s added, %d changed, %d removed", status.Count(entry.Objects, "object"), status.Count(entry.Added, "file"), entry.Modified, entry.Deleted)
 }
 
-func (a *attempt) changed() bool {
+func (a *attempt) hasChanged() bool {
 	for _, p := range a.published {
 		if p.receipt.Changed {
 			return true
@@ -250,7 +250,7 @@ func (a *attempt) updateState(entry status.Run, stage *StageError, now time.Time
 		} else {
 			s.Failures, s.Failing = 1, entry.Cause // a new event is a new chance
 		}
-		s.Ready(now, false, stage.reason(), entry.Message, stage.Final)
+		s.Ready(now, false, stage.conditionReason(), entry.Message, stage.Final)
 		return
 	}
 	forgetStaleTargets(a.state, a.p.Spec.Publish)
@@ -281,8 +281,8 @@ func replacePublished(list []v1alpha1.Published, one v1alpha1.Published) []v1alp
 	return append(out, one)
 }
 
-// report logs, measures and notifies.
-func (a *attempt) report(ctx context.Context, entry status.Run, stage *StageError) {
+// reportRun logs, measures and notifies.
+func (a *attempt) reportRun(ctx context.Context, entry status.Run, stage *StageError) {
 	level, at := slog.LevelInfo, ""
 	if stage != nil {
 		level, at = slog.LevelError, stage.Stage
@@ -293,7 +293,7 @@ func (a *attempt) report(ctx context.Context, entry status.Run, stage *StageErro
 		args = append(args, "target", p.Target, "commit", p.Revision)
 	}
 	a.log.Log(ctx, level, "run ended", args...)
-	a.r.Observe(a.observation(entry, at))
+	a.r.Observe(a.newObservation(entry, at))
 	if a.r.Notifier == nil || len(a.p.Spec.Notify) == 0 || a.state.Runs[0].Repeats > 0 {
 		return
 	}
@@ -318,7 +318,7 @@ func (a *attempt) report(ctx context.Context, entry status.Run, stage *StageErro
 	})
 }
 
-func (a *attempt) observation(entry status.Run, stage string) Observation {
+func (a *attempt) newObservation(entry status.Run, stage string) Observation {
 	o := a.measured
 	o.Pipeline, o.Run, o.Stage = a.entry.Key, entry, stage
 	return o
@@ -327,8 +327,8 @@ func (a *attempt) observation(entry status.Run, stage string) Observation {
 // maxFindings bounds how many lines of findings a run keeps.
 const maxFindings = 20
 
-// findings are what a person should read of a render: warnings, and what was found about objects.
-func findings(response *render.Response) []string {
+// findingLines are what a person should read of a render: warnings, and what was found about objects.
+func findingLines(response *render.Response) []string {
 	var out []string
 	add := func(text string) {
 		if len(out) < maxFindings {

@@ -38,7 +38,7 @@ func (a *attempt) saveDiff(ctx context.Context, entry status.Run) (saved bool) {
 	size := 0
 	for _, p := range a.published {
 		if p.err == nil && p.receipt.Changed {
-			size = a.compare(ctx, p, d, size)
+			size = a.addDiffs(ctx, p, d, size)
 		}
 	}
 	if len(d.Files)+d.LeftOut == 0 {
@@ -51,8 +51,8 @@ func (a *attempt) saveDiff(ctx context.Context, entry status.Run) (saved bool) {
 	return true
 }
 
-// compare adds the difference of one place to that of the others, and gives the size of all.
-func (a *attempt) compare(ctx context.Context, p targetResult, d *status.Diff, size int) int {
+// addDiffs adds the difference of one place to that of the others, and gives the size of all.
+func (a *attempt) addDiffs(ctx context.Context, p targetResult, d *status.Diff, size int) int {
 	for _, list := range []struct {
 		kind  string
 		names []string

@@ -22,7 +22,7 @@ const fetchTimeout = 2 * time.Minute
 // rendered is the newest there is.
 const resolvedFor = 20 * time.Second
 
-func (a *attempt) fetch(ctx context.Context) (err error) {
+func (a *attempt) fetchSource(ctx context.Context) (err error) {
 	ctx, span := otel.Tracer("prerig").Start(ctx, "fetch")
 	defer span.End()
 	start := time.Now()

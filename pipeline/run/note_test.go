@@ -35,14 +35,14 @@ func TestStageOf(t *testing.T) {
 
 func TestFindings(t *testing.T) {
 	response := &render.Response{Warnings: []string{"w"}, Results: []result.Result{{Severity: result.Info, Message: "silent"}, {Severity: result.Error, Message: "loud"}}}
-	got := findings(response)
+	got := findingLines(response)
 	if len(got) != 2 || got[0] != "warning: w" || !strings.Contains(got[1], "loud") {
 		t.Errorf("got %q", got)
 	}
 	for range 30 {
 		response.Warnings = append(response.Warnings, "w")
 	}
-	if got := findings(response); len(got) != maxFindings+1 || got[maxFindings] != "and more" {
+	if got := findingLines(response); len(got) != maxFindings+1 || got[maxFindings] != "and more" {
 		t.Errorf("got %d findings, the last is %q", len(got), got[len(got)-1])
 	}
 }

@@ -27,8 +27,8 @@ type targetResult struct {
 	err       error
 }
 
-// publish brings the result to every place; one that fails keeps no other from getting it.
-func (a *attempt) publish(ctx context.Context) error {
+// publishResult brings the result to every place; one that fails keeps no other from getting it.
+func (a *attempt) publishResult(ctx context.Context) error {
 	ctx, span := otel.Tracer("prerig").Start(ctx, "publish")
 	defer span.End()
 	start := time.Now()
@@ -48,7 +48,7 @@ func (a *attempt) publish(ctx context.Context) error {
 		}
 		a.published = append(a.published, p)
 	}
-	span.SetAttributes(attribute.StringSlice("prerig.commits", a.revisions()))
+	span.SetAttributes(attribute.StringSlice("prerig.commits", a.publishedRevisions()))
 	if len(failed) > 0 {
 		return joinFailures(failed)
 	}
@@ -77,8 +77,8 @@ func joinFailures(failed []*StageError) *StageError {
 	return all
 }
 
-// revisions returns the commits and digests that the result is published as.
-func (a *attempt) revisions() []string {
+// publishedRevisions returns the commits and digests that the result is published as.
+func (a *attempt) publishedRevisions() []string {
 	var all []string
 	for _, p := range a.published {
 		if p.err == nil {
@@ -108,7 +108,7 @@ func (a *attempt) publishTo(ctx context.Context, to v1alpha1.Publish) (publish.R
 	if err != nil {
 		return publish.Receipt{}, err
 	}
-	change, err := a.change(ctx, to)
+	change, err := a.changeFor(ctx, to)
 	if err != nil {
 		return publish.Receipt{}, err
 	}
@@ -132,8 +132,8 @@ func renderCommand(p *v1alpha1.RenderPipeline, snapshot *source.Snapshot) string
 // errContent is about a result that cannot be written as files.
 var errContent = errors.New("the result cannot be written")
 
-// change is the result as a place gets it.
-func (a *attempt) change(ctx context.Context, to v1alpha1.Publish) (publish.Change, error) {
+// changeFor is the result as a place gets it.
+func (a *attempt) changeFor(ctx context.Context, to v1alpha1.Publish) (publish.Change, error) {
 	layout, style := to.Format()
 	files, err := publish.Files(a.built.Objects, layout, style)
 	if err != nil {

@@ -138,7 +138,7 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 		return &queue.RetryError{After: time.Second, Err: lost}
 	}
 	retrying := state.Retrying()
-	if err := a.finish(ctx, err, revision); err != nil || !retrying {
+	if err := a.recordRun(ctx, err, revision); err != nil || !retrying {
 		return err
 	}
 	return a.lookAgain(ctx)
@@ -169,7 +169,7 @@ func (e *StageError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *StageError) Unwrap() error { return e.Err }
 
-func (e *StageError) reason() string {
+func (e *StageError) conditionReason() string {
 	switch e.Stage {
 	case status.StageSource:
 		return v1alpha1.ReasonSourceFailed

@@ -32,7 +32,7 @@ func (s *Store) Head(ctx context.Context) (Head, uint64, error) {
 	if err != nil || !ok {
 		return Head{}, 0, err
 	}
-	head, err := decode[Head](data)
+	head, err := decodeJSON[Head](data)
 	if err != nil {
 		return Head{}, revision, nil // of another version: it is looked up again
 	}
@@ -41,7 +41,7 @@ func (s *Store) Head(ctx context.Context) (Head, uint64, error) {
 
 // SaveHead stores the commit if nobody else has since the revision was loaded, and gives the new revision.
 func (s *Store) SaveHead(ctx context.Context, head Head, revision uint64) (uint64, error) {
-	data, err := encode(head)
+	data, err := encodeJSON(head)
 	if err != nil {
 		return 0, fmt.Errorf("saving the commit of the pipelines: %w", err)
 	}

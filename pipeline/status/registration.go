@@ -88,16 +88,16 @@ func (s *Store) Registration(pipeline string) (Registration, bool) {
 	if known, ok := s.registrations[pipeline]; ok && known.revision == revision {
 		return known.registration, true
 	}
-	r, err := decode[Registration](data)
+	r, err := decodeJSON[Registration](data)
 	if err != nil {
 		return Registration{}, false
 	}
-	s.registrations[pipeline] = registration{revision, *r}
+	s.registrations[pipeline] = decodedRegistration{revision, *r}
 	return *r, true
 }
 
-// registration is one that was decoded.
-type registration struct {
+// decodedRegistration is one that was decoded.
+type decodedRegistration struct {
 	revision     uint64
 	registration Registration
 }
@@ -123,14 +123,14 @@ func (s *Store) ChangeRegistration(ctx context.Context, pipeline string, change 
 		}
 		r := &Registration{}
 		if ok {
-			if r, err = decode[Registration](data); err != nil {
+			if r, err = decodeJSON[Registration](data); err != nil {
 				r = &Registration{}
 			}
 		}
 		if !change(r) {
 			return nil
 		}
-		if data, err = encode(r); err != nil {
+		if data, err = encodeJSON(r); err != nil {
 			return fmt.Errorf("registering %s: %w", pipeline, err)
 		}
 		_, err = s.q.SaveAfter(ctx, registrationPrefix+pipeline, data, revision)
@@ -146,7 +146,7 @@ func (s *Store) LoadRegistration(ctx context.Context, pipeline string) (Registra
 	if err != nil || !ok {
 		return Registration{}, 0, err
 	}
-	r, err := decode[Registration](data)
+	r, err := decodeJSON[Registration](data)
 	if err != nil {
 		return Registration{}, revision, nil
 	}
@@ -206,7 +206,7 @@ func (s *Store) AddRemoved(ctx context.Context, r Removed, since time.Time) erro
 			return nil
 		}
 		all := append([]Removed{r}, known...)
-		if data, err = encode(all[:min(len(all), keepRemoved)]); err != nil {
+		if data, err = encodeJSON(all[:min(len(all), keepRemoved)]); err != nil {
 			return err
 		}
 		if _, err = s.q.SaveAfter(ctx, removedName, data, revision); !errors.Is(err, queue.ErrChanged) {
@@ -225,7 +225,7 @@ func decodeRemoved(data []byte) []Removed {
 	if len(data) == 0 {
 		return nil
 	}
-	all, err := decode[[]Removed](data)
+	all, err := decodeJSON[[]Removed](data)
 	if err != nil {
 		return nil
 	}

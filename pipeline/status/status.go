@@ -108,22 +108,22 @@ func (s *State) Ready(now time.Time, ok bool, reason, message string, stalled bo
 	if ok {
 		status = metav1.ConditionTrue
 	}
-	s.set(now, meta.ReadyCondition, status, reason, message)
+	s.setCondition(now, meta.ReadyCondition, status, reason, message)
 	conditions.RemoveStatusCondition(&s.Status.Conditions, meta.ReconcilingCondition)
 	if stalled {
-		s.set(now, meta.StalledCondition, metav1.ConditionTrue, reason, message)
+		s.setCondition(now, meta.StalledCondition, metav1.ConditionTrue, reason, message)
 	} else {
 		conditions.RemoveStatusCondition(&s.Status.Conditions, meta.StalledCondition)
 	}
 	if !ok && !stalled {
-		s.set(now, meta.ReconcilingCondition, metav1.ConditionTrue, meta.ProgressingWithRetryReason, "the run is tried again")
+		s.setCondition(now, meta.ReconcilingCondition, metav1.ConditionTrue, meta.ProgressingWithRetryReason, "the run is tried again")
 	}
 }
 
 // maxMessage bounds a condition's message.
 const maxMessage = 4096
 
-func (s *State) set(now time.Time, kind string, status metav1.ConditionStatus, reason, message string) {
+func (s *State) setCondition(now time.Time, kind string, status metav1.ConditionStatus, reason, message string) {
 	if len(message) > maxMessage {
 		message = message[:maxMessage] + "…"
 	}

@@ -31,11 +31,11 @@ type Store struct {
 	table *queue.Table
 
 	mu            sync.Mutex
-	decoded       map[string]decoded
-	registrations map[string]registration
+	decoded       map[string]decodedState
+	registrations map[string]decodedRegistration
 }
 
-type decoded struct {
+type decodedState struct {
 	revision uint64
 	state    *State
 }
@@ -46,7 +46,7 @@ func NewStore(ctx context.Context, q *queue.Queue) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{q: q, table: table, decoded: map[string]decoded{}, registrations: map[string]registration{}}, nil
+	return &Store{q: q, table: table, decoded: map[string]decodedState{}, registrations: map[string]decodedRegistration{}}, nil
 }
 
 // Sync waits until Get gives what was saved before the call.
@@ -64,11 +64,11 @@ func (s *Store) Get(pipeline string) *State {
 	if known, ok := s.decoded[pipeline]; ok && known.revision == revision {
 		return known.state
 	}
-	state, err := decode[State](data)
+	state, err := decodeJSON[State](data)
 	if err != nil {
 		state = &State{}
 	}
-	s.decoded[pipeline] = decoded{revision, state}
+	s.decoded[pipeline] = decodedState{revision, state}
 	return state
 }
 
@@ -78,7 +78,7 @@ func (s *Store) Load(ctx context.Context, pipeline string) (*State, uint64, erro
 	if err != nil || !ok {
 		return &State{}, 0, err
 	}
-	state, err := decode[State](data)
+	state, err := decodeJSON[State](data)
 	if err != nil {
 		return &State{}, revision, nil // of another version: it is made anew
 	}
@@ -88,16 +88,16 @@ func (s *Store) Load(ctx context.Context, pipeline string) (*State, uint64, erro
 // Save stores the state if nobody else has since the revision was loaded. What is too large is left out: first what was
 // written, then what was read, so that the next run renders again.
 func (s *Store) Save(ctx context.Context, pipeline string, state *State, revision uint64) error {
-	data, err := encode(state)
+	data, err := encodeJSON(state)
 	if err != nil {
 		return fmt.Errorf("saving the state of %s: %w", pipeline, err)
 	}
 	if len(data) > maxValue {
 		small := *state
 		small.Seen.Targets = nil
-		if data, err = encode(&small); err == nil && len(data) > maxValue {
+		if data, err = encodeJSON(&small); err == nil && len(data) > maxValue {
 			small.Seen.Record = nil
-			data, err = encode(&small)
+			data, err = encodeJSON(&small)
 		}
 		if err != nil {
 			return fmt.Errorf("saving the state of %s: %w", pipeline, err)
@@ -113,7 +113,7 @@ func (s *Store) Control(pipeline string) Control {
 	if !ok {
 		return Control{}
 	}
-	control, err := decode[Control](data)
+	control, err := decodeJSON[Control](data)
 	if err != nil {
 		return Control{}
 	}
@@ -128,12 +128,12 @@ func (s *Store) SetControl(ctx context.Context, pipeline string, change func(*Co
 	}
 	control := &Control{}
 	if ok {
-		if control, err = decode[Control](data); err != nil {
+		if control, err = decodeJSON[Control](data); err != nil {
 			control = &Control{}
 		}
 	}
 	change(control)
-	if data, err = encode(control); err != nil {
+	if data, err = encodeJSON(control); err != nil {
 		return err
 	}
 	_, err = s.q.SaveAfter(ctx, controlPrefix+pipeline, data, revision)
@@ -143,7 +143,7 @@ func (s *Store) SetControl(ctx context.Context, pipeline string, change func(*Co
 // SaveDiff stores the difference that a run made. One that is too large is cut at the end of a file's.
 func (s *Store) SaveDiff(ctx context.Context, pipeline, run string, diff *Diff) error {
 	for {
-		data, err := encode(diff)
+		data, err := encodeJSON(diff)
 		if err != nil {
 			return err
 		}
@@ -166,7 +166,7 @@ func (s *Store) LoadDiff(ctx context.Context, pipeline, run string) (*Diff, erro
 	if err != nil || !ok {
 		return nil, err
 	}
-	return decode[Diff](data)
+	return decodeJSON[Diff](data)
 }
 
 // Drop removes what is stored for runs that are not in the history any more.
@@ -194,7 +194,7 @@ var (
 	decoder, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
 )
 
-func encode(v any) ([]byte, error) {
+func encodeJSON(v any) ([]byte, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
@@ -202,7 +202,7 @@ func encode(v any) ([]byte, error) {
 	return encoder.EncodeAll(text, nil), nil
 }
 
-func decode[T any](data []byte) (*T, error) {
+func decodeJSON[T any](data []byte) (*T, error) {
 	text, err := decoder.DecodeAll(data, nil)
 	if err != nil {
 		return nil, fmt.Errorf("reading what was stored: %w", err)

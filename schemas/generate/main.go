@@ -15,15 +15,15 @@ import (
 func main() {
 	check := flag.Bool("check", false, "write nothing; fail when a file is not up to date")
 	flag.Parse()
-	if err := run(*check); err != nil {
+	if err := writeFiles(*check); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-// run writes the generated files, or compares them.
-func run(check bool) error {
-	files, err := generate()
+// writeFiles writes the generated files, or compares them.
+func writeFiles(check bool) error {
+	files, err := generateFiles()
 	if err != nil {
 		return err
 	}

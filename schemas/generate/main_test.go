@@ -16,7 +16,7 @@ import (
 // TestUpToDate fails when the generated files are not those of the types.
 func TestUpToDate(t *testing.T) {
 	t.Chdir("../..")
-	files, err := generate()
+	files, err := generateFiles()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestUpToDate(t *testing.T) {
 // TestEveryFieldIsDescribed keeps the schema useful in an editor.
 func TestEveryFieldIsDescribed(t *testing.T) {
 	t.Chdir("../..")
-	files, err := generate()
+	files, err := generateFiles()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 // TestFunctionDefinition has the schema without references.
 func TestFunctionDefinition(t *testing.T) {
 	t.Chdir("../..")
-	files, err := generate()
+	files, err := generateFiles()
 	if err != nil {
 		t.Fatal(err)
 	}

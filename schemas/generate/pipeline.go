@@ -18,7 +18,7 @@ import (
 const pipelineDir = "pipeline/api/v1alpha1"
 
 // pipelineSchema returns the JSON Schema of a RenderPipeline. The status is not the user's and stays open.
-func pipelineSchema() (file, error) {
+func pipelineSchema() (generatedFile, error) {
 	r := &jsonschema.Reflector{ExpandedStruct: true, Anonymous: true, Mapper: func(t reflect.Type) *jsonschema.Schema {
 		switch t {
 		case reflect.TypeFor[metav1.Duration]():
@@ -29,14 +29,14 @@ func pipelineSchema() (file, error) {
 		return nil
 	}}
 	if err := r.AddGoComments(module, "./"+pipelineDir, jsonschema.WithFullComment()); err != nil {
-		return file{}, fmt.Errorf("reading the comments of %s: %w", pipelineDir, err)
+		return generatedFile{}, fmt.Errorf("reading the comments of %s: %w", pipelineDir, err)
 	}
 	enums := enumsOf(r.CommentMap)
 	schema := r.Reflect(&pipelinev1alpha1.RenderPipeline{})
 	schema.ID = "https://prerig.dev/schemas/renderpipeline_v1alpha1.json"
 	schema.Title = pipelinev1alpha1.Kind
-	constant(schema, "apiVersion", pipelinev1alpha1.APIVersion)
-	constant(schema, "kind", pipelinev1alpha1.Kind)
+	setConst(schema, "apiVersion", pipelinev1alpha1.APIVersion)
+	setConst(schema, "kind", pipelinev1alpha1.Kind)
 	for name, s := range schema.Definitions {
 		if name == "Metadata" {
 			s.AdditionalProperties = nil // other tools add their own
@@ -52,9 +52,9 @@ func pipelineSchema() (file, error) {
 	}
 	text, err := json.MarshalIndent(schema, "", "  ")
 	if err != nil {
-		return file{}, fmt.Errorf("writing the schema: %w", err)
+		return generatedFile{}, fmt.Errorf("writing the schema: %w", err)
 	}
-	return file{"schemas/renderpipeline_v1alpha1.json", append(text, '\n')}, nil
+	return generatedFile{"schemas/renderpipeline_v1alpha1.json", append(text, '\n')}, nil
 }
 
 // describeReference says what Flux' type is for, whose comments are elsewhere.

@@ -23,14 +23,14 @@ const (
 	apiDir = "fn/api/v1alpha1"
 )
 
-// file is something generated, at its path from the root of the module.
-type file struct {
+// generatedFile is something generated, at its path from the root of the module.
+type generatedFile struct {
 	path string
 	data []byte
 }
 
-// generate reads the types' comments below the working directory and gives every generated file.
-func generate() ([]file, error) {
+// generateFiles reads the types' comments below the working directory and gives every generated file.
+func generateFiles() ([]generatedFile, error) {
 	r := &jsonschema.Reflector{ExpandedStruct: true, Anonymous: true}
 	if err := r.AddGoComments(module, "./"+apiDir, jsonschema.WithFullComment()); err != nil {
 		return nil, fmt.Errorf("reading the comments of %s: %w", apiDir, err)
@@ -39,16 +39,16 @@ func generate() ([]file, error) {
 	schema := r.Reflect(&v1alpha1.InjectionPolicy{})
 	schema.ID = "https://prerig.dev/schemas/injectionpolicy_v1alpha1.json"
 	schema.Title = "InjectionPolicy"
-	constant(schema, "apiVersion", v1alpha1.APIVersion)
-	constant(schema, "kind", v1alpha1.Kind)
-	m.apply("InjectionPolicy", schema)
+	setConst(schema, "apiVersion", v1alpha1.APIVersion)
+	setConst(schema, "kind", v1alpha1.Kind)
+	m.applyTo("InjectionPolicy", schema)
 	for name, s := range schema.Definitions {
-		m.apply(name, s)
+		m.applyTo(name, s)
 	}
 	if err := m.leftOver(); err != nil {
 		return nil, err
 	}
-	injector(schema.Definitions["Injector"])
+	excludeSources(schema.Definitions["Injector"])
 
 	text, err := json.MarshalIndent(schema, "", "  ")
 	if err != nil {
@@ -59,7 +59,7 @@ func generate() ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	table, err := m.table()
+	table, err := m.goTable()
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func generate() ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []file{
+	return []generatedFile{
 		{"schemas/injectionpolicy_v1alpha1.json", text},
 		{"schemas/krmfunctiondefinition.yaml", definition},
 		{apiDir + "/zz_generated.fields.go", table},
@@ -75,21 +75,21 @@ func generate() ([]file, error) {
 	}, nil
 }
 
-func constant(s *jsonschema.Schema, field, value string) {
+func setConst(s *jsonschema.Schema, field, value string) {
 	p, _ := s.Properties.Get(field)
 	p.Const = value
 }
 
-// injector adds that the sources of the configuration exclude each other.
-func injector(s *jsonschema.Schema) {
+// excludeSources adds that the sources of the configuration exclude each other.
+func excludeSources(s *jsonschema.Schema) {
 	for _, pair := range [][]string{{"config", "configMap"}, {"config", "builtIn"}, {"configMap", "builtIn"}} {
 		s.AllOf = append(s.AllOf, &jsonschema.Schema{Not: &jsonschema.Schema{Required: pair}})
 	}
 	s.DependentRequired = map[string][]string{"values": {"config"}}
 }
 
-// markers are what the comments say besides the description, by Type.field with the field's name in YAML, or by Type.
-type markers struct {
+// commentMarkers are what the comments say besides the description, by Type.field with the field's name in YAML, or by Type.
+type commentMarkers struct {
 	enums    map[string][]string
 	patterns map[string]string
 	lenient  map[string]bool
@@ -97,8 +97,8 @@ type markers struct {
 }
 
 // readMarkers takes the markers out of the comments and joins the lines of the rest.
-func readMarkers(comments map[string]string) *markers {
-	m := &markers{enums: map[string][]string{}, patterns: map[string]string{}, lenient: map[string]bool{}, used: map[string]bool{}}
+func readMarkers(comments map[string]string) *commentMarkers {
+	m := &commentMarkers{enums: map[string][]string{}, patterns: map[string]string{}, lenient: map[string]bool{}, used: map[string]bool{}}
 	for key, comment := range comments {
 		name := strings.TrimPrefix(key, module+"/"+apiDir+".")
 		var text []string
@@ -129,8 +129,8 @@ func goName(key string) string {
 	return strings.ToUpper(key[:1]) + key[1:]
 }
 
-// apply puts the markers of a type into its schema.
-func (m *markers) apply(typeName string, s *jsonschema.Schema) {
+// applyTo puts the markers of a type into its schema.
+func (m *commentMarkers) applyTo(typeName string, s *jsonschema.Schema) {
 	if m.lenient[typeName] {
 		m.used[typeName] = true
 		s.AdditionalProperties = nil
@@ -142,20 +142,20 @@ func (m *markers) apply(typeName string, s *jsonschema.Schema) {
 		name := typeName + "." + goName(p.Key)
 		if enum, ok := m.enums[name]; ok {
 			m.used[name] = true
-			target := element(p.Value)
+			target := elementSchema(p.Value)
 			for _, e := range enum {
 				target.Enum = append(target.Enum, e)
 			}
 		}
 		if pattern, ok := m.patterns[name]; ok {
 			m.used[name] = true
-			element(p.Value).Pattern = pattern
+			elementSchema(p.Value).Pattern = pattern
 		}
 	}
 }
 
-// element is the schema that a marker is about: that of the elements for a list or a map.
-func element(s *jsonschema.Schema) *jsonschema.Schema {
+// elementSchema is the schema that a marker is about: that of the elements for a list or a map.
+func elementSchema(s *jsonschema.Schema) *jsonschema.Schema {
 	switch {
 	case s.Items != nil:
 		return s.Items
@@ -166,7 +166,7 @@ func element(s *jsonschema.Schema) *jsonschema.Schema {
 }
 
 // leftOver fails on a marker that reached no field, so that none is lost without a word.
-func (m *markers) leftOver() error {
+func (m *commentMarkers) leftOver() error {
 	var lost []string
 	for name := range m.lenient {
 		if !m.used[name] {
@@ -190,13 +190,13 @@ func (m *markers) leftOver() error {
 	return nil
 }
 
-// table is the Go file with what the decoder needs of the markers.
-func (m *markers) table() ([]byte, error) {
+// goTable is the Go file with what the decoder needs of the markers.
+func (m *commentMarkers) goTable() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString("// SPDX-FileCopyrightText: The Prerig Authors\n// SPDX-License-Identifier: Apache-2.0\n\n" +
 		"// Code generated by go run ./schemas/generate. DO NOT EDIT.\n\npackage v1alpha1\n\n" +
 		"// enums has the values that a field may have, by type and Go name of the field.\nvar enums = map[string][]string{\n")
-	for _, name := range sorted(m.enums) {
+	for _, name := range sortedKeys(m.enums) {
 		fmt.Fprintf(&b, "%q: {", name)
 		for i, e := range m.enums[name] {
 			if i > 0 {
@@ -207,7 +207,7 @@ func (m *markers) table() ([]byte, error) {
 		b.WriteString("},\n")
 	}
 	b.WriteString("}\n\n// lenientTypes may have keys that are not known here.\nvar lenientTypes = []string{")
-	for i, name := range sorted(m.lenient) {
+	for i, name := range sortedKeys(m.lenient) {
 		if i > 0 {
 			b.WriteString(", ")
 		}
@@ -217,7 +217,7 @@ func (m *markers) table() ([]byte, error) {
 	return format.Source(b.Bytes())
 }
 
-func sorted[V any](m map[string]V) []string {
+func sortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {
 		keys = append(keys, k)
@@ -233,7 +233,7 @@ func functionDefinition(schema []byte) ([]byte, error) {
 		return nil, err
 	}
 	definitions, _ := s["$defs"].(map[string]any)
-	openAPI := inline(s, definitions)
+	openAPI := inlineRefs(s, definitions)
 	definition := map[string]any{
 		"apiVersion": "config.kubernetes.io/v1alpha1",
 		"kind":       "KRMFunctionDefinition",
@@ -260,19 +260,19 @@ func functionDefinition(schema []byte) ([]byte, error) {
 	return append([]byte(header), text...), nil
 }
 
-// inline returns the schema as OpenAPI 3.0 knows it: without references, and without the words that it has not.
-func inline(v any, definitions map[string]any) any {
+// inlineRefs returns the schema as OpenAPI 3.0 knows it: without references, and without the words that it has not.
+func inlineRefs(v any, definitions map[string]any) any {
 	switch v := v.(type) {
 	case []any:
 		out := make([]any, len(v))
 		for i, e := range v {
-			out[i] = inline(e, definitions)
+			out[i] = inlineRefs(e, definitions)
 		}
 		return out
 	case map[string]any:
 		out := map[string]any{}
 		if ref, ok := v["$ref"].(string); ok {
-			target, _ := inline(definitions[strings.TrimPrefix(ref, "#/$defs/")], definitions).(map[string]any)
+			target, _ := inlineRefs(definitions[strings.TrimPrefix(ref, "#/$defs/")], definitions).(map[string]any)
 			maps.Copy(out, target)
 		}
 		for k, e := range v {
@@ -281,7 +281,7 @@ func inline(v any, definitions map[string]any) any {
 			case "const":
 				out["enum"] = []any{e}
 			default:
-				out[k] = inline(e, definitions)
+				out[k] = inlineRefs(e, definitions)
 			}
 		}
 		return out

@@ -42,7 +42,7 @@ func ParseAll(data []byte, checks ...func(*RenderPipeline) error) ([]*RenderPipe
 		}
 		for _, check := range checks {
 			if err := check(pipeline); err != nil {
-				return nil, located(err, doc)
+				return nil, addLine(err, doc)
 			}
 		}
 		out = append(out, pipeline)
@@ -70,7 +70,7 @@ func fromDocument(doc *strict.Document) (*RenderPipeline, error) {
 	}
 	pipeline.Default()
 	if err := pipeline.Validate(); err != nil {
-		return nil, located(err, doc)
+		return nil, addLine(err, doc)
 	}
 	return pipeline, nil
 }
@@ -87,13 +87,13 @@ func checkType(obj map[string]any) error {
 	return nil
 }
 
-// located adds the line of the key that a validation error is about.
-func located(err error, doc *strict.Document) error {
+// addLine adds the line of the key that a validation error is about.
+func addLine(err error, doc *strict.Document) error {
 	var joined interface{ Unwrap() []error }
 	if errors.As(err, &joined) {
 		var out []error
 		for _, one := range joined.Unwrap() {
-			out = append(out, located(one, doc))
+			out = append(out, addLine(one, doc))
 		}
 		return errors.Join(out...)
 	}

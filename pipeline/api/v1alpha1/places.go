@@ -10,20 +10,20 @@ import (
 	"strings"
 )
 
-// follows reports whether the reference names a branch. What it does not name is only known when the repository is read.
-func (r GitRef) follows(branch string) bool {
+// namesBranch reports whether the reference names a branch. What it does not name is only known when the repository is read.
+func (r GitRef) namesBranch(branch string) bool {
 	return r.Branch == branch || r.Name == "refs/heads/"+branch
 }
 
-// places refuses a second entry for a branch or a tag: a pipeline owns one set of files on a branch, so that each of two
+// checkPlaces refuses a second entry for a branch or a tag: a pipeline owns one set of files on a branch, so that each of two
 // entries would remove what the other has written, in every run.
-func (v *validation) places(all []Publish) {
+func (v *validator) checkPlaces(all []Publish) {
 	tags := map[string]int{}
 	for i, one := range all {
 		if one.Git != nil && one.Git.Branch != "" {
 			for j, other := range all[:i] {
 				if other.Git != nil && one.Git.SameBranch(other.Git) {
-					v.add(fmt.Sprintf("spec.publish[%d].git.branch", i), "is the branch of spec.publish[%d] already, and a pipeline publishes to a "+
+					v.addError(fmt.Sprintf("spec.publish[%d].git.branch", i), "is the branch of spec.publish[%d] already, and a pipeline publishes to a "+
 						"branch once; use another branch, or a second pipeline for the other path", j)
 					break
 				}
@@ -35,7 +35,7 @@ func (v *validation) places(all []Publish) {
 		for k, tag := range one.OCI.Tags {
 			name := strings.TrimSuffix(one.OCI.URL, "/") + ":" + tag
 			if j, taken := tags[name]; taken && j != i {
-				v.add(fmt.Sprintf("spec.publish[%d].oci.tags[%d]", i, k), "is a tag of spec.publish[%d] already: each run would move it to and fro", j)
+				v.addError(fmt.Sprintf("spec.publish[%d].oci.tags[%d]", i, k), "is a tag of spec.publish[%d] already: each run would move it to and fro", j)
 				continue
 			}
 			tags[name] = i
@@ -43,17 +43,17 @@ func (v *validation) places(all []Publish) {
 	}
 }
 
-// path checks that a path stays inside the tree that it is in.
-func (v *validation) path(at, value string) {
+// checkPath checks that a path stays inside the tree that it is in.
+func (v *validator) checkPath(at, value string) {
 	clean := path.Clean(value)
 	switch {
 	case strings.HasPrefix(value, "/"):
-		v.add(at, "must be relative, found %q", value)
+		v.addError(at, "must be relative, found %q", value)
 	case clean == ".." || strings.HasPrefix(clean, "../"):
-		v.add(at, "must not leave the tree, found %q", value)
+		v.addError(at, "must not leave the tree, found %q", value)
 	case strings.ContainsAny(value, "\\\x00\n"):
-		v.add(at, "must not contain a backslash, a line break or a zero byte")
+		v.addError(at, "must not contain a backslash, a line break or a zero byte")
 	case len(value) > 1024 || slices.ContainsFunc(strings.Split(value, "/"), func(part string) bool { return len(part) > 255 }):
-		v.add(at, "must not be longer than 1024 bytes, nor a part of it than 255: it could not be checked out")
+		v.addError(at, "must not be longer than 1024 bytes, nor a part of it than 255: it could not be checked out")
 	}
 }

@@ -97,10 +97,10 @@ func (p Publish) SamePlace(other Publish) bool {
 
 // Overlaps reports whether two entries can have files in common: they are on one branch, one's directory in the other's.
 func (p Publish) Overlaps(other Publish) bool {
-	return p.SamePlace(other) && (within(p.Git.Path, other.Git.Path) || within(other.Git.Path, p.Git.Path))
+	return p.SamePlace(other) && (isWithin(p.Git.Path, other.Git.Path) || isWithin(other.Git.Path, p.Git.Path))
 }
 
-func within(dir, name string) bool {
+func isWithin(dir, name string) bool {
 	dir, name = path.Clean(dir), path.Clean(name)
 	return dir == "." || dir == name || strings.HasPrefix(name, dir+"/")
 }

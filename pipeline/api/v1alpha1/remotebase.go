@@ -9,23 +9,23 @@ import (
 	"github.com/prerig/prerig/pipeline/giturl"
 )
 
-func (v *validation) remoteBases(at string, build Build) {
+func (v *validator) remoteBases(at string, build Build) {
 	seen := map[string]bool{}
 	for i, base := range build.RemoteBases {
 		at := fmt.Sprintf("%s[%d]", at, i)
 		if seen[base.URL] {
-			v.add(at+".url", "is given twice")
+			v.addError(at+".url", "is given twice")
 		}
 		seen[base.URL] = true
 		v.gitURL(at+".url", base.URL)
 		if _, err := giturl.ParsePattern(base.URL); err != nil {
-			v.add(at+".url", "cannot be allowed: %v", err)
+			v.addError(at+".url", "cannot be allowed: %v", err)
 		}
 		if base.SecretRef != nil && base.SecretRef.Name == "" {
-			v.add(at+".secretRef.name", "must be given")
+			v.addError(at+".secretRef.name", "must be given")
 		}
 	}
 	if len(build.RemoteBases) > 0 && (build.Type == BuildPlain || build.Type == BuildKpt) {
-		v.add(at, "is for kustomizations, and type is %s", build.Type)
+		v.addError(at, "is for kustomizations, and type is %s", build.Type)
 	}
 }

@@ -39,10 +39,10 @@ func (p *RenderPipeline) Default() {
 	if spec.Interval == nil {
 		spec.Interval = &metav1.Duration{Duration: DefaultInterval}
 	}
-	set(&spec.Build.Type, BuildAuto)
-	set(&spec.Build.Path, ".")
-	set(&spec.Gates.Severity, GateError)
-	set(&spec.DeletionPolicy, DeletionOrphan)
+	setDefault(&spec.Build.Type, BuildAuto)
+	setDefault(&spec.Build.Path, ".")
+	setDefault(&spec.Gates.Severity, GateError)
+	setDefault(&spec.DeletionPolicy, DeletionOrphan)
 	if spec.Gates.MaxDeleted == nil {
 		half := 50
 		spec.Gates.MaxDeleted = &half
@@ -52,7 +52,7 @@ func (p *RenderPipeline) Default() {
 	}
 	for i := range spec.Notify {
 		if status := spec.Notify[i].CommitStatus; status != nil {
-			set(&status.Context, "prerig/"+p.Key())
+			setDefault(&status.Context, "prerig/"+p.Key())
 		}
 	}
 }
@@ -66,8 +66,8 @@ func (p *RenderPipeline) defaultPublish(publish *Publish) {
 		if git.SecretRef == nil && source != nil && git.URL == source.URL {
 			git.SecretRef = source.SecretRef
 		}
-		set(&git.Layout, LayoutObjects)
-		set(&git.Style, StyleCanonical)
+		setDefault(&git.Layout, LayoutObjects)
+		setDefault(&git.Style, StyleCanonical)
 		switch {
 		case git.Path != "":
 		case git.Propose != nil && git.Propose.ActivePath != "":
@@ -81,19 +81,19 @@ func (p *RenderPipeline) defaultPublish(publish *Publish) {
 			git.Author = &Author{Name: "Prerig", Email: "prerig@prerig.dev"}
 		}
 		if git.Signing != nil {
-			set(&git.Signing.Format, SigningAuto)
+			setDefault(&git.Signing.Format, SigningAuto)
 		}
 	}
 	if oci := publish.OCI; oci != nil {
-		set(&oci.Layout, LayoutObjects)
-		set(&oci.Style, StyleCanonical)
+		setDefault(&oci.Layout, LayoutObjects)
+		setDefault(&oci.Style, StyleCanonical)
 		if len(oci.Tags) == 0 {
 			oci.Tags = []string{"latest"}
 		}
 	}
 }
 
-func set[T ~string](field *T, value T) {
+func setDefault[T ~string](field *T, value T) {
 	if *field == "" {
 		*field = value
 	}
@@ -101,41 +101,41 @@ func set[T ~string](field *T, value T) {
 
 // Validate says what is wrong with a pipeline whose defaults are set: a FieldError, or several joined.
 func (p *RenderPipeline) Validate() error {
-	v := &validation{}
-	v.name("metadata.name", p.Metadata.Name)
+	v := &validator{}
+	v.checkName("metadata.name", p.Metadata.Name)
 	if p.Metadata.Namespace != "" {
-		v.name("metadata.namespace", p.Metadata.Namespace)
+		v.checkName("metadata.namespace", p.Metadata.Namespace)
 	}
-	v.source(p.Spec.Source)
-	v.build(p.Spec.Build)
+	v.checkSource(p.Spec.Source)
+	v.checkBuild(p.Spec.Build)
 	for i, policy := range p.Spec.Policies {
-		v.policy(fmt.Sprintf("spec.policies[%d]", i), policy)
+		v.checkPolicy(fmt.Sprintf("spec.policies[%d]", i), policy)
 	}
 	for i, publish := range p.Spec.Publish {
 		at := fmt.Sprintf("spec.publish[%d]", i)
-		v.one(at, map[string]bool{"git": publish.Git != nil, "oci": publish.OCI != nil})
+		v.checkExactlyOne(at, map[string]bool{"git": publish.Git != nil, "oci": publish.OCI != nil})
 		v.gitPublish(at+".git", publish.Git, p.Spec.Source.Git)
 		v.ociPublish(at+".oci", publish.OCI)
 	}
-	v.places(p.Spec.Publish)
-	v.gates(p.Spec.Gates)
-	v.enum("spec.deletionPolicy", string(p.Spec.DeletionPolicy), "Orphan", "Delete")
+	v.checkPlaces(p.Spec.Publish)
+	v.checkGates(p.Spec.Gates)
+	v.checkEnum("spec.deletionPolicy", string(p.Spec.DeletionPolicy), "Orphan", "Delete")
 	for i, notify := range p.Spec.Notify {
-		v.notify(fmt.Sprintf("spec.notify[%d]", i), notify)
+		v.checkNotification(fmt.Sprintf("spec.notify[%d]", i), notify)
 	}
 	if p.Spec.Interval != nil && p.Spec.Interval.Duration < 0 {
-		v.add("spec.interval", "must not be negative")
+		v.addError("spec.interval", "must not be negative")
 	}
 	return errors.Join(v.errs...)
 }
 
-type validation struct{ errs []error }
+type validator struct{ errs []error }
 
-func (v *validation) add(path, format string, args ...any) {
+func (v *validator) addError(path, format string, args ...any) {
 	v.errs = append(v.errs, &FieldError{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
-func (v *validation) one(at string, given map[string]bool) {
+func (v *validator) checkExactlyOne(at string, given map[string]bool) {
 	var keys, set []string
 	for key, is := range given {
 		keys = append(keys, key)
@@ -150,20 +150,20 @@ func (v *validation) one(at string, given map[string]bool) {
 		if len(set) > 0 {
 			found = strings.Join(set, " and ")
 		}
-		v.add(at, "exactly one of %s must be given, found %s", strings.Join(keys, ", "), found)
+		v.addError(at, "exactly one of %s must be given, found %s", strings.Join(keys, ", "), found)
 	}
 }
 
 var nameRule = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 
-func (v *validation) name(at, name string) {
+func (v *validator) checkName(at, name string) {
 	if len(name) > 253 || !nameRule.MatchString(name) || strings.Contains(name, "..") {
-		v.add(at, "must be lower case letters, digits, '-' and '.', found %q", name)
+		v.addError(at, "must be lower case letters, digits, '-' and '.', found %q", name)
 	}
 }
 
-func (v *validation) source(source Source) {
-	v.one("spec.source", map[string]bool{"git": source.Git != nil, "oci": source.OCI != nil, "dir": source.Dir != nil})
+func (v *validator) checkSource(source Source) {
+	v.checkExactlyOne("spec.source", map[string]bool{"git": source.Git != nil, "oci": source.OCI != nil, "dir": source.Dir != nil})
 	if git := source.Git; git != nil {
 		v.gitURL("spec.source.git.url", git.URL)
 		v.gitRef("spec.source.git.ref", git.Ref)
@@ -171,14 +171,14 @@ func (v *validation) source(source Source) {
 	if oci := source.OCI; oci != nil {
 		v.ociURL("spec.source.oci.url", oci.URL)
 		if oci.Ref.Tag != "" && oci.Ref.Digest != "" {
-			v.add("spec.source.oci.ref", "tag and digest exclude each other")
+			v.addError("spec.source.oci.ref", "tag and digest exclude each other")
 		}
 		if oci.Ref.Digest != "" && !digestRule.MatchString(oci.Ref.Digest) {
-			v.add("spec.source.oci.ref.digest", "must be sha256: and 64 hexadecimal digits")
+			v.addError("spec.source.oci.ref.digest", "must be sha256: and 64 hexadecimal digits")
 		}
 	}
 	if source.Dir != nil && source.Dir.Path == "" {
-		v.add("spec.source.dir.path", "must be given")
+		v.addError("spec.source.dir.path", "must be given")
 	}
 }
 
@@ -190,19 +190,19 @@ var (
 
 // CheckGitURL reports whether a URL is one of a Git repository, without credentials. The error never quotes it.
 func CheckGitURL(raw string) error {
-	v := &validation{}
+	v := &validator{}
 	v.gitURL("url", raw)
 	return errors.Join(v.errs...)
 }
 
 // CheckRefName reports whether a name can be that of a branch or another Git reference.
 func CheckRefName(name string) error {
-	v := &validation{}
+	v := &validator{}
 	v.refName("ref", name)
 	return errors.Join(v.errs...)
 }
 
-func (v *validation) gitRef(at string, ref GitRef) {
+func (v *validator) gitRef(at string, ref GitRef) {
 	count := 0
 	for _, value := range []string{ref.Branch, ref.Tag, ref.Name} {
 		if value != "" {
@@ -210,10 +210,10 @@ func (v *validation) gitRef(at string, ref GitRef) {
 		}
 	}
 	if count > 1 {
-		v.add(at, "branch, tag and name exclude each other")
+		v.addError(at, "branch, tag and name exclude each other")
 	}
 	if ref.Commit != "" && !commitRule.MatchString(ref.Commit) {
-		v.add(at+".commit", "must be 40 lower case hexadecimal digits, found %q", ref.Commit)
+		v.addError(at+".commit", "must be 40 lower case hexadecimal digits, found %q", ref.Commit)
 	}
 	for key, value := range map[string]string{"branch": ref.Branch, "tag": ref.Tag, "name": ref.Name} {
 		if value != "" {
@@ -221,40 +221,40 @@ func (v *validation) gitRef(at string, ref GitRef) {
 		}
 	}
 	if ref.Name != "" && !strings.HasPrefix(ref.Name, "refs/") {
-		v.add(at+".name", "must be a reference in full, such as refs/heads/main")
+		v.addError(at+".name", "must be a reference in full, such as refs/heads/main")
 	}
 }
 
-func (v *validation) refName(at, name string) {
+func (v *validator) refName(at, name string) {
 	bad := !refRule.MatchString(name) || strings.Contains(name, "..") || strings.Contains(name, "//") ||
 		strings.Contains(name, "@{") || strings.HasPrefix(name, "/") || strings.HasSuffix(name, "/") ||
 		strings.HasPrefix(name, "-") || strings.HasSuffix(name, ".") || strings.HasSuffix(name, ".lock")
 	if bad {
-		v.add(at, "%q is not a valid name of a Git reference", name)
+		v.addError(at, "%q is not a valid name of a Git reference", name)
 	}
 }
 
-func (v *validation) gitURL(at, raw string) {
+func (v *validator) gitURL(at, raw string) {
 	for _, problem := range giturl.Check(raw) {
-		v.add(at, "%s", problem)
+		v.addError(at, "%s", problem)
 	}
 }
 
-func (v *validation) ociURL(at, raw string) {
+func (v *validator) ociURL(at, raw string) {
 	rest, ok := strings.CutPrefix(raw, "oci://")
 	host, repository, found := strings.Cut(rest, "/")
 	if !ok || !found || host == "" || repository == "" {
-		v.add(at, "must be of the form oci://registry/repository")
+		v.addError(at, "must be of the form oci://registry/repository")
 		return
 	}
 	if strings.ContainsAny(repository, "@:") || strings.Contains(host, "@") {
-		v.add(at, "must have no tag, digest or credentials")
+		v.addError(at, "must have no tag, digest or credentials")
 	}
 }
 
-func (v *validation) build(build Build) {
-	v.enum("spec.build.type", string(build.Type), "Auto", "Kustomize", "Plain", "Kpt")
-	v.path("spec.build.path", build.Path)
+func (v *validator) checkBuild(build Build) {
+	v.checkEnum("spec.build.type", string(build.Type), "Auto", "Kustomize", "Plain", "Kpt")
+	v.checkPath("spec.build.path", build.Path)
 	v.remoteBases("spec.build.remoteBases", build)
 	if limits := build.Limits; limits != nil {
 		for key, value := range map[string]string{"memory": limits.Memory, "output": limits.Output} {
@@ -262,97 +262,97 @@ func (v *validation) build(build Build) {
 				continue
 			}
 			if quantity, err := resource.ParseQuantity(value); err != nil || quantity.Value() <= 0 {
-				v.add("spec.build.limits."+key, "must be a quantity such as 512Mi, found %q", value)
+				v.addError("spec.build.limits."+key, "must be a quantity such as 512Mi, found %q", value)
 			}
 		}
 		if limits.Timeout != nil && limits.Timeout.Duration <= 0 {
-			v.add("spec.build.limits.timeout", "must be more than 0s")
+			v.addError("spec.build.limits.timeout", "must be more than 0s")
 		}
 		if limits.Files < 0 {
-			v.add("spec.build.limits.files", "must not be negative")
+			v.addError("spec.build.limits.files", "must not be negative")
 		}
 	}
 }
 
-func (v *validation) policy(at string, policy PolicyRef) {
-	v.one(at, map[string]bool{"path": policy.Path != "", "file": policy.File != "", "builtIn": policy.BuiltIn != ""})
-	v.path(at+".path", policy.Path)
-	v.path(at+".file", policy.File)
+func (v *validator) checkPolicy(at string, policy PolicyRef) {
+	v.checkExactlyOne(at, map[string]bool{"path": policy.Path != "", "file": policy.File != "", "builtIn": policy.BuiltIn != ""})
+	v.checkPath(at+".path", policy.Path)
+	v.checkPath(at+".file", policy.File)
 }
 
-func (v *validation) enum(at, value string, allowed ...string) {
+func (v *validator) checkEnum(at, value string, allowed ...string) {
 	if !slices.Contains(allowed, value) {
-		v.add(at, "must be one of %s, found %q", strings.Join(allowed, ", "), value)
+		v.addError(at, "must be one of %s, found %q", strings.Join(allowed, ", "), value)
 	}
 }
 
-func (v *validation) gitPublish(at string, git *GitPublish, source *GitSource) {
+func (v *validator) gitPublish(at string, git *GitPublish, source *GitSource) {
 	if git == nil {
 		return
 	}
 	if git.URL == "" {
-		v.add(at+".url", "must be given, as the source is not a Git repository")
+		v.addError(at+".url", "must be given, as the source is not a Git repository")
 	} else {
 		v.gitURL(at+".url", git.URL)
 	}
 	if git.Branch == "" {
-		v.add(at+".branch", "must be given")
+		v.addError(at+".branch", "must be given")
 	} else {
 		v.refName(at+".branch", git.Branch)
 	}
-	v.path(at+".path", git.Path)
+	v.checkPath(at+".path", git.Path)
 	if clean := path.Clean(git.Path); git.Propose == nil && clean == "." {
-		v.add(at+".path", "must be a directory below the root")
+		v.addError(at+".path", "must be a directory below the root")
 	} else if first, _, _ := strings.Cut(clean, "/"); first == ".git" || first == ".prerig" {
-		v.add(at+".path", "must not be below %s", first)
+		v.addError(at+".path", "must not be below %s", first)
 	}
-	if source != nil && git.Branch != "" && git.Propose == nil && giturl.Same(git.URL, source.URL) && source.Ref.follows(git.Branch) {
-		v.add(at+".branch", "is the source's own branch: every commit would start the next run")
+	if source != nil && git.Branch != "" && git.Propose == nil && giturl.Same(git.URL, source.URL) && source.Ref.namesBranch(git.Branch) {
+		v.addError(at+".branch", "is the source's own branch: every commit would start the next run")
 	}
-	v.enum(at+".layout", string(git.Layout), "Objects", "Single")
-	v.enum(at+".style", string(git.Style), "Canonical", "Preserve")
+	v.checkEnum(at+".layout", string(git.Layout), "Objects", "Single")
+	v.checkEnum(at+".style", string(git.Style), "Canonical", "Preserve")
 	if git.Signing != nil {
-		v.enum(at+".signing.format", string(git.Signing.Format), "Auto", "OpenPGP", "SSH")
+		v.checkEnum(at+".signing.format", string(git.Signing.Format), "Auto", "OpenPGP", "SSH")
 	}
 	if git.Propose != nil && git.Propose.ActivePath != "" {
-		v.path(at+".propose.activePath", git.Propose.ActivePath)
+		v.checkPath(at+".propose.activePath", git.Propose.ActivePath)
 		if path.Clean(git.Path) != path.Clean(git.Propose.ActivePath) {
-			v.add(at+".path", "must be the activePath of propose")
+			v.addError(at+".path", "must be the activePath of propose")
 		}
 	}
 	if author := git.Author; author != nil && strings.ContainsAny(author.Name+author.Email, "<>\n") {
-		v.add(at+".author", "must not contain <, > or a line break")
+		v.addError(at+".author", "must not contain <, > or a line break")
 	}
 }
 
-func (v *validation) ociPublish(at string, oci *OCIPublish) {
+func (v *validator) ociPublish(at string, oci *OCIPublish) {
 	if oci == nil {
 		return
 	}
 	v.ociURL(at+".url", oci.URL)
 	if oci.Signing != nil && oci.Signing.SecretRef.Name == "" {
-		v.add(at+".signing.secretRef.name", "must name the secret with the key")
+		v.addError(at+".signing.secretRef.name", "must name the secret with the key")
 	}
-	v.enum(at+".layout", string(oci.Layout), "Objects", "Single")
-	v.enum(at+".style", string(oci.Style), "Canonical", "Preserve")
+	v.checkEnum(at+".layout", string(oci.Layout), "Objects", "Single")
+	v.checkEnum(at+".style", string(oci.Style), "Canonical", "Preserve")
 	for i, tag := range oci.Tags {
 		if !tagRule.MatchString(tag) {
-			v.add(fmt.Sprintf("%s.tags[%d]", at, i), "%q is not a valid tag", tag)
+			v.addError(fmt.Sprintf("%s.tags[%d]", at, i), "%q is not a valid tag", tag)
 		}
 	}
 }
 
 var tagRule = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
 
-func (v *validation) gates(gates Gates) {
-	v.enum("spec.gates.severity", string(gates.Severity), "Error", "Warning", "Never")
+func (v *validator) checkGates(gates Gates) {
+	v.checkEnum("spec.gates.severity", string(gates.Severity), "Error", "Warning", "Never")
 	if gates.MaxDeleted != nil && (*gates.MaxDeleted < 0 || *gates.MaxDeleted > 100) {
-		v.add("spec.gates.maxDeleted", "must be between 0 and 100 percent")
+		v.addError("spec.gates.maxDeleted", "must be between 0 and 100 percent")
 	}
 }
 
-func (v *validation) notify(at string, notify Notification) {
-	v.one(at, map[string]bool{
+func (v *validator) checkNotification(at string, notify Notification) {
+	v.checkExactlyOne(at, map[string]bool{
 		"fluxReceiver": notify.FluxReceiver != nil, "cloudEvent": notify.CloudEvent != nil, "commitStatus": notify.CommitStatus != nil,
 	})
 	for key, endpoint := range map[string]*Endpoint{"fluxReceiver": notify.FluxReceiver, "cloudEvent": notify.CloudEvent} {
@@ -361,16 +361,16 @@ func (v *validation) notify(at string, notify Notification) {
 		}
 		parsed, err := url.Parse(endpoint.URL)
 		if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.User != nil {
-			v.add(at+"."+key+".url", "must be an http:// or https:// URL without credentials")
+			v.addError(at+"."+key+".url", "must be an http:// or https:// URL without credentials")
 		}
 	}
 	if notify.FluxReceiver != nil && notify.FluxReceiver.SecretRef == nil {
-		v.add(at+".fluxReceiver.secretRef", "must be given: a Receiver of type generic-hmac refuses what is not signed")
+		v.addError(at+".fluxReceiver.secretRef", "must be given: a Receiver of type generic-hmac refuses what is not signed")
 	}
 	if status := notify.CommitStatus; status != nil {
-		v.enum(at+".commitStatus.provider", status.Provider, giturl.Kinds()...)
+		v.checkEnum(at+".commitStatus.provider", status.Provider, giturl.Kinds()...)
 		if status.SecretRef.Name == "" {
-			v.add(at+".commitStatus.secretRef", "must be given")
+			v.addError(at+".commitStatus.secretRef", "must be given")
 		}
 	}
 }

@@ -24,13 +24,13 @@ type Batch struct {
 	Files []*File
 
 	beside   []files.Input // kustomizations and their patches
-	passed   []passed
+	passed   []passedFile
 	problems result.Results
 	// leftovers are temporary files of runs that were killed.
 	leftovers []string
 
-	charts         charts
-	kustomizations kustomizations
+	charts         chartIndex
+	kustomizations kustomizationIndex
 }
 
 // File is one file with its documents, before and after.
@@ -89,13 +89,13 @@ func (b *Batch) Run(ctx context.Context, in *fn.Injector) (*fn.Report, error) {
 		}
 	}
 	if n := len(b.Files); n > 0 {
-		b.Files[b.last()].added = report.Added
+		b.Files[b.lastOutput()].added = report.Added
 	}
 	return report, nil
 }
 
-// last returns the file that objects are added to: the last one, but not one outside of the directory that was named.
-func (b *Batch) last() int {
+// lastOutput returns the file that objects are added to: the last one, but not one outside of the directory that was named.
+func (b *Batch) lastOutput() int {
 	for i := len(b.Files) - 1; i >= 0; i-- {
 		if _, leaves := b.Files[i].Input.Leaves(); !leaves {
 			return i

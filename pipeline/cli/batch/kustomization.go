@@ -11,9 +11,9 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 )
 
-// kustomizations knows the files that kustomizations use as something else than a resource. A patch looks like a workload
+// kustomizationIndex knows the files that kustomizations use as something else than a resource. A patch looks like a workload
 // and is not one: a sidecar in it would be put on top of another one, or on the wrong object.
-type kustomizations struct {
+type kustomizationIndex struct {
 	uses map[string]string // the path of the kustomization by the absolute path of what it uses
 	seen map[string]bool   // directories that were looked into, and those above them
 }
@@ -24,16 +24,16 @@ var kustomizationNames = []string{"kustomization.yaml", "kustomization.yml", "Ku
 // largestKustomization is the most that is read of one, in bytes. Theirs is a list of names.
 const largestKustomization = 1 << 20
 
-// of returns the kustomization that uses the file as something else than a resource; empty where none does. It looks for
+// userOf returns the kustomization that uses the file as something else than a resource; empty where none does. It looks for
 // kustomizations in the directory of the file and in those above it up to the root of the repository, so that it does not
 // matter which directory was named.
-func (k *kustomizations) of(path string) string {
+func (k *kustomizationIndex) userOf(path string) string {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
 		return ""
 	}
 	for dir := filepath.Dir(absolute); !k.seen[dir]; dir = filepath.Dir(dir) {
-		k.look(dir)
+		k.readDirectory(dir)
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil || filepath.Dir(dir) == dir {
 			break
 		}
@@ -41,8 +41,8 @@ func (k *kustomizations) of(path string) string {
 	return k.uses[absolute]
 }
 
-// look reads the kustomization in a directory, where there is one.
-func (k *kustomizations) look(dir string) {
+// readDirectory reads the kustomization in a directory, where there is one.
+func (k *kustomizationIndex) readDirectory(dir string) {
 	if k.seen == nil {
 		k.uses, k.seen = map[string]string{}, map[string]bool{}
 	}
@@ -57,12 +57,12 @@ func (k *kustomizations) look(dir string) {
 		if err != nil {
 			continue // kustomize will tell
 		}
-		k.add(dir, path, data)
+		k.addUses(dir, path, data)
 	}
 }
 
-// add notes what a kustomization uses.
-func (k *kustomizations) add(dir, path string, data []byte) {
+// addUses notes what a kustomization uses.
+func (k *kustomizationIndex) addUses(dir, path string, data []byte) {
 	file, err := manifest.Parse(path, data)
 	if err != nil {
 		return // kustomize will tell

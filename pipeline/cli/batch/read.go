@@ -24,7 +24,7 @@ import (
 // The error is that of ctx, or tells why nothing at all could be read.
 func Read(ctx context.Context, args []string, o files.Options) (*Batch, error) {
 	b := &Batch{}
-	listing, err := files.Read(ctx, args, o, b.add)
+	listing, err := files.Read(ctx, args, o, b.addInput)
 	if err != nil {
 		return nil, err
 	}
@@ -32,13 +32,13 @@ func Read(ctx context.Context, args []string, o files.Options) (*Batch, error) {
 	for _, p := range listing.Passed {
 		why := whyNotRead[p.Why]
 		if p.Why == files.Large && looksLikeObject(string(p.Head)) {
-			b.problem(fmt.Errorf("reading %s: it has more than %d MiB, which is the most that is read of one file; split it", p.Path, files.MaxSize>>20))
+			b.addError(fmt.Errorf("reading %s: it has more than %d MiB, which is the most that is read of one file; split it", p.Path, files.MaxSize>>20))
 			continue
 		}
-		b.passed = append(b.passed, passed{why, p.Path})
+		b.passed = append(b.passed, passedFile{why, p.Path})
 	}
 	for _, err := range listing.Errors {
-		b.problem(err)
+		b.addError(err)
 	}
 	if len(b.Files) == 0 && len(b.passed) == 0 && len(listing.Errors) > 0 {
 		return nil, errors.Join(listing.Errors...)
@@ -61,51 +61,51 @@ func Parse(inputs []files.Input) (*Batch, error) {
 	return b, errors.Join(errs...)
 }
 
-// problem notes what makes the run fail.
-func (b *Batch) problem(err error) {
+// addError notes what makes the run fail.
+func (b *Batch) addError(err error) {
 	b.problems = append(b.problems, result.Result{Severity: result.Error, Message: err.Error()})
 }
 
-// add sorts one file.
-func (b *Batch) add(in files.Input) {
-	if why, place := b.whole(in); why != nil {
+// addInput sorts one file.
+func (b *Batch) addInput(in files.Input) {
+	if why, place := b.passReason(in); why != nil {
 		b.passFile(in, why, place)
 		return
 	}
 	m, err := manifest.Parse(in.Path, in.Data)
 	if err != nil {
-		f := broken(in.Path, text(in.Data), err)
-		b.judge(in, nil, []finding{f})
+		f := recognizeBroken(in.Path, decodeText(in.Data), err)
+		b.addDocuments(in, nil, []finding{f})
 		return
 	}
 	found := make([]finding, len(m.Docs))
 	for i, d := range m.Docs {
-		found[i] = recognize(d)
+		found[i] = recognizeDocument(d)
 	}
-	b.judge(in, m.Docs, found)
+	b.addDocuments(in, m.Docs, found)
 }
 
-// whole returns the reason to pass over a file, whatever is in it, and the place to tell.
-func (b *Batch) whole(in files.Input) (why *reason, place string) {
+// passReason returns the reason to pass over a file, whatever is in it, and the place to tell.
+func (b *Batch) passReason(in files.Input) (why *passReason, place string) {
 	if in.Stdin() {
 		return nil, ""
 	}
-	if chart := b.charts.of(in.Path); chart != "" {
+	if chart := b.charts.templateChart(in.Path); chart != "" {
 		return helmTemplate, filepath.ToSlash(chart) + "/"
 	}
 	if slices.Contains(kustomizationNames, filepath.Base(in.Path)) {
 		return kustomization, in.Path
 	}
-	if by := b.kustomizations.of(in.Path); by != "" {
+	if by := b.kustomizations.userOf(in.Path); by != "" {
 		return patch, in.Path
 	}
 	return nil, ""
 }
 
-// judge puts a file to those that are worked on, or passes it over. docs is nil where it could not be split.
-func (b *Batch) judge(in files.Input, docs []*manifest.Document, found []finding) {
+// addDocuments puts a file to those that are worked on, or passes it over. docs is nil where it could not be split.
+func (b *Batch) addDocuments(in files.Input, docs []*manifest.Document, found []finding) {
 	f := newFile(in, docs)
-	var why *reason
+	var why *passReason
 	var cause error
 	work := false
 	for i, one := range found {
@@ -114,7 +114,7 @@ func (b *Batch) judge(in files.Input, docs []*manifest.Document, found []finding
 		}
 		switch {
 		case one.err != nil:
-			b.problem(one.err)
+			b.addError(one.err)
 			work = true
 		case one.reason != nil && why == nil:
 			why, cause = one.reason, one.cause
@@ -128,31 +128,31 @@ func (b *Batch) judge(in files.Input, docs []*manifest.Document, found []finding
 	case why == nil, in.Stdin() && why == plain:
 		b.Files = append(b.Files, f)
 	case in.Root == "" && cause != nil:
-		b.problem(cause)
+		b.addError(cause)
 	case in.Root == "":
-		b.problem(why.named(in.Path))
+		b.addError(why.namedFileError(in.Path))
 	case work: // the other documents of the file are worked on
 		b.Files = append(b.Files, f)
-		b.passed = append(b.passed, passed{why, in.Path})
+		b.passed = append(b.passed, passedFile{why, in.Path})
 	default:
 		b.passFile(in, why, in.Path)
 	}
 }
 
 // passFile passes over a whole file.
-func (b *Batch) passFile(in files.Input, why *reason, place string) {
+func (b *Batch) passFile(in files.Input, why *passReason, place string) {
 	if in.Root == "" {
-		b.problem(why.named(in.Path))
+		b.addError(why.namedFileError(in.Path))
 		return
 	}
-	b.passed = append(b.passed, passed{why, place})
+	b.passed = append(b.passed, passedFile{why, place})
 	if why.copied {
 		b.beside = append(b.beside, in)
 	}
 }
 
-// named is the problem of a file that was named itself and holds no manifest.
-func (r *reason) named(path string) error {
+// namedFileError is the problem of a file that was named itself and holds no manifest.
+func (r *passReason) namedFileError(path string) error {
 	article := "a"
 	if strings.ContainsAny(r.one[:1], "AEIOaeio") {
 		article = "an"
@@ -160,8 +160,8 @@ func (r *reason) named(path string) error {
 	return fmt.Errorf("reading %s: it is %s %s; %s", path, article, r.one, r.instead)
 }
 
-// text returns the text of a file, also where it is UTF-16, which some shells write.
-func text(data []byte) string {
+// decodeText returns the text of a file, also where it is UTF-16, which some shells write.
+func decodeText(data []byte) string {
 	if len(data) < 2 || data[0]^data[1] != 0xfe^0xff {
 		return string(data)
 	}

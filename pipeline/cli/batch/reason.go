@@ -13,8 +13,8 @@ import (
 	"github.com/prerig/prerig/pipeline/cli/files"
 )
 
-// reason says what something is that holds no workload to inject into, and what to do instead.
-type reason struct {
+// passReason says what something is that holds no workload to inject into, and what to do instead.
+type passReason struct {
 	one, many string
 	// instead is what to do, or why there is nothing to do.
 	instead string
@@ -26,59 +26,59 @@ type reason struct {
 
 // What is passed over, in the order in which it is told.
 var (
-	helmTemplate   = &reason{one: "Helm template", many: "Helm templates", instead: "render the chart with helm template and inject the output, or make prerig inject Helm's post-renderer"}
-	template       = &reason{one: "template", many: "templates", instead: "render templates first, and inject the output"}
-	patch          = &reason{one: "patch or input file of a kustomization", many: "patches or input files of kustomizations", instead: "inject the resources that they change, or the output of kustomize build", copied: true}
-	kustomization  = &reason{one: "kustomization", many: "kustomizations", instead: "inject the resources, or the output of kustomize build", copied: true}
-	objectList     = &reason{one: "plain list of objects", many: "plain lists of objects", instead: "kubectl reads no such list; make it the items of an object of the kind List", severity: result.Warning}
-	fragment       = &reason{one: "workload without containers", many: "workloads without containers", instead: "no pod can be made of it, and the API server refuses it; patches and what tests expect look so", severity: result.Warning}
-	list           = &reason{one: "file with a list", many: "files with lists", instead: "a list, such as an Ansible playbook, is no Kubernetes object"}
-	jsonLines      = &reason{one: "file of JSON lines", many: "files of JSON lines", instead: "no Kubernetes object is in JSON lines"}
-	jsonComments   = &reason{one: "JSON file with comments", many: "JSON files with comments", instead: "no Kubernetes object is written so"}
-	compose        = &reason{one: "Docker Compose file", many: "Docker Compose files", instead: "only Kubernetes objects can be injected"}
-	openAPI        = &reason{one: "OpenAPI document", many: "OpenAPI documents", instead: "an API is described there, and no object"}
-	rules          = &reason{one: "file of Prometheus rules", many: "files of Prometheus rules", instead: "Prometheus reads them, and not Kubernetes"}
-	plain          = &reason{one: "file without apiVersion and kind", many: "files without apiVersion and kind", instead: "every Kubernetes object has both"}
-	notText        = &reason{one: "file that is not text", many: "files that are not text", instead: "manifests are UTF-8 text"}
-	unreadable     = &reason{one: "file that is neither YAML nor JSON", many: "files that are neither YAML nor JSON", instead: "no apiVersion and kind can be read there", severity: result.Warning}
-	dangling       = &reason{one: "link to what does not exist", many: "links to what does not exist", instead: "nothing can be read there", severity: result.Warning}
-	linked         = &reason{one: "link to a directory", many: "links to directories", instead: "links to directories are not followed; name the directories themselves"}
-	specialFile    = &reason{one: "named pipe, device or socket", many: "named pipes, devices or sockets", instead: "only regular files are read in a directory"}
-	dependencies   = &reason{one: "directory of downloaded packages", many: "directories of downloaded packages", instead: "to read one, name it"}
-	large          = &reason{one: "file", many: "files", instead: fmt.Sprintf("a file of more than %d MiB is not read", files.MaxSize>>20), severity: result.Warning}
-	reasonsInOrder = []*reason{helmTemplate, template, kustomization, patch, fragment, objectList, list, jsonLines, jsonComments, compose, openAPI, rules, plain, notText,
+	helmTemplate   = &passReason{one: "Helm template", many: "Helm templates", instead: "render the chart with helm template and inject the output, or make prerig inject Helm's post-renderer"}
+	template       = &passReason{one: "template", many: "templates", instead: "render templates first, and inject the output"}
+	patch          = &passReason{one: "patch or input file of a kustomization", many: "patches or input files of kustomizations", instead: "inject the resources that they change, or the output of kustomize build", copied: true}
+	kustomization  = &passReason{one: "kustomization", many: "kustomizations", instead: "inject the resources, or the output of kustomize build", copied: true}
+	objectList     = &passReason{one: "plain list of objects", many: "plain lists of objects", instead: "kubectl reads no such list; make it the items of an object of the kind List", severity: result.Warning}
+	fragment       = &passReason{one: "workload without containers", many: "workloads without containers", instead: "no pod can be made of it, and the API server refuses it; patches and what tests expect look so", severity: result.Warning}
+	list           = &passReason{one: "file with a list", many: "files with lists", instead: "a list, such as an Ansible playbook, is no Kubernetes object"}
+	jsonLines      = &passReason{one: "file of JSON lines", many: "files of JSON lines", instead: "no Kubernetes object is in JSON lines"}
+	jsonComments   = &passReason{one: "JSON file with comments", many: "JSON files with comments", instead: "no Kubernetes object is written so"}
+	compose        = &passReason{one: "Docker Compose file", many: "Docker Compose files", instead: "only Kubernetes objects can be injected"}
+	openAPI        = &passReason{one: "OpenAPI document", many: "OpenAPI documents", instead: "an API is described there, and no object"}
+	rules          = &passReason{one: "file of Prometheus rules", many: "files of Prometheus rules", instead: "Prometheus reads them, and not Kubernetes"}
+	plain          = &passReason{one: "file without apiVersion and kind", many: "files without apiVersion and kind", instead: "every Kubernetes object has both"}
+	notText        = &passReason{one: "file that is not text", many: "files that are not text", instead: "manifests are UTF-8 text"}
+	unreadable     = &passReason{one: "file that is neither YAML nor JSON", many: "files that are neither YAML nor JSON", instead: "no apiVersion and kind can be read there", severity: result.Warning}
+	dangling       = &passReason{one: "link to what does not exist", many: "links to what does not exist", instead: "nothing can be read there", severity: result.Warning}
+	linked         = &passReason{one: "link to a directory", many: "links to directories", instead: "links to directories are not followed; name the directories themselves"}
+	specialFile    = &passReason{one: "named pipe, device or socket", many: "named pipes, devices or sockets", instead: "only regular files are read in a directory"}
+	dependencies   = &passReason{one: "directory of downloaded packages", many: "directories of downloaded packages", instead: "to read one, name it"}
+	large          = &passReason{one: "file", many: "files", instead: fmt.Sprintf("a file of more than %d MiB is not read", files.MaxSize>>20), severity: result.Warning}
+	reasonsInOrder = []*passReason{helmTemplate, template, kustomization, patch, fragment, objectList, list, jsonLines, jsonComments, compose, openAPI, rules, plain, notText,
 		unreadable, dangling, linked, specialFile, dependencies, large}
 )
 
 // whyNotRead are the reasons for what was not even read.
-var whyNotRead = map[files.Why]*reason{
+var whyNotRead = map[files.Why]*passReason{
 	files.Dangling: dangling, files.Special: specialFile, files.LinkedDirectory: linked, files.Dependencies: dependencies, files.Large: large,
 }
 
-// passed is something that was passed over.
-type passed struct {
-	reason *reason
+// passedFile is something that was passed over.
+type passedFile struct {
+	reason *passReason
 	// place is the path of a file, or that of a directory, with a slash at its end, for all that is below it.
 	place string
 }
 
 // Notes tell what was passed over, one line for each kind of thing.
 func (b *Batch) Notes() result.Results {
-	places := map[*reason][]string{}
+	places := map[*passReason][]string{}
 	for _, p := range b.passed {
 		places[p.reason] = append(places[p.reason], p.place)
 	}
 	var notes result.Results
 	for _, r := range reasonsInOrder {
 		if len(places[r]) > 0 {
-			notes = append(notes, r.note(places[r]))
+			notes = append(notes, r.noteResult(places[r]))
 		}
 	}
 	return notes
 }
 
-// note is the line about what was passed over for this reason.
-func (r *reason) note(places []string) result.Result {
+// noteResult is the line about what was passed over for this reason.
+func (r *passReason) noteResult(places []string) result.Result {
 	what, verb := r.many, "were"
 	if len(places) == 1 {
 		what, verb = r.one, "was"
@@ -87,11 +87,11 @@ func (r *reason) note(places []string) result.Result {
 	if severity == "" {
 		severity = result.Info
 	}
-	return result.Result{Severity: severity, Message: fmt.Sprintf("%d %s%s %s passed over; %s", len(places), what, where(places), verb, r.instead)}
+	return result.Result{Severity: severity, Message: fmt.Sprintf("%d %s%s %s passed over; %s", len(places), what, placesInWords(places), verb, r.instead)}
 }
 
-// where says where the places are, in a few words.
-func where(places []string) string {
+// placesInWords says where the places are, in a few words.
+func placesInWords(places []string) string {
 	unique := slices.Clone(places)
 	slices.Sort(unique)
 	unique = slices.Compact(unique)

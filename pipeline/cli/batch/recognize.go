@@ -15,15 +15,15 @@ import (
 
 // finding is what a document turned out to be: one to work on, one that is passed over for a reason, or one that is wrong.
 type finding struct {
-	reason *reason
+	reason *passReason
 	err    error
 	// cause is why the text could not be read that is passed over.
 	cause error
 }
 
-// recognize tells the objects among documents from what else lies in a repository. It decodes only what a scan cannot
+// recognizeDocument tells the objects among documents from what else lies in a repository. It decodes only what a scan cannot
 // tell. What looks like an object is never passed over: where it is broken, that is an error.
-func recognize(d *manifest.Document) finding {
+func recognizeDocument(d *manifest.Document) finding {
 	text := d.Text()
 	meta, sure := d.Scan()
 	switch {
@@ -33,24 +33,24 @@ func recognize(d *manifest.Document) finding {
 		return finding{reason: listReason(text)}
 	case isAnnotated(text):
 		return finding{reason: template}
-	case sure && !(mayBeTemplate(text) && isTemplate(text)) && !bare(meta, text):
+	case sure && !(mayBeTemplate(text) && isTemplate(text)) && !hasNoContainers(meta, text):
 		return recognizeMeta(d, meta)
 	}
 	obj, err := d.Object()
 	if err != nil {
-		return broken(d.Path(), text, err)
+		return recognizeBroken(d.Path(), text, err)
 	}
 	meta.APIVersion, _ = obj["apiVersion"].(string)
 	meta.Kind, _ = obj["kind"].(string)
-	if bare(meta, text) {
+	if hasNoContainers(meta, text) {
 		return finding{reason: fragment}
 	}
 	return recognizeMeta(d, meta)
 }
 
-// bare reports whether nothing in a workload can be a list of containers. Then it is a patch that no kustomization names, or
+// hasNoContainers reports whether nothing in a workload can be a list of containers. Then it is a patch that no kustomization names, or
 // what a test compares with.
-func bare(meta manifest.Meta, text string) bool {
+func hasNoContainers(meta manifest.Meta, text string) bool {
 	return meta.APIVersion != "" && workloadKind(meta.Kind) && !strings.Contains(text, "ontainers")
 }
 
@@ -90,7 +90,7 @@ func workloadVersion(version string) bool {
 }
 
 // listReason tells lists of objects from others.
-func listReason(text string) *reason {
+func listReason(text string) *passReason {
 	if isTemplate(text) {
 		return template
 	}
@@ -103,7 +103,7 @@ func listReason(text string) *reason {
 var composeName = regexp.MustCompile(`(?i)^(docker-)?compose([.-].*)?\.ya?ml$`)
 
 // plainReason tells well-known files that are no objects.
-func plainReason(path, text string) *reason {
+func plainReason(path, text string) *passReason {
 	switch base := filepath.Base(path); {
 	case base == "kustomization.yaml", base == "kustomization.yml":
 		return kustomization
@@ -139,8 +139,8 @@ func hasKey(text, key string) bool {
 	}
 }
 
-// broken judges a text that cannot be read.
-func broken(path, text string, err error) finding {
+// recognizeBroken judges a text that cannot be read.
+func recognizeBroken(path, text string, err error) finding {
 	switch {
 	case isTemplate(text):
 		return finding{reason: template}

@@ -103,7 +103,7 @@ func Of(report *fn.Report) Explanation {
 	e := Explanation{APIVersion: "prerig.dev/v1alpha1", Kind: "Explanation", Workloads: []Workload{}}
 	problems := problemsOf(report)
 	for _, o := range report.Outcomes {
-		e.Workloads = append(e.Workloads, workload(o, problems))
+		e.Workloads = append(e.Workloads, newWorkload(o, problems))
 	}
 	return e
 }
@@ -113,8 +113,8 @@ func (e Explanation) Failed() bool {
 	return slices.ContainsFunc(e.Workloads, func(w Workload) bool { return w.Action == fn.Failed })
 }
 
-// place identifies an object in a report.
-type place struct {
+// objectKey identifies an object in a report.
+type objectKey struct {
 	ref  result.ResourceRef
 	path string
 	// index of the document; elements of one list have the same, and differ in ref.
@@ -122,13 +122,13 @@ type place struct {
 }
 
 // problemsOf collects the warnings and errors about each object.
-func problemsOf(report *fn.Report) map[place][]string {
-	out := map[place][]string{}
+func problemsOf(report *fn.Report) map[objectKey][]string {
+	out := map[objectKey][]string{}
 	for _, r := range report.Results {
 		if r.ResourceRef == nil || r.File == nil || r.Severity == result.Info {
 			continue
 		}
-		p := place{*r.ResourceRef, r.File.Path, r.File.Index}
+		p := objectKey{*r.ResourceRef, r.File.Path, r.File.Index}
 		message := string(r.Severity) + ": " + r.Message
 		if r.Field != nil && r.Field.Path != "" {
 			message = string(r.Severity) + ": " + r.Field.Path + ": " + r.Message
@@ -138,34 +138,34 @@ func problemsOf(report *fn.Report) map[place][]string {
 	return out
 }
 
-func workload(o fn.Outcome, problems map[place][]string) Workload {
+func newWorkload(o fn.Outcome, problems map[objectKey][]string) Workload {
 	w := Workload{
 		Object: o.Ref, File: o.File.Path, Line: o.File.Line, Field: o.Field,
 		Injected: o.Action == fn.Injected, Action: o.Action, Policy: o.Policy, Version: o.Version,
 		Templates: o.Templates, Reason: o.Reason,
-		Problems: problems[place{o.Ref, o.File.Path, o.File.Index}],
+		Problems: problems[objectKey{o.Ref, o.File.Path, o.File.Index}],
 	}
 	for _, s := range o.Sidecars {
 		w.Sidecars = append(w.Sidecars, Sidecar{Name: s.Name, Injected: s.Inject, Reason: s.Reason})
 	}
 	if o.Decision != nil {
-		w.decision(*o.Decision)
+		w.setDecision(*o.Decision)
 	}
 	return w
 }
 
-// decision takes over what was decided about Istio.
-func (w *Workload) decision(d decide.Decision) {
+// setDecision takes over what was decided about Istio.
+func (w *Workload) setDecision(d decide.Decision) {
 	w.Code, w.Revision = string(d.Code), d.Revision
 	if w.Reason == "" {
 		w.Reason = d.Reason
 	}
 	if d.Webhook != nil {
-		m := match(*d.Webhook)
+		m := newWebhook(*d.Webhook)
 		w.Webhook = &m
 	}
 	for _, o := range d.Others {
-		w.Others = append(w.Others, match(o))
+		w.Others = append(w.Others, newWebhook(o))
 	}
 	if f := d.Deciding; f != nil {
 		w.Deciding = &Fact{Level: string(f.Level), Kind: f.Kind, Key: f.Key, Value: f.Value, Missing: f.Missing, Source: f.Source, words: f.String()}
@@ -177,14 +177,14 @@ func (w *Workload) decision(d decide.Decision) {
 	}
 }
 
-func match(m decide.Match) Webhook {
+func newWebhook(m decide.Match) Webhook {
 	return Webhook{Configuration: m.Config, Rule: m.Rule, Revision: m.Revision, Tag: m.Tag, Source: m.Source}
 }
 
 // Name is the workload in words, with the field where the object has several pod templates.
 func (w Workload) Name() string { return w.Object.String() }
 
-// rule is the webhook's rule in short: Istio's own rules all end in the same domain.
-func (h Webhook) rule() string {
+// shortRule is the webhook's rule in short: Istio's own rules all end in the same domain.
+func (h Webhook) shortRule() string {
 	return h.Configuration + "/" + strings.TrimSuffix(h.Rule, ".sidecar-injector.istio.io")
 }

@@ -43,7 +43,7 @@ func (r Reference) String() string {
 	return r.Kind + "/" + r.Namespace + "/" + r.Name
 }
 
-func (r Reference) matches(w Workload) bool {
+func (r Reference) matchesWorkload(w Workload) bool {
 	kind, _, _ := strings.Cut(r.Kind, ".") // deployment.apps
 	lower := strings.ToLower(kind)
 	if long, ok := short[lower]; ok {
@@ -65,10 +65,10 @@ func (e Explanation) Select(refs []Reference) (Explanation, error) {
 		var near []string
 		for _, w := range e.Workloads {
 			switch {
-			case r.matches(w):
+			case r.matchesWorkload(w):
 				out.Workloads = append(out.Workloads, w)
 				found = true
-			case w.Object.Name == r.Name || (Reference{Kind: r.Kind, Name: w.Object.Name}).matches(w):
+			case w.Object.Name == r.Name || (Reference{Kind: r.Kind, Name: w.Object.Name}).matchesWorkload(w):
 				near = append(near, w.Object.String())
 			}
 		}

@@ -17,30 +17,30 @@ import (
 func (e Explanation) Table(w io.Writer) error {
 	several := map[string]int{}
 	for _, wl := range e.Workloads {
-		several[wl.key()]++
+		several[wl.sortKey()]++
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "WORKLOAD\tINJECTED\tWEBHOOK/RULE\tREVISION\tTEMPLATES\tREASON")
 	for _, wl := range e.Workloads {
 		name := wl.Name()
-		if several[wl.key()] > 1 {
+		if several[wl.sortKey()] > 1 {
 			name += " " + wl.Field
 		}
 		rule := ""
 		if wl.Webhook != nil {
-			rule = wl.Webhook.rule()
+			rule = wl.Webhook.shortRule()
 		}
 		fmt.Fprintln(t, strings.Join([]string{
-			name, wl.answer(), dash(rule), dash(wl.Revision), dash(strings.Join(wl.Templates, ",")), wl.because(),
+			name, wl.injectedWord(), orDash(rule), orDash(wl.Revision), orDash(strings.Join(wl.Templates, ",")), wl.reasonText(),
 		}, "\t"))
 	}
 	return t.Flush()
 }
 
-func (w Workload) key() string { return fmt.Sprint(w.File, w.Line, w.Object) }
+func (w Workload) sortKey() string { return fmt.Sprint(w.File, w.Line, w.Object) }
 
-// answer is yes, no, or what else became of it.
-func (w Workload) answer() string {
+// injectedWord is yes, no, or what else became of it.
+func (w Workload) injectedWord() string {
 	switch w.Action {
 	case fn.Injected:
 		return "yes"
@@ -52,8 +52,8 @@ func (w Workload) answer() string {
 	return string(w.Action)
 }
 
-// because is the reason with the source of what decided, and the sidecars that are not Istio's.
-func (w Workload) because() string {
+// reasonText is the reason with the source of what decided, and the sidecars that are not Istio's.
+func (w Workload) reasonText() string {
 	s := strings.Join(strings.Fields(w.Reason), " ")
 	if w.Deciding != nil && w.Deciding.Source != "" && w.Deciding.Source != decide.SourceUnknown {
 		s += " [" + w.Deciding.Source + "]"
@@ -66,7 +66,7 @@ func (w Workload) because() string {
 	return s
 }
 
-func dash(s string) string {
+func orDash(s string) string {
 	if s == "" {
 		return "-"
 	}
@@ -80,40 +80,40 @@ func (e Explanation) Detail(w io.Writer) error {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		wl.detail(&b)
+		wl.writeDetail(&b)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func (w Workload) detail(b *strings.Builder) {
+func (w Workload) writeDetail(b *strings.Builder) {
 	fmt.Fprintf(b, "%s (%s:%d)\n", w.Name(), w.File, w.Line)
 	line := func(label, text string) {
 		if text != "" {
 			fmt.Fprintf(b, "  %-12s %s\n", label+":", text)
 		}
 	}
-	line("injected", w.answer())
+	line("injected", w.injectedWord())
 	line("reason", w.Reason)
 	if w.Deciding != nil {
-		line("decided by", w.Deciding.words+from(w.Deciding.Source))
+		line("decided by", w.Deciding.words+fromSource(w.Deciding.Source))
 	}
 	if w.Webhook != nil {
-		line("webhook", w.Webhook.Configuration+" "+w.Webhook.Rule+from(w.Webhook.Source))
+		line("webhook", w.Webhook.Configuration+" "+w.Webhook.Rule+fromSource(w.Webhook.Source))
 	}
 	for _, o := range w.Others {
-		line("also", o.Configuration+" "+o.Rule+from(o.Source))
+		line("also", o.Configuration+" "+o.Rule+fromSource(o.Source))
 	}
 	line("revision", w.Revision)
 	line("templates", strings.Join(w.Templates, ", "))
 	line("pod at", w.Field)
 	if n := w.Namespace; n != nil {
-		line("namespace", n.words())
+		line("namespace", n.labelWords())
 	}
 	line("policy", w.Policy)
 	line("Istio", w.Version)
 	for _, c := range w.Sidecars {
-		line("sidecar", fmt.Sprintf("%s: %s: %s", c.Name, yes(c.Injected), c.Reason))
+		line("sidecar", fmt.Sprintf("%s: %s: %s", c.Name, yesOrNo(c.Injected), c.Reason))
 	}
 	for _, p := range w.Problems {
 		line("note", p)
@@ -129,21 +129,21 @@ func (w Workload) detail(b *strings.Builder) {
 	_ = t.Flush() // a strings.Builder takes everything
 }
 
-func (n Namespace) words() string {
+func (n Namespace) labelWords() string {
 	name := n.Name
 	if name == "" {
 		name = "not named"
 	}
 	if !n.Known && n.Source != "" && n.Source != decide.SourceUnknown {
-		return name + ", which has no label about injection" + from(n.Source)
+		return name + ", which has no label about injection" + fromSource(n.Source)
 	}
 	if !n.Known {
 		return name + ", its labels are not known"
 	}
-	return name + from(n.Source)
+	return name + fromSource(n.Source)
 }
 
-func from(source string) string {
+func fromSource(source string) string {
 	switch source {
 	case "":
 		return ""
@@ -153,7 +153,7 @@ func from(source string) string {
 	return " (from " + source + ")"
 }
 
-func yes(b bool) string {
+func yesOrNo(b bool) string {
 	if b {
 		return "yes"
 	}

@@ -15,8 +15,8 @@ import (
 // IgnoreName is the name of the files that say what is not read below their directory, by the rules of gitignore.
 const IgnoreName = ".prerigignore"
 
-// rule is one line of an ignore file.
-type rule struct {
+// ignoreRule is one line of an ignore file.
+type ignoreRule struct {
 	pattern   string // as doublestar reads it, below the directory of the file
 	include   bool   // the line begins with an exclamation mark
 	directory bool   // only directories are meant
@@ -25,14 +25,14 @@ type rule struct {
 // ruleSet is an ignore file.
 type ruleSet struct {
 	base  string // the directory that it is in; absolute, behind all links
-	rules []rule
+	rules []ignoreRule
 }
 
-// ignores are the ignore files that hold for a directory. The last rule of the last file wins.
-type ignores []ruleSet
+// ignoreFiles are the ignore files that hold for a directory. The last rule of the last file wins.
+type ignoreFiles []ruleSet
 
-// ignored reports whether a path is not to be read. What is below an ignored directory is not asked about.
-func (all ignores) ignored(path string, isDirectory bool) bool {
+// isIgnored reports whether a path is not to be read. What is below an ignored directory is not asked about.
+func (all ignoreFiles) isIgnored(path string, isDirectory bool) bool {
 	for i := len(all) - 1; i >= 0; i-- {
 		rel, err := filepath.Rel(all[i].base, path)
 		if err != nil || !filepath.IsLocal(rel) {
@@ -53,8 +53,8 @@ func (all ignores) ignored(path string, isDirectory bool) bool {
 }
 
 // parseRules reads the lines of an ignore file.
-func parseRules(text string) []rule {
-	var rules []rule
+func parseRules(text string) []ignoreRule {
+	var rules []ignoreRule
 	for line := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
 		if r, ok := parseRule(strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")); ok {
 			rules = append(rules, r)
@@ -64,7 +64,7 @@ func parseRules(text string) []rule {
 }
 
 // parseRule reads one line as gitignore(5) has it; ok is false for one that says nothing.
-func parseRule(line string) (r rule, ok bool) {
+func parseRule(line string) (r ignoreRule, ok bool) {
 	if strings.HasPrefix(line, "#") {
 		return r, false
 	}
@@ -116,30 +116,30 @@ func CheckPattern(pattern string) error {
 	return nil
 }
 
-// above returns the ignore files of the directories around root: up to the root of the Git repository that it is in, or
+// ignoreFilesAbove returns the ignore files of the directories around root: up to the root of the Git repository that it is in, or
 // else up to the current directory.
-func (w *walk) above() ignores {
+func (w *dirWalk) ignoreFilesAbove() ignoreFiles {
 	var dirs []string
-	top := repository(w.real)
+	top := repositoryRoot(w.real)
 	if top == "" {
-		top, _ = absolute(".") // without one, there is nothing above
+		top, _ = resolvePath(".") // without one, there is nothing above
 	}
-	if !below(top, w.real) {
+	if !isBelow(top, w.real) {
 		return nil
 	}
 	for dir := w.real; dir != top; {
 		dir = filepath.Dir(dir)
 		dirs = append([]string{dir}, dirs...)
 	}
-	var all ignores
+	var all ignoreFiles
 	for _, dir := range dirs {
-		all = w.with(all, dir)
+		all = w.addIgnoreFile(all, dir)
 	}
 	return all
 }
 
-// repository returns the root of the Git repository around a directory; empty where there is none.
-func repository(dir string) string {
+// repositoryRoot returns the root of the Git repository around a directory; empty where there is none.
+func repositoryRoot(dir string) string {
 	for {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
 			return dir
@@ -151,8 +151,8 @@ func repository(dir string) string {
 	}
 }
 
-// with adds the ignore file of a directory, where it has one.
-func (w *walk) with(all ignores, dir string) ignores {
+// addIgnoreFile adds the ignore file of a directory, where it has one.
+func (w *dirWalk) addIgnoreFile(all ignoreFiles, dir string) ignoreFiles {
 	path := filepath.Join(dir, IgnoreName)
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
@@ -160,7 +160,7 @@ func (w *walk) with(all ignores, dir string) ignores {
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		w.fail(path, err)
+		w.addError(path, err)
 		return all
 	}
 	return append(all[:len(all):len(all)], ruleSet{base: dir, rules: parseRules(string(text))})

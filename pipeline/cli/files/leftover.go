@@ -37,15 +37,15 @@ var here = sync.OnceValue(func() string {
 	return hex.EncodeToString(sum[:4])
 })
 
-// leftover notes a hidden file that looks as if a run had not come to its end.
-func (r *reader) leftover(path string) {
+// noteLeftover notes a hidden file that looks as if a run had not come to its end.
+func (r *fileReader) noteLeftover(path string) {
 	if temporary.MatchString(filepath.Base(path)) {
 		r.Leftovers = append(r.Leftovers, path)
 	}
 }
 
 // leftoversOf notes those of a file that was named itself.
-func (r *reader) leftoversOf(path string) {
+func (r *fileReader) leftoversOf(path string) {
 	dir, base := filepath.Split(path)
 	if dir == "" {
 		dir = "."
@@ -57,7 +57,7 @@ func (r *reader) leftoversOf(path string) {
 	prefix := strings.TrimSuffix(temporaryName(base, 0), fmt.Sprintf("%s-%d-0", here(), os.Getpid()))
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), prefix) {
-			r.leftover(filepath.Join(filepath.Dir(path), e.Name()))
+			r.noteLeftover(filepath.Join(filepath.Dir(path), e.Name()))
 		}
 	}
 }
@@ -72,12 +72,12 @@ func Clean(leftovers []string) (removed, kept []string, err error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
-		case err != nil || !info.Mode().IsRegular() || !abandoned(info):
+		case err != nil || !info.Mode().IsRegular() || !isAbandoned(info):
 			kept = append(kept, path)
 			continue
 		}
 		if err := os.Remove(path); err != nil {
-			errs = append(errs, fmt.Errorf("removing %s, which a run that was ended has left behind: %w", path, cause(err)))
+			errs = append(errs, fmt.Errorf("removing %s, which a run that was ended has left behind: %w", path, innerError(err)))
 			continue
 		}
 		removed = append(removed, path)
@@ -85,12 +85,12 @@ func Clean(leftovers []string) (removed, kept []string, err error) {
 	return removed, kept, errors.Join(errs...)
 }
 
-// abandoned reports whether the process that was writing a temporary file is surely gone.
-func abandoned(info fs.FileInfo) bool {
+// isAbandoned reports whether the process that was writing a temporary file is surely gone.
+func isAbandoned(info fs.FileInfo) bool {
 	parts := temporary.FindStringSubmatch(info.Name())
-	if parts == nil || parts[1] != here() || !ours(info) {
+	if parts == nil || parts[1] != here() || !isOurs(info) {
 		return false
 	}
 	pid, err := strconv.Atoi(parts[2])
-	return err == nil && gone(pid)
+	return err == nil && isGone(pid)
 }

@@ -31,7 +31,7 @@ func stageAndWait(dir string) {
 	for _, name := range []string{"a.yaml", "sub/b.yaml"} {
 		out, err := To(filepath.Join(dir, name), []byte("new"))
 		if err == nil {
-			_, err = stage(out, out.Data)
+			_, err = stageFile(out, out.Data)
 		}
 		if err != nil {
 			fmt.Println(err)

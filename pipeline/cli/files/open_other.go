@@ -7,4 +7,4 @@ package files
 
 import "os"
 
-func open(path string) (*os.File, error) { return os.Open(path) }
+func openFile(path string) (*os.File, error) { return os.Open(path) }

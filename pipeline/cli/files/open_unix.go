@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// open opens a file to read it. What has become a named pipe since it was looked at does not make it wait.
-func open(path string) (*os.File, error) {
+// openFile opens a file to read it. What has become a named pipe since it was looked at does not make it wait.
+func openFile(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }

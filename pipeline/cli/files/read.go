@@ -49,7 +49,7 @@ func (in Input) Names() int {
 	if in.info == nil {
 		return 1
 	}
-	return names(in.info)
+	return linkCount(in.info)
 }
 
 // Why says why something that a directory holds was not read.
@@ -108,17 +108,17 @@ type Options struct {
 // What cannot be read, and a directory without any manifest, is among the errors of the listing, and the rest is read all
 // the same. The error is that of ctx, which ends the reading at once, also while a stream gives nothing.
 func Read(ctx context.Context, args []string, o Options, visit func(Input)) (Listing, error) {
-	r := reader{ctx: ctx, seen: map[string]bool{}, options: o, visit: visit}
+	r := fileReader{ctx: ctx, seen: map[string]bool{}, options: o, visit: visit}
 	for _, arg := range args {
 		if ctx.Err() != nil {
 			break
 		}
-		r.argument(arg)
+		r.readArgument(arg)
 	}
 	return r.Listing, ctx.Err()
 }
 
-type reader struct {
+type fileReader struct {
 	Listing
 	ctx     context.Context
 	options Options
@@ -127,16 +127,16 @@ type reader struct {
 	done    int             // files that were read
 }
 
-// fail notes that a path could not be read.
-func (r *reader) fail(path string, err error) {
+// addError notes that a path could not be read.
+func (r *fileReader) addError(path string, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = errors.New("no such file or directory")
 	}
-	r.Errors = append(r.Errors, fmt.Errorf("reading %s: %w", path, cause(err)))
+	r.Errors = append(r.Errors, fmt.Errorf("reading %s: %w", path, innerError(err)))
 }
 
-func (r *reader) argument(arg string) {
-	switch descriptor, ok := stream(arg); {
+func (r *fileReader) readArgument(arg string) {
+	switch descriptor, ok := streamDescriptor(arg); {
 	case arg == "":
 		r.Errors = append(r.Errors, errors.New("reading a file: its name is empty"))
 		return
@@ -144,30 +144,30 @@ func (r *reader) argument(arg string) {
 		r.standardInput()
 		return
 	case ok:
-		r.descriptor(arg)
+		r.readDescriptor(arg)
 		return
 	}
 	info, err := os.Stat(arg)
 	switch {
 	case err != nil:
-		r.fail(arg, err)
+		r.addError(arg, err)
 	case info.IsDir():
-		r.directory(arg)
+		r.readDirectory(arg)
 	case !info.Mode().IsRegular():
-		r.fail(arg, special(info.Mode()))
+		r.addError(arg, specialFileError(info.Mode()))
 	default:
-		target, err := absolute(arg)
+		target, err := resolvePath(arg)
 		if err != nil {
-			r.fail(arg, err)
+			r.addError(arg, err)
 			return
 		}
 		r.leftoversOf(arg)
-		r.file(Input{Path: arg, Rel: filepath.Base(arg), target: target})
+		r.readRegular(Input{Path: arg, Rel: filepath.Base(arg), target: target})
 	}
 }
 
-// stream reports whether a path names a file descriptor of the process, as shells write it for <(command), and which.
-func stream(arg string) (descriptor string, ok bool) {
+// streamDescriptor reports whether a path names a file descriptor of the process, as shells write it for <(command), and which.
+func streamDescriptor(arg string) (descriptor string, ok bool) {
 	clean := filepath.ToSlash(filepath.Clean(arg))
 	if clean == "/dev/stdin" {
 		return "0", true
@@ -180,8 +180,8 @@ func stream(arg string) (descriptor string, ok bool) {
 	return "", false
 }
 
-// special says what a file is that is none.
-func special(mode fs.FileMode) error {
+// specialFileError says what a file is that is none.
+func specialFileError(mode fs.FileMode) error {
 	what := "something else than a file"
 	switch {
 	case mode&fs.ModeNamedPipe != 0:
@@ -194,33 +194,33 @@ func special(mode fs.FileMode) error {
 	return fmt.Errorf("it is %s, and only regular files are read; pipe what is in it to standard input", what)
 }
 
-func (r *reader) standardInput() {
+func (r *fileReader) standardInput() {
 	if r.seen["-"] {
 		return
 	}
 	r.seen["-"] = true
-	data, err := r.all(r.options.Stdin)
+	data, err := r.readAll(r.options.Stdin)
 	if err != nil {
-		r.fail("standard input", err)
+		r.addError("standard input", err)
 		return
 	}
 	r.visit(Input{Path: StdinName, Rel: StdinName, Data: data})
 }
 
-// descriptor reads what the shell opened.
-func (r *reader) descriptor(path string) {
+// readDescriptor reads what the shell opened.
+func (r *fileReader) readDescriptor(path string) {
 	if r.seen[path] {
 		return
 	}
 	r.seen[path] = true
 	f, err := os.Open(path)
 	if err != nil {
-		r.fail(path, err)
+		r.addError(path, err)
 		return
 	}
-	data, err := r.all(f)
+	data, err := r.readAll(f)
 	if err != nil {
-		r.fail(path, err)
+		r.addError(path, err)
 		return
 	}
 	f.Close()
@@ -230,8 +230,8 @@ func (r *reader) descriptor(path string) {
 // errLarge says that a file is not read as it is too large.
 var errLarge = fmt.Errorf("it has more than %d MiB, which is the most that is read of one file; split it", MaxSize>>20)
 
-// all reads to the end, or until the context ends: a pipe may never give anything.
-func (r *reader) all(in io.Reader) ([]byte, error) {
+// readAll reads to the end, or until the context ends: a pipe may never give anything.
+func (r *fileReader) readAll(in io.Reader) ([]byte, error) {
 	type content struct {
 		data []byte
 		err  error
@@ -252,34 +252,34 @@ func (r *reader) all(in io.Reader) ([]byte, error) {
 	}
 }
 
-// file reads the regular file behind in.
-func (r *reader) file(in Input) {
+// readRegular reads the regular file behind in.
+func (r *fileReader) readRegular(in Input) {
 	if r.seen[in.target] {
 		return
 	}
 	r.seen[in.target] = true
-	f, err := open(in.target)
+	f, err := openFile(in.target)
 	if err != nil {
-		r.fail(in.Path, err)
+		r.addError(in.Path, err)
 		return
 	}
 	defer f.Close()
 	if in.info, err = f.Stat(); err != nil {
-		r.fail(in.Path, err)
+		r.addError(in.Path, err)
 		return
 	}
 	if !in.info.Mode().IsRegular() {
-		r.fail(in.Path, special(in.info.Mode()))
+		r.addError(in.Path, specialFileError(in.info.Mode()))
 		return
 	}
 	if in.info.Size() > MaxSize && in.Root != "" {
 		head := make([]byte, 64<<10)
 		n, _ := io.ReadFull(f, head) // what cannot be read tells nothing
-		r.pass(Passed{Path: in.Path, Why: Large, Head: head[:n]})
+		r.passOver(Passed{Path: in.Path, Why: Large, Head: head[:n]})
 		return
 	}
-	if in.Data, err = contents(f, in.info.Size()); err != nil {
-		r.fail(in.Path, err)
+	if in.Data, err = readContents(f, in.info.Size()); err != nil {
+		r.addError(in.Path, err)
 		return
 	}
 	if r.done++; r.options.Progress != nil {
@@ -288,8 +288,8 @@ func (r *reader) file(in Input) {
 	r.visit(in)
 }
 
-// contents reads a file that is size bytes long, or was a moment ago.
-func contents(f *os.File, size int64) ([]byte, error) {
+// readContents reads a file that is size bytes long, or was a moment ago.
+func readContents(f *os.File, size int64) ([]byte, error) {
 	if size > MaxSize {
 		return nil, errLarge
 	}
@@ -310,7 +310,7 @@ func contents(f *os.File, size int64) ([]byte, error) {
 	}
 }
 
-func (r *reader) pass(p Passed) { r.Passed = append(r.Passed, p) }
+func (r *fileReader) passOver(p Passed) { r.Passed = append(r.Passed, p) }
 
 // Manifest reports whether the name is that of a manifest.
 func Manifest(path string) bool {
@@ -321,8 +321,8 @@ func Manifest(path string) bool {
 	return false
 }
 
-// absolute returns the absolute path behind all links.
-func absolute(path string) (string, error) {
+// resolvePath returns the absolute path behind all links.
+func resolvePath(path string) (string, error) {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return "", err
@@ -330,8 +330,8 @@ func absolute(path string) (string, error) {
 	return filepath.Abs(target)
 }
 
-// cause drops the operation and the path that the os package puts before the cause.
-func cause(err error) error {
+// innerError drops the operation and the path that the os package puts before the cause.
+func innerError(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
 		return pe.Err

@@ -13,9 +13,9 @@ import (
 	"syscall"
 )
 
-// walk goes through one directory that was named.
-type walk struct {
-	*reader
+// dirWalk goes through one directory that was named.
+type dirWalk struct {
+	*fileReader
 	root  string // as it was named
 	real  string // behind all links, absolute
 	found int    // manifests, read or not
@@ -24,21 +24,21 @@ type walk struct {
 	exclude  ruleSet
 }
 
-// directory reads the manifests below a directory.
-func (r *reader) directory(root string) {
-	real, err := absolute(root)
+// readDirectory reads the manifests below a directory.
+func (r *fileReader) readDirectory(root string) {
+	real, err := resolvePath(root)
 	if err != nil {
-		r.fail(root, err)
+		r.addError(root, err)
 		return
 	}
-	w := &walk{reader: r, root: root, real: real, exclude: ruleSet{base: real}}
+	w := &dirWalk{fileReader: r, root: root, real: real, exclude: ruleSet{base: real}}
 	for _, pattern := range r.options.Exclude {
 		if one, ok := parseRule(pattern); ok {
 			w.exclude.rules = append(w.exclude.rules, one)
 		}
 	}
 	failed := len(r.Errors)
-	w.walk(".", w.above())
+	w.walkDirectory(".", w.ignoreFilesAbove())
 	if w.found == 0 && len(r.Errors) == failed && r.ctx.Err() == nil {
 		but := ""
 		if w.excluded {
@@ -48,13 +48,13 @@ func (r *reader) directory(root string) {
 	}
 }
 
-// walk reads the directory at rel below the root. The ignore files are those of the directories around it.
-func (w *walk) walk(rel string, around ignores) {
+// walkDirectory reads the directory at rel below the root. The ignore files are those of the directories around it.
+func (w *dirWalk) walkDirectory(rel string, around ignoreFiles) {
 	entries, err := os.ReadDir(filepath.Join(w.root, rel))
 	if err != nil {
-		w.fail(filepath.Join(w.root, rel), err)
+		w.addError(filepath.Join(w.root, rel), err)
 	}
-	around = w.with(around, filepath.Join(w.real, rel))
+	around = w.addIgnoreFile(around, filepath.Join(w.real, rel))
 	rules := append(around[:len(around):len(around)], w.exclude)
 	for _, e := range entries {
 		if w.ctx.Err() != nil {
@@ -63,33 +63,33 @@ func (w *walk) walk(rel string, around ignores) {
 		at := filepath.Join(rel, e.Name())
 		switch {
 		case strings.HasPrefix(e.Name(), "."):
-			w.leftover(filepath.Join(w.root, at))
-		case rules.ignored(filepath.Join(w.real, at), e.IsDir()):
+			w.noteLeftover(filepath.Join(w.root, at))
+		case rules.isIgnored(filepath.Join(w.real, at), e.IsDir()):
 			w.excluded = true
-		case e.IsDir() && w.dependencies(at):
-			w.pass(Passed{Path: filepath.Join(w.root, at), Why: Dependencies})
+		case e.IsDir() && w.holdsDependencies(at):
+			w.passOver(Passed{Path: filepath.Join(w.root, at), Why: Dependencies})
 		case e.IsDir():
-			w.walk(at, around)
+			w.walkDirectory(at, around)
 		case e.Type()&fs.ModeSymlink != 0:
-			w.link(at)
+			w.readLink(at)
 		case !Manifest(at):
 		case e.Type().IsRegular():
 			w.found++
-			w.file(Input{Path: filepath.Join(w.root, at), Rel: at, Root: w.root, target: filepath.Join(w.real, at)})
+			w.readRegular(Input{Path: filepath.Join(w.root, at), Rel: at, Root: w.root, target: filepath.Join(w.real, at)})
 		default:
 			w.found++
-			w.pass(Passed{Path: filepath.Join(w.root, at), Why: Special})
+			w.passOver(Passed{Path: filepath.Join(w.root, at), Why: Special})
 		}
 	}
 }
 
-// link reads the file behind a symbolic link.
-func (w *walk) link(rel string) {
+// readLink reads the file behind a symbolic link.
+func (w *dirWalk) readLink(rel string) {
 	path := filepath.Join(w.root, rel)
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir():
-		w.pass(Passed{Path: path, Why: LinkedDirectory})
+		w.passOver(Passed{Path: path, Why: LinkedDirectory})
 		return
 	case !Manifest(path):
 		return
@@ -97,29 +97,29 @@ func (w *walk) link(rel string) {
 	w.found++
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ELOOP):
-		w.pass(Passed{Path: path, Why: Dangling})
+		w.passOver(Passed{Path: path, Why: Dangling})
 	case err != nil:
-		w.fail(path, err)
+		w.addError(path, err)
 	case !info.Mode().IsRegular():
-		w.pass(Passed{Path: path, Why: Special})
+		w.passOver(Passed{Path: path, Why: Special})
 	default:
-		target, err := absolute(path)
+		target, err := resolvePath(path)
 		if err != nil {
-			w.fail(path, err)
+			w.addError(path, err)
 			return
 		}
-		w.file(Input{Path: path, Rel: rel, Root: w.root, target: target, leaves: !below(w.real, target)})
+		w.readRegular(Input{Path: path, Rel: rel, Root: w.root, target: target, leaves: !isBelow(w.real, target)})
 	}
 }
 
-// below reports whether path is in the directory dir or in one below it. Both are absolute and without links.
-func below(dir, path string) bool {
+// isBelow reports whether path is in the directory dir or in one below it. Both are absolute and without links.
+func isBelow(dir, path string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// dependencies reports whether the directory at rel holds packages that a package manager has downloaded.
-func (w *walk) dependencies(rel string) bool {
+// holdsDependencies reports whether the directory at rel holds packages that a package manager has downloaded.
+func (w *dirWalk) holdsDependencies(rel string) bool {
 	has := func(name string) bool {
 		_, err := os.Lstat(filepath.Join(w.root, rel, name))
 		return err == nil

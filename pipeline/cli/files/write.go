@@ -53,12 +53,12 @@ func To(path string, data []byte) (Output, error) {
 		return out, nil
 	}
 	if err != nil {
-		return Output{}, fmt.Errorf("writing %s: %w", path, cause(err))
+		return Output{}, fmt.Errorf("writing %s: %w", path, innerError(err))
 	}
 	info, err := os.Stat(target)
 	switch {
 	case err != nil:
-		return Output{}, fmt.Errorf("writing %s: %w", path, cause(err))
+		return Output{}, fmt.Errorf("writing %s: %w", path, innerError(err))
 	case info.IsDir():
 		return Output{}, fmt.Errorf("writing %s: it is a directory", path)
 	case info.Mode().IsRegular() && info.Mode().Perm()&0o222 == 0:
@@ -67,7 +67,7 @@ func To(path string, data []byte) (Output, error) {
 	out.target, out.was = target, info
 	if info.Mode().IsRegular() {
 		if out.before, err = os.ReadFile(target); err != nil {
-			return Output{}, fmt.Errorf("writing %s: %w", path, cause(err))
+			return Output{}, fmt.Errorf("writing %s: %w", path, innerError(err))
 		}
 	}
 	return out, nil
@@ -90,11 +90,11 @@ func Write(ctx context.Context, outs []Output, progress func(done int)) error {
 		return err
 	}
 	for i, out := range outs {
-		if err := take(staged[i], out); err != nil {
+		if err := renameStaged(staged[i], out); err != nil {
 			if undo := putBack(outs[:i]); undo != nil {
-				return fmt.Errorf("writing %s: %w; putting back what was written before it: %w", out.Path, cause(err), undo)
+				return fmt.Errorf("writing %s: %w; putting back what was written before it: %w", out.Path, innerError(err), undo)
 			}
-			return fmt.Errorf("writing %s: %w; nothing was written", out.Path, cause(err))
+			return fmt.Errorf("writing %s: %w; nothing was written", out.Path, innerError(err))
 		}
 		staged[i] = ""
 	}
@@ -123,12 +123,12 @@ func stageAll(ctx context.Context, outs []Output, progress func(done int)) ([]st
 			}
 			err := ctx.Err()
 			if err == nil {
-				staged[i], err = stage(out, out.Data)
+				staged[i], err = stageFile(out, out.Data)
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				errs[i], failed = fmt.Errorf("writing %s: %w; nothing was written", out.Path, cause(err)), true
+				errs[i], failed = fmt.Errorf("writing %s: %w; nothing was written", out.Path, innerError(err)), true
 				return nil
 			}
 			if done++; progress != nil {
@@ -146,12 +146,12 @@ func stageAll(ctx context.Context, outs []Output, progress func(done int)) ([]st
 	return staged, nil
 }
 
-// special reports whether the target is a device or a pipe, which cannot be replaced, only written to.
-func (o Output) special() bool { return o.was != nil && !o.was.Mode().IsRegular() }
+// isSpecial reports whether the target is a device or a pipe, which cannot be replaced, only written to.
+func (o Output) isSpecial() bool { return o.was != nil && !o.was.Mode().IsRegular() }
 
-// stage writes data into a new file beside the target and gives its name.
-func stage(out Output, data []byte) (name string, err error) {
-	if out.special() {
+// stageFile writes data into a new file beside the target and gives its name.
+func stageFile(out Output, data []byte) (name string, err error) {
+	if out.isSpecial() {
 		return "", nil
 	}
 	dir := filepath.Dir(out.target)
@@ -160,7 +160,7 @@ func stage(out Output, data []byte) (name string, err error) {
 			return "", err
 		}
 	}
-	f, err := create(dir, filepath.Base(out.target))
+	f, err := createTemp(dir, filepath.Base(out.target))
 	if err != nil {
 		return "", err
 	}
@@ -185,8 +185,8 @@ func stage(out Output, data []byte) (name string, err error) {
 	return f.Name(), f.Sync()
 }
 
-// create makes a new file with the mode that the process gives to new files.
-func create(dir, base string) (*os.File, error) {
+// createTemp makes a new file with the mode that the process gives to new files.
+func createTemp(dir, base string) (*os.File, error) {
 	for i := 0; ; i++ {
 		f, err := os.OpenFile(filepath.Join(dir, temporaryName(base, i)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 		if !errors.Is(err, fs.ErrExist) {
@@ -195,9 +195,9 @@ func create(dir, base string) (*os.File, error) {
 	}
 }
 
-// take gives the staged file its target's name.
-func take(staged string, out Output) error {
-	if out.special() {
+// renameStaged gives the staged file its target's name.
+func renameStaged(staged string, out Output) error {
+	if out.isSpecial() {
 		return os.WriteFile(out.target, out.Data, 0)
 	}
 	if out.was != nil {
@@ -221,14 +221,14 @@ func take(staged string, out Output) error {
 func putBack(outs []Output) error {
 	var errs []error
 	for _, out := range outs {
-		if out.special() {
+		if out.isSpecial() {
 			continue
 		}
 		if out.was == nil {
 			errs = append(errs, os.Remove(out.target))
 			continue
 		}
-		tmp, err := stage(out, out.before)
+		tmp, err := stageFile(out, out.before)
 		if err == nil {
 			err = os.Rename(tmp, out.target)
 		}
@@ -242,12 +242,12 @@ func syncDirectories(outs []Output) error {
 	done := map[string]bool{}
 	for _, out := range outs {
 		dir := filepath.Dir(out.target)
-		if done[dir] || out.special() {
+		if done[dir] || out.isSpecial() {
 			continue
 		}
 		done[dir] = true
 		if err := syncDirectory(dir); err != nil {
-			return fmt.Errorf("writing %s: flushing the directory: %w", out.Path, cause(err))
+			return fmt.Errorf("writing %s: flushing the directory: %w", out.Path, innerError(err))
 		}
 	}
 	return nil

@@ -12,10 +12,10 @@ import (
 
 func keepOwner(*os.File, fs.FileInfo) {}
 
-// names, ours and gone say what is safe where the system does not tell.
-func names(fs.FileInfo) int { return 1 }
-func ours(fs.FileInfo) bool { return false }
-func gone(int) bool         { return false }
+// linkCount, isOurs and isGone say what is safe where the system does not tell.
+func linkCount(fs.FileInfo) int { return 1 }
+func isOurs(fs.FileInfo) bool   { return false }
+func isGone(int) bool           { return false }
 
 // syncDirectory does nothing: the system has no such thing.
 func syncDirectory(string) error { return nil }

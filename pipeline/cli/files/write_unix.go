@@ -21,8 +21,8 @@ func keepOwner(f *os.File, was fs.FileInfo) {
 	_ = f.Chown(int(st.Uid), int(st.Gid)) // another user's file becomes ours when we may not give it away
 }
 
-// names returns how many names a file has: more than one where there are hard links to it.
-func names(info fs.FileInfo) int {
+// linkCount returns how many names a file has: more than one where there are hard links to it.
+func linkCount(info fs.FileInfo) int {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return 1
@@ -30,14 +30,14 @@ func names(info fs.FileInfo) int {
 	return int(st.Nlink)
 }
 
-// ours reports whether a file belongs to the user whose process this is.
-func ours(info fs.FileInfo) bool {
+// isOurs reports whether a file belongs to the user whose process this is.
+func isOurs(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(st.Uid) == os.Geteuid()
 }
 
-// gone reports whether there is surely no process of a number.
-func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+// isGone reports whether there is surely no process of a number.
+func isGone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
 // syncDirectory flushes a directory, on file systems that can.
 func syncDirectory(dir string) error {

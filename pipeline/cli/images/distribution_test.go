@@ -255,7 +255,7 @@ func TestRetryAfter(t *testing.T) {
 	if retryAfter(nil) != 0 {
 		t.Error("no answer asks for no wait")
 	}
-	if !permanent(&tooLarge{}) || permanent(errors.New("connection reset")) {
+	if !isPermanent(&tooLarge{}) || isPermanent(errors.New("connection reset")) {
 		t.Error("permanent errors")
 	}
 }

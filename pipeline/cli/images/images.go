@@ -92,17 +92,17 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// client asks registries. Its puller shares logins among the images of a repository.
-type client struct {
+// registryClient asks registries. Its puller shares logins among the images of a repository.
+type registryClient struct {
 	options Options
 	puller  *remote.Puller
 }
 
-func newClient(o Options) (*client, error) {
+func newClient(o Options) (*registryClient, error) {
 	o = o.withDefaults()
 	puller, err := remote.NewPuller(
 		remote.WithAuthFromKeychain(o.Keychain),
-		remote.WithTransport(&retrying{inner: o.Transport, timeout: o.Timeout, retry: o.Retry}),
+		remote.WithTransport(&retryTransport{inner: o.Transport, timeout: o.Timeout, retry: o.Retry}),
 		remote.WithUserAgent(o.UserAgent),
 		remote.WithJobs(o.Jobs),
 		// The library's own retries do not end with the context; ours do.
@@ -112,12 +112,12 @@ func newClient(o Options) (*client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("preparing to ask registries: %w", err)
 	}
-	return &client{options: o, puller: puller}, nil
+	return &registryClient{options: o, puller: puller}, nil
 }
 
-// each calls do for every image on a bounded number of goroutines, and reports progress. The images are given in order and
+// forEachImage calls do for every image on a bounded number of goroutines, and reports progress. The images are given in order and
 // once each; errors come back joined, in the same order.
-func (c *client) each(ctx context.Context, images []string, do func(ctx context.Context, image string) error) error {
+func (c *registryClient) forEachImage(ctx context.Context, images []string, do func(ctx context.Context, image string) error) error {
 	var mu sync.Mutex
 	errs := make([]error, len(images))
 	next := make(chan int)
@@ -156,8 +156,8 @@ feed:
 	return errors.Join(errs...)
 }
 
-// unique returns each image once, sorted.
-func unique(images []string) []string {
+// sortUnique returns each image once, sorted.
+func sortUnique(images []string) []string {
 	seen := map[string]bool{}
 	var out []string
 	for _, image := range images {
@@ -181,8 +181,8 @@ func parseTag(image string) (name.Reference, error) {
 	return ref, nil
 }
 
-// explain adds what a user can do about an answer of a registry.
-func explain(ref name.Reference, err error) error {
+// explainRegistryError adds what a user can do about an answer of a registry.
+func explainRegistryError(ref name.Reference, err error) error {
 	host := ref.Context().RegistryStr()
 	if terr := transportError(err); terr != nil {
 		switch terr.StatusCode {

@@ -32,8 +32,8 @@ func Pin(ctx context.Context, lockName string, images []string, o Options) (*v1a
 	}
 	var mu sync.Mutex
 	var locked []v1alpha1.LockedImage
-	err = c.each(ctx, unique(images), func(ctx context.Context, image string) error {
-		l, err := c.resolve(ctx, image, want)
+	err = c.forEachImage(ctx, sortUnique(images), func(ctx context.Context, image string) error {
+		l, err := c.resolveImage(ctx, image, want)
 		if err != nil {
 			return fmt.Errorf("resolving %s: %w", image, err)
 		}
@@ -51,8 +51,8 @@ func Pin(ctx context.Context, lockName string, images []string, o Options) (*v1a
 	return v1alpha1.NewImageLock(lockName, locked), nil
 }
 
-// resolve reads the manifest that the image names.
-func (c *client) resolve(ctx context.Context, image string, want []v1.Platform) (v1alpha1.LockedImage, error) {
+// resolveImage reads the manifest that the image names.
+func (c *registryClient) resolveImage(ctx context.Context, image string, want []v1.Platform) (v1alpha1.LockedImage, error) {
 	if Pinned(image) && len(want) == 0 {
 		return v1alpha1.LockedImage{}, nil
 	}
@@ -62,21 +62,21 @@ func (c *client) resolve(ctx context.Context, image string, want []v1.Platform) 
 	}
 	desc, err := c.puller.Get(ctx, ref)
 	if err != nil {
-		return v1alpha1.LockedImage{}, explain(ref, err)
+		return v1alpha1.LockedImage{}, explainRegistryError(ref, err)
 	}
-	have, err := platforms(desc, len(want) > 0)
+	have, err := imagePlatforms(desc, len(want) > 0)
 	if err != nil {
-		return v1alpha1.LockedImage{}, explain(ref, err)
+		return v1alpha1.LockedImage{}, explainRegistryError(ref, err)
 	}
 	if missing := missingPlatforms(want, have); len(missing) > 0 {
-		return v1alpha1.LockedImage{}, fmt.Errorf("it is not for %s, only for %s", strings.Join(missing, ", "), strings.Join(texts(have), ", "))
+		return v1alpha1.LockedImage{}, fmt.Errorf("it is not for %s, only for %s", strings.Join(missing, ", "), strings.Join(platformNames(have), ", "))
 	}
-	return v1alpha1.LockedImage{Image: image, Digest: desc.Digest.String(), Platforms: texts(have)}, nil
+	return v1alpha1.LockedImage{Image: image, Digest: desc.Digest.String(), Platforms: platformNames(have)}, nil
 }
 
-// platforms returns those that the image is for. An index lists them; for a single image they are in its configuration, which is read
+// imagePlatforms returns those that the image is for. An index lists them; for a single image they are in its configuration, which is read
 // only where somebody asks.
-func platforms(desc *remote.Descriptor, asked bool) ([]v1.Platform, error) {
+func imagePlatforms(desc *remote.Descriptor, asked bool) ([]v1.Platform, error) {
 	if desc.MediaType.IsIndex() {
 		index, err := desc.ImageIndex()
 		if err != nil {
@@ -137,8 +137,8 @@ func missingPlatforms(want, have []v1.Platform) []string {
 	return out
 }
 
-// texts writes platforms sorted and once each.
-func texts(list []v1.Platform) []string {
+// platformNames writes platforms sorted and once each.
+func platformNames(list []v1.Platform) []string {
 	var out []string
 	for _, p := range list {
 		out = append(out, platformText(&p))

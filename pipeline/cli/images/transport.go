@@ -22,9 +22,9 @@ import (
 // an image's configuration is smaller than that.
 const maxBody = 8 << 20
 
-// retrying is an http.RoundTripper that reads the whole answer, within a time, and tries again when that fails for a reason that may pass.
+// retryTransport is an http.RoundTripper that reads the whole answer, within a time, and tries again when that fails for a reason that may pass.
 // It is not for layers.
-type retrying struct {
+type retryTransport struct {
 	inner   http.RoundTripper
 	timeout time.Duration
 	retry   Retry
@@ -37,16 +37,16 @@ var passing = []int{
 }
 
 // RoundTrip returns the first answer that is not a passing failure, or the last one.
-func (t *retrying) RoundTrip(req *http.Request) (*http.Response, error) {
+func (t *retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	wait := t.retry.First
 	for attempt := 1; ; attempt++ {
-		resp, err := t.once(req)
-		last := attempt >= t.retry.Attempts || !repeatable(req)
+		resp, err := t.roundTripOnce(req)
+		last := attempt >= t.retry.Attempts || !isRepeatable(req)
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case err != nil && (last || permanent(err)):
+		case err != nil && (last || isPermanent(err)):
 			if attempt > 1 {
 				err = fmt.Errorf("%w (tried %d times)", err, attempt)
 			}
@@ -65,8 +65,8 @@ func (t *retrying) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// once makes one request and reads its answer to the end within the time.
-func (t *retrying) once(req *http.Request) (*http.Response, error) {
+// roundTripOnce makes one request and reads its answer to the end within the time.
+func (t *retryTransport) roundTripOnce(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeoutCause(req.Context(), t.timeout, fmt.Errorf("%s did not answer within %s", req.URL.Host, t.timeout))
 	defer cancel()
 	attempt := req.Clone(ctx)
@@ -79,12 +79,12 @@ func (t *retrying) once(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := t.inner.RoundTrip(attempt)
 	if err != nil {
-		return nil, cause(ctx, err)
+		return nil, contextCause(ctx, err)
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
 	if err != nil {
-		return nil, cause(ctx, fmt.Errorf("reading the answer of %s: %w", req.URL.Host, err))
+		return nil, contextCause(ctx, fmt.Errorf("reading the answer of %s: %w", req.URL.Host, err))
 	}
 	if len(data) > maxBody {
 		return nil, &tooLarge{host: req.URL.Host}
@@ -93,8 +93,8 @@ func (t *retrying) once(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// cause returns the reason for which the context ended, where it did: "deadline exceeded" says nothing to a user.
-func cause(ctx context.Context, err error) error {
+// contextCause returns the reason for which the context ended, where it did: "deadline exceeded" says nothing to a user.
+func contextCause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -107,13 +107,13 @@ func (e *tooLarge) Error() string {
 	return fmt.Sprintf("the answer of %s is larger than %d MiB", e.host, maxBody>>20)
 }
 
-// repeatable reports whether a request may be sent again: it asks for something, or its body can be had again (a login).
-func repeatable(req *http.Request) bool {
+// isRepeatable reports whether a request may be sent again: it asks for something, or its body can be had again (a login).
+func isRepeatable(req *http.Request) bool {
 	return req.Body == nil || req.Body == http.NoBody || req.GetBody != nil
 }
 
-// permanent reports whether an error will be the same the next time.
-func permanent(err error) bool {
+// isPermanent reports whether an error will be the same the next time.
+func isPermanent(err error) bool {
 	var dns *net.DNSError
 	var authority x509.UnknownAuthorityError
 	var host x509.HostnameError

@@ -57,8 +57,8 @@ func Verify(ctx context.Context, lock *v1alpha1.ImageLock, o Options) ([]Status,
 	}
 	var mu sync.Mutex
 	var out []Status
-	err = c.each(ctx, unique(images), func(ctx context.Context, image string) error {
-		s := c.status(ctx, image, byImage[image])
+	err = c.forEachImage(ctx, sortUnique(images), func(ctx context.Context, image string) error {
+		s := c.imageStatus(ctx, image, byImage[image])
 		mu.Lock()
 		out = append(out, s)
 		mu.Unlock()
@@ -74,29 +74,29 @@ func Verify(ctx context.Context, lock *v1alpha1.ImageLock, o Options) ([]Status,
 	return out, nil
 }
 
-// status asks for the tag, and for the locked digest where the tag names another. It sends HEAD requests, which registries do not
+// imageStatus asks for the tag, and for the locked digest where the tag names another. It sends HEAD requests, which registries do not
 // count as pulls.
-func (c *client) status(ctx context.Context, image, locked string) Status {
+func (c *registryClient) imageStatus(ctx context.Context, image, locked string) Status {
 	s := Status{Image: image, Locked: locked}
 	ref, err := parseTag(image)
 	if err != nil {
-		return s.unknown(err)
+		return s.asUnknown(err)
 	}
-	now, err := c.digest(ctx, ref)
+	now, err := c.resolveDigest(ctx, ref)
 	if err != nil && !notFound(err) {
-		return s.unknown(explain(ref, err))
+		return s.asUnknown(explainRegistryError(ref, err))
 	}
 	s.Now = now
 	if now == locked {
 		s.State = Current
 		return s
 	}
-	_, err = c.digest(ctx, ref.Context().Digest(locked))
+	_, err = c.resolveDigest(ctx, ref.Context().Digest(locked))
 	switch {
 	case notFound(err):
 		s.State = Lost
 	case err != nil:
-		return s.unknown(explain(ref, err))
+		return s.asUnknown(explainRegistryError(ref, err))
 	case now == "":
 		s.State = Gone
 	default:
@@ -105,13 +105,13 @@ func (c *client) status(ctx context.Context, image, locked string) Status {
 	return s
 }
 
-func (s Status) unknown(err error) Status {
+func (s Status) asUnknown(err error) Status {
 	s.State, s.Message = Unknown, err.Error()
 	return s
 }
 
-// digest asks what a reference names; with GET where a registry does not answer HEAD with a digest.
-func (c *client) digest(ctx context.Context, ref name.Reference) (string, error) {
+// resolveDigest asks what a reference names; with GET where a registry does not answer HEAD with a digest.
+func (c *registryClient) resolveDigest(ctx context.Context, ref name.Reference) (string, error) {
 	desc, err := c.puller.Head(ctx, ref)
 	if err == nil {
 		return desc.Digest.String(), nil

@@ -16,48 +16,48 @@ import (
 	"github.com/prerig/prerig/fn/istio"
 )
 
-// builder fills the policy's spec from one control plane.
-type builder struct {
-	plane *plane
+// policyBuilder fills the policy's spec from one control plane.
+type policyBuilder struct {
+	plane *controlPlane
 	spec  v1alpha1.InjectionPolicySpec
 	imp   *Import
 	// known is the version that the values say themselves.
 	known string
 }
 
-func (b *builder) note(format string, args ...any) {
+func (b *policyBuilder) addNote(format string, args ...any) {
 	b.imp.Notes = append(b.imp.Notes, fmt.Sprintf(format, args...))
 }
 
-func (b *builder) warn(format string, args ...any) {
+func (b *policyBuilder) addWarning(format string, args ...any) {
 	b.imp.Warnings = append(b.imp.Warnings, fmt.Sprintf(format, args...))
 }
 
-// istio takes the two ConfigMaps over as they are.
-func (b *builder) istio() {
+// setInjector takes the two ConfigMaps over as they are.
+func (b *policyBuilder) setInjector() {
 	p := b.plane
 	i := &v1alpha1.Istio{
 		Injector: v1alpha1.Injector{
-			Config: text(p.injector.Value, "data", "config"),
-			Values: text(p.injector.Value, "data", "values"),
+			Config: textAt(p.injector.Value, "data", "config"),
+			Values: textAt(p.injector.Value, "data", "values"),
 		},
 	}
 	if p.revision != defaultRevision {
 		i.Revision = p.revision
 	}
 	if p.mesh != nil {
-		i.MeshConfig = text(p.mesh.Value, "data", "mesh")
+		i.MeshConfig = textAt(p.mesh.Value, "data", "mesh")
 	} else {
-		b.warn("no ConfigMap %s with data.mesh is in the input: the mesh config is the version's default", meshName+suffix(p.revision))
+		b.addWarning("no ConfigMap %s with data.mesh is in the input: the mesh config is the version's default", meshName+revisionSuffix(p.revision))
 	}
 	b.spec.Istio = i
 	b.rootNamespace()
-	b.version()
+	b.setVersion()
 }
 
 // rootNamespace is that of the control plane, where the mesh config does not name one (pilot/pkg/bootstrap/mesh.go). It is
 // only written where it is not the usual one.
-func (b *builder) rootNamespace() {
+func (b *policyBuilder) rootNamespace() {
 	var mesh struct {
 		RootNamespace string `json:"rootNamespace"`
 	}
@@ -68,9 +68,9 @@ func (b *builder) rootNamespace() {
 	}
 }
 
-// version finds the version that the control plane runs, as far as the values do not say it themselves: by the labels that
+// setVersion finds the version that the control plane runs, as far as the values do not say it themselves: by the labels that
 // the chart and the operator put on the ConfigMap. The image of istiod, which is surer, is looked at in istiod.
-func (b *builder) version() {
+func (b *policyBuilder) setVersion() {
 	var values struct {
 		Global struct {
 			Tag any `json:"tag"`
@@ -97,12 +97,12 @@ func (b *builder) version() {
 
 // checkVersion takes the version that the user gave, and warns where there is none at all: an injector of another version
 // behaves in another way.
-func (b *builder) checkVersion(given string) {
+func (b *policyBuilder) checkVersion(given string) {
 	if given != "" {
 		b.spec.Istio.Version = given
 	}
 	if b.spec.Istio.Version == "" && b.known == "" {
-		b.warn("nothing in the input says which version of Istio this is: give it with --istio-version, or set spec.istio.version")
+		b.addWarning("nothing in the input says which version of Istio this is: give it with --istio-version, or set spec.istio.version")
 	}
 }
 
@@ -117,9 +117,9 @@ var injectorEnv = []string{
 	"PILOT_ENABLE_INBOUND_PASSTHROUGH",
 }
 
-// istiod takes from the Deployment what it has in no ConfigMap: the version, and the part of its environment that the
+// readDeployment takes from the Deployment what it has in no ConfigMap: the version, and the part of its environment that the
 // injector reads. Other variables are left out: they may be secret and do not matter.
-func (b *builder) istiod() {
+func (b *policyBuilder) readDeployment() {
 	wanted := map[string]bool{}
 	for _, name := range injectorEnv {
 		wanted[name] = true
@@ -130,12 +130,12 @@ func (b *builder) istiod() {
 	}
 	if b.plane.istiod == nil {
 		if len(named) > 0 {
-			b.warn("the templates read %s of istiod's environment, and no istiod Deployment is in the input: their defaults hold unless you set spec.istio.istiodEnv",
-				strings.Join(sorted(named), ", "))
+			b.addWarning("the templates read %s of istiod's environment, and no istiod Deployment is in the input: their defaults hold unless you set spec.istio.istiodEnv",
+				strings.Join(sortedNames(named), ", "))
 		}
 		return
 	}
-	container := discovery(b.plane.istiod)
+	container := discoveryContainer(b.plane.istiod)
 	for _, e := range objectsOf(container["env"]) {
 		name, _ := e["name"].(string)
 		if !wanted[name] {
@@ -143,7 +143,7 @@ func (b *builder) istiod() {
 		}
 		value, ok := e["value"].(string)
 		if !ok {
-			b.warn("%s of istiod's environment comes from elsewhere (valueFrom): set spec.istio.istiodEnv.%s yourself", name, name)
+			b.addWarning("%s of istiod's environment comes from elsewhere (valueFrom): set spec.istio.istiodEnv.%s yourself", name, name)
 			continue
 		}
 		if b.spec.Istio.IstiodEnv == nil {
@@ -151,18 +151,18 @@ func (b *builder) istiod() {
 		}
 		b.spec.Istio.IstiodEnv[name] = value
 	}
-	if shared := value(container, "SHARED_MESH_CONFIG"); shared != "" {
-		b.warn("istiod also reads a shared mesh config from the ConfigMap %s (SHARED_MESH_CONFIG), which is not merged into spec.istio.meshConfig", shared)
+	if shared := variableValue(container, "SHARED_MESH_CONFIG"); shared != "" {
+		b.addWarning("istiod also reads a shared mesh config from the ConfigMap %s (SHARED_MESH_CONFIG), which is not merged into spec.istio.meshConfig", shared)
 	}
 	image, _ := container["image"].(string)
-	if v, ok := istio.ParseVersion(tag(image)); ok {
+	if v, ok := istio.ParseVersion(imageTag(image)); ok {
 		b.spec.Istio.Version = v.String()
 	}
 }
 
-// discovery is the container of istiod (pilot before 1.5) in a Deployment, or nil.
-func discovery(o *object) map[string]any {
-	for _, c := range objectsOf(get(o.Value, "spec", "template", "spec", "containers")) {
+// discoveryContainer is the container of istiod (pilot before 1.5) in a Deployment, or nil.
+func discoveryContainer(o *clusterObject) map[string]any {
+	for _, c := range objectsOf(valueAt(o.Value, "spec", "template", "spec", "containers")) {
 		if c["name"] == "discovery" {
 			return c
 		}
@@ -170,8 +170,8 @@ func discovery(o *object) map[string]any {
 	return nil
 }
 
-// value is that of a container's variable.
-func value(container map[string]any, name string) string {
+// variableValue is that of a container's variable.
+func variableValue(container map[string]any, name string) string {
 	for _, e := range objectsOf(container["env"]) {
 		if e["name"] == name {
 			s, _ := e["value"].(string)
@@ -181,8 +181,8 @@ func value(container map[string]any, name string) string {
 	return ""
 }
 
-// tag of an image, without its digest.
-func tag(image string) string {
+// imageTag of an image, without its digest.
+func imageTag(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	i := strings.LastIndexAny(image, "/:")
 	if i < 0 || image[i] == '/' {
@@ -191,14 +191,14 @@ func tag(image string) string {
 	return image[i+1:]
 }
 
-// nodes takes the oldest kubelet's version, on which native sidecars depend.
-func (b *builder) nodes(all []*object) {
+// setKubeletVersion takes the oldest kubelet's version, on which native sidecars depend.
+func (b *policyBuilder) setKubeletVersion(all []*clusterObject) {
 	var oldest *version.Version
 	for _, o := range all {
 		if o.kind != "Node" {
 			continue
 		}
-		v, err := version.ParseGeneric(text(o.Value, "status", "nodeInfo", "kubeletVersion"))
+		v, err := version.ParseGeneric(textAt(o.Value, "status", "nodeInfo", "kubeletVersion"))
 		if err != nil {
 			continue
 		}
@@ -214,15 +214,15 @@ func (b *builder) nodes(all []*object) {
 // namespaceDomains are the owners of namespace annotations that injectors read: OpenShift's user ids, and the meshes' own.
 var namespaceDomains = []string{"istio.io", "linkerd.io", "opentelemetry.io", "vault.hashicorp.com", "dapr.io", "prerig.dev"}
 
-// namespaces takes all labels, as a webhook may select by any of them, and the annotations that matter.
-func (b *builder) namespaces(all []*object) {
+// setNamespaces takes all labels, as a webhook may select by any of them, and the annotations that matter.
+func (b *policyBuilder) setNamespaces(all []*clusterObject) {
 	for _, o := range all {
-		if o.kind != "Namespace" || !strings.HasPrefix(text(o.Value, "apiVersion"), "v1") {
+		if o.kind != "Namespace" || !strings.HasPrefix(textAt(o.Value, "apiVersion"), "v1") {
 			continue
 		}
 		ns := v1alpha1.Namespace{Name: o.name, Labels: o.labels}
-		for key, v := range texts(o.Value, "metadata", "annotations") {
-			if !matters(key) {
+		for key, v := range stringMapAt(o.Value, "metadata", "annotations") {
+			if !isPolicyAnnotation(key) {
 				continue
 			}
 			if ns.Annotations == nil {
@@ -235,12 +235,12 @@ func (b *builder) namespaces(all []*object) {
 	b.spec.Namespaces = slices.CompactFunc(b.spec.Namespaces, func(a, c v1alpha1.Namespace) bool { return a.Name == c.Name })
 	if len(b.spec.Namespaces) == 0 {
 		b.spec.UnknownNamespace = v1alpha1.UnknownNamespaceInject
-		b.note("no Namespace is in the input, so the policy has unknownNamespace: Inject: pods of all namespaces are injected that do not opt out. " +
+		b.addNote("no Namespace is in the input, so the policy has unknownNamespace: Inject: pods of all namespaces are injected that do not opt out. " +
 			"To go by labels, import the cluster's namespaces too, or list them in spec.namespaces and take unknownNamespace out")
 	}
 }
 
-func matters(annotation string) bool {
+func isPolicyAnnotation(annotation string) bool {
 	domain, _, ok := strings.Cut(annotation, "/")
 	if !ok {
 		return false
@@ -251,8 +251,8 @@ func matters(annotation string) bool {
 	return slices.ContainsFunc(namespaceDomains, func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
 }
 
-// secrets tells that they were seen and left out.
-func (b *builder) secrets(all []*object) {
+// noteSecrets tells that they were seen and left out.
+func (b *policyBuilder) noteSecrets(all []*clusterObject) {
 	n := 0
 	for _, o := range all {
 		if o.kind == "Secret" {
@@ -260,12 +260,12 @@ func (b *builder) secrets(all []*object) {
 		}
 	}
 	if n > 0 {
-		b.note("%s in the input left out; no Secret is needed", count(n, "Secret"))
+		b.addNote("%s in the input left out; no Secret is needed", countText(n, "Secret"))
 	}
 }
 
-// from says what the policy was made of.
-func (b *builder) from() string {
+// originText says what the policy was made of.
+func (b *policyBuilder) originText() string {
 	p := b.plane
 	s := "revision " + p.revision
 	if p.namespace != "" {
@@ -279,5 +279,5 @@ func (b *builder) from() string {
 	default:
 		s = "Istio, " + s
 	}
-	return s + fmt.Sprintf("; %s, %s", count(len(b.spec.Istio.Webhooks), "webhook configuration"), count(len(b.spec.Namespaces), "namespace"))
+	return s + fmt.Sprintf("; %s, %s", countText(len(b.spec.Istio.Webhooks), "webhook configuration"), countText(len(b.spec.Namespaces), "namespace"))
 }

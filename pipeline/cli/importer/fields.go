@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// get is the value at the path, or nil.
-func get(m map[string]any, path ...string) any {
+// valueAt is the value at the path, or nil.
+func valueAt(m map[string]any, path ...string) any {
 	var v any = m
 	for _, key := range path {
 		m, _ := v.(map[string]any)
@@ -18,15 +18,15 @@ func get(m map[string]any, path ...string) any {
 	return v
 }
 
-// text is the string at the path, or "".
-func text(m map[string]any, path ...string) string {
-	s, _ := get(m, path...).(string)
+// textAt is the string at the path, or "".
+func textAt(m map[string]any, path ...string) string {
+	s, _ := valueAt(m, path...).(string)
 	return s
 }
 
-// texts is the map of strings at the path; nil where it is empty.
-func texts(m map[string]any, path ...string) map[string]string {
-	raw, _ := get(m, path...).(map[string]any)
+// stringMapAt is the map of strings at the path; nil where it is empty.
+func stringMapAt(m map[string]any, path ...string) map[string]string {
+	raw, _ := valueAt(m, path...).(map[string]any)
 	out := make(map[string]string, len(raw))
 	for k, v := range raw {
 		if s, ok := v.(string); ok {
@@ -51,7 +51,7 @@ func objectsOf(v any) []map[string]any {
 	return out
 }
 
-func sorted(set map[string]bool) []string {
+func sortedNames(set map[string]bool) []string {
 	if len(set) == 0 {
 		return nil
 	}

@@ -59,15 +59,15 @@ const (
 	localConfig = "config.kubernetes.io/local-config"
 )
 
-// plane is one control plane: its two ConfigMaps and its Deployment.
-type plane struct {
+// controlPlane is one control plane: its two ConfigMaps and its Deployment.
+type controlPlane struct {
 	namespace, revision string
-	injector, mesh      *object
-	istiod              *object
+	injector, mesh      *clusterObject
+	istiod              *clusterObject
 }
 
-// object is a view on an Object.
-type object struct {
+// clusterObject is a view on an Object.
+type clusterObject struct {
 	Object
 	kind, name, namespace string
 	labels                map[string]string
@@ -75,29 +75,29 @@ type object struct {
 
 // Policy makes a policy of the objects. The order of the objects does not matter.
 func Policy(objects []Object, opts Options) (*Import, error) {
-	all := view(objects)
+	all := viewObjects(objects)
 	planes, err := controlPlanes(all)
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := choose(planes, opts, len(objects))
+	chosen, err := choosePlane(planes, opts, len(objects))
 	if err != nil {
 		return nil, err
 	}
-	b := &builder{plane: chosen, imp: &Import{}}
-	b.istio()
-	if err := b.webhooks(all); err != nil {
+	b := &policyBuilder{plane: chosen, imp: &Import{}}
+	b.setInjector()
+	if err := b.setWebhooks(all); err != nil {
 		return nil, err
 	}
-	b.istiod()
+	b.readDeployment()
 	b.checkVersion(opts.Version)
-	b.nodes(all)
-	b.namespaces(all)
-	b.secrets(all)
+	b.setKubeletVersion(all)
+	b.setNamespaces(all)
+	b.noteSecrets(all)
 
 	name := opts.Name
 	if name == "" {
-		name = meshName + suffix(chosen.revision)
+		name = meshName + revisionSuffix(chosen.revision)
 	}
 	b.imp.Policy = &v1alpha1.InjectionPolicy{
 		APIVersion: v1alpha1.APIVersion,
@@ -105,7 +105,7 @@ func Policy(objects []Object, opts Options) (*Import, error) {
 		Metadata:   v1alpha1.Metadata{Name: name, Annotations: map[string]string{localConfig: "true"}},
 		Spec:       b.spec,
 	}
-	b.imp.From = b.from()
+	b.imp.From = b.originText()
 	sort.Strings(b.imp.Warnings)
 	return b.imp, nil
 }
@@ -122,17 +122,17 @@ To go by the labels of namespaces as the cluster does, list them and take unknow
   - {name: shop, labels: {istio-injection: enabled}}`
 }
 
-// view reads the metadata of the objects and puts them into an order that does not depend on the input's.
-func view(objects []Object) []*object {
-	all := make([]*object, 0, len(objects))
+// viewObjects reads the metadata of the objects and puts them into an order that does not depend on the input's.
+func viewObjects(objects []Object) []*clusterObject {
+	all := make([]*clusterObject, 0, len(objects))
 	for _, o := range objects {
 		kind, _ := o.Value["kind"].(string)
-		v := &object{
+		v := &clusterObject{
 			Object:    o,
 			kind:      kind,
-			name:      text(o.Value, "metadata", "name"),
-			namespace: text(o.Value, "metadata", "namespace"),
-			labels:    texts(o.Value, "metadata", "labels"),
+			name:      textAt(o.Value, "metadata", "name"),
+			namespace: textAt(o.Value, "metadata", "namespace"),
+			labels:    stringMapAt(o.Value, "metadata", "labels"),
 		}
 		all = append(all, v)
 	}
@@ -149,7 +149,7 @@ func view(objects []Object) []*object {
 	return all
 }
 
-func (o *object) String() string {
+func (o *clusterObject) String() string {
 	s := o.kind + " " + o.name
 	if o.namespace != "" {
 		s = o.kind + " " + o.namespace + "/" + o.name
@@ -157,8 +157,8 @@ func (o *object) String() string {
 	return fmt.Sprintf("%s (%s:%d)", s, o.Path, o.Line)
 }
 
-// revision of the object: by its label, else by what follows the base of its name.
-func (o *object) revision(base string) string {
+// revisionOf of the object: by its label, else by what follows the base of its name.
+func (o *clusterObject) revisionOf(base string) string {
 	if rev := o.labels[labelRevision]; rev != "" {
 		return rev
 	}
@@ -168,15 +168,15 @@ func (o *object) revision(base string) string {
 	return defaultRevision
 }
 
-// named reports whether the object is the one of that name for some revision.
-func (o *object) named(base string) bool {
+// isNamed reports whether the object is the one of that name for some revision.
+func (o *clusterObject) isNamed(base string) bool {
 	return o.name == base || strings.HasPrefix(o.name, base+"-")
 }
 
 // controlPlanes finds the control planes by their injector's ConfigMap.
-func controlPlanes(all []*object) ([]*plane, error) {
-	var planes []*plane
-	find := func(o *object, rev string) *plane {
+func controlPlanes(all []*clusterObject) ([]*controlPlane, error) {
+	var planes []*controlPlane
+	find := func(o *clusterObject, rev string) *controlPlane {
 		for _, p := range planes {
 			if p.namespace == o.namespace && p.revision == rev {
 				return p
@@ -185,19 +185,19 @@ func controlPlanes(all []*object) ([]*plane, error) {
 		return nil
 	}
 	for _, o := range all {
-		if o.kind != "ConfigMap" || !o.named(injectorName) || text(o.Value, "data", "config") == "" {
+		if o.kind != "ConfigMap" || !o.isNamed(injectorName) || textAt(o.Value, "data", "config") == "" {
 			continue
 		}
-		rev := o.revision(injectorName)
+		rev := o.revisionOf(injectorName)
 		if p := find(o, rev); p != nil {
 			return nil, fmt.Errorf("importing: %s and %s are both for the revision %s", p.injector, o, rev)
 		}
-		planes = append(planes, &plane{namespace: o.namespace, revision: rev, injector: o})
+		planes = append(planes, &controlPlane{namespace: o.namespace, revision: rev, injector: o})
 	}
 	for _, o := range all {
 		switch {
-		case o.kind == "ConfigMap" && o.named(meshName) && text(o.Value, "data", "mesh") != "":
-			p := find(o, o.revision(meshName))
+		case o.kind == "ConfigMap" && o.isNamed(meshName) && textAt(o.Value, "data", "mesh") != "":
+			p := find(o, o.revisionOf(meshName))
 			if p == nil {
 				continue
 			}
@@ -205,8 +205,8 @@ func controlPlanes(all []*object) ([]*plane, error) {
 				return nil, fmt.Errorf("importing: %s and %s are both for the revision %s", p.mesh, o, p.revision)
 			}
 			p.mesh = o
-		case o.kind == "Deployment" && discovery(o) != nil:
-			if p := find(o, o.revision("istiod")); p != nil && p.istiod == nil {
+		case o.kind == "Deployment" && discoveryContainer(o) != nil:
+			if p := find(o, o.revisionOf("istiod")); p != nil && p.istiod == nil {
 				p.istiod = o
 			}
 		}
@@ -214,15 +214,15 @@ func controlPlanes(all []*object) ([]*plane, error) {
 	return planes, nil
 }
 
-// choose takes the control plane that the options name, or the only one.
-func choose(planes []*plane, opts Options, objects int) (*plane, error) {
+// choosePlane takes the control plane that the options name, or the only one.
+func choosePlane(planes []*controlPlane, opts Options, objects int) (*controlPlane, error) {
 	if len(planes) == 0 {
 		return nil, fmt.Errorf("importing: no ConfigMap %s with data.config is among the %s; "+
 			"take the objects of the control plane's namespace: kubectl -n istio-system get configmaps,mutatingwebhookconfigurations,namespaces -o yaml",
-			injectorName, count(objects, "object"))
+			injectorName, countText(objects, "object"))
 	}
 	wanted := opts.Revision
-	var found []*plane
+	var found []*controlPlane
 	for _, p := range planes {
 		if (wanted == "" || p.revision == wanted) && (opts.Namespace == "" || p.namespace == opts.Namespace) {
 			found = append(found, p)
@@ -232,18 +232,18 @@ func choose(planes []*plane, opts Options, objects int) (*plane, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) == 0:
-		return nil, fmt.Errorf("importing: no control plane matches %s; the input has %s", asked(opts), list(planes))
-	case differ(found, func(p *plane) string { return p.revision }):
-		return nil, fmt.Errorf("importing: the input has several revisions; choose one with --revision: %s", list(found))
+		return nil, fmt.Errorf("importing: no control plane matches %s; the input has %s", optionsText(opts), listPlanes(planes))
+	case keysDiffer(found, func(p *controlPlane) string { return p.revision }):
+		return nil, fmt.Errorf("importing: the input has several revisions; choose one with --revision: %s", listPlanes(found))
 	}
-	return nil, fmt.Errorf("importing: the input has control planes in several namespaces; choose one with --istio-namespace: %s", list(found))
+	return nil, fmt.Errorf("importing: the input has control planes in several namespaces; choose one with --istio-namespace: %s", listPlanes(found))
 }
 
-func differ(planes []*plane, key func(*plane) string) bool {
-	return slices.ContainsFunc(planes, func(p *plane) bool { return key(p) != key(planes[0]) })
+func keysDiffer(planes []*controlPlane, key func(*controlPlane) string) bool {
+	return slices.ContainsFunc(planes, func(p *controlPlane) bool { return key(p) != key(planes[0]) })
 }
 
-func asked(opts Options) string {
+func optionsText(opts Options) string {
 	var parts []string
 	if opts.Revision != "" {
 		parts = append(parts, "--revision "+opts.Revision)
@@ -254,7 +254,7 @@ func asked(opts Options) string {
 	return strings.Join(parts, " ")
 }
 
-func list(planes []*plane) string {
+func listPlanes(planes []*controlPlane) string {
 	var parts []string
 	for _, p := range planes {
 		if p.namespace == "" {
@@ -266,15 +266,15 @@ func list(planes []*plane) string {
 	return strings.Join(parts, ", ")
 }
 
-// suffix is how a revision shows in the names of objects.
-func suffix(revision string) string {
+// revisionSuffix is how a revision shows in the names of objects.
+func revisionSuffix(revision string) string {
 	if revision == "" || revision == defaultRevision {
 		return ""
 	}
 	return "-" + revision
 }
 
-func count(n int, what string) string {
+func countText(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

@@ -143,7 +143,7 @@ func TestTag(t *testing.T) {
 	for image, want := range map[string]string{
 		"istio/pilot:1.2.3": "1.2.3", "r:5000/pilot": "", "r:5000/pilot:1.2": "1.2", "pilot": "", "pilot:1@sha256:ab": "1", "pilot@sha256:ab": "",
 	} {
-		if got := tag(image); got != want {
+		if got := imageTag(image); got != want {
 			t.Errorf("tag(%s) = %q, want %q", image, got, want)
 		}
 	}

@@ -37,27 +37,27 @@ func Read(path string, data []byte) ([]Object, error) {
 
 // ReadDocument is Read for one document of the file at path.
 func ReadDocument(path string, doc *manifest.Document) ([]Object, error) {
-	r := reader{path: path}
-	err := r.read(doc, typeMeta{})
+	r := objectReader{path: path}
+	err := r.readDocument(doc, typeMeta{})
 	return r.objects, err
 }
 
 // typeMeta is the type that the elements of a typed list may leave out.
 type typeMeta struct{ apiVersion, kind string }
 
-type reader struct {
+type objectReader struct {
 	path    string
 	objects []Object
 }
 
-func (r *reader) read(doc *manifest.Document, implied typeMeta) error {
+func (r *objectReader) readDocument(doc *manifest.Document, implied typeMeta) error {
 	if doc.Empty() {
 		return nil
 	}
 	meta, sure := doc.Peek()
 	if sure && !strings.HasSuffix(meta.Kind, "List") {
 		if meta.Kind == secret {
-			r.add(doc, map[string]any{"kind": secret})
+			r.addObject(doc, map[string]any{"kind": secret})
 			return nil
 		}
 		if !wanted[meta.Kind] {
@@ -69,38 +69,38 @@ func (r *reader) read(doc *manifest.Document, implied typeMeta) error {
 		return err
 	}
 	if list {
-		return r.list(doc, items)
+		return r.readList(doc, items)
 	}
 	obj, err := doc.Object()
 	if err != nil || obj == nil {
 		return err
 	}
-	if text(obj, "kind") == "" && implied.kind != "" {
+	if textAt(obj, "kind") == "" && implied.kind != "" {
 		obj = maps.Clone(obj)
 		obj["apiVersion"], obj["kind"] = implied.apiVersion, implied.kind
 	}
-	switch kind := text(obj, "kind"); {
+	switch kind := textAt(obj, "kind"); {
 	case kind == secret:
-		r.add(doc, map[string]any{"kind": secret})
+		r.addObject(doc, map[string]any{"kind": secret})
 	case wanted[kind]:
-		r.add(doc, obj)
+		r.addObject(doc, obj)
 	}
 	return nil
 }
 
-func (r *reader) list(doc *manifest.Document, items []*manifest.Document) error {
+func (r *objectReader) readList(doc *manifest.Document, items []*manifest.Document) error {
 	var of typeMeta
 	if meta, ok := doc.Peek(); ok && meta.Kind != "List" && meta.Kind != "ResourceList" {
 		of = typeMeta{apiVersion: meta.APIVersion, kind: strings.TrimSuffix(meta.Kind, "List")}
 	}
 	for _, item := range items {
-		if err := r.read(item, of); err != nil {
+		if err := r.readDocument(item, of); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *reader) add(doc *manifest.Document, obj map[string]any) {
+func (r *objectReader) addObject(doc *manifest.Document, obj map[string]any) {
 	r.objects = append(r.objects, Object{Path: r.path, Line: doc.Line(), Value: obj})
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 )
 
-// webhooks takes the MutatingWebhookConfigurations that call an Istio injector, of all revisions: a pod that another
+// setWebhooks takes the MutatingWebhookConfigurations that call an Istio injector, of all revisions: a pod that another
 // revision's webhook takes is not ours to inject. Only names and selectors are kept; the certificate is not.
-func (b *builder) webhooks(all []*object) error {
+func (b *policyBuilder) setWebhooks(all []*clusterObject) error {
 	tags := map[string]bool{}
 	for _, o := range all {
 		if o.kind != "MutatingWebhookConfiguration" {
 			continue
 		}
-		entries, revision := b.entries(o)
+		entries, revision := b.webhookEntries(o)
 		if len(entries) == 0 {
 			continue
 		}
@@ -40,21 +40,21 @@ func (b *builder) webhooks(all []*object) error {
 		}
 		b.spec.Istio.Webhooks = append(b.spec.Istio.Webhooks, w)
 	}
-	b.spec.Istio.RevisionTags = sorted(tags)
+	b.spec.Istio.RevisionTags = sortedNames(tags)
 	if len(b.spec.Istio.Webhooks) == 0 {
-		b.warn("no MutatingWebhookConfiguration of Istio is in the input: which pods are injected follows the selectors that the version installs")
+		b.addWarning("no MutatingWebhookConfiguration of Istio is in the input: which pods are injected follows the selectors that the version installs")
 	}
 	return nil
 }
 
-// entries are those entries of a webhook configuration that call an Istio injector, with the revision that they call.
-func (b *builder) entries(o *object) (entries []any, revision string) {
+// webhookEntries are those entries of a webhook configuration that call an Istio injector, with the revision that they call.
+func (b *policyBuilder) webhookEntries(o *clusterObject) (entries []any, revision string) {
 	for _, entry := range objectsOf(o.Value["webhooks"]) {
 		if !callsInjector(entry) {
 			continue
 		}
 		if len(objectsOf(entry["matchConditions"])) > 0 {
-			b.warn("entry %s of %s has matchConditions, which only a cluster can evaluate: they are not part of the decision", text(entry, "name"), o)
+			b.addWarning("entry %s of %s has matchConditions, which only a cluster can evaluate: they are not part of the decision", textAt(entry, "name"), o)
 		}
 		revision = webhookRevision(o, entry)
 		if revision == b.plane.revision {
@@ -68,32 +68,32 @@ func (b *builder) entries(o *object) (entries []any, revision string) {
 // callsInjector recognises the entries of every Istio version and of its distributions: by their name, or by the service
 // and the path that they call.
 func callsInjector(entry map[string]any) bool {
-	name := text(entry, "name")
+	name := textAt(entry, "name")
 	if name == "sidecar-injector.istio.io" || strings.HasSuffix(name, ".sidecar-injector.istio.io") {
 		return true
 	}
-	service := text(entry, "clientConfig", "service", "name")
+	service := textAt(entry, "clientConfig", "service", "name")
 	path := injectPath(entry)
 	return (strings.HasPrefix(service, "istiod") || strings.HasPrefix(service, injectorName)) &&
 		(path == "/inject" || strings.HasPrefix(path, "/inject/"))
 }
 
 // webhookRevision is the revision that the entry calls: by the label, else by the name of the service.
-func webhookRevision(o *object, entry map[string]any) string {
+func webhookRevision(o *clusterObject, entry map[string]any) string {
 	if rev := o.labels[labelRevision]; rev != "" {
 		return rev
 	}
-	if rev, ok := strings.CutPrefix(text(entry, "clientConfig", "service", "name"), "istiod-"); ok && rev != "" {
+	if rev, ok := strings.CutPrefix(textAt(entry, "clientConfig", "service", "name"), "istiod-"); ok && rev != "" {
 		return rev
 	}
 	return defaultRevision
 }
 
 func injectPath(entry map[string]any) string {
-	if p := text(entry, "clientConfig", "service", "path"); p != "" {
+	if p := textAt(entry, "clientConfig", "service", "path"); p != "" {
 		return p
 	}
-	u, err := url.Parse(text(entry, "clientConfig", "url"))
+	u, err := url.Parse(textAt(entry, "clientConfig", "url"))
 	if err != nil {
 		return ""
 	}
@@ -102,7 +102,7 @@ func injectPath(entry map[string]any) string {
 
 // injectionURL takes the cluster's and the network's name and variables from the path that is called, in both of its forms:
 // /inject/cluster/NAME/net/NAME and /inject/:ENV:cluster=NAME:ENV:net=NAME (pkg/kube/inject/webhook.go, parseInjectEnvs).
-func (b *builder) injectionURL(entry map[string]any) {
+func (b *policyBuilder) injectionURL(entry map[string]any) {
 	for key, v := range injectionSettings(injectPath(entry)) {
 		var field *string
 		switch key {
@@ -115,7 +115,7 @@ func (b *builder) injectionURL(entry map[string]any) {
 			continue
 		}
 		if *field != "" && *field != v {
-			b.warn("the webhooks of the revision %s name several values for %s (%s, %s); the first is used", b.plane.revision, key, *field, v)
+			b.addWarning("the webhooks of the revision %s name several values for %s (%s, %s); the first is used", b.plane.revision, key, *field, v)
 			continue
 		}
 		*field = v
@@ -123,10 +123,10 @@ func (b *builder) injectionURL(entry map[string]any) {
 }
 
 // proxyEnv takes a variable from the path.
-func (b *builder) proxyEnv(name, v string) {
+func (b *policyBuilder) proxyEnv(name, v string) {
 	env := b.spec.Istio.ProxyEnv
 	if had, ok := env[name]; ok && had != v {
-		b.warn("the webhooks of the revision %s name several values for %s (%s, %s); the first is used", b.plane.revision, name, had, v)
+		b.addWarning("the webhooks of the revision %s name several values for %s (%s, %s); the first is used", b.plane.revision, name, had, v)
 		return
 	}
 	if env == nil {

@@ -28,23 +28,23 @@ func (f *Finder) Near(dir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("looking for a policy: %w", err)
 	}
-	found, err := f.search(start)
+	found, err := f.searchUp(start)
 	if err != nil || found == "" {
 		return "", err
 	}
-	return shown(found), nil
+	return displayPath(found), nil
 }
 
-func (f *Finder) search(dir string) (string, error) {
+func (f *Finder) searchUp(dir string) (string, error) {
 	if found, ok := f.seen[dir]; ok {
 		return found, nil
 	}
-	found, err := f.in(dir)
+	found, err := f.findIn(dir)
 	if err != nil {
 		return "", err
 	}
 	if above := filepath.Dir(dir); found == "" && above != dir && !isBoundary(dir) && !isShared(above) {
-		if found, err = f.search(above); err != nil {
+		if found, err = f.searchUp(above); err != nil {
 			return "", err
 		}
 	}
@@ -55,8 +55,8 @@ func (f *Finder) search(dir string) (string, error) {
 	return found, nil
 }
 
-// in returns the policy in one directory.
-func (f *Finder) in(dir string) (string, error) {
+// findIn returns the policy in one directory.
+func (f *Finder) findIn(dir string) (string, error) {
 	path := filepath.Join(dir, FileName)
 	info, err := os.Stat(path)
 	switch {
@@ -71,8 +71,8 @@ func (f *Finder) in(dir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("looking for a policy: %w", err)
 	}
-	if errors.Is(mistaken(path, data), errDaemon) {
-		f.Passed = append(f.Passed, shown(path))
+	if errors.Is(mistakenFileError(path, data), errDaemon) {
+		f.Passed = append(f.Passed, displayPath(path))
 		return "", nil
 	}
 	return path, nil
@@ -93,8 +93,8 @@ func isShared(dir string) bool {
 	return err == nil && info.Mode()&os.ModeSticky != 0
 }
 
-// shown is a path as people read it: from the current directory where the file is below that.
-func shown(path string) string {
+// displayPath is a path as people read it: from the current directory where the file is below that.
+func displayPath(path string) string {
 	here, err := os.Getwd()
 	if err != nil {
 		return path

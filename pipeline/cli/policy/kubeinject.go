@@ -32,7 +32,7 @@ func (k KubeInject) Policy() (Named, error) {
 	if k.InjectConfig == "" {
 		return Named{}, errors.New("--injectConfigFile is missing: --valuesFile and --meshConfigFile only go with it")
 	}
-	config, err := content("--injectConfigFile", k.InjectConfig, "config")
+	config, err := readFlagFile("--injectConfigFile", k.InjectConfig, "config")
 	if err != nil {
 		return Named{}, err
 	}
@@ -40,15 +40,15 @@ func (k KubeInject) Policy() (Named, error) {
 	var values, mesh string
 	switch {
 	case k.Values != "":
-		values, err = content("--valuesFile", k.Values, "values")
+		values, err = readFlagFile("--valuesFile", k.Values, "values")
 	case isConfigMap(k.InjectConfig): // the whole ConfigMap brings its values along; before 1.2 it has none
-		values, _ = content("--injectConfigFile", k.InjectConfig, "values")
+		values, _ = readFlagFile("--injectConfigFile", k.InjectConfig, "values")
 	}
 	if err != nil {
 		return Named{}, err
 	}
 	if k.MeshConfig != "" {
-		if mesh, err = content("--meshConfigFile", k.MeshConfig, "mesh"); err != nil {
+		if mesh, err = readFlagFile("--meshConfigFile", k.MeshConfig, "mesh"); err != nil {
 			return Named{}, err
 		}
 	}
@@ -64,7 +64,7 @@ func (k KubeInject) Policy() (Named, error) {
 	if err != nil {
 		return Named{}, fmt.Errorf("making a policy of %s: %w", k.InjectConfig, err)
 	}
-	return Named{InjectionPolicy: p, Origin: k.origin()}, nil
+	return Named{InjectionPolicy: p, Origin: k.flagNames()}, nil
 }
 
 var (
@@ -84,15 +84,15 @@ func asConfig(text string) string {
 		}
 		return "policy: enabled\n" + text
 	}
-	indented := indent(text, "    ") // said in numbers, as the first line may have blanks of its own
+	indented := indentLines(text, "    ") // said in numbers, as the first line may have blanks of its own
 	if isPod.MatchString(text) {
 		return "policy: enabled\ntemplates:\n  sidecar: |2\n" + indented
 	}
 	return "policy: enabled\ntemplate: |4\n" + indented
 }
 
-// indent puts the blanks before every line that is not empty.
-func indent(text, blanks string) string {
+// indentLines puts the blanks before every line that is not empty.
+func indentLines(text, blanks string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
 		if strings.TrimSpace(line) != "" {
@@ -103,7 +103,7 @@ func indent(text, blanks string) string {
 	return b.String()
 }
 
-func (k KubeInject) origin() string {
+func (k KubeInject) flagNames() string {
 	var names []string
 	for _, name := range []string{k.InjectConfig, k.Values, k.MeshConfig} {
 		if name != "" {
@@ -113,8 +113,8 @@ func (k KubeInject) origin() string {
 	return strings.Join(names, ", ")
 }
 
-// content reads a file; of a ConfigMap it gives the key.
-func content(flag, path, key string) (string, error) {
+// readFlagFile reads a file; of a ConfigMap it gives the key.
+func readFlagFile(flag, path, key string) (string, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		var pe *fs.PathError

@@ -35,10 +35,10 @@ type Named struct {
 func Load(name string) (Named, error) {
 	data, err := os.ReadFile(name)
 	if err == nil {
-		return parse(name, data)
+		return parsePolicy(name, data)
 	}
 	if text, ok := policies.Get(name); ok && errors.Is(err, fs.ErrNotExist) {
-		return parse("built-in "+name, text)
+		return parsePolicy("built-in "+name, text)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return Named{}, fmt.Errorf("reading policy %s: no such file, and no policy of that name comes with prerig (there are: %s)",
@@ -57,11 +57,11 @@ func Default() (Named, error) {
 	if !ok {
 		return Named{}, fmt.Errorf("looking for a policy: the built-in policy %s is missing from this build", BuiltIn)
 	}
-	return parse("built-in "+BuiltIn, text)
+	return parsePolicy("built-in "+BuiltIn, text)
 }
 
-// parse reads one policy. A file is one object, as kustomize and kpt want it.
-func parse(origin string, data []byte) (Named, error) {
+// parsePolicy reads one policy. A file is one object, as kustomize and kpt want it.
+func parsePolicy(origin string, data []byte) (Named, error) {
 	file, err := manifest.Parse(origin, data)
 	if err != nil {
 		return Named{}, fmt.Errorf("reading policy %w", err)
@@ -80,7 +80,7 @@ func parse(origin string, data []byte) (Named, error) {
 		return Named{}, fmt.Errorf("reading policy %s: a file holds one policy and this one has %d documents (the second at line %d); "+
 			"give further policies in files of their own, each with --policy", origin, len(found), found[1].Line())
 	}
-	if err := mistaken(origin, data); err != nil {
+	if err := mistakenFileError(origin, data); err != nil {
 		return Named{}, fmt.Errorf("reading policy %s: %w", origin, err)
 	}
 	p, err := v1alpha1.Parse(data)

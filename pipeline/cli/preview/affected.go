@@ -24,7 +24,7 @@ type Touched struct {
 // Affected returns the pipelines whose render at head could differ from the one at base: each is rendered at base, and what
 // it has read is compared.
 func (p *Previewer) Affected(ctx context.Context, entries []catalog.Entry, base, head *tree.Tree) []Touched {
-	found := each(ctx, p, entries, func(ctx context.Context, e catalog.Entry) *Touched {
+	found := forEachPipeline(ctx, p, entries, func(ctx context.Context, e catalog.Entry) *Touched {
 		if base.ID() == head.ID() {
 			return nil
 		}

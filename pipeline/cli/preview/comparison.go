@@ -105,24 +105,24 @@ func (c *Comparison) Failed() bool {
 func (p *Previewer) Compare(ctx context.Context, entries []catalog.Entry, dir string) *Comparison {
 	type compared struct {
 		change PipelineChange
-		units  []*unit
+		units  []*diffUnit
 	}
-	all := each(ctx, p, entries, func(ctx context.Context, e catalog.Entry) compared {
-		r := p.one(ctx, e)
+	all := forEachPipeline(ctx, p, entries, func(ctx context.Context, e catalog.Entry) compared {
+		r := p.previewOne(ctx, e)
 		change, units := p.compareOne(ctx, &r, dir)
 		return compared{change, units}
 	})
 	c := &Comparison{Pipelines: []PipelineChange{}}
-	var units []*unit
+	var units []*diffUnit
 	for _, one := range all {
 		c.Pipelines = append(c.Pipelines, one.change)
 		units = append(units, one.units...)
 	}
-	c.Changes = group(units)
+	c.Changes = groupUnits(units)
 	return c
 }
 
-func (p *Previewer) compareOne(ctx context.Context, r *Result, dir string) (PipelineChange, []*unit) {
+func (p *Previewer) compareOne(ctx context.Context, r *Result, dir string) (PipelineChange, []*diffUnit) {
 	one := PipelineChange{Pipeline: r.Entry.Key, Targets: []TargetChange{}}
 	if r.Snapshot != nil {
 		one.Revision = r.Snapshot.Revision
@@ -137,13 +137,13 @@ func (p *Previewer) compareOne(ctx context.Context, r *Result, dir string) (Pipe
 	if dir != "" {
 		return p.compareDir(one, r, dir)
 	}
-	var units []*unit
+	var units []*diffUnit
 	for _, to := range r.Entry.Pipeline.Spec.Publish {
 		target := TargetChange{Target: to.Target(), Against: to.ComparedWith()}
 		after, err := r.filesFor(to)
 		var before publish.Holding
 		if err == nil {
-			before, err = p.published(ctx, r, to, after)
+			before, err = p.readPublished(ctx, r, to, after)
 		}
 		if err != nil {
 			target.Error = err.Error()
@@ -163,9 +163,9 @@ func (p *Previewer) compareOne(ctx context.Context, r *Result, dir string) (Pipe
 }
 
 // compareDir compares with a directory: prerig render writes into it what the first place gets.
-func (p *Previewer) compareDir(one PipelineChange, r *Result, dir string) (PipelineChange, []*unit) {
+func (p *Previewer) compareDir(one PipelineChange, r *Result, dir string) (PipelineChange, []*diffUnit) {
 	target := TargetChange{Target: filepath.Join(dir, filepath.FromSlash(r.Path)), Against: "directory " + dir}
-	before, err := directory(target.Target)
+	before, err := readDirectory(target.Target)
 	if err != nil {
 		target.Error = err.Error()
 		one.Targets = append(one.Targets, target)
@@ -177,7 +177,7 @@ func (p *Previewer) compareDir(one PipelineChange, r *Result, dir string) (Pipel
 }
 
 // compareFiles finds what differs, and counts it.
-func (p *Previewer) compareFiles(target *TargetChange, r *Result, before, after map[string][]byte) []*unit {
+func (p *Previewer) compareFiles(target *TargetChange, r *Result, before, after map[string][]byte) []*diffUnit {
 	units, same := compareFiles(before, after)
 	target.Unchanged = same
 	for _, u := range units {

@@ -10,53 +10,53 @@ import (
 	"strings"
 )
 
-// digest tells changes apart.
-type digest [16]byte
+// changeDigest tells changes apart.
+type changeDigest [16]byte
 
-func digestOf(parts ...string) digest {
+func digestOf(parts ...string) changeDigest {
 	h := sha256.New()
 	for _, part := range parts {
 		h.Write([]byte(strconv.Itoa(len(part))))
 		h.Write([]byte(part))
 	}
-	return digest(h.Sum(nil)[:16])
+	return changeDigest(h.Sum(nil)[:16])
 }
 
-// candidate is a way to tell a run from others.
-type candidate struct {
-	id digest
+// candidateDigest is a way to tell a run from others.
+type candidateDigest struct {
+	id changeDigest
 	by substitution
 }
 
-// describe works out what each run is: its lines, the fields that they are in, and the values of the object in them.
-func (u *unit) describe() {
-	var old, now located
+// describeRuns works out what each run is: its lines, the fields that they are in, and the values of the object in them.
+func (u *diffUnit) describeRuns() {
+	var old, now locatedManifest
 	if u.kind == modified && u.object.Name != "" {
-		old, now = locate(u.old), locate(u.now)
+		old, now = locateLines(u.old), locateLines(u.now)
 	}
 	own := u.ownValues(old, now)
-	times := map[digest]int{}
+	times := map[changeDigest]int{}
 	for _, r := range u.runs {
-		essence := r.essence(u.object.Kind, old, now, u.kind == modified)
-		found, all := ways(essence, own)
+		essence := r.essenceText(u.object.Kind, old, now, u.kind == modified)
+		found, all := allSubstitutions(essence, own)
 		for _, way := range found {
 			names := make([]string, 0, len(way))
 			for _, v := range way {
 				names = append(names, v.param)
 			}
 			slices.Sort(names)
-			id := way.digest(essence, all, u.kind, strings.Join(names, ","))
+			id := way.digestText(essence, all, u.kind, strings.Join(names, ","))
 			if times[id]++; times[id] > 1 { // the same once more in this object
 				id = digestOf(string(id[:]), strconv.Itoa(times[id]))
 			}
-			r.candidates = append(r.candidates, candidate{id, way})
+			r.candidates = append(r.candidates, candidateDigest{id, way})
 		}
 	}
 }
 
-// essence is what makes two runs the same: the changed lines without their common indentation, with their fields. Where the
+// essenceText is what makes two runs the same: the changed lines without their common indentation, with their fields. Where the
 // fields do not tell enough, as inside of a text or in what is no YAML, the lines around belong to it.
-func (r *changedRun) essence(kind string, old, now located, fields bool) string {
+func (r *changedRun) essenceText(kind string, old, now locatedManifest, fields bool) string {
 	base := indentOf(r.lines)
 	podOld, podNow := podPrefix(old, kind), podPrefix(now, kind)
 	numbers := map[byte]map[int]bool{'-': {}, '+': {}}
@@ -70,47 +70,47 @@ func (r *changedRun) essence(kind string, old, now located, fields bool) string 
 		if l.sign == '-' {
 			at, pod = old, podOld
 		}
-		if place, ok := at.at(l.number); ok {
-			rest, in := inside(place.path, pod)
-			out.WriteString(in + written(rest) + "\x01" + place.exact + "\x01")
+		if place, ok := at.fieldAt(l.number); ok {
+			rest, in := insidePod(place.path, pod)
+			out.WriteString(in + pathText(rest) + "\x01" + place.exact + "\x01")
 			enough = enough && (place.text == 0 || numbers[l.sign][place.text])
-			r.place(place.path, rest, in != "", first)
+			r.narrowField(place.path, rest, in != "", first)
 		} else {
 			enough = false
-			r.place(nil, nil, false, first)
+			r.narrowField(nil, nil, false, first)
 		}
 		first = false
 		out.WriteByte(l.sign)
-		out.WriteString(dedent(l.text, base))
+		out.WriteString(dedentLine(l.text, base))
 	}
 	if fields && !enough {
-		for _, list := range [][]line{r.before, r.after} {
+		for _, list := range [][]diffLine{r.before, r.after} {
 			out.WriteByte('\x02')
 			for _, l := range list {
-				out.WriteString(dedent(l.text, base))
+				out.WriteString(dedentLine(l.text, base))
 			}
 		}
 	}
 	return out.String()
 }
 
-// place narrows the field that holds all lines of the run.
-func (r *changedRun) place(path, inPod []string, pod, first bool) {
+// narrowField narrows the field that holds all lines of the run.
+func (r *changedRun) narrowField(path, inPod []string, pod, first bool) {
 	if first {
 		r.where, r.inPod, r.pod = path, inPod, pod
 		return
 	}
-	r.where, r.inPod, r.pod = common(r.where, path), common(r.inPod, inPod), r.pod && pod
+	r.where, r.inPod, r.pod = commonPath(r.where, path), commonPath(r.inPod, inPod), r.pod && pod
 }
 
 // podPrefix is the path of the pod template, nil where there is none.
-func podPrefix(l located, kind string) []string {
+func podPrefix(l locatedManifest, kind string) []string {
 	_, path := podRoot(l.root, kind)
 	return path
 }
 
-// inside takes the path of the pod off, so that a Deployment's pod is as a CronJob's.
-func inside(path, pod []string) (rest []string, prefix string) {
+// insidePod takes the path of the pod off, so that a Deployment's pod is as a CronJob's.
+func insidePod(path, pod []string) (rest []string, prefix string) {
 	if pod != nil && len(path) > len(pod) && slices.Equal(path[:len(pod)], pod) {
 		return path[len(pod):], "pod:"
 	}
@@ -118,7 +118,7 @@ func inside(path, pod []string) (rest []string, prefix string) {
 }
 
 // indentOf is the least indentation of lines.
-func indentOf(lines []line) int {
+func indentOf(lines []diffLine) int {
 	least := -1
 	for _, l := range lines {
 		trimmed := strings.TrimLeft(l.text, " ")
@@ -129,8 +129,8 @@ func indentOf(lines []line) int {
 	return max(0, least)
 }
 
-// dedent returns a line with its indentation relative to the base.
-func dedent(text string, base int) string {
+// dedentLine returns a line with its indentation relative to the base.
+func dedentLine(text string, base int) string {
 	trimmed := strings.TrimLeft(text, " ")
 	if n := len(text) - len(trimmed) - base; n != 0 {
 		return strconv.Itoa(n) + " " + trimmed

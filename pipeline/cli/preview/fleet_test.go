@@ -92,7 +92,7 @@ func TestAnUpgradeReadsAsAHandful(t *testing.T) {
 		"the last one":                {old, none, 10},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var units []*unit
+			var units []*diffUnit
 			for i := range n {
 				found, _ := compareFiles(tc.before[i], tc.after[i])
 				for _, u := range found {
@@ -100,7 +100,7 @@ func TestAnUpgradeReadsAsAHandful(t *testing.T) {
 				}
 				units = append(units, found...)
 			}
-			got := group(units)
+			got := groupUnits(units)
 			objects := map[string]bool{}
 			for _, c := range got {
 				for _, o := range c.Objects {

@@ -18,7 +18,7 @@ import (
 // comparison compares n pipelines, of which each changes in its own way where distinct is set.
 func comparison(n int, distinct bool) *Comparison {
 	c := &Comparison{}
-	var units []*unit
+	var units []*diffUnit
 	for i := range n {
 		a := app{name: fmt.Sprintf("app-%04d", i)}
 		b := a
@@ -33,7 +33,7 @@ func comparison(n int, distinct bool) *Comparison {
 		}
 		c.Pipelines, units = append(c.Pipelines, p), append(units, found...)
 	}
-	c.Changes = group(units)
+	c.Changes = groupUnits(units)
 	return c
 }
 
@@ -178,7 +178,7 @@ func TestSummaries(t *testing.T) {
 		"nowhere":          {[]PipelineChange{{}, {}}, "0 pipelines compared: nothing would change; 2 publish nowhere", false},
 	} {
 		c := &Comparison{Pipelines: tc.pipelines}
-		if got := c.summary(); got != tc.want || c.Failed() != tc.failed {
+		if got := c.summaryLine(); got != tc.want || c.Failed() != tc.failed {
 			t.Errorf("%s: got %q, %v", name, got, c.Failed())
 		}
 	}
@@ -195,7 +195,7 @@ func TestObjectsThatNoServerWouldTake(t *testing.T) {
 				return map[string][]byte{"f.yaml": []byte("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: " + fmt.Sprintf(spec, value) + "\n")}
 			}
 			units, _ := compareFiles(file("before"), file("after"))
-			c := &Comparison{Changes: group(units)}
+			c := &Comparison{Changes: groupUnits(units)}
 			if out := markdown(t, c); !strings.Contains(out, "before") || !strings.Contains(out, "after") {
 				t.Error(out)
 			}

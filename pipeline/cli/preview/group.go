@@ -13,18 +13,18 @@ import (
 // around is how many unchanged lines are shown on either side of changed ones.
 const around = 3
 
-// shared is a run of changed lines that objects have in common.
-type shared struct {
+// sharedRun is a run of changed lines that objects have in common.
+type sharedRun struct {
 	kind    string
 	by      substitution // of the first object
 	first   *changedRun
 	base    int
-	members []member
+	members []runMember
 	index   map[string]int
 	// before and after are the lines around it that all have.
-	before, after []line
+	before, after []diffLine
 	// gap says that before is all that there is between the shared run that is above it and this one, for all.
-	above *shared
+	above *sharedRun
 	gap   bool
 	// where and inPod hold it in all objects; the flags say whether exactly there in all.
 	where, inPod       []string
@@ -34,15 +34,15 @@ type shared struct {
 	text  string
 }
 
-// member is an object that has it.
-type member struct {
+// runMember is an object that has it.
+type runMember struct {
 	object Object
 	by     substitution
 }
 
-// group puts the runs of all units together and gives the changes.
-func group(units []*unit) []Change {
-	counts := map[digest]int{}
+// groupUnits puts the runs of all units together and gives the changes.
+func groupUnits(units []*diffUnit) []Change {
+	counts := map[changeDigest]int{}
 	for _, u := range units {
 		for _, r := range u.runs {
 			for _, c := range r.candidates {
@@ -50,10 +50,10 @@ func group(units []*unit) []Change {
 			}
 		}
 	}
-	found := map[digest]*shared{}
-	var order []*shared
+	found := map[changeDigest]*sharedRun{}
+	var order []*sharedRun
 	for _, u := range units {
-		var above *shared
+		var above *sharedRun
 		for _, r := range u.runs {
 			// What most objects have; of equals, the one with the fewest placeholders, which comes first.
 			key := r.candidates[0]
@@ -71,27 +71,27 @@ func group(units []*unit) []Change {
 				found[key.id] = s
 				order = append(order, s)
 			} else {
-				s.join(r, key, above)
+				s.narrowContext(r, key, above)
 			}
-			s.add(u, key)
+			s.addUnit(u, key)
 			above = s
 		}
 	}
-	return changes(order)
+	return joinRuns(order)
 }
 
-func newShared(u *unit, r *changedRun, key candidate, above *shared) *shared {
-	return &shared{
+func newShared(u *diffUnit, r *changedRun, key candidateDigest, above *sharedRun) *sharedRun {
+	return &sharedRun{
 		kind: u.kind, by: key.by, first: r, base: indentOf(r.lines), index: map[string]int{}, before: r.before, after: r.after,
 		above: above, gap: r.follows, where: r.where, inPod: r.inPod, sameWhere: true, samePod: r.pod, plain: true, text: textOf(r.lines, nil),
 	}
 }
 
-// join narrows what is around to what one more run has too.
-func (s *shared) join(r *changedRun, key candidate, above *shared) {
+// narrowContext narrows what is around to what one more run has too.
+func (s *sharedRun) narrowContext(r *changedRun, key candidateDigest, above *sharedRun) {
 	base := indentOf(r.lines)
-	equal := func(a, b line) bool {
-		return dedent(s.by.apply(a.text), s.base) == dedent(key.by.apply(b.text), base)
+	equal := func(a, b diffLine) bool {
+		return dedentLine(s.by.replaceValues(a.text), s.base) == dedentLine(key.by.replaceValues(b.text), base)
 	}
 	n := 0
 	for n < len(s.before) && n < len(r.before) && equal(s.before[len(s.before)-1-n], r.before[len(r.before)-1-n]) {
@@ -104,25 +104,25 @@ func (s *shared) join(r *changedRun, key candidate, above *shared) {
 		n++
 	}
 	s.after = s.after[:n]
-	s.plain = s.plain && textOf(r.lines, nil) == s.text && written(r.where) == written(s.first.where)
+	s.plain = s.plain && textOf(r.lines, nil) == s.text && pathText(r.where) == pathText(s.first.where)
 	s.sameWhere = s.sameWhere && samePath(s.where, s.by, r.where, key.by)
 	s.samePod = s.samePod && r.pod && samePath(s.inPod, s.by, r.inPod, key.by)
 	at := 0
-	for at < len(s.where) && at < len(r.where) && s.by.apply(s.where[at]) == key.by.apply(r.where[at]) {
+	for at < len(s.where) && at < len(r.where) && s.by.replaceValues(s.where[at]) == key.by.replaceValues(r.where[at]) {
 		at++
 	}
 	s.where = s.where[:at]
 }
 
 func samePath(a []string, by substitution, b []string, with substitution) bool {
-	return by.apply(written(a)) == with.apply(written(b))
+	return by.replaceValues(pathText(a)) == with.replaceValues(pathText(b))
 }
 
-func textOf(lines []line, by substitution) string {
+func textOf(lines []diffLine, by substitution) string {
 	var out strings.Builder
 	for _, l := range lines {
 		out.WriteByte(l.sign)
-		out.WriteString(by.apply(l.text))
+		out.WriteString(by.replaceValues(l.text))
 		if !strings.HasSuffix(l.text, "\n") {
 			out.WriteByte('\n')
 		}
@@ -130,14 +130,14 @@ func textOf(lines []line, by substitution) string {
 	return out.String()
 }
 
-// add enters an object, or one more place of it.
-func (s *shared) add(u *unit, key candidate) {
+// addUnit enters an object, or one more place of it.
+func (s *sharedRun) addUnit(u *diffUnit, key candidateDigest) {
 	id := u.pipeline + "\x00" + u.name
 	i, ok := s.index[id]
 	if !ok {
 		i = len(s.members)
 		s.index[id] = i
-		s.members = append(s.members, member{Object{Pipeline: u.pipeline, Name: u.name}, key.by})
+		s.members = append(s.members, runMember{Object{Pipeline: u.pipeline, Name: u.name}, key.by})
 	}
 	place := Place{Target: u.target, Path: u.path}
 	if o := &s.members[i].object; !slices.Contains(o.Places, place) {
@@ -145,10 +145,10 @@ func (s *shared) add(u *unit, key candidate) {
 	}
 }
 
-// changes puts those together that the same objects have at the same places.
-func changes(order []*shared) []Change {
-	byMembers := map[digest]int{}
-	var sets [][]*shared
+// joinRuns puts those together that the same objects have at the same places.
+func joinRuns(order []*sharedRun) []Change {
+	byMembers := map[changeDigest]int{}
+	var sets [][]*sharedRun
 	numbers := map[string]uint32{}
 	for _, s := range order {
 		set := make([]byte, 0, 8*len(s.members))
@@ -180,13 +180,13 @@ func changes(order []*shared) []Change {
 	return out
 }
 
-func changeOf(set []*shared) Change {
-	c := Change{Kind: set[0].kind, Hunks: hunks(set)}
+func changeOf(set []*sharedRun) Change {
+	c := Change{Kind: set[0].kind, Hunks: writeHunks(set)}
 	for _, m := range set[0].members {
 		c.Objects = append(c.Objects, m.object)
 	}
 	for _, s := range set {
-		if s.shown(s.by) == nil {
+		if s.shownSubstitution(s.by) == nil {
 			continue
 		}
 		for i, m := range s.members {
@@ -201,34 +201,34 @@ func changeOf(set []*shared) Change {
 	return c
 }
 
-// shown is the substitution that a reader sees: none where the lines are the same as they are.
-func (s *shared) shown(by substitution) substitution {
+// shownSubstitution is the substitution that a reader sees: none where the lines are the same as they are.
+func (s *sharedRun) shownSubstitution(by substitution) substitution {
 	if s.plain {
 		return nil
 	}
 	return by
 }
 
-// hunks writes runs with the lines around them. Those that have the same lines between them in all objects are one.
-func hunks(set []*shared) (out []Hunk) {
+// writeHunks writes runs with the lines around them. Those that have the same lines between them in all objects are one.
+func writeHunks(set []*sharedRun) (out []Hunk) {
 	for i := 0; i < len(set); {
 		s := set[i]
-		by := s.shown(s.by)
-		path, pod := s.field()
-		text := textOf(last(s.clear(s.before, true), around), by) + textOf(s.first.lines, by)
+		by := s.shownSubstitution(s.by)
+		path, pod := s.fieldPath()
+		text := textOf(lastLines(s.commonLines(s.before, true), around), by) + textOf(s.first.lines, by)
 		for i++; i < len(set) && set[i].gap && set[i].above == s; i++ {
 			s = set[i]
-			by = s.shown(s.by)
+			by = s.shownSubstitution(s.by)
 			text += textOf(s.before, by) + textOf(s.first.lines, by)
-			more, in := s.field()
+			more, in := s.fieldPath()
 			if in != pod {
 				more = nil
 			}
-			path = common(path, more)
+			path = commonPath(path, more)
 		}
-		after := s.clear(s.after, false)
+		after := s.commonLines(s.after, false)
 		text += textOf(after[:min(around, len(after))], by)
-		h := Hunk{At: by.apply(written(path)), Text: text}
+		h := Hunk{At: by.replaceValues(pathText(path)), Text: text}
 		if pod && h.At != "" {
 			h.At = "pod:" + h.At
 		}
@@ -237,10 +237,10 @@ func hunks(set []*shared) (out []Hunk) {
 	return out
 }
 
-func last(lines []line, n int) []line { return lines[max(0, len(lines)-n):] }
+func lastLines(lines []diffLine, n int) []diffLine { return lines[max(0, len(lines)-n):] }
 
-// clear leaves out the lines around it that differ between the objects, where the changed ones are shown as they are.
-func (s *shared) clear(lines []line, above bool) []line {
+// commonLines leaves out the lines around it that differ between the objects, where the changed ones are shown as they are.
+func (s *sharedRun) commonLines(lines []diffLine, above bool) []diffLine {
 	if !s.plain || len(s.by) == 0 || len(s.members) == 1 {
 		return lines
 	}
@@ -249,7 +249,7 @@ func (s *shared) clear(lines []line, above bool) []line {
 		if above {
 			at = len(lines) - 1 - i
 		}
-		if s.by.apply(lines[at].text) == lines[at].text {
+		if s.by.replaceValues(lines[at].text) == lines[at].text {
 			continue
 		}
 		if above {
@@ -260,8 +260,8 @@ func (s *shared) clear(lines []line, above bool) []line {
 	return lines
 }
 
-// field is the field that holds it, and whether it is one of the pod.
-func (s *shared) field() (path []string, pod bool) {
+// fieldPath is the field that holds it, and whether it is one of the pod.
+func (s *sharedRun) fieldPath() (path []string, pod bool) {
 	if !s.sameWhere && s.samePod {
 		return s.inPod, true
 	}

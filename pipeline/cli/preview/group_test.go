@@ -76,7 +76,7 @@ func brief(changes []Change) (out []string) {
 
 // compareAll compares pairs of texts, each the one file of a pipeline.
 func compareAll(pairs [][2]string) []Change {
-	var units []*unit
+	var units []*diffUnit
 	for i, pair := range pairs {
 		files := [2]map[string][]byte{{}, {}}
 		for side, text := range pair {
@@ -90,7 +90,7 @@ func compareAll(pairs [][2]string) []Change {
 		}
 		units = append(units, found...)
 	}
-	return group(units)
+	return groupUnits(units)
 }
 
 func cronJob(name, proxy string) string {
@@ -283,7 +283,7 @@ func TestContextThatDiffersIsNotShown(t *testing.T) {
 
 func TestPlaces(t *testing.T) {
 	old, now := []byte(app{name: "web", proxy: "1"}.yaml()), []byte(app{name: "web", proxy: "2"}.yaml())
-	var units []*unit
+	var units []*diffUnit
 	for _, target := range []string{"branch", "artifact"} {
 		found, same := compareFiles(map[string][]byte{"f": old, "g": old}, map[string][]byte{"f": now, "g": old})
 		if same != 1 {
@@ -292,7 +292,7 @@ func TestPlaces(t *testing.T) {
 		found[0].pipeline, found[0].target = "p", target
 		units = append(units, found...)
 	}
-	changes := group(units)
+	changes := groupUnits(units)
 	want := []Object{{Pipeline: "p", Name: "Deployment shop/web", Places: []Place{{"branch", "f"}, {"artifact", "f"}}}}
 	if len(changes) != 1 || !cmp.Equal(changes[0].Objects, want) {
 		t.Errorf("got %+v", changes)
@@ -302,9 +302,9 @@ func TestPlaces(t *testing.T) {
 func TestSubstitution(t *testing.T) {
 	own := []ownValue{{"name", "web"}, {"namespace", "web-shop"}, {"app", "web"}}
 	var got []string
-	all, _ := ways("web web-shop webby xweb web.web-shop:80", own)
+	all, _ := allSubstitutions("web web-shop webby xweb web.web-shop:80", own)
 	for _, way := range all {
-		got = append(got, way.apply("web web-shop webby xweb web.web-shop:80"))
+		got = append(got, way.replaceValues("web web-shop webby xweb web.web-shop:80"))
 	}
 	sort.Strings(got)
 	want := []string{

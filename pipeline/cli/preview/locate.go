@@ -21,20 +21,20 @@ type fieldPlace struct {
 	text int
 }
 
-// located is a manifest with the place of each line; lines is nil where it cannot be read.
-type located struct {
+// locatedManifest is a manifest with the place of each line; lines is nil where it cannot be read.
+type locatedManifest struct {
 	root  *yaml.Node
 	lines []fieldPlace // by line, from 1
 }
 
-// locate finds the place of each line.
-func locate(text []byte) located {
+// locateLines finds the place of each line.
+func locateLines(text []byte) locatedManifest {
 	var doc yaml.Node
 	if len(text) == 0 || yaml.Unmarshal(text, &doc) != nil || len(doc.Content) != 1 {
-		return located{}
+		return locatedManifest{}
 	}
-	l := located{root: doc.Content[0], lines: make([]fieldPlace, bytes.Count(text, []byte("\n"))+3)}
-	l.walk(l.root, nil, "")
+	l := locatedManifest{root: doc.Content[0], lines: make([]fieldPlace, bytes.Count(text, []byte("\n"))+3)}
+	l.walkNode(l.root, nil, "")
 	// What begins no field belongs to the one before.
 	for i := 1; i < len(l.lines); i++ {
 		if l.lines[i].path == nil && l.lines[i-1].path != nil {
@@ -47,20 +47,20 @@ func locate(text []byte) located {
 	return l
 }
 
-func (l *located) set(at int, path []string, exact string) {
+func (l *locatedManifest) setLine(at int, path []string, exact string) {
 	if at > 0 && at < len(l.lines) && l.lines[at].path == nil {
 		l.lines[at] = fieldPlace{path: path, exact: exact}
 	}
 }
 
-func (l *located) walk(n *yaml.Node, path []string, exact string) {
+func (l *locatedManifest) walkNode(n *yaml.Node, path []string, exact string) {
 	switch n.Kind {
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key, value := n.Content[i], n.Content[i+1]
-			below := step(path, key.Value)
-			l.set(key.Line, below, exact)
-			l.walk(value, below, exact)
+			below := appendStep(path, key.Value)
+			l.setLine(key.Line, below, exact)
+			l.walkNode(value, below, exact)
 		}
 	case yaml.SequenceNode:
 		before := ""
@@ -74,30 +74,30 @@ func (l *located) walk(n *yaml.Node, path []string, exact string) {
 					more = "#" + strconv.Itoa(i)
 				}
 			}
-			below := step(path, "["+label+"]")
+			below := appendStep(path, "["+label+"]")
 			if item.Kind == yaml.ScalarNode {
-				l.set(item.Line, below, exact+more)
+				l.setLine(item.Line, below, exact+more)
 			}
-			l.walk(item, below, exact+more)
+			l.walkNode(item, below, exact+more)
 		}
 	}
 }
 
-func step(path []string, next string) []string {
+func appendStep(path []string, next string) []string {
 	return append(path[:len(path):len(path)], next)
 }
 
 // nameOf is what an element of a list is known by.
 func nameOf(item *yaml.Node) string {
 	for _, key := range []string{"name", "mountPath"} {
-		if value := child(item, key); value != nil && value.Kind == yaml.ScalarNode {
+		if value := childNode(item, key); value != nil && value.Kind == yaml.ScalarNode {
 			return value.Value
 		}
 	}
 	return ""
 }
 
-func child(n *yaml.Node, path ...string) *yaml.Node {
+func childNode(n *yaml.Node, path ...string) *yaml.Node {
 	for _, key := range path {
 		if n == nil || n.Kind != yaml.MappingNode {
 			return nil
@@ -113,8 +113,8 @@ func child(n *yaml.Node, path ...string) *yaml.Node {
 	return n
 }
 
-// at returns the place of a line.
-func (l located) at(number int) (fieldPlace, bool) {
+// fieldAt returns the place of a line.
+func (l locatedManifest) fieldAt(number int) (fieldPlace, bool) {
 	if number < 1 || number >= len(l.lines) || l.lines[number].path == nil {
 		return fieldPlace{}, false
 	}
@@ -127,7 +127,7 @@ var podPaths = [][]string{{"spec", "jobTemplate", "spec", "template"}, {"spec", 
 // podRoot returns the pod template of an object and its path, nil where it has none.
 func podRoot(root *yaml.Node, kind string) (*yaml.Node, []string) {
 	for _, path := range podPaths {
-		if n := child(root, path...); n != nil && child(n, "spec", "containers") != nil {
+		if n := childNode(root, path...); n != nil && childNode(n, "spec", "containers") != nil {
 			return n, path
 		}
 	}
@@ -137,8 +137,8 @@ func podRoot(root *yaml.Node, kind string) (*yaml.Node, []string) {
 	return nil, nil
 }
 
-// written is a path as people write it.
-func written(path []string) string {
+// pathText is a path as people write it.
+func pathText(path []string) string {
 	var out strings.Builder
 	for _, part := range path {
 		switch {
@@ -153,8 +153,8 @@ func written(path []string) string {
 	return out.String()
 }
 
-// common is the path that two have in common.
-func common(a, b []string) []string {
+// commonPath is the path that two have in common.
+func commonPath(a, b []string) []string {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
 		n++

@@ -30,25 +30,25 @@ const (
 // left out.
 func (c *Comparison) Markdown(w io.Writer) error {
 	var out strings.Builder
-	fmt.Fprintf(&out, "### Rendered manifests\n\n%s\n", escape(c.summary()))
-	problems := c.problems()
+	fmt.Fprintf(&out, "### Rendered manifests\n\n%s\n", escapeMarkdown(c.summaryLine()))
+	problems := c.commonProblems()
 	for i, p := range problems {
-		text := fmt.Sprintf("\n> **%s: %s:** %s\n", p.kind, escape(cut(p.who())), escape(cut(p.text)))
+		text := fmt.Sprintf("\n> **%s: %s:** %s\n", p.kind, escapeMarkdown(cutText(p.pipelineNames())), escapeMarkdown(cutText(p.text)))
 		if out.Len()+len(text) > maxProblems {
 			fmt.Fprintf(&out, "\n> **and %s**, which `prerig diff` shows\n", plural(len(problems)-i, "more problem"))
 			break
 		}
 		out.WriteString(text)
 	}
-	for i, text := range c.compared() {
+	for i, text := range c.comparedWith() {
 		if i == 0 {
 			out.WriteString("\n")
 		}
-		fmt.Fprintf(&out, "- compared with the %s\n", escape(cut(text)))
+		fmt.Fprintf(&out, "- compared with the %s\n", escapeMarkdown(cutText(text)))
 	}
-	places := c.places()
+	places := c.placeCounts()
 	for i, change := range c.Changes {
-		text := change.markdown(places, len(c.Changes) <= maxOpen)
+		text := change.writeMarkdown(places, len(c.Changes) <= maxOpen)
 		if out.Len()+len(text)+kept > MaxMarkdown {
 			objects := 0
 			for _, left := range c.Changes[i:] {
@@ -64,20 +64,20 @@ func (c *Comparison) Markdown(w io.Writer) error {
 	return err
 }
 
-func (c Change) markdown(places map[string]int, open bool) string {
+func (c Change) writeMarkdown(places map[string]int, open bool) string {
 	var out strings.Builder
 	tag := "<details>"
 	if open {
 		tag = "<details open>"
 	}
-	fmt.Fprintf(&out, "\n%s<summary>%s</summary>\n\n", tag, escape(cut(c.title())))
-	for _, text := range c.list(places) {
-		fmt.Fprintf(&out, "- %s\n", escape(cut(text)))
+	fmt.Fprintf(&out, "\n%s<summary>%s</summary>\n\n", tag, escapeMarkdown(cutText(c.titleLine())))
+	for _, text := range c.listObjects(places) {
+		fmt.Fprintf(&out, "- %s\n", escapeMarkdown(cutText(text)))
 	}
-	if legend := c.legend(); legend != "" {
-		fmt.Fprintf(&out, "\n%s\n", escape(legend))
+	if legend := c.placeholderLegend(); legend != "" {
+		fmt.Fprintf(&out, "\n%s\n", escapeMarkdown(legend))
 	}
-	text, left := c.diff()
+	text, left := c.diffText()
 	fence := "```"
 	for strings.Contains(text, fence) {
 		fence += "`"
@@ -91,8 +91,8 @@ func (c Change) markdown(places map[string]int, open bool) string {
 	return out.String()
 }
 
-// diff returns the lines of a change that there is room for, and the number of the others.
-func (c Change) diff() (text string, left int) {
+// diffText returns the lines of a change that there is room for, and the number of the others.
+func (c Change) diffText() (text string, left int) {
 	var out strings.Builder
 	for _, hunk := range c.Hunks {
 		lines := strings.TrimSpace("@@ "+oneLine(hunk.At)) + "\n" + hunk.Text
@@ -109,8 +109,8 @@ func (c Change) diff() (text string, left int) {
 
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// cut shortens a text to maxProblem bytes and says so.
-func cut(text string) string {
+// cutText shortens a text to maxProblem bytes and says so.
+func cutText(text string) string {
 	if len(text) <= maxProblem {
 		return text
 	}
@@ -121,8 +121,8 @@ func cut(text string) string {
 	return text[:end] + "…"
 }
 
-// escape keeps what comes from a source from being markup, a link or a mention.
-func escape(text string) string {
+// escapeMarkdown keeps what comes from a source from being markup, a link or a mention.
+func escapeMarkdown(text string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\n", " ", "\r", " ", "`", "&#96;", "*", "&#42;", "_", "&#95;",
 		"[", "&#91;", "]", "&#93;", "|", "&#124;", "@", "&#64;", "#", "&#35;", "!", "&#33;", "~", "&#126;", "\\", "&#92;", "://", "&#58;//").Replace(text)
 }

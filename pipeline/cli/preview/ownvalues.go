@@ -21,7 +21,7 @@ const meshProxy = "istio-proxy"
 // ownValues returns the values of an object that lines elsewhere in it may be made of: only those that the change leaves
 // alone, as else the change is of them. A new object has no more than its name and namespace: what else it holds is the
 // change.
-func (u *unit) ownValues(old, now located) []ownValue {
+func (u *diffUnit) ownValues(old, now locatedManifest) []ownValue {
 	var out []ownValue
 	add := func(param, value string) {
 		if len(value) > 1 {
@@ -50,28 +50,28 @@ func podValues(root *yaml.Node, kind string) (out []ownValue) {
 			out = append(out, ownValue{param, n.Value})
 		}
 	}
-	labels := child(pod, "metadata", "labels")
-	add("app", child(labels, "app"))
-	add("app name", child(labels, "app.kubernetes.io/name"))
-	add("canonical name", child(labels, "service.istio.io/canonical-name"))
-	add("service account", child(pod, "spec", "serviceAccountName"))
+	labels := childNode(pod, "metadata", "labels")
+	add("app", childNode(labels, "app"))
+	add("app name", childNode(labels, "app.kubernetes.io/name"))
+	add("canonical name", childNode(labels, "service.istio.io/canonical-name"))
+	add("service account", childNode(pod, "spec", "serviceAccountName"))
 	var names []string
 	ports := 0
-	containers := child(pod, "spec", "containers")
+	containers := childNode(pod, "spec", "containers")
 	if containers == nil { // a Pod that no server would take
 		return out
 	}
 	for _, c := range containers.Content {
-		name := child(c, "name")
+		name := childNode(c, "name")
 		if name == nil || name.Value == meshProxy {
 			continue
 		}
 		names = append(names, name.Value)
-		add(numbered("container", len(names)), name)
-		if list := child(c, "ports"); list != nil {
+		add(placeholderName("container", len(names)), name)
+		if list := childNode(c, "ports"); list != nil {
 			for _, port := range list.Content {
 				ports++
-				add(numbered("port", ports), child(port, "containerPort"))
+				add(placeholderName("port", ports), childNode(port, "containerPort"))
 			}
 		}
 	}
@@ -81,7 +81,7 @@ func podValues(root *yaml.Node, kind string) (out []ownValue) {
 	return out
 }
 
-func numbered(what string, n int) string {
+func placeholderName(what string, n int) string {
 	if n == 1 {
 		return what
 	}
@@ -91,13 +91,13 @@ func numbered(what string, n int) string {
 // substitution says what stands for which values; the longest value first.
 type substitution []ownValue
 
-// apply puts placeholders in the place of values that stand there as words.
-func (s substitution) apply(text string) string {
+// replaceValues puts placeholders in the place of values that stand there as words.
+func (s substitution) replaceValues(text string) string {
 	if len(s) == 0 {
 		return text
 	}
 	var out strings.Builder
-	scan(text, s.matches(text), func(plain string, own *ownValue) {
+	visitPieces(text, s.findMatches(text), func(plain string, own *ownValue) {
 		out.WriteString(plain)
 		if own != nil {
 			out.WriteString("<" + own.param + ">")
@@ -106,14 +106,14 @@ func (s substitution) apply(text string) string {
 	return out.String()
 }
 
-// match is a value in a text.
-type match struct {
+// valueMatch is a value in a text.
+type valueMatch struct {
 	at  int
 	own *ownValue
 }
 
-// matches finds where values stand as words, by position; of several at one, the first value's comes first.
-func (s substitution) matches(text string) (out []match) {
+// findMatches finds where values stand as words, by position; of several at one, the first value's comes first.
+func (s substitution) findMatches(text string) (out []valueMatch) {
 	var first [256]bool
 	for _, v := range s {
 		first[v.value[0]] = true
@@ -125,15 +125,15 @@ func (s substitution) matches(text string) (out []match) {
 		for i := range s {
 			end := at + len(s[i].value)
 			if strings.HasPrefix(text[at:], s[i].value) && (end == len(text) || !wordByte(text[end])) {
-				out = append(out, match{at, &s[i]})
+				out = append(out, valueMatch{at, &s[i]})
 			}
 		}
 	}
 	return out
 }
 
-// scan gives the text in pieces: what is plain, and the value behind it. A match within another is none.
-func scan(text string, found []match, visit func(plain string, own *ownValue)) {
+// visitPieces gives the text in pieces: what is plain, and the value behind it. A match within another is none.
+func visitPieces(text string, found []valueMatch, visit func(plain string, own *ownValue)) {
 	from := 0
 	for _, m := range found {
 		if m.at >= from {
@@ -144,18 +144,18 @@ func scan(text string, found []match, visit func(plain string, own *ownValue)) {
 	visit(text[from:], nil)
 }
 
-// digest is that of the text with placeholders, of which all are the matches of a larger substitution.
-func (s substitution) digest(text string, all []match, more ...string) digest {
-	var chosen []match
+// digestText is that of the text with placeholders, of which all are the matches of a larger substitution.
+func (s substitution) digestText(text string, all []valueMatch, more ...string) changeDigest {
+	var chosen []valueMatch
 	for _, m := range all {
 		for i := range s {
 			if s[i].value == m.own.value {
-				chosen = append(chosen, match{m.at, &s[i]})
+				chosen = append(chosen, valueMatch{m.at, &s[i]})
 			}
 		}
 	}
 	parts := more
-	scan(text, chosen, func(plain string, own *ownValue) {
+	visitPieces(text, chosen, func(plain string, own *ownValue) {
 		parts = append(parts, plain)
 		if own != nil {
 			parts = append(parts, own.param)
@@ -171,9 +171,9 @@ func wordByte(b byte) bool {
 // maxWays bounds how many substitutions are tried for one run.
 const maxWays = 48
 
-// ways returns the substitutions that make a difference to a text: none, and each combination of what a value can be taken
+// allSubstitutions returns the substitutions that make a difference to a text: none, and each combination of what a value can be taken
 // for, with fewer values first; and the places of all of the values.
-func ways(text string, own []ownValue) ([]substitution, []match) {
+func allSubstitutions(text string, own []ownValue) ([]substitution, []valueMatch) {
 	byValue := map[string][]ownValue{}
 	var all substitution
 	for _, v := range own {
@@ -184,7 +184,7 @@ func ways(text string, own []ownValue) ([]substitution, []match) {
 	}
 	sortLongest(all)
 	var present []string
-	found := all.matches(text)
+	found := all.findMatches(text)
 	for _, m := range found {
 		if !slices.Contains(present, m.own.value) {
 			present = append(present, m.own.value)

@@ -59,17 +59,17 @@ type Result struct {
 
 // All renders pipelines, in their order.
 func (p *Previewer) All(ctx context.Context, entries []catalog.Entry) []Result {
-	return each(ctx, p, entries, p.one)
+	return forEachPipeline(ctx, p, entries, p.previewOne)
 }
 
-func (p *Previewer) one(ctx context.Context, e catalog.Entry) Result {
+func (p *Previewer) previewOne(ctx context.Context, e catalog.Entry) Result {
 	r := Result{Entry: e}
-	r.Err = p.render(ctx, &r)
+	r.Err = p.renderResult(ctx, &r)
 	return r
 }
 
-// each does something for every pipeline, several at once.
-func each[T any](ctx context.Context, p *Previewer, entries []catalog.Entry, do func(context.Context, catalog.Entry) T) []T {
+// forEachPipeline does something for every pipeline, several at once.
+func forEachPipeline[T any](ctx context.Context, p *Previewer, entries []catalog.Entry, do func(context.Context, catalog.Entry) T) []T {
 	workers := p.Workers
 	if workers == 0 {
 		workers = runtime.NumCPU()
@@ -95,13 +95,13 @@ func each[T any](ctx context.Context, p *Previewer, entries []catalog.Entry, do 
 	return results
 }
 
-func (p *Previewer) render(ctx context.Context, r *Result) error {
+func (p *Previewer) renderResult(ctx context.Context, r *Result) error {
 	if r.Entry.Err != nil {
 		return r.Entry.Err
 	}
 	pipeline := r.Entry.Pipeline
 	var err error
-	if r.Snapshot, err = p.fetch(ctx, r.Entry); err != nil {
+	if r.Snapshot, err = p.fetchSource(ctx, r.Entry); err != nil {
 		return err
 	}
 	if r.Built, err = p.Builder.Build(ctx, pipeline, r.Snapshot.Tree); err != nil {
@@ -125,10 +125,10 @@ func (r *Result) filesFor(to v1alpha1.Publish) (map[string][]byte, error) {
 	return publish.Files(r.Built.Objects, layout, style)
 }
 
-// fetch returns the source, or the directory that stands for it.
-func (p *Previewer) fetch(ctx context.Context, e catalog.Entry) (*source.Snapshot, error) {
+// fetchSource returns the source, or the directory that stands for it.
+func (p *Previewer) fetchSource(ctx context.Context, e catalog.Entry) (*source.Snapshot, error) {
 	src, revision := e.Source(p.PipelinesDir), p.Revision
-	if dir, ok := p.stand(src); ok {
+	if dir, ok := p.standInDir(src); ok {
 		src, revision = v1alpha1.Source{Dir: &v1alpha1.DirSource{Path: dir}}, ""
 	}
 	namespace := e.Pipeline.Metadata.Namespace
@@ -147,7 +147,7 @@ func secretOf(namespace string, src v1alpha1.Source) string {
 	return ""
 }
 
-func (p *Previewer) stand(src v1alpha1.Source) (string, bool) {
+func (p *Previewer) standInDir(src v1alpha1.Source) (string, bool) {
 	url := ""
 	switch {
 	case src.Git != nil:

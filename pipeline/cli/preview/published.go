@@ -19,9 +19,9 @@ import (
 // readTimeout bounds the reading of one place.
 const readTimeout = 2 * time.Minute
 
-// published returns what a place holds of the pipeline now, by paths relative to the pipeline's own. wanted are the files that
+// readPublished returns what a place holds of the pipeline now, by paths relative to the pipeline's own. wanted are the files that
 // it would get.
-func (p *Previewer) published(ctx context.Context, r *Result, to v1alpha1.Publish, wanted map[string][]byte) (held publish.Holding, err error) {
+func (p *Previewer) readPublished(ctx context.Context, r *Result, to v1alpha1.Publish, wanted map[string][]byte) (held publish.Holding, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	targets := publish.Readers(p.Fetcher, p.Secrets, p.branches.get)
@@ -35,11 +35,11 @@ func (p *Previewer) published(ctx context.Context, r *Result, to v1alpha1.Publis
 	return held, nil
 }
 
-// elsewhere reports whether a path relative to that of the pipeline is one that the pipeline leaves.
-func elsewhere(name string) bool { return strings.HasPrefix(name, "../") }
+// isElsewhere reports whether a path relative to that of the pipeline is one that the pipeline leaves.
+func isElsewhere(name string) bool { return strings.HasPrefix(name, "../") }
 
-// directory reads all files below a directory; one that does not exist has none.
-func directory(dir string) (map[string][]byte, error) {
+// readDirectory reads all files below a directory; one that does not exist has none.
+func readDirectory(dir string) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	if _, err := os.Stat(dir); os.IsNotExist(err) {
 		return out, nil

@@ -18,28 +18,28 @@ const listed = 10
 // Text writes a comparison for a terminal. Colour marks lines as git diff does.
 func (c *Comparison) Text(w io.Writer, colour bool) error {
 	var out strings.Builder
-	places := c.places()
+	places := c.placeCounts()
 	for _, change := range c.Changes {
-		fmt.Fprintf(&out, "%s\n", paint(colour, bold, "== "+change.title()))
-		for _, text := range change.list(places) {
+		fmt.Fprintf(&out, "%s\n", colourText(colour, bold, "== "+change.titleLine()))
+		for _, text := range change.listObjects(places) {
 			fmt.Fprintf(&out, "   %s\n", text)
 		}
-		if legend := change.legend(); legend != "" {
+		if legend := change.placeholderLegend(); legend != "" {
 			fmt.Fprintf(&out, "   %s\n", legend)
 		}
 		for _, hunk := range change.Hunks {
-			out.WriteString(paint(colour, cyan, strings.TrimSpace("@@ "+hunk.At)) + "\n")
+			out.WriteString(colourText(colour, cyan, strings.TrimSpace("@@ "+hunk.At)) + "\n")
 			out.WriteString(paintDiff(colour, hunk.Text))
 		}
 		out.WriteString("\n")
 	}
-	for _, p := range c.problems() {
-		fmt.Fprintf(&out, "%s %s: %s\n", paint(colour, red, p.kind+":"), p.who(), p.text)
+	for _, p := range c.commonProblems() {
+		fmt.Fprintf(&out, "%s %s: %s\n", colourText(colour, red, p.kind+":"), p.pipelineNames(), p.text)
 	}
-	for _, text := range c.compared() {
+	for _, text := range c.comparedWith() {
 		fmt.Fprintf(&out, "compared with the %s\n", text)
 	}
-	out.WriteString(c.summary() + "\n")
+	out.WriteString(c.summaryLine() + "\n")
 	_, err := io.WriteString(w, out.String())
 	return err
 }
@@ -53,7 +53,7 @@ const (
 	reset = "\x1b[m"
 )
 
-func paint(colour bool, code, text string) string {
+func colourText(colour bool, code, text string) string {
 	if !colour {
 		return text
 	}
@@ -69,23 +69,23 @@ func paintDiff(colour bool, text string) string {
 		plain := strings.TrimSuffix(l, "\n")
 		switch l[0] {
 		case '+':
-			plain = paint(true, green, plain)
+			plain = colourText(true, green, plain)
 		case '-':
-			plain = paint(true, red, plain)
+			plain = colourText(true, red, plain)
 		}
 		out.WriteString(plain + "\n")
 	}
 	return out.String()
 }
 
-func (c Change) title() string {
+func (c Change) titleLine() string {
 	if len(c.Objects) == 1 {
 		return fmt.Sprintf("%s: %s (%s)", c.Kind, c.Objects[0].Name, c.Objects[0].Pipeline)
 	}
-	return fmt.Sprintf("%s: the same in %s of %s", c.Kind, c.kinds(), plural(c.pipelines(), "pipeline"))
+	return fmt.Sprintf("%s: the same in %s of %s", c.Kind, c.kindCounts(), plural(c.countPipelines(), "pipeline"))
 }
 
-func (c Change) pipelines() int {
+func (c Change) countPipelines() int {
 	pipelines := map[string]bool{}
 	for _, o := range c.Objects {
 		pipelines[o.Pipeline] = true
@@ -93,8 +93,8 @@ func (c Change) pipelines() int {
 	return len(pipelines)
 }
 
-// kinds counts the objects: "3 objects (2 Deployment, 1 CronJob)", "2 Service".
-func (c Change) kinds() string {
+// kindCounts counts the objects: "3 objects (2 Deployment, 1 CronJob)", "2 Service".
+func (c Change) kindCounts() string {
 	counts := map[string]int{}
 	var order []string
 	for _, o := range c.Objects {
@@ -120,8 +120,8 @@ func (c Change) kinds() string {
 	return fmt.Sprintf("%s (%s)", plural(len(c.Objects), "object"), strings.Join(parts, ", "))
 }
 
-// list names the objects of a change, the first few of many, and the places of those that do not change everywhere.
-func (c Change) list(places map[string]int) (out []string) {
+// listObjects names the objects of a change, the first few of many, and the places of those that do not change everywhere.
+func (c Change) listObjects(places map[string]int) (out []string) {
 	for i, o := range c.Objects {
 		if i == listed && len(c.Objects) > listed+1 {
 			return append(out, fmt.Sprintf("and %d more (-o json names all)", len(c.Objects)-listed))
@@ -135,7 +135,7 @@ func (c Change) list(places map[string]int) (out []string) {
 			only = ", only at " + strings.Join(targets, " and ")
 		}
 		for _, p := range o.Places {
-			if elsewhere(p.Path) {
+			if isElsewhere(p.Path) {
 				only += ", at " + p.Path + ", outside of the path that it is published to now"
 				break
 			}
@@ -149,8 +149,8 @@ func (c Change) list(places map[string]int) (out []string) {
 	return out
 }
 
-// legend says what the placeholders stand for.
-func (c Change) legend() string {
+// placeholderLegend says what the placeholders stand for.
+func (c Change) placeholderLegend() string {
 	params := map[string]bool{}
 	for _, o := range c.Objects {
 		for param := range o.Values {
@@ -172,8 +172,8 @@ func (c Change) legend() string {
 	return strings.Join(names, ", ") + verb + " for each object's own"
 }
 
-// places returns the number of places that each pipeline is published to.
-func (c *Comparison) places() map[string]int {
+// placeCounts returns the number of places that each pipeline is published to.
+func (c *Comparison) placeCounts() map[string]int {
 	out := map[string]int{}
 	for _, p := range c.Pipelines {
 		for _, t := range p.Targets {
@@ -185,8 +185,8 @@ func (c *Comparison) places() map[string]int {
 	return out
 }
 
-// compared says with what, the most common first.
-func (c *Comparison) compared() (out []string) {
+// comparedWith says with what, the most common first.
+func (c *Comparison) comparedWith() (out []string) {
 	counts := map[string]int{}
 	var order []string
 	for _, p := range c.Pipelines {
@@ -215,8 +215,8 @@ func (c *Comparison) compared() (out []string) {
 // Problem is an error with one line for each problem, nil where there is none.
 func (c *Comparison) Problem() error {
 	var lines []string
-	for _, p := range c.problems() {
-		lines = append(lines, fmt.Sprintf("%s: %s", p.who(), strings.TrimPrefix(p.kind+": ", "error: ")+p.text))
+	for _, p := range c.commonProblems() {
+		lines = append(lines, fmt.Sprintf("%s: %s", p.pipelineNames(), strings.TrimPrefix(p.kind+": ", "error: ")+p.text))
 	}
 	if len(lines) == 0 {
 		return nil
@@ -224,26 +224,26 @@ func (c *Comparison) Problem() error {
 	return errors.New(strings.Join(lines, "\n"))
 }
 
-// problem is what keeps pipelines from being compared or published.
-type problem struct {
+// commonProblem is what keeps pipelines from being compared or published.
+type commonProblem struct {
 	kind, text string
 	pipelines  []string
 	raw        string
 }
 
-// problems returns errors and refusals, those that pipelines have in common once.
-func (c *Comparison) problems() []*problem {
-	found := map[string]*problem{}
-	var order []*problem
+// commonProblems returns errors and refusals, those that pipelines have in common once.
+func (c *Comparison) commonProblems() []*commonProblem {
+	found := map[string]*commonProblem{}
+	var order []*commonProblem
 	add := func(p PipelineChange, kind, text string) {
 		if text == "" {
 			return
 		}
 		name := p.Pipeline[strings.LastIndexByte(p.Pipeline, '/')+1:]
-		same := substitution{{"name", name}}.apply(text)
+		same := substitution{{"name", name}}.replaceValues(text)
 		one := found[kind+same]
 		if one == nil {
-			one = &problem{kind: kind, text: same, raw: text}
+			one = &commonProblem{kind: kind, text: same, raw: text}
 			found[kind+same] = one
 			order = append(order, one)
 		}
@@ -258,8 +258,8 @@ func (c *Comparison) problems() []*problem {
 		add(p, "error", p.Error)
 		add(p, "would be refused", p.Gate)
 		for _, t := range p.Targets {
-			add(p, "error", prefixed(t.Target, t.Error))
-			add(p, "would be refused", prefixed(t.Target, t.Gate))
+			add(p, "error", prefixTarget(t.Target, t.Error))
+			add(p, "would be refused", prefixTarget(t.Target, t.Gate))
 		}
 	}
 	for _, one := range order {
@@ -271,22 +271,22 @@ func (c *Comparison) problems() []*problem {
 	return order
 }
 
-func prefixed(target, text string) string {
+func prefixTarget(target, text string) string {
 	if text == "" {
 		return ""
 	}
 	return target + ": " + text
 }
 
-// who names the pipelines that have it.
-func (p *problem) who() string {
+// pipelineNames names the pipelines that have it.
+func (p *commonProblem) pipelineNames() string {
 	if n := len(p.pipelines); n > listed+1 {
 		return fmt.Sprintf("%s and %d more", strings.Join(p.pipelines[:listed], ", "), n-listed)
 	}
 	return strings.Join(p.pipelines, ", ")
 }
 
-func (c *Comparison) summary() string {
+func (c *Comparison) summaryLine() string {
 	var sum TargetChange
 	failed, nowhere, unread := 0, 0, 0
 	for _, p := range c.Pipelines {

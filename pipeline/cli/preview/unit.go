@@ -21,8 +21,8 @@ const (
 	deleted  = "deleted"
 )
 
-// unit is one object that differs, or one file where files hold no objects.
-type unit struct {
+// diffUnit is one object that differs, or one file where files hold no objects.
+type diffUnit struct {
 	pipeline, target string
 	path, name, kind string
 	object           manifest.Meta
@@ -30,14 +30,14 @@ type unit struct {
 	runs             []*changedRun
 }
 
-// piece is one document of a file.
-type piece struct {
+// objectText is one document of a file.
+type objectText struct {
 	object manifest.Meta
 	raw    []byte
 }
 
 // compareFiles finds the objects that differ between two sets of files, and counts those that do not.
-func compareFiles(before, after map[string][]byte) (units []*unit, same int) {
+func compareFiles(before, after map[string][]byte) (units []*diffUnit, same int) {
 	names := map[string]bool{}
 	for name := range before {
 		names[name] = true
@@ -52,27 +52,27 @@ func compareFiles(before, after map[string][]byte) (units []*unit, same int) {
 		units, same = append(units, found...), same+equal
 	}
 	for _, u := range units {
-		u.find()
+		u.findRuns()
 	}
 	return units, same
 }
 
 // compareFile takes a file apart into its objects. One that cannot be, or that differs in what is between the objects, is
 // compared as a whole.
-func compareFile(name string, old, now []byte, had, has bool) (units []*unit, same int) {
+func compareFile(name string, old, now []byte, had, has bool) (units []*diffUnit, same int) {
 	if had && has && bytes.Equal(old, now) {
-		pieces, _ := pieces(name, now)
+		pieces, _ := splitObjects(name, now)
 		return nil, max(1, len(pieces))
 	}
-	before, readOld := pieces(name, old)
-	after, readNow := pieces(name, now)
-	whole := &unit{path: name, name: name, kind: kindOf(had, has), old: old, now: now}
+	before, readOld := splitObjects(name, old)
+	after, readNow := splitObjects(name, now)
+	whole := &diffUnit{path: name, name: name, kind: kindOf(had, has), old: old, now: now}
 	if had && !readOld || has && !readNow || len(before)+len(after) == 0 {
-		return []*unit{whole}, 0
+		return []*diffUnit{whole}, 0
 	}
 	ids := map[manifest.Meta][2][]byte{}
 	var order []manifest.Meta
-	for side, list := range [][]piece{before, after} {
+	for side, list := range [][]objectText{before, after} {
 		for _, p := range list {
 			pair, known := ids[p.object]
 			if !known {
@@ -88,12 +88,12 @@ func compareFile(name string, old, now []byte, had, has bool) (units []*unit, sa
 			same++
 			continue
 		}
-		units = append(units, &unit{
-			path: name, name: id.Kind + " " + qualified(id), kind: kindOf(pair[0] != nil, pair[1] != nil), object: id, old: pair[0], now: pair[1],
+		units = append(units, &diffUnit{
+			path: name, name: id.Kind + " " + qualifiedName(id), kind: kindOf(pair[0] != nil, pair[1] != nil), object: id, old: pair[0], now: pair[1],
 		})
 	}
 	if len(units) == 0 {
-		return []*unit{whole}, 0 // the same objects in another order, or with something else between them
+		return []*diffUnit{whole}, 0 // the same objects in another order, or with something else between them
 	}
 	return units, same
 }
@@ -108,15 +108,15 @@ func kindOf(had, has bool) string {
 	return modified
 }
 
-func qualified(object manifest.Meta) string {
+func qualifiedName(object manifest.Meta) string {
 	if object.Namespace == "" {
 		return object.Name
 	}
 	return object.Namespace + "/" + object.Name
 }
 
-// pieces returns the objects of a file. ok is false where something in it is none, or is there twice.
-func pieces(name string, text []byte) (out []piece, ok bool) {
+// splitObjects returns the objects of a file. ok is false where something in it is none, or is there twice.
+func splitObjects(name string, text []byte) (out []objectText, ok bool) {
 	file, err := manifest.Parse(name, text)
 	if err != nil {
 		return nil, false
@@ -132,13 +132,13 @@ func pieces(name string, text []byte) (out []piece, ok bool) {
 		}
 		seen[meta] = true
 		raw := bytes.TrimPrefix(doc.Raw(), []byte("---\n"))
-		out = append(out, piece{meta, raw})
+		out = append(out, objectText{meta, raw})
 	}
 	return out, true
 }
 
-// line is one line of a difference. sign is "-", "+" or " ".
-type line struct {
+// diffLine is one line of a difference. sign is "-", "+" or " ".
+type diffLine struct {
 	sign byte
 	text string
 	// number in the old text for "-", in the new one else.
@@ -147,44 +147,44 @@ type line struct {
 
 // changedRun is a run of changed lines with the lines around it, at most three on each side.
 type changedRun struct {
-	lines         []line
-	before, after []line
+	lines         []diffLine
+	before, after []diffLine
 	// follows says that the run before it in the object is only some unchanged lines away: those in before.
 	follows bool
 	// candidates are ways to tell it from others; key is the one that was chosen.
-	candidates []candidate
+	candidates []candidateDigest
 	// where is the field that holds it, inPod the same below the pod template, where pod says that it is in one.
 	where, inPod []string
 	pod          bool
 }
 
-// find fills in the runs.
-func (u *unit) find() {
-	hunks := split(string(diff.Unified(u.path, []diff.Chunk{{Old: u.old, New: u.now}})))
+// findRuns fills in the runs.
+func (u *diffUnit) findRuns() {
+	hunks := splitHunks(string(diff.Unified(u.path, []diff.Chunk{{Old: u.old, New: u.now}})))
 	for _, hunk := range hunks {
 		u.runs = append(u.runs, runsOf(hunk)...)
 	}
 	if len(u.runs) == 0 { // an empty file
 		u.runs = []*changedRun{{}}
 	}
-	u.describe()
+	u.describeRuns()
 }
 
-// split takes a unified diff apart at its hunks.
-func split(patch string) [][]line {
-	var out [][]line
+// splitHunks takes a unified diff apart at its hunks.
+func splitHunks(patch string) [][]diffLine {
+	var out [][]diffLine
 	old, now := 0, 0
 	for text := range strings.Lines(patch) {
 		if strings.HasPrefix(text, "@@ ") {
 			fields := strings.Fields(text)
-			old, now = start(fields[1]), start(fields[2])
+			old, now = spanStart(fields[1]), spanStart(fields[2])
 			out = append(out, nil)
 			continue
 		}
 		if len(out) == 0 {
 			continue // the header
 		}
-		l := line{sign: text[0], text: text[1:], number: now}
+		l := diffLine{sign: text[0], text: text[1:], number: now}
 		switch l.sign {
 		case '-':
 			l.number = old
@@ -204,15 +204,15 @@ func split(patch string) [][]line {
 	return out
 }
 
-func start(span string) int {
+func spanStart(span string) int {
 	first, _, _ := strings.Cut(strings.TrimLeft(span, "+-"), ",")
 	n, _ := strconv.Atoi(first)
 	return n
 }
 
 // runsOf takes a hunk apart at its unchanged lines.
-func runsOf(hunk []line) (out []*changedRun) {
-	var around []line
+func runsOf(hunk []diffLine) (out []*changedRun) {
+	var around []diffLine
 	var open *changedRun
 	for _, l := range hunk {
 		if l.sign == ' ' {
