@@ -17,30 +17,30 @@ func TestAnEndedRendererIsNotTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	var waiting *process
+	var waiting *rendererProcess
 	select {
 	case waiting = <-p.warm:
 	case <-time.After(time.Minute):
 		t.Fatal("no renderer was started")
 	}
-	if !waiting.alive() {
+	if !waiting.isAlive() {
 		t.Error("one that waits is taken for ended")
 	}
 	if err := unix.Kill(waiting.command.Process.Pid, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(30 * time.Second); waiting.alive(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); waiting.isAlive(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("it is taken for alive")
 		}
 	}
 	p.warm <- waiting
-	taken, err := p.take()
+	taken, err := p.takeProcess()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.kill()
-	if taken == waiting || !taken.alive() {
+	defer taken.killGroup()
+	if taken == waiting || !taken.isAlive() {
 		t.Error("the one that has ended was taken")
 	}
 }

@@ -45,27 +45,27 @@ func (b Base) String() string {
 	return remotebase.Redacted(parsed.Repository) + "@" + parsed.Ref
 }
 
-// inside returns the base that a file is in.
-func (k *kustomizations) inside(at string) Base {
+// baseOf returns the base that a file is in.
+func (k *checkedTree) baseOf(at string) Base {
 	first, _, _ := strings.Cut(at, "/")
 	return k.bases[first]
 }
 
 const allowHint = "copy it into the source, or have the pipeline allow its repository (spec.build.remoteBases)"
 
-// mounted returns the path of a remote base among the files that the renderer sees, relative to the kustomization that names
+// mountedPath returns the path of a remote base among the files that the renderer sees, relative to the kustomization that names
 // it.
-func (k *kustomizations) mounted(file *kustomization, e entry) (string, error) {
+func (k *checkedTree) mountedPath(file *kustomizationFile, e listEntry) (string, error) {
 	parsed, err := remotebase.Parse(e.node.Value)
 	if err == nil {
 		_, err = parsed.Commit()
 	}
 	if err != nil {
-		return "", file.refuse(e, fmt.Errorf("%w; then have the pipeline allow its repository (spec.build.remoteBases), or else copy it into the source", err))
+		return "", file.refuseRemote(e, fmt.Errorf("%w; then have the pipeline allow its repository (spec.build.remoteBases), or else copy it into the source", err))
 	}
 	base, ok := k.bases[newBase(file.in.Name, e.node.Value).Name]
 	if !ok {
-		return "", file.refuse(e, errors.New("a render uses no network: "+allowHint))
+		return "", file.refuseRemote(e, errors.New("a render uses no network: "+allowHint))
 	}
 	return fromRoot(path.Dir(file.at)) + path.Join(base.Name, parsed.Directory), nil
 }

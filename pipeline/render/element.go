@@ -10,10 +10,10 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 )
 
-// standalone returns the text of a list's element as a document of its own. In the list its first line stands after a dash and
+// standaloneDocument returns the text of a list's element as a document of its own. In the list its first line stands after a dash and
 // the others are indented. The text is moved to the left, comments and all; where it does not mean the same then, as it has
 // an alias of another element, it is written anew.
-func standalone(object map[string]any, text []byte) []byte {
+func standaloneDocument(object map[string]any, text []byte) []byte {
 	moved := toTheLeft(text)
 	if again, err := manifest.Decode(moved); err == nil && reflect.DeepEqual(again, any(object)) {
 		return moved

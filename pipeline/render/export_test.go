@@ -14,20 +14,20 @@ import (
 func Enclose(layer string) Isolation {
 	switch layer {
 	case "none":
-		return enclose(0)
+		return isolateProcess(0)
 	case "root":
-		return enclose(layerRoot)
+		return isolateProcess(layerRoot)
 	case "seccomp":
-		return enclose(layerSeccomp)
+		return isolateProcess(layerSeccomp)
 	case "landlock":
 		// A test binary may be made with C, where a call cannot be made on all threads: this one alone is enclosed, and what is
 		// tried must be tried on it.
 		runtime.LockOSThread()
-		return Isolation{Landlock: landlock(func(trap, a1, a2, a3 uintptr) (uintptr, uintptr, syscall.Errno) {
+		return Isolation{Landlock: restrictFiles(func(trap, a1, a2, a3 uintptr) (uintptr, uintptr, syscall.Errno) {
 			return unix.Syscall(trap, a1, a2, a3)
 		})}
 	}
-	return enclose(allLayers)
+	return isolateProcess(allLayers)
 }
 
 // LetAsk bounds the questions of a render, in bytes.

@@ -18,19 +18,19 @@ import (
 	"github.com/prerig/prerig/pipeline/render/remotebase"
 )
 
-// kustomization is one kustomization, read for what it names outside of itself.
-type kustomization struct {
+// kustomizationFile is one kustomization, read for what it names outside of itself.
+type kustomizationFile struct {
 	at    string // the file
 	in    Base   // that it is in, none for the source
 	shown string // the file, as messages have it
 	doc   yaml.Node
 	// remote are the entries that name repositories, local those that name files and directories of the same tree, where both
 	// may be.
-	remote, local []entry
+	remote, local []listEntry
 }
 
-// entry is one value of a list of a kustomization.
-type entry struct {
+// listEntry is one value of a list of a kustomization.
+type listEntry struct {
 	field string
 	node  *yaml.Node
 	alias bool // written as an alias, or with an anchor: it cannot be changed in its place alone
@@ -48,8 +48,8 @@ var (
 
 // parseKustomization reads a kustomization and refuses what would leave the tree that it is in, with the line that says
 // so. It gives nil for what is no kustomization.
-func parseKustomization(at string, in Base, content []byte) (*kustomization, error) {
-	k := &kustomization{at: at, in: in, shown: at}
+func parseKustomization(at string, in Base, content []byte) (*kustomizationFile, error) {
+	k := &kustomizationFile{at: at, in: in, shown: at}
 	if in.Name != "" {
 		k.shown = in.String() + strings.TrimPrefix(at, in.Name)
 	}
@@ -58,38 +58,38 @@ func parseKustomization(at string, in Base, content []byte) (*kustomization, err
 	}
 	root := k.doc.Content[0]
 	for i := 0; i+1 < len(root.Content); i += 2 {
-		if err := k.field(root.Content[i], root.Content[i+1]); err != nil {
+		if err := k.checkField(root.Content[i], root.Content[i+1]); err != nil {
 			return nil, err
 		}
 	}
 	for _, e := range k.remote {
 		if e.alias {
-			return nil, k.refuse(e, errors.New("written with an anchor or an alias; write it out"))
+			return nil, k.refuseRemote(e, errors.New("written with an anchor or an alias; write it out"))
 		}
 	}
 	return k, nil
 }
 
-func (k *kustomization) field(key, value *yaml.Node) error {
+func (k *kustomizationFile) checkField(key, value *yaml.Node) error {
 	switch name := strings.ToLower(key.Value); {
 	case slices.Contains(helmFields, name):
 		return fmt.Errorf("%s:%d: %s: Helm charts are not rendered, as that runs the helm command; commit the output of helm template instead", k.shown, key.Line, key.Value)
 	case slices.Contains(rootFields, name), slices.Contains(fileFields, name):
-		return eachScalar(value, func(node *yaml.Node, alias bool) error { return k.entry(entry{name, node, alias}) })
+		return eachScalar(value, func(node *yaml.Node, alias bool) error { return k.checkEntry(listEntry{name, node, alias}) })
 	case slices.Contains(objectFields, name):
-		return k.paths(name, value)
+		return k.checkPaths(name, value)
 	}
 	return nil
 }
 
-// paths looks at path, files, envs and env of objects.
-func (k *kustomization) paths(field string, node *yaml.Node) error {
+// checkPaths looks at path, files, envs and env of objects.
+func (k *kustomizationFile) checkPaths(field string, node *yaml.Node) error {
 	if node.Kind == yaml.AliasNode {
 		node = node.Alias
 	}
 	if node.Kind == yaml.SequenceNode {
 		for _, item := range node.Content {
-			if err := k.paths(field, item); err != nil {
+			if err := k.checkPaths(field, item); err != nil {
 				return err
 			}
 		}
@@ -99,7 +99,7 @@ func (k *kustomization) paths(field string, node *yaml.Node) error {
 		if !slices.Contains(pathKeys, strings.ToLower(node.Content[i].Value)) {
 			continue
 		}
-		err := eachScalar(node.Content[i+1], func(node *yaml.Node, alias bool) error { return k.entry(entry{field, node, alias}) })
+		err := eachScalar(node.Content[i+1], func(node *yaml.Node, alias bool) error { return k.checkEntry(listEntry{field, node, alias}) })
 		if err != nil {
 			return err
 		}
@@ -130,8 +130,8 @@ func eachScalar(node *yaml.Node, f func(node *yaml.Node, alias bool) error) erro
 	return nil
 }
 
-// entry looks at one entry that names a file, a directory or a repository.
-func (k *kustomization) entry(e entry) error {
+// checkEntry looks at one entry that names a file, a directory or a repository.
+func (k *kustomizationFile) checkEntry(e listEntry) error {
 	value := e.node.Value
 	inPlace := strings.Contains(value, "\n") || strings.HasPrefix(strings.TrimSpace(value), "{")
 	if inPlace && (slices.Contains(inPlaceFields, e.field) || slices.Contains(objectFields, e.field)) {
@@ -145,21 +145,21 @@ func (k *kustomization) entry(e entry) error {
 	case mayBeRoot && remoteRoot(value):
 		k.remote = append(k.remote, e)
 	case remoteFile(value):
-		return k.refuse(e, errors.New("only a directory of a Git repository can be, under resources, components and bases"))
+		return k.refuseRemote(e, errors.New("only a directory of a Git repository can be, under resources, components and bases"))
 	case path.IsAbs(value):
 		return fmt.Errorf("%s:%d: %s: %s is an absolute path; name files relative to the kustomization", k.shown, e.node.Line, e.field, value)
 	default:
 		if mayBeRoot {
 			k.local = append(k.local, e)
 		}
-		return k.contained(e, value, mayBeRoot)
+		return k.checkContained(e, value, mayBeRoot)
 	}
 	return nil
 }
 
-// contained refuses entries that lead out of the tree: out of the source, out of a remote base's repository, or from one into
+// checkContained refuses entries that lead out of the tree: out of the source, out of a remote base's repository, or from one into
 // another.
-func (k *kustomization) contained(e entry, value string, mayBeRoot bool) error {
+func (k *kustomizationFile) checkContained(e listEntry, value string, mayBeRoot bool) error {
 	dir := path.Dir(k.at)
 	target := path.Join(dir, value)
 	first, _, _ := strings.Cut(target, "/")
@@ -174,15 +174,15 @@ func (k *kustomization) contained(e entry, value string, mayBeRoot bool) error {
 	return nil
 }
 
-// refuse says why a remote entry is not used.
-func (k *kustomization) refuse(e entry, reason error) error {
+// refuseRemote says why a remote entry is not used.
+func (k *kustomizationFile) refuseRemote(e listEntry, reason error) error {
 	return fmt.Errorf("%s:%d: %s: %s is remote, and %w", k.shown, e.node.Line, e.field, remotebase.Redacted(e.node.Value), reason)
 }
 
-// complete compares the remote entries that were found with those that kustomize itself reads, which knows ways to write
+// checkComplete compares the remote entries that were found with those that kustomize itself reads, which knows ways to write
 // them that are not followed here: what is not found cannot be checked, and is refused. It is for the renderer alone, as it
 // replaces aliases by what they stand for.
-func (k *kustomization) complete(content []byte) error {
+func (k *kustomizationFile) checkComplete(content []byte) error {
 	if !bytes.ContainsAny(content, "@\\") && !bytes.Contains(content, []byte("://")) && !bytes.Contains(bytes.ToLower(content), []byte("github.com")) {
 		return nil
 	}

@@ -38,9 +38,9 @@ type Fetch func(ctx context.Context, base *remotebase.Base) (*tree.Tree, error)
 // with their files, which takes from the limits of the view. Kustomizations of the source are in the view's record; bases
 // need none, as the file that names one holds its commit.
 func FindBases(ctx context.Context, view *tree.View, request Request, fetch Fetch) ([]Base, tree.Reader, error) {
-	f := &finder{ctx: ctx, view: view, files: tree.NewMounts(view), fetch: fetch, seen: map[string]bool{}, bases: map[string]Base{}}
-	w := &worker{request: request, files: view}
-	kind, err := w.kind()
+	f := &baseFinder{ctx: ctx, view: view, files: tree.NewMounts(view), fetch: fetch, seen: map[string]bool{}, bases: map[string]Base{}}
+	w := &renderWorker{request: request, files: view}
+	kind, err := w.detectBuildType()
 	if err != nil || kind != v1alpha1.BuildKustomize {
 		return nil, view, err
 	}
@@ -48,13 +48,13 @@ func FindBases(ctx context.Context, view *tree.View, request Request, fetch Fetc
 	if err != nil || !start.Dir {
 		return nil, view, nil //nolint:nilerr // the renderer says so
 	}
-	if err := f.directory(start.Path, Base{}); err != nil {
+	if err := f.findInDirectory(start.Path, Base{}); err != nil {
 		return nil, nil, fmt.Errorf("building %s: %w", request.Path, err)
 	}
 	return f.found, f.files, nil
 }
 
-type finder struct {
+type baseFinder struct {
 	ctx   context.Context
 	view  *tree.View
 	files *tree.Mounts
@@ -64,8 +64,8 @@ type finder struct {
 	found []Base
 }
 
-// directory looks at the kustomization of a directory that is in a base, or in the source.
-func (f *finder) directory(dir string, in Base) error {
+// findInDirectory looks at the kustomization of a directory that is in a base, or in the source.
+func (f *baseFinder) findInDirectory(dir string, in Base) error {
 	if f.seen[dir] {
 		return nil
 	}
@@ -94,69 +94,69 @@ func (f *finder) directory(dir string, in Base) error {
 		if k == nil {
 			continue
 		}
-		if err := f.follow(k); err != nil {
+		if err := f.followEntries(k); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// follow goes to what a kustomization names.
-func (f *finder) follow(k *kustomization) error {
+// followEntries goes to what a kustomization names.
+func (f *baseFinder) followEntries(k *kustomizationFile) error {
 	for _, e := range k.local {
 		info, err := f.files.Lookup(path.Join(path.Dir(k.at), e.node.Value))
 		if err != nil || !info.Dir {
 			continue
 		}
-		if err := f.directory(info.Path, k.in); err != nil {
+		if err := f.findInDirectory(info.Path, k.in); err != nil {
 			return err
 		}
 	}
 	for _, e := range k.remote {
-		if err := f.remote(k, e); err != nil {
+		if err := f.findRemote(k, e); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// remote fetches a base and looks at its kustomization.
-func (f *finder) remote(k *kustomization, e entry) error {
+// findRemote fetches a base and looks at its kustomization.
+func (f *baseFinder) findRemote(k *kustomizationFile, e listEntry) error {
 	parsed, err := remotebase.Parse(e.node.Value)
 	if err != nil {
-		return k.refuse(e, fmt.Errorf("%w; or else copy it into the source", err))
+		return k.refuseRemote(e, fmt.Errorf("%w; or else copy it into the source", err))
 	}
 	base := newBase(k.in.Name, e.node.Value)
 	if _, known := f.bases[base.Name]; known {
-		return f.enter(base, parsed)
+		return f.enterBase(base, parsed)
 	}
-	if err := f.nested(base); err != nil {
-		return k.refuse(e, err)
+	if err := f.checkNesting(base); err != nil {
+		return k.refuseRemote(e, err)
 	}
 	files, err := f.fetch(f.ctx, parsed)
 	switch {
 	case errors.Is(err, ErrNotAllowed):
-		return k.refuse(e, fmt.Errorf("%w: %s", err, allowHint))
+		return k.refuseRemote(e, fmt.Errorf("%w: %s", err, allowHint))
 	case errors.Is(err, remotebase.ErrUnpinned):
-		return k.refuse(e, err)
+		return k.refuseRemote(e, err)
 	case err != nil:
 		return fmt.Errorf("%s:%d: %s: fetching the remote base %s: %w", k.shown, e.node.Line, e.field, remotebase.Redacted(e.node.Value), err)
 	}
 	f.bases[base.Name], f.found = base, append(f.found, base)
 	f.files.Add(base.Name, f.view.Beside(files))
-	return f.enter(base, parsed)
+	return f.enterBase(base, parsed)
 }
 
-func (f *finder) enter(base Base, parsed *remotebase.Base) error {
+func (f *baseFinder) enterBase(base Base, parsed *remotebase.Base) error {
 	info, err := f.files.Lookup(path.Join(base.Name, parsed.Directory))
 	if err != nil || !info.Dir {
 		return nil //nolint:nilerr // the renderer says so
 	}
-	return f.directory(info.Path, base)
+	return f.findInDirectory(info.Path, base)
 }
 
-// nested bounds bases of bases, and refuses what kustomize takes for a cycle: a URL that one of those above begins with.
-func (f *finder) nested(base Base) error {
+// checkNesting bounds bases of bases, and refuses what kustomize takes for a cycle: a URL that one of those above begins with.
+func (f *baseFinder) checkNesting(base Base) error {
 	if len(f.found) >= maxBases {
 		return &tree.LimitError{What: "the number of remote bases", Limit: maxBases}
 	}

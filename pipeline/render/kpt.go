@@ -43,7 +43,7 @@ type kptPackage struct {
 	items []fn.Item // its own
 }
 
-func (w *worker) kpt(ctx context.Context) ([]fn.Item, error) {
+func (w *renderWorker) renderKpt(ctx context.Context) ([]fn.Item, error) {
 	info, err := w.files.Lookup(w.request.Path)
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func ofKustomize(name string) bool {
 	return slices.Contains(konfig.RecognizedKustomizationFileNames(), path.Base(name))
 }
 
-func (w *worker) kptRender(ctx context.Context, dir string) ([]fn.Item, error) {
+func (w *renderWorker) kptRender(ctx context.Context, dir string) ([]fn.Item, error) {
 	file, err := w.readKptfile(dir)
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (w *worker) kptRender(ctx context.Context, dir string) ([]fn.Item, error) {
 }
 
 // kptRead reads the manifests of a package and finds the packages below.
-func (w *worker) kptRead(dir string) (*kptPackage, error) {
+func (w *renderWorker) kptRead(dir string) (*kptPackage, error) {
 	p := &kptPackage{dir: dir}
 	var ignored gitignore.IgnoreMatcher = gitignore.DummyIgnoreMatcher(false)
 	content, err := w.files.Read(path.Join(dir, ignoreName))
@@ -123,7 +123,7 @@ func (w *worker) kptRead(dir string) (*kptPackage, error) {
 }
 
 // kptWalk goes through a directory. What is ignored is still searched for packages.
-func (w *worker) kptWalk(p *kptPackage, dir string, ignored gitignore.IgnoreMatcher, left bool) error {
+func (w *renderWorker) kptWalk(p *kptPackage, dir string, ignored gitignore.IgnoreMatcher, left bool) error {
 	list, err := w.files.List(dir)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ func (w *worker) kptWalk(p *kptPackage, dir string, ignored gitignore.IgnoreMatc
 				return err
 			}
 		case !leave && manifestName(path.Base(name)):
-			items, err := w.documents(name)
+			items, err := w.readDocuments(name)
 			if err != nil {
 				return err
 			}
@@ -147,7 +147,7 @@ func (w *worker) kptWalk(p *kptPackage, dir string, ignored gitignore.IgnoreMatc
 	return nil
 }
 
-func (w *worker) kptDirectory(p *kptPackage, name string, ignored gitignore.IgnoreMatcher, leave bool) error {
+func (w *renderWorker) kptDirectory(p *kptPackage, name string, ignored gitignore.IgnoreMatcher, leave bool) error {
 	// Links to directories are not followed, which also ends loops of them.
 	if info, err := w.files.Lookup(name); err != nil || info.Path != name || path.Base(name) == ".git" {
 		return err
@@ -172,9 +172,9 @@ func manifestName(base string) bool {
 	return base == kptfileName
 }
 
-// documents reads all objects of a file, also those that are not for a cluster, and expects of each what kpt does.
-func (w *worker) documents(name string) ([]fn.Item, error) {
-	items, err := w.file(name, func(doc *manifest.Document) (bool, error) {
+// readDocuments reads all objects of a file, also those that are not for a cluster, and expects of each what kpt does.
+func (w *renderWorker) readDocuments(name string) ([]fn.Item, error) {
+	items, err := w.readFile(name, func(doc *manifest.Document) (bool, error) {
 		object, err := doc.Object()
 		if err != nil || ofKustomize(name) {
 			return true, err
@@ -188,8 +188,8 @@ func (w *worker) documents(name string) ([]fn.Item, error) {
 }
 
 // kptRun runs one function on the objects that it selects.
-func (w *worker) kptRun(ctx context.Context, p *kptPackage, function kptFunction, items []fn.Item) ([]fn.Item, error) {
-	policy, err := p.policy(function)
+func (w *renderWorker) kptRun(ctx context.Context, p *kptPackage, function kptFunction, items []fn.Item) ([]fn.Item, error) {
+	policy, err := p.readPolicy(function)
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +200,7 @@ func (w *worker) kptRun(ctx context.Context, p *kptPackage, function kptFunction
 	var chosen []fn.Item
 	var at []int
 	for i, item := range items {
-		ok, err := function.selects(item.Doc)
+		ok, err := function.selectsDocument(item.Doc)
 		if err != nil {
 			return nil, err
 		}
@@ -208,7 +208,7 @@ func (w *worker) kptRun(ctx context.Context, p *kptPackage, function kptFunction
 			chosen, at = append(chosen, item), append(at, i)
 		}
 	}
-	report, err := w.inject(ctx, injector, chosen, p.dir)
+	report, err := w.runInjector(ctx, injector, chosen, p.dir)
 	if err != nil {
 		return nil, err
 	}

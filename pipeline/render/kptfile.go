@@ -22,9 +22,9 @@ const kptfileName = "Kptfile"
 // bfsAnnotation asks kpt to render the packages above before those below.
 const bfsAnnotation = "kpt.dev/bfs-rendering"
 
-// kptfile is a Kptfile (kpt.dev/v1). Fields that are not known are refused as kpt does, so that a typo cannot turn off a
+// kptFile is a Kptfile (kpt.dev/v1). Fields that are not known are refused as kpt does, so that a typo cannot turn off a
 // function. Those that are no business of a render are not looked at.
-type kptfile struct {
+type kptFile struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`
 	Metadata   struct {
@@ -66,7 +66,7 @@ type kptSelector struct {
 }
 
 // readKptfile reads the Kptfile of a package and checks its functions, before any of them is run.
-func (w *worker) readKptfile(dir string) (*kptfile, error) {
+func (w *renderWorker) readKptfile(dir string) (*kptFile, error) {
 	name := path.Join(dir, kptfileName)
 	content, err := w.files.Read(name)
 	if err != nil {
@@ -75,7 +75,7 @@ func (w *worker) readKptfile(dir string) (*kptfile, error) {
 	if err := checkAliases(content); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", name, err)
 	}
-	var file kptfile
+	var file kptFile
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(&file); err != nil && !errors.Is(err, io.EOF) {
@@ -91,9 +91,9 @@ func (w *worker) readKptfile(dir string) (*kptfile, error) {
 	if err := yaml.Unmarshal(content, &doc); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", name, err)
 	}
-	pipeline := member(doc.Content[0], "pipeline")
+	pipeline := memberValue(doc.Content[0], "pipeline")
 	for list, functions := range map[string][]kptFunction{"mutators": file.Pipeline.Mutators, "validators": file.Pipeline.Validators} {
-		nodes := member(pipeline, list)
+		nodes := memberValue(pipeline, list)
 		for i := range functions {
 			line := nodes.Line
 			if nodes.Kind == yaml.SequenceNode {
@@ -109,7 +109,7 @@ func (w *worker) readKptfile(dir string) (*kptfile, error) {
 }
 
 // checkFunction accepts Prerig's own function only, configured in one way.
-func (w *worker) checkFunction(function kptFunction) error {
+func (w *renderWorker) checkFunction(function kptFunction) error {
 	if (function.Image == "") == (function.Exec == "") {
 		return errors.New("exactly one of image and exec must be given")
 	}
@@ -127,7 +127,7 @@ func (w *worker) checkFunction(function kptFunction) error {
 	return nil
 }
 
-func (w *worker) ownKptFunction(function kptFunction) error {
+func (w *renderWorker) ownKptFunction(function kptFunction) error {
 	if function.Image != "" {
 		return w.ownImage(function.Image)
 	}
@@ -144,8 +144,8 @@ func (w *worker) ownKptFunction(function kptFunction) error {
 	return nil
 }
 
-// policy reads what a function is configured with: one object among those of the package itself.
-func (p *kptPackage) policy(function kptFunction) (*policyv1alpha1.InjectionPolicy, error) {
+// readPolicy reads what a function is configured with: one object among those of the package itself.
+func (p *kptPackage) readPolicy(function kptFunction) (*policyv1alpha1.InjectionPolicy, error) {
 	if len(function.ConfigMap) > 0 {
 		data := map[string]any{}
 		for key, value := range function.ConfigMap {
@@ -180,8 +180,8 @@ func (p *kptPackage) policy(function kptFunction) (*policyv1alpha1.InjectionPoli
 	return policy, nil
 }
 
-// selects reports whether a function sees an object: one of its selectors matches, or it has none, and no exclusion does.
-func (f kptFunction) selects(doc *manifest.Document) (bool, error) {
+// selectsDocument reports whether a function sees an object: one of its selectors matches, or it has none, and no exclusion does.
+func (f kptFunction) selectsDocument(doc *manifest.Document) (bool, error) {
 	if len(f.Selectors) == 0 && len(f.Exclude) == 0 {
 		return true, nil
 	}
@@ -191,20 +191,20 @@ func (f kptFunction) selects(doc *manifest.Document) (bool, error) {
 	}
 	selected := len(f.Selectors) == 0
 	for _, selector := range f.Selectors {
-		selected = selected || selector.matches(object)
+		selected = selected || selector.matchesObject(object)
 	}
 	for _, selector := range f.Exclude {
-		selected = selected && (selector.empty() || !selector.matches(object))
+		selected = selected && (selector.isEmpty() || !selector.matchesObject(object))
 	}
 	return selected, nil
 }
 
-// empty reports whether it asks for nothing. As a selector it matches everything then, as an exclusion nothing.
-func (s kptSelector) empty() bool {
+// isEmpty reports whether it asks for nothing. As a selector it matches everything then, as an exclusion nothing.
+func (s kptSelector) isEmpty() bool {
 	return s.APIVersion+s.Kind+s.Name+s.Namespace == "" && len(s.Labels) == 0 && len(s.Annotations) == 0
 }
 
-func (s kptSelector) matches(object map[string]any) bool {
+func (s kptSelector) matchesObject(object map[string]any) bool {
 	meta := metaOf(object)
 	metadata, _ := object["metadata"].(map[string]any)
 	for _, pair := range [][2]string{{s.APIVersion, meta.APIVersion}, {s.Kind, meta.Kind}, {s.Name, meta.Name}, {s.Namespace, meta.Namespace}} {
@@ -212,10 +212,10 @@ func (s kptSelector) matches(object map[string]any) bool {
 			return false
 		}
 	}
-	return contains(metadata["labels"], s.Labels) && contains(metadata["annotations"], s.Annotations)
+	return containsAll(metadata["labels"], s.Labels) && containsAll(metadata["annotations"], s.Annotations)
 }
 
-func contains(have any, want map[string]string) bool {
+func containsAll(have any, want map[string]string) bool {
 	values, _ := have.(map[string]any)
 	for key, value := range want {
 		if values[key] != value {

@@ -18,9 +18,9 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// kustomizations is the tree as kustomize sees it: every kustomization that is read is checked, and its transformers that
+// checkedTree is the tree as kustomize sees it: every kustomization that is read is checked, and its transformers that
 // are Prerig's own function are put in a form that kustomize runs without a plugin.
-type kustomizations struct {
+type checkedTree struct {
 	tree.Reader
 	virtual map[string][]byte // files that are not in the source
 	names   map[string]string // names of virtual files and of bases to what they stand for
@@ -30,19 +30,19 @@ type kustomizations struct {
 	count   int
 }
 
-func newKustomizations(r tree.Reader, bases []Base) *kustomizations {
-	k := &kustomizations{Reader: r, virtual: map[string][]byte{}, names: map[string]string{}, linked: map[string]string{}, bases: map[string]Base{}}
+func newKustomizations(r tree.Reader, bases []Base) *checkedTree {
+	k := &checkedTree{Reader: r, virtual: map[string][]byte{}, names: map[string]string{}, linked: map[string]string{}, bases: map[string]Base{}}
 	for _, base := range bases {
 		k.bases[base.Name], k.names[base.Name] = base, base.String()
 	}
 	return k
 }
 
-// clean returns a path as virtual files are kept: relative to the root.
-func clean(name string) string { return strings.TrimPrefix(path.Clean("/"+name), "/") }
+// cleanPath returns a path as virtual files are kept: relative to the root.
+func cleanPath(name string) string { return strings.TrimPrefix(path.Clean("/"+name), "/") }
 
-// hard remembers an error that is more than a missing file.
-func (k *kustomizations) hard(err error) error {
+// rememberError remembers an error that is more than a missing file.
+func (k *checkedTree) rememberError(err error) error {
 	if err != nil && k.refused == nil && !errors.Is(err, fs.ErrNotExist) {
 		k.refused = err
 	}
@@ -50,8 +50,8 @@ func (k *kustomizations) hard(err error) error {
 }
 
 // Lookup implements tree.Reader.
-func (k *kustomizations) Lookup(name string) (tree.Info, error) {
-	at := clean(name)
+func (k *checkedTree) Lookup(name string) (tree.Info, error) {
+	at := cleanPath(name)
 	if _, ok := k.virtual[at]; ok {
 		return tree.Info{Path: at}, nil
 	}
@@ -62,7 +62,7 @@ func (k *kustomizations) Lookup(name string) (tree.Info, error) {
 	if err == nil && !info.Dir && info.Path != at && isKustomization(at) {
 		k.linked[info.Path] = at // kustomize reads where the link leads
 	}
-	return info, k.hard(err)
+	return info, k.rememberError(err)
 }
 
 // isKustomization reports whether kustomize takes a file of this name for a kustomization.
@@ -71,14 +71,14 @@ func isKustomization(name string) bool {
 }
 
 // List implements tree.Reader.
-func (k *kustomizations) List(name string) ([]tree.Info, error) {
+func (k *checkedTree) List(name string) ([]tree.Info, error) {
 	list, err := k.Reader.List(name)
-	return list, k.hard(err)
+	return list, k.rememberError(err)
 }
 
 // Read implements tree.Reader.
-func (k *kustomizations) Read(name string) ([]byte, error) {
-	at := clean(name)
+func (k *checkedTree) Read(name string) ([]byte, error) {
+	at := cleanPath(name)
 	if content, ok := k.virtual[at]; ok {
 		return content, nil
 	}
@@ -91,10 +91,10 @@ func (k *kustomizations) Read(name string) ([]byte, error) {
 		if info, lookup := k.Reader.Lookup(name); lookup == nil && info.Dir {
 			return nil, err
 		}
-		return nil, k.hard(err)
+		return nil, k.rememberError(err)
 	}
 	if err := checkAliases(content); err != nil {
-		return nil, k.hard(fmt.Errorf("%s: %w", at, err))
+		return nil, k.rememberError(fmt.Errorf("%s: %w", at, err))
 	}
 	if link, ok := k.linked[at]; ok {
 		at = link
@@ -102,22 +102,22 @@ func (k *kustomizations) Read(name string) ([]byte, error) {
 	if !isKustomization(at) {
 		return content, nil
 	}
-	checked, err := k.kustomization(at, content)
-	return checked, k.hard(err)
+	checked, err := k.checkKustomization(at, content)
+	return checked, k.rememberError(err)
 }
 
-// kustomization checks one file and gives it as kustomize is to read it. What is not YAML is left to kustomize to
+// checkKustomization checks one file and gives it as kustomize is to read it. What is not YAML is left to kustomize to
 // complain about.
-func (k *kustomizations) kustomization(at string, content []byte) ([]byte, error) {
-	file, err := parseKustomization(at, k.inside(at), content)
+func (k *checkedTree) checkKustomization(at string, content []byte) ([]byte, error) {
+	file, err := parseKustomization(at, k.baseOf(at), content)
 	if err != nil || file == nil {
 		return content, err
 	}
-	if err := file.complete(content); err != nil {
+	if err := file.checkComplete(content); err != nil {
 		return nil, err
 	}
 	for _, entry := range file.remote {
-		local, err := k.mounted(file, entry)
+		local, err := k.mountedPath(file, entry)
 		if err != nil {
 			return nil, err
 		}
@@ -130,7 +130,7 @@ func (k *kustomizations) kustomization(at string, content []byte) ([]byte, error
 			continue
 		}
 		for _, entry := range root.Content[i+1].Content {
-			replaced, err := k.transformer(path.Dir(at), entry.Value)
+			replaced, err := k.rewriteTransformer(path.Dir(at), entry.Value)
 			if err != nil {
 				return nil, fmt.Errorf("%s:%d: transformers: %w", at, entry.Line, err)
 			}
@@ -148,17 +148,17 @@ func (k *kustomizations) kustomization(at string, content []byte) ([]byte, error
 	return yaml.Marshal(&file.doc)
 }
 
-// explain puts the names of the source into an error of kustomize.
-func (k *kustomizations) explain(err error) error {
-	text := string(k.restore([]byte(err.Error())))
+// explainError puts the names of the source into an error of kustomize.
+func (k *checkedTree) explainError(err error) error {
+	text := string(k.restoreNames([]byte(err.Error())))
 	if strings.Contains(text, "external plugins disabled") {
 		text += "; functions and plugins that a source names are never run, and Prerig's own function runs under transformers only"
 	}
 	return errors.New(text)
 }
 
-// restore replaces the names of virtual files by what they stand for.
-func (k *kustomizations) restore(text []byte) []byte {
+// restoreNames replaces the names of virtual files by what they stand for.
+func (k *checkedTree) restoreNames(text []byte) []byte {
 	if !bytes.Contains(text, []byte(virtualPrefix)) && !bytes.Contains(text, []byte(basePrefix)) {
 		return text
 	}
@@ -186,14 +186,14 @@ func aliasesWithin(content []byte, most int) error {
 		if err := decoder.Decode(&doc); err != nil {
 			return nil // the end, or no YAML: kustomize will say so where it matters
 		}
-		if expanded(&doc, most, map[*yaml.Node]int{}) > most {
+		if expandedSize(&doc, most, map[*yaml.Node]int{}) > most {
 			return fmt.Errorf("line %d: excessive aliasing: the document's aliases stand for more than %d values", max(doc.Line, 1), most)
 		}
 	}
 }
 
-// expanded counts the values of a node. A number over the bound is not exact.
-func expanded(node *yaml.Node, most int, known map[*yaml.Node]int) int {
+// expandedSize counts the values of a node. A number over the bound is not exact.
+func expandedSize(node *yaml.Node, most int, known map[*yaml.Node]int) int {
 	if node.Kind == yaml.AliasNode {
 		node = node.Alias
 	}
@@ -203,7 +203,7 @@ func expanded(node *yaml.Node, most int, known map[*yaml.Node]int) int {
 	known[node] = most + 1 // an alias inside of what it stands for
 	count := 1
 	for _, child := range node.Content {
-		if count += expanded(child, most, known); count > most {
+		if count += expandedSize(child, most, known); count > most {
 			break
 		}
 	}

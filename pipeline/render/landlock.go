@@ -10,16 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// caller makes a system call that changes the calling thread, on every thread that must be changed.
-type caller func(trap, a1, a2, a3 uintptr) (r1, r2 uintptr, err syscall.Errno)
+// threadCall makes a system call that changes the calling thread, on every thread that must be changed.
+type threadCall func(trap, a1, a2, a3 uintptr) (r1, r2 uintptr, err syscall.Errno)
 
 // onAllThreads is for programs that are made without C, as Prerig's are; in others the call fails and the layer is missing.
 func onAllThreads(trap, a1, a2, a3 uintptr) (r1, r2 uintptr, err syscall.Errno) {
 	return syscall.AllThreadsSyscall(trap, a1, a2, a3)
 }
 
-// handled is what a version of Landlock's interface can forbid. No rule allows any of it again.
-func handled(version int) unix.LandlockRulesetAttr {
+// handledAccess is what a version of Landlock's interface can forbid. No rule allows any of it again.
+func handledAccess(version int) unix.LandlockRulesetAttr {
 	// The rights of files are numbered without a gap, so those up to the newest one that a version knows are a mask.
 	upTo := func(newest uint64) uint64 { return newest<<1 - 1 }
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: upTo(unix.LANDLOCK_ACCESS_FS_MAKE_SYM)}
@@ -41,16 +41,16 @@ func handled(version int) unix.LandlockRulesetAttr {
 	return attr
 }
 
-// landlock forbids every file that is not open already, and what else the kernel's version of Landlock knows. It gives that
+// restrictFiles forbids every file that is not open already, and what else the kernel's version of Landlock knows. It gives that
 // version, or 0 where nothing is forbidden.
-func landlock(call caller) int {
+func restrictFiles(call threadCall) int {
 	// Asked for in this way, the call makes nothing and gives the version.
 	found, _, failed := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	version := int(found)
 	if failed != 0 || version < 1 {
 		return 0
 	}
-	attr := handled(version)
+	attr := handledAccess(version)
 	// The fields up to here are those of version 6; older kernels take a longer structure whose end is zero.
 	size := unsafe.Offsetof(attr.Scoped) + unsafe.Sizeof(attr.Scoped)
 	ruleset, _, failed := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0)

@@ -11,9 +11,9 @@ import (
 	"github.com/prerig/prerig/pipeline/render/remotebase"
 )
 
-// origins puts repositories back into the notes on where an object is from and which files changed it, which kustomize
+// restoreOrigins puts repositories back into the notes on where an object is from and which files changed it, which kustomize
 // writes when a kustomization asks for them (buildMetadata): it has seen directories where it would have made clones.
-func (k *kustomizations) origins(object *resource.Resource) error {
+func (k *checkedTree) restoreOrigins(object *resource.Resource) error {
 	if len(k.bases) == 0 {
 		return nil
 	}
@@ -21,7 +21,7 @@ func (k *kustomizations) origins(object *resource.Resource) error {
 	if err != nil {
 		return err
 	}
-	if origin != nil && k.locate(origin) {
+	if origin != nil && k.locateOrigin(origin) {
 		if err := object.SetOrigin(origin); err != nil {
 			return err
 		}
@@ -32,7 +32,7 @@ func (k *kustomizations) origins(object *resource.Resource) error {
 	}
 	changed := false
 	for _, step := range steps {
-		changed = k.locate(step) || changed
+		changed = k.locateOrigin(step) || changed
 	}
 	if !changed {
 		return nil
@@ -48,8 +48,8 @@ func (k *kustomizations) origins(object *resource.Resource) error {
 	return nil
 }
 
-// locate writes the repository into the origin of what comes from a base, and reports whether it did.
-func (k *kustomizations) locate(origin *resource.Origin) bool {
+// locateOrigin writes the repository into the origin of what comes from a base, and reports whether it did.
+func (k *checkedTree) locateOrigin(origin *resource.Origin) bool {
 	changed := false
 	for _, at := range []*string{&origin.Path, &origin.ConfiguredIn} {
 		i := strings.Index(*at, basePrefix)

@@ -17,8 +17,8 @@ import (
 // FunctionName is the name of Prerig's own function: of its executable, and the last part of its image.
 const FunctionName = "prerig-fn"
 
-// ours reports whether the function that an object's annotations name is Prerig's own.
-func (w *worker) ours(annotations map[string]any) error {
+// isOwnFunction reports whether the function that an object's annotations name is Prerig's own.
+func (w *renderWorker) isOwnFunction(annotations map[string]any) error {
 	text, _ := annotations[runtimeutil.FunctionAnnotationKey].(string)
 	var spec runtimeutil.FunctionSpec
 	if err := yaml.UnmarshalStrict([]byte(text), &spec); err != nil {
@@ -38,14 +38,14 @@ func (w *worker) ours(annotations map[string]any) error {
 	return errors.New("the annotation names no function")
 }
 
-func (w *worker) ownExec(name string) error {
+func (w *renderWorker) ownExec(name string) error {
 	if base := path.Base(name); base == FunctionName || slices.Contains(w.request.Functions, base) {
 		return nil
 	}
 	return notOurs("executable " + name)
 }
 
-func (w *worker) ownImage(image string) error {
+func (w *renderWorker) ownImage(image string) error {
 	name, _, _ := strings.Cut(image, "@")
 	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
 		name = name[:i]

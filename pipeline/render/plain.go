@@ -15,12 +15,12 @@ import (
 // localConfig marks objects that are for tools and not for the cluster (kustomize, kpt).
 const localConfig = "config.kubernetes.io/local-config"
 
-// plain takes every YAML and JSON file below the path, in the order of their names. Hidden files and directories are left
+// renderPlain takes every YAML and JSON file below the path, in the order of their names. Hidden files and directories are left
 // out, as are objects that are not for a cluster.
-func (w *worker) plain() ([]fn.Item, error) { return w.collect(w.request.Path) }
+func (w *renderWorker) renderPlain() ([]fn.Item, error) { return w.collectFiles(w.request.Path) }
 
-// collect reads files recursively.
-func (w *worker) collect(dir string) ([]fn.Item, error) {
+// collectFiles reads files recursively.
+func (w *renderWorker) collectFiles(dir string) ([]fn.Item, error) {
 	list, err := w.files.List(dir)
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (w *worker) collect(dir string) ([]fn.Item, error) {
 			continue
 		}
 		if entry.Dir {
-			below, err := w.collect(name)
+			below, err := w.collectFiles(name)
 			if err != nil {
 				return nil, err
 			}
@@ -41,7 +41,7 @@ func (w *worker) collect(dir string) ([]fn.Item, error) {
 		}
 		switch path.Ext(name) {
 		case ".yaml", ".yml", ".json":
-			read, err := w.file(name, w.forCluster)
+			read, err := w.readFile(name, w.forCluster)
 			if err != nil {
 				return nil, err
 			}
@@ -51,8 +51,8 @@ func (w *worker) collect(dir string) ([]fn.Item, error) {
 	return items, nil
 }
 
-// file reads the objects of one file that are wanted.
-func (w *worker) file(name string, wanted func(*manifest.Document) (bool, error)) ([]fn.Item, error) {
+// readFile reads the objects of one file that are wanted.
+func (w *renderWorker) readFile(name string, wanted func(*manifest.Document) (bool, error)) ([]fn.Item, error) {
 	content, err := w.files.Read(name)
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (w *worker) file(name string, wanted func(*manifest.Document) (bool, error)
 }
 
 // forCluster leaves out what is for tools: kustomizations, Kptfiles, policies and whatever says so of itself.
-func (w *worker) forCluster(doc *manifest.Document) (bool, error) {
+func (w *renderWorker) forCluster(doc *manifest.Document) (bool, error) {
 	// A document that cannot be read must not be published, so each is.
 	object, err := doc.Object()
 	if err != nil {

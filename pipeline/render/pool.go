@@ -34,7 +34,7 @@ type Pool struct {
 	options Options
 	asking  int // bytes of questions that one render may ask
 	wanted  chan struct{}
-	warm    chan *process
+	warm    chan *rendererProcess
 	done    chan struct{}
 	stop    sync.Once
 	running sync.WaitGroup
@@ -50,25 +50,25 @@ func NewPool(options Options) (*Pool, error) {
 		options.Command = []string{self, Command}
 	}
 	keepFiles()
-	p := &Pool{options: options, asking: maxQuestions, warm: make(chan *process, options.Warm), wanted: make(chan struct{}, options.Warm), done: make(chan struct{})}
+	p := &Pool{options: options, asking: maxQuestions, warm: make(chan *rendererProcess, options.Warm), wanted: make(chan struct{}, options.Warm), done: make(chan struct{})}
 	for range options.Warm {
 		p.wanted <- struct{}{}
 	}
 	if options.Warm > 0 {
-		p.running.Go(p.refill)
+		p.running.Go(p.refillWarm)
 	}
 	return p, nil
 }
 
-// refill starts a renderer for each that was taken.
-func (p *Pool) refill() {
+// refillWarm starts a renderer for each that was taken.
+func (p *Pool) refillWarm() {
 	for {
 		select {
 		case <-p.done:
 			return
 		case <-p.wanted:
 		}
-		started, err := start(p.options)
+		started, err := startRenderer(p.options)
 		if err != nil {
 			// The next render starts its own and reports what is wrong.
 			continue
@@ -76,7 +76,7 @@ func (p *Pool) refill() {
 		select {
 		case p.warm <- started:
 		case <-p.done:
-			started.kill()
+			started.killGroup()
 			return
 		}
 	}
@@ -89,14 +89,14 @@ func (p *Pool) Close() {
 	for {
 		select {
 		case waiting := <-p.warm:
-			waiting.kill()
+			waiting.killGroup()
 		default:
 			return
 		}
 	}
 }
 
-func (p *Pool) take() (*process, error) {
+func (p *Pool) takeProcess() (*rendererProcess, error) {
 	for {
 		select {
 		case ready := <-p.warm:
@@ -104,12 +104,12 @@ func (p *Pool) take() (*process, error) {
 			case p.wanted <- struct{}{}:
 			default:
 			}
-			if ready.alive() {
+			if ready.isAlive() {
 				return ready, nil
 			}
-			ready.kill()
+			ready.killGroup()
 		default:
-			return start(p.options)
+			return startRenderer(p.options)
 		}
 	}
 }
@@ -122,19 +122,19 @@ func (p *Pool) Isolation(ctx context.Context) (Isolation, error) {
 	var found Isolation
 	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 	defer cancel()
-	worker, err := p.take()
+	worker, err := p.takeProcess()
 	if err != nil {
 		return found, fmt.Errorf("starting the renderer: %w", err)
 	}
-	defer worker.kill()
-	stop := context.AfterFunc(ctx, worker.kill)
+	defer worker.killGroup()
+	stop := context.AfterFunc(ctx, worker.killGroup)
 	defer stop()
 	if err := writeFrame(worker.in, frameInspect, nil); err != nil {
 		return found, fmt.Errorf("asking the renderer what it is kept from: %w", err)
 	}
 	kind, content, err := readFrame(worker.out, maxQuestion)
 	if err == nil && kind != frameInspect {
-		err = garbage(fmt.Sprintf("a message of kind %q", kind))
+		err = protocolError(fmt.Sprintf("a message of kind %q", kind))
 	}
 	if err == nil {
 		err = json.Unmarshal(content, &found)
@@ -157,21 +157,21 @@ const stepBackAfter = 3 * time.Second
 func (p *Pool) Render(ctx context.Context, files tree.Reader, request Request) (*Response, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, request.Limits.Timeout, fmt.Errorf("%w: more than %s", ErrTimeout, request.Limits.Timeout))
 	defer cancel()
-	worker, err := p.take()
+	worker, err := p.takeProcess()
 	if err != nil {
 		return nil, fmt.Errorf("starting the renderer: %w", err)
 	}
-	defer worker.kill()
-	if err := worker.limit(request.Limits); err != nil {
+	defer worker.killGroup()
+	if err := worker.setLimits(request.Limits); err != nil {
 		return nil, fmt.Errorf("limiting the renderer: %w", err)
 	}
-	stop := context.AfterFunc(ctx, worker.kill)
+	stop := context.AfterFunc(ctx, worker.killGroup)
 	defer stop()
 	long := time.AfterFunc(stepBackAfter, worker.stepBack)
 	defer long.Stop()
-	response, err := converse(worker, files, request, p.asking)
+	response, err := serveRequest(worker, files, request, p.asking)
 	if err == nil {
-		worker.kill() // it has nothing more to do; what it wrote on its way is complete then
+		worker.killGroup() // it has nothing more to do; what it wrote on its way is complete then
 		if text := strings.TrimSpace(worker.stderr.String()); text != "" {
 			response.Warnings = append(response.Warnings, strings.Split(strings.ToValidUTF8(text, "?"), "\n")...)
 		}
@@ -184,7 +184,7 @@ func (p *Pool) Render(ctx context.Context, files tree.Reader, request Request) (
 	if errors.As(err, &told) {
 		return nil, err
 	}
-	return nil, worker.explain(err, request.Limits)
+	return nil, worker.explainEnd(err, request.Limits)
 }
 
 // renderError is what the renderer says went wrong.
@@ -192,8 +192,8 @@ type renderError struct{ text string }
 
 func (e *renderError) Error() string { return e.text }
 
-// converse sends the request and answers until the result is there.
-func converse(worker *process, files tree.Reader, request Request, asking int) (*Response, error) {
+// serveRequest sends the request and answers until the result is there.
+func serveRequest(worker *rendererProcess, files tree.Reader, request Request, asking int) (*Response, error) {
 	text, err := json.Marshal(request)
 	if err != nil {
 		return nil, err
@@ -219,20 +219,20 @@ func converse(worker *process, files tree.Reader, request Request, asking int) (
 		case errors.As(err, &limit) && (kind == frameObject || kind == frameDone):
 			return nil, &tree.LimitError{What: "size of the result in bytes", Limit: request.Limits.Output}
 		case errors.As(err, &limit):
-			return nil, garbage(fmt.Sprintf("a message of kind %q that is too long", kind))
+			return nil, protocolError(fmt.Sprintf("a message of kind %q that is too long", kind))
 		case err != nil:
 			return nil, err
 		}
 		switch kind {
 		case frameQuestion:
 			if asked += len(content); asked > asking {
-				return nil, garbage("questions without an end")
+				return nil, protocolError("questions without an end")
 			}
-			var q question
-			if err := json.Unmarshal(content, &q); err != nil || !fs.ValidPath(clean(q.Path)) && clean(q.Path) != "" {
-				return nil, garbage("a question that makes no sense")
+			var q treeQuestion
+			if err := json.Unmarshal(content, &q); err != nil || !fs.ValidPath(cleanPath(q.Path)) && cleanPath(q.Path) != "" {
+				return nil, protocolError("a question that makes no sense")
 			}
-			if err := writeFrame(worker.in, frameAnswer, answer(files, q)); err != nil {
+			if err := writeFrame(worker.in, frameAnswer, answerQuestion(files, q)); err != nil {
 				return nil, err
 			}
 		case frameObject:
@@ -247,12 +247,12 @@ func converse(worker *process, files tree.Reader, request Request, asking int) (
 		case frameDone:
 			response := &Response{}
 			if err := json.Unmarshal(content, response); err != nil {
-				return nil, garbage("a result that is not JSON")
+				return nil, protocolError("a result that is not JSON")
 			}
 			response.Objects = objects
 			return response, nil
 		default:
-			return nil, garbage(fmt.Sprintf("a message of kind %q", kind))
+			return nil, protocolError(fmt.Sprintf("a message of kind %q", kind))
 		}
 	}
 }
@@ -261,18 +261,18 @@ func decodeObject(content []byte) (Object, error) {
 	head, text, found := bytes.Cut(content, []byte("\n"))
 	var object Object
 	if err := json.Unmarshal(head, &object); err != nil || !found || object.Kind == "" || object.APIVersion == "" {
-		return object, garbage("an object without an identity")
+		return object, protocolError("an object without an identity")
 	}
 	object.YAML = text
 	return object, nil
 }
 
-func garbage(what string) error { return fmt.Errorf("the renderer sent %s", what) }
+func protocolError(what string) error { return fmt.Errorf("the renderer sent %s", what) }
 
-var _ io.Writer = (*bounded)(nil)
+var _ io.Writer = (*tailBuffer)(nil)
 
-// bounded keeps the end of what a renderer says on standard error.
-type bounded struct {
+// tailBuffer keeps the end of what a renderer says on standard error.
+type tailBuffer struct {
 	mu   sync.Mutex
 	text []byte
 }
@@ -280,7 +280,7 @@ type bounded struct {
 const maxStderr = 16 << 10
 
 // Write implements io.Writer.
-func (b *bounded) Write(p []byte) (int, error) {
+func (b *tailBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.text = append(b.text, p...)
@@ -290,7 +290,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (b *bounded) String() string {
+func (b *tailBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return string(b.text)

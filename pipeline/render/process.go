@@ -21,12 +21,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process is a renderer.
-type process struct {
+// rendererProcess is a renderer.
+type rendererProcess struct {
 	command *exec.Cmd
 	in      io.WriteCloser
 	out     *bufio.Reader
-	stderr  *bounded
+	stderr  *tailBuffer
 	apart   bool // in namespaces of its own
 	once    sync.Once
 	exited  chan struct{}
@@ -40,20 +40,20 @@ var noNamespaces atomic.Bool
 // starts overlap. If we are killed then, two children wait for each other's end for ever, and keep our sockets and locks.
 var launching sync.Mutex
 
-// start starts a renderer: an empty environment, an own process group, and namespaces of its own without any network
+// startRenderer starts a renderer: an empty environment, an own process group, and namespaces of its own without any network
 // where the system allows it. It ends when this process does.
-func start(options Options) (*process, error) {
+func startRenderer(options Options) (*rendererProcess, error) {
 	if !options.NoSandbox && !noNamespaces.Load() {
-		p, err := launch(options, true)
+		p, err := launchRenderer(options, true)
 		if err == nil || !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EACCES) {
 			return p, err
 		}
 		noNamespaces.Store(true)
 	}
-	return launch(options, false)
+	return launchRenderer(options, false)
 }
 
-func launch(options Options, namespaces bool) (*process, error) {
+func launchRenderer(options Options, namespaces bool) (*rendererProcess, error) {
 	command := exec.Command(options.Command[0], options.Command[1:]...)
 	command.Env = []string{}
 	command.Dir = "/"
@@ -63,7 +63,7 @@ func launch(options Options, namespaces bool) (*process, error) {
 		command.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
 		command.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
 	}
-	p := &process{command: command, stderr: &bounded{}, apart: namespaces, exited: make(chan struct{})}
+	p := &rendererProcess{command: command, stderr: &tailBuffer{}, apart: namespaces, exited: make(chan struct{})}
 	in, err := command.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -89,9 +89,9 @@ func launch(options Options, namespaces bool) (*process, error) {
 // one open. Those that Go opens are never passed on. Kernels before 5.11 do not know the call.
 func keepFiles() { _ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) }
 
-// alive reports whether a renderer that has waited can be used. It is looked for its end, and that is left to be waited for: a
+// isAlive reports whether a renderer that has waited can be used. It is looked for its end, and that is left to be waited for: a
 // signal reaches also one that has ended, until then.
-func (p *process) alive() bool {
+func (p *rendererProcess) isAlive() bool {
 	var ended unix.Siginfo
 	err := unix.Waitid(unix.P_PID, p.command.Process.Pid, &ended, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
 	return err == nil && ended.Signo == 0
@@ -102,7 +102,7 @@ const yielding = 10
 
 // stepBack lets others have the processor first. Linux knows niceness of threads only; new ones take it from that which
 // starts them.
-func (p *process) stepBack() {
+func (p *rendererProcess) stepBack() {
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.command.Process.Pid))
 	if err != nil {
 		return // it has ended
@@ -114,8 +114,8 @@ func (p *process) stepBack() {
 	}
 }
 
-// kill ends the renderer and everything that it may have started, and waits for it.
-func (p *process) kill() {
+// killGroup ends the renderer and everything that it may have started, and waits for it.
+func (p *rendererProcess) killGroup() {
 	p.once.Do(func() {
 		_ = unix.Kill(-p.command.Process.Pid, unix.SIGKILL)
 		_ = p.command.Process.Kill()
@@ -126,8 +126,8 @@ func (p *process) kill() {
 	<-p.exited
 }
 
-// limit sets what the renderer may use. No file can be written or made, no further process is of use to it.
-func (p *process) limit(limits Limits) error {
+// setLimits sets what the renderer may use. No file can be written or made, no further process is of use to it.
+func (p *rendererProcess) setLimits(limits Limits) error {
 	seconds := uint64(limits.Timeout/time.Second)*2 + 2
 	for _, one := range []struct {
 		what  int
@@ -143,8 +143,8 @@ func (p *process) limit(limits Limits) error {
 	return nil
 }
 
-// explain says why a renderer ended without a result.
-func (p *process) explain(err error, limits Limits) error {
+// explainEnd says why a renderer ended without a result.
+func (p *rendererProcess) explainEnd(err error, limits Limits) error {
 	if strings.HasPrefix(err.Error(), "the renderer sent") {
 		return err
 	}

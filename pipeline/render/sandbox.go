@@ -57,21 +57,21 @@ func (i Isolation) String() string {
 	return strings.Join(have, ", ")
 }
 
-// layers are the parts that a process can put on by itself.
-type layers uint8
+// isolationLayers are the parts that a process can put on by itself.
+type isolationLayers uint8
 
 const (
-	layerRoot layers = 1 << iota
+	layerRoot isolationLayers = 1 << iota
 	layerLandlock
 	layerSeccomp
 	allLayers = layerRoot | layerLandlock | layerSeccomp
 )
 
-// enclose takes from this process what a renderer has no use for, for good. It is called before anything that is not
+// isolateProcess takes from this process what a renderer has no use for, for good. It is called before anything that is not
 // trusted is read. A layer that the system does not have is left out and the others hold; which there are is the answer.
 //
 // The order matters: each layer forbids what the ones before it need.
-func enclose(wanted layers) Isolation {
+func isolateProcess(wanted isolationLayers) Isolation {
 	var have Isolation
 	if wanted&layerRoot != 0 {
 		have.Root = emptyRoot()
@@ -79,7 +79,7 @@ func enclose(wanted layers) Isolation {
 	// Others of the same user may not look into this process, nor it be traced; there is nothing to be told of a failure.
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	if wanted&layerLandlock != 0 {
-		have.Landlock = landlock(onAllThreads)
+		have.Landlock = restrictFiles(onAllThreads)
 	}
 	if wanted&layerSeccomp != 0 {
 		have.Seccomp = filterCalls()

@@ -23,9 +23,9 @@ const (
 	codePodField = "pod-field"
 )
 
-// schema reads the pod templates of the result as the API server does. A value of a wrong type is an error, as the object
+// checkSchema reads the pod templates of the result as the API server does. A value of a wrong type is an error, as the object
 // would be refused; a field that is not known is a warning, as the API server drops it or is newer than this program.
-func (w *worker) schema(items []fn.Item, policies []*policyv1alpha1.InjectionPolicy) error {
+func (w *renderWorker) checkSchema(items []fn.Item, policies []*policyv1alpha1.InjectionPolicy) error {
 	var custom []policyv1alpha1.WorkloadKind
 	for _, policy := range policies {
 		custom = append(custom, policy.Spec.Workloads...)

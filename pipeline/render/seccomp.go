@@ -31,22 +31,24 @@ const (
 	argSize  = 8
 )
 
-// program builds a filter.
-type program []unix.SockFilter
+// bpfProgram builds a filter.
+type bpfProgram []unix.SockFilter
 
-func (p *program) add(code uint16, k uint32) {
+func (p *bpfProgram) addInstruction(code uint16, k uint32) {
 	*p = append(*p, unix.SockFilter{Code: code, K: k})
 }
 
-func (p *program) load(offset uint32) { p.add(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, offset) }
+func (p *bpfProgram) loadWord(offset uint32) {
+	p.addInstruction(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, offset)
+}
 
-// answer ends the filter.
-func (p *program) answer(with uint32) { p.add(unix.BPF_RET|unix.BPF_K, with) }
+// returnAction ends the filter.
+func (p *bpfProgram) returnAction(with uint32) { p.addInstruction(unix.BPF_RET|unix.BPF_K, with) }
 
-// when runs the next steps where the comparison with what is loaded holds, and goes on after them where it does not.
-func (p *program) when(comparison uint16, k uint32, steps func(*program)) {
+// addBranch runs the next steps where the comparison with what is loaded holds, and goes on after them where it does not.
+func (p *bpfProgram) addBranch(comparison uint16, k uint32, steps func(*bpfProgram)) {
 	at := len(*p)
-	p.add(unix.BPF_JMP|comparison|unix.BPF_K, k)
+	p.addInstruction(unix.BPF_JMP|comparison|unix.BPF_K, k)
 	steps(p)
 	(*p)[at].Jf = uint8(len(*p) - at - 1)
 }
@@ -57,49 +59,49 @@ const (
 	absent = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
 )
 
-// argument takes a call only where one of its arguments compares.
-func (p *program) argument(call uint32, index uint32, comparison uint16, k uint32, then, otherwise uint32) {
-	p.when(unix.BPF_JEQ, call, func(p *program) {
-		p.load(dataArg0 + argSize*index)
-		p.when(comparison, k, func(p *program) { p.answer(then) })
-		p.answer(otherwise)
+// checkArgument takes a call only where one of its arguments compares.
+func (p *bpfProgram) checkArgument(call uint32, index uint32, comparison uint16, k uint32, then, otherwise uint32) {
+	p.addBranch(unix.BPF_JEQ, call, func(p *bpfProgram) {
+		p.loadWord(dataArg0 + argSize*index)
+		p.addBranch(comparison, k, func(p *bpfProgram) { p.returnAction(then) })
+		p.returnAction(otherwise)
 	})
 }
 
-// filter returns the program for the process with the given id.
-func filter(pid uint32) program {
-	var p program
-	p.load(dataArch)
-	p.when(unix.BPF_JEQ, auditArch, func(p *program) {
-		p.load(dataCall)
+// seccompFilter returns the program for the process with the given id.
+func seccompFilter(pid uint32) bpfProgram {
+	var p bpfProgram
+	p.loadWord(dataArch)
+	p.addBranch(unix.BPF_JEQ, auditArch, func(p *bpfProgram) {
+		p.loadWord(dataCall)
 		if foreignCalls != 0 {
-			p.when(unix.BPF_JGE, foreignCalls, func(p *program) { p.answer(refuse) })
+			p.addBranch(unix.BPF_JGE, foreignCalls, func(p *bpfProgram) { p.returnAction(refuse) })
 		}
 		for _, call := range calls {
-			p.when(unix.BPF_JEQ, call, func(p *program) { p.answer(allow) })
+			p.addBranch(unix.BPF_JEQ, call, func(p *bpfProgram) { p.returnAction(allow) })
 		}
 		// Memory, but none that could be run as a program.
-		p.argument(unix.SYS_MMAP, 2, unix.BPF_JSET, unix.PROT_EXEC, refuse, allow)
-		p.argument(unix.SYS_MPROTECT, 2, unix.BPF_JSET, unix.PROT_EXEC, refuse, allow)
+		p.checkArgument(unix.SYS_MMAP, 2, unix.BPF_JSET, unix.PROT_EXEC, refuse, allow)
+		p.checkArgument(unix.SYS_MPROTECT, 2, unix.BPF_JSET, unix.PROT_EXEC, refuse, allow)
 		// Threads, but no processes.
-		p.argument(unix.SYS_CLONE, 0, unix.BPF_JSET, unix.CLONE_THREAD, allow, refuse)
-		p.argument(unix.SYS_PRCTL, 0, unix.BPF_JEQ, unix.PR_SET_VMA, allow, refuse)
+		p.checkArgument(unix.SYS_CLONE, 0, unix.BPF_JSET, unix.CLONE_THREAD, allow, refuse)
+		p.checkArgument(unix.SYS_PRCTL, 0, unix.BPF_JEQ, unix.PR_SET_VMA, allow, refuse)
 		// Signals and limits of this process only.
-		p.argument(unix.SYS_TGKILL, 0, unix.BPF_JEQ, pid, allow, refuse)
-		p.argument(unix.SYS_KILL, 0, unix.BPF_JEQ, pid, allow, refuse)
-		p.argument(unix.SYS_PRLIMIT64, 0, unix.BPF_JEQ, 0, allow, refuse)
-		p.when(unix.BPF_JEQ, unix.SYS_FCNTL, func(p *program) {
-			p.load(dataArg0 + argSize)
+		p.checkArgument(unix.SYS_TGKILL, 0, unix.BPF_JEQ, pid, allow, refuse)
+		p.checkArgument(unix.SYS_KILL, 0, unix.BPF_JEQ, pid, allow, refuse)
+		p.checkArgument(unix.SYS_PRLIMIT64, 0, unix.BPF_JEQ, 0, allow, refuse)
+		p.addBranch(unix.BPF_JEQ, unix.SYS_FCNTL, func(p *bpfProgram) {
+			p.loadWord(dataArg0 + argSize)
 			for _, command := range []uint32{unix.F_GETFL, unix.F_SETFL, unix.F_GETFD, unix.F_SETFD} {
-				p.when(unix.BPF_JEQ, command, func(p *program) { p.answer(allow) })
+				p.addBranch(unix.BPF_JEQ, command, func(p *bpfProgram) { p.returnAction(allow) })
 			}
-			p.answer(refuse)
+			p.returnAction(refuse)
 		})
 		// Its flags are in memory, which a filter cannot read; the C library then uses the older call.
-		p.when(unix.BPF_JEQ, unix.SYS_CLONE3, func(p *program) { p.answer(absent) })
-		p.answer(refuse)
+		p.addBranch(unix.BPF_JEQ, unix.SYS_CLONE3, func(p *bpfProgram) { p.returnAction(absent) })
+		p.returnAction(refuse)
 	})
-	p.answer(refuse)
+	p.returnAction(refuse)
 	return p
 }
 
@@ -111,7 +113,7 @@ func filterCalls() bool {
 	if unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != nil {
 		return false
 	}
-	steps := filter(uint32(unix.Getpid()))
+	steps := seccompFilter(uint32(unix.Getpid()))
 	whole := unix.SockFprog{Len: uint16(len(steps)), Filter: &steps[0]}
 	thread, _, failed := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&whole)))
 	runtime.KeepAlive(steps)

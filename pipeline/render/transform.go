@@ -51,8 +51,8 @@ const (
 	virtualPrefix        = ".prerig-render-"
 )
 
-// install puts our transformer into kustomize's table.
-func install(make func() resmap.TransformerPlugin) error {
+// installTransformer puts our transformer into kustomize's table.
+func installTransformer(make func() resmap.TransformerPlugin) error {
 	if len(builtinTransformers) == 0 {
 		return errors.New("this version of kustomize keeps its builtin transformers elsewhere; Prerig must be adapted to it")
 	}
@@ -60,9 +60,9 @@ func install(make func() resmap.TransformerPlugin) error {
 	return nil
 }
 
-// transformer returns an entry of transformers in the form that kustomize runs in place, or the entry as it is.
-func (k *kustomizations) transformer(dir, entry string) (string, error) {
-	if docs := functions([]byte(entry)); docs != nil {
+// rewriteTransformer returns an entry of transformers in the form that kustomize runs in place, or the entry as it is.
+func (k *checkedTree) rewriteTransformer(dir, entry string) (string, error) {
+	if docs := functionDocuments([]byte(entry)); docs != nil {
 		text, err := inPlace([]byte(entry))
 		return string(text), err
 	}
@@ -72,31 +72,31 @@ func (k *kustomizations) transformer(dir, entry string) (string, error) {
 		return entry, nil // written in place, or kustomize will say that it is not there
 	}
 	if info.Dir {
-		return k.wrap(dir, entry), nil
+		return k.wrapDirectory(dir, entry), nil
 	}
 	content, err := k.Reader.Read(target)
-	if err != nil || functions(content) == nil {
+	if err != nil || functionDocuments(content) == nil {
 		return entry, err
 	}
 	text, err := inPlace(content)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", entry, err)
 	}
-	name := path.Join(path.Dir(entry), k.name(path.Base(entry)))
-	k.virtual[clean(path.Join(dir, name))] = text
+	name := path.Join(path.Dir(entry), k.virtualName(path.Base(entry)))
+	k.virtual[cleanPath(path.Join(dir, name))] = text
 	k.names[path.Base(name)] = path.Base(entry)
 	return name, nil
 }
 
-func (k *kustomizations) name(of string) string {
+func (k *checkedTree) virtualName(of string) string {
 	k.count++
 	return fmt.Sprintf("%s%d-%s", virtualPrefix, k.count, of)
 }
 
-// wrap puts a kustomization around a directory of transformers, which marks those that name a function after all patches
+// wrapDirectory puts a kustomization around a directory of transformers, which marks those that name a function after all patches
 // of the directory have been applied to them.
-func (k *kustomizations) wrap(dir, entry string) string {
-	name := k.name("transformers")
+func (k *checkedTree) wrapDirectory(dir, entry string) string {
+	name := k.virtualName("transformers")
 	text := fmt.Sprintf(`resources: [%q]
 patches:
 - target: {annotationSelector: %s}
@@ -104,20 +104,20 @@ patches:
     - {op: copy, from: /apiVersion, path: /metadata/annotations/%s}
     - {op: replace, path: /apiVersion, value: %s}
 `, path.Join("..", entry), runtimeutil.FunctionAnnotationKey, strings.ReplaceAll(annotationAPIVersion, "/", "~1"), konfig.BuiltinPluginApiVersion)
-	k.virtual[clean(path.Join(dir, name, konfig.DefaultKustomizationFileName()))] = []byte(text)
+	k.virtual[cleanPath(path.Join(dir, name, konfig.DefaultKustomizationFileName()))] = []byte(text)
 	k.names[name] = entry
 	return name
 }
 
-// functions returns the documents of a stream that name a function, nil where there are none or it is not YAML.
-func functions(content []byte) []*yaml.Node {
-	docs, err := documents(content)
+// functionDocuments returns the documents of a stream that name a function, nil where there are none or it is not YAML.
+func functionDocuments(content []byte) []*yaml.Node {
+	docs, err := parseDocuments(content)
 	if err != nil {
 		return nil
 	}
 	var found []*yaml.Node
 	for _, doc := range docs {
-		if annotation(doc, runtimeutil.FunctionAnnotationKey) != nil {
+		if annotationValue(doc, runtimeutil.FunctionAnnotationKey) != nil {
 			found = append(found, doc)
 		}
 	}
@@ -126,7 +126,7 @@ func functions(content []byte) []*yaml.Node {
 
 // inPlace marks the documents of a stream that name a function.
 func inPlace(content []byte) ([]byte, error) {
-	docs, err := documents(content)
+	docs, err := parseDocuments(content)
 	if err != nil {
 		return nil, err
 	}
@@ -135,8 +135,8 @@ func inPlace(content []byte) ([]byte, error) {
 		if i > 0 {
 			out.WriteString("---\n")
 		}
-		if annotation(doc, runtimeutil.FunctionAnnotationKey) != nil {
-			if err := mark(doc); err != nil {
+		if annotationValue(doc, runtimeutil.FunctionAnnotationKey) != nil {
+			if err := markFunction(doc); err != nil {
 				return nil, err
 			}
 		}
@@ -149,15 +149,15 @@ func inPlace(content []byte) ([]byte, error) {
 	return []byte(out.String()), nil
 }
 
-func mark(doc *yaml.Node) error {
-	apiVersion, kind := member(doc, "apiVersion"), member(doc, "kind")
+func markFunction(doc *yaml.Node) error {
+	apiVersion, kind := memberValue(doc, "apiVersion"), memberValue(doc, "kind")
 	if apiVersion == nil || kind == nil {
 		return errors.New("an object that names a function has no apiVersion or no kind")
 	}
 	if slices.Contains(builtinKinds(), kind.Value) {
 		return fmt.Errorf("an object of kind %s, which is kustomize's own, names a function", kind.Value)
 	}
-	annotations := member(member(doc, "metadata"), "annotations")
+	annotations := memberValue(memberValue(doc, "metadata"), "annotations")
 	annotations.Content = append(annotations.Content,
 		&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: annotationAPIVersion},
 		&yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: apiVersion.Value, Style: yaml.DoubleQuotedStyle})
@@ -175,7 +175,7 @@ func builtinKinds() []string {
 	}
 }
 
-func documents(content []byte) ([]*yaml.Node, error) {
+func parseDocuments(content []byte) ([]*yaml.Node, error) {
 	var docs []*yaml.Node
 	decoder := yaml.NewDecoder(strings.NewReader(string(content)))
 	for {
@@ -194,7 +194,7 @@ func documents(content []byte) ([]*yaml.Node, error) {
 	}
 }
 
-func member(node *yaml.Node, key string) *yaml.Node {
+func memberValue(node *yaml.Node, key string) *yaml.Node {
 	if node == nil || node.Kind != yaml.MappingNode {
 		return nil
 	}
@@ -206,21 +206,21 @@ func member(node *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-func annotation(doc *yaml.Node, key string) *yaml.Node {
-	return member(member(member(doc, "metadata"), "annotations"), key)
+func annotationValue(doc *yaml.Node, key string) *yaml.Node {
+	return memberValue(memberValue(memberValue(doc, "metadata"), "annotations"), key)
 }
 
-// function is a transformer of kustomize that is Prerig's own function.
-type function struct {
+// functionTransformer is a transformer of kustomize that is Prerig's own function.
+type functionTransformer struct {
 	ctx     context.Context
-	worker  *worker
+	worker  *renderWorker
 	helpers *resmap.PluginHelpers
 	policy  *v1alpha1.InjectionPolicy
 	layer   string
 }
 
 // Config implements resmap.Configurable.
-func (f *function) Config(helpers *resmap.PluginHelpers, config []byte) error {
+func (f *functionTransformer) Config(helpers *resmap.PluginHelpers, config []byte) error {
 	value, err := manifest.Decode(config)
 	if err != nil {
 		return err
@@ -235,7 +235,7 @@ func (f *function) Config(helpers *resmap.PluginHelpers, config []byte) error {
 	if !ok {
 		return fmt.Errorf("kustomize has no builtin transformer of kind %v", object["kind"])
 	}
-	if err := f.worker.ours(annotations); err != nil {
+	if err := f.worker.isOwnFunction(annotations); err != nil {
 		return err
 	}
 	delete(annotations, annotationAPIVersion)
@@ -247,7 +247,7 @@ func (f *function) Config(helpers *resmap.PluginHelpers, config []byte) error {
 }
 
 // Transform implements resmap.Transformer: what changes is read back as kustomize reads the output of a function.
-func (f *function) Transform(objects resmap.ResMap) error {
+func (f *functionTransformer) Transform(objects resmap.ResMap) error {
 	injector, err := fn.New([]*v1alpha1.InjectionPolicy{f.policy})
 	if err != nil {
 		return err
@@ -264,7 +264,7 @@ func (f *function) Transform(objects resmap.ResMap) error {
 		}
 		items = append(items, fn.Item{Doc: file.Docs[0], Index: i})
 	}
-	report, err := f.worker.inject(f.ctx, injector, items, f.layer)
+	report, err := f.worker.runInjector(f.ctx, injector, items, f.layer)
 	if err != nil {
 		return err
 	}
@@ -307,8 +307,8 @@ const transformations = "alpha.config.kubernetes.io/transformations"
 
 var configuredBy = regexp.MustCompile(`apiVersion: builtin\n(\s+)kind: (\S+)\n\s+name: (\S+)`)
 
-// unmark puts the apiVersion of functions back into the note of what changed an object.
-func (w *worker) unmark(object *resource.Resource) error {
+// unmarkOrigin puts the apiVersion of functions back into the note of what changed an object.
+func (w *renderWorker) unmarkOrigin(object *resource.Resource) error {
 	annotations := object.GetAnnotations()
 	text, ok := annotations[transformations]
 	if !ok {
@@ -324,6 +324,6 @@ func (w *worker) unmark(object *resource.Resource) error {
 	return object.SetAnnotations(annotations)
 }
 
-func newFunction(ctx context.Context, w *worker) func() resmap.TransformerPlugin {
-	return func() resmap.TransformerPlugin { return &function{ctx: ctx, worker: w} }
+func newFunction(ctx context.Context, w *renderWorker) func() resmap.TransformerPlugin {
+	return func() resmap.TransformerPlugin { return &functionTransformer{ctx: ctx, worker: w} }
 }

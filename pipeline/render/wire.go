@@ -38,7 +38,7 @@ const (
 	maxError     = 1 << 20
 )
 
-type question struct {
+type treeQuestion struct {
 	Op   tree.Op `json:"op"`
 	Path string  `json:"path"`
 }
@@ -58,7 +58,7 @@ func toWire(info tree.Info) wireInfo {
 	return out
 }
 
-func (i wireInfo) info() tree.Info {
+func (i wireInfo) toInfo() tree.Info {
 	if i.Bytes != nil {
 		i.Info.Path = string(i.Bytes)
 	}
@@ -103,8 +103,8 @@ func readBounded(r io.Reader, bound func(kind byte) int64) (byte, []byte, error)
 	return head[0], content, nil
 }
 
-// answer looks a question up for the renderer.
-func answer(r tree.Reader, q question) []byte {
+// answerQuestion looks a question up for the renderer.
+func answerQuestion(r tree.Reader, q treeQuestion) []byte {
 	var content []byte
 	var err error
 	switch q.Op {
@@ -136,19 +136,19 @@ func answer(r tree.Reader, q question) []byte {
 	return append([]byte{statusOK}, content...)
 }
 
-// asker is the tree as the renderer sees it: every look at it is a question to the other process. It is for one goroutine,
+// remoteTree is the tree as the renderer sees it: every look at it is a question to the other process. It is for one goroutine,
 // as kustomize is.
-type asker struct {
+type remoteTree struct {
 	in  io.Reader
 	out io.Writer
 }
 
-// ask refuses names that are not UTF-8. They do no harm in a list, as long as nobody wants to see what is there.
-func (a *asker) ask(op tree.Op, name string) ([]byte, error) {
+// askQuestion refuses names that are not UTF-8. They do no harm in a list, as long as nobody wants to see what is there.
+func (a *remoteTree) askQuestion(op tree.Op, name string) ([]byte, error) {
 	if !utf8.ValidString(name) {
-		return nil, fmt.Errorf("reading %q: the name is not UTF-8; rename it", clean(name))
+		return nil, fmt.Errorf("reading %q: the name is not UTF-8; rename it", cleanPath(name))
 	}
-	text, err := json.Marshal(question{op, name})
+	text, err := json.Marshal(treeQuestion{op, name})
 	if err != nil {
 		return nil, err
 	}
@@ -181,22 +181,22 @@ func (e *answeredError) Error() string { return e.text }
 func (e *answeredError) Unwrap() error { return e.cause }
 
 // Lookup implements tree.Reader.
-func (a *asker) Lookup(name string) (tree.Info, error) {
-	content, err := a.ask(tree.OpLookup, name)
+func (a *remoteTree) Lookup(name string) (tree.Info, error) {
+	content, err := a.askQuestion(tree.OpLookup, name)
 	if err != nil {
 		return tree.Info{}, err
 	}
 	var info wireInfo
 	err = json.Unmarshal(content, &info)
-	return info.info(), err
+	return info.toInfo(), err
 }
 
 // Read implements tree.Reader.
-func (a *asker) Read(name string) ([]byte, error) { return a.ask(tree.OpRead, name) }
+func (a *remoteTree) Read(name string) ([]byte, error) { return a.askQuestion(tree.OpRead, name) }
 
 // List implements tree.Reader.
-func (a *asker) List(name string) ([]tree.Info, error) {
-	content, err := a.ask(tree.OpList, name)
+func (a *remoteTree) List(name string) ([]tree.Info, error) {
+	content, err := a.askQuestion(tree.OpList, name)
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +206,7 @@ func (a *asker) List(name string) ([]tree.Info, error) {
 	}
 	list := make([]tree.Info, 0, len(wire))
 	for _, info := range wire {
-		list = append(list, info.info())
+		list = append(list, info.toInfo())
 	}
 	return list, nil
 }

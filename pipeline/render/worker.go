@@ -34,35 +34,35 @@ const Command = "render-worker"
 // Main is the renderer: it takes one request from in, asks for files, writes objects to out and returns the exit status.
 // The program calls it for the sub-command Command, as early as it can. It must be the only thing that the process does.
 func Main(in io.Reader, out io.Writer) int {
-	isolation := enclose(allLayers)
+	isolation := isolateProcess(allLayers)
 	// A process that lives for some milliseconds need not collect garbage; the memory limit makes a long one do it.
 	debug.SetGCPercent(400)
 	buffered := bufio.NewWriterSize(out, 64<<10)
-	flushing := &flusher{buffered}
+	flushing := &frameFlusher{buffered}
 	kind, content, err := readFrame(in, maxFrame)
 	if err == nil && kind == frameInspect {
-		return inspect(flushing, isolation)
+		return reportIsolation(flushing, isolation)
 	}
 	if err != nil || kind != frameRequest {
 		return 1 // nobody wants anything
 	}
 	var request Request
 	if err := json.Unmarshal(content, &request); err != nil {
-		return fail(flushing, fmt.Errorf("reading the request: %w", err))
+		return writeFailure(flushing, fmt.Errorf("reading the request: %w", err))
 	}
 	debug.SetMemoryLimit(request.Limits.Memory * 8 / 10)
-	w := &worker{request: request, files: &asker{in, flushing}, marked: map[string]string{}}
-	if err := w.safely(); err != nil {
-		return fail(flushing, err)
+	w := &renderWorker{request: request, files: &remoteTree{in, flushing}, marked: map[string]string{}}
+	if err := w.runSafely(); err != nil {
+		return writeFailure(flushing, err)
 	}
-	if err := w.finish(flushing); err != nil {
+	if err := w.sendResponse(flushing); err != nil {
 		return 1
 	}
 	return 0
 }
 
-// inspect answers what the renderer is kept from, for those who want to know before they trust it with anything.
-func inspect(out io.Writer, isolation Isolation) int {
+// reportIsolation answers what the renderer is kept from, for those who want to know before they trust it with anything.
+func reportIsolation(out io.Writer, isolation Isolation) int {
 	text, err := json.Marshal(isolation)
 	if err != nil || writeFrame(out, frameInspect, text) != nil {
 		return 1
@@ -70,10 +70,10 @@ func inspect(out io.Writer, isolation Isolation) int {
 	return 0
 }
 
-// flusher sends what was written when the frame is complete.
-type flusher struct{ w *bufio.Writer }
+// frameFlusher sends what was written when the frame is complete.
+type frameFlusher struct{ w *bufio.Writer }
 
-func (f *flusher) Write(p []byte) (int, error) {
+func (f *frameFlusher) Write(p []byte) (int, error) {
 	n, err := f.w.Write(p)
 	if err == nil {
 		err = f.w.Flush()
@@ -81,13 +81,13 @@ func (f *flusher) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func fail(out io.Writer, err error) int {
+func writeFailure(out io.Writer, err error) int {
 	_ = writeFrame(out, frameError, []byte(err.Error()))
 	return 1
 }
 
-// worker is one render.
-type worker struct {
+// renderWorker is one render.
+type renderWorker struct {
 	request  Request
 	files    tree.Reader
 	response Response
@@ -95,17 +95,17 @@ type worker struct {
 	layers   func([]byte) []byte
 }
 
-// safely turns a panic of a library into an error, as kustomize has some for odd input.
-func (w *worker) safely() (err error) {
+// runSafely turns a panic of a library into an error, as kustomize has some for odd input.
+func (w *renderWorker) runSafely() (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("building: the library gave up: %v", r)
 		}
 	}()
-	return w.run(context.Background())
+	return w.runRender(context.Background())
 }
 
-func (w *worker) finish(out *flusher) error {
+func (w *renderWorker) sendResponse(out *frameFlusher) error {
 	for _, object := range w.response.Objects {
 		head, err := json.Marshal(object)
 		if err != nil {
@@ -122,7 +122,7 @@ func (w *worker) finish(out *flusher) error {
 	return writeFrame(out, frameDone, text)
 }
 
-func (w *worker) run(ctx context.Context) error {
+func (w *renderWorker) runRender(ctx context.Context) error {
 	info, err := w.files.Lookup(w.request.Path)
 	if err != nil {
 		return fmt.Errorf("looking for the build path: %w", err)
@@ -130,18 +130,18 @@ func (w *worker) run(ctx context.Context) error {
 	if !info.Dir {
 		return fmt.Errorf("looking for the build path: %s is not a directory", w.request.Path)
 	}
-	if w.response.Type, err = w.kind(); err != nil {
+	if w.response.Type, err = w.detectBuildType(); err != nil {
 		return err
 	}
 	start := time.Now()
 	var items []fn.Item
 	switch w.response.Type {
 	case v1alpha1.BuildKustomize:
-		items, err = w.kustomize(ctx)
+		items, err = w.renderKustomize(ctx)
 	case v1alpha1.BuildKpt:
-		items, err = w.kpt(ctx)
+		items, err = w.renderKpt(ctx)
 	default:
-		items, err = w.plain()
+		items, err = w.renderPlain()
 	}
 	if err != nil {
 		return fmt.Errorf("building %s: %w", w.request.Path, err)
@@ -151,17 +151,17 @@ func (w *worker) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if items, err = w.policies(ctx, policies, items); err != nil {
+	if items, err = w.applyPolicies(ctx, policies, items); err != nil {
 		return err
 	}
-	if err := w.schema(items, policies); err != nil {
+	if err := w.checkSchema(items, policies); err != nil {
 		return err
 	}
-	return w.objects(items)
+	return w.addObjects(items)
 }
 
-// kind finds out how to build.
-func (w *worker) kind() (v1alpha1.BuildType, error) {
+// detectBuildType finds out how to build.
+func (w *renderWorker) detectBuildType() (v1alpha1.BuildType, error) {
 	if w.request.Type != v1alpha1.BuildAuto && w.request.Type != "" {
 		return w.request.Type, nil
 	}
@@ -188,34 +188,34 @@ func (noNetwork) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, fmt.Errorf("loading %s: a render uses no network", withoutCredentials(r.URL.String()))
 }
 
-// kustomize builds as the kustomize command does by default, with all plugins disabled.
-func (w *worker) kustomize(ctx context.Context) ([]fn.Item, error) {
+// renderKustomize builds as the kustomize command does by default, with all plugins disabled.
+func (w *renderWorker) renderKustomize(ctx context.Context) ([]fn.Item, error) {
 	http.DefaultTransport = noNetwork{}
-	if err := install(newFunction(ctx, w)); err != nil {
+	if err := installTransformer(newFunction(ctx, w)); err != nil {
 		return nil, err
 	}
 	files := newKustomizations(w.files, w.request.Bases)
-	w.layers = files.restore
+	w.layers = files.restoreNames
 	options := krusty.MakeDefaultOptions()
 	options.Reorder = krusty.ReorderOptionUnspecified
 	options.PluginConfig = types.DisabledPluginConfig()
 	objects, err := krusty.MakeKustomizer(options).Run(tree.FileSystem(files), path.Join("/", w.request.Path))
 	if files.refused != nil {
-		return nil, errors.New(string(files.restore([]byte(files.refused.Error()))))
+		return nil, errors.New(string(files.restoreNames([]byte(files.refused.Error()))))
 	}
 	if err != nil {
-		return nil, files.explain(err)
+		return nil, files.explainError(err)
 	}
 	var items []fn.Item
 	for i, object := range objects.Resources() {
-		if err := errors.Join(files.origins(object), w.unmark(object)); err != nil {
+		if err := errors.Join(files.restoreOrigins(object), w.unmarkOrigin(object)); err != nil {
 			return nil, err
 		}
 		text, err := object.AsYAML()
 		if err != nil {
 			return nil, err
 		}
-		file, err := manifest.Parse("", files.restore(text))
+		file, err := manifest.Parse("", files.restoreNames(text))
 		if err != nil {
 			return nil, err
 		}
@@ -226,8 +226,8 @@ func (w *worker) kustomize(ctx context.Context) ([]fn.Item, error) {
 	return items, nil
 }
 
-// inject runs an injector and keeps what it has to say. Errors among the results are an error.
-func (w *worker) inject(ctx context.Context, injector *fn.Injector, items []fn.Item, layer string) (*fn.Report, error) {
+// runInjector runs an injector and keeps what it has to say. Errors among the results are an error.
+func (w *renderWorker) runInjector(ctx context.Context, injector *fn.Injector, items []fn.Item, layer string) (*fn.Report, error) {
 	start := time.Now()
 	defer func() { w.response.Inject += time.Since(start) }()
 	report, err := injector.Run(ctx, items)
@@ -241,13 +241,13 @@ func (w *worker) inject(ctx context.Context, injector *fn.Injector, items []fn.I
 		})
 	}
 	if report.Failed() {
-		return nil, failure(report.Results)
+		return nil, resultsError(report.Results)
 	}
 	return report, nil
 }
 
-// failure is the first few errors among results.
-func failure(results result.Results) error {
+// resultsError is the first few errors among results.
+func resultsError(results result.Results) error {
 	const show = 5
 	var errs []error
 	count := 0
@@ -265,7 +265,7 @@ func failure(results result.Results) error {
 	return fmt.Errorf("injecting: %w", errors.Join(errs...))
 }
 
-func (w *worker) parsePolicies() ([]*policyv1alpha1.InjectionPolicy, error) {
+func (w *renderWorker) parsePolicies() ([]*policyv1alpha1.InjectionPolicy, error) {
 	var all []*policyv1alpha1.InjectionPolicy
 	for _, policy := range w.request.Policies {
 		parsed, err := policyv1alpha1.Parse([]byte(policy.YAML))
@@ -277,8 +277,8 @@ func (w *worker) parsePolicies() ([]*policyv1alpha1.InjectionPolicy, error) {
 	return all, nil
 }
 
-// policies applies those of the pipeline to the result of the build.
-func (w *worker) policies(ctx context.Context, policies []*policyv1alpha1.InjectionPolicy, items []fn.Item) ([]fn.Item, error) {
+// applyPolicies applies those of the pipeline to the result of the build.
+func (w *renderWorker) applyPolicies(ctx context.Context, policies []*policyv1alpha1.InjectionPolicy, items []fn.Item) ([]fn.Item, error) {
 	if len(policies) == 0 {
 		return items, nil
 	}
@@ -286,7 +286,7 @@ func (w *worker) policies(ctx context.Context, policies []*policyv1alpha1.Inject
 	if err != nil {
 		return nil, err
 	}
-	report, err := w.inject(ctx, injector, items, "")
+	report, err := w.runInjector(ctx, injector, items, "")
 	if err != nil {
 		return nil, err
 	}
@@ -296,17 +296,17 @@ func (w *worker) policies(ctx context.Context, policies []*policyv1alpha1.Inject
 	return report.Items, nil
 }
 
-// objects takes the documents apart into objects, lists included.
-func (w *worker) objects(items []fn.Item) error {
+// addObjects takes the documents apart into objects, lists included.
+func (w *renderWorker) addObjects(items []fn.Item) error {
 	for _, item := range items {
-		if err := w.object(item.Doc, false); err != nil {
+		if err := w.addObject(item.Doc, false); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *worker) object(doc *manifest.Document, inList bool) error {
+func (w *renderWorker) addObject(doc *manifest.Document, inList bool) error {
 	if doc.Empty() {
 		return nil
 	}
@@ -328,7 +328,7 @@ func (w *worker) object(doc *manifest.Document, inList bool) error {
 	}
 	if isList {
 		for _, element := range elements {
-			if err := w.object(element, true); err != nil {
+			if err := w.addObject(element, true); err != nil {
 				return err
 			}
 		}
@@ -339,7 +339,7 @@ func (w *worker) object(doc *manifest.Document, inList bool) error {
 		if forCluster, err := w.forCluster(doc); w.response.Type == v1alpha1.BuildPlain && (err != nil || !forCluster) {
 			return err
 		}
-		text = standalone(value, text)
+		text = standaloneDocument(value, text)
 	}
 	w.response.Objects = append(w.response.Objects, Object{
 		APIVersion: meta.APIVersion, Kind: meta.Kind, Namespace: meta.Namespace, Name: meta.Name, YAML: text,

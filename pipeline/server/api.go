@@ -73,19 +73,19 @@ type Answer struct {
 	Pipelines []string `json:"pipelines"`
 }
 
-func (s *Server) api(mux *http.ServeMux) {
-	mux.HandleFunc("GET /api/v1/pipelines", s.list)
-	mux.HandleFunc("GET /api/v1/catalog", s.catalog)
-	mux.HandleFunc("GET /api/v1/diff", s.diff)
-	mux.HandleFunc("POST /api/v1/reconcile", s.reconcile)
-	mux.HandleFunc("POST /api/v1/suspend", s.suspend)
-	mux.HandleFunc("POST /api/v1/remove", s.remove)
+func (s *Server) routeAPI(mux *http.ServeMux) {
+	mux.HandleFunc("GET /api/v1/pipelines", s.listPipelines)
+	mux.HandleFunc("GET /api/v1/catalog", s.showCatalog)
+	mux.HandleFunc("GET /api/v1/diff", s.showDiff)
+	mux.HandleFunc("POST /api/v1/reconcile", s.reconcilePipelines)
+	mux.HandleFunc("POST /api/v1/suspend", s.suspendPipelines)
+	mux.HandleFunc("POST /api/v1/remove", s.removePipelines)
 }
 
-// list gives all pipelines, or the ones that the parameter pipeline names, with their runs.
-func (s *Server) list(w http.ResponseWriter, r *http.Request) {
+// listPipelines gives all pipelines, or the ones that the parameter pipeline names, with their runs.
+func (s *Server) listPipelines(w http.ResponseWriter, r *http.Request) {
 	if err := s.Store.Sync(r.Context()); err != nil {
-		fail(w, http.StatusServiceUnavailable, err)
+		writeError(w, http.StatusServiceUnavailable, err)
 		return
 	}
 	names := r.URL.Query()["pipeline"]
@@ -94,7 +94,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 		if len(names) > 0 && !slices.Contains(names, e.Key) {
 			continue
 		}
-		one := s.view(e)
+		one := s.viewPipeline(e)
 		if len(names) == 0 {
 			one.Runs = nil
 		}
@@ -102,15 +102,15 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(out, func(p Pipeline) bool { return p.Name == name }) {
-			fail(w, http.StatusNotFound, fmt.Errorf("there is no pipeline %s", name))
+			writeError(w, http.StatusNotFound, fmt.Errorf("there is no pipeline %s", name))
 			return
 		}
 	}
-	answer(w, out)
+	writeJSON(w, out)
 }
 
-// view is what is shown of an entry.
-func (s *Server) view(e catalog.Entry) Pipeline {
+// viewPipeline is what is shown of an entry.
+func (s *Server) viewPipeline(e catalog.Entry) Pipeline {
 	p := Pipeline{Name: e.Key, File: e.File, State: StateNew}
 	state := s.Store.Get(e.Key)
 	p.Status, p.Runs = state.Status, state.Runs
@@ -153,27 +153,27 @@ func (s *Server) view(e catalog.Entry) Pipeline {
 func (s *Server) Count() map[string]int {
 	counts := map[string]int{StateReady: 0, StateFailing: 0, StateStalled: 0, StateSuspended: 0, StateInvalid: 0, StateNew: 0}
 	for _, e := range s.Catalog.All() {
-		counts[s.view(e).State]++
+		counts[s.viewPipeline(e).State]++
 	}
 	return counts
 }
 
-func (s *Server) diff(w http.ResponseWriter, r *http.Request) {
+func (s *Server) showDiff(w http.ResponseWriter, r *http.Request) {
 	d, err := s.Store.LoadDiff(r.Context(), r.URL.Query().Get("pipeline"), r.URL.Query().Get("run"))
 	switch {
 	case err != nil:
-		fail(w, http.StatusServiceUnavailable, err)
+		writeError(w, http.StatusServiceUnavailable, err)
 	case d == nil:
-		fail(w, http.StatusNotFound, errors.New("no difference is stored for this run"))
+		writeError(w, http.StatusNotFound, errors.New("no difference is stored for this run"))
 	default:
-		answer(w, d)
+		writeJSON(w, d)
 	}
 }
 
-// reconcile asks for runs now.
-func (s *Server) reconcile(w http.ResponseWriter, r *http.Request) {
+// reconcilePipelines asks for runs now.
+func (s *Server) reconcilePipelines(w http.ResponseWriter, r *http.Request) {
 	s.Catalog.Wake() // who asks may also have changed the pipelines a moment ago
-	request, keys, ok := s.read(w, r)
+	request, keys, ok := s.readRequest(w, r)
 	if !ok {
 		return
 	}
@@ -187,23 +187,23 @@ func (s *Server) reconcile(w http.ResponseWriter, r *http.Request) {
 			})
 		}
 		if err != nil {
-			fail(w, http.StatusServiceUnavailable, err)
+			writeError(w, http.StatusServiceUnavailable, err)
 			return
 		}
 	}
 	s.Log.Info("reconcile was requested", "id", token, "pipelines", len(keys))
-	answer(w, Answer{Token: token, Pipelines: keys})
+	writeJSON(w, Answer{Token: token, Pipelines: keys})
 }
 
-// suspend stops pipelines or lets them run again, which looks at them at once.
-func (s *Server) suspend(w http.ResponseWriter, r *http.Request) {
-	request, keys, ok := s.read(w, r)
+// suspendPipelines stops pipelines or lets them run again, which looks at them at once.
+func (s *Server) suspendPipelines(w http.ResponseWriter, r *http.Request) {
+	request, keys, ok := s.readRequest(w, r)
 	if !ok {
 		return
 	}
 	for _, key := range keys {
 		if err := s.Store.SetControl(r.Context(), key, func(c *status.Control) { c.Suspended = request.Suspended }); err != nil {
-			fail(w, http.StatusServiceUnavailable, err)
+			writeError(w, http.StatusServiceUnavailable, err)
 			return
 		}
 	}
@@ -211,20 +211,20 @@ func (s *Server) suspend(w http.ResponseWriter, r *http.Request) {
 	if !request.Suspended {
 		cause := plan.Cause{ID: "resume-" + nuid.Next(), Reason: "resumed", Since: time.Now(), Now: true}
 		if err := s.Planner.Consider(r.Context(), keys, cause); err != nil {
-			fail(w, http.StatusServiceUnavailable, err)
+			writeError(w, http.StatusServiceUnavailable, err)
 			return
 		}
 	}
-	answer(w, Answer{Pipelines: keys})
+	writeJSON(w, Answer{Pipelines: keys})
 }
 
-// read reads a request and finds its pipelines.
-func (s *Server) read(w http.ResponseWriter, r *http.Request) (Request, []string, bool) {
+// readRequest reads a request and finds its pipelines.
+func (s *Server) readRequest(w http.ResponseWriter, r *http.Request) (Request, []string, bool) {
 	var request Request
 	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&request); err != nil {
-		fail(w, http.StatusBadRequest, fmt.Errorf("reading the request: %w", err))
+		writeError(w, http.StatusBadRequest, fmt.Errorf("reading the request: %w", err))
 		return request, nil, false
 	}
 	var keys []string
@@ -239,18 +239,18 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) (Request, []string
 			if e, ok := s.Catalog.Get(name); ok {
 				err = e.Err
 			}
-			fail(w, http.StatusNotFound, err)
+			writeError(w, http.StatusNotFound, err)
 			return request, nil, false
 		}
 	}
 	if len(keys) == 0 {
-		fail(w, http.StatusBadRequest, errors.New("the request names no pipeline"))
+		writeError(w, http.StatusBadRequest, errors.New("the request names no pipeline"))
 		return request, nil, false
 	}
 	return request, keys, true
 }
 
-func answer(w http.ResponseWriter, v any) {
+func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	encoder := json.NewEncoder(w)
@@ -258,7 +258,7 @@ func answer(w http.ResponseWriter, v any) {
 	_ = encoder.Encode(v)
 }
 
-func fail(w http.ResponseWriter, code int, err error) {
+func writeError(w http.ResponseWriter, code int, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()})

@@ -32,13 +32,13 @@ type RemoveRequest struct {
 	Orphan bool `json:"orphan,omitempty"`
 }
 
-// catalog tells where the pipelines are from and how that goes.
-func (s *Server) catalog(w http.ResponseWriter, r *http.Request) {
+// showCatalog tells where the pipelines are from and how that goes.
+func (s *Server) showCatalog(w http.ResponseWriter, r *http.Request) {
 	if err := s.Store.Sync(r.Context()); err != nil {
-		fail(w, http.StatusServiceUnavailable, err)
+		writeError(w, http.StatusServiceUnavailable, err)
 		return
 	}
-	answer(w, s.catalogView())
+	writeJSON(w, s.catalogView())
 }
 
 func (s *Server) catalogView() Catalog {
@@ -49,13 +49,13 @@ func (s *Server) catalogView() Catalog {
 	return c
 }
 
-// remove confirms removals.
-func (s *Server) remove(w http.ResponseWriter, r *http.Request) {
+// removePipelines confirms removals.
+func (s *Server) removePipelines(w http.ResponseWriter, r *http.Request) {
 	var request RemoveRequest
 	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&request); err != nil {
-		fail(w, http.StatusBadRequest, fmt.Errorf("reading the request: %w", err))
+		writeError(w, http.StatusBadRequest, fmt.Errorf("reading the request: %w", err))
 		return
 	}
 	names := request.Pipelines
@@ -66,17 +66,17 @@ func (s *Server) remove(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if s.Keeper == nil || len(names) == 0 {
-		fail(w, http.StatusBadRequest, errors.New("the request names no pipeline that is gone"))
+		writeError(w, http.StatusBadRequest, errors.New("the request names no pipeline that is gone"))
 		return
 	}
 	err := s.Keeper.Confirm(r.Context(), names, request.Orphan)
 	switch {
 	case errors.Is(err, prune.ErrNotGone):
-		fail(w, http.StatusNotFound, err)
+		writeError(w, http.StatusNotFound, err)
 	case err != nil:
-		fail(w, http.StatusServiceUnavailable, err)
+		writeError(w, http.StatusServiceUnavailable, err)
 	default:
 		s.Log.Info("removals were confirmed", "pipelines", names, "orphan", request.Orphan)
-		answer(w, Answer{Pipelines: names})
+		writeJSON(w, Answer{Pipelines: names})
 	}
 }

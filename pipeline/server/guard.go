@@ -18,18 +18,18 @@ import (
 	"strings"
 )
 
-// guard lets through who may.
-func (s *Server) guard(access Access, next http.Handler) http.Handler {
+// guardHandler lets through who may.
+func (s *Server) guardHandler(access Access, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		looks := r.Method == http.MethodGet || r.Method == http.MethodHead
 		switch {
 		case access.Trusted:
-		case access.Loopback && !local(r.Host):
+		case access.Loopback && !isLocal(r.Host):
 			// A page from elsewhere whose name was made to point here must not read ours.
 			http.Error(w, "this address is only for names of this machine", http.StatusMisdirectedRequest)
 			return
 		case looks && (access.Loopback || access.Insecure || r.URL.Path == "/healthz" || r.URL.Path == "/readyz"):
-		case !s.authorized(r):
+		case !s.isAuthorized(r):
 			w.Header().Set("WWW-Authenticate", `Basic realm="prerig", charset="UTF-8"`)
 			http.Error(w, "the token is missing or wrong", http.StatusUnauthorized)
 			return
@@ -42,8 +42,8 @@ func (s *Server) guard(access Access, next http.Handler) http.Handler {
 	})
 }
 
-// authorized: the token is a bearer token, or for browsers the password of any user.
-func (s *Server) authorized(r *http.Request) bool {
+// isAuthorized: the token is a bearer token, or for browsers the password of any user.
+func (s *Server) isAuthorized(r *http.Request) bool {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok {
 		_, token, _ = r.BasicAuth()
@@ -52,7 +52,7 @@ func (s *Server) authorized(r *http.Request) bool {
 	return s.Token != "" && subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }
 
-func local(host string) bool {
+func isLocal(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
@@ -64,7 +64,7 @@ func local(host string) bool {
 // Loopback reports whether an address is of this machine only.
 func Loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
-	return err == nil && host != "" && local(host)
+	return err == nil && host != "" && isLocal(host)
 }
 
 // Token reads the token from its file, which is made where it does not exist.

@@ -25,26 +25,26 @@ type listData struct {
 	Found, Total int
 	// First and Last are the positions of the first and last one of this page, from 1.
 	First, Last int
-	Counts      []count
+	Counts      []stateCount
 	Catalog     Catalog
-	query
-	Pages, Sorts []link
+	listQuery
+	Pages, Sorts []sortLink
 }
 
-// query is what the page was asked for.
-type query struct {
+// listQuery is what the page was asked for.
+type listQuery struct {
 	State, Find, Sort string
 	Page              int
 }
 
-type count struct {
+type stateCount struct {
 	State string
 	N     int
 	Link  string
 }
 
-// link leads to the same list in another way.
-type link struct {
+// sortLink leads to the same list in another way.
+type sortLink struct {
 	Name, Link string
 	Chosen     bool
 }
@@ -56,8 +56,8 @@ const (
 	sortTime  = "time"
 )
 
-func readQuery(values url.Values) query {
-	q := query{State: values.Get("state"), Find: strings.TrimSpace(values.Get("find")), Sort: values.Get("sort")}
+func readQuery(values url.Values) listQuery {
+	q := listQuery{State: values.Get("state"), Find: strings.TrimSpace(values.Get("find")), Sort: values.Get("sort")}
 	q.Page, _ = strconv.Atoi(values.Get("page"))
 	q.Page = max(1, q.Page)
 	if q.Sort != sortName && q.Sort != sortTime {
@@ -66,8 +66,8 @@ func readQuery(values url.Values) query {
 	return q
 }
 
-// with returns the address of the list with one thing changed.
-func (q query) with(change func(*query)) string {
+// linkWith returns the address of the list with one thing changed.
+func (q listQuery) linkWith(change func(*listQuery)) string {
 	q.Page = 1
 	change(&q)
 	values := url.Values{}
@@ -89,21 +89,21 @@ func (q query) with(change func(*query)) string {
 }
 
 // All is the address of the list without a state.
-func (q query) All() string { return q.with(func(q *query) { q.State = "" }) }
+func (q listQuery) All() string { return q.linkWith(func(q *listQuery) { q.State = "" }) }
 
-// takes reports whether the filters let a pipeline through, but for its state.
-func (q query) takes(p Pipeline) bool {
+// matchesFilters reports whether the filters let a pipeline through, but for its state.
+func (q listQuery) matchesFilters(p Pipeline) bool {
 	find := strings.ToLower(q.Find)
 	return strings.Contains(strings.ToLower(p.Name), find) || strings.Contains(strings.ToLower(p.Source), find)
 }
 
 func (s *Server) listPage(w http.ResponseWriter, r *http.Request) {
-	data := listData{query: readQuery(r.URL.Query()), Catalog: s.catalogView()}
+	data := listData{listQuery: readQuery(r.URL.Query()), Catalog: s.catalogView()}
 	counts := map[string]int{}
 	for _, e := range s.Catalog.All() {
-		p := s.view(e)
+		p := s.viewPipeline(e)
 		data.Total++
-		if !data.takes(p) {
+		if !data.matchesFilters(p) {
 			continue
 		}
 		counts[p.State]++
@@ -113,25 +113,25 @@ func (s *Server) listPage(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, state := range order {
 		if counts[state] > 0 || state == data.State {
-			data.Counts = append(data.Counts, count{state, counts[state], data.with(func(q *query) { q.State = state })})
+			data.Counts = append(data.Counts, stateCount{state, counts[state], data.linkWith(func(q *listQuery) { q.State = state })})
 		}
 	}
 	sortPipelines(data.Pipelines, data.Sort)
-	data.cut()
-	for _, by := range []link{{Name: "state"}, {Name: "name"}, {Name: "last run"}} {
+	data.cutToPage()
+	for _, by := range []sortLink{{Name: "state"}, {Name: "name"}, {Name: "last run"}} {
 		key := map[string]string{"state": sortState, "name": sortName, "last run": sortTime}[by.Name]
-		by.Link, by.Chosen = data.with(func(q *query) { q.Sort = key }), key == data.Sort
+		by.Link, by.Chosen = data.linkWith(func(q *listQuery) { q.Sort = key }), key == data.Sort
 		data.Sorts = append(data.Sorts, by)
 	}
 	title := "Pipelines"
 	if bad := counts[StateInvalid] + counts[StateFailing] + counts[StateStalled]; bad > 0 {
 		title = strconv.Itoa(bad) + " failing"
 	}
-	s.page(w, s.pages.list, title, data)
+	s.writePage(w, s.pages.list, title, data)
 }
 
-// cut leaves the pipelines of the page that is asked for, the last one where it lies behind.
-func (d *listData) cut() {
+// cutToPage leaves the pipelines of the page that is asked for, the last one where it lies behind.
+func (d *listData) cutToPage() {
 	d.Found = len(d.Pipelines)
 	pages := max(1, (d.Found+pageSize-1)/pageSize)
 	d.Page = min(d.Page, pages)
@@ -139,7 +139,7 @@ func (d *listData) cut() {
 	d.Pipelines = d.Pipelines[from:min(d.Found, from+pageSize)]
 	d.First, d.Last = from+1, from+len(d.Pipelines)
 	for n := 1; n <= pages && pages > 1; n++ {
-		d.Pages = append(d.Pages, link{Name: strconv.Itoa(n), Link: d.with(func(q *query) { q.Page = n }), Chosen: n == d.Page})
+		d.Pages = append(d.Pages, sortLink{Name: strconv.Itoa(n), Link: d.linkWith(func(q *listQuery) { q.Page = n }), Chosen: n == d.Page})
 	}
 }
 
@@ -149,11 +149,11 @@ func sortPipelines(list []Pipeline, by string) {
 	case sortState:
 		slices.SortStableFunc(list, func(a, b Pipeline) int { return slices.Index(order, a.State) - slices.Index(order, b.State) })
 	case sortTime:
-		slices.SortStableFunc(list, func(a, b Pipeline) int { return ended(b).Compare(ended(a)) })
+		slices.SortStableFunc(list, func(a, b Pipeline) int { return endOfRun(b).Compare(endOfRun(a)) })
 	}
 }
 
-func ended(p Pipeline) time.Time {
+func endOfRun(p Pipeline) time.Time {
 	if p.Status.LastRun == nil {
 		return time.Time{}
 	}

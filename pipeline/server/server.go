@@ -44,7 +44,7 @@ type Options struct {
 type Server struct {
 	Options
 	hooks *event.Handler
-	pages *pages
+	pages *pageTemplates
 }
 
 // New returns a Server.
@@ -80,11 +80,11 @@ func (s *Server) Put(ctx context.Context, e event.Event) (bool, error) {
 func (s *Server) Hooks() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/hook/", s.hooks)
-	s.health(mux)
+	s.routeHealth(mux)
 	return mux
 }
 
-func (s *Server) health(mux *http.ServeMux) {
+func (s *Server) routeHealth(mux *http.ServeMux) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if err := s.Queue.Ready(); err != nil {
@@ -108,13 +108,13 @@ type Access struct {
 // Admin serves the web page, the metrics and the API.
 func (s *Server) Admin(access Access) http.Handler {
 	mux := http.NewServeMux()
-	s.health(mux)
+	s.routeHealth(mux)
 	if s.Metrics != nil {
 		mux.Handle("GET /metrics", s.Metrics)
 	}
-	s.api(mux)
-	s.web(mux)
-	return s.guard(access, mux)
+	s.routeAPI(mux)
+	s.routeWeb(mux)
+	return s.guardHandler(access, mux)
 }
 
 // Serve answers on a listener until ctx is done.

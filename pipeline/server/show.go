@@ -15,14 +15,14 @@ import (
 	"github.com/prerig/prerig/pipeline/status"
 )
 
-func (s *Server) entry(w http.ResponseWriter, r *http.Request) (catalog.Entry, bool) {
+func (s *Server) requestedEntry(w http.ResponseWriter, r *http.Request) (catalog.Entry, bool) {
 	name := r.URL.Query().Get("name")
 	if name == "" {
 		name = r.URL.Query().Get("pipeline")
 	}
 	e, ok := s.Catalog.Get(name)
 	if !ok {
-		s.failed(w, http.StatusNotFound, "There is no pipeline "+strconv.Quote(name)+".")
+		s.writeFailurePage(w, http.StatusNotFound, "There is no pipeline "+strconv.Quote(name)+".")
 	}
 	return e, ok
 }
@@ -30,32 +30,32 @@ func (s *Server) entry(w http.ResponseWriter, r *http.Request) (catalog.Entry, b
 // pipelineData is the page of one pipeline.
 type pipelineData struct {
 	Pipeline
-	Targets []target
+	Targets []shownTarget
 	// InFile says that it is its file that suspends it.
 	InFile bool
 	// Interval is how often its source is looked at without an event.
 	Interval string
 }
 
-// target is a place that it is published to, and what is there.
-type target struct {
+// shownTarget is a place that it is published to, and what is there.
+type shownTarget struct {
 	Against   string
 	Published *v1alpha1.Published
 }
 
 func (s *Server) pipelinePage(w http.ResponseWriter, r *http.Request) {
-	e, ok := s.entry(w, r)
+	e, ok := s.requestedEntry(w, r)
 	if !ok {
 		return
 	}
-	data := pipelineData{Pipeline: s.view(e)}
+	data := pipelineData{Pipeline: s.viewPipeline(e)}
 	if e.Pipeline != nil {
 		data.InFile = e.Pipeline.Spec.Suspend
 		if interval := e.Pipeline.Spec.Interval; interval != nil {
 			data.Interval = interval.Duration.String()
 		}
 		for _, to := range e.Pipeline.Spec.Publish {
-			one := target{Against: to.Description()}
+			one := shownTarget{Against: to.Description()}
 			name := to.Target()
 			if i := slices.IndexFunc(data.Status.Published, func(p v1alpha1.Published) bool { return p.Target == name }); i >= 0 {
 				one.Published = &data.Status.Published[i]
@@ -63,14 +63,14 @@ func (s *Server) pipelinePage(w http.ResponseWriter, r *http.Request) {
 			data.Targets = append(data.Targets, one)
 		}
 	}
-	s.page(w, s.pages.pipeline, data.Name, data)
+	s.writePage(w, s.pages.pipeline, data.Name, data)
 }
 
 // revisionLink is a revision as a page shows it.
 type revisionLink struct{ Text, Full, Link string }
 
 func revisionOf(target, revision string) revisionLink {
-	return revisionLink{Text: short(revision), Full: revision, Link: commitLink(target, revision)}
+	return revisionLink{Text: shortRevision(revision), Full: revision, Link: commitLink(target, revision)}
 }
 
 // commitLink returns the page of a commit of a repository or of a target of a status, "" where none is known.
@@ -109,15 +109,15 @@ type lineData struct {
 }
 
 func (s *Server) runPage(w http.ResponseWriter, r *http.Request) {
-	e, ok := s.entry(w, r)
+	e, ok := s.requestedEntry(w, r)
 	if !ok {
 		return
 	}
-	data := runData{Pipeline: s.view(e)}
+	data := runData{Pipeline: s.viewPipeline(e)}
 	id := r.URL.Query().Get("run")
 	i := slices.IndexFunc(data.Pipeline.Runs, func(r status.Run) bool { return r.ID == id })
 	if i < 0 {
-		s.failed(w, http.StatusNotFound, "There is no such run of "+e.Key+", or it is too long ago.")
+		s.writeFailurePage(w, http.StatusNotFound, "There is no such run of "+e.Key+", or it is too long ago.")
 		return
 	}
 	data.Run = data.Pipeline.Runs[i]
@@ -132,16 +132,16 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request) {
 			for _, f := range d.Files {
 				one := fileData{FileDiff: f, Lines: diffLines(f), Open: shown < openLines}
 				shown += len(one.Lines)
-				data.count(&one)
+				data.countLines(&one)
 				data.Files = append(data.Files, one)
 			}
 		}
 	}
-	s.page(w, s.pages.run, "Run of "+e.Key, data)
+	s.writePage(w, s.pages.run, "Run of "+e.Key, data)
 }
 
-// count counts the changed lines of a file.
-func (d *runData) count(f *fileData) {
+// countLines counts the changed lines of a file.
+func (d *runData) countLines(f *fileData) {
 	for _, line := range f.Lines {
 		switch line.Kind {
 		case "add":

@@ -18,19 +18,19 @@ import (
 //go:embed pages
 var files embed.FS
 
-// pages are the templates.
-type pages struct {
+// pageTemplates are the templates.
+type pageTemplates struct {
 	list, pipeline, run, failure *template.Template
 	style                        []byte
 }
 
-func newPages() (*pages, error) {
+func newPages() (*pageTemplates, error) {
 	functions := template.FuncMap{
-		"short": short, "ago": ago, "lower": strings.ToLower, "revision": revisionOf, "sum": func(a, b int) int { return a + b },
-		"took":  took,
+		"short": shortRevision, "ago": timeAgo, "lower": strings.ToLower, "revision": revisionOf, "sum": func(a, b int) int { return a + b },
+		"took":  runDuration,
 		"stamp": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 	}
-	p := &pages{}
+	p := &pageTemplates{}
 	for name, to := range map[string]**template.Template{"list": &p.list, "pipeline": &p.pipeline, "run": &p.run, "failure": &p.failure} {
 		t, err := template.New("page.html").Funcs(functions).ParseFS(files, "pages/page.html", "pages/"+name+".html")
 		if err != nil {
@@ -43,23 +43,23 @@ func newPages() (*pages, error) {
 	return p, err
 }
 
-func (s *Server) web(mux *http.ServeMux) {
+func (s *Server) routeWeb(mux *http.ServeMux) {
 	mux.HandleFunc("GET /{$}", s.listPage)
 	mux.HandleFunc("GET /pipeline", s.pipelinePage)
 	mux.HandleFunc("GET /runs", s.runPage)
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) {
-		s.failed(w, http.StatusNotFound, "There is no such page.")
+		s.writeFailurePage(w, http.StatusNotFound, "There is no such page.")
 	})
 	mux.HandleFunc("GET /style.css", func(w http.ResponseWriter, _ *http.Request) {
-		secure(w)
+		setSecurityHeaders(w)
 		w.Header().Set("Content-Type", "text/css; charset=utf-8")
 		w.Header().Set("Cache-Control", "max-age=300")
 		_, _ = w.Write(s.pages.style)
 	})
 }
 
-// secure forbids scripts, frames and everything from elsewhere.
-func secure(w http.ResponseWriter) {
+// setSecurityHeaders forbids scripts, frames and everything from elsewhere.
+func setSecurityHeaders(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -70,12 +70,12 @@ func secure(w http.ResponseWriter) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// failed is a page that says what went wrong.
-func (s *Server) failed(w http.ResponseWriter, code int, text string) {
+// writeFailurePage is a page that says what went wrong.
+func (s *Server) writeFailurePage(w http.ResponseWriter, code int, text string) {
 	s.pageWith(w, code, s.pages.failure, http.StatusText(code), text)
 }
 
-func (s *Server) page(w http.ResponseWriter, t *template.Template, title string, data any) {
+func (s *Server) writePage(w http.ResponseWriter, t *template.Template, title string, data any) {
 	s.pageWith(w, http.StatusOK, t, title, data)
 }
 
@@ -84,18 +84,18 @@ func (s *Server) pageWith(w http.ResponseWriter, code int, t *template.Template,
 	err := t.Execute(&out, map[string]any{"Title": title, "Version": s.Version, "Data": data})
 	if err != nil {
 		s.Log.Error("a page could not be written", "error", err)
-		secure(w)
+		setSecurityHeaders(w)
 		http.Error(w, "the page could not be written; the log says why", http.StatusInternalServerError)
 		return
 	}
-	secure(w)
+	setSecurityHeaders(w)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(code)
 	_, _ = w.Write(out.Bytes())
 }
 
-// short makes a revision fit into a table.
-func short(revision string) string {
+// shortRevision makes a revision fit into a table.
+func shortRevision(revision string) string {
 	name, hash, ok := strings.Cut(revision, ":")
 	if !ok {
 		name, hash = "", revision
@@ -107,15 +107,15 @@ func short(revision string) string {
 	return name + hash
 }
 
-// took is how long a run took, to a thousandth of it or so.
-func took(r status.Run) string {
+// runDuration is how long a run took, to a thousandth of it or so.
+func runDuration(r status.Run) string {
 	if r.Took > 10*time.Second {
 		return r.Took.Round(time.Second).String()
 	}
 	return r.Took.Round(time.Millisecond).String()
 }
 
-func ago(t time.Time) string {
+func timeAgo(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}

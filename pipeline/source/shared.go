@@ -61,7 +61,7 @@ func (s *Shared) Newest(ctx context.Context, namespace string, src v1alpha1.Sour
 	if err != nil {
 		panic(err) // it is plain data
 	}
-	snapshot, at, err := s.looks.do(ctx, string(key), func(ctx context.Context) (*Snapshot, error) {
+	snapshot, at, err := s.looks.doShared(ctx, string(key), func(ctx context.Context) (*Snapshot, error) {
 		return s.source.Fetch(ctx, namespace, src, "")
 	})
 	if errors.Is(err, errNotShared) {
@@ -107,9 +107,9 @@ var errNotShared = errors.New("looking together with others")
 // errNoAnswer is about a look that did not end in time for somebody who waited for it.
 var errNoAnswer = errors.New("there is no answer yet")
 
-// do returns what a look gives that begins after the call, and when it began. A look that has failed within its time gives
+// doShared returns what a look gives that begins after the call, and when it began. A look that has failed within its time gives
 // errNotShared to all but one.
-func (f *fetchGroup) do(ctx context.Context, key string, look func(context.Context) (*Snapshot, error)) (*Snapshot, time.Time, error) {
+func (f *fetchGroup) doShared(ctx context.Context, key string, look func(context.Context) (*Snapshot, error)) (*Snapshot, time.Time, error) {
 	f.mu.Lock()
 	line, busy := f.keys[key]
 	if !busy {
@@ -129,12 +129,12 @@ func (f *fetchGroup) do(ctx context.Context, key string, look func(context.Conte
 	mine.waiting++
 	f.mu.Unlock()
 	if !busy {
-		go f.serve(key, line, look)
+		go f.serveFetches(key, line, look)
 	}
 	select {
 	case <-mine.done:
 	case <-ctx.Done():
-		f.leave(line, mine)
+		f.leaveFetch(line, mine)
 		return nil, time.Time{}, fmt.Errorf("%w: %w", errNoAnswer, ctx.Err())
 	}
 	if mine.err != nil && !first && !errors.Is(mine.err, context.DeadlineExceeded) {
@@ -143,8 +143,8 @@ func (f *fetchGroup) do(ctx context.Context, key string, look func(context.Conte
 	return mine.snapshot, mine.began, mine.err
 }
 
-// leave takes one out of those who wait. The last one ends the look, and waits for its end where it has begun.
-func (f *fetchGroup) leave(line *pendingFetches, from *sharedFetch) {
+// leaveFetch takes one out of those who wait. The last one ends the look, and waits for its end where it has begun.
+func (f *fetchGroup) leaveFetch(line *pendingFetches, from *sharedFetch) {
 	f.mu.Lock()
 	from.waiting--
 	last, begun := from.waiting == 0, line.next != from
@@ -161,8 +161,8 @@ func (f *fetchGroup) leave(line *pendingFetches, from *sharedFetch) {
 	}
 }
 
-// serve looks until nobody waits.
-func (f *fetchGroup) serve(key string, line *pendingFetches, look func(context.Context) (*Snapshot, error)) {
+// serveFetches looks until nobody waits.
+func (f *fetchGroup) serveFetches(key string, line *pendingFetches, look func(context.Context) (*Snapshot, error)) {
 	for {
 		f.mu.Lock()
 		one := line.next
@@ -173,11 +173,11 @@ func (f *fetchGroup) serve(key string, line *pendingFetches, look func(context.C
 			return
 		}
 		f.mu.Unlock()
-		one.look(look)
+		one.runFetch(look)
 	}
 }
 
-func (s *sharedFetch) look(look func(context.Context) (*Snapshot, error)) {
+func (s *sharedFetch) runFetch(look func(context.Context) (*Snapshot, error)) {
 	defer s.cancel()
 	ctx, cancel := context.WithTimeout(s.ctx, lookTimeout)
 	defer cancel()

@@ -57,7 +57,7 @@ func TestLooksThatBeginLaterAreShared(t *testing.T) {
 			}
 			var all sync.WaitGroup
 			all.Go(func() {
-				if s, _, err := f.do(t.Context(), "k", look); err != nil || s.Revision != "1" {
+				if s, _, err := f.doShared(t.Context(), "k", look); err != nil || s.Revision != "1" {
 					t.Errorf("the first: %+v, %v", s, err)
 				}
 			})
@@ -66,7 +66,7 @@ func TestLooksThatBeginLaterAreShared(t *testing.T) {
 			var failed, left atomic.Int64
 			for range n {
 				all.Go(func() {
-					switch s, at, err := f.do(t.Context(), "k", look); {
+					switch s, at, err := f.doShared(t.Context(), "k", look); {
 					case errors.Is(err, errNotShared):
 						left.Add(1)
 					case err != nil:
@@ -80,7 +80,7 @@ func TestLooksThatBeginLaterAreShared(t *testing.T) {
 			// Who goes takes nobody along.
 			gone, cancel := context.WithCancel(t.Context())
 			cancel()
-			if _, _, err := f.do(gone, "k", look); !errors.Is(err, context.Canceled) {
+			if _, _, err := f.doShared(gone, "k", look); !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
 			close(hold)
@@ -102,7 +102,7 @@ func TestLooksThatBeginLaterAreShared(t *testing.T) {
 func TestALookThatPanicsIsAnError(t *testing.T) {
 	f := &fetchGroup{}
 	for range 2 {
-		if _, _, err := f.do(t.Context(), "k", func(context.Context) (*Snapshot, error) { panic("odd") }); !errors.As(err, new(*fault.Error)) {
+		if _, _, err := f.doShared(t.Context(), "k", func(context.Context) (*Snapshot, error) { panic("odd") }); !errors.As(err, new(*fault.Error)) {
 			t.Error(err)
 		}
 	}
@@ -122,9 +122,9 @@ func TestWhoeverWaitsLastEndsTheLook(t *testing.T) {
 	defer endFirst()
 	defer endSecond()
 	var all sync.WaitGroup
-	all.Go(func() { _, _, _ = f.do(first, "k", look) })
+	all.Go(func() { _, _, _ = f.doShared(first, "k", look) })
 	<-begun
-	all.Go(func() { _, _, _ = f.do(second, "k", look) })
+	all.Go(func() { _, _, _ = f.doShared(second, "k", look) })
 	waitFor(t, f, 1)
 	endSecond()
 	waitFor(t, f, 0)
@@ -133,7 +133,7 @@ func TestWhoeverWaitsLastEndsTheLook(t *testing.T) {
 	if looks.Load() != 1 {
 		t.Errorf("%d looks", looks.Load())
 	}
-	if s, _, err := f.do(t.Context(), "k", func(context.Context) (*Snapshot, error) { return &Snapshot{Revision: "x"}, nil }); err != nil || s.Revision != "x" {
+	if s, _, err := f.doShared(t.Context(), "k", func(context.Context) (*Snapshot, error) { return &Snapshot{Revision: "x"}, nil }); err != nil || s.Revision != "x" {
 		t.Errorf("afterwards: %+v, %v", s, err)
 	}
 }

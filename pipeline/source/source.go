@@ -109,7 +109,7 @@ func (f *Fetcher) Fetch(ctx context.Context, namespace string, src v1alpha1.Sour
 	return nil, errors.New("source has none of git, oci and dir")
 }
 
-func (f *Fetcher) secret(ctx context.Context, namespace string, ref *meta.LocalObjectReference) (map[string][]byte, error) {
+func (f *Fetcher) readSecret(ctx context.Context, namespace string, ref *meta.LocalObjectReference) (map[string][]byte, error) {
 	if ref == nil {
 		return nil, nil
 	}
@@ -125,11 +125,11 @@ func (f *Fetcher) secret(ctx context.Context, namespace string, ref *meta.LocalO
 
 // Repository returns the mirror of a Git repository and the way to reach it.
 func (f *Fetcher) Repository(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference) (*git.Mirror, *git.Remote, error) {
-	secret, err := f.secret(ctx, namespace, ref)
+	secret, err := f.readSecret(ctx, namespace, ref)
 	if err != nil {
 		return nil, nil, err
 	}
-	remote, err := f.remote(url, secret)
+	remote, err := f.remoteFor(url, secret)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -157,8 +157,8 @@ func (f *Fetcher) Resolve(ctx context.Context, namespace, url string, ref *meta.
 	return "", nil
 }
 
-// remote keeps one remote for each URL and secret, so that connections are used again.
-func (f *Fetcher) remote(url string, secret map[string][]byte) (*git.Remote, error) {
+// remoteFor keeps one remote for each URL and secret, so that connections are used again.
+func (f *Fetcher) remoteFor(url string, secret map[string][]byte) (*git.Remote, error) {
 	key := url + "\x00" + secretDigest(secret)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -231,7 +231,7 @@ func gitRef(ref v1alpha1.GitRef, revision string) git.Ref {
 }
 
 func (f *Fetcher) fetchOCI(ctx context.Context, namespace string, src *v1alpha1.OCISource, revision string) (*Snapshot, error) {
-	secret, err := f.secret(ctx, namespace, src.SecretRef)
+	secret, err := f.readSecret(ctx, namespace, src.SecretRef)
 	if err != nil {
 		return nil, err
 	}
@@ -254,7 +254,7 @@ func (f *Fetcher) fetchOCI(ctx context.Context, namespace string, src *v1alpha1.
 		}
 		digest = resolved.Digest
 	}
-	artifact, err := f.artifact(ctx, registry, src, digest)
+	artifact, err := f.pullArtifact(ctx, registry, src, digest)
 	if err != nil {
 		return nil, err
 	}
@@ -263,8 +263,8 @@ func (f *Fetcher) fetchOCI(ctx context.Context, namespace string, src *v1alpha1.
 	return &Snapshot{Tree: named.Tree, URL: src.URL, Revision: named.String(), Digest: named.Digest, Date: named.Created}, nil
 }
 
-// artifact pulls by digest, so that it is exactly what was resolved, and keeps the last few.
-func (f *Fetcher) artifact(ctx context.Context, registry *oci.Registry, src *v1alpha1.OCISource, digest string) (*oci.Artifact, error) {
+// pullArtifact pulls by digest, so that it is exactly what was resolved, and keeps the last few.
+func (f *Fetcher) pullArtifact(ctx context.Context, registry *oci.Registry, src *v1alpha1.OCISource, digest string) (*oci.Artifact, error) {
 	key := src.URL + "@" + digest + " " + src.LayerMediaType
 	f.mu.Lock()
 	artifact := f.artifacts[key]

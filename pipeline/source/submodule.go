@@ -34,8 +34,8 @@ type submoduleSource struct {
 	ref *meta.LocalObjectReference
 }
 
-// submodules fetches what .gitmodules files name, at the commits that the trees name, also inside of submodules.
-type submodules struct {
+// submoduleFetcher fetches what .gitmodules files name, at the commits that the trees name, also inside of submodules.
+type submoduleFetcher struct {
 	fetcher   *Fetcher
 	namespace string
 	// choose says how the repository of a submodule is to be fetched, given the one that it is in; false leaves it out.
@@ -45,8 +45,8 @@ type submodules struct {
 
 // mountSubmodules returns the files of a source with those of its submodules.
 func (f *Fetcher) mountSubmodules(ctx context.Context, namespace string, src *v1alpha1.GitSource, files *tree.Tree) (*tree.Tree, error) {
-	s := &submodules{fetcher: f, namespace: namespace, choose: ofSameHost, mounts: map[string]*tree.Tree{}}
-	return s.mount(ctx, submoduleSource{src.URL, src.SecretRef}, files)
+	s := &submoduleFetcher{fetcher: f, namespace: namespace, choose: ofSameHost, mounts: map[string]*tree.Tree{}}
+	return s.mountAll(ctx, submoduleSource{src.URL, src.SecretRef}, files)
 }
 
 // ofSameHost uses the secret of a source for repositories on its own host only. One that is reached through another host gets
@@ -59,8 +59,8 @@ func ofSameHost(in submoduleSource, target string) (submoduleSource, bool) {
 	return r, true
 }
 
-func (s *submodules) mount(ctx context.Context, in submoduleSource, files *tree.Tree) (*tree.Tree, error) {
-	if err := s.walk(ctx, in, files, "", 0); err != nil {
+func (s *submoduleFetcher) mountAll(ctx context.Context, in submoduleSource, files *tree.Tree) (*tree.Tree, error) {
+	if err := s.mountBelow(ctx, in, files, "", 0); err != nil {
 		return nil, err
 	}
 	if len(s.mounts) == 0 {
@@ -69,8 +69,8 @@ func (s *submodules) mount(ctx context.Context, in submoduleSource, files *tree.
 	return files.WithMounts(s.mounts), nil
 }
 
-// walk mounts the submodules of one tree, which is at a path of the whole.
-func (s *submodules) walk(ctx context.Context, in submoduleSource, files *tree.Tree, at string, depth int) error {
+// mountBelow mounts the submodules of one tree, which is at a path of the whole.
+func (s *submoduleFetcher) mountBelow(ctx context.Context, in submoduleSource, files *tree.Tree, at string, depth int) error {
 	modules, err := readModules(files)
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", path.Join(at, ".gitmodules"), err)
@@ -100,7 +100,7 @@ func (s *submodules) walk(ctx context.Context, in submoduleSource, files *tree.T
 			return fmt.Errorf("fetching submodule %s: %w", name, err)
 		}
 		s.mounts[name] = mount
-		if err := s.walk(ctx, from, mount, name, depth+1); err != nil {
+		if err := s.mountBelow(ctx, from, mount, name, depth+1); err != nil {
 			return err
 		}
 	}
@@ -137,7 +137,7 @@ func (f *Fetcher) Files(ctx context.Context, namespace, url string, ref *meta.Lo
 	}
 	if _, err := mirror.Commit(plumbing.NewHash(commit)); err == nil {
 		// Others may have fetched it, with credentials that these are not.
-		if err := f.prove(ctx, remote); err != nil {
+		if err := f.checkCredentials(ctx, remote); err != nil {
 			return nil, err
 		}
 	}
@@ -154,8 +154,8 @@ func (f *Fetcher) Files(ctx context.Context, namespace, url string, ref *meta.Lo
 	return mirror.Tree(found), nil
 }
 
-// prove finds out whether a remote lets its credentials in, once.
-func (f *Fetcher) prove(ctx context.Context, remote *git.Remote) error {
+// checkCredentials finds out whether a remote lets its credentials in, once.
+func (f *Fetcher) checkCredentials(ctx context.Context, remote *git.Remote) error {
 	f.mu.Lock()
 	done := f.proved[remote]
 	f.mu.Unlock()
@@ -174,9 +174,9 @@ func (f *Fetcher) FilesWithSubmodules(ctx context.Context, namespace, url string
 	if err != nil {
 		return nil, err
 	}
-	s := &submodules{fetcher: f, namespace: namespace, mounts: map[string]*tree.Tree{}, choose: func(_ submoduleSource, target string) (submoduleSource, bool) {
+	s := &submoduleFetcher{fetcher: f, namespace: namespace, mounts: map[string]*tree.Tree{}, choose: func(_ submoduleSource, target string) (submoduleSource, bool) {
 		from, ref, ok := allow(target)
 		return submoduleSource{from, ref}, ok
 	}}
-	return s.mount(ctx, submoduleSource{url, ref}, files)
+	return s.mountAll(ctx, submoduleSource{url, ref}, files)
 }

@@ -61,8 +61,8 @@ resources: [app.yaml]
 transformers: [../../policy]
 `
 
-// policy returns the mesh's policy with Istio's version.
-func policy(version string) map[string]string {
+// policyFiles returns the mesh's policy with Istio's version.
+func policyFiles(version string) map[string]string {
 	return map[string]string{
 		"policy/kustomization.yaml": "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [policy.yaml]\n",
 		"policy/policy.yaml": `apiVersion: prerig.dev/v1alpha1
@@ -83,18 +83,18 @@ spec:
 	}
 }
 
-func name(i int) string { return fmt.Sprintf("app-%04d", i) }
+func appName(i int) string { return fmt.Sprintf("app-%04d", i) }
 
-// files returns the files of one application.
-func files(name, tag string) map[string]string {
+// appFiles returns the files of one application.
+func appFiles(name, tag string) map[string]string {
 	return map[string]string{
 		"apps/" + name + "/app.yaml":           fmt.Sprintf(application, name, tag),
 		"apps/" + name + "/kustomization.yaml": kustomization,
 	}
 }
 
-// pipelines returns a RenderPipeline for each of n applications, in one file.
-func pipelines(n int, url string) map[string]string {
+// pipelineFiles returns a RenderPipeline for each of n applications, in one file.
+func pipelineFiles(n int, url string) map[string]string {
 	var b strings.Builder
 	for i := range n {
 		fmt.Fprintf(&b, `---
@@ -105,7 +105,7 @@ spec:
   source: {git: {url: %[2]s, ref: {branch: main}}}
   build: {path: apps/%[1]s}
   publish: [{git: {branch: rendered}}]
-`, name(i), url)
+`, appName(i), url)
 	}
 	return map[string]string{"apps.yaml": b.String()}
 }

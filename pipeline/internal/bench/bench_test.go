@@ -15,14 +15,14 @@ import (
 )
 
 func TestApplicationsAndPipelines(t *testing.T) {
-	all, err := v1alpha1.ParseAll([]byte(pipelines(3, "http://127.0.0.1/x.git")["apps.yaml"]))
+	all, err := v1alpha1.ParseAll([]byte(pipelineFiles(3, "http://127.0.0.1/x.git")["apps.yaml"]))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(all) != 3 || all[2].Spec.Build.Path != "apps/app-0002" {
 		t.Errorf("got %d pipelines", len(all))
 	}
-	for _, set := range []map[string]string{files("a", "1"), policy("1.29.0")} {
+	for _, set := range []map[string]string{appFiles("a", "1"), policyFiles("1.29.0")} {
 		for name, text := range set {
 			for doc := range strings.SplitSeq(text, "---\n") {
 				var object map[string]any
@@ -44,7 +44,7 @@ func TestPeak(t *testing.T) {
 	if _, err := os.Stat("/proc/self/status"); err != nil {
 		t.Skip("the system has no /proc")
 	}
-	if n, all := peak(os.Getpid()), family(os.Getpid()); n < 1<<20 || all < 1<<20 {
+	if n, all := peakMemory(os.Getpid()), familyMemory(os.Getpid()); n < 1<<20 || all < 1<<20 {
 		t.Errorf("this process has %d bytes, with its children %d", n, all)
 	}
 }

@@ -31,15 +31,15 @@ import (
 	"github.com/prerig/prerig/pipeline/internal/testbed"
 )
 
-// options are the flags.
-type options struct {
+// benchOptions are the flags.
+type benchOptions struct {
 	prerig, function     string
 	apps, sample, rounds int
 	check                bool
 }
 
 func main() {
-	var o options
+	var o benchOptions
 	flag.StringVar(&o.prerig, "prerig", "dist/prerig", "the prerig to measure")
 	flag.StringVar(&o.function, "function", "dist/prerig-fn", "the prerig-fn that the script's kustomize runs")
 	flag.IntVar(&o.apps, "apps", 1000, "how many applications an upgrade of Istio renders")
@@ -49,15 +49,15 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, o); err != nil {
+	if err := runBench(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-// bench is one run of the program.
-type bench struct {
-	options
+// benchRun is one run of the program.
+type benchRun struct {
+	benchOptions
 	ctx    context.Context
 	dir    string
 	path   string // of programs that the script uses
@@ -65,13 +65,13 @@ type bench struct {
 	missed []error
 }
 
-func run(ctx context.Context, o options) (err error) {
-	b := &bench{options: o, ctx: ctx}
+func runBench(ctx context.Context, o benchOptions) (err error) {
+	b := &benchRun{benchOptions: o, ctx: ctx}
 	if b.dir, err = os.MkdirTemp("", "prerig-bench-"); err != nil {
 		return err
 	}
 	defer os.RemoveAll(b.dir)
-	if err := b.programs(); err != nil {
+	if err := b.buildPrograms(); err != nil {
 		return err
 	}
 	if b.git, err = testbed.ServeGit(filepath.Join(b.dir, "git")); err != nil {
@@ -79,7 +79,7 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	defer b.git.Close()
 	fmt.Printf("%s %s/%s, %d CPUs, medians\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
-	for _, part := range []func() error{b.one, b.many} {
+	for _, part := range []func() error{b.measureOne, b.measureMany} {
 		if err := part(); err != nil {
 			return err
 		}
@@ -93,8 +93,8 @@ func run(ctx context.Context, o options) (err error) {
 	return nil
 }
 
-// programs builds kustomize as go.mod pins it, and puts it beside the function on the script's path.
-func (b *bench) programs() (err error) {
+// buildPrograms builds kustomize as go.mod pins it, and puts it beside the function on the script's path.
+func (b *benchRun) buildPrograms() (err error) {
 	if b.prerig, err = filepath.Abs(b.prerig); err != nil {
 		return err
 	}
@@ -117,8 +117,8 @@ func (b *bench) programs() (err error) {
 	return nil
 }
 
-// target notes a figure that misses its target.
-func (b *bench) target(ok bool, format string, args ...any) {
+// noteTarget notes a figure that misses its target.
+func (b *benchRun) noteTarget(ok bool, format string, args ...any) {
 	if !ok {
 		b.missed = append(b.missed, fmt.Errorf(format, args...))
 	}

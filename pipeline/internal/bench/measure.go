@@ -20,47 +20,47 @@ const rendered = "rendered"
 // pause between events is longer than the default of debounce, which is no part of what one event costs.
 const pause = 1100 * time.Millisecond
 
-// one is one small application in a repository of its own.
-func (b *bench) one() error {
+// measureOne is one small application in a repository of its own.
+func (b *benchRun) measureOne() error {
 	r, err := b.git.Repository(b.ctx, "one")
 	if err != nil {
 		return err
 	}
-	first := policy("1.29.0")
-	maps.Copy(first, files(name(0), "0"))
+	first := policyFiles("1.29.0")
+	maps.Copy(first, appFiles(appName(0), "0"))
 	if _, err := r.Commit(b.ctx, "first", first); err != nil {
 		return err
 	}
 	if err := b.branchByHand(r); err != nil {
 		return err
 	}
-	d, err := testbed.Serve(b.ctx, b.prerig, filepath.Join(b.dir, "one"), pipelines(1, r.URL))
+	d, err := testbed.Serve(b.ctx, b.prerig, filepath.Join(b.dir, "one"), pipelineFiles(1, r.URL))
 	if err != nil {
 		return err
 	}
-	if err := b.holds(r, 1, "app-0000:0"); err != nil {
+	if err := b.waitForTexts(r, 1, "app-0000:0"); err != nil {
 		return err
 	}
 	var hands, ours, none []time.Duration
 	for round := range b.rounds + 1 {
 		tag := fmt.Sprint(round + 1)
-		commit, err := r.Commit(b.ctx, "tag "+tag, files(name(0), tag))
+		commit, err := r.Commit(b.ctx, "tag "+tag, appFiles(appName(0), tag))
 		if err != nil {
 			return err
 		}
 		time.Sleep(pause)
-		took, err := b.published(d, r, commit)
+		took, err := b.timePublished(d, r, commit)
 		if err != nil {
 			return err
 		}
-		if err := b.quiet(d, r, tag); err != nil {
+		if err := b.waitUntilQuiet(d, r, tag); err != nil {
 			return err
 		}
-		hand, err := b.shell(script, r.URL, name(0), byHand)
+		hand, err := b.runScript(script, r.URL, appName(0), byHand)
 		if err != nil {
 			return err
 		}
-		idle, err := b.unaffected(d, r, tag)
+		idle, err := b.timeUnaffected(d, r, tag)
 		if err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func (b *bench) one() error {
 			hands, ours, none = append(hands, hand), append(ours, took), append(none, idle)
 		}
 	}
-	memory := peak(d.PID)
+	memory := peakMemory(d.PID)
 	if err := d.Stop(); err != nil {
 		return err
 	}
@@ -79,16 +79,16 @@ func (b *bench) one() error {
 		[]string{"prerig serve, from the event to the pushed commit", millis(median(ours)), fmt.Sprintf("%.2f of the script", ratio)},
 		[]string{"prerig serve, an event that touches no pipeline", millis(median(none)), "the slowest " + millis(slices.Max(none))},
 		[]string{"prerig serve, most memory", mega(memory), ""})
-	b.target(ratio <= 0.5, "from the event to the pushed commit takes %.2f times as long as the script, not at most 0.5", ratio)
-	b.target(median(none) <= 50*time.Millisecond, "an event that touches nothing takes %s, not at most 50 ms", millis(median(none)))
+	b.noteTarget(ratio <= 0.5, "from the event to the pushed commit takes %.2f times as long as the script, not at most 0.5", ratio)
+	b.noteTarget(median(none) <= 50*time.Millisecond, "an event that touches nothing takes %s, not at most 50 ms", millis(median(none)))
 	return nil
 }
 
-// published sends the event of a commit and waits until the branch has another one.
-func (b *bench) published(d *testbed.Daemon, r *testbed.Repository, commit string) (time.Duration, error) {
+// timePublished sends the event of a commit and waits until the branch has another one.
+func (b *benchRun) timePublished(d *testbed.Daemon, r *testbed.Repository, commit string) (time.Duration, error) {
 	before := r.Head(rendered)
 	begin := time.Now()
-	if err := b.push(d, r, commit); err != nil {
+	if err := b.sendEvent(d, r, commit); err != nil {
 		return 0, err
 	}
 	for r.Head(rendered) == before {
@@ -100,7 +100,7 @@ func (b *bench) published(d *testbed.Daemon, r *testbed.Repository, commit strin
 	return time.Since(begin), nil
 }
 
-func (b *bench) push(d *testbed.Daemon, r *testbed.Repository, commit string) error {
+func (b *benchRun) sendEvent(d *testbed.Daemon, r *testbed.Repository, commit string) error {
 	status, err := d.Push(b.ctx, r.URL, commit)
 	if err == nil && status != 202 {
 		err = fmt.Errorf("calling the webhook: it was answered with %d", status)
@@ -108,25 +108,25 @@ func (b *bench) push(d *testbed.Daemon, r *testbed.Repository, commit string) er
 	return err
 }
 
-// unaffected returns the time from an event that touches nothing, before it is sent, to the decision that nothing runs: the
+// timeUnaffected returns the time from an event that touches nothing, before it is sent, to the decision that nothing runs: the
 // webhook's answer, the storing of the event, the fetch of its commit and the look at all pipelines are in it.
-func (b *bench) unaffected(d *testbed.Daemon, r *testbed.Repository, text string) (time.Duration, error) {
+func (b *benchRun) timeUnaffected(d *testbed.Daemon, r *testbed.Repository, text string) (time.Duration, error) {
 	before := r.Head(rendered)
-	took, runs, err := b.planned(d, r, text)
+	took, runs, err := b.timePlanned(d, r, text)
 	if err == nil && (runs != 0 || r.Head(rendered) != before) {
 		err = fmt.Errorf("sending an event that touches nothing: it runs %d pipelines", runs)
 	}
 	return took, err
 }
 
-// planned commits a file that no pipeline reads, and gives the time from the event to the decision how many run.
-func (b *bench) planned(d *testbed.Daemon, r *testbed.Repository, text string) (took time.Duration, runs int, err error) {
+// timePlanned commits a file that no pipeline reads, and gives the time from the event to the decision how many run.
+func (b *benchRun) timePlanned(d *testbed.Daemon, r *testbed.Repository, text string) (took time.Duration, runs int, err error) {
 	commit, err := r.Commit(b.ctx, "docs", map[string]string{"docs/README.md": text + "\n"})
 	if err != nil {
 		return 0, 0, err
 	}
 	mark, begin := d.Mark(), time.Now()
-	if err := b.push(d, r, commit); err != nil {
+	if err := b.sendEvent(d, r, commit); err != nil {
 		return 0, 0, err
 	}
 	// From time to time some pipelines are looked at without an event; this one is about all.
@@ -138,19 +138,19 @@ func (b *bench) planned(d *testbed.Daemon, r *testbed.Repository, text string) (
 	return e.At.Sub(begin), int(n), nil
 }
 
-// quiet waits until an event that touches nothing makes nothing run: no run is under way any more.
-func (b *bench) quiet(d *testbed.Daemon, r *testbed.Repository, text string) error {
+// waitUntilQuiet waits until an event that touches nothing makes nothing run: no run is under way any more.
+func (b *benchRun) waitUntilQuiet(d *testbed.Daemon, r *testbed.Repository, text string) error {
 	for try := range 60 {
 		time.Sleep(pause)
-		if _, runs, err := b.planned(d, r, fmt.Sprint(text, " quiet ", try)); err != nil || runs == 0 {
+		if _, runs, err := b.timePlanned(d, r, fmt.Sprint(text, " quiet ", try)); err != nil || runs == 0 {
 			return err
 		}
 	}
 	return fmt.Errorf("waiting for the daemon: after a minute runs are still under way\n%s", d.Problems())
 }
 
-// holds waits until the branch has a text in the files of n applications.
-func (b *bench) holds(r *testbed.Repository, n int, texts ...string) error {
+// waitForTexts waits until the branch has a text in the files of n applications.
+func (b *benchRun) waitForTexts(r *testbed.Repository, n int, texts ...string) error {
 	last := ""
 	for begin := time.Now(); time.Since(begin) < 15*time.Minute; time.Sleep(5 * time.Millisecond) {
 		head := r.Head(rendered)

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// peak is the most memory in RAM that a process had at a time, in bytes; 0 where the system does not tell (it is Linux
+// peakMemory is the most memory in RAM that a process had at a time, in bytes; 0 where the system does not tell (it is Linux
 // that has /proc).
-func peak(pid int) int64 { return status(fmt.Sprint(pid))["VmHWM"] }
+func peakMemory(pid int) int64 { return readStatus(fmt.Sprint(pid))["VmHWM"] }
 
-// status reads the sizes, in bytes, and the parent of a process.
-func status(pid string) map[string]int64 {
+// readStatus reads the sizes, in bytes, and the parent of a process.
+func readStatus(pid string) map[string]int64 {
 	text, err := os.ReadFile(filepath.Join("/proc", pid, "status"))
 	if err != nil {
 		return nil
@@ -48,19 +48,19 @@ func watchMemory(pid int) (stop func() int64) {
 				result <- most
 				return
 			case <-time.After(100 * time.Millisecond):
-				most = max(most, family(pid))
+				most = max(most, familyMemory(pid))
 			}
 		}
 	}()
 	return func() int64 { close(quit); return <-result }
 }
 
-func family(pid int) int64 {
+func familyMemory(pid int) int64 {
 	names, _ := filepath.Glob("/proc/[0-9]*")
 	parent, size := map[string]string{}, map[string]int64{}
 	for _, name := range names {
 		id := filepath.Base(name)
-		s := status(id)
+		s := readStatus(id)
 		parent[id], size[id] = fmt.Sprint(s["PPid"]), s["VmRSS"]
 	}
 	root := fmt.Sprint(pid)

@@ -45,8 +45,8 @@ git push -q origin HEAD
 // byHand is the branch that the script writes.
 const byHand = "by-hand"
 
-// shell runs a script in a new directory and gives the time that it took.
-func (b *bench) shell(text string, args ...string) (time.Duration, error) {
+// runScript runs a script in a new directory and gives the time that it took.
+func (b *benchRun) runScript(text string, args ...string) (time.Duration, error) {
 	dir, err := os.MkdirTemp(b.dir, "script-")
 	if err != nil {
 		return 0, err
@@ -62,7 +62,7 @@ func (b *bench) shell(text string, args ...string) (time.Duration, error) {
 }
 
 // branchByHand makes the script's branch with what the script needs to begin: one commit.
-func (b *bench) branchByHand(r *testbed.Repository) error {
+func (b *benchRun) branchByHand(r *testbed.Repository) error {
 	cmd := exec.CommandContext(b.ctx, "sh", "-euc", `
 git init -q -b "$1" first && cd first
 git commit -q --allow-empty -m first

@@ -13,8 +13,8 @@ import (
 	"github.com/prerig/prerig/pipeline/internal/testbed"
 )
 
-// upgrade is what was measured of an upgrade of Istio over all applications.
-type upgrade struct {
+// upgradeTimes is what was measured of an upgrade of Istio over all applications.
+type upgradeTimes struct {
 	ours, single, together []time.Duration
 	idle                   []time.Duration
 	commits                int
@@ -22,15 +22,15 @@ type upgrade struct {
 	daemon, all            int64
 }
 
-// many is an upgrade of Istio over many applications of one repository.
-func (b *bench) many() error {
+// measureMany is an upgrade of Istio over many applications of one repository.
+func (b *benchRun) measureMany() error {
 	r, err := b.git.Repository(b.ctx, "many")
 	if err != nil {
 		return err
 	}
-	content := policy("1.29.0")
+	content := policyFiles("1.29.0")
 	for i := range b.apps {
-		maps.Copy(content, files(name(i), "1"))
+		maps.Copy(content, appFiles(appName(i), "1"))
 	}
 	if _, err := r.Commit(b.ctx, "first", content); err != nil {
 		return err
@@ -39,14 +39,14 @@ func (b *bench) many() error {
 		return err
 	}
 	begin := time.Now()
-	d, err := testbed.Serve(b.ctx, b.prerig, filepath.Join(b.dir, "many"), pipelines(b.apps, r.URL))
+	d, err := testbed.Serve(b.ctx, b.prerig, filepath.Join(b.dir, "many"), pipelineFiles(b.apps, r.URL))
 	if err != nil {
 		return err
 	}
-	if err := b.holds(r, b.apps, "proxyv2:1.29.0"); err != nil {
+	if err := b.waitForTexts(r, b.apps, "proxyv2:1.29.0"); err != nil {
 		return fmt.Errorf("%w\n%s", err, d.Problems())
 	}
-	u := upgrade{first: time.Since(begin)}
+	u := upgradeTimes{first: time.Since(begin)}
 	stop := watchMemory(d.PID)
 	for round := range max(1, b.rounds/3) {
 		if err := b.upgradeOnce(d, r, round, &u); err != nil {
@@ -54,11 +54,11 @@ func (b *bench) many() error {
 		}
 	}
 	u.all = stop()
-	u.daemon = peak(d.PID)
+	u.daemon = peakMemory(d.PID)
 	if err := d.Stop(); err != nil {
 		return err
 	}
-	b.report(u)
+	b.reportUpgrade(u)
 	return nil
 }
 
@@ -66,18 +66,18 @@ func (b *bench) many() error {
 const idleRounds = 10
 
 // upgradeOnce is one round.
-func (b *bench) upgradeOnce(d *testbed.Daemon, r *testbed.Repository, round int, u *upgrade) error {
+func (b *benchRun) upgradeOnce(d *testbed.Daemon, r *testbed.Repository, round int, u *upgradeTimes) error {
 	version := fmt.Sprintf("1.29.%d", round+1)
-	commit, err := r.Commit(b.ctx, "Istio "+version, policy(version))
+	commit, err := r.Commit(b.ctx, "Istio "+version, policyFiles(version))
 	if err != nil {
 		return err
 	}
 	time.Sleep(pause)
 	before, begin := r.Head(rendered), time.Now()
-	if err := b.push(d, r, commit); err != nil {
+	if err := b.sendEvent(d, r, commit); err != nil {
 		return err
 	}
-	if err := b.holds(r, b.apps, "proxyv2:"+version); err != nil {
+	if err := b.waitForTexts(r, b.apps, "proxyv2:"+version); err != nil {
 		return fmt.Errorf("%w\n%s", err, d.Problems())
 	}
 	u.ours = append(u.ours, time.Since(begin))
@@ -87,11 +87,11 @@ func (b *bench) upgradeOnce(d *testbed.Daemon, r *testbed.Repository, round int,
 	}
 	_, _ = fmt.Sscan(count, &u.commits)
 	// The runs are written down after their commit; until then they count as under way.
-	if err := b.quiet(d, r, version); err != nil {
+	if err := b.waitUntilQuiet(d, r, version); err != nil {
 		return err
 	}
 	for range idleRounds {
-		idle, err := b.unaffected(d, r, fmt.Sprint(version, time.Now().UnixNano()))
+		idle, err := b.timeUnaffected(d, r, fmt.Sprint(version, time.Now().UnixNano()))
 		if err != nil {
 			return err
 		}
@@ -100,9 +100,9 @@ func (b *bench) upgradeOnce(d *testbed.Daemon, r *testbed.Repository, round int,
 	args := []string{r.URL, byHand}
 	var single time.Duration
 	for i := range b.sample {
-		app := name(i * b.apps / b.sample)
+		app := appName(i * b.apps / b.sample)
 		args = append(args, app)
-		took, err := b.shell(script, r.URL, app, byHand)
+		took, err := b.runScript(script, r.URL, app, byHand)
 		if err != nil {
 			return err
 		}
@@ -110,15 +110,15 @@ func (b *bench) upgradeOnce(d *testbed.Daemon, r *testbed.Repository, round int,
 	}
 	u.single = append(u.single, single*time.Duration(b.apps)/time.Duration(b.sample))
 	// The versions of the sample are committed by now: another one makes the script have something to commit.
-	if _, err := r.Commit(b.ctx, "Istio "+version+"-x", policy(version+"-x")); err != nil {
+	if _, err := r.Commit(b.ctx, "Istio "+version+"-x", policyFiles(version+"-x")); err != nil {
 		return err
 	}
-	together, err := b.shell(allScript, args...)
+	together, err := b.runScript(allScript, args...)
 	u.together = append(u.together, together*time.Duration(b.apps)/time.Duration(b.sample))
 	return err
 }
 
-func (b *bench) report(u upgrade) {
+func (b *benchRun) reportUpgrade(u upgradeTimes) {
 	ours, single, together := median(u.ours), median(u.single), median(u.together)
 	fmt.Printf("\nan upgrade of Istio over %d applications of one repository; %d rounds\n", b.apps, len(u.ours))
 	fmt.Printf("(the script's times are those of %d of them, times %d)\n", b.sample, b.apps/b.sample)
@@ -130,7 +130,7 @@ func (b *bench) report(u upgrade) {
 		[]string{"prerig serve, an event that touches no pipeline", millis(median(u.idle)), fmt.Sprintf("%d of them, the slowest %s", len(u.idle), millis(slices.Max(u.idle)))},
 		[]string{"prerig serve, most memory", mega(u.daemon), ""},
 		[]string{"the same with its renderers", mega(u.all), ""})
-	b.target(single >= 8*ours, "all applications are rendered %.1f times as fast as by the script, not at least 8 times", single.Seconds()/ours.Seconds())
-	b.target(median(u.idle) <= 50*time.Millisecond, "an event that touches none of %d pipelines takes %s, not at most 50 ms", b.apps, millis(median(u.idle)))
-	b.target(u.daemon < 300e6, "the daemon took %s of memory, not less than 300 MB", mega(u.daemon))
+	b.noteTarget(single >= 8*ours, "all applications are rendered %.1f times as fast as by the script, not at least 8 times", single.Seconds()/ours.Seconds())
+	b.noteTarget(median(u.idle) <= 50*time.Millisecond, "an event that touches none of %d pipelines takes %s, not at most 50 ms", b.apps, millis(median(u.idle)))
+	b.noteTarget(u.daemon < 300e6, "the daemon took %s of memory, not less than 300 MB", mega(u.daemon))
 }

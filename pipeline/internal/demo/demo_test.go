@@ -22,7 +22,7 @@ func TestDemo(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	var out strings.Builder
-	if err := run(t.Context(), &out, prerig, 4); err != nil {
+	if err := runDemo(t.Context(), &out, prerig, 4); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	for _, want := range []string{

@@ -31,14 +31,14 @@ func main() {
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	if err := run(ctx, os.Stdout, *prerig, *apps); err != nil {
+	if err := runDemo(ctx, os.Stdout, *prerig, *apps); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
 }
 
-// demo is one showing.
-type demo struct {
+// demoRun is one showing.
+type demoRun struct {
 	out        io.Writer
 	prerig     string
 	apps       int
@@ -46,7 +46,7 @@ type demo struct {
 	daemon     *testbed.Daemon
 }
 
-func run(ctx context.Context, out io.Writer, prerig string, apps int) (err error) {
+func runDemo(ctx context.Context, out io.Writer, prerig string, apps int) (err error) {
 	dir, err := os.MkdirTemp("", "prerig-demo-")
 	if err != nil {
 		return err
@@ -60,11 +60,11 @@ func run(ctx context.Context, out io.Writer, prerig string, apps int) (err error
 		return err
 	}
 	defer git.Close()
-	d := &demo{out: out, prerig: prerig, apps: apps}
+	d := &demoRun{out: out, prerig: prerig, apps: apps}
 	if d.repository, err = git.Repository(ctx, "config"); err != nil {
 		return err
 	}
-	if err := d.begin(ctx, dir); err != nil {
+	if err := d.startDaemon(ctx, dir); err != nil {
 		return err
 	}
 	defer func() {
@@ -72,7 +72,7 @@ func run(ctx context.Context, out io.Writer, prerig string, apps int) (err error
 			err = stopping
 		}
 	}()
-	for _, step := range []func(context.Context) error{d.push, d.comment, d.upgrade} {
+	for _, step := range []func(context.Context) error{d.pushVersion, d.pushComment, d.upgradeMesh} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -80,86 +80,86 @@ func run(ctx context.Context, out io.Writer, prerig string, apps int) (err error
 	return nil
 }
 
-func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
+func (d *demoRun) printLine(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
 
-// show prints lines of a command's output, indented.
-func (d *demo) show(text string) {
+// printOutput prints lines of a command's output, indented.
+func (d *demoRun) printOutput(text string) {
 	for line := range strings.Lines(text) {
-		d.say("    %s", strings.TrimRight(line, "\n"))
+		d.printLine("    %s", strings.TrimRight(line, "\n"))
 	}
 }
 
-// begin commits the applications and starts the daemon, which renders all of them.
-func (d *demo) begin(ctx context.Context, dir string) error {
-	files := policy("1.29.0")
+// startDaemon commits the applications and starts the daemon, which renders all of them.
+func (d *demoRun) startDaemon(ctx context.Context, dir string) error {
+	files := policyFiles("1.29.0")
 	for i := range d.apps {
-		for name, text := range application(i, "1.0") {
+		for name, text := range appFiles(i, "1.0") {
 			files[name] = text
 		}
 	}
 	if _, err := d.repository.Commit(ctx, "Add the shop", files); err != nil {
 		return err
 	}
-	d.say("\n1. A Git server on this machine has a repository with %d applications and one policy for the mesh.", d.apps)
-	d.say("   They hold what their authors wrote: a Deployment with one container and a Service each, and no sidecar.")
+	d.printLine("\n1. A Git server on this machine has a repository with %d applications and one policy for the mesh.", d.apps)
+	d.printLine("   They hold what their authors wrote: a Deployment with one container and a Service each, and no sidecar.")
 	begin := time.Now()
 	var err error
-	if d.daemon, err = testbed.Serve(ctx, d.prerig, filepath.Join(dir, "daemon"), pipelines(d.apps, d.repository.URL)); err != nil {
+	if d.daemon, err = testbed.Serve(ctx, d.prerig, filepath.Join(dir, "daemon"), pipelineFiles(d.apps, d.repository.URL)); err != nil {
 		return err
 	}
-	d.say("\n2. prerig serve starts, with a RenderPipeline for each application. It renders what it has never rendered:")
-	if err := d.wait(ctx, d.apps, "proxyv2:1.29.0"); err != nil {
+	d.printLine("\n2. prerig serve starts, with a RenderPipeline for each application. It renders what it has never rendered:")
+	if err := d.waitForFiles(ctx, d.apps, "proxyv2:1.29.0"); err != nil {
 		return err
 	}
-	if err := d.settled(ctx); err != nil {
+	if err := d.waitForDebounce(ctx); err != nil {
 		return err
 	}
-	return d.log(ctx, "", begin)
+	return d.printLog(ctx, "", begin)
 }
 
-// push is a new version of one application.
-func (d *demo) push(ctx context.Context) error {
-	d.say("\n3. Somebody pushes a new version of %s. The Git host calls the webhook, signed:", name(2))
+// pushVersion is a new version of one application.
+func (d *demoRun) pushVersion(ctx context.Context) error {
+	d.printLine("\n3. Somebody pushes a new version of %s. The Git host calls the webhook, signed:", appName(2))
 	before, begin := d.repository.Head(rendered), time.Now()
-	if err := d.commit(ctx, "Release 1.1 of "+name(2), application(2, "1.1"), 202); err != nil {
+	if err := d.commitAndPush(ctx, "Release 1.1 of "+appName(2), appFiles(2, "1.1"), 202); err != nil {
 		return err
 	}
-	if err := d.moved(ctx, before); err != nil {
+	if err := d.waitForCommit(ctx, before); err != nil {
 		return err
 	}
-	if err := d.log(ctx, before, begin); err != nil {
+	if err := d.printLog(ctx, before, begin); err != nil {
 		return err
 	}
-	d.say("   One commit on the branch %q, with what changes in the cluster and nothing else:", rendered)
-	diff, err := d.repository.Git(ctx, "diff", "--unified=0", before, rendered, "--", name(2))
+	d.printLine("   One commit on the branch %q, with what changes in the cluster and nothing else:", rendered)
+	diff, err := d.repository.Git(ctx, "diff", "--unified=0", before, rendered, "--", appName(2))
 	if err != nil {
 		return err
 	}
-	d.show(changedLines(diff))
+	d.printOutput(changedLines(diff))
 	message, err := d.repository.Git(ctx, "log", "-1", "--format=%(trailers)", rendered)
 	if err != nil {
 		return err
 	}
-	d.say("   and trailers that say where it comes from and how to make it again:")
-	d.show(message)
-	return d.settled(ctx)
+	d.printLine("   and trailers that say where it comes from and how to make it again:")
+	d.printOutput(message)
+	return d.waitForDebounce(ctx)
 }
 
-// comment is a push that has no effect on the result.
-func (d *demo) comment(ctx context.Context) error {
-	d.say("\n4. Somebody pushes a comment in the manifest of %s:", name(2))
+// pushComment is a push that has no effect on the result.
+func (d *demoRun) pushComment(ctx context.Context) error {
+	d.printLine("\n4. Somebody pushes a comment in the manifest of %s:", appName(2))
 	before, mark, begin := d.repository.Head(rendered), d.daemon.Mark(), time.Now()
-	files := application(2, "1.1")
+	files := appFiles(2, "1.1")
 	for name, text := range files {
 		if strings.HasSuffix(name, "app.yaml") {
 			files[name] = "# Owned by the shop's team.\n" + text
 		}
 	}
-	if err := d.commit(ctx, "Say who owns "+name(2), files, 202); err != nil {
+	if err := d.commitAndPush(ctx, "Say who owns "+appName(2), files, 202); err != nil {
 		return err
 	}
 	e, err := d.daemon.Entry(ctx, mark, func(e testbed.Entry) bool {
-		return e.Fields["outcome"] == "Unchanged" && strings.HasSuffix(fmt.Sprint(e.Fields["pipeline"]), name(2))
+		return e.Fields["outcome"] == "Unchanged" && strings.HasSuffix(fmt.Sprint(e.Fields["pipeline"]), appName(2))
 	})
 	if err != nil {
 		return err
@@ -167,49 +167,49 @@ func (d *demo) comment(ctx context.Context) error {
 	if d.repository.Head(rendered) != before {
 		return fmt.Errorf("pushing a comment: it led to a commit")
 	}
-	d.say("   It is rendered, the result is the same, and there is no commit (%s).", since(begin, e.At))
-	return d.settled(ctx)
+	d.printLine("   It is rendered, the result is the same, and there is no commit (%s).", elapsedText(begin, e.At))
+	return d.waitForDebounce(ctx)
 }
 
-// upgrade is a new version of Istio for all applications.
-func (d *demo) upgrade(ctx context.Context) error {
-	d.say("\n5. Somebody raises Istio from 1.29.0 to 1.29.1, one line in policy/mesh.yaml. What a reviewer of that sees before it\n   is merged (prerig diff):")
+// upgradeMesh is a new version of Istio for all applications.
+func (d *demoRun) upgradeMesh(ctx context.Context) error {
+	d.printLine("\n5. Somebody raises Istio from 1.29.0 to 1.29.1, one line in policy/mesh.yaml. What a reviewer of that sees before it\n   is merged (prerig diff):")
 	before := d.repository.Head(rendered)
-	if err := testbed.Write(d.repository.Work, policy("1.29.1")); err != nil {
+	if err := testbed.Write(d.repository.Work, policyFiles("1.29.1")); err != nil {
 		return err
 	}
-	if err := d.preview(ctx); err != nil {
+	if err := d.previewChange(ctx); err != nil {
 		return err
 	}
-	d.say("   It is merged, and pushed:")
+	d.printLine("   It is merged, and pushed:")
 	begin := time.Now()
-	if err := d.commit(ctx, "Upgrade Istio to 1.29.1", policy("1.29.1"), 202); err != nil {
+	if err := d.commitAndPush(ctx, "Upgrade Istio to 1.29.1", policyFiles("1.29.1"), 202); err != nil {
 		return err
 	}
-	if err := d.wait(ctx, d.apps, "proxyv2:1.29.1"); err != nil {
+	if err := d.waitForFiles(ctx, d.apps, "proxyv2:1.29.1"); err != nil {
 		return err
 	}
-	if err := d.log(ctx, before, begin); err != nil {
+	if err := d.printLog(ctx, before, begin); err != nil {
 		return err
 	}
 	stat, err := d.repository.Git(ctx, "diff", "--shortstat", before, rendered, "--", ".", ":(exclude).prerig")
 	if err != nil {
 		return err
 	}
-	d.say("   over all %d applications:", d.apps)
-	d.show(strings.TrimSpace(stat))
-	d.say("\nThe branch %q is what Flux or Argo CD applies. Reverting that one line of the policy brings the old one back.", rendered)
+	d.printLine("   over all %d applications:", d.apps)
+	d.printOutput(strings.TrimSpace(stat))
+	d.printLine("\nThe branch %q is what Flux or Argo CD applies. Reverting that one line of the policy brings the old one back.", rendered)
 	return nil
 }
 
-// preview runs prerig diff in the work tree.
-func (d *demo) preview(ctx context.Context) error {
+// previewChange runs prerig diff in the work tree.
+func (d *demoRun) previewChange(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "prerig-demo-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if err := testbed.Write(filepath.Join(dir, "pipelines"), pipelines(d.apps, d.repository.URL)); err != nil {
+	if err := testbed.Write(filepath.Join(dir, "pipelines"), pipelineFiles(d.apps, d.repository.URL)); err != nil {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, d.prerig, "diff", "--exit-code=false", "--source", d.repository.Work, "--pipelines", filepath.Join(dir, "pipelines"), "--cache", filepath.Join(dir, "cache"))
@@ -219,6 +219,6 @@ func (d *demo) preview(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("running prerig diff: %w\n%s", err, problems.String())
 	}
-	d.show(string(out))
+	d.printOutput(string(out))
 	return nil
 }

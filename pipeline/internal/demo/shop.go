@@ -13,20 +13,20 @@ import (
 // rendered is the branch that Prerig writes.
 const rendered = "rendered"
 
-func name(i int) string {
-	return []string{"basket", "checkout", "catalog", "search", "payment", "shipping", "stock", "invoice", "mail", "review"}[i%10] + suffix(i)
+func appName(i int) string {
+	return []string{"basket", "checkout", "catalog", "search", "payment", "shipping", "stock", "invoice", "mail", "review"}[i%10] + appSuffix(i)
 }
 
-func suffix(i int) string {
+func appSuffix(i int) string {
 	if i < 10 {
 		return ""
 	}
 	return fmt.Sprintf("-%d", i/10+1)
 }
 
-// application returns the files of one application at a version.
-func application(i int, version string) map[string]string {
-	return map[string]string{"apps/" + name(i) + "/app.yaml": fmt.Sprintf(`apiVersion: apps/v1
+// appFiles returns the files of one application at a version.
+func appFiles(i int, version string) map[string]string {
+	return map[string]string{"apps/" + appName(i) + "/app.yaml": fmt.Sprintf(`apiVersion: apps/v1
 kind: Deployment
 metadata:
   name: %[1]s
@@ -53,11 +53,11 @@ spec:
   selector: {app: %[1]s}
   ports:
   - {name: http, port: 80, targetPort: http}
-`, name(i), version)}
+`, appName(i), version)}
 }
 
-// policy returns the mesh's policy with Istio's version.
-func policy(version string) map[string]string {
+// policyFiles returns the mesh's policy with Istio's version.
+func policyFiles(version string) map[string]string {
 	return map[string]string{"policy/mesh.yaml": `apiVersion: prerig.dev/v1alpha1
 kind: InjectionPolicy
 metadata:
@@ -75,8 +75,8 @@ spec:
 `}
 }
 
-// pipelines returns a RenderPipeline for each application.
-func pipelines(n int, url string) map[string]string {
+// pipelineFiles returns a RenderPipeline for each application.
+func pipelineFiles(n int, url string) map[string]string {
 	var b strings.Builder
 	for i := range n {
 		fmt.Fprintf(&b, `---
@@ -88,13 +88,13 @@ spec:
   build: {path: apps/%[1]s}
   policies: [{path: policy/mesh.yaml}]
   publish: [{git: {branch: %[3]s}}]
-`, name(i), url, rendered)
+`, appName(i), url, rendered)
 	}
 	return map[string]string{"shop.yaml": b.String()}
 }
 
-// commit commits, pushes and calls the webhook.
-func (d *demo) commit(ctx context.Context, subject string, files map[string]string, want int) error {
+// commitAndPush commits, pushes and calls the webhook.
+func (d *demoRun) commitAndPush(ctx context.Context, subject string, files map[string]string, want int) error {
 	commit, err := d.repository.Commit(ctx, subject, files)
 	if err != nil {
 		return err
@@ -106,20 +106,20 @@ func (d *demo) commit(ctx context.Context, subject string, files map[string]stri
 	return err
 }
 
-// wait waits until n files on the branch hold a text.
-func (d *demo) wait(ctx context.Context, n int, text string) error {
-	return d.until(ctx, fmt.Sprintf("%q in %d applications", text, n), func() bool {
+// waitForFiles waits until n files on the branch hold a text.
+func (d *demoRun) waitForFiles(ctx context.Context, n int, text string) error {
+	return d.waitUntil(ctx, fmt.Sprintf("%q in %d applications", text, n), func() bool {
 		out, err := d.repository.Git(ctx, "grep", "-l", "-F", text, rendered)
 		return err == nil && strings.Count(out+"\n", "\n") >= n
 	})
 }
 
-// moved waits for a commit after one.
-func (d *demo) moved(ctx context.Context, before string) error {
-	return d.until(ctx, "a commit", func() bool { return d.repository.Head(rendered) != before })
+// waitForCommit waits for a commit after one.
+func (d *demoRun) waitForCommit(ctx context.Context, before string) error {
+	return d.waitUntil(ctx, "a commit", func() bool { return d.repository.Head(rendered) != before })
 }
 
-func (d *demo) until(ctx context.Context, what string, is func() bool) error {
+func (d *demoRun) waitUntil(ctx context.Context, what string, is func() bool) error {
 	for !is() {
 		select {
 		case <-ctx.Done():
@@ -130,8 +130,8 @@ func (d *demo) until(ctx context.Context, what string, is func() bool) error {
 	return nil
 }
 
-// settled waits until the daemon may run the same pipeline again: it does not more than once in a second.
-func (d *demo) settled(ctx context.Context) error {
+// waitForDebounce waits until the daemon may run the same pipeline again: it does not more than once in a second.
+func (d *demoRun) waitForDebounce(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -140,9 +140,9 @@ func (d *demo) settled(ctx context.Context) error {
 	}
 }
 
-// log shows the commits on the branch since one, and how long they took.
-func (d *demo) log(ctx context.Context, after string, begin time.Time) error {
-	took := since(begin, time.Now())
+// printLog shows the commits on the branch since one, and how long they took.
+func (d *demoRun) printLog(ctx context.Context, after string, begin time.Time) error {
+	took := elapsedText(begin, time.Now())
 	span := rendered
 	if after != "" {
 		span = after + ".." + rendered
@@ -151,12 +151,12 @@ func (d *demo) log(ctx context.Context, after string, begin time.Time) error {
 	if err != nil {
 		return err
 	}
-	d.say("   after %s, on the branch %q:", took, rendered)
-	d.show(out)
+	d.printLine("   after %s, on the branch %q:", took, rendered)
+	d.printOutput(out)
 	return nil
 }
 
-func since(begin, end time.Time) string { return end.Sub(begin).Round(time.Millisecond).String() }
+func elapsedText(begin, end time.Time) string { return end.Sub(begin).Round(time.Millisecond).String() }
 
 // changedLines are the lines of a diff that a reader looks at.
 func changedLines(diff string) string {

@@ -38,12 +38,12 @@ type Server struct {
 	backend atomic.Value // of handler
 }
 
-type handler struct{ http.Handler }
+type gitHandler struct{ http.Handler }
 
 // Wrap puts a handler around git's own.
 func (s *Server) Wrap(around func(http.Handler) http.Handler) {
-	now, _ := s.backend.Load().(handler)
-	s.backend.Store(handler{around(now)})
+	now, _ := s.backend.Load().(gitHandler)
+	s.backend.Store(gitHandler{around(now)})
 }
 
 // New starts a server.
@@ -58,7 +58,7 @@ func New(t testing.TB) *Server {
 		Path: git, Args: []string{"http-backend"},
 		Env: []string{"GIT_PROJECT_ROOT=" + s.Root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=test", "GIT_CONFIG_NOSYSTEM=1", "HOME=/nonexistent"},
 	}
-	s.backend.Store(handler{backend})
+	s.backend.Store(gitHandler{backend})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.Requests.Add(1)
 		if s.Password != "" {
@@ -76,7 +76,7 @@ func New(t testing.TB) *Server {
 			backend.ServeHTTP(httptest.NewRecorder(), r)
 			panic(http.ErrAbortHandler)
 		}
-		around, _ := s.backend.Load().(handler)
+		around, _ := s.backend.Load().(gitHandler)
 		around.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
@@ -97,23 +97,23 @@ type Repository struct {
 func (s *Server) Repository(t testing.TB, name string) *Repository {
 	t.Helper()
 	r := &Repository{t: t, Bare: filepath.Join(s.Root, name+".git"), Work: filepath.Join(t.TempDir(), "work"), URL: s.URL + "/" + name + ".git"}
-	r.run("", "init", "-q", "--bare", "-b", "main", r.Bare)
+	r.runGit("", "init", "-q", "--bare", "-b", "main", r.Bare)
 	for _, setting := range []string{"http.receivepack=true", "uploadpack.allowFilter=true", "uploadpack.allowReachableSHA1InWant=true"} {
 		key, value, _ := strings.Cut(setting, "=")
 		r.Git("config", key, value)
 	}
-	r.run("", "init", "-q", "-b", "main", r.Work)
-	r.run(r.Work, "remote", "add", "origin", r.Bare)
+	r.runGit("", "init", "-q", "-b", "main", r.Work)
+	r.runGit(r.Work, "remote", "add", "origin", r.Bare)
 	return r
 }
 
 // Git runs git in the bare repository and gives its output.
-func (r *Repository) Git(args ...string) string { return r.run(r.Bare, args...) }
+func (r *Repository) Git(args ...string) string { return r.runGit(r.Bare, args...) }
 
 // InWork runs git in the work tree.
-func (r *Repository) InWork(args ...string) string { return r.run(r.Work, args...) }
+func (r *Repository) InWork(args ...string) string { return r.runGit(r.Work, args...) }
 
-func (r *Repository) run(dir string, args ...string) string {
+func (r *Repository) runGit(dir string, args ...string) string {
 	r.t.Helper()
 	command := exec.Command("git", args...)
 	command.Dir = dir

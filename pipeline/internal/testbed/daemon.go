@@ -87,8 +87,8 @@ func Serve(ctx context.Context, program, dir string, pipelines map[string]string
 		return nil, fmt.Errorf("starting the daemon: %w", err)
 	}
 	d.PID = d.command.Process.Pid
-	go d.read(logs)
-	return d, d.ready(ctx)
+	go d.readLog(logs)
+	return d, d.waitUntilReady(ctx)
 }
 
 func freeAddress() (string, error) {
@@ -100,8 +100,8 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), nil
 }
 
-// read takes the log in until the process ends.
-func (d *Daemon) read(logs io.Reader) {
+// readLog takes the log in until the process ends.
+func (d *Daemon) readLog(logs io.Reader) {
 	lines := bufio.NewScanner(logs)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -122,8 +122,8 @@ func (d *Daemon) read(logs io.Reader) {
 	close(d.ended)
 }
 
-// ready waits until webhooks are taken.
-func (d *Daemon) ready(ctx context.Context) error {
+// waitUntilReady waits until webhooks are taken.
+func (d *Daemon) waitUntilReady(ctx context.Context) error {
 	for {
 		if resp, err := http.Get(d.Hooks[:len(d.Hooks)-len("/hook")] + "/readyz"); err == nil {
 			resp.Body.Close()

@@ -62,8 +62,8 @@ type Repository struct {
 // Repository makes an empty repository.
 func (g *Git) Repository(ctx context.Context, name string) (*Repository, error) {
 	r := &Repository{URL: g.url + "/" + name + ".git", bare: filepath.Join(g.root, name+".git"), Work: filepath.Join(g.root, name)}
-	_, err1 := r.run(ctx, "", "init", "-q", "--bare", "-b", "main", r.bare)
-	_, err2 := r.run(ctx, "", "init", "-q", "-b", "main", r.Work)
+	_, err1 := r.runGit(ctx, "", "init", "-q", "--bare", "-b", "main", r.bare)
+	_, err2 := r.runGit(ctx, "", "init", "-q", "-b", "main", r.Work)
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
@@ -72,13 +72,13 @@ func (g *Git) Repository(ctx context.Context, name string) (*Repository, error) 
 			return nil, err
 		}
 	}
-	_, err := r.run(ctx, r.Work, "remote", "add", "origin", r.bare)
+	_, err := r.runGit(ctx, r.Work, "remote", "add", "origin", r.bare)
 	return r, err
 }
 
 // Git runs git in the bare repository and gives its output.
 func (r *Repository) Git(ctx context.Context, args ...string) (string, error) {
-	return r.run(ctx, r.bare, args...)
+	return r.runGit(ctx, r.bare, args...)
 }
 
 // Head is the commit of a branch; empty where there is no such branch. It is cheap enough to be asked all the time.
@@ -96,11 +96,11 @@ func (r *Repository) Commit(ctx context.Context, subject string, files map[strin
 		return "", err
 	}
 	for _, args := range [][]string{{"add", "-A"}, {"commit", "-q", "-m", subject}, {"push", "-q", "origin", "HEAD"}} {
-		if _, err := r.run(ctx, r.Work, args...); err != nil {
+		if _, err := r.runGit(ctx, r.Work, args...); err != nil {
 			return "", err
 		}
 	}
-	return r.run(ctx, r.Work, "rev-parse", "HEAD")
+	return r.runGit(ctx, r.Work, "rev-parse", "HEAD")
 }
 
 // Write writes files below a directory.
@@ -123,7 +123,7 @@ func Environment() []string {
 		"GIT_AUTHOR_NAME=Ann", "GIT_AUTHOR_EMAIL=ann@example.com", "GIT_COMMITTER_NAME=Ann", "GIT_COMMITTER_EMAIL=ann@example.com")
 }
 
-func (r *Repository) run(ctx context.Context, dir string, args ...string) (string, error) {
+func (r *Repository) runGit(ctx context.Context, dir string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, "git", args...)
 	command.Dir, command.Env = dir, Environment()
 	var stderr strings.Builder

@@ -43,13 +43,13 @@ const maxURL = 2048
 const notCloned = "notCloned"
 
 // Looks reports whether kustomize takes an entry of resources, components or bases for a directory of a Git repository.
-func Looks(entry string) bool { return origin(entry).Repo != "" }
+func Looks(entry string) bool { return originOf(entry).Repo != "" }
 
-// origin asks kustomize itself: its note on where an object is from is made with the parser that its loader uses.
-func origin(entry string) *resource.Origin {
+// originOf asks kustomize itself: its note on where an object is from is made with the parser that its loader uses.
+func originOf(entry string) *resource.Origin {
 	// The prefix has no meaning, but to kustomize it is worth a line on standard error. It takes one away.
-	if forced(entry) {
-		if entry = entry[len(forcedGit):]; forced(entry) {
+	if isForced(entry) {
+		if entry = entry[len(forcedGit):]; isForced(entry) {
 			return &resource.Origin{}
 		}
 	}
@@ -58,7 +58,7 @@ func origin(entry string) *resource.Origin {
 
 const forcedGit = "git::"
 
-func forced(entry string) bool {
+func isForced(entry string) bool {
 	return len(entry) >= len(forcedGit) && strings.EqualFold(entry[:len(forcedGit)], forcedGit)
 }
 
@@ -67,11 +67,11 @@ func Parse(entry string) (*Base, error) {
 	if len(entry) > maxURL {
 		return nil, fmt.Errorf("its URL is longer than %d bytes", maxURL)
 	}
-	found := origin(entry)
+	found := originOf(entry)
 	if found.Repo == "" {
 		return nil, errors.New("it is not a repository in a form that kustomize accepts, such as https://HOST/ORG/REPO//DIR?ref=COMMIT")
 	}
-	b := &Base{URL: entry, Repository: found.Repo, Ref: found.Ref, Directory: directory(entry, found), Submodules: submodules(entry)}
+	b := &Base{URL: entry, Repository: found.Repo, Ref: found.Ref, Directory: baseDirectory(entry, found), Submodules: wantsSubmodules(entry)}
 	if strings.ContainsFunc(b.Directory, func(r rune) bool { return r < ' ' || r == '\\' || r == 0x7f }) {
 		return nil, errors.New("its directory has a character that is not allowed")
 	}
@@ -85,8 +85,8 @@ func Parse(entry string) (*Base, error) {
 	return b, nil
 }
 
-// directory is where in the repository the base is.
-func directory(entry string, found *resource.Origin) string {
+// baseDirectory is where in the repository the base is.
+func baseDirectory(entry string, found *resource.Origin) string {
 	if found.Path != notCloned {
 		return path.Clean(found.Path)
 	}
@@ -98,9 +98,9 @@ func directory(entry string, found *resource.Origin) string {
 	return "."
 }
 
-// submodules reads ?submodules=, of which the parser's door for others tells nothing. What is no truth value means the
+// wantsSubmodules reads ?submodules=, of which the parser's door for others tells nothing. What is no truth value means the
 // default.
-func submodules(entry string) bool {
+func wantsSubmodules(entry string) bool {
 	_, query, _ := strings.Cut(entry, "?")
 	values, err := url.ParseQuery(query)
 	if err != nil {
@@ -121,10 +121,10 @@ func (b *Base) Commit() (string, error) {
 		return "", fmt.Errorf("%w: it has no ref; add ?ref= and the 40 hexadecimal digits of the commit", ErrUnpinned)
 	}
 	return "", fmt.Errorf("%w: its ref %q is a branch, a tag or a short commit, which can mean something else tomorrow; write the 40 hexadecimal digits of the commit as its ref",
-		ErrUnpinned, shorten(b.Ref))
+		ErrUnpinned, shortenEntry(b.Ref))
 }
 
-func shorten(text string) string {
+func shortenEntry(text string) string {
 	if len(text) > 80 {
 		return text[:80] + "…"
 	}
@@ -132,7 +132,7 @@ func shorten(text string) string {
 }
 
 // OriginPath is the directory as kustomize notes it with objects (buildMetadata: [originAnnotations]).
-func (b *Base) OriginPath() string { return origin(b.URL).Path }
+func (b *Base) OriginPath() string { return originOf(b.URL).Path }
 
 // Redacted returns an entry without user, password and query, for messages.
 func Redacted(entry string) string {
@@ -150,9 +150,9 @@ func Redacted(entry string) string {
 	if values, err := url.ParseQuery(query); err == nil {
 		for _, key := range []string{"ref", "version"} {
 			if ref := values.Get(key); ref != "" {
-				return shorten(entry) + "?" + key + "=" + shorten(ref)
+				return shortenEntry(entry) + "?" + key + "=" + shortenEntry(ref)
 			}
 		}
 	}
-	return shorten(entry)
+	return shortenEntry(entry)
 }

@@ -33,7 +33,7 @@ func Read(path string, limits tree.Limits) (*tree.Tree, error) {
 			}
 			return nil
 		}
-		return add(builder, root, name, entry, limits)
+		return addEntry(builder, root, name, entry, limits)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading the source directory %s: %w", path, err)
@@ -41,7 +41,7 @@ func Read(path string, limits tree.Limits) (*tree.Tree, error) {
 	return builder.Build(), nil
 }
 
-func add(builder *tree.Builder, root *os.Root, name string, entry fs.DirEntry, limits tree.Limits) error {
+func addEntry(builder *tree.Builder, root *os.Root, name string, entry fs.DirEntry, limits tree.Limits) error {
 	switch {
 	case entry.Type()&fs.ModeSymlink != 0:
 		target, err := root.Readlink(name)

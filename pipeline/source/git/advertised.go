@@ -23,19 +23,19 @@ type shortList struct {
 func (s *shortList) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := s.next.RoundTrip(request)
 	if err == nil && request.Method == http.MethodGet {
-		response.Body = &capped{r: response.Body, Closer: response.Body, left: s.max, max: s.max}
+		response.Body = &limitedReader{r: response.Body, Closer: response.Body, left: s.max, max: s.max}
 	}
 	return response, err
 }
 
-// capped fails where a list goes on for longer than it may.
-type capped struct {
+// limitedReader fails where a list goes on for longer than it may.
+type limitedReader struct {
 	r io.Reader
 	io.Closer
 	left, max int64
 }
 
-func (c *capped) Read(p []byte) (int, error) {
+func (c *limitedReader) Read(p []byte) (int, error) {
 	if c.left <= 0 {
 		return 0, &tree.LimitError{What: "size of the list of references in bytes", Limit: c.max}
 	}

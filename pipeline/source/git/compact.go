@@ -46,27 +46,27 @@ func (m *Mirror) compactIfNeeded() error {
 	}
 	m.looked = time.Now()
 	before := time.Now().Add(-compactGrace)
-	old := slices.DeleteFunc(packs, func(name string) bool { return newer(name, before) })
-	if len(old) < compactPacks && len(m.single(before)) < 128*compactSample {
+	old := slices.DeleteFunc(packs, func(name string) bool { return isNewer(name, before) })
+	if len(old) < compactPacks && len(m.looseObjects(before)) < 128*compactSample {
 		return nil // most of it is too new
 	}
-	return m.compact(before)
+	return m.compactPacks(before)
 }
 
-// compact puts everything that was stored before a time and is needed into one pack, except for what is in large packs,
+// compactPacks puts everything that was stored before a time and is needed into one pack, except for what is in large packs,
 // which stay as they are.
-func (m *Mirror) compact(before time.Time) error {
-	large, small, err := m.packs(before)
+func (m *Mirror) compactPacks(before time.Time) error {
+	large, small, err := m.splitPacks(before)
 	if err != nil {
 		return fmt.Errorf("compacting the mirror: %w", err)
 	}
-	if single := m.single(before); len(small) < 2 && len(single) < 2 {
+	if single := m.looseObjects(before); len(small) < 2 && len(single) < 2 {
 		return nil
 	}
 	storage := filesystem.NewStorage(newIndexed(m.dir), cache.NewObjectLRU(0))
-	needed := &reachable{storage: storage, seen: map[Hash]bool{}}
-	for _, commit := range m.shallow() {
-		if err := needed.commit(commit); err != nil {
+	needed := &reachableObjects{storage: storage, seen: map[Hash]bool{}}
+	for _, commit := range m.shallowCommits() {
+		if err := needed.walkCommit(commit); err != nil {
 			return fmt.Errorf("compacting the mirror: %w", err)
 		}
 	}
@@ -85,27 +85,27 @@ func (m *Mirror) compact(before time.Time) error {
 			return nil
 		}
 	}
-	made, err := m.repack(storage, rest)
+	made, err := m.writePack(storage, rest)
 	if err != nil {
 		return fmt.Errorf("compacting the mirror: %w", err)
 	}
 	// One pack with just these objects may have been there: it has the same name.
-	return m.drop(slices.DeleteFunc(small, func(p pack) bool { return p.base == made }), before)
+	return m.removePacks(slices.DeleteFunc(small, func(p packFile) bool { return p.base == made }), before)
 }
 
-type pack struct {
+type packFile struct {
 	base  string // without an ending
 	size  int64
 	index *idxfile.MemoryIndex
 }
 
-// packs divides the packs: those that are at least half as large as the largest, or too new to be touched, stay.
-func (m *Mirror) packs(before time.Time) (large, small []pack, err error) {
+// splitPacks divides the packs: those that are at least half as large as the largest, or too new to be touched, stay.
+func (m *Mirror) splitPacks(before time.Time) (large, small []packFile, err error) {
 	names, err := filepath.Glob(filepath.Join(m.dir, "objects", "pack", "pack-*.idx"))
 	if err != nil {
 		return nil, nil, err
 	}
-	var all []pack
+	var all []packFile
 	var largest int64
 	for _, name := range names {
 		base := name[:len(name)-len(".idx")]
@@ -116,7 +116,7 @@ func (m *Mirror) packs(before time.Time) (large, small []pack, err error) {
 		if info.ModTime().After(before) {
 			continue
 		}
-		all = append(all, pack{base: base, size: info.Size()})
+		all = append(all, packFile{base: base, size: info.Size()})
 		largest = max(largest, info.Size())
 	}
 	for _, p := range all {
@@ -142,7 +142,7 @@ func readIndex(name string) (*idxfile.MemoryIndex, error) {
 	return index, idxfile.NewDecoder(file).Decode(index)
 }
 
-func containedIn(packs []pack, hash Hash) (bool, error) {
+func containedIn(packs []packFile, hash Hash) (bool, error) {
 	for _, p := range packs {
 		found, err := p.index.Contains(hash)
 		if err != nil || found {
@@ -152,13 +152,13 @@ func containedIn(packs []pack, hash Hash) (bool, error) {
 	return false, nil
 }
 
-// reachable walks from commits to everything that they hold.
-type reachable struct {
+// reachableObjects walks from commits to everything that they hold.
+type reachableObjects struct {
 	storage *filesystem.Storage
 	seen    map[Hash]bool
 }
 
-func (r *reachable) commit(hash Hash) error {
+func (r *reachableObjects) walkCommit(hash Hash) error {
 	decoded, err := decodeCommit(r.storage, hash)
 	if errors.Is(err, plumbing.ErrObjectNotFound) {
 		return nil
@@ -167,7 +167,7 @@ func (r *reachable) commit(hash Hash) error {
 		return err
 	}
 	r.seen[hash] = true
-	return r.tree(decoded.TreeHash)
+	return r.walkTree(decoded.TreeHash)
 }
 
 func decodeCommit(storage *filesystem.Storage, hash Hash) (*object.Commit, error) {
@@ -188,7 +188,7 @@ func contentOf(encoded plumbing.EncodedObject) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-func (r *reachable) tree(hash Hash) error {
+func (r *reachableObjects) walkTree(hash Hash) error {
 	if r.seen[hash] {
 		return nil
 	}
@@ -212,13 +212,13 @@ func (r *reachable) tree(hash Hash) error {
 		}
 	})
 	for _, dir := range dirs {
-		err = errors.Join(err, r.tree(dir))
+		err = errors.Join(err, r.walkTree(dir))
 	}
 	return err
 }
 
-// repack writes objects as one pack and gives its name without an ending, "" where there are none.
-func (m *Mirror) repack(storage *filesystem.Storage, hashes []Hash) (string, error) {
+// writePack writes objects as one pack and gives its name without an ending, "" where there are none.
+func (m *Mirror) writePack(storage *filesystem.Storage, hashes []Hash) (string, error) {
 	if len(hashes) == 0 {
 		return "", nil
 	}
@@ -235,33 +235,33 @@ func (m *Mirror) repack(storage *filesystem.Storage, hashes []Hash) (string, err
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return "", err
 	}
-	return m.index(file)
+	return m.indexPack(file)
 }
 
-// single returns the files of single objects that were stored before a time.
-func (m *Mirror) single(before time.Time) []string {
+// looseObjects returns the files of single objects that were stored before a time.
+func (m *Mirror) looseObjects(before time.Time) []string {
 	all, _ := filepath.Glob(filepath.Join(m.dir, "objects", "[0-9a-f][0-9a-f]", "*"))
-	return slices.DeleteFunc(all, func(name string) bool { return newer(name, before) })
+	return slices.DeleteFunc(all, func(name string) bool { return isNewer(name, before) })
 }
 
-// newer reports whether a file is newer than a time, or gone.
-func newer(name string, than time.Time) bool {
+// isNewer reports whether a file is newer than a time, or gone.
+func isNewer(name string, than time.Time) bool {
 	info, err := os.Stat(name)
 	return err != nil || info.ModTime().After(than)
 }
 
-// drop removes what was put together or is not needed any more.
-func (m *Mirror) drop(packs []pack, before time.Time) error {
+// removePacks removes what was put together or is not needed any more.
+func (m *Mirror) removePacks(packs []packFile, before time.Time) error {
 	var errs []error
 	for _, p := range packs {
 		// The index first: without it the pack is not looked at.
 		errs = append(errs, os.Remove(p.base+".idx"), os.Remove(p.base+".pack"))
 	}
-	for _, name := range m.single(before) {
+	for _, name := range m.looseObjects(before) {
 		errs = append(errs, os.Remove(name))
 	}
 	m.mu.Lock()
-	m.open()
+	m.reopenStorage()
 	m.mu.Unlock()
 	return errors.Join(errs...)
 }

@@ -49,10 +49,10 @@ func TestCompact(t *testing.T) {
 		t.Fatalf("%d packs, %d single objects", count("pack/*.pack"), count("[0-9a-f][0-9a-f]/*"))
 	}
 	// Nothing is old enough.
-	if err := m.compact(time.Now().Add(-time.Hour)); err != nil || count("[0-9a-f][0-9a-f]/*") < 10 {
+	if err := m.compactPacks(time.Now().Add(-time.Hour)); err != nil || count("[0-9a-f][0-9a-f]/*") < 10 {
 		t.Errorf("%d single objects, %v", count("[0-9a-f][0-9a-f]/*"), err)
 	}
-	if err := m.compact(time.Now().Add(time.Hour)); err != nil {
+	if err := m.compactPacks(time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	if count("pack/*.pack") != 1 || count("[0-9a-f][0-9a-f]/*") != 0 {
@@ -81,11 +81,11 @@ func TestManySmallObjectsAreNotCountedAgainAndAgain(t *testing.T) {
 		objects := memory.NewStorage()
 		draft := &Draft{m: m, objects: objects}
 		for i := from; i < to; i++ {
-			if _, err := draft.add(plumbing.BlobObject, []byte(fmt.Sprint(i))); err != nil {
+			if _, err := draft.addObject(plumbing.BlobObject, []byte(fmt.Sprint(i))); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := m.store(objects); err != nil {
+		if err := m.storeLoose(objects); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -139,10 +139,10 @@ func TestManyNewObjectsAreKeptAsAPack(t *testing.T) {
 	if packs, _ := filepath.Glob(filepath.Join(m.dir, "objects", "pack", "*.pack")); len(packs) != 1 {
 		t.Errorf("there are %d packs", len(packs))
 	}
-	if single := m.single(time.Now().Add(time.Hour)); len(single) != 0 {
+	if single := m.looseObjects(time.Now().Add(time.Hour)); len(single) != 0 {
 		t.Errorf("%d objects have files of their own", len(single))
 	}
-	kept, err := m.whole(commit)
+	kept, err := m.completeCommit(commit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,11 +170,11 @@ func TestPacksOfAnotherProcess(t *testing.T) {
 		if err := draft.Keep(t.Context(), hash); err != nil {
 			t.Fatal(err)
 		}
-		commit, err := here.whole(hash)
+		commit, err := here.completeCommit(hash)
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		if err := there.compact(time.Now().Add(time.Hour)); err != nil {
+		if err := there.compactPacks(time.Now().Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := tree.NewView(here.Tree(commit), tree.Limits{}).Read("7"); err != nil || string(got) != text+"7" {

@@ -32,7 +32,7 @@ func (m *Mirror) NewDraft() *Draft {
 	return &Draft{m: m, objects: memory.NewStorage(), dirs: map[Hash]map[string]object.TreeEntry{}}
 }
 
-func (d *Draft) add(kind plumbing.ObjectType, content []byte) (Hash, error) {
+func (d *Draft) addObject(kind plumbing.ObjectType, content []byte) (Hash, error) {
 	encoded := &plumbing.MemoryObject{}
 	encoded.SetType(kind)
 	if _, err := encoded.Write(content); err != nil {
@@ -41,10 +41,10 @@ func (d *Draft) add(kind plumbing.ObjectType, content []byte) (Hash, error) {
 	return d.objects.SetEncodedObject(encoded)
 }
 
-func (d *Draft) read(kind plumbing.ObjectType, id Hash, max int64) ([]byte, error) {
+func (d *Draft) readObject(kind plumbing.ObjectType, id Hash, max int64) ([]byte, error) {
 	encoded, err := d.objects.EncodedObject(kind, id)
 	if err != nil {
-		return d.m.read(kind, id, max)
+		return d.m.readObject(kind, id, max)
 	}
 	r, err := encoded.Reader()
 	if err != nil {
@@ -66,18 +66,18 @@ func (d *Draft) Edit(root Hash, files map[string][]byte) (Hash, error) {
 			changes[name] = Hash{}
 			continue
 		}
-		hash, err := d.add(plumbing.BlobObject, content)
+		hash, err := d.addObject(plumbing.BlobObject, content)
 		if err != nil {
 			return Hash{}, err
 		}
 		changes[name] = hash
 	}
-	return d.edit(root, changes, "")
+	return d.editDirectory(root, changes, "")
 }
 
-// edit applies changes, whose paths are relative to the directory, and gives the directory's new hash.
-func (d *Draft) edit(dir Hash, changes map[string]Hash, at string) (Hash, error) {
-	old, err := d.entries(dir)
+// editDirectory applies changes, whose paths are relative to the directory, and gives the directory's new hash.
+func (d *Draft) editDirectory(dir Hash, changes map[string]Hash, at string) (Hash, error) {
+	old, err := d.treeEntries(dir)
 	if err != nil {
 		return Hash{}, err
 	}
@@ -120,7 +120,7 @@ func (d *Draft) editBelow(entries map[string]object.TreeEntry, name string, insi
 		}
 		return nil
 	}
-	hash, err := d.edit(old.Hash, inside, at+name+"/")
+	hash, err := d.editDirectory(old.Hash, inside, at+name+"/")
 	if err != nil {
 		return err
 	}
@@ -130,8 +130,8 @@ func (d *Draft) editBelow(entries map[string]object.TreeEntry, name string, insi
 	return nil
 }
 
-// entries returns the entries of a directory. The map is read again and again and must not be changed.
-func (d *Draft) entries(dir Hash) (map[string]object.TreeEntry, error) {
+// treeEntries returns the entries of a directory. The map is read again and again and must not be changed.
+func (d *Draft) treeEntries(dir Hash) (map[string]object.TreeEntry, error) {
 	if known, ok := d.dirs[dir]; ok {
 		return known, nil
 	}
@@ -139,7 +139,7 @@ func (d *Draft) entries(dir Hash) (map[string]object.TreeEntry, error) {
 	if dir.IsZero() {
 		return entries, nil
 	}
-	data, err := d.read(plumbing.TreeObject, dir, maxDirectory)
+	data, err := d.readObject(plumbing.TreeObject, dir, maxDirectory)
 	if err != nil {
 		return nil, fmt.Errorf("reading Git tree %s: %w", dir, err)
 	}
@@ -170,13 +170,13 @@ func (d *Draft) writeTree(entries map[string]object.TreeEntry) (Hash, error) {
 		fmt.Fprintf(&data, "%o %s\x00", uint32(entry.Mode), entry.Name)
 		data.Write(entry.Hash[:])
 	}
-	return d.add(plumbing.TreeObject, data.Bytes())
+	return d.addObject(plumbing.TreeObject, data.Bytes())
 }
 
 // File returns the hash of a file below a root directory, the zero hash where there is none or it is a directory.
 func (d *Draft) File(root Hash, name string) (Hash, error) {
 	first, rest, deeper := strings.Cut(name, "/")
-	entries, err := d.entries(root)
+	entries, err := d.treeEntries(root)
 	if err != nil {
 		return Hash{}, err
 	}
@@ -193,7 +193,7 @@ func (d *Draft) File(root Hash, name string) (Hash, error) {
 // Obstacle returns the path of what keeps a file from being written: a directory at its path, or a file in place of one of
 // its directories. It is "" where nothing does.
 func (d *Draft) Obstacle(root Hash, name string) (string, error) {
-	entries, err := d.entries(root)
+	entries, err := d.treeEntries(root)
 	if err != nil {
 		return "", err
 	}
@@ -218,7 +218,7 @@ func (d *Draft) Content(root Hash, name string) ([]byte, bool, error) {
 	if err != nil || hash.IsZero() {
 		return nil, false, err
 	}
-	content, err := d.read(plumbing.BlobObject, hash, d.m.limits.ObjectBytes)
+	content, err := d.readObject(plumbing.BlobObject, hash, d.m.limits.ObjectBytes)
 	if err != nil {
 		return nil, false, fmt.Errorf("reading %s: %w", name, err)
 	}
@@ -275,19 +275,19 @@ func (d *Draft) Pack(w io.Writer) error { return writePack(w, d.objects) }
 
 // Keep stores the new objects in the mirror, after they were pushed, so that the next fetch need not bring them.
 func (d *Draft) Keep(ctx context.Context, head Hash) error {
-	unlock, err := d.m.lock(ctx)
+	unlock, err := d.m.lockMirror(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if err := d.m.keep(d.objects); err != nil {
+	if err := d.m.storeNewObjects(d.objects); err != nil {
 		return err
 	}
-	return d.m.remember(head)
+	return d.m.rememberCommit(head)
 }
 
 // IsDir reports whether the root directory has a directory of this name.
 func (d *Draft) IsDir(root Hash, name string) (bool, error) {
-	entries, err := d.entries(root)
+	entries, err := d.treeEntries(root)
 	return entries[name].Mode == filemode.Dir, err
 }

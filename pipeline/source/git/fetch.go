@@ -35,7 +35,7 @@ var ErrNoRef = errors.New("the repository has no such reference")
 // costs one question to the server, and a second one where it has moved.
 func (m *Mirror) Fetch(ctx context.Context, remote *Remote, ref Ref) (*Commit, error) {
 	if !ref.Commit.IsZero() && !m.Damaged() {
-		if commit, err := m.whole(ref.Commit); err == nil {
+		if commit, err := m.completeCommit(ref.Commit); err == nil {
 			commit.Ref = ref.Name
 			return commit, nil
 		}
@@ -43,49 +43,49 @@ func (m *Mirror) Fetch(ctx context.Context, remote *Remote, ref Ref) (*Commit, e
 	// What an answer that was not read to its end still holds open ends with this call.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	unlock, err := m.lock(ctx)
+	unlock, err := m.lockMirror(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("waiting for the mirror of %s: %w", remote.url, err)
 	}
 	defer unlock()
-	if err := m.mend(); err != nil {
+	if err := m.mendDamage(); err != nil {
 		return nil, err
 	}
-	session, err := remote.upload(ctx)
+	session, err := remote.openUploadPack(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer session.Close()
-	refs, err := remote.advertised(ctx, session)
+	refs, err := remote.readAdvertised(ctx, session)
 	if err != nil {
 		return nil, err
 	}
-	want, name, err := choose(refs, ref)
+	want, name, err := resolveRef(refs, ref)
 	if err != nil {
 		return nil, fmt.Errorf("fetching from %s: %w", remote.url, err)
 	}
-	commit, err := m.whole(want)
+	commit, err := m.completeCommit(want)
 	if err != nil {
-		err := m.fetch(ctx, session, refs, want, m.known())
+		err := m.fetchCommit(ctx, session, refs, want, m.knownCommits())
 		if errors.Is(err, errThinTooLarge) {
 			err = m.fetchAgain(ctx, remote, want)
 		}
 		if err == nil {
 			commit, err = m.Commit(want)
 		}
-		if err != nil && m.incomplete(err) {
+		if err != nil && m.isIncomplete(err) {
 			commit, err = m.cloneAgain(ctx, remote, want)
 		}
 		if err != nil {
-			return nil, unavailable(remote, ref, err)
+			return nil, unavailableError(remote, ref, err)
 		}
 	}
 	commit.Ref = name
 	return commit, nil
 }
 
-// choose finds what a Ref means at a remote.
-func choose(refs Refs, ref Ref) (Hash, string, error) {
+// resolveRef finds what a Ref means at a remote.
+func resolveRef(refs Refs, ref Ref) (Hash, string, error) {
 	if !ref.Commit.IsZero() {
 		return ref.Commit, ref.Name, nil
 	}
@@ -102,7 +102,7 @@ func choose(refs Refs, ref Ref) (Hash, string, error) {
 	return Hash{}, "", fmt.Errorf("%s: %w", name, ErrNoRef)
 }
 
-func unavailable(remote *Remote, ref Ref, err error) error {
+func unavailableError(remote *Remote, ref Ref, err error) error {
 	if !ref.Commit.IsZero() && strings.Contains(err.Error(), "not our ref") {
 		return fmt.Errorf("fetching commit %s from %s: the repository does not have it, or the server gives only the heads of "+
 			"branches (uploadpack.allowReachableSHA1InWant): %w", ref.Commit, remote.url, err)
@@ -115,7 +115,7 @@ const maxHaves = 16
 
 // cloneAgain begins with an empty mirror.
 func (m *Mirror) cloneAgain(ctx context.Context, remote *Remote, want Hash) (*Commit, error) {
-	if err := m.renew(); err != nil {
+	if err := m.recreateMirror(); err != nil {
 		return nil, err
 	}
 	if err := m.fetchAgain(ctx, remote, want); err != nil {
@@ -126,20 +126,20 @@ func (m *Mirror) cloneAgain(ctx context.Context, remote *Remote, want Hash) (*Co
 
 // fetchAgain asks for all of a commit.
 func (m *Mirror) fetchAgain(ctx context.Context, remote *Remote, want Hash) error {
-	session, err := remote.upload(ctx)
+	session, err := remote.openUploadPack(ctx)
 	if err != nil {
 		return err
 	}
 	defer session.Close()
-	refs, err := remote.advertised(ctx, session)
+	refs, err := remote.readAdvertised(ctx, session)
 	if err != nil {
 		return err
 	}
-	return m.fetch(ctx, session, refs, want, nil)
+	return m.fetchCommit(ctx, session, refs, want, nil)
 }
 
-// fetch asks for one commit without its history, and for what is not in the known commits.
-func (m *Mirror) fetch(ctx context.Context, session transport.UploadPackSession, refs Refs, want Hash, known []Hash) error {
+// fetchCommit asks for one commit without its history, and for what is not in the known commits.
+func (m *Mirror) fetchCommit(ctx context.Context, session transport.UploadPackSession, refs Refs, want Hash, known []Hash) error {
 	request := packp.NewUploadPackRequestFromCapabilities(refs.caps)
 	request.Wants = []Hash{want}
 	if refs.caps.Supports(capability.Shallow) {
@@ -171,10 +171,10 @@ func (m *Mirror) fetch(ctx context.Context, session transport.UploadPackSession,
 		return err
 	}
 	defer response.Close()
-	if err := m.ingest(demux(request, response)); err != nil {
+	if err := m.ingestPack(demuxPack(request, response)); err != nil {
 		return err
 	}
-	if err := m.remember(want); err != nil {
+	if err := m.rememberCommit(want); err != nil {
 		return err
 	}
 	// The commit is there, whatever comes of the rest.
@@ -185,8 +185,8 @@ func (m *Mirror) fetch(ctx context.Context, session transport.UploadPackSession,
 // maxKnown bounds how many commits are remembered; what only older ones need is dropped some time.
 const maxKnown = 128
 
-// shallow returns the commits that were fetched, oldest first. The file is git's own: the commits whose parents are not here.
-func (m *Mirror) shallow() []Hash {
+// shallowCommits returns the commits that were fetched, oldest first. The file is git's own: the commits whose parents are not here.
+func (m *Mirror) shallowCommits() []Hash {
 	data, err := os.ReadFile(filepath.Join(m.dir, "shallow"))
 	if err != nil {
 		return nil
@@ -198,30 +198,30 @@ func (m *Mirror) shallow() []Hash {
 	return all
 }
 
-// whole returns a commit that is here with everything in it. One that is not among those that are kept may have lost files
+// completeCommit returns a commit that is here with everything in it. One that is not among those that are kept may have lost files
 // that it had in common with others when the mirror was compacted.
-func (m *Mirror) whole(hash Hash) (*Commit, error) {
+func (m *Mirror) completeCommit(hash Hash) (*Commit, error) {
 	commit, err := m.Commit(hash)
 	if err != nil {
 		return nil, err
 	}
-	if !slices.Contains(m.shallow(), commit.Hash) {
+	if !slices.Contains(m.shallowCommits(), commit.Hash) {
 		return nil, plumbing.ErrObjectNotFound
 	}
 	return commit, nil
 }
 
-// known returns the newest commits, for the server.
-func (m *Mirror) known() []Hash {
-	all := m.shallow()
+// knownCommits returns the newest commits, for the server.
+func (m *Mirror) knownCommits() []Hash {
+	all := m.shallowCommits()
 	return slices.DeleteFunc(all[max(0, len(all)-maxHaves):], func(h Hash) bool { return !m.Has(h) })
 }
 
-func (m *Mirror) remember(commit Hash) error {
+func (m *Mirror) rememberCommit(commit Hash) error {
 	if decoded, err := m.Commit(commit); err == nil {
 		commit = decoded.Hash
 	}
-	all := append(slices.DeleteFunc(m.shallow(), func(h Hash) bool { return h == commit }), commit)
+	all := append(slices.DeleteFunc(m.shallowCommits(), func(h Hash) bool { return h == commit }), commit)
 	var text strings.Builder
 	for _, hash := range all[max(0, len(all)-maxKnown):] {
 		text.WriteString(hash.String() + "\n")
@@ -236,13 +236,13 @@ func (m *Mirror) remember(commit Hash) error {
 // Commit reads a commit that is in the mirror, through tags. Its root directory is there as well.
 func (m *Mirror) Commit(hash Hash) (*Commit, error) {
 	for range 5 {
-		found, err := m.object(plumbing.AnyObject, hash)
+		found, err := m.encodedObject(plumbing.AnyObject, hash)
 		if err != nil {
 			return nil, err
 		}
 		switch found.Type() {
 		case plumbing.CommitObject:
-			return m.decode(found)
+			return m.decodeCommit(found)
 		case plumbing.TagObject:
 			tag := &object.Tag{}
 			if err := tag.Decode(found); err != nil {
@@ -256,7 +256,7 @@ func (m *Mirror) Commit(hash Hash) (*Commit, error) {
 	return nil, fmt.Errorf("tag %s leads to no commit", hash)
 }
 
-func (m *Mirror) decode(encoded plumbing.EncodedObject) (*Commit, error) {
+func (m *Mirror) decodeCommit(encoded plumbing.EncodedObject) (*Commit, error) {
 	m.mu.Lock()
 	c := &object.Commit{}
 	err := c.Decode(encoded)

@@ -22,8 +22,8 @@ import (
 // A mirror is a copy, and a crash of the machine or its disk can damage it. What cannot be read is noted when it is found,
 // and the next fetch throws the copy away and begins a new one.
 
-// suspect notes an object that is there and cannot be read, and hands the error on.
-func (m *Mirror) suspect(id Hash, err error) error {
+// noteDamage notes an object that is there and cannot be read, and hands the error on.
+func (m *Mirror) noteDamage(id Hash, err error) error {
 	var limit *tree.LimitError
 	if err == nil || errors.Is(err, plumbing.ErrObjectNotFound) || errors.As(err, &limit) || !ofContent(err) {
 		return err
@@ -42,25 +42,25 @@ func ofContent(err error) bool {
 // Damaged reports whether something was found that cannot be read. The next fetch mends it.
 func (m *Mirror) Damaged() bool { return m.unreadable.Load() != nil }
 
-// mend throws the objects away where the damage is still there: another process may have mended it. It is for the holder
+// mendDamage throws the objects away where the damage is still there: another process may have mended it. It is for the holder
 // of the lock.
-func (m *Mirror) mend() error {
+func (m *Mirror) mendDamage() error {
 	id := m.unreadable.Load()
 	if id == nil {
 		return nil
 	}
-	if readable(filesystem.NewStorage(newIndexed(m.dir), cache.NewObjectLRU(0)), *id) {
+	if isReadable(filesystem.NewStorage(newIndexed(m.dir), cache.NewObjectLRU(0)), *id) {
 		m.mu.Lock()
-		m.open()
+		m.reopenStorage()
 		m.mu.Unlock()
 		m.unreadable.Store(nil)
 		return nil
 	}
-	return m.renew()
+	return m.recreateMirror()
 }
 
-// readable reports whether an object can be read in full, or is not there at all.
-func readable(storage *filesystem.Storage, id Hash) bool {
+// isReadable reports whether an object can be read in full, or is not there at all.
+func isReadable(storage *filesystem.Storage, id Hash) bool {
 	object, err := storage.EncodedObject(plumbing.AnyObject, id)
 	if err != nil {
 		return errors.Is(err, plumbing.ErrObjectNotFound)
@@ -74,8 +74,8 @@ func readable(storage *filesystem.Storage, id Hash) bool {
 	return err == nil
 }
 
-// renew makes the mirror empty.
-func (m *Mirror) renew() error {
+// recreateMirror makes the mirror empty.
+func (m *Mirror) recreateMirror() error {
 	m.treesMu.Lock()
 	clear(m.trees)
 	m.recent = nil
@@ -90,12 +90,12 @@ func (m *Mirror) renew() error {
 	if err := os.MkdirAll(filepath.Join(m.dir, "objects", "pack"), 0o700); err != nil {
 		return fmt.Errorf("making a damaged mirror anew: %w", err)
 	}
-	m.open()
+	m.reopenStorage()
 	m.unreadable.Store(nil)
 	return nil
 }
 
-// incomplete reports whether a fetch has failed because of what the mirror lacks, although the server was told that it has it.
-func (m *Mirror) incomplete(err error) bool {
+// isIncomplete reports whether a fetch has failed because of what the mirror lacks, although the server was told that it has it.
+func (m *Mirror) isIncomplete(err error) bool {
 	return m.Damaged() || errors.Is(err, plumbing.ErrObjectNotFound) || errors.Is(err, packfile.ErrReferenceDeltaNotFound)
 }

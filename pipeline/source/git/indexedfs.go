@@ -19,13 +19,13 @@ import (
 // packs and fails where one has no index, which is so for a moment whenever somebody else stores or removes one, and for
 // ever when that process was killed in between.
 
-// indexed is a file system in which packs without an index are not listed.
-type indexed struct{ billy.Filesystem }
+// indexedFS is a file system in which packs without an index are not listed.
+type indexedFS struct{ billy.Filesystem }
 
-func newIndexed(dir string) indexed { return indexed{osfs.New(dir)} }
+func newIndexed(dir string) indexedFS { return indexedFS{osfs.New(dir)} }
 
 // ReadDir implements billy.Dir.
-func (f indexed) ReadDir(dir string) ([]fs.FileInfo, error) {
+func (f indexedFS) ReadDir(dir string) ([]fs.FileInfo, error) {
 	all, err := f.Filesystem.ReadDir(dir)
 	if err != nil || filepath.Base(dir) != "pack" {
 		return all, err
@@ -43,30 +43,30 @@ func (f indexed) ReadDir(dir string) ([]fs.FileInfo, error) {
 	return listed, nil
 }
 
-// tidy is a file system that knows the temporary file that was made last. go-git leaves the one of an object open, and on
+// tidyFS is a file system that knows the temporary file that was made last. go-git leaves the one of an object open, and on
 // the disk, when there is no room for the object.
-type tidy struct {
-	indexed
+type tidyFS struct {
+	indexedFS
 	last billy.File
 }
 
 // TempFile implements billy.TempFile.
-func (f *tidy) TempFile(dir, prefix string) (billy.File, error) {
-	file, err := f.indexed.TempFile(dir, prefix)
+func (f *tidyFS) TempFile(dir, prefix string) (billy.File, error) {
+	file, err := f.indexedFS.TempFile(dir, prefix)
 	f.last = file
 	return file, err
 }
 
-// discard removes the last file if it is there still.
-func (f *tidy) discard() {
+// discardLast removes the last file if it is there still.
+func (f *tidyFS) discardLast() {
 	if f.last != nil {
 		_ = f.last.Close()
 		_ = f.Remove(f.last.Name())
 	}
 }
 
-// sweep removes what a process that was killed has left behind, unless somebody works on the mirror now.
-func (m *Mirror) sweep() error {
+// sweepTemporary removes what a process that was killed has left behind, unless somebody works on the mirror now.
+func (m *Mirror) sweepTemporary() error {
 	// Asked once: whoever has the lock may be at work for long, and the next start sweeps as well.
 	once, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -85,7 +85,7 @@ func (m *Mirror) sweep() error {
 	}
 	for _, name := range names {
 		if base, ok := strings.CutSuffix(name, ".idx"); ok && !there[base+".pack"] {
-			return m.renew() // nobody removes a pack before its index: the disk has lost it
+			return m.recreateMirror() // nobody removes a pack before its index: the disk has lost it
 		}
 		base, ok := strings.CutSuffix(name, ".pack")
 		if strings.HasPrefix(filepath.Base(name), "tmp_") || ok && !there[base+".idx"] {

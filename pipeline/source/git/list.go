@@ -12,7 +12,7 @@ import (
 
 // List returns the names of the files in a directory below a root directory, sorted; none where there is no such directory.
 func (d *Draft) List(root Hash, dir string) ([]string, error) {
-	entries, err := d.entries(root)
+	entries, err := d.treeEntries(root)
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +24,7 @@ func (d *Draft) List(root Hash, dir string) ([]string, error) {
 	if deeper {
 		return d.List(entry.Hash, rest)
 	}
-	if entries, err = d.entries(entry.Hash); err != nil {
+	if entries, err = d.treeEntries(entry.Hash); err != nil {
 		return nil, err
 	}
 	var names []string

@@ -27,7 +27,7 @@ func TestALinkedWorkTreeIsReadAgain(t *testing.T) {
 	if local.mirror.Has(plumbing.NewHash("0123456789012345678901234567890123456789")) {
 		t.Error("it has what does not exist")
 	}
-	local.mirror.open() // as after an error of the system
+	local.mirror.reopenStorage() // as after an error of the system
 	_, files, err := local.Commit("HEAD")
 	if err != nil {
 		t.Fatal(err)

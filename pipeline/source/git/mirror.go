@@ -51,7 +51,7 @@ type Mirror struct {
 	turn   chan struct{}
 	looked time.Time // when it was last looked what could be compacted; for the holder of the turn
 
-	files   indexed
+	files   indexedFS
 	mu      sync.Mutex // for storage, which is not safe for use by several goroutines
 	storage *filesystem.Storage
 	listed  string // the packs that storage knows, or fewer
@@ -102,24 +102,24 @@ func (m *Mirror) init() error {
 			return err
 		}
 	}
-	m.open()
-	return m.sweep()
+	m.reopenStorage()
+	return m.sweepTemporary()
 }
 
-// open forgets what storage knows of the packs: it reads their indexes again when it needs them.
-func (m *Mirror) open() {
-	m.listed = m.list()
+// reopenStorage forgets what storage knows of the packs: it reads their indexes again when it needs them.
+func (m *Mirror) reopenStorage() {
+	m.listed = m.packNames()
 	m.storage = filesystem.NewStorageWithOptions(m.files, cache.NewObjectLRU(8*cache.MiByte), filesystem.Options{})
 }
 
-// list returns the names of the packs that are there now.
-func (m *Mirror) list() string {
+// packNames returns the names of the packs that are there now.
+func (m *Mirror) packNames() string {
 	names, _ := filepath.Glob(filepath.Join(m.dir, "objects", "pack", "*.idx"))
 	return strings.Join(names, "\n")
 }
 
-// lock takes the turn in this process and among processes.
-func (m *Mirror) lock(ctx context.Context) (unlock func(), err error) {
+// lockMirror takes the turn in this process and among processes.
+func (m *Mirror) lockMirror(ctx context.Context) (unlock func(), err error) {
 	select {
 	case m.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -159,31 +159,31 @@ func (m *Mirror) lockFile(ctx context.Context, how int) (func(), error) {
 	}
 }
 
-// object reads one object. An object that cannot be had may be in a pack that is newer than what storage knows, also one
+// encodedObject reads one object. An object that cannot be had may be in a pack that is newer than what storage knows, also one
 // that another process has made in place of others. Objects in files of their own are looked for each time.
-func (m *Mirror) object(kind plumbing.ObjectType, id Hash) (plumbing.EncodedObject, error) {
+func (m *Mirror) encodedObject(kind plumbing.ObjectType, id Hash) (plumbing.EncodedObject, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	object, err := m.storage.EncodedObject(kind, id)
-	for err != nil && m.list() != m.listed { // each time round somebody else has stored or removed a pack meanwhile
-		m.open()
+	for err != nil && m.packNames() != m.listed { // each time round somebody else has stored or removed a pack meanwhile
+		m.reopenStorage()
 		object, err = m.storage.EncodedObject(kind, id)
 	}
 	if err != nil && !errors.Is(err, plumbing.ErrObjectNotFound) {
-		m.open() // where one index could not be read, it does not know of the others
+		m.reopenStorage() // where one index could not be read, it does not know of the others
 	}
-	return object, m.suspect(id, err)
+	return object, m.noteDamage(id, err)
 }
 
 // Has reports whether an object is in the mirror.
 func (m *Mirror) Has(id Hash) bool {
-	_, err := m.object(plumbing.AnyObject, id)
+	_, err := m.encodedObject(plumbing.AnyObject, id)
 	return err == nil
 }
 
-// read returns the content of an object up to a size.
-func (m *Mirror) read(kind plumbing.ObjectType, id Hash, max int64) ([]byte, error) {
-	object, err := m.object(kind, id)
+// readObject returns the content of an object up to a size.
+func (m *Mirror) readObject(kind plumbing.ObjectType, id Hash, max int64) ([]byte, error) {
+	object, err := m.encodedObject(kind, id)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +195,7 @@ func (m *Mirror) read(kind plumbing.ObjectType, id Hash, max int64) ([]byte, err
 	defer m.mu.Unlock()
 	r, err := object.Reader()
 	if err != nil {
-		return nil, m.suspect(id, err)
+		return nil, m.noteDamage(id, err)
 	}
 	defer r.Close()
 	content := make([]byte, 0, object.Size())
@@ -209,7 +209,7 @@ func (m *Mirror) read(kind plumbing.ObjectType, id Hash, max int64) ([]byte, err
 			return content, nil
 		}
 		if err != nil {
-			return nil, m.suspect(id, err)
+			return nil, m.noteDamage(id, err)
 		}
 	}
 }
@@ -225,7 +225,7 @@ func (m *Mirror) Tree(commit *Commit) *tree.Tree {
 	if t, ok := m.trees[commit.Tree]; ok {
 		return t
 	}
-	t := tree.New(&objects{m}, commit.Tree.String())
+	t := tree.New(&mirrorObjects{m}, commit.Tree.String())
 	if n := len(m.recent); n > 0 {
 		t = m.trees[m.recent[n-1]].Next(commit.Tree.String())
 	}

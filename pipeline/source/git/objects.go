@@ -16,15 +16,15 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// objects reads a mirror as a tree.
-type objects struct{ m *Mirror }
+// mirrorObjects reads a mirror as a tree.
+type mirrorObjects struct{ m *Mirror }
 
 // maxDirectory bounds the size of one directory's object.
 const maxDirectory = 32 << 20
 
 // Tree implements tree.Objects.
-func (o *objects) Tree(id string) ([]tree.Entry, error) {
-	data, err := o.m.read(plumbing.TreeObject, plumbing.NewHash(id), maxDirectory)
+func (o *mirrorObjects) Tree(id string) ([]tree.Entry, error) {
+	data, err := o.m.readObject(plumbing.TreeObject, plumbing.NewHash(id), maxDirectory)
 	if err != nil {
 		return nil, fmt.Errorf("reading Git tree %s: %w", id, err)
 	}
@@ -79,8 +79,8 @@ func eachEntry(data []byte, f func(filemode.FileMode, string, Hash)) error {
 }
 
 // Blob implements tree.Objects.
-func (o *objects) Blob(id string, max int64) ([]byte, error) {
-	content, err := o.m.read(plumbing.BlobObject, plumbing.NewHash(id), max)
+func (o *mirrorObjects) Blob(id string, max int64) ([]byte, error) {
+	content, err := o.m.readObject(plumbing.BlobObject, plumbing.NewHash(id), max)
 	if errors.Is(err, plumbing.ErrObjectNotFound) {
 		// The server left it out, as it was asked to.
 		return nil, &tree.LimitError{What: "size of the file in bytes", Limit: o.m.limits.FileBytes}

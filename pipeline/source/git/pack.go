@@ -45,8 +45,8 @@ func DefaultLimits() Limits {
 // do not leave a thousand packs behind, each of which would be searched for every object.
 const unpackLimit = 200
 
-// ingest stores the objects of a pack. It is checked as a whole before any of it becomes visible.
-func (m *Mirror) ingest(incoming io.Reader) (err error) {
+// ingestPack stores the objects of a pack. It is checked as a whole before any of it becomes visible.
+func (m *Mirror) ingestPack(incoming io.Reader) (err error) {
 	pack := bufio.NewReaderSize(incoming, 64<<10)
 	// The number of objects is the last third of the head, and known before anything is transferred.
 	if start, err := pack.Peek(12); err == nil {
@@ -71,7 +71,7 @@ func (m *Mirror) ingest(incoming io.Reader) (err error) {
 	if n > m.limits.PackBytes {
 		return &tree.LimitError{What: "size of the fetched commit in bytes", Limit: m.limits.PackBytes}
 	}
-	found, err := m.scan(file)
+	found, err := m.scanPack(file)
 	if err != nil {
 		return err
 	}
@@ -80,12 +80,12 @@ func (m *Mirror) ingest(incoming io.Reader) (err error) {
 	}
 	switch {
 	case found.count <= unpackLimit && found.bytes <= thinBytes:
-		return m.unpack(file)
+		return m.unpackLoose(file)
 	case !found.thin:
-		_, err := m.index(file)
+		_, err := m.indexPack(file)
 		return err
 	case found.bytes <= thinBytes:
-		return m.complete(file)
+		return m.completeThinPack(file)
 	}
 	return errThinTooLarge
 }
@@ -96,17 +96,17 @@ const thinBytes = 64 << 20
 // errThinTooLarge asks for the same commit once more, without naming what is here already.
 var errThinTooLarge = errors.New("thin pack is too large to be completed")
 
-// summary of a pack: the number of objects, the size of their content, and whether some are deltas against objects that
+// packSummary of a pack: the number of objects, the size of their content, and whether some are deltas against objects that
 // may be elsewhere.
-type summary struct {
+type packSummary struct {
 	count uint32
 	bytes int64
 	thin  bool
 }
 
-// scan reads the headers of all objects and the sizes that deltas expand to, and refuses what is over the limits before
+// scanPack reads the headers of all objects and the sizes that deltas expand to, and refuses what is over the limits before
 // anything is held in memory.
-func (m *Mirror) scan(file *os.File) (found summary, err error) {
+func (m *Mirror) scanPack(file *os.File) (found packSummary, err error) {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return found, err
 	}
@@ -125,7 +125,7 @@ func (m *Mirror) scan(file *os.File) (found summary, err error) {
 			return found, m.tooLarge(header.Length)
 		}
 		delta := header.Type == plumbing.OFSDeltaObject || header.Type == plumbing.REFDeltaObject
-		start := &head{max: 20}
+		start := &headBuffer{max: 20}
 		if _, _, err := scanner.NextObject(start); err != nil {
 			return found, fmt.Errorf("reading the fetched objects: %w", err)
 		}
@@ -154,13 +154,13 @@ func (m *Mirror) tooLarge(size int64) error {
 	return &tree.LimitError{What: fmt.Sprintf("size of the largest file of the fetched commit in bytes (%d)", size), Limit: m.limits.ObjectBytes}
 }
 
-// head keeps the first bytes of what is written to it.
-type head struct {
+// headBuffer keeps the first bytes of what is written to it.
+type headBuffer struct {
 	data []byte
 	max  int
 }
 
-func (h *head) Write(p []byte) (int, error) {
+func (h *headBuffer) Write(p []byte) (int, error) {
 	if room := h.max - len(h.data); room > 0 {
 		h.data = append(h.data, p[:min(room, len(p))]...)
 	}
@@ -168,13 +168,13 @@ func (h *head) Write(p []byte) (int, error) {
 }
 
 // deltaTarget reads the size of the object that a delta makes: the second number at its start (gitformat-pack).
-func (h *head) deltaTarget() int64 {
+func (h *headBuffer) deltaTarget() int64 {
 	r := bytes.NewReader(h.data)
-	varint(r)
-	return varint(r)
+	readVarint(r)
+	return readVarint(r)
 }
 
-func varint(r *bytes.Reader) int64 {
+func readVarint(r *bytes.Reader) int64 {
 	var value int64
 	for shift := 0; shift < 63; shift += 7 {
 		b, err := r.ReadByte()
@@ -189,8 +189,8 @@ func varint(r *bytes.Reader) int64 {
 	return value
 }
 
-// index keeps the pack and writes its index beside it. It gives the name of both without an ending.
-func (m *Mirror) index(file *os.File) (string, error) {
+// indexPack keeps the pack and writes its index beside it. It gives the name of both without an ending.
+func (m *Mirror) indexPack(file *os.File) (string, error) {
 	writer := &idxfile.Writer{}
 	parser, err := packfile.NewParser(packfile.NewScanner(file), writer)
 	if err != nil {
@@ -236,7 +236,7 @@ func (s thinStorage) EncodedObject(kind plumbing.ObjectType, hash Hash) (plumbin
 	if err == nil {
 		return object, nil
 	}
-	return s.m.object(kind, hash)
+	return s.m.encodedObject(kind, hash)
 }
 
 func (m *Mirror) inMemory(file *os.File) (*memory.Storage, error) {
@@ -251,17 +251,17 @@ func (m *Mirror) inMemory(file *os.File) (*memory.Storage, error) {
 	return objects.Storage, nil
 }
 
-// unpack stores every object on its own.
-func (m *Mirror) unpack(file *os.File) error {
+// unpackLoose stores every object on its own.
+func (m *Mirror) unpackLoose(file *os.File) error {
 	objects, err := m.inMemory(file)
 	if err != nil {
 		return err
 	}
-	return m.store(objects)
+	return m.storeLoose(objects)
 }
 
-// complete makes a pack that needs no other out of a thin one.
-func (m *Mirror) complete(thin *os.File) error {
+// completeThinPack makes a pack that needs no other out of a thin one.
+func (m *Mirror) completeThinPack(thin *os.File) error {
 	objects, err := m.inMemory(thin)
 	if err != nil {
 		return err
@@ -269,12 +269,12 @@ func (m *Mirror) complete(thin *os.File) error {
 	return m.storePack(objects)
 }
 
-// keep stores new objects, each on its own or, where they are many, as a pack.
-func (m *Mirror) keep(objects *memory.Storage) error {
+// storeNewObjects stores new objects, each on its own or, where they are many, as a pack.
+func (m *Mirror) storeNewObjects(objects *memory.Storage) error {
 	if len(objects.Objects) > unpackLimit {
 		return m.storePack(objects)
 	}
-	return m.store(objects)
+	return m.storeLoose(objects)
 }
 
 func (m *Mirror) storePack(objects *memory.Storage) error {
@@ -290,7 +290,7 @@ func (m *Mirror) storePack(objects *memory.Storage) error {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	_, err = m.index(file)
+	_, err = m.indexPack(file)
 	return err
 }
 
@@ -307,9 +307,9 @@ func writePack(w io.Writer, objects *memory.Storage) error {
 	return nil
 }
 
-// store writes every object on its own, commits last: a commit that is there is there in full. It goes around the storage that readers use, which is not safe for use by several goroutines.
-func (m *Mirror) store(objects storer.EncodedObjectStorer) error {
-	files := &tidy{indexed: newIndexed(m.dir)}
+// storeLoose writes every object on its own, commits last: a commit that is there is there in full. It goes around the storage that readers use, which is not safe for use by several goroutines.
+func (m *Mirror) storeLoose(objects storer.EncodedObjectStorer) error {
+	files := &tidyFS{indexedFS: newIndexed(m.dir)}
 	storage := filesystem.NewStorage(files, cache.NewObjectLRU(0))
 	for _, kind := range []plumbing.ObjectType{plumbing.BlobObject, plumbing.TreeObject, plumbing.CommitObject, plumbing.TagObject} {
 		all, err := objects.IterEncodedObjects(kind)
@@ -321,7 +321,7 @@ func (m *Mirror) store(objects storer.EncodedObjectStorer) error {
 			return err
 		})
 		if err != nil {
-			files.discard()
+			files.discardLast()
 			return fmt.Errorf("storing objects: %w", err)
 		}
 	}

@@ -29,7 +29,7 @@ func mirrorIn(t *testing.T, dir string) *Mirror {
 func keepPack(t *testing.T, m *Mirror, round string) Hash {
 	t.Helper()
 	draft, commit := drafted(t, m, 2, round+" content ")
-	unlock, err := m.lock(t.Context())
+	unlock, err := m.lockMirror(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func keepPack(t *testing.T, m *Mirror, round string) Hash {
 	if err := m.storePack(draft.objects); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.remember(commit); err != nil {
+	if err := m.rememberCommit(commit); err != nil {
 		t.Fatal(err)
 	}
 	return commit
@@ -116,11 +116,11 @@ func TestAnIndexWithoutAPackBeginsAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := mirrorIn(t, dir)
-	if again.Has(commit) || again.Damaged() || len(again.shallow()) != 0 {
-		t.Errorf("has it %v, damaged %v, knows %v", again.Has(commit), again.Damaged(), again.shallow())
+	if again.Has(commit) || again.Damaged() || len(again.shallowCommits()) != 0 {
+		t.Errorf("has it %v, damaged %v, knows %v", again.Has(commit), again.Damaged(), again.shallowCommits())
 	}
 	keepPack(t, again, "lost")
-	if err := again.compact(time.Now().Add(time.Hour)); err != nil || !again.Has(commit) {
+	if err := again.compactPacks(time.Now().Add(time.Hour)); err != nil || !again.Has(commit) {
 		t.Errorf("has it %v, %v", again.Has(commit), err)
 	}
 }
@@ -129,7 +129,7 @@ func TestAnIndexWithoutAPackBeginsAnew(t *testing.T) {
 func TestAMirrorIsOpenedWhileOthersWork(t *testing.T) {
 	dir := t.TempDir()
 	m := mirrorIn(t, dir)
-	unlock, err := m.lock(t.Context())
+	unlock, err := m.lockMirror(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,24 +156,24 @@ func TestCompactKeepsThePackThatItMade(t *testing.T) {
 	commit := keepPack(t, m, "needed")
 	later := time.Now().Add(time.Hour)
 	keepPack(t, m, "other")
-	if err := m.compact(later); err != nil { // as the encoder orders objects
+	if err := m.compactPacks(later); err != nil { // as the encoder orders objects
 		t.Fatal(err)
 	}
 	old := keepPack(t, m, "not needed")
 	if err := os.WriteFile(filepath.Join(m.dir, "shallow"), []byte(commit.String()+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.compact(later); err != nil {
+	if err := m.compactPacks(later); err != nil {
 		t.Fatal(err)
 	}
 	keepPack(t, m, "not needed either")
 	if err := os.WriteFile(filepath.Join(m.dir, "shallow"), []byte(commit.String()+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.compact(later); err != nil {
+	if err := m.compactPacks(later); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.whole(commit); err != nil {
+	if _, err := m.completeCommit(commit); err != nil {
 		t.Errorf("what is needed is gone: %v", err)
 	}
 	if m.Has(old) {
@@ -204,7 +204,7 @@ func TestReadingWhileCompacting(t *testing.T) {
 					t.Errorf("reading a commit: %v", err)
 					return
 				}
-				files := tree.New(&objects{from}, commit.Tree.String())
+				files := tree.New(&mirrorObjects{from}, commit.Tree.String())
 				if _, err := tree.NewView(files, tree.Limits{}).Read(fmt.Sprint(i % 2)); err != nil {
 					t.Errorf("reading a file: %v", err)
 					return
@@ -216,11 +216,11 @@ func TestReadingWhileCompacting(t *testing.T) {
 		for i := range 6 {
 			keepPack(t, m, fmt.Sprint("round ", round, i))
 		}
-		unlock, err := m.lock(t.Context())
+		unlock, err := m.lockMirror(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := m.compact(time.Now().Add(time.Hour)); err != nil {
+		if err := m.compactPacks(time.Now().Add(time.Hour)); err != nil {
 			t.Error(err)
 		}
 		unlock()

@@ -10,18 +10,18 @@ import (
 	"strings"
 )
 
-// stay keeps a repository on the host that its URL names: whoever runs the server, or stands in for it, must not send this
+// checkRedirect keeps a repository on the host that its URL names: whoever runs the server, or stands in for it, must not send this
 // process to a third one. What the transport itself has against a redirect, such as one to plain http, comes first.
-func stay(request *http.Request, via []*http.Request) error {
+func checkRedirect(request *http.Request, via []*http.Request) error {
 	from, to := via[0].URL, request.URL
 	upgrade := from.Scheme == "http" && to.Scheme == "https" && from.Port() == "" && to.Port() == ""
-	if strings.EqualFold(from.Hostname(), to.Hostname()) && (upgrade || port(from) == port(to)) {
+	if strings.EqualFold(from.Hostname(), to.Hostname()) && (upgrade || portOf(from) == portOf(to)) {
 		return nil
 	}
 	return fmt.Errorf("the server redirects to %s, another host; if that is right, name it in the pipeline", to.Host)
 }
 
-func port(u *url.URL) string {
+func portOf(u *url.URL) string {
 	if p := u.Port(); p != "" {
 		return p
 	}

@@ -55,7 +55,7 @@ func NewRemote(url string, secret map[string][]byte) (*Remote, error) {
 		if err != nil {
 			return nil, err
 		}
-		remote.client = githttp.NewClient(&http.Client{Transport: &shortList{&retrying{t, 100 * time.Millisecond}, maxAdvertised}, CheckRedirect: stay})
+		remote.client = githttp.NewClient(&http.Client{Transport: &shortList{&retryTransport{t, 100 * time.Millisecond}, maxAdvertised}, CheckRedirect: checkRedirect})
 	case "ssh":
 		port := endpoint.Port
 		if port <= 0 {
@@ -117,25 +117,25 @@ func refsOf(adv *packp.AdvRefs) Refs {
 func (r *Remote) List(ctx context.Context) (Refs, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	session, err := r.upload(ctx)
+	session, err := r.openUploadPack(ctx)
 	if err != nil {
 		return Refs{}, err
 	}
 	defer session.Close()
-	return r.advertised(ctx, session)
+	return r.readAdvertised(ctx, session)
 }
 
-func (r *Remote) upload(ctx context.Context) (transport.UploadPackSession, error) {
+func (r *Remote) openUploadPack(ctx context.Context) (transport.UploadPackSession, error) {
 	var session transport.UploadPackSession
 	var err error
 	if r.ssh != nil {
-		session, err = r.ssh.start(ctx, transport.UploadPackServiceName)
+		session, err = r.ssh.startSession(ctx, transport.UploadPackServiceName)
 	} else {
 		// It says nothing to the server yet.
 		session, err = r.client.NewUploadPackSession(copyOf(r.endpoint), r.auth)
 	}
 	if err != nil {
-		return nil, r.explain("connecting to", err)
+		return nil, r.explainError("connecting to", err)
 	}
 	return session, nil
 }
@@ -146,20 +146,20 @@ func copyOf(endpoint *transport.Endpoint) *transport.Endpoint {
 	return &e
 }
 
-func (r *Remote) advertised(ctx context.Context, session transport.UploadPackSession) (Refs, error) {
+func (r *Remote) readAdvertised(ctx context.Context, session transport.UploadPackSession) (Refs, error) {
 	adv, err := session.AdvertisedReferencesContext(ctx)
 	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
 		return Refs{ByName: map[string]Hash{}, caps: capability.NewList()}, nil
 	}
 	if err != nil {
-		return Refs{}, r.explain("listing the references of", err)
+		return Refs{}, r.explainError("listing the references of", err)
 	}
 	return refsOf(adv), nil
 }
 
-// explain says what a user can do about it. Servers answer 401 to credentials that are wrong as well as to none, and 403 to
+// explainError says what a user can do about it. Servers answer 401 to credentials that are wrong as well as to none, and 403 to
 // what may not be done with them.
-func (r *Remote) explain(doing string, err error) error {
+func (r *Remote) explainError(doing string, err error) error {
 	advice := ""
 	switch {
 	case errors.Is(err, transport.ErrAuthenticationRequired) && r.auth == nil:
@@ -200,17 +200,17 @@ func (r *Remote) BeginPush(ctx context.Context) (*Push, error) {
 	var session transport.ReceivePackSession
 	var err error
 	if r.ssh != nil {
-		session, err = r.ssh.start(ctx, transport.ReceivePackServiceName)
+		session, err = r.ssh.startSession(ctx, transport.ReceivePackServiceName)
 	} else {
 		session, err = r.client.NewReceivePackSession(copyOf(r.endpoint), r.auth)
 	}
 	if err != nil {
-		return nil, r.explain("connecting to", err)
+		return nil, r.explainError("connecting to", err)
 	}
 	adv, err := session.AdvertisedReferencesContext(ctx)
 	if err != nil {
 		session.Close()
-		return nil, r.explain("asking to push to", err)
+		return nil, r.explainError("asking to push to", err)
 	}
 	return &Push{remote: r, session: session, refs: refsOf(adv)}, nil
 }
@@ -242,7 +242,7 @@ func (p *Push) Send(ctx context.Context, updates []Update, pack io.Reader) error
 		request.Commands = append(request.Commands, &packp.Command{Name: plumbing.ReferenceName(update.Name), Old: update.Old, New: update.New})
 	}
 	request.Packfile = io.NopCloser(pack)
-	messages := &tail{}
+	messages := &tailBuffer{}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	request.Progress = sideband.Progress(messages)
@@ -251,23 +251,23 @@ func (p *Push) Send(ctx context.Context, updates []Update, pack io.Reader) error
 		err = report.Error()
 	}
 	if err == nil && report == nil {
-		return p.check(ctx, updates)
+		return p.checkOutcome(ctx, updates)
 	}
 	if err == nil {
 		return nil
 	}
-	if moved(err) || moved(errors.New(messages.String())) {
+	if isMoved(err) || isMoved(errors.New(messages.String())) {
 		return fmt.Errorf("pushing to %s: %w (%s)", p.remote.url, ErrMoved, err)
 	}
 	if text := messages.String(); text != "" {
 		return fmt.Errorf("pushing to %s: %w: %s", p.remote.url, err, text)
 	}
-	return p.remote.explain("pushing to", err)
+	return p.remote.explainError("pushing to", err)
 }
 
-// check looks what became of a push that the server said nothing of. Not all servers report it, and an empty answer may be
+// checkOutcome looks what became of a push that the server said nothing of. Not all servers report it, and an empty answer may be
 // that of something in front of the server, which has never seen the push.
-func (p *Push) check(ctx context.Context, updates []Update) error {
+func (p *Push) checkOutcome(ctx context.Context, updates []Update) error {
 	refs, err := p.remote.List(ctx)
 	if err != nil {
 		return fmt.Errorf("looking what became of a push: %w", err)
@@ -280,9 +280,9 @@ func (p *Push) check(ctx context.Context, updates []Update) error {
 	return nil
 }
 
-// moved knows what servers say when a reference has changed under them. The texts are git's own (builtin/receive-pack.c,
+// isMoved knows what servers say when a reference has changed under them. The texts are git's own (builtin/receive-pack.c,
 // refs/files-backend.c) and those of hosts that have their own implementation.
-func moved(err error) bool {
+func isMoved(err error) bool {
 	text := strings.ToLower(err.Error())
 	for _, sign := range []string{
 		"non-fast-forward", "fetch first", "failed to update ref", "cannot lock ref", "reference already exists",
@@ -295,10 +295,10 @@ func moved(err error) bool {
 	return false
 }
 
-// tail keeps the end of what a server says.
-type tail struct{ text []byte }
+// tailBuffer keeps the end of what a server says.
+type tailBuffer struct{ text []byte }
 
-func (t *tail) Write(p []byte) (int, error) {
+func (t *tailBuffer) Write(p []byte) (int, error) {
 	t.text = append(t.text, p...)
 	if over := len(t.text) - 2048; over > 0 {
 		t.text = t.text[over:]
@@ -306,10 +306,12 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (t *tail) String() string { return strings.TrimSpace(strings.ToValidUTF8(string(t.text), "?")) }
+func (t *tailBuffer) String() string {
+	return strings.TrimSpace(strings.ToValidUTF8(string(t.text), "?"))
+}
 
-// demux takes the pack out of the channels of a response.
-func demux(request *packp.UploadPackRequest, response io.Reader) io.Reader {
+// demuxPack takes the pack out of the channels of a response.
+func demuxPack(request *packp.UploadPackRequest, response io.Reader) io.Reader {
 	switch {
 	case request.Capabilities.Supports(capability.Sideband64k):
 		return sideband.NewDemuxer(sideband.Sideband64k, response)

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// retrying sends a request again when the server, or what stands in front of it, says that it did not take it. Reading is
+// retryTransport sends a request again when the server, or what stands in front of it, says that it did not take it. Reading is
 // safe to repeat, and so is pushing: a push that went through all the same finds its branch moved.
-type retrying struct {
+type retryTransport struct {
 	next http.RoundTripper
 	wait time.Duration
 }
@@ -23,10 +23,10 @@ type retrying struct {
 const tries = 5
 
 // RoundTrip implements http.RoundTripper.
-func (r *retrying) RoundTrip(request *http.Request) (*http.Response, error) {
+func (r *retryTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	for try := 1; ; try++ {
 		response, err := r.next.RoundTrip(request)
-		if try == tries || !again(response, err) || request.Body != nil && request.GetBody == nil {
+		if try == tries || !shouldRetry(response, err) || request.Body != nil && request.GetBody == nil {
 			return response, err
 		}
 		if response != nil {
@@ -50,7 +50,7 @@ func (r *retrying) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 }
 
-func again(response *http.Response, err error) bool {
+func shouldRetry(response *http.Response, err error) bool {
 	if err != nil {
 		return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF)
 	}

@@ -30,7 +30,7 @@ func TestRequestsAreRepeatedWithTheirBody(t *testing.T) {
 				w.WriteHeader(tc.status)
 			}
 		}))
-		client := &http.Client{Transport: &retrying{http.DefaultTransport, time.Millisecond}}
+		client := &http.Client{Transport: &retryTransport{http.DefaultTransport, time.Millisecond}}
 		response, err := client.Post(server.URL, "text/plain", strings.NewReader("pack"))
 		if err != nil {
 			t.Fatal(err)

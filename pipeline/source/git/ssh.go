@@ -36,8 +36,8 @@ type sshServer struct {
 // goodbye is the time that a server has for its last words.
 const goodbye = 3 * time.Second
 
-// start connects and runs git-upload-pack or git-receive-pack.
-func (r *sshServer) start(ctx context.Context, service string) (*sshSession, error) {
+// startSession connects and runs git-upload-pack or git-receive-pack.
+func (r *sshServer) startSession(ctx context.Context, service string) (*sshSession, error) {
 	deadline := time.Now().Add(r.patience)
 	dialing, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
@@ -49,11 +49,11 @@ func (r *sshServer) start(ctx context.Context, service string) (*sshSession, err
 		return nil, err
 	}
 	s := &sshSession{conn: conn, receives: service == transport.ReceivePackServiceName}
-	err = s.during(ctx, func() error {
+	err = s.runInContext(ctx, func() error {
 		if err := conn.SetDeadline(deadline); err != nil {
 			return err
 		}
-		if err := s.enter(r, service); err != nil {
+		if err := s.startService(r, service); err != nil {
 			return err
 		}
 		return conn.SetDeadline(time.Time{})
@@ -61,7 +61,7 @@ func (r *sshServer) start(ctx context.Context, service string) (*sshSession, err
 	if err == nil {
 		return s, nil
 	}
-	s.drop()
+	s.dropConnection()
 	if ctx.Err() == nil && !time.Now().Before(deadline) {
 		return nil, fmt.Errorf("the server accepts the connection and did not start %s within %s: %w", service, r.patience, err)
 	}
@@ -75,13 +75,13 @@ type sshSession struct {
 	session  *ssh.Session
 	in       io.WriteCloser
 	out      io.Reader
-	said     tail // on the standard error; to be read after Wait
+	said     tailBuffer // on the standard error; to be read after Wait
 	receives bool
 	asked    bool // for a pack, or sent one
 	once     sync.Once
 }
 
-func (s *sshSession) enter(r *sshServer, service string) error {
+func (s *sshSession) startService(r *sshServer, service string) error {
 	conn, channels, requests, err := ssh.NewClientConn(s.conn, r.address, r.config)
 	if err != nil {
 		return err
@@ -97,20 +97,20 @@ func (s *sshSession) enter(r *sshServer, service string) error {
 		return err
 	}
 	s.session.Stderr = &s.said
-	if err := s.session.Start(service + " " + quoted(r.path)); err != nil {
+	if err := s.session.Start(service + " " + shellQuote(r.path)); err != nil {
 		return fmt.Errorf("starting %s: %w", service, err)
 	}
 	return nil
 }
 
-// quoted is a path for the server's shell. Some shells take an exclamation mark for history even between quotes.
-func quoted(path string) string {
+// shellQuote is a path for the server's shell. Some shells take an exclamation mark for history even between quotes.
+func shellQuote(path string) string {
 	return "'" + strings.NewReplacer(`'`, `'\''`, `!`, `'\!'`).Replace(path) + "'"
 }
 
-// during does one part of the conversation, which ends with the context.
-func (s *sshSession) during(ctx context.Context, do func() error) error {
-	stop := context.AfterFunc(ctx, s.drop)
+// runInContext does one part of the conversation, which ends with the context.
+func (s *sshSession) runInContext(ctx context.Context, do func() error) error {
+	stop := context.AfterFunc(ctx, s.dropConnection)
 	defer stop()
 	err := do()
 	if err != nil && ctx.Err() != nil {
@@ -120,11 +120,11 @@ func (s *sshSession) during(ctx context.Context, do func() error) error {
 	return err
 }
 
-// drop closes the connection without another word.
-func (s *sshSession) drop() { s.conn.Close() }
+// dropConnection closes the connection without another word.
+func (s *sshSession) dropConnection() { s.conn.Close() }
 
-// because adds what the server has written to its standard error, where it gives its reasons.
-func (s *sshSession) because(err error) error {
+// addRemoteOutput adds what the server has written to its standard error, where it gives its reasons.
+func (s *sshSession) addRemoteOutput(err error) error {
 	if s.conn.SetDeadline(time.Now().Add(goodbye)) != nil {
 		return err
 	}
@@ -144,15 +144,15 @@ func (s *sshSession) AdvertisedReferences() (*packp.AdvRefs, error) {
 // AdvertisedReferencesContext implements transport.Session.
 func (s *sshSession) AdvertisedReferencesContext(ctx context.Context) (*packp.AdvRefs, error) {
 	refs := packp.NewAdvRefs()
-	err := s.during(ctx, func() error {
-		err := refs.Decode(&capped{r: s.out, left: maxAdvertised, max: maxAdvertised})
+	err := s.runInContext(ctx, func() error {
+		err := refs.Decode(&limitedReader{r: s.out, left: maxAdvertised, max: maxAdvertised})
 		switch {
 		case errors.Is(err, packp.ErrEmptyAdvRefs):
 			return nil
 		case errors.Is(err, packp.ErrEmptyInput):
-			return s.because(errors.New("the server ended the command without an answer"))
+			return s.addRemoteOutput(errors.New("the server ended the command without an answer"))
 		case err != nil:
-			return s.because(err)
+			return s.addRemoteOutput(err)
 		}
 		return nil
 	})
@@ -176,12 +176,12 @@ func (s *sshSession) UploadPack(ctx context.Context, request *packp.UploadPackRe
 	}
 	s.asked = true
 	response := packp.NewUploadPackResponse(request)
-	err := s.during(ctx, func() error {
-		if err := s.ask(request); err != nil {
-			return s.because(fmt.Errorf("asking for objects: %w", err))
+	err := s.runInContext(ctx, func() error {
+		if err := s.sendUploadRequest(request); err != nil {
+			return s.addRemoteOutput(fmt.Errorf("asking for objects: %w", err))
 		}
-		if err := response.Decode(&sshPack{s: s, ctx: ctx, stop: context.AfterFunc(ctx, s.drop)}); err != nil {
-			return s.because(fmt.Errorf("reading the answer: %w", err))
+		if err := response.Decode(&sshPack{s: s, ctx: ctx, stop: context.AfterFunc(ctx, s.dropConnection)}); err != nil {
+			return s.addRemoteOutput(fmt.Errorf("reading the answer: %w", err))
 		}
 		return nil
 	})
@@ -191,7 +191,7 @@ func (s *sshSession) UploadPack(ctx context.Context, request *packp.UploadPackRe
 	return response, nil
 }
 
-func (s *sshSession) ask(request *packp.UploadPackRequest) error {
+func (s *sshSession) sendUploadRequest(request *packp.UploadPackRequest) error {
 	if err := request.UploadRequest.Encode(s.in); err != nil {
 		return err
 	}
@@ -228,20 +228,20 @@ func (p *sshPack) Close() error {
 func (s *sshSession) ReceivePack(ctx context.Context, request *packp.ReferenceUpdateRequest) (*packp.ReportStatus, error) {
 	s.asked = true
 	report := packp.NewReportStatus()
-	err := s.during(ctx, func() error {
+	err := s.runInContext(ctx, func() error {
 		err := request.Encode(s.in)
 		if err == nil {
 			err = s.in.Close()
 		}
 		if err != nil {
-			return s.because(fmt.Errorf("sending objects: %w", err))
+			return s.addRemoteOutput(fmt.Errorf("sending objects: %w", err))
 		}
 		if !request.Capabilities.Supports(capability.ReportStatus) {
 			// All that there is to know is how the command ends.
 			return s.session.Wait()
 		}
-		if err := report.Decode(s.answer(request)); err != nil {
-			return s.because(fmt.Errorf("reading the answer: %w", err))
+		if err := report.Decode(s.encodeUpdateRequest(request)); err != nil {
+			return s.addRemoteOutput(fmt.Errorf("reading the answer: %w", err))
 		}
 		return nil
 	})
@@ -251,7 +251,7 @@ func (s *sshSession) ReceivePack(ctx context.Context, request *packp.ReferenceUp
 	return report, report.Error()
 }
 
-func (s *sshSession) answer(request *packp.ReferenceUpdateRequest) io.Reader {
+func (s *sshSession) encodeUpdateRequest(request *packp.ReferenceUpdateRequest) io.Reader {
 	kind := sideband.Sideband64k
 	switch {
 	case request.Capabilities.Supports(capability.Sideband64k):
@@ -273,7 +273,7 @@ func (s *sshSession) Close() error {
 			_, _ = s.in.Write(pktline.FlushPkt) // nothing is wanted
 		}
 		s.client.Close()
-		s.drop()
+		s.dropConnection()
 	})
 	return nil
 }

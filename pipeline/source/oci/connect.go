@@ -58,11 +58,11 @@ func Connect(url string, secret map[string][]byte, insecure bool) (*Registry, er
 	if err != nil {
 		return nil, fmt.Errorf("reading the registry's URL: %w", err)
 	}
-	auth, err := authenticator(repository, secret)
+	auth, err := newAuthenticator(repository, secret)
 	if err != nil {
 		return nil, err
 	}
-	transport, err := transport(secret[KeyCA])
+	transport, err := newTransport(secret[KeyCA])
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (r *Registry) Options(more ...remote.Option) []remote.Option {
 	return append(append([]remote.Option{}, r.options...), more...)
 }
 
-func transport(ca []byte) (http.RoundTripper, error) {
+func newTransport(ca []byte) (http.RoundTripper, error) {
 	base, ok := remote.DefaultTransport.(*http.Transport)
 	if !ok || len(ca) == 0 {
 		return remote.DefaultTransport, nil
@@ -101,7 +101,7 @@ type dockerAuth struct {
 	Auth     string `json:"auth"`
 }
 
-func authenticator(repository name.Repository, secret map[string][]byte) (authn.Authenticator, error) {
+func newAuthenticator(repository name.Repository, secret map[string][]byte) (authn.Authenticator, error) {
 	if password := string(secret[KeyPassword]); password != "" {
 		return &authn.Basic{Username: string(secret[KeyUsername]), Password: password}, nil
 	}
@@ -114,7 +114,7 @@ func authenticator(repository name.Repository, secret map[string][]byte) (authn.
 		return nil, fmt.Errorf("secret's %s is not JSON", KeyDockerConfig)
 	}
 	host := repository.RegistryStr()
-	entry, ok := config.entry(host, repository.RepositoryStr())
+	entry, ok := config.findEntry(host, repository.RepositoryStr())
 	if !ok {
 		return nil, fmt.Errorf("secret's %s has no entry for %s", KeyDockerConfig, repository)
 	}
@@ -128,9 +128,9 @@ func authenticator(repository name.Repository, secret map[string][]byte) (authn.
 	return &authn.Basic{Username: entry.Username, Password: entry.Password}, nil
 }
 
-// entry returns the one that names the most of a repository's path, as kubelet does. The path may be that of the registry's
+// findEntry returns the one that names the most of a repository's path, as kubelet does. The path may be that of the registry's
 // API instead, which docker writes for Docker Hub.
-func (c dockerConfig) entry(host, repository string) (found dockerAuth, ok bool) {
+func (c dockerConfig) findEntry(host, repository string) (found dockerAuth, ok bool) {
 	longest := ""
 	for _, key := range slices.Sorted(maps.Keys(c.Auths)) {
 		at, path, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(key, "https://"), "http://"), "/")

@@ -62,7 +62,7 @@ func (a *Artifact) String() string {
 
 // Resolve asks what a reference points to now, without pulling it.
 func (r *Registry) Resolve(ctx context.Context, ref Ref) (*Artifact, error) {
-	reference, err := r.reference(ref)
+	reference, err := r.parseReference(ref)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (r *Registry) Resolve(ctx context.Context, ref Ref) (*Artifact, error) {
 	return &Artifact{Digest: descriptor.Digest.String(), Tag: ref.Tag}, nil
 }
 
-func (r *Registry) reference(ref Ref) (name.Reference, error) {
+func (r *Registry) parseReference(ref Ref) (name.Reference, error) {
 	if ref.Digest != "" {
 		if _, err := v1.NewHash(ref.Digest); err != nil {
 			return nil, fmt.Errorf("reading the digest: %w", err)
@@ -85,11 +85,11 @@ func (r *Registry) reference(ref Ref) (name.Reference, error) {
 
 // Pull brings an artifact. The layer is the first one that is a compressed archive, or the one of the given media type.
 func (r *Registry) Pull(ctx context.Context, ref Ref, mediaType string, limits Limits) (*Artifact, error) {
-	reference, err := r.reference(ref)
+	reference, err := r.parseReference(ref)
 	if err != nil {
 		return nil, err
 	}
-	artifact, err := r.pull(ctx, reference, mediaType, limits)
+	artifact, err := r.pullArtifact(ctx, reference, mediaType, limits)
 	if err != nil {
 		return nil, fmt.Errorf("pulling %s: %w", reference, err)
 	}
@@ -97,7 +97,7 @@ func (r *Registry) Pull(ctx context.Context, ref Ref, mediaType string, limits L
 	return artifact, nil
 }
 
-func (r *Registry) pull(ctx context.Context, reference name.Reference, mediaType string, limits Limits) (pulled *Artifact, err error) {
+func (r *Registry) pullArtifact(ctx context.Context, reference name.Reference, mediaType string, limits Limits) (pulled *Artifact, err error) {
 	descriptor, err := remote.Get(reference, r.Options(remote.WithContext(ctx))...)
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (r *Registry) pull(ctx context.Context, reference name.Reference, mediaType
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := choose(manifest.Layers, mediaType)
+	chosen, err := chooseLayer(manifest.Layers, mediaType)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func (r *Registry) pull(ctx context.Context, reference name.Reference, mediaType
 			builder.Discard()
 		}
 	}()
-	files, err := unpack(io.LimitReader(content, limits.LayerBytes), builder, limits.Tree)
+	files, err := unpackArchive(io.LimitReader(content, limits.LayerBytes), builder, limits.Tree)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (r *Registry) pull(ctx context.Context, reference name.Reference, mediaType
 	return artifact, nil
 }
 
-func choose(layers []v1.Descriptor, mediaType string) (v1.Descriptor, error) {
+func chooseLayer(layers []v1.Descriptor, mediaType string) (v1.Descriptor, error) {
 	var types []string
 	for _, layer := range layers {
 		kind := string(layer.MediaType)
@@ -169,15 +169,15 @@ func choose(layers []v1.Descriptor, mediaType string) (v1.Descriptor, error) {
 	return v1.Descriptor{}, fmt.Errorf("it has no layer of type %s, only %s", mediaType, strings.Join(types, ", "))
 }
 
-// unpack reads an archive. Links may lead nowhere and are refused when somebody follows them out; devices
+// unpackArchive reads an archive. Links may lead nowhere and are refused when somebody follows them out; devices
 // and hard links have no place in manifests and are refused.
-func unpack(r io.Reader, builder *tree.Builder, limits tree.Limits) (*tree.Tree, error) {
+func unpackArchive(r io.Reader, builder *tree.Builder, limits tree.Limits) (*tree.Tree, error) {
 	zipped, err := gzip.NewReader(r)
 	if err != nil {
 		return nil, fmt.Errorf("unpacking: %w", err)
 	}
 	defer zipped.Close()
-	archive := tar.NewReader(&bounded{r: zipped, left: limits.TotalBytes + int64(limits.Entries)*1024 + 1<<20, limit: limits.TotalBytes})
+	archive := tar.NewReader(&boundedReader{r: zipped, left: limits.TotalBytes + int64(limits.Entries)*1024 + 1<<20, limit: limits.TotalBytes})
 	for {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
@@ -189,13 +189,13 @@ func unpack(r io.Reader, builder *tree.Builder, limits tree.Limits) (*tree.Tree,
 		if path.IsAbs(header.Name) {
 			return nil, fmt.Errorf("unpacking %s: %w", header.Name, tree.ErrOutside)
 		}
-		if err := add(builder, header, archive, limits); err != nil {
+		if err := addEntry(builder, header, archive, limits); err != nil {
 			return nil, fmt.Errorf("unpacking: %w", err)
 		}
 	}
 }
 
-func add(builder *tree.Builder, header *tar.Header, r io.Reader, limits tree.Limits) error {
+func addEntry(builder *tree.Builder, header *tar.Header, r io.Reader, limits tree.Limits) error {
 	switch header.Typeflag {
 	case tar.TypeDir, tar.TypeXGlobalHeader:
 		return nil
@@ -218,14 +218,14 @@ func add(builder *tree.Builder, header *tar.Header, r io.Reader, limits tree.Lim
 	return fmt.Errorf("%s is neither a file, a directory nor a symbolic link", header.Name)
 }
 
-// bounded fails where an archive goes on for longer than it may.
-type bounded struct {
+// boundedReader fails where an archive goes on for longer than it may.
+type boundedReader struct {
 	r     io.Reader
 	left  int64
 	limit int64
 }
 
-func (b *bounded) Read(p []byte) (int, error) {
+func (b *boundedReader) Read(p []byte) (int, error) {
 	if b.left <= 0 {
 		return 0, &tree.LimitError{What: "sum of the sizes of all files in bytes", Limit: b.limit}
 	}

@@ -28,7 +28,7 @@ func (r Record) Look(t *Tree) (reason string, affected bool, at *Footprint) {
 		return reason, affected, nil
 	}
 	at = &Footprint{paths: make([]uint64, 0, 2*len(r))}
-	reason, affected = r.affected(t, func(_ string, _ int, path string) error {
+	reason, affected = r.findAffected(t, func(_ string, _ int, path string) error {
 		at.paths = append(at.paths, pathDigest(path))
 		return nil
 	})
@@ -46,8 +46,8 @@ const maxChanges = 10_000
 // Since compares with another tree of the same objects, given by its ID. It gives false where that cannot be done, or not
 // quickly.
 func (t *Tree) Since(earlier string) (*Changes, bool) {
-	c := &comparison{tree: t, changes: &Changes{paths: map[uint64]struct{}{}}}
-	if len(t.mounts) > 0 || !c.compare(earlier, t.root, ".") {
+	c := &treeComparison{tree: t, changes: &Changes{paths: map[uint64]struct{}{}}}
+	if len(t.mounts) > 0 || !c.compareDirectories(earlier, t.root, ".") {
 		return nil, false
 	}
 	return c.changes, true
@@ -61,20 +61,20 @@ func (c *Changes) Touch(at *Footprint) bool {
 	return slices.ContainsFunc(at.paths, func(path uint64) bool { _, ok := c.paths[path]; return ok })
 }
 
-type comparison struct {
+type treeComparison struct {
 	tree    *Tree
 	changes *Changes
 	seen    int // entries
 }
 
-// compare goes through two directories and notes the entries that differ. A directory in both is looked into. Whatever
+// compareDirectories goes through two directories and notes the entries that differ. A directory in both is looked into. Whatever
 // appears, goes or becomes something else also changes the list of its directory.
-func (c *comparison) compare(before, after, at string) bool {
+func (c *treeComparison) compareDirectories(before, after, at string) bool {
 	if before == after {
 		return true
 	}
-	old, errOld := c.tree.peek(before)
-	now, errNow := c.tree.peek(after)
+	old, errOld := c.tree.readDirectory(before)
+	now, errNow := c.tree.readDirectory(after)
 	if errOld != nil || errNow != nil {
 		return false
 	}
@@ -90,33 +90,33 @@ func (c *comparison) compare(before, after, at string) bool {
 		i, ok := old.byName[entry.Name]
 		switch {
 		case !ok:
-			c.note(prefix+entry.Name, at+"/")
+			c.addChanged(prefix+entry.Name, at+"/")
 		case entry.Mode == Dir && old.entries[i].Mode == Dir:
-			if !c.compare(old.entries[i].ID, entry.ID, prefix+entry.Name) {
+			if !c.compareDirectories(old.entries[i].ID, entry.ID, prefix+entry.Name) {
 				return false
 			}
 		case entry.Mode != old.entries[i].Mode:
-			c.note(prefix+entry.Name, at+"/")
+			c.addChanged(prefix+entry.Name, at+"/")
 		case entry.ID != old.entries[i].ID:
-			c.note(prefix + entry.Name)
+			c.addChanged(prefix + entry.Name)
 		}
 	}
 	for _, entry := range old.entries {
 		if _, ok := now.byName[entry.Name]; !ok {
-			c.note(prefix+entry.Name, at+"/")
+			c.addChanged(prefix+entry.Name, at+"/")
 		}
 	}
 	return len(c.changes.paths) <= maxChanges
 }
 
-func (c *comparison) note(paths ...string) {
+func (c *treeComparison) addChanged(paths ...string) {
 	for _, path := range paths {
 		c.changes.paths[pathDigest(path)] = struct{}{}
 	}
 }
 
-// peek reads a directory without keeping it.
-func (t *Tree) peek(id string) (*directory, error) {
+// readDirectory reads a directory without keeping it.
+func (t *Tree) readDirectory(id string) (*dirEntries, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if d, ok := t.dirs[id]; ok {
@@ -125,5 +125,5 @@ func (t *Tree) peek(id string) (*directory, error) {
 	if d, ok := t.earlier[id]; ok {
 		return d, nil
 	}
-	return t.load(id)
+	return t.loadDirectory(id)
 }

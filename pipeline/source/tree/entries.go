@@ -11,14 +11,14 @@ import (
 // Entries returns what a directory holds as it is stored, links among it as links. It is for readers that must go on where a
 // single link leads nowhere or out of the tree.
 func (t *Tree) Entries(name string) ([]Entry, error) {
-	found, err := t.find(name, nil)
+	found, err := t.findPath(name, nil)
 	if err != nil {
 		return nil, err
 	}
 	if found.entry.Mode != Dir {
 		return nil, pathError(name, errors.New("is not a directory"))
 	}
-	d, err := found.tree.dir(found.entry.ID)
+	d, err := found.tree.cachedDirectory(found.entry.ID)
 	if err != nil {
 		return nil, pathError(found.path, err)
 	}

@@ -99,14 +99,14 @@ func (f *kustomizeFS) Walk(root string, walk filepath.WalkFunc) error {
 	if err != nil {
 		return walk(root, nil, err)
 	}
-	err = f.walk(root, fileInfo{name: path.Base(root), dir: info.Dir}, walk)
+	err = f.walkInfo(root, fileInfo{name: path.Base(root), dir: info.Dir}, walk)
 	if errors.Is(err, filepath.SkipDir) || errors.Is(err, filepath.SkipAll) {
 		return nil
 	}
 	return err
 }
 
-func (f *kustomizeFS) walk(name string, info fileInfo, walk filepath.WalkFunc) error {
+func (f *kustomizeFS) walkInfo(name string, info fileInfo, walk filepath.WalkFunc) error {
 	if err := walk(name, info, nil); err != nil || !info.dir {
 		return err
 	}
@@ -116,7 +116,7 @@ func (f *kustomizeFS) walk(name string, info fileInfo, walk filepath.WalkFunc) e
 	}
 	for _, entry := range list {
 		base := path.Base(entry.Path)
-		err := f.walk(path.Join(name, base), fileInfo{name: base, dir: entry.Dir}, walk)
+		err := f.walkInfo(path.Join(name, base), fileInfo{name: base, dir: entry.Dir}, walk)
 		if errors.Is(err, filepath.SkipDir) {
 			if entry.Dir {
 				continue

@@ -17,8 +17,8 @@ import (
 type Builder struct {
 	limits Limits
 	root   *memoryDir
-	blobs  map[string]content
-	spill  spill
+	blobs  map[string]fileContent
+	spill  spillFile
 	files  int
 	bytes  int64
 }
@@ -33,19 +33,19 @@ type memoryDir struct {
 
 type memoryObjects struct {
 	trees map[string][]Entry
-	blobs map[string]content
+	blobs map[string]fileContent
 }
 
 // NewBuilder starts an empty tree. Entries and TotalBytes of the limits bound it.
 func NewBuilder(limits Limits) *Builder {
-	return &Builder{limits: limits, root: newMemoryDir(), blobs: map[string]content{}}
+	return &Builder{limits: limits, root: newMemoryDir(), blobs: map[string]fileContent{}}
 }
 
 // Spill lets contents beyond 8 MB lie in a file without a name in a directory, which is made where it is not there.
 func (b *Builder) Spill(dir string) { b.spill.dir = dir }
 
 // Discard gives the file back at once. Nothing can be read of the tree any more.
-func (b *Builder) Discard() { b.spill.close() }
+func (b *Builder) Discard() { b.spill.closeFile() }
 
 func newMemoryDir() *memoryDir {
 	return &memoryDir{entries: map[string]Entry{}, dirs: map[string]*memoryDir{}}
@@ -96,7 +96,7 @@ func (b *Builder) Add(name string, mode Mode, data []byte) error {
 	sum := sha256.Sum256(data)
 	id := hex.EncodeToString(sum[:])
 	if _, ok := b.blobs[id]; !ok {
-		kept, err := b.spill.keep(data)
+		kept, err := b.spill.keepContent(data)
 		if err != nil {
 			return err
 		}
@@ -114,23 +114,23 @@ func (b *Builder) AddLarge(name string, size int64) error {
 		return err
 	}
 	sum := sha256.Sum256(text)
-	b.blobs[hex.EncodeToString(sum[:])] = content{none: true}
+	b.blobs[hex.EncodeToString(sum[:])] = fileContent{none: true}
 	return nil
 }
 
 // Build returns the tree. Its ID depends on names, modes and content only.
 func (b *Builder) Build() *Tree {
 	store := &memoryObjects{trees: map[string][]Entry{}, blobs: b.blobs}
-	return New(store, store.add(b.root))
+	return New(store, store.addDirectory(b.root))
 }
 
-func (m *memoryObjects) add(d *memoryDir) string {
+func (m *memoryObjects) addDirectory(d *memoryDir) string {
 	entries := make([]Entry, 0, len(d.entries)+len(d.dirs))
 	for _, entry := range d.entries {
 		entries = append(entries, entry)
 	}
 	for name, sub := range d.dirs {
-		entries = append(entries, Entry{Name: name, Mode: Dir, ID: m.add(sub)})
+		entries = append(entries, Entry{Name: name, Mode: Dir, ID: m.addDirectory(sub)})
 	}
 	sort.Slice(entries, func(i, j int) bool { return entries[i].Name < entries[j].Name })
 	h := sha256.New()
@@ -160,5 +160,5 @@ func (m *memoryObjects) Blob(id string, max int64) ([]byte, error) {
 	if kept.size > max || kept.none {
 		return nil, &LimitError{What: "size of the file", Limit: max}
 	}
-	return kept.read()
+	return kept.readContent()
 }

@@ -23,8 +23,8 @@ func NewMounts(r Reader) *Mounts { return &Mounts{Reader: r, below: map[string]R
 // Add puts a reader at a name of the root. It must not be called while others read.
 func (m *Mounts) Add(name string, r Reader) { m.below[name] = r }
 
-// mount returns the reader of a path, and what the path is there.
-func (m *Mounts) mount(name string) (r Reader, at, rest string) {
+// mountAt returns the reader of a path, and what the path is there.
+func (m *Mounts) mountAt(name string) (r Reader, at, rest string) {
 	at, rest, _ = strings.Cut(strings.Trim(name, "/"), "/")
 	if r = m.below[at]; r == nil {
 		return nil, "", ""
@@ -34,28 +34,28 @@ func (m *Mounts) mount(name string) (r Reader, at, rest string) {
 
 // Lookup implements Reader.
 func (m *Mounts) Lookup(name string) (Info, error) {
-	r, at, rest := m.mount(name)
+	r, at, rest := m.mountAt(name)
 	if r == nil {
 		return m.Reader.Lookup(name)
 	}
 	info, err := r.Lookup(rest)
 	info.Path = path.Join(at, info.Path)
-	return info, mounted(at, err)
+	return info, mountError(at, err)
 }
 
 // Read implements Reader.
 func (m *Mounts) Read(name string) ([]byte, error) {
-	r, at, rest := m.mount(name)
+	r, at, rest := m.mountAt(name)
 	if r == nil {
 		return m.Reader.Read(name)
 	}
 	content, err := r.Read(rest)
-	return content, mounted(at, err)
+	return content, mountError(at, err)
 }
 
 // List implements Reader.
 func (m *Mounts) List(name string) ([]Info, error) {
-	r, at, rest := m.mount(name)
+	r, at, rest := m.mountAt(name)
 	if r == nil {
 		return m.Reader.List(name)
 	}
@@ -65,13 +65,13 @@ func (m *Mounts) List(name string) ([]Info, error) {
 		info.Path = path.Join(at, info.Path)
 		out[i] = info
 	}
-	return out, mounted(at, err)
+	return out, mountError(at, err)
 }
 
 var errMountedSubmodule = errors.New("is inside a Git submodule of a remote base whose repository is not allowed, or that the base's URL leaves out (spec.build.remoteBases)")
 
-// mounted returns an error of a mount with the full path.
-func mounted(at string, err error) error {
+// mountError returns an error of a mount with the full path.
+func mountError(at string, err error) error {
 	var of *fs.PathError
 	if !errors.As(err, &of) {
 		return err

@@ -58,10 +58,10 @@ func (v *View) Record() Record {
 	return record
 }
 
-func (v *View) note(op Op, name, outcome string) {
+func (v *View) noteAccess(op Op, name, outcome string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.record[access{op, strings.Trim(name, "/")}] = outcome
+	v.record[accessKey{op, strings.Trim(name, "/")}] = outcome
 }
 
 // Fingerprint is a digest of the record: renders whose records have equal fingerprints read the same.
@@ -75,10 +75,10 @@ func (r Record) Fingerprint() string {
 
 // Merge returns a record of everything in both.
 func (r Record) Merge(other Record) Record {
-	all := map[access]string{}
+	all := map[accessKey]string{}
 	for _, list := range []Record{r, other} {
 		for _, a := range list {
-			all[access{a.Op, a.Path}] = a.Outcome
+			all[accessKey{a.Op, a.Path}] = a.Outcome
 		}
 	}
 	v := &View{record: all}
@@ -87,21 +87,21 @@ func (r Record) Merge(other Record) Record {
 
 // Affected reports whether a render with this record would see anything else in the given tree, and which path is the
 // first that differs. An empty record is always affected: nothing is known of it.
-func (r Record) Affected(t *Tree) (reason string, affected bool) { return r.affected(t, nil) }
+func (r Record) Affected(t *Tree) (reason string, affected bool) { return r.findAffected(t, nil) }
 
-func (r Record) affected(t *Tree, visit visitor) (reason string, affected bool) {
+func (r Record) findAffected(t *Tree, visit visitFunc) (reason string, affected bool) {
 	if len(r) == 0 {
 		return "nothing is recorded of an earlier render", true
 	}
 	for _, a := range r {
-		if now := t.outcome(a.Op, a.Path, visit); now != a.Outcome {
-			return describe(a, now), true
+		if now := t.lookOutcome(a.Op, a.Path, visit); now != a.Outcome {
+			return describeAccess(a, now), true
 		}
 	}
 	return "", false
 }
 
-func describe(was Access, now string) string {
+func describeAccess(was Access, now string) string {
 	name := was.Path
 	if name == "" {
 		name = "."
@@ -117,9 +117,9 @@ func describe(was Access, now string) string {
 	return name + " was changed"
 }
 
-// outcome looks at a path as a view does, without recording.
-func (t *Tree) outcome(op Op, name string, visit visitor) string {
-	found, err := t.find(name, visit)
+// lookOutcome looks at a path as a view does, without recording.
+func (t *Tree) lookOutcome(op Op, name string, visit visitFunc) string {
+	found, err := t.findPath(name, visit)
 	switch op {
 	case OpRead:
 		return readOutcome(found, err)
@@ -127,12 +127,12 @@ func (t *Tree) outcome(op Op, name string, visit visitor) string {
 		if err != nil || found.entry.Mode != Dir {
 			return lookupOutcome(found, err)
 		}
-		return listOutcome(t.list(found, visit))
+		return listOutcome(t.listDirectory(found, visit))
 	}
 	return lookupOutcome(found, err)
 }
 
-func lookupOutcome(n node, err error) string {
+func lookupOutcome(n foundNode, err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return outcomeNone
@@ -142,7 +142,7 @@ func lookupOutcome(n node, err error) string {
 	return fmt.Sprintf("%d %s", n.entry.Mode, n.path)
 }
 
-func readOutcome(n node, err error) string {
+func readOutcome(n foundNode, err error) string {
 	if err != nil || n.entry.Mode == Dir || n.entry.Mode == Submodule {
 		return lookupOutcome(n, err)
 	}

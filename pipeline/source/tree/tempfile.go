@@ -11,8 +11,8 @@ import (
 // memoryBytes is how much content a Builder that has a directory keeps in memory.
 const memoryBytes = 8 << 20
 
-// content is that of a file: in memory, in the builder's file, or known by its size only.
-type content struct {
+// fileContent is that of a file: in memory, in the builder's file, or known by its size only.
+type fileContent struct {
 	data []byte
 	file *os.File
 	at   int64
@@ -20,43 +20,43 @@ type content struct {
 	none bool
 }
 
-// spill is the file that takes what is too much for memory. It has no name, so that it goes with the tree that it belongs
+// spillFile is the file that takes what is too much for memory. It has no name, so that it goes with the tree that it belongs
 // to, and with the process if that is killed: os.File closes what nobody holds any more.
-type spill struct {
+type spillFile struct {
 	dir  string
 	held int64 // bytes in memory
 	file *os.File
 	end  int64
 }
 
-// keep returns a copy of data that lives as long as the tree.
-func (s *spill) keep(data []byte) (content, error) {
+// keepContent returns a copy of data that lives as long as the tree.
+func (s *spillFile) keepContent(data []byte) (fileContent, error) {
 	size := int64(len(data))
 	if s.dir == "" || s.held+size <= memoryBytes {
 		s.held += size
-		return content{data: append([]byte{}, data...), size: size}, nil
+		return fileContent{data: append([]byte{}, data...), size: size}, nil
 	}
 	if s.file == nil {
-		file, err := unnamed(s.dir)
+		file, err := unnamedFile(s.dir)
 		if err != nil {
-			return content{}, fmt.Errorf("making a file for large contents: %w", err)
+			return fileContent{}, fmt.Errorf("making a file for large contents: %w", err)
 		}
 		s.file = file
 	}
 	if _, err := s.file.WriteAt(data, s.end); err != nil {
-		return content{}, fmt.Errorf("storing large contents: %w", err)
+		return fileContent{}, fmt.Errorf("storing large contents: %w", err)
 	}
 	s.end += size
-	return content{file: s.file, at: s.end - size, size: size}, nil
+	return fileContent{file: s.file, at: s.end - size, size: size}, nil
 }
 
-func (s *spill) close() {
+func (s *spillFile) closeFile() {
 	if s.file != nil {
 		s.file.Close()
 	}
 }
 
-func unnamed(dir string) (*os.File, error) {
+func unnamedFile(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -71,8 +71,8 @@ func unnamed(dir string) (*os.File, error) {
 	return file, nil
 }
 
-// read returns the bytes.
-func (c content) read() ([]byte, error) {
+// readContent returns the bytes.
+func (c fileContent) readContent() ([]byte, error) {
 	if c.file == nil {
 		return c.data, nil
 	}

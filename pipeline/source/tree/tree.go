@@ -78,21 +78,21 @@ type Tree struct {
 	root    string
 
 	mu      sync.Mutex
-	dirs    map[string]*directory
-	earlier map[string]*directory // of another revision; not changed
+	dirs    map[string]*dirEntries
+	earlier map[string]*dirEntries // of another revision; not changed
 	blobs   map[string][]byte
 	cached  int
 	mounts  map[string]*Tree
 }
 
-type directory struct {
+type dirEntries struct {
 	entries []Entry
 	byName  map[string]int
 }
 
 // New returns the tree whose root directory has the given ID.
 func New(objects Objects, root string) *Tree {
-	return &Tree{objects: objects, root: root, dirs: map[string]*directory{}, blobs: map[string][]byte{}, mounts: map[string]*Tree{}}
+	return &Tree{objects: objects, root: root, dirs: map[string]*dirEntries{}, blobs: map[string][]byte{}, mounts: map[string]*Tree{}}
 }
 
 // Next returns the tree of another revision of the same objects. Directories that this one has read are not read again
@@ -117,7 +117,7 @@ func (t *Tree) WithMounts(mounts map[string]*Tree) *Tree {
 
 // Submodule returns the commit that the tree names for the submodule at a path, and false where there is none.
 func (t *Tree) Submodule(name string) (string, bool, error) {
-	found, err := t.find(name, nil)
+	found, err := t.findPath(name, nil)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", false, nil
 	}
@@ -127,18 +127,18 @@ func (t *Tree) Submodule(name string) (string, bool, error) {
 	return found.entry.ID, true, nil
 }
 
-// node is where a lookup ends.
-type node struct {
+// foundNode is where a lookup ends.
+type foundNode struct {
 	entry Entry
 	path  string // canonical: without links, "." for the root
 	tree  *Tree  // that holds the entry, for submodules
 }
 
-func (t *Tree) rootNode() node {
-	return node{entry: Entry{Name: ".", Mode: Dir, ID: t.root}, path: ".", tree: t}
+func (t *Tree) rootNode() foundNode {
+	return foundNode{entry: Entry{Name: ".", Mode: Dir, ID: t.root}, path: ".", tree: t}
 }
 
-func (t *Tree) dir(id string) (*directory, error) {
+func (t *Tree) cachedDirectory(id string) (*dirEntries, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if d, ok := t.dirs[id]; ok {
@@ -148,26 +148,26 @@ func (t *Tree) dir(id string) (*directory, error) {
 		t.dirs[id] = d
 		return d, nil
 	}
-	d, err := t.load(id)
+	d, err := t.loadDirectory(id)
 	if err == nil {
 		t.dirs[id] = d
 	}
 	return d, err
 }
 
-func (t *Tree) load(id string) (*directory, error) {
+func (t *Tree) loadDirectory(id string) (*dirEntries, error) {
 	entries, err := t.objects.Tree(id)
 	if err != nil {
 		return nil, err
 	}
-	d := &directory{entries: entries, byName: make(map[string]int, len(entries))}
+	d := &dirEntries{entries: entries, byName: make(map[string]int, len(entries))}
 	for i, entry := range entries {
 		d.byName[entry.Name] = i
 	}
 	return d, nil
 }
 
-func (t *Tree) blob(id string, max int64) ([]byte, error) {
+func (t *Tree) readBlob(id string, max int64) ([]byte, error) {
 	t.mu.Lock()
 	content, ok := t.blobs[id]
 	t.mu.Unlock()
@@ -190,15 +190,15 @@ func (t *Tree) blob(id string, max int64) ([]byte, error) {
 	return content, nil
 }
 
-// visitor is told of every directory that a lookup loads, so that a view can bound them, and of the canonical path of the
+// visitFunc is told of every directory that a lookup loads, so that a view can bound them, and of the canonical path of the
 // entry that it looks for there; for a list that is the directory's path with a slash at its end.
-type visitor func(id string, entries int, path string) error
+type visitFunc func(id string, entries int, path string) error
 
-// find walks to a path, following links.
-func (t *Tree) find(name string, visit visitor) (node, error) {
+// findPath walks to a path, following links.
+func (t *Tree) findPath(name string, visit visitFunc) (foundNode, error) {
 	at := t.rootNode()
-	stack := []node{at}
-	rest := split(name)
+	stack := []foundNode{at}
+	rest := splitPath(name)
 	for links := 0; len(rest) > 0; {
 		part := rest[0]
 		rest = rest[1:]
@@ -207,71 +207,71 @@ func (t *Tree) find(name string, visit visitor) (node, error) {
 			continue
 		case "..":
 			if len(stack) == 1 {
-				return node{}, pathError(name, ErrOutside)
+				return foundNode{}, pathError(name, ErrOutside)
 			}
 			stack = stack[:len(stack)-1]
 			continue
 		}
-		next, err := t.step(stack[len(stack)-1], part, name, visit)
+		next, err := t.stepInto(stack[len(stack)-1], part, name, visit)
 		if err != nil {
-			return node{}, err
+			return foundNode{}, err
 		}
 		if next.entry.Mode != Link {
 			stack = append(stack, next)
 			continue
 		}
 		if links++; links > maxLinks {
-			return node{}, pathError(name, fmt.Errorf("more than %d symbolic links", maxLinks))
+			return foundNode{}, pathError(name, fmt.Errorf("more than %d symbolic links", maxLinks))
 		}
-		target, err := next.tree.blob(next.entry.ID, 4096)
+		target, err := next.tree.readBlob(next.entry.ID, 4096)
 		if err != nil {
-			return node{}, pathError(next.path, fmt.Errorf("reading symbolic link: %w", err))
+			return foundNode{}, pathError(next.path, fmt.Errorf("reading symbolic link: %w", err))
 		}
-		if err := escapes(stack, string(target)); err != nil {
-			return node{}, pathError(name, fmt.Errorf("symbolic link %s -> %s: %w", next.path, target, err))
+		if err := linkEscapes(stack, string(target)); err != nil {
+			return foundNode{}, pathError(name, fmt.Errorf("symbolic link %s -> %s: %w", next.path, target, err))
 		}
-		rest = append(split(string(target)), rest...)
+		rest = append(splitPath(string(target)), rest...)
 	}
 	return stack[len(stack)-1], nil
 }
 
-// step goes from a directory to one of its entries.
-func (t *Tree) step(from node, part, name string, visit visitor) (node, error) {
+// stepInto goes from a directory to one of its entries.
+func (t *Tree) stepInto(from foundNode, part, name string, visit visitFunc) (foundNode, error) {
 	if from.entry.Mode == Submodule {
-		return node{}, pathError(name, fmt.Errorf("%s %w", from.path, ErrSubmodule))
+		return foundNode{}, pathError(name, fmt.Errorf("%s %w", from.path, ErrSubmodule))
 	}
 	if from.entry.Mode != Dir {
-		return node{}, pathError(name, fs.ErrNotExist)
+		return foundNode{}, pathError(name, fs.ErrNotExist)
 	}
-	d, err := from.tree.dir(from.entry.ID)
+	d, err := from.tree.cachedDirectory(from.entry.ID)
 	if err != nil {
-		return node{}, pathError(from.path, err)
+		return foundNode{}, pathError(from.path, err)
 	}
 	at := path.Join(from.path, part)
 	if visit != nil {
 		if err := visit(from.entry.ID, len(d.entries), at); err != nil {
-			return node{}, err
+			return foundNode{}, err
 		}
 	}
 	i, ok := d.byName[part]
 	if !ok {
-		return node{}, pathError(name, fs.ErrNotExist)
+		return foundNode{}, pathError(name, fs.ErrNotExist)
 	}
-	next := node{entry: d.entries[i], path: at, tree: from.tree}
+	next := foundNode{entry: d.entries[i], path: at, tree: from.tree}
 	if sub, ok := t.mounts[next.path]; ok && next.entry.Mode == Submodule {
 		next.tree, next.entry = sub, Entry{Name: part, Mode: Dir, ID: sub.root}
 	}
 	return next, nil
 }
 
-// escapes reports whether a link's target leaves the tree. The walk itself would notice ".." as well, but not say that a
+// linkEscapes reports whether a link's target leaves the tree. The walk itself would notice ".." as well, but not say that a
 // link did it.
-func escapes(stack []node, target string) error {
+func linkEscapes(stack []foundNode, target string) error {
 	if strings.HasPrefix(target, "/") {
 		return ErrOutside
 	}
 	depth := len(stack) - 1
-	for _, part := range split(target) {
+	for _, part := range splitPath(target) {
 		switch part {
 		case "", ".":
 		case "..":
@@ -286,8 +286,8 @@ func escapes(stack []node, target string) error {
 	return nil
 }
 
-// split takes a slash-separated path apart. Absolute paths start at the tree's root.
-func split(name string) []string { return strings.Split(strings.Trim(name, "/"), "/") }
+// splitPath takes a slash-separated path apart. Absolute paths start at the tree's root.
+func splitPath(name string) []string { return strings.Split(strings.Trim(name, "/"), "/") }
 
 func pathError(name string, err error) error {
 	return &fs.PathError{Op: "reading", Path: name, Err: err}

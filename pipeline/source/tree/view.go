@@ -49,61 +49,61 @@ type Limits struct {
 // View reads a tree for one render: it bounds and records. It is safe for use by several goroutines.
 type View struct {
 	tree  *Tree
-	spent *budget
+	spent *readBudget
 
 	mu     sync.Mutex
-	record map[access]string
+	record map[accessKey]string
 }
 
-// budget is what views together may read.
-type budget struct {
+// readBudget is what views together may read.
+type readBudget struct {
 	limits Limits
 
 	mu      sync.Mutex
-	seen    map[file]bool
+	seen    map[treeFile]bool
 	dirs    map[string]bool // directories by ID
 	bytes   int64
 	entries int
 }
 
-type file struct {
+type treeFile struct {
 	tree *Tree
 	path string
 }
 
-type access struct {
+type accessKey struct {
 	Op   Op
 	Path string
 }
 
 // NewView starts a view with an empty record.
 func NewView(t *Tree, limits Limits) *View {
-	return &View{tree: t, spent: &budget{limits: limits, seen: map[file]bool{}, dirs: map[string]bool{}}, record: map[access]string{}}
+	return &View{tree: t, spent: &readBudget{limits: limits, seen: map[treeFile]bool{}, dirs: map[string]bool{}}, record: map[accessKey]string{}}
 }
 
 // Beside starts a view of another tree, with a record of its own, that takes from the same limits.
 func (v *View) Beside(t *Tree) *View {
-	return &View{tree: t, spent: v.spent, record: map[access]string{}}
+	return &View{tree: t, spent: v.spent, record: map[accessKey]string{}}
 }
 
 // Lookup implements Reader.
 func (v *View) Lookup(name string) (Info, error) {
-	found, err := v.find(name)
-	v.note(OpLookup, name, lookupOutcome(found, err))
+	found, err := v.findPath(name)
+	v.noteAccess(OpLookup, name, lookupOutcome(found, err))
 	if err != nil {
 		return Info{}, err
 	}
 	return infoOf(found), nil
 }
 
-func infoOf(n node) Info {
+func infoOf(n foundNode) Info {
 	return Info{Path: n.path, Dir: n.entry.Mode == Dir || n.entry.Mode == Submodule, Exec: n.entry.Mode == Executable}
 }
 
 // Read implements Reader.
 func (v *View) Read(name string) ([]byte, error) {
-	found, err := v.find(name)
-	v.note(OpRead, name, readOutcome(found, err))
+	found, err := v.findPath(name)
+	v.noteAccess(OpRead, name, readOutcome(found, err))
 	if err != nil {
 		return nil, err
 	}
@@ -113,14 +113,14 @@ func (v *View) Read(name string) ([]byte, error) {
 	if found.entry.Mode == Dir {
 		return nil, pathError(name, errors.New("is a directory"))
 	}
-	if err := v.spent.countFile(file{v.tree, found.path}); err != nil {
+	if err := v.spent.countFile(treeFile{v.tree, found.path}); err != nil {
 		return nil, err
 	}
 	max := v.spent.limits.FileBytes
 	if max <= 0 {
 		max = 1 << 62
 	}
-	content, err := found.tree.blob(found.entry.ID, max)
+	content, err := found.tree.readBlob(found.entry.ID, max)
 	var limit *LimitError
 	if errors.As(err, &limit) {
 		return nil, pathError(name, &LimitError{What: "size of " + found.path + " in bytes", Limit: max})
@@ -133,7 +133,7 @@ func (v *View) Read(name string) ([]byte, error) {
 
 // List implements Reader.
 func (v *View) List(name string) ([]Info, error) {
-	found, err := v.find(name)
+	found, err := v.findPath(name)
 	if err == nil && found.entry.Mode == Submodule {
 		err = pathError(name, fmt.Errorf("%s %w", found.path, ErrSubmodule))
 	}
@@ -141,17 +141,17 @@ func (v *View) List(name string) ([]Info, error) {
 		err = pathError(name, errors.New("is not a directory"))
 	}
 	if err != nil {
-		v.note(OpList, name, lookupOutcome(found, err))
+		v.noteAccess(OpList, name, lookupOutcome(found, err))
 		return nil, err
 	}
-	list, err := v.tree.list(found, v.spent.visit)
-	v.note(OpList, name, listOutcome(list, err))
+	list, err := v.tree.listDirectory(found, v.spent.visitDirectory)
+	v.noteAccess(OpList, name, listOutcome(list, err))
 	return list, err
 }
 
-// list returns the entries of a directory, links followed.
-func (t *Tree) list(found node, visit visitor) ([]Info, error) {
-	d, err := found.tree.dir(found.entry.ID)
+// listDirectory returns the entries of a directory, links followed.
+func (t *Tree) listDirectory(found foundNode, visit visitFunc) ([]Info, error) {
+	d, err := found.tree.cachedDirectory(found.entry.ID)
 	if err != nil {
 		return nil, pathError(found.path, err)
 	}
@@ -165,7 +165,7 @@ func (t *Tree) list(found node, visit visitor) ([]Info, error) {
 		at := path.Join(found.path, entry.Name)
 		info := Info{Path: at, Dir: entry.Mode == Dir || entry.Mode == Submodule, Exec: entry.Mode == Executable}
 		if entry.Mode == Link {
-			target, err := t.find(at, visit)
+			target, err := t.findPath(at, visit)
 			if errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
@@ -181,9 +181,11 @@ func (t *Tree) list(found node, visit visitor) ([]Info, error) {
 	return list, nil
 }
 
-func (v *View) find(name string) (node, error) { return v.tree.find(name, v.spent.visit) }
+func (v *View) findPath(name string) (foundNode, error) {
+	return v.tree.findPath(name, v.spent.visitDirectory)
+}
 
-func (b *budget) visit(id string, entries int, _ string) error {
+func (b *readBudget) visitDirectory(id string, entries int, _ string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.dirs[id] {
@@ -196,7 +198,7 @@ func (b *budget) visit(id string, entries int, _ string) error {
 	return nil
 }
 
-func (b *budget) countFile(f file) error {
+func (b *readBudget) countFile(f treeFile) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.seen[f] = true
@@ -206,7 +208,7 @@ func (b *budget) countFile(f file) error {
 	return nil
 }
 
-func (b *budget) countBytes(n int64) error {
+func (b *readBudget) countBytes(n int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.bytes += n
