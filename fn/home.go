@@ -143,7 +143,7 @@ func describeText(m map[string]string, key string) string {
 
 // disagree is the error of a workload for which two Namespaces of one name mean different things.
 func disagree(a, b home, one, other string) error {
-	return fmt.Errorf("there are two Namespaces %s, and it depends on them what becomes of the pod: %s has %s, %s has %s; "+
+	return fmt.Errorf("there are two Namespaces %s, which decide differently about the pod: %s has %s, %s has %s; "+
 		"give only one of them, or run prerig for one cluster at a time", a.Name, a.source, one, b.source, other)
 }
 

@@ -176,7 +176,7 @@ func (d *Decider) decide(p Pod, t *trace) Decision {
 	default:
 		out.Inject, out.Webhook = true, call.match
 		out.Code, out.Deciding = CodeWebhook, call.fact
-		out.Reason = "the webhook rule " + call.match.String() + " takes the pod (" + call.because + ")"
+		out.Reason = "the webhook rule " + call.match.String() + " matches the pod (" + call.because + ")"
 		if verdict.code != CodeWebhook && verdict.code != "" {
 			out.Code = verdict.code
 			out.Reason += ", and " + verdict.reason
@@ -228,7 +228,7 @@ func (d *Decider) warn(out *Decision, p Pod) {
 		for _, o := range out.Others {
 			names = append(names, o.String())
 		}
-		out.Warnings = append(out.Warnings, fmt.Sprintf("%d webhook rules take the pod (%s); the cluster would inject it more than once", len(names), strings.Join(names, ", ")))
+		out.Warnings = append(out.Warnings, fmt.Sprintf("%d webhook rules match the pod (%s); the cluster would inject it more than once", len(names), strings.Join(names, ", ")))
 	}
 	if out.Webhook != nil && out.Webhook.Conditional {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("the webhook rule %s has matchConditions, which are not evaluated; it counts as if they held", out.Webhook))

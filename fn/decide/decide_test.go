@@ -106,11 +106,11 @@ func TestReasons(t *testing.T) {
 		reason string
 	}{
 		{"called", stock, pod("istio-injection=enabled", ""), true, CodeWebhook,
-			"the webhook rule istio-sidecar-injector namespace.sidecar-injector.istio.io takes the pod (namespace label istio-injection=enabled)"},
+			"the webhook rule istio-sidecar-injector namespace.sidecar-injector.istio.io matches the pod (namespace label istio-injection=enabled)"},
 		{"called, and the pod asks", stock, pod("istio-injection=enabled", "sidecar.istio.io/inject=true"), true, CodePodAsks,
-			"the webhook rule istio-sidecar-injector namespace.sidecar-injector.istio.io takes the pod (namespace label istio-injection=enabled), and the pod has the label sidecar.istio.io/inject=true"},
+			"the webhook rule istio-sidecar-injector namespace.sidecar-injector.istio.io matches the pod (namespace label istio-injection=enabled), and the pod has the label sidecar.istio.io/inject=true"},
 		{"by default", Options{Release: release.Newest(31), Settings: Settings{EnableNamespacesByDefault: true}}, pod("", ""), true, CodeWebhook,
-			"the webhook rule istio-sidecar-injector auto.sidecar-injector.istio.io takes the pod (no label keeps it out)"},
+			"the webhook rule istio-sidecar-injector auto.sidecar-injector.istio.io matches the pod (no label excludes it)"},
 		{"no label", stock, pod("", ""), false, CodeNoLabel,
 			"namespace shop lacks the label istio-injection=enabled, and the pod does not ask for injection by a label"},
 		{"no label, of a revision", Options{Release: release.Newest(31), Revision: "canary"}, pod("", ""), false, CodeNoLabel,
@@ -128,12 +128,12 @@ func TestReasons(t *testing.T) {
 			"namespace shop lacks the label istio-injection=enabled, and the pod does not ask for injection by a label"},
 		{"policy disabled", Options{Release: release.Newest(31), Policy: "disabled"}, pod("istio-injection=enabled", ""), false, CodePolicyDisabled,
 			"the injector's policy is disabled, and the pod does not ask for injection"},
-		{"own webhooks", own, pod("team=a", ""), true, CodeWebhook, "the webhook rule mine pods takes the pod (namespace label team=a)"},
+		{"own webhooks", own, pod("team=a", ""), true, CodeWebhook, "the webhook rule mine pods matches the pod (namespace label team=a)"},
 		{"own webhooks, not this namespace", own, pod("team=d istio-injection=enabled", ""), false, CodeSelector,
-			"no rule of the webhooks (mine, theirs, from webhooks.yaml) takes the pod"},
-		{"own webhooks, not this pod", own, pod("team=a", "batch=x"), false, CodeSelector, "no rule of the webhooks (mine, theirs, from webhooks.yaml) takes the pod"},
+			"no rule of the webhooks (mine, theirs, from webhooks.yaml) matches the pod"},
+		{"own webhooks, not this pod", own, pod("team=a", "batch=x"), false, CodeSelector, "no rule of the webhooks (mine, theirs, from webhooks.yaml) matches the pod"},
 		{"own webhooks, of another revision", own, pod("team=c", ""), false, CodeOtherRevision,
-			"the webhook rule theirs pods takes the pod for revision canary, and the policy injects revision default"},
+			"the webhook rule theirs pods matches the pod for revision canary, and the policy injects revision default"},
 		{"nothing known", stock, nowhere, true, CodeNamespaceNotAsked,
 			"the policy does not ask about namespaces, and the pod does not opt out"},
 		{"unknown, fail", Options{Release: release.Newest(31), UnknownNamespace: v1alpha1.UnknownNamespaceFail}, nowhere, false, CodeNamespaceUnknownFail,
@@ -191,7 +191,7 @@ func TestSeveral(t *testing.T) {
 	d := decider(t, Options{Release: release.Newest(31), RevisionTags: []string{"default"}})
 	got := d.Decide(pod("istio-injection=enabled", ""))
 	if !got.Inject || len(got.Others) != 1 || got.Others[0].Tag != "default" || len(got.Warnings) != 1 ||
-		got.Warnings[0] != "2 webhook rules take the pod (istio-sidecar-injector namespace.sidecar-injector.istio.io, istio-revision-tag-default namespace.sidecar-injector.istio.io); the cluster would inject it more than once" {
+		got.Warnings[0] != "2 webhook rules match the pod (istio-sidecar-injector namespace.sidecar-injector.istio.io, istio-revision-tag-default namespace.sidecar-injector.istio.io); the cluster would inject it more than once" {
 		t.Errorf("got %+v", got)
 	}
 	got = decider(t, Options{Release: release.Newest(31)}).Decide(pod("istio-injection=enabled istio.io/rev=canary", ""))
@@ -250,17 +250,17 @@ func TestExplain(t *testing.T) {
 	p := pod("istio-injection=enabled", "istio.io/rev=canary")
 	got := d.Explain(p)
 	want := []Step{
-		{"webhook", "istio-sidecar-injector rev.namespace.sidecar-injector.istio.io", No, "it wants on the namespace no label istio-injection; it is istio-injection=enabled"},
-		{"webhook", "istio-sidecar-injector rev.object.sidecar-injector.istio.io", No, "it wants on the namespace no label istio-injection; it is istio-injection=enabled"},
+		{"webhook", "istio-sidecar-injector rev.namespace.sidecar-injector.istio.io", No, "the namespace must not have the label istio-injection; it has istio-injection=enabled"},
+		{"webhook", "istio-sidecar-injector rev.object.sidecar-injector.istio.io", No, "the namespace must not have the label istio-injection; it has istio-injection=enabled"},
 		{"webhook", "istio-sidecar-injector namespace.sidecar-injector.istio.io", Yes, "namespace label istio-injection=enabled"},
-		{"webhook", "istio-sidecar-injector object.sidecar-injector.istio.io", No, "it wants on the namespace no label istio-injection; it is istio-injection=enabled"},
-		{"webhook", "istio-revision-tag-prod rev.namespace.sidecar-injector.istio.io", No, "it wants on the namespace no label istio-injection; it is istio-injection=enabled"},
-		{"webhook", "istio-revision-tag-prod rev.object.sidecar-injector.istio.io", No, "it wants on the namespace no label istio-injection; it is istio-injection=enabled"},
-		{"injector", "host network", NoOpinion, "the pod has a network of its own"},
-		{"injector", "ignored namespaces", NoOpinion, "shop is none"},
-		{"injector", "sidecar.istio.io/inject", NoOpinion, "the pod does not say"},
-		{"injector", "neverInjectSelector", NoOpinion, "none matches"},
-		{"injector", "alwaysInjectSelector", NoOpinion, "none matches"},
+		{"webhook", "istio-sidecar-injector object.sidecar-injector.istio.io", No, "the namespace must not have the label istio-injection; it has istio-injection=enabled"},
+		{"webhook", "istio-revision-tag-prod rev.namespace.sidecar-injector.istio.io", No, "the namespace must not have the label istio-injection; it has istio-injection=enabled"},
+		{"webhook", "istio-revision-tag-prod rev.object.sidecar-injector.istio.io", No, "the namespace must not have the label istio-injection; it has istio-injection=enabled"},
+		{"injector", "host network", Undecided, "the pod has its own network"},
+		{"injector", "ignored namespaces", Undecided, "shop is not ignored"},
+		{"injector", "sidecar.istio.io/inject", Undecided, "the pod does not set it to true or false"},
+		{"injector", "neverInjectSelector", Undecided, "no selector matches"},
+		{"injector", "alwaysInjectSelector", Undecided, "no selector matches"},
 		{"injector", "policy", Yes, "it is enabled"},
 	}
 	if diff := cmp.Diff(want, got.Trace); diff != "" {

@@ -134,11 +134,11 @@ func (f Fact) String() string {
 // Answer of a step.
 type Answer string
 
-// The answers. No opinion leaves the decision to the next step.
+// The answers. Undecided leaves the decision to the next step.
 const (
 	Yes       Answer = "yes"
 	No        Answer = "no"
-	NoOpinion Answer = "no opinion"
+	Undecided Answer = "undecided"
 	Unknown   Answer = "unknown"
 )
 

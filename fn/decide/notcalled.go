@@ -15,7 +15,7 @@ func (d *Decider) notCalled(out *Decision, v view) {
 	if len(out.Others) > 0 {
 		m := out.Others[0]
 		out.Code, out.Revision = CodeOtherRevision, m.Revision
-		out.Reason = fmt.Sprintf("the webhook rule %s takes the pod for revision %s, and the policy injects revision %s", m, m.Revision, orDefault(d.options.Revision))
+		out.Reason = fmt.Sprintf("the webhook rule %s matches the pod for revision %s, and the policy injects revision %s", m, m.Revision, orDefault(d.options.Revision))
 		return
 	}
 	p := v.pod
@@ -46,7 +46,7 @@ func (d *Decider) notCalled(out *Decision, v view) {
 		return
 	}
 	out.Code = CodeSelector
-	out.Reason = "no rule of the webhooks (" + strings.Join(d.configNames(), ", ") + ", from " + d.source + ") takes the pod"
+	out.Reason = "no rule of the webhooks (" + strings.Join(d.configNames(), ", ") + ", from " + d.source + ") matches the pod"
 }
 
 // changed are labels to try: a value, or nil for none.

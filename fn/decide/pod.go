@@ -55,12 +55,12 @@ func (d *Decider) injectRequired(p Pod, v view, t *trace) verdict {
 		step("host network", No, "spec.hostNetwork is true")
 		return verdict{false, CodeHostNetwork, "the pod is on the host's network", &Fact{Level: LevelPod, Kind: "field", Key: "spec.hostNetwork", Value: "true", Source: sourceWorkload}}
 	}
-	step("host network", NoOpinion, "the pod has a network of its own")
+	step("host network", Undecided, "the pod has its own network")
 	if slices.Contains(d.profile.ignored, p.Namespace.Name) {
-		step("ignored namespaces", No, p.Namespace.Name+" is one")
+		step("ignored namespaces", No, p.Namespace.Name+" is ignored")
 		return verdict{false, CodeIgnoredNamespace, "the injector ignores namespace " + p.Namespace.Name, &Fact{Level: LevelNamespace, Kind: "name", Key: p.Namespace.Name, Source: sourceWorkload}}
 	}
-	step("ignored namespaces", NoOpinion, orNone(p.Namespace.Name)+" is none")
+	step("ignored namespaces", Undecided, orNone(p.Namespace.Name)+" is not ignored")
 
 	if own, answer := d.podAsks(p); own != nil {
 		step(labelInject, answer, own.String())
@@ -74,7 +74,7 @@ func (d *Decider) injectRequired(p Pod, v view, t *trace) verdict {
 			return verdict{false, CodePodRefuses, fmt.Sprintf("the pod has the %s %s=%s", own.Kind, own.Key, own.Value), own}
 		}
 	} else {
-		step(labelInject, NoOpinion, "the pod does not say")
+		step(labelInject, Undecided, "the pod does not set it to true or false")
 	}
 	if out := d.selectors(v, step); out != nil {
 		if out.inject && d.badPolicy() {
@@ -93,7 +93,7 @@ func (d *Decider) podAsks(p Pod) (*Fact, Answer) {
 		f.Kind, value, ok = "label", l, true
 	}
 	if !ok {
-		return nil, NoOpinion
+		return nil, Undecided
 	}
 	f.Value = value
 	if d.profile.exact {
@@ -103,13 +103,13 @@ func (d *Decider) podAsks(p Pod) (*Fact, Answer) {
 		case "false":
 			return f, No
 		}
-		return f, NoOpinion
+		return f, Undecided
 	}
 	switch strings.ToLower(value) {
 	case "y", "yes", "true", "on":
 		return f, Yes
 	case "":
-		return f, NoOpinion
+		return f, Undecided
 	}
 	return f, No
 }
@@ -133,7 +133,7 @@ func (d *Decider) selectors(v view, step func(string, Answer, string)) *verdict 
 			i = s.ask(v.labels.labels)
 		}
 		if i < 0 {
-			step(s.key, NoOpinion, "none matches")
+			step(s.key, Undecided, "no selector matches")
 			continue
 		}
 		which := fmt.Sprintf("%s[%d]", s.key, i)

@@ -47,7 +47,7 @@ var marks = []Mark{
 // istio-init, does not depend on the plugin (cni/pkg/plugin/plugin.go).
 func (d *Decider) MarkFor(p Pod, injected map[string]any) Mark {
 	if d.clusterInjects(p) == No {
-		return Mark{Safe: true, Message: "the cluster's webhook does not take the pod, so that no mark is needed"}
+		return Mark{Safe: true, Message: "the cluster's webhook does not match the pod, so no mark is needed"}
 	}
 	cni := d.plugged(injected)
 	for _, m := range marks {
@@ -157,16 +157,16 @@ func (d *Decider) Reinjects(p Pod) (Answer, string) {
 	if answer == No {
 		return No, ""
 	}
-	who, takes := "the cluster's webhook", "takes"
+	who, matches := "the cluster's webhook", "also matches"
 	if c := d.call(d.view(p), nil); c.match != nil {
 		who += " " + c.match.String()
 	} else if len(c.others) > 0 {
 		who += " " + c.others[0].String()
 	}
 	if answer == Unknown {
-		takes = "may take"
+		matches = "may also match"
 	}
-	return answer, fmt.Sprintf("%s %s the injected pod too: it renders the pod again with its own template when that is created; runtimeWebhook: Disable stops that", who, takes)
+	return answer, fmt.Sprintf("%s %s the injected pod, and then renders its own template over it at admission; runtimeWebhook: Disable stops that", who, matches)
 }
 
 // over is a map with another one's values put over it.

@@ -240,11 +240,11 @@ func TestApplyAndUnmark(t *testing.T) {
 
 func TestReinjects(t *testing.T) {
 	answer, message := decider(t, Options{Release: release.Newest(31)}).Reinjects(pod("istio-injection=enabled", ""))
-	if want := "the cluster's webhook istio-sidecar-injector namespace.sidecar-injector.istio.io takes the injected pod too: it renders the pod again with its own template when that is created; runtimeWebhook: Disable stops that"; answer != Yes || message != want {
+	if want := "the cluster's webhook istio-sidecar-injector namespace.sidecar-injector.istio.io also matches the injected pod, and then renders its own template over it at admission; runtimeWebhook: Disable stops that"; answer != Yes || message != want {
 		t.Errorf("got %s %q", answer, message)
 	}
 	answer, message = decider(t, Options{Release: release.Newest(31)}).Reinjects(Pod{Namespace: Namespace{Name: "shop"}})
-	if answer != Unknown || !strings.HasPrefix(message, "the cluster's webhook may take the injected pod too: ") {
+	if answer != Unknown || !strings.HasPrefix(message, "the cluster's webhook may also match the injected pod, and then ") {
 		t.Errorf("got %s %q", answer, message)
 	}
 	if answer, message = decider(t, Options{Release: release.Newest(31)}).Reinjects(pod("", "")); answer != No || message != "" {

@@ -47,18 +47,18 @@ func describe(r labels.Requirement) string {
 	switch r.Operator() {
 	case selection.In, selection.Equals, selection.DoubleEquals:
 		if r.Values().Len() > 1 {
-			return r.Key() + " in (" + values + ")"
+			return "must have " + r.Key() + " in (" + values + ")"
 		}
-		return r.Key() + "=" + values
+		return "must have " + r.Key() + "=" + values
 	case selection.NotIn, selection.NotEquals:
 		if r.Values().Len() > 1 {
-			return r.Key() + " not in (" + values + ")"
+			return "must not have " + r.Key() + " in (" + values + ")"
 		}
-		return "not " + r.Key() + "=" + values
+		return "must not have " + r.Key() + "=" + values
 	case selection.Exists:
-		return "a label " + r.Key()
+		return "must have the label " + r.Key()
 	case selection.DoesNotExist:
-		return "no label " + r.Key()
+		return "must not have the label " + r.Key()
 	}
 	return r.String()
 }
@@ -87,13 +87,13 @@ func (s selector) ask(k known) (Answer, *requirement) {
 
 // why says what a requirement wants and what is there.
 func (r *requirement) why(whose Level, k known) string {
-	has := "there is none"
+	has := "it does not have it"
 	if !k.all && !k.labels.Has(r.Key()) {
 		has = "its labels are not known"
 	} else if v, ok := k.labels[r.Key()]; ok {
-		has = "it is " + r.Key() + "=" + v
+		has = "it has " + r.Key() + "=" + v
 	}
-	return fmt.Sprintf("it wants on the %s %s; %s", whose, r.text, has)
+	return fmt.Sprintf("the %s %s; %s", whose, r.text, has)
 }
 
 // positive is the requirement that a match rests on: one that a label must be there for.

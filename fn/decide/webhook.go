@@ -149,7 +149,7 @@ func (r *hookRule) restsOn(v view) (string, *Fact) {
 		f := &Fact{Level: LevelPod, Kind: "label", Key: q.Key(), Value: v.labels.labels[q.Key()], Source: sourceWorkload}
 		return f.String(), f
 	}
-	return "no label keeps it out", nil
+	return "no label excludes it", nil
 }
 
 // SourceUnknown is the source of what is not known.

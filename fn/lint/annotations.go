@@ -29,7 +29,7 @@ var annotationRules = []Rule{
 	},
 	{
 		Code: "PR604", Title: "Deprecated annotation", Severity: result.Warning,
-		Why:       "Istio calls the annotation deprecated; a later version may stop to read it.",
+		Why:       "Istio calls the annotation deprecated; a later version may stop reading it.",
 		Change:    "Use what the message names.",
 		Analyzers: []string{"IST0135"},
 		check:     checkDeprecated,

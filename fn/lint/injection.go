@@ -49,7 +49,7 @@ var injectionRules = []Rule{
 	},
 	{
 		Code: "PR611", Title: "Containers that the API server refuses", Severity: result.Error,
-		Why: "Names of containers are unique in a pod, over init containers too, and each has an image. A template that was written for an ordinary sidecar leaves a second, " +
+		Why: "Names of containers are unique in a pod, init containers included, and each has an image. A template that was written for an ordinary sidecar leaves a second, " +
 			"empty istio-proxy behind when the proxy becomes a native sidecar.",
 		Change: "Write the template for the place where the proxy is (with .NativeSidecars, Istio 1.27 and later), or set nativeSidecars to Disabled.",
 		check:  checkContainerNames,

@@ -47,7 +47,7 @@ var securityRules = []Rule{
 		Code: "PR505", Title: "Privileged sidecar", Severity: result.Warning,
 		Why: "An injected container is privileged, or may administer the node's kernel. Whoever takes over the proxy takes over the node. It comes from " +
 			"values.global.proxy.privileged, enableCoreDump, IPTABLES_TRACE_LOGGING, or a custom template.",
-		Change: "Switch the setting off, and use it only for the time of debugging.",
+		Change: "Switch the setting off, and use it only while debugging.",
 		check:  checkPrivileged,
 	},
 }

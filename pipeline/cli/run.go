@@ -93,7 +93,7 @@ var clusterOnly = map[string]string{
 	"meshConfigMapName":   "save the ConfigMap and give it with --meshConfigFile, or make a policy of it with prerig import",
 	"webhookConfig":       "make a policy of the cluster's objects with prerig import",
 	"operatorFileName":    "render the chart and make a policy of the result: helm template istiod … | prerig import",
-	"istioNamespace":      "which namespace the control plane is in stands in the policy, which prerig import makes",
+	"istioNamespace":      "the policy says which namespace the control plane is in; prerig import makes it",
 	"context":             "make a policy of the cluster's objects with kubectl --context … get … | prerig import",
 	"kubeconfig":          "make a policy of the cluster's objects with kubectl --kubeconfig … get … | prerig import",
 }

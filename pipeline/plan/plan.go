@@ -203,7 +203,7 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 		p.unresponsive.markUnresponsive(key)
 	}
 	if err != nil {
-		p.Log.Warn("a source could not be looked at; its pipelines will tell", "id", cause.ID, "pipelines", len(entries), "error", err)
+		p.Log.Warn("a source could not be checked; the status of its pipelines says why", "id", cause.ID, "pipelines", len(entries), "error", err)
 	}
 	drift, look := newDrift(p.Fetcher), p.unchanged.At(p.Builder, snapshot)
 	var jobs []queue.Job

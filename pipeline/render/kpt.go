@@ -180,7 +180,7 @@ func (w *renderWorker) readDocuments(name string) ([]fn.Item, error) {
 			return true, err
 		}
 		if meta := metaOf(object); meta.APIVersion == "" || meta.Kind == "" || meta.Name == "" {
-			return false, fmt.Errorf("an object of a kpt package needs apiVersion, kind and metadata.name; what is none belongs into %s", ignoreName)
+			return false, fmt.Errorf("an object of a kpt package needs apiVersion, kind and metadata.name; list other files in %s", ignoreName)
 		}
 		return true, nil
 	})

@@ -211,7 +211,7 @@ func renameStaged(staged string, out Output) error {
 	}
 	if out.was == nil {
 		if _, err := os.Lstat(out.target); err == nil {
-			return errors.New("somebody else has made the file meanwhile; run the command again")
+			return errors.New("the file was created by someone else in the meantime; run the command again")
 		}
 	}
 	return os.Rename(staged, out.target)

@@ -121,12 +121,12 @@ func TestDistribution(t *testing.T) {
 	o.Keychain = nil
 
 	dockerConfig(t, "elsewhere.example", user, password)
-	if _, err := Pin(t.Context(), "mesh", []string{proxy}, o); err == nil || !strings.Contains(err.Error(), host+" wants a login; run docker login "+host) {
+	if _, err := Pin(t.Context(), "mesh", []string{proxy}, o); err == nil || !strings.Contains(err.Error(), host+" needs a login; run docker login "+host) {
 		t.Errorf("without a login: %v", err)
 	}
 	dockerConfig(t, host, user, "wrong")
 	_, err := Pin(t.Context(), "mesh", []string{proxy}, o)
-	if err == nil || !strings.Contains(err.Error(), "wants a login") {
+	if err == nil || !strings.Contains(err.Error(), "needs a login") {
 		t.Errorf("with a wrong password: %v", err)
 	}
 	dockerConfig(t, host, user, password)
@@ -239,7 +239,7 @@ func TestToken(t *testing.T) {
 	}
 	states(t, lock, o, Current)
 	dockerConfig(t, host, user, "wrong")
-	if _, err := Pin(t.Context(), "mesh", []string{host + "/team/app:1"}, o); err == nil || !strings.Contains(err.Error(), "wants a login") {
+	if _, err := Pin(t.Context(), "mesh", []string{host + "/team/app:1"}, o); err == nil || !strings.Contains(err.Error(), "needs a login") {
 		t.Errorf("with a wrong password: %v", err)
 	}
 }

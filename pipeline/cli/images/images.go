@@ -187,7 +187,7 @@ func explainRegistryError(ref name.Reference, err error) error {
 	if terr := transportError(err); terr != nil {
 		switch terr.StatusCode {
 		case http.StatusUnauthorized:
-			return fmt.Errorf("%s wants a login; run docker login %s: %w", host, host, err)
+			return fmt.Errorf("%s needs a login; run docker login %s: %w", host, host, err)
 		case http.StatusForbidden:
 			return fmt.Errorf("%s refuses access to %s; log in as someone who may read it: %w", host, ref.Context().RepositoryStr(), err)
 		case http.StatusNotFound:
