@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admission is what Kubernetes' API server does to a pod before it calls mutating webhooks: it sets the defaults.
+// Package admission is what Kubernetes' API server does to a pod before it calls mutating webhooks: it sets the
+// defaults, and what the LimitRanges of the namespace say.
 // A webhook that injects sidecars never sees a pod as it stands in a manifest, so whoever wants to make what it makes has
 // to look at the pod in this way.
 //
