@@ -5,146 +5,146 @@ package manifest
 
 import "strings"
 
-// context says after which indicator a block node stands.
-type context uint8
+// nodeContext says after which indicator a block node stands.
+type nodeContext uint8
 
 const (
-	ctxTop   context = iota // at the start of a document
-	ctxEntry                // after the dash of a sequence entry
-	ctxValue                // after the colon of a mapping
+	ctxTop   nodeContext = iota // at the start of a document
+	ctxEntry                    // after the dash of a sequence entry
+	ctxValue                    // after the colon of a mapping
 )
 
-// value reads the node that follows an indicator; indent is the column of the block collection that holds the node.
+// parseValue reads the node that follows an indicator; indent is the column of the block collection that holds the node.
 // It is called just after the indicator and may return at the next token.
-func (p *parser) value(indent int, ctx context) *node {
-	p.enter()
+func (p *yamlParser) parseValue(indent int, ctx nodeContext) *yamlNode {
+	p.enterNode()
 	defer func() { p.depth-- }()
 	after := p.pos
 	keyOK := ctx == ctxEntry || p.fresh
 	if ctx == ctxEntry && !p.fresh {
-		for p.peek(0) == ' ' {
+		for p.peekByte(0) == ' ' {
 			p.pos++
 		}
-		if p.peek(0) == '\t' {
-			p.fail(p.pos, "found a tab after a dash")
+		if p.peekByte(0) == '\t' {
+			p.failAt(p.pos, "found a tab after a dash")
 		}
 	}
-	p.space()
+	p.skipSpace()
 	keyOK = keyOK || p.fresh
-	if p.ended(indent, ctx) {
-		return p.new(scalarKind, plainStyle, after)
+	if p.hasEnded(indent, ctx) {
+		return p.newNode(scalarKind, plainStyle, after)
 	}
-	pr := props{start: p.pos}
-	propsFresh, propsCol := keyOK, p.col()
-	if p.properties(&pr) {
+	pr := nodeProps{start: p.pos}
+	propsFresh, propsCol := keyOK, p.currentColumn()
+	if p.parseProperties(&pr) {
 		after = p.pos
-		p.space()
+		p.skipSpace()
 		if p.fresh || p.pos >= len(p.src) { // the properties stand alone on their line: they are those of the whole node
-			if p.ended(indent, ctx) {
-				return p.apply(p.new(scalarKind, plainStyle, after), pr)
+			if p.hasEnded(indent, ctx) {
+				return p.applyProps(p.newNode(scalarKind, plainStyle, after), pr)
 			}
-			return p.content(indent, p.col(), true, props{}, pr)
+			return p.parseContent(indent, p.currentColumn(), true, nodeProps{}, pr)
 		}
-		return p.content(indent, propsCol, propsFresh, pr, props{})
+		return p.parseContent(indent, propsCol, propsFresh, pr, nodeProps{})
 	}
-	return p.content(indent, p.col(), keyOK, props{}, props{})
+	return p.parseContent(indent, p.currentColumn(), keyOK, nodeProps{}, nodeProps{})
 }
 
-// ended reports whether no node follows: the next token belongs to an outer collection.
-func (p *parser) ended(indent int, ctx context) bool {
+// hasEnded reports whether no node follows: the next token belongs to an outer collection.
+func (p *yamlParser) hasEnded(indent int, ctx nodeContext) bool {
 	if p.pos >= len(p.src) || p.atMarker() {
 		return true
 	}
-	if !p.fresh || p.col() > indent {
+	if !p.fresh || p.currentColumn() > indent {
 		return false
 	}
-	return ctx != ctxValue || p.col() < indent || p.peek(0) != '-' || !blankz(p.peek(1))
+	return ctx != ctxValue || p.currentColumn() < indent || p.peekByte(0) != '-' || !isBlankOrEnd(p.peekByte(1))
 }
 
-// content reads a node at its first token. inner are the properties on the same line, which belong to the first key if
+// parseContent reads a node at its first token. inner are the properties on the same line, which belong to the first key if
 // there is one; outer those of the whole node.
-func (p *parser) content(indent, col int, keyOK bool, inner, outer props) *node {
+func (p *yamlParser) parseContent(indent, col int, keyOK bool, inner, outer nodeProps) *yamlNode {
 	start := p.pos
-	switch c := p.peek(0); {
-	case c == '-' && blankz(p.peek(1)):
-		if !keyOK || inner.any() {
-			p.fail(p.pos, "did not expect a sequence entry here")
+	switch c := p.peekByte(0); {
+	case c == '-' && isBlankOrEnd(p.peekByte(1)):
+		if !keyOK || inner.isSet() {
+			p.failAt(p.pos, "did not expect a sequence entry here")
 		}
-		return p.sequence(col, outer)
-	case c == '?' && blankz(p.peek(1)):
-		p.fail(p.pos, "found a complex mapping key")
+		return p.parseSequence(col, outer)
+	case c == '?' && isBlankOrEnd(p.peekByte(1)):
+		p.failAt(p.pos, "found a complex mapping key")
 	case c == '|' || c == '>':
-		return p.apply(p.blockScalar(indent, c == '|'), p.one(inner, outer))
+		return p.applyProps(p.blockScalar(indent, c == '|'), p.requireOne(inner, outer))
 	}
 	p.fresh = false
-	atom := p.atom(indent, keyOK)
+	atom := p.parseAtom(indent, keyOK)
 	if !p.keyFollows(start) {
-		if atom.kind == aliasKind && (inner.any() || outer.any()) {
-			p.fail(start, "found an alias with properties")
+		if atom.kind == aliasKind && (inner.isSet() || outer.isSet()) {
+			p.failAt(start, "found an alias with properties")
 		}
-		return p.apply(atom, p.one(inner, outer))
+		return p.applyProps(atom, p.requireOne(inner, outer))
 	}
 	if !keyOK {
-		p.fail(p.pos, "mapping values are not allowed here")
+		p.failAt(p.pos, "mapping values are not allowed here")
 	}
-	return p.mapping(col, p.apply(atom, inner), outer)
+	return p.parseMapping(col, p.applyProps(atom, inner), outer)
 }
 
-func (p *parser) one(inner, outer props) props {
-	if inner.any() && outer.any() {
-		p.fail(p.pos, "found properties twice")
+func (p *yamlParser) requireOne(inner, outer nodeProps) nodeProps {
+	if inner.isSet() && outer.isSet() {
+		p.failAt(p.pos, "found properties twice")
 	}
-	if inner.any() {
+	if inner.isSet() {
 		return inner
 	}
 	return outer
 }
 
-// atom reads a scalar, an alias or a flow collection in block context.
-func (p *parser) atom(indent int, keyOK bool) *node {
-	switch p.peek(0) {
+// parseAtom reads a scalar, an alias or a flow collection in block context.
+func (p *yamlParser) parseAtom(indent int, keyOK bool) *yamlNode {
+	switch p.peekByte(0) {
 	case '"':
-		return p.double()
+		return p.parseDoubleQuoted()
 	case '\'':
-		return p.single()
+		return p.parseSingleQuoted()
 	case '[', '{':
 		return p.flowCollection()
 	case '*':
-		return p.alias()
+		return p.parseAlias()
 	}
-	return p.plain(indent, keyOK)
+	return p.parsePlain(indent, keyOK)
 }
 
 // keyFollows reports whether what was just read from start is a key: a colon follows on the same line.
-func (p *parser) keyFollows(start int) bool {
+func (p *yamlParser) keyFollows(start int) bool {
 	i := p.pos
 	for i < len(p.src) && (p.src[i] == ' ' || p.src[i] == '\t') {
 		i++
 	}
-	if i >= len(p.src) || p.src[i] != ':' || i+1 < len(p.src) && !blankz(p.src[i+1]) {
+	if i >= len(p.src) || p.src[i] != ':' || i+1 < len(p.src) && !isBlankOrEnd(p.src[i+1]) {
 		return false
 	}
 	if i-start > maxKey || p.bol > start {
-		p.fail(start, "found a key that is too long or spans lines")
+		p.failAt(start, "found a key that is too long or spans lines")
 	}
 	p.pos = i
 	return true
 }
 
-// mapping reads a block mapping; the first key has been read and the position is at its colon.
-func (p *parser) mapping(col int, key *node, pr props) *node {
-	m := p.new(mappingKind, blockStyle, key.prop)
+// parseMapping reads a block mapping; the first key has been read and the position is at its colon.
+func (p *yamlParser) parseMapping(col int, key *yamlNode, pr nodeProps) *yamlNode {
+	m := p.newNode(mappingKind, blockStyle, key.prop)
 	m.indent = col
 	p.applyOpen(m, pr)
-	var last *node
+	var last *yamlNode
 	for {
 		if key.kind != scalarKind {
-			p.fail(key.start, "found a key that is not a scalar")
+			p.failAt(key.start, "found a key that is not a scalar")
 		}
 		p.pos++
 		key.colon = p.pos
 		p.fresh = false
-		v := p.value(col, ctxValue)
+		v := p.parseValue(col, ctxValue)
 		if last == nil {
 			m.first = key
 		} else {
@@ -153,56 +153,56 @@ func (p *parser) mapping(col int, key *node, pr props) *node {
 		key.next, last = v, v
 		m.n++
 		m.end = v.end
-		p.space()
+		p.skipSpace()
 		if p.pos >= len(p.src) || p.atMarker() {
 			break
 		}
 		if !p.fresh {
-			p.fail(p.pos, "did not expect %s here", p.rest())
+			p.failAt(p.pos, "did not expect %s here", p.restText())
 		}
-		if c := p.col(); c < col {
+		if c := p.currentColumn(); c < col {
 			break
 		} else if c > col {
-			p.fail(p.pos, "found a key that is indented more than its neighbours")
+			p.failAt(p.pos, "found a key that is indented more than its neighbours")
 		}
-		key = p.key()
+		key = p.parseKey()
 	}
 	m.open = false
 	return m
 }
 
-// key reads a further key of a block mapping up to its colon.
-func (p *parser) key() *node {
+// parseKey reads a further key of a block mapping up to its colon.
+func (p *yamlParser) parseKey() *yamlNode {
 	start := p.pos
-	pr := props{start: start}
+	pr := nodeProps{start: start}
 	p.fresh = false
-	if p.properties(&pr) {
-		p.space()
+	if p.parseProperties(&pr) {
+		p.skipSpace()
 		if p.fresh {
-			p.fail(p.pos, "found properties without a key")
+			p.failAt(p.pos, "found properties without a key")
 		}
 	}
-	if c := p.peek(0); (c == '-' || c == '?') && blankz(p.peek(1)) || c == '|' || c == '>' {
-		p.fail(p.pos, "expected a key and found %s", p.rest())
+	if c := p.peekByte(0); (c == '-' || c == '?') && isBlankOrEnd(p.peekByte(1)) || c == '|' || c == '>' {
+		p.failAt(p.pos, "expected a key and found %s", p.restText())
 	}
-	k := p.atom(-1, true)
+	k := p.parseAtom(-1, true)
 	if !p.keyFollows(start) {
-		p.fail(start, "expected a key with a colon")
+		p.failAt(start, "expected a key with a colon")
 	}
-	return p.apply(k, pr)
+	return p.applyProps(k, pr)
 }
 
-// sequence reads a block sequence at its first dash.
-func (p *parser) sequence(col int, pr props) *node {
-	s := p.new(sequenceKind, blockStyle, p.pos)
+// parseSequence reads a block sequence at its first dash.
+func (p *yamlParser) parseSequence(col int, pr nodeProps) *yamlNode {
+	s := p.newNode(sequenceKind, blockStyle, p.pos)
 	s.indent = col
 	p.applyOpen(s, pr)
-	var last *node
+	var last *yamlNode
 	for {
 		dash := p.pos
 		p.pos++
 		p.fresh = false
-		e := p.value(col, ctxEntry)
+		e := p.parseValue(col, ctxEntry)
 		e.colon = dash
 		if last == nil {
 			s.first = e
@@ -212,18 +212,18 @@ func (p *parser) sequence(col int, pr props) *node {
 		last = e
 		s.n++
 		s.end = e.end
-		p.space()
+		p.skipSpace()
 		if p.pos >= len(p.src) || p.atMarker() {
 			break
 		}
 		if !p.fresh {
-			p.fail(p.pos, "did not expect %s here", p.rest())
+			p.failAt(p.pos, "did not expect %s here", p.restText())
 		}
-		c := p.col()
+		c := p.currentColumn()
 		if c > col {
-			p.fail(p.pos, "found an entry that is indented more than its neighbours")
+			p.failAt(p.pos, "found an entry that is indented more than its neighbours")
 		}
-		if c < col || p.peek(0) != '-' || !blankz(p.peek(1)) {
+		if c < col || p.peekByte(0) != '-' || !isBlankOrEnd(p.peekByte(1)) {
 			break
 		}
 	}
@@ -231,48 +231,48 @@ func (p *parser) sequence(col int, pr props) *node {
 	return s
 }
 
-// props are an anchor and a tag before a node.
-type props struct {
+// nodeProps are an anchor and a tag before a node.
+type nodeProps struct {
 	start       int
 	anchor, tag string
 }
 
-func (pr props) any() bool { return pr.anchor != "" || pr.tag != "" }
+func (pr nodeProps) isSet() bool { return pr.anchor != "" || pr.tag != "" }
 
-// properties reads an anchor and a tag in any order and reports whether there was one.
-func (p *parser) properties(pr *props) bool {
+// parseProperties reads an anchor and a tag in any order and reports whether there was one.
+func (p *yamlParser) parseProperties(pr *nodeProps) bool {
 	for {
-		c := p.peek(0)
+		c := p.peekByte(0)
 		if c == '&' && pr.anchor == "" {
-			pr.anchor = p.name()
+			pr.anchor = p.parseName()
 		} else if c == '!' && pr.tag == "" {
 			i := p.pos
-			for i < len(p.src) && !blankz(p.src[i]) && !strings.ContainsRune(",[]{}<>", rune(p.src[i])) {
+			for i < len(p.src) && !isBlankOrEnd(p.src[i]) && !strings.ContainsRune(",[]{}<>", rune(p.src[i])) {
 				i++
 			}
 			pr.tag = p.src[p.pos:i]
 			p.pos = i
 		} else {
-			if (c == '&' || c == '!') && pr.any() {
-				p.fail(p.pos, "found properties twice")
+			if (c == '&' || c == '!') && pr.isSet() {
+				p.failAt(p.pos, "found properties twice")
 			}
-			return pr.any()
+			return pr.isSet()
 		}
-		if !blankz(p.peek(0)) {
-			p.fail(p.pos, "expected a blank after an anchor or tag")
+		if !isBlankOrEnd(p.peekByte(0)) {
+			p.failAt(p.pos, "expected a blank after an anchor or tag")
 		}
 		if p.pos >= len(p.src) {
 			return true
 		}
-		for (p.peek(0) == ' ' || p.peek(0) == '\t') && (p.peek(1) == ' ' || p.peek(1) == '&' || p.peek(1) == '!') {
+		for (p.peekByte(0) == ' ' || p.peekByte(0) == '\t') && (p.peekByte(1) == ' ' || p.peekByte(1) == '&' || p.peekByte(1) == '!') {
 			p.pos++
 		}
 		p.fresh = false
 	}
 }
 
-// name reads the name of an anchor or alias.
-func (p *parser) name() string {
+// parseName reads the name of an anchor or alias.
+func (p *yamlParser) parseName() string {
 	i := p.pos + 1
 	for i < len(p.src) {
 		c := p.src[i]
@@ -283,42 +283,42 @@ func (p *parser) name() string {
 	}
 	s := p.src[p.pos+1 : i]
 	if s == "" {
-		p.fail(p.pos, "expected a name after %q", p.src[p.pos:p.pos+1])
+		p.failAt(p.pos, "expected a name after %q", p.src[p.pos:p.pos+1])
 	}
 	p.pos = i
 	return s
 }
 
-// apply gives a node its properties.
-func (p *parser) apply(n *node, pr props) *node {
-	if pr.any() {
+// applyProps gives a node its properties.
+func (p *yamlParser) applyProps(n *yamlNode, pr nodeProps) *yamlNode {
+	if pr.isSet() {
 		n.prop, n.anchor, n.tag = pr.start, pr.anchor, pr.tag
-		p.register(n)
+		p.registerAnchor(n)
 	}
 	return n
 }
 
-func (p *parser) applyOpen(n *node, pr props) {
+func (p *yamlParser) applyOpen(n *yamlNode, pr nodeProps) {
 	n.open = true
-	p.apply(n, pr)
+	p.applyProps(n, pr)
 }
 
-func (p *parser) register(n *node) {
+func (p *yamlParser) registerAnchor(n *yamlNode) {
 	if n.anchor == "" {
 		return
 	}
 	if p.names == nil {
-		p.names = map[string]*node{}
+		p.names = map[string]*yamlNode{}
 	}
 	p.names[n.anchor] = n
 }
 
-func (p *parser) alias() *node {
-	n := p.new(aliasKind, plainStyle, p.pos)
-	n.val = p.name()
+func (p *yamlParser) parseAlias() *yamlNode {
+	n := p.newNode(aliasKind, plainStyle, p.pos)
+	n.val = p.parseName()
 	n.end = p.pos
-	if c := p.peek(0); !blankz(c) && c != ',' && c != ']' && c != '}' {
-		p.fail(p.pos, "expected a blank after an alias")
+	if c := p.peekByte(0); !isBlankOrEnd(c) && c != ',' && c != ']' && c != '}' {
+		p.failAt(p.pos, "expected a blank after an alias")
 	}
 	n.target = p.names[n.val]
 	if n.target == nil && p.outer != nil {
@@ -326,10 +326,10 @@ func (p *parser) alias() *node {
 		n.foreign = true
 	}
 	if n.target == nil {
-		p.fail(n.start, "found the alias *%s without its anchor", n.val)
+		p.failAt(n.start, "found the alias *%s without its anchor", n.val)
 	}
 	if n.target.open {
-		p.refuse(n.start, "the value of anchor &%s contains itself", n.val)
+		p.refuseAt(n.start, "the value of anchor &%s contains itself", n.val)
 	}
 	return n
 }

@@ -4,8 +4,8 @@
 package manifest
 
 // blockScalar reads a literal or folded scalar at its indicator; parent is the column of the collection around it.
-func (p *parser) blockScalar(parent int, literal bool) *node {
-	n := p.new(scalarKind, literalStyle, p.pos)
+func (p *yamlParser) blockScalar(parent int, literal bool) *yamlNode {
+	n := p.newNode(scalarKind, literalStyle, p.pos)
 	if !literal {
 		n.style = foldedStyle
 	}
@@ -17,17 +17,17 @@ func (p *parser) blockScalar(parent int, literal bool) *node {
 	}
 	p.nextLine()
 	bs := blockLines{p: p, indent: indent, parent: parent, literal: literal, end: n.end}
-	n.val = bs.read(chomp)
+	n.val = bs.readContent(chomp)
 	n.indent, n.end = bs.indent, bs.end
 	p.fresh = true
 	return n
 }
 
 // blockHeader reads the indicators after | or > and goes to the end of the line.
-func (p *parser) blockHeader() (chomp, increment int) {
+func (p *yamlParser) blockHeader() (chomp, increment int) {
 	p.pos++
 	for {
-		switch c := p.peek(0); {
+		switch c := p.peekByte(0); {
 		case (c == '+' || c == '-') && chomp == 0:
 			chomp = 1
 			if c == '-' {
@@ -37,14 +37,14 @@ func (p *parser) blockHeader() (chomp, increment int) {
 			increment = int(c - '0')
 		default:
 			start := p.pos
-			for p.peek(0) == ' ' || p.peek(0) == '\t' {
+			for p.peekByte(0) == ' ' || p.peekByte(0) == '\t' {
 				p.pos++
 			}
-			if p.peek(0) == '#' && p.pos > start {
+			if p.peekByte(0) == '#' && p.pos > start {
 				p.pos = p.lineEnd(p.pos)
 			}
-			if c := p.peek(0); c != '\n' && c != '\r' && p.pos < len(p.src) {
-				p.fail(p.pos, "did not expect %s after the indicator of a block scalar", p.rest())
+			if c := p.peekByte(0); c != '\n' && c != '\r' && p.pos < len(p.src) {
+				p.failAt(p.pos, "did not expect %s after the indicator of a block scalar", p.restText())
 			}
 			return chomp, increment
 		}
@@ -53,11 +53,11 @@ func (p *parser) blockHeader() (chomp, increment int) {
 }
 
 // nextLine goes over the line break at the position.
-func (p *parser) nextLine() {
-	if p.peek(0) == '\r' {
+func (p *yamlParser) nextLine() {
+	if p.peekByte(0) == '\r' {
 		p.pos++
 	}
-	if p.peek(0) == '\n' {
+	if p.peekByte(0) == '\n' {
 		p.pos++
 		p.bol = p.pos
 	}
@@ -65,20 +65,20 @@ func (p *parser) nextLine() {
 
 // blockLines reads the lines of a block scalar.
 type blockLines struct {
-	p       *parser
+	p       *yamlParser
 	indent  int // column of the content, 0 until it is known
 	parent  int
 	literal bool
 	end     int // end of the last line that counts
 }
 
-func (b *blockLines) read(chomp int) string {
+func (b *blockLines) readContent(chomp int) string {
 	p := b.p
 	var out []byte
 	leadBlank, pendingBreak := false, false
-	breaks := b.blanks()
-	for p.pos < len(p.src) && p.column(p.pos) == b.indent && b.indent > 0 {
-		c := p.peek(0)
+	breaks := b.skipBlanks()
+	for p.pos < len(p.src) && p.columnOf(p.pos) == b.indent && b.indent > 0 {
+		c := p.peekByte(0)
 		blank := c == ' ' || c == '\t'
 		if pendingBreak {
 			if !b.literal && !leadBlank && !blank {
@@ -102,7 +102,7 @@ func (b *blockLines) read(chomp int) string {
 		if !pendingBreak {
 			break
 		}
-		breaks = b.blanks()
+		breaks = b.skipBlanks()
 	}
 	if chomp != -1 && pendingBreak {
 		out = append(out, '\n')
@@ -127,20 +127,20 @@ func (b *blockLines) lastBlank() int {
 	return max(i, b.end)
 }
 
-// blanks goes over indentation and empty lines to the next line of content, counts the line breaks, and finds the
+// skipBlanks goes over indentation and empty lines to the next line of content, counts the line breaks, and finds the
 // indentation at the first line of content.
-func (b *blockLines) blanks() int {
+func (b *blockLines) skipBlanks() int {
 	p := b.p
 	breaks, widest := 0, 0
 	for {
-		for (b.indent == 0 || p.column(p.pos) < b.indent) && p.peek(0) == ' ' {
+		for (b.indent == 0 || p.columnOf(p.pos) < b.indent) && p.peekByte(0) == ' ' {
 			p.pos++
 		}
-		col := p.column(p.pos)
+		col := p.columnOf(p.pos)
 		widest = max(widest, col)
-		c := p.peek(0)
+		c := p.peekByte(0)
 		if c == '\t' && (b.indent == 0 || col < b.indent) {
-			p.fail(p.pos, "found a tab where the indentation must be spaces")
+			p.failAt(p.pos, "found a tab where the indentation must be spaces")
 		}
 		if c != '\n' && c != '\r' || p.pos >= len(p.src) {
 			break
@@ -149,8 +149,8 @@ func (b *blockLines) blanks() int {
 		p.nextLine()
 	}
 	if b.indent == 0 {
-		if p.pos < len(p.src) && widest > p.column(p.pos) {
-			p.fail(p.pos, "found an empty line with more blanks than the block scalar is indented")
+		if p.pos < len(p.src) && widest > p.columnOf(p.pos) {
+			p.failAt(p.pos, "found an empty line with more blanks than the block scalar is indented")
 		}
 		b.indent = max(widest, b.parent+1, 1)
 	}

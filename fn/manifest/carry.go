@@ -5,33 +5,33 @@ package manifest
 
 import "strings"
 
-// carrier holds the elements that leave the lists of one mapping. Where an element of the same name comes into another list
+// elementCarrier holds the elements that leave the lists of one mapping. Where an element of the same name comes into another list
 // of the mapping it takes the text along, with its comments: a container that becomes an init container is still what the
 // user wrote.
-type carrier struct {
-	e     *editor
-	leave map[string]leaving
+type elementCarrier struct {
+	e     *documentEditor
+	leave map[string]leavingElement
 }
 
-// leaving is an element that leaves a block sequence.
-type leaving struct {
-	in    *node
-	elems []*node
+// leavingElement is an element that leaves a block sequence.
+type leavingElement struct {
+	in    *yamlNode
+	elems []*yamlNode
 	i     int
 	value map[string]any
 }
 
-// carrying prepares the writer for the edit of a block mapping, and gives what ends that.
-func (e *editor) carrying(pairs []pair, want map[string]any) (end func()) {
+// carryElements prepares the writer for the edit of a block mapping, and gives what ends that.
+func (e *documentEditor) carryElements(pairs []keyValue, want map[string]any) (end func()) {
 	before := e.w.carry
 	if e.plain {
 		return func() {}
 	}
-	c := &carrier{e: e, leave: map[string]leaving{}}
+	c := &elementCarrier{e: e, leave: map[string]leavingElement{}}
 	for _, p := range pairs {
 		key, ok := keyText(p.key)
-		if ok && p.val.kind == sequenceKind && !p.val.flow() {
-			c.collect(p.val, names(want[key]))
+		if ok && p.val.kind == sequenceKind && !p.val.isFlow() {
+			c.collectLeaving(p.val, elementNames(want[key]))
 		}
 	}
 	if len(c.leave) > 0 {
@@ -40,8 +40,8 @@ func (e *editor) carrying(pairs []pair, want map[string]any) (end func()) {
 	return func() { e.w.carry = before }
 }
 
-// names gives the names of a list's elements.
-func names(v any) map[string]bool {
+// elementNames gives the names of a list's elements.
+func elementNames(v any) map[string]bool {
 	list, _ := v.([]any)
 	out := make(map[string]bool, len(list))
 	for _, el := range list {
@@ -53,30 +53,30 @@ func names(v any) map[string]bool {
 	return out
 }
 
-func (c *carrier) collect(list *node, stay map[string]bool) {
+func (c *elementCarrier) collectLeaving(list *yamlNode, stay map[string]bool) {
 	elems := list.elems()
 	for i, el := range elems {
-		if el.kind != mappingKind || el.flow() {
+		if el.kind != mappingKind || el.isFlow() {
 			continue
 		}
-		v, err := c.e.value(el)
+		v, err := c.e.currentValue(el)
 		m, _ := v.(map[string]any)
-		if name, ok := m["name"].(string); err == nil && ok && !stay[name] && !anchored(el) {
-			c.leave[name] = leaving{in: list, elems: elems, i: i, value: m}
+		if name, ok := m["name"].(string); err == nil && ok && !stay[name] && !holdsAnchor(el) {
+			c.leave[name] = leavingElement{in: list, elems: elems, i: i, value: m}
 		}
 	}
 }
 
-// anchored reports whether a node holds an anchor or an alias.
-func anchored(n *node) bool {
+// holdsAnchor reports whether a node holds an anchor or an alias.
+func holdsAnchor(n *yamlNode) bool {
 	found := false
-	walk(n, func(c *node) { found = found || c.anchor != "" || c.kind == aliasKind })
+	walkNodes(n, func(c *yamlNode) { found = found || c.anchor != "" || c.kind == aliasKind })
 	return found
 }
 
-// text gives the comments before an element and its text after the dash, for a list whose dashes are at col; false where
+// elementText gives the comments before an element and its text after the dash, for a list whose dashes are at col; false where
 // nothing leaves that has its name and shares most keys with it, as an injected proxy does with what the user wrote of it.
-func (c *carrier) text(v any, col int) (head, body string, ok bool) {
+func (c *elementCarrier) elementText(v any, col int) (head, body string, ok bool) {
 	m, _ := v.(map[string]any)
 	name, _ := m["name"].(string)
 	l, ok := c.leave[name]
@@ -96,15 +96,15 @@ func (c *carrier) text(v any, col int) (head, body string, ok bool) {
 	old := l.elems[l.i]
 	saved, carry := c.e.edits, c.e.w.carry
 	c.e.edits, c.e.w.carry = nil, nil
-	err := c.e.node(old, m, place{parent: l.in.indent, dash: old.colon})
+	err := c.e.editNode(old, m, nodePlace{parent: l.in.indent, dash: old.colon})
 	mine := c.e.edits
 	c.e.edits, c.e.w.carry = saved, carry
 	if err != nil {
 		return "", "", false
 	}
-	start, end := c.e.region(l.in, l.elems, l.i)
+	start, end := c.e.elementRegion(l.in, l.elems, l.i)
 	head = c.e.src[start:lineStart(c.e.src, old.colon)]
-	body = strings.TrimLeft(apply(c.e.src, mine, old.start, end), " ")
+	body = strings.TrimLeft(applyToText(c.e.src, mine, old.start, end), " ")
 	return moveLines(head, col-l.in.indent), ensureBreak(moveLines(body, col+2-old.indent), c.e.w.nl), true
 }
 

@@ -33,14 +33,14 @@ func Decode(src []byte) (any, error) {
 }
 
 // decodeText decodes the text of one document.
-func decodeText(text string, col0, parent int, inFlow bool, outer func(string) *node) (any, error) {
+func decodeText(text string, col0, parent int, inFlow bool, outer func(string) *yamlNode) (any, error) {
 	store := nodeStores.Get().(*nodeStore)
-	defer store.release()
+	defer store.releaseNodes()
 	root, err := parseInto(store, text, col0, parent, inFlow, outer)
 	if err == nil {
-		d := decoder{}
+		d := nodeDecoder{}
 		var v any
-		if v, err = d.value(root); err == nil {
+		if v, err = d.decodeValue(root); err == nil {
 			return v, nil
 		}
 	}
@@ -70,22 +70,22 @@ func decodeFallback(text string) (any, error) {
 	if err := yamlv2.Unmarshal([]byte(text), &raw); err != nil {
 		return nil, err
 	}
-	if err := collide(raw); err != nil {
+	if err := checkKeys(raw); err != nil {
 		return nil, err
 	}
 	var v any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(js, &v); err != nil {
 		return nil, err
 	}
-	if deeper(v, MaxDepth) {
+	if isDeeper(v, MaxDepth) {
 		return nil, fmt.Errorf("the nesting is deeper than %d levels", MaxDepth)
 	}
 	return v, nil
 }
 
-// collide refuses keys that are different to YAML and the same as text, such as 1 and "1": which of them JSON gets is
+// checkKeys refuses keys that are different to YAML and the same as text, such as 1 and "1": which of them JSON gets is
 // left to chance.
-func collide(v any) error {
+func checkKeys(v any) error {
 	switch v := v.(type) {
 	case map[any]any:
 		seen := make(map[string]bool, len(v))
@@ -98,13 +98,13 @@ func collide(v any) error {
 				return fmt.Errorf("found the key %q twice in the same mapping", text)
 			}
 			seen[text] = true
-			if err := collide(e); err != nil {
+			if err := checkKeys(e); err != nil {
 				return err
 			}
 		}
 	case []any:
 		for _, e := range v {
-			if err := collide(e); err != nil {
+			if err := checkKeys(e); err != nil {
 				return err
 			}
 		}
@@ -112,20 +112,20 @@ func collide(v any) error {
 	return nil
 }
 
-func deeper(v any, limit int) bool {
+func isDeeper(v any, limit int) bool {
 	if limit == 0 {
 		return true
 	}
 	switch v := v.(type) {
 	case map[string]any:
 		for _, e := range v {
-			if deeper(e, limit-1) {
+			if isDeeper(e, limit-1) {
 				return true
 			}
 		}
 	case []any:
 		for _, e := range v {
-			if deeper(e, limit-1) {
+			if isDeeper(e, limit-1) {
 				return true
 			}
 		}
@@ -133,24 +133,24 @@ func deeper(v any, limit int) bool {
 	return false
 }
 
-// decoder turns nodes into values.
-type decoder struct {
+// nodeDecoder turns nodes into values.
+type nodeDecoder struct {
 	aliased int // values made inside aliases so far
 	inAlias int
 	keep    bool // note the values in the nodes
 	// instead, when set, gives the value that a node is to have after an edit.
-	instead func(*node) (any, bool)
+	instead func(*yamlNode) (any, bool)
 }
 
-func (d *decoder) value(n *node) (any, error) {
-	v, err := d.read(n)
+func (d *nodeDecoder) decodeValue(n *yamlNode) (any, error) {
+	v, err := d.decodeNode(n)
 	if d.keep && err == nil {
 		n.v, n.known = v, true
 	}
 	return v, err
 }
 
-func (d *decoder) read(n *node) (any, error) {
+func (d *nodeDecoder) decodeNode(n *yamlNode) (any, error) {
 	if d.inAlias > 0 {
 		if d.aliased++; d.aliased > MaxAliased {
 			return nil, &syntaxError{off: n.start, msg: fmt.Sprintf("the aliases stand for more than %d values", MaxAliased)}
@@ -163,10 +163,10 @@ func (d *decoder) read(n *node) (any, error) {
 	}
 	switch n.kind {
 	case scalarKind:
-		return d.scalar(n)
+		return d.decodeScalar(n)
 	case aliasKind:
 		d.inAlias++
-		v, err := d.value(n.target)
+		v, err := d.decodeValue(n.target)
 		d.inAlias--
 		return v, err
 	case sequenceKind:
@@ -175,7 +175,7 @@ func (d *decoder) read(n *node) (any, error) {
 		}
 		out := make([]any, 0, n.n)
 		for e := n.first; e != nil; e = e.next {
-			v, err := d.value(e)
+			v, err := d.decodeValue(e)
 			if err != nil {
 				return nil, err
 			}
@@ -186,26 +186,26 @@ func (d *decoder) read(n *node) (any, error) {
 	if err := checkTag(n, "!!map"); err != nil {
 		return nil, err
 	}
-	return d.mapping(n)
+	return d.decodeMapping(n)
 }
 
-func checkTag(n *node, want string) error {
+func checkTag(n *yamlNode, want string) error {
 	if n.tag != "" && n.tag != want {
 		return &syntaxError{off: n.prop, msg: fmt.Sprintf("found the tag %s", n.tag), unsure: true}
 	}
 	return nil
 }
 
-func (d *decoder) scalar(n *node) (any, error) {
+func (d *nodeDecoder) decodeScalar(n *yamlNode) (any, error) {
 	switch {
 	case n.tag == "!!str":
 		return n.val, nil
 	case n.tag != "":
-		return d.tagged(n)
+		return d.decodeTagged(n)
 	case n.style != plainStyle:
 		return n.val, nil
 	}
-	switch v := resolve(n.val).(type) {
+	switch v := resolveScalar(n.val).(type) {
 	case float64:
 		f, ok := jsonNumber(v)
 		if !ok {
@@ -219,8 +219,8 @@ func (d *decoder) scalar(n *node) (any, error) {
 	}
 }
 
-// tagged resolves a scalar with a tag, which decides whatever the quotes are.
-func (d *decoder) tagged(n *node) (any, error) {
+// decodeTagged resolves a scalar with a tag, which decides whatever the quotes are.
+func (d *nodeDecoder) decodeTagged(n *yamlNode) (any, error) {
 	v, err := decodeFallback(n.tag + " " + doubleQuoted(n.val))
 	if err != nil {
 		return nil, checkTag(n, "")
@@ -228,9 +228,9 @@ func (d *decoder) tagged(n *node) (any, error) {
 	return v, nil
 }
 
-// mapping fills a map in the order of the text: a merge key overwrites what stands before it and is overwritten by what
+// decodeMapping fills a map in the order of the text: a merge key overwrites what stands before it and is overwritten by what
 // stands after it, as in go.yaml.in/yaml/v2.
-func (d *decoder) mapping(n *node) (any, error) {
+func (d *nodeDecoder) decodeMapping(n *yamlNode) (any, error) {
 	out := make(map[string]any, n.n)
 	merged := false
 	var explicit map[string]bool
@@ -243,7 +243,7 @@ func (d *decoder) mapping(n *node) (any, error) {
 					explicit[key] = true
 				}
 			}
-			if err := d.merge(k.next, out); err != nil {
+			if err := d.mergeInto(k.next, out); err != nil {
 				return nil, err
 			}
 			continue
@@ -260,7 +260,7 @@ func (d *decoder) mapping(n *node) (any, error) {
 		if dup {
 			return nil, &syntaxError{off: k.start, msg: fmt.Sprintf("found the key %q twice in the same mapping", key)}
 		}
-		v, err := d.value(k.next)
+		v, err := d.decodeValue(k.next)
 		if err != nil {
 			return nil, err
 		}
@@ -269,9 +269,9 @@ func (d *decoder) mapping(n *node) (any, error) {
 	return out, nil
 }
 
-// merge puts the entries of one mapping or of a list of mappings, of which the first wins, into out.
-func (d *decoder) merge(n *node, out map[string]any) error {
-	list := []*node{n}
+// mergeInto puts the entries of one mapping or of a list of mappings, of which the first wins, into out.
+func (d *nodeDecoder) mergeInto(n *yamlNode, out map[string]any) error {
+	list := []*yamlNode{n}
 	if n.kind == sequenceKind {
 		list = n.elems()
 	}
@@ -283,7 +283,7 @@ func (d *decoder) merge(n *node, out map[string]any) error {
 		if target.kind != mappingKind {
 			return &syntaxError{off: list[i].start, msg: "a merge key needs mappings"}
 		}
-		v, err := d.value(list[i])
+		v, err := d.decodeValue(list[i])
 		if err != nil {
 			return err
 		}

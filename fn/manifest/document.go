@@ -47,22 +47,22 @@ func (d *Document) Path() string { return d.path }
 // Line is the line of the document's first content in the file, from 1; comments, directives and the document start do
 // not count as content. A document without content gives its first line.
 func (d *Document) Line() int {
-	if line, ok := d.content(); ok {
+	if line, ok := d.contentLine(); ok {
 		return line
 	}
 	return d.line
 }
 
-// content gives the line of the first content; false without any.
-func (d *Document) content() (line int, ok bool) {
+// contentLine gives the line of the first content; false without any.
+func (d *Document) contentLine() (line int, ok bool) {
 	line = d.line
 	for s := d.text; s != ""; {
 		l, rest, _ := strings.Cut(s, "\n")
 		l = strings.TrimPrefix(l, "\ufeff")
-		if d.list == nil && marker(l) {
+		if d.list == nil && isMarker(l) {
 			l = l[3:]
 		}
-		if c := first(l); c != 0 && c != '#' && (d.list != nil || l[0] != '%') {
+		if c := firstNonBlank(l); c != 0 && c != '#' && (d.list != nil || l[0] != '%') {
 			return line, true
 		}
 		line++
@@ -81,29 +81,29 @@ func (d *Document) String() string {
 
 // Empty reports whether the document has no content, only blanks, comments and directives.
 func (d *Document) Empty() bool {
-	_, ok := d.content()
+	_, ok := d.contentLine()
 	return !ok
 }
 
 // Object decodes the document as Kubernetes reads it, see Decode. A document without content gives nil; one that is not
 // a mapping is an error.
 func (d *Document) Object() (map[string]any, error) {
-	v, err := decodeText(d.text, d.col0, d.parent, d.inFlow, d.outer())
+	v, err := decodeText(d.text, d.col0, d.parent, d.inFlow, d.outerAnchors())
 	if err != nil {
-		return nil, d.wrap("decoding", err)
+		return nil, d.wrapError("decoding", err)
 	}
 	if v == nil {
 		return nil, nil
 	}
 	m, ok := v.(map[string]any)
 	if !ok {
-		return nil, d.wrap("decoding", &syntaxError{msg: fmt.Sprintf("expected a mapping and found %s", describe(v)), line: d.Line()})
+		return nil, d.wrapError("decoding", &syntaxError{msg: fmt.Sprintf("expected a mapping and found %s", describeKind(v)), line: d.Line()})
 	}
 	return m, nil
 }
 
-// wrap names the file and the line of an error.
-func (d *Document) wrap(doing string, err error) error {
+// wrapError names the file and the line of an error.
+func (d *Document) wrapError(doing string, err error) error {
 	err = atLine(err, d.text, d.line)
 	if se := asSyntax(err); se != nil && d.path != "" {
 		return fmt.Errorf("%s %s:%d: %w", doing, d.path, se.line, &syntaxError{msg: se.msg})
@@ -111,7 +111,7 @@ func (d *Document) wrap(doing string, err error) error {
 	return fmt.Errorf("%s document %d: %w", doing, d.index+1, err)
 }
 
-func describe(v any) string {
+func describeKind(v any) string {
 	switch v.(type) {
 	case []any:
 		return "a list"
@@ -123,31 +123,31 @@ func describe(v any) string {
 	return "a scalar"
 }
 
-// parse gives the document's nodes; nil without content.
-func (d *Document) parse() (*node, error) {
-	return parseText(d.text, d.col0, d.parent, d.inFlow, d.outer())
+// parseNodes gives the document's nodes; nil without content.
+func (d *Document) parseNodes() (*yamlNode, error) {
+	return parseText(d.text, d.col0, d.parent, d.inFlow, d.outerAnchors())
 }
 
 // listAnchors holds the anchors of a list for the elements that have aliases of them. The list is parsed once, when the
 // first element asks.
 type listAnchors struct {
 	once   sync.Once
-	byName map[string][]*node
+	byName map[string][]*yamlNode
 }
 
-// outer finds anchors that stand outside a list element, in the list before it.
-func (d *Document) outer() func(string) *node {
+// outerAnchors finds anchors that stand outside a list element, in the list before it.
+func (d *Document) outerAnchors() func(string) *yamlNode {
 	if d.anchors == nil {
 		return nil
 	}
-	return func(name string) *node {
+	return func(name string) *yamlNode {
 		d.anchors.once.Do(func() {
-			root, err := d.list.parse()
+			root, err := d.list.parseNodes()
 			if err != nil {
 				return
 			}
-			d.anchors.byName = map[string][]*node{}
-			walk(root, func(n *node) {
+			d.anchors.byName = map[string][]*yamlNode{}
+			walkNodes(root, func(n *yamlNode) {
 				if n.anchor != "" {
 					d.anchors.byName[n.anchor] = append(d.anchors.byName[n.anchor], n)
 				}
@@ -164,11 +164,11 @@ func (d *Document) outer() func(string) *node {
 	}
 }
 
-// walk calls f for every node in the order of the text.
-func walk(n *node, f func(*node)) {
+// walkNodes calls f for every node in the order of the text.
+func walkNodes(n *yamlNode, f func(*yamlNode)) {
 	f(n)
 	for c := n.first; c != nil; c = c.next {
-		walk(c, f)
+		walkNodes(c, f)
 	}
 }
 

@@ -5,8 +5,8 @@ package manifest
 
 // aliasFor finds the anchor of a mapping that stands above a block mapping and is to be the same, where no alias of the
 // document names the anchor: what named it was written out by an earlier edit, and is written as an alias again.
-func (e *editor) aliasFor(n *node, want map[string]any, pl place) (string, bool) {
-	if e.plain || e.anchors == nil || pl.key == nil || pl.flow || n.kind != mappingKind || n.flow() || n.n == 0 || n.anchor != "" || n.tag != "" {
+func (e *documentEditor) aliasFor(n *yamlNode, want map[string]any, pl nodePlace) (string, bool) {
+	if e.plain || e.anchors == nil || pl.key == nil || pl.flow || n.kind != mappingKind || n.isFlow() || n.n == 0 || n.anchor != "" || n.tag != "" {
 		return "", false
 	}
 	for _, a := range e.anchors {
@@ -16,11 +16,11 @@ func (e *editor) aliasFor(n *node, want map[string]any, pl place) (string, bool)
 		v, ok := e.after[a]
 		if !ok {
 			var err error
-			if v, err = e.value(a); err != nil {
+			if v, err = e.currentValue(a); err != nil {
 				continue
 			}
 		}
-		if equal(v, want) {
+		if equalValues(v, want) {
 			return a.anchor, true
 		}
 	}
@@ -28,9 +28,9 @@ func (e *editor) aliasFor(n *node, want map[string]any, pl place) (string, bool)
 }
 
 // findAnchors collects the mappings whose anchor no alias names.
-func (e *editor) findAnchors(root *node) {
+func (e *documentEditor) findAnchors(root *yamlNode) {
 	named := map[string]int{}
-	walk(root, func(n *node) {
+	walkNodes(root, func(n *yamlNode) {
 		switch {
 		case n.kind == aliasKind:
 			named[n.val]++
@@ -48,11 +48,11 @@ func (e *editor) findAnchors(root *node) {
 }
 
 // putAlias writes an alias in the place of a block mapping below a key.
-func (e *editor) putAlias(n *node, name string, pl place) {
+func (e *documentEditor) putAlias(n *yamlNode, name string, pl nodePlace) {
 	for c := n.first; c != nil; c = c.next {
-		e.lose(c)
+		e.loseAnchors(c)
 	}
 	floor := e.valueFloor(n, pl)
-	e.put(floor, floor, " *"+name)
-	e.put(lineEnd(e.src, floor), lineEnd(e.src, n.end), "")
+	e.replaceBytes(floor, floor, " *"+name)
+	e.replaceBytes(lineEnd(e.src, floor), lineEnd(e.src, n.end), "")
 }

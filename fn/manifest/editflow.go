@@ -7,12 +7,12 @@ import "strings"
 
 // flowStyle gives how to write new text inside or in the place of a node in flow style, and the indentation of the line
 // that the text is in.
-func (e *editor) flowStyle(n *node) (flowWriter, string) {
-	w := flowWriter{nl: e.w.nl, json: e.json || n.flow() && n.n > 0 && jsonLike(n)}
+func (e *documentEditor) flowStyle(n *yamlNode) (flowWriter, string) {
+	w := flowWriter{nl: e.w.nl, json: e.json || n.isFlow() && n.n > 0 && jsonLike(n)}
 	bol := lineStart(e.src, n.start)
 	pad := e.src[bol:n.start]
 	pad = pad[:len(pad)-len(strings.TrimLeft(pad, " \t"))]
-	if c := n.first; n.flow() && c != nil {
+	if c := n.first; n.isFlow() && c != nil {
 		if i := strings.LastIndexByte(e.src[n.start:c.prop], '\n'); i >= 0 { // several lines
 			inner := e.src[n.start+i+1 : c.prop]
 			if w.json && strings.HasPrefix(inner, pad) && len(inner) > len(pad) {
@@ -23,12 +23,12 @@ func (e *editor) flowStyle(n *node) (flowWriter, string) {
 	} else if e.json && e.prettyUnit() != "" {
 		w.unit = e.prettyUnit()
 	}
-	w.tight = e.tight()
+	w.tight = e.isCompactJSON()
 	return w, pad
 }
 
 // prettyUnit gives the indentation of one level of a JSON document in several lines, "" where it is on one line.
-func (e *editor) prettyUnit() string {
+func (e *documentEditor) prettyUnit() string {
 	i := strings.IndexByte(e.src, '{')
 	if i < 0 {
 		return ""
@@ -52,14 +52,14 @@ func (e *editor) prettyUnit() string {
 	return unit
 }
 
-// tight reports whether the document is JSON without blanks after colons.
-func (e *editor) tight() bool {
+// isCompactJSON reports whether the document is JSON without blanks after colons.
+func (e *documentEditor) isCompactJSON() bool {
 	i := strings.Index(e.src, `":`)
-	return e.json && i >= 0 && i+2 < len(e.src) && !blankz(e.src[i+2])
+	return e.json && i >= 0 && i+2 < len(e.src) && !isBlankOrEnd(e.src[i+2])
 }
 
 // flowSep gives what stands between two entries of a flow collection.
-func (e *editor) flowSep(n *node, w flowWriter, pad string) string {
+func (e *documentEditor) flowSep(n *yamlNode, w flowWriter, pad string) string {
 	if strings.Contains(e.src[n.start:n.first.prop], "\n") {
 		return "," + e.w.nl + pad
 	}
@@ -70,7 +70,7 @@ func (e *editor) flowSep(n *node, w flowWriter, pad string) string {
 }
 
 // flowEntries takes entries out of a flow mapping and appends others.
-func (e *editor) flowEntries(n *node, pairs []pair, keep []bool, added map[string]any) {
+func (e *documentEditor) flowEntries(n *yamlNode, pairs []keyValue, keep []bool, added map[string]any) {
 	spans := make([][2]int, len(pairs))
 	last := 0
 	for i, p := range pairs {
@@ -91,15 +91,15 @@ func (e *editor) flowEntries(n *node, pairs []pair, keep []bool, added map[strin
 	var b strings.Builder
 	for _, k := range sortedKeys(added, false) {
 		b.WriteString(sep)
-		b.WriteString(w.entry(k, added[k], pad))
+		b.WriteString(w.entryText(k, added[k], pad))
 	}
-	e.put(spans[last][1], spans[last][1], b.String())
+	e.replaceBytes(spans[last][1], spans[last][1], b.String())
 }
 
 // fillAbsent writes the null that a key stands for with nothing behind its colon, as the colon would become part of the
 // key without the blank after it.
-func (e *editor) fillAbsent(p pair) {
-	if !p.val.absent() || p.key.colon < 0 {
+func (e *documentEditor) fillAbsent(p keyValue) {
+	if !p.val.isAbsent() || p.key.colon < 0 {
 		return
 	}
 	for _, ed := range e.edits {
@@ -107,14 +107,14 @@ func (e *editor) fillAbsent(p pair) {
 			return
 		}
 	}
-	e.put(p.val.start, p.val.start, " null")
+	e.replaceBytes(p.val.start, p.val.start, " null")
 }
 
 // flowRemove takes entries out: each up to the next one, those at the end from the last that stays.
-func (e *editor) flowRemove(spans [][2]int, keep []bool, last int) {
+func (e *documentEditor) flowRemove(spans [][2]int, keep []bool, last int) {
 	for i := range spans {
 		if !keep[i] && i < last {
-			e.put(spans[i][0], spans[i+1][0], "")
+			e.replaceBytes(spans[i][0], spans[i+1][0], "")
 		}
 	}
 	if last == len(spans)-1 {
@@ -123,16 +123,16 @@ func (e *editor) flowRemove(spans [][2]int, keep []bool, last int) {
 	from, to := spans[last][1], spans[len(spans)-1][1]
 	gap := e.src[from:spans[last+1][0]]
 	if !strings.Contains(gap, "#") {
-		e.put(from, to, "")
+		e.replaceBytes(from, to, "")
 		return
 	}
 	comma := from + strings.IndexByte(gap, ',') // a comment between stays
-	e.put(comma, comma+1, "")
-	e.put(spans[last+1][0], to, "")
+	e.replaceBytes(comma, comma+1, "")
+	e.replaceBytes(spans[last+1][0], to, "")
 }
 
 // flowElements takes elements out of a flow sequence and puts others in.
-func (e *editor) flowElements(n *node, old []*node, texts []string, stay map[int]int) {
+func (e *documentEditor) flowElements(n *yamlNode, old []*yamlNode, texts []string, stay map[int]int) {
 	spans := make([][2]int, len(old))
 	keep := make([]bool, len(old))
 	at := make(map[int]int, len(stay))
@@ -155,9 +155,9 @@ func (e *editor) flowElements(n *node, old []*node, texts []string, stay map[int
 			continue
 		}
 		if pos < 0 {
-			e.put(spans[firstKept][0], spans[firstKept][0], t+sep)
+			e.replaceBytes(spans[firstKept][0], spans[firstKept][0], t+sep)
 		} else {
-			e.put(pos, pos, sep+t)
+			e.replaceBytes(pos, pos, sep+t)
 		}
 	}
 	e.flowRemove(spans, keep, last)

@@ -3,9 +3,9 @@
 
 package manifest
 
-// renames finds the entry of a mapping that another takes the place of: one mapping goes and one comes, as when a probe gets
+// findRename finds the entry of a mapping that another takes the place of: one mapping goes and one comes, as when a probe gets
 // another handler. Inside of such an entry it may be a scalar, too. It gives the entry's index and the new key, or -1.
-func (e *editor) renames(pairs []pair, keep []bool, added map[string]any) (int, string) {
+func (e *documentEditor) findRename(pairs []keyValue, keep []bool, added map[string]any) (int, string) {
 	if len(added) != 1 || e.plain {
 		return -1, ""
 	}
@@ -25,16 +25,16 @@ func (e *editor) renames(pairs []pair, keep []bool, added map[string]any) (int, 
 	for key, v := range added {
 		m, _ := v.(map[string]any)
 		handler := p.val.kind == mappingKind && p.val.n > 0 && len(m) > 0
-		scalar := e.renaming && p.val.kind == scalarKind && !p.val.absent() && empty(v)
-		if handler && shares(p.val, m) || scalar {
+		scalar := e.renaming && p.val.kind == scalarKind && !p.val.isAbsent() && isInline(v)
+		if handler && sharesKey(p.val, m) || scalar {
 			return gone, key
 		}
 	}
 	return -1, ""
 }
 
-// shares reports whether a mapping has a key in common with a value.
-func shares(n *node, want map[string]any) bool {
+// sharesKey reports whether a mapping has a key in common with a value.
+func sharesKey(n *yamlNode, want map[string]any) bool {
 	for _, p := range n.pairs() {
 		if k, ok := keyText(p.key); ok && !p.key.isMerge() {
 			if _, both := want[k]; both {
@@ -45,18 +45,18 @@ func shares(n *node, want map[string]any) bool {
 	return false
 }
 
-// rename gives an entry another key, in the style of the old one, and another value.
-func (e *editor) rename(p pair, key string, want any, pl place) error {
+// renameEntry gives an entry another key, in the style of the old one, and another value.
+func (e *documentEditor) renameEntry(p keyValue, key string, want any, pl nodePlace) error {
 	before := e.renaming
 	e.renaming = true
 	defer func() { e.renaming = before }()
-	if err := e.node(p.val, want, pl); err != nil {
+	if err := e.editNode(p.val, want, pl); err != nil {
 		return err
 	}
 	text := keyString(key)
 	if keepQuotes(p.key.style) != plainStyle {
 		text = quoteString(key, pl.flow, keepQuotes(p.key.style))
 	}
-	e.put(p.key.start, p.key.end, text)
+	e.replaceBytes(p.key.start, p.key.end, text)
 	return nil
 }

@@ -4,18 +4,18 @@
 package manifest
 
 // flowSpace goes over blanks, line breaks and comments inside a flow collection.
-func (p *parser) flowSpace() {
+func (p *yamlParser) flowSpace() {
 	for {
-		switch c := p.peek(0); {
+		switch c := p.peekByte(0); {
 		case c == ' ' || c == '\t' || c == '\r':
 			p.pos++
 		case c == '\n':
 			p.pos++
 			p.bol = p.pos
 			if p.atMarker() {
-				p.fail(p.pos, "found a document marker inside a flow collection")
+				p.failAt(p.pos, "found a document marker inside a flow collection")
 			}
-		case c == '#' && p.pos > 0 && blankz(p.src[p.pos-1]):
+		case c == '#' && p.pos > 0 && isBlankOrEnd(p.src[p.pos-1]):
 			p.pos = p.lineEnd(p.pos)
 		default:
 			return
@@ -24,18 +24,18 @@ func (p *parser) flowSpace() {
 }
 
 // flowCollection reads a flow mapping or sequence at its bracket.
-func (p *parser) flowCollection() *node {
-	p.enter()
+func (p *yamlParser) flowCollection() *yamlNode {
+	p.enterNode()
 	defer func() { p.depth-- }()
 	k, closing := sequenceKind, byte(']')
-	if p.peek(0) == '{' {
+	if p.peekByte(0) == '{' {
 		k, closing = mappingKind, '}'
 	}
-	n := p.new(k, flowStyle, p.pos)
+	n := p.newNode(k, flowStyle, p.pos)
 	n.open = true
 	p.pos++
-	var last *node
-	add := func(c *node) {
+	var last *yamlNode
+	add := func(c *yamlNode) {
 		if last == nil {
 			n.first = c
 		} else {
@@ -46,9 +46,9 @@ func (p *parser) flowCollection() *node {
 	for {
 		p.flowSpace()
 		if p.pos >= len(p.src) {
-			p.fail(n.start, "the %q is not closed", p.src[n.start:n.start+1])
+			p.failAt(n.start, "the %q is not closed", p.src[n.start:n.start+1])
 		}
-		if p.peek(0) == closing {
+		if p.peekByte(0) == closing {
 			break
 		}
 		if k == mappingKind {
@@ -60,12 +60,12 @@ func (p *parser) flowCollection() *node {
 		}
 		n.n++
 		p.flowSpace()
-		if p.peek(0) == ',' {
+		if p.peekByte(0) == ',' {
 			p.pos++
 			continue
 		}
-		if p.peek(0) != closing {
-			p.fail(p.pos, "expected a comma or %q and found %s", string(closing), p.rest())
+		if p.peekByte(0) != closing {
+			p.failAt(p.pos, "expected a comma or %q and found %s", string(closing), p.restText())
 		}
 	}
 	p.pos++
@@ -74,65 +74,65 @@ func (p *parser) flowCollection() *node {
 	return n
 }
 
-func (p *parser) flowKey() *node {
+func (p *yamlParser) flowKey() *yamlNode {
 	start := p.pos
 	bol := p.bol
 	key := p.flowNode()
 	if key.kind != scalarKind || p.bol != bol || p.pos-start > maxKey {
-		p.fail(start, "found a key that is not a scalar on one line")
+		p.failAt(start, "found a key that is not a scalar on one line")
 	}
 	return key
 }
 
 // flowValue reads the value of a key; one without a colon has none.
-func (p *parser) flowValue(key *node) *node {
+func (p *yamlParser) flowValue(key *yamlNode) *yamlNode {
 	bol := p.bol
 	p.flowSpace()
-	if p.peek(0) != ':' {
+	if p.peekByte(0) != ':' {
 		key.colon = -1
-		return p.new(scalarKind, plainStyle, key.end)
+		return p.newNode(scalarKind, plainStyle, key.end)
 	}
 	if p.bol != bol {
-		p.fail(p.pos, "found the colon of a key on another line")
+		p.failAt(p.pos, "found the colon of a key on another line")
 	}
 	p.pos++
 	key.colon = p.pos
 	p.flowSpace()
-	if c := p.peek(0); c == ',' || c == '}' {
-		return p.new(scalarKind, plainStyle, key.colon)
+	if c := p.peekByte(0); c == ',' || c == '}' {
+		return p.newNode(scalarKind, plainStyle, key.colon)
 	}
 	return p.flowNode()
 }
 
 // flowNode reads a node inside a flow collection.
-func (p *parser) flowNode() *node {
-	pr := props{start: p.pos}
-	if p.properties(&pr) {
+func (p *yamlParser) flowNode() *yamlNode {
+	pr := nodeProps{start: p.pos}
+	if p.parseProperties(&pr) {
 		p.flowSpace()
 	}
-	var n *node
-	switch p.peek(0) {
+	var n *yamlNode
+	switch p.peekByte(0) {
 	case '"':
-		n = p.double()
+		n = p.parseDoubleQuoted()
 	case '\'':
-		n = p.single()
+		n = p.parseSingleQuoted()
 	case '[', '{':
 		n = p.flowCollection()
 	case '*':
-		n = p.alias()
-		if pr.any() {
-			p.fail(n.start, "found an alias with properties")
+		n = p.parseAlias()
+		if pr.isSet() {
+			p.failAt(n.start, "found an alias with properties")
 		}
 	default:
 		n = p.flowPlain()
 	}
-	return p.apply(n, pr)
+	return p.applyProps(n, pr)
 }
 
 // flowPlain reads an unquoted scalar inside a flow collection.
-func (p *parser) flowPlain() *node {
+func (p *yamlParser) flowPlain() *yamlNode {
 	p.plainStart(true)
-	n := p.new(scalarKind, plainStyle, p.pos)
+	n := p.newNode(scalarKind, plainStyle, p.pos)
 	s := p.src
 	i, end, breaks := p.pos, p.pos, 0
 	var b []byte
@@ -143,13 +143,13 @@ scan:
 		case ',', '[', ']', '{', '}':
 			break scan
 		case '?':
-			p.fail(i, "found a question mark in an unquoted scalar of a flow collection")
+			p.failAt(i, "found a question mark in an unquoted scalar of a flow collection")
 		case ':':
-			if i+1 >= len(s) || blankz(s[i+1]) {
+			if i+1 >= len(s) || isBlankOrEnd(s[i+1]) {
 				break scan
 			}
 		case '#':
-			if blankz(s[i-1]) {
+			if isBlankOrEnd(s[i-1]) {
 				break scan
 			}
 		case ' ', '\t', '\r':
@@ -162,10 +162,10 @@ scan:
 			continue
 		}
 		if breaks > 0 {
-			if p.column(i) == 0 && marker(s[i:]) {
-				p.fail(i, "found a document marker inside a flow collection")
+			if p.columnOf(i) == 0 && isMarker(s[i:]) {
+				p.failAt(i, "found a document marker inside a flow collection")
 			}
-			b = fold(append(b, s[from:end]...), breaks)
+			b = appendFolded(append(b, s[from:end]...), breaks)
 			from, breaks = i, 0
 		}
 		i++

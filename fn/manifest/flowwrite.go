@@ -13,16 +13,16 @@ type flowWriter struct {
 	unit  string // indentation of one level, "" for all on one line
 }
 
-func (w flowWriter) text(v any, pad string) string {
+func (w flowWriter) flowText(v any, pad string) string {
 	var b strings.Builder
-	w.write(&b, v, pad, false)
+	w.appendValue(&b, v, pad, false)
 	return b.String()
 }
 
-// write appends a value; pad is the indentation of the line that it starts in.
-func (w flowWriter) write(b *strings.Builder, v any, pad string, element bool) {
-	if empty(v) {
-		b.WriteString(w.scalar(v))
+// appendValue appends a value; pad is the indentation of the line that it starts in.
+func (w flowWriter) appendValue(b *strings.Builder, v any, pad string, element bool) {
+	if isInline(v) {
+		b.WriteString(w.scalarText(v))
 		return
 	}
 	inner := pad + w.unit
@@ -43,13 +43,13 @@ func (w flowWriter) write(b *strings.Builder, v any, pad string, element bool) {
 		b.WriteByte('{')
 		for i, k := range sortedKeys(v, element) {
 			sep(i)
-			b.WriteString(w.entry(k, v[k], inner))
+			b.WriteString(w.entryText(k, v[k], inner))
 		}
 	case []any:
 		b.WriteByte('[')
 		for i, e := range v {
 			sep(i)
-			w.write(b, e, inner, true)
+			w.appendValue(b, e, inner, true)
 		}
 	}
 	if w.unit != "" {
@@ -58,7 +58,7 @@ func (w flowWriter) write(b *strings.Builder, v any, pad string, element bool) {
 	b.WriteString(closing)
 }
 
-func (w flowWriter) entry(k string, v any, pad string) string {
+func (w flowWriter) entryText(k string, v any, pad string) string {
 	var b strings.Builder
 	if w.json {
 		b.WriteString(doubleQuoted(k))
@@ -69,11 +69,11 @@ func (w flowWriter) entry(k string, v any, pad string) string {
 	if !w.tight || !w.json {
 		b.WriteByte(' ')
 	}
-	w.write(&b, v, pad, false)
+	w.appendValue(&b, v, pad, false)
 	return b.String()
 }
 
-func (w flowWriter) scalar(v any) string {
+func (w flowWriter) scalarText(v any) string {
 	if w.json {
 		return scalarText(v, true, doubleStyle)
 	}

@@ -140,7 +140,7 @@ func (g *gen) child(b *strings.Builder, v any, col int, dash bool) {
 		b.WriteString(g.eol())
 		return
 	}
-	if empty(v) || g.r.Intn(6) == 0 {
+	if isInline(v) || g.r.Intn(6) == 0 {
 		b.WriteString(" " + g.scalar(v, col))
 		return
 	}
@@ -164,15 +164,15 @@ func (g *gen) scalar(v any, parent int) string {
 	if !ok {
 		return g.flow(v) + g.eol()
 	}
-	if header, lines, ok := literal(s, g.step); ok && g.r.Intn(4) > 0 {
-		w := writer{nl: "\n", step: g.step}
-		return header + strings.TrimSuffix(g.eol(), "\n") + w.lines(lines, parent+g.step) + "\n"
+	if header, lines, ok := literalBlock(s, g.step); ok && g.r.Intn(4) > 0 {
+		w := blockWriter{nl: "\n", step: g.step}
+		return header + strings.TrimSuffix(g.eol(), "\n") + w.writeLines(lines, parent+g.step) + "\n"
 	}
 	return g.quoted(s, false) + g.eol()
 }
 
 func (g *gen) quoted(s string, flow bool) string {
-	return quoteString(s, flow, []style{plainStyle, plainStyle, singleStyle, doubleStyle}[g.r.Intn(4)])
+	return quoteString(s, flow, []nodeStyle{plainStyle, plainStyle, singleStyle, doubleStyle}[g.r.Intn(4)])
 }
 
 func (g *gen) flow(v any) string {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// span is where a part of a document stands in its text.
-type span struct {
+// textSpan is where a part of a document stands in its text.
+type textSpan struct {
 	start, end int
 	col0       int // column of start
 	dash       int // column of the dash before it; of the key for values of mappings
@@ -17,13 +17,13 @@ type span struct {
 	flow       bool
 }
 
-// layout is what is known of a list's text.
-type layout struct {
+// listLayout is what is known of a list's text.
+type listLayout struct {
 	kind    string
 	api     string
-	block   bool            // found by the scan; else by the parser
-	keys    map[string]span // top-level keys: from the line of the key to that of the next one (block only)
-	items   []span
+	block   bool                // found by the scan; else by the parser
+	keys    map[string]textSpan // top-level keys: from the line of the key to that of the next one (block only)
+	items   []textSpan
 	hasList bool // items is there and is a list, or null
 	seqCol  int  // column of the dashes, -1 without any
 }
@@ -35,7 +35,7 @@ func (d *Document) Items() (items []*Document, ok bool, err error) {
 	if m, sure := d.peekKind(); sure && !strings.HasSuffix(m, "List") {
 		return nil, false, nil
 	}
-	lay, err := d.layout()
+	lay, err := d.findLayout()
 	if err != nil {
 		return nil, false, err
 	}
@@ -45,7 +45,7 @@ func (d *Document) Items() (items []*Document, ok bool, err error) {
 	return d.itemsOf(lay), true, nil
 }
 
-func (d *Document) itemsOf(lay *layout) []*Document {
+func (d *Document) itemsOf(lay *listLayout) []*Document {
 	docs := make([]Document, len(lay.items))
 	out := make([]*Document, len(lay.items))
 	line, at := d.line, 0
@@ -72,21 +72,21 @@ func (d *Document) peekKind() (kind string, sure bool) {
 		col += d.col0
 	}
 	l := newLineScanner(d.text[i:], col)
-	for n := 0; n < 3 && l.next(); n++ {
+	for n := 0; n < 3 && l.nextLine(); n++ {
 		if l.col != col {
 			return "", false
 		}
 		if key, val := l.keyValue(); key == "kind" {
-			ok := simple(val, &kind)
-			l.next() // the value may go on
+			ok := readSimple(val, &kind)
+			l.nextLine() // the value may go on
 			return kind, ok && !l.unsure
 		}
 	}
 	return "", false
 }
 
-// layout finds the parts of a list, by the scan where it is sure and else by the parser; nil for what is no mapping.
-func (d *Document) layout() (*layout, error) {
+// findLayout finds the parts of a list, by the scan where it is sure and else by the parser; nil for what is no mapping.
+func (d *Document) findLayout() (*listLayout, error) {
 	if lay := d.scanLayout(); lay != nil {
 		return lay, nil
 	}
@@ -94,7 +94,7 @@ func (d *Document) layout() (*layout, error) {
 }
 
 // scanLayout finds the parts of a list in block style, and nil where it is not sure.
-func (d *Document) scanLayout() *layout {
+func (d *Document) scanLayout() *listLayout {
 	first := d.contentStart()
 	if first >= len(d.text) || d.text[first] == '{' || strings.HasPrefix(d.text, "\ufeff") {
 		return nil
@@ -102,9 +102,9 @@ func (d *Document) scanLayout() *layout {
 	bol := lineStart(d.text, first)
 	l := newLineScanner(d.text, d.col0)
 	l.pos = bol
-	lay := &layout{block: true, keys: map[string]span{}, seqCol: -1}
+	lay := &listLayout{block: true, keys: map[string]textSpan{}, seqCol: -1}
 	top, key := -1, ""
-	for l.next() {
+	for l.nextLine() {
 		if top < 0 {
 			top = l.col
 		}
@@ -112,21 +112,21 @@ func (d *Document) scanLayout() *layout {
 			return nil
 		}
 		if l.col == top && !isDash(l.s, l.off) {
-			lay.close(key, l.start)
+			lay.closeKey(key, l.start)
 			var val string
-			if key, val = l.keyValue(); key == "" || !lay.open(key, val, l) {
+			if key, val = l.keyValue(); key == "" || !lay.openKey(key, val, l) {
 				return nil
 			}
 			continue
 		}
-		if key == "items" && !lay.element(l) {
+		if key == "items" && !lay.addElementLine(l) {
 			return nil
 		}
 	}
 	if l.unsure {
 		return nil
 	}
-	lay.close(key, markerEnd(d.text))
+	lay.closeKey(key, markerEnd(d.text))
 	return lay
 }
 
@@ -137,27 +137,27 @@ func markerEnd(s string) int {
 		if j < 0 {
 			break
 		}
-		if i += j + 1; marker(s[i:]) {
+		if i += j + 1; isMarker(s[i:]) {
 			return i
 		}
 	}
 	return len(s)
 }
 
-func isDash(s string, i int) bool { return s[i] == '-' && (i+1 == len(s) || blankz(s[i+1])) }
+func isDash(s string, i int) bool { return s[i] == '-' && (i+1 == len(s) || isBlankOrEnd(s[i+1])) }
 
-// open starts a top-level key.
-func (lay *layout) open(key, val string, l *lineScanner) bool {
+// openKey starts a top-level key.
+func (lay *listLayout) openKey(key, val string, l *lineScanner) bool {
 	if _, dup := lay.keys[key]; dup {
 		return false
 	}
-	colon := l.key(l.off, lineEnd(l.s, l.off))
-	lay.keys[key] = span{start: colon, line: l.start, col0: l.col + colon - l.off, dash: l.col}
+	colon := l.keyEnd(l.off, lineEnd(l.s, l.off))
+	lay.keys[key] = textSpan{start: colon, line: l.start, col0: l.col + colon - l.off, dash: l.col}
 	switch key {
 	case "kind":
-		return simple(val, &lay.kind)
+		return readSimple(val, &lay.kind)
 	case "apiVersion":
-		return simple(val, &lay.api)
+		return readSimple(val, &lay.api)
 	case "items":
 		lay.hasList = val == "" || val == "[]" || val == "null"
 		return lay.hasList
@@ -165,8 +165,8 @@ func (lay *layout) open(key, val string, l *lineScanner) bool {
 	return true
 }
 
-// close ends a top-level key and the element that is open in it.
-func (lay *layout) close(key string, at int) {
+// closeKey ends a top-level key and the element that is open in it.
+func (lay *listLayout) closeKey(key string, at int) {
 	if key == "" {
 		return
 	}
@@ -178,8 +178,8 @@ func (lay *layout) close(key string, at int) {
 	}
 }
 
-// element notes a line below items.
-func (lay *layout) element(l *lineScanner) bool {
+// addElementLine notes a line below items.
+func (lay *listLayout) addElementLine(l *lineScanner) bool {
 	if lay.seqCol < 0 {
 		if !isDash(l.s, l.off) {
 			return false
@@ -202,30 +202,30 @@ func (lay *layout) element(l *lineScanner) bool {
 	if i == len(l.s) || l.s[i] == '\n' || l.s[i] == '\r' || l.s[i] == '#' {
 		i = l.off + 1
 	}
-	lay.items = append(lay.items, span{start: i, col0: l.col + i - l.off, dash: l.col, line: l.start})
+	lay.items = append(lay.items, textSpan{start: i, col0: l.col + i - l.off, dash: l.col, line: l.start})
 	return true
 }
 
 // parseLayout finds the parts of a list with the parser.
-func (d *Document) parseLayout() (*layout, error) {
-	root, err := d.parse()
+func (d *Document) parseLayout() (*listLayout, error) {
+	root, err := d.parseNodes()
 	if err != nil {
-		if v, derr := decodeText(d.text, d.col0, d.parent, d.inFlow, d.outer()); derr == nil {
+		if v, derr := decodeText(d.text, d.col0, d.parent, d.inFlow, d.outerAnchors()); derr == nil {
 			if m, ok := v.(map[string]any); !ok || m["items"] == nil {
 				return nil, nil
 			}
 		}
-		return nil, d.wrap("reading the list in", err)
+		return nil, d.wrapError("reading the list in", err)
 	}
 	if root.kind != mappingKind {
 		return nil, nil
 	}
-	lay := &layout{keys: map[string]span{}, seqCol: -1}
+	lay := &listLayout{keys: map[string]textSpan{}, seqCol: -1}
 	var lines linePlace
 	for _, kv := range root.pairs() {
 		key, _ := keyText(kv.key)
 		if _, dup := lay.keys[key]; dup {
-			return nil, d.wrap("reading the list in", &syntaxError{off: kv.key.start, msg: fmt.Sprintf("found the key %q twice in the same mapping", key)})
+			return nil, d.wrapError("reading the list in", &syntaxError{off: kv.key.start, msg: fmt.Sprintf("found the key %q twice in the same mapping", key)})
 		}
 		v := kv.val
 		lay.keys[key] = d.nodeSpan(v, root, &lines)
@@ -235,7 +235,7 @@ func (d *Document) parseLayout() (*layout, error) {
 		case "apiVersion":
 			lay.api = v.val
 		case "items":
-			lay.hasList = v.kind == sequenceKind || v.kind == scalarKind && resolve(v.val) == nil && v.style == plainStyle
+			lay.hasList = v.kind == sequenceKind || v.kind == scalarKind && resolveScalar(v.val) == nil && v.style == plainStyle
 			if v.kind == sequenceKind {
 				for e := v.first; e != nil; e = e.next {
 					lay.items = append(lay.items, d.nodeSpan(e, v, &lines))
@@ -251,8 +251,8 @@ type linePlace struct{ at, bol int }
 
 // nodeSpan gives the span of a node inside a collection. lines goes along with the calls, in the order of
 // the text, as lines can be very long.
-func (d *Document) nodeSpan(n, in *node, lines *linePlace) span {
-	s := span{start: n.prop, end: n.end, flow: in.flow(), dash: in.indent}
+func (d *Document) nodeSpan(n, in *yamlNode, lines *linePlace) textSpan {
+	s := textSpan{start: n.prop, end: n.end, flow: in.isFlow(), dash: in.indent}
 	if i := strings.LastIndexByte(d.text[lines.at:n.prop], '\n'); i >= 0 {
 		lines.bol = lines.at + i + 1
 	}
@@ -286,7 +286,7 @@ func (d *Document) WithItems(items []*Document) (*Document, error) {
 			continue
 		}
 		changed = true
-		anchored = anchored || o.anchored()
+		anchored = anchored || o.hasAnchors()
 		b.WriteString(d.text[at:o.start])
 		b.WriteString(it.text)
 		at = o.end
@@ -303,17 +303,17 @@ func (d *Document) WithItems(items []*Document) (*Document, error) {
 	return d.withAnchoredItems(&next, items)
 }
 
-// anchored reports whether other documents of the list may refer to this one.
-func (d *Document) anchored() bool {
+// hasAnchors reports whether other documents of the list may refer to this one.
+func (d *Document) hasAnchors() bool {
 	if strings.IndexByte(d.text, '&') < 0 {
 		return false
 	}
-	root, err := d.parse()
+	root, err := d.parseNodes()
 	if err != nil {
 		return true
 	}
 	found := false
-	walk(root, func(n *node) { found = found || n.anchor != "" })
+	walkNodes(root, func(n *yamlNode) { found = found || n.anchor != "" })
 	return found
 }
 
@@ -327,21 +327,21 @@ func (d *Document) withAnchoredItems(next *Document, items []*Document) (*Docume
 	want = copyMap(want)
 	list := make([]any, len(items))
 	for i, it := range items {
-		if list[i], err = it.value(); err != nil {
+		if list[i], err = it.decodeCached(); err != nil {
 			return nil, err
 		}
 	}
 	want["items"] = list
-	if got, err := next.Object(); err == nil && equal(got, want) {
+	if got, err := next.Object(); err == nil && equalValues(got, want) {
 		return next, nil
 	}
 	return d.With(want)
 }
 
-func (d *Document) value() (any, error) {
-	v, err := decodeText(d.text, d.col0, d.parent, d.inFlow, d.outer())
+func (d *Document) decodeCached() (any, error) {
+	v, err := decodeText(d.text, d.col0, d.parent, d.inFlow, d.outerAnchors())
 	if err != nil {
-		return nil, d.wrap("decoding", err)
+		return nil, d.wrapError("decoding", err)
 	}
 	return v, nil
 }

@@ -26,8 +26,8 @@ func newLineScanner(s string, col0 int) *lineScanner {
 	return &lineScanner{s: s, col0: col0, plain: -1, scalar: -1, watch: -1}
 }
 
-// next goes to the next line with structure.
-func (l *lineScanner) next() bool {
+// nextLine goes to the next line with structure.
+func (l *lineScanner) nextLine() bool {
 	for !l.unsure && l.pos < len(l.s) {
 		start := l.pos
 		i := start
@@ -60,19 +60,19 @@ func (l *lineScanner) next() bool {
 			continue
 		}
 		if l.plain >= 0 && col > l.plain {
-			l.continued(i, end)
+			l.readContinuation(i, end)
 			continue
 		}
 		l.plain = -1
 		l.start, l.off, l.col = start, i, col
-		l.line(i, end, col)
+		l.scanLine(i, end, col)
 		return !l.unsure
 	}
 	return false
 }
 
-// continued reads a further line of an unquoted scalar.
-func (l *lineScanner) continued(i, end int) {
+// readContinuation reads a further line of an unquoted scalar.
+func (l *lineScanner) readContinuation(i, end int) {
 	if l.watch == l.start || l.s[i] == '\t' || strings.Contains(l.s[i:end], ": ") || l.s[end-1] == ':' {
 		l.unsure = true
 	}
@@ -81,9 +81,9 @@ func (l *lineScanner) continued(i, end int) {
 	}
 }
 
-// line reads the indicators, key and value of a line, and steps over the further lines of its value.
-func (l *lineScanner) line(i, end, col int) {
-	for i < end && l.s[i] == '-' && (i+1 == end || blankz(l.s[i+1])) { // nested entries: - - a
+// scanLine reads the indicators, key and value of a line, and steps over the further lines of its value.
+func (l *lineScanner) scanLine(i, end, col int) {
+	for i < end && l.s[i] == '-' && (i+1 == end || isBlankOrEnd(l.s[i+1])) { // nested entries: - - a
 		j := i + 1
 		for j < end && l.s[j] == ' ' {
 			j++
@@ -91,26 +91,26 @@ func (l *lineScanner) line(i, end, col int) {
 		if j == end || l.s[j] == '#' || l.s[j] == '\r' {
 			return
 		}
-		if l.s[j] != '-' || j+1 < end && !blankz(l.s[j+1]) {
-			if k := l.key(j, end); k >= 0 {
-				l.value(k, end, col+j-i)
+		if l.s[j] != '-' || j+1 < end && !isBlankOrEnd(l.s[j+1]) {
+			if k := l.keyEnd(j, end); k >= 0 {
+				l.scanValue(k, end, col+j-i)
 			} else {
-				l.value(j, end, col)
+				l.scanValue(j, end, col)
 			}
 			return
 		}
 		col += j - i
 		i = j
 	}
-	if k := l.key(i, end); k >= 0 {
-		l.value(k, end, col)
+	if k := l.keyEnd(i, end); k >= 0 {
+		l.scanValue(k, end, col)
 		return
 	}
 	l.unsure = true
 }
 
-// key gives where the value of a key at i starts, after its colon, and -1 where there is no plain or quoted key.
-func (l *lineScanner) key(i, end int) int {
+// keyEnd gives where the value of a key at i starts, after its colon, and -1 where there is no plain or quoted key.
+func (l *lineScanner) keyEnd(i, end int) int {
 	s := l.s
 	switch c := s[i]; c {
 	case '"', '\'':
@@ -119,14 +119,14 @@ func (l *lineScanner) key(i, end int) int {
 			return -1
 		}
 		j += i + 2
-		if j < end && s[j] == ':' && (j+1 == end || blankz(s[j+1])) {
+		if j < end && s[j] == ':' && (j+1 == end || isBlankOrEnd(s[j+1])) {
 			return j + 1
 		}
 		return -1
 	case '{', '[', '&', '*', '!', '|', '>', '%', '@', '`', ',', ']', '}', '#', '\t':
 		return -1
 	case '?', ':':
-		if i+1 == end || blankz(s[i+1]) {
+		if i+1 == end || isBlankOrEnd(s[i+1]) {
 			l.unsure = true
 			return -1
 		}
@@ -134,7 +134,7 @@ func (l *lineScanner) key(i, end int) int {
 	for j := i; j < end; j++ {
 		switch s[j] {
 		case ':':
-			if j+1 == end || blankz(s[j+1]) {
+			if j+1 == end || isBlankOrEnd(s[j+1]) {
 				return j + 1
 			}
 		case '#':
@@ -146,20 +146,20 @@ func (l *lineScanner) key(i, end int) int {
 	return -1
 }
 
-// value reads what follows a colon or dash at i; col is that of the key or of the dash.
-func (l *lineScanner) value(i, end, col int) {
+// scanValue reads what follows a colon or dash at i; col is that of the key or of the dash.
+func (l *lineScanner) scanValue(i, end, col int) {
 	s := l.s
 	for i < end && (s[i] == ' ' || s[i] == '\t') {
 		i++
 	}
 	for i < end && (s[i] == '&' || s[i] == '!') { // an anchor or tag
-		for i < end && !blankz(s[i]) {
+		for i < end && !isBlankOrEnd(s[i]) {
 			i++
 		}
 		for i < end && (s[i] == ' ' || s[i] == '\t') {
 			i++
 		}
-		if i < end && l.key(i, end) >= 0 {
+		if i < end && l.keyEnd(i, end) >= 0 {
 			l.unsure = true
 			return
 		}
@@ -171,12 +171,12 @@ func (l *lineScanner) value(i, end, col int) {
 	case '|', '>':
 		l.scalar = col
 	case '"', '\'':
-		l.after(quoteEnd(s, i))
+		l.continueAfter(quoteEnd(s, i))
 	case '{', '[':
-		l.after(flowEnd(s, i))
+		l.continueAfter(flowEnd(s, i))
 	case '*':
 	case '-', '?', ':':
-		if i+1 == end || blankz(s[i+1]) {
+		if i+1 == end || isBlankOrEnd(s[i+1]) {
 			l.unsure = true
 			return
 		}
@@ -188,14 +188,14 @@ func (l *lineScanner) value(i, end, col int) {
 	}
 }
 
-// after goes on at the line after a quoted scalar or flow collection, which must be the last of its line.
-func (l *lineScanner) after(j int, ok bool) {
+// continueAfter goes on at the line after a quoted scalar or flow collection, which must be the last of its line.
+func (l *lineScanner) continueAfter(j int, ok bool) {
 	if !ok {
 		l.unsure = true
 		return
 	}
 	end := lineEnd(l.s, j)
-	if c := first(l.s[j:end]); c != 0 && c != '#' {
+	if c := firstNonBlank(l.s[j:end]); c != 0 && c != '#' {
 		l.unsure = true
 		return
 	}
@@ -242,7 +242,7 @@ func flowEnd(s string, i int) (int, bool) {
 			}
 			j = end - 1
 		case '#':
-			if blankz(s[j-1]) {
+			if isBlankOrEnd(s[j-1]) {
 				j = lineEnd(s, j)
 			}
 		}

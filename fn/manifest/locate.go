@@ -9,7 +9,7 @@ import "strings"
 // path has strings for keys and ints for list positions; an empty path is the document. ok is false where there is no
 // such field, or the document cannot be read. Fields behind an alias are found at their anchor.
 func (d *Document) Locate(path ...any) (line, col int, ok bool) {
-	n, err := d.parse()
+	n, err := d.parseNodes()
 	if err != nil {
 		return 0, 0, false
 	}
@@ -21,7 +21,7 @@ func (d *Document) Locate(path ...any) (line, col int, ok bool) {
 			}
 			n = n.target
 		}
-		if n, off = child(n, p); n == nil {
+		if n, off = childNode(n, p); n == nil {
 			return 0, 0, false
 		}
 	}
@@ -36,14 +36,14 @@ func (d *Document) Locate(path ...any) (line, col int, ok bool) {
 	return d.line + strings.Count(d.text[:off], "\n"), col, true
 }
 
-// child gives an entry of a mapping or an element of a sequence, and where it starts.
-func child(n *node, p any) (*node, int) {
+// childNode gives an entry of a mapping or an element of a sequence, and where it starts.
+func childNode(n *yamlNode, p any) (*yamlNode, int) {
 	switch p := p.(type) {
 	case string:
 		if n.kind != mappingKind {
 			return nil, 0
 		}
-		var merged *node
+		var merged *yamlNode
 		for k := n.first; k != nil; k = k.next.next {
 			if key, _ := keyText(k); key == p && !k.isMerge() {
 				return k.next, k.prop
@@ -53,7 +53,7 @@ func child(n *node, p any) (*node, int) {
 			}
 		}
 		if merged != nil && merged.kind == aliasKind && !merged.foreign {
-			return child(merged.target, p)
+			return childNode(merged.target, p)
 		}
 	case int:
 		if n.kind != sequenceKind || p < 0 {

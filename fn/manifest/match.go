@@ -13,8 +13,8 @@ import (
 var identities = [][]string{{"mountPath"}, {"devicePath"}, {"name"}, {"containerPort", "protocol"}, {"port", "protocol"},
 	{"ip"}, {"topologyKey"}, {"key"}, {"type"}, {"uid"}}
 
-// identity gives what an element is known by, "" without any.
-func identity(v any) string {
+// elementIdentity gives what an element is known by, "" without any.
+func elementIdentity(v any) string {
 	m, ok := v.(map[string]any)
 	if !ok {
 		switch v.(type) {
@@ -36,9 +36,9 @@ func identity(v any) string {
 	return ""
 }
 
-// match finds for each wanted element the old one that it continues, or -1: equal ones at both ends, then by identity,
+// matchElements finds for each wanted element the old one that it continues, or -1: equal ones at both ends, then by identity,
 // then equal ones, then in pairs by position between those that were found.
-func match(old, want []any) []int {
+func matchElements(old, want []any) []int {
 	from := make([]int, len(want))
 	for j := range from {
 		from[j] = -1
@@ -46,26 +46,26 @@ func match(old, want []any) []int {
 	used := make([]bool, len(old))
 	take := func(i, j int) { from[j], used[i] = i, true }
 	lo := 0
-	for lo < len(old) && lo < len(want) && equal(old[lo], want[lo]) {
+	for lo < len(old) && lo < len(want) && equalValues(old[lo], want[lo]) {
 		take(lo, lo)
 		lo++
 	}
 	oe, we := len(old), len(want)
-	for oe > lo && we > lo && equal(old[oe-1], want[we-1]) {
+	for oe > lo && we > lo && equalValues(old[oe-1], want[we-1]) {
 		oe--
 		we--
 		take(oe, we)
 	}
 	byID := map[string][]int{}
 	for i := lo; i < oe; i++ {
-		if id := identity(old[i]); id != "" {
+		if id := elementIdentity(old[i]); id != "" {
 			byID[id] = append(byID[id], i)
 		}
 	}
 	for j := lo; j < we; j++ {
-		if q := byID[identity(want[j])]; len(q) > 0 {
+		if q := byID[elementIdentity(want[j])]; len(q) > 0 {
 			take(q[0], j)
-			byID[identity(want[j])] = q[1:]
+			byID[elementIdentity(want[j])] = q[1:]
 		}
 	}
 	matchEqual(old, want, lo, oe, we, from, used, take)
@@ -80,11 +80,11 @@ func matchEqual(old, want []any, lo, oe, we int, from []int, used []bool, take f
 		return
 	}
 	for j := lo; j < we; j++ {
-		if from[j] >= 0 || identity(want[j]) != "" {
+		if from[j] >= 0 || elementIdentity(want[j]) != "" {
 			continue
 		}
 		for i := lo; i < oe; i++ {
-			if !used[i] && equal(old[i], want[j]) {
+			if !used[i] && equalValues(old[i], want[j]) {
 				take(i, j)
 				break
 			}
@@ -102,19 +102,19 @@ func matchGaps(old, want []any, from []int, used []bool, take func(i, j int)) {
 			i = from[j] + 1
 			continue
 		}
-		if i < len(old) && !used[i] && pairable(old[i], want[j]) {
+		if i < len(old) && !used[i] && canPair(old[i], want[j]) {
 			take(i, j)
 			i++
 		}
 	}
 }
 
-// pairable reports whether one element may be the other one changed.
-func pairable(a, b any) bool {
+// canPair reports whether one element may be the other one changed.
+func canPair(a, b any) bool {
 	_, am := a.(map[string]any)
 	_, bm := b.(map[string]any)
 	if am || bm {
-		return am && bm && (identity(a) == "" || identity(b) == "")
+		return am && bm && (elementIdentity(a) == "" || elementIdentity(b) == "")
 	}
 	_, al := a.([]any)
 	_, bl := b.([]any)

@@ -3,22 +3,22 @@
 
 package manifest
 
-// kind says what a node is.
-type kind uint8
+// nodeKind says what a node is.
+type nodeKind uint8
 
 const (
-	scalarKind kind = iota
+	scalarKind nodeKind = iota
 	mappingKind
 	sequenceKind
 	aliasKind
 )
 
-// style says how a node is written. Collections are block or flow, scalars the rest; an absent value is a plain scalar
+// nodeStyle says how a node is written. Collections are block or flow, scalars the rest; an absent value is a plain scalar
 // of no length.
-type style uint8
+type nodeStyle uint8
 
 const (
-	blockStyle style = iota
+	blockStyle nodeStyle = iota
 	flowStyle
 	plainStyle
 	singleStyle
@@ -27,56 +27,56 @@ const (
 	foldedStyle
 )
 
-// node is a place in the text. Offsets count bytes from the start of the text that was parsed. The span leaves out the
+// yamlNode is a place in the text. Offsets count bytes from the start of the text that was parsed. The span leaves out the
 // properties (anchor, tag), the indicator before the node, and comments after it. A block scalar's span starts at its
 // indicator and ends before the line break of its last line.
-type node struct {
-	kind       kind
-	style      style
+type yamlNode struct {
+	kind       nodeKind
+	style      nodeStyle
 	open       bool // an anchored collection whose end is not reached yet
 	foreign    bool // an alias whose anchor stands in another text
 	start, end int
-	prop       int    // where the properties start; equal to start without any
-	colon      int    // of a mapping key: just after its colon
-	indent     int    // of block collections and block scalars: the column of their content
-	anchor     string // without &
-	tag        string // as written
-	val        string // of scalars: the text after unescaping and folding; of aliases: the name
-	target     *node  // of aliases
-	first      *node  // first child: an element, or a key that is followed by its value, and so on
-	next       *node
+	prop       int       // where the properties start; equal to start without any
+	colon      int       // of a mapping key: just after its colon
+	indent     int       // of block collections and block scalars: the column of their content
+	anchor     string    // without &
+	tag        string    // as written
+	val        string    // of scalars: the text after unescaping and folding; of aliases: the name
+	target     *yamlNode // of aliases
+	first      *yamlNode // first child: an element, or a key that is followed by its value, and so on
+	next       *yamlNode
 	n          int // number of elements or of key and value pairs
 	v          any // the value, where it was decoded to be kept
 	known      bool
 }
 
-func (n *node) flow() bool { return n.style == flowStyle }
+func (n *yamlNode) isFlow() bool { return n.style == flowStyle }
 
-func (n *node) collection() bool { return n.kind == mappingKind || n.kind == sequenceKind }
+func (n *yamlNode) isCollection() bool { return n.kind == mappingKind || n.kind == sequenceKind }
 
-// absent reports whether there is no text for the value, as after a key with nothing behind it.
-func (n *node) absent() bool {
+// isAbsent reports whether there is no text for the value, as after a key with nothing behind it.
+func (n *yamlNode) isAbsent() bool {
 	return n.kind == scalarKind && n.style == plainStyle && n.start == n.end
 }
 
 // isMerge reports whether a key merges other mappings into its own (YAML 1.1, kept by every Kubernetes tool).
-func (n *node) isMerge() bool {
+func (n *yamlNode) isMerge() bool {
 	return n.kind == scalarKind && n.style == plainStyle && n.tag == "" && n.val == "<<"
 }
 
-// pair is a key and its value.
-type pair struct{ key, val *node }
+// keyValue is a key and its value.
+type keyValue struct{ key, val *yamlNode }
 
-func (n *node) pairs() []pair {
-	out := make([]pair, 0, n.n)
+func (n *yamlNode) pairs() []keyValue {
+	out := make([]keyValue, 0, n.n)
 	for k := n.first; k != nil; k = k.next.next {
-		out = append(out, pair{k, k.next})
+		out = append(out, keyValue{k, k.next})
 	}
 	return out
 }
 
-func (n *node) elems() []*node {
-	out := make([]*node, 0, n.n)
+func (n *yamlNode) elems() []*yamlNode {
+	out := make([]*yamlNode, 0, n.n)
 	for e := n.first; e != nil; e = e.next {
 		out = append(out, e)
 	}

@@ -12,9 +12,9 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// normal gives a value in the types that Decode gives: whole numbers are int64 whatever their Go type. Values of other
+// normalValue gives a value in the types that Decode gives: whole numbers are int64 whatever their Go type. Values of other
 // types go through JSON; one that JSON cannot express is a mistake in the program and panics.
-func normal(v any) any {
+func normalValue(v any) any {
 	switch v := v.(type) {
 	case nil, string, bool, int64:
 		return v
@@ -50,8 +50,8 @@ func normalMap(m map[string]any) any {
 	}
 	var out map[string]any
 	for k, e := range m {
-		n := normal(e)
-		if same(e, n) {
+		n := normalValue(e)
+		if isNormal(e, n) {
 			continue
 		}
 		if out == nil {
@@ -71,8 +71,8 @@ func normalList(l []any) any {
 	}
 	var out []any
 	for i, e := range l {
-		n := normal(e)
-		if out == nil && !same(e, n) {
+		n := normalValue(e)
+		if out == nil && !isNormal(e, n) {
 			out = append(make([]any, 0, len(l)), l[:i]...)
 		}
 		if out != nil {
@@ -85,8 +85,8 @@ func normalList(l []any) any {
 	return out
 }
 
-// same reports whether normal changed nothing.
-func same(a, b any) bool {
+// isNormal reports whether normal changed nothing.
+func isNormal(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
 		b, ok := b.(map[string]any)
@@ -103,8 +103,8 @@ func same(a, b any) bool {
 	return false
 }
 
-// equal compares two values in the types that Decode gives.
-func equal(a, b any) bool {
+// equalValues compares two values in the types that Decode gives.
+func equalValues(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
 		b, ok := b.(map[string]any)
@@ -113,7 +113,7 @@ func equal(a, b any) bool {
 		}
 		for k, v := range a {
 			w, there := b[k]
-			if !there || !equal(v, w) {
+			if !there || !equalValues(v, w) {
 				return false
 			}
 		}
@@ -124,7 +124,7 @@ func equal(a, b any) bool {
 			return false
 		}
 		for i := range a {
-			if !equal(a[i], b[i]) {
+			if !equalValues(a[i], b[i]) {
 				return false
 			}
 		}

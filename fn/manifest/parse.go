@@ -38,46 +38,46 @@ func (e *syntaxError) Error() string {
 	return e.msg
 }
 
-// anchors finds nodes by anchor; outer is asked for names that the text itself does not have.
-type anchors struct {
-	names map[string]*node
-	outer func(name string) *node
+// anchorTable finds nodes by anchor; outer is asked for names that the text itself does not have.
+type anchorTable struct {
+	names map[string]*yamlNode
+	outer func(name string) *yamlNode
 }
 
-// parser reads one document into nodes. It follows libyaml, which is what Kubernetes reads with, and gives up (unsure)
+// yamlParser reads one document into nodes. It follows libyaml, which is what Kubernetes reads with, and gives up (unsure)
 // where it is not certain to give the same.
-type parser struct {
+type yamlParser struct {
 	src   string
 	pos   int
 	bol   int // offset of the line that pos is in
 	col0  int // column of the first byte of src
 	fresh bool
 	depth int
-	slab  []node
+	slab  []yamlNode
 	store *nodeStore // where nodes come from and go back to; nil for nodes that stay
-	anchors
+	anchorTable
 }
 
-func (p *parser) fail(off int, format string, args ...any) {
+func (p *yamlParser) failAt(off int, format string, args ...any) {
 	panic(&syntaxError{off: off, msg: fmt.Sprintf(format, args...), unsure: true})
 }
 
-func (p *parser) refuse(off int, format string, args ...any) {
+func (p *yamlParser) refuseAt(off int, format string, args ...any) {
 	panic(&syntaxError{off: off, msg: fmt.Sprintf(format, args...)})
 }
 
 // parseText reads a document. col0 is the column where the text starts and parent the column of the block collection
 // that holds it, -1 at the top.
-func parseText(src string, col0, parent int, inFlow bool, outer func(string) *node) (root *node, err error) {
+func parseText(src string, col0, parent int, inFlow bool, outer func(string) *yamlNode) (root *yamlNode, err error) {
 	return parseInto(nil, src, col0, parent, inFlow, outer)
 }
 
 // parseInto is parseText with nodes of a store.
-func parseInto(store *nodeStore, src string, col0, parent int, inFlow bool, outer func(string) *node) (root *node, err error) {
+func parseInto(store *nodeStore, src string, col0, parent int, inFlow bool, outer func(string) *yamlNode) (root *yamlNode, err error) {
 	if len(src) > MaxDocument {
 		return nil, &syntaxError{msg: fmt.Sprintf("the document has %d bytes, and %d are the most that is read", len(src), MaxDocument)}
 	}
-	p := &parser{src: src, col0: col0, store: store, anchors: anchors{outer: outer}}
+	p := &yamlParser{src: src, col0: col0, store: store, anchorTable: anchorTable{outer: outer}}
 	defer func() {
 		switch e := recover().(type) {
 		case nil:
@@ -93,19 +93,19 @@ func parseInto(store *nodeStore, src string, col0, parent int, inFlow bool, oute
 		root = p.flowNode()
 		p.flowSpace()
 	} else {
-		root = p.document(parent)
+		root = p.parseDocument(parent)
 	}
 	if p.pos < len(p.src) && !p.atMarker() {
-		p.fail(p.pos, "did not expect %s here", p.rest())
+		p.failAt(p.pos, "did not expect %s here", p.restText())
 	}
 	return root, nil
 }
 
 // checkBreaks gives up on line breaks that only YAML 1.1 knows: NEL, LS, PS and a lone carriage return.
-func (p *parser) checkBreaks() {
+func (p *yamlParser) checkBreaks() {
 	for i := strings.IndexByte(p.src, '\r'); i >= 0; {
 		if i+1 == len(p.src) || p.src[i+1] != '\n' {
-			p.fail(i, "found a carriage return without a line feed")
+			p.failAt(i, "found a carriage return without a line feed")
 		}
 		j := strings.IndexByte(p.src[i+1:], '\r')
 		if j < 0 {
@@ -115,13 +115,13 @@ func (p *parser) checkBreaks() {
 	}
 	for _, s := range [...]string{"\u0085", "\u2028", "\u2029", "\ufeff"} {
 		if i := strings.Index(p.src, s); i > 0 || i == 0 && s != "\ufeff" {
-			p.fail(i, "found the line break or byte order mark %+q", s)
+			p.failAt(i, "found the line break or byte order mark %+q", s)
 		}
 	}
 }
 
-// document reads past byte order mark, comments, directives and the document start, then the document's node.
-func (p *parser) document(parent int) *node {
+// parseDocument reads past byte order mark, comments, directives and the document start, then the document's node.
+func (p *yamlParser) parseDocument(parent int) *yamlNode {
 	ctx := ctxEntry
 	if parent < 0 {
 		ctx = ctxTop
@@ -129,25 +129,25 @@ func (p *parser) document(parent int) *node {
 			p.pos, p.bol = 3, 3
 		}
 		p.fresh = true
-		p.space()
+		p.skipSpace()
 		directive := false
-		for ; p.pos == p.bol && p.peek(0) == '%'; directive = true {
+		for ; p.pos == p.bol && p.peekByte(0) == '%'; directive = true {
 			end := p.lineEnd(p.pos)
 			if !knownDirective(p.src[p.pos:end]) {
-				p.fail(p.pos, "found a directive other than %%YAML 1.1 and %%YAML 1.2")
+				p.failAt(p.pos, "found a directive other than %%YAML 1.1 and %%YAML 1.2")
 			}
 			p.pos = end
-			p.space()
+			p.skipSpace()
 		}
-		if p.atMarker() && p.peek(0) == '-' {
+		if p.atMarker() && p.peekByte(0) == '-' {
 			p.pos += 3
 			p.fresh = false
 		} else if directive {
-			p.fail(p.pos, "found a directive without a document start")
+			p.failAt(p.pos, "found a directive without a document start")
 		}
 	}
-	n := p.value(parent, ctx)
-	p.space()
+	n := p.parseValue(parent, ctx)
+	p.skipSpace()
 	return n
 }
 
@@ -158,13 +158,13 @@ func knownDirective(line string) bool {
 	return len(fields) >= 2 && fields[0] == "%YAML" && (fields[1] == "1.1" || fields[1] == "1.2") && (len(fields) == 2 || fields[2][0] == '#')
 }
 
-func (p *parser) new(k kind, s style, start int) *node {
-	var n *node
+func (p *yamlParser) newNode(k nodeKind, s nodeStyle, start int) *yamlNode {
+	var n *yamlNode
 	if p.store != nil {
-		n = p.store.get()
+		n = p.store.newNode()
 	} else {
 		if len(p.slab) == 0 {
-			p.slab = make([]node, min(max(16, (len(p.src)-p.pos)/24), slabSize))
+			p.slab = make([]yamlNode, min(max(16, (len(p.src)-p.pos)/24), slabSize))
 		}
 		n, p.slab = &p.slab[0], p.slab[1:]
 	}
@@ -172,30 +172,30 @@ func (p *parser) new(k kind, s style, start int) *node {
 	return n
 }
 
-func (p *parser) enter() {
+func (p *yamlParser) enterNode() {
 	if p.depth++; p.depth > MaxDepth {
-		p.refuse(p.pos, "the nesting is deeper than %d levels", MaxDepth)
+		p.refuseAt(p.pos, "the nesting is deeper than %d levels", MaxDepth)
 	}
 }
 
-// peek gives the byte i after the position, and 0 after the end.
-func (p *parser) peek(i int) byte {
+// peekByte gives the byte i after the position, and 0 after the end.
+func (p *yamlParser) peekByte(i int) byte {
 	if p.pos+i < len(p.src) {
 		return p.src[p.pos+i]
 	}
 	return 0
 }
 
-func (p *parser) col() int { return p.column(p.pos) }
+func (p *yamlParser) currentColumn() int { return p.columnOf(p.pos) }
 
-func (p *parser) column(off int) int {
+func (p *yamlParser) columnOf(off int) int {
 	if p.bol == 0 {
 		return off + p.col0
 	}
 	return off - p.bol
 }
 
-func (p *parser) lineEnd(off int) int { return lineEnd(p.src, off) }
+func (p *yamlParser) lineEnd(off int) int { return lineEnd(p.src, off) }
 
 // lineEnd gives the offset of the line break (or the end of the text) after off; the carriage return of a CRLF counts
 // as part of the break.
@@ -211,8 +211,8 @@ func lineEnd(s string, off int) int {
 	return i
 }
 
-// rest is the text at the position, for messages.
-func (p *parser) rest() string {
+// restText is the text at the position, for messages.
+func (p *yamlParser) restText() string {
 	s := p.src[p.pos:p.lineEnd(p.pos)]
 	if len(s) > 20 {
 		s = s[:20] + "…"
@@ -220,25 +220,25 @@ func (p *parser) rest() string {
 	return fmt.Sprintf("%q", s)
 }
 
-func blankz(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' || c == 0 }
+func isBlankOrEnd(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' || c == 0 }
 
-// marker reports whether the line at s is a document start or end.
-func marker(s string) bool {
-	return len(s) >= 3 && (s[:3] == "---" || s[:3] == "...") && (len(s) == 3 || blankz(s[3]))
+// isMarker reports whether the line at s is a document start or end.
+func isMarker(s string) bool {
+	return len(s) >= 3 && (s[:3] == "---" || s[:3] == "...") && (len(s) == 3 || isBlankOrEnd(s[3]))
 }
 
-func (p *parser) atMarker() bool {
-	return p.pos == p.bol && p.column(p.pos) == 0 && marker(p.src[p.pos:])
+func (p *yamlParser) atMarker() bool {
+	return p.pos == p.bol && p.columnOf(p.pos) == 0 && isMarker(p.src[p.pos:])
 }
 
-// space goes to the next token of block context over blanks, comments and line breaks, and notes whether the token is
+// skipSpace goes to the next token of block context over blanks, comments and line breaks, and notes whether the token is
 // the first of its line.
-func (p *parser) space() {
+func (p *yamlParser) skipSpace() {
 	for {
-		for p.peek(0) == ' ' || p.peek(0) == '\t' && !p.fresh {
+		for p.peekByte(0) == ' ' || p.peekByte(0) == '\t' && !p.fresh {
 			p.pos++
 		}
-		switch c := p.peek(0); {
+		switch c := p.peekByte(0); {
 		case c == '#' && (p.pos == 0 || p.fresh || p.src[p.pos-1] == ' ' || p.src[p.pos-1] == '\t'):
 			p.pos = p.lineEnd(p.pos)
 		case c == '\n', c == '\r':
@@ -249,7 +249,7 @@ func (p *parser) space() {
 			p.bol = p.pos
 			p.fresh = true
 		case c == '\t':
-			p.fail(p.pos, "found a tab where the indentation must be spaces")
+			p.failAt(p.pos, "found a tab where the indentation must be spaces")
 		default:
 			return
 		}

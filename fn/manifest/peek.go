@@ -52,13 +52,13 @@ func (d *Document) contentStart() int {
 	}
 	for i < len(d.text) {
 		l := d.text[i:]
-		if d.list == nil && marker(l) && (i == 0 || d.text[i-1] == '\n' || i == 3) {
-			if c := first(d.text[i+3 : lineEnd(d.text, i)]); l[0] != '-' || c != 0 && c != '#' && c != '{' {
+		if d.list == nil && isMarker(l) && (i == 0 || d.text[i-1] == '\n' || i == 3) {
+			if c := firstNonBlank(d.text[i+3 : lineEnd(d.text, i)]); l[0] != '-' || c != 0 && c != '#' && c != '{' {
 				return len(d.text)
 			} else if c == '{' {
 				return i + 3 + strings.IndexByte(l[3:], '{')
 			}
-		} else if c := first(l[:lineEnd(l, 0)]); c == '%' {
+		} else if c := firstNonBlank(l[:lineEnd(l, 0)]); c == '%' {
 			return len(d.text)
 		} else if c != 0 && c != '#' {
 			return i + strings.IndexByte(l, c)
@@ -85,7 +85,7 @@ func (d *Document) peekBlock(m *Meta, i int) bool {
 	top, inner := -1, -1
 	var seen [5]bool
 	inMeta, keyed := false, false
-	for l.next() {
+	for l.nextLine() {
 		if top < 0 {
 			top = l.col
 		}
@@ -105,12 +105,12 @@ func (d *Document) peekBlock(m *Meta, i int) bool {
 			inMeta = false
 			switch key {
 			case "apiVersion":
-				if seen[0] || !simple(val, &m.APIVersion) {
+				if seen[0] || !readSimple(val, &m.APIVersion) {
 					return false
 				}
 				seen[0] = true
 			case "kind":
-				if seen[1] || !simple(val, &m.Kind) {
+				if seen[1] || !readSimple(val, &m.Kind) {
 					return false
 				}
 				seen[1] = true
@@ -142,12 +142,12 @@ func (l *lineScanner) metaKey(m *Meta, seen *[5]bool) bool {
 	case "":
 		return false
 	case "name":
-		if seen[3] || !simple(val, &m.Name) {
+		if seen[3] || !readSimple(val, &m.Name) {
 			return false
 		}
 		seen[3] = true
 	case "namespace":
-		if seen[4] || !simple(val, &m.Namespace) {
+		if seen[4] || !readSimple(val, &m.Namespace) {
 			return false
 		}
 		seen[4] = true
@@ -161,12 +161,12 @@ func (l *lineScanner) keyValue() (key, val string) {
 	end := lineEnd(l.s, l.off)
 	s := l.s[l.off:end]
 	i := strings.IndexByte(s, ':')
-	if i <= 0 || i+1 < len(s) && !blankz(s[i+1]) {
-		i = l.key(l.off, end) - l.off - 1
+	if i <= 0 || i+1 < len(s) && !isBlankOrEnd(s[i+1]) {
+		i = l.keyEnd(l.off, end) - l.off - 1
 	}
 	if i <= 0 || !plainKey(s[:i]) {
 		// A key of another form can be none of those that matter, unless it is quoted or merged.
-		if j := l.key(l.off, end); j >= 0 && s[0] != '"' && s[0] != '\'' && s[0] != '<' && s[0] != '-' {
+		if j := l.keyEnd(l.off, end); j >= 0 && s[0] != '"' && s[0] != '\'' && s[0] != '<' && s[0] != '-' {
 			return s[:j-l.off-1], ""
 		}
 		return "", ""
@@ -207,8 +207,8 @@ func trimValue(s string) string {
 	return strings.TrimRight(s, " \t\r")
 }
 
-// simple reads the text of a value that is a string on one line; null and nothing are "".
-func simple(val string, out *string) bool {
+// readSimple reads the text of a value that is a string on one line; null and nothing are "".
+func readSimple(val string, out *string) bool {
 	if val == "" {
 		return true
 	}
@@ -222,7 +222,7 @@ func simple(val string, out *string) bool {
 	case '|', '>', '&', '*', '!', '{', '[', '%', '@', '`', '?', '-', '#', ',':
 		return false
 	}
-	s, ok := resolve(val).(string)
+	s, ok := resolveScalar(val).(string)
 	if !ok || strings.Contains(val, ": ") {
 		return false
 	}
@@ -239,7 +239,7 @@ func metaValue(val string, m *Meta) bool {
 	if err != nil || root.kind != mappingKind {
 		return false
 	}
-	v, err := (&decoder{}).value(root)
+	v, err := (&nodeDecoder{}).decodeValue(root)
 	if err != nil {
 		return false
 	}
@@ -309,7 +309,7 @@ func jsonKeys(s string, f func(key, val string) bool) bool {
 		return false
 	}
 	skip := func(i int) int {
-		for i < len(s) && blankz(s[i]) {
+		for i < len(s) && isBlankOrEnd(s[i]) {
 			i++
 		}
 		return i
@@ -350,7 +350,7 @@ func jsonValueEnd(s string, i int) (int, bool) {
 		return flowEnd(s, i)
 	}
 	j := i
-	for j < len(s) && s[j] != ',' && s[j] != '}' && !blankz(s[j]) {
+	for j < len(s) && s[j] != ',' && s[j] != '}' && !isBlankOrEnd(s[j]) {
 		if strings.IndexByte("\"'{[]:#&*!|>", s[j]) >= 0 {
 			return 0, false
 		}

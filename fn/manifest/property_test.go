@@ -103,7 +103,7 @@ func checkWith(t *testing.T, seed int64) {
 		want := g.mutate(obj, 3).(map[string]any)
 		next, err := d.With(want)
 		if err != nil {
-			if _, perr := d.parse(); perr != nil {
+			if _, perr := d.parseNodes(); perr != nil {
 				return
 			}
 			t.Fatalf("seed %d: %v\n--- text\n%s\n--- want\n%s", seed, err, d.text, Marshal(want))
@@ -126,7 +126,7 @@ func TestWithKeepsLines(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		if _, err := d.parse(); err != nil {
+		if _, err := d.parseNodes(); err != nil {
 			continue
 		}
 		want := copyMap(obj)
@@ -229,7 +229,7 @@ func checkItems(t *testing.T, d *Document) {
 		t.Fatalf("%d items, decoded %d\n%q", len(items), len(list), d.text)
 	}
 	for i, it := range items {
-		v, err := it.value()
+		v, err := it.decodeCached()
 		if err != nil {
 			t.Fatalf("item %d: %v\n%q in %q", i, err, it.text, d.text)
 		}
@@ -256,9 +256,9 @@ func FuzzWith(f *testing.F) {
 		if err != nil || obj == nil {
 			return
 		}
-		if root, err := d.parse(); err != nil {
+		if root, err := d.parseNodes(); err != nil {
 			return
-		} else if _, err := (&decoder{}).value(root); err != nil {
+		} else if _, err := (&nodeDecoder{}).decodeValue(root); err != nil {
 			return // decoded by the fallback, not edited
 		}
 		if same, err := d.With(obj); err != nil || same != d {
@@ -293,7 +293,7 @@ func FuzzMarshal(f *testing.F) {
 			}
 			checkDecode(t, text)
 		}
-		got, err := Decode([]byte(flowWriter{}.text([]any{s, map[string]any{"a": s}}, "")))
+		got, err := Decode([]byte(flowWriter{}.flowText([]any{s, map[string]any{"a": s}}, "")))
 		if diff := cmp.Diff([]any{s, map[string]any{"a": s}}, got); diff != "" {
 			t.Errorf("%v %s", err, diff)
 		}

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// ambiguous reports whether an unquoted s is anything but a string to some reader of YAML 1.1 or 1.2.
-func ambiguous(s string) bool {
+// isAmbiguous reports whether an unquoted s is anything but a string to some reader of YAML 1.1 or 1.2.
+func isAmbiguous(s string) bool {
 	if s == "" || s == "<<" || s == "=" {
 		return true
 	}
@@ -26,15 +26,15 @@ func ambiguous(s string) bool {
 		}
 		return false
 	}
-	if _, ok := resolve(s).(string); !ok {
+	if _, ok := resolveScalar(s).(string); !ok {
 		return true
 	}
 	plain := strings.ReplaceAll(strings.ReplaceAll(s, "_", ""), ",", "")
-	return floatText(plain) || sexagesimal(plain) || date(s) || prefixed(plain)
+	return floatText(plain) || isSexagesimal(plain) || looksLikeDate(s) || hasBasePrefix(plain)
 }
 
-// prefixed reports whether s looks like a number with a base, of any length: 0x1f, 0o17, 0b1.
-func prefixed(s string) bool {
+// hasBasePrefix reports whether s looks like a number with a base, of any length: 0x1f, 0o17, 0b1.
+func hasBasePrefix(s string) bool {
 	s = strings.TrimLeft(s, "+-")
 	if len(s) < 3 || s[0] != '0' || strings.IndexByte("xXoObB", s[1]) < 0 {
 		return false
@@ -47,8 +47,8 @@ func prefixed(s string) bool {
 	return true
 }
 
-// sexagesimal reports whether s is digits with colons, which YAML 1.1 reads as a number.
-func sexagesimal(s string) bool {
+// isSexagesimal reports whether s is digits with colons, which YAML 1.1 reads as a number.
+func isSexagesimal(s string) bool {
 	s = strings.TrimLeft(s, "+-")
 	if !strings.Contains(s, ":") {
 		return false
@@ -61,19 +61,19 @@ func sexagesimal(s string) bool {
 	return true
 }
 
-// date reports whether s starts as a date does, which YAML 1.1 reads as a timestamp.
-func date(s string) bool {
-	y := digits(s)
+// looksLikeDate reports whether s starts as a date does, which YAML 1.1 reads as a timestamp.
+func looksLikeDate(s string) bool {
+	y := countDigits(s)
 	if y != 4 || len(s) < 8 || s[4] != '-' {
 		return false
 	}
-	m := digits(s[5:])
-	return m >= 1 && m <= 2 && 5+m < len(s) && s[5+m] == '-' && digits(s[6+m:]) > 0
+	m := countDigits(s[5:])
+	return m >= 1 && m <= 2 && 5+m < len(s) && s[5+m] == '-' && countDigits(s[6+m:]) > 0
 }
 
 // plainSafe reports whether s can stand without quotes. In flow style fewer characters can.
 func plainSafe(s string, flow bool) bool {
-	if ambiguous(s) || s[0] == ' ' || s[len(s)-1] == ' ' || s[len(s)-1] == ':' || marker(s) {
+	if isAmbiguous(s) || s[0] == ' ' || s[len(s)-1] == ' ' || s[len(s)-1] == ':' || isMarker(s) {
 		return false
 	}
 	switch c := s[0]; c {
@@ -86,7 +86,7 @@ func plainSafe(s string, flow bool) bool {
 	}
 	for i, r := range s {
 		switch {
-		case r < 0x20 || r >= 0x7f && r < 0xa0 || escaped(r):
+		case r < 0x20 || r >= 0x7f && r < 0xa0 || mustEscape(r):
 			return false
 		case r == ':' && s[i+1] == ' ', r == '#' && s[i-1] == ' ':
 			return false
@@ -97,9 +97,9 @@ func plainSafe(s string, flow bool) bool {
 	return true
 }
 
-// escaped reports whether a character above ASCII is only written as an escape: line breaks of YAML 1.1, the byte order
+// mustEscape reports whether a character above ASCII is only written as an escape: line breaks of YAML 1.1, the byte order
 // mark, and what is no character.
-func escaped(r rune) bool {
+func mustEscape(r rune) bool {
 	return r == 0x85 || r == 0x2028 || r == 0x2029 || r == 0xfeff || r == utf8.RuneError || r == 0xfffe || r == 0xffff ||
 		r >= 0x7f && r < 0xa0
 }
@@ -120,7 +120,7 @@ func doubleQuoted(s string) string {
 			b.WriteString(`\t`)
 		case r == '\r':
 			b.WriteString(`\r`)
-		case r < 0x20 || escaped(r):
+		case r < 0x20 || mustEscape(r):
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
 			b.WriteRune(r)
@@ -135,7 +135,7 @@ func singleQuoted(s string) string { return "'" + strings.ReplaceAll(s, "'", "''
 // oneLine reports whether s can be written in single quotes.
 func oneLine(s string) bool {
 	for _, r := range s {
-		if r < 0x20 || escaped(r) {
+		if r < 0x20 || mustEscape(r) {
 			return false
 		}
 	}
@@ -143,7 +143,7 @@ func oneLine(s string) bool {
 }
 
 // quoteString writes a string on one line; like is the style of the text that it takes the place of.
-func quoteString(s string, flow bool, like style) string {
+func quoteString(s string, flow bool, like nodeStyle) string {
 	if !oneLine(s) {
 		return doubleQuoted(s)
 	}
@@ -161,7 +161,7 @@ func quoteString(s string, flow bool, like style) string {
 }
 
 // scalarText writes a scalar on one line.
-func scalarText(v any, flow bool, like style) string {
+func scalarText(v any, flow bool, like nodeStyle) string {
 	switch v := v.(type) {
 	case nil:
 		return "null"
@@ -199,15 +199,15 @@ func floatString(f float64) string {
 	return strconv.FormatFloat(f, format, -1, 64)
 }
 
-// literal gives a multi-line string as a block scalar: its header and its lines without indentation. ok is false where
+// literalBlock gives a multi-line string as a block scalar: its header and its lines without indentation. ok is false where
 // a block scalar cannot hold it.
-func literal(s string, step int) (header string, lines []string, ok bool) {
+func literalBlock(s string, step int) (header string, lines []string, ok bool) {
 	body := strings.TrimRight(s, "\n")
 	if body == "" || !strings.Contains(s, "\n") {
 		return "", nil, false
 	}
 	for _, r := range s {
-		if r < 0x20 && r != '\n' && r != '\t' || escaped(r) {
+		if r < 0x20 && r != '\n' && r != '\t' || mustEscape(r) {
 			return "", nil, false
 		}
 	}

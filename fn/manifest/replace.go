@@ -5,22 +5,22 @@ package manifest
 
 import "strings"
 
-// replace writes a new value in the place of a node.
-func (e *editor) replace(n *node, want any, pl place) error {
+// replaceNode writes a new value in the place of a node.
+func (e *documentEditor) replaceNode(n *yamlNode, want any, pl nodePlace) error {
 	for c := n.first; c != nil; c = c.next {
-		e.lose(c)
+		e.loseAnchors(c)
 	}
 	start := n.start
 	if n.tag != "" || n.kind == aliasKind { // a tag would give the new value another meaning
 		start = n.prop
-		e.lose(n)
+		e.loseAnchors(n)
 	}
 	switch {
-	case pl.flow || n.flow() && (n.n > 0 || e.json):
+	case pl.flow || n.isFlow() && (n.n > 0 || e.json):
 		e.replaceFlow(n, start, want, pl)
-	case n.collection() && !n.flow():
+	case n.isCollection() && !n.isFlow():
 		e.replaceBlock(n, want, pl)
-	case empty(want):
+	case isInline(want):
 		e.replaceScalar(n, start, e.scalarLike(n, want, pl))
 	default:
 		e.openBlock(n, start, want, pl)
@@ -29,32 +29,32 @@ func (e *editor) replace(n *node, want any, pl place) error {
 }
 
 // replaceFlow writes flow style.
-func (e *editor) replaceFlow(n *node, start int, want any, pl place) {
+func (e *documentEditor) replaceFlow(n *yamlNode, start int, want any, pl nodePlace) {
 	w, pad := e.flowStyle(n)
 	like := n.style
 	if w.json {
 		like = doubleStyle
 	}
 	var t string
-	if empty(want) {
+	if isInline(want) {
 		t = scalarText(want, true, keepQuotes(like))
 	} else {
-		if n.collection() && n.n > 0 && !strings.Contains(e.src[n.start:n.end], "\n") && !e.json {
+		if n.isCollection() && n.n > 0 && !strings.Contains(e.src[n.start:n.end], "\n") && !e.json {
 			w.unit = ""
 		}
-		t = w.text(want, pad)
+		t = w.flowText(want, pad)
 	}
-	if n.absent() {
+	if n.isAbsent() {
 		t = " " + t
 		if pl.key != nil && pl.key.colon < 0 {
 			t = ":" + t
 		}
 	}
-	e.put(start, n.end, t)
+	e.replaceBytes(start, n.end, t)
 }
 
 // keepQuotes gives the style of a string that takes the place of one.
-func keepQuotes(s style) style {
+func keepQuotes(s nodeStyle) nodeStyle {
 	if s == singleStyle || s == doubleStyle {
 		return s
 	}
@@ -62,30 +62,30 @@ func keepQuotes(s style) style {
 }
 
 // scalarLike writes a scalar in the style of the one that it takes the place of.
-func (e *editor) scalarLike(n *node, want any, pl place) string {
+func (e *documentEditor) scalarLike(n *yamlNode, want any, pl nodePlace) string {
 	w := e.w
 	s, text := want.(string)
 	if !text || n.kind != scalarKind {
-		return w.scalar(want, max(pl.parent, 0))
+		return w.scalarText(want, max(pl.parent, 0))
 	}
 	if n.style == literalStyle || n.style == foldedStyle {
 		col := n.indent
 		if col <= pl.parent || strings.TrimSpace(n.val) == "" {
 			col = max(pl.parent, 0) + w.step
 		}
-		header, lines, ok := literal(s, col-max(pl.parent, 0))
-		if ok && col-max(pl.parent, 0) < 10 && (!strings.Contains(header, "+") || strings.Contains(e.header(n), "+")) {
-			return header + e.headerComment(n) + w.lines(lines, col)
+		header, lines, ok := literalBlock(s, col-max(pl.parent, 0))
+		if ok && col-max(pl.parent, 0) < 10 && (!strings.Contains(header, "+") || strings.Contains(e.blockHeader(n), "+")) {
+			return header + e.headerComment(n) + w.writeLines(lines, col)
 		}
 		if !strings.Contains(s, "\n") && s != "" && n.style == literalStyle && oneLine(s) && s[0] != ' ' {
-			if h := e.header(n); h == "|-" {
-				return h + e.headerComment(n) + w.lines([]string{s}, col)
+			if h := e.blockHeader(n); h == "|-" {
+				return h + e.headerComment(n) + w.writeLines([]string{s}, col)
 			}
 		}
 		return quoteString(s, false, plainStyle) + e.headerComment(n)
 	}
-	if h, _, ok := literal(s, w.step); ok && !strings.Contains(h, "+") && n.style != doubleStyle {
-		return w.scalar(want, max(pl.parent, 0))
+	if h, _, ok := literalBlock(s, w.step); ok && !strings.Contains(h, "+") && n.style != doubleStyle {
+		return w.scalarText(want, max(pl.parent, 0))
 	}
 	quotes := keepQuotes(n.style)
 	if quotes != plainStyle && quoteString(n.val, false, plainStyle) != n.val {
@@ -96,8 +96,8 @@ func (e *editor) scalarLike(n *node, want any, pl place) string {
 	return quoteString(s, false, quotes)
 }
 
-// header gives the indicators of a block scalar.
-func (e *editor) header(n *node) string {
+// blockHeader gives the indicators of a block scalar.
+func (e *documentEditor) blockHeader(n *yamlNode) string {
 	h := e.src[n.start:lineEnd(e.src, n.start)]
 	if i := strings.IndexAny(h, " \t"); i >= 0 {
 		h = h[:i]
@@ -106,7 +106,7 @@ func (e *editor) header(n *node) string {
 }
 
 // headerComment gives the comment after the indicator of a block scalar, with the blanks before it.
-func (e *editor) headerComment(n *node) string {
+func (e *documentEditor) headerComment(n *yamlNode) string {
 	h := e.src[n.start:lineEnd(e.src, n.start)]
 	if i := strings.Index(h, "#"); i > 0 {
 		return h[len(strings.TrimRight(h[:i], " \t")):]
@@ -115,13 +115,13 @@ func (e *editor) headerComment(n *node) string {
 }
 
 // replaceScalar puts text in the place of a scalar; the lines of a block scalar go after the line's comment.
-func (e *editor) replaceScalar(n *node, start int, text string) {
+func (e *documentEditor) replaceScalar(n *yamlNode, start int, text string) {
 	head, body := text, ""
 	if i := strings.IndexByte(text, '\n'); i >= 0 {
 		i -= len(e.w.nl) - 1
 		head, body = text[:i], text[i:]
 	}
-	if n.absent() {
+	if n.isAbsent() {
 		head = " " + head
 		if n.prop < n.start && n.tag != "" {
 			head = head[1:]
@@ -129,23 +129,23 @@ func (e *editor) replaceScalar(n *node, start int, text string) {
 	}
 	end := n.end
 	if body != "" && n.style != literalStyle && n.style != foldedStyle {
-		e.put(start, end, head)
+		e.replaceBytes(start, end, head)
 		at := lineEnd(e.src, end)
-		e.put(at, at, body)
+		e.replaceBytes(at, at, body)
 		return
 	}
-	e.put(start, end, head+body)
+	e.replaceBytes(start, end, head+body)
 }
 
 // openBlock writes a block collection in the place of a scalar, an alias or an empty flow collection.
-func (e *editor) openBlock(n *node, start int, want any, pl place) {
+func (e *documentEditor) openBlock(n *yamlNode, start int, want any, pl nodePlace) {
 	w := e.w
 	w.b = strings.Builder{}
 	_, list := want.([]any)
 	col := max(pl.parent, 0) + w.step
 	switch {
 	case pl.dash >= 0:
-		col = e.column(pl.dash) + 2
+		col = e.columnOf(pl.dash) + 2
 	case pl.key == nil:
 		col = max(e.d.col0, 0)
 		if e.d.list == nil {
@@ -155,49 +155,49 @@ func (e *editor) openBlock(n *node, start int, want any, pl place) {
 		col = pl.parent + w.seq
 	}
 	if e.inlineStart(n, start, pl) { // the first line goes where the old text was
-		w.block(want, col, true)
+		w.writeCollection(want, col, true)
 		lines := strings.TrimSuffix(w.b.String(), w.nl)
 		head, body := lines, ""
 		if i := strings.Index(lines, w.nl); i >= 0 {
 			head, body = lines[:i], lines[i:]
 		}
-		if n.absent() {
+		if n.isAbsent() {
 			head = " " + head
 		}
-		e.put(start, n.end, head)
+		e.replaceBytes(start, n.end, head)
 		at := lineEnd(e.src, n.end)
-		e.put(at, at, body)
+		e.replaceBytes(at, at, body)
 		return
 	}
-	w.block(want, col, false)
+	w.writeCollection(want, col, false)
 	from := start
 	for from > 0 && (e.src[from-1] == ' ' || e.src[from-1] == '\t') && from > e.valueFloor(n, pl) {
 		from--
 	}
 	if !e.sameLine(e.valueFloor(n, pl), start) { // the value stands alone on a line of its own
 		from = lineStart(e.src, start)
-		e.put(from, e.nextLine(n.end), "")
-		e.put(e.nextLine(n.end), e.nextLine(n.end), w.b.String())
+		e.replaceBytes(from, e.nextLine(n.end), "")
+		e.replaceBytes(e.nextLine(n.end), e.nextLine(n.end), w.b.String())
 		return
 	}
-	e.put(from, n.end, "")
-	e.put(e.nextLine(n.end), e.nextLine(n.end), w.b.String())
+	e.replaceBytes(from, n.end, "")
+	e.replaceBytes(e.nextLine(n.end), e.nextLine(n.end), w.b.String())
 }
 
 // inlineStart reports whether a block collection can start where the node stands: after a dash, or at the start of a
 // document without a document start before it on its line.
-func (e *editor) inlineStart(n *node, start int, pl place) bool {
+func (e *documentEditor) inlineStart(n *yamlNode, start int, pl nodePlace) bool {
 	if n.anchor != "" && start == n.start {
 		return false
 	}
 	if pl.dash >= 0 {
 		return e.sameLine(pl.dash, start)
 	}
-	return pl.key == nil && (e.d.list != nil || e.atLineStart(start) && !n.absent())
+	return pl.key == nil && (e.d.list != nil || e.atLineStart(start) && !n.isAbsent())
 }
 
 // valueFloor gives where the text before a value ends: after the colon, the dash, or the properties.
-func (e *editor) valueFloor(n *node, pl place) int {
+func (e *documentEditor) valueFloor(n *yamlNode, pl nodePlace) int {
 	switch {
 	case n.prop < n.start && n.tag == "":
 		return n.prop + 1 + len(n.anchor)
@@ -209,9 +209,11 @@ func (e *editor) valueFloor(n *node, pl place) int {
 	return lineStart(e.src, n.start)
 }
 
-func (e *editor) sameLine(a, b int) bool { return !strings.Contains(e.src[min(a, b):max(a, b)], "\n") }
+func (e *documentEditor) sameLine(a, b int) bool {
+	return !strings.Contains(e.src[min(a, b):max(a, b)], "\n")
+}
 
-func (e *editor) column(off int) int {
+func (e *documentEditor) columnOf(off int) int {
 	bol := lineStart(e.src, off)
 	if bol == 0 {
 		return off + e.d.col0
@@ -220,21 +222,21 @@ func (e *editor) column(off int) int {
 }
 
 // replaceBlock writes a value in the place of a block collection.
-func (e *editor) replaceBlock(n *node, want any, pl place) {
+func (e *documentEditor) replaceBlock(n *yamlNode, want any, pl nodePlace) {
 	floor := e.valueFloor(n, pl)
 	own := pl.key != nil && !e.sameLine(floor, n.start) // the collection starts on a line of its own
 	end := lineEnd(e.src, n.end)
-	if empty(want) {
+	if isInline(want) {
 		if pl.key == nil && pl.dash < 0 || !own && e.sameLine(floor, n.start) {
-			e.put(n.start, end, scalarOnly(want))
+			e.replaceBytes(n.start, end, scalarOnly(want))
 			return
 		}
 		text := " " + scalarOnly(want)
 		if want == nil && own && pl.key.colon >= 0 {
 			text = "" // as a key is mostly written that has nothing below it
 		}
-		e.put(floor, floor, text)
-		e.put(lineEnd(e.src, floor), end, "")
+		e.replaceBytes(floor, floor, text)
+		e.replaceBytes(lineEnd(e.src, floor), end, "")
 		return
 	}
 	w := e.w
@@ -248,12 +250,12 @@ func (e *editor) replaceBlock(n *node, want any, pl place) {
 		}
 	}
 	inline := !e.atLineStart(n.start)
-	w.block(want, col, inline)
+	w.writeCollection(want, col, inline)
 	start := n.start
 	if !inline {
 		start = lineStart(e.src, n.start)
 	}
-	e.put(start, end, strings.TrimSuffix(w.b.String(), w.nl))
+	e.replaceBytes(start, end, strings.TrimSuffix(w.b.String(), w.nl))
 }
 
 func scalarOnly(v any) string { return scalarText(v, false, plainStyle) }

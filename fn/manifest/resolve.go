@@ -22,9 +22,9 @@ var words = map[string]any{
 	"-.inf": math.Inf(-1), "-.Inf": math.Inf(-1), "-.INF": math.Inf(-1),
 }
 
-// resolve gives the value of an unquoted scalar: nil, bool, int64, uint64 (only above the range of int64), float64 or
+// resolveScalar gives the value of an unquoted scalar: nil, bool, int64, uint64 (only above the range of int64), float64 or
 // string.
-func resolve(s string) any {
+func resolveScalar(s string) any {
 	if s == "" {
 		return nil
 	}
@@ -41,17 +41,17 @@ func resolve(s string) any {
 	default:
 		return s
 	}
-	if !numeric(s) {
+	if !looksNumeric(s) {
 		return s
 	}
 	if v, ok := words[s]; ok {
 		return v
 	}
-	return number(s)
+	return parseNumber(s)
 }
 
-// numeric reports whether s has only characters that numbers have.
-func numeric(s string) bool {
+// looksNumeric reports whether s has only characters that numbers have.
+func looksNumeric(s string) bool {
 	for i := 0; i < len(s); i++ {
 		c := s[i]
 		if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F' || strings.IndexByte("xXoO_+-.iInN", c) >= 0) {
@@ -61,7 +61,7 @@ func numeric(s string) bool {
 	return true
 }
 
-func number(s string) any {
+func parseNumber(s string) any {
 	if s[0] == '.' {
 		if f, err := strconv.ParseFloat(s, 64); err == nil {
 			return f
@@ -101,10 +101,10 @@ func floatText(s string) bool {
 	if s != "" && (s[0] == '+' || s[0] == '-') {
 		s = s[1:]
 	}
-	whole := digits(s)
+	whole := countDigits(s)
 	s = s[whole:]
 	if s != "" && s[0] == '.' {
-		frac := digits(s[1:])
+		frac := countDigits(s[1:])
 		if whole == 0 && frac == 0 {
 			return false
 		}
@@ -122,10 +122,10 @@ func floatText(s string) bool {
 	if s != "" && (s[0] == '+' || s[0] == '-') {
 		s = s[1:]
 	}
-	return s != "" && digits(s) == len(s)
+	return s != "" && countDigits(s) == len(s)
 }
 
-func digits(s string) int {
+func countDigits(s string) int {
 	i := 0
 	for i < len(s) && s[i] >= '0' && s[i] <= '9' {
 		i++
@@ -148,11 +148,11 @@ func jsonNumber(f float64) (v any, ok bool) {
 }
 
 // keyText gives the text of a mapping key; keys that are not strings are turned into strings. ok is false for null.
-func keyText(n *node) (string, bool) {
+func keyText(n *yamlNode) (string, bool) {
 	if n.style != plainStyle || n.tag == "!!str" {
 		return n.val, true
 	}
-	switch v := resolve(n.val).(type) {
+	switch v := resolveScalar(n.val).(type) {
 	case string:
 		return v, true
 	case bool:

@@ -26,7 +26,7 @@ type ResourceList struct {
 	Results        result.Results
 
 	doc *Document
-	lay *layout
+	lay *listLayout
 }
 
 // ParseResourceList reads a ResourceList without decoding its items. Errors are for input that is none, that has another
@@ -58,7 +58,7 @@ func ParseResourceList(src []byte) (*ResourceList, error) {
 }
 
 func newResourceList(doc *Document) (*ResourceList, error) {
-	lay, err := doc.layout()
+	lay, err := doc.findLayout()
 	if err != nil {
 		return nil, err
 	}
@@ -77,14 +77,14 @@ func newResourceList(doc *Document) (*ResourceList, error) {
 		return nil, fmt.Errorf("reading the ResourceList: items is not a list")
 	}
 	rl.Items = doc.itemsOf(lay)
-	if fc, ok := doc.part(lay, "functionConfig"); ok {
-		if v, err := fc.value(); err != nil {
+	if fc, ok := doc.partDocument(lay, "functionConfig"); ok {
+		if v, err := fc.decodeCached(); err != nil {
 			return nil, fmt.Errorf("reading functionConfig: %w", err)
 		} else if v != nil {
 			rl.FunctionConfig = fc
 		}
 	}
-	if rs, ok := doc.part(lay, "results"); ok {
+	if rs, ok := doc.partDocument(lay, "results"); ok {
 		if rl.Results, err = readResults(rs); err != nil {
 			return nil, err
 		}
@@ -92,8 +92,8 @@ func newResourceList(doc *Document) (*ResourceList, error) {
 	return rl, nil
 }
 
-// part gives the value of a top-level key as a document.
-func (d *Document) part(lay *layout, key string) (*Document, bool) {
+// partDocument gives the value of a top-level key as a document.
+func (d *Document) partDocument(lay *listLayout, key string) (*Document, bool) {
 	s, ok := lay.keys[key]
 	if !ok {
 		return nil, false
@@ -103,7 +103,7 @@ func (d *Document) part(lay *layout, key string) (*Document, bool) {
 }
 
 func readResults(d *Document) (result.Results, error) {
-	v, err := d.value()
+	v, err := d.decodeCached()
 	if err != nil {
 		return nil, fmt.Errorf("reading results: %w", err)
 	}
@@ -138,7 +138,7 @@ func resultValues(rs result.Results) []any {
 			tags[result.TagLine] = strconv.Itoa(r.File.Line)
 			r.Tags = tags
 		}
-		out = append(out, normal(r))
+		out = append(out, normalValue(r))
 	}
 	return out
 }

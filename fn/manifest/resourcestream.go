@@ -21,25 +21,25 @@ func (rl *ResourceList) Write(w io.Writer, items []*Document, results result.Res
 	text, at := rl.doc.text, 0
 	for i, s := range rl.lay.items {
 		if it := items[i]; it.text != text[s.start:s.end] {
-			out.put(text[at:s.start])
-			out.put(it.text)
+			out.putString(text[at:s.start])
+			out.putString(it.text)
 			at = s.end
 		}
 	}
-	end := max(at, rl.lay.end(text))
-	out.put(text[at:end])
+	end := max(at, rl.lay.appendOffset(text))
+	out.putString(text[at:end])
 	if len(results) > 0 {
 		fresh := lineWriter(text)
-		col := rl.lay.top()
-		fresh.indent(col)
+		col := rl.lay.keyColumn()
+		fresh.writeIndent(col)
 		fresh.b.WriteString("results:" + fresh.nl)
-		fresh.block(resultValues(results), col, false)
+		fresh.writeCollection(resultValues(results), col, false)
 		if out.last != '\n' && out.last != 0 {
-			out.put(fresh.nl)
+			out.putString(fresh.nl)
 		}
-		out.put(fresh.b.String())
+		out.putString(fresh.b.String())
 	}
-	out.put(text[end:])
+	out.putString(text[end:])
 	return out.w.Flush()
 }
 
@@ -49,7 +49,7 @@ func (rl *ResourceList) inPieces(items []*Document) bool {
 		return false
 	}
 	for i, d := range items {
-		if d == nil || d.list != rl.doc || d.index != i || d.text != rl.Items[i].text && rl.Items[i].anchored() {
+		if d == nil || d.list != rl.doc || d.index != i || d.text != rl.Items[i].text && rl.Items[i].hasAnchors() {
 			return false
 		}
 	}
@@ -62,8 +62,8 @@ type lastByte struct {
 	last byte
 }
 
-// put writes; the error of a buffered writer stays until Flush.
-func (o *lastByte) put(s string) {
+// putString writes; the error of a buffered writer stays until Flush.
+func (o *lastByte) putString(s string) {
 	if s != "" {
 		_, _ = o.w.WriteString(s)
 		o.last = s[len(s)-1]

@@ -14,14 +14,14 @@ import (
 // results replace those of the list, and without any there is no results field. The given order of the list's own items
 // must be theirs.
 func (rl *ResourceList) Bytes(items []*Document, results result.Results) []byte {
-	own, extra := rl.sort(items)
+	own, extra := rl.sortItems(items)
 	next, lay, ok := rl.withAnchors(own)
 	if !ok {
-		next, lay = rl.doc.splice(rl.lay, own)
+		next, lay = rl.doc.spliceItems(rl.lay, own)
 	}
 	values := make([]any, 0, len(extra))
 	for _, d := range extra {
-		v, err := d.value()
+		v, err := d.decodeCached()
 		if err != nil { // nobody can have made sense of it: pass it on as it is, for the next reader to refuse
 			v = d.text
 		}
@@ -35,8 +35,8 @@ func (rl *ResourceList) Bytes(items []*Document, results result.Results) []byte 
 	return []byte(putItems(text, lay, values))
 }
 
-// sort finds the list's own items by position, nil for those that are missing, and the others.
-func (rl *ResourceList) sort(items []*Document) (own, extra []*Document) {
+// sortItems finds the list's own items by position, nil for those that are missing, and the others.
+func (rl *ResourceList) sortItems(items []*Document) (own, extra []*Document) {
 	own = make([]*Document, len(rl.Items))
 	for _, d := range items {
 		if d.list == rl.doc && d.index < len(own) && own[d.index] == nil {
@@ -49,13 +49,13 @@ func (rl *ResourceList) sort(items []*Document) (own, extra []*Document) {
 }
 
 // withAnchors gives the list edited as a whole where an edited item holds an anchor that others may use.
-func (rl *ResourceList) withAnchors(own []*Document) (*Document, *layout, bool) {
+func (rl *ResourceList) withAnchors(own []*Document) (*Document, *listLayout, bool) {
 	anchored := false
 	for i, d := range own {
 		if d == nil {
 			return nil, nil, false
 		}
-		anchored = anchored || d.text != rl.Items[i].text && rl.Items[i].anchored()
+		anchored = anchored || d.text != rl.Items[i].text && rl.Items[i].hasAnchors()
 	}
 	if !anchored {
 		return nil, nil, false
@@ -64,13 +64,13 @@ func (rl *ResourceList) withAnchors(own []*Document) (*Document, *layout, bool) 
 	if err != nil {
 		return nil, nil, false
 	}
-	lay, err := next.layout()
+	lay, err := next.findLayout()
 	return next, lay, err == nil && lay != nil
 }
 
-// splice puts the texts of items back into a list and takes out those that are nil. It gives the list and where its
+// spliceItems puts the texts of items back into a list and takes out those that are nil. It gives the list and where its
 // parts are now.
-func (d *Document) splice(lay *layout, own []*Document) (*Document, *layout) {
+func (d *Document) spliceItems(lay *listLayout, own []*Document) (*Document, *listLayout) {
 	var b strings.Builder
 	b.Grow(len(d.text) + len(d.text)/4)
 	at, changed, missing := 0, false, false
@@ -130,11 +130,11 @@ func allNil(ds []*Document) bool {
 
 // dropElements takes the elements that are nil in own out of the items of a list in flow style.
 func (d *Document) dropElements(own []*Document) string {
-	root, err := d.parse()
+	root, err := d.parseNodes()
 	if err != nil {
 		return d.text
 	}
-	items, _ := child(root, "items")
+	items, _ := childNode(root, "items")
 	if items == nil || items.kind != sequenceKind {
 		return d.text
 	}
@@ -149,17 +149,17 @@ func (d *Document) dropElements(own []*Document) string {
 	texts := make([]string, len(stay))
 	switch {
 	case len(stay) == 0:
-		e.put(items.start, items.end, "[]")
-	case items.flow():
+		e.replaceBytes(items.start, items.end, "[]")
+	case items.isFlow():
 		e.flowElements(items, old, texts, stay)
 	default:
 		e.blockElements(items, old, texts, stay)
 	}
-	return apply(e.src, e.edits, 0, len(e.src))
+	return applyToText(e.src, e.edits, 0, len(e.src))
 }
 
 // putItems appends elements to the items of a list in block style.
-func putItems(text string, lay *layout, values []any) string {
+func putItems(text string, lay *listLayout, values []any) string {
 	if len(values) == 0 {
 		return text
 	}
@@ -170,13 +170,13 @@ func putItems(text string, lay *layout, values []any) string {
 		col = lay.seqCol
 	}
 	if !there {
-		col = lay.top()
+		col = lay.keyColumn()
 	}
-	w.block(values, col, false)
+	w.writeCollection(values, col, false)
 	switch {
 	case !there:
-		at := lay.end(text)
-		return text[:at] + broken(text[:at], w.nl) + strings.Repeat(" ", col) + "items:" + w.nl + w.b.String() + text[at:]
+		at := lay.appendOffset(text)
+		return text[:at] + missingBreak(text[:at], w.nl) + strings.Repeat(" ", col) + "items:" + w.nl + w.b.String() + text[at:]
 	case len(lay.items) == 0:
 		end := lineEnd(text, s.start)
 		rest := text[s.start:end]
@@ -188,34 +188,34 @@ func putItems(text string, lay *layout, values []any) string {
 		return text[:s.start] + keep + w.nl + w.b.String() + text[after:]
 	}
 	at := contentEnd(text, lay.items[len(lay.items)-1], col)
-	return text[:at] + broken(text[:at], w.nl) + w.b.String() + text[at:]
+	return text[:at] + missingBreak(text[:at], w.nl) + w.b.String() + text[at:]
 }
 
 // putResults replaces the results of a list in block style, or adds them at its end; none says that it has none now.
-func putResults(text string, lay *layout, rs result.Results, none bool) string {
+func putResults(text string, lay *listLayout, rs result.Results, none bool) string {
 	s, there := lay.keys["results"]
 	if len(rs) == 0 && (!there || none) {
 		return text
 	}
 	w := lineWriter(text)
 	if len(rs) > 0 {
-		col := lay.top()
-		w.indent(col)
+		col := lay.keyColumn()
+		w.writeIndent(col)
 		w.b.WriteString("results:" + w.nl)
-		w.block(resultValues(rs), col, false)
+		w.writeCollection(resultValues(rs), col, false)
 	}
-	start, end := lay.end(text), lay.end(text)
+	start, end := lay.appendOffset(text), lay.appendOffset(text)
 	if there {
 		start, end = s.line, contentEnd(text, s, s.dash)
 	}
-	out := text[:start] + broken(text[:start], w.nl) + w.b.String() + text[end:]
-	lay.shift(end, len(out)-len(text))
+	out := text[:start] + missingBreak(text[:start], w.nl) + w.b.String() + text[end:]
+	lay.shiftAfter(end, len(out)-len(text))
 	return out
 }
 
-// shift moves the places after off.
-func (lay *layout) shift(off, by int) {
-	keys := make(map[string]span, len(lay.keys))
+// shiftAfter moves the places after off.
+func (lay *listLayout) shiftAfter(off, by int) {
+	keys := make(map[string]textSpan, len(lay.keys))
 	for k, s := range lay.keys {
 		if s.line >= off {
 			s.line, s.start, s.end = s.line+by, s.start+by, s.end+by
@@ -223,7 +223,7 @@ func (lay *layout) shift(off, by int) {
 		keys[k] = s
 	}
 	lay.keys = keys
-	items := make([]span, len(lay.items))
+	items := make([]textSpan, len(lay.items))
 	for i, s := range lay.items {
 		if s.line >= off {
 			s.line, s.start, s.end = s.line+by, s.start+by, s.end+by
@@ -233,16 +233,16 @@ func (lay *layout) shift(off, by int) {
 	lay.items = items
 }
 
-// top is the column of the list's own keys.
-func (lay *layout) top() int {
+// keyColumn is the column of the list's own keys.
+func (lay *listLayout) keyColumn() int {
 	for _, s := range lay.keys {
 		return s.dash
 	}
 	return 0
 }
 
-// end is where keys can be appended: after the last one.
-func (lay *layout) end(text string) int {
+// appendOffset is where keys can be appended: after the last one.
+func (lay *listLayout) appendOffset(text string) int {
 	end := 0
 	for _, s := range lay.keys {
 		end = max(end, s.end)
@@ -251,7 +251,7 @@ func (lay *layout) end(text string) int {
 }
 
 // contentEnd gives the end of a span without the empty lines and comments at its end that are at the column or above.
-func contentEnd(text string, s span, col int) int {
+func contentEnd(text string, s textSpan, col int) int {
 	end := s.end
 	if body := text[s.start:s.end]; strings.Contains(body, "|+") || strings.Contains(body, ">+") {
 		return end // the empty lines may be those of a block scalar that keeps them
@@ -259,7 +259,7 @@ func contentEnd(text string, s span, col int) int {
 	for end > s.start {
 		bol := lineStart(text, end-1)
 		l := text[bol:end]
-		c := first(l)
+		c := firstNonBlank(l)
 		if c != 0 && (c != '#' || strings.IndexByte(l, '#') > col) || bol < s.start {
 			break
 		}
@@ -268,16 +268,16 @@ func contentEnd(text string, s span, col int) int {
 	return end
 }
 
-// broken gives the line break that a text lacks at its end.
-func broken(text, nl string) string {
+// missingBreak gives the line break that a text lacks at its end.
+func missingBreak(text, nl string) string {
 	if text == "" || text[len(text)-1] == '\n' {
 		return ""
 	}
 	return nl
 }
 
-func lineWriter(text string) *writer {
-	w := &writer{nl: "\n", step: 2}
+func lineWriter(text string) *blockWriter {
+	w := &blockWriter{nl: "\n", step: 2}
 	if i := strings.IndexByte(text, '\n'); i > 0 && text[i-1] == '\r' {
 		w.nl = "\r\n"
 	}
@@ -286,7 +286,7 @@ func lineWriter(text string) *writer {
 
 // editList appends items to a list that is not in plain block style and sets its results, without decoding the rest.
 func (d *Document) editList(values []any, rs result.Results, none bool) []byte {
-	root, err := d.parse()
+	root, err := d.parseNodes()
 	if err != nil || root.kind != mappingKind {
 		return []byte(d.text)
 	}
@@ -304,31 +304,31 @@ func (d *Document) editList(values []any, rs result.Results, none bool) []byte {
 		added["items"] = values
 	}
 	for i, p := range pairs {
-		pl := place{parent: root.indent, key: p.key, dash: -1, flow: root.flow()}
+		pl := nodePlace{parent: root.indent, key: p.key, dash: -1, flow: root.isFlow()}
 		switch key, _ := keyText(p.key); {
 		case key == "results" && len(rs) == 0:
 			keep[i] = none
 		case key == "results":
-			_ = e.replace(p.val, added[key], pl)
+			_ = e.replaceNode(p.val, added[key], pl)
 			delete(added, key)
 		case key == "items" && len(values) > 0:
-			e.extend(p.val, values, pl)
+			e.appendElements(p.val, values, pl)
 			delete(added, key)
 		}
 	}
-	if root.flow() {
+	if root.isFlow() {
 		e.flowEntries(root, pairs, keep, added)
 	} else {
 		e.removeEntries(root, pairs, keep)
 		e.appendEntries(root, added)
 	}
-	return []byte(apply(e.src, e.edits, 0, len(e.src)))
+	return []byte(applyToText(e.src, e.edits, 0, len(e.src)))
 }
 
-// extend appends elements to a sequence.
-func (e *editor) extend(n *node, values []any, pl place) {
+// appendElements appends elements to a sequence.
+func (e *documentEditor) appendElements(n *yamlNode, values []any, pl nodePlace) {
 	if n.kind != sequenceKind || n.n == 0 {
-		_ = e.replace(n, values, pl)
+		_ = e.replaceNode(n, values, pl)
 		return
 	}
 	old := n.elems()
@@ -338,9 +338,9 @@ func (e *editor) extend(n *node, values []any, pl place) {
 		stay[i] = i
 	}
 	for _, v := range values {
-		texts = append(texts, e.fresh(n, v))
+		texts = append(texts, e.newElementText(n, v))
 	}
-	if n.flow() {
+	if n.isFlow() {
 		e.flowElements(n, old, texts, stay)
 	} else {
 		e.blockElements(n, old, texts, stay)

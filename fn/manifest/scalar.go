@@ -10,16 +10,16 @@ import (
 	"unicode/utf8"
 )
 
-// plain reads an unquoted scalar in block context. Where a key may stand it ends at the colon of a key.
-func (p *parser) plain(indent int, keyOK bool) *node {
+// parsePlain reads an unquoted scalar in block context. Where a key may stand it ends at the colon of a key.
+func (p *yamlParser) parsePlain(indent int, keyOK bool) *yamlNode {
 	p.plainStart(false)
-	n := p.new(scalarKind, plainStyle, p.pos)
+	n := p.newNode(scalarKind, plainStyle, p.pos)
 	end, stop := p.plainLine(p.pos)
 	n.val, n.end = p.src[n.start:end], end
 	p.pos = end
 	if stop == ':' {
 		if !keyOK {
-			p.fail(end, "mapping values are not allowed here")
+			p.failAt(end, "mapping values are not allowed here")
 		}
 		return n
 	}
@@ -30,25 +30,25 @@ func (p *parser) plain(indent int, keyOK bool) *node {
 	return n
 }
 
-func (p *parser) plainStart(flow bool) {
-	c, d := p.peek(0), p.peek(1)
+func (p *yamlParser) plainStart(flow bool) {
+	c, d := p.peekByte(0), p.peekByte(1)
 	bad := false
 	switch c {
 	case ',', '[', ']', '{', '}', '#', '&', '*', '!', '|', '>', '\'', '"', '%', '@', '`', 0:
 		bad = true
 	case '-':
-		bad = blankz(d)
+		bad = isBlankOrEnd(d)
 	case '?', ':':
-		bad = flow || blankz(d)
+		bad = flow || isBlankOrEnd(d)
 	}
 	if bad {
-		p.fail(p.pos, "did not expect %s here", p.rest())
+		p.failAt(p.pos, "did not expect %s here", p.restText())
 	}
 }
 
 // plainLine finds where the unquoted text from i ends in its line, and whether a comment (#), a colon or the line's end
 // (0) ends it.
-func (p *parser) plainLine(i int) (end int, stop byte) {
+func (p *yamlParser) plainLine(i int) (end int, stop byte) {
 	s := p.src
 	end = i
 	for i < len(s) {
@@ -63,7 +63,7 @@ func (p *parser) plainLine(i int) (end int, stop byte) {
 				return end, '#'
 			}
 		case ':':
-			if i+1 >= len(s) || blankz(s[i+1]) {
+			if i+1 >= len(s) || isBlankOrEnd(s[i+1]) {
 				return end, ':'
 			}
 		}
@@ -74,7 +74,7 @@ func (p *parser) plainLine(i int) (end int, stop byte) {
 }
 
 // moreLines folds the further lines of an unquoted scalar of block context into its first.
-func (p *parser) moreLines(n *node, indent int) {
+func (p *yamlParser) moreLines(n *yamlNode, indent int) {
 	var b []byte
 	for {
 		i, bol, breaks := n.end, p.bol, 0
@@ -83,23 +83,23 @@ func (p *parser) moreLines(n *node, indent int) {
 				breaks++
 				bol = i + 1
 			} else if c == '\t' && breaks > 0 {
-				p.fail(i, "found a tab in the indentation of a scalar")
+				p.failAt(i, "found a tab in the indentation of a scalar")
 			} else if c != ' ' && c != '\r' && c != '\t' {
 				break
 			}
 			i++
 		}
-		if breaks == 0 || i >= len(p.src) || i-bol <= indent || p.src[i] == '#' || i == bol && marker(p.src[i:]) {
+		if breaks == 0 || i >= len(p.src) || i-bol <= indent || p.src[i] == '#' || i == bol && isMarker(p.src[i:]) {
 			break
 		}
 		end, stop := p.plainLine(i)
 		if stop == ':' {
-			p.fail(end, "mapping values are not allowed here")
+			p.failAt(end, "mapping values are not allowed here")
 		}
 		if b == nil {
 			b = append(b, n.val...)
 		}
-		b = fold(b, breaks)
+		b = appendFolded(b, breaks)
 		b = append(b, p.src[i:end]...)
 		n.end, p.pos, p.bol = end, end, bol
 		if stop == '#' {
@@ -111,8 +111,8 @@ func (p *parser) moreLines(n *node, indent int) {
 	}
 }
 
-// fold appends what a run of line breaks inside a scalar stands for.
-func fold(b []byte, breaks int) []byte {
+// appendFolded appends what a run of line breaks inside a scalar stands for.
+func appendFolded(b []byte, breaks int) []byte {
 	if breaks == 1 {
 		return append(b, ' ')
 	}
@@ -122,14 +122,14 @@ func fold(b []byte, breaks int) []byte {
 	return b
 }
 
-func (p *parser) single() *node {
-	n := p.new(scalarKind, singleStyle, p.pos)
+func (p *yamlParser) parseSingleQuoted() *yamlNode {
+	n := p.newNode(scalarKind, singleStyle, p.pos)
 	i := p.pos + 1
 	from := i
 	var b []byte
 	for {
 		if i >= len(p.src) {
-			p.fail(n.start, "the single quote is not closed")
+			p.failAt(n.start, "the single quote is not closed")
 		}
 		switch c := p.src[i]; {
 		case c == '\'' && i+1 < len(p.src) && p.src[i+1] == '\'':
@@ -138,7 +138,7 @@ func (p *parser) single() *node {
 			from = i
 			continue
 		case c == '\'':
-			p.quoted(n, b, from, i)
+			p.endQuoted(n, b, from, i)
 			return n
 		case c == '\n' || c == '\r':
 			b = append(b, p.src[from:i]...)
@@ -150,8 +150,8 @@ func (p *parser) single() *node {
 	}
 }
 
-// quoted ends a quoted scalar at its closing quote.
-func (p *parser) quoted(n *node, b []byte, from, i int) {
+// endQuoted ends a quoted scalar at its closing quote.
+func (p *yamlParser) endQuoted(n *yamlNode, b []byte, from, i int) {
 	if b == nil {
 		n.val = p.src[from:i]
 	} else {
@@ -173,43 +173,43 @@ func trimTail(b []byte, keep int) []byte {
 }
 
 // foldQuoted goes over a run of line breaks and blanks inside quotes.
-func (p *parser) foldQuoted(b []byte, i int) ([]byte, int) {
+func (p *yamlParser) foldQuoted(b []byte, i int) ([]byte, int) {
 	breaks := 0
 	for i < len(p.src) {
 		c := p.src[i]
 		if c == '\n' {
 			breaks++
 			p.bol = i + 1
-			if marker(p.src[i+1:]) && p.column(i+1) == 0 {
-				p.fail(i+1, "found a document marker in a quoted scalar")
+			if isMarker(p.src[i+1:]) && p.columnOf(i+1) == 0 {
+				p.failAt(i+1, "found a document marker in a quoted scalar")
 			}
 		} else if c != ' ' && c != '\t' && c != '\r' {
 			break
 		}
 		i++
 	}
-	return fold(b, breaks), i
+	return appendFolded(b, breaks), i
 }
 
-func (p *parser) double() *node {
-	n := p.new(scalarKind, doubleStyle, p.pos)
+func (p *yamlParser) parseDoubleQuoted() *yamlNode {
+	n := p.newNode(scalarKind, doubleStyle, p.pos)
 	i := p.pos + 1
 	from, keep := i, 0
 	var b []byte
 	for {
 		if i >= len(p.src) {
-			p.fail(n.start, "the double quote is not closed")
+			p.failAt(n.start, "the double quote is not closed")
 		}
 		switch p.src[i] {
 		case '"':
-			p.quoted(n, b, from, i)
+			p.endQuoted(n, b, from, i)
 			return n
 		case '\\':
 			b = append(b, p.src[from:i]...)
 			if b == nil {
 				b = []byte{}
 			}
-			b, i = p.escape(b, i)
+			b, i = p.parseEscape(b, i)
 			from, keep = i, len(b)
 			continue
 		case '\n', '\r':
@@ -227,10 +227,10 @@ const (
 	escapeTo   = "\x00\a\b\t\t\n\v\f\r\x1b \"'\\"
 )
 
-// escape reads an escape sequence at i.
-func (p *parser) escape(b []byte, i int) ([]byte, int) {
+// parseEscape reads an escape sequence at i.
+func (p *yamlParser) parseEscape(b []byte, i int) ([]byte, int) {
 	if i+1 >= len(p.src) {
-		p.fail(i, "the double quote is not closed")
+		p.failAt(i, "the double quote is not closed")
 	}
 	c := p.src[i+1]
 	switch c {
@@ -245,7 +245,7 @@ func (p *parser) escape(b []byte, i int) ([]byte, int) {
 			j++
 		}
 		if j < len(p.src) && (p.src[j] == '\n' || p.src[j] == '\r') {
-			p.fail(j, "found an empty line after an escaped line break")
+			p.failAt(j, "found an empty line after an escaped line break")
 		}
 		return b, j
 	case 'x', 'u', 'U':
@@ -253,7 +253,7 @@ func (p *parser) escape(b []byte, i int) ([]byte, int) {
 	}
 	k := strings.IndexByte(escapeFrom, c)
 	if k < 0 {
-		p.fail(i, "found an unknown escape character %q", c)
+		p.failAt(i, "found an unknown escape character %q", c)
 	}
 	switch c {
 	case 'N':
@@ -270,36 +270,36 @@ func (p *parser) escape(b []byte, i int) ([]byte, int) {
 	return append(b, escapeTo[k]), i + 2
 }
 
-func (p *parser) hexEscape(b []byte, i, digits int) ([]byte, int) {
-	r, j := p.hex(i+2, digits), i+2+digits
+func (p *yamlParser) hexEscape(b []byte, i, digits int) ([]byte, int) {
+	r, j := p.parseHex(i+2, digits), i+2+digits
 	if utf16.IsSurrogate(r) { // a pair as JSON writes it
 		if !strings.HasPrefix(p.src[j:], `\u`) {
-			p.fail(i, "found half of a surrogate pair")
+			p.failAt(i, "found half of a surrogate pair")
 		}
-		r = utf16.DecodeRune(r, p.hex(j+2, 4))
+		r = utf16.DecodeRune(r, p.parseHex(j+2, 4))
 		if r == utf8.RuneError {
-			p.fail(i, "found half of a surrogate pair")
+			p.failAt(i, "found half of a surrogate pair")
 		}
 		j += 6
 	}
 	if !utf8.ValidRune(r) {
-		p.fail(i, "found an escape of no character")
+		p.failAt(i, "found an escape of no character")
 	}
 	return utf8.AppendRune(b, r), j
 }
 
-func (p *parser) hex(i, digits int) rune {
+func (p *yamlParser) parseHex(i, digits int) rune {
 	if i+digits > len(p.src) {
-		p.fail(i, "found a short escape")
+		p.failAt(i, "found a short escape")
 	}
 	for _, c := range []byte(p.src[i : i+digits]) {
 		if !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F') {
-			p.fail(i, "found an escape without its digits")
+			p.failAt(i, "found an escape without its digits")
 		}
 	}
 	v, err := strconv.ParseUint(p.src[i:i+digits], 16, 32)
 	if err != nil || v > utf8.MaxRune {
-		p.fail(i, "found an escape of no character")
+		p.failAt(i, "found an escape of no character")
 	}
 	return rune(v)
 }

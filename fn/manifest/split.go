@@ -69,15 +69,15 @@ func documentEnd(s string) int {
 		if i == 0 {
 			l = strings.TrimPrefix(l, "\ufeff")
 		}
-		switch c := first(l); {
-		case marker(l) && l[0] == '-':
+		switch c := firstNonBlank(l); {
+		case isMarker(l) && l[0] == '-':
 			if content || started {
 				return i
 			}
 			started = true
-			content = first(l[3:]) != 0 && first(l[3:]) != '#'
-		case marker(l):
-			if n := i + end; followed(s[n:]) {
+			content = firstNonBlank(l[3:]) != 0 && firstNonBlank(l[3:]) != '#'
+		case isMarker(l):
+			if n := i + end; hasMore(s[n:]) {
 				return n
 			}
 		case c == 0 || c == '#' || c == '%' && l[0] == '%' && !content:
@@ -89,13 +89,13 @@ func documentEnd(s string) int {
 	return len(s)
 }
 
-// followed reports whether anything follows: a document end at the end of the stream begins no further document.
-func followed(s string) bool { return strings.TrimSpace(s) != "" }
+// hasMore reports whether anything follows: a document end at the end of the stream begins no further document.
+func hasMore(s string) bool { return strings.TrimSpace(s) != "" }
 
-// first gives the first byte of a line that is not blank, or 0.
-func first(l string) byte {
+// firstNonBlank gives the first byte of a line that is not blank, or 0.
+func firstNonBlank(l string) byte {
 	for i := 0; i < len(l); i++ {
-		if !blankz(l[i]) {
+		if !isBlankOrEnd(l[i]) {
 			return l[i]
 		}
 	}

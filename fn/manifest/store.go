@@ -11,7 +11,7 @@ import (
 // nodeStore hands out nodes and takes all of them back at once. Decoding needs a document's nodes for a moment only, and they
 // were most of what a large run allocated.
 type nodeStore struct {
-	slabs      [][]node
+	slabs      [][]yamlNode
 	slab, used int
 }
 
@@ -23,9 +23,9 @@ const (
 
 var nodeStores = sync.Pool{New: func() any { return new(nodeStore) }}
 
-func (s *nodeStore) get() *node {
+func (s *nodeStore) newNode() *yamlNode {
 	if s.slab == len(s.slabs) {
-		s.slabs = append(s.slabs, make([]node, slabSize))
+		s.slabs = append(s.slabs, make([]yamlNode, slabSize))
 	}
 	n := &s.slabs[s.slab][s.used]
 	if s.used++; s.used == slabSize {
@@ -34,8 +34,8 @@ func (s *nodeStore) get() *node {
 	return n
 }
 
-// release empties the nodes, so that they hold on to no text, and gives the store back.
-func (s *nodeStore) release() {
+// releaseNodes empties the nodes, so that they hold on to no text, and gives the store back.
+func (s *nodeStore) releaseNodes() {
 	for i := range s.slab {
 		clear(s.slabs[i])
 	}

@@ -13,28 +13,28 @@ import (
 // sorted, but apiVersion, kind, metadata and spec come first in an object, and name in the elements of a list. Values
 // are those that Decode gives; other types go through JSON.
 func Marshal(v any) []byte {
-	w := writer{nl: "\n", step: 2}
-	v = normal(v)
-	if empty(v) {
-		return []byte(w.scalar(v, 0) + "\n")
+	w := blockWriter{nl: "\n", step: 2}
+	v = normalValue(v)
+	if isInline(v) {
+		return []byte(w.scalarText(v, 0) + "\n")
 	}
-	w.block(v, 0, false)
+	w.writeCollection(v, 0, false)
 	return []byte(w.b.String())
 }
 
-// writer writes block style.
-type writer struct {
+// blockWriter writes block style.
+type blockWriter struct {
 	b    strings.Builder
 	nl   string
 	step int // indentation of mappings
 	seq  int // indentation of sequences in mappings
 	// carry has the texts of elements that come from elsewhere in the document.
-	carry *carrier
+	carry *elementCarrier
 	part  bool // the text goes between other text: no block scalars that would take empty lines after them along
 }
 
-// empty reports whether a value is written on the line of its key.
-func empty(v any) bool {
+// isInline reports whether a value is written on the line of its key.
+func isInline(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:
 		return len(v) == 0
@@ -44,97 +44,97 @@ func empty(v any) bool {
 	return true
 }
 
-func (w *writer) indent(n int) {
+func (w *blockWriter) writeIndent(n int) {
 	for ; n > 0; n-- {
 		w.b.WriteByte(' ')
 	}
 }
 
-// block writes a collection, each line with its line break. Where inline is set the first line continues one that is
+// writeCollection writes a collection, each line with its line break. Where inline is set the first line continues one that is
 // already at the column.
-func (w *writer) block(v any, col int, inline bool) {
+func (w *blockWriter) writeCollection(v any, col int, inline bool) {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, k := range sortedKeys(v, inline) {
 			if !inline {
-				w.indent(col)
+				w.writeIndent(col)
 			}
 			inline = false
-			w.entry(k, v[k], col)
+			w.writeEntry(k, v[k], col)
 		}
 	case []any:
 		for _, e := range v {
-			w.item(e, col, inline)
+			w.writeItem(e, col, inline)
 			inline = false
 		}
 	}
 }
 
-// item writes an element of a sequence with its dash at col.
-func (w *writer) item(v any, col int, inline bool) {
+// writeItem writes an element of a sequence with its dash at col.
+func (w *blockWriter) writeItem(v any, col int, inline bool) {
 	if w.carry != nil && !inline {
-		if head, text, ok := w.carry.text(v, col); ok {
+		if head, text, ok := w.carry.elementText(v, col); ok {
 			w.b.WriteString(head)
-			w.indent(col)
+			w.writeIndent(col)
 			w.b.WriteString("- " + text)
 			return
 		}
 	}
 	if !inline {
-		w.indent(col)
+		w.writeIndent(col)
 	}
 	w.b.WriteByte('-')
-	w.element(v, col)
+	w.writeElement(v, col)
 }
 
-// entry writes a key at the position and its value.
-func (w *writer) entry(key string, v any, col int) {
+// writeEntry writes a key at the position and its value.
+func (w *blockWriter) writeEntry(key string, v any, col int) {
 	w.b.WriteString(keyString(key))
 	w.b.WriteByte(':')
-	w.after(v, col)
+	w.writeAfterKey(v, col)
 }
 
-// after writes a value after a key's colon; col is the column of the key.
-func (w *writer) after(v any, col int) {
-	if empty(v) {
+// writeAfterKey writes a value after a key's colon; col is the column of the key.
+func (w *blockWriter) writeAfterKey(v any, col int) {
+	if isInline(v) {
 		w.b.WriteByte(' ')
-		w.b.WriteString(w.scalar(v, col))
+		w.b.WriteString(w.scalarText(v, col))
 		w.b.WriteString(w.nl)
 		return
 	}
 	w.b.WriteString(w.nl)
 	if _, ok := v.([]any); ok {
-		w.block(v, col+w.seq, false)
+		w.writeCollection(v, col+w.seq, false)
 		return
 	}
-	w.block(v, col+w.step, false)
+	w.writeCollection(v, col+w.step, false)
 }
 
-// element writes a value after a dash at col.
-func (w *writer) element(v any, col int) {
+// writeElement writes a value after a dash at col.
+func (w *blockWriter) writeElement(v any, col int) {
 	w.b.WriteByte(' ')
-	if empty(v) {
-		w.b.WriteString(w.scalar(v, col))
+	if isInline(v) {
+		w.b.WriteString(w.scalarText(v, col))
 		w.b.WriteString(w.nl)
 		return
 	}
-	w.block(v, col+2, true)
+	w.writeCollection(v, col+2, true)
 }
 
-// scalar writes a scalar or an empty collection after an indicator; parent is the column of the collection around it.
+// scalarText writes a scalar or an empty collection after an indicator; parent is the column of the collection around it.
 // The line break after it is not written.
-func (w *writer) scalar(v any, parent int) string {
+func (w *blockWriter) scalarText(v any, parent int) string {
 	if s, ok := v.(string); ok {
 		step := max(w.step, 1)
-		if header, lines, ok := literal(s, step); ok && !(w.part && strings.Contains(header, "+")) {
-			return header + w.lines(lines, parent+step)
+		if header, lines, ok := literalBlock(s, step); ok && !(w.part && strings.Contains(header, "+")) {
+			return header + w.writeLines(lines, parent+step)
 		}
 	}
 	return scalarText(v, false, plainStyle)
 }
 
-// lines writes the lines of a block scalar, each with the line break before it.
-func (w *writer) lines(lines []string, col int) string {
+// writeLines writes the lines of a block scalar, each with the line break before it.
+func (w *blockWriter) writeLines(lines []string, col int) string {
 	var b strings.Builder
 	pad := strings.Repeat(" ", col)
 	for _, l := range lines {
@@ -167,15 +167,15 @@ func sortedKeys(m map[string]any, element bool) []string {
 	_, kind := m["kind"]
 	switch {
 	case api && kind:
-		keys = lift(keys, topKeys...)
+		keys = moveToFront(keys, topKeys...)
 	case element:
-		keys = lift(keys, "name")
+		keys = moveToFront(keys, "name")
 	}
 	return keys
 }
 
-// lift moves keys to the front.
-func lift(keys []string, front ...string) []string {
+// moveToFront moves keys to the front.
+func moveToFront(keys []string, front ...string) []string {
 	out := make([]string, 0, len(keys))
 	for _, k := range front {
 		if slices.Contains(keys, k) {

@@ -20,7 +20,7 @@ var istios = []string{"istio-proxy", "istio-init", "istio-validation", "enable-c
 // patchContainers changes the app's containers: those that the original has.
 func (s *Sidecar) patchContainers(out *Result, req Request, data *Data) error {
 	for i, patch := range s.spec.Containers {
-		chosen, err := s.choose(patch, req, data)
+		chosen, err := s.chooseContainers(patch, req, data)
 		if err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (s *Sidecar) patchContainer(out *Result, template, key string, at int, c ma
 	}
 	own := *data
 	own.Container = typed
-	patch, err := s.overlay(template, &own)
+	patch, err := s.renderOverlay(template, &own)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (s *Sidecar) patchContainer(out *Result, template, key string, at int, c ma
 		return nil, &gotemplate.Error{Template: template, Err: fmt.Errorf("it prints the name %v for the container %v; the name cannot change", name, c["name"])}
 	}
 	for _, field := range inject.UnknownContainerFields(patch) {
-		out.warn("", "%s sets %s, which is not a field that Kubernetes is known to have", template, field)
+		out.addWarning("", "%s sets %s, which is not a field that Kubernetes is known to have", template, field)
 	}
 	changed, err := inject.MergeContainer(c, patch)
 	if err != nil {
@@ -73,8 +73,8 @@ func (s *Sidecar) patchContainer(out *Result, template, key string, at int, c ma
 	return changed, nil
 }
 
-// choose gives what tells the containers that a patch is for.
-func (s *Sidecar) choose(patch v1alpha1.ContainerPatch, req Request, data *Data) (func(string) bool, error) {
+// chooseContainers gives what tells the containers that a patch is for.
+func (s *Sidecar) chooseContainers(patch v1alpha1.ContainerPatch, req Request, data *Data) (func(string) bool, error) {
 	names := patch.Names
 	if patch.NamesFrom != "" {
 		list, ok := data.Params[patch.NamesFrom].([]any)
@@ -89,7 +89,7 @@ func (s *Sidecar) choose(patch v1alpha1.ContainerPatch, req Request, data *Data)
 			return nil, err
 		}
 	}
-	match := wildcards(names)
+	match := compileWildcards(names)
 	return func(name string) bool { return match == nil || match.MatchString(name) }, nil
 }
 
@@ -110,7 +110,7 @@ func (s *Sidecar) checkNames(patch v1alpha1.ContainerPatch, names []string, req 
 			continue
 		}
 		err := fmt.Errorf("the pod has no container %q; it has %s", name, strings.Join(have, ", "))
-		i := slices.IndexFunc(s.parameters, func(p *parameter) bool { return p.spec.Name == patch.NamesFrom })
+		i := slices.IndexFunc(s.parameters, func(p *compiledParameter) bool { return p.spec.Name == patch.NamesFrom })
 		if i < 0 || s.parameters[i].spec.Annotation == "" {
 			return fmt.Errorf("choosing containers by the parameter %s: %w", patch.NamesFrom, err)
 		}

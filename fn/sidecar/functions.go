@@ -15,14 +15,14 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 )
 
-// functions are what templates can call: sprig's without those that read anything but the input, and a few of our own.
-func functions() template.FuncMap {
+// templateFunctions are what templates can call: sprig's without those that read anything but the input, and a few of our own.
+func templateFunctions() template.FuncMap {
 	m := gotemplate.Functions()
 	m["toYaml"] = toYAML
 	m["fromYaml"] = fromYAML
-	m["required"] = required
-	m["seconds"] = seconds
-	m["include"] = unbound
+	m["required"] = requireValue
+	m["seconds"] = durationSeconds
+	m["include"] = unboundInclude
 	return m
 }
 
@@ -32,16 +32,16 @@ func toYAML(v any) string { return strings.TrimSuffix(string(manifest.Marshal(v)
 // fromYAML reads YAML or JSON.
 func fromYAML(text string) (any, error) { return manifest.Decode([]byte(text)) }
 
-// required gives the value, and fails with the message where it is empty.
-func required(message string, v any) (any, error) {
+// requireValue gives the value, and fails with the message where it is empty.
+func requireValue(message string, v any) (any, error) {
 	if v == nil || v == "" {
 		return nil, errors.New(message)
 	}
 	return v, nil
 }
 
-// seconds gives a duration such as 1m30s in whole seconds, rounded up.
-func seconds(text string) (int64, error) {
+// durationSeconds gives a duration such as 1m30s in whole seconds, rounded up.
+func durationSeconds(text string) (int64, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a duration", text)
@@ -49,5 +49,5 @@ func seconds(text string) (int64, error) {
 	return int64(math.Ceil(d.Seconds())), nil
 }
 
-// unbound stands for include, which is bound to the templates of each rendering.
-func unbound(string, any) (string, error) { return "", nil }
+// unboundInclude stands for include, which is bound to the templates of each rendering.
+func unboundInclude(string, any) (string, error) { return "", nil }

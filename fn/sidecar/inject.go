@@ -41,11 +41,11 @@ const (
 // Inject adds the sidecar to the pod, whatever Decide says about it. The error is an *inject.FieldError or an
 // *gotemplate.Error where it is about one field of the pod or one template.
 func (s *Sidecar) Inject(req Request) (Result, error) {
-	data, err := s.data(req)
+	data, err := s.newData(req)
 	if err != nil {
 		return Result{}, err
 	}
-	overlay, err := s.overlay(podTemplate, data)
+	overlay, err := s.renderOverlay(podTemplate, data)
 	if err != nil {
 		return Result{}, err
 	}
@@ -55,45 +55,45 @@ func (s *Sidecar) Inject(req Request) (Result, error) {
 	}
 	out := Result{}
 	for _, field := range inject.UnknownFields(overlay) {
-		out.warn("", "the template sets %s, which is not a field that Kubernetes is known to have", field)
+		out.addWarning("", "the template sets %s, which is not a field that Kubernetes is known to have", field)
 	}
-	if err := collide(req.Pod, overlay); err != nil {
+	if err := checkCollisions(req.Pod, overlay); err != nil {
 		return Result{}, err
 	}
 	if out.Pod, err = inject.Merge(req.Pod, overlay); err != nil {
 		return Result{}, asTemplate(podTemplate, err)
 	}
-	out.Added = place(req.Pod, out.Pod, order)
+	out.Added = orderContainers(req.Pod, out.Pod, order)
 	if err := s.patchContainers(&out, req, data); err != nil {
 		return Result{}, err
 	}
-	s.guard(out.Pod)
-	if out.Objects, err = s.objects(req, data); err != nil {
+	s.setGuard(out.Pod)
+	if out.Objects, err = s.renderObjects(req, data); err != nil {
 		return Result{}, err
 	}
 	own, err := workload.Annotations(req.Original)
 	if err != nil {
 		return Result{}, err
 	}
-	for _, name := range s.unread(own) {
-		out.warn(annotationField(name), "nothing reads this annotation: the sidecar %s does not know it, so it has no effect", s.Name())
+	for _, name := range s.unreadAnnotations(own) {
+		out.addWarning(annotationField(name), "nothing reads this annotation: the sidecar %s does not know it, so it has no effect", s.Name())
 	}
 	return out, nil
 }
 
-func (r *Result) warn(field, format string, args ...any) {
+func (r *Result) addWarning(field, format string, args ...any) {
 	r.Warnings = append(r.Warnings, Warning{Field: field, Message: fmt.Sprintf(format, args...)})
 }
 
-// overlay renders a template and reads what it prints: a map, or nothing.
-func (s *Sidecar) overlay(name string, data *Data) (map[string]any, error) {
-	text, err := render(name, data)
+// renderOverlay renders a template and reads what it prints: a map, or nothing.
+func (s *Sidecar) renderOverlay(name string, data *Data) (map[string]any, error) {
+	text, err := renderTemplate(name, data)
 	if err != nil {
 		return nil, err
 	}
 	v, err := manifest.Decode(text)
 	if err != nil {
-		return nil, &gotemplate.Error{Template: name, Err: fmt.Errorf("what it prints is not YAML: %w%s", err, excerpt(text, err))}
+		return nil, &gotemplate.Error{Template: name, Err: fmt.Errorf("what it prints is not YAML: %w%s", err, errorLine(text, err))}
 	}
 	m, ok := v.(map[string]any)
 	if !ok && v != nil {
@@ -113,8 +113,8 @@ func (s *Sidecar) overlay(name string, data *Data) (map[string]any, error) {
 	return m, nil
 }
 
-// excerpt gives the line of the printed text that an error is about.
-func excerpt(text []byte, err error) string {
+// errorLine gives the line of the printed text that an error is about.
+func errorLine(text []byte, err error) string {
 	var line int
 	_, rest, ok := strings.Cut(err.Error(), "line ")
 	if _, scanErr := fmt.Sscanf(rest, "%d", &line); !ok || scanErr != nil {
@@ -132,9 +132,9 @@ func asTemplate(name string, err error) error {
 	return &gotemplate.Error{Template: name, Err: errors.New("what it prints cannot be merged: " + err.Error())}
 }
 
-// collide refuses a container or volume that would mix with another of its name. A container without an image is meant as
+// checkCollisions refuses a container or volume that would mix with another of its name. A container without an image is meant as
 // a change to the one that is there.
-func collide(pod, overlay map[string]any) error {
+func checkCollisions(pod, overlay map[string]any) error {
 	for _, key := range []string{initContainersKey, containersKey} {
 		for _, c := range listOf(overlay, key) {
 			if c["image"] == nil || c["$patch"] != nil {
@@ -158,8 +158,8 @@ func collide(pod, overlay map[string]any) error {
 	return nil
 }
 
-// guard sets the labels and annotations that keep the runtime injector away.
-func (s *Sidecar) guard(pod map[string]any) {
+// setGuard sets the labels and annotations that keep the runtime injector away.
+func (s *Sidecar) setGuard(pod map[string]any) {
 	meta, _ := pod["metadata"].(map[string]any)
 	for key, values := range map[string]map[string]string{"labels": s.spec.Guard.Labels, "annotations": s.spec.Guard.Annotations} {
 		if len(values) == 0 {

@@ -26,13 +26,13 @@ var clusterScoped = []string{
 	"ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttachment", "VolumeAttributesClass",
 }
 
-// objects renders the further objects. One without a namespace gets that of the workload, unless its kind is known to be in
+// renderObjects renders the further objects. One without a namespace gets that of the workload, unless its kind is known to be in
 // none or its namespace is printed as "".
-func (s *Sidecar) objects(req Request, data *Data) ([]map[string]any, error) {
+func (s *Sidecar) renderObjects(req Request, data *Data) ([]map[string]any, error) {
 	if strings.TrimSpace(s.spec.Objects) == "" {
 		return nil, nil
 	}
-	text, err := render(objectsTemplate, data)
+	text, err := renderTemplate(objectsTemplate, data)
 	if err != nil {
 		return nil, err
 	}
@@ -47,12 +47,12 @@ func (s *Sidecar) objects(req Request, data *Data) ([]map[string]any, error) {
 	for _, doc := range file.Docs {
 		obj, err := doc.Object()
 		if err != nil {
-			return fail(fmt.Errorf("what it prints is not YAML: %w%s", err, excerpt(text, err)))
+			return fail(fmt.Errorf("what it prints is not YAML: %w%s", err, errorLine(text, err)))
 		}
 		if len(obj) == 0 {
 			continue
 		}
-		if err := complete(obj, req.Workload.Namespace); err != nil {
+		if err := completeObject(obj, req.Workload.Namespace); err != nil {
 			return fail(err)
 		}
 		out = append(out, obj)
@@ -60,8 +60,8 @@ func (s *Sidecar) objects(req Request, data *Data) ([]map[string]any, error) {
 	return out, nil
 }
 
-// complete checks an object and gives it its namespace.
-func complete(obj map[string]any, namespace string) error {
+// completeObject checks an object and gives it its namespace.
+func completeObject(obj map[string]any, namespace string) error {
 	apiVersion, _ := obj["apiVersion"].(string)
 	kind, _ := obj["kind"].(string)
 	meta, _ := obj["metadata"].(map[string]any)

@@ -53,8 +53,8 @@ func (s *Sidecar) orderOf(overlay map[string]any) (v1alpha1.SidecarOrder, error)
 	return order, nil
 }
 
-// place puts the containers that the pod did not have before where the order says, and gives their names.
-func place(before, pod map[string]any, order v1alpha1.SidecarOrder) (added []string) {
+// orderContainers puts the containers that the pod did not have before where the order says, and gives their names.
+func orderContainers(before, pod map[string]any, order v1alpha1.SidecarOrder) (added []string) {
 	initPosition, initContainer := order.InitPosition, order.InitContainer
 	if initPosition == "" {
 		initPosition, initContainer = order.Position, order.Container

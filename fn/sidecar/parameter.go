@@ -15,8 +15,8 @@ import (
 	"github.com/prerig/prerig/fn/workload"
 )
 
-// parameter is SidecarParameter, compiled.
-type parameter struct {
+// compiledParameter is SidecarParameter, compiled.
+type compiledParameter struct {
 	spec    v1alpha1.SidecarParameter
 	pattern *regexp.Regexp
 	// low and high are the bounds; nil for none.
@@ -26,8 +26,8 @@ type parameter struct {
 	hasDefault bool
 }
 
-func newParameter(s v1alpha1.SidecarParameter) (*parameter, error) {
-	p := &parameter{spec: s}
+func newParameter(s v1alpha1.SidecarParameter) (*compiledParameter, error) {
+	p := &compiledParameter{spec: s}
 	if p.spec.Type == "" {
 		p.spec.Type = typeString
 	}
@@ -44,7 +44,7 @@ func newParameter(s v1alpha1.SidecarParameter) (*parameter, error) {
 		if b.text == "" {
 			continue
 		}
-		if *b.to, err = p.measure(b.text); err != nil {
+		if *b.to, err = p.parseMeasure(b.text); err != nil {
 			return nil, fmt.Errorf("%s: %w", b.key, err)
 		}
 	}
@@ -62,9 +62,9 @@ func newParameter(s v1alpha1.SidecarParameter) (*parameter, error) {
 }
 
 // fromDefault reads the default: a value of the type, or its text.
-func (p *parameter) fromDefault(v any) (any, error) {
+func (p *compiledParameter) fromDefault(v any) (any, error) {
 	if p.spec.Prefix == "" {
-		return p.value(v)
+		return p.policyValue(v)
 	}
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -72,7 +72,7 @@ func (p *parameter) fromDefault(v any) (any, error) {
 	}
 	out := make(map[string]any, len(m))
 	for _, key := range slices.Sorted(maps.Keys(m)) {
-		value, err := p.value(m[key])
+		value, err := p.policyValue(m[key])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", key, err)
 		}
@@ -81,16 +81,16 @@ func (p *parameter) fromDefault(v any) (any, error) {
 	return out, nil
 }
 
-// params reads all parameters for a pod. Every one of them is in the map. An error is an *inject.FieldError where an
+// readParameters reads all parameters for a pod. Every one of them is in the map. An error is an *inject.FieldError where an
 // annotation of the pod is wrong.
-func (s *Sidecar) params(req Request) (map[string]any, error) {
+func (s *Sidecar) readParameters(req Request) (map[string]any, error) {
 	own, err := workload.Annotations(req.Original)
 	if err != nil {
 		return nil, err
 	}
 	out := make(map[string]any, len(s.parameters))
 	for _, p := range s.parameters {
-		v, err := p.read(own, req.Namespace)
+		v, err := p.readValue(own, req.Namespace)
 		if err != nil {
 			return nil, err
 		}
@@ -99,8 +99,8 @@ func (s *Sidecar) params(req Request) (map[string]any, error) {
 	return out, nil
 }
 
-// read gives the parameter's value.
-func (p *parameter) read(own map[string]string, ns Namespace) (any, error) {
+// readValue gives the parameter's value.
+func (p *compiledParameter) readValue(own map[string]string, ns Namespace) (any, error) {
 	if p.spec.Prefix != "" {
 		return p.readFamily(own, ns)
 	}
@@ -110,49 +110,49 @@ func (p *parameter) read(own map[string]string, ns Namespace) (any, error) {
 	}
 	for _, name := range names {
 		if text, ok := own[name]; ok {
-			v, err := p.parse(text)
+			v, err := p.parseText(text)
 			return v, podAnnotation(name, err)
 		}
 	}
 	for _, name := range names {
 		if text, ok := ns.Annotations[name]; ok && !p.spec.PodOnly {
-			v, err := p.parse(text)
+			v, err := p.parseText(text)
 			return v, namespaceAnnotation(ns, name, err)
 		}
 	}
 	if p.spec.Required && !p.hasDefault {
-		return nil, p.missing()
+		return nil, p.missingError()
 	}
 	return copyOf(p.initial), nil
 }
 
 // readFamily gives the values of the annotations with a prefix, the pod's over the namespace's over the default's.
-func (p *parameter) readFamily(own map[string]string, ns Namespace) (any, error) {
+func (p *compiledParameter) readFamily(own map[string]string, ns Namespace) (any, error) {
 	out, _ := copyOf(p.initial).(map[string]any)
 	if !p.spec.PodOnly {
-		for _, name := range p.family(ns.Annotations) {
-			v, err := p.parse(ns.Annotations[name])
+		for _, name := range p.annotationsOf(ns.Annotations) {
+			v, err := p.parseText(ns.Annotations[name])
 			if err != nil {
 				return nil, namespaceAnnotation(ns, name, err)
 			}
 			out[name[len(p.spec.Prefix):]] = v
 		}
 	}
-	for _, name := range p.family(own) {
-		v, err := p.parse(own[name])
+	for _, name := range p.annotationsOf(own) {
+		v, err := p.parseText(own[name])
 		if err != nil {
 			return nil, podAnnotation(name, err)
 		}
 		out[name[len(p.spec.Prefix):]] = v
 	}
 	if p.spec.Required && len(out) == 0 {
-		return nil, p.missing()
+		return nil, p.missingError()
 	}
 	return out, nil
 }
 
-// family gives the names of annotations that have the prefix and something behind it, sorted.
-func (p *parameter) family(annotations map[string]string) []string {
+// annotationsOf gives the names of annotations that have the prefix and something behind it, sorted.
+func (p *compiledParameter) annotationsOf(annotations map[string]string) []string {
 	var out []string
 	for name := range annotations {
 		if len(name) > len(p.spec.Prefix) && strings.HasPrefix(name, p.spec.Prefix) {
@@ -163,8 +163,8 @@ func (p *parameter) family(annotations map[string]string) []string {
 	return out
 }
 
-// missing says how to set a parameter that has to be set.
-func (p *parameter) missing() error {
+// missingError says how to set a parameter that has to be set.
+func (p *compiledParameter) missingError() error {
 	switch {
 	case p.spec.Prefix != "":
 		return &inject.FieldError{Field: "metadata.annotations", Err: fmt.Errorf("there is none that begins with %s, which parameter %s needs", p.spec.Prefix, p.spec.Name)}
@@ -174,20 +174,20 @@ func (p *parameter) missing() error {
 	return &inject.FieldError{Field: annotationField(p.spec.Annotation), Err: fmt.Errorf("it is not set, and parameter %s has no default", p.spec.Name)}
 }
 
-// reads says whether an annotation sets the parameter.
-func (p *parameter) reads(name string) bool {
+// readsAnnotation says whether an annotation sets the parameter.
+func (p *compiledParameter) readsAnnotation(name string) bool {
 	if p.spec.Prefix != "" {
 		return strings.HasPrefix(name, p.spec.Prefix)
 	}
 	return name == p.spec.Annotation || slices.Contains(p.spec.Aliases, name)
 }
 
-// unread gives the pod's annotations that look like the sidecar's and that nothing reads, sorted.
-func (s *Sidecar) unread(annotations map[string]string) []string {
+// unreadAnnotations gives the pod's annotations that look like the sidecar's and that nothing reads, sorted.
+func (s *Sidecar) unreadAnnotations(annotations map[string]string) []string {
 	var out []string
 	for name := range annotations {
 		own := slices.ContainsFunc(s.own, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
-		if own && !s.reads[name] && !slices.ContainsFunc(s.parameters, func(p *parameter) bool { return p.reads(name) }) {
+		if own && !s.reads[name] && !slices.ContainsFunc(s.parameters, func(p *compiledParameter) bool { return p.readsAnnotation(name) }) {
 			out = append(out, name)
 		}
 	}

@@ -24,22 +24,22 @@ type Decision struct {
 	Reason string
 }
 
-// selection is SidecarSelect, compiled.
-type selection struct {
-	narrow narrowing
-	rules  []*rule
+// compiledSelect is SidecarSelect, compiled.
+type compiledSelect struct {
+	narrow workloadFilter
+	rules  []*compiledRule
 	inject bool
 }
 
-// narrowing matches the workload itself.
-type narrowing struct {
+// workloadFilter matches the workload itself.
+type workloadFilter struct {
 	kinds             []string
 	names, namespaces *regexp.Regexp
 }
 
-// rule is SidecarRule, compiled.
-type rule struct {
-	narrowing
+// compiledRule is SidecarRule, compiled.
+type compiledRule struct {
+	workloadFilter
 	spec        v1alpha1.SidecarRule
 	labels      labels.Selector
 	annotations *v1alpha1.LabelSelector
@@ -47,10 +47,10 @@ type rule struct {
 }
 
 // newSelection compiles, and notes the annotations that rules read.
-func newSelection(s v1alpha1.SidecarSelect, reads map[string]bool) (*selection, error) {
-	out := &selection{narrow: newNarrowing(s.Kinds, s.Names, s.Namespaces), inject: s.Default == v1alpha1.SidecarInject}
+func newSelection(s v1alpha1.SidecarSelect, reads map[string]bool) (*compiledSelect, error) {
+	out := &compiledSelect{narrow: newNarrowing(s.Kinds, s.Names, s.Namespaces), inject: s.Default == v1alpha1.SidecarInject}
 	for i, r := range s.Rules {
-		compiled := &rule{narrowing: newNarrowing(r.Kinds, r.Names, r.Namespaces), spec: r, annotations: r.Annotations, onNamespace: r.On == "Namespace"}
+		compiled := &compiledRule{workloadFilter: newNarrowing(r.Kinds, r.Names, r.Namespaces), spec: r, annotations: r.Annotations, onNamespace: r.On == "Namespace"}
 		if r.Labels != nil {
 			var err error
 			if compiled.labels, err = r.Labels.Selector(); err != nil {
@@ -70,12 +70,12 @@ func newSelection(s v1alpha1.SidecarSelect, reads map[string]bool) (*selection, 
 	return out, nil
 }
 
-func newNarrowing(kinds, names, namespaces []string) narrowing {
-	return narrowing{kinds: kinds, names: wildcards(names), namespaces: wildcards(namespaces)}
+func newNarrowing(kinds, names, namespaces []string) workloadFilter {
+	return workloadFilter{kinds: kinds, names: compileWildcards(names), namespaces: compileWildcards(namespaces)}
 }
 
-// mismatch says why a workload does not match; empty where it does.
-func (n narrowing) mismatch(req *Request) string {
+// mismatchReason says why a workload does not match; empty where it does.
+func (n workloadFilter) mismatchReason(req *Request) string {
 	switch {
 	case len(n.kinds) > 0 && !slices.Contains(n.kinds, req.Workload.Kind):
 		return fmt.Sprintf("the kind %s is not selected (%s)", req.Workload.Kind, strings.Join(n.kinds, ", "))
@@ -89,21 +89,21 @@ func (n narrowing) mismatch(req *Request) string {
 
 // Decide says whether a pod gets the sidecar, from the original's labels and annotations. An error is about one of them.
 func (s *Sidecar) Decide(req Request) (Decision, error) {
-	if why := s.selection.narrow.mismatch(&req); why != "" {
+	if why := s.selection.narrow.mismatchReason(&req); why != "" {
 		return Decision{Reason: why}, nil
 	}
 	pod, err := newTexts(req)
 	if err != nil {
 		return Decision{}, err
 	}
-	return s.selection.decide(0, &req, pod), nil
+	return s.selection.decideFrom(0, &req, pod), nil
 }
 
-// texts are the labels and annotations that rules look at.
-type texts struct{ labels, annotations map[string]string }
+// podTexts are the labels and annotations that rules look at.
+type podTexts struct{ labels, annotations map[string]string }
 
-func newTexts(req Request) (texts, error) {
-	var t texts
+func newTexts(req Request) (podTexts, error) {
+	var t podTexts
 	var err error
 	if t.labels, err = workload.Labels(req.Original); err != nil {
 		return t, err
@@ -112,47 +112,47 @@ func newTexts(req Request) (texts, error) {
 	return t, err
 }
 
-// decide decides by the rules from the given one on.
-func (s *selection) decide(from int, req *Request, pod texts) Decision {
+// decideFrom decides by the rules from the given one on.
+func (s *compiledSelect) decideFrom(from int, req *Request, pod podTexts) Decision {
 	for i, r := range s.rules[from:] {
-		if r.mismatch(req) != "" {
+		if r.mismatchReason(req) != "" {
 			continue
 		}
 		on := pod
 		if r.onNamespace {
-			if !req.Namespace.Known || req.Unknown == v1alpha1.UnknownNamespaceInject && req.Namespace.Declared && !r.mentioned(req.Namespace) {
-				return s.unknown(r, s.decide(from+i+1, req, pod), req)
+			if !req.Namespace.Known || req.Unknown == v1alpha1.UnknownNamespaceInject && req.Namespace.Declared && !r.isMentioned(req.Namespace) {
+				return s.decideUnknown(r, s.decideFrom(from+i+1, req, pod), req)
 			}
-			on = texts{req.Namespace.Labels, req.Namespace.Annotations}
+			on = podTexts{req.Namespace.Labels, req.Namespace.Annotations}
 		}
-		if ok, why := r.match(on); ok {
-			return r.decision(why)
+		if ok, why := r.matchTexts(on); ok {
+			return r.newDecision(why)
 		}
 	}
 	if s.inject {
 		return Decision{Inject: true, Reason: "no rule matches, and the default is to inject"}
 	}
-	return Decision{Reason: "no rule matches, and the default is to skip" + s.asks()}
+	return Decision{Reason: "no rule matches, and the default is to skip" + s.whatAsks()}
 }
 
-// asks says what on a pod would ask for the sidecar; empty where no rule looks at the pod's labels or annotations.
-func (s *selection) asks() string {
+// whatAsks says what on a pod would ask for the sidecar; empty where no rule looks at the pod's labels or annotations.
+func (s *compiledSelect) whatAsks() string {
 	for _, r := range s.rules {
 		if r.onNamespace || r.spec.Action != v1alpha1.SidecarInject {
 			continue
 		}
-		if text := example(r.spec.Annotations); text != "" {
+		if text := exampleLabel(r.spec.Annotations); text != "" {
 			return "; the pod's annotation " + text + " asks for it"
 		}
-		if text := example(r.spec.Labels); text != "" {
+		if text := exampleLabel(r.spec.Labels); text != "" {
 			return "; the pod's label " + text + " asks for it"
 		}
 	}
 	return ""
 }
 
-// example gives a text that a selector asks for: a key with one of the values that it may have.
-func example(s *v1alpha1.LabelSelector) string {
+// exampleLabel gives a text that a selector asks for: a key with one of the values that it may have.
+func exampleLabel(s *v1alpha1.LabelSelector) string {
 	if s == nil {
 		return ""
 	}
@@ -170,8 +170,8 @@ func example(s *v1alpha1.LabelSelector) string {
 	return ""
 }
 
-// mentioned says whether a namespace has any label or annotation that the rule looks at.
-func (r *rule) mentioned(ns Namespace) bool {
+// isMentioned says whether a namespace has any label or annotation that the rule looks at.
+func (r *compiledRule) isMentioned(ns Namespace) bool {
 	for _, side := range []struct {
 		selector *v1alpha1.LabelSelector
 		has      map[string]string
@@ -193,10 +193,10 @@ func (r *rule) mentioned(ns Namespace) bool {
 	return false
 }
 
-// unknown decides where a rule looks at a namespace that is not known. Where the rules after it come to the same it does
+// decideUnknown decides where a rule looks at a namespace that is not known. Where the rules after it come to the same it does
 // not matter.
-func (s *selection) unknown(r *rule, otherwise Decision, req *Request) Decision {
-	matched := r.decision("the labels or annotations of the namespace match")
+func (s *compiledSelect) decideUnknown(r *compiledRule, otherwise Decision, req *Request) Decision {
+	matched := r.newDecision("the labels or annotations of the namespace match")
 	if matched.Inject == otherwise.Inject && matched.Fail == otherwise.Fail {
 		return otherwise
 	}
@@ -217,15 +217,15 @@ func (s *selection) unknown(r *rule, otherwise Decision, req *Request) Decision 
 	return otherwise
 }
 
-func (r *rule) decision(why string) Decision {
+func (r *compiledRule) newDecision(why string) Decision {
 	if r.spec.Reason != "" {
 		why = r.spec.Reason
 	}
 	return Decision{Inject: r.spec.Action == v1alpha1.SidecarInject, Fail: r.spec.Action == v1alpha1.SidecarFail, Reason: why}
 }
 
-// match says whether the rule matches, and by what.
-func (r *rule) match(t texts) (bool, string) {
+// matchTexts says whether the rule matches, and by what.
+func (r *compiledRule) matchTexts(t podTexts) (bool, string) {
 	who := "the pod's"
 	if r.onNamespace {
 		who = "the namespace's"

@@ -14,9 +14,9 @@ import (
 // Sidecar is one sidecar of a policy, ready to be injected. It is immutable and may be used by several goroutines at once.
 type Sidecar struct {
 	spec       v1alpha1.Sidecar
-	selection  *selection
-	parameters []*parameter
-	templates  *templates
+	selection  *compiledSelect
+	parameters []*compiledParameter
+	templates  *parsedTemplates
 	// own are the prefixes of the sidecar's annotations, and reads the annotations that a rule reads.
 	own   []string
 	reads map[string]bool
@@ -84,8 +84,8 @@ type Request struct {
 	Unknown v1alpha1.UnknownNamespace
 }
 
-// wildcards compiles names with * and ? into one expression; nil for no names.
-func wildcards(names []string) *regexp.Regexp {
+// compileWildcards compiles names with * and ? into one expression; nil for no names.
+func compileWildcards(names []string) *regexp.Regexp {
 	if len(names) == 0 {
 		return nil
 	}

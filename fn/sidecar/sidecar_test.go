@@ -188,7 +188,7 @@ func TestParams(t *testing.T) {
 			}
 			req.Original = map[string]any{"metadata": map[string]any{"annotations": annotations}, "spec": map[string]any{}}
 			req.Namespace.Annotations = tc.namespace
-			got, err := s.params(req)
+			got, err := s.readParameters(req)
 			if tc.err != "" {
 				wantError(t, err, tc.err)
 				return

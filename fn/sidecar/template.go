@@ -37,9 +37,9 @@ type Data struct {
 	marks gotemplate.Marks
 }
 
-// data makes the data of a request.
-func (s *Sidecar) data(req Request) (*Data, error) {
-	params, err := s.params(req)
+// newData makes the data of a request.
+func (s *Sidecar) newData(req Request) (*Data, error) {
+	params, err := s.readParameters(req)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (s *Sidecar) data(req Request) (*Data, error) {
 	if values == nil {
 		values = map[string]any{}
 	}
-	root, err := s.templates.bound()
+	root, err := s.templates.bindInclude()
 	if err != nil {
 		return nil, err
 	}
@@ -67,8 +67,8 @@ const (
 
 func containerTemplate(i int) string { return fmt.Sprintf("containers[%d].template", i) }
 
-// templates are the parsed templates of a sidecar. What one of them defines all can call.
-type templates struct {
+// parsedTemplates are the parsed templates of a sidecar. What one of them defines all can call.
+type parsedTemplates struct {
 	root *template.Template
 	// marks count the steps.
 	marks gotemplate.Marks
@@ -76,8 +76,8 @@ type templates struct {
 	includes bool
 }
 
-func newTemplates(s v1alpha1.Sidecar) (*templates, error) {
-	t := &templates{marks: gotemplate.Marks{}, root: template.New("").Funcs(functions()).Option("missingkey=error")}
+func newTemplates(s v1alpha1.Sidecar) (*parsedTemplates, error) {
+	t := &parsedTemplates{marks: gotemplate.Marks{}, root: template.New("").Funcs(templateFunctions()).Option("missingkey=error")}
 	texts := []struct{ name, text string }{{podTemplate, s.Template}, {objectsTemplate, s.Objects}}
 	for i, c := range s.Containers {
 		texts = append(texts, struct{ name, text string }{containerTemplate(i), c.Template})
@@ -98,8 +98,8 @@ const (
 	maxNested   = 32
 )
 
-// render renders one template. An error is an *gotemplate.Error.
-func render(name string, data *Data) ([]byte, error) {
+// renderTemplate renders one template. An error is an *gotemplate.Error.
+func renderTemplate(name string, data *Data) ([]byte, error) {
 	out := gotemplate.NewOutput(maxRendered, data.marks)
 	if err := data.root.ExecuteTemplate(out, name, data); err != nil {
 		return nil, gotemplate.ExecuteError(name, err)
@@ -107,9 +107,9 @@ func render(name string, data *Data) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// bound gives the templates with the function include, which renders a defined template to text. They are for one
+// bindInclude gives the templates with the function include, which renders a defined template to text. They are for one
 // goroutine.
-func (t *templates) bound() (*template.Template, error) {
+func (t *parsedTemplates) bindInclude() (*template.Template, error) {
 	if !t.includes {
 		return t.root, nil
 	}

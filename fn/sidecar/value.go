@@ -44,22 +44,22 @@ func zeroOf(kind string) any {
 	}
 }
 
-// value reads what a policy gives: a value of the type, or its text.
-func (p *parameter) value(v any) (any, error) {
+// policyValue reads what a policy gives: a value of the type, or its text.
+func (p *compiledParameter) policyValue(v any) (any, error) {
 	switch v := v.(type) {
 	case string:
-		return p.parse(v)
+		return p.parseText(v)
 	case bool:
 		if p.spec.Type == typeBool {
 			return v, nil
 		}
 	case int64:
 		if slices.Contains([]string{typeInt, typeNumber, typeQuantity}, p.spec.Type) {
-			return p.parse(strconv.FormatInt(v, 10))
+			return p.parseText(strconv.FormatInt(v, 10))
 		}
 	case float64:
 		if p.spec.Type == typeNumber || p.spec.Type == typeQuantity {
-			return p.parse(strconv.FormatFloat(v, 'f', -1, 64))
+			return p.parseText(strconv.FormatFloat(v, 'f', -1, 64))
 		}
 	case []any:
 		if p.spec.Type == typeList {
@@ -72,8 +72,8 @@ func (p *parameter) value(v any) (any, error) {
 	return nil, fmt.Errorf("%v is not a %s", v, p.spec.Type)
 }
 
-// parse reads the text of an annotation. Durations and quantities stay text, as manifests want them.
-func (p *parameter) parse(text string) (any, error) {
+// parseText reads the text of an annotation. Durations and quantities stay text, as manifests want them.
+func (p *compiledParameter) parseText(text string) (any, error) {
 	switch p.spec.Type {
 	case typeList:
 		list := []any{}
@@ -96,15 +96,15 @@ func (p *parameter) parse(text string) (any, error) {
 	if err := p.checkText(text); err != nil {
 		return nil, err
 	}
-	v, err := p.scalar(text)
+	v, err := p.parseScalar(text)
 	if err != nil {
 		return nil, err
 	}
 	return v, p.checkBounds(text)
 }
 
-// scalar reads a text of the types that are not a list, json or string.
-func (p *parameter) scalar(text string) (any, error) {
+// parseScalar reads a text of the types that are not a list, json or string.
+func (p *compiledParameter) parseScalar(text string) (any, error) {
 	switch p.spec.Type {
 	case typeBool:
 		v, err := strconv.ParseBool(text)
@@ -113,17 +113,17 @@ func (p *parameter) scalar(text string) (any, error) {
 		}
 		return v, nil
 	case typeDuration, typeQuantity:
-		if _, err := p.measure(text); err != nil {
+		if _, err := p.parseMeasure(text); err != nil {
 			return nil, err
 		}
 		return text, nil
 	default:
-		return p.measure(text)
+		return p.parseMeasure(text)
 	}
 }
 
-// measure reads a text as something that can be compared: int64, float64, time.Duration or resource.Quantity.
-func (p *parameter) measure(text string) (any, error) {
+// parseMeasure reads a text as something that can be compared: int64, float64, time.Duration or resource.Quantity.
+func (p *compiledParameter) parseMeasure(text string) (any, error) {
 	switch p.spec.Type {
 	case typeInt:
 		v, err := strconv.ParseInt(text, 10, 64)
@@ -154,7 +154,7 @@ func (p *parameter) measure(text string) (any, error) {
 }
 
 // checkText checks enum and pattern.
-func (p *parameter) checkText(text string) error {
+func (p *compiledParameter) checkText(text string) error {
 	if len(p.spec.Enum) > 0 && !slices.Contains(p.spec.Enum, text) {
 		return fmt.Errorf("%q is not one of %s", text, strings.Join(p.spec.Enum, ", "))
 	}
@@ -165,7 +165,7 @@ func (p *parameter) checkText(text string) error {
 }
 
 // checkElements checks those of a list.
-func (p *parameter) checkElements(list []any) error {
+func (p *compiledParameter) checkElements(list []any) error {
 	for _, e := range list {
 		text, ok := e.(string)
 		if !ok {
@@ -179,25 +179,25 @@ func (p *parameter) checkElements(list []any) error {
 }
 
 // checkBounds checks minimum and maximum.
-func (p *parameter) checkBounds(text string) error {
+func (p *compiledParameter) checkBounds(text string) error {
 	if p.low == nil && p.high == nil {
 		return nil
 	}
-	v, err := p.measure(text)
+	v, err := p.parseMeasure(text)
 	if err != nil {
 		return err
 	}
-	if p.low != nil && compare(v, p.low) < 0 {
+	if p.low != nil && compareMeasures(v, p.low) < 0 {
 		return fmt.Errorf("%s is less than the minimum of %s", text, p.spec.Minimum)
 	}
-	if p.high != nil && compare(v, p.high) > 0 {
+	if p.high != nil && compareMeasures(v, p.high) > 0 {
 		return fmt.Errorf("%s is more than the maximum of %s", text, p.spec.Maximum)
 	}
 	return nil
 }
 
-// compare compares two values that measure gave for one parameter.
-func compare(a, b any) int {
+// compareMeasures compares two values that measure gave for one parameter.
+func compareMeasures(a, b any) int {
 	switch a := a.(type) {
 	case int64:
 		return cmp.Compare(a, b.(int64))

@@ -49,8 +49,8 @@ type ownerRule struct {
 	pod bool
 }
 
-// own fills in the owners of a template. key is what [] in the path stood for.
-func (t *Template) own(rule ownerRule, meta map[string]any, key string) {
+// setOwners fills in the owners of a template. key is what [] in the path stood for.
+func (t *Template) setOwners(rule ownerRule, meta map[string]any, key string) {
 	if rule.pod {
 		t.Owner = OfPod(t.Pod)
 		t.Declared = t.Owner
@@ -73,14 +73,14 @@ func (t *Template) own(rule ownerRule, meta map[string]any, key string) {
 		o.Name = strings.NewReplacer("{name}", o.Name, "{key}", key).Replace(rule.name)
 	}
 	labels, _ := Labels(t.Pod)
-	t.Owner = guess(o, labels)
+	t.Owner = guessOwner(o, labels)
 }
 
 var cronJobName = regexp.MustCompile(`^(.+)-\d{8,10}$`)
 
-// guess is what Istio makes of a pod's controller reference and labels. It changes only the kinds whose name may hide
+// guessOwner is what Istio makes of a pod's controller reference and labels. It changes only the kinds whose name may hide
 // another workload.
-func guess(o Owner, labels map[string]string) Owner {
+func guessOwner(o Owner, labels map[string]string) Owner {
 	switch o.Kind {
 	case "ReplicaSet":
 		if hash := labels["pod-template-hash"]; hash != "" && strings.HasSuffix(o.Name, hash) {
@@ -121,7 +121,7 @@ func OfPod(pod map[string]any) Owner {
 		o.Kind, _ = ref["kind"].(string)
 		o.Name, _ = ref["name"].(string)
 		labels, _ := Labels(pod)
-		if o = guess(o, labels); o.Name == "" {
+		if o = guessOwner(o, labels); o.Name == "" {
 			o.Name = name
 		}
 		return o

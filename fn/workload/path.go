@@ -17,21 +17,21 @@ type Path struct {
 	// Optional means that an object without it simply has no template there; else that is an error.
 	Optional bool
 
-	parts []part
+	parts []pathPart
 	// elsewhere is a field which, when it is set, says that the template is in another object.
 	elsewhere string
 }
 
-type part struct {
+type pathPart struct {
 	key string
 	// each means that the value is a list or a map of which every element is meant.
 	each bool
 }
 
-func path(keys ...string) Path {
+func newPath(keys ...string) Path {
 	p := Path{}
 	for _, k := range keys {
-		p.parts = append(p.parts, part{key: k})
+		p.parts = append(p.parts, pathPart{key: k})
 	}
 	return p
 }
@@ -45,7 +45,7 @@ func ParsePath(s string) (Path, error) {
 	}
 	var p Path
 	for _, q := range parts {
-		p.parts = append(p.parts, part{key: q.Key, each: q.Each})
+		p.parts = append(p.parts, pathPart{key: q.Key, each: q.Each})
 	}
 	return p, nil
 }
@@ -62,7 +62,7 @@ func (p Path) String() string {
 	return strings.Join(words, ".")
 }
 
-func (p Path) each() bool {
+func (p Path) hasLists() bool {
 	for _, q := range p.parts {
 		if q.each {
 			return true
@@ -71,35 +71,35 @@ func (p Path) each() bool {
 	return false
 }
 
-// found is one place that a path leads to. key is the last map key or list index that [] stood for.
-type found struct {
+// pathMatch is one place that a path leads to. key is the last map key or list index that [] stood for.
+type pathMatch struct {
 	at    []any
 	value any
 	key   string
 }
 
-// find walks the path. A missing field ends that branch: it is an error unless the path is optional.
-func (p Path) find(obj map[string]any) ([]found, error) {
-	places := []found{{value: obj}}
+// findMatches walks the path. A missing field ends that branch: it is an error unless the path is optional.
+func (p Path) findMatches(obj map[string]any) ([]pathMatch, error) {
+	places := []pathMatch{{value: obj}}
 	for _, q := range p.parts {
-		var next []found
+		var next []pathMatch
 		for _, f := range places {
 			m, ok := f.value.(map[string]any)
 			if !ok {
 				return nil, wrongType(f.at, f.value, "a map")
 			}
 			v, ok := m[q.key]
-			at := child(f.at, q.key)
+			at := childPath(f.at, q.key)
 			if !ok || v == nil {
 				if p.Optional {
 					continue
 				}
 				return nil, &FieldError{Field: FieldString(at), Err: errMissing}
 			}
-			more := []found{{at: at, value: v, key: f.key}}
+			more := []pathMatch{{at: at, value: v, key: f.key}}
 			if q.each {
 				var err error
-				if more, err = elements(at, v); err != nil {
+				if more, err = listElements(at, v); err != nil {
 					return nil, err
 				}
 			}
@@ -110,13 +110,13 @@ func (p Path) find(obj map[string]any) ([]found, error) {
 	return places, nil
 }
 
-// elements lists what a list or map holds, maps in the order of their keys.
-func elements(at []any, v any) ([]found, error) {
-	var out []found
+// listElements lists what a list or map holds, maps in the order of their keys.
+func listElements(at []any, v any) ([]pathMatch, error) {
+	var out []pathMatch
 	switch v := v.(type) {
 	case []any:
 		for i, e := range v {
-			out = append(out, found{at: child(at, i), value: e, key: strconv.Itoa(i)})
+			out = append(out, pathMatch{at: childPath(at, i), value: e, key: strconv.Itoa(i)})
 		}
 	case map[string]any:
 		keys := make([]string, 0, len(v))
@@ -125,7 +125,7 @@ func elements(at []any, v any) ([]found, error) {
 		}
 		sort.Strings(keys)
 		for _, k := range keys {
-			out = append(out, found{at: child(at, k), value: v[k], key: k})
+			out = append(out, pathMatch{at: childPath(at, k), value: v[k], key: k})
 		}
 	default:
 		return nil, wrongType(at, v, "a list or a map")
@@ -133,7 +133,7 @@ func elements(at []any, v any) ([]found, error) {
 	return out, nil
 }
 
-func child(at []any, e any) []any {
+func childPath(at []any, e any) []any {
 	return append(at[:len(at):len(at)], e)
 }
 

@@ -40,7 +40,7 @@ func NewRegistry(custom []v1alpha1.WorkloadKind) (*Registry, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading workloads[%d]: %w", i, err)
 		}
-		added[k.Kind] = add(added[k.Kind], k)
+		added[k.Kind] = addKind(added[k.Kind], k)
 	}
 	r := &Registry{kinds: added}
 	for _, k := range builtIn() {
@@ -49,8 +49,8 @@ func NewRegistry(custom []v1alpha1.WorkloadKind) (*Registry, error) {
 	return r, nil
 }
 
-// add puts a kind into the list, or its paths to the entry that is already there.
-func add(list []Kind, k Kind) []Kind {
+// addKind puts a kind into the list, or its paths to the entry that is already there.
+func addKind(list []Kind, k Kind) []Kind {
 	for i := range list {
 		if list[i].Group == k.Group && list[i].Version == k.Version {
 			for _, p := range list[i].Paths {
@@ -77,7 +77,7 @@ func customKind(w v1alpha1.WorkloadKind) (Kind, error) {
 	if err != nil {
 		return Kind{}, fmt.Errorf("podTemplate of %s: %w", w.Kind, err)
 	}
-	path.Optional = path.each()
+	path.Optional = path.hasLists()
 	k := Kind{Group: group, Version: version, Kind: w.Kind, Paths: []Path{path}}
 	if w.Owner != nil {
 		k.owner = ownerRule{apiVersion: w.Owner.APIVersion, kind: w.Owner.Kind, name: w.Owner.Name}
@@ -109,7 +109,7 @@ func (r *Registry) Lookup(apiVersion, kind string) (Kind, bool) {
 // OpenKruise. Only kinds whose template is a whole pod template and whose pods' controller is known are here; a Knative
 // Service, for one, takes a part of a pod only and is left to Knative.
 func builtIn() []Kind {
-	template := func(parts ...string) []Path { return []Path{path(parts...)} }
+	template := func(parts ...string) []Path { return []Path{newPath(parts...)} }
 	spec := template("spec", "template")
 	const (
 		extensions = "extensions"

@@ -44,10 +44,10 @@ func Suspicious(obj map[string]any) *Suspect {
 		return nil
 	}
 	if group == "argoproj.io" && strings.Contains(kind, "Workflow") {
-		return workflow(obj, kind)
+		return suspectWorkflow(obj, kind)
 	}
-	s := &search{}
-	s.walk(nil, obj, 0)
+	s := &templateSearch{}
+	s.walkValue(nil, obj, 0)
 	if s.at == nil {
 		return nil
 	}
@@ -77,8 +77,8 @@ func isLocal(obj map[string]any) bool {
 	return annotations[annotationLocalConfig] == "true"
 }
 
-// workflow tells of Argo's workflows, whose templates have containers but are no pod templates.
-func workflow(obj map[string]any, kind string) *Suspect {
+// suspectWorkflow tells of Argo's workflows, whose templates have containers but are no pod templates.
+func suspectWorkflow(obj map[string]any, kind string) *Suspect {
 	spec, _ := obj["spec"].(map[string]any)
 	at := []any{"spec"}
 	if inner, ok := spec["workflowSpec"].(map[string]any); ok {
@@ -97,13 +97,13 @@ func workflow(obj map[string]any, kind string) *Suspect {
 	return nil
 }
 
-// search looks for the first pod template in the order of the keys.
-type search struct {
+// templateSearch looks for the first pod template in the order of the keys.
+type templateSearch struct {
 	at   []any
 	seen int
 }
 
-func (s *search) walk(at []any, v any, depth int) {
+func (s *templateSearch) walkValue(at []any, v any, depth int) {
 	if s.seen++; s.at != nil || depth > maxSearchDepth || s.seen > maxSearched {
 		return
 	}
@@ -120,12 +120,12 @@ func (s *search) walk(at []any, v any, depth int) {
 		sort.Strings(keys)
 		for _, k := range keys {
 			if k != "metadata" && k != "status" {
-				s.walk(child(at, k), v[k], depth+1)
+				s.walkValue(childPath(at, k), v[k], depth+1)
 			}
 		}
 	case []any:
 		for i, e := range v {
-			s.walk(child(at, i), e, depth+1)
+			s.walkValue(childPath(at, i), e, depth+1)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func pathOf(at []any) string {
 			if strings.ContainsAny(e, ".[]") {
 				return ""
 			}
-			p.parts = append(p.parts, part{key: e})
+			p.parts = append(p.parts, pathPart{key: e})
 		default:
 			if n := len(p.parts); n > 0 {
 				p.parts[n-1].each = true

@@ -57,7 +57,7 @@ func (r *Registry) Templates(obj map[string]any) ([]Template, error) {
 		if err := p.notHere(obj); err != nil {
 			return nil, err
 		}
-		places, err := p.find(obj)
+		places, err := p.findMatches(obj)
 		if err != nil {
 			return nil, err
 		}
@@ -66,7 +66,7 @@ func (r *Registry) Templates(obj map[string]any) ([]Template, error) {
 			if t.Pod, err = podOf(f.at, f.value); err != nil {
 				return nil, err
 			}
-			t.own(k.owner, meta, f.key)
+			t.setOwners(k.owner, meta, f.key)
 			out = append(out, t)
 		}
 	}
@@ -78,8 +78,8 @@ func (p Path) notHere(obj map[string]any) error {
 	if p.elsewhere == "" {
 		return nil
 	}
-	ref, ok := lookup(obj, p.elsewhere).(map[string]any)
-	if !ok || lookup(obj, p.String()) != nil {
+	ref, ok := valueAt(obj, p.elsewhere).(map[string]any)
+	if !ok || valueAt(obj, p.String()) != nil {
 		return nil
 	}
 	e := &ElsewhereError{Field: p.elsewhere}
@@ -89,14 +89,14 @@ func (p Path) notHere(obj map[string]any) error {
 	return e
 }
 
-// lookup gives the value at a plain path, or nil.
-func lookup(obj map[string]any, at string) any {
+// valueAt gives the value at a plain path, or nil.
+func valueAt(obj map[string]any, at string) any {
 	p, err := ParsePath(at)
 	if err != nil {
 		return nil
 	}
 	p.Optional = true
-	places, err := p.find(obj)
+	places, err := p.findMatches(obj)
 	if err != nil || len(places) != 1 {
 		return nil
 	}
@@ -115,18 +115,18 @@ func podOf(at []any, v any) (map[string]any, error) {
 	case map[string]any:
 		pod["metadata"] = meta
 	default:
-		return nil, wrongType(child(at, "metadata"), meta, "a map")
+		return nil, wrongType(childPath(at, "metadata"), meta, "a map")
 	}
 	switch spec := m["spec"].(type) {
 	case nil:
 		if len(at) > 0 {
-			return nil, &FieldError{Field: FieldString(child(at, "spec")), Err: errMissing}
+			return nil, &FieldError{Field: FieldString(childPath(at, "spec")), Err: errMissing}
 		}
 		pod["spec"] = map[string]any{} // The webhook takes a pod without one.
 	case map[string]any:
 		pod["spec"] = spec
 	default:
-		return nil, wrongType(child(at, "spec"), spec, "a map")
+		return nil, wrongType(childPath(at, "spec"), spec, "a map")
 	}
 	return pod, nil
 }
@@ -147,13 +147,13 @@ func mapAt(obj map[string]any, key string) (map[string]any, error) {
 // is shared with obj, and obj itself stays as it was. Other keys beside metadata and spec are kept. An empty metadata
 // or spec is not written where there was none.
 func (t Template) Write(obj map[string]any, pod map[string]any) map[string]any {
-	out, _ := replace(obj, t.Path, pod).(map[string]any)
+	out, _ := replaceAt(obj, t.Path, pod).(map[string]any)
 	return out
 }
 
-func replace(v any, at []any, pod map[string]any) any {
+func replaceAt(v any, at []any, pod map[string]any) any {
 	if len(at) == 0 {
-		return merged(v, pod)
+		return mergeMaps(v, pod)
 	}
 	switch e := at[0].(type) {
 	case string:
@@ -162,20 +162,20 @@ func replace(v any, at []any, pod map[string]any) any {
 		if m == nil {
 			m = map[string]any{}
 		}
-		m[e] = replace(m[e], at[1:], pod)
+		m[e] = replaceAt(m[e], at[1:], pod)
 		return m
 	case int:
 		l, _ := v.([]any)
 		l = append([]any(nil), l...)
 		if e < len(l) {
-			l[e] = replace(l[e], at[1:], pod)
+			l[e] = replaceAt(l[e], at[1:], pod)
 		}
 		return l
 	}
 	return v
 }
 
-func merged(v any, pod map[string]any) map[string]any {
+func mergeMaps(v any, pod map[string]any) map[string]any {
 	old, _ := v.(map[string]any)
 	m := maps.Clone(old)
 	if m == nil {
@@ -229,7 +229,7 @@ func stringMap(obj map[string]any, key string) (map[string]string, error) {
 		case nil: // The API server reads null as the empty string.
 			out[k] = ""
 		default:
-			return nil, &FieldError{Field: FieldString(child(at, k)), Err: fmt.Errorf("is %s, not a string; quote it", typeName(v))}
+			return nil, &FieldError{Field: FieldString(childPath(at, k)), Err: fmt.Errorf("is %s, not a string; quote it", typeName(v))}
 		}
 	}
 	return out, nil
