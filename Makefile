@@ -104,6 +104,13 @@ defaults: defaulters ## Compare the defaults that templates see, and those that 
 injector: ## Build dist/upstream/injector and charts: Istio's own webhook and charts, to compare with.
 	cd $(upstream)/istio && CGO_ENABLED=0 go build -trimpath -o $(abspath $(dist))/upstream/ ./injector ./charts
 
+# Older versions of Istio. The tag chooses the sources that fit the minor.
+.PHONY: injectors
+injectors: injector
+	cd $(upstream)/istio && for version in $$(ls versions); do \
+	  CGO_ENABLED=0 go build -trimpath -tags istio$${version%.*} -modfile versions/$$version/go.mod -o $(abspath $(dist))/upstream/injector-$$version ./injector || exit 1; \
+	done
+
 ORACLE_N ?= 500
 ORACLE_SEED ?= 1
 
@@ -111,6 +118,15 @@ ORACLE_SEED ?= 1
 .PHONY: oracle
 oracle: defaulter injector ## Compare with Istio's own injector on workloads made up from a seed, ORACLE_N=500 ORACLE_SEED=1.
 	go run ./fn/internal/oracle/cmd/oracle -tools $(dist)/upstream -n $(ORACLE_N) -seed $(ORACLE_SEED)
+
+# Each version installs its own charts, which are in its module.
+.PHONY: oracle-older
+oracle-older: defaulter injectors ## Compare with the injectors of older versions of Istio, ORACLE_N=500 ORACLE_SEED=1.
+	for version in $$(ls $(upstream)/istio/versions); do \
+	  charts=$$(cd $(upstream)/istio && go list -m -modfile versions/$$version/go.mod -f '{{.Dir}}' istio.io/istio)/manifests && \
+	  go run ./fn/internal/oracle/cmd/oracle -tools $(dist)/upstream -injector $(dist)/upstream/injector-$$version -charts $$charts \
+	    -version $$version -n $(ORACLE_N) -seed $(ORACLE_SEED) || exit 1; \
+	done
 
 CLUSTER_N ?= 300
 CLUSTER_SEED ?= 1

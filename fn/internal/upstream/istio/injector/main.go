@@ -17,8 +17,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-
-	"istio.io/istio/pkg/log"
 )
 
 // maxLine is the most bytes that a request may have: the API server takes 3 MiB at most.
@@ -35,9 +33,7 @@ func run(args []string, in io.Reader) error {
 	if len(args) != 2 {
 		return errors.New("usage: injector INSTALLATION.json ANSWERS")
 	}
-	options := log.DefaultOptions()
-	options.SetDefaultOutputLevel(log.OverrideScopeName, log.NoneLevel)
-	if err := log.Configure(options); err != nil {
+	if err := silenceLog(); err != nil {
 		return fmt.Errorf("configuring Istio's log: %w", err)
 	}
 	data, err := os.ReadFile(args[0])

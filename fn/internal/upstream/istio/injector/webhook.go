@@ -15,13 +15,10 @@ import (
 
 	networking "istio.io/api/networking/v1beta1"
 	"istio.io/istio/pilot/pkg/model"
-	"istio.io/istio/pkg/cluster"
 	"istio.io/istio/pkg/config"
 	"istio.io/istio/pkg/config/mesh"
 	"istio.io/istio/pkg/config/schema/gvk"
-	"istio.io/istio/pkg/kube"
 	"istio.io/istio/pkg/kube/inject"
-	"istio.io/istio/pkg/kube/multicluster"
 	"istio.io/istio/pkg/util/protomarshal"
 )
 
@@ -70,26 +67,16 @@ func newWebhook(i Installation, stop chan struct{}) (*webhook, error) {
 	if err != nil {
 		return nil, err
 	}
-	env := &model.Environment{Watcher: watcherOf(meshConfig), ConfigStore: proxyConfigs}
-	env.SetPushContext(&model.PushContext{ProxyConfigs: model.GetProxyConfigs(proxyConfigs, meshConfig)})
-
 	watcher, remove, err := watchFiles(i)
 	if err != nil {
 		return nil, err
 	}
 	defer remove()
 	mux := http.NewServeMux()
-	clusters := multicluster.NewFakeController()
-	if _, err := inject.NewWebhook(inject.WebhookParameters{
-		Watcher: watcher, Env: env, Mux: mux, Revision: i.Revision, MultiCluster: clusters,
-	}); err != nil {
-		return nil, fmt.Errorf("starting Istio's webhook: %w", err)
+	parameters := inject.WebhookParameters{Watcher: watcher, Env: environmentOf(meshConfig, proxyConfigs), Mux: mux, Revision: i.Revision}
+	if err := start(parameters, i, stop); err != nil {
+		return nil, err
 	}
-	client := kube.NewFakeClient(objectsOf(i)...)
-	for _, name := range i.Clusters {
-		clusters.Add(cluster.ID(name), client, stop)
-	}
-	client.RunAndWait(stop)
 	return &webhook{handler: mux, path: i.Path}, nil
 }
 
