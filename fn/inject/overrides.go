@@ -50,6 +50,11 @@ func overridesOf(p *pod) (overrides, error) {
 	}
 	var o overrides
 	for key, dst := range map[string]*[]any{containersKey: &o.Containers, initContainersKey: &o.InitContainers} {
+		list, _ := m[key].([]any)
+		if list = slices.Clone(list); list != nil {
+			// For Go's types an element that is null is a container without a name.
+			m[key] = slices.DeleteFunc(list, func(e any) bool { return e == nil })
+		}
 		if err := checkMaps(key, m[key]); err != nil {
 			return fail(err)
 		}
