@@ -284,6 +284,9 @@ func Prompt(workload *unstructured.Unstructured) error {
 		if err := set("* * * * *", "spec", "schedule"); err != nil {
 			return err
 		}
+		if err := set(false, "spec", "jobTemplate", "spec", "suspend"); err != nil {
+			return err
+		}
 		return set(false, "spec", "suspend")
 	case "Job":
 		return set(false, "spec", "suspend")
