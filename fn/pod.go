@@ -218,7 +218,7 @@ func (w *podWork) tellDoubts() {
 		fields[i] = note.Field
 	}
 	severity := result.Info
-	if len(w.template.Path) == 0 {
+	if w.bare() {
 		severity = result.Warning
 	}
 	w.unit.say(severity, w.template.Field, "taking an earlier injection out: injection sets these, and it cannot be told whether the pod had the same before: "+strings.Join(fields, ", "))

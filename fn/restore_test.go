@@ -78,3 +78,25 @@ func runForeign(t *testing.T, p *v1alpha1.InjectionPolicy, doc *manifest.Documen
 	}
 	return docs[0]
 }
+
+// TestPortsOfProbes removes injections from pods whose probes give the number of a port that has a name. A Deployment's record
+// tells it, and of a bare Pod the number is taken.
+func TestPortsOfProbes(t *testing.T) {
+	for _, kind := range []string{"Deployment", "Pod"} {
+		doc := workloadOf(kind, map[string]any{
+			"metadata": map[string]any{"labels": map[string]any{"app": "web"}},
+			"spec": map[string]any{"containers": []any{map[string]any{"name": "web", "image": "web:1",
+				"ports":         []any{map[string]any{"name": "http", "containerPort": int64(80)}},
+				"livenessProbe": map[string]any{"httpGet": map[string]any{"path": "/live", "port": int64(80)}}}}},
+		})
+		p := builtIn(v1alpha1.ModeInject)
+		_, injected := runAll(t, p, v1alpha1.ModeInject, []*manifest.Document{doc})
+		results, back := runAll(t, p, v1alpha1.ModeRemove, injected)
+		if diff := cmp.Diff(string(doc.Raw()), string(back[0].Raw())); diff != "" {
+			t.Errorf("%s: removing gives something else:\n%s", kind, diff)
+		}
+		if warned := strings.Contains(strings.Join(results[0].warnings, "\n"), "livenessProbe.httpGet.port"); warned != (kind == "Pod") {
+			t.Errorf("%s: the warnings are %v", kind, results[0].warnings)
+		}
+	}
+}

@@ -20,6 +20,9 @@ type RemoveRequest struct {
 	Names func(container string) bool
 	// All takes all containers out that the status annotation lists, as the webhook does, if an injection wrote it.
 	All bool
+	// Numbers leaves the number as the port of a probe that was rewritten, where the container has a name for it. Without it
+	// the name is taken, so that a record of the difference is rarely needed; both mean the same.
+	Numbers bool
 	// Keep leaves every field in place that may have been the pod's own, also where injection is known to set it to this
 	// value. Injecting into the result again shows whether taking it out is needed at all.
 	Keep bool
@@ -68,7 +71,7 @@ func Remove(req RemoveRequest) (Removed, error) {
 	if _, ok := p.annotation(statusAnnotation); !ok {
 		return Removed{Pod: p.object()}, nil
 	}
-	r := &removal{pod: p, owner: req.Owner, names: req.Names, all: req.All, keep: req.Keep}
+	r := &removal{pod: p, owner: req.Owner, names: req.Names, all: req.All, keep: req.Keep, numbers: req.Numbers}
 	if !r.readStatus() {
 		return Removed{Pod: p.object()}, nil
 	}
@@ -83,8 +86,8 @@ type removal struct {
 	pod   *pod
 	owner workload.Owner
 	names func(string) bool
-	// all and keep are the request's.
-	all, keep bool
+	// all, keep and numbers are the request's.
+	all, keep, numbers bool
 	// status is what the injection says it added, and writer what is known of the version that wrote it.
 	status status
 	writer writer

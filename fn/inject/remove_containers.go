@@ -40,21 +40,28 @@ func (r *removal) mayRemove(key, name string) bool {
 }
 
 // withoutOne is a list without the element of a name: from Istio 1.9 there is one, before the injected one is nearest to
-// where it was added, which is the end, but for an istio-validation, which goes first in some versions and tells itself.
+// where it was added, which is the end, but for an istio-validation, which goes first in most versions and tells itself.
 func (r *removal) withoutOne(list []any, name string) []any {
 	if !r.writer.appended {
 		return without(list, name)
 	}
-	last := -1
-	for i, e := range list {
-		if hasName(e, name) && (last < 0 || name != validationContainer || validates(e)) {
-			last = i
+	named := func(e any) bool { return hasName(e, name) }
+	at := slices.IndexFunc(list, named)
+	if name == validationContainer {
+		if i := slices.IndexFunc(list, func(e any) bool { return named(e) && validates(e) }); i >= 0 {
+			at = i
+		}
+	} else {
+		for i, e := range list {
+			if named(e) {
+				at = i
+			}
 		}
 	}
-	if last < 0 {
+	if at < 0 {
 		return list
 	}
-	return slices.Delete(slices.Clone(list), last, last+1)
+	return slices.Delete(slices.Clone(list), at, at+1)
 }
 
 // validates reports whether an init container does what the one of Istio's templates does: look whether the redirection that

@@ -113,8 +113,8 @@ func (r *removal) restoreProbe(field string, c, probe, action, own map[string]an
 	r.notePort(field+".httpGet", c, action)
 }
 
-// notePort gives a port the name that the container has for it, if it has one: what the agent knows is the number only, and
-// where there is a name, probes mostly use it. Both mean the same.
+// notePort gives a port the name that the container has for it, if it has one and the request does not want the number: what
+// the agent knows is the number only. Both mean the same.
 func (r *removal) notePort(field string, c, action map[string]any) {
 	ports, _ := c["ports"].([]any)
 	for _, e := range ports {
@@ -122,6 +122,10 @@ func (r *removal) notePort(field string, c, action map[string]any) {
 		name, _ := m["name"].(string)
 		if name == "" || m["containerPort"] != action["port"] {
 			continue
+		}
+		if r.numbers {
+			r.assume(field+".port", fmt.Sprintf("it was either %v, which was taken, or the name %q of the same port", action["port"], name))
+			return
 		}
 		r.assume(field+".port", fmt.Sprintf("it was either %v or the name %q of the same port, which was taken", action["port"], name))
 		action["port"] = name
