@@ -6,6 +6,7 @@ package examples
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,8 +47,8 @@ func TestDocs(t *testing.T) {
 			}
 		}
 	}
-	for reason, count := range skipped {
-		t.Logf("not run: %d blocks of commands, as %s", count, reason)
+	for _, reason := range slices.Sorted(maps.Keys(skipped)) {
+		t.Logf("not run: %d blocks of commands, as %s", skipped[reason], reason)
 	}
 	t.Logf("%d blocks of commands were run", ran)
 	if ran < 15 {
