@@ -228,3 +228,33 @@ func leftovers(got, before any, path string) string {
 	}
 	return ""
 }
+
+// TestFieldsOfNoKubernetes are dropped from what a template prints: istiod reads the pod into its types. The templates of 1.9
+// to 1.15 have an fsGroup at their containers. What a newer Istio's template has may be newer than our types, and stays.
+func TestFieldsOfNoKubernetes(t *testing.T) {
+	for version, want := range map[string]bool{"1.15.7": false, "1.31.0": false, "1.99.0": true} {
+		in := newInjector(t, istio.Options{Version: version, Values: "{}", Config: `policy: enabled
+defaultTemplates: [sidecar]
+templates:
+  sidecar: |
+    spec:
+      containers:
+      - {name: istio-proxy, image: proxyv2, securityContext: {fsGroup: 1337, runAsUser: 1337}}
+`})
+		res, err := Istio(in, Request{Pod: podOf(t, `{metadata: {name: web}, spec: {containers: [{name: web, mine: 1, securityContext: {fsGroup: 1}}]}}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := newPod(res.Pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, has := user(p.proxy(true), "fsGroup"); has != want {
+			t.Errorf("%s: the proxy's fsGroup is there: %t, want %t", version, has, want)
+		}
+		web := find(p.list(containersKey), "web")
+		if _, has := user(web, "fsGroup"); !has || web["mine"] == nil {
+			t.Errorf("%s: the application's own fields are gone: %v", version, web)
+		}
+	}
+}

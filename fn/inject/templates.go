@@ -184,7 +184,8 @@ func (r *run) render(t *istio.Template, data *istio.TemplateData) (map[string]an
 }
 
 // dropUnknown takes fields out of a template's patch that no Kubernetes has, as istiod does when it reads the merged pod into
-// its types. Templates of OpenShift Service Mesh 2.3 and 2.4 have an fsGroup at their containers.
+// its types. The templates of Istio 1.9 to 1.15 have an fsGroup at their containers: the API server would drop it with a
+// warning, and kubectl refuses the workload for it.
 func dropUnknown(s *schema, patch map[string]any) {
 	for key, v := range patch {
 		f := s.fields[key]
