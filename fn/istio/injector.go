@@ -152,21 +152,6 @@ func newInjector(o Options, unfolded bool) (*Injector, error) {
 	return in, nil
 }
 
-// checkURL warns of what the injection URL is said to give and the version does not read.
-func (in *Injector) checkURL() {
-	if given := len(in.opts.ProxyEnv) > 0 || in.opts.Cluster != "" || in.opts.Network != ""; !given {
-		return
-	}
-	switch p := in.profile; {
-	case !p.Has(feature.ClusterFromURL):
-		in.warnings = append(in.warnings, fmt.Sprintf("Istio %s reads nothing from the injection URL: cluster, network and proxyEnv are ignored", p.release))
-	case p.Has(feature.ClusterOnlyBoth) && (in.opts.Cluster == "" || in.opts.Network == ""):
-		in.warnings = append(in.warnings, fmt.Sprintf("Istio %s reads cluster and network from the injection URL only where it has both: what is given of them is ignored", p.release))
-	case !p.Has(feature.VariablesOfURL) && len(in.opts.ProxyEnv) > 0:
-		in.warnings = append(in.warnings, fmt.Sprintf("Istio %s reads only cluster and network from the injection URL: proxyEnv is ignored", p.release))
-	}
-}
-
 // readMesh reads the mesh config and the ProxyConfig resources.
 func (in *Injector) readMesh() error {
 	mc, warnings, err := mesh.Parse(in.opts.Mesh, in.profile.release)
@@ -252,57 +237,6 @@ const defaultRevision = "default"
 
 // Revision of the control plane, as templates and labels have it.
 func (in *Injector) Revision() string { return cmp.Or(in.opts.Revision, defaultRevision) }
-
-// Variables of the proxy that say where it is.
-const (
-	ClusterVariable = "ISTIO_META_CLUSTER_ID"
-	NetworkVariable = "ISTIO_META_NETWORK"
-)
-
-// URLVariables are the variables that the injection URL gives every proxy, as far as the version reads them: up to 1.7
-// cluster and network only, and only where it names both. The map is the caller's.
-func (in *Injector) URLVariables() map[string]string {
-	out := map[string]string{}
-	p := in.profile
-	if !p.Has(feature.ClusterFromURL) || p.Has(feature.ClusterOnlyBoth) && (in.opts.Cluster == "" || in.opts.Network == "") {
-		return out
-	}
-	if p.Has(feature.VariablesOfURL) {
-		maps.Copy(out, in.opts.ProxyEnv)
-	}
-	for name, value := range map[string]string{ClusterVariable: in.opts.Cluster, NetworkVariable: in.opts.Network} {
-		if value != "" {
-			out[name] = value
-		}
-	}
-	return out
-}
-
-// ClusterVariables are the variables for the cluster and the network of a proxy whose pod has some labels: what the values
-// say, over that the injection URL, over that the label for the network. Variables of the URL that the version reads are
-// among them.
-func (in *Injector) ClusterVariables(podLabels map[string]string) map[string]string {
-	out := in.URLVariables()
-	if !in.profile.Has(feature.ClusterFromValues) {
-		return out
-	}
-	if out[ClusterVariable] == "" {
-		setUnlessEmpty(out, ClusterVariable, in.values.String("global", "multiCluster", "clusterName"))
-	}
-	if out[NetworkVariable] == "" {
-		setUnlessEmpty(out, NetworkVariable, in.values.String("global", "network"))
-	}
-	setUnlessEmpty(out, NetworkVariable, podLabels[networkLabel])
-	return out
-}
-
-const networkLabel = "topology.istio.io/network"
-
-func setUnlessEmpty(m map[string]string, key, value string) {
-	if value != "" {
-		m[key] = value
-	}
-}
 
 // Env is one variable of the control plane's environment, or a default where it is empty or not set.
 func (in *Injector) Env(key, otherwise string) string {
