@@ -1,3 +1,6 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
 module github.com/prerig/prerig
 
 go 1.26.0
