@@ -23,7 +23,7 @@
 //     equal, else by position. Inserted elements are pure insertions and moved ones keep their text.
 //   - New text is in block style with the document's own indentation and line breaks; inside a flow collection and in
 //     JSON it is flow style, in several lines where the JSON is. An empty {} or [] or a null that gets content becomes
-//     block style, but not in JSON.
+//     block style, but not in JSON, and not where {} or [] stands on a line of its own.
 //   - An alias that is to have another value is replaced by that value. When the text at an anchor changes, the aliases
 //     that keep the old value are replaced by it. A merge key stays as long as all it gives is wanted; keys that differ
 //     are written after it, and else it is replaced by what it gave.

@@ -28,6 +28,14 @@ func TestEditAndBack(t *testing.T) {
 			text:    "spec:\n  volumes: # none\n  containers: []\n",
 			changed: `{"spec": {"volumes": [{"name": "a"}], "containers": []}}`,
 		},
+		"an empty map below its key": {
+			text:    "metadata:\n  annotations:\n    {} # none\n  labels: {}\n",
+			changed: `{"metadata": {"annotations": {"a": "b", "c": "d"}, "labels": {"e": "f"}}}`,
+		},
+		"an empty list below its key": {
+			text:    "spec:\n  volumes:\n    []\n",
+			changed: `{"spec": {"volumes": [{"name": "a"}]}}`,
+		},
 		"a quantity": {
 			text:    "limits:\n  cpu: 3000m\n  memory: '3'\n",
 			changed: `{"limits": {"cpu": "3", "memory": "4"}}`,

@@ -16,7 +16,7 @@ func (e *documentEditor) replaceNode(n *yamlNode, want any, pl nodePlace) error 
 		e.loseAnchors(n)
 	}
 	switch {
-	case pl.flow || n.isFlow() && (n.n > 0 || e.json):
+	case pl.flow || n.isFlow() && (n.n > 0 || e.json || e.standsBelow(n, start, pl)):
 		e.replaceFlow(n, start, want, pl)
 	case n.isCollection() && !n.isFlow():
 		e.replaceBlock(n, want, pl)
@@ -26,6 +26,12 @@ func (e *documentEditor) replaceNode(n *yamlNode, want any, pl nodePlace) error 
 		e.openBlock(n, start, want, pl)
 	}
 	return nil
+}
+
+// standsBelow reports whether a value stands on a line of its own below its key, as Helm charts print an empty map. It stays
+// flow style there: a block would not tell, when it is empty again, that it was not beside the key.
+func (e *documentEditor) standsBelow(n *yamlNode, start int, pl nodePlace) bool {
+	return pl.key != nil && n.isFlow() && !e.sameLine(e.valueFloor(n, pl), start)
 }
 
 // replaceFlow writes flow style.
@@ -39,7 +45,7 @@ func (e *documentEditor) replaceFlow(n *yamlNode, start int, want any, pl nodePl
 	if isInline(want) {
 		t = scalarText(want, true, keepQuotes(like))
 	} else {
-		if n.isCollection() && n.n > 0 && !strings.Contains(e.src[n.start:n.end], "\n") && !e.json {
+		if n.isCollection() && (n.n > 0 || e.standsBelow(n, start, pl)) && !strings.Contains(e.src[n.start:n.end], "\n") && !e.json {
 			w.unit = ""
 		}
 		t = w.flowText(want, pad)
