@@ -6,6 +6,7 @@ package cli
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -74,10 +75,8 @@ func (r *repository) copyManifests(t *testing.T, from string) {
 // roundTrip injects, injects again, checks and removes.
 func (r *repository) roundTrip(t *testing.T) {
 	t.Helper()
-	r.leaveOut(t)
-	original := tree(t, r.dir)
-	if code, _, err := command(t, "", "inject", "-i", r.dir); code != 0 {
-		t.Errorf("%s: injecting: exit code %d: %s", r.name, code, firstLines(err, "error"))
+	original, ok := r.inject(t)
+	if !ok {
 		return
 	}
 	injected := tree(t, r.dir)
@@ -113,28 +112,39 @@ func (r *repository) roundTrip(t *testing.T) {
 	}
 }
 
-// leaveOut removes the files that stop a run, such as broken manifests that a project tests itself with.
-func (r *repository) leaveOut(t *testing.T) {
+// inject injects and returns what the files were before. Files that stop the run are left out: broken manifests that a
+// project tests itself with, and pods that another version injected. Nothing may be written then.
+func (r *repository) inject(t *testing.T) (original map[string]string, ok bool) {
 	t.Helper()
 	for range 20 {
-		code, _, err := command(t, "", "inject", "--diff", r.dir)
+		original = tree(t, r.dir)
+		code, _, err := command(t, "", "inject", "-i", r.dir)
 		if code == 0 {
-			return
+			return original, true
 		}
-		found := false
-		for _, line := range strings.Split(firstLines(err, "error"), "\n") {
-			for name := range tree(t, r.dir) {
-				if strings.Contains(line, name+":") && os.Remove(filepath.Join(r.dir, name)) == nil {
-					found = true
-					r.left = append(r.left, name)
-				}
-			}
+		if !maps.Equal(original, tree(t, r.dir)) {
+			t.Errorf("%s: exit code %d, and yet files were written: %s", r.name, code, firstLines(err, "error"))
 		}
-		if !found {
-			t.Logf("%s: exit code %d: %s", r.name, code, firstLines(err, "error"))
-			return
+		if !r.leaveOut(firstLines(err, "error"), original) {
+			t.Errorf("%s: injecting: exit code %d: %s", r.name, code, firstLines(err, "error"))
+			return nil, false
 		}
 	}
+	t.Errorf("%s: files go on stopping the run", r.name)
+	return nil, false
+}
+
+// leaveOut removes the files that errors name, and reports whether there was one.
+func (r *repository) leaveOut(errors string, all map[string]string) (found bool) {
+	for line := range strings.Lines(errors) {
+		for name := range all {
+			if strings.Contains(line, name+":") && os.Remove(filepath.Join(r.dir, name)) == nil {
+				found = true
+				r.left = append(r.left, name)
+			}
+		}
+	}
+	return found
 }
 
 // firstLines returns the lines of a severity, a thousand at most.
