@@ -100,3 +100,28 @@ func TestPortsOfProbes(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnProxyWithoutAnImage has an istio-proxy that leaves its image to the template, with auto or with none at all. What the
+// injection notes of both differs in the pull policy that the API server gives them.
+func TestOwnProxyWithoutAnImage(t *testing.T) {
+	for name, proxy := range map[string]map[string]any{
+		"none":            {"name": "istio-proxy"},
+		"auto":            {"name": "istio-proxy", "image": "auto"},
+		"auto and policy": {"name": "istio-proxy", "image": "auto", "imagePullPolicy": "IfNotPresent"},
+		"its own":         {"name": "istio-proxy", "image": "mine:1"},
+	} {
+		for _, kind := range []string{"Deployment", "Pod"} {
+			t.Run(name+" "+kind, func(t *testing.T) {
+				doc := workloadOf(kind, map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "web", "image": "web:1"}, proxy}}})
+				p := builtIn(v1alpha1.ModeInject)
+				_, once := runAll(t, p, v1alpha1.ModeInject, []*manifest.Document{doc})
+				if _, again := runAll(t, p, v1alpha1.ModeInject, once); !bytes.Equal(again[0].Raw(), once[0].Raw()) {
+					t.Errorf("injecting twice is not injecting once:\n%s", cmp.Diff(string(once[0].Raw()), string(again[0].Raw())))
+				}
+				if _, back := runAll(t, p, v1alpha1.ModeRemove, once); !sameObject(t, back[0], doc) {
+					t.Errorf("removing gives something else:\n%s", cmp.Diff(string(doc.Raw()), string(back[0].Raw())))
+				}
+			})
+		}
+	}
+}

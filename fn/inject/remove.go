@@ -126,10 +126,10 @@ func (r *removal) run() error {
 	r.noteReplaced()
 	r.noteOpenShift(own)
 	for i := range own.Containers {
-		own.Containers[i] = asWritten(ownAsWritten(own.Containers[i], r.pod.named(own.Containers[i])))
+		own.Containers[i] = r.ownContainer(own.Containers[i])
 	}
 	for i := range own.InitContainers {
-		own.InitContainers[i] = asWritten(ownAsWritten(own.InitContainers[i], r.pod.named(own.InitContainers[i])))
+		own.InitContainers[i] = r.ownContainer(own.InitContainers[i])
 	}
 	r.removeContainers(own)
 	r.restoreProbes()
@@ -183,16 +183,18 @@ func (r *removal) noteOpenShift(own overrides) {
 	}
 }
 
-// asWritten gives a container of the overrides annotation as the user wrote it: without what Go's types print, and with the
-// image that means the template's own.
+// ownContainer returns a container of the overrides annotation as the user wrote it.
+func (r *removal) ownContainer(noted any) any {
+	injected := r.pod.named(noted)
+	return asWritten(ownAsWritten(withImage(noted, injected), injected))
+}
+
+// asWritten gives a container of the overrides annotation without what Go's types print.
 func asWritten(v any) any {
 	c, _ := v.(map[string]any)
 	c = copyMap(c)
 	if resources, ok := c["resources"].(map[string]any); ok && len(resources) == 0 {
 		delete(c, "resources")
-	}
-	if _, ok := c["image"]; !ok {
-		c["image"] = autoImage
 	}
 	env, _ := c["env"].([]any)
 	for _, e := range env {

@@ -32,13 +32,29 @@ func ownAsWritten(noted any, injected map[string]any) any {
 	return slim
 }
 
-// pullPolicyOf is the pull policy that a container gets by its image. One of the annotation that has none had auto.
-func pullPolicyOf(server admission.Server, c map[string]any) any {
-	image, ok := c["image"]
-	if !ok {
-		image = autoImage
+// withImage gives a container of the annotation the image that it leaves out. That is auto, which means the template's own,
+// or none at all: then the API server noted another pull policy than it gives auto, and nobody wrote one.
+func withImage(noted any, injected map[string]any) any {
+	c, ok := noted.(map[string]any)
+	if _, has := c["image"]; !ok || has {
+		return noted
 	}
-	only := map[string]any{"image": image}
+	var server admission.Server
+	if policy := c["imagePullPolicy"]; policy != nil && injected != nil && injected["imagePullPolicy"] == nil &&
+		policy == pullPolicyOf(server, nil) && policy != pullPolicyOf(server, map[string]any{"image": autoImage}) {
+		return noted
+	}
+	c = copyMap(c)
+	c["image"] = autoImage
+	return c
+}
+
+// pullPolicyOf is the pull policy that a container gets by its image, which may have none.
+func pullPolicyOf(server admission.Server, c map[string]any) any {
+	only := map[string]any{}
+	if image, ok := c["image"]; ok {
+		only["image"] = image
+	}
 	server.DefaultContainer(only)
 	return only["imagePullPolicy"]
 }
@@ -46,9 +62,6 @@ func pullPolicyOf(server admission.Server, c map[string]any) any {
 // defaultedContainer is a container of the annotation as the API server has it in a pod.
 func defaultedContainer(server admission.Server, c map[string]any) map[string]any {
 	c = copyMap(c)
-	if _, ok := c["image"]; !ok {
-		c["image"] = autoImage
-	}
 	server.Default(map[string]any{"spec": map[string]any{containersKey: []any{c}}})
 	return c
 }
