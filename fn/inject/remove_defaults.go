@@ -23,7 +23,7 @@ func ownAsWritten(noted any, injected map[string]any) any {
 	slim := writtenFields(containerSchema(), c, injected)
 	var server admission.Server
 	policy := c["imagePullPolicy"]
-	if policy != nil && policy == pullPolicyOf(server, c) && policy != pullPolicyOf(server, injected) {
+	if policy != nil && policy == pullPolicyOf(c) && policy != pullPolicyOf(injected) {
 		delete(slim, "imagePullPolicy")
 	}
 	if !same(defaultedContainer(server, slim), defaultedContainer(server, c)) {
@@ -39,9 +39,8 @@ func withImage(noted any, injected map[string]any) any {
 	if _, has := c["image"]; !ok || has {
 		return noted
 	}
-	var server admission.Server
 	if policy := c["imagePullPolicy"]; policy != nil && injected != nil && injected["imagePullPolicy"] == nil &&
-		policy == pullPolicyOf(server, nil) && policy != pullPolicyOf(server, map[string]any{"image": autoImage}) {
+		policy == pullPolicyOf(nil) && policy != pullPolicyOf(map[string]any{"image": autoImage}) {
 		return noted
 	}
 	c = copyMap(c)
@@ -50,7 +49,8 @@ func withImage(noted any, injected map[string]any) any {
 }
 
 // pullPolicyOf is the pull policy that a container gets by its image, which may have none.
-func pullPolicyOf(server admission.Server, c map[string]any) any {
+func pullPolicyOf(c map[string]any) any {
+	var server admission.Server
 	only := map[string]any{}
 	if image, ok := c["image"]; ok {
 		only["image"] = image
