@@ -13,7 +13,7 @@ import (
 // render renders a text as its callers do.
 func render(text string, data any) (string, error) {
 	marks := Marks{}
-	t, err := template.New("shop").Funcs(Functions()).Parse(text)
+	t, err := template.New("shop").Funcs(Functions(nil)).Parse(text)
 	if err != nil {
 		return "", err
 	}

@@ -14,10 +14,10 @@ import (
 	"github.com/Masterminds/sprig/v3"
 )
 
-// Functions returns sprig's functions: those whose result depends on something other than the input (the clock, randomness,
-// the environment, the network) fail by their name, those that return things in the order of a map return them sorted, and
-// all are bounded as Bound says. The map is the caller's.
-func Functions() template.FuncMap {
+// Functions returns sprig's functions with own ones in the place of those of the same names. Of sprig's, those whose result
+// depends on something other than the input (the clock, randomness, the environment, the network) fail by their name, and
+// those that return things in the order of a map return them sorted. All are bounded as Bound says. The map is the caller's.
+func Functions(own template.FuncMap) template.FuncMap {
 	m := template.FuncMap{}
 	maps.Copy(m, sprig.TxtFuncMap())
 	maps.Copy(m, orderedFunctions)
@@ -25,6 +25,7 @@ func Functions() template.FuncMap {
 		m[name] = refusal(name, dependsOn)
 	}
 	m["env"] = refusal("env", "the environment")
+	maps.Copy(m, own)
 	Bound(m)
 	return m
 }

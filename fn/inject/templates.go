@@ -177,7 +177,7 @@ func (r *run) render(t *istio.Template, data *istio.TemplateData) (map[string]an
 	if spec, ok := patch["spec"].(map[string]any); ok {
 		dropNewer(r.profile, spec)
 	}
-	if _, known := istio.ProfileOf(r.in.Detection().Version); known {
+	if r.in.Detection().Version.Release().Known() {
 		dropUnknown(podSchema(), patch)
 	}
 	return patch, nil

@@ -78,17 +78,17 @@ var mutatingFunctions = map[string]bool{
 
 // functionsOf returns the functions of a version. env, protoToJSON, toYaml and render are bound to an injector later.
 func functionsOf(p *Profile) template.FuncMap {
-	m := template.FuncMap{}
-	if sprigSpans.Contains(p.release) {
-		m = gotemplate.Functions()
-	}
+	istios := template.FuncMap{}
 	for _, row := range functionTable {
 		if row.Contains(p.release) {
-			m[row.Name] = row.fn
+			istios[row.Name] = row.fn
 		}
 	}
-	gotemplate.Bound(m)
-	return m
+	if sprigSpans.Contains(p.release) {
+		return gotemplate.Functions(istios)
+	}
+	gotemplate.Bound(istios)
+	return istios
 }
 
 // unbound stands for functions that need an injector, which binds them.

@@ -96,7 +96,7 @@ func TestRefusedFunctions(t *testing.T) {
 		"date": `"2006" "x"`, "dateInZone": `"2006" "x" "UTC"`, "date_in_zone": `"2006" "x" "UTC"`, "getHostByName": `"localhost"`,
 		"expandenv": `"$PRERIG_TEST"`, "randInt": "1 9", "randAlpha": "3",
 	}
-	for name := range gotemplate.Functions() {
+	for name := range gotemplate.Functions(nil) {
 		if !gotemplate.Refused(name) {
 			continue
 		}

@@ -17,13 +17,9 @@ import (
 
 // templateFunctions are what templates can call: sprig's without those that read anything but the input, and a few of our own.
 func templateFunctions() template.FuncMap {
-	m := gotemplate.Functions()
-	m["toYaml"] = toYAML
-	m["fromYaml"] = fromYAML
-	m["required"] = requireValue
-	m["seconds"] = durationSeconds
-	m["include"] = unboundInclude
-	return m
+	return gotemplate.Functions(template.FuncMap{
+		"toYaml": toYAML, "fromYaml": fromYAML, "required": requireValue, "seconds": durationSeconds, "include": unboundInclude,
+	})
 }
 
 // toYAML writes a value as YAML without a line break at its end, so that it can be indented.
