@@ -199,8 +199,7 @@ func asWritten(v any) any {
 	env, _ := c["env"].([]any)
 	for _, e := range env {
 		m, _ := e.(map[string]any)
-		from, _ := m["valueFrom"].(map[string]any)
-		if ref, ok := from["resourceFieldRef"].(map[string]any); ok && ref["divisor"] == "0" {
+		if ref, ok := resourceFieldRef(m); ok && ref["divisor"] == "0" {
 			delete(ref, "divisor")
 		}
 	}

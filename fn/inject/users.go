@@ -80,6 +80,16 @@ func rangeEnd(s string) (int64, bool) {
 	return int64(end), ok && err1 == nil && err2 == nil
 }
 
+// securityContextOf returns a container's security context, which it makes where there is none.
+func securityContextOf(c map[string]any) map[string]any {
+	sc, ok := c["securityContext"].(map[string]any)
+	if !ok {
+		sc = map[string]any{}
+		c["securityContext"] = sc
+	}
+	return sc
+}
+
 // user is a container's field of its security context, and whether it is there.
 func user(c map[string]any, field string) (any, bool) {
 	sc, _ := c["securityContext"].(map[string]any)
@@ -213,7 +223,7 @@ func (r *run) adjustInitUser() {
 	if c == nil {
 		return
 	}
-	mode, _ := r.pod.annotation("sidecar.istio.io/interceptionMode")
+	mode, _ := r.pod.annotation(interceptionAnnotation)
 	tproxy := mode == "TPROXY" || r.proxyConfig.GetInterceptionMode().String() == "TPROXY"
 	if tproxy && hasUser {
 		if sc, ok := r.pod.proxy(true)["securityContext"].(map[string]any); ok {
@@ -221,11 +231,7 @@ func (r *run) adjustInitUser() {
 		}
 	}
 	if !tproxy && c["name"] == validationContainer {
-		sc, ok := c["securityContext"].(map[string]any)
-		if !ok {
-			sc = map[string]any{}
-			c["securityContext"] = sc
-		}
+		sc := securityContextOf(c)
 		if hasUser {
 			sc["runAsUser"] = uid
 		}

@@ -16,7 +16,7 @@ const proxyUIDAnnotation = "sidecar.istio.io/proxyUID"
 // gateway as the pod says (source: inject in pkg/kube/inject/webhook.go of maistra/istio, branches maistra-2.3 to
 // maistra-2.5). OpenShift gives a pod that names no user the first of its namespace's range before istiod sees it.
 func serviceMeshIDs(p *pod, ns Namespace) (uid, gid int64) {
-	mode, _ := p.annotation("sidecar.istio.io/interceptionMode")
+	mode, _ := p.annotation(interceptionAnnotation)
 	ids := &serviceMeshUsers{}
 	containers := p.list(containersKey)
 	switch {
@@ -129,11 +129,11 @@ func (r *run) setServiceMeshUser() {
 		}
 		setArgument(c, "-u", strconv.FormatInt(uid, 10))
 		if c["name"] == validationContainer {
-			setRunAsUser(c, uid)
+			securityContextOf(c)["runAsUser"] = uid
 		}
 	}
 	if c := find(r.pod.list(containersKey), proxyContainer); c != nil {
-		setRunAsUser(c, uid)
+		securityContextOf(c)["runAsUser"] = uid
 	}
 }
 
@@ -146,13 +146,4 @@ func setArgument(c map[string]any, name, value string) {
 			return
 		}
 	}
-}
-
-func setRunAsUser(c map[string]any, uid int64) {
-	sc, ok := c["securityContext"].(map[string]any)
-	if !ok {
-		sc = map[string]any{}
-		c["securityContext"] = sc
-	}
-	sc["runAsUser"] = uid
 }

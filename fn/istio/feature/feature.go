@@ -33,8 +33,8 @@ var spansByName = func() map[Name]release.Spans {
 // In reports whether a release has a feature.
 func In(r release.Release, name Name) bool { return spansByName[name].Contains(r) }
 
-// Since returns the first release from which on every later one has the feature. It is for those that stay; of a feature
-// that ended it returns the release after all others.
+// Since returns the first release of the last range that has a feature: of one that stays, that from which on every later
+// release has it. Of a name that is in no row it returns the release after all others.
 func Since(name Name) release.Release {
 	spans := spansByName[name]
 	if len(spans) == 0 {
