@@ -207,12 +207,7 @@ e2e-pipeline: ## Test the daemon at full size: 300 pushes and 30 kills in each o
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz test for a short time, FUZZTIME=10s.
-	@for file in $$(grep -rl --include='*_test.go' '^func Fuzz' fn pipeline); do \
-	  for name in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$$file"); do \
-	    echo "$$(dirname "$$file") $$name"; \
-	    go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "./$$(dirname "$$file")" || exit 1; \
-	  done || exit 1; \
-	done
+	@FUZZTIME=$(FUZZTIME) .ci/fuzz
 
 .PHONY: clean
 clean: ## Remove what was built.
