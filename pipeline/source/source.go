@@ -50,7 +50,6 @@ type Fetcher struct {
 
 	mu        sync.Mutex
 	remotes   map[string]*git.Remote
-	proved    map[*git.Remote]bool // that have let their credentials in
 	artifacts map[string]*oci.Artifact
 	recent    []string
 }
@@ -71,7 +70,7 @@ func New(options Options) *Fetcher {
 	}
 	return &Fetcher{
 		options: options, store: git.NewStore(filepath.Join(options.StateDir, "mirrors"), options.Git),
-		remotes: map[string]*git.Remote{}, proved: map[*git.Remote]bool{}, artifacts: map[string]*oci.Artifact{},
+		remotes: map[string]*git.Remote{}, artifacts: map[string]*oci.Artifact{},
 	}
 }
 
@@ -171,7 +170,6 @@ func (f *Fetcher) remoteFor(url string, secret map[string][]byte) (*git.Remote, 
 	}
 	if len(f.remotes) > 1000 {
 		clear(f.remotes)
-		clear(f.proved)
 	}
 	f.remotes[key] = remote
 	return remote, nil

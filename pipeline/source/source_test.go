@@ -123,3 +123,20 @@ func TestDirNeedsPermission(t *testing.T) {
 		t.Errorf("%+v, %v", snapshot, err)
 	}
 }
+
+// The hash of a commit stands in every rendered commit, so knowing it proves nothing.
+func TestPinnedCommitNeedsItsOwnCredentials(t *testing.T) {
+	server := gittest.New(t)
+	repository := server.Repository(t, "apps")
+	commit := repository.Commit("first", map[string]string{"a": "private"})
+	server.Username, server.Password = "reader", "s3cr3t"
+	fetcher := source.New(source.Options{StateDir: t.TempDir(), Secrets: secrets(t)})
+	own := v1alpha1.Source{Git: &v1alpha1.GitSource{URL: repository.URL, SecretRef: &meta.LocalObjectReference{Name: "git"}}}
+	if _, err := fetcher.Fetch(ctx, "", own, ""); err != nil {
+		t.Fatal(err)
+	}
+	foreign := v1alpha1.Source{Git: &v1alpha1.GitSource{URL: repository.URL, Ref: v1alpha1.GitRef{Commit: commit}}}
+	if _, err := fetcher.Fetch(ctx, "other", foreign, ""); err == nil || !strings.Contains(err.Error(), "asks for credentials") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -128,18 +128,12 @@ func readModules(files *tree.Tree) ([]*config.Submodule, error) {
 	return out, nil
 }
 
-// Files returns the files of a repository at an exact commit. One that was fetched before costs no question to the server, but
-// for the first that these credentials ask.
+// Files returns the files of a repository at an exact commit. One that was fetched before costs the server a question only
+// where it has not let these credentials read for git.AccessBound.
 func (f *Fetcher) Files(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference, commit string) (*tree.Tree, error) {
 	mirror, remote, err := f.Repository(ctx, namespace, url, ref)
 	if err != nil {
 		return nil, err
-	}
-	if _, err := mirror.Commit(plumbing.NewHash(commit)); err == nil {
-		// Others may have fetched it, with credentials that these are not.
-		if err := f.checkCredentials(ctx, remote); err != nil {
-			return nil, err
-		}
 	}
 	found, err := mirror.Fetch(ctx, remote, git.Ref{Commit: plumbing.NewHash(commit)})
 	if err != nil {
@@ -148,22 +142,7 @@ func (f *Fetcher) Files(ctx context.Context, namespace, url string, ref *meta.Lo
 	if err := mirror.Remember(ctx, found.Hash); err != nil {
 		return nil, err
 	}
-	f.mu.Lock()
-	f.proved[remote] = true
-	f.mu.Unlock()
 	return mirror.Tree(found), nil
-}
-
-// checkCredentials finds out whether a remote lets its credentials in, once.
-func (f *Fetcher) checkCredentials(ctx context.Context, remote *git.Remote) error {
-	f.mu.Lock()
-	done := f.proved[remote]
-	f.mu.Unlock()
-	if done {
-		return nil
-	}
-	_, err := remote.List(ctx)
-	return err
 }
 
 // FilesWithSubmodules is Files, with the submodules whose repositories are allowed: allow gives how one is fetched.

@@ -31,11 +31,15 @@ type Ref struct {
 // ErrNoRef is the cause of an error about a reference that the remote does not have.
 var ErrNoRef = errors.New("the repository has no such reference")
 
-// Fetch brings one commit into the mirror and gives it. An exact commit that is there already costs nothing; a reference
-// costs one question to the server, and a second one where it has moved.
+// Fetch brings one commit into the mirror and returns it. An exact commit that is there already costs nothing where the server
+// has let these credentials read within AccessBound, and one question otherwise; a reference costs one question to the server,
+// and a second one where it has moved.
 func (m *Mirror) Fetch(ctx context.Context, remote *Remote, ref Ref) (*Commit, error) {
-	if !ref.Commit.IsZero() && !m.Damaged() {
-		if commit, err := m.completeCommit(ref.Commit); err == nil {
+	if !ref.Commit.IsZero() {
+		if commit, err := m.Kept(ref.Commit); err == nil {
+			if err := remote.proveAccess(ctx); err != nil {
+				return nil, err
+			}
 			commit.Ref = ref.Name
 			return commit, nil
 		}
@@ -196,6 +200,15 @@ func (m *Mirror) shallowCommits() []Hash {
 		all = append(all, plumbing.NewHash(line))
 	}
 	return all
+}
+
+// Kept returns a commit that is here with everything in it, and asks nobody whether it may be read. It is for a repository that
+// the process itself was told to read, never for one that a pipeline names.
+func (m *Mirror) Kept(hash Hash) (*Commit, error) {
+	if m.Damaged() {
+		return nil, plumbing.ErrObjectNotFound
+	}
+	return m.completeCommit(hash)
 }
 
 // completeCommit returns a commit that is here with everything in it. One that is not among those that are kept may have lost files

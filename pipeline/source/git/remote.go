@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -34,6 +35,8 @@ type Remote struct {
 	ssh      *sshServer // nil for https
 	client   transport.Transport
 	auth     transport.AuthMethod
+	// lastAccess is when the server last listed the references for these credentials, nil for never.
+	lastAccess atomic.Pointer[time.Time]
 }
 
 // NewRemote returns a remote for a URL (https, http, ssh or user@host:path) and the keys of a secret.
@@ -149,11 +152,13 @@ func copyOf(endpoint *transport.Endpoint) *transport.Endpoint {
 func (r *Remote) readAdvertised(ctx context.Context, session transport.UploadPackSession) (Refs, error) {
 	adv, err := session.AdvertisedReferencesContext(ctx)
 	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
+		r.noteAccess()
 		return Refs{ByName: map[string]Hash{}, caps: capability.NewList()}, nil
 	}
 	if err != nil {
 		return Refs{}, r.explainError("listing the references of", err)
 	}
+	r.noteAccess()
 	return refsOf(adv), nil
 }
 
