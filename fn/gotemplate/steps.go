@@ -5,6 +5,7 @@ package gotemplate
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -45,6 +46,8 @@ type Output struct {
 	bytes.Buffer
 	// Max bounds what is printed, in bytes.
 	Max int
+	// MaxSteps bounds the steps; 0 means MaxSteps of this package.
+	MaxSteps int
 	// Marks are those of the template.
 	Marks Marks
 	// Spent are the steps that were taken. Outputs of templates that render each other share one.
@@ -63,9 +66,10 @@ func (o *Output) Write(p []byte) (int, error) {
 		if !ok {
 			return 0, nil
 		}
-		if *o.Spent += m.cost; *o.Spent > MaxSteps {
-			return 0, &Error{Template: m.template, Line: m.line, Err: errSteps}
+		if limit := cmp.Or(o.MaxSteps, MaxSteps); *o.Spent+m.cost > limit {
+			return 0, &Error{Template: m.template, Line: m.line, Err: errSteps(limit)}
 		}
+		*o.Spent += m.cost
 		return 0, nil
 	}
 	if o.Len()+len(p) > o.Max {
@@ -80,7 +84,12 @@ func (o *Output) Reset(marks Marks) {
 	*o.Spent, o.Marks = 0, marks
 }
 
-var errSteps = fmt.Errorf("it takes more than %d steps; a loop in it goes on for too long, or for ever", MaxSteps)
+// errSteps is the number of steps that were too many.
+type errSteps int
+
+func (e errSteps) Error() string {
+	return fmt.Sprintf("it takes more than %d steps; a loop in it goes on for too long, or for ever", int(e))
+}
 
 // Count makes a template and the templates that it defines count their steps, and adds their marks. It is called before
 // any of them is executed; those that count already stay as they are.

@@ -16,7 +16,7 @@ func TestTemplatesOfCommitMessagesAreCheckedWhenRead(t *testing.T) {
 		"{{.Source.Subject}} by {{.Source.Author}} ({{slice .Source.Revision 10 17}})":       "",
 		"{{slice .Source.Subject 0 50}}":    "",
 		"{{if eq .Count 0}}none{{end}}":     "",
-		"Render {{.Pipeline}}":              "web.yaml: line 8: spec.publish[1].git.message: rendering the template of the commit message: ",
+		"Render {{.Pipeline}}":              "web.yaml: line 8: spec.publish[1].git.message: making the commit message: ",
 		"Render {{.Name":                    "web.yaml: line 8: spec.publish[1].git.message: reading the template of the commit message: ",
 		"{{range $i := .Name}}{{$i}}{{end}": "line 8",
 	} {

@@ -4,12 +4,13 @@
 package publish
 
 import (
-	"bytes"
 	"fmt"
-	"io"
+	"regexp"
 	"strings"
 	"text/template"
+	"unicode"
 
+	"github.com/prerig/prerig/fn/gotemplate"
 	"github.com/prerig/prerig/pipeline/render"
 )
 
@@ -30,6 +31,13 @@ const removalSubject = `Remove {{.Name}}: its pipeline is gone`
 
 // maxSubject bounds the first line.
 const maxSubject = 200
+
+// Bounds of the template of a subject. It runs in the daemon and is another's: it ends within a blink, whatever it says.
+const (
+	maxTemplate      = 16 << 10 // bytes of its text
+	maxTemplateSteps = 1000
+	maxMessage       = 64 << 10 // bytes that it prints
+)
 
 // maxNamed bounds the pipelines that a commit names one by one.
 const maxNamed = 50
@@ -65,34 +73,35 @@ func renderSubject(c Change, branch string) (string, error) {
 	case text == "":
 		text = defaultSubject
 	}
-	parsed, err := template.New("message").Option("missingkey=error").Parse(text)
+	if len(text) > maxTemplate {
+		return "", fmt.Errorf("reading the template of the commit message: it has more than %d bytes", maxTemplate)
+	}
+	parsed, err := template.New("message").Funcs(messageFunctions()).Option("missingkey=error").Parse(text)
 	if err != nil {
 		return "", fmt.Errorf("reading the template of the commit message: %w", err)
 	}
+	marks := gotemplate.Marks{}
+	marks.Count(parsed)
 	data := subjectData{Path: c.Path, Branch: branch, Count: len(c.Objects)}
 	data.Name = c.Pipeline
 	if namespace, name, ok := strings.Cut(c.Pipeline, "/"); ok {
 		data.Namespace, data.Name = namespace, name
 	}
 	data.Source.URL, data.Source.Revision = c.Origin.URL, c.Origin.Revision
-	data.Source.Subject, data.Source.Author = c.Origin.Subject, c.Origin.Author
-	var out bytes.Buffer
-	if err := parsed.Execute(&limitedWriter{w: &out, left: 64 << 10}, data); err != nil {
-		return "", fmt.Errorf("rendering the template of the commit message: %w", err)
+	data.Source.Subject, data.Source.Author = withoutInstructions(c.Origin.Subject), withoutInstructions(c.Origin.Author)
+	out := gotemplate.NewOutput(maxMessage, marks)
+	out.MaxSteps = maxTemplateSteps
+	if err := parsed.Execute(out, data); err != nil {
+		return "", fmt.Errorf("making the commit message: %w", gotemplate.ExecuteError("message", err))
 	}
 	return oneLine(out.String(), maxSubject), nil
 }
 
-type limitedWriter struct {
-	w    io.Writer
-	left int
-}
-
-func (l *limitedWriter) Write(p []byte) (int, error) {
-	if l.left -= len(p); l.left < 0 {
-		return 0, fmt.Errorf("the text is too long")
-	}
-	return l.w.Write(p)
+// messageFunctions are text/template's own, which read nothing, with bounds on those that make text out of nothing.
+func messageFunctions() template.FuncMap {
+	functions := template.FuncMap{}
+	gotemplate.Bound(functions)
+	return functions
 }
 
 // commitMessage is the whole text of a commit: one subject, a list where several pipelines changed, and trailers.
@@ -105,7 +114,7 @@ func commitMessage(changes []Change, branch string) (string, error) {
 	if len(changes) > 1 {
 		first = summarySubject(changes)
 		if one := commonOrigin(changes); one.Subject != "" {
-			first = oneLine(first+": "+one.Subject, maxSubject)
+			first = oneLine(first+": "+withoutInstructions(one.Subject), maxSubject)
 		}
 	}
 	if first == "" {
@@ -169,8 +178,30 @@ func commonOrigin(changes []Change) Origin {
 	return changes[0].Origin
 }
 
+// ciInstruction is what tells hosts to run no checks of a commit: GitHub, GitLab, Bitbucket, Gitea and Azure DevOps know these.
+var ciInstruction = regexp.MustCompile(`(?i)\[((?:skip|no)[ -](?:ci|actions)|(?:ci|actions)[ -]skip)\]|\*\*\*(no_ci)\*\*\*`)
+
+// withoutInstructions returns a text of the source's commit that tells the host of the rendered branch nothing: who skips the
+// checks of a source has not said that its result shall not be looked at.
+func withoutInstructions(text string) string { return ciInstruction.ReplaceAllString(text, "($1$2)") }
+
+// zeroWidthJoiner holds the parts of an emoji together.
+const zeroWidthJoiner = '\u200d'
+
+// oneLine returns a text as one line of at most max bytes, without characters that do something to a terminal or a page.
 func oneLine(text string, max int) string {
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case unicode.IsControl(r):
+			return '?'
+		case unicode.Is(unicode.Cf, r) && r != zeroWidthJoiner:
+			return -1 // such as those that turn the direction of what follows
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+	text = strings.Join(strings.Fields(text), " ")
 	if len(text) > max {
 		text = strings.ToValidUTF8(text[:max-3], "") + "..."
 	}

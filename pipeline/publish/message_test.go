@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/prerig/prerig/pipeline/internal/gittest"
+	"github.com/prerig/prerig/pipeline/publish"
+)
+
+// A template of a commit message runs in the daemon, while the branch is locked: none goes on for ever, or makes anything huge.
+func TestTemplateWithoutAnEndIsRefused(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"a loop that prints nothing": {`{{range 100000000000}}{{end}}x`, "more than 1000 steps"},
+		"a template of itself":       {`{{define "a"}}{{template "a"}}{{end}}{{template "a"}}`, "more than 1000 steps"},
+		"loops in loops":             {`{{range 1000}}{{range 1000}}{{end}}{{end}}`, "more than 1000 steps"},
+		"a wide number":              {`{{printf "%2000000000d" 1}}`, "more than 1048576 bytes"},
+		"a text that doubles":        {`{{$x := "ab"}}{{range 900}}{{$x = printf "%s%s" $x $x}}{{end}}`, "more than"},
+		"a long text":                {strings.Repeat("{{.Name}}", 4000), "more than 16384 bytes"},
+	} {
+		if err := publish.CheckSubject(c.text); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if err := publish.CheckSubject(`{{range 100}}x{{end}} {{printf "%.20s" .Source.Subject}}`); err != nil {
+		t.Errorf("a template that ends: %v", err)
+	}
+}
+
+// Who writes commits to a source says neither which checks run on the rendered branch, nor what a terminal does.
+func TestSourceSubjectInstructsNobody(t *testing.T) {
+	repository := gittest.New(t).Repository(t, "config")
+	b := branch(t, repository, "rendered")
+	for i, c := range []struct{ subject, want string }{
+		{"fix [skip ci]", "Render apps/shop: fix (skip ci)"},
+		{"fix [CI-Skip] ***NO_CI***", "Render apps/shop: fix (CI-Skip) (NO_CI)"},
+		{"fix [no actions]", "Render apps/shop: fix (no actions)"},
+		{"red \x1b[31malert\x07", "Render apps/shop: red ?[31malert?"},
+		{"price \u202e1", "Render apps/shop: price 1"},
+		{"ümläut 👩\u200d💻 [ci]", "Render apps/shop: ümläut 👩\u200d💻 [ci]"},
+	} {
+		change := change(t, "apps/shop", "shop", configMap("a", strings.Repeat("x", i+1)))
+		change.Origin.Subject = c.subject
+		run(t, b, change)
+		if got := repository.Git("log", "-1", "--format=%s", "rendered"); got != strings.Replace(c.want, "apps/shop", "shop", 1) {
+			t.Errorf("%q: got %q", c.subject, got)
+		}
+	}
+}
