@@ -191,7 +191,7 @@ func (p *Planner) forgetPipeline(key string) {
 func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.Entry, pending map[string]bool, cause Cause) []queue.Job {
 	done, err := p.unresponsive.takeTurn(key, p.sourceLock(key))
 	defer done()
-	resolved := time.Now()
+	resolved, rendered := time.Now(), p.lastRenders(entries)
 	looking, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	first := entries[0]
@@ -243,10 +243,22 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 			continue
 		}
 		p.Log.Debug("to run", "id", cause.ID, "pipeline", e.Key, "because", reason)
-		job.Revision, job.Resolved = snapshot.Revision, resolved
+		// A run that is under way may see a newer revision than this, and publish it before it is killed.
+		if !pending[e.Key] {
+			job.Revision, job.Resolved, job.Rendered = snapshot.Revision, resolved, rendered[e.Key]
+		}
 		jobs = append(jobs, job)
 	}
 	return jobs
+}
+
+// lastRenders returns for each pipeline what its state says of its last render, see queue.Job.
+func (p *Planner) lastRenders(entries []catalog.Entry) map[string]time.Time {
+	out := make(map[string]time.Time, len(entries))
+	for _, e := range entries {
+		out[e.Key] = p.Store.Get(e.Key).Seen.Resolved
+	}
+	return out
 }
 
 // sourceHadFailed reports whether a pipeline's status tells of a source that did not answer.

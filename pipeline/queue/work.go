@@ -32,9 +32,13 @@ type Job struct {
 	NotBefore time.Time `json:"notBefore"`
 	// Force runs even where the fingerprint says that nothing changed.
 	Force bool `json:"force,omitempty"`
-	// Revision is where the source was at the time Resolved, empty where it was not looked at.
+	// Revision is where the source was at the time Resolved, empty where it was not looked at, or where a run may have seen
+	// more of it since.
 	Revision string    `json:"revision,omitempty"`
 	Resolved time.Time `json:"resolved,omitzero"`
+	// Rendered is the time that the pipeline's state had for its last render before the source was looked at. Where the state
+	// has another one since, Revision may be older than what was rendered.
+	Rendered time.Time `json:"rendered,omitzero"`
 	// Batch is how many jobs the same cause has led to, so that their results can be published together.
 	Batch int `json:"batch,omitempty"`
 	// Spec is the digest of the pipeline's definition that it was planned for, empty where that does not matter.

@@ -98,7 +98,8 @@ func TestASourceThatMovesWhileATryIsUnderWayIsSeen(t *testing.T) {
 			}
 			down.Store(false)
 			head := w.repository.Commit("second", map[string]string{"shop/text": second, "docs/x": second})
-			job := queue.Job{Pipeline: "shop", Cause: "y", Since: time.Now(), Revision: "main@sha1:" + head, Resolved: time.Now()}
+			job := queue.Job{Pipeline: "shop", Cause: "y", Since: time.Now(), Revision: "main@sha1:" + head, Resolved: time.Now(),
+				Rendered: w.state("shop").Seen.Resolved}
 			w.runner.Observe = func(Observation) { // a try has got its source, and is not done
 				if !moved.Swap(true) {
 					w.repository.Commit("third", map[string]string{"shop/text": "three"})

@@ -31,7 +31,9 @@ func (a *attempt) fetchSource(ctx context.Context) (err error) {
 	defer cancel()
 	src := a.entry.Source(a.r.PipelinesDir)
 	planned := a.job.Revision
-	if planned != "" && time.Since(a.job.Resolved).Abs() < resolvedFor && a.job.Resolved.After(a.state.Seen.Resolved) {
+	// Two looks at a server may overlap, and clocks differ: that nothing was rendered since the planner began to look is what
+	// tells that its revision is no older than the one that was rendered last.
+	if planned != "" && time.Since(a.job.Resolved).Abs() < resolvedFor && a.job.Rendered.Equal(a.state.Seen.Resolved) {
 		a.snapshot, err = a.r.sources.Fetch(ctx, a.p.Metadata.Namespace, src, planned)
 		if a.resolved = a.job.Resolved; err == nil || ctx.Err() != nil {
 			return err

@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/queue"
+)
+
+// TestAPlanThatLookedDuringASlowLookIsNotBelieved: a run begins to look at its source, and gets no answer for a while. A planner
+// looks meanwhile, later by the clock, and finds an older revision than the run does in the end. Its job must not bring
+// that back.
+func TestAPlanThatLookedDuringASlowLookIsNotBelieved(t *testing.T) {
+	w := newWorks(t, "shop")
+	old := w.repository.Commit("first", map[string]string{"shop/text": "one"})
+	planned := queue.Job{Pipeline: "shop", Cause: "planned", Revision: "main@sha1:" + old}
+	var slow sync.Once
+	w.git.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Query().Get("service") == "git-upload-pack" {
+			slow.Do(func() {
+				planned.Since, planned.Resolved = time.Now(), time.Now()
+				w.repository.Commit("second", map[string]string{"shop/text": "two"})
+			})
+		}
+		return false
+	}
+	for _, job := range []queue.Job{{Pipeline: "shop", Cause: "looks", Since: time.Now()}, planned} {
+		if job.Cause == planned.Cause {
+			job = planned // as it was filled in by the first run
+		}
+		if err := w.runner.Do(t.Context(), job); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.repository.Git("show", "rendered:shop/configmap-x.yaml"); !strings.Contains(got, "two") {
+			t.Errorf("after %s: %s", job.Cause, got)
+		}
+	}
+}
+
+// TestARevisionThatWasPlannedIsNotLookedForAgain, as long as nothing was rendered since the planner looked.
+func TestARevisionThatWasPlannedIsNotLookedForAgain(t *testing.T) {
+	w := newWorks(t, "shop")
+	w.repository.Commit("first", map[string]string{"shop/text": "one"})
+	if err := w.do("shop", "x", 1); err != nil {
+		t.Fatal(err)
+	}
+	second := w.repository.Commit("second", map[string]string{"shop/text": "two"})
+	job := queue.Job{
+		Pipeline: "shop", Cause: "y", Since: time.Now(), Revision: "main@sha1:" + second, Resolved: time.Now(),
+		Rendered: w.state("shop").Seen.Resolved,
+	}
+	w.repository.Commit("third", map[string]string{"shop/text": "three"})
+	if err := w.runner.Do(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.repository.Git("show", "rendered:shop/configmap-x.yaml"); !strings.Contains(got, "two") {
+		t.Errorf("published: %s", got)
+	}
+}
