@@ -6,11 +6,15 @@ package inject
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	kjson "sigs.k8s.io/json"
 
+	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/manifest"
 )
@@ -31,71 +35,158 @@ type typedOverrides struct {
 	InitContainers []corev1.Container `json:"initContainers,omitempty"`
 }
 
-// overridesOf reads the annotation that an earlier injection left.
+// overridesSchema is the schema of the annotation.
+var overridesSchema = sync.OnceValue(func() *schema {
+	b := schemaBuilder{seen: map[reflect.Type]*schema{}}
+	return b.of(reflect.TypeFor[typedOverrides]())
+})
+
+// overridesOf reads the annotation that an earlier injection left, as the webhook does: into Kubernetes' types, with the
+// same JSON decoder. So an element that is null is a container without a name, a field that the types do not have is no field,
+// and one of another type than theirs is an error (source: reinsertOverrides and reapplyOverwrittenContainers in
+// pkg/kube/inject/webhook.go of Istio 1.9 to 1.31).
 func overridesOf(p *pod) (overrides, error) {
 	text, ok := p.annotation(overridesAnnotation)
 	if !ok {
 		return overrides{}, nil
 	}
-	fail := func(err error) (overrides, error) {
+	var read typedOverrides
+	if err := json.Unmarshal([]byte(text), &read); err != nil {
+		if v, notYAML := manifest.Decode([]byte(text)); notYAML == nil {
+			if at := wrongType(overridesSchema(), v, ""); at != nil {
+				err = at
+				if at.Field == "" {
+					err = at.Err
+				}
+			}
+		}
 		return overrides{}, &FieldError{Field: "metadata.annotations[" + overridesAnnotation + "]", Err: err}
 	}
-	v, err := manifest.Decode([]byte(text))
-	if err != nil {
-		return fail(err)
-	}
-	m, ok := v.(map[string]any)
-	if !ok {
-		return fail(errNotMap)
-	}
 	var o overrides
-	for key, dst := range map[string]*[]any{containersKey: &o.Containers, initContainersKey: &o.InitContainers} {
-		list, _ := m[key].([]any)
-		if list = slices.Clone(list); list != nil {
-			// For Go's types an element that is null is a container without a name.
-			m[key] = slices.DeleteFunc(list, func(e any) bool { return e == nil })
+	for _, pair := range []struct {
+		from []corev1.Container
+		to   *[]any
+	}{{read.Containers, &o.Containers}, {read.InitContainers, &o.InitContainers}} {
+		for i := range pair.from {
+			c, err := containerMap(&pair.from[i])
+			if err != nil {
+				return overrides{}, &FieldError{Field: "metadata.annotations[" + overridesAnnotation + "]", Err: err}
+			}
+			*pair.to = append(*pair.to, c)
 		}
-		if err := checkMaps(key, m[key]); err != nil {
-			return fail(err)
-		}
-		*dst, _ = m[key].([]any)
 	}
 	return o, nil
 }
 
+// knownOverrides is overridesOf without the fields that a version's Kubernetes types do not have.
+func knownOverrides(profile *istio.Profile, p *pod) (overrides, error) {
+	o, err := overridesOf(p)
+	dropNewer(profile, o.Containers)
+	dropNewer(profile, o.InitContainers)
+	return o, err
+}
+
+// containerMap returns a container as a map with the fields that its JSON has.
+func containerMap(c *corev1.Container) (map[string]any, error) {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("writing the container %s: %w", c.Name, err)
+	}
+	var out map[string]any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &out); err != nil {
+		return nil, fmt.Errorf("reading the container %s: %w", c.Name, err)
+	}
+	return out, nil
+}
+
+// of returns the containers of one of the pod's lists.
+func (o overrides) of(key string) []any {
+	if key == initContainersKey {
+		return o.InitContainers
+	}
+	return o.Containers
+}
+
 // reapplyOverrides puts what the user says about istio-proxy and the like over what the templates say, and remembers it in
-// an annotation. Containers that an earlier injection added are not the user's, but those of the annotation are. In this
-// a second injection differs from the webhook's, which up to 1.10 takes what it injected for the user's, and since 1.11
-// forgets the annotation (parsedInjectedStatus in webhook.go): here it changes nothing.
+// an annotation.
 func (r *run) reapplyOverrides() error {
-	existing, err := overridesOf(r.before)
+	existing, err := knownOverrides(r.profile, r.before)
 	if err != nil {
 		return err
 	}
-	was, _ := r.before.status()
-	var applied overrides
-	for _, name := range r.injected.names(containersKey) {
-		own := find(existing.Containers, name)
-		if own == nil && !slices.Contains(was.Containers, name) {
-			own = find(r.before.list(containersKey), name)
-		}
-		if err := r.reapply(containersKey, own, &applied.Containers); err != nil {
-			return err
+	listed, err := r.listedContainers()
+	if err != nil {
+		return err
+	}
+	applied := map[string]*[]any{containersKey: {}, initContainersKey: {}}
+	for _, key := range []string{containersKey, initContainersKey} {
+		for _, name := range r.injected.names(key) {
+			own := r.ownContainer(key, name, existing, slices.Contains(listed[key], name))
+			if err := r.reapply(key, own, applied[key]); err != nil {
+				return err
+			}
 		}
 	}
-	for _, name := range r.injected.names(initContainersKey) {
-		own := find(existing.InitContainers, name)
-		if own == nil && !slices.Contains(was.InitContainers, name) {
-			own = r.ownInit(name)
-		}
-		if err := r.reapply(initContainersKey, own, &applied.InitContainers); err != nil {
-			return err
-		}
-	}
-	if _, before := r.before.annotation(statusAnnotation); before || applied.empty() {
+	all := overrides{Containers: *applied[containersKey], InitContainers: *applied[initContainersKey]}
+	if _, before := r.before.annotation(statusAnnotation); before || all.empty() {
 		return nil
 	}
-	return r.recordOverrides(applied)
+	return r.recordOverrides(all)
+}
+
+// foreignStatus reports whether a status annotation that the pod has is one that no injection wrote: what an injection wrote
+// was taken out before. The webhook takes any for an injection's.
+func (r *run) foreignStatus() bool { return r.req.FromOriginal || r.req.KeepListed }
+
+// listedContainers returns the names of containers that the status annotation lists, by list. The webhook reads it in a way
+// of its own, and panics over a list that is none or has something else than names; the API server, which gets no answer then,
+// refuses the pod (source: parseStatus in pkg/kube/inject/webhook.go of Istio 1.17 to 1.31).
+func (r *run) listedContainers() (map[string][]string, error) {
+	text, ok := r.before.annotation(statusAnnotation)
+	if !ok || !r.profile.Has(feature.ListedIsInjected) {
+		return nil, nil
+	}
+	var lists map[string]any
+	if json.Unmarshal([]byte(text), &lists) != nil {
+		return nil, nil //nolint:nilerr // one that cannot be read lists nothing, as in the webhook
+	}
+	out := map[string][]string{}
+	for _, key := range []string{containersKey, initContainersKey} {
+		if lists[key] == nil {
+			continue
+		}
+		list, ok := lists[key].([]any)
+		for _, e := range list {
+			name, isName := e.(string)
+			ok = ok && isName
+			out[key] = append(out[key], name)
+		}
+		if !ok {
+			return nil, &FieldError{Field: "metadata.annotations[" + statusAnnotation + "]", Err: fmt.Errorf(
+				"%s is not a list of names: istiod panics when it reads this, so the cluster refuses the pod; delete the annotation", key)}
+		}
+	}
+	return out, nil
+}
+
+// ownContainer returns the user's container that goes over a template's of the name, or nil. Containers that an earlier
+// injection added are not the user's. A pod that still has its injection keeps what the annotation says, where the webhook
+// forgets it (since 1.17) or takes what it injected for the user's (up to 1.16): injecting twice has to be injecting once.
+func (r *run) ownContainer(key, name string, existing overrides, listed bool) map[string]any {
+	if r.foreignStatus() && listed {
+		return nil
+	}
+	if own := find(existing.of(key), name); own != nil {
+		return own
+	}
+	was, _ := r.before.status()
+	switch {
+	case key == containersKey && (r.foreignStatus() || !slices.Contains(was.Containers, name)):
+		return find(r.before.list(key), name)
+	case key == initContainersKey && (r.foreignStatus() || !slices.Contains(was.InitContainers, name)):
+		return r.ownInit(name)
+	}
+	return nil
 }
 
 // ownInit is the pod's own container that a template's init container of the name overrides. A proxy that is native in the
@@ -125,8 +216,9 @@ func (r *run) reapply(key string, own map[string]any, applied *[]any) error {
 		}
 	}
 	canonicalResources(c)
-	*applied = append(*applied, c)
 	mine := copyMap(c)
+	dropNewer(r.profile, []any{c})
+	*applied = append(*applied, c)
 	resetDivisors(mine, find(r.pod.list(key), fmt.Sprint(c["name"])))
 	patch := map[string]any{"spec": map[string]any{key: []any{mine}}}
 	if err := r.pod.overlay(patch); err != nil {

@@ -44,7 +44,7 @@ var imageTag = regexp.MustCompile(`^v?1\.(\d{1,3})(?:[.-]|$)`)
 // A pod whose annotation nobody's injection wrote keeps it with all that it has, and is injected as the webhook does it with
 // such a pod: what the annotation can be read to list is hidden from the templates, and they are merged over it; an own
 // istio-proxy that is not listed goes over the templates, and no annotation notes it (source: reapplyOverwrittenContainers
-// and parseStatus in pkg/kube/inject/webhook.go of Istio 1.11 to 1.31).
+// and parseStatus in pkg/kube/inject/webhook.go of Istio 1.17 to 1.31).
 func (r *removal) readStatus() bool {
 	text, _ := r.pod.annotation(statusAnnotation)
 	if strings.HasPrefix(text, unlistedStatus) {

@@ -41,7 +41,7 @@ func (p *pod) status() (status, bool) {
 // the containers of the user that they hid.
 func strip(in *istio.Injector, p *pod) (*pod, error) {
 	s, was := p.status()
-	overrides, err := overridesOf(p)
+	overrides, err := knownOverrides(in.Profile(), p)
 	if err != nil {
 		return nil, err
 	}

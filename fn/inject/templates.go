@@ -175,7 +175,10 @@ func (r *run) render(t *istio.Template, data *istio.TemplateData) (map[string]an
 		return nil, &gotemplate.Error{Template: t.Name(), Err: err}
 	}
 	if spec, ok := patch["spec"].(map[string]any); ok {
-		dropNewer(r.profile, spec)
+		for _, key := range []string{containersKey, initContainersKey} {
+			list, _ := spec[key].([]any)
+			dropNewer(r.profile, list)
+		}
 	}
 	if r.in.Detection().Version.Release().Known() {
 		dropUnknown(podSchema(), patch)
@@ -205,23 +208,6 @@ func dropUnknown(s *schema, patch map[string]any) {
 				if m, ok := e.(map[string]any); ok && f.schema.kind == listKind && f.schema.elem.kind == structKind {
 					dropUnknown(f.schema.elem, m)
 				}
-			}
-		}
-	}
-}
-
-// dropNewer takes fields out of a template's containers that the control plane's Kubernetes types do not have, as reading
-// the template into them does. Templates of 1.10 have the pod's restartPolicy at istio-init, where Kubernetes gave it
-// another meaning later.
-func dropNewer(p *istio.Profile, lists map[string]any) {
-	if p.Has(feature.ContainerRestartPolicy) {
-		return
-	}
-	for _, key := range []string{containersKey, initContainersKey} {
-		list, _ := lists[key].([]any)
-		for _, e := range list {
-			if c, ok := e.(map[string]any); ok {
-				delete(c, "restartPolicy")
 			}
 		}
 	}

@@ -185,7 +185,7 @@ func (r *run) keepSharedUser() {
 // that the status annotation does not list.
 func (r *run) ownProxy() map[string]any {
 	was, injected := r.before.status()
-	if !injected || r.req.FromOriginal {
+	if !injected || r.foreignStatus() {
 		return r.before.proxy(true)
 	}
 	if existing, err := overridesOf(r.before); err == nil {

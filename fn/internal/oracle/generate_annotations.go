@@ -59,12 +59,6 @@ var settings = joined(
 		{"sidecar.istio.io/controlPlaneAuthPolicy", []string{"MUTUAL_TLS"}, nil},
 		{"sidecar.istio.io/userVolume", []string{`{"extra":{"emptyDir":{}}}`, `[{"name":"v","emptyDir":{}}]`}, []string{"{", "null"}},
 		{"sidecar.istio.io/userVolumeMount", []string{`{"extra":{"mountPath":"/extra"}}`}, []string{"{", "[]"}},
-		{"proxy.istio.io/overrides", []string{`{"containers":[{"name":"istio-proxy","image":"own:1","resources":{"limits":{"cpu":"3"}}}]}`,
-			`{"initContainers":[{"name":"istio-init","image":"own:2","resources":{}}]}`, "{}",
-			`{"containers":[{"name":"istio-proxy","lifecycle":{"stopSignal":"SIGUSR1","preStop":{"sleep":{"seconds":3}}},"resources":{},"restartPolicyRules":[{"action":"Restart"}]}]}`,
-			`{"containers":[{"name":"elsewhere","image":"own:3","resources":{}}],"initContainers":null}`,
-			`{"initContainers":[{"name":"istio-proxy","env":[{"name":"OWN","value":"2"}],"resources":{"limits":{"cpu":"1000m"}}}]}`},
-			[]string{"{", "[]", "", "null", `{"containers":{}}`, `{"containers":[{"name":1}]}`, `{"containers":[null]}`, `{"containers":[{"name":"istio-proxy","ports":[{"containerPort":"80"}]}]}`}},
 		{"inject.istio.io/templates", []string{"sidecar", "gateway", "grpc-agent", "grpc-simple", "sidecar,custom", "custom", "custom,sidecar",
 			"sidecar,spire", "spire,sidecar", "gateway,custom", "grpc-agent,custom"},
 			[]string{"nowhere", "", "sidecar,", "sidecar, custom", "sidecar,sidecar", ",", " sidecar", "Sidecar", "waypoint", "kube-gateway", "sidecar,gateway"}},
@@ -131,6 +125,9 @@ func (d draw) annotate(pod object) {
 	if d.chance(0.04) {
 		a["sidecar.istio.io/status"] = pick(d, statuses...)
 	}
+	if d.chance(0.06) {
+		a["proxy.istio.io/overrides"] = d.overrides()
+	}
 	if len(a) > 0 {
 		child(pod, "metadata")["annotations"] = a
 	}
@@ -141,6 +138,8 @@ var statuses = []string{
 	"{}", `{"initContainers":["istio-init"],"containers":["istio-proxy"],"volumes":["istio-envoy"],"imagePullSecrets":null,"revision":"default"}`,
 	`{"version":"abc","initContainers":["init0"],"containers":["side1"]}`, "null", "[]", "not JSON", `{"containers":null}`,
 	`{"initContainers":null,"containers":["istio-proxy"],"volumes":[],"imagePullSecrets":["regcred"],"revision":"old"}`,
+	`{"containers":"istio-proxy"}`, `{"initContainers":[1]}`, `{"containers":[null]}`, `{"containers":{}}`, `{"Containers":["istio-proxy"]}`, `{"volumes":"x"}`,
+	`{"initContainers":["istio-proxy","istio-init"],"containers":["istio-proxy"],"volumes":1}`,
 }
 
 // prometheus sets the annotations of scraping, in one of the spellings that Prometheus takes for the same.

@@ -182,7 +182,7 @@ func (d draw) lifecycle() object {
 	for _, hook := range some(d, 0.6, "preStop", "postStart") {
 		out[hook] = pick(d, handlers...)
 	}
-	if d.chance(0.05) {
+	if d.chance(0.08) {
 		out["stopSignal"] = "SIGUSR1"
 	}
 	return out
@@ -197,5 +197,6 @@ func (d draw) mounts() []any {
 		object{"name": "istio-envoy", "mountPath": "/etc/istio/proxy"},
 		object{"name": "data", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "readOnly": true},
 		object{"name": "data", "mountPath": "/expr/$(POD)", "subPathExpr": "$(POD)", "recursiveReadOnly": "Disabled"},
+		object{"name": "data", "mountPath": "/newest", "bindMountOptions": list("noexec")},
 		object{"name": "data", "mountPath": "/prop", "mountPropagation": "HostToContainer"})...)
 }

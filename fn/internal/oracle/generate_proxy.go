@@ -80,7 +80,7 @@ func (d draw) proxyContainer(name string) object {
 	}
 	fields := []string{"resources", "securityContext", "lifecycle", "readinessProbe", "livenessProbe", "startupProbe", "ports", "volumeMounts",
 		"args", "command", "imagePullPolicy", "env", "terminationMessagePolicy", "workingDir", "tty"}
-	for _, field := range some(d, 0.03, "envFrom", "resizePolicy", "restartPolicyRules", "volumeDevices") {
+	for _, field := range some(d, 0.06, "envFrom", "resizePolicy", "restartPolicyRules", "volumeDevices") {
 		c[field] = set[field]()
 	}
 	d.nothing(c, 0.06, nothingsOfContainers)

@@ -61,7 +61,8 @@ const (
 	JSONWithoutNoMetadata Name = "protoToJSON leaves an empty proxyMetadata out"
 
 	// Status annotation.
-	StatusRevision Name = "status: revision"
+	StatusRevision   Name = "status: revision"
+	ListedIsInjected Name = "status: no container that it lists is the user's"
 
 	// Labels that the code and not the template sets.
 	LabelTLSMode   Name = "label security.istio.io/tlsMode set in code"
@@ -117,9 +118,6 @@ const (
 	NativeSidecars          Name = "native sidecars"
 	NativeSidecarAnnotation Name = "sidecar.istio.io/nativeSidecar"
 	NativeSidecarAuto       Name = "native sidecars by the kubelet's version"
-
-	// What the control plane's Kubernetes types know: it drops other fields of a template without a word.
-	ContainerRestartPolicy Name = "templates can set a container's restartPolicy"
 
 	// Security.
 	AdjustInitUser      Name = "istio-init follows the user's runAsUser"
@@ -221,6 +219,7 @@ var table = []row{
 	{JSONWithoutNoMetadata, release.Since("1.9"), srcInject},
 
 	{StatusRevision, release.Since("1.11"), srcWebhook},
+	{ListedIsInjected, release.Since("1.17"), srcWebhook},
 
 	{LabelTLSMode, release.Between("1.4", "1.8"), srcWebhook},
 	{LabelCanonical, release.Between("1.5", "1.8"), srcWebhook},
@@ -270,8 +269,6 @@ var table = []row{
 	{NativeSidecars, release.Since("1.19"), srcFeatures},
 	{NativeSidecarAnnotation, release.Since("1.24"), srcInject},
 	{NativeSidecarAuto, release.Since("1.27"), srcWebhook},
-
-	{ContainerRestartPolicy, release.Since("1.19"), "k8s.io/api v0.28 in go.mod"},
 
 	{AdjustInitUser, release.Since("1.20.7", "1.21.3", "1.22.1", "1.23"), srcWebhook},
 	{DropForeignUser, release.Between("1.20.1", "1.20.6").And(release.Between("1.21.0", "1.21.2")).And(release.Between("1.22.0", "1.22.0")), srcWebhook},

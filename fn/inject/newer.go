@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"strings"
+
+	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/istio/feature"
+)
+
+// newerFields are the fields that Kubernetes' containers got after version 1.20, by the minor that had them first (source:
+// core/v1/types.go of k8s.io/api v0.20 to v0.37).
+var newerFields = map[int][][]string{
+	21: splitPaths("livenessProbe.terminationGracePeriodSeconds", "readinessProbe.terminationGracePeriodSeconds", "startupProbe.terminationGracePeriodSeconds"),
+	22: splitPaths("securityContext.windowsOptions.hostProcess"),
+	23: splitPaths("livenessProbe.grpc", "readinessProbe.grpc", "startupProbe.grpc"),
+	26: splitPaths("resources.claims"),
+	27: splitPaths("resizePolicy"),
+	28: splitPaths("restartPolicy"),
+	29: splitPaths("lifecycle.postStart.sleep", "lifecycle.preStop.sleep"),
+	30: splitPaths("securityContext.appArmorProfile", "volumeMounts.recursiveReadOnly"),
+	31: splitPaths("resources.claims.request"),
+	33: splitPaths("lifecycle.stopSignal"),
+	34: splitPaths("env.valueFrom.fileKeyRef", "restartPolicyRules"),
+	37: splitPaths("lifecycle.postStart.httpGet.protocol", "lifecycle.preStop.httpGet.protocol", "livenessProbe.grpc.mode", "livenessProbe.httpGet.protocol",
+		"readinessProbe.grpc.mode", "readinessProbe.httpGet.protocol", "startupProbe.grpc.mode", "startupProbe.httpGet.protocol", "volumeMounts.bindMountOptions"),
+}
+
+// splitPaths returns the parts of fields' paths.
+func splitPaths(fields ...string) [][]string {
+	out := make([][]string, len(fields))
+	for i, field := range fields {
+		out[i] = strings.Split(field, ".")
+	}
+	return out
+}
+
+// dropNewer takes fields out of containers that the control plane's Kubernetes types do not have, as reading a template or
+// the annotation proxy.istio.io/overrides into them does. Templates of 1.10 have the pod's restartPolicy at istio-init, where
+// Kubernetes gave it another meaning later. The containers are changed.
+func dropNewer(p *istio.Profile, containers []any) {
+	known := feature.KubernetesTypes(p.Release())
+	for minor, fields := range newerFields {
+		if minor <= known {
+			continue
+		}
+		for _, field := range fields {
+			dropPath(containers, field)
+		}
+	}
+}
+
+// dropPath takes a field out of a value, and where that is a list out of each element.
+func dropPath(v any, path []string) {
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			dropPath(e, path)
+		}
+	case map[string]any:
+		if len(path) == 1 {
+			delete(v, path[0])
+			return
+		}
+		dropPath(v[path[0]], path[1:])
+	}
+}
