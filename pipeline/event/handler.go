@@ -7,15 +7,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"strings"
+	"sync/atomic"
 	"time"
-)
 
-// MaxBody is the largest delivery that is read, in bytes: what Flux's receivers accept too.
-const MaxBody = 3 << 20
+	"golang.org/x/time/rate"
+)
 
 // Store keeps events until they were acted on.
 type Store interface {
@@ -33,7 +33,17 @@ type Handler struct {
 	log       *slog.Logger
 	now       func() time.Time
 	observe   func(receiver, outcome string)
+	bodies    *bodyReader
+	// warnings bounds the log lines about what was not accepted; unlogged counts those that it left out since the last one.
+	warnings *rate.Limiter
+	unlogged atomic.Int64
 }
+
+// At most so many deliveries that were not accepted are logged: anybody can send them.
+const (
+	warningsPerSecond = 5
+	warningsAtOnce    = 20
+)
 
 // Option changes a Handler.
 type Option func(*Handler)
@@ -45,7 +55,7 @@ func WithClock(now func() time.Time) Option { return func(h *Handler) { h.now = 
 func WithLogger(log *slog.Logger) Option { return func(h *Handler) { h.log = log } }
 
 // WithObserver calls observe with the receiver's name (empty where there is none of that name) and the outcome of every
-// delivery: stored, duplicate, unwatched, ignored, unknown, refused, malformed, large or failed.
+// delivery: stored, duplicate, unwatched, ignored, unknown, refused, malformed, large, slow, busy or failed.
 func WithObserver(observe func(receiver, outcome string)) Option {
 	return func(h *Handler) { h.observe = observe }
 }
@@ -53,7 +63,7 @@ func WithObserver(observe func(receiver, outcome string)) Option {
 // NewHandler returns a handler for the receivers, whose names must be distinct.
 func NewHandler(receivers []Receiver, store Store, opts ...Option) (*Handler, error) {
 	h := &Handler{receivers: map[string]Receiver{}, store: store, log: slog.New(slog.DiscardHandler), now: time.Now,
-		observe: func(string, string) {}}
+		observe: func(string, string) {}, bodies: newBodyReader(), warnings: rate.NewLimiter(warningsPerSecond, warningsAtOnce)}
 	for _, r := range receivers {
 		if err := r.Validate(); err != nil {
 			return nil, err
@@ -74,36 +84,55 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	name := strings.TrimPrefix(req.URL.Path, "/hook/")
 	r, ok := h.receivers[name]
 	if !ok {
-		h.writeAnswer(w, "", http.StatusNotFound, "unknown", Event{}, nil)
+		h.writeAnswer(w, req, "", http.StatusNotFound, "unknown", Event{}, nil)
 		return
 	}
 	if req.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		h.writeAnswer(w, name, http.StatusMethodNotAllowed, "malformed", Event{}, errors.New("only POST is answered"))
+		h.writeAnswer(w, req, name, http.StatusMethodNotAllowed, "malformed", Event{}, errors.New("only POST is answered"))
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, MaxBody))
+	token := req.URL.Query().Get("token")
+	if err := r.CheckHeaders(req.Header, token, h.now()); err != nil {
+		w.Header().Set("Connection", "close") // what follows is not read
+		h.writeAnswer(w, req, name, http.StatusUnauthorized, "refused", Event{}, err)
+		return
+	}
+	body, release, err := h.bodies.read(w, req)
+	defer release()
 	if err != nil {
-		status, outcome := http.StatusBadRequest, "malformed"
-		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-			status, outcome = http.StatusRequestEntityTooLarge, "large"
-		}
-		h.writeAnswer(w, name, status, outcome, Event{}, err)
+		h.answerUnread(w, req, name, err)
 		return
 	}
-	e, err := r.Read(req.Header, req.URL.Query().Get("token"), body, h.now())
+	e, err := r.Read(req.Header, token, body, h.now())
 	switch {
 	case errors.Is(err, ErrSignature):
-		h.writeAnswer(w, name, http.StatusUnauthorized, "refused", e, err)
+		h.writeAnswer(w, req, name, http.StatusUnauthorized, "refused", e, err)
 	case err != nil:
-		h.writeAnswer(w, name, http.StatusBadRequest, "malformed", e, err)
+		h.writeAnswer(w, req, name, http.StatusBadRequest, "malformed", e, err)
 	case len(e.Changes) == 0:
-		h.writeAnswer(w, name, http.StatusOK, "ignored", e, nil)
+		h.writeAnswer(w, req, name, http.StatusOK, "ignored", e, nil)
 	case !h.store.Watches(e.Changes):
-		h.writeAnswer(w, name, http.StatusOK, "unwatched", e, nil)
+		h.writeAnswer(w, req, name, http.StatusOK, "unwatched", e, nil)
 	default:
 		h.putEvent(w, req, e)
 	}
+}
+
+// answerUnread answers a delivery whose body was not read to its end.
+func (h *Handler) answerUnread(w http.ResponseWriter, req *http.Request, name string, err error) {
+	w.Header().Set("Connection", "close")
+	status, outcome := http.StatusBadRequest, "malformed"
+	switch {
+	case errors.Is(err, errBodyTooLarge):
+		status, outcome = http.StatusRequestEntityTooLarge, "large"
+	case errors.Is(err, errNoRoom):
+		w.Header().Set("Retry-After", "5")
+		status, outcome = http.StatusServiceUnavailable, "busy"
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		status, outcome = http.StatusRequestTimeout, "slow"
+	}
+	h.writeAnswer(w, req, name, status, outcome, Event{}, err)
 }
 
 // putEvent stores the event. A repeated delivery is answered with success, as some senders repeat until they see it (the
@@ -113,16 +142,16 @@ func (h *Handler) putEvent(w http.ResponseWriter, req *http.Request, e Event) {
 	switch {
 	case err != nil:
 		w.Header().Set("Retry-After", "5")
-		h.writeAnswer(w, e.Receiver, http.StatusServiceUnavailable, "failed", e, err)
+		h.writeAnswer(w, req, e.Receiver, http.StatusServiceUnavailable, "failed", e, err)
 	case duplicate:
-		h.writeAnswer(w, e.Receiver, http.StatusOK, "duplicate", e, nil)
+		h.writeAnswer(w, req, e.Receiver, http.StatusOK, "duplicate", e, nil)
 	default:
-		h.writeAnswer(w, e.Receiver, http.StatusAccepted, "stored", e, nil)
+		h.writeAnswer(w, req, e.Receiver, http.StatusAccepted, "stored", e, nil)
 	}
 }
 
 // writeAnswer tells the sender the outcome and, for a malformed delivery, what is wrong; everything else stays in the log.
-func (h *Handler) writeAnswer(w http.ResponseWriter, receiver string, status int, outcome string, e Event, err error) {
+func (h *Handler) writeAnswer(w http.ResponseWriter, req *http.Request, receiver string, status int, outcome string, e Event, err error) {
 	h.observe(receiver, outcome)
 	reply := map[string]string{"outcome": outcome}
 	if e.ID != "" {
@@ -131,12 +160,31 @@ func (h *Handler) writeAnswer(w http.ResponseWriter, receiver string, status int
 	if err != nil && outcome == "malformed" {
 		reply["error"] = err.Error()
 	}
-	level := slog.LevelInfo
-	if err != nil {
-		level = slog.LevelWarn
-	}
-	h.log.Log(context.Background(), level, "delivery", "receiver", receiver, "outcome", outcome, "event", e.ID, "error", err)
+	h.logDelivery(req, receiver, outcome, e, err)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(reply)
+}
+
+// logDelivery logs every delivery that was accepted, and of the others as many as a reader can use, with where they came from.
+func (h *Handler) logDelivery(req *http.Request, receiver, outcome string, e Event, err error) {
+	if err == nil && outcome != "unknown" {
+		h.log.Info("delivery", "receiver", receiver, "outcome", outcome, "event", e.ID)
+		return
+	}
+	if !h.warnings.Allow() {
+		h.unlogged.Add(1)
+		return
+	}
+	args := []any{"receiver", receiver, "outcome", outcome, "remote", req.RemoteAddr}
+	if via := req.Header.Get("X-Forwarded-For"); via != "" {
+		args = append(args, "forwarded", via[:min(len(via), 200)])
+	}
+	if err != nil {
+		args = append(args, "error", err)
+	}
+	if n := h.unlogged.Swap(0); n > 0 {
+		args = append(args, "unlogged", n)
+	}
+	h.log.Warn("delivery", args...)
 }

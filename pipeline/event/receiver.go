@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -88,21 +89,36 @@ func (r Receiver) Validate() error {
 	return nil
 }
 
-// Read verifies a delivery and gives what it tells. The error of a failed verification wraps [ErrSignature]. The time
-// bounds the age of signed timestamps.
+// CheckHeaders returns an error that wraps [ErrSignature] where no body could make a delivery right: its token is wrong, or its
+// signature has no such form. It is asked before a body is read.
+func (r Receiver) CheckHeaders(h http.Header, token string, now time.Time) error {
+	if err := r.verify(h, token, nil, now); err != nil && !errors.Is(err, errMismatch) {
+		return err
+	}
+	return nil
+}
+
+// verify checks a delivery against the receiver's secret.
 //
 // Docker Hub, Quay and others cannot sign. Their receiver's token may stand in the URL (?token=…) where the sender cannot
 // set a header.
+func (r Receiver) verify(h http.Header, token string, body []byte, now time.Time) error {
+	if r.Insecure {
+		return nil
+	}
+	if token != "" && h.Get("Authorization") == "" && (r.Provider == Quay || r.Provider == DockerHub) {
+		h = h.Clone()
+		h.Set("Authorization", token)
+	}
+	return senders[r.Provider].verify(h, body, r.Secret, now)
+}
+
+// Read verifies a delivery and returns what it tells. The error of a failed verification wraps [ErrSignature]. The time
+// bounds the age of signed timestamps.
 func (r Receiver) Read(h http.Header, token string, body []byte, now time.Time) (Event, error) {
 	s := senders[r.Provider]
-	if !r.Insecure {
-		if token != "" && h.Get("Authorization") == "" && (r.Provider == Quay || r.Provider == DockerHub) {
-			h = h.Clone()
-			h.Set("Authorization", token)
-		}
-		if err := s.verify(h, body, r.Secret, now); err != nil {
-			return Event{}, err
-		}
+	if err := r.verify(h, token, body, now); err != nil {
+		return Event{}, err
 	}
 	changes, err := s.parse(h, body)
 	if err != nil {

@@ -22,6 +22,9 @@ import (
 // ErrSignature is what every failed verification wraps. What is told to the sender is no more than this.
 var ErrSignature = errors.New("the signature is missing or wrong")
 
+// errMismatch is the cause of a refusal that only the body explains: there is a signature of the right form, of something else.
+var errMismatch = fmt.Errorf("%w: it does not match the body", ErrSignature)
+
 // verifyFunc checks a delivery against a receiver's secret.
 type verifyFunc func(h http.Header, body, secret []byte, now time.Time) error
 
@@ -57,7 +60,7 @@ func hmacHex(header string, bare bool) verifyFunc {
 		mac := hmac.New(sum, secret)
 		mac.Write(body)
 		if !hmac.Equal(got, mac.Sum(nil)) {
-			return fmt.Errorf("%w: %s does not match the body", ErrSignature, header)
+			return fmt.Errorf("%s: %w", header, errMismatch)
 		}
 		return nil
 	}
@@ -117,7 +120,7 @@ func standardWebhook(h http.Header, body, secret []byte, now time.Time) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: no signature in Webhook-Signature matches", ErrSignature)
+	return fmt.Errorf("Webhook-Signature: %w", errMismatch)
 }
 
 // standardKey decodes a secret that is written as whsec_<base64>; any other secret is the key as it is.

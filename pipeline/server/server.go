@@ -12,6 +12,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/net/netutil"
+
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/event"
 	"github.com/prerig/prerig/pipeline/plan"
@@ -117,6 +119,9 @@ func (s *Server) Admin(access Access) http.Handler {
 	return s.guardHandler(access, mux)
 }
 
+// maxConnections bounds the connections of one address. More wait until others end, which those that do nothing do in time.
+const maxConnections = 1000
+
 // Serve answers on a listener until ctx is done.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
 	server := &http.Server{
@@ -129,7 +134,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger
 		_ = server.Shutdown(closing)
 	})
 	defer stop()
-	if err := server.Serve(l); err != nil && ctx.Err() == nil {
+	if err := server.Serve(netutil.LimitListener(l, maxConnections)); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("serving on %s: %w", l.Addr(), err)
 	}
 	return nil
