@@ -4,6 +4,8 @@
 package build
 
 import (
+	"slices"
+
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/tree"
@@ -27,18 +29,13 @@ func (b *Builder) checkNeeds(p *v1alpha1.RenderPipeline, state *status.State, sn
 		return "the pipeline, a policy or Prerig has changed", true, nil
 	case seen.Outcome == status.Failed && (seen.Stage != status.StageBuild && seen.Stage != status.StageGate || state.Retrying()):
 		return "the last run did not come to an end", true, nil
-	case proposes(p) && seen.Revision != snapshot.Revision:
+	case notesRevisions(p) && seen.Revision != snapshot.Revision:
 		return "the revision is to be noted for the promoter", true, nil
 	}
 	return seen.Record.Look(snapshot.Tree)
 }
 
-// proposes: GitOps Promoter waits for a note for each commit of the source, also where it changes nothing.
-func proposes(p *v1alpha1.RenderPipeline) bool {
-	for _, publish := range p.Spec.Publish {
-		if publish.Git != nil && publish.Git.Propose != nil {
-			return true
-		}
-	}
-	return false
+// notesRevisions reports whether one of a pipeline's places wants to know of each revision of the source.
+func notesRevisions(p *v1alpha1.RenderPipeline) bool {
+	return slices.ContainsFunc(p.Spec.Publish, v1alpha1.Publish.NotesRevisions)
 }

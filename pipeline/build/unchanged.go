@@ -60,7 +60,7 @@ func (l *UnchangedCheck) Needs(e catalog.Entry, state *status.State) (reason str
 	known, ok := l.looks.known[e.Key]
 	l.looks.mu.Unlock()
 	ok = ok && known.pipeline == e.Digest && known.state == state && known.policies == policies && l.isUntouched(known) &&
-		!(proposes(e.Pipeline) && state.Seen.Revision != l.snapshot.Revision)
+		!(notesRevisions(e.Pipeline) && state.Seen.Revision != l.snapshot.Revision)
 	if !ok {
 		var at *tree.Footprint
 		if reason, needed, at = l.builder.checkNeeds(e.Pipeline, state, l.snapshot); needed || at == nil {

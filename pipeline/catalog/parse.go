@@ -31,7 +31,7 @@ func Parse(name string, data []byte, checks ...func(*v1alpha1.RenderPipeline) er
 		// Empty lines in front make the lines of messages those of the file.
 		text := append(bytes.Repeat([]byte("\n"), lines), doc.Raw()...)
 		lines = bytes.Count(text, []byte("\n"))
-		all, err := v1alpha1.ParseAll(text, append([]func(*v1alpha1.RenderPipeline) error{checkMessages}, checks...)...)
+		all, err := v1alpha1.ParseAll(text, append([]func(*v1alpha1.RenderPipeline) error{checkPublish}, checks...)...)
 		if err != nil {
 			out = append(out, invalidEntry(name, doc, len(file.Docs), err))
 			continue
@@ -48,15 +48,12 @@ func Parse(name string, data []byte, checks ...func(*v1alpha1.RenderPipeline) er
 	return out
 }
 
-// checkMessages refuses a template of a commit message that no commit could be made with.
-func checkMessages(p *v1alpha1.RenderPipeline) error {
+// checkPublish refuses entries of spec.publish that no run could publish by.
+func checkPublish(p *v1alpha1.RenderPipeline) error {
 	var errs []error
 	for i, to := range p.Spec.Publish {
-		if to.Git == nil || to.Git.Message == "" {
-			continue
-		}
-		if err := publish.CheckSubject(to.Git.Message); err != nil {
-			errs = append(errs, &v1alpha1.FieldError{Path: fmt.Sprintf("spec.publish[%d].git.message", i), Message: err.Error()})
+		if field, err := publish.Check(to); err != nil {
+			errs = append(errs, &v1alpha1.FieldError{Path: fmt.Sprintf("spec.publish[%d].%s", i, field), Message: err.Error()})
 		}
 	}
 	return errors.Join(errs...)

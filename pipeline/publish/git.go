@@ -30,6 +30,14 @@ type gitTarget struct {
 	branch    *Branch
 }
 
+// checkGit refuses a template of a commit message that no commit could be made with.
+func checkGit(to v1alpha1.Publish) (field string, err error) {
+	if to.Git.Message == "" {
+		return "", nil
+	}
+	return "git.message", CheckSubject(to.Git.Message)
+}
+
 func (t *Targets) openGit(ctx context.Context, namespace string, entry v1alpha1.Publish) (Interface, error) {
 	to := entry.Git
 	mirror, remote, err := t.repositories.Repository(ctx, namespace, to.URL, to.SecretRef)
@@ -150,11 +158,7 @@ func recordOf(files map[string][]byte) tree.Record {
 // is there and not the pipeline's is taken over or refused, as publishing would.
 func (g *gitTarget) Current(ctx context.Context, pipeline string, wanted map[string][]byte) (held Holding, err error) {
 	to := g.to.Git
-	key := to.URL + "\x00" + to.Branch
-	if to.SecretRef != nil {
-		key += "\x00" + g.namespace + "/" + to.SecretRef.Name
-	}
-	files, err := g.targets.heads(key, func() (*tree.Tree, error) { return g.headFiles(ctx) })
+	files, err := g.filesAt(ctx, "refs/heads/"+to.Branch)
 	if err != nil || files == nil {
 		return held, err
 	}
@@ -197,16 +201,32 @@ func (g *gitTarget) Current(ctx context.Context, pipeline string, wanted map[str
 	return held, nil
 }
 
-// headFiles returns the files of the branch as it is now, nil where it does not exist.
-func (g *gitTarget) headFiles(ctx context.Context) (*tree.Tree, error) {
-	commit, err := g.branch.Mirror.Fetch(ctx, g.branch.Remote, git.Ref{Name: "refs/heads/" + g.to.Git.Branch})
-	if errors.Is(err, git.ErrNoRef) {
-		return nil, nil
+// Written implements Interface. Where somebody has deleted the branch there are no files; that of a proposal is deleted by the
+// host when it is merged, which tells nothing.
+func (g *gitTarget) Written(ctx context.Context) (*tree.Tree, error) {
+	files, err := g.filesAt(ctx, g.to.Git.Reference())
+	if err == nil && files == nil && g.to.Git.Propose == nil {
+		files = tree.NewBuilder(tree.Limits{}).Build()
 	}
-	if err != nil {
-		return nil, err
+	return files, err
+}
+
+// filesAt returns the files at a reference, nil where it does not exist.
+func (g *gitTarget) filesAt(ctx context.Context, reference string) (*tree.Tree, error) {
+	key := g.to.Git.URL + "\x00" + reference
+	if g.to.Git.SecretRef != nil {
+		key += "\x00" + g.namespace + "/" + g.to.Git.SecretRef.Name
 	}
-	return g.branch.Mirror.Tree(commit), nil
+	return g.targets.heads(key, func() (*tree.Tree, error) {
+		commit, err := g.branch.Mirror.Fetch(ctx, g.branch.Remote, git.Ref{Name: reference})
+		if errors.Is(err, git.ErrNoRef) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return g.branch.Mirror.Tree(commit), nil
+	})
 }
 
 // relativePath returns a path on the branch as it is from the pipeline's own. What the pipeline has left at another path begins

@@ -13,6 +13,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/source/oci"
+	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
 // ociTarget is an artifact in a registry.
@@ -103,6 +104,9 @@ func (o *ociTarget) Current(ctx context.Context, _ string, _ map[string][]byte) 
 	}
 	return PublishedArtifact(ctx, o.artifact.Registry, tag)
 }
+
+// Written implements Interface. Who else sets the tags is not looked at.
+func (o *ociTarget) Written(context.Context) (*tree.Tree, error) { return nil, nil }
 
 // Remove implements Interface. Others may have pulled an artifact by its digest, so it stays.
 func (o *ociTarget) Remove(context.Context, Change) (Receipt, error) {

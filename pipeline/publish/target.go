@@ -26,6 +26,9 @@ type Interface interface {
 	// Current returns what the place holds of a pipeline now, by paths relative to the entry's directory. wanted are the files
 	// that it would get: what is there in their place and not the pipeline's is told too.
 	Current(ctx context.Context, pipeline string, wanted map[string][]byte) (Holding, error)
+	// Written returns the files that are now where Publish writes, to be compared with the Record of a receipt; nil where that
+	// is not looked at.
+	Written(ctx context.Context) (*tree.Tree, error)
 	// Remove takes away what was published there of the change's pipeline. It is asked for where the entry is Removable.
 	Remove(ctx context.Context, c Change) (Receipt, error)
 }
@@ -74,8 +77,8 @@ func NewTargets(repositories Repositories, secrets source.Secrets, lock Lock, li
 }
 
 // Readers returns what opens places only to look at what is published there: no key for signing is needed. heads is asked for
-// the files of a branch by a key that is equal for equal branches, and may keep what read returns, which is nil for a branch
-// that does not exist.
+// the files of a branch by a key that is equal for equal branches, and may keep what read returns, as source.Once does. They
+// are nil for a branch that does not exist.
 func Readers(repositories Repositories, secrets source.Secrets, heads func(key string, read func() (*tree.Tree, error)) (*tree.Tree, error)) *Targets {
 	return &Targets{repositories: repositories, secrets: secrets, readOnly: true, heads: heads}
 }
@@ -84,22 +87,50 @@ func readEach(_ string, read func() (*tree.Tree, error)) (*tree.Tree, error) { r
 
 // Open opens an entry of spec.publish of a pipeline in a namespace.
 func (t *Targets) Open(ctx context.Context, namespace string, to v1alpha1.Publish) (Interface, error) {
-	target, err := t.openKind(ctx, namespace, to)
+	kind := kindOf(to)
+	if kind == nil {
+		return nil, errors.New("the entry of spec.publish names no place to publish to")
+	}
+	target, err := kind.open(t, ctx, namespace, to)
 	if err != nil {
 		return nil, err
 	}
 	return batchedTarget{target, &t.batcher.batches}, nil
 }
 
-// openKind is the one place that knows which kinds of targets there are.
-func (t *Targets) openKind(ctx context.Context, namespace string, to v1alpha1.Publish) (Interface, error) {
-	switch {
-	case to.Git != nil:
-		return t.openGit(ctx, namespace, to)
-	case to.OCI != nil:
-		return t.openOCI(ctx, namespace, to)
+// targetKind is a kind of targets.
+type targetKind struct {
+	// matches reports whether an entry is of the kind.
+	matches func(to v1alpha1.Publish) bool
+	// open opens an entry.
+	open func(t *Targets, ctx context.Context, namespace string, to v1alpha1.Publish) (Interface, error)
+	// check says what is wrong with an entry, and with which of its fields; nil where the API's own checks are all.
+	check func(to v1alpha1.Publish) (field string, err error)
+}
+
+// targetKinds are the kinds that there are. No other place knows them.
+var targetKinds = []targetKind{
+	{matches: func(to v1alpha1.Publish) bool { return to.Git != nil }, open: (*Targets).openGit, check: checkGit},
+	{matches: func(to v1alpha1.Publish) bool { return to.OCI != nil }, open: (*Targets).openOCI},
+}
+
+// kindOf returns the kind of an entry, nil for one that names nothing.
+func kindOf(to v1alpha1.Publish) *targetKind {
+	for i := range targetKinds {
+		if targetKinds[i].matches(to) {
+			return &targetKinds[i]
+		}
 	}
-	return nil, errors.New("the entry of spec.publish has none of git and oci")
+	return nil
+}
+
+// Check says why no run could publish by an entry of spec.publish, with the path of the field in the entry. It finds what the
+// entry's type does not tell.
+func Check(to v1alpha1.Publish) (field string, err error) {
+	if kind := kindOf(to); kind != nil && kind.check != nil {
+		return kind.check(to)
+	}
+	return "", nil
 }
 
 // Enter notes the start of a pipeline's job of a cause that has size jobs, so that their results become one commit for each

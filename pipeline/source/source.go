@@ -48,11 +48,14 @@ type Fetcher struct {
 	options Options
 	store   *git.Store
 
-	mu        sync.Mutex
-	remotes   map[string]*git.Remote
-	artifacts map[string]*oci.Artifact
-	recent    []string
+	artifacts Once[*oci.Artifact]
+
+	mu      sync.Mutex
+	remotes map[string]*git.Remote
 }
+
+// artifactsKept is how many artifacts stay in memory.
+const artifactsKept = 4
 
 // New returns a Fetcher.
 func New(options Options) *Fetcher {
@@ -70,7 +73,7 @@ func New(options Options) *Fetcher {
 	}
 	return &Fetcher{
 		options: options, store: git.NewStore(filepath.Join(options.StateDir, "mirrors"), options.Git),
-		remotes: map[string]*git.Remote{}, artifacts: map[string]*oci.Artifact{},
+		remotes: map[string]*git.Remote{}, artifacts: Once[*oci.Artifact]{Last: artifactsKept},
 	}
 }
 
@@ -263,27 +266,17 @@ func (f *Fetcher) fetchOCI(ctx context.Context, namespace string, src *v1alpha1.
 
 // pullArtifact pulls by digest, so that it is exactly what was resolved, and keeps the last few.
 func (f *Fetcher) pullArtifact(ctx context.Context, registry *oci.Registry, src *v1alpha1.OCISource, digest string) (*oci.Artifact, error) {
-	key := src.URL + "@" + digest + " " + src.LayerMediaType
-	f.mu.Lock()
-	artifact := f.artifacts[key]
-	f.mu.Unlock()
-	if artifact != nil {
-		// Whoever may not pull it any more must not get it from here.
-		if _, err := registry.Resolve(ctx, oci.Ref{Digest: digest}); err != nil {
-			return nil, err
-		}
-		return artifact, nil
+	pulled := false
+	artifact, err := f.artifacts.Get(src.URL+"@"+digest+" "+src.LayerMediaType, func() (*oci.Artifact, error) {
+		pulled = true
+		return registry.Pull(ctx, oci.Ref{Digest: digest}, src.LayerMediaType, f.options.OCI)
+	})
+	if err != nil || pulled {
+		return artifact, err
 	}
-	artifact, err := registry.Pull(ctx, oci.Ref{Digest: digest}, src.LayerMediaType, f.options.OCI)
-	if err != nil {
+	// Whoever may not pull it any more must not get it from here.
+	if _, err := registry.Resolve(ctx, oci.Ref{Digest: digest}); err != nil {
 		return nil, err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.artifacts[key] = artifact
-	if f.recent = append(f.recent, key); len(f.recent) > 4 {
-		delete(f.artifacts, f.recent[0])
-		f.recent = f.recent[1:]
 	}
 	return artifact, nil
 }

@@ -89,6 +89,10 @@ func (p Publish) ComparedWith() string {
 // Removable reports whether what was published there can be taken away again. What cannot is left as it is.
 func (p Publish) Removable() bool { return p.Git != nil }
 
+// NotesRevisions reports whether each revision of the source is to be noted there, also where it changes nothing: GitOps Promoter
+// waits for a note for each commit.
+func (p Publish) NotesRevisions() bool { return p.Git != nil && p.Git.Propose != nil }
+
 // SamePlace reports whether the next run of a pipeline that moves from one entry to the other moves its files, so that
 // nothing is left behind.
 func (p Publish) SamePlace(other Publish) bool {

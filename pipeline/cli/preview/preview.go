@@ -37,8 +37,8 @@ type Previewer struct {
 	// Progress is called after each pipeline, one call at a time.
 	Progress func(done, total int, name string)
 
-	snapshots once[*source.Snapshot]
-	branches  once[*tree.Tree]
+	snapshots source.Once[*source.Snapshot]
+	branches  source.Once[*tree.Tree]
 }
 
 // Result is one pipeline rendered.
@@ -136,7 +136,7 @@ func (p *Previewer) fetchSource(ctx context.Context, e catalog.Entry) (*source.S
 	if err != nil {
 		return nil, err
 	}
-	return p.snapshots.get(string(key), func() (*source.Snapshot, error) { return p.Fetcher.Fetch(ctx, namespace, src, revision) })
+	return p.snapshots.Get(string(key), func() (*source.Snapshot, error) { return p.Fetcher.Fetch(ctx, namespace, src, revision) })
 }
 
 // secretOf is the namespace where it matters for what is fetched: where a secret is read from it.
@@ -160,24 +160,4 @@ func (p *Previewer) standInDir(src v1alpha1.Source) (string, bool) {
 	}
 	dir, ok := p.Sources[""]
 	return dir, ok
-}
-
-// once does each thing once, also where several ask for it at the same time.
-type once[T any] struct {
-	mu   sync.Mutex
-	done map[string]func() (T, error)
-}
-
-func (o *once[T]) get(key string, do func() (T, error)) (T, error) {
-	o.mu.Lock()
-	f, ok := o.done[key]
-	if !ok {
-		f = sync.OnceValues(do)
-		if o.done == nil {
-			o.done = map[string]func() (T, error){}
-		}
-		o.done[key] = f
-	}
-	o.mu.Unlock()
-	return f()
 }
