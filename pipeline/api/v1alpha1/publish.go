@@ -10,6 +10,11 @@ import (
 	"github.com/prerig/prerig/pipeline/giturl"
 )
 
+// kinds says which kinds of places there are, and which of them an entry names.
+func (p Publish) kinds() map[string]bool {
+	return map[string]bool{"git": p.Git != nil, "oci": p.OCI != nil}
+}
+
 // Reference is the full name of what an entry writes: the branch, or the one that is proposed to it.
 func (g *GitPublish) Reference() string {
 	name := "refs/heads/" + g.Branch

@@ -113,7 +113,7 @@ func (p *RenderPipeline) Validate() error {
 	}
 	for i, publish := range p.Spec.Publish {
 		at := fmt.Sprintf("spec.publish[%d]", i)
-		v.checkExactlyOne(at, map[string]bool{"git": publish.Git != nil, "oci": publish.OCI != nil})
+		v.checkExactlyOne(at, publish.kinds())
 		v.gitPublish(at+".git", publish.Git, p.Spec.Source.Git)
 		v.ociPublish(at+".oci", publish.OCI)
 	}
