@@ -143,6 +143,12 @@ e2e-cluster: ## Compare with a real cluster on workloads made up from a seed, CL
 conformance: ## Compare with Istio's own injector over a corpus, CORPUS=DIR.
 	go run ./fn/internal/conformance/cmd/conformance -corpus $(CORPUS)
 
+# Run it in two trees, or with PRERIG=FILE for another binary: equal digests are equal output, to the byte.
+PRERIG ?= $(dist)/prerig
+.PHONY: digests
+digests: build ## Print digests of what is made of corpora and of the examples, CORPUS=DIR:DIR.
+	go run ./fn/internal/conformance/cmd/digests -prerig $(PRERIG) -corpora $(CORPUS) -examples examples
+
 .PHONY: repositories
 repositories: ## Inject into other people's manifests and take it out again, REPOSITORIES=DIR:DIR.
 	PRERIG_REPOSITORIES=$(REPOSITORIES) go test -count=1 -timeout 60m -v -run TestRepositories ./pipeline/cli

@@ -12,6 +12,7 @@ import (
 	"github.com/prerig/prerig/fn/decide"
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/lint"
+	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/pin"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/fn/sidecar"
@@ -176,7 +177,7 @@ func builtIn(name string, o *istio.Options) (config, values string, err error) {
 	if !ok {
 		return "", "", fmt.Errorf("finding the built-in policy %q: there are %s", name, strings.Join(policies.Names(), ", "))
 	}
-	p, err := v1alpha1.Parse(text)
+	p, err := readBuiltIn(text)
 	if err != nil {
 		return "", "", fmt.Errorf("reading the built-in policy %s: %w", name, err)
 	}
@@ -187,6 +188,7 @@ func builtIn(name string, o *istio.Options) (config, values string, err error) {
 	if o.Version == "" {
 		o.Version = b.Version
 	}
+	o.Known = o.Version == b.Version
 	if o.KubernetesVersion == "" {
 		o.KubernetesVersion = b.KubernetesVersion
 	}
@@ -194,6 +196,17 @@ func builtIn(name string, o *istio.Options) (config, values string, err error) {
 		o.Mesh = b.MeshConfig
 	}
 	return b.Injector.Config, b.Injector.Values, nil
+}
+
+// readBuiltIn reads a policy that comes with Prerig. It needs no lines for what is wrong in it, and reading without them takes a
+// tenth of the time.
+func readBuiltIn(text []byte) (*v1alpha1.InjectionPolicy, error) {
+	v, err := manifest.Decode(text)
+	if err != nil {
+		return nil, err
+	}
+	obj, _ := v.(map[string]any)
+	return v1alpha1.FromObject(obj)
 }
 
 // injectorNamespace is where the control plane's ConfigMaps are looked for; empty means everywhere.

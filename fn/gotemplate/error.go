@@ -6,12 +6,13 @@ package gotemplate
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/prerig/prerig/fn/internal/lazyregexp"
 )
 
-var execLocation = regexp.MustCompile(`^template: (.*?):(\d+):\d+: executing "(?s:.*?)" at <(?s:(.*?))>: (?s:(.*))$`)
+var execLocation = lazyregexp.New(`^template: (.*?):(\d+):\d+: executing "(?s:.*?)" at <(?s:(.*?))>: (?s:(.*))$`)
 
 // Error is what went wrong when a template was rendered.
 type Error struct {

@@ -8,11 +8,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/istio/feature"
 )
 
@@ -248,7 +248,7 @@ func networkOf(proxy map[string]any) string {
 }
 
 // statusPortFlag matches the flag in its forms: -statusPort, --statusPort and with =N.
-var statusPortFlag = regexp.MustCompile(`^-{1,2}statusPort(?:=(\d+))?$`)
+var statusPortFlag = lazyregexp.New(`^-{1,2}statusPort(?:=(\d+))?$`)
 
 // appendProbers makes the agent answer the probes of the pod's containers (source: pkg/kube/inject/app_probe.go of Istio
 // 1.1 to 1.8).

@@ -6,7 +6,6 @@ package inject
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/fn/gotemplate"
+	"github.com/prerig/prerig/fn/internal/lazyregexp"
 )
 
 // appended is what a template of generation A or B prints (source: SidecarInjectionSpec in pkg/kube/inject/inject.go of
@@ -112,7 +112,7 @@ func toMaps[T any](list []T) ([]any, error) {
 }
 
 // concurrencyFlag matches the flag in its forms: -concurrency, --concurrency and with =N.
-var concurrencyFlag = regexp.MustCompile(`^-{1,2}concurrency(?:=(\d+))?$`)
+var concurrencyFlag = lazyregexp.New(`^-{1,2}concurrency(?:=(\d+))?$`)
 
 // applyConcurrency gives the proxy as many threads as its CPU limit, else its request, has whole CPUs, if its arguments
 // give no number of them (source: pkg/kube/inject/concurrency.go).
@@ -131,7 +131,7 @@ func applyConcurrency(containers []corev1.Container) {
 }
 
 // argument is the number that a flag is given, or -1 if it is not there or has none.
-func argument(args []string, flag *regexp.Regexp) int {
+func argument(args []string, flag *lazyregexp.Regexp) int {
 	for i, arg := range args {
 		m := flag.FindStringSubmatch(strings.TrimSpace(arg))
 		if m == nil {

@@ -6,11 +6,11 @@ package inject
 import (
 	"encoding/json"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/istio"
 )
 
@@ -33,7 +33,7 @@ var stockTemplates = []string{"sidecar", "sidecar-spire", "spire", "gateway", "g
 	"waypoint", "kube-gateway", "agentgateway", "agentgateway-waypoint"}
 
 // imageTag finds the minor of Istio in the tag of a proxy's image: 1.31.1, v1.24-alpha.abc, 1.22.3-distroless.
-var imageTag = regexp.MustCompile(`^v?1\.(\d{1,3})(?:[.-]|$)`)
+var imageTag = lazyregexp.New(`^v?1\.(\d{1,3})(?:[.-]|$)`)
 
 // readStatus reads the status annotation and reports whether an injection wrote it. The annotation alone is no evidence: it may
 // have been copied from another pod, or be of somebody's own making, and then the containers that it lists are the user's. So

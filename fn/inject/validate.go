@@ -8,13 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/istio/mesh"
@@ -191,7 +191,7 @@ func quantity(s string) error {
 const maxInterface = 15
 
 // interfaceName is the form that the injector wants (source: ValidateInterfaceNames in pkg/util/net/ip.go of Istio 1.30).
-var interfaceName = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_.\-]*$`)
+var interfaceName = lazyregexp.New(`^[a-zA-Z][a-zA-Z0-9_.\-]*$`)
 
 func interfaces(s string) error {
 	if s == "" {

@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/istio/mesh"
@@ -153,7 +153,7 @@ func wholeSeconds(d *mesh.Duration) (time.Duration, error) {
 }
 
 // hostLabel is one part of a host's name.
-var hostLabel = regexp.MustCompile(`^[a-zA-Z0-9]([-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?$`)
+var hostLabel = lazyregexp.New(`^[a-zA-Z0-9]([-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?$`)
 
 // proxyAddress checks HOST:PORT, where the host is a name or an address.
 func proxyAddress(s string) error {

@@ -5,11 +5,11 @@ package istio
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"text/template"
 
+	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/istio/release"
 )
@@ -31,7 +31,7 @@ type Detection struct {
 }
 
 // imageTag finds Istio's proxy images in the text of a template.
-var imageTag = regexp.MustCompile(`/(?:proxyv2|proxy_init|proxy_debug|proxy|proxytproxy|istio-proxy)[^:"'\s]*:([A-Za-z0-9_][A-Za-z0-9_.-]*)`)
+var imageTag = lazyregexp.New(`/(?:proxyv2|proxy_init|proxy_debug|proxy|proxytproxy|istio-proxy)[^:"'\s]*:([A-Za-z0-9_][A-Za-z0-9_.-]*)`)
 
 // detect takes the version from the first of: what the caller says, the values' tag, the tag in the proxy image's name, the
 // functions and fields that the templates use.

@@ -49,6 +49,9 @@ type Options struct {
 	// Config is data.config and Values data.values of the ConfigMap istio-sidecar-injector, Mesh is data.mesh of the ConfigMap
 	// istio, verbatim. Values and Mesh may be empty.
 	Config, Values, Mesh string
+	// Known says that the configuration is known to be right, as that of a built-in policy is. Templates that pods get only when
+	// they ask for them are then not parsed before one does.
+	Known bool
 	// Overrides are merged over the values.
 	Overrides map[string]any
 	// Revision of the control plane; empty for the default.
@@ -310,6 +313,12 @@ func (in *Injector) Select(annotations map[string]string) ([]*Template, error) {
 			if t == nil {
 				return nil, fmt.Errorf("selecting templates: %q is not among the templates of the injector's configuration, which are %s; prerig import takes a mesh's own into the policy",
 					expanded, strings.Join(in.TemplateNames(), ", "))
+			}
+			if t.later != nil {
+				var err error
+				if t, err = t.later(); err != nil {
+					return nil, err
+				}
 			}
 			out = append(out, t)
 		}

@@ -25,7 +25,7 @@ func (in *Injector) parseTemplates() error {
 	return err
 }
 
-// parseAll parses every template, as many at a time as there are processors.
+// parseAll parses the templates, as many at a time as there are processors.
 func (in *Injector) parseAll() error {
 	texts := in.config.Templates
 	if in.detection.Generation != GenerationC {
@@ -35,7 +35,12 @@ func (in *Injector) parseAll() error {
 	parsed, errs := make([]*Template, len(names)), make([]error, len(names))
 	var group sync.WaitGroup
 	for i, name := range names {
-		group.Go(func() { parsed[i], errs[i] = in.language.parse(name, texts[name]) })
+		if in.parsesLater(name) {
+			later := sync.OnceValues(func() (*Template, error) { return in.parse(name, texts[name]) })
+			parsed[i] = &Template{name: name, later: later}
+			continue
+		}
+		group.Go(func() { parsed[i], errs[i] = in.parse(name, texts[name]) })
 	}
 	group.Wait()
 	in.templates = map[string]*Template{}
@@ -44,9 +49,23 @@ func (in *Injector) parseAll() error {
 			return errs[i]
 		}
 		in.templates[name] = parsed[i]
-		parsed[i].folded = sync.OnceValue(func() error { return in.fold(parsed[i]) })
 	}
 	return nil
+}
+
+func (in *Injector) parse(name, text string) (*Template, error) {
+	t, err := in.language.parse(name, text)
+	if err == nil {
+		t.folded = sync.OnceValue(func() error { return in.fold(t) })
+	}
+	return t, err
+}
+
+// parsesLater reports whether a template is parsed when a pod asks for it: nobody has to be told of what is wrong with it, and
+// neither overrides nor most pods need it.
+func (in *Injector) parsesLater(name string) bool {
+	return in.opts.Known && len(in.opts.Overrides) == 0 && in.detection.Generation == GenerationC &&
+		!slices.ContainsFunc(in.config.DefaultTemplates, func(asked string) bool { return slices.Contains(in.expand(asked), name) })
 }
 
 // unfitByDefault reports whether a template that pods get without asking cannot be rendered for them.

@@ -6,12 +6,12 @@ package istio
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"text/template"
 	"text/template/parse"
 
 	"github.com/prerig/prerig/fn/gotemplate"
+	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/istio/release"
 )
 
@@ -32,6 +32,8 @@ type Template struct {
 	foreign []string
 	// folded folds the template when it is first rendered.
 	folded func() error
+	// later, where it is set, parses the template, of which only the name is known.
+	later func() (*Template, error)
 }
 
 // Name is the template's name in the configuration.
@@ -269,8 +271,8 @@ func near(spans release.Spans, r release.Release) bool {
 }
 
 var (
-	undefinedFunction = regexp.MustCompile(`^template: (.*):(\d+): function "(.+)" not defined$`)
-	parseLocation     = regexp.MustCompile(`^template: (.*?):(\d+)(?::\d+)?: (?s:(.*))$`)
+	undefinedFunction = lazyregexp.New(`^template: (.*):(\d+): function "(.+)" not defined$`)
+	parseLocation     = lazyregexp.New(`^template: (.*?):(\d+)(?::\d+)?: (?s:(.*))$`)
 )
 
 // parseError says what is wrong with a template that cannot be parsed.

@@ -5,10 +5,10 @@ package istio
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/istio/release"
 )
 
@@ -16,7 +16,7 @@ import (
 const OpenShiftServiceMesh = "OpenShift Service Mesh"
 
 // maistraVersion finds the label that the charts of OpenShift Service Mesh give every pod.
-var maistraVersion = regexp.MustCompile(`maistra-version"?:?\s*"?2\.(\d{1,2})\b`)
+var maistraVersion = lazyregexp.New(`maistra-version"?:?\s*"?2\.(\d{1,2})\b`)
 
 // maistraAnnotation begins the annotations that only the templates of OpenShift Service Mesh read.
 const maistraAnnotation = "sidecar.maistra.io/"

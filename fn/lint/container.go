@@ -4,10 +4,11 @@
 package lint
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/prerig/prerig/fn/internal/lazyregexp"
 )
 
 // native says whether the container is an init container that always restarts.
@@ -84,8 +85,8 @@ type hook struct {
 }
 
 var (
-	sleepCall = regexp.MustCompile(`(?:^|[\s;&|({"'/])sleep\s+(\d+(?:\.\d+)?)([smh]?)(?:$|[\s;&|)}"'])`)
-	loopWord  = regexp.MustCompile(`(?:^|[\s;&|({])(?:while|until)\s`)
+	sleepCall = lazyregexp.New(`(?:^|[\s;&|({"'/])sleep\s+(\d+(?:\.\d+)?)([smh]?)(?:$|[\s;&|)}"'])`)
+	loopWord  = lazyregexp.New(`(?:^|[\s;&|({])(?:while|until)\s`)
 )
 
 // runsProxy says whether the container is a whole proxy and not what a user wrote to override a part of one: it is told to

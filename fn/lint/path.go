@@ -5,13 +5,13 @@ package lint
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
+	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/result"
 )
 
-var containerField = regexp.MustCompile(`^spec\.(initContainers|containers)\[\d+\]`)
+var containerField = lazyregexp.New(`^spec\.(initContainers|containers)\[\d+\]`)
 
 // PathIn gives the path at which the field of a result is found in the pod as a file has it, before injection: there the
 // container may have another index, or be in the other list. template is the path of the pod template, empty for a Pod. Where the file has no such

@@ -6,11 +6,11 @@ package lint
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/result"
 )
 
@@ -207,8 +207,8 @@ func checkTwoWaits(p *pod) []finding {
 }
 
 var (
-	listenerList = regexp.MustCompile(`(?:^|[\s;&|($'"/])(?:netstat|ss|lsof)\s`)
-	onePort      = regexp.MustCompile(`:\d{2,5}\b|sport|dport`)
+	listenerList = lazyregexp.New(`(?:^|[\s;&|($'"/])(?:netstat|ss|lsof)\s`)
+	onePort      = lazyregexp.New(`:\d{2,5}\b|sport|dport`)
 )
 
 func checkListenerWait(p *pod) []finding {

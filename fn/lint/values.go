@@ -6,13 +6,13 @@ package lint
 import (
 	"fmt"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/istio/feature"
 )
 
@@ -141,7 +141,7 @@ func isCIDR(s string) bool {
 }
 
 // interfaceName leaves out what no interface of Linux has, so that no right name is ever reported.
-var interfaceName = regexp.MustCompile(`^[^\s/;&|$"'` + "`" + `]{1,15}$`)
+var interfaceName = lazyregexp.New(`^[^\s/;&|$"'` + "`" + `]{1,15}$`)
 
 func isInterface(s string) bool { return interfaceName.MatchString(strings.TrimSpace(s)) }
 

@@ -4,16 +4,16 @@
 package lint
 
 import (
-	"regexp"
 	"strconv"
 
+	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/istio/release"
 )
 
 // version is a version of Istio or Kubernetes; patch is -1 where the text has none.
 type version struct{ major, minor, patch int }
 
-var versionText = regexp.MustCompile(`^v?(\d{1,3})\.(\d{1,4})(?:\.(\d{1,4}))?(?:$|[.\-+])`)
+var versionText = lazyregexp.New(`^v?(\d{1,3})\.(\d{1,4})(?:\.(\d{1,4}))?(?:$|[.\-+])`)
 
 // parseVersion reads "1.31", "v1.34.2" or "1.31-alpha.1f2e".
 func parseVersion(s string) (version, bool) {

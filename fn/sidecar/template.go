@@ -5,7 +5,6 @@ package sidecar
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"text/template"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/gotemplate"
 	"github.com/prerig/prerig/fn/inject"
+	"github.com/prerig/prerig/fn/internal/lazyregexp"
 )
 
 // Data is what a template reads.
@@ -130,7 +130,7 @@ func (t *parsedTemplates) bindInclude() (*template.Template, error) {
 }
 
 var (
-	parseLocation = regexp.MustCompile(`^template: .*?:(\d+)(?::\d+)?: (?s:(.*))$`)
+	parseLocation = lazyregexp.New(`^template: .*?:(\d+)(?::\d+)?: (?s:(.*))$`)
 )
 
 // parseError names the template and line.

@@ -4,9 +4,9 @@
 package workload
 
 import (
-	"regexp"
 	"strings"
 
+	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/istio/release"
 )
@@ -76,7 +76,7 @@ func (t *Template) setOwners(rule ownerRule, meta map[string]any, key string) {
 	t.Owner = guessOwner(o, labels)
 }
 
-var cronJobName = regexp.MustCompile(`^(.+)-\d{8,10}$`)
+var cronJobName = lazyregexp.New(`^(.+)-\d{8,10}$`)
 
 // guessOwner is what Istio makes of a pod's controller reference and labels. It changes only the kinds whose name may hide
 // another workload.

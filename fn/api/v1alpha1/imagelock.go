@@ -8,12 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"regexp"
 	"sort"
 	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
 
+	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/strict"
 )
 
@@ -52,7 +52,7 @@ type LockedImage struct {
 	Platforms []string `json:"platforms,omitempty"`
 }
 
-var digest = regexp.MustCompile(`^sha(256:[a-f0-9]{64}|512:[a-f0-9]{128})$`)
+var digest = lazyregexp.New(`^sha(256:[a-f0-9]{64}|512:[a-f0-9]{128})$`)
 
 // IsImageLock says whether an object with this apiVersion and kind is an ImageLock, of any version.
 func IsImageLock(apiVersion, kind string) bool {

@@ -11,13 +11,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/strict"
 )
 
 // parameterTypes are the types of parameters.
 var parameterTypes = []string{"", "string", "int", "number", "bool", "duration", "quantity", "list", "json"}
 
-var parameterName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
+var parameterName = lazyregexp.New(`^[A-Za-z][A-Za-z0-9]*$`)
 
 func (ps *problems) validateSidecars(at []any, sidecars []Sidecar) {
 	seen := map[string]int{}

@@ -5,13 +5,14 @@ package v1alpha1
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/prerig/prerig/fn/internal/lazyregexp"
 )
 
 // validate checks what the types alone do not say.
@@ -39,9 +40,9 @@ func (ps *problems) validate(p *InjectionPolicy) {
 }
 
 var (
-	istioVersion      = regexp.MustCompile(`^v?1\.(\d{1,3})(\.\d+)?([-+][0-9A-Za-z.+-]+)?$`)
-	kubernetesVersion = regexp.MustCompile(`^v?1\.(\d{1,3})(\.\d+)?([-+][0-9A-Za-z.+-]+)?$`)
-	imageDigest       = regexp.MustCompile(`^[^\s@]+@sha(256:[a-f0-9]{64}|512:[a-f0-9]{128})$`)
+	istioVersion      = lazyregexp.New(`^v?1\.(\d{1,3})(\.\d+)?([-+][0-9A-Za-z.+-]+)?$`)
+	kubernetesVersion = lazyregexp.New(`^v?1\.(\d{1,3})(\.\d+)?([-+][0-9A-Za-z.+-]+)?$`)
+	imageDigest       = lazyregexp.New(`^[^\s@]+@sha(256:[a-f0-9]{64}|512:[a-f0-9]{128})$`)
 )
 
 func (ps *problems) validateIstio(at []any, i *Istio) {

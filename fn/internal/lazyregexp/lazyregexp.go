@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lazyregexp compiles regular expressions when they are first used. The function starts for each build anew and most
+// of its expressions are for rare texts, so compiling all of them at the start would cost more than a pod does.
+package lazyregexp
+
+import (
+	"regexp"
+	"sync"
+)
+
+// Regexp is a regular expression that is compiled at its first use. It is safe for concurrent use.
+type Regexp struct {
+	compiled func() *regexp.Regexp
+}
+
+// New returns an expression of Go's syntax. One that is wrong panics at its first use.
+func New(expression string) *Regexp {
+	return &Regexp{compiled: sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })}
+}
+
+// MatchString reports whether the text has a match.
+func (r *Regexp) MatchString(text string) bool { return r.compiled().MatchString(text) }
+
+// FindString returns the first match, or "".
+func (r *Regexp) FindString(text string) string { return r.compiled().FindString(text) }
+
+// FindStringSubmatch returns the first match and its groups, or nil.
+func (r *Regexp) FindStringSubmatch(text string) []string {
+	return r.compiled().FindStringSubmatch(text)
+}
+
+// FindAllStringSubmatch returns the first n matches (n < 0: all) with their groups, or nil.
+func (r *Regexp) FindAllStringSubmatch(text string, n int) [][]string {
+	return r.compiled().FindAllStringSubmatch(text, n)
+}

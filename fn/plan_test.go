@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fn
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/policies"
+)
+
+// A built-in policy is the same object as a file with its text.
+func TestReadBuiltIn(t *testing.T) {
+	for _, name := range policies.Names() {
+		text, _ := policies.Get(name)
+		want, err := v1alpha1.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := readBuiltIn(text)
+		if err != nil {
+			t.Fatalf("reading %s: %v", name, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-as a file +built in):\n%s", name, diff)
+		}
+	}
+}
+
+// Nothing is wrong with the templates of built-in policies, so that parsing them late hides nothing from anybody.
+func TestBuiltInTemplatesAreRight(t *testing.T) {
+	const name = "istio"
+	var o istio.Options
+	var err error
+	if o.Config, o.Values, err = builtIn(name, &o); err != nil {
+		t.Fatal(err)
+	}
+	if !o.Known {
+		t.Error("the configuration does not count as known")
+	}
+	late, err := istio.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Known = false
+	if _, err := istio.New(o); err != nil {
+		t.Errorf("parsing all templates at once: %v", err)
+	}
+	for _, template := range late.TemplateNames() {
+		if _, err := late.Select(map[string]string{istio.TemplatesAnnotationName: template}); err != nil {
+			t.Errorf("parsing %s when it is asked for: %v", template, err)
+		}
+	}
+}
+
+// A version of the user's own may not fit the built-in templates.
+func TestBuiltInIsNotKnownForAnotherVersion(t *testing.T) {
+	o := istio.Options{Version: "1.27"}
+	if _, _, err := builtIn("istio", &o); err != nil {
+		t.Fatal(err)
+	}
+	if o.Known {
+		t.Error("the configuration counts as known for a version that it is not made for")
+	}
+}
