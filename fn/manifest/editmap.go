@@ -187,6 +187,7 @@ func (e *documentEditor) appendEntries(n *yamlNode, added map[string]any) {
 	}
 	w := e.w
 	w.b = strings.Builder{}
+	w.reserve(added, n.indent)
 	for _, k := range sortedKeys(added, false) {
 		w.writeIndent(n.indent)
 		w.writeEntry(k, added[k], n.indent)

@@ -118,6 +118,7 @@ func (e *documentEditor) newElementText(n *yamlNode, v any) string {
 	}
 	w := e.w
 	w.b = strings.Builder{}
+	w.reserve(v, n.indent)
 	w.writeItem(v, n.indent, false)
 	return w.b.String()
 }

@@ -26,7 +26,7 @@ func isAmbiguous(s string) bool {
 		}
 		return false
 	}
-	if _, ok := resolveScalar(s).(string); !ok {
+	if _, ok := resolveNonString(s); ok {
 		return true
 	}
 	plain := strings.ReplaceAll(strings.ReplaceAll(s, "_", ""), ",", "")

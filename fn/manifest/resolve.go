@@ -25,27 +25,34 @@ var words = map[string]any{
 // resolveScalar gives the value of an unquoted scalar: nil, bool, int64, uint64 (only above the range of int64), float64 or
 // string.
 func resolveScalar(s string) any {
+	if v, ok := resolveNonString(s); ok {
+		return v
+	}
+	return s
+}
+
+// resolveNonString is resolveScalar for what is no string; ok is false for what is one. It makes no value of the many scalars
+// that only have to be known for strings.
+func resolveNonString(s string) (v any, ok bool) {
 	if s == "" {
-		return nil
+		return nil, true
 	}
 	switch c := s[0]; {
 	case c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.':
 		if len(s) == 1 && c >= '0' && c <= '9' {
-			return int64(c - '0')
+			return int64(c - '0'), true
 		}
 	case strings.IndexByte("yYnNtTfFoO~", c) >= 0 && len(s) <= 5:
-		if v, ok := words[s]; ok {
-			return v
-		}
-		return s
+		v, ok := words[s]
+		return v, ok
 	default:
-		return s
+		return nil, false
 	}
 	if !looksNumeric(s) {
-		return s
+		return nil, false
 	}
 	if v, ok := words[s]; ok {
-		return v
+		return v, true
 	}
 	return parseNumber(s)
 }
@@ -61,39 +68,40 @@ func looksNumeric(s string) bool {
 	return true
 }
 
-func parseNumber(s string) any {
+// parseNumber reads a number; ok is false for what is none.
+func parseNumber(s string) (v any, ok bool) {
 	if s[0] == '.' {
 		if f, err := strconv.ParseFloat(s, 64); err == nil {
-			return f
+			return f, true
 		}
-		return s
+		return nil, false
 	}
 	plain := s
 	if strings.IndexByte(s, '_') >= 0 {
 		plain = strings.ReplaceAll(s, "_", "")
 	}
 	if i, err := strconv.ParseInt(plain, 0, 64); err == nil {
-		return i
+		return i, true
 	}
 	if u, err := strconv.ParseUint(plain, 0, 64); err == nil {
-		return u
+		return u, true
 	}
 	if floatText(plain) {
 		if f, err := strconv.ParseFloat(plain, 64); err == nil {
-			return f
+			return f, true
 		}
 	}
 	if strings.HasPrefix(plain, "-0b") { // 0b is taken by ParseInt, this form too but for a sign after the prefix
 		if i, err := strconv.ParseInt("-"+plain[3:], 2, 64); err == nil {
-			return i
+			return i, true
 		}
 	}
 	if strings.HasPrefix(plain, "0b") {
 		if i, err := strconv.ParseInt(plain[2:], 2, 64); err == nil {
-			return i
+			return i, true
 		}
 	}
-	return s
+	return nil, false
 }
 
 // floatText reports whether s is digits with an optional sign, point and exponent.
@@ -152,9 +160,11 @@ func keyText(n *yamlNode) (string, bool) {
 	if n.style != plainStyle || n.tag == "!!str" {
 		return n.val, true
 	}
-	switch v := resolveScalar(n.val).(type) {
-	case string:
-		return v, true
+	v, ok := resolveNonString(n.val)
+	if !ok {
+		return n.val, true
+	}
+	switch v := v.(type) {
 	case bool:
 		return strconv.FormatBool(v), true
 	case int64:

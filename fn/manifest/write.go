@@ -45,9 +45,38 @@ func isInline(v any) bool {
 }
 
 func (w *blockWriter) writeIndent(n int) {
-	for ; n > 0; n-- {
-		w.b.WriteByte(' ')
+	for ; n > len(blanks); n -= len(blanks) {
+		w.b.WriteString(blanks)
 	}
+	if n > 0 {
+		w.b.WriteString(blanks[:n])
+	}
+}
+
+const blanks = "                                                                "
+
+// reserve makes room for a value that is written at a column, so that the text is not copied each time it has grown.
+func (w *blockWriter) reserve(v any, col int) { w.b.Grow(roughSize(v, col)) }
+
+// roughSize is about how many bytes a value takes in block style at a column.
+func roughSize(v any, col int) int {
+	switch v := v.(type) {
+	case string:
+		return len(v) + 4
+	case map[string]any:
+		size := 0
+		for key, e := range v {
+			size += col + len(key) + 3 + roughSize(e, col+2)
+		}
+		return size
+	case []any:
+		size := 0
+		for _, e := range v {
+			size += col + 4 + roughSize(e, col+2)
+		}
+		return size
+	}
+	return 8
 }
 
 // writeCollection writes a collection, each line with its line break. Where inline is set the first line continues one that is
