@@ -76,7 +76,7 @@ func fitPatch(s *schema, patch map[string]any) error {
 // fit is fitPatch with an error about any field that is wrong.
 func fit(s *schema, patch map[string]any) *FieldError {
 	for key, v := range patch {
-		f := s.fields[key]
+		f := s.field(key)
 		if f == nil || v == nil {
 			continue
 		}
@@ -186,7 +186,7 @@ func (b *besides) dropNew(s *schema, obj, patch map[string]any) {
 				delete(patch, key)
 			}
 		case map[string]any:
-			next, f := unknownSchema, s.fields[key]
+			next, f := unknownSchema, s.field(key)
 			if f != nil {
 				next = f.schema
 			}
@@ -203,7 +203,7 @@ func (b *besides) dropNew(s *schema, obj, patch map[string]any) {
 			}
 			b.dropNew(next, sub, v)
 		case []any:
-			b.dropNewElements(s.fields[key], old, v)
+			b.dropNewElements(s.field(key), old, v)
 		}
 	}
 }
@@ -280,7 +280,7 @@ func dropNulls(m map[string]any) {
 func meant(s *schema, m map[string]any) map[string]any {
 	out := make(map[string]any, len(m))
 	for key, v := range m {
-		f := s.fields[key]
+		f := s.field(key)
 		if v == nil || f != nil && !f.pointer && isZero(v) {
 			continue
 		}

@@ -36,10 +36,7 @@ type typedOverrides struct {
 }
 
 // overridesSchema is the schema of the annotation.
-var overridesSchema = sync.OnceValue(func() *schema {
-	b := schemaBuilder{seen: map[reflect.Type]*schema{}}
-	return b.of(reflect.TypeFor[typedOverrides]())
-})
+var overridesSchema = sync.OnceValue(func() *schema { return schemaOf(reflect.TypeFor[typedOverrides]()) })
 
 // overridesOf reads the annotation that an earlier injection left, as the webhook does: into Kubernetes' types, with the
 // same JSON decoder. So an element that is null is a container without a name, a field that the types do not have is no field,
@@ -269,7 +266,7 @@ func canonicalResources(c map[string]any) {
 }
 
 func containerSchema() *schema {
-	return podSchema().fields["spec"].schema.fields[containersKey].schema.elem
+	return podSchema().field("spec").schema.field(containersKey).schema.elem
 }
 
 func (r *run) recordOverrides(applied overrides) error {

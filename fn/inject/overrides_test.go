@@ -133,7 +133,7 @@ func TestNewerFields(t *testing.T) {
 				if s.kind == listKind {
 					s = s.elem
 				}
-				f := s.fields[name]
+				f := s.field(name)
 				if f == nil {
 					t.Fatalf("containers have no field %s, which the table says is of 1.%d", strings.Join(path, "."), minor)
 				}

@@ -64,7 +64,7 @@ func unknownFields(s *schema, v any, path string, out *[]string) {
 			if path != "" {
 				at = path + "." + key
 			}
-			if f := s.fields[key]; f != nil {
+			if f := s.field(key); f != nil {
 				unknownFields(f.schema, v[key], at, out)
 			} else {
 				*out = append(*out, at)

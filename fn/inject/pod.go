@@ -32,7 +32,56 @@ type pod struct {
 }
 
 // newPod copies a pod.
-func newPod(obj map[string]any) (*pod, error) {
+func newPod(obj map[string]any) (*pod, error) { return newPodWith(obj, copyMap) }
+
+// borrowPod copies a pod, but for the containers that have the names of Istio's: they are large, and mostly there to be taken
+// out. They must not be changed before ownContainers.
+func borrowPod(obj map[string]any) (*pod, error) { return newPodWith(obj, copyBorrowing) }
+
+// copyBorrowing copies the spec of a pod, but for Istio's containers.
+func copyBorrowing(spec map[string]any) map[string]any {
+	if spec == nil {
+		return nil
+	}
+	out := make(map[string]any, len(spec))
+	for key, v := range spec {
+		list, ok := v.([]any)
+		if !ok || key != containersKey && key != initContainersKey {
+			out[key] = copyValue(v)
+			continue
+		}
+		containers := make([]any, len(list))
+		for i, e := range list {
+			if containers[i] = e; !borrowed(e) {
+				containers[i] = copyValue(e)
+			}
+		}
+		out[key] = containers
+	}
+	return out
+}
+
+// borrowed reports whether borrowPod does not copy a container.
+func borrowed(container any) bool {
+	c, _ := container.(map[string]any)
+	name, _ := c["name"].(string)
+	return isIstios(name)
+}
+
+// ownContainers copies the containers that borrowPod has not copied.
+func (p *pod) ownContainers() {
+	for _, key := range []string{containersKey, initContainersKey} {
+		list := p.list(key)
+		for i, e := range list {
+			if borrowed(e) {
+				list[i] = copyValue(e)
+			}
+		}
+	}
+}
+
+// newPodWith makes a pod of its maps, with copies of its own of all but what copySpec leaves.
+func newPodWith(obj map[string]any, copySpec func(map[string]any) map[string]any) (*pod, error) {
 	p := &pod{extra: map[string]any{}}
 	for k, v := range obj {
 		switch k {
@@ -47,7 +96,7 @@ func newPod(obj map[string]any) (*pod, error) {
 			if !ok {
 				return nil, &FieldError{Field: k, Err: errNotMap}
 			}
-			p.spec = copyMap(m)
+			p.spec = copySpec(m)
 		default:
 			p.extra[k] = copyValue(v)
 		}

@@ -61,7 +61,7 @@ func (n Note) String() string { return n.Field + ": " + n.Reason }
 // user's own containers in an annotation) and by what the version that wrote it is known to set. A field of which that is
 // not known stays. A pod with a status annotation that no injection can have written is not touched.
 func Remove(req RemoveRequest) (Removed, error) {
-	p, err := newPod(req.Pod)
+	p, err := borrowPod(req.Pod)
 	if err != nil {
 		return Removed{}, err
 	}
@@ -69,10 +69,12 @@ func Remove(req RemoveRequest) (Removed, error) {
 		return out, err
 	}
 	if _, ok := p.annotation(statusAnnotation); !ok {
+		p.ownContainers()
 		return Removed{Pod: p.object()}, nil
 	}
 	r := &removal{pod: p, owner: req.Owner, names: req.Names, all: req.All, keep: req.Keep, numbers: req.Numbers}
 	if !r.readStatus() {
+		p.ownContainers()
 		return Removed{Pod: p.object()}, nil
 	}
 	if err := r.run(); err != nil {
@@ -132,6 +134,7 @@ func (r *removal) run() error {
 		own.InitContainers[i] = r.ownContainer(own.InitContainers[i])
 	}
 	r.removeContainers(own)
+	r.pod.ownContainers()
 	r.restoreProbes()
 	r.removeVolumes()
 	r.removePullSecrets()

@@ -92,7 +92,7 @@ func writtenFields(s *schema, m, other map[string]any) map[string]any {
 		if !there {
 			continue
 		}
-		f := s.fields[key]
+		f := s.field(key)
 		switch {
 		case f != nil:
 		case s.elem != nil:

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -28,18 +29,30 @@ const (
 	listKind
 )
 
-// schema is the type of a value in a pod, with Kubernetes' patch rules: one immutable tree, made from the Go types.
+// schema is the type of a value in a pod, with Kubernetes' patch rules: a tree made from the Go types. The fields of a struct
+// are read when the first of them is asked for, because a pod has few of the types that it could have.
 type schema struct {
-	kind   kind
-	name   string
-	fields map[string]*schemaField
+	kind kind
+	name string
 	// elem is the type of a list's or map's elements.
 	elem *schema
+	// fields returns the fields of a struct by their names in JSON.
+	fields func() map[string]*schemaField
+}
+
+// field returns a field of a struct, or nil where there is none of that name.
+func (s *schema) field(name string) *schemaField {
+	if s.fields == nil {
+		return nil
+	}
+	return s.fields()[name]
 }
 
 // schemaField is one field of a struct.
 type schemaField struct {
 	schema *schema
+	// index is the field's place in the Go type.
+	index []int
 	// pointer says that an empty value means something else than none.
 	pointer  bool
 	mergeKey string
@@ -50,28 +63,31 @@ type schemaField struct {
 // alwaysThere says that the JSON of Kubernetes' types has the field whenever it has what the field is in.
 func (f *schemaField) alwaysThere() bool { return !f.pointer && f.schema.kind == structKind }
 
-// podSchema is the schema of a pod. It is made once, from the types alone.
-var podSchema = sync.OnceValue(func() *schema {
-	b := schemaBuilder{seen: map[reflect.Type]*schema{}}
-	return b.of(reflect.TypeFor[corev1.Pod]())
-})
+// podSchema is the schema of a pod.
+var podSchema = sync.OnceValue(func() *schema { return schemaOf(reflect.TypeFor[corev1.Pod]()) })
 
 // unknownSchema is the one of fields newer than our types: maps merge and lists are replaced.
 var unknownSchema = &schema{kind: anyKind, name: "unknown"}
 
-type schemaBuilder struct{ seen map[reflect.Type]*schema }
-
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
-func (b schemaBuilder) of(t reflect.Type) *schema {
+// schemas has the schema of each type that was asked for. They are made from the types alone.
+var schemas sync.Map
+
+// schemaOf returns the schema of a Go type.
+func schemaOf(t reflect.Type) *schema {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if s, ok := b.seen[t]; ok {
-		return s
+	if s, ok := schemas.Load(t); ok {
+		return s.(*schema)
 	}
+	s, _ := schemas.LoadOrStore(t, newSchema(t))
+	return s.(*schema)
+}
+
+func newSchema(t reflect.Type) *schema {
 	s := &schema{name: t.Name()}
-	b.seen[t] = s
 	if reflect.PointerTo(t).Implements(unmarshaler) {
 		return s
 	}
@@ -83,46 +99,46 @@ func (b schemaBuilder) of(t reflect.Type) *schema {
 	case reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint8, reflect.Float64:
 		s.kind = numberKind
 	case reflect.Map:
-		s.kind, s.elem = mapKind, b.of(t.Elem())
+		s.kind, s.elem = mapKind, schemaOf(t.Elem())
 	case reflect.Slice:
 		if t.Elem().Kind() == reflect.Uint8 {
 			s.kind = stringKind
 			break
 		}
-		s.kind, s.elem = listKind, b.of(t.Elem())
+		s.kind, s.elem = listKind, schemaOf(t.Elem())
 	case reflect.Struct:
-		s.kind, s.fields = structKind, map[string]*schemaField{}
-		b.structFields(t, s)
+		s.kind = structKind
+		s.fields = sync.OnceValue(func() map[string]*schemaField {
+			fields := make(map[string]*schemaField, t.NumField())
+			addFields(fields, t, nil)
+			return fields
+		})
 	}
 	return s
 }
 
-func (b schemaBuilder) structFields(t reflect.Type, s *schema) {
+// addFields adds the fields of a struct, which is at an index of another one, and of those that are inlined in it.
+func addFields(fields map[string]*schemaField, t reflect.Type, at []int) {
 	for i := range t.NumField() {
 		f := t.Field(i)
+		index := append(slices.Clone(at), i)
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Anonymous && (name == "" || strings.Contains(options, "inline")) {
-			embedded := f.Type
-			if embedded.Kind() == reflect.Pointer {
-				embedded = embedded.Elem()
-			}
-			b.structFields(embedded, s)
+			addFields(fields, f.Type, index)
 			continue
 		}
 		if name == "" || name == "-" {
 			continue
 		}
-		field := &schemaField{schema: b.of(f.Type), pointer: f.Type.Kind() == reflect.Pointer}
+		field := &schemaField{schema: schemaOf(f.Type), index: index, pointer: f.Type.Kind() == reflect.Pointer}
 		if strategies := f.Tag.Get("patchStrategy"); strategies != "" {
 			list := strings.Split(strategies, ",")
 			field.meta.SetPatchStrategies(list)
-			for _, strategy := range list {
-				field.merge = field.merge || strategy == "merge"
-			}
+			field.merge = slices.Contains(list, "merge")
 		}
 		field.mergeKey = f.Tag.Get("patchMergeKey")
 		field.meta.SetPatchMergeKey(field.mergeKey)
-		s.fields[name] = field
+		fields[name] = field
 	}
 }
 
@@ -131,7 +147,7 @@ func (s *schema) LookupPatchMetadataForStruct(key string) (strategicpatch.Lookup
 	if s.kind == mapKind {
 		return s.elem, strategicpatch.PatchMeta{}, nil
 	}
-	if f, ok := s.fields[key]; ok {
+	if f := s.field(key); f != nil {
 		return f.schema, f.meta, nil
 	}
 	return unknownSchema, strategicpatch.PatchMeta{}, nil
@@ -139,8 +155,8 @@ func (s *schema) LookupPatchMetadataForStruct(key string) (strategicpatch.Lookup
 
 // LookupPatchMetadataForSlice is the patch rule of a field that holds a list.
 func (s *schema) LookupPatchMetadataForSlice(key string) (strategicpatch.LookupPatchMeta, strategicpatch.PatchMeta, error) {
-	f, ok := s.fields[key]
-	if !ok || f.schema.kind != listKind {
+	f := s.field(key)
+	if f == nil || f.schema.kind != listKind {
 		return unknownSchema, strategicpatch.PatchMeta{}, nil
 	}
 	return f.schema.elem, f.meta, nil

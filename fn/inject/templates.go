@@ -191,7 +191,7 @@ func (r *run) render(t *istio.Template, data *istio.TemplateData) (map[string]an
 // warning, and kubectl refuses the workload for it.
 func dropUnknown(s *schema, patch map[string]any) {
 	for key, v := range patch {
-		f := s.fields[key]
+		f := s.field(key)
 		if f == nil {
 			if s.kind == structKind && !strings.HasPrefix(key, "$") { // $patch and the like tell the merge what to do.
 				delete(patch, key)

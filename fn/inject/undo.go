@@ -137,7 +137,7 @@ func dropOrder(v any) {
 // fill gives to the lists that merge by name and the maps that only from has, empty.
 func fill(s *schema, from, to map[string]any) {
 	for key, v := range from {
-		f := s.fields[key]
+		f := s.field(key)
 		if f == nil {
 			continue
 		}
@@ -172,7 +172,7 @@ func fill(s *schema, from, to map[string]any) {
 // would add such an element.
 func prune(s *schema, patch, obj map[string]any) {
 	for key, v := range patch {
-		f := s.fields[key]
+		f := s.field(key)
 		if f == nil {
 			continue
 		}
@@ -230,7 +230,7 @@ func removes(patch map[string]any, mergeKey string) bool {
 // tidy takes out of the object what the patch has emptied.
 func tidy(s *schema, obj, before, patch map[string]any) {
 	for key, v := range patch {
-		f := s.fields[key]
+		f := s.field(key)
 		if f == nil {
 			continue
 		}
@@ -305,7 +305,7 @@ func (u Undo) Apply(obj map[string]any) (map[string]any, error) {
 				now, _ := back[key].(map[string]any)
 				was, _ := obj[key].(map[string]any)
 				patch, _ := u.Patch[key].(map[string]any)
-				tidy(podSchema().fields[key].schema, now, was, patch)
+				tidy(podSchema().field(key).schema, now, was, patch)
 			}
 		}
 		putEmptyBack(back, u.Empty)

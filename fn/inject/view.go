@@ -6,6 +6,7 @@ package inject
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,9 +41,15 @@ func typedContainer(c map[string]any) (*corev1.Container, error) {
 	return out, nil
 }
 
-// decodeInto reads a value into a Go type by way of JSON, as the API server does. The converter of apimachinery would save
-// a few microseconds, but its result hangs on an environment variable (KUBE_PATCH_CONVERSION_DETECTOR).
-func decodeInto(value map[string]any, out any) error {
+// decodeInto reads a value into a Go type as the API server does, with the result and the errors of JSON. What assign does not
+// read goes by way of JSON. The converter of apimachinery would do the same, but its result hangs on an environment variable
+// (KUBE_PATCH_CONVERSION_DETECTOR).
+func decodeInto[T any](value map[string]any, out *T) error {
+	target := reflect.ValueOf(out).Elem()
+	if schemaOf(target.Type()).assign(value, target) {
+		return nil
+	}
+	target.SetZero()
 	data, err := json.Marshal(value)
 	if err != nil {
 		return err
@@ -60,7 +67,7 @@ func wrongType(s *schema, v any, path string) *FieldError {
 		for _, key := range sortedNames(v) {
 			next, at := s.elem, fmt.Sprintf("%s[%s]", path, key)
 			if s.kind == structKind {
-				f := s.fields[key]
+				f := s.field(key)
 				if f == nil {
 					continue
 				}

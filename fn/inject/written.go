@@ -39,9 +39,8 @@ func withoutDefaults(server admission.Server, user map[string]any, seen, injecte
 	meta, _ := user["metadata"].(map[string]any)
 	spec, _ := user["spec"].(map[string]any)
 	out := &pod{extra: injected.extra, meta: injected.meta, spec: injected.spec}
-	fields := podSchema().fields
 	if !same(seen.meta, injected.meta) {
-		out.meta = w.fields(fields["metadata"].schema, meta, seen.meta, injected.meta)
+		out.meta = w.fields(podSchema().field("metadata").schema, meta, seen.meta, injected.meta)
 	} else if meta != nil {
 		out.meta = copyMap(meta)
 	}
@@ -149,7 +148,7 @@ func (w *slimming) spec(user, seen, injected map[string]any) map[string]any {
 			w.unsure = true
 		}
 	}
-	out := w.fields(podSchema().fields["spec"].schema, user, seen, injected)
+	out := w.fields(podSchema().field("spec").schema, user, seen, injected)
 	w.movedProxy(out, user, seen, injected)
 	return out
 }
@@ -189,7 +188,7 @@ func (w *slimming) fields(s *schema, user, seen, injected map[string]any) map[st
 		case !was:
 			out[key] = v
 		case !same(before, v):
-			out[key] = w.value(s.fields[key], mine, before, v)
+			out[key] = w.value(s.field(key), mine, before, v)
 		case wrote:
 			out[key] = copyValue(mine)
 		}

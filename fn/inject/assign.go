@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package inject
+
+import (
+	"encoding/json"
+	"reflect"
+	"unicode/utf8"
+)
+
+// assign sets a Go value of the schema's type, which is zero, to what reading the JSON of v sets it to. It reports false, and
+// leaves the target as it comes, for what it does not read itself: what JSON refuses or changes, such as a number that is not
+// whole where a whole one is wanted. It is there for its speed: the decoder of JSON first looks at all types that a pod could
+// hold, which takes longer than the rest of an injection.
+func (s *schema) assign(v any, target reflect.Value) bool {
+	if v == nil {
+		return true // null leaves everything as it is
+	}
+	if target.Kind() == reflect.Pointer {
+		p := reflect.New(target.Type().Elem())
+		target.Set(p)
+		return s.assign(v, p.Elem())
+	}
+	switch s.kind {
+	case structKind:
+		return s.assignStruct(v, target)
+	case mapKind:
+		return s.assignMap(v, target)
+	case listKind:
+		return s.assignList(v, target)
+	case anyKind:
+		return assignByItself(v, target)
+	default:
+		return assignScalar(v, target)
+	}
+}
+
+func (s *schema) assignStruct(v any, target reflect.Value) bool {
+	m, ok := v.(map[string]any)
+	for key, e := range m {
+		f := s.field(key)
+		if f == nil {
+			continue
+		}
+		ok = ok && f.schema.assign(e, target.FieldByIndex(f.index))
+	}
+	return ok
+}
+
+func (s *schema) assignMap(v any, target reflect.Value) bool {
+	m, ok := v.(map[string]any)
+	if !ok || target.Type().Key().Kind() != reflect.String {
+		return false
+	}
+	out := reflect.MakeMapWithSize(target.Type(), len(m))
+	for key, e := range m {
+		elem := reflect.New(target.Type().Elem()).Elem()
+		if !utf8.ValidString(key) || !s.elem.assign(e, elem) {
+			return false
+		}
+		out.SetMapIndex(reflect.ValueOf(key).Convert(target.Type().Key()), elem)
+	}
+	target.Set(out)
+	return true
+}
+
+func (s *schema) assignList(v any, target reflect.Value) bool {
+	list, ok := v.([]any)
+	if !ok {
+		return false
+	}
+	out := reflect.MakeSlice(target.Type(), len(list), len(list))
+	for i, e := range list {
+		if !s.elem.assign(e, out.Index(i)) {
+			return false
+		}
+	}
+	target.Set(out)
+	return true
+}
+
+func assignScalar(v any, target reflect.Value) bool {
+	switch target.Kind() {
+	case reflect.String:
+		text, ok := v.(string)
+		if !ok || !utf8.ValidString(text) {
+			return false
+		}
+		target.SetString(text)
+		return true
+	case reflect.Bool:
+		b, ok := v.(bool)
+		target.SetBool(b)
+		return ok
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		n, ok := v.(int64)
+		if !ok || target.OverflowInt(n) {
+			return false
+		}
+		target.SetInt(n)
+		return true
+	default:
+		return false
+	}
+}
+
+// assignByItself has a type read its own JSON, such as a quantity.
+func assignByItself(v any, target reflect.Value) bool {
+	reader, ok := target.Addr().Interface().(json.Unmarshaler)
+	if !ok {
+		return false
+	}
+	text, err := json.Marshal(v)
+	return err == nil && reader.UnmarshalJSON(text) == nil
+}
