@@ -52,6 +52,7 @@ type Catalog struct {
 	repo *gitRepository
 	log  *slog.Logger
 
+	rules  Rules
 	rescan time.Duration // rescan, except in tests
 
 	mu      sync.RWMutex
@@ -79,9 +80,15 @@ type Status struct {
 	Invalid   int `json:"invalid,omitempty"`
 }
 
+// Option changes a Catalog.
+type Option func(*Catalog)
+
+// WithRules sets the rules; the default is their zero value.
+func WithRules(r Rules) Option { return func(c *Catalog) { c.rules = r } }
+
 // Open reads the directory. One that does not exist is an error; files that are wrong are not.
-func Open(dir string, log *slog.Logger) (*Catalog, error) {
-	c := newCatalog(dir, nil, log)
+func Open(dir string, log *slog.Logger, options ...Option) (*Catalog, error) {
+	c := newCatalog(dir, nil, log, options...)
 	c.dir = dir
 	if _, err := c.Reload(); err != nil {
 		return nil, err
@@ -89,11 +96,15 @@ func Open(dir string, log *slog.Logger) (*Catalog, error) {
 	return c, nil
 }
 
-func newCatalog(source string, repo *gitRepository, log *slog.Logger) *Catalog {
+func newCatalog(source string, repo *gitRepository, log *slog.Logger, options ...Option) *Catalog {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Catalog{repo: repo, log: log, rescan: rescan, entries: map[string]Entry{}, index: newIndex(nil, repo), state: Status{Source: source}}
+	c := &Catalog{repo: repo, log: log, rescan: rescan, entries: map[string]Entry{}, index: newIndex(nil, repo), state: Status{Source: source}}
+	for _, option := range options {
+		option(c)
+	}
+	return c
 }
 
 // OnChange calls f with the keys that are new, different or gone after each reload that changed anything. It is to be
@@ -161,8 +172,11 @@ func (c *Catalog) setError(err error) {
 
 // replaceEntries puts what was read in the place of what is known and gives the keys that changed.
 func (c *Catalog) replaceEntries(read []Entry, revision string) []string {
+	c.mu.RLock()
+	before := c.entries
+	c.mu.RUnlock()
 	entries := map[string]Entry{}
-	for _, e := range read {
+	for _, e := range c.rules.refuse(read, before) {
 		if other, ok := entries[e.Key]; ok {
 			e.Err = fmt.Errorf("reading %s: the pipeline %s is in %s already", e.File, e.Key, other.File)
 			e.Pipeline, e.Key = nil, e.File+"#"+e.Key

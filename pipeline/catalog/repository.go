@@ -58,9 +58,9 @@ const readTimeout = time.Minute
 
 // OpenRepository reads the pipelines of a repository. Where the server does not answer, it begins with the commit that was
 // read last, which is in the mirror; only without one is it an error.
-func OpenRepository(ctx context.Context, o Repository) (*Catalog, error) {
+func OpenRepository(ctx context.Context, o Repository, options ...Option) (*Catalog, error) {
 	repo := &gitRepository{Repository: o}
-	c := newCatalog(repo.String(), repo, o.Log)
+	c := newCatalog(repo.String(), repo, o.Log, options...)
 	_, err := c.refreshLocked(ctx)
 	if err == nil {
 		return c, nil
@@ -79,12 +79,12 @@ func OpenRepository(ctx context.Context, o Repository) (*Catalog, error) {
 
 // Join reads the pipelines of a repository at the commit that another process has them from, and where there is none yet as
 // OpenRepository does.
-func Join(ctx context.Context, o Repository) (*Catalog, error) {
+func Join(ctx context.Context, o Repository, options ...Option) (*Catalog, error) {
 	if _, revision, err := o.Heads.Head(ctx); err != nil || revision == 0 {
-		return OpenRepository(ctx, o)
+		return OpenRepository(ctx, o, options...)
 	}
 	repo := &gitRepository{Repository: o}
-	c := newCatalog(repo.String(), repo, o.Log)
+	c := newCatalog(repo.String(), repo, o.Log, options...)
 	return c, c.Follow(ctx)
 }
 

@@ -130,7 +130,7 @@ func TestProcessesAgree(t *testing.T) {
 	r := gittest.New(t).Repository(t, "pipelines")
 	r.Commit("first", map[string]string{"a.yaml": pipeline("a", good)})
 	h := &heads{}
-	open := func(open func(context.Context, Repository) (*Catalog, error)) *Catalog {
+	open := func(open func(context.Context, Repository, ...Option) (*Catalog, error)) *Catalog {
 		t.Helper()
 		c, err := open(t.Context(), place(t, r, h, "", t.TempDir()))
 		if err != nil {

@@ -54,6 +54,8 @@ type Config struct {
 	History int `mapstructure:"history"`
 	// AllowLocal allows sources that are directories of this machine.
 	AllowLocal bool `mapstructure:"allow_local"`
+	// AllowHostFiles lets pipelines publish to directories that Git hosts act upon, such as .github.
+	AllowHostFiles bool `mapstructure:"allow_host_files"`
 	// RemoteBases bounds which repositories pipelines may allow as remote bases (spec.build.remoteBases), as URLs of
 	// repositories, or with /* at the end for all below. Empty sets no bound beside what each pipeline says.
 	RemoteBases []string `mapstructure:"remote_bases"`

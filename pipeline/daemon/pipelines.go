@@ -11,6 +11,7 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/event"
 	"github.com/prerig/prerig/pipeline/plan"
@@ -23,7 +24,7 @@ func (p *components) openCatalog(ctx context.Context, worker bool) error {
 	g := p.c.PipelinesGit
 	if g.URL == "" {
 		var err error
-		p.catalog, err = catalog.Open(p.c.Pipelines, p.o.Log)
+		p.catalog, err = catalog.Open(p.c.Pipelines, p.o.Log, p.pipelineRules())
 		return err
 	}
 	namespace, name := g.SecretName()
@@ -41,8 +42,19 @@ func (p *components) openCatalog(ctx context.Context, worker bool) error {
 		Open: func(ctx context.Context) (*git.Mirror, *git.Remote, error) {
 			return p.fetcher.Repository(ctx, namespace, g.URL, secret)
 		},
-	})
+	}, p.pipelineRules())
 	return err
+}
+
+// pipelineRules are what the configuration and what is known of pipelines ask of each.
+func (p *components) pipelineRules() catalog.Option {
+	return catalog.WithRules(catalog.Rules{
+		AllowHostFiles: p.c.AllowHostFiles,
+		Registered: func(pipeline string) []v1alpha1.Publish {
+			registered, _ := p.store.Registration(pipeline)
+			return registered.Publish
+		},
+	})
 }
 
 // handleJob does one job with the pipelines as they were when it was planned, or as they are now.

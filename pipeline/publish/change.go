@@ -57,7 +57,7 @@ type Change struct {
 	PolicyDigest, Tool, Command string
 	// Subject is a template for the first line of the commit message; "" means the default.
 	Subject string
-	// Adopt lets the pipeline take over files at its path that it did not write.
+	// Adopt lets the pipeline take over files at its path that no pipeline wrote.
 	Adopt bool
 	// Gate is asked with the number of objects that are published now and how many of them would be deleted. An error keeps
 	// the branch as it is. It may be nil.
@@ -89,7 +89,7 @@ func (o Outcome) Changed() bool {
 	return o.Ownership || len(o.Added)+len(o.Modified)+len(o.Deleted) > 0
 }
 
-// ErrNotOwned is the cause of an error about a file at the pipeline's path that somebody else wrote.
+// ErrNotOwned is the cause of an error about a file at the pipeline's path that no pipeline wrote.
 var ErrNotOwned = errors.New("the pipeline does not own it; move it away, choose another path, or allow it with adopt")
 
 // Paths of Prerig's own files on a branch.
@@ -257,6 +257,11 @@ func (e *branchEdit) compareFiles(c Change, files map[string][]byte, before owne
 		_, inherits := from[name]
 		if outcome.Ownership = outcome.Ownership || inherits; inherits {
 			mine[name] = true
+		}
+		if c.Adopt && !mine[name] && !now.IsZero() {
+			if err := e.checkNotOfAnother(name); err != nil {
+				return err
+			}
 		}
 		switch {
 		case now == git.BlobHash(content) && (mine[name] || c.Adopt):

@@ -4,6 +4,8 @@
 package publish_test
 
 import (
+	"encoding/json"
+	"errors"
 	"path"
 	"strings"
 	"testing"
@@ -14,33 +16,50 @@ import (
 	"github.com/prerig/prerig/pipeline/render"
 )
 
-// An object moves from one pipeline to another that adopts its file: first both own it, and then the first one does not
-// want it any more. It is the second one's now.
+// own writes a file into the record of a pipeline, as adopting once did although another pipeline owned it.
+func own(t *testing.T, repository *gittest.Repository, pipeline, file string) {
+	t.Helper()
+	name := ".prerig/pipelines/" + pipeline + ".record"
+	record := map[string]any{}
+	if err := json.Unmarshal([]byte(repository.Git("show", "rendered:"+name)), &record); err != nil {
+		t.Fatal(err)
+	}
+	files, _ := record["files"].([]any)
+	record["files"] = append([]any{file}, files...)
+	text, err := json.MarshalIndent(record, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	repository.InWork("fetch", "-q", "origin", "rendered")
+	repository.InWork("checkout", "-q", "-B", "rendered", "FETCH_HEAD")
+	repository.Commit("by hand", map[string]string{name: string(text) + "\n"})
+}
+
+// A file that two pipelines own since one adopted it from the other stays when the first one does not want it any more.
 func TestAnAdoptedFileIsNotDeletedByWhoOwnedItBefore(t *testing.T) {
 	const file = "shop/shop/configmap-a.yaml"
-	for name, steps := range map[string]func(t *testing.T, b *publish.Branch, first, heir, without publish.Change){
-		"one after the other": func(t *testing.T, b *publish.Branch, _, heir, without publish.Change) {
+	for name, steps := range map[string]func(t *testing.T, b *publish.Branch, heir, without publish.Change){
+		"one after the other": func(t *testing.T, b *publish.Branch, heir, without publish.Change) {
 			run(t, b, heir)
 			run(t, b, without)
 		},
-		"in one commit, the heir first": func(t *testing.T, b *publish.Branch, _, heir, without publish.Change) {
+		"in one commit, the heir first": func(t *testing.T, b *publish.Branch, heir, without publish.Change) {
 			run(t, b, heir, without)
 		},
-		"in one commit, the heir last": func(t *testing.T, b *publish.Branch, _, heir, without publish.Change) {
+		"in one commit, the heir last": func(t *testing.T, b *publish.Branch, heir, without publish.Change) {
 			run(t, b, without, heir)
 		},
-		"removed in the same commit as the heir": func(t *testing.T, b *publish.Branch, _, heir, _ publish.Change) {
+		"removed in the same commit as the heir": func(t *testing.T, b *publish.Branch, heir, _ publish.Change) {
 			run(t, b, removal(t, "first", "shop"), heir)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			repository := gittest.New(t).Repository(t, "config")
 			b := branch(t, repository, "rendered")
-			first := change(t, "first", "shop", configMap("a", "1"), configMap("b", "1"))
+			run(t, b, change(t, "first", "shop", configMap("a", "1"), configMap("b", "1")), change(t, "heir", "shop", configMap("c", "1")))
+			own(t, repository, "heir", file)
 			heir := change(t, "heir", "shop", configMap("a", "1"), configMap("c", "1"))
-			heir.Adopt = true
-			run(t, b, first)
-			steps(t, b, first, heir, change(t, "first", "shop", configMap("b", "1")))
+			steps(t, b, heir, change(t, "first", "shop", configMap("b", "1")))
 			if got := repository.Git("ls-tree", "-r", "--name-only", "rendered", file); got != file {
 				t.Error("the file is gone")
 			}
@@ -48,6 +67,23 @@ func TestAnAdoptedFileIsNotDeletedByWhoOwnedItBefore(t *testing.T) {
 			run(t, b, removal(t, "heir", "shop"))
 			if got := repository.Git("ls-tree", "-r", "--name-only", "rendered", file); got != "" {
 				t.Error("the file is left behind when its last owner is removed")
+			}
+		})
+	}
+}
+
+// adopt takes nothing from another pipeline, whether or not its file would stay as it is.
+func TestAdoptTakesNothingFromAnotherPipeline(t *testing.T) {
+	for name, content := range map[string]string{"the same content": "1", "another content": "666"} {
+		t.Run(name, func(t *testing.T) {
+			repository := gittest.New(t).Repository(t, "config")
+			b := branch(t, repository, "rendered")
+			run(t, b, change(t, "team/a", "shop", configMap("a", "1")))
+			thief := change(t, "other/b", "shop", configMap("a", content))
+			thief.Adopt = true
+			result, err := b.Publish(ctx, []publish.Change{thief})
+			if err != nil || !errors.Is(result.Outcomes[0].Err, publish.ErrOfAnother) || result.Changed || strings.Contains(result.Outcomes[0].Err.Error(), "allow it with adopt") {
+				t.Errorf("got %+v, %v", result, err)
 			}
 		})
 	}
@@ -66,10 +102,8 @@ func TestAFileOfTwoGoesWithBoth(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			repository := gittest.New(t).Repository(t, "config")
 			b := branch(t, repository, "rendered")
-			run(t, b, change(t, "one", "shop", configMap("a", "1")))
-			two := change(t, "two", "shop", configMap("a", "1"), configMap("b", "1"))
-			two.Adopt = true
-			run(t, b, two)
+			run(t, b, change(t, "one", "shop", configMap("a", "1")), change(t, "two", "shop", configMap("b", "1")))
+			own(t, repository, "two", "shop/shop/configmap-a.yaml")
 			run(t, b, last(t)...)
 			if got := repository.Git("ls-tree", "-r", "--name-only", "rendered", "shop/shop/configmap-a.yaml"); got != "" {
 				t.Errorf("nobody owns %s", got)

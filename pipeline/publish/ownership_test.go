@@ -26,7 +26,7 @@ func TestARenamedPipelineKeepsItsFiles(t *testing.T) {
 	b := branch(t, repository, "rendered")
 	run(t, b, change(t, "old", "shop", configMap("a", "1"), configMap("b", "1")))
 	heir := change(t, "new", "shop", configMap("a", "1"), configMap("c", "1"))
-	if result := run(t, b, heir); !errors.Is(result.Outcomes[0].Err, publish.ErrNotOwned) {
+	if result := run(t, b, heir); !errors.Is(result.Outcomes[0].Err, publish.ErrOfAnother) {
 		t.Fatalf("a file of a pipeline that may be there still: %+v", result)
 	} else if got := result.Outcomes[0].Err.Error(); !strings.Contains(got, "which pipeline old has written") {
 		t.Errorf("the owner is not named: %s", got)
@@ -81,14 +81,14 @@ func TestNothingDiffersButTheOwner(t *testing.T) {
 	}
 }
 
-// TestAdoptedFilesOutliveTheirFirstOwner has two owners of a file, as a pipeline may adopt what is there.
+// TestAdoptedFilesOutliveTheirFirstOwner has two owners of a file, as a pipeline could once adopt what is another's.
 func TestAdoptedFilesOutliveTheirFirstOwner(t *testing.T) {
 	repository := gittest.New(t).Repository(t, "config")
 	b := branch(t, repository, "rendered")
 	run(t, b, change(t, "first", "shop", configMap("a", "1"), configMap("b", "1")))
-	second := change(t, "second", "shop", configMap("a", "2"))
-	second.Adopt = true
-	run(t, b, second)
+	run(t, b, change(t, "second", "shop", configMap("c", "2")))
+	own(t, repository, "second", "shop/shop/configmap-a.yaml")
+	run(t, b, change(t, "second", "shop", configMap("a", "2")))
 	run(t, b, removal(t, "first", "shop"))
 	want := ".prerig/README.md\n.prerig/pipelines/second.record\nshop/shop/configmap-a.yaml"
 	if got := repository.Git("ls-tree", "-r", "--name-only", "rendered"); got != want {

@@ -1,0 +1,132 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+)
+
+// publishing returns a pipeline that publishes to a branch.
+func publishing(namespace, name, url, branch, path, more string) string {
+	return fmt.Sprintf("apiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\nmetadata: {name: %s, namespace: %s}\nspec:\n"+
+		"  source: {git: {url: https://h/apps, ref: {branch: main}}}\n  publish:\n  - git: {url: %s, branch: %s, path: %s%s}\n",
+		name, namespace, url, branch, path, more)
+}
+
+// A path on a branch belongs to the pipeline that had it first; who comes later is refused, and nothing changes for the first.
+func TestPathsBelongToOnePipeline(t *testing.T) {
+	first := publishing("team", "a", "https://h/out.git", "rendered", "a", "")
+	for name, tc := range map[string]struct{ second, want string }{
+		"the same path":                  {publishing("evil", "aa", "https://h/out.git", "rendered", "a", ""), "spec.publish[0].git.path"},
+		"with adopt":                     {publishing("evil", "aa", "https://h/out.git", "rendered", "a", ", adopt: true"), "spec.publish[0].git.path"},
+		"a path inside":                  {publishing("evil", "aa", "https://h/out.git", "rendered", "a/shop/deep", ""), "spec.publish[0].git.path"},
+		"written in another way":         {publishing("evil", "aa", "git@h:out", "rendered", "./a/../a", ""), "spec.publish[0].git.path"},
+		"a path beside":                  {publishing("evil", "aa", "https://h/out.git", "rendered", "ab", ""), ""},
+		"another branch":                 {publishing("evil", "aa", "https://h/out.git", "other", "a", ""), ""},
+		"another repository":             {publishing("evil", "aa", "https://h/out2.git", "rendered", "a", ""), ""},
+		"the branch that somebody reads": {publishing("evil", "aa", "https://h/apps", "main", "x", ", adopt: true"), "spec.publish[0].git"},
+		"what the host acts upon":        {publishing("evil", "aa", "https://h/out.git", "rendered", ".github/workflows", ""), "which Git hosts act upon"},
+		"in capitals":                    {publishing("evil", "aa", "https://h/out.git", "rendered", ".GitLab-CI.yml", ""), "which Git hosts act upon"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, dir, map[string]string{"z.yaml": first})
+			c, err := Open(dir, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, dir, map[string]string{"b.yaml": tc.second})
+			if _, err := c.Reload(); err != nil {
+				t.Fatal(err)
+			}
+			if e, _ := c.Get("team/a"); e.Err != nil {
+				t.Errorf("the first one: %v", e.Err)
+			}
+			e, _ := c.Get("evil/aa")
+			if tc.want == "" && e.Err != nil || tc.want != "" && (e.Err == nil || !strings.Contains(e.Err.Error(), tc.want)) {
+				t.Errorf("the second one: %v", e.Err)
+			}
+			if e.Err != nil && strings.Contains(e.Err.Error(), "team/a") {
+				t.Errorf("it tells of a pipeline of another namespace: %v", e.Err)
+			}
+		})
+	}
+}
+
+// After a restart the one that was registered has it, whatever the names, and a directory around it is refused as one inside.
+func TestPathsBelongToWhoWasRegistered(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{
+		"a.yaml": publishing("evil", "aa", "https://h/out.git", "rendered", "teams", ""),
+		"b.yaml": publishing("team", "x", "https://h/out.git", "rendered", "teams/x", ""),
+	})
+	registered := func(pipeline string) []v1alpha1.Publish {
+		if pipeline != "team/x" {
+			return nil
+		}
+		return []v1alpha1.Publish{{Git: &v1alpha1.GitPublish{URL: "https://h/out", Branch: "rendered", Path: "teams/x"}}}
+	}
+	c, err := Open(dir, nil, WithRules(Rules{Registered: registered}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, _ := c.Get("team/x"); e.Err != nil {
+		t.Errorf("who was registered: %v", e.Err)
+	}
+	if e, _ := c.Get("evil/aa"); e.Err == nil || !strings.Contains(e.Err.Error(), "teams of branch rendered") {
+		t.Errorf("who comes later: %v", e.Err)
+	}
+	// When the first one goes, the place is free.
+	write(t, dir, map[string]string{"b.yaml": "# gone"})
+	if _, err := c.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if e, _ := c.Get("evil/aa"); e.Err != nil {
+		t.Errorf("after the first one has gone: %v", e.Err)
+	}
+}
+
+// Nobody stops another's pipeline by beginning to read the branch that it writes.
+func TestReadingABranchStopsNobody(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"a.yaml": publishing("team", "a", "https://h/out.git", "main", "a", ", adopt: true")})
+	c, err := Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, map[string]string{"b.yaml": strings.Replace(publishing("evil", "b", "https://h/x.git", "r", "b", ""), "https://h/apps", "https://h/out.git", 1)})
+	if _, err := c.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"team/a", "evil/b"} {
+		if e, _ := c.Get(key); e.Err != nil {
+			t.Errorf("%s: %v", key, e.Err)
+		}
+	}
+}
+
+func TestTagsBelongToOnePipeline(t *testing.T) {
+	tagged := func(name, tags string) string {
+		return fmt.Sprintf("apiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\nmetadata: {name: %s, namespace: t}\nspec:\n"+
+			"  source: {git: {url: https://h/apps}}\n  publish:\n  - oci: {url: \"oci://registry.example.com/out\", tags: [%s]}\n", name, tags)
+	}
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"a.yaml": tagged("a", "v1, stable"), "b.yaml": tagged("b", "v2, stable"), "c.yaml": tagged("c", "v3")})
+	c, err := Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, _ := c.Get("t/b"); e.Err == nil || !strings.Contains(e.Err.Error(), "stable belongs to pipeline t/a") {
+		t.Errorf("b: %v", e.Err)
+	}
+	for _, key := range []string{"t/a", "t/c"} {
+		if e, _ := c.Get(key); e.Err != nil {
+			t.Errorf("%s: %v", key, e.Err)
+		}
+	}
+}
