@@ -1,23 +1,24 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gittest serves Git repositories on loopback for tests: over HTTP with git's own http-backend, and over ssh
-// with git's own upload-pack and receive-pack. It needs the git command and is not part of the product.
+// Package gittest is the Git server of testbed for tests: what goes wrong on the way can be put in between, errors end the
+// test, and ssh is served too, with git's own upload-pack and receive-pack. It needs the git command and is not part of the
+// product.
 package gittest
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/cgi"
 	"net/http/httptest"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/prerig/prerig/pipeline/internal/testbed"
 )
 
 // Server serves every repository below Root.
@@ -49,14 +50,10 @@ func (s *Server) Wrap(around func(http.Handler) http.Handler) {
 // New starts a server.
 func New(t testing.TB) *Server {
 	t.Helper()
-	git, err := exec.LookPath("git")
+	s := &Server{Root: t.TempDir()}
+	backend, err := testbed.GitHandler(s.Root)
 	if err != nil {
 		t.Skip("the git command is not installed")
-	}
-	s := &Server{Root: t.TempDir()}
-	backend := &cgi.Handler{
-		Path: git, Args: []string{"http-backend"},
-		Env: []string{"GIT_PROJECT_ROOT=" + s.Root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=test", "GIT_CONFIG_NOSYSTEM=1", "HOME=/nonexistent"},
 	}
 	s.backend.Store(gitHandler{backend})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -84,70 +81,48 @@ func New(t testing.TB) *Server {
 	return s
 }
 
-// Repository is one bare repository with a work tree to commit from.
+// Repository is a repository whose errors end the test.
 type Repository struct {
+	*testbed.Repository
 	t testing.TB
-	// Bare is the directory that is served, Work a clone of it.
-	Bare, Work string
-	// URL of the repository.
-	URL string
 }
 
 // Repository makes an empty repository whose default branch is main.
 func (s *Server) Repository(t testing.TB, name string) *Repository {
 	t.Helper()
-	r := &Repository{t: t, Bare: filepath.Join(s.Root, name+".git"), Work: filepath.Join(t.TempDir(), "work"), URL: s.URL + "/" + name + ".git"}
-	r.runGit("", "init", "-q", "--bare", "-b", "main", r.Bare)
-	for _, setting := range []string{"http.receivepack=true", "uploadpack.allowFilter=true", "uploadpack.allowReachableSHA1InWant=true"} {
-		key, value, _ := strings.Cut(setting, "=")
-		r.Git("config", key, value)
+	r := &Repository{t: t, Repository: &testbed.Repository{
+		Bare: filepath.Join(s.Root, name+".git"), Work: filepath.Join(t.TempDir(), "work"), URL: s.URL + "/" + name + ".git",
+	}}
+	if err := r.Init(context.Background()); err != nil {
+		t.Fatal(err)
 	}
-	r.runGit("", "init", "-q", "-b", "main", r.Work)
-	r.runGit(r.Work, "remote", "add", "origin", r.Bare)
 	return r
 }
 
-// Git runs git in the bare repository and gives its output.
-func (r *Repository) Git(args ...string) string { return r.runGit(r.Bare, args...) }
-
-// InWork runs git in the work tree.
-func (r *Repository) InWork(args ...string) string { return r.runGit(r.Work, args...) }
-
-func (r *Repository) runGit(dir string, args ...string) string {
+// Git runs git in the bare repository and returns its output. It may be called when the test ends.
+func (r *Repository) Git(args ...string) string {
 	r.t.Helper()
-	command := exec.Command("git", args...)
-	command.Dir = dir
-	command.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1",
-		"GIT_AUTHOR_NAME=Ann", "GIT_AUTHOR_EMAIL=ann@example.com", "GIT_COMMITTER_NAME=Ann", "GIT_COMMITTER_EMAIL=ann@example.com")
-	out, err := command.CombinedOutput()
-	if err != nil {
-		r.t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return strings.TrimSpace(string(out))
+	return r.checked(r.Repository.Git(context.Background(), args...))
 }
 
-// Commit writes files (an empty content removes), commits and pushes the current branch, and gives the commit.
+// InWork runs git in the work tree.
+func (r *Repository) InWork(args ...string) string {
+	r.t.Helper()
+	return r.checked(r.Repository.InWork(context.Background(), args...))
+}
+
+// Commit is testbed's.
 func (r *Repository) Commit(subject string, files map[string]string) string {
 	r.t.Helper()
-	for name, content := range files {
-		full := filepath.Join(r.Work, name)
-		if content == "" {
-			if err := os.Remove(full); err != nil {
-				r.t.Fatal(err)
-			}
-			continue
-		}
-		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
-			r.t.Fatal(err)
-		}
-		if err := os.WriteFile(full, []byte(content), 0o644); err != nil {
-			r.t.Fatal(err)
-		}
+	return r.checked(r.Repository.Commit(context.Background(), subject, files))
+}
+
+func (r *Repository) checked(out string, err error) string {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
 	}
-	r.InWork("add", "-A")
-	r.InWork("commit", "-q", "--allow-empty", "-m", subject)
-	r.InWork("push", "-q", "origin", "HEAD")
-	return r.InWork("rev-parse", "HEAD")
+	return out
 }
 
 // Import commits many files to main at once, each given by its name and the number of zero bytes in it. It is for

@@ -28,9 +28,9 @@ type Git struct {
 
 // ServeGit starts a server for the directory, on a free port of this machine.
 func ServeGit(root string) (*Git, error) {
-	git, err := exec.LookPath("git")
+	handler, err := GitHandler(root)
 	if err != nil {
-		return nil, fmt.Errorf("looking for git: %w", err)
+		return nil, err
 	}
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return nil, fmt.Errorf("making the directory of repositories: %w", err)
@@ -39,12 +39,20 @@ func ServeGit(root string) (*Git, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening a port for the Git server: %w", err)
 	}
-	handler := &cgi.Handler{Path: git, Args: []string{"http-backend"}, Env: []string{
-		"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=demo", "GIT_CONFIG_NOSYSTEM=1", "HOME=/nonexistent",
-	}}
 	g := &Git{root: root, url: "http://" + listener.Addr().String(), server: &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}}
 	go func() { _ = g.server.Serve(listener) }()
 	return g, nil
+}
+
+// GitHandler serves the repositories below a directory with git's own http-backend, to read and to write.
+func GitHandler(root string) (http.Handler, error) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		return nil, fmt.Errorf("looking for git: %w", err)
+	}
+	return &cgi.Handler{Path: git, Args: []string{"http-backend"}, Env: []string{
+		"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=demo", "GIT_CONFIG_NOSYSTEM=1", "HOME=/nonexistent",
+	}}, nil
 }
 
 // Close ends the server.
@@ -54,53 +62,72 @@ func (g *Git) Close() error { return g.server.Close() }
 type Repository struct {
 	// URL of the repository.
 	URL string
-	// Work is the work tree, on the branch main.
-	Work string
-	bare string
+	// Bare is the directory that is served, Work a work tree, on the branch main.
+	Bare, Work string
 }
 
-// Repository makes an empty repository.
+// Repository makes an empty repository, with its work tree beside it.
 func (g *Git) Repository(ctx context.Context, name string) (*Repository, error) {
-	r := &Repository{URL: g.url + "/" + name + ".git", bare: filepath.Join(g.root, name+".git"), Work: filepath.Join(g.root, name)}
-	_, err1 := r.runGit(ctx, "", "init", "-q", "--bare", "-b", "main", r.bare)
-	_, err2 := r.runGit(ctx, "", "init", "-q", "-b", "main", r.Work)
+	r := &Repository{URL: g.url + "/" + name + ".git", Bare: filepath.Join(g.root, name+".git"), Work: filepath.Join(g.root, name)}
+	return r, r.Init(ctx)
+}
+
+// Init makes the repository and the work tree in their directories, both empty.
+func (r *Repository) Init(ctx context.Context) error {
+	_, err1 := runGit(ctx, "", "init", "-q", "--bare", "-b", "main", r.Bare)
+	_, err2 := runGit(ctx, "", "init", "-q", "-b", "main", r.Work)
 	if err := errors.Join(err1, err2); err != nil {
-		return nil, err
+		return err
 	}
 	for _, setting := range [][]string{{"http.receivepack", "true"}, {"uploadpack.allowFilter", "true"}, {"uploadpack.allowReachableSHA1InWant", "true"}} {
 		if _, err := r.Git(ctx, append([]string{"config"}, setting...)...); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	_, err := r.runGit(ctx, r.Work, "remote", "add", "origin", r.bare)
-	return r, err
+	_, err := r.InWork(ctx, "remote", "add", "origin", r.Bare)
+	return err
 }
 
-// Git runs git in the bare repository and gives its output.
+// Git runs git in the bare repository and returns its output.
 func (r *Repository) Git(ctx context.Context, args ...string) (string, error) {
-	return r.runGit(ctx, r.bare, args...)
+	return runGit(ctx, r.Bare, args...)
+}
+
+// InWork runs git in the work tree and returns its output.
+func (r *Repository) InWork(ctx context.Context, args ...string) (string, error) {
+	return runGit(ctx, r.Work, args...)
 }
 
 // Head is the commit of a branch; empty where there is no such branch. It is cheap enough to be asked all the time.
 func (r *Repository) Head(branch string) string {
-	text, err := os.ReadFile(filepath.Join(r.bare, "refs", "heads", filepath.FromSlash(branch)))
+	text, err := os.ReadFile(filepath.Join(r.Bare, "refs", "heads", filepath.FromSlash(branch)))
 	if err != nil {
 		return ""
 	}
 	return strings.TrimSpace(string(text))
 }
 
-// Commit writes files, commits and pushes them to main, and gives the commit.
+// Commit writes files (an empty content removes), commits and pushes the current branch, and returns the commit.
 func (r *Repository) Commit(ctx context.Context, subject string, files map[string]string) (string, error) {
-	if err := Write(r.Work, files); err != nil {
+	written := map[string]string{}
+	for name, text := range files {
+		if written[name] = text; text != "" {
+			continue
+		}
+		delete(written, name)
+		if err := os.Remove(filepath.Join(r.Work, filepath.FromSlash(name))); err != nil {
+			return "", fmt.Errorf("removing %s: %w", name, err)
+		}
+	}
+	if err := Write(r.Work, written); err != nil {
 		return "", err
 	}
-	for _, args := range [][]string{{"add", "-A"}, {"commit", "-q", "-m", subject}, {"push", "-q", "origin", "HEAD"}} {
-		if _, err := r.runGit(ctx, r.Work, args...); err != nil {
+	for _, args := range [][]string{{"add", "-A"}, {"commit", "-q", "--allow-empty", "-m", subject}, {"push", "-q", "origin", "HEAD"}} {
+		if _, err := r.InWork(ctx, args...); err != nil {
 			return "", err
 		}
 	}
-	return r.runGit(ctx, r.Work, "rev-parse", "HEAD")
+	return r.InWork(ctx, "rev-parse", "HEAD")
 }
 
 // Write writes files below a directory.
@@ -123,7 +150,7 @@ func Environment() []string {
 		"GIT_AUTHOR_NAME=Ann", "GIT_AUTHOR_EMAIL=ann@example.com", "GIT_COMMITTER_NAME=Ann", "GIT_COMMITTER_EMAIL=ann@example.com")
 }
 
-func (r *Repository) runGit(ctx context.Context, dir string, args ...string) (string, error) {
+func runGit(ctx context.Context, dir string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, "git", args...)
 	command.Dir, command.Env = dir, Environment()
 	var stderr strings.Builder
