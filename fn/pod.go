@@ -107,8 +107,9 @@ func (w *podWork) applyPlan(pl *plan, pod map[string]any) (map[string]any, error
 		return nil, fmt.Errorf("two policies inject Istio's proxy, the second is %s; leave one of them out or narrow them by namespace", pl.policy.Metadata.Name)
 	}
 	got, err := inject.Istio(pl.istio, inject.Request{Pod: pod, Owner: owner, Namespace: homes[0].Namespace, KeepListed: true,
-		Account: w.surroundings.account(pod, w.unit.meta.Namespace, homes[0].Name),
-		Limits:  w.surroundings.limitsOf(w.unit.meta.Namespace, homes[0].Name)})
+		RecordNulls: w.bare() && keepsRecords([]*plan{pl}),
+		Account:     w.surroundings.account(pod, w.unit.meta.Namespace, homes[0].Name),
+		Limits:      w.surroundings.limitsOf(w.unit.meta.Namespace, homes[0].Name)})
 	if err != nil {
 		return nil, err
 	}

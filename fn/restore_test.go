@@ -25,6 +25,7 @@ func TestStatusThatNoInjectionWrote(t *testing.T) {
 		"lists nothing":     `{}`,
 		"from another pod":  `{"initContainers":["istio-init"],"containers":["istio-proxy"],"volumes":["istio-envoy"],"imagePullSecrets":null,"revision":"default"}`,
 		"lists the own one": `{"initContainers":["istio-proxy"],"containers":["istio-proxy"]}`,
+		"in other letters":  `{"Containers":["istio-proxy"],"InitContainers":["init0"]}`,
 	} {
 		for _, kind := range []string{"Deployment", "Pod"} {
 			t.Run(name+" "+kind, func(t *testing.T) {
@@ -123,5 +124,31 @@ func TestOwnProxyWithoutAnImage(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestNothingOfABarePodIsLost removes injections from Pods, which have no record: a field of their own istio-proxy that is null
+// is noted where the injection keeps the container, and a probe without a path stays without.
+func TestNothingOfABarePodIsLost(t *testing.T) {
+	for name, containers := range map[string][]any{
+		"null":        {map[string]any{"name": "web", "image": "web:1"}, map[string]any{"args": nil, "name": "istio-proxy"}},
+		"nulls alone": {map[string]any{"args": nil, "command": nil, "name": "istio-proxy", "ports": nil}},
+		"path of a probe": {map[string]any{"name": "web", "image": "web:1",
+			"livenessProbe": map[string]any{"httpGet": map[string]any{"port": int64(80)}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			doc := workloadOf("Pod", map[string]any{"spec": map[string]any{"containers": containers}})
+			p := builtIn(v1alpha1.ModeInject)
+			_, once := runAll(t, p, v1alpha1.ModeInject, []*manifest.Document{doc})
+			if bytes.Equal(once[0].Raw(), doc.Raw()) {
+				t.Fatal("it is not injected")
+			}
+			if _, again := runAll(t, p, v1alpha1.ModeInject, once); !bytes.Equal(again[0].Raw(), once[0].Raw()) {
+				t.Errorf("injecting twice is not injecting once:\n%s", cmp.Diff(string(once[0].Raw()), string(again[0].Raw())))
+			}
+			if _, back := runAll(t, p, v1alpha1.ModeRemove, once); !sameObject(t, back[0], doc) {
+				t.Errorf("removing gives something else:\n%s", cmp.Diff(string(doc.Raw()), string(back[0].Raw())))
+			}
+		})
 	}
 }

@@ -31,6 +31,9 @@ type Request struct {
 	// KeepListed keeps the containers and volumes that a status annotation lists which no injection wrote (see Remove). The
 	// webhook of Istio up to 1.8 takes them out; that of later versions never does.
 	KeepListed bool
+	// RecordNulls notes fields of the pod's own istio-proxy that are null in the annotation proxy.istio.io/overrides. The
+	// webhook, which does not see them, does not; they mean nothing to it. It is for pods that have no other record.
+	RecordNulls bool
 }
 
 // Namespace is what is known about a pod's namespace.

@@ -4,6 +4,7 @@
 package inject
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/prerig/prerig/fn/istio"
@@ -50,6 +51,37 @@ func dropNewer(p *istio.Profile, containers []any) {
 			dropPath(containers, field)
 		}
 	}
+}
+
+// withoutNewer returns a pod whose containers have no fields that the control plane's Kubernetes types do not have. The pod is
+// not changed; it is returned as it is if there are none.
+func withoutNewer(p *istio.Profile, seen *pod) *pod {
+	known := feature.KubernetesTypes(p.Release())
+	out := seen
+	for _, key := range []string{containersKey, initContainersKey} {
+		for minor, fields := range newerFields {
+			if minor > known && slices.ContainsFunc(fields, func(path []string) bool { return hasPath(seen.list(key), path) }) {
+				out = seen.copy()
+			}
+		}
+	}
+	if out != seen {
+		dropNewer(p, out.list(containersKey))
+		dropNewer(p, out.list(initContainersKey))
+	}
+	return out
+}
+
+// hasPath reports whether a value has a field, and where it is a list whether one of its elements has it.
+func hasPath(v any, path []string) bool {
+	switch v := v.(type) {
+	case []any:
+		return slices.ContainsFunc(v, func(e any) bool { return hasPath(e, path) })
+	case map[string]any:
+		sub, there := v[path[0]]
+		return there && (len(path) == 1 || hasPath(sub, path[1:]))
+	}
+	return false
 }
 
 // dropPath takes a field out of a value, and where that is a list out of each element.

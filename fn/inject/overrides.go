@@ -269,19 +269,27 @@ func containerSchema() *schema {
 	return podSchema().field("spec").schema.field(containersKey).schema.elem
 }
 
+// recordOverrides writes the annotation from which a second injection takes the user's containers.
 func (r *run) recordOverrides(applied overrides) error {
-	var out typedOverrides
-	for _, pair := range []struct {
+	var out struct {
+		Containers     []json.RawMessage `json:"containers,omitempty"`
+		InitContainers []json.RawMessage `json:"initContainers,omitempty"`
+	}
+	for _, list := range []struct {
 		from []any
-		to   *[]corev1.Container
+		to   *[]json.RawMessage
 	}{{applied.Containers, &out.Containers}, {applied.InitContainers, &out.InitContainers}} {
-		for _, e := range pair.from {
+		for _, e := range list.from {
 			m, _ := e.(map[string]any)
 			c, err := typedContainer(m)
 			if err != nil {
 				return err
 			}
-			*pair.to = append(*pair.to, *c)
+			text, err := json.Marshal(c)
+			if err != nil {
+				return fmt.Errorf("writing the annotation %s: %w", overridesAnnotation, err)
+			}
+			*list.to = append(*list.to, r.withNulls(text, c.Name))
 		}
 	}
 	text, err := json.Marshal(out)

@@ -20,9 +20,11 @@ type RemoveRequest struct {
 	Names func(container string) bool
 	// All takes all containers out that the status annotation lists, as the webhook does, if an injection wrote it.
 	All bool
-	// Numbers leaves the number as the port of a probe that was rewritten, where the container has a name for it. Without it
-	// the name is taken, so that a record of the difference is rarely needed; both mean the same.
-	Numbers bool
+	// Bare says that it is a Pod of its own, for which there is no record of what the pod does not tell. Then a probe that was
+	// rewritten gets the number of its port, even where the container has a name for it, and no path where it is / and the API
+	// server's defaults were filled in. Without it the name is taken and / is written, so that a record of the difference is
+	// rarely needed; both mean the same.
+	Bare bool
 	// Keep leaves every field in place that may have been the pod's own, also where injection is known to set it to this
 	// value. Injecting into the result again shows whether taking it out is needed at all.
 	Keep bool
@@ -72,7 +74,7 @@ func Remove(req RemoveRequest) (Removed, error) {
 		p.ownContainers()
 		return Removed{Pod: p.object()}, nil
 	}
-	r := &removal{pod: p, owner: req.Owner, names: req.Names, all: req.All, keep: req.Keep, numbers: req.Numbers}
+	r := &removal{pod: p, owner: req.Owner, names: req.Names, all: req.All, keep: req.Keep, bare: req.Bare}
 	if !r.readStatus() {
 		p.ownContainers()
 		return Removed{Pod: p.object()}, nil
@@ -88,8 +90,8 @@ type removal struct {
 	pod   *pod
 	owner workload.Owner
 	names func(string) bool
-	// all, keep and numbers are the request's.
-	all, keep, numbers bool
+	// all, keep and bare are the request's.
+	all, keep, bare bool
 	// status is what the injection says it added, and writer what is known of the version that wrote it.
 	status status
 	writer writer
@@ -125,6 +127,7 @@ func (r *removal) run() error {
 	if err != nil {
 		return err
 	}
+	own.addNulls(r.pod)
 	r.noteReplaced()
 	r.noteOpenShift(own)
 	for i := range own.Containers {

@@ -96,11 +96,13 @@ func (r *removal) restoreProbe(field string, c, probe, action, own map[string]an
 		r.cannotKnow(field+".httpGet", "it still points to the agent: its port was a name that the container does not have, so injection kept nothing of it; set path and port again")
 		return
 	}
+	defaulted := false
 	for _, key := range []string{"path", "port", "scheme", "host"} {
 		v, ok := get[key]
 		_, written := action[key]
 		switch {
 		case key == "scheme" && v == "HTTP" && !written: // the default, which the injection does not write
+			defaulted = true
 		case ok:
 			action[key] = v
 		default:
@@ -109,11 +111,14 @@ func (r *removal) restoreProbe(field string, c, probe, action, own map[string]an
 	}
 	if action["path"] == "/" {
 		r.assume(field+".httpGet.path", "it was either / or not written, which means the same")
+		if r.bare && defaulted {
+			delete(action, "path")
+		}
 	}
 	r.notePort(field+".httpGet", c, action)
 }
 
-// notePort gives a port the name that the container has for it, if it has one and the request does not want the number: what
+// notePort gives a port the name that the container has for it, if it has one and the pod is no bare Pod: what
 // the agent knows is the number only. Both mean the same.
 func (r *removal) notePort(field string, c, action map[string]any) {
 	ports, _ := c["ports"].([]any)
@@ -123,7 +128,7 @@ func (r *removal) notePort(field string, c, action map[string]any) {
 		if name == "" || m["containerPort"] != action["port"] {
 			continue
 		}
-		if r.numbers {
+		if r.bare {
 			r.assume(field+".port", fmt.Sprintf("it was either %v, which was taken, or the name %q of the same port", action["port"], name))
 			return
 		}

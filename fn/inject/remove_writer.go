@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	kjson "sigs.k8s.io/json"
+
 	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/istio"
 )
@@ -55,8 +57,9 @@ func (r *removal) readStatus() bool {
 	var version struct {
 		Version *string `json:"version"`
 	}
-	s, ok := r.pod.status()
-	if !ok {
+	// No injection has ever written a key in other letters, which the webhook would read all the same.
+	var s status
+	if err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &s); err != nil {
 		return false
 	}
 	_ = json.Unmarshal([]byte(text), &version)

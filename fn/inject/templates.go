@@ -103,7 +103,7 @@ func (r *run) data() (*istio.TemplateData, error) {
 	if err != nil {
 		return nil, err
 	}
-	view, err := stripped.typed()
+	view, err := withoutNewer(r.profile, stripped).typed()
 	if err != nil {
 		return nil, err
 	}

@@ -33,6 +33,7 @@ var rules = []rule{
 		remove(pod, "metadata.annotations", "kubernetes.io/limit-ranger")
 	}},
 	{"a field in that annotation whose feature the API server has switched off", withoutRecordedStopSignal},
+	{"a null of the user's that Prerig notes in that annotation of a bare Pod", withoutRecordedNulls},
 	{"Prerig's record of the original in a bare Pod with a status annotation that no injection wrote", withoutRecord},
 }
 
@@ -110,6 +111,11 @@ func withoutRecordedStopSignal(pod map[string]any) {
 	})
 }
 
+// withoutRecordedNulls takes out fields that are null, which mean nothing to whoever reads the annotation.
+func withoutRecordedNulls(pod map[string]any) {
+	inRecorded(pod, func(c map[string]any) { maps.DeleteFunc(c, func(_ string, v any) bool { return v == nil }) })
+}
+
 // inRecorded changes the containers that the annotation keeps.
 func inRecorded(pod map[string]any, change func(container map[string]any)) {
 	text, ok, _ := unstructured.NestedString(pod, "metadata", "annotations", overrides)
@@ -122,7 +128,9 @@ func inRecorded(pod map[string]any, change func(container map[string]any)) {
 	}
 	for _, containers := range kept {
 		for _, c := range containers {
-			change(c)
+			if c != nil {
+				change(c)
+			}
 		}
 	}
 	if out, err := json.Marshal(kept); err == nil {

@@ -4,6 +4,7 @@
 package oracle
 
 import (
+	"regexp"
 	"strings"
 )
 
@@ -45,6 +46,12 @@ var exceptions = []exception{
 		func(k *Case, d Difference) bool {
 			_, there := status(k.Webhook)
 			return there && k.Workload["kind"] == "Pod" && d.Place == "metadata.annotations.prerig.dev/original" && d.Cluster == ""
+		},
+	},
+	{
+		"nulls in bare Pods", "the pod's own istio-proxy has a field that is null; Prerig notes it in proxy.istio.io/overrides of a bare Pod, to have it when the injection is taken out, and the webhook reads it as no field",
+		func(k *Case, d Difference) bool {
+			return k.Workload["kind"] == "Pod" && d.Place == "metadata.annotations."+overridesAnnotation && d.Cluster == withoutNulls(d.Prerig)
 		},
 	},
 }
@@ -93,6 +100,15 @@ func (k *Case) withoutControllers(text string) string {
 	}
 	return text
 }
+
+// overridesAnnotation keeps the user's own containers of the names of Istio's.
+const overridesAnnotation = "proxy.istio.io/overrides"
+
+// nullField is a field of a container in the annotation that is null, within a JSON string.
+var nullField = regexp.MustCompile(`,\\"[a-zA-Z]+\\":null`)
+
+// withoutNulls returns the annotation, as a JSON string, without the fields that are null.
+func withoutNulls(text string) string { return nullField.ReplaceAllString(text, "") }
 
 func podLabels(pod map[string]any) map[string]any {
 	meta, _ := pod["metadata"].(map[string]any)
