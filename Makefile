@@ -155,7 +155,7 @@ repositories: ## Inject into other people's manifests and take it out again, REP
 
 .PHONY: matrix
 matrix: ## Put every field that an injection sets into pods beforehand, for all policies of corpora, CORPUS=DIR:DIR.
-	PRERIG_MATRIX=full PRERIG_CORPUS=$(CORPUS) go test -count=1 -timeout 180m -v -run TestOwnFieldsMatrix ./fn
+	PRERIG_MATRIX=full PRERIG_CORPUS=$(CORPUS) go test -count=1 -timeout 180m -v -run TestOwnFieldsMatrix ./fn/engine
 
 .PHONY: bench
 bench: build ## Measure against a function that does nothing, and the engine per pod.

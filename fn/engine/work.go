@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package fn
+package engine
 
 import (
 	"bytes"
@@ -192,7 +192,7 @@ func (in *Injector) outcome(u *unit, field string, action Action, reason string)
 // codePlace gives the first line of a stack that is in this module.
 func codePlace(stack []byte) string {
 	for _, line := range strings.Split(string(stack), "\n") {
-		if i := strings.Index(line, "/fn/"); i >= 0 && strings.Contains(line, ".go:") && !strings.Contains(line, "fn/work.go") {
+		if i := strings.Index(line, "/fn/"); i >= 0 && strings.Contains(line, ".go:") && !strings.Contains(line, "fn/engine/work.go") {
 			return strings.TrimSpace(line[i+1:])
 		}
 	}

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package fn_test
+package engine_test
 
 import (
 	"bytes"
@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/engine"
 	"github.com/prerig/prerig/fn/internal/conformance"
 	"github.com/prerig/prerig/fn/manifest"
 )
@@ -93,7 +93,7 @@ func with(p *v1alpha1.InjectionPolicy, sidecars []v1alpha1.Sidecar, mode v1alpha
 }
 
 // stream gives the text of a report with the objects that sidecars add at its end.
-func stream(r *fn.Report) []byte {
+func stream(r *engine.Report) []byte {
 	out := text(r)
 	for _, d := range r.Added {
 		if len(out) > 0 && !bytes.HasSuffix(out, []byte("\n")) {

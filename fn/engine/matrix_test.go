@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package fn_test
+package engine_test
 
 import (
 	"bytes"
@@ -16,8 +16,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/engine"
 	"github.com/prerig/prerig/fn/internal/conformance"
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
@@ -116,13 +116,13 @@ func runAll(t *testing.T, p *v1alpha1.InjectionPolicy, mode v1alpha1.Mode, docs 
 	t.Helper()
 	with := *p
 	with.Spec.Mode = mode
-	in, err := fn.New([]*v1alpha1.InjectionPolicy{&with})
+	in, err := engine.New([]*v1alpha1.InjectionPolicy{&with})
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := make([]fn.Item, len(docs))
+	items := make([]engine.Item, len(docs))
 	for i, d := range docs {
-		items[i] = fn.Item{Doc: d, Path: fmt.Sprint(i)}
+		items[i] = engine.Item{Doc: d, Path: fmt.Sprint(i)}
 	}
 	report, err := in.Run(t.Context(), items)
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package fn_test
+package engine_test
 
 import (
 	"bytes"
@@ -14,8 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/engine"
 	"github.com/prerig/prerig/fn/internal/conformance"
 	"github.com/prerig/prerig/fn/manifest"
 )
@@ -62,23 +62,23 @@ func each(t *testing.T, do func(t *testing.T, c *conformance.Case, p *v1alpha1.I
 }
 
 // parse reads a stream as items.
-func parse(t *testing.T, path string, text []byte) []fn.Item {
+func parse(t *testing.T, path string, text []byte) []engine.Item {
 	t.Helper()
 	f, err := manifest.Parse(path, text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := make([]fn.Item, len(f.Docs))
+	items := make([]engine.Item, len(f.Docs))
 	for i, d := range f.Docs {
-		items[i] = fn.Item{Doc: d, Path: path, Index: i}
+		items[i] = engine.Item{Doc: d, Path: path, Index: i}
 	}
 	return items
 }
 
 // run applies a policy and fails on an error result.
-func run(t *testing.T, p *v1alpha1.InjectionPolicy, items []fn.Item) *fn.Report {
+func run(t *testing.T, p *v1alpha1.InjectionPolicy, items []engine.Item) *engine.Report {
 	t.Helper()
-	in, err := fn.New([]*v1alpha1.InjectionPolicy{p})
+	in, err := engine.New([]*v1alpha1.InjectionPolicy{p})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func run(t *testing.T, p *v1alpha1.InjectionPolicy, items []fn.Item) *fn.Report 
 }
 
 // text gives the stream of a report.
-func text(r *fn.Report) []byte {
+func text(r *engine.Report) []byte {
 	f := manifest.File{}
 	for _, item := range r.Items {
 		f.Docs = append(f.Docs, item.Doc)
@@ -122,7 +122,7 @@ func TestCorpusThroughTheYAMLDoor(t *testing.T) {
 
 // checkUntouched sees that a document without an injection has its bytes, and that an injected one has every comment and
 // every line that it had, in its order, but for the lines whose value the injection changes.
-func checkUntouched(t *testing.T, items []fn.Item, r *fn.Report) {
+func checkUntouched(t *testing.T, items []engine.Item, r *engine.Report) {
 	t.Helper()
 	for i, item := range r.Items {
 		before, after := string(items[i].Doc.Raw()), string(item.Doc.Raw())
@@ -157,7 +157,7 @@ func mayChange(line string) bool {
 }
 
 // checkShuffled sees that the order of the documents does not matter.
-func checkShuffled(t *testing.T, p *v1alpha1.InjectionPolicy, items []fn.Item, first *fn.Report) {
+func checkShuffled(t *testing.T, p *v1alpha1.InjectionPolicy, items []engine.Item, first *engine.Report) {
 	t.Helper()
 	shuffled := slices.Clone(items)
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
@@ -166,7 +166,7 @@ func checkShuffled(t *testing.T, p *v1alpha1.InjectionPolicy, items []fn.Item, f
 	}
 }
 
-func set(r *fn.Report) []string {
+func set(r *engine.Report) []string {
 	var out []string
 	for _, item := range r.Items {
 		out = append(out, string(item.Doc.Raw()))

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package fn_test
+package engine_test
 
 import (
 	"bytes"
@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/engine"
 	"github.com/prerig/prerig/fn/result"
 )
 
@@ -80,7 +80,7 @@ func TestOwnFieldsStay(t *testing.T) {
 }
 
 // warns reports whether there is a warning among the results.
-func warns(r *fn.Report) bool {
+func warns(r *engine.Report) bool {
 	for _, r := range r.Results {
 		if r.Severity == result.Warning {
 			return true

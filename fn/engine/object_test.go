@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package fn_test
+package engine_test
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/engine"
 	"github.com/prerig/prerig/fn/result"
 )
 
@@ -39,9 +40,9 @@ func deployment(name, annotations string) string {
 }
 
 // try applies a policy in a mode and gives the output with the added objects, and the report.
-func try(t *testing.T, text string, mode v1alpha1.Mode, input string) (string, *fn.Report) {
+func try(t *testing.T, text string, mode v1alpha1.Mode, input string) (string, *engine.Report) {
 	t.Helper()
-	in, err := fn.New([]*v1alpha1.InjectionPolicy{with(policy(t, text), policy(t, text).Spec.Sidecars, mode)})
+	in, err := engine.New([]*v1alpha1.InjectionPolicy{with(policy(t, text), policy(t, text).Spec.Sidecars, mode)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +53,7 @@ func try(t *testing.T, text string, mode v1alpha1.Mode, input string) (string, *
 	return string(stream(report)), report
 }
 
-func errorsOf(r *fn.Report) string {
+func errorsOf(r *engine.Report) string {
 	var out []string
 	for _, e := range r.Results {
 		if e.Severity == result.Error {
@@ -189,8 +190,8 @@ func TestSeveralPolicies(t *testing.T) {
 			"\n    select: {default: Inject}\n    template: \"spec: {containers: [{name: "+name+", image: 'example.com/i:1', args: ['{{ range .Spec.Containers }}{{ .Name }} {{ end }}']}]}\"\n    order: {istio: "+side+"}\n")
 	}
 	mesh := policy(t, "apiVersion: prerig.dev/v1alpha1\nkind: InjectionPolicy\nmetadata: {name: mesh}\nspec: {istio: {injector: {builtIn: istio}, nativeSidecars: Disabled}}\n")
-	all := func(input string, ps ...*v1alpha1.InjectionPolicy) (string, *fn.Report) {
-		in, err := fn.New(ps)
+	all := func(input string, ps ...*v1alpha1.InjectionPolicy) (string, *engine.Report) {
+		in, err := engine.New(ps)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +207,7 @@ func TestSeveralPolicies(t *testing.T) {
 			t.Errorf("no container saw %s (%s):\n%s", want, errorsOf(r), out)
 		}
 	}
-	if len(r.Outcomes) != 1 || len(r.Outcomes[0].Sidecars) != 3 || r.Outcomes[0].Sidecars[0].Name != "x" || r.Outcomes[0].Action != fn.Injected {
+	if len(r.Outcomes) != 1 || len(r.Outcomes[0].Sidecars) != 3 || r.Outcomes[0].Sidecars[0].Name != "x" || r.Outcomes[0].Action != engine.Injected {
 		t.Errorf("got the outcome %+v", r.Outcomes)
 	}
 	later, r := all(out, one("p", "Inside"))
@@ -222,7 +223,7 @@ func TestSeveralPolicies(t *testing.T) {
 	}
 }
 
-func results(r *fn.Report) string {
+func results(r *engine.Report) string {
 	var out []string
 	for _, e := range r.Results {
 		out = append(out, e.String())

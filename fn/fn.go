@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fn
+
+import (
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/engine"
+)
+
+// Injector applies policies to documents. It is immutable and may be used by several goroutines at once.
+type Injector = engine.Injector
+
+// New returns an Injector that applies the policies in their order to each pod. The policies must have been defaulted and
+// validated, as [v1alpha1.Parse] and [v1alpha1.FromObject] do. All of them must have the same mode.
+func New(policies []*v1alpha1.InjectionPolicy, opts ...Option) (*Injector, error) {
+	return engine.New(policies, opts...)
+}
+
+// Option changes how an Injector works, not what it returns.
+type Option = engine.Option
+
+// WithWorkers sets how many workloads are worked on at once. The default is GOMAXPROCS.
+func WithWorkers(n int) Option { return engine.WithWorkers(n) }
+
+// WithPods keeps the pods in the report's outcomes. It costs memory: a pod is about 50 KB as maps.
+func WithPods() Option { return engine.WithPods() }
+
+// WithTrace keeps every step of each decision.
+func WithTrace() Option { return engine.WithTrace() }
+
+// Item is a document together with where it came from.
+type Item = engine.Item
+
+// Report is what a run returns: the documents, what was done with each pod template, and what users are told.
+type Report = engine.Report
+
+// Outcome is what became of one pod template. Every workload has one.
+type Outcome = engine.Outcome
+
+// SidecarOutcome is what was decided for one generic sidecar.
+type SidecarOutcome = engine.SidecarOutcome
+
+// Action is what was done with a pod template.
+type Action = engine.Action
+
+// What can be done with a pod template.
+const (
+	// Injected means that the pod now holds what the policies inject, also where it already did.
+	Injected = engine.Injected
+	// Skipped means that no policy injects the pod, and nothing was there to remove.
+	Skipped = engine.Skipped
+	// Removed means that an earlier injection was taken out.
+	Removed = engine.Removed
+	// Failed means that an error kept the pod as it was; the error is among the results.
+	Failed = engine.Failed
+)
