@@ -22,6 +22,7 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/backoff"
 )
 
 // Secrets reads secrets by name. Errors must not contain a value.
@@ -170,15 +171,16 @@ func signBody(h http.Header, token, body []byte) {
 	h.Set("X-Signature", "sha256="+hex.EncodeToString(mac.Sum(nil)))
 }
 
+// longestWait is the longest time between two tries.
+const longestWait = 10 * time.Second
+
 // postWithRetries sends the body until it is answered with success, or with a refusal that a repetition will not change.
 func (n *Notifier) postWithRetries(ctx context.Context, url string, h http.Header, body []byte) error {
 	var err error
 	for try := range n.tries {
 		if try > 0 {
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(n.wait << (try - 1)):
+			if err := backoff.Wait(ctx, backoff.Delay(n.wait, longestWait, try)); err != nil {
+				return err
 			}
 		}
 		var again bool

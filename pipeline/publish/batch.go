@@ -33,8 +33,7 @@ type causeBatches struct {
 
 type causeBatch struct {
 	size    int             // of all jobs of the cause
-	members map[string]bool // pipelines that were started in this process, and whether they are ready
-	ready   int             // of these: at the publisher, or at their end
+	waiting map[string]bool // pipelines that were started in this process, and whether they are to be waited for still
 	began   time.Time
 	moved   time.Time
 }
@@ -51,19 +50,19 @@ func (b *causeBatches) enter(cause, pipeline string, size int) {
 	}
 	now := time.Now()
 	for key, old := range b.open {
-		if len(old.members) == old.ready && now.Sub(old.moved) > batchLongest {
+		if old.ready() == len(old.waiting) && now.Sub(old.moved) > batchLongest {
 			delete(b.open, key)
 		}
 	}
 	one := b.open[cause]
 	if one == nil {
-		one = &causeBatch{size: size, began: now, members: map[string]bool{}}
+		one = &causeBatch{size: size, began: now, waiting: map[string]bool{}}
 		b.open[cause] = one
 	}
-	if _, again := one.members[pipeline]; again {
+	if _, again := one.waiting[pipeline]; again {
 		return
 	}
-	one.members[pipeline] = false
+	one.waiting[pipeline] = true
 	one.moved = now
 }
 
@@ -71,16 +70,21 @@ func (b *causeBatches) enter(cause, pipeline string, size int) {
 func (b *causeBatches) leave(cause, pipeline string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	one := b.open[cause]
-	if one == nil {
-		return
+	if one := b.open[cause]; one != nil && one.waiting[pipeline] {
+		one.waiting[pipeline] = false
+		one.moved = time.Now()
 	}
-	if left, member := one.members[pipeline]; !member || left {
-		return
+}
+
+// ready counts the pipelines that are at the publisher, or at their end.
+func (b *causeBatch) ready() int {
+	count := 0
+	for _, waits := range b.waiting {
+		if !waits {
+			count++
+		}
 	}
-	one.members[pipeline] = true
-	one.ready++
-	one.moved = time.Now()
+	return count
 }
 
 // isComplete reports whether nothing more is to be waited for.
@@ -88,11 +92,15 @@ func (b *causeBatches) isComplete(cause string, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	one := b.open[cause]
-	if one == nil || one.ready >= one.size {
+	if one == nil {
+		return true
+	}
+	ready := one.ready()
+	if ready >= one.size {
 		return true
 	}
 	still := now.Sub(one.moved)
-	return one.ready == len(one.members) && still > batchIdle || still > max(batchStall, one.moved.Sub(one.began)/4)
+	return ready == len(one.waiting) && still > batchIdle || still > max(batchStall, one.moved.Sub(one.began)/4)
 }
 
 // batchedTarget is a place whose changes others of the same cause wait for until they are handed in.
@@ -188,13 +196,15 @@ func (b *changeBatcher) waitForCauses(g *changeGroup) {
 	for {
 		now := time.Now()
 		b.mu.Lock()
-		complete := true
+		complete, asked := true, map[string]bool{}
 		for _, w := range g.waiting {
 			if now.Sub(w.since) > batchLongest {
 				complete = true
 				break
 			}
-			complete = complete && b.batches.isComplete(w.cause, now)
+			if complete && !asked[w.cause] {
+				complete, asked[w.cause] = b.batches.isComplete(w.cause, now), true
+			}
 		}
 		b.mu.Unlock()
 		if complete {

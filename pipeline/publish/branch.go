@@ -8,10 +8,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/backoff"
 	"github.com/prerig/prerig/pipeline/source/git"
 )
 
@@ -71,22 +71,10 @@ func (b *Branch) Publish(ctx context.Context, changes []Change) (Result, error) 
 			return result, err
 		}
 		sent[result.Commit] = result
-		if err := waitBeforeRetry(ctx, try); err != nil {
+		// Others get time to get their push through.
+		if err := backoff.Wait(ctx, backoff.Delay(100*time.Millisecond, 10*time.Second, try)); err != nil {
 			return result, err
 		}
-	}
-}
-
-// waitBeforeRetry gives others time to get their push through: longer each time, and not for the same time as they do.
-func waitBeforeRetry(ctx context.Context, try int) error {
-	longest := min(50*time.Millisecond<<try, 10*time.Second)
-	timer := time.NewTimer(longest/2 + rand.N(longest/2))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
+
+	"github.com/prerig/prerig/pipeline/backoff"
 )
 
 // TryLock takes the lock of a name for as long as this process lives and reports, at most until unlock is called. It gives
@@ -158,15 +160,13 @@ func (c *lockClaim) findEntry(ctx context.Context) (mine, looked bool) {
 
 // Lock waits for the lock.
 func (q *Queue) Lock(ctx context.Context, name string) (unlock func(), err error) {
-	for wait := 10 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
+	for try := 1; ; try++ {
 		unlock, ok, err := q.TryLock(ctx, name)
 		if err != nil || ok {
 			return unlock, err
 		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("waiting for the lock of %s: %w", name, ctx.Err())
-		case <-time.After(wait):
+		if err := backoff.Wait(ctx, backoff.Delay(10*time.Millisecond, 500*time.Millisecond, try)); err != nil {
+			return nil, fmt.Errorf("waiting for the lock of %s: %w", name, err)
 		}
 	}
 }

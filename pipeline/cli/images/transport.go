@@ -10,12 +10,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/prerig/prerig/pipeline/backoff"
 )
 
 // maxBody is the size of the largest answer that is read: manifests may have 4 MiB by the distribution specification, and
@@ -39,7 +40,6 @@ var passing = []int{
 // RoundTrip returns the first answer that is not a passing failure, or the last one.
 func (t *retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
-	wait := t.retry.First
 	for attempt := 1; ; attempt++ {
 		resp, err := t.roundTripOnce(req)
 		last := attempt >= t.retry.Attempts || !isRepeatable(req)
@@ -54,14 +54,13 @@ func (t *retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		case err == nil && (last || !slices.Contains(passing, resp.StatusCode)):
 			return resp, nil
 		}
-		pause := wait/2 + rand.N(wait/2+1)
+		wait := backoff.Delay(t.retry.First, t.retry.Max, attempt)
 		if asked := retryAfter(resp); asked > 0 {
-			pause = asked
+			wait = min(asked, t.retry.Max)
 		}
-		if err := sleep(ctx, min(pause, t.retry.Max)); err != nil {
+		if err := backoff.Wait(ctx, wait); err != nil {
 			return nil, err
 		}
-		wait = min(wait*2, t.retry.Max)
 	}
 }
 
@@ -136,15 +135,4 @@ func retryAfter(resp *http.Response) time.Duration {
 		return time.Until(at)
 	}
 	return 0
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -6,10 +6,11 @@ package git
 import (
 	"errors"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"syscall"
 	"time"
+
+	"github.com/prerig/prerig/pipeline/backoff"
 )
 
 // retryTransport sends a request again when the server, or what stands in front of it, says that it did not take it. Reading is
@@ -19,8 +20,11 @@ type retryTransport struct {
 	wait time.Duration
 }
 
-// tries is how often a request is sent at most.
-const tries = 5
+// tries is how often a request is sent at most, and longestWait the longest time between two of them.
+const (
+	tries       = 5
+	longestWait = 10 * time.Second
+)
 
 // RoundTrip implements http.RoundTripper.
 func (r *retryTransport) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -33,11 +37,8 @@ func (r *retryTransport) RoundTrip(request *http.Request) (*http.Response, error
 			_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, 64<<10))
 			response.Body.Close()
 		}
-		wait := r.wait << (try - 1)
-		select {
-		case <-request.Context().Done():
-			return nil, request.Context().Err()
-		case <-time.After(wait/2 + rand.N(wait)):
+		if err := backoff.Wait(request.Context(), backoff.Delay(r.wait, longestWait, try)); err != nil {
+			return nil, err
 		}
 		if request.GetBody != nil {
 			body, err := request.GetBody()
