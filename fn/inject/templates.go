@@ -143,10 +143,14 @@ func (r *run) applyTemplates() error {
 		if err != nil {
 			return err
 		}
-		if err := r.injected.add(patch); err != nil {
+		keep := r.profile.Has(feature.InstructedIsAdded)
+		if err := r.injected.add(patch, keep); err != nil {
 			return &gotemplate.Error{Template: t.Name(), Err: err}
 		}
 		r.moveUserProxy()
+		if keep {
+			keepInstructed(podSchema(), map[string]any{"metadata": r.pod.meta, "spec": r.pod.spec}, patch)
+		}
 		if err := r.pod.overlay(patch); err != nil {
 			return &gotemplate.Error{Template: t.Name(), Err: err}
 		}
@@ -284,8 +288,9 @@ type injected struct {
 // injectedKeys are the lists that count.
 var injectedKeys = []string{initContainersKey, containersKey, "volumes", "imagePullSecrets"}
 
-// add merges one template's patch into the list. The patch is not changed.
-func (i *injected) add(patch map[string]any) error {
+// add merges one template's patch into the list. The patch is not changed. keep says that what has an instruction is added
+// where there is nothing that it could act on.
+func (i *injected) add(patch map[string]any, keep bool) error {
 	spec, _ := patch["spec"].(map[string]any)
 	next := map[string]any{}
 	for _, key := range injectedKeys {
@@ -293,6 +298,9 @@ func (i *injected) add(patch map[string]any) error {
 			next[key] = stubs(list)
 			i.noteUsers(list)
 		}
+	}
+	if keep {
+		keepInstructed(podSchema().field("spec").schema, i.pod, next)
 	}
 	if i.pod == nil && !instructed(next) {
 		i.pod = next

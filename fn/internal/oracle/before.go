@@ -45,14 +45,14 @@ func (c *cluster) judgeAfterRemoval(ctx context.Context, tools Tools, cases []*C
 		return err
 	}
 	read, pods := readable(again, pods, refusals)
-	if err := c.clusterWay(ctx, tools, read, pods); err != nil {
+	if read, err = c.clusterWay(ctx, tools, read, pods); err != nil {
 		return err
 	}
 	if err := validate(ctx, tools, read); err != nil {
 		return err
 	}
 	for i, k := range again {
-		if k.Result != Unreadable {
+		if k.Result != Unreadable && k.Result != Newer {
 			if err := k.judge(); err != nil {
 				return fmt.Errorf("comparing the case %s without its injection: %w", k.Name(), err)
 			}

@@ -100,7 +100,7 @@ func first(s string, n int) string { return strings.ReplaceAll(s[:min(n, len(s))
 func (r *Report) Write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Istio %s, seed %d: %d workloads in %d installations\n\n", r.options.Version, r.options.Seed, r.options.Count, len(r.byInstallation))
-	for _, result := range []Result{EqualInjected, EqualLeft, RefusedByBoth, Unreadable, Excepted, Different} {
+	for _, result := range []Result{EqualInjected, EqualLeft, RefusedByBoth, Unreadable, Newer, Excepted, Different} {
 		fmt.Fprintf(&b, "%8d  %s\n", r.counts[result], result)
 	}
 	for _, why := range slices.Sorted(maps.Keys(r.unreadable)) {

@@ -6,6 +6,7 @@ package oracle
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 )
@@ -22,6 +23,8 @@ const (
 	EqualLeft     Result = "equal, not injected"
 	// RefusedByBoth are workloads that neither the webhook nor Prerig takes.
 	RefusedByBoth Result = "refused by both"
+	// Newer are pods with fields that the webhook's Kubernetes types do not have: what becomes of those is not compared.
+	Newer Result = "left out, with fields that are newer than the injector's Kubernetes"
 	// Excepted differ for a reason that is listed.
 	Excepted Result = "different for a listed reason"
 	// Different are all the others.
@@ -76,7 +79,7 @@ func (c *cluster) run(ctx context.Context, tools Tools, seed uint64, numbers []i
 			raw[i], _ = plain(pod).(map[string]any)
 		}
 	}
-	if err := c.clusterWay(ctx, tools, read, raw); err != nil {
+	if read, err = c.clusterWay(ctx, tools, read, raw); err != nil {
 		return nil, err
 	}
 	if err := c.prerigWay(ctx, tools, read); err != nil {
@@ -131,15 +134,15 @@ func (t Tools) pods(ctx context.Context, workloads []map[string]any) ([]map[stri
 	return out, refusals, nil
 }
 
-// clusterWay sends the pods through the webhook where it is called.
-func (c *cluster) clusterWay(ctx context.Context, tools Tools, cases []*Case, pods []map[string]any) error {
+// clusterWay sends the pods through the webhook where it is called, and returns the cases that can be compared.
+func (c *cluster) clusterWay(ctx context.Context, tools Tools, cases []*Case, pods []map[string]any) ([]*Case, error) {
 	var asked []*Case
 	var sent []map[string]any
 	for i, k := range cases {
 		k.Webhook, k.Cluster = pods[i], pods[i]
 		called, err := c.called(pods[i])
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if called {
 			asked, sent = append(asked, k), append(sent, pods[i])
@@ -147,17 +150,20 @@ func (c *cluster) clusterWay(ctx context.Context, tools Tools, cases []*Case, po
 	}
 	answers, err := c.ask(ctx, tools, sent)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for i, a := range answers {
 		switch k := asked[i]; {
+		case len(a.Unknown) > 0:
+			k.Result = Newer
 		case a.Refused != "":
 			k.Cluster, k.ClusterRefused = nil, a.Refused
 		case a.Pod != nil:
 			k.Cluster, k.injected = a.Pod, true
 		}
 	}
-	return create(ctx, tools, cases)
+	cases = slices.DeleteFunc(slices.Clone(cases), func(k *Case) bool { return k.Result == Newer })
+	return cases, create(ctx, tools, cases)
 }
 
 // create defaults the cluster's pods again, as the API server does after its webhooks.

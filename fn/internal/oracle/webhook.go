@@ -68,6 +68,8 @@ type webhookAnswer struct {
 	Pod      map[string]any `json:"pod"`
 	Refused  string         `json:"refused"`
 	Panicked bool           `json:"panicked"`
+	// Unknown are fields of the pod that are newer than the Kubernetes types of the webhook.
+	Unknown []string `json:"unknown"`
 }
 
 // ask sends pods to the webhook of an istiod that is started for them.

@@ -60,6 +60,9 @@ const (
 	JSONWithoutDrain      Name = "protoToJSON leaves the default drain and control plane authentication out"
 	JSONWithoutNoMetadata Name = "protoToJSON leaves an empty proxyMetadata out"
 
+	// Merging.
+	InstructedIsAdded Name = "what a template deletes or replaces is added where the pod does not have it"
+
 	// Status annotation.
 	StatusRevision   Name = "status: revision"
 	ListedIsInjected Name = "status: no container that it lists is the user's"
@@ -217,6 +220,8 @@ var table = []row{
 	{JSONWithoutDefaults, release.Since("1.6"), srcInject},
 	{JSONWithoutDrain, release.Since("1.7"), srcInject},
 	{JSONWithoutNoMetadata, release.Since("1.9"), srcInject},
+
+	{InstructedIsAdded, release.Between("1.9", "1.18"), "k8s.io/apimachinery before v0.28 in go.mod"},
 
 	{StatusRevision, release.Since("1.11"), srcWebhook},
 	{ListedIsInjected, release.Since("1.17"), srcWebhook},

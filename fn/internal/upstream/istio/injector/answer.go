@@ -12,8 +12,10 @@ import (
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	kjson "sigs.k8s.io/json"
 )
 
 // Request is a pod that is being created.
@@ -31,10 +33,15 @@ type Answer struct {
 	Refused string `json:"refused,omitempty"`
 	// Panicked reports whether the webhook panicked.
 	Panicked bool `json:"panicked,omitempty"`
+	// Unknown are the pod's fields that the Kubernetes types which Istio is built with do not have.
+	Unknown []string `json:"unknown,omitempty"`
 }
 
 // answer sends the pod through the webhook's handler and applies the patch as the API server does.
 func (w *webhook) answer(r Request) (Answer, error) {
+	if unknown := unknownFields(r.Pod); len(unknown) > 0 {
+		return Answer{Unknown: unknown}, nil
+	}
 	body, err := json.Marshal(reviewOf(r))
 	if err != nil {
 		return Answer{}, fmt.Errorf("writing an AdmissionReview: %w", err)
@@ -65,6 +72,20 @@ func (w *webhook) answer(r Request) (Answer, error) {
 		return Answer{}, fmt.Errorf("applying the webhook's patch: %w", err)
 	}
 	return Answer{Pod: pod}, nil
+}
+
+// unknownFields returns the fields of a pod that the Kubernetes types do not have. Istiod does not see them, and its patch, which
+// goes by places in lists, leaves them where they are, perhaps with another container.
+func unknownFields(pod json.RawMessage) []string {
+	problems, err := kjson.UnmarshalStrict(pod, &corev1.Pod{}, kjson.DisallowUnknownFields)
+	if err != nil {
+		return nil // the webhook will say so
+	}
+	var out []string
+	for _, p := range problems {
+		out = append(out, p.Error())
+	}
+	return out
 }
 
 // serve gives what the handler answers, or what it panicked with.
