@@ -114,13 +114,21 @@ func Open(ctx context.Context, o Options) (*Queue, error) {
 	return q, nil
 }
 
+// embeddedTimeout is how long a request to the embedded server may take where nothing else is said.
+const embeddedTimeout = 30 * time.Second
+
 // prepareStreams makes the streams, consumers and buckets. In a cluster that has lost a node each of them may have to wait for a
 // leader of its own: they do so at the same time.
 func (q *Queue) prepareStreams(ctx context.Context) error {
 	host, _ := os.Hostname()
 	q.owner = fmt.Sprintf("%s/%d/%s", host, os.Getpid(), nats.NewInbox())
 	var err error
-	if q.js, err = jetstream.New(q.nc); err != nil {
+	var options []jetstream.JetStreamOpt
+	if q.server != nil {
+		// It always answers; where it takes longer than the client's five seconds, the machine is busy.
+		options = append(options, jetstream.WithDefaultTimeout(embeddedTimeout))
+	}
+	if q.js, err = jetstream.New(q.nc, options...); err != nil {
 		return fmt.Errorf("opening JetStream: %w", err)
 	}
 	group, ctx := errgroup.WithContext(ctx)
