@@ -18,6 +18,7 @@ import (
 	"github.com/prerig/prerig/pipeline/cli/preview"
 	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source"
 )
 
@@ -78,11 +79,11 @@ func (l *localPipelines) openPreviewer(streams Streams, version string) (p *prev
 		return nil, nil, err
 	}
 	l.bar = newBar(streams.Err, "rendering")
-	fetcher := source.New(source.Options{StateDir: l.cache, Secrets: source.DirSecrets{Dir: l.secrets}, AllowDir: true})
+	fetcher := source.New(source.Options{StateDir: l.cache, Secrets: secret.Dir{Path: l.secrets}, AllowDir: true})
 	p = &preview.Previewer{
 		Fetcher:      fetcher,
 		Builder:      &build.Builder{Renderer: l.pool, Policies: l.policies, Limits: render.DefaultLimits(), Repositories: fetcher, Version: toolVersion(version)},
-		Secrets:      source.DirSecrets{Dir: l.secrets},
+		Secrets:      secret.Dir{Path: l.secrets},
 		PipelinesDir: l.pipelines, Sources: sources, Revision: l.revision, Workers: l.jobs,
 		Progress: func(done, total int, name string) {
 			l.bar.setImageProgress(images.Progress{Done: done, Total: total, Image: name})

@@ -33,6 +33,8 @@ type Config struct {
 	Policies string `mapstructure:"policies"`
 	// Secrets is the directory of secrets: NAMESPACE/NAME/KEY.
 	Secrets string `mapstructure:"secrets"`
+	// RequireSecretHosts refuses secrets that do not say, by their key .hosts, which servers they are for.
+	RequireSecretHosts bool `mapstructure:"require_secret_hosts"`
 	// State is where mirrors, the embedded queue, the token and the socket are kept.
 	State string `mapstructure:"state"`
 	// Listen is the address for webhooks and health checks.

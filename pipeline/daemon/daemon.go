@@ -30,6 +30,7 @@ import (
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/run"
+	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/server"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/oci"
@@ -241,7 +242,7 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 	if err != nil {
 		return err
 	}
-	secrets := source.DirSecrets{Dir: c.Secrets}
+	secrets := secretsOf(c)
 	p.builder = &build.Builder{Renderer: p.pool, Policies: c.Policies, Limits: limits, Repositories: p.fetcher, Bases: bases, Version: o.Version}
 	targets := publish.NewTargets(p.fetcher, secrets, p.queue.Lock, limits.Read)
 	p.remover = &prune.Remover{Catalog: p.catalog, Store: p.store, Queue: p.queue, Targets: targets, Version: o.Version, Log: o.Log}
@@ -254,12 +255,17 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 	return nil
 }
 
+// secretsOf returns what reads the secrets of a configuration.
+func secretsOf(c *config.Config) secret.Reader {
+	return secret.Dir{Path: c.Secrets, RequireHosts: c.RequireSecretHosts}
+}
+
 // Fetcher returns what reads sources, with limits that follow from those of the renderer.
 func Fetcher(c *config.Config, limits render.Limits) *source.Fetcher {
 	artifacts := oci.DefaultLimits()
 	artifacts.Tree = tree.Limits{FileBytes: limits.Read.FileBytes, TotalBytes: artifacts.Tree.TotalBytes, Files: artifacts.Tree.Files, Entries: artifacts.Tree.Entries}
 	return source.New(source.Options{
-		StateDir: c.State, Secrets: source.DirSecrets{Dir: c.Secrets}, AllowDir: c.AllowLocal, OCI: artifacts,
+		StateDir: c.State, Secrets: secretsOf(c), AllowDir: c.AllowLocal, OCI: artifacts,
 	})
 }
 

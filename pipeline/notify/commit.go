@@ -11,6 +11,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/giturl"
+	"github.com/prerig/prerig/pipeline/secret"
 )
 
 // Git hosts limit the text of a status: GitHub to 140 characters.
@@ -35,13 +36,14 @@ func (n *Notifier) commitStatus(ctx context.Context, c *v1alpha1.CommitStatus, r
 	if r.Commit == "" {
 		return nil
 	}
-	token, err := n.readToken(ctx, r.Namespace, &c.SecretRef)
-	if err != nil {
-		return err
-	}
-	source, err := giturl.Parse(r.SourceURL)
+	repository, err := giturl.Parse(r.SourceURL)
 	if err != nil {
 		return fmt.Errorf("reading the source's URL: %w", err)
+	}
+	at := repository.StatusURL(c.Provider, c.URL, r.Commit)
+	token, err := n.readToken(ctx, r.Namespace, &c.SecretRef, secret.At(at))
+	if err != nil {
+		return err
 	}
 	name := c.Context
 	if name == "" {
@@ -55,7 +57,6 @@ func (n *Notifier) commitStatus(ctx context.Context, c *v1alpha1.CommitStatus, r
 	for key, value := range host.header(string(token)) {
 		h.Set(key, value)
 	}
-	at := source.StatusURL(c.Provider, c.URL, r.Commit)
 	body := statusBody(r, name, map[bool]string{true: "success", false: host.failure})
 	data, err := json.Marshal(body)
 	if err != nil {

@@ -23,12 +23,8 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/backoff"
+	"github.com/prerig/prerig/pipeline/secret"
 )
-
-// Secrets reads secrets by name. Errors must not contain a value.
-type Secrets interface {
-	Secret(ctx context.Context, namespace, name string) (map[string][]byte, error)
-}
 
 // Run is what there is to tell.
 type Run struct {
@@ -54,13 +50,13 @@ func (r Run) Pipeline() string {
 // Notifier sends notifications. It is safe for concurrent use.
 type Notifier struct {
 	client  *http.Client
-	secrets Secrets
+	secrets secret.Reader
 	tries   int
 	wait    time.Duration
 }
 
 // New returns a notifier that tries each notification a few times.
-func New(secrets Secrets) *Notifier {
+func New(secrets secret.Reader) *Notifier {
 	client := &http.Client{Timeout: 15 * time.Second, CheckRedirect: sameCall}
 	return &Notifier{client: client, secrets: secrets, tries: 3, wait: 500 * time.Millisecond}
 }
@@ -108,7 +104,7 @@ func (n *Notifier) notifyFlux(ctx context.Context, e *v1alpha1.Endpoint, r Run) 
 	if err != nil {
 		return err
 	}
-	token, err := n.readToken(ctx, r.Namespace, e.SecretRef)
+	token, err := n.readToken(ctx, r.Namespace, e.SecretRef, secret.Purpose{URL: e.URL, Signs: true})
 	if err != nil {
 		return err
 	}
@@ -126,7 +122,7 @@ func (n *Notifier) cloudEvent(ctx context.Context, e *v1alpha1.Endpoint, r Run) 
 	if err != nil {
 		return err
 	}
-	token, err := n.readToken(ctx, r.Namespace, e.SecretRef)
+	token, err := n.readToken(ctx, r.Namespace, e.SecretRef, secret.Purpose{URL: e.URL, Signs: true})
 	if err != nil {
 		return err
 	}
@@ -146,15 +142,15 @@ func (n *Notifier) cloudEvent(ctx context.Context, e *v1alpha1.Endpoint, r Run) 
 }
 
 // readToken returns the key "token" of a secret; nil without a reference.
-func (n *Notifier) readToken(ctx context.Context, namespace string, ref *meta.LocalObjectReference) ([]byte, error) {
+func (n *Notifier) readToken(ctx context.Context, namespace string, ref *meta.LocalObjectReference, purpose secret.Purpose) ([]byte, error) {
 	if ref == nil {
 		return nil, nil
 	}
-	secret, err := n.secrets.Secret(ctx, namespace, ref.Name)
+	keys, err := n.secrets.Secret(ctx, namespace, ref.Name, purpose)
 	if err != nil {
 		return nil, err
 	}
-	token := bytes.TrimSpace(secret["token"])
+	token := bytes.TrimSpace(keys["token"])
 	if len(token) == 0 {
 		return nil, fmt.Errorf("the secret %s has no key token", ref.Name)
 	}

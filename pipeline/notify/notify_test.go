@@ -20,11 +20,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/secret"
 )
 
 type secrets map[string]string
 
-func (s secrets) Secret(_ context.Context, namespace, name string) (map[string][]byte, error) {
+func (s secrets) Secret(_ context.Context, namespace, name string, _ secret.Purpose) (map[string][]byte, error) {
 	return map[string][]byte{"token": []byte(s[namespace+"/"+name])}, nil
 }
 

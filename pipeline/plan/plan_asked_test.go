@@ -14,6 +14,7 @@ import (
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/plan"
 	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/status"
 )
@@ -88,7 +89,9 @@ func TestASourceThatDoesNotAnswerAsksOnlyWhereNoTryWillSeeIt(t *testing.T) {
 // odd panics when it is asked.
 type odd struct{}
 
-func (odd) Secret(context.Context, string, string) (map[string][]byte, error) { panic("odd secret") }
+func (odd) Secret(context.Context, string, string, secret.Purpose) (map[string][]byte, error) {
+	panic("odd secret")
+}
 
 // TestAPanicOfALookAsksForARun which then tells of it, and stops no look at another source.
 func TestAPanicOfALookAsksForARun(t *testing.T) {

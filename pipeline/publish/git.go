@@ -18,6 +18,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/giturl"
+	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source/git"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -52,11 +53,11 @@ func (t *Targets) openGit(ctx context.Context, namespace string, entry v1alpha1.
 		branch.Propose, branch.ActivePath = true, to.Propose.ActivePath
 	}
 	if to.Signing != nil && !t.readOnly {
-		secret, err := t.readSecret(ctx, namespace, &to.Signing.SecretRef)
+		key, err := t.readSecret(ctx, namespace, &to.Signing.SecretRef, secret.Purpose{})
 		if err != nil {
 			return nil, err
 		}
-		if branch.Signer, err = NewSigner(to.Signing.Format, secret); err != nil {
+		if branch.Signer, err = NewSigner(to.Signing.Format, key); err != nil {
 			return nil, err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source/oci"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -25,21 +26,21 @@ type ociTarget struct {
 
 func (t *Targets) openOCI(ctx context.Context, namespace string, entry v1alpha1.Publish) (Interface, error) {
 	to := entry.OCI
-	secret, err := t.readSecret(ctx, namespace, to.SecretRef)
+	keys, err := t.readSecret(ctx, namespace, to.SecretRef, secret.AtRegistry(to.URL, to.Insecure))
 	if err != nil {
 		return nil, err
 	}
-	registry, err := oci.Connect(to.URL, secret, to.Insecure)
+	registry, err := oci.Connect(to.URL, keys, to.Insecure)
 	if err != nil {
 		return nil, err
 	}
 	o := &ociTarget{lock: t.batcher.lock, to: to, artifact: Artifact{Registry: registry, Tags: to.Tags}}
 	if to.Signing != nil && !t.readOnly {
-		secret, err := t.readSecret(ctx, namespace, &to.Signing.SecretRef)
+		key, err := t.readSecret(ctx, namespace, &to.Signing.SecretRef, secret.Purpose{})
 		if err != nil {
 			return nil, err
 		}
-		if o.artifact.Signer, err = NewArtifactSigner(secret); err != nil {
+		if o.artifact.Signer, err = NewArtifactSigner(key); err != nil {
 			return nil, err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/source"
+	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source/git"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -60,7 +60,7 @@ type Repositories interface {
 // Targets opens the places that pipelines publish to. It is safe for concurrent use.
 type Targets struct {
 	repositories Repositories
-	secrets      source.Secrets
+	secrets      secret.Reader
 	limits       tree.Limits
 	readOnly     bool
 	heads        func(key string, read func() (*tree.Tree, error)) (*tree.Tree, error)
@@ -72,14 +72,14 @@ type Lock func(ctx context.Context, name string) (unlock func(), err error)
 
 // NewTargets returns what opens places to publish to. Secrets may be nil where there are none; limits bound what is read of
 // the files that were there before.
-func NewTargets(repositories Repositories, secrets source.Secrets, lock Lock, limits tree.Limits) *Targets {
+func NewTargets(repositories Repositories, secrets secret.Reader, lock Lock, limits tree.Limits) *Targets {
 	return &Targets{repositories: repositories, secrets: secrets, limits: limits, heads: readEach, batcher: changeBatcher{lock: lock}}
 }
 
 // Readers returns what opens places only to look at what is published there: no key for signing is needed. heads is asked for
 // the files of a branch by a key that is equal for equal branches, and may keep what read returns, as source.Once does. They
 // are nil for a branch that does not exist.
-func Readers(repositories Repositories, secrets source.Secrets, heads func(key string, read func() (*tree.Tree, error)) (*tree.Tree, error)) *Targets {
+func Readers(repositories Repositories, secrets secret.Reader, heads func(key string, read func() (*tree.Tree, error)) (*tree.Tree, error)) *Targets {
 	return &Targets{repositories: repositories, secrets: secrets, readOnly: true, heads: heads}
 }
 
@@ -146,16 +146,16 @@ func (t *Targets) Leave(cause, pipeline string) { t.batcher.batches.leave(cause,
 // publishTimeout bounds one commit or artifact with its retries.
 const publishTimeout = 5 * time.Minute
 
-func (t *Targets) readSecret(ctx context.Context, namespace string, ref *meta.LocalObjectReference) (map[string][]byte, error) {
+func (t *Targets) readSecret(ctx context.Context, namespace string, ref *meta.LocalObjectReference, purpose secret.Purpose) (map[string][]byte, error) {
 	if ref == nil {
 		return nil, nil
 	}
 	if t.secrets == nil {
 		return nil, fmt.Errorf("reading secret %s: no secrets are configured", ref.Name)
 	}
-	secret, err := t.secrets.Secret(ctx, namespace, ref.Name)
+	keys, err := t.secrets.Secret(ctx, namespace, ref.Name, purpose)
 	if err != nil {
 		return nil, fmt.Errorf("reading secret %s: %w", ref.Name, err)
 	}
-	return secret, nil
+	return keys, nil
 }

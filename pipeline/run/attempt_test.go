@@ -18,6 +18,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source"
 )
 
@@ -182,7 +183,9 @@ func TestAPanicStopsItsPipelineOnly(t *testing.T) {
 // odd panics when it is asked.
 type odd struct{}
 
-func (odd) Secret(context.Context, string, string) (map[string][]byte, error) { panic("odd secret") }
+func (odd) Secret(context.Context, string, string, secret.Purpose) (map[string][]byte, error) {
+	panic("odd secret")
+}
 
 func TestAPanicOutsideOfTheBuildIsInTheStatus(t *testing.T) {
 	w := newWorks(t, "shop")

@@ -22,6 +22,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source/dir"
 	"github.com/prerig/prerig/pipeline/source/git"
 	"github.com/prerig/prerig/pipeline/source/oci"
@@ -33,7 +34,7 @@ type Options struct {
 	// StateDir keeps the mirrors.
 	StateDir string
 	// Secrets reads secrets; nil means that there are none.
-	Secrets Secrets
+	Secrets secret.Reader
 	// AllowDir allows sources that are local directories, relative to BaseDir.
 	AllowDir bool
 	BaseDir  string
@@ -111,27 +112,27 @@ func (f *Fetcher) Fetch(ctx context.Context, namespace string, src v1alpha1.Sour
 	return nil, errors.New("source has none of git, oci and dir")
 }
 
-func (f *Fetcher) readSecret(ctx context.Context, namespace string, ref *meta.LocalObjectReference) (map[string][]byte, error) {
+func (f *Fetcher) readSecret(ctx context.Context, namespace string, ref *meta.LocalObjectReference, purpose secret.Purpose) (map[string][]byte, error) {
 	if ref == nil {
 		return nil, nil
 	}
 	if f.options.Secrets == nil {
 		return nil, fmt.Errorf("reading secret %s: no secrets are configured", ref.Name)
 	}
-	secret, err := f.options.Secrets.Secret(ctx, namespace, ref.Name)
+	keys, err := f.options.Secrets.Secret(ctx, namespace, ref.Name, purpose)
 	if err != nil {
 		return nil, fmt.Errorf("reading secret %s: %w", ref.Name, err)
 	}
-	return secret, nil
+	return keys, nil
 }
 
 // Repository returns the mirror of a Git repository and the way to reach it.
 func (f *Fetcher) Repository(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference) (*git.Mirror, *git.Remote, error) {
-	secret, err := f.readSecret(ctx, namespace, ref)
+	keys, err := f.readSecret(ctx, namespace, ref, secret.At(url))
 	if err != nil {
 		return nil, nil, err
 	}
-	remote, err := f.remoteFor(url, secret)
+	remote, err := f.remoteFor(url, keys)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -160,14 +161,14 @@ func (f *Fetcher) Resolve(ctx context.Context, namespace, url string, ref *meta.
 }
 
 // remoteFor keeps one remote for each URL and secret, so that connections are used again.
-func (f *Fetcher) remoteFor(url string, secret map[string][]byte) (*git.Remote, error) {
-	key := url + "\x00" + secretDigest(secret)
+func (f *Fetcher) remoteFor(url string, keys map[string][]byte) (*git.Remote, error) {
+	key := url + "\x00" + secretDigest(keys)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if remote, ok := f.remotes[key]; ok {
 		return remote, nil
 	}
-	remote, err := git.NewRemote(url, secret)
+	remote, err := git.NewRemote(url, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -232,11 +233,11 @@ func gitRef(ref v1alpha1.GitRef, revision string) git.Ref {
 }
 
 func (f *Fetcher) fetchOCI(ctx context.Context, namespace string, src *v1alpha1.OCISource, revision string) (*Snapshot, error) {
-	secret, err := f.readSecret(ctx, namespace, src.SecretRef)
+	keys, err := f.readSecret(ctx, namespace, src.SecretRef, secret.AtRegistry(src.URL, src.Insecure))
 	if err != nil {
 		return nil, err
 	}
-	registry, err := oci.Connect(src.URL, secret, src.Insecure)
+	registry, err := oci.Connect(src.URL, keys, src.Insecure)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ package source_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/internal/gittest"
+	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -78,25 +80,26 @@ func TestSubmodules(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-func TestSecrets(t *testing.T) {
+// A source is read with the secrets of its pipeline's namespace, and over plain http only where the secret names the server so.
+func TestSecretsOfASource(t *testing.T) {
+	server := gittest.New(t)
 	dir := t.TempDir()
-	for name, content := range map[string]string{"apps/git/password": "pw\n", "apps/git/username": "u", "plain/token": "t", "apps/..data/password": "x"} {
+	for name, content := range map[string]string{
+		"apps/git/password": "pw\n", "apps/git/username": "u", "apps/git/.hosts": "# of tests\n" + server.URL + "\n",
+		"apps/unbound/password": "pw", "apps/unbound/username": "u",
+		"apps/elsewhere/password": "pw", "apps/elsewhere/username": "u", "apps/elsewhere/.hosts": "git.example.com",
+	} {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755), os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	secrets := source.DirSecrets{Dir: dir}
-	secret, err := secrets.Secret(ctx, "apps", "git")
-	if err != nil || string(secret["password"]) != "pw" || string(secret["username"]) != "u" {
-		t.Errorf("%v, %v", secret, err)
-	}
-	for _, name := range []string{"..", "../plain", "/etc", "", ".hidden", "none"} {
-		if _, err := secrets.Secret(ctx, "apps", name); err == nil {
-			t.Errorf("%q was read", name)
-		}
-	}
-	server := gittest.New(t)
+	secrets := secret.Dir{Path: dir}
 	server.Username, server.Password = "u", "pw"
+	asked := false
+	server.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+		asked = asked || r.Header.Get("Authorization") != ""
+		return false
+	}
 	repository := server.Repository(t, "config")
 	repository.Commit("first", map[string]string{"a": "one"})
 	f := source.New(source.Options{StateDir: t.TempDir(), Secrets: secrets})
@@ -106,6 +109,16 @@ func TestSecrets(t *testing.T) {
 	}
 	if _, err := f.Fetch(ctx, "other", src, ""); err == nil || !strings.Contains(err.Error(), "secret git") {
 		t.Errorf("got %v", err)
+	}
+	asked = false
+	for name, want := range map[string]string{"unbound": "over plain http; if that is meant, write " + server.URL, "elsewhere": "does not name that server"} {
+		src.Git.SecretRef.Name = name
+		if _, err := f.Fetch(ctx, "apps", src, ""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if asked {
+		t.Error("credentials were sent")
 	}
 }
 
@@ -130,7 +143,7 @@ func TestPinnedCommitNeedsItsOwnCredentials(t *testing.T) {
 	repository := server.Repository(t, "apps")
 	commit := repository.Commit("first", map[string]string{"a": "private"})
 	server.Username, server.Password = "reader", "s3cr3t"
-	fetcher := source.New(source.Options{StateDir: t.TempDir(), Secrets: secrets(t)})
+	fetcher := source.New(source.Options{StateDir: t.TempDir(), Secrets: secrets(t, server.URL)})
 	own := v1alpha1.Source{Git: &v1alpha1.GitSource{URL: repository.URL, SecretRef: &meta.LocalObjectReference{Name: "git"}}}
 	if _, err := fetcher.Fetch(ctx, "", own, ""); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/internal/gittest"
+	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -27,16 +28,16 @@ func addSubmodule(r, module *gittest.Repository, at, url string) string {
 	return r.Commit("with "+at, nil)
 }
 
-// secrets are one secret for every pipeline.
-func secrets(t *testing.T) source.DirSecrets {
+// secrets are one secret for every pipeline, for the servers with these URLs.
+func secrets(t *testing.T, servers ...string) secret.Dir {
 	t.Helper()
 	dir := t.TempDir()
-	for name, content := range map[string]string{"git/username": "reader", "git/password": "s3cr3t"} {
+	for name, content := range map[string]string{"git/username": "reader", "git/password": "s3cr3t", "git/.hosts": strings.Join(servers, "\n")} {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755), os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return source.DirSecrets{Dir: dir}
+	return secret.Dir{Path: dir}
 }
 
 func TestNestedSubmodules(t *testing.T) {
@@ -59,7 +60,7 @@ func TestNestedSubmodules(t *testing.T) {
 		return false
 	}
 	src := v1alpha1.Source{Git: &v1alpha1.GitSource{URL: config.URL, SecretRef: &meta.LocalObjectReference{Name: "git"}, Submodules: true}}
-	fetcher := source.New(source.Options{StateDir: t.TempDir(), Secrets: secrets(t)})
+	fetcher := source.New(source.Options{StateDir: t.TempDir(), Secrets: secrets(t, own.URL)})
 	snapshot, err := fetcher.Fetch(ctx, "", src, "")
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +110,7 @@ func TestFilesNeedTheirOwnCredentials(t *testing.T) {
 	r := server.Repository(t, "private")
 	commit := r.Commit("first", map[string]string{"a": "one"})
 	server.Username, server.Password = "reader", "s3cr3t"
-	fetcher := source.New(source.Options{StateDir: t.TempDir(), Secrets: secrets(t)})
+	fetcher := source.New(source.Options{StateDir: t.TempDir(), Secrets: secrets(t, server.URL)})
 	ref := &meta.LocalObjectReference{Name: "git"}
 	if _, err := fetcher.Files(ctx, "", r.URL, ref, commit); err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/publish"
+	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -25,7 +26,7 @@ type Previewer struct {
 	Fetcher *source.Fetcher
 	Builder *build.Builder
 	// Secrets are for registries that are compared with; nil means that there are none.
-	Secrets source.Secrets
+	Secrets secret.Reader
 	// PipelinesDir is what sources that are directories are relative to, together with their pipeline's file.
 	PipelinesDir string
 	// Sources are local directories that stand for sources, by their normal URL; "" stands for every one.

@@ -30,6 +30,7 @@ func TestRemoteBases(t *testing.T) {
 		return down.Load()
 	}
 	f.write(filepath.Join(f.c.Secrets, "team/library/username"), "reader")
+	f.write(filepath.Join(f.c.Secrets, "team/library/.hosts"), server.URL)
 	f.write(filepath.Join(f.c.Secrets, "team/library/password"), "s3cr3t-of-the-library")
 	f.write(filepath.Join(f.c.Pipelines, "web.yaml"), strings.Replace(pipelineYAML("web", f.repository.URL), "build: {path: apps/web}",
 		fmt.Sprintf("build: {path: apps/web, remoteBases: [{url: \"%s/*\", secretRef: {name: library}}]}", server.URL), 1))

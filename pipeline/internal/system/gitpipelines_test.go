@@ -150,6 +150,7 @@ func TestThePipelinesServerIsAway(t *testing.T) {
 		return s.Repository(f.t, "pipelines")
 	})
 	f.c.PipelinesGit.Interval, f.c.PipelinesGit.Secret = time.Second, "platform/git"
+	f.write(filepath.Join(f.c.Secrets, "platform/git/.hosts"), r.URL)
 	f.write(filepath.Join(f.c.Secrets, "platform/git/username"), "robot")
 	f.write(filepath.Join(f.c.Secrets, "platform/git/password"), "a secret token\n")
 	f.repository.Commit("first", map[string]string{"apps/web/web.yaml": deployment("web", "web:1"), "apps/api/api.yaml": deployment("api", "api:1")})

@@ -153,6 +153,10 @@ func (l *leaky) addPipelines() {
 		store.ServeHTTP(w, r)
 	})), "http://")
 	sink := recording(l.t, &l.told, false, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	hosts := strings.Join([]string{l.git.URL, redirecting.URL, other, "http://" + host}, "\n")
+	for _, name := range []string{"git", "wrong", "bearer", "registry"} {
+		l.write(filepath.Join(l.c.Secrets, "team", name, ".hosts"), hosts)
+	}
 	add := func(name string, replace ...string) {
 		text := strings.Replace(pipelineYAML(name, l.repository.URL), "build: {path: apps/"+name, "build: {path: apps/web", 1)
 		text = strings.Replace(text, "ref: {branch: main}", "ref: {branch: main}, secretRef: {name: git}", 1)
@@ -160,7 +164,7 @@ func (l *leaky) addPipelines() {
 		l.write(filepath.Join(l.c.Pipelines, name+".yaml"), strings.NewReplacer(replace...).Replace(text))
 	}
 	registryTo := func(secret string) string {
-		return "publish: [{oci: {url: \"oci://" + host + "/x\", insecure: true, secretRef: {name: " + secret + "}}}, {git: {branch: rendered, path: "
+		return "publish: [{oci: {url: \"oci://" + host + "/" + secret + "\", insecure: true, secretRef: {name: " + secret + "}}}, {git: {branch: rendered, path: "
 	}
 	const to = "publish: [{git: {branch: rendered, path: "
 	add("good", to, registryTo("registry"), "policies:",

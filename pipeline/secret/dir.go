@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package source
+package secret
 
 import (
 	"context"
@@ -13,26 +13,32 @@ import (
 	"strings"
 )
 
-// Secrets reads secrets by name.
-type Secrets interface {
-	// Secret returns the keys of a secret. Errors never contain a value.
-	Secret(ctx context.Context, namespace, name string) (map[string][]byte, error)
+// Reader reads secrets by name.
+type Reader interface {
+	// Secret returns the keys of a secret for a purpose, or an error where it is not meant for that. Errors never contain a value.
+	Secret(ctx context.Context, namespace, name string, purpose Purpose) (map[string][]byte, error)
 }
 
-// DirSecrets reads secrets from a directory: NAMESPACE/NAME/KEY, and NAME/KEY for pipelines without a namespace, as they
-// are when Secrets are mounted. Pipelines of a namespace cannot reach the secrets of another.
-type DirSecrets struct{ Dir string }
+// Dir reads secrets from a directory: NAMESPACE/NAME/KEY, and NAME/KEY for pipelines without a namespace, as they
+// are when Secrets are mounted. Pipelines of a namespace cannot reach the secrets of another, and a secret with the key KeyHosts
+// is for the servers that it names. Without it one is for every server, but over plain http for none.
+type Dir struct {
+	// Path of the directory.
+	Path string
+	// RequireHosts refuses secrets that do not say which servers they are for.
+	RequireHosts bool
+}
 
 // maxSecret bounds the size of one key.
 const maxSecret = 1 << 20
 
-// Secret implements Secrets.
-func (s DirSecrets) Secret(_ context.Context, namespace, name string) (map[string][]byte, error) {
+// Secret implements Reader.
+func (s Dir) Secret(_ context.Context, namespace, name string, purpose Purpose) (map[string][]byte, error) {
 	at := path.Join(namespace, name)
 	if name == "" || strings.ContainsAny(namespace+name, "/\\") || !fs.ValidPath(at) || strings.HasPrefix(name, ".") {
 		return nil, fmt.Errorf("%q is not a name of a secret", name)
 	}
-	root, err := os.OpenRoot(s.Dir)
+	root, err := os.OpenRoot(s.Path)
 	if err != nil {
 		return nil, errors.New("the directory of secrets cannot be opened; is it there? --secrets or the configuration names it")
 	}
@@ -60,8 +66,13 @@ func (s DirSecrets) Secret(_ context.Context, namespace, name string) (map[strin
 		}
 		secret[entry.Name()] = content
 	}
+	hosts, stated := secret[KeyHosts]
+	delete(secret, KeyHosts)
 	if len(secret) == 0 {
 		return nil, fmt.Errorf("secret %s has no keys", at)
+	}
+	if err := purpose.check(string(hosts), stated, s.RequireHosts); err != nil {
+		return nil, fmt.Errorf("secret %s may not be used: %w", at, err)
 	}
 	return secret, nil
 }
