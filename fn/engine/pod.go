@@ -14,6 +14,7 @@ import (
 	"github.com/prerig/prerig/fn/decide"
 	"github.com/prerig/prerig/fn/inject"
 	"github.com/prerig/prerig/fn/pin"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/fn/workload"
 )
@@ -35,7 +36,7 @@ type podWork struct {
 
 // template gives the pod of one template without any injection, and as it should be. undo is the workload's record of the
 // pod, if it has one. ok is false where an error was recorded.
-func (in *Injector) template(u *unit, t workload.Template, obj map[string]any, undo *inject.Undo, plans []*plan, s *surroundings) (original, pod map[string]any, ok bool) {
+func (in *Injector) template(u *unit, t workload.Template, obj map[string]any, undo *podmap.Undo, plans []*plan, s *surroundings) (original, pod map[string]any, ok bool) {
 	o := in.outcome(u, t.Field, Skipped, "no policy injects anything")
 	w := &podWork{in: in, unit: u, template: t, surroundings: s, outcome: &o, obj: obj}
 	w.restored.undo = undo
@@ -279,7 +280,7 @@ func containers(pod map[string]any) map[string]map[string]any {
 
 // podField gives the path in the object of the field that an error is about.
 func podField(t workload.Template, err error) string {
-	var at *inject.FieldError
+	var at *podmap.FieldError
 	if errors.As(err, &at) {
 		return joinField(t.Field, at.Field)
 	}
@@ -288,7 +289,7 @@ func podField(t workload.Template, err error) string {
 
 // withoutField gives what is wrong with a field without its path, which the result has already.
 func withoutField(err error) error {
-	if at, ok := err.(*inject.FieldError); ok { //nolint:errorlint // what is wrapped keeps its whole text
+	if at, ok := err.(*podmap.FieldError); ok { //nolint:errorlint // what is wrapped keeps its whole text
 		return at.Err
 	}
 	return err

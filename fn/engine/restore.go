@@ -13,6 +13,7 @@ import (
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/decide"
 	"github.com/prerig/prerig/fn/inject"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/sidecar"
 	"github.com/prerig/prerig/fn/workload"
 )
@@ -20,7 +21,7 @@ import (
 // restored is what is known of a pod before it was injected.
 type restored struct {
 	// undo is the workload's own record: what the pod does not tell. It is nil where there is none.
-	undo *inject.Undo
+	undo *podmap.Undo
 	// injected reports that there was any injection, and istio that Istio's proxy was in the pod.
 	injected, istio bool
 	// sidecars are the other sidecars that the pod came with.
@@ -56,7 +57,7 @@ type restoring struct {
 // restorePod takes out of a pod what was injected: the sidecars around Istio, Istio, and the sidecars inside, each in the
 // reverse order of their injection. A record of the whole original goes before all of it; the workload's record says what is
 // left to say.
-func restorePod(pod map[string]any, owner workload.Owner, undo *inject.Undo, how restoring) (restored, map[string]any, error) {
+func restorePod(pod map[string]any, owner workload.Owner, undo *podmap.Undo, how restoring) (restored, map[string]any, error) {
 	r := restored{undo: undo}
 	records, rest, err := sidecar.Records(pod)
 	if err != nil {

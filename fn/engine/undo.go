@@ -11,7 +11,7 @@ import (
 	"slices"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
-	"github.com/prerig/prerig/fn/inject"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/workload"
 )
 
@@ -24,14 +24,14 @@ const undoAnnotation = "prerig.dev/undo"
 const emptyAnnotations = "metadata.annotations"
 
 // takeUndo gives the object without its record, and the record.
-func takeUndo(obj map[string]any) (rest map[string]any, undos map[string]*inject.Undo, err error) {
+func takeUndo(obj map[string]any) (rest map[string]any, undos map[string]*podmap.Undo, err error) {
 	meta, _ := obj["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
 	text, ok := annotations[undoAnnotation].(string)
 	if !ok {
 		return obj, nil, nil
 	}
-	fail := func(err error) (map[string]any, map[string]*inject.Undo, error) {
+	fail := func(err error) (map[string]any, map[string]*podmap.Undo, error) {
 		return nil, nil, &workload.FieldError{Field: "metadata.annotations[" + undoAnnotation + "]", Err: fmt.Errorf("reading what was recorded of the pods before injection: %w", err)}
 	}
 	var record map[string]json.RawMessage
@@ -40,9 +40,9 @@ func takeUndo(obj map[string]any) (rest map[string]any, undos map[string]*inject
 	}
 	empty, wasEmpty := record[emptyAnnotations]
 	delete(record, emptyAnnotations)
-	undos = map[string]*inject.Undo{}
+	undos = map[string]*podmap.Undo{}
 	for field, text := range record {
-		undo, err := inject.ReadUndo(text)
+		undo, err := podmap.ReadUndo(text)
 		if err != nil {
 			return fail(err)
 		}
@@ -75,7 +75,7 @@ func withAnnotations(obj map[string]any, annotations any, there bool) map[string
 
 // recordOf gives the record of a template that was injected. A Pod gets none: nothing of its own may differ from what the
 // webhook makes.
-func (in *Injector) recordOf(t workload.Template, plans []*plan, original, injected map[string]any) (*inject.Undo, error) {
+func (in *Injector) recordOf(t workload.Template, plans []*plan, original, injected map[string]any) (*podmap.Undo, error) {
 	if in.mode == v1alpha1.ModeRemove || !keepsRecords(plans) || len(t.Path) == 0 {
 		return nil, nil
 	}
@@ -89,7 +89,7 @@ func keepsRecords(plans []*plan) bool {
 
 // undoOf gives what takes the rest of an injection back: the difference between the original and what is found of it in the
 // injected pod. It is nil where there is none.
-func undoOf(t workload.Template, original, injected map[string]any) (*inject.Undo, error) {
+func undoOf(t workload.Template, original, injected map[string]any) (*podmap.Undo, error) {
 	_, found, err := restorePod(injected, t.Owner, nil, restoring{})
 	if err != nil {
 		return nil, err
@@ -97,12 +97,12 @@ func undoOf(t workload.Template, original, injected map[string]any) (*inject.Und
 	if reflect.DeepEqual(found, original) {
 		return nil, nil
 	}
-	undo, err := inject.NewUndo(original, found)
+	undo, err := podmap.NewUndo(original, found)
 	return &undo, err
 }
 
 // withUndo gives the object with the record of its pods.
-func withUndo(obj map[string]any, undos map[string]*inject.Undo) (map[string]any, error) {
+func withUndo(obj map[string]any, undos map[string]*podmap.Undo) (map[string]any, error) {
 	if len(undos) == 0 {
 		return obj, nil
 	}

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
-	"github.com/prerig/prerig/fn/inject"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/fn/workload"
 )
@@ -56,7 +56,7 @@ func (in *Injector) work(u *unit, plans []*plan, s *surroundings) {
 		return
 	}
 	original, wanted := rest, rest
-	records := map[string]*inject.Undo{}
+	records := map[string]*podmap.Undo{}
 	for _, t := range templates {
 		before, after, ok := in.template(u, t, rest, undos[t.Field], plans, s)
 		if !ok {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/istio/feature"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // appendAll injects a configuration of generation A or B: its one template prints lists of containers, volumes and pull
@@ -75,13 +76,13 @@ func (r *run) removeFormer() {
 	}
 	if !ok || !s.lists() || r.req.KeepListed {
 		former = legacyNames
-		if find(r.pod.list(containersKey), proxyContainer) != nil {
+		if podmap.Find(r.pod.list(containersKey), proxyContainer) != nil {
 			r.warnings = append(r.warnings, fmt.Sprintf("the pod's own container %s is replaced, as Istio %s does", proxyContainer, r.in.Detection().Version.Short()))
 		}
 	}
 	for key, gone := range former {
 		list := r.pod.list(key)
-		if kept := withoutNames(list, gone); len(kept) < len(list) {
+		if kept := podmap.WithoutNames(list, gone); len(kept) < len(list) {
 			r.pod.setList(key, kept)
 			r.replaced[key] = gone
 		}
@@ -117,10 +118,10 @@ func (r *run) appendedStatus(lists map[string][]any) (string, error) {
 		Version string `json:"version"`
 		status
 	}{hex.EncodeToString(hash[:]), status{
-		InitContainers:   names(lists[initContainersKey]),
-		Containers:       names(lists[containersKey]),
-		Volumes:          names(lists["volumes"]),
-		ImagePullSecrets: names(lists["imagePullSecrets"]),
+		InitContainers:   podmap.Names(lists[initContainersKey]),
+		Containers:       podmap.Names(lists[containersKey]),
+		Volumes:          podmap.Names(lists["volumes"]),
+		ImagePullSecrets: podmap.Names(lists["imagePullSecrets"]),
 	}})
 	return string(data), err
 }
@@ -138,7 +139,7 @@ func (r *run) addLists(lists map[string][]any, spec *appended) error {
 	if hold && r.profile.Has(feature.HoldFromValues) {
 		first[containersKey] = proxyContainer
 	}
-	r.copyServiceAccount(find(lists[containersKey], proxyContainer))
+	r.copyServiceAccount(podmap.Find(lists[containersKey], proxyContainer))
 	for _, key := range injectedKeys {
 		for _, e := range lists[key] {
 			list := r.pod.list(key)
@@ -174,7 +175,7 @@ func (r *run) copyServiceAccount(proxy map[string]any) {
 	}
 	if found != nil {
 		mounts, _ := proxy["volumeMounts"].([]any)
-		proxy["volumeMounts"] = append(mounts, copyMap(found))
+		proxy["volumeMounts"] = append(mounts, podmap.CopyMap(found))
 	}
 }
 
@@ -243,7 +244,7 @@ func (r *run) firstLabel(otherwise string, keys ...string) string {
 // networkOf is the network that the proxy's environment names.
 func networkOf(proxy map[string]any) string {
 	env, _ := proxy["env"].([]any)
-	network, _ := find(env, networkEnv)["value"].(string)
+	network, _ := podmap.Find(env, networkEnv)["value"].(string)
 	return network
 }
 
@@ -320,7 +321,7 @@ func (r *run) agentPort(proxy map[string]any) (port int64, known bool, err error
 	if text, ok := r.pod.annotation(statusPortAnnotation); ok {
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil {
-			return 0, false, &FieldError{Field: "metadata.annotations[" + statusPortAnnotation + "]", Err: err}
+			return 0, false, &podmap.FieldError{Field: "metadata.annotations[" + statusPortAnnotation + "]", Err: err}
 		}
 		return n, true, nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prerig/prerig/fn/gotemplate"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // decodeOverlay reads what a template printed. Nothing printed is nothing to merge. A key that is there twice counts as
@@ -28,7 +29,7 @@ func decodeOverlay(template string, text []byte) (map[string]any, error) {
 	case map[string]any:
 		return v, nil
 	default:
-		return nil, &gotemplate.Error{Template: template, Err: fmt.Errorf("it has to print a map with metadata and spec, and prints %s", describe(v))}
+		return nil, &gotemplate.Error{Template: template, Err: fmt.Errorf("it has to print a map with metadata and spec, and prints %s", podmap.Describe(v))}
 	}
 }
 

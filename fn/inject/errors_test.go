@@ -10,6 +10,7 @@ import (
 
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // sidecarConfig is an injector configuration with one template.
@@ -186,7 +187,7 @@ func TestAnnotationValidation(t *testing.T) {
 				}
 				return
 			}
-			var fe *FieldError
+			var fe *podmap.FieldError
 			if !errors.As(err, &fe) || fe.Field != "metadata.annotations["+tt.annotation+"]" || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got the error %v, want one about the annotation that says %q", err, tt.want)
 			}

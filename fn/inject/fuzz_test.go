@@ -17,6 +17,7 @@ import (
 
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // FuzzIstio injects any pod, and wants no panic, the request unchanged, the same result twice, and a second injection that
@@ -55,7 +56,7 @@ func FuzzIstio(f *testing.F) {
 		for _, i := range injectors {
 			in, req := i.in, i.req
 			req.Pod = pod
-			before := copyMap(pod)
+			before := podmap.CopyMap(pod)
 			once, err := Istio(in, req)
 			if !reflect.DeepEqual(before, pod) {
 				t.Fatalf("%s: the request has been changed:\n%s", i.name, cmp.Diff(before, pod))
@@ -122,13 +123,13 @@ func FuzzOverlay(f *testing.F) {
 		if _, err := p.typed(); err != nil {
 			return
 		}
-		plain := map[string]any{"metadata": copyMap(p.meta), "spec": copyMap(p.spec)}
-		if fitPatch(podSchema(), copyMap(patch)) != nil {
+		plain := map[string]any{"metadata": podmap.CopyMap(p.meta), "spec": podmap.CopyMap(p.spec)}
+		if podmap.FitPatch(podmap.PodSchema(), podmap.CopyMap(patch)) != nil {
 			return
 		}
-		want, wantErr := strategicpatch.StrategicMergeMapPatch(plain, copyMap(patch), corev1.Pod{})
-		ours := copyMap(patch)
-		if err := fitPatch(podSchema(), ours); err != nil {
+		want, wantErr := strategicpatch.StrategicMergeMapPatch(plain, podmap.CopyMap(patch), corev1.Pod{})
+		ours := podmap.CopyMap(patch)
+		if err := podmap.FitPatch(podmap.PodSchema(), ours); err != nil {
 			return
 		}
 		gotErr := p.overlay(ours)

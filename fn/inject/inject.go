@@ -4,8 +4,6 @@
 package inject
 
 import (
-	"errors"
-
 	"github.com/prerig/prerig/fn/admission"
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/workload"
@@ -52,20 +50,7 @@ type Result struct {
 	Warnings []string
 }
 
-// FieldError is an error about a field of the pod.
-type FieldError struct {
-	// Field is the field's path in the pod, such as spec.containers[0].resources.
-	Field string
-	Err   error
-}
-
-// Error is the field and the cause.
-func (e *FieldError) Error() string { return e.Field + ": " + e.Err.Error() }
-
-// Unwrap gives the cause.
-func (e *FieldError) Unwrap() error { return e.Err }
-
-// Istio does to a pod what the webhook of the injector's version does to it. The error is a *FieldError or an
+// Istio does to a pod what the webhook of the injector's version does to it. The error is a *podmap.FieldError or an
 // *gotemplate.Error where it is about one field or one template.
 func Istio(in *istio.Injector, req Request) (Result, error) {
 	removed := Removed{Pod: req.Pod}
@@ -112,6 +97,3 @@ func (r *run) inject() error {
 	}
 	return r.checkResources()
 }
-
-// errNotMap is for values that have to be maps.
-var errNotMap = errors.New("it has to be a map")

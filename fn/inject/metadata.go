@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/prerig/prerig/fn/istio/feature"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // setMetadata sets the network's label, the status and the annotations that the configuration puts on every pod.
@@ -51,7 +52,7 @@ func (r *run) reorder() error {
 		return err
 	}
 	r.move(containersKey, proxyContainer, place(hold))
-	if find(r.pod.list(initContainersKey), proxyContainer) != nil && r.profile.Has(feature.NativeSidecars) {
+	if podmap.Find(r.pod.list(initContainersKey), proxyContainer) != nil && r.profile.Has(feature.NativeSidecars) {
 		for _, name := range []string{coreDumpContainer, proxyContainer, validationContainer, initContainer} {
 			r.move(initContainersKey, name, toFirst)
 		}
@@ -79,7 +80,7 @@ func (r *run) holds() (bool, error) {
 	case annotated:
 		var err error
 		if pc, err = applyAnnotation(text, pc); err != nil {
-			return false, &FieldError{Field: "metadata.annotations[" + r.in.ProxyConfigAnnotation() + "]", Err: err}
+			return false, &podmap.FieldError{Field: "metadata.annotations[" + r.in.ProxyConfigAnnotation() + "]", Err: err}
 		}
 	}
 	return pc.GetHoldApplicationUntilProxyStarts().GetValue(), nil
@@ -88,11 +89,11 @@ func (r *run) holds() (bool, error) {
 // move puts the container of a name first or last in its list.
 func (r *run) move(key, name string, to place) {
 	list := r.pod.list(key)
-	c := find(list, name)
+	c := podmap.Find(list, name)
 	if c == nil {
 		return
 	}
-	rest := without(list, name)
+	rest := podmap.Without(list, name)
 	if to == toFirst {
 		r.pod.spec[key] = append([]any{c}, rest...)
 	} else {

@@ -17,6 +17,7 @@ import (
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // autoImage is the image of a user's container that means: the one of the template.
@@ -36,7 +37,7 @@ type typedOverrides struct {
 }
 
 // overridesSchema is the schema of the annotation.
-var overridesSchema = sync.OnceValue(func() *schema { return schemaOf(reflect.TypeFor[typedOverrides]()) })
+var overridesSchema = sync.OnceValue(func() *podmap.Schema { return podmap.SchemaOf(reflect.TypeFor[typedOverrides]()) })
 
 // overridesOf reads the annotation that an earlier injection left, as the webhook does: into Kubernetes' types, with the
 // same JSON decoder. So an element that is null is a container without a name, a field that the types do not have is no field,
@@ -50,14 +51,14 @@ func overridesOf(p *pod) (overrides, error) {
 	var read typedOverrides
 	if err := json.Unmarshal([]byte(text), &read); err != nil {
 		if v, notYAML := manifest.Decode([]byte(text)); notYAML == nil {
-			if at := wrongType(overridesSchema(), v, ""); at != nil {
+			if at := podmap.WrongType(overridesSchema(), v, ""); at != nil {
 				err = at
 				if at.Field == "" {
 					err = at.Err
 				}
 			}
 		}
-		return overrides{}, &FieldError{Field: "metadata.annotations[" + overridesAnnotation + "]", Err: err}
+		return overrides{}, &podmap.FieldError{Field: "metadata.annotations[" + overridesAnnotation + "]", Err: err}
 	}
 	var o overrides
 	for _, pair := range []struct {
@@ -67,7 +68,7 @@ func overridesOf(p *pod) (overrides, error) {
 		for i := range pair.from {
 			c, err := containerMap(&pair.from[i])
 			if err != nil {
-				return overrides{}, &FieldError{Field: "metadata.annotations[" + overridesAnnotation + "]", Err: err}
+				return overrides{}, &podmap.FieldError{Field: "metadata.annotations[" + overridesAnnotation + "]", Err: err}
 			}
 			*pair.to = append(*pair.to, c)
 		}
@@ -159,7 +160,7 @@ func (r *run) listedContainers() (map[string][]string, error) {
 			out[key] = append(out[key], name)
 		}
 		if !ok {
-			return nil, &FieldError{Field: "metadata.annotations[" + statusAnnotation + "]", Err: fmt.Errorf(
+			return nil, &podmap.FieldError{Field: "metadata.annotations[" + statusAnnotation + "]", Err: fmt.Errorf(
 				"%s is not a list of names: istiod panics when it reads this, so the cluster refuses the pod; delete the annotation", key)}
 		}
 	}
@@ -173,13 +174,13 @@ func (r *run) ownContainer(key, name string, existing overrides, listed bool) ma
 	if r.foreignStatus() && listed {
 		return nil
 	}
-	if own := find(existing.of(key), name); own != nil {
+	if own := podmap.Find(existing.of(key), name); own != nil {
 		return own
 	}
 	was, _ := r.before.status()
 	switch {
 	case key == containersKey && (r.foreignStatus() || !slices.Contains(was.Containers, name)):
-		return find(r.before.list(key), name)
+		return podmap.Find(r.before.list(key), name)
 	case key == initContainersKey && (r.foreignStatus() || !slices.Contains(was.InitContainers, name)):
 		return r.ownInit(name)
 	}
@@ -190,11 +191,11 @@ func (r *run) ownContainer(key, name string, existing overrides, listed bool) ma
 // template is an ordinary container in the pod.
 func (r *run) ownInit(name string) map[string]any {
 	if r.profile.Has(feature.NativeSidecars) {
-		if own := find(r.before.list(containersKey), name); own != nil {
+		if own := podmap.Find(r.before.list(containersKey), name); own != nil {
 			return own
 		}
 	}
-	return find(r.before.list(initContainersKey), name)
+	return podmap.Find(r.before.list(initContainersKey), name)
 }
 
 // reapply merges one container of the user over the pod's.
@@ -202,7 +203,7 @@ func (r *run) reapply(key string, own map[string]any, applied *[]any) error {
 	if own == nil {
 		return nil
 	}
-	c := meant(containerSchema(), own)
+	c := podmap.Meant(podmap.ContainerSchema(), own)
 	if c["image"] == autoImage {
 		delete(c, "image")
 	}
@@ -213,10 +214,10 @@ func (r *run) reapply(key string, own map[string]any, applied *[]any) error {
 		}
 	}
 	canonicalResources(c)
-	mine := copyMap(c)
+	mine := podmap.CopyMap(c)
 	dropNewer(r.profile, []any{c})
 	*applied = append(*applied, c)
-	resetDivisors(mine, find(r.pod.list(key), fmt.Sprint(c["name"])))
+	resetDivisors(mine, podmap.Find(r.pod.list(key), fmt.Sprint(c["name"])))
 	patch := map[string]any{"spec": map[string]any{key: []any{mine}}}
 	if err := r.pod.overlay(patch); err != nil {
 		return fmt.Errorf("merging the pod's own container %v: %w", c["name"], err)
@@ -234,7 +235,7 @@ func resetDivisors(own, merged map[string]any) {
 		m, _ := e.(map[string]any)
 		name, _ := m["name"].(string)
 		mine, has := resourceFieldRef(m)
-		others, both := resourceFieldRef(find(all, name))
+		others, both := resourceFieldRef(podmap.Find(all, name))
 		switch there := both && others["divisor"] != nil; {
 		case has && there && mine["divisor"] == nil:
 			mine["divisor"] = "0"
@@ -265,10 +266,6 @@ func canonicalResources(c map[string]any) {
 	}
 }
 
-func containerSchema() *schema {
-	return podSchema().field("spec").schema.field(containersKey).schema.elem
-}
-
 // recordOverrides writes the annotation from which a second injection takes the user's containers.
 func (r *run) recordOverrides(applied overrides) error {
 	var out struct {
@@ -281,7 +278,7 @@ func (r *run) recordOverrides(applied overrides) error {
 	}{{applied.Containers, &out.Containers}, {applied.InitContainers, &out.InitContainers}} {
 		for _, e := range list.from {
 			m, _ := e.(map[string]any)
-			c, err := typedContainer(m)
+			c, err := podmap.TypedContainer(m)
 			if err != nil {
 				return err
 			}

@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // withNulls returns the JSON of a container of the annotation with the fields that are null in the container that the user
@@ -22,12 +24,12 @@ func (r *run) withNulls(container []byte, name string) json.RawMessage {
 	spec, _ := r.user["spec"].(map[string]any)
 	for _, key := range []string{containersKey, initContainersKey} {
 		list, _ := spec[key].([]any)
-		own := find(list, name)
+		own := podmap.Find(list, name)
 		if own == nil {
 			continue
 		}
-		for _, field := range sortedNames(own) {
-			if own[field] == nil && written[field] == nil && containerSchema().field(field) != nil {
+		for _, field := range podmap.SortedKeys(own) {
+			if own[field] == nil && written[field] == nil && podmap.ContainerSchema().Field(field) != nil {
 				container = append(slices.Clip(bytes.TrimSuffix(container, []byte("}"))), `,"`+field+`":null}`...)
 			}
 		}

@@ -6,6 +6,8 @@ package inject
 import (
 	"strings"
 	"testing"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 const ownPod = `
@@ -117,7 +119,7 @@ func TestOverridesHaveTheFieldsOfTheirTime(t *testing.T) {
 			if text, _ := p.annotation(overridesAnnotation); text != c.want {
 				t.Errorf("the annotation is\n%s, want\n%s", text, c.want)
 			}
-			if mount, _ := find(p.proxy(false)["volumeMounts"].([]any), "v")["bindMountOptions"].([]any); len(mount) != 1 {
+			if mount, _ := podmap.Find(p.proxy(false)["volumeMounts"].([]any), "v")["bindMountOptions"].([]any); len(mount) != 1 {
 				t.Errorf("the user's own container has lost a field: %v", p.proxy(false))
 			}
 		})
@@ -128,16 +130,16 @@ func TestOverridesHaveTheFieldsOfTheirTime(t *testing.T) {
 func TestNewerFields(t *testing.T) {
 	for minor, fields := range newerFields {
 		for _, path := range fields {
-			s := containerSchema()
+			s := podmap.ContainerSchema()
 			for _, name := range path {
-				if s.kind == listKind {
-					s = s.elem
+				if s.Kind == podmap.ListKind {
+					s = s.Elem
 				}
-				f := s.field(name)
+				f := s.Field(name)
 				if f == nil {
 					t.Fatalf("containers have no field %s, which the table says is of 1.%d", strings.Join(path, "."), minor)
 				}
-				s = f.schema
+				s = f.Schema
 			}
 		}
 	}

@@ -4,9 +4,9 @@
 package inject
 
 import (
-	"errors"
-	"fmt"
-	"slices"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // Names of the containers that Istio's templates inject.
@@ -24,7 +24,7 @@ const (
 	initContainersKey = "initContainers"
 )
 
-// pod is a pod's maps, which belong to it alone.
+// pod is a pod's maps, which belong to it alone: one that is injected or restored.
 type pod struct {
 	meta, spec map[string]any
 	// extra are keys beside metadata and spec.
@@ -32,7 +32,7 @@ type pod struct {
 }
 
 // newPod copies a pod.
-func newPod(obj map[string]any) (*pod, error) { return newPodWith(obj, copyMap) }
+func newPod(obj map[string]any) (*pod, error) { return newPodWith(obj, podmap.CopyMap) }
 
 // borrowPod copies a pod, but for the containers that have the names of Istio's: they are large, and mostly there to be taken
 // out. They must not be changed before ownContainers.
@@ -47,13 +47,13 @@ func copyBorrowing(spec map[string]any) map[string]any {
 	for key, v := range spec {
 		list, ok := v.([]any)
 		if !ok || key != containersKey && key != initContainersKey {
-			out[key] = copyValue(v)
+			out[key] = podmap.CopyValue(v)
 			continue
 		}
 		containers := make([]any, len(list))
 		for i, e := range list {
 			if containers[i] = e; !borrowed(e) {
-				containers[i] = copyValue(e)
+				containers[i] = podmap.CopyValue(e)
 			}
 		}
 		out[key] = containers
@@ -74,7 +74,7 @@ func (p *pod) ownContainers() {
 		list := p.list(key)
 		for i, e := range list {
 			if borrowed(e) {
-				list[i] = copyValue(e)
+				list[i] = podmap.CopyValue(e)
 			}
 		}
 	}
@@ -82,92 +82,25 @@ func (p *pod) ownContainers() {
 
 // newPodWith makes a pod of its maps, with copies of its own of all but what copySpec leaves.
 func newPodWith(obj map[string]any, copySpec func(map[string]any) map[string]any) (*pod, error) {
-	p := &pod{extra: map[string]any{}}
-	for k, v := range obj {
-		switch k {
-		case "metadata":
-			m, ok := v.(map[string]any)
-			if !ok && v != nil {
-				return nil, &FieldError{Field: k, Err: errNotMap}
-			}
-			p.meta = copyMap(m)
-		case "spec":
-			m, ok := v.(map[string]any)
-			if !ok {
-				return nil, &FieldError{Field: k, Err: errNotMap}
-			}
-			p.spec = copySpec(m)
-		default:
-			p.extra[k] = copyValue(v)
-		}
-	}
-	if p.spec == nil {
-		return nil, &FieldError{Field: "spec", Err: errors.New("the pod has none")}
-	}
-	if p.meta == nil {
-		p.meta = map[string]any{}
-	}
-	return p, p.check()
+	parts, err := podmap.Split(obj, copySpec)
+	return &pod{meta: parts.Meta, spec: parts.Spec, extra: parts.Extra}, err
 }
 
 // check makes sure that what the injection reads has the right shape.
-func (p *pod) check() error {
-	for _, key := range []string{"labels", "annotations"} {
-		if err := checkStrings("metadata."+key, p.meta[key]); err != nil {
-			return err
-		}
+func (p *pod) check() error { return podmap.Parts{Meta: p.meta, Spec: p.spec}.Check() }
+
+// overlay merges a patch into the pod with Kubernetes' rules for pods. The pod and the patch are used up: both are changed.
+func (p *pod) overlay(patch map[string]any) error {
+	parts := podmap.Parts{Meta: p.meta, Spec: p.spec}
+	if err := parts.Overlay(patch); err != nil {
+		return err
 	}
-	for _, key := range []string{containersKey, initContainersKey, "volumes", "imagePullSecrets"} {
-		if err := checkMaps("spec."+key, p.spec[key]); err != nil {
-			return err
-		}
-	}
+	p.meta, p.spec = parts.Meta, parts.Spec
 	return nil
 }
 
-func checkStrings(field string, v any) error {
-	m, ok := v.(map[string]any)
-	if !ok && v != nil {
-		return &FieldError{Field: field, Err: errNotMap}
-	}
-	for k, e := range m {
-		if _, ok := e.(string); !ok {
-			return &FieldError{Field: fmt.Sprintf("%s[%s]", field, k), Err: fmt.Errorf("it has to be a string and is %s; put it in quotes", describe(e))}
-		}
-	}
-	return nil
-}
-
-func checkMaps(field string, v any) error {
-	list, ok := v.([]any)
-	if !ok && v != nil {
-		return &FieldError{Field: field, Err: errors.New("it has to be a list")}
-	}
-	for i, e := range list {
-		if _, ok := e.(map[string]any); !ok {
-			return &FieldError{Field: fmt.Sprintf("%s[%d]", field, i), Err: errNotMap}
-		}
-	}
-	return nil
-}
-
-// describe says what a decoded value is, for messages.
-func describe(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return fmt.Sprintf("the bool %t", v)
-	case int64, float64, int:
-		return fmt.Sprintf("the number %v", v)
-	case string:
-		return fmt.Sprintf("the string %q", v)
-	case []any:
-		return "a list"
-	default:
-		return "a map"
-	}
-}
+// typed is the pod as Kubernetes' Go types, which templates read. Fields that the types do not have are not in it.
+func (p *pod) typed() (*corev1.Pod, error) { return podmap.Parts{Meta: p.meta, Spec: p.spec}.Typed() }
 
 // object gives the pod as one map. The pod must not be used after that.
 func (p *pod) object() map[string]any {
@@ -177,11 +110,11 @@ func (p *pod) object() map[string]any {
 
 // copy copies the pod.
 func (p *pod) copy() *pod {
-	return &pod{meta: copyMap(p.meta), spec: copyMap(p.spec), extra: p.extra}
+	return &pod{meta: podmap.CopyMap(p.meta), spec: podmap.CopyMap(p.spec), extra: p.extra}
 }
 
-func (p *pod) labels() map[string]string      { return stringMap(p.meta["labels"]) }
-func (p *pod) annotations() map[string]string { return stringMap(p.meta["annotations"]) }
+func (p *pod) labels() map[string]string      { return podmap.StringMap(p.meta["labels"]) }
+func (p *pod) annotations() map[string]string { return podmap.StringMap(p.meta["annotations"]) }
 
 // annotation is one annotation, and whether there is one.
 func (p *pod) annotation(name string) (string, bool) { return stringIn(p.meta["annotations"], name) }
@@ -225,99 +158,20 @@ func (p *pod) setList(key string, l []any) {
 	}
 }
 
-// find is the first element of a list that has a name, or nil.
-func find(list []any, name string) map[string]any {
-	for _, e := range list {
-		if m, ok := e.(map[string]any); ok && m["name"] == name {
-			return m
-		}
-	}
-	return nil
-}
-
 // proxy is the istio-proxy container: where native is false only among the containers, else among the init containers too.
 func (p *pod) proxy(native bool) map[string]any {
-	if c := find(p.list(containersKey), proxyContainer); c != nil || !native {
+	if c := podmap.Find(p.list(containersKey), proxyContainer); c != nil || !native {
 		return c
 	}
-	return find(p.list(initContainersKey), proxyContainer)
+	return podmap.Find(p.list(initContainersKey), proxyContainer)
 }
 
 // named is the pod's container or init container that has the name of another one, or nil.
 func (p *pod) named(other any) map[string]any {
 	m, _ := other.(map[string]any)
 	name, _ := m["name"].(string)
-	if c := find(p.list(containersKey), name); c != nil {
+	if c := podmap.Find(p.list(containersKey), name); c != nil {
 		return c
 	}
-	return find(p.list(initContainersKey), name)
-}
-
-// names are the names of a list's elements.
-func names(list []any) []string {
-	var out []string
-	for _, e := range list {
-		m, _ := e.(map[string]any)
-		name, _ := m["name"].(string)
-		out = append(out, name)
-	}
-	return out
-}
-
-// without is a list without the elements that have a name.
-func without(list []any, name string) []any {
-	out := make([]any, 0, len(list))
-	for _, e := range list {
-		if m, ok := e.(map[string]any); !ok || m["name"] != name {
-			out = append(out, e)
-		}
-	}
-	return out
-}
-
-// withoutNames returns a copy of a list without the elements that have one of the names.
-func withoutNames(list []any, gone []string) []any {
-	return slices.DeleteFunc(slices.Clone(list), func(e any) bool {
-		m, _ := e.(map[string]any)
-		name, _ := m["name"].(string)
-		return slices.Contains(gone, name)
-	})
-}
-
-func stringMap(v any) map[string]string {
-	m, _ := v.(map[string]any)
-	if m == nil {
-		return nil
-	}
-	out := make(map[string]string, len(m))
-	for k, e := range m {
-		out[k], _ = e.(string)
-	}
-	return out
-}
-
-func copyMap(m map[string]any) map[string]any {
-	if m == nil {
-		return nil
-	}
-	out := make(map[string]any, len(m))
-	for k, v := range m {
-		out[k] = copyValue(v)
-	}
-	return out
-}
-
-func copyValue(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		return copyMap(v)
-	case []any:
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = copyValue(e)
-		}
-		return out
-	default:
-		return v
-	}
+	return podmap.Find(p.list(initContainersKey), name)
 }

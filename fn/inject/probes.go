@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/prerig/prerig/fn/istio/feature"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 const (
@@ -66,7 +67,7 @@ func (r *run) rewriteProbes() error {
 	if text, ok := r.pod.annotation(statusPortAnnotation); ok {
 		own, err := strconv.ParseInt(text, 10, 32)
 		if err != nil {
-			return &FieldError{Field: "metadata.annotations[" + statusPortAnnotation + "]", Err: err}
+			return &podmap.FieldError{Field: "metadata.annotations[" + statusPortAnnotation + "]", Err: err}
 		}
 		port = own
 	}
@@ -132,7 +133,7 @@ func (r *run) collect(c map[string]any, statusPort int64, probers map[string]pro
 	return r.each(c, func(holder map[string]any, k check, path string) error {
 		p, err := r.readProber(holder[k.field])
 		if err != nil {
-			return &FieldError{Field: fmt.Sprintf("containers[%v].%s", c["name"], k.field), Err: err}
+			return &podmap.FieldError{Field: fmt.Sprintf("containers[%v].%s", c["name"], k.field), Err: err}
 		}
 		var port *intstr.IntOrString
 		switch {
@@ -200,7 +201,7 @@ func portNamed(c map[string]any, name string) (int32, bool) {
 func (r *run) setProbers(proxy map[string]any, probers map[string]prober) error {
 	if _, before := r.pod.annotation(statusAnnotation); before && r.profile.Has(feature.ProberMerge) {
 		env, _ := proxy["env"].([]any)
-		e := find(env, probersEnv)
+		e := podmap.Find(env, probersEnv)
 		if e == nil && !r.profile.Has(feature.ProberMergeAppends) {
 			return nil
 		}

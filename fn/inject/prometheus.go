@@ -7,13 +7,13 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/istio/feature"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // Prometheus' settings of a pod, by their last part.
@@ -179,7 +179,7 @@ func (r *run) scrapeSettings(s spelling) (scrapeSettings, error) {
 	out.Port, _ = s.get(r.pod, prometheusPort)
 	status := r.in.Mesh().GetDefaultConfig().GetStatusPort()
 	fail := func(key string, err error) (scrapeSettings, error) {
-		return out, &FieldError{Field: "metadata.annotations[" + key + "]", Err: err}
+		return out, &podmap.FieldError{Field: "metadata.annotations[" + key + "]", Err: err}
 	}
 	if r.profile.Has(feature.PrometheusScrapeTargets) {
 		for _, key := range annotationsLike(r.pod, targetsAnnotation) {
@@ -270,5 +270,3 @@ func (r *run) setSecurePort() error {
 	}
 	return nil
 }
-
-func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -6,6 +6,8 @@ package inject
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // RecordAnnotation keeps what is needed to give a pod back as it was before it was injected.
@@ -25,25 +27,14 @@ func RecordOriginal(original, injected map[string]any) (map[string]any, error) {
 	return p.object(), nil
 }
 
-// recordOf is the value of the annotation: the JSON of an Undo.
+// recordOf is the value of the annotation: the JSON of a podmap.Undo.
 func recordOf(original, injected map[string]any) (string, error) {
-	undo, err := NewUndo(original, injected)
+	undo, err := podmap.NewUndo(original, injected)
 	if err != nil {
 		return "", err
 	}
 	text, err := json.Marshal(undo)
 	return string(text), err
-}
-
-// podPart is the part of a pod that injection changes, as a copy.
-func podPart(obj map[string]any) map[string]any {
-	out := map[string]any{}
-	for _, key := range []string{"metadata", "spec"} {
-		if m, ok := obj[key].(map[string]any); ok {
-			out[key] = copyMap(m)
-		}
-	}
-	return out
 }
 
 // restoreRecord gives the pod back from its record, if it has one.
@@ -53,9 +44,9 @@ func restoreRecord(p *pod) (Removed, bool, error) {
 		return Removed{}, false, nil
 	}
 	fail := func(err error) (Removed, bool, error) {
-		return Removed{}, true, &FieldError{Field: "metadata.annotations[" + RecordAnnotation + "]", Err: err}
+		return Removed{}, true, &podmap.FieldError{Field: "metadata.annotations[" + RecordAnnotation + "]", Err: err}
 	}
-	undo, err := ReadUndo([]byte(text))
+	undo, err := podmap.ReadUndo([]byte(text))
 	if err != nil {
 		return fail(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // TestRecord checks that a pod comes back from its record to the last field, and that later edits of the injected pod stay.
@@ -35,14 +37,14 @@ func TestRecord(t *testing.T) {
 		t.Error(diff)
 	}
 	p, _ := newPod(recorded)
-	find(p.list(containersKey), "web")["image"] = "web:2"
+	podmap.Find(p.list(containersKey), "web")["image"] = "web:2"
 	p.set("labels", "team", "shop")
 	out, err = Remove(RemoveRequest{Pod: p.object()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := copyMap(original)
-	find(mapAt(want, "spec")["containers"].([]any), "web")["image"] = "web:2"
+	want := podmap.CopyMap(original)
+	podmap.Find(mapAt(want, "spec")["containers"].([]any), "web")["image"] = "web:2"
 	mapAt(mapAt(want, "metadata"), "labels")["team"] = "shop"
 	if diff := cmp.Diff(want, out.Pod); diff != "" {
 		t.Errorf("edits after the injection: %s", diff)

@@ -6,6 +6,7 @@ package inject
 import (
 	"fmt"
 
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/workload"
 )
 
@@ -183,7 +184,7 @@ func (r *removal) noteOpenShift(own overrides) {
 	context, _ := r.proxy["securityContext"].(map[string]any)
 	user, _ := context["runAsUser"].(int64)
 	for key, list := range map[string][]any{containersKey: own.Containers, initContainersKey: own.InitContainers} {
-		if user >= sharedUsers && find(list, proxyContainer) != nil {
+		if user >= sharedUsers && podmap.Find(list, proxyContainer) != nil {
 			r.cannotKnow("spec."+key+"[istio-proxy].securityContext", "on OpenShift injection takes out the user and group that the cluster gave to the namespace")
 		}
 	}
@@ -198,7 +199,7 @@ func (r *removal) ownContainer(noted any) any {
 // asWritten gives a container of the overrides annotation without what Go's types print.
 func asWritten(v any) any {
 	c, _ := v.(map[string]any)
-	c = copyMap(c)
+	c = podmap.CopyMap(c)
 	if resources, ok := c["resources"].(map[string]any); ok && len(resources) == 0 {
 		delete(c, "resources")
 	}

@@ -6,6 +6,8 @@ package inject
 import (
 	"fmt"
 	"slices"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // removeContainers takes the injected containers out and puts those of the user back that they stood over.
@@ -14,7 +16,7 @@ func (r *removal) removeContainers(own overrides) {
 	back := map[string][]any{containersKey: own.Containers, initContainersKey: own.InitContainers}
 	for _, key := range []string{containersKey, initContainersKey} {
 		for _, name := range lists[key] {
-			if mine := find(back[key], name); mine != nil {
+			if mine := podmap.Find(back[key], name); mine != nil {
 				r.putBack(key, name, mine)
 				continue
 			}
@@ -28,7 +30,7 @@ func (r *removal) removeContainers(own overrides) {
 // mayRemove reports whether a container that the status annotation lists is known to be injected: it is one of Istio's, or a
 // template that the pod or the configuration names adds it.
 func (r *removal) mayRemove(key, name string) bool {
-	if isIstios(name) || name == bootstrapContainer || find(r.pod.list(key), name) == nil {
+	if isIstios(name) || name == bootstrapContainer || podmap.Find(r.pod.list(key), name) == nil {
 		return true
 	}
 	if r.all || r.writer.custom || r.names != nil && r.names(name) {
@@ -43,7 +45,7 @@ func (r *removal) mayRemove(key, name string) bool {
 // where it was added, which is the end, but for an istio-validation, which goes first in most versions and tells itself.
 func (r *removal) withoutOne(list []any, name string) []any {
 	if !r.writer.appended {
-		return without(list, name)
+		return podmap.Without(list, name)
 	}
 	named := func(e any) bool { return hasName(e, name) }
 	at := slices.IndexFunc(list, named)
@@ -90,7 +92,7 @@ func (r *removal) putBack(key, name string, own map[string]any) {
 		to = containersKey // injection moved it
 	}
 	if isIstios(name) {
-		r.setOrDrop(key, without(list, name))
+		r.setOrDrop(key, podmap.Without(list, name))
 		r.pod.spec[to] = append(r.pod.list(to), own)
 		if len(r.pod.list(to)) > 1 {
 			r.assume("spec."+to, fmt.Sprintf("the container %s of the pod's own was put last; where it was cannot be known", name))

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/workload"
 )
 
@@ -163,7 +164,7 @@ func TestCorpusRemove(t *testing.T) {
 			out := remove(t, injected, c.owner)
 			diff := differing(t, original, out.Pod)
 			switch {
-			case len(diff) == 0 && reflect.DeepEqual(podPart(original), podPart(out.Pod)):
+			case len(diff) == 0 && reflect.DeepEqual(podmap.PodPart(original), podmap.PodPart(out.Pod)):
 				count["exact to the last field"]++
 			case len(diff) == 0:
 				count["equal as API objects"]++
@@ -184,7 +185,7 @@ func TestCorpusRemove(t *testing.T) {
 				t.Fatal(err)
 			}
 			back := remove(t, recorded, c.owner)
-			if d := cmp.Diff(podPart(original), podPart(back.Pod), cmpopts.EquateEmpty()); d != "" {
+			if d := cmp.Diff(podmap.PodPart(original), podmap.PodPart(back.Pod), cmpopts.EquateEmpty()); d != "" {
 				t.Errorf("%s: with a record: %s", c.name, d)
 			} else {
 				count["exact with a record"]++

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/prerig/prerig/fn/admission"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // ownAsWritten gives a container of the overrides annotation without the defaults that it has there because the webhook saw
@@ -20,13 +21,13 @@ func ownAsWritten(noted any, injected map[string]any) any {
 	if !ok || injected == nil {
 		return noted
 	}
-	slim := writtenFields(containerSchema(), c, injected)
+	slim := writtenFields(podmap.ContainerSchema(), c, injected)
 	var server admission.Server
 	policy := c["imagePullPolicy"]
 	if policy != nil && policy == pullPolicyOf(c) && policy != pullPolicyOf(injected) {
 		delete(slim, "imagePullPolicy")
 	}
-	if !same(defaultedContainer(server, slim), defaultedContainer(server, c)) {
+	if !podmap.Same(defaultedContainer(server, slim), defaultedContainer(server, c)) {
 		return noted
 	}
 	return slim
@@ -43,7 +44,7 @@ func withImage(noted any, injected map[string]any) any {
 		policy == pullPolicyOf(nil) && policy != pullPolicyOf(map[string]any{"image": autoImage}) {
 		return noted
 	}
-	c = copyMap(c)
+	c = podmap.CopyMap(c)
 	c["image"] = autoImage
 	return c
 }
@@ -61,47 +62,47 @@ func pullPolicyOf(c map[string]any) any {
 
 // defaultedContainer is a container of the annotation as the API server has it in a pod.
 func defaultedContainer(server admission.Server, c map[string]any) map[string]any {
-	c = copyMap(c)
+	c = podmap.CopyMap(c)
 	server.Default(map[string]any{"spec": map[string]any{containersKey: []any{c}}})
 	return c
 }
 
 // written gives the value of a field as it is written in another container: without what is not written there.
-func written(f *schemaField, v, other any) any {
+func written(f *podmap.SchemaField, v, other any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		if m, ok := other.(map[string]any); ok {
-			return writtenFields(f.schema, v, m)
+			return writtenFields(f.Schema, v, m)
 		}
 	case []any:
 		if l, ok := other.([]any); ok {
 			return writtenElements(f, v, l)
 		}
 	case string:
-		if f.schema.name == "Quantity" && sameQuantity(v, other) {
+		if f.Schema.TypeName == "Quantity" && sameQuantity(v, other) {
 			return other
 		}
 	}
-	return copyValue(v)
+	return podmap.CopyValue(v)
 }
 
-func writtenFields(s *schema, m, other map[string]any) map[string]any {
+func writtenFields(s *podmap.Schema, m, other map[string]any) map[string]any {
 	out := make(map[string]any, len(m))
 	for key, v := range m {
 		was, there := other[key]
 		if !there {
 			continue
 		}
-		f := s.field(key)
+		f := s.Field(key)
 		switch {
 		case f != nil:
-		case s.elem != nil:
-			f = &schemaField{schema: s.elem}
+		case s.Elem != nil:
+			f = &podmap.SchemaField{Schema: s.Elem}
 		default:
-			f = &schemaField{schema: unknownSchema}
+			f = &podmap.SchemaField{Schema: podmap.UnknownSchema}
 		}
 		value := written(f, v, was)
-		if sub, ok := value.(map[string]any); ok && len(sub) == 0 && !same(v, value) {
+		if sub, ok := value.(map[string]any); ok && len(sub) == 0 && !podmap.Same(v, value) {
 			continue // nothing but defaults
 		}
 		out[key] = value
@@ -110,16 +111,16 @@ func writtenFields(s *schema, m, other map[string]any) map[string]any {
 }
 
 // writtenElements does it for the elements of a list. One that the other container does not have stays as it is.
-func writtenElements(f *schemaField, list, other []any) []any {
+func writtenElements(f *podmap.SchemaField, list, other []any) []any {
 	out := make([]any, len(list))
 	for i, e := range list {
 		m, ok := e.(map[string]any)
-		out[i] = copyValue(e)
-		if !ok || f.mergeKey == "" {
+		out[i] = podmap.CopyValue(e)
+		if !ok || f.MergeKey == "" {
 			continue
 		}
-		if was := findBy(other, f.mergeKey, m[f.mergeKey]); was != nil {
-			out[i] = writtenFields(f.schema.elem, m, was)
+		if was := podmap.FindBy(other, f.MergeKey, m[f.MergeKey]); was != nil {
+			out[i] = writtenFields(f.Schema.Elem, m, was)
 		}
 	}
 	return out

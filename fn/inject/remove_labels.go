@@ -6,6 +6,8 @@ package inject
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 const canonicalRevisionLabel = "service.istio.io/canonical-revision"
@@ -41,7 +43,7 @@ func (r *removal) restoreLabels() {
 // restoreFormerLabels takes the injected labels out where it is known which ones the pod had. An empty one counts as none for
 // injection by Istio up to 1.8, which sets it.
 func (r *removal) restoreFormerLabels(before map[string]string) {
-	for _, name := range sortedNames(r.pod.labels()) {
+	for _, name := range podmap.SortedKeys(r.pod.labels()) {
 		was, had := before[name]
 		now, _ := r.pod.label(name)
 		switch {

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // metadataEnv is a variable of the proxy that has the pod's annotations as they were. Istio's own templates set it for a
@@ -24,7 +26,7 @@ func (r *removal) restoreAnnotations() {
 	if known {
 		r.addTraffic(injected)
 	}
-	for _, name := range sortedNames(injected) {
+	for _, name := range podmap.SortedKeys(injected) {
 		own := injected[name]
 		if known {
 			value, had := before[name]
@@ -40,7 +42,7 @@ func (r *removal) restoreAnnotations() {
 	}
 	if known {
 		r.noteLater(before, injected)
-		for _, name := range sortedNames(before) {
+		for _, name := range podmap.SortedKeys(before) {
 			if _, ok := r.pod.annotation(name); !ok && strings.HasPrefix(asLabelName(name), "prometheus_io_") {
 				r.pod.set("annotations", name, before[name])
 			}
@@ -59,7 +61,7 @@ func (r *removal) restoreAnnotations() {
 
 // noteLater names annotations that the pod did not have when it was injected, and that are not known to be an injection's.
 func (r *removal) noteLater(before map[string]string, injected map[string]former) {
-	for _, name := range sortedNames(r.pod.annotations()) {
+	for _, name := range podmap.SortedKeys(r.pod.annotations()) {
 		_, had := before[name]
 		_, ours := injected[name]
 		if !had && !ours && name != statusAnnotation && name != overridesAnnotation {
@@ -179,7 +181,7 @@ func (r *removal) containerAnnotations(out map[string]former) {
 		return
 	}
 	var app string
-	for _, name := range names(r.pod.list(containersKey)) {
+	for _, name := range podmap.Names(r.pod.list(containersKey)) {
 		if name != proxyContainer {
 			app = name
 			break

@@ -3,14 +3,18 @@
 
 package inject
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/prerig/prerig/fn/podmap"
+)
 
 // removePullSecrets takes the injected pull secrets out. From Istio 1.9 they are merged by name, so that one of the pod's own
 // looks the same.
 func (r *removal) removePullSecrets() {
 	list := r.pod.list("imagePullSecrets")
 	for _, name := range r.status.ImagePullSecrets {
-		if r.writer.appended || find(list, name) != nil && r.take("spec.imagePullSecrets["+name+"]", "injection names it; the pod may have named it too") {
+		if r.writer.appended || podmap.Find(list, name) != nil && r.take("spec.imagePullSecrets["+name+"]", "injection names it; the pod may have named it too") {
 			list = r.withoutOne(list, name)
 		}
 	}
@@ -68,7 +72,7 @@ func (r *removal) usesSDS() bool {
 		return true
 	}
 	mounts, _ := r.proxy["volumeMounts"].([]any)
-	for _, name := range names(mounts) {
+	for _, name := range podmap.Names(mounts) {
 		if strings.HasPrefix(name, "sds") {
 			return true
 		}

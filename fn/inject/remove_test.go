@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/workload"
 )
 
@@ -48,7 +49,7 @@ func testRemovals(t *testing.T, tests map[string]removalCase) {
 			if spec := mapAt(pod, "spec"); spec["containers"] == nil {
 				spec["containers"] = []any{map[string]any{"name": proxyContainer, "args": []any{"proxy"}}} // what the status lists is there
 			}
-			before := copyMap(pod)
+			before := podmap.CopyMap(pod)
 			out, err := Remove(RemoveRequest{Pod: pod, Owner: workload.Owner{Name: "web-deployment"}})
 			if err != nil {
 				t.Fatal(err)
@@ -106,10 +107,10 @@ func TestUpgrade(t *testing.T) {
 			want := decodeObject(t, []byte(marshal(t, pods[to])))
 			if from >= 7 {
 				for _, pod := range []map[string]any{got, want} {
-					web := find(mapAt(pod, "spec")["containers"].([]any), "web")
+					web := podmap.Find(mapAt(pod, "spec")["containers"].([]any), "web")
 					delete(web, "startupProbe")
-					env, _ := find(mapAt(pod, "spec")["containers"].([]any), proxyContainer)["env"].([]any)
-					if e := find(env, probersEnv); e != nil {
+					env, _ := podmap.Find(mapAt(pod, "spec")["containers"].([]any), proxyContainer)["env"].([]any)
+					if e := podmap.Find(env, probersEnv); e != nil {
 						e["value"] = strings.Replace(e["value"].(string), `,"/app-health/web/startupz":{"httpGet":{"path":"/app-health/web/startupz","port":15020,"scheme":"HTTP"},"timeoutSeconds":1}`, "", 1)
 					}
 				}

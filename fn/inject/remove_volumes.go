@@ -6,6 +6,8 @@ package inject
 import (
 	"fmt"
 	"slices"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // removeVolumes takes the injected volumes out, but for those that a container still mounts: the pod had them before.
@@ -17,7 +19,7 @@ func (r *removal) removeVolumes() {
 			name, _ := c["name"].(string)
 			for _, mounts := range []string{"volumeMounts", "volumeDevices"} {
 				list, _ := c[mounts].([]any)
-				for _, volume := range names(list) {
+				for _, volume := range podmap.Names(list) {
 					mounted[volume] = name
 				}
 			}
@@ -29,7 +31,7 @@ func (r *removal) removeVolumes() {
 			list = r.withoutOne(list, name)
 			continue
 		}
-		if own := r.ownVolume(find(list, name)); own != nil && r.count(list, name) < 2 {
+		if own := r.ownVolume(podmap.Find(list, name)); own != nil && r.count(list, name) < 2 {
 			r.cannotKnow("spec.volumes["+name+"]", "the pod has a volume of its own under this name of Istio's; what is not Istio's of it stays")
 			list = replaced(list, name, own)
 			continue

@@ -14,6 +14,7 @@ import (
 
 	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // writer is what a pod tells of the injection that was made in it: the minors of Istio that may have written it, and the
@@ -52,7 +53,7 @@ func (r *removal) readStatus() bool {
 	if strings.HasPrefix(text, unlistedStatus) {
 		r.status = status{InitContainers: legacyNames[initContainersKey], Containers: legacyNames[containersKey], Volumes: legacyNames["volumes"]}
 		r.writer.appended = true
-		return isProxy(find(r.pod.list(containersKey), proxyContainer))
+		return isProxy(podmap.Find(r.pod.list(containersKey), proxyContainer))
 	}
 	var version struct {
 		Version *string `json:"version"`
@@ -82,23 +83,23 @@ func (r *removal) listsInjected() bool {
 			listed = r.status.InitContainers
 		}
 		for _, name := range listed {
-			c := find(r.pod.list(key), name)
+			c := podmap.Find(r.pod.list(key), name)
 			istios := isIstios(name) || name == bootstrapContainer
 			switch {
 			case c == nil:
-			case find(back, name) != nil, r.writer.custom, istios && isInjected(c), !istios && r.names != nil && r.names(name):
+			case podmap.Find(back, name) != nil, r.writer.custom, istios && isInjected(c), !istios && r.names != nil && r.names(name):
 				return true
 			}
 		}
 	}
 	for _, name := range r.status.Volumes {
-		if v := find(r.pod.list("volumes"), name); v != nil && (r.writer.custom || isInjectedVolume(v)) {
+		if v := podmap.Find(r.pod.list("volumes"), name); v != nil && (r.writer.custom || isInjectedVolume(v)) {
 			return true
 		}
 	}
 	// A template may add nothing else.
 	only := len(r.status.Containers)+len(r.status.InitContainers)+len(r.status.Volumes) == 0
-	return only && slices.ContainsFunc(r.status.ImagePullSecrets, func(name string) bool { return find(r.pod.list(pullSecretsKey), name) != nil })
+	return only && slices.ContainsFunc(r.status.ImagePullSecrets, func(name string) bool { return podmap.Find(r.pod.list(pullSecretsKey), name) != nil })
 }
 
 // isInjected reports whether a container of one of Istio's names has what its templates print: the agent that runs as a proxy
@@ -112,7 +113,7 @@ func isInjected(c map[string]any) bool {
 		return true
 	}
 	env, _ := c["env"].([]any)
-	return slices.ContainsFunc(names(env), func(name string) bool {
+	return slices.ContainsFunc(podmap.Names(env), func(name string) bool {
 		return name == "PILOT_CERT_PROVIDER" || name == "PROXY_CONFIG" || name == "CA_ADDR" || strings.HasPrefix(name, "ISTIO_META")
 	})
 }

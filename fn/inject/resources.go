@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // checkResources finds an injected container whose requests are above its limits, which the cluster would refuse when the
@@ -21,9 +23,9 @@ func (r *run) checkResources() error {
 			res, _ := c["resources"].(map[string]any)
 			requests, _ := res["requests"].(map[string]any)
 			limits, _ := res["limits"].(map[string]any)
-			for _, name := range sortedNames(requests) {
+			for _, name := range podmap.SortedKeys(requests) {
 				if err := above(requests[name], limits[name]); err != nil {
-					return &FieldError{
+					return &podmap.FieldError{
 						Field: fmt.Sprintf("spec.%s[%d].resources.requests[%s]", key, i, name),
 						Err:   fmt.Errorf("container %v: %w", c["name"], err),
 					}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // status is the annotation sidecar.istio.io/status: what an injection added.
@@ -51,10 +52,10 @@ func strip(in *istio.Injector, p *pod) (*pod, error) {
 	out := p.copy()
 	if was {
 		for _, name := range s.Containers {
-			out.setList(containersKey, without(out.list(containersKey), name))
+			out.setList(containersKey, podmap.Without(out.list(containersKey), name))
 		}
 		for _, name := range s.InitContainers {
-			out.setList(initContainersKey, without(out.list(initContainersKey), name))
+			out.setList(initContainersKey, podmap.Without(out.list(initContainersKey), name))
 		}
 		stripPrometheus(in, out)
 		out.unset("annotations", statusAnnotation)
@@ -63,8 +64,8 @@ func strip(in *istio.Injector, p *pod) (*pod, error) {
 		for _, e := range list {
 			c, _ := e.(map[string]any)
 			name, _ := c["name"].(string)
-			if find(out.list(key), name) == nil {
-				out.spec[key] = append(out.list(key), copyMap(c))
+			if podmap.Find(out.list(key), name) == nil {
+				out.spec[key] = append(out.list(key), podmap.CopyMap(c))
 			}
 		}
 	}

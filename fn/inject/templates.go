@@ -14,6 +14,7 @@ import (
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/istio/mesh"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // Annotations that the injection itself reads.
@@ -77,7 +78,7 @@ func (r *run) merge(p *pod) error {
 func (r *run) findProxyConfig() error {
 	pc, warnings, err := r.in.EffectiveProxyConfig(r.namespace(), r.pod.labels(), r.pod.annotations())
 	if err != nil {
-		return &FieldError{Field: "metadata.annotations[" + r.in.ProxyConfigAnnotation() + "]", Err: err}
+		return &podmap.FieldError{Field: "metadata.annotations[" + r.in.ProxyConfigAnnotation() + "]", Err: err}
 	}
 	for _, w := range warnings {
 		r.warnings = append(r.warnings, "annotation "+r.in.ProxyConfigAnnotation()+": "+w)
@@ -132,7 +133,7 @@ func (r *run) data() (*istio.TemplateData, error) {
 func (r *run) applyTemplates() error {
 	templates, err := r.in.Select(r.before.annotations())
 	if err != nil {
-		return &FieldError{Field: "metadata.annotations[" + istio.TemplatesAnnotationName + "]", Err: err}
+		return &podmap.FieldError{Field: "metadata.annotations[" + istio.TemplatesAnnotationName + "]", Err: err}
 	}
 	data, err := r.data()
 	if err != nil {
@@ -149,7 +150,7 @@ func (r *run) applyTemplates() error {
 		}
 		r.moveUserProxy()
 		if keep {
-			keepInstructed(podSchema(), map[string]any{"metadata": r.pod.meta, "spec": r.pod.spec}, patch)
+			podmap.KeepInstructed(podmap.PodSchema(), map[string]any{"metadata": r.pod.meta, "spec": r.pod.spec}, patch)
 		}
 		if err := r.pod.overlay(patch); err != nil {
 			return &gotemplate.Error{Template: t.Name(), Err: err}
@@ -175,7 +176,7 @@ func (r *run) render(t *istio.Template, data *istio.TemplateData) (map[string]an
 	if err != nil {
 		return nil, err
 	}
-	if err := fitPatch(podSchema(), patch); err != nil {
+	if err := podmap.FitPatch(podmap.PodSchema(), patch); err != nil {
 		return nil, &gotemplate.Error{Template: t.Name(), Err: err}
 	}
 	if spec, ok := patch["spec"].(map[string]any); ok {
@@ -185,7 +186,7 @@ func (r *run) render(t *istio.Template, data *istio.TemplateData) (map[string]an
 		}
 	}
 	if r.in.Detection().Version.Release().Known() {
-		dropUnknown(podSchema(), patch)
+		dropUnknown(podmap.PodSchema(), patch)
 	}
 	return patch, nil
 }
@@ -193,24 +194,24 @@ func (r *run) render(t *istio.Template, data *istio.TemplateData) (map[string]an
 // dropUnknown takes fields out of a template's patch that no Kubernetes has, as istiod does when it reads the merged pod into
 // its types. The templates of Istio 1.9 to 1.15 have an fsGroup at their containers: the API server would drop it with a
 // warning, and kubectl refuses the workload for it.
-func dropUnknown(s *schema, patch map[string]any) {
+func dropUnknown(s *podmap.Schema, patch map[string]any) {
 	for key, v := range patch {
-		f := s.field(key)
+		f := s.Field(key)
 		if f == nil {
-			if s.kind == structKind && !strings.HasPrefix(key, "$") { // $patch and the like tell the merge what to do.
+			if s.Kind == podmap.StructKind && !strings.HasPrefix(key, "$") { // $patch and the like tell the merge what to do.
 				delete(patch, key)
 			}
 			continue
 		}
 		switch v := v.(type) {
 		case map[string]any:
-			if f.schema.kind == structKind {
-				dropUnknown(f.schema, v)
+			if f.Schema.Kind == podmap.StructKind {
+				dropUnknown(f.Schema, v)
 			}
 		case []any:
 			for _, e := range v {
-				if m, ok := e.(map[string]any); ok && f.schema.kind == listKind && f.schema.elem.kind == structKind {
-					dropUnknown(f.schema.elem, m)
+				if m, ok := e.(map[string]any); ok && f.Schema.Kind == podmap.ListKind && f.Schema.Elem.Kind == podmap.StructKind {
+					dropUnknown(f.Schema.Elem, m)
 				}
 			}
 		}
@@ -247,11 +248,11 @@ func (r *run) moveUserProxy() {
 		return
 	}
 	containers := r.pod.list(containersKey)
-	own := find(containers, proxyContainer)
+	own := podmap.Find(containers, proxyContainer)
 	if own == nil {
 		return
 	}
-	r.pod.spec[containersKey] = without(containers, proxyContainer)
+	r.pod.spec[containersKey] = podmap.Without(containers, proxyContainer)
 	r.pod.spec[initContainersKey] = append(r.pod.list(initContainersKey), own)
 }
 
@@ -300,7 +301,7 @@ func (i *injected) add(patch map[string]any, keep bool) error {
 		}
 	}
 	if keep {
-		keepInstructed(podSchema().field("spec").schema, i.pod, next)
+		podmap.KeepInstructed(podmap.PodSchema().Field("spec").Schema, i.pod, next)
 	}
 	if i.pod == nil && !instructed(next) {
 		i.pod = next
@@ -355,7 +356,7 @@ func stubs(list []any) []any {
 		}
 		stub := map[string]any{}
 		for k, v := range m {
-			if k == "name" || k != "" && k[0] == directivePrefix {
+			if k == "name" || k != "" && k[0] == podmap.DirectivePrefix {
 				stub[k] = v
 			}
 		}
@@ -367,10 +368,10 @@ func stubs(list []any) []any {
 // names are the names in one of the lists.
 func (i *injected) names(key string) []string {
 	list, _ := i.pod[key].([]any)
-	return names(list)
+	return podmap.Names(list)
 }
 
 func (i *injected) has(key, name string) bool {
 	list, _ := i.pod[key].([]any)
-	return find(list, name) != nil
+	return podmap.Find(list, name) != nil
 }

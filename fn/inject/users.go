@@ -11,6 +11,7 @@ import (
 
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/istio/feature"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // defaultProxyID is the user and group of the proxy.
@@ -115,7 +116,7 @@ func resetSharedUser(p *pod, profile *istio.Profile) sharedUser {
 		return sharedUser{}
 	}
 	shared := sharedUser{list: containersKey, fields: map[string]any{}}
-	if find(p.list(containersKey), proxyContainer) == nil {
+	if podmap.Find(p.list(containersKey), proxyContainer) == nil {
 		shared.list = initContainersKey
 	}
 	shared.index = slices.IndexFunc(p.list(shared.list), func(e any) bool { return hasName(e, proxyContainer) })
@@ -168,7 +169,7 @@ func (r *run) keepSharedUser() {
 	if !ok {
 		return
 	}
-	for _, field := range sortedNames(r.shared.fields) {
+	for _, field := range podmap.SortedKeys(r.shared.fields) {
 		if _, has := user(c, field); has {
 			continue
 		}
@@ -190,20 +191,20 @@ func (r *run) ownProxy() map[string]any {
 	}
 	if existing, err := overridesOf(r.before); err == nil {
 		for _, list := range [][]any{existing.Containers, existing.InitContainers} {
-			if own := find(list, proxyContainer); own != nil {
+			if own := podmap.Find(list, proxyContainer); own != nil {
 				return own
 			}
 		}
 	}
 	if !slices.Contains(was.Containers, proxyContainer) {
-		if own := find(r.before.list(containersKey), proxyContainer); own != nil {
+		if own := podmap.Find(r.before.list(containersKey), proxyContainer); own != nil {
 			return own
 		}
 	}
 	if slices.Contains(was.InitContainers, proxyContainer) {
 		return nil
 	}
-	return find(r.before.list(initContainersKey), proxyContainer)
+	return podmap.Find(r.before.list(initContainersKey), proxyContainer)
 }
 
 // adjustInitUser makes the container that redirects traffic, or checks that, know the user that the pod's own istio-proxy
@@ -216,9 +217,9 @@ func (r *run) adjustInitUser() {
 		return
 	}
 	inits := r.pod.list(initContainersKey)
-	c := find(inits, initContainer)
+	c := podmap.Find(inits, initContainer)
 	if c == nil {
-		c = find(inits, validationContainer)
+		c = podmap.Find(inits, validationContainer)
 	}
 	if c == nil {
 		return
@@ -239,7 +240,7 @@ func (r *run) adjustInitUser() {
 			sc["runAsGroup"] = gid
 		}
 	}
-	if !hasUser || isZero(uid) {
+	if !hasUser || podmap.IsZero(uid) {
 		return
 	}
 	setArgument(c, "-u", fmt.Sprint(uid))

@@ -6,6 +6,8 @@ package inject
 import (
 	"strconv"
 	"strings"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // proxyUIDAnnotation has the user of OpenShift Service Mesh's proxy.
@@ -132,7 +134,7 @@ func (r *run) setServiceMeshUser() {
 			securityContextOf(c)["runAsUser"] = uid
 		}
 	}
-	if c := find(r.pod.list(containersKey), proxyContainer); c != nil {
+	if c := podmap.Find(r.pod.list(containersKey), proxyContainer); c != nil {
 		securityContextOf(c)["runAsUser"] = uid
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // TestServiceMeshIDs has the user and group of the proxy as inject of pkg/kube/inject/webhook.go of maistra/istio (branch
@@ -71,7 +72,7 @@ templates:
 	if uid, _ := user(pod.proxy(true), "runAsUser"); uid != int64(1000650001) {
 		t.Errorf("the proxy runs as %v", uid)
 	}
-	validation := find(pod.list(initContainersKey), validationContainer)
+	validation := podmap.Find(pod.list(initContainersKey), validationContainer)
 	context, _ := validation["securityContext"].(map[string]any)
 	args, _ := validation["args"].([]any)
 	if _, has := context["fsGroup"]; has || context["runAsUser"] != int64(1000650001) || len(args) != 3 || args[2] != "1000650001" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // TestOwnUserAndOverridesOfAnotherTime: a pod that was never injected has an own istio-proxy and the annotation in which an
@@ -40,7 +41,7 @@ func TestOwnUserAndOverridesOfAnotherTime(t *testing.T) {
 	if image := p.proxy(false)["image"]; image != "own:1" {
 		t.Errorf("the proxy's image is %v, want that of the annotation", image)
 	}
-	validation := find(p.list(initContainersKey), validationContainer)
+	validation := podmap.Find(p.list(initContainersKey), validationContainer)
 	if uid, _ := user(validation, "runAsUser"); uid != int64(2000) {
 		t.Errorf("%s runs as %v, want 2000", validationContainer, uid)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/istio/feature"
 	"github.com/prerig/prerig/fn/istio/mesh"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // validator says what is wrong with the value of an annotation.
@@ -63,7 +64,7 @@ const (
 func validateAnnotations(in *istio.Injector, annotations map[string]string) error {
 	profile := in.Profile()
 	fail := func(name, value string, err error) error {
-		return &FieldError{Field: "metadata.annotations[" + name + "]", Err: fmt.Errorf("%q is not valid: %w", value, err)}
+		return &podmap.FieldError{Field: "metadata.annotations[" + name + "]", Err: fmt.Errorf("%q is not valid: %w", value, err)}
 	}
 	for _, v := range validators {
 		value, ok := annotations[v.annotation]

@@ -7,6 +7,7 @@ import (
 	"maps"
 
 	"github.com/prerig/prerig/fn/admission"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // The injection works on the pod as the API server hands it to the webhook, which has all defaults. What is written is the
@@ -39,15 +40,15 @@ func withoutDefaults(server admission.Server, user map[string]any, seen, injecte
 	meta, _ := user["metadata"].(map[string]any)
 	spec, _ := user["spec"].(map[string]any)
 	out := &pod{extra: injected.extra, meta: injected.meta, spec: injected.spec}
-	if !same(seen.meta, injected.meta) {
-		out.meta = w.fields(podSchema().field("metadata").schema, meta, seen.meta, injected.meta)
+	if !podmap.Same(seen.meta, injected.meta) {
+		out.meta = w.fields(podmap.PodSchema().Field("metadata").Schema, meta, seen.meta, injected.meta)
 	} else if meta != nil {
-		out.meta = copyMap(meta)
+		out.meta = podmap.CopyMap(meta)
 	}
-	if !same(seen.spec, injected.spec) {
+	if !podmap.Same(seen.spec, injected.spec) {
 		out.spec = w.spec(spec, seen.spec, injected.spec)
 	} else {
-		out.spec = copyMap(spec)
+		out.spec = podmap.CopyMap(spec)
 	}
 	if w.unsure {
 		pin(server, out, injected)
@@ -67,7 +68,7 @@ func (r *run) withoutReplaced() (user map[string]any, seen *pod) {
 		out := maps.Clone(spec)
 		for key, names := range r.replaced {
 			if list, ok := spec[key].([]any); ok {
-				out[key] = withoutNames(list, names)
+				out[key] = podmap.WithoutNames(list, names)
 			}
 		}
 		return out
@@ -81,8 +82,8 @@ func (r *run) withoutReplaced() (user map[string]any, seen *pod) {
 // pin writes what the API server would default otherwise than in the injected pod.
 func pin(server admission.Server, out, injected *pod) {
 	want, got := admit(server, injected), admit(server, out)
-	if !same(got.spec, want.spec) {
-		out.spec = copyMap(out.spec)
+	if !podmap.Same(got.spec, want.spec) {
+		out.spec = podmap.CopyMap(out.spec)
 		setUnequal(out.spec, got.spec, want.spec)
 	}
 }
@@ -90,11 +91,11 @@ func pin(server admission.Server, out, injected *pod) {
 // setUnequal sets in a map what comes out of it otherwise than wanted.
 func setUnequal(m, got, want map[string]any) {
 	for key, v := range want {
-		if same(got[key], v) {
+		if podmap.Same(got[key], v) {
 			continue
 		}
 		if _, there := got[key]; !there {
-			m[key] = copyValue(v)
+			m[key] = podmap.CopyValue(v)
 			continue
 		}
 		m[key] = unequal(m[key], got[key], v)
@@ -124,14 +125,14 @@ func unequal(v, got, want any) any {
 		l, here := v.([]any)
 		if ok && here && len(l) == len(want) && len(g) == len(want) {
 			for i := range want {
-				if !same(g[i], want[i]) {
+				if !podmap.Same(g[i], want[i]) {
 					l[i] = unequal(l[i], g[i], want[i])
 				}
 			}
 			return l
 		}
 	}
-	return copyValue(want)
+	return podmap.CopyValue(want)
 }
 
 // slimming takes defaults out of values.
@@ -144,11 +145,11 @@ type slimming struct {
 func (w *slimming) spec(user, seen, injected map[string]any) map[string]any {
 	for _, key := range []string{"resources", "serviceAccountName", "serviceAccount", "hostNetwork"} {
 		// The requests of the whole pod hang on those of all containers, and the ports of containers on the pod's network.
-		if injected[key] != nil && (key == "resources" || !same(seen[key], injected[key])) {
+		if injected[key] != nil && (key == "resources" || !podmap.Same(seen[key], injected[key])) {
 			w.unsure = true
 		}
 	}
-	out := w.fields(podSchema().field("spec").schema, user, seen, injected)
+	out := w.fields(podmap.PodSchema().Field("spec").Schema, user, seen, injected)
 	w.movedProxy(out, user, seen, injected)
 	return out
 }
@@ -158,15 +159,15 @@ func (w *slimming) movedProxy(out, user, seen, injected map[string]any) {
 	list, _ := injected[initContainersKey].([]any)
 	before, _ := seen[containersKey].([]any)
 	own, _ := user[containersKey].([]any)
-	from := find(before, proxyContainer)
-	to := find(list, proxyContainer)
+	from := podmap.Find(before, proxyContainer)
+	to := podmap.Find(list, proxyContainer)
 	inits, _ := seen[initContainersKey].([]any)
 	containers, _ := injected[containersKey].([]any)
-	if from == nil || to == nil || find(inits, proxyContainer) != nil || find(containers, proxyContainer) != nil {
+	if from == nil || to == nil || podmap.Find(inits, proxyContainer) != nil || podmap.Find(containers, proxyContainer) != nil {
 		return
 	}
 	w.note("Container", from, to)
-	slim := w.fields(containerSchema(), find(own, proxyContainer), from, to)
+	slim := w.fields(podmap.ContainerSchema(), podmap.Find(own, proxyContainer), from, to)
 	next := make([]any, 0, len(list))
 	have, _ := out[initContainersKey].([]any)
 	for _, e := range have {
@@ -179,7 +180,7 @@ func (w *slimming) movedProxy(out, user, seen, injected map[string]any) {
 }
 
 // fields takes the defaults out of a map that the injection changed. user may be nil.
-func (w *slimming) fields(s *schema, user, seen, injected map[string]any) map[string]any {
+func (w *slimming) fields(s *podmap.Schema, user, seen, injected map[string]any) map[string]any {
 	out := make(map[string]any, len(injected))
 	for key, v := range injected {
 		before, was := seen[key]
@@ -187,25 +188,25 @@ func (w *slimming) fields(s *schema, user, seen, injected map[string]any) map[st
 		switch {
 		case !was:
 			out[key] = v
-		case !same(before, v):
-			out[key] = w.value(s.field(key), mine, before, v)
+		case !podmap.Same(before, v):
+			out[key] = w.value(s.Field(key), mine, before, v)
 		case wrote:
-			out[key] = copyValue(mine)
+			out[key] = podmap.CopyValue(mine)
 		}
 	}
 	return out
 }
 
 // value takes the defaults out of a value that the injection changed.
-func (w *slimming) value(f *schemaField, user, seen, injected any) any {
+func (w *slimming) value(f *podmap.SchemaField, user, seen, injected any) any {
 	if f == nil {
-		f = &schemaField{schema: unknownSchema}
+		f = &podmap.SchemaField{Schema: podmap.UnknownSchema}
 	}
 	switch injected := injected.(type) {
 	case map[string]any:
 		if before, ok := seen.(map[string]any); ok {
 			mine, _ := user.(map[string]any)
-			return w.fields(f.schema, mine, before, injected)
+			return w.fields(f.Schema, mine, before, injected)
 		}
 	case []any:
 		if before, ok := seen.([]any); ok {
@@ -217,7 +218,7 @@ func (w *slimming) value(f *schemaField, user, seen, injected any) any {
 }
 
 // list takes the defaults out of the elements of a list. Elements that have no key are only known where they are the same.
-func (w *slimming) list(f *schemaField, user, seen, injected []any) []any {
+func (w *slimming) list(f *podmap.SchemaField, user, seen, injected []any) []any {
 	out := make([]any, 0, len(injected))
 	used := make([]bool, len(seen))
 	for _, e := range injected {
@@ -227,7 +228,7 @@ func (w *slimming) list(f *schemaField, user, seen, injected []any) []any {
 			out = append(out, e)
 			continue
 		case equal && i < len(user):
-			out = append(out, copyValue(user[i]))
+			out = append(out, podmap.CopyValue(user[i]))
 		case equal:
 			// The API server adds elements only to an empty list, which this one is not any more.
 			out = append(out, e)
@@ -238,8 +239,8 @@ func (w *slimming) list(f *schemaField, user, seen, injected []any) []any {
 			if i < len(user) {
 				mine, _ = user[i].(map[string]any)
 			}
-			w.note(f.schema.elem.name, before, now)
-			out = append(out, w.fields(f.schema.elem, mine, before, now))
+			w.note(f.Schema.Elem.TypeName, before, now)
+			out = append(out, w.fields(f.Schema.Elem, mine, before, now))
 		}
 		used[i] = true
 	}
@@ -251,7 +252,7 @@ func (w *slimming) list(f *schemaField, user, seen, injected []any) []any {
 func (w *slimming) note(kind string, seen, injected map[string]any) {
 	switch kind {
 	case "Container":
-		w.unsure = w.unsure || !same(seen["image"], injected["image"]) || !same(seen["resources"], injected["resources"])
+		w.unsure = w.unsure || !podmap.Same(seen["image"], injected["image"]) || !podmap.Same(seen["resources"], injected["resources"])
 	case "Volume":
 		w.unsure = true
 	}
@@ -259,54 +260,20 @@ func (w *slimming) note(kind string, seen, injected map[string]any) {
 
 // counterpart finds what an element of a list was before: the index, or -1, and whether it is the same. Where several have
 // its key one that is the same goes before.
-func counterpart(f *schemaField, seen []any, used []bool, e any) (int, bool) {
+func counterpart(f *podmap.SchemaField, seen []any, used []bool, e any) (int, bool) {
 	for i, before := range seen {
-		if !used[i] && same(before, e) {
+		if !used[i] && podmap.Same(before, e) {
 			return i, true
 		}
 	}
 	m, ok := e.(map[string]any)
-	if !ok || f.mergeKey == "" || m[f.mergeKey] == nil {
+	if !ok || f.MergeKey == "" || m[f.MergeKey] == nil {
 		return -1, false
 	}
 	for i, before := range seen {
-		if b, ok := before.(map[string]any); ok && !used[i] && same(b[f.mergeKey], m[f.mergeKey]) {
+		if b, ok := before.(map[string]any); ok && !used[i] && podmap.Same(b[f.MergeKey], m[f.MergeKey]) {
 			return i, false
 		}
 	}
 	return -1, false
-}
-
-// same says whether two decoded values are the same.
-func same(a, b any) bool {
-	switch a := a.(type) {
-	case map[string]any:
-		m, ok := b.(map[string]any)
-		if !ok || len(a) != len(m) {
-			return false
-		}
-		for k, v := range a {
-			if other, ok := m[k]; !ok || !same(v, other) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		l, ok := b.([]any)
-		if !ok || len(a) != len(l) {
-			return false
-		}
-		for i := range a {
-			if !same(a[i], l[i]) {
-				return false
-			}
-		}
-		return true
-	default:
-		switch b.(type) {
-		case map[string]any, []any:
-			return false
-		}
-		return a == b
-	}
 }

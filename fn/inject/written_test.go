@@ -14,6 +14,7 @@ import (
 	"github.com/prerig/prerig/fn/internal/defaulter"
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // podsPerCase is how many generated pods each configuration of testdata/merge injects.
@@ -115,7 +116,7 @@ func claim(g *defaulter.Generator, pod map[string]any) {
 }
 
 func podObject(pod map[string]any) map[string]any {
-	meta := copyMap(pod["metadata"].(map[string]any))
+	meta := podmap.CopyMap(pod["metadata"].(map[string]any))
 	meta["name"] = "web"
 	return map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": pod["spec"]}
 }
@@ -146,7 +147,7 @@ func checkSparse(t *testing.T, in *istio.Injector, p writtenPair) {
 	for _, path := range defaultsWritten(user.spec, seen.spec, written.spec, nil) {
 		less := written.copy()
 		drop(less.spec, path)
-		if same(admit(*server, less).spec, want.spec) {
+		if podmap.Same(admit(*server, less).spec, want.spec) {
 			t.Errorf("%s: the default %s is written, and need not be", p.name, strings.Join(path, "."))
 		}
 	}
@@ -165,7 +166,7 @@ func defaultsWritten(user, seen, written any, path []string) [][]string {
 			at := append(append([]string(nil), path...), key)
 			switch {
 			case !there:
-			case !had && same(v, now):
+			case !had && podmap.Same(v, now):
 				out = append(out, at)
 			default:
 				out = append(out, defaultsWritten(u[key], v, now, at)...)
@@ -177,10 +178,10 @@ func defaultsWritten(user, seen, written any, path []string) [][]string {
 		for i, e := range s {
 			m, _ := e.(map[string]any)
 			name, ok := m["name"].(string)
-			if !ok || i >= len(u) || find(u[:i], name) != nil {
+			if !ok || i >= len(u) || podmap.Find(u[:i], name) != nil {
 				continue
 			}
-			out = append(out, defaultsWritten(u[i], e, anyMap(find(w, name)), append(append([]string(nil), path...), name))...)
+			out = append(out, defaultsWritten(u[i], e, anyMap(podmap.Find(w, name)), append(append([]string(nil), path...), name))...)
 		}
 	}
 	return out
@@ -203,7 +204,7 @@ func drop(v any, path []string) {
 		}
 		drop(v[path[0]], path[1:])
 	case []any:
-		drop(anyMap(find(v, path[0])), path[1:])
+		drop(anyMap(podmap.Find(v, path[0])), path[1:])
 	}
 }
 
@@ -225,7 +226,7 @@ func TestOwnProxyComesBack(t *testing.T) {
 			for _, e := range want[containersKey].([]any) {
 				m, _ := e.(map[string]any)
 				name, _ := m["name"].(string)
-				got := find(spec[containersKey].([]any), name)
+				got := podmap.Find(spec[containersKey].([]any), name)
 				probe, _ := m["livenessProbe"].(map[string]any)
 				if get, ok := probe["httpGet"].(map[string]any); ok && get["path"] == nil {
 					get["path"] = "/" // what the agent knows, and means the same
@@ -268,8 +269,8 @@ func TestReplacedIsWrittenWhole(t *testing.T) {
 			for _, key := range []string{initContainersKey, containersKey, "volumes"} {
 				want, _ := mapAt(plain, "spec")[key].([]any)
 				got, _ := mapAt(once, "spec")[key].([]any)
-				for _, element := range names(want) {
-					if diff := cmp.Diff(find(want, element), find(got, element)); diff != "" {
+				for _, element := range podmap.Names(want) {
+					if diff := cmp.Diff(podmap.Find(want, element), podmap.Find(got, element)); diff != "" {
 						t.Errorf("1.%d, %s: spec.%s[%s] is not what a pod without it gets:\n%s", minor, name, key, element, diff)
 					}
 				}

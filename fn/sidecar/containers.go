@@ -10,7 +10,7 @@ import (
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/gotemplate"
-	"github.com/prerig/prerig/fn/inject"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/workload"
 )
 
@@ -50,9 +50,9 @@ func (s *Sidecar) patchContainers(out *Result, req Request, data *Data) error {
 
 // patchContainer renders the template for one container, and merges what it prints.
 func (s *Sidecar) patchContainer(out *Result, template, key string, at int, c map[string]any, data *Data) (map[string]any, error) {
-	typed, err := inject.TypedContainer(c)
+	typed, err := podmap.TypedContainer(c)
 	if err != nil {
-		return nil, &inject.FieldError{Field: workload.FieldString([]any{"spec", key, at}), Err: err}
+		return nil, &podmap.FieldError{Field: workload.FieldString([]any{"spec", key, at}), Err: err}
 	}
 	own := *data
 	own.Container = typed
@@ -63,10 +63,10 @@ func (s *Sidecar) patchContainer(out *Result, template, key string, at int, c ma
 	if name, ok := patch["name"]; ok && name != c["name"] {
 		return nil, &gotemplate.Error{Template: template, Err: fmt.Errorf("it prints the name %v for the container %v; the name cannot change", name, c["name"])}
 	}
-	for _, field := range inject.UnknownContainerFields(patch) {
+	for _, field := range podmap.UnknownContainerFields(patch) {
 		out.addWarning("", "%s sets %s, which is not a field that Kubernetes is known to have", template, field)
 	}
-	changed, err := inject.MergeContainer(c, patch)
+	changed, err := podmap.MergeContainer(c, patch)
 	if err != nil {
 		return nil, asTemplate(template, err)
 	}
@@ -114,7 +114,7 @@ func (s *Sidecar) checkNames(patch v1alpha1.ContainerPatch, names []string, req 
 		if i < 0 || s.parameters[i].spec.Annotation == "" {
 			return fmt.Errorf("choosing containers by the parameter %s: %w", patch.NamesFrom, err)
 		}
-		return &inject.FieldError{Field: annotationField(s.parameters[i].spec.Annotation), Err: err}
+		return &podmap.FieldError{Field: annotationField(s.parameters[i].spec.Annotation), Err: err}
 	}
 	return nil
 }

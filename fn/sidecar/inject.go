@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/gotemplate"
-	"github.com/prerig/prerig/fn/inject"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/workload"
 )
 
@@ -38,7 +38,7 @@ const (
 	initContainersKey = "initContainers"
 )
 
-// Inject adds the sidecar to the pod, whatever Decide says about it. The error is an *inject.FieldError or an
+// Inject adds the sidecar to the pod, whatever Decide says about it. The error is an *podmap.FieldError or an
 // *gotemplate.Error where it is about one field of the pod or one template.
 func (s *Sidecar) Inject(req Request) (Result, error) {
 	data, err := s.newData(req)
@@ -54,13 +54,13 @@ func (s *Sidecar) Inject(req Request) (Result, error) {
 		return Result{}, err
 	}
 	out := Result{}
-	for _, field := range inject.UnknownFields(overlay) {
+	for _, field := range podmap.UnknownFields(overlay) {
 		out.addWarning("", "the template sets %s, which is not a field that Kubernetes is known to have", field)
 	}
 	if err := checkCollisions(req.Pod, overlay); err != nil {
 		return Result{}, err
 	}
-	if out.Pod, err = inject.Merge(req.Pod, overlay); err != nil {
+	if out.Pod, err = podmap.Merge(req.Pod, overlay); err != nil {
 		return Result{}, asTemplate(podTemplate, err)
 	}
 	out.Added = orderContainers(req.Pod, out.Pod, order)
@@ -142,7 +142,7 @@ func checkCollisions(pod, overlay map[string]any) error {
 			}
 			for _, other := range []string{initContainersKey, containersKey} {
 				if i := indexOf(listOf(pod, other), c["name"]); i >= 0 {
-					return &inject.FieldError{Field: workload.FieldString([]any{"spec", other, i}),
+					return &podmap.FieldError{Field: workload.FieldString([]any{"spec", other, i}),
 						Err: fmt.Errorf("the pod already has a container %v; it is not this sidecar's, and two cannot have one name", c["name"])}
 				}
 			}
@@ -151,7 +151,7 @@ func checkCollisions(pod, overlay map[string]any) error {
 	have := listOf(pod, "volumes")
 	for _, v := range listOf(overlay, "volumes") {
 		if i := indexOf(have, v["name"]); i >= 0 && v["$patch"] == nil && !reflect.DeepEqual(have[i], v) {
-			return &inject.FieldError{Field: workload.FieldString([]any{"spec", "volumes", i}),
+			return &podmap.FieldError{Field: workload.FieldString([]any{"spec", "volumes", i}),
 				Err: fmt.Errorf("the pod already has another volume %v", v["name"])}
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/prerig/prerig/fn/gotemplate"
-	"github.com/prerig/prerig/fn/inject"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 func jsonOf(t testing.TB, v any) []byte {
@@ -166,7 +166,7 @@ func TestInjectErrors(t *testing.T) {
 			}
 			_, err := compiled(t, tc.text).Inject(request(t, pod))
 			wantError(t, err, append(tc.want, "")...)
-			var at *inject.FieldError
+			var at *podmap.FieldError
 			if tc.field != "" && (!errors.As(err, &at) || at.Field != tc.field) {
 				t.Errorf("got %v, want the field %s", err, tc.field)
 			}

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
-	"github.com/prerig/prerig/fn/inject"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/workload"
 )
 
@@ -81,7 +81,7 @@ func (p *compiledParameter) fromDefault(v any) (any, error) {
 	return out, nil
 }
 
-// readParameters reads all parameters for a pod. Every one of them is in the map. An error is an *inject.FieldError where an
+// readParameters reads all parameters for a pod. Every one of them is in the map. An error is an *podmap.FieldError where an
 // annotation of the pod is wrong.
 func (s *Sidecar) readParameters(req Request) (map[string]any, error) {
 	own, err := workload.Annotations(req.Original)
@@ -167,11 +167,11 @@ func (p *compiledParameter) annotationsOf(annotations map[string]string) []strin
 func (p *compiledParameter) missingError() error {
 	switch {
 	case p.spec.Prefix != "":
-		return &inject.FieldError{Field: "metadata.annotations", Err: fmt.Errorf("there is none that begins with %s, which parameter %s needs", p.spec.Prefix, p.spec.Name)}
+		return &podmap.FieldError{Field: "metadata.annotations", Err: fmt.Errorf("there is none that begins with %s, which parameter %s needs", p.spec.Prefix, p.spec.Name)}
 	case p.spec.Annotation == "":
 		return fmt.Errorf("parameter %s has no value; give it a default in the policy", p.spec.Name)
 	}
-	return &inject.FieldError{Field: annotationField(p.spec.Annotation), Err: fmt.Errorf("it is not set, and parameter %s has no default", p.spec.Name)}
+	return &podmap.FieldError{Field: annotationField(p.spec.Annotation), Err: fmt.Errorf("it is not set, and parameter %s has no default", p.spec.Name)}
 }
 
 // readsAnnotation says whether an annotation sets the parameter.
@@ -203,7 +203,7 @@ func podAnnotation(name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &inject.FieldError{Field: annotationField(name), Err: err}
+	return &podmap.FieldError{Field: annotationField(name), Err: err}
 }
 
 func namespaceAnnotation(ns Namespace, name string, err error) error {

@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
-	"github.com/prerig/prerig/fn/inject"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/workload"
 )
 
@@ -33,7 +33,7 @@ type Record struct {
 	Containers     []string `json:"containers,omitempty"`
 	Volumes        []string `json:"volumes,omitempty"`
 	// Undo takes the sidecar out.
-	inject.Undo
+	podmap.Undo
 }
 
 // Outside says whether the sidecar was injected after Istio.
@@ -49,7 +49,7 @@ func (s *Sidecar) NewRecord(step int, before, after map[string]any) (Record, err
 	r.Containers = addedNames(before, after, containersKey)
 	r.Volumes = addedNames(before, after, "volumes")
 	var err error
-	if r.Undo, err = inject.NewUndo(before, withoutEmpty(after)); err != nil {
+	if r.Undo, err = podmap.NewUndo(before, withoutEmpty(after)); err != nil {
 		return Record{}, fmt.Errorf("recording sidecar %s: %w", s.Name(), err)
 	}
 	return r, nil
@@ -104,7 +104,7 @@ func Annotate(pod map[string]any, records []Record) (map[string]any, error) {
 }
 
 // Records takes the records out of a pod. It gives them in the order in which the sidecars were injected, and the pod
-// without them, which is the pod itself where there are none. A record that cannot be read is an *inject.FieldError.
+// without them, which is the pod itself where there are none. A record that cannot be read is an *podmap.FieldError.
 func Records(pod map[string]any) ([]Record, map[string]any, error) {
 	meta, _ := pod["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
@@ -116,7 +116,7 @@ func Records(pod map[string]any) ([]Record, map[string]any, error) {
 		}
 		r, err := readRecord(name, annotations[key])
 		if err != nil {
-			return nil, nil, &inject.FieldError{Field: workload.FieldString([]any{"metadata", "annotations", key}),
+			return nil, nil, &podmap.FieldError{Field: workload.FieldString([]any{"metadata", "annotations", key}),
 				Err: fmt.Errorf("the record of the sidecar cannot be read, so that it cannot be taken out: %w", err)}
 		}
 		records = append(records, r)
@@ -163,7 +163,7 @@ func readRecord(name string, v any) (Record, error) {
 	if m["patch"] == nil && m["original"] == nil {
 		return r, nil
 	}
-	r.Undo, err = inject.ReadUndo([]byte(text))
+	r.Undo, err = podmap.ReadUndo([]byte(text))
 	return r, err
 }
 

@@ -13,8 +13,8 @@ import (
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/gotemplate"
-	"github.com/prerig/prerig/fn/inject"
 	"github.com/prerig/prerig/fn/internal/lazyregexp"
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // Data is what a template reads.
@@ -43,7 +43,7 @@ func (s *Sidecar) newData(req Request) (*Data, error) {
 	if err != nil {
 		return nil, err
 	}
-	pod, err := inject.Typed(req.Pod)
+	pod, err := podmap.Typed(req.Pod)
 	if err != nil {
 		return nil, err
 	}

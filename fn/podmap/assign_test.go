@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package inject
+package podmap
 
 import (
 	"encoding/json"
@@ -88,7 +88,7 @@ func assignedAsJSON(t *testing.T, obj map[string]any) bool {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-JSON +assigned):\n%s", diff)
 	}
-	return podSchema().assign(obj, reflect.ValueOf(&corev1.Pod{}).Elem())
+	return PodSchema().assign(obj, reflect.ValueOf(&corev1.Pod{}).Elem())
 }
 
 // FuzzAssign compares with JSON on whatever is a map.

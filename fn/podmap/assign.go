@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package inject
+package podmap
 
 import (
 	"encoding/json"
@@ -13,7 +13,7 @@ import (
 // leaves the target as it comes, for what it does not read itself: what JSON refuses or changes, such as a number that is not
 // whole where a whole one is wanted. It is there for its speed: the decoder of JSON first looks at all types that a pod could
 // hold, which takes longer than the rest of an injection.
-func (s *schema) assign(v any, target reflect.Value) bool {
+func (s *Schema) assign(v any, target reflect.Value) bool {
 	if v == nil {
 		return true // null leaves everything as it is
 	}
@@ -22,12 +22,12 @@ func (s *schema) assign(v any, target reflect.Value) bool {
 		target.Set(p)
 		return s.assign(v, p.Elem())
 	}
-	switch s.kind {
-	case structKind:
+	switch s.Kind {
+	case StructKind:
 		return s.assignStruct(v, target)
 	case mapKind:
 		return s.assignMap(v, target)
-	case listKind:
+	case ListKind:
 		return s.assignList(v, target)
 	case anyKind:
 		return assignByItself(v, target)
@@ -36,19 +36,19 @@ func (s *schema) assign(v any, target reflect.Value) bool {
 	}
 }
 
-func (s *schema) assignStruct(v any, target reflect.Value) bool {
+func (s *Schema) assignStruct(v any, target reflect.Value) bool {
 	m, ok := v.(map[string]any)
 	for key, e := range m {
-		f := s.field(key)
+		f := s.Field(key)
 		if f == nil {
 			continue
 		}
-		ok = ok && f.schema.assign(e, target.FieldByIndex(f.index))
+		ok = ok && f.Schema.assign(e, target.FieldByIndex(f.index))
 	}
 	return ok
 }
 
-func (s *schema) assignMap(v any, target reflect.Value) bool {
+func (s *Schema) assignMap(v any, target reflect.Value) bool {
 	m, ok := v.(map[string]any)
 	if !ok || target.Type().Key().Kind() != reflect.String {
 		return false
@@ -56,7 +56,7 @@ func (s *schema) assignMap(v any, target reflect.Value) bool {
 	out := reflect.MakeMapWithSize(target.Type(), len(m))
 	for key, e := range m {
 		elem := reflect.New(target.Type().Elem()).Elem()
-		if !utf8.ValidString(key) || !s.elem.assign(e, elem) {
+		if !utf8.ValidString(key) || !s.Elem.assign(e, elem) {
 			return false
 		}
 		out.SetMapIndex(reflect.ValueOf(key).Convert(target.Type().Key()), elem)
@@ -65,14 +65,14 @@ func (s *schema) assignMap(v any, target reflect.Value) bool {
 	return true
 }
 
-func (s *schema) assignList(v any, target reflect.Value) bool {
+func (s *Schema) assignList(v any, target reflect.Value) bool {
 	list, ok := v.([]any)
 	if !ok {
 		return false
 	}
 	out := reflect.MakeSlice(target.Type(), len(list), len(list))
 	for i, e := range list {
-		if !s.elem.assign(e, out.Index(i)) {
+		if !s.Elem.assign(e, out.Index(i)) {
 			return false
 		}
 	}

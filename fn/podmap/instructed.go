@@ -1,21 +1,21 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package inject
+package podmap
 
-// keepInstructed takes the instructions, such as $patch: delete, out of what a patch has that the object has not, so that the
+// KeepInstructed takes the instructions, such as $patch: delete, out of what a patch has that the object has not, so that the
 // rest of it is added. Kubernetes' merge did so up to 1.27, with which Istio up to 1.18 is built; since then it leaves out what
 // has an instruction (source: removeDirectives in pkg/util/strategicpatch/patch.go of k8s.io/apimachinery v0.28, which v0.27
 // does not have). The patch is changed.
-func keepInstructed(s *schema, obj, patch map[string]any) {
+func KeepInstructed(s *Schema, obj, patch map[string]any) {
 	for key, v := range patch {
-		f := s.field(key)
+		f := s.Field(key)
 		switch v := v.(type) {
 		case map[string]any:
 			sub, there := obj[key].(map[string]any)
 			switch {
 			case there && f != nil:
-				keepInstructed(f.schema, sub, v)
+				KeepInstructed(f.Schema, sub, v)
 			case there, f != nil && f.alwaysThere():
 			default:
 				dropDirectives(v)

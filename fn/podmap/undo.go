@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package inject
+package podmap
 
 import (
 	"encoding/json"
@@ -29,22 +29,22 @@ type Undo struct {
 	Original map[string]any `json:"original,omitempty"`
 }
 
-// NewUndo gives what takes the change from before to after back. Neither is changed.
+// NewUndo returns what takes the change from before to after back. Neither is changed.
 func NewUndo(before, after map[string]any) (Undo, error) {
-	from, to := podPart(after), podPart(before)
+	from, to := PodPart(after), PodPart(before)
 	if reflect.DeepEqual(from, to) {
 		return Undo{}, nil
 	}
 	empty := setEmptyAside(from, to)
-	wanted := podPart(before)
+	wanted := PodPart(before)
 	// A list that the pod did not have is emptied by name rather than dropped, so that what somebody adds to it stays.
-	filled := copyMap(to)
-	fill(podSchema(), from, filled)
+	filled := CopyMap(to)
+	fill(PodSchema(), from, filled)
 	for _, try := range []struct {
 		to             map[string]any
 		tidy, unsorted bool
 	}{{filled, true, true}, {filled, true, false}, {to, false, false}} {
-		patch, err := strategicpatch.CreateTwoWayMergeMapPatchUsingLookupPatchMeta(copyMap(from), copyMap(try.to), podSchema())
+		patch, err := strategicpatch.CreateTwoWayMergeMapPatchUsingLookupPatchMeta(CopyMap(from), CopyMap(try.to), PodSchema())
 		if err != nil {
 			continue
 		}
@@ -111,7 +111,7 @@ func putEmptyBack(obj, empty map[string]any) {
 			continue
 		}
 		if isEmpty(m[name]) {
-			m[name] = copyValue(v)
+			m[name] = CopyValue(v)
 		}
 	}
 }
@@ -134,10 +134,10 @@ func dropOrder(v any) {
 	}
 }
 
-// fill gives to the lists that merge by name and the maps that only from has, empty.
-func fill(s *schema, from, to map[string]any) {
+// fill returns to the lists that merge by name and the maps that only from has, empty.
+func fill(s *Schema, from, to map[string]any) {
 	for key, v := range from {
-		f := s.field(key)
+		f := s.Field(key)
 		if f == nil {
 			continue
 		}
@@ -147,11 +147,11 @@ func fill(s *schema, from, to map[string]any) {
 			if !had {
 				to[key] = map[string]any{}
 			}
-			if sub, ok := to[key].(map[string]any); ok && f.schema.kind == structKind {
-				fill(f.schema, v, sub)
+			if sub, ok := to[key].(map[string]any); ok && f.Schema.Kind == StructKind {
+				fill(f.Schema, v, sub)
 			}
 		case []any:
-			if !f.merge || f.mergeKey == "" {
+			if !f.Merges || f.MergeKey == "" {
 				continue
 			}
 			if !had {
@@ -160,8 +160,8 @@ func fill(s *schema, from, to map[string]any) {
 			list, _ := to[key].([]any)
 			for _, e := range list {
 				m, _ := e.(map[string]any)
-				if was := findBy(v, f.mergeKey, m[f.mergeKey]); m != nil && was != nil {
-					fill(f.schema.elem, was, m)
+				if was := FindBy(v, f.MergeKey, m[f.MergeKey]); m != nil && was != nil {
+					fill(f.Schema.Elem, was, m)
 				}
 			}
 		}
@@ -170,29 +170,29 @@ func fill(s *schema, from, to map[string]any) {
 
 // prune takes out of the patch what only removes something from elements that the object does not have any more: merging
 // would add such an element.
-func prune(s *schema, patch, obj map[string]any) {
+func prune(s *Schema, patch, obj map[string]any) {
 	for key, v := range patch {
-		f := s.field(key)
+		f := s.Field(key)
 		if f == nil {
 			continue
 		}
 		switch v := v.(type) {
 		case map[string]any:
-			if sub, ok := obj[key].(map[string]any); ok && f.schema.kind == structKind {
-				prune(f.schema, v, sub)
+			if sub, ok := obj[key].(map[string]any); ok && f.Schema.Kind == StructKind {
+				prune(f.Schema, v, sub)
 			}
 		case []any:
-			if !f.merge || f.mergeKey == "" {
+			if !f.Merges || f.MergeKey == "" {
 				continue
 			}
 			have, there := obj[key].([]any)
 			v = slices.DeleteFunc(v, func(e any) bool {
 				m, ok := e.(map[string]any)
-				was := findBy(have, f.mergeKey, m[f.mergeKey])
+				was := FindBy(have, f.MergeKey, m[f.MergeKey])
 				if ok && was != nil {
-					prune(f.schema.elem, m, was)
+					prune(f.Schema.Elem, m, was)
 				}
-				return ok && was == nil && removes(m, f.mergeKey)
+				return ok && was == nil && removes(m, f.MergeKey)
 			})
 			if patch[key] = v; len(v) == 0 && !there {
 				delete(patch, key)
@@ -201,10 +201,10 @@ func prune(s *schema, patch, obj map[string]any) {
 	}
 }
 
-// removes says whether a patch only takes things out.
+// removes reports whether a patch only takes things out.
 func removes(patch map[string]any, mergeKey string) bool {
 	for key, v := range patch {
-		if key == "" || key == mergeKey || key[0] == directivePrefix {
+		if key == "" || key == mergeKey || key[0] == DirectivePrefix {
 			continue
 		}
 		switch v := v.(type) {
@@ -228,9 +228,9 @@ func removes(patch map[string]any, mergeKey string) bool {
 }
 
 // tidy takes out of the object what the patch has emptied.
-func tidy(s *schema, obj, before, patch map[string]any) {
+func tidy(s *Schema, obj, before, patch map[string]any) {
 	for key, v := range patch {
-		f := s.field(key)
+		f := s.Field(key)
 		if f == nil {
 			continue
 		}
@@ -238,8 +238,8 @@ func tidy(s *schema, obj, before, patch map[string]any) {
 		case map[string]any:
 			sub, ok := obj[key].(map[string]any)
 			was, _ := before[key].(map[string]any)
-			if ok && f.schema.kind == structKind {
-				tidy(f.schema, sub, was, v)
+			if ok && f.Schema.Kind == StructKind {
+				tidy(f.Schema, sub, was, v)
 			}
 			if ok && len(sub) == 0 && len(was) > 0 {
 				delete(obj, key)
@@ -247,14 +247,14 @@ func tidy(s *schema, obj, before, patch map[string]any) {
 		case []any:
 			list, ok := obj[key].([]any)
 			was, _ := before[key].([]any)
-			if !f.merge || f.mergeKey == "" {
+			if !f.Merges || f.MergeKey == "" {
 				continue
 			}
 			for _, e := range v {
 				m, _ := e.(map[string]any)
-				now, then := findBy(list, f.mergeKey, m[f.mergeKey]), findBy(was, f.mergeKey, m[f.mergeKey])
-				if m != nil && now != nil && then != nil && f.schema.elem != nil && f.schema.elem.kind == structKind {
-					tidy(f.schema.elem, now, then, m)
+				now, then := FindBy(list, f.MergeKey, m[f.MergeKey]), FindBy(was, f.MergeKey, m[f.MergeKey])
+				if m != nil && now != nil && then != nil && f.Schema.Elem != nil && f.Schema.Elem.Kind == StructKind {
+					tidy(f.Schema.Elem, now, then, m)
 				}
 			}
 			if ok && len(list) == 0 && len(was) > 0 {
@@ -289,14 +289,14 @@ func ReadUndo(text []byte) (Undo, error) {
 	return u, nil
 }
 
-// Apply gives the pod without the change. Keys beside metadata and spec stay.
+// Apply returns the pod without the change. Keys beside metadata and spec stay.
 func (u Undo) Apply(obj map[string]any) (map[string]any, error) {
-	back := copyMap(u.Original)
+	back := CopyMap(u.Original)
 	if back == nil {
 		var err error
-		patch := copyMap(u.Patch)
-		prune(podSchema(), patch, obj)
-		back, err = strategicMerge(podPart(obj), patch, podSchema())
+		patch := CopyMap(u.Patch)
+		prune(PodSchema(), patch, obj)
+		back, err = strategicMerge(PodPart(obj), patch, PodSchema())
 		if err != nil {
 			return nil, fmt.Errorf("taking a change back: %w", err)
 		}
@@ -305,14 +305,14 @@ func (u Undo) Apply(obj map[string]any) (map[string]any, error) {
 				now, _ := back[key].(map[string]any)
 				was, _ := obj[key].(map[string]any)
 				patch, _ := u.Patch[key].(map[string]any)
-				tidy(podSchema().field(key).schema, now, was, patch)
+				tidy(PodSchema().Field(key).Schema, now, was, patch)
 			}
 		}
 		putEmptyBack(back, u.Empty)
 	}
 	for key, value := range obj {
 		if !slices.Contains([]string{"metadata", "spec"}, key) {
-			back[key] = copyValue(value)
+			back[key] = CopyValue(value)
 		}
 	}
 	return back, nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/workload"
 )
 
@@ -129,7 +130,7 @@ func TestMerge(t *testing.T) {
 				}
 			}
 			in, req := loadMerge(t, dir)
-			before := copyMap(req.Pod)
+			before := podmap.CopyMap(req.Pod)
 			got, err := Istio(in, req)
 			if err != nil {
 				t.Fatal(err)
@@ -195,9 +196,9 @@ func leftovers(got, before any, path string) string {
 		}
 	case map[string]any:
 		was, _ := before.(map[string]any)
-		for _, k := range sortedNames(got) {
+		for _, k := range podmap.SortedKeys(got) {
 			old, had := was[k]
-			if !had && (got[k] == nil || isZero(got[k]) && (k == "resources" || k == "status" || k == "creationTimestamp")) {
+			if !had && (got[k] == nil || podmap.IsZero(got[k]) && (k == "resources" || k == "status" || k == "creationTimestamp")) {
 				return path + "." + k
 			}
 			if list, ok := got[k].([]any); ok && len(list) == 0 && !had {
@@ -216,7 +217,7 @@ func leftovers(got, before any, path string) string {
 			if m, ok := e.(map[string]any); ok {
 				if list, ok := before.([]any); ok {
 					name, _ := m["name"].(string)
-					if own := find(list, name); own != nil {
+					if own := podmap.Find(list, name); own != nil {
 						was = own
 					}
 				}
@@ -252,7 +253,7 @@ templates:
 		if _, has := user(p.proxy(true), "fsGroup"); has != want {
 			t.Errorf("%s: the proxy's fsGroup is there: %t, want %t", version, has, want)
 		}
-		web := find(p.list(containersKey), "web")
+		web := podmap.Find(p.list(containersKey), "web")
 		if _, has := user(web, "fsGroup"); !has || web["mine"] == nil {
 			t.Errorf("%s: the application's own fields are gone: %v", version, web)
 		}

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package inject
+package podmap
 
 import (
 	"fmt"
@@ -9,32 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
-// directivePrefix begins the keys of a strategic merge patch that are instructions and not fields.
-const directivePrefix = '$'
+// DirectivePrefix begins the keys of a strategic merge patch that are instructions and not fields.
+const DirectivePrefix = '$'
 
 // patchDirective is the instruction that replaces or deletes what it stands in.
 const patchDirective = "$patch"
 
-// overlay merges a patch into the pod with Kubernetes' rules for pods. The pod and the patch are used up: both are changed.
-func (p *pod) overlay(patch map[string]any) error {
-	obj := map[string]any{"metadata": p.meta, "spec": p.spec}
-	out, err := mergePatch(podSchema(), obj, patch)
-	if err != nil {
-		return err
-	}
-	p.meta, _ = out["metadata"].(map[string]any)
-	p.spec, _ = out["spec"].(map[string]any)
-	if p.meta == nil {
-		p.meta = map[string]any{}
-	}
-	if p.spec == nil {
-		return fmt.Errorf("merging: nothing is left of the pod's spec")
-	}
-	return nil
-}
-
 // mergePatch merges a patch into an object of the schema. Both are used up.
-func mergePatch(s *schema, obj, patch map[string]any) (map[string]any, error) {
+func mergePatch(s *Schema, obj, patch map[string]any) (map[string]any, error) {
 	var b besides
 	b.dropNew(s, obj, patch)
 	out, err := strategicMerge(obj, patch, s)
@@ -47,7 +29,7 @@ func mergePatch(s *schema, obj, patch map[string]any) (map[string]any, error) {
 
 // strategicMerge merges with Kubernetes' rules. The library panics on lists with elements that are null or of another type
 // than the first; for Kubernetes such a list is an error.
-func strategicMerge(obj, patch map[string]any, s *schema) (out map[string]any, err error) {
+func strategicMerge(obj, patch map[string]any, s *Schema) (out map[string]any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			out, err = nil, fmt.Errorf("merging: a list of the pod or of the template has an element that is null, or of another type than the others")
@@ -59,36 +41,36 @@ func strategicMerge(obj, patch map[string]any, s *schema) (out map[string]any, e
 	return out, nil
 }
 
-// fitPatch checks that a patch has the types that Kubernetes wants, and takes out of it what would leave empty fields in the
+// FitPatch checks that a patch has the types that Kubernetes wants, and takes out of it what would leave empty fields in the
 // pod although it means nothing there: {} and [] where Kubernetes does not tell them from none. A list that the patch
 // replaces with an empty one is deleted. The error is about the first field, in order of the names, that is wrong.
-func fitPatch(s *schema, patch map[string]any) error {
+func FitPatch(s *Schema, patch map[string]any) error {
 	err := fit(s, patch)
 	if err == nil {
 		return nil
 	}
-	if first := wrongType(s, patch, ""); first != nil {
+	if first := WrongType(s, patch, ""); first != nil {
 		return first
 	}
 	return err
 }
 
-// fit is fitPatch with an error about any field that is wrong.
-func fit(s *schema, patch map[string]any) *FieldError {
+// fit is FitPatch with an error about any field that is wrong.
+func fit(s *Schema, patch map[string]any) *FieldError {
 	for key, v := range patch {
-		f := s.field(key)
+		f := s.Field(key)
 		if f == nil || v == nil {
 			continue
 		}
-		if !f.schema.accepts(v) {
-			return &FieldError{Field: key, Err: f.schema.typeError(v)}
+		if !f.Schema.Accepts(v) {
+			return &FieldError{Field: key, Err: f.Schema.typeError(v)}
 		}
 		switch v := v.(type) {
 		case map[string]any:
 			if err := fitMap(f, v); err != nil {
 				return under(key, err)
 			}
-			if len(v) == 0 && !f.pointer {
+			if len(v) == 0 && !f.IsPointer {
 				delete(patch, key)
 			}
 		case []any:
@@ -97,7 +79,7 @@ func fit(s *schema, patch map[string]any) *FieldError {
 			}
 			switch {
 			case len(v) > 0:
-			case f.merge:
+			case f.Merges:
 				delete(patch, key)
 			default:
 				patch[key] = nil
@@ -117,38 +99,38 @@ func under(parent string, err *FieldError) *FieldError {
 	return err
 }
 
-func fitMap(f *schemaField, v map[string]any) *FieldError {
-	if f.schema.kind == structKind {
-		return fit(f.schema, v)
+func fitMap(f *SchemaField, v map[string]any) *FieldError {
+	if f.Schema.Kind == StructKind {
+		return fit(f.Schema, v)
 	}
-	if f.schema.kind != mapKind {
+	if f.Schema.Kind != mapKind {
 		return nil
 	}
 	for k, e := range v {
-		if !f.schema.elem.accepts(e) {
-			return &FieldError{Field: "[" + k + "]", Err: f.schema.elem.typeError(e)}
+		if !f.Schema.Elem.Accepts(e) {
+			return &FieldError{Field: "[" + k + "]", Err: f.Schema.Elem.typeError(e)}
 		}
 	}
 	return nil
 }
 
-func fitList(f *schemaField, v []any) *FieldError {
-	elem := f.schema.elem
+func fitList(f *SchemaField, v []any) *FieldError {
+	elem := f.Schema.Elem
 	if elem == nil {
 		return nil
 	}
 	for i, e := range v {
-		if !elem.accepts(e) {
+		if !elem.Accepts(e) {
 			return &FieldError{Field: fmt.Sprintf("[%d]", i), Err: elem.typeError(e)}
 		}
 		m, ok := e.(map[string]any)
-		if !ok || elem.kind != structKind {
+		if !ok || elem.Kind != StructKind {
 			continue
 		}
 		if err := fit(elem, m); err != nil {
 			return under(fmt.Sprintf("[%d]", i), err)
 		}
-		if !f.merge {
+		if !f.Merges {
 			dropNulls(m)
 		}
 	}
@@ -177,7 +159,7 @@ func (b *besides) dropEmpty() {
 
 // dropNew takes nulls out of a patch where the object has nothing to delete, because the merge keeps them in new elements of
 // lists.
-func (b *besides) dropNew(s *schema, obj, patch map[string]any) {
+func (b *besides) dropNew(s *Schema, obj, patch map[string]any) {
 	for key, v := range patch {
 		old, had := obj[key]
 		switch v := v.(type) {
@@ -186,9 +168,9 @@ func (b *besides) dropNew(s *schema, obj, patch map[string]any) {
 				delete(patch, key)
 			}
 		case map[string]any:
-			next, f := unknownSchema, s.field(key)
+			next, f := UnknownSchema, s.Field(key)
 			if f != nil {
-				next = f.schema
+				next = f.Schema
 			}
 			sub, ok := old.(map[string]any)
 			if !ok && f != nil && f.alwaysThere() && v[patchDirective] != nil {
@@ -203,13 +185,13 @@ func (b *besides) dropNew(s *schema, obj, patch map[string]any) {
 			}
 			b.dropNew(next, sub, v)
 		case []any:
-			b.dropNewElements(s.field(key), old, v)
+			b.dropNewElements(s.Field(key), old, v)
 		}
 	}
 }
 
-func (b *besides) dropNewElements(f *schemaField, old any, list []any) {
-	if f == nil || !f.merge || f.schema.elem == nil {
+func (b *besides) dropNewElements(f *SchemaField, old any, list []any) {
+	if f == nil || !f.Merges || f.Schema.Elem == nil {
 		return
 	}
 	have, _ := old.([]any)
@@ -218,8 +200,8 @@ func (b *besides) dropNewElements(f *schemaField, old any, list []any) {
 		if !ok {
 			continue
 		}
-		if was := findBy(have, f.mergeKey, m[f.mergeKey]); was != nil {
-			b.dropNew(f.schema.elem, was, m)
+		if was := FindBy(have, f.MergeKey, m[f.MergeKey]); was != nil {
+			b.dropNew(f.Schema.Elem, was, m)
 			continue
 		}
 		dropNulls(m)
@@ -229,7 +211,8 @@ func (b *besides) dropNewElements(f *schemaField, old any, list []any) {
 	}
 }
 
-func findBy(list []any, key string, value any) map[string]any {
+// FindBy returns the first map of a list that has a value under a key, or nil.
+func FindBy(list []any, key string, value any) map[string]any {
 	for _, e := range list {
 		if m, ok := e.(map[string]any); ok && m[key] == value {
 			return m
@@ -244,7 +227,7 @@ func dropDirectives(v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, e := range v {
-			if key != "" && key[0] == directivePrefix {
+			if key != "" && key[0] == DirectivePrefix {
 				delete(v, key)
 				continue
 			}
@@ -275,17 +258,17 @@ func dropNulls(m map[string]any) {
 	}
 }
 
-// meant takes out of a copy of a user's container what means the same as nothing there, so that it does not override the
+// Meant takes out of a copy of a user's container what means the same as nothing there, so that it does not override the
 // template: null, and empty values where Kubernetes does not tell them from none.
-func meant(s *schema, m map[string]any) map[string]any {
+func Meant(s *Schema, m map[string]any) map[string]any {
 	out := make(map[string]any, len(m))
 	for key, v := range m {
-		f := s.field(key)
-		if v == nil || f != nil && !f.pointer && isZero(v) {
+		f := s.Field(key)
+		if v == nil || f != nil && !f.IsPointer && IsZero(v) {
 			continue
 		}
-		if sub, ok := v.(map[string]any); ok && f != nil && f.schema.kind == structKind {
-			if sub = meant(f.schema, sub); len(sub) == 0 && !f.pointer {
+		if sub, ok := v.(map[string]any); ok && f != nil && f.Schema.Kind == StructKind {
+			if sub = Meant(f.Schema, sub); len(sub) == 0 && !f.IsPointer {
 				continue
 			}
 			v = sub
@@ -296,15 +279,15 @@ func meant(s *schema, m map[string]any) map[string]any {
 }
 
 // meantValue copies a value, and takes the same out of the elements of a list of structs.
-func meantValue(f *schemaField, v any) any {
+func meantValue(f *SchemaField, v any) any {
 	list, ok := v.([]any)
-	if !ok || f == nil || f.schema.elem == nil || f.schema.elem.kind != structKind {
-		return copyValue(v)
+	if !ok || f == nil || f.Schema.Elem == nil || f.Schema.Elem.Kind != StructKind {
+		return CopyValue(v)
 	}
 	out := make([]any, len(list))
 	for i, e := range list {
 		if m, ok := e.(map[string]any); ok {
-			out[i] = meant(f.schema.elem, m)
+			out[i] = Meant(f.Schema.Elem, m)
 		} else {
 			out[i] = e
 		}
@@ -312,7 +295,8 @@ func meantValue(f *schemaField, v any) any {
 	return out
 }
 
-func isZero(v any) bool {
+// IsZero reports whether a value is the zero value of its type: an empty text, list or map, false or 0.
+func IsZero(v any) bool {
 	switch v := v.(type) {
 	case string:
 		return v == ""

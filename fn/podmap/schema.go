@@ -1,0 +1,212 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package podmap
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+)
+
+// Kind is what a field of the pod holds.
+type Kind uint8
+
+const (
+	// anyKind is a field that is not known here, or one that reads several kinds, such as a quantity.
+	anyKind Kind = iota
+	stringKind
+	boolKind
+	numberKind
+	// StructKind is a map whose keys are the fields of a type, and ListKind a list.
+	StructKind
+	mapKind
+	ListKind
+)
+
+// Schema is the type of a value in a pod, with Kubernetes' patch rules: a tree made from the Go types. The fields of a struct
+// are read when the first of them is asked for, because a pod has few of the types that it could have.
+type Schema struct {
+	Kind Kind
+	// TypeName is the name of the Go type, such as Quantity.
+	TypeName string
+	// Elem is the type of a list's or map's elements.
+	Elem *Schema
+	// fields returns the fields of a struct by their names in JSON.
+	fields func() map[string]*SchemaField
+}
+
+// Field returns a field of a struct, or nil where there is none of that name.
+func (s *Schema) Field(name string) *SchemaField {
+	if s.fields == nil {
+		return nil
+	}
+	return s.fields()[name]
+}
+
+// SchemaField is one field of a struct.
+type SchemaField struct {
+	// Schema is the type of the field.
+	Schema *Schema
+	// index is the field's place in the Go type.
+	index []int
+	// IsPointer says that an empty value means something else than none.
+	IsPointer bool
+	// Merges says that the elements of a list are merged, and MergeKey by which key; "" means that they are plain values.
+	Merges   bool
+	MergeKey string
+	meta     strategicpatch.PatchMeta
+}
+
+// alwaysThere reports whether the JSON of Kubernetes' types has the field whenever it has what the field is in.
+func (f *SchemaField) alwaysThere() bool { return !f.IsPointer && f.Schema.Kind == StructKind }
+
+// PodSchema returns the schema of a pod.
+var PodSchema = sync.OnceValue(func() *Schema { return SchemaOf(reflect.TypeFor[corev1.Pod]()) })
+
+// UnknownSchema is the one of fields newer than our types: maps merge and lists are replaced.
+var UnknownSchema = &Schema{Kind: anyKind, TypeName: "unknown"}
+
+var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
+
+// schemas has the schema of each type that was asked for. They are made from the types alone.
+var schemas sync.Map
+
+// SchemaOf returns the schema of a Go type.
+func SchemaOf(t reflect.Type) *Schema {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if s, ok := schemas.Load(t); ok {
+		return s.(*Schema)
+	}
+	s, _ := schemas.LoadOrStore(t, newSchema(t))
+	return s.(*Schema)
+}
+
+func newSchema(t reflect.Type) *Schema {
+	s := &Schema{TypeName: t.Name()}
+	if reflect.PointerTo(t).Implements(unmarshaler) {
+		return s
+	}
+	switch t.Kind() {
+	case reflect.String:
+		s.Kind = stringKind
+	case reflect.Bool:
+		s.Kind = boolKind
+	case reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint8, reflect.Float64:
+		s.Kind = numberKind
+	case reflect.Map:
+		s.Kind, s.Elem = mapKind, SchemaOf(t.Elem())
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			s.Kind = stringKind
+			break
+		}
+		s.Kind, s.Elem = ListKind, SchemaOf(t.Elem())
+	case reflect.Struct:
+		s.Kind = StructKind
+		s.fields = sync.OnceValue(func() map[string]*SchemaField {
+			fields := make(map[string]*SchemaField, t.NumField())
+			addFields(fields, t, nil)
+			return fields
+		})
+	}
+	return s
+}
+
+// addFields adds the fields of a struct, which is at an index of another one, and of those that are inlined in it.
+func addFields(fields map[string]*SchemaField, t reflect.Type, at []int) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		index := append(slices.Clone(at), i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous && (name == "" || strings.Contains(options, "inline")) {
+			addFields(fields, f.Type, index)
+			continue
+		}
+		if name == "" || name == "-" {
+			continue
+		}
+		field := &SchemaField{Schema: SchemaOf(f.Type), index: index, IsPointer: f.Type.Kind() == reflect.Pointer}
+		if strategies := f.Tag.Get("patchStrategy"); strategies != "" {
+			list := strings.Split(strategies, ",")
+			field.meta.SetPatchStrategies(list)
+			field.Merges = slices.Contains(list, "merge")
+		}
+		field.MergeKey = f.Tag.Get("patchMergeKey")
+		field.meta.SetPatchMergeKey(field.MergeKey)
+		fields[name] = field
+	}
+}
+
+// LookupPatchMetadataForStruct is the patch rule of a field that holds a map.
+func (s *Schema) LookupPatchMetadataForStruct(key string) (strategicpatch.LookupPatchMeta, strategicpatch.PatchMeta, error) {
+	if s.Kind == mapKind {
+		return s.Elem, strategicpatch.PatchMeta{}, nil
+	}
+	if f := s.Field(key); f != nil {
+		return f.Schema, f.meta, nil
+	}
+	return UnknownSchema, strategicpatch.PatchMeta{}, nil
+}
+
+// LookupPatchMetadataForSlice is the patch rule of a field that holds a list.
+func (s *Schema) LookupPatchMetadataForSlice(key string) (strategicpatch.LookupPatchMeta, strategicpatch.PatchMeta, error) {
+	f := s.Field(key)
+	if f == nil || f.Schema.Kind != ListKind {
+		return UnknownSchema, strategicpatch.PatchMeta{}, nil
+	}
+	return f.Schema.Elem, f.meta, nil
+}
+
+// Name is the type's name, for messages.
+func (s *Schema) Name() string { return s.TypeName }
+
+// typeError says that a value does not have the type that Kubernetes wants.
+func (s *Schema) typeError(v any) error {
+	want := map[Kind]string{
+		stringKind: "a string", boolKind: "a bool", numberKind: "a number", StructKind: "a map", mapKind: "a map", ListKind: "a list",
+	}[s.Kind]
+	return fmt.Errorf("it has to be %s and is %s", want, Describe(v))
+}
+
+// Accepts reports whether a value has the schema's type. Null is accepted everywhere.
+func (s *Schema) Accepts(v any) bool {
+	if v == nil {
+		return true
+	}
+	switch s.Kind {
+	case stringKind:
+		_, ok := v.(string)
+		return ok
+	case boolKind:
+		_, ok := v.(bool)
+		return ok
+	case numberKind:
+		switch v.(type) {
+		case int64, float64:
+			return true
+		}
+		return false
+	case StructKind, mapKind:
+		_, ok := v.(map[string]any)
+		return ok
+	case ListKind:
+		_, ok := v.([]any)
+		return ok
+	default:
+		return true
+	}
+}
+
+// ContainerSchema returns the schema of a container.
+func ContainerSchema() *Schema {
+	return PodSchema().Field("spec").Schema.Field(Containers).Schema.Elem
+}
