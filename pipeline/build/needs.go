@@ -24,11 +24,11 @@ func (b *Builder) checkNeeds(p *v1alpha1.RenderPipeline, state *status.State, sn
 	seen := state.Seen
 	switch {
 	case seen.Outcome == "":
-		return "it was never rendered", true, nil
+		return "it has never been rendered", true, nil
 	case seen.Request != b.RequestDigest(p):
 		return "the pipeline, a policy or Prerig has changed", true, nil
 	case seen.Outcome == status.Failed && (seen.Stage != status.StageBuild && seen.Stage != status.StageGate || state.Retrying()):
-		return "the last run did not come to an end", true, nil
+		return "the last run did not finish", true, nil
 	case notesRevisions(p) && seen.Revision != snapshot.Revision:
 		return "the revision is to be noted for the promoter", true, nil
 	}

@@ -42,13 +42,13 @@ func TestNeeds(t *testing.T) {
 		reason   string // "": not needed
 	}{
 		"as it was":                   {},
-		"never rendered":              {change: func(s *status.Seen) { s.Outcome = "" }, reason: "it was never rendered"},
+		"never rendered":              {change: func(s *status.Seen) { s.Outcome = "" }, reason: "it has never been rendered"},
 		"another version of Prerig":   {builder: &Builder{Version: "2"}, reason: "the pipeline, a policy or Prerig has changed"},
 		"another request":             {change: func(s *status.Seen) { s.Request = "x" }, reason: "the pipeline, a policy or Prerig has changed"},
 		"a build that failed":         {change: func(s *status.Seen) { s.Outcome, s.Stage = status.Failed, status.StageBuild }},
 		"a gate that was closed":      {change: func(s *status.Seen) { s.Outcome, s.Stage = status.Failed, status.StageGate }},
-		"a source that failed":        {change: func(s *status.Seen) { s.Outcome, s.Stage = status.Failed, status.StageSource }, reason: "the last run did not come to an end"},
-		"publishing that failed":      {change: func(s *status.Seen) { s.Outcome, s.Stage = status.Failed, status.StagePublish }, reason: "the last run did not come to an end"},
+		"a source that failed":        {change: func(s *status.Seen) { s.Outcome, s.Stage = status.Failed, status.StageSource }, reason: "the last run did not finish"},
+		"publishing that failed":      {change: func(s *status.Seen) { s.Outcome, s.Stage = status.Failed, status.StagePublish }, reason: "the last run did not finish"},
 		"a failed build that changes": {change: func(s *status.Seen) { s.Outcome, s.Stage = status.Failed, status.StageBuild }, tree: map[string]string{"app.yaml": "2"}, reason: "app.yaml was changed"},
 		"no record":                   {change: func(s *status.Seen) { s.Record = nil }, reason: "nothing is recorded of an earlier render"},
 		"another file":                {tree: map[string]string{"app.yaml": "1", "other": "2"}},

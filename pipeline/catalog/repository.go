@@ -73,7 +73,7 @@ func OpenRepository(ctx context.Context, o Repository, options ...Option) (*Cata
 		return nil, err
 	}
 	c.setError(err)
-	c.log.Warn("beginning with the pipelines that were read last", "revision", c.Status().Revision)
+	c.log.Warn("starting with the pipelines that were read last", "revision", c.Status().Revision)
 	return c, nil
 }
 
@@ -295,7 +295,7 @@ func (c *Catalog) reportRead(err error) {
 	case failed == c.repo.failed:
 		return
 	case err != nil:
-		c.log.Error("the pipelines cannot be read; those that are known stay", "error", err)
+		c.log.Error("the pipelines cannot be read; the known ones stay", "error", err)
 	default:
 		c.log.Info("the pipelines can be read again", "source", c.repo.String())
 	}

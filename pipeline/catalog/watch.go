@@ -65,7 +65,7 @@ func (c *Catalog) Watch(ctx context.Context, touched func(dir string), further .
 				watchTree(w, c.dir)
 			}
 			if _, err := c.Reload(); err != nil {
-				c.log.Error("the pipelines cannot be read; those that are known stay", "error", err)
+				c.log.Error("the pipelines cannot be read; the known ones stay", "error", err)
 			}
 			for _, dir := range further {
 				now := watchTree(w, dir)

@@ -77,7 +77,7 @@ func Serve(ctx context.Context, c *config.Config, o Options) error {
 		err := serveOnce(ctx, c, o)
 		if ctx.Err() != nil {
 			if err != nil {
-				o.Log.Warn("the daemon was ended in the middle of something", "error", err)
+				o.Log.Warn("the daemon was stopped while work was running", "error", err)
 			}
 			return nil
 		}
@@ -296,7 +296,7 @@ func openQueue(ctx context.Context, c *config.Config, log *slog.Logger) (*queue.
 		if try == 20 || ctx.Err() != nil {
 			return nil, fmt.Errorf("opening the queue at %s: %w", serverAddresses(c.NATS.URL), err)
 		}
-		log.Warn("the queue is not there yet", "servers", serverAddresses(c.NATS.URL), "error", err)
+		log.Warn("the queue cannot be reached yet", "servers", serverAddresses(c.NATS.URL), "error", err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Second):

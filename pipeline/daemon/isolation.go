@@ -18,7 +18,7 @@ func (p *components) tellIsolation(ctx context.Context) {
 	}
 	p.metrics.Isolation(found.Layers())
 	if !found.Network() || !found.Files() {
-		p.o.Log.Warn("this kernel gives renderers no network isolation, or none from files; nothing in them dials or opens files, but allow "+
+		p.o.Log.Warn("this kernel cannot isolate renderers from the network or from files; nothing in them dials or opens files, but allow "+
 			"user namespaces or seccomp to be sure", "by", found.String())
 		return
 	}

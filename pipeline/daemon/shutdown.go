@@ -30,10 +30,10 @@ func (p *components) waitForGroup(ctx, inner context.Context, group *errgroup.Gr
 	}
 	begin := time.Now()
 	if endsWithin(shutdownGrace, func() { <-ended }) {
-		p.o.Log.Info("everything that was under way has ended", "took", time.Since(begin))
+		p.o.Log.Info("everything that was running has finished", "took", time.Since(begin))
 		return err
 	}
-	p.o.Log.Error("something does not end and is left behind; what it was at is done again by the next start", "after", time.Since(begin))
+	p.o.Log.Error("something does not finish and is left behind; its work is done again after the next start", "after", time.Since(begin))
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -22,5 +22,5 @@ func Recovered(cause any) *Error { return &Error{cause, debug.Stack()} }
 
 // Error asks for a report, with the cause.
 func (e *Error) Error() string {
-	return fmt.Sprintf("this is an error of Prerig, please report it: %v", e.Cause)
+	return fmt.Sprintf("this is a bug in Prerig, please report it: %v", e.Cause)
 }

@@ -23,7 +23,7 @@ const (
 	unresponsiveFor = time.Minute
 )
 
-var errUnresponsive = errors.New("it did not answer in time a short while ago")
+var errUnresponsive = errors.New("it did not answer in time a moment ago")
 
 // unresponsiveSources remembers the sources that did not answer in time. The zero value remembers none.
 type unresponsiveSources struct {

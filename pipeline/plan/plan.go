@@ -144,7 +144,7 @@ func (p *Planner) planSourceSafely(ctx context.Context, key string, entries []ca
 		if r == nil {
 			return
 		}
-		p.Log.Error("looking at a source has panicked; this is an error of Prerig, please report it", "id", cause.ID,
+		p.Log.Error("looking at a source has panicked; this is a bug in Prerig, please report it", "id", cause.ID,
 			"pipelines", len(entries), "error", r, "stack", string(debug.Stack()))
 		jobs = nil
 		for _, e := range entries {
@@ -234,10 +234,10 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 			reason, needed = "the source answers again", true
 		}
 		if !needed && state.Asked(e.Pipeline, control) {
-			reason, needed = "somebody has asked for it", true
+			reason, needed = "a run was requested", true
 		}
 		if !needed && cause.Drift && drift.hasDrifted(looking, e.Pipeline, state) {
-			reason, needed, job.Force = "what is published was changed by somebody else", true, true
+			reason, needed, job.Force = "what is published was changed by someone else", true, true
 		}
 		if !needed {
 			continue

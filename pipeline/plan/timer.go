@@ -26,7 +26,7 @@ func (p *Planner) Timer(ctx context.Context) {
 			if due := p.duePipelines(last, now); len(due) > 0 {
 				cause := Cause{ID: fmt.Sprintf("interval-%d", now.Unix()), Reason: "interval", Since: now, Drift: true}
 				if err := p.Consider(ctx, due, cause); err != nil && ctx.Err() == nil {
-					p.Log.Warn("the interval could not be planned; the next one will be", "error", err)
+					p.Log.Warn("an interval could not be planned; the next one will be", "error", err)
 				}
 			}
 			last = now

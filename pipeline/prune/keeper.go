@@ -127,7 +127,7 @@ func (k *Keeper) registerPipelines(ctx context.Context, entries []catalog.Entry)
 		}
 		err := k.Store.ChangeRegistration(ctx, e.Key, func(r *status.Registration) bool {
 			if r.Removal != nil {
-				k.Log.Info("a pipeline that was gone is there again", "pipeline", e.Key)
+				k.Log.Info("a removed pipeline is back", "pipeline", e.Key)
 			}
 			if e.Pipeline == nil {
 				want = *r

@@ -93,7 +93,7 @@ func (r *Remover) removalFailed(ctx context.Context, pipeline string, err error)
 		return true
 	})
 	if saved != nil {
-		r.Log.Warn("it is not noted how a removal went", "pipeline", pipeline, "error", saved)
+		r.Log.Warn("the outcome of a removal could not be noted", "pipeline", pipeline, "error", saved)
 	}
 	if waits {
 		return &queue.RetryError{After: successorWait, Err: err}

@@ -49,7 +49,7 @@ type holdKey struct{}
 // for longer than Options.AckWait has lost it to another.
 func Held(ctx context.Context) error {
 	if h, ok := ctx.Value(holdKey{}).(*heldLock); ok && !h.isHeld() {
-		return errors.New("the lock of the pipeline was lost, as the queue was not reached in time")
+		return errors.New("the pipeline's lock was lost because the queue could not be reached in time")
 	}
 	return ctx.Err()
 }
@@ -117,7 +117,7 @@ func (c *lockClaim) takeLock(ctx context.Context) (bool, error) {
 		return mine, nil
 	}
 	if !looked {
-		c.q.opts.Log.Warn("whether a lock was taken is not known; it may be held for a while by nobody", "error", err)
+		c.q.opts.Log.Warn("it is not known whether a lock was taken; if it was, it runs out by itself", "error", err)
 	}
 	return false, c.q.noteWriteError(err)
 }

@@ -287,7 +287,7 @@ func (q *Queue) Events(ctx context.Context, slots int, plan func(ctx context.Con
 	return q.consumeMessages(ctx, q.events, q.makeEvents, slots, func(ctx context.Context, data []byte) error {
 		var l loggedEvent
 		if err := json.Unmarshal(data, &l); err != nil {
-			q.opts.Log.Error("an event in the log cannot be read and is dropped", "error", err)
+			q.opts.Log.Error("an event in the log cannot be read and was dropped", "error", err)
 			return nil
 		}
 		return plan(withTrace(ctx, l.Trace), l.Event, l.Stored)

@@ -27,7 +27,7 @@ func isUsed(dir string) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("looking whether the queue was used before: %w", err)
+		return false, fmt.Errorf("checking whether the queue was used before: %w", err)
 	}
 	return true, nil
 }

@@ -129,7 +129,7 @@ func lockDir(ctx context.Context, dir string, patience time.Duration, log *slog.
 			file.Close()
 			return nil, fmt.Errorf("locking the directory of the queue %s: %w", dir, err)
 		case !told:
-			log.Warn("another process uses the directory of the queue; waiting for its end", "directory", dir, "at most", patience)
+			log.Warn("another process uses the directory of the queue; waiting until it exits", "directory", dir, "at most", patience)
 			told = true
 		}
 		select {

@@ -26,7 +26,7 @@ func (q *Queue) Load(ctx context.Context, name string) (data []byte, revision ui
 }
 
 // ErrChanged means that somebody else has saved the state since it was loaded.
-var ErrChanged = errors.New("the state was changed by somebody else")
+var ErrChanged = errors.New("the state has been changed by another process")
 
 // SaveAfter stores data under a name if nothing was saved since the given revision, 0 for nothing at all, and gives the new
 // revision. ErrChanged is the cause of the error otherwise.
@@ -95,7 +95,7 @@ func (q *Queue) PutArchive(ctx context.Context, name string, data []byte) error 
 	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
 	if _, err := q.papers.Put(ctx, subjectToken(name), data); err != nil {
-		return fmt.Errorf("filing %s: %w", name, err)
+		return fmt.Errorf("storing %s in the archive: %w", name, err)
 	}
 	return nil
 }

@@ -112,7 +112,7 @@ func (q *Queue) Work(ctx context.Context, slots int, do func(ctx context.Context
 	return q.consumeMessages(ctx, q.work, q.makeWork, slots, func(ctx context.Context, data []byte) error {
 		var j Job
 		if err := json.Unmarshal(data, &j); err != nil {
-			q.opts.Log.Error("a job in the queue cannot be read and is dropped", "error", err)
+			q.opts.Log.Error("a job in the queue cannot be read and was dropped", "error", err)
 			return nil
 		}
 		// A job from the future was planned before the clock was put back, and must not wait until it is there again.
@@ -259,7 +259,7 @@ func (q *Queue) handleMessage(ctx context.Context, msg jetstream.Msg, do func(co
 		err = msg.NakWithDelay(redeliveryWait(msg))
 	}
 	if err != nil {
-		q.opts.Log.Warn("the outcome of a job could not be told to the queue; it will come again", "error", err)
+		q.opts.Log.Warn("the outcome of a job could not be reported to the queue; the job will run again", "error", err)
 	}
 }
 
@@ -268,7 +268,7 @@ func (q *Queue) handleSafely(ctx context.Context, data []byte, do func(context.C
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("handling a message: %v", r)
-			q.opts.Log.Error("this is an error of Prerig, please report it; it is tried again", "error", err, "stack", string(debug.Stack()))
+			q.opts.Log.Error("this is a bug in Prerig, please report it; it is tried again", "error", err, "stack", string(debug.Stack()))
 		}
 	}()
 	return do(ctx, data)

@@ -44,7 +44,7 @@ func (a *attempt) publishResult(ctx context.Context) error {
 			if bug := (*fault.Error)(nil); errors.As(p.err, &bug) {
 				a.log.Error("publishing has panicked", "error", p.err, "stack", string(bug.Stack))
 			}
-			a.log.Warn("a result was not published", "place", i, "error", p.err)
+			a.log.Warn("a result could not be published", "place", i, "error", p.err)
 		}
 		a.published = append(a.published, p)
 	}
@@ -120,7 +120,7 @@ func (a *attempt) publishTo(ctx context.Context, to v1alpha1.Publish) (publish.R
 		}
 	}
 	if receipt.Problem != nil {
-		a.log.Warn("there is no difference of what was published", "target", to.Target(), "error", receipt.Problem)
+		a.log.Warn("the difference of what was published could not be made", "target", to.Target(), "error", receipt.Problem)
 	}
 	return receipt, err
 }

@@ -99,7 +99,7 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 	log := r.Log.With("id", job.Cause, "pipeline", job.Pipeline)
 	entry, ok := r.Catalog.Get(job.Pipeline)
 	if (!ok || job.Spec != "" && job.Spec != entry.Digest) && time.Since(job.Since) < unknownFor {
-		return &queue.RetryError{After: time.Second, Err: errors.New("the pipeline is not known here yet as it was planned for")}
+		return &queue.RetryError{After: time.Second, Err: errors.New("this process has not read the pipeline's new definition yet")}
 	}
 	if !ok || entry.Err != nil {
 		log.Info("the pipeline is gone or not valid, the job is dropped")

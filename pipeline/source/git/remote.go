@@ -275,7 +275,7 @@ func (p *Push) Send(ctx context.Context, updates []Update, pack io.Reader) error
 func (p *Push) checkOutcome(ctx context.Context, updates []Update) error {
 	refs, err := p.remote.List(ctx)
 	if err != nil {
-		return fmt.Errorf("looking what became of a push: %w", err)
+		return fmt.Errorf("checking what became of a push: %w", err)
 	}
 	for _, update := range updates {
 		if now := refs.ByName[update.Name]; now != update.New {
