@@ -44,6 +44,7 @@ type Planner struct {
 	mu          sync.Mutex
 	sourceLocks map[string]*sync.Mutex // one for each source
 	next        map[string]time.Time   // when a pipeline may run again
+	looked      map[string]time.Time   // when a pipeline's source was looked at last
 	sources     map[string]sourceText  // of pipelines
 }
 
@@ -96,6 +97,7 @@ func (p *Planner) Consider(ctx context.Context, keys []string, cause Cause) erro
 		batch := p.batchSize(jobs, pending)
 		for i := range jobs {
 			jobs[i].Batch, jobs[i].Trace = batch, trace
+			p.dropOldRevision(&jobs[i])
 			if !cause.Now {
 				jobs[i].NotBefore = p.notBefore(jobs[i].Pipeline)
 			}
@@ -185,6 +187,7 @@ func (p *Planner) forgetPipeline(key string) {
 	defer p.mu.Unlock()
 	delete(p.sources, key)
 	delete(p.next, key)
+	delete(p.looked, key)
 }
 
 // planSource plans for the pipelines of one source, one group at a time for each source.
@@ -204,6 +207,9 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 	}
 	if err != nil {
 		p.Log.Warn("a source could not be checked; the status of its pipelines says why", "id", cause.ID, "pipelines", len(entries), "error", err)
+	}
+	if snapshot != nil {
+		p.noteLook(entries, resolved)
 	}
 	drift, look := newDrift(p.Fetcher), p.unchanged.At(p.Builder, snapshot)
 	var jobs []queue.Job
@@ -250,6 +256,28 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 		jobs = append(jobs, job)
 	}
 	return jobs
+}
+
+// noteLook notes when the source of pipelines was looked at. The caller has the source's turn, so the last one noted is the newest.
+func (p *Planner) noteLook(entries []catalog.Entry, at time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.looked == nil {
+		p.looked = map[string]time.Time{}
+	}
+	for _, e := range entries {
+		p.looked[e.Key] = at
+	}
+}
+
+// dropOldRevision takes the revision out of a job whose source was looked at once more before the job is asked for, as a plan
+// waits for slow sources. That look may have found that nothing needs to run, and this job would bring back what it was before.
+func (p *Planner) dropOldRevision(job *queue.Job) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.looked[job.Pipeline].Equal(job.Resolved) {
+		job.Revision, job.Resolved = "", time.Time{}
+	}
 }
 
 // lastRenders returns for each pipeline what its state says of its last render, see queue.Job.

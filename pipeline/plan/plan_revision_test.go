@@ -5,9 +5,13 @@ package plan_test
 
 import (
 	"context"
+	"net/http"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/prerig/prerig/pipeline/plan"
 	"github.com/prerig/prerig/pipeline/queue"
 )
 
@@ -49,4 +53,70 @@ func TestAJobNamesARevisionOnlyWhereNoRunCanHaveSeenMore(t *testing.T) {
 			t.Errorf("job %d: revision %q of a look after the render at %s, want %q and %s", i, got.Revision, got.Rendered, want, rendered)
 		}
 	}
+}
+
+// TestAJobThatWaitedForASlowSourceNamesNoOldRevision: while a plan waits for the answer of another source, what it has found is
+// reverted. The plan for that finds that nothing needs to run, so the first one's job must not bring it back.
+func TestAJobThatWaitedForASlowSourceNamesNoOldRevision(t *testing.T) {
+	b := newBed(t, 1, branches)
+	slow := b.git.Repository(t, "slow")
+	slow.Commit("first", map[string]string{"x": "1"})
+	b.write(b.pipelines, "slow.yaml", branches(1, slow.URL))
+	b.reload()
+	waiting, answer := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	b.git.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+		if strings.Contains(r.URL.Path, "/slow.git/") {
+			once.Do(func() { close(waiting) })
+			<-answer
+		}
+		return false
+	}
+	file := "apps/" + name(0) + "/app.yaml"
+	before := b.repository.Git("show", "main:"+file) + "\n"
+	changed := b.repository.Commit("change", map[string]string{file: "kind: Service\n"})
+	var first sync.WaitGroup
+	first.Go(func() {
+		cause := plan.Cause{ID: changed, Since: time.Now()}
+		if err := b.planner.Consider(t.Context(), []string{name(0), name(1)}, cause); err != nil {
+			t.Error(err)
+		}
+	})
+	<-waiting
+	for !b.planner.HasLooked(name(0)) {
+		time.Sleep(time.Millisecond)
+	}
+	reverted := b.repository.Commit("revert", map[string]string{file: before})
+	if err := b.planner.Event(t.Context(), b.event(reverted), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if pending, err := b.queue.Pending(t.Context()); err != nil || len(pending) > 0 {
+		t.Fatalf("the revert asks for %v, %v", pending, err)
+	}
+	close(answer)
+	first.Wait()
+	jobs := b.jobs(2)
+	if got := jobs[name(0)]; got.Pipeline == "" || got.Revision != "" {
+		t.Errorf("the first plan asks for %+v", got)
+	}
+	if got := jobs[name(1)]; got.Revision == "" {
+		t.Errorf("of the slow source: %+v", got)
+	}
+}
+
+// jobs returns so many jobs of the queue, by their pipelines.
+func (b *bed) jobs(count int) map[string]queue.Job {
+	b.t.Helper()
+	ctx, cancel := context.WithCancel(b.t.Context())
+	defer cancel()
+	found := map[string]queue.Job{}
+	if err := b.queue.Work(ctx, 1, func(_ context.Context, j queue.Job) error {
+		if found[j.Pipeline] = j; len(found) == count {
+			cancel()
+		}
+		return nil
+	}); err != nil {
+		b.t.Fatal(err)
+	}
+	return found
 }
