@@ -12,12 +12,16 @@ import (
 )
 
 // checkResources finds an injected container whose requests are above its limits, which the cluster would refuse when the
-// pod is created: a user sets a request by annotation, and the template's limit is lower.
+// pod is created: a user sets a request by annotation, and the template's limit is lower. What the pod itself asks for in a
+// container that a template only adds to, such as the application's in Istio's gRPC templates, is not the injection's.
 func (r *run) checkResources() error {
 	for _, key := range []string{initContainersKey, containersKey} {
 		for i, e := range r.pod.list(key) {
 			c, _ := e.(map[string]any)
 			if name, _ := c["name"].(string); !r.injected.has(key, name) {
+				continue
+			}
+			if own := r.seen.named(c); own != nil && podmap.Same(own["resources"], c["resources"]) {
 				continue
 			}
 			res, _ := c["resources"].(map[string]any)

@@ -52,6 +52,7 @@ type ownerRule struct {
 // setOwners fills in the owners of a template. key is what [] in the path stood for.
 func (t *Template) setOwners(rule ownerRule, meta map[string]any, key string) {
 	if rule.pod {
+		t.job = controllerOf(t.Pod)
 		t.Owner = OfPod(t.Pod)
 		t.Declared = t.Owner
 		return
@@ -73,10 +74,14 @@ func (t *Template) setOwners(rule ownerRule, meta map[string]any, key string) {
 		o.Name = strings.NewReplacer("{name}", o.Name, "{key}", key).Replace(rule.name)
 	}
 	labels, _ := Labels(t.Pod)
-	t.Owner = guessOwner(o, labels)
+	t.Owner, t.job = guessOwner(o, labels), o
 }
 
-var cronJobName = lazyregexp.New(`^(.+)-\d{8,10}$`)
+// cronJobName is the name of a Job that counts as a CronJob's, and longJobName one that did in older releases, too.
+var (
+	cronJobName = lazyregexp.New(`^(.+)-\d{8,10}$`)
+	longJobName = lazyregexp.New(`-\d{10}$`)
+)
 
 // guessOwner is what Istio makes of a pod's controller reference and labels. It changes only the kinds whose name may hide
 // another workload.
@@ -103,6 +108,12 @@ func guessOwner(o Owner, labels map[string]string) Owner {
 // OfPod gives the owner of a pod as the webhook finds it: by the controller reference if the pod has a generateName,
 // else the pod itself. A pod whose name is still to be generated has an empty name then, as at admission.
 func OfPod(pod map[string]any) Owner {
+	labels, _ := Labels(pod)
+	return guessOwner(controllerOf(pod), labels)
+}
+
+// controllerOf gives what OfPod guesses from.
+func controllerOf(pod map[string]any) Owner {
 	meta, _ := pod["metadata"].(map[string]any)
 	o := Owner{APIVersion: "v1", Kind: "Pod"}
 	o.Name, _ = meta["name"].(string)
@@ -120,8 +131,7 @@ func OfPod(pod map[string]any) Owner {
 		o.APIVersion, _ = ref["apiVersion"].(string)
 		o.Kind, _ = ref["kind"].(string)
 		o.Name, _ = ref["name"].(string)
-		labels, _ := Labels(pod)
-		if o = guessOwner(o, labels); o.Name == "" {
+		if o.Name == "" {
 			o.Name = name
 		}
 		return o
@@ -130,12 +140,16 @@ func OfPod(pod map[string]any) Owner {
 }
 
 // OwnerFor gives the owner as the webhook of a release finds it: from 1.8 to 1.21 a CronJob is taken for batch/v1beta1
-// (istio/istio#27195, #49328). What other versions find cannot be known before the cluster makes it: up to 1.7 the name
+// (istio/istio#27195, #49328), and older ones take no Job for a CronJob's, or only one whose name ends in ten digits. What other versions find cannot be known before the cluster makes it: up to 1.7 the name
 // of the Job with the time of its run, up to 1.12 that of a DeploymentConfig's ReplicationController with its number
 // (#36220), and up to 1.21 that of a Rollout's ReplicaSet with its hash (#49256). There the workload itself is the
 // owner, as in newer versions.
 func (t Template) OwnerFor(r release.Release) Owner {
 	o := t.Owner
+	if o.Kind == "CronJob" && t.job.Kind == "Job" && (!feature.In(r, feature.CronJobByName) ||
+		!feature.In(r, feature.CronJobByShortName) && !longJobName.MatchString(t.job.Name)) {
+		o = t.job
+	}
 	if feature.In(r, feature.CronJobOfBeta) && o.Kind == "CronJob" && o.APIVersion == "batch/v1" {
 		o.APIVersion = "batch/v1beta1"
 	}

@@ -27,6 +27,8 @@ type Template struct {
 	Owner Owner
 	// Declared is the object by the words of its manifest: what istioctl kube-inject takes for the owner.
 	Declared Owner
+	// job is Owner before it was guessed whether a Job belongs to a CronJob.
+	job Owner
 	// NameGenerated says that the workload has no name but a generateName, so that Owner.Name is only its beginning.
 	NameGenerated bool
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
@@ -93,7 +94,7 @@ func TestBuiltIn(t *testing.T) {
 				Owner:    Owner{APIVersion: version, Kind: kind, Name: "web", Namespace: "shop"},
 				Declared: Owner{APIVersion: tc.apiVersion, Kind: tc.kind, Name: "web", Namespace: "shop"},
 			}
-			if diff := cmp.Diff(want, got[0]); diff != "" {
+			if diff := cmp.Diff(want, got[0], cmpopts.IgnoreUnexported(Template{})); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
@@ -212,6 +213,32 @@ func TestOwner(t *testing.T) {
 				t.Errorf("NameGenerated is %v", got[0].NameGenerated)
 			}
 		})
+	}
+}
+
+// TestOwnerForJobs: which Jobs count as a CronJob's hangs on the release (GetDeployMetaFromPod in pkg/kube/util.go at the tags).
+func TestOwnerForJobs(t *testing.T) {
+	for _, tc := range []struct{ release, name, kind, owner string }{
+		{"1.31.0", "backup-12345678", "CronJob", "backup"}, {"1.31.0", "backup-1234567", "Job", "backup-1234567"},
+		{"1.13.0", "backup-123456789", "CronJob", "backup"}, {"1.12.0", "backup-123456789", "Job", "backup-123456789"},
+		{"1.12.1", "backup-123456789", "CronJob", "backup"}, {"1.11.4", "backup-12345678", "Job", "backup-12345678"},
+		{"1.11.5", "backup-12345678", "CronJob", "backup"}, {"1.10.5", "backup-12345678", "Job", "backup-12345678"},
+		{"1.10.5", "backup-1234567890", "CronJob", "backup"}, {"1.8.0", "backup-1234567890", "CronJob", "backup"},
+		{"1.7.1", "backup-1234567890", "Job", "backup-1234567890"}, {"1.6.10", "backup-1234567890", "CronJob", "backup"},
+	} {
+		for _, src := range []string{
+			"{apiVersion: batch/v1, kind: Job, metadata: {name: " + tc.name + "}, spec: {template: {spec: {}}}}",
+			"{apiVersion: v1, kind: Pod, metadata: {generateName: x-, ownerReferences: [{apiVersion: batch/v1, kind: Job, name: " + tc.name + ", controller: true}]}, spec: {}}",
+		} {
+			got, err := registry(t).Templates(object(t, src))
+			if err != nil || len(got) != 1 {
+				t.Fatalf("got %v, %v", got, err)
+			}
+			of := release.Between(tc.release, tc.release)[0].From
+			if o := got[0].OwnerFor(of); o.Kind != tc.kind || o.Name != tc.owner {
+				t.Errorf("%s, %s: got %+v, want the %s %s", tc.release, src, o, tc.kind, tc.owner)
+			}
+		}
 	}
 }
 

@@ -4,6 +4,7 @@
 package feature
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/prerig/prerig/fn/istio/release"
@@ -59,7 +60,7 @@ func TestDependingOnPatch(t *testing.T) {
 	if got := DependingOnPatch(31); len(got) > 0 {
 		t.Errorf("1.31: got %q, want nothing", got)
 	}
-	if got := DependingOnPatch(10); len(got) != 1 || got[0] != ProxyMetadataMerged {
-		t.Errorf("1.10: got %q, want how proxyMetadata merges", got)
+	if got := DependingOnPatch(10); len(got) != 2 || !slices.Contains(got, ProxyMetadataMerged) || !slices.Contains(got, CronJobByShortName) {
+		t.Errorf("1.10: got %q, want how proxyMetadata merges and which Jobs are a CronJob's", got)
 	}
 }

@@ -36,7 +36,9 @@ const (
 	AutoLeavesSystem         Name = "enableNamespacesByDefault leaves the system's namespaces out"
 
 	// The owner of a pod.
-	CronJobOfBeta Name = "CronJobs are taken for batch/v1beta1"
+	CronJobOfBeta      Name = "CronJobs are taken for batch/v1beta1"
+	CronJobByName      Name = "a Job whose name ends in ten digits is a CronJob's"
+	CronJobByShortName Name = "a Job whose name ends in eight or nine digits is a CronJob's"
 
 	// The mesh configuration.
 	ConcurrencyIsNumber   Name = "concurrency of a proxy config is a plain number"
@@ -199,6 +201,8 @@ var table = []row{
 	{AutoLeavesSystem, release.Since("1.16"), srcWebhookChart},
 
 	{CronJobOfBeta, release.Between("1.0", "1.21"), "pkg/kube/util.go; istio/istio#27195, #49328"},
+	{CronJobByName, release.Since("1.6.10", "1.7.2", "1.8"), "pkg/kube/util.go, up to 1.7 " + srcWebhook},
+	{CronJobByShortName, release.Since("1.10.6", "1.11.5", "1.12.1", "1.13"), "pkg/kube/util.go"},
 
 	{ConcurrencyIsNumber, release.Between("1.0", "1.6"), srcMeshProto},
 	{DefaultsOfPilot, release.Between("1.0", "1.5"), srcMesh},

@@ -68,6 +68,10 @@ func (b *policyBuilder) rootNamespace() {
 	}
 }
 
+// unreleased is the version of the charts in Istio's repository, until a release is made of them. Istio 1.0 had none of these
+// labels.
+const unreleased = "1.0.0"
+
 // setVersion finds the version that the control plane runs, as far as the values do not say it themselves: by the labels that
 // the chart and the operator put on the ConfigMap. The image of istiod, which is surer, is looked at in istiod.
 func (b *policyBuilder) setVersion() {
@@ -88,7 +92,7 @@ func (b *policyBuilder) setVersion() {
 		strings.TrimPrefix(labels["helm.sh/chart"], "istiod-"),
 		labels["operator.istio.io/version"],
 	} {
-		if v, ok := istio.ParseVersion(candidate); ok {
+		if v, ok := istio.ParseVersion(candidate); ok && candidate != unreleased {
 			b.spec.Istio.Version = v.String()
 			return
 		}
