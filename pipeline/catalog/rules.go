@@ -12,12 +12,15 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/giturl"
+	"github.com/prerig/prerig/pipeline/tenant"
 )
 
 // Rules are what pipelines must keep to beside being valid by themselves, so that their authors need not trust each other.
 type Rules struct {
 	// AllowHostFiles lets pipelines publish to directories that Git hosts act upon, such as .github.
 	AllowHostFiles bool
+	// Tenants are the directories that pipelines must lie in, and what their authors may do. None means one team that may do all.
+	Tenants []tenant.Tenant
 	// Registered returns where a pipeline was known to publish to before, also before this process. It may be nil.
 	Registered func(pipeline string) []v1alpha1.Publish
 }
@@ -25,6 +28,9 @@ type Rules struct {
 // refuse returns the entries as the rules leave them: those that break one have an error. before are the entries that were
 // valid so far.
 func (r Rules) refuse(entries []Entry, before map[string]Entry) []Entry {
+	for i := range entries {
+		r.applyTenant(&entries[i])
+	}
 	o := owners{rules: r, before: before, sources: map[string][]string{}, places: map[string]*claimedPlace{}}
 	for _, e := range entries {
 		o.addSource(e)
@@ -62,6 +68,41 @@ func (r Rules) refuse(entries []Entry, before map[string]Entry) []Entry {
 		e.Err, e.Pipeline = fmt.Errorf("reading %s: pipeline %s: %w", e.File, e.Key, joinLines(errors.Join(errs...))), nil
 	}
 	return entries
+}
+
+// applyTenant refuses what the author of an entry may not say. What is no valid pipeline must not bear the name of one of another
+// tenant, as it would stand in its place.
+func (r Rules) applyTenant(e *Entry) {
+	if len(r.Tenants) == 0 {
+		return
+	}
+	t, ok := tenant.Of(r.Tenants, e.File)
+	if e.Pipeline == nil {
+		if !e.Opaque && (!ok || !t.Owns(namespaceOf(e.Key))) {
+			e.Key = e.File + "#" + e.Key
+		}
+		return
+	}
+	err := errors.New("it lies in no directory of tenants in the configuration")
+	if ok {
+		err = t.Check(e.Pipeline)
+	}
+	if err != nil {
+		e.Err = fmt.Errorf("reading %s: pipeline %s: %w", e.File, e.Key, joinLines(err))
+		e.Key, e.Pipeline = e.File+"#"+e.Key, nil
+		return
+	}
+	if key := e.Pipeline.Key(); key != e.Key {
+		e.Key, e.Digest = key, contentDigest([]byte(e.Digest+key))
+	}
+}
+
+func namespaceOf(key string) string {
+	namespace, _, ok := strings.Cut(key, "/")
+	if !ok {
+		return ""
+	}
+	return namespace
 }
 
 // owners knows what places belong to which pipeline.

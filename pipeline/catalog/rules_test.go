@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/tenant"
 )
 
 // publishing returns a pipeline that publishes to a branch.
@@ -128,5 +129,42 @@ func TestTagsBelongToOnePipeline(t *testing.T) {
 		if e, _ := c.Get(key); e.Err != nil {
 			t.Errorf("%s: %v", key, e.Err)
 		}
+	}
+}
+
+// With tenants, a pipeline's namespace follows from where its file lies, and no file takes the place of another tenant's.
+func TestTenantsCannotStandInForEachOther(t *testing.T) {
+	bound := func(directory, namespace string) tenant.Tenant {
+		one, err := tenant.New(directory, []string{namespace}, nil, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return one
+	}
+	dir := t.TempDir()
+	write(t, dir, map[string]string{
+		"a-evil/claims.yaml":  publishing("team", "stolen", "https://h/evil.git", "r", "x", ""),
+		"a-evil/broken.yaml":  strings.Replace(publishing("team", "web", "https://h/evil.git", "r", "y", ""), "source:", "sauce:", 1),
+		"a-evil/own.yaml":     strings.Replace(publishing("evil", "own", "https://h/evil.git", "r", "z", ""), ", namespace: evil", "", 1),
+		"b-team/web.yaml":     publishing("team", "web", "https://h/out.git", "rendered", "web", ""),
+		"nowhere/orphan.yaml": publishing("team", "orphan", "https://h/out.git", "rendered", "orphan", ""),
+	})
+	c, err := Open(dir, nil, WithRules(Rules{Tenants: []tenant.Tenant{bound("a-evil", "evil"), bound("b-team", "team")}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, ok := c.Get("team/web"); !ok || e.Err != nil || e.File != "b-team/web.yaml" {
+		t.Errorf("the team's own: %+v", e)
+	}
+	if e, ok := c.Get("evil/own"); !ok || e.Err != nil || e.Pipeline.Metadata.Namespace != "evil" {
+		t.Errorf("one without a namespace: %+v", e)
+	}
+	for _, key := range []string{"team/stolen", "team/orphan"} {
+		if e, ok := c.Get(key); ok {
+			t.Errorf("%s is there: %+v", key, e)
+		}
+	}
+	if got := c.Status(); got.Pipelines != 2 || got.Invalid != 3 {
+		t.Errorf("got %+v", got)
 	}
 }

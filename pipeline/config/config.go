@@ -56,6 +56,9 @@ type Config struct {
 	History int `mapstructure:"history"`
 	// AllowLocal allows sources that are directories of this machine.
 	AllowLocal bool `mapstructure:"allow_local"`
+	// Tenants bind directories of pipelines to namespaces, and to what their authors may read, write and call. With any, a pipeline
+	// outside of all their directories is refused.
+	Tenants []Tenant `mapstructure:"tenants"`
 	// AllowHostFiles lets pipelines publish to directories that Git hosts act upon, such as .github.
 	AllowHostFiles bool `mapstructure:"allow_host_files"`
 	// RemoteBases bounds which repositories pipelines may allow as remote bases (spec.build.remoteBases), as URLs of
@@ -109,6 +112,18 @@ type Receiver struct {
 	Secret string `mapstructure:"secret"`
 	// Insecure accepts what is not signed.
 	Insecure bool `mapstructure:"insecure"`
+}
+
+// Tenant is a directory of pipelines and what its authors may do. Lists of addresses that are left out set no bound.
+type Tenant struct {
+	// Directory below that of the pipelines, or from the root of the repository.
+	Directory string `mapstructure:"directory"`
+	// Namespaces that its pipelines may be of.
+	Namespaces []string `mapstructure:"namespaces"`
+	// Sources, Targets and Notifications are what they may read, publish to and call, as URLs or with /* at the end.
+	Sources       []string `mapstructure:"sources"`
+	Targets       []string `mapstructure:"targets"`
+	Notifications []string `mapstructure:"notifications"`
 }
 
 // Limits bound every render.
@@ -219,6 +234,9 @@ func (c *Config) Validate() error {
 		errs = append(errs, err)
 	}
 	if _, err := c.RemotePatterns(); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := c.ParsedTenants(); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

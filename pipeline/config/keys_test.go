@@ -35,7 +35,7 @@ func TestTheExampleHasEveryKeyWithItsDefault(t *testing.T) {
 		want.Workers = c.Workers
 	}
 	want.Receivers = []Receiver{{Name: "github", Provider: "github", Secret: filepath.Join(dir, "secrets/hooks/github")}}
-	want.RemoteBases = []string{}
+	want.RemoteBases, want.Tenants = []string{}, []Tenant{}
 	if diff := cmp.Diff(&want, c); diff != "" {
 		t.Error(diff)
 	}

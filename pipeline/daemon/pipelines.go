@@ -21,10 +21,13 @@ import (
 
 // openCatalog reads the pipelines from where the configuration says. A worker joins the others at their commit.
 func (p *components) openCatalog(ctx context.Context, worker bool) error {
+	rules, err := p.pipelineRules()
+	if err != nil {
+		return err
+	}
 	g := p.c.PipelinesGit
 	if g.URL == "" {
-		var err error
-		p.catalog, err = catalog.Open(p.c.Pipelines, p.o.Log, p.pipelineRules())
+		p.catalog, err = catalog.Open(p.c.Pipelines, p.o.Log, rules)
 		return err
 	}
 	namespace, name := g.SecretName()
@@ -36,25 +39,26 @@ func (p *components) openCatalog(ctx context.Context, worker bool) error {
 	if worker {
 		open = catalog.Join
 	}
-	var err error
 	p.catalog, err = open(ctx, catalog.Repository{
 		URL: g.URL, Ref: g.RefName(), Path: g.Path, Heads: p.store, Log: p.o.Log,
 		Open: func(ctx context.Context) (*git.Mirror, *git.Remote, error) {
 			return p.fetcher.Repository(ctx, namespace, g.URL, secret)
 		},
-	}, p.pipelineRules())
+	}, rules)
 	return err
 }
 
 // pipelineRules are what the configuration and what is known of pipelines ask of each.
-func (p *components) pipelineRules() catalog.Option {
+func (p *components) pipelineRules() (catalog.Option, error) {
+	tenants, err := p.c.ParsedTenants()
 	return catalog.WithRules(catalog.Rules{
+		Tenants:        tenants,
 		AllowHostFiles: p.c.AllowHostFiles,
 		Registered: func(pipeline string) []v1alpha1.Publish {
 			registered, _ := p.store.Registration(pipeline)
 			return registered.Publish
 		},
-	})
+	}), err
 }
 
 // handleJob does one job with the pipelines as they were when it was planned, or as they are now.
