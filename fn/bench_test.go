@@ -12,7 +12,7 @@ import (
 	"github.com/prerig/prerig/fn"
 )
 
-// list gives a ResourceList of n Deployments, each with a Service, under the built-in policy.
+// list returns a ResourceList of n Deployments, each with a Service, under the built-in policy.
 func list(n int) []byte {
 	var b bytes.Buffer
 	b.WriteString(`apiVersion: config.kubernetes.io/v1

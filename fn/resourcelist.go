@@ -30,11 +30,11 @@ var ErrResults = errors.New("the injection failed")
 func Execute(ctx context.Context, in io.Reader, out, stderr io.Writer) error {
 	src, err := readAll(in)
 	if err != nil {
-		return refuse(out, stderr, fmt.Errorf("reading standard input: %w", err))
+		return refuseInput(out, stderr, fmt.Errorf("reading standard input: %w", err))
 	}
 	list, err := manifest.ParseResourceList(src)
 	if err != nil {
-		return refuse(out, stderr, err)
+		return refuseInput(out, stderr, err)
 	}
 	report, err := runList(ctx, list)
 	if err != nil {
@@ -51,7 +51,7 @@ func Execute(ctx context.Context, in io.Reader, out, stderr io.Writer) error {
 	if err := list.Write(out, docs, append(list.Results[:len(list.Results):len(list.Results)], report.Results...)); err != nil {
 		return fmt.Errorf("writing the ResourceList: %w", err)
 	}
-	mirror(stderr, report.Results)
+	printProblems(stderr, report.Results)
 	if report.Failed() {
 		return ErrResults
 	}
@@ -82,8 +82,8 @@ func runList(ctx context.Context, list *manifest.ResourceList) (*Report, error) 
 	return injector.Run(ctx, items)
 }
 
-// refuse writes an empty ResourceList with the error, for input that is none itself.
-func refuse(out, stderr io.Writer, err error) error {
+// refuseInput writes an empty ResourceList with the error, for input that is none itself.
+func refuseInput(out, stderr io.Writer, err error) error {
 	results := result.Results{{Severity: result.Error, Message: err.Error()}}
 	list, parseErr := manifest.ParseResourceList([]byte("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nitems: []\n"))
 	if parseErr != nil {
@@ -92,12 +92,12 @@ func refuse(out, stderr io.Writer, err error) error {
 	if _, err := out.Write(list.Bytes(nil, results)); err != nil {
 		return fmt.Errorf("writing the ResourceList: %w", err)
 	}
-	mirror(stderr, results)
+	printProblems(stderr, results)
 	return ErrResults
 }
 
-// mirror writes warnings and errors, one line each.
-func mirror(w io.Writer, results result.Results) {
+// printProblems writes warnings and errors, one line each.
+func printProblems(w io.Writer, results result.Results) {
 	b := bufio.NewWriter(w)
 	defer b.Flush()
 	for _, r := range results {

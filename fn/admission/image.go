@@ -8,7 +8,7 @@ import "strings"
 // maxPath is the longest path of a repository in a reference, in bytes.
 const maxPath = 255
 
-// isLatest says whether an image has the tag latest, or neither a tag nor a digest, which means the same. A reference that is
+// isLatest reports whether an image has the tag latest, or neither a tag nor a digest, which means the same. A reference that is
 // not valid has no tag at all (source: ParseImageName in pkg/util/parsers of k8s.io/kubernetes, and what it calls in
 // github.com/distribution/reference).
 func (s Server) isLatest(image string) bool {
@@ -26,7 +26,7 @@ func (s Server) isLatest(image string) bool {
 	return s.validName(name)
 }
 
-// validName says whether a repository's name is valid: perhaps a registry, and a path of lower case.
+// validName reports whether a repository's name is valid: perhaps a registry, and a path of lower case.
 func (s Server) validName(name string) bool {
 	first, rest, more := strings.Cut(name, "/")
 	if !more {
@@ -45,7 +45,7 @@ func (s Server) validName(name string) bool {
 	return validPath(name)
 }
 
-// validPath says whether the parts of a path are letters and digits in lower case with single separators between them: a
+// validPath reports whether the parts of a path are letters and digits in lower case with single separators between them: a
 // period, one or two underscores, or hyphens.
 func validPath(path string) bool {
 	if len(path) > maxPath {
@@ -82,7 +82,7 @@ func validPart(part string) bool {
 	return true
 }
 
-// validRegistry says whether a text is a host, perhaps with a port.
+// validRegistry reports whether a text is a host, perhaps with a port.
 func validRegistry(s string) bool {
 	host, port := s, ""
 	if i := strings.LastIndexByte(s, ':'); i > strings.LastIndexByte(s, ']') {
@@ -107,7 +107,7 @@ func validRegistry(s string) bool {
 	return true
 }
 
-// validDigest says whether a digest is ALGORITHM:HEX of one of the known algorithms.
+// validDigest reports whether a digest is ALGORITHM:HEX of one of the known algorithms.
 func validDigest(s string) bool {
 	algorithm, sum, _ := strings.Cut(s, ":")
 	return isHex(sum) && len(sum) == map[string]int{"sha256": 64, "sha384": 96, "sha512": 128}[algorithm]

@@ -122,5 +122,5 @@ func orAbsent(m map[string]any, key string, value any) {
 	}
 }
 
-// none says whether a number is not there, or 0.
+// none reports whether a number is not there, or 0.
 func none(v any) bool { return v == nil || v == int64(0) || v == float64(0) }

@@ -17,7 +17,7 @@ type Server struct {
 	limits []LimitRange
 }
 
-// NewServer gives the API server of a version such as 1.34 or v1.34.2; an empty one means the newest version known here.
+// NewServer returns the API server of a version such as 1.34 or v1.34.2; an empty one means the newest version known here.
 // Only the minor version counts.
 func NewServer(version string) (Server, error) {
 	if version == "" {

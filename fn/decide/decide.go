@@ -68,15 +68,15 @@ type Pod struct {
 // Decider decides for pods. It does not change after New and may be used by any number of goroutines.
 type Decider struct {
 	options Options
-	hooks   []hook
+	hooks   []compiledWebhook
 	profile podProfile
 	unknown v1alpha1.UnknownNamespace
 	// source says where the webhooks come from.
 	source string
 }
 
-// hook is a webhook configuration, made ready.
-type hook struct {
+// compiledWebhook is a webhook configuration, made ready.
+type compiledWebhook struct {
 	match Match // Without the rule.
 	ours  bool
 	rules []hookRule
@@ -106,7 +106,7 @@ func New(o Options) (*Decider, error) {
 		d.source = "the policy"
 	}
 	for _, c := range configs {
-		h, err := d.compile(c)
+		h, err := d.compileWebhook(c)
 		if err != nil {
 			return nil, err
 		}
@@ -115,10 +115,10 @@ func New(o Options) (*Decider, error) {
 	return d, nil
 }
 
-func (d *Decider) compile(c v1alpha1.Webhook) (hook, error) {
+func (d *Decider) compileWebhook(c v1alpha1.Webhook) (compiledWebhook, error) {
 	revision := orDefault(c.Revision)
 	own := orDefault(d.options.Revision)
-	h := hook{match: Match{Config: c.Name, Revision: revision, Source: d.source}, ours: c.Revision == "" || revision == own}
+	h := compiledWebhook{match: Match{Config: c.Name, Revision: revision, Source: d.source}, ours: c.Revision == "" || revision == own}
 	if h.ours {
 		h.match.Revision = own
 	}
@@ -126,13 +126,13 @@ func (d *Decider) compile(c v1alpha1.Webhook) (hook, error) {
 		h.match.Tag = tag
 	}
 	for _, r := range c.Webhooks {
-		namespace, err := compile(r.NamespaceSelector)
+		namespace, err := compileSelector(r.NamespaceSelector)
 		if err != nil {
-			return hook{}, fmt.Errorf("reading namespaceSelector of webhook %s %s: %w", c.Name, r.Name, err)
+			return compiledWebhook{}, fmt.Errorf("reading namespaceSelector of webhook %s %s: %w", c.Name, r.Name, err)
 		}
-		object, err := compile(r.ObjectSelector)
+		object, err := compileSelector(r.ObjectSelector)
 		if err != nil {
-			return hook{}, fmt.Errorf("reading objectSelector of webhook %s %s: %w", c.Name, r.Name, err)
+			return compiledWebhook{}, fmt.Errorf("reading objectSelector of webhook %s %s: %w", c.Name, r.Name, err)
 		}
 		h.rules = append(h.rules, hookRule{r.Name, namespace, object, len(r.MatchConditions) > 0})
 	}
@@ -140,26 +140,26 @@ func (d *Decider) compile(c v1alpha1.Webhook) (hook, error) {
 }
 
 // Decide decides for a pod, without a trace.
-func (d *Decider) Decide(p Pod) Decision { return d.decide(p, nil) }
+func (d *Decider) Decide(p Pod) Decision { return d.decideTraced(p, nil) }
 
 // Explain decides for a pod as Decide does, and fills the trace.
 func (d *Decider) Explain(p Pod) Decision {
-	t := &trace{}
-	out := d.decide(p, t)
+	t := &stepTrace{}
+	out := d.decideTraced(p, t)
 	out.Trace = t.steps
 	return out
 }
 
-// trace collects steps; a nil trace collects nothing.
-type trace struct{ steps []Step }
+// stepTrace collects steps; a nil trace collects nothing.
+type stepTrace struct{ steps []Step }
 
-func (t *trace) add(s Step) {
+func (t *stepTrace) add(s Step) {
 	if t != nil {
 		t.steps = append(t.steps, s)
 	}
 }
 
-func (d *Decider) decide(p Pod, t *trace) Decision {
+func (d *Decider) decideTraced(p Pod, t *stepTrace) Decision {
 	v := d.view(p)
 	call := d.call(v, t)
 	verdict := d.injectRequired(p, v, t)
@@ -188,12 +188,12 @@ func (d *Decider) decide(p Pod, t *trace) Decision {
 	if out.Webhook != nil {
 		out.Revision = out.Webhook.Revision
 	}
-	d.warn(&out, p)
+	d.addWarnings(&out, p)
 	return out
 }
 
 // unknownNamespace decides where only the namespace's labels would tell whether the webhook is called.
-func (d *Decider) unknownNamespace(out *Decision, p Pod, verdict verdict) {
+func (d *Decider) unknownNamespace(out *Decision, p Pod, verdict injectorVerdict) {
 	what := p.unknownWords()
 	out.Deciding = &Fact{Level: LevelNamespace, Kind: "label", Key: labelInjection, Missing: true, Source: p.Namespace.Source}
 	own := "the pod does not opt out"
@@ -222,7 +222,7 @@ func (d *Decider) unknownNamespace(out *Decision, p Pod, verdict verdict) {
 	}
 }
 
-func (d *Decider) warn(out *Decision, p Pod) {
+func (d *Decider) addWarnings(out *Decision, p Pod) {
 	if len(out.Others) > 0 && out.Webhook != nil {
 		names := []string{out.Webhook.String()}
 		for _, o := range out.Others {

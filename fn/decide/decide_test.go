@@ -84,8 +84,8 @@ func TestSeed004(t *testing.T) {
 func TestReasons(t *testing.T) {
 	stock := Options{Release: release.Newest(31)}
 	own := Options{Release: release.Newest(31), WebhookSource: "webhooks.yaml", Webhooks: []v1alpha1.Webhook{
-		{Name: "mine", Webhooks: []v1alpha1.WebhookRule{rule("pods", all(in("team", "a", "b")), all(missing("batch")))}},
-		{Name: "theirs", Revision: "canary", Webhooks: []v1alpha1.WebhookRule{rule("pods", all(in("team", "c")), nil)}},
+		{Name: "mine", Webhooks: []v1alpha1.WebhookRule{newWebhookRule("pods", all(in("team", "a", "b")), all(missing("batch")))}},
+		{Name: "theirs", Revision: "canary", Webhooks: []v1alpha1.WebhookRule{newWebhookRule("pods", all(in("team", "c")), nil)}},
 	}}
 	nowhere := pod("", "")
 	nowhere.Namespace = Namespace{}
@@ -160,8 +160,8 @@ func TestUnknownNamespace(t *testing.T) {
 	unknown := func(name, labels string) Pod { return Pod{Labels: set(labels), Namespace: Namespace{Name: name}} }
 	host := unknown("shop", "")
 	host.HostNetwork = true
-	everyone := []v1alpha1.Webhook{{Name: "all", Webhooks: []v1alpha1.WebhookRule{rule("all", nil, nil)}}}
-	byName := []v1alpha1.Webhook{{Name: "named", Webhooks: []v1alpha1.WebhookRule{rule("named", all(in(labelNamespaceName, "shop")), nil)}}}
+	everyone := []v1alpha1.Webhook{{Name: "all", Webhooks: []v1alpha1.WebhookRule{newWebhookRule("all", nil, nil)}}}
+	byName := []v1alpha1.Webhook{{Name: "named", Webhooks: []v1alpha1.WebhookRule{newWebhookRule("named", all(in(labelNamespaceName, "shop")), nil)}}}
 	for _, tc := range []struct {
 		name string
 		o    Options
@@ -228,7 +228,7 @@ func TestControllersLabels(t *testing.T) {
 
 // TestMatchConditions are said not to be evaluated.
 func TestMatchConditions(t *testing.T) {
-	r := rule("r", nil, nil)
+	r := newWebhookRule("r", nil, nil)
 	r.MatchConditions = []any{map[string]any{"name": "c", "expression": "false"}}
 	got := decider(t, Options{Release: release.Newest(31), Webhooks: []v1alpha1.Webhook{{Name: "w", Webhooks: []v1alpha1.WebhookRule{r}}}}).Decide(pod("", ""))
 	if !got.Inject || len(got.Warnings) != 1 || got.Warnings[0] != "the webhook rule w r has matchConditions, which are not evaluated; it counts as if they held" {
@@ -238,7 +238,7 @@ func TestMatchConditions(t *testing.T) {
 
 func TestBadSelector(t *testing.T) {
 	_, err := New(Options{Release: release.Newest(31), Webhooks: []v1alpha1.Webhook{{Name: "w", Webhooks: []v1alpha1.WebhookRule{
-		rule("r", &v1alpha1.LabelSelector{MatchExpressions: []v1alpha1.LabelSelectorRequirement{{Key: "a", Operator: "In"}}}, nil)}}}})
+		newWebhookRule("r", &v1alpha1.LabelSelector{MatchExpressions: []v1alpha1.LabelSelectorRequirement{{Key: "a", Operator: "In"}}}, nil)}}}})
 	if err == nil || !strings.HasPrefix(err.Error(), "reading namespaceSelector of webhook w r: ") {
 		t.Errorf("got %v", err)
 	}
@@ -297,13 +297,13 @@ func TestIrrelevantLabels(t *testing.T) {
 		switch random.IntN(6) {
 		case 0:
 			what = "other labels of the namespace"
-			q.Namespace.Labels = over(ns, map[string]string{"team": "a", "istio-injection-x": "enabled", "pod-security.kubernetes.io/enforce": "restricted", "topology.istio.io/network": "n"})
+			q.Namespace.Labels = mergeLabels(ns, map[string]string{"team": "a", "istio-injection-x": "enabled", "pod-security.kubernetes.io/enforce": "restricted", "topology.istio.io/network": "n"})
 		case 1:
 			what = "other labels of the pod"
-			q.Labels = over(labels, map[string]string{"app": "a", "istio-injection": "disabled", "version": "v1", "istio.io/dataplane-mode": "none"})
+			q.Labels = mergeLabels(labels, map[string]string{"app": "a", "istio-injection": "disabled", "version": "v1", "istio.io/dataplane-mode": "none"})
 		case 2:
 			what = "other annotations"
-			q.Annotations = over(p.Annotations, map[string]string{"istio-injection": "disabled", "istio.io/rev": "canary", "sidecar.istio.io/status": "{}"})
+			q.Annotations = mergeLabels(p.Annotations, map[string]string{"istio-injection": "disabled", "istio.io/rev": "canary", "sidecar.istio.io/status": "{}"})
 		case 3:
 			what = "the kind of the workload"
 			q.Workload, q.Name = pick(kinds), "web"
@@ -312,13 +312,13 @@ func TestIrrelevantLabels(t *testing.T) {
 			if minor < 9 || len(ns) == 0 {
 				continue
 			}
-			q.Labels = over(labels, map[string]string{labelRevision: pick([]string{"canary", "default", "other"})})
+			q.Labels = mergeLabels(labels, map[string]string{labelRevision: pick([]string{"canary", "default", "other"})})
 		case 5:
 			what = "the pod's own annotation, where the webhook is not called"
 			if want.Webhook != nil {
 				continue
 			}
-			q.Annotations = over(p.Annotations, map[string]string{labelInject: "true"})
+			q.Annotations = mergeLabels(p.Annotations, map[string]string{labelInject: "true"})
 		}
 		got := d.Decide(q)
 		if got.Inject != want.Inject || (got.Webhook == nil) != (want.Webhook == nil) {

@@ -90,7 +90,7 @@ type Match struct {
 	Conditional bool `json:"conditional,omitempty"`
 }
 
-// String gives "config rule".
+// String returns "config rule".
 func (m Match) String() string { return m.Config + " " + m.Rule }
 
 // Level is whose property a fact is.
@@ -119,7 +119,7 @@ type Fact struct {
 	Source string `json:"source,omitempty"`
 }
 
-// String gives "namespace label istio-injection=enabled", or "no namespace label istio-injection".
+// String returns "namespace label istio-injection=enabled", or "no namespace label istio-injection".
 func (f Fact) String() string {
 	s := string(f.Level) + " " + f.Kind + " " + f.Key
 	switch {

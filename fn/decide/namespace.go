@@ -20,7 +20,7 @@ const (
 // webhooks asks for, or the one that puts it into the ambient mesh.
 func (d *Decider) Says(labels map[string]string) bool { return len(d.speaking(labels)) > 0 }
 
-// Said gives the labels of a namespace that say something about injection, for people.
+// Said returns the labels of a namespace that say something about injection, for people.
 func (d *Decider) Said(labels map[string]string) string {
 	keys := d.speaking(labels)
 	if len(keys) == 0 {
@@ -32,7 +32,7 @@ func (d *Decider) Said(labels map[string]string) string {
 	return strings.Join(keys, " and ")
 }
 
-// speaking gives the keys of such labels in order.
+// speaking returns the keys of such labels in order.
 func (d *Decider) speaking(labels map[string]string) []string {
 	var keys []string
 	if labels[labelDataplane] == ambient {
@@ -51,7 +51,7 @@ func (d *Decider) speaking(labels map[string]string) []string {
 	return slices.Compact(keys)
 }
 
-// Settle gives a namespace as decisions have to read it. Where the policy injects into namespaces that are not known, one
+// Settle returns a namespace as decisions have to read it. Where the policy injects into namespaces that are not known, one
 // that is declared among the manifests counts only with labels that say something about injection. Without, it is as
 // unknown as if its file were not there: whether a pod is injected must not hang on which other files happen to be read.
 func (d *Decider) Settle(ns Namespace, declared bool) Namespace {

@@ -11,7 +11,7 @@ import (
 
 // notCalled explains why no webhook of the policy's revision is called. It looks for the label on which that hangs by
 // asking again with that label changed, so that it holds for every version's rules and for a user's own.
-func (d *Decider) notCalled(out *Decision, v view) {
+func (d *Decider) notCalled(out *Decision, v selectorView) {
 	if len(out.Others) > 0 {
 		m := out.Others[0]
 		out.Code, out.Revision = CodeOtherRevision, m.Revision
@@ -37,7 +37,7 @@ func (d *Decider) notCalled(out *Decision, v view) {
 		}
 		return
 	}
-	if value, ok := p.Labels[labelRevision]; ok && d.wouldCall(p, v, changed{pod: map[string]*string{labelRevision: ptr(orDefault(d.options.Revision))}}) {
+	if value, ok := p.Labels[labelRevision]; ok && d.wouldCall(p, v, labelChanges{pod: map[string]*string{labelRevision: pointerTo(orDefault(d.options.Revision))}}) {
 		out.Code, out.Deciding = CodePodLabel, &Fact{Level: LevelPod, Kind: "label", Key: labelRevision, Value: value, Source: sourceWorkload}
 		out.Reason = fmt.Sprintf("the pod is labelled %s=%s, which is not %s", labelRevision, value, d.names())
 		return
@@ -49,18 +49,18 @@ func (d *Decider) notCalled(out *Decision, v view) {
 	out.Reason = "no rule of the webhooks (" + strings.Join(d.configNames(), ", ") + ", from " + d.source + ") matches the pod"
 }
 
-// changed are labels to try: a value, or nil for none.
-type changed struct{ namespace, pod map[string]*string }
+// labelChanges are labels to try: a value, or nil for none.
+type labelChanges struct{ namespace, pod map[string]*string }
 
 // wouldCall asks the webhooks again with other labels.
-func (d *Decider) wouldCall(p Pod, v view, c changed) bool {
-	p.Labels = with(p.Labels, c.pod)
-	p.Namespace.Labels = with(p.Namespace.Labels, c.namespace)
+func (d *Decider) wouldCall(p Pod, v selectorView, c labelChanges) bool {
+	p.Labels = withChanges(p.Labels, c.pod)
+	p.Namespace.Labels = withChanges(p.Namespace.Labels, c.namespace)
 	p.Namespace.Known = p.Namespace.Known || v.namespace.all
 	return d.call(d.view(p), nil).answer != No
 }
 
-func with(m map[string]string, change map[string]*string) map[string]string {
+func withChanges(m map[string]string, change map[string]*string) map[string]string {
 	if len(change) == 0 {
 		return m
 	}
@@ -78,30 +78,30 @@ func with(m map[string]string, change map[string]*string) map[string]string {
 	return out
 }
 
-func ptr(s string) *string { return &s }
+func pointerTo(s string) *string { return &s }
 
-// podRefuses says whether the pod's label sidecar.istio.io/inject keeps every webhook away, whatever the namespace.
+// podRefuses reports whether the pod's label sidecar.istio.io/inject keeps every webhook away, whatever the namespace.
 func (d *Decider) podRefuses(p Pod) bool {
 	p.Namespace = Namespace{Name: p.Namespace.Name}
 	if d.call(d.view(p), nil).answer != No {
 		return false
 	}
-	p.Labels = with(p.Labels, map[string]*string{labelInject: nil})
+	p.Labels = withChanges(p.Labels, map[string]*string{labelInject: nil})
 	return d.call(d.view(p), nil).answer != No
 }
 
-// labelDecides says whether another value of a namespace's label, or its absence, would have the webhook called, if need be
+// labelDecides reports whether another value of a namespace's label, or its absence, would have the webhook called, if need be
 // together with the policy's revision on the namespace.
-func (d *Decider) labelDecides(p Pod, v view, key string) bool {
-	own := ptr(orDefault(d.options.Revision))
+func (d *Decider) labelDecides(p Pod, v selectorView, key string) bool {
+	own := pointerTo(orDefault(d.options.Revision))
 	values := map[string][]*string{
-		labelInjection: {ptr("enabled"), nil},
+		labelInjection: {pointerTo("enabled"), nil},
 		labelRevision:  {own, nil},
-		labelEnv:       {ptr(d.options.Settings.Namespace), nil},
+		labelEnv:       {pointerTo(d.options.Settings.Namespace), nil},
 	}[key]
 	for _, value := range values {
-		if d.wouldCall(p, v, changed{namespace: map[string]*string{key: value}}) ||
-			key == labelInjection && d.wouldCall(p, v, changed{namespace: map[string]*string{key: value, labelRevision: own}}) {
+		if d.wouldCall(p, v, labelChanges{namespace: map[string]*string{key: value}}) ||
+			key == labelInjection && d.wouldCall(p, v, labelChanges{namespace: map[string]*string{key: value, labelRevision: own}}) {
 			return true
 		}
 	}
@@ -109,10 +109,10 @@ func (d *Decider) labelDecides(p Pod, v view, key string) bool {
 }
 
 // noLabel explains a call that fails for want of a label: it finds the one that would do.
-func (d *Decider) noLabel(out *Decision, p Pod, v view) bool {
+func (d *Decider) noLabel(out *Decision, p Pod, v selectorView) bool {
 	own := orDefault(d.options.Revision)
 	for _, l := range [][2]string{{labelInjection, "enabled"}, {labelRevision, own}, {labelEnv, d.options.Settings.Namespace}} {
-		if d.wouldCall(p, v, changed{namespace: map[string]*string{l[0]: &l[1]}}) {
+		if d.wouldCall(p, v, labelChanges{namespace: map[string]*string{l[0]: &l[1]}}) {
 			out.Code = CodeNoLabel
 			out.Deciding = &Fact{Level: LevelNamespace, Kind: "label", Key: l[0], Missing: true, Source: p.Namespace.Source}
 			out.Reason = fmt.Sprintf("namespace %s lacks the label %s=%s, and the pod does not ask for injection by a label", p.Namespace.Name, l[0], l[1])
@@ -123,8 +123,8 @@ func (d *Decider) noLabel(out *Decision, p Pod, v view) bool {
 		}
 	}
 	for _, l := range [][2]string{{labelInject, "true"}, {labelRevision, own}} {
-		for _, ns := range []map[string]*string{nil, {labelInjection: ptr("enabled")}, {labelRevision: &own}} {
-			if d.wouldCall(p, v, changed{namespace: ns, pod: map[string]*string{l[0]: &l[1]}}) {
+		for _, ns := range []map[string]*string{nil, {labelInjection: pointerTo("enabled")}, {labelRevision: &own}} {
+			if d.wouldCall(p, v, labelChanges{namespace: ns, pod: map[string]*string{l[0]: &l[1]}}) {
 				out.Code = CodeNoLabel
 				out.Deciding = &Fact{Level: LevelPod, Kind: "label", Key: l[0], Missing: true, Source: sourceWorkload}
 				out.Reason = fmt.Sprintf("the pod lacks the label %s=%s, which the webhook asks for", l[0], l[1])

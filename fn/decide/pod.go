@@ -38,8 +38,8 @@ func podProfileOf(r release.Release) podProfile {
 	return p
 }
 
-// verdict is the injector's own decision.
-type verdict struct {
+// injectorVerdict is the injector's own decision.
+type injectorVerdict struct {
 	inject bool
 	code   Code
 	reason string
@@ -47,18 +47,18 @@ type verdict struct {
 }
 
 // injectRequired is the injector's decision about a pod that it was asked about, question by question.
-func (d *Decider) injectRequired(p Pod, v view, t *trace) verdict {
+func (d *Decider) injectRequired(p Pod, v selectorView, t *stepTrace) injectorVerdict {
 	step := func(what string, a Answer, because string) {
 		t.add(Step{Stage: "injector", What: what, Answer: a, Because: because})
 	}
 	if p.HostNetwork {
 		step("host network", No, "spec.hostNetwork is true")
-		return verdict{false, CodeHostNetwork, "the pod is on the host's network", &Fact{Level: LevelPod, Kind: "field", Key: "spec.hostNetwork", Value: "true", Source: sourceWorkload}}
+		return injectorVerdict{false, CodeHostNetwork, "the pod is on the host's network", &Fact{Level: LevelPod, Kind: "field", Key: "spec.hostNetwork", Value: "true", Source: sourceWorkload}}
 	}
 	step("host network", Undecided, "the pod has its own network")
 	if slices.Contains(d.profile.ignored, p.Namespace.Name) {
 		step("ignored namespaces", No, p.Namespace.Name+" is ignored")
-		return verdict{false, CodeIgnoredNamespace, "the injector ignores namespace " + p.Namespace.Name, &Fact{Level: LevelNamespace, Kind: "name", Key: p.Namespace.Name, Source: sourceWorkload}}
+		return injectorVerdict{false, CodeIgnoredNamespace, "the injector ignores namespace " + p.Namespace.Name, &Fact{Level: LevelNamespace, Kind: "name", Key: p.Namespace.Name, Source: sourceWorkload}}
 	}
 	step("ignored namespaces", Undecided, orNone(p.Namespace.Name)+" is not ignored")
 
@@ -69,9 +69,9 @@ func (d *Decider) injectRequired(p Pod, v view, t *trace) verdict {
 			if d.badPolicy() {
 				return d.policy(step)
 			}
-			return verdict{true, CodePodAsks, fmt.Sprintf("the pod has the %s %s=%s", own.Kind, own.Key, own.Value), own}
+			return injectorVerdict{true, CodePodAsks, fmt.Sprintf("the pod has the %s %s=%s", own.Kind, own.Key, own.Value), own}
 		case No:
-			return verdict{false, CodePodRefuses, fmt.Sprintf("the pod has the %s %s=%s", own.Kind, own.Key, own.Value), own}
+			return injectorVerdict{false, CodePodRefuses, fmt.Sprintf("the pod has the %s %s=%s", own.Kind, own.Key, own.Value), own}
 		}
 	} else {
 		step(labelInject, Undecided, "the pod does not set it to true or false")
@@ -115,7 +115,7 @@ func (d *Decider) podAsks(p Pod) (*Fact, Answer) {
 }
 
 // selectors asks neverInjectSelector and alwaysInjectSelector.
-func (d *Decider) selectors(v view, step func(string, Answer, string)) *verdict {
+func (d *Decider) selectors(v selectorView, step func(string, Answer, string)) *injectorVerdict {
 	if !d.profile.selectors {
 		return nil
 	}
@@ -142,7 +142,7 @@ func (d *Decider) selectors(v view, step func(string, Answer, string)) *verdict 
 			answer = Yes
 		}
 		step(s.key, answer, which+" matches the pod's labels")
-		return &verdict{s.inject, s.code, which + " of the injector's configuration matches the pod's labels",
+		return &injectorVerdict{s.inject, s.code, which + " of the injector's configuration matches the pod's labels",
 			&Fact{Level: LevelInjector, Kind: "selector", Key: which, Source: sourceConfig}}
 	}
 	return nil
@@ -153,19 +153,19 @@ func (d *Decider) badPolicy() bool {
 	return d.options.Policy != "enabled" && d.options.Policy != "disabled"
 }
 
-func (d *Decider) policy(step func(string, Answer, string)) verdict {
+func (d *Decider) policy(step func(string, Answer, string)) injectorVerdict {
 	policy := d.options.Policy
 	f := &Fact{Level: LevelInjector, Kind: "setting", Key: "policy", Value: policy, Source: sourceConfig}
 	switch {
 	case policy == "enabled":
 		step("policy", Yes, "it is enabled")
-		return verdict{true, CodeWebhook, "the injector's policy is enabled", nil}
+		return injectorVerdict{true, CodeWebhook, "the injector's policy is enabled", nil}
 	case policy == "disabled":
 		step("policy", No, "it is disabled")
-		return verdict{false, CodePolicyDisabled, "the injector's policy is disabled, and the pod does not ask for injection", f}
+		return injectorVerdict{false, CodePolicyDisabled, "the injector's policy is disabled, and the pod does not ask for injection", f}
 	}
 	step("policy", No, fmt.Sprintf("%q is neither enabled nor disabled", policy))
-	return verdict{false, CodePolicyDisabled, fmt.Sprintf("the injector's policy is %q, which is neither enabled nor disabled, so that it injects nothing", policy), f}
+	return injectorVerdict{false, CodePolicyDisabled, fmt.Sprintf("the injector's policy is %q, which is neither enabled nor disabled, so that it injects nothing", policy), f}
 }
 
 func orNone(name string) string {

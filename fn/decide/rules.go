@@ -117,10 +117,10 @@ const ruleName = "sidecar-injector.istio.io"
 
 // selectedRules take what istio.io/rev selects, on the namespace or on the pod.
 func selectedRules(prefix, revision string, s Settings) []v1alpha1.WebhookRule {
-	onNamespace := rule(prefix+"namespace."+ruleName,
+	onNamespace := newWebhookRule(prefix+"namespace."+ruleName,
 		all(in(labelRevision, revision), missing(labelInjection)),
 		all(notIn(labelInject, "false")))
-	onPod := rule(prefix+"object."+ruleName,
+	onPod := newWebhookRule(prefix+"object."+ruleName,
 		all(missing(labelRevision), missing(labelInjection)),
 		all(notIn(labelInject, "false"), in(labelRevision, revision)))
 	if s.PreferPod {
@@ -134,10 +134,10 @@ func selectedRules(prefix, revision string, s Settings) []v1alpha1.WebhookRule {
 // installation says so, what has no label at all.
 func defaultRules(features feature.Set, s Settings) []v1alpha1.WebhookRule {
 	rules := []v1alpha1.WebhookRule{
-		rule("namespace."+ruleName,
+		newWebhookRule("namespace."+ruleName,
 			all(in(labelInjection, "enabled")),
 			all(notIn(labelInject, "false"))),
-		rule("object."+ruleName,
+		newWebhookRule("object."+ruleName,
 			all(missing(labelInjection), missing(labelRevision)),
 			all(in(labelInject, "true"), missing(labelRevision))),
 	}
@@ -148,7 +148,7 @@ func defaultRules(features feature.Set, s Settings) []v1alpha1.WebhookRule {
 	if features.Has(feature.AutoLeavesSystem) {
 		auto.MatchExpressions = append(auto.MatchExpressions, notIn(labelNamespaceName, systemNamespaces...))
 	}
-	return append(rules, rule("auto."+ruleName, auto, all(missing(labelInject), missing(labelRevision))))
+	return append(rules, newWebhookRule("auto."+ruleName, auto, all(missing(labelInject), missing(labelRevision))))
 }
 
 // legacyRule is the single rule of 1.0 to 1.8, and of 1.9 and 1.10 with legacy selectors.
@@ -182,7 +182,7 @@ func legacyRule(features feature.Set, revision string, s Settings) v1alpha1.Webh
 	return r
 }
 
-func rule(name string, namespace, object *v1alpha1.LabelSelector) v1alpha1.WebhookRule {
+func newWebhookRule(name string, namespace, object *v1alpha1.LabelSelector) v1alpha1.WebhookRule {
 	return v1alpha1.WebhookRule{Name: name, NamespaceSelector: namespace, ObjectSelector: object}
 }
 

@@ -55,7 +55,7 @@ func (d *Decider) MarkFor(p Pod, injected map[string]any) Mark {
 			continue
 		}
 		q := p
-		q.Labels, q.Annotations = over(p.Labels, m.Labels), over(p.Annotations, m.Annotations)
+		q.Labels, q.Annotations = mergeLabels(p.Labels, m.Labels), mergeLabels(p.Annotations, m.Annotations)
 		if d.clusterInjects(q) != No {
 			continue
 		}
@@ -86,7 +86,7 @@ func (d *Decider) keepAway(p Pod) string {
 		return fmt.Sprintf("it comes for the pod's own label %s=%s; to keep it away %s", fact.Key, fact.Value, selector)
 	case fact != nil:
 		without := p
-		without.Namespace.Labels = with(p.Namespace.Labels, map[string]*string{fact.Key: nil})
+		without.Namespace.Labels = withChanges(p.Namespace.Labels, map[string]*string{fact.Key: nil})
 		if d.clusterInjects(without) != No {
 			break
 		}
@@ -119,7 +119,7 @@ func (m Mark) String() string {
 	return s
 }
 
-// plugged says whether the pod's traffic is redirected by Istio's CNI plugin. Only then is there no istio-init, and
+// plugged reports whether the pod's traffic is redirected by Istio's CNI plugin. Only then is there no istio-init, and
 // istio-validation checks that the plugin has done its work.
 func (d *Decider) plugged(pod map[string]any) bool {
 	list, _ := mapOf(pod["spec"])["initContainers"].([]any)
@@ -135,7 +135,7 @@ func (d *Decider) plugged(pod map[string]any) bool {
 	return d.options.CNI || validation
 }
 
-// clusterInjects says whether some webhook of the cluster takes the pod and its injector would inject it. Unknown means
+// clusterInjects reports whether some webhook of the cluster takes the pod and its injector would inject it. Unknown means
 // that it hangs on a namespace whose labels are not known.
 func (d *Decider) clusterInjects(p Pod) Answer {
 	v := d.view(p)
@@ -149,7 +149,7 @@ func (d *Decider) clusterInjects(p Pod) Answer {
 	return c.answer
 }
 
-// Reinjects says whether the cluster's webhook would render an injected pod once more when it is created: Yes, No, or
+// Reinjects reports whether the cluster's webhook would render an injected pod once more when it is created: Yes, No, or
 // Unknown where that hangs on a namespace whose labels are not known. The message, empty for No, is a warning for
 // runtimeWebhook: Keep, one sentence without a full stop.
 func (d *Decider) Reinjects(p Pod) (Answer, string) {
@@ -169,8 +169,8 @@ func (d *Decider) Reinjects(p Pod) (Answer, string) {
 	return answer, fmt.Sprintf("%s %s the injected pod, and then renders its own template over it at admission; runtimeWebhook: Disable stops that", who, matches)
 }
 
-// over is a map with another one's values put over it.
-func over(m, values map[string]string) map[string]string {
+// mergeLabels is a map with another one's values put over it.
+func mergeLabels(m, values map[string]string) map[string]string {
 	if len(values) == 0 {
 		return m
 	}
@@ -182,15 +182,15 @@ func over(m, values map[string]string) map[string]string {
 	return out
 }
 
-// before is what AnnotationMark keeps: for each key that was set the value before, or null where there was none.
-type before struct {
+// earlierMetadata is what AnnotationMark keeps: for each key that was set the value before, or null where there was none.
+type earlierMetadata struct {
 	Labels      map[string]*string `json:"labels,omitempty"`
 	Annotations map[string]*string `json:"annotations,omitempty"`
 	// Empty are the maps that were there with nothing in them.
 	Empty []string `json:"empty,omitempty"`
 }
 
-// Apply gives a copy of a pod (metadata and spec) with the mark set and what it replaces kept in an annotation. A mark
+// Apply returns a copy of a pod (metadata and spec) with the mark set and what it replaces kept in an annotation. A mark
 // that sets nothing gives the pod itself.
 func (m Mark) Apply(pod map[string]any) (map[string]any, error) {
 	if len(m.Labels)+len(m.Annotations) == 0 {
@@ -200,26 +200,26 @@ func (m Mark) Apply(pod map[string]any) (map[string]any, error) {
 	if meta == nil {
 		meta = map[string]any{}
 	}
-	var kept before
+	var kept earlierMetadata
 	for _, key := range []string{"labels", "annotations"} {
 		if m, ok := meta[key].(map[string]any); ok && len(m) == 0 {
 			kept.Empty = append(kept.Empty, key)
 		}
 	}
-	kept.Labels = put(meta, "labels", m.Labels)
-	kept.Annotations = put(meta, "annotations", m.Annotations)
+	kept.Labels = setValues(meta, "labels", m.Labels)
+	kept.Annotations = setValues(meta, "annotations", m.Annotations)
 	text, err := json.Marshal(kept)
 	if err != nil {
 		return nil, fmt.Errorf("keeping what a mark replaces: %w", err)
 	}
-	put(meta, "annotations", map[string]string{AnnotationMark: string(text)})
+	setValues(meta, "annotations", map[string]string{AnnotationMark: string(text)})
 	out := maps.Clone(pod)
 	out["metadata"] = meta
 	return out, nil
 }
 
-// put sets values in a map of the metadata, which is copied, and gives what was there.
-func put(meta map[string]any, key string, values map[string]string) map[string]*string {
+// setValues sets values in a map of the metadata, which is copied, and gives what was there.
+func setValues(meta map[string]any, key string, values map[string]string) map[string]*string {
 	if len(values) == 0 {
 		return nil
 	}
@@ -239,7 +239,7 @@ func put(meta map[string]any, key string, values map[string]string) map[string]*
 	return old
 }
 
-// Unmark gives a copy of a pod without the mark that Apply set, as it was before; marked says whether there was one. A
+// Unmark returns a copy of a pod without the mark that Apply set, as it was before; marked says whether there was one. A
 // value that somebody has changed since stays. Decisions and injections are made on the unmarked pod.
 func Unmark(pod map[string]any) (out map[string]any, marked bool, err error) {
 	meta := mapOf(pod["metadata"])
@@ -247,20 +247,20 @@ func Unmark(pod map[string]any) (out map[string]any, marked bool, err error) {
 	if !ok {
 		return pod, false, nil
 	}
-	var kept before
+	var kept earlierMetadata
 	if err := json.Unmarshal([]byte(text), &kept); err != nil {
 		return nil, false, fmt.Errorf("reading the annotation %s: %w", AnnotationMark, err)
 	}
 	meta = maps.Clone(meta)
-	restore(meta, "labels", kept.Labels, kept.Empty)
-	restore(meta, "annotations", kept.Annotations, kept.Empty)
-	restore(meta, "annotations", map[string]*string{AnnotationMark: nil}, kept.Empty)
+	restoreValues(meta, "labels", kept.Labels, kept.Empty)
+	restoreValues(meta, "annotations", kept.Annotations, kept.Empty)
+	restoreValues(meta, "annotations", map[string]*string{AnnotationMark: nil}, kept.Empty)
 	out = maps.Clone(pod)
 	out["metadata"] = meta
 	return out, true, nil
 }
 
-func restore(meta map[string]any, key string, old map[string]*string, empty []string) {
+func restoreValues(meta map[string]any, key string, old map[string]*string, empty []string) {
 	if len(old) == 0 || meta[key] == nil {
 		return
 	}

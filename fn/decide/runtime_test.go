@@ -46,7 +46,7 @@ func TestMarkFor(t *testing.T) {
 	asksByAnnotation := pod("istio-injection=enabled", "app=a")
 	asksByAnnotation.Annotations = set("sidecar.istio.io/inject=true")
 	nowhere := Pod{Labels: set("app=a"), Namespace: Namespace{Name: "shop"}}
-	ownWebhook := []v1alpha1.Webhook{{Name: "mine", Webhooks: []v1alpha1.WebhookRule{rule("r", all(in(labelInjection, "enabled")), all(missing(LabelInjected)))}}}
+	ownWebhook := []v1alpha1.Webhook{{Name: "mine", Webhooks: []v1alpha1.WebhookRule{newWebhookRule("r", all(in(labelInjection, "enabled")), all(missing(LabelInjected)))}}}
 	for _, tc := range []struct {
 		name         string
 		o            Options
@@ -73,7 +73,7 @@ func TestMarkFor(t *testing.T) {
 		{"CNI, with the selector, but the pod asks", Options{Release: release.Newest(31), CNI: true, Never: never}, asks, withPlugin, "", true, false},
 		{"CNI, with an object selector", Options{Release: release.Newest(31), CNI: true, Webhooks: ownWebhook}, enabled, withPlugin, "label prerig.dev/injected=true", true, true},
 		{"CNI in 1.8, with the selector", Options{Release: release.Newest(8), CNI: true, Never: never}, enabled, withPlugin, "label prerig.dev/injected=true", true, true},
-		{"CNI, the webhook of another revision", Options{Release: release.Newest(31), CNI: true, Webhooks: []v1alpha1.Webhook{{Name: "o", Revision: "canary", Webhooks: []v1alpha1.WebhookRule{rule("r", nil, nil)}}}}, enabled, withPlugin, "", true, false},
+		{"CNI, the webhook of another revision", Options{Release: release.Newest(31), CNI: true, Webhooks: []v1alpha1.Webhook{{Name: "o", Revision: "canary", Webhooks: []v1alpha1.WebhookRule{newWebhookRule("r", nil, nil)}}}}, enabled, withPlugin, "", true, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got := decider(t, tc.o).MarkFor(tc.p, object(t, tc.injected))

@@ -24,8 +24,8 @@ type requirement struct {
 	text string
 }
 
-// compile makes a selector ready; none matches everything.
-func compile(s *v1alpha1.LabelSelector) (selector, error) {
+// compileSelector makes a selector ready; none matches everything.
+func compileSelector(s *v1alpha1.LabelSelector) (selector, error) {
 	if s == nil {
 		return selector{}, nil
 	}
@@ -36,13 +36,13 @@ func compile(s *v1alpha1.LabelSelector) (selector, error) {
 	list, _ := all.Requirements()
 	out := selector{}
 	for _, r := range list {
-		out.requirements = append(out.requirements, requirement{r, describe(r)})
+		out.requirements = append(out.requirements, requirement{r, describeRequirement(r)})
 	}
 	return out, nil
 }
 
-// describe writes a requirement for people.
-func describe(r labels.Requirement) string {
+// describeRequirement writes a requirement for people.
+func describeRequirement(r labels.Requirement) string {
 	values := strings.Join(r.Values().List(), ", ")
 	switch r.Operator() {
 	case selection.In, selection.Equals, selection.DoubleEquals:
@@ -63,14 +63,14 @@ func describe(r labels.Requirement) string {
 	return r.String()
 }
 
-// known is a set of labels; where all is false, a label that is not in it may still be there.
-type known struct {
+// knownLabels is a set of labels; where all is false, a label that is not in it may still be there.
+type knownLabels struct {
 	labels labels.Set
 	all    bool
 }
 
-// ask gives Yes, No or Unknown, and the requirement that does not hold or is not known.
-func (s selector) ask(k known) (Answer, *requirement) {
+// ask returns Yes, No or Unknown, and the requirement that does not hold or is not known.
+func (s selector) ask(k knownLabels) (Answer, *requirement) {
 	answer, which := Yes, (*requirement)(nil)
 	for i := range s.requirements {
 		r := &s.requirements[i]
@@ -86,7 +86,7 @@ func (s selector) ask(k known) (Answer, *requirement) {
 }
 
 // why says what a requirement wants and what is there.
-func (r *requirement) why(whose Level, k known) string {
+func (r *requirement) why(whose Level, k knownLabels) string {
 	has := "it does not have it"
 	if !k.all && !k.labels.Has(r.Key()) {
 		has = "its labels are not known"

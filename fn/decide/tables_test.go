@@ -298,7 +298,7 @@ func TestWellFormedRules(t *testing.T) {
 					}
 					names[r.Name] = true
 					for _, s := range []*v1alpha1.LabelSelector{r.NamespaceSelector, r.ObjectSelector} {
-						if _, err := compile(s); err != nil {
+						if _, err := compileSelector(s); err != nil {
 							t.Errorf("1.%d %s %s: %v", minor, w.Name, r.Name, err)
 						}
 					}

@@ -9,16 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// view is a pod as selectors see it.
-type view struct {
+// selectorView is a pod as selectors see it.
+type selectorView struct {
 	pod       Pod
-	labels    known
-	namespace known
+	labels    knownLabels
+	namespace knownLabels
 }
 
-func (d *Decider) view(p Pod) view {
-	v := view{pod: p, labels: known{labels: podLabels(p), all: true}}
-	v.namespace = known{labels: labels.Set(p.Namespace.Labels), all: p.Namespace.Known}
+func (d *Decider) view(p Pod) selectorView {
+	v := selectorView{pod: p, labels: knownLabels{labels: podLabels(p), all: true}}
+	v.namespace = knownLabels{labels: labels.Set(p.Namespace.Labels), all: p.Namespace.Known}
 	if !p.Namespace.Known {
 		v.namespace.labels = nil
 	}
@@ -70,8 +70,8 @@ func podLabels(p Pod) labels.Set {
 	return set
 }
 
-// called is whether the API server calls the injector.
-type called struct {
+// webhookCall is whether the API server calls the injector.
+type webhookCall struct {
 	answer  Answer
 	match   *Match
 	others  []Match
@@ -80,8 +80,8 @@ type called struct {
 }
 
 // call asks every rule of every configuration, as the API server does: each entry that matches is called.
-func (d *Decider) call(v view, t *trace) called {
-	out := called{answer: No}
+func (d *Decider) call(v selectorView, t *stepTrace) webhookCall {
+	out := webhookCall{answer: No}
 	for i := range d.hooks {
 		h := &d.hooks[i]
 		for j := range h.rules {
@@ -108,7 +108,7 @@ func (d *Decider) call(v view, t *trace) called {
 	return out
 }
 
-func (d *Decider) askRule(h *hook, r *hookRule, v view, t *trace) Answer {
+func (d *Decider) askRule(h *compiledWebhook, r *hookRule, v selectorView, t *stepTrace) Answer {
 	namespace, n := r.namespace.ask(v.namespace)
 	object, o := r.object.ask(v.labels)
 	answer := Yes
@@ -140,7 +140,7 @@ func (d *Decider) askRule(h *hook, r *hookRule, v view, t *trace) Answer {
 }
 
 // restsOn says which label a match rests on.
-func (r *hookRule) restsOn(v view) (string, *Fact) {
+func (r *hookRule) restsOn(v selectorView) (string, *Fact) {
 	if q := r.namespace.positive(); q != nil && v.namespace.labels.Has(q.Key()) {
 		f := &Fact{Level: LevelNamespace, Kind: "label", Key: q.Key(), Value: v.namespace.labels[q.Key()], Source: v.pod.Namespace.Source}
 		return f.String(), f

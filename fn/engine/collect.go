@@ -10,16 +10,16 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 )
 
-// collect puts the units' outcomes into the report, in the order of the input.
-func (in *Injector) collect(report *Report, units []*unit) {
+// collectOutcomes puts the units' outcomes into the report, in the order of the input.
+func (in *Injector) collectOutcomes(report *Report, units []*unit) {
 	for _, u := range units {
 		report.Outcomes = append(report.Outcomes, u.outcomes...)
 		report.Results = append(report.Results, u.results...)
 	}
 	for item, u := range topLevel(units) {
-		if doc, err := assemble(u); err != nil {
+		if doc, err := assembleDocument(u); err != nil {
 			u.results = nil
-			u.fail("", err)
+			u.addError("", err)
 			report.Results = append(report.Results, u.results...)
 		} else if doc != u.doc {
 			report.Items[item].Doc = doc
@@ -27,7 +27,7 @@ func (in *Injector) collect(report *Report, units []*unit) {
 	}
 }
 
-// topLevel gives the units that are not elements of another.
+// topLevel returns the units that are not elements of another.
 func topLevel(units []*unit) []*unit {
 	inner := map[*unit]bool{}
 	var out []*unit
@@ -42,8 +42,8 @@ func topLevel(units []*unit) []*unit {
 	return out
 }
 
-// assemble gives the document of a unit with its changed elements put back.
-func assemble(u *unit) (*manifest.Document, error) {
+// assembleDocument returns the document of a unit with its changed elements put back.
+func assembleDocument(u *unit) (*manifest.Document, error) {
 	if u.dropped {
 		return &manifest.Document{}, nil
 	}
@@ -61,7 +61,7 @@ func assemble(u *unit) (*manifest.Document, error) {
 			docs[i], drop = e.doc, append(drop, i)
 			continue
 		}
-		doc, err := assemble(e)
+		doc, err := assembleDocument(e)
 		if err != nil {
 			return nil, err
 		}

@@ -20,7 +20,7 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 )
 
-// corpus gives the conformance corpus' versions.
+// corpus returns the conformance corpus' versions.
 func corpus(t *testing.T) []*conformance.Version {
 	t.Helper()
 	dir := os.Getenv("PRERIG_CORPUS")
@@ -92,7 +92,7 @@ func run(t *testing.T, p *v1alpha1.InjectionPolicy, items []engine.Item) *engine
 	return report
 }
 
-// text gives the stream of a report.
+// text returns the stream of a report.
 func text(r *engine.Report) []byte {
 	f := manifest.File{}
 	for _, item := range r.Items {
@@ -144,7 +144,7 @@ func checkUntouched(t *testing.T, items []engine.Item, r *engine.Report) {
 	}
 }
 
-// mayChange says whether injection has a reason to change a line: probes and handlers that are rewritten, annotations that
+// mayChange reports whether injection has a reason to change a line: probes and handlers that are rewritten, annotations that
 // it extends, empty collections that are filled.
 func mayChange(line string) bool {
 	for _, word := range []string{"port", "path:", "scheme", "httpGet", "tcpSocket", "grpc", "service:", "host", "prometheus", "{}", "[]", "null",

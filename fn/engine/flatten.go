@@ -32,17 +32,17 @@ type unit struct {
 	summaries []lint.Summary
 }
 
-// flatten gives the units of all items, those of lists included, in their order.
-func flatten(items []Item) []*unit {
+// flattenItems returns the units of all items, those of lists included, in their order.
+func flattenItems(items []Item) []*unit {
 	units := make([]*unit, 0, len(items))
 	for _, item := range items {
-		units = append(units, open(&unit{doc: item.Doc, path: item.Path, index: item.Index})...)
+		units = append(units, openUnit(&unit{doc: item.Doc, path: item.Path, index: item.Index})...)
 	}
 	return units
 }
 
-// open gives the unit, and after it the units of its elements where it is a list.
-func open(u *unit) []*unit {
+// openUnit returns the unit, and after it the units of its elements where it is a list.
+func openUnit(u *unit) []*unit {
 	units := []*unit{u}
 	if u.doc.Empty() {
 		return units
@@ -51,7 +51,7 @@ func open(u *unit) []*unit {
 	if !ok {
 		obj, err := u.doc.Object()
 		if err != nil {
-			u.fail("", err)
+			u.addError("", err)
 			u.broken = true
 			return units
 		}
@@ -63,7 +63,7 @@ func open(u *unit) []*unit {
 	}
 	elements, isList, err := u.doc.Items()
 	if err != nil {
-		u.fail("items", err)
+		u.addError("items", err)
 		u.broken = true
 		return units
 	}
@@ -71,7 +71,7 @@ func open(u *unit) []*unit {
 		return units
 	}
 	for _, doc := range elements {
-		e := open(&unit{doc: doc, path: u.path, index: u.index})
+		e := openUnit(&unit{doc: doc, path: u.path, index: u.index})
 		u.elements = append(u.elements, e[0])
 		units = append(units, e...)
 	}
@@ -83,8 +83,8 @@ func (u *unit) ref() result.ResourceRef {
 	return result.ResourceRef{APIVersion: u.meta.APIVersion, Kind: u.meta.Kind, Name: u.meta.Name, Namespace: u.meta.Namespace}
 }
 
-// say adds a result about the object, with the place of the field where it is known.
-func (u *unit) say(severity result.Severity, field, message string) {
+// addResult adds a result about the object, with the place of the field where it is known.
+func (u *unit) addResult(severity result.Severity, field, message string) {
 	r := result.Result{Message: message, Severity: severity, File: u.file()}
 	if u.meta.Kind != "" {
 		ref := u.ref()
@@ -93,12 +93,12 @@ func (u *unit) say(severity result.Severity, field, message string) {
 	if field != "" && r.ResourceRef != nil {
 		r.Field = &result.Field{Path: field}
 	}
-	u.place(&r)
+	u.setLine(&r)
 	u.results = append(u.results, r)
 }
 
-// place gives a result the line of its field, or of the nearest field around it that is in the document.
-func (u *unit) place(r *result.Result) {
+// setLine gives a result the line of its field, or of the nearest field around it that is in the document.
+func (u *unit) setLine(r *result.Result) {
 	if r.File == nil || r.File.Line == 0 || r.Field == nil || r.Severity == result.Info {
 		return
 	}
@@ -125,8 +125,8 @@ func (u *unit) file() *result.File {
 	return f
 }
 
-// noted takes the path and index that the orchestrator noted on an object of a ResourceList.
-func (u *unit) noted(obj map[string]any) {
+// readOrigin takes the path and index that the orchestrator noted on an object of a ResourceList.
+func (u *unit) readOrigin(obj map[string]any) {
 	if u.path != "" {
 		return
 	}
@@ -142,10 +142,10 @@ func (u *unit) noted(obj map[string]any) {
 	}
 }
 
-// fail adds an error about the object.
-func (u *unit) fail(field string, err error) { u.say(result.Error, field, err.Error()) }
+// addError adds an error about the object.
+func (u *unit) addError(field string, err error) { u.addResult(result.Error, field, err.Error()) }
 
-// metaOf gives what Peek could not tell.
+// metaOf returns what Peek could not tell.
 func metaOf(obj map[string]any) (m manifest.Meta) {
 	m.APIVersion, _ = obj["apiVersion"].(string)
 	m.Kind, _ = obj["kind"].(string)

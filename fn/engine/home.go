@@ -26,9 +26,9 @@ type home struct {
 	declared bool
 }
 
-// homes gives what is known about the namespace of a name: one home for each Namespace among the items that says something
+// homes returns what is known about the namespace of a name: one home for each Namespace among the items that says something
 // of its own, else what the policy lists, else a home of which nothing but the name is known. It gives at least one.
-func (pl *plan) homes(name string, s *surroundings) []home {
+func (pl *compiledPolicy) homes(name string, s *cluster) []home {
 	spec := &pl.policy.Spec
 	switch {
 	case spec.TargetNamespace != "":
@@ -59,21 +59,21 @@ func (pl *plan) homes(name string, s *surroundings) []home {
 
 // declaredHome reads a Namespace among the items. What it does not say is as the policy lists it, so that the decision for
 // a pod is the same whether the file with its Namespace is among the input or not.
-func (pl *plan) declaredHome(f found, name string, listed home, isListed bool) home {
+func (pl *compiledPolicy) declaredHome(f clusterObject, name string, listed home, isListed bool) home {
 	ns := inject.Namespace{Name: name, Labels: f.texts("labels"), Annotations: f.texts("annotations"), Known: true}
 	if !isListed {
 		return home{Namespace: ns, source: f.source(), declared: true}
 	}
-	ns.Annotations = over(listed.Annotations, ns.Annotations)
+	ns.Annotations = mergeTexts(listed.Annotations, ns.Annotations)
 	if pl.decider != nil && pl.decider.Says(ns.Labels) {
 		return home{Namespace: ns, source: f.source()}
 	}
-	ns.Labels = over(listed.Labels, ns.Labels)
+	ns.Labels = mergeTexts(listed.Labels, ns.Labels)
 	return home{Namespace: ns, source: listed.source}
 }
 
-// over gives the texts of a map with those of another one put over them.
-func over(m, more map[string]string) map[string]string {
+// mergeTexts returns the texts of a map with those of another one put over them.
+func mergeTexts(m, more map[string]string) map[string]string {
 	out := maps.Clone(m)
 	if out == nil {
 		out = map[string]string{}
@@ -82,9 +82,9 @@ func over(m, more map[string]string) map[string]string {
 	return out
 }
 
-// decide decides for a pod in the namespace that it will live in, with every step where they are wanted. It fails where
+// decideInjection decides for a pod in the namespace that it will live in, with every step where they are wanted. It fails where
 // Namespaces of that name do not agree about the pod.
-func (w *podWork) decide(pl *plan, pod map[string]any, owner workload.Owner, homes []home) (decide.Pod, decide.Decision, error) {
+func (w *podWork) decideInjection(pl *compiledPolicy, pod map[string]any, owner workload.Owner, homes []home) (decide.Pod, decide.Decision, error) {
 	ask := pl.decider.Decide
 	if w.in.trace {
 		ask = pl.decider.Explain
@@ -104,10 +104,10 @@ func (w *podWork) decide(pl *plan, pod map[string]any, owner workload.Owner, hom
 		}
 		otherRevision := decision.Revision != first.Revision && decision.Revision != "" && first.Revision != ""
 		if decision.Inject != first.Inject || decision.Failed != first.Failed || otherRevision {
-			return asked, first, disagree(homes[0], h, pl.decider.Said(homes[0].Labels), pl.decider.Said(h.Labels))
+			return asked, first, namespacesDisagree(homes[0], h, pl.decider.Said(homes[0].Labels), pl.decider.Said(h.Labels))
 		}
 		if key, differ := openShiftDiffers(homes[0], h); differ && decision.Inject {
-			return asked, first, disagree(homes[0], h, describeText(homes[0].Annotations, key), describeText(h.Annotations, key))
+			return asked, first, namespacesDisagree(homes[0], h, describeText(homes[0].Annotations, key), describeText(h.Annotations, key))
 		}
 	}
 	return asked, first, nil
@@ -116,7 +116,7 @@ func (w *podWork) decide(pl *plan, pod map[string]any, owner workload.Owner, hom
 // openShiftAnnotations begin the annotations of a namespace that the injection reads.
 const openShiftAnnotations = "openshift.io/sa.scc."
 
-// openShiftDiffers gives an annotation for the injection that two Namespaces have differently.
+// openShiftDiffers returns an annotation for the injection that two Namespaces have differently.
 func openShiftDiffers(a, b home) (key string, differ bool) {
 	for _, key := range unionKeys(anyMap(a.Annotations), anyMap(b.Annotations)) {
 		if strings.HasPrefix(key, openShiftAnnotations) && a.Annotations[key] != b.Annotations[key] {
@@ -141,8 +141,8 @@ func describeText(m map[string]string, key string) string {
 	return "no " + key
 }
 
-// disagree is the error of a workload for which two Namespaces of one name mean different things.
-func disagree(a, b home, one, other string) error {
+// namespacesDisagree is the error of a workload for which two Namespaces of one name mean different things.
+func namespacesDisagree(a, b home, one, other string) error {
 	return fmt.Errorf("there are two Namespaces %s, which decide differently about the pod: %s has %s, %s has %s; "+
 		"give only one of them, or run prerig for one cluster at a time", a.Name, a.source, one, b.source, other)
 }
@@ -175,17 +175,17 @@ func guessedNamespace(outcomes []Outcome) result.Results {
 		"if it is another one, give it with -n NAMESPACE or as defaultNamespace in the policy's spec"}}
 }
 
-// sidecarHomes gives the requests of a sidecar, one for each Namespace of the workload's namespace.
-func (w *podWork) sidecarHomes(pl *plan) []sidecar.Namespace {
+// sidecarHomes returns the requests of a sidecar, one for each Namespace of the workload's namespace.
+func (w *podWork) sidecarHomes(pl *compiledPolicy) []sidecar.Namespace {
 	var out []sidecar.Namespace
-	for _, h := range pl.homes(w.unit.meta.Namespace, w.surroundings) {
+	for _, h := range pl.homes(w.unit.meta.Namespace, w.cluster) {
 		out = append(out, sidecar.Namespace{Name: h.Name, Labels: h.Labels, Annotations: h.Annotations, Known: h.Known, Declared: h.declared})
 	}
 	return out
 }
 
 // decideSidecar decides for a sidecar. It fails where Namespaces of the workload's namespace do not agree about the pod.
-func (w *podWork) decideSidecar(pl *plan, s *sidecar.Sidecar, req sidecar.Request) (sidecar.Decision, error) {
+func (w *podWork) decideSidecar(pl *compiledPolicy, s *sidecar.Sidecar, req sidecar.Request) (sidecar.Decision, error) {
 	first, err := s.Decide(req)
 	if err != nil {
 		return first, err
@@ -197,15 +197,15 @@ func (w *podWork) decideSidecar(pl *plan, s *sidecar.Sidecar, req sidecar.Reques
 			return first, err
 		}
 		if decision.Inject != first.Inject || decision.Fail != first.Fail {
-			homes := pl.homes(w.unit.meta.Namespace, w.surroundings)
-			return first, disagree(homes[0], homes[i+1], "what "+became(first)+" the sidecar "+s.Name(), "what "+became(decision)+" it")
+			homes := pl.homes(w.unit.meta.Namespace, w.cluster)
+			return first, namespacesDisagree(homes[0], homes[i+1], "what "+describeDecision(first)+" the sidecar "+s.Name(), "what "+describeDecision(decision)+" it")
 		}
 	}
 	return first, nil
 }
 
-// became says in one word what a sidecar's decision is.
-func became(d sidecar.Decision) string {
+// describeDecision says in one word what a sidecar's decision is.
+func describeDecision(d sidecar.Decision) string {
 	switch {
 	case d.Inject:
 		return "injects"

@@ -54,7 +54,7 @@ func WithTrace() Option {
 	}
 }
 
-// New gives an Injector that applies the policies in their order to each pod. The policies must have been defaulted and
+// New returns an Injector that applies the policies in their order to each pod. The policies must have been defaulted and
 // validated, as [v1alpha1.Parse] and [v1alpha1.FromObject] do. All of them must have the same mode.
 func New(policies []*v1alpha1.InjectionPolicy, opts ...Option) (*Injector, error) {
 	if len(policies) == 0 {
@@ -85,28 +85,28 @@ func New(policies []*v1alpha1.InjectionPolicy, opts ...Option) (*Injector, error
 // an object is among the report's results, and leaves the object as it was.
 func (in *Injector) Run(ctx context.Context, items []Item) (*Report, error) {
 	report := &Report{Items: append([]Item(nil), items...)}
-	units := flatten(items)
-	surroundings := survey(units)
+	units := flattenItems(items)
+	surroundings := readCluster(units)
 
-	plans, results := in.compile(surroundings)
+	plans, results := in.compilePolicies(surroundings)
 	report.Results = append(report.Results, results...)
 	if report.Failed() {
 		return report, ctx.Err()
 	}
-	if err := in.each(ctx, units, func(u *unit) { in.work(u, plans, surroundings) }); err != nil {
+	if err := in.forEachUnit(ctx, units, func(u *unit) { in.workOn(u, plans, surroundings) }); err != nil {
 		return report, err
 	}
 	added, results := in.addObjects(units)
 	report.Added = added
-	in.collect(report, units)
+	in.collectOutcomes(report, units)
 	report.Results = append(report.Results, results...)
 	report.Results = append(report.Results, guessedNamespace(report.Outcomes)...)
 	report.Results = append(report.Results, lintSet(units, plans, surroundings)...)
 	return report, nil
 }
 
-// each calls do for every unit on all workers.
-func (in *Injector) each(ctx context.Context, units []*unit, do func(*unit)) error {
+// forEachUnit calls do for every unit on all workers.
+func (in *Injector) forEachUnit(ctx context.Context, units []*unit, do func(*unit)) error {
 	var next atomic.Int64
 	var group sync.WaitGroup
 	for range min(in.workers, len(units)) {

@@ -10,18 +10,18 @@ import (
 	"github.com/prerig/prerig/fn/result"
 )
 
-// lint checks the pod by the rules of the first policy that asks for it.
-func (w *podWork) lint(obj, pod map[string]any, plans []*plan) {
-	i := slices.IndexFunc(plans, func(pl *plan) bool { return pl.lints })
+// lintPod checks the pod by the rules of the first policy that asks for it.
+func (w *podWork) lintPod(obj, pod map[string]any, plans []*compiledPolicy) {
+	i := slices.IndexFunc(plans, func(pl *compiledPolicy) bool { return pl.lints })
 	if i < 0 {
 		return
 	}
 	pl := plans[i]
 	input := lint.Input{
 		APIVersion: w.unit.meta.APIVersion, Kind: w.unit.meta.Kind, Name: w.unit.meta.Name, Namespace: w.unit.meta.Namespace,
-		Field: w.template.Field, Before: w.original, After: pod, Injected: added(w.original, pod), File: w.unit.file(),
+		Field: w.template.Field, Before: w.original, After: pod, Injected: addedContainers(w.original, pod), File: w.unit.file(),
 	}
-	ns := pl.homes(w.unit.meta.Namespace, w.surroundings)[0]
+	ns := pl.homes(w.unit.meta.Namespace, w.cluster)[0]
 	input.Namespace, input.NamespaceLabels, input.NamespaceKnown = ns.Name, ns.Labels, ns.Known
 	if w.template.Field != "" {
 		meta, _ := obj["metadata"].(map[string]any)
@@ -38,7 +38,7 @@ func (w *podWork) lint(obj, pod map[string]any, plans []*plan) {
 		at := r
 		at.Severity = result.Warning
 		at.Field = &result.Field{Path: lint.PathIn(w.template.Pod, w.template.Field, r)}
-		w.unit.place(&at)
+		w.unit.setLine(&at)
 		r.File = at.File
 		w.unit.results = append(w.unit.results, r)
 	}
@@ -48,8 +48,8 @@ func (w *podWork) lint(obj, pod map[string]any, plans []*plan) {
 }
 
 // lintSet checks what only all workloads together show.
-func lintSet(units []*unit, plans []*plan, s *surroundings) result.Results {
-	i := slices.IndexFunc(plans, func(pl *plan) bool { return pl.lints })
+func lintSet(units []*unit, plans []*compiledPolicy, s *cluster) result.Results {
+	i := slices.IndexFunc(plans, func(pl *compiledPolicy) bool { return pl.lints })
 	if i < 0 {
 		return nil
 	}

@@ -111,7 +111,7 @@ func collect(found map[string]*ownField, policy string, path []string, before, a
 
 func isMap(v any) bool { _, ok := v.(map[string]any); return ok }
 
-// withField gives a copy of a pod with a value at a path. A key below a list is the name of an element.
+// withField returns a copy of a pod with a value at a path. A key below a list is the name of an element.
 func withField(pod map[string]any, path []string, v any) map[string]any {
 	out := map[string]any{}
 	maps.Copy(out, pod)
@@ -132,7 +132,7 @@ func withField(pod map[string]any, path []string, v any) map[string]any {
 	return out
 }
 
-// withElement gives a copy of a list with a further element, or with a field of one that is there.
+// withElement returns a copy of a list with a further element, or with a field of one that is there.
 func withElement(list []any, path []string, v any) []any {
 	out := slices.Clone(list)
 	for i, e := range out {

@@ -188,7 +188,7 @@ func newMatrix(t *testing.T, p matrixPolicy, fields []ownField) *matrix {
 	return m
 }
 
-// sample gives every nth pair of documents.
+// sample returns every nth pair of documents.
 func (m *matrix) sample(n int) *matrix {
 	out := &matrix{matrixPolicy: m.matrixPolicy}
 	for i := range m.docs {

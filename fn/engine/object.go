@@ -52,12 +52,12 @@ func (in *Injector) addObjects(units []*unit) (added []*manifest.Document, resul
 			continue
 		}
 		if in.mode == v1alpha1.ModeCheck {
-			results = append(results, w.result("it is missing: the sidecar "+strings.Join(w.sidecars, ", ")+" of "+w.owner.String()+" adds it; run the injection and commit its output"))
+			results = append(results, w.errorResult("it is missing: the sidecar "+strings.Join(w.sidecars, ", ")+" of "+w.owner.String()+" adds it; run the injection and commit its output"))
 			continue
 		}
-		file, err := manifest.Parse("", manifest.Marshal(w.marked(nil)))
+		file, err := manifest.Parse("", manifest.Marshal(w.withMark(nil)))
 		if err != nil || len(file.Docs) != 1 {
-			results = append(results, w.result(fmt.Sprintf("writing the object: %v", err)))
+			results = append(results, w.errorResult(fmt.Sprintf("writing the object: %v", err)))
 			continue
 		}
 		added = append(added, file.Docs[0])
@@ -75,7 +75,7 @@ func (in *Injector) wantedObjects(units []*unit) (map[manifest.Meta]*addedObject
 			had, ok := wanted[meta]
 			switch {
 			case ok && !reflect.DeepEqual(had.obj, o.obj):
-				results = append(results, had.result(fmt.Sprintf("the sidecar %s of %s and the sidecar %s of %s both add it, and differently; give it a name of its own for each workload",
+				results = append(results, had.errorResult(fmt.Sprintf("the sidecar %s of %s and the sidecar %s of %s both add it, and differently; give it a name of its own for each workload",
 					strings.Join(had.sidecars, ", "), had.owner, o.sidecar, o.owner)))
 			case ok && !slices.Contains(had.sidecars, o.sidecar):
 				had.sidecars = append(had.sidecars, o.sidecar)
@@ -84,7 +84,7 @@ func (in *Injector) wantedObjects(units []*unit) (map[manifest.Meta]*addedObject
 				wanted[meta] = &addedObject{meta: meta, obj: o.obj, owner: o.owner, sidecars: []string{o.sidecar}}
 			}
 			if _, isWorkload := in.registry.Lookup(meta.APIVersion, meta.Kind); isWorkload && !ok {
-				results = append(results, wanted[meta].result(fmt.Sprintf("the sidecar %s of %s adds it; a sidecar cannot add workloads", o.sidecar, o.owner)))
+				results = append(results, wanted[meta].errorResult(fmt.Sprintf("the sidecar %s of %s adds it; a sidecar cannot add workloads", o.sidecar, o.owner)))
 			}
 		}
 	}
@@ -100,7 +100,7 @@ func (in *Injector) alignObject(u *unit, wanted map[manifest.Meta]*addedObject) 
 	obj, err := u.doc.Object()
 	if err != nil {
 		if w != nil {
-			u.fail("", err)
+			u.addError("", err)
 		}
 		return
 	}
@@ -109,19 +109,19 @@ func (in *Injector) alignObject(u *unit, wanted map[manifest.Meta]*addedObject) 
 	switch {
 	case w == nil && !marked:
 	case w == nil && in.mode == v1alpha1.ModeCheck:
-		u.say(result.Error, "", "no sidecar adds this object any more; run the injection and commit its output")
+		u.addResult(result.Error, "", "no sidecar adds this object any more; run the injection and commit its output")
 	case w == nil:
 		u.dropped = true
-		u.say(result.Info, "", "taken out: no sidecar adds this object any more")
+		u.addResult(result.Info, "", "taken out: no sidecar adds this object any more")
 	case !marked:
 		w.there = true
-		u.say(result.Error, "", fmt.Sprintf("the sidecar %s of %s adds an object of this name, and this one is not the sidecar's (it has no annotation %s); rename one of them",
+		u.addResult(result.Error, "", fmt.Sprintf("the sidecar %s of %s adds an object of this name, and this one is not the sidecar's (it has no annotation %s); rename one of them",
 			strings.Join(w.sidecars, ", "), w.owner, sidecar.ObjectAnnotation))
 	case w.there:
-		u.say(result.Error, "", "this object of a sidecar is there twice; remove one of them")
+		u.addResult(result.Error, "", "this object of a sidecar is there twice; remove one of them")
 	default:
 		w.there = true
-		in.replaceObject(u, w.marked(meta))
+		in.replaceObject(u, w.withMark(meta))
 	}
 }
 
@@ -130,17 +130,17 @@ func (in *Injector) replaceObject(u *unit, want map[string]any) {
 	changed, err := u.doc.With(want)
 	switch {
 	case err != nil:
-		u.fail("", fmt.Errorf("writing the object of a sidecar: %w", err))
+		u.addError("", fmt.Errorf("writing the object of a sidecar: %w", err))
 	case bytes.Equal(changed.Raw(), u.doc.Raw()):
 	case in.mode == v1alpha1.ModeCheck:
-		u.say(result.Error, "", "this is not what the sidecar adds; run the injection and commit its output")
+		u.addResult(result.Error, "", "this is not what the sidecar adds; run the injection and commit its output")
 	default:
 		u.changed = changed
 	}
 }
 
-// marked gives the object with the mark, and with what orchestrators note on the object that is there.
-func (w *addedObject) marked(there map[string]any) map[string]any {
+// withMark returns the object with the mark, and with what orchestrators note on the object that is there.
+func (w *addedObject) withMark(there map[string]any) map[string]any {
 	out := maps.Clone(w.obj)
 	meta, _ := out["metadata"].(map[string]any)
 	meta = maps.Clone(meta)
@@ -160,14 +160,14 @@ func (w *addedObject) marked(there map[string]any) map[string]any {
 	return out
 }
 
-// isOrchestrators says whether an annotation is what an orchestrator such as kustomize notes on the objects that it hands to
+// isOrchestrators reports whether an annotation is what an orchestrator such as kustomize notes on the objects that it hands to
 // a function.
 func isOrchestrators(key string) bool {
 	return strings.HasPrefix(key, "internal.config.kubernetes.io/") || strings.HasPrefix(key, "config.kubernetes.io/")
 }
 
-// result is an error about the object.
-func (w *addedObject) result(message string) result.Result {
+// errorResult is an error about the object.
+func (w *addedObject) errorResult(message string) result.Result {
 	return result.Result{Severity: result.Error, Message: message, ResourceRef: &result.ResourceRef{
 		APIVersion: w.meta.APIVersion, Kind: w.meta.Kind, Name: w.meta.Name, Namespace: w.meta.Namespace}}
 }
@@ -176,7 +176,7 @@ func compareMeta(a, b manifest.Meta) int {
 	return cmp.Or(cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// withoutItems gives a list without the elements at some indexes.
+// withoutItems returns a list without the elements at some indexes.
 func withoutItems(doc *manifest.Document, drop []int) (*manifest.Document, error) {
 	obj, err := doc.Object()
 	if err != nil {

@@ -21,46 +21,46 @@ import (
 
 // podWork is the way of one pod template through the policies.
 type podWork struct {
-	in           *Injector
-	unit         *unit
-	template     workload.Template
-	surroundings *surroundings
-	outcome      *Outcome
+	in       *Injector
+	unit     *unit
+	template workload.Template
+	cluster  *cluster
+	outcome  *Outcome
 	// original is the pod without any injection, and restored is what is known of it.
 	original map[string]any
-	restored restored
+	restored restoredPod
 	// obj is the workload, before is the pod that Istio's injection begins with, and sidecars is what the others do.
 	obj, before map[string]any
 	sidecars    sidecarWork
 }
 
-// template gives the pod of one template without any injection, and as it should be. undo is the workload's record of the
+// injectTemplate returns the pod of one template without any injection, and as it should be. undo is the workload's record of the
 // pod, if it has one. ok is false where an error was recorded.
-func (in *Injector) template(u *unit, t workload.Template, obj map[string]any, undo *podmap.Undo, plans []*plan, s *surroundings) (original, pod map[string]any, ok bool) {
-	o := in.outcome(u, t.Field, Skipped, "no policy injects anything")
-	w := &podWork{in: in, unit: u, template: t, surroundings: s, outcome: &o, obj: obj}
+func (in *Injector) injectTemplate(u *unit, t workload.Template, obj map[string]any, undo *podmap.Undo, plans []*compiledPolicy, s *cluster) (original, pod map[string]any, ok bool) {
+	o := in.newOutcome(u, t.Field, Skipped, "no policy injects anything")
+	w := &podWork{in: in, unit: u, template: t, cluster: s, outcome: &o, obj: obj}
 	w.restored.undo = undo
-	pod, err := w.apply(plans)
+	pod, err := w.restoreAndInject(plans)
 	if err != nil {
 		o.Action, o.Reason = Failed, err.Error()
 		u.outcomes = append(u.outcomes, o)
-		u.fail(podField(t, err), withoutField(err))
+		u.addError(podField(t, err), withoutField(err))
 		return nil, nil, false
 	}
-	w.tell(pod)
-	w.tellRemoved(plans)
+	w.reportOutcome(pod)
+	w.reportRemoved(plans)
 	if in.keepPods {
 		o.Before, o.After = w.original, pod
 	}
-	w.lint(obj, pod, plans)
+	w.lintPod(obj, pod, plans)
 	u.outcomes = append(u.outcomes, o)
 	return w.original, pod, true
 }
 
-// apply takes earlier injections out, and injects what the policies say into the original. So the outcome does not depend
+// restoreAndInject takes earlier injections out, and injects what the policies say into the original. So the outcome does not depend
 // on what was injected before, nor with which policy or version.
-func (w *podWork) apply(plans []*plan) (map[string]any, error) {
-	if err := w.restore(plans); err != nil {
+func (w *podWork) restoreAndInject(plans []*compiledPolicy) (map[string]any, error) {
+	if err := w.findOriginal(plans); err != nil {
 		return nil, err
 	}
 	if w.in.mode == v1alpha1.ModeRemove {
@@ -74,29 +74,29 @@ func (w *podWork) apply(plans []*plan) (map[string]any, error) {
 	if err == nil && w.onlyOrdersVolumes(pod.after) {
 		pod.after = w.template.Pod
 	}
-	if err == nil && reflect.DeepEqual(pod.after, w.template.Pod) || !w.restored.doubtful() {
-		return w.settle(pod), err
+	if err == nil && reflect.DeepEqual(pod.after, w.template.Pod) || !w.restored.isDoubtful() {
+		return w.takeAttempt(pod), err
 	}
-	if same := w.unchanged(plans, pod); same != nil {
-		return w.settle(same), nil
+	if same := w.tryUnchanged(plans, pod); same != nil {
+		return w.takeAttempt(same), nil
 	}
-	return w.settle(pod), err
+	return w.takeAttempt(pod), err
 }
 
 // applyPlan does what one policy says for a pod.
-func (w *podWork) applyPlan(pl *plan, pod map[string]any) (map[string]any, error) {
+func (w *podWork) applyPlan(pl *compiledPolicy, pod map[string]any) (map[string]any, error) {
 	if pl.istio == nil {
 		return pod, nil
 	}
-	owner, homes := w.place(pl)
-	asked, decision, err := w.decide(pl, pod, owner, homes)
+	owner, homes := w.resolveNamespace(pl)
+	asked, decision, err := w.decideInjection(pl, pod, owner, homes)
 	if err != nil {
 		return nil, err
 	}
 	w.outcome.Decision, w.outcome.Version = &decision, pl.istio.Detection().Version.String()
 	w.outcome.Reason, w.outcome.Policy = decision.Reason, pl.policy.Metadata.Name
 	for _, warning := range decision.Warnings {
-		w.unit.say(result.Warning, "", warning)
+		w.unit.addResult(result.Warning, "", warning)
 	}
 	if decision.Failed {
 		return nil, errors.New(decision.Reason)
@@ -108,36 +108,36 @@ func (w *podWork) applyPlan(pl *plan, pod map[string]any) (map[string]any, error
 		return nil, fmt.Errorf("two policies inject Istio's proxy, the second is %s; leave one of them out or narrow them by namespace", pl.policy.Metadata.Name)
 	}
 	got, err := inject.Istio(pl.istio, inject.Request{Pod: pod, Owner: owner, Namespace: homes[0].Namespace, KeepListed: true,
-		RecordNulls: w.bare() && keepsRecords([]*plan{pl}),
-		Account:     w.surroundings.account(pod, w.unit.meta.Namespace, homes[0].Name),
-		Limits:      w.surroundings.limitsOf(w.unit.meta.Namespace, homes[0].Name)})
+		RecordNulls: w.isBarePod() && keepsRecords([]*compiledPolicy{pl}),
+		Account:     w.cluster.account(pod, w.unit.meta.Namespace, homes[0].Name),
+		Limits:      w.cluster.limitsOf(w.unit.meta.Namespace, homes[0].Name)})
 	if err != nil {
 		return nil, err
 	}
 	for _, warning := range got.Warnings {
-		w.unit.say(result.Warning, w.template.Field, warning)
+		w.unit.addResult(result.Warning, w.template.Field, warning)
 	}
 	w.outcome.Action = Injected
-	w.outcome.Image, _ = containers(got.Pod)[proxyContainer]["image"].(string)
+	w.outcome.Image, _ = containersByName(got.Pod)[proxyContainer]["image"].(string)
 	if w.restored.istio {
-		w.outcome.EarlierImage, _ = containers(w.template.Pod)[proxyContainer]["image"].(string)
+		w.outcome.EarlierImage, _ = containersByName(w.template.Pod)[proxyContainer]["image"].(string)
 	}
 	if templates, err := pl.istio.Select(asked.Annotations); err == nil {
 		for _, t := range templates {
 			w.outcome.Templates = append(w.outcome.Templates, t.Name())
 		}
 	}
-	return w.finish(pl, asked, got.Pod)
+	return w.markAndPin(pl, asked, got.Pod)
 }
 
-// place gives the owner of the pod, and what is known about its namespace.
-func (w *podWork) place(pl *plan) (workload.Owner, []home) {
+// resolveNamespace returns the owner of the pod, and what is known about its namespace.
+func (w *podWork) resolveNamespace(pl *compiledPolicy) (workload.Owner, []home) {
 	owner := w.template.OwnerFor(pl.istio.Profile().Release())
 	name := owner.Namespace
 	if name == "" {
 		name = w.unit.meta.Namespace
 	}
-	homes := pl.homes(name, w.surroundings)
+	homes := pl.homes(name, w.cluster)
 	owner.Namespace = homes[0].Name
 	return owner, homes
 }
@@ -145,13 +145,13 @@ func (w *podWork) place(pl *plan) (workload.Owner, []home) {
 // proxyContainer is the name that Istio's proxy has in every version.
 const proxyContainer = "istio-proxy"
 
-// finish marks the pod for the cluster's webhook, and pins the images of what was injected.
-func (w *podWork) finish(pl *plan, asked decide.Pod, pod map[string]any) (map[string]any, error) {
+// markAndPin marks the pod for the cluster's webhook, and pins the images of what was injected.
+func (w *podWork) markAndPin(pl *compiledPolicy, asked decide.Pod, pod map[string]any) (map[string]any, error) {
 	switch pl.policy.Spec.Istio.RuntimeWebhook {
 	case v1alpha1.RuntimeWebhookDisable:
 		mark := pl.decider.MarkFor(asked, pod)
 		if !mark.Safe {
-			w.unit.say(result.Warning, w.template.Field, mark.Message)
+			w.unit.addResult(result.Warning, w.template.Field, mark.Message)
 		}
 		var err error
 		if pod, err = mark.Apply(pod); err != nil {
@@ -162,14 +162,14 @@ func (w *podWork) finish(pl *plan, asked decide.Pod, pod map[string]any) (map[st
 		injected.Labels, _ = workload.Labels(pod)
 		injected.Annotations, _ = workload.Annotations(pod)
 		if answer, message := pl.decider.Reinjects(injected); answer == decide.Yes {
-			w.unit.say(result.Warning, w.template.Field, message)
+			w.unit.addResult(result.Warning, w.template.Field, message)
 		}
 	}
 	images := pl.policy.Spec.Images
 	if images == nil {
 		return pod, nil
 	}
-	pod, missing := pin.Apply(pod, added(w.before, pod), pl.lock, pin.OnMissing(images.OnMissing))
+	pod, missing := pin.Apply(pod, addedContainers(w.before, pod), pl.lock, pin.OnMissing(images.OnMissing))
 	w.addResults(missing)
 	return pod, nil
 }
@@ -191,26 +191,26 @@ func (w *podWork) addResults(rs result.Results) {
 	}
 }
 
-// tell says what became of the pod: every workload gets a decision with its reason.
-func (w *podWork) tell(pod map[string]any) {
+// reportOutcome says what became of the pod: every workload gets a decision with its reason.
+func (w *podWork) reportOutcome(pod map[string]any) {
 	o := w.outcome
 	if o.Action == Skipped && w.restored.injected {
 		o.Action, o.Reason = Removed, "an earlier injection was removed: "+o.Reason
 	}
 	if !reflect.DeepEqual(pod, w.template.Pod) {
-		w.tellDoubts()
+		w.reportDoubts()
 	}
-	w.tellListed(pod)
-	w.tellForeignStatus()
-	w.unit.say(result.Info, o.Field, string(o.Action)+": "+o.Reason)
+	w.reportListed(pod)
+	w.reportForeignStatus()
+	w.unit.addResult(result.Info, o.Field, string(o.Action)+": "+o.Reason)
 }
 
-// tellDoubts names what is not known of the original. What was taken out because injection sets it anyway may have been the
+// reportDoubts names what is not known of the original. What was taken out because injection sets it anyway may have been the
 // pod's own only where there is no record of the workload's, which a Pod cannot have.
-func (w *podWork) tellDoubts() {
+func (w *podWork) reportDoubts() {
 	removed := &w.restored.removed
 	for _, n := range removed.Unknown {
-		w.unit.say(result.Warning, joinField(w.template.Field, n.Field), "taking an earlier injection out: "+n.Reason)
+		w.unit.addResult(result.Warning, joinField(w.template.Field, n.Field), "taking an earlier injection out: "+n.Reason)
 	}
 	if len(removed.Assumed) == 0 {
 		return
@@ -220,19 +220,19 @@ func (w *podWork) tellDoubts() {
 		fields[i] = note.Field
 	}
 	severity := result.Info
-	if w.bare() {
+	if w.isBarePod() {
 		severity = result.Warning
 	}
-	w.unit.say(severity, w.template.Field, "taking an earlier injection out: injection sets these, and it cannot be told whether the pod had the same before: "+strings.Join(fields, ", "))
+	w.unit.addResult(severity, w.template.Field, "taking an earlier injection out: injection sets these, and it cannot be told whether the pod had the same before: "+strings.Join(fields, ", "))
 }
 
-// tellListed names the containers that are gone because the status annotation says that they were injected. A template of
+// reportListed names the containers that are gone because the status annotation says that they were injected. A template of
 // the user's own that still injects them has put them back.
-func (w *podWork) tellListed(pod map[string]any) {
-	left := containers(pod)
+func (w *podWork) reportListed(pod map[string]any) {
+	left := containersByName(pod)
 	for _, name := range w.restored.removed.Listed {
 		if _, there := left[name]; !there {
-			w.unit.say(result.Warning, w.template.Field, fmt.Sprintf("the container %s was taken out, as Istio's webhook does it, because the annotation sidecar.istio.io/status lists it as injected; none of Istio's own templates has it: if it is the application's, put it back and take its name out of the annotation", name))
+			w.unit.addResult(result.Warning, w.template.Field, fmt.Sprintf("the container %s was taken out, as Istio's webhook does it, because the annotation sidecar.istio.io/status lists it as injected; none of Istio's own templates has it: if it is the application's, put it back and take its name out of the annotation", name))
 		}
 	}
 }
@@ -240,20 +240,20 @@ func (w *podWork) tellListed(pod map[string]any) {
 // statusAnnotation is what Istio's injection says it added.
 const statusAnnotation = "sidecar.istio.io/status"
 
-// tellForeignStatus names a status annotation that no injection wrote, where that matters and it is still in the pod.
-func (w *podWork) tellForeignStatus() {
+// reportForeignStatus names a status annotation that no injection wrote, where that matters and it is still in the pod.
+func (w *podWork) reportForeignStatus() {
 	if !hasStatus(w.original) || w.restored.injected || w.outcome.Action != Injected && w.in.mode != v1alpha1.ModeRemove {
 		return
 	}
-	w.unit.say(result.Warning, joinField(w.template.Field, "metadata.annotations["+statusAnnotation+"]"),
+	w.unit.addResult(result.Warning, joinField(w.template.Field, "metadata.annotations["+statusAnnotation+"]"),
 		"no injection that is in the pod wrote this, so nothing is taken out of the pod; delete the annotation, because Istio takes such a pod for one that was injected before")
 }
 
-// added names the containers that a pod has and the original has not, or has in another way.
-func added(original, pod map[string]any) []string {
-	before := containers(original)
+// addedContainers names the containers that a pod has and the original has not, or has in another way.
+func addedContainers(original, pod map[string]any) []string {
+	before := containersByName(original)
 	var names []string
-	for name, c := range containers(pod) {
+	for name, c := range containersByName(pod) {
 		if old, ok := before[name]; !ok || old["image"] == "auto" || old["image"] != c["image"] {
 			names = append(names, name)
 		}
@@ -262,8 +262,8 @@ func added(original, pod map[string]any) []string {
 	return names
 }
 
-// containers gives the containers of a pod by name.
-func containers(pod map[string]any) map[string]map[string]any {
+// containersByName returns the containers of a pod by name.
+func containersByName(pod map[string]any) map[string]map[string]any {
 	spec, _ := pod["spec"].(map[string]any)
 	out := map[string]map[string]any{}
 	for _, key := range []string{"initContainers", "containers"} {
@@ -278,7 +278,7 @@ func containers(pod map[string]any) map[string]map[string]any {
 	return out
 }
 
-// podField gives the path in the object of the field that an error is about.
+// podField returns the path in the object of the field that an error is about.
 func podField(t workload.Template, err error) string {
 	var at *podmap.FieldError
 	if errors.As(err, &at) {
@@ -287,7 +287,7 @@ func podField(t workload.Template, err error) string {
 	return t.Field
 }
 
-// withoutField gives what is wrong with a field without its path, which the result has already.
+// withoutField returns what is wrong with a field without its path, which the result has already.
 func withoutField(err error) error {
 	if at, ok := err.(*podmap.FieldError); ok { //nolint:errorlint // what is wrapped keeps its whole text
 		return at.Err

@@ -85,7 +85,7 @@ type Report struct {
 	Results result.Results
 }
 
-// Failed says whether an error is among the results.
+// Failed reports whether an error is among the results.
 func (r *Report) Failed() bool { return r.Results.Worst() == result.Error }
 
 // Changed counts the documents that differ from the input.

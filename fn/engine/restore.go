@@ -18,8 +18,8 @@ import (
 	"github.com/prerig/prerig/fn/workload"
 )
 
-// restored is what is known of a pod before it was injected.
-type restored struct {
+// restoredPod is what is known of a pod before it was injected.
+type restoredPod struct {
 	// undo is the workload's own record: what the pod does not tell. It is nil where there is none.
 	undo *podmap.Undo
 	// injected reports that there was any injection, and istio that Istio's proxy was in the pod.
@@ -30,20 +30,20 @@ type restored struct {
 	removed inject.Removed
 }
 
-// doubtful reports whether the pod may have been another one before.
-func (r *restored) doubtful() bool {
+// isDoubtful reports whether the pod may have been another one before.
+func (r *restoredPod) isDoubtful() bool {
 	return len(r.removed.Assumed)+len(r.removed.Unknown)+len(r.removed.Listed) > 0
 }
 
-// restore finds the original.
-func (w *podWork) restore(plans []*plan) error {
-	r, original, err := restorePod(w.template.Pod, w.template.Owner, w.restored.undo, restoring{names: namesOf(plans), bare: w.bare()})
+// findOriginal finds the original.
+func (w *podWork) findOriginal(plans []*compiledPolicy) error {
+	r, original, err := restorePod(w.template.Pod, w.template.Owner, w.restored.undo, restoreOptions{names: namesOf(plans), bare: w.isBarePod()})
 	w.restored, w.original = r, original
 	return err
 }
 
-// restoring says how a pod is restored.
-type restoring struct {
+// restoreOptions says how a pod is restored.
+type restoreOptions struct {
 	// names reports whether a template of a policy names a container.
 	names func(string) bool
 	// keep leaves in place what may have been the pod's own.
@@ -57,8 +57,8 @@ type restoring struct {
 // restorePod takes out of a pod what was injected: the sidecars around Istio, Istio, and the sidecars inside, each in the
 // reverse order of their injection. A record of the whole original goes before all of it; the workload's record says what is
 // left to say.
-func restorePod(pod map[string]any, owner workload.Owner, undo *podmap.Undo, how restoring) (restored, map[string]any, error) {
-	r := restored{undo: undo}
+func restorePod(pod map[string]any, owner workload.Owner, undo *podmap.Undo, how restoreOptions) (restoredPod, map[string]any, error) {
+	r := restoredPod{undo: undo}
 	records, rest, err := sidecar.Records(pod)
 	if err != nil {
 		return r, nil, err
@@ -97,9 +97,9 @@ func restorePod(pod map[string]any, owner workload.Owner, undo *podmap.Undo, how
 }
 
 // namesOf tells of a container whether a template of a policy names it.
-func namesOf(plans []*plan) func(string) bool {
+func namesOf(plans []*compiledPolicy) func(string) bool {
 	return func(container string) bool {
-		return slices.ContainsFunc(plans, func(pl *plan) bool {
+		return slices.ContainsFunc(plans, func(pl *compiledPolicy) bool {
 			i := pl.policy.Spec.Istio
 			return i != nil && (namesContainer(i.Injector.Config, container) || pl.istio != nil && pl.istio.Config() != nil && configNames(pl, container))
 		})
@@ -107,7 +107,7 @@ func namesOf(plans []*plan) func(string) bool {
 }
 
 // configNames is the same for the configuration that is in use, which may come from the items.
-func configNames(pl *plan, container string) bool {
+func configNames(pl *compiledPolicy, container string) bool {
 	c := pl.istio.Config()
 	if namesContainer(c.Template, container) {
 		return true
@@ -143,12 +143,12 @@ type attempt struct {
 //
 // A bare Pod may have a status annotation that no injection wrote: the injection replaces it, as the webhook does, and has no
 // place elsewhere to remember it. Where injecting again would therefore give another Pod, the original is recorded in it.
-func (w *podWork) attempt(original map[string]any, plans []*plan) (*attempt, error) {
+func (w *podWork) attempt(original map[string]any, plans []*compiledPolicy) (*attempt, error) {
 	a, err := w.attemptOnce(original, plans)
-	if err != nil || !w.bare() || !hasStatus(original) || a.outcome.Action != Injected || !keepsRecords(plans) {
+	if err != nil || !w.isBarePod() || !hasStatus(original) || a.outcome.Action != Injected || !keepsRecords(plans) {
 		return a, err
 	}
-	_, found, err := restorePod(a.after, w.template.Owner, nil, restoring{names: namesOf(plans), bare: true})
+	_, found, err := restorePod(a.after, w.template.Owner, nil, restoreOptions{names: namesOf(plans), bare: true})
 	if err != nil {
 		return nil, err
 	}
@@ -160,17 +160,17 @@ func (w *podWork) attempt(original map[string]any, plans []*plan) (*attempt, err
 }
 
 // attemptOnce injects what the policies say into an original, without looking whether injecting again gives the same.
-func (w *podWork) attemptOnce(original map[string]any, plans []*plan) (*attempt, error) {
+func (w *podWork) attemptOnce(original map[string]any, plans []*compiledPolicy) (*attempt, error) {
 	a := &attempt{podWork: *w, unit: *w.unit, outcome: *w.outcome}
 	a.unit.results, a.unit.objects = slices.Clip(a.unit.results), slices.Clip(a.unit.objects)
 	a.podWork.unit, a.podWork.outcome, a.podWork.original = &a.unit, &a.outcome, original
 	var err error
-	a.after, err = a.inject(plans)
+	a.after, err = a.injectAll(plans)
 	return a, err
 }
 
-// bare reports whether the pod is a Pod of its own, and no workload's.
-func (w *podWork) bare() bool { return len(w.template.Path) == 0 }
+// isBarePod reports whether the pod is a Pod of its own, and no workload's.
+func (w *podWork) isBarePod() bool { return len(w.template.Path) == 0 }
 
 // hasStatus reports whether a pod has Istio's status annotation. An original has it only where no injection wrote it.
 func hasStatus(pod map[string]any) bool {
@@ -179,8 +179,8 @@ func hasStatus(pod map[string]any) bool {
 	return there
 }
 
-// settle takes what an attempt has said and found, and gives its pod.
-func (w *podWork) settle(a *attempt) map[string]any {
+// takeAttempt takes what an attempt has said and found, and gives its pod.
+func (w *podWork) takeAttempt(a *attempt) map[string]any {
 	u, o := w.unit, w.outcome
 	*u, *o = a.unit, a.outcome
 	*w = a.podWork
@@ -188,13 +188,13 @@ func (w *podWork) settle(a *attempt) map[string]any {
 	return a.after
 }
 
-// unchanged looks whether the pod already is what the policies give, if what may have been its own is left in it. It gives
+// tryUnchanged looks whether the pod already is what the policies give, if what may have been its own is left in it. It gives
 // nil where the pod has to change.
-func (w *podWork) unchanged(plans []*plan, first *attempt) *attempt {
-	if first.after != nil && !reflect.DeepEqual(images(first.after), images(w.template.Pod)) {
+func (w *podWork) tryUnchanged(plans []*compiledPolicy, first *attempt) *attempt {
+	if first.after != nil && !reflect.DeepEqual(imagesByName(first.after), imagesByName(w.template.Pod)) {
 		return nil // another version: no original gives the present pod
 	}
-	_, least, err := restorePod(w.template.Pod, w.template.Owner, nil, restoring{names: namesOf(plans), keep: true, bare: w.bare()})
+	_, least, err := restorePod(w.template.Pod, w.template.Owner, nil, restoreOptions{names: namesOf(plans), keep: true, bare: w.isBarePod()})
 	if err != nil {
 		return nil
 	}
@@ -208,7 +208,7 @@ func (w *podWork) unchanged(plans []*plan, first *attempt) *attempt {
 // onlyOrdersVolumes reports whether a bare Pod differs from the present one in nothing but the order of its volumes, which means
 // nothing. The order came from volumes of the Pod's own under the names of Istio's, which nothing keeps.
 func (w *podWork) onlyOrdersVolumes(after map[string]any) bool {
-	return w.bare() && w.restored.injected && reflect.DeepEqual(withSortedVolumes(after), withSortedVolumes(w.template.Pod))
+	return w.isBarePod() && w.restored.injected && reflect.DeepEqual(withSortedVolumes(after), withSortedVolumes(w.template.Pod))
 }
 
 // withSortedVolumes returns a pod with its volumes sorted by name.
@@ -228,17 +228,17 @@ func withSortedVolumes(pod map[string]any) map[string]any {
 	return pod
 }
 
-// images gives the images of a pod's containers by their names.
-func images(pod map[string]any) map[string]any {
+// imagesByName returns the images of a pod's containers by their names.
+func imagesByName(pod map[string]any) map[string]any {
 	out := map[string]any{}
-	for name, c := range containers(pod) {
+	for name, c := range containersByName(pod) {
 		out[name] = c["image"]
 	}
 	return out
 }
 
-// inject does what all policies say, in their order.
-func (w *podWork) inject(plans []*plan) (map[string]any, error) {
+// injectAll does what all policies say, in their order.
+func (w *podWork) injectAll(plans []*compiledPolicy) (map[string]any, error) {
 	if err := w.chooseSidecars(plans); err != nil {
 		return nil, err
 	}

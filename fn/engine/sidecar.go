@@ -15,7 +15,7 @@ import (
 )
 
 // prepareSidecars makes the policy's sidecars ready. A name without a policy's own is that of the built-in sidecar.
-func (pl *plan) prepareSidecars() result.Results {
+func (pl *compiledPolicy) prepareSidecars() result.Results {
 	var results result.Results
 	for i, s := range pl.policy.Spec.Sidecars {
 		compiled, err := sidecar.New(s)
@@ -39,7 +39,7 @@ type sidecarWork struct {
 
 // chosenSidecar is a sidecar for a pod.
 type chosenSidecar struct {
-	plan    *plan
+	plan    *compiledPolicy
 	sidecar *sidecar.Sidecar
 	request sidecar.Request
 }
@@ -67,7 +67,7 @@ func removeRecords(pod map[string]any, records []sidecar.Record, outside bool) (
 
 // chooseSidecars decides for every sidecar of every policy. All of them look at the original, so that none depends on
 // another.
-func (w *podWork) chooseSidecars(plans []*plan) error {
+func (w *podWork) chooseSidecars(plans []*compiledPolicy) error {
 	by := map[string]string{}
 	for _, pl := range plans {
 		for _, s := range pl.sidecars {
@@ -95,7 +95,7 @@ func (w *podWork) chooseSidecars(plans []*plan) error {
 }
 
 // sidecarRequest tells a sidecar about the pod.
-func (w *podWork) sidecarRequest(pl *plan) sidecar.Request {
+func (w *podWork) sidecarRequest(pl *compiledPolicy) sidecar.Request {
 	meta, _ := w.obj["metadata"].(map[string]any)
 	m := w.unit.meta
 	return sidecar.Request{
@@ -129,7 +129,7 @@ func (w *podWork) injectSidecar(c chosenSidecar, pod map[string]any) (map[string
 		return nil, err
 	}
 	for _, warning := range got.Warnings {
-		w.unit.say(result.Warning, joinField(w.template.Field, warning.Field), "sidecar "+c.sidecar.Name()+": "+warning.Message)
+		w.unit.addResult(result.Warning, joinField(w.template.Field, warning.Field), "sidecar "+c.sidecar.Name()+": "+warning.Message)
 	}
 	next := got.Pod
 	if images := c.plan.policy.Spec.Images; images != nil {
@@ -160,7 +160,7 @@ func (w *podWork) finishSidecars(pod map[string]any) (map[string]any, error) {
 		} else {
 			skipped = append(skipped, "sidecar "+s.Name+": "+s.Reason)
 		}
-		w.unit.say(result.Info, w.template.Field, "sidecar "+s.Name+" "+action+": "+s.Reason)
+		w.unit.addResult(result.Info, w.template.Field, "sidecar "+s.Name+" "+action+": "+s.Reason)
 	}
 	switch {
 	case len(names) > 0 && o.Action != Injected:
@@ -175,24 +175,24 @@ func (w *podWork) finishSidecars(pod map[string]any) (map[string]any, error) {
 	return sidecar.Annotate(pod, w.sidecars.records)
 }
 
-// tellRemoved warns of what was taken out of the pod without a policy of this run having it: whoever runs one policy after
+// reportRemoved warns of what was taken out of the pod without a policy of this run having it: whoever runs one policy after
 // the other finds only the last one's injection in the end.
-func (w *podWork) tellRemoved(plans []*plan) {
+func (w *podWork) reportRemoved(plans []*compiledPolicy) {
 	if w.in.mode == v1alpha1.ModeRemove {
 		return
 	}
 	const advice = "; what an earlier run injected is taken out first, so give all policies to one run"
 	for _, r := range w.restored.sidecars {
-		has := slices.ContainsFunc(plans, func(pl *plan) bool {
+		has := slices.ContainsFunc(plans, func(pl *compiledPolicy) bool {
 			return slices.ContainsFunc(pl.sidecars, func(s *sidecar.Sidecar) bool { return s.Name() == r.Name })
 		})
 		if !has {
-			w.unit.say(result.Warning, w.template.Field, "the sidecar "+r.Name+" was taken out: no policy of this run has it"+advice)
+			w.unit.addResult(result.Warning, w.template.Field, "the sidecar "+r.Name+" was taken out: no policy of this run has it"+advice)
 		}
 	}
-	sidecars := slices.ContainsFunc(plans, func(pl *plan) bool { return len(pl.sidecars) > 0 })
-	istio := slices.ContainsFunc(plans, func(pl *plan) bool { return pl.istio != nil })
+	sidecars := slices.ContainsFunc(plans, func(pl *compiledPolicy) bool { return len(pl.sidecars) > 0 })
+	istio := slices.ContainsFunc(plans, func(pl *compiledPolicy) bool { return pl.istio != nil })
 	if w.restored.istio && sidecars && !istio {
-		w.unit.say(result.Warning, w.template.Field, "Istio's proxy was taken out: no policy of this run has istio"+advice)
+		w.unit.addResult(result.Warning, w.template.Field, "Istio's proxy was taken out: no policy of this run has istio"+advice)
 	}
 }

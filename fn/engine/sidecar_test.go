@@ -85,14 +85,14 @@ func policy(t *testing.T, text string) *v1alpha1.InjectionPolicy {
 	return p
 }
 
-// with gives a copy of a policy with the sidecars, in a mode.
+// with returns a copy of a policy with the sidecars, in a mode.
 func with(p *v1alpha1.InjectionPolicy, sidecars []v1alpha1.Sidecar, mode v1alpha1.Mode) *v1alpha1.InjectionPolicy {
 	out := *p
 	out.Spec.Sidecars, out.Spec.Mode = sidecars, mode
 	return &out
 }
 
-// stream gives the text of a report with the objects that sidecars add at its end.
+// stream returns the text of a report with the objects that sidecars add at its end.
 func stream(r *engine.Report) []byte {
 	out := text(r)
 	for _, d := range r.Added {

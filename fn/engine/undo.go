@@ -23,7 +23,7 @@ const undoAnnotation = "prerig.dev/undo"
 // The other keys are the paths of the pod templates.
 const emptyAnnotations = "metadata.annotations"
 
-// takeUndo gives the object without its record, and the record.
+// takeUndo returns the object without its record, and the record.
 func takeUndo(obj map[string]any) (rest map[string]any, undos map[string]*podmap.Undo, err error) {
 	meta, _ := obj["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
@@ -59,7 +59,7 @@ func takeUndo(obj map[string]any) (rest map[string]any, undos map[string]*podmap
 	return withAnnotations(obj, left, len(annotations) > 0 || wasEmpty), undos, nil
 }
 
-// withAnnotations gives the object with other annotations, or without any.
+// withAnnotations returns the object with other annotations, or without any.
 func withAnnotations(obj map[string]any, annotations any, there bool) map[string]any {
 	meta, _ := obj["metadata"].(map[string]any)
 	meta = maps.Clone(meta)
@@ -73,9 +73,9 @@ func withAnnotations(obj map[string]any, annotations any, there bool) map[string
 	return out
 }
 
-// recordOf gives the record of a template that was injected. A Pod gets none: nothing of its own may differ from what the
+// recordOf returns the record of a template that was injected. A Pod gets none: nothing of its own may differ from what the
 // webhook makes.
-func (in *Injector) recordOf(t workload.Template, plans []*plan, original, injected map[string]any) (*podmap.Undo, error) {
+func (in *Injector) recordOf(t workload.Template, plans []*compiledPolicy, original, injected map[string]any) (*podmap.Undo, error) {
 	if in.mode == v1alpha1.ModeRemove || !keepsRecords(plans) || len(t.Path) == 0 {
 		return nil, nil
 	}
@@ -83,14 +83,14 @@ func (in *Injector) recordOf(t workload.Template, plans []*plan, original, injec
 }
 
 // keepsRecords reports whether any policy wants what injected pods do not tell to be kept.
-func keepsRecords(plans []*plan) bool {
-	return slices.ContainsFunc(plans, func(pl *plan) bool { return pl.policy.Spec.Record != v1alpha1.RecordNone })
+func keepsRecords(plans []*compiledPolicy) bool {
+	return slices.ContainsFunc(plans, func(pl *compiledPolicy) bool { return pl.policy.Spec.Record != v1alpha1.RecordNone })
 }
 
-// undoOf gives what takes the rest of an injection back: the difference between the original and what is found of it in the
+// undoOf returns what takes the rest of an injection back: the difference between the original and what is found of it in the
 // injected pod. It is nil where there is none.
 func undoOf(t workload.Template, original, injected map[string]any) (*podmap.Undo, error) {
-	_, found, err := restorePod(injected, t.Owner, nil, restoring{})
+	_, found, err := restorePod(injected, t.Owner, nil, restoreOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func undoOf(t workload.Template, original, injected map[string]any) (*podmap.Und
 	return &undo, err
 }
 
-// withUndo gives the object with the record of its pods.
+// withUndo returns the object with the record of its pods.
 func withUndo(obj map[string]any, undos map[string]*podmap.Undo) (map[string]any, error) {
 	if len(undos) == 0 {
 		return obj, nil
@@ -128,7 +128,7 @@ func withUndo(obj map[string]any, undos map[string]*podmap.Undo) (map[string]any
 	return withAnnotations(obj, annotations, true), nil
 }
 
-// withoutUndo gives the object without its record, to compare it with another.
+// withoutUndo returns the object without its record, to compare it with another.
 func withoutUndo(obj map[string]any) map[string]any {
 	if rest, _, err := takeUndo(obj); err == nil {
 		return rest

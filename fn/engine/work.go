@@ -17,32 +17,32 @@ import (
 	"github.com/prerig/prerig/fn/workload"
 )
 
-// work injects into the pod templates of one object. What goes wrong becomes a result, and the object stays as it was.
-func (in *Injector) work(u *unit, plans []*plan, s *surroundings) {
+// workOn injects into the pod templates of one object. What goes wrong becomes a result, and the object stays as it was.
+func (in *Injector) workOn(u *unit, plans []*compiledPolicy, s *cluster) {
 	if u.broken || u.elements != nil {
 		return
 	}
 	if _, ok := in.registry.Lookup(u.meta.APIVersion, u.meta.Kind); !ok {
-		in.suspect(u)
+		in.reportSuspect(u)
 		return
 	}
 	defer func() {
 		// A defect in one object's way through must not take the others' results away.
 		if p := recover(); p != nil {
-			u.outcomes = append(u.outcomes, in.outcome(u, "", Failed, "the injector has a defect"))
-			u.fail("", fmt.Errorf("injecting: the injector has a defect, please report it: %v at %s", p, codePlace(debug.Stack())))
+			u.outcomes = append(u.outcomes, in.newOutcome(u, "", Failed, "the injector has a defect"))
+			u.addError("", fmt.Errorf("injecting: the injector has a defect, please report it: %v at %s", p, codePlace(debug.Stack())))
 			u.changed = nil
 		}
 	}()
 	obj, err := u.doc.Object()
 	if err != nil {
-		u.failed(in, "", err)
+		u.setFailed(in, "", err)
 		return
 	}
 	u.meta = metaOf(obj)
-	u.noted(obj)
+	u.readOrigin(obj)
 	if field, err := checkNames(obj); err != nil {
-		u.failed(in, field, err)
+		u.setFailed(in, field, err)
 		return
 	}
 	rest, undos, err := takeUndo(obj)
@@ -58,14 +58,14 @@ func (in *Injector) work(u *unit, plans []*plan, s *surroundings) {
 	original, wanted := rest, rest
 	records := map[string]*podmap.Undo{}
 	for _, t := range templates {
-		before, after, ok := in.template(u, t, rest, undos[t.Field], plans, s)
+		before, after, ok := in.injectTemplate(u, t, rest, undos[t.Field], plans, s)
 		if !ok {
 			return
 		}
 		original, wanted = t.Write(original, before), t.Write(wanted, after)
 		undo, err := in.recordOf(t, plans, before, after)
 		if err != nil {
-			u.failed(in, t.Field, fmt.Errorf("recording the original pod: %w", err))
+			u.setFailed(in, t.Field, fmt.Errorf("recording the original pod: %w", err))
 			return
 		}
 		if undo != nil {
@@ -73,10 +73,10 @@ func (in *Injector) work(u *unit, plans []*plan, s *surroundings) {
 		}
 	}
 	if wanted, err = withUndo(wanted, records); err != nil {
-		u.failed(in, "", fmt.Errorf("recording the original pod: %w", err))
+		u.setFailed(in, "", fmt.Errorf("recording the original pod: %w", err))
 		return
 	}
-	in.write(u, obj, original, wanted)
+	in.writeUnit(u, obj, original, wanted)
 }
 
 // checkNames refuses a name or namespace that is no string, as the API server does. A namespace n, which YAML reads as no,
@@ -97,9 +97,9 @@ func checkNames(obj map[string]any) (field string, err error) {
 	return "", nil
 }
 
-// suspect tells of an object that is of no known kind and looks as if pods are made of it, so that no workload is passed
+// reportSuspect tells of an object that is of no known kind and looks as if pods are made of it, so that no workload is passed
 // over in silence. Only documents with the words of a pod template are read.
-func (in *Injector) suspect(u *unit) {
+func (in *Injector) reportSuspect(u *unit) {
 	if in.mode == v1alpha1.ModeRemove || !workload.MayMakePods(u.meta.APIVersion) {
 		return
 	}
@@ -121,13 +121,13 @@ func (in *Injector) suspect(u *unit) {
 	if found.Path != "" {
 		reason += fmt.Sprintf("; to inject it, add {apiVersion: %s, kind: %s, podTemplate: %s} to the policy's spec.workloads", u.meta.APIVersion, u.meta.Kind, found.Path)
 	}
-	u.outcomes = append(u.outcomes, in.outcome(u, found.Field, Skipped, reason))
-	u.say(result.Info, found.Field, "not injected: "+reason)
+	u.outcomes = append(u.outcomes, in.newOutcome(u, found.Field, Skipped, reason))
+	u.addResult(result.Info, found.Field, "not injected: "+reason)
 }
 
-// write edits the document so that it says what is wanted. An earlier injection is taken out of the text first, so that the
+// writeUnit edits the document so that it says what is wanted. An earlier injection is taken out of the text first, so that the
 // bytes too depend on the original alone.
-func (in *Injector) write(u *unit, obj, original, wanted map[string]any) {
+func (in *Injector) writeUnit(u *unit, obj, original, wanted map[string]any) {
 	if reflect.DeepEqual(obj, wanted) {
 		return
 	}
@@ -139,7 +139,7 @@ func (in *Injector) write(u *unit, obj, original, wanted map[string]any) {
 	}
 	changed, err := from.With(wanted)
 	if err != nil {
-		u.failed(in, "", fmt.Errorf("writing the injection: %w", err))
+		u.setFailed(in, "", fmt.Errorf("writing the injection: %w", err))
 		return
 	}
 	if bytes.Equal(changed.Raw(), u.doc.Raw()) {
@@ -153,7 +153,7 @@ func (in *Injector) write(u *unit, obj, original, wanted map[string]any) {
 		if field == "" {
 			field = firstDifference(obj, wanted)
 		}
-		u.say(result.Error, field, "this is not what the injection would give; run the injection and commit its output")
+		u.addResult(result.Error, field, "this is not what the injection would give; run the injection and commit its output")
 		return
 	}
 	u.changed = changed
@@ -163,8 +163,8 @@ func (in *Injector) write(u *unit, obj, original, wanted map[string]any) {
 func (in *Injector) noTemplate(u *unit, err error) {
 	var elsewhere *workload.ElsewhereError
 	if errors.As(err, &elsewhere) {
-		u.outcomes = append(u.outcomes, in.outcome(u, elsewhere.Field, Skipped, elsewhere.Error()))
-		u.say(result.Info, elsewhere.Field, "nothing is injected here: "+elsewhere.Error())
+		u.outcomes = append(u.outcomes, in.newOutcome(u, elsewhere.Field, Skipped, elsewhere.Error()))
+		u.addResult(result.Info, elsewhere.Field, "nothing is injected here: "+elsewhere.Error())
 		return
 	}
 	field := ""
@@ -172,16 +172,16 @@ func (in *Injector) noTemplate(u *unit, err error) {
 	if errors.As(err, &at) {
 		field, err = at.Field, at.Err
 	}
-	u.failed(in, field, err)
+	u.setFailed(in, field, err)
 }
 
-// failed records the error and the outcome.
-func (u *unit) failed(in *Injector, field string, err error) {
-	u.outcomes = []Outcome{in.outcome(u, field, Failed, err.Error())}
-	u.fail(field, err)
+// setFailed records the error and the outcome.
+func (u *unit) setFailed(in *Injector, field string, err error) {
+	u.outcomes = []Outcome{in.newOutcome(u, field, Failed, err.Error())}
+	u.addError(field, err)
 }
 
-func (in *Injector) outcome(u *unit, field string, action Action, reason string) Outcome {
+func (in *Injector) newOutcome(u *unit, field string, action Action, reason string) Outcome {
 	o := Outcome{Ref: u.ref(), Field: field, Action: action, Reason: reason}
 	if f := u.file(); f != nil {
 		o.File = *f
@@ -189,7 +189,7 @@ func (in *Injector) outcome(u *unit, field string, action Action, reason string)
 	return o
 }
 
-// codePlace gives the first line of a stack that is in this module.
+// codePlace returns the first line of a stack that is in this module.
 func codePlace(stack []byte) string {
 	for _, line := range strings.Split(string(stack), "\n") {
 		if i := strings.Index(line, "/fn/"); i >= 0 && strings.Contains(line, ".go:") && !strings.Contains(line, "fn/engine/work.go") {
@@ -199,7 +199,7 @@ func codePlace(stack []byte) string {
 	return "an unknown place"
 }
 
-// firstDifference gives the path of a field in which the objects differ.
+// firstDifference returns the path of a field in which the objects differ.
 func firstDifference(a, b any) string {
 	switch a := a.(type) {
 	case map[string]any:

@@ -40,13 +40,13 @@ func Bound(m template.FuncMap) {
 		}
 	}
 	for name, fn := range printing {
-		m[name] = weighed(fn)
+		m[name] = weighArguments(fn)
 	}
 	m["printf"] = boundedPrintf
 }
 
-// weighed is a function of anything that fails where too much goes in.
-func weighed[T any](fn func(...any) T) func(...any) (T, error) {
+// weighArguments is a function of anything that fails where too much goes in.
+func weighArguments[T any](fn func(...any) T) func(...any) (T, error) {
 	return func(args ...any) (out T, err error) {
 		if err := weighAll(args); err != nil {
 			return out, err
@@ -85,11 +85,11 @@ func boundedPrintf(format string, args ...any) (string, error) {
 
 // sizes tell from the arguments what the result of a function would be too big for, if anything.
 var sizes = map[string]func(args []reflect.Value) error{
-	"repeat":  func(a []reflect.Value) error { return tooLong(number(a[0]), float64(len(text(a[1])))) },
+	"repeat":  func(a []reflect.Value) error { return tooLong(numberOf(a[0]), float64(len(textOf(a[1])))) },
 	"indent":  indentSize,
 	"nindent": indentSize,
 	"replace": func(a []reflect.Value) error {
-		return tooLong(float64(strings.Count(text(a[2]), text(a[0]))), float64(len(text(a[1]))))
+		return tooLong(float64(strings.Count(textOf(a[2]), textOf(a[0]))), float64(len(textOf(a[1]))))
 	},
 	"join": func(a []reflect.Value) error {
 		list := a[1]
@@ -103,14 +103,14 @@ var sizes = map[string]func(args []reflect.Value) error{
 		if err := w.add(list.Interface()); err != nil {
 			return err
 		}
-		return tooLong(float64(list.Len()), float64(len(text(a[0]))))
+		return tooLong(float64(list.Len()), float64(len(textOf(a[0]))))
 	},
 	"regexReplaceAll":        replaceSize,
 	"regexReplaceAllLiteral": replaceSize,
-	"until":                  func(a []reflect.Value) error { return tooMany(number(a[0])) },
+	"until":                  func(a []reflect.Value) error { return tooMany(numberOf(a[0])) },
 	"untilStep": func(a []reflect.Value) error {
-		if step := number(a[2]); step != 0 {
-			return tooMany((number(a[1]) - number(a[0])) / step)
+		if step := numberOf(a[2]); step != 0 {
+			return tooMany((numberOf(a[1]) - numberOf(a[0])) / step)
 		}
 		return nil
 	},
@@ -118,11 +118,11 @@ var sizes = map[string]func(args []reflect.Value) error{
 		var from, step, to float64 = 1, 1, 0
 		switch len(a) {
 		case 1:
-			to = number(a[0])
+			to = numberOf(a[0])
 		case 2:
-			from, to = number(a[0]), number(a[1])
+			from, to = numberOf(a[0]), numberOf(a[1])
 		case 3:
-			from, step, to = number(a[0]), number(a[1]), number(a[2])
+			from, step, to = numberOf(a[0]), numberOf(a[1]), numberOf(a[2])
 		}
 		if step == 0 {
 			return nil
@@ -132,11 +132,11 @@ var sizes = map[string]func(args []reflect.Value) error{
 }
 
 func indentSize(a []reflect.Value) error {
-	return tooLong(number(a[0]), float64(1+strings.Count(text(a[1]), "\n")))
+	return tooLong(numberOf(a[0]), float64(1+strings.Count(textOf(a[1]), "\n")))
 }
 
 func replaceSize(a []reflect.Value) error {
-	return tooLong(float64(len(text(a[1]))), float64(len(text(a[2]))))
+	return tooLong(float64(len(textOf(a[1]))), float64(len(textOf(a[2]))))
 }
 
 func tooLong(times, length float64) error {
@@ -153,14 +153,14 @@ func tooMany(n float64) error {
 	return nil
 }
 
-func number(v reflect.Value) float64 {
+func numberOf(v reflect.Value) float64 {
 	if v.CanInt() {
 		return float64(v.Int())
 	}
 	return 0
 }
 
-func text(v reflect.Value) string {
+func textOf(v reflect.Value) string {
 	if v.Kind() == reflect.String {
 		return v.String()
 	}
@@ -169,7 +169,7 @@ func text(v reflect.Value) string {
 
 // boundedBy is fn, failing before it runs where size says so.
 func boundedBy(fn any, size func([]reflect.Value) error) any {
-	return wrapped(fn, func(args []reflect.Value, call func() any) (any, error) {
+	return wrapFunction(fn, func(args []reflect.Value, call func() any) (any, error) {
 		if err := size(args); err != nil {
 			return nil, err
 		}
@@ -181,13 +181,13 @@ func boundedBy(fn any, size func([]reflect.Value) error) any {
 func boundedResult(name string, fn any) any {
 	switch fn := fn.(type) {
 	case func(...any) string:
-		return weighed(fn)
+		return weighArguments(fn)
 	case func(...any) []any:
-		return weighed(fn)
+		return weighArguments(fn)
 	case func(...any) map[string]any:
-		return weighed(fn)
+		return weighArguments(fn)
 	}
-	return wrapped(fn, func(args []reflect.Value, call func() any) (any, error) {
+	return wrapFunction(fn, func(args []reflect.Value, call func() any) (any, error) {
 		if name == "set" && len(args) == 3 && holds(args[2], args[0].Pointer(), 0) {
 			return nil, errCircle
 		}
@@ -251,9 +251,9 @@ func holds(v reflect.Value, p uintptr, depth int) bool {
 	return false
 }
 
-// wrapped is a function of fn's parameters and first result, and an error. text/template checks and converts the
+// wrapFunction is a function of fn's parameters and first result, and an error. text/template checks and converts the
 // arguments as for fn.
-func wrapped(fn any, around func(args []reflect.Value, call func() any) (any, error)) any {
+func wrapFunction(fn any, around func(args []reflect.Value, call func() any) (any, error)) any {
 	f := reflect.ValueOf(fn)
 	t := f.Type()
 	in := make([]reflect.Type, t.NumIn())

@@ -22,9 +22,9 @@ func Functions(own template.FuncMap) template.FuncMap {
 	maps.Copy(m, sprig.TxtFuncMap())
 	maps.Copy(m, orderedFunctions)
 	for name, dependsOn := range refusedFunctions {
-		m[name] = refusal(name, dependsOn)
+		m[name] = refusedFunction(name, dependsOn)
 	}
-	m["env"] = refusal("env", "the environment")
+	m["env"] = refusedFunction("env", "the environment")
 	maps.Copy(m, own)
 	Bound(m)
 	return m
@@ -61,8 +61,8 @@ var orderedFunctions = map[string]any{
 	"values": orderedValues,
 }
 
-// refusal is what a refused function does when a template calls it.
-func refusal(name, dependsOn string) func(...any) (string, error) {
+// refusedFunction is what a refused function does when a template calls it.
+func refusedFunction(name, dependsOn string) func(...any) (string, error) {
 	return func(...any) (string, error) {
 		return "", fmt.Errorf("function %q is refused: its result depends on %s, so the same input would not give the same output",
 			name, dependsOn)

@@ -24,18 +24,18 @@ import (
 const MaxSteps = 1 << 18
 
 // Marks are the empty texts that stand for steps, by their address.
-type Marks map[*byte]mark
+type Marks map[*byte]stepMark
 
-// mark is what an empty text costs, and where it is.
-type mark struct {
+// stepMark is what an empty text costs, and where it is.
+type stepMark struct {
 	cost, line int
 	template   string
 }
 
-// of gives the mark of a text, if it is one.
-func (m Marks) of(text []byte) (mark, bool) {
+// of returns the mark of a text, if it is one.
+func (m Marks) of(text []byte) (stepMark, bool) {
 	if len(text) > 0 || cap(text) == 0 {
-		return mark{}, false
+		return stepMark{}, false
 	}
 	found, ok := m[&text[:1][0]]
 	return found, ok
@@ -101,7 +101,7 @@ func (m Marks) Count(t *template.Template) {
 		if len(sub.Root.Nodes) > 0 && m.IsMark(sub.Root.Nodes[0]) {
 			continue
 		}
-		counter{marks: m, name: sub.ParseName}.mark(sub.Root, firstLine(sub.Tree))
+		stepCounter{marks: m, name: sub.ParseName}.markList(sub.Root, firstLine(sub.Tree))
 	}
 }
 
@@ -133,21 +133,21 @@ func LineOf(t *parse.Tree, n parse.Node) int {
 	return line
 }
 
-// counter puts the marks into one text.
-type counter struct {
+// stepCounter puts the marks into one text.
+type stepCounter struct {
 	marks Marks
 	name  string
 }
 
-// mark puts the mark at the beginning of a list, and into the loops in it.
-func (c counter) mark(l *parse.ListNode, line int) {
+// markList puts the mark at the beginning of a list, and into the loops in it.
+func (c stepCounter) markList(l *parse.ListNode, line int) {
 	text := make([]byte, 1)
-	c.marks[&text[0]] = mark{cost: 1 + c.list(l), line: line, template: c.name}
+	c.marks[&text[0]] = stepMark{cost: 1 + c.countList(l), line: line, template: c.name}
 	l.Nodes = slices.Insert(l.Nodes, 0, parse.Node(&parse.TextNode{NodeType: parse.NodeText, Pos: l.Pos, Text: text[:0]}))
 }
 
-// list gives how many function calls a list has, without those of its loops, which get marks of their own.
-func (c counter) list(l *parse.ListNode) int {
+// countList returns how many function calls a list has, without those of its loops, which get marks of their own.
+func (c stepCounter) countList(l *parse.ListNode) int {
 	if l == nil {
 		return 0
 	}
@@ -155,23 +155,23 @@ func (c counter) list(l *parse.ListNode) int {
 	for _, n := range l.Nodes {
 		switch n := n.(type) {
 		case *parse.ActionNode:
-			calls += c.calls(n.Pipe)
+			calls += c.countCalls(n.Pipe)
 		case *parse.TemplateNode:
-			calls += c.calls(n.Pipe)
+			calls += c.countCalls(n.Pipe)
 		case *parse.IfNode:
-			calls += c.calls(n.Pipe) + c.list(n.List) + c.list(n.ElseList)
+			calls += c.countCalls(n.Pipe) + c.countList(n.List) + c.countList(n.ElseList)
 		case *parse.WithNode:
-			calls += c.calls(n.Pipe) + c.list(n.List) + c.list(n.ElseList)
+			calls += c.countCalls(n.Pipe) + c.countList(n.List) + c.countList(n.ElseList)
 		case *parse.RangeNode:
-			calls += c.calls(n.Pipe) + c.list(n.ElseList)
-			c.mark(n.List, n.Line)
+			calls += c.countCalls(n.Pipe) + c.countList(n.ElseList)
+			c.markList(n.List, n.Line)
 		}
 	}
 	return calls
 }
 
-// calls counts the function calls in a pipeline.
-func (c counter) calls(n parse.Node) int {
+// countCalls counts the function calls in a pipeline.
+func (c stepCounter) countCalls(n parse.Node) int {
 	calls := 0
 	switch n := n.(type) {
 	case *parse.PipeNode:
@@ -180,11 +180,11 @@ func (c counter) calls(n parse.Node) int {
 		}
 		for _, command := range n.Cmds {
 			for _, arg := range command.Args {
-				calls += c.calls(arg)
+				calls += c.countCalls(arg)
 			}
 		}
 	case *parse.ChainNode:
-		calls = c.calls(n.Node)
+		calls = c.countCalls(n.Node)
 	case *parse.IdentifierNode:
 		calls = 1
 	}

@@ -20,7 +20,7 @@ func AccountOf(obj map[string]any) string {
 	spec, _ := obj["spec"].(map[string]any)
 	name, _ := spec["serviceAccountName"].(string)
 	old, _ := spec["serviceAccount"].(string)
-	return first(name, old, "default")
+	return firstNonEmpty(name, old, "default")
 }
 
 // nameAccount names the service account of a pod that names none, as the API server does before it calls the webhook.

@@ -149,7 +149,7 @@ func decodeObject(t testing.TB, data []byte) map[string]any {
 	return obj
 }
 
-// templates gives the pod templates of an object.
+// templates returns the pod templates of an object.
 func templates(t testing.TB, obj map[string]any) []workload.Template {
 	t.Helper()
 	registry, err := workload.NewRegistry(nil)
@@ -163,7 +163,7 @@ func templates(t testing.TB, obj map[string]any) []workload.Template {
 	return out
 }
 
-// required says whether kube-inject injects a pod: it knows the annotation and nothing of namespaces or the policy.
+// required reports whether kube-inject injects a pod: it knows the annotation and nothing of namespaces or the policy.
 func required(pod map[string]any, minor int) bool {
 	p, err := newPod(pod)
 	if err != nil {

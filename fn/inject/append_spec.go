@@ -78,7 +78,7 @@ func dropNewFields(containers []corev1.Container) {
 	}
 }
 
-// lists gives the spec's lists as maps.
+// lists returns the spec's lists as maps.
 func (a *appended) lists() (map[string][]any, error) {
 	out := map[string][]any{}
 	var err error
@@ -95,7 +95,7 @@ func (a *appended) lists() (map[string][]any, error) {
 	return out, err
 }
 
-// toMaps gives typed elements as maps, without the empty resources that Go's types print.
+// toMaps returns typed elements as maps, without the empty resources that Go's types print.
 func toMaps[T any](list []T) ([]any, error) {
 	out := make([]any, 0, len(list))
 	for i := range list {

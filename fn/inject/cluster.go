@@ -17,7 +17,7 @@ const (
 	networkLabel = "topology.istio.io/network"
 )
 
-func first(values ...string) string {
+func firstNonEmpty(values ...string) string {
 	for _, v := range values {
 		if v != "" {
 			return v

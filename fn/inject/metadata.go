@@ -37,12 +37,12 @@ func (r *run) setMetadata() error {
 	return nil
 }
 
-// place is where a container goes.
-type place bool
+// listEnd is where a container goes.
+type listEnd bool
 
 const (
-	toFirst place = true
-	toLast  place = false
+	toFirst listEnd = true
+	toLast  listEnd = false
 )
 
 // reorder puts the containers in the order in which they have to start (source: reorderPod in pkg/kube/inject/webhook.go).
@@ -51,7 +51,7 @@ func (r *run) reorder() error {
 	if err != nil {
 		return err
 	}
-	r.move(containersKey, proxyContainer, place(hold))
+	r.move(containersKey, proxyContainer, listEnd(hold))
 	if podmap.Find(r.pod.list(initContainersKey), proxyContainer) != nil && r.profile.Has(feature.NativeSidecars) {
 		for _, name := range []string{coreDumpContainer, proxyContainer, validationContainer, initContainer} {
 			r.move(initContainersKey, name, toFirst)
@@ -64,7 +64,7 @@ func (r *run) reorder() error {
 	return nil
 }
 
-// holds says whether the proxy has to come first: what the mesh config with the pod's annotation says, or the values.
+// holds reports whether the proxy has to come first: what the mesh config with the pod's annotation says, or the values.
 func (r *run) holds() (bool, error) {
 	if r.in.Values().Bool("global", "proxy", "holdApplicationUntilProxyStarts") {
 		return true, nil
@@ -87,7 +87,7 @@ func (r *run) holds() (bool, error) {
 }
 
 // move puts the container of a name first or last in its list.
-func (r *run) move(key, name string, to place) {
+func (r *run) move(key, name string, to listEnd) {
 	list := r.pod.list(key)
 	c := podmap.Find(list, name)
 	if c == nil {

@@ -102,7 +102,7 @@ func (p *pod) overlay(patch map[string]any) error {
 // typed is the pod as Kubernetes' Go types, which templates read. Fields that the types do not have are not in it.
 func (p *pod) typed() (*corev1.Pod, error) { return podmap.Parts{Meta: p.meta, Spec: p.spec}.Typed() }
 
-// object gives the pod as one map. The pod must not be used after that.
+// object returns the pod as one map. The pod must not be used after that.
 func (p *pod) object() map[string]any {
 	p.extra["metadata"], p.extra["spec"] = p.meta, p.spec
 	return p.extra

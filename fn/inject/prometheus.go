@@ -102,7 +102,7 @@ func (s spelling) get(p *pod, setting string) (string, bool) {
 	return p.annotation(keys[len(keys)-1])
 }
 
-// refuses says whether the pod does not want to be scraped. What is neither true nor false says nothing.
+// refuses reports whether the pod does not want to be scraped. What is neither true nor false says nothing.
 func (s spelling) refuses(p *pod) bool {
 	refuses := false
 	for _, key := range s.keys(p, prometheusScrape) {

@@ -13,7 +13,7 @@ import (
 // RecordAnnotation keeps what is needed to give a pod back as it was before it was injected.
 const RecordAnnotation = "prerig.dev/original"
 
-// RecordOriginal gives the injected pod with the record of the original in an annotation. Neither argument is changed.
+// RecordOriginal returns the injected pod with the record of the original in an annotation. Neither argument is changed.
 func RecordOriginal(original, injected map[string]any) (map[string]any, error) {
 	text, err := recordOf(original, injected)
 	if err != nil {
@@ -37,7 +37,7 @@ func recordOf(original, injected map[string]any) (string, error) {
 	return string(text), err
 }
 
-// restoreRecord gives the pod back from its record, if it has one.
+// restoreRecord returns the pod back from its record, if it has one.
 func restoreRecord(p *pod) (Removed, bool, error) {
 	text, ok := p.annotation(RecordAnnotation)
 	if !ok {

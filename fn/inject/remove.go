@@ -196,7 +196,7 @@ func (r *removal) ownContainer(noted any) any {
 	return asWritten(ownAsWritten(withImage(noted, injected), injected))
 }
 
-// asWritten gives a container of the overrides annotation without what Go's types print.
+// asWritten returns a container of the overrides annotation without what Go's types print.
 func asWritten(v any) any {
 	c, _ := v.(map[string]any)
 	c = podmap.CopyMap(c)

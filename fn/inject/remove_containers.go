@@ -106,7 +106,7 @@ func (r *removal) putBack(key, name string, own map[string]any) {
 	}
 }
 
-// isIstios says whether a container of that name is Istio's, so that injection decides where it goes.
+// isIstios reports whether a container of that name is Istio's, so that injection decides where it goes.
 func isIstios(name string) bool {
 	switch name {
 	case proxyContainer, initContainer, validationContainer, coreDumpContainer:

@@ -31,7 +31,7 @@ type corpusPod struct {
 	ns    Namespace
 }
 
-// corpusPods gives all pods of a version that are injected without an error.
+// corpusPods returns all pods of a version that are injected without an error.
 func corpusPods(t *testing.T, dir, version string) []corpusPod {
 	t.Helper()
 	var out []corpusPod
@@ -75,7 +75,7 @@ func remove(t *testing.T, pod map[string]any, owner workload.Owner) Removed {
 	return out
 }
 
-// differing gives the paths at which two pods differ as API objects, lists by name where they have names.
+// differing returns the paths at which two pods differ as API objects, lists by name where they have names.
 func differing(t *testing.T, a, b map[string]any) []string {
 	t.Helper()
 	clean := func(pod map[string]any) any {
@@ -200,7 +200,7 @@ func mapAt(m map[string]any, key string) map[string]any {
 	return out
 }
 
-// named says whether a note is about the field at which a difference is, or about one above or below it.
+// named reports whether a note is about the field at which a difference is, or about one above or below it.
 func named(out Removed, diff string) bool {
 	path, _, _ := strings.Cut(diff, ": ")
 	path = fieldPath(path)
@@ -213,7 +213,7 @@ func named(out Removed, diff string) bool {
 	return false
 }
 
-// fieldPath gives a path with dots only.
+// fieldPath returns a path with dots only.
 func fieldPath(path string) string {
 	return strings.NewReplacer("[", ".", "]", "").Replace(path)
 }
@@ -269,7 +269,7 @@ func TestCorpusUpgrade(t *testing.T) {
 	}
 }
 
-// fits says whether a pod can be injected with a configuration at all: its templates and annotations may be unknown there.
+// fits reports whether a pod can be injected with a configuration at all: its templates and annotations may be unknown there.
 func fits(in *istio.Injector, c corpusPod, pod map[string]any) bool {
 	_, err := Istio(in, Request{Pod: pod, Owner: c.owner, Namespace: c.ns, FromOriginal: true})
 	return err == nil

@@ -12,7 +12,7 @@ import (
 	"github.com/prerig/prerig/fn/podmap"
 )
 
-// ownAsWritten gives a container of the overrides annotation without the defaults that it has there because the webhook saw
+// ownAsWritten returns a container of the overrides annotation without the defaults that it has there because the webhook saw
 // them: those that the injected container does not have, because they are not written, and the pull policy that belongs to
 // the image of the annotation and not to the injected one. Quantities get the spelling of the injected container. Where a
 // container without them would not come out the same, it stays as it is.
@@ -33,7 +33,7 @@ func ownAsWritten(noted any, injected map[string]any) any {
 	return slim
 }
 
-// withImage gives a container of the annotation the image that it leaves out. That is auto, which means the template's own,
+// withImage returns a container of the annotation the image that it leaves out. That is auto, which means the template's own,
 // or none at all: then the API server noted another pull policy than it gives auto, and nobody wrote one.
 func withImage(noted any, injected map[string]any) any {
 	c, ok := noted.(map[string]any)
@@ -67,7 +67,7 @@ func defaultedContainer(server admission.Server, c map[string]any) map[string]an
 	return c
 }
 
-// written gives the value of a field as it is written in another container: without what is not written there.
+// written returns the value of a field as it is written in another container: without what is not written there.
 func written(f *podmap.SchemaField, v, other any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -126,7 +126,7 @@ func writtenElements(f *podmap.SchemaField, list, other []any) []any {
 	return out
 }
 
-// sameQuantity says whether two quantities are the same, however they are written.
+// sameQuantity reports whether two quantities are the same, however they are written.
 func sameQuantity(a string, b any) bool {
 	x, err := resource.ParseQuantity(a)
 	if err != nil {

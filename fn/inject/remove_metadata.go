@@ -30,7 +30,7 @@ func (r *removal) restoreAnnotations() {
 		own := injected[name]
 		if known {
 			value, had := before[name]
-			own = former{value: value, had: had}
+			own = formerAnnotation{value: value, had: had}
 		}
 		switch field := "metadata.annotations[" + name + "]"; {
 		case own.note != "" && !r.take(field, own.note):
@@ -60,7 +60,7 @@ func (r *removal) restoreAnnotations() {
 }
 
 // noteLater names annotations that the pod did not have when it was injected, and that are not known to be an injection's.
-func (r *removal) noteLater(before map[string]string, injected map[string]former) {
+func (r *removal) noteLater(before map[string]string, injected map[string]formerAnnotation) {
 	for _, name := range podmap.SortedKeys(r.pod.annotations()) {
 		_, had := before[name]
 		_, ours := injected[name]
@@ -102,8 +102,8 @@ func (r *removal) formerAnnotations() (map[string]string, bool) {
 	return out, true
 }
 
-// former is what an annotation was before.
-type former struct {
+// formerAnnotation is what an annotation was before.
+type formerAnnotation struct {
 	value string
 	had   bool
 	// note says why it was taken for the injection's, where it could have been the pod's own.
@@ -111,27 +111,27 @@ type former struct {
 }
 
 // injectedAnnotations are the pod's annotations that are an injection's, with what they were before.
-func (r *removal) injectedAnnotations() map[string]former {
-	out := map[string]former{}
+func (r *removal) injectedAnnotations() map[string]formerAnnotation {
+	out := map[string]formerAnnotation{}
 	r.prometheusAnnotations(out)
 	r.containerAnnotations(out)
 	r.trafficAnnotations(out)
 	r.networksAnnotation(out)
 	r.templatesAnnotations(out)
 	if v, ok := r.pod.annotation("istio.io/rev"); ok && r.status.Revision != nil && v == *r.status.Revision && !r.writer.within(11, 15) {
-		out["istio.io/rev"] = former{note: "it names the revision, as the templates since 1.16 do"}
+		out["istio.io/rev"] = formerAnnotation{note: "it names the revision, as the templates since 1.16 do"}
 	}
 	if _, ok := r.pod.annotation(securePortAnnotation); ok && strings.Contains(r.env["PROXY_CONFIG"], securePortEnv) {
-		out[securePortAnnotation] = former{}
+		out[securePortAnnotation] = formerAnnotation{}
 	}
 	return out
 }
 
 // templatesAnnotations adds what the templates for proxyless gRPC set, and says what other templates may have changed.
-func (r *removal) templatesAnnotations(out map[string]former) {
+func (r *removal) templatesAnnotations(out map[string]formerAnnotation) {
 	for _, name := range r.writer.templates {
 		if v, _ := r.pod.annotation(rewriteProbesAnnotation); v == "false" && strings.HasPrefix(name, "grpc-") {
-			out[rewriteProbesAnnotation] = former{note: "the template " + name + " sets it"}
+			out[rewriteProbesAnnotation] = formerAnnotation{note: "the template " + name + " sets it"}
 		}
 		if !slices.Contains(stockTemplates, name) {
 			r.cannotKnow("metadata", "the template "+name+" is not one of Istio's; what it sets beside containers, volumes and pull secrets stays")
@@ -140,7 +140,7 @@ func (r *removal) templatesAnnotations(out map[string]former) {
 }
 
 // prometheusAnnotations adds the Prometheus annotations if they point to the agent.
-func (r *removal) prometheusAnnotations(out map[string]former) {
+func (r *removal) prometheusAnnotations(out map[string]formerAnnotation) {
 	path, _ := r.pod.annotation(prometheusPrefix + prometheusPath)
 	scrape, _ := r.pod.annotation(prometheusPrefix + prometheusScrape)
 	if path != mergedPath || scrape != "true" || r.writer.newest < 6 {
@@ -164,19 +164,19 @@ func (r *removal) prometheusAnnotations(out map[string]former) {
 		for _, t := range own.Targets {
 			list = append(list, t.Port+":"+t.Path)
 		}
-		out[targetsAnnotation] = former{value: strings.Join(list, ","), had: true, note: "it was written anew from what the proxy knows"}
+		out[targetsAnnotation] = formerAnnotation{value: strings.Join(list, ","), had: true, note: "it was written anew from what the proxy knows"}
 	}
 	for setting, value := range map[string]string{prometheusScrape: own.Scrape, prometheusPath: own.Path, prometheusPort: own.Port} {
-		f := former{value: value, had: value != "", note: note}
+		f := formerAnnotation{value: value, had: value != "", note: note}
 		if targets && setting != prometheusScrape {
-			f = former{note: "the settings came from " + targetsAnnotation}
+			f = formerAnnotation{note: "the settings came from " + targetsAnnotation}
 		}
 		out[prometheusPrefix+setting] = f
 	}
 }
 
 // containerAnnotations adds the annotations that name the application's first container.
-func (r *removal) containerAnnotations(out map[string]former) {
+func (r *removal) containerAnnotations(out map[string]formerAnnotation) {
 	if r.writer.appended {
 		return
 	}
@@ -189,7 +189,7 @@ func (r *removal) containerAnnotations(out map[string]former) {
 	}
 	for _, name := range []string{"kubectl.kubernetes.io/default-container", "kubectl.kubernetes.io/default-logs-container"} {
 		if v, ok := r.pod.annotation(name); ok && v == app {
-			out[name] = former{note: "it names the first container, as injection sets it"}
+			out[name] = formerAnnotation{note: "it names the first container, as injection sets it"}
 		}
 	}
 }
@@ -201,7 +201,7 @@ const (
 
 // trafficAnnotations adds the annotations that tell the CNI plugin what to redirect, where they have their defaults. Such a
 // pod has istio-validation, or is of a version whose kube-inject always set them.
-func (r *removal) trafficAnnotations(out map[string]former) {
+func (r *removal) trafficAnnotations(out map[string]formerAnnotation) {
 	if !slices.Contains(r.status.InitContainers, validationContainer) && !r.writer.appended {
 		return
 	}
@@ -220,26 +220,26 @@ func (r *removal) trafficAnnotations(out map[string]former) {
 	const note = "it has the value that injection sets for the CNI plugin"
 	for name, values := range defaults {
 		if v, ok := r.pod.annotation(name); ok && slices.Contains(values, v) {
-			out[name] = former{note: note}
+			out[name] = formerAnnotation{note: note}
 		}
 	}
 	const exclude = trafficPrefix + "excludeInboundPorts"
 	if v, ok := r.pod.annotation(exclude); ok {
 		own := withoutPort(v, r.statusPort())
 		if own != v {
-			out[exclude] = former{value: own, had: own != "", note: note}
+			out[exclude] = formerAnnotation{value: own, had: own != "", note: note}
 		}
 	}
 }
 
 // addTraffic adds the annotations for the CNI plugin whatever their value: what they were is known.
-func (r *removal) addTraffic(out map[string]former) {
+func (r *removal) addTraffic(out map[string]formerAnnotation) {
 	if !slices.Contains(r.status.InitContainers, validationContainer) && !r.writer.appended {
 		return
 	}
 	for name := range r.pod.annotations() {
 		if name == interceptionAnnotation || strings.HasPrefix(name, trafficPrefix) {
-			out[name] = former{}
+			out[name] = formerAnnotation{}
 		}
 	}
 }
@@ -279,24 +279,24 @@ func withoutPort(list, port string) string {
 const networksAnnotationName = "k8s.v1.cni.cncf.io/networks"
 
 // networksAnnotation takes Istio's network out of Multus' annotation, the way it was added.
-func (r *removal) networksAnnotation(out map[string]former) {
+func (r *removal) networksAnnotation(out map[string]formerAnnotation) {
 	v, ok := r.pod.annotation(networksAnnotationName)
 	if !ok || !slices.Contains(r.status.InitContainers, validationContainer) {
 		return
 	}
 	for _, network := range []string{"istio-cni", "default/istio-cni"} {
 		if v == network {
-			out[networksAnnotationName] = former{note: "it names Istio's network only"}
+			out[networksAnnotationName] = formerAnnotation{note: "it names Istio's network only"}
 			return
 		}
 		if own, ok := strings.CutSuffix(v, ", "+network); ok {
-			out[networksAnnotationName] = former{value: own, had: true}
+			out[networksAnnotationName] = formerAnnotation{value: own, had: true}
 			return
 		}
 	}
 	for _, entry := range []string{`, {"name": "istio-cni"}`, `, {"name": "istio-cni", "namespace": "default"}`} {
 		if i := strings.LastIndex(v, entry); i >= 0 {
-			out[networksAnnotationName] = former{value: v[:i] + v[i+len(entry):], had: true}
+			out[networksAnnotationName] = formerAnnotation{value: v[:i] + v[i+len(entry):], had: true}
 			return
 		}
 	}

@@ -138,7 +138,7 @@ func (r *removal) notePort(field string, c, action map[string]any) {
 	}
 }
 
-// prometheus gives the pod's own Prometheus settings as the proxy knows them.
+// prometheus returns the pod's own Prometheus settings as the proxy knows them.
 func (r *removal) prometheus() (scrapeSettings, bool, error) {
 	text, ok := r.env[prometheusEnv]
 	if !ok {

@@ -33,7 +33,7 @@ func (r *removal) removeVolumes() {
 		}
 		if own := r.ownVolume(podmap.Find(list, name)); own != nil && r.count(list, name) < 2 {
 			r.cannotKnow("spec.volumes["+name+"]", "the pod has a volume of its own under this name of Istio's; what is not Istio's of it stays")
-			list = replaced(list, name, own)
+			list = withElement(list, name, own)
 			continue
 		}
 		if by, ok := mounted[name]; ok && r.count(list, name) < 2 {
@@ -115,8 +115,8 @@ func (r *removal) served() bool {
 	return defaulted && !r.keep
 }
 
-// replaced is a list with another element of a name.
-func replaced(list []any, name string, by map[string]any) []any {
+// withElement is a list with another element of a name.
+func withElement(list []any, name string, by map[string]any) []any {
 	out := slices.Clone(list)
 	for i, e := range out {
 		if m, _ := e.(map[string]any); m["name"] == name {

@@ -28,7 +28,7 @@ func (r *run) checkResources() error {
 			requests, _ := res["requests"].(map[string]any)
 			limits, _ := res["limits"].(map[string]any)
 			for _, name := range podmap.SortedKeys(requests) {
-				if err := above(requests[name], limits[name]); err != nil {
+				if err := checkNotAbove(requests[name], limits[name]); err != nil {
 					return &podmap.FieldError{
 						Field: fmt.Sprintf("spec.%s[%d].resources.requests[%s]", key, i, name),
 						Err:   fmt.Errorf("container %v: %w", c["name"], err),
@@ -40,7 +40,7 @@ func (r *run) checkResources() error {
 	return nil
 }
 
-func above(request, limit any) error {
+func checkNotAbove(request, limit any) error {
 	if request == nil || limit == nil {
 		return nil
 	}

@@ -21,7 +21,7 @@ import (
 // The tests of this file are named after the documents whose systems they run. The documents are read where they lie
 // (PRERIG_SEEDS, else beside the corpus) and are not part of this repository.
 
-// seed gives the text of a document, or skips the test.
+// seed returns the text of a document, or skips the test.
 func seed(t *testing.T, name string) string {
 	t.Helper()
 	dir := os.Getenv("PRERIG_SEEDS")

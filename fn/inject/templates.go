@@ -162,7 +162,7 @@ func (r *run) applyTemplates() error {
 // noValue is what text/template prints for a value that is not there.
 var noValue = []byte("<no value>")
 
-// render gives the patch that a template prints for the pod.
+// render returns the patch that a template prints for the pod.
 func (r *run) render(t *istio.Template, data *istio.TemplateData) (map[string]any, error) {
 	rendered, err := r.in.Render(t, data)
 	if err != nil {
@@ -228,7 +228,7 @@ func (r *run) checkMetadata() error {
 	return r.pod.check()
 }
 
-// native says whether the proxy of this pod is an init container, so that a proxy container of the user has to move there.
+// native reports whether the proxy of this pod is an init container, so that a proxy container of the user has to move there.
 func (r *run) native() bool {
 	on := r.in.NativeSidecars()
 	if r.profile.Has(feature.NativeSidecarAnnotation) {
@@ -332,7 +332,7 @@ func (i *injected) noteUsers(list []any) {
 	}
 }
 
-// instructed says whether one of the lists has an instruction of a strategic merge patch.
+// instructed reports whether one of the lists has an instruction of a strategic merge patch.
 func instructed(lists map[string]any) bool {
 	for _, v := range lists {
 		list, _ := v.([]any)

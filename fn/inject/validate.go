@@ -34,22 +34,22 @@ type validator struct {
 // pkg/kube/inject/validate.go).
 var validators = []validator{
 	{"readiness.status.sidecar.istio.io/applicationPorts", feature.ValidateApplicationPorts, "readinessApplicationPorts", orAll(portList)},
-	{"sidecar.istio.io/enableCoreDump", feature.ValidateCoreDump, "", boolean},
+	{"sidecar.istio.io/enableCoreDump", feature.ValidateCoreDump, "", validateBool},
 	{"sidecar.istio.io/interceptionMode", "", "interceptionMode", oneOf("REDIRECT", "TPROXY", "NONE")},
 	{statusPortAnnotation, "", "", portNumber},
-	{"readiness.status.sidecar.istio.io/initialDelaySeconds", "", "", unsigned},
-	{"readiness.status.sidecar.istio.io/periodSeconds", "", "", unsigned},
-	{"readiness.status.sidecar.istio.io/failureThreshold", "", "", unsigned},
+	{"readiness.status.sidecar.istio.io/initialDelaySeconds", "", "", validateUnsigned},
+	{"readiness.status.sidecar.istio.io/periodSeconds", "", "", validateUnsigned},
+	{"readiness.status.sidecar.istio.io/failureThreshold", "", "", validateUnsigned},
 	{includeRangesAnnotation, "", "includeIPRanges", orAll(cidrs)},
 	{excludeRangesAnnotation, "", "excludeIPRanges", cidrs},
 	{"traffic.sidecar.istio.io/includeInboundPorts", "", "includeInboundPorts", orAll(portList)},
 	{"traffic.sidecar.istio.io/excludeInboundPorts", "", "excludeInboundPorts", portList},
 	{"traffic.sidecar.istio.io/excludeOutboundPorts", feature.ValidateExcludeOutboundPorts, "excludeOutboundPorts", portList},
-	{mergeAnnotation, feature.ValidateMergeMetrics, "", boolean},
-	{"sidecar.istio.io/proxyCPU", feature.ValidateResources, "", quantity},
-	{"sidecar.istio.io/proxyCPULimit", feature.ValidateResources, "", quantity},
-	{"sidecar.istio.io/proxyMemory", feature.ValidateResources, "", quantity},
-	{"sidecar.istio.io/proxyMemoryLimit", feature.ValidateResources, "", quantity},
+	{mergeAnnotation, feature.ValidateMergeMetrics, "", validateBool},
+	{"sidecar.istio.io/proxyCPU", feature.ValidateResources, "", validateQuantity},
+	{"sidecar.istio.io/proxyCPULimit", feature.ValidateResources, "", validateQuantity},
+	{"sidecar.istio.io/proxyMemory", feature.ValidateResources, "", validateQuantity},
+	{"sidecar.istio.io/proxyMemoryLimit", feature.ValidateResources, "", validateQuantity},
 	{"traffic.sidecar.istio.io/excludeInterfaces", feature.ValidateInterfaces, "", interfaces},
 	{"traffic.sidecar.istio.io/kubevirtInterfaces", feature.ValidateInterfaces, "", interfaces},
 	{"istio.io/reroute-virtual-interfaces", feature.ValidateInterfaces, "", interfaces},
@@ -164,21 +164,21 @@ func plainPrefixes(list string) string {
 	return strings.Join(ranges, ",")
 }
 
-func unsigned(s string) error {
+func validateUnsigned(s string) error {
 	if _, err := strconv.ParseUint(s, 10, 32); err != nil {
 		return errors.New("want a whole number that is not negative")
 	}
 	return nil
 }
 
-func boolean(s string) error {
+func validateBool(s string) error {
 	if _, err := strconv.ParseBool(s); err != nil {
 		return errors.New("want true or false")
 	}
 	return nil
 }
 
-func quantity(s string) error {
+func validateQuantity(s string) error {
 	if strings.ContainsFunc(s, unicode.IsControl) {
 		return errors.New("it has control characters")
 	}

@@ -15,8 +15,8 @@ import (
 // the API server sets it again. Where it would set something else then, as with the pull policy of an image that the
 // injection changed, the value is written.
 
-// admit returns a copy of the pod as the webhook sees it.
-func admit(server admission.Server, p *pod) *pod {
+// admittedPod returns a copy of the pod as the webhook sees it.
+func admittedPod(server admission.Server, p *pod) *pod {
 	out := p.copy()
 	fillIn(server, out)
 	return out
@@ -32,7 +32,7 @@ func fillIn(server admission.Server, p *pod) {
 // saw it, and injected what the injection made of that. user and seen are not
 // changed; the result shares with injected.
 func withoutDefaults(server admission.Server, user map[string]any, seen, injected *pod) *pod {
-	w := &slimming{}
+	w := &defaultRemoval{}
 	if account, ok := injected.spec["serviceAccount"]; ok && injected.spec["serviceAccountName"] == nil {
 		// A template that takes the name out leaves the old field, which means the same.
 		injected.spec["serviceAccountName"] = account
@@ -51,7 +51,7 @@ func withoutDefaults(server admission.Server, user map[string]any, seen, injecte
 		out.spec = podmap.CopyMap(spec)
 	}
 	if w.unsure {
-		pin(server, out, injected)
+		writeChangedDefaults(server, out, injected)
 	}
 	return out
 }
@@ -79,9 +79,9 @@ func (r *run) withoutReplaced() (user map[string]any, seen *pod) {
 	return user, &pod{meta: r.seen.meta, spec: strip(r.seen.spec), extra: r.seen.extra}
 }
 
-// pin writes what the API server would default otherwise than in the injected pod.
-func pin(server admission.Server, out, injected *pod) {
-	want, got := admit(server, injected), admit(server, out)
+// writeChangedDefaults writes what the API server would default otherwise than in the injected pod.
+func writeChangedDefaults(server admission.Server, out, injected *pod) {
+	want, got := admittedPod(server, injected), admittedPod(server, out)
 	if !podmap.Same(got.spec, want.spec) {
 		out.spec = podmap.CopyMap(out.spec)
 		setUnequal(out.spec, got.spec, want.spec)
@@ -98,7 +98,7 @@ func setUnequal(m, got, want map[string]any) {
 			m[key] = podmap.CopyValue(v)
 			continue
 		}
-		m[key] = unequal(m[key], got[key], v)
+		m[key] = setUnequalValue(m[key], got[key], v)
 	}
 	for key := range got {
 		if _, wanted := want[key]; !wanted {
@@ -107,8 +107,8 @@ func setUnequal(m, got, want map[string]any) {
 	}
 }
 
-// unequal gives a value in which what comes out otherwise than wanted is set.
-func unequal(v, got, want any) any {
+// setUnequalValue returns a value in which what comes out otherwise than wanted is set.
+func setUnequalValue(v, got, want any) any {
 	switch want := want.(type) {
 	case map[string]any:
 		g, ok := got.(map[string]any)
@@ -126,7 +126,7 @@ func unequal(v, got, want any) any {
 		if ok && here && len(l) == len(want) && len(g) == len(want) {
 			for i := range want {
 				if !podmap.Same(g[i], want[i]) {
-					l[i] = unequal(l[i], g[i], want[i])
+					l[i] = setUnequalValue(l[i], g[i], want[i])
 				}
 			}
 			return l
@@ -135,14 +135,14 @@ func unequal(v, got, want any) any {
 	return podmap.CopyValue(want)
 }
 
-// slimming takes defaults out of values.
-type slimming struct {
+// defaultRemoval takes defaults out of values.
+type defaultRemoval struct {
 	// unsure says that something has changed on which a default depends.
 	unsure bool
 }
 
 // spec takes the defaults out of the pod's spec.
-func (w *slimming) spec(user, seen, injected map[string]any) map[string]any {
+func (w *defaultRemoval) spec(user, seen, injected map[string]any) map[string]any {
 	for _, key := range []string{"resources", "serviceAccountName", "serviceAccount", "hostNetwork"} {
 		// The requests of the whole pod hang on those of all containers, and the ports of containers on the pod's network.
 		if injected[key] != nil && (key == "resources" || !podmap.Same(seen[key], injected[key])) {
@@ -155,7 +155,7 @@ func (w *slimming) spec(user, seen, injected map[string]any) map[string]any {
 }
 
 // movedProxy takes the defaults out of the pod's own istio-proxy where the injection has moved it to the init containers.
-func (w *slimming) movedProxy(out, user, seen, injected map[string]any) {
+func (w *defaultRemoval) movedProxy(out, user, seen, injected map[string]any) {
 	list, _ := injected[initContainersKey].([]any)
 	before, _ := seen[containersKey].([]any)
 	own, _ := user[containersKey].([]any)
@@ -180,7 +180,7 @@ func (w *slimming) movedProxy(out, user, seen, injected map[string]any) {
 }
 
 // fields takes the defaults out of a map that the injection changed. user may be nil.
-func (w *slimming) fields(s *podmap.Schema, user, seen, injected map[string]any) map[string]any {
+func (w *defaultRemoval) fields(s *podmap.Schema, user, seen, injected map[string]any) map[string]any {
 	out := make(map[string]any, len(injected))
 	for key, v := range injected {
 		before, was := seen[key]
@@ -198,7 +198,7 @@ func (w *slimming) fields(s *podmap.Schema, user, seen, injected map[string]any)
 }
 
 // value takes the defaults out of a value that the injection changed.
-func (w *slimming) value(f *podmap.SchemaField, user, seen, injected any) any {
+func (w *defaultRemoval) value(f *podmap.SchemaField, user, seen, injected any) any {
 	if f == nil {
 		f = &podmap.SchemaField{Schema: podmap.UnknownSchema}
 	}
@@ -218,11 +218,11 @@ func (w *slimming) value(f *podmap.SchemaField, user, seen, injected any) any {
 }
 
 // list takes the defaults out of the elements of a list. Elements that have no key are only known where they are the same.
-func (w *slimming) list(f *podmap.SchemaField, user, seen, injected []any) []any {
+func (w *defaultRemoval) list(f *podmap.SchemaField, user, seen, injected []any) []any {
 	out := make([]any, 0, len(injected))
 	used := make([]bool, len(seen))
 	for _, e := range injected {
-		i, equal := counterpart(f, seen, used, e)
+		i, equal := findCounterpart(f, seen, used, e)
 		switch {
 		case i < 0:
 			out = append(out, e)
@@ -249,7 +249,7 @@ func (w *slimming) list(f *podmap.SchemaField, user, seen, injected []any) []any
 
 // note notes a change on which defaults depend: the pull policy on the image, requests on limits, and the source of a volume
 // on there being no other.
-func (w *slimming) note(kind string, seen, injected map[string]any) {
+func (w *defaultRemoval) note(kind string, seen, injected map[string]any) {
 	switch kind {
 	case "Container":
 		w.unsure = w.unsure || !podmap.Same(seen["image"], injected["image"]) || !podmap.Same(seen["resources"], injected["resources"])
@@ -258,9 +258,9 @@ func (w *slimming) note(kind string, seen, injected map[string]any) {
 	}
 }
 
-// counterpart finds what an element of a list was before: the index, or -1, and whether it is the same. Where several have
+// findCounterpart finds what an element of a list was before: the index, or -1, and whether it is the same. Where several have
 // its key one that is the same goes before.
-func counterpart(f *podmap.SchemaField, seen []any, used []bool, e any) (int, bool) {
+func findCounterpart(f *podmap.SchemaField, seen []any, used []bool, e any) (int, bool) {
 	for i, before := range seen {
 		if !used[i] && podmap.Same(before, e) {
 			return i, true

@@ -121,7 +121,7 @@ func podObject(pod map[string]any) map[string]any {
 	return map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": pod["spec"]}
 }
 
-// decoded gives a value as a manifest has it: with whole numbers.
+// decoded returns a value as a manifest has it: with whole numbers.
 func decoded(t *testing.T, obj map[string]any) map[string]any {
 	t.Helper()
 	v, err := manifest.Decode([]byte(marshal(t, obj)))
@@ -143,11 +143,11 @@ func checkSparse(t *testing.T, in *istio.Injector, p writtenPair) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, want := admit(*server, user), admit(*server, written)
+	seen, want := admittedPod(*server, user), admittedPod(*server, written)
 	for _, path := range defaultsWritten(user.spec, seen.spec, written.spec, nil) {
 		less := written.copy()
 		drop(less.spec, path)
-		if podmap.Same(admit(*server, less).spec, want.spec) {
+		if podmap.Same(admittedPod(*server, less).spec, want.spec) {
 			t.Errorf("%s: the default %s is written, and need not be", p.name, strings.Join(path, "."))
 		}
 	}

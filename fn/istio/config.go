@@ -118,9 +118,9 @@ func (c *Config) Generation(hasValues bool) Generation {
 	}
 }
 
-// selectors compiles label selectors. Selectors that are not valid, and empty ones, match nothing, as in the injector;
+// parseSelectors compiles label selectors. Selectors that are not valid, and empty ones, match nothing, as in the injector;
 // they come back as warnings.
-func selectors(field string, in []metav1.LabelSelector) (out []labels.Selector, warnings []string) {
+func parseSelectors(field string, in []metav1.LabelSelector) (out []labels.Selector, warnings []string) {
 	for i := range in {
 		s, err := metav1.LabelSelectorAsSelector(&in[i])
 		if err != nil {

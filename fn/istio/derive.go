@@ -36,12 +36,12 @@ func (in *Injector) EnvBool(key string, otherwise bool) bool {
 	return otherwise
 }
 
-// RewritesTCPProbes says whether TCP probes go by way of the agent.
+// RewritesTCPProbes reports whether TCP probes go by way of the agent.
 func (in *Injector) RewritesTCPProbes() bool {
 	return in.profile.Has(feature.ProberTCP) && !(in.profile.Has(feature.ProberTCPSwitch) && !in.EnvBool(envRewriteTCP, true))
 }
 
-// LegacyFSGroup says whether the code of the version gives pods the group of Istio: it does unless it is told not to, or
+// LegacyFSGroup reports whether the code of the version gives pods the group of Istio: it does unless it is told not to, or
 // uses the tokens of old Kubernetes versions. The chart makes the variable of those from values.global.jwtPolicy.
 func (in *Injector) LegacyFSGroup() bool {
 	const oldTokens = "first-party-jwt"
@@ -132,7 +132,7 @@ func (in *Injector) complete(d *TemplateData, t *Template) {
 	d.ProxyInitImage = in.image(d, "proxy_init")
 }
 
-// DeploymentMeta gives the template's view of the workload in the type that the version has. pod is the pod's metadata,
+// DeploymentMeta returns the template's view of the workload in the type that the version has. pod is the pod's metadata,
 // which the whole ObjectMeta of versions up to 1.21 carries.
 func (in *Injector) DeploymentMeta(name, namespace string, pod *metav1.ObjectMeta) any {
 	if deploymentMetaSpan.Contains(in.profile.release) {

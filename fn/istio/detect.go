@@ -33,9 +33,9 @@ type Detection struct {
 // imageTag finds Istio's proxy images in the text of a template.
 var imageTag = lazyregexp.New(`/(?:proxyv2|proxy_init|proxy_debug|proxy|proxytproxy|istio-proxy)[^:"'\s]*:([A-Za-z0-9_][A-Za-z0-9_.-]*)`)
 
-// detect takes the version from the first of: what the caller says, the values' tag, the tag in the proxy image's name, the
+// detectVersion takes the version from the first of: what the caller says, the values' tag, the tag in the proxy image's name, the
 // functions and fields that the templates use.
-func detect(explicit string, c *Config, v Values, hasValues bool) (Detection, error) {
+func detectVersion(explicit string, c *Config, v Values, hasValues bool) (Detection, error) {
 	d := Detection{Generation: c.Generation(hasValues)}
 	vendorMinor, vendorKnown := d.findServiceMesh(c)
 	if explicit != "" {
@@ -163,11 +163,11 @@ func (d Detection) fromUsage(c *Config, v Values) (Detection, error) {
 	texts := templateTexts(c)
 	for _, text := range texts {
 		for _, span := range usedSpans(text, d.Generation) {
-			possible = narrow(possible, span)
+			possible = commonSpan(possible, span)
 		}
 		for _, hint := range hintTable {
 			if strings.Contains(text, hint.Text) {
-				possible = narrow(possible, hint.Hull())
+				possible = commonSpan(possible, hint.Hull())
 			}
 		}
 	}
@@ -237,8 +237,8 @@ func usedSpans(text string, g Generation) []release.Span {
 	return out
 }
 
-// narrow is the common part of two spans, or the first if they have none.
-func narrow(a, b release.Span) release.Span {
+// commonSpan is the common part of two spans, or the first if they have none.
+func commonSpan(a, b release.Span) release.Span {
 	if common, ok := a.Narrow(b); ok {
 		return common
 	}

@@ -125,7 +125,7 @@ func (f *folder) appendNodes(out []parse.Node, nodes ...parse.Node) []parse.Node
 	return out
 }
 
-// node gives what stands for a node.
+// node returns what stands for a node.
 func (f *folder) node(n parse.Node, root bool) []parse.Node {
 	switch n := n.(type) {
 	case *parse.ActionNode:
@@ -183,7 +183,7 @@ func (f *folder) print(p *parse.PipeNode, root bool) (string, bool) {
 	return f.run(&parse.ActionNode{NodeType: parse.NodeAction, Pos: p.Pos, Line: p.Line, Pipe: p})
 }
 
-// holds says whether a condition holds, if that is the same for every pod.
+// holds reports whether a condition holds, if that is the same for every pod.
 func (f *folder) holds(p *parse.PipeNode, root bool) (holds, ok bool) {
 	if len(p.Decl) > 0 || !f.same(p, root) {
 		return false, false
@@ -208,7 +208,7 @@ func (f *folder) run(n parse.Node) (string, bool) {
 	return f.out.String(), true
 }
 
-// same says whether a node has the same value for every pod.
+// same reports whether a node has the same value for every pod.
 func (f *folder) same(n parse.Node, root bool) bool {
 	switch n := n.(type) {
 	case *parse.StringNode, *parse.NumberNode, *parse.BoolNode, *parse.NilNode:

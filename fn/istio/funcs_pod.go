@@ -17,9 +17,9 @@ import (
 // ProxyContainer is the name of the container that Istio's templates inject.
 const ProxyContainer = "istio-proxy"
 
-// annotation is a pod's annotation, or the default in text if the pod has none of the name. meta is a metav1.ObjectMeta; as
+// annotationOr is a pod's annotation, or the default in text if the pod has none of the name. meta is a metav1.ObjectMeta; as
 // a reflect.Value it is not copied for each of the many calls in a template.
-func annotation(meta reflect.Value, name string, otherwise any) (string, error) {
+func annotationOr(meta reflect.Value, name string, otherwise any) (string, error) {
 	m, err := objectMeta(meta)
 	if err != nil {
 		return "", err

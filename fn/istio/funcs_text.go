@@ -28,13 +28,13 @@ func durationOrSecond(d *mesh.Duration) string {
 	return formatDuration(d)
 }
 
-// isSet says whether a map has a key, even with an empty value.
+// isSet reports whether a map has a key, even with an empty value.
 func isSet(m map[string]string, key string) bool {
 	_, ok := m[key]
 	return ok
 }
 
-func identity(s string) string { return s }
+func returnUnchanged(s string) string { return s }
 
 // directory is the path up to and including the last slash.
 func directory(file string) string {

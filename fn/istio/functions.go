@@ -39,9 +39,9 @@ var functionTable = []functionRow{
 	{"includeInboundPorts", release.Since("1.3"), includeInboundPorts},
 	{"applicationPorts", release.Between("1.0", "1.2"), everyApplicationPort},
 	{"applicationPorts", release.Since("1.3"), applicationPorts},
-	{"annotation", release.Always(), annotation},
+	{"annotation", release.Always(), annotationOr},
 	{"toJson", release.Between("1.0", "1.18"), toJSON},
-	{"kubevirtInterfaces", release.Since("1.1"), identity},
+	{"kubevirtInterfaces", release.Since("1.1"), returnUnchanged},
 	{"valueOrDefault", release.Between("1.1", "1.1"), stringOrDefault},
 	{"valueOrDefault", release.Since("1.2"), valueOrDefault},
 	{"toJSON", release.Since("1.1"), toJSON},
@@ -50,15 +50,15 @@ var functionTable = []functionRow{
 	{"indent", release.Since("1.1"), indent},
 	{"directory", release.Since("1.1"), directory},
 	{"contains", release.Since("1.2"), containsNeedle},
-	{"render", release.Between("1.2", "1.13"), unbound},
+	{"render", release.Between("1.2", "1.13"), unboundFunction},
 	{"structToJSON", release.Since("1.3"), structToJSON},
 	{"toLower", release.Since("1.3"), strings.ToLower},
-	{"protoToJSON", release.Since("1.4"), unbound},
-	{"env", release.Since("1.5"), unbound},
+	{"protoToJSON", release.Since("1.4"), unboundFunction},
+	{"env", release.Since("1.5"), unboundFunction},
 	{"appendMultusNetwork", release.Between("1.8", "1.8"), appendAnyMultusNetwork},
 	{"appendMultusNetwork", namedMultusNetworks, appendNamedMultusNetwork},
 	{"appendMultusNetwork", splitMultusNetworks, appendMultusNetwork},
-	{"excludeInterfaces", release.Since("1.15"), identity},
+	{"excludeInterfaces", release.Since("1.15"), returnUnchanged},
 	{"omit", release.Since("1.18"), omitKeys},
 	{"strdict", release.Since("1.18"), stringDict},
 	{"toJsonMap", release.Since("1.18"), toJSONMaps},
@@ -91,8 +91,8 @@ func functionsOf(p *Profile) template.FuncMap {
 	return istios
 }
 
-// unbound stands for functions that need an injector, which binds them.
-func unbound(...any) string { return "" }
+// unboundFunction stands for functions that need an injector, which binds them.
+func unboundFunction(...any) string { return "" }
 
 // textTemplateFunctions are those of text/template itself.
 var textTemplateFunctions = map[string]bool{

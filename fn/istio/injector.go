@@ -20,7 +20,7 @@ import (
 	"github.com/prerig/prerig/fn/istio/mesh"
 )
 
-// Native says whether the proxy is an init container that always restarts.
+// Native reports whether the proxy is an init container that always restarts.
 type Native string
 
 // The settings of native sidecars.
@@ -117,7 +117,7 @@ func newInjector(o Options, unfolded bool) (*Injector, error) {
 		return nil, err
 	}
 	hasValues := strings.TrimSpace(o.Values) != "" || len(o.Overrides) > 0
-	if in.detection, err = detect(o.Version, in.config, in.values, hasValues); err != nil {
+	if in.detection, err = detectVersion(o.Version, in.config, in.values, hasValues); err != nil {
 		return nil, err
 	}
 	in.detection.assumePatch(in.config)
@@ -190,8 +190,8 @@ func (in *Injector) readSelectors() {
 		return
 	}
 	var never, always []string
-	in.never, never = selectors("neverInjectSelector", in.config.NeverInjectSelector)
-	in.always, always = selectors("alwaysInjectSelector", in.config.AlwaysInjectSelector)
+	in.never, never = parseSelectors("neverInjectSelector", in.config.NeverInjectSelector)
+	in.always, always = parseSelectors("alwaysInjectSelector", in.config.AlwaysInjectSelector)
 	in.warnings = slices.Concat(in.warnings, never, always)
 }
 
@@ -252,7 +252,7 @@ func (in *Injector) Env(key, otherwise string) string {
 // APIServer is the cluster's API server, whose defaults the templates see; nil where they see the pod as it is written.
 func (in *Injector) APIServer() *admission.Server { return in.apiServer }
 
-// NativeSidecars says whether native sidecars are on for pods that say nothing themselves.
+// NativeSidecars reports whether native sidecars are on for pods that say nothing themselves.
 func (in *Injector) NativeSidecars() bool { return in.native }
 
 // NeverMatches and AlwaysMatches say which selector of the configuration matches a pod's labels first: its index, or -1.
@@ -269,7 +269,7 @@ func firstMatch(all []labels.Selector, podLabels map[string]string) int {
 	return slices.IndexFunc(all, func(s labels.Selector) bool { return s.Matches(labels.Set(podLabels)) })
 }
 
-// CNI says whether Istio's CNI plugin redirects the traffic, as far as the values say.
+// CNI reports whether Istio's CNI plugin redirects the traffic, as far as the values say.
 func (in *Injector) CNI() bool {
 	return in.values.Bool("pilot", "cni", "enabled") || in.values.Bool("istio_cni", "enabled") || in.values.Bool("global", "istiocni", "enabled")
 }
@@ -293,7 +293,7 @@ func (in *Injector) EffectiveProxyConfig(namespace string, podLabels, annotation
 // TemplateNames are the names of all templates in order.
 func (in *Injector) TemplateNames() []string { return sortedKeys(in.templates) }
 
-// Select gives the templates for a pod with these annotations: those of inject.istio.io/templates, else the default
+// Select returns the templates for a pod with these annotations: those of inject.istio.io/templates, else the default
 // ones, with aliases put in once.
 func (in *Injector) Select(annotations map[string]string) ([]*Template, error) {
 	if in.detection.Generation != GenerationC {
@@ -308,7 +308,7 @@ func (in *Injector) Select(annotations map[string]string) ([]*Template, error) {
 	}
 	var out []*Template
 	for _, name := range names {
-		for _, expanded := range in.expand(name) {
+		for _, expanded := range in.expandAlias(name) {
 			t := in.templates[expanded]
 			if t == nil {
 				return nil, fmt.Errorf("selecting templates: %q is not among the templates of the injector's configuration, which are %s; prerig import takes a mesh's own into the policy",
@@ -343,7 +343,7 @@ func (in *Injector) ProxyConfigAnnotation() string {
 // TemplatesAnnotationName is the annotation with which a pod chooses its templates.
 const TemplatesAnnotationName = "inject.istio.io/templates"
 
-func (in *Injector) expand(name string) []string {
+func (in *Injector) expandAlias(name string) []string {
 	if alias, ok := in.config.Aliases[name]; ok {
 		return alias
 	}
@@ -367,7 +367,7 @@ func (in *Injector) Render(t *Template, data *TemplateData) (Rendered, error) {
 	tmpl := t.tmpl
 	if t.nests {
 		var err error
-		if tmpl, err = in.nesting(t, data, out.Spent); err != nil {
+		if tmpl, err = in.bindRender(t, data, out.Spent); err != nil {
 			return Rendered{}, &gotemplate.Error{Template: t.name, Err: err}
 		}
 	}

@@ -65,7 +65,7 @@ func (in *Injector) parse(name, text string) (*Template, error) {
 // neither overrides nor most pods need it.
 func (in *Injector) parsesLater(name string) bool {
 	return in.opts.Known && len(in.opts.Overrides) == 0 && in.detection.Generation == GenerationC &&
-		!slices.ContainsFunc(in.config.DefaultTemplates, func(asked string) bool { return slices.Contains(in.expand(asked), name) })
+		!slices.ContainsFunc(in.config.DefaultTemplates, func(asked string) bool { return slices.Contains(in.expandAlias(asked), name) })
 }
 
 // unfitByDefault reports whether a template that pods get without asking cannot be rendered for them.

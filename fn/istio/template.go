@@ -113,24 +113,24 @@ func (l *language) parse(name, text string) (*Template, error) {
 	return out, nil
 }
 
-// position is where in the templates something is used.
-type position struct {
+// sourcePosition is where in the templates something is used.
+type sourcePosition struct {
 	template string
 	line     int
 }
 
-// usage is what a template uses.
-type usage struct {
-	functions map[string]position
-	fields    map[string]position
+// templateUsage is what a template uses.
+type templateUsage struct {
+	functions map[string]sourcePosition
+	fields    map[string]sourcePosition
 }
 
 // usageOf walks the trees of a template and the templates that it defines.
-func usageOf(t *template.Template) usage {
-	u := usage{functions: map[string]position{}, fields: map[string]position{}}
+func usageOf(t *template.Template) templateUsage {
+	u := templateUsage{functions: map[string]sourcePosition{}, fields: map[string]sourcePosition{}}
 	for _, sub := range t.Templates() {
 		if sub.Tree != nil && sub.Root != nil {
-			w := walker{usage: u, tree: sub.Tree, name: t.Name()}
+			w := walker{templateUsage: u, tree: sub.Tree, name: t.Name()}
 			w.list(sub.Root, true)
 		}
 	}
@@ -139,13 +139,13 @@ func usageOf(t *template.Template) usage {
 
 // walker walks one tree. root says whether the dot is the template's data.
 type walker struct {
-	usage
+	templateUsage
 	tree *parse.Tree
 	name string
 }
 
-func (w walker) at(n parse.Node) position {
-	return position{template: w.name, line: gotemplate.LineOf(w.tree, n)}
+func (w walker) at(n parse.Node) sourcePosition {
+	return sourcePosition{template: w.name, line: gotemplate.LineOf(w.tree, n)}
 }
 
 func (w walker) list(l *parse.ListNode, root bool) {
@@ -201,14 +201,14 @@ func (w walker) branch(n *parse.BranchNode, root, inner bool) {
 	w.list(n.ElseList, root)
 }
 
-func (w walker) note(m map[string]position, name string, n parse.Node) {
+func (w walker) note(m map[string]sourcePosition, name string, n parse.Node) {
 	if _, ok := m[name]; !ok {
 		m[name] = w.at(n)
 	}
 }
 
 // check refuses what the version does not have.
-func (u usage) check(l *language) error {
+func (u templateUsage) check(l *language) error {
 	if err := u.checkFunctions(l); err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func (u usage) check(l *language) error {
 }
 
 // foreign returns the functions and fields that other versions have and this one does not, as text.
-func (u usage) foreign(l *language) []string {
+func (u templateUsage) foreign(l *language) []string {
 	var out []string
 	for name := range u.functions {
 		if l.functions[name] == nil && !textTemplateFunctions[name] {
@@ -232,12 +232,12 @@ func (u usage) foreign(l *language) []string {
 }
 
 // checkFunctions refuses functions that the version does not have.
-func (u usage) checkFunctions(l *language) error {
+func (u templateUsage) checkFunctions(l *language) error {
 	if l.lenient {
 		return nil
 	}
 	for _, name := range sortedKeys(u.functions) {
-		if l.functions[name] == nil && !textTemplateFunctions[name] && !near(functionSpans(name), l.profile.release) {
+		if l.functions[name] == nil && !textTemplateFunctions[name] && !isNearSpan(functionSpans(name), l.profile.release) {
 			at := u.functions[name]
 			return fmt.Errorf("reading template %q, line %d: the function %q exists in Istio %s, and the version is 1.%d",
 				at.template, at.line, name, FunctionVersions(name), l.profile.release.Minor)
@@ -247,14 +247,14 @@ func (u usage) checkFunctions(l *language) error {
 }
 
 // checkFields refuses fields that the version does not have, and those that none has.
-func (u usage) checkFields(l *language) error {
+func (u templateUsage) checkFields(l *language) error {
 	for _, name := range sortedKeys(u.fields) {
 		at, versions := u.fields[name], FieldVersions(name)
 		if versions == "" {
 			return fmt.Errorf("reading template %q, line %d: no version of Istio from 1.%d to 1.%d has the field .%s",
 				at.template, at.line, OldestMinor, NewestMinor, name)
 		}
-		if !l.lenient && !near(fieldSpans(name), l.profile.release) {
+		if !l.lenient && !isNearSpan(fieldSpans(name), l.profile.release) {
 			return fmt.Errorf("reading template %q, line %d: the field .%s exists in Istio %s, and the version is 1.%d",
 				at.template, at.line, name, versions, l.profile.release.Minor)
 		}
@@ -262,9 +262,9 @@ func (u usage) checkFields(l *language) error {
 	return nil
 }
 
-// near says whether a version, or the one before or after it, is in one of the spans. What a minor version got is often in
+// isNearSpan reports whether a version, or the one before or after it, is in one of the spans. What a minor version got is often in
 // the last patches of the one before too, and a template that uses it there works.
-func near(spans release.Spans, r release.Release) bool {
+func isNearSpan(spans release.Spans, r release.Release) bool {
 	return slices.ContainsFunc(spans, func(s release.Span) bool {
 		return s.From.Minor-1 <= r.Minor && r.Minor <= s.To.Minor+1
 	})

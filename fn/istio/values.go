@@ -23,11 +23,11 @@ func ParseValues(text string, overrides map[string]any) (Values, error) {
 	if v == nil {
 		v = Values{}
 	}
-	return overlaid(v, overrides), nil
+	return overlaidValues(v, overrides), nil
 }
 
-// overlaid is base with the keys of over merged over it. Neither is changed. Numbers become float64 as in data.values.
-func overlaid(base, over map[string]any) map[string]any {
+// overlaidValues is base with the keys of over merged over it. Neither is changed. Numbers become float64 as in data.values.
+func overlaidValues(base, over map[string]any) map[string]any {
 	out := maps.Clone(base)
 	if out == nil {
 		out = map[string]any{}
@@ -35,7 +35,7 @@ func overlaid(base, over map[string]any) map[string]any {
 	for k, v := range over {
 		if sub, ok := v.(map[string]any); ok {
 			under, _ := out[k].(map[string]any)
-			out[k] = overlaid(under, sub)
+			out[k] = overlaidValues(under, sub)
 			continue
 		}
 		out[k] = asJSONNumber(v)

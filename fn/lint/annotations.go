@@ -58,13 +58,13 @@ var annotationRules = []Rule{
 	},
 }
 
-// istioKey says whether an annotation's domain is istio.io or below it.
+// istioKey reports whether an annotation's domain is istio.io or below it.
 func istioKey(key string) bool {
 	domain, _, ok := strings.Cut(key, "/")
 	return ok && (domain == "istio.io" || strings.HasSuffix(domain, ".istio.io"))
 }
 
-// own gives the annotations of the pod in Istio's domains that the injector did not write, in order.
+// own returns the annotations of the pod in Istio's domains that the injector did not write, in order.
 func (p *pod) own() []string {
 	before, _ := p.in.Before["metadata"].(map[string]any)
 	given := stringMap(before["annotations"])
@@ -137,7 +137,7 @@ func checkUnknown(p *pod) []finding {
 			return
 		}
 		message := fmt.Sprintf("annotation %s is not one of Istio's", key)
-		if near := nearest(key); near != "" {
+		if near := nearestName(key); near != "" {
 			message += "; did you mean " + near + "?"
 		}
 		out = append(out, finding{object: object, path: annotationPath(key), message: message})
@@ -204,8 +204,8 @@ func checkVersionOfAnnotation(p *pod) []finding {
 	return out
 }
 
-// nearest gives the known annotation that is at most a few letters away, "" where there is none.
-func nearest(key string) string {
+// nearestName returns the known annotation that is at most a few letters away, "" where there is none.
+func nearestName(key string) string {
 	best, distance := "", max(3, len(key)/8)+1
 	for _, known := range sortedKeys(annotations) {
 		if d := editDistance(strings.ToLower(key), strings.ToLower(known), distance); d < distance {

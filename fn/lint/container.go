@@ -11,8 +11,8 @@ import (
 	"github.com/prerig/prerig/fn/internal/lazyregexp"
 )
 
-// native says whether the container is an init container that always restarts.
-func (c container) native() bool { return c.init && text(c.fields["restartPolicy"]) == "Always" }
+// native reports whether the container is an init container that always restarts.
+func (c container) native() bool { return c.init && textOf(c.fields["restartPolicy"]) == "Always" }
 
 func (c container) field(path ...string) any {
 	var v any = c.fields
@@ -26,21 +26,21 @@ func (c container) field(path ...string) any {
 	return v
 }
 
-func (c container) strings(key string) []string {
+func (c container) stringList(key string) []string {
 	list, _ := c.fields[key].([]any)
 	out := make([]string, 0, len(list))
 	for _, v := range list {
-		out = append(out, text(v))
+		out = append(out, textOf(v))
 	}
 	return out
 }
 
-// env gives the value of a variable that is written out, and false where it is absent or comes from elsewhere.
+// env returns the value of a variable that is written out, and false where it is absent or comes from elsewhere.
 func (c container) env(name string) (string, bool) {
 	list, _ := c.fields["env"].([]any)
 	for _, item := range list {
 		m, _ := item.(map[string]any)
-		if text(m["name"]) == name {
+		if textOf(m["name"]) == name {
 			value, ok := m["value"].(string)
 			return value, ok
 		}
@@ -48,11 +48,11 @@ func (c container) env(name string) (string, bool) {
 	return "", false
 }
 
-// flag gives the argument after the given one.
-func (c container) flag(name string) string {
-	args := c.strings("args")
+// flagValue returns the argument after the given one.
+func (c container) flagValue(name string) string {
+	args := c.stringList("args")
 	if len(args) == 0 || !strings.HasPrefix(args[0], "istio-iptables") {
-		args = append(c.strings("command"), args...)
+		args = append(c.stringList("command"), args...)
 	}
 	for i := 0; i+1 < len(args); i++ {
 		if args[i] == name {
@@ -64,18 +64,18 @@ func (c container) flag(name string) string {
 
 // securityContext reads a number of the container's security context, and the pod's where the container has none.
 func (p *pod) runAs(c container, key string) (id int64, path string, ok bool) {
-	if id, ok := integer(c.field("securityContext", key)); ok {
+	if id, ok := integerOf(c.field("securityContext", key)); ok {
 		return id, c.path + ".securityContext." + key, true
 	}
 	podContext, _ := p.spec["securityContext"].(map[string]any)
-	if id, ok := integer(podContext[key]); ok {
+	if id, ok := integerOf(podContext[key]); ok {
 		return id, "spec.securityContext." + key, true
 	}
 	return 0, "", false
 }
 
-// hook is what a preStop or postStart hook does, as far as its text says.
-type hook struct {
+// hookFacts is what a preStop or postStart hook does, as far as its text says.
+type hookFacts struct {
 	exists  bool
 	path    string
 	command []string
@@ -89,30 +89,30 @@ var (
 	loopWord  = lazyregexp.New(`(?:^|[\s;&|({])(?:while|until)\s`)
 )
 
-// runsProxy says whether the container is a whole proxy and not what a user wrote to override a part of one: it is told to
+// runsProxy reports whether the container is a whole proxy and not what a user wrote to override a part of one: it is told to
 // run as a sidecar or a gateway.
 func (c container) runsProxy() bool {
-	args := c.strings("args")
+	args := c.stringList("args")
 	return len(args) > 1 && args[0] == "proxy" && (args[1] == "sidecar" || args[1] == "router")
 }
 
-// lifecycle reads the hook of the given name, preStop or postStart.
-func (c container) lifecycle(name string) hook {
-	h := hook{path: c.path + ".lifecycle." + name}
+// lifecycleHook reads the hook of the given name, preStop or postStart.
+func (c container) lifecycleHook(name string) hookFacts {
+	h := hookFacts{path: c.path + ".lifecycle." + name}
 	handler, ok := c.field("lifecycle", name).(map[string]any)
 	if !ok {
 		return h
 	}
 	h.exists = true
 	if sleep, ok := handler["sleep"].(map[string]any); ok {
-		if n, ok := integer(sleep["seconds"]); ok {
+		if n, ok := integerOf(sleep["seconds"]); ok {
 			h.wait = time.Duration(n) * time.Second
 		}
 	}
 	exec, _ := handler["exec"].(map[string]any)
 	list, _ := exec["command"].([]any)
 	for _, v := range list {
-		h.command = append(h.command, text(v))
+		h.command = append(h.command, textOf(v))
 	}
 	line := h.line()
 	h.loop = loopWord.MatchString(line)
@@ -131,29 +131,29 @@ func (c container) lifecycle(name string) hook {
 	return h
 }
 
-func (h hook) line() string { return strings.Join(h.command, " ") }
+func (h hookFacts) line() string { return strings.Join(h.command, " ") }
 
-// drains says whether the hook asks the agent to drain the proxy at once, as the stock hook of native sidecars does. The agent then
+// drains reports whether the hook asks the agent to drain the proxy at once, as the stock hook of native sidecars does. The agent then
 // exits without any wait of its own when it is told to end.
-func (h hook) drains() bool {
+func (h hookFacts) drains() bool {
 	line := h.line()
 	return strings.Contains(line, "POST drain") || strings.Contains(line, "/drain") && strings.Contains(line, "15020")
 }
 
 // program is the base name of what the hook runs.
-func (h hook) program() string {
+func (h hookFacts) program() string {
 	if len(h.command) == 0 {
 		return ""
 	}
 	return h.command[0][strings.LastIndex(h.command[0], "/")+1:]
 }
 
-// distroless says whether the image is one of Istio's without a shell. Where the image is named by a digest alone it is not known.
+// distroless reports whether the image is one of Istio's without a shell. Where the image is named by a digest alone it is not known.
 func (c container) distroless() bool {
-	return slices.ContainsFunc(strings.Split(imageTag(text(c.fields["image"])), "-"), func(part string) bool { return part == "distroless" })
+	return slices.ContainsFunc(strings.Split(imageTag(textOf(c.fields["image"])), "-"), func(part string) bool { return part == "distroless" })
 }
 
-// imageTag gives the tag of an image, "" where it has none. A digest after the tag is left out.
+// imageTag returns the tag of an image, "" where it has none. A digest after the tag is left out.
 func imageTag(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	name := image[strings.LastIndex(image, "/")+1:]

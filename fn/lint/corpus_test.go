@@ -22,7 +22,7 @@ import (
 	"github.com/prerig/prerig/fn/workload"
 )
 
-// corpusDir gives the conformance corpus: PRERIG_CORPUS, or ../shared/istio beside the module.
+// corpusDir returns the conformance corpus: PRERIG_CORPUS, or ../shared/istio beside the module.
 func corpusDir(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("PRERIG_CORPUS")

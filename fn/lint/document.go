@@ -11,7 +11,7 @@ import (
 // DocumentPath is where the page of the rules is in the repository; SARIF and people refer to its sections by code.
 const DocumentPath = "fn/lint/RULES.md"
 
-// Markdown gives the page that describes all rules.
+// Markdown returns the page that describes all rules.
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString("# Rules\n\n" +
@@ -39,7 +39,7 @@ func Markdown() string {
 	return b.String()
 }
 
-// Explain gives one rule for a terminal.
+// Explain returns one rule for a terminal.
 func (r Rule) Explain() string {
 	out := fmt.Sprintf("%s  %s (%s, %s)\n\n%s\n\nWhat to change: %s\n", r.Code, r.Title, r.Group(), r.severityText(), r.Why, r.Change)
 	if refs := r.References(); len(refs) > 0 {

@@ -68,7 +68,7 @@ var injectionRules = []Rule{
 func checkImageAuto(p *pod) []finding {
 	var out []finding
 	for _, c := range p.all() {
-		if text(c.fields["image"]) == "auto" {
+		if textOf(c.fields["image"]) == "auto" {
 			out = append(out, finding{
 				path: c.path + ".image", container: c.name, current: "auto",
 				message: fmt.Sprintf("container %s has the image auto, which only an injector replaces: nothing can be pulled", c.name),
@@ -97,14 +97,14 @@ func checkInjectFalseCNI(p *pod) []finding {
 	return nil
 }
 
-// capturesInbound says whether what arrives at a port goes to the proxy.
+// capturesInbound reports whether what arrives at a port goes to the proxy.
 func (p *pod) capturesInbound(port int64) bool {
 	text := strconv.FormatInt(port, 10)
-	exclude := fields(p.trafficSetting("-d", "excludeInboundPorts", ""))
+	exclude := fieldsOf(p.trafficSetting("-d", "excludeInboundPorts", ""))
 	if slices.Contains(exclude, text) {
 		return false
 	}
-	include := fields(p.trafficSetting("-b", "includeInboundPorts", "*"))
+	include := fieldsOf(p.trafficSetting("-b", "includeInboundPorts", "*"))
 	return slices.Contains(include, "*") || slices.Contains(include, text)
 }
 
@@ -113,10 +113,10 @@ func (p *pod) statusPort() int64 {
 	if n, err := strconv.ParseInt(p.annotations["status.sidecar.istio.io/port"], 10, 64); err == nil {
 		return n
 	}
-	if n, ok := integer(p.proxyConfig["statusPort"]); ok {
+	if n, ok := integerOf(p.proxyConfig["statusPort"]); ok {
 		return n
 	}
-	if n, err := strconv.ParseInt(p.proxy.flag("--statusPort"), 10, 64); err == nil {
+	if n, err := strconv.ParseInt(p.proxy.flagValue("--statusPort"), 10, 64); err == nil {
 		return n
 	}
 	return 15020
@@ -155,20 +155,20 @@ func checkProbes(p *pod) []finding {
 	return out
 }
 
-// networkHandler gives the kind of a handler that the kubelet calls on the pod's own address, and its port; "" for any other.
+// networkHandler returns the kind of a handler that the kubelet calls on the pod's own address, and its port; "" for any other.
 func networkHandler(c container, handler map[string]any) (kind string, port int64) {
 	for _, kind := range []string{"httpGet", "tcpSocket", "grpc"} {
 		h, ok := handler[kind].(map[string]any)
-		if !ok || text(h["host"]) != "" {
+		if !ok || textOf(h["host"]) != "" {
 			continue
 		}
-		if n, ok := integer(h["port"]); ok {
+		if n, ok := integerOf(h["port"]); ok {
 			return kind, n
 		}
 		ports, _ := c.fields["ports"].([]any)
 		for _, item := range ports {
 			m, _ := item.(map[string]any)
-			if n, ok := integer(m["containerPort"]); ok && text(m["name"]) == text(h["port"]) && text(h["port"]) != "" {
+			if n, ok := integerOf(m["containerPort"]); ok && textOf(m["name"]) == textOf(h["port"]) && textOf(h["port"]) != "" {
 				return kind, n
 			}
 		}
@@ -192,7 +192,7 @@ func checkReservedPorts(p *pod) []finding {
 		ports, _ := c.fields["ports"].([]any)
 		for i, item := range ports {
 			m, _ := item.(map[string]any)
-			if n, ok := integer(m["containerPort"]); ok && slices.Contains(reservedPorts, n) && text(m["protocol"]) != "UDP" {
+			if n, ok := integerOf(m["containerPort"]); ok && slices.Contains(reservedPorts, n) && textOf(m["protocol"]) != "UDP" {
 				out = append(out, finding{
 					path: fmt.Sprintf("%s.ports[%d].containerPort", c.path, i), container: c.name, current: n,
 					message: fmt.Sprintf("container %s uses port %d, which the proxy listens on", c.name, n),
@@ -217,7 +217,7 @@ func checkContainerNames(p *pod) []finding {
 			})
 		}
 		seen[c.name] = c.path
-		if text(c.fields["image"]) == "" {
+		if textOf(c.fields["image"]) == "" {
 			out = append(out, finding{
 				path: c.path, container: c.name,
 				message: fmt.Sprintf("container %s has no image: the API server refuses the pod", c.name),
@@ -228,17 +228,17 @@ func checkContainerNames(p *pod) []finding {
 }
 
 // proxyVersion reads the minor version from the image's tag. Images that are not Istio's own have versions of their own.
-func (p *pod) proxyVersion() (version, bool) {
+func (p *pod) proxyVersion() (versionNumber, bool) {
 	if p.proxy == nil {
-		return version{}, false
+		return versionNumber{}, false
 	}
-	image := text(p.proxy.fields["image"])
+	image := textOf(p.proxy.fields["image"])
 	name, _, _ := strings.Cut(image, "@")
 	if i := strings.LastIndex(name, ":"); i > strings.LastIndex(name, "/") {
 		name = name[:i]
 	}
 	if !strings.HasPrefix(name[strings.LastIndex(name, "/")+1:], "proxyv2") {
-		return version{}, false
+		return versionNumber{}, false
 	}
 	v, ok := parseVersion(imageTag(image))
 	return v, ok && v.major == 1

@@ -43,15 +43,15 @@ func checkJobCompletes(p *pod) []finding {
 	return out
 }
 
-// quitsProxy says whether a container's command or environment names the agent's endpoint that ends the proxy.
+// quitsProxy reports whether a container's command or environment names the agent's endpoint that ends the proxy.
 func (p *pod) quitsProxy() bool {
 	for _, c := range p.apps() {
-		said := append(c.strings("command"), c.strings("args")...)
-		said = append(said, c.lifecycle("preStop").command...)
+		said := append(c.stringList("command"), c.stringList("args")...)
+		said = append(said, c.lifecycleHook("preStop").command...)
 		list, _ := c.fields["env"].([]any)
 		for _, item := range list {
 			m, _ := item.(map[string]any)
-			said = append(said, text(m["value"]))
+			said = append(said, textOf(m["value"]))
 		}
 		if strings.Contains(strings.Join(said, "\n"), "quitquitquit") {
 			return true

@@ -83,7 +83,7 @@ func Check(in Input, sev Severities) result.Results {
 			continue
 		}
 		for _, f := range r.check(p) {
-			out = append(out, in.result(r, level, f))
+			out = append(out, in.newResult(r, level, f))
 		}
 	}
 	return out
@@ -99,7 +99,7 @@ type finding struct {
 	proposed  any
 }
 
-func (in *Input) result(r *Rule, level result.Severity, f finding) result.Result {
+func (in *Input) newResult(r *Rule, level result.Severity, f finding) result.Result {
 	out := result.Result{
 		Message:  f.message,
 		Severity: level,
@@ -131,8 +131,8 @@ type ignoredRules struct {
 func (p *pod) ignored() ignoredRules {
 	var ig ignoredRules
 	for _, annotations := range []map[string]string{p.in.ObjectAnnotations, p.annotations} {
-		ig.own = append(ig.own, fields(annotations[IgnoreAnnotation])...)
-		ig.istio = append(ig.istio, fields(annotations[suppressAnnotation])...)
+		ig.own = append(ig.own, fieldsOf(annotations[IgnoreAnnotation])...)
+		ig.istio = append(ig.istio, fieldsOf(annotations[suppressAnnotation])...)
 	}
 	return ig
 }
@@ -146,6 +146,6 @@ func (ig ignoredRules) has(r *Rule) bool {
 	})
 }
 
-func fields(list string) []string {
+func fieldsOf(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' })
 }

@@ -13,7 +13,7 @@ import (
 
 var containerField = lazyregexp.New(`^spec\.(initContainers|containers)\[\d+\]`)
 
-// PathIn gives the path at which the field of a result is found in the pod as a file has it, before injection: there the
+// PathIn returns the path at which the field of a result is found in the pod as a file has it, before injection: there the
 // container may have another index, or be in the other list. template is the path of the pod template, empty for a Pod. Where the file has no such
 // container, the path is that of the pod's spec, as the nearest thing that a user can look at.
 func PathIn(pod map[string]any, template string, r result.Result) string {

@@ -43,7 +43,7 @@ type container struct {
 	init   bool
 }
 
-// newPod gives nil where there is no pod to look at.
+// newPod returns nil where there is no pod to look at.
 func newPod(in *Input) *pod {
 	spec, ok := in.After["spec"].(map[string]any)
 	if !ok {
@@ -83,7 +83,7 @@ func (p *pod) findInjected() {
 	p.overrides = map[string]map[string]any{}
 	for _, v := range append(slices.Clip(overrides.InitContainers), overrides.Containers...) {
 		if m, ok := v.(map[string]any); ok {
-			p.overrides[text(m["name"])] = m
+			p.overrides[textOf(m["name"])] = m
 		}
 	}
 	for name := range p.before {
@@ -128,7 +128,7 @@ func (l containerLists) names() []string {
 		if m, ok := v.(map[string]any); ok {
 			v = m["name"]
 		}
-		if name := text(v); name != "" {
+		if name := textOf(v); name != "" {
 			out = append(out, name)
 		}
 	}
@@ -168,31 +168,31 @@ func (p *pod) findProxy() {
 	}
 }
 
-// all gives the init containers and then the regular ones, in the order of the pod.
+// all returns the init containers and then the regular ones, in the order of the pod.
 func (p *pod) all() []container {
 	return append(slices.Clip(p.inits), p.regular...)
 }
 
-// native says whether Istio's proxy is an init container that always restarts.
+// native reports whether Istio's proxy is an init container that always restarts.
 func (p *pod) native() bool { return p.proxy != nil && p.proxy.native() }
 
-// classic says whether Istio's proxy runs next to the application as an ordinary container: the case that the kubelet
+// classic reports whether Istio's proxy runs next to the application as an ordinary container: the case that the kubelet
 // neither starts first nor stops last.
 func (p *pod) classic() bool {
 	return p.proxy != nil && !p.proxy.init && p.sidecar()
 }
 
-// sidecar says whether the proxy serves an application in the same pod: not a gateway, and not the agent of a proxyless
+// sidecar reports whether the proxy serves an application in the same pod: not a gateway, and not the agent of a proxyless
 // gRPC application, which has no Envoy.
 func (p *pod) sidecar() bool {
-	if p.proxy == nil || slices.Contains(p.proxy.strings("args"), "router") {
+	if p.proxy == nil || slices.Contains(p.proxy.stringList("args"), "router") {
 		return false
 	}
 	disabled, _ := p.proxy.env("DISABLE_ENVOY")
 	return disabled != "true" && len(p.apps()) > 0
 }
 
-// apps gives the regular containers that are not Istio's proxy.
+// apps returns the regular containers that are not Istio's proxy.
 func (p *pod) apps() []container {
 	var out []container
 	for _, c := range p.regular {
@@ -212,7 +212,7 @@ func (p *pod) interceptionMode() string {
 		return strings.ToUpper(mode)
 	}
 	if p.capture != nil {
-		if mode := p.capture.flag("-m"); mode != "" {
+		if mode := p.capture.flagValue("-m"); mode != "" {
 			return strings.ToUpper(mode)
 		}
 	}
@@ -222,7 +222,7 @@ func (p *pod) interceptionMode() string {
 	return ""
 }
 
-// cni says whether the CNI plugin captures the traffic of the pod: istio-validation is there only then, istio-init never.
+// cni reports whether the CNI plugin captures the traffic of the pod: istio-validation is there only then, istio-init never.
 func (p *pod) cni() bool {
 	if p.capture != nil {
 		return p.capture.name == "istio-validation"
@@ -230,18 +230,18 @@ func (p *pod) cni() bool {
 	return p.in.Facts.CNI == Yes
 }
 
-// completes says whether the pod is meant to end by itself.
+// completes reports whether the pod is meant to end by itself.
 func (p *pod) completes() bool {
 	if p.in.Kind == "Job" || p.in.Kind == "CronJob" {
 		return true
 	}
-	policy := text(p.spec["restartPolicy"])
+	policy := textOf(p.spec["restartPolicy"])
 	return policy == "Never" || policy == "OnFailure"
 }
 
 // gracePeriod is the pod's, in whole seconds as Kubernetes counts it, with Kubernetes' default of 30.
 func (p *pod) gracePeriod() (d time.Duration, set bool) {
-	if n, ok := integer(p.spec["terminationGracePeriodSeconds"]); ok {
+	if n, ok := integerOf(p.spec["terminationGracePeriodSeconds"]); ok {
 		return time.Duration(n) * time.Second, true
 	}
 	return 30 * time.Second, false
@@ -260,7 +260,7 @@ func containersOf(spec map[string]any, key string, init bool) []container {
 			continue
 		}
 		out = append(out, container{
-			name: text(fields["name"]), fields: fields, path: fmt.Sprintf("spec.%s[%d]", key, i), index: i, init: init,
+			name: textOf(fields["name"]), fields: fields, path: fmt.Sprintf("spec.%s[%d]", key, i), index: i, init: init,
 		})
 	}
 	return out
@@ -270,17 +270,17 @@ func stringMap(v any) map[string]string {
 	m, _ := v.(map[string]any)
 	out := make(map[string]string, len(m))
 	for k, v := range m {
-		out[k] = text(v)
+		out[k] = textOf(v)
 	}
 	return out
 }
 
-func text(v any) string {
+func textOf(v any) string {
 	s, _ := v.(string)
 	return s
 }
 
-func integer(v any) (int64, bool) {
+func integerOf(v any) (int64, bool) {
 	switch n := v.(type) {
 	case int64:
 		return n, true

@@ -45,8 +45,8 @@ func checkPodSecurity(p *pod) []finding {
 	if err != nil {
 		return nil
 	}
-	after := evaluate(evaluator, standard, p.in.After)
-	before := evaluate(evaluator, standard, p.withoutInjected())
+	after := forbiddenBy(evaluator, standard, p.in.After)
+	before := forbiddenBy(evaluator, standard, p.withoutInjected())
 	var out []finding
 	for _, check := range sortedKeys(after) {
 		if detail, ok := before[check]; ok && detail == after[check] {
@@ -61,9 +61,9 @@ func checkPodSecurity(p *pod) []finding {
 	return out
 }
 
-// evaluate gives what is forbidden, by the reason, with its details.
-func evaluate(evaluator policy.Evaluator, level psa.LevelVersion, pod map[string]any) map[string]string {
-	meta, spec, err := typed(pod)
+// forbiddenBy returns what is forbidden, by the reason, with its details.
+func forbiddenBy(evaluator policy.Evaluator, level psa.LevelVersion, pod map[string]any) map[string]string {
+	meta, spec, err := typedPod(pod)
 	if err != nil {
 		return nil
 	}
@@ -76,7 +76,7 @@ func evaluate(evaluator policy.Evaluator, level psa.LevelVersion, pod map[string
 	return out
 }
 
-func typed(pod map[string]any) (*metav1.ObjectMeta, *corev1.PodSpec, error) {
+func typedPod(pod map[string]any) (*metav1.ObjectMeta, *corev1.PodSpec, error) {
 	data, err := json.Marshal(pod)
 	if err != nil {
 		return nil, nil, err
@@ -91,17 +91,17 @@ func typed(pod map[string]any) (*metav1.ObjectMeta, *corev1.PodSpec, error) {
 	return &out.Metadata, &out.Spec, nil
 }
 
-// withoutInjected gives the user's own pod: the original where it is known, and in any case without the injected containers.
+// withoutInjected returns the user's own pod: the original where it is known, and in any case without the injected containers.
 func (p *pod) withoutInjected() map[string]any {
 	base := p.in.After
 	if p.in.Before != nil {
 		base = p.in.Before
 	}
-	return filtered(base, func(name string) bool { return !p.injected[name] })
+	return withContainers(base, func(name string) bool { return !p.injected[name] })
 }
 
-// filtered gives the pod with the containers whose names are to be kept.
-func filtered(pod map[string]any, keep func(name string) bool) map[string]any {
+// withContainers returns the pod with the containers whose names are to be kept.
+func withContainers(pod map[string]any, keep func(name string) bool) map[string]any {
 	old, _ := pod["spec"].(map[string]any)
 	spec := make(map[string]any, len(old))
 	for k, v := range old {
@@ -125,8 +125,8 @@ func (p *pod) blame(evaluator policy.Evaluator, level psa.LevelVersion, check st
 		if !p.injected[c.name] {
 			continue
 		}
-		only := filtered(p.in.After, func(name string) bool { return name == c.name })
-		if _, ok := evaluate(evaluator, level, only)[check]; ok {
+		only := withContainers(p.in.After, func(name string) bool { return name == c.name })
+		if _, ok := forbiddenBy(evaluator, level, only)[check]; ok {
 			return c.name, c.path + ".securityContext"
 		}
 	}

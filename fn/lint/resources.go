@@ -120,8 +120,8 @@ func checkRequestAboveLimit(p *pod) []finding {
 		requests, _ := c.field("resources", "requests").(map[string]any)
 		limits, _ := c.field("resources", "limits").(map[string]any)
 		for _, name := range sortedKeys(requests) {
-			request, ok1 := quantity(requests[name])
-			limit, ok2 := quantity(limits[name])
+			request, ok1 := quantityOf(requests[name])
+			limit, ok2 := quantityOf(limits[name])
 			if !ok1 || !ok2 || request.Cmp(limit) <= 0 {
 				continue
 			}
@@ -134,14 +134,14 @@ func checkRequestAboveLimit(p *pod) []finding {
 	return out
 }
 
-// runsOn says whether a container goes on while the application runs.
+// runsOn reports whether a container goes on while the application runs.
 func (c container) runsOn() bool { return !c.init || c.native() }
 
 func checkNoRequests(p *pod) []finding {
 	annotated := slices.ContainsFunc(resourceAnnotations, func(a resourceAnnotation) bool { return p.has(a.request) || p.has(a.limit) })
 	var out []finding
 	for _, c := range p.all() {
-		if !p.injected[c.name] || !c.runsOn() || text(c.fields["image"]) == "" || c.name == proxyName && annotated {
+		if !p.injected[c.name] || !c.runsOn() || textOf(c.fields["image"]) == "" || c.name == proxyName && annotated {
 			continue // an annotation of the proxy is PR402's to explain
 		}
 		var missing []string
@@ -167,7 +167,7 @@ func checkQuantities(p *pod) []finding {
 		for _, kind := range []string{"requests", "limits"} {
 			values, _ := c.field("resources", kind).(map[string]any)
 			for _, name := range sortedKeys(values) {
-				if _, ok := quantity(values[name]); !ok && values[name] != nil {
+				if _, ok := quantityOf(values[name]); !ok && values[name] != nil {
 					out = append(out, finding{
 						path: c.path + ".resources." + kind, container: c.name, current: values[name],
 						message: fmt.Sprintf("container %s: %s of %s is %v, which is not a quantity", c.name, kind, name, values[name]),
@@ -179,7 +179,7 @@ func checkQuantities(p *pod) []finding {
 	return out
 }
 
-func quantity(v any) (resource.Quantity, bool) {
+func quantityOf(v any) (resource.Quantity, bool) {
 	switch v.(type) {
 	case string, int64, float64, int:
 		q, err := resource.ParseQuantity(fmt.Sprint(v))

@@ -27,7 +27,7 @@ type Rule struct {
 	Issues []string
 
 	check    func(*pod) []finding
-	checkSet func(*set) []setFinding
+	checkSet func(*workloadSet) []setFinding
 }
 
 // Groups of rules by the first digit of their code, for people who read the list.
@@ -55,7 +55,7 @@ var rules = func() []Rule {
 	return all
 }()
 
-// Rules gives all rules in the order of their codes.
+// Rules returns all rules in the order of their codes.
 func Rules() []Rule { return append([]Rule(nil), rules...) }
 
 // Lookup finds a rule by its code.

@@ -104,7 +104,7 @@ func testArchive(t *testing.T, file, code string) {
 	}
 }
 
-// caseFindings gives what the one rule says of the objects of a case, a line each.
+// caseFindings returns what the one rule says of the objects of a case, a line each.
 func caseFindings(t *testing.T, h header, code string, after, before, ns []byte) string {
 	t.Helper()
 	facts := lint.Facts{IstioVersion: h.Istio, KubernetesVersion: h.Kubernetes}

@@ -59,20 +59,20 @@ const defaultProxyID = 1337
 func (p *pod) proxyIDs() (uid, gid int64) {
 	uid, gid = defaultProxyID, defaultProxyID
 	if p.proxy != nil {
-		if id, ok := integer(p.proxy.field("securityContext", "runAsUser")); ok && id != 0 {
+		if id, ok := integerOf(p.proxy.field("securityContext", "runAsUser")); ok && id != 0 {
 			uid, gid = id, id
 		}
-		if id, ok := integer(p.proxy.field("securityContext", "runAsGroup")); ok {
+		if id, ok := integerOf(p.proxy.field("securityContext", "runAsGroup")); ok {
 			gid = id
 		}
 	}
 	if p.capture == nil {
 		return uid, gid
 	}
-	if id, err := strconv.ParseInt(p.capture.flag("-u"), 10, 64); err == nil {
+	if id, err := strconv.ParseInt(p.capture.flagValue("-u"), 10, 64); err == nil {
 		uid, gid = id, id
 	}
-	if id, err := strconv.ParseInt(p.capture.flag("-g"), 10, 64); err == nil {
+	if id, err := strconv.ParseInt(p.capture.flagValue("-g"), 10, 64); err == nil {
 		gid = id
 	}
 	return uid, gid
@@ -85,11 +85,11 @@ func checkTproxyUser(p *pod) []finding {
 	}
 	var out []finding
 	for _, key := range []string{"runAsUser", "runAsGroup"} {
-		want, ok := integer(own.field("securityContext", key))
+		want, ok := integerOf(own.field("securityContext", key))
 		if !ok {
 			continue
 		}
-		got, _ := integer(p.proxy.field("securityContext", key))
+		got, _ := integerOf(p.proxy.field("securityContext", key))
 		f := finding{path: p.proxy.path + ".securityContext." + key, container: proxyName, current: got}
 		switch {
 		case want != got:
@@ -109,12 +109,12 @@ func checkProxyUser(p *pod) []finding {
 	if p.proxy == nil || p.capture == nil || p.capture.name != "istio-init" || p.interceptionMode() == "NONE" {
 		return nil
 	}
-	excluded, err := strconv.ParseInt(p.capture.flag("-u"), 10, 64)
+	excluded, err := strconv.ParseInt(p.capture.flagValue("-u"), 10, 64)
 	if err != nil {
 		return nil
 	}
 	group := excluded
-	if id, err := strconv.ParseInt(p.capture.flag("-g"), 10, 64); err == nil {
+	if id, err := strconv.ParseInt(p.capture.flagValue("-g"), 10, 64); err == nil {
 		group = id
 	}
 	uid, path, ok := p.runAs(*p.proxy, "runAsUser")
@@ -176,7 +176,7 @@ func checkPrivileged(p *pod) []finding {
 		}
 		added, _ := c.field("securityContext", "capabilities", "add").([]any)
 		for i, v := range added {
-			if slices.Contains(nodeCapabilities, text(v)) {
+			if slices.Contains(nodeCapabilities, textOf(v)) {
 				out = append(out, finding{
 					path: fmt.Sprintf("%s.securityContext.capabilities.add[%d]", c.path, i), container: c.name, current: v,
 					message: fmt.Sprintf("injected container %s has the capability %v", c.name, v),

@@ -48,7 +48,7 @@ type Summary struct {
 	ignored ignoredRules
 }
 
-// Summarize gives the summary of a pod; false where the pod has no proxy.
+// Summarize returns the summary of a pod; false where the pod has no proxy.
 func Summarize(in Input) (Summary, bool) {
 	p := newPod(&in)
 	if p == nil || p.proxy == nil {
@@ -62,12 +62,12 @@ func Summarize(in Input) (Summary, bool) {
 		ref:     result.ResourceRef{APIVersion: in.APIVersion, Kind: in.Kind, Name: in.Name, Namespace: in.Namespace},
 		file:    in.File,
 		field:   field,
-		image:   text(p.proxy.fields["image"]),
+		image:   textOf(p.proxy.fields["image"]),
 		ignored: p.ignored(),
 	}, true
 }
 
-type set struct {
+type workloadSet struct {
 	pods       []Summary
 	namespaces []Namespace
 }
@@ -85,7 +85,7 @@ type setFinding struct {
 // CheckSet runs the rules that look at all workloads of a run together. Results come in the order of the rules' codes, then of
 // the namespaces' names, then of the pods as given.
 func CheckSet(pods []Summary, namespaces []Namespace, sev Severities) result.Results {
-	s := &set{pods: pods, namespaces: append([]Namespace(nil), namespaces...)}
+	s := &workloadSet{pods: pods, namespaces: append([]Namespace(nil), namespaces...)}
 	sort.SliceStable(s.namespaces, func(i, j int) bool { return s.namespaces[i].Name < s.namespaces[j].Name })
 	var out result.Results
 	for i := range rules {
@@ -112,7 +112,7 @@ func CheckSet(pods []Summary, namespaces []Namespace, sev Severities) result.Res
 	return out
 }
 
-func checkNamespaceLabels(s *set) []setFinding {
+func checkNamespaceLabels(s *workloadSet) []setFinding {
 	var out []setFinding
 	for _, ns := range s.namespaces {
 		injection, ok1 := ns.Labels["istio-injection"]
@@ -131,7 +131,7 @@ func checkNamespaceLabels(s *set) []setFinding {
 }
 
 // checkNamespaceVersions reports, for each namespace with several versions, the pods that do not have the one that most have.
-func checkNamespaceVersions(s *set) []setFinding {
+func checkNamespaceVersions(s *workloadSet) []setFinding {
 	byNamespace := map[string][]Summary{}
 	for _, pod := range s.pods {
 		if pod.ref.Namespace == "" {
@@ -174,7 +174,7 @@ func proxyRelease(image string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(tag, "-distroless"), "-debug")
 }
 
-// mostCommon gives the release that most have, and the one that sorts last among equals.
+// mostCommon returns the release that most have, and the one that sorts last among equals.
 func mostCommon(count map[string]int) string {
 	var best string
 	for _, release := range sortedKeys(count) {

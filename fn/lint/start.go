@@ -70,7 +70,7 @@ func checkNoHold(p *pod) []finding {
 	if !p.classic() || !p.capturesOutbound() {
 		return nil
 	}
-	h := p.proxy.lifecycle("postStart")
+	h := p.proxy.lifecycleHook("postStart")
 	switch {
 	case !h.exists:
 		return []finding{{
@@ -86,14 +86,14 @@ func checkNoHold(p *pod) []finding {
 	return nil
 }
 
-// waits says whether a hook goes on until the proxy is ready: it calls the agent for that, or asks again and again.
-func (h hook) waits() bool {
+// waits reports whether a hook goes on until the proxy is ready: it calls the agent for that, or asks again and again.
+func (h hookFacts) waits() bool {
 	line := h.line()
 	return h.loop || strings.Contains(line, "pilot-agent wait") || strings.Contains(line, "ready") || strings.Contains(line, "--retry")
 }
 
 func checkBeforeHold(p *pod) []finding {
-	if !p.classic() || !p.proxy.lifecycle("postStart").exists {
+	if !p.classic() || !p.proxy.lifecycleHook("postStart").exists {
 		return nil
 	}
 	var out []finding
@@ -122,7 +122,7 @@ func checkNativeReady(p *pod) []finding {
 	return out
 }
 
-// capturesOutbound says whether traffic that leaves the pod goes to the proxy at all.
+// capturesOutbound reports whether traffic that leaves the pod goes to the proxy at all.
 func (p *pod) capturesOutbound() bool {
 	if !p.sidecar() || p.interceptionMode() == "NONE" {
 		return false
@@ -132,15 +132,15 @@ func (p *pod) capturesOutbound() bool {
 	if include == "" && ports == "" {
 		return false
 	}
-	return !slices.Contains(fields(exclude), "0.0.0.0/0")
+	return !slices.Contains(fieldsOf(exclude), "0.0.0.0/0")
 }
 
 // trafficSetting reads what the rules of the capture are made from: the arguments of istio-init, else the annotation.
 func (p *pod) trafficSetting(flag, annotation, otherwise string) string {
 	if p.capture != nil {
-		args := p.capture.strings("args")
+		args := p.capture.stringList("args")
 		if slices.Contains(args, flag) {
-			return p.capture.flag(flag)
+			return p.capture.flagValue(flag)
 		}
 	}
 	if v, ok := p.annotations["traffic.sidecar.istio.io/"+annotation]; ok {
@@ -149,7 +149,7 @@ func (p *pod) trafficSetting(flag, annotation, otherwise string) string {
 	return otherwise
 }
 
-// unproxied gives the init containers that end before the proxy runs, have their traffic captured, and are not left out of it.
+// unproxied returns the init containers that end before the proxy runs, have their traffic captured, and are not left out of it.
 func (p *pod) unproxied(from int) []container {
 	until := len(p.inits)
 	if p.native() {
@@ -166,12 +166,12 @@ func (p *pod) unproxied(from int) []container {
 	return out
 }
 
-// istioOwn says whether an init container is one that Istio itself brings and that needs no network.
+// istioOwn reports whether an init container is one that Istio itself brings and that needs no network.
 func (p *pod) istioOwn(c container) bool {
 	return slices.Contains(istioNames, c.name)
 }
 
-// excludedUser says whether the capture leaves the container alone as it does the proxy.
+// excludedUser reports whether the capture leaves the container alone as it does the proxy.
 func (p *pod) excludedUser(c container) bool {
 	uid, gid := p.proxyIDs()
 	if id, _, ok := p.runAs(c, "runAsUser"); ok && id == uid {
@@ -236,7 +236,7 @@ func checkNoContainer(p *pod) []finding {
 	}}
 }
 
-// position gives the index in the list of the container with the name, and the length of the list where there is none.
+// position returns the index in the list of the container with the name, and the length of the list where there is none.
 func (p *pod) position(list []container, name string) int {
 	if i := slices.IndexFunc(list, func(c container) bool { return c.name == name }); i >= 0 {
 		return i

@@ -90,7 +90,7 @@ const (
 	defaultMinimumDrain     = 5 * time.Second
 )
 
-// exitOnZero says whether the agent waits for the last connection.
+// exitOnZero reports whether the agent waits for the last connection.
 func (p *pod) exitOnZero() bool {
 	v, _ := p.proxy.env("EXIT_ON_ZERO_ACTIVE_CONNECTIONS")
 	return v == "true" || v == "1" || v == "True" || v == "TRUE" || v == "t" || v == "T"
@@ -123,7 +123,7 @@ func (p *pod) minimumDrain() time.Duration {
 // drain is the least time that the proxy takes from SIGTERM to its end.
 func (p *pod) drain() time.Duration {
 	switch {
-	case p.proxy.lifecycle("preStop").drains():
+	case p.proxy.lifecycleHook("preStop").drains():
 		return 0
 	case p.exitOnZero():
 		return p.minimumDrain()
@@ -140,19 +140,19 @@ func checkGracePeriod(p *pod) []finding {
 	var longest time.Duration
 	var slow container
 	for _, c := range p.apps() {
-		if h := c.lifecycle("preStop"); h.wait > longest {
+		if h := c.lifecycleHook("preStop"); h.wait > longest {
 			longest, slow = h.wait, c
 		}
 	}
-	own := p.proxy.lifecycle("preStop").wait
+	own := p.proxy.lifecycleHook("preStop").wait
 	drain := p.drain()
-	need, what := own+drain, fmt.Sprintf("the proxy's preStop hook (%s) and drain (%s) take", seconds(own), seconds(drain))
+	need, what := own+drain, fmt.Sprintf("the proxy's preStop hook (%s) and drain (%s) take", formatSeconds(own), formatSeconds(drain))
 	if own == 0 {
-		what = fmt.Sprintf("the proxy's drain (%s) takes", seconds(drain))
+		what = fmt.Sprintf("the proxy's drain (%s) takes", formatSeconds(drain))
 	}
 	if p.native() && longest > 0 && max(longest, own)+drain > need {
 		need = max(longest, own) + drain
-		what = fmt.Sprintf("the preStop hook of %s (%s) and then the proxy's drain (%s) take", slow.name, seconds(longest), seconds(drain))
+		what = fmt.Sprintf("the preStop hook of %s (%s) and then the proxy's drain (%s) take", slow.name, formatSeconds(longest), formatSeconds(drain))
 	}
 	path := "spec.terminationGracePeriodSeconds"
 	name := "terminationGracePeriodSeconds"
@@ -163,19 +163,19 @@ func checkGracePeriod(p *pod) []finding {
 	case need > grace:
 		return []finding{{
 			path: path, current: int64(grace / time.Second), proposed: int64(math.Ceil(need.Seconds())) + 5, container: proxyName,
-			message: fmt.Sprintf("%s is %s, and %s at least %s: the proxy is killed before it has drained", name, seconds(grace), what, seconds(need)),
+			message: fmt.Sprintf("%s is %s, and %s at least %s: the proxy is killed before it has drained", name, formatSeconds(grace), what, formatSeconds(need)),
 		}}
 	case longest >= grace && longest > 0:
 		return []finding{{
 			path: path, current: int64(grace / time.Second), proposed: int64(math.Ceil(longest.Seconds())) + 5, container: slow.name,
-			message: fmt.Sprintf("%s is %s, and the preStop hook of %s takes %s: the container is killed without time to end", name, seconds(grace), slow.name, seconds(longest)),
+			message: fmt.Sprintf("%s is %s, and the preStop hook of %s takes %s: the container is killed without time to end", name, formatSeconds(grace), slow.name, formatSeconds(longest)),
 		}}
 	}
 	return nil
 }
 
 func checkIgnoredDrain(p *pod) []finding {
-	if p.proxy == nil || !p.exitOnZero() || p.proxy.lifecycle("preStop").drains() {
+	if p.proxy == nil || !p.exitOnZero() || p.proxy.lifecycleHook("preStop").drains() {
 		return nil
 	}
 	d, set := p.terminationDrain()
@@ -184,7 +184,7 @@ func checkIgnoredDrain(p *pod) []finding {
 	}
 	return []finding{{
 		path: p.proxy.path + ".env", container: proxyName,
-		message: fmt.Sprintf("terminationDrainDuration is %s, but EXIT_ON_ZERO_ACTIVE_CONNECTIONS is set: the proxy drains for %s (MINIMUM_DRAIN_DURATION) and then until the last connection ends", seconds(d), seconds(p.minimumDrain())),
+		message: fmt.Sprintf("terminationDrainDuration is %s, but EXIT_ON_ZERO_ACTIVE_CONNECTIONS is set: the proxy drains for %s (MINIMUM_DRAIN_DURATION) and then until the last connection ends", formatSeconds(d), formatSeconds(p.minimumDrain())),
 	}}
 }
 
@@ -192,11 +192,11 @@ func checkTwoWaits(p *pod) []finding {
 	if p.proxy == nil || !p.exitOnZero() {
 		return nil
 	}
-	h := p.proxy.lifecycle("preStop")
+	h := p.proxy.lifecycleHook("preStop")
 	if h.drains() || !h.loop && h.wait == 0 {
 		return nil
 	}
-	how := "waits for " + seconds(h.wait)
+	how := "waits for " + formatSeconds(h.wait)
 	if h.loop {
 		how = "waits in a loop"
 	}
@@ -215,7 +215,7 @@ func checkListenerWait(p *pod) []finding {
 	if p.proxy == nil {
 		return nil
 	}
-	h := p.proxy.lifecycle("preStop")
+	h := p.proxy.lifecycleHook("preStop")
 	line := h.line()
 	if !h.loop || !listenerList.MatchString(line) || onePort.MatchString(line) || strings.Contains(line, "pilot-agent") {
 		return nil
@@ -235,11 +235,11 @@ func checkDistrolessHook(p *pod) []finding {
 	}
 	var out []finding
 	for _, name := range []string{"postStart", "preStop"} {
-		h := p.proxy.lifecycle(name)
+		h := p.proxy.lifecycleHook(name)
 		if program := h.program(); program != "" && !slices.Contains(inDistroless, program) {
 			out = append(out, finding{
 				path: h.path + ".exec.command", container: proxyName, current: h.command[0],
-				message: fmt.Sprintf("the %s hook runs %s, which the distroless image %s does not have", name, program, text(p.proxy.fields["image"])),
+				message: fmt.Sprintf("the %s hook runs %s, which the distroless image %s does not have", name, program, textOf(p.proxy.fields["image"])),
 			})
 		}
 	}
@@ -253,13 +253,13 @@ func checkProxyEndsFirst(p *pod) []finding {
 	}
 	var out []finding
 	for _, c := range p.apps() {
-		h := c.lifecycle("preStop")
+		h := c.lifecycleHook("preStop")
 		if h.wait <= end {
 			continue
 		}
 		out = append(out, finding{
 			path: h.path, container: c.name,
-			message: fmt.Sprintf("the preStop hook of %s takes %s, and the proxy ends %s after the pod is told to stop: the application has no network from then on", c.name, seconds(h.wait), seconds(end)),
+			message: fmt.Sprintf("the preStop hook of %s takes %s, and the proxy ends %s after the pod is told to stop: the application has no network from then on", c.name, formatSeconds(h.wait), formatSeconds(end)),
 		})
 	}
 	return out
@@ -273,7 +273,7 @@ func checkProxyMayEndFirst(p *pod) []finding {
 	}
 	return []finding{{
 		path: p.proxy.path, container: proxyName,
-		message: fmt.Sprintf("the proxy ends %s after the pod is told to stop, and the application may run for %s", seconds(end), seconds(grace)),
+		message: fmt.Sprintf("the proxy ends %s after the pod is told to stop, and the application may run for %s", formatSeconds(end), formatSeconds(grace)),
 	}}
 }
 
@@ -282,7 +282,7 @@ func (p *pod) classicEnd() (time.Duration, bool) {
 	if !p.classic() || p.exitOnZero() {
 		return 0, false
 	}
-	h := p.proxy.lifecycle("preStop")
+	h := p.proxy.lifecycleHook("preStop")
 	if h.loop || h.exists && h.wait == 0 && !h.drains() {
 		return 0, false
 	}
@@ -290,7 +290,7 @@ func (p *pod) classicEnd() (time.Duration, bool) {
 }
 
 func checkSettingsAfterDrain(p *pod) []finding {
-	if p.proxy == nil || !p.proxy.lifecycle("preStop").drains() {
+	if p.proxy == nil || !p.proxy.lifecycleHook("preStop").drains() {
 		return nil
 	}
 	var set []string
@@ -312,8 +312,8 @@ func checkSettingsAfterDrain(p *pod) []finding {
 	}}
 }
 
-// seconds writes a duration as people write it in a manifest.
-func seconds(d time.Duration) string {
+// formatSeconds writes a duration as people write it in a manifest.
+func formatSeconds(d time.Duration) string {
 	if d%time.Second == 0 {
 		return fmt.Sprintf("%ds", d/time.Second)
 	}

@@ -85,7 +85,7 @@ func checkValues(p *pod) []finding {
 }
 
 // injectValues looks at the words that older versions took for a yes or a no.
-func (p *pod) injectValues(plane version, known bool) []finding {
+func (p *pod) injectValues(plane versionNumber, known bool) []finding {
 	const key = "sidecar.istio.io/inject"
 	var out []finding
 	for _, place := range []struct {
@@ -131,7 +131,7 @@ func isBool(s string) bool {
 }
 
 func isQuantity(s string) bool {
-	_, ok := quantity(s)
+	_, ok := quantityOf(s)
 	return ok
 }
 

@@ -10,16 +10,16 @@ import (
 	"github.com/prerig/prerig/fn/istio/release"
 )
 
-// version is a version of Istio or Kubernetes; patch is -1 where the text has none.
-type version struct{ major, minor, patch int }
+// versionNumber is a version of Istio or Kubernetes; patch is -1 where the text has none.
+type versionNumber struct{ major, minor, patch int }
 
 var versionText = lazyregexp.New(`^v?(\d{1,3})\.(\d{1,4})(?:\.(\d{1,4}))?(?:$|[.\-+])`)
 
 // parseVersion reads "1.31", "v1.34.2" or "1.31-alpha.1f2e".
-func parseVersion(s string) (version, bool) {
+func parseVersion(s string) (versionNumber, bool) {
 	m := versionText.FindStringSubmatch(s)
 	if m == nil {
-		return version{}, false
+		return versionNumber{}, false
 	}
 	major, _ := strconv.Atoi(m[1])
 	minor, _ := strconv.Atoi(m[2])
@@ -27,11 +27,11 @@ func parseVersion(s string) (version, bool) {
 	if err != nil {
 		patch = -1
 	}
-	return version{major, minor, patch}, true
+	return versionNumber{major, minor, patch}, true
 }
 
 // release returns the release of Istio 1 of that number, the newest of its minor where the patch is not known.
-func (v version) release() release.Release {
+func (v versionNumber) release() release.Release {
 	if v.patch < 0 {
 		return release.Newest(v.minor)
 	}
@@ -39,6 +39,6 @@ func (v version) release() release.Release {
 }
 
 // before reports whether the version is before 1.minor.
-func (v version) before(minor int) bool { return v.major < 1 || v.major == 1 && v.minor < minor }
+func (v versionNumber) before(minor int) bool { return v.major < 1 || v.major == 1 && v.minor < minor }
 
-func (v version) String() string { return strconv.Itoa(v.major) + "." + strconv.Itoa(v.minor) }
+func (v versionNumber) String() string { return strconv.Itoa(v.major) + "." + strconv.Itoa(v.minor) }

@@ -118,7 +118,7 @@ func (b *blockLines) readContent(chomp int) string {
 	return string(out)
 }
 
-// lastBlank gives the end of the empty lines before the position, which a scalar that keeps them owns.
+// lastBlank returns the end of the empty lines before the position, which a scalar that keeps them owns.
 func (b *blockLines) lastBlank() int {
 	i := b.p.bol - 1 // the line break before the line at the position
 	if i > 0 && b.p.src[i-1] == '\r' {

@@ -40,7 +40,7 @@ func (e *documentEditor) carryElements(pairs []keyValue, want map[string]any) (e
 	return func() { e.w.carry = before }
 }
 
-// elementNames gives the names of a list's elements.
+// elementNames returns the names of a list's elements.
 func elementNames(v any) map[string]bool {
 	list, _ := v.([]any)
 	out := make(map[string]bool, len(list))
@@ -74,7 +74,7 @@ func holdsAnchor(n *yamlNode) bool {
 	return found
 }
 
-// elementText gives the comments before an element and its text after the dash, for a list whose dashes are at col; false where
+// elementText returns the comments before an element and its text after the dash, for a list whose dashes are at col; false where
 // nothing leaves that has its name and shares most keys with it, as an injected proxy does with what the user wrote of it.
 func (c *elementCarrier) elementText(v any, col int) (head, body string, ok bool) {
 	m, _ := v.(map[string]any)

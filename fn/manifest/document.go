@@ -28,14 +28,14 @@ type Document struct {
 	anchors *listAnchors
 }
 
-// Raw gives the document's bytes. Those of a list element start after its dash, and its further lines have the
+// Raw returns the document's bytes. Those of a list element start after its dash, and its further lines have the
 // indentation of the list.
 func (d *Document) Raw() []byte { return []byte(d.text) }
 
-// Text gives the same bytes as a string, without a copy.
+// Text returns the same bytes as a string, without a copy.
 func (d *Document) Text() string { return d.text }
 
-// Contains says whether a text is anywhere in the document's bytes.
+// Contains reports whether a text is anywhere in the document's bytes.
 func (d *Document) Contains(text string) bool { return strings.Contains(d.text, text) }
 
 // Index is the position of the document in its stream, or of the element in its list, from 0.
@@ -53,7 +53,7 @@ func (d *Document) Line() int {
 	return d.line
 }
 
-// contentLine gives the line of the first content; false without any.
+// contentLine returns the line of the first content; false without any.
 func (d *Document) contentLine() (line int, ok bool) {
 	line = d.line
 	for s := d.text; s != ""; {
@@ -123,7 +123,7 @@ func describeKind(v any) string {
 	return "a scalar"
 }
 
-// parseNodes gives the document's nodes; nil without content.
+// parseNodes returns the document's nodes; nil without content.
 func (d *Document) parseNodes() (*yamlNode, error) {
 	return parseText(d.text, d.col0, d.parent, d.inFlow, d.outerAnchors())
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// With gives the document with the least change of its text that makes Object give want. What want leaves alone keeps
+// With returns the document with the least change of its text that makes Object give want. What want leaves alone keeps
 // its bytes; see the package documentation for the rules. The result is decoded again and compared with want: where a
 // text cannot be edited so that it holds want, With returns an error and never other content. Values are those of
 // Decode; other types go through JSON. A want that the document has already gives the document itself.
@@ -82,7 +82,7 @@ func (d *Document) tryEdits(text string, root *yamlNode, want any) (*Document, e
 	return nil, last
 }
 
-// withFirstContent gives a document without content, only comments and directives, its first.
+// withFirstContent returns a document without content, only comments and directives, its first.
 func (d *Document) withFirstContent(want any) (*Document, error) {
 	next := *d
 	if next.text != "" && !strings.HasSuffix(next.text, "\n") {
@@ -166,7 +166,7 @@ func detectStyle(src string, root *yamlNode) blockWriter {
 	return w
 }
 
-// mostFrequent gives the key with the highest count, the smallest among equals.
+// mostFrequent returns the key with the highest count, the smallest among equals.
 func mostFrequent(counts map[int]int, def int) int {
 	best, n := def, 0
 	for k, c := range counts {
@@ -224,7 +224,7 @@ func (e *documentEditor) checkResult(d *Document, want any) error {
 	return nil
 }
 
-// firstDifference gives the path of the first difference.
+// firstDifference returns the path of the first difference.
 func firstDifference(a, b any, path string) string {
 	am, aok := a.(map[string]any)
 	bm, bok := b.(map[string]any)
@@ -255,7 +255,7 @@ func firstDifference(a, b any, path string) string {
 	return path
 }
 
-// applyToText gives src[from:to] with the edits in it, which do not overlap; insertions at one place keep
+// applyToText returns src[from:to] with the edits in it, which do not overlap; insertions at one place keep
 // their order and come before what is replaced there.
 func applyToText(src string, edits []textEdit, from, to int) string {
 	slices.SortStableFunc(edits, func(a, b textEdit) int {
@@ -293,7 +293,7 @@ func (e *documentEditor) replaceBytes(start, end int, text string) {
 	e.edits = append(e.edits, textEdit{start, end, text})
 }
 
-// currentValue gives the value that a node has after the edits made so far: aliases follow their anchors.
+// currentValue returns the value that a node has after the edits made so far: aliases follow their anchors.
 func (e *documentEditor) currentValue(n *yamlNode) (any, error) {
 	dec := nodeDecoder{}
 	if n.known && len(e.after) == 0 && len(e.gone) == 0 {

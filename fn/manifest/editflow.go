@@ -5,7 +5,7 @@ package manifest
 
 import "strings"
 
-// flowStyle gives how to write new text inside or in the place of a node in flow style, and the indentation of the line
+// flowStyle returns how to write new text inside or in the place of a node in flow style, and the indentation of the line
 // that the text is in.
 func (e *documentEditor) flowStyle(n *yamlNode) (flowWriter, string) {
 	w := flowWriter{nl: e.w.nl, json: e.json || n.isFlow() && n.n > 0 && jsonLike(n)}
@@ -27,7 +27,7 @@ func (e *documentEditor) flowStyle(n *yamlNode) (flowWriter, string) {
 	return w, pad
 }
 
-// prettyUnit gives the indentation of one level of a JSON document in several lines, "" where it is on one line.
+// prettyUnit returns the indentation of one level of a JSON document in several lines, "" where it is on one line.
 func (e *documentEditor) prettyUnit() string {
 	i := strings.IndexByte(e.src, '{')
 	if i < 0 {
@@ -58,7 +58,7 @@ func (e *documentEditor) isCompactJSON() bool {
 	return e.json && i >= 0 && i+2 < len(e.src) && !isBlankOrEnd(e.src[i+2])
 }
 
-// flowSep gives what stands between two entries of a flow collection.
+// flowSep returns what stands between two entries of a flow collection.
 func (e *documentEditor) flowSep(n *yamlNode, w flowWriter, pad string) string {
 	if strings.Contains(e.src[n.start:n.first.prop], "\n") {
 		return "," + e.w.nl + pad

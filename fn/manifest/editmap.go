@@ -171,7 +171,7 @@ func (e *documentEditor) removeEntries(n *yamlNode, pairs []keyValue, keep []boo
 	}
 }
 
-// firstToken gives the next comment line or token after the line of off.
+// firstToken returns the next comment line or token after the line of off.
 func (e *documentEditor) firstToken(off int) int {
 	i := lineEnd(e.src, off)
 	for i < len(e.src) && isBlankOrEnd(e.src[i]) {
@@ -196,7 +196,7 @@ func (e *documentEditor) appendEntries(n *yamlNode, added map[string]any) {
 	e.replaceBytes(at, at, w.b.String())
 }
 
-// headStart gives the start of the lines of comment that stand directly above the token at off, at its column, or of
+// headStart returns the start of the lines of comment that stand directly above the token at off, at its column, or of
 // its own line without any. It never goes above the line of floor.
 func (e *documentEditor) headStart(off, floor int) int {
 	bol := lineStart(e.src, off)
@@ -213,7 +213,7 @@ func (e *documentEditor) headStart(off, floor int) int {
 	return start
 }
 
-// bodyEnd gives the end of the lines of a node that ends at off: its last line, and the comments directly below that
+// bodyEnd returns the end of the lines of a node that ends at off: its last line, and the comments directly below that
 // are at the column or deeper and do not belong to what follows.
 func (e *documentEditor) bodyEnd(off, col int) int {
 	end := e.nextLine(off)
@@ -244,7 +244,7 @@ func (e *documentEditor) bodyEnd(off, col int) int {
 	return end
 }
 
-// nextLine gives the start of the line after that of off, or the end of the text.
+// nextLine returns the start of the line after that of off, or the end of the text.
 func (e *documentEditor) nextLine(off int) int {
 	i := strings.IndexByte(e.src[off:], '\n')
 	if i < 0 {

@@ -45,7 +45,7 @@ func sharesKey(n *yamlNode, want map[string]any) bool {
 	return false
 }
 
-// renameEntry gives an entry another key, in the style of the old one, and another value.
+// renameEntry returns an entry another key, in the style of the old one, and another value.
 func (e *documentEditor) renameEntry(p keyValue, key string, want any, pl nodePlace) error {
 	before := e.renaming
 	e.renaming = true

@@ -77,7 +77,7 @@ func (e *documentEditor) elementTexts(n *yamlNode, old []*yamlNode, want []any, 
 	return texts, nil
 }
 
-// movedText gives the edited text of an element that goes elsewhere: of block sequences its lines, of flow sequences its
+// movedText returns the edited text of an element that goes elsewhere: of block sequences its lines, of flow sequences its
 // span.
 func (e *documentEditor) movedText(n *yamlNode, old []*yamlNode, i int, want any, pl nodePlace) (string, error) {
 	saved := e.edits
@@ -99,7 +99,7 @@ func (e *documentEditor) movedText(n *yamlNode, old []*yamlNode, i int, want any
 	return t, nil
 }
 
-// elementRegion gives the lines of an element of a block sequence, with the comments that belong to it.
+// elementRegion returns the lines of an element of a block sequence, with the comments that belong to it.
 func (e *documentEditor) elementRegion(n *yamlNode, old []*yamlNode, i int) (start, end int) {
 	floor := -1
 	if i > 0 {

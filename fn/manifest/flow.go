@@ -182,7 +182,7 @@ scan:
 	return n
 }
 
-// lineStart gives the offset of the first byte of the line of off.
+// lineStart returns the offset of the first byte of the line of off.
 func lineStart(s string, off int) int {
 	for off > 0 && s[off-1] != '\n' {
 		off--

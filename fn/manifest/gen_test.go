@@ -195,7 +195,7 @@ func (g *gen) flow(v any) string {
 	return scalarText(v, true, plainStyle)
 }
 
-// mutate gives a copy of a value with some changes.
+// mutate returns a copy of a value with some changes.
 func (g *gen) mutate(v any, depth int) any {
 	switch v := v.(type) {
 	case map[string]any:

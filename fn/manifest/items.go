@@ -28,7 +28,7 @@ type listLayout struct {
 	seqCol  int  // column of the dashes, -1 without any
 }
 
-// Items gives the elements of items, each as a document with its own place, of a list: a kind that ends in List (List,
+// Items returns the elements of items, each as a document with its own place, of a list: a kind that ends in List (List,
 // DeploymentList, ResourceList). ok is false for anything else. Lists in block style are split as text and their
 // elements are not decoded; other styles are parsed.
 func (d *Document) Items() (items []*Document, ok bool, err error) {
@@ -130,7 +130,7 @@ func (d *Document) scanLayout() *listLayout {
 	return lay
 }
 
-// markerEnd gives where the content of a document ends: before a document end line.
+// markerEnd returns where the content of a document ends: before a document end line.
 func markerEnd(s string) int {
 	for i := 0; i < len(s); {
 		j := strings.Index(s[i:], "\n...")
@@ -249,7 +249,7 @@ func (d *Document) parseLayout() (*listLayout, error) {
 // linePlace is an offset and the start of its line.
 type linePlace struct{ at, bol int }
 
-// nodeSpan gives the span of a node inside a collection. lines goes along with the calls, in the order of
+// nodeSpan returns the span of a node inside a collection. lines goes along with the calls, in the order of
 // the text, as lines can be very long.
 func (d *Document) nodeSpan(n, in *yamlNode, lines *linePlace) textSpan {
 	s := textSpan{start: n.prop, end: n.end, flow: in.isFlow(), dash: in.indent}
@@ -267,7 +267,7 @@ func (d *Document) nodeSpan(n, in *yamlNode, lines *linePlace) textSpan {
 	return s
 }
 
-// WithItems gives the list with the elements replaced: as many as Items gave, in the same order. Only the elements that
+// WithItems returns the list with the elements replaced: as many as Items gave, in the same order. Only the elements that
 // differ change bytes.
 func (d *Document) WithItems(items []*Document) (*Document, error) {
 	old, ok, err := d.Items()

@@ -109,7 +109,7 @@ func (l *lineScanner) scanLine(i, end, col int) {
 	l.unsure = true
 }
 
-// keyEnd gives where the value of a key at i starts, after its colon, and -1 where there is no plain or quoted key.
+// keyEnd returns where the value of a key at i starts, after its colon, and -1 where there is no plain or quoted key.
 func (l *lineScanner) keyEnd(i, end int) int {
 	s := l.s
 	switch c := s[i]; c {
@@ -205,7 +205,7 @@ func (l *lineScanner) continueAfter(j int, ok bool) {
 	}
 }
 
-// quoteEnd gives the offset after the quoted scalar that starts at i.
+// quoteEnd returns the offset after the quoted scalar that starts at i.
 func quoteEnd(s string, i int) (int, bool) {
 	q := s[i]
 	for j := i + 1; j < len(s); j++ {
@@ -221,7 +221,7 @@ func quoteEnd(s string, i int) (int, bool) {
 	return 0, false
 }
 
-// flowEnd gives the offset after the flow collection that starts at i.
+// flowEnd returns the offset after the flow collection that starts at i.
 func flowEnd(s string, i int) (int, bool) {
 	depth := 0
 	for j := i; j < len(s); j++ {

@@ -5,7 +5,7 @@ package manifest
 
 import "strings"
 
-// Locate gives the line and column, both from 1, of a field in the file: of its key, or of the element of a list. The
+// Locate returns the line and column, both from 1, of a field in the file: of its key, or of the element of a list. The
 // path has strings for keys and ints for list positions; an empty path is the document. ok is false where there is no
 // such field, or the document cannot be read. Fields behind an alias are found at their anchor.
 func (d *Document) Locate(path ...any) (line, col int, ok bool) {
@@ -36,7 +36,7 @@ func (d *Document) Locate(path ...any) (line, col int, ok bool) {
 	return d.line + strings.Count(d.text[:off], "\n"), col, true
 }
 
-// childNode gives an entry of a mapping or an element of a sequence, and where it starts.
+// childNode returns an entry of a mapping or an element of a sequence, and where it starts.
 func childNode(n *yamlNode, p any) (*yamlNode, int) {
 	switch p := p.(type) {
 	case string:

@@ -13,7 +13,7 @@ import (
 var identities = [][]string{{"mountPath"}, {"devicePath"}, {"name"}, {"containerPort", "protocol"}, {"port", "protocol"},
 	{"ip"}, {"topologyKey"}, {"key"}, {"type"}, {"uid"}}
 
-// elementIdentity gives what an element is known by, "" without any.
+// elementIdentity returns what an element is known by, "" without any.
 func elementIdentity(v any) string {
 	m, ok := v.(map[string]any)
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// normalValue gives a value in the types that Decode gives: whole numbers are int64 whatever their Go type. Values of other
+// normalValue returns a value in the types that Decode gives: whole numbers are int64 whatever their Go type. Values of other
 // types go through JSON; one that JSON cannot express is a mistake in the program and panics.
 func normalValue(v any) any {
 	switch v := v.(type) {

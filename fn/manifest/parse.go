@@ -151,7 +151,7 @@ func (p *yamlParser) parseDocument(parent int) *yamlNode {
 	return n
 }
 
-// knownDirective says whether a line is the directive of a version of YAML that is read. Both are read alike, as
+// knownDirective reports whether a line is the directive of a version of YAML that is read. Both are read alike, as
 // Kubernetes does with text that does not say its version.
 func knownDirective(line string) bool {
 	fields := strings.Fields(line)
@@ -178,7 +178,7 @@ func (p *yamlParser) enterNode() {
 	}
 }
 
-// peekByte gives the byte i after the position, and 0 after the end.
+// peekByte returns the byte i after the position, and 0 after the end.
 func (p *yamlParser) peekByte(i int) byte {
 	if p.pos+i < len(p.src) {
 		return p.src[p.pos+i]
@@ -197,7 +197,7 @@ func (p *yamlParser) columnOf(off int) int {
 
 func (p *yamlParser) lineEnd(off int) int { return lineEnd(p.src, off) }
 
-// lineEnd gives the offset of the line break (or the end of the text) after off; the carriage return of a CRLF counts
+// lineEnd returns the offset of the line break (or the end of the text) after off; the carriage return of a CRLF counts
 // as part of the break.
 func lineEnd(s string, off int) int {
 	i := strings.IndexByte(s[off:], '\n')
@@ -256,7 +256,7 @@ func (p *yamlParser) skipSpace() {
 	}
 }
 
-// asSyntax gives the syntax error in err, if there is one.
+// asSyntax returns the syntax error in err, if there is one.
 func asSyntax(err error) *syntaxError {
 	var se *syntaxError
 	if errors.As(err, &se) {

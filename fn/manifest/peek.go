@@ -43,7 +43,7 @@ func (d *Document) StartsList() bool {
 	return i < len(d.text) && (d.text[i] == '[' || isDash(d.text, i))
 }
 
-// contentStart gives the offset of the first token, and the end of the text where the document start carries one on its
+// contentStart returns the offset of the first token, and the end of the text where the document start carries one on its
 // own line or directives stand before it.
 func (d *Document) contentStart() int {
 	i := 0

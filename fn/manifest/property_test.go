@@ -145,7 +145,7 @@ func TestWithKeepsLines(t *testing.T) {
 	}
 }
 
-// lostLines gives a line of a that b does not have in the same order, "" when all are there.
+// lostLines returns a line of a that b does not have in the same order, "" when all are there.
 func lostLines(a, b string) string {
 	bl := strings.SplitAfter(b, "\n")
 	j := 0

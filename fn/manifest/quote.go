@@ -199,7 +199,7 @@ func floatString(f float64) string {
 	return strconv.FormatFloat(f, format, -1, 64)
 }
 
-// literalBlock gives a multi-line string as a block scalar: its header and its lines without indentation. ok is false where
+// literalBlock returns a multi-line string as a block scalar: its header and its lines without indentation. ok is false where
 // a block scalar cannot hold it.
 func literalBlock(s string, step int) (header string, lines []string, ok bool) {
 	body := strings.TrimRight(s, "\n")

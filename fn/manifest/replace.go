@@ -59,7 +59,7 @@ func (e *documentEditor) replaceFlow(n *yamlNode, start int, want any, pl nodePl
 	e.replaceBytes(start, n.end, t)
 }
 
-// keepQuotes gives the style of a string that takes the place of one.
+// keepQuotes returns the style of a string that takes the place of one.
 func keepQuotes(s nodeStyle) nodeStyle {
 	if s == singleStyle || s == doubleStyle {
 		return s
@@ -102,7 +102,7 @@ func (e *documentEditor) scalarLike(n *yamlNode, want any, pl nodePlace) string 
 	return quoteString(s, false, quotes)
 }
 
-// blockHeader gives the indicators of a block scalar.
+// blockHeader returns the indicators of a block scalar.
 func (e *documentEditor) blockHeader(n *yamlNode) string {
 	h := e.src[n.start:lineEnd(e.src, n.start)]
 	if i := strings.IndexAny(h, " \t"); i >= 0 {
@@ -111,7 +111,7 @@ func (e *documentEditor) blockHeader(n *yamlNode) string {
 	return h
 }
 
-// headerComment gives the comment after the indicator of a block scalar, with the blanks before it.
+// headerComment returns the comment after the indicator of a block scalar, with the blanks before it.
 func (e *documentEditor) headerComment(n *yamlNode) string {
 	h := e.src[n.start:lineEnd(e.src, n.start)]
 	if i := strings.Index(h, "#"); i > 0 {
@@ -202,7 +202,7 @@ func (e *documentEditor) inlineStart(n *yamlNode, start int, pl nodePlace) bool 
 	return pl.key == nil && (e.d.list != nil || e.atLineStart(start) && !n.isAbsent())
 }
 
-// valueFloor gives where the text before a value ends: after the colon, the dash, or the properties.
+// valueFloor returns where the text before a value ends: after the colon, the dash, or the properties.
 func (e *documentEditor) valueFloor(n *yamlNode, pl nodePlace) int {
 	switch {
 	case n.prop < n.start && n.tag == "":

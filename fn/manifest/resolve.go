@@ -22,7 +22,7 @@ var words = map[string]any{
 	"-.inf": math.Inf(-1), "-.Inf": math.Inf(-1), "-.INF": math.Inf(-1),
 }
 
-// resolveScalar gives the value of an unquoted scalar: nil, bool, int64, uint64 (only above the range of int64), float64 or
+// resolveScalar returns the value of an unquoted scalar: nil, bool, int64, uint64 (only above the range of int64), float64 or
 // string.
 func resolveScalar(s string) any {
 	if v, ok := resolveNonString(s); ok {
@@ -141,7 +141,7 @@ func countDigits(s string) int {
 	return i
 }
 
-// jsonNumber gives a number as it is after the way through JSON that every Kubernetes client takes: whole numbers
+// jsonNumber returns a number as it is after the way through JSON that every Kubernetes client takes: whole numbers
 // become int64 where they fit. ok is false for infinities and NaN, which JSON does not have.
 func jsonNumber(f float64) (v any, ok bool) {
 	if math.IsInf(f, 0) || math.IsNaN(f) {
@@ -155,7 +155,7 @@ func jsonNumber(f float64) (v any, ok bool) {
 	return f, true
 }
 
-// keyText gives the text of a mapping key; keys that are not strings are turned into strings. ok is false for null.
+// keyText returns the text of a mapping key; keys that are not strings are turned into strings. ok is false for null.
 func keyText(n *yamlNode) (string, bool) {
 	if n.style != plainStyle || n.tag == "!!str" {
 		return n.val, true

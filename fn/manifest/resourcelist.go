@@ -92,7 +92,7 @@ func newResourceList(doc *Document) (*ResourceList, error) {
 	return rl, nil
 }
 
-// partDocument gives the value of a top-level key as a document.
+// partDocument returns the value of a top-level key as a document.
 func (d *Document) partDocument(lay *listLayout, key string) (*Document, bool) {
 	s, ok := lay.keys[key]
 	if !ok {
@@ -123,7 +123,7 @@ func readResults(d *Document) (result.Results, error) {
 	return rs, nil
 }
 
-// resultValues gives the results as they go on the wire.
+// resultValues returns the results as they go on the wire.
 func resultValues(rs result.Results) []any {
 	out := make([]any, 0, len(rs))
 	for _, r := range rs {

@@ -43,7 +43,7 @@ func (rl *ResourceList) Write(w io.Writer, items []*Document, results result.Res
 	return out.w.Flush()
 }
 
-// inPieces says whether the list can be written from its text and the texts of its items alone.
+// inPieces reports whether the list can be written from its text and the texts of its items alone.
 func (rl *ResourceList) inPieces(items []*Document) bool {
 	if _, there := rl.lay.keys["results"]; there || !rl.lay.block || len(items) != len(rl.Items) || len(items) == 0 {
 		return false

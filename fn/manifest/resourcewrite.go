@@ -9,7 +9,7 @@ import (
 	"github.com/prerig/prerig/fn/result"
 )
 
-// Bytes gives the list's text with these items and results. Items that came from this list keep their bytes, or those
+// Bytes returns the list's text with these items and results. Items that came from this list keep their bytes, or those
 // that With gave them; items of it that are missing are taken out; further documents are appended, written fresh. The
 // results replace those of the list, and without any there is no results field. The given order of the list's own items
 // must be theirs.
@@ -48,7 +48,7 @@ func (rl *ResourceList) sortItems(items []*Document) (own, extra []*Document) {
 	return own, extra
 }
 
-// withAnchors gives the list edited as a whole where an edited item holds an anchor that others may use.
+// withAnchors returns the list edited as a whole where an edited item holds an anchor that others may use.
 func (rl *ResourceList) withAnchors(own []*Document) (*Document, *listLayout, bool) {
 	anchored := false
 	for i, d := range own {
@@ -250,7 +250,7 @@ func (lay *listLayout) appendOffset(text string) int {
 	return min(end, len(text))
 }
 
-// contentEnd gives the end of a span without the empty lines and comments at its end that are at the column or above.
+// contentEnd returns the end of a span without the empty lines and comments at its end that are at the column or above.
 func contentEnd(text string, s textSpan, col int) int {
 	end := s.end
 	if body := text[s.start:s.end]; strings.Contains(body, "|+") || strings.Contains(body, ">+") {
@@ -268,7 +268,7 @@ func contentEnd(text string, s textSpan, col int) int {
 	return end
 }
 
-// missingBreak gives the line break that a text lacks at its end.
+// missingBreak returns the line break that a text lacks at its end.
 func missingBreak(text, nl string) string {
 	if text == "" || text[len(text)-1] == '\n' {
 		return ""

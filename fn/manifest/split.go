@@ -39,7 +39,7 @@ func Parse(path string, src []byte) (*File, error) {
 	return f, nil
 }
 
-// Bytes gives the stream: the raw bytes of the documents.
+// Bytes returns the stream: the raw bytes of the documents.
 func (f *File) Bytes() []byte {
 	n := 0
 	for _, d := range f.Docs {
@@ -55,7 +55,7 @@ func (f *File) Bytes() []byte {
 	return out
 }
 
-// documentEnd gives where the first document of a stream ends. Comments and directives before a document start belong
+// documentEnd returns where the first document of a stream ends. Comments and directives before a document start belong
 // to the document that it starts. A line that begins with --- is always a document start: YAML allows no such line
 // inside a scalar.
 func documentEnd(s string) int {
@@ -92,7 +92,7 @@ func documentEnd(s string) int {
 // hasMore reports whether anything follows: a document end at the end of the stream begins no further document.
 func hasMore(s string) bool { return strings.TrimSpace(s) != "" }
 
-// firstNonBlank gives the first byte of a line that is not blank, or 0.
+// firstNonBlank returns the first byte of a line that is not blank, or 0.
 func firstNonBlank(l string) byte {
 	for i := 0; i < len(l); i++ {
 		if !isBlankOrEnd(l[i]) {
@@ -102,7 +102,7 @@ func firstNonBlank(l string) byte {
 	return 0
 }
 
-// secondDocument gives where the second document of a stream starts, or -1.
+// secondDocument returns where the second document of a stream starts, or -1.
 func secondDocument(s string) int {
 	if !strings.Contains(s, "\n---") && !strings.Contains(s, "\n...") {
 		return -1

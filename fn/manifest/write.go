@@ -185,7 +185,7 @@ func keyString(k string) string {
 
 var topKeys = []string{"apiVersion", "kind", "metadata", "spec"}
 
-// sortedKeys gives the keys in the order in which they are written; element says that the mapping is in a list.
+// sortedKeys returns the keys in the order in which they are written; element says that the mapping is in a list.
 func sortedKeys(m map[string]any, element bool) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {

@@ -39,7 +39,7 @@ func NewLock(pins map[string]string, locks ...*v1alpha1.ImageLock) (*Lock, error
 	from := map[string]string{}
 	for _, lock := range locks {
 		for _, locked := range lock.Spec.Images {
-			name := full(locked.Image)
+			name := fullName(locked.Image)
 			pinned := locked.Image + "@" + locked.Digest
 			if other, ok := l.pinned[name]; ok && digestOf(other) != locked.Digest {
 				return nil, fmt.Errorf("reading image locks: %s is locked to %s by %s and to %s by %s",
@@ -49,12 +49,12 @@ func NewLock(pins map[string]string, locks ...*v1alpha1.ImageLock) (*Lock, error
 		}
 	}
 	for image, pinned := range pins {
-		l.pinned[full(image)] = pinned
+		l.pinned[fullName(image)] = pinned
 	}
 	return l, nil
 }
 
-// Find gives the image with its digest. An image that has one already is given back as it is.
+// Find returns the image with its digest. An image that has one already is given back as it is.
 func (l *Lock) Find(image string) (pinned string, ok bool) {
 	if digestOf(image) != "" {
 		return image, true
@@ -62,19 +62,19 @@ func (l *Lock) Find(image string) (pinned string, ok bool) {
 	if l == nil {
 		return "", false
 	}
-	locked, ok := l.pinned[full(image)]
+	locked, ok := l.pinned[fullName(image)]
 	if !ok {
 		return "", false
 	}
 	// The image keeps the name that the template gave it: docker.io/istio/proxyv2 and istio/proxyv2 are one image, and a
 	// reader of the diff should see the digest only. A pin of the policy may name another registry, a mirror.
-	if name, digest := locked[:strings.Index(locked, "@")], digestOf(locked); full(name) == full(image) {
+	if name, digest := locked[:strings.Index(locked, "@")], digestOf(locked); fullName(name) == fullName(image) {
 		return image + "@" + digest, true
 	}
 	return locked, true
 }
 
-// Apply gives the pod with the images of the named containers pinned, and a result for each image that is not locked, unless
+// Apply returns the pod with the images of the named containers pinned, and a result for each image that is not locked, unless
 // missing ones are ignored. The field of a result is a path below the pod template. The pod given is not changed, and is given
 // back where there is nothing to pin. Pinning twice is the same as pinning once.
 func Apply(pod map[string]any, containers []string, lock *Lock, missing OnMissing) (map[string]any, result.Results) {
@@ -96,10 +96,10 @@ func Apply(pod map[string]any, containers []string, lock *Lock, missing OnMissin
 	if len(changed) == 0 {
 		return pod, results
 	}
-	return with(pod, "spec", withAll(spec, changed)), results
+	return withKey(pod, "spec", withAll(spec, changed)), results
 }
 
-// pinList gives nil where nothing changes.
+// pinList returns nil where nothing changes.
 func pinList(key string, list []any, containers []string, lock *Lock, missing OnMissing) ([]any, result.Results) {
 	var out []any
 	var results result.Results
@@ -118,7 +118,7 @@ func pinList(key string, list []any, containers []string, lock *Lock, missing On
 			if out == nil {
 				out = slices.Clone(list)
 			}
-			out[i] = with(c, "image", pinned)
+			out[i] = withKey(c, "image", pinned)
 		}
 	}
 	return out, results
@@ -142,8 +142,8 @@ func digestOf(image string) string {
 	return digest
 }
 
-// full gives the name that container runtimes use: with the registry, with library/ for Docker's own, with the tag.
-func full(image string) string {
+// fullName returns the name that container runtimes use: with the registry, with library/ for Docker's own, with the tag.
+func fullName(image string) string {
 	first, rest, ok := strings.Cut(image, "/")
 	if !ok || !strings.ContainsAny(first, ".:") && first != "localhost" {
 		first, rest = "docker.io", image
@@ -160,7 +160,7 @@ func full(image string) string {
 	return first + "/" + rest
 }
 
-func with(m map[string]any, key string, value any) map[string]any {
+func withKey(m map[string]any, key string, value any) map[string]any {
 	return withAll(m, map[string]any{key: value})
 }
 

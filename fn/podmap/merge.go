@@ -17,7 +17,7 @@ const patchDirective = "$patch"
 
 // mergePatch merges a patch into an object of the schema. Both are used up.
 func mergePatch(s *Schema, obj, patch map[string]any) (map[string]any, error) {
-	var b besides
+	var b mergeExtras
 	b.dropNew(s, obj, patch)
 	out, err := strategicMerge(obj, patch, s)
 	if err != nil {
@@ -45,7 +45,7 @@ func strategicMerge(obj, patch map[string]any, s *Schema) (out map[string]any, e
 // pod although it means nothing there: {} and [] where Kubernetes does not tell them from none. A list that the patch
 // replaces with an empty one is deleted. The error is about the first field, in order of the names, that is wrong.
 func FitPatch(s *Schema, patch map[string]any) error {
-	err := fit(s, patch)
+	err := fitStruct(s, patch)
 	if err == nil {
 		return nil
 	}
@@ -55,8 +55,8 @@ func FitPatch(s *Schema, patch map[string]any) error {
 	return err
 }
 
-// fit is FitPatch with an error about any field that is wrong.
-func fit(s *Schema, patch map[string]any) *FieldError {
+// fitStruct is FitPatch with an error about any field that is wrong.
+func fitStruct(s *Schema, patch map[string]any) *FieldError {
 	for key, v := range patch {
 		f := s.Field(key)
 		if f == nil || v == nil {
@@ -68,14 +68,14 @@ func fit(s *Schema, patch map[string]any) *FieldError {
 		switch v := v.(type) {
 		case map[string]any:
 			if err := fitMap(f, v); err != nil {
-				return under(key, err)
+				return underField(key, err)
 			}
 			if len(v) == 0 && !f.IsPointer {
 				delete(patch, key)
 			}
 		case []any:
 			if err := fitList(f, v); err != nil {
-				return under(key, err)
+				return underField(key, err)
 			}
 			switch {
 			case len(v) > 0:
@@ -89,8 +89,8 @@ func fit(s *Schema, patch map[string]any) *FieldError {
 	return nil
 }
 
-// under puts a field before that of an error.
-func under(parent string, err *FieldError) *FieldError {
+// underField puts a field before that of an error.
+func underField(parent string, err *FieldError) *FieldError {
 	if err.Field == "" || err.Field[0] == '[' {
 		err.Field = parent + err.Field
 	} else {
@@ -101,7 +101,7 @@ func under(parent string, err *FieldError) *FieldError {
 
 func fitMap(f *SchemaField, v map[string]any) *FieldError {
 	if f.Schema.Kind == StructKind {
-		return fit(f.Schema, v)
+		return fitStruct(f.Schema, v)
 	}
 	if f.Schema.Kind != mapKind {
 		return nil
@@ -127,8 +127,8 @@ func fitList(f *SchemaField, v []any) *FieldError {
 		if !ok || elem.Kind != StructKind {
 			continue
 		}
-		if err := fit(elem, m); err != nil {
-			return under(fmt.Sprintf("[%d]", i), err)
+		if err := fitStruct(elem, m); err != nil {
+			return underField(fmt.Sprintf("[%d]", i), err)
 		}
 		if !f.Merges {
 			dropNulls(m)
@@ -137,8 +137,8 @@ func fitList(f *SchemaField, v []any) *FieldError {
 	return nil
 }
 
-// besides is what merging needs beside the library's rules.
-type besides struct {
+// mergeExtras is what merging needs beside the library's rules.
+type mergeExtras struct {
 	// made are the fields that were put into the object, empty, for a patch to act on.
 	made []madeField
 }
@@ -149,7 +149,7 @@ type madeField struct {
 }
 
 // dropEmpty takes fields that were made for a patch out again if it left them empty.
-func (b *besides) dropEmpty() {
+func (b *mergeExtras) dropEmpty() {
 	for _, f := range b.made {
 		if m, ok := f.in[f.key].(map[string]any); ok && len(m) == 0 {
 			delete(f.in, f.key)
@@ -159,7 +159,7 @@ func (b *besides) dropEmpty() {
 
 // dropNew takes nulls out of a patch where the object has nothing to delete, because the merge keeps them in new elements of
 // lists.
-func (b *besides) dropNew(s *Schema, obj, patch map[string]any) {
+func (b *mergeExtras) dropNew(s *Schema, obj, patch map[string]any) {
 	for key, v := range patch {
 		old, had := obj[key]
 		switch v := v.(type) {
@@ -190,7 +190,7 @@ func (b *besides) dropNew(s *Schema, obj, patch map[string]any) {
 	}
 }
 
-func (b *besides) dropNewElements(f *SchemaField, old any, list []any) {
+func (b *mergeExtras) dropNewElements(f *SchemaField, old any, list []any) {
 	if f == nil || !f.Merges || f.Schema.Elem == nil {
 		return
 	}

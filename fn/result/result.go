@@ -30,7 +30,7 @@ type ResourceRef struct {
 	Namespace  string `json:"namespace,omitempty"`
 }
 
-// String gives "Kind namespace/name", without the namespace where it is not known.
+// String returns "Kind namespace/name", without the namespace where it is not known.
 func (r ResourceRef) String() string {
 	if r.Namespace == "" {
 		return r.Kind + " " + r.Name
@@ -98,11 +98,11 @@ func (r Result) String() string {
 // Results is a list of results in the order in which they are to be shown.
 type Results []Result
 
-// Worst gives the highest severity in the list, and "" for an empty one.
+// Worst returns the highest severity in the list, and "" for an empty one.
 func (rs Results) Worst() Severity {
 	worst := Severity("")
 	for _, r := range rs {
-		if rank(r.Severity) > rank(worst) {
+		if severityRank(r.Severity) > severityRank(worst) {
 			worst = r.Severity
 		}
 	}
@@ -111,10 +111,10 @@ func (rs Results) Worst() Severity {
 
 // Sort orders by severity, errors first, and keeps the order among equals.
 func (rs Results) Sort() {
-	sort.SliceStable(rs, func(i, j int) bool { return rank(rs[i].Severity) > rank(rs[j].Severity) })
+	sort.SliceStable(rs, func(i, j int) bool { return severityRank(rs[i].Severity) > severityRank(rs[j].Severity) })
 }
 
-func rank(s Severity) int {
+func severityRank(s Severity) int {
 	switch s {
 	case Error:
 		return 3

@@ -13,7 +13,7 @@ import (
 	"github.com/prerig/prerig/policies"
 )
 
-// withBuiltIn gives the sidecar itself, or the built-in one that it names with its changes.
+// withBuiltIn returns the sidecar itself, or the built-in one that it names with its changes.
 func withBuiltIn(s v1alpha1.Sidecar) (v1alpha1.Sidecar, error) {
 	if s.BuiltIn == "" {
 		return s, nil

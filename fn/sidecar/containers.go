@@ -73,7 +73,7 @@ func (s *Sidecar) patchContainer(out *Result, template, key string, at int, c ma
 	return changed, nil
 }
 
-// chooseContainers gives what tells the containers that a patch is for.
+// chooseContainers returns what tells the containers that a patch is for.
 func (s *Sidecar) chooseContainers(patch v1alpha1.ContainerPatch, req Request, data *Data) (func(string) bool, error) {
 	names := patch.Names
 	if patch.NamesFrom != "" {

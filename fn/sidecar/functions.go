@@ -28,7 +28,7 @@ func toYAML(v any) string { return strings.TrimSuffix(string(manifest.Marshal(v)
 // fromYAML reads YAML or JSON.
 func fromYAML(text string) (any, error) { return manifest.Decode([]byte(text)) }
 
-// requireValue gives the value, and fails with the message where it is empty.
+// requireValue returns the value, and fails with the message where it is empty.
 func requireValue(message string, v any) (any, error) {
 	if v == nil || v == "" {
 		return nil, errors.New(message)
@@ -36,7 +36,7 @@ func requireValue(message string, v any) (any, error) {
 	return v, nil
 }
 
-// durationSeconds gives a duration such as 1m30s in whole seconds, rounded up.
+// durationSeconds returns a duration such as 1m30s in whole seconds, rounded up.
 func durationSeconds(text string) (int64, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil {

@@ -113,7 +113,7 @@ func (s *Sidecar) renderOverlay(name string, data *Data) (map[string]any, error)
 	return m, nil
 }
 
-// errorLine gives the line of the printed text that an error is about.
+// errorLine returns the line of the printed text that an error is about.
 func errorLine(text []byte, err error) string {
 	var line int
 	_, rest, ok := strings.Cut(err.Error(), "line ")
@@ -176,7 +176,7 @@ func (s *Sidecar) setGuard(pod map[string]any) {
 	}
 }
 
-// listOf gives a list of maps of the pod's spec.
+// listOf returns a list of maps of the pod's spec.
 func listOf(pod map[string]any, key string) []map[string]any {
 	spec, _ := pod["spec"].(map[string]any)
 	list, _ := spec[key].([]any)

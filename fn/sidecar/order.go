@@ -16,7 +16,7 @@ import (
 // orderKey is what a template prints beside metadata and spec to place the containers itself.
 const orderKey = "order"
 
-// orderOf gives the order that holds for a pod: what the template prints over what the policy says. It is taken out of the
+// orderOf returns the order that holds for a pod: what the template prints over what the policy says. It is taken out of the
 // overlay.
 func (s *Sidecar) orderOf(overlay map[string]any) (v1alpha1.SidecarOrder, error) {
 	order := s.spec.Order

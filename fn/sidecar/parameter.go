@@ -99,7 +99,7 @@ func (s *Sidecar) readParameters(req Request) (map[string]any, error) {
 	return out, nil
 }
 
-// readValue gives the parameter's value.
+// readValue returns the parameter's value.
 func (p *compiledParameter) readValue(own map[string]string, ns Namespace) (any, error) {
 	if p.spec.Prefix != "" {
 		return p.readFamily(own, ns)
@@ -126,7 +126,7 @@ func (p *compiledParameter) readValue(own map[string]string, ns Namespace) (any,
 	return copyOf(p.initial), nil
 }
 
-// readFamily gives the values of the annotations with a prefix, the pod's over the namespace's over the default's.
+// readFamily returns the values of the annotations with a prefix, the pod's over the namespace's over the default's.
 func (p *compiledParameter) readFamily(own map[string]string, ns Namespace) (any, error) {
 	out, _ := copyOf(p.initial).(map[string]any)
 	if !p.spec.PodOnly {
@@ -151,7 +151,7 @@ func (p *compiledParameter) readFamily(own map[string]string, ns Namespace) (any
 	return out, nil
 }
 
-// annotationsOf gives the names of annotations that have the prefix and something behind it, sorted.
+// annotationsOf returns the names of annotations that have the prefix and something behind it, sorted.
 func (p *compiledParameter) annotationsOf(annotations map[string]string) []string {
 	var out []string
 	for name := range annotations {
@@ -174,7 +174,7 @@ func (p *compiledParameter) missingError() error {
 	return &podmap.FieldError{Field: annotationField(p.spec.Annotation), Err: fmt.Errorf("it is not set, and parameter %s has no default", p.spec.Name)}
 }
 
-// readsAnnotation says whether an annotation sets the parameter.
+// readsAnnotation reports whether an annotation sets the parameter.
 func (p *compiledParameter) readsAnnotation(name string) bool {
 	if p.spec.Prefix != "" {
 		return strings.HasPrefix(name, p.spec.Prefix)
@@ -182,7 +182,7 @@ func (p *compiledParameter) readsAnnotation(name string) bool {
 	return name == p.spec.Annotation || slices.Contains(p.spec.Aliases, name)
 }
 
-// unreadAnnotations gives the pod's annotations that look like the sidecar's and that nothing reads, sorted.
+// unreadAnnotations returns the pod's annotations that look like the sidecar's and that nothing reads, sorted.
 func (s *Sidecar) unreadAnnotations(annotations map[string]string) []string {
 	var out []string
 	for name := range annotations {

@@ -36,7 +36,7 @@ type Record struct {
 	podmap.Undo
 }
 
-// Outside says whether the sidecar was injected after Istio.
+// Outside reports whether the sidecar was injected after Istio.
 func (r Record) Outside() bool { return r.Istio == v1alpha1.IstioOutside }
 
 // NewRecord makes the record of a sidecar from the pod before it and the pod with it.
@@ -66,7 +66,7 @@ func addedNames(before, after map[string]any, key string) []string {
 	return out
 }
 
-// withoutEmpty gives the pod without annotations of which there are none, as taking records out leaves it.
+// withoutEmpty returns the pod without annotations of which there are none, as taking records out leaves it.
 func withoutEmpty(pod map[string]any) map[string]any {
 	meta, ok := pod["metadata"].(map[string]any)
 	if annotations, isMap := meta["annotations"].(map[string]any); !ok || !isMap || len(annotations) > 0 {
@@ -78,7 +78,7 @@ func withoutEmpty(pod map[string]any) map[string]any {
 	return pod
 }
 
-// Annotate gives the pod with the records in its annotations.
+// Annotate returns the pod with the records in its annotations.
 func Annotate(pod map[string]any, records []Record) (map[string]any, error) {
 	if len(records) == 0 {
 		return pod, nil

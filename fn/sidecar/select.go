@@ -87,7 +87,7 @@ func (n workloadFilter) mismatchReason(req *Request) string {
 	return ""
 }
 
-// Decide says whether a pod gets the sidecar, from the original's labels and annotations. An error is about one of them.
+// Decide reports whether a pod gets the sidecar, from the original's labels and annotations. An error is about one of them.
 func (s *Sidecar) Decide(req Request) (Decision, error) {
 	if why := s.selection.narrow.mismatchReason(&req); why != "" {
 		return Decision{Reason: why}, nil
@@ -151,7 +151,7 @@ func (s *compiledSelect) whatAsks() string {
 	return ""
 }
 
-// exampleLabel gives a text that a selector asks for: a key with one of the values that it may have.
+// exampleLabel returns a text that a selector asks for: a key with one of the values that it may have.
 func exampleLabel(s *v1alpha1.LabelSelector) string {
 	if s == nil {
 		return ""
@@ -170,7 +170,7 @@ func exampleLabel(s *v1alpha1.LabelSelector) string {
 	return ""
 }
 
-// isMentioned says whether a namespace has any label or annotation that the rule looks at.
+// isMentioned reports whether a namespace has any label or annotation that the rule looks at.
 func (r *compiledRule) isMentioned(ns Namespace) bool {
 	for _, side := range []struct {
 		selector *v1alpha1.LabelSelector
@@ -224,7 +224,7 @@ func (r *compiledRule) newDecision(why string) Decision {
 	return Decision{Inject: r.spec.Action == v1alpha1.SidecarInject, Fail: r.spec.Action == v1alpha1.SidecarFail, Reason: why}
 }
 
-// matchTexts says whether the rule matches, and by what.
+// matchTexts reports whether the rule matches, and by what.
 func (r *compiledRule) matchTexts(t podTexts) (bool, string) {
 	who := "the pod's"
 	if r.onNamespace {

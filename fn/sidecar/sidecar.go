@@ -52,7 +52,7 @@ func New(s v1alpha1.Sidecar) (*Sidecar, error) {
 // Name is the sidecar's name.
 func (s *Sidecar) Name() string { return s.spec.Name }
 
-// Outside says whether the sidecar is injected after Istio.
+// Outside reports whether the sidecar is injected after Istio.
 func (s *Sidecar) Outside() bool { return s.spec.Order.Istio == v1alpha1.IstioOutside }
 
 // Workload is the object that the pod belongs to, as its manifest has it.

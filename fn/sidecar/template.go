@@ -107,7 +107,7 @@ func renderTemplate(name string, data *Data) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// bindInclude gives the templates with the function include, which renders a defined template to text. They are for one
+// bindInclude returns the templates with the function include, which renders a defined template to text. They are for one
 // goroutine.
 func (t *parsedTemplates) bindInclude() (*template.Template, error) {
 	if !t.includes {

@@ -34,20 +34,22 @@ type Decoder struct {
 
 // Decode fills target, a pointer, from a value and adds everything that is wrong to ps. at is the path of the value.
 func (d Decoder) Decode(at []any, v any, target any, ps *Problems) {
-	r := reader{Decoder: d, problems: ps}
-	r.decode(at, v, reflect.ValueOf(target).Elem())
+	r := valueReader{Decoder: d, problems: ps}
+	r.decodeValue(at, v, reflect.ValueOf(target).Elem())
 }
 
-// reader is one decoding.
-type reader struct {
+// valueReader is one decoding.
+type valueReader struct {
 	Decoder
 	problems *Problems
 }
 
-func (r *reader) add(at []any, format string, args ...any) { r.problems.Add(at, format, args...) }
+func (r *valueReader) addProblem(at []any, format string, args ...any) {
+	r.problems.Add(at, format, args...)
+}
 
-// decode fills target, a settable value, from a value of maps, lists and scalars, and goes on after a problem.
-func (r *reader) decode(at []any, v any, target reflect.Value) {
+// decodeValue fills target, a settable value, from a value of maps, lists and scalars, and goes on after a problem.
+func (r *valueReader) decodeValue(at []any, v any, target reflect.Value) {
 	if v == nil && r.NullIsUnset || slices.Contains(r.Ignored, target.Type().Name()) {
 		return
 	}
@@ -58,7 +60,7 @@ func (r *reader) decode(at []any, v any, target reflect.Value) {
 	switch target.Kind() {
 	case reflect.Pointer:
 		p := reflect.New(target.Type().Elem())
-		r.decode(at, v, p.Elem())
+		r.decodeValue(at, v, p.Elem())
 		target.Set(p)
 	case reflect.Interface:
 		if v != nil {
@@ -79,21 +81,21 @@ func (r *reader) decode(at []any, v any, target reflect.Value) {
 	}
 }
 
-func (r *reader) decodeStruct(at []any, m map[string]any, target reflect.Value) {
+func (r *valueReader) decodeStruct(at []any, m map[string]any, target reflect.Value) {
 	info := r.infoOf(target.Type())
 	given := map[string]bool{}
 	for _, key := range sortedKeys(m) {
-		f, ok := info.fields[r.fold(key)]
+		f, ok := info.fields[r.foldKey(key)]
 		switch {
 		case !ok && info.open:
 		case !ok:
-			r.add(Child(at, key), "unknown field%s", r.suggest(at, key, info))
+			r.addProblem(Child(at, key), "unknown field%s", r.suggest(at, key, info))
 		case m[key] == nil && info.open:
 			given[f.name] = true
 		default:
 			given[f.name] = true
 			before := len(r.problems.List)
-			r.decode(Child(at, key), m[key], target.Field(f.index))
+			r.decodeValue(Child(at, key), m[key], target.Field(f.index))
 			if f.enum != nil && len(r.problems.List) == before {
 				r.checkEnums(Child(at, key), target.Field(f.index), f.enum)
 			}
@@ -101,13 +103,13 @@ func (r *reader) decodeStruct(at []any, m map[string]any, target reflect.Value) 
 	}
 	for _, name := range info.order {
 		if info.fields[name].required && !given[name] {
-			r.add(Child(at, name), "is required")
+			r.addProblem(Child(at, name), "is required")
 		}
 	}
 }
 
-// fold returns a key as fields are looked up.
-func (r *reader) fold(key string) string {
+// foldKey returns a key as fields are looked up.
+func (r *valueReader) foldKey(key string) string {
 	if r.Loose {
 		return strings.ToLower(key)
 	}
@@ -115,7 +117,7 @@ func (r *reader) fold(key string) string {
 }
 
 // checkEnums checks a text, or every text of a map.
-func (r *reader) checkEnums(at []any, v reflect.Value, enum []string) {
+func (r *valueReader) checkEnums(at []any, v reflect.Value, enum []string) {
 	if m, ok := v.Interface().(map[string]string); ok {
 		for _, key := range sortedKeys(m) {
 			r.checkEnum(Child(at, key), m[key], enum)
@@ -125,13 +127,13 @@ func (r *reader) checkEnums(at []any, v reflect.Value, enum []string) {
 	r.checkEnum(at, v.String(), enum)
 }
 
-func (r *reader) checkEnum(at []any, value string, enum []string) {
+func (r *valueReader) checkEnum(at []any, value string, enum []string) {
 	if !slices.Contains(enum, value) {
-		r.add(at, "%q is not one of %s%s", value, strings.Join(enum, ", "), DidYouMean(value, enum))
+		r.addProblem(at, "%q is not one of %s%s", value, strings.Join(enum, ", "), DidYouMean(value, enum))
 	}
 }
 
-func (r *reader) decodeMap(at []any, v any, target reflect.Value) {
+func (r *valueReader) decodeMap(at []any, v any, target reflect.Value) {
 	m, ok := v.(map[string]any)
 	if !ok {
 		r.problems.WrongType(at, v, "a map")
@@ -144,13 +146,13 @@ func (r *reader) decodeMap(at []any, v any, target reflect.Value) {
 	out := reflect.MakeMapWithSize(target.Type(), len(m))
 	for _, key := range sortedKeys(m) {
 		e := reflect.New(target.Type().Elem()).Elem()
-		r.decode(Child(at, key), m[key], e)
+		r.decodeValue(Child(at, key), m[key], e)
 		out.SetMapIndex(reflect.ValueOf(key), e)
 	}
 	target.Set(out)
 }
 
-func (r *reader) decodeList(at []any, v any, target reflect.Value) {
+func (r *valueReader) decodeList(at []any, v any, target reflect.Value) {
 	l, ok := v.([]any)
 	if text, isText := v.(string); isText && r.Loose && target.Type().Elem().Kind() == reflect.String {
 		for part := range strings.SplitSeq(text, ",") {
@@ -164,13 +166,13 @@ func (r *reader) decodeList(at []any, v any, target reflect.Value) {
 	}
 	out := reflect.MakeSlice(target.Type(), len(l), len(l))
 	for i, e := range l {
-		r.decode(Child(at, i), e, out.Index(i))
+		r.decodeValue(Child(at, i), e, out.Index(i))
 	}
 	target.Set(out)
 }
 
 // decodeItself hands a value to a type that reads JSON.
-func (r *reader) decodeItself(at []any, v any, target reflect.Value) {
+func (r *valueReader) decodeItself(at []any, v any, target reflect.Value) {
 	text, err := json.Marshal(v)
 	if err == nil {
 		err = json.Unmarshal(text, target.Addr().Interface())
@@ -180,6 +182,6 @@ func (r *reader) decodeItself(at []any, v any, target reflect.Value) {
 	case target.Type().Name() == "Duration":
 		r.problems.WrongType(at, v, wantTime)
 	default:
-		r.add(at, "cannot be read: %v", err)
+		r.addProblem(at, "cannot be read: %v", err)
 	}
 }

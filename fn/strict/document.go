@@ -105,7 +105,7 @@ func (d *Document) Duplicates(fold func(string) string) []Problem {
 		fold = func(key string) string { return key }
 	}
 	var out []Problem
-	walk(nil, d.root, func(at []any, n *yamlv3.Node) {
+	walkNodes(nil, d.root, func(at []any, n *yamlv3.Node) {
 		lines := map[string]int{}
 		for i := 0; n.Kind == yamlv3.MappingNode && i+1 < len(n.Content); i += 2 {
 			key := n.Content[i]
@@ -122,7 +122,7 @@ func (d *Document) Duplicates(fold func(string) string) []Problem {
 // Aliases returns the places of aliases, for objects in which they only hide what is said.
 func (d *Document) Aliases() []Problem {
 	var out []Problem
-	walk(nil, d.root, func(at []any, n *yamlv3.Node) {
+	walkNodes(nil, d.root, func(at []any, n *yamlv3.Node) {
 		if n.Kind == yamlv3.AliasNode {
 			out = append(out, Problem{Path: at, Line: n.Line, Column: n.Column, Message: "is an alias, which cannot be used here"})
 		}
@@ -130,17 +130,17 @@ func (d *Document) Aliases() []Problem {
 	return out
 }
 
-// walk visits a node and what is below it, but not what aliases stand for.
-func walk(at []any, n *yamlv3.Node, visit func(at []any, n *yamlv3.Node)) {
+// walkNodes visits a node and what is below it, but not what aliases stand for.
+func walkNodes(at []any, n *yamlv3.Node, visit func(at []any, n *yamlv3.Node)) {
 	visit(at, n)
 	switch n.Kind {
 	case yamlv3.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			walk(Child(at, n.Content[i].Value), n.Content[i+1], visit)
+			walkNodes(Child(at, n.Content[i].Value), n.Content[i+1], visit)
 		}
 	case yamlv3.SequenceNode:
 		for i, e := range n.Content {
-			walk(Child(at, i), e, visit)
+			walkNodes(Child(at, i), e, visit)
 		}
 	}
 }
@@ -154,7 +154,7 @@ func (d *Document) Locate(path ...any) (line, col int, ok bool) {
 		}
 		switch e := e.(type) {
 		case string:
-			mark, n = field(n, e, 0)
+			mark, n = findField(n, e, 0)
 		case int:
 			if n.Kind != yamlv3.SequenceNode || e >= len(n.Content) {
 				return 0, 0, false
@@ -169,8 +169,8 @@ func (d *Document) Locate(path ...any) (line, col int, ok bool) {
 	return mark.Line, mark.Column, true
 }
 
-// field finds a key and its value in a map, also among what is merged into it.
-func field(n *yamlv3.Node, name string, depth int) (key, value *yamlv3.Node) {
+// findField finds a key and its value in a map, also among what is merged into it.
+func findField(n *yamlv3.Node, name string, depth int) (key, value *yamlv3.Node) {
 	if n.Kind == yamlv3.AliasNode {
 		n = n.Alias
 	}
@@ -189,7 +189,7 @@ func field(n *yamlv3.Node, name string, depth int) (key, value *yamlv3.Node) {
 		}
 	}
 	for _, m := range merged {
-		if key, value = field(m, name, depth+1); key != nil {
+		if key, value = findField(m, name, depth+1); key != nil {
 			return key, value
 		}
 	}

@@ -25,7 +25,7 @@ type fieldInfo struct {
 	enum     []string
 }
 
-func (r *reader) infoOf(t reflect.Type) *typeInfo {
+func (r *valueReader) infoOf(t reflect.Type) *typeInfo {
 	info := &typeInfo{fields: map[string]fieldInfo{}, open: slices.Contains(r.Open, t.Name())}
 	tag := r.Tag
 	if tag == "" {
@@ -47,7 +47,7 @@ func (r *reader) infoOf(t reflect.Type) *typeInfo {
 }
 
 // suggest says what is meant by an unknown key, or which ones there are.
-func (r *reader) suggest(at []any, key string, info *typeInfo) string {
+func (r *valueReader) suggest(at []any, key string, info *typeInfo) string {
 	if r.Suggest != nil {
 		if s := r.Suggest(at, key); s != "" {
 			return s

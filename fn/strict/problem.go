@@ -95,7 +95,7 @@ func (ps *Problems) WrongType(at []any, v any, want string) {
 	case nil:
 		ps.Add(at, "has no value; it must be %s, or remove the key", want)
 	case string:
-		ps.Add(at, "must be %s, is the text %s", want, quoted(v))
+		ps.Add(at, "must be %s, is the text %s", want, quoteShort(v))
 	case map[string]any, []any:
 		ps.Add(at, "must be %s, is %s", want, Describe(v))
 	default:
@@ -111,7 +111,7 @@ func (ps *Problems) WrongType(at []any, v any, want string) {
 func Describe(v any) string {
 	switch v := v.(type) {
 	case string:
-		return quoted(v)
+		return quoteShort(v)
 	case map[string]any:
 		return "a map"
 	case []any:
@@ -122,7 +122,7 @@ func Describe(v any) string {
 	return fmt.Sprint(v)
 }
 
-func quoted(s string) string {
+func quoteShort(s string) string {
 	if r := []rune(s); len(r) > 40 {
 		return strconv.Quote(string(r[:40])) + "…"
 	}

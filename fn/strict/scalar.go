@@ -20,7 +20,7 @@ const (
 	wantTime   = "a time with its unit, such as 5m"
 )
 
-func (r *reader) decodeScalar(at []any, v any, target reflect.Value) {
+func (r *valueReader) decodeScalar(at []any, v any, target reflect.Value) {
 	if r.Loose {
 		v = looseScalar(v, target.Type())
 	}
@@ -60,7 +60,7 @@ func (r *reader) decodeScalar(at []any, v any, target reflect.Value) {
 			r.problems.WrongType(at, v, wantNumber)
 		}
 	default:
-		r.add(at, "cannot be read: the type %s is not supported", target.Type())
+		r.addProblem(at, "cannot be read: the type %s is not supported", target.Type())
 	}
 }
 

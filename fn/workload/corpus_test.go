@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// corpus gives the conformance corpus: PRERIG_CORPUS, or ../shared/istio beside the module.
+// corpus returns the conformance corpus: PRERIG_CORPUS, or ../shared/istio beside the module.
 func corpus(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("PRERIG_CORPUS")

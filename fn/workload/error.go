@@ -18,7 +18,7 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *FieldError) Unwrap() error { return e.Err }
 
 // ElsewhereError says that an object has no pod template of its own because it names another object that has it, as an

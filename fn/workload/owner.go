@@ -105,14 +105,14 @@ func guessOwner(o Owner, labels map[string]string) Owner {
 	return o
 }
 
-// OfPod gives the owner of a pod as the webhook finds it: by the controller reference if the pod has a generateName,
+// OfPod returns the owner of a pod as the webhook finds it: by the controller reference if the pod has a generateName,
 // else the pod itself. A pod whose name is still to be generated has an empty name then, as at admission.
 func OfPod(pod map[string]any) Owner {
 	labels, _ := Labels(pod)
 	return guessOwner(controllerOf(pod), labels)
 }
 
-// controllerOf gives what OfPod guesses from.
+// controllerOf returns what OfPod guesses from.
 func controllerOf(pod map[string]any) Owner {
 	meta, _ := pod["metadata"].(map[string]any)
 	o := Owner{APIVersion: "v1", Kind: "Pod"}
@@ -139,8 +139,9 @@ func controllerOf(pod map[string]any) Owner {
 	return o
 }
 
-// OwnerFor gives the owner as the webhook of a release finds it: from 1.8 to 1.21 a CronJob is taken for batch/v1beta1
-// (istio/istio#27195, #49328), and older ones take no Job for a CronJob's, or only one whose name ends in ten digits. What other versions find cannot be known before the cluster makes it: up to 1.7 the name
+// OwnerFor returns the owner as the webhook of a release finds it: from 1.8 to 1.21 a CronJob is taken for batch/v1beta1
+// (istio/istio#27195, #49328), and older ones take no Job for a CronJob's, or only one whose name ends in ten digits. What other
+// versions find cannot be known before the cluster makes it: up to 1.7 the name
 // of the Job with the time of its run, up to 1.12 that of a DeploymentConfig's ReplicationController with its number
 // (#36220), and up to 1.21 that of a Rollout's ReplicaSet with its hash (#49256). There the workload itself is the
 // owner, as in newer versions.

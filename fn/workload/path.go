@@ -50,7 +50,7 @@ func ParsePath(s string) (Path, error) {
 	return p, nil
 }
 
-// String gives the path as ParsePath reads it, and "" for the object itself.
+// String returns the path as ParsePath reads it, and "" for the object itself.
 func (p Path) String() string {
 	words := make([]string, len(p.parts))
 	for i, q := range p.parts {

@@ -30,7 +30,7 @@ type Registry struct {
 	kinds map[string][]Kind
 }
 
-// NewRegistry gives the built-in kinds with the given ones added. A given kind replaces a built-in one of the same
+// NewRegistry returns the built-in kinds with the given ones added. A given kind replaces a built-in one of the same
 // group, version and kind; several given entries for one kind add up to several templates. Errors name the entry and
 // what is wrong with it.
 func NewRegistry(custom []v1alpha1.WorkloadKind) (*Registry, error) {

@@ -60,7 +60,7 @@ func Suspicious(obj map[string]any) *Suspect {
 	return out
 }
 
-// MayMakePods says whether objects of an API version are worth a look: not those of the core group, all of whose kinds are
+// MayMakePods reports whether objects of an API version are worth a look: not those of the core group, all of whose kinds are
 // known, nor of groups that only talk about pods.
 func MayMakePods(apiVersion string) bool {
 	group, _, grouped := strings.Cut(apiVersion, "/")
@@ -70,7 +70,7 @@ func MayMakePods(apiVersion string) bool {
 // Hints are the texts that all objects have in which Suspicious can find something.
 var Hints = []string{"image", "emplate"}
 
-// isLocal says whether an object is not meant for a cluster.
+// isLocal reports whether an object is not meant for a cluster.
 func isLocal(obj map[string]any) bool {
 	meta, _ := obj["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
@@ -130,13 +130,13 @@ func (s *templateSearch) walkValue(at []any, v any, depth int) {
 	}
 }
 
-// isTemplateKey says whether the place is called as pod templates are.
+// isTemplateKey reports whether the place is called as pod templates are.
 func isTemplateKey(at []any) bool {
 	key, _ := at[len(at)-1].(string)
 	return key == "template" || strings.HasSuffix(key, "Template") || strings.HasSuffix(key, "TemplateSpec")
 }
 
-// holdsContainers says whether a map is a pod template: its spec has containers, each with a name or an image.
+// holdsContainers reports whether a map is a pod template: its spec has containers, each with a name or an image.
 func holdsContainers(m map[string]any) bool {
 	spec, _ := m["spec"].(map[string]any)
 	list, _ := spec["containers"].([]any)

@@ -33,7 +33,7 @@ type Template struct {
 	NameGenerated bool
 }
 
-// Templates gives the pod templates of an object, usually one. It gives none for an object that holds no template and
+// Templates returns the pod templates of an object, usually one. It gives none for an object that holds no template and
 // for one that is not meant for a cluster (config.kubernetes.io/local-config: "true"). A template that is missing or
 // malformed is a *FieldError that names the field, and one that is in another object an *ElsewhereError.
 func (r *Registry) Templates(obj map[string]any) ([]Template, error) {
@@ -91,7 +91,7 @@ func (p Path) notHere(obj map[string]any) error {
 	return e
 }
 
-// valueAt gives the value at a plain path, or nil.
+// valueAt returns the value at a plain path, or nil.
 func valueAt(obj map[string]any, at string) any {
 	p, err := ParsePath(at)
 	if err != nil {
@@ -133,7 +133,7 @@ func podOf(at []any, v any) (map[string]any, error) {
 	return pod, nil
 }
 
-// mapAt gives the map under a key, an empty one where there is none.
+// mapAt returns the map under a key, an empty one where there is none.
 func mapAt(obj map[string]any, key string) (map[string]any, error) {
 	switch v := obj[key].(type) {
 	case nil:
@@ -145,7 +145,7 @@ func mapAt(obj map[string]any, key string) (map[string]any, error) {
 	}
 }
 
-// Write gives a copy of the object that has this pod's metadata and spec at the template's place. What does not change
+// Write returns a copy of the object that has this pod's metadata and spec at the template's place. What does not change
 // is shared with obj, and obj itself stays as it was. Other keys beside metadata and spec are kept. An empty metadata
 // or spec is not written where there was none.
 func (t Template) Write(obj map[string]any, pod map[string]any) map[string]any {
@@ -203,11 +203,11 @@ func mergeMaps(v any, pod map[string]any) map[string]any {
 	return m
 }
 
-// Labels gives the labels of a pod, or of any object with metadata. A value that is not a string, such as an unquoted
+// Labels returns the labels of a pod, or of any object with metadata. A value that is not a string, such as an unquoted
 // number, is a *FieldError: the API server would refuse it.
 func Labels(obj map[string]any) (map[string]string, error) { return stringMap(obj, "labels") }
 
-// Annotations gives the annotations of a pod, or of any object with metadata, and errors as Labels does.
+// Annotations returns the annotations of a pod, or of any object with metadata, and errors as Labels does.
 func Annotations(obj map[string]any) (map[string]string, error) { return stringMap(obj, "annotations") }
 
 func stringMap(obj map[string]any, key string) (map[string]string, error) {

@@ -54,7 +54,7 @@ type LockedImage struct {
 
 var digest = lazyregexp.New(`^sha(256:[a-f0-9]{64}|512:[a-f0-9]{128})$`)
 
-// IsImageLock says whether an object with this apiVersion and kind is an ImageLock, of any version.
+// IsImageLock reports whether an object with this apiVersion and kind is an ImageLock, of any version.
 func IsImageLock(apiVersion, kind string) bool {
 	return kind == KindImageLock && strings.HasPrefix(apiVersion, "prerig.dev/")
 }

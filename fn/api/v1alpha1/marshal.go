@@ -120,7 +120,7 @@ func (w *writer) addTo(out *yamlv3.Node, name string, v reflect.Value) error {
 	return nil
 }
 
-// isEmpty says whether a field is left out: as encoding/json does, and also a struct that has nothing set. An empty list,
+// isEmpty reports whether a field is left out: as encoding/json does, and also a struct that has nothing set. An empty list,
 // map or selector behind a pointer is something that was said.
 func isEmpty(v reflect.Value) bool {
 	switch v.Kind() {
@@ -141,7 +141,7 @@ func scalar(v any) (*yamlv3.Node, error) {
 
 const placeholder = "prerig.dev/text-"
 
-// text gives the node of a text, or a placeholder for one that becomes a literal block.
+// text returns the node of a text, or a placeholder for one that becomes a literal block.
 func (w *writer) text(s string) (*yamlv3.Node, error) {
 	lines := strings.Contains(strings.TrimSuffix(s, "\n"), "\n") || strings.Contains(s, placeholder)
 	if !lines || !fitsBlock(s) {
@@ -151,7 +151,7 @@ func (w *writer) text(s string) (*yamlv3.Node, error) {
 	return &yamlv3.Node{Kind: yamlv3.ScalarNode, Tag: "!!str", Value: placeholder + strconv.Itoa(len(w.texts)-1)}, nil
 }
 
-// fitsBlock says whether a text has only letters that a literal block can hold (YAML 1.2.2, 5.1 and 5.4: printable, and
+// fitsBlock reports whether a text has only letters that a literal block can hold (YAML 1.2.2, 5.1 and 5.4: printable, and
 // no line break but the line feed).
 func fitsBlock(s string) bool {
 	for _, r := range s {

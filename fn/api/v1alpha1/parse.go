@@ -80,13 +80,13 @@ func read(obj map[string]any, known []strict.Problem, where strict.Locator) (*In
 	return nil, &PolicyError{Name: p.Metadata.Name, Problems: ps.List}
 }
 
-// checkKind says whether the object is a policy of a version that is known here.
+// checkKind reports whether the object is a policy of a version that is known here.
 func (ps *problems) checkKind(obj map[string]any) bool {
 	ok := ps.checkType(obj, "apiVersion", APIVersion)
 	return ps.checkType(obj, "kind", Kind) && ok
 }
 
-// checkType says whether apiVersion or kind of an object is the one that is read here.
+// checkType reports whether apiVersion or kind of an object is the one that is read here.
 func (ps *problems) checkType(obj map[string]any, key, want string) bool {
 	switch v := obj[key]; v {
 	case want:
@@ -99,7 +99,7 @@ func (ps *problems) checkType(obj map[string]any, key, want string) bool {
 	return false
 }
 
-// IsPolicy says whether an object with this apiVersion and kind is an InjectionPolicy, of any version.
+// IsPolicy reports whether an object with this apiVersion and kind is an InjectionPolicy, of any version.
 func IsPolicy(apiVersion, kind string) bool {
 	const group = "prerig.dev/"
 	return kind == Kind && len(apiVersion) > len(group) && apiVersion[:len(group)] == group

@@ -25,7 +25,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// examples gives the policies of a directory by name.
+// examples returns the policies of a directory by name.
 func examples(t testing.TB, dir string) map[string][]byte {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join("testdata", dir, "*.yaml"))

@@ -39,7 +39,7 @@ func (ps *problems) validateSidecars(at []any, sidecars []Sidecar) {
 	}
 }
 
-// Problems gives what is wrong with a sidecar by itself. Paths begin below the sidecar.
+// Problems returns what is wrong with a sidecar by itself. Paths begin below the sidecar.
 func (s Sidecar) Problems() []strict.Problem {
 	ps := &problems{}
 	ps.validateSidecar(nil, s)
@@ -132,7 +132,7 @@ func (ps *problems) annotationName(at []any, name string) {
 	}
 }
 
-// validateParameters gives the names of those that are lists, or nil where that cannot be known.
+// validateParameters returns the names of those that are lists, or nil where that cannot be known.
 func (ps *problems) validateParameters(at []any, params []SidecarParameter, builtIn bool) map[string]bool {
 	lists, seen := map[string]bool{}, map[string]int{}
 	for i, p := range params {

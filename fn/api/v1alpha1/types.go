@@ -190,7 +190,7 @@ const (
 	AdmissionRaw       Admission = "Raw"
 )
 
-// NativeSidecars says whether the proxy is an init container that always restarts.
+// NativeSidecars reports whether the proxy is an init container that always restarts.
 type NativeSidecars string
 
 // The settings of native sidecars.

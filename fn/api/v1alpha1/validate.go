@@ -135,13 +135,13 @@ func (ps *problems) validateSelector(at []any, s *LabelSelector) {
 	}
 }
 
-// Requirement gives the requirement as Kubernetes' own type, which evaluates it.
+// Requirement returns the requirement as Kubernetes' own type, which evaluates it.
 func (r LabelSelectorRequirement) Requirement() (*labels.Requirement, error) {
 	op := map[string]selection.Operator{"In": selection.In, "NotIn": selection.NotIn, "Exists": selection.Exists, "DoesNotExist": selection.DoesNotExist}[r.Operator]
 	return labels.NewRequirement(r.Key, op, r.Values)
 }
 
-// Selector gives the selector as Kubernetes' own type. No selector at all matches everything, as in a webhook.
+// Selector returns the selector as Kubernetes' own type. No selector at all matches everything, as in a webhook.
 func (s *LabelSelector) Selector() (labels.Selector, error) {
 	out := labels.NewSelector()
 	if s == nil {

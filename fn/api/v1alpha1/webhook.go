@@ -42,7 +42,7 @@ func WebhookFromObject(obj map[string]any) (Webhook, error) {
 	return w, nil
 }
 
-// takesPods says whether an entry's rules take in the creation of pods. An entry without rules was cut down by hand and is
+// takesPods reports whether an entry's rules take in the creation of pods. An entry without rules was cut down by hand and is
 // meant to.
 func takesPods(entry map[string]any) bool {
 	rules, ok := entry["rules"].([]any)

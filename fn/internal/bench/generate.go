@@ -111,12 +111,12 @@ spec:
       builtIn: istio
 `
 
-// policyWith gives the policy with annotations.
+// policyWith returns the policy with annotations.
 func policyWith(annotations string) string {
 	return strings.Replace(policy, "  name: mesh\n", "  name: mesh\n  annotations:\n"+annotations, 1)
 }
 
-// stream gives n triples as a plain YAML stream.
+// stream returns n triples as a plain YAML stream.
 func stream(n int) []byte {
 	var b bytes.Buffer
 	for i := range n {
@@ -128,7 +128,7 @@ func stream(n int) []byte {
 	return b.Bytes()
 }
 
-// resourceList gives objects of a plain stream as a ResourceList with the policy as its functionConfig.
+// resourceList returns objects of a plain stream as a ResourceList with the policy as its functionConfig.
 func resourceList(objects []byte) []byte {
 	var b bytes.Buffer
 	b.WriteString("apiVersion: config.kubernetes.io/v1\nkind: ResourceList\nfunctionConfig:\n")

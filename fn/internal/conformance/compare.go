@@ -36,7 +36,7 @@ var scheme = sync.OnceValues(func() (*runtime.Scheme, error) {
 	return s, nil
 })
 
-// compare gives the difference of two lists of objects, without lists in them, as text, or "".
+// compare returns the difference of two lists of objects, without lists in them, as text, or "".
 func compare(got, want []map[string]any) (string, error) {
 	if len(got) != len(want) {
 		return fmt.Sprintf("%d objects, want %d", len(got), len(want)), nil
@@ -92,7 +92,7 @@ func nameOf(obj map[string]any) any {
 	return meta["name"]
 }
 
-// decode gives the object in the API's type, or as a map without empty values where there is no type for it.
+// decode returns the object in the API's type, or as a map without empty values where there is no type for it.
 func decode(obj map[string]any) (any, error) {
 	s, err := scheme()
 	if err != nil {
@@ -113,7 +113,7 @@ func decode(obj map[string]any) (any, error) {
 	return typed, nil
 }
 
-// decodeUnknown gives an object of a kind without a type as a map, with its pod templates in the API's form.
+// decodeUnknown returns an object of a kind without a type as a map, with its pod templates in the API's form.
 func decodeUnknown(obj map[string]any) (any, error) {
 	templates, err := templatesOf(obj)
 	if err != nil {

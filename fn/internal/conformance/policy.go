@@ -11,7 +11,7 @@ import (
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 )
 
-// Policy gives the InjectionPolicy that a user of the case's cluster would have.
+// Policy returns the InjectionPolicy that a user of the case's cluster would have.
 func (c *Case) Policy() (*v1alpha1.InjectionPolicy, error) {
 	p := &v1alpha1.InjectionPolicy{APIVersion: v1alpha1.APIVersion, Kind: v1alpha1.Kind}
 	p.Metadata.Name = "corpus"
@@ -46,7 +46,7 @@ func (c *Case) Policy() (*v1alpha1.InjectionPolicy, error) {
 	return p, nil
 }
 
-// Text gives one of the case's files.
+// Text returns one of the case's files.
 func (c *Case) Text(path string) ([]byte, error) {
 	text, err := c.read(path)
 	return []byte(text), err

@@ -59,7 +59,7 @@ func (v VersionReport) Count(s Status) int {
 	return n
 }
 
-// Good says whether every case is equal, or equal but for webhook-only fields.
+// Good reports whether every case is equal, or equal but for webhook-only fields.
 func (r Report) Good() bool {
 	for _, v := range r.Versions {
 		if v.Count(Different)+v.Count(Failed) > 0 {

@@ -24,7 +24,7 @@ const (
 	annotated = "the pod says no with sidecar.istio.io/inject"
 )
 
-// leavesInjected says whether kube-inject of the version takes a pod for injected and leaves it: one with a proxy beside
+// leavesInjected reports whether kube-inject of the version takes a pod for injected and leaves it: one with a proxy beside
 // another container, and from 1.8 with a status too.
 func leavesInjected(minor int, pod map[string]any) bool {
 	if minor > lastLeft {
@@ -48,7 +48,7 @@ func hasStatus(pod map[string]any) bool {
 	return ok
 }
 
-// expectsInjection says whether the expected output has the workload injected.
+// expectsInjection reports whether the expected output has the workload injected.
 func (c *Case) expectsInjection(t workload.Template) bool {
 	want, err := c.Objects(c.Expected)
 	if err != nil {

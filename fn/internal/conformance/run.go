@@ -196,7 +196,7 @@ func (w *worker) inject(obj map[string]any) (map[string]any, error) {
 	return obj, nil
 }
 
-// leaves says whether a pod is left as it is.
+// leaves reports whether a pod is left as it is.
 func (w *worker) leaves(t workload.Template) (bool, error) {
 	if w.c.Path == "kube-inject" && !w.again && leavesInjected(w.in.Profile().Minor(), t.Pod) {
 		w.notes = append(w.notes, injectedNote)
@@ -312,7 +312,7 @@ func (c *Case) compare(got Injected, want []map[string]any) Outcome {
 	return Outcome{Case: c, Status: Different, Detail: diff, Notes: got.Notes}
 }
 
-// comparable gives objects one by one, with a CronJob's metadata where the webhook has it.
+// comparable returns objects one by one, with a CronJob's metadata where the webhook has it.
 func (c *Case) comparable(objects []map[string]any) []map[string]any {
 	out := flatten(objects)
 	for i, obj := range out {
@@ -333,7 +333,7 @@ func (c *Case) expectError(err error) Outcome {
 	return Outcome{Case: c, Status: Different, Detail: fmt.Sprintf("want an error that says %q, got: %v", c.ExpectError, err)}
 }
 
-// warned says whether one of the warnings says what Istio's does. Our words are our own, so it is the reason that has to be
+// warned reports whether one of the warnings says what Istio's does. Our words are our own, so it is the reason that has to be
 // the same: the only reason that Istio warns of in a corpus is host networking.
 func warned(warnings []string, want string) bool {
 	reasons := []string{want}

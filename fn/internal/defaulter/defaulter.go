@@ -24,7 +24,7 @@ type Command struct {
 	path    string
 }
 
-// Find gives the commands that are built, below the module's root. Without any the test is skipped.
+// Find returns the commands that are built, below the module's root. Without any the test is skipped.
 func Find(tb testing.TB, root string) []Command {
 	tb.Helper()
 	found, err := filepath.Glob(filepath.Join(root, "dist", "upstream", "defaulter*"))
@@ -49,13 +49,13 @@ func Find(tb testing.TB, root string) []Command {
 	return out
 }
 
-// Objects gives each object as the API server holds it. One that it refuses is a Status.
+// Objects returns each object as the API server holds it. One that it refuses is a Status.
 func (c Command) Objects(tb testing.TB, objects []map[string]any) []map[string]any {
 	tb.Helper()
 	return c.run(tb, objects)
 }
 
-// Pods gives the Pod that a controller would make of each object.
+// Pods returns the Pod that a controller would make of each object.
 func (c Command) Pods(tb testing.TB, objects []map[string]any) []map[string]any {
 	tb.Helper()
 	return c.run(tb, objects, "-pods")
@@ -97,7 +97,7 @@ func readAll(text []byte) ([]map[string]any, error) {
 	return out, lines.Err()
 }
 
-// Refused says whether an answer is a Status, and why.
+// Refused reports whether an answer is a Status, and why.
 func Refused(obj map[string]any) (string, bool) {
 	message, _ := obj["message"].(string)
 	return message, obj["kind"] == "Status"

@@ -18,7 +18,7 @@ type Generator struct {
 	rough bool
 }
 
-// NewGenerator gives a generator for Kubernetes 1.minor; the same seed makes the same pods.
+// NewGenerator returns a generator for Kubernetes 1.minor; the same seed makes the same pods.
 func NewGenerator(seed uint64, minor int) *Generator {
 	return &Generator{rnd: rand.New(rand.NewPCG(seed, seed)), minor: minor} //nolint:gosec // these are no secrets
 }
@@ -61,7 +61,7 @@ func (g *Generator) Pod() map[string]any {
 // object is a map in what a choice offers. What is chosen is copied.
 type object map[string]any
 
-// of gives a choice of values.
+// of returns a choice of values.
 func (g *Generator) of(values ...any) func() any {
 	return func() any {
 		v := values[g.rnd.IntN(len(values))]

@@ -46,7 +46,7 @@ func (g *Generator) sources() []map[string]any {
 	}
 }
 
-// with gives a source in which one more field may be.
+// with returns a source in which one more field may be.
 func (g *Generator) with(source object, key string, values ...any) map[string]any {
 	out := map[string]any(source)
 	g.maybe(out, key, g.of(values...))

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// built gives the binary's path.
+// built returns the binary's path.
 func built(t *testing.T) string {
 	t.Helper()
 	if err := build(); err != nil {

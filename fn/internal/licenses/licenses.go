@@ -158,7 +158,7 @@ func check(modules []module) error {
 	return errors.Join(errs...)
 }
 
-// classify says whether a file holds an allowed licence, and fails where it holds one that is not allowed, or, unless it
+// classify reports whether a file holds an allowed licence, and fails where it holds one that is not allowed, or, unless it
 // is a notice, text that is no known licence.
 func classify(f licenseFile) (bool, error) {
 	cover := licensecheck.Scan(f.text)

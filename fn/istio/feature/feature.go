@@ -13,8 +13,8 @@ import (
 // Name names one thing that some releases do and others do not. It reads well in a sentence about what differs.
 type Name string
 
-// row says which releases have a feature, and where in Istio that can be checked.
-type row struct {
+// featureRow says which releases have a feature, and where in Istio that can be checked.
+type featureRow struct {
 	name Name
 	release.Spans
 	// source is the file of github.com/istio/istio, or what else shows it.

@@ -176,7 +176,7 @@ const (
 	srcWebhookChart = "manifests/charts/istio-control/istio-discovery/templates/mutatingwebhook.yaml"
 )
 
-var table = []row{
+var table = []featureRow{
 	{NeverAlwaysSelectors, release.Since("1.1"), srcInject},
 	{Values, release.Since("1.2"), srcInject},
 	{TemplatesMerged, release.Since("1.9"), srcInject},

@@ -51,18 +51,18 @@ func parseYAML(text string) (map[string]any, error) {
 	}
 }
 
-// message decodes in over the struct dst.
-func (d *decoder) message(dst reflect.Value, in map[string]any, path string) error {
+// decodeMessage decodes in over the struct dst.
+func (d *decoder) decodeMessage(dst reflect.Value, in map[string]any, path string) error {
 	fields := fieldsOf(dst.Type())
 	used := make(map[string]bool, len(in))
 	group := map[string]string{}
 	for _, f := range fields {
-		v, name, found := lookup(in, f)
+		v, name, found := lookupField(in, f)
 		if !found {
 			continue
 		}
 		used[f.proto], used[f.json] = true, true
-		where := join(path, name)
+		where := joinPath(path, name)
 		if !f.exists(d.release.Minor) {
 			d.warnings = append(d.warnings, fmt.Sprintf("field %s does not exist in Istio 1.%d and is ignored", where, d.release.Minor))
 			continue
@@ -72,12 +72,12 @@ func (d *decoder) message(dst reflect.Value, in map[string]any, path string) err
 		}
 		if f.oneof != "" {
 			if other, ok := group[f.oneof]; ok {
-				d.warnings = append(d.warnings, fmt.Sprintf("field %s is ignored: only one of %s and %s can be set", join(path, other), other, name))
+				d.warnings = append(d.warnings, fmt.Sprintf("field %s is ignored: only one of %s and %s can be set", joinPath(path, other), other, name))
 			}
 			group[f.oneof] = name
 			clearOneof(dst, fields, f.oneof)
 		}
-		if err := d.value(dst.Field(f.index), v, where); err != nil {
+		if err := d.decodeValue(dst.Field(f.index), v, where); err != nil {
 			return err
 		}
 	}
@@ -89,12 +89,12 @@ func (d *decoder) message(dst reflect.Value, in map[string]any, path string) err
 	}
 	sort.Strings(unknown)
 	for _, key := range unknown {
-		d.warnings = append(d.warnings, fmt.Sprintf("field %s is not known and is ignored", join(path, key)))
+		d.warnings = append(d.warnings, fmt.Sprintf("field %s is not known and is ignored", joinPath(path, key)))
 	}
 	return nil
 }
 
-func lookup(in map[string]any, f fieldInfo) (v any, name string, found bool) {
+func lookupField(in map[string]any, f fieldInfo) (v any, name string, found bool) {
 	if v, found = in[f.json]; found {
 		return v, f.json, true
 	}
@@ -110,34 +110,34 @@ func clearOneof(dst reflect.Value, fields []fieldInfo, group string) {
 	}
 }
 
-// value decodes a JSON value that is not null into dst, replacing it.
-func (d *decoder) value(dst reflect.Value, v any, path string) error {
+// decodeValue decodes a JSON value that is not null into dst, replacing it.
+func (d *decoder) decodeValue(dst reflect.Value, v any, path string) error {
 	switch dst.Kind() {
 	case reflect.Pointer:
 		fresh := reflect.New(dst.Type().Elem())
-		if err := d.pointer(fresh, v, path); err != nil {
+		if err := d.decodePointer(fresh, v, path); err != nil {
 			return err
 		}
 		dst.Set(fresh)
 		return nil
 	case reflect.Slice:
-		return d.list(dst, v, path)
+		return d.decodeList(dst, v, path)
 	case reflect.Map:
-		return d.mapping(dst, v, path)
+		return d.decodeMap(dst, v, path)
 	default:
-		return scalar(dst, v, path)
+		return decodeScalar(dst, v, path)
 	}
 }
 
-func (d *decoder) pointer(fresh reflect.Value, v any, path string) error {
+func (d *decoder) decodePointer(fresh reflect.Value, v any, path string) error {
 	switch x := fresh.Interface().(type) {
 	case *Duration:
 		return decodeDuration(x, v, path)
 	case *BoolValue, *Int32Value, *UInt32Value, *Int64Value:
-		return scalar(fresh.Elem().Field(0), v, path)
+		return decodeScalar(fresh.Elem().Field(0), v, path)
 	}
 	if fresh.Elem().Kind() != reflect.Struct {
-		return scalar(fresh.Elem(), v, path)
+		return decodeScalar(fresh.Elem(), v, path)
 	}
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -146,10 +146,10 @@ func (d *decoder) pointer(fresh reflect.Value, v any, path string) error {
 	if pc, ok := fresh.Interface().(*ProxyConfig); ok {
 		pc.release = d.release
 	}
-	return d.message(fresh.Elem(), m, path)
+	return d.decodeMessage(fresh.Elem(), m, path)
 }
 
-func (d *decoder) list(dst reflect.Value, v any, path string) error {
+func (d *decoder) decodeList(dst reflect.Value, v any, path string) error {
 	items, ok := v.([]any)
 	if !ok {
 		return wrongType(path, "a list", v)
@@ -158,10 +158,10 @@ func (d *decoder) list(dst reflect.Value, v any, path string) error {
 	for i, item := range items {
 		where := path + "[" + strconv.Itoa(i) + "]"
 		if item == nil {
-			empty(out.Index(i))
+			setEmpty(out.Index(i))
 			continue
 		}
-		if err := d.value(out.Index(i), item, where); err != nil {
+		if err := d.decodeValue(out.Index(i), item, where); err != nil {
 			return err
 		}
 	}
@@ -169,7 +169,7 @@ func (d *decoder) list(dst reflect.Value, v any, path string) error {
 	return nil
 }
 
-func (d *decoder) mapping(dst reflect.Value, v any, path string) error {
+func (d *decoder) decodeMap(dst reflect.Value, v any, path string) error {
 	m, ok := v.(map[string]any)
 	if !ok {
 		return wrongType(path, "a mapping", v)
@@ -187,8 +187,8 @@ func (d *decoder) mapping(dst reflect.Value, v any, path string) error {
 	for _, key := range keys {
 		element := reflect.New(dst.Type().Elem()).Elem()
 		if m[key] == nil {
-			empty(element)
-		} else if err := d.value(element, m[key], join(path, key)); err != nil {
+			setEmpty(element)
+		} else if err := d.decodeValue(element, m[key], joinPath(path, key)); err != nil {
 			return err
 		}
 		out.SetMapIndex(reflect.ValueOf(key), element)
@@ -197,16 +197,16 @@ func (d *decoder) mapping(dst reflect.Value, v any, path string) error {
 	return nil
 }
 
-// empty makes an element of a list or map that is null what istiod's decoder makes of it: a message without fields, or a
+// setEmpty makes an element of a list or map that is null what istiod's decoder makes of it: a message without fields, or a
 // zero.
-func empty(element reflect.Value) {
+func setEmpty(element reflect.Value) {
 	if element.Kind() == reflect.Pointer {
 		element.Set(reflect.New(element.Type().Elem()))
 	}
 }
 
-// scalar decodes a string, bool, number or enum.
-func scalar(dst reflect.Value, v any, path string) error {
+// decodeScalar decodes a string, bool, number or enum.
+func decodeScalar(dst reflect.Value, v any, path string) error {
 	if e, ok := dst.Interface().(enum); ok {
 		return decodeEnum(dst, e.names(), v, path)
 	}
@@ -224,19 +224,19 @@ func scalar(dst reflect.Value, v any, path string) error {
 		}
 		dst.SetBool(b)
 	case reflect.Int32, reflect.Int64:
-		n, err := strconv.ParseInt(number(v), 10, dst.Type().Bits())
+		n, err := strconv.ParseInt(numberDigits(v), 10, dst.Type().Bits())
 		if err != nil {
 			return wrongType(path, "a whole number of "+strconv.Itoa(dst.Type().Bits())+" bits", v)
 		}
 		dst.SetInt(n)
 	case reflect.Uint32:
-		n, err := strconv.ParseUint(number(v), 10, 32)
+		n, err := strconv.ParseUint(numberDigits(v), 10, 32)
 		if err != nil {
 			return wrongType(path, "a whole number that is not negative", v)
 		}
 		dst.SetUint(n)
 	case reflect.Float64:
-		n, err := strconv.ParseFloat(number(v), 64)
+		n, err := strconv.ParseFloat(numberDigits(v), 64)
 		if err != nil || math.IsInf(n, 0) || math.IsNaN(n) {
 			return wrongType(path, "a number", v)
 		}
@@ -247,8 +247,8 @@ func scalar(dst reflect.Value, v any, path string) error {
 	return nil
 }
 
-// number gives the digits of a JSON number, which may be quoted.
-func number(v any) string {
+// numberDigits returns the digits of a JSON number, which may be quoted.
+func numberDigits(v any) string {
 	switch v := v.(type) {
 	case json.Number:
 		return v.String()
@@ -272,7 +272,7 @@ func decodeEnum(dst reflect.Value, names enumNames, v any, path string) error {
 		dst.SetInt(int64(n))
 		return nil
 	}
-	n, err := strconv.ParseInt(number(v), 10, 32)
+	n, err := strconv.ParseInt(numberDigits(v), 10, 32)
 	if err != nil {
 		return wrongType(path, "the name or number of an enum value", v)
 	}
@@ -316,7 +316,7 @@ func kindOf(v any) string {
 	}
 }
 
-func join(path, key string) string {
+func joinPath(path, key string) string {
 	if path == "" {
 		return key
 	}

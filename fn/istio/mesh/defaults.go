@@ -18,7 +18,7 @@ const (
 	zipkin         = "zipkin.istio-system:9411"
 )
 
-// DefaultProxyConfig gives the proxy configuration that istiod (before 1.5: the sidecar injector) of a release has
+// DefaultProxyConfig returns the proxy configuration that istiod (before 1.5: the sidecar injector) of a release has
 // built in. Source: pkg/config/mesh/mesh.go (up to 1.2: pilot/pkg/model/context.go) of each version.
 func DefaultProxyConfig(r release.Release) *ProxyConfig {
 	serviceCluster := "istio-proxy"
@@ -63,7 +63,7 @@ func DefaultProxyConfig(r release.Release) *ProxyConfig {
 	return pc
 }
 
-// Default gives the mesh configuration that a release has built in. Fields that no injection reads are set where they
+// Default returns the mesh configuration that a release has built in. Fields that no injection reads are set where they
 // are known not to be zero, so that a template of the user's own sees them.
 func Default(r release.Release) *MeshConfig {
 	mc := &MeshConfig{
@@ -122,7 +122,7 @@ func Default(r release.Release) *MeshConfig {
 	return mc
 }
 
-// PrometheusMerge says whether the mesh merges the application's metrics into the proxy's where a pod does not say:
+// PrometheusMerge reports whether the mesh merges the application's metrics into the proxy's where a pod does not say:
 // enablePrometheusMerge, true where it is not set. It is read from Istio 1.6.
 func (m *MeshConfig) PrometheusMerge() bool {
 	if m == nil || m.EnablePrometheusMerge == nil {

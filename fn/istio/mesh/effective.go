@@ -25,7 +25,7 @@ type Resource struct {
 	Image       *ProxyImage
 }
 
-// IsResource says whether an object is a ProxyConfig resource.
+// IsResource reports whether an object is a ProxyConfig resource.
 func IsResource(obj map[string]any) bool {
 	version, _ := obj["apiVersion"].(string)
 	return obj["kind"] == "ProxyConfig" && strings.HasPrefix(version, "networking.istio.io/")
@@ -55,7 +55,7 @@ func ParseResource(obj map[string]any) (*Resource, []string, error) {
 	}
 	var spec resourceSpec
 	d := &decoder{release: feature.Since(feature.ProxyConfigResources)}
-	if err := d.message(reflect.ValueOf(&spec).Elem(), fields, "spec"); err != nil {
+	if err := d.decodeMessage(reflect.ValueOf(&spec).Elem(), fields, "spec"); err != nil {
 		return nil, nil, fmt.Errorf("reading ProxyConfig %s/%s: %w", r.Namespace, r.Name, err)
 	}
 	if spec.Selector != nil {
@@ -83,7 +83,7 @@ func NewResources(resources []*Resource) *Resources {
 	return rs
 }
 
-// ofNamespace gives what holds for every pod of a namespace.
+// ofNamespace returns what holds for every pod of a namespace.
 func (rs *Resources) ofNamespace(namespace string) *ProxyConfig {
 	if rs == nil {
 		return nil
@@ -96,20 +96,20 @@ func (rs *Resources) ofNamespace(namespace string) *ProxyConfig {
 	return nil
 }
 
-// ofPod gives what holds for the pods that have the labels.
+// ofPod returns what holds for the pods that have the labels.
 func (rs *Resources) ofPod(namespace string, labels map[string]string) *ProxyConfig {
 	if rs == nil {
 		return nil
 	}
 	for _, r := range rs.byNamespace[namespace] {
-		if len(r.Selector) > 0 && matches(r.Selector, labels) {
+		if len(r.Selector) > 0 && matchesLabels(r.Selector, labels) {
 			return r.proxyConfig()
 		}
 	}
 	return nil
 }
 
-func matches(selector, labels map[string]string) bool {
+func matchesLabels(selector, labels map[string]string) bool {
 	for k, v := range selector {
 		if have, ok := labels[k]; !ok || have != v {
 			return false
@@ -122,7 +122,7 @@ func (r *Resource) proxyConfig() *ProxyConfig {
 	return &ProxyConfig{Workers: r.Concurrency, ProxyMetadata: r.Environment, Image: r.Image}
 }
 
-// Effective gives the proxy configuration that the templates see for a pod, and warnings about its annotation
+// Effective returns the proxy configuration that the templates see for a pod, and warnings about its annotation
 // proxy.istio.io/config, nil where there is none. Up to 1.12 that is the mesh's defaultConfig with the annotation over it. From 1.13 these merge,
 // the later over the earlier: built-in defaults, defaultConfig, the resource of the root namespace, that of the pod's
 // namespace, the annotation, the resource that selects the pod. Up to 1.16.3 and 1.17.1 they merge as protobuf messages
@@ -135,12 +135,12 @@ func (m *MeshConfig) Effective(rs *Resources, namespace string, labels map[strin
 		return ApplyProxyConfig(*annotation, m.DefaultConfig)
 	}
 	pc := DefaultProxyConfig(m.release)
-	over(pc, m.DefaultConfig)
+	mergeOver(pc, m.DefaultConfig)
 	if m.RootNamespace != "" {
-		over(pc, rs.ofNamespace(m.RootNamespace))
+		mergeOver(pc, rs.ofNamespace(m.RootNamespace))
 	}
 	if namespace != m.RootNamespace {
-		over(pc, rs.ofNamespace(namespace))
+		mergeOver(pc, rs.ofNamespace(namespace))
 	}
 	var warnings []string
 	if annotation != nil {
@@ -150,33 +150,33 @@ func (m *MeshConfig) Effective(rs *Resources, namespace string, labels map[strin
 		}
 		d := &decoder{release: m.release}
 		own := &ProxyConfig{view: view{m.release}}
-		if err := d.message(reflect.ValueOf(own).Elem(), fields, ""); err != nil {
+		if err := d.decodeMessage(reflect.ValueOf(own).Elem(), fields, ""); err != nil {
 			return nil, nil, err
 		}
 		warnings = d.warnings
-		over(pc, own)
+		mergeOver(pc, own)
 	}
-	over(pc, rs.ofPod(namespace, labels))
+	mergeOver(pc, rs.ofPod(namespace, labels))
 	return pc, warnings, nil
 }
 
-// over merges src over dst by the rules of dst's version. Where fields merge, only the image is replaced as a whole.
-func over(dst, src *ProxyConfig) {
+// mergeOver merges src over dst by the rules of dst's version. Where fields merge, only the image is replaced as a whole.
+func mergeOver(dst, src *ProxyConfig) {
 	if src == nil {
 		return
 	}
 	if feature.In(dst.release, feature.ProxyConfigReplaced) {
-		replace(dst, src)
+		replaceFields(dst, src)
 		return
 	}
 	mergeInto(reflect.ValueOf(dst).Elem(), reflect.ValueOf(src).Elem())
 	if src.Image != nil {
-		dst.Image = clone(src.Image)
+		dst.Image = cloneMessage(src.Image)
 	}
 }
 
-// replace puts the fields of src that are not zero in the place of dst's, but for those that merge by their own rules.
-func replace(dst, src *ProxyConfig) {
+// replaceFields puts the fields of src that are not zero in the place of dst's, but for those that merge by their own rules.
+func replaceFields(dst, src *ProxyConfig) {
 	metadata, headers := dst.ProxyMetadata, dst.ProxyHeaders
 	to, from := reflect.ValueOf(dst).Elem(), reflect.ValueOf(src).Elem()
 	fields := fieldsOf(to.Type())

@@ -20,25 +20,25 @@ type encoder struct {
 	keepEmpty bool
 }
 
-// marshal gives the proto JSON of a message; null for a nil one.
-func marshal(m any) ([]byte, error) {
+// marshalJSON returns the proto JSON of a message; null for a nil one.
+func marshalJSON(m any) ([]byte, error) {
 	v := reflect.ValueOf(m)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
 		return []byte("null"), nil
 	}
 	e := encoder{}
-	if err := e.message(v.Elem()); err != nil {
+	if err := e.encodeMessage(v.Elem()); err != nil {
 		return nil, err
 	}
 	return e.out.Bytes(), nil
 }
 
-func (e *encoder) message(v reflect.Value) error {
+func (e *encoder) encodeMessage(v reflect.Value) error {
 	e.out.WriteByte('{')
 	first := true
 	for _, f := range fieldsOf(v.Type()) {
 		field := v.Field(f.index)
-		if e.skips(field) {
+		if e.skipsField(field) {
 			continue
 		}
 		if !first {
@@ -48,7 +48,7 @@ func (e *encoder) message(v reflect.Value) error {
 		e.out.WriteByte('"')
 		e.out.WriteString(f.json)
 		e.out.WriteString(`":`)
-		if err := e.value(field); err != nil {
+		if err := e.encodeValue(field); err != nil {
 			return fmt.Errorf("%s: %w", f.json, err)
 		}
 	}
@@ -56,7 +56,7 @@ func (e *encoder) message(v reflect.Value) error {
 	return nil
 }
 
-func (e *encoder) skips(v reflect.Value) bool {
+func (e *encoder) skipsField(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Slice, reflect.Map:
 		return v.IsNil() || v.Len() == 0 && !e.keepEmpty
@@ -65,20 +65,20 @@ func (e *encoder) skips(v reflect.Value) bool {
 	}
 }
 
-func (e *encoder) value(v reflect.Value) error {
+func (e *encoder) encodeValue(v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.Pointer:
-		return e.pointer(v)
+		return e.encodePointer(v)
 	case reflect.Slice:
-		return e.list(v)
+		return e.encodeList(v)
 	case reflect.Map:
-		return e.mapping(v)
+		return e.encodeMap(v)
 	default:
-		return e.scalar(v)
+		return e.encodeScalar(v)
 	}
 }
 
-func (e *encoder) pointer(v reflect.Value) error {
+func (e *encoder) encodePointer(v reflect.Value) error {
 	switch x := v.Interface().(type) {
 	case *Duration:
 		e.out.WriteString(x.json())
@@ -87,25 +87,25 @@ func (e *encoder) pointer(v reflect.Value) error {
 		e.out.WriteString(strconv.Quote(strconv.FormatInt(x.GetValue(), 10)))
 		return nil
 	case *BoolValue, *Int32Value, *UInt32Value:
-		return e.scalar(v.Elem().Field(0))
+		return e.encodeScalar(v.Elem().Field(0))
 	}
 	if v.IsNil() {
 		e.out.WriteString("null")
 		return nil
 	}
 	if v.Elem().Kind() != reflect.Struct {
-		return e.scalar(v.Elem())
+		return e.encodeScalar(v.Elem())
 	}
-	return e.message(v.Elem())
+	return e.encodeMessage(v.Elem())
 }
 
-func (e *encoder) list(v reflect.Value) error {
+func (e *encoder) encodeList(v reflect.Value) error {
 	e.out.WriteByte('[')
 	for i := 0; i < v.Len(); i++ {
 		if i > 0 {
 			e.out.WriteByte(',')
 		}
-		if err := e.value(v.Index(i)); err != nil {
+		if err := e.encodeValue(v.Index(i)); err != nil {
 			return err
 		}
 	}
@@ -113,7 +113,7 @@ func (e *encoder) list(v reflect.Value) error {
 	return nil
 }
 
-func (e *encoder) mapping(v reflect.Value) error {
+func (e *encoder) encodeMap(v reflect.Value) error {
 	if s, ok := v.Interface().(Struct); ok {
 		return e.json(map[string]any(s))
 	}
@@ -131,7 +131,7 @@ func (e *encoder) mapping(v reflect.Value) error {
 			return err
 		}
 		e.out.WriteByte(':')
-		if err := e.value(v.MapIndex(reflect.ValueOf(key))); err != nil {
+		if err := e.encodeValue(v.MapIndex(reflect.ValueOf(key))); err != nil {
 			return err
 		}
 	}
@@ -139,7 +139,7 @@ func (e *encoder) mapping(v reflect.Value) error {
 	return nil
 }
 
-func (e *encoder) scalar(v reflect.Value) error {
+func (e *encoder) encodeScalar(v reflect.Value) error {
 	if x, ok := v.Interface().(enum); ok {
 		n := int32(v.Int())
 		if name := x.names().name(n); name != strconv.Itoa(int(n)) {
@@ -162,7 +162,7 @@ func (e *encoder) json(v any) error {
 	return nil
 }
 
-// json gives the duration in proto JSON: seconds with 0, 3, 6 or 9 digits after the point.
+// json returns the duration in proto JSON: seconds with 0, 3, 6 or 9 digits after the point.
 func (d *Duration) json() string {
 	seconds, nanos, sign := d.Seconds, d.Nanos, ""
 	if seconds < 0 || nanos < 0 {
@@ -175,10 +175,10 @@ func (d *Duration) json() string {
 	return `"` + s + `s"`
 }
 
-// MarshalJSON gives the duration in proto JSON.
+// MarshalJSON returns the duration in proto JSON.
 func (d *Duration) MarshalJSON() ([]byte, error) { return []byte(d.json()), nil }
 
-// String gives the duration in proto JSON without quotes.
+// String returns the duration in proto JSON without quotes.
 func (d *Duration) String() string {
 	if d == nil {
 		return ""

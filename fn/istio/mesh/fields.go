@@ -18,12 +18,12 @@ type fieldInfo struct {
 	since, until int // 0: no bound
 }
 
-// exists says whether the field is known at a minor version.
+// exists reports whether the field is known at a minor version.
 func (f fieldInfo) exists(minor int) bool {
 	return (f.since == 0 || minor >= f.since) && (f.until == 0 || minor <= f.until)
 }
 
-// fieldsOf gives the fields of a message type in the order of their declaration.
+// fieldsOf returns the fields of a message type in the order of their declaration.
 func fieldsOf(t reflect.Type) []fieldInfo {
 	fields := make([]fieldInfo, 0, t.NumField())
 	for i := 0; i < t.NumField(); i++ {
@@ -51,7 +51,7 @@ func fieldsOf(t reflect.Type) []fieldInfo {
 	return fields
 }
 
-// jsonName gives the lowerCamel form of a proto name, as protoc makes it.
+// jsonName returns the lowerCamel form of a proto name, as protoc makes it.
 func jsonName(proto string) string {
 	if !strings.Contains(proto, "_") {
 		return proto

@@ -11,7 +11,7 @@ import (
 	"github.com/prerig/prerig/fn/istio/release"
 )
 
-// ProtoToJSON gives what the template function of that name gives in a release: the proto JSON of a message, "{}" for
+// ProtoToJSON returns what the template function of that name gives in a release: the proto JSON of a message, "{}" for
 // nil. Of a *ProxyConfig it leaves out the fields that have their default, from 1.6.
 func ProtoToJSON(m any, r release.Release) (string, error) {
 	v := reflect.ValueOf(m)
@@ -22,26 +22,26 @@ func ProtoToJSON(m any, r release.Release) (string, error) {
 		return "", fmt.Errorf("writing JSON: %T is not a message of the mesh config", m)
 	}
 	if pc, ok := m.(*ProxyConfig); ok && feature.In(r, feature.JSONWithoutDefaults) {
-		v = reflect.ValueOf(clean(pc, r))
+		v = reflect.ValueOf(cleanProxyConfig(pc, r))
 	}
 	e := encoder{keepEmpty: feature.In(r, feature.JSONKeepsEmpty)}
-	if err := e.message(v.Elem()); err != nil {
+	if err := e.encodeMessage(v.Elem()); err != nil {
 		return "", fmt.Errorf("writing JSON of %T: %w", m, err)
 	}
 	return e.out.String(), nil
 }
 
-// clean gives pc without the fields that have the version's default. It is not every field: those that istiod compares
+// cleanProxyConfig returns pc without the fields that have the version's default. It is not every field: those that istiod compares
 // (cleanProxyConfig in pkg/kube/inject).
-func clean(pc *ProxyConfig, r release.Release) *ProxyConfig {
+func cleanProxyConfig(pc *ProxyConfig, r release.Release) *ProxyConfig {
 	out := *pc
 	def := DefaultProxyConfig(r)
-	unset(&out.ConfigPath, def.ConfigPath)
-	unset(&out.BinaryPath, def.BinaryPath)
-	unset(&out.DiscoveryAddress, def.DiscoveryAddress)
-	unset(&out.ProxyAdminPort, def.ProxyAdminPort)
-	unset(&out.StatNameLength, def.StatNameLength)
-	unset(&out.StatusPort, def.StatusPort)
+	unsetDefault(&out.ConfigPath, def.ConfigPath)
+	unsetDefault(&out.BinaryPath, def.BinaryPath)
+	unsetDefault(&out.DiscoveryAddress, def.DiscoveryAddress)
+	unsetDefault(&out.ProxyAdminPort, def.ProxyAdminPort)
+	unsetDefault(&out.StatNameLength, def.StatNameLength)
+	unsetDefault(&out.StatusPort, def.StatusPort)
 	unsetMessage(&out.Cluster, def.Cluster)
 	unsetMessage(&out.DrainDuration, def.DrainDuration)
 	unsetMessage(&out.ParentShutdownDuration, def.ParentShutdownDuration)
@@ -53,7 +53,7 @@ func clean(pc *ProxyConfig, r release.Release) *ProxyConfig {
 		out.Workers = nil // a plain zero
 	}
 	if feature.In(r, feature.JSONWithoutDrain) {
-		unset(&out.ControlPlaneAuthPolicy, def.ControlPlaneAuthPolicy)
+		unsetDefault(&out.ControlPlaneAuthPolicy, def.ControlPlaneAuthPolicy)
 		unsetMessage(&out.TerminationDrainDuration, def.TerminationDrainDuration)
 	}
 	if feature.In(r, feature.JSONWithoutNoMetadata) && len(out.ProxyMetadata) == 0 {
@@ -62,7 +62,7 @@ func clean(pc *ProxyConfig, r release.Release) *ProxyConfig {
 	return &out
 }
 
-func unset[T comparable](field *T, def T) {
+func unsetDefault[T comparable](field *T, def T) {
 	if *field == def {
 		var zero T
 		*field = zero

@@ -5,8 +5,8 @@ package mesh
 
 import "reflect"
 
-// clone gives a deep copy of a message.
-func clone[T any](m *T) *T {
+// cloneMessage returns a deep copy of a message.
+func cloneMessage[T any](m *T) *T {
 	if m == nil {
 		return nil
 	}
@@ -88,7 +88,7 @@ func mergeMapInto(to, from reflect.Value) {
 	}
 }
 
-// isMessage says whether v points to a message that merges field by field.
+// isMessage reports whether v points to a message that merges field by field.
 func isMessage(v reflect.Value) bool {
 	if v.Kind() != reflect.Pointer || v.Type().Elem().Kind() != reflect.Struct {
 		return false

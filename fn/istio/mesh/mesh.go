@@ -27,12 +27,12 @@ type Duration struct {
 	Nanos   int32
 }
 
-// NewDuration gives d as a protobuf duration.
+// NewDuration returns d as a protobuf duration.
 func NewDuration(d time.Duration) *Duration {
 	return &Duration{Seconds: int64(d / time.Second), Nanos: int32(d % time.Second)}
 }
 
-// AsDuration gives the duration; zero for nil.
+// AsDuration returns the duration; zero for nil.
 func (d *Duration) AsDuration() time.Duration {
 	if d == nil {
 		return 0
@@ -40,7 +40,7 @@ func (d *Duration) AsDuration() time.Duration {
 	return time.Duration(d.Seconds)*time.Second + time.Duration(d.Nanos)
 }
 
-// GetSeconds gives the whole seconds.
+// GetSeconds returns the whole seconds.
 func (d *Duration) GetSeconds() int64 {
 	if d == nil {
 		return 0
@@ -48,7 +48,7 @@ func (d *Duration) GetSeconds() int64 {
 	return d.Seconds
 }
 
-// GetNanos gives the rest in nanoseconds.
+// GetNanos returns the rest in nanoseconds.
 func (d *Duration) GetNanos() int32 {
 	if d == nil {
 		return 0
@@ -59,13 +59,13 @@ func (d *Duration) GetNanos() int32 {
 // BoolValue is a bool that may be unset (nil).
 type BoolValue struct{ Value bool }
 
-// GetValue gives the value; false for nil.
+// GetValue returns the value; false for nil.
 func (v *BoolValue) GetValue() bool { return v != nil && v.Value }
 
 // Int32Value is an int32 that may be unset (nil).
 type Int32Value struct{ Value int32 }
 
-// GetValue gives the value; 0 for nil.
+// GetValue returns the value; 0 for nil.
 func (v *Int32Value) GetValue() int32 {
 	if v == nil {
 		return 0
@@ -76,7 +76,7 @@ func (v *Int32Value) GetValue() int32 {
 // UInt32Value is a uint32 that may be unset (nil).
 type UInt32Value struct{ Value uint32 }
 
-// GetValue gives the value; 0 for nil.
+// GetValue returns the value; 0 for nil.
 func (v *UInt32Value) GetValue() uint32 {
 	if v == nil {
 		return 0
@@ -87,7 +87,7 @@ func (v *UInt32Value) GetValue() uint32 {
 // Int64Value is an int64 that may be unset (nil).
 type Int64Value struct{ Value int64 }
 
-// GetValue gives the value; 0 for nil.
+// GetValue returns the value; 0 for nil.
 func (v *Int64Value) GetValue() int64 {
 	if v == nil {
 		return 0
@@ -131,7 +131,7 @@ type view struct{ release release.Release }
 // Minor is the minor version of Istio 1.x that the configuration is made for.
 func (v view) Minor() int { return v.release.Minor }
 
-// Concurrency gives the number of worker threads as templates of the version expect it: an int32 up to 1.6, later an
+// Concurrency returns the number of worker threads as templates of the version expect it: an int32 up to 1.6, later an
 // *Int32Value, nil when unset.
 func (m *ProxyConfig) Concurrency() any {
 	if feature.In(m.release, feature.ConcurrencyIsNumber) {
@@ -148,7 +148,7 @@ func (m *ProxyConfig) GetConcurrency() any {
 	return m.Concurrency()
 }
 
-// ServiceCluster gives the name of the service cluster; empty when unset or when the proxy's name follows
+// ServiceCluster returns the name of the service cluster; empty when unset or when the proxy's name follows
 // TracingServiceName. It is a field up to 1.12 and a member of the oneof ClusterName from 1.13.
 func (m *ProxyConfig) ServiceCluster() string { return m.GetServiceCluster() }
 

@@ -271,7 +271,7 @@ func TestNullsAndOneofs(t *testing.T) {
 func TestNothingIsShared(t *testing.T) {
 	for _, minor := range []int{6, 10, 24} {
 		mc := parse(t, "defaultConfig: {proxyMetadata: {A: b}, extraStatTags: [a], tracing: {sampling: 1}}", minor)
-		before := clone(mc.DefaultConfig)
+		before := cloneMessage(mc.DefaultConfig)
 		annotation := "proxyMetadata: {A: c, D: e}\nextraStatTags: [b]\ntracing: {sampling: 7, maxPathTagLength: 1}"
 		pc, _, err := mc.Effective(nil, "ns", nil, &annotation)
 		if err != nil {

@@ -79,10 +79,10 @@ type MeshConfig struct {
 	ServiceEntryVisibility            *ServiceEntryVisibility       `pb:"service_entry_visibility"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *MeshConfig) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *MeshConfig) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetMixerCheckServer gives the field mixer_check_server; its zero value where it is not set.
+// GetMixerCheckServer returns the field mixer_check_server; its zero value where it is not set.
 func (m *MeshConfig) GetMixerCheckServer() string {
 	if m == nil {
 		return ""
@@ -90,7 +90,7 @@ func (m *MeshConfig) GetMixerCheckServer() string {
 	return m.MixerCheckServer
 }
 
-// GetMixerReportServer gives the field mixer_report_server; its zero value where it is not set.
+// GetMixerReportServer returns the field mixer_report_server; its zero value where it is not set.
 func (m *MeshConfig) GetMixerReportServer() string {
 	if m == nil {
 		return ""
@@ -98,7 +98,7 @@ func (m *MeshConfig) GetMixerReportServer() string {
 	return m.MixerReportServer
 }
 
-// GetDisablePolicyChecks gives the field disable_policy_checks; its zero value where it is not set.
+// GetDisablePolicyChecks returns the field disable_policy_checks; its zero value where it is not set.
 func (m *MeshConfig) GetDisablePolicyChecks() bool {
 	if m == nil {
 		return false
@@ -106,7 +106,7 @@ func (m *MeshConfig) GetDisablePolicyChecks() bool {
 	return m.DisablePolicyChecks
 }
 
-// GetDisableMixerHttpReports gives the field disable_mixer_http_reports; its zero value where it is not set.
+// GetDisableMixerHttpReports returns the field disable_mixer_http_reports; its zero value where it is not set.
 func (m *MeshConfig) GetDisableMixerHttpReports() bool {
 	if m == nil {
 		return false
@@ -114,7 +114,7 @@ func (m *MeshConfig) GetDisableMixerHttpReports() bool {
 	return m.DisableMixerHttpReports
 }
 
-// GetPolicyCheckFailOpen gives the field policy_check_fail_open; its zero value where it is not set.
+// GetPolicyCheckFailOpen returns the field policy_check_fail_open; its zero value where it is not set.
 func (m *MeshConfig) GetPolicyCheckFailOpen() bool {
 	if m == nil {
 		return false
@@ -122,7 +122,7 @@ func (m *MeshConfig) GetPolicyCheckFailOpen() bool {
 	return m.PolicyCheckFailOpen
 }
 
-// GetSidecarToTelemetrySessionAffinity gives the field sidecar_to_telemetry_session_affinity; its zero value where it is not set.
+// GetSidecarToTelemetrySessionAffinity returns the field sidecar_to_telemetry_session_affinity; its zero value where it is not set.
 func (m *MeshConfig) GetSidecarToTelemetrySessionAffinity() bool {
 	if m == nil {
 		return false
@@ -130,7 +130,7 @@ func (m *MeshConfig) GetSidecarToTelemetrySessionAffinity() bool {
 	return m.SidecarToTelemetrySessionAffinity
 }
 
-// GetProxyListenPort gives the field proxy_listen_port; its zero value where it is not set.
+// GetProxyListenPort returns the field proxy_listen_port; its zero value where it is not set.
 func (m *MeshConfig) GetProxyListenPort() int32 {
 	if m == nil {
 		return 0
@@ -138,7 +138,7 @@ func (m *MeshConfig) GetProxyListenPort() int32 {
 	return m.ProxyListenPort
 }
 
-// GetProxyInboundListenPort gives the field proxy_inbound_listen_port; its zero value where it is not set.
+// GetProxyInboundListenPort returns the field proxy_inbound_listen_port; its zero value where it is not set.
 func (m *MeshConfig) GetProxyInboundListenPort() int32 {
 	if m == nil {
 		return 0
@@ -146,7 +146,7 @@ func (m *MeshConfig) GetProxyInboundListenPort() int32 {
 	return m.ProxyInboundListenPort
 }
 
-// GetProxyHttpPort gives the field proxy_http_port; its zero value where it is not set.
+// GetProxyHttpPort returns the field proxy_http_port; its zero value where it is not set.
 func (m *MeshConfig) GetProxyHttpPort() int32 {
 	if m == nil {
 		return 0
@@ -154,7 +154,7 @@ func (m *MeshConfig) GetProxyHttpPort() int32 {
 	return m.ProxyHttpPort
 }
 
-// GetConnectTimeout gives the field connect_timeout; its zero value where it is not set.
+// GetConnectTimeout returns the field connect_timeout; its zero value where it is not set.
 func (m *MeshConfig) GetConnectTimeout() *Duration {
 	if m == nil {
 		return nil
@@ -162,7 +162,7 @@ func (m *MeshConfig) GetConnectTimeout() *Duration {
 	return m.ConnectTimeout
 }
 
-// GetHboneIdleTimeout gives the field hbone_idle_timeout; its zero value where it is not set.
+// GetHboneIdleTimeout returns the field hbone_idle_timeout; its zero value where it is not set.
 func (m *MeshConfig) GetHboneIdleTimeout() *Duration {
 	if m == nil {
 		return nil
@@ -170,7 +170,7 @@ func (m *MeshConfig) GetHboneIdleTimeout() *Duration {
 	return m.HboneIdleTimeout
 }
 
-// GetProtocolDetectionTimeout gives the field protocol_detection_timeout; its zero value where it is not set.
+// GetProtocolDetectionTimeout returns the field protocol_detection_timeout; its zero value where it is not set.
 func (m *MeshConfig) GetProtocolDetectionTimeout() *Duration {
 	if m == nil {
 		return nil
@@ -178,7 +178,7 @@ func (m *MeshConfig) GetProtocolDetectionTimeout() *Duration {
 	return m.ProtocolDetectionTimeout
 }
 
-// GetTcpKeepalive gives the field tcp_keepalive; its zero value where it is not set.
+// GetTcpKeepalive returns the field tcp_keepalive; its zero value where it is not set.
 func (m *MeshConfig) GetTcpKeepalive() *TcpKeepalive {
 	if m == nil {
 		return nil
@@ -186,7 +186,7 @@ func (m *MeshConfig) GetTcpKeepalive() *TcpKeepalive {
 	return m.TcpKeepalive
 }
 
-// GetIngressClass gives the field ingress_class; its zero value where it is not set.
+// GetIngressClass returns the field ingress_class; its zero value where it is not set.
 func (m *MeshConfig) GetIngressClass() string {
 	if m == nil {
 		return ""
@@ -194,7 +194,7 @@ func (m *MeshConfig) GetIngressClass() string {
 	return m.IngressClass
 }
 
-// GetIngressService gives the field ingress_service; its zero value where it is not set.
+// GetIngressService returns the field ingress_service; its zero value where it is not set.
 func (m *MeshConfig) GetIngressService() string {
 	if m == nil {
 		return ""
@@ -202,7 +202,7 @@ func (m *MeshConfig) GetIngressService() string {
 	return m.IngressService
 }
 
-// GetIngressControllerMode gives the field ingress_controller_mode; its zero value where it is not set.
+// GetIngressControllerMode returns the field ingress_controller_mode; its zero value where it is not set.
 func (m *MeshConfig) GetIngressControllerMode() IngressControllerMode {
 	if m == nil {
 		return 0
@@ -210,7 +210,7 @@ func (m *MeshConfig) GetIngressControllerMode() IngressControllerMode {
 	return m.IngressControllerMode
 }
 
-// GetIngressSelector gives the field ingress_selector; its zero value where it is not set.
+// GetIngressSelector returns the field ingress_selector; its zero value where it is not set.
 func (m *MeshConfig) GetIngressSelector() string {
 	if m == nil {
 		return ""
@@ -218,7 +218,7 @@ func (m *MeshConfig) GetIngressSelector() string {
 	return m.IngressSelector
 }
 
-// GetAuthPolicy gives the field auth_policy; its zero value where it is not set.
+// GetAuthPolicy returns the field auth_policy; its zero value where it is not set.
 func (m *MeshConfig) GetAuthPolicy() MeshAuthPolicy {
 	if m == nil {
 		return 0
@@ -226,7 +226,7 @@ func (m *MeshConfig) GetAuthPolicy() MeshAuthPolicy {
 	return m.AuthPolicy
 }
 
-// GetRdsRefreshDelay gives the field rds_refresh_delay; its zero value where it is not set.
+// GetRdsRefreshDelay returns the field rds_refresh_delay; its zero value where it is not set.
 func (m *MeshConfig) GetRdsRefreshDelay() *Duration {
 	if m == nil {
 		return nil
@@ -234,7 +234,7 @@ func (m *MeshConfig) GetRdsRefreshDelay() *Duration {
 	return m.RdsRefreshDelay
 }
 
-// GetEnableTracing gives the field enable_tracing; its zero value where it is not set.
+// GetEnableTracing returns the field enable_tracing; its zero value where it is not set.
 func (m *MeshConfig) GetEnableTracing() bool {
 	if m == nil {
 		return false
@@ -242,7 +242,7 @@ func (m *MeshConfig) GetEnableTracing() bool {
 	return m.EnableTracing
 }
 
-// GetAccessLogFile gives the field access_log_file; its zero value where it is not set.
+// GetAccessLogFile returns the field access_log_file; its zero value where it is not set.
 func (m *MeshConfig) GetAccessLogFile() string {
 	if m == nil {
 		return ""
@@ -250,7 +250,7 @@ func (m *MeshConfig) GetAccessLogFile() string {
 	return m.AccessLogFile
 }
 
-// GetAccessLogFormat gives the field access_log_format; its zero value where it is not set.
+// GetAccessLogFormat returns the field access_log_format; its zero value where it is not set.
 func (m *MeshConfig) GetAccessLogFormat() string {
 	if m == nil {
 		return ""
@@ -258,7 +258,7 @@ func (m *MeshConfig) GetAccessLogFormat() string {
 	return m.AccessLogFormat
 }
 
-// GetAccessLogEncoding gives the field access_log_encoding; its zero value where it is not set.
+// GetAccessLogEncoding returns the field access_log_encoding; its zero value where it is not set.
 func (m *MeshConfig) GetAccessLogEncoding() AccessLogEncoding {
 	if m == nil {
 		return 0
@@ -266,7 +266,7 @@ func (m *MeshConfig) GetAccessLogEncoding() AccessLogEncoding {
 	return m.AccessLogEncoding
 }
 
-// GetEnableEnvoyAccessLogService gives the field enable_envoy_access_log_service; its zero value where it is not set.
+// GetEnableEnvoyAccessLogService returns the field enable_envoy_access_log_service; its zero value where it is not set.
 func (m *MeshConfig) GetEnableEnvoyAccessLogService() bool {
 	if m == nil {
 		return false
@@ -274,7 +274,7 @@ func (m *MeshConfig) GetEnableEnvoyAccessLogService() bool {
 	return m.EnableEnvoyAccessLogService
 }
 
-// GetDisableEnvoyListenerLog gives the field disable_envoy_listener_log; its zero value where it is not set.
+// GetDisableEnvoyListenerLog returns the field disable_envoy_listener_log; its zero value where it is not set.
 func (m *MeshConfig) GetDisableEnvoyListenerLog() bool {
 	if m == nil {
 		return false
@@ -282,7 +282,7 @@ func (m *MeshConfig) GetDisableEnvoyListenerLog() bool {
 	return m.DisableEnvoyListenerLog
 }
 
-// GetDefaultConfig gives the field default_config; its zero value where it is not set.
+// GetDefaultConfig returns the field default_config; its zero value where it is not set.
 func (m *MeshConfig) GetDefaultConfig() *ProxyConfig {
 	if m == nil {
 		return nil
@@ -290,7 +290,7 @@ func (m *MeshConfig) GetDefaultConfig() *ProxyConfig {
 	return m.DefaultConfig
 }
 
-// GetMixerAddress gives the field mixer_address; its zero value where it is not set.
+// GetMixerAddress returns the field mixer_address; its zero value where it is not set.
 func (m *MeshConfig) GetMixerAddress() string {
 	if m == nil {
 		return ""
@@ -298,7 +298,7 @@ func (m *MeshConfig) GetMixerAddress() string {
 	return m.MixerAddress
 }
 
-// GetOutboundTrafficPolicy gives the field outbound_traffic_policy; its zero value where it is not set.
+// GetOutboundTrafficPolicy returns the field outbound_traffic_policy; its zero value where it is not set.
 func (m *MeshConfig) GetOutboundTrafficPolicy() *OutboundTrafficPolicy {
 	if m == nil {
 		return nil
@@ -306,7 +306,7 @@ func (m *MeshConfig) GetOutboundTrafficPolicy() *OutboundTrafficPolicy {
 	return m.OutboundTrafficPolicy
 }
 
-// GetInboundTrafficPolicy gives the field inbound_traffic_policy; its zero value where it is not set.
+// GetInboundTrafficPolicy returns the field inbound_traffic_policy; its zero value where it is not set.
 func (m *MeshConfig) GetInboundTrafficPolicy() *InboundTrafficPolicy {
 	if m == nil {
 		return nil
@@ -314,7 +314,7 @@ func (m *MeshConfig) GetInboundTrafficPolicy() *InboundTrafficPolicy {
 	return m.InboundTrafficPolicy
 }
 
-// GetEnableClientSidePolicyCheck gives the field enable_client_side_policy_check; its zero value where it is not set.
+// GetEnableClientSidePolicyCheck returns the field enable_client_side_policy_check; its zero value where it is not set.
 func (m *MeshConfig) GetEnableClientSidePolicyCheck() bool {
 	if m == nil {
 		return false
@@ -322,7 +322,7 @@ func (m *MeshConfig) GetEnableClientSidePolicyCheck() bool {
 	return m.EnableClientSidePolicyCheck
 }
 
-// GetSdsUdsPath gives the field sds_uds_path; its zero value where it is not set.
+// GetSdsUdsPath returns the field sds_uds_path; its zero value where it is not set.
 func (m *MeshConfig) GetSdsUdsPath() string {
 	if m == nil {
 		return ""
@@ -330,7 +330,7 @@ func (m *MeshConfig) GetSdsUdsPath() string {
 	return m.SdsUdsPath
 }
 
-// GetSdsRefreshDelay gives the field sds_refresh_delay; its zero value where it is not set.
+// GetSdsRefreshDelay returns the field sds_refresh_delay; its zero value where it is not set.
 func (m *MeshConfig) GetSdsRefreshDelay() *Duration {
 	if m == nil {
 		return nil
@@ -338,7 +338,7 @@ func (m *MeshConfig) GetSdsRefreshDelay() *Duration {
 	return m.SdsRefreshDelay
 }
 
-// GetConfigSources gives the field config_sources; its zero value where it is not set.
+// GetConfigSources returns the field config_sources; its zero value where it is not set.
 func (m *MeshConfig) GetConfigSources() []*ConfigSource {
 	if m == nil {
 		return nil
@@ -346,7 +346,7 @@ func (m *MeshConfig) GetConfigSources() []*ConfigSource {
 	return m.ConfigSources
 }
 
-// GetEnableSdsTokenMount gives the field enable_sds_token_mount; its zero value where it is not set.
+// GetEnableSdsTokenMount returns the field enable_sds_token_mount; its zero value where it is not set.
 func (m *MeshConfig) GetEnableSdsTokenMount() bool {
 	if m == nil {
 		return false
@@ -354,7 +354,7 @@ func (m *MeshConfig) GetEnableSdsTokenMount() bool {
 	return m.EnableSdsTokenMount
 }
 
-// GetSdsUseK8SSaJwt gives the field sds_use_k8s_sa_jwt; its zero value where it is not set.
+// GetSdsUseK8SSaJwt returns the field sds_use_k8s_sa_jwt; its zero value where it is not set.
 func (m *MeshConfig) GetSdsUseK8SSaJwt() bool {
 	if m == nil {
 		return false
@@ -362,7 +362,7 @@ func (m *MeshConfig) GetSdsUseK8SSaJwt() bool {
 	return m.SdsUseK8SSaJwt
 }
 
-// GetEnableAutoMtls gives the field enable_auto_mtls; its zero value where it is not set.
+// GetEnableAutoMtls returns the field enable_auto_mtls; its zero value where it is not set.
 func (m *MeshConfig) GetEnableAutoMtls() *BoolValue {
 	if m == nil {
 		return nil
@@ -370,7 +370,7 @@ func (m *MeshConfig) GetEnableAutoMtls() *BoolValue {
 	return m.EnableAutoMtls
 }
 
-// GetTrustDomain gives the field trust_domain; its zero value where it is not set.
+// GetTrustDomain returns the field trust_domain; its zero value where it is not set.
 func (m *MeshConfig) GetTrustDomain() string {
 	if m == nil {
 		return ""
@@ -378,7 +378,7 @@ func (m *MeshConfig) GetTrustDomain() string {
 	return m.TrustDomain
 }
 
-// GetTrustDomainAliases gives the field trust_domain_aliases; its zero value where it is not set.
+// GetTrustDomainAliases returns the field trust_domain_aliases; its zero value where it is not set.
 func (m *MeshConfig) GetTrustDomainAliases() []string {
 	if m == nil {
 		return nil
@@ -386,7 +386,7 @@ func (m *MeshConfig) GetTrustDomainAliases() []string {
 	return m.TrustDomainAliases
 }
 
-// GetCaCertificates gives the field ca_certificates; its zero value where it is not set.
+// GetCaCertificates returns the field ca_certificates; its zero value where it is not set.
 func (m *MeshConfig) GetCaCertificates() []*CertificateData {
 	if m == nil {
 		return nil
@@ -394,7 +394,7 @@ func (m *MeshConfig) GetCaCertificates() []*CertificateData {
 	return m.CaCertificates
 }
 
-// GetDefaultServiceExportTo gives the field default_service_export_to; its zero value where it is not set.
+// GetDefaultServiceExportTo returns the field default_service_export_to; its zero value where it is not set.
 func (m *MeshConfig) GetDefaultServiceExportTo() []string {
 	if m == nil {
 		return nil
@@ -402,7 +402,7 @@ func (m *MeshConfig) GetDefaultServiceExportTo() []string {
 	return m.DefaultServiceExportTo
 }
 
-// GetDefaultVirtualServiceExportTo gives the field default_virtual_service_export_to; its zero value where it is not set.
+// GetDefaultVirtualServiceExportTo returns the field default_virtual_service_export_to; its zero value where it is not set.
 func (m *MeshConfig) GetDefaultVirtualServiceExportTo() []string {
 	if m == nil {
 		return nil
@@ -410,7 +410,7 @@ func (m *MeshConfig) GetDefaultVirtualServiceExportTo() []string {
 	return m.DefaultVirtualServiceExportTo
 }
 
-// GetDefaultDestinationRuleExportTo gives the field default_destination_rule_export_to; its zero value where it is not set.
+// GetDefaultDestinationRuleExportTo returns the field default_destination_rule_export_to; its zero value where it is not set.
 func (m *MeshConfig) GetDefaultDestinationRuleExportTo() []string {
 	if m == nil {
 		return nil
@@ -418,7 +418,7 @@ func (m *MeshConfig) GetDefaultDestinationRuleExportTo() []string {
 	return m.DefaultDestinationRuleExportTo
 }
 
-// GetRootNamespace gives the field root_namespace; its zero value where it is not set.
+// GetRootNamespace returns the field root_namespace; its zero value where it is not set.
 func (m *MeshConfig) GetRootNamespace() string {
 	if m == nil {
 		return ""
@@ -426,7 +426,7 @@ func (m *MeshConfig) GetRootNamespace() string {
 	return m.RootNamespace
 }
 
-// GetLocalityLbSetting gives the field locality_lb_setting; its zero value where it is not set.
+// GetLocalityLbSetting returns the field locality_lb_setting; its zero value where it is not set.
 func (m *MeshConfig) GetLocalityLbSetting() *LocalityLoadBalancerSetting {
 	if m == nil {
 		return nil
@@ -434,7 +434,7 @@ func (m *MeshConfig) GetLocalityLbSetting() *LocalityLoadBalancerSetting {
 	return m.LocalityLbSetting
 }
 
-// GetZoneAwareLbSetting gives the field zone_aware_lb_setting; its zero value where it is not set.
+// GetZoneAwareLbSetting returns the field zone_aware_lb_setting; its zero value where it is not set.
 func (m *MeshConfig) GetZoneAwareLbSetting() *ZoneAwareLoadBalancerSetting {
 	if m == nil {
 		return nil
@@ -442,7 +442,7 @@ func (m *MeshConfig) GetZoneAwareLbSetting() *ZoneAwareLoadBalancerSetting {
 	return m.ZoneAwareLbSetting
 }
 
-// GetDnsRefreshRate gives the field dns_refresh_rate; its zero value where it is not set.
+// GetDnsRefreshRate returns the field dns_refresh_rate; its zero value where it is not set.
 func (m *MeshConfig) GetDnsRefreshRate() *Duration {
 	if m == nil {
 		return nil
@@ -450,7 +450,7 @@ func (m *MeshConfig) GetDnsRefreshRate() *Duration {
 	return m.DnsRefreshRate
 }
 
-// GetDisableReportBatch gives the field disable_report_batch; its zero value where it is not set.
+// GetDisableReportBatch returns the field disable_report_batch; its zero value where it is not set.
 func (m *MeshConfig) GetDisableReportBatch() bool {
 	if m == nil {
 		return false
@@ -458,7 +458,7 @@ func (m *MeshConfig) GetDisableReportBatch() bool {
 	return m.DisableReportBatch
 }
 
-// GetReportBatchMaxEntries gives the field report_batch_max_entries; its zero value where it is not set.
+// GetReportBatchMaxEntries returns the field report_batch_max_entries; its zero value where it is not set.
 func (m *MeshConfig) GetReportBatchMaxEntries() uint32 {
 	if m == nil {
 		return 0
@@ -466,7 +466,7 @@ func (m *MeshConfig) GetReportBatchMaxEntries() uint32 {
 	return m.ReportBatchMaxEntries
 }
 
-// GetReportBatchMaxTime gives the field report_batch_max_time; its zero value where it is not set.
+// GetReportBatchMaxTime returns the field report_batch_max_time; its zero value where it is not set.
 func (m *MeshConfig) GetReportBatchMaxTime() *Duration {
 	if m == nil {
 		return nil
@@ -474,7 +474,7 @@ func (m *MeshConfig) GetReportBatchMaxTime() *Duration {
 	return m.ReportBatchMaxTime
 }
 
-// GetH2UpgradePolicy gives the field h2_upgrade_policy; its zero value where it is not set.
+// GetH2UpgradePolicy returns the field h2_upgrade_policy; its zero value where it is not set.
 func (m *MeshConfig) GetH2UpgradePolicy() MeshConfigH2UpgradePolicy {
 	if m == nil {
 		return 0
@@ -482,7 +482,7 @@ func (m *MeshConfig) GetH2UpgradePolicy() MeshConfigH2UpgradePolicy {
 	return m.H2UpgradePolicy
 }
 
-// GetInboundClusterStatName gives the field inbound_cluster_stat_name; its zero value where it is not set.
+// GetInboundClusterStatName returns the field inbound_cluster_stat_name; its zero value where it is not set.
 func (m *MeshConfig) GetInboundClusterStatName() string {
 	if m == nil {
 		return ""
@@ -490,7 +490,7 @@ func (m *MeshConfig) GetInboundClusterStatName() string {
 	return m.InboundClusterStatName
 }
 
-// GetOutboundClusterStatName gives the field outbound_cluster_stat_name; its zero value where it is not set.
+// GetOutboundClusterStatName returns the field outbound_cluster_stat_name; its zero value where it is not set.
 func (m *MeshConfig) GetOutboundClusterStatName() string {
 	if m == nil {
 		return ""
@@ -498,7 +498,7 @@ func (m *MeshConfig) GetOutboundClusterStatName() string {
 	return m.OutboundClusterStatName
 }
 
-// GetCertificates gives the field certificates; its zero value where it is not set.
+// GetCertificates returns the field certificates; its zero value where it is not set.
 func (m *MeshConfig) GetCertificates() []*Certificate {
 	if m == nil {
 		return nil
@@ -506,7 +506,7 @@ func (m *MeshConfig) GetCertificates() []*Certificate {
 	return m.Certificates
 }
 
-// GetThriftConfig gives the field thrift_config; its zero value where it is not set.
+// GetThriftConfig returns the field thrift_config; its zero value where it is not set.
 func (m *MeshConfig) GetThriftConfig() *ThriftConfig {
 	if m == nil {
 		return nil
@@ -514,7 +514,7 @@ func (m *MeshConfig) GetThriftConfig() *ThriftConfig {
 	return m.ThriftConfig
 }
 
-// GetServiceSettings gives the field service_settings; its zero value where it is not set.
+// GetServiceSettings returns the field service_settings; its zero value where it is not set.
 func (m *MeshConfig) GetServiceSettings() []*ServiceSettings {
 	if m == nil {
 		return nil
@@ -522,7 +522,7 @@ func (m *MeshConfig) GetServiceSettings() []*ServiceSettings {
 	return m.ServiceSettings
 }
 
-// GetServiceScopeConfigs gives the field service_scope_configs; its zero value where it is not set.
+// GetServiceScopeConfigs returns the field service_scope_configs; its zero value where it is not set.
 func (m *MeshConfig) GetServiceScopeConfigs() []*ServiceScopeConfigs {
 	if m == nil {
 		return nil
@@ -530,7 +530,7 @@ func (m *MeshConfig) GetServiceScopeConfigs() []*ServiceScopeConfigs {
 	return m.ServiceScopeConfigs
 }
 
-// GetEnablePrometheusMerge gives the field enable_prometheus_merge; its zero value where it is not set.
+// GetEnablePrometheusMerge returns the field enable_prometheus_merge; its zero value where it is not set.
 func (m *MeshConfig) GetEnablePrometheusMerge() *BoolValue {
 	if m == nil {
 		return nil
@@ -538,7 +538,7 @@ func (m *MeshConfig) GetEnablePrometheusMerge() *BoolValue {
 	return m.EnablePrometheusMerge
 }
 
-// GetTerminationDrainDuration gives the field termination_drain_duration; its zero value where it is not set.
+// GetTerminationDrainDuration returns the field termination_drain_duration; its zero value where it is not set.
 func (m *MeshConfig) GetTerminationDrainDuration() *Duration {
 	if m == nil {
 		return nil
@@ -546,7 +546,7 @@ func (m *MeshConfig) GetTerminationDrainDuration() *Duration {
 	return m.TerminationDrainDuration
 }
 
-// GetVerifyCertificateAtClient gives the field verify_certificate_at_client; its zero value where it is not set.
+// GetVerifyCertificateAtClient returns the field verify_certificate_at_client; its zero value where it is not set.
 func (m *MeshConfig) GetVerifyCertificateAtClient() *BoolValue {
 	if m == nil {
 		return nil
@@ -554,7 +554,7 @@ func (m *MeshConfig) GetVerifyCertificateAtClient() *BoolValue {
 	return m.VerifyCertificateAtClient
 }
 
-// GetCa gives the field ca; its zero value where it is not set.
+// GetCa returns the field ca; its zero value where it is not set.
 func (m *MeshConfig) GetCa() *MeshConfigCA {
 	if m == nil {
 		return nil
@@ -562,7 +562,7 @@ func (m *MeshConfig) GetCa() *MeshConfigCA {
 	return m.Ca
 }
 
-// GetExtensionProviders gives the field extension_providers; its zero value where it is not set.
+// GetExtensionProviders returns the field extension_providers; its zero value where it is not set.
 func (m *MeshConfig) GetExtensionProviders() []*ExtensionProvider {
 	if m == nil {
 		return nil
@@ -570,7 +570,7 @@ func (m *MeshConfig) GetExtensionProviders() []*ExtensionProvider {
 	return m.ExtensionProviders
 }
 
-// GetDefaultProviders gives the field default_providers; its zero value where it is not set.
+// GetDefaultProviders returns the field default_providers; its zero value where it is not set.
 func (m *MeshConfig) GetDefaultProviders() *DefaultProviders {
 	if m == nil {
 		return nil
@@ -578,7 +578,7 @@ func (m *MeshConfig) GetDefaultProviders() *DefaultProviders {
 	return m.DefaultProviders
 }
 
-// GetDiscoverySelectors gives the field discovery_selectors; its zero value where it is not set.
+// GetDiscoverySelectors returns the field discovery_selectors; its zero value where it is not set.
 func (m *MeshConfig) GetDiscoverySelectors() []*LabelSelector {
 	if m == nil {
 		return nil
@@ -586,7 +586,7 @@ func (m *MeshConfig) GetDiscoverySelectors() []*LabelSelector {
 	return m.DiscoverySelectors
 }
 
-// GetPathNormalization gives the field path_normalization; its zero value where it is not set.
+// GetPathNormalization returns the field path_normalization; its zero value where it is not set.
 func (m *MeshConfig) GetPathNormalization() *ProxyPathNormalization {
 	if m == nil {
 		return nil
@@ -594,7 +594,7 @@ func (m *MeshConfig) GetPathNormalization() *ProxyPathNormalization {
 	return m.PathNormalization
 }
 
-// GetDefaultHttpRetryPolicy gives the field default_http_retry_policy; its zero value where it is not set.
+// GetDefaultHttpRetryPolicy returns the field default_http_retry_policy; its zero value where it is not set.
 func (m *MeshConfig) GetDefaultHttpRetryPolicy() *HTTPRetry {
 	if m == nil {
 		return nil
@@ -602,7 +602,7 @@ func (m *MeshConfig) GetDefaultHttpRetryPolicy() *HTTPRetry {
 	return m.DefaultHttpRetryPolicy
 }
 
-// GetMeshMTLS gives the field mesh_mTLS; its zero value where it is not set.
+// GetMeshMTLS returns the field mesh_mTLS; its zero value where it is not set.
 func (m *MeshConfig) GetMeshMTLS() *TLSConfig {
 	if m == nil {
 		return nil
@@ -610,7 +610,7 @@ func (m *MeshConfig) GetMeshMTLS() *TLSConfig {
 	return m.MeshMTLS
 }
 
-// GetTlsDefaults gives the field tls_defaults; its zero value where it is not set.
+// GetTlsDefaults returns the field tls_defaults; its zero value where it is not set.
 func (m *MeshConfig) GetTlsDefaults() *TLSConfig {
 	if m == nil {
 		return nil
@@ -618,7 +618,7 @@ func (m *MeshConfig) GetTlsDefaults() *TLSConfig {
 	return m.TlsDefaults
 }
 
-// GetDefaultTrafficPolicy gives the field default_traffic_policy; its zero value where it is not set.
+// GetDefaultTrafficPolicy returns the field default_traffic_policy; its zero value where it is not set.
 func (m *MeshConfig) GetDefaultTrafficPolicy() *DefaultTrafficPolicy {
 	if m == nil {
 		return nil
@@ -626,7 +626,7 @@ func (m *MeshConfig) GetDefaultTrafficPolicy() *DefaultTrafficPolicy {
 	return m.DefaultTrafficPolicy
 }
 
-// GetServiceEntryVisibility gives the field service_entry_visibility; its zero value where it is not set.
+// GetServiceEntryVisibility returns the field service_entry_visibility; its zero value where it is not set.
 func (m *MeshConfig) GetServiceEntryVisibility() *ServiceEntryVisibility {
 	if m == nil {
 		return nil
@@ -641,10 +641,10 @@ type TcpKeepalive struct {
 	Interval *Duration `pb:"interval"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *TcpKeepalive) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *TcpKeepalive) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetProbes gives the field probes; its zero value where it is not set.
+// GetProbes returns the field probes; its zero value where it is not set.
 func (m *TcpKeepalive) GetProbes() uint32 {
 	if m == nil {
 		return 0
@@ -652,7 +652,7 @@ func (m *TcpKeepalive) GetProbes() uint32 {
 	return m.Probes
 }
 
-// GetTime gives the field time; its zero value where it is not set.
+// GetTime returns the field time; its zero value where it is not set.
 func (m *TcpKeepalive) GetTime() *Duration {
 	if m == nil {
 		return nil
@@ -660,7 +660,7 @@ func (m *TcpKeepalive) GetTime() *Duration {
 	return m.Time
 }
 
-// GetInterval gives the field interval; its zero value where it is not set.
+// GetInterval returns the field interval; its zero value where it is not set.
 func (m *TcpKeepalive) GetInterval() *Duration {
 	if m == nil {
 		return nil
@@ -686,7 +686,7 @@ var namesIngressControllerMode = enumNames{
 	{3, "STRICT"},
 }
 
-// String gives the value's name, or its number where it has none.
+// String returns the value's name, or its number where it has none.
 func (e IngressControllerMode) String() string { return namesIngressControllerMode.name(int32(e)) }
 
 func (IngressControllerMode) names() enumNames { return namesIngressControllerMode }
@@ -705,7 +705,7 @@ var namesAccessLogEncoding = enumNames{
 	{1, "JSON"},
 }
 
-// String gives the value's name, or its number where it has none.
+// String returns the value's name, or its number where it has none.
 func (e AccessLogEncoding) String() string { return namesAccessLogEncoding.name(int32(e)) }
 
 func (AccessLogEncoding) names() enumNames { return namesAccessLogEncoding }
@@ -757,10 +757,10 @@ type ProxyConfig struct {
 	ConnectionSettings              *ConnectionSettings     `pb:"connection_settings,since=31"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *ProxyConfig) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *ProxyConfig) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetConfigPath gives the field config_path; its zero value where it is not set.
+// GetConfigPath returns the field config_path; its zero value where it is not set.
 func (m *ProxyConfig) GetConfigPath() string {
 	if m == nil {
 		return ""
@@ -768,7 +768,7 @@ func (m *ProxyConfig) GetConfigPath() string {
 	return m.ConfigPath
 }
 
-// GetBinaryPath gives the field binary_path; its zero value where it is not set.
+// GetBinaryPath returns the field binary_path; its zero value where it is not set.
 func (m *ProxyConfig) GetBinaryPath() string {
 	if m == nil {
 		return ""
@@ -776,7 +776,7 @@ func (m *ProxyConfig) GetBinaryPath() string {
 	return m.BinaryPath
 }
 
-// GetTracingServiceName gives the field tracing_service_name; its zero value where it is not set.
+// GetTracingServiceName returns the field tracing_service_name; its zero value where it is not set.
 func (m *ProxyConfig) GetTracingServiceName() TracingServiceName {
 	if m == nil || m.TracingServiceName == nil {
 		return 0
@@ -784,7 +784,7 @@ func (m *ProxyConfig) GetTracingServiceName() TracingServiceName {
 	return *m.TracingServiceName
 }
 
-// GetDrainDuration gives the field drain_duration; its zero value where it is not set.
+// GetDrainDuration returns the field drain_duration; its zero value where it is not set.
 func (m *ProxyConfig) GetDrainDuration() *Duration {
 	if m == nil {
 		return nil
@@ -792,7 +792,7 @@ func (m *ProxyConfig) GetDrainDuration() *Duration {
 	return m.DrainDuration
 }
 
-// GetParentShutdownDuration gives the field parent_shutdown_duration; its zero value where it is not set.
+// GetParentShutdownDuration returns the field parent_shutdown_duration; its zero value where it is not set.
 func (m *ProxyConfig) GetParentShutdownDuration() *Duration {
 	if m == nil {
 		return nil
@@ -800,7 +800,7 @@ func (m *ProxyConfig) GetParentShutdownDuration() *Duration {
 	return m.ParentShutdownDuration
 }
 
-// GetDiscoveryAddress gives the field discovery_address; its zero value where it is not set.
+// GetDiscoveryAddress returns the field discovery_address; its zero value where it is not set.
 func (m *ProxyConfig) GetDiscoveryAddress() string {
 	if m == nil {
 		return ""
@@ -808,7 +808,7 @@ func (m *ProxyConfig) GetDiscoveryAddress() string {
 	return m.DiscoveryAddress
 }
 
-// GetDiscoveryRefreshDelay gives the field discovery_refresh_delay; its zero value where it is not set.
+// GetDiscoveryRefreshDelay returns the field discovery_refresh_delay; its zero value where it is not set.
 func (m *ProxyConfig) GetDiscoveryRefreshDelay() *Duration {
 	if m == nil {
 		return nil
@@ -816,7 +816,7 @@ func (m *ProxyConfig) GetDiscoveryRefreshDelay() *Duration {
 	return m.DiscoveryRefreshDelay
 }
 
-// GetZipkinAddress gives the field zipkin_address; its zero value where it is not set.
+// GetZipkinAddress returns the field zipkin_address; its zero value where it is not set.
 func (m *ProxyConfig) GetZipkinAddress() string {
 	if m == nil {
 		return ""
@@ -824,7 +824,7 @@ func (m *ProxyConfig) GetZipkinAddress() string {
 	return m.ZipkinAddress
 }
 
-// GetConnectTimeout gives the field connect_timeout; its zero value where it is not set.
+// GetConnectTimeout returns the field connect_timeout; its zero value where it is not set.
 func (m *ProxyConfig) GetConnectTimeout() *Duration {
 	if m == nil {
 		return nil
@@ -832,7 +832,7 @@ func (m *ProxyConfig) GetConnectTimeout() *Duration {
 	return m.ConnectTimeout
 }
 
-// GetStatsdUdpAddress gives the field statsd_udp_address; its zero value where it is not set.
+// GetStatsdUdpAddress returns the field statsd_udp_address; its zero value where it is not set.
 func (m *ProxyConfig) GetStatsdUdpAddress() string {
 	if m == nil {
 		return ""
@@ -840,7 +840,7 @@ func (m *ProxyConfig) GetStatsdUdpAddress() string {
 	return m.StatsdUdpAddress
 }
 
-// GetEnvoyMetricsServiceAddress gives the field envoy_metrics_service_address; its zero value where it is not set.
+// GetEnvoyMetricsServiceAddress returns the field envoy_metrics_service_address; its zero value where it is not set.
 func (m *ProxyConfig) GetEnvoyMetricsServiceAddress() string {
 	if m == nil {
 		return ""
@@ -848,7 +848,7 @@ func (m *ProxyConfig) GetEnvoyMetricsServiceAddress() string {
 	return m.EnvoyMetricsServiceAddress
 }
 
-// GetProxyAdminPort gives the field proxy_admin_port; its zero value where it is not set.
+// GetProxyAdminPort returns the field proxy_admin_port; its zero value where it is not set.
 func (m *ProxyConfig) GetProxyAdminPort() int32 {
 	if m == nil {
 		return 0
@@ -856,7 +856,7 @@ func (m *ProxyConfig) GetProxyAdminPort() int32 {
 	return m.ProxyAdminPort
 }
 
-// GetAvailabilityZone gives the field availability_zone; its zero value where it is not set.
+// GetAvailabilityZone returns the field availability_zone; its zero value where it is not set.
 func (m *ProxyConfig) GetAvailabilityZone() string {
 	if m == nil {
 		return ""
@@ -864,7 +864,7 @@ func (m *ProxyConfig) GetAvailabilityZone() string {
 	return m.AvailabilityZone
 }
 
-// GetControlPlaneAuthPolicy gives the field control_plane_auth_policy; its zero value where it is not set.
+// GetControlPlaneAuthPolicy returns the field control_plane_auth_policy; its zero value where it is not set.
 func (m *ProxyConfig) GetControlPlaneAuthPolicy() AuthenticationPolicy {
 	if m == nil {
 		return 0
@@ -872,7 +872,7 @@ func (m *ProxyConfig) GetControlPlaneAuthPolicy() AuthenticationPolicy {
 	return m.ControlPlaneAuthPolicy
 }
 
-// GetCustomConfigFile gives the field custom_config_file; its zero value where it is not set.
+// GetCustomConfigFile returns the field custom_config_file; its zero value where it is not set.
 func (m *ProxyConfig) GetCustomConfigFile() string {
 	if m == nil {
 		return ""
@@ -880,7 +880,7 @@ func (m *ProxyConfig) GetCustomConfigFile() string {
 	return m.CustomConfigFile
 }
 
-// GetStatNameLength gives the field stat_name_length; its zero value where it is not set.
+// GetStatNameLength returns the field stat_name_length; its zero value where it is not set.
 func (m *ProxyConfig) GetStatNameLength() int32 {
 	if m == nil {
 		return 0
@@ -888,7 +888,7 @@ func (m *ProxyConfig) GetStatNameLength() int32 {
 	return m.StatNameLength
 }
 
-// GetProxyBootstrapTemplatePath gives the field proxy_bootstrap_template_path; its zero value where it is not set.
+// GetProxyBootstrapTemplatePath returns the field proxy_bootstrap_template_path; its zero value where it is not set.
 func (m *ProxyConfig) GetProxyBootstrapTemplatePath() string {
 	if m == nil {
 		return ""
@@ -896,7 +896,7 @@ func (m *ProxyConfig) GetProxyBootstrapTemplatePath() string {
 	return m.ProxyBootstrapTemplatePath
 }
 
-// GetInterceptionMode gives the field interception_mode; its zero value where it is not set.
+// GetInterceptionMode returns the field interception_mode; its zero value where it is not set.
 func (m *ProxyConfig) GetInterceptionMode() InboundInterceptionMode {
 	if m == nil {
 		return 0
@@ -904,7 +904,7 @@ func (m *ProxyConfig) GetInterceptionMode() InboundInterceptionMode {
 	return m.InterceptionMode
 }
 
-// GetTracing gives the field tracing; its zero value where it is not set.
+// GetTracing returns the field tracing; its zero value where it is not set.
 func (m *ProxyConfig) GetTracing() *Tracing {
 	if m == nil {
 		return nil
@@ -912,7 +912,7 @@ func (m *ProxyConfig) GetTracing() *Tracing {
 	return m.Tracing
 }
 
-// GetSds gives the field sds; its zero value where it is not set.
+// GetSds returns the field sds; its zero value where it is not set.
 func (m *ProxyConfig) GetSds() *SDS {
 	if m == nil {
 		return nil
@@ -920,7 +920,7 @@ func (m *ProxyConfig) GetSds() *SDS {
 	return m.Sds
 }
 
-// GetEnvoyAccessLogService gives the field envoy_access_log_service; its zero value where it is not set.
+// GetEnvoyAccessLogService returns the field envoy_access_log_service; its zero value where it is not set.
 func (m *ProxyConfig) GetEnvoyAccessLogService() *RemoteService {
 	if m == nil {
 		return nil
@@ -928,7 +928,7 @@ func (m *ProxyConfig) GetEnvoyAccessLogService() *RemoteService {
 	return m.EnvoyAccessLogService
 }
 
-// GetEnvoyMetricsService gives the field envoy_metrics_service; its zero value where it is not set.
+// GetEnvoyMetricsService returns the field envoy_metrics_service; its zero value where it is not set.
 func (m *ProxyConfig) GetEnvoyMetricsService() *RemoteService {
 	if m == nil {
 		return nil
@@ -936,7 +936,7 @@ func (m *ProxyConfig) GetEnvoyMetricsService() *RemoteService {
 	return m.EnvoyMetricsService
 }
 
-// GetProxyMetadata gives the field proxy_metadata; its zero value where it is not set.
+// GetProxyMetadata returns the field proxy_metadata; its zero value where it is not set.
 func (m *ProxyConfig) GetProxyMetadata() map[string]string {
 	if m == nil {
 		return nil
@@ -944,7 +944,7 @@ func (m *ProxyConfig) GetProxyMetadata() map[string]string {
 	return m.ProxyMetadata
 }
 
-// GetRuntimeValues gives the field runtime_values; its zero value where it is not set.
+// GetRuntimeValues returns the field runtime_values; its zero value where it is not set.
 func (m *ProxyConfig) GetRuntimeValues() map[string]string {
 	if m == nil {
 		return nil
@@ -952,7 +952,7 @@ func (m *ProxyConfig) GetRuntimeValues() map[string]string {
 	return m.RuntimeValues
 }
 
-// GetStatusPort gives the field status_port; its zero value where it is not set.
+// GetStatusPort returns the field status_port; its zero value where it is not set.
 func (m *ProxyConfig) GetStatusPort() int32 {
 	if m == nil {
 		return 0
@@ -960,7 +960,7 @@ func (m *ProxyConfig) GetStatusPort() int32 {
 	return m.StatusPort
 }
 
-// GetExtraStatTags gives the field extra_stat_tags; its zero value where it is not set.
+// GetExtraStatTags returns the field extra_stat_tags; its zero value where it is not set.
 func (m *ProxyConfig) GetExtraStatTags() []string {
 	if m == nil {
 		return nil
@@ -968,7 +968,7 @@ func (m *ProxyConfig) GetExtraStatTags() []string {
 	return m.ExtraStatTags
 }
 
-// GetGatewayTopology gives the field gateway_topology; its zero value where it is not set.
+// GetGatewayTopology returns the field gateway_topology; its zero value where it is not set.
 func (m *ProxyConfig) GetGatewayTopology() *Topology {
 	if m == nil {
 		return nil
@@ -976,7 +976,7 @@ func (m *ProxyConfig) GetGatewayTopology() *Topology {
 	return m.GatewayTopology
 }
 
-// GetTerminationDrainDuration gives the field termination_drain_duration; its zero value where it is not set.
+// GetTerminationDrainDuration returns the field termination_drain_duration; its zero value where it is not set.
 func (m *ProxyConfig) GetTerminationDrainDuration() *Duration {
 	if m == nil {
 		return nil
@@ -984,7 +984,7 @@ func (m *ProxyConfig) GetTerminationDrainDuration() *Duration {
 	return m.TerminationDrainDuration
 }
 
-// GetMeshId gives the field mesh_id; its zero value where it is not set.
+// GetMeshId returns the field mesh_id; its zero value where it is not set.
 func (m *ProxyConfig) GetMeshId() string {
 	if m == nil {
 		return ""
@@ -992,7 +992,7 @@ func (m *ProxyConfig) GetMeshId() string {
 	return m.MeshId
 }
 
-// GetReadinessProbe gives the field readiness_probe; its zero value where it is not set.
+// GetReadinessProbe returns the field readiness_probe; its zero value where it is not set.
 func (m *ProxyConfig) GetReadinessProbe() *ReadinessProbe {
 	if m == nil {
 		return nil
@@ -1000,7 +1000,7 @@ func (m *ProxyConfig) GetReadinessProbe() *ReadinessProbe {
 	return m.ReadinessProbe
 }
 
-// GetProxyStatsMatcher gives the field proxy_stats_matcher; its zero value where it is not set.
+// GetProxyStatsMatcher returns the field proxy_stats_matcher; its zero value where it is not set.
 func (m *ProxyConfig) GetProxyStatsMatcher() *ProxyStatsMatcher {
 	if m == nil {
 		return nil
@@ -1008,7 +1008,7 @@ func (m *ProxyConfig) GetProxyStatsMatcher() *ProxyStatsMatcher {
 	return m.ProxyStatsMatcher
 }
 
-// GetHoldApplicationUntilProxyStarts gives the field hold_application_until_proxy_starts; its zero value where it is not set.
+// GetHoldApplicationUntilProxyStarts returns the field hold_application_until_proxy_starts; its zero value where it is not set.
 func (m *ProxyConfig) GetHoldApplicationUntilProxyStarts() *BoolValue {
 	if m == nil {
 		return nil
@@ -1016,7 +1016,7 @@ func (m *ProxyConfig) GetHoldApplicationUntilProxyStarts() *BoolValue {
 	return m.HoldApplicationUntilProxyStarts
 }
 
-// GetCaCertificatesPem gives the field ca_certificates_pem; its zero value where it is not set.
+// GetCaCertificatesPem returns the field ca_certificates_pem; its zero value where it is not set.
 func (m *ProxyConfig) GetCaCertificatesPem() []string {
 	if m == nil {
 		return nil
@@ -1024,7 +1024,7 @@ func (m *ProxyConfig) GetCaCertificatesPem() []string {
 	return m.CaCertificatesPem
 }
 
-// GetImage gives the field image; its zero value where it is not set.
+// GetImage returns the field image; its zero value where it is not set.
 func (m *ProxyConfig) GetImage() *ProxyImage {
 	if m == nil {
 		return nil
@@ -1032,7 +1032,7 @@ func (m *ProxyConfig) GetImage() *ProxyImage {
 	return m.Image
 }
 
-// GetPrivateKeyProvider gives the field private_key_provider; its zero value where it is not set.
+// GetPrivateKeyProvider returns the field private_key_provider; its zero value where it is not set.
 func (m *ProxyConfig) GetPrivateKeyProvider() *PrivateKeyProvider {
 	if m == nil {
 		return nil
@@ -1040,7 +1040,7 @@ func (m *ProxyConfig) GetPrivateKeyProvider() *PrivateKeyProvider {
 	return m.PrivateKeyProvider
 }
 
-// GetProxyHeaders gives the field proxy_headers; its zero value where it is not set.
+// GetProxyHeaders returns the field proxy_headers; its zero value where it is not set.
 func (m *ProxyConfig) GetProxyHeaders() *ProxyHeaders {
 	if m == nil {
 		return nil
@@ -1048,7 +1048,7 @@ func (m *ProxyConfig) GetProxyHeaders() *ProxyHeaders {
 	return m.ProxyHeaders
 }
 
-// GetFileFlushInterval gives the field file_flush_interval; its zero value where it is not set.
+// GetFileFlushInterval returns the field file_flush_interval; its zero value where it is not set.
 func (m *ProxyConfig) GetFileFlushInterval() *Duration {
 	if m == nil {
 		return nil
@@ -1056,7 +1056,7 @@ func (m *ProxyConfig) GetFileFlushInterval() *Duration {
 	return m.FileFlushInterval
 }
 
-// GetFileFlushMinSizeKb gives the field file_flush_min_size_kb; its zero value where it is not set.
+// GetFileFlushMinSizeKb returns the field file_flush_min_size_kb; its zero value where it is not set.
 func (m *ProxyConfig) GetFileFlushMinSizeKb() uint32 {
 	if m == nil {
 		return 0
@@ -1064,7 +1064,7 @@ func (m *ProxyConfig) GetFileFlushMinSizeKb() uint32 {
 	return m.FileFlushMinSizeKb
 }
 
-// GetStatsCompression gives the field stats_compression; its zero value where it is not set.
+// GetStatsCompression returns the field stats_compression; its zero value where it is not set.
 func (m *ProxyConfig) GetStatsCompression() *BoolValue {
 	if m == nil {
 		return nil
@@ -1072,7 +1072,7 @@ func (m *ProxyConfig) GetStatsCompression() *BoolValue {
 	return m.StatsCompression
 }
 
-// GetConnectionSettings gives the field connection_settings; its zero value where it is not set.
+// GetConnectionSettings returns the field connection_settings; its zero value where it is not set.
 func (m *ProxyConfig) GetConnectionSettings() *ConnectionSettings {
 	if m == nil {
 		return nil
@@ -1096,7 +1096,7 @@ var namesTracingServiceName = enumNames{
 	{2, "CANONICAL_NAME_AND_NAMESPACE"},
 }
 
-// String gives the value's name, or its number where it has none.
+// String returns the value's name, or its number where it has none.
 func (e TracingServiceName) String() string { return namesTracingServiceName.name(int32(e)) }
 
 func (TracingServiceName) names() enumNames { return namesTracingServiceName }
@@ -1117,7 +1117,7 @@ var namesAuthenticationPolicy = enumNames{
 	{1000, "INHERIT"},
 }
 
-// String gives the value's name, or its number where it has none.
+// String returns the value's name, or its number where it has none.
 func (e AuthenticationPolicy) String() string { return namesAuthenticationPolicy.name(int32(e)) }
 
 func (AuthenticationPolicy) names() enumNames { return namesAuthenticationPolicy }
@@ -1138,7 +1138,7 @@ var namesInboundInterceptionMode = enumNames{
 	{2, "NONE"},
 }
 
-// String gives the value's name, or its number where it has none.
+// String returns the value's name, or its number where it has none.
 func (e InboundInterceptionMode) String() string { return namesInboundInterceptionMode.name(int32(e)) }
 
 func (InboundInterceptionMode) names() enumNames { return namesInboundInterceptionMode }
@@ -1157,10 +1157,10 @@ type Tracing struct {
 	EnableIstioTags  *BoolValue            `pb:"enable_istio_tags,since=25"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *Tracing) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *Tracing) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetZipkin gives the field zipkin; its zero value where it is not set.
+// GetZipkin returns the field zipkin; its zero value where it is not set.
 func (m *Tracing) GetZipkin() *Zipkin {
 	if m == nil {
 		return nil
@@ -1168,7 +1168,7 @@ func (m *Tracing) GetZipkin() *Zipkin {
 	return m.Zipkin
 }
 
-// GetLightstep gives the field lightstep; its zero value where it is not set.
+// GetLightstep returns the field lightstep; its zero value where it is not set.
 func (m *Tracing) GetLightstep() *Lightstep {
 	if m == nil {
 		return nil
@@ -1176,7 +1176,7 @@ func (m *Tracing) GetLightstep() *Lightstep {
 	return m.Lightstep
 }
 
-// GetDatadog gives the field datadog; its zero value where it is not set.
+// GetDatadog returns the field datadog; its zero value where it is not set.
 func (m *Tracing) GetDatadog() *Datadog {
 	if m == nil {
 		return nil
@@ -1184,7 +1184,7 @@ func (m *Tracing) GetDatadog() *Datadog {
 	return m.Datadog
 }
 
-// GetStackdriver gives the field stackdriver; its zero value where it is not set.
+// GetStackdriver returns the field stackdriver; its zero value where it is not set.
 func (m *Tracing) GetStackdriver() *Stackdriver {
 	if m == nil {
 		return nil
@@ -1192,7 +1192,7 @@ func (m *Tracing) GetStackdriver() *Stackdriver {
 	return m.Stackdriver
 }
 
-// GetOpenCensusAgent gives the field open_census_agent; its zero value where it is not set.
+// GetOpenCensusAgent returns the field open_census_agent; its zero value where it is not set.
 func (m *Tracing) GetOpenCensusAgent() *OpenCensusAgent {
 	if m == nil {
 		return nil
@@ -1200,7 +1200,7 @@ func (m *Tracing) GetOpenCensusAgent() *OpenCensusAgent {
 	return m.OpenCensusAgent
 }
 
-// GetCustomTags gives the field custom_tags; its zero value where it is not set.
+// GetCustomTags returns the field custom_tags; its zero value where it is not set.
 func (m *Tracing) GetCustomTags() map[string]*CustomTag {
 	if m == nil {
 		return nil
@@ -1208,7 +1208,7 @@ func (m *Tracing) GetCustomTags() map[string]*CustomTag {
 	return m.CustomTags
 }
 
-// GetMaxPathTagLength gives the field max_path_tag_length; its zero value where it is not set.
+// GetMaxPathTagLength returns the field max_path_tag_length; its zero value where it is not set.
 func (m *Tracing) GetMaxPathTagLength() uint32 {
 	if m == nil {
 		return 0
@@ -1216,7 +1216,7 @@ func (m *Tracing) GetMaxPathTagLength() uint32 {
 	return m.MaxPathTagLength
 }
 
-// GetSampling gives the field sampling; its zero value where it is not set.
+// GetSampling returns the field sampling; its zero value where it is not set.
 func (m *Tracing) GetSampling() float64 {
 	if m == nil {
 		return 0
@@ -1224,7 +1224,7 @@ func (m *Tracing) GetSampling() float64 {
 	return m.Sampling
 }
 
-// GetTlsSettings gives the field tls_settings; its zero value where it is not set.
+// GetTlsSettings returns the field tls_settings; its zero value where it is not set.
 func (m *Tracing) GetTlsSettings() *ClientTLSSettings {
 	if m == nil {
 		return nil
@@ -1232,7 +1232,7 @@ func (m *Tracing) GetTlsSettings() *ClientTLSSettings {
 	return m.TlsSettings
 }
 
-// GetEnableIstioTags gives the field enable_istio_tags; its zero value where it is not set.
+// GetEnableIstioTags returns the field enable_istio_tags; its zero value where it is not set.
 func (m *Tracing) GetEnableIstioTags() *BoolValue {
 	if m == nil {
 		return nil
@@ -1245,10 +1245,10 @@ type Zipkin struct {
 	Address string `pb:"address"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *Zipkin) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *Zipkin) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetAddress gives the field address; its zero value where it is not set.
+// GetAddress returns the field address; its zero value where it is not set.
 func (m *Zipkin) GetAddress() string {
 	if m == nil {
 		return ""
@@ -1264,10 +1264,10 @@ type Lightstep struct {
 	CacertPath  string `pb:"cacert_path"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *Lightstep) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *Lightstep) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetAddress gives the field address; its zero value where it is not set.
+// GetAddress returns the field address; its zero value where it is not set.
 func (m *Lightstep) GetAddress() string {
 	if m == nil {
 		return ""
@@ -1275,7 +1275,7 @@ func (m *Lightstep) GetAddress() string {
 	return m.Address
 }
 
-// GetAccessToken gives the field access_token; its zero value where it is not set.
+// GetAccessToken returns the field access_token; its zero value where it is not set.
 func (m *Lightstep) GetAccessToken() string {
 	if m == nil {
 		return ""
@@ -1283,7 +1283,7 @@ func (m *Lightstep) GetAccessToken() string {
 	return m.AccessToken
 }
 
-// GetSecure gives the field secure; its zero value where it is not set.
+// GetSecure returns the field secure; its zero value where it is not set.
 func (m *Lightstep) GetSecure() bool {
 	if m == nil {
 		return false
@@ -1291,7 +1291,7 @@ func (m *Lightstep) GetSecure() bool {
 	return m.Secure
 }
 
-// GetCacertPath gives the field cacert_path; its zero value where it is not set.
+// GetCacertPath returns the field cacert_path; its zero value where it is not set.
 func (m *Lightstep) GetCacertPath() string {
 	if m == nil {
 		return ""
@@ -1304,10 +1304,10 @@ type Datadog struct {
 	Address string `pb:"address"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *Datadog) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *Datadog) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetAddress gives the field address; its zero value where it is not set.
+// GetAddress returns the field address; its zero value where it is not set.
 func (m *Datadog) GetAddress() string {
 	if m == nil {
 		return ""
@@ -1323,10 +1323,10 @@ type Stackdriver struct {
 	MaxNumberOfMessageEvents *Int64Value `pb:"max_number_of_message_events"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *Stackdriver) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *Stackdriver) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetDebug gives the field debug; its zero value where it is not set.
+// GetDebug returns the field debug; its zero value where it is not set.
 func (m *Stackdriver) GetDebug() bool {
 	if m == nil {
 		return false
@@ -1334,7 +1334,7 @@ func (m *Stackdriver) GetDebug() bool {
 	return m.Debug
 }
 
-// GetMaxNumberOfAttributes gives the field max_number_of_attributes; its zero value where it is not set.
+// GetMaxNumberOfAttributes returns the field max_number_of_attributes; its zero value where it is not set.
 func (m *Stackdriver) GetMaxNumberOfAttributes() *Int64Value {
 	if m == nil {
 		return nil
@@ -1342,7 +1342,7 @@ func (m *Stackdriver) GetMaxNumberOfAttributes() *Int64Value {
 	return m.MaxNumberOfAttributes
 }
 
-// GetMaxNumberOfAnnotations gives the field max_number_of_annotations; its zero value where it is not set.
+// GetMaxNumberOfAnnotations returns the field max_number_of_annotations; its zero value where it is not set.
 func (m *Stackdriver) GetMaxNumberOfAnnotations() *Int64Value {
 	if m == nil {
 		return nil
@@ -1350,7 +1350,7 @@ func (m *Stackdriver) GetMaxNumberOfAnnotations() *Int64Value {
 	return m.MaxNumberOfAnnotations
 }
 
-// GetMaxNumberOfMessageEvents gives the field max_number_of_message_events; its zero value where it is not set.
+// GetMaxNumberOfMessageEvents returns the field max_number_of_message_events; its zero value where it is not set.
 func (m *Stackdriver) GetMaxNumberOfMessageEvents() *Int64Value {
 	if m == nil {
 		return nil
@@ -1364,10 +1364,10 @@ type OpenCensusAgent struct {
 	Context []OpenCensusAgentTraceContext `pb:"context"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *OpenCensusAgent) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *OpenCensusAgent) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetAddress gives the field address; its zero value where it is not set.
+// GetAddress returns the field address; its zero value where it is not set.
 func (m *OpenCensusAgent) GetAddress() string {
 	if m == nil {
 		return ""
@@ -1375,7 +1375,7 @@ func (m *OpenCensusAgent) GetAddress() string {
 	return m.Address
 }
 
-// GetContext gives the field context; its zero value where it is not set.
+// GetContext returns the field context; its zero value where it is not set.
 func (m *OpenCensusAgent) GetContext() []OpenCensusAgentTraceContext {
 	if m == nil {
 		return nil
@@ -1403,7 +1403,7 @@ var namesOpenCensusAgentTraceContext = enumNames{
 	{4, "B3"},
 }
 
-// String gives the value's name, or its number where it has none.
+// String returns the value's name, or its number where it has none.
 func (e OpenCensusAgentTraceContext) String() string {
 	return namesOpenCensusAgentTraceContext.name(int32(e))
 }
@@ -1417,10 +1417,10 @@ type CustomTag struct {
 	Header      *RequestHeader      `pb:"header,oneof=type"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *CustomTag) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *CustomTag) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetLiteral gives the field literal; its zero value where it is not set.
+// GetLiteral returns the field literal; its zero value where it is not set.
 func (m *CustomTag) GetLiteral() *TracingLiteral {
 	if m == nil {
 		return nil
@@ -1428,7 +1428,7 @@ func (m *CustomTag) GetLiteral() *TracingLiteral {
 	return m.Literal
 }
 
-// GetEnvironment gives the field environment; its zero value where it is not set.
+// GetEnvironment returns the field environment; its zero value where it is not set.
 func (m *CustomTag) GetEnvironment() *TracingEnvironment {
 	if m == nil {
 		return nil
@@ -1436,7 +1436,7 @@ func (m *CustomTag) GetEnvironment() *TracingEnvironment {
 	return m.Environment
 }
 
-// GetHeader gives the field header; its zero value where it is not set.
+// GetHeader returns the field header; its zero value where it is not set.
 func (m *CustomTag) GetHeader() *RequestHeader {
 	if m == nil {
 		return nil
@@ -1449,10 +1449,10 @@ type TracingLiteral struct {
 	Value string `pb:"value"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *TracingLiteral) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *TracingLiteral) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetValue gives the field value; its zero value where it is not set.
+// GetValue returns the field value; its zero value where it is not set.
 func (m *TracingLiteral) GetValue() string {
 	if m == nil {
 		return ""
@@ -1466,10 +1466,10 @@ type TracingEnvironment struct {
 	DefaultValue string `pb:"default_value"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *TracingEnvironment) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *TracingEnvironment) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetName gives the field name; its zero value where it is not set.
+// GetName returns the field name; its zero value where it is not set.
 func (m *TracingEnvironment) GetName() string {
 	if m == nil {
 		return ""
@@ -1477,7 +1477,7 @@ func (m *TracingEnvironment) GetName() string {
 	return m.Name
 }
 
-// GetDefaultValue gives the field default_value; its zero value where it is not set.
+// GetDefaultValue returns the field default_value; its zero value where it is not set.
 func (m *TracingEnvironment) GetDefaultValue() string {
 	if m == nil {
 		return ""
@@ -1491,10 +1491,10 @@ type RequestHeader struct {
 	DefaultValue string `pb:"default_value"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *RequestHeader) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *RequestHeader) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetName gives the field name; its zero value where it is not set.
+// GetName returns the field name; its zero value where it is not set.
 func (m *RequestHeader) GetName() string {
 	if m == nil {
 		return ""
@@ -1502,7 +1502,7 @@ func (m *RequestHeader) GetName() string {
 	return m.Name
 }
 
-// GetDefaultValue gives the field default_value; its zero value where it is not set.
+// GetDefaultValue returns the field default_value; its zero value where it is not set.
 func (m *RequestHeader) GetDefaultValue() string {
 	if m == nil {
 		return ""
@@ -1523,10 +1523,10 @@ type ClientTLSSettings struct {
 	CaCrl              string     `pb:"ca_crl,since=22"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *ClientTLSSettings) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *ClientTLSSettings) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetMode gives the field mode; its zero value where it is not set.
+// GetMode returns the field mode; its zero value where it is not set.
 func (m *ClientTLSSettings) GetMode() TLSmode {
 	if m == nil {
 		return 0
@@ -1534,7 +1534,7 @@ func (m *ClientTLSSettings) GetMode() TLSmode {
 	return m.Mode
 }
 
-// GetClientCertificate gives the field client_certificate; its zero value where it is not set.
+// GetClientCertificate returns the field client_certificate; its zero value where it is not set.
 func (m *ClientTLSSettings) GetClientCertificate() string {
 	if m == nil {
 		return ""
@@ -1542,7 +1542,7 @@ func (m *ClientTLSSettings) GetClientCertificate() string {
 	return m.ClientCertificate
 }
 
-// GetPrivateKey gives the field private_key; its zero value where it is not set.
+// GetPrivateKey returns the field private_key; its zero value where it is not set.
 func (m *ClientTLSSettings) GetPrivateKey() string {
 	if m == nil {
 		return ""
@@ -1550,7 +1550,7 @@ func (m *ClientTLSSettings) GetPrivateKey() string {
 	return m.PrivateKey
 }
 
-// GetCaCertificates gives the field ca_certificates; its zero value where it is not set.
+// GetCaCertificates returns the field ca_certificates; its zero value where it is not set.
 func (m *ClientTLSSettings) GetCaCertificates() string {
 	if m == nil {
 		return ""
@@ -1558,7 +1558,7 @@ func (m *ClientTLSSettings) GetCaCertificates() string {
 	return m.CaCertificates
 }
 
-// GetCredentialName gives the field credential_name; its zero value where it is not set.
+// GetCredentialName returns the field credential_name; its zero value where it is not set.
 func (m *ClientTLSSettings) GetCredentialName() string {
 	if m == nil {
 		return ""
@@ -1566,7 +1566,7 @@ func (m *ClientTLSSettings) GetCredentialName() string {
 	return m.CredentialName
 }
 
-// GetSubjectAltNames gives the field subject_alt_names; its zero value where it is not set.
+// GetSubjectAltNames returns the field subject_alt_names; its zero value where it is not set.
 func (m *ClientTLSSettings) GetSubjectAltNames() []string {
 	if m == nil {
 		return nil
@@ -1574,7 +1574,7 @@ func (m *ClientTLSSettings) GetSubjectAltNames() []string {
 	return m.SubjectAltNames
 }
 
-// GetSni gives the field sni; its zero value where it is not set.
+// GetSni returns the field sni; its zero value where it is not set.
 func (m *ClientTLSSettings) GetSni() string {
 	if m == nil {
 		return ""
@@ -1582,7 +1582,7 @@ func (m *ClientTLSSettings) GetSni() string {
 	return m.Sni
 }
 
-// GetInsecureSkipVerify gives the field insecure_skip_verify; its zero value where it is not set.
+// GetInsecureSkipVerify returns the field insecure_skip_verify; its zero value where it is not set.
 func (m *ClientTLSSettings) GetInsecureSkipVerify() *BoolValue {
 	if m == nil {
 		return nil
@@ -1590,7 +1590,7 @@ func (m *ClientTLSSettings) GetInsecureSkipVerify() *BoolValue {
 	return m.InsecureSkipVerify
 }
 
-// GetCaCrl gives the field ca_crl; its zero value where it is not set.
+// GetCaCrl returns the field ca_crl; its zero value where it is not set.
 func (m *ClientTLSSettings) GetCaCrl() string {
 	if m == nil {
 		return ""
@@ -1616,7 +1616,7 @@ var namesTLSmode = enumNames{
 	{3, "ISTIO_MUTUAL"},
 }
 
-// String gives the value's name, or its number where it has none.
+// String returns the value's name, or its number where it has none.
 func (e TLSmode) String() string { return namesTLSmode.name(int32(e)) }
 
 func (TLSmode) names() enumNames { return namesTLSmode }
@@ -1627,10 +1627,10 @@ type SDS struct {
 	K8SSaJwtPath string `pb:"k8s_sa_jwt_path"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *SDS) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *SDS) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetEnabled gives the field enabled; its zero value where it is not set.
+// GetEnabled returns the field enabled; its zero value where it is not set.
 func (m *SDS) GetEnabled() bool {
 	if m == nil {
 		return false
@@ -1638,7 +1638,7 @@ func (m *SDS) GetEnabled() bool {
 	return m.Enabled
 }
 
-// GetK8SSaJwtPath gives the field k8s_sa_jwt_path; its zero value where it is not set.
+// GetK8SSaJwtPath returns the field k8s_sa_jwt_path; its zero value where it is not set.
 func (m *SDS) GetK8SSaJwtPath() string {
 	if m == nil {
 		return ""
@@ -1653,10 +1653,10 @@ type RemoteService struct {
 	TcpKeepalive *TcpKeepalive      `pb:"tcp_keepalive"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *RemoteService) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *RemoteService) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetAddress gives the field address; its zero value where it is not set.
+// GetAddress returns the field address; its zero value where it is not set.
 func (m *RemoteService) GetAddress() string {
 	if m == nil {
 		return ""
@@ -1664,7 +1664,7 @@ func (m *RemoteService) GetAddress() string {
 	return m.Address
 }
 
-// GetTlsSettings gives the field tls_settings; its zero value where it is not set.
+// GetTlsSettings returns the field tls_settings; its zero value where it is not set.
 func (m *RemoteService) GetTlsSettings() *ClientTLSSettings {
 	if m == nil {
 		return nil
@@ -1672,7 +1672,7 @@ func (m *RemoteService) GetTlsSettings() *ClientTLSSettings {
 	return m.TlsSettings
 }
 
-// GetTcpKeepalive gives the field tcp_keepalive; its zero value where it is not set.
+// GetTcpKeepalive returns the field tcp_keepalive; its zero value where it is not set.
 func (m *RemoteService) GetTcpKeepalive() *TcpKeepalive {
 	if m == nil {
 		return nil
@@ -1687,10 +1687,10 @@ type Topology struct {
 	ProxyProtocol            *ProxyProtocolConfiguration `pb:"proxy_protocol,since=19"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *Topology) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *Topology) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetNumTrustedProxies gives the field num_trusted_proxies; its zero value where it is not set.
+// GetNumTrustedProxies returns the field num_trusted_proxies; its zero value where it is not set.
 func (m *Topology) GetNumTrustedProxies() uint32 {
 	if m == nil {
 		return 0
@@ -1698,7 +1698,7 @@ func (m *Topology) GetNumTrustedProxies() uint32 {
 	return m.NumTrustedProxies
 }
 
-// GetForwardClientCertDetails gives the field forward_client_cert_details; its zero value where it is not set.
+// GetForwardClientCertDetails returns the field forward_client_cert_details; its zero value where it is not set.
 func (m *Topology) GetForwardClientCertDetails() ForwardClientCertDetails {
 	if m == nil {
 		return 0
@@ -1706,7 +1706,7 @@ func (m *Topology) GetForwardClientCertDetails() ForwardClientCertDetails {
 	return m.ForwardClientCertDetails
 }
 
-// GetProxyProtocol gives the field proxy_protocol; its zero value where it is not set.
+// GetProxyProtocol returns the field proxy_protocol; its zero value where it is not set.
 func (m *Topology) GetProxyProtocol() *ProxyProtocolConfiguration {
 	if m == nil {
 		return nil
@@ -1736,7 +1736,7 @@ var namesForwardClientCertDetails = enumNames{
 	{5, "ALWAYS_FORWARD_ONLY"},
 }
 
-// String gives the value's name, or its number where it has none.
+// String returns the value's name, or its number where it has none.
 func (e ForwardClientCertDetails) String() string {
 	return namesForwardClientCertDetails.name(int32(e))
 }
@@ -1747,8 +1747,8 @@ func (ForwardClientCertDetails) names() enumNames { return namesForwardClientCer
 type ProxyProtocolConfiguration struct {
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *ProxyProtocolConfiguration) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *ProxyProtocolConfiguration) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
 // ReadinessProbe is the message of that name.
 type ReadinessProbe struct {
@@ -1763,10 +1763,10 @@ type ReadinessProbe struct {
 	Grpc                *GrpcHealthCheckConfig `pb:"grpc,oneof=health_check_method,since=25"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *ReadinessProbe) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *ReadinessProbe) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetInitialDelaySeconds gives the field initial_delay_seconds; its zero value where it is not set.
+// GetInitialDelaySeconds returns the field initial_delay_seconds; its zero value where it is not set.
 func (m *ReadinessProbe) GetInitialDelaySeconds() int32 {
 	if m == nil {
 		return 0
@@ -1774,7 +1774,7 @@ func (m *ReadinessProbe) GetInitialDelaySeconds() int32 {
 	return m.InitialDelaySeconds
 }
 
-// GetTimeoutSeconds gives the field timeout_seconds; its zero value where it is not set.
+// GetTimeoutSeconds returns the field timeout_seconds; its zero value where it is not set.
 func (m *ReadinessProbe) GetTimeoutSeconds() int32 {
 	if m == nil {
 		return 0
@@ -1782,7 +1782,7 @@ func (m *ReadinessProbe) GetTimeoutSeconds() int32 {
 	return m.TimeoutSeconds
 }
 
-// GetPeriodSeconds gives the field period_seconds; its zero value where it is not set.
+// GetPeriodSeconds returns the field period_seconds; its zero value where it is not set.
 func (m *ReadinessProbe) GetPeriodSeconds() int32 {
 	if m == nil {
 		return 0
@@ -1790,7 +1790,7 @@ func (m *ReadinessProbe) GetPeriodSeconds() int32 {
 	return m.PeriodSeconds
 }
 
-// GetSuccessThreshold gives the field success_threshold; its zero value where it is not set.
+// GetSuccessThreshold returns the field success_threshold; its zero value where it is not set.
 func (m *ReadinessProbe) GetSuccessThreshold() int32 {
 	if m == nil {
 		return 0
@@ -1798,7 +1798,7 @@ func (m *ReadinessProbe) GetSuccessThreshold() int32 {
 	return m.SuccessThreshold
 }
 
-// GetFailureThreshold gives the field failure_threshold; its zero value where it is not set.
+// GetFailureThreshold returns the field failure_threshold; its zero value where it is not set.
 func (m *ReadinessProbe) GetFailureThreshold() int32 {
 	if m == nil {
 		return 0
@@ -1806,7 +1806,7 @@ func (m *ReadinessProbe) GetFailureThreshold() int32 {
 	return m.FailureThreshold
 }
 
-// GetHttpGet gives the field http_get; its zero value where it is not set.
+// GetHttpGet returns the field http_get; its zero value where it is not set.
 func (m *ReadinessProbe) GetHttpGet() *HTTPHealthCheckConfig {
 	if m == nil {
 		return nil
@@ -1814,7 +1814,7 @@ func (m *ReadinessProbe) GetHttpGet() *HTTPHealthCheckConfig {
 	return m.HttpGet
 }
 
-// GetTcpSocket gives the field tcp_socket; its zero value where it is not set.
+// GetTcpSocket returns the field tcp_socket; its zero value where it is not set.
 func (m *ReadinessProbe) GetTcpSocket() *TCPHealthCheckConfig {
 	if m == nil {
 		return nil
@@ -1822,7 +1822,7 @@ func (m *ReadinessProbe) GetTcpSocket() *TCPHealthCheckConfig {
 	return m.TcpSocket
 }
 
-// GetExec gives the field exec; its zero value where it is not set.
+// GetExec returns the field exec; its zero value where it is not set.
 func (m *ReadinessProbe) GetExec() *ExecHealthCheckConfig {
 	if m == nil {
 		return nil
@@ -1830,7 +1830,7 @@ func (m *ReadinessProbe) GetExec() *ExecHealthCheckConfig {
 	return m.Exec
 }
 
-// GetGrpc gives the field grpc; its zero value where it is not set.
+// GetGrpc returns the field grpc; its zero value where it is not set.
 func (m *ReadinessProbe) GetGrpc() *GrpcHealthCheckConfig {
 	if m == nil {
 		return nil
@@ -1847,10 +1847,10 @@ type HTTPHealthCheckConfig struct {
 	HttpHeaders []*HTTPHeader `pb:"http_headers"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *HTTPHealthCheckConfig) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *HTTPHealthCheckConfig) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetPath gives the field path; its zero value where it is not set.
+// GetPath returns the field path; its zero value where it is not set.
 func (m *HTTPHealthCheckConfig) GetPath() string {
 	if m == nil {
 		return ""
@@ -1858,7 +1858,7 @@ func (m *HTTPHealthCheckConfig) GetPath() string {
 	return m.Path
 }
 
-// GetPort gives the field port; its zero value where it is not set.
+// GetPort returns the field port; its zero value where it is not set.
 func (m *HTTPHealthCheckConfig) GetPort() uint32 {
 	if m == nil {
 		return 0
@@ -1866,7 +1866,7 @@ func (m *HTTPHealthCheckConfig) GetPort() uint32 {
 	return m.Port
 }
 
-// GetHost gives the field host; its zero value where it is not set.
+// GetHost returns the field host; its zero value where it is not set.
 func (m *HTTPHealthCheckConfig) GetHost() string {
 	if m == nil {
 		return ""
@@ -1874,7 +1874,7 @@ func (m *HTTPHealthCheckConfig) GetHost() string {
 	return m.Host
 }
 
-// GetScheme gives the field scheme; its zero value where it is not set.
+// GetScheme returns the field scheme; its zero value where it is not set.
 func (m *HTTPHealthCheckConfig) GetScheme() string {
 	if m == nil {
 		return ""
@@ -1882,7 +1882,7 @@ func (m *HTTPHealthCheckConfig) GetScheme() string {
 	return m.Scheme
 }
 
-// GetHttpHeaders gives the field http_headers; its zero value where it is not set.
+// GetHttpHeaders returns the field http_headers; its zero value where it is not set.
 func (m *HTTPHealthCheckConfig) GetHttpHeaders() []*HTTPHeader {
 	if m == nil {
 		return nil
@@ -1896,10 +1896,10 @@ type HTTPHeader struct {
 	Value string `pb:"value"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *HTTPHeader) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *HTTPHeader) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetName gives the field name; its zero value where it is not set.
+// GetName returns the field name; its zero value where it is not set.
 func (m *HTTPHeader) GetName() string {
 	if m == nil {
 		return ""
@@ -1907,7 +1907,7 @@ func (m *HTTPHeader) GetName() string {
 	return m.Name
 }
 
-// GetValue gives the field value; its zero value where it is not set.
+// GetValue returns the field value; its zero value where it is not set.
 func (m *HTTPHeader) GetValue() string {
 	if m == nil {
 		return ""
@@ -1921,10 +1921,10 @@ type TCPHealthCheckConfig struct {
 	Port uint32 `pb:"port"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *TCPHealthCheckConfig) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *TCPHealthCheckConfig) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetHost gives the field host; its zero value where it is not set.
+// GetHost returns the field host; its zero value where it is not set.
 func (m *TCPHealthCheckConfig) GetHost() string {
 	if m == nil {
 		return ""
@@ -1932,7 +1932,7 @@ func (m *TCPHealthCheckConfig) GetHost() string {
 	return m.Host
 }
 
-// GetPort gives the field port; its zero value where it is not set.
+// GetPort returns the field port; its zero value where it is not set.
 func (m *TCPHealthCheckConfig) GetPort() uint32 {
 	if m == nil {
 		return 0
@@ -1945,10 +1945,10 @@ type ExecHealthCheckConfig struct {
 	Command []string `pb:"command"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *ExecHealthCheckConfig) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *ExecHealthCheckConfig) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetCommand gives the field command; its zero value where it is not set.
+// GetCommand returns the field command; its zero value where it is not set.
 func (m *ExecHealthCheckConfig) GetCommand() []string {
 	if m == nil {
 		return nil
@@ -1962,10 +1962,10 @@ type GrpcHealthCheckConfig struct {
 	Service string `pb:"service"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *GrpcHealthCheckConfig) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *GrpcHealthCheckConfig) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetPort gives the field port; its zero value where it is not set.
+// GetPort returns the field port; its zero value where it is not set.
 func (m *GrpcHealthCheckConfig) GetPort() uint32 {
 	if m == nil {
 		return 0
@@ -1973,7 +1973,7 @@ func (m *GrpcHealthCheckConfig) GetPort() uint32 {
 	return m.Port
 }
 
-// GetService gives the field service; its zero value where it is not set.
+// GetService returns the field service; its zero value where it is not set.
 func (m *GrpcHealthCheckConfig) GetService() string {
 	if m == nil {
 		return ""
@@ -1988,10 +1988,10 @@ type ProxyStatsMatcher struct {
 	InclusionRegexps  []string `pb:"inclusion_regexps"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *ProxyStatsMatcher) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *ProxyStatsMatcher) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetInclusionPrefixes gives the field inclusion_prefixes; its zero value where it is not set.
+// GetInclusionPrefixes returns the field inclusion_prefixes; its zero value where it is not set.
 func (m *ProxyStatsMatcher) GetInclusionPrefixes() []string {
 	if m == nil {
 		return nil
@@ -1999,7 +1999,7 @@ func (m *ProxyStatsMatcher) GetInclusionPrefixes() []string {
 	return m.InclusionPrefixes
 }
 
-// GetInclusionSuffixes gives the field inclusion_suffixes; its zero value where it is not set.
+// GetInclusionSuffixes returns the field inclusion_suffixes; its zero value where it is not set.
 func (m *ProxyStatsMatcher) GetInclusionSuffixes() []string {
 	if m == nil {
 		return nil
@@ -2007,7 +2007,7 @@ func (m *ProxyStatsMatcher) GetInclusionSuffixes() []string {
 	return m.InclusionSuffixes
 }
 
-// GetInclusionRegexps gives the field inclusion_regexps; its zero value where it is not set.
+// GetInclusionRegexps returns the field inclusion_regexps; its zero value where it is not set.
 func (m *ProxyStatsMatcher) GetInclusionRegexps() []string {
 	if m == nil {
 		return nil
@@ -2020,10 +2020,10 @@ type ProxyImage struct {
 	ImageType string `pb:"image_type"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *ProxyImage) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *ProxyImage) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetImageType gives the field image_type; its zero value where it is not set.
+// GetImageType returns the field image_type; its zero value where it is not set.
 func (m *ProxyImage) GetImageType() string {
 	if m == nil {
 		return ""
@@ -2037,10 +2037,10 @@ type PrivateKeyProvider struct {
 	Qat      *QAT      `pb:"qat,oneof=provider"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *PrivateKeyProvider) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *PrivateKeyProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetCryptomb gives the field cryptomb; its zero value where it is not set.
+// GetCryptomb returns the field cryptomb; its zero value where it is not set.
 func (m *PrivateKeyProvider) GetCryptomb() *CryptoMb {
 	if m == nil {
 		return nil
@@ -2048,7 +2048,7 @@ func (m *PrivateKeyProvider) GetCryptomb() *CryptoMb {
 	return m.Cryptomb
 }
 
-// GetQat gives the field qat; its zero value where it is not set.
+// GetQat returns the field qat; its zero value where it is not set.
 func (m *PrivateKeyProvider) GetQat() *QAT {
 	if m == nil {
 		return nil
@@ -2062,10 +2062,10 @@ type CryptoMb struct {
 	Fallback  *BoolValue `pb:"fallback,since=21"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *CryptoMb) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *CryptoMb) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetPollDelay gives the field poll_delay; its zero value where it is not set.
+// GetPollDelay returns the field poll_delay; its zero value where it is not set.
 func (m *CryptoMb) GetPollDelay() *Duration {
 	if m == nil {
 		return nil
@@ -2073,7 +2073,7 @@ func (m *CryptoMb) GetPollDelay() *Duration {
 	return m.PollDelay
 }
 
-// GetFallback gives the field fallback; its zero value where it is not set.
+// GetFallback returns the field fallback; its zero value where it is not set.
 func (m *CryptoMb) GetFallback() *BoolValue {
 	if m == nil {
 		return nil
@@ -2087,10 +2087,10 @@ type QAT struct {
 	Fallback  *BoolValue `pb:"fallback,since=21"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *QAT) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *QAT) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetPollDelay gives the field poll_delay; its zero value where it is not set.
+// GetPollDelay returns the field poll_delay; its zero value where it is not set.
 func (m *QAT) GetPollDelay() *Duration {
 	if m == nil {
 		return nil
@@ -2098,7 +2098,7 @@ func (m *QAT) GetPollDelay() *Duration {
 	return m.PollDelay
 }
 
-// GetFallback gives the field fallback; its zero value where it is not set.
+// GetFallback returns the field fallback; its zero value where it is not set.
 func (m *QAT) GetFallback() *BoolValue {
 	if m == nil {
 		return nil
@@ -2120,10 +2120,10 @@ type ProxyHeaders struct {
 	XForwardedPort              *XForwardedPort              `pb:"x_forwarded_port,since=28"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *ProxyHeaders) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *ProxyHeaders) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetForwardedClientCert gives the field forwarded_client_cert; its zero value where it is not set.
+// GetForwardedClientCert returns the field forwarded_client_cert; its zero value where it is not set.
 func (m *ProxyHeaders) GetForwardedClientCert() ForwardClientCertDetails {
 	if m == nil {
 		return 0
@@ -2131,7 +2131,7 @@ func (m *ProxyHeaders) GetForwardedClientCert() ForwardClientCertDetails {
 	return m.ForwardedClientCert
 }
 
-// GetSetCurrentClientCertDetails gives the field set_current_client_cert_details; its zero value where it is not set.
+// GetSetCurrentClientCertDetails returns the field set_current_client_cert_details; its zero value where it is not set.
 func (m *ProxyHeaders) GetSetCurrentClientCertDetails() *SetCurrentClientCertDetails {
 	if m == nil {
 		return nil
@@ -2139,7 +2139,7 @@ func (m *ProxyHeaders) GetSetCurrentClientCertDetails() *SetCurrentClientCertDet
 	return m.SetCurrentClientCertDetails
 }
 
-// GetRequestId gives the field request_id; its zero value where it is not set.
+// GetRequestId returns the field request_id; its zero value where it is not set.
 func (m *ProxyHeaders) GetRequestId() *ProxyHeadersRequestId {
 	if m == nil {
 		return nil
@@ -2147,7 +2147,7 @@ func (m *ProxyHeaders) GetRequestId() *ProxyHeadersRequestId {
 	return m.RequestId
 }
 
-// GetServer gives the field server; its zero value where it is not set.
+// GetServer returns the field server; its zero value where it is not set.
 func (m *ProxyHeaders) GetServer() *ProxyHeadersServer {
 	if m == nil {
 		return nil
@@ -2155,7 +2155,7 @@ func (m *ProxyHeaders) GetServer() *ProxyHeadersServer {
 	return m.Server
 }
 
-// GetAttemptCount gives the field attempt_count; its zero value where it is not set.
+// GetAttemptCount returns the field attempt_count; its zero value where it is not set.
 func (m *ProxyHeaders) GetAttemptCount() *AttemptCount {
 	if m == nil {
 		return nil
@@ -2163,7 +2163,7 @@ func (m *ProxyHeaders) GetAttemptCount() *AttemptCount {
 	return m.AttemptCount
 }
 
-// GetEnvoyDebugHeaders gives the field envoy_debug_headers; its zero value where it is not set.
+// GetEnvoyDebugHeaders returns the field envoy_debug_headers; its zero value where it is not set.
 func (m *ProxyHeaders) GetEnvoyDebugHeaders() *EnvoyDebugHeaders {
 	if m == nil {
 		return nil
@@ -2171,7 +2171,7 @@ func (m *ProxyHeaders) GetEnvoyDebugHeaders() *EnvoyDebugHeaders {
 	return m.EnvoyDebugHeaders
 }
 
-// GetMetadataExchangeHeaders gives the field metadata_exchange_headers; its zero value where it is not set.
+// GetMetadataExchangeHeaders returns the field metadata_exchange_headers; its zero value where it is not set.
 func (m *ProxyHeaders) GetMetadataExchangeHeaders() *MetadataExchangeHeaders {
 	if m == nil {
 		return nil
@@ -2179,7 +2179,7 @@ func (m *ProxyHeaders) GetMetadataExchangeHeaders() *MetadataExchangeHeaders {
 	return m.MetadataExchangeHeaders
 }
 
-// GetPreserveHttp1HeaderCase gives the field preserve_http1_header_case; its zero value where it is not set.
+// GetPreserveHttp1HeaderCase returns the field preserve_http1_header_case; its zero value where it is not set.
 func (m *ProxyHeaders) GetPreserveHttp1HeaderCase() *BoolValue {
 	if m == nil {
 		return nil
@@ -2187,7 +2187,7 @@ func (m *ProxyHeaders) GetPreserveHttp1HeaderCase() *BoolValue {
 	return m.PreserveHttp1HeaderCase
 }
 
-// GetXForwardedHost gives the field x_forwarded_host; its zero value where it is not set.
+// GetXForwardedHost returns the field x_forwarded_host; its zero value where it is not set.
 func (m *ProxyHeaders) GetXForwardedHost() *XForwardedHost {
 	if m == nil {
 		return nil
@@ -2195,7 +2195,7 @@ func (m *ProxyHeaders) GetXForwardedHost() *XForwardedHost {
 	return m.XForwardedHost
 }
 
-// GetXForwardedPort gives the field x_forwarded_port; its zero value where it is not set.
+// GetXForwardedPort returns the field x_forwarded_port; its zero value where it is not set.
 func (m *ProxyHeaders) GetXForwardedPort() *XForwardedPort {
 	if m == nil {
 		return nil
@@ -2212,10 +2212,10 @@ type SetCurrentClientCertDetails struct {
 	Uri     *BoolValue `pb:"uri"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *SetCurrentClientCertDetails) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *SetCurrentClientCertDetails) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetSubject gives the field subject; its zero value where it is not set.
+// GetSubject returns the field subject; its zero value where it is not set.
 func (m *SetCurrentClientCertDetails) GetSubject() *BoolValue {
 	if m == nil {
 		return nil
@@ -2223,7 +2223,7 @@ func (m *SetCurrentClientCertDetails) GetSubject() *BoolValue {
 	return m.Subject
 }
 
-// GetCert gives the field cert; its zero value where it is not set.
+// GetCert returns the field cert; its zero value where it is not set.
 func (m *SetCurrentClientCertDetails) GetCert() *BoolValue {
 	if m == nil {
 		return nil
@@ -2231,7 +2231,7 @@ func (m *SetCurrentClientCertDetails) GetCert() *BoolValue {
 	return m.Cert
 }
 
-// GetChain gives the field chain; its zero value where it is not set.
+// GetChain returns the field chain; its zero value where it is not set.
 func (m *SetCurrentClientCertDetails) GetChain() *BoolValue {
 	if m == nil {
 		return nil
@@ -2239,7 +2239,7 @@ func (m *SetCurrentClientCertDetails) GetChain() *BoolValue {
 	return m.Chain
 }
 
-// GetDns gives the field dns; its zero value where it is not set.
+// GetDns returns the field dns; its zero value where it is not set.
 func (m *SetCurrentClientCertDetails) GetDns() *BoolValue {
 	if m == nil {
 		return nil
@@ -2247,7 +2247,7 @@ func (m *SetCurrentClientCertDetails) GetDns() *BoolValue {
 	return m.Dns
 }
 
-// GetUri gives the field uri; its zero value where it is not set.
+// GetUri returns the field uri; its zero value where it is not set.
 func (m *SetCurrentClientCertDetails) GetUri() *BoolValue {
 	if m == nil {
 		return nil
@@ -2260,10 +2260,10 @@ type ProxyHeadersRequestId struct {
 	Disabled *BoolValue `pb:"disabled"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *ProxyHeadersRequestId) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *ProxyHeadersRequestId) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetDisabled gives the field disabled; its zero value where it is not set.
+// GetDisabled returns the field disabled; its zero value where it is not set.
 func (m *ProxyHeadersRequestId) GetDisabled() *BoolValue {
 	if m == nil {
 		return nil
@@ -2277,10 +2277,10 @@ type ProxyHeadersServer struct {
 	Value    string     `pb:"value"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *ProxyHeadersServer) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *ProxyHeadersServer) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetDisabled gives the field disabled; its zero value where it is not set.
+// GetDisabled returns the field disabled; its zero value where it is not set.
 func (m *ProxyHeadersServer) GetDisabled() *BoolValue {
 	if m == nil {
 		return nil
@@ -2288,7 +2288,7 @@ func (m *ProxyHeadersServer) GetDisabled() *BoolValue {
 	return m.Disabled
 }
 
-// GetValue gives the field value; its zero value where it is not set.
+// GetValue returns the field value; its zero value where it is not set.
 func (m *ProxyHeadersServer) GetValue() string {
 	if m == nil {
 		return ""
@@ -2301,10 +2301,10 @@ type AttemptCount struct {
 	Disabled *BoolValue `pb:"disabled"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *AttemptCount) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *AttemptCount) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetDisabled gives the field disabled; its zero value where it is not set.
+// GetDisabled returns the field disabled; its zero value where it is not set.
 func (m *AttemptCount) GetDisabled() *BoolValue {
 	if m == nil {
 		return nil
@@ -2317,10 +2317,10 @@ type EnvoyDebugHeaders struct {
 	Disabled *BoolValue `pb:"disabled"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *EnvoyDebugHeaders) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *EnvoyDebugHeaders) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetDisabled gives the field disabled; its zero value where it is not set.
+// GetDisabled returns the field disabled; its zero value where it is not set.
 func (m *EnvoyDebugHeaders) GetDisabled() *BoolValue {
 	if m == nil {
 		return nil
@@ -2333,10 +2333,10 @@ type MetadataExchangeHeaders struct {
 	Mode MetadataExchangeMode `pb:"mode"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *MetadataExchangeHeaders) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *MetadataExchangeHeaders) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetMode gives the field mode; its zero value where it is not set.
+// GetMode returns the field mode; its zero value where it is not set.
 func (m *MetadataExchangeHeaders) GetMode() MetadataExchangeMode {
 	if m == nil {
 		return 0
@@ -2358,7 +2358,7 @@ var namesMetadataExchangeMode = enumNames{
 	{1, "IN_MESH"},
 }
 
-// String gives the value's name, or its number where it has none.
+// String returns the value's name, or its number where it has none.
 func (e MetadataExchangeMode) String() string { return namesMetadataExchangeMode.name(int32(e)) }
 
 func (MetadataExchangeMode) names() enumNames { return namesMetadataExchangeMode }
@@ -2368,10 +2368,10 @@ type XForwardedHost struct {
 	Enabled *BoolValue `pb:"enabled"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *XForwardedHost) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *XForwardedHost) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetEnabled gives the field enabled; its zero value where it is not set.
+// GetEnabled returns the field enabled; its zero value where it is not set.
 func (m *XForwardedHost) GetEnabled() *BoolValue {
 	if m == nil {
 		return nil
@@ -2384,10 +2384,10 @@ type XForwardedPort struct {
 	Enabled *BoolValue `pb:"enabled"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *XForwardedPort) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *XForwardedPort) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetEnabled gives the field enabled; its zero value where it is not set.
+// GetEnabled returns the field enabled; its zero value where it is not set.
 func (m *XForwardedPort) GetEnabled() *BoolValue {
 	if m == nil {
 		return nil
@@ -2417,10 +2417,10 @@ type ConnectionSettings struct {
 	GlobalDownstreamConnectionLimit       *Int32Value                  `pb:"global_downstream_connection_limit"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *ConnectionSettings) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *ConnectionSettings) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetProfile gives the field profile; its zero value where it is not set.
+// GetProfile returns the field profile; its zero value where it is not set.
 func (m *ConnectionSettings) GetProfile() ConnectionSettingsProfile {
 	if m == nil {
 		return 0
@@ -2428,7 +2428,7 @@ func (m *ConnectionSettings) GetProfile() ConnectionSettingsProfile {
 	return m.Profile
 }
 
-// GetListenerPerConnectionBufferLimitBytes gives the field listener_per_connection_buffer_limit_bytes; its zero value where it is not set.
+// GetListenerPerConnectionBufferLimitBytes returns the field listener_per_connection_buffer_limit_bytes; its zero value where it is not set.
 func (m *ConnectionSettings) GetListenerPerConnectionBufferLimitBytes() *Int32Value {
 	if m == nil {
 		return nil
@@ -2436,7 +2436,7 @@ func (m *ConnectionSettings) GetListenerPerConnectionBufferLimitBytes() *Int32Va
 	return m.ListenerPerConnectionBufferLimitBytes
 }
 
-// GetClusterPerConnectionBufferLimitBytes gives the field cluster_per_connection_buffer_limit_bytes; its zero value where it is not set.
+// GetClusterPerConnectionBufferLimitBytes returns the field cluster_per_connection_buffer_limit_bytes; its zero value where it is not set.
 func (m *ConnectionSettings) GetClusterPerConnectionBufferLimitBytes() *Int32Value {
 	if m == nil {
 		return nil
@@ -2444,7 +2444,7 @@ func (m *ConnectionSettings) GetClusterPerConnectionBufferLimitBytes() *Int32Val
 	return m.ClusterPerConnectionBufferLimitBytes
 }
 
-// GetHttpIdleTimeout gives the field http_idle_timeout; its zero value where it is not set.
+// GetHttpIdleTimeout returns the field http_idle_timeout; its zero value where it is not set.
 func (m *ConnectionSettings) GetHttpIdleTimeout() *Duration {
 	if m == nil {
 		return nil
@@ -2452,7 +2452,7 @@ func (m *ConnectionSettings) GetHttpIdleTimeout() *Duration {
 	return m.HttpIdleTimeout
 }
 
-// GetHttpMaxConnectionDuration gives the field http_max_connection_duration; its zero value where it is not set.
+// GetHttpMaxConnectionDuration returns the field http_max_connection_duration; its zero value where it is not set.
 func (m *ConnectionSettings) GetHttpMaxConnectionDuration() *Duration {
 	if m == nil {
 		return nil
@@ -2460,7 +2460,7 @@ func (m *ConnectionSettings) GetHttpMaxConnectionDuration() *Duration {
 	return m.HttpMaxConnectionDuration
 }
 
-// GetHttpDrainTimeout gives the field http_drain_timeout; its zero value where it is not set.
+// GetHttpDrainTimeout returns the field http_drain_timeout; its zero value where it is not set.
 func (m *ConnectionSettings) GetHttpDrainTimeout() *Duration {
 	if m == nil {
 		return nil
@@ -2468,7 +2468,7 @@ func (m *ConnectionSettings) GetHttpDrainTimeout() *Duration {
 	return m.HttpDrainTimeout
 }
 
-// GetHttpRequestTimeout gives the field http_request_timeout; its zero value where it is not set.
+// GetHttpRequestTimeout returns the field http_request_timeout; its zero value where it is not set.
 func (m *ConnectionSettings) GetHttpRequestTimeout() *Duration {
 	if m == nil {
 		return nil
@@ -2476,7 +2476,7 @@ func (m *ConnectionSettings) GetHttpRequestTimeout() *Duration {
 	return m.HttpRequestTimeout
 }
 
-// GetHttpRequestHeadersTimeout gives the field http_request_headers_timeout; its zero value where it is not set.
+// GetHttpRequestHeadersTimeout returns the field http_request_headers_timeout; its zero value where it is not set.
 func (m *ConnectionSettings) GetHttpRequestHeadersTimeout() *Duration {
 	if m == nil {
 		return nil
@@ -2484,7 +2484,7 @@ func (m *ConnectionSettings) GetHttpRequestHeadersTimeout() *Duration {
 	return m.HttpRequestHeadersTimeout
 }
 
-// GetHttpStreamIdleTimeout gives the field http_stream_idle_timeout; its zero value where it is not set.
+// GetHttpStreamIdleTimeout returns the field http_stream_idle_timeout; its zero value where it is not set.
 func (m *ConnectionSettings) GetHttpStreamIdleTimeout() *Duration {
 	if m == nil {
 		return nil
@@ -2492,7 +2492,7 @@ func (m *ConnectionSettings) GetHttpStreamIdleTimeout() *Duration {
 	return m.HttpStreamIdleTimeout
 }
 
-// GetHttpMaxStreamDuration gives the field http_max_stream_duration; its zero value where it is not set.
+// GetHttpMaxStreamDuration returns the field http_max_stream_duration; its zero value where it is not set.
 func (m *ConnectionSettings) GetHttpMaxStreamDuration() *Duration {
 	if m == nil {
 		return nil
@@ -2500,7 +2500,7 @@ func (m *ConnectionSettings) GetHttpMaxStreamDuration() *Duration {
 	return m.HttpMaxStreamDuration
 }
 
-// GetHttpMaxConcurrentStreams gives the field http_max_concurrent_streams; its zero value where it is not set.
+// GetHttpMaxConcurrentStreams returns the field http_max_concurrent_streams; its zero value where it is not set.
 func (m *ConnectionSettings) GetHttpMaxConcurrentStreams() *Int32Value {
 	if m == nil {
 		return nil
@@ -2508,7 +2508,7 @@ func (m *ConnectionSettings) GetHttpMaxConcurrentStreams() *Int32Value {
 	return m.HttpMaxConcurrentStreams
 }
 
-// GetHttp2InitialStreamWindowSize gives the field http2_initial_stream_window_size; its zero value where it is not set.
+// GetHttp2InitialStreamWindowSize returns the field http2_initial_stream_window_size; its zero value where it is not set.
 func (m *ConnectionSettings) GetHttp2InitialStreamWindowSize() *Int32Value {
 	if m == nil {
 		return nil
@@ -2516,7 +2516,7 @@ func (m *ConnectionSettings) GetHttp2InitialStreamWindowSize() *Int32Value {
 	return m.Http2InitialStreamWindowSize
 }
 
-// GetHttp2InitialConnectionWindowSize gives the field http2_initial_connection_window_size; its zero value where it is not set.
+// GetHttp2InitialConnectionWindowSize returns the field http2_initial_connection_window_size; its zero value where it is not set.
 func (m *ConnectionSettings) GetHttp2InitialConnectionWindowSize() *Int32Value {
 	if m == nil {
 		return nil
@@ -2524,7 +2524,7 @@ func (m *ConnectionSettings) GetHttp2InitialConnectionWindowSize() *Int32Value {
 	return m.Http2InitialConnectionWindowSize
 }
 
-// GetHttpHeadersWithUnderscoresAction gives the field http_headers_with_underscores_action; its zero value where it is not set.
+// GetHttpHeadersWithUnderscoresAction returns the field http_headers_with_underscores_action; its zero value where it is not set.
 func (m *ConnectionSettings) GetHttpHeadersWithUnderscoresAction() HeadersWithUnderscoresAction {
 	if m == nil {
 		return 0
@@ -2532,7 +2532,7 @@ func (m *ConnectionSettings) GetHttpHeadersWithUnderscoresAction() HeadersWithUn
 	return m.HttpHeadersWithUnderscoresAction
 }
 
-// GetHttpMergeSlashes gives the field http_merge_slashes; its zero value where it is not set.
+// GetHttpMergeSlashes returns the field http_merge_slashes; its zero value where it is not set.
 func (m *ConnectionSettings) GetHttpMergeSlashes() *BoolValue {
 	if m == nil {
 		return nil
@@ -2540,7 +2540,7 @@ func (m *ConnectionSettings) GetHttpMergeSlashes() *BoolValue {
 	return m.HttpMergeSlashes
 }
 
-// GetHttpPathWithEscapedSlashesAction gives the field http_path_with_escaped_slashes_action; its zero value where it is not set.
+// GetHttpPathWithEscapedSlashesAction returns the field http_path_with_escaped_slashes_action; its zero value where it is not set.
 func (m *ConnectionSettings) GetHttpPathWithEscapedSlashesAction() PathWithEscapedSlashesAction {
 	if m == nil {
 		return 0
@@ -2548,7 +2548,7 @@ func (m *ConnectionSettings) GetHttpPathWithEscapedSlashesAction() PathWithEscap
 	return m.HttpPathWithEscapedSlashesAction
 }
 
-// GetListenerConnectionLimit gives the field listener_connection_limit; its zero value where it is not set.
+// GetListenerConnectionLimit returns the field listener_connection_limit; its zero value where it is not set.
 func (m *ConnectionSettings) GetListenerConnectionLimit() *Int32Value {
 	if m == nil {
 		return nil
@@ -2556,7 +2556,7 @@ func (m *ConnectionSettings) GetListenerConnectionLimit() *Int32Value {
 	return m.ListenerConnectionLimit
 }
 
-// GetGlobalDownstreamConnectionLimit gives the field global_downstream_connection_limit; its zero value where it is not set.
+// GetGlobalDownstreamConnectionLimit returns the field global_downstream_connection_limit; its zero value where it is not set.
 func (m *ConnectionSettings) GetGlobalDownstreamConnectionLimit() *Int32Value {
 	if m == nil {
 		return nil
@@ -2578,7 +2578,7 @@ var namesConnectionSettingsProfile = enumNames{
 	{1, "EDGE"},
 }
 
-// String gives the value's name, or its number where it has none.
+// String returns the value's name, or its number where it has none.
 func (e ConnectionSettingsProfile) String() string {
 	return namesConnectionSettingsProfile.name(int32(e))
 }
@@ -2603,7 +2603,7 @@ var namesHeadersWithUnderscoresAction = enumNames{
 	{3, "HEADERS_WITH_UNDERSCORES_DROP_HEADER"},
 }
 
-// String gives the value's name, or its number where it has none.
+// String returns the value's name, or its number where it has none.
 func (e HeadersWithUnderscoresAction) String() string {
 	return namesHeadersWithUnderscoresAction.name(int32(e))
 }
@@ -2630,7 +2630,7 @@ var namesPathWithEscapedSlashesAction = enumNames{
 	{4, "UNESCAPE_AND_FORWARD"},
 }
 
-// String gives the value's name, or its number where it has none.
+// String returns the value's name, or its number where it has none.
 func (e PathWithEscapedSlashesAction) String() string {
 	return namesPathWithEscapedSlashesAction.name(int32(e))
 }
@@ -2643,10 +2643,10 @@ type OutboundTrafficPolicy struct {
 	Tls  *ClientTLSSettings        `pb:"tls"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *OutboundTrafficPolicy) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *OutboundTrafficPolicy) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetMode gives the field mode; its zero value where it is not set.
+// GetMode returns the field mode; its zero value where it is not set.
 func (m *OutboundTrafficPolicy) GetMode() OutboundTrafficPolicyMode {
 	if m == nil {
 		return 0
@@ -2654,7 +2654,7 @@ func (m *OutboundTrafficPolicy) GetMode() OutboundTrafficPolicyMode {
 	return m.Mode
 }
 
-// GetTls gives the field tls; its zero value where it is not set.
+// GetTls returns the field tls; its zero value where it is not set.
 func (m *OutboundTrafficPolicy) GetTls() *ClientTLSSettings {
 	if m == nil {
 		return nil
@@ -2678,7 +2678,7 @@ var namesOutboundTrafficPolicyMode = enumNames{
 	{3, "ALLOW_ANY_DYNAMIC_DNS"},
 }
 
-// String gives the value's name, or its number where it has none.
+// String returns the value's name, or its number where it has none.
 func (e OutboundTrafficPolicyMode) String() string {
 	return namesOutboundTrafficPolicyMode.name(int32(e))
 }
@@ -2690,10 +2690,10 @@ type InboundTrafficPolicy struct {
 	Mode InboundTrafficPolicyMode `pb:"mode"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *InboundTrafficPolicy) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *InboundTrafficPolicy) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetMode gives the field mode; its zero value where it is not set.
+// GetMode returns the field mode; its zero value where it is not set.
 func (m *InboundTrafficPolicy) GetMode() InboundTrafficPolicyMode {
 	if m == nil {
 		return 0
@@ -2715,7 +2715,7 @@ var namesInboundTrafficPolicyMode = enumNames{
 	{1, "LOCALHOST"},
 }
 
-// String gives the value's name, or its number where it has none.
+// String returns the value's name, or its number where it has none.
 func (e InboundTrafficPolicyMode) String() string {
 	return namesInboundTrafficPolicyMode.name(int32(e))
 }
@@ -2729,10 +2729,10 @@ type ConfigSource struct {
 	SubscribedResources []SubscribedResource `pb:"subscribed_resources"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *ConfigSource) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *ConfigSource) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetAddress gives the field address; its zero value where it is not set.
+// GetAddress returns the field address; its zero value where it is not set.
 func (m *ConfigSource) GetAddress() string {
 	if m == nil {
 		return ""
@@ -2740,7 +2740,7 @@ func (m *ConfigSource) GetAddress() string {
 	return m.Address
 }
 
-// GetTlsSettings gives the field tls_settings; its zero value where it is not set.
+// GetTlsSettings returns the field tls_settings; its zero value where it is not set.
 func (m *ConfigSource) GetTlsSettings() *ClientTLSSettings {
 	if m == nil {
 		return nil
@@ -2748,7 +2748,7 @@ func (m *ConfigSource) GetTlsSettings() *ClientTLSSettings {
 	return m.TlsSettings
 }
 
-// GetSubscribedResources gives the field subscribed_resources; its zero value where it is not set.
+// GetSubscribedResources returns the field subscribed_resources; its zero value where it is not set.
 func (m *ConfigSource) GetSubscribedResources() []SubscribedResource {
 	if m == nil {
 		return nil
@@ -2768,7 +2768,7 @@ var namesSubscribedResource = enumNames{
 	{0, "SERVICE_REGISTRY"},
 }
 
-// String gives the value's name, or its number where it has none.
+// String returns the value's name, or its number where it has none.
 func (e SubscribedResource) String() string { return namesSubscribedResource.name(int32(e)) }
 
 func (SubscribedResource) names() enumNames { return namesSubscribedResource }
@@ -2781,10 +2781,10 @@ type CertificateData struct {
 	TrustDomains    []string `pb:"trust_domains"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *CertificateData) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *CertificateData) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetPem gives the field pem; its zero value where it is not set.
+// GetPem returns the field pem; its zero value where it is not set.
 func (m *CertificateData) GetPem() string {
 	if m == nil || m.Pem == nil {
 		return ""
@@ -2792,7 +2792,7 @@ func (m *CertificateData) GetPem() string {
 	return *m.Pem
 }
 
-// GetSpiffeBundleUrl gives the field spiffe_bundle_url; its zero value where it is not set.
+// GetSpiffeBundleUrl returns the field spiffe_bundle_url; its zero value where it is not set.
 func (m *CertificateData) GetSpiffeBundleUrl() string {
 	if m == nil || m.SpiffeBundleUrl == nil {
 		return ""
@@ -2800,7 +2800,7 @@ func (m *CertificateData) GetSpiffeBundleUrl() string {
 	return *m.SpiffeBundleUrl
 }
 
-// GetCertSigners gives the field cert_signers; its zero value where it is not set.
+// GetCertSigners returns the field cert_signers; its zero value where it is not set.
 func (m *CertificateData) GetCertSigners() []string {
 	if m == nil {
 		return nil
@@ -2808,7 +2808,7 @@ func (m *CertificateData) GetCertSigners() []string {
 	return m.CertSigners
 }
 
-// GetTrustDomains gives the field trust_domains; its zero value where it is not set.
+// GetTrustDomains returns the field trust_domains; its zero value where it is not set.
 func (m *CertificateData) GetTrustDomains() []string {
 	if m == nil {
 		return nil
@@ -2824,10 +2824,10 @@ type LocalityLoadBalancerSetting struct {
 	Enabled          *BoolValue                               `pb:"enabled"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *LocalityLoadBalancerSetting) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *LocalityLoadBalancerSetting) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetDistribute gives the field distribute; its zero value where it is not set.
+// GetDistribute returns the field distribute; its zero value where it is not set.
 func (m *LocalityLoadBalancerSetting) GetDistribute() []*LocalityLoadBalancerSettingDistribute {
 	if m == nil {
 		return nil
@@ -2835,7 +2835,7 @@ func (m *LocalityLoadBalancerSetting) GetDistribute() []*LocalityLoadBalancerSet
 	return m.Distribute
 }
 
-// GetFailover gives the field failover; its zero value where it is not set.
+// GetFailover returns the field failover; its zero value where it is not set.
 func (m *LocalityLoadBalancerSetting) GetFailover() []*LocalityLoadBalancerSettingFailover {
 	if m == nil {
 		return nil
@@ -2843,7 +2843,7 @@ func (m *LocalityLoadBalancerSetting) GetFailover() []*LocalityLoadBalancerSetti
 	return m.Failover
 }
 
-// GetFailoverPriority gives the field failover_priority; its zero value where it is not set.
+// GetFailoverPriority returns the field failover_priority; its zero value where it is not set.
 func (m *LocalityLoadBalancerSetting) GetFailoverPriority() []string {
 	if m == nil {
 		return nil
@@ -2851,7 +2851,7 @@ func (m *LocalityLoadBalancerSetting) GetFailoverPriority() []string {
 	return m.FailoverPriority
 }
 
-// GetEnabled gives the field enabled; its zero value where it is not set.
+// GetEnabled returns the field enabled; its zero value where it is not set.
 func (m *LocalityLoadBalancerSetting) GetEnabled() *BoolValue {
 	if m == nil {
 		return nil
@@ -2865,10 +2865,10 @@ type LocalityLoadBalancerSettingDistribute struct {
 	To   map[string]uint32 `pb:"to"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *LocalityLoadBalancerSettingDistribute) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *LocalityLoadBalancerSettingDistribute) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetFrom gives the field from; its zero value where it is not set.
+// GetFrom returns the field from; its zero value where it is not set.
 func (m *LocalityLoadBalancerSettingDistribute) GetFrom() string {
 	if m == nil {
 		return ""
@@ -2876,7 +2876,7 @@ func (m *LocalityLoadBalancerSettingDistribute) GetFrom() string {
 	return m.From
 }
 
-// GetTo gives the field to; its zero value where it is not set.
+// GetTo returns the field to; its zero value where it is not set.
 func (m *LocalityLoadBalancerSettingDistribute) GetTo() map[string]uint32 {
 	if m == nil {
 		return nil
@@ -2890,10 +2890,10 @@ type LocalityLoadBalancerSettingFailover struct {
 	To   string `pb:"to"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *LocalityLoadBalancerSettingFailover) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *LocalityLoadBalancerSettingFailover) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetFrom gives the field from; its zero value where it is not set.
+// GetFrom returns the field from; its zero value where it is not set.
 func (m *LocalityLoadBalancerSettingFailover) GetFrom() string {
 	if m == nil {
 		return ""
@@ -2901,7 +2901,7 @@ func (m *LocalityLoadBalancerSettingFailover) GetFrom() string {
 	return m.From
 }
 
-// GetTo gives the field to; its zero value where it is not set.
+// GetTo returns the field to; its zero value where it is not set.
 func (m *LocalityLoadBalancerSettingFailover) GetTo() string {
 	if m == nil {
 		return ""
@@ -2917,10 +2917,10 @@ type ZoneAwareLoadBalancerSetting struct {
 	MinClusterSize   *UInt32Value                            `pb:"min_cluster_size"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *ZoneAwareLoadBalancerSetting) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *ZoneAwareLoadBalancerSetting) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetEnabled gives the field enabled; its zero value where it is not set.
+// GetEnabled returns the field enabled; its zero value where it is not set.
 func (m *ZoneAwareLoadBalancerSetting) GetEnabled() *BoolValue {
 	if m == nil {
 		return nil
@@ -2928,7 +2928,7 @@ func (m *ZoneAwareLoadBalancerSetting) GetEnabled() *BoolValue {
 	return m.Enabled
 }
 
-// GetFailover gives the field failover; its zero value where it is not set.
+// GetFailover returns the field failover; its zero value where it is not set.
 func (m *ZoneAwareLoadBalancerSetting) GetFailover() []*ZoneAwareLoadBalancerSettingFailover {
 	if m == nil {
 		return nil
@@ -2936,7 +2936,7 @@ func (m *ZoneAwareLoadBalancerSetting) GetFailover() []*ZoneAwareLoadBalancerSet
 	return m.Failover
 }
 
-// GetFailoverPriority gives the field failover_priority; its zero value where it is not set.
+// GetFailoverPriority returns the field failover_priority; its zero value where it is not set.
 func (m *ZoneAwareLoadBalancerSetting) GetFailoverPriority() []string {
 	if m == nil {
 		return nil
@@ -2944,7 +2944,7 @@ func (m *ZoneAwareLoadBalancerSetting) GetFailoverPriority() []string {
 	return m.FailoverPriority
 }
 
-// GetMinClusterSize gives the field min_cluster_size; its zero value where it is not set.
+// GetMinClusterSize returns the field min_cluster_size; its zero value where it is not set.
 func (m *ZoneAwareLoadBalancerSetting) GetMinClusterSize() *UInt32Value {
 	if m == nil {
 		return nil
@@ -2958,10 +2958,10 @@ type ZoneAwareLoadBalancerSettingFailover struct {
 	To   string `pb:"to"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *ZoneAwareLoadBalancerSettingFailover) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *ZoneAwareLoadBalancerSettingFailover) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetFrom gives the field from; its zero value where it is not set.
+// GetFrom returns the field from; its zero value where it is not set.
 func (m *ZoneAwareLoadBalancerSettingFailover) GetFrom() string {
 	if m == nil {
 		return ""
@@ -2969,7 +2969,7 @@ func (m *ZoneAwareLoadBalancerSettingFailover) GetFrom() string {
 	return m.From
 }
 
-// GetTo gives the field to; its zero value where it is not set.
+// GetTo returns the field to; its zero value where it is not set.
 func (m *ZoneAwareLoadBalancerSettingFailover) GetTo() string {
 	if m == nil {
 		return ""
@@ -2991,7 +2991,7 @@ var namesMeshConfigH2UpgradePolicy = enumNames{
 	{1, "UPGRADE"},
 }
 
-// String gives the value's name, or its number where it has none.
+// String returns the value's name, or its number where it has none.
 func (e MeshConfigH2UpgradePolicy) String() string {
 	return namesMeshConfigH2UpgradePolicy.name(int32(e))
 }
@@ -3004,10 +3004,10 @@ type Certificate struct {
 	DnsNames   []string `pb:"dns_names"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *Certificate) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *Certificate) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetSecretName gives the field secret_name; its zero value where it is not set.
+// GetSecretName returns the field secret_name; its zero value where it is not set.
 func (m *Certificate) GetSecretName() string {
 	if m == nil {
 		return ""
@@ -3015,7 +3015,7 @@ func (m *Certificate) GetSecretName() string {
 	return m.SecretName
 }
 
-// GetDnsNames gives the field dns_names; its zero value where it is not set.
+// GetDnsNames returns the field dns_names; its zero value where it is not set.
 func (m *Certificate) GetDnsNames() []string {
 	if m == nil {
 		return nil
@@ -3029,10 +3029,10 @@ type ServiceSettings struct {
 	Hosts    []string                 `pb:"hosts"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *ServiceSettings) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *ServiceSettings) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetSettings gives the field settings; its zero value where it is not set.
+// GetSettings returns the field settings; its zero value where it is not set.
 func (m *ServiceSettings) GetSettings() *ServiceSettingsSettings {
 	if m == nil {
 		return nil
@@ -3040,7 +3040,7 @@ func (m *ServiceSettings) GetSettings() *ServiceSettingsSettings {
 	return m.Settings
 }
 
-// GetHosts gives the field hosts; its zero value where it is not set.
+// GetHosts returns the field hosts; its zero value where it is not set.
 func (m *ServiceSettings) GetHosts() []string {
 	if m == nil {
 		return nil
@@ -3053,10 +3053,10 @@ type ServiceSettingsSettings struct {
 	ClusterLocal bool `pb:"cluster_local"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *ServiceSettingsSettings) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *ServiceSettingsSettings) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetClusterLocal gives the field cluster_local; its zero value where it is not set.
+// GetClusterLocal returns the field cluster_local; its zero value where it is not set.
 func (m *ServiceSettingsSettings) GetClusterLocal() bool {
 	if m == nil {
 		return false
@@ -3071,10 +3071,10 @@ type ServiceScopeConfigs struct {
 	Scope             ServiceScopeConfigsScope `pb:"scope"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *ServiceScopeConfigs) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *ServiceScopeConfigs) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetNamespaceSelector gives the field namespace_selector; its zero value where it is not set.
+// GetNamespaceSelector returns the field namespace_selector; its zero value where it is not set.
 func (m *ServiceScopeConfigs) GetNamespaceSelector() *LabelSelector {
 	if m == nil {
 		return nil
@@ -3082,7 +3082,7 @@ func (m *ServiceScopeConfigs) GetNamespaceSelector() *LabelSelector {
 	return m.NamespaceSelector
 }
 
-// GetServicesSelector gives the field services_selector; its zero value where it is not set.
+// GetServicesSelector returns the field services_selector; its zero value where it is not set.
 func (m *ServiceScopeConfigs) GetServicesSelector() *LabelSelector {
 	if m == nil {
 		return nil
@@ -3090,7 +3090,7 @@ func (m *ServiceScopeConfigs) GetServicesSelector() *LabelSelector {
 	return m.ServicesSelector
 }
 
-// GetScope gives the field scope; its zero value where it is not set.
+// GetScope returns the field scope; its zero value where it is not set.
 func (m *ServiceScopeConfigs) GetScope() ServiceScopeConfigsScope {
 	if m == nil {
 		return 0
@@ -3104,10 +3104,10 @@ type LabelSelector struct {
 	MatchExpressions []*LabelSelectorRequirement `pb:"matchExpressions"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *LabelSelector) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *LabelSelector) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetMatchLabels gives the field matchLabels; its zero value where it is not set.
+// GetMatchLabels returns the field matchLabels; its zero value where it is not set.
 func (m *LabelSelector) GetMatchLabels() map[string]string {
 	if m == nil {
 		return nil
@@ -3115,7 +3115,7 @@ func (m *LabelSelector) GetMatchLabels() map[string]string {
 	return m.MatchLabels
 }
 
-// GetMatchExpressions gives the field matchExpressions; its zero value where it is not set.
+// GetMatchExpressions returns the field matchExpressions; its zero value where it is not set.
 func (m *LabelSelector) GetMatchExpressions() []*LabelSelectorRequirement {
 	if m == nil {
 		return nil
@@ -3130,10 +3130,10 @@ type LabelSelectorRequirement struct {
 	Values   []string `pb:"values"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *LabelSelectorRequirement) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *LabelSelectorRequirement) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetKey gives the field key; its zero value where it is not set.
+// GetKey returns the field key; its zero value where it is not set.
 func (m *LabelSelectorRequirement) GetKey() string {
 	if m == nil {
 		return ""
@@ -3141,7 +3141,7 @@ func (m *LabelSelectorRequirement) GetKey() string {
 	return m.Key
 }
 
-// GetOperator gives the field operator; its zero value where it is not set.
+// GetOperator returns the field operator; its zero value where it is not set.
 func (m *LabelSelectorRequirement) GetOperator() string {
 	if m == nil {
 		return ""
@@ -3149,7 +3149,7 @@ func (m *LabelSelectorRequirement) GetOperator() string {
 	return m.Operator
 }
 
-// GetValues gives the field values; its zero value where it is not set.
+// GetValues returns the field values; its zero value where it is not set.
 func (m *LabelSelectorRequirement) GetValues() []string {
 	if m == nil {
 		return nil
@@ -3171,7 +3171,7 @@ var namesServiceScopeConfigsScope = enumNames{
 	{1, "GLOBAL"},
 }
 
-// String gives the value's name, or its number where it has none.
+// String returns the value's name, or its number where it has none.
 func (e ServiceScopeConfigsScope) String() string {
 	return namesServiceScopeConfigsScope.name(int32(e))
 }
@@ -3186,10 +3186,10 @@ type MeshConfigCA struct {
 	IstiodSide     bool               `pb:"istiod_side"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *MeshConfigCA) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *MeshConfigCA) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetAddress gives the field address; its zero value where it is not set.
+// GetAddress returns the field address; its zero value where it is not set.
 func (m *MeshConfigCA) GetAddress() string {
 	if m == nil {
 		return ""
@@ -3197,7 +3197,7 @@ func (m *MeshConfigCA) GetAddress() string {
 	return m.Address
 }
 
-// GetTlsSettings gives the field tls_settings; its zero value where it is not set.
+// GetTlsSettings returns the field tls_settings; its zero value where it is not set.
 func (m *MeshConfigCA) GetTlsSettings() *ClientTLSSettings {
 	if m == nil {
 		return nil
@@ -3205,7 +3205,7 @@ func (m *MeshConfigCA) GetTlsSettings() *ClientTLSSettings {
 	return m.TlsSettings
 }
 
-// GetRequestTimeout gives the field request_timeout; its zero value where it is not set.
+// GetRequestTimeout returns the field request_timeout; its zero value where it is not set.
 func (m *MeshConfigCA) GetRequestTimeout() *Duration {
 	if m == nil {
 		return nil
@@ -3213,7 +3213,7 @@ func (m *MeshConfigCA) GetRequestTimeout() *Duration {
 	return m.RequestTimeout
 }
 
-// GetIstiodSide gives the field istiod_side; its zero value where it is not set.
+// GetIstiodSide returns the field istiod_side; its zero value where it is not set.
 func (m *MeshConfigCA) GetIstiodSide() bool {
 	if m == nil {
 		return false
@@ -3241,10 +3241,10 @@ type ExtensionProvider struct {
 	Sds                *SDSProvider                            `pb:"sds,oneof=provider"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *ExtensionProvider) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *ExtensionProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetName gives the field name; its zero value where it is not set.
+// GetName returns the field name; its zero value where it is not set.
 func (m *ExtensionProvider) GetName() string {
 	if m == nil {
 		return ""
@@ -3252,7 +3252,7 @@ func (m *ExtensionProvider) GetName() string {
 	return m.Name
 }
 
-// GetEnvoyExtAuthzHttp gives the field envoy_ext_authz_http; its zero value where it is not set.
+// GetEnvoyExtAuthzHttp returns the field envoy_ext_authz_http; its zero value where it is not set.
 func (m *ExtensionProvider) GetEnvoyExtAuthzHttp() *EnvoyExternalAuthorizationHttpProvider {
 	if m == nil {
 		return nil
@@ -3260,7 +3260,7 @@ func (m *ExtensionProvider) GetEnvoyExtAuthzHttp() *EnvoyExternalAuthorizationHt
 	return m.EnvoyExtAuthzHttp
 }
 
-// GetEnvoyExtAuthzGrpc gives the field envoy_ext_authz_grpc; its zero value where it is not set.
+// GetEnvoyExtAuthzGrpc returns the field envoy_ext_authz_grpc; its zero value where it is not set.
 func (m *ExtensionProvider) GetEnvoyExtAuthzGrpc() *EnvoyExternalAuthorizationGrpcProvider {
 	if m == nil {
 		return nil
@@ -3268,7 +3268,7 @@ func (m *ExtensionProvider) GetEnvoyExtAuthzGrpc() *EnvoyExternalAuthorizationGr
 	return m.EnvoyExtAuthzGrpc
 }
 
-// GetZipkin gives the field zipkin; its zero value where it is not set.
+// GetZipkin returns the field zipkin; its zero value where it is not set.
 func (m *ExtensionProvider) GetZipkin() *ZipkinTracingProvider {
 	if m == nil {
 		return nil
@@ -3276,7 +3276,7 @@ func (m *ExtensionProvider) GetZipkin() *ZipkinTracingProvider {
 	return m.Zipkin
 }
 
-// GetLightstep gives the field lightstep; its zero value where it is not set.
+// GetLightstep returns the field lightstep; its zero value where it is not set.
 func (m *ExtensionProvider) GetLightstep() *LightstepTracingProvider {
 	if m == nil {
 		return nil
@@ -3284,7 +3284,7 @@ func (m *ExtensionProvider) GetLightstep() *LightstepTracingProvider {
 	return m.Lightstep
 }
 
-// GetDatadog gives the field datadog; its zero value where it is not set.
+// GetDatadog returns the field datadog; its zero value where it is not set.
 func (m *ExtensionProvider) GetDatadog() *DatadogTracingProvider {
 	if m == nil {
 		return nil
@@ -3292,7 +3292,7 @@ func (m *ExtensionProvider) GetDatadog() *DatadogTracingProvider {
 	return m.Datadog
 }
 
-// GetStackdriver gives the field stackdriver; its zero value where it is not set.
+// GetStackdriver returns the field stackdriver; its zero value where it is not set.
 func (m *ExtensionProvider) GetStackdriver() *StackdriverProvider {
 	if m == nil {
 		return nil
@@ -3300,7 +3300,7 @@ func (m *ExtensionProvider) GetStackdriver() *StackdriverProvider {
 	return m.Stackdriver
 }
 
-// GetOpencensus gives the field opencensus; its zero value where it is not set.
+// GetOpencensus returns the field opencensus; its zero value where it is not set.
 func (m *ExtensionProvider) GetOpencensus() *OpenCensusAgentTracingProvider {
 	if m == nil {
 		return nil
@@ -3308,7 +3308,7 @@ func (m *ExtensionProvider) GetOpencensus() *OpenCensusAgentTracingProvider {
 	return m.Opencensus
 }
 
-// GetSkywalking gives the field skywalking; its zero value where it is not set.
+// GetSkywalking returns the field skywalking; its zero value where it is not set.
 func (m *ExtensionProvider) GetSkywalking() *SkyWalkingTracingProvider {
 	if m == nil {
 		return nil
@@ -3316,7 +3316,7 @@ func (m *ExtensionProvider) GetSkywalking() *SkyWalkingTracingProvider {
 	return m.Skywalking
 }
 
-// GetOpentelemetry gives the field opentelemetry; its zero value where it is not set.
+// GetOpentelemetry returns the field opentelemetry; its zero value where it is not set.
 func (m *ExtensionProvider) GetOpentelemetry() *OpenTelemetryTracingProvider {
 	if m == nil {
 		return nil
@@ -3324,7 +3324,7 @@ func (m *ExtensionProvider) GetOpentelemetry() *OpenTelemetryTracingProvider {
 	return m.Opentelemetry
 }
 
-// GetPrometheus gives the field prometheus; its zero value where it is not set.
+// GetPrometheus returns the field prometheus; its zero value where it is not set.
 func (m *ExtensionProvider) GetPrometheus() *PrometheusMetricsProvider {
 	if m == nil {
 		return nil
@@ -3332,7 +3332,7 @@ func (m *ExtensionProvider) GetPrometheus() *PrometheusMetricsProvider {
 	return m.Prometheus
 }
 
-// GetEnvoyFileAccessLog gives the field envoy_file_access_log; its zero value where it is not set.
+// GetEnvoyFileAccessLog returns the field envoy_file_access_log; its zero value where it is not set.
 func (m *ExtensionProvider) GetEnvoyFileAccessLog() *EnvoyFileAccessLogProvider {
 	if m == nil {
 		return nil
@@ -3340,7 +3340,7 @@ func (m *ExtensionProvider) GetEnvoyFileAccessLog() *EnvoyFileAccessLogProvider 
 	return m.EnvoyFileAccessLog
 }
 
-// GetEnvoyHttpAls gives the field envoy_http_als; its zero value where it is not set.
+// GetEnvoyHttpAls returns the field envoy_http_als; its zero value where it is not set.
 func (m *ExtensionProvider) GetEnvoyHttpAls() *EnvoyHttpGrpcV3LogProvider {
 	if m == nil {
 		return nil
@@ -3348,7 +3348,7 @@ func (m *ExtensionProvider) GetEnvoyHttpAls() *EnvoyHttpGrpcV3LogProvider {
 	return m.EnvoyHttpAls
 }
 
-// GetEnvoyTcpAls gives the field envoy_tcp_als; its zero value where it is not set.
+// GetEnvoyTcpAls returns the field envoy_tcp_als; its zero value where it is not set.
 func (m *ExtensionProvider) GetEnvoyTcpAls() *EnvoyTcpGrpcV3LogProvider {
 	if m == nil {
 		return nil
@@ -3356,7 +3356,7 @@ func (m *ExtensionProvider) GetEnvoyTcpAls() *EnvoyTcpGrpcV3LogProvider {
 	return m.EnvoyTcpAls
 }
 
-// GetEnvoyOtelAls gives the field envoy_otel_als; its zero value where it is not set.
+// GetEnvoyOtelAls returns the field envoy_otel_als; its zero value where it is not set.
 func (m *ExtensionProvider) GetEnvoyOtelAls() *EnvoyOpenTelemetryLogProvider {
 	if m == nil {
 		return nil
@@ -3364,7 +3364,7 @@ func (m *ExtensionProvider) GetEnvoyOtelAls() *EnvoyOpenTelemetryLogProvider {
 	return m.EnvoyOtelAls
 }
 
-// GetSds gives the field sds; its zero value where it is not set.
+// GetSds returns the field sds; its zero value where it is not set.
 func (m *ExtensionProvider) GetSds() *SDSProvider {
 	if m == nil {
 		return nil
@@ -3390,10 +3390,10 @@ type EnvoyExternalAuthorizationHttpProvider struct {
 	HeadersToDownstreamOnAllow      []string                               `pb:"headers_to_downstream_on_allow"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *EnvoyExternalAuthorizationHttpProvider) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *EnvoyExternalAuthorizationHttpProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetService gives the field service; its zero value where it is not set.
+// GetService returns the field service; its zero value where it is not set.
 func (m *EnvoyExternalAuthorizationHttpProvider) GetService() string {
 	if m == nil {
 		return ""
@@ -3401,7 +3401,7 @@ func (m *EnvoyExternalAuthorizationHttpProvider) GetService() string {
 	return m.Service
 }
 
-// GetPort gives the field port; its zero value where it is not set.
+// GetPort returns the field port; its zero value where it is not set.
 func (m *EnvoyExternalAuthorizationHttpProvider) GetPort() uint32 {
 	if m == nil {
 		return 0
@@ -3409,7 +3409,7 @@ func (m *EnvoyExternalAuthorizationHttpProvider) GetPort() uint32 {
 	return m.Port
 }
 
-// GetTimeout gives the field timeout; its zero value where it is not set.
+// GetTimeout returns the field timeout; its zero value where it is not set.
 func (m *EnvoyExternalAuthorizationHttpProvider) GetTimeout() *Duration {
 	if m == nil {
 		return nil
@@ -3417,7 +3417,7 @@ func (m *EnvoyExternalAuthorizationHttpProvider) GetTimeout() *Duration {
 	return m.Timeout
 }
 
-// GetPathPrefix gives the field path_prefix; its zero value where it is not set.
+// GetPathPrefix returns the field path_prefix; its zero value where it is not set.
 func (m *EnvoyExternalAuthorizationHttpProvider) GetPathPrefix() string {
 	if m == nil {
 		return ""
@@ -3425,7 +3425,7 @@ func (m *EnvoyExternalAuthorizationHttpProvider) GetPathPrefix() string {
 	return m.PathPrefix
 }
 
-// GetFailOpen gives the field fail_open; its zero value where it is not set.
+// GetFailOpen returns the field fail_open; its zero value where it is not set.
 func (m *EnvoyExternalAuthorizationHttpProvider) GetFailOpen() bool {
 	if m == nil {
 		return false
@@ -3433,7 +3433,7 @@ func (m *EnvoyExternalAuthorizationHttpProvider) GetFailOpen() bool {
 	return m.FailOpen
 }
 
-// GetClearRouteCache gives the field clear_route_cache; its zero value where it is not set.
+// GetClearRouteCache returns the field clear_route_cache; its zero value where it is not set.
 func (m *EnvoyExternalAuthorizationHttpProvider) GetClearRouteCache() bool {
 	if m == nil {
 		return false
@@ -3441,7 +3441,7 @@ func (m *EnvoyExternalAuthorizationHttpProvider) GetClearRouteCache() bool {
 	return m.ClearRouteCache
 }
 
-// GetStatusOnError gives the field status_on_error; its zero value where it is not set.
+// GetStatusOnError returns the field status_on_error; its zero value where it is not set.
 func (m *EnvoyExternalAuthorizationHttpProvider) GetStatusOnError() string {
 	if m == nil {
 		return ""
@@ -3449,7 +3449,7 @@ func (m *EnvoyExternalAuthorizationHttpProvider) GetStatusOnError() string {
 	return m.StatusOnError
 }
 
-// GetIncludeHeadersInCheck gives the field include_headers_in_check; its zero value where it is not set.
+// GetIncludeHeadersInCheck returns the field include_headers_in_check; its zero value where it is not set.
 func (m *EnvoyExternalAuthorizationHttpProvider) GetIncludeHeadersInCheck() []string {
 	if m == nil {
 		return nil
@@ -3457,7 +3457,7 @@ func (m *EnvoyExternalAuthorizationHttpProvider) GetIncludeHeadersInCheck() []st
 	return m.IncludeHeadersInCheck
 }
 
-// GetIncludeRequestHeadersInCheck gives the field include_request_headers_in_check; its zero value where it is not set.
+// GetIncludeRequestHeadersInCheck returns the field include_request_headers_in_check; its zero value where it is not set.
 func (m *EnvoyExternalAuthorizationHttpProvider) GetIncludeRequestHeadersInCheck() []string {
 	if m == nil {
 		return nil
@@ -3465,7 +3465,7 @@ func (m *EnvoyExternalAuthorizationHttpProvider) GetIncludeRequestHeadersInCheck
 	return m.IncludeRequestHeadersInCheck
 }
 
-// GetIncludeAdditionalHeadersInCheck gives the field include_additional_headers_in_check; its zero value where it is not set.
+// GetIncludeAdditionalHeadersInCheck returns the field include_additional_headers_in_check; its zero value where it is not set.
 func (m *EnvoyExternalAuthorizationHttpProvider) GetIncludeAdditionalHeadersInCheck() map[string]string {
 	if m == nil {
 		return nil
@@ -3473,7 +3473,7 @@ func (m *EnvoyExternalAuthorizationHttpProvider) GetIncludeAdditionalHeadersInCh
 	return m.IncludeAdditionalHeadersInCheck
 }
 
-// GetIncludeRequestBodyInCheck gives the field include_request_body_in_check; its zero value where it is not set.
+// GetIncludeRequestBodyInCheck returns the field include_request_body_in_check; its zero value where it is not set.
 func (m *EnvoyExternalAuthorizationHttpProvider) GetIncludeRequestBodyInCheck() *EnvoyExternalAuthorizationRequestBody {
 	if m == nil {
 		return nil
@@ -3481,7 +3481,7 @@ func (m *EnvoyExternalAuthorizationHttpProvider) GetIncludeRequestBodyInCheck() 
 	return m.IncludeRequestBodyInCheck
 }
 
-// GetHeadersToUpstreamOnAllow gives the field headers_to_upstream_on_allow; its zero value where it is not set.
+// GetHeadersToUpstreamOnAllow returns the field headers_to_upstream_on_allow; its zero value where it is not set.
 func (m *EnvoyExternalAuthorizationHttpProvider) GetHeadersToUpstreamOnAllow() []string {
 	if m == nil {
 		return nil
@@ -3489,7 +3489,7 @@ func (m *EnvoyExternalAuthorizationHttpProvider) GetHeadersToUpstreamOnAllow() [
 	return m.HeadersToUpstreamOnAllow
 }
 
-// GetHeadersToDownstreamOnDeny gives the field headers_to_downstream_on_deny; its zero value where it is not set.
+// GetHeadersToDownstreamOnDeny returns the field headers_to_downstream_on_deny; its zero value where it is not set.
 func (m *EnvoyExternalAuthorizationHttpProvider) GetHeadersToDownstreamOnDeny() []string {
 	if m == nil {
 		return nil
@@ -3497,7 +3497,7 @@ func (m *EnvoyExternalAuthorizationHttpProvider) GetHeadersToDownstreamOnDeny() 
 	return m.HeadersToDownstreamOnDeny
 }
 
-// GetHeadersToDownstreamOnAllow gives the field headers_to_downstream_on_allow; its zero value where it is not set.
+// GetHeadersToDownstreamOnAllow returns the field headers_to_downstream_on_allow; its zero value where it is not set.
 func (m *EnvoyExternalAuthorizationHttpProvider) GetHeadersToDownstreamOnAllow() []string {
 	if m == nil {
 		return nil
@@ -3512,10 +3512,10 @@ type EnvoyExternalAuthorizationRequestBody struct {
 	PackAsBytes         bool   `pb:"pack_as_bytes"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *EnvoyExternalAuthorizationRequestBody) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *EnvoyExternalAuthorizationRequestBody) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetMaxRequestBytes gives the field max_request_bytes; its zero value where it is not set.
+// GetMaxRequestBytes returns the field max_request_bytes; its zero value where it is not set.
 func (m *EnvoyExternalAuthorizationRequestBody) GetMaxRequestBytes() uint32 {
 	if m == nil {
 		return 0
@@ -3523,7 +3523,7 @@ func (m *EnvoyExternalAuthorizationRequestBody) GetMaxRequestBytes() uint32 {
 	return m.MaxRequestBytes
 }
 
-// GetAllowPartialMessage gives the field allow_partial_message; its zero value where it is not set.
+// GetAllowPartialMessage returns the field allow_partial_message; its zero value where it is not set.
 func (m *EnvoyExternalAuthorizationRequestBody) GetAllowPartialMessage() bool {
 	if m == nil {
 		return false
@@ -3531,7 +3531,7 @@ func (m *EnvoyExternalAuthorizationRequestBody) GetAllowPartialMessage() bool {
 	return m.AllowPartialMessage
 }
 
-// GetPackAsBytes gives the field pack_as_bytes; its zero value where it is not set.
+// GetPackAsBytes returns the field pack_as_bytes; its zero value where it is not set.
 func (m *EnvoyExternalAuthorizationRequestBody) GetPackAsBytes() bool {
 	if m == nil {
 		return false
@@ -3550,10 +3550,10 @@ type EnvoyExternalAuthorizationGrpcProvider struct {
 	IncludeRequestBodyInCheck *EnvoyExternalAuthorizationRequestBody `pb:"include_request_body_in_check"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *EnvoyExternalAuthorizationGrpcProvider) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *EnvoyExternalAuthorizationGrpcProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetService gives the field service; its zero value where it is not set.
+// GetService returns the field service; its zero value where it is not set.
 func (m *EnvoyExternalAuthorizationGrpcProvider) GetService() string {
 	if m == nil {
 		return ""
@@ -3561,7 +3561,7 @@ func (m *EnvoyExternalAuthorizationGrpcProvider) GetService() string {
 	return m.Service
 }
 
-// GetPort gives the field port; its zero value where it is not set.
+// GetPort returns the field port; its zero value where it is not set.
 func (m *EnvoyExternalAuthorizationGrpcProvider) GetPort() uint32 {
 	if m == nil {
 		return 0
@@ -3569,7 +3569,7 @@ func (m *EnvoyExternalAuthorizationGrpcProvider) GetPort() uint32 {
 	return m.Port
 }
 
-// GetTimeout gives the field timeout; its zero value where it is not set.
+// GetTimeout returns the field timeout; its zero value where it is not set.
 func (m *EnvoyExternalAuthorizationGrpcProvider) GetTimeout() *Duration {
 	if m == nil {
 		return nil
@@ -3577,7 +3577,7 @@ func (m *EnvoyExternalAuthorizationGrpcProvider) GetTimeout() *Duration {
 	return m.Timeout
 }
 
-// GetFailOpen gives the field fail_open; its zero value where it is not set.
+// GetFailOpen returns the field fail_open; its zero value where it is not set.
 func (m *EnvoyExternalAuthorizationGrpcProvider) GetFailOpen() bool {
 	if m == nil {
 		return false
@@ -3585,7 +3585,7 @@ func (m *EnvoyExternalAuthorizationGrpcProvider) GetFailOpen() bool {
 	return m.FailOpen
 }
 
-// GetClearRouteCache gives the field clear_route_cache; its zero value where it is not set.
+// GetClearRouteCache returns the field clear_route_cache; its zero value where it is not set.
 func (m *EnvoyExternalAuthorizationGrpcProvider) GetClearRouteCache() bool {
 	if m == nil {
 		return false
@@ -3593,7 +3593,7 @@ func (m *EnvoyExternalAuthorizationGrpcProvider) GetClearRouteCache() bool {
 	return m.ClearRouteCache
 }
 
-// GetStatusOnError gives the field status_on_error; its zero value where it is not set.
+// GetStatusOnError returns the field status_on_error; its zero value where it is not set.
 func (m *EnvoyExternalAuthorizationGrpcProvider) GetStatusOnError() string {
 	if m == nil {
 		return ""
@@ -3601,7 +3601,7 @@ func (m *EnvoyExternalAuthorizationGrpcProvider) GetStatusOnError() string {
 	return m.StatusOnError
 }
 
-// GetIncludeRequestBodyInCheck gives the field include_request_body_in_check; its zero value where it is not set.
+// GetIncludeRequestBodyInCheck returns the field include_request_body_in_check; its zero value where it is not set.
 func (m *EnvoyExternalAuthorizationGrpcProvider) GetIncludeRequestBodyInCheck() *EnvoyExternalAuthorizationRequestBody {
 	if m == nil {
 		return nil
@@ -3621,10 +3621,10 @@ type ZipkinTracingProvider struct {
 	Headers             []*HttpHeader      `pb:"headers"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *ZipkinTracingProvider) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *ZipkinTracingProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetService gives the field service; its zero value where it is not set.
+// GetService returns the field service; its zero value where it is not set.
 func (m *ZipkinTracingProvider) GetService() string {
 	if m == nil {
 		return ""
@@ -3632,7 +3632,7 @@ func (m *ZipkinTracingProvider) GetService() string {
 	return m.Service
 }
 
-// GetPort gives the field port; its zero value where it is not set.
+// GetPort returns the field port; its zero value where it is not set.
 func (m *ZipkinTracingProvider) GetPort() uint32 {
 	if m == nil {
 		return 0
@@ -3640,7 +3640,7 @@ func (m *ZipkinTracingProvider) GetPort() uint32 {
 	return m.Port
 }
 
-// GetMaxTagLength gives the field max_tag_length; its zero value where it is not set.
+// GetMaxTagLength returns the field max_tag_length; its zero value where it is not set.
 func (m *ZipkinTracingProvider) GetMaxTagLength() uint32 {
 	if m == nil {
 		return 0
@@ -3648,7 +3648,7 @@ func (m *ZipkinTracingProvider) GetMaxTagLength() uint32 {
 	return m.MaxTagLength
 }
 
-// GetEnable_64BitTraceId gives the field enable_64bit_trace_id; its zero value where it is not set.
+// GetEnable_64BitTraceId returns the field enable_64bit_trace_id; its zero value where it is not set.
 func (m *ZipkinTracingProvider) GetEnable_64BitTraceId() bool {
 	if m == nil {
 		return false
@@ -3656,7 +3656,7 @@ func (m *ZipkinTracingProvider) GetEnable_64BitTraceId() bool {
 	return m.Enable_64BitTraceId
 }
 
-// GetPath gives the field path; its zero value where it is not set.
+// GetPath returns the field path; its zero value where it is not set.
 func (m *ZipkinTracingProvider) GetPath() string {
 	if m == nil {
 		return ""
@@ -3664,7 +3664,7 @@ func (m *ZipkinTracingProvider) GetPath() string {
 	return m.Path
 }
 
-// GetTraceContextOption gives the field trace_context_option; its zero value where it is not set.
+// GetTraceContextOption returns the field trace_context_option; its zero value where it is not set.
 func (m *ZipkinTracingProvider) GetTraceContextOption() TraceContextOption {
 	if m == nil {
 		return 0
@@ -3672,7 +3672,7 @@ func (m *ZipkinTracingProvider) GetTraceContextOption() TraceContextOption {
 	return m.TraceContextOption
 }
 
-// GetTimeout gives the field timeout; its zero value where it is not set.
+// GetTimeout returns the field timeout; its zero value where it is not set.
 func (m *ZipkinTracingProvider) GetTimeout() *Duration {
 	if m == nil {
 		return nil
@@ -3680,7 +3680,7 @@ func (m *ZipkinTracingProvider) GetTimeout() *Duration {
 	return m.Timeout
 }
 
-// GetHeaders gives the field headers; its zero value where it is not set.
+// GetHeaders returns the field headers; its zero value where it is not set.
 func (m *ZipkinTracingProvider) GetHeaders() []*HttpHeader {
 	if m == nil {
 		return nil
@@ -3702,7 +3702,7 @@ var namesTraceContextOption = enumNames{
 	{1, "USE_B3_WITH_W3C_PROPAGATION"},
 }
 
-// String gives the value's name, or its number where it has none.
+// String returns the value's name, or its number where it has none.
 func (e TraceContextOption) String() string { return namesTraceContextOption.name(int32(e)) }
 
 func (TraceContextOption) names() enumNames { return namesTraceContextOption }
@@ -3714,10 +3714,10 @@ type HttpHeader struct {
 	EnvName *string `pb:"env_name,oneof=header_value"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *HttpHeader) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *HttpHeader) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetName gives the field name; its zero value where it is not set.
+// GetName returns the field name; its zero value where it is not set.
 func (m *HttpHeader) GetName() string {
 	if m == nil {
 		return ""
@@ -3725,7 +3725,7 @@ func (m *HttpHeader) GetName() string {
 	return m.Name
 }
 
-// GetValue gives the field value; its zero value where it is not set.
+// GetValue returns the field value; its zero value where it is not set.
 func (m *HttpHeader) GetValue() string {
 	if m == nil || m.Value == nil {
 		return ""
@@ -3733,7 +3733,7 @@ func (m *HttpHeader) GetValue() string {
 	return *m.Value
 }
 
-// GetEnvName gives the field env_name; its zero value where it is not set.
+// GetEnvName returns the field env_name; its zero value where it is not set.
 func (m *HttpHeader) GetEnvName() string {
 	if m == nil || m.EnvName == nil {
 		return ""
@@ -3749,10 +3749,10 @@ type LightstepTracingProvider struct {
 	MaxTagLength uint32 `pb:"max_tag_length"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *LightstepTracingProvider) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *LightstepTracingProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetService gives the field service; its zero value where it is not set.
+// GetService returns the field service; its zero value where it is not set.
 func (m *LightstepTracingProvider) GetService() string {
 	if m == nil {
 		return ""
@@ -3760,7 +3760,7 @@ func (m *LightstepTracingProvider) GetService() string {
 	return m.Service
 }
 
-// GetPort gives the field port; its zero value where it is not set.
+// GetPort returns the field port; its zero value where it is not set.
 func (m *LightstepTracingProvider) GetPort() uint32 {
 	if m == nil {
 		return 0
@@ -3768,7 +3768,7 @@ func (m *LightstepTracingProvider) GetPort() uint32 {
 	return m.Port
 }
 
-// GetAccessToken gives the field access_token; its zero value where it is not set.
+// GetAccessToken returns the field access_token; its zero value where it is not set.
 func (m *LightstepTracingProvider) GetAccessToken() string {
 	if m == nil {
 		return ""
@@ -3776,7 +3776,7 @@ func (m *LightstepTracingProvider) GetAccessToken() string {
 	return m.AccessToken
 }
 
-// GetMaxTagLength gives the field max_tag_length; its zero value where it is not set.
+// GetMaxTagLength returns the field max_tag_length; its zero value where it is not set.
 func (m *LightstepTracingProvider) GetMaxTagLength() uint32 {
 	if m == nil {
 		return 0
@@ -3791,10 +3791,10 @@ type DatadogTracingProvider struct {
 	MaxTagLength uint32 `pb:"max_tag_length"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *DatadogTracingProvider) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *DatadogTracingProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetService gives the field service; its zero value where it is not set.
+// GetService returns the field service; its zero value where it is not set.
 func (m *DatadogTracingProvider) GetService() string {
 	if m == nil {
 		return ""
@@ -3802,7 +3802,7 @@ func (m *DatadogTracingProvider) GetService() string {
 	return m.Service
 }
 
-// GetPort gives the field port; its zero value where it is not set.
+// GetPort returns the field port; its zero value where it is not set.
 func (m *DatadogTracingProvider) GetPort() uint32 {
 	if m == nil {
 		return 0
@@ -3810,7 +3810,7 @@ func (m *DatadogTracingProvider) GetPort() uint32 {
 	return m.Port
 }
 
-// GetMaxTagLength gives the field max_tag_length; its zero value where it is not set.
+// GetMaxTagLength returns the field max_tag_length; its zero value where it is not set.
 func (m *DatadogTracingProvider) GetMaxTagLength() uint32 {
 	if m == nil {
 		return 0
@@ -3828,10 +3828,10 @@ type StackdriverProvider struct {
 	Logging                  *StackdriverProviderLogging `pb:"logging"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *StackdriverProvider) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *StackdriverProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetDebug gives the field debug; its zero value where it is not set.
+// GetDebug returns the field debug; its zero value where it is not set.
 func (m *StackdriverProvider) GetDebug() bool {
 	if m == nil {
 		return false
@@ -3839,7 +3839,7 @@ func (m *StackdriverProvider) GetDebug() bool {
 	return m.Debug
 }
 
-// GetMaxNumberOfAttributes gives the field max_number_of_attributes; its zero value where it is not set.
+// GetMaxNumberOfAttributes returns the field max_number_of_attributes; its zero value where it is not set.
 func (m *StackdriverProvider) GetMaxNumberOfAttributes() *Int64Value {
 	if m == nil {
 		return nil
@@ -3847,7 +3847,7 @@ func (m *StackdriverProvider) GetMaxNumberOfAttributes() *Int64Value {
 	return m.MaxNumberOfAttributes
 }
 
-// GetMaxNumberOfAnnotations gives the field max_number_of_annotations; its zero value where it is not set.
+// GetMaxNumberOfAnnotations returns the field max_number_of_annotations; its zero value where it is not set.
 func (m *StackdriverProvider) GetMaxNumberOfAnnotations() *Int64Value {
 	if m == nil {
 		return nil
@@ -3855,7 +3855,7 @@ func (m *StackdriverProvider) GetMaxNumberOfAnnotations() *Int64Value {
 	return m.MaxNumberOfAnnotations
 }
 
-// GetMaxNumberOfMessageEvents gives the field max_number_of_message_events; its zero value where it is not set.
+// GetMaxNumberOfMessageEvents returns the field max_number_of_message_events; its zero value where it is not set.
 func (m *StackdriverProvider) GetMaxNumberOfMessageEvents() *Int64Value {
 	if m == nil {
 		return nil
@@ -3863,7 +3863,7 @@ func (m *StackdriverProvider) GetMaxNumberOfMessageEvents() *Int64Value {
 	return m.MaxNumberOfMessageEvents
 }
 
-// GetMaxTagLength gives the field max_tag_length; its zero value where it is not set.
+// GetMaxTagLength returns the field max_tag_length; its zero value where it is not set.
 func (m *StackdriverProvider) GetMaxTagLength() uint32 {
 	if m == nil {
 		return 0
@@ -3871,7 +3871,7 @@ func (m *StackdriverProvider) GetMaxTagLength() uint32 {
 	return m.MaxTagLength
 }
 
-// GetLogging gives the field logging; its zero value where it is not set.
+// GetLogging returns the field logging; its zero value where it is not set.
 func (m *StackdriverProvider) GetLogging() *StackdriverProviderLogging {
 	if m == nil {
 		return nil
@@ -3884,10 +3884,10 @@ type StackdriverProviderLogging struct {
 	Labels map[string]string `pb:"labels"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *StackdriverProviderLogging) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *StackdriverProviderLogging) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetLabels gives the field labels; its zero value where it is not set.
+// GetLabels returns the field labels; its zero value where it is not set.
 func (m *StackdriverProviderLogging) GetLabels() map[string]string {
 	if m == nil {
 		return nil
@@ -3903,10 +3903,10 @@ type OpenCensusAgentTracingProvider struct {
 	MaxTagLength uint32                                       `pb:"max_tag_length"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *OpenCensusAgentTracingProvider) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *OpenCensusAgentTracingProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetService gives the field service; its zero value where it is not set.
+// GetService returns the field service; its zero value where it is not set.
 func (m *OpenCensusAgentTracingProvider) GetService() string {
 	if m == nil {
 		return ""
@@ -3914,7 +3914,7 @@ func (m *OpenCensusAgentTracingProvider) GetService() string {
 	return m.Service
 }
 
-// GetPort gives the field port; its zero value where it is not set.
+// GetPort returns the field port; its zero value where it is not set.
 func (m *OpenCensusAgentTracingProvider) GetPort() uint32 {
 	if m == nil {
 		return 0
@@ -3922,7 +3922,7 @@ func (m *OpenCensusAgentTracingProvider) GetPort() uint32 {
 	return m.Port
 }
 
-// GetContext gives the field context; its zero value where it is not set.
+// GetContext returns the field context; its zero value where it is not set.
 func (m *OpenCensusAgentTracingProvider) GetContext() []OpenCensusAgentTracingProviderTraceContext {
 	if m == nil {
 		return nil
@@ -3930,7 +3930,7 @@ func (m *OpenCensusAgentTracingProvider) GetContext() []OpenCensusAgentTracingPr
 	return m.Context
 }
 
-// GetMaxTagLength gives the field max_tag_length; its zero value where it is not set.
+// GetMaxTagLength returns the field max_tag_length; its zero value where it is not set.
 func (m *OpenCensusAgentTracingProvider) GetMaxTagLength() uint32 {
 	if m == nil {
 		return 0
@@ -3958,7 +3958,7 @@ var namesOpenCensusAgentTracingProviderTraceContext = enumNames{
 	{4, "B3"},
 }
 
-// String gives the value's name, or its number where it has none.
+// String returns the value's name, or its number where it has none.
 func (e OpenCensusAgentTracingProviderTraceContext) String() string {
 	return namesOpenCensusAgentTracingProviderTraceContext.name(int32(e))
 }
@@ -3974,10 +3974,10 @@ type SkyWalkingTracingProvider struct {
 	AccessToken string `pb:"access_token"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *SkyWalkingTracingProvider) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *SkyWalkingTracingProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetService gives the field service; its zero value where it is not set.
+// GetService returns the field service; its zero value where it is not set.
 func (m *SkyWalkingTracingProvider) GetService() string {
 	if m == nil {
 		return ""
@@ -3985,7 +3985,7 @@ func (m *SkyWalkingTracingProvider) GetService() string {
 	return m.Service
 }
 
-// GetPort gives the field port; its zero value where it is not set.
+// GetPort returns the field port; its zero value where it is not set.
 func (m *SkyWalkingTracingProvider) GetPort() uint32 {
 	if m == nil {
 		return 0
@@ -3993,7 +3993,7 @@ func (m *SkyWalkingTracingProvider) GetPort() uint32 {
 	return m.Port
 }
 
-// GetAccessToken gives the field access_token; its zero value where it is not set.
+// GetAccessToken returns the field access_token; its zero value where it is not set.
 func (m *SkyWalkingTracingProvider) GetAccessToken() string {
 	if m == nil {
 		return ""
@@ -4013,10 +4013,10 @@ type OpenTelemetryTracingProvider struct {
 	DynatraceSampler           *DynatraceSampler          `pb:"dynatrace_sampler,oneof=sampling"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *OpenTelemetryTracingProvider) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *OpenTelemetryTracingProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetService gives the field service; its zero value where it is not set.
+// GetService returns the field service; its zero value where it is not set.
 func (m *OpenTelemetryTracingProvider) GetService() string {
 	if m == nil {
 		return ""
@@ -4024,7 +4024,7 @@ func (m *OpenTelemetryTracingProvider) GetService() string {
 	return m.Service
 }
 
-// GetPort gives the field port; its zero value where it is not set.
+// GetPort returns the field port; its zero value where it is not set.
 func (m *OpenTelemetryTracingProvider) GetPort() uint32 {
 	if m == nil {
 		return 0
@@ -4032,7 +4032,7 @@ func (m *OpenTelemetryTracingProvider) GetPort() uint32 {
 	return m.Port
 }
 
-// GetMaxTagLength gives the field max_tag_length; its zero value where it is not set.
+// GetMaxTagLength returns the field max_tag_length; its zero value where it is not set.
 func (m *OpenTelemetryTracingProvider) GetMaxTagLength() uint32 {
 	if m == nil {
 		return 0
@@ -4040,7 +4040,7 @@ func (m *OpenTelemetryTracingProvider) GetMaxTagLength() uint32 {
 	return m.MaxTagLength
 }
 
-// GetHttp gives the field http; its zero value where it is not set.
+// GetHttp returns the field http; its zero value where it is not set.
 func (m *OpenTelemetryTracingProvider) GetHttp() *HttpService {
 	if m == nil {
 		return nil
@@ -4048,7 +4048,7 @@ func (m *OpenTelemetryTracingProvider) GetHttp() *HttpService {
 	return m.Http
 }
 
-// GetGrpc gives the field grpc; its zero value where it is not set.
+// GetGrpc returns the field grpc; its zero value where it is not set.
 func (m *OpenTelemetryTracingProvider) GetGrpc() *GrpcService {
 	if m == nil {
 		return nil
@@ -4056,7 +4056,7 @@ func (m *OpenTelemetryTracingProvider) GetGrpc() *GrpcService {
 	return m.Grpc
 }
 
-// GetResourceDetectors gives the field resource_detectors; its zero value where it is not set.
+// GetResourceDetectors returns the field resource_detectors; its zero value where it is not set.
 func (m *OpenTelemetryTracingProvider) GetResourceDetectors() *ResourceDetectors {
 	if m == nil {
 		return nil
@@ -4064,7 +4064,7 @@ func (m *OpenTelemetryTracingProvider) GetResourceDetectors() *ResourceDetectors
 	return m.ResourceDetectors
 }
 
-// GetServiceAttributeEnrichment gives the field service_attribute_enrichment; its zero value where it is not set.
+// GetServiceAttributeEnrichment returns the field service_attribute_enrichment; its zero value where it is not set.
 func (m *OpenTelemetryTracingProvider) GetServiceAttributeEnrichment() ServiceAttributeEnrichment {
 	if m == nil {
 		return 0
@@ -4072,7 +4072,7 @@ func (m *OpenTelemetryTracingProvider) GetServiceAttributeEnrichment() ServiceAt
 	return m.ServiceAttributeEnrichment
 }
 
-// GetDynatraceSampler gives the field dynatrace_sampler; its zero value where it is not set.
+// GetDynatraceSampler returns the field dynatrace_sampler; its zero value where it is not set.
 func (m *OpenTelemetryTracingProvider) GetDynatraceSampler() *DynatraceSampler {
 	if m == nil {
 		return nil
@@ -4087,10 +4087,10 @@ type HttpService struct {
 	Headers []*HttpHeader `pb:"headers"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *HttpService) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *HttpService) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetPath gives the field path; its zero value where it is not set.
+// GetPath returns the field path; its zero value where it is not set.
 func (m *HttpService) GetPath() string {
 	if m == nil {
 		return ""
@@ -4098,7 +4098,7 @@ func (m *HttpService) GetPath() string {
 	return m.Path
 }
 
-// GetTimeout gives the field timeout; its zero value where it is not set.
+// GetTimeout returns the field timeout; its zero value where it is not set.
 func (m *HttpService) GetTimeout() *Duration {
 	if m == nil {
 		return nil
@@ -4106,7 +4106,7 @@ func (m *HttpService) GetTimeout() *Duration {
 	return m.Timeout
 }
 
-// GetHeaders gives the field headers; its zero value where it is not set.
+// GetHeaders returns the field headers; its zero value where it is not set.
 func (m *HttpService) GetHeaders() []*HttpHeader {
 	if m == nil {
 		return nil
@@ -4120,10 +4120,10 @@ type GrpcService struct {
 	InitialMetadata []*HttpHeader `pb:"initial_metadata"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *GrpcService) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *GrpcService) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetTimeout gives the field timeout; its zero value where it is not set.
+// GetTimeout returns the field timeout; its zero value where it is not set.
 func (m *GrpcService) GetTimeout() *Duration {
 	if m == nil {
 		return nil
@@ -4131,7 +4131,7 @@ func (m *GrpcService) GetTimeout() *Duration {
 	return m.Timeout
 }
 
-// GetInitialMetadata gives the field initial_metadata; its zero value where it is not set.
+// GetInitialMetadata returns the field initial_metadata; its zero value where it is not set.
 func (m *GrpcService) GetInitialMetadata() []*HttpHeader {
 	if m == nil {
 		return nil
@@ -4145,10 +4145,10 @@ type ResourceDetectors struct {
 	Dynatrace   *DynatraceResourceDetector   `pb:"dynatrace"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *ResourceDetectors) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *ResourceDetectors) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetEnvironment gives the field environment; its zero value where it is not set.
+// GetEnvironment returns the field environment; its zero value where it is not set.
 func (m *ResourceDetectors) GetEnvironment() *EnvironmentResourceDetector {
 	if m == nil {
 		return nil
@@ -4156,7 +4156,7 @@ func (m *ResourceDetectors) GetEnvironment() *EnvironmentResourceDetector {
 	return m.Environment
 }
 
-// GetDynatrace gives the field dynatrace; its zero value where it is not set.
+// GetDynatrace returns the field dynatrace; its zero value where it is not set.
 func (m *ResourceDetectors) GetDynatrace() *DynatraceResourceDetector {
 	if m == nil {
 		return nil
@@ -4168,15 +4168,15 @@ func (m *ResourceDetectors) GetDynatrace() *DynatraceResourceDetector {
 type EnvironmentResourceDetector struct {
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *EnvironmentResourceDetector) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *EnvironmentResourceDetector) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
 // DynatraceResourceDetector is the message of that name.
 type DynatraceResourceDetector struct {
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *DynatraceResourceDetector) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *DynatraceResourceDetector) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
 // ServiceAttributeEnrichment is the enumeration of that name.
 type ServiceAttributeEnrichment int32
@@ -4192,7 +4192,7 @@ var namesServiceAttributeEnrichment = enumNames{
 	{1, "OTEL_SEMANTIC_CONVENTIONS"},
 }
 
-// String gives the value's name, or its number where it has none.
+// String returns the value's name, or its number where it has none.
 func (e ServiceAttributeEnrichment) String() string {
 	return namesServiceAttributeEnrichment.name(int32(e))
 }
@@ -4207,10 +4207,10 @@ type DynatraceSampler struct {
 	HttpService        *DynatraceApi `pb:"http_service"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *DynatraceSampler) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *DynatraceSampler) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetTenant gives the field tenant; its zero value where it is not set.
+// GetTenant returns the field tenant; its zero value where it is not set.
 func (m *DynatraceSampler) GetTenant() string {
 	if m == nil {
 		return ""
@@ -4218,7 +4218,7 @@ func (m *DynatraceSampler) GetTenant() string {
 	return m.Tenant
 }
 
-// GetClusterId gives the field cluster_id; its zero value where it is not set.
+// GetClusterId returns the field cluster_id; its zero value where it is not set.
 func (m *DynatraceSampler) GetClusterId() int32 {
 	if m == nil {
 		return 0
@@ -4226,7 +4226,7 @@ func (m *DynatraceSampler) GetClusterId() int32 {
 	return m.ClusterId
 }
 
-// GetRootSpansPerMinute gives the field root_spans_per_minute; its zero value where it is not set.
+// GetRootSpansPerMinute returns the field root_spans_per_minute; its zero value where it is not set.
 func (m *DynatraceSampler) GetRootSpansPerMinute() uint32 {
 	if m == nil {
 		return 0
@@ -4234,7 +4234,7 @@ func (m *DynatraceSampler) GetRootSpansPerMinute() uint32 {
 	return m.RootSpansPerMinute
 }
 
-// GetHttpService gives the field http_service; its zero value where it is not set.
+// GetHttpService returns the field http_service; its zero value where it is not set.
 func (m *DynatraceSampler) GetHttpService() *DynatraceApi {
 	if m == nil {
 		return nil
@@ -4249,10 +4249,10 @@ type DynatraceApi struct {
 	Http    *HttpService `pb:"http"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *DynatraceApi) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *DynatraceApi) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetService gives the field service; its zero value where it is not set.
+// GetService returns the field service; its zero value where it is not set.
 func (m *DynatraceApi) GetService() string {
 	if m == nil {
 		return ""
@@ -4260,7 +4260,7 @@ func (m *DynatraceApi) GetService() string {
 	return m.Service
 }
 
-// GetPort gives the field port; its zero value where it is not set.
+// GetPort returns the field port; its zero value where it is not set.
 func (m *DynatraceApi) GetPort() uint32 {
 	if m == nil {
 		return 0
@@ -4268,7 +4268,7 @@ func (m *DynatraceApi) GetPort() uint32 {
 	return m.Port
 }
 
-// GetHttp gives the field http; its zero value where it is not set.
+// GetHttp returns the field http; its zero value where it is not set.
 func (m *DynatraceApi) GetHttp() *HttpService {
 	if m == nil {
 		return nil
@@ -4280,8 +4280,8 @@ func (m *DynatraceApi) GetHttp() *HttpService {
 type PrometheusMetricsProvider struct {
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *PrometheusMetricsProvider) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *PrometheusMetricsProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
 // EnvoyFileAccessLogProvider is the message of that name.
 type EnvoyFileAccessLogProvider struct {
@@ -4290,10 +4290,10 @@ type EnvoyFileAccessLogProvider struct {
 	OmitEmptyValues bool                                 `pb:"omit_empty_values"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *EnvoyFileAccessLogProvider) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *EnvoyFileAccessLogProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetPath gives the field path; its zero value where it is not set.
+// GetPath returns the field path; its zero value where it is not set.
 func (m *EnvoyFileAccessLogProvider) GetPath() string {
 	if m == nil {
 		return ""
@@ -4301,7 +4301,7 @@ func (m *EnvoyFileAccessLogProvider) GetPath() string {
 	return m.Path
 }
 
-// GetLogFormat gives the field log_format; its zero value where it is not set.
+// GetLogFormat returns the field log_format; its zero value where it is not set.
 func (m *EnvoyFileAccessLogProvider) GetLogFormat() *EnvoyFileAccessLogProviderLogFormat {
 	if m == nil {
 		return nil
@@ -4309,7 +4309,7 @@ func (m *EnvoyFileAccessLogProvider) GetLogFormat() *EnvoyFileAccessLogProviderL
 	return m.LogFormat
 }
 
-// GetOmitEmptyValues gives the field omit_empty_values; its zero value where it is not set.
+// GetOmitEmptyValues returns the field omit_empty_values; its zero value where it is not set.
 func (m *EnvoyFileAccessLogProvider) GetOmitEmptyValues() bool {
 	if m == nil {
 		return false
@@ -4323,10 +4323,10 @@ type EnvoyFileAccessLogProviderLogFormat struct {
 	Labels Struct  `pb:"labels,oneof=log_format"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *EnvoyFileAccessLogProviderLogFormat) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *EnvoyFileAccessLogProviderLogFormat) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetText gives the field text; its zero value where it is not set.
+// GetText returns the field text; its zero value where it is not set.
 func (m *EnvoyFileAccessLogProviderLogFormat) GetText() string {
 	if m == nil || m.Text == nil {
 		return ""
@@ -4334,7 +4334,7 @@ func (m *EnvoyFileAccessLogProviderLogFormat) GetText() string {
 	return *m.Text
 }
 
-// GetLabels gives the field labels; its zero value where it is not set.
+// GetLabels returns the field labels; its zero value where it is not set.
 func (m *EnvoyFileAccessLogProviderLogFormat) GetLabels() Struct {
 	if m == nil {
 		return nil
@@ -4353,10 +4353,10 @@ type EnvoyHttpGrpcV3LogProvider struct {
 	AdditionalResponseTrailersToLog []string `pb:"additional_response_trailers_to_log"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *EnvoyHttpGrpcV3LogProvider) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *EnvoyHttpGrpcV3LogProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetService gives the field service; its zero value where it is not set.
+// GetService returns the field service; its zero value where it is not set.
 func (m *EnvoyHttpGrpcV3LogProvider) GetService() string {
 	if m == nil {
 		return ""
@@ -4364,7 +4364,7 @@ func (m *EnvoyHttpGrpcV3LogProvider) GetService() string {
 	return m.Service
 }
 
-// GetPort gives the field port; its zero value where it is not set.
+// GetPort returns the field port; its zero value where it is not set.
 func (m *EnvoyHttpGrpcV3LogProvider) GetPort() uint32 {
 	if m == nil {
 		return 0
@@ -4372,7 +4372,7 @@ func (m *EnvoyHttpGrpcV3LogProvider) GetPort() uint32 {
 	return m.Port
 }
 
-// GetLogName gives the field log_name; its zero value where it is not set.
+// GetLogName returns the field log_name; its zero value where it is not set.
 func (m *EnvoyHttpGrpcV3LogProvider) GetLogName() string {
 	if m == nil {
 		return ""
@@ -4380,7 +4380,7 @@ func (m *EnvoyHttpGrpcV3LogProvider) GetLogName() string {
 	return m.LogName
 }
 
-// GetFilterStateObjectsToLog gives the field filter_state_objects_to_log; its zero value where it is not set.
+// GetFilterStateObjectsToLog returns the field filter_state_objects_to_log; its zero value where it is not set.
 func (m *EnvoyHttpGrpcV3LogProvider) GetFilterStateObjectsToLog() []string {
 	if m == nil {
 		return nil
@@ -4388,7 +4388,7 @@ func (m *EnvoyHttpGrpcV3LogProvider) GetFilterStateObjectsToLog() []string {
 	return m.FilterStateObjectsToLog
 }
 
-// GetAdditionalRequestHeadersToLog gives the field additional_request_headers_to_log; its zero value where it is not set.
+// GetAdditionalRequestHeadersToLog returns the field additional_request_headers_to_log; its zero value where it is not set.
 func (m *EnvoyHttpGrpcV3LogProvider) GetAdditionalRequestHeadersToLog() []string {
 	if m == nil {
 		return nil
@@ -4396,7 +4396,7 @@ func (m *EnvoyHttpGrpcV3LogProvider) GetAdditionalRequestHeadersToLog() []string
 	return m.AdditionalRequestHeadersToLog
 }
 
-// GetAdditionalResponseHeadersToLog gives the field additional_response_headers_to_log; its zero value where it is not set.
+// GetAdditionalResponseHeadersToLog returns the field additional_response_headers_to_log; its zero value where it is not set.
 func (m *EnvoyHttpGrpcV3LogProvider) GetAdditionalResponseHeadersToLog() []string {
 	if m == nil {
 		return nil
@@ -4404,7 +4404,7 @@ func (m *EnvoyHttpGrpcV3LogProvider) GetAdditionalResponseHeadersToLog() []strin
 	return m.AdditionalResponseHeadersToLog
 }
 
-// GetAdditionalResponseTrailersToLog gives the field additional_response_trailers_to_log; its zero value where it is not set.
+// GetAdditionalResponseTrailersToLog returns the field additional_response_trailers_to_log; its zero value where it is not set.
 func (m *EnvoyHttpGrpcV3LogProvider) GetAdditionalResponseTrailersToLog() []string {
 	if m == nil {
 		return nil
@@ -4420,10 +4420,10 @@ type EnvoyTcpGrpcV3LogProvider struct {
 	FilterStateObjectsToLog []string `pb:"filter_state_objects_to_log"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *EnvoyTcpGrpcV3LogProvider) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *EnvoyTcpGrpcV3LogProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetService gives the field service; its zero value where it is not set.
+// GetService returns the field service; its zero value where it is not set.
 func (m *EnvoyTcpGrpcV3LogProvider) GetService() string {
 	if m == nil {
 		return ""
@@ -4431,7 +4431,7 @@ func (m *EnvoyTcpGrpcV3LogProvider) GetService() string {
 	return m.Service
 }
 
-// GetPort gives the field port; its zero value where it is not set.
+// GetPort returns the field port; its zero value where it is not set.
 func (m *EnvoyTcpGrpcV3LogProvider) GetPort() uint32 {
 	if m == nil {
 		return 0
@@ -4439,7 +4439,7 @@ func (m *EnvoyTcpGrpcV3LogProvider) GetPort() uint32 {
 	return m.Port
 }
 
-// GetLogName gives the field log_name; its zero value where it is not set.
+// GetLogName returns the field log_name; its zero value where it is not set.
 func (m *EnvoyTcpGrpcV3LogProvider) GetLogName() string {
 	if m == nil {
 		return ""
@@ -4447,7 +4447,7 @@ func (m *EnvoyTcpGrpcV3LogProvider) GetLogName() string {
 	return m.LogName
 }
 
-// GetFilterStateObjectsToLog gives the field filter_state_objects_to_log; its zero value where it is not set.
+// GetFilterStateObjectsToLog returns the field filter_state_objects_to_log; its zero value where it is not set.
 func (m *EnvoyTcpGrpcV3LogProvider) GetFilterStateObjectsToLog() []string {
 	if m == nil {
 		return nil
@@ -4463,10 +4463,10 @@ type EnvoyOpenTelemetryLogProvider struct {
 	LogFormat *EnvoyOpenTelemetryLogProviderLogFormat `pb:"log_format"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *EnvoyOpenTelemetryLogProvider) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *EnvoyOpenTelemetryLogProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetService gives the field service; its zero value where it is not set.
+// GetService returns the field service; its zero value where it is not set.
 func (m *EnvoyOpenTelemetryLogProvider) GetService() string {
 	if m == nil {
 		return ""
@@ -4474,7 +4474,7 @@ func (m *EnvoyOpenTelemetryLogProvider) GetService() string {
 	return m.Service
 }
 
-// GetPort gives the field port; its zero value where it is not set.
+// GetPort returns the field port; its zero value where it is not set.
 func (m *EnvoyOpenTelemetryLogProvider) GetPort() uint32 {
 	if m == nil {
 		return 0
@@ -4482,7 +4482,7 @@ func (m *EnvoyOpenTelemetryLogProvider) GetPort() uint32 {
 	return m.Port
 }
 
-// GetLogName gives the field log_name; its zero value where it is not set.
+// GetLogName returns the field log_name; its zero value where it is not set.
 func (m *EnvoyOpenTelemetryLogProvider) GetLogName() string {
 	if m == nil {
 		return ""
@@ -4490,7 +4490,7 @@ func (m *EnvoyOpenTelemetryLogProvider) GetLogName() string {
 	return m.LogName
 }
 
-// GetLogFormat gives the field log_format; its zero value where it is not set.
+// GetLogFormat returns the field log_format; its zero value where it is not set.
 func (m *EnvoyOpenTelemetryLogProvider) GetLogFormat() *EnvoyOpenTelemetryLogProviderLogFormat {
 	if m == nil {
 		return nil
@@ -4504,10 +4504,10 @@ type EnvoyOpenTelemetryLogProviderLogFormat struct {
 	Labels Struct `pb:"labels"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *EnvoyOpenTelemetryLogProviderLogFormat) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *EnvoyOpenTelemetryLogProviderLogFormat) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetText gives the field text; its zero value where it is not set.
+// GetText returns the field text; its zero value where it is not set.
 func (m *EnvoyOpenTelemetryLogProviderLogFormat) GetText() string {
 	if m == nil {
 		return ""
@@ -4515,7 +4515,7 @@ func (m *EnvoyOpenTelemetryLogProviderLogFormat) GetText() string {
 	return m.Text
 }
 
-// GetLabels gives the field labels; its zero value where it is not set.
+// GetLabels returns the field labels; its zero value where it is not set.
 func (m *EnvoyOpenTelemetryLogProviderLogFormat) GetLabels() Struct {
 	if m == nil {
 		return nil
@@ -4530,10 +4530,10 @@ type SDSProvider struct {
 	Port    uint32 `pb:"port"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *SDSProvider) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *SDSProvider) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetName gives the field name; its zero value where it is not set.
+// GetName returns the field name; its zero value where it is not set.
 func (m *SDSProvider) GetName() string {
 	if m == nil {
 		return ""
@@ -4541,7 +4541,7 @@ func (m *SDSProvider) GetName() string {
 	return m.Name
 }
 
-// GetService gives the field service; its zero value where it is not set.
+// GetService returns the field service; its zero value where it is not set.
 func (m *SDSProvider) GetService() string {
 	if m == nil {
 		return ""
@@ -4549,7 +4549,7 @@ func (m *SDSProvider) GetService() string {
 	return m.Service
 }
 
-// GetPort gives the field port; its zero value where it is not set.
+// GetPort returns the field port; its zero value where it is not set.
 func (m *SDSProvider) GetPort() uint32 {
 	if m == nil {
 		return 0
@@ -4564,10 +4564,10 @@ type DefaultProviders struct {
 	AccessLogging []string `pb:"access_logging"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *DefaultProviders) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *DefaultProviders) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetTracing gives the field tracing; its zero value where it is not set.
+// GetTracing returns the field tracing; its zero value where it is not set.
 func (m *DefaultProviders) GetTracing() []string {
 	if m == nil {
 		return nil
@@ -4575,7 +4575,7 @@ func (m *DefaultProviders) GetTracing() []string {
 	return m.Tracing
 }
 
-// GetMetrics gives the field metrics; its zero value where it is not set.
+// GetMetrics returns the field metrics; its zero value where it is not set.
 func (m *DefaultProviders) GetMetrics() []string {
 	if m == nil {
 		return nil
@@ -4583,7 +4583,7 @@ func (m *DefaultProviders) GetMetrics() []string {
 	return m.Metrics
 }
 
-// GetAccessLogging gives the field access_logging; its zero value where it is not set.
+// GetAccessLogging returns the field access_logging; its zero value where it is not set.
 func (m *DefaultProviders) GetAccessLogging() []string {
 	if m == nil {
 		return nil
@@ -4596,10 +4596,10 @@ type ProxyPathNormalization struct {
 	Normalization NormalizationType `pb:"normalization"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *ProxyPathNormalization) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *ProxyPathNormalization) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetNormalization gives the field normalization; its zero value where it is not set.
+// GetNormalization returns the field normalization; its zero value where it is not set.
 func (m *ProxyPathNormalization) GetNormalization() NormalizationType {
 	if m == nil {
 		return 0
@@ -4627,7 +4627,7 @@ var namesNormalizationType = enumNames{
 	{4, "DECODE_AND_MERGE_SLASHES"},
 }
 
-// String gives the value's name, or its number where it has none.
+// String returns the value's name, or its number where it has none.
 func (e NormalizationType) String() string { return namesNormalizationType.name(int32(e)) }
 
 func (NormalizationType) names() enumNames { return namesNormalizationType }
@@ -4642,10 +4642,10 @@ type HTTPRetry struct {
 	Backoff                  *Duration  `pb:"backoff"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *HTTPRetry) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *HTTPRetry) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetAttempts gives the field attempts; its zero value where it is not set.
+// GetAttempts returns the field attempts; its zero value where it is not set.
 func (m *HTTPRetry) GetAttempts() int32 {
 	if m == nil {
 		return 0
@@ -4653,7 +4653,7 @@ func (m *HTTPRetry) GetAttempts() int32 {
 	return m.Attempts
 }
 
-// GetPerTryTimeout gives the field per_try_timeout; its zero value where it is not set.
+// GetPerTryTimeout returns the field per_try_timeout; its zero value where it is not set.
 func (m *HTTPRetry) GetPerTryTimeout() *Duration {
 	if m == nil {
 		return nil
@@ -4661,7 +4661,7 @@ func (m *HTTPRetry) GetPerTryTimeout() *Duration {
 	return m.PerTryTimeout
 }
 
-// GetRetryOn gives the field retry_on; its zero value where it is not set.
+// GetRetryOn returns the field retry_on; its zero value where it is not set.
 func (m *HTTPRetry) GetRetryOn() string {
 	if m == nil {
 		return ""
@@ -4669,7 +4669,7 @@ func (m *HTTPRetry) GetRetryOn() string {
 	return m.RetryOn
 }
 
-// GetRetryRemoteLocalities gives the field retry_remote_localities; its zero value where it is not set.
+// GetRetryRemoteLocalities returns the field retry_remote_localities; its zero value where it is not set.
 func (m *HTTPRetry) GetRetryRemoteLocalities() *BoolValue {
 	if m == nil {
 		return nil
@@ -4677,7 +4677,7 @@ func (m *HTTPRetry) GetRetryRemoteLocalities() *BoolValue {
 	return m.RetryRemoteLocalities
 }
 
-// GetRetryIgnorePreviousHosts gives the field retry_ignore_previous_hosts; its zero value where it is not set.
+// GetRetryIgnorePreviousHosts returns the field retry_ignore_previous_hosts; its zero value where it is not set.
 func (m *HTTPRetry) GetRetryIgnorePreviousHosts() *BoolValue {
 	if m == nil {
 		return nil
@@ -4685,7 +4685,7 @@ func (m *HTTPRetry) GetRetryIgnorePreviousHosts() *BoolValue {
 	return m.RetryIgnorePreviousHosts
 }
 
-// GetBackoff gives the field backoff; its zero value where it is not set.
+// GetBackoff returns the field backoff; its zero value where it is not set.
 func (m *HTTPRetry) GetBackoff() *Duration {
 	if m == nil {
 		return nil
@@ -4700,10 +4700,10 @@ type TLSConfig struct {
 	CipherSuites       []string    `pb:"cipher_suites"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *TLSConfig) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *TLSConfig) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetMinProtocolVersion gives the field min_protocol_version; its zero value where it is not set.
+// GetMinProtocolVersion returns the field min_protocol_version; its zero value where it is not set.
 func (m *TLSConfig) GetMinProtocolVersion() TLSProtocol {
 	if m == nil {
 		return 0
@@ -4711,7 +4711,7 @@ func (m *TLSConfig) GetMinProtocolVersion() TLSProtocol {
 	return m.MinProtocolVersion
 }
 
-// GetEcdhCurves gives the field ecdh_curves; its zero value where it is not set.
+// GetEcdhCurves returns the field ecdh_curves; its zero value where it is not set.
 func (m *TLSConfig) GetEcdhCurves() []string {
 	if m == nil {
 		return nil
@@ -4719,7 +4719,7 @@ func (m *TLSConfig) GetEcdhCurves() []string {
 	return m.EcdhCurves
 }
 
-// GetCipherSuites gives the field cipher_suites; its zero value where it is not set.
+// GetCipherSuites returns the field cipher_suites; its zero value where it is not set.
 func (m *TLSConfig) GetCipherSuites() []string {
 	if m == nil {
 		return nil
@@ -4743,7 +4743,7 @@ var namesTLSProtocol = enumNames{
 	{2, "TLSV1_3"},
 }
 
-// String gives the value's name, or its number where it has none.
+// String returns the value's name, or its number where it has none.
 func (e TLSProtocol) String() string { return namesTLSProtocol.name(int32(e)) }
 
 func (TLSProtocol) names() enumNames { return namesTLSProtocol }
@@ -4754,10 +4754,10 @@ type DefaultTrafficPolicy struct {
 	OutlierDetection *OutlierDetection       `pb:"outlier_detection"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *DefaultTrafficPolicy) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *DefaultTrafficPolicy) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetConnectionPool gives the field connection_pool; its zero value where it is not set.
+// GetConnectionPool returns the field connection_pool; its zero value where it is not set.
 func (m *DefaultTrafficPolicy) GetConnectionPool() *ConnectionPoolSettings {
 	if m == nil {
 		return nil
@@ -4765,7 +4765,7 @@ func (m *DefaultTrafficPolicy) GetConnectionPool() *ConnectionPoolSettings {
 	return m.ConnectionPool
 }
 
-// GetOutlierDetection gives the field outlier_detection; its zero value where it is not set.
+// GetOutlierDetection returns the field outlier_detection; its zero value where it is not set.
 func (m *DefaultTrafficPolicy) GetOutlierDetection() *OutlierDetection {
 	if m == nil {
 		return nil
@@ -4779,10 +4779,10 @@ type ConnectionPoolSettings struct {
 	Http *HTTPSettings `pb:"http"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *ConnectionPoolSettings) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *ConnectionPoolSettings) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetTcp gives the field tcp; its zero value where it is not set.
+// GetTcp returns the field tcp; its zero value where it is not set.
 func (m *ConnectionPoolSettings) GetTcp() *TCPSettings {
 	if m == nil {
 		return nil
@@ -4790,7 +4790,7 @@ func (m *ConnectionPoolSettings) GetTcp() *TCPSettings {
 	return m.Tcp
 }
 
-// GetHttp gives the field http; its zero value where it is not set.
+// GetHttp returns the field http; its zero value where it is not set.
 func (m *ConnectionPoolSettings) GetHttp() *HTTPSettings {
 	if m == nil {
 		return nil
@@ -4807,10 +4807,10 @@ type TCPSettings struct {
 	IdleTimeout           *Duration     `pb:"idle_timeout"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *TCPSettings) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *TCPSettings) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetMaxConnections gives the field max_connections; its zero value where it is not set.
+// GetMaxConnections returns the field max_connections; its zero value where it is not set.
 func (m *TCPSettings) GetMaxConnections() int32 {
 	if m == nil {
 		return 0
@@ -4818,7 +4818,7 @@ func (m *TCPSettings) GetMaxConnections() int32 {
 	return m.MaxConnections
 }
 
-// GetConnectTimeout gives the field connect_timeout; its zero value where it is not set.
+// GetConnectTimeout returns the field connect_timeout; its zero value where it is not set.
 func (m *TCPSettings) GetConnectTimeout() *Duration {
 	if m == nil {
 		return nil
@@ -4826,7 +4826,7 @@ func (m *TCPSettings) GetConnectTimeout() *Duration {
 	return m.ConnectTimeout
 }
 
-// GetTcpKeepalive gives the field tcp_keepalive; its zero value where it is not set.
+// GetTcpKeepalive returns the field tcp_keepalive; its zero value where it is not set.
 func (m *TCPSettings) GetTcpKeepalive() *TcpKeepalive {
 	if m == nil {
 		return nil
@@ -4834,7 +4834,7 @@ func (m *TCPSettings) GetTcpKeepalive() *TcpKeepalive {
 	return m.TcpKeepalive
 }
 
-// GetMaxConnectionDuration gives the field max_connection_duration; its zero value where it is not set.
+// GetMaxConnectionDuration returns the field max_connection_duration; its zero value where it is not set.
 func (m *TCPSettings) GetMaxConnectionDuration() *Duration {
 	if m == nil {
 		return nil
@@ -4842,7 +4842,7 @@ func (m *TCPSettings) GetMaxConnectionDuration() *Duration {
 	return m.MaxConnectionDuration
 }
 
-// GetIdleTimeout gives the field idle_timeout; its zero value where it is not set.
+// GetIdleTimeout returns the field idle_timeout; its zero value where it is not set.
 func (m *TCPSettings) GetIdleTimeout() *Duration {
 	if m == nil {
 		return nil
@@ -4863,10 +4863,10 @@ type HTTPSettings struct {
 	Http2KeepAlive           *ConnectionKeepalive        `pb:"http2_keep_alive"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *HTTPSettings) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *HTTPSettings) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetHttp1MaxPendingRequests gives the field http1_max_pending_requests; its zero value where it is not set.
+// GetHttp1MaxPendingRequests returns the field http1_max_pending_requests; its zero value where it is not set.
 func (m *HTTPSettings) GetHttp1MaxPendingRequests() int32 {
 	if m == nil {
 		return 0
@@ -4874,7 +4874,7 @@ func (m *HTTPSettings) GetHttp1MaxPendingRequests() int32 {
 	return m.Http1MaxPendingRequests
 }
 
-// GetHttp2MaxRequests gives the field http2_max_requests; its zero value where it is not set.
+// GetHttp2MaxRequests returns the field http2_max_requests; its zero value where it is not set.
 func (m *HTTPSettings) GetHttp2MaxRequests() int32 {
 	if m == nil {
 		return 0
@@ -4882,7 +4882,7 @@ func (m *HTTPSettings) GetHttp2MaxRequests() int32 {
 	return m.Http2MaxRequests
 }
 
-// GetMaxRequestsPerConnection gives the field max_requests_per_connection; its zero value where it is not set.
+// GetMaxRequestsPerConnection returns the field max_requests_per_connection; its zero value where it is not set.
 func (m *HTTPSettings) GetMaxRequestsPerConnection() int32 {
 	if m == nil {
 		return 0
@@ -4890,7 +4890,7 @@ func (m *HTTPSettings) GetMaxRequestsPerConnection() int32 {
 	return m.MaxRequestsPerConnection
 }
 
-// GetMaxRetries gives the field max_retries; its zero value where it is not set.
+// GetMaxRetries returns the field max_retries; its zero value where it is not set.
 func (m *HTTPSettings) GetMaxRetries() int32 {
 	if m == nil {
 		return 0
@@ -4898,7 +4898,7 @@ func (m *HTTPSettings) GetMaxRetries() int32 {
 	return m.MaxRetries
 }
 
-// GetIdleTimeout gives the field idle_timeout; its zero value where it is not set.
+// GetIdleTimeout returns the field idle_timeout; its zero value where it is not set.
 func (m *HTTPSettings) GetIdleTimeout() *Duration {
 	if m == nil {
 		return nil
@@ -4906,7 +4906,7 @@ func (m *HTTPSettings) GetIdleTimeout() *Duration {
 	return m.IdleTimeout
 }
 
-// GetH2UpgradePolicy gives the field h2_upgrade_policy; its zero value where it is not set.
+// GetH2UpgradePolicy returns the field h2_upgrade_policy; its zero value where it is not set.
 func (m *HTTPSettings) GetH2UpgradePolicy() HTTPSettingsH2UpgradePolicy {
 	if m == nil {
 		return 0
@@ -4914,7 +4914,7 @@ func (m *HTTPSettings) GetH2UpgradePolicy() HTTPSettingsH2UpgradePolicy {
 	return m.H2UpgradePolicy
 }
 
-// GetUseClientProtocol gives the field use_client_protocol; its zero value where it is not set.
+// GetUseClientProtocol returns the field use_client_protocol; its zero value where it is not set.
 func (m *HTTPSettings) GetUseClientProtocol() bool {
 	if m == nil {
 		return false
@@ -4922,7 +4922,7 @@ func (m *HTTPSettings) GetUseClientProtocol() bool {
 	return m.UseClientProtocol
 }
 
-// GetMaxConcurrentStreams gives the field max_concurrent_streams; its zero value where it is not set.
+// GetMaxConcurrentStreams returns the field max_concurrent_streams; its zero value where it is not set.
 func (m *HTTPSettings) GetMaxConcurrentStreams() int32 {
 	if m == nil {
 		return 0
@@ -4930,7 +4930,7 @@ func (m *HTTPSettings) GetMaxConcurrentStreams() int32 {
 	return m.MaxConcurrentStreams
 }
 
-// GetHttp2KeepAlive gives the field http2_keep_alive; its zero value where it is not set.
+// GetHttp2KeepAlive returns the field http2_keep_alive; its zero value where it is not set.
 func (m *HTTPSettings) GetHttp2KeepAlive() *ConnectionKeepalive {
 	if m == nil {
 		return nil
@@ -4954,7 +4954,7 @@ var namesHTTPSettingsH2UpgradePolicy = enumNames{
 	{2, "UPGRADE"},
 }
 
-// String gives the value's name, or its number where it has none.
+// String returns the value's name, or its number where it has none.
 func (e HTTPSettingsH2UpgradePolicy) String() string {
 	return namesHTTPSettingsH2UpgradePolicy.name(int32(e))
 }
@@ -4967,10 +4967,10 @@ type ConnectionKeepalive struct {
 	Timeout  *Duration `pb:"timeout"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *ConnectionKeepalive) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *ConnectionKeepalive) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetInterval gives the field interval; its zero value where it is not set.
+// GetInterval returns the field interval; its zero value where it is not set.
 func (m *ConnectionKeepalive) GetInterval() *Duration {
 	if m == nil {
 		return nil
@@ -4978,7 +4978,7 @@ func (m *ConnectionKeepalive) GetInterval() *Duration {
 	return m.Interval
 }
 
-// GetTimeout gives the field timeout; its zero value where it is not set.
+// GetTimeout returns the field timeout; its zero value where it is not set.
 func (m *ConnectionKeepalive) GetTimeout() *Duration {
 	if m == nil {
 		return nil
@@ -5000,10 +5000,10 @@ type OutlierDetection struct {
 	OutlierDetectionHttpErrorCodes []uint32     `pb:"outlier_detection_http_error_codes"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *OutlierDetection) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *OutlierDetection) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetConsecutiveErrors gives the field consecutive_errors; its zero value where it is not set.
+// GetConsecutiveErrors returns the field consecutive_errors; its zero value where it is not set.
 func (m *OutlierDetection) GetConsecutiveErrors() int32 {
 	if m == nil {
 		return 0
@@ -5011,7 +5011,7 @@ func (m *OutlierDetection) GetConsecutiveErrors() int32 {
 	return m.ConsecutiveErrors
 }
 
-// GetSplitExternalLocalOriginErrors gives the field split_external_local_origin_errors; its zero value where it is not set.
+// GetSplitExternalLocalOriginErrors returns the field split_external_local_origin_errors; its zero value where it is not set.
 func (m *OutlierDetection) GetSplitExternalLocalOriginErrors() bool {
 	if m == nil {
 		return false
@@ -5019,7 +5019,7 @@ func (m *OutlierDetection) GetSplitExternalLocalOriginErrors() bool {
 	return m.SplitExternalLocalOriginErrors
 }
 
-// GetConsecutiveLocalOriginFailures gives the field consecutive_local_origin_failures; its zero value where it is not set.
+// GetConsecutiveLocalOriginFailures returns the field consecutive_local_origin_failures; its zero value where it is not set.
 func (m *OutlierDetection) GetConsecutiveLocalOriginFailures() *UInt32Value {
 	if m == nil {
 		return nil
@@ -5027,7 +5027,7 @@ func (m *OutlierDetection) GetConsecutiveLocalOriginFailures() *UInt32Value {
 	return m.ConsecutiveLocalOriginFailures
 }
 
-// GetConsecutiveGatewayErrors gives the field consecutive_gateway_errors; its zero value where it is not set.
+// GetConsecutiveGatewayErrors returns the field consecutive_gateway_errors; its zero value where it is not set.
 func (m *OutlierDetection) GetConsecutiveGatewayErrors() *UInt32Value {
 	if m == nil {
 		return nil
@@ -5035,7 +5035,7 @@ func (m *OutlierDetection) GetConsecutiveGatewayErrors() *UInt32Value {
 	return m.ConsecutiveGatewayErrors
 }
 
-// GetConsecutive_5XxErrors gives the field consecutive_5xx_errors; its zero value where it is not set.
+// GetConsecutive_5XxErrors returns the field consecutive_5xx_errors; its zero value where it is not set.
 func (m *OutlierDetection) GetConsecutive_5XxErrors() *UInt32Value {
 	if m == nil {
 		return nil
@@ -5043,7 +5043,7 @@ func (m *OutlierDetection) GetConsecutive_5XxErrors() *UInt32Value {
 	return m.Consecutive_5XxErrors
 }
 
-// GetInterval gives the field interval; its zero value where it is not set.
+// GetInterval returns the field interval; its zero value where it is not set.
 func (m *OutlierDetection) GetInterval() *Duration {
 	if m == nil {
 		return nil
@@ -5051,7 +5051,7 @@ func (m *OutlierDetection) GetInterval() *Duration {
 	return m.Interval
 }
 
-// GetBaseEjectionTime gives the field base_ejection_time; its zero value where it is not set.
+// GetBaseEjectionTime returns the field base_ejection_time; its zero value where it is not set.
 func (m *OutlierDetection) GetBaseEjectionTime() *Duration {
 	if m == nil {
 		return nil
@@ -5059,7 +5059,7 @@ func (m *OutlierDetection) GetBaseEjectionTime() *Duration {
 	return m.BaseEjectionTime
 }
 
-// GetMaxEjectionPercent gives the field max_ejection_percent; its zero value where it is not set.
+// GetMaxEjectionPercent returns the field max_ejection_percent; its zero value where it is not set.
 func (m *OutlierDetection) GetMaxEjectionPercent() int32 {
 	if m == nil {
 		return 0
@@ -5067,7 +5067,7 @@ func (m *OutlierDetection) GetMaxEjectionPercent() int32 {
 	return m.MaxEjectionPercent
 }
 
-// GetMinHealthPercent gives the field min_health_percent; its zero value where it is not set.
+// GetMinHealthPercent returns the field min_health_percent; its zero value where it is not set.
 func (m *OutlierDetection) GetMinHealthPercent() int32 {
 	if m == nil {
 		return 0
@@ -5075,7 +5075,7 @@ func (m *OutlierDetection) GetMinHealthPercent() int32 {
 	return m.MinHealthPercent
 }
 
-// GetOutlierDetectionHttpErrorCodes gives the field outlier_detection_http_error_codes; its zero value where it is not set.
+// GetOutlierDetectionHttpErrorCodes returns the field outlier_detection_http_error_codes; its zero value where it is not set.
 func (m *OutlierDetection) GetOutlierDetectionHttpErrorCodes() []uint32 {
 	if m == nil {
 		return nil
@@ -5090,10 +5090,10 @@ type ServiceEntryVisibility struct {
 	Policies          []*ServiceEntryVisibilityPolicy  `pb:"policies"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *ServiceEntryVisibility) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *ServiceEntryVisibility) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetDefaultVisibility gives the field default_visibility; its zero value where it is not set.
+// GetDefaultVisibility returns the field default_visibility; its zero value where it is not set.
 func (m *ServiceEntryVisibility) GetDefaultVisibility() ServiceEntryVisibilityVisibility {
 	if m == nil {
 		return 0
@@ -5101,7 +5101,7 @@ func (m *ServiceEntryVisibility) GetDefaultVisibility() ServiceEntryVisibilityVi
 	return m.DefaultVisibility
 }
 
-// GetApplyToSidecars gives the field apply_to_sidecars; its zero value where it is not set.
+// GetApplyToSidecars returns the field apply_to_sidecars; its zero value where it is not set.
 func (m *ServiceEntryVisibility) GetApplyToSidecars() bool {
 	if m == nil {
 		return false
@@ -5109,7 +5109,7 @@ func (m *ServiceEntryVisibility) GetApplyToSidecars() bool {
 	return m.ApplyToSidecars
 }
 
-// GetPolicies gives the field policies; its zero value where it is not set.
+// GetPolicies returns the field policies; its zero value where it is not set.
 func (m *ServiceEntryVisibility) GetPolicies() []*ServiceEntryVisibilityPolicy {
 	if m == nil {
 		return nil
@@ -5135,7 +5135,7 @@ var namesServiceEntryVisibilityVisibility = enumNames{
 	{3, "PUBLIC"},
 }
 
-// String gives the value's name, or its number where it has none.
+// String returns the value's name, or its number where it has none.
 func (e ServiceEntryVisibilityVisibility) String() string {
 	return namesServiceEntryVisibilityVisibility.name(int32(e))
 }
@@ -5150,10 +5150,10 @@ type ServiceEntryVisibilityPolicy struct {
 	MatchingRules []*MatchRule                     `pb:"matching_rules"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *ServiceEntryVisibilityPolicy) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *ServiceEntryVisibilityPolicy) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetVisibility gives the field visibility; its zero value where it is not set.
+// GetVisibility returns the field visibility; its zero value where it is not set.
 func (m *ServiceEntryVisibilityPolicy) GetVisibility() ServiceEntryVisibilityVisibility {
 	if m == nil {
 		return 0
@@ -5161,7 +5161,7 @@ func (m *ServiceEntryVisibilityPolicy) GetVisibility() ServiceEntryVisibilityVis
 	return m.Visibility
 }
 
-// GetMatchingRules gives the field matching_rules; its zero value where it is not set.
+// GetMatchingRules returns the field matching_rules; its zero value where it is not set.
 func (m *ServiceEntryVisibilityPolicy) GetMatchingRules() []*MatchRule {
 	if m == nil {
 		return nil
@@ -5174,10 +5174,10 @@ type MatchRule struct {
 	NamespaceSelector *LabelSelector `pb:"namespace_selector,oneof=matcher"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *MatchRule) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *MatchRule) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetNamespaceSelector gives the field namespace_selector; its zero value where it is not set.
+// GetNamespaceSelector returns the field namespace_selector; its zero value where it is not set.
 func (m *MatchRule) GetNamespaceSelector() *LabelSelector {
 	if m == nil {
 		return nil
@@ -5199,7 +5199,7 @@ var namesMeshAuthPolicy = enumNames{
 	{1, "MUTUAL_TLS"},
 }
 
-// String gives the value's name, or its number where it has none.
+// String returns the value's name, or its number where it has none.
 func (e MeshAuthPolicy) String() string { return namesMeshAuthPolicy.name(int32(e)) }
 
 func (MeshAuthPolicy) names() enumNames { return namesMeshAuthPolicy }
@@ -5210,10 +5210,10 @@ type ThriftConfig struct {
 	RateLimitTimeout *Duration `pb:"rate_limit_timeout"`
 }
 
-// MarshalJSON gives the message's proto JSON.
-func (m *ThriftConfig) MarshalJSON() ([]byte, error) { return marshal(m) }
+// MarshalJSON returns the message's proto JSON.
+func (m *ThriftConfig) MarshalJSON() ([]byte, error) { return marshalJSON(m) }
 
-// GetRateLimitUrl gives the field rate_limit_url; its zero value where it is not set.
+// GetRateLimitUrl returns the field rate_limit_url; its zero value where it is not set.
 func (m *ThriftConfig) GetRateLimitUrl() string {
 	if m == nil {
 		return ""
@@ -5221,7 +5221,7 @@ func (m *ThriftConfig) GetRateLimitUrl() string {
 	return m.RateLimitUrl
 }
 
-// GetRateLimitTimeout gives the field rate_limit_timeout; its zero value where it is not set.
+// GetRateLimitTimeout returns the field rate_limit_timeout; its zero value where it is not set.
 func (m *ThriftConfig) GetRateLimitTimeout() *Duration {
 	if m == nil {
 		return nil

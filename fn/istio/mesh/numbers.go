@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// plainNumbers gives a decoded object with its numbers as the decoder reads them.
+// plainNumbers returns a decoded object with its numbers as the decoder reads them.
 func plainNumbers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

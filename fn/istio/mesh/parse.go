@@ -22,7 +22,7 @@ func Parse(text string, r release.Release) (*MeshConfig, []string, error) {
 	d := &decoder{release: r}
 	mc := Default(r)
 	providers, extensions := mc.DefaultProviders, mc.ExtensionProviders
-	if err := d.message(reflect.ValueOf(mc).Elem(), raw, ""); err != nil {
+	if err := d.decodeMessage(reflect.ValueOf(mc).Elem(), raw, ""); err != nil {
 		return nil, nil, err
 	}
 	if err := d.defaultConfig(mc, raw); err != nil {
@@ -45,7 +45,7 @@ func (d *decoder) defaultConfig(mc *MeshConfig, raw map[string]any) error {
 	mc.DefaultConfig = DefaultProxyConfig(d.release)
 	if feature.In(d.release, feature.DefaultsReencoded) {
 		e := encoder{keepEmpty: true}
-		if err := e.message(reflect.ValueOf(decoded).Elem()); err != nil {
+		if err := e.encodeMessage(reflect.ValueOf(decoded).Elem()); err != nil {
 			return err
 		}
 		fields, err := parseYAML(e.out.String())
@@ -53,7 +53,7 @@ func (d *decoder) defaultConfig(mc *MeshConfig, raw map[string]any) error {
 			return err
 		}
 		quiet := &decoder{release: d.release}
-		return quiet.message(reflect.ValueOf(mc.DefaultConfig).Elem(), fields, "defaultConfig")
+		return quiet.decodeMessage(reflect.ValueOf(mc.DefaultConfig).Elem(), fields, "defaultConfig")
 	}
 	if _, ok := raw["default_config"]; ok && raw["defaultConfig"] == nil {
 		d.warnings = append(d.warnings, "field default_config is ignored: istiod reads it as defaultConfig only")
@@ -69,7 +69,7 @@ func (d *decoder) defaultConfig(mc *MeshConfig, raw map[string]any) error {
 // applyProxyConfig decodes over pc with the rules that hold for defaultConfig and for the annotation.
 func (d *decoder) applyProxyConfig(pc *ProxyConfig, fields map[string]any, path string) error {
 	metadata, headers := pc.ProxyMetadata, pc.ProxyHeaders
-	if err := d.message(reflect.ValueOf(pc).Elem(), fields, path); err != nil {
+	if err := d.decodeMessage(reflect.ValueOf(pc).Elem(), fields, path); err != nil {
 		return err
 	}
 	mergeKept(pc, metadata, headers)
@@ -107,25 +107,25 @@ func keepHeaders(headers, from *ProxyHeaders) {
 		headers.ForwardedClientCert = from.ForwardedClientCert
 	}
 	if headers.RequestId == nil {
-		headers.RequestId = clone(from.RequestId)
+		headers.RequestId = cloneMessage(from.RequestId)
 	}
 	if headers.AttemptCount == nil {
-		headers.AttemptCount = clone(from.AttemptCount)
+		headers.AttemptCount = cloneMessage(from.AttemptCount)
 	}
 	if headers.Server == nil {
-		headers.Server = clone(from.Server)
+		headers.Server = cloneMessage(from.Server)
 	}
 	if headers.EnvoyDebugHeaders == nil {
-		headers.EnvoyDebugHeaders = clone(from.EnvoyDebugHeaders)
+		headers.EnvoyDebugHeaders = cloneMessage(from.EnvoyDebugHeaders)
 	}
 }
 
 // mergeProviders applies defaultProviders over the built-in ones and adds extension providers to them by name.
 func mergeProviders(mc *MeshConfig, raw map[string]any, providers *DefaultProviders, extensions []*ExtensionProvider, r release.Release) error {
 	if fields, ok := raw["defaultProviders"].(map[string]any); ok {
-		providers = clone(providers)
+		providers = cloneMessage(providers)
 		quiet := &decoder{release: r}
-		if err := quiet.message(reflect.ValueOf(providers).Elem(), fields, "defaultProviders"); err != nil {
+		if err := quiet.decodeMessage(reflect.ValueOf(providers).Elem(), fields, "defaultProviders"); err != nil {
 			return err
 		}
 	}
@@ -143,7 +143,7 @@ func mergeProviders(mc *MeshConfig, raw map[string]any, providers *DefaultProvid
 	return nil
 }
 
-// ApplyProxyConfig gives base with the proxy.istio.io/config annotation over it, as istiod of base's version does for what
+// ApplyProxyConfig returns base with the proxy.istio.io/config annotation over it, as istiod of base's version does for what
 // it decides outside of templates (container order, status port), and up to 1.12 for the templates too. Before 1.6, where
 // there is no such annotation, it gives base.
 func ApplyProxyConfig(annotation string, base *ProxyConfig) (*ProxyConfig, []string, error) {
@@ -155,7 +155,7 @@ func ApplyProxyConfig(annotation string, base *ProxyConfig) (*ProxyConfig, []str
 		return nil, nil, err
 	}
 	d := &decoder{release: base.release}
-	pc := clone(base)
+	pc := cloneMessage(base)
 	if err := d.applyProxyConfig(pc, fields, ""); err != nil {
 		return nil, nil, err
 	}

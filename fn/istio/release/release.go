@@ -29,7 +29,7 @@ const (
 	NewestMinor = 31
 )
 
-// Newest gives the last release of a minor that is known. Of a minor that is not known it gives the release after all
+// Newest returns the last release of a minor that is known. Of a minor that is not known it gives the release after all
 // others of that minor.
 func Newest(minor int) Release {
 	if minor < OldestMinor || minor > NewestMinor {
@@ -43,12 +43,12 @@ func (r Release) Known() bool {
 	return r.Minor >= OldestMinor && r.Minor <= NewestMinor && r.Patch <= Newest(r.Minor).Patch
 }
 
-// Compare gives a negative number where r came before o in the numbering, 0 where they are the same, else a positive one.
+// Compare returns a negative number where r came before o in the numbering, 0 where they are the same, else a positive one.
 func (r Release) Compare(o Release) int {
 	return cmp.Or(cmp.Compare(r.Minor, o.Minor), cmp.Compare(r.Patch, o.Patch))
 }
 
-// String gives 1.MINOR.PATCH, or 1.MINOR for the release after all others of the minor.
+// String returns 1.MINOR.PATCH, or 1.MINOR for the release after all others of the minor.
 func (r Release) String() string {
 	if r.Patch == last {
 		return fmt.Sprintf("1.%d", r.Minor)
@@ -62,7 +62,7 @@ type Span struct{ From, To Release }
 // Contains reports whether a release is in the range.
 func (s Span) Contains(r Release) bool { return s.From.Compare(r) <= 0 && r.Compare(s.To) <= 0 }
 
-// String gives the range as text: "1.9 to 1.27", "1.28 and later", "1.3", "1.23.6 to 1.23.9", "every version".
+// String returns the range as text: "1.9 to 1.27", "1.28 and later", "1.3", "1.23.6 to 1.23.9", "every version".
 func (s Span) String() string {
 	from, to := s.From.String(), s.To.String()
 	if s.From.Patch == 0 {
@@ -86,7 +86,7 @@ func (s Span) String() string {
 	}
 }
 
-// Narrow gives the part that two ranges have in common; ok is false where they have none.
+// Narrow returns the part that two ranges have in common; ok is false where they have none.
 func (s Span) Narrow(o Span) (common Span, ok bool) {
 	if s.From.Compare(o.From) < 0 {
 		s.From = o.From
@@ -100,27 +100,27 @@ func (s Span) Narrow(o Span) (common Span, ok bool) {
 // Spans are ranges of releases.
 type Spans []Span
 
-// Since gives the releases from some points on: 1.23.6, 1.24.4 and 1.26 are the rest of 1.23 and of 1.24 from there on, and
+// Since returns the releases from some points on: 1.23.6, 1.24.4 and 1.26 are the rest of 1.23 and of 1.24 from there on, and
 // everything from 1.26.0 on. Only the last point reaches over its minor. A text that is no release panics, as it stands in
 // a table.
 func Since(points ...string) Spans {
 	out := make(Spans, len(points))
 	for i, p := range points {
-		from := parse(p, 0)
+		from := parseRelease(p, 0)
 		out[i] = Span{from, Release{from.Minor, last}}
 	}
 	out[len(out)-1].To = Release{last, last}
 	return out
 }
 
-// Between gives the releases from one to another, both included: 1.5 as the first means 1.5.0, as the last all of 1.5. A
+// Between returns the releases from one to another, both included: 1.5 as the first means 1.5.0, as the last all of 1.5. A
 // text that is no release panics.
-func Between(from, to string) Spans { return Spans{{parse(from, 0), parse(to, last)}} }
+func Between(from, to string) Spans { return Spans{{parseRelease(from, 0), parseRelease(to, last)}} }
 
 // Always is every release.
 func Always() Spans { return Since("1.0") }
 
-// And gives the releases that are in either.
+// And returns the releases that are in either.
 func (s Spans) And(more Spans) Spans { return slices.Concat(s, more) }
 
 // Contains reports whether a release is in one of the ranges.
@@ -141,7 +141,7 @@ func (s Spans) DependsOnPatch(minor int) bool {
 	return false
 }
 
-// Hull gives the range from the first release to the last.
+// Hull returns the range from the first release to the last.
 func (s Spans) Hull() Span {
 	return Span{
 		slices.MinFunc(s, func(a, b Span) int { return a.From.Compare(b.From) }).From,
@@ -149,12 +149,12 @@ func (s Spans) Hull() Span {
 	}
 }
 
-// String gives the ranges as text, those that touch as one.
+// String returns the ranges as text, those that touch as one.
 func (s Spans) String() string {
 	sorted := slices.SortedFunc(slices.Values(s), func(a, b Span) int { return a.From.Compare(b.From) })
 	var merged []Span
 	for _, span := range sorted {
-		if n := len(merged); n > 0 && touches(merged[n-1], span) {
+		if n := len(merged); n > 0 && spansTouch(merged[n-1], span) {
 			if merged[n-1].To.Compare(span.To) < 0 {
 				merged[n-1].To = span.To
 			}
@@ -169,8 +169,8 @@ func (s Spans) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// touches reports whether b begins in a or just after it.
-func touches(a, b Span) bool {
+// spansTouch reports whether b begins in a or just after it.
+func spansTouch(a, b Span) bool {
 	after := Release{a.To.Minor, min(a.To.Patch, last-1) + 1}
 	if a.To.Patch == last {
 		after = Release{min(a.To.Minor, last-1) + 1, 0}
@@ -178,8 +178,8 @@ func touches(a, b Span) bool {
 	return b.From.Compare(after) <= 0
 }
 
-// parse reads 1.MINOR or 1.MINOR.PATCH; patch is the one where the text has none.
-func parse(text string, patch int) Release {
+// parseRelease reads 1.MINOR or 1.MINOR.PATCH; patch is the one where the text has none.
+func parseRelease(text string, patch int) Release {
 	numbers, ok := strings.CutPrefix(text, "1.")
 	minorText, patchText, full := strings.Cut(numbers, ".")
 	minor, err := strconv.Atoi(minorText)

@@ -99,7 +99,7 @@ func writeEnum(out *bytes.Buffer, b block) {
 	for _, f := range b.fields {
 		fmt.Fprintf(out, "\t{%s, %q},\n", f.number, f.name)
 	}
-	fmt.Fprintf(out, "}\n\n// String gives the value's name, or its number where it has none.\nfunc (e %s) String() string { return names%s.name(int32(e)) }\n", b.name, b.name)
+	fmt.Fprintf(out, "}\n\n// String returns the value's name, or its number where it has none.\nfunc (e %s) String() string { return names%s.name(int32(e)) }\n", b.name, b.name)
 	fmt.Fprintf(out, "\nfunc (%s) names() enumNames { return names%s }\n", b.name, b.name)
 }
 
@@ -112,7 +112,7 @@ func writeMessage(out *bytes.Buffer, b block, enums map[string]bool) {
 		fmt.Fprintf(out, "\t%s %s `pb:\"%s\"`\n", f.goName(), f.goType(enums), f.tag())
 	}
 	out.WriteString("}\n")
-	fmt.Fprintf(out, "\n// MarshalJSON gives the message's proto JSON.\nfunc (m *%s) MarshalJSON() ([]byte, error) { return marshal(m) }\n", b.name)
+	fmt.Fprintf(out, "\n// MarshalJSON returns the message's proto JSON.\nfunc (m *%s) MarshalJSON() ([]byte, error) { return marshalJSON(m) }\n", b.name)
 	for _, f := range b.fields {
 		if f.options["go"] != "" {
 			continue
@@ -134,7 +134,7 @@ func writeMessage(out *bytes.Buffer, b block, enums map[string]bool) {
 		if deref != "" {
 			condition += " || m." + f.goName() + " == nil"
 		}
-		fmt.Fprintf(out, "\n// Get%s gives the field %s; its zero value where it is not set.\n", f.goName(), f.name)
+		fmt.Fprintf(out, "\n// Get%s returns the field %s; its zero value where it is not set.\n", f.goName(), f.name)
 		fmt.Fprintf(out, "func (m *%s) Get%s() %s {\n\tif %s {\n\t\treturn %s\n\t}\n\treturn %sm.%s\n}\n", b.name, f.goName(), typ, condition, zero, deref, f.goName())
 	}
 }
@@ -190,7 +190,7 @@ func (f field) goType(enums map[string]bool) string {
 	return typ
 }
 
-// goName gives the name that protoc-gen-go gives to a field.
+// goName returns the name that protoc-gen-go gives to a field.
 func goName(name string) string {
 	var b []byte
 	upper := true

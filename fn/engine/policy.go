@@ -19,8 +19,8 @@ import (
 	"github.com/prerig/prerig/policies"
 )
 
-// plan is a policy that is ready to be applied.
-type plan struct {
+// compiledPolicy is a policy that is ready to be applied.
+type compiledPolicy struct {
 	policy *v1alpha1.InjectionPolicy
 	// istio is nil where the policy does not inject Istio's proxy.
 	istio *istio.Injector
@@ -35,14 +35,14 @@ type plan struct {
 	sidecars []*sidecar.Sidecar
 }
 
-// compile makes the policies ready with what the items tell. An error among the results means that no policy is applied.
-func (in *Injector) compile(s *surroundings) ([]*plan, result.Results) {
-	var plans []*plan
+// compilePolicies makes the policies ready with what the items tell. An error among the results means that no policy is applied.
+func (in *Injector) compilePolicies(s *cluster) ([]*compiledPolicy, result.Results) {
+	var plans []*compiledPolicy
 	var results result.Results
 	for _, p := range in.policies {
-		pl := &plan{policy: p}
+		pl := &compiledPolicy{policy: p}
 		plans = append(plans, pl)
-		if err := pl.prepare(s); err != nil {
+		if err := pl.preparePins(s); err != nil {
 			results = append(results, policyResult(p, result.Error, "spec", err.Error()))
 			continue
 		}
@@ -62,7 +62,7 @@ func (in *Injector) compile(s *surroundings) ([]*plan, result.Results) {
 			results = append(results, policyResult(p, result.Warning, "spec.istio", w))
 		}
 		d := pl.istio.Detection()
-		for _, message := range append([]string{detected(d)}, d.Notes...) {
+		for _, message := range append([]string{describeDetection(d)}, d.Notes...) {
 			results = append(results, policyResult(p, result.Info, "spec.istio.version", message))
 		}
 	}
@@ -80,7 +80,7 @@ func policyResult(p *v1alpha1.InjectionPolicy, severity result.Severity, field, 
 }
 
 // prepareIstio reads the injector's configuration from where the policy says it is.
-func (pl *plan) prepareIstio(s *surroundings) (warnings []string, err error) {
+func (pl *compiledPolicy) prepareIstio(s *cluster) (warnings []string, err error) {
 	spec := pl.policy.Spec.Istio
 	o := istio.Options{
 		Version: spec.Version, Overrides: spec.Injector.Overrides, Revision: spec.Revision, Native: istio.Native(spec.NativeSidecars),
@@ -108,7 +108,7 @@ func (pl *plan) prepareIstio(s *surroundings) (warnings []string, err error) {
 }
 
 // prepareDecision reads the selectors of the webhooks: the policy's own, else those among the items, else the version's.
-func (pl *plan) prepareDecision(s *surroundings) error {
+func (pl *compiledPolicy) prepareDecision(s *cluster) error {
 	o := decide.OptionsFor(pl.istio, &pl.policy.Spec)
 	if len(o.Webhooks) == 0 {
 		webhooks, err := injectorWebhooks(s.webhooks)
@@ -124,8 +124,8 @@ func (pl *plan) prepareDecision(s *surroundings) error {
 	return err
 }
 
-// prepare reads what is not Istio's.
-func (pl *plan) prepare(s *surroundings) error {
+// preparePins reads what is not Istio's.
+func (pl *compiledPolicy) preparePins(s *cluster) error {
 	if l := pl.policy.Spec.Lint; l != nil && !l.Disabled {
 		pl.lints = true
 		var err error
@@ -145,9 +145,9 @@ func (pl *plan) prepare(s *surroundings) error {
 	return err
 }
 
-// injectorConfig gives data.config and data.values. A built-in policy also brings its own mesh config, version and settings
+// injectorConfig returns data.config and data.values. A built-in policy also brings its own mesh config, version and settings
 // where the policy has none.
-func injectorConfig(spec *v1alpha1.Istio, s *surroundings, o *istio.Options) (config, values string, err error) {
+func injectorConfig(spec *v1alpha1.Istio, s *cluster, o *istio.Options) (config, values string, err error) {
 	switch inj := spec.Injector; {
 	case inj.Config != "":
 		return inj.Config, inj.Values, nil
@@ -217,7 +217,7 @@ func injectorNamespace(spec *v1alpha1.Istio) string {
 	return ""
 }
 
-// withRevision gives the name of a control plane's object of a revision.
+// withRevision returns the name of a control plane's object of a revision.
 func withRevision(name, revision string) string {
 	if revision == "" || revision == "default" {
 		return name
@@ -249,7 +249,7 @@ func stringMap(v any) map[string]string {
 	return out
 }
 
-// detected says which version is followed, and why.
-func detected(d istio.Detection) string {
+// describeDetection says which version is followed, and why.
+func describeDetection(d istio.Detection) string {
 	return fmt.Sprintf("following Istio %s, by %s", d.Version, d.From)
 }

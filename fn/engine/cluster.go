@@ -15,12 +15,12 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 )
 
-// surroundings is what the items tell about the cluster that they will live in.
-type surroundings struct {
+// cluster is what the items tell about the cluster that they will live in.
+type cluster struct {
 	// namespaces are the Namespace objects by name, those that say the same once.
-	namespaces map[string][]found
+	namespaces map[string][]clusterObject
 	// configMaps are those that could be an injector's or a mesh's configuration.
-	configMaps []found
+	configMaps []clusterObject
 	// proxyConfigs are Istio's ProxyConfig resources.
 	proxyConfigs []map[string]any
 	// webhooks are MutatingWebhookConfigurations.
@@ -36,17 +36,17 @@ type surroundings struct {
 // accountKey is the place of a ServiceAccount.
 type accountKey struct{ namespace, name string }
 
-// found is an object together with its unit.
-type found struct {
+// clusterObject is an object together with its unit.
+type clusterObject struct {
 	unit *unit
 	obj  map[string]any
 }
 
-// survey reads the few objects among the units that matter to others. Everything else is not decoded.
-func survey(units []*unit) *surroundings {
-	s := &surroundings{namespaces: map[string][]found{}, accounts: map[accountKey]inject.Account{}, limits: map[string][]admission.LimitRange{}}
+// readCluster reads the few objects among the units that matter to others. Everything else is not decoded.
+func readCluster(units []*unit) *cluster {
+	s := &cluster{namespaces: map[string][]clusterObject{}, accounts: map[accountKey]inject.Account{}, limits: map[string][]admission.LimitRange{}}
 	for _, u := range units {
-		if u.broken || !tells(u.meta) {
+		if u.broken || !isClusterObject(u.meta) {
 			continue
 		}
 		if u.meta.Kind == "ServiceAccount" && !u.doc.Contains("imagePullSecrets") {
@@ -55,7 +55,7 @@ func survey(units []*unit) *surroundings {
 		}
 		obj, err := u.doc.Object()
 		if err != nil {
-			u.fail("", err)
+			u.addError("", err)
 			u.broken = true
 			continue
 		}
@@ -64,8 +64,8 @@ func survey(units []*unit) *surroundings {
 	return s
 }
 
-// tells says whether an object of this kind matters to others.
-func tells(m manifest.Meta) bool {
+// isClusterObject reports whether an object of this kind matters to others.
+func isClusterObject(m manifest.Meta) bool {
 	switch m.Kind {
 	case "Namespace":
 		return m.APIVersion == "v1"
@@ -83,12 +83,12 @@ func tells(m manifest.Meta) bool {
 	return false
 }
 
-func (s *surroundings) add(u *unit, obj map[string]any) {
+func (s *cluster) add(u *unit, obj map[string]any) {
 	switch u.meta.Kind {
 	case "Namespace":
-		s.addNamespace(found{u, obj})
+		s.addNamespace(clusterObject{u, obj})
 	case "ConfigMap":
-		s.configMaps = append(s.configMaps, found{u, obj})
+		s.configMaps = append(s.configMaps, clusterObject{u, obj})
 	case "ProxyConfig":
 		s.proxyConfigs = append(s.proxyConfigs, obj)
 	case "MutatingWebhookConfiguration":
@@ -115,9 +115,9 @@ func accountFrom(obj map[string]any) inject.Account {
 	return out
 }
 
-// account gives the service account of a pod of an object that lies in a namespace as it is written, or else in the one that
+// account returns the service account of a pod of an object that lies in a namespace as it is written, or else in the one that
 // it will live in.
-func (s *surroundings) account(pod map[string]any, written, resolved string) inject.Account {
+func (s *cluster) account(pod map[string]any, written, resolved string) inject.Account {
 	name := inject.AccountOf(pod)
 	if a, ok := s.accounts[accountKey{written, name}]; ok {
 		return a
@@ -126,7 +126,7 @@ func (s *surroundings) account(pod map[string]any, written, resolved string) inj
 }
 
 // limitsOf returns the LimitRanges of the namespace that an object's manifest names, or else of the one that it will live in.
-func (s *surroundings) limitsOf(written, resolved string) []admission.LimitRange {
+func (s *cluster) limitsOf(written, resolved string) []admission.LimitRange {
 	if l := s.limits[written]; len(l) > 0 {
 		return l
 	}
@@ -135,15 +135,15 @@ func (s *surroundings) limitsOf(written, resolved string) []admission.LimitRange
 
 // addNamespace notes a Namespace. A repository that serves several clusters has the same one many times, and mostly with the
 // same labels.
-func (s *surroundings) addNamespace(f found) {
+func (s *cluster) addNamespace(f clusterObject) {
 	name := f.unit.meta.Name
-	f.unit.noted(f.obj)
-	annotations := func(f found) map[string]string {
+	f.unit.readOrigin(f.obj)
+	annotations := func(f clusterObject) map[string]string {
 		out := f.texts("annotations")
 		maps.DeleteFunc(out, func(key, _ string) bool { return isOrchestrators(key) })
 		return out
 	}
-	same := func(other found) bool {
+	same := func(other clusterObject) bool {
 		return maps.Equal(f.texts("labels"), other.texts("labels")) && maps.Equal(annotations(f), annotations(other))
 	}
 	if name != "" && !slices.ContainsFunc(s.namespaces[name], same) {
@@ -151,14 +151,14 @@ func (s *surroundings) addNamespace(f found) {
 	}
 }
 
-// texts gives the labels or the annotations of an object.
-func (f found) texts(key string) map[string]string {
+// texts returns the labels or the annotations of an object.
+func (f clusterObject) texts(key string) map[string]string {
 	meta, _ := f.obj["metadata"].(map[string]any)
 	return stringMap(meta[key])
 }
 
-// namespaceNames gives the names in order.
-func (s *surroundings) namespaceNames() []string { return slices.Sorted(maps.Keys(s.namespaces)) }
+// namespaceNames returns the names in order.
+func (s *cluster) namespaceNames() []string { return slices.Sorted(maps.Keys(s.namespaces)) }
 
 // The ConfigMaps of a control plane; those of a revision have "-REVISION" behind the name.
 const (
@@ -166,9 +166,9 @@ const (
 	meshConfigMap     = "istio"
 )
 
-// configMap gives the ConfigMap of a name and a namespace, where an empty namespace means any. It fails where several fit.
-func (s *surroundings) configMap(name, namespace string) (*found, error) {
-	var fit []*found
+// configMap returns the ConfigMap of a name and a namespace, where an empty namespace means any. It fails where several fit.
+func (s *cluster) configMap(name, namespace string) (*clusterObject, error) {
+	var fit []*clusterObject
 	for i := range s.configMaps {
 		m := s.configMaps[i].unit.meta
 		if m.Name == name && (namespace == "" || m.Namespace == namespace) {
@@ -188,15 +188,15 @@ func (s *surroundings) configMap(name, namespace string) (*found, error) {
 	return nil, fmt.Errorf("finding the ConfigMap %s among the items: there are %d (%s); name the namespace in injector.configMap", name, len(fit), strings.Join(places, ", "))
 }
 
-// data gives a key of a ConfigMap's data.
-func (f *found) data(key string) string {
+// data returns a key of a ConfigMap's data.
+func (f *clusterObject) data(key string) string {
 	data, _ := f.obj["data"].(map[string]any)
 	text, _ := data[key].(string)
 	return text
 }
 
 // source says where an object is, for people.
-func (f found) source() string {
+func (f clusterObject) source() string {
 	if file := f.unit.file(); file != nil && file.Line > 0 {
 		return fmt.Sprintf("%s:%d", file.Path, file.Line)
 	} else if file != nil {
@@ -205,8 +205,8 @@ func (f found) source() string {
 	return "the items"
 }
 
-// imageLocks gives the lock of a name; none for an empty name.
-func (s *surroundings) imageLocks(name string) ([]*v1alpha1.ImageLock, error) {
+// imageLocks returns the lock of a name; none for an empty name.
+func (s *cluster) imageLocks(name string) ([]*v1alpha1.ImageLock, error) {
 	if name == "" {
 		return nil, nil
 	}
