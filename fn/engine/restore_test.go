@@ -152,3 +152,40 @@ func TestNothingOfABarePodIsLost(t *testing.T) {
 		})
 	}
 }
+
+// TestOwnLabelOfABarePodBeforeMerging: Istio 1.8 would set the label istio.io/rev, and this Pod chose its own. With it in place the
+// second injection is the first, if what the first did to the Prometheus annotations is not taken for the Pod's own too.
+func TestOwnLabelOfABarePodBeforeMerging(t *testing.T) {
+	p, err := v1alpha1.Parse([]byte(`apiVersion: prerig.dev/v1alpha1
+kind: InjectionPolicy
+metadata: {name: old}
+spec:
+  istio:
+    version: 1.8.6
+    injector:
+      config: |
+        policy: enabled
+        alwaysInjectSelector: []
+        neverInjectSelector: []
+        template: |
+          containers:
+          - name: istio-proxy
+            image: example.com/proxyv2:1.8.6
+      values: "{}"
+  unknownNamespace: Inject
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := workloadOf("Pod", map[string]any{
+		"metadata": map[string]any{"labels": map[string]any{"app": "web", "istio.io/rev": "own"}},
+		"spec":     map[string]any{"containers": []any{map[string]any{"name": "web", "image": "web:1"}}},
+	})
+	results, once := runAll(t, p, v1alpha1.ModeInject, []*manifest.Document{doc})
+	if !strings.Contains(string(once[0].Raw()), "prometheus.io/scrape") {
+		t.Fatalf("it is not injected: %v\n%s", results, once[0].Raw())
+	}
+	if _, again := runAll(t, p, v1alpha1.ModeInject, once); !bytes.Equal(again[0].Raw(), once[0].Raw()) {
+		t.Errorf("injecting twice is not injecting once:\n%s", cmp.Diff(string(once[0].Raw()), string(again[0].Raw())))
+	}
+}
