@@ -118,7 +118,8 @@ func (w *podWork) applyPlan(pl *compiledPolicy, pod map[string]any) (map[string]
 		w.unit.addResult(result.Warning, w.template.Field, warning)
 	}
 	w.outcome.Action = Injected
-	w.outcome.Image, _ = containersByName(got.Pod)[proxyContainer]["image"].(string)
+	image, _ := containersByName(got.Pod)[proxyContainer]["image"].(string)
+	w.outcome.Image = strings.Clone(image) // it is a part of all that the template printed, which would stay in memory with it
 	if w.restored.istio {
 		w.outcome.EarlierImage, _ = containersByName(w.template.Pod)[proxyContainer]["image"].(string)
 	}
