@@ -7,8 +7,10 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -73,7 +75,11 @@ func daemonCommand(cmd *cobra.Command, streams Streams, version string,
 		if os.Getenv("GOGC") == "" {
 			debug.SetGCPercent(50)
 		}
-		return run(cmd.Context(), c, daemon.Options{Version: toolVersion(version), Log: log})
+		// It would end the process. Configuration and flags are read at the start only.
+		reload := make(chan os.Signal, 1)
+		signal.Notify(reload, syscall.SIGHUP)
+		defer signal.Stop(reload)
+		return run(cmd.Context(), c, daemon.Options{Version: toolVersion(version), Log: log, Reload: reload})
 	}
 	for _, name := range []string{"pipelines", "policies", "secrets", "state"} {
 		mustRegister(cmd.MarkFlagDirname(name))

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -17,7 +16,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/prerig/prerig/pipeline/event"
 	"github.com/prerig/prerig/pipeline/render"
 )
 
@@ -292,26 +290,6 @@ func parseQuantity(key, text string) (int64, error) {
 		return 0, fmt.Errorf("configuration %s: must be a quantity such as 512Mi, found %q", key, text)
 	}
 	return q.Value(), nil
-}
-
-// EventReceivers reads the receivers' secrets. Errors name files, never what is in them.
-func (c *Config) EventReceivers() ([]event.Receiver, error) {
-	var out []event.Receiver
-	for _, r := range c.Receivers {
-		receiver := event.Receiver{Name: r.Name, Provider: event.Provider(r.Provider), Insecure: r.Insecure}
-		if r.Secret != "" {
-			text, err := os.ReadFile(r.Secret)
-			if err != nil {
-				return nil, fmt.Errorf("reading the secret of receiver %q: %w", r.Name, err)
-			}
-			receiver.Secret = []byte(strings.TrimSpace(string(text)))
-		}
-		if err := receiver.Validate(); err != nil {
-			return nil, err
-		}
-		out = append(out, receiver)
-	}
-	return out, nil
 }
 
 // Socket is the path of the Unix socket for the command line.

@@ -4,6 +4,7 @@
 package config
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -158,6 +159,42 @@ func TestReceiversNeedTheirSecrets(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
+}
+
+// A secret that is changed counts at once, two are good while senders change over, and a file that is gone for a moment stops nobody.
+func TestReceiversReadTheirSecretsAgain(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "key")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(key, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("old\n")
+	receivers, err := (&Config{Receivers: []Receiver{{Name: "a", Provider: "quay", Secret: key}}}).EventReceivers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := func(token string) bool {
+		return receivers[0].CheckHeaders(http.Header{"Authorization": {"Bearer " + token}}, "", time.Now()) == nil
+	}
+	check := func(when string, old, next bool) {
+		t.Helper()
+		if good("old") != old || good("new") != next || good("") || good("other") {
+			t.Errorf("%s: the old one is good %v, the new one %v", when, good("old"), good("new"))
+		}
+	}
+	check("at first", true, false)
+	write("old\nnew\n")
+	check("with both", true, true)
+	write("new")
+	check("with the new one", false, true)
+	write("")
+	check("while it is empty", false, true)
+	if err := os.Remove(key); err != nil {
+		t.Fatal(err)
+	}
+	check("while it is gone", false, true)
 }
 
 func TestPipelinesFromGit(t *testing.T) {

@@ -47,6 +47,8 @@ type Options struct {
 	Log *slog.Logger
 	// Render is for tests.
 	Render render.Options
+	// Reload has Serve look for changed pipelines each time that something comes. It may be nil.
+	Reload <-chan os.Signal
 	// Listening is called with the addresses once they are open: of webhooks and of the page, the second empty without one.
 	Listening func(hooks, admin string)
 }
@@ -143,6 +145,7 @@ func serveOnce(ctx context.Context, c *config.Config, o Options) error {
 	group.Go(func() error { return p.queue.Watch(ctx) })
 	group.Go(func() error { p.keeper.Run(ctx); return nil })
 	group.Go(func() error { planner.Timer(ctx); return nil })
+	group.Go(func() error { p.reloadWhenAsked(ctx, planner); return nil })
 	group.Go(func() error {
 		// Events may have been missed while nobody listened, and pipelines have gone.
 		p.checkRemovals(ctx)

@@ -105,6 +105,26 @@ func (p *components) handleEvent(ctx context.Context, planner *plan.Planner, e e
 	return ctx.Err()
 }
 
+// reloadWhenAsked looks for changed pipelines each time that somebody asks, as services do at SIGHUP.
+func (p *components) reloadWhenAsked(ctx context.Context, planner *plan.Planner) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.o.Reload:
+		}
+		p.o.Log.Info("looking for changed pipelines, as asked")
+		if _, err := p.catalog.Reload(); err != nil {
+			p.o.Log.Error("the pipelines cannot be read; those that are known stay", "error", err)
+		}
+		// What goes wrong with a repository is logged there.
+		if changed, err := p.catalog.Refresh(ctx); err == nil && len(changed) > 0 {
+			p.checkRemovals(ctx)
+			p.planUntilAccepted(ctx, planner, changed, newCause("reload"))
+		}
+	}
+}
+
 // watchFiles follows the files of pipelines and policies.
 func (p *components) watchFiles(ctx context.Context, group *errgroup.Group, planner *plan.Planner) {
 	p.catalog.OnChange(func(changed []string) {

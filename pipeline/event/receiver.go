@@ -22,6 +22,9 @@ type Receiver struct {
 	Provider Provider
 	// Secret is the key of its signature, or its token. It is required unless Insecure is set.
 	Secret []byte
+	// Secrets returns all secrets that are good now, of which one signs a delivery. It takes the place of Secret where it is set, so
+	// that a secret can be changed while deliveries come.
+	Secrets func() [][]byte
 	// Insecure accepts deliveries that are not signed. With a secret it is an error.
 	Insecure bool
 }
@@ -110,7 +113,17 @@ func (r Receiver) verify(h http.Header, token string, body []byte, now time.Time
 		h = h.Clone()
 		h.Set("Authorization", token)
 	}
-	return senders[r.Provider].verify(h, body, r.Secret, now)
+	secrets := [][]byte{r.Secret}
+	if r.Secrets != nil {
+		secrets = r.Secrets()
+	}
+	err := ErrSignature // of a receiver whose secrets are gone
+	for _, secret := range secrets {
+		if err = senders[r.Provider].verify(h, body, secret, now); err == nil || errors.Is(err, errMismatch) && body == nil {
+			return err
+		}
+	}
+	return err
 }
 
 // Read verifies a delivery and returns what it tells. The error of a failed verification wraps [ErrSignature]. The time

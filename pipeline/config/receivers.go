@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/prerig/prerig/pipeline/event"
+)
+
+// EventReceivers reads the receivers' secrets, and has them read again for each delivery. Errors name files, never what is in them.
+func (c *Config) EventReceivers() ([]event.Receiver, error) {
+	var out []event.Receiver
+	for _, r := range c.Receivers {
+		receiver := event.Receiver{Name: r.Name, Provider: event.Provider(r.Provider), Insecure: r.Insecure}
+		if r.Secret != "" {
+			file := &secretFile{name: r.Secret}
+			if err := file.read(); err != nil {
+				return nil, fmt.Errorf("reading the secret of receiver %q: %w", r.Name, err)
+			}
+			receiver.Secret, receiver.Secrets = file.last[0], file.secrets
+		}
+		if err := receiver.Validate(); err != nil {
+			return nil, err
+		}
+		out = append(out, receiver)
+	}
+	return out, nil
+}
+
+// secretFile holds one secret on each line: while a secret is changed, senders use the old one or the new one.
+type secretFile struct {
+	name string
+
+	mu   sync.Mutex
+	last [][]byte
+}
+
+// secrets returns what the file holds now. While it cannot be read, or is empty, what it held last goes on being good.
+func (f *secretFile) secrets() [][]byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_ = f.read()
+	return f.last
+}
+
+// maxSecrets bounds how many secrets one receiver has: each is tried.
+const maxSecrets = 4
+
+func (f *secretFile) read() error {
+	text, err := os.ReadFile(f.name)
+	if err != nil {
+		return err
+	}
+	var found [][]byte
+	for line := range bytes.Lines(text) {
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			found = append(found, line)
+		}
+	}
+	if len(found) == 0 || len(found) > maxSecrets {
+		return fmt.Errorf("%s must hold one secret, or up to %d on a line each, found %d", f.name, maxSecrets, len(found))
+	}
+	f.last = found
+	return nil
+}
