@@ -207,10 +207,11 @@ func TestRegistryThatIsDown(t *testing.T) {
 			last = order[revision]
 		}
 		stored := r.pushes(t, repository)
-		if stored > len(revisions) {
-			t.Errorf("%s was pushed %d times, but has had only %d states", repository, stored, len(revisions))
-		}
 		artifacts, pushes = artifacts+len(revisions), pushes+stored
+	}
+	// An answer that the end of the registry or of the daemon loses on its way has the artifact pushed again.
+	if lost := times + c.size.kills; pushes > artifacts+lost {
+		t.Errorf("%d artifacts were pushed %d times, and at most %d answers were lost", artifacts, pushes, lost)
 	}
 	told := 0
 	c.logged(func(l line, text string) {
