@@ -24,9 +24,10 @@ const (
 	stringKind
 	boolKind
 	numberKind
-	// StructKind is a map whose keys are the fields of a type, and ListKind a list.
+	// StructKind is a map whose keys are the fields of a type.
 	StructKind
 	mapKind
+	// ListKind is a list of values of one type.
 	ListKind
 )
 
