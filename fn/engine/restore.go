@@ -47,7 +47,7 @@ type restoreOptions struct {
 	// names reports whether a template of a policy names a container.
 	names func(string) bool
 	// keep leaves in place what may have been the pod's own.
-	keep bool
+	keep inject.Keep
 	// bare says that it is a bare Pod, which has no record: of probes it has the port's number, and no path for /. In 51 public
 	// repositories 15 probes of bare Pods gave the number of a port that has a name, and 2 the name; in 39, 67 probes of HTTP
 	// had no path, and 40 the path /.
@@ -194,15 +194,16 @@ func (w *podWork) tryUnchanged(plans []*compiledPolicy, first *attempt) *attempt
 	if first.after != nil && !reflect.DeepEqual(imagesByName(first.after), imagesByName(w.template.Pod)) {
 		return nil // another version: no original gives the present pod
 	}
-	_, least, err := restorePod(w.template.Pod, w.template.Owner, nil, restoreOptions{names: namesOf(plans), keep: true, bare: w.isBarePod()})
-	if err != nil {
-		return nil
+	for _, keep := range []inject.Keep{inject.KeepAll, inject.KeepMost} {
+		_, least, err := restorePod(w.template.Pod, w.template.Owner, nil, restoreOptions{names: namesOf(plans), keep: keep, bare: w.isBarePod()})
+		if err != nil {
+			return nil
+		}
+		if a, err := w.attempt(least, plans); err == nil && reflect.DeepEqual(a.after, w.template.Pod) {
+			return a
+		}
 	}
-	a, err := w.attempt(least, plans)
-	if err != nil || !reflect.DeepEqual(a.after, w.template.Pod) {
-		return nil
-	}
-	return a
+	return nil
 }
 
 // onlyOrdersVolumes reports whether a bare Pod differs from the present one in nothing but the order of its volumes, which means

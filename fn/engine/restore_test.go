@@ -153,9 +153,18 @@ func TestNothingOfABarePodIsLost(t *testing.T) {
 	}
 }
 
-// TestOwnLabelOfABarePodBeforeMerging: Istio 1.8 would set the label istio.io/rev, and this Pod chose its own. With it in place the
-// second injection is the first, if what the first did to the Prometheus annotations is not taken for the Pod's own too.
-func TestOwnLabelOfABarePodBeforeMerging(t *testing.T) {
+// TestOwnFieldsOfABarePodBeforeMerging: Istio 1.8 would set the label istio.io/rev, and this Pod chose its own. With it in place the
+// second injection is the first, if what the first did to the Prometheus annotations is not taken for the Pod's own too. Where
+// nothing is merged, they are the Pod's own.
+func TestOwnFieldsOfABarePodBeforeMerging(t *testing.T) {
+	testOwnFields(t, "true", map[string]any{"labels": map[string]any{"app": "web", "istio.io/rev": "own"}})
+	testOwnFields(t, "false", map[string]any{"labels": map[string]any{"app": "web"}, "annotations": map[string]any{
+		"prometheus.io/path": "/stats/prometheus", "prometheus.io/port": "15020", "prometheus.io/scrape": "true"}})
+}
+
+// testOwnFields injects twice into a Pod of some metadata with Istio 1.8, which merges metrics or does not.
+func testOwnFields(t *testing.T, merge string, metadata map[string]any) {
+	t.Helper()
 	p, err := v1alpha1.Parse([]byte(`apiVersion: prerig.dev/v1alpha1
 kind: InjectionPolicy
 metadata: {name: old}
@@ -172,17 +181,19 @@ spec:
           - name: istio-proxy
             image: example.com/proxyv2:1.8.6
       values: "{}"
+    meshConfig: |
+      enablePrometheusMerge: ` + merge + `
   unknownNamespace: Inject
 `))
 	if err != nil {
 		t.Fatal(err)
 	}
 	doc := workloadOf("Pod", map[string]any{
-		"metadata": map[string]any{"labels": map[string]any{"app": "web", "istio.io/rev": "own"}},
+		"metadata": metadata,
 		"spec":     map[string]any{"containers": []any{map[string]any{"name": "web", "image": "web:1"}}},
 	})
 	results, once := runAll(t, p, v1alpha1.ModeInject, []*manifest.Document{doc})
-	if !strings.Contains(string(once[0].Raw()), "prometheus.io/scrape") {
+	if !strings.Contains(string(once[0].Raw()), "sidecar.istio.io/status") {
 		t.Fatalf("it is not injected: %v\n%s", results, once[0].Raw())
 	}
 	if _, again := runAll(t, p, v1alpha1.ModeInject, once); !bytes.Equal(again[0].Raw(), once[0].Raw()) {

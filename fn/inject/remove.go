@@ -26,10 +26,22 @@ type RemoveRequest struct {
 	// server's defaults were filled in. Without it the name is taken and / is written, so that a record of the difference is
 	// rarely needed; both mean the same.
 	Bare bool
-	// Keep leaves every field in place that may have been the pod's own, also where injection is known to set it to this
-	// value. Injecting into the result again shows whether taking it out is needed at all.
-	Keep bool
+	// Keep leaves fields in place that may have been the pod's own, also where injection is known to set them to this value.
+	// Injecting into the result again shows whether taking them out is needed at all.
+	Keep Keep
 }
+
+// Keep says what removing leaves in place of that which may have been the pod's own.
+type Keep int
+
+const (
+	// KeepNothing takes out what an injection is known to set to the value that it has.
+	KeepNothing Keep = iota
+	// KeepMost leaves all but Prometheus annotations that point to the agent.
+	KeepMost
+	// KeepAll leaves all.
+	KeepAll
+)
 
 // Removed is a pod without injection.
 type Removed struct {
@@ -92,7 +104,8 @@ type removal struct {
 	owner workload.Owner
 	names func(string) bool
 	// all, keep and bare are the request's.
-	all, keep, bare bool
+	all, bare bool
+	keep      Keep
 	// status is what the injection says it added, and writer what is known of the version that wrote it.
 	status status
 	writer writer
@@ -111,10 +124,10 @@ func (r *removal) assume(field, reason string) {
 
 // take reports whether to take out a field that the injection is known to set to the value that it has, and notes it.
 func (r *removal) take(field, reason string) bool {
-	if !r.keep {
+	if r.keep == KeepNothing {
 		r.assume(field, reason)
 	}
-	return !r.keep
+	return r.keep == KeepNothing
 }
 
 func (r *removal) cannotKnow(field, reason string) {

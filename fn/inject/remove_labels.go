@@ -76,7 +76,7 @@ func (r *removal) revisionLabel() {
 		}
 		return
 	}
-	if r.keep {
+	if r.keep != KeepNothing {
 		return
 	}
 	if r.writer.appended {

@@ -152,8 +152,7 @@ func (r *removal) prometheusAnnotations(out map[string]formerAnnotation) {
 		return
 	}
 	note := "it points to the agent, as injection sets it"
-	if had || r.keep && r.writer.appended {
-		// Istio up to 1.8 notes settings of the pod's own even if they point to the agent, so these are the injection's.
+	if had || r.keep == KeepMost {
 		note = ""
 		if had && !r.writer.appended && len(own.Targets) == 0 {
 			r.assume("metadata.annotations["+prometheusPrefix+"*]", "the pod may have spelt them otherwise, such as prometheus_io_scrape, which Prometheus takes for the same")
