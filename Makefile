@@ -38,8 +38,11 @@ race = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
 .PHONY: test
 test: ## Run all tests with the race detector, and those over the corpus, if it is there, without.
-	PRERIG_CORPUS=none go test $(race) -timeout 20m ./...
+	PRERIG_CORPUS=none go test $(race) -p $(test_packages) -timeout 20m ./...
 	@if [ -d "$(CORPUS)" ]; then set -x; PRERIG_CORPUS=$(abspath $(CORPUS)) go test -timeout 20m $(corpus_tests); fi
+
+# The tests of the daemon wait more than they work, so that more packages are tested at once than there are processors.
+test_packages = $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
 
 # Over the corpus's 548 cases the race detector takes most of the time and finds nothing that the other tests do not reach.
 corpus_tests = $(shell git grep -l PRERIG_CORPUS -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|')
