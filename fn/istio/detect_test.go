@@ -19,7 +19,7 @@ func TestPatchIsAssumed(t *testing.T) {
 		{"1.26", multus, ""},
 		{"1.31", config("x"), ""},
 		{"1.30.9", config("x"), "Istio 1.30.9 is newer than 1.30.3, the newest 1.30 whose injector is known: it is taken to behave the same"},
-		{"1.10", config("x"), "nothing says which patch release of Istio 1.10 it is, and 1.10.6 was taken; the releases of 1.10 differ in: how proxyMetadata merges; set istio.version"},
+		{"1.10", config("x"), "nothing says which patch release of Istio 1.10 it is, and 1.10.6 was taken; the releases of 1.10 differ in: a Job whose name ends in eight or nine digits is a CronJob's; how proxyMetadata merges; set istio.version"},
 	}
 	for _, tt := range tests {
 		in, err := New(Options{Version: tt.version, Config: tt.config, Values: "{}", Native: NativeDisabled})
