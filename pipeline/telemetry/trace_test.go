@@ -96,6 +96,7 @@ func TestOneTraceFromAnEventToItsCommit(t *testing.T) {
 	write(t, fmt.Sprintf(pipeline, repository.URL), c.Pipelines, "shop.yaml")
 	write(t, "robot", c.Secrets, "git/username")
 	write(t, password, c.Secrets, "git/password")
+	write(t, git.URL, c.Secrets, "git/.hosts")
 	write(t, "", c.Policies, "none")
 	worker := c
 	worker.Workers, worker.State = 1, dir+"/worker"
