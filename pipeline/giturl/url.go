@@ -37,6 +37,9 @@ func Parse(raw string) (URL, error) {
 
 var defaultPorts = map[string]string{"https": "443", "http": "80", "ssh": "22", "git": "9418"}
 
+// DefaultPort returns the port of a scheme where a URL names none, "" for one that is not known.
+func DefaultPort(scheme string) string { return defaultPorts[scheme] }
+
 // Normal returns the form in which URLs of repositories are compared: host/path without scheme, user, default port,
 // query and a final .git or slash. The host and the path are in lower case, as Git hosts compare them so.
 func Normal(raw string) string {

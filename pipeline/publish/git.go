@@ -53,7 +53,7 @@ func (t *Targets) openGit(ctx context.Context, namespace string, entry v1alpha1.
 		branch.Propose, branch.ActivePath = true, to.Propose.ActivePath
 	}
 	if to.Signing != nil && !t.readOnly {
-		key, err := t.readSecret(ctx, namespace, &to.Signing.SecretRef, secret.Purpose{})
+		key, err := secret.Read(ctx, t.secrets, namespace, &to.Signing.SecretRef, secret.Purpose{})
 		if err != nil {
 			return nil, err
 		}

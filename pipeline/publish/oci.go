@@ -26,7 +26,7 @@ type ociTarget struct {
 
 func (t *Targets) openOCI(ctx context.Context, namespace string, entry v1alpha1.Publish) (Interface, error) {
 	to := entry.OCI
-	keys, err := t.readSecret(ctx, namespace, to.SecretRef, secret.AtRegistry(to.URL, to.Insecure))
+	keys, err := secret.Read(ctx, t.secrets, namespace, to.SecretRef, secret.AtRegistry(to.URL, to.Insecure))
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (t *Targets) openOCI(ctx context.Context, namespace string, entry v1alpha1.
 	}
 	o := &ociTarget{lock: t.batcher.lock, to: to, artifact: Artifact{Registry: registry, Tags: to.Tags}}
 	if to.Signing != nil && !t.readOnly {
-		key, err := t.readSecret(ctx, namespace, &to.Signing.SecretRef, secret.Purpose{})
+		key, err := secret.Read(ctx, t.secrets, namespace, &to.Signing.SecretRef, secret.Purpose{})
 		if err != nil {
 			return nil, err
 		}

@@ -6,7 +6,6 @@ package publish
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
@@ -145,17 +144,3 @@ func (t *Targets) Leave(cause, pipeline string) { t.batcher.batches.leave(cause,
 
 // publishTimeout bounds one commit or artifact with its retries.
 const publishTimeout = 5 * time.Minute
-
-func (t *Targets) readSecret(ctx context.Context, namespace string, ref *meta.LocalObjectReference, purpose secret.Purpose) (map[string][]byte, error) {
-	if ref == nil {
-		return nil, nil
-	}
-	if t.secrets == nil {
-		return nil, fmt.Errorf("reading secret %s: no secrets are configured", ref.Name)
-	}
-	keys, err := t.secrets.Secret(ctx, namespace, ref.Name, purpose)
-	if err != nil {
-		return nil, fmt.Errorf("reading secret %s: %w", ref.Name, err)
-	}
-	return keys, nil
-}

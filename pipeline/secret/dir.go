@@ -11,12 +11,30 @@ import (
 	"os"
 	"path"
 	"strings"
+
+	"github.com/fluxcd/pkg/apis/meta"
 )
 
 // Reader reads secrets by name.
 type Reader interface {
 	// Secret returns the keys of a secret for a purpose, or an error where it is not meant for that. Errors never contain a value.
 	Secret(ctx context.Context, namespace, name string, purpose Purpose) (map[string][]byte, error)
+}
+
+// Read returns the keys of the secret that a pipeline of a namespace refers to, nil without a reference. from may be nil where
+// there are no secrets.
+func Read(ctx context.Context, from Reader, namespace string, ref *meta.LocalObjectReference, purpose Purpose) (map[string][]byte, error) {
+	if ref == nil {
+		return nil, nil
+	}
+	if from == nil {
+		return nil, fmt.Errorf("reading secret %s: no secrets are configured", ref.Name)
+	}
+	keys, err := from.Secret(ctx, namespace, ref.Name, purpose)
+	if err != nil {
+		return nil, fmt.Errorf("reading secret %s: %w", ref.Name, err)
+	}
+	return keys, nil
 }
 
 // Dir reads secrets from a directory: NAMESPACE/NAME/KEY, and NAME/KEY for pipelines without a namespace, as they

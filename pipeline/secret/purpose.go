@@ -4,6 +4,7 @@
 package secret
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"strings"
@@ -77,7 +78,8 @@ func (p Purpose) matches(line string, server giturl.URL, plain bool) bool {
 		return false
 	}
 	host, port := splitHost(strings.TrimSuffix(rest, "/"))
-	return strings.EqualFold(host, server.Hostname()) && portOr(port, server.Scheme) == portOr(server.Port(), server.Scheme)
+	usual := giturl.DefaultPort(server.Scheme)
+	return strings.EqualFold(host, server.Hostname()) && cmp.Or(port, usual) == cmp.Or(server.Port(), usual)
 }
 
 // isBelow reports whether the server's URL is that of a repository which a pattern allows.
@@ -99,11 +101,4 @@ func splitHost(text string) (host, port string) {
 		return host, port
 	}
 	return strings.Trim(text, "[]"), ""
-}
-
-func portOr(port, scheme string) string {
-	if port != "" {
-		return port
-	}
-	return map[string]string{"https": "443", "http": "80", "ssh": "22"}[scheme]
 }

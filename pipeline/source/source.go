@@ -112,23 +112,9 @@ func (f *Fetcher) Fetch(ctx context.Context, namespace string, src v1alpha1.Sour
 	return nil, errors.New("source has none of git, oci and dir")
 }
 
-func (f *Fetcher) readSecret(ctx context.Context, namespace string, ref *meta.LocalObjectReference, purpose secret.Purpose) (map[string][]byte, error) {
-	if ref == nil {
-		return nil, nil
-	}
-	if f.options.Secrets == nil {
-		return nil, fmt.Errorf("reading secret %s: no secrets are configured", ref.Name)
-	}
-	keys, err := f.options.Secrets.Secret(ctx, namespace, ref.Name, purpose)
-	if err != nil {
-		return nil, fmt.Errorf("reading secret %s: %w", ref.Name, err)
-	}
-	return keys, nil
-}
-
 // Repository returns the mirror of a Git repository and the way to reach it.
 func (f *Fetcher) Repository(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference) (*git.Mirror, *git.Remote, error) {
-	keys, err := f.readSecret(ctx, namespace, ref, secret.At(url))
+	keys, err := secret.Read(ctx, f.options.Secrets, namespace, ref, secret.At(url))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -233,7 +219,7 @@ func gitRef(ref v1alpha1.GitRef, revision string) git.Ref {
 }
 
 func (f *Fetcher) fetchOCI(ctx context.Context, namespace string, src *v1alpha1.OCISource, revision string) (*Snapshot, error) {
-	keys, err := f.readSecret(ctx, namespace, src.SecretRef, secret.AtRegistry(src.URL, src.Insecure))
+	keys, err := secret.Read(ctx, f.options.Secrets, namespace, src.SecretRef, secret.AtRegistry(src.URL, src.Insecure))
 	if err != nil {
 		return nil, err
 	}

@@ -4,10 +4,13 @@
 package git
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/prerig/prerig/pipeline/giturl"
 )
 
 // checkRedirect keeps a repository on the host that its URL names: whoever runs the server, or stands in for it, must not send this
@@ -21,9 +24,4 @@ func checkRedirect(request *http.Request, via []*http.Request) error {
 	return fmt.Errorf("the server redirects to %s, another host; if that is right, name it in the pipeline", to.Host)
 }
 
-func portOf(u *url.URL) string {
-	if p := u.Port(); p != "" {
-		return p
-	}
-	return map[string]string{"http": "80", "https": "443"}[u.Scheme]
-}
+func portOf(u *url.URL) string { return cmp.Or(u.Port(), giturl.DefaultPort(u.Scheme)) }
