@@ -235,11 +235,10 @@ func (c *Catalog) readHead(ctx context.Context, head status.Head, revision uint6
 	if err != nil {
 		return nil, err
 	}
-	commit, err := mirror.Kept(plumbing.NewHash(head.Commit))
-	if err == nil {
-		commit.Ref = head.Name
-	} else {
-		commit, err = mirror.Fetch(ctx, remote, git.Ref{Name: head.Name, Commit: plumbing.NewHash(head.Commit)})
+	exact := git.Ref{Name: head.Name, Commit: plumbing.NewHash(head.Commit)}
+	commit, err := mirror.Kept(exact)
+	if err != nil {
+		commit, err = mirror.Fetch(ctx, remote, exact)
 	}
 	if err != nil {
 		later, second := mirror.Fetch(ctx, remote, git.Ref{Name: c.repo.Ref})

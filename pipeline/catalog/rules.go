@@ -35,39 +35,21 @@ func (r Rules) refuse(entries []Entry, before map[string]Entry) []Entry {
 	for _, e := range entries {
 		o.addSource(e)
 	}
-	type claim struct {
-		entry, publish int
-		owned          bool
-	}
-	var claims []claim
-	for i, e := range entries {
-		if e.Pipeline == nil {
-			continue
-		}
-		for j, to := range e.Pipeline.Spec.Publish {
-			claims = append(claims, claim{i, j, o.owns(e.Key, to)})
-		}
-	}
-	// Who publishes there already comes first; of two who are new, the first by name.
-	slices.SortStableFunc(claims, func(a, b claim) int {
-		if a.owned != b.owned {
-			return map[bool]int{true: -1, false: 1}[a.owned]
-		}
-		return strings.Compare(entries[a.entry].Key, entries[b.entry].Key)
-	})
-	problems := map[int][]error{}
-	for _, c := range claims {
-		e := entries[c.entry]
-		at := fmt.Sprintf("spec.publish[%d]", c.publish)
-		if err := o.claim(e, at, e.Pipeline.Spec.Publish[c.publish], c.owned); err != nil {
+	problems := map[*Entry][]error{}
+	for _, c := range o.claimsOf(entries) {
+		if err := o.decide(c); err != nil {
 			problems[c.entry] = append(problems[c.entry], err)
 		}
 	}
-	for i, errs := range problems {
-		e := &entries[i]
-		e.Err, e.Pipeline = fmt.Errorf("reading %s: pipeline %s: %w", e.File, e.Key, joinLines(errors.Join(errs...))), nil
+	for e, errs := range problems {
+		e.refuse(errors.Join(errs...))
 	}
 	return entries
+}
+
+// refuse makes an entry one that is not valid.
+func (e *Entry) refuse(err error) {
+	e.Err, e.Pipeline = fmt.Errorf("reading %s: pipeline %s: %w", e.File, e.Key, joinLines(err)), nil
 }
 
 // applyTenant refuses what the author of an entry may not say. What is no valid pipeline must not bear the name of one of another
@@ -88,8 +70,8 @@ func (r Rules) applyTenant(e *Entry) {
 		err = t.Check(e.Pipeline)
 	}
 	if err != nil {
-		e.Err = fmt.Errorf("reading %s: pipeline %s: %w", e.File, e.Key, joinLines(err))
-		e.Key, e.Pipeline = e.File+"#"+e.Key, nil
+		e.refuse(err)
+		e.Key = e.File + "#" + e.Key
 		return
 	}
 	if key := e.Pipeline.Key(); key != e.Key {
@@ -136,24 +118,62 @@ func (o *owners) addSource(e Entry) {
 		return
 	}
 	for _, name := range names {
-		key := giturl.Normal(git.URL) + "\n" + name
+		key := branchKey(git.URL, name)
 		o.sources[key] = append(o.sources[key], e.Key)
 	}
 }
 
-// owns reports whether a pipeline publishes to a place already.
-func (o *owners) owns(pipeline string, to v1alpha1.Publish) bool {
-	known := []v1alpha1.Publish{}
+// claim is what an entry of a pipeline's spec.publish wants.
+type claim struct {
+	entry  *Entry
+	at     string // the path of the entry of spec.publish
+	to     v1alpha1.Publish
+	places []publishedPlace
+	// owned says that the pipeline publishes to one of the places already.
+	owned bool
+}
+
+// claimsOf returns what all pipelines want. Who publishes there already comes first; of two who are new, the first by name.
+func (o *owners) claimsOf(entries []Entry) []claim {
+	var claims []claim
+	for i := range entries {
+		e := &entries[i]
+		if e.Pipeline == nil {
+			continue
+		}
+		known := o.knownPlaces(e.Key)
+		for j, to := range e.Pipeline.Spec.Publish {
+			c := claim{entry: e, at: fmt.Sprintf("spec.publish[%d]", j), to: to, places: placesOf(to)}
+			c.owned = slices.ContainsFunc(c.places, func(p publishedPlace) bool { return slices.Contains(known, p) })
+			claims = append(claims, c)
+		}
+	}
+	slices.SortStableFunc(claims, func(a, b claim) int {
+		if a.owned != b.owned {
+			return map[bool]int{true: -1, false: 1}[a.owned]
+		}
+		return strings.Compare(a.entry.Key, b.entry.Key)
+	})
+	return claims
+}
+
+// knownPlaces returns where a pipeline publishes to already.
+func (o *owners) knownPlaces(pipeline string) (known []publishedPlace) {
+	var before []v1alpha1.Publish
 	if old, ok := o.before[pipeline]; ok && old.Pipeline != nil {
-		known = old.Pipeline.Spec.Publish
+		before = old.Pipeline.Spec.Publish
 	}
 	if o.rules.Registered != nil {
-		known = append(slices.Clone(known), o.rules.Registered(pipeline)...)
+		before = slices.Concat(before, o.rules.Registered(pipeline))
 	}
-	return slices.ContainsFunc(known, func(at v1alpha1.Publish) bool {
-		return slices.ContainsFunc(placesOf(to), func(p publishedPlace) bool { return slices.Contains(placesOf(at), p) })
-	})
+	for _, to := range before {
+		known = append(known, placesOf(to)...)
+	}
+	return known
 }
+
+// branchKey is equal for all ways to write the URL of a repository.
+func branchKey(url, reference string) string { return giturl.Normal(url) + "\n" + reference }
 
 // publishedPlace is where files or an artifact are published.
 type publishedPlace struct{ key, path string }
@@ -161,40 +181,36 @@ type publishedPlace struct{ key, path string }
 func placesOf(to v1alpha1.Publish) (out []publishedPlace) {
 	switch {
 	case to.Git != nil:
-		out = append(out, publishedPlace{giturl.Normal(to.Git.URL) + "\n" + to.Git.Reference(), path.Clean(to.Git.Path)})
+		out = append(out, publishedPlace{branchKey(to.Git.URL, to.Git.Reference()), path.Clean(to.Git.Path)})
 	case to.OCI != nil:
-		tags := to.OCI.Tags
-		if len(tags) == 0 {
-			tags = []string{"latest"}
-		}
-		for _, tag := range tags {
+		for _, tag := range to.OCI.Tags {
 			out = append(out, publishedPlace{canonicalRepository(strings.TrimPrefix(to.OCI.URL, "oci://")) + ":" + tag, "."})
 		}
 	}
 	return out
 }
 
-// claim gives a place to a pipeline, or says why it cannot have it.
-func (o *owners) claim(e Entry, at string, to v1alpha1.Publish, owned bool) error {
-	if to.Git != nil {
+// decide gives the places of a claim to its pipeline, or says why it cannot have them.
+func (o *owners) decide(c claim) error {
+	if to := c.to; to.Git != nil {
 		if first, _, _ := strings.Cut(path.Clean(to.Git.Path), "/"); !o.rules.AllowHostFiles && isHostDirectory(first) {
-			return &v1alpha1.FieldError{Path: at + ".git.path", Message: "must not be below " + first + ", which Git hosts act upon; who runs the daemon can allow it with allow_host_files"}
+			return &v1alpha1.FieldError{Path: c.at + ".git.path", Message: "must not be below " + first + ", which Git hosts act upon; who runs the daemon can allow it with allow_host_files"}
 		}
-		reading := o.sources[giturl.Normal(to.Git.URL)+"\n"+to.Git.Reference()]
-		if to.Git.Adopt && !owned && slices.ContainsFunc(reading, func(key string) bool { return key != e.Key }) {
-			return &v1alpha1.FieldError{Path: at + ".git.adopt", Message: "must not be set for branch " + to.Git.Branch + ", which another pipeline reads its source from"}
+		reading := o.sources[branchKey(to.Git.URL, to.Git.Reference())]
+		if to.Git.Adopt && !c.owned && slices.ContainsFunc(reading, func(key string) bool { return key != c.entry.Key }) {
+			return &v1alpha1.FieldError{Path: c.at + ".git.adopt", Message: "must not be set for branch " + to.Git.Branch + ", which another pipeline reads its source from"}
 		}
 	}
-	for _, p := range placesOf(to) {
-		c := o.places[p.key]
-		if c == nil {
-			c = &claimedPlace{map[string]string{}, map[string]string{}}
-			o.places[p.key] = c
+	for _, p := range c.places {
+		place := o.places[p.key]
+		if place == nil {
+			place = &claimedPlace{map[string]string{}, map[string]string{}}
+			o.places[p.key] = place
 		}
-		if other := c.ownerOf(p.path); other != "" && other != e.Key {
-			return takenError(e, at, to, p, other)
+		if other := place.ownerOf(p.path); other != "" && other != c.entry.Key {
+			return takenError(c, p, other)
 		}
-		c.give(p.path, e.Key)
+		place.give(p.path, c.entry.Key)
 	}
 	return nil
 }
@@ -223,15 +239,15 @@ func (c *claimedPlace) give(dir, pipeline string) {
 }
 
 // takenError tells who has a place to those who may know: pipelines of other namespaces are not named.
-func takenError(e Entry, at string, to v1alpha1.Publish, p publishedPlace, other string) error {
+func takenError(c claim, p publishedPlace, other string) error {
 	who := "another pipeline"
-	if path.Dir(e.Key) == path.Dir(other) {
+	if namespaceOf(c.entry.Key) == namespaceOf(other) {
 		who = "pipeline " + other
 	}
-	if to.OCI != nil {
-		return &v1alpha1.FieldError{Path: at + ".oci.tags", Message: fmt.Sprintf("%s belongs to %s: each run of one would move it away from the other", strings.ReplaceAll(p.key, "\n", " "), who)}
+	if c.to.OCI != nil {
+		return &v1alpha1.FieldError{Path: c.at + ".oci.tags", Message: fmt.Sprintf("%s belongs to %s: each run of one would move it away from the other", p.key, who)}
 	}
-	return &v1alpha1.FieldError{Path: at + ".git.path", Message: fmt.Sprintf("%s of branch %s is, holds, or is in a directory of %s; use another path or branch", p.path, to.Git.Branch, who)}
+	return &v1alpha1.FieldError{Path: c.at + ".git.path", Message: fmt.Sprintf("%s of branch %s is, holds, or is in a directory of %s; use another path or branch", p.path, c.to.Git.Branch, who)}
 }
 
 // hostDirectories are files and directories that Git hosts and their CI act upon when they are pushed.

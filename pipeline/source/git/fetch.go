@@ -35,14 +35,11 @@ var ErrNoRef = errors.New("the repository has no such reference")
 // has let these credentials read within AccessBound, and one question otherwise; a reference costs one question to the server,
 // and a second one where it has moved.
 func (m *Mirror) Fetch(ctx context.Context, remote *Remote, ref Ref) (*Commit, error) {
-	if !ref.Commit.IsZero() {
-		if commit, err := m.Kept(ref.Commit); err == nil {
-			if err := remote.proveAccess(ctx); err != nil {
-				return nil, err
-			}
-			commit.Ref = ref.Name
-			return commit, nil
+	if commit, err := m.Kept(ref); err == nil {
+		if err := remote.proveAccess(ctx); err != nil {
+			return nil, err
 		}
+		return commit, nil
 	}
 	// What an answer that was not read to its end still holds open ends with this call.
 	ctx, cancel := context.WithCancel(ctx)
@@ -202,13 +199,18 @@ func (m *Mirror) shallowCommits() []Hash {
 	return all
 }
 
-// Kept returns a commit that is here with everything in it, and asks nobody whether it may be read. It is for a repository that
+// Kept returns an exact commit that is here with everything in it, and asks nobody whether it may be read. It is for a repository that
 // the process itself was told to read, never for one that a pipeline names.
-func (m *Mirror) Kept(hash Hash) (*Commit, error) {
-	if m.Damaged() {
+func (m *Mirror) Kept(ref Ref) (*Commit, error) {
+	if ref.Commit.IsZero() || m.Damaged() {
 		return nil, plumbing.ErrObjectNotFound
 	}
-	return m.completeCommit(hash)
+	commit, err := m.completeCommit(ref.Commit)
+	if err != nil {
+		return nil, err
+	}
+	commit.Ref = ref.Name
+	return commit, nil
 }
 
 // completeCommit returns a commit that is here with everything in it. One that is not among those that are kept may have lost files
