@@ -258,18 +258,15 @@ func (e *branchEdit) compareFiles(c Change, files map[string][]byte, before owne
 		if outcome.Ownership = outcome.Ownership || inherits; inherits {
 			mine[name] = true
 		}
-		if c.Adopt && !mine[name] && !now.IsZero() {
-			if err := e.checkNotOfAnother(name); err != nil {
+		if !mine[name] && !now.IsZero() {
+			if err := e.checkTakeover(name, c.Adopt); err != nil {
 				return err
 			}
 		}
 		switch {
-		case now == git.BlobHash(content) && (mine[name] || c.Adopt):
 		case now.IsZero():
 			outcome.Added = append(outcome.Added, name)
-		case !mine[name] && !c.Adopt:
-			return e.notOwnedError(name)
-		default:
+		case now != git.BlobHash(content):
 			outcome.Modified = append(outcome.Modified, name)
 		}
 	}

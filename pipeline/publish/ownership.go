@@ -131,26 +131,25 @@ func (e *branchEdit) sharesPath(c Change) (bool, error) {
 	return false, nil
 }
 
-// notOwnedError is the error about a file that the pipeline did not write.
-func (e *branchEdit) notOwnedError(name string) error {
-	if err := e.checkNotOfAnother(name); err != nil {
-		return err
-	}
-	return fmt.Errorf("writing %s: %w", name, ErrNotOwned)
-}
-
 // ErrOfAnother is the cause of an error about a file that another pipeline has written. adopt does not take it: both would write
 // it again and again. A pipeline that is gone leaves its files to its successors; a record of one that nobody knows is taken
 // away by hand.
 var ErrOfAnother = errors.New("it belongs to that pipeline; choose another path, or if there is none of that name any more, delete its record in " + recordDir + " on the branch")
 
-// checkNotOfAnother returns an error where another pipeline owns a file.
-func (e *branchEdit) checkNotOfAnother(name string) error {
+// IsNotOwned reports whether an error is about a file that is not the pipeline's, whoever wrote it.
+func IsNotOwned(err error) bool { return errors.Is(err, ErrNotOwned) || errors.Is(err, ErrOfAnother) }
+
+// checkTakeover returns an error where a file that the pipeline did not write cannot become its own: adopt takes what no pipeline
+// has written.
+func (e *branchEdit) checkTakeover(name string, adopt bool) error {
 	if err := e.readOwners(); err != nil {
 		return err
 	}
 	if owners := e.owners[name]; len(owners) > 0 {
 		return fmt.Errorf("writing %s, which pipeline %s has written: %w", name, owners[0], ErrOfAnother)
+	}
+	if !adopt {
+		return fmt.Errorf("writing %s: %w", name, ErrNotOwned)
 	}
 	return nil
 }

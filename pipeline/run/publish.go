@@ -94,9 +94,7 @@ func publishError(err error) *StageError {
 	if errors.As(err, &gate) {
 		return &StageError{Stage: status.StageGate, Final: true, Err: err}
 	}
-	final := errors.Is(err, publish.ErrUnmanaged) || errors.Is(err, publish.ErrNotOwned) ||
-		errors.Is(err, publish.ErrOfAnother) || errors.Is(err, errContent) ||
-		errors.Is(err, errOwnSource)
+	final := errors.Is(err, publish.ErrUnmanaged) || publish.IsNotOwned(err) || errors.Is(err, errContent) || errors.Is(err, errOwnSource)
 	return &StageError{Stage: status.StagePublish, Final: final, Err: err}
 }
 
@@ -114,7 +112,7 @@ func (a *attempt) publishTo(ctx context.Context, to v1alpha1.Publish) (publish.R
 		return publish.Receipt{}, err
 	}
 	receipt, err := target.Publish(ctx, change)
-	if errors.Is(err, publish.ErrNotOwned) || errors.Is(err, publish.ErrOfAnother) {
+	if publish.IsNotOwned(err) {
 		if change.Predecessors = a.r.Remover.Predecessors(ctx, a.entry.Key, to); len(change.Predecessors) > 0 {
 			receipt, err = target.Publish(ctx, change)
 		}
