@@ -38,16 +38,22 @@ func splitPaths(fields ...string) [][]string {
 	return out
 }
 
-// dropNewer takes fields out of containers that the control plane's Kubernetes types do not have, as reading a template or
-// the annotation proxy.istio.io/overrides into them does. Templates of 1.10 have the pod's restartPolicy at istio-init, where
-// Kubernetes gave it another meaning later. The containers are changed.
-func dropNewer(p *istio.Profile, containers []any) {
-	known := feature.KubernetesTypes(p.Release())
+// fieldsNewerThan returns the fields that Kubernetes' types of a minor do not have.
+func fieldsNewerThan(known int) (out [][]string) {
 	for minor, fields := range newerFields {
-		if minor <= known {
-			continue
+		if minor > known {
+			out = append(out, fields...)
 		}
-		for _, field := range fields {
+	}
+	return out
+}
+
+// dropNewer takes fields out of lists of containers that the control plane's Kubernetes types do not have, as reading a template
+// or the annotation proxy.istio.io/overrides into them does. Templates of 1.10 have the pod's restartPolicy at istio-init, where
+// Kubernetes gave it another meaning later. The containers are changed.
+func dropNewer(p *istio.Profile, lists ...[]any) {
+	for _, field := range fieldsNewerThan(feature.KubernetesTypes(p.Release())) {
+		for _, containers := range lists {
 			dropPath(containers, field)
 		}
 	}
@@ -56,19 +62,13 @@ func dropNewer(p *istio.Profile, containers []any) {
 // withoutNewer returns a pod whose containers have no fields that the control plane's Kubernetes types do not have. The pod is
 // not changed; it is returned as it is if there are none.
 func withoutNewer(p *istio.Profile, seen *pod) *pod {
-	known := feature.KubernetesTypes(p.Release())
-	out := seen
-	for _, key := range []string{containersKey, initContainersKey} {
-		for minor, fields := range newerFields {
-			if minor > known && slices.ContainsFunc(fields, func(path []string) bool { return hasPath(seen.list(key), path) }) {
-				out = seen.copy()
-			}
-		}
+	if !slices.ContainsFunc(fieldsNewerThan(feature.KubernetesTypes(p.Release())), func(path []string) bool {
+		return hasPath(seen.list(containersKey), path) || hasPath(seen.list(initContainersKey), path)
+	}) {
+		return seen
 	}
-	if out != seen {
-		dropNewer(p, out.list(containersKey))
-		dropNewer(p, out.list(initContainersKey))
-	}
+	out := seen.copy()
+	dropNewer(p, out.list(containersKey), out.list(initContainersKey))
 	return out
 }
 

@@ -79,8 +79,7 @@ func overridesOf(p *pod) (overrides, error) {
 // knownOverrides is overridesOf without the fields that a version's Kubernetes types do not have.
 func knownOverrides(profile *istio.Profile, p *pod) (overrides, error) {
 	o, err := overridesOf(p)
-	dropNewer(profile, o.Containers)
-	dropNewer(profile, o.InitContainers)
+	dropNewer(profile, o.Containers, o.InitContainers)
 	return o, err
 }
 

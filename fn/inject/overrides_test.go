@@ -32,23 +32,29 @@ func TestOverridesAreReadAsTheWebhookReadsThem(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := Istio(smallInjector(t, "1.31", smallTemplate), Request{Pod: podOf(t, strings.Replace(ownPod, "%s", c.overrides, 1))})
-			if c.refused != "" {
-				if err == nil || !strings.Contains(err.Error(), c.refused) {
-					t.Errorf("got the error %v, want one that says %q", err, c.refused)
-				}
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, err := newPod(got.Pod)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if image := p.proxy(false)["image"]; image != c.want {
-				t.Errorf("the proxy's image is %v, want %s", image, c.want)
-			}
+			expectProxy(t, got, err, c.want, c.refused)
 		})
+	}
+}
+
+// expectProxy checks that an injection gave the proxy an image, or was refused with an error that says something.
+func expectProxy(t *testing.T, got Result, err error, image, refused string) {
+	t.Helper()
+	if refused != "" {
+		if err == nil || !strings.Contains(err.Error(), refused) {
+			t.Errorf("got the error %v, want one that says %q", err, refused)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := newPod(got.Pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := p.proxy(false)["image"]; found != image {
+		t.Errorf("the proxy's image is %v, want %s", found, image)
 	}
 }
 
@@ -71,22 +77,7 @@ func TestStatusOfNoInjection(t *testing.T) {
 			pod := podOf(t, strings.Replace(ownPod, "%s", overrides, 1))
 			pod["metadata"].(map[string]any)["annotations"].(map[string]any)[statusAnnotation] = c.status
 			got, err := Istio(smallInjector(t, c.version, smallTemplate), Request{Pod: pod, KeepListed: true})
-			if c.refused != "" {
-				if err == nil || !strings.Contains(err.Error(), c.refused) {
-					t.Errorf("got the error %v, want one that says %q", err, c.refused)
-				}
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, err := newPod(got.Pod)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if image := p.proxy(false)["image"]; image != c.want {
-				t.Errorf("the proxy's image is %v, want %s", image, c.want)
-			}
+			expectProxy(t, got, err, c.want, c.refused)
 		})
 	}
 }
