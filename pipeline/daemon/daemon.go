@@ -10,12 +10,9 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nuid"
 	"golang.org/x/sync/errgroup"
 
@@ -270,50 +267,6 @@ func Fetcher(c *config.Config, limits render.Limits) *source.Fetcher {
 	return source.New(source.Options{
 		StateDir: c.State, Secrets: secretsOf(c), AllowDir: c.AllowLocal, OCI: artifacts,
 	})
-}
-
-func openQueue(ctx context.Context, c *config.Config, log *slog.Logger) (*queue.Queue, error) {
-	store, err := c.MaxStore()
-	if err != nil {
-		return nil, err
-	}
-	o := queue.Options{Replicas: c.NATS.Replicas, Prefix: c.NATS.Prefix, MaxStore: store, AckWait: c.NATS.AckWait, Log: log}
-	if c.NATS.URL == "" {
-		o.Dir, o.Replicas = filepath.Join(c.State, "queue"), 1
-		return queue.Open(ctx, o)
-	}
-	o.URL = c.NATS.URL
-	log.Info("connecting to NATS", "servers", serverAddresses(c.NATS.URL))
-	if c.NATS.Credentials != "" {
-		o.NATS = append(o.NATS, nats.UserCredentials(c.NATS.Credentials))
-	}
-	if c.NATS.CA != "" {
-		o.NATS = append(o.NATS, nats.RootCAs(c.NATS.CA))
-	}
-	// A cluster that is still electing its leaders gives errors for a while.
-	for try := 0; ; try++ {
-		q, err := queue.Open(ctx, o)
-		if err == nil {
-			return q, nil
-		}
-		if try == 20 || ctx.Err() != nil {
-			return nil, fmt.Errorf("opening the queue at %s: %w", serverAddresses(c.NATS.URL), err)
-		}
-		log.Warn("the queue cannot be reached yet", "servers", serverAddresses(c.NATS.URL), "error", err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Second):
-		}
-	}
-}
-
-// serverAddresses are the addresses of NATS without the credentials that may stand before them.
-func serverAddresses(urls string) string {
-	all := strings.Split(urls, ",")
-	for i, one := range all {
-		all[i] = strings.TrimSpace(one[strings.LastIndexByte(one, '@')+1:])
-	}
-	return strings.Join(all, ",")
 }
 
 func listenHooks(c *config.Config) (net.Listener, error) {
