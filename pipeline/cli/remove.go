@@ -59,9 +59,12 @@ func (d *daemonClient) getCatalog(ctx context.Context) (server.Catalog, error) {
 // tellRemoved is how long a removed pipeline is told of.
 const tellRemoved = time.Hour
 
-// catalogNotes writes what is to be known beside the pipelines: where they are from, if that can be read, and which are
+// catalogNotes writes what is to be known beside the pipelines: whether anything can be stored, where they are from, if that can be read, and which are
 // gone. About a directory that can be read there is nothing to say.
 func catalogNotes(w io.Writer, c server.Catalog) error {
+	if c.Problem != "" {
+		fmt.Fprintf(w, "\nThe daemon is not ready: %s\n", oneLine(c.Problem))
+	}
 	if c.Revision != "" {
 		fmt.Fprintf(w, "\nPipelines are from %s at %s, looked at %s.\n", c.Source, shortRevision(c.Revision), timeSince(c.Checked))
 	}

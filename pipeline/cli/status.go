@@ -54,8 +54,8 @@ pipelines that are gone (see prerig remove).
 
 Exit codes:
   0  done
-  1  --check: a pipeline that is shown is Invalid, Failing or Stalled, or the pipelines cannot
-     be read
+  1  --check: a pipeline that is shown is Invalid, Failing or Stalled, the pipelines cannot be
+     read, or the daemon can store nothing
   2  the daemon cannot be reached`
 	cmd.Example = `  prerig status
   prerig status --failing --check
@@ -95,6 +95,9 @@ Exit codes:
 		}
 		if shown == nil && o.check && from.Error != "" {
 			return findingsError{"the pipelines cannot be read"}
+		}
+		if shown == nil && o.check && from.Problem != "" {
+			return findingsError{"the daemon is not ready: " + oneLine(from.Problem)}
 		}
 		return shown
 	}

@@ -154,3 +154,11 @@ func TestReport(t *testing.T) {
 		t.Errorf("%d lines", strings.Count(out.String(), "\n"))
 	}
 }
+
+// TestStatusTellsOfAFullDisk: pipelines that are Ready are not all that there is to say then.
+func TestStatusTellsOfAFullDisk(t *testing.T) {
+	var out bytes.Buffer
+	if err := catalogNotes(&out, server.Catalog{Problem: "the disk is full"}); err != nil || out.String() != "\nThe daemon is not ready: the disk is full\n" {
+		t.Errorf("error %v, got %q", err, &out)
+	}
+}

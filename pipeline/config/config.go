@@ -66,6 +66,8 @@ type Config struct {
 	Receivers []Receiver `mapstructure:"receivers"`
 	// Limits bound every render; a pipeline can only lower them.
 	Limits Limits `mapstructure:"limits"`
+	// Metrics is about the metrics.
+	Metrics Metrics `mapstructure:"metrics"`
 	// Log is about logging.
 	Log Log `mapstructure:"log"`
 	// Tracing is about OpenTelemetry traces.
@@ -137,6 +139,12 @@ type Limits struct {
 	Entries  int    `mapstructure:"entries"`
 }
 
+// Metrics is about the metrics.
+type Metrics struct {
+	// Pipelines is how many pipelines have series of their own, five each; 0 for none.
+	Pipelines int `mapstructure:"pipelines"`
+}
+
 // Log is about logging.
 type Log struct {
 	// Level is debug, info, warn or error.
@@ -166,7 +174,7 @@ func Default() Config {
 		Limits: Limits{
 			Timeout: 2 * time.Minute, Memory: "1Gi", Output: "64Mi", Files: 20_000, FileSize: "16Mi", ReadSize: "128Mi", Entries: 100_000,
 		},
-		Log: Log{Level: "info", Format: "text"}, Tracing: Tracing{Ratio: 1},
+		Metrics: Metrics{Pipelines: 2000}, Log: Log{Level: "info", Format: "text"}, Tracing: Tracing{Ratio: 1},
 	}
 }
 
@@ -196,6 +204,9 @@ func (c *Config) Validate() error {
 		if value < 1 {
 			add(key, "must be at least 1, found %d", value)
 		}
+	}
+	if c.Metrics.Pipelines < 0 {
+		add("metrics.pipelines", "must not be negative")
 	}
 	if c.Debounce < 0 {
 		add("debounce", "must not be negative")

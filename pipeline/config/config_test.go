@@ -110,6 +110,7 @@ func TestLoadRefuses(t *testing.T) {
 		"address":                 {"listen: nowhere\n", "configuration listen"},
 		"external URL":            {"external_url: ftp://x\n", "configuration external_url"},
 		"level":                   {"log: {level: loud}\n", "configuration log.level"},
+		"series of pipelines":     {"metrics: {pipelines: -1}\n", "configuration metrics.pipelines"},
 		"ratio":                   {"tracing: {ratio: 2}\n", "configuration tracing.ratio"},
 		"collector":               {"tracing: {endpoint: \"::\"}\n", "configuration tracing.endpoint"},
 		"collector, no scheme":    {"tracing: {endpoint: collector:4318}\n", "configuration tracing.endpoint"},

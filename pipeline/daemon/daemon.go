@@ -122,8 +122,6 @@ func serveOnce(ctx context.Context, c *config.Config, o Options) error {
 			go p.planUntilAccepted(ctx, planner, heirs, newCause("another pipeline is gone"))
 		},
 	}
-	p.metrics.Removals(p.keeper.Removals)
-	p.metrics.Catalog(p.catalog.Status)
 	if err := p.openListeners(ctx, group, planner, hooks); err != nil {
 		// What is open already must not keep the addresses from the next start.
 		end()
@@ -248,11 +246,17 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 	p.remover = &prune.Remover{Catalog: p.catalog, Store: p.store, Queue: p.queue, Targets: targets, Version: o.Version, Log: o.Log}
 	p.runner = run.New(run.Options{
 		Catalog: p.catalog, PipelinesDir: c.Pipelines, Fetcher: p.fetcher, Targets: targets, Remover: p.remover, Builder: p.builder,
-		Store: p.store, Queue: p.queue, Notifier: notify.New(secrets), Workers: c.Workers, History: c.History, ExternalURL: c.ExternalURL,
+		Store: p.store, Queue: p.queue, Notifier: p.newNotifier(secrets), Workers: c.Workers, History: c.History, ExternalURL: c.ExternalURL,
 		Observe: p.metrics.Run, Log: o.Log,
 	})
-	p.metrics.Queue(p.queue.Depth)
 	return nil
+}
+
+// newNotifier returns what sends notifications, and counts them.
+func (p *components) newNotifier(secrets secret.Reader) *notify.Notifier {
+	n := notify.New(secrets)
+	n.Observe = p.metrics.Notification
+	return n
 }
 
 // secretsOf returns what reads the secrets of a configuration.
@@ -289,12 +293,12 @@ func (p *components) openListeners(ctx context.Context, group *errgroup.Group, p
 	}
 	s, err := server.New(server.Options{
 		Catalog: p.catalog, Store: p.store, Queue: p.queue, Planner: planner, Keeper: p.keeper, Receivers: receivers, Delivery: p.metrics.Delivery,
-		Metrics: p.metrics.Handler(), Token: token, Version: p.o.Version, Log: p.o.Log,
+		Problem: p.problem, Metrics: p.metrics.Handler(), Token: token, Version: p.o.Version, Log: p.o.Log,
 	})
 	if err != nil {
 		return err
 	}
-	p.metrics.Pipelines(s.Count)
+	p.measure(s)
 	if hooks == nil {
 		if hooks, err = listenHooks(p.c); err != nil {
 			return err

@@ -49,6 +49,10 @@ func (r Run) Pipeline() string {
 
 // Notifier sends notifications. It is safe for concurrent use.
 type Notifier struct {
+	// Observe is told what became of each notification, by its kind; it must be quick. It may be nil, and is to be set before the
+	// first is sent.
+	Observe func(kind string, err error)
+
 	client  *http.Client
 	secrets secret.Reader
 	tries   int
@@ -75,21 +79,30 @@ func sameCall(next *http.Request, before []*http.Request) error {
 	return nil
 }
 
+// Kinds of notifications, as spec.notify names them.
+const (
+	FluxReceiver = "fluxReceiver"
+	CloudEvent   = "cloudEvent"
+	CommitStatus = "commitStatus"
+)
+
 // Send sends every notification, and gives the errors of all that failed. Flux is called only where something was
 // published.
 func (n *Notifier) Send(ctx context.Context, to []v1alpha1.Notification, r Run) error {
 	var errs []error
 	for i, t := range to {
 		var err error
+		var kind string
 		switch {
-		case t.FluxReceiver != nil:
-			if r.Run.Outcome == "Published" {
-				err = n.notifyFlux(ctx, t.FluxReceiver, r)
-			}
+		case t.FluxReceiver != nil && r.Run.Outcome == "Published":
+			kind, err = FluxReceiver, n.notifyFlux(ctx, t.FluxReceiver, r)
 		case t.CloudEvent != nil:
-			err = n.cloudEvent(ctx, t.CloudEvent, r)
+			kind, err = CloudEvent, n.cloudEvent(ctx, t.CloudEvent, r)
 		case t.CommitStatus != nil:
-			err = n.commitStatus(ctx, t.CommitStatus, r)
+			kind, err = CommitStatus, n.commitStatus(ctx, t.CommitStatus, r)
+		}
+		if kind != "" && n.Observe != nil {
+			n.Observe(kind, err)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("sending notification %d of %s: %w", i, r.Pipeline(), err))

@@ -280,8 +280,8 @@ func BenchmarkEventThatTouchesNothing(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			if jobs, _, err := bed.queue.Depth(b.Context()); err != nil || jobs != 0 {
-				b.Fatalf("%d jobs, %v", jobs, err)
+			if depth, err := bed.queue.Depth(b.Context(), nil); err != nil || depth.Jobs != 0 {
+				b.Fatalf("%d jobs, %v", depth.Jobs, err)
 			}
 		})
 	}

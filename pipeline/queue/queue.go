@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/prerig/prerig/pipeline/disk"
 	"github.com/prerig/prerig/pipeline/event"
 )
 
@@ -226,12 +227,33 @@ const maxArchive = 256 << 20
 func (q *Queue) prefixedName(s string) string    { return q.opts.Prefix + "_" + s }
 func (q *Queue) prefixedSubject(s string) string { return q.opts.Prefix + "." + s }
 
-// Ready reports whether the queue can take events now.
+// Ready returns why the queue cannot take events now, nil where it can. It answers at once.
 func (q *Queue) Ready() error {
 	if !q.nc.IsConnected() {
 		return errors.New("the connection to NATS is down")
 	}
+	if q.server == nil {
+		return nil
+	}
+	if err := hasRoom(q.opts.Dir); err != nil {
+		return err
+	}
+	if q.broken.Load() {
+		return errors.New("the last write to the state directory failed: nothing is stored until one succeeds")
+	}
 	return nil
+}
+
+// Writable reports whether what was to be stored last was stored, or could not be for another reason than a lack of room.
+func (q *Queue) Writable() bool { return q.Ready() == nil && !q.full.Load() }
+
+// hasRoom returns why nothing can be stored in a directory. Where the kernel does not tell, it is tried.
+func hasRoom(dir string) error {
+	space, err := disk.Of(dir)
+	if err != nil {
+		return nil //nolint:nilerr // a write will say more
+	}
+	return space.Problem()
 }
 
 // Close lets go of the connection, and stops an embedded server. Its directory is given up last.
@@ -264,6 +286,12 @@ func (q *Queue) Put(ctx context.Context, e event.Event) (duplicate bool, err err
 	data, err := json.Marshal(loggedEvent{Event: e, Stored: time.Now().UTC(), Trace: TraceOf(ctx)})
 	if err != nil {
 		return false, fmt.Errorf("storing event %s: %w", e.ID, err)
+	}
+	if q.server != nil {
+		// The embedded server would not answer, and the sender would wait for that.
+		if err := hasRoom(q.opts.Dir); err != nil {
+			return false, fmt.Errorf("storing event %s: %w", e.ID, err)
+		}
 	}
 	if q.isKnownEvent(ctx, e.ID) {
 		return true, nil

@@ -166,9 +166,9 @@ func TestPendingAndDepth(t *testing.T) {
 		return nil
 	})
 	<-started
-	jobs, oldest, err := q.Depth(t.Context())
-	if err != nil || jobs != 1 || time.Since(oldest) > time.Minute {
-		t.Errorf("%d jobs since %s, error %v", jobs, oldest, err)
+	depth, err := q.Depth(t.Context(), nil)
+	if err != nil || depth.Jobs != 1 || time.Since(depth.Oldest) > time.Minute {
+		t.Errorf("%d jobs since %s, error %v", depth.Jobs, depth.Oldest, err)
 	}
 }
 

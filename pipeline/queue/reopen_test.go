@@ -33,7 +33,7 @@ func drain(t *testing.T, q *Queue) {
 	defer cancel()
 	go func() {
 		for ctx.Err() == nil {
-			if jobs, _, err := q.Depth(ctx); err == nil && jobs == 0 {
+			if depth, err := q.Depth(ctx, nil); err == nil && depth.Jobs == 0 {
 				cancel()
 			}
 			time.Sleep(10 * time.Millisecond)
@@ -110,8 +110,8 @@ func TestAKillIsNoDamage(t *testing.T) {
 	if text := said.String(); text != "" {
 		t.Errorf("after a kill it says:\n%s", text)
 	}
-	if jobs, _, err := q.Depth(t.Context()); err != nil || jobs != 3 {
-		t.Errorf("%d jobs are left, want the three that were not done: %v", jobs, err)
+	if depth, err := q.Depth(t.Context(), nil); err != nil || depth.Jobs != 3 {
+		t.Errorf("%d jobs are left, want the three that were not done: %v", depth.Jobs, err)
 	}
 	if data, _, ok, err := q.Load(t.Context(), "kept"); err != nil || !ok || string(data) != "kept" {
 		t.Errorf("the state is %q, %v, %v", data, ok, err)

@@ -91,20 +91,6 @@ func (q *Queue) Pending(ctx context.Context) (map[string]bool, error) {
 	return out, nil
 }
 
-// Depth returns how many jobs are not done, and since when the oldest of them waits; the zero time where there is none.
-func (q *Queue) Depth(ctx context.Context) (jobs uint64, oldest time.Time, err error) {
-	ctx, cancel := withRequestTimeout(ctx)
-	defer cancel()
-	info, err := q.workStream.Info(ctx)
-	if err != nil {
-		return 0, time.Time{}, fmt.Errorf("looking at the work queue: %w", err)
-	}
-	if info.State.Msgs > 0 {
-		oldest = info.State.FirstTime
-	}
-	return info.State.Msgs, oldest, nil
-}
-
 // Work hands jobs to do until ctx is done, at most slots at the same time, and returns when the last one has ended. A
 // pipeline's jobs never run at the same time, in whichever process. A job is forgotten after do returns nil; after an error
 // it comes again, unless a newer one of the pipeline has taken its place.

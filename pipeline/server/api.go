@@ -149,15 +149,6 @@ func (s *Server) viewPipeline(e catalog.Entry) Pipeline {
 	return p
 }
 
-// Count returns the number of pipelines by state.
-func (s *Server) Count() map[string]int {
-	counts := map[string]int{StateReady: 0, StateFailing: 0, StateStalled: 0, StateSuspended: 0, StateInvalid: 0, StateNew: 0}
-	for _, e := range s.Catalog.All() {
-		counts[s.viewPipeline(e).State]++
-	}
-	return counts
-}
-
 func (s *Server) showDiff(w http.ResponseWriter, r *http.Request) {
 	d, err := s.Store.LoadDiff(r.Context(), r.URL.Query().Get("pipeline"), r.URL.Query().Get("run"))
 	switch {

@@ -17,6 +17,8 @@ import (
 // Catalog is where the pipelines are from, as the API shows it, and what becomes of those that are gone.
 type Catalog struct {
 	catalog.Status
+	// Problem says why the daemon cannot store anything now, such as a full disk.
+	Problem string `json:"problem,omitempty"`
 	// Removals are pipelines that are gone and not removed yet.
 	Removals []prune.Removal `json:"removals,omitempty"`
 	// Removed are the last ones that were removed, the newest first.
@@ -43,6 +45,9 @@ func (s *Server) showCatalog(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) catalogView() Catalog {
 	c := Catalog{Status: s.Catalog.Status(), Removed: s.Store.Removed()}
+	if err := s.problem(); err != nil {
+		c.Problem = err.Error()
+	}
 	if s.Keeper != nil {
 		c.Removals = s.Keeper.Removals()
 	}

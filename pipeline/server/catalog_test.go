@@ -52,8 +52,8 @@ func TestPipelinesThatAreGone(t *testing.T) {
 			t.Errorf("%s: %s: %s", text, response.Status, body)
 		}
 	}
-	if jobs, _, err := s.Queue.Depth(t.Context()); err != nil || jobs != 1 {
-		t.Errorf("%d jobs, %v", jobs, err)
+	if depth, err := s.Queue.Depth(t.Context(), nil); err != nil || depth.Jobs != 1 {
+		t.Errorf("%d jobs, %v", depth.Jobs, err)
 	}
 	if response, _ := get(t, h, "/api/v1/remove", func(r *http.Request) { r.Method = http.MethodPost }); response.StatusCode != http.StatusUnauthorized {
 		t.Errorf("without a token: %s", response.Status)

@@ -33,6 +33,8 @@ type Options struct {
 	Receivers []event.Receiver
 	// Delivery counts webhook deliveries.
 	Delivery func(receiver, outcome string)
+	// Problem says why nothing can be stored now, nil where it can. It must be quick, and name no pipeline: everybody may ask.
+	Problem func() error
 	// Metrics serves the metrics.
 	Metrics http.Handler
 	// Token is what the API asks for.
@@ -89,12 +91,20 @@ func (s *Server) Hooks() http.Handler {
 func (s *Server) routeHealth(mux *http.ServeMux) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if err := s.Queue.Ready(); err != nil {
+		if err := s.problem(); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
 		fmt.Fprintln(w, "ok")
 	})
+}
+
+// problem returns why nothing can be stored now, nil where it can.
+func (s *Server) problem() error {
+	if s.Problem != nil {
+		return s.Problem()
+	}
+	return s.Queue.Ready()
 }
 
 // Access says who may do what on an address.

@@ -44,6 +44,9 @@ type State struct {
 	// already, for an earlier cause, is counted there and keeps that one.
 	Failures int    `json:"failures,omitempty"`
 	Failing  string `json:"failing,omitempty"`
+	// Succeeded is when it was last found to be as it should; FailedRuns is how many runs have failed since, whatever their causes.
+	Succeeded  time.Time `json:"succeeded,omitzero"`
+	FailedRuns int       `json:"failedRuns,omitempty"`
 	// Annotation is the last value of reconcile.fluxcd.io/requestedAt in the pipeline's file that was handled.
 	Annotation string `json:"annotation,omitempty"`
 	// Requested is the last Control.RequestedAt that was handled.
@@ -107,6 +110,9 @@ func (s *State) Ready(now time.Time, ok bool, reason, message string, stalled bo
 	status := metav1.ConditionFalse
 	if ok {
 		status = metav1.ConditionTrue
+		s.Succeeded, s.FailedRuns = now.UTC(), 0
+	} else {
+		s.Succeeded, s.FailedRuns = s.LastSuccess(), s.ConsecutiveFailures()+1
 	}
 	s.setCondition(now, meta.ReadyCondition, status, reason, message)
 	conditions.RemoveStatusCondition(&s.Status.Conditions, meta.ReconcilingCondition)
@@ -118,6 +124,40 @@ func (s *State) Ready(now time.Time, ok bool, reason, message string, stalled bo
 	if !ok && !stalled {
 		s.setCondition(now, meta.ReconcilingCondition, metav1.ConditionTrue, meta.ProgressingWithRetryReason, "the run is tried again")
 	}
+}
+
+// LastSuccess returns when a run last succeeded, the zero time where none has. States of versions that did not keep it have it from
+// their history, as far as that goes back.
+func (s *State) LastSuccess() time.Time {
+	if !s.Succeeded.IsZero() {
+		return s.Succeeded
+	}
+	for _, r := range s.Runs {
+		if r.Outcome == Published || r.Outcome == Unchanged {
+			return r.Finished.Time
+		}
+	}
+	return time.Time{}
+}
+
+// ConsecutiveFailures returns how many runs have failed since the last that succeeded, whatever their causes.
+func (s *State) ConsecutiveFailures() int {
+	if c := s.Condition(); s.FailedRuns > 0 || c == nil || c.Status == metav1.ConditionTrue {
+		return s.FailedRuns
+	}
+	failed := 0
+	for _, r := range s.Runs {
+		if r.Outcome == Published || r.Outcome == Unchanged || r.Over {
+			break
+		}
+		failed += 1 + r.Repeats
+	}
+	return failed
+}
+
+// RetryCause returns the cause of the job that failed last, where that is tried again.
+func (s *State) RetryCause() (cause string, ok bool) {
+	return s.Failing, s.Failures > 0 && s.Retrying()
 }
 
 // maxMessage bounds a condition's message.

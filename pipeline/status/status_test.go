@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	conditions "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/queue"
@@ -148,4 +150,37 @@ func TestControlAndDiffs(t *testing.T) {
 	if got, err := s.LoadDiff(ctx, "a", "1"); err != nil || got != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
+}
+
+// TestFailuresAreCountedSinceTheLastSuccess also for states that another version has left.
+func TestFailuresAreCountedSinceTheLastSuccess(t *testing.T) {
+	at := time.Unix(1_800_000_000, 0).UTC()
+	s := &State{}
+	check := func(step string, success time.Time, failures int) {
+		t.Helper()
+		if !s.LastSuccess().Equal(success) || s.ConsecutiveFailures() != failures {
+			t.Errorf("%s: last success %s, %d failures; want %s, %d", step, s.LastSuccess(), s.ConsecutiveFailures(), success, failures)
+		}
+	}
+	check("at first", time.Time{}, 0)
+	s.Ready(at, true, "Succeeded", "", false)
+	check("after a success", at, 0)
+	for i := range 3 {
+		s.Failures, s.Failing = 1, fmt.Sprint("cause ", i)
+		s.Ready(at.Add(time.Hour), false, "Failed", "", i == 2)
+	}
+	check("after failures of three causes", at, 3)
+	s.Ready(at.Add(2*time.Hour), true, "Succeeded", "", false)
+	check("after the next success", at.Add(2*time.Hour), 0)
+
+	ended := func(outcome string, after time.Duration, repeats int) Run {
+		return Run{Run: v1alpha1.Run{Outcome: outcome, Finished: metav1.NewTime(at.Add(after))}, Repeats: repeats}
+	}
+	s.Succeeded, s.FailedRuns = time.Time{}, 0
+	s.Runs = []Run{ended(Refused, 4, 0), ended(Failed, 3, 4), ended(Unchanged, 2, 0), ended(Failed, 1, 0)}
+	check("of another version, ready", at.Add(2), 0)
+	conditions.SetStatusCondition(&s.Status.Conditions, metav1.Condition{Type: "Ready", Status: metav1.ConditionFalse})
+	check("of another version, failing", at.Add(2), 6)
+	s.Ready(at.Add(time.Hour), false, "Failed", "", false)
+	check("of another version, after one more", at.Add(2), 7)
 }

@@ -37,7 +37,7 @@ func (m *Metrics) Removed() { m.removed.Inc() }
 
 // Removals counts the pipelines that are gone and not removed yet each time the metrics are read.
 func (m *Metrics) Removals(list func() []prune.Removal) {
-	m.registry.MustRegister(&pipelineCollector{
+	m.registry.MustRegister(&removalCollector{
 		count: func() map[string]int {
 			counts := map[string]int{prune.Waiting: 0, prune.Held: 0, prune.Removing: 0}
 			for _, r := range list() {
@@ -47,4 +47,19 @@ func (m *Metrics) Removals(list func() []prune.Removal) {
 		},
 		desc: prometheus.NewDesc("prerig_removals", "Pipelines that are gone and not removed yet, by state.", []string{"state"}, nil),
 	})
+}
+
+type removalCollector struct {
+	count func() map[string]int
+	desc  *prometheus.Desc
+}
+
+// Describe implements prometheus.Collector.
+func (c *removalCollector) Describe(out chan<- *prometheus.Desc) { out <- c.desc }
+
+// Collect implements prometheus.Collector.
+func (c *removalCollector) Collect(out chan<- prometheus.Metric) {
+	for state, n := range c.count() {
+		out <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, float64(n), state)
+	}
 }

@@ -4,7 +4,6 @@
 package telemetry
 
 import (
-	"context"
 	"net/http"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/prerig/prerig/pipeline/notify"
 	"github.com/prerig/prerig/pipeline/run"
 	"github.com/prerig/prerig/pipeline/status"
 )
@@ -23,6 +23,7 @@ type Metrics struct {
 	runs          *prometheus.CounterVec
 	bytes         prometheus.Counter
 	removed       prometheus.Counter
+	notifications *prometheus.CounterVec
 	eventToCommit prometheus.Histogram
 	steps         *prometheus.HistogramVec
 	isolation     *prometheus.GaugeVec
@@ -45,12 +46,20 @@ func NewMetrics(version string) *Metrics {
 		removed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "prerig_removed_pipelines_total", Help: "Pipelines that were gone and removed by this process.",
 		}),
+		notifications: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "prerig_notifications_total", Help: "Notifications about runs by kind and outcome, after the last try of each.",
+		}, []string{"kind", "outcome"}),
 		eventToCommit: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "prerig_event_to_commit_seconds", Help: "Time from the storing of an event to what it led to being published.", Buckets: seconds,
 		}),
 		steps: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "prerig_step_seconds", Help: "Time that the steps of a run take.", Buckets: seconds,
 		}, []string{"step"}),
+	}
+	for _, kind := range []string{notify.FluxReceiver, notify.CloudEvent, notify.CommitStatus} {
+		for _, outcome := range []string{"sent", "failed"} {
+			m.notifications.WithLabelValues(kind, outcome) // so that the first failure is an increase
+		}
 	}
 	m.isolation = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "prerig_renderer_isolation", Help: "Whether renderers are kept from the machine by a layer: 1 or 0.",
@@ -59,7 +68,7 @@ func NewMetrics(version string) *Metrics {
 		Name: "prerig_build_info", Help: "Always 1; the version is a label.", ConstLabels: prometheus.Labels{"version": version},
 	})
 	build.Set(1)
-	m.registry.MustRegister(m.deliveries, m.runs, m.bytes, m.removed, m.eventToCommit, m.steps, m.isolation, build,
+	m.registry.MustRegister(m.deliveries, m.runs, m.bytes, m.removed, m.notifications, m.eventToCommit, m.steps, m.isolation, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -67,6 +76,15 @@ func NewMetrics(version string) *Metrics {
 // Delivery counts one webhook delivery.
 func (m *Metrics) Delivery(receiver, outcome string) {
 	m.deliveries.WithLabelValues(receiver, outcome).Inc()
+}
+
+// Notification counts one notification that was sent, or that was given up for an error.
+func (m *Metrics) Notification(kind string, err error) {
+	outcome := "sent"
+	if err != nil {
+		outcome = "failed"
+	}
+	m.notifications.WithLabelValues(kind, outcome).Inc()
 }
 
 // Run counts one run.
@@ -83,71 +101,14 @@ func (m *Metrics) Run(o run.Observation) {
 	}
 }
 
-// Queue measures the work queue each time the metrics are read.
-func (m *Metrics) Queue(depth func(ctx context.Context) (jobs uint64, oldest time.Time, err error)) {
-	m.registry.MustRegister(&queueCollector{depth: depth,
-		jobs: prometheus.NewDesc("prerig_queue_jobs", "Jobs that are not done.", nil, nil),
-		age:  prometheus.NewDesc("prerig_queue_age_seconds", "How long the oldest job has waited.", nil, nil),
-	})
-}
-
-// Pipelines counts pipelines by state each time the metrics are read.
-func (m *Metrics) Pipelines(count func() map[string]int) {
-	m.registry.MustRegister(&pipelineCollector{count: count,
-		desc: prometheus.NewDesc("prerig_pipelines", "Pipelines by state.", []string{"state"}, nil)})
-}
-
 // Isolation notes which layers keep renderers from the machine.
 func (m *Metrics) Isolation(layers map[string]bool) {
 	for layer, have := range layers {
-		value := 0.0
-		if have {
-			value = 1
-		}
-		m.isolation.WithLabelValues(layer).Set(value)
+		m.isolation.WithLabelValues(layer).Set(gaugeOf(have))
 	}
 }
 
 // Handler serves the metrics.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
-}
-
-type queueCollector struct {
-	depth     func(ctx context.Context) (uint64, time.Time, error)
-	jobs, age *prometheus.Desc
-}
-
-// Describe implements prometheus.Collector.
-func (c *queueCollector) Describe(out chan<- *prometheus.Desc) { out <- c.jobs; out <- c.age }
-
-// Collect implements prometheus.Collector.
-func (c *queueCollector) Collect(out chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	jobs, oldest, err := c.depth(ctx)
-	if err != nil {
-		return
-	}
-	age := 0.0
-	if !oldest.IsZero() {
-		age = max(0, time.Since(oldest).Seconds())
-	}
-	out <- prometheus.MustNewConstMetric(c.jobs, prometheus.GaugeValue, float64(jobs))
-	out <- prometheus.MustNewConstMetric(c.age, prometheus.GaugeValue, age)
-}
-
-type pipelineCollector struct {
-	count func() map[string]int
-	desc  *prometheus.Desc
-}
-
-// Describe implements prometheus.Collector.
-func (c *pipelineCollector) Describe(out chan<- *prometheus.Desc) { out <- c.desc }
-
-// Collect implements prometheus.Collector.
-func (c *pipelineCollector) Collect(out chan<- prometheus.Metric) {
-	for state, n := range c.count() {
-		out <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, float64(n), state)
-	}
 }

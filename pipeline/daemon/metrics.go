@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+
+	"github.com/prerig/prerig/pipeline/disk"
+	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/server"
+)
+
+// measure has everything measured that is not counted where it happens.
+func (p *components) measure(s *server.Server) {
+	p.metrics.Queue(func(ctx context.Context) (queue.Depth, error) {
+		return p.queue.Depth(ctx, func(pipeline string) (string, bool) { return p.store.Get(pipeline).RetryCause() })
+	}, p.queue.Writable)
+	p.metrics.Disk(p.c.State)
+	p.metrics.Removals(p.keeper.Removals)
+	p.metrics.Catalog(p.catalog.Status)
+	p.metrics.Pipelines(s.Measure, server.States(), p.c.Metrics.Pipelines)
+}
+
+// problem returns why nothing can be stored now, nil where it can: with NATS elsewhere the state directory still has the mirrors.
+func (p *components) problem() error {
+	if space, err := disk.Of(p.c.State); err == nil {
+		if err := space.Problem(); err != nil {
+			return err
+		}
+	}
+	return p.queue.Ready()
+}

@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package disk tells how much room a directory has, and whether that is enough to go on.
+package disk
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// MinAvailable is how many bytes must be left: a stored event is smaller, and the files of a queue grow in steps below it.
+const MinAvailable = 4 << 20
+
+// Space is what the file system of a directory has room for.
+type Space struct {
+	// Available and Capacity are bytes that this process can still write, and that there are in all.
+	Available, Capacity uint64
+	// Inodes is how many files can still be made; Counted is false for file systems that do not count them.
+	Inodes  uint64
+	Counted bool
+	// ReadOnly says that nothing can be written at all, as when a kernel has met a broken disk.
+	ReadOnly bool
+}
+
+// Of returns the space of a directory, which must exist. It asks the kernel only, and writes nothing.
+func Of(dir string) (Space, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return Space{}, fmt.Errorf("looking at the disk: %w", err)
+	}
+	block := uint64(s.Bsize)
+	return Space{
+		Available: s.Bavail * block, Capacity: s.Blocks * block, Inodes: s.Ffree, Counted: s.Files > 0,
+		ReadOnly: s.Flags&unix.ST_RDONLY != 0,
+	}, nil
+}
+
+// Problem says why nothing can be stored, without the name of the directory; nil where it can. Quotas of a user are not known.
+func (s Space) Problem() error {
+	switch {
+	case s.ReadOnly:
+		return errors.New("the disk of the state directory is read-only: nothing can be stored")
+	case s.Available < MinAvailable:
+		return fmt.Errorf("the disk of the state directory is full: %d bytes are left, and %d are needed", s.Available, MinAvailable)
+	case s.Counted && s.Inodes == 0:
+		return errors.New("the disk of the state directory has no inodes left: no file can be made")
+	}
+	return nil
+}

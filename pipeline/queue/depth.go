@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Depth is how much there is to do.
+type Depth struct {
+	// Jobs is how many are not done: those that wait, that run, and that are tried again later. Retrying are the last.
+	Jobs, Retrying int
+	// Oldest is when the oldest job was asked for that is not tried again later; the zero time where there is none.
+	Oldest time.Time
+}
+
+// maxRetries bounds how many jobs are read to find out which are tried again later. What lies beyond counts as waiting.
+const maxRetries = 2000
+
+// Depth returns how much there is to do. The function says of a pipeline for which cause it failed and is tried again; it is
+// asked for each pipeline that has a job. It may be nil, for none.
+func (q *Queue) Depth(ctx context.Context, retrying func(pipeline string) (cause string, ok bool)) (Depth, error) {
+	ctx, cancel := withRequestTimeout(ctx)
+	defer cancel()
+	prefix := q.prefixedSubject("work.")
+	info, err := q.workStream.Info(ctx, jetstream.WithSubjectFilter(prefix+">"))
+	if err != nil {
+		return Depth{}, fmt.Errorf("looking at the work queue: %w", err)
+	}
+	depth := Depth{Jobs: len(info.State.Subjects)}
+	skip := map[string]bool{} // subjects of jobs that are tried again later
+	for subject := range info.State.Subjects {
+		if retrying == nil || len(skip) == maxRetries {
+			break
+		}
+		name, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(subject, prefix))
+		if err != nil {
+			continue
+		}
+		cause, ok := retrying(string(name))
+		if !ok {
+			continue
+		}
+		again, err := q.hasJobOf(ctx, subject, cause)
+		if err != nil {
+			return Depth{}, err
+		}
+		if again {
+			skip[subject] = true
+		}
+	}
+	depth.Retrying = len(skip)
+	if depth.Retrying == depth.Jobs {
+		return depth, nil
+	}
+	depth.Oldest, err = q.oldestJob(ctx, prefix+">", info.State.FirstSeq, skip)
+	return depth, err
+}
+
+// hasJobOf reports whether the job of a subject is of a cause. A newer one of another cause is a new chance, and waits for nothing.
+func (q *Queue) hasJobOf(ctx context.Context, subject, cause string) (bool, error) {
+	msg, err := q.workStream.GetLastMsgForSubject(ctx, subject)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return false, nil // it has ended meanwhile
+	}
+	if err != nil {
+		return false, fmt.Errorf("looking at the work queue: %w", err)
+	}
+	var job Job
+	return json.Unmarshal(msg.Data, &job) == nil && job.Cause == cause, nil
+}
+
+// oldestJob returns when the first job was stored whose subject is not skipped; the zero time where there is none.
+func (q *Queue) oldestJob(ctx context.Context, subjects string, first uint64, skip map[string]bool) (time.Time, error) {
+	for next := max(first, 1); ; {
+		msg, err := q.workStream.GetMsg(ctx, next, jetstream.WithGetMsgSubject(subjects))
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			return time.Time{}, nil
+		}
+		if err != nil {
+			return time.Time{}, fmt.Errorf("looking at the work queue: %w", err)
+		}
+		if !skip[msg.Subject] {
+			return msg.Time, nil
+		}
+		next = msg.Sequence + 1
+	}
+}

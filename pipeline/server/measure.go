@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/telemetry"
+)
+
+// States returns the states of pipelines; what needs somebody comes first.
+func States() []string { return slices.Clone(order) }
+
+// Measure returns what there is to measure of every pipeline.
+func (s *Server) Measure() []telemetry.Pipeline {
+	var out []telemetry.Pipeline
+	for _, e := range s.Catalog.All() {
+		view, state := s.viewPipeline(e), s.Store.Get(e.Key)
+		p := telemetry.Pipeline{State: view.State, Suspended: view.Suspended, LastSuccess: state.LastSuccess(), ConsecutiveFailures: state.ConsecutiveFailures()}
+		p.Namespace, p.Name = measuredName(e)
+		if c := state.Condition(); c != nil {
+			p.Ready = c.Status == metav1.ConditionTrue && e.Err == nil
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// measurableName is what a label of a metric may hold: what a file that is not valid says of itself could be anything.
+var measurableName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
+
+// measuredName returns the identity of an entry's pipeline, empty where its file does not tell it.
+func measuredName(e catalog.Entry) (namespace, name string) {
+	if e.Pipeline != nil {
+		return e.Pipeline.Metadata.Namespace, e.Pipeline.Metadata.Name
+	}
+	namespace, name, ok := strings.Cut(e.Key, "/")
+	if !ok {
+		namespace, name = "", e.Key
+	}
+	if e.Opaque || !measurableName.MatchString(name) || ok && !measurableName.MatchString(namespace) {
+		return "", ""
+	}
+	return namespace, name
+}
