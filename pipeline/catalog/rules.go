@@ -79,6 +79,23 @@ func (r Rules) applyTenant(e *Entry) {
 	}
 }
 
+// MayHold reports whether an entry that is not valid could be a pipeline that is missing: its file may name only namespaces of its
+// tenant. A file outside of all tenants' directories, and a pipeline that no tenant can have, are nobody's alone, and could be.
+func (c *Catalog) MayHold(e Entry, pipeline string) bool {
+	owner, ok := tenant.Of(c.rules.Tenants, e.File)
+	return !ok || owner.Owns(namespaceOf(pipeline)) || c.TenantOf(pipeline) == ""
+}
+
+// TenantOf returns the directory of the tenant that a pipeline is of, by its name; "" where there is none.
+func (c *Catalog) TenantOf(pipeline string) string {
+	for _, t := range c.rules.Tenants {
+		if t.Owns(namespaceOf(pipeline)) {
+			return t.Directory
+		}
+	}
+	return ""
+}
+
 func namespaceOf(key string) string {
 	namespace, _, ok := strings.Cut(key, "/")
 	if !ok {

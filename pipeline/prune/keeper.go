@@ -39,7 +39,7 @@ type Keeper struct {
 	asked   map[string]time.Time
 	told    string // the reason that was logged last
 
-	doubt atomic.Value // a string: why it is not known what is gone
+	doubts atomic.Pointer[[]doubt] // why it is not known what is gone
 }
 
 // States of a Removal.
@@ -107,9 +107,9 @@ func (k *Keeper) Check(ctx context.Context) error {
 		return err
 	}
 	k.checked = now
-	doubt := k.doubtReason(now, entries)
-	k.doubt.Store(doubt)
-	return k.approveDue(ctx, gone, doubt, k.tooMany(now, len(gone), len(known)))
+	doubts := k.findDoubts(now, entries)
+	k.doubts.Store(&doubts)
+	return k.approveDue(ctx, gone, k.tooMany(now, gone, known))
 }
 
 // registerPipelines notes what valid pipelines say, and that those are there which were missed.
@@ -179,79 +179,6 @@ func (k *Keeper) markGone(ctx context.Context, gone []string) error {
 	return nil
 }
 
-// atLeast is how many pipelines may always go at once.
-const atLeast = 4
-
-// doubtReason says why it is not known what is gone, "" where it is.
-func (k *Keeper) doubtReason(now catalog.Status, entries []catalog.Entry) string {
-	if now.Error != "" {
-		return "the pipelines cannot be read now"
-	}
-	for _, e := range entries {
-		if e.Err == nil {
-			continue
-		}
-		if _, ok := k.Store.Registration(e.Key); e.Opaque || !ok {
-			return e.File + " is not valid, and may hold it"
-		}
-	}
-	return ""
-}
-
-// tooMany says why so many should not go without somebody's word, "" where they may. An empty catalog is a directory that
-// was not mounted, or a repository that was emptied, much more often than it is meant.
-func (k *Keeper) tooMany(now catalog.Status, gone, known int) string {
-	switch {
-	case gone == 0:
-		return ""
-	case now.Pipelines == 0:
-		return "no pipeline is left at all"
-	case gone >= atLeast && gone*100 > known*k.MaxShare:
-		return fmt.Sprintf("%d of %d pipelines are gone at once, more than removals.max_share (%d %%)", gone, known, k.MaxShare)
-	}
-	return ""
-}
-
-// approveDue lets those go that are due, as one cause, so that they become one commit for each branch. One that was too many
-// once needs a word even when the others have been dealt with.
-func (k *Keeper) approveDue(ctx context.Context, gone []string, doubt, many string) error {
-	var due []string
-	held, because := 0, doubt
-	for _, name := range gone {
-		r, ok := k.Store.Registration(name)
-		if !ok || r.Removal == nil || !r.Removal.Approved && time.Since(r.Removal.Since) < k.Delay {
-			continue
-		}
-		if r.Removal.Approved || doubt == "" && many == "" && !r.Removal.Held {
-			due = append(due, name)
-			continue
-		}
-		if held++; doubt != "" {
-			continue
-		}
-		if because = r.Removal.Message; r.Removal.Held {
-			continue
-		}
-		because = many
-		if err := k.Store.ChangeRegistration(ctx, name, func(r *status.Registration) bool {
-			if r.Removal == nil || r.Removal.Approved {
-				return false
-			}
-			r.Removal.Held, r.Removal.Message = true, many
-			return true
-		}); err != nil {
-			return err
-		}
-	}
-	if held == 0 {
-		k.told = ""
-	} else if k.told != because {
-		k.told = because
-		k.Log.Warn("pipelines that are gone are not removed: confirm it with prerig remove, or bring them back", "pipelines", held, "because", because)
-	}
-	return k.requestRemovals(ctx, due, nil)
-}
-
 // again is how long after a job was asked for it is looked whether it is still there.
 const again = time.Minute
 
@@ -317,7 +244,6 @@ func (k *Keeper) Confirm(ctx context.Context, names []string, orphan bool) error
 
 // Removals lists the pipelines that are gone and not removed yet.
 func (k *Keeper) Removals() []Removal {
-	doubt, _ := k.doubt.Load().(string)
 	var out []Removal
 	for _, name := range k.Store.Registered() {
 		r, ok := k.Store.Registration(name)
@@ -333,8 +259,10 @@ func (k *Keeper) Removals() []Removal {
 			one.State = Removing
 		case r.Removal.Held:
 			one.State = Held
-		case doubt != "" && time.Since(r.Removal.Since) >= k.Delay:
-			one.State, one.Message = Held, doubt
+		case time.Since(r.Removal.Since) >= k.Delay:
+			if doubt := k.doubtReason(name); doubt != "" {
+				one.State, one.Message = Held, doubt
+			}
 		}
 		out = append(out, one)
 	}

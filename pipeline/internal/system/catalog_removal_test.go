@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prerig/prerig/pipeline/config"
 	"github.com/prerig/prerig/pipeline/prune"
 	"github.com/prerig/prerig/pipeline/server"
 )
@@ -255,6 +256,61 @@ func TestNothingGoesWhileAFileCannotBeRead(t *testing.T) {
 	f.becomes("team/api", server.StateReady)
 	if got := f.catalog(); len(got.Removals)+len(got.Removed) > 0 {
 		t.Errorf("a pipeline that only moved: %+v", got)
+	}
+}
+
+// TestOneTenantHoldsNoOthersRemovals neither by a file that cannot be read, nor by taking away many pipelines at once, also after a
+// restart; its own are held.
+func TestOneTenantHoldsNoOthersRemovals(t *testing.T) {
+	f := prepare(t, nil)
+	f.c.Removals.Delay = 300 * time.Millisecond
+	f.c.Tenants = []config.Tenant{{Directory: "evil", Namespaces: []string{"evil"}}, {Directory: "team", Namespaces: []string{"team"}}}
+	applications := map[string]string{}
+	add := func(namespace, name string) {
+		text := strings.Replace(pipelineYAML(name, f.repository.URL, deletes), "namespace: team", "namespace: "+namespace, 1)
+		f.write(filepath.Join(f.c.Pipelines, namespace, name+".yaml"), text)
+		applications["apps/"+name+"/app.yaml"] = deployment(name, name+":1")
+	}
+	for _, name := range []string{"web", "api", "jobs"} {
+		add("team", name)
+	}
+	evil := []string{"e1", "e2", "e3", "e4", "e5", "e6", "e7", "e8"}
+	for _, name := range evil {
+		add("evil", name)
+	}
+	f.repository.Commit("first", applications)
+	f.start()
+	f.allReady(11)
+	f.write(filepath.Join(f.c.Pipelines, "evil", "broken.yaml"), "apiVersion: prerig.dev/v1alpha1\nkind: [RenderPipeline\n")
+	for _, name := range evil[:7] {
+		f.drop(filepath.Join("evil", name))
+	}
+	f.drop("team/web")
+	f.removed("web")
+	f.drop("team/api")
+	f.stop()
+	f.start()
+	f.removed("api")
+	held := func(because string) {
+		t.Helper()
+		f.eventually("waiting for the others to be held", func() string {
+			c := f.catalog()
+			for _, r := range c.Removals {
+				if r.State != prune.Held || !strings.Contains(r.Message, because) {
+					return fmt.Sprintf("%+v", r)
+				}
+			}
+			if len(c.Removals) != 7 {
+				return fmt.Sprintf("%+v", c)
+			}
+			return ""
+		})
+	}
+	held("evil/broken.yaml is not valid")
+	f.drop("evil/broken")
+	held("7 of 8 pipelines are gone at once")
+	if got := f.files(); !strings.Contains(got, "e1/") || strings.Contains(got, "web/") || strings.Contains(got, "api/") || !strings.Contains(got, "jobs/") {
+		t.Errorf("there are:\n%s", got)
 	}
 }
 
