@@ -211,7 +211,7 @@ func checkFlags(t *testing.T, b block, env []string) {
 func checkCommand(t *testing.T, words []string, env []string) {
 	t.Helper()
 	names := words[:1]
-	if words[0] == "images" {
+	if words[0] == "images" || words[0] == "token" {
 		names = words[:2]
 	}
 	cmd := exec.Command(filepath.Join(programs, "prerig"), append(slices.Clone(names), "--help")...)

@@ -32,6 +32,8 @@ type Entry struct {
 	Err error
 	// Opaque says that not even the name of a pipeline could be read: any may be in it.
 	Opaque bool
+	// Tenant are the namespaces of the tenant whose directory its file is in; none without tenants.
+	Tenant []string
 
 	problem string // Err without a revision
 }

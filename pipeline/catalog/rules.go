@@ -59,6 +59,7 @@ func (r Rules) applyTenant(e *Entry) {
 		return
 	}
 	t, ok := tenant.Of(r.Tenants, e.File)
+	e.Tenant = t.Namespaces
 	if e.Pipeline == nil {
 		if !e.Opaque && (!ok || !t.Owns(namespaceOf(e.Key))) {
 			e.Key = e.File + "#" + e.Key

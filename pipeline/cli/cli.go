@@ -129,7 +129,7 @@ Exit codes of all commands:
 		newRender(streams, version), newDiff(streams, version), newAffected(streams, version), newArgoCD(streams, version))
 	addGroup(root, "Commands that run the daemon:", newServe(streams, version), newWorker(streams, version))
 	addGroup(root, "Commands that talk to the daemon:",
-		newStatus(streams), newReconcile(streams), newSuspend(streams, true), newSuspend(streams, false), newRemove(streams))
+		newStatus(streams), newReconcile(streams), newSuspend(streams, true), newSuspend(streams, false), newRemove(streams), newToken(streams))
 	root.AddCommand(newVersion(streams, version))
 	return root
 }

@@ -84,7 +84,15 @@ type Admin struct {
 	Token string `mapstructure:"token"`
 	// Insecure shows pages and metrics without a token on an address that is not of this machine. Changes always need it.
 	Insecure bool `mapstructure:"insecure"`
+	// Tokens is a file, or a directory of files, with the hashes of further tokens, their roles and their namespaces. With it,
+	// everybody says who they are, on an address of this machine too.
+	Tokens string `mapstructure:"tokens"`
+	// Audit is a file to which a line is appended for everything that somebody changes or may not do. The log has these lines too.
+	Audit string `mapstructure:"audit"`
 }
+
+// NamesItsUsers reports whether everybody has to say who they are to look at pages and metrics.
+func (a Admin) NamesItsUsers() bool { return a.Tokens != "" }
 
 // NATS is about the queue.
 type NATS struct {
@@ -191,6 +199,9 @@ func (c *Config) Validate() error {
 		}
 	}
 	c.validatePipelines(add)
+	if c.Admin.Insecure && c.Admin.NamesItsUsers() {
+		add("admin.insecure", "shows everything to everybody, and cannot be given where users have names (admin.tokens)")
+	}
 	if c.State == "" {
 		add("state", "must be given")
 	}

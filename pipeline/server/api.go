@@ -9,15 +9,12 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
-	"github.com/nats-io/nuid"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/prerig/prerig/pipeline/access"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
-	"github.com/prerig/prerig/pipeline/plan"
-	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/status"
 )
 
@@ -74,15 +71,15 @@ type Answer struct {
 }
 
 func (s *Server) routeAPI(mux *http.ServeMux) {
-	mux.HandleFunc("GET /api/v1/pipelines", s.listPipelines)
-	mux.HandleFunc("GET /api/v1/catalog", s.showCatalog)
-	mux.HandleFunc("GET /api/v1/diff", s.showDiff)
-	mux.HandleFunc("POST /api/v1/reconcile", s.reconcilePipelines)
-	mux.HandleFunc("POST /api/v1/suspend", s.suspendPipelines)
-	mux.HandleFunc("POST /api/v1/remove", s.removePipelines)
+	mux.Handle("GET /api/v1/pipelines", s.require(access.Read, s.listPipelines))
+	mux.Handle("GET /api/v1/catalog", s.require(access.Read, s.showCatalog))
+	mux.Handle("GET /api/v1/diff", s.require(access.Read, s.showDiff))
+	mux.Handle("POST /api/v1/reconcile", s.require(access.Operate, s.reconcilePipelines))
+	mux.Handle("POST /api/v1/suspend", s.require(access.Operate, s.suspendPipelines))
+	mux.Handle("POST /api/v1/remove", s.require(access.Administer, s.removePipelines))
 }
 
-// listPipelines gives all pipelines, or the ones that the parameter pipeline names, with their runs.
+// listPipelines gives all pipelines that somebody may know of, or the ones that the parameter pipeline names, with their runs.
 func (s *Server) listPipelines(w http.ResponseWriter, r *http.Request) {
 	if err := s.Store.Sync(r.Context()); err != nil {
 		writeError(w, http.StatusServiceUnavailable, err)
@@ -90,7 +87,7 @@ func (s *Server) listPipelines(w http.ResponseWriter, r *http.Request) {
 	}
 	names := r.URL.Query()["pipeline"]
 	out := []Pipeline{}
-	for _, e := range s.Catalog.All() {
+	for _, e := range s.visibleEntries(principal(r)) {
 		if len(names) > 0 && !slices.Contains(names, e.Key) {
 			continue
 		}
@@ -150,7 +147,12 @@ func (s *Server) viewPipeline(e catalog.Entry) Pipeline {
 }
 
 func (s *Server) showDiff(w http.ResponseWriter, r *http.Request) {
-	d, err := s.Store.LoadDiff(r.Context(), r.URL.Query().Get("pipeline"), r.URL.Query().Get("run"))
+	name := r.URL.Query().Get("pipeline")
+	var d *status.Diff
+	var err error
+	if _, ok := s.visibleEntry(principal(r), name); ok || principal(r).MayEverywhere(access.Read) {
+		d, err = s.Store.LoadDiff(r.Context(), name, r.URL.Query().Get("run"))
+	}
 	switch {
 	case err != nil:
 		writeError(w, http.StatusServiceUnavailable, err)
@@ -159,86 +161,6 @@ func (s *Server) showDiff(w http.ResponseWriter, r *http.Request) {
 	default:
 		writeJSON(w, d)
 	}
-}
-
-// reconcilePipelines asks for runs now.
-func (s *Server) reconcilePipelines(w http.ResponseWriter, r *http.Request) {
-	s.Catalog.Wake() // who asks may also have changed the pipelines a moment ago
-	request, keys, ok := s.readRequest(w, r)
-	if !ok {
-		return
-	}
-	now := time.Now().UTC()
-	token := now.Format("2006-01-02T15:04:05.000000000Z") + "-" + nuid.Next()
-	for _, key := range keys {
-		err := s.Store.SetControl(r.Context(), key, func(c *status.Control) { c.RequestedAt, c.Force = token, request.Force })
-		if err == nil {
-			err = s.Queue.Request(r.Context(), queue.Job{
-				Pipeline: key, Cause: token, Reason: "reconcile request", Since: now, NotBefore: now, Force: request.Force, Batch: len(keys),
-			})
-		}
-		if err != nil {
-			writeError(w, http.StatusServiceUnavailable, err)
-			return
-		}
-	}
-	s.Log.Info("reconcile was requested", "id", token, "pipelines", len(keys))
-	writeJSON(w, Answer{Token: token, Pipelines: keys})
-}
-
-// suspendPipelines stops pipelines or lets them run again, which looks at them at once.
-func (s *Server) suspendPipelines(w http.ResponseWriter, r *http.Request) {
-	request, keys, ok := s.readRequest(w, r)
-	if !ok {
-		return
-	}
-	for _, key := range keys {
-		if err := s.Store.SetControl(r.Context(), key, func(c *status.Control) { c.Suspended = request.Suspended }); err != nil {
-			writeError(w, http.StatusServiceUnavailable, err)
-			return
-		}
-	}
-	s.Log.Info("pipelines were suspended or resumed", "pipelines", keys, "suspended", request.Suspended)
-	if !request.Suspended {
-		cause := plan.Cause{ID: "resume-" + nuid.Next(), Reason: "resumed", Since: time.Now(), Now: true}
-		if err := s.Planner.Consider(r.Context(), keys, cause); err != nil {
-			writeError(w, http.StatusServiceUnavailable, err)
-			return
-		}
-	}
-	writeJSON(w, Answer{Pipelines: keys})
-}
-
-// readRequest reads a request and finds its pipelines.
-func (s *Server) readRequest(w http.ResponseWriter, r *http.Request) (Request, []string, bool) {
-	var request Request
-	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&request); err != nil {
-		writeError(w, http.StatusBadRequest, fmt.Errorf("reading the request: %w", err))
-		return request, nil, false
-	}
-	var keys []string
-	for _, e := range s.Catalog.All() {
-		if e.Err == nil && (request.All || slices.Contains(request.Pipelines, e.Key)) {
-			keys = append(keys, e.Key)
-		}
-	}
-	for _, name := range request.Pipelines {
-		if !slices.Contains(keys, name) {
-			err := fmt.Errorf("there is no pipeline %s", name)
-			if e, ok := s.Catalog.Get(name); ok {
-				err = e.Err
-			}
-			writeError(w, http.StatusNotFound, err)
-			return request, nil, false
-		}
-	}
-	if len(keys) == 0 {
-		writeError(w, http.StatusBadRequest, errors.New("the request names no pipeline"))
-		return request, nil, false
-	}
-	return request, keys, true
 }
 
 func writeJSON(w http.ResponseWriter, v any) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/prerig/prerig/pipeline/access"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/prune"
 	"github.com/prerig/prerig/pipeline/status"
@@ -40,18 +41,7 @@ func (s *Server) showCatalog(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusServiceUnavailable, err)
 		return
 	}
-	writeJSON(w, s.catalogView())
-}
-
-func (s *Server) catalogView() Catalog {
-	c := Catalog{Status: s.Catalog.Status(), Removed: s.Store.Removed()}
-	if err := s.problem(); err != nil {
-		c.Problem = err.Error()
-	}
-	if s.Keeper != nil {
-		c.Removals = s.Keeper.Removals()
-	}
-	return c
+	writeJSON(w, s.catalogView(principal(r)))
 }
 
 // removePipelines confirms removals.
@@ -63,25 +53,55 @@ func (s *Server) removePipelines(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusBadRequest, fmt.Errorf("reading the request: %w", err))
 		return
 	}
+	who := principal(r)
 	names := request.Pipelines
-	if request.All && s.Keeper != nil {
+	if request.All {
 		names = nil
-		for _, one := range s.Keeper.Removals() {
-			names = append(names, one.Pipeline)
+		for _, one := range s.removals() {
+			if who.May(access.Administer, namespaceOf(one.Pipeline)) {
+				names = append(names, one.Pipeline)
+			}
 		}
 	}
 	if s.Keeper == nil || len(names) == 0 {
 		writeError(w, http.StatusBadRequest, errors.New("the request names no pipeline that is gone"))
 		return
 	}
-	err := s.Keeper.Confirm(r.Context(), names, request.Orphan)
+	err := checkRemovable(who, names)
+	if err == nil {
+		err = s.Keeper.Confirm(r.Context(), names, request.Orphan)
+	}
 	switch {
 	case errors.Is(err, prune.ErrNotGone):
+		s.record(r, "remove", names, access.Refused, err.Error())
 		writeError(w, http.StatusNotFound, err)
+	case errors.Is(err, errNotYours):
+		s.record(r, "remove", names, access.Refused, err.Error())
+		writeError(w, http.StatusForbidden, err)
 	case err != nil:
+		s.record(r, "remove", names, access.Failed, err.Error())
 		writeError(w, http.StatusServiceUnavailable, err)
 	default:
 		s.Log.Info("removals were confirmed", "pipelines", names, "orphan", request.Orphan)
+		s.record(r, "remove", names, access.Done, "")
 		writeJSON(w, Answer{Pipelines: names})
 	}
+}
+
+// errNotYours is the cause of an error about a pipeline that somebody may see and not change.
+var errNotYours = errors.New("you may look at it only")
+
+// checkRemovable returns an error for the first pipeline whose removal somebody may not confirm. One that they may not know of is
+// like one that was never there.
+func checkRemovable(who access.Principal, names []string) error {
+	for _, name := range names {
+		switch {
+		case who.May(access.Administer, namespaceOf(name)):
+		case mayReadName(who, name):
+			return fmt.Errorf("removing pipeline %s: %w", name, errNotYours)
+		default:
+			return fmt.Errorf("removing pipeline %s: %w", name, prune.ErrNotGone)
+		}
+	}
+	return nil
 }

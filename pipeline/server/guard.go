@@ -4,52 +4,113 @@
 package server
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
-	"crypto/subtle"
-	"encoding/hex"
-	"errors"
-	"fmt"
-	"io/fs"
+	"context"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
+
+	"github.com/prerig/prerig/pipeline/access"
 )
 
-// guardHandler lets through who may.
-func (s *Server) guardHandler(access Access, next http.Handler) http.Handler {
+// Access says who may do what on an address without saying who they are.
+type Access struct {
+	// Trusted lets everybody do everything: a socket that only its owner can open.
+	Trusted bool
+	// Loopback lets everybody look, if asked by a name of this machine.
+	Loopback bool
+	// Insecure lets everybody look.
+	Insecure bool
+}
+
+// request is what the guard knows of who asks.
+type request struct {
+	access.Principal
+	// password says that they gave a token as a password, which browsers send along with what other pages make them ask for.
+	password bool
+	// attempted says that they gave something to say who they are.
+	attempted bool
+}
+
+type requestKey struct{}
+
+func requestOf(r *http.Request) request {
+	found, _ := r.Context().Value(requestKey{}).(request)
+	return found
+}
+
+// principal returns who asks.
+func principal(r *http.Request) access.Principal { return requestOf(r).Principal }
+
+// identify finds out who asks, for the handlers behind it.
+func (s *Server) identify(at Access, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		looks := r.Method == http.MethodGet || r.Method == http.MethodHead
-		switch {
-		case access.Trusted:
-		case access.Loopback && !isLocal(r.Host):
+		if at.Loopback && !at.Trusted && !isLocal(r.Host) {
 			// A page from elsewhere whose name was made to point here must not read ours.
 			http.Error(w, "this address is only for names of this machine", http.StatusMisdirectedRequest)
 			return
-		case looks && (access.Loopback || access.Insecure || r.URL.Path == "/healthz" || r.URL.Path == "/readyz"):
-		case !s.isAuthorized(r):
-			w.Header().Set("WWW-Authenticate", `Basic realm="prerig", charset="UTF-8"`)
-			http.Error(w, "the token is missing or wrong", http.StatusUnauthorized)
-			return
-		case !looks && r.Header.Get("Authorization") != "" && !strings.HasPrefix(r.Header.Get("Authorization"), "Bearer "):
-			// A browser that remembers a password sends it along with what other pages make it ask for.
-			http.Error(w, "changes need the token as a bearer token", http.StatusForbidden)
-			return
 		}
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, s.whoAsks(at, r))))
 	})
 }
 
-// isAuthorized: the token is a bearer token, or for browsers the password of any user.
-func (s *Server) isAuthorized(r *http.Request) bool {
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok {
-		_, token, _ = r.BasicAuth()
+// whoAsks: a token is a bearer token, or for browsers the password of any user.
+func (s *Server) whoAsks(at Access, r *http.Request) request {
+	if at.Trusted {
+		return request{Principal: access.Principal{Kind: access.BySocket, Name: r.RemoteAddr, Grants: access.Everything()}}
 	}
-	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(s.Token))
-	return s.Token != "" && subtle.ConstantTimeCompare(got[:], want[:]) == 1
+	var found request
+	secret, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !bearer {
+		_, secret, found.password = r.BasicAuth()
+	}
+	found.attempted = r.Header.Get("Authorization") != ""
+	if secret != "" && s.Tokens != nil {
+		if who, ok := s.Tokens.Find(secret); ok {
+			found.Principal = who
+			return found
+		}
+	}
+	if looks(r) && (at.Loopback || at.Insecure) {
+		found.Principal = access.Principal{Kind: access.Anonymous, Grants: []access.Grant{{Role: access.Read}}}
+	}
+	return found
+}
+
+// looks reports whether a request changes nothing.
+func looks(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
+
+// require lets through who may do what needs a role with some pipelines at least. With which ones is for the handler to see.
+func (s *Server) require(needed access.Role, next http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		who := requestOf(r)
+		switch {
+		case who.Kind == "":
+			if who.attempted || !looks(r) {
+				s.record(r, r.Method+" "+r.URL.Path, nil, access.Refused, "the token is missing or wrong")
+			}
+			w.Header().Set("WWW-Authenticate", `Basic realm="prerig", charset="UTF-8"`)
+			http.Error(w, "the token is missing or wrong", http.StatusUnauthorized)
+		case !looks(r) && who.password:
+			s.record(r, r.Method+" "+r.URL.Path, nil, access.Refused, "the token came as a password")
+			http.Error(w, "changes need the token as a bearer token", http.StatusForbidden)
+		case !who.MaySomewhere(needed):
+			reason := "this needs the role " + string(needed)
+			if needed == access.Metrics {
+				reason = "metrics are about all pipelines: they need the role metrics, or one that is not bound to namespaces"
+			}
+			s.record(r, r.Method+" "+r.URL.Path, nil, access.Refused, reason)
+			http.Error(w, reason, http.StatusForbidden)
+		default:
+			next(w, r)
+		}
+	})
+}
+
+// record writes a line of who did what, or tried to.
+func (s *Server) record(r *http.Request, action string, pipelines []string, outcome, reason string) {
+	s.Audit.Write(access.Record{
+		Who: principal(r), Address: r.RemoteAddr, Action: action, Pipelines: pipelines, Outcome: outcome, Reason: reason,
+	})
 }
 
 func isLocal(host string) bool {
@@ -65,43 +126,4 @@ func isLocal(host string) bool {
 func Loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && host != "" && isLocal(host)
-}
-
-// Token reads the token from its file, which is made where it does not exist.
-func Token(file string) (string, error) {
-	text, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		random := make([]byte, 24)
-		if _, err := rand.Read(random); err != nil {
-			return "", fmt.Errorf("making a token: %w", err)
-		}
-		text = []byte(hex.EncodeToString(random) + "\n")
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			return "", fmt.Errorf("making a token: %w", err)
-		}
-		err = writeWhole(file, text)
-	}
-	if err != nil {
-		return "", fmt.Errorf("reading the token: %w", err)
-	}
-	token := strings.TrimSpace(string(text))
-	if len(token) < 16 {
-		return "", fmt.Errorf("reading the token: %s holds less than 16 characters; write a longer one, or remove the file to have one made", file)
-	}
-	return token, nil
-}
-
-// writeWhole makes a file that is there with all of its content or not at all, also when this is the last that the process
-// or the machine does.
-func writeWhole(file string, content []byte) error {
-	beside, err := os.CreateTemp(filepath.Dir(file), ".token-") // readable for its owner only
-	if err != nil {
-		return err
-	}
-	defer os.Remove(beside.Name()) // gone by then, if all went well
-	_, err = beside.Write(content)
-	if err := errors.Join(err, beside.Sync(), beside.Close()); err != nil {
-		return err
-	}
-	return os.Rename(beside.Name(), file)
 }

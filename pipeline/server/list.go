@@ -98,9 +98,10 @@ func (q listQuery) matchesFilters(p Pipeline) bool {
 }
 
 func (s *Server) listPage(w http.ResponseWriter, r *http.Request) {
-	data := listData{listQuery: readQuery(r.URL.Query()), Catalog: s.catalogView()}
+	who := principal(r)
+	data := listData{listQuery: readQuery(r.URL.Query()), Catalog: s.catalogView(who)}
 	counts := map[string]int{}
-	for _, e := range s.Catalog.All() {
+	for _, e := range s.visibleEntries(who) {
 		p := s.viewPipeline(e)
 		data.Total++
 		if !data.matchesFilters(p) {

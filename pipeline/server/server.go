@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/net/netutil"
 
+	"github.com/prerig/prerig/pipeline/access"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/event"
 	"github.com/prerig/prerig/pipeline/plan"
@@ -37,8 +38,10 @@ type Options struct {
 	Problem func() error
 	// Metrics serves the metrics.
 	Metrics http.Handler
-	// Token is what the API asks for.
-	Token string
+	// Tokens are those that are taken; nil takes none.
+	Tokens *access.Tokens
+	// Audit records who changes something; nil records nothing.
+	Audit *access.Audit
 	// Version of Prerig, for the page.
 	Version string
 	Log     *slog.Logger
@@ -107,26 +110,16 @@ func (s *Server) problem() error {
 	return s.Queue.Ready()
 }
 
-// Access says who may do what on an address.
-type Access struct {
-	// Trusted lets everybody do everything: a socket that only its owner can open.
-	Trusted bool
-	// Loopback lets everybody look, if asked by a name of this machine.
-	Loopback bool
-	// Insecure lets everybody look.
-	Insecure bool
-}
-
 // Admin serves the web page, the metrics and the API.
-func (s *Server) Admin(access Access) http.Handler {
+func (s *Server) Admin(at Access) http.Handler {
 	mux := http.NewServeMux()
 	s.routeHealth(mux)
 	if s.Metrics != nil {
-		mux.Handle("GET /metrics", s.Metrics)
+		mux.Handle("GET /metrics", s.require(access.Metrics, s.Metrics.ServeHTTP))
 	}
 	s.routeAPI(mux)
 	s.routeWeb(mux)
-	return s.guardHandler(access, mux)
+	return s.identify(at, mux)
 }
 
 // maxConnections bounds the connections of one address. More wait until others end, which those that do nothing do in time.

@@ -178,31 +178,6 @@ func TestHooksServeNothingElse(t *testing.T) {
 	}
 }
 
-func TestToken(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "sub", "token")
-	first, err := Token(file)
-	if err != nil || len(first) != 48 {
-		t.Fatal(first, err)
-	}
-	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v, %v", info.Mode(), err)
-	}
-	if second, err := Token(file); err != nil || second != first {
-		t.Errorf("the token changed: %v", err)
-	}
-	if entries, err := os.ReadDir(filepath.Dir(file)); err != nil || len(entries) != 1 {
-		t.Errorf("beside the token there is something else: %v, %v", entries, err)
-	}
-	for _, short := range []string{"short", ""} {
-		if err := os.WriteFile(file, []byte(short), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := Token(file); err == nil || !strings.Contains(err.Error(), "remove the file to have one made") {
-			t.Errorf("a token of %d characters: %v", len(short), err)
-		}
-	}
-}
-
 func TestLoopback(t *testing.T) {
 	for address, want := range map[string]bool{"127.0.0.1:1": true, "localhost:1": true, "[::1]:1": true, ":1": false, "0.0.0.0:1": false, "10.0.0.1:1": false} {
 		if Loopback(address) != want {

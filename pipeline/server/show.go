@@ -20,7 +20,7 @@ func (s *Server) requestedEntry(w http.ResponseWriter, r *http.Request) (catalog
 	if name == "" {
 		name = r.URL.Query().Get("pipeline")
 	}
-	e, ok := s.Catalog.Get(name)
+	e, ok := s.visibleEntry(principal(r), name)
 	if !ok {
 		s.writeFailurePage(w, http.StatusNotFound, "There is no pipeline "+strconv.Quote(name)+".")
 	}

@@ -45,7 +45,7 @@ func with(t *testing.T, pipelines map[string]string) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Options{Catalog: c, Store: store, Queue: q, Token: token, Version: "v1.2.3", Log: slog.New(slog.DiscardHandler), Delivery: func(string, string) {}})
+	s, err := New(Options{Catalog: c, Store: store, Queue: q, Tokens: openTokens(t, ""), Version: "v1.2.3", Log: slog.New(slog.DiscardHandler), Delivery: func(string, string) {}})
 	if err != nil {
 		t.Fatal(err)
 	}

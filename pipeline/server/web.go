@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prerig/prerig/pipeline/access"
 	"github.com/prerig/prerig/pipeline/status"
 )
 
@@ -44,12 +45,12 @@ func newPages() (*pageTemplates, error) {
 }
 
 func (s *Server) routeWeb(mux *http.ServeMux) {
-	mux.HandleFunc("GET /{$}", s.listPage)
-	mux.HandleFunc("GET /pipeline", s.pipelinePage)
-	mux.HandleFunc("GET /runs", s.runPage)
-	mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) {
+	mux.Handle("GET /{$}", s.require(access.Read, s.listPage))
+	mux.Handle("GET /pipeline", s.require(access.Read, s.pipelinePage))
+	mux.Handle("GET /runs", s.require(access.Read, s.runPage))
+	mux.Handle("GET /", s.require(access.Read, func(w http.ResponseWriter, _ *http.Request) {
 		s.writeFailurePage(w, http.StatusNotFound, "There is no such page.")
-	})
+	}))
 	mux.HandleFunc("GET /style.css", func(w http.ResponseWriter, _ *http.Request) {
 		setSecurityHeaders(w)
 		w.Header().Set("Content-Type", "text/css; charset=utf-8")

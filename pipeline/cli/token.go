@@ -1,0 +1,110 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/prerig/prerig/pipeline/access"
+)
+
+func newToken(streams Streams) *cobra.Command {
+	cmd := newCommand("token", "Make tokens for the daemon's page, API and metrics")
+	cmd.Long = `Make tokens that say who somebody is and what they may do. The daemon knows only their hashes,
+which are in the file or directory that admin.tokens in its configuration names.`
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(newTokenCreate(streams))
+	return cmd
+}
+
+func newTokenCreate(streams Streams) *cobra.Command {
+	var role, file string
+	var namespaces []string
+	var lasts time.Duration
+	cmd := newCommand("create NAME --role ROLE", "Make a token and the entry that lets the daemon know it")
+	cmd.Long = `Make a token. It is printed to standard output, this once; nobody can find it out later. Its
+entry, with its hash, is appended to --file, or printed to standard error.
+
+  metrics     reads /metrics
+  read        looks at pipelines, their runs and their diffs
+  operate     also reconciles, suspends and resumes
+  administer  also confirms removals
+
+With --namespace, all else is as if it did not exist. Such a token does not read metrics. To end
+a token, remove its entry; the daemon follows the file.`
+	cmd.Example = `  prerig token create shop-ci --role operate --namespace shop --file tokens.yaml
+  prerig token create prometheus --role metrics --file tokens.yaml > prometheus.token`
+	f := cmd.Flags()
+	f.StringVar(&role, "role", "", "metrics, read, operate or administer")
+	f.StringSliceVar(&namespaces, "namespace", nil, "namespace that it is for; may be repeated (default: all)")
+	f.StringVar(&file, "file", "", "file of tokens to append the entry to")
+	f.DurationVar(&lasts, "expires-in", 0, "how long it lasts, such as 720h (default: until its entry is removed)")
+	mustRegister(cmd.MarkFlagFilename("file", "yaml", "yml"))
+	mustRegister(cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions([]string{"metrics", "read", "operate", "administer"}, cobra.ShellCompDirectiveNoFileComp)))
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return errors.New("name one token, for the log: prerig token create NAME --role ROLE")
+		}
+		if role == "" {
+			return errors.New("the flag --role must be given: metrics, read, operate or administer")
+		}
+		if lasts < 0 {
+			return fmt.Errorf("the flag --expires-in must be more than 0, found %s", lasts)
+		}
+		var expires time.Time
+		if lasts > 0 {
+			expires = time.Now().Add(lasts).UTC().Truncate(time.Second)
+		}
+		secret, entry, err := access.NewToken(args[0], access.Grant{Role: access.Role(role), Namespaces: namespaces}, expires)
+		if err != nil {
+			return err
+		}
+		text, err := yaml.Marshal([]access.Token{entry})
+		if err != nil {
+			return fmt.Errorf("writing the entry of the token: %w", err)
+		}
+		if file != "" {
+			err = appendEntry(file, text)
+		} else {
+			_, err = fmt.Fprintf(streams.Err, "Put this into the file of tokens (admin.tokens):\n\n%s\n", text)
+		}
+		if err == nil {
+			_, err = fmt.Fprintln(streams.Out, secret)
+		}
+		if err != nil {
+			return fmt.Errorf("writing the token: %w", err)
+		}
+		return nil
+	}
+	return cmd
+}
+
+// appendEntry appends to a file of tokens, which is made readable for its owner only. What is there is read first: an entry
+// behind what is no list of tokens would break the file.
+func appendEntry(file string, entry []byte) error {
+	before, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if len(before) > 0 && before[len(before)-1] != '\n' {
+		entry = append([]byte("\n"), entry...)
+	}
+	if err := access.CheckTokens(filepath.Base(file), append(before, entry...)); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(entry)
+	return errors.Join(err, f.Close())
+}

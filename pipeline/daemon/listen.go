@@ -1,0 +1,101 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/prerig/prerig/pipeline/access"
+	"github.com/prerig/prerig/pipeline/config"
+	"github.com/prerig/prerig/pipeline/plan"
+	"github.com/prerig/prerig/pipeline/server"
+)
+
+func listenHooks(c *config.Config) (net.Listener, error) {
+	hooks, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listening for webhooks: %w", err)
+	}
+	return hooks, nil
+}
+
+// openListeners opens the addresses and serves on them; hooks is nil where the one of webhooks is not open yet.
+func (p *components) openListeners(ctx context.Context, group *errgroup.Group, planner *plan.Planner, hooks net.Listener) error {
+	receivers, err := p.c.EventReceivers()
+	if err != nil {
+		return err
+	}
+	tokens, err := access.OpenTokens(p.c.TokenFile(), p.c.Admin.Tokens, p.o.Log)
+	if err != nil {
+		return err
+	}
+	audit, err := access.OpenAudit(p.c.Admin.Audit, p.o.Log)
+	if err != nil {
+		return err
+	}
+	s, err := server.New(server.Options{
+		Catalog: p.catalog, Store: p.store, Queue: p.queue, Planner: planner, Keeper: p.keeper, Receivers: receivers, Delivery: p.metrics.Delivery,
+		Problem: p.problem, Metrics: p.metrics.Handler(), Tokens: tokens, Audit: audit, Version: p.o.Version, Log: p.o.Log,
+	})
+	if err != nil {
+		return err
+	}
+	p.measure(s)
+	if hooks == nil {
+		if hooks, err = listenHooks(p.c); err != nil {
+			return err
+		}
+	}
+	group.Go(func() error { return server.Serve(ctx, hooks, s.Hooks(), p.o.Log) })
+	page := ""
+	if p.c.Admin.Listen != "" {
+		admin, err := net.Listen("tcp", p.c.Admin.Listen)
+		if err != nil {
+			hooks.Close()
+			return fmt.Errorf("listening for the web page: %w", err)
+		}
+		page = admin.Addr().String()
+		at := server.Access{Loopback: server.Loopback(p.c.Admin.Listen) && !p.c.Admin.NamesItsUsers(), Insecure: p.c.Admin.Insecure}
+		group.Go(func() error { return server.Serve(ctx, admin, s.Admin(at), p.o.Log) })
+	}
+	socket, err := listenSocket(p.c.Socket())
+	if err != nil {
+		return err
+	}
+	group.Go(func() error {
+		return server.Serve(ctx, server.PeerListener(socket), s.Admin(server.Access{Trusted: true}), p.o.Log)
+	})
+	p.o.Log.Info("listening", "hooks", hooks.Addr().String(), "page", page, "socket", p.c.Socket(), "version", p.o.Version)
+	if p.o.Listening != nil {
+		p.o.Listening(hooks.Addr().String(), page)
+	}
+	return nil
+}
+
+// listenSocket opens the socket for its owner only. One that a process left behind that was killed is replaced; that none
+// uses it is known, as the queue's directory is ours.
+func listenSocket(path string) (net.Listener, error) {
+	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+		return nil, fmt.Errorf("replacing the socket: %w", err)
+	}
+	l, err := net.Listen("unix", path)
+	if errors.Is(err, syscall.EINVAL) {
+		return nil, fmt.Errorf("listening on the socket: its path has %d bytes, which is more than the system takes: give a state directory with a shorter path (--state): %w", len(path), err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listening on the socket: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("protecting the socket: %w", err)
+	}
+	return l, nil
+}

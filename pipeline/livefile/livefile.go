@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package livefile holds what files say, such as tokens and certificates, and reads them again while the daemon runs: a mounted
+// Secret changes under it.
+package livefile
+
+import (
+	"bytes"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// interval is how long a value is used before its files are looked at again.
+const interval = time.Second
+
+// Value is what files say. It is safe for concurrent use. Nothing runs in the background: files are read when somebody asks.
+type Value[T any] struct {
+	name  string
+	read  func() ([]byte, error)
+	parse func([]byte) (T, error)
+	log   *slog.Logger
+
+	mu      sync.Mutex
+	looked  time.Time
+	data    []byte
+	value   T
+	problem string // that was logged last, "" where all is well
+}
+
+// Open reads the files for the first time. name is what they hold, for the log. read returns everything that parse needs, so that
+// equal bytes mean that nothing changed. The error is that of read or parse.
+func Open[T any](name string, log *slog.Logger, read func() ([]byte, error), parse func([]byte) (T, error)) (*Value[T], error) {
+	v := &Value[T]{name: name, read: read, parse: parse, log: log, looked: time.Now()}
+	if err := v.load(); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// Get returns what the files say now, to a second. While they cannot be read or are wrong it is what they said last, and the log
+// says so once.
+func (v *Value[T]) Get() T {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if time.Since(v.looked) < interval {
+		return v.value
+	}
+	v.looked = time.Now()
+	before := v.data
+	err := v.load()
+	switch {
+	case err != nil && err.Error() != v.problem:
+		v.problem = err.Error()
+		v.log.Error("a changed file cannot be used; what it said before stays", "of", v.name, "error", err)
+	case err == nil && (v.problem != "" || !bytes.Equal(before, v.data)):
+		v.problem = ""
+		v.log.Info("a changed file was read again", "of", v.name)
+	}
+	return v.value
+}
+
+func (v *Value[T]) load() error {
+	data, err := v.read()
+	if err != nil || v.data != nil && bytes.Equal(data, v.data) {
+		return err
+	}
+	value, err := v.parse(data)
+	if err != nil {
+		return err
+	}
+	v.data, v.value = data, value
+	return nil
+}

@@ -1,0 +1,144 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nuid"
+
+	"github.com/prerig/prerig/pipeline/access"
+	"github.com/prerig/prerig/pipeline/plan"
+	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+// reconcilePipelines asks for runs now.
+func (s *Server) reconcilePipelines(w http.ResponseWriter, r *http.Request) {
+	s.Catalog.Wake() // who asks may also have changed the pipelines a moment ago
+	request, keys, ok := s.readRequest(w, r, "reconcile")
+	if !ok {
+		return
+	}
+	token, err := s.requestRuns(r.Context(), keys, request.Force)
+	if !s.recordChange(w, r, "reconcile", keys, err) {
+		return
+	}
+	s.Log.Info("reconcile was requested", "id", token, "pipelines", len(keys))
+	writeJSON(w, Answer{Token: token, Pipelines: keys})
+}
+
+// requestRuns asks for runs and returns the token by which it is known when they are done.
+func (s *Server) requestRuns(ctx context.Context, keys []string, force bool) (token string, err error) {
+	now := time.Now().UTC()
+	token = now.Format("2006-01-02T15:04:05.000000000Z") + "-" + nuid.Next()
+	for _, key := range keys {
+		err := s.Store.SetControl(ctx, key, func(c *status.Control) { c.RequestedAt, c.Force = token, force })
+		if err == nil {
+			err = s.Queue.Request(ctx, queue.Job{
+				Pipeline: key, Cause: token, Reason: "reconcile request", Since: now, NotBefore: now, Force: force, Batch: len(keys),
+			})
+		}
+		if err != nil {
+			return token, err
+		}
+	}
+	return token, nil
+}
+
+// suspendPipelines stops pipelines or lets them run again, which looks at them at once.
+func (s *Server) suspendPipelines(w http.ResponseWriter, r *http.Request) {
+	request, keys, ok := s.readRequest(w, r, "suspend")
+	if !ok {
+		return
+	}
+	if !s.recordChange(w, r, suspendAction(request.Suspended), keys, s.setSuspended(r.Context(), keys, request.Suspended)) {
+		return
+	}
+	s.Log.Info("pipelines were suspended or resumed", "pipelines", keys, "suspended", request.Suspended)
+	writeJSON(w, Answer{Pipelines: keys})
+}
+
+func suspendAction(suspended bool) string {
+	if suspended {
+		return "suspend"
+	}
+	return "resume"
+}
+
+func (s *Server) setSuspended(ctx context.Context, keys []string, suspended bool) error {
+	for _, key := range keys {
+		if err := s.Store.SetControl(ctx, key, func(c *status.Control) { c.Suspended = suspended }); err != nil {
+			return err
+		}
+	}
+	if suspended {
+		return nil
+	}
+	return s.Planner.Consider(ctx, keys, plan.Cause{ID: "resume-" + nuid.Next(), Reason: "resumed", Since: time.Now(), Now: true})
+}
+
+// recordChange records what came of a change and answers where it failed; then it returns false.
+func (s *Server) recordChange(w http.ResponseWriter, r *http.Request, action string, keys []string, err error) bool {
+	if err != nil {
+		s.record(r, action, keys, access.Failed, err.Error())
+		writeError(w, http.StatusServiceUnavailable, err)
+		return false
+	}
+	s.record(r, action, keys, access.Done, "")
+	return true
+}
+
+// readRequest reads a request and finds its pipelines, those that who asks may operate.
+func (s *Server) readRequest(w http.ResponseWriter, r *http.Request, action string) (Request, []string, bool) {
+	var request Request
+	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&request); err != nil {
+		writeError(w, http.StatusBadRequest, fmt.Errorf("reading the request: %w", err))
+		return request, nil, false
+	}
+	keys, code, err := s.findOperable(principal(r), request)
+	if err != nil {
+		if code != http.StatusBadRequest {
+			s.record(r, action, request.Pipelines, access.Refused, err.Error())
+		}
+		writeError(w, code, err)
+		return request, nil, false
+	}
+	return request, keys, true
+}
+
+// findOperable returns the names of the valid pipelines that a request is about, or the status code of the answer and why there is
+// none. A pipeline that who asks may not know of is like one that does not exist.
+func (s *Server) findOperable(who access.Principal, request Request) (keys []string, code int, err error) {
+	for _, e := range s.Catalog.All() {
+		if e.Err == nil && (request.All || slices.Contains(request.Pipelines, e.Key)) && who.May(access.Operate, e.Pipeline.Metadata.Namespace) {
+			keys = append(keys, e.Key)
+		}
+	}
+	for _, name := range request.Pipelines {
+		if slices.Contains(keys, name) {
+			continue
+		}
+		switch e, ok := s.visibleEntry(who, name); {
+		case !ok:
+			return nil, http.StatusNotFound, fmt.Errorf("there is no pipeline %s", name)
+		case e.Err != nil:
+			return nil, http.StatusNotFound, e.Err
+		default:
+			return nil, http.StatusForbidden, fmt.Errorf("changing pipeline %s: %w", name, errNotYours)
+		}
+	}
+	if len(keys) == 0 {
+		return nil, http.StatusBadRequest, errors.New("the request names no pipeline")
+	}
+	return keys, 0, nil
+}

@@ -1,0 +1,113 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"strings"
+
+	"github.com/prerig/prerig/pipeline/access"
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/prune"
+)
+
+// mayRead reports whether somebody may know of an entry. What is no valid pipeline belongs to the namespaces of its tenant, or where
+// its name could be read, to the namespace in that; else only those who see all pipelines see it.
+func mayRead(who access.Principal, e catalog.Entry) bool {
+	switch {
+	case who.MayEverywhere(access.Read):
+		return true
+	case e.Pipeline != nil:
+		return who.May(access.Read, e.Pipeline.Metadata.Namespace)
+	case len(e.Tenant) > 0:
+		for _, namespace := range e.Tenant {
+			if !who.May(access.Read, namespace) {
+				return false
+			}
+		}
+		return true
+	}
+	return !e.Opaque && !strings.Contains(e.Key, "#") && mayReadName(who, e.Key)
+}
+
+// mayReadName is mayRead for a pipeline that is gone.
+func mayReadName(who access.Principal, name string) bool {
+	return who.May(access.Read, namespaceOf(name))
+}
+
+// namespaceOf returns the namespace in a pipeline's name, "" for those without one.
+func namespaceOf(name string) string {
+	namespace, _, ok := strings.Cut(name, "/")
+	if !ok {
+		return ""
+	}
+	return namespace
+}
+
+// visibleEntries returns the pipelines that somebody may know of, sorted by name.
+func (s *Server) visibleEntries(who access.Principal) []catalog.Entry {
+	var out []catalog.Entry
+	for _, e := range s.Catalog.All() {
+		if mayRead(who, e) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// visibleEntry returns a pipeline by name. One that is not to be known of is like one that does not exist.
+func (s *Server) visibleEntry(who access.Principal, name string) (catalog.Entry, bool) {
+	e, ok := s.Catalog.Get(name)
+	if !ok || !mayRead(who, e) {
+		return catalog.Entry{}, false
+	}
+	return e, true
+}
+
+// heldMessage stands for what says how many pipelines of others went, or which file of theirs cannot be read.
+const heldMessage = "It waits until who runs the daemon has looked at it."
+
+// catalogView is where the pipelines are from and what became of those that are gone, as far as somebody may know of them. Where
+// they are from, and how that changes, tells of all pipelines.
+func (s *Server) catalogView(who access.Principal) Catalog {
+	all := who.MayEverywhere(access.Read)
+	c := Catalog{Status: s.Catalog.Status()}
+	if !all {
+		c.Status = catalog.Status{Error: c.Error}
+		if c.Error != "" {
+			c.Error = "Who runs the daemon sees why."
+		}
+		for _, e := range s.visibleEntries(who) {
+			if e.Err == nil {
+				c.Pipelines++
+			} else {
+				c.Invalid++
+			}
+		}
+	}
+	if err := s.problem(); err != nil {
+		c.Problem = err.Error()
+	}
+	for _, one := range s.removals() {
+		if mayReadName(who, one.Pipeline) {
+			if !all && one.State == prune.Held {
+				one.Message = heldMessage
+			}
+			c.Removals = append(c.Removals, one)
+		}
+	}
+	for _, one := range s.Store.Removed() {
+		if mayReadName(who, one.Pipeline) {
+			c.Removed = append(c.Removed, one)
+		}
+	}
+	return c
+}
+
+// removals lists the pipelines that are gone.
+func (s *Server) removals() []prune.Removal {
+	if s.Keeper == nil {
+		return nil
+	}
+	return s.Keeper.Removals()
+}
