@@ -32,6 +32,7 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 	"github.com/prerig/prerig/pipeline/status"
 	"github.com/prerig/prerig/pipeline/telemetry"
+	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
 // Options beside the configuration.
@@ -42,6 +43,8 @@ type Options struct {
 	Log *slog.Logger
 	// Render is for tests.
 	Render render.Options
+	// Watchdog has limits for tests; its Log and LeftBehind are set. Nil for the usual ones.
+	Watchdog *watchdog.Watchdog
 	// Reload has Serve look for changed pipelines each time that something comes. It may be nil.
 	Reload <-chan os.Signal
 	// Listening is called with the addresses once they are open: of webhooks and of the page, the second empty without one.
@@ -62,6 +65,8 @@ type components struct {
 	remover *prune.Remover
 	metrics *telemetry.Metrics
 	keeper  *prune.Keeper
+
+	watchdog *watchdog.Watchdog
 }
 
 // Serve receives, plans and, unless there are no workers, runs until ctx is done. When the disk was full, it starts again
@@ -108,7 +113,7 @@ func serveOnce(ctx context.Context, c *config.Config, o Options) error {
 	defer closing()
 	planner := &plan.Planner{
 		Catalog: p.catalog, PipelinesDir: c.Pipelines, Fetcher: p.fetcher, Builder: p.builder, Store: p.store, Queue: p.queue,
-		Debounce: c.Debounce, Log: p.o.Log,
+		Debounce: c.Debounce, Watchdog: p.watchdog, Log: p.o.Log,
 	}
 	all := ctx
 	running, end := context.WithCancel(all)
@@ -222,6 +227,7 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 		return err
 	}
 	p.fetcher = Fetcher(c, limits)
+	p.openWatchdog()
 	if err := p.openCatalog(ctx, worker); err != nil {
 		return err
 	}
@@ -240,12 +246,12 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 	}
 	secrets := secretsOf(c)
 	p.builder = &build.Builder{Renderer: p.pool, Policies: c.Policies, Limits: limits, Repositories: p.fetcher, Bases: bases, Version: o.Version}
-	targets := publish.NewTargets(p.fetcher, secrets, p.queue.Lock, limits.Read)
+	targets := publish.NewTargets(p.fetcher, secrets, p.queue.Lock, limits.Read, p.watchdog)
 	p.remover = &prune.Remover{Catalog: p.catalog, Store: p.store, Queue: p.queue, Targets: targets, Version: o.Version, Log: o.Log}
 	p.runner = run.New(run.Options{
 		Catalog: p.catalog, PipelinesDir: c.Pipelines, Fetcher: p.fetcher, Targets: targets, Remover: p.remover, Builder: p.builder,
 		Store: p.store, Queue: p.queue, Notifier: p.newNotifier(secrets), Workers: c.Workers, History: c.History, ExternalURL: c.ExternalURL,
-		Observe: p.metrics.Run, Log: o.Log,
+		Observe: p.metrics.Run, Watchdog: p.watchdog, Log: o.Log,
 	})
 	return nil
 }

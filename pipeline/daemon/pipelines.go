@@ -17,6 +17,7 @@ import (
 	"github.com/prerig/prerig/pipeline/plan"
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/source/git"
+	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
 // openCatalog reads the pipelines from where the configuration says. A worker joins the others at their commit.
@@ -61,9 +62,13 @@ func (p *components) pipelineRules() (catalog.Option, error) {
 	}), err
 }
 
+// followTimeout bounds the reading of the pipelines as they were when a job was planned.
+const followTimeout = 2 * time.Minute
+
 // handleJob does one job with the pipelines as they were when it was planned, or as they are now.
 func (p *components) handleJob(ctx context.Context, job queue.Job) error {
-	if err := p.catalog.Follow(ctx); err != nil {
+	step := watchdog.Step{Name: watchdog.StepCatalog, Subject: "job", Limit: followTimeout}
+	if _, err := watchdog.Run(ctx, p.watchdog, step, func(ctx context.Context) (struct{}, error) { return struct{}{}, p.catalog.Follow(ctx) }); err != nil {
 		return &queue.RetryError{After: 5 * time.Second, Err: err}
 	}
 	if _, ok := p.catalog.Get(job.Pipeline); !ok {

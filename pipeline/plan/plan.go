@@ -6,9 +6,9 @@ package plan
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"iter"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -18,9 +18,11 @@ import (
 	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/fault"
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
 // Planner asks for runs. It is safe for concurrent use.
@@ -35,6 +37,8 @@ type Planner struct {
 	Queue   *queue.Queue
 	// Debounce is the least time between two runs of a pipeline that events ask for.
 	Debounce time.Duration
+	// Watchdog leaves behind looks at sources that hang; nil does so, too, and tells nobody.
+	Watchdog *watchdog.Watchdog
 	Log      *slog.Logger
 
 	unchanged build.UnchangedCache
@@ -138,24 +142,30 @@ func (p *Planner) planSources(ctx context.Context, entries []catalog.Entry, pend
 	return collectJobs(len(order), batchWait, func(i int) []queue.Job { return p.planSourceSafely(ctx, order[i], groups[order[i]], pending, cause) })
 }
 
-// planSourceSafely plans for the pipelines of one source, and asks for all of them where that panics: the runs will tell of it. The
-// event would come again after each start, and nothing else would ever be planned.
+// planTimeout bounds the look at one source and what is worked out of it for its pipelines.
+const planTimeout = 5 * time.Minute
+
+// planSourceSafely plans for the pipelines of one source, and asks for all of them where that panics or hangs: the runs will tell of
+// it. The event would come again after each start, and nothing else would ever be planned.
 func (p *Planner) planSourceSafely(ctx context.Context, key string, entries []catalog.Entry, pending map[string]bool, cause Cause) (jobs []queue.Job) {
-	defer func() {
-		r := recover()
-		if r == nil {
-			return
+	step := watchdog.Step{Name: watchdog.StepPlan, Subject: entries[0].Key, Limit: planTimeout}
+	jobs, err := watchdog.Run(ctx, p.Watchdog, step, func(ctx context.Context) ([]queue.Job, error) {
+		return p.planSource(ctx, key, entries, pending, cause), nil
+	})
+	if err == nil {
+		return jobs
+	}
+	if bug := (*fault.Error)(nil); errors.As(err, &bug) {
+		p.Log.Error("looking at a source has panicked", "id", cause.ID, "pipelines", len(entries), "error", err, "stack", string(bug.Stack))
+	} else {
+		p.Log.Warn("looking at a source hangs; the status of its pipelines says why", "id", cause.ID, "pipelines", len(entries), "error", err)
+	}
+	for _, e := range entries {
+		if job := cause.newJob(e); !e.Pipeline.Spec.Suspend && !p.Store.Control(e.Key).Suspended {
+			jobs = append(jobs, job)
 		}
-		p.Log.Error("looking at a source has panicked; this is a bug in Prerig, please report it", "id", cause.ID,
-			"pipelines", len(entries), "error", r, "stack", string(debug.Stack()))
-		jobs = nil
-		for _, e := range entries {
-			if job := cause.newJob(e); !e.Pipeline.Spec.Suspend && !p.Store.Control(e.Key).Suspended {
-				jobs = append(jobs, job)
-			}
-		}
-	}()
-	return p.planSource(ctx, key, entries, pending, cause)
+	}
+	return jobs
 }
 
 func (c Cause) newJob(e catalog.Entry) queue.Job {

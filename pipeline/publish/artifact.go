@@ -25,6 +25,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/prerig/prerig/pipeline/source/oci"
+	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
 // Artifact is an OCI artifact that Flux' OCIRepository pulls.
@@ -114,6 +115,10 @@ func (a *Artifact) setTags(ctx context.Context, image, now v1.Image) (ArtifactRe
 		at := a.Registry.Repository.Tag(tag)
 		if head, err := remote.Head(at, a.Registry.Options(remote.WithContext(ctx))...); err == nil && head.Digest == want {
 			continue
+		}
+		// Nothing compares when a tag is set: whoever is late must see it before.
+		if err := watchdog.Check(ctx); err != nil {
+			return result, err
 		}
 		if err := remote.Write(at, image, a.Registry.Options(remote.WithContext(ctx))...); err != nil {
 			return result, fmt.Errorf("publishing %s: %w", at, err)

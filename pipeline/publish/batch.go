@@ -5,10 +5,14 @@ package publish
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/prerig/prerig/pipeline/fault"
+	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
 // Times of a batch.
@@ -128,11 +132,13 @@ type changeCommitter interface {
 
 // changeBatcher brings the changes for one branch together: it takes them one by one and hands them to a committer as one commit.
 type changeBatcher struct {
-	batches causeBatches
-	lock    func(ctx context.Context, name string) (unlock func(), err error)
+	batches  causeBatches
+	lock     func(ctx context.Context, name string) (unlock func(), err error)
+	watchdog *watchdog.Watchdog
 
 	mu     sync.Mutex
 	groups map[string]*changeGroup
+	alone  map[string]bool // pipelines of commits that hung, of which each is published by itself until it is known not to be the cause
 }
 
 type changeGroup struct{ waiting []*waitingChange }
@@ -172,8 +178,17 @@ func (b *changeBatcher) handIn(ctx context.Context, key, lock, cause string, to 
 	case done := <-w.done:
 		return done
 	case <-ctx.Done():
+		b.withdraw(g, w)
 		return batchedResult{err: ctx.Err()}
 	}
+}
+
+// withdraw takes a change back that nobody waits for any more, if it is not being published yet: the next run of its pipeline
+// hands in a newer one.
+func (b *changeBatcher) withdraw(g *changeGroup, w *waitingChange) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	g.waiting = slices.DeleteFunc(g.waiting, func(other *waitingChange) bool { return other == w })
 }
 
 // publishGroup publishes until nobody waits.
@@ -214,15 +229,13 @@ func (b *changeBatcher) waitForCauses(g *changeGroup) {
 	}
 }
 
-// publishRound publishes, in one commit, everything that waits when the branch is ours.
+// publishRound publishes, in one commit, everything that waits when the branch is ours. Where that hangs the lock goes to the
+// next: what was left behind finds its context done before it writes, and the branch moved if it is writing already.
 func (b *changeBatcher) publishRound(ctx context.Context, lock string, to changeCommitter, g *changeGroup) {
-	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	locking, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	unlock, err := b.lock(ctx, lock)
-	b.mu.Lock()
-	taken := g.waiting
-	g.waiting = nil
-	b.mu.Unlock()
+	unlock, err := b.lock(locking, lock)
+	taken := b.takeRound(g)
 	if err != nil {
 		for _, w := range taken {
 			w.done <- batchedResult{err: err}
@@ -230,17 +243,59 @@ func (b *changeBatcher) publishRound(ctx context.Context, lock string, to change
 		return
 	}
 	defer unlock()
-	changes := make([]Change, len(taken))
-	for i, w := range taken {
-		changes[i] = w.change
+	if len(taken) == 0 {
+		return // all were withdrawn
 	}
-	result, err := publishSafely(ctx, to, changes)
+	changes, names := make([]Change, len(taken)), make([]string, len(taken))
+	for i, w := range taken {
+		changes[i], names[i] = w.change, w.change.Pipeline
+	}
+	step := watchdog.Step{Name: watchdog.StepPublish, Subject: lock + " " + strings.Join(names, " "), Limit: publishTimeout}
+	result, err := watchdog.Run(ctx, b.watchdog, step, func(ctx context.Context) (Result, error) { return publishSafely(ctx, to, changes) })
+	b.noteRound(names, errors.Is(err, watchdog.ErrOverdue))
 	for i, w := range taken {
 		done := batchedResult{result: result, err: err}
 		if i < len(result.Outcomes) {
 			done.outcome = result.Outcomes[i]
 		}
 		w.done <- done
+	}
+}
+
+// takeRound takes out of a group what goes into its next commit: everything, but that a pipeline whose last commit hung goes alone.
+func (b *changeBatcher) takeRound(g *changeGroup) []*waitingChange {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	taken, left := g.waiting, []*waitingChange(nil)
+	if len(taken) > 0 && b.alone[taken[0].change.Pipeline] {
+		taken, left = taken[:1:1], taken[1:]
+	} else if len(b.alone) > 0 {
+		taken = nil
+		for _, w := range g.waiting {
+			if b.alone[w.change.Pipeline] {
+				left = append(left, w)
+			} else {
+				taken = append(taken, w)
+			}
+		}
+	}
+	g.waiting = left
+	return taken
+}
+
+// noteRound notes whether the commit of some pipelines hung.
+func (b *changeBatcher) noteRound(pipelines []string, hung bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, pipeline := range pipelines {
+		if !hung {
+			delete(b.alone, pipeline)
+			continue
+		}
+		if b.alone == nil {
+			b.alone = map[string]bool{}
+		}
+		b.alone[pipeline] = true
 	}
 }
 

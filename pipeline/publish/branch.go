@@ -13,6 +13,7 @@ import (
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/backoff"
 	"github.com/prerig/prerig/pipeline/source/git"
+	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
 // Branch is a branch that Prerig writes. Several changes can be published in one commit.
@@ -149,6 +150,9 @@ func (b *Branch) pushUpdates(ctx context.Context, push *git.Push, draft *git.Dra
 	}
 	var pack bytes.Buffer
 	if err := draft.Pack(&pack); err != nil {
+		return err
+	}
+	if err := watchdog.Check(ctx); err != nil {
 		return err
 	}
 	if err := push.Send(ctx, updates, &pack); err != nil {

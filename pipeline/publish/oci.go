@@ -15,11 +15,13 @@ import (
 	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source/oci"
 	"github.com/prerig/prerig/pipeline/source/tree"
+	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
 // ociTarget is an artifact in a registry.
 type ociTarget struct {
 	lock     Lock
+	watchdog *watchdog.Watchdog
 	to       *v1alpha1.OCIPublish
 	artifact Artifact
 }
@@ -34,7 +36,7 @@ func (t *Targets) openOCI(ctx context.Context, namespace string, entry v1alpha1.
 	if err != nil {
 		return nil, err
 	}
-	o := &ociTarget{lock: t.batcher.lock, to: to, artifact: Artifact{Registry: registry, Tags: to.Tags}}
+	o := &ociTarget{lock: t.batcher.lock, watchdog: t.watchdog, to: to, artifact: Artifact{Registry: registry, Tags: to.Tags}}
 	if to.Signing != nil && !t.readOnly {
 		key, err := secret.Read(ctx, t.secrets, namespace, &to.Signing.SecretRef, secret.Purpose{})
 		if err != nil {
@@ -52,22 +54,25 @@ func (o *ociTarget) Key() string { return "artifact/" + o.to.URL }
 
 // Publish implements Interface.
 func (o *ociTarget) Publish(ctx context.Context, c Change) (Receipt, error) {
-	unlock, err := o.lock(ctx, o.Key())
+	locking, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	unlock, err := o.lock(locking, o.Key())
 	if err != nil {
 		return Receipt{}, err
 	}
 	defer unlock()
-	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
-	defer cancel()
-	result, err := o.artifact.Publish(ctx, c)
-	if err != nil {
-		return Receipt{}, err
-	}
-	receipt := Receipt{Revision: result.Digest, Changed: result.Changed}
-	if result.Changed && result.Before != result.Digest { // else only tags were set
-		o.compareArtifact(ctx, &receipt, result.Before, c.Files)
-	}
-	return receipt, nil
+	step := watchdog.Step{Name: watchdog.StepPublish, Subject: o.Key() + " " + c.Pipeline, Limit: publishTimeout}
+	return watchdog.Run(ctx, o.watchdog, step, func(ctx context.Context) (Receipt, error) {
+		result, err := o.artifact.Publish(ctx, c)
+		if err != nil {
+			return Receipt{}, err
+		}
+		receipt := Receipt{Revision: result.Digest, Changed: result.Changed}
+		if result.Changed && result.Before != result.Digest { // else only tags were set
+			o.compareArtifact(ctx, &receipt, result.Before, c.Files)
+		}
+		return receipt, nil
+	})
 }
 
 // compareArtifact finds what differs from the artifact that was there before.

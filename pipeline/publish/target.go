@@ -14,6 +14,7 @@ import (
 	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source/git"
 	"github.com/prerig/prerig/pipeline/source/tree"
+	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
 // Interface is a place that results are published to: an entry of spec.publish, opened by Targets.
@@ -64,15 +65,19 @@ type Targets struct {
 	readOnly     bool
 	heads        func(key string, read func() (*tree.Tree, error)) (*tree.Tree, error)
 	batcher      changeBatcher
+	watchdog     *watchdog.Watchdog
 }
 
 // Lock waits for a lock among all processes.
 type Lock func(ctx context.Context, name string) (unlock func(), err error)
 
 // NewTargets returns what opens places to publish to. Secrets may be nil where there are none; limits bound what is read of
-// the files that were there before.
-func NewTargets(repositories Repositories, secrets secret.Reader, lock Lock, limits tree.Limits) *Targets {
-	return &Targets{repositories: repositories, secrets: secrets, limits: limits, heads: readEach, batcher: changeBatcher{lock: lock}}
+// the files that were there before. dog leaves behind what hangs, and may be nil.
+func NewTargets(repositories Repositories, secrets secret.Reader, lock Lock, limits tree.Limits, dog *watchdog.Watchdog) *Targets {
+	return &Targets{
+		repositories: repositories, secrets: secrets, limits: limits, heads: readEach, watchdog: dog,
+		batcher: changeBatcher{lock: lock, watchdog: dog},
+	}
 }
 
 // Readers returns what opens places only to look at what is published there: no key for signing is needed. heads is asked for
@@ -90,7 +95,8 @@ func (t *Targets) Open(ctx context.Context, namespace string, to v1alpha1.Publis
 	if kind == nil {
 		return nil, errors.New("the entry of spec.publish names no place to publish to")
 	}
-	target, err := kind.open(t, ctx, namespace, to)
+	step := watchdog.Step{Name: watchdog.StepPublish, Subject: "opening " + namespace + " " + to.Target(), Limit: openTimeout}
+	target, err := watchdog.Run(ctx, t.watchdog, step, func(ctx context.Context) (Interface, error) { return kind.open(t, ctx, namespace, to) })
 	if err != nil {
 		return nil, err
 	}
@@ -142,5 +148,12 @@ func (t *Targets) Enter(cause, pipeline string, size int) {
 // called more than once.
 func (t *Targets) Leave(cause, pipeline string) { t.batcher.batches.leave(cause, pipeline) }
 
-// publishTimeout bounds one commit or artifact with its retries.
-const publishTimeout = 5 * time.Minute
+const (
+	// openTimeout bounds the reading of secrets and the opening of what is kept of a repository.
+	openTimeout = time.Minute
+	// publishTimeout bounds one commit or artifact with its retries.
+	publishTimeout = 5 * time.Minute
+	// PublishWait bounds Publish and Remove of all kinds: a commit that is under way, the wait for others of the same cause, the
+	// lock, and the commit itself.
+	PublishWait = 3*publishTimeout + batchLongest + 2*time.Minute
+)

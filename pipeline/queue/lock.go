@@ -33,6 +33,7 @@ func (q *Queue) TryLock(ctx context.Context, name string) (unlock func(), ok boo
 // heldLock is a lock that was taken.
 type heldLock struct {
 	renewed atomic.Int64 // nanoseconds since began
+	dropped atomic.Bool
 	began   time.Time
 	valid   time.Duration
 	unlock  func()
@@ -40,7 +41,7 @@ type heldLock struct {
 
 // isHeld reports whether nobody else can have the lock.
 func (h *heldLock) isHeld() bool {
-	return time.Since(h.began)-time.Duration(h.renewed.Load()) < h.valid
+	return !h.dropped.Load() && time.Since(h.began)-time.Duration(h.renewed.Load()) < h.valid
 }
 
 type holdKey struct{}
@@ -49,7 +50,7 @@ type holdKey struct{}
 // for longer than Options.AckWait has lost it to another.
 func Held(ctx context.Context) error {
 	if h, ok := ctx.Value(holdKey{}).(*heldLock); ok && !h.isHeld() {
-		return errors.New("the pipeline's lock was lost because the queue could not be reached in time")
+		return errors.New("the pipeline's lock was lost: the run is over, or the queue could not be reached in time")
 	}
 	return ctx.Err()
 }
@@ -84,6 +85,7 @@ func (q *Queue) tryLock(ctx context.Context, name string) (*heldLock, bool, erro
 		}
 	}()
 	h.unlock = func() {
+		h.dropped.Store(true)
 		stop()
 		<-done
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

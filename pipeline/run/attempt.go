@@ -32,6 +32,7 @@ import (
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/tree"
 	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
 // attempt is one run of one pipeline.
@@ -59,6 +60,7 @@ type attempt struct {
 func (a *attempt) runStages(ctx context.Context) error {
 	a.measured.Queued = max(0, a.started.Sub(a.job.Since))
 	if err := a.fetchSource(ctx); err != nil {
+		a.logPanic("fetching has panicked", err)
 		return &StageError{Stage: status.StageSource, Err: err}
 	}
 	forced := a.job.Force || a.control.Force && a.state.Requests(a.control)
@@ -97,6 +99,13 @@ func (a *attempt) runSafely(ctx context.Context) (err error) {
 	return a.runStages(ctx)
 }
 
+// logPanic logs where a panic was, if the error is about one.
+func (a *attempt) logPanic(message string, err error) {
+	if bug := (*fault.Error)(nil); errors.As(err, &bug) {
+		a.log.Error(message, "error", err, "stack", string(bug.Stack))
+	}
+}
+
 // renderSource builds when it is the pipeline's turn.
 func (a *attempt) renderSource(ctx context.Context) (err error) {
 	ctx, span := otel.Tracer("prerig").Start(ctx, "render")
@@ -106,14 +115,12 @@ func (a *attempt) renderSource(ctx context.Context) (err error) {
 		a.measured.Render = a.built.Took
 	}
 	if err != nil {
-		if bug := (*fault.Error)(nil); errors.As(err, &bug) {
-			a.log.Error("building has panicked", "error", err, "stack", string(bug.Stack))
-		}
+		a.logPanic("building has panicked", err)
 		if fetch := (*build.FetchError)(nil); errors.As(err, &fetch) {
 			return &StageError{Stage: status.StageSource, Err: err}
 		}
 		// A render that is too slow may only have been unlucky, a few times.
-		again := ctx.Err() != nil || errors.Is(err, render.ErrTimeout) && a.state.Failures < 3
+		again := ctx.Err() != nil || errors.Is(err, watchdog.ErrOverdue) || errors.Is(err, render.ErrTimeout) && a.state.Failures < 3
 		again = again || a.snapshot.Damaged != nil && a.snapshot.Damaged()
 		return &StageError{Stage: status.StageBuild, Final: !again, Err: err}
 	}
@@ -133,7 +140,7 @@ func (a *attempt) recordRun(ctx context.Context, err error, revision uint64) err
 	var stage *StageError
 	errors.As(err, &stage)
 	a.updateState(entry, stage, now)
-	if entry.Diff = a.saveDiff(ctx, entry); entry.Diff {
+	if entry.Diff = a.saveDiffInTime(ctx, entry); entry.Diff {
 		a.log.Debug("stored the difference", "run", entry.ID)
 	}
 	dropped := a.state.Add(entry, a.r.History)
@@ -310,12 +317,21 @@ func (a *attempt) reportRun(ctx context.Context, entry status.Run, stage *StageE
 	// Who is told must not hold up the queue.
 	ctx = context.WithoutCancel(ctx)
 	a.r.notifying.Go(func() {
-		ctx, cancel := context.WithTimeout(ctx, time.Minute)
-		defer cancel()
-		if err := a.r.Notifier.Send(ctx, a.p.Spec.Notify, told); err != nil {
+		_, err := watchdog.Run(ctx, a.r.Watchdog, a.step(watchdog.StepNotify, notifyTimeout), func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, a.r.Notifier.Send(ctx, a.p.Spec.Notify, told)
+		})
+		if err != nil {
 			a.log.Warn("a notification was not sent", "run", entry.ID, "error", err)
 		}
 	})
+}
+
+// notifyTimeout bounds the notifications of one run.
+const notifyTimeout = time.Minute
+
+// step is a step of the run for the watchdog.
+func (a *attempt) step(name string, limit time.Duration) watchdog.Step {
+	return watchdog.Step{Name: name, Subject: a.entry.Key, Limit: limit}
 }
 
 func (a *attempt) newObservation(entry status.Run, stage string) Observation {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/prerig/prerig/fn"
 	policyv1alpha1 "github.com/prerig/prerig/fn/api/v1alpha1"
@@ -16,6 +17,7 @@ import (
 	"github.com/prerig/prerig/pipeline/diff"
 	"github.com/prerig/prerig/pipeline/fault"
 	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
 // Bounds of what is kept of a difference: files, bytes of all and of one, and the size of a file that is looked at.
@@ -25,6 +27,20 @@ const (
 	maxDiffPatch = 128 << 10
 	maxDiffInput = 2 << 20
 )
+
+// diffTimeout bounds the making of a difference.
+const diffTimeout = time.Minute
+
+// saveDiffInTime is saveDiff, given up where it takes too long.
+func (a *attempt) saveDiffInTime(ctx context.Context, entry status.Run) bool {
+	saved, err := watchdog.Run(ctx, a.r.Watchdog, a.step(watchdog.StepDifference, diffTimeout), func(ctx context.Context) (bool, error) {
+		return a.saveDiff(ctx, entry), nil
+	})
+	if err != nil {
+		a.log.Warn("the difference was not stored", "run", entry.ID, "error", err)
+	}
+	return saved
+}
 
 // saveDiff stores what the run changed, for people to look at. It is of no consequence where it fails.
 func (a *attempt) saveDiff(ctx context.Context, entry status.Run) (saved bool) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/source"
+	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
 // fetchTimeout bounds a fetch.
@@ -27,25 +28,36 @@ func (a *attempt) fetchSource(ctx context.Context) (err error) {
 	defer span.End()
 	start := time.Now()
 	defer func() { a.measured.Fetch = time.Since(start) }()
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
-	defer cancel()
+	found, err := watchdog.Run(ctx, a.r.Watchdog, a.step(watchdog.StepFetch, fetchTimeout), a.findSource)
+	a.snapshot, a.resolved = found.snapshot, found.resolved
+	return err
+}
+
+// foundSource is the source of a run, and when it was looked up.
+type foundSource struct {
+	snapshot *source.Snapshot
+	resolved time.Time
+}
+
+// findSource fetches the source as it was planned, or as it is now.
+func (a *attempt) findSource(ctx context.Context) (found foundSource, err error) {
 	src := a.entry.Source(a.r.PipelinesDir)
 	planned := a.job.Revision
 	// Two looks at a server may overlap, and clocks differ: that nothing was rendered since the planner began to look is what
 	// tells that its revision is no older than the one that was rendered last.
 	if planned != "" && time.Since(a.job.Resolved).Abs() < resolvedFor && a.job.Rendered.Equal(a.state.Seen.Resolved) {
-		a.snapshot, err = a.r.sources.Fetch(ctx, a.p.Metadata.Namespace, src, planned)
-		if a.resolved = a.job.Resolved; err == nil || ctx.Err() != nil {
-			return err
+		found.snapshot, err = a.r.sources.Fetch(ctx, a.p.Metadata.Namespace, src, planned)
+		if found.resolved = a.job.Resolved; err == nil || ctx.Err() != nil {
+			return found, err
 		}
 		// A server need not give what a branch was forced away from, or a registry what a tag has left.
 		a.log.Debug("what was planned cannot be fetched, looking for what is there now", "revision", planned, "error", err)
 	}
-	if a.snapshot, err = a.r.sources.Fetch(ctx, a.p.Metadata.Namespace, src, ""); err != nil {
-		return err
+	if found.snapshot, err = a.r.sources.Fetch(ctx, a.p.Metadata.Namespace, src, ""); err != nil {
+		return foundSource{}, err
 	}
-	a.resolved = a.snapshot.Resolved
-	return nil
+	found.resolved = found.snapshot.Resolved
+	return found, nil
 }
 
 // errMoved is about a source that has moved on.
@@ -54,18 +66,23 @@ var errMoved = errors.New("the source has moved during the run")
 // lookAgain looks at the source once more at the end of tries: the planner asks for no run of a pipeline that is being tried
 // again while its source does not answer, so that an event may have come which nothing follows. The job then comes again.
 func (a *attempt) lookAgain(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
-	defer cancel()
-	src := a.entry.Source(a.r.PipelinesDir)
-	now, _, err := a.r.sources.Newest(ctx, a.p.Metadata.Namespace, src)
-	if err == nil && now == "" {
-		var snapshot *source.Snapshot
-		if snapshot, err = a.r.Fetcher.Fetch(ctx, a.p.Metadata.Namespace, src, ""); err == nil {
-			now = snapshot.Digest
-		}
-	}
+	now, err := watchdog.Run(ctx, a.r.Watchdog, a.step(watchdog.StepFetch, fetchTimeout), a.newestRevision)
 	if err == nil && strings.HasSuffix(now, a.snapshot.Digest) {
 		return nil
 	}
 	return &queue.RetryError{After: time.Second, Err: errors.Join(errMoved, err)}
+}
+
+// newestRevision looks where the source is now.
+func (a *attempt) newestRevision(ctx context.Context) (string, error) {
+	src := a.entry.Source(a.r.PipelinesDir)
+	now, _, err := a.r.sources.Newest(ctx, a.p.Metadata.Namespace, src)
+	if err != nil || now != "" {
+		return now, err
+	}
+	snapshot, err := a.r.Fetcher.Fetch(ctx, a.p.Metadata.Namespace, src, "")
+	if err != nil {
+		return "", err
+	}
+	return snapshot.Digest, nil
 }

@@ -13,11 +13,11 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/fault"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
 // targetResult is what became of one entry of spec.publish.
@@ -36,14 +36,16 @@ func (a *attempt) publishResult(ctx context.Context) error {
 	var failed []*StageError
 	for i, to := range a.p.Spec.Publish {
 		p := targetResult{published: v1alpha1.Published{Target: to.Target()}}
-		if p.receipt, p.err = a.publishTo(ctx, to); p.err == nil {
+		// What a place does by itself is bounded there; this is for what none of them foresees.
+		step := a.step(watchdog.StepPublish, publish.PublishWait)
+		step.Subject += " " + p.published.Target
+		p.receipt, p.err = watchdog.Run(ctx, a.r.Watchdog, step, func(ctx context.Context) (publish.Receipt, error) { return a.publishTo(ctx, to) })
+		if p.err == nil {
 			p.published.SourceRevision, p.published.Revision = a.snapshot.Revision, p.receipt.Revision
 		} else {
 			p.err = fmt.Errorf("publishing to %s: %w", p.published.Target, p.err)
 			failed = append(failed, publishError(p.err))
-			if bug := (*fault.Error)(nil); errors.As(p.err, &bug) {
-				a.log.Error("publishing has panicked", "error", p.err, "stack", string(bug.Stack))
-			}
+			a.logPanic("publishing has panicked", p.err)
 			a.log.Warn("a result could not be published", "place", i, "error", p.err)
 		}
 		a.published = append(a.published, p)

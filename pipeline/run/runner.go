@@ -23,6 +23,7 @@ import (
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
 // Options of a Runner.
@@ -50,6 +51,8 @@ type Options struct {
 	ExternalURL string
 	// Observe is told of every run; it must be quick.
 	Observe func(Observation)
+	// Watchdog leaves behind what hangs; nil does so, too, and tells nobody.
+	Watchdog *watchdog.Watchdog
 	// Log.
 	Log *slog.Logger
 }
@@ -81,7 +84,7 @@ func New(o Options) *Runner {
 	if o.Observe == nil {
 		o.Observe = func(Observation) {}
 	}
-	r := &Runner{Options: o, builds: build.Limit(o.Builder, o.Workers, o.Log)}
+	r := &Runner{Options: o, builds: build.Limit(build.Watch(o.Builder, o.Watchdog), o.Workers, o.Log)}
 	r.sources = source.Share(o.Fetcher)
 	return r
 }

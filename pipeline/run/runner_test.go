@@ -28,6 +28,7 @@ import (
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/tree"
 	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
 // renderer renders a ConfigMap with the content of PATH/text, or does what that asks for.
@@ -96,11 +97,12 @@ func newWorks(t *testing.T, pipelines ...string) *works {
 		t.Fatal(err)
 	}
 	fetcher := source.New(source.Options{StateDir: t.TempDir()})
-	targets := publish.NewTargets(fetcher, nil, q.Lock, tree.Limits{})
+	dog := &watchdog.Watchdog{Grace: 10 * time.Millisecond}
+	targets := publish.NewTargets(fetcher, nil, q.Lock, tree.Limits{}, dog)
 	w.runner = New(Options{
 		Catalog: c, PipelinesDir: dir, Fetcher: fetcher, Targets: targets, Builder: &build.Builder{Renderer: w.renderer, Version: "1"},
 		Remover: &prune.Remover{Catalog: c, Store: store, Queue: q, Targets: targets, Version: "1", Log: slog.New(slog.DiscardHandler)},
-		Store:   store, Queue: q, Workers: 4, History: 3, Observe: func(o Observation) {
+		Store:   store, Queue: q, Watchdog: dog, Workers: 4, History: 3, Observe: func(o Observation) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.seen = append(w.seen, o)

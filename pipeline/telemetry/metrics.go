@@ -27,6 +27,7 @@ type Metrics struct {
 	eventToCommit prometheus.Histogram
 	steps         *prometheus.HistogramVec
 	isolation     *prometheus.GaugeVec
+	overdue       overdueSteps
 }
 
 // seconds are buckets from a hundredth of a second to ten minutes.
@@ -70,6 +71,7 @@ func NewMetrics(version string) *Metrics {
 	build.Set(1)
 	m.registry.MustRegister(m.deliveries, m.runs, m.bytes, m.removed, m.notifications, m.eventToCommit, m.steps, m.isolation, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.overdue = newOverdueSteps(m.registry)
 	return m
 }
 

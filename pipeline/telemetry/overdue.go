@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package telemetry
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/prerig/prerig/pipeline/watchdog"
+)
+
+// overdueSteps measures the steps that were left behind.
+type overdueSteps struct {
+	total   *prometheus.CounterVec
+	hanging *prometheus.GaugeVec
+}
+
+// newOverdueSteps registers the series of all steps, so that each is there before anything hangs.
+func newOverdueSteps(registry prometheus.Registerer) overdueSteps {
+	o := overdueSteps{
+		total: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "prerig_overdue_steps_total", Help: "Steps of jobs that did not end in time and were left behind, by step.",
+		}, []string{"step"}),
+		hanging: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "prerig_overdue_steps", Help: "Steps that were left behind and have not ended yet, by step.",
+		}, []string{"step"}),
+	}
+	registry.MustRegister(o.total, o.hanging)
+	for _, step := range watchdog.Steps {
+		o.total.WithLabelValues(step)
+		o.hanging.WithLabelValues(step)
+	}
+	return o
+}
+
+// LeftBehind counts a step that was left behind, with 1 for change, and with -1 one that has ended after all.
+func (m *Metrics) LeftBehind(step string, change int) {
+	m.overdue.hanging.WithLabelValues(step).Add(float64(change))
+	if change > 0 {
+		m.overdue.total.WithLabelValues(step).Add(float64(change))
+	}
+}
