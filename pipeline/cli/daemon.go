@@ -6,6 +6,8 @@ package cli
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,7 +28,9 @@ import (
 
 // daemonClient is the daemon that a command talks to.
 type daemonClient struct {
-	state, url, tokenFile string
+	state, url, tokenFile, caFile string
+	// plainHTTP sends the token in the clear.
+	plainHTTP bool
 	// client is made once, so that a command that asks again and again does so over one connection.
 	client *http.Client
 }
@@ -39,6 +43,9 @@ func (d *daemonClient) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&d.state, "state", state, "state directory of the daemon on this machine, whose socket is used (also PRERIG_STATE)")
 	cmd.Flags().StringVar(&d.url, "server", "", "URL of the daemon's page, instead of the socket")
 	cmd.Flags().StringVar(&d.tokenFile, "token-file", "", "file with the token for --server (default: admin.token in the state directory)")
+	cmd.Flags().StringVar(&d.caFile, "ca-file", "", "file with certificates of authorities to check --server against, beside the system's")
+	cmd.Flags().BoolVar(&d.plainHTTP, "plain-http", false, "send the token to a --server elsewhere although its URL is http://, so that others can read it on the way")
+	mustRegister(cmd.MarkFlagFilename("ca-file"))
 	mustRegister(cmd.MarkFlagDirname("state"))
 	mustRegister(cmd.MarkFlagFilename("token-file"))
 }
@@ -115,7 +122,13 @@ func (d *daemonClient) openClient() (base string, err error) {
 		return "", fmt.Errorf("the flag --server must be a URL that begins with http:// or https://, found %q", d.url)
 	}
 	if d.client == nil {
-		d.client = &http.Client{Timeout: 60 * time.Second}
+		// The API does not redirect. What does could send the token elsewhere, or on in the clear.
+		d.client = &http.Client{Timeout: 60 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		if d.caFile != "" {
+			if d.client.Transport, err = trustingTransport(d.caFile); err != nil {
+				return "", err
+			}
+		}
 		if d.url == "" {
 			socket := filepath.Join(d.state, "prerig.sock")
 			d.client.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -145,8 +158,29 @@ func (d *daemonClient) addToken(request *http.Request) error {
 	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return fmt.Errorf("reading the token: %s holds no token, which is one word", file)
 	}
+	if host := request.URL.Hostname(); request.URL.Scheme == "http" && !d.plainHTTP && !server.Loopback(net.JoinHostPort(host, "0")) {
+		return fmt.Errorf("asking the daemon: the token would go to %s in the clear; use https:// (admin.tls of the daemon, or a proxy), or --plain-http if nobody can listen", host)
+	}
 	request.Header.Set("Authorization", "Bearer "+text)
 	return nil
+}
+
+// trustingTransport returns a transport that trusts the authorities of a file, beside those of the system.
+func trustingTransport(caFile string) (*http.Transport, error) {
+	text, err := os.ReadFile(caFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading the certificates of authorities: %w", err)
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("reading the certificates of authorities: %s holds none in PEM form", caFile)
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	return transport, nil
 }
 
 // innermostError is the innermost error: the outer ones name a URL that nobody has typed.

@@ -37,6 +37,8 @@ type Config struct {
 	State string `mapstructure:"state"`
 	// Listen is the address for webhooks and health checks.
 	Listen string `mapstructure:"listen"`
+	// TLS is about the address for webhooks; without it, it takes plain HTTP.
+	TLS TLS `mapstructure:"tls"`
 	// Admin is about the web page, the metrics and the API.
 	Admin Admin `mapstructure:"admin"`
 	// ExternalURL is where others reach the web page; it goes into commit statuses and events.
@@ -89,7 +91,20 @@ type Admin struct {
 	Tokens string `mapstructure:"tokens"`
 	// Audit is a file to which a line is appended for everything that somebody changes or may not do. The log has these lines too.
 	Audit string `mapstructure:"audit"`
+	// TLS is about the address; without it, it takes plain HTTP.
+	TLS TLS `mapstructure:"tls"`
 }
+
+// TLS has an address speak TLS.
+type TLS struct {
+	// Certificate is a file with the certificate and those between it and its authority, Key the file of its key. Both are read again
+	// when they change.
+	Certificate string `mapstructure:"certificate"`
+	Key         string `mapstructure:"key"`
+}
+
+// Enabled reports whether there is a certificate.
+func (t TLS) Enabled() bool { return t.Certificate != "" }
 
 // NamesItsUsers reports whether everybody has to say who they are to look at pages and metrics.
 func (a Admin) NamesItsUsers() bool { return a.Tokens != "" }
@@ -199,6 +214,11 @@ func (c *Config) Validate() error {
 		}
 	}
 	c.validatePipelines(add)
+	for key, value := range map[string]TLS{"tls": c.TLS, "admin.tls": c.Admin.TLS} {
+		if (value.Certificate == "") != (value.Key == "") {
+			add(key, "must have both certificate and key, or neither")
+		}
+	}
 	if c.Admin.Insecure && c.Admin.NamesItsUsers() {
 		add("admin.insecure", "shows everything to everybody, and cannot be given where users have names (admin.tokens)")
 	}

@@ -5,6 +5,7 @@ package daemon
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -27,24 +28,37 @@ func listenHooks(c *config.Config) (net.Listener, error) {
 	return hooks, nil
 }
 
-// openListeners opens the addresses and serves on them; hooks is nil where the one of webhooks is not open yet.
-func (p *components) openListeners(ctx context.Context, group *errgroup.Group, planner *plan.Planner, hooks net.Listener) error {
+// openServer makes what answers on the addresses.
+func (p *components) openServer(planner *plan.Planner) (*server.Server, error) {
 	receivers, err := p.c.EventReceivers()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	tokens, err := access.OpenTokens(p.c.TokenFile(), p.c.Admin.Tokens, p.o.Log)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	audit, err := access.OpenAudit(p.c.Admin.Audit, p.o.Log)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s, err := server.New(server.Options{
+	return server.New(server.Options{
 		Catalog: p.catalog, Store: p.store, Queue: p.queue, Planner: planner, Keeper: p.keeper, Receivers: receivers, Delivery: p.metrics.Delivery,
 		Problem: p.problem, Metrics: p.metrics.Handler(), Tokens: tokens, Audit: audit, Version: p.o.Version, Log: p.o.Log,
 	})
+}
+
+// openListeners opens the addresses and serves on them; hooks is nil where the one of webhooks is not open yet.
+func (p *components) openListeners(ctx context.Context, group *errgroup.Group, planner *plan.Planner, hooks net.Listener) error {
+	s, err := p.openServer(planner)
+	if err != nil {
+		return err
+	}
+	overHooks, err := p.tlsConfig(p.c.TLS)
+	if err != nil {
+		return err
+	}
+	overAdmin, err := p.tlsConfig(p.c.Admin.TLS)
 	if err != nil {
 		return err
 	}
@@ -54,7 +68,7 @@ func (p *components) openListeners(ctx context.Context, group *errgroup.Group, p
 			return err
 		}
 	}
-	group.Go(func() error { return server.Serve(ctx, hooks, s.Hooks(), p.o.Log) })
+	group.Go(func() error { return server.Serve(ctx, hooks, overHooks, s.Hooks(), p.o.Log) })
 	page := ""
 	if p.c.Admin.Listen != "" {
 		admin, err := net.Listen("tcp", p.c.Admin.Listen)
@@ -63,21 +77,33 @@ func (p *components) openListeners(ctx context.Context, group *errgroup.Group, p
 			return fmt.Errorf("listening for the web page: %w", err)
 		}
 		page = admin.Addr().String()
-		at := server.Access{Loopback: server.Loopback(p.c.Admin.Listen) && !p.c.Admin.NamesItsUsers(), Insecure: p.c.Admin.Insecure}
-		group.Go(func() error { return server.Serve(ctx, admin, s.Admin(at), p.o.Log) })
+		loopback := server.Loopback(p.c.Admin.Listen)
+		if overAdmin == nil && !loopback {
+			p.o.Log.Warn("tokens reach this address in the clear, unless a proxy with TLS is all that can reach it; admin.tls gives it a certificate", "address", page)
+		}
+		at := server.Access{Loopback: loopback && !p.c.Admin.NamesItsUsers(), Insecure: p.c.Admin.Insecure}
+		group.Go(func() error { return server.Serve(ctx, admin, overAdmin, s.Admin(at), p.o.Log) })
 	}
 	socket, err := listenSocket(p.c.Socket())
 	if err != nil {
 		return err
 	}
 	group.Go(func() error {
-		return server.Serve(ctx, server.PeerListener(socket), s.Admin(server.Access{Trusted: true}), p.o.Log)
+		return server.Serve(ctx, server.PeerListener(socket), nil, s.Admin(server.Access{Trusted: true}), p.o.Log)
 	})
 	p.o.Log.Info("listening", "hooks", hooks.Addr().String(), "page", page, "socket", p.c.Socket(), "version", p.o.Version)
 	if p.o.Listening != nil {
 		p.o.Listening(hooks.Addr().String(), page)
 	}
 	return nil
+}
+
+// tlsConfig returns how an address speaks TLS, nil where it does not.
+func (p *components) tlsConfig(c config.TLS) (*tls.Config, error) {
+	if !c.Enabled() {
+		return nil, nil
+	}
+	return server.TLSConfig(c.Certificate, c.Key, p.o.Log)
 }
 
 // listenSocket opens the socket for its owner only. One that a process left behind that was killed is replaced; that none

@@ -5,6 +5,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
@@ -125,8 +126,8 @@ func (s *Server) Admin(at Access) http.Handler {
 // maxConnections bounds the connections of one address. More wait until others end, which those that do nothing do in time.
 const maxConnections = 1000
 
-// Serve answers on a listener until ctx is done.
-func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
+// Serve answers on a listener until ctx is done, by TLS unless over is nil.
+func Serve(ctx context.Context, l net.Listener, over *tls.Config, h http.Handler, log *slog.Logger) error {
 	server := &http.Server{
 		Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 60 * time.Second,
 		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 256 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
@@ -137,7 +138,11 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger
 		_ = server.Shutdown(closing)
 	})
 	defer stop()
-	if err := server.Serve(netutil.LimitListener(l, maxConnections)); err != nil && ctx.Err() == nil {
+	limited := netutil.LimitListener(l, maxConnections)
+	if over != nil {
+		limited = tls.NewListener(limited, over)
+	}
+	if err := server.Serve(limited); err != nil && ctx.Err() == nil {
 		return fmt.Errorf("serving on %s: %w", l.Addr(), err)
 	}
 	return nil
