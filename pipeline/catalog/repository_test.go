@@ -59,7 +59,7 @@ func place(t *testing.T, r *gittest.Repository, h *heads, path, state string) Re
 	t.Helper()
 	store := git.NewStore(state, git.DefaultLimits())
 	return Repository{URL: r.URL, Path: path, Heads: h, Open: func(context.Context) (*git.Mirror, *git.Remote, error) {
-		remote, err := git.NewRemote(r.URL, nil)
+		remote, err := git.NewRemote(r.URL, nil, nil)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -374,7 +374,7 @@ func TestSecretsStayOutOfErrors(t *testing.T) {
 		if err != nil {
 			return nil, nil, err
 		}
-		remote, err := git.NewRemote(r.URL, secret)
+		remote, err := git.NewRemote(r.URL, secret, nil)
 		return mirror, remote, err
 	}
 	if _, err := OpenRepository(t.Context(), p); err == nil || !strings.Contains(err.Error(), "pipelines_git.secret") || strings.Contains(err.Error(), "wrong-token") {

@@ -21,6 +21,8 @@ type Rules struct {
 	AllowHostFiles bool
 	// Tenants are the directories that pipelines must lie in, and what their authors may do. None means one team that may do all.
 	Tenants []tenant.Tenant
+	// Reach is what pipelines of all may read, write and call.
+	Reach tenant.Reach
 	// Registered returns where a pipeline was known to publish to before, also before this process. It may be nil.
 	Registered func(pipeline string) []v1alpha1.Publish
 }
@@ -30,6 +32,7 @@ type Rules struct {
 func (r Rules) refuse(entries []Entry, before map[string]Entry) []Entry {
 	for i := range entries {
 		r.applyTenant(&entries[i])
+		r.applyReach(&entries[i])
 	}
 	o := owners{rules: r, before: before, sources: map[string][]string{}, places: map[string]*claimedPlace{}}
 	for _, e := range entries {
@@ -95,6 +98,16 @@ func (c *Catalog) TenantOf(pipeline string) string {
 		}
 	}
 	return ""
+}
+
+// applyReach refuses what no pipeline may name.
+func (r Rules) applyReach(e *Entry) {
+	if e.Pipeline == nil {
+		return
+	}
+	if err := r.Reach.Check(e.Pipeline, "pipelines of this daemon"); err != nil {
+		e.refuse(err)
+	}
 }
 
 func namespaceOf(key string) string {

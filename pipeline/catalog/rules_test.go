@@ -168,3 +168,32 @@ func TestTenantsCannotStandInForEachOther(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// Without tenants too, no pipeline names what the daemon is not meant to reach.
+func TestPipelinesStayWithinEgress(t *testing.T) {
+	reach, err := tenant.NewReach([]string{"https://h/*"}, []string{"https://h/out.git"}, []string{"https://flux.example.com/*"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct{ pipeline, want string }{
+		"all is well":      {publishing("team", "a", "https://h/out.git", "rendered", "a", ""), ""},
+		"by ssh":           {publishing("team", "a", "git@h:out.git", "rendered", "a", ""), ""},
+		"another target":   {publishing("team", "a", "https://h/other.git", "rendered", "a", ""), "spec.publish[0].git.url"},
+		"another source":   {strings.Replace(publishing("team", "a", "https://h/out.git", "rendered", "a", ""), "https://h/apps", "http://metadata/apps", 1), "spec.source.git.url"},
+		"a call":           {publishing("team", "a", "https://h/out.git", "rendered", "a", "") + "  notify: [{cloudEvent: {url: 'https://flux.example.com/x'}}]\n", ""},
+		"a call elsewhere": {publishing("team", "a", "https://h/out.git", "rendered", "a", "") + "  notify: [{cloudEvent: {url: 'http://inside/x'}}]\n", "spec.notify[0].cloudEvent.url"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, dir, map[string]string{"a.yaml": tc.pipeline})
+			c, err := Open(dir, nil, WithRules(Rules{Reach: reach}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			e, ok := c.Get("team/a")
+			if !ok || tc.want == "" && e.Err != nil || tc.want != "" && (e.Err == nil || !strings.Contains(e.Err.Error(), tc.want)) {
+				t.Errorf("got %v, want %q", e.Err, tc.want)
+			}
+		})
+	}
+}

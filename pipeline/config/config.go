@@ -59,6 +59,8 @@ type Config struct {
 	// Tenants bind directories of pipelines to namespaces, and to what their authors may read, write and call. With any, a pipeline
 	// outside of all their directories is refused.
 	Tenants []Tenant `mapstructure:"tenants"`
+	// Egress bounds what the daemon connects to for pipelines.
+	Egress Egress `mapstructure:"egress"`
 	// AllowHostFiles lets pipelines publish to directories that Git hosts act upon, such as .github.
 	AllowHostFiles bool `mapstructure:"allow_host_files"`
 	// RemoteBases bounds which repositories pipelines may allow as remote bases (spec.build.remoteBases), as URLs of
@@ -277,6 +279,9 @@ func (c *Config) Validate() error {
 		errs = append(errs, err)
 	}
 	if _, err := c.ParsedTenants(); err != nil {
+		errs = append(errs, err)
+	}
+	if _, _, err := c.ParsedEgress(); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

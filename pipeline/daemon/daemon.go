@@ -18,6 +18,7 @@ import (
 	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/config"
+	"github.com/prerig/prerig/pipeline/egress"
 	"github.com/prerig/prerig/pipeline/event"
 	"github.com/prerig/prerig/pipeline/notify"
 	"github.com/prerig/prerig/pipeline/plan"
@@ -32,6 +33,7 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 	"github.com/prerig/prerig/pipeline/status"
 	"github.com/prerig/prerig/pipeline/telemetry"
+	"github.com/prerig/prerig/pipeline/tenant"
 	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
@@ -65,6 +67,7 @@ type components struct {
 	remover *prune.Remover
 	metrics *telemetry.Metrics
 	keeper  *prune.Keeper
+	dialer  *egress.Dialer
 
 	watchdog *watchdog.Watchdog
 }
@@ -226,7 +229,12 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 	if p.store, err = status.NewStore(storing, p.queue); err != nil {
 		return err
 	}
-	p.fetcher = Fetcher(c, limits)
+	reach, rules, err := c.ParsedEgress()
+	if err != nil {
+		return err
+	}
+	p.dialer = egress.NewDialer(rules)
+	p.fetcher = newFetcher(c, limits, p.dialer, reach)
 	p.openWatchdog()
 	if err := p.openCatalog(ctx, worker); err != nil {
 		return err
@@ -258,7 +266,7 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 
 // newNotifier returns what sends notifications, and counts them.
 func (p *components) newNotifier(secrets secret.Reader) *notify.Notifier {
-	n := notify.New(secrets)
+	n := notify.New(secrets, p.dialer)
 	n.Observe = p.metrics.Notification
 	return n
 }
@@ -268,12 +276,12 @@ func secretsOf(c *config.Config) secret.Reader {
 	return secret.Dir{Path: c.Secrets, RequireHosts: c.RequireSecretHosts}
 }
 
-// Fetcher returns what reads sources, with limits that follow from those of the renderer.
-func Fetcher(c *config.Config, limits render.Limits) *source.Fetcher {
+// newFetcher returns what reads sources, with limits that follow from those of the renderer.
+func newFetcher(c *config.Config, limits render.Limits, dialer *egress.Dialer, reach tenant.Reach) *source.Fetcher {
 	artifacts := oci.DefaultLimits()
 	artifacts.Tree = tree.Limits{FileBytes: limits.Read.FileBytes, TotalBytes: artifacts.Tree.TotalBytes, Files: artifacts.Tree.Files, Entries: artifacts.Tree.Entries}
 	return source.New(source.Options{
-		StateDir: c.State, Secrets: secretsOf(c), AllowDir: c.AllowLocal, OCI: artifacts,
+		StateDir: c.State, Secrets: secretsOf(c), AllowDir: c.AllowLocal, OCI: artifacts, Dialer: dialer, Sources: reach.Sources,
 	})
 }
 

@@ -52,8 +52,13 @@ func (p *components) openCatalog(ctx context.Context, worker bool) error {
 // pipelineRules are what the configuration and what is known of pipelines ask of each.
 func (p *components) pipelineRules() (catalog.Option, error) {
 	tenants, err := p.c.ParsedTenants()
+	if err != nil {
+		return nil, err
+	}
+	reach, _, err := p.c.ParsedEgress()
 	return catalog.WithRules(catalog.Rules{
 		Tenants:        tenants,
+		Reach:          reach,
 		AllowHostFiles: p.c.AllowHostFiles,
 		Registered: func(pipeline string) []v1alpha1.Publish {
 			registered, _ := p.store.Registration(pipeline)

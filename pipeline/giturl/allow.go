@@ -5,6 +5,7 @@ package giturl
 
 import (
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -86,4 +87,21 @@ func Best(patterns []Pattern, a *Address) (index int, fetch string) {
 		}
 	}
 	return index, fetch
+}
+
+// OverHTTPS returns the URL of a repository of artifacts (oci://) as that of the server that it is on, and any other as it is.
+func OverHTTPS(url string) string {
+	if rest, ok := strings.CutPrefix(url, "oci://"); ok {
+		return "https://" + rest
+	}
+	return url
+}
+
+// Allows reports whether a pattern has a URL, which may be that of artifacts. What is written in a roundabout way is in none.
+func Allows(patterns []Pattern, url string) bool {
+	address, err := ParseAddress(strings.TrimSuffix(OverHTTPS(url), "/"))
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(patterns, func(p Pattern) bool { _, ok := p.Match(&address); return ok })
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/backoff"
+	"github.com/prerig/prerig/pipeline/egress"
 	"github.com/prerig/prerig/pipeline/secret"
 )
 
@@ -59,9 +60,10 @@ type Notifier struct {
 	wait    time.Duration
 }
 
-// New returns a notifier that tries each notification a few times.
-func New(secrets secret.Reader) *Notifier {
-	client := &http.Client{Timeout: 15 * time.Second, CheckRedirect: sameCall}
+// New returns a notifier that tries each notification a few times. The dialer connects to servers; nil is one with the rules that
+// hold where nothing is configured.
+func New(secrets secret.Reader, dialer *egress.Dialer) *Notifier {
+	client := &http.Client{Transport: egress.OrDefault(dialer).Transport(), Timeout: 15 * time.Second, CheckRedirect: sameCall}
 	return &Notifier{client: client, secrets: secrets, tries: 3, wait: 500 * time.Millisecond}
 }
 
@@ -208,14 +210,14 @@ func (n *Notifier) postOnce(ctx context.Context, url string, h http.Header, body
 	req.Header = h
 	resp, err := n.client.Do(req)
 	if err != nil {
-		return !errors.Is(err, errElsewhere), scrubURL(err)
+		return !errors.Is(err, errElsewhere) && !egress.IsRefused(err), scrubURL(err)
 	}
 	defer resp.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10))
 	if resp.StatusCode/100 == 2 {
 		return false, nil
 	}
-	return resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests, fmt.Errorf("the server answered %s", resp.Status)
+	return resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests, fmt.Errorf("the server answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 }
 
 // scrubURL takes the URL out of a client's error, as URLs of hooks are secrets.

@@ -4,14 +4,18 @@
 package notify
 
 import (
+	"bufio"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +24,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/egress"
 	"github.com/prerig/prerig/pipeline/secret"
 )
 
@@ -49,7 +54,7 @@ func sink(t *testing.T, statuses ...int) (*httptest.Server, *[]request) {
 }
 
 func notifier(s secrets) *Notifier {
-	n := New(s)
+	n := New(s, nil)
 	n.wait = time.Millisecond
 	return n
 }
@@ -188,5 +193,43 @@ func TestRedirectionsAreFollowedWithinAServerOnly(t *testing.T) {
 				t.Errorf("after %d calls: error %v, got %v", calls, err, *got)
 			}
 		})
+	}
+}
+
+// A server that takes notifications is not quoted, neither its body nor the words of its status, and its address may not be one that
+// hands out credentials.
+func TestAnswersToNotificationsAreNotQuoted(t *testing.T) {
+	const marker = "INTERNAL-MARKER-AKIA"
+	for _, status := range []int{400, 401, 403, 404, 500, 599} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		go func() {
+			for {
+				conn, err := listener.Accept()
+				if err != nil {
+					return
+				}
+				_, _ = http.ReadRequest(bufio.NewReader(conn))
+				fmt.Fprintf(conn, "HTTP/1.1 %d %s\r\nConnection: close\r\nX-Marker: %s\r\n\r\n%s", status, marker, marker, marker)
+				conn.Close()
+			}
+		}()
+		to := []v1alpha1.Notification{{CloudEvent: &v1alpha1.Endpoint{URL: "http://" + listener.Addr().String() + "/x"}}}
+		err = notifier(nil).Send(t.Context(), to, published)
+		if err == nil || !strings.Contains(err.Error(), strconv.Itoa(status)) || strings.Contains(err.Error(), marker) {
+			t.Errorf("%d: got %v", status, err)
+		}
+	}
+}
+
+func TestMetadataTakesNoNotification(t *testing.T) {
+	for _, url := range []string{"http://169.254.169.254/latest", "http://[fd00:ec2::254]/", "http://[::ffff:a9fe:a9fe]/"} {
+		err := notifier(nil).Send(t.Context(), []v1alpha1.Notification{{CloudEvent: &v1alpha1.Endpoint{URL: url}}}, published)
+		if !egress.IsRefused(err) || !strings.Contains(err.Error(), "egress.allow") {
+			t.Errorf("%s: got %v", url, err)
+		}
 	}
 }

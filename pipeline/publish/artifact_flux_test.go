@@ -31,7 +31,7 @@ func TestFlux(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)
 	host := strings.TrimPrefix(server.URL, "http://")
-	r, err := oci.Connect("oci://"+host+"/rendered/shop", nil, true)
+	r, err := oci.Connect("oci://"+host+"/rendered/shop", nil, true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestFlux(t *testing.T) {
 	if _, err := client.Push(ctx, host+"/config/shop:v1", dir, fluxoci.WithPushMetadata(fluxoci.Metadata{Source: "s", Revision: "main@sha1:def", Created: "2026-02-03T04:05:06Z"})); err != nil {
 		t.Fatal(err)
 	}
-	if r, err = oci.Connect("oci://"+host+"/config/shop", nil, true); err != nil {
+	if r, err = oci.Connect("oci://"+host+"/config/shop", nil, true, nil); err != nil {
 		t.Fatal(err)
 	}
 	pulled, err := r.Pull(ctx, oci.Ref{Tag: "v1"}, "", oci.DefaultLimits())
@@ -105,7 +105,7 @@ func TestDigestIsStable(t *testing.T) {
 	for range 2 {
 		server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 		t.Cleanup(server.Close)
-		r, err := oci.Connect("oci://"+strings.TrimPrefix(server.URL, "http://")+"/rendered/shop", nil, true)
+		r, err := oci.Connect("oci://"+strings.TrimPrefix(server.URL, "http://")+"/rendered/shop", nil, true, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

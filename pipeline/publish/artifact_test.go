@@ -24,7 +24,7 @@ import (
 func TestArtifact(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)
-	r, err := oci.Connect("oci://"+strings.TrimPrefix(server.URL, "http://")+"/rendered/shop", nil, true)
+	r, err := oci.Connect("oci://"+strings.TrimPrefix(server.URL, "http://")+"/rendered/shop", nil, true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

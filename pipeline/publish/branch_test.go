@@ -44,7 +44,7 @@ func change(t *testing.T, pipeline, path string, objects ...render.Object) publi
 
 func branch(t *testing.T, r *gittest.Repository, name string) *publish.Branch {
 	t.Helper()
-	remote, err := git.NewRemote(r.URL, nil)
+	remote, err := git.NewRemote(r.URL, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -112,7 +112,7 @@ func TestSignedArtifact(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	host := strings.TrimPrefix(server.URL, "http://")
-	r, err := oci.Connect("oci://"+host+"/rendered/shop", nil, true)
+	r, err := oci.Connect("oci://"+host+"/rendered/shop", nil, true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

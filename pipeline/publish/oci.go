@@ -32,7 +32,7 @@ func (t *Targets) openOCI(ctx context.Context, namespace string, entry v1alpha1.
 	if err != nil {
 		return nil, err
 	}
-	registry, err := oci.Connect(to.URL, keys, to.Insecure)
+	registry, err := t.repositories.Registry(to.URL, keys, to.Insecure)
 	if err != nil {
 		return nil, err
 	}

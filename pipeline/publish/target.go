@@ -13,6 +13,7 @@ import (
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source/git"
+	"github.com/prerig/prerig/pipeline/source/oci"
 	"github.com/prerig/prerig/pipeline/source/tree"
 	"github.com/prerig/prerig/pipeline/watchdog"
 )
@@ -51,10 +52,12 @@ type Receipt struct {
 	Problem error
 }
 
-// Repositories reaches Git repositories. source.Fetcher does.
+// Repositories reaches repositories of Git and of artifacts. source.Fetcher does.
 type Repositories interface {
 	// Repository returns the mirror of a repository and the way to reach it.
 	Repository(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference) (*git.Mirror, *git.Remote, error)
+	// Registry returns the way to a repository in a registry, with the keys of a secret.
+	Registry(url string, keys map[string][]byte, insecure bool) (*oci.Registry, error)
 }
 
 // Targets opens the places that pipelines publish to. It is safe for concurrent use.

@@ -133,6 +133,8 @@ func (w *renderWorker) runRender(ctx context.Context) error {
 	if w.response.Type, err = w.detectBuildType(); err != nil {
 		return err
 	}
+	pointers := &pointerReader{Reader: w.files}
+	w.files = pointers
 	start := time.Now()
 	var items []fn.Item
 	switch w.response.Type {
@@ -144,7 +146,7 @@ func (w *renderWorker) runRender(ctx context.Context) error {
 		items, err = w.renderPlain()
 	}
 	if err != nil {
-		return fmt.Errorf("building %s: %w", w.request.Path, err)
+		return fmt.Errorf("building %s: %w", w.request.Path, pointers.explain(err))
 	}
 	w.response.Build = time.Since(start) - w.response.Inject
 	policies, err := w.parsePolicies()

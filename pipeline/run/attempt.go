@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
@@ -288,6 +289,18 @@ func replacePublished(list []v1alpha1.Published, one v1alpha1.Published) []v1alp
 	return append(out, one)
 }
 
+// loggedTargets is where a run has published to, as one value of a line of the log: a key that is repeated is lost on most readers.
+type loggedTargets []v1alpha1.Published
+
+// String implements fmt.Stringer, for logs of text: TARGET@COMMIT, separated by spaces.
+func (l loggedTargets) String() string {
+	words := make([]string, len(l))
+	for i, p := range l {
+		words[i] = p.Target + "@" + p.Revision
+	}
+	return strings.Join(words, " ")
+}
+
 // reportRun logs, measures and notifies.
 func (a *attempt) reportRun(ctx context.Context, entry status.Run, stage *StageError) {
 	level, at := slog.LevelInfo, ""
@@ -296,8 +309,8 @@ func (a *attempt) reportRun(ctx context.Context, entry status.Run, stage *StageE
 	}
 	args := []any{"run", entry.ID, "outcome", entry.Outcome, "revision", entry.Revision, "message", entry.Message,
 		"fetch", a.measured.Fetch, "render", a.measured.Render, "publish", a.measured.Publish}
-	for _, p := range entry.Published {
-		args = append(args, "target", p.Target, "commit", p.Revision)
+	if len(entry.Published) > 0 {
+		args = append(args, "published", loggedTargets(entry.Published))
 	}
 	a.log.Log(ctx, level, "run ended", args...)
 	a.r.Observe(a.newObservation(entry, at))

@@ -22,6 +22,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/egress"
+	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source/dir"
 	"github.com/prerig/prerig/pipeline/source/git"
@@ -38,6 +40,10 @@ type Options struct {
 	// AllowDir allows sources that are local directories, relative to BaseDir.
 	AllowDir bool
 	BaseDir  string
+	// Dialer connects to servers; nil is one with the rules that hold where nothing is configured.
+	Dialer *egress.Dialer
+	// Sources are the repositories that submodules may lead to; nil sets no bound.
+	Sources []giturl.Pattern
 	// Git, OCI and Dir bound what is fetched; their zero values mean the defaults.
 	Git git.Limits
 	OCI oci.Limits
@@ -63,6 +69,7 @@ func New(options Options) *Fetcher {
 	if options.Git == (git.Limits{}) {
 		options.Git = git.DefaultLimits()
 	}
+	options.Dialer = egress.OrDefault(options.Dialer)
 	if options.OCI == (oci.Limits{}) {
 		options.OCI = oci.DefaultLimits()
 	}
@@ -154,7 +161,7 @@ func (f *Fetcher) remoteFor(url string, keys map[string][]byte) (*git.Remote, er
 	if remote, ok := f.remotes[key]; ok {
 		return remote, nil
 	}
-	remote, err := git.NewRemote(url, keys)
+	remote, err := git.NewRemote(url, keys, f.options.Dialer)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +230,7 @@ func (f *Fetcher) fetchOCI(ctx context.Context, namespace string, src *v1alpha1.
 	if err != nil {
 		return nil, err
 	}
-	registry, err := oci.Connect(src.URL, keys, src.Insecure)
+	registry, err := f.Registry(src.URL, keys, src.Insecure)
 	if err != nil {
 		return nil, err
 	}
@@ -249,6 +256,11 @@ func (f *Fetcher) fetchOCI(ctx context.Context, namespace string, src *v1alpha1.
 	named := *artifact
 	named.Tag = ref.Tag
 	return &Snapshot{Tree: named.Tree, URL: src.URL, Revision: named.String(), Digest: named.Digest, Date: named.Created}, nil
+}
+
+// Registry returns the way to a repository in a registry. It asks the registry nothing.
+func (f *Fetcher) Registry(url string, keys map[string][]byte, insecure bool) (*oci.Registry, error) {
+	return oci.Connect(url, keys, insecure, f.options.Dialer)
 }
 
 // pullArtifact pulls by digest, so that it is exactly what was resolved, and keeps the last few.

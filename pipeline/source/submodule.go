@@ -95,6 +95,9 @@ func (s *submoduleFetcher) mountBelow(ctx context.Context, in submoduleSource, f
 		if len(s.mounts) >= maxSubmodules {
 			return &tree.LimitError{What: "number of submodules", Limit: maxSubmodules}
 		}
+		if allowed := s.fetcher.options.Sources; allowed != nil && !giturl.Allows(allowed, from.url) {
+			return fmt.Errorf("fetching submodule %s: pipelines of this daemon may not read its repository; who runs the daemon can allow it with egress.sources", name)
+		}
 		mount, err := s.fetcher.Files(ctx, s.namespace, from.url, from.ref, commit)
 		if err != nil {
 			return fmt.Errorf("fetching submodule %s: %w", name, err)

@@ -19,6 +19,7 @@ import (
 	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/tree"
+	"github.com/prerig/prerig/pipeline/tenant"
 )
 
 // addSubmodule commits a submodule, as the repository's own URL or a relative one has it.
@@ -121,5 +122,25 @@ func TestFilesNeedTheirOwnCredentials(t *testing.T) {
 	asked := server.Requests.Load()
 	if _, err := fetcher.Files(ctx, "", r.URL, ref, commit); err != nil || server.Requests.Load() != asked {
 		t.Errorf("it was asked again: %v", err)
+	}
+}
+
+// Where the daemon bounds what may be read, a submodule leads nowhere else.
+func TestSubmodulesStayWithinEgress(t *testing.T) {
+	server := gittest.New(t)
+	below := server.Repository(t, "below")
+	below.Commit("first", map[string]string{"a": "0"})
+	r := server.Repository(t, "above")
+	addSubmodule(r, below, "sub", "../"+filepath.Base(below.Bare))
+	src := v1alpha1.Source{Git: &v1alpha1.GitSource{URL: r.URL, Submodules: true}}
+	for allowed, want := range map[string]string{r.URL: "fetching submodule sub: pipelines of this daemon may not read its repository", server.URL + "/*": ""} {
+		reach, err := tenant.NewReach([]string{allowed}, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = source.New(source.Options{StateDir: t.TempDir(), Sources: reach.Sources}).Fetch(ctx, "", src, "")
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %v", allowed, err)
+		}
 	}
 }

@@ -4,8 +4,11 @@
 package git
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
 	"io"
-	"net/http"
+	"strconv"
 
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -13,25 +16,78 @@ import (
 // maxAdvertised bounds the list of references, which is held in memory: about a million of them.
 const maxAdvertised = 64 << 20
 
-// shortList bounds the answers to what is only read: in Git's protocol over https that is the list of references.
-type shortList struct {
-	next http.RoundTripper
-	max  int64
+// errNotGit is about an answer that Git's protocol does not know.
+var errNotGit = errors.New("the server's answer is not of Git's protocol")
+
+// Packets of Git's protocol: each begins with its length in hexadecimal digits, which count too, and one of length 0 ends a list
+// (gitprotocol-common).
+const (
+	lengthDigits = 4
+	endOfList    = 0
+)
+
+// readAdvertised returns a list of references as a server sends it, to the packet that ends it. A list without that packet is an
+// error, and never a shorter list: the references that are missing would be taken for deleted ones. service is the one that a list
+// over http names in front of all (gitprotocol-http), "" for a list over ssh.
+func readAdvertised(from io.Reader, service string) ([]byte, error) {
+	var list bytes.Buffer
+	bounded := &limitedReader{r: from, left: maxAdvertised, max: maxAdvertised}
+	for packets, named := 0, service == ""; ; packets++ {
+		length, err := readPacket(&list, bounded)
+		packet := list.Bytes()[list.Len()-max(0, length-lengthDigits):]
+		switch {
+		case errors.Is(err, io.EOF) && packets == 0 && list.Len() == 0:
+			return nil, errors.New("the server gave no answer")
+		case errors.Is(err, errNotGit):
+			return nil, err
+		case err != nil:
+			return nil, cutOffError(list.Len(), err)
+		case bytes.HasPrefix(packet, []byte("ERR ")):
+			return list.Bytes(), nil // with which a server ends it as well
+		case packets == 0 && !named && !bytes.HasPrefix(packet, []byte("# service="+service)):
+			return nil, errNotGit
+		case length == endOfList && named:
+			return list.Bytes(), nil
+		case length == endOfList:
+			named = true
+		}
+	}
 }
 
-// RoundTrip implements http.RoundTripper.
-func (s *shortList) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := s.next.RoundTrip(request)
-	if err == nil && request.Method == http.MethodGet {
-		response.Body = &limitedReader{r: response.Body, Closer: response.Body, left: s.max, max: s.max}
+// readPacket appends one packet, and returns its length.
+func readPacket(to *bytes.Buffer, from io.Reader) (length int, err error) {
+	var digits [lengthDigits]byte
+	if n, err := io.ReadFull(from, digits[:]); err != nil {
+		to.Write(digits[:n])
+		return 0, err
 	}
-	return response, err
+	parsed, err := strconv.ParseUint(string(digits[:]), 16, 16)
+	if err != nil || parsed != endOfList && parsed <= lengthDigits {
+		return 0, errNotGit
+	}
+	to.Write(digits[:])
+	if parsed == endOfList {
+		return endOfList, nil
+	}
+	_, err = io.CopyN(to, from, int64(parsed)-lengthDigits)
+	return int(parsed), err
+}
+
+// cutOffError says how much has come of a list. How long that took is the caller's to say.
+func cutOffError(bytes int, err error) error {
+	var limit *tree.LimitError
+	switch {
+	case errors.As(err, &limit):
+		return err
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("the list of references ends in its middle, after %d bytes: %w", bytes, io.ErrUnexpectedEOF)
+	}
+	return fmt.Errorf("the server began to answer and did not go on: %d bytes of its list of references came: %w", bytes, err)
 }
 
 // limitedReader fails where a list goes on for longer than it may.
 type limitedReader struct {
-	r io.Reader
-	io.Closer
+	r         io.Reader
 	left, max int64
 }
 

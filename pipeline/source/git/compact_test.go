@@ -30,7 +30,7 @@ func TestCompact(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	remote, err := NewRemote(repository.URL, nil)
+	remote, err := NewRemote(repository.URL, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

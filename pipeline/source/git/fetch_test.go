@@ -26,7 +26,7 @@ var ctx = context.Background()
 
 func remote(t *testing.T, url string, secret map[string][]byte) *git.Remote {
 	t.Helper()
-	r, err := git.NewRemote(url, secret)
+	r, err := git.NewRemote(url, secret, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestCredentials(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if _, err := git.NewRemote("https://u:hidden@example.com/x.git", nil); err == nil || strings.Contains(err.Error(), "hidden") {
+	if _, err := git.NewRemote("https://u:hidden@example.com/x.git", nil, nil); err == nil || strings.Contains(err.Error(), "hidden") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -234,7 +234,7 @@ func TestSSH(t *testing.T) {
 		"wrong key of the user": {map[string][]byte{"identity": other.Identity, "known_hosts": sshd.KnownHosts}, "unable to authenticate"},
 	}
 	for name, tc := range cases {
-		r, err := git.NewRemote(url, tc.secret)
+		r, err := git.NewRemote(url, tc.secret, nil)
 		if err == nil {
 			_, err = r.List(ctx)
 		}

@@ -32,7 +32,7 @@ func TestAnOldCommitIsWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	remote, err := NewRemote(repository.URL, nil)
+	remote, err := NewRemote(repository.URL, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

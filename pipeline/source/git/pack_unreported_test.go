@@ -31,7 +31,7 @@ func TestAPushWithoutAReport(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		remote, err := NewRemote(repository.URL, nil)
+		remote, err := NewRemote(repository.URL, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,7 +33,7 @@ func TestRedirectToAnotherHostIsNotFollowed(t *testing.T) {
 	}
 	store := git.NewStore(t.TempDir(), git.DefaultLimits())
 	for path, want := range map[string]string{"/away.git": "another host", "/old.git": ""} {
-		remote, err := git.NewRemote(server.URL+path, nil)
+		remote, err := git.NewRemote(server.URL+path, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,6 +22,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 	gitssh "github.com/go-git/go-git/v5/plumbing/transport/ssh"
+
+	"github.com/prerig/prerig/pipeline/egress"
 )
 
 // Hash of a Git object.
@@ -39,8 +41,10 @@ type Remote struct {
 	lastAccess atomic.Pointer[time.Time]
 }
 
-// NewRemote returns a remote for a URL (https, http, ssh or user@host:path) and the keys of a secret.
-func NewRemote(url string, secret map[string][]byte) (*Remote, error) {
+// NewRemote returns a remote for a URL (https, http, ssh or user@host:path) and the keys of a secret. The dialer connects to it; nil
+// is one with the rules that hold where nothing is configured.
+func NewRemote(url string, secret map[string][]byte, dialer *egress.Dialer) (*Remote, error) {
+	dialer = egress.OrDefault(dialer)
 	endpoint, err := transport.NewEndpoint(url)
 	if err != nil {
 		return nil, fmt.Errorf("reading the repository's URL: %w", err)
@@ -58,7 +62,7 @@ func NewRemote(url string, secret map[string][]byte) (*Remote, error) {
 		if err != nil {
 			return nil, err
 		}
-		remote.client = githttp.NewClient(&http.Client{Transport: &shortList{&retryTransport{t, 100 * time.Millisecond}, maxAdvertised}, CheckRedirect: checkRedirect})
+		remote.client = githttp.NewClient(&http.Client{Transport: &answerChecker{&retryTransport{dialer.Guard(t), 100 * time.Millisecond}}, CheckRedirect: checkRedirect})
 	case "ssh":
 		port := endpoint.Port
 		if port <= 0 {
@@ -74,7 +78,7 @@ func NewRemote(url string, secret map[string][]byte) (*Remote, error) {
 			return nil, err
 		}
 		// No file of a user is asked: ~/.ssh/config could send a connection elsewhere.
-		remote.ssh = &sshServer{address: address, path: endpoint.Path, config: config, patience: connectTimeout}
+		remote.ssh = &sshServer{address: address, path: endpoint.Path, config: config, patience: connectTimeout, dial: dialer.DialTunnel}
 	default:
 		return nil, fmt.Errorf("repository URL has the scheme %q; https, http and ssh are supported", endpoint.Protocol)
 	}
@@ -178,8 +182,12 @@ func (r *Remote) explainError(doing string, err error) error {
 	}
 	for _, cause := range []error{transport.ErrAuthenticationRequired, transport.ErrAuthorizationFailed, transport.ErrRepositoryNotFound} {
 		if errors.Is(err, cause) && err.Error() == cause.Error()+": " {
-			err = cause // go-git adds what the server has said, also where that is nothing
+			err = cause // go-git adds the body, which answerChecker takes away
 		}
+	}
+	var unexpected *packp.ErrUnexpectedData
+	if errors.As(err, &unexpected) {
+		err = errors.New(unexpected.Msg) // without the data
 	}
 	return fmt.Errorf("%s %s: %s%w", doing, r.url, advice, err)
 }

@@ -25,7 +25,7 @@ func TestAServerRefuses(t *testing.T) {
 	}{
 		"nothing given":           {http.StatusUnauthorized, "", nil, "the server asks for credentials; give them with secretRef: authentication required"},
 		"wrong password":          {http.StatusUnauthorized, "", secret, "the server refuses the credentials of the secret: authentication required"},
-		"wrong password, said":    {http.StatusUnauthorized, "token expired", secret, "the server refuses the credentials of the secret: authentication required: token expired"},
+		"wrong password, said":    {http.StatusUnauthorized, "token expired", secret, "the server refuses the credentials of the secret: authentication required"},
 		"forbidden":               {http.StatusForbidden, "", secret, "the server does not allow it with the credentials of the secret: authorization failed"},
 		"forbidden without any":   {http.StatusForbidden, "", nil, "the server does not allow it without credentials; give them with secretRef: authorization failed"},
 		"no such repository":      {http.StatusNotFound, "", nil, "/r.git: repository not found"},
@@ -37,7 +37,7 @@ func TestAServerRefuses(t *testing.T) {
 				_, _ = w.Write([]byte(c.said))
 			}))
 			defer server.Close()
-			remote, err := git.NewRemote(server.URL+"/r.git", c.secret)
+			remote, err := git.NewRemote(server.URL+"/r.git", c.secret, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

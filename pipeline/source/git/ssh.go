@@ -4,11 +4,13 @@
 package git
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -19,7 +21,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	"golang.org/x/crypto/ssh"
-	"golang.org/x/net/proxy"
 )
 
 // go-git's own ssh transport takes no context until a server has let it in, and then only leaves behind whoever waits. Here
@@ -31,6 +32,8 @@ type sshServer struct {
 	config        *ssh.ClientConfig
 	// patience is the time in which the server must have answered, shaken hands and started the command.
 	patience time.Duration
+	// dial connects to the address.
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // goodbye is the time that a server has for its last words.
@@ -41,7 +44,7 @@ func (r *sshServer) startSession(ctx context.Context, service string) (*sshSessi
 	deadline := time.Now().Add(r.patience)
 	dialing, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
-	conn, err := proxy.Dial(dialing, "tcp", r.address)
+	conn, err := r.dial(dialing, "tcp", r.address)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -84,7 +87,7 @@ type sshSession struct {
 func (s *sshSession) startService(r *sshServer, service string) error {
 	conn, channels, requests, err := ssh.NewClientConn(s.conn, r.address, r.config)
 	if err != nil {
-		return err
+		return withoutGoodbye(err)
 	}
 	s.client = ssh.NewClient(conn, channels, requests)
 	if s.session, err = s.client.NewSession(); err != nil {
@@ -101,6 +104,17 @@ func (s *sshSession) startService(r *sshServer, service string) error {
 		return fmt.Errorf("starting %s: %w", service, err)
 	}
 	return nil
+}
+
+// goodbyeText is what a server says when it hangs up, as golang.org/x/crypto/ssh quotes it.
+var goodbyeText = regexp.MustCompile(`(ssh: disconnect, reason \d+): .*`)
+
+// withoutGoodbye returns an error without the words of a server that is not known to be the right one yet.
+func withoutGoodbye(err error) error {
+	if text := err.Error(); goodbyeText.MatchString(text) {
+		return errors.New(goodbyeText.ReplaceAllString(text, "$1"))
+	}
+	return err
 }
 
 // shellQuote is a path for the server's shell. Some shells take an exclamation mark for history even between quotes.
@@ -145,16 +159,14 @@ func (s *sshSession) AdvertisedReferences() (*packp.AdvRefs, error) {
 func (s *sshSession) AdvertisedReferencesContext(ctx context.Context) (*packp.AdvRefs, error) {
 	refs := packp.NewAdvRefs()
 	err := s.runInContext(ctx, func() error {
-		err := refs.Decode(&limitedReader{r: s.out, left: maxAdvertised, max: maxAdvertised})
-		switch {
-		case errors.Is(err, packp.ErrEmptyAdvRefs):
-			return nil
-		case errors.Is(err, packp.ErrEmptyInput):
-			return s.addRemoteOutput(errors.New("the server ended the command without an answer"))
-		case err != nil:
-			return s.addRemoteOutput(err)
+		list, err := readAdvertised(s.out, "")
+		if err == nil {
+			err = refs.Decode(bytes.NewReader(list))
 		}
-		return nil
+		if err == nil || errors.Is(err, packp.ErrEmptyAdvRefs) {
+			return nil
+		}
+		return s.addRemoteOutput(err)
 	})
 	if err != nil {
 		return nil, err

@@ -21,6 +21,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/prerig/prerig/pipeline/egress"
 )
 
 // Media types and annotations of Flux' artifacts (fluxcd/pkg/oci).
@@ -48,8 +50,9 @@ type Registry struct {
 	options    []remote.Option
 }
 
-// Connect reads an oci:// URL and the keys of a secret. It asks the registry nothing.
-func Connect(url string, secret map[string][]byte, insecure bool) (*Registry, error) {
+// Connect reads an oci:// URL and the keys of a secret. It asks the registry nothing. The dialer connects to it; nil is one with the
+// rules that hold where nothing is configured.
+func Connect(url string, secret map[string][]byte, insecure bool, dialer *egress.Dialer) (*Registry, error) {
 	var options []name.Option
 	if insecure {
 		options = append(options, name.Insecure)
@@ -62,11 +65,11 @@ func Connect(url string, secret map[string][]byte, insecure bool) (*Registry, er
 	if err != nil {
 		return nil, err
 	}
-	transport, err := newTransport(secret[KeyCA])
+	transport, err := newTransport(secret[KeyCA], egress.OrDefault(dialer))
 	if err != nil {
 		return nil, err
 	}
-	return &Registry{Repository: repository, options: []remote.Option{remote.WithAuth(auth), remote.WithTransport(transport)}}, nil
+	return &Registry{Repository: repository, options: []remote.Option{remote.WithAuth(auth), remote.WithTransport(&answerChecker{transport, repository})}}, nil
 }
 
 // Options for a call to the registry.
@@ -74,10 +77,11 @@ func (r *Registry) Options(more ...remote.Option) []remote.Option {
 	return append(append([]remote.Option{}, r.options...), more...)
 }
 
-func newTransport(ca []byte) (http.RoundTripper, error) {
-	base, ok := remote.DefaultTransport.(*http.Transport)
-	if !ok || len(ca) == 0 {
-		return remote.DefaultTransport, nil
+// newTransport trusts the system's authorities and those of the secret.
+func newTransport(ca []byte, dialer *egress.Dialer) (http.RoundTripper, error) {
+	shared := dialer.Transport()
+	if len(ca) == 0 {
+		return shared, nil
 	}
 	pool, err := x509.SystemCertPool()
 	if err != nil {
@@ -86,7 +90,7 @@ func newTransport(ca []byte) (http.RoundTripper, error) {
 	if !pool.AppendCertsFromPEM(ca) {
 		return nil, fmt.Errorf("secret's %s holds no PEM certificate", KeyCA)
 	}
-	t := base.Clone()
+	t := shared.Clone()
 	t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	return t, nil
 }

@@ -31,7 +31,7 @@ func twelve(t *testing.T, more ...tar.Header) []byte {
 // The image has no directory for temporary files. Where no other one is named, contents stay in memory.
 func TestLargeContentsNeedNoTemporaryDirectory(t *testing.T) {
 	t.Setenv("TMPDIR", "/dev/null/nothing")
-	r, err := oci.Connect("oci://"+serve(t, "")+"/config", nil, true)
+	r, err := oci.Connect("oci://"+serve(t, "")+"/config", nil, true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestARefusedArtifactLeavesNothingOpen(t *testing.T) {
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	dir := t.TempDir()
-	r, err := oci.Connect("oci://"+serve(t, "")+"/config", nil, true)
+	r, err := oci.Connect("oci://"+serve(t, "")+"/config", nil, true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestCredentialsOfTheRepository(t *testing.T) {
 		`{"auths": {"HOST/team/sho": {"username": "u", "password": "wrong"}, "https://HOST/v2/": {"username": "u", "password": "right"}}}`,
 	} {
 		for range 20 { // the order of a map is another each time
-			r, err := oci.Connect("oci://"+host+"/team/shop", map[string][]byte{oci.KeyDockerConfig: []byte(strings.ReplaceAll(config, "HOST", host))}, true)
+			r, err := oci.Connect("oci://"+host+"/team/shop", map[string][]byte{oci.KeyDockerConfig: []byte(strings.ReplaceAll(config, "HOST", host))}, true, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -92,7 +92,7 @@ func TestCredentialsOfTheRepository(t *testing.T) {
 			}
 		}
 	}
-	if _, err := oci.Connect("oci://"+host+"/team/shop", map[string][]byte{oci.KeyDockerConfig: []byte(`{"auths": {"` + host + `/other": {}}}`)}, true); err == nil {
+	if _, err := oci.Connect("oci://"+host+"/team/shop", map[string][]byte{oci.KeyDockerConfig: []byte(`{"auths": {"` + host + `/other": {}}}`)}, true, nil); err == nil {
 		t.Error("credentials for another repository were used")
 	}
 }

@@ -96,7 +96,7 @@ func file(name, content string) tar.Header {
 func TestPull(t *testing.T) {
 	host := serve(t, "s3cret")
 	secret := map[string][]byte{".dockerconfigjson": []byte(`{"auths":{"` + host + `":{"auth":"dTpzM2NyZXQ="}}}`)}
-	r, err := oci.Connect("oci://"+host+"/config/shop", secret, true)
+	r, err := oci.Connect("oci://"+host+"/config/shop", secret, true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,21 +120,21 @@ func TestPull(t *testing.T) {
 	if _, err := r.Pull(context.Background(), oci.Ref{Digest: artifact.Digest}, "application/other", oci.DefaultLimits()); err == nil || !strings.Contains(err.Error(), "application/other") {
 		t.Errorf("got %v", err)
 	}
-	wrong, err := oci.Connect("oci://"+host+"/config/shop", map[string][]byte{"username": []byte("u"), "password": []byte("other")}, true)
+	wrong, err := oci.Connect("oci://"+host+"/config/shop", map[string][]byte{"username": []byte("u"), "password": []byte("other")}, true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err = wrong.Resolve(context.Background(), oci.Ref{Tag: "latest"}); err == nil || strings.Contains(err.Error(), "other") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := oci.Connect("oci://elsewhere.example.com/x", secret, false); err == nil || !strings.Contains(err.Error(), "no entry for") {
+	if _, err := oci.Connect("oci://elsewhere.example.com/x", secret, false, nil); err == nil || !strings.Contains(err.Error(), "no entry for") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestHostileArchives(t *testing.T) {
 	host := serve(t, "")
-	r, err := oci.Connect("oci://"+host+"/x", nil, true)
+	r, err := oci.Connect("oci://"+host+"/x", nil, true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestContentIsNotWhatTheDigestSays(t *testing.T) {
 		handler.ServeHTTP(w, r)
 	}))
 	defer server.Close()
-	r, err := oci.Connect("oci://"+strings.TrimPrefix(server.URL, "http://")+"/x", nil, true)
+	r, err := oci.Connect("oci://"+strings.TrimPrefix(server.URL, "http://")+"/x", nil, true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

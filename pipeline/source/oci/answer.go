@@ -1,0 +1,130 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package oci
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+)
+
+// errorTexts are the codes with which registries refuse, and what each means (OCI distribution specification 1.1, and those that
+// the distribution registry adds).
+var errorTexts = map[transport.ErrorCode]string{
+	transport.BlobUnknownErrorCode:         "the registry does not have the blob",
+	transport.BlobUploadInvalidErrorCode:   "the upload of a blob is not valid",
+	transport.BlobUploadUnknownErrorCode:   "the registry does not know the upload of a blob",
+	transport.DigestInvalidErrorCode:       "the digest is not that of the content",
+	transport.ManifestBlobUnknownErrorCode: "the manifest names a blob that the registry does not have",
+	transport.ManifestInvalidErrorCode:     "the manifest is not valid",
+	transport.ManifestUnknownErrorCode:     "the registry does not have the manifest",
+	transport.ManifestUnverifiedErrorCode:  "the manifest is not signed as the registry wants it",
+	transport.NameInvalidErrorCode:         "the name of the repository is not valid",
+	transport.NameUnknownErrorCode:         "the registry does not have the repository",
+	transport.SizeInvalidErrorCode:         "the length is not that of the content",
+	transport.TagInvalidErrorCode:          "the tag is not that of the manifest",
+	transport.UnauthorizedErrorCode:        "the registry asks for credentials, or does not accept those it got",
+	transport.DeniedErrorCode:              "the registry does not allow it",
+	transport.UnsupportedErrorCode:         "the registry does not support it",
+	transport.TooManyRequestsErrorCode:     "the registry takes no more requests now",
+	transport.UnavailableErrorCode:         "the registry is not available now",
+	transport.UnknownErrorCode:             "the registry does not say why",
+}
+
+// maxRefusal bounds what is read of a refusal, in bytes.
+const maxRefusal = 64 << 10
+
+// answerChecker hands on what a registry answers. Of a refusal only the codes are handed on, which the specification lists, and of an
+// answer that should be a token only that: whoever writes a pipeline could read with the rest what the daemon can reach and they cannot.
+type answerChecker struct {
+	next       http.RoundTripper
+	repository name.Repository
+}
+
+// RoundTrip implements http.RoundTripper.
+func (a *answerChecker) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := a.next.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	refused := response.StatusCode >= http.StatusBadRequest
+	if !refused && !a.asksForToken(request) {
+		return response, nil
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxRefusal))
+	switch {
+	case refused && err != nil:
+		body = nil
+	case refused:
+		body = codesOf(body)
+	case err != nil:
+		return nil, err
+	case response.StatusCode == http.StatusOK:
+		if body, err = tokenOf(body); err != nil {
+			return nil, err
+		}
+	default:
+		body = nil
+	}
+	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return response, nil
+}
+
+// asksForToken reports whether a request is not for the repository's own API, nor for what that has redirected to. The address of the
+// token service is one that the registry has named.
+func (a *answerChecker) asksForToken(request *http.Request) bool {
+	for request.Response != nil && request.Response.Request != nil {
+		request = request.Response.Request
+	}
+	if request.Method != http.MethodGet && request.Method != http.MethodPost {
+		return false
+	}
+	at := request.URL
+	own := at.Path == "/v2/" || strings.HasPrefix(at.Path, "/v2/"+a.repository.RepositoryStr()+"/")
+	return at.Host != a.repository.RegistryStr() || !own
+}
+
+// tokenOf returns the token in the answer of a token service, and nothing else of it.
+func tokenOf(body []byte) ([]byte, error) {
+	var token struct {
+		Token        string `json:"token,omitempty"`
+		AccessToken  string `json:"access_token,omitempty"`
+		RefreshToken string `json:"refresh_token,omitempty"`
+		ExpiresIn    int    `json:"expires_in,omitempty"`
+	}
+	if json.Unmarshal(body, &token) != nil || token.Token == "" && token.AccessToken == "" {
+		return nil, errors.New("the token service that the registry names gives no token")
+	}
+	return json.Marshal(token)
+}
+
+// codesOf returns a refusal with its known codes and our words, nothing for one that has none.
+func codesOf(body []byte) []byte {
+	var said, known struct {
+		Errors []transport.Diagnostic `json:"errors"`
+	}
+	if json.Unmarshal(body, &said) != nil {
+		return nil
+	}
+	for _, d := range said.Errors {
+		if text, ok := errorTexts[d.Code]; ok {
+			known.Errors = append(known.Errors, transport.Diagnostic{Code: d.Code, Message: text})
+		}
+	}
+	if len(known.Errors) == 0 {
+		return nil
+	}
+	out, err := json.Marshal(known)
+	if err != nil {
+		panic(err) // it is plain data
+	}
+	return out
+}
