@@ -36,6 +36,7 @@ func TestTheExampleHasEveryKeyWithItsDefault(t *testing.T) {
 	}
 	want.Receivers = []Receiver{{Name: "github", Provider: "github", Secret: filepath.Join(dir, "secrets/hooks/github")}}
 	want.RemoteBases, want.Tenants = []string{}, []Tenant{}
+	want.Egress = Egress{Sources: []string{}, Targets: []string{}, Notifications: []string{}, Deny: []string{}, Allow: []string{}}
 	if diff := cmp.Diff(&want, c); diff != "" {
 		t.Error(diff)
 	}
