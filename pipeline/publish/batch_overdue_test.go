@@ -47,7 +47,7 @@ func (s *stuckSigner) Sign([]byte) (string, error) {
 // a newer state is published, and what hung brings no old state back when it goes on.
 func TestFinding3SignerThatHangsHoldsNoLock(t *testing.T) {
 	repository := gittest.New(t).Repository(t, "config")
-	remote, err := git.NewRemote(repository.URL, nil)
+	remote, err := git.NewRemote(repository.URL, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestFinding3SignerThatHangsHoldsNoLock(t *testing.T) {
 func TestFinding3LateCommitIsNotPushed(t *testing.T) {
 	repository := gittest.New(t).Repository(t, "config")
 	repository.Commit("first", map[string]string{"a": "1"})
-	remote, err := git.NewRemote(repository.URL, nil)
+	remote, err := git.NewRemote(repository.URL, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
