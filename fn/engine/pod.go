@@ -78,7 +78,9 @@ func (w *podWork) restoreAndInject(plans []*compiledPolicy) (map[string]any, err
 		return w.takeAttempt(pod), err
 	}
 	if same := w.tryUnchanged(plans, pod); same != nil {
-		return w.takeAttempt(same), nil
+		after := w.takeAttempt(same)
+		w.warnOfKept(pod.after)
+		return after, nil
 	}
 	return w.takeAttempt(pod), err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/prerig/prerig/fn/decide"
 	"github.com/prerig/prerig/fn/inject"
 	"github.com/prerig/prerig/fn/podmap"
+	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/fn/sidecar"
 	"github.com/prerig/prerig/fn/workload"
 )
@@ -194,7 +195,7 @@ func (w *podWork) tryUnchanged(plans []*compiledPolicy, first *attempt) *attempt
 	if first.after != nil && !reflect.DeepEqual(imagesByName(first.after), imagesByName(w.template.Pod)) {
 		return nil // another version: no original gives the present pod
 	}
-	for _, keep := range []inject.Keep{inject.KeepAll, inject.KeepMost} {
+	for _, keep := range w.waysToKeep() {
 		_, least, err := restorePod(w.template.Pod, w.template.Owner, nil, restoreOptions{names: namesOf(plans), keep: keep, bare: w.isBarePod()})
 		if err != nil {
 			return nil
@@ -204,6 +205,31 @@ func (w *podWork) tryUnchanged(plans []*compiledPolicy, first *attempt) *attempt
 		}
 	}
 	return nil
+}
+
+// waysToKeep returns what may have been the pod's own in an original that is tried: all of it, all but what templates see, or, of a bare
+// Pod, one field alone. Templates see the annotations and containers of the original, so that all together may be too much.
+func (w *podWork) waysToKeep() []inject.Keep {
+	ways := []inject.Keep{inject.KeepAll, inject.KeepMost}
+	if !w.isBarePod() {
+		return ways
+	}
+	var fields []string
+	for _, n := range slices.Concat(w.restored.removed.Unknown, w.restored.removed.Assumed) {
+		if !slices.Contains(fields, n.Field) {
+			fields = append(fields, n.Field)
+			ways = append(ways, inject.KeepOnly(n.Field))
+		}
+	}
+	return ways
+}
+
+// warnOfKept names the first field that stays although injecting into what is known of the original would not give it: an
+// earlier injection with other settings may have set it.
+func (w *podWork) warnOfKept(after map[string]any) {
+	field := firstDifference(w.template.Pod, after)
+	w.unit.addResult(result.Warning, joinField(w.template.Field, field),
+		"taking an earlier injection out: this stays, because the pod may have had it of its own; take it out if it was injected with other settings")
 }
 
 // onlyOrdersVolumes reports whether a bare Pod differs from the present one in nothing but the order of its volumes, which means

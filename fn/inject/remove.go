@@ -5,6 +5,7 @@ package inject
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/workload"
@@ -31,17 +32,22 @@ type RemoveRequest struct {
 	Keep Keep
 }
 
-// Keep says what removing leaves in place of that which may have been the pod's own.
-type Keep int
+// Keep reports whether removing leaves a field, by the path of its note, in place as that which may have been the pod's own. Without
+// one, what an injection is known to set to the value that it has is taken out.
+type Keep func(field string) bool
 
-const (
-	// KeepNothing takes out what an injection is known to set to the value that it has.
-	KeepNothing Keep = iota
-	// KeepMost leaves all but Prometheus annotations that point to the agent.
-	KeepMost
-	// KeepAll leaves all.
-	KeepAll
-)
+// KeepAll leaves all.
+func KeepAll(string) bool { return true }
+
+// KeepMost leaves all but Prometheus annotations that point to the agent.
+func KeepMost(field string) bool {
+	return !strings.HasPrefix(field, "metadata.annotations["+prometheusPrefix)
+}
+
+// KeepOnly leaves one field.
+func KeepOnly(kept string) Keep {
+	return func(field string) bool { return field == kept }
+}
 
 // Removed is a pod without injection.
 type Removed struct {
@@ -124,11 +130,15 @@ func (r *removal) assume(field, reason string) {
 
 // take reports whether to take out a field that the injection is known to set to the value that it has, and notes it.
 func (r *removal) take(field, reason string) bool {
-	if r.keep == KeepNothing {
-		r.assume(field, reason)
+	if r.keeps(field) {
+		return false
 	}
-	return r.keep == KeepNothing
+	r.assume(field, reason)
+	return true
 }
+
+// keeps reports whether a field stays in place, as it may have been the pod's own.
+func (r *removal) keeps(field string) bool { return r.keep != nil && r.keep(field) }
 
 func (r *removal) cannotKnow(field, reason string) {
 	r.unknown = append(r.unknown, Note{field, reason})

@@ -88,8 +88,11 @@ func hasName(e any, name string) bool {
 func (r *removal) putBack(key, name string, own map[string]any) {
 	list := r.pod.list(key)
 	to := key
-	if key == initContainersKey && name == proxyContainer && own["restartPolicy"] == nil {
+	if key == initContainersKey && name == proxyContainer && own["restartPolicy"] == nil && !r.keeps("spec."+containersKey) {
 		to = containersKey // injection moved it
+	}
+	if r.keeps("spec." + key + "[" + name + "]") {
+		own = withZeros(own, podmap.Find(list, name))
 	}
 	if isIstios(name) {
 		r.setOrDrop(key, podmap.Without(list, name))
@@ -104,6 +107,26 @@ func (r *removal) putBack(key, name string, own map[string]any) {
 			list[i] = own
 		}
 	}
+}
+
+// withZeros returns a container with the zeros that the injected one has in the same places. The overrides annotation leaves
+// them out, so that it cannot be told whether the user had written them.
+func withZeros(own, injected map[string]any) map[string]any {
+	out := podmap.CopyMap(own)
+	for key, v := range injected {
+		mine, there := out[key]
+		switch v := v.(type) {
+		case int64:
+			if v == 0 && !there {
+				out[key] = v
+			}
+		case map[string]any:
+			if m, ok := mine.(map[string]any); ok {
+				out[key] = withZeros(m, v)
+			}
+		}
+	}
+	return out
 }
 
 // isIstios reports whether a container of that name is Istio's, so that injection decides where it goes.

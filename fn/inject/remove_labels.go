@@ -76,7 +76,7 @@ func (r *removal) revisionLabel() {
 		}
 		return
 	}
-	if r.keep != KeepNothing {
+	if r.keeps("metadata.labels[" + name + "]") {
 		return
 	}
 	if r.writer.appended {

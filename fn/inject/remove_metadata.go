@@ -152,9 +152,9 @@ func (r *removal) prometheusAnnotations(out map[string]formerAnnotation) {
 		return
 	}
 	note := "it points to the agent, as injection sets it"
-	if had || r.keep == KeepMost {
+	if had {
 		note = ""
-		if had && !r.writer.appended && len(own.Targets) == 0 {
+		if !r.writer.appended && len(own.Targets) == 0 {
 			r.assume("metadata.annotations["+prometheusPrefix+"*]", "the pod may have spelt them otherwise, such as prometheus_io_scrape, which Prometheus takes for the same")
 		}
 	}

@@ -55,7 +55,7 @@ func (r *removal) restoreGroup(context map[string]any) {
 	}
 	switch w := &r.writer; {
 	case w.within(5, 12) && !w.uses("grpc-"), w.newest < 5 && w.oldest > 0 && r.usesSDS():
-		if r.keep == KeepNothing {
+		if !r.keeps(field) {
 			delete(context, "fsGroup")
 			r.cannotKnow(field, "1337 was taken out, as this version of Istio sets it; a group of the pod's own was replaced without a trace")
 		}
@@ -94,7 +94,7 @@ func isPortSysctl(v any) bool {
 // its template's, if that has one; later versions never touch it.
 func (r *removal) restoreDNS() {
 	dns, ok := r.pod.spec["dnsConfig"].(map[string]any)
-	if !ok || !r.writer.appended || r.writer.newest < 1 || r.keep != KeepNothing {
+	if !ok || !r.writer.appended || r.writer.newest < 1 || r.keeps("spec.dnsConfig") {
 		return
 	}
 	searches, _ := dns["searches"].([]any)

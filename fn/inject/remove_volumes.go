@@ -112,7 +112,7 @@ const defaultFileMode = int64(420)
 // server always sets and no template of Istio's. Where everything that may be the pod's own is kept, defaults are, too.
 func (r *removal) served() bool {
 	_, defaulted := r.proxy["terminationMessagePath"]
-	return defaulted && r.keep == KeepNothing
+	return defaulted && !r.keeps("spec.volumes")
 }
 
 // withElement is a list with another element of a name.
