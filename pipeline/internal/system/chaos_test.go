@@ -65,6 +65,9 @@ func branchOf(i int) string { return fmt.Sprintf("rendered-%d", i%2) }
 // newChaos prepares a repository with an application for each pipeline. The text is added to all of them.
 func newChaos(t *testing.T, n size, more ...string) *chaos {
 	t.Helper()
+	if !full() {
+		t.Parallel() // it waits more than it works
+	}
 	c := emptyChaos(t, n, n.pipelines)
 	for i := range n.pipelines {
 		name := fmt.Sprintf("app%d", i)
