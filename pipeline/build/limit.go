@@ -19,18 +19,36 @@ import (
 type Limited struct {
 	builder Interface
 	lanes   *buildLanes
+	teams   Teams
 	log     *slog.Logger
 }
 
+// Teams says who shares the places of a Limited.
+type Teams struct {
+	// Of returns the team that a namespace belongs to; nil takes each namespace for a team.
+	Of func(namespace string) string
+	// Reserve keeps a place free for other teams, where there are two or more. Without it a team may hold them all, until others
+	// want one that becomes free.
+	Reserve bool
+}
+
+// of returns the team that a pipeline belongs to.
+func (t Teams) of(p *v1alpha1.RenderPipeline) string {
+	if t.Of == nil {
+		return p.Metadata.Namespace
+	}
+	return t.Of(p.Metadata.Namespace)
+}
+
 // Limit returns what builds up to workers pipelines at once, beside half as many that take long.
-func Limit(builder Interface, workers int, log *slog.Logger) *Limited {
-	return &Limited{builder: builder, lanes: newLanes(workers), log: log}
+func Limit(builder Interface, workers int, teams Teams, log *slog.Logger) *Limited {
+	return &Limited{builder: builder, lanes: newLanes(workers, teams.Reserve), teams: teams, log: log}
 }
 
 // Build builds when there is a place. It begins again where it had to make way for others, so that the result is always that
 // of one build from its beginning to its end.
 func (l *Limited) Build(ctx context.Context, p *v1alpha1.RenderPipeline, files *tree.Tree) (built *Built, err error) {
-	err = l.lanes.runInLane(ctx, p.Key(), func(ctx context.Context) error {
+	err = l.lanes.runInLane(ctx, work{pipeline: p.Key(), team: l.teams.of(p)}, func(ctx context.Context) error {
 		l.log.Debug("rendering", "pipeline", p.Key())
 		built, err = l.builder.Build(ctx, p, files)
 		return err
@@ -41,18 +59,19 @@ func (l *Limited) Build(ctx context.Context, p *v1alpha1.RenderPipeline, files *
 // IsSlow reports whether the last build of a pipeline took so long that nobody should wait for the next.
 func (l *Limited) IsSlow(pipeline string) bool { return l.lanes.isSlow(pipeline) }
 
+// work is what takes a place: a pipeline's render, and the team that it counts for.
+type work struct{ pipeline, team string }
+
 // buildLanes share the renderers out, so that pipelines whose renders hang or take long do not keep the others waiting. A render
 // begins in the quick lane. One that is at it for longer than slowAfter while others wait has to leave it: for the slow
 // lane, which has places of its own, or, where these are taken, it is stopped and begins again when there is one. A
 // pipeline that is known to be slow takes a place in the quick lane only while nobody else wants it.
 type buildLanes struct {
-	quick, slow chan struct{}
+	quick, slow *places
 	after       time.Duration // slowAfter, except in tests
 
-	mu      sync.Mutex
-	waiting int             // for the quick lane
-	wanted  chan struct{}   // closed when somebody begins to wait
-	known   map[string]bool // pipelines that were slow the last time
+	mu    sync.Mutex
+	known map[string]bool // pipelines that were slow the last time
 }
 
 // slowAfter is when a render counts as slow. Most take some milliseconds.
@@ -61,11 +80,10 @@ const slowAfter = 3 * time.Second
 // errMakeWay is why a render is stopped that has to leave the quick lane.
 var errMakeWay = errors.New("the render makes way for others and begins again")
 
-func newLanes(workers int) *buildLanes {
+func newLanes(workers int, reserve bool) *buildLanes {
 	workers = max(1, workers)
 	return &buildLanes{
-		after: slowAfter, quick: make(chan struct{}, workers), slow: make(chan struct{}, max(1, workers/2)),
-		wanted: make(chan struct{}), known: map[string]bool{},
+		after: slowAfter, quick: newPlaces(workers, reserve), slow: newPlaces(max(1, workers/2), reserve), known: map[string]bool{},
 	}
 }
 
@@ -88,28 +106,26 @@ func (l *buildLanes) noteDuration(pipeline string, took time.Duration) {
 }
 
 // runInLane calls do when there is a place, and again where it had to make way. Its error is that of do, or that of the context.
-func (l *buildLanes) runInLane(ctx context.Context, pipeline string, do func(context.Context) error) error {
+func (l *buildLanes) runInLane(ctx context.Context, w work, do func(context.Context) error) error {
 	stay := l.after
-	if l.isSlow(pipeline) {
+	if l.isSlow(w.pipeline) {
 		stay = 0
 	}
-	at, err := l.takeSlot(ctx, stay == 0)
+	at, err := l.takePlace(ctx, w.team, stay == 0)
 	if err != nil {
 		return err
 	}
 	if at == l.quick {
-		left, err := l.inQuick(ctx, pipeline, stay, do)
+		left, err := l.inQuick(ctx, w, stay, do)
 		if !left {
 			return err
 		}
-		select {
-		case l.slow <- struct{}{}:
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := l.slow.take(ctx, w.team); err != nil {
+			return err
 		}
 	}
-	defer func() { <-l.slow }()
-	return l.runTimed(ctx, pipeline, do)
+	defer l.slow.giveBack(w.team)
+	return l.runTimed(ctx, w.pipeline, do)
 }
 
 func (l *buildLanes) runTimed(ctx context.Context, pipeline string, do func(context.Context) error) error {
@@ -119,81 +135,53 @@ func (l *buildLanes) runTimed(ctx context.Context, pipeline string, do func(cont
 	return err
 }
 
-// takeSlot waits for a place. One that is slow waits for either lane, and not ahead of others for the quick one.
-func (l *buildLanes) takeSlot(ctx context.Context, slow bool) (chan struct{}, error) {
-	if slow {
-		select {
-		case l.slow <- struct{}{}:
-			return l.slow, nil
-		default:
-		}
-		quick := l.quick
-		if l.hasWaiting() {
-			quick = nil
-		}
-		select {
-		case quick <- struct{}{}:
-			return l.quick, nil
-		case l.slow <- struct{}{}:
-			return l.slow, nil
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+// takePlace waits for a place. One that is slow waits for either lane, and behind all others for the quick one.
+func (l *buildLanes) takePlace(ctx context.Context, team string, slow bool) (*places, error) {
+	if !slow {
+		return l.quick, l.quick.take(ctx, team)
 	}
-	select {
-	case l.quick <- struct{}{}:
-		return l.quick, nil
-	default:
+	if l.slow.tryTake(team) {
+		return l.slow, nil
 	}
-	l.addWaiting(1)
-	defer l.addWaiting(-1)
+	quick, own := l.quick.join(team, true), l.slow.join(team, false)
 	select {
-	case l.quick <- struct{}{}:
+	case <-quick.granted:
+		l.slow.leave(own)
 		return l.quick, nil
+	case <-own.granted:
+		l.quick.leave(quick)
+		return l.slow, nil
 	case <-ctx.Done():
+		l.quick.leave(quick)
+		l.slow.leave(own)
 		return nil, ctx.Err()
 	}
 }
 
-func (l *buildLanes) addWaiting(n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.waiting += n; n > 0 {
-		close(l.wanted)
-		l.wanted = make(chan struct{})
-	}
-}
-
-func (l *buildLanes) hasWaiting() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.waiting > 0
-}
-
 // inQuick calls do in the quick lane, whose place it gives back. It says that do had to leave before it was done.
-func (l *buildLanes) inQuick(ctx context.Context, pipeline string, stay time.Duration, do func(context.Context) error) (left bool, err error) {
+func (l *buildLanes) inQuick(ctx context.Context, w work, stay time.Duration, do func(context.Context) error) (left bool, err error) {
 	doing, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	ended := make(chan struct{})
 	moved := make(chan bool, 1)
-	go func() { moved <- l.watchRender(ended, stay, func() { stop(errMakeWay) }) }()
-	err = l.runTimed(doing, pipeline, do)
+	go func() { moved <- l.watchRender(ended, w.team, stay, func() { stop(errMakeWay) }) }()
+	err = l.runTimed(doing, w.pipeline, do)
 	close(ended)
 	if <-moved {
-		<-l.slow
+		l.slow.giveBack(w.team)
 	} else {
-		<-l.quick
+		l.quick.giveBack(w.team)
 	}
 	if err != nil && errors.Is(context.Cause(doing), errMakeWay) && ctx.Err() == nil {
-		l.noteDuration(pipeline, l.after)
+		l.noteDuration(w.pipeline, l.after)
 		return true, nil
 	}
 	return false, err
 }
 
-// watchRender looks after a render in the quick lane: when its time is up and others wait, it moves it to the slow lane, or stops
-// it where that is full. It says whether the place that the render has is one of the slow lane.
-func (l *buildLanes) watchRender(ended <-chan struct{}, stay time.Duration, leave func()) (moved bool) {
+// watchRender looks after a render in the quick lane: when its time is up and others want its place, it moves it to the slow lane, or
+// stops it where that is full. It says whether the place that the render has is one of the slow lane.
+func (l *buildLanes) watchRender(ended <-chan struct{}, team string, stay time.Duration, leave func()) (moved bool) {
 	timer := time.NewTimer(stay)
 	defer timer.Stop()
 	select {
@@ -202,23 +190,19 @@ func (l *buildLanes) watchRender(ended <-chan struct{}, stay time.Duration, leav
 	case <-timer.C:
 	}
 	for {
-		l.mu.Lock()
-		crowded, wanted := l.waiting > 0, l.wanted
-		l.mu.Unlock()
-		if crowded {
-			select {
-			case l.slow <- struct{}{}:
-				<-l.quick
-				return true
-			default:
-				leave()
-				return false
-			}
+		wanted, changed := l.quick.isWanted(team)
+		switch {
+		case wanted && l.slow.tryTake(team):
+			l.quick.giveBack(team)
+			return true
+		case wanted:
+			leave()
+			return false
 		}
 		select {
 		case <-ended:
 			return false
-		case <-wanted:
+		case <-changed:
 		}
 	}
 }

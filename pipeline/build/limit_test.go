@@ -25,7 +25,7 @@ func quickly(context.Context) error { return nil }
 func TestQuickRendersDoNotWaitForSlowOnes(t *testing.T) {
 	for _, workers := range []int{1, 2, 5} {
 		t.Run(fmt.Sprint(workers), func(t *testing.T) {
-			l := newLanes(workers)
+			l := newLanes(workers, false)
 			l.after = 20 * time.Millisecond
 			ctx, cancel := context.WithCancel(t.Context())
 			var hanging sync.WaitGroup
@@ -33,7 +33,7 @@ func TestQuickRendersDoNotWaitForSlowOnes(t *testing.T) {
 			const bad = 12
 			for i := range bad {
 				hanging.Go(func() {
-					err := l.runInLane(ctx, fmt.Sprint("bad", i), func(ctx context.Context) error {
+					err := l.runInLane(ctx, work{pipeline: fmt.Sprint("bad", i)}, func(ctx context.Context) error {
 						starts.Add(1)
 						return until(ctx)
 					})
@@ -46,28 +46,30 @@ func TestQuickRendersDoNotWaitForSlowOnes(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 			for i := range 20 {
-				if err := l.runInLane(t.Context(), fmt.Sprint("good", i), quickly); err != nil {
+				if err := l.runInLane(t.Context(), work{pipeline: fmt.Sprint("good", i)}, quickly); err != nil {
 					t.Fatal(err)
 				}
 			}
 			cancel()
 			hanging.Wait()
-			if len(l.quick) != 0 || len(l.slow) != 0 || l.waiting != 0 {
-				t.Errorf("places are lost: %d quick, %d slow, %d waiting", len(l.quick), len(l.slow), l.waiting)
+			for _, p := range []*places{l.quick, l.slow} {
+				if p.taken != 0 || len(p.held) != 0 || len(p.waiters) != 0 {
+					t.Errorf("places are lost: %d taken, held %v, %d waiting", p.taken, p.held, len(p.waiters))
+				}
 			}
 		})
 	}
 }
 
 func TestSlowRendersComeToAnEnd(t *testing.T) {
-	l := newLanes(1)
+	l := newLanes(1, false)
 	l.after = 10 * time.Millisecond
 	var all sync.WaitGroup
 	var done, quick atomic.Int64
 	for i := range 4 {
 		all.Go(func() {
 			for range 3 {
-				err := l.runInLane(t.Context(), fmt.Sprint("slow", i), func(ctx context.Context) error {
+				err := l.runInLane(t.Context(), work{pipeline: fmt.Sprint("slow", i)}, func(ctx context.Context) error {
 					select {
 					case <-time.After(3 * l.after):
 						return nil
@@ -92,7 +94,7 @@ func TestSlowRendersComeToAnEnd(t *testing.T) {
 					return
 				default:
 				}
-				if err := l.runInLane(t.Context(), fmt.Sprint("quick", i), quickly); err != nil {
+				if err := l.runInLane(t.Context(), work{pipeline: fmt.Sprint("quick", i)}, quickly); err != nil {
 					t.Error(err)
 				}
 				quick.Add(1)
@@ -111,7 +113,7 @@ func TestSlowRendersComeToAnEnd(t *testing.T) {
 	}
 	// One that has become quick is so again, and what fails of itself is told as it is.
 	broken := errors.New("broken")
-	if err := l.runInLane(t.Context(), "slow1", func(context.Context) error { return broken }); !errors.Is(err, broken) || l.isSlow("slow1") {
+	if err := l.runInLane(t.Context(), work{pipeline: "slow1"}, func(context.Context) error { return broken }); !errors.Is(err, broken) || l.isSlow("slow1") {
 		t.Errorf("got %v; slow: %v", err, l.known)
 	}
 }

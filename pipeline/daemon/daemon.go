@@ -252,13 +252,17 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 	if err != nil {
 		return err
 	}
+	tenants, err := c.ParsedTenants()
+	if err != nil {
+		return err
+	}
 	secrets := secretsOf(c)
 	p.builder = &build.Builder{Renderer: p.pool, Policies: c.Policies, Limits: limits, Repositories: p.fetcher, Bases: bases, Version: o.Version}
 	targets := publish.NewTargets(p.fetcher, secrets, p.queue.Lock, limits.Read, p.watchdog)
 	p.remover = &prune.Remover{Catalog: p.catalog, Store: p.store, Queue: p.queue, Targets: targets, Version: o.Version, Log: o.Log}
 	p.runner = run.New(run.Options{
 		Catalog: p.catalog, PipelinesDir: c.Pipelines, Fetcher: p.fetcher, Targets: targets, Remover: p.remover, Builder: p.builder,
-		Store: p.store, Queue: p.queue, Notifier: p.newNotifier(secrets), Workers: c.Workers, History: c.History, ExternalURL: c.ExternalURL,
+		Store: p.store, Queue: p.queue, Notifier: p.newNotifier(secrets), Workers: c.Workers, Teams: teamsOf(tenants), History: c.History, ExternalURL: c.ExternalURL,
 		Observe: p.metrics.Run, Watchdog: p.watchdog, Log: o.Log,
 	})
 	return nil
@@ -269,6 +273,14 @@ func (p *components) newNotifier(secrets secret.Reader) *notify.Notifier {
 	n := notify.New(secrets, p.dialer)
 	n.Observe = p.metrics.Notification
 	return n
+}
+
+// teamsOf returns who shares the renderers: tenants, and namespaces that belong to none.
+func teamsOf(tenants []tenant.Tenant) build.Teams {
+	return build.Teams{
+		Of:      func(namespace string) string { return tenant.OfNamespace(tenants, namespace) },
+		Reserve: len(tenants) > 1,
+	}
 }
 
 // secretsOf returns what reads the secrets of a configuration.

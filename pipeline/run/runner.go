@@ -45,6 +45,8 @@ type Options struct {
 	Notifier *notify.Notifier
 	// Workers is how many renders run at once, beside half as many that take long.
 	Workers int
+	// Teams says who shares the renders out.
+	Teams build.Teams
 	// History is how many runs are kept.
 	History int
 	// ExternalURL is where the web page is, for notifications.
@@ -84,7 +86,7 @@ func New(o Options) *Runner {
 	if o.Observe == nil {
 		o.Observe = func(Observation) {}
 	}
-	r := &Runner{Options: o, builds: build.Limit(build.Watch(o.Builder, o.Watchdog), o.Workers, o.Log)}
+	r := &Runner{Options: o, builds: build.Limit(build.Watch(o.Builder, o.Watchdog), o.Workers, o.Teams, o.Log)}
 	r.sources = source.Share(o.Fetcher)
 	return r
 }

@@ -53,6 +53,16 @@ func Of(all []Tenant, file string) (best Tenant, ok bool) {
 	return best, ok
 }
 
+// OfNamespace returns the directory of the first tenant whose pipelines may be of a namespace, or the namespace where there is none.
+func OfNamespace(all []Tenant, namespace string) string {
+	for _, t := range all {
+		if t.Owns(namespace) {
+			return t.Directory
+		}
+	}
+	return namespace
+}
+
 // Owns reports whether the tenant's pipelines may be of a namespace.
 func (t Tenant) Owns(namespace string) bool { return slices.Contains(t.Namespaces, namespace) }
 

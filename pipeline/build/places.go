@@ -1,0 +1,149 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package build
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// places are how many renders run at once, shared out between teams: a place that becomes free goes to the team that holds the
+// fewest, and among these to who waits longest. With a reserve, no team takes the last place. It is safe for concurrent use.
+type places struct {
+	count int
+	// most is how many of them one team may hold.
+	most int
+
+	mu      sync.Mutex
+	held    map[string]int // by team
+	taken   int
+	waiters []*waiter     // in the order in which they came
+	changed chan struct{} // closed when somebody begins to wait or a place is given back
+}
+
+// waiter is one render that waits for a place.
+type waiter struct {
+	team string
+	// yields says that all others go first.
+	yields  bool
+	granted chan struct{} // closed once it has a place
+}
+
+// newPlaces returns a number of places, of which one team may hold all, or with reserve all but one.
+func newPlaces(count int, reserve bool) *places {
+	p := &places{count: count, most: count, held: map[string]int{}, changed: make(chan struct{})}
+	if reserve && count > 1 {
+		p.most = count - 1
+	}
+	return p
+}
+
+// tryTake takes a place for a team if it may have one now. Nobody who waits could have had it.
+func (p *places) tryTake(team string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.taken == p.count || p.held[team] >= p.most {
+		return false
+	}
+	p.give(team)
+	return true
+}
+
+// take waits for a place. Its error is that of the context.
+func (p *places) take(ctx context.Context, team string) error {
+	w := p.join(team, false)
+	select {
+	case <-w.granted:
+		return nil
+	case <-ctx.Done():
+		p.leave(w)
+		return ctx.Err()
+	}
+}
+
+// join begins to wait, and may have got a place already when it returns. Who joins has to leave, or to use the place.
+func (p *places) join(team string, yields bool) *waiter {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := &waiter{team: team, yields: yields, granted: make(chan struct{})}
+	p.waiters = append(p.waiters, w)
+	p.settle()
+	return w
+}
+
+// leave ends waiting, and gives the place back if there is one by now.
+func (p *places) leave(w *waiter) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i := slices.Index(p.waiters, w); i >= 0 {
+		p.waiters = slices.Delete(p.waiters, i, i+1)
+		return
+	}
+	p.release(w.team)
+}
+
+// giveBack gives a team's place to the next.
+func (p *places) giveBack(team string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.release(team)
+}
+
+// release is giveBack for who holds the lock.
+func (p *places) release(team string) {
+	p.taken--
+	if p.held[team]--; p.held[team] == 0 {
+		delete(p.held, team)
+	}
+	p.settle()
+}
+
+// give counts a place for a team.
+func (p *places) give(team string) {
+	p.taken++
+	p.held[team]++
+}
+
+// settle gives free places to those who wait, and tells who looks for changes.
+func (p *places) settle() {
+	for p.taken < p.count {
+		best := p.next(func(team string) int { return p.held[team] })
+		if best == nil {
+			break
+		}
+		p.waiters = slices.DeleteFunc(p.waiters, func(w *waiter) bool { return w == best })
+		p.give(best.team)
+		close(best.granted)
+	}
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// next returns who is to have the next place, by how many places each team holds; nil where nobody may have it.
+func (p *places) next(held func(team string) int) *waiter {
+	var best *waiter
+	for _, w := range p.waiters {
+		switch {
+		case held(w.team) >= p.most:
+		case best == nil, best.yields && !w.yields, best.yields == w.yields && held(w.team) < held(best.team):
+			best = w
+		}
+	}
+	return best
+}
+
+// isWanted reports whether somebody who does not yield would get a team's place if it was given back, and returns what is closed
+// when that may have become otherwise.
+func (p *places) isWanted(team string) (bool, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	next := p.next(func(t string) int {
+		if t == team {
+			return p.held[t] - 1
+		}
+		return p.held[t]
+	})
+	return next != nil && !next.yields, p.changed
+}
