@@ -35,7 +35,8 @@ type Entry struct {
 	// Tenant are the namespaces of the tenant whose directory its file is in; none without tenants.
 	Tenant []string
 
-	problem string // Err without a revision
+	problem string  // Err without a revision
+	origin  *origin // that it was read from
 }
 
 // Source returns the pipeline's source with a local directory made absolute: it is relative to the pipeline's file, which is
@@ -48,26 +49,27 @@ func (e Entry) Source(dir string) v1alpha1.Source {
 	return src
 }
 
-// Catalog is the pipelines of a directory or a Git repository. It is safe for concurrent use.
+// Catalog is the pipelines of directories and Git repositories. It is safe for concurrent use.
 type Catalog struct {
-	dir  string
-	repo *gitRepository
-	log  *slog.Logger
+	origins []*origin
+	log     *slog.Logger
 
 	rules  Rules
 	rescan time.Duration // rescan, except in tests
 
+	merging sync.Mutex // held by whoever takes over what was read
 	mu      sync.RWMutex
 	entries map[string]Entry
 	keys    []string
 	index   *changeIndex
-	state   Status
 
 	listeners []func(changed []string)
 }
 
-// Status is where the pipelines are from and how that goes.
+// Status is where pipelines are from and how that goes.
 type Status struct {
+	// Name of the directory or repository, where there are several.
+	Name string `json:"name,omitempty"`
 	// Source is the directory, or the repository's URL with reference and path.
 	Source string `json:"source"`
 	// Revision is the repository's that the pipelines are from.
@@ -87,27 +89,6 @@ type Option func(*Catalog)
 
 // WithRules sets the rules; the default is their zero value.
 func WithRules(r Rules) Option { return func(c *Catalog) { c.rules = r } }
-
-// Open reads the directory. One that does not exist is an error; files that are wrong are not.
-func Open(dir string, log *slog.Logger, options ...Option) (*Catalog, error) {
-	c := newCatalog(dir, nil, log, options...)
-	c.dir = dir
-	if _, err := c.Reload(); err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
-func newCatalog(source string, repo *gitRepository, log *slog.Logger, options ...Option) *Catalog {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	c := &Catalog{repo: repo, log: log, rescan: rescan, entries: map[string]Entry{}, index: newIndex(nil, repo), state: Status{Source: source}}
-	for _, option := range options {
-		option(c)
-	}
-	return c
-}
 
 // OnChange calls f with the keys that are new, different or gone after each reload that changed anything. It is to be
 // called before Watch.
@@ -141,80 +122,66 @@ func (c *Catalog) All() []Entry {
 	return out
 }
 
-// Status says where the pipelines are from and how that goes.
-func (c *Catalog) Status() Status {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.state
-}
-
-// Reload reads the directory again and gives the keys that changed. For a repository it does nothing.
-func (c *Catalog) Reload() ([]string, error) {
-	if c.repo != nil {
-		return nil, nil
-	}
-	read, err := readDir(c.dir)
-	c.setError(err)
-	if err != nil {
-		return nil, err
-	}
-	changed := c.replaceEntries(read, "")
-	c.notifyChanged(changed)
-	return changed, nil
-}
-
-// setError keeps for the status how the last look at the source went.
-func (c *Catalog) setError(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.state.Error = errorText(err); err == nil {
-		c.state.Checked = time.Now()
-	}
-}
-
-// replaceEntries puts what was read in the place of what is known and gives the keys that changed.
-func (c *Catalog) replaceEntries(read []Entry, revision string) []string {
+// replaceEntries puts what was read of an origin in the place of what is known of it, and gives the keys that changed in all.
+func (c *Catalog) replaceEntries(from *origin, read []Entry, revision string) []string {
+	c.merging.Lock()
+	defer c.merging.Unlock()
+	from.read, from.revision, from.known = read, revision, true
 	c.mu.RLock()
 	before := c.entries
 	c.mu.RUnlock()
 	entries := map[string]Entry{}
-	for _, e := range c.rules.refuse(read, before) {
+	for _, e := range c.rules.refuse(c.readEntries(), before, c.isUnread) {
 		if other, ok := entries[e.Key]; ok {
 			e.Err = fmt.Errorf("reading %s: the pipeline %s is in %s already", e.File, e.Key, other.File)
 			e.Pipeline, e.Key = nil, e.File+"#"+e.Key
 		}
-		e.Revision, e.problem = revision, errorText(e.Err)
-		if e.Err != nil && revision != "" {
-			e.Err = fmt.Errorf("%w (at %s)", e.Err, revision)
+		e.Revision, e.problem = e.origin.revision, errorText(e.Err)
+		if e.Err != nil && e.Revision != "" {
+			e.Err = fmt.Errorf("%w (at %s)", e.Err, e.Revision)
 		}
 		entries[e.Key] = e
 	}
-	keys := make([]string, 0, len(entries))
-	valid := 0
-	c.mu.Lock()
-	changed := changedKeys(c.entries, entries)
-	for key, e := range entries {
-		// What is as it was keeps the revision that brought it, so that no commit beside it makes it look new.
-		if old, ok := c.entries[key]; ok && old.File == e.File && !entryChanged(old, e) {
-			entries[key] = old
-		}
-		keys = append(keys, key)
-		if e.Err == nil {
-			valid++
-		}
-	}
-	sort.Strings(keys)
-	c.entries, c.keys, c.index = entries, keys, newIndex(entries, c.repo)
-	c.state.Revision, c.state.Pipelines, c.state.Invalid = revision, valid, len(keys)-valid
-	if len(changed) > 0 {
-		c.state.Changed = time.Now()
-	}
-	c.mu.Unlock()
+	changed := c.publishEntries(entries)
 	for _, key := range changed {
 		if e, ok := entries[key]; ok && e.Err != nil {
 			c.log.Error("a pipeline is not valid and does not run", "pipeline", key, "file", e.File, "error", e.Err)
 		}
 	}
+	return changed
+}
+
+// publishEntries makes entries those that are known, and gives the keys that changed.
+func (c *Catalog) publishEntries(entries map[string]Entry) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	changed := changedKeys(c.entries, entries)
+	keys := make([]string, 0, len(entries))
+	for _, o := range c.origins {
+		o.state.Revision, o.state.Pipelines, o.state.Invalid = o.revision, 0, 0
+	}
+	for key, e := range entries {
+		// What is as it was keeps the revision that brought it, so that no commit beside it makes it look new.
+		if old, ok := c.entries[key]; ok && old.File == e.File && old.origin == e.origin && !entryChanged(old, e) {
+			entries[key] = old
+		}
+		keys = append(keys, key)
+		if e.Err == nil {
+			e.origin.state.Pipelines++
+		} else {
+			e.origin.state.Invalid++
+		}
+	}
+	sort.Strings(keys)
+	now := time.Now()
+	for _, key := range changed {
+		for _, e := range []Entry{c.entries[key], entries[key]} {
+			if e.origin != nil {
+				e.origin.state.Changed = now
+			}
+		}
+	}
+	c.entries, c.keys, c.index = entries, keys, newIndex(entries, c.origins)
 	return changed
 }
 

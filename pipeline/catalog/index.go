@@ -6,6 +6,7 @@ package catalog
 import (
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
@@ -33,19 +34,24 @@ type changeIndex struct {
 	kind map[string][]watchedRef // Flux, by kind
 }
 
-// catalogKey stands for the repository of the pipelines themselves. It cannot be that of a pipeline.
-const catalogKey = "\x00catalog"
+// originKey stands for a repository of the pipelines themselves, by its position. It cannot be that of a pipeline.
+func originKey(i int) string { return "\x00origin" + strconv.Itoa(i) }
 
-func newIndex(entries map[string]Entry, repo *gitRepository) *changeIndex {
+func isOriginKey(key string) bool { return strings.HasPrefix(key, "\x00") }
+
+func newIndex(entries map[string]Entry, origins []*origin) *changeIndex {
 	x := &changeIndex{git: map[string][]watchedRef{}, oci: map[string][]watchedRef{}, path: map[string][]watchedRef{}, flux: map[string][]watchedRef{}, kind: map[string][]watchedRef{}}
 	for _, e := range entries {
 		if e.Pipeline != nil {
 			x.addPipeline(e.Key, e.Pipeline)
 		}
 	}
-	if repo != nil {
-		w := watchedRef{key: catalogKey, ref: repo.Ref}
-		url := giturl.Normal(repo.URL)
+	for i, o := range origins {
+		if o.repo == nil {
+			continue
+		}
+		w := watchedRef{key: originKey(i), ref: o.repo.Ref}
+		url := giturl.Normal(o.repo.URL)
 		x.git[url] = append(x.git[url], w)
 		x.kind["GitRepository"] = append(x.kind["GitRepository"], w)
 	}
@@ -118,27 +124,36 @@ func (c *Catalog) Match(changes []event.Change) []string {
 		x.matchChange(change, func(key string) { found[key] = true })
 	}
 	keys := make([]string, 0, len(found))
-	delete(found, catalogKey)
 	for key := range found {
-		keys = append(keys, key)
+		if !isOriginKey(key) {
+			keys = append(keys, key)
+		}
 	}
 	sort.Strings(keys)
 	return keys
 }
 
-// Concerns reports whether the changes could touch the repository of the pipelines themselves.
-func (c *Catalog) Concerns(changes []event.Change) bool {
+// concerned returns the repositories of pipelines that the changes could touch.
+func (c *Catalog) concerned(changes []event.Change) (out []*origin) {
 	c.mu.RLock()
 	x := c.index
 	c.mu.RUnlock()
-	any := false
+	found := map[string]bool{}
 	for _, change := range changes {
-		x.matchChange(change, func(key string) { any = any || key == catalogKey })
+		x.matchChange(change, func(key string) { found[key] = true })
 	}
-	return any
+	for i, o := range c.origins {
+		if found[originKey(i)] {
+			out = append(out, o)
+		}
+	}
+	return out
 }
 
-// Watches reports whether any pipeline, or the repository of the pipelines themselves, could be touched.
+// Concerns reports whether the changes could touch a repository of the pipelines themselves.
+func (c *Catalog) Concerns(changes []event.Change) bool { return len(c.concerned(changes)) > 0 }
+
+// Watches reports whether any pipeline, or a repository of the pipelines themselves, could be touched.
 func (c *Catalog) Watches(changes []event.Change) bool {
 	c.mu.RLock()
 	x := c.index

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,13 +26,13 @@ type Repository struct {
 	URL, Ref, Path string
 	// Open gives the mirror and the way to the server. It is asked each time, as credentials change.
 	Open func(ctx context.Context) (*git.Mirror, *git.Remote, error)
+	// Interval is how often the repository is looked at without an event; 0 only follows other processes.
+	Interval time.Duration
 	// Heads is where all processes agree on the commit.
 	Heads Heads
-	// Log; nil discards.
-	Log *slog.Logger
 }
 
-// Heads keeps the commit that all processes have the pipelines from. *status.Store is one.
+// Heads keeps the commit that all processes have the pipelines from. status.Heads is one.
 type Heads interface {
 	// Head returns it, and a revision that is 0 where there is none.
 	Head(ctx context.Context) (status.Head, uint64, error)
@@ -50,42 +49,37 @@ type gitRepository struct {
 	waiting  atomic.Int32  // those who wait for it to ask the server
 	revision atomic.Uint64 // of the head that was read
 	commit   git.Hash      // that the entries are from
-	failed   string        // the last failure that was logged
 }
 
 // readTimeout bounds one look at the server with what it brings.
 const readTimeout = time.Minute
 
-// OpenRepository reads the pipelines of a repository. Where the server does not answer, it begins with the commit that was
-// read last, which is in the mirror; only without one is it an error.
-func OpenRepository(ctx context.Context, o Repository, options ...Option) (*Catalog, error) {
-	repo := &gitRepository{Repository: o}
-	c := newCatalog(repo.String(), repo, o.Log, options...)
-	_, err := c.refreshLocked(ctx)
+// openRepository reads the pipelines. Where the server does not answer, it begins with the commit that was read last, which is in the
+// mirror; only without one is it an error.
+func (o *origin) openRepository(ctx context.Context) error {
+	_, err := o.refreshLocked(ctx)
 	if err == nil {
-		return c, nil
+		return nil
 	}
 	if ctx.Err() != nil {
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
-	if restored := c.restoreFromMirror(ctx); restored != nil {
-		c.log.Debug("there is no earlier commit of the pipelines to begin with", "error", restored)
-		return nil, err
+	if restored := o.restoreFromMirror(ctx); restored != nil {
+		o.catalog.log.Debug("there is no earlier commit of the pipelines to begin with", "error", restored)
+		return err
 	}
-	c.setError(err)
-	c.log.Warn("starting with the pipelines that were read last", "revision", c.Status().Revision)
-	return c, nil
+	o.setError(err)
+	o.catalog.log.Warn("starting with the pipelines that were read last", "source", o.repo.String(), "revision", o.status().Revision)
+	return nil
 }
 
-// Join reads the pipelines of a repository at the commit that another process has them from, and where there is none yet as
-// OpenRepository does.
-func Join(ctx context.Context, o Repository, options ...Option) (*Catalog, error) {
-	if _, revision, err := o.Heads.Head(ctx); err != nil || revision == 0 {
-		return OpenRepository(ctx, o, options...)
+// joinRepository reads the pipelines at the commit that another process has them from, and where there is none yet as openRepository
+// does.
+func (o *origin) joinRepository(ctx context.Context) error {
+	if _, revision, err := o.repo.Heads.Head(ctx); err != nil || revision == 0 {
+		return o.openRepository(ctx)
 	}
-	repo := &gitRepository{Repository: o}
-	c := newCatalog(repo.String(), repo, o.Log, options...)
-	return c, c.Follow(ctx)
+	return o.follow(ctx)
 }
 
 // String names the repository for people.
@@ -104,23 +98,19 @@ func (r *gitRepository) isAtHead(head status.Head) bool {
 	return head.URL == r.URL && head.Ref == r.Ref && head.Path == r.Path && head.Commit != ""
 }
 
-// Refresh asks the server where the repository is now and reads it where it has moved. It gives the keys that changed, for
-// the caller to act on: functions of OnChange are not called. After an error everything is as it was. For a directory it
-// does nothing.
-func (c *Catalog) Refresh(ctx context.Context) (changed []string, err error) {
-	if c.repo == nil {
-		return nil, nil
-	}
+// refresh asks the server where the repository is now and reads it where it has moved. It gives the keys that changed, for
+// the caller to act on: functions of OnChange are not called. After an error everything is as it was.
+func (o *origin) refresh(ctx context.Context) (changed []string, err error) {
 	// Somebody who waits for the turn will ask the server later than now, which is enough: a server that hangs must not
 	// hold up one event after the other.
-	if c.repo.waiting.Load() > 0 {
+	if o.repo.waiting.Load() > 0 {
 		return nil, nil
 	}
-	return c.refreshLocked(ctx)
+	return o.refreshLocked(ctx)
 }
 
-func (c *Catalog) refreshLocked(ctx context.Context) (changed []string, err error) {
-	r := c.repo
+func (o *origin) refreshLocked(ctx context.Context) (changed []string, err error) {
+	r := o.repo
 	r.waiting.Add(1)
 	r.turn.Lock()
 	r.waiting.Add(-1)
@@ -129,7 +119,7 @@ func (c *Catalog) refreshLocked(ctx context.Context) (changed []string, err erro
 	defer cancel()
 	const attempts = 5 // another process may be at it as well
 	for try := 1; ; try++ {
-		changed, err = c.resolveOnce(ctx)
+		changed, err = o.resolveOnce(ctx)
 		if !errors.Is(err, queue.ErrChanged) || try == attempts {
 			break
 		}
@@ -137,7 +127,7 @@ func (c *Catalog) refreshLocked(ctx context.Context) (changed []string, err erro
 	if err != nil {
 		err = r.explainError(err)
 	}
-	c.reportRead(err)
+	o.reportRead(err)
 	return changed, err
 }
 
@@ -152,8 +142,8 @@ func (r *gitRepository) explainError(err error) error {
 
 // resolveOnce does one attempt. The head is loaded before the server is asked, so that of two processes the one that asked
 // later wins.
-func (c *Catalog) resolveOnce(ctx context.Context) ([]string, error) {
-	r := c.repo
+func (o *origin) resolveOnce(ctx context.Context) ([]string, error) {
+	r := o.repo
 	head, revision, err := r.Heads.Head(ctx)
 	if err != nil {
 		return nil, err
@@ -181,31 +171,27 @@ func (c *Catalog) resolveOnce(ctx context.Context) ([]string, error) {
 			return nil, err
 		}
 	}
-	return c.adoptEntries(read, commit, revision), nil
+	return o.adoptEntries(read, commit, revision), nil
 }
 
 // adoptEntries takes over what was read.
-func (c *Catalog) adoptEntries(read []Entry, commit *git.Commit, revision uint64) []string {
-	changed := c.replaceEntries(read, commit.Revision())
-	c.repo.commit = commit.Hash
-	c.repo.revision.Store(revision)
-	c.log.Info("read the pipelines", "source", c.repo.String(), "revision", commit.Revision(), "changed", len(changed))
+func (o *origin) adoptEntries(read []Entry, commit *git.Commit, revision uint64) []string {
+	changed := o.catalog.replaceEntries(o, read, commit.Revision())
+	o.repo.commit = commit.Hash
+	o.repo.revision.Store(revision)
+	o.catalog.log.Info("read the pipelines", "source", o.repo.String(), "revision", commit.Revision(), "changed", len(changed))
 	return changed
 }
 
-// Follow reads the commit that another process has found, where it is not the one that is known here. For a directory it
-// does nothing.
-func (c *Catalog) Follow(ctx context.Context) error {
-	if c.repo == nil {
-		return nil
-	}
-	changed, err := c.followHead(ctx)
-	c.notifyChanged(changed)
+// follow reads the commit that another process has found, where it is not the one that is known here.
+func (o *origin) follow(ctx context.Context) error {
+	changed, err := o.followHead(ctx)
+	o.catalog.notifyChanged(changed)
 	return err
 }
 
-func (c *Catalog) followHead(ctx context.Context) ([]string, error) {
-	r := c.repo
+func (o *origin) followHead(ctx context.Context) ([]string, error) {
+	r := o.repo
 	head, revision, err := r.Heads.Head(ctx)
 	if err != nil || revision <= r.revision.Load() {
 		return nil, err // nobody need wait for one who asks the server
@@ -221,17 +207,17 @@ func (c *Catalog) followHead(ctx context.Context) ([]string, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	changed, err := c.readHead(ctx, head, revision)
+	changed, err := o.readHead(ctx, head, revision)
 	if err != nil {
 		err = r.explainError(err)
 	}
-	c.reportRead(err)
+	o.reportRead(err)
 	return changed, err
 }
 
 // readHead reads the commit of a head, or where a server does not give that any more, a later one.
-func (c *Catalog) readHead(ctx context.Context, head status.Head, revision uint64) ([]string, error) {
-	mirror, remote, err := c.repo.Open(ctx)
+func (o *origin) readHead(ctx context.Context, head status.Head, revision uint64) ([]string, error) {
+	mirror, remote, err := o.repo.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -241,26 +227,26 @@ func (c *Catalog) readHead(ctx context.Context, head status.Head, revision uint6
 		commit, err = mirror.Fetch(ctx, remote, exact)
 	}
 	if err != nil {
-		later, second := mirror.Fetch(ctx, remote, git.Ref{Name: c.repo.Ref})
+		later, second := mirror.Fetch(ctx, remote, git.Ref{Name: o.repo.Ref})
 		if second != nil {
 			return nil, err
 		}
 		commit = later
 	}
-	if commit.Hash == c.repo.commit {
-		c.repo.revision.Store(revision)
+	if commit.Hash == o.repo.commit {
+		o.repo.revision.Store(revision)
 		return nil, nil
 	}
-	read, err := readTree(mirror.Tree(commit), c.repo.Path)
+	read, err := readTree(mirror.Tree(commit), o.repo.Path)
 	if err != nil {
 		return nil, fmt.Errorf("commit %s: %w", commit.Revision(), err)
 	}
-	return c.adoptEntries(read, commit, revision), nil
+	return o.adoptEntries(read, commit, revision), nil
 }
 
 // restoreFromMirror reads the commit that was read last out of the mirror alone.
-func (c *Catalog) restoreFromMirror(ctx context.Context) error {
-	r := c.repo
+func (o *origin) restoreFromMirror(ctx context.Context) error {
+	r := o.repo
 	r.turn.Lock()
 	defer r.turn.Unlock()
 	head, revision, err := r.Heads.Head(ctx)
@@ -283,22 +269,8 @@ func (c *Catalog) restoreFromMirror(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.adoptEntries(read, commit, revision)
+	o.adoptEntries(read, commit, revision)
 	return nil
-}
-
-// reportRead keeps and logs how reading went: a failure once, until it is another one or over.
-func (c *Catalog) reportRead(err error) {
-	c.setError(err)
-	switch failed := errorText(err); {
-	case failed == c.repo.failed:
-		return
-	case err != nil:
-		c.log.Error("the pipelines cannot be read; the known ones stay", "error", err)
-	default:
-		c.log.Info("the pipelines can be read again", "source", c.repo.String())
-	}
-	c.repo.failed = errorText(err)
 }
 
 // followEvery is how often the commit of other processes is looked at.
@@ -307,19 +279,10 @@ const followEvery = time.Second
 // retryAfter is how long after a first failure the server is asked again.
 const retryAfter = 5 * time.Second
 
-// Wake has Poll look at the repository now, whatever the interval.
-func (c *Catalog) Wake() {
-	if c.repo != nil {
-		c.repo.wake.Store(true)
-	}
-}
-
-// Poll refreshes once in each interval, sooner after a failure, and follows other processes meanwhile, until ctx is done.
-// An interval of 0 only follows.
-func (c *Catalog) Poll(ctx context.Context, interval time.Duration) {
-	if c.repo == nil {
-		return
-	}
+// poll refreshes once in each interval, sooner after a failure, and follows other processes meanwhile, until ctx is done.
+// Without an interval it only follows.
+func (o *origin) poll(ctx context.Context) {
+	interval := o.repo.Interval
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	next, failures := time.Now().Add(interval), 0
@@ -329,15 +292,15 @@ func (c *Catalog) Poll(ctx context.Context, interval time.Duration) {
 			return
 		case <-tick.C:
 		}
-		if failures == 0 && c.Status().Error != "" {
+		if failures == 0 && o.status().Error != "" {
 			failures, next = 1, time.Now().Add(min(interval, retryAfter)) // an event's look, or the first one, has failed
 		}
-		if interval == 0 || time.Now().Before(next) && !c.repo.wake.Swap(false) {
-			_ = c.Follow(ctx) // it tells by itself
+		if interval == 0 || time.Now().Before(next) && !o.repo.wake.Swap(false) {
+			_ = o.follow(ctx) // it tells by itself
 			continue
 		}
-		changed, err := c.refreshLocked(ctx)
-		c.notifyChanged(changed)
+		changed, err := o.refreshLocked(ctx)
+		o.catalog.notifyChanged(changed)
 		next = time.Now().Add(interval)
 		if failures++; err == nil {
 			failures = 0

@@ -52,13 +52,22 @@ func (h *heads) SaveHead(_ context.Context, head status.Head, revision uint64) (
 	return h.revision, nil
 }
 
+// openRepository reads one repository, joinRepository does as a worker.
+func openRepository(ctx context.Context, r Repository, options ...Option) (*Catalog, error) {
+	return OpenAll(ctx, []Origin{{Repository: &r}}, false, nil, options...)
+}
+
+func joinRepository(ctx context.Context, r Repository) (*Catalog, error) {
+	return OpenAll(ctx, []Origin{{Repository: &r}}, true, nil)
+}
+
 const good = "{git: {url: https://h/a}}"
 
 // place is a repository as a process with a mirror of its own reads it.
 func place(t *testing.T, r *gittest.Repository, h *heads, path, state string) Repository {
 	t.Helper()
 	store := git.NewStore(state, git.DefaultLimits())
-	return Repository{URL: r.URL, Path: path, Heads: h, Open: func(context.Context) (*git.Mirror, *git.Remote, error) {
+	return Repository{URL: r.URL, Path: path, Interval: time.Hour, Heads: h, Open: func(context.Context) (*git.Mirror, *git.Remote, error) {
 		remote, err := git.NewRemote(r.URL, nil, nil)
 		if err != nil {
 			return nil, nil, err
@@ -95,7 +104,7 @@ func TestFilesOfARepository(t *testing.T) {
 		"p/huge.yaml": strings.Repeat("# nothing\n", maxFile/10+1), "p/bomb.yaml": bomb, "p/README.md": "nothing", "p/.hidden/x.yaml": pipeline("hidden", good),
 		"elsewhere/linked.yaml": pipeline("linked", good), "elsewhere/other.yaml": pipeline("other", good),
 	})
-	c, err := OpenRepository(t.Context(), place(t, r, &heads{}, "p", t.TempDir()))
+	c, err := openRepository(t.Context(), place(t, r, &heads{}, "p", t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +124,7 @@ func TestFilesOfARepository(t *testing.T) {
 		t.Errorf("entries: %v", got)
 	}
 	for _, path := range []string{"none", "p/one.yaml", "../p"} {
-		if _, err := OpenRepository(t.Context(), place(t, r, &heads{}, path, t.TempDir())); err == nil || !strings.Contains(err.Error(), r.URL) {
+		if _, err := openRepository(t.Context(), place(t, r, &heads{}, path, t.TempDir())); err == nil || !strings.Contains(err.Error(), r.URL) {
 			t.Errorf("%s: got %v", path, err)
 		}
 	}
@@ -138,12 +147,12 @@ func TestProcessesAgree(t *testing.T) {
 		}
 		return c
 	}
-	one, two := open(OpenRepository), open(OpenRepository)
+	one, two := open(openRepository), open(openRepository)
 	if h.revision != 1 {
 		t.Errorf("the head was saved %d times", h.revision)
 	}
 	r.Commit("second", map[string]string{"b.yaml": pipeline("b", good)})
-	worker := open(Join) // at the commit of the others, not at the newest
+	worker := open(func(ctx context.Context, r Repository, _ ...Option) (*Catalog, error) { return joinRepository(ctx, r) }) // at the commit of the others, not at the newest
 	if got := worker.Status(); got.Pipelines != 1 || got.Revision != one.Status().Revision {
 		t.Errorf("the worker joined at %+v", got)
 	}
@@ -161,7 +170,7 @@ func TestProcessesAgree(t *testing.T) {
 		t.Errorf("%v: %s", err, diff)
 	}
 	for range 2 {
-		if err := worker.Follow(t.Context()); err != nil {
+		if err := worker.Follow(t.Context(), ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -169,7 +178,7 @@ func TestProcessesAgree(t *testing.T) {
 		t.Errorf("the worker was told %s; %s, %s, %s", diff, one.Status().Revision, two.Status().Revision, worker.Status().Revision)
 	}
 	other := place(t, r, h, "elsewhere", t.TempDir())
-	if _, err := Join(t.Context(), other); err == nil || !strings.Contains(err.Error(), "give both the same configuration") {
+	if _, err := joinRepository(t.Context(), other); err == nil || !strings.Contains(err.Error(), "give both the same configuration") {
 		t.Errorf("a worker with another configuration: %v", err)
 	}
 }
@@ -187,32 +196,32 @@ func TestBeginningWithoutTheServer(t *testing.T) {
 	r := s.Repository(t, "pipelines")
 	first := r.Commit("first", map[string]string{"a.yaml": pipeline("a", good)})
 	h, state := &heads{}, t.TempDir()
-	if _, err := OpenRepository(t.Context(), place(t, r, h, "", state)); err != nil {
+	if _, err := openRepository(t.Context(), place(t, r, h, "", state)); err != nil {
 		t.Fatal(err)
 	}
 	away.Store(true)
 	second := r.Commit("second", map[string]string{"b.yaml": pipeline("b", good)})
-	c, err := OpenRepository(t.Context(), place(t, r, h, "", state))
+	c, err := openRepository(t.Context(), place(t, r, h, "", state))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := c.Status(); got.Revision != "main@sha1:"+first || got.Pipelines != 1 || !strings.Contains(got.Error, "503") || !got.Checked.IsZero() {
 		t.Errorf("%+v", got)
 	}
-	if joined, err := Join(t.Context(), place(t, r, h, "", state)); err != nil || joined.Status().Pipelines != 1 {
+	if joined, err := joinRepository(t.Context(), place(t, r, h, "", state)); err != nil || joined.Status().Pipelines != 1 {
 		t.Errorf("a worker: %v", err)
 	}
-	if _, err := OpenRepository(t.Context(), place(t, r, h, "", t.TempDir())); err == nil {
+	if _, err := openRepository(t.Context(), place(t, r, h, "", t.TempDir())); err == nil {
 		t.Error("began with nothing")
 	}
-	if _, err := OpenRepository(t.Context(), place(t, r, &heads{}, "", state)); err == nil {
+	if _, err := openRepository(t.Context(), place(t, r, &heads{}, "", state)); err == nil {
 		t.Error("began with a commit that nobody named")
 	}
 	changed := make(chan []string, 1)
 	c.OnChange(func(keys []string) { changed <- keys })
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan bool)
-	go func() { c.Poll(ctx, time.Hour); close(done) }()
+	go func() { c.Poll(ctx); close(done) }()
 	away.Store(false)
 	c.Wake()
 	select {
@@ -234,7 +243,7 @@ func TestACommitOfPipelinesIsNotForgotten(t *testing.T) {
 	commit := r.Commit("first", map[string]string{"a.yaml": pipeline("a", good)})
 	state := t.TempDir()
 	p := place(t, r, &heads{}, "", state)
-	c, err := OpenRepository(t.Context(), p)
+	c, err := openRepository(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +286,7 @@ func TestEventsAboutTheRepositoryOfPipelines(t *testing.T) {
 	r.Commit("first", map[string]string{"a.yaml": pipeline("a", good)})
 	p := place(t, r, &heads{}, "", t.TempDir())
 	p.Ref = "refs/heads/main"
-	c, err := OpenRepository(t.Context(), p)
+	c, err := openRepository(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +312,7 @@ func TestEventsAboutTheRepositoryOfPipelines(t *testing.T) {
 	if dir.Concerns([]event.Change{{Git: &event.GitChange{URLs: []string{r.URL}}}}) {
 		t.Error("a directory has no repository")
 	}
-	if changed, err := dir.Refresh(t.Context()); err != nil || changed != nil || !errors.Is(dir.Follow(t.Context()), nil) {
+	if changed, err := dir.Refresh(t.Context()); err != nil || changed != nil || !errors.Is(dir.Follow(t.Context(), ""), nil) {
 		t.Errorf("a directory was refreshed: %v, %v", changed, err)
 	}
 }
@@ -322,7 +331,7 @@ func TestAServerThatHangsHoldsUpNobody(t *testing.T) {
 	}
 	r := s.Repository(t, "pipelines")
 	r.Commit("first", map[string]string{"a.yaml": pipeline("a", good)})
-	c, err := OpenRepository(t.Context(), place(t, r, &heads{}, "", t.TempDir()))
+	c, err := openRepository(t.Context(), place(t, r, &heads{}, "", t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,14 +351,14 @@ func TestAServerThatHangsHoldsUpNobody(t *testing.T) {
 	refresh()
 	<-asked
 	refresh() // waits, and will ask after the first
-	for c.repo.waiting.Load() == 0 {
+	for c.origins[0].repo.waiting.Load() == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	// None of these return before the server answers if they wait for it.
 	if changed, err := c.Refresh(t.Context()); err != nil || len(changed) > 0 {
 		t.Error(changed, err)
 	}
-	if err := c.Follow(t.Context()); err != nil {
+	if err := c.Follow(t.Context(), ""); err != nil {
 		t.Error(err)
 	}
 	hangs.Store(false)
@@ -377,11 +386,11 @@ func TestSecretsStayOutOfErrors(t *testing.T) {
 		remote, err := git.NewRemote(r.URL, secret, nil)
 		return mirror, remote, err
 	}
-	if _, err := OpenRepository(t.Context(), p); err == nil || !strings.Contains(err.Error(), "pipelines_git.secret") || strings.Contains(err.Error(), "wrong-token") {
+	if _, err := openRepository(t.Context(), p); err == nil || !strings.Contains(err.Error(), "pipelines_git.secret") || strings.Contains(err.Error(), "wrong-token") {
 		t.Errorf("a wrong token: %v", err)
 	}
 	secret["password"] = []byte("right")
-	c, err := OpenRepository(t.Context(), p)
+	c, err := openRepository(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,15 +23,16 @@ type Rules struct {
 	Tenants []tenant.Tenant
 	// Reach is what pipelines of all may read, write and call.
 	Reach tenant.Reach
-	// Registered returns where a pipeline was known to publish to before, also before this process. It may be nil.
+	// Registered returns where a pipeline was known to publish to before, also before this process, and Names of which pipelines that
+	// is known. They may be nil.
 	Registered func(pipeline string) []v1alpha1.Publish
+	Names      func() []string
 }
 
 // refuse returns the entries as the rules leave them: those that break one have an error. before are the entries that were
-// valid so far.
-func (r Rules) refuse(entries []Entry, before map[string]Entry) []Entry {
+// valid so far. Where pipelines may be unread, what they were known to publish to is still theirs.
+func (r Rules) refuse(entries []Entry, before map[string]Entry, unread func(pipeline string) bool) []Entry {
 	for i := range entries {
-		r.applyTenant(&entries[i])
 		r.applyReach(&entries[i])
 	}
 	o := owners{rules: r, before: before, sources: map[string][]string{}, places: map[string]*claimedPlace{}}
@@ -39,8 +40,8 @@ func (r Rules) refuse(entries []Entry, before map[string]Entry) []Entry {
 		o.addSource(e)
 	}
 	problems := map[*Entry][]error{}
-	for _, c := range o.claimsOf(entries) {
-		if err := o.decide(c); err != nil {
+	for _, c := range append(o.claimsOfUnread(entries, unread), o.claimsOf(entries)...) {
+		if err := o.decide(c); err != nil && c.entry.Pipeline != nil {
 			problems[c.entry] = append(problems[c.entry], err)
 		}
 	}
@@ -57,11 +58,11 @@ func (e *Entry) refuse(err error) {
 
 // applyTenant refuses what the author of an entry may not say. What is no valid pipeline must not bear the name of one of another
 // tenant, as it would stand in its place.
-func (r Rules) applyTenant(e *Entry) {
-	if len(r.Tenants) == 0 {
+func (e *Entry) applyTenant(all []tenant.Tenant) {
+	if len(all) == 0 {
 		return
 	}
-	t, ok := tenant.Of(r.Tenants, e.File)
+	t, ok := tenant.Of(all, e.File)
 	e.Tenant = t.Namespaces
 	if e.Pipeline == nil {
 		if !e.Opaque && (!ok || !t.Owns(namespaceOf(e.Key))) {
@@ -83,23 +84,6 @@ func (r Rules) applyTenant(e *Entry) {
 	}
 }
 
-// MayHold reports whether an entry that is not valid could be a pipeline that is missing: its file may name only namespaces of its
-// tenant. A file outside of all tenants' directories, and a pipeline that no tenant can have, are nobody's alone, and could be.
-func (c *Catalog) MayHold(e Entry, pipeline string) bool {
-	owner, ok := tenant.Of(c.rules.Tenants, e.File)
-	return !ok || owner.Owns(namespaceOf(pipeline)) || c.TenantOf(pipeline) == ""
-}
-
-// TenantOf returns the directory of the tenant that a pipeline is of, by its name; "" where there is none.
-func (c *Catalog) TenantOf(pipeline string) string {
-	for _, t := range c.rules.Tenants {
-		if t.Owns(namespaceOf(pipeline)) {
-			return t.Directory
-		}
-	}
-	return ""
-}
-
 // applyReach refuses what no pipeline may name.
 func (r Rules) applyReach(e *Entry) {
 	if e.Pipeline == nil {
@@ -108,6 +92,42 @@ func (r Rules) applyReach(e *Entry) {
 	if err := r.Reach.Check(e.Pipeline, "pipelines of this daemon"); err != nil {
 		e.refuse(err)
 	}
+}
+
+// MayHold reports whether an entry that is not valid could be a pipeline that is missing: its file may name only namespaces of its
+// tenant. A file outside of all tenants' directories could be any of its repository's, and a pipeline that no tenant can have any more
+// could be anywhere.
+func (c *Catalog) MayHold(e Entry, pipeline string) bool {
+	switch {
+	case c.TenantOf(pipeline) == "":
+		return true
+	case len(e.Tenant) > 0:
+		return slices.Contains(e.Tenant, namespaceOf(pipeline))
+	}
+	return len(c.origins) == 1 || e.origin.mayHave(pipeline)
+}
+
+// TenantOf returns the name and directory of the tenant that a pipeline is of, by its name; "" where there is none.
+func (c *Catalog) TenantOf(pipeline string) string { return c.TenantOfNamespace(namespaceOf(pipeline)) }
+
+// TenantOfNamespace returns the name and directory of the first tenant whose pipelines may be of a namespace; "" where there is none.
+func (c *Catalog) TenantOfNamespace(namespace string) string {
+	for _, o := range c.origins {
+		for _, t := range o.tenants() {
+			if t.Owns(namespace) {
+				return o.label() + t.Directory
+			}
+		}
+	}
+	return ""
+}
+
+// Tenants returns how many tenants there are.
+func (c *Catalog) Tenants() (n int) {
+	for _, o := range c.origins {
+		n += len(o.tenants())
+	}
+	return n
 }
 
 func namespaceOf(key string) string {
@@ -185,6 +205,26 @@ func (o *owners) claimsOf(entries []Entry) []claim {
 		}
 		return strings.Compare(a.entry.Key, b.entry.Key)
 	})
+	return claims
+}
+
+// claimsOfUnread returns what pipelines have that cannot be read now: nobody else may take it meanwhile.
+func (o *owners) claimsOfUnread(entries []Entry, unread func(pipeline string) bool) (claims []claim) {
+	if o.rules.Names == nil || o.rules.Registered == nil {
+		return nil
+	}
+	present := map[string]bool{}
+	for _, e := range entries {
+		present[e.Key] = true
+	}
+	for _, name := range o.rules.Names() {
+		if present[name] || !unread(name) {
+			continue
+		}
+		for _, to := range o.rules.Registered(name) {
+			claims = append(claims, claim{entry: &Entry{Key: name}, to: to, places: placesOf(to), owned: true})
+		}
+	}
 	return claims
 }
 

@@ -26,7 +26,7 @@ const (
 const rescan = 30 * time.Second
 
 // Watch reloads whenever something in the directory, or in one of the further ones, changes, until ctx is done. After each
-// change of a further directory it calls touched with it. Of a repository of pipelines it watches nothing; see Follow.
+// change of a further directory it calls touched with it. Of a repository of pipelines it watches nothing; see Poll.
 func (c *Catalog) Watch(ctx context.Context, touched func(dir string), further ...string) error {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -37,9 +37,7 @@ func (c *Catalog) Watch(ctx context.Context, touched func(dir string), further .
 	for _, dir := range further {
 		seen[dir] = watchTree(w, dir)
 	}
-	if c.repo == nil {
-		watchTree(w, c.dir)
-	}
+	c.watchDirectories(w)
 	timer := time.NewTimer(c.rescan)
 	defer timer.Stop()
 	var since time.Time // of the first sign that was not followed yet
@@ -61,9 +59,7 @@ func (c *Catalog) Watch(ctx context.Context, touched func(dir string), further .
 			c.log.Warn("watching for changes of pipelines", "error", err)
 		case <-timer.C:
 			since = time.Time{}
-			if c.repo == nil {
-				watchTree(w, c.dir)
-			}
+			c.watchDirectories(w)
 			if _, err := c.Reload(); err != nil {
 				c.log.Error("the pipelines cannot be read; the known ones stay", "error", err)
 			}
@@ -76,6 +72,15 @@ func (c *Catalog) Watch(ctx context.Context, touched func(dir string), further .
 			}
 			clear(signs)
 			timer.Reset(c.rescan)
+		}
+	}
+}
+
+// watchDirectories has the directories watched that pipelines are read from.
+func (c *Catalog) watchDirectories(w *fsnotify.Watcher) {
+	for _, o := range c.origins {
+		if o.repo == nil {
+			watchTree(w, o.dir)
 		}
 	}
 }

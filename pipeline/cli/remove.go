@@ -68,6 +68,17 @@ func catalogNotes(w io.Writer, c server.Catalog) error {
 	if c.Revision != "" {
 		fmt.Fprintf(w, "\nPipelines are from %s at %s, looked at %s.\n", c.Source, shortRevision(c.Revision), timeSince(c.Checked))
 	}
+	for _, one := range c.Catalogs {
+		fmt.Fprintf(w, "\nPipelines of %s are from %s", one.Name, one.Source)
+		if one.Revision != "" {
+			fmt.Fprintf(w, " at %s", shortRevision(one.Revision))
+		}
+		if one.Checked.IsZero() {
+			fmt.Fprintln(w, ", which was not read yet.")
+			continue
+		}
+		fmt.Fprintf(w, ", looked at %s.\n", timeSince(one.Checked))
+	}
 	if c.Error != "" {
 		fmt.Fprintf(w, "\nThe pipelines cannot be read now; these are the last ones that could: %s\n", oneLine(c.Error))
 	}

@@ -6,6 +6,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
 	"strings"
@@ -19,29 +20,52 @@ const maxFile = 1 << 20
 // decoder reads a configuration as the variables are read too: keys in any case, values as texts.
 var decoder = strict.Decoder{Tag: "mapstructure", Optional: true, NullIsUnset: true, Loose: true}
 
-// readFile returns what a configuration file says, or everything that is wrong with its form, each with its line and key: what
+// readFile returns what a configuration file says, the list of pipelines_git apart from all else, or everything that is wrong with its form, each with its line and key: what
 // puts file, variables and flags together knows neither, and takes a list for its first element and true for 1.
-func readFile(file string, text []byte) (map[string]any, error) {
+func readFile(file string, text []byte) (values map[string]any, repositories []PipelinesGit, err error) {
 	docs, err := strict.ReadAll(text, maxFile)
 	if err != nil {
-		return nil, fmt.Errorf("reading the configuration %s: %w", file, err)
+		return nil, nil, fmt.Errorf("reading the configuration %s: %w", file, err)
 	}
 	switch len(docs) {
 	case 0:
-		return nil, nil
+		return nil, nil, nil
 	case 1:
 	default:
-		return nil, fmt.Errorf("reading the configuration %s: line %d: expected one document, found another one", file, docs[1].Line())
+		return nil, nil, fmt.Errorf("reading the configuration %s: line %d: expected one document, found another one", file, docs[1].Line())
 	}
 	ps := strict.Problems{List: docs[0].Duplicates(strings.ToLower)}
-	decoder.Decode(nil, docs[0].Value, &Config{}, &ps)
+	values, _ = docs[0].Value.(map[string]any)
+	values, repositories = takeRepositories(values, &ps)
+	if values == nil {
+		decoder.Decode(nil, docs[0].Value, &Config{}, &ps)
+	} else {
+		decoder.Decode(nil, values, &Config{}, &ps)
+	}
 	ps.Locate(docs[0])
 	var errs []error
 	for _, problem := range ps.List {
 		errs = append(errs, fmt.Errorf("reading the configuration %s: %s", file, problem))
 	}
-	values, _ := docs[0].Value.(map[string]any)
-	return values, errors.Join(errs...)
+	return values, repositories, errors.Join(errs...)
+}
+
+// takeRepositories takes the list of pipelines_git out of a file's values, as a key has one type for flags and variables. A map stays.
+func takeRepositories(values map[string]any, ps *strict.Problems) (rest map[string]any, out []PipelinesGit) {
+	rest = maps.Clone(values)
+	for key, value := range values {
+		list, ok := value.([]any)
+		if !ok || !strings.EqualFold(key, "pipelines_git") {
+			continue
+		}
+		delete(rest, key)
+		for i, one := range list {
+			g := Default().PipelinesGit
+			decoder.Decode([]any{key, i}, one, &g, ps)
+			out = append(out, g)
+		}
+	}
+	return rest, out
 }
 
 // checkVariables reports which variables cannot be read. What a flag sets as well does not count.

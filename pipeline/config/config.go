@@ -21,10 +21,11 @@ import (
 
 // Config is how the daemon and its workers are set up.
 type Config struct {
-	// Pipelines is the directory of RenderPipeline files, which is watched. It is empty where PipelinesGit is given.
+	// Pipelines is the directory of RenderPipeline files, which is watched. It is empty where only repositories are given.
 	Pipelines string `mapstructure:"pipelines"`
-	// PipelinesGit is a Git repository of RenderPipeline files, instead of the directory.
-	PipelinesGit PipelinesGit `mapstructure:"pipelines_git"`
+	// PipelinesGit is a Git repository of RenderPipeline files; PipelinesGitList are several, where the key has a list.
+	PipelinesGit     PipelinesGit   `mapstructure:"pipelines_git"`
+	PipelinesGitList []PipelinesGit `mapstructure:"-"`
 	// Removals are about pipelines that are gone.
 	Removals Removals `mapstructure:"removals"`
 	// Policies is the directory that a pipeline's policies[].file is relative to.

@@ -10,7 +10,9 @@ func Keys() []string {
 	t := reflect.TypeFor[Config]()
 	keys := make([]string, 0, t.NumField())
 	for i := range t.NumField() {
-		keys = append(keys, t.Field(i).Tag.Get("mapstructure"))
+		if key := t.Field(i).Tag.Get("mapstructure"); key != "-" {
+			keys = append(keys, key)
+		}
 	}
 	return keys
 }

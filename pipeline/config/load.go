@@ -83,15 +83,17 @@ func Load(flags *pflag.FlagSet) (c *Config, warnings []string, err error) {
 	if file == "" {
 		file = os.Getenv("PRERIG_CONFIG")
 	}
+	var repositories []PipelinesGit
 	if file != "" {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return nil, nil, fmt.Errorf("reading the configuration: %w", err)
 		}
-		values, err := readFile(file, text)
+		values, list, err := readFile(file, text)
 		if err != nil {
 			return nil, nil, err
 		}
+		repositories = list
 		if err := v.MergeConfigMap(values); err != nil {
 			return nil, nil, fmt.Errorf("reading the configuration %s: %w", file, err)
 		}
@@ -104,7 +106,8 @@ func Load(flags *pflag.FlagSet) (c *Config, warnings []string, err error) {
 		return nil, nil, fmt.Errorf("reading the configuration %s: %w", file, onOneLine(err))
 	}
 	c.ExternalURL = strings.TrimRight(c.ExternalURL, "/") // paths are put behind it
-	if c.PipelinesGit.URL != "" && !isGiven(v, flags, "pipelines") {
+	c.PipelinesGitList = repositories
+	if len(c.Repositories()) > 0 && !isGiven(v, flags, "pipelines") {
 		c.Pipelines = "" // its default
 	}
 	if file != "" {
@@ -192,6 +195,9 @@ func listKeys(t reflect.Type, prefix string) []string {
 	var out []string
 	for i := range t.NumField() {
 		field := t.Field(i)
+		if field.Tag.Get("mapstructure") == "-" {
+			continue
+		}
 		key := prefix + field.Tag.Get("mapstructure")
 		if field.Type.Kind() == reflect.Struct {
 			out = append(out, listKeys(field.Type, key+".")...)

@@ -4,15 +4,20 @@
 package config
 
 import (
+	"fmt"
 	"path"
+	"regexp"
 	"strings"
 	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/tenant"
 )
 
-// PipelinesGit is a Git repository with files of RenderPipelines, instead of a directory.
+// PipelinesGit is a Git repository with files of RenderPipelines.
 type PipelinesGit struct {
+	// Name stands before the names of its files, in the status and in the metrics. It is needed where there are several.
+	Name string `mapstructure:"name"`
 	// URL of the repository, as in a pipeline's source: https://, http:// or ssh://, or user@host:path, without credentials.
 	URL string `mapstructure:"url"`
 	// Branch to follow; without it and Ref the one that the repository calls its HEAD.
@@ -26,6 +31,14 @@ type PipelinesGit struct {
 	Secret string `mapstructure:"secret"`
 	// Interval is how often the repository is looked at without an event.
 	Interval time.Duration `mapstructure:"interval"`
+	// Namespaces that its pipelines may be of; a pipeline that names none is of the only one. None means any, which only the only
+	// repository may have. No other repository or tenant may have the same.
+	Namespaces []string `mapstructure:"namespaces"`
+	// Sources, Targets and Notifications are what its pipelines may read, publish to and call, as URLs or with /* at the end. They are
+	// given with namespaces; those that are left out set no bound.
+	Sources       []string `mapstructure:"sources"`
+	Targets       []string `mapstructure:"targets"`
+	Notifications []string `mapstructure:"notifications"`
 }
 
 // RefName is the full name of what is followed, "" for the default branch.
@@ -44,6 +57,34 @@ func (g PipelinesGit) SecretName() (namespace, name string) {
 	return "", g.Secret
 }
 
+// ParsedTenants returns what the authors of the repository may do as the only tenant of it, none where it is not bound to namespaces.
+func (g PipelinesGit) ParsedTenants() ([]tenant.Tenant, error) {
+	if len(g.Namespaces) == 0 {
+		return nil, nil
+	}
+	one, err := tenant.New(".", g.Namespaces, g.Sources, g.Targets, g.Notifications)
+	return []tenant.Tenant{one}, err
+}
+
+// Repositories returns the Git repositories that pipelines are read from.
+func (c *Config) Repositories() []PipelinesGit {
+	if len(c.PipelinesGitList) > 0 {
+		return c.PipelinesGitList
+	}
+	if c.PipelinesGit.URL != "" {
+		return []PipelinesGit{c.PipelinesGit}
+	}
+	return nil
+}
+
+// PipelinesName is what the directory of pipelines is called beside repositories; empty where it is alone.
+func (c *Config) PipelinesName() string {
+	if len(c.Repositories()) == 0 {
+		return ""
+	}
+	return "pipelines"
+}
+
 // Removals are about pipelines that are not in the directory or repository any more.
 type Removals struct {
 	// Delay is how long a pipeline must be gone before anything is done about it.
@@ -55,36 +96,101 @@ type Removals struct {
 
 func (c *Config) validatePipelines(add func(key, format string, args ...any)) {
 	g := c.PipelinesGit
-	switch {
-	case g.URL == "":
-		if g.Branch != "" || g.Ref != "" || g.Path != "" || g.Secret != "" {
-			add("pipelines_git.url", "must be given where another key of pipelines_git is")
+	if g.URL == "" && (g.Branch != "" || g.Ref != "" || g.Path != "" || g.Secret != "" || g.Name != "" || len(g.Namespaces) > 0) {
+		add("pipelines_git.url", "must be given where another key of pipelines_git is")
+	}
+	if len(c.PipelinesGitList) == 0 {
+		g.validate("pipelines_git", add)
+	} else if g.URL != "" {
+		add("pipelines_git", "must not be given by flags or variables where the file has a list of repositories")
+	}
+	for i, g := range c.PipelinesGitList {
+		at := fmt.Sprintf("pipelines_git[%d]", i)
+		if g.URL == "" {
+			add(at+".url", "must be given")
 		}
-	case c.Pipelines != "":
-		add("pipelines", "must not be given together with pipelines_git.url: pipelines are read from one place")
-	case v1alpha1.CheckGitURL(g.URL) != nil:
-		// It is not quoted, as it could hold credentials.
-		add("pipelines_git.url", "must start with https://, http:// or ssh://, or be of the form user@host:path, and hold no credentials; give them with pipelines_git.secret")
+		g.validate(at, add)
 	}
-	if g.Branch != "" && g.Ref != "" {
-		add("pipelines_git.ref", "must not be given together with pipelines_git.branch")
+	if c.Pipelines != "" && len(c.Repositories()) > 0 && len(c.Tenants) == 0 {
+		add("pipelines", "must not be given together with pipelines_git, unless tenants bind the directory to namespaces")
 	}
-	if name := g.RefName(); name != "" && (!strings.HasPrefix(name, "refs/") || v1alpha1.CheckRefName(name) != nil) {
-		add("pipelines_git", "branch must be the name of a branch, or ref a reference in full such as refs/tags/production, found %q", name)
-	}
-	if clean := path.Clean(g.Path); g.Path != "" && (path.IsAbs(clean) || clean == ".." || strings.HasPrefix(clean, "../")) {
-		add("pipelines_git.path", "must be relative to the root of the repository and stay in it, found %q", g.Path)
-	}
-	if strings.Count(g.Secret, "/") > 1 {
-		add("pipelines_git.secret", "must be NAMESPACE/NAME or NAME, found %q", g.Secret)
-	}
-	if g.Interval < time.Second {
-		add("pipelines_git.interval", "must be at least 1s")
-	}
+	c.validateOwners(add)
 	if c.Removals.Delay < 0 {
 		add("removals.delay", "must not be negative")
 	}
 	if c.Removals.MaxShare < 0 || c.Removals.MaxShare > 100 {
 		add("removals.max_share", "must be between 0 and 100")
+	}
+}
+
+// nameRule is what a repository of pipelines can be called.
+var nameRule = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+// validate says what is wrong with one repository, whose key is at.
+func (g PipelinesGit) validate(at string, add func(key, format string, args ...any)) {
+	if g.Name != "" && !nameRule.MatchString(g.Name) {
+		add(at+".name", "must be of small letters, digits and -, found %q", g.Name)
+	}
+	if g.URL != "" && v1alpha1.CheckGitURL(g.URL) != nil {
+		// It is not quoted, as it could hold credentials.
+		add(at+".url", "must start with https://, http:// or ssh://, or be of the form user@host:path, and hold no credentials; give them with %s.secret", at)
+	}
+	if g.Branch != "" && g.Ref != "" {
+		add(at+".ref", "must not be given together with %s.branch", at)
+	}
+	if name := g.RefName(); name != "" && (!strings.HasPrefix(name, "refs/") || v1alpha1.CheckRefName(name) != nil) {
+		add(at, "branch must be the name of a branch, or ref a reference in full such as refs/tags/production, found %q", name)
+	}
+	if clean := path.Clean(g.Path); g.Path != "" && (path.IsAbs(clean) || clean == ".." || strings.HasPrefix(clean, "../")) {
+		add(at+".path", "must be relative to the root of the repository and stay in it, found %q", g.Path)
+	}
+	if strings.Count(g.Secret, "/") > 1 {
+		add(at+".secret", "must be NAMESPACE/NAME or NAME, found %q", g.Secret)
+	}
+	if g.Interval < time.Second {
+		add(at+".interval", "must be at least 1s")
+	}
+	if len(g.Namespaces) == 0 && len(g.Sources)+len(g.Targets)+len(g.Notifications) > 0 {
+		add(at+".namespaces", "must be given with sources, targets and notifications")
+	}
+	if _, err := g.ParsedTenants(); err != nil {
+		add(at, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+}
+
+// validateOwners says where two places that pipelines are read from could both have a pipeline.
+func (c *Config) validateOwners(add func(key, format string, args ...any)) {
+	all := c.Repositories()
+	several := len(all) > 1 || len(all) == 1 && c.Pipelines != ""
+	if !several {
+		if len(all) == 1 && len(all[0].Namespaces) > 0 && len(c.Tenants) > 0 {
+			add("tenants", "must not be given together with the namespaces of pipelines_git")
+		}
+		return
+	}
+	if c.Pipelines == "" && len(c.Tenants) > 0 {
+		add("tenants", "are for directories of pipelines or of the only repository; of several, each has namespaces")
+	}
+	names, namespaces := map[string]bool{c.PipelinesName(): true}, map[string]string{}
+	for i, t := range c.Tenants {
+		for _, namespace := range t.Namespaces {
+			namespaces[namespace] = fmt.Sprintf("tenants[%d]", i)
+		}
+	}
+	for i, g := range all {
+		at := fmt.Sprintf("pipelines_git[%d]", i)
+		if g.Name == "" || names[g.Name] {
+			add(at+".name", "must be given, and be another one for each repository (pipelines is the directory)")
+		}
+		names[g.Name] = true
+		if len(g.Namespaces) == 0 {
+			add(at+".namespaces", "must be given where pipelines are read from several places")
+		}
+		for _, namespace := range g.Namespaces {
+			if other := namespaces[namespace]; other != "" {
+				add(at+".namespaces", "%s is of %s already: a pipeline has one place", namespace, other)
+			}
+			namespaces[namespace] = at
+		}
 	}
 }

@@ -173,7 +173,7 @@ func Work(ctx context.Context, c *config.Config, o Options) error {
 	group, ctx := errgroup.WithContext(all)
 	group.Go(func() error { return p.queue.Work(ctx, c.InFlight, p.handleJob) })
 	group.Go(func() error { return p.catalog.Watch(ctx, func(string) {}) })
-	group.Go(func() error { p.catalog.Poll(ctx, 0); return nil })
+	group.Go(func() error { p.catalog.Poll(ctx); return nil })
 	return p.waitForGroup(all, ctx, group)
 }
 
@@ -252,17 +252,13 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 	if err != nil {
 		return err
 	}
-	tenants, err := c.ParsedTenants()
-	if err != nil {
-		return err
-	}
 	secrets := secretsOf(c)
 	p.builder = &build.Builder{Renderer: p.pool, Policies: c.Policies, Limits: limits, Repositories: p.fetcher, Bases: bases, Version: o.Version}
 	targets := publish.NewTargets(p.fetcher, secrets, p.queue.Lock, limits.Read, p.watchdog)
 	p.remover = &prune.Remover{Catalog: p.catalog, Store: p.store, Queue: p.queue, Targets: targets, Version: o.Version, Log: o.Log}
 	p.runner = run.New(run.Options{
 		Catalog: p.catalog, PipelinesDir: c.Pipelines, Fetcher: p.fetcher, Targets: targets, Remover: p.remover, Builder: p.builder,
-		Store: p.store, Queue: p.queue, Notifier: p.newNotifier(secrets), Workers: c.Workers, Teams: teamsOf(tenants), History: c.History, ExternalURL: c.ExternalURL,
+		Store: p.store, Queue: p.queue, Notifier: p.newNotifier(secrets), Workers: c.Workers, Teams: p.teams(), History: c.History, ExternalURL: c.ExternalURL,
 		Observe: p.metrics.Run, Watchdog: p.watchdog, Log: o.Log,
 	})
 	return nil
@@ -275,11 +271,16 @@ func (p *components) newNotifier(secrets secret.Reader) *notify.Notifier {
 	return n
 }
 
-// teamsOf returns who shares the renderers: tenants, and namespaces that belong to none.
-func teamsOf(tenants []tenant.Tenant) build.Teams {
+// teams are who shares the renderers: tenants, and namespaces that belong to none.
+func (p *components) teams() build.Teams {
 	return build.Teams{
-		Of:      func(namespace string) string { return tenant.OfNamespace(tenants, namespace) },
-		Reserve: len(tenants) > 1,
+		Of: func(namespace string) string {
+			if team := p.catalog.TenantOfNamespace(namespace); team != "" {
+				return team
+			}
+			return namespace
+		},
+		Reserve: p.catalog.Tenants() > 1,
 	}
 }
 

@@ -18,7 +18,7 @@ func (p *components) measure(s *server.Server) {
 	}, p.queue.Writable)
 	p.metrics.Disk(p.c.State)
 	p.metrics.Removals(p.keeper.Removals)
-	p.metrics.Catalog(p.catalog.Status)
+	p.metrics.Catalog(p.catalog.Statuses)
 	p.metrics.Pipelines(s.Measure, server.States(), p.c.Metrics.Pipelines)
 }
 

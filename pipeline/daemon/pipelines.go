@@ -13,6 +13,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/config"
 	"github.com/prerig/prerig/pipeline/event"
 	"github.com/prerig/prerig/pipeline/plan"
 	"github.com/prerig/prerig/pipeline/queue"
@@ -20,33 +21,44 @@ import (
 	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
-// openCatalog reads the pipelines from where the configuration says. A worker joins the others at their commit.
+// openCatalog reads the pipelines from where the configuration says. A worker joins the others at their commits.
 func (p *components) openCatalog(ctx context.Context, worker bool) error {
 	rules, err := p.pipelineRules()
 	if err != nil {
 		return err
 	}
-	g := p.c.PipelinesGit
-	if g.URL == "" {
-		p.catalog, err = catalog.Open(p.c.Pipelines, p.o.Log, rules)
-		return err
+	var from []catalog.Origin
+	if p.c.Pipelines != "" {
+		from = append(from, catalog.Origin{Name: p.c.PipelinesName(), Dir: p.c.Pipelines})
 	}
+	for _, g := range p.c.Repositories() {
+		one := catalog.Origin{Name: g.Name, Repository: p.repositoryOf(g, worker)}
+		if one.Tenants, err = g.ParsedTenants(); err != nil {
+			return err
+		}
+		from = append(from, one)
+	}
+	p.catalog, err = catalog.OpenAll(ctx, from, worker, p.o.Log, rules)
+	return err
+}
+
+// repositoryOf returns a repository of the configuration as the catalog reads it. A worker only follows the others.
+func (p *components) repositoryOf(g config.PipelinesGit, worker bool) *catalog.Repository {
 	namespace, name := g.SecretName()
 	var secret *meta.LocalObjectReference
 	if name != "" {
 		secret = &meta.LocalObjectReference{Name: name}
 	}
-	open := catalog.OpenRepository
+	interval := g.Interval
 	if worker {
-		open = catalog.Join
+		interval = 0
 	}
-	p.catalog, err = open(ctx, catalog.Repository{
-		URL: g.URL, Ref: g.RefName(), Path: g.Path, Heads: p.store, Log: p.o.Log,
+	return &catalog.Repository{
+		URL: g.URL, Ref: g.RefName(), Path: g.Path, Interval: interval, Heads: p.store.Heads(g.Name),
 		Open: func(ctx context.Context) (*git.Mirror, *git.Remote, error) {
 			return p.fetcher.Repository(ctx, namespace, g.URL, secret)
 		},
-	}, rules)
-	return err
+	}
 }
 
 // pipelineRules are what the configuration and what is known of pipelines ask of each.
@@ -64,6 +76,7 @@ func (p *components) pipelineRules() (catalog.Option, error) {
 			registered, _ := p.store.Registration(pipeline)
 			return registered.Publish
 		},
+		Names: p.store.Registered,
 	}), err
 }
 
@@ -73,7 +86,7 @@ const followTimeout = 2 * time.Minute
 // handleJob does one job with the pipelines as they were when it was planned, or as they are now.
 func (p *components) handleJob(ctx context.Context, job queue.Job) error {
 	step := watchdog.Step{Name: watchdog.StepCatalog, Subject: "job", Limit: followTimeout}
-	if _, err := watchdog.Run(ctx, p.watchdog, step, func(ctx context.Context) (struct{}, error) { return struct{}{}, p.catalog.Follow(ctx) }); err != nil {
+	if _, err := watchdog.Run(ctx, p.watchdog, step, func(ctx context.Context) (struct{}, error) { return struct{}{}, p.catalog.Follow(ctx, job.Pipeline) }); err != nil {
 		return &queue.RetryError{After: 5 * time.Second, Err: err}
 	}
 	if _, ok := p.catalog.Get(job.Pipeline); !ok {
@@ -101,7 +114,7 @@ func (p *components) handleEvent(ctx context.Context, planner *plan.Planner, e e
 	if !p.catalog.Concerns(e.Changes) {
 		return planner.Event(ctx, e, stored)
 	}
-	changed, err := p.catalog.Refresh(ctx)
+	changed, err := p.catalog.RefreshConcerned(ctx, e.Changes)
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -128,7 +141,7 @@ func (p *components) reloadWhenAsked(ctx context.Context, planner *plan.Planner)
 			p.o.Log.Error("the pipelines cannot be read; those that are known stay", "error", err)
 		}
 		// What goes wrong with a repository is logged there.
-		if changed, err := p.catalog.Refresh(ctx); err == nil && len(changed) > 0 {
+		if changed, _ := p.catalog.Refresh(ctx); len(changed) > 0 {
 			p.checkRemovals(ctx)
 			p.planUntilAccepted(ctx, planner, changed, newCause("reload"))
 		}
@@ -160,7 +173,7 @@ func (p *components) watchFiles(ctx context.Context, group *errgroup.Group, plan
 		}, p.c.Policies)
 	})
 	group.Go(func() error {
-		p.catalog.Poll(ctx, p.c.PipelinesGit.Interval)
+		p.catalog.Poll(ctx)
 		return nil
 	})
 }

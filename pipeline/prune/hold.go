@@ -14,38 +14,37 @@ import (
 	"github.com/prerig/prerig/pipeline/status"
 )
 
-// doubt is a reason not to know whether pipelines are gone.
+// doubt is a file that may hold missing pipelines of its tenant.
 type doubt struct {
 	because string
-	// file may hold the missing pipelines that its tenant can have; nil for a doubt about all.
-	file *catalog.Entry
+	file    catalog.Entry
 }
 
-// findDoubts returns why it is not known what is gone, nothing where it is.
-func (k *Keeper) findDoubts(now catalog.Status, entries []catalog.Entry) (out []doubt) {
-	if now.Error != "" {
-		out = append(out, doubt{because: "the pipelines cannot be read now"})
-	}
+// findDoubts returns the files that may hold missing pipelines.
+func (k *Keeper) findDoubts(entries []catalog.Entry) (out []doubt) {
 	for _, e := range entries {
 		if e.Err == nil {
 			continue
 		}
 		if _, ok := k.Store.Registration(e.Key); e.Opaque || !ok {
-			out = append(out, doubt{e.File + " is not valid, and may hold it", &e})
+			out = append(out, doubt{e.File + " is not valid, and may hold it", e})
 		}
 	}
 	return out
 }
 
 // doubtReason says why it is not known whether a pipeline is gone, "" where it is. A file of one tenant says nothing of the pipelines
-// of another one, which could otherwise not be removed for as long as its author likes.
+// of another one, which could otherwise not be removed for as long as its author likes; nor does a repository that cannot be read.
 func (k *Keeper) doubtReason(pipeline string) string {
+	if from, ok := k.Catalog.StatusOf(pipeline); ok && from.Error != "" {
+		return "the pipelines cannot be read now"
+	}
 	doubts := k.doubts.Load()
 	if doubts == nil {
 		return ""
 	}
 	for _, d := range *doubts {
-		if d.file == nil || k.Catalog.MayHold(*d.file, pipeline) {
+		if k.Catalog.MayHold(d.file, pipeline) {
 			return d.because
 		}
 	}
@@ -55,9 +54,9 @@ func (k *Keeper) doubtReason(pipeline string) string {
 // atLeast is how many pipelines may always go at once.
 const atLeast = 4
 
-// tooMany returns why so many should not go without somebody's word, by the tenants that they are of; nothing for those whose may. An
-// empty catalog is a directory that was not mounted, or a repository that was emptied, much more often than it is meant.
-func (k *Keeper) tooMany(now catalog.Status, gone, known []string) map[string]string {
+// tooMany returns why so many should not go without somebody's word, by pipeline; nothing for those that may. They are counted by the
+// tenants that they are of. An empty directory was not mounted, or a repository was emptied, much more often than it is meant.
+func (k *Keeper) tooMany(gone, known []string) map[string]string {
 	all, missing := map[string]int{}, map[string]int{}
 	for _, name := range known {
 		all[k.Catalog.TenantOf(name)]++
@@ -66,12 +65,16 @@ func (k *Keeper) tooMany(now catalog.Status, gone, known []string) map[string]st
 		missing[k.Catalog.TenantOf(name)]++
 	}
 	out := map[string]string{}
-	for who, n := range missing {
-		switch {
-		case now.Pipelines == 0:
-			out[who] = "no pipeline is left at all"
+	for _, name := range gone {
+		from, ok := k.Catalog.StatusOf(name)
+		who := k.Catalog.TenantOf(name)
+		switch n := missing[who]; {
+		case !ok:
+			out[name] = "the configuration has its namespace in no place that pipelines are read from"
+		case from.Pipelines == 0:
+			out[name] = "no pipeline is left at all"
 		case n >= atLeast && n*100 > all[who]*k.MaxShare:
-			out[who] = fmt.Sprintf("%d of %d pipelines are gone at once, more than removals.max_share (%d %%)", n, all[who], k.MaxShare)
+			out[name] = fmt.Sprintf("%d of %d pipelines are gone at once, more than removals.max_share (%d %%)", n, all[who], k.MaxShare)
 		}
 	}
 	return out
@@ -90,7 +93,7 @@ func (k *Keeper) approveDue(ctx context.Context, gone []string, many map[string]
 		because := k.doubtReason(name)
 		if because == "" && !r.Removal.Approved {
 			var err error
-			if because, err = k.holdBack(ctx, name, r.Removal, many[k.Catalog.TenantOf(name)]); err != nil {
+			if because, err = k.holdBack(ctx, name, r.Removal, many[name]); err != nil {
 				return err
 			}
 		}

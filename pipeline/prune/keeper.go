@@ -35,7 +35,7 @@ type Keeper struct {
 	Log  *slog.Logger
 
 	mu      sync.Mutex
-	checked catalog.Status // of the last check
+	checked []catalog.Status // of the last check
 	asked   map[string]time.Time
 	told    string // the reason that was logged last
 
@@ -84,7 +84,7 @@ func (k *Keeper) Run(ctx context.Context) {
 func (k *Keeper) Check(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	now := k.Catalog.Status()
+	now := k.Catalog.Statuses()
 	present := map[string]bool{}
 	entries := k.Catalog.All()
 	for _, e := range entries {
@@ -97,7 +97,7 @@ func (k *Keeper) Check(ctx context.Context) error {
 			gone = append(gone, name)
 		}
 	}
-	if len(gone) == 0 && now == k.checked {
+	if len(gone) == 0 && slices.Equal(now, k.checked) {
 		return nil
 	}
 	if err := k.registerPipelines(ctx, entries); err != nil {
@@ -107,9 +107,9 @@ func (k *Keeper) Check(ctx context.Context) error {
 		return err
 	}
 	k.checked = now
-	doubts := k.findDoubts(now, entries)
+	doubts := k.findDoubts(entries)
 	k.doubts.Store(&doubts)
-	return k.approveDue(ctx, gone, k.tooMany(now, gone, known))
+	return k.approveDue(ctx, gone, k.tooMany(gone, known))
 }
 
 // registerPipelines notes what valid pipelines say, and that those are there which were missed.

@@ -18,6 +18,8 @@ import (
 // Catalog is where the pipelines are from, as the API shows it, and what becomes of those that are gone.
 type Catalog struct {
 	catalog.Status
+	// Catalogs are the directories and repositories one by one, where there are several.
+	Catalogs []catalog.Status `json:"catalogs,omitempty"`
 	// Problem says why the daemon cannot store anything now, such as a full disk.
 	Problem string `json:"problem,omitempty"`
 	// Removals are pipelines that are gone and not removed yet.

@@ -72,9 +72,12 @@ const heldMessage = "It waits until who runs the daemon has looked at it."
 func (s *Server) catalogView(who access.Principal) Catalog {
 	all := who.MayEverywhere(access.Read)
 	c := Catalog{Status: s.Catalog.Status()}
+	if each := s.Catalog.Statuses(); all && len(each) > 1 {
+		c.Catalogs = each
+	}
 	if !all {
-		c.Status = catalog.Status{Error: c.Error}
-		if c.Error != "" {
+		c.Status = catalog.Status{}
+		if !s.Catalog.IsReadable(func(namespace string) bool { return who.May(access.Read, namespace) }) {
 			c.Error = "Who runs the daemon sees why."
 		}
 		for _, e := range s.visibleEntries(who) {

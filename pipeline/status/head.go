@@ -25,10 +25,30 @@ type Head struct {
 	At time.Time `json:"at"`
 }
 
+// Heads keeps the head of one repository of pipelines.
+type Heads struct {
+	store *Store
+	name  string // empty for the only repository
+}
+
+// Heads returns what keeps the head of the repository with a name, which is empty where there is one only.
+func (s *Store) Heads(name string) Heads { return Heads{s, name} }
+
+func (h Heads) key() string {
+	if h.name == "" {
+		return headName
+	}
+	return headName + "/" + h.name
+}
+
 // Head returns the commit of the pipelines and the revision for SaveHead, which is higher for a later one. Without any the
-// revision is 0.
-func (s *Store) Head(ctx context.Context) (Head, uint64, error) {
-	data, revision, ok, err := s.q.Load(ctx, headName)
+// revision is 0; the head is that of the time when there was only one repository then.
+func (h Heads) Head(ctx context.Context) (Head, uint64, error) {
+	data, revision, ok, err := h.store.q.Load(ctx, h.key())
+	if err == nil && !ok && h.name != "" {
+		data, _, ok, err = h.store.q.Load(ctx, headName)
+		revision = 0
+	}
 	if err != nil || !ok {
 		return Head{}, 0, err
 	}
@@ -40,10 +60,10 @@ func (s *Store) Head(ctx context.Context) (Head, uint64, error) {
 }
 
 // SaveHead stores the commit if nobody else has since the revision was loaded, and gives the new revision.
-func (s *Store) SaveHead(ctx context.Context, head Head, revision uint64) (uint64, error) {
+func (h Heads) SaveHead(ctx context.Context, head Head, revision uint64) (uint64, error) {
 	data, err := encodeJSON(head)
 	if err != nil {
 		return 0, fmt.Errorf("saving the commit of the pipelines: %w", err)
 	}
-	return s.q.SaveAfter(ctx, headName, data, revision)
+	return h.store.q.SaveAfter(ctx, h.key(), data, revision)
 }

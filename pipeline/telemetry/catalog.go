@@ -10,26 +10,35 @@ import (
 	"github.com/prerig/prerig/pipeline/prune"
 )
 
-// Catalog tells how reading the pipelines goes each time the metrics are read.
-func (m *Metrics) Catalog(now func() catalog.Status) {
-	m.registry.MustRegister(
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "prerig_catalog_readable", Help: "1 where the directory or repository of the pipelines could be read the last time, else 0.",
-		}, func() float64 {
-			if now().Error != "" {
-				return 0
-			}
-			return 1
-		}),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "prerig_catalog_last_read_timestamp_seconds", Help: "When the pipelines were last read with success.",
-		}, func() float64 {
-			if at := now().Checked; !at.IsZero() {
-				return float64(at.Unix())
-			}
-			return 0
-		}),
-	)
+// Catalog tells how reading the pipelines goes each time the metrics are read. Where there are several directories and repositories,
+// the label catalog names each.
+func (m *Metrics) Catalog(now func() []catalog.Status) {
+	names := []string{"catalog"}
+	m.registry.MustRegister(&catalogCollector{
+		now:      now,
+		readable: prometheus.NewDesc("prerig_catalog_readable", "1 where a directory or repository of pipelines could be read the last time, else 0.", names, nil),
+		last:     prometheus.NewDesc("prerig_catalog_last_read_timestamp_seconds", "When pipelines were last read with success.", names, nil),
+	})
+}
+
+type catalogCollector struct {
+	now            func() []catalog.Status
+	readable, last *prometheus.Desc
+}
+
+// Describe implements prometheus.Collector.
+func (c *catalogCollector) Describe(out chan<- *prometheus.Desc) { out <- c.readable; out <- c.last }
+
+// Collect implements prometheus.Collector.
+func (c *catalogCollector) Collect(out chan<- prometheus.Metric) {
+	for _, s := range c.now() {
+		last := 0.0
+		if !s.Checked.IsZero() {
+			last = float64(s.Checked.Unix())
+		}
+		out <- prometheus.MustNewConstMetric(c.readable, prometheus.GaugeValue, gaugeOf(s.Error == ""), s.Name)
+		out <- prometheus.MustNewConstMetric(c.last, prometheus.GaugeValue, last, s.Name)
+	}
 }
 
 // Removed counts one pipeline that was removed.

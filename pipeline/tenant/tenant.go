@@ -53,18 +53,16 @@ func Of(all []Tenant, file string) (best Tenant, ok bool) {
 	return best, ok
 }
 
-// OfNamespace returns the directory of the first tenant whose pipelines may be of a namespace, or the namespace where there is none.
-func OfNamespace(all []Tenant, namespace string) string {
-	for _, t := range all {
-		if t.Owns(namespace) {
-			return t.Directory
-		}
-	}
-	return namespace
-}
-
 // Owns reports whether the tenant's pipelines may be of a namespace.
 func (t Tenant) Owns(namespace string) bool { return slices.Contains(t.Namespaces, namespace) }
+
+// place names the tenant's directory to its authors.
+func (t Tenant) place() string {
+	if t.Directory == "." {
+		return "this repository"
+	}
+	return t.Directory
+}
 
 // Check returns what a pipeline says that its author may not, nothing where all is well. A pipeline that names no namespace gets
 // the tenant's.
@@ -77,11 +75,11 @@ func (t Tenant) Check(p *v1alpha1.RenderPipeline) error {
 		errs = append(errs, &v1alpha1.FieldError{Path: at, Message: fmt.Sprintf(format, args...)})
 	}
 	if !t.Owns(p.Metadata.Namespace) {
-		add("metadata.namespace", "must be %s for pipelines in %s", strings.Join(t.Namespaces, " or "), t.Directory)
+		add("metadata.namespace", "must be %s for pipelines in %s", strings.Join(t.Namespaces, " or "), t.place())
 	}
 	if p.Spec.Source.Dir != nil && t.Sources != nil {
-		add("spec.source.dir", "pipelines in %s may not read directories of the machine", t.Directory)
+		add("spec.source.dir", "pipelines in %s may not read directories of the machine", t.place())
 	}
-	errs = append(errs, t.Reach.Check(p, "pipelines in "+t.Directory))
+	errs = append(errs, t.Reach.Check(p, "pipelines in "+t.place()))
 	return errors.Join(errs...)
 }
