@@ -72,14 +72,14 @@ func (a *Audit) open() (*os.File, error) {
 	return os.OpenFile(a.file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 }
 
-// Write records. What was refused is recorded up to a rate, and how many were left out is said in the next record.
+// Write records. What was refused, and what nobody did who is known, is recorded up to a rate, and how many were left out is said in the next record.
 func (a *Audit) Write(r Record) {
 	if a == nil {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if r.Outcome == Refused && !a.refused.Allow() {
+	if (r.Outcome == Refused || r.Who.Kind == "") && !a.refused.Allow() {
 		a.missed++
 		return
 	}

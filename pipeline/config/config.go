@@ -96,6 +96,8 @@ type Admin struct {
 	Audit string `mapstructure:"audit"`
 	// TLS is about the address; without it, it takes plain HTTP.
 	TLS TLS `mapstructure:"tls"`
+	// OIDC lets people sign in to the page.
+	OIDC OIDC `mapstructure:"oidc"`
 }
 
 // TLS has an address speak TLS.
@@ -110,7 +112,7 @@ type TLS struct {
 func (t TLS) Enabled() bool { return t.Certificate != "" }
 
 // NamesItsUsers reports whether everybody has to say who they are to look at pages and metrics.
-func (a Admin) NamesItsUsers() bool { return a.Tokens != "" }
+func (a Admin) NamesItsUsers() bool { return a.Tokens != "" || a.OIDC.Issuer != "" }
 
 // NATS is about the queue.
 type NATS struct {
@@ -194,7 +196,7 @@ func Default() Config {
 	return Config{
 		Pipelines: "pipelines", PipelinesGit: PipelinesGit{Interval: time.Minute}, Removals: Removals{Delay: time.Minute, MaxShare: 50},
 		Policies: "policies", Secrets: "secrets", State: "state",
-		Listen: "127.0.0.1:8080", Admin: Admin{Listen: "127.0.0.1:8081"},
+		Listen: "127.0.0.1:8080", Admin: Admin{Listen: "127.0.0.1:8081", OIDC: defaultOIDC()},
 		NATS:    NATS{Replicas: 1, Prefix: "PRERIG", MaxStore: "1Gi", AckWait: 15 * time.Second},
 		Workers: max(1, runtime.NumCPU()), InFlight: 1000, Debounce: time.Second, History: 20,
 		Limits: Limits{
@@ -222,8 +224,9 @@ func (c *Config) Validate() error {
 			add(key, "must have both certificate and key, or neither")
 		}
 	}
+	c.validateOIDC(add)
 	if c.Admin.Insecure && c.Admin.NamesItsUsers() {
-		add("admin.insecure", "shows everything to everybody, and cannot be given where users have names (admin.tokens)")
+		add("admin.insecure", "shows everything to everybody, and cannot be given where users have names (admin.tokens, admin.oidc)")
 	}
 	if c.State == "" {
 		add("state", "must be given")

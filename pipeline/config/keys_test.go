@@ -35,8 +35,8 @@ func TestTheExampleHasEveryKeyWithItsDefault(t *testing.T) {
 		want.Workers = c.Workers
 	}
 	want.Receivers = []Receiver{{Name: "github", Provider: "github", Secret: filepath.Join(dir, "secrets/hooks/github")}}
-	want.RemoteBases, want.Tenants = []string{}, []Tenant{}
 	want.Egress = Egress{Sources: []string{}, Targets: []string{}, Notifications: []string{}, Deny: []string{}, Allow: []string{}}
+	want.RemoteBases, want.Tenants, want.Admin.OIDC.Grants = []string{}, []Tenant{}, []GroupGrant{}
 	if diff := cmp.Diff(&want, c); diff != "" {
 		t.Error(diff)
 	}

@@ -136,6 +136,7 @@ func (c *Config) relativeTo(v *viper.Viper, flags *pflag.FlagSet, dir string) {
 	paths := map[string]*string{
 		"pipelines": &c.Pipelines, "policies": &c.Policies, "secrets": &c.Secrets, "state": &c.State, "admin.token": &c.Admin.Token,
 		"admin.tokens": &c.Admin.Tokens, "admin.audit": &c.Admin.Audit,
+		"admin.oidc.client_secret": &c.Admin.OIDC.ClientSecret, "admin.oidc.ca": &c.Admin.OIDC.CA,
 		"tls.certificate": &c.TLS.Certificate, "tls.key": &c.TLS.Key, "admin.tls.certificate": &c.Admin.TLS.Certificate, "admin.tls.key": &c.Admin.TLS.Key,
 		"nats.credentials": &c.NATS.Credentials, "nats.ca": &c.NATS.CA, "tracing.headers": &c.Tracing.Headers,
 	}

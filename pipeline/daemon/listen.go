@@ -42,9 +42,13 @@ func (p *components) openServer(planner *plan.Planner) (*server.Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	signIn, err := p.c.SignIn()
+	if err != nil {
+		return nil, err
+	}
 	return server.New(server.Options{
 		Catalog: p.catalog, Store: p.store, Queue: p.queue, Planner: planner, Keeper: p.keeper, Receivers: receivers, Delivery: p.metrics.Delivery,
-		Problem: p.problem, Metrics: p.metrics.Handler(), Tokens: tokens, Audit: audit, Version: p.o.Version, Log: p.o.Log,
+		Problem: p.problem, Metrics: p.metrics.Handler(), Tokens: tokens, SignIn: signIn, Audit: audit, Version: p.o.Version, Log: p.o.Log,
 	})
 }
 

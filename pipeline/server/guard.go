@@ -27,6 +27,8 @@ type request struct {
 	access.Principal
 	// password says that they gave a token as a password, which browsers send along with what other pages make them ask for.
 	password bool
+	// session says that a cookie says who they are, which browsers send along too.
+	session bool
 	// attempted says that they gave something to say who they are.
 	attempted bool
 }
@@ -70,6 +72,12 @@ func (s *Server) whoAsks(at Access, r *http.Request) request {
 			return found
 		}
 	}
+	if s.SignIn != nil && !found.attempted {
+		if who, ok := s.SignIn.Who(r); ok {
+			found.Principal, found.session = who, true
+			return found
+		}
+	}
 	if looks(r) && (at.Loopback || at.Insecure) {
 		found.Principal = access.Principal{Kind: access.Anonymous, Grants: []access.Grant{{Role: access.Read}}}
 	}
@@ -88,11 +96,13 @@ func (s *Server) require(needed access.Role, next http.HandlerFunc) http.Handler
 			if who.attempted || !looks(r) {
 				s.record(r, r.Method+" "+r.URL.Path, nil, access.Refused, "the token is missing or wrong")
 			}
-			w.Header().Set("WWW-Authenticate", `Basic realm="prerig", charset="UTF-8"`)
-			http.Error(w, "the token is missing or wrong", http.StatusUnauthorized)
+			s.askWhoItIs(w, r)
 		case !looks(r) && who.password:
 			s.record(r, r.Method+" "+r.URL.Path, nil, access.Refused, "the token came as a password")
 			http.Error(w, "changes need the token as a bearer token", http.StatusForbidden)
+		case !looks(r) && who.session && crossSite(r) != nil:
+			s.record(r, r.Method+" "+r.URL.Path, nil, access.Refused, "another site made the browser ask for it")
+			http.Error(w, "another site made the browser ask for this", http.StatusForbidden)
 		case !who.MaySomewhere(needed):
 			reason := "this needs the role " + string(needed)
 			if needed == access.Metrics {

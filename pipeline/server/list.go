@@ -128,7 +128,7 @@ func (s *Server) listPage(w http.ResponseWriter, r *http.Request) {
 	if bad := counts[StateInvalid] + counts[StateFailing] + counts[StateStalled]; bad > 0 {
 		title = strconv.Itoa(bad) + " failing"
 	}
-	s.writePage(w, s.pages.list, title, data)
+	s.writePage(w, r, s.pages.list, title, data)
 }
 
 // cutToPage leaves the pipelines of the page that is asked for, the last one where it lies behind.

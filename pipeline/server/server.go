@@ -21,6 +21,7 @@ import (
 	"github.com/prerig/prerig/pipeline/plan"
 	"github.com/prerig/prerig/pipeline/prune"
 	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/signin"
 	"github.com/prerig/prerig/pipeline/status"
 )
 
@@ -41,6 +42,8 @@ type Options struct {
 	Metrics http.Handler
 	// Tokens are those that are taken; nil takes none.
 	Tokens *access.Tokens
+	// SignIn lets people sign in; nil lets nobody.
+	SignIn *signin.Provider
 	// Audit records who changes something; nil records nothing.
 	Audit *access.Audit
 	// Version of Prerig, for the page.
@@ -120,6 +123,7 @@ func (s *Server) Admin(at Access) http.Handler {
 	}
 	s.routeAPI(mux)
 	s.routeWeb(mux)
+	s.routeSignIn(mux)
 	return s.identify(at, mux)
 }
 

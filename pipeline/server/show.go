@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/prerig/prerig/pipeline/access"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/giturl"
@@ -22,7 +23,7 @@ func (s *Server) requestedEntry(w http.ResponseWriter, r *http.Request) (catalog
 	}
 	e, ok := s.visibleEntry(principal(r), name)
 	if !ok {
-		s.writeFailurePage(w, http.StatusNotFound, "There is no pipeline "+strconv.Quote(name)+".")
+		s.writeFailurePage(w, r, http.StatusNotFound, "There is no pipeline "+strconv.Quote(name)+".")
 	}
 	return e, ok
 }
@@ -35,6 +36,8 @@ type pipelineData struct {
 	InFile bool
 	// Interval is how often its source is looked at without an event.
 	Interval string
+	// Operable says that who looks may change it from the page.
+	Operable bool
 }
 
 // shownTarget is a place that it is published to, and what is there.
@@ -50,6 +53,8 @@ func (s *Server) pipelinePage(w http.ResponseWriter, r *http.Request) {
 	}
 	data := pipelineData{Pipeline: s.viewPipeline(e)}
 	if e.Pipeline != nil {
+		who := requestOf(r)
+		data.Operable = who.session && who.May(access.Operate, e.Pipeline.Metadata.Namespace)
 		data.InFile = e.Pipeline.Spec.Suspend
 		if interval := e.Pipeline.Spec.Interval; interval != nil {
 			data.Interval = interval.Duration.String()
@@ -63,7 +68,7 @@ func (s *Server) pipelinePage(w http.ResponseWriter, r *http.Request) {
 			data.Targets = append(data.Targets, one)
 		}
 	}
-	s.writePage(w, s.pages.pipeline, data.Name, data)
+	s.writePage(w, r, s.pages.pipeline, data.Name, data)
 }
 
 // revisionLink is a revision as a page shows it.
@@ -117,7 +122,7 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("run")
 	i := slices.IndexFunc(data.Pipeline.Runs, func(r status.Run) bool { return r.ID == id })
 	if i < 0 {
-		s.writeFailurePage(w, http.StatusNotFound, "There is no such run of "+e.Key+", or it is too long ago.")
+		s.writeFailurePage(w, r, http.StatusNotFound, "There is no such run of "+e.Key+", or it is too long ago.")
 		return
 	}
 	data.Run = data.Pipeline.Runs[i]
@@ -137,7 +142,7 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
-	s.writePage(w, s.pages.run, "Run of "+e.Key, data)
+	s.writePage(w, r, s.pages.run, "Run of "+e.Key, data)
 }
 
 // countLines counts the changed lines of a file.

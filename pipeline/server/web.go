@@ -21,8 +21,8 @@ var files embed.FS
 
 // pageTemplates are the templates.
 type pageTemplates struct {
-	list, pipeline, run, failure *template.Template
-	style                        []byte
+	list, pipeline, run, failure, signin *template.Template
+	style                                []byte
 }
 
 func newPages() (*pageTemplates, error) {
@@ -32,7 +32,7 @@ func newPages() (*pageTemplates, error) {
 		"stamp": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 	}
 	p := &pageTemplates{}
-	for name, to := range map[string]**template.Template{"list": &p.list, "pipeline": &p.pipeline, "run": &p.run, "failure": &p.failure} {
+	for name, to := range map[string]**template.Template{"list": &p.list, "pipeline": &p.pipeline, "run": &p.run, "failure": &p.failure, "signin": &p.signin} {
 		t, err := template.New("page.html").Funcs(functions).ParseFS(files, "pages/page.html", "pages/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("reading the page %s: %w", name, err)
@@ -47,9 +47,10 @@ func newPages() (*pageTemplates, error) {
 func (s *Server) routeWeb(mux *http.ServeMux) {
 	mux.Handle("GET /{$}", s.require(access.Read, s.listPage))
 	mux.Handle("GET /pipeline", s.require(access.Read, s.pipelinePage))
+	mux.Handle("POST /pipeline", s.require(access.Operate, s.changeFromPage))
 	mux.Handle("GET /runs", s.require(access.Read, s.runPage))
-	mux.Handle("GET /", s.require(access.Read, func(w http.ResponseWriter, _ *http.Request) {
-		s.writeFailurePage(w, http.StatusNotFound, "There is no such page.")
+	mux.Handle("GET /", s.require(access.Read, func(w http.ResponseWriter, r *http.Request) {
+		s.writeFailurePage(w, r, http.StatusNotFound, "There is no such page.")
 	}))
 	mux.HandleFunc("GET /style.css", func(w http.ResponseWriter, _ *http.Request) {
 		setSecurityHeaders(w)
@@ -72,17 +73,17 @@ func setSecurityHeaders(w http.ResponseWriter) {
 }
 
 // writeFailurePage is a page that says what went wrong.
-func (s *Server) writeFailurePage(w http.ResponseWriter, code int, text string) {
-	s.pageWith(w, code, s.pages.failure, http.StatusText(code), text)
+func (s *Server) writeFailurePage(w http.ResponseWriter, r *http.Request, code int, text string) {
+	s.pageWith(w, r, code, s.pages.failure, http.StatusText(code), text)
 }
 
-func (s *Server) writePage(w http.ResponseWriter, t *template.Template, title string, data any) {
-	s.pageWith(w, http.StatusOK, t, title, data)
+func (s *Server) writePage(w http.ResponseWriter, r *http.Request, t *template.Template, title string, data any) {
+	s.pageWith(w, r, http.StatusOK, t, title, data)
 }
 
-func (s *Server) pageWith(w http.ResponseWriter, code int, t *template.Template, title string, data any) {
+func (s *Server) pageWith(w http.ResponseWriter, r *http.Request, code int, t *template.Template, title string, data any) {
 	var out bytes.Buffer
-	err := t.Execute(&out, map[string]any{"Title": title, "Version": s.Version, "Data": data})
+	err := t.Execute(&out, map[string]any{"Title": title, "Version": s.Version, "User": signedIn(r), "Data": data})
 	if err != nil {
 		s.Log.Error("a page could not be written", "error", err)
 		setSecurityHeaders(w)

@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/access"
+	"github.com/prerig/prerig/pipeline/signin"
+)
+
+// OIDC lets people sign in to the page at an OpenID Connect provider. Without an issuer nobody can.
+type OIDC struct {
+	// Issuer is the URL of the provider, as it names itself.
+	Issuer string `mapstructure:"issuer"`
+	// ClientID is what the daemon is called there, ClientSecret a file with its secret; empty for a public client.
+	ClientID     string `mapstructure:"client_id"`
+	ClientSecret string `mapstructure:"client_secret"`
+	// CA is a file with certificates that the provider is checked against, beside those of the system.
+	CA string `mapstructure:"ca"`
+	// Scopes are asked for, beside openid.
+	Scopes []string `mapstructure:"scopes"`
+	// GroupsClaim is the claim with the groups of somebody.
+	GroupsClaim string `mapstructure:"groups_claim"`
+	// Session is how long somebody stays signed in.
+	Session time.Duration `mapstructure:"session"`
+	// Grants give roles to groups.
+	Grants []GroupGrant `mapstructure:"grants"`
+}
+
+// GroupGrant gives the people of a group a role.
+type GroupGrant struct {
+	Group string `mapstructure:"group"`
+	// Role is read, operate or administer.
+	Role string `mapstructure:"role"`
+	// Namespaces that it is for; none means all.
+	Namespaces []string `mapstructure:"namespaces"`
+}
+
+func defaultOIDC() OIDC {
+	return OIDC{Scopes: []string{"profile", "email"}, GroupsClaim: "groups", Session: 8 * time.Hour}
+}
+
+// maxSession bounds how long somebody may stay signed in: so long what the provider took from them goes on counting.
+const maxSession = 7 * 24 * time.Hour
+
+func (c *Config) validateOIDC(add func(key, format string, args ...any)) {
+	o := c.Admin.OIDC
+	if o.Issuer == "" {
+		if o.ClientID != "" || len(o.Grants) > 0 {
+			add("admin.oidc.issuer", "must be given where another key of admin.oidc is")
+		}
+		return
+	}
+	for key, value := range map[string]string{"admin.oidc.issuer": o.Issuer, "external_url": c.ExternalURL} {
+		if !isSafeFromListeners(value) {
+			add(key, "must be an https:// URL to sign in with; http:// does for this machine only")
+		}
+	}
+	if o.ClientID == "" {
+		add("admin.oidc.client_id", "must be given")
+	}
+	if o.GroupsClaim == "" {
+		add("admin.oidc.groups_claim", "must be given")
+	}
+	if o.Session < time.Minute || o.Session > maxSession {
+		add("admin.oidc.session", "must be from 1m to %s, found %s", maxSession, o.Session)
+	}
+	if _, err := o.grants(); err != nil {
+		add("admin.oidc.grants", "%v", err)
+	}
+}
+
+// isSafeFromListeners reports whether what is sent to a URL cannot be read on the way.
+func isSafeFromListeners(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" || u.User != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+// grants returns the grants, or what is wrong with them.
+func (o OIDC) grants() ([]signin.Grant, error) {
+	if len(o.Grants) == 0 {
+		return nil, errors.New("must give a role to a group, or nobody can sign in")
+	}
+	var out []signin.Grant
+	for i, g := range o.Grants {
+		grant := signin.Grant{Group: g.Group, Grant: access.Grant{Role: access.Role(g.Role), Namespaces: g.Namespaces}}
+		if g.Group == "" {
+			return nil, fmt.Errorf("[%d].group must be given", i)
+		}
+		if grant.Role == access.Metrics {
+			return nil, fmt.Errorf("[%d].role must be read, operate or administer: metrics are read with a token", i)
+		}
+		if err := grant.Check(); err != nil {
+			return nil, fmt.Errorf("[%d].%w", i, err)
+		}
+		out = append(out, grant)
+	}
+	return out, nil
+}
+
+// SignIn returns what lets people sign in, nil where nobody can.
+func (c *Config) SignIn() (*signin.Provider, error) {
+	o := c.Admin.OIDC
+	if o.Issuer == "" {
+		return nil, nil
+	}
+	grants, err := o.grants()
+	if err != nil {
+		return nil, err
+	}
+	secret := ""
+	if o.ClientSecret != "" {
+		text, err := os.ReadFile(o.ClientSecret)
+		if err != nil {
+			return nil, fmt.Errorf("reading the secret for the OpenID Connect provider: %w", err)
+		}
+		if secret = strings.TrimSpace(string(text)); secret == "" {
+			return nil, fmt.Errorf("reading the secret for the OpenID Connect provider: %s is empty", o.ClientSecret)
+		}
+	}
+	return signin.New(signin.Options{
+		Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: secret, CAFile: o.CA, Scopes: o.Scopes, GroupsClaim: o.GroupsClaim,
+		Grants: grants, Session: o.Session, ExternalURL: c.ExternalURL,
+	})
+}
