@@ -22,10 +22,10 @@ import (
 )
 
 // states in the order in which they want somebody.
-var states = []string{server.StateInvalid, server.StateFailing, server.StateStalled, server.StateSuspended, server.StateNew, server.StateReady}
+var states = []string{server.StateInvalid, server.StateFailing, server.StateStalled, server.StateDrifted, server.StateSuspended, server.StateNew, server.StateReady}
 
 // failing are the states of pipelines that do not do what they should.
-var failing = []string{server.StateInvalid, server.StateFailing, server.StateStalled}
+var failing = []string{server.StateInvalid, server.StateFailing, server.StateStalled, server.StateDrifted}
 
 // statusOptions are what the command shows, and how.
 type statusOptions struct {
@@ -46,6 +46,7 @@ func newStatus(streams Streams) *cobra.Command {
   New        has not run yet
   Failing    failed, and is tried again
   Stalled    failed, and needs a change
+  Drifted    others have changed what it has published
   Invalid    its file is not a valid pipeline
   Suspended  stopped, by its file or by prerig suspend
 
@@ -54,8 +55,8 @@ pipelines that are gone (see prerig remove).
 
 Exit codes:
   0  done
-  1  --check: a pipeline that is shown is Invalid, Failing or Stalled, the pipelines cannot be
-     read, or the daemon can store nothing
+  1  --check: a pipeline that is shown is Invalid, Failing, Stalled or Drifted, the pipelines
+     cannot be read, or the daemon is not ready
   2  the daemon cannot be reached`
 	cmd.Example = `  prerig status
   prerig status --failing --check

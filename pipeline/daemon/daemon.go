@@ -115,7 +115,7 @@ func serveOnce(ctx context.Context, c *config.Config, o Options) error {
 	}
 	defer closing()
 	planner := &plan.Planner{
-		Catalog: p.catalog, PipelinesDir: c.Pipelines, Fetcher: p.fetcher, Builder: p.builder, Store: p.store, Queue: p.queue,
+		Catalog: p.catalog, PipelinesDir: c.Pipelines, Fetcher: p.fetcher, Secrets: secretsOf(c), Builder: p.builder, Store: p.store, Queue: p.queue,
 		Debounce: c.Debounce, Watchdog: p.watchdog, Log: p.o.Log,
 	}
 	all := ctx

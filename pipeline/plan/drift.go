@@ -5,40 +5,26 @@ package plan
 
 import (
 	"context"
+	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/publish"
-	"github.com/prerig/prerig/pipeline/source"
-	"github.com/prerig/prerig/pipeline/source/tree"
 	"github.com/prerig/prerig/pipeline/status"
 )
 
-// driftCheck finds out whether published files are still what they were. It looks at each branch once.
-type driftCheck struct{ targets *publish.Targets }
+// driftTimeout bounds the look at what the pipelines of one source have published.
+const driftTimeout = time.Minute
 
-func newDrift(repositories publish.Repositories) driftCheck {
-	var heads source.Once[*tree.Tree]
-	return driftCheck{publish.Readers(repositories, nil, heads.Get)}
-}
-
-// hasDrifted reports whether any place of a pipeline differs. One that cannot be looked at does not count: the run could do no more.
-func (d driftCheck) hasDrifted(ctx context.Context, p *v1alpha1.RenderPipeline, state *status.State) bool {
-	for _, to := range p.Spec.Publish {
-		record := state.Seen.Targets[to.Target()]
-		if len(record) == 0 {
-			continue
-		}
-		target, err := d.targets.Open(ctx, p.Metadata.Namespace, to)
-		if err != nil {
-			continue
-		}
-		now, err := target.Written(ctx)
-		if err != nil || now == nil {
-			continue
-		}
-		if _, affected := record.Affected(now); affected {
-			return true
-		}
+// needsDriftRun reports whether a run is to note, or to put back, what others have changed since of what a pipeline has published.
+// What a server has told since then is not asked again. The run looks for itself: another may have published meanwhile.
+func (p *Planner) needsDriftRun(ctx context.Context, targets *publish.Targets, pipeline *v1alpha1.RenderPipeline, state *status.State, since time.Time) bool {
+	found, err := publish.FindDrift(ctx, targets, pipeline, state, since)
+	if err != nil {
+		p.Log.Debug("what is published cannot be looked at", "pipeline", pipeline.Key(), "error", err)
+		return false // a run could do no more
 	}
-	return false
+	if found != state.DriftFound() || found == "" && state.IsDrifted() {
+		return true
+	}
+	return found != "" && pipeline.Spec.Drift == v1alpha1.DriftRepair && state.RepairDue(time.Now())
 }

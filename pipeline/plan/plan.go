@@ -19,7 +19,9 @@ import (
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/event"
 	"github.com/prerig/prerig/pipeline/fault"
+	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/status"
 	"github.com/prerig/prerig/pipeline/watchdog"
@@ -32,6 +34,8 @@ type Planner struct {
 	PipelinesDir string
 	// Fetcher looks at sources, Builder says what would be different.
 	Fetcher *source.Fetcher
+	// Secrets reads the secrets of the places that are published to; it may be nil.
+	Secrets secret.Reader
 	Builder *build.Builder
 	Store   *status.Store
 	Queue   *queue.Queue
@@ -221,7 +225,9 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 	if snapshot != nil {
 		p.noteLook(entries, resolved)
 	}
-	drift, look := newDrift(p.Fetcher), p.unchanged.At(p.Builder, snapshot)
+	published, look := publish.Readers(p.Fetcher, p.Secrets, nil), p.unchanged.At(p.Builder, snapshot)
+	checking, stop := context.WithTimeout(ctx, driftTimeout)
+	defer stop()
 	var jobs []queue.Job
 	for _, e := range entries {
 		job := cause.newJob(e)
@@ -252,8 +258,8 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 		if !needed && state.Asked(e.Pipeline, control) {
 			reason, needed = "a run was requested", true
 		}
-		if !needed && cause.Drift && drift.hasDrifted(looking, e.Pipeline, state) {
-			reason, needed, job.Force = "what is published was changed by someone else", true, true
+		if !needed && cause.Drift && p.needsDriftRun(checking, published, e.Pipeline, state, cause.Since) {
+			reason, needed, job.Drift = "what is published was changed by someone else", true, true
 		}
 		if !needed {
 			continue

@@ -202,16 +202,6 @@ func (g *gitTarget) Current(ctx context.Context, pipeline string, wanted map[str
 	return held, nil
 }
 
-// Written implements Interface. Where somebody has deleted the branch there are no files; that of a proposal is deleted by the
-// host when it is merged, which tells nothing.
-func (g *gitTarget) Written(ctx context.Context) (*tree.Tree, error) {
-	files, err := g.filesAt(ctx, g.to.Git.Reference())
-	if err == nil && files == nil && g.to.Git.Propose == nil {
-		files = tree.NewBuilder(tree.Limits{}).Build()
-	}
-	return files, err
-}
-
 // filesAt returns the files at a reference, nil where it does not exist.
 func (g *gitTarget) filesAt(ctx context.Context, reference string) (*tree.Tree, error) {
 	key := g.to.Git.URL + "\x00" + reference

@@ -14,7 +14,6 @@ import (
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source/oci"
-	"github.com/prerig/prerig/pipeline/source/tree"
 	"github.com/prerig/prerig/pipeline/watchdog"
 )
 
@@ -110,9 +109,6 @@ func (o *ociTarget) Current(ctx context.Context, _ string, _ map[string][]byte) 
 	}
 	return PublishedArtifact(ctx, o.artifact.Registry, tag)
 }
-
-// Written implements Interface. Who else sets the tags is not looked at.
-func (o *ociTarget) Written(context.Context) (*tree.Tree, error) { return nil, nil }
 
 // Remove implements Interface. Others may have pulled an artifact by its digest, so it stays.
 func (o *ociTarget) Remove(context.Context, Change) (Receipt, error) {

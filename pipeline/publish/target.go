@@ -27,9 +27,9 @@ type Interface interface {
 	// Current returns what the place holds of a pipeline now, by paths relative to the entry's directory. wanted are the files
 	// that it would get: what is there in their place and not the pipeline's is told too.
 	Current(ctx context.Context, pipeline string, wanted map[string][]byte) (Holding, error)
-	// Written returns the files that are now where Publish writes, to be compared with the Record of a receipt; nil where that
-	// is not looked at.
-	Written(ctx context.Context) (*tree.Tree, error)
+	// Drift says in one sentence what others have changed of what was published there, "" where nothing is different or it is not
+	// known what was.
+	Drift(ctx context.Context, written Written) (string, error)
 	// Remove takes away what was published there of the change's pipeline. It is asked for where the entry is Removable.
 	Remove(ctx context.Context, c Change) (Receipt, error)
 }
@@ -46,10 +46,19 @@ type Receipt struct {
 	Files map[string][]byte
 	// Old returns a file as it was before, nil where there was none.
 	Old func(name string) []byte
-	// Record tells later whether somebody else has changed what was written. It is empty where that is not looked at.
+	// Record tells later whether somebody else has changed what was written. It is empty where the revision tells.
 	Record tree.Record
 	// Problem is an error that kept the changed files from being found. What was published is published all the same.
 	Problem error
+}
+
+// Written is what is known of what a pipeline has published at a place.
+type Written struct {
+	// Revision and Record are those of the receipt.
+	Revision string
+	Record   tree.Record
+	// Since is how old what is known of the place may be: what was asked since then need not be asked again.
+	Since time.Time
 }
 
 // Repositories reaches repositories of Git and of artifacts. source.Fetcher does.
@@ -84,9 +93,12 @@ func NewTargets(repositories Repositories, secrets secret.Reader, lock Lock, lim
 }
 
 // Readers returns what opens places only to look at what is published there: no key for signing is needed. heads is asked for
-// the files of a branch by a key that is equal for equal branches, and may keep what read returns, as source.Once does. They
-// are nil for a branch that does not exist.
+// the files of a branch by a key that is equal for equal branches, and may keep what read returns, as source.Once does; nil keeps
+// nothing. They are nil for a branch that does not exist.
 func Readers(repositories Repositories, secrets secret.Reader, heads func(key string, read func() (*tree.Tree, error)) (*tree.Tree, error)) *Targets {
+	if heads == nil {
+		heads = readEach
+	}
 	return &Targets{repositories: repositories, secrets: secrets, readOnly: true, heads: heads}
 }
 

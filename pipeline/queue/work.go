@@ -32,6 +32,8 @@ type Job struct {
 	NotBefore time.Time `json:"notBefore"`
 	// Force runs even where the fingerprint says that nothing changed.
 	Force bool `json:"force,omitempty"`
+	// Drift also looks whether others have changed what is published.
+	Drift bool `json:"drift,omitempty"`
 	// Revision is where the source was at the time Resolved, empty where it was not looked at, or where a run may have seen
 	// more of it since.
 	Revision string    `json:"revision,omitempty"`

@@ -51,6 +51,7 @@ type attempt struct {
 	snapshot     *source.Snapshot
 	built        *build.Built
 	skipped      bool // nothing that matters has changed
+	drift        driftResult
 	published    []targetResult
 	staleNotes   []string // what became of branches that it does not publish to any more
 	staleRemoved bool     // whether something was removed there
@@ -64,11 +65,14 @@ func (a *attempt) runStages(ctx context.Context) error {
 		a.logPanic("fetching has panicked", err)
 		return &StageError{Stage: status.StageSource, Err: err}
 	}
-	forced := a.job.Force || a.control.Force && a.state.Requests(a.control)
+	forced := a.isForced()
 	reason, needed := a.r.Builder.Needs(a.p, a.state, a.snapshot)
 	if !needed && !forced {
-		a.skipped = true
-		return nil
+		if a.lookForDrift(ctx); !a.drift.repairs {
+			a.skipped = true
+			return nil
+		}
+		reason = "what is published was changed by others"
 	}
 	a.log.Debug("to render", "revision", a.snapshot.Revision, "because", reason)
 	if err := a.renderSource(ctx); err != nil {
@@ -78,6 +82,11 @@ func (a *attempt) runStages(ctx context.Context) error {
 		return &StageError{Stage: status.StageGate, Final: true, Err: err}
 	}
 	return a.publishResult(ctx)
+}
+
+// isForced reports whether somebody wants a render although nothing has changed.
+func (a *attempt) isForced() bool {
+	return a.job.Force || a.control.Force && a.state.Requests(a.control)
 }
 
 // runSafely runs, and turns a panic into an error of the stage that it was in.
@@ -134,6 +143,9 @@ func (a *attempt) renderSource(ctx context.Context) (err error) {
 // recordRun records what became of the run, and tells those who want to know.
 func (a *attempt) recordRun(ctx context.Context, err error, revision uint64) error {
 	if a.skipped && err == nil {
+		if a.drift.isNews(a.state) {
+			return a.recordDrift(ctx, revision)
+		}
 		return a.finishSkipped(ctx, revision)
 	}
 	now := time.Now()
@@ -204,6 +216,9 @@ func (a *attempt) historyEntry(err error, now time.Time) status.Run {
 	for _, text := range a.staleNotes {
 		entry.Message += "; " + text
 	}
+	if a.drift.repairs && err == nil {
+		entry.Message = status.OneLine(entry.Message + "; put back what others had changed: " + a.drift.found)
+	}
 	return entry
 }
 
@@ -262,6 +277,10 @@ func (a *attempt) updateState(entry status.Run, stage *StageError, now time.Time
 		return
 	}
 	forgetStaleTargets(a.state, a.p.Spec.Publish)
+	if a.isForced() && !a.drift.repairs {
+		s.ForgetRepairs()
+	}
+	s.NotePublished(now, a.drift.repairs)
 	s.Failures = 0
 	s.Fingerprint = entry.Fingerprint
 	s.Ready(now, true, meta.SucceededReason, entry.Message, false)

@@ -48,6 +48,7 @@ const (
 	StateSuspended = "Suspended"
 	StateInvalid   = "Invalid"
 	StateNew       = "New"
+	StateDrifted   = "Drifted"
 )
 
 // Request asks for something to be done with pipelines.
@@ -129,6 +130,8 @@ func (s *Server) viewPipeline(e catalog.Entry) Pipeline {
 		switch {
 		case c.Status == metav1.ConditionTrue:
 			p.State = StateReady
+		case state.IsDrifted():
+			p.State = StateDrifted
 		case state.Stalled():
 			p.State = StateStalled
 		default:

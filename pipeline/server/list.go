@@ -16,7 +16,7 @@ import (
 const pageSize = 100
 
 // order of the states: what needs somebody comes first.
-var order = []string{StateInvalid, StateFailing, StateStalled, StateSuspended, StateNew, StateReady}
+var order = []string{StateInvalid, StateFailing, StateStalled, StateDrifted, StateSuspended, StateNew, StateReady}
 
 // listData is the first page.
 type listData struct {
@@ -125,7 +125,7 @@ func (s *Server) listPage(w http.ResponseWriter, r *http.Request) {
 		data.Sorts = append(data.Sorts, by)
 	}
 	title := "Pipelines"
-	if bad := counts[StateInvalid] + counts[StateFailing] + counts[StateStalled]; bad > 0 {
+	if bad := counts[StateInvalid] + counts[StateFailing] + counts[StateStalled] + counts[StateDrifted]; bad > 0 {
 		title = strconv.Itoa(bad) + " failing"
 	}
 	s.writePage(w, r, s.pages.list, title, data)

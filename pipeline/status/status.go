@@ -20,6 +20,7 @@ const (
 	Unchanged = "Unchanged"
 	Refused   = "Refused"
 	Failed    = "Failed"
+	Drifted   = "Drifted"
 )
 
 // Stages of a run, for errors and for what a later run must do again.
@@ -38,6 +39,8 @@ type State struct {
 	Runs []Run `json:"runs,omitempty"`
 	// Seen is what the last render depended on.
 	Seen Seen `json:"seen"`
+	// Drift is what is known of changes by others, nil where there never was any.
+	Drift *Drift `json:"drift,omitempty"`
 	// Fingerprint of what is published.
 	Fingerprint string `json:"fingerprint,omitempty"`
 	// Failures is how often it failed in a row for one cause, Failing. The history does not tell: a failure that is there
@@ -149,6 +152,9 @@ func (s *State) ConsecutiveFailures() int {
 	for _, r := range s.Runs {
 		if r.Outcome == Published || r.Outcome == Unchanged || r.Over {
 			break
+		}
+		if r.Outcome == Drifted {
+			continue
 		}
 		failed += 1 + r.Repeats
 	}

@@ -15,6 +15,7 @@ const (
 	ReasonGateClosed    = "GateClosed"
 	ReasonPublishFailed = "PublishFailed"
 	ReasonInvalid       = "Invalid"
+	ReasonDrifted       = "Drifted"
 )
 
 // RenderPipelineStatus is what was observed of a pipeline.
@@ -41,8 +42,8 @@ type Run struct {
 	Finished metav1.Time `json:"finished,omitempty"`
 	// Objects is the number of rendered objects.
 	Objects int `json:"objects,omitempty"`
-	// Outcome is Published, Unchanged, Refused or Failed.
-	// +enum=Published,Unchanged,Refused,Failed
+	// Outcome is Published, Unchanged, Refused, Failed, or Drifted where others have changed what is published.
+	// +enum=Published,Unchanged,Refused,Failed,Drifted
 	Outcome string `json:"outcome,omitempty"`
 	// Message says in one sentence what happened.
 	Message string `json:"message,omitempty"`

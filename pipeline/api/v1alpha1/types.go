@@ -65,7 +65,20 @@ type RenderPipelineSpec struct {
 	// artifacts in a registry.
 	// +enum=Orphan,Delete
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
+	// Drift says what happens when somebody else has changed what is published, which is looked at in each interval: Report (the
+	// default) shows it in the status, and Repair puts it back, but not again and again.
+	// +enum=Report,Repair
+	Drift DriftPolicy `json:"drift,omitempty"`
 }
+
+// DriftPolicy says what happens when somebody else has changed what is published.
+type DriftPolicy string
+
+// The drift policies.
+const (
+	DriftReport DriftPolicy = "Report"
+	DriftRepair DriftPolicy = "Repair"
+)
 
 // DeletionPolicy says what becomes of what a pipeline has published when the pipeline is removed.
 type DeletionPolicy string

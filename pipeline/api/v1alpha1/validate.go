@@ -43,6 +43,7 @@ func (p *RenderPipeline) Default() {
 	setDefault(&spec.Build.Path, ".")
 	setDefault(&spec.Gates.Severity, GateError)
 	setDefault(&spec.DeletionPolicy, DeletionOrphan)
+	setDefault(&spec.Drift, DriftReport)
 	if spec.Gates.MaxDeleted == nil {
 		half := 50
 		spec.Gates.MaxDeleted = &half
@@ -120,6 +121,7 @@ func (p *RenderPipeline) Validate() error {
 	v.checkPlaces(p.Spec.Publish)
 	v.checkGates(p.Spec.Gates)
 	v.checkEnum("spec.deletionPolicy", string(p.Spec.DeletionPolicy), "Orphan", "Delete")
+	v.checkEnum("spec.drift", string(p.Spec.Drift), "Report", "Repair")
 	for i, notify := range p.Spec.Notify {
 		v.checkNotification(fmt.Sprintf("spec.notify[%d]", i), notify)
 	}

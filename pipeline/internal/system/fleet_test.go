@@ -179,7 +179,7 @@ func bomb() string {
 
 // TestWhatOthersChangeIsPutBack has somebody edit a rendered file; the next interval finds it.
 func TestWhatOthersChangeIsPutBack(t *testing.T) {
-	f := prepare(t, map[string]string{"web.yaml": pipelineYAML("web", "URL", "  interval: 2s\n")})
+	f := prepare(t, map[string]string{"web.yaml": pipelineYAML("web", "URL", "  interval: 2s\n  drift: Repair\n")})
 	f.repository.Commit("first", map[string]string{"apps/web/web.yaml": deployment("web", "web:1")})
 	f.start()
 	const file = "web/shop/deployment-web.yaml"

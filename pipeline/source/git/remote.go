@@ -39,6 +39,7 @@ type Remote struct {
 	auth     transport.AuthMethod
 	// lastAccess is when the server last listed the references for these credentials, nil for never.
 	lastAccess atomic.Pointer[time.Time]
+	listings   sharedListing
 }
 
 // NewRemote returns a remote for a URL (https, http, ssh or user@host:path) and the keys of a secret. The dialer connects to it; nil
@@ -49,7 +50,7 @@ func NewRemote(url string, secret map[string][]byte, dialer *egress.Dialer) (*Re
 	if err != nil {
 		return nil, fmt.Errorf("reading the repository's URL: %w", err)
 	}
-	remote := &Remote{url: url, endpoint: endpoint}
+	remote := &Remote{url: url, endpoint: endpoint, listings: newSharedListing()}
 	switch endpoint.Protocol {
 	case "http", "https":
 		if endpoint.Password != "" {
@@ -154,16 +155,21 @@ func copyOf(endpoint *transport.Endpoint) *transport.Endpoint {
 }
 
 func (r *Remote) readAdvertised(ctx context.Context, session transport.UploadPackSession) (Refs, error) {
+	asked := time.Now()
 	adv, err := session.AdvertisedReferencesContext(ctx)
 	if errors.Is(err, transport.ErrEmptyRemoteRepository) {
 		r.noteAccess()
-		return Refs{ByName: map[string]Hash{}, caps: capability.NewList()}, nil
+		refs := Refs{ByName: map[string]Hash{}, caps: capability.NewList()}
+		r.listings.keep(refs, asked)
+		return refs, nil
 	}
 	if err != nil {
 		return Refs{}, r.explainError("listing the references of", err)
 	}
 	r.noteAccess()
-	return refsOf(adv), nil
+	refs := refsOf(adv)
+	r.listings.keep(refs, asked)
+	return refs, nil
 }
 
 // explainError says what a user can do about it. Servers answer 401 to credentials that are wrong as well as to none, and 403 to

@@ -101,6 +101,21 @@ func (r Record) findAffected(t *Tree, visit visitFunc) (reason string, affected 
 	return "", false
 }
 
+// Differences returns what a view with this record would see differently in the given tree, one sentence for each path, at most
+// longest of them, and how many there are.
+func (r Record) Differences(t *Tree, longest int) (sentences []string, all int) {
+	for _, a := range r {
+		now := t.lookOutcome(a.Op, a.Path, nil)
+		if now == a.Outcome {
+			continue
+		}
+		if all++; len(sentences) < longest {
+			sentences = append(sentences, describeAccess(a, now))
+		}
+	}
+	return sentences, all
+}
+
 func describeAccess(was Access, now string) string {
 	name := was.Path
 	if name == "" {

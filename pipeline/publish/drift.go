@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/source/git"
+	"github.com/prerig/prerig/pipeline/source/oci"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+// maxDriftFiles bounds how many files a sentence about a drift names.
+const maxDriftFiles = 5
+
+// Drift implements Interface. Only the pipeline's own files count: what others commit beside them is none of its business. It names
+// the newest commit of the branch, which need not be the one that changed them, as the mirror has no history. The branch of a
+// proposal is deleted by the host when it is merged, which tells nothing.
+func (g *gitTarget) Drift(ctx context.Context, written Written) (string, error) {
+	if len(written.Record) == 0 {
+		return "", nil
+	}
+	refs, err := g.branch.Remote.ListSince(ctx, written.Since)
+	if err != nil {
+		return "", err
+	}
+	reference := g.to.Git.Reference()
+	tip, exists := refs.ByName[reference]
+	switch {
+	case !exists && g.to.Git.Propose != nil, exists && tip.String() == written.Revision:
+		return "", nil
+	case !exists:
+		return fmt.Sprintf("the branch %s was deleted", shortReference(reference)), nil
+	}
+	commit, err := g.branch.Mirror.Fetch(ctx, g.branch.Remote, git.Ref{Name: reference, Commit: tip})
+	if err != nil {
+		return "", err
+	}
+	changes, all := written.Record.Differences(g.branch.Mirror.Tree(commit), maxDriftFiles)
+	if all == 0 {
+		return "", nil
+	}
+	if more := all - len(changes); more > 0 {
+		changes = append(changes, fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Sprintf("on the branch %s, %s; its newest commit is %.12s by %s: %s", shortReference(reference), strings.Join(changes, ", "),
+		commit.Hash, oneLine(commit.Author+" <"+commit.AuthorEmail+">", maxSubject), oneLine(commit.Subject, maxSubject)), nil
+}
+
+// FindDrift says in a few words what others have changed of what a pipeline has published, "" where nothing is different. targets
+// need not be able to publish. What a server has told since the given time is not asked again. An error means that it is not known.
+func FindDrift(ctx context.Context, targets *Targets, p *v1alpha1.RenderPipeline, state *status.State, since time.Time) (string, error) {
+	var found []string
+	for _, to := range p.Spec.Publish {
+		written := Written{Record: state.Seen.Targets[to.Target()], Since: since}
+		for _, one := range state.Status.Published {
+			if one.Target == to.Target() {
+				written.Revision = one.Revision
+			}
+		}
+		if len(written.Record) == 0 && written.Revision == "" {
+			continue
+		}
+		target, err := targets.Open(ctx, p.Metadata.Namespace, to)
+		if err != nil {
+			return "", fmt.Errorf("looking at %s: %w", to.Target(), err)
+		}
+		text, err := target.Drift(ctx, written)
+		if err != nil {
+			return "", fmt.Errorf("looking at %s: %w", to.Target(), err)
+		}
+		if text != "" {
+			found = append(found, text)
+		}
+	}
+	return strings.Join(found, "; "), nil
+}
+
+func shortReference(name string) string { return strings.TrimPrefix(name, "refs/heads/") }
+
+// Drift implements Interface: every tag must point to what was published.
+func (o *ociTarget) Drift(ctx context.Context, written Written) (string, error) {
+	if written.Revision == "" {
+		return "", nil
+	}
+	var moved []string
+	for _, tag := range o.to.Tags {
+		now, err := o.artifact.Registry.Resolve(ctx, oci.Ref{Tag: tag})
+		var answer *transport.Error
+		switch {
+		case errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound:
+			moved = append(moved, fmt.Sprintf("the tag %s was deleted", tag))
+		case err != nil:
+			return "", err
+		case now.Digest != written.Revision:
+			moved = append(moved, fmt.Sprintf("the tag %s was moved to %s", tag, now.Digest))
+		}
+	}
+	if len(moved) == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("of the artifact %s, %s", o.to.URL, strings.Join(moved, ", ")), nil
+}

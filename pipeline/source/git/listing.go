@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package git
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// maxKeptRefs bounds how many references of a remote are kept in memory.
+const maxKeptRefs = 5000
+
+// sharedListing keeps the last list of a remote's references, for all who want one that is not older than a moment.
+type sharedListing struct {
+	turn chan struct{} // holds one for whoever asks the server
+
+	mu    *sync.Mutex
+	refs  Refs
+	asked time.Time // zero where nothing is kept
+}
+
+func newSharedListing() sharedListing {
+	return sharedListing{turn: make(chan struct{}, 1), mu: &sync.Mutex{}}
+}
+
+// keep keeps a list that the server was asked for at a time, unless a newer one is kept or it is very long.
+func (l *sharedListing) keep(refs Refs, asked time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if asked.Before(l.asked) {
+		return
+	}
+	if l.refs, l.asked = refs, asked; len(refs.ByName) > maxKeptRefs {
+		l.refs, l.asked = Refs{}, time.Time{}
+	}
+}
+
+func (l *sharedListing) since(at time.Time) (Refs, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.refs, !l.asked.IsZero() && !l.asked.Before(at)
+}
+
+// ListSince returns the references as the server has told them at some time since the given one: for a fetch, for another list, or
+// for this call. The caller must not change them.
+func (r *Remote) ListSince(ctx context.Context, at time.Time) (Refs, error) {
+	select {
+	case r.listings.turn <- struct{}{}:
+		defer func() { <-r.listings.turn }()
+	case <-ctx.Done():
+		return Refs{}, fmt.Errorf("waiting for the references of %s: %w", r.url, ctx.Err())
+	}
+	if refs, ok := r.listings.since(at); ok {
+		return refs, nil
+	}
+	return r.List(ctx)
+}
