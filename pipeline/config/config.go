@@ -140,6 +140,9 @@ type Receiver struct {
 	Secret string `mapstructure:"secret"`
 	// Insecure accepts what is not signed.
 	Insecure bool `mapstructure:"insecure"`
+	// Audience and Email are what the token of a Pub/Sub subscription must be for and by whom, instead of a secret.
+	Audience string `mapstructure:"audience"`
+	Email    string `mapstructure:"email"`
 }
 
 // Tenant is a directory of pipelines and what its authors may do. Lists of addresses that are left out set no bound.

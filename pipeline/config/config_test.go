@@ -147,7 +147,7 @@ func TestReceiversNeedTheirSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &Config{Receivers: []Receiver{{Name: "a", Provider: "github", Secret: key}, {Name: "b", Provider: "quay", Insecure: true}}}
-	receivers, err := c.EventReceivers()
+	receivers, err := c.EventReceivers(nil)
 	if err != nil || string(receivers[0].Secret) != "secret" || !receivers[1].Insecure {
 		t.Fatalf("%+v, %v", receivers, err)
 	}
@@ -156,7 +156,7 @@ func TestReceiversNeedTheirSecrets(t *testing.T) {
 		"no file": {Name: "a", Provider: "github", Secret: key + "x"}, "provider": {Name: "a", Provider: "gitfoo", Insecure: true},
 	} {
 		c := &Config{Receivers: []Receiver{r}}
-		if _, err := c.EventReceivers(); err == nil || strings.Contains(err.Error(), "secret\n") {
+		if _, err := c.EventReceivers(nil); err == nil || strings.Contains(err.Error(), "secret\n") {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -172,7 +172,7 @@ func TestReceiversReadTheirSecretsAgain(t *testing.T) {
 		}
 	}
 	write("old\n")
-	receivers, err := (&Config{Receivers: []Receiver{{Name: "a", Provider: "quay", Secret: key}}}).EventReceivers()
+	receivers, err := (&Config{Receivers: []Receiver{{Name: "a", Provider: "quay", Secret: key}}}).EventReceivers(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,5 +226,24 @@ func TestPathsArePutBehindTheExternalURL(t *testing.T) {
 	c, _, err := load(t, "external_url: https://prerig.example/apps/\nadmin: {listen: ''}\n")
 	if err != nil || c.ExternalURL != "https://prerig.example/apps" || c.Admin.Listen != "" {
 		t.Errorf("%q, %q, %v", c.ExternalURL, c.Admin.Listen, err)
+	}
+}
+
+// A receiver of Artifact Registry has no secret: it knows tokens by whom they are of and for.
+func TestReceiversThatCheckTokens(t *testing.T) {
+	for name, tc := range map[string]struct {
+		receiver Receiver
+		want     string
+	}{
+		"good":        {Receiver{Name: "a", Provider: "artifact-registry", Audience: "https://x/hook/a", Email: "a@b"}, ""},
+		"no audience": {Receiver{Name: "a", Provider: "artifact-registry", Email: "a@b"}, "audience"},
+		"no address":  {Receiver{Name: "a", Provider: "artifact-registry", Audience: "x", Email: "a"}, "email address"},
+		"neither":     {Receiver{Name: "a", Provider: "artifact-registry"}, "audience and email"},
+		"another":     {Receiver{Name: "a", Provider: "ecr", Audience: "x", Email: "a@b"}, "artifact-registry alone"},
+	} {
+		got, err := (&Config{Receivers: []Receiver{tc.receiver}}).EventReceivers(nil)
+		if tc.want == "" && (err != nil || got[0].Token == nil) || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+			t.Errorf("%s: got %v", name, err)
+		}
 	}
 }

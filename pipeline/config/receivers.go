@@ -6,14 +6,16 @@ package config
 import (
 	"bytes"
 	"fmt"
+	"net/http"
 	"os"
 	"sync"
 
 	"github.com/prerig/prerig/pipeline/event"
 )
 
-// EventReceivers reads the receivers' secrets, and has them read again for each delivery. Errors name files, never what is in them.
-func (c *Config) EventReceivers() ([]event.Receiver, error) {
+// EventReceivers reads the receivers' secrets, and has them read again for each delivery. Errors name files, never what is in them. The
+// transport fetches the keys that tokens are checked with.
+func (c *Config) EventReceivers(transport http.RoundTripper) ([]event.Receiver, error) {
 	var out []event.Receiver
 	for _, r := range c.Receivers {
 		receiver := event.Receiver{Name: r.Name, Provider: event.Provider(r.Provider), Insecure: r.Insecure}
@@ -23,6 +25,13 @@ func (c *Config) EventReceivers() ([]event.Receiver, error) {
 				return nil, fmt.Errorf("reading the secret of receiver %q: %w", r.Name, err)
 			}
 			receiver.Secret, receiver.Secrets = file.last[0], file.secrets
+		}
+		if r.Audience != "" || r.Email != "" {
+			verifier, err := event.NewTokenVerifier(r.Audience, r.Email, "", transport)
+			if err != nil {
+				return nil, fmt.Errorf("setting up receiver %q: %w", r.Name, err)
+			}
+			receiver.Token = verifier
 		}
 		if err := receiver.Validate(); err != nil {
 			return nil, err

@@ -30,7 +30,7 @@ func listenHooks(c *config.Config) (net.Listener, error) {
 
 // openServer makes what answers on the addresses.
 func (p *components) openServer(planner *plan.Planner) (*server.Server, error) {
-	receivers, err := p.c.EventReceivers()
+	receivers, err := p.c.EventReceivers(p.dialer.Transport())
 	if err != nil {
 		return nil, err
 	}

@@ -50,6 +50,34 @@ func tokenIn(header, prefix string) signer {
 	return func(h http.Header, secret, _ string) { h.Set(header, prefix+secret) }
 }
 
+func basicAuth(h http.Header, secret, _ string) {
+	r := http.Request{Header: h}
+	r.SetBasicAuth("anybody", secret)
+}
+
+func sha1In(h http.Header, secret, body string) {
+	h.Set("X-Nexus-Webhook-Signature", mac(sha1.New, secret, body))
+}
+
+var testKeys = NewTestKeys()
+
+// googleToken signs for the right service account where the secret is right, and for another one otherwise.
+func googleToken(h http.Header, secret, _ string) {
+	claims := map[string]any{}
+	if secret != key {
+		claims["email"] = "somebody@else.iam.gserviceaccount.com"
+	}
+	h.Set("Authorization", "Bearer "+testKeys.Token(now, claims))
+}
+
+// receiver returns one with the secret, or what stands for it.
+func receiver(name string, p Provider) Receiver {
+	if p == ArtifactRegistry {
+		return Receiver{Name: name, Provider: p, Token: testKeys.Verifier()}
+	}
+	return Receiver{Name: name, Provider: p, Secret: []byte(key)}
+}
+
 func standardWebhooks(h http.Header, secret, body string) {
 	stamp := strconv.FormatInt(now.Unix(), 10)
 	m := hmac.New(sha256.New, []byte(secret))
@@ -98,6 +126,31 @@ var deliveries = map[string]struct {
 	"bitbucket data center": {BitbucketServer, map[string]string{"X-Event-Key": "repo:refs_changed", "X-Request-Id": "d1"},
 		`{"changes":[{"ref":{"id":"refs/heads/main","displayId":"main","type":"BRANCH"},"fromHash":"` + a40 + `","toHash":"` + b40 + `","type":"UPDATE"}],"repository":{"slug":"app","project":{"key":"PRJ"},"links":{"self":[{"href":"https://bb.example/projects/PRJ/repos/app/browse"}]}}}`,
 		hmacIn("X-Hub-Signature", "sha256="), gitChanges("refs/heads/main", a40, b40, "https://bb.example/scm/PRJ/app.git", "ssh://git@bb.example:7999/PRJ/app.git")},
+	"gogs": {Gogs, map[string]string{"X-Gogs-Event": "push", "X-Gogs-Delivery": "d1"},
+		`{"ref":"refs/heads/main","before":"` + a40 + `","after":"` + b40 + `","repository":{"clone_url":"https://gogs.example/o/a.git","ssh_url":"git@gogs.example:o/a.git"}}`,
+		hmacIn("X-Gogs-Signature", ""), gitChanges("refs/heads/main", a40, b40, "https://gogs.example/o/a.git", "git@gogs.example:o/a.git")},
+	"azure devops": {AzureDevOps, nil,
+		`{"id":"1","eventType":"git.push","publisherId":"tfs","resource":{"refUpdates":[{"name":"refs/heads/main","oldObjectId":"` + a40 + `","newObjectId":"` + b40 + `"}],"repository":{"remoteUrl":"https://tfs.example/c/p/_git/r","sshUrl":"ssh://tfs.example:22/c/p/_git/r"}}}`,
+		basicAuth, gitChanges("refs/heads/main", a40, b40, "https://tfs.example/c/p/_git/r", "ssh://tfs.example:22/c/p/_git/r")},
+	"acr": {ACR, nil, `{"id":"1","timestamp":"2026-01-01T00:00:00Z","action":"push","target":{"mediaType":"application/vnd.docker.distribution.manifest.v2+json","digest":"sha256:c","repository":"team/app","tag":"v1"},"request":{"id":"2","host":"Shop.azurecr.io","method":"PUT"}}`,
+		basicAuth, []Change{{OCI: &OCIChange{Repository: "shop.azurecr.io/team/app", Host: true, Tag: "v1", Digest: "sha256:c"}}}},
+	"acr, by a name of one's own": {ACR, nil, `{"id":"1","timestamp":"2026-01-01T00:00:00Z","action":"chart_push","target":{"repository":"team/app","tag":"v1"},"request":{"host":"registry.example"}}`,
+		tokenIn("Authorization", "Bearer "), []Change{{OCI: &OCIChange{Repository: "team/app", Tag: "v1"}}}},
+	"acr ping": {ACR, nil, `{"id":"1","timestamp":"2026-01-01T00:00:00Z","action":"ping"}`, basicAuth, nil},
+	"ecr": {ECR, nil, `{"version":"0","id":"1","detail-type":"ECR Image Action","source":"aws.ecr","account":"123456789012","time":"2026-01-01T00:00:00Z","region":"cn-north-1","resources":[],"detail":{"result":"SUCCESS","repository-name":"team/app","image-digest":"sha256:c","action-type":"PUSH","image-tag":"v1"}}`,
+		tokenIn("X-Api-Key", ""), []Change{{OCI: &OCIChange{Repository: "123456789012.dkr.ecr.cn-north-1.amazonaws.com.cn/team/app", Host: true, Tag: "v1", Digest: "sha256:c"}}}},
+	"ecr scan": {ECR, nil, `{"detail-type":"ECR Image Scan","source":"aws.ecr","detail":{"scan-status":"COMPLETE"}}`, basicAuth, nil},
+	"artifact registry": {ArtifactRegistry, nil, `{"message":{"data":"` + base64.StdEncoding.EncodeToString([]byte(`{"action":"INSERT","digest":"europe-docker.pkg.dev/p/r/app@sha256:c","tag":"europe-docker.pkg.dev/p/r/app:v1"}`)) + `","messageId":"1","publishTime":"2026-01-01T00:00:00Z"},"subscription":"projects/p/subscriptions/s"}`,
+		googleToken, []Change{{OCI: &OCIChange{Repository: "europe-docker.pkg.dev/p/r/app", Host: true, Tag: "v1", Digest: "sha256:c"}}}},
+	"artifactory": {Artifactory, nil, `{"domain":"docker","event_type":"pushed","data":{"repo_key":"docker-local","path":"team/app/v1/manifest.json","name":"manifest.json","sha256":"cc","size":1,"image_name":"app","tag":"v1"},"subscription_key":"k","jpd_origin":"https://shop.jfrog.io/","source":"ci"}`,
+		tokenIn("X-Jfrog-Event-Auth", ""), []Change{{OCI: &OCIChange{Repository: "docker-local/team/app", Tag: "v1", Digest: "sha256:cc"}}, {OCI: &OCIChange{Repository: "team/app", Tag: "v1", Digest: "sha256:cc"}}}},
+	"artifactory, signed": {Artifactory, nil, `{"domain":"docker","event_type":"deleted","data":{"repo_key":"docker-local","tag":"v1"}}`, hmacIn("X-Jfrog-Event-Auth", ""), nil},
+	"nexus": {Nexus, map[string]string{"X-Nexus-Webhook-Id": "rm:repository:component", "X-Nexus-Webhook-Delivery": "d1"},
+		`{"timestamp":"2026-01-01T00:00:00.000+00:00","nodeId":"n","initiator":"ci","repositoryName":"images","action":"CREATED","component":{"id":"1","componentId":"2","format":"docker","name":"team/app","group":null,"version":"v1"}}`,
+		sha1In, []Change{{OCI: &OCIChange{Repository: "images/team/app", Tag: "v1"}}, {OCI: &OCIChange{Repository: "team/app", Tag: "v1"}}}},
+	"nexus asset": {Nexus, map[string]string{"X-Nexus-Webhook-Id": "rm:repository:asset"},
+		`{"repositoryName":"images","action":"UPDATED","asset":{"id":"1","format":"docker","name":"v2/team/app/manifests/v1"}}`,
+		sha1In, []Change{{OCI: &OCIChange{Repository: "images/team/app", Tag: "v1"}}, {OCI: &OCIChange{Repository: "team/app", Tag: "v1"}}}},
 	"flux": {Flux, map[string]string{"Gotk-Component": "source-controller"},
 		`{"involvedObject":{"apiVersion":"source.toolkit.fluxcd.io/v1","kind":"GitRepository","name":"app","namespace":"flux-system"},"severity":"info","timestamp":"2026-01-01T00:00:00Z","message":"stored artifact","reason":"NewArtifact","metadata":{"revision":"main@sha1:` + a40 + `"},"reportingController":"source-controller"}`,
 		hmacIn("X-Signature", "sha256="), []Change{{Flux: &FluxChange{Kind: "GitRepository", Namespace: "flux-system", Name: "app", Revision: "main@sha1:" + a40}}}},
@@ -139,7 +192,7 @@ func TestDeliveries(t *testing.T) {
 	for name, d := range deliveries {
 		seen[d.provider] = true
 		t.Run(name, func(t *testing.T) {
-			r := Receiver{Name: "r", Provider: d.provider, Secret: []byte(key)}
+			r := receiver("r", d.provider)
 			h := headers(d.headers)
 			d.sign(h, key, d.body)
 			e, err := r.Read(h, "", []byte(d.body), now)
@@ -166,7 +219,7 @@ func TestDeliveries(t *testing.T) {
 			if !tokens(h) {
 				refused("another body", h, d.body+" ")
 			}
-			other := Receiver{Name: "other", Provider: d.provider, Secret: []byte(key)}
+			other := receiver("other", d.provider)
 			if e2, err := other.Read(h, "", []byte(d.body), now); err != nil || e2.ID == e.ID {
 				t.Errorf("the same delivery to another receiver has the same id (%v)", err)
 			}
@@ -187,7 +240,9 @@ func TestDeliveries(t *testing.T) {
 }
 
 // tokens reports whether the signature does not depend on the body.
-func tokens(h http.Header) bool { return h.Get("Authorization") != "" || h.Get("X-Gitlab-Token") != "" }
+func tokens(h http.Header) bool {
+	return h.Get("Authorization") != "" || h.Get("X-Gitlab-Token") != "" || h.Get("X-Api-Key") != "" || h.Get("X-Jfrog-Event-Auth") == key
+}
 
 func TestSignaturesThatAreRefused(t *testing.T) {
 	push := deliveries["github push"]
@@ -270,6 +325,8 @@ func TestReceiversThatAreRefused(t *testing.T) {
 	for name, r := range map[string]Receiver{
 		"no secret": {Name: "a", Provider: GitHub}, "secret and insecure": {Name: "a", Provider: GitHub, Secret: []byte("x"), Insecure: true},
 		"path": {Name: "a/b", Provider: GitHub, Insecure: true}, "no name": {Provider: GitHub, Insecure: true}, "provider": {Name: "a", Provider: "x", Insecure: true},
+		"a secret for tokens": {Name: "a", Provider: ArtifactRegistry, Secret: []byte("x")}, "tokens of another sender": {Name: "a", Provider: ECR, Token: testKeys.Verifier()},
+		"tokens and a secret": {Name: "a", Provider: ArtifactRegistry, Secret: []byte("x"), Token: testKeys.Verifier()}, "nothing to check by": {Name: "a", Provider: ArtifactRegistry},
 	} {
 		if r.Validate() == nil {
 			t.Errorf("%s was accepted", name)
@@ -323,7 +380,7 @@ func FuzzRead(f *testing.F) {
 					}
 				}
 			}
-			if _, err := (Receiver{Name: "r", Provider: p, Secret: []byte(key)}).Read(h, "", []byte(body), now); err == nil {
+			if _, err := receiver("r", p).Read(h, "", []byte(body), now); err == nil {
 				t.Errorf("%s: read without a signature", p)
 			}
 		}

@@ -108,6 +108,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	switch {
 	case errors.Is(err, ErrSignature):
 		h.writeAnswer(w, req, name, http.StatusUnauthorized, "refused", e, err)
+	case errors.Is(err, errWrongKind):
+		h.writeAnswer(w, req, name, http.StatusUnprocessableEntity, "malformed", e, err)
 	case err != nil:
 		h.writeAnswer(w, req, name, http.StatusBadRequest, "malformed", e, err)
 	case len(e.Changes) == 0:

@@ -25,6 +25,9 @@ type Receiver struct {
 	// Secrets returns all secrets that are good now, of which one signs a delivery. It takes the place of Secret where it is set, so
 	// that a secret can be changed while deliveries come.
 	Secrets func() [][]byte
+	// Token checks the tokens of a sender whose deliveries another party has signed for: it is required for Artifact Registry, and takes
+	// the place of a secret.
+	Token *TokenVerifier
 	// Insecure accepts deliveries that are not signed. With a secret it is an error.
 	Insecure bool
 }
@@ -47,17 +50,24 @@ var senders = map[Provider]senderKind{
 		delivery: []string{"Idempotency-Key", "X-Gitlab-Event-UUID"}, id: signedID},
 	Gitea: {verify: firstHeader("X-Gitea-Signature", "X-Hub-Signature-256"),
 		parse: parseForms(parsePush("X-Gitea-Event", "X-Gogs-Event")), delivery: []string{"X-Gitea-Delivery"}},
+	Gogs: {verify: hmacHex("X-Gogs-Signature", true), parse: parseForms(parsePush("X-Gogs-Event")), delivery: []string{"X-Gogs-Delivery"}},
 	Forgejo: {verify: firstHeader("X-Forgejo-Signature", "X-Gitea-Signature", "X-Hub-Signature-256"),
 		parse: parseForms(parsePush("X-Forgejo-Event", "X-Gitea-Event")), delivery: []string{"X-Forgejo-Delivery", "X-Gitea-Delivery"}},
-	BitbucketCloud:  {verify: hmacHex("X-Hub-Signature", false), parse: parseBitbucketCloud, delivery: []string{"X-Request-UUID"}},
-	BitbucketServer: {verify: hmacHex("X-Hub-Signature", false), parse: parseBitbucketServer, delivery: []string{"X-Request-Id"}},
-	Flux:            {verify: signatureOrToken, parse: parseFlux},
-	Distribution:    {verify: plainToken("Authorization", "Bearer "), parse: parseDistribution},
-	Harbor:          {verify: plainToken("Authorization", "Bearer "), parse: parseHarbor},
-	Quay:            {verify: plainToken("Authorization", "Bearer "), parse: parseQuay, repeats: true},
-	DockerHub:       {verify: plainToken("Authorization", "Bearer "), parse: parseDockerHub},
-	CloudEvents:     {verify: signatureOrToken, parse: parseCloudEvents, id: cloudEventsID},
-	Generic:         {verify: signatureOrToken, parse: parseGeneric, delivery: []string{"X-Request-Id"}, repeats: true},
+	BitbucketCloud:   {verify: hmacHex("X-Hub-Signature", false), parse: parseBitbucketCloud, delivery: []string{"X-Request-UUID"}},
+	BitbucketServer:  {verify: hmacHex("X-Hub-Signature", false), parse: parseBitbucketServer, delivery: []string{"X-Request-Id"}},
+	AzureDevOps:      {verify: basicOrToken, parse: parseAzureDevOps},
+	Flux:             {verify: signatureOrToken, parse: parseFlux},
+	Distribution:     {verify: plainToken("Authorization", "Bearer "), parse: parseDistribution},
+	Harbor:           {verify: plainToken("Authorization", "Bearer "), parse: parseHarbor},
+	Quay:             {verify: plainToken("Authorization", "Bearer "), parse: parseQuay, repeats: true},
+	DockerHub:        {verify: plainToken("Authorization", "Bearer "), parse: parseDockerHub},
+	ACR:              {verify: basicOrToken, parse: parseACR},
+	ECR:              {verify: basicOrToken, parse: parseECR},
+	ArtifactRegistry: {parse: parseArtifactRegistry, id: pubSubID},
+	Artifactory:      {verify: verifyArtifactory, parse: parseArtifactory, repeats: true},
+	Nexus:            {verify: hmacSHA1("X-Nexus-Webhook-Signature"), parse: parseNexus, delivery: []string{"X-Nexus-Webhook-Delivery"}},
+	CloudEvents:      {verify: signatureOrToken, parse: parseCloudEvents, id: cloudEventsID},
+	Generic:          {verify: signatureOrToken, parse: parseGeneric, delivery: []string{"X-Request-Id"}, repeats: true},
 }
 
 // Providers lists the names of all providers.
@@ -77,6 +87,19 @@ func signatureOrToken(h http.Header, body, secret []byte, now time.Time) error {
 	return plainToken("Authorization", "Bearer ")(h, body, secret, now)
 }
 
+// basicOrToken accepts the secret as the password of basic authentication, for any user, as a bearer token or as the whole header, and
+// in X-Api-Key: these are what the webhooks of clouds can be given.
+func basicOrToken(h http.Header, body, secret []byte, now time.Time) error {
+	_, password, basic := (&http.Request{Header: h}).BasicAuth()
+	switch {
+	case basic && secretEqual(password, secret) == 1:
+		return nil
+	case h.Get("Authorization") == "" && h.Get("X-Api-Key") != "":
+		return plainToken("X-Api-Key")(h, body, secret, now)
+	}
+	return plainToken("Authorization", "Bearer ")(h, body, secret, now)
+}
+
 // Validate checks the receiver: a name that a path can hold, a known provider, a secret unless it is insecure.
 func (r Receiver) Validate() error {
 	switch {
@@ -84,7 +107,11 @@ func (r Receiver) Validate() error {
 		return fmt.Errorf("checking receiver %q: the name must be of letters, digits, dots, - and _", r.Name)
 	case senders[r.Provider].parse == nil:
 		return fmt.Errorf("checking receiver %q: provider %q is not one of %s", r.Name, r.Provider, strings.Join(Providers(), ", "))
-	case len(r.Secret) == 0 && !r.Insecure:
+	case r.Provider == ArtifactRegistry && r.Token == nil && !r.Insecure:
+		return fmt.Errorf("checking receiver %q: it has no audience and email to check tokens by; set them, or declare it insecure", r.Name)
+	case (r.Provider == ArtifactRegistry) != (r.Token != nil) && !r.Insecure || r.Token != nil && (len(r.Secret) > 0 || r.Insecure):
+		return fmt.Errorf("checking receiver %q: audience and email are for artifact-registry alone, without a secret and not insecure", r.Name)
+	case len(r.Secret) == 0 && !r.Insecure && r.Token == nil:
 		return fmt.Errorf("checking receiver %q: it has no secret; set one, or declare it insecure", r.Name)
 	case len(r.Secret) > 0 && r.Insecure:
 		return fmt.Errorf("checking receiver %q: it has a secret and is declared insecure; only one of them can be meant", r.Name)
@@ -108,6 +135,9 @@ func (r Receiver) CheckHeaders(h http.Header, token string, now time.Time) error
 func (r Receiver) verify(h http.Header, token string, body []byte, now time.Time) error {
 	if r.Insecure {
 		return nil
+	}
+	if r.Token != nil {
+		return r.Token.verify(h, now)
 	}
 	if token != "" && h.Get("Authorization") == "" && (r.Provider == Quay || r.Provider == DockerHub) {
 		h = h.Clone()
@@ -134,6 +164,9 @@ func (r Receiver) Read(h http.Header, token string, body []byte, now time.Time) 
 		return Event{}, err
 	}
 	changes, err := s.parse(h, body)
+	if err != nil || len(changes) == 0 {
+		err = checkKind(r.Provider, h, body, err)
+	}
 	if err != nil {
 		return Event{}, err
 	}

@@ -100,6 +100,25 @@ func (r recorded) sign(h http.Header, key, body string) (query string) {
 		h.Set("webhook-id", "msg_1")
 		h.Set("webhook-timestamp", stamp)
 		h.Set("webhook-signature", "v1,"+base64.StdEncoding.EncodeToString(m.Sum(nil)))
+	case r.provider() == event.ArtifactRegistry:
+		changed := map[string]any{}
+		if key != secret {
+			changed["aud"] = "https://elsewhere.example"
+		}
+		h.Set("Authorization", "Bearer "+googleKeys.Token(clock, changed))
+	case r.provider() == event.AzureDevOps || r.provider() == event.ACR:
+		(&http.Request{Header: h}).SetBasicAuth("prerig", key)
+	case r.provider() == event.ECR:
+		h.Set("X-Api-Key", key)
+	case r.provider() == event.Artifactory:
+		h.Set("X-Jfrog-Event-Auth", key)
+		if r.name == "artifactory-signed" {
+			h.Set("X-Jfrog-Event-Auth", sha2)
+		}
+	case r.provider() == event.Nexus:
+		h.Set("X-Nexus-Webhook-Signature", code(sha1.New, key, body))
+	case r.provider() == event.Gogs:
+		h.Set("X-Gogs-Signature", sha2)
 	case r.provider() == event.GitLab:
 		h.Set("X-Gitlab-Token", key)
 	case r.provider() == event.GitHub:
@@ -130,7 +149,7 @@ func (r recorded) sign(h http.Header, key, body string) (query string) {
 // covers reports whether what is signed depends on the body.
 func (r recorded) covers() bool {
 	h := http.Header{}
-	return r.sign(h, secret, "") == "" && h.Get("Authorization") == "" && h.Get("X-Gitlab-Token") == ""
+	return r.sign(h, secret, "") == "" && h.Get("Authorization") == "" && h.Get("X-Gitlab-Token") == "" && h.Get("X-Api-Key") == "" && h.Get("X-Jfrog-Event-Auth") != secret
 }
 
 // kept is a store of the real queue that everything matters to.
@@ -139,6 +158,17 @@ type kept struct{ q *queue.Queue }
 func (kept) Watches([]event.Change) bool { return true }
 
 func (k kept) Put(ctx context.Context, e event.Event) (bool, error) { return k.q.Put(ctx, e) }
+
+var googleKeys = event.NewTestKeys()
+
+// receiverOf returns a receiver of the provider's name with the secret, or what stands for it.
+func receiverOf(p event.Provider) event.Receiver {
+	r := event.Receiver{Name: string(p), Provider: p, Secret: []byte(secret)}
+	if p == event.ArtifactRegistry {
+		r.Secret, r.Token = nil, googleKeys.Verifier()
+	}
+	return r
+}
 
 // serving has one receiver for each provider, on the queue of a directory.
 func serving(t *testing.T, dir string, now *time.Time) (url string, q *queue.Queue, stop func()) {
@@ -149,7 +179,7 @@ func serving(t *testing.T, dir string, now *time.Time) (url string, q *queue.Que
 	}
 	var receivers []event.Receiver
 	for _, p := range event.Providers() {
-		receivers = append(receivers, event.Receiver{Name: p, Provider: event.Provider(p), Secret: []byte(secret)})
+		receivers = append(receivers, receiverOf(event.Provider(p)))
 	}
 	h, err := event.NewHandler(receivers, kept{q}, event.WithClock(func() time.Time { return *now }))
 	if err != nil {
@@ -194,7 +224,15 @@ var tellings = map[string][]string{
 	"bitbucket-cloud-push": {"moved refs/heads/main", "made refs/tags/v1.2.0"}, "bitbucket-cloud-deleted": {"deleted refs/heads/old"},
 	"bitbucket-server-push": {"moved refs/heads/main", "made refs/tags/v1.2.0"}, "bitbucket-server-deleted": {"deleted refs/heads/old"},
 	"bitbucket-server-ping": nil,
-	"flux-generic":          {"GitRepository flux-system/shop main@sha1:" + after}, "flux-hmac": {"GitRepository flux-system/shop main@sha1:" + after},
+	"gogs-push":             {"moved refs/heads/main"}, "gogs-create": nil,
+	"azure-devops-push": {"moved refs/heads/main", "made refs/tags/v1.2.0"}, "azure-devops-deleted": {"deleted refs/heads/old"}, "azure-devops-pullrequest": nil,
+	"acr-push": {"shop.azurecr.io/shop/web:v3"}, "acr-ping": nil, "acr-delete": nil,
+	"ecr-push": {"123456789012.dkr.ecr.eu-central-1.amazonaws.com/shop/web:v3"}, "ecr-failed": nil, "ecr-scan": nil,
+	"ecr-replication":          {"123456789012.dkr.ecr.eu-central-1.amazonaws.com/shop/web:v3"},
+	"artifact-registry-insert": {"europe-docker.pkg.dev/shop/images/web:v3"}, "artifact-registry-untagged": nil, "artifact-registry-delete": nil,
+	"artifactory-pushed": {"*/docker-local/shop/web:v3", "*/shop/web:v3"}, "artifactory-signed": {"*/docker-local/shop/web:v3", "*/shop/web:v3"}, "artifactory-deleted": nil,
+	"nexus-component": {"*/images/shop/web:v3", "*/shop/web:v3"}, "nexus-asset": {"*/images/shop/web:v3", "*/shop/web:v3"}, "nexus-layer": nil, "nexus-maven": nil,
+	"flux-generic": {"GitRepository flux-system/shop main@sha1:" + after}, "flux-hmac": {"GitRepository flux-system/shop main@sha1:" + after},
 	"flux-oci":        {"OCIRepository flux-system/shop latest@" + digest},
 	"distribution-v1": {"*/shop/web:v3"}, "distribution-v2": {"*/shop/web:v3"},
 	"harbor-default": {"harbor.example/shop/web:v3"}, "harbor-cloudevents": {"harbor.example/shop/web:v3"},
@@ -207,9 +245,12 @@ var tellings = map[string][]string{
 var urls = map[event.Provider][]string{
 	event.GitHub: {"https://github.com/shop/config", "https://github.com/shop/config.git", "https://GitHub.com/Shop/Config/", "git@github.com:shop/config.git",
 		"ssh://git@github.com/shop/config", "ssh://git@ssh.github.com:443/shop/config.git", "https://token@github.com/shop/config.git"},
-	event.GitLab:          {"https://gitlab.example/platform/shop/config.git", "ssh://git@gitlab.example:2222/platform/shop/config.git", "https://gitlab.example/Platform/shop/config"},
-	event.Gitea:           {"https://gitea.example/shop/config", "git@gitea.example:shop/config.git", "ssh://git@gitea.example:22/shop/config.git"},
-	event.Forgejo:         {"https://codeberg.example/shop/config", "ssh://git@codeberg.example/shop/config.git"},
+	event.GitLab:  {"https://gitlab.example/platform/shop/config.git", "ssh://git@gitlab.example:2222/platform/shop/config.git", "https://gitlab.example/Platform/shop/config"},
+	event.Gitea:   {"https://gitea.example/shop/config", "git@gitea.example:shop/config.git", "ssh://git@gitea.example:22/shop/config.git"},
+	event.Forgejo: {"https://codeberg.example/shop/config", "ssh://git@codeberg.example/shop/config.git"},
+	event.Gogs:    {"https://gogs.example/shop/config", "git@gogs.example:shop/config.git"},
+	event.AzureDevOps: {"https://dev.azure.com/shop/platform/_git/config", "https://shop@dev.azure.com/shop/platform/_git/config", "git@ssh.dev.azure.com:v3/shop/platform/config",
+		"https://shop.visualstudio.com/platform/_git/config", "https://shop.visualstudio.com/DefaultCollection/platform/_git/config", "shop@vs-ssh.visualstudio.com:v3/shop/platform/config"},
 	event.BitbucketCloud:  {"https://bitbucket.org/shop/config.git", "git@bitbucket.org:shop/config.git", "ssh://git@altssh.bitbucket.org:443/shop/config.git", "https://ann@bitbucket.org/shop/config.git"},
 	event.BitbucketServer: {"https://bitbucket.example/git/scm/SHOP/config.git", "https://bitbucket.example/git/scm/shop/config.git", "ssh://git@bitbucket.example:7999/shop/config.git"},
 }
@@ -244,7 +285,7 @@ func telling(t *testing.T, r recorded, c event.Change) string {
 		if !c.OCI.Host {
 			name = "*/" + name
 		}
-		if c.OCI.Digest != digest && r.provider() != event.Quay && r.provider() != event.DockerHub {
+		if c.OCI.Digest != digest && r.provider() != event.Quay && r.provider() != event.DockerHub && r.provider() != event.Nexus {
 			t.Errorf("the digest is %s", c.OCI.Digest)
 		}
 		return name

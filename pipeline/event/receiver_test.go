@@ -161,7 +161,8 @@ func TestFormsOfSignatures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Receiver{Name: "r", Provider: tc.provider, Secret: []byte(tc.secret)}.Read(headers(tc.headers), "", []byte(tc.body), now)
-			if tc.ok && err != nil || !tc.ok && !errors.Is(err, ErrSignature) {
+			// Bodies here are not all of the provider's kind, which is found after the signature.
+			if tc.ok && err != nil && !errors.Is(err, errWrongKind) || !tc.ok && !errors.Is(err, ErrSignature) {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -172,6 +173,8 @@ func TestDeliveryIDs(t *testing.T) {
 	id := func(provider Provider, body string, set map[string]string) string {
 		t.Helper()
 		h := headers(set)
+		h.Set("X-GitHub-Event", "ping")
+		h.Set("X-Gitlab-Event", "Note Hook")
 		e, err := Receiver{Name: "r", Provider: provider, Insecure: true}.Read(h, "", []byte(body), now)
 		if err != nil {
 			t.Fatal(err)

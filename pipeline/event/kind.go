@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package event
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// errWrongKind is the cause of a refusal of what another kind of sender sends. An answer of success would hide that the sender is set
+// up for the wrong receiver.
+var errWrongKind = errors.New("it is not of the receiver's provider")
+
+// recogniser reports whether a delivery is of a kind of sender, whatever it tells. fields are those of the body's object, none for a
+// body that is no object.
+type recogniser struct {
+	provider Provider
+	is       func(h http.Header, fields map[string]json.RawMessage) bool
+}
+
+// recognisers know the deliveries of each provider. Forgejo, Gitea and Gogs also set the headers of those whose form they have taken
+// over, so that they come first; generic senders may send anything, and are not known.
+var recognisers = []recogniser{
+	{Forgejo, withHeader("X-Forgejo-Event")},
+	{Gitea, withHeader("X-Gitea-Event")},
+	{Gogs, withHeader("X-Gogs-Event")},
+	{GitHub, withHeader("X-Github-Event")},
+	{GitLab, withHeader("X-Gitlab-Event")},
+	{BitbucketServer, isBitbucketServer},
+	{BitbucketCloud, isBitbucketCloud},
+	{Nexus, withHeader("X-Nexus-Webhook-Id")},
+	{AzureDevOps, withFields("eventType", "publisherId")},
+	{Flux, withFields("involvedObject")},
+	{Harbor, withFields("event_data")},
+	{Harbor, isHarborCloudEvent},
+	{ECR, withFields("detail-type", "detail", "source")},
+	{ArtifactRegistry, withFields("message", "subscription")},
+	{Artifactory, withFields("domain", "event_type")},
+	{ACR, withFields("action", "target", "request")},
+	{ACR, isACRPing},
+	{Distribution, withFields("events")},
+	{DockerHub, withFields("push_data")},
+	{Quay, withFields("docker_url")},
+	{CloudEvents, isCloudEvent},
+}
+
+func withHeader(name string) func(http.Header, map[string]json.RawMessage) bool {
+	return func(h http.Header, _ map[string]json.RawMessage) bool { return h.Get(name) != "" }
+}
+
+func withFields(names ...string) func(http.Header, map[string]json.RawMessage) bool {
+	return func(_ http.Header, fields map[string]json.RawMessage) bool {
+		for _, name := range names {
+			if _, ok := fields[name]; !ok {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// isCloudEvent knows the binary, structured and batch modes of CloudEvents over HTTP.
+func isCloudEvent(h http.Header, fields map[string]json.RawMessage) bool {
+	_, structured := fields["specversion"]
+	return structured || h.Get("Ce-Specversion") != "" || strings.HasPrefix(h.Get("Content-Type"), batchType)
+}
+
+// isBitbucketServer knows the events of Bitbucket Data Center by their names, as the header is also that of Bitbucket Cloud.
+func isBitbucketServer(h http.Header, _ map[string]json.RawMessage) bool {
+	for _, start := range []string{"repo:refs_changed", "repo:modified", "repo:forked", "repo:comment:", "repo:secret_detected", "pr:", "mirror:", "project:", "diagnostics:"} {
+		if strings.HasPrefix(h.Get("X-Event-Key"), start) {
+			return true
+		}
+	}
+	return false
+}
+
+func isBitbucketCloud(h http.Header, fields map[string]json.RawMessage) bool {
+	return h.Get("X-Event-Key") != "" && !isBitbucketServer(h, fields)
+}
+
+// isHarborCloudEvent knows the other form in which Harbor sends.
+func isHarborCloudEvent(h http.Header, fields map[string]json.RawMessage) bool {
+	return isCloudEvent(h, fields) && (strings.HasPrefix(h.Get("Ce-Type"), "harbor.") || strings.HasPrefix(string(fields["type"]), `"harbor.`))
+}
+
+// isACRPing knows what Azure Container Registry sends to try a webhook.
+func isACRPing(_ http.Header, fields map[string]json.RawMessage) bool {
+	return string(fields["action"]) == `"ping"` && withFields("id", "timestamp")(nil, fields)
+}
+
+// checkKind returns an error that wraps errWrongKind where a delivery is not of a provider. cause is why its body could not be read,
+// nil where it told of nothing.
+func checkKind(provider Provider, h http.Header, body []byte, cause error) error {
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(body, &fields) // a form or a list has no fields
+	other := Provider("")
+	for _, r := range recognisers {
+		switch {
+		case !r.is(h, fields):
+		case r.provider == provider:
+			return cause
+		case other == "":
+			other = r.provider
+		}
+	}
+	switch {
+	case other != "":
+		return fmt.Errorf("%w: the receiver's provider is %s, and the delivery looks like one of %s", errWrongKind, provider, other)
+	case cause != nil || provider == Generic:
+		return cause
+	}
+	return fmt.Errorf("%w: the receiver's provider is %s, which sends nothing like it", errWrongKind, provider)
+}
