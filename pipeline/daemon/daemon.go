@@ -70,6 +70,7 @@ type components struct {
 	dialer  *egress.Dialer
 
 	watchdog *watchdog.Watchdog
+	workers  workerWatch
 }
 
 // Serve receives, plans and, unless there are no workers, runs until ctx is done. When the disk was full, it starts again
@@ -144,6 +145,7 @@ func serveOnce(ctx context.Context, c *config.Config, o Options) error {
 		})
 	})
 	group.Go(func() error { return p.queue.Watch(ctx) })
+	group.Go(func() error { p.watchWorkers(ctx); return nil })
 	group.Go(func() error { p.keeper.Run(ctx); return nil })
 	group.Go(func() error { planner.Timer(ctx); return nil })
 	group.Go(func() error { p.reloadWhenAsked(ctx, planner); return nil })

@@ -17,17 +17,21 @@ func (p *components) measure(s *server.Server) {
 		return p.queue.Depth(ctx, func(pipeline string) (string, bool) { return p.store.Get(pipeline).RetryCause() })
 	}, p.queue.Writable)
 	p.metrics.Disk(p.c.State)
+	p.metrics.Workers(func() bool { return p.workers.problem() == nil })
 	p.metrics.Removals(p.keeper.Removals)
 	p.metrics.Catalog(p.catalog.Statuses)
 	p.metrics.Pipelines(s.Measure, server.States(), p.c.Metrics.Pipelines)
 }
 
-// problem returns why nothing can be stored now, nil where it can: with NATS elsewhere the state directory still has the mirrors.
+// problem returns why nothing can be stored or is rendered now, nil where it can and is: with NATS elsewhere the state directory still has the mirrors.
 func (p *components) problem() error {
 	if space, err := disk.Of(p.c.State); err == nil {
 		if err := space.Problem(); err != nil {
 			return err
 		}
 	}
-	return p.queue.Ready()
+	if err := p.queue.Ready(); err != nil {
+		return err
+	}
+	return p.workers.problem()
 }

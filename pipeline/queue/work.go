@@ -107,7 +107,7 @@ func (q *Queue) Work(ctx context.Context, slots int, do func(ctx context.Context
 		if wait := time.Until(j.NotBefore); wait > 0 && !time.Now().Before(j.Since) {
 			return &RetryError{After: wait, Err: errDebounce}
 		}
-		lock, ok, err := q.tryLock(ctx, "pipeline/"+j.Pipeline)
+		lock, ok, err := q.tryLock(ctx, pipelineLock+j.Pipeline)
 		if err != nil {
 			return &RetryError{After: time.Second, Err: err}
 		}

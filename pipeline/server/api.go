@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -137,6 +138,9 @@ func (s *Server) viewPipeline(e catalog.Entry) Pipeline {
 		default:
 			p.State = StateFailing
 		}
+	}
+	if s.IsWaiting != nil && s.IsWaiting(e.Key) {
+		p.Message = strings.TrimSuffix("a run waits, as no worker takes jobs; "+p.Message, "; ")
 	}
 	// It is read after the state: what the state says is handled is known here then.
 	control := s.Store.Control(e.Key)

@@ -20,7 +20,7 @@ type Catalog struct {
 	catalog.Status
 	// Catalogs are the directories and repositories one by one, where there are several.
 	Catalogs []catalog.Status `json:"catalogs,omitempty"`
-	// Problem says why the daemon cannot store anything now, such as a full disk.
+	// Problem says why the daemon stores or renders nothing now, such as a full disk, or no workers.
 	Problem string `json:"problem,omitempty"`
 	// Removals are pipelines that are gone and not removed yet.
 	Removals []prune.Removal `json:"removals,omitempty"`

@@ -36,8 +36,11 @@ type Options struct {
 	Receivers []event.Receiver
 	// Delivery counts webhook deliveries.
 	Delivery func(receiver, outcome string)
-	// Problem says why nothing can be stored now, nil where it can. It must be quick, and name no pipeline: everybody may ask.
+	// Problem says why nothing can be stored or is rendered now, nil where it can and is. It must be quick, and name no pipeline:
+	// everybody may ask.
 	Problem func() error
+	// IsWaiting reports whether a pipeline has a job that no worker takes. It may be nil.
+	IsWaiting func(pipeline string) bool
 	// Metrics serves the metrics.
 	Metrics http.Handler
 	// Tokens are those that are taken; nil takes none.
@@ -106,7 +109,7 @@ func (s *Server) routeHealth(mux *http.ServeMux) {
 	})
 }
 
-// problem returns why nothing can be stored now, nil where it can.
+// problem returns why nothing can be stored or is rendered now, nil where it can and is.
 func (s *Server) problem() error {
 	if s.Problem != nil {
 		return s.Problem()

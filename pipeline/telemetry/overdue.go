@@ -40,3 +40,15 @@ func (m *Metrics) LeftBehind(step string, change int) {
 		m.overdue.total.WithLabelValues(step).Add(float64(change))
 	}
 }
+
+// Workers measures whether some process takes jobs each time the metrics are read.
+func (m *Metrics) Workers(present func() bool) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "prerig_workers_present", Help: "1 where some process takes jobs, 0 where none has for a while.",
+	}, func() float64 {
+		if present() {
+			return 1
+		}
+		return 0
+	}))
+}

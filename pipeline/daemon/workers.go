@@ -1,0 +1,88 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// workerWatch knows whether somebody takes jobs, here or elsewhere. It is safe for concurrent use.
+type workerWatch struct {
+	mu      sync.Mutex
+	seen    time.Time       // when somebody last did, or the watch began
+	absent  bool            // for so long that it is no accident
+	waiting map[string]bool // pipelines with a job, while nobody does
+}
+
+// workersEvery is how often it is looked for workers.
+const workersEvery = 5 * time.Second
+
+// errNoWorkers is why the daemon is not ready without workers.
+var errNoWorkers = errors.New("no worker takes jobs: workers is 0 here and no prerig worker is connected, or they have ended")
+
+// watchWorkers looks for workers until ctx is done. A queue that does not answer says nothing about them.
+func (p *components) watchWorkers(ctx context.Context) {
+	ticker := time.NewTicker(min(workersEvery, p.workersGrace()/3))
+	defer ticker.Stop()
+	p.workers.note(time.Now(), true, 0, nil)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		found, err := p.queue.HasWorkers(ctx)
+		var waiting map[string]bool
+		if err == nil && !found {
+			waiting, err = p.queue.Pending(ctx)
+		}
+		if err == nil && p.workers.note(time.Now(), found, p.workersGrace(), waiting) {
+			p.o.Log.Error("pipelines wait", "error", errNoWorkers, "jobs", len(waiting))
+		}
+	}
+}
+
+// workersGrace is how long there may be no worker: one that is gone is noticed only after AckWait, and its successor takes some time.
+func (p *components) workersGrace() time.Duration {
+	if p.c.NATS.AckWait == 0 {
+		return 30 * time.Second
+	}
+	return 2 * p.c.NATS.AckWait
+}
+
+// note notes whether there are workers now, and reports whether it has just become clear that there are none.
+func (w *workerWatch) note(now time.Time, found bool, grace time.Duration, waiting map[string]bool) (lost bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if found {
+		w.seen, w.absent, w.waiting = now, false, nil
+		return false
+	}
+	absent := now.Sub(w.seen) > grace
+	lost = absent && !w.absent
+	if w.absent = absent; absent {
+		w.waiting = waiting
+	}
+	return lost
+}
+
+// problem returns why nothing is rendered, nil where there are workers.
+func (w *workerWatch) problem() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.absent {
+		return errNoWorkers
+	}
+	return nil
+}
+
+// isWaiting reports whether a pipeline has a job that nobody takes.
+func (w *workerWatch) isWaiting(pipeline string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.waiting[pipeline]
+}

@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// pipelineLock is in front of the names of the locks that running jobs hold.
+const pipelineLock = "pipeline/"
+
+// HasWorkers reports whether some process takes jobs: it waits for one, or had one within Options.AckWait. It is what workers of
+// every version do, and no sign that they give of themselves. One that has just got a job may be missed once.
+func (q *Queue) HasWorkers(ctx context.Context) (bool, error) {
+	ctx, cancel := withRequestTimeout(ctx)
+	defer cancel()
+	info, err := q.work.Info(ctx)
+	if err != nil {
+		return false, fmt.Errorf("looking for workers: %w", err)
+	}
+	if info.NumWaiting > 0 {
+		return true, nil
+	}
+	locks, err := q.js.Stream(ctx, "KV_"+q.prefixedName("LOCKS"))
+	if err != nil {
+		return false, fmt.Errorf("looking for workers: %w", err)
+	}
+	held, err := locks.Info(ctx, jetstream.WithSubjectFilter(">"))
+	if err != nil {
+		return false, fmt.Errorf("looking for workers: %w", err)
+	}
+	for subject := range held.State.Subjects {
+		name, err := base64.RawURLEncoding.DecodeString(subject[strings.LastIndexByte(subject, '.')+1:])
+		if err == nil && strings.HasPrefix(string(name), pipelineLock) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
