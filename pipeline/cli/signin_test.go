@@ -22,6 +22,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // startProvider builds and starts a certified OpenID Connect provider, which is a module of its own, and returns its issuer.
@@ -326,6 +327,31 @@ func TestCodesOfOthersAreRefused(t *testing.T) {
 	response, body := mallory.send(http.MethodGet, code.ReplaceAllLiteralString(own, stolen), nil)
 	if response.StatusCode != http.StatusBadGateway || mallory.isSignedIn() || !strings.Contains(b.log.String(), "invalid_grant") {
 		t.Errorf("%s\n%s\n%s", response.Status, body, b.log)
+	}
+}
+
+// TestSecretOfTheClientIsFollowed gives the daemon a wrong secret, which the provider refuses, and then the right one.
+func TestSecretOfTheClientIsFollowed(t *testing.T) {
+	b := newSignInBed(t)
+	file := filepath.Join(b.dir, "client.secret")
+	must(t, os.WriteFile(file, []byte("wrong"), 0o600))
+	wait := func(what string, status int) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+			response, _ := b.browser().signIn("alice", "/")
+			if response.StatusCode == status {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: %s\n%s", what, response.Status, b.log)
+			}
+		}
+	}
+	wait("a wrong secret", http.StatusBadGateway)
+	must(t, os.WriteFile(file, []byte("client secret\n"), 0o600))
+	wait("the right secret", http.StatusOK)
+	if strings.Contains(b.log.String(), "client secret\n") {
+		t.Error("the secret is in the log")
 	}
 }
 

@@ -6,6 +6,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/url"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/access"
+	"github.com/prerig/prerig/pipeline/livefile"
 	"github.com/prerig/prerig/pipeline/signin"
 )
 
@@ -110,8 +112,8 @@ func (o OIDC) grants() ([]signin.Grant, error) {
 	return out, nil
 }
 
-// SignIn returns what lets people sign in, nil where nobody can.
-func (c *Config) SignIn() (*signin.Provider, error) {
+// SignIn returns what lets people sign in, nil where nobody can. The file of the secret is read again when it changes.
+func (c *Config) SignIn(log *slog.Logger) (*signin.Provider, error) {
 	o := c.Admin.OIDC
 	if o.Issuer == "" {
 		return nil, nil
@@ -120,18 +122,23 @@ func (c *Config) SignIn() (*signin.Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	secret := ""
+	options := signin.Options{
+		Issuer: o.Issuer, ClientID: o.ClientID, CAFile: o.CA, Scopes: o.Scopes, GroupsClaim: o.GroupsClaim,
+		Grants: grants, Session: o.Session, ExternalURL: c.ExternalURL,
+	}
 	if o.ClientSecret != "" {
-		text, err := os.ReadFile(o.ClientSecret)
+		secret, err := livefile.Open("the secret for the OpenID Connect provider", log, func() ([]byte, error) { return os.ReadFile(o.ClientSecret) },
+			func(text []byte) (string, error) {
+				secret := strings.TrimSpace(string(text))
+				if secret == "" {
+					return "", fmt.Errorf("%s is empty", o.ClientSecret)
+				}
+				return secret, nil
+			})
 		if err != nil {
 			return nil, fmt.Errorf("reading the secret for the OpenID Connect provider: %w", err)
 		}
-		if secret = strings.TrimSpace(string(text)); secret == "" {
-			return nil, fmt.Errorf("reading the secret for the OpenID Connect provider: %s is empty", o.ClientSecret)
-		}
+		options.ClientSecret = secret.Get
 	}
-	return signin.New(signin.Options{
-		Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: secret, CAFile: o.CA, Scopes: o.Scopes, GroupsClaim: o.GroupsClaim,
-		Grants: grants, Session: o.Session, ExternalURL: c.ExternalURL,
-	})
+	return signin.New(options)
 }

@@ -42,7 +42,7 @@ func (p *components) openServer(planner *plan.Planner) (*server.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	signIn, err := p.c.SignIn()
+	signIn, err := p.c.SignIn(p.o.Log)
 	if err != nil {
 		return nil, err
 	}

@@ -259,7 +259,7 @@ func (e *branchEdit) compareFiles(c Change, files map[string][]byte, before owne
 			mine[name] = true
 		}
 		if !mine[name] && !now.IsZero() {
-			if err := e.checkTakeover(name, c.Adopt); err != nil {
+			if err := e.checkTakeover(name, c); err != nil {
 				return err
 			}
 		}

@@ -134,21 +134,25 @@ func (e *branchEdit) sharesPath(c Change) (bool, error) {
 // ErrOfAnother is the cause of an error about a file that another pipeline has written. adopt does not take it: both would write
 // it again and again. A pipeline that is gone leaves its files to its successors; a record of one that nobody knows is taken
 // away by hand.
-var ErrOfAnother = errors.New("it belongs to that pipeline; choose another path, or if there is none of that name any more, delete its record in " + recordDir + " on the branch")
+var ErrOfAnother = errors.New("it belongs to that pipeline; choose another path, or if that pipeline is gone, delete its record in " + recordDir + " on the branch")
 
 // IsNotOwned reports whether an error is about a file that is not the pipeline's, whoever wrote it.
 func IsNotOwned(err error) bool { return errors.Is(err, ErrNotOwned) || errors.Is(err, ErrOfAnother) }
 
 // checkTakeover returns an error where a file that the pipeline did not write cannot become its own: adopt takes what no pipeline
-// has written.
-func (e *branchEdit) checkTakeover(name string, adopt bool) error {
+// has written. A pipeline of another namespace is not named: its record on the branch is for those who may read that.
+func (e *branchEdit) checkTakeover(name string, c Change) error {
 	if err := e.readOwners(); err != nil {
 		return err
 	}
 	if owners := e.owners[name]; len(owners) > 0 {
-		return fmt.Errorf("writing %s, which pipeline %s has written: %w", name, owners[0], ErrOfAnother)
+		who := "another pipeline"
+		if path.Dir(owners[0]) == path.Dir(c.Pipeline) { // of one namespace
+			who = "pipeline " + owners[0]
+		}
+		return fmt.Errorf("writing %s, which %s has written: %w", name, who, ErrOfAnother)
 	}
-	if !adopt {
+	if !c.Adopt {
 		return fmt.Errorf("writing %s: %w", name, ErrNotOwned)
 	}
 	return nil

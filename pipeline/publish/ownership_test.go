@@ -21,6 +21,20 @@ func removal(t *testing.T, pipeline, path string) publish.Change {
 	return c
 }
 
+// TestOwnersOfOtherNamespacesAreNotNamed has two pipelines want one file: the second learns of the first only within its namespace.
+func TestOwnersOfOtherNamespacesAreNotNamed(t *testing.T) {
+	repository := gittest.New(t).Repository(t, "config")
+	b := branch(t, repository, "rendered")
+	run(t, b, change(t, "vault/coin", "shop", configMap("a", "1")))
+	for pipeline, named := range map[string]bool{"shop/web": false, "vault/safe": true, "web": false} {
+		result := run(t, b, change(t, pipeline, "shop", configMap("a", "2")))
+		err := result.Outcomes[0].Err
+		if !errors.Is(err, publish.ErrOfAnother) || strings.Contains(err.Error(), "coin") != named || strings.Contains(err.Error(), "vault") != named {
+			t.Errorf("%s is told %v", pipeline, err)
+		}
+	}
+}
+
 func TestARenamedPipelineKeepsItsFiles(t *testing.T) {
 	repository := gittest.New(t).Repository(t, "config")
 	b := branch(t, repository, "rendered")

@@ -33,8 +33,10 @@ type Grant struct {
 type Options struct {
 	// Issuer is the URL of the provider, as it names itself.
 	Issuer string
-	// ClientID and ClientSecret are ours at the provider. Without a secret we are a public client, which PKCE is enough for.
-	ClientID, ClientSecret string
+	// ClientID is ours at the provider.
+	ClientID string
+	// ClientSecret returns our secret there. Nil makes us a public client, which PKCE is enough for.
+	ClientSecret func() string
 	// CAFile holds certificates of authorities that the provider is checked against beside those of the system; "" holds none.
 	CAFile string
 	// Scopes are asked for; openid always is.
@@ -129,8 +131,12 @@ func (p *Provider) provider(ctx context.Context) (*oidc.Provider, error) {
 }
 
 func (p *Provider) oauth(found *oidc.Provider) *oauth2.Config {
+	secret := ""
+	if p.o.ClientSecret != nil {
+		secret = p.o.ClientSecret()
+	}
 	return &oauth2.Config{
-		ClientID: p.o.ClientID, ClientSecret: p.o.ClientSecret, Endpoint: found.Endpoint(), RedirectURL: p.o.ExternalURL + callbackPath,
+		ClientID: p.o.ClientID, ClientSecret: secret, Endpoint: found.Endpoint(), RedirectURL: p.o.ExternalURL + callbackPath,
 		Scopes: append([]string{oidc.ScopeOpenID}, p.o.Scopes...),
 	}
 }
