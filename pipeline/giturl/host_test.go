@@ -40,6 +40,37 @@ func TestStatusURL(t *testing.T) {
 	}
 }
 
+// What follows from the ways to write a repository of hosts whose API is not below a fixed path.
+func TestStatusURLsOfBitbucketAndAzure(t *testing.T) {
+	const builds, statuses = "/commits/c0/builds", "/commits/c0/statuses?api-version=7.0"
+	for _, c := range [][3]string{
+		{giturl.Gitea, "http://gitea.internal:3000/org/app.git", "http://gitea.internal:3000/api/v1/repos/org/app/statuses/c0"},
+		{giturl.Gitea, "ssh://git@gitea.internal:2222/org/app.git", "https://gitea.internal/api/v1/repos/org/app/statuses/c0"},
+		{giturl.BitbucketCloud, "git@bitbucket.org:shop/app.git", "https://api.bitbucket.org/2.0/repositories/shop/app/commit/c0/statuses/build"},
+		{giturl.BitbucketServer, "https://bb.example:8443/scm/SHOP/app.git", "https://bb.example:8443/rest/api/latest/projects/SHOP/repos/app" + builds},
+		{giturl.BitbucketServer, "https://bb.example/git/scm/~ann/app.git", "https://bb.example/git/rest/api/latest/projects/~ann/repos/app" + builds},
+		{giturl.BitbucketServer, "ssh://git@bb.example:7999/shop/app.git", "https://bb.example/rest/api/latest/projects/shop/repos/app" + builds},
+		{giturl.BitbucketServer, "http://bb.internal:7990/scm/shop/app.git", "http://bb.internal:7990/rest/api/latest/projects/shop/repos/app" + builds},
+		{giturl.BitbucketServer, "https://bb.example/a/b/c", ""},
+		{giturl.AzureDevOps, "https://dev.azure.com/org/pro/_git/app", "https://dev.azure.com/org/pro/_apis/git/repositories/app" + statuses},
+		{giturl.AzureDevOps, "https://org@dev.azure.com/org/My%20Project/_git/my%20app", "https://dev.azure.com/org/My%20Project/_apis/git/repositories/my%20app" + statuses},
+		{giturl.AzureDevOps, "https://dev.azure.com/org/_git/app", "https://dev.azure.com/org/app/_apis/git/repositories/app" + statuses},
+		{giturl.AzureDevOps, "git@ssh.dev.azure.com:v3/org/pro/app", "https://dev.azure.com/org/pro/_apis/git/repositories/app" + statuses},
+		{giturl.AzureDevOps, "https://org.visualstudio.com/pro/_git/app", "https://org.visualstudio.com/pro/_apis/git/repositories/app" + statuses},
+		{giturl.AzureDevOps, "https://org.visualstudio.com/DefaultCollection/_git/app", "https://org.visualstudio.com/app/_apis/git/repositories/app" + statuses},
+		{giturl.AzureDevOps, "https://tfs.example/tfs/Coll/pro/_git/app", "https://tfs.example/tfs/Coll/pro/_apis/git/repositories/app" + statuses},
+		{giturl.AzureDevOps, "https://dev.azure.com/org/app", ""},
+	} {
+		u, err := giturl.Parse(c[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := u.StatusURL(c[0], "", "c0"); got != c[2] {
+			t.Errorf("%s, %s:\ngot  %s\nwant %s", c[0], c[1], got, c[2])
+		}
+	}
+}
+
 func TestCommitPage(t *testing.T) {
 	hash := strings.Repeat("ab", 20)
 	for target, want := range map[string]string{

@@ -4,10 +4,15 @@
 package notify
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/giturl"
@@ -17,18 +22,86 @@ import (
 // Git hosts limit the text of a status: GitHub to 140 characters.
 const maxDescription = 140
 
-// statusHost is what a kind of host wants with a status: the headers of a request, and its word for a failure.
+// commitState is what is said of a commit.
+type commitState struct {
+	good bool
+	// name of the status, what became of the run, and the page to read more, which is "" where there is none.
+	name, text, page string
+	// fallback is a page for hosts that want one in any case.
+	fallback string
+}
+
+// statusHost is what a kind of host wants with a status.
 type statusHost struct {
-	header  func(token string) map[string]string
-	failure string
+	header func(token string) map[string]string
+	body   func(s commitState) any
 }
 
 var hosts = map[string]statusHost{
 	giturl.GitHub: {func(token string) map[string]string {
 		return map[string]string{"Authorization": "Bearer " + token, "Accept": "application/vnd.github+json"}
-	}, "failure"},
-	giturl.GitLab: {func(token string) map[string]string { return map[string]string{"Private-Token": token} }, "failed"},
-	giturl.Gitea:  {func(token string) map[string]string { return map[string]string{"Authorization": "token " + token} }, "failure"},
+	}, commonBody("failure")},
+	giturl.GitLab:          {func(token string) map[string]string { return map[string]string{"Private-Token": token} }, commonBody("failed")},
+	giturl.Gitea:           {func(token string) map[string]string { return map[string]string{"Authorization": "token " + token} }, commonBody("failure")},
+	giturl.BitbucketCloud:  {bearerOrBasic, func(s commitState) any { return s.bitbucket(40) }},
+	giturl.BitbucketServer: {bearerOrBasic, func(s commitState) any { return s.bitbucket(255) }},
+	giturl.AzureDevOps:     {basicToken, azureBody},
+}
+
+// bearerOrBasic takes a token, or USER:PASSWORD as Bitbucket's app passwords and API tokens need it.
+func bearerOrBasic(token string) map[string]string {
+	if strings.Contains(token, ":") {
+		return map[string]string{"Authorization": "Basic " + base64.StdEncoding.EncodeToString([]byte(token))}
+	}
+	return map[string]string{"Authorization": "Bearer " + token}
+}
+
+// basicToken is how Azure DevOps takes personal access tokens: as the password of nobody.
+func basicToken(token string) map[string]string {
+	return map[string]string{"Authorization": "Basic " + base64.StdEncoding.EncodeToString([]byte(":"+token))}
+}
+
+// commonBody is what GitHub, GitLab and Gitea take, each with its own word for a failure.
+func commonBody(failure string) func(s commitState) any {
+	return func(s commitState) any {
+		body := map[string]string{"state": s.word("success", failure), "context": s.name, "description": s.text}
+		if s.page != "" {
+			body["target_url"] = s.page
+		}
+		return body
+	}
+}
+
+// bitbucket is what Bitbucket takes. The key names the status among those of a commit, within so many characters, and a page is needed.
+func (s commitState) bitbucket(longest int) any {
+	key := s.name
+	if len(key) > longest {
+		sum := sha256.Sum256([]byte(key))
+		key = "prerig-" + hex.EncodeToString(sum[:16])
+	}
+	return map[string]string{
+		"key": key, "state": s.word("SUCCESSFUL", "FAILED"), "name": s.name, "url": cmp.Or(s.page, s.fallback), "description": s.text,
+	}
+}
+
+// azureBody is what Azure DevOps takes: the genre and name of the context together name a status.
+func azureBody(s commitState) any {
+	genre, name, _ := strings.Cut(s.name, "/")
+	if name == "" {
+		genre, name = "prerig", s.name
+	}
+	body := map[string]any{"state": s.word("succeeded", "failed"), "description": s.text, "context": map[string]string{"genre": genre, "name": name}}
+	if s.page != "" {
+		body["targetUrl"] = s.page
+	}
+	return body
+}
+
+func (s commitState) word(good, bad string) string {
+	if s.good {
+		return good
+	}
+	return bad
 }
 
 // commitStatus sets the status of the source's commit. A source that is not Git has none.
@@ -40,7 +113,14 @@ func (n *Notifier) commitStatus(ctx context.Context, c *v1alpha1.CommitStatus, r
 	if err != nil {
 		return fmt.Errorf("reading the source's URL: %w", err)
 	}
+	host, ok := hosts[c.Provider]
+	if !ok {
+		return fmt.Errorf("the provider %q is not known", c.Provider)
+	}
 	at := repository.StatusURL(c.Provider, c.URL, r.Commit)
+	if at == "" {
+		return fmt.Errorf("the source's URL is not one of a repository of %s", c.Provider)
+	}
 	token, err := n.readToken(ctx, r.Namespace, &c.SecretRef, secret.At(at))
 	if err != nil {
 		return err
@@ -49,32 +129,20 @@ func (n *Notifier) commitStatus(ctx context.Context, c *v1alpha1.CommitStatus, r
 	if name == "" {
 		name = "prerig/" + r.Pipeline()
 	}
-	host, ok := hosts[c.Provider]
-	if !ok {
-		return fmt.Errorf("the provider %q is not known", c.Provider)
-	}
 	h := http.Header{"Content-Type": {"application/json"}}
 	for key, value := range host.header(string(token)) {
 		h.Set(key, value)
 	}
-	body := statusBody(r, name, map[bool]string{true: "success", false: host.failure})
-	data, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
-	return n.postWithRetries(ctx, at, h, data)
-}
-
-// statusBody returns what all hosts take, each with its own word for the state.
-func statusBody(r Run, name string, words map[bool]string) map[string]string {
-	good := r.Run.Outcome == "Published" || r.Run.Outcome == "Unchanged"
 	text := r.Run.Message
 	if runes := []rune(text); len(runes) > maxDescription {
 		text = string(runes[:maxDescription-1]) + "…"
 	}
-	body := map[string]string{"state": words[good], "context": name, "description": text}
-	if r.Page != "" {
-		body["target_url"] = r.Page
+	data, err := json.Marshal(host.body(commitState{
+		good: r.Run.Outcome == "Published" || r.Run.Outcome == "Unchanged", name: name, text: text, page: r.Page,
+		fallback: repository.WebPage(r.SourceURL, r.Commit),
+	}))
+	if err != nil {
+		return err
 	}
-	return body
+	return n.postWithRetries(ctx, at, h, data)
 }

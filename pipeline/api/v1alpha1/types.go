@@ -375,8 +375,8 @@ type Endpoint struct {
 
 // CommitStatus sets the status of a commit at its host.
 type CommitStatus struct {
-	// Provider is GitHub, GitLab or Gitea.
-	// +enum=GitHub,GitLab,Gitea
+	// Provider is GitHub, GitLab, Gitea, BitbucketCloud, BitbucketServer or AzureDevOps.
+	// +enum=GitHub,GitLab,Gitea,BitbucketCloud,BitbucketServer,AzureDevOps
 	Provider string `json:"provider"`
 	// URL of the host's API. The default follows from the provider and the source's URL.
 	URL string `json:"url,omitempty"`
