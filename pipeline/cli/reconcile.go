@@ -129,23 +129,30 @@ func (d *daemonClient) getRequested(ctx context.Context, names []string) ([]serv
 }
 
 func newSuspend(streams Streams, suspended bool) *cobra.Command {
-	use, short, word := "resume PIPELINE...", "Let suspended pipelines run again", "resumed"
-	long := "Let pipelines that were stopped by prerig suspend run again. What changed meanwhile is rendered."
+	use, short, word := "resume PIPELINE... | --held", "Let suspended pipelines run again", "resumed"
+	long := `Let pipelines that were stopped by prerig suspend run again. What changed meanwhile is rendered.
+If the daemon's state was damaged, it does not know any more which were stopped, and holds all of
+them. Suspend those that are to stay so once more, and then let the others run with --held.`
 	if suspended {
 		use, short, word = "suspend PIPELINE...", "Stop pipelines until they are resumed", "suspended"
 		long = `Stop pipelines of a running daemon until prerig resume. What they have published stays. This is
 kept in the daemon's state directory; spec.suspend in the pipeline's file lasts without it.`
 	}
 	var d daemonClient
+	request := server.Request{Suspended: suspended}
 	cmd := newCommand(use, short)
 	cmd.Long = long
 	d.addFlags(cmd)
+	if !suspended {
+		cmd.Flags().BoolVar(&request.Held, "held", false, "all that are held because state was lost")
+	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
+		if len(args) == 0 && !request.Held {
 			return errors.New("no pipeline is named: " + cmd.CommandPath() + " PIPELINE...")
 		}
+		request.Pipelines, request.All = args, len(args) == 0
 		var answer server.Answer
-		err := d.callAPI(cmd.Context(), http.MethodPost, "/api/v1/suspend", server.Request{Pipelines: args, Suspended: suspended}, &answer)
+		err := d.callAPI(cmd.Context(), http.MethodPost, "/api/v1/suspend", request, &answer)
 		if err == nil {
 			fmt.Fprintf(streams.Err, "%s %s\n", word, strings.Join(answer.Pipelines, ", "))
 		}

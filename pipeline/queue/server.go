@@ -54,6 +54,9 @@ func (q *Queue) openEmbedded(ctx context.Context) (err error) {
 	if err := q.startEmbedded(ctx, dir, q.opts.MaxStore); err != nil {
 		return err
 	}
+	if err := q.forgetDamagedDescriptions(ctx, dir); err != nil {
+		return err
+	}
 	if err := q.prepareStreams(ctx); err != nil {
 		return err
 	}

@@ -61,6 +61,8 @@ type Request struct {
 	Force bool `json:"force,omitempty"`
 	// Suspended is what to set. For suspend.
 	Suspended bool `json:"suspended,omitempty"`
+	// Held is about those only that are held because state was lost. For suspend.
+	Held bool `json:"held,omitempty"`
 }
 
 // Answer to a Request.
@@ -149,6 +151,9 @@ func (s *Server) viewPipeline(e catalog.Entry) Pipeline {
 	}
 	if p.Suspended = e.Pipeline.Spec.Suspend || control.Suspended; p.Suspended {
 		p.State = StateSuspended
+	}
+	if control.Held {
+		p.Message = status.HeldMessage
 	}
 	return p
 }

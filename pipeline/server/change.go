@@ -59,7 +59,13 @@ func (s *Server) suspendPipelines(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if !s.recordChange(w, r, suspendAction(request.Suspended), keys, s.setSuspended(r.Context(), keys, request.Suspended)) {
+	change := s.setSuspended
+	if request.Held {
+		everywhere := request.All && principal(r).MayEverywhere(access.Operate)
+		change = func(ctx context.Context, keys []string, _ bool) error { return s.resumeHeld(ctx, keys, everywhere) }
+		request.Suspended = false
+	}
+	if !s.recordChange(w, r, suspendAction(request.Suspended), keys, change(r.Context(), keys, request.Suspended)) {
 		return
 	}
 	s.Log.Info("pipelines were suspended or resumed", "pipelines", keys, "suspended", request.Suspended)
@@ -75,12 +81,34 @@ func suspendAction(suspended bool) string {
 
 func (s *Server) setSuspended(ctx context.Context, keys []string, suspended bool) error {
 	for _, key := range keys {
-		if err := s.Store.SetControl(ctx, key, func(c *status.Control) { c.Suspended = suspended }); err != nil {
+		if err := s.Store.SetControl(ctx, key, func(c *status.Control) { c.Suspended = suspended; s.Store.Confirm(c) }); err != nil {
 			return err
 		}
 	}
 	if suspended {
 		return nil
+	}
+	return s.Planner.Consider(ctx, keys, plan.Cause{ID: "resume-" + nuid.Next(), Reason: "resumed", Since: time.Now(), Now: true})
+}
+
+// resumeHeld lets pipelines run that are held because state was lost. Suspensions that are known stay. With everywhere, no other one
+// is held any more.
+func (s *Server) resumeHeld(ctx context.Context, keys []string, everywhere bool) error {
+	for _, key := range keys {
+		if !s.Store.Control(key).Held {
+			continue
+		}
+		if err := s.Store.SetControl(ctx, key, s.Store.Confirm); err != nil {
+			return err
+		}
+	}
+	if everywhere {
+		if err := s.Store.ReleaseHold(ctx); err != nil {
+			return err
+		}
+	}
+	if err := s.Store.Sync(ctx); err != nil {
+		return err
 	}
 	return s.Planner.Consider(ctx, keys, plan.Cause{ID: "resume-" + nuid.Next(), Reason: "resumed", Since: time.Now(), Now: true})
 }

@@ -102,6 +102,10 @@ type Seen struct {
 type Control struct {
 	// Suspended stops the pipeline.
 	Suspended bool `json:"suspended,omitempty"`
+	// Confirmed is the ID of the last Hold that there was when somebody said so.
+	Confirmed string `json:"confirmed,omitempty"`
+	// Held says that it is suspended because of a Hold. It is not stored.
+	Held bool `json:"-"`
 	// RequestedAt is the token of the last reconcile request.
 	RequestedAt string `json:"requestedAt,omitempty"`
 	// Force asks to render although nothing changed.

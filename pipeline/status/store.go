@@ -111,13 +111,13 @@ func (s *Store) Save(ctx context.Context, pipeline string, state *State, revisio
 func (s *Store) Control(pipeline string) Control {
 	data, _, ok := s.table.Get(controlPrefix + pipeline)
 	if !ok {
-		return Control{}
+		return s.applyHold(Control{})
 	}
 	control, err := decodeJSON[Control](data)
 	if err != nil {
-		return Control{}
+		return s.applyHold(Control{})
 	}
-	return *control
+	return s.applyHold(*control)
 }
 
 // SetControl changes what was asked for.

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prerig/prerig/pipeline/server"
 )
 
 // damages are what a crash of the machine, or of its disk, can leave of a file.
@@ -115,6 +117,7 @@ func (c *chaos) damaged(p *process, copied, file string, damage func([]byte) []b
 		c.t.Fatalf("the daemon does not start: %s", text)
 	}
 	before := c.repository.Git("rev-list", "--count", branchOf(0))
+	c.suspend(server.Request{All: true, Held: true}) // where the state is lost
 	c.next()
 	c.verify()
 	if after := c.repository.Git("rev-list", "--count", branchOf(0)); after != fmt.Sprint(atoi(c.t, before)+1) {
