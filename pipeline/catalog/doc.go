@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package catalog holds the RenderPipelines of a directory of YAML files, or of a directory of a Git repository, and says
-// which of them an event could touch. It writes nothing to either.
+// Package catalog holds the RenderPipelines of directories of YAML files and of directories of Git repositories, and says
+// which of them an event could touch. It writes nothing to either. All that is read is one catalog, in which names and the
+// places that are published to have one owner; what cannot be read of one directory or repository leaves the others going.
 //
 // Both are read in the same way: every file with the ending .yaml, .yml or .json that is not hidden, every document by
 // itself. A document that is wrong is told about, with its line, and stops no other; the pipeline that it was does not run
