@@ -174,14 +174,8 @@ func TestCutOffListIsNoEmptyRepository(t *testing.T) {
 				}
 				w.WriteHeader(http.StatusOK)
 				flush := http.NewResponseController(w)
-				for i := 0; i < len(body) && name == "one byte at a time"; i++ {
-					_, _ = io.WriteString(w, body[i:i+1])
-					_ = flush.Flush()
-					select {
-					case <-r.Context().Done():
-						return
-					case <-time.After(time.Hour):
-					}
+				if name == "one byte at a time" {
+					body = body[:1] // the next would come long after anybody waits
 				}
 				_, _ = io.WriteString(w, body)
 				_ = flush.Flush()
