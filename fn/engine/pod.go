@@ -74,12 +74,22 @@ func (w *podWork) restoreAndInject(plans []*compiledPolicy) (map[string]any, err
 	if err == nil && w.onlyOrdersVolumes(pod.after) {
 		pod.after = w.template.Pod
 	}
-	if err == nil && reflect.DeepEqual(pod.after, w.template.Pod) || !w.restored.isDoubtful() {
+	if err == nil && reflect.DeepEqual(pod.after, w.template.Pod) {
+		without := w.withoutLeftovers(plans)
+		after := w.takeAttempt(pod)
+		if without != nil {
+			w.warnOfKept(without)
+		}
+		return after, nil
+	}
+	if !w.restored.isDoubtful() {
 		return w.takeAttempt(pod), err
 	}
 	if same := w.tryUnchanged(plans, pod); same != nil {
 		after := w.takeAttempt(same)
-		w.warnOfKept(pod.after)
+		if err == nil {
+			w.warnOfKept(pod.after)
+		}
 		return after, nil
 	}
 	return w.takeAttempt(pod), err

@@ -47,8 +47,9 @@ func (w *podWork) findOriginal(plans []*compiledPolicy) error {
 type restoreOptions struct {
 	// names reports whether a template of a policy names a container.
 	names func(string) bool
-	// keep leaves in place what may have been the pod's own.
-	keep inject.Keep
+	// keep leaves in place what may have been the pod's own, and doubtful takes out what may not have been.
+	keep     inject.Keep
+	doubtful bool
 	// bare says that it is a bare Pod, which has no record: of probes it has the port's number, and no path for /. In 51 public
 	// repositories 15 probes of bare Pods gave the number of a port that has a name, and 2 the name; in 39, 67 probes of HTTP
 	// had no path, and 40 the path /.
@@ -79,7 +80,7 @@ func restorePod(pod map[string]any, owner workload.Owner, undo *podmap.Undo, how
 	if rest, marked, err = decide.Unmark(rest); err != nil {
 		return r, nil, err
 	}
-	if r.removed, err = inject.Remove(inject.RemoveRequest{Pod: rest, Owner: owner, Names: how.names, Keep: how.keep, Bare: how.bare}); err != nil {
+	if r.removed, err = inject.Remove(inject.RemoveRequest{Pod: rest, Owner: owner, Names: how.names, Keep: how.keep, Doubtful: how.doubtful, Bare: how.bare}); err != nil {
 		return r, nil, err
 	}
 	r.istio = r.removed.Injected
@@ -222,6 +223,23 @@ func (w *podWork) waysToKeep() []inject.Keep {
 		}
 	}
 	return ways
+}
+
+// withoutLeftovers returns what a bare Pod would be without what an earlier injection may have set, and no other would. It is nil where
+// there is no such thing.
+func (w *podWork) withoutLeftovers(plans []*compiledPolicy) map[string]any {
+	if !w.isBarePod() || len(w.restored.removed.Unknown) == 0 {
+		return nil
+	}
+	how := restoreOptions{names: namesOf(plans), doubtful: true, bare: true}
+	_, without, err := restorePod(w.template.Pod, w.template.Owner, nil, how)
+	if err != nil {
+		return nil
+	}
+	if a, err := w.attempt(without, plans); err == nil && !reflect.DeepEqual(a.after, w.template.Pod) {
+		return a.after
+	}
+	return nil
 }
 
 // warnOfKept names the first field that stays although injecting into what is known of the original would not give it: an

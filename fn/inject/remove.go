@@ -27,6 +27,9 @@ type RemoveRequest struct {
 	// server's defaults were filled in. Without it the name is taken and / is written, so that a record of the difference is
 	// rarely needed; both mean the same.
 	Bare bool
+	// Doubtful takes out, too, what an injection may have set where that is not known of the one that wrote the pod. Injecting into
+	// the result shows whether it is needed.
+	Doubtful bool
 	// Keep leaves fields in place that may have been the pod's own, also where injection is known to set them to this value.
 	// Injecting into the result again shows whether taking them out is needed at all.
 	Keep Keep
@@ -93,7 +96,7 @@ func Remove(req RemoveRequest) (Removed, error) {
 		p.ownContainers()
 		return Removed{Pod: p.object()}, nil
 	}
-	r := &removal{pod: p, owner: req.Owner, names: req.Names, all: req.All, keep: req.Keep, bare: req.Bare}
+	r := &removal{pod: p, owner: req.Owner, names: req.Names, all: req.All, doubtful: req.Doubtful, keep: req.Keep, bare: req.Bare}
 	if !r.readStatus() {
 		p.ownContainers()
 		return Removed{Pod: p.object()}, nil
@@ -109,9 +112,9 @@ type removal struct {
 	pod   *pod
 	owner workload.Owner
 	names func(string) bool
-	// all, keep and bare are the request's.
-	all, bare bool
-	keep      Keep
+	// all, doubtful, keep and bare are the request's.
+	all, doubtful, bare bool
+	keep                Keep
 	// status is what the injection says it added, and writer what is known of the version that wrote it.
 	status status
 	writer writer

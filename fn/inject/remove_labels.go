@@ -34,6 +34,9 @@ func (r *removal) restoreLabels() {
 		drop("networking.istio.io/tunnel", "http")
 	}
 	if v, ok := r.pod.label(networkLabel); ok && v == r.env[networkEnv] && !r.writer.outside(8, newestWriter) {
+		if r.doubtful {
+			r.pod.unset("labels", networkLabel)
+		}
 		r.cannotKnow("metadata.labels["+networkLabel+"]", "it stays; injection sets it from its configuration, or takes it from the pod; take it out if it was injected")
 	}
 	r.revisionLabel()

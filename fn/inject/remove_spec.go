@@ -60,6 +60,8 @@ func (r *removal) restoreGroup(context map[string]any) {
 			r.cannotKnow(field, "1337 was taken out, as this version of Istio sets it; a group of the pod's own was replaced without a trace")
 		}
 	case w.outside(1, 18), w.newest < 5 && !r.usesSDS():
+	case r.doubtful:
+		delete(context, "fsGroup")
 	default:
 		r.cannotKnow(field, "1337 stays; some versions of Istio set it, and the pod may have it of its own; take it out if it was injected")
 	}
