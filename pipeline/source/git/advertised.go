@@ -33,8 +33,9 @@ func readAdvertised(from io.Reader, service string) ([]byte, error) {
 	var list bytes.Buffer
 	bounded := &limitedReader{r: from, left: maxAdvertised, max: maxAdvertised}
 	for packets, named := 0, service == ""; ; packets++ {
+		begin := list.Len()
 		length, err := readPacket(&list, bounded)
-		packet := list.Bytes()[list.Len()-max(0, length-lengthDigits):]
+		packet := list.Bytes()[min(begin+lengthDigits, list.Len()):]
 		switch {
 		case errors.Is(err, io.EOF) && packets == 0 && list.Len() == 0:
 			return nil, errors.New("the server gave no answer")
