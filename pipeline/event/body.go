@@ -19,8 +19,10 @@ const MaxBody = 3 << 20
 
 // Bounds of what senders cost before anything is known of them. Anybody can reach the port of webhooks.
 const (
-	// maxBodies is how many bytes all bodies take that are being read or verified, together.
-	maxBodies = 8 << 20
+	// maxLarge and maxSmall are how many bytes all bodies take that are being read or verified, together: those of up to smallBody
+	// bytes, as nearly all deliveries are, and the others, which so keep no small one waiting.
+	maxLarge, maxSmall = 6 << 20, 2 << 20
+	smallBody          = 64 << 10
 	// firstPiece is what one body takes at first. Most deliveries fit.
 	firstPiece = 32 << 10
 	// bodyTimeout is how long one body may take to arrive.
@@ -36,15 +38,25 @@ var (
 
 // bodyReader reads bodies within a bound on all of them together. It counts what has arrived, not what was announced, so that
 // nobody takes room away without sending.
-type bodyReader struct{ room *semaphore.Weighted }
+type bodyReader struct{ small, large *semaphore.Weighted }
 
-func newBodyReader() *bodyReader { return &bodyReader{semaphore.NewWeighted(maxBodies)} }
+func newBodyReader() *bodyReader {
+	return &bodyReader{small: semaphore.NewWeighted(maxSmall), large: semaphore.NewWeighted(maxLarge)}
+}
+
+// roomFor returns where a body is counted. One that does not say how long it is may be large.
+func (b *bodyReader) roomFor(req *http.Request) *semaphore.Weighted {
+	if 0 <= req.ContentLength && req.ContentLength <= smallBody {
+		return b.small
+	}
+	return b.large
+}
 
 // read returns the body of a request and what gives its room back, which is never nil. The error is errBodyTooLarge, errNoRoom,
 // or that of a sender who does not go on.
 func (b *bodyReader) read(w http.ResponseWriter, req *http.Request) (body []byte, release func(), err error) {
-	held := int64(0)
-	release = func() { b.room.Release(held) }
+	held, room := int64(0), b.roomFor(req)
+	release = func() { room.Release(held) }
 	if req.ContentLength > MaxBody {
 		return nil, release, errBodyTooLarge
 	}
@@ -55,12 +67,12 @@ func (b *bodyReader) read(w http.ResponseWriter, req *http.Request) (body []byte
 			size = min(size, req.ContentLength+1) // and what shows that it has ended
 		}
 		size = min(size, MaxBody+1)
-		if err := b.acquire(req.Context(), size); err != nil {
+		if err := acquireRoom(req.Context(), room, size); err != nil {
 			return nil, release, err
 		}
 		grown := make([]byte, size)
 		copied := copy(grown, body)
-		b.room.Release(held)
+		room.Release(held)
 		held = size
 		n, err := io.ReadFull(req.Body, grown[copied:])
 		body = grown[:copied+n]
@@ -75,11 +87,11 @@ func (b *bodyReader) read(w http.ResponseWriter, req *http.Request) (body []byte
 	}
 }
 
-// acquire waits a while for room.
-func (b *bodyReader) acquire(ctx context.Context, bytes int64) error {
+// acquireRoom waits a while for room.
+func acquireRoom(ctx context.Context, room *semaphore.Weighted, bytes int64) error {
 	ctx, cancel := context.WithTimeout(ctx, roomTimeout)
 	defer cancel()
-	if b.room.Acquire(ctx, bytes) != nil {
+	if room.Acquire(ctx, bytes) != nil {
 		return errNoRoom
 	}
 	return nil

@@ -55,6 +55,9 @@ func misbehave() int {
 	case "spin":
 		for n := uint64(1); n != 0; n++ {
 		}
+	case "busy": // a little less than what counts as slow
+		for begin := time.Now(); time.Since(begin) < 2500*time.Millisecond; {
+		}
 	case "eat":
 		var all [][]byte
 		for len(all) < 1<<20 {
