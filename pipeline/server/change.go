@@ -23,7 +23,7 @@ import (
 // reconcilePipelines asks for runs now.
 func (s *Server) reconcilePipelines(w http.ResponseWriter, r *http.Request) {
 	s.Catalog.Wake() // who asks may also have changed the pipelines a moment ago
-	request, keys, ok := s.readRequest(w, r, "reconcile")
+	request, keys, ok := s.readRequest(w, r, func(Request) string { return "reconcile" })
 	if !ok {
 		return
 	}
@@ -55,7 +55,7 @@ func (s *Server) requestRuns(ctx context.Context, keys []string, force bool) (to
 
 // suspendPipelines stops pipelines or lets them run again, which looks at them at once.
 func (s *Server) suspendPipelines(w http.ResponseWriter, r *http.Request) {
-	request, keys, ok := s.readRequest(w, r, "suspend")
+	request, keys, ok := s.readRequest(w, r, suspendAction)
 	if !ok {
 		return
 	}
@@ -65,15 +65,16 @@ func (s *Server) suspendPipelines(w http.ResponseWriter, r *http.Request) {
 		change = func(ctx context.Context, keys []string, _ bool) error { return s.resumeHeld(ctx, keys, everywhere) }
 		request.Suspended = false
 	}
-	if !s.recordChange(w, r, suspendAction(request.Suspended), keys, change(r.Context(), keys, request.Suspended)) {
+	if !s.recordChange(w, r, suspendAction(request), keys, change(r.Context(), keys, request.Suspended)) {
 		return
 	}
 	s.Log.Info("pipelines were suspended or resumed", "pipelines", keys, "suspended", request.Suspended)
 	writeJSON(w, Answer{Pipelines: keys})
 }
 
-func suspendAction(suspended bool) string {
-	if suspended {
+// suspendAction names in the record what a request asks for.
+func suspendAction(request Request) string {
+	if request.Suspended {
 		return "suspend"
 	}
 	return "resume"
@@ -124,8 +125,9 @@ func (s *Server) recordChange(w http.ResponseWriter, r *http.Request, action str
 	return true
 }
 
-// readRequest reads a request and finds its pipelines, those that who asks may operate.
-func (s *Server) readRequest(w http.ResponseWriter, r *http.Request, action string) (Request, []string, bool) {
+// readRequest reads a request and finds its pipelines, those that who asks may operate. action names in the record what
+// is refused.
+func (s *Server) readRequest(w http.ResponseWriter, r *http.Request, action func(Request) string) (Request, []string, bool) {
 	var request Request
 	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20))
 	decoder.DisallowUnknownFields()
@@ -136,7 +138,7 @@ func (s *Server) readRequest(w http.ResponseWriter, r *http.Request, action stri
 	keys, code, err := s.findOperable(principal(r), request)
 	if err != nil {
 		if code != http.StatusBadRequest {
-			s.record(r, action, request.Pipelines, access.Refused, err.Error())
+			s.record(r, action(request), request.Pipelines, access.Refused, err.Error())
 		}
 		writeError(w, code, err)
 		return request, nil, false

@@ -234,6 +234,7 @@ func TestRecordOfWhoDidWhat(t *testing.T) {
 	n := newNeighbours(t)
 	n.ask(t, "operator", "/api/v1/suspend", `{"pipelines": ["shop/web"], "suspended": true}`)
 	n.ask(t, "operator", "/api/v1/suspend", `{"pipelines": ["vault/coin"], "suspended": true}`)
+	n.ask(t, "operator", "/api/v1/suspend", `{"pipelines": ["vault/coin"]}`)
 	n.ask(t, "reader", "/api/v1/reconcile", `{"all": true}`)
 	n.ask(t, "nobody", "/api/v1/remove", `{"all": true}`)
 	n.ask(t, "administrator", "/api/v1/remove", `{"all": true}`)
@@ -256,6 +257,7 @@ func TestRecordOfWhoDidWhat(t *testing.T) {
 	}
 	want := []string{
 		"token:operator suspend [shop/web] done", "token:operator suspend [vault/coin] refused",
+		"token:operator resume [vault/coin] refused",
 		"token:reader POST /api/v1/reconcile [] refused", "nobody POST /api/v1/remove [] refused", "token:administrator remove [shop/gone] done",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
