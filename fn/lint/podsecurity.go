@@ -6,14 +6,18 @@ package lint
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	psa "k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
+
+	"github.com/prerig/prerig/fn/admission"
 )
 
 // standards are Kubernetes' own checks, as its admission plugin runs them.
@@ -45,19 +49,39 @@ func checkPodSecurity(p *pod) []finding {
 	if err != nil {
 		return nil
 	}
-	after := forbiddenBy(evaluator, standard, p.in.After)
-	before := forbiddenBy(evaluator, standard, p.withoutInjected())
+	defaulted := defaultedPod(p.in.After, p.in.Facts.KubernetesVersion)
+	after := forbiddenBy(evaluator, standard, defaulted)
+	before := forbiddenBy(evaluator, standard, defaultedPod(p.withoutInjected(), p.in.Facts.KubernetesVersion))
 	var out []finding
 	for _, check := range sortedKeys(after) {
 		if detail, ok := before[check]; ok && detail == after[check] {
 			continue
 		}
-		name, path := p.blame(evaluator, standard, check)
+		name, path := p.blame(evaluator, standard, check, defaulted)
 		out = append(out, finding{
 			path: path, container: name,
 			message: fmt.Sprintf("the namespace enforces the Pod Security level %s, which forbids it: %s", level, after[check]),
 		})
 	}
+	return out
+}
+
+// defaultedPod returns a copy of a pod as the API server's defaulting leaves it: Pod Security sees no other. A volume that
+// has only a name is an emptyDir then, and not one of an unknown kind.
+func defaultedPod(pod map[string]any, kubernetesVersion string) map[string]any {
+	data, err := json.Marshal(pod)
+	if err != nil {
+		return pod
+	}
+	var out map[string]any
+	if err := utiljson.Unmarshal(data, &out); err != nil {
+		return pod
+	}
+	server, err := admission.NewServer(kubernetesVersion)
+	if err != nil {
+		server = admission.Server{} // a version that cannot be read is not known
+	}
+	server.Default(out)
 	return out
 }
 
@@ -103,10 +127,7 @@ func (p *pod) withoutInjected() map[string]any {
 // withContainers returns the pod with the containers whose names are to be kept.
 func withContainers(pod map[string]any, keep func(name string) bool) map[string]any {
 	old, _ := pod["spec"].(map[string]any)
-	spec := make(map[string]any, len(old))
-	for k, v := range old {
-		spec[k] = v
-	}
+	spec := maps.Clone(old)
 	for _, key := range []string{"initContainers", "containers"} {
 		kept := []any{}
 		for _, c := range containersOf(old, key, false) {
@@ -119,18 +140,53 @@ func withContainers(pod map[string]any, keep func(name string) bool) map[string]
 	return map[string]any{"metadata": pod["metadata"], "spec": spec}
 }
 
-// blame finds the injected container that violates a check by itself.
-func (p *pod) blame(evaluator policy.Evaluator, level psa.LevelVersion, check string) (name, path string) {
+// blame finds the injected container, or the volume, that violates a check by itself.
+func (p *pod) blame(evaluator policy.Evaluator, level psa.LevelVersion, check string, pod map[string]any) (name, path string) {
 	for _, c := range p.all() {
 		if !p.injected[c.name] {
 			continue
 		}
-		only := withContainers(p.in.After, func(name string) bool { return name == c.name })
+		only := withContainers(pod, func(name string) bool { return name == c.name })
+		delete(only["spec"].(map[string]any), "volumes")
 		if _, ok := forbiddenBy(evaluator, level, only)[check]; ok {
-			return c.name, c.path + ".securityContext"
+			return c.name, c.path + containerFieldOf(check)
+		}
+	}
+	spec, _ := pod["spec"].(map[string]any)
+	volumes, _ := spec["volumes"].([]any)
+	known := p.ownVolumes()
+	for i, volume := range volumes {
+		m, _ := volume.(map[string]any)
+		only := map[string]any{"metadata": pod["metadata"], "spec": map[string]any{"volumes": []any{volume}}}
+		if _, ok := forbiddenBy(evaluator, level, only)[check]; ok && !known[textOf(m["name"])] {
+			return "", fmt.Sprintf("spec.volumes[%d]", i)
 		}
 	}
 	return "", "spec"
+}
+
+// containerFieldOf returns the field of a container that a check of Pod Security reads, by the reason that the check gives
+// (source: k8s.io/pod-security-admission/policy, the files check_*.go).
+func containerFieldOf(check string) string {
+	switch check {
+	case "hostPort":
+		return ".ports"
+	case "probe or lifecycle host":
+		return ""
+	}
+	return ".securityContext"
+}
+
+// ownVolumes names the volumes that the user's own pod has; none where that pod is not known.
+func (p *pod) ownVolumes() map[string]bool {
+	spec, _ := p.in.Before["spec"].(map[string]any)
+	list, _ := spec["volumes"].([]any)
+	out := map[string]bool{}
+	for _, volume := range list {
+		m, _ := volume.(map[string]any)
+		out[textOf(m["name"])] = true
+	}
+	return out
 }
 
 func sortedKeys[V any](m map[string]V) []string {
