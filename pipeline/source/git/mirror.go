@@ -54,7 +54,7 @@ type Mirror struct {
 	files   indexedFS
 	mu      sync.Mutex // for storage, which is not safe for use by several goroutines
 	storage *filesystem.Storage
-	listed  string // the packs that storage knows, or fewer
+	listed  packList // what storage knows, or what was there before
 
 	// treesMu is never taken by who holds mu: a tree that is read holds a lock of its own and then wants mu.
 	treesMu sync.Mutex
@@ -108,14 +108,32 @@ func (m *Mirror) init() error {
 
 // reopenStorage forgets what storage knows of the packs: it reads their indexes again when it needs them.
 func (m *Mirror) reopenStorage() {
-	m.listed = m.packNames()
+	m.listed = m.listPacks()
+	if time.Since(m.listed.changed) < raceTime {
+		m.listed.changed = time.Time{} // the next look cannot tell by it
+	}
 	m.storage = filesystem.NewStorageWithOptions(m.files, cache.NewObjectLRU(8*cache.MiByte), filesystem.Options{})
 }
 
-// packNames returns the names of the packs that are there now.
-func (m *Mirror) packNames() string {
-	names, _ := filepath.Glob(filepath.Join(m.dir, "objects", "pack", "*.idx"))
-	return strings.Join(names, "\n")
+// packList is which packs there were, and when that changed last: a pack may have come and gone between two looks.
+type packList struct {
+	names   string
+	changed time.Time
+}
+
+// raceTime is how long after a change of a directory another one may leave it with the same time.
+const raceTime = 50 * time.Millisecond
+
+// listPacks returns what packs there are now.
+func (m *Mirror) listPacks() packList {
+	dir := filepath.Join(m.dir, "objects", "pack")
+	var list packList
+	if info, err := os.Stat(dir); err == nil {
+		list.changed = info.ModTime()
+	}
+	names, _ := filepath.Glob(filepath.Join(dir, "*.idx"))
+	list.names = strings.Join(names, "\n")
+	return list
 }
 
 // lockMirror takes the turn in this process and among processes.
@@ -165,7 +183,7 @@ func (m *Mirror) encodedObject(kind plumbing.ObjectType, id Hash) (plumbing.Enco
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	object, err := m.storage.EncodedObject(kind, id)
-	for err != nil && m.packNames() != m.listed { // each time round somebody else has stored or removed a pack meanwhile
+	for err != nil && m.listPacks() != m.listed { // each time round somebody else has stored or removed a pack meanwhile
 		m.reopenStorage()
 		object, err = m.storage.EncodedObject(kind, id)
 	}
