@@ -47,7 +47,7 @@ func (r Rule) Group() string { return groups[r.Code[2]] }
 var rules = func() []Rule {
 	var all []Rule
 	for _, group := range [][]Rule{
-		terminationRules, startRules, jobRules, resourceRules, securityRules, injectionRules, annotationRules, setRules,
+		terminationRules, startRules, jobRules, resourceRules, securityRules, injectionRules, proxyConfigRules, annotationRules, setRules,
 	} {
 		all = append(all, group...)
 	}

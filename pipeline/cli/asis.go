@@ -27,8 +27,9 @@ type asIs struct {
 	namespaces map[string]lint.Namespace
 	found      result.Results
 	summaries  []lint.Summary
-	pods       int
-	errs       []error
+	// pods were checked, and injected of them have an injected sidecar.
+	pods, injected int
+	errs           []error
 }
 
 func (l *lintRun) checkAsIs(b *batch.Batch, severities map[string]string) (result.Results, error) {
@@ -52,7 +53,7 @@ func (l *lintRun) checkAsIs(b *batch.Batch, severities map[string]string) (resul
 		namespaces = append(namespaces, ns)
 	}
 	a.found = append(a.found, lint.CheckSet(a.summaries, namespaces, a.severities)...)
-	l.pods = a.pods
+	l.pods, l.injected = a.pods, a.injected
 	return a.found, errors.Join(a.errs...)
 }
 
@@ -185,6 +186,7 @@ func (a *asIs) checkObject(item fn.Item, obj map[string]any) {
 		}
 		if s, ok := lint.Summarize(in); ok {
 			a.summaries = append(a.summaries, s)
+			a.injected++
 		}
 	}
 }

@@ -70,7 +70,7 @@ func TestLintOfNothingIsNoSuccess(t *testing.T) {
 		ok(t, "", append(args, "--allow-empty")...)
 	}
 	for _, args := range [][]string{{"lint", "--fail-on=never", "web.yaml"}, {"lint", "--fail-on=never", "--as-is", "web.yaml"}} {
-		if out, _ := ok(t, "", args...); !strings.Contains(out, "1 pod checked: ") {
+		if out, _ := ok(t, "", args...); !strings.Contains(out, "1 pod checked, ") {
 			t.Errorf("%v:\n%s", args, out)
 		}
 	}

@@ -30,7 +30,7 @@ type lintRun struct {
 	rules          []string
 	asIs, list     bool
 	allowEmpty     bool
-	pods           int // that were checked
+	pods, injected int // that were checked, and that have an injected sidecar
 	explain        string
 	istio          string
 	colour         string
@@ -125,7 +125,7 @@ func (l *lintRun) runLint(ctx context.Context, args []string) error {
 	if l.output == "text" {
 		found = visibleResults(found)
 	}
-	if err := format.Write(l.streams.Out, l.output, found, format.Options{Version: l.version, Pods: l.pods, Colour: colour}); err != nil {
+	if err := format.Write(l.streams.Out, l.output, found, format.Options{Version: l.version, Pods: l.pods, Injected: l.injected, Colour: colour}); err != nil {
 		return err
 	}
 	switch {
@@ -206,6 +206,9 @@ func (l *lintRun) findProblems(ctx context.Context, b *batch.Batch, severities m
 	for _, o := range report.Outcomes {
 		if o.Action != fn.Failed {
 			l.pods++
+		}
+		if o.Action == fn.Injected {
+			l.injected++
 		}
 	}
 	found, others := sortOut(report.Results)

@@ -22,8 +22,8 @@ var Names = []string{"text", "json", "sarif"}
 type Options struct {
 	// Version of the tool, for SARIF.
 	Version string
-	// Pods is how many pods were checked; 0 where that is not known.
-	Pods int
+	// Pods is how many pods were checked, and Injected how many of them have an injected sidecar.
+	Pods, Injected int
 	// Colour marks severities in text with the colours of a terminal.
 	Colour bool
 }
@@ -57,10 +57,7 @@ func Text(w io.Writer, rs result.Results, o Options) error {
 	for _, r := range rs {
 		count[r.Severity]++
 	}
-	if o.Pods > 0 {
-		b.WriteString(plural(o.Pods, "pod") + " checked: ")
-	}
-	fmt.Fprintf(&b, "%s, %s, %s\n", plural(count[result.Error], "error"), plural(count[result.Warning], "warning"), plural(count[result.Info], "note"))
+	fmt.Fprintf(&b, "%s checked, %d injected: %s, %s, %s\n", plural(o.Pods, "pod"), o.Injected, plural(count[result.Error], "error"), plural(count[result.Warning], "warning"), plural(count[result.Info], "note"))
 	return write(w, b.String())
 }
 
@@ -85,13 +82,14 @@ type jsonResult struct {
 	Analyzers []string            `json:"analyzers,omitempty"`
 }
 
-// JSON writes an object with the number of pods, the list of results and their count by severity.
+// JSON writes an object with the number of pods and of injected ones among them, the list of results and their count by severity.
 func JSON(w io.Writer, rs result.Results, o Options) error {
 	out := struct {
-		Pods    int                     `json:"pods,omitempty"`
-		Results []jsonResult            `json:"results"`
-		Count   map[result.Severity]int `json:"count"`
-	}{Pods: o.Pods, Results: []jsonResult{}, Count: map[result.Severity]int{result.Error: 0, result.Warning: 0, result.Info: 0}}
+		Pods     int                     `json:"pods"`
+		Injected int                     `json:"injected"`
+		Results  []jsonResult            `json:"results"`
+		Count    map[result.Severity]int `json:"count"`
+	}{Pods: o.Pods, Injected: o.Injected, Results: []jsonResult{}, Count: map[result.Severity]int{result.Error: 0, result.Warning: 0, result.Info: 0}}
 	for _, r := range rs {
 		j := jsonResult{
 			Code: r.Tags[result.TagCode], Severity: r.Severity, Message: r.Message,

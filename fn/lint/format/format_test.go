@@ -59,7 +59,7 @@ func TestFormats(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var b bytes.Buffer
-			if err := Write(&b, c.format, c.results, Options{Version: "1.2.3", Colour: c.colour}); err != nil {
+			if err := Write(&b, c.format, c.results, Options{Version: "1.2.3", Pods: 3, Injected: 2, Colour: c.colour}); err != nil {
 				t.Fatal(err)
 			}
 			got := b.Bytes()

@@ -28,6 +28,8 @@ type (
 		Tool       sarifTool     `json:"tool"`
 		ColumnKind string        `json:"columnKind"`
 		Results    []sarifResult `json:"results"`
+		// Properties are the numbers of pods that were checked and of injected ones among them.
+		Properties map[string]int `json:"properties"`
 	}
 	sarifTool struct {
 		Driver sarifDriver `json:"driver"`
@@ -101,7 +103,8 @@ func SARIF(w io.Writer, rs result.Results, o Options) error {
 		index[r.Code] = i
 		driver.Rules = append(driver.Rules, ruleOf(r))
 	}
-	run := sarifRun{Tool: sarifTool{Driver: driver}, ColumnKind: "utf16CodeUnits", Results: []sarifResult{}}
+	run := sarifRun{Tool: sarifTool{Driver: driver}, ColumnKind: "utf16CodeUnits", Results: []sarifResult{},
+		Properties: map[string]int{"pods": o.Pods, "injected": o.Injected}}
 	seen := map[string]int{}
 	for _, r := range rs {
 		run.Results = append(run.Results, resultOf(r, index, seen))

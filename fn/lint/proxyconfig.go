@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+
+	"github.com/prerig/prerig/fn/istio/mesh"
+	"github.com/prerig/prerig/fn/istio/release"
+	"github.com/prerig/prerig/fn/result"
+)
+
+var proxyConfigRules = []Rule{
+	{
+		Code: "PR613", Title: "Field of proxy.istio.io/config that has no effect", Severity: result.Warning,
+		Why: "Istio passes over a field of the annotation that it does not know: a misspelt one, or one of another version. The pod starts, and the setting is " +
+			"not there.",
+		Change: "Correct the name of the field, or remove it. The names are those of ProxyConfig in Istio's reference of the mesh config.",
+		Issues: []string{"istio.io/docs/reference/config/istio.mesh.v1alpha1#ProxyConfig"},
+		check:  checkProxyConfigFields,
+	},
+}
+
+// checkProxyConfigFields says what reading the annotation warns of. One that cannot be read at all is for the rule on values.
+func checkProxyConfigFields(p *pod) []finding {
+	const key = "proxy.istio.io/config"
+	text, ok := p.annotations[key]
+	if !ok {
+		return nil
+	}
+	of := release.Newest(release.NewestMinor)
+	if plane, ok := parseVersion(p.in.Facts.IstioVersion); ok && plane.major == 1 {
+		of = plane.release()
+	}
+	_, warnings, err := mesh.ApplyProxyConfig(text, mesh.DefaultProxyConfig(of))
+	if err != nil {
+		return nil
+	}
+	var out []finding
+	for _, warning := range warnings {
+		out = append(out, finding{path: annotationPath(key), message: fmt.Sprintf("annotation %s: %s", key, warning)})
+	}
+	return out
+}
