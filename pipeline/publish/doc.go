@@ -13,6 +13,6 @@
 // signed before any tag points to it.
 //
 // Each kind of place implements Interface (git.go, oci.go); Targets opens them. To add one, write such a file, add it to
-// Targets.Open, and say in v1alpha1.Publish what it is called. What several pipelines have for one branch becomes one commit
+// targetKinds (target.go), and say in v1alpha1.Publish what it is called. What several pipelines have for one branch becomes one commit
 // (batch.go).
 package publish

@@ -60,12 +60,12 @@ func (r Reach) Check(p *v1alpha1.RenderPipeline, whose string) error {
 		check(r.Sources, fmt.Sprintf("spec.build.remoteBases[%d].url", i), url, "read")
 	}
 	for i, to := range p.Spec.Publish {
-		switch at := fmt.Sprintf("spec.publish[%d]", i); {
-		case to.Git != nil:
-			check(r.Targets, at+".git.url", to.Git.URL, "publish to")
-		case to.OCI != nil:
-			check(r.Targets, at+".oci.url", to.OCI.URL, "publish to")
+		at := fmt.Sprintf("spec.publish[%d]", i)
+		field, url := to.Address()
+		if url == "" && r.Targets != nil { // a kind of place that has no address is allowed by none
+			errs = append(errs, &v1alpha1.FieldError{Path: at, Message: whose + " may publish to addresses that are allowed only"})
 		}
+		check(r.Targets, at+"."+field, url, "publish to")
 	}
 	for i, n := range p.Spec.Notify {
 		at := fmt.Sprintf("spec.notify[%d]", i)

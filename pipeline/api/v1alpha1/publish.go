@@ -40,6 +40,17 @@ func (p Publish) Target() string {
 	return p.Git.URL + " " + strings.TrimPrefix(p.Git.Reference(), "refs/heads/") + " " + p.Git.Path
 }
 
+// Address returns the URL that an entry is published to and the field that holds it, both empty for a kind that has none.
+func (p Publish) Address() (field, url string) {
+	switch {
+	case p.Git != nil:
+		return "git.url", p.Git.URL
+	case p.OCI != nil:
+		return "oci.url", p.OCI.URL
+	}
+	return "", ""
+}
+
 // firstTag is the tag whose content counts.
 func (o *OCIPublish) firstTag() string {
 	if len(o.Tags) > 0 {

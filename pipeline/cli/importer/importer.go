@@ -218,7 +218,7 @@ func controlPlanes(all []*clusterObject) ([]*controlPlane, error) {
 func choosePlane(planes []*controlPlane, opts Options, objects int) (*controlPlane, error) {
 	if len(planes) == 0 {
 		return nil, fmt.Errorf("importing: no ConfigMap %s with data.config is among the %s; "+
-			"take the objects of the control plane's namespace: kubectl -n istio-system get configmaps,mutatingwebhookconfigurations,namespaces -o yaml",
+			"take the objects of the control plane's namespace: kubectl -n istio-system get configmaps,deployments,mutatingwebhookconfigurations,namespaces,nodes -o yaml",
 			injectorName, countText(objects, "object"))
 	}
 	wanted := opts.Revision
