@@ -57,15 +57,40 @@ func lintSet(units []*unit, plans []*compiledPolicy, s *cluster) result.Results 
 	for _, u := range units {
 		summaries = append(summaries, u.summaries...)
 	}
-	var namespaces []lint.Namespace
+	var around lint.Surroundings
+	services := map[*result.File]*unit{}
+	for _, u := range units {
+		if u.broken || u.meta.Kind != "Service" || u.meta.APIVersion != "v1" {
+			continue
+		}
+		obj, err := u.doc.Object()
+		if err != nil {
+			continue // it passes through as it is
+		}
+		u.readOrigin(obj)
+		file := u.file()
+		services[file] = u
+		around.Services = append(around.Services, lint.Service{
+			Name: u.meta.Name, Namespace: plans[i].homes(u.meta.Namespace, s)[0].Name, Object: obj, File: file,
+		})
+	}
 	for _, name := range s.namespaceNames() {
 		f := s.namespaces[name][0]
-		namespaces = append(namespaces, lint.Namespace{Name: name, Labels: f.texts("labels"), File: f.unit.file()})
+		around.Namespaces = append(around.Namespaces, lint.Namespace{Name: name, Labels: f.texts("labels"), File: f.unit.file()})
 	}
 	for _, n := range plans[i].policy.Spec.Namespaces {
 		if _, ok := s.namespaces[n.Name]; !ok {
-			namespaces = append(namespaces, lint.Namespace{Name: n.Name, Labels: n.Labels})
+			around.Namespaces = append(around.Namespaces, lint.Namespace{Name: n.Name, Labels: n.Labels})
 		}
 	}
-	return lint.CheckSet(summaries, namespaces, plans[i].severities)
+	found := lint.CheckSet(summaries, around, plans[i].severities)
+	for j := range found {
+		if u := services[found[j].File]; u != nil {
+			at := found[j]
+			at.Severity = result.Warning // a finding has its line at any severity
+			u.setLine(&at)
+			found[j].File = at.File
+		}
+	}
+	return found
 }

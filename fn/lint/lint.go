@@ -128,9 +128,11 @@ type ignoredRules struct {
 	istio []string
 }
 
-func (p *pod) ignored() ignoredRules {
+func (p *pod) ignored() ignoredRules { return ignoredBy(p.in.ObjectAnnotations, p.annotations) }
+
+func ignoredBy(all ...map[string]string) ignoredRules {
 	var ig ignoredRules
-	for _, annotations := range []map[string]string{p.in.ObjectAnnotations, p.annotations} {
+	for _, annotations := range all {
 		ig.own = append(ig.own, fieldsOf(annotations[IgnoreAnnotation])...)
 		ig.istio = append(ig.istio, fieldsOf(annotations[suppressAnnotation])...)
 	}

@@ -39,6 +39,7 @@ var groups = map[byte]string{
 	'5': "Security",
 	'6': "Injection",
 	'7': "Namespaces",
+	'8': "Services",
 }
 
 // Group is the heading under which the rule is described.
@@ -47,7 +48,7 @@ func (r Rule) Group() string { return groups[r.Code[2]] }
 var rules = func() []Rule {
 	var all []Rule
 	for _, group := range [][]Rule{
-		terminationRules, startRules, jobRules, resourceRules, securityRules, injectionRules, proxyConfigRules, annotationRules, setRules,
+		terminationRules, startRules, jobRules, resourceRules, securityRules, injectionRules, proxyConfigRules, annotationRules, setRules, serviceRules,
 	} {
 		all = append(all, group...)
 	}

@@ -128,10 +128,16 @@ func caseFindings(t *testing.T, h header, code string, after, before, ns []byte)
 	}
 	var results result.Results
 	var pods []lint.Summary
-	var namespaces []lint.Namespace
+	var around lint.Surroundings
 	for _, obj := range decode(t, after) {
+		if obj["kind"] == "Service" {
+			meta, _ := obj["metadata"].(map[string]any)
+			namespace, _ := meta["namespace"].(string)
+			around.Services = append(around.Services, lint.Service{Name: name(obj), Namespace: namespace, Object: obj})
+			continue
+		}
 		if obj["kind"] == "Namespace" {
-			namespaces = append(namespaces, lint.Namespace{Name: name(obj), Labels: labels(obj)})
+			around.Namespaces = append(around.Namespaces, lint.Namespace{Name: name(obj), Labels: labels(obj)})
 			continue
 		}
 		var original map[string]any
@@ -150,7 +156,7 @@ func caseFindings(t *testing.T, h header, code string, after, before, ns []byte)
 			pods = append(pods, s)
 		}
 	}
-	results = append(results, lint.CheckSet(pods, namespaces, sev)...)
+	results = append(results, lint.CheckSet(pods, around, sev)...)
 	var b strings.Builder
 	for _, r := range results {
 		fmt.Fprintln(&b, r)

@@ -5,6 +5,7 @@ package lint
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -43,33 +44,72 @@ type Namespace struct {
 type Summary struct {
 	ref     result.ResourceRef
 	file    *result.File
-	field   string
-	image   string
 	ignored ignoredRules
+	labels  map[string]string
+	// ports are the numbers of the containers' named ports.
+	ports map[string]int64
+	// field and image are those of the proxy's image; empty where there is no proxy. sidecar says that the proxy serves an
+	// application in the pod.
+	field, image string
+	proxy        bool
+	sidecar      bool
 }
 
-// Summarize returns the summary of a pod; false where the pod has no proxy.
+// HasProxy reports whether Istio's proxy is in the pod.
+func (s Summary) HasProxy() bool { return s.proxy }
+
+// Summarize returns the summary of a pod; false where there is none to look at.
 func Summarize(in Input) (Summary, bool) {
 	p := newPod(&in)
-	if p == nil || p.proxy == nil {
+	if p == nil {
 		return Summary{}, false
 	}
-	field := p.proxy.path + ".image"
-	if in.Field != "" {
-		field = in.Field + "." + field
-	}
-	return Summary{
+	s := Summary{
 		ref:     result.ResourceRef{APIVersion: in.APIVersion, Kind: in.Kind, Name: in.Name, Namespace: in.Namespace},
 		file:    in.File,
-		field:   field,
-		image:   textOf(p.proxy.fields["image"]),
 		ignored: p.ignored(),
-	}, true
+		labels:  p.labels,
+		ports:   p.namedPorts(),
+		sidecar: p.sidecar(),
+	}
+	if p.proxy != nil {
+		s.proxy, s.image, s.field = true, textOf(p.proxy.fields["image"]), p.proxy.path+".image"
+		if in.Field != "" {
+			s.field = in.Field + "." + s.field
+		}
+	}
+	return s, true
+}
+
+// namedPorts are the ports of the containers that have a name.
+func (p *pod) namedPorts() map[string]int64 {
+	var out map[string]int64
+	for _, c := range p.regular {
+		list, _ := c.fields["ports"].([]any)
+		for _, item := range list {
+			m, _ := item.(map[string]any)
+			if n, ok := integerOf(m["containerPort"]); ok && textOf(m["name"]) != "" {
+				if out == nil {
+					out = map[string]int64{}
+				}
+				out[textOf(m["name"])] = n
+			}
+		}
+	}
+	return out
+}
+
+// Surroundings are the objects beside the workloads that rules on a set read.
+type Surroundings struct {
+	Namespaces []Namespace
+	Services   []Service
 }
 
 type workloadSet struct {
 	pods       []Summary
 	namespaces []Namespace
+	services   []*serviceFacts
+	index      *podIndex
 }
 
 type setFinding struct {
@@ -83,9 +123,13 @@ type setFinding struct {
 }
 
 // CheckSet runs the rules that look at all workloads of a run together. Results come in the order of the rules' codes, then of
-// the namespaces' names, then of the pods as given.
-func CheckSet(pods []Summary, namespaces []Namespace, sev Severities) result.Results {
-	s := &workloadSet{pods: pods, namespaces: append([]Namespace(nil), namespaces...)}
+// the namespaces' names, then of the pods and Services as given.
+func CheckSet(pods []Summary, around Surroundings, sev Severities) result.Results {
+	s := &workloadSet{pods: pods, namespaces: slices.Clone(around.Namespaces)}
+	if len(around.Services) > 0 {
+		s.index = newPodIndex(pods)
+		s.services = newServices(around.Services, s.index)
+	}
 	sort.SliceStable(s.namespaces, func(i, j int) bool { return s.namespaces[i].Name < s.namespaces[j].Name })
 	var out result.Results
 	for i := range rules {
@@ -134,7 +178,7 @@ func checkNamespaceLabels(s *workloadSet) []setFinding {
 func checkNamespaceVersions(s *workloadSet) []setFinding {
 	byNamespace := map[string][]Summary{}
 	for _, pod := range s.pods {
-		if pod.ref.Namespace == "" {
+		if pod.ref.Namespace == "" || !pod.proxy {
 			continue // not known to be in one namespace
 		}
 		byNamespace[pod.ref.Namespace] = append(byNamespace[pod.ref.Namespace], pod)

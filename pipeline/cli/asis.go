@@ -6,6 +6,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/prerig/prerig/fn"
@@ -25,8 +26,11 @@ type asIs struct {
 	defaultNS  string
 
 	namespaces map[string]lint.Namespace
-	found      result.Results
-	summaries  []lint.Summary
+	services   []lint.Service
+	// serviceDocs are the documents of services, by the File that findings about them have.
+	serviceDocs map[*result.File]*manifest.Document
+	found       result.Results
+	summaries   []lint.Summary
 	// pods were checked, and injected of them have an injected sidecar.
 	pods, injected int
 	errs           []error
@@ -48,11 +52,13 @@ func (l *lintRun) checkAsIs(b *batch.Batch, severities map[string]string) (resul
 	for _, item := range items {
 		a.forEachObject(item, a.checkObject)
 	}
-	var namespaces []lint.Namespace
-	for _, ns := range a.namespaces {
-		namespaces = append(namespaces, ns)
+	around := lint.Surroundings{Namespaces: slices.Collect(maps.Values(a.namespaces)), Services: a.services}
+	for _, r := range lint.CheckSet(a.summaries, around, a.severities) {
+		if doc := a.serviceDocs[r.File]; doc != nil {
+			setResultLine(doc, &r)
+		}
+		a.found = append(a.found, r)
 	}
-	a.found = append(a.found, lint.CheckSet(a.summaries, namespaces, a.severities)...)
 	l.pods, l.injected = a.pods, a.injected
 	return a.found, errors.Join(a.errs...)
 }
@@ -61,7 +67,7 @@ func (l *lintRun) checkAsIs(b *batch.Batch, severities map[string]string) (resul
 func (l *lintRun) prepareAsIs(severities map[string]string) (*asIs, error) {
 	a := &asIs{
 		facts:     lint.Facts{IstioVersion: l.istio, KubernetesVersion: l.kubernetes},
-		defaultNS: l.namespace, namespaces: map[string]lint.Namespace{},
+		defaultNS: l.namespace, namespaces: map[string]lint.Namespace{}, serviceDocs: map[*result.File]*manifest.Document{},
 	}
 	var kinds []v1alpha1.WorkloadKind
 	if len(l.policies) > 0 {
@@ -119,7 +125,7 @@ func (a *asIs) forEachObject(item fn.Item, do func(fn.Item, map[string]any)) {
 		}
 		return
 	}
-	if meta, ok := item.Doc.Peek(); ok && meta.Kind != "Namespace" {
+	if meta, ok := item.Doc.Peek(); ok && meta.Kind != "Namespace" && meta.Kind != "Service" {
 		if _, ok := a.registry.Lookup(meta.APIVersion, meta.Kind); !ok {
 			return
 		}
@@ -152,7 +158,22 @@ func (a *asIs) noteNamespace(item fn.Item, obj map[string]any) {
 	a.namespaces[name] = lint.Namespace{Name: name, Labels: labels, File: fileOf(item)}
 }
 
+func (a *asIs) noteService(item fn.Item, obj map[string]any) {
+	meta, _ := obj["metadata"].(map[string]any)
+	s := lint.Service{Object: obj, File: fileOf(item)}
+	s.Name, _ = meta["name"].(string)
+	if s.Namespace, _ = meta["namespace"].(string); s.Namespace == "" {
+		s.Namespace = a.defaultNS
+	}
+	a.services = append(a.services, s)
+	a.serviceDocs[s.File] = item.Doc
+}
+
 func (a *asIs) checkObject(item fn.Item, obj map[string]any) {
+	if obj["kind"] == "Service" && obj["apiVersion"] == "v1" {
+		a.noteService(item, obj)
+		return
+	}
 	templates, err := a.registry.Templates(obj)
 	var elsewhere *workload.ElsewhereError
 	if errors.As(err, &elsewhere) {
@@ -186,7 +207,9 @@ func (a *asIs) checkObject(item fn.Item, obj map[string]any) {
 		}
 		if s, ok := lint.Summarize(in); ok {
 			a.summaries = append(a.summaries, s)
-			a.injected++
+			if s.HasProxy() {
+				a.injected++
+			}
 		}
 	}
 }

@@ -1,0 +1,385 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/fn/result"
+)
+
+var serviceRules = []Rule{
+	{
+		Code: "PR801", Title: "Service port without a protocol", Severity: result.Info,
+		Why: "Neither the port's name (http, or http-web) nor appProtocol says what is spoken. Istio looks at the first bytes of each connection and takes " +
+			"it for HTTP or for plain TCP. What it cannot tell is TCP: without retries, routes and metrics by request.",
+		Change:    "Set appProtocol, or begin the port's name with the protocol: http, http2, https, grpc, tls, tcp, mongo, mysql, redis.",
+		Analyzers: []string{"IST0118"},
+		Issues:    []string{"istio.io/docs/ops/configuration/traffic-management/protocol-selection"},
+		checkSet:  checkPortProtocols,
+	},
+	{
+		Code: "PR802", Title: "Server speaks first on a port without a protocol", Severity: result.Warning,
+		Why: "Istio waits for the client's first bytes to find out the protocol of the port. The server of this protocol speaks first and the client waits for " +
+			"it, so that connections hang or begin late. For the Service ports 25, 53, 3306 and 27017 Istio takes TCP by itself; for others it does not.",
+		Change:    "Set appProtocol: tcp (or mysql, mongo), or begin the port's name with it.",
+		Analyzers: []string{"IST0118"},
+		Issues:    []string{"istio.io/docs/ops/configuration/traffic-management/protocol-selection"},
+		checkSet:  checkServerFirst,
+	},
+	{
+		Code: "PR803", Title: "Services disagree about the protocol of a port", Severity: result.Warning,
+		Why: "Two Services lead to the same port of a workload, one with HTTP and one with TCP. The proxy has one listener for the port and handles all that " +
+			"arrives as one of them.",
+		Change:    "Declare the same protocol in both Services, or use two ports.",
+		Analyzers: []string{"IST0116"},
+		Issues:    []string{"istio.io/docs/ops/deployment/application-requirements"},
+		checkSet:  checkProtocolConflicts,
+	},
+	{
+		Code: "PR804", Title: "Service selects no workload", Severity: result.Warning,
+		Why: "No pod among the files has the labels that the Service selects, and the workload of the Service's name has the same labels with another value. Without " +
+			"endpoints, each request to the Service fails.",
+		Change:   "Correct the selector of the Service or the labels of the pod template. If the pods come from elsewhere, ignore this.",
+		Issues:   []string{"istio.io/docs/reference/config/analysis/ist0127"},
+		checkSet: checkServiceSelectors,
+	},
+}
+
+// Service is a Service among the objects.
+type Service struct {
+	// Name and Namespace are the Service's; the namespace is the one it will be in, if that is known.
+	Name, Namespace string
+	// Object is the whole Service. Nothing of it is changed.
+	Object map[string]any
+	// File says where it came from, and is passed on.
+	File *result.File
+}
+
+// serviceFacts is a Service and the pods that it selects.
+type serviceFacts struct {
+	Service
+	selector map[string]string
+	ports    []servicePort
+	ignored  ignoredRules
+	selected []*Summary
+}
+
+// servicePort is one port of a Service.
+type servicePort struct {
+	index            int
+	name, transport  string
+	number           int64
+	target           int64
+	targetName       string
+	protocol         string
+	declaredProtocol bool
+}
+
+// scope is where a Service finds pods: its namespace, and among objects that name none, the directory of the file, because such
+// files are often for several namespaces.
+func scope(namespace string, file *result.File) string {
+	if namespace != "" || file == nil {
+		return namespace
+	}
+	return "\x00" + path.Dir(file.Path)
+}
+
+// anyDirectory is a scope with all pods that name no namespace.
+const anyDirectory = "\x00"
+
+// podIndex finds pods by label without a look at each.
+type podIndex struct {
+	byLabel map[string][]*Summary
+	byName  map[string][]*Summary
+}
+
+func newPodIndex(pods []Summary) *podIndex {
+	x := &podIndex{byLabel: map[string][]*Summary{}, byName: map[string][]*Summary{}}
+	for i := range pods {
+		pod := &pods[i]
+		in := scope(pod.ref.Namespace, pod.file)
+		for k, v := range pod.labels {
+			key := in + "\x00" + k + "\x00" + v
+			x.byLabel[key] = append(x.byLabel[key], pod)
+			if in != pod.ref.Namespace {
+				key = anyDirectory + "\x00" + k + "\x00" + v
+				x.byLabel[key] = append(x.byLabel[key], pod)
+			}
+		}
+		x.byName[in+"\x00"+pod.ref.Name] = append(x.byName[in+"\x00"+pod.ref.Name], pod)
+	}
+	return x
+}
+
+// selected returns the pods that have all labels. It looks at those that have the rarest.
+func (x *podIndex) selected(in string, selector map[string]string) []*Summary {
+	var fewest []*Summary
+	first := true
+	for k, v := range selector {
+		pods := x.byLabel[in+"\x00"+k+"\x00"+v]
+		if first || len(pods) < len(fewest) {
+			fewest, first = pods, false
+		}
+	}
+	var out []*Summary
+	for _, pod := range fewest {
+		if hasLabels(pod.labels, selector) {
+			out = append(out, pod)
+		}
+	}
+	return out
+}
+
+func hasLabels(labels, selector map[string]string) bool {
+	for k, v := range selector {
+		if have, ok := labels[k]; !ok || have != v {
+			return false
+		}
+	}
+	return true
+}
+
+func newServices(services []Service, x *podIndex) []*serviceFacts {
+	out := make([]*serviceFacts, 0, len(services))
+	for _, s := range services {
+		spec, _ := s.Object["spec"].(map[string]any)
+		meta, _ := s.Object["metadata"].(map[string]any)
+		f := &serviceFacts{Service: s, selector: stringMap(spec["selector"]), ignored: ignoredBy(stringMap(meta["annotations"]))}
+		list, _ := spec["ports"].([]any)
+		for i, item := range list {
+			if m, ok := item.(map[string]any); ok {
+				f.ports = append(f.ports, newServicePort(i, m))
+			}
+		}
+		// An ExternalName has no pods, and Istio makes the Services of Gateways itself (source: service/portname.go of istioctl analyze).
+		if textOf(spec["type"]) == "ExternalName" || stringMap(meta["labels"])["gateway.istio.io/managed"] != "" {
+			f.selector, f.ports = nil, nil
+		}
+		if len(f.selector) > 0 {
+			f.selected = x.selected(scope(s.Namespace, s.File), f.selector)
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+func newServicePort(index int, m map[string]any) servicePort {
+	p := servicePort{index: index, name: textOf(m["name"]), transport: textOf(m["protocol"])}
+	p.number, _ = integerOf(m["port"])
+	p.target = p.number
+	if n, ok := integerOf(m["targetPort"]); ok && n != 0 {
+		p.target = n
+	}
+	p.targetName = textOf(m["targetPort"])
+	p.protocol, p.declaredProtocol = protocolOf(p.name, m["appProtocol"])
+	return p
+}
+
+// istioProtocols are the prefixes of ports' names that Istio knows, with what the proxy makes of them.
+// Source: Parse in pkg/config/protocol/instance.go.
+var istioProtocols = map[string]string{
+	"http": "HTTP", "http2": "HTTP", "http_proxy": "HTTP", "grpc": "HTTP", "grpc-web": "HTTP",
+	"tcp": "TCP", "udp": "UDP", "https": "TCP", "tls": "TCP", "mongo": "TCP", "redis": "TCP", "mysql": "TCP",
+}
+
+// protocolOf says whether the proxy handles a port as HTTP or TCP; not where nothing declares it.
+// Source: ConvertProtocol in pkg/config/kube/conversion.go.
+func protocolOf(name string, appProtocol any) (string, bool) {
+	if app, ok := appProtocol.(string); ok {
+		name = app
+		switch app {
+		case "kubernetes.io/h2c", "kubernetes.io/ws":
+			return "HTTP", true
+		case "kubernetes.io/wss":
+			return "TCP", true
+		}
+	}
+	name = strings.ToLower(name)
+	if strings.HasPrefix(name, "grpc-web") {
+		return "HTTP", true
+	}
+	name, _, _ = strings.Cut(name, "-")
+	protocol, ok := istioProtocols[name]
+	return protocol, ok
+}
+
+// guessed reports whether Istio has to find out the protocol. wellKnownPorts of pkg/config/kube/conversion.go are TCP at once.
+func (p servicePort) guessed() bool {
+	return !p.declaredProtocol && (p.transport == "" || p.transport == "TCP") && !slices.Contains([]int64{25, 53, 3306, 27017}, p.number)
+}
+
+// serverFirst are the ports of protocols in which the server speaks first: those that Istio's page on protocol selection lists,
+// and the registered ones of FTP, SSH, POP3, IMAP and mail submission, whose servers greet their clients (RFC 959, 4253, 1939, 9051, 6409).
+var serverFirst = map[int64]string{
+	21: "FTP", 22: "SSH", 25: "SMTP", 110: "POP3", 143: "IMAP", 587: "SMTP", 3306: "MySQL", 27017: "MongoDB",
+}
+
+// serverFirstProtocol names the protocol that the port number, or that of the container, stands for.
+func (p servicePort) serverFirstProtocol() string {
+	if name, ok := serverFirst[p.target]; ok && p.targetName == "" {
+		return name
+	}
+	return serverFirst[p.number]
+}
+
+// inMesh reports whether a pod with a sidecar serves the Service.
+func (f *serviceFacts) inMesh() bool {
+	return slices.ContainsFunc(f.selected, func(pod *Summary) bool { return pod.sidecar })
+}
+
+func (f *serviceFacts) newFinding(field *result.Field, message string) setFinding {
+	return setFinding{
+		ref:  result.ResourceRef{APIVersion: "v1", Kind: "Service", Name: f.Name, Namespace: f.Namespace},
+		file: f.File, ignored: f.ignored, field: field, message: message,
+	}
+}
+
+func (p servicePort) String() string {
+	if p.name == "" {
+		return fmt.Sprintf("port %d", p.number)
+	}
+	return fmt.Sprintf("port %d (%s)", p.number, p.name)
+}
+
+// checkPortProtocols reports the ports of a Service together.
+func checkPortProtocols(s *workloadSet) []setFinding {
+	var out []setFinding
+	for _, f := range s.services {
+		if !f.inMesh() {
+			continue
+		}
+		var ports []string
+		first := -1
+		for _, p := range f.ports {
+			if !p.guessed() || p.serverFirstProtocol() != "" {
+				continue
+			}
+			ports = append(ports, p.String())
+			if first < 0 {
+				first = p.index
+			}
+		}
+		if first < 0 {
+			continue
+		}
+		verb := "declares"
+		if len(ports) > 1 {
+			verb = "declare"
+		}
+		out = append(out, f.newFinding(&result.Field{Path: fmt.Sprintf("spec.ports[%d]", first)},
+			fmt.Sprintf("%s %s no protocol, neither by name nor by appProtocol: Istio guesses between HTTP and TCP", strings.Join(ports, ", "), verb)))
+	}
+	return out
+}
+
+func checkServerFirst(s *workloadSet) []setFinding {
+	var out []setFinding
+	for _, f := range s.services {
+		if !f.inMesh() {
+			continue
+		}
+		for _, p := range f.ports {
+			if name := p.serverFirstProtocol(); name != "" && p.guessed() {
+				out = append(out, f.newFinding(&result.Field{Path: fmt.Sprintf("spec.ports[%d]", p.index), ProposedValue: map[string]any{"appProtocol": "tcp"}},
+					fmt.Sprintf("%s looks like %s, where the server speaks first, and declares no protocol: Istio waits for the client to speak", p, name)))
+			}
+		}
+	}
+	return out
+}
+
+// targetOf returns the number of the port in a pod; 0 where the pod does not tell it.
+func (p servicePort) targetOf(pod *Summary) int64 {
+	if p.targetName != "" {
+		return pod.ports[p.targetName]
+	}
+	return p.target
+}
+
+// checkProtocolConflicts reports the second of two Services.
+func checkProtocolConflicts(s *workloadSet) []setFinding {
+	type place struct {
+		pod  *Summary
+		port int64
+	}
+	type use struct {
+		service *serviceFacts
+		port    servicePort
+	}
+	declared := map[place]use{}
+	reported := map[string]bool{}
+	var out []setFinding
+	for _, f := range s.services {
+		for _, p := range f.ports {
+			if !p.declaredProtocol || p.protocol == "UDP" || p.transport != "" && p.transport != "TCP" {
+				continue
+			}
+			for _, pod := range f.selected {
+				at := place{pod, p.targetOf(pod)}
+				if !pod.sidecar || at.port == 0 {
+					continue
+				}
+				other, ok := declared[at]
+				if !ok {
+					declared[at] = use{f, p}
+					continue
+				}
+				pair := f.Namespace + "/" + f.Name + " " + other.service.Name + fmt.Sprint(at.port)
+				if other.service.Name == f.Name || other.port.protocol == p.protocol || reported[pair] {
+					continue
+				}
+				reported[pair] = true
+				out = append(out, f.newFinding(&result.Field{Path: fmt.Sprintf("spec.ports[%d]", p.index)},
+					fmt.Sprintf("%s says that port %d of %s speaks %s, and the Service %s says %s: the proxy follows one of them", p, at.port, pod.ref, p.protocol, other.service.Name, other.port.protocol)))
+			}
+		}
+	}
+	return out
+}
+
+// checkServiceSelectors reports a Service only where a workload was plainly meant: it has the Service's name and all the keys of the
+// selector, with other values. Other pods may come from files that are not here.
+func checkServiceSelectors(s *workloadSet) []setFinding {
+	var out []setFinding
+	for _, f := range s.services {
+		if len(f.selector) == 0 || len(f.selected) > 0 || s.selectedAnywhere(f) {
+			continue
+		}
+		for _, pod := range s.index.byName[scope(f.Namespace, f.File)+"\x00"+f.Name] {
+			differs := differentLabels(pod.labels, f.selector)
+			if len(differs) == 0 {
+				continue
+			}
+			key := differs[0]
+			out = append(out, f.newFinding(&result.Field{Path: fmt.Sprintf("spec.selector[%q]", key), CurrentValue: f.selector[key]},
+				fmt.Sprintf("no workload among the files has these labels: %s has %s=%s, and not %s", pod.ref, key, pod.labels[key], f.selector[key])))
+			break
+		}
+	}
+	return out
+}
+
+// selectedAnywhere reports whether a pod of any directory fits, where the namespace is not known.
+func (s *workloadSet) selectedAnywhere(f *serviceFacts) bool {
+	return f.Namespace == "" && len(s.index.selected(anyDirectory, f.selector)) > 0
+}
+
+// differentLabels returns the keys whose values differ; none where the labels lack a key, which something may add to the pods later.
+func differentLabels(labels, selector map[string]string) []string {
+	var out []string
+	for _, k := range sortedKeys(selector) {
+		have, ok := labels[k]
+		if !ok {
+			return nil
+		}
+		if have != selector[k] {
+			out = append(out, k)
+		}
+	}
+	return out
+}
