@@ -212,7 +212,7 @@ e2e: ## Run the examples and the image under kustomize, kpt and containers.
 
 .PHONY: e2e-pipeline
 e2e-pipeline: ## Test the daemon at full size: 300 pushes and 30 kills in each of many troubles, a thousand pipelines; needs git.
-	PRERIG_E2E=full go test -count=1 -timeout 45m -v ./pipeline/internal/system
+	PRERIG_E2E=full go test -count=1 -timeout 60m -v ./pipeline/internal/system
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz test for a short time, FUZZTIME=10s.
