@@ -114,6 +114,12 @@ injectors: injector
 	  CGO_ENABLED=0 go build -trimpath -tags istio$${version%.*} -modfile versions/$$version/go.mod -o $(abspath $(dist))/upstream/injector-$$version ./injector || exit 1; \
 	done
 
+# A few minutes the first time. UPDATE=-update writes the answers anew, after a change of the cases or of the version.
+.PHONY: dapr
+dapr: ## Compare the policy for Dapr with Dapr's own injector.
+	cd $(upstream)/dapr && CGO_ENABLED=0 go build -trimpath -o $(abspath $(dist))/upstream/dapr-patcher ./patcher
+	go test -count=1 -run 'TestDapr' -v ./policies $(if $(UPDATE),-args $(UPDATE))
+
 ORACLE_N ?= 500
 ORACLE_SEED ?= 1
 
