@@ -5,6 +5,7 @@ package lint
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/prerig/prerig/fn/result"
@@ -28,7 +29,14 @@ func checkJobCompletes(p *pod) []finding {
 	}
 	var out []finding
 	for _, c := range p.regular {
-		// Only what is known never to end: Istio's proxy. Other injected containers may well end by themselves.
+		// Only what is known never to end: Istio's proxy and those of databases. Other containers may well end by themselves.
+		if c.servesLocally() && !p.mayEnd(c) {
+			out = append(out, finding{
+				path: c.path, container: c.name,
+				message: fmt.Sprintf("%s does not complete: container %s is not a native sidecar and goes on when the application has ended", p.in.Kind, c.name),
+			})
+			continue
+		}
 		if p.proxy == nil || c.name != proxyName || p.proxy.init || len(p.apps()) == 0 {
 			continue
 		}
@@ -41,6 +49,26 @@ func checkJobCompletes(p *pod) []finding {
 		})
 	}
 	return out
+}
+
+// localProxies are images of proxies that serve the application in their pod and never end by themselves: those of Google's
+// databases, as their documentation names them.
+var localProxies = []string{"/cloud-sql-connectors/cloud-sql-proxy", "/cloudsql-docker/gce-proxy", "/alloydb-connectors/alloydb-auth-proxy"}
+
+// mayEnd reports whether something could end such a proxy: its own endpoint, a command of the user's around it, or another container
+// that sees its process. It is also yes for one that has the pod for itself.
+func (p *pod) mayEnd(c container) bool {
+	shared, _ := p.spec["shareProcessNamespace"].(bool)
+	return len(p.regular) < 2 || shared || p.quitsProxy() || len(c.stringList("command")) > 0 || slices.Contains(c.stringList("args"), "--quitquitquit")
+}
+
+// servesLocally reports whether the container is such a proxy.
+func (c container) servesLocally() bool {
+	image, _, _ := strings.Cut(textOf(c.fields["image"]), "@")
+	if tag := imageTag(image); tag != "" {
+		image = strings.TrimSuffix(image, ":"+tag)
+	}
+	return slices.ContainsFunc(localProxies, func(name string) bool { return strings.HasSuffix(image, name) })
 }
 
 // quitsProxy reports whether a container's command or environment names the agent's endpoint that ends the proxy.

@@ -48,7 +48,7 @@ func (r Rule) Group() string { return groups[r.Code[2]] }
 var rules = func() []Rule {
 	var all []Rule
 	for _, group := range [][]Rule{
-		terminationRules, startRules, jobRules, resourceRules, securityRules, injectionRules, proxyConfigRules, annotationRules, setRules, serviceRules,
+		terminationRules, startRules, jobRules, resourceRules, securityRules, injectionRules, proxyConfigRules, captureRules, annotationRules, setRules, serviceRules,
 	} {
 		all = append(all, group...)
 	}

@@ -31,6 +31,14 @@ var setRules = []Rule{
 		Issues:    []string{"34135", "33072", "31540", "51795", "17623"},
 		checkSet:  checkNamespaceVersions,
 	},
+	{
+		Code: "PR703", Title: "Namespace with ambient and sidecar labels", Severity: result.Warning,
+		Why: "The namespace is labelled for ambient mode and for sidecars. Its pods get sidecars, and ambient mode leaves pods with a sidecar alone: the ambient " +
+			"label has no effect on them.",
+		Change:   "Keep one: istio.io/dataplane-mode: ambient, or istio-injection: enabled.",
+		Issues:   []string{"istio.io/docs/ambient/usage/add-workloads"},
+		checkSet: checkAmbientLabels,
+	},
 }
 
 // Namespace is one whose labels are known.
@@ -169,6 +177,24 @@ func checkNamespaceLabels(s *workloadSet) []setFinding {
 			file:    ns.File,
 			field:   &result.Field{Path: labelPath("istio.io/rev"), CurrentValue: revision},
 			message: fmt.Sprintf("the namespace has istio-injection=%s and istio.io/rev=%s: the revision has no effect", injection, revision),
+		})
+	}
+	return out
+}
+
+// checkAmbientLabels leaves out istio.io/rev, which in ambient mode names the revision of waypoints and ztunnel.
+// Source for what ambient mode leaves alone: PodRedirectionEnabled in cni/pkg/util/podutil.go of Istio.
+func checkAmbientLabels(s *workloadSet) []setFinding {
+	var out []setFinding
+	for _, ns := range s.namespaces {
+		if ns.Labels["istio.io/dataplane-mode"] != "ambient" || ns.Labels["istio-injection"] != "enabled" {
+			continue
+		}
+		out = append(out, setFinding{
+			ref:     result.ResourceRef{APIVersion: "v1", Kind: "Namespace", Name: ns.Name},
+			file:    ns.File,
+			field:   &result.Field{Path: labelPath("istio.io/dataplane-mode"), CurrentValue: "ambient"},
+			message: "the namespace has istio.io/dataplane-mode=ambient and istio-injection=enabled: its pods get sidecars, and ambient mode leaves them alone",
 		})
 	}
 	return out

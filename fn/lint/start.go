@@ -109,7 +109,7 @@ func checkBeforeHold(p *pod) []finding {
 func checkNativeReady(p *pod) []finding {
 	var out []finding
 	for _, c := range p.inits {
-		if !c.native() || !p.injected[c.name] && (p.proxy == nil || c.name != proxyName) {
+		if !c.native() || !p.injected[c.name] && (p.proxy == nil || c.name != proxyName) && !c.servesLocally() {
 			continue
 		}
 		if c.field("startupProbe") == nil && c.field("lifecycle", "postStart") == nil {
