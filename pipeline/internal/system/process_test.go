@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -210,20 +211,21 @@ func (p *process) awaitUp(longest time.Duration) bool {
 	}
 }
 
-// freePorts returns ports of this machine that are free now: what listens there is started again and again.
+// freePorts returns ports of this machine that are free now: what listens there is started again and again. They are below those that
+// systems give to outgoing connections, one of which may else have a port while nobody listens there.
 func freePorts(t *testing.T, n int) (ports []int) {
 	t.Helper()
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
+	const first, end = 10_000, 32_000
+	for tries := 0; len(ports) < n; tries++ {
+		port := first + rand.IntN(end-first)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		switch {
+		case err == nil:
+			defer l.Close()
+			ports = append(ports, port)
+		case tries > 100:
 			t.Fatal(err)
 		}
-		defer l.Close()
-		address, ok := l.Addr().(*net.TCPAddr)
-		if !ok {
-			t.Fatalf("%s is no address", l.Addr())
-		}
-		ports = append(ports, address.Port)
 	}
 	return ports
 }
