@@ -5,11 +5,9 @@ package queue
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -31,10 +29,9 @@ const maxRetries = 2000
 func (q *Queue) Depth(ctx context.Context, retrying func(pipeline string) (cause string, ok bool)) (Depth, error) {
 	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
-	prefix := q.prefixedSubject("work.")
-	info, err := q.workStream.Info(ctx, jetstream.WithSubjectFilter(prefix+">"))
+	info, err := q.workInfo(ctx)
 	if err != nil {
-		return Depth{}, fmt.Errorf("looking at the work queue: %w", err)
+		return Depth{}, err
 	}
 	depth := Depth{Jobs: len(info.State.Subjects)}
 	skip := map[string]bool{} // subjects of jobs that are tried again later
@@ -42,11 +39,11 @@ func (q *Queue) Depth(ctx context.Context, retrying func(pipeline string) (cause
 		if retrying == nil || len(skip) == maxRetries {
 			break
 		}
-		name, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(subject, prefix))
-		if err != nil {
+		name, ok := subjectText(subject)
+		if !ok {
 			continue
 		}
-		cause, ok := retrying(string(name))
+		cause, ok := retrying(name)
 		if !ok {
 			continue
 		}
@@ -62,7 +59,7 @@ func (q *Queue) Depth(ctx context.Context, retrying func(pipeline string) (cause
 	if depth.Retrying == depth.Jobs {
 		return depth, nil
 	}
-	depth.Oldest, err = q.oldestJob(ctx, prefix+">", info.State.FirstSeq, skip)
+	depth.Oldest, err = q.oldestJob(ctx, info.State.FirstSeq, skip)
 	return depth, err
 }
 
@@ -80,9 +77,9 @@ func (q *Queue) hasJobOf(ctx context.Context, subject, cause string) (bool, erro
 }
 
 // oldestJob returns when the first job was stored whose subject is not skipped; the zero time where there is none.
-func (q *Queue) oldestJob(ctx context.Context, subjects string, first uint64, skip map[string]bool) (time.Time, error) {
+func (q *Queue) oldestJob(ctx context.Context, first uint64, skip map[string]bool) (time.Time, error) {
 	for next := max(first, 1); ; {
-		msg, err := q.workStream.GetMsg(ctx, next, jetstream.WithGetMsgSubject(subjects))
+		msg, err := q.workStream.GetMsg(ctx, next, jetstream.WithGetMsgSubject(q.workSubjects()))
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			return time.Time{}, nil
 		}

@@ -5,7 +5,6 @@ package queue
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"sort"
@@ -101,14 +100,14 @@ func (t *Table) newWatcher(ctx context.Context) jetstream.KeyWatcher {
 }
 
 func (t *Table) applyEntry(entry jetstream.KeyValueEntry) {
-	name, err := base64.RawURLEncoding.DecodeString(entry.Key())
+	name, ok := subjectText(entry.Key())
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err == nil {
+	if ok {
 		if entry.Operation() == jetstream.KeyValuePut {
-			t.rows[string(name)] = tableRow{entry.Value(), entry.Revision()}
+			t.rows[name] = tableRow{entry.Value(), entry.Revision()}
 		} else {
-			delete(t.rows, string(name))
+			delete(t.rows, name)
 		}
 	}
 	t.seen = max(t.seen, entry.Revision())

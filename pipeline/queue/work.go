@@ -79,18 +79,29 @@ func (e *RetryError) Unwrap() error { return e.Err }
 func (q *Queue) Pending(ctx context.Context) (map[string]bool, error) {
 	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
-	prefix := q.prefixedSubject("work.")
-	info, err := q.workStream.Info(ctx, jetstream.WithSubjectFilter(prefix+">"))
+	info, err := q.workInfo(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("looking at the work queue: %w", err)
+		return nil, err
 	}
 	out := make(map[string]bool, len(info.State.Subjects))
 	for subject := range info.State.Subjects {
-		if name, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(subject, prefix)); err == nil {
-			out[string(name)] = true
+		if name, ok := subjectText(subject); ok {
+			out[name] = true
 		}
 	}
 	return out, nil
+}
+
+// workSubjects are the subjects of all jobs.
+func (q *Queue) workSubjects() string { return q.prefixedSubject("work.>") }
+
+// workInfo returns the state of the work queue, with the subject of each job.
+func (q *Queue) workInfo(ctx context.Context) (*jetstream.StreamInfo, error) {
+	info, err := q.workStream.Info(ctx, jetstream.WithSubjectFilter(q.workSubjects()))
+	if err != nil {
+		return nil, fmt.Errorf("looking at the work queue: %w", err)
+	}
+	return info, nil
 }
 
 // Work hands jobs to do until ctx is done, at most slots at the same time, and returns when the last one has ended. A
@@ -274,3 +285,9 @@ func redeliveryWait(msg jetstream.Msg) time.Duration {
 
 // subjectToken writes any text as one token of a subject or key.
 func subjectToken(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
+
+// subjectText returns the text of a subject's last token, or of a key; false where subjectToken has not written it.
+func subjectText(subject string) (string, bool) {
+	text, err := base64.RawURLEncoding.DecodeString(subject[strings.LastIndexByte(subject, '.')+1:])
+	return string(text), err == nil
+}

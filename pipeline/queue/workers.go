@@ -5,7 +5,6 @@ package queue
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"strings"
 
@@ -36,8 +35,7 @@ func (q *Queue) HasWorkers(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("looking for workers: %w", err)
 	}
 	for subject := range held.State.Subjects {
-		name, err := base64.RawURLEncoding.DecodeString(subject[strings.LastIndexByte(subject, '.')+1:])
-		if err == nil && strings.HasPrefix(string(name), pipelineLock) {
+		if name, ok := subjectText(subject); ok && strings.HasPrefix(name, pipelineLock) {
 			return true, nil
 		}
 	}
