@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/event"
 	"github.com/prerig/prerig/pipeline/tenant"
 )
@@ -132,7 +133,7 @@ func (o *origin) tenants() []tenant.Tenant {
 // mayHave reports whether a pipeline of this name can be in the origin.
 func (o *origin) mayHave(pipeline string) bool {
 	all := o.tenants()
-	return len(all) == 0 || slices.ContainsFunc(all, func(t tenant.Tenant) bool { return t.Owns(namespaceOf(pipeline)) })
+	return len(all) == 0 || slices.ContainsFunc(all, func(t tenant.Tenant) bool { return t.Owns(v1alpha1.NamespaceOf(pipeline)) })
 }
 
 // entries returns copies of what was read, with the tenants that they are of.

@@ -65,7 +65,7 @@ func (e *Entry) applyTenant(all []tenant.Tenant) {
 	t, ok := tenant.Of(all, e.File)
 	e.Tenant = t.Namespaces
 	if e.Pipeline == nil {
-		if !e.Opaque && (!ok || !t.Owns(namespaceOf(e.Key))) {
+		if !e.Opaque && (!ok || !t.Owns(v1alpha1.NamespaceOf(e.Key))) {
 			e.Key = e.File + "#" + e.Key
 		}
 		return
@@ -102,13 +102,15 @@ func (c *Catalog) MayHold(e Entry, pipeline string) bool {
 	case c.TenantOf(pipeline) == "":
 		return true
 	case len(e.Tenant) > 0:
-		return slices.Contains(e.Tenant, namespaceOf(pipeline))
+		return slices.Contains(e.Tenant, v1alpha1.NamespaceOf(pipeline))
 	}
 	return len(c.origins) == 1 || e.origin.mayHave(pipeline)
 }
 
 // TenantOf returns the name and directory of the tenant that a pipeline is of, by its name; "" where there is none.
-func (c *Catalog) TenantOf(pipeline string) string { return c.TenantOfNamespace(namespaceOf(pipeline)) }
+func (c *Catalog) TenantOf(pipeline string) string {
+	return c.TenantOfNamespace(v1alpha1.NamespaceOf(pipeline))
+}
 
 // TenantOfNamespace returns the name and directory of the first tenant whose pipelines may be of a namespace; "" where there is none.
 func (c *Catalog) TenantOfNamespace(namespace string) string {
@@ -128,14 +130,6 @@ func (c *Catalog) Tenants() (n int) {
 		n += len(o.tenants())
 	}
 	return n
-}
-
-func namespaceOf(key string) string {
-	namespace, _, ok := strings.Cut(key, "/")
-	if !ok {
-		return ""
-	}
-	return namespace
 }
 
 // owners knows what places belong to which pipeline.
@@ -312,7 +306,7 @@ func (c *claimedPlace) give(dir, pipeline string) {
 // takenError tells who has a place to those who may know: pipelines of other namespaces are not named.
 func takenError(c claim, p publishedPlace, other string) error {
 	who := "another pipeline"
-	if namespaceOf(c.entry.Key) == namespaceOf(other) {
+	if v1alpha1.NamespaceOf(c.entry.Key) == v1alpha1.NamespaceOf(other) {
 		who = "pipeline " + other
 	}
 	if c.to.OCI != nil {

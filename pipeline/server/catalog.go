@@ -10,6 +10,7 @@ import (
 	"net/http"
 
 	"github.com/prerig/prerig/pipeline/access"
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/prune"
 	"github.com/prerig/prerig/pipeline/status"
@@ -60,7 +61,7 @@ func (s *Server) removePipelines(w http.ResponseWriter, r *http.Request) {
 	if request.All {
 		names = nil
 		for _, one := range s.removals() {
-			if who.May(access.Administer, namespaceOf(one.Pipeline)) {
+			if who.May(access.Administer, v1alpha1.NamespaceOf(one.Pipeline)) {
 				names = append(names, one.Pipeline)
 			}
 		}
@@ -98,7 +99,7 @@ var errNotYours = errors.New("you may look at it only")
 func checkRemovable(who access.Principal, names []string) error {
 	for _, name := range names {
 		switch {
-		case who.May(access.Administer, namespaceOf(name)):
+		case who.May(access.Administer, v1alpha1.NamespaceOf(name)):
 		case mayReadName(who, name):
 			return fmt.Errorf("removing pipeline %s: %w", name, errNotYours)
 		default:

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/pipeline/access"
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/prune"
 )
@@ -32,16 +33,7 @@ func mayRead(who access.Principal, e catalog.Entry) bool {
 
 // mayReadName is mayRead for a pipeline that is gone.
 func mayReadName(who access.Principal, name string) bool {
-	return who.May(access.Read, namespaceOf(name))
-}
-
-// namespaceOf returns the namespace in a pipeline's name, "" for those without one.
-func namespaceOf(name string) string {
-	namespace, _, ok := strings.Cut(name, "/")
-	if !ok {
-		return ""
-	}
-	return namespace
+	return who.May(access.Read, v1alpha1.NamespaceOf(name))
 }
 
 // visibleEntries returns the pipelines that somebody may know of, sorted by name.

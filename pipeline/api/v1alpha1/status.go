@@ -4,6 +4,8 @@
 package v1alpha1
 
 import (
+	"strings"
+
 	"github.com/fluxcd/pkg/apis/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -79,6 +81,15 @@ func (p *RenderPipeline) Key() string {
 		return p.Metadata.Name
 	}
 	return p.Metadata.Namespace + "/" + p.Metadata.Name
+}
+
+// NamespaceOf returns the namespace in a Key, empty where it has none.
+func NamespaceOf(key string) string {
+	namespace, _, ok := strings.Cut(key, "/")
+	if !ok {
+		return ""
+	}
+	return namespace
 }
 
 var (
