@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 )
 
 // rule says whether the addresses of a prefix may be connected to.
@@ -19,13 +20,22 @@ type rule struct {
 	configured bool
 }
 
-// refused are the addresses that no server of a pipeline has, of which some hand out credentials to whoever asks.
-var refused = map[string][]string{
-	"an unspecified":   {"0.0.0.0/8", "::/128"},
-	"a link-local":     {"169.254.0.0/16", "fe80::/10"},
-	"a multicast":      {"224.0.0.0/4", "ff00::/8"},
-	"a broadcast":      {"255.255.255.255/32"},
-	"a cloud metadata": {"100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32", "fd00:ec2::254/128", "fd20:ce::254/128"},
+// builtIn are the rules about addresses that no server of a pipeline has, of which some hand out credentials to whoever asks.
+var builtIn = slices.Concat(
+	refuse("an unspecified", "0.0.0.0/8", "::/128"),
+	refuse("a link-local", "169.254.0.0/16", "fe80::/10"),
+	refuse("a multicast", "224.0.0.0/4", "ff00::/8"),
+	refuse("a broadcast", "255.255.255.255/32"),
+	refuse("a cloud metadata", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32", "fd00:ec2::254/128", "fd20:ce::254/128"),
+)
+
+// refuse returns rules against prefixes of one kind.
+func refuse(kind string, prefixes ...string) []rule {
+	out := make([]rule, len(prefixes))
+	for i, p := range prefixes {
+		out[i] = rule{prefix: netip.MustParsePrefix(p), kind: kind}
+	}
+	return out
 }
 
 // Private is the word for all addresses that are not of the internet: loopback, private networks, carrier-grade NAT, unique local
@@ -102,23 +112,15 @@ func (r Rules) Check(address netip.Addr) (kind string) {
 func (r Rules) checkOne(address netip.Addr) string {
 	var best rule
 	found := false
-	consider := func(one rule) {
+	for _, one := range slices.Concat(builtIn, r.configured) {
 		if !one.prefix.Contains(address) {
-			return
+			continue
 		}
 		longer, equal := one.prefix.Bits() > best.prefix.Bits(), one.prefix.Bits() == best.prefix.Bits()
 		// A rule that was asked for goes before a built-in one, and a denial before a permission.
 		if !found || longer || equal && (one.configured && !best.configured || one.configured == best.configured && !one.allow) {
 			best, found = one, true
 		}
-	}
-	for kind, prefixes := range refused {
-		for _, p := range prefixes {
-			consider(rule{prefix: netip.MustParsePrefix(p), kind: kind})
-		}
-	}
-	for _, one := range r.configured {
-		consider(one)
 	}
 	if !found || best.allow {
 		return ""

@@ -5,6 +5,7 @@
 package fault
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
 )
@@ -19,6 +20,15 @@ type Error struct {
 
 // Recovered returns the error for what recover has returned. It is to be called by the deferred function that recovers.
 func Recovered(cause any) *Error { return &Error{cause, debug.Stack()} }
+
+// StackOf returns where the panic was that an error is about; false for an error about something else.
+func StackOf(err error) (stack string, ok bool) {
+	var bug *Error
+	if !errors.As(err, &bug) {
+		return "", false
+	}
+	return string(bug.Stack), true
+}
 
 // Error asks for a report, with the cause.
 func (e *Error) Error() string {

@@ -6,7 +6,6 @@ package plan
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"iter"
 	"log/slog"
 	"sync"
@@ -159,8 +158,8 @@ func (p *Planner) planSourceSafely(ctx context.Context, key string, entries []ca
 	if err == nil {
 		return jobs
 	}
-	if bug := (*fault.Error)(nil); errors.As(err, &bug) {
-		p.Log.Error("looking at a source has panicked", "id", cause.ID, "pipelines", len(entries), "error", err, "stack", string(bug.Stack))
+	if stack, ok := fault.StackOf(err); ok {
+		p.Log.Error("looking at a source has panicked", "id", cause.ID, "pipelines", len(entries), "error", err, "stack", stack)
 	} else {
 		p.Log.Warn("looking at a source hangs; the status of its pipelines says why", "id", cause.ID, "pipelines", len(entries), "error", err)
 	}

@@ -14,7 +14,6 @@ import (
 	"net/url"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
@@ -111,8 +110,8 @@ func (a *attempt) runSafely(ctx context.Context) (err error) {
 
 // logPanic logs where a panic was, if the error is about one.
 func (a *attempt) logPanic(message string, err error) {
-	if bug := (*fault.Error)(nil); errors.As(err, &bug) {
-		a.log.Error(message, "error", err, "stack", string(bug.Stack))
+	if stack, ok := fault.StackOf(err); ok {
+		a.log.Error(message, "error", err, "stack", stack)
 	}
 }
 
@@ -156,18 +155,25 @@ func (a *attempt) recordRun(ctx context.Context, err error, revision uint64) err
 	if entry.Diff = a.saveDiffInTime(ctx, entry); entry.Diff {
 		a.log.Debug("stored the difference", "run", entry.ID)
 	}
-	dropped := a.state.Add(entry, a.r.History)
-	a.state.NoteRequests(a.p, a.control)
-	if saved := a.r.Store.Save(ctx, a.entry.Key, a.state, revision); saved != nil {
-		// What was published stays; the next run finds it equal.
-		return &queue.RetryError{After: time.Second, Err: saved}
+	if saved := a.saveRun(ctx, entry, stage, revision); saved != nil {
+		return saved // what was published stays; the next run finds it equal
 	}
-	a.r.Store.Drop(ctx, a.entry.Key, dropped)
-	a.reportRun(ctx, entry, stage)
 	if stage == nil || stage.Final {
 		return nil
 	}
 	return &queue.RetryError{After: queue.Backoff(a.state.Failures-1, a.entry.Key), Err: err}
+}
+
+// saveRun saves the state with a run in its history, and tells of the run.
+func (a *attempt) saveRun(ctx context.Context, entry status.Run, stage *StageError, revision uint64) error {
+	dropped := a.state.Add(entry, a.r.History)
+	a.state.NoteRequests(a.p, a.control)
+	if err := a.r.Store.Save(ctx, a.entry.Key, a.state, revision); err != nil {
+		return &queue.RetryError{After: time.Second, Err: err}
+	}
+	a.r.Store.Drop(ctx, a.entry.Key, dropped)
+	a.reportRun(ctx, entry, stage)
+	return nil
 }
 
 // finishSkipped saves only what is new: most looks at a source find nothing.
@@ -306,18 +312,6 @@ func replacePublished(list []v1alpha1.Published, one v1alpha1.Published) []v1alp
 		}
 	}
 	return append(out, one)
-}
-
-// loggedTargets is where a run has published to, as one value of a line of the log: a key that is repeated is lost on most readers.
-type loggedTargets []v1alpha1.Published
-
-// String implements fmt.Stringer, for logs of text: TARGET@COMMIT, separated by spaces.
-func (l loggedTargets) String() string {
-	words := make([]string, len(l))
-	for i, p := range l {
-		words[i] = p.Target + "@" + p.Revision
-	}
-	return strings.Join(words, " ")
 }
 
 // reportRun logs, measures and notifies.

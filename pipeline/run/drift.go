@@ -12,7 +12,6 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/publish"
-	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/status"
 	"github.com/prerig/prerig/pipeline/watchdog"
 )
@@ -70,14 +69,7 @@ func (a *attempt) recordDrift(ctx context.Context, revision uint64) error {
 		a.log.Warn("others have changed what is published", "drift", a.drift.found)
 	}
 	a.state.Seen.Resolved = a.resolved.UTC()
-	dropped := a.state.Add(entry, a.r.History)
-	a.state.NoteRequests(a.p, a.control)
-	if err := a.r.Store.Save(ctx, a.entry.Key, a.state, revision); err != nil {
-		return &queue.RetryError{After: time.Second, Err: err}
-	}
-	a.r.Store.Drop(ctx, a.entry.Key, dropped)
-	a.reportRun(ctx, entry, nil)
-	return nil
+	return a.saveRun(ctx, entry, nil, revision)
 }
 
 // driftMessage says what others have changed and what becomes of it.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -156,3 +157,15 @@ func (a *attempt) changeFor(ctx context.Context, to v1alpha1.Publish) (publish.C
 
 // errOwnSource is about a pipeline that would render what it has published itself.
 var errOwnSource = errors.New("it is the branch that the source is read from, and every commit would be read as a new source; publish to another branch")
+
+// loggedTargets is where a run has published to, as one value of a line of the log: a key that is repeated is lost on most readers.
+type loggedTargets []v1alpha1.Published
+
+// String implements fmt.Stringer, for logs of text: TARGET@COMMIT, separated by spaces.
+func (l loggedTargets) String() string {
+	words := make([]string, len(l))
+	for i, p := range l {
+		words[i] = p.Target + "@" + p.Revision
+	}
+	return strings.Join(words, " ")
+}

@@ -45,10 +45,5 @@ func (m *Metrics) LeftBehind(step string, change int) {
 func (m *Metrics) Workers(present func() bool) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "prerig_workers_present", Help: "1 where some process takes jobs, 0 where none has for a while.",
-	}, func() float64 {
-		if present() {
-			return 1
-		}
-		return 0
-	}))
+	}, func() float64 { return gaugeOf(present()) }))
 }
