@@ -6,8 +6,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +22,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/prerig/prerig/pipeline/server"
+	"github.com/prerig/prerig/pipeline/trust"
 )
 
 // daemonClient is the daemon that a command talks to.
@@ -171,15 +170,12 @@ func trustingTransport(caFile string) (*http.Transport, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the certificates of authorities: %w", err)
 	}
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		pool = x509.NewCertPool()
-	}
-	if !pool.AppendCertsFromPEM(text) {
+	trusted, ok := trust.Authorities(text)
+	if !ok {
 		return nil, fmt.Errorf("reading the certificates of authorities: %s holds none in PEM form", caFile)
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	transport.TLSClientConfig = trusted
 	return transport, nil
 }
 

@@ -7,8 +7,6 @@ package signin
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
@@ -21,6 +19,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/prerig/prerig/pipeline/access"
+	"github.com/prerig/prerig/pipeline/trust"
 )
 
 // Grant gives the people of a group a role.
@@ -81,14 +80,11 @@ func New(o Options) (*Provider, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the certificates for the OpenID Connect provider: %w", err)
 		}
-		pool, err := x509.SystemCertPool()
-		if err != nil {
-			pool = x509.NewCertPool()
-		}
-		if !pool.AppendCertsFromPEM(text) {
+		trusted, ok := trust.Authorities(text)
+		if !ok {
 			return nil, fmt.Errorf("reading the certificates for the OpenID Connect provider: %s holds none in PEM form", o.CAFile)
 		}
-		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+		transport.TLSClientConfig = trusted
 	}
 	attempts, err := newAttempts()
 	if err != nil {

@@ -4,8 +4,6 @@
 package git
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
@@ -15,6 +13,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 	gitssh "github.com/go-git/go-git/v5/plumbing/transport/ssh"
+	"github.com/prerig/prerig/pipeline/trust"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -61,14 +60,11 @@ func httpTransport(ca []byte) (*http.Transport, error) {
 	t.ResponseHeaderTimeout = 2 * time.Minute
 	t.MaxIdleConnsPerHost = 8
 	if len(ca) > 0 {
-		pool, err := x509.SystemCertPool()
-		if err != nil {
-			pool = x509.NewCertPool()
-		}
-		if !pool.AppendCertsFromPEM(ca) {
+		trusted, ok := trust.Authorities(ca)
+		if !ok {
 			return nil, fmt.Errorf("secret's %s holds no PEM certificate", KeyCA)
 		}
-		t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+		t.TLSClientConfig = trusted
 	}
 	return t, nil
 }

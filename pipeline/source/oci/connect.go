@@ -7,8 +7,6 @@
 package oci
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -23,6 +21,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/prerig/prerig/pipeline/egress"
+	"github.com/prerig/prerig/pipeline/trust"
 )
 
 // Media types and annotations of Flux' artifacts (fluxcd/pkg/oci).
@@ -83,15 +82,12 @@ func newTransport(ca []byte, dialer *egress.Dialer) (http.RoundTripper, error) {
 	if len(ca) == 0 {
 		return shared, nil
 	}
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		pool = x509.NewCertPool()
-	}
-	if !pool.AppendCertsFromPEM(ca) {
+	trusted, ok := trust.Authorities(ca)
+	if !ok {
 		return nil, fmt.Errorf("secret's %s holds no PEM certificate", KeyCA)
 	}
 	t := shared.Clone()
-	t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	t.TLSClientConfig = trusted
 	return t, nil
 }
 
