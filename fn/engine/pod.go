@@ -75,22 +75,13 @@ func (w *podWork) restoreAndInject(plans []*compiledPolicy) (map[string]any, err
 		pod.after = w.template.Pod
 	}
 	if err == nil && reflect.DeepEqual(pod.after, w.template.Pod) {
-		without := w.withoutLeftovers(plans)
-		after := w.takeAttempt(pod)
-		if without != nil {
-			w.warnOfKept(without)
-		}
-		return after, nil
+		return w.takeKept(pod, w.withoutLeftovers(plans)), nil
 	}
 	if !w.restored.isDoubtful() {
 		return w.takeAttempt(pod), err
 	}
 	if same := w.tryUnchanged(plans, pod); same != nil {
-		after := w.takeAttempt(same)
-		if err == nil {
-			w.warnOfKept(pod.after)
-		}
-		return after, nil
+		return w.takeKept(same, pod.after), nil
 	}
 	return w.takeAttempt(pod), err
 }

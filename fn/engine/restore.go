@@ -242,12 +242,16 @@ func (w *podWork) withoutLeftovers(plans []*compiledPolicy) map[string]any {
 	return nil
 }
 
-// warnOfKept names the first field that stays although injecting into what is known of the original would not give it: an
-// earlier injection with other settings may have set it.
-func (w *podWork) warnOfKept(after map[string]any) {
-	field := firstDifference(w.template.Pod, after)
-	w.unit.addResult(result.Warning, joinField(w.template.Field, field),
-		"taking an earlier injection out: this stays, because the pod may have had it of its own; take it out if it was injected with other settings")
+// takeKept is takeAttempt for a pod that stays as it is although injecting into what is known of the original gives another one, nil for
+// none: a warning names the first field in which they differ, as an earlier injection with other settings may have set it.
+func (w *podWork) takeKept(a *attempt, other map[string]any) map[string]any {
+	after := w.takeAttempt(a)
+	if other != nil {
+		field := joinField(w.template.Field, firstDifference(w.template.Pod, other))
+		w.unit.addResult(result.Warning, field,
+			"taking an earlier injection out: this stays, because the pod may have had it of its own; take it out if it was injected with other settings")
+	}
+	return after
 }
 
 // onlyOrdersVolumes reports whether a bare Pod differs from the present one in nothing but the order of its volumes, which means

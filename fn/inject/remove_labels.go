@@ -36,8 +36,9 @@ func (r *removal) restoreLabels() {
 	if v, ok := r.pod.label(networkLabel); ok && v == r.env[networkEnv] && !r.writer.outside(8, newestWriter) {
 		if r.doubtful {
 			r.pod.unset("labels", networkLabel)
+		} else {
+			r.cannotKnow("metadata.labels["+networkLabel+"]", "it stays; injection sets it from its configuration, or takes it from the pod; take it out if it was injected")
 		}
-		r.cannotKnow("metadata.labels["+networkLabel+"]", "it stays; injection sets it from its configuration, or takes it from the pod; take it out if it was injected")
 	}
 	r.revisionLabel()
 	r.dropEmpty("labels")
