@@ -25,6 +25,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/egress"
+	"github.com/prerig/prerig/pipeline/internal/tcptest"
 	"github.com/prerig/prerig/pipeline/secret"
 )
 
@@ -201,24 +202,12 @@ func TestRedirectionsAreFollowedWithinAServerOnly(t *testing.T) {
 func TestAnswersToNotificationsAreNotQuoted(t *testing.T) {
 	const marker = "INTERNAL-MARKER-AKIA"
 	for _, status := range []int{400, 401, 403, 404, 500, 599} {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer listener.Close()
-		go func() {
-			for {
-				conn, err := listener.Accept()
-				if err != nil {
-					return
-				}
-				_, _ = http.ReadRequest(bufio.NewReader(conn))
-				fmt.Fprintf(conn, "HTTP/1.1 %d %s\r\nConnection: close\r\nX-Marker: %s\r\n\r\n%s", status, marker, marker, marker)
-				conn.Close()
-			}
-		}()
-		to := []v1alpha1.Notification{{CloudEvent: &v1alpha1.Endpoint{URL: "http://" + listener.Addr().String() + "/x"}}}
-		err = notifier(nil).Send(t.Context(), to, published)
+		address := tcptest.Serve(t, func(conn net.Conn) {
+			_, _ = http.ReadRequest(bufio.NewReader(conn))
+			fmt.Fprintf(conn, "HTTP/1.1 %d %s\r\nConnection: close\r\nX-Marker: %s\r\n\r\n%s", status, marker, marker, marker)
+		})
+		to := []v1alpha1.Notification{{CloudEvent: &v1alpha1.Endpoint{URL: "http://" + address + "/x"}}}
+		err := notifier(nil).Send(t.Context(), to, published)
 		if err == nil || !strings.Contains(err.Error(), strconv.Itoa(status)) || strings.Contains(err.Error(), marker) {
 			t.Errorf("%d: got %v", status, err)
 		}

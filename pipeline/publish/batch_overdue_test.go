@@ -47,14 +47,6 @@ func (s *stuckSigner) Sign([]byte) (string, error) {
 // a newer state is published, and what hung brings no old state back when it goes on.
 func TestFinding3SignerThatHangsHoldsNoLock(t *testing.T) {
 	repository := gittest.New(t).Repository(t, "config")
-	remote, err := git.NewRemote(repository.URL, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mirror, err := git.NewStore(t.TempDir(), git.DefaultLimits()).Mirror(repository.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
 	signer := &stuckSigner{release: make(chan struct{})}
 	ended := make(chan struct{})
 	dog := &watchdog.Watchdog{Grace: 10 * time.Millisecond, LeftBehind: func(_ string, change int) {
@@ -64,7 +56,7 @@ func TestFinding3SignerThatHangsHoldsNoLock(t *testing.T) {
 	}}
 	lock := countedLock{make(chan struct{}, 1)}
 	b := changeBatcher{lock: lock.lock, watchdog: dog}
-	branch := &Branch{Mirror: mirror, Remote: remote, Name: "rendered", Author: "Prerig", Email: "prerig@prerig.dev", Signer: signer}
+	branch := signedBranch(t, repository, signer)
 	publish := func(pipeline, text string) batchedResult {
 		change := Change{Pipeline: pipeline, Path: pipeline, Files: map[string][]byte{"a.yaml": []byte(text)}, Origin: Origin{Date: time.Unix(1e9, 0)}}
 		return b.handIn(t.Context(), "key", "lock", "cause", branch, change)
@@ -101,6 +93,19 @@ func TestFinding3SignerThatHangsHoldsNoLock(t *testing.T) {
 func TestFinding3LateCommitIsNotPushed(t *testing.T) {
 	repository := gittest.New(t).Repository(t, "config")
 	repository.Commit("first", map[string]string{"a": "1"})
+	ctx, over := context.WithCancel(t.Context())
+	_, err := signedBranch(t, repository, signerFunc(over)).Publish(ctx, []Change{{Pipeline: "shop", Path: "shop", Files: map[string][]byte{"a.yaml": []byte("old: 1\n")}}})
+	if err == nil || !strings.Contains(err.Error(), "too late") {
+		t.Errorf("it gives %v", err)
+	}
+	if got := repository.Git("branch", "--list", "rendered"); got != "" {
+		t.Errorf("it was pushed: %s", got)
+	}
+}
+
+// signedBranch returns the branch rendered of a repository, with commits that are signed.
+func signedBranch(t *testing.T, repository *gittest.Repository, signer git.Signer) *Branch {
+	t.Helper()
 	remote, err := git.NewRemote(repository.URL, nil, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -109,15 +114,7 @@ func TestFinding3LateCommitIsNotPushed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, over := context.WithCancel(t.Context())
-	signing := Branch{Mirror: mirror, Remote: remote, Name: "rendered", Author: "Prerig", Email: "prerig@prerig.dev", Signer: signerFunc(over)}
-	_, err = signing.Publish(ctx, []Change{{Pipeline: "shop", Path: "shop", Files: map[string][]byte{"a.yaml": []byte("old: 1\n")}}})
-	if err == nil || !strings.Contains(err.Error(), "too late") {
-		t.Errorf("it gives %v", err)
-	}
-	if got := repository.Git("branch", "--list", "rendered"); got != "" {
-		t.Errorf("it was pushed: %s", got)
-	}
+	return &Branch{Mirror: mirror, Remote: remote, Name: "rendered", Author: "Prerig", Email: "prerig@prerig.dev", Signer: signer}
 }
 
 type signerFunc func()

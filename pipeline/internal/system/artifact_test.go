@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -37,17 +36,10 @@ func TestArtifactsInAndOut(t *testing.T) {
 	}))
 	defer registryServer.Close()
 	host := strings.TrimPrefix(registryServer.URL, "http://")
-	var mu sync.Mutex
-	var told []string
-	sink := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		told = append(told, r.Header.Get("Ce-Type"))
-	}))
-	defer sink.Close()
+	sink, told := eventSink(t)
 
 	f := prepare(t, nil)
-	out := strings.Replace(pipelineYAML("web", f.repository.URL, "  notify: [{cloudEvent: {url: \""+sink.URL+"\"}}]\n"),
+	out := strings.Replace(pipelineYAML("web", f.repository.URL, "  notify: [{cloudEvent: {url: \""+sink+"\"}}]\n"),
 		"publish: [{git: {branch: rendered}}]", "publish: [{oci: {url: \"oci://"+host+"/rendered/web\", insecure: true}}]", 1)
 	in := strings.Replace(pipelineYAML("copy", f.repository.URL), "source: {git: {url: "+f.repository.URL+", ref: {branch: main}}}",
 		"source: {oci: {url: \"oci://"+host+"/rendered/web\", insecure: true}}", 1)
@@ -108,9 +100,7 @@ func TestArtifactsInAndOut(t *testing.T) {
 	notifyRegistry("2")
 	f.shows("copy/shop/deployment-web.yaml", "image: web:2")
 	f.eventually("waiting for the notifications", func() string {
-		mu.Lock()
-		defer mu.Unlock()
-		if text := strings.Join(told, " "); !strings.Contains(text, "dev.prerig.run.published") || !strings.Contains(text, "dev.prerig.run.failed") {
+		if text := strings.Join(told(), " "); !strings.Contains(text, "dev.prerig.run.published") || !strings.Contains(text, "dev.prerig.run.failed") {
 			return text
 		}
 		return ""

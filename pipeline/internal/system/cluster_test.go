@@ -56,6 +56,21 @@ func node() int {
 	return 0
 }
 
+// startNATS starts a NATS server in this process, for daemons and workers that do not embed one, and returns its URL.
+func startNATS(t *testing.T) string {
+	t.Helper()
+	nats, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go nats.Start()
+	t.Cleanup(func() { nats.Shutdown(); nats.WaitForShutdown() })
+	if !nats.ReadyForConnections(30 * time.Second) {
+		t.Fatal("the NATS server did not start")
+	}
+	return nats.ClientURL()
+}
+
 // nodes are a cluster of three.
 type nodes struct {
 	t         *testing.T

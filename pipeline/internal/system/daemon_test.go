@@ -14,8 +14,10 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -259,6 +261,24 @@ func (f *fixture) shows(path, text string) {
 		}
 		return ""
 	})
+}
+
+// eventSink takes notifications as CloudEvents. It returns its URL, and what gives the types of the events that have come.
+func eventSink(t *testing.T) (url string, told func() []string) {
+	t.Helper()
+	var mu sync.Mutex
+	var types []string
+	sink := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		types = append(types, r.Header.Get("Ce-Type"))
+	}))
+	t.Cleanup(sink.Close)
+	return sink.URL, func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(types)
+	}
 }
 
 func (f *fixture) describe() string {

@@ -93,7 +93,7 @@ func settled(t *testing.T) (c *chaos, p *process, copied string) {
 // is published already, and one for the next push. Errors that it logged are given.
 func (c *chaos) damaged(p *process, copied, file string, damage func([]byte) []byte) (logged string) {
 	c.t.Helper()
-	p.stopped(func() {
+	c.restarted(p, func() {
 		data, err := os.ReadFile(filepath.Join(copied, file))
 		if err != nil {
 			c.t.Fatal(err)
@@ -107,15 +107,7 @@ func (c *chaos) damaged(p *process, copied, file string, damage func([]byte) []b
 		if err := os.WriteFile(filepath.Join(c.c.State, file), damage(data), 0o600); err != nil {
 			c.t.Fatal(err)
 		}
-		if err := os.Truncate(c.logs, 0); err != nil {
-			c.t.Fatal(err)
-		}
-		c.accepted = nil
 	})
-	if !p.awaitUp(30 * time.Second) {
-		text, _ := os.ReadFile(c.logs)
-		c.t.Fatalf("the daemon does not start: %s", text)
-	}
 	before := c.repository.Git("rev-list", "--count", branchOf(0))
 	c.suspend(server.Request{All: true, Held: true}) // where the state is lost
 	c.next()

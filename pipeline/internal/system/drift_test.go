@@ -6,12 +6,10 @@ package system
 import (
 	"io"
 	"log"
-	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -28,21 +26,14 @@ func TestFinding8ReadyMeansPublished(t *testing.T) {
 	registryServer := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer registryServer.Close()
 	host := strings.TrimPrefix(registryServer.URL, "http://")
-	var mu sync.Mutex
-	var told []string
-	sink := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		told = append(told, r.Header.Get("Ce-Type"))
-	}))
-	defer sink.Close()
+	sink, told := eventSink(t)
 	f := prepare(t, nil)
 	files := map[string]string{}
 	for app, to := range map[string]string{
 		"web": "git: {branch: rendered}", "other": "git: {branch: rendered}", "proposed": "git: {branch: env, path: ., propose: {}}",
 		"artifact": "oci: {url: \"oci://" + host + "/rendered/web\", insecure: true}",
 	} {
-		text := pipelineYAML(app, f.repository.URL, "  interval: 2s\n  notify: [{cloudEvent: {url: \""+sink.URL+"\"}}]\n")
+		text := pipelineYAML(app, f.repository.URL, "  interval: 2s\n  notify: [{cloudEvent: {url: \""+sink+"\"}}]\n")
 		f.write(filepath.Join(f.c.Pipelines, app+".yaml"), strings.Replace(text, "git: {branch: rendered}", to, 1))
 		files["apps/"+app+"/app.yaml"] = deployment(app, "image:1")
 	}
@@ -86,12 +77,10 @@ func TestFinding8ReadyMeansPublished(t *testing.T) {
 		t.Errorf("%v are counted as drifted", got)
 	}
 	f.eventually("waiting for the notifications", func() string {
-		mu.Lock()
-		defer mu.Unlock()
-		if slices.Contains(told, "dev.prerig.run.drifted") {
+		if slices.Contains(told(), "dev.prerig.run.drifted") {
 			return ""
 		}
-		return strings.Join(told, " ")
+		return strings.Join(told(), " ")
 	})
 	if got := f.rendered(file); got != "kind: edited" {
 		t.Errorf("it was put back: %s", got)

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
-
 	"github.com/prerig/prerig/pipeline/config"
 	"github.com/prerig/prerig/pipeline/internal/gittest"
 	"github.com/prerig/prerig/pipeline/prune"
@@ -207,17 +205,9 @@ func TestACommitThatCannotBeReadChangesNothing(t *testing.T) {
 
 // TestWorkersHaveTheSamePipelines runs a worker in a process of its own, which never hears of an event.
 func TestWorkersHaveTheSamePipelines(t *testing.T) {
-	nats, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	go nats.Start()
-	t.Cleanup(func() { nats.Shutdown(); nats.WaitForShutdown() })
-	if !nats.ReadyForConnections(30 * time.Second) {
-		t.Fatal("the NATS server did not start")
-	}
+	nats := startNATS(t)
 	f, r := fromGit(t, same)
-	f.c.NATS.URL, f.c.Workers = nats.ClientURL(), 0
+	f.c.NATS.URL, f.c.Workers = nats, 0
 	r.Commit("first", app(f, "web", "web:1"))
 	f.start()
 	away := *f.c

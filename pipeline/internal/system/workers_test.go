@@ -10,23 +10,13 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/nats-io/nats-server/v2/server"
 )
 
 // TestFinding8DaemonWithoutWorkersIsNotReady has a daemon whose only worker is not there yet, comes, and is killed.
 func TestFinding8DaemonWithoutWorkersIsNotReady(t *testing.T) {
-	nats, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	go nats.Start()
-	t.Cleanup(func() { nats.Shutdown(); nats.WaitForShutdown() })
-	if !nats.ReadyForConnections(30 * time.Second) {
-		t.Fatal("the NATS server did not start")
-	}
+	nats := startNATS(t)
 	f := prepare(t, map[string]string{"web.yaml": pipelineYAML("web", "URL"), "api.yaml": pipelineYAML("api", "URL")})
-	f.c.NATS.URL, f.c.NATS.AckWait, f.c.Workers = nats.ClientURL(), 2*time.Second, 0
+	f.c.NATS.URL, f.c.NATS.AckWait, f.c.Workers = nats, 2*time.Second, 0
 	f.repository.Commit("first", map[string]string{"apps/web/web.yaml": deployment("web", "web:1"), "apps/api/api.yaml": deployment("api", "api:1")})
 	f.start()
 	ready := func(want int, text string) {

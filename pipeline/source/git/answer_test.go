@@ -20,6 +20,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/egress"
 	"github.com/prerig/prerig/pipeline/internal/gittest"
+	"github.com/prerig/prerig/pipeline/internal/tcptest"
 	"github.com/prerig/prerig/pipeline/source/git"
 )
 
@@ -86,21 +87,7 @@ func TestGreetingsOfSSHServersAreNotQuoted(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer listener.Close()
-			go func() {
-				for {
-					conn, err := listener.Accept()
-					if err != nil {
-						return
-					}
-					greet(conn)
-					conn.Close()
-				}
-			}()
+			address := tcptest.Serve(t, greet)
 			line := known
 			if name == "banner" {
 				signer, err := ssh.ParsePrivateKey(other.Identity)
@@ -109,8 +96,8 @@ func TestGreetingsOfSSHServersAreNotQuoted(t *testing.T) {
 				}
 				line = string(ssh.MarshalAuthorizedKey(signer.PublicKey()))
 			}
-			host, port, _ := net.SplitHostPort(listener.Addr().String())
-			remote, err := git.NewRemote("ssh://git@"+listener.Addr().String()+"/r.git", map[string][]byte{
+			host, port, _ := net.SplitHostPort(address)
+			remote, err := git.NewRemote("ssh://git@"+address+"/r.git", map[string][]byte{
 				git.KeyIdentity: other.Identity, git.KeyKnownHosts: fmt.Appendf(nil, "[%s]:%s %s", host, port, line),
 			}, nil)
 			if err != nil {

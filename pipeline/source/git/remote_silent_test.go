@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/internal/gittest"
+	"github.com/prerig/prerig/pipeline/internal/tcptest"
 	"github.com/prerig/prerig/pipeline/source/git"
 )
 
@@ -250,26 +251,11 @@ func TestHandshakeTakesTooLong(t *testing.T) {
 		"lines before banner": func(c net.Conn) error { return drip(c, "wait\r\n") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer listener.Close()
-			go func() {
-				for {
-					conn, err := listener.Accept()
-					if err != nil {
-						return
-					}
-					go func() {
-						defer conn.Close()
-						if greet(conn) == nil {
-							_, _ = io.Copy(io.Discard, conn)
-						}
-					}()
+			address := tcptest.Serve(t, func(conn net.Conn) {
+				if greet(conn) == nil {
+					_, _ = io.Copy(io.Discard, conn)
 				}
-			}()
-			address := listener.Addr().String()
+			})
 			r := remote(t, "ssh://git@"+address+"/config.git", map[string][]byte{"identity": sshd.Identity, "known_hosts": moved(sshd, address)})
 			r.SetPatience(200 * time.Millisecond)
 			goroutines, files := open()
