@@ -97,19 +97,27 @@ func (u *unit) addResult(severity result.Severity, field, message string) {
 	u.results = append(u.results, r)
 }
 
-// setLine gives a result the line of its field, or of the nearest field around it that is in the document.
+// setLine gives a result the line of its field; an info keeps the line of the object.
 func (u *unit) setLine(r *result.Result) {
-	if r.File == nil || r.File.Line == 0 || r.Field == nil || r.Severity == result.Info {
-		return
+	if r.Field != nil && r.Severity != result.Info {
+		r.File = u.fileAt(r.File, r.Field.Path)
 	}
-	f := *r.File
-	for at := workload.ParseField(r.Field.Path); len(at) > 0; at = at[:len(at)-1] {
+}
+
+// fileAt returns a place in the unit's file with the line of a field, or of the nearest field around it that is in the document. One
+// without a line stays as it is.
+func (u *unit) fileAt(file *result.File, field string) *result.File {
+	if file == nil || file.Line == 0 {
+		return file
+	}
+	f := *file
+	for at := workload.ParseField(field); len(at) > 0; at = at[:len(at)-1] {
 		if line, _, ok := u.doc.Locate(at...); ok {
 			f.Line = line
 			break
 		}
 	}
-	r.File = &f
+	return &f
 }
 
 // file says where the object is; nil where that is not known. The lines of a ResourceList say nothing to a user, so objects

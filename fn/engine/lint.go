@@ -35,11 +35,7 @@ func (w *podWork) lintPod(obj, pod map[string]any, plans []*compiledPolicy) {
 	}
 	for _, r := range lint.Check(input, pl.severities) {
 		// The file may have the container elsewhere than the injected pod has it. A finding has its line at any severity.
-		at := r
-		at.Severity = result.Warning
-		at.Field = &result.Field{Path: lint.PathIn(w.template.Pod, w.template.Field, r)}
-		w.unit.setLine(&at)
-		r.File = at.File
+		r.File = w.unit.fileAt(r.File, lint.PathIn(w.template.Pod, w.template.Field, r))
 		w.unit.results = append(w.unit.results, r)
 	}
 	if summary, ok := lint.Summarize(input); ok {
@@ -58,21 +54,12 @@ func lintSet(units []*unit, plans []*compiledPolicy, s *cluster) result.Results 
 		summaries = append(summaries, u.summaries...)
 	}
 	var around lint.Surroundings
-	services := map[*result.File]*unit{}
+	of := map[*result.File]*unit{} // Services
 	for _, u := range units {
-		if u.broken || u.meta.Kind != "Service" || u.meta.APIVersion != "v1" {
-			continue
+		if service, ok := u.lintedService(plans[i], s); ok {
+			around.Services = append(around.Services, service)
+			of[service.File] = u
 		}
-		obj, err := u.doc.Object()
-		if err != nil {
-			continue // it passes through as it is
-		}
-		u.readOrigin(obj)
-		file := u.file()
-		services[file] = u
-		around.Services = append(around.Services, lint.Service{
-			Name: u.meta.Name, Namespace: plans[i].homes(u.meta.Namespace, s)[0].Name, Object: obj, File: file,
-		})
 	}
 	for _, name := range s.namespaceNames() {
 		f := s.namespaces[name][0]
@@ -85,12 +72,22 @@ func lintSet(units []*unit, plans []*compiledPolicy, s *cluster) result.Results 
 	}
 	found := lint.CheckSet(summaries, around, plans[i].severities)
 	for j := range found {
-		if u := services[found[j].File]; u != nil {
-			at := found[j]
-			at.Severity = result.Warning // a finding has its line at any severity
-			u.setLine(&at)
-			found[j].File = at.File
+		if u, field := of[found[j].File], found[j].Field; u != nil && field != nil {
+			found[j].File = u.fileAt(found[j].File, field.Path)
 		}
 	}
 	return found
+}
+
+// lintedService returns the Service that a unit is; false where it is something else, or cannot be read and passes through as it is.
+func (u *unit) lintedService(pl *compiledPolicy, s *cluster) (lint.Service, bool) {
+	if u.broken || u.meta.Kind != "Service" || u.meta.APIVersion != "v1" {
+		return lint.Service{}, false
+	}
+	obj, err := u.doc.Object()
+	if err != nil {
+		return lint.Service{}, false
+	}
+	u.readOrigin(obj)
+	return lint.Service{Name: u.meta.Name, Namespace: pl.homes(u.meta.Namespace, s)[0].Name, Object: obj, File: u.file()}, true
 }
