@@ -25,6 +25,8 @@ func (b *Builder) checkNeeds(p *v1alpha1.RenderPipeline, state *status.State, sn
 	switch {
 	case seen.Outcome == "":
 		return "it has never been rendered", true, nil
+	case state.Publishing:
+		return "a run was cut off while it published", true, nil
 	case seen.Request != b.RequestDigest(p):
 		return "the pipeline, a policy or Prerig has changed", true, nil
 	case seen.Outcome == status.Failed && (seen.Stage != status.StageBuild && seen.Stage != status.StageGate || state.Retrying()):

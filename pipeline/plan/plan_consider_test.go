@@ -123,7 +123,7 @@ func (b *bed) rendered(e catalog.Entry) {
 	}
 	state.Add(status.Run{Run: one}, 10)
 	state.Ready(now, true, "Succeeded", "1 object", false)
-	if err := b.store.Save(b.t.Context(), e.Key, state, revision); err != nil {
+	if _, err := b.store.Save(b.t.Context(), e.Key, state, revision); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -254,7 +254,7 @@ func (b *bed) change(pipeline string, f func(*status.State)) {
 	state, revision, err := b.store.Load(b.t.Context(), pipeline)
 	if err == nil {
 		f(state)
-		err = b.store.Save(b.t.Context(), pipeline, state, revision)
+		_, err = b.store.Save(b.t.Context(), pipeline, state, revision)
 	}
 	if err != nil {
 		b.t.Fatal(err)

@@ -56,7 +56,7 @@ func (d driftResult) isNews(s *status.State) bool {
 }
 
 // recordDrift notes in the state that others have changed what is published, or that it is again as it was, and tells of it.
-func (a *attempt) recordDrift(ctx context.Context, revision uint64) error {
+func (a *attempt) recordDrift(ctx context.Context) error {
 	now := time.Now()
 	entry := a.historyEntry(nil, now)
 	if a.drift.found == "" {
@@ -69,7 +69,7 @@ func (a *attempt) recordDrift(ctx context.Context, revision uint64) error {
 		a.log.Warn("others have changed what is published", "drift", a.drift.found)
 	}
 	a.state.Seen.Resolved = a.resolved.UTC()
-	return a.saveRun(ctx, entry, nil, revision)
+	return a.saveRun(ctx, entry, nil)
 }
 
 // driftMessage says what others have changed and what becomes of it.

@@ -107,7 +107,7 @@ func TestFinding8RepairsAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		state.Drift.Repaired = state.Drift.Repaired.Add(-by)
-		if err := w.runner.Store.Save(t.Context(), "shop", state, revision); err != nil {
+		if _, err := w.runner.Store.Save(t.Context(), "shop", state, revision); err != nil {
 			t.Fatal(err)
 		}
 	}

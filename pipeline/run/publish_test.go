@@ -4,13 +4,17 @@
 package run
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/publish"
+	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/status"
 )
@@ -44,5 +48,57 @@ func TestFindings(t *testing.T) {
 	}
 	if got := findingLines(response); len(got) != maxFindings+1 || got[maxFindings] != "and more" {
 		t.Errorf("got %d findings, the last is %q", len(got), got[len(got)-1])
+	}
+}
+
+// cutOff has a run of the pipeline end between its push and the saving of its state, as a kill would.
+func (w *works) cutOff(pipeline string) {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(w.t.Context())
+	w.git.Wrap(func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			next.ServeHTTP(rw, r)
+			if strings.HasSuffix(r.URL.Path, "/git-receive-pack") && r.Method == http.MethodPost {
+				cancel()
+			}
+		})
+	})
+	if err := w.runner.Do(ctx, queue.Job{Pipeline: pipeline, Cause: "cut off", Since: time.Now()}); !errors.Is(err, context.Canceled) {
+		w.t.Fatalf("the run was not cut off: %v", err)
+	}
+}
+
+// TestCutOffWhileItPublishes has a run end after its push, and everything be again as it was before that run when the next one comes:
+// what is published must follow, although the state that is known says that nothing has changed.
+func TestCutOffWhileItPublishes(t *testing.T) {
+	w := newWorks(t, "shop")
+	w.repository.Commit("first", map[string]string{"shop/text": "one"})
+	w.look()
+	w.repository.Commit("second", map[string]string{"shop/text": "two"})
+	w.cutOff("shop")
+	shown := func() string { return w.repository.Git("show", "rendered:"+renderedFile) }
+	if !strings.Contains(shown(), "text: two") {
+		t.Fatalf("the push was lost:\n%s", shown())
+	}
+	w.repository.Commit("as before", map[string]string{"shop/text": "one"})
+
+	// A source that does not answer tells nothing of what is published.
+	url := w.repository.URL
+	entry, _ := w.runner.Catalog.Get("shop")
+	entry.Pipeline.Spec.Source.Git.URL = url + "-gone"
+	if err := w.do("shop", "gone", 1); err == nil {
+		t.Fatal("a source that is not there was read")
+	}
+	entry.Pipeline.Spec.Source.Git.URL = url
+
+	if state := w.look(); state.IsDrifted() || state.Condition().Status != "True" {
+		t.Errorf("the next run says %+v", state.Condition())
+	}
+	if !strings.Contains(shown(), "text: one") {
+		t.Errorf("the branch still shows what the run that was cut off has published:\n%s", shown())
+	}
+	commits := w.commits()
+	if w.look(); w.commits() != commits || w.state("shop").Publishing {
+		t.Error("it is published once more")
 	}
 }

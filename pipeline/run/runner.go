@@ -131,7 +131,7 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 	ctx, span := otel.Tracer("prerig").Start(ctx, "run")
 	defer span.End()
 	span.SetAttributes(attribute.String("prerig.pipeline", job.Pipeline), attribute.String("prerig.id", job.Cause))
-	a := &attempt{r: r, log: log, job: job, entry: entry, p: entry.Pipeline, state: state, started: time.Now(), control: control}
+	a := &attempt{r: r, log: log, job: job, entry: entry, p: entry.Pipeline, state: state, stored: revision, started: time.Now(), control: control}
 	err = a.runSafely(ctx)
 	if err != nil {
 		span.SetStatus(codes.Error, err.Error())
@@ -143,7 +143,7 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 		return &queue.RetryError{After: time.Second, Err: lost}
 	}
 	retrying := state.Retrying()
-	if err := a.recordRun(ctx, err, revision); err != nil || !retrying {
+	if err := a.recordRun(ctx, err); err != nil || !retrying {
 		return err
 	}
 	return a.lookAgain(ctx)
@@ -154,7 +154,7 @@ func (r *Runner) noteHandled(ctx context.Context, e catalog.Entry, state *status
 	if !state.NoteRequests(e.Pipeline, control) {
 		return nil
 	}
-	if err := r.Store.Save(ctx, e.Key, state, revision); err != nil {
+	if _, err := r.Store.Save(ctx, e.Key, state, revision); err != nil {
 		return &queue.RetryError{After: time.Second, Err: err}
 	}
 	return nil

@@ -57,7 +57,7 @@ func save(t *testing.T, store *status.Store, name, outcome, message string, diff
 		Published: []v1alpha1.Published{{Target: "https://git.example.com/config.git rendered web", Revision: strings.Repeat("cd", 20), SourceRevision: "main@sha1:" + strings.Repeat("ab", 20)}}}
 	state.Add(run, 5)
 	state.Status.Published = run.Published
-	if err := store.Save(t.Context(), name, state, 0); err != nil {
+	if _, err := store.Save(t.Context(), name, state, 0); err != nil {
 		t.Fatal(err)
 	}
 	if !diff {

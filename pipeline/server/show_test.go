@@ -141,7 +141,7 @@ func TestPageOfAPipeline(t *testing.T) {
 	state.Ready(metav1.Now().Time, false, v1alpha1.ReasonBuildFailed, "it <b>broke</b>", true)
 	hash := strings.Repeat("ab", 20)
 	state.Status.Published = []v1alpha1.Published{{Target: "https://git.example.com/config.git rendered apps/web", Revision: hash, SourceRevision: "main@sha1:" + strings.Repeat("cd", 20)}}
-	if err := s.Store.Save(t.Context(), "team/web", state, 0); err != nil {
+	if _, err := s.Store.Save(t.Context(), "team/web", state, 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Store.SetControl(t.Context(), "team/held", func(c *status.Control) { c.Suspended = true }); err != nil {
@@ -177,7 +177,7 @@ func TestHostileNames(t *testing.T) {
 	state := &status.State{}
 	state.Ready(metav1.Now().Time, true, "Reason", hostile, false)
 	state.Add(run, 5)
-	if err := s.Store.Save(t.Context(), "team/web", state, 0); err != nil {
+	if _, err := s.Store.Save(t.Context(), "team/web", state, 0); err != nil {
 		t.Fatal(err)
 	}
 	patch := "--- a/f\n+++ b/f\n@@ -1 +1 @@ " + hostile + "\n-" + hostile + "\n+" + hostile + "\n"

@@ -35,7 +35,7 @@ func TestNothingIsLeftOfAForgottenPipeline(t *testing.T) {
 			t.Fatal(err)
 		}
 		state.Add(run, 5)
-		if err := s.Save(ctx, "team/a", state, revision); err != nil {
+		if _, err := s.Save(ctx, "team/a", state, revision); err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
 		if err := s.SetControl(ctx, "team/a", func(c *Control) { c.Suspended = true }); err != nil {
@@ -121,7 +121,7 @@ func TestAPipelineThatComesBackWhileItIsForgottenStaysSuspended(t *testing.T) {
 	if err := s.SetControl(ctx, "a", func(c *Control) { c.Suspended = true }); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Save(ctx, "a", &State{Fingerprint: "f"}, 0); err != nil {
+	if _, err := s.Save(ctx, "a", &State{Fingerprint: "f"}, 0); err != nil {
 		t.Fatal(err)
 	}
 	_, revision, err := s.LoadRegistration(ctx, "a")

@@ -39,6 +39,9 @@ type State struct {
 	Runs []Run `json:"runs,omitempty"`
 	// Seen is what the last render depended on.
 	Seen Seen `json:"seen"`
+	// Publishing says that a run had begun to publish and has not told what became of it: what is published may be newer than what is
+	// known of it here.
+	Publishing bool `json:"publishing,omitempty"`
 	// Drift is what is known of changes by others, nil where there never was any.
 	Drift *Drift `json:"drift,omitempty"`
 	// Fingerprint of what is published.

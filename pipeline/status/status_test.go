@@ -43,10 +43,10 @@ func TestStateIsSavedOnceForEachLoad(t *testing.T) {
 	}
 	state.Fingerprint = "f"
 	state.Seen.Record = tree.Record{{Op: tree.OpRead, Path: "a", Outcome: "b"}}
-	if err := s.Save(ctx, "team/a", state, revision); err != nil {
+	if _, err := s.Save(ctx, "team/a", state, revision); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Save(ctx, "team/a", state, revision); !errors.Is(err, queue.ErrChanged) {
+	if _, err := s.Save(ctx, "team/a", state, revision); !errors.Is(err, queue.ErrChanged) {
 		t.Errorf("a worker that lost its lock saved its state: %v", err)
 	}
 	if err := s.Sync(ctx); err != nil {
@@ -70,7 +70,7 @@ func TestWhatIsTooLargeIsLeftOut(t *testing.T) {
 		return record
 	}
 	state := &State{Fingerprint: "f", Seen: Seen{Record: large(), Targets: map[string]tree.Record{"t": large()}}}
-	if err := s.Save(ctx, "a", state, 0); err != nil {
+	if _, err := s.Save(ctx, "a", state, 0); err != nil {
 		t.Fatal(err)
 	}
 	got, revision, err := s.Load(ctx, "a")
@@ -78,7 +78,7 @@ func TestWhatIsTooLargeIsLeftOut(t *testing.T) {
 		t.Errorf("record of %d, %d targets, %v", len(got.Seen.Record), len(got.Seen.Targets), err)
 	}
 	state.Seen.Record = append(large(), large()...)
-	if err := s.Save(ctx, "a", state, revision); err != nil {
+	if _, err := s.Save(ctx, "a", state, revision); err != nil {
 		t.Fatal(err)
 	}
 	if got, _, err = s.Load(ctx, "a"); err != nil || len(got.Seen.Record) != 0 {

@@ -85,12 +85,12 @@ func (s *Store) Load(ctx context.Context, pipeline string) (*State, uint64, erro
 	return state, revision, nil
 }
 
-// Save stores the state if nobody else has since the revision was loaded. What is too large is left out: first what was
+// Save stores the state if nobody else has since the revision was loaded, and returns the revision for the next Save. What is too large is left out: first what was
 // written, then what was read, so that the next run renders again.
-func (s *Store) Save(ctx context.Context, pipeline string, state *State, revision uint64) error {
+func (s *Store) Save(ctx context.Context, pipeline string, state *State, revision uint64) (uint64, error) {
 	data, err := encodeJSON(state)
 	if err != nil {
-		return fmt.Errorf("saving the state of %s: %w", pipeline, err)
+		return 0, fmt.Errorf("saving the state of %s: %w", pipeline, err)
 	}
 	if len(data) > maxValue {
 		small := *state
@@ -100,11 +100,10 @@ func (s *Store) Save(ctx context.Context, pipeline string, state *State, revisio
 			data, err = encodeJSON(&small)
 		}
 		if err != nil {
-			return fmt.Errorf("saving the state of %s: %w", pipeline, err)
+			return 0, fmt.Errorf("saving the state of %s: %w", pipeline, err)
 		}
 	}
-	_, err = s.q.SaveAfter(ctx, statePrefix+pipeline, data, revision)
-	return err
+	return s.q.SaveAfter(ctx, statePrefix+pipeline, data, revision)
 }
 
 // Control returns what was asked for.

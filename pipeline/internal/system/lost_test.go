@@ -102,7 +102,7 @@ func TestClockStepsBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		state.Seen.Resolved = state.Seen.Resolved.Add(ahead)
-		if err := store.Save(ctx, key, state, revision); err != nil {
+		if _, err := store.Save(ctx, key, state, revision); err != nil {
 			t.Fatal(err)
 		}
 	}

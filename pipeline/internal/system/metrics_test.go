@@ -39,6 +39,19 @@ func (f *fixture) ask(address, path string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
+// metricsShow waits until the metrics hold each of some texts: a run is counted a moment after what it has published can be seen.
+func (f *fixture) metricsShow(texts ...string) {
+	f.t.Helper()
+	for _, want := range texts {
+		f.eventually("waiting for "+want+" among the metrics", func() string {
+			if _, body := f.ask(f.page, "/metrics"); !strings.Contains(body, want) {
+				return body
+			}
+			return ""
+		})
+	}
+}
+
 // metrics are what the daemon exports, by "name{label="value",…}" with the labels sorted.
 func (f *fixture) metrics() map[string]float64 {
 	f.t.Helper()

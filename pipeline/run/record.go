@@ -1,0 +1,206 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/publish"
+	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/source/tree"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+// recordRun records what became of the run, and tells those who want to know.
+func (a *attempt) recordRun(ctx context.Context, err error) error {
+	if a.skipped && err == nil {
+		if a.drift.isNews(a.state) {
+			return a.recordDrift(ctx)
+		}
+		return a.finishSkipped(ctx)
+	}
+	now := time.Now()
+	entry := a.historyEntry(err, now)
+	var stage *StageError
+	errors.As(err, &stage)
+	a.updateState(entry, stage, now)
+	if entry.Diff = a.saveDiffInTime(ctx, entry); entry.Diff {
+		a.log.Debug("stored the difference", "run", entry.ID)
+	}
+	if saved := a.saveRun(ctx, entry, stage); saved != nil {
+		return saved // what was published stays; the next run finds it equal
+	}
+	if stage == nil || stage.Final {
+		return nil
+	}
+	return &queue.RetryError{After: queue.Backoff(a.state.Failures-1, a.entry.Key), Err: err}
+}
+
+// saveRun saves the state with a run in its history, and tells of the run.
+func (a *attempt) saveRun(ctx context.Context, entry status.Run, stage *StageError) error {
+	dropped := a.state.Add(entry, a.r.History)
+	a.state.NoteRequests(a.p, a.control)
+	if err := a.saveState(ctx); err != nil {
+		return &queue.RetryError{After: time.Second, Err: err}
+	}
+	a.r.Store.Drop(ctx, a.entry.Key, dropped)
+	a.reportRun(ctx, entry, stage)
+	return nil
+}
+
+// saveState stores the state as it is now.
+func (a *attempt) saveState(ctx context.Context) (err error) {
+	a.stored, err = a.r.Store.Save(ctx, a.entry.Key, a.state, a.stored)
+	return err
+}
+
+// finishSkipped saves only what is new: most looks at a source find nothing.
+func (a *attempt) finishSkipped(ctx context.Context) error {
+	changed := a.state.NoteRequests(a.p, a.control)
+	failed := a.state.Seen.Outcome == status.Failed || a.state.Seen.Outcome == status.Refused
+	if c := a.state.Condition(); c != nil && c.Reason == v1alpha1.ReasonSourceFailed && !failed {
+		a.state.Ready(time.Now(), true, meta.SucceededReason, "nothing has changed since "+a.state.Seen.Revision, false)
+		a.state.Failures, changed = 0, true
+		if len(a.state.Runs) > 0 {
+			a.state.Runs[0].Over = true
+		}
+	}
+	a.log.Debug("nothing that matters has changed", "revision", a.snapshot.Revision)
+	a.r.Observe(a.newObservation(status.Run{Run: v1alpha1.Run{Outcome: status.Unchanged}}, ""))
+	if !changed {
+		return nil
+	}
+	a.state.Seen.Resolved = a.resolved.UTC()
+	if err := a.saveState(ctx); err != nil {
+		return &queue.RetryError{After: time.Second, Err: err}
+	}
+	return nil
+}
+
+// historyEntry is the run as the history shows it.
+func (a *attempt) historyEntry(err error, now time.Time) status.Run {
+	id := sha256.Sum256(fmt.Appendf(nil, "%s %s %d", a.job.Cause, a.entry.Key, a.started.UnixNano()))
+	entry := status.Run{Cause: a.job.Cause, Reason: a.job.Reason, Since: a.job.Since, Took: now.Sub(a.started)}
+	entry.ID = hex.EncodeToString(id[:8])
+	entry.Started, entry.Finished = metav1.NewTime(a.started.UTC()), metav1.NewTime(now.UTC())
+	if a.snapshot != nil {
+		entry.Revision = a.snapshot.Revision
+	}
+	if a.built != nil && a.built.Response != nil {
+		entry.Fingerprint, entry.Objects = a.built.Fingerprint, len(a.built.Objects)
+		entry.Findings = findingLines(a.built.Response)
+	}
+	for _, p := range a.published {
+		if p.err == nil {
+			entry.Published = append(entry.Published, p.published)
+		}
+		entry.Added, entry.Modified, entry.Deleted = entry.Added+len(p.receipt.Outcome.Added), entry.Modified+len(p.receipt.Outcome.Modified), entry.Deleted+len(p.receipt.Outcome.Deleted)
+	}
+	entry.Outcome, entry.Message = a.outcomeOf(err, entry)
+	for _, text := range a.staleNotes {
+		entry.Message += "; " + text
+	}
+	if a.drift.repairs && err == nil {
+		entry.Message = status.OneLine(entry.Message + "; put back what others had changed: " + a.drift.found)
+	}
+	return entry
+}
+
+func (a *attempt) outcomeOf(err error, entry status.Run) (outcome, text string) {
+	var gate *publish.GateError
+	switch {
+	case errors.As(err, &gate):
+		return status.Refused, status.OneLine(err.Error())
+	case err != nil:
+		return status.Failed, status.OneLine(err.Error())
+	case !a.hasChanged() && !a.staleRemoved:
+		return status.Unchanged, status.Count(entry.Objects, "object") + ", none different from what is published"
+	case entry.Added+entry.Modified+entry.Deleted == 0:
+		return status.Published, status.Count(entry.Objects, "object")
+	}
+	return status.Published, fmt.Sprintf("%s; %s added, %d changed, %d removed", status.Count(entry.Objects, "object"), status.Count(entry.Added, "file"), entry.Modified, entry.Deleted)
+}
+
+func (a *attempt) hasChanged() bool {
+	for _, p := range a.published {
+		if p.receipt.Changed {
+			return true
+		}
+	}
+	return false
+}
+
+// updateState brings the state up to date.
+func (a *attempt) updateState(entry status.Run, stage *StageError, now time.Time) {
+	s := a.state
+	if a.built != nil { // else what a run before it has published is still not known
+		s.Publishing = false
+		s.Seen.Record, s.Seen.Revision, s.Seen.Resolved = a.built.Record, entry.Revision, a.resolved.UTC()
+		s.Seen.Request = a.built.RequestDigest
+		s.Seen.Outcome, s.Seen.Stage = entry.Outcome, ""
+	}
+	if s.Seen.Targets == nil {
+		s.Seen.Targets = map[string]tree.Record{}
+	}
+	for _, p := range a.published {
+		if p.err == nil {
+			s.Seen.Targets[p.published.Target] = p.receipt.Record
+			s.Status.Published = replacePublished(s.Status.Published, p.published)
+		}
+	}
+	if stage != nil {
+		s.Seen.Stage = stage.Stage
+		if a.built != nil {
+			s.Seen.Outcome = status.Failed
+		}
+		if s.Failures > 0 && s.Failing == entry.Cause {
+			s.Failures++
+		} else {
+			s.Failures, s.Failing = 1, entry.Cause // a new event is a new chance
+		}
+		s.Ready(now, false, stage.conditionReason(), entry.Message, stage.Final)
+		return
+	}
+	forgetStaleTargets(a.state, a.p.Spec.Publish)
+	if a.isForced() && !a.drift.repairs {
+		s.ForgetRepairs()
+	}
+	s.NotePublished(now, a.drift.repairs)
+	s.Failures = 0
+	s.Fingerprint = entry.Fingerprint
+	s.Ready(now, true, meta.SucceededReason, entry.Message, false)
+}
+
+// forgetStaleTargets takes places out of a state that its pipeline does not publish to any more.
+func forgetStaleTargets(s *status.State, publish []v1alpha1.Publish) {
+	now := map[string]bool{}
+	for _, to := range publish {
+		now[to.Target()] = true
+	}
+	s.Status.Published = slices.DeleteFunc(slices.Clone(s.Status.Published), func(p v1alpha1.Published) bool { return !now[p.Target] })
+	s.Seen.Targets = maps.Clone(s.Seen.Targets)
+	maps.DeleteFunc(s.Seen.Targets, func(target string, _ tree.Record) bool { return !now[target] })
+}
+
+func replacePublished(list []v1alpha1.Published, one v1alpha1.Published) []v1alpha1.Published {
+	out := append([]v1alpha1.Published(nil), list...)
+	for i := range out {
+		if out[i].Target == one.Target {
+			out[i] = one
+			return out
+		}
+	}
+	return append(out, one)
+}
