@@ -69,12 +69,13 @@ const (
 	TagLine = "prerig.dev/line"
 )
 
-// String is the one-line form that goes to standard error: severity, place, object, field, code and message.
+// String is the one-line form that goes to standard error: severity, place, object, field, code and message. The place is left out
+// where the message of a result about a file begins with it anyway.
 func (r Result) String() string {
 	var b strings.Builder
 	b.WriteString(string(r.Severity))
 	b.WriteString(": ")
-	if r.File != nil && r.File.Path != "" {
+	if r.File != nil && r.File.Path != "" && (r.ResourceRef != nil || !strings.Contains(r.Message, r.File.Path+":")) {
 		b.WriteString(r.File.Path)
 		if r.File.Line > 0 {
 			b.WriteString(":" + strconv.Itoa(r.File.Line))

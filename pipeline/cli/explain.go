@@ -34,9 +34,11 @@ Reads files, directories and standard input as prerig inject does. A ResourceLis
 with its functionConfig as the policy. KIND/NAME or KIND/NAMESPACE/NAME shows every step for
 one workload; if no file is given, the current directory is read.
 
+A file that cannot be read is named with its error, and the others are explained.
+
 Exit codes:
   0  done
-  2  the input, the policy or a flag is wrong, or a workload cannot be injected`
+  2  the input, the policy or a flag is wrong, or a file cannot be read or a workload injected`
 	cmd.Example = `  prerig explain k8s/
   prerig explain -p mesh.yaml -f k8s/ deployment/web
   kustomize build overlays/prod | prerig explain -p mesh.yaml
@@ -80,7 +82,8 @@ func (ex *explainRun) runExplain(ctx context.Context, args []string) error {
 		if !failed {
 			fmt.Fprintln(ex.streams.Err, "no workloads in the input")
 		}
-	case len(refs) > 0: // what is wrong with others is not asked for
+	case len(refs) > 0: // what is wrong with others is not asked for, but what cannot be read may be what is asked for
+		ex.printResults(ex.batch.Problems())
 		if e, err = e.Select(refs); err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/cli/batch"
 	"github.com/prerig/prerig/pipeline/cli/files"
 	"github.com/prerig/prerig/pipeline/cli/policy"
@@ -46,12 +47,14 @@ Hidden files and downloaded packages (node_modules, vendor) are not read, nor is
 --exclude or a .prerigignore file names, by the rules of .gitignore.
 
 The decision for each workload, with its reason, goes to standard error, one line each. If
-anything is wrong in any file, nothing is written at all.
+anything is wrong in any file, -i and -o FILE write nothing at all, and nothing is written if
+a workload cannot be injected. A file that cannot be read is otherwise left out, whole, and
+the rest goes on; --diff and --check show all that can be told. The exit code is 2 then.
 
 Exit codes:
   0  done; with --diff also if there are differences
   1  --check: the input is not what the injection would give
-  2  the input, the policy or a flag is wrong, or reading or writing failed; nothing was written
+  2  the input, the policy or a flag is wrong, or reading or writing failed
 
 --filename, --output, --injectConfigFile, --valuesFile, --meshConfigFile and --revision mean
 the same as in istioctl kube-inject (but its -i is --istioNamespace).`
@@ -98,12 +101,19 @@ func (in *injectRun) runInject(ctx context.Context, args []string) error {
 	if err := in.loadPolicies(); err != nil {
 		return err
 	}
-	report, err := in.runPolicies(ctx, in.mode(in.allPolicies()))
+	mode := in.mode(in.allPolicies())
+	report, err := in.runPolicies(ctx, mode)
 	if err != nil {
 		return err
 	}
 	in.printResults(report.Results)
-	if report.Failed() || in.replacesByDefault() {
+	failed := report.Failed()
+	if failed && b.SetAside(report) { // what sidecars add is not known where the run has met such a document
+		if report, err = in.rerunPolicies(ctx, mode); err != nil {
+			return err
+		}
+	}
+	if in.replacesByDefault() || failed && !in.goesOn(b, report) {
 		fmt.Fprintln(in.streams.Err, "nothing was written")
 		return errReported
 	}
@@ -114,7 +124,47 @@ func (in *injectRun) runInject(ctx context.Context, args []string) error {
 		return err
 	}
 	in.printSummary(b, report)
-	return in.checkVerdict(report)
+	verdict := in.checkVerdict(report)
+	if !failed {
+		return verdict
+	}
+	if verdict != nil {
+		fmt.Fprintln(in.streams.Err, verdict)
+	}
+	in.sayLeftOut(b)
+	return errReported
+}
+
+// goesOn reports whether errors leave something to do. What only shows goes on past all of them. Manifests are written past files that
+// cannot be read, to standard output and into a directory, where each file stands for itself: a workload that cannot be injected, or
+// one file that would have less in it than before, stops all.
+func (in *injectRun) goesOn(b *batch.Batch, report *fn.Report) bool {
+	directory := in.output != "" && isOutputDirectory(in.output)
+	switch {
+	case in.inPlace, len(report.Outcomes) == 0 && len(b.Stream()) == 0:
+		return false
+	case in.output == "" && (in.diff || in.check):
+		return true
+	case in.output != "" && in.output != "-" && !directory:
+		return false
+	}
+	return !slices.ContainsFunc(report.Results[len(b.Problems()):], func(r result.Result) bool { return r.Severity == result.Error })
+}
+
+// sayLeftOut names the files that did not go on to the output.
+func (in *injectRun) sayLeftOut(b *batch.Batch) {
+	if in.output == "" && (in.diff || in.check) {
+		return
+	}
+	var names []string
+	for _, p := range b.Problems() {
+		if p.File != nil && !slices.Contains(names, p.File.Path) {
+			names = append(names, p.File.Path)
+		}
+	}
+	if len(names) > 0 {
+		fmt.Fprintln(in.streams.Err, "left out of the output: "+strings.Join(names, ", "))
+	}
 }
 
 // replacesByDefault refuses to change files by a policy that nobody has chosen, where pods carry another version's injection:
@@ -245,11 +295,15 @@ func (in *injectRun) removeLeftovers(b *batch.Batch) error {
 	return err
 }
 
+// isOutputDirectory reports whether -o names a directory, which gets a file for each input.
+func isOutputDirectory(output string) bool {
+	info, err := os.Stat(output)
+	return err == nil && info.IsDir() || strings.HasSuffix(output, "/") || strings.HasSuffix(output, string(filepath.Separator))
+}
+
 // outputFiles returns one file, or a file for each input in a directory.
 func (in *injectRun) outputFiles(b *batch.Batch) ([]files.Output, error) {
-	info, err := os.Stat(in.output)
-	directory := err == nil && info.IsDir() || strings.HasSuffix(in.output, "/") || strings.HasSuffix(in.output, string(filepath.Separator))
-	if !directory {
+	if !isOutputDirectory(in.output) {
 		out, err := files.To(in.output, b.Stream())
 		return []files.Output{out}, err
 	}
@@ -272,7 +326,7 @@ func (in *injectRun) outputFiles(b *batch.Batch) ([]files.Output, error) {
 		outs = append(outs, out)
 	}
 	for _, f := range b.Files {
-		if content, ok := f.Output(); ok {
+		if content, ok := f.Output(); ok && !f.Incomplete() {
 			put(f.Input, content)
 		}
 	}

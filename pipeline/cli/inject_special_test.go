@@ -63,7 +63,7 @@ func TestASocketIsNoManifest(t *testing.T) {
 	if code != ExitError {
 		t.Errorf("exit code %d", code)
 	}
-	wants(t, stderr, "error: reading s.yaml: it is a socket", "Deployment shop/web spec.template: injected", "nothing was written")
+	wants(t, stderr, "error: reading s.yaml: it is a socket", "Deployment shop/web spec.template: injected", "left out of the output: s.yaml")
 }
 
 // TestStreamsThatTheShellOpens reads /dev/stdin and what <(command) gives.

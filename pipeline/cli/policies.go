@@ -214,6 +214,11 @@ func (r *manifestRun) allPolicies() []*v1alpha1.InjectionPolicy {
 // stands together.
 func (r *manifestRun) runPolicies(ctx context.Context, mode v1alpha1.Mode, opts ...fn.Option) (*fn.Report, error) {
 	r.printNotices()
+	return r.rerunPolicies(ctx, mode, opts...)
+}
+
+// rerunPolicies runs the policies without saying again what was passed over.
+func (r *manifestRun) rerunPolicies(ctx context.Context, mode v1alpha1.Mode, opts ...fn.Option) (*fn.Report, error) {
 	bar := newBar(r.streams.Err, "injecting")
 	defer bar.clearLine()
 	whole := &fn.Report{Results: slices.Clone(r.batch.Problems())}

@@ -41,6 +41,8 @@ type File struct {
 	idle  []bool // documents that are not worked on
 	after []*manifest.Document
 	added []*manifest.Document
+	// incomplete says that a document cannot be read. The others are worked on, and the file does not go on to the output.
+	incomplete bool
 }
 
 func newFile(in files.Input, docs []*manifest.Document) *File {
@@ -70,6 +72,52 @@ func (b *Batch) Items() []fn.Item {
 	return items
 }
 
+// Incomplete reports whether a document of the file cannot be read. Such a file is left out of streams: the documents that can be
+// read would look like all of it.
+func (f *File) Incomplete() bool { return f.incomplete }
+
+// SetAside finds the documents that cannot be read among those that the report of a run has errors about, and takes them out of what
+// is worked on; the errors become problems of the batch. It reports whether there were any, and only such errors: a second Run then
+// works on the rest. Most broken documents are found when they are read; this is about those that only the run decodes.
+func (b *Batch) SetAside(report *fn.Report) bool {
+	at := map[result.File]int{} // the first error about a document
+	var broken result.Results
+	for _, r := range report.Results {
+		if r.Severity != result.Error || r.File == nil {
+			continue
+		}
+		key := result.File{Path: r.File.Path, Index: r.File.Index}
+		if _, ok := at[key]; !ok {
+			at[key] = len(broken)
+			broken = append(broken, r)
+		}
+	}
+	found := false
+	for _, f := range b.Files {
+		for i, d := range f.docs {
+			n, ok := at[result.File{Path: f.Input.Path, Index: i}]
+			if !ok || f.idle[i] || isReadable(d) {
+				continue
+			}
+			f.idle[i], f.incomplete, found = true, true, true
+			b.problems = append(b.problems, broken[n])
+		}
+	}
+	return found
+}
+
+// isReadable reports whether a document can be decoded, and the elements of a list.
+func isReadable(d *manifest.Document) bool {
+	if _, err := d.Object(); err != nil {
+		return false
+	}
+	elements, isList, err := d.Items()
+	if err != nil {
+		return false
+	}
+	return !isList || !slices.ContainsFunc(elements, func(e *manifest.Document) bool { return !isReadable(e) })
+}
+
 // Run has the injector work on the documents and keeps what they became. The report is complete also where it has errors;
 // the files then are to be left alone.
 func (b *Batch) Run(ctx context.Context, in *fn.Injector) (*fn.Report, error) {
@@ -88,20 +136,26 @@ func (b *Batch) Run(ctx context.Context, in *fn.Injector) (*fn.Report, error) {
 			}
 		}
 	}
-	if n := len(b.Files); n > 0 {
-		b.Files[b.lastOutput()].added = report.Added
+	if n := b.lastOutput(); n >= 0 {
+		b.Files[n].added = report.Added
 	}
 	return report, nil
 }
 
-// lastOutput returns the file that objects are added to: the last one, but not one outside of the directory that was named.
+// lastOutput returns the index of the file that objects are added to: the last one that goes on to the output, but not one outside of
+// the directory that was named. It is negative where there is none.
 func (b *Batch) lastOutput() int {
+	last := -1
 	for i := len(b.Files) - 1; i >= 0; i-- {
+		if b.Files[i].incomplete {
+			continue
+		}
 		if _, leaves := b.Files[i].Input.Leaves(); !leaves {
 			return i
 		}
+		last = max(last, i)
 	}
-	return len(b.Files) - 1
+	return last
 }
 
 // Bytes is the file's content after the run: the input's own bytes where nothing changed. Objects that sidecars ask for in
@@ -178,12 +232,12 @@ func (f *File) Diff() []byte {
 	return diff.Unified(f.Input.Path, chunks)
 }
 
-// Stream is what goes on of all files, one after the other as one stream of documents.
+// Stream is what goes on of all files but the incomplete ones, one after the other as one stream of documents.
 func (b *Batch) Stream() []byte {
 	var out []byte
 	for _, f := range b.Files {
 		switch content, ok := f.Output(); {
-		case !ok:
+		case !ok, f.incomplete:
 		case len(b.Files) == 1:
 			return content
 		default:

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf16"
 
@@ -32,13 +33,17 @@ func Read(ctx context.Context, args []string, o files.Options) (*Batch, error) {
 	for _, p := range listing.Passed {
 		why := whyNotRead[p.Why]
 		if p.Why == files.Large && looksLikeObject(string(p.Head)) {
-			b.addError(fmt.Errorf("reading %s: it has more than %d MiB, which is the most that is read of one file; split it", p.Path, files.MaxSize>>20))
+			b.addError(p.Path, fmt.Errorf("reading %s: it has more than %d MiB, which is the most that is read of one file; split it", p.Path, files.MaxSize>>20))
 			continue
 		}
 		b.passed = append(b.passed, passedFile{why, p.Path})
 	}
 	for _, err := range listing.Errors {
-		b.addError(err)
+		path := ""
+		if at := new(files.ReadError); errors.As(err, &at) {
+			path = at.Path
+		}
+		b.addError(path, err)
 	}
 	if len(b.Files) == 0 && len(b.passed) == 0 && len(listing.Errors) > 0 {
 		return nil, errors.Join(listing.Errors...)
@@ -61,9 +66,21 @@ func Parse(inputs []files.Input) (*Batch, error) {
 	return b, errors.Join(errs...)
 }
 
-// addError notes what makes the run fail.
-func (b *Batch) addError(err error) {
-	b.problems = append(b.problems, result.Result{Severity: result.Error, Message: err.Error()})
+// addError notes what could not be read, in the file at path where that is known.
+func (b *Batch) addError(path string, err error) {
+	r := result.Result{Severity: result.Error, Message: err.Error()}
+	if path != "" {
+		r.File = &result.File{Path: path, Line: lineIn(r.Message, path)}
+	}
+	b.problems = append(b.problems, r)
+}
+
+// lineIn returns the line of a file that a message names as PATH:LINE, or 0.
+func lineIn(message, path string) int {
+	_, rest, _ := strings.Cut(message, path+":")
+	digits, _, _ := strings.Cut(rest, ":")
+	line, _ := strconv.Atoi(digits)
+	return line
 }
 
 // addInput sorts one file.
@@ -114,8 +131,8 @@ func (b *Batch) addDocuments(in files.Input, docs []*manifest.Document, found []
 		}
 		switch {
 		case one.err != nil:
-			b.addError(one.err)
-			work = true
+			b.addError(in.Path, one.err)
+			work, f.incomplete = true, true
 		case one.reason != nil && why == nil:
 			why, cause = one.reason, one.cause
 		}
@@ -128,9 +145,9 @@ func (b *Batch) addDocuments(in files.Input, docs []*manifest.Document, found []
 	case why == nil, in.Stdin() && why == plain:
 		b.Files = append(b.Files, f)
 	case in.Root == "" && cause != nil:
-		b.addError(cause)
+		b.addError(in.Path, cause)
 	case in.Root == "":
-		b.addError(why.namedFileError(in.Path))
+		b.addError(in.Path, why.namedFileError(in.Path))
 	case work: // the other documents of the file are worked on
 		b.Files = append(b.Files, f)
 		b.passed = append(b.passed, passedFile{why, in.Path})
@@ -142,7 +159,7 @@ func (b *Batch) addDocuments(in files.Input, docs []*manifest.Document, found []
 // passFile passes over a whole file.
 func (b *Batch) passFile(in files.Input, why *passReason, place string) {
 	if in.Root == "" {
-		b.addError(why.namedFileError(in.Path))
+		b.addError(in.Path, why.namedFileError(in.Path))
 		return
 	}
 	b.passed = append(b.passed, passedFile{why, place})

@@ -19,6 +19,16 @@ type Explanation struct {
 	APIVersion string     `json:"apiVersion"`
 	Kind       string     `json:"kind"`
 	Workloads  []Workload `json:"workloads"`
+	// Problems are the errors that are about no workload of the list, such as files that cannot be read.
+	Problems []Problem `json:"problems,omitempty"`
+}
+
+// Problem is an error that is about no workload.
+type Problem struct {
+	Message string `json:"message"`
+	// File and Line are where it is, if it is in a file, and Line 0 where that is not known.
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
 }
 
 // Workload is the decision for one pod template.
@@ -102,15 +112,30 @@ type Step struct {
 func Of(report *fn.Report) Explanation {
 	e := Explanation{APIVersion: "prerig.dev/v1alpha1", Kind: "Explanation", Workloads: []Workload{}}
 	problems := problemsOf(report)
+	told := map[objectKey]bool{}
 	for _, o := range report.Outcomes {
 		e.Workloads = append(e.Workloads, newWorkload(o, problems))
+		told[objectKey{o.Ref, o.File.Path, o.File.Index}] = true
+	}
+	for _, r := range report.Results {
+		if r.Severity != result.Error || r.ResourceRef != nil && r.File != nil && told[objectKey{*r.ResourceRef, r.File.Path, r.File.Index}] {
+			continue
+		}
+		p := Problem{Message: r.Message}
+		if r.ResourceRef != nil {
+			p.Message = r.ResourceRef.String() + ": " + r.Message
+		}
+		if r.File != nil {
+			p.File, p.Line = r.File.Path, r.File.Line
+		}
+		e.Problems = append(e.Problems, p)
 	}
 	return e
 }
 
-// Failed reports whether a workload could not be worked on.
+// Failed reports whether something could not be read or worked on.
 func (e Explanation) Failed() bool {
-	return slices.ContainsFunc(e.Workloads, func(w Workload) bool { return w.Action == fn.Failed })
+	return len(e.Problems) > 0 || slices.ContainsFunc(e.Workloads, func(w Workload) bool { return w.Action == fn.Failed })
 }
 
 // objectKey identifies an object in a report.

@@ -82,11 +82,30 @@ type Passed struct {
 type Listing struct {
 	// Passed is what was not read, in the order in which it was found.
 	Passed []Passed
-	// Errors tell what could not be read, each with its path.
+	// Errors tell what could not be read; each is a *ReadError.
 	Errors []error
 	// Leftovers are temporary files that a run which was killed may have left behind; see Clean.
 	Leftovers []string
 }
+
+// ReadError says why a file or a directory could not be read.
+type ReadError struct {
+	// Path as the user would write it; empty where the user wrote nothing.
+	Path string
+	// Err is the cause, without the path.
+	Err error
+}
+
+// Error is "reading PATH: cause".
+func (e *ReadError) Error() string {
+	if e.Path == "" {
+		return fmt.Sprintf("reading a file: %v", e.Err)
+	}
+	return fmt.Sprintf("reading %s: %v", e.Path, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *ReadError) Unwrap() error { return e.Err }
 
 // Options say how files are read.
 type Options struct {
@@ -132,13 +151,13 @@ func (r *fileReader) addError(path string, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		err = errors.New("no such file or directory")
 	}
-	r.Errors = append(r.Errors, fmt.Errorf("reading %s: %w", path, innerError(err)))
+	r.Errors = append(r.Errors, &ReadError{Path: path, Err: innerError(err)})
 }
 
 func (r *fileReader) readArgument(arg string) {
 	switch descriptor, ok := streamDescriptor(arg); {
 	case arg == "":
-		r.Errors = append(r.Errors, errors.New("reading a file: its name is empty"))
+		r.Errors = append(r.Errors, &ReadError{Err: errors.New("its name is empty")})
 		return
 	case arg == "-", ok && descriptor == "0":
 		r.standardInput()

@@ -5,7 +5,6 @@ package files
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -44,7 +43,7 @@ func (r *fileReader) readDirectory(root string) {
 		if w.excluded {
 			but = " but what is excluded"
 		}
-		r.Errors = append(r.Errors, fmt.Errorf("reading %s: the directory has no .yaml, .yml or .json file%s", root, but))
+		r.addError(root, errors.New("the directory has no .yaml, .yml or .json file"+but))
 	}
 }
 
