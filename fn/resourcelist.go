@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/lint"
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
 )
@@ -79,7 +80,11 @@ func runList(ctx context.Context, list *manifest.ResourceList) (*Report, error) 
 	for i, doc := range list.Items {
 		items[i] = Item{Doc: doc, Index: i}
 	}
-	return injector.Run(ctx, items)
+	report, err := injector.Run(ctx, items)
+	if report != nil {
+		report.Results = lint.JoinMesh(report.Results)
+	}
+	return report, err
 }
 
 // refuseInput writes an empty ResourceList with the error, for input that is none itself.

@@ -15,6 +15,7 @@ func (in *Injector) collectOutcomes(report *Report, units []*unit) {
 	for _, u := range units {
 		report.Outcomes = append(report.Outcomes, u.outcomes...)
 		report.Results = append(report.Results, u.results...)
+		report.Suppressed = append(report.Suppressed, u.suppressed...)
 	}
 	for item, u := range topLevel(units) {
 		if doc, err := assembleDocument(u); err != nil {

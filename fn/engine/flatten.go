@@ -30,6 +30,8 @@ type unit struct {
 	outcomes  []Outcome
 	results   result.Results
 	summaries []lint.Summary
+	// suppressed are findings of rules that the object or a policy suppresses.
+	suppressed result.Results
 }
 
 // flattenItems returns the units of all items, those of lists included, in their order.

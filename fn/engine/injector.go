@@ -101,7 +101,8 @@ func (in *Injector) Run(ctx context.Context, items []Item) (*Report, error) {
 	in.collectOutcomes(report, units)
 	report.Results = append(report.Results, results...)
 	report.Results = append(report.Results, guessedNamespace(report.Outcomes)...)
-	report.Results = append(report.Results, lintSet(units, plans, surroundings)...)
+	found, suppressed := lintSet(units, plans, surroundings)
+	report.Results, report.Suppressed = append(report.Results, found...), append(report.Suppressed, suppressed...)
 	return report, nil
 }
 

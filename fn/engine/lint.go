@@ -33,21 +33,25 @@ func (w *podWork) lintPod(obj, pod map[string]any, plans []*compiledPolicy) {
 			input.Facts.CNI = lint.Yes
 		}
 	}
-	for _, r := range lint.Check(input, pl.severities) {
-		// The file may have the container elsewhere than the injected pod has it. A finding has its line at any severity.
-		r.File = w.unit.fileAt(r.File, lint.PathIn(w.template.Pod, w.template.Field, r))
-		w.unit.results = append(w.unit.results, r)
+	found, suppressed := lint.Check(input, pl.severities)
+	for _, list := range []result.Results{found, suppressed} {
+		for i := range list {
+			// The file may have the container elsewhere than the injected pod has it. A finding has its line at any severity.
+			list[i].File = w.unit.fileAt(list[i].File, lint.PathIn(w.template.Pod, w.template.Field, list[i]))
+		}
 	}
+	w.unit.results = append(w.unit.results, found...)
+	w.unit.suppressed = append(w.unit.suppressed, suppressed...)
 	if summary, ok := lint.Summarize(input); ok {
 		w.unit.summaries = append(w.unit.summaries, summary)
 	}
 }
 
 // lintSet checks what only all workloads together show.
-func lintSet(units []*unit, plans []*compiledPolicy, s *cluster) result.Results {
+func lintSet(units []*unit, plans []*compiledPolicy, s *cluster) (found, suppressed result.Results) {
 	i := slices.IndexFunc(plans, func(pl *compiledPolicy) bool { return pl.lints })
 	if i < 0 {
-		return nil
+		return nil, nil
 	}
 	var summaries []lint.Summary
 	for _, u := range units {
@@ -70,13 +74,15 @@ func lintSet(units []*unit, plans []*compiledPolicy, s *cluster) result.Results 
 			around.Namespaces = append(around.Namespaces, lint.Namespace{Name: n.Name, Labels: n.Labels})
 		}
 	}
-	found := lint.CheckSet(summaries, around, plans[i].severities)
-	for j := range found {
-		if u, field := of[found[j].File], found[j].Field; u != nil && field != nil {
-			found[j].File = u.fileAt(found[j].File, field.Path)
+	found, suppressed = lint.CheckSet(summaries, around, plans[i].severities)
+	for _, list := range []result.Results{found, suppressed} {
+		for j := range list {
+			if u, field := of[list[j].File], list[j].Field; u != nil && field != nil {
+				list[j].File = u.fileAt(list[j].File, field.Path)
+			}
 		}
 	}
-	return found
+	return found, suppressed
 }
 
 // lintedService returns the Service that a unit is; false where it is something else, or cannot be read and passes through as it is.

@@ -129,7 +129,7 @@ func (pl *compiledPolicy) preparePins(s *cluster) error {
 	if l := pl.policy.Spec.Lint; l != nil && !l.Disabled {
 		pl.lints = true
 		var err error
-		if pl.severities, err = lint.NewSeverities(l.Rules); err != nil {
+		if pl.severities, err = lint.NewPolicySeverities(l); err != nil {
 			return err
 		}
 	}

@@ -83,6 +83,8 @@ type Report struct {
 	Outcomes []Outcome
 	// Results are what the user is told, in the order of the input, those about policies first.
 	Results result.Results
+	// Suppressed are findings of lint's rules that an annotation or a policy suppresses. The tag lint.TagReason says why.
+	Suppressed result.Results
 }
 
 // Failed reports whether an error is among the results.

@@ -13,7 +13,7 @@ import (
 
 var annotationRules = []Rule{
 	{
-		Code: "PR602", Title: "Misplaced annotation or label", Severity: result.Warning,
+		Code: "PR602", Title: "Misplaced annotation or label", Severity: result.Warning, Audience: Applications,
 		Why: "Istio reads the annotations and labels of the pod. On the workload's own metadata, or on a kind that they are not for, they have no effect, " +
 			"and nobody says so.",
 		Change:    "Move it to the metadata of the pod template, or to the kind that the message names.",
@@ -21,21 +21,21 @@ var annotationRules = []Rule{
 		check:     checkMisplaced,
 	},
 	{
-		Code: "PR603", Title: "Unknown annotation", Severity: result.Warning,
+		Code: "PR603", Title: "Unknown annotation", Severity: result.Warning, Audience: Applications,
 		Why:       "The annotation is in a domain of Istio and is not one of Istio's: a typo as a rule. It has no effect.",
 		Change:    "Correct the name. The message names the closest one.",
 		Analyzers: []string{"IST0108"},
 		check:     checkUnknown,
 	},
 	{
-		Code: "PR604", Title: "Deprecated annotation", Severity: result.Warning,
+		Code: "PR604", Title: "Deprecated annotation", Severity: result.Warning, Audience: Applications,
 		Why:       "Istio calls the annotation deprecated; a later version may stop reading it.",
 		Change:    "Use what the message names.",
 		Analyzers: []string{"IST0135"},
 		check:     checkDeprecated,
 	},
 	{
-		Code: "PR605", Title: "Alpha annotation",
+		Code: "PR605", Title: "Alpha annotation", Audience: Applications,
 		Why: "Istio calls the annotation alpha: it may change or go away without notice. Most of the annotations of the sidecar are alpha and have been for " +
 			"years, so the rule is off unless it is switched on.",
 		Change:    "Prefer an istio-proxy container in the pod template, or proxy.istio.io/config, for the same setting.",
@@ -43,7 +43,7 @@ var annotationRules = []Rule{
 		check:     checkAlpha,
 	},
 	{
-		Code: "PR606", Title: "Value that a version of Istio refuses", Severity: result.Warning,
+		Code: "PR606", Title: "Value that a version of Istio refuses", Severity: result.Warning, Audience: Applications,
 		Why: "Istio checks the values of more annotations with each version. A value that an old version accepted, or ignored, makes a newer one refuse the pod, or read " +
 			"it in another way: up to 1.26 sidecar.istio.io/inject: \"yes\" means true, from 1.27 on it means nothing.",
 		Change:    "Correct the value as the message says, before the upgrade.",
@@ -51,7 +51,7 @@ var annotationRules = []Rule{
 		check:     checkValues,
 	},
 	{
-		Code: "PR607", Title: "Annotation that this version does not know", Severity: result.Warning,
+		Code: "PR607", Title: "Annotation that this version does not know", Severity: result.Warning, Audience: Applications,
 		Why:    "The annotation is one of Istio's, but of an older or newer version than the one in use. It has no effect.",
 		Change: "Remove it, or use a version of Istio that knows it.",
 		check:  checkVersionOfAnnotation,

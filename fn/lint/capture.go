@@ -14,7 +14,7 @@ import (
 
 var captureRules = []Rule{
 	{
-		Code: "PR614", Title: "Application's port is left out of the capture", Severity: result.Warning,
+		Code: "PR614", Title: "Application's port is left out of the capture", Severity: result.Warning, Audience: Applications,
 		Why: "What arrives at the port goes past the proxy: without mutual TLS, authorization policy or telemetry. Ports of metrics and health checks are " +
 			"left out on purpose, and are not reported where their name says so.",
 		Change: "Remove the port from traffic.sidecar.istio.io/excludeInboundPorts, or set includeInboundPorts to \"*\". If it is meant, ignore this.",

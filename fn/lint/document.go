@@ -19,11 +19,14 @@ func Markdown() string {
 		"(`go test ./fn/lint -update`).\n\n" +
 		"A policy sets severities by code, and switches rules off:\n\n" +
 		"```yaml\nspec:\n  lint:\n    rules:\n      PR201: Error\n      PR107: \"Off\"\n```\n\n" +
-		"A workload is excused from a rule with the annotation `" + IgnoreAnnotation + ": PR201,PR107` on itself or its pod template, or with\n" +
-		"istioctl's `" + suppressAnnotation + "` and the analyzer's code where the rule has one.\n\n" +
-		"| code | rule | severity | analyzer |\n|---|---|---|---|\n")
+		"A finding that is accepted is suppressed on the object or its pod template, with the reason, by the annotation\n`" +
+		IgnoreAnnotation + ".PR107: the application does not care`; several without a reason by `" + IgnoreAnnotation + ": PR201,PR107`, and\n" +
+		"by istioctl's `" + suppressAnnotation + "` with the analyzer's code where the rule has one. A policy does it in\n" +
+		"[`spec.lint.suppress`](../../docs/injection-policy.md#speclint).\n\n" +
+		"The column *for* names who can change what the rule finds; `--profile` selects by it.\n\n" +
+		"| code | rule | severity | for | analyzer |\n|---|---|---|---|---|\n")
 	for _, r := range rules {
-		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s | %s |\n", r.Code, strings.ToLower(r.Code), r.Title, r.severityText(), strings.Join(r.Analyzers, ", "))
+		fmt.Fprintf(&b, "| [%s](#%s) | %s | %s | %s | %s |\n", r.Code, strings.ToLower(r.Code), r.Title, r.severityText(), r.audienceText(), strings.Join(r.Analyzers, ", "))
 	}
 	group := ""
 	for _, r := range rules {
@@ -31,7 +34,7 @@ func Markdown() string {
 			group = r.Group()
 			fmt.Fprintf(&b, "\n## %s\n", group)
 		}
-		fmt.Fprintf(&b, "\n### %s\n\n**%s.** Severity: %s.\n\n%s\n\n*What to change.* %s\n", r.Code, r.Title, r.severityText(), r.Why, r.Change)
+		fmt.Fprintf(&b, "\n### %s\n\n**%s.** Severity: %s. For: %s.\n\n%s\n\n*What to change.* %s\n", r.Code, r.Title, r.severityText(), r.audienceText(), r.Why, r.Change)
 		if refs := r.References(); len(refs) > 0 {
 			fmt.Fprintf(&b, "\n*Answers.* %s\n", strings.Join(refs, ", "))
 		}

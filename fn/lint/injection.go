@@ -14,7 +14,7 @@ import (
 
 var injectionRules = []Rule{
 	{
-		Code: "PR601", Title: "image: auto in a pod that is not injected", Severity: result.Warning,
+		Code: "PR601", Title: "image: auto in a pod that is not injected", Severity: result.Warning, Audience: Applications,
 		Why: "The image auto is a mark that the injector replaces. The pod was not injected, so the kubelet looks for an image of that name, on Docker Hub " +
 			"as a rule, and the container never starts.",
 		Change:    "Find out why the pod is not injected (its decision says so): a label, the revision or the template. If the cluster's own webhook is to inject it, ignore this.",
@@ -40,7 +40,7 @@ var injectionRules = []Rule{
 		check:  checkProbes,
 	},
 	{
-		Code: "PR610", Title: "Application uses a port of the proxy", Severity: result.Warning,
+		Code: "PR610", Title: "Application uses a port of the proxy", Severity: result.Warning, Audience: Applications,
 		Why: "Envoy and pilot-agent listen on ports of their own in the pod's network. An application that listens on one of them fails to start, or takes it " +
 			"from the proxy.",
 		Change: "Use another port for the application.",
@@ -55,7 +55,7 @@ var injectionRules = []Rule{
 		check:  checkContainerNames,
 	},
 	{
-		Code: "PR612", Title: "Proxy version that the control plane does not support", Severity: result.Warning,
+		Code: "PR612", Title: "Proxy version that the control plane does not support", Severity: result.Warning, Mesh: true,
 		Why: "Istio supports a control plane that is one minor version ahead of the proxies, and none that is behind them. Pods that were injected and " +
 			"committed keep their proxy until they are injected again.",
 		Change:    "Inject again with the control plane's version; remove sidecar.istio.io/proxyImage where it holds an old one.",

@@ -13,7 +13,7 @@ import (
 
 var jobRules = []Rule{
 	{
-		Code: "PR301", Title: "Job never completes", Severity: result.Warning,
+		Code: "PR301", Title: "Job never completes", Severity: result.Warning, Mesh: true,
 		Why: "A pod that is meant to end is complete when all its containers have ended. A sidecar that is an ordinary container never ends by itself, so " +
 			"the Job runs until its deadline, and a CronJob starts no next one or piles them up.",
 		Change: "Use native sidecars (nativeSidecars: Enabled, or the annotation sidecar.istio.io/nativeSidecar: \"true\" from Istio 1.24 on). Else let the " +

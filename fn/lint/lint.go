@@ -7,9 +7,6 @@
 package lint
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/prerig/prerig/fn/result"
 )
 
@@ -60,33 +57,31 @@ type Input struct {
 // wrote and the pod that was checked.
 const TagContainer = "prerig.dev/container"
 
-// IgnoreAnnotation lists codes of rules, separated by commas, that are not to be reported for a workload, or * for all. It is read
-// from the workload and from its pod template. istioctl's galley.istio.io/analyze-suppress is honoured too, for the rules that
-// answer one of its codes.
-const (
-	IgnoreAnnotation   = "prerig.dev/lint-ignore"
-	suppressAnnotation = "galley.istio.io/analyze-suppress"
-)
-
-// Check runs every rule that looks at one pod. Results come in the order of the rules' codes and then of the pod.
-func Check(in Input, sev Severities) result.Results {
+// Check runs every rule that looks at one pod, and returns what they find and what of it is suppressed by an annotation or a policy.
+// Results come in the order of the rules' codes and then of the pod. The tag [TagReason] of a suppressed one says why.
+func Check(in Input, sev Severities) (found, suppressed result.Results) {
 	p := newPod(&in)
 	if p == nil {
-		return nil
+		return nil, nil
 	}
-	ignored := p.ignored()
-	var out result.Results
+	by := p.suppressions()
 	for i := range rules {
 		r := &rules[i]
 		level := sev.of(r)
-		if r.check == nil || level == "" || ignored.has(r) {
+		if r.check == nil || level == "" {
 			continue
 		}
 		for _, f := range r.check(p) {
-			out = append(out, in.newResult(r, level, f))
+			one := p.newResult(r, level, f)
+			if reason, ok := sev.suppressed(r, by, *one.ResourceRef); ok {
+				one.Tags[TagReason] = reason
+				suppressed = append(suppressed, one)
+				continue
+			}
+			found = append(found, one)
 		}
 	}
-	return out
+	return found, suppressed
 }
 
 // finding is what a rule has found: the message and the field, as a path below the pod template unless object is set.
@@ -99,7 +94,8 @@ type finding struct {
 	proposed  any
 }
 
-func (in *Input) newResult(r *Rule, level result.Severity, f finding) result.Result {
+func (p *pod) newResult(r *Rule, level result.Severity, f finding) result.Result {
+	in := p.in
 	out := result.Result{
 		Message:  f.message,
 		Severity: level,
@@ -119,35 +115,8 @@ func (in *Input) newResult(r *Rule, level result.Severity, f finding) result.Res
 	if f.container != "" {
 		out.Tags[TagContainer] = f.container
 	}
+	if r.Mesh && f.container != "" && (p.injected[f.container] || f.container == proxyName) {
+		out.Tags[TagScope] = ScopeMesh
+	}
 	return out
-}
-
-// ignoredRules is what the annotations of a workload switch off.
-type ignoredRules struct {
-	own   []string
-	istio []string
-}
-
-func (p *pod) ignored() ignoredRules { return ignoredBy(p.in.ObjectAnnotations, p.annotations) }
-
-func ignoredBy(all ...map[string]string) ignoredRules {
-	var ig ignoredRules
-	for _, annotations := range all {
-		ig.own = append(ig.own, fieldsOf(annotations[IgnoreAnnotation])...)
-		ig.istio = append(ig.istio, fieldsOf(annotations[suppressAnnotation])...)
-	}
-	return ig
-}
-
-func (ig ignoredRules) has(r *Rule) bool {
-	if slices.Contains(ig.own, r.Code) || slices.Contains(ig.own, "*") {
-		return true
-	}
-	return slices.ContainsFunc(r.Analyzers, func(code string) bool {
-		return slices.Contains(ig.istio, code) || slices.Contains(ig.istio, "*")
-	})
-}
-
-func fieldsOf(list string) []string {
-	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' })
 }

@@ -49,6 +49,12 @@ func codes(rs result.Results) string {
 	return strings.Join(out, " ")
 }
 
+// found returns what Check finds and is not suppressed.
+func found(in lint.Input, sev lint.Severities) result.Results {
+	rs, _ := lint.Check(in, sev)
+	return rs
+}
+
 func input(t testing.TB, text string) lint.Input {
 	t.Helper()
 	in, ok := inputOf(t, nil, decode(t, []byte(text))[0], lint.Facts{})
@@ -73,11 +79,11 @@ func TestSeverities(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := codes(lint.Check(in, sev)); got != c.want {
+		if got := codes(found(in, sev)); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
-	if got := lint.Check(in, lint.Off()); got != nil {
+	if got := found(in, lint.Off()); got != nil {
 		t.Errorf("switched off: %v", got)
 	}
 	for rules, want := range map[string]string{"PR999": `rule "PR999": there is no such rule`, "PR201": `rule PR201: "Fatal" is not Error`} {
@@ -98,12 +104,12 @@ func TestIgnore(t *testing.T) {
 		if c.on != "" {
 			text = strings.Replace(risky, c.on, "        "+c.annotation+"\n"+c.on, 1)
 		}
-		if got := codes(lint.Check(input(t, text), lint.Severities{})); got != c.want {
+		if got := codes(found(input(t, text), lint.Severities{})); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
 	typo := strings.Replace(risky, "        sidecar", "        sidecar.istio.io/proxyCpu: 1\n        galley.istio.io/analyze-suppress: IST0108\n        sidecar", 1)
-	if got := codes(lint.Check(input(t, typo), lint.Severities{})); strings.Contains(got, "PR603") {
+	if got := codes(found(input(t, typo), lint.Severities{})); strings.Contains(got, "PR603") {
 		t.Errorf("suppressed for istioctl, and reported: %s", got)
 	}
 }
@@ -111,14 +117,14 @@ func TestIgnore(t *testing.T) {
 func TestResult(t *testing.T) {
 	in := input(t, risky)
 	in.File = &result.File{Path: "shop.yaml", Index: 2, Line: 7}
-	got := lint.Check(in, lint.Severities{})[1]
+	got := found(in, lint.Severities{})[1]
 	want := result.Result{
 		Message:     got.Message,
 		Severity:    result.Warning,
 		ResourceRef: &result.ResourceRef{APIVersion: "apps/v1", Kind: "Deployment", Name: "shop", Namespace: "web"},
 		Field:       &result.Field{Path: "spec.template.spec.containers[1]"},
 		File:        in.File,
-		Tags:        map[string]string{result.TagCode: "PR201", lint.TagContainer: "istio-proxy"},
+		Tags:        map[string]string{result.TagCode: "PR201", lint.TagContainer: "istio-proxy", lint.TagScope: lint.ScopeMesh},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -133,11 +139,11 @@ func TestCheckChangesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := lint.Check(in, lint.Severities{})
+	want := found(in, lint.Severities{})
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			if diff := cmp.Diff(want, lint.Check(in, lint.Severities{})); diff != "" {
+			if diff := cmp.Diff(want, found(in, lint.Severities{})); diff != "" {
 				t.Errorf("a second run differs:\n%s", diff)
 			}
 		})
@@ -155,10 +161,10 @@ func TestCheckChangesNothing(t *testing.T) {
 // TestNotInjected finds nothing of the proxy in a pod that has none, and nothing in what is no pod.
 func TestNotInjected(t *testing.T) {
 	plain := strings.Split(risky, "    metadata:\n")[0] + "    spec:\n      containers:\n      - {name: app, image: registry.example/app:1, lifecycle: {preStop: {sleep: {seconds: 20}}}}\n"
-	if got := lint.Check(input(t, plain), lint.Severities{}); len(got) > 0 {
+	if got := found(input(t, plain), lint.Severities{}); len(got) > 0 {
 		t.Errorf("a pod without sidecars: %v", got)
 	}
-	if got := lint.Check(lint.Input{After: map[string]any{"spec": "text"}}, lint.Severities{}); got != nil {
+	if got := found(lint.Input{After: map[string]any{"spec": "text"}}, lint.Severities{}); got != nil {
 		t.Errorf("no pod: %v", got)
 	}
 	if _, ok := lint.Summarize(lint.Input{}); ok {
@@ -181,9 +187,9 @@ func FuzzCheck(f *testing.F) {
 			NamespaceLabels: map[string]string{"pod-security.kubernetes.io/enforce": level},
 			Facts:           lint.Facts{IstioVersion: "1.31", KubernetesVersion: "1.28", CNI: lint.Yes},
 		}
-		lint.Check(in, lint.Severities{})
+		found(in, lint.Severities{})
 		in.Before = nil
-		lint.Check(in, lint.Severities{})
+		found(in, lint.Severities{})
 		lint.Summarize(in)
 	})
 }
@@ -199,7 +205,7 @@ func BenchmarkCheck(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				lint.Check(in, lint.Severities{})
+				found(in, lint.Severities{})
 			}
 		})
 	}
@@ -233,11 +239,11 @@ func TestPathIn(t *testing.T) {
 // override of a user for one.
 func TestKubeInjected(t *testing.T) {
 	text := strings.Replace(risky, "        sidecar.istio.io/status: '{\"initContainers\":[\"istio-init\"],\"containers\":[\"istio-proxy\"]}'\n", "        a: b\n", 1)
-	if got := codes(lint.Check(input(t, text), lint.Severities{})); got != "PR107=info PR201=warning" {
+	if got := codes(found(input(t, text), lint.Severities{})); got != "PR107=info PR201=warning" {
 		t.Errorf("without a status: %q", got)
 	}
 	override := strings.Replace(strings.Replace(text, "        args: [proxy, sidecar]\n", "", 1), "image: docker.io/istio/proxyv2:1.31.0\n        resources", "image: auto\n        resources", 1)
-	if got := codes(lint.Check(input(t, override), lint.Severities{})); got != "PR601=warning" {
+	if got := codes(found(input(t, override), lint.Severities{})); got != "PR601=warning" {
 		t.Errorf("an override: %q", got)
 	}
 }

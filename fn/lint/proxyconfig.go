@@ -13,7 +13,7 @@ import (
 
 var proxyConfigRules = []Rule{
 	{
-		Code: "PR613", Title: "Field of proxy.istio.io/config that has no effect", Severity: result.Warning,
+		Code: "PR613", Title: "Field of proxy.istio.io/config that has no effect", Severity: result.Warning, Audience: Applications,
 		Why: "Istio passes over a field of the annotation that it does not know: a misspelt one, or one of another version. The pod starts, and the setting is " +
 			"not there.",
 		Change: "Correct the name of the field, or remove it. The names are those of ProxyConfig in Istio's reference of the mesh config.",

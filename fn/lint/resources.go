@@ -15,7 +15,7 @@ import (
 
 var resourceRules = []Rule{
 	{
-		Code: "PR401", Title: "Proxy without a limit because of an annotation", Severity: result.Warning,
+		Code: "PR401", Title: "Proxy without a limit because of an annotation", Severity: result.Warning, Audience: Applications,
 		Why: "As soon as one of sidecar.istio.io/proxyCPU, proxyMemory, proxyCPULimit and proxyMemoryLimit is set, the mesh's default resources are " +
 			"left out as a whole. With proxyCPU or proxyMemory alone the proxy has no limit: it may use all of the node, and with no CPU limit it starts one " +
 			"worker thread for each core of the node.",
@@ -24,7 +24,7 @@ var resourceRules = []Rule{
 		check:  checkAnnotationLimits,
 	},
 	{
-		Code: "PR402", Title: "Proxy loses a default request because of an annotation", Severity: result.Info,
+		Code: "PR402", Title: "Proxy loses a default request because of an annotation", Severity: result.Info, Audience: Applications,
 		Why: "The same annotations leave out the mesh's default requests too. With a limit and no request, Kubernetes sets the request to the limit, " +
 			"which reserves far more than was meant; with neither, the scheduler counts the proxy as nothing.",
 		Change: "Set sidecar.istio.io/proxyCPU and sidecar.istio.io/proxyMemory as well.",
@@ -38,7 +38,7 @@ var resourceRules = []Rule{
 		check:  checkRequestAboveLimit,
 	},
 	{
-		Code: "PR404", Title: "Sidecar without requests", Severity: result.Warning,
+		Code: "PR404", Title: "Sidecar without requests", Severity: result.Warning, Mesh: true,
 		Why: "A sidecar that requests nothing makes the pod burstable at best, does not count for the scheduler, and breaks a HorizontalPodAutoscaler on " +
 			"utilisation, which needs a request of every container. A ResourceQuota refuses the pod.",
 		Change: "Set requests: values.global.proxy.resources, or the annotations sidecar.istio.io/proxyCPU and proxyMemory with their limits.",

@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/result"
 )
 
@@ -19,6 +20,10 @@ type Rule struct {
 	Title string
 	// Severity is the default; empty means that the rule is off unless a policy sets it.
 	Severity result.Severity
+	// Audience says who can change what the rule finds.
+	Audience Audience
+	// Mesh says that what it finds in an injected container mostly comes from a setting of the mesh, the same for all workloads.
+	Mesh bool
 	// Why says what happens, and Change what to do about it.
 	Why, Change string
 	// Analyzers are the codes of istioctl analyze that the rule answers, such as IST0144.
@@ -69,10 +74,12 @@ func Lookup(code string) (Rule, bool) {
 	return Rule{}, false
 }
 
-// Severities says how severe each rule is. The zero value holds every rule at its default.
+// Severities says how severe each rule is, and what of its findings a policy suppresses. The zero value holds every rule at its default.
 type Severities struct {
 	off  bool
 	rule map[string]result.Severity // "" switches the rule off
+
+	suppressions []v1alpha1.LintSuppression
 }
 
 // Off switches every rule off.

@@ -151,12 +151,13 @@ func caseFindings(t *testing.T, h header, code string, after, before, ns []byte)
 		if ns != nil {
 			in.NamespaceKnown, in.NamespaceLabels = true, labels(decode(t, ns)[0])
 		}
-		results = append(results, lint.Check(in, sev)...)
+		results = append(results, found(in, sev)...)
 		if s, ok := lint.Summarize(in); ok {
 			pods = append(pods, s)
 		}
 	}
-	results = append(results, lint.CheckSet(pods, around, sev)...)
+	ofSet, _ := lint.CheckSet(pods, around, sev)
+	results = append(results, ofSet...)
 	var b strings.Builder
 	for _, r := range results {
 		fmt.Fprintln(&b, r)

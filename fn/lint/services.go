@@ -14,7 +14,7 @@ import (
 
 var serviceRules = []Rule{
 	{
-		Code: "PR801", Title: "Service port without a protocol", Severity: result.Info,
+		Code: "PR801", Title: "Service port without a protocol", Severity: result.Info, Audience: Applications,
 		Why: "Neither the port's name (http, or http-web) nor appProtocol says what is spoken. Istio looks at the first bytes of each connection and takes " +
 			"it for HTTP or for plain TCP. What it cannot tell is TCP: without retries, routes and metrics by request.",
 		Change:    "Set appProtocol, or begin the port's name with the protocol: http, http2, https, grpc, tls, tcp, mongo, mysql, redis.",
@@ -23,7 +23,7 @@ var serviceRules = []Rule{
 		checkSet:  checkPortProtocols,
 	},
 	{
-		Code: "PR802", Title: "Server speaks first on a port without a protocol", Severity: result.Warning,
+		Code: "PR802", Title: "Server speaks first on a port without a protocol", Severity: result.Warning, Audience: Applications,
 		Why: "Istio waits for the client's first bytes to find out the protocol of the port. The server of this protocol speaks first and the client waits for " +
 			"it, so that connections hang or begin late. For the Service ports 25, 53, 3306 and 27017 Istio takes TCP by itself; for others it does not.",
 		Change:    "Set appProtocol: tcp (or mysql, mongo), or begin the port's name with it.",
@@ -32,7 +32,7 @@ var serviceRules = []Rule{
 		checkSet:  checkServerFirst,
 	},
 	{
-		Code: "PR803", Title: "Services disagree about the protocol of a port", Severity: result.Warning,
+		Code: "PR803", Title: "Services disagree about the protocol of a port", Severity: result.Warning, Audience: Applications,
 		Why: "Two Services lead to the same port of a workload, one with HTTP and one with TCP. The proxy has one listener for the port and handles all that " +
 			"arrives as one of them.",
 		Change:    "Declare the same protocol in both Services, or use two ports.",
@@ -41,7 +41,7 @@ var serviceRules = []Rule{
 		checkSet:  checkProtocolConflicts,
 	},
 	{
-		Code: "PR804", Title: "Service selects no workload", Severity: result.Warning,
+		Code: "PR804", Title: "Service selects no workload", Severity: result.Warning, Audience: Applications,
 		Why: "No pod among the files has the labels that the Service selects, and the workload of the Service's name has the same labels with another value. Without " +
 			"endpoints, each request to the Service fails.",
 		Change:   "Correct the selector of the Service or the labels of the pod template. If the pods come from elsewhere, ignore this.",

@@ -14,7 +14,7 @@ import (
 
 var setRules = []Rule{
 	{
-		Code: "PR701", Title: "Several injection labels on a namespace", Severity: result.Warning,
+		Code: "PR701", Title: "Several injection labels on a namespace", Severity: result.Warning, Audience: Operators,
 		Why: "A namespace with both istio-injection and istio.io/rev is read by istio-injection alone; the revision has no effect, whoever set it last. It is " +
 			"how a namespace stays on the old control plane during an upgrade.",
 		Change:    "Keep one: istio-injection for the default revision, or istio.io/rev for a named one or a tag.",
@@ -32,7 +32,7 @@ var setRules = []Rule{
 		checkSet:  checkNamespaceVersions,
 	},
 	{
-		Code: "PR703", Title: "Namespace with ambient and sidecar labels", Severity: result.Warning,
+		Code: "PR703", Title: "Namespace with ambient and sidecar labels", Severity: result.Warning, Audience: Operators,
 		Why: "The namespace is labelled for ambient mode and for sidecars. Its pods get sidecars, and ambient mode leaves pods with a sidecar alone: the ambient " +
 			"label has no effect on them.",
 		Change:   "Keep one: istio.io/dataplane-mode: ambient, or istio-injection: enabled.",
@@ -75,7 +75,7 @@ func Summarize(in Input) (Summary, bool) {
 	s := Summary{
 		ref:     result.ResourceRef{APIVersion: in.APIVersion, Kind: in.Kind, Name: in.Name, Namespace: in.Namespace},
 		file:    in.File,
-		ignored: p.ignored(),
+		ignored: p.suppressions(),
 		labels:  p.labels,
 		ports:   p.namedPorts(),
 		sidecar: p.sidecar(),
@@ -130,16 +130,15 @@ type setFinding struct {
 	container string
 }
 
-// CheckSet runs the rules that look at all workloads of a run together. Results come in the order of the rules' codes, then of
-// the namespaces' names, then of the pods and Services as given.
-func CheckSet(pods []Summary, around Surroundings, sev Severities) result.Results {
+// CheckSet runs the rules that look at all workloads of a run together, and returns what they find and what of it is suppressed.
+// Results come in the order of the rules' codes, then of the namespaces' names, then of the pods and Services as given.
+func CheckSet(pods []Summary, around Surroundings, sev Severities) (found, suppressed result.Results) {
 	s := &workloadSet{pods: pods, namespaces: slices.Clone(around.Namespaces)}
 	if len(around.Services) > 0 {
 		s.index = newPodIndex(pods)
 		s.services = newServices(around.Services, s.index)
 	}
 	sort.SliceStable(s.namespaces, func(i, j int) bool { return s.namespaces[i].Name < s.namespaces[j].Name })
-	var out result.Results
 	for i := range rules {
 		r := &rules[i]
 		level := sev.of(r)
@@ -147,19 +146,25 @@ func CheckSet(pods []Summary, around Surroundings, sev Severities) result.Result
 			continue
 		}
 		for _, f := range r.checkSet(s) {
-			if f.ignored.has(r) {
+			one := f.newResult(r, level)
+			if reason, ok := sev.suppressed(r, f.ignored, f.ref); ok {
+				one.Tags[TagReason] = reason
+				suppressed = append(suppressed, one)
 				continue
 			}
-			ref := f.ref
-			one := result.Result{
-				Message: f.message, Severity: level, ResourceRef: &ref, Field: f.field, File: f.file,
-				Tags: map[string]string{result.TagCode: r.Code},
-			}
-			if f.container != "" {
-				one.Tags[TagContainer] = f.container
-			}
-			out = append(out, one)
+			found = append(found, one)
 		}
+	}
+	return found, suppressed
+}
+
+func (f setFinding) newResult(r *Rule, level result.Severity) result.Result {
+	out := result.Result{
+		Message: f.message, Severity: level, ResourceRef: &f.ref, Field: f.field, File: f.file,
+		Tags: map[string]string{result.TagCode: r.Code},
+	}
+	if f.container != "" {
+		out.Tags[TagContainer] = f.container
 	}
 	return out
 }

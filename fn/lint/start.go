@@ -13,7 +13,7 @@ import (
 
 var startRules = []Rule{
 	{
-		Code: "PR201", Title: "Application may start before the proxy", Severity: result.Warning,
+		Code: "PR201", Title: "Application may start before the proxy", Severity: result.Warning, Audience: Operators, Mesh: true,
 		Why: "Traffic is captured from the first container on, and the proxy is an ordinary container: nothing makes the application wait until it is ready. " +
 			"What the application sends before that fails.",
 		Change: "Use a native sidecar, or set holdApplicationUntilProxyStarts (mesh config, proxy.istio.io/config, or values.global.proxy).",
@@ -21,14 +21,14 @@ var startRules = []Rule{
 		check:  checkNoHold,
 	},
 	{
-		Code: "PR202", Title: "Container starts before the proxy that is to hold it", Severity: result.Warning,
+		Code: "PR202", Title: "Container starts before the proxy that is to hold it", Severity: result.Warning, Audience: Operators,
 		Why: "The kubelet starts containers in the order of the list and waits for the postStart hook of each. A container in front of the proxy " +
 			"is not held by the proxy's hook.",
 		Change: "Move the proxy to the front of spec.containers, or use a native sidecar.",
 		check:  checkBeforeHold,
 	},
 	{
-		Code: "PR203", Title: "Native sidecar without startupProbe or postStart", Severity: result.Warning,
+		Code: "PR203", Title: "Native sidecar without startupProbe or postStart", Severity: result.Warning, Mesh: true,
 		Why: "The kubelet goes on to the next container as soon as a native sidecar runs, unless a startupProbe or a postStart hook says when it is " +
 			"ready. Without one the application may start before the sidecar can serve it.",
 		Change: "Add a startupProbe (values.global.proxy.startupProbe.enabled for Istio, which also needs a status port) or a postStart hook.",
@@ -36,7 +36,7 @@ var startRules = []Rule{
 		check:  checkNativeReady,
 	},
 	{
-		Code: "PR204", Title: "Init container runs without network under Istio CNI", Severity: result.Warning,
+		Code: "PR204", Title: "Init container runs without network under Istio CNI", Severity: result.Warning, Audience: Applications,
 		Why: "The CNI plugin captures the pod's traffic before the first init container. Until the proxy runs, what an init container sends goes nowhere.",
 		Change: "Use a native sidecar, which starts before the other init containers. Else let the init container run as user 1337, or exclude what it talks to " +
 			"(traffic.sidecar.istio.io/excludeOutboundPorts or excludeOutboundIPRanges). If it needs no network, ignore this.",
@@ -44,7 +44,7 @@ var startRules = []Rule{
 		check:  checkInitUnderCNI,
 	},
 	{
-		Code: "PR205", Title: "Init container after istio-init", Severity: result.Warning,
+		Code: "PR205", Title: "Init container after istio-init", Severity: result.Warning, Mesh: true,
 		Why: "istio-init captures the pod's traffic. An init container that another injector puts after it, and before the proxy runs, has no network.",
 		Change: "Let the other injector put its init container first, or inject it at build time in front of Istio, or use a native sidecar. " +
 			"If it needs no network, ignore this.",
@@ -52,7 +52,7 @@ var startRules = []Rule{
 		check:  checkInitAfterCapture,
 	},
 	{
-		Code: "PR206", Title: "Native sidecar on a cluster that does not know it", Severity: result.Error,
+		Code: "PR206", Title: "Native sidecar on a cluster that does not know it", Severity: result.Error, Audience: Operators, Mesh: true,
 		Why: "Kubernetes before 1.29 does not start sidecars among the init containers unless a feature gate is set: the init container never ends, and " +
 			"the application never starts.",
 		Change: "Set nativeSidecars to Disabled, or raise kubernetesVersion if no kubelet is older.",

@@ -16,7 +16,7 @@ import (
 
 var terminationRules = []Rule{
 	{
-		Code: "PR101", Title: "Grace period shorter than the shutdown takes", Severity: result.Warning,
+		Code: "PR101", Title: "Grace period shorter than the shutdown takes", Severity: result.Warning, Audience: Applications,
 		Why: "The kubelet runs the preStop hooks and sends SIGTERM inside terminationGracePeriodSeconds, and kills what is left when it is over. " +
 			"A preStop hook of the application, and the time for which the proxy drains, count towards it. With a native sidecar they come one after " +
 			"the other: the proxy is told to end only when the application has ended. Where the period is too short, open connections are cut.",
@@ -25,7 +25,7 @@ var terminationRules = []Rule{
 		check:  checkGracePeriod,
 	},
 	{
-		Code: "PR102", Title: "terminationDrainDuration is ignored", Severity: result.Warning,
+		Code: "PR102", Title: "terminationDrainDuration is ignored", Severity: result.Warning, Mesh: true,
 		Why: "With EXIT_ON_ZERO_ACTIVE_CONNECTIONS the agent does not read terminationDrainDuration: it waits for MINIMUM_DRAIN_DURATION (5s unless " +
 			"set) and then until the last connection has ended. The proxy may be gone long before the time that was set.",
 		Change: "Set MINIMUM_DRAIN_DURATION in proxyMetadata to the time that was meant, and remove terminationDrainDuration.",
@@ -33,7 +33,7 @@ var terminationRules = []Rule{
 		check:  checkIgnoredDrain,
 	},
 	{
-		Code: "PR103", Title: "Two ways to wait at shutdown", Severity: result.Info,
+		Code: "PR103", Title: "Two ways to wait at shutdown", Severity: result.Info, Audience: Operators, Mesh: true,
 		Why: "The proxy waits in its preStop hook, and then, with EXIT_ON_ZERO_ACTIVE_CONNECTIONS, again for MINIMUM_DRAIN_DURATION and for the last " +
 			"connection. The waits add up, and all of them have to fit into the grace period.",
 		Change: "Keep EXIT_ON_ZERO_ACTIVE_CONNECTIONS and remove the hook; where traffic arrives late, raise MINIMUM_DRAIN_DURATION instead.",
@@ -41,7 +41,7 @@ var terminationRules = []Rule{
 		check:  checkTwoWaits,
 	},
 	{
-		Code: "PR104", Title: "preStop waits for a listener that never closes", Severity: result.Warning,
+		Code: "PR104", Title: "preStop waits for a listener that never closes", Severity: result.Warning, Audience: Operators, Mesh: true,
 		Why: "The hook waits until nobody but Envoy listens on a port. pilot-agent runs in the same container and listens too (15020 among others) until " +
 			"the container is stopped, which happens only after the hook: so the hook always runs until the grace period is over, and the proxy is then " +
 			"killed without a drain.",
@@ -51,7 +51,7 @@ var terminationRules = []Rule{
 		check:  checkListenerWait,
 	},
 	{
-		Code: "PR105", Title: "Lifecycle hook needs a program that the image lacks", Severity: result.Warning,
+		Code: "PR105", Title: "Lifecycle hook needs a program that the image lacks", Severity: result.Warning, Audience: Operators, Mesh: true,
 		Why: "The distroless proxy image has no shell and no tools such as netstat, sleep or curl. The hook fails at once: a preStop hook then waits for " +
 			"nothing, and a postStart hook kills the container.",
 		Change: "Call pilot-agent, or use the sleep action of Kubernetes (lifecycle.preStop.sleep, 1.30 and later), or the default image.",
@@ -67,7 +67,7 @@ var terminationRules = []Rule{
 		check:  checkProxyEndsFirst,
 	},
 	{
-		Code: "PR107", Title: "Proxy may end before the application", Severity: result.Info,
+		Code: "PR107", Title: "Proxy may end before the application", Severity: result.Info, Audience: Operators, Mesh: true,
 		Why: "An ordinary sidecar gets SIGTERM together with the application and exits after terminationDrainDuration (5s unless set), while the " +
 			"application may take the whole grace period. Requests that it still sends or answers after that fail.",
 		Change: "Use a native sidecar, or set EXIT_ON_ZERO_ACTIVE_CONNECTIONS, or raise terminationDrainDuration to what the application needs.",
@@ -75,7 +75,7 @@ var terminationRules = []Rule{
 		check:  checkProxyMayEndFirst,
 	},
 	{
-		Code: "PR108", Title: "Drain settings have no effect after a drain hook", Severity: result.Warning,
+		Code: "PR108", Title: "Drain settings have no effect after a drain hook", Severity: result.Warning, Audience: Operators, Mesh: true,
 		Why: "The preStop hook asks the agent to drain, as the stock hook of native sidecars does. An agent that has drained exits at once when it gets " +
 			"SIGTERM: terminationDrainDuration, EXIT_ON_ZERO_ACTIVE_CONNECTIONS and MINIMUM_DRAIN_DURATION are not read any more.",
 		Change: "Remove the settings, or replace the hook (values.global.proxy.lifecycle) where a drain of a certain length is wanted.",

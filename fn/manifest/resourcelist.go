@@ -6,6 +6,7 @@ package manifest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -131,14 +132,24 @@ func resultValues(rs result.Results) []any {
 			r.Severity = result.Error
 		}
 		if r.File != nil && r.File.Line > 0 {
-			tags := make(map[string]string, len(r.Tags)+1)
-			for k, v := range r.Tags {
-				tags[k] = v
+			r.Tags = withTag(r.Tags, result.TagLine, strconv.Itoa(r.File.Line))
+		}
+		if len(r.Places) > 0 {
+			lines := make([]string, 0, len(r.Places))
+			for _, p := range r.Places {
+				lines = append(lines, p.String())
 			}
-			tags[result.TagLine] = strconv.Itoa(r.File.Line)
-			r.Tags = tags
+			r.Tags = withTag(r.Tags, result.TagObjects, strings.Join(lines, "\n"))
 		}
 		out = append(out, normalValue(r))
 	}
+	return out
+}
+
+// withTag returns a copy of the tags with one more.
+func withTag(tags map[string]string, key, value string) map[string]string {
+	out := make(map[string]string, len(tags)+1)
+	maps.Copy(out, tags)
+	out[key] = value
 	return out
 }

@@ -61,26 +61,53 @@ type Result struct {
 	Field       *Field            `json:"field,omitempty"`
 	File        *File             `json:"file,omitempty"`
 	Tags        map[string]string `json:"tags,omitempty"`
+	// Places are the objects that the result is about where there are several; ResourceRef, Field and File are then nil. On the
+	// wire they are in the tags, as the specification has one object for a result.
+	Places []Place `json:"-"`
 }
 
-// TagCode is the tag that carries the stable code of a rule, and TagLine the one that carries File.Line on the wire.
+// Place is one of several objects that a result is about, with the field and the file where they are known.
+type Place struct {
+	ResourceRef ResourceRef
+	Field       *Field
+	File        *File
+}
+
+// String returns the object and where it is, such as "Deployment shop/web (k8s/web.yaml:13)".
+func (p Place) String() string {
+	if p.File == nil || p.File.Path == "" {
+		return p.ResourceRef.String()
+	}
+	return p.ResourceRef.String() + " (" + p.File.String() + ")"
+}
+
+// String returns the path and, where it is known, the line, such as "k8s/web.yaml:13".
+func (f File) String() string {
+	if f.Line > 0 {
+		return f.Path + ":" + strconv.Itoa(f.Line)
+	}
+	return f.Path
+}
+
+// TagCode is the tag that carries the stable code of a rule, TagLine the one that carries File.Line on the wire, and TagObjects
+// the one that carries the objects of Places, one a line.
 const (
-	TagCode = "prerig.dev/code"
-	TagLine = "prerig.dev/line"
+	TagCode    = "prerig.dev/code"
+	TagLine    = "prerig.dev/line"
+	TagObjects = "prerig.dev/objects"
 )
 
 // String is the one-line form that goes to standard error: severity, place, object, field, code and message. The place is left out
-// where the message of a result about a file begins with it anyway.
+// where the message of a result about a file begins with it anyway. Of several objects it says the number and the first.
 func (r Result) String() string {
 	var b strings.Builder
 	b.WriteString(string(r.Severity))
 	b.WriteString(": ")
 	if r.File != nil && r.File.Path != "" && (r.ResourceRef != nil || !strings.Contains(r.Message, r.File.Path+":")) {
-		b.WriteString(r.File.Path)
-		if r.File.Line > 0 {
-			b.WriteString(":" + strconv.Itoa(r.File.Line))
-		}
-		b.WriteString(": ")
+		b.WriteString(r.File.String() + ": ")
+	}
+	if len(r.Places) > 0 {
+		fmt.Fprintf(&b, "%d objects, such as %s: ", len(r.Places), r.Places[0])
 	}
 	if r.ResourceRef != nil {
 		b.WriteString(r.ResourceRef.String())

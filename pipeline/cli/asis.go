@@ -30,21 +30,22 @@ type asIs struct {
 	// serviceDocs are the documents of services, by the File that findings about them have.
 	serviceDocs map[*result.File]*manifest.Document
 	found       result.Results
+	suppressed  result.Results
 	summaries   []lint.Summary
 	// pods were checked, and injected of them have an injected sidecar.
 	pods, injected int
-	errs           []error
+	// problems tell what could not be checked.
+	problems result.Results
 }
 
+// checkAsIs returns the findings, and before them what could not be checked.
 func (l *lintRun) checkAsIs(b *batch.Batch, severities map[string]string) (result.Results, error) {
 	a, err := l.prepareAsIs(severities)
 	if err != nil {
 		return nil, err
 	}
 	l.printNotices()
-	for _, r := range b.Problems() {
-		a.errs = append(a.errs, errors.New(r.Message))
-	}
+	a.problems = slices.Clone(b.Problems())
 	items := b.Items()
 	for _, item := range items {
 		a.forEachObject(item, a.noteNamespace)
@@ -53,14 +54,25 @@ func (l *lintRun) checkAsIs(b *batch.Batch, severities map[string]string) (resul
 		a.forEachObject(item, a.checkObject)
 	}
 	around := lint.Surroundings{Namespaces: slices.Collect(maps.Values(a.namespaces)), Services: a.services}
-	for _, r := range lint.CheckSet(a.summaries, around, a.severities) {
-		if doc := a.serviceDocs[r.File]; doc != nil {
-			setResultLine(doc, &r)
+	found, suppressed := lint.CheckSet(a.summaries, around, a.severities)
+	for _, list := range []result.Results{found, suppressed} {
+		for i := range list {
+			if doc := a.serviceDocs[list[i].File]; doc != nil {
+				setResultLine(doc, &list[i])
+			}
 		}
-		a.found = append(a.found, r)
 	}
-	l.pods, l.injected = a.pods, a.injected
-	return a.found, errors.Join(a.errs...)
+	a.found, a.suppressed = append(a.found, found...), append(a.suppressed, suppressed...)
+	l.pods, l.injected, l.suppressed = a.pods, a.injected, a.suppressed
+	return append(a.problems, a.found...), nil
+}
+
+// addProblem notes once what could not be checked.
+func (a *asIs) addProblem(err error) {
+	message := err.Error()
+	if !slices.ContainsFunc(a.problems, func(r result.Result) bool { return r.Message == message }) {
+		a.problems = append(a.problems, result.Result{Severity: result.Error, Message: message})
+	}
 }
 
 // prepareAsIs reads the flags, and the policies where some are named.
@@ -70,6 +82,7 @@ func (l *lintRun) prepareAsIs(severities map[string]string) (*asIs, error) {
 		defaultNS: l.namespace, namespaces: map[string]lint.Namespace{}, serviceDocs: map[*result.File]*manifest.Document{},
 	}
 	var kinds []v1alpha1.WorkloadKind
+	var accepted []v1alpha1.LintSuppression
 	if len(l.policies) > 0 {
 		if err := l.loadPolicies(); err != nil {
 			return nil, err
@@ -78,12 +91,13 @@ func (l *lintRun) prepareAsIs(severities map[string]string) (*asIs, error) {
 			kinds = append(kinds, p.Spec.Workloads...)
 			a.readPolicy(p)
 			if p.Spec.Lint != nil {
+				accepted = append(accepted, p.Spec.Lint.Suppress...)
 				severities = mergeSeverities(p.Spec.Lint.Rules, severities)
 			}
 		}
 	}
 	var err error
-	if a.severities, err = lint.NewSeverities(severities); err != nil {
+	if a.severities, err = lint.NewPolicySeverities(&v1alpha1.Lint{Rules: severities, Suppress: accepted}); err != nil {
 		return nil, err
 	}
 	if a.registry, err = workload.NewRegistry(kinds); err != nil {
@@ -132,9 +146,7 @@ func (a *asIs) forEachObject(item fn.Item, do func(fn.Item, map[string]any)) {
 	}
 	obj, err := item.Doc.Object()
 	if err != nil {
-		if !slices.ContainsFunc(a.errs, func(e error) bool { return e.Error() == err.Error() }) {
-			a.errs = append(a.errs, err)
-		}
+		a.addProblem(err)
 		return
 	}
 	do(item, obj)
@@ -152,7 +164,7 @@ func (a *asIs) noteNamespace(item fn.Item, obj map[string]any) {
 	name, _ := meta["name"].(string)
 	labels, err := workload.Labels(obj)
 	if err != nil {
-		a.errs = append(a.errs, fmt.Errorf("reading Namespace %s: %w", name, err))
+		a.addProblem(fmt.Errorf("reading Namespace %s: %w", name, err))
 		return
 	}
 	a.namespaces[name] = lint.Namespace{Name: name, Labels: labels, File: fileOf(item)}
@@ -180,7 +192,7 @@ func (a *asIs) checkObject(item fn.Item, obj map[string]any) {
 		return
 	}
 	if err != nil {
-		a.errs = append(a.errs, fmt.Errorf("reading %s line %d: %w", item.Path, item.Doc.Line(), err))
+		a.addProblem(fmt.Errorf("reading %s line %d: %w", item.Path, item.Doc.Line(), err))
 		return
 	}
 	a.pods += len(templates)
@@ -201,10 +213,13 @@ func (a *asIs) checkObject(item fn.Item, obj map[string]any) {
 		if ns, ok := a.namespaces[in.Namespace]; ok {
 			in.NamespaceKnown, in.NamespaceLabels = true, ns.Labels
 		}
-		for _, r := range lint.Check(in, a.severities) {
-			setResultLine(item.Doc, &r)
-			a.found = append(a.found, r)
+		found, suppressed := lint.Check(in, a.severities)
+		for _, list := range []result.Results{found, suppressed} {
+			for i := range list {
+				setResultLine(item.Doc, &list[i])
+			}
 		}
+		a.found, a.suppressed = append(a.found, found...), append(a.suppressed, suppressed...)
 		if s, ok := lint.Summarize(in); ok {
 			a.summaries = append(a.summaries, s)
 			if s.HasProxy() {

@@ -31,6 +31,10 @@ type lintRun struct {
 	asIs, list     bool
 	allowEmpty     bool
 	pods, injected int // that were checked, and that have an injected sidecar
+	suppressed     result.Results
+	profile        string
+	baseline       string
+	writeBaseline  string
 	explain        string
 	istio          string
 	colour         string
@@ -54,9 +58,17 @@ The files are injected in memory, as prerig inject would do it, and the result i
 --as-is checks the files as they are, for example the committed output of an injection; of a
 policy given with -p it uses only what is said about rules, versions, namespaces and kinds.
 
-Findings go to standard output with the file and line of the field. The severity of a rule is
-set in the policy (spec.lint.rules) or with --rule. The annotation
-` + lint.IgnoreAnnotation + `: CODE,CODE excuses a workload from rules.
+Findings go to standard output with the file and line of the field. What a setting of the mesh
+leads to in many workloads is said once, with the workloads. The severity of a rule is set in
+the policy (spec.lint.rules) or with --rule; --profile chooses the rules for those who can
+change something.
+
+A finding that is accepted is suppressed with its reason by an annotation on the object,
+` + lint.IgnoreAnnotation + `.CODE: REASON, or in the policy (spec.lint.suppress). --baseline holds
+back what was there before, and tells which of it is gone.
+
+A file that cannot be read does not keep the others from being checked: its error is among the
+findings, and the exit code is 2.
 
 Exit codes:
   0  no finding is as severe as --fail-on
@@ -66,6 +78,9 @@ Exit codes:
 	cmd.Example = `  prerig lint -p mesh.yaml k8s/
   prerig lint --as-is --fail-on warning rendered/
   prerig lint -o sarif k8s/ > prerig.sarif
+  prerig lint --profile application k8s/
+  prerig lint --write-baseline lint-baseline.yaml k8s/
+  prerig lint --baseline lint-baseline.yaml k8s/
   prerig lint --rule PR107=Off --rule PR201=Error k8s/
   prerig lint --explain PR104`
 	l.addFlags(cmd)
@@ -73,13 +88,17 @@ Exit codes:
 	f.StringVarP(&l.output, "output", "o", "text", "form of the output: text, json or sarif")
 	f.StringVar(&l.failOn, "fail-on", "error", "exit with 1 for findings of this severity and above: error, warning, info or never")
 	f.StringArrayVar(&l.rules, "rule", nil, "severity of a rule, as CODE=Error, Warning, Info or Off; may be repeated")
+	f.StringVar(&l.profile, "profile", "all", "rules to check: operator (those of the mesh and its policies), application (those of manifests) or all")
+	f.StringVar(&l.baseline, "baseline", "", "file of findings that are known and not reported")
+	f.StringVar(&l.writeBaseline, "write-baseline", "", "write the findings into this file for --baseline, and exit with 0")
+	refuseTogether(cmd, "baseline", "write-baseline")
 	f.BoolVar(&l.asIs, "as-is", false, "check the files as they are, and inject nothing")
 	f.StringVar(&l.istio, "istio-version", "", "with --as-is: version of the control plane, such as 1.31")
 	f.BoolVar(&l.allowEmpty, "allow-empty", false, "do not fail if there is no workload to check")
 	f.BoolVar(&l.list, "list-rules", false, "list the rules and exit")
 	f.StringVar(&l.explain, "explain", "", "describe one rule and exit")
 	f.StringVar(&l.colour, "color", "auto", "colours in text: auto, always or never")
-	for name, values := range map[string][]string{"output": format.Names, "fail-on": {"error", "warning", "info", "never"}, "color": {"auto", "always", "never"}} {
+	for name, values := range map[string][]string{"output": format.Names, "fail-on": {"error", "warning", "info", "never"}, "color": {"auto", "always", "never"}, "profile": lint.Profiles} {
 		mustRegister(cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
 	}
 	mustRegister(cmd.RegisterFlagCompletionFunc("explain", cobra.FixedCompletions(ruleCodes(), cobra.ShellCompDirectiveNoFileComp)))
@@ -99,17 +118,14 @@ func (l *lintRun) runLint(ctx context.Context, args []string) error {
 	if l.list || l.explain != "" {
 		return l.printRules()
 	}
-	fails, ok := thresholds[l.failOn]
-	if !ok {
-		return fmt.Errorf("--fail-on is %q; it can be error, warning, info or never", l.failOn)
-	}
-	if !slices.Contains(format.Names, l.output) {
-		return fmt.Errorf("--output is %q; it can be %s", l.output, strings.Join(format.Names, ", "))
-	}
-	if !slices.Contains([]string{"auto", "always", "never"}, l.colour) {
-		return fmt.Errorf("--color is %q; it can be auto, always or never", l.colour)
+	if err := l.checkFlags(); err != nil {
+		return err
 	}
 	severities, err := l.parseSeverities()
+	if err != nil {
+		return err
+	}
+	known, err := l.readBaseline()
 	if err != nil {
 		return err
 	}
@@ -117,26 +133,71 @@ func (l *lintRun) runLint(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	found, failed := l.findProblems(ctx, b, severities)
-	if failed != nil && found == nil {
-		return failed
+	found, err := l.findProblems(ctx, b, severities)
+	if err != nil {
+		return err
 	}
-	colour := l.colour == "always" || l.colour == "auto" && l.streams.Colour
+	found = lint.JoinMesh(found)
+	unchecked := countUnchecked(found)
+	if l.writeBaseline != "" {
+		return l.saveBaseline(ctx, found, unchecked)
+	}
+	options := format.Options{
+		Version: l.version, Pods: l.pods, Injected: l.injected, Suppressed: l.suppressed, AllPlaces: l.verbose,
+		Colour: l.colour == "always" || l.colour == "auto" && l.streams.Colour,
+	}
+	if known != nil {
+		found, options.Baseline = l.applyBaseline(known, found)
+	}
 	if l.output == "text" {
 		found = visibleResults(found)
 	}
-	if err := format.Write(l.streams.Out, l.output, found, format.Options{Version: l.version, Pods: l.pods, Injected: l.injected, Colour: colour}); err != nil {
+	if err := format.Write(l.streams.Out, l.output, found, options); err != nil {
 		return err
 	}
+	return l.verdict(found, unchecked)
+}
+
+// checkFlags refuses values that flags cannot have.
+func (l *lintRun) checkFlags() error {
+	for _, flag := range []struct {
+		name, value string
+		values      []string
+	}{
+		{"fail-on", l.failOn, []string{"error", "warning", "info", "never"}},
+		{"output", l.output, format.Names},
+		{"color", l.colour, []string{"auto", "always", "never"}},
+		{"profile", l.profile, lint.Profiles},
+	} {
+		if last := len(flag.values) - 1; !slices.Contains(flag.values, flag.value) {
+			return fmt.Errorf("--%s is %q; it can be %s or %s", flag.name, flag.value, strings.Join(flag.values[:last], ", "), flag.values[last])
+		}
+	}
+	return nil
+}
+
+// countUnchecked counts what no rule has found: errors about what could not be checked.
+func countUnchecked(rs result.Results) int {
+	n := 0
+	for _, r := range rs {
+		if r.Severity == result.Error && r.Tags[result.TagCode] == "" {
+			n++
+		}
+	}
+	return n
+}
+
+// verdict is the result of the command: what could not be checked goes before findings, as nobody knows what is there.
+func (l *lintRun) verdict(found result.Results, unchecked int) error {
 	switch {
-	case failed != nil:
-		return failed
+	case unchecked > 0:
+		return fmt.Errorf("not everything was checked, because of %s", plural(unchecked, "error"))
 	case l.pods == 0 && !l.allowEmpty:
 		return errors.New("no workload was found, so nothing was checked; name other files, or give --allow-empty where that is right")
 	}
 	n := 0
 	for _, r := range found {
-		if slices.Contains(fails, r.Severity) {
+		if slices.Contains(thresholds[l.failOn], r.Severity) {
 			n++
 		}
 	}
@@ -168,7 +229,7 @@ func (l *lintRun) printRules() error {
 	return nil
 }
 
-// parseSeverities reads --rule.
+// parseSeverities reads --rule, and switches off the rules that --profile leaves out, unless --rule names them.
 func (l *lintRun) parseSeverities() (map[string]string, error) {
 	out := map[string]string{}
 	for _, text := range l.rules {
@@ -181,10 +242,15 @@ func (l *lintRun) parseSeverities() (map[string]string, error) {
 	if _, err := lint.NewSeverities(out); err != nil {
 		return nil, fmt.Errorf("--rule: %w", err)
 	}
+	for _, r := range lint.Rules() {
+		if _, named := out[r.Code]; !named && !r.In(l.profile) {
+			out[r.Code] = "Off"
+		}
+	}
 	return out, nil
 }
 
-// findProblems returns the findings, in the order of the files, also beside an error about some of the files.
+// findProblems returns what could not be checked, and the findings in the order of the files.
 func (l *lintRun) findProblems(ctx context.Context, b *batch.Batch, severities map[string]string) (result.Results, error) {
 	if l.asIs {
 		return l.checkAsIs(b, severities)
@@ -211,13 +277,10 @@ func (l *lintRun) findProblems(ctx context.Context, b *batch.Batch, severities m
 			l.injected++
 		}
 	}
-	found, others := sortOut(report.Results)
-	if others.Worst() == result.Error {
-		l.printResults(others)
-		return found, errReported
-	}
+	l.suppressed = report.Suppressed
+	found, unchecked, others := sortOut(report.Results)
 	l.printResults(slices.DeleteFunc(others, func(r result.Result) bool { return r.Severity == result.Info }))
-	return found, nil
+	return append(unchecked, found...), nil
 }
 
 // mergeSeverities returns the severities of a policy with those of the command line over them.
@@ -231,14 +294,19 @@ func mergeSeverities(policy, flags map[string]string) map[string]string {
 	return out
 }
 
-// sortOut returns the findings of rules, and what else a run says: decisions, and what went wrong.
-func sortOut(rs result.Results) (found, others result.Results) {
+// sortOut returns the findings of rules, the errors because of which something could not be checked, and what else a run says:
+// decisions and warnings.
+func sortOut(rs result.Results) (found, unchecked, others result.Results) {
 	for _, r := range rs {
-		if _, ok := lint.Lookup(r.Tags[result.TagCode]); ok {
+		_, ok := lint.Lookup(r.Tags[result.TagCode])
+		switch {
+		case ok:
 			found = append(found, r)
-		} else {
+		case r.Severity == result.Error:
+			unchecked = append(unchecked, r)
+		default:
 			others = append(others, r)
 		}
 	}
-	return found, others
+	return found, unchecked, others
 }

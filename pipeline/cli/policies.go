@@ -239,6 +239,7 @@ func (r *manifestRun) rerunPolicies(ctx context.Context, mode v1alpha1.Mode, opt
 		whole.Added = append(whole.Added, g.report.Added...)
 		whole.Outcomes = append(whole.Outcomes, g.report.Outcomes...)
 		whole.Results = append(whole.Results, g.report.Results...)
+		whole.Suppressed = append(whole.Suppressed, g.report.Suppressed...)
 	}
 	return whole, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/prerig/prerig/fn/lint"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/cli/batch"
 	"github.com/prerig/prerig/pipeline/cli/files"
@@ -175,6 +176,7 @@ func (r *manifestRun) readFiles(ctx context.Context, args []string) (*batch.Batc
 // printResults prints the results, one line each. What is said of many objects in the same words is said once, with their number,
 // so that the rest can be seen.
 func (r *manifestRun) printResults(rs result.Results) {
+	rs = lint.JoinMesh(rs)
 	alike := map[string]int{}
 	for _, res := range rs {
 		if res.Severity == result.Info && res.ResourceRef != nil {

@@ -303,11 +303,29 @@ type Images struct {
 	OnMissing string `json:"onMissing,omitempty"`
 }
 
-// Lint sets severities.
+// Lint sets severities, and says which findings are accepted.
 type Lint struct {
 	// Disabled switches all rules off.
 	Disabled bool `json:"disabled,omitempty"`
 	// Rules maps a rule's code to its severity: Error, Warning, Info or Off.
 	// +enum=Error,Warning,Info,Off
 	Rules map[string]string `json:"rules,omitempty"`
+	// Suppress lists findings that are accepted, each with the reason. They are not reported.
+	Suppress []LintSuppression `json:"suppress,omitempty"`
+}
+
+// LintSuppression says which findings about which objects are accepted, and why.
+type LintSuppression struct {
+	// Rules are codes, such as PR107; without them all rules are meant.
+	// +pattern=^PR[0-9]{3}$
+	Rules []string `json:"rules,omitempty"`
+	// Kind of the objects, such as Deployment; * stands for any characters. Without it all kinds are meant.
+	Kind string `json:"kind,omitempty"`
+	// Namespace of the objects; * stands for any characters. Without it all namespaces are meant.
+	Namespace string `json:"namespace,omitempty"`
+	// Name of the objects; * stands for any characters. Without it all names are meant.
+	Name string `json:"name,omitempty"`
+	// Reason says why the findings are accepted.
+	// +pattern=.
+	Reason string `json:"reason"`
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/lint"
+	"github.com/prerig/prerig/fn/lint/baseline"
 	"github.com/prerig/prerig/fn/result"
 )
 
@@ -24,8 +25,22 @@ type Options struct {
 	Version string
 	// Pods is how many pods were checked, and Injected how many of them have an injected sidecar.
 	Pods, Injected int
+	// Suppressed are the findings that an annotation or a policy suppresses.
+	Suppressed result.Results
+	// Baseline is what a baseline has kept back; nil where there is none.
+	Baseline *Baseline
 	// Colour marks severities in text with the colours of a terminal.
 	Colour bool
+	// AllPlaces names in text all objects that a finding about the mesh concerns, and not only the first ones.
+	AllPlaces bool
+}
+
+// Baseline is what a baseline has kept back.
+type Baseline struct {
+	// Known is how many findings are in the baseline and not reported.
+	Known int `json:"known"`
+	// Gone are its entries that nothing fits any more.
+	Gone []baseline.Entry `json:"gone"`
 }
 
 // Write writes the results in the named format.
@@ -43,22 +58,45 @@ func Write(w io.Writer, name string, rs result.Results, o Options) error {
 
 var colours = map[result.Severity]string{result.Error: "\x1b[31m", result.Warning: "\x1b[33m", result.Info: "\x1b[36m"}
 
-// Text writes a line for each result, as results are written to standard error everywhere, and a line that counts them.
+// firstPlaces is how many objects of a finding about the mesh are named in text.
+const firstPlaces = 5
+
+// Text writes a line for each result, as results are written to standard error everywhere, and a line that counts them. The objects of
+// a finding about the mesh stand below it.
 func Text(w io.Writer, rs result.Results, o Options) error {
 	var b strings.Builder
+	count := map[result.Severity]int{}
 	for _, r := range rs {
+		count[r.Severity]++
+		places := r.Places
+		if len(places) > 0 {
+			r.Places, r.Message = nil, plural(len(places), "workload")+": "+r.Message
+		}
 		line := r.String()
 		if o.Colour {
 			line = colours[r.Severity] + string(r.Severity) + "\x1b[0m" + strings.TrimPrefix(line, string(r.Severity))
 		}
 		b.WriteString(line + "\n")
+		writePlaces(&b, places, o.AllPlaces)
 	}
-	count := map[result.Severity]int{}
-	for _, r := range rs {
-		count[r.Severity]++
+	fmt.Fprintf(&b, "%s checked, %d injected: %s, %s, %s", plural(o.Pods, "pod"), o.Injected, plural(count[result.Error], "error"), plural(count[result.Warning], "warning"), plural(count[result.Info], "note"))
+	if n := len(o.Suppressed); n > 0 {
+		fmt.Fprintf(&b, "; %d suppressed", n)
 	}
-	fmt.Fprintf(&b, "%s checked, %d injected: %s, %s, %s\n", plural(o.Pods, "pod"), o.Injected, plural(count[result.Error], "error"), plural(count[result.Warning], "warning"), plural(count[result.Info], "note"))
-	return write(w, b.String())
+	if o.Baseline != nil {
+		fmt.Fprintf(&b, "; %d in the baseline", o.Baseline.Known)
+	}
+	return write(w, b.String()+"\n")
+}
+
+func writePlaces(b *strings.Builder, places []result.Place, all bool) {
+	for i, p := range places {
+		if more := len(places) - i; i == firstPlaces && more > 1 && !all {
+			fmt.Fprintf(b, "    and %d more (-v names them)\n", more)
+			return
+		}
+		b.WriteString("    " + p.String() + "\n")
+	}
 }
 
 func plural(n int, what string) string {
@@ -69,7 +107,7 @@ func plural(n int, what string) string {
 }
 
 // jsonResult is a result as the KRM functions specification writes it, with the code, the line and the container as fields of
-// their own, so that nobody has to know our tags.
+// their own, so that nobody has to know our tags. A finding about the mesh has places instead of resource, field, file and line.
 type jsonResult struct {
 	Code      string              `json:"code,omitempty"`
 	Severity  result.Severity     `json:"severity"`
@@ -79,32 +117,62 @@ type jsonResult struct {
 	Container string              `json:"container,omitempty"`
 	File      string              `json:"file,omitempty"`
 	Line      int                 `json:"line,omitempty"`
+	Places    []jsonPlace         `json:"places,omitempty"`
 	Analyzers []string            `json:"analyzers,omitempty"`
+	// Audience says who can change it: operator, application, or nobody in particular.
+	Audience lint.Audience `json:"audience,omitempty"`
+	// Reason says why the finding is suppressed.
+	Reason string `json:"reason,omitempty"`
 }
 
-// JSON writes an object with the number of pods and of injected ones among them, the list of results and their count by severity.
+type jsonPlace struct {
+	Resource result.ResourceRef `json:"resource"`
+	Field    *result.Field      `json:"field,omitempty"`
+	File     string             `json:"file,omitempty"`
+	Line     int                `json:"line,omitempty"`
+}
+
+// JSON writes an object with the number of pods and of injected ones among them, the list of results, their count by severity, and
+// what is not reported: suppressed findings, and what the baseline has kept back.
 func JSON(w io.Writer, rs result.Results, o Options) error {
 	out := struct {
-		Pods     int                     `json:"pods"`
-		Injected int                     `json:"injected"`
-		Results  []jsonResult            `json:"results"`
-		Count    map[result.Severity]int `json:"count"`
-	}{Pods: o.Pods, Injected: o.Injected, Results: []jsonResult{}, Count: map[result.Severity]int{result.Error: 0, result.Warning: 0, result.Info: 0}}
+		Pods       int                     `json:"pods"`
+		Injected   int                     `json:"injected"`
+		Results    []jsonResult            `json:"results"`
+		Count      map[result.Severity]int `json:"count"`
+		Suppressed []jsonResult            `json:"suppressed,omitempty"`
+		Baseline   *Baseline               `json:"baseline,omitempty"`
+	}{Pods: o.Pods, Injected: o.Injected, Results: jsonResults(rs), Count: map[result.Severity]int{result.Error: 0, result.Warning: 0, result.Info: 0},
+		Suppressed: jsonResults(o.Suppressed), Baseline: o.Baseline}
+	for _, r := range rs {
+		out.Count[r.Severity]++
+	}
+	return encode(w, out)
+}
+
+func jsonResults(rs result.Results) []jsonResult {
+	out := make([]jsonResult, 0, len(rs))
 	for _, r := range rs {
 		j := jsonResult{
 			Code: r.Tags[result.TagCode], Severity: r.Severity, Message: r.Message,
-			Resource: r.ResourceRef, Field: r.Field, Container: r.Tags[lint.TagContainer],
+			Resource: r.ResourceRef, Field: r.Field, Container: r.Tags[lint.TagContainer], Reason: r.Tags[lint.TagReason],
 		}
 		if r.File != nil {
 			j.File, j.Line = r.File.Path, r.File.Line
 		}
-		if rule, ok := lint.Lookup(j.Code); ok {
-			j.Analyzers = rule.Analyzers
+		for _, p := range r.Places {
+			place := jsonPlace{Resource: p.ResourceRef, Field: p.Field}
+			if p.File != nil {
+				place.File, place.Line = p.File.Path, p.File.Line
+			}
+			j.Places = append(j.Places, place)
 		}
-		out.Results = append(out.Results, j)
-		out.Count[r.Severity]++
+		if rule, ok := lint.Lookup(j.Code); ok {
+			j.Analyzers, j.Audience = rule.Analyzers, rule.Audience
+		}
+		out = append(out, j)
 	}
-	return encode(w, out)
+	return out
 }
 
 func encode(w io.Writer, v any) error {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/prerig/prerig/fn/lint"
+	"github.com/prerig/prerig/fn/lint/baseline"
 	"github.com/prerig/prerig/fn/result"
 )
 
@@ -41,7 +43,32 @@ func sample() result.Results {
 		},
 		{Message: "about nothing in particular", Severity: result.Info},
 		{Message: "from standard input", Severity: result.Info, File: &result.File{Path: "-", Line: 3}, Tags: map[string]string{result.TagCode: "PR107"}},
+		{
+			Message: "about the mesh", Severity: result.Info, Tags: map[string]string{result.TagCode: "PR107", lint.TagContainer: "istio-proxy", lint.TagScope: lint.ScopeMesh},
+			Places: samplePlaces(7),
+		},
+		{Message: "decoding k8s/broken.yaml:3: mapping values are not allowed here", Severity: result.Error},
 	}
+}
+
+// samplePlaces are places of a finding about the mesh.
+func samplePlaces(n int) []result.Place {
+	var out []result.Place
+	for i := range n {
+		out = append(out, result.Place{
+			ResourceRef: result.ResourceRef{APIVersion: "apps/v1", Kind: "Deployment", Name: fmt.Sprintf("shop-%d", i), Namespace: "web"},
+			Field:       &result.Field{Path: "spec.template.spec.containers[1]"},
+			File:        &result.File{Path: "k8s/shops.yaml", Index: i, Line: 10 * (i + 1)},
+		})
+	}
+	return out
+}
+
+// unreported is what the formats say of findings that they leave out.
+func unreported() (result.Results, *Baseline) {
+	suppressed := sample()[0]
+	suppressed.Tags[lint.TagReason] = "accepted until the move"
+	return result.Results{suppressed}, &Baseline{Known: 4, Gone: []baseline.Entry{{Code: "PR604", Object: "Deployment web/old"}}}
 }
 
 func TestFormats(t *testing.T) {
@@ -59,7 +86,11 @@ func TestFormats(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var b bytes.Buffer
-			if err := Write(&b, c.format, c.results, Options{Version: "1.2.3", Pods: 3, Injected: 2, Colour: c.colour}); err != nil {
+			o := Options{Version: "1.2.3", Pods: 3, Injected: 2, Colour: c.colour, AllPlaces: c.colour}
+			if c.results != nil {
+				o.Suppressed, o.Baseline = unreported()
+			}
+			if err := Write(&b, c.format, c.results, o); err != nil {
 				t.Fatal(err)
 			}
 			got := b.Bytes()
@@ -145,6 +176,9 @@ func TestSARIFRules(t *testing.T) {
 		}
 		fingerprints[r.PartialFingerprints["prerig/v1"]] = true
 	}
+	if n := len(run.Invocations); n != 1 || run.Invocations[0].Successful || len(run.Invocations[0].Notifications) != 1 || len(run.Results) != len(sample())-1 {
+		t.Errorf("what could not be checked: %d results, %+v", len(run.Results), run.Invocations)
+	}
 	if len(fingerprints) != len(run.Results) {
 		t.Errorf("%d fingerprints for %d results", len(fingerprints), len(run.Results))
 	}
@@ -156,6 +190,21 @@ func TestSARIFRules(t *testing.T) {
 				t.Errorf("%s: %s points at no section of the page", r.ID, r.HelpURI)
 			}
 		}
+	}
+}
+
+// TestFingerprintOfMeshKeeps: a new workload does not make another finding of one about the mesh.
+func TestFingerprintOfMeshKeeps(t *testing.T) {
+	few, many := sample()[5], sample()[5]
+	few.Places = samplePlaces(3)[1:]
+	a := resultOf(few, nil, map[string]int{}).PartialFingerprints
+	b := resultOf(many, nil, map[string]int{}).PartialFingerprints
+	if diff := cmp.Diff(a, b); diff != "" {
+		t.Error(diff)
+	}
+	many.Message = "another one"
+	if diff := cmp.Diff(a, resultOf(many, nil, map[string]int{}).PartialFingerprints); diff == "" {
+		t.Error("two findings about the mesh have one fingerprint")
 	}
 }
 

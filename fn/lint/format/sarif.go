@@ -25,11 +25,23 @@ type (
 		Runs    []sarifRun `json:"runs"`
 	}
 	sarifRun struct {
-		Tool       sarifTool     `json:"tool"`
-		ColumnKind string        `json:"columnKind"`
-		Results    []sarifResult `json:"results"`
-		// Properties are the numbers of pods that were checked and of injected ones among them.
+		Tool       sarifTool `json:"tool"`
+		ColumnKind string    `json:"columnKind"`
+		// Invocations say what could not be checked.
+		Invocations []sarifInvocation `json:"invocations,omitempty"`
+		Results     []sarifResult     `json:"results"`
+		// Properties are the numbers of pods that were checked and of injected ones among them, and of findings that are not among the
+		// results. Git hosts show a result as an alert also where it says that it is suppressed, so such ones are left out.
 		Properties map[string]int `json:"properties"`
+	}
+	sarifInvocation struct {
+		Successful    bool                `json:"executionSuccessful"`
+		Notifications []sarifNotification `json:"toolExecutionNotifications"`
+	}
+	sarifNotification struct {
+		Level     string          `json:"level"`
+		Message   sarifText       `json:"message"`
+		Locations []sarifLocation `json:"locations,omitempty"`
 	}
 	sarifTool struct {
 		Driver sarifDriver `json:"driver"`
@@ -66,6 +78,7 @@ type (
 		Level               string            `json:"level"`
 		Message             sarifText         `json:"message"`
 		Locations           []sarifLocation   `json:"locations,omitempty"`
+		RelatedLocations    []sarifLocation   `json:"relatedLocations,omitempty"`
 		PartialFingerprints map[string]string `json:"partialFingerprints"`
 	}
 	sarifLocation struct {
@@ -104,12 +117,28 @@ func SARIF(w io.Writer, rs result.Results, o Options) error {
 		driver.Rules = append(driver.Rules, ruleOf(r))
 	}
 	run := sarifRun{Tool: sarifTool{Driver: driver}, ColumnKind: "utf16CodeUnits", Results: []sarifResult{},
-		Properties: map[string]int{"pods": o.Pods, "injected": o.Injected}}
+		Properties: map[string]int{"pods": o.Pods, "injected": o.Injected, "suppressed": len(o.Suppressed)}}
+	if o.Baseline != nil {
+		run.Properties["baseline"] = o.Baseline.Known
+	}
 	seen := map[string]int{}
 	for _, r := range rs {
+		if r.Severity == result.Error && r.Tags[result.TagCode] == "" {
+			run.addNotification(r)
+			continue
+		}
 		run.Results = append(run.Results, resultOf(r, index, seen))
 	}
 	return encode(w, sarifLog{Schema: sarifSchema, Version: "2.1.0", Runs: []sarifRun{run}})
+}
+
+// addNotification notes an error that no rule made: something could not be checked.
+func (run *sarifRun) addNotification(r result.Result) {
+	if run.Invocations == nil {
+		run.Invocations = []sarifInvocation{{}}
+	}
+	run.Invocations[0].Notifications = append(run.Invocations[0].Notifications,
+		sarifNotification{Level: level(r.Severity), Message: sarifText{r.Message}, Locations: locations(r.ResourceRef, r.Field, r.File)})
 }
 
 func ruleOf(r lint.Rule) sarifRule {
@@ -147,27 +176,47 @@ func resultOf(r result.Result, index map[string]int, seen map[string]int) sarifR
 	if i, ok := index[code]; ok {
 		out.RuleIndex = &i
 	}
-	var at sarifLocation
-	if r.File != nil && r.File.Path != "" && r.File.Path != "-" {
-		at.Physical = &sarifPhysical{Artifact: sarifArtifact{uri(r.File.Path)}}
-		if r.File.Line > 0 {
-			at.Physical.Region = &sarifRegion{r.File.Line}
-		}
-	}
 	object, field := "", ""
 	if r.ResourceRef != nil {
 		object = r.ResourceRef.APIVersion + " " + r.ResourceRef.String()
-		at.Logical = append(at.Logical, sarifLogical{FullyQualifiedName: r.ResourceRef.String(), Kind: "resource"})
 	}
-	if r.Field != nil && r.Field.Path != "" {
+	if r.Field != nil {
 		field = r.Field.Path
-		at.Logical = append(at.Logical, sarifLogical{FullyQualifiedName: field, Kind: "member"})
-	}
-	if at.Physical != nil || at.Logical != nil {
-		out.Locations = []sarifLocation{at}
 	}
 	out.PartialFingerprints = map[string]string{"prerig/v1": fingerprint(code, object, field, r, seen)}
+	if len(r.Places) == 0 {
+		out.Locations = locations(r.ResourceRef, r.Field, r.File)
+		return out
+	}
+	// Git hosts show the first location.
+	first := r.Places[0]
+	out.Message.Text = plural(len(r.Places), "workload") + ": " + out.Message.Text
+	out.Locations = locations(&first.ResourceRef, first.Field, first.File)
+	for _, p := range r.Places[1:] {
+		out.RelatedLocations = append(out.RelatedLocations, locations(&p.ResourceRef, p.Field, p.File)...)
+	}
 	return out
+}
+
+// locations is one location; none where nothing is known.
+func locations(ref *result.ResourceRef, field *result.Field, file *result.File) []sarifLocation {
+	var at sarifLocation
+	if file != nil && file.Path != "" && file.Path != "-" {
+		at.Physical = &sarifPhysical{Artifact: sarifArtifact{uri(file.Path)}}
+		if file.Line > 0 {
+			at.Physical.Region = &sarifRegion{file.Line}
+		}
+	}
+	if ref != nil {
+		at.Logical = append(at.Logical, sarifLogical{FullyQualifiedName: ref.String(), Kind: "resource"})
+	}
+	if field != nil && field.Path != "" {
+		at.Logical = append(at.Logical, sarifLogical{FullyQualifiedName: field.Path, Kind: "member"})
+	}
+	if at.Physical == nil && at.Logical == nil {
+		return nil
+	}
+	return []sarifLocation{at}
 }
 
 // fingerprint tells apart equal findings, which an object may have several of, by their number.
@@ -178,7 +227,7 @@ func fingerprint(code, object, field string, r result.Result, seen map[string]in
 		field = container + " " + field[strings.LastIndex(field, "]")+1:]
 	}
 	key := strings.Join([]string{code, object, field}, "\x00")
-	if code == "" {
+	if code == "" || len(r.Places) > 0 { // the objects that a finding about the mesh concerns change, and it stays the same
 		key += "\x00" + r.Message
 	}
 	n := seen[key]

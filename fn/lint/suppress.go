@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/result"
+)
+
+// IgnoreAnnotation lists codes of rules, separated by commas, that are not to be reported for an object, or * for all. With a dot
+// and one code behind it, as in prerig.dev/lint-ignore.PR107, the value is the reason. Both are read from the object and from its
+// pod template. istioctl's galley.istio.io/analyze-suppress is honoured too, for the rules that answer one of its codes.
+const (
+	IgnoreAnnotation   = "prerig.dev/lint-ignore"
+	suppressAnnotation = "galley.istio.io/analyze-suppress"
+)
+
+// TagReason is the tag that says why a finding is suppressed; empty where nobody has said it.
+const TagReason = "prerig.dev/reason"
+
+// NewPolicySeverities returns what a policy says of rules: their severities and what it suppresses. A code that does not exist, a
+// pattern that cannot be read and a reason that is empty are errors.
+func NewPolicySeverities(l *v1alpha1.Lint) (Severities, error) {
+	s, err := NewSeverities(l.Rules)
+	if err != nil {
+		return Severities{}, err
+	}
+	for i, one := range l.Suppress {
+		for _, code := range one.Rules {
+			if _, ok := Lookup(code); !ok {
+				return Severities{}, fmt.Errorf("reading spec.lint.suppress[%d].rules: there is no rule %q", i, code)
+			}
+		}
+		for _, pattern := range []string{one.Kind, one.Namespace, one.Name} {
+			if _, err := path.Match(pattern, ""); err != nil {
+				return Severities{}, fmt.Errorf("reading spec.lint.suppress[%d]: the pattern %q cannot be read", i, pattern)
+			}
+		}
+		if strings.TrimSpace(one.Reason) == "" {
+			return Severities{}, fmt.Errorf("reading spec.lint.suppress[%d]: it has no reason; say why the findings are accepted", i)
+		}
+	}
+	s.suppressions = slices.Clone(l.Suppress)
+	return s, nil
+}
+
+// covers reports whether a suppression is for a rule and an object. What it does not name, it leaves open.
+func covers(s v1alpha1.LintSuppression, r *Rule, ref result.ResourceRef) bool {
+	return (len(s.Rules) == 0 || slices.Contains(s.Rules, r.Code)) &&
+		matches(s.Kind, ref.Kind) && matches(s.Namespace, ref.Namespace) && matches(s.Name, ref.Name)
+}
+
+func matches(pattern, text string) bool {
+	ok, _ := path.Match(pattern, text)
+	return pattern == "" || ok
+}
+
+// suppressed reports whether a finding of the rule about the object is suppressed, and why.
+func (s Severities) suppressed(r *Rule, by ignoredRules, ref result.ResourceRef) (reason string, ok bool) {
+	if reason, ok := by.reason(r); ok {
+		return reason, true
+	}
+	for _, one := range s.suppressions {
+		if covers(one, r, ref) {
+			return one.Reason, true
+		}
+	}
+	return "", false
+}
+
+// ignoredRules is what the annotations of an object suppress.
+type ignoredRules struct {
+	own     []string
+	istio   []string
+	reasons map[string]string // by code
+}
+
+func (p *pod) suppressions() ignoredRules { return ignoredBy(p.in.ObjectAnnotations, p.annotations) }
+
+func ignoredBy(all ...map[string]string) ignoredRules {
+	var ig ignoredRules
+	for _, annotations := range all {
+		ig.own = append(ig.own, fieldsOf(annotations[IgnoreAnnotation])...)
+		ig.istio = append(ig.istio, fieldsOf(annotations[suppressAnnotation])...)
+		for key, value := range annotations {
+			if code, ok := strings.CutPrefix(key, IgnoreAnnotation+"."); ok {
+				if ig.reasons == nil {
+					ig.reasons = map[string]string{}
+				}
+				ig.reasons[code] = value
+			}
+		}
+	}
+	return ig
+}
+
+// reason reports whether the rule is suppressed, and why.
+func (ig ignoredRules) reason(r *Rule) (string, bool) {
+	if text, ok := ig.reasons[r.Code]; ok {
+		return text, true
+	}
+	if slices.Contains(ig.own, r.Code) || slices.Contains(ig.own, "*") {
+		return "", true
+	}
+	return "", slices.ContainsFunc(r.Analyzers, func(code string) bool {
+		return slices.Contains(ig.istio, code) || slices.Contains(ig.istio, "*")
+	})
+}
+
+func fieldsOf(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' })
+}

@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/prerig/prerig/fn/lint/baseline"
+	"github.com/prerig/prerig/fn/lint/format"
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/cli/files"
+)
+
+// readBaseline reads the file of --baseline; nil without one.
+func (l *lintRun) readBaseline() (*baseline.Baseline, error) {
+	if l.baseline == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(l.baseline)
+	if err != nil {
+		return nil, fmt.Errorf("reading the baseline: %w; --write-baseline writes one", err)
+	}
+	b, err := baseline.Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", l.baseline, err)
+	}
+	return b, nil
+}
+
+// saveBaseline writes the findings to the file of --write-baseline. While something cannot be checked, it would lack findings.
+func (l *lintRun) saveBaseline(ctx context.Context, found result.Results, unchecked int) error {
+	if unchecked > 0 {
+		l.printResults(found[:unchecked])
+		return fmt.Errorf("writing the baseline: not everything was checked, because of %s; nothing was written", plural(unchecked, "error"))
+	}
+	b := baseline.New(found)
+	data, err := b.Bytes()
+	if err != nil {
+		return err
+	}
+	out, err := files.To(l.writeBaseline, data)
+	if err != nil {
+		return err
+	}
+	if err := files.Write(ctx, []files.Output{out}, func(int) {}); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(l.streams.Err, "wrote %s of %s to %s\n", plural(b.Len(), "finding"), plural(l.pods, "pod"), l.writeBaseline)
+	return err
+}
+
+// applyBaseline leaves out what is known, and says what of it is gone: its entries would hide such a finding if it came back.
+func (l *lintRun) applyBaseline(known *baseline.Baseline, found result.Results) (result.Results, *format.Baseline) {
+	fresh, n, gone := known.Filter(found)
+	for i, e := range gone {
+		if more := len(gone) - i; i == named && more > 1 && !l.verbose {
+			fmt.Fprintf(l.streams.Err, "info: and %d more (-v names them)\n", more)
+			break
+		}
+		fmt.Fprintf(l.streams.Err, "info: %s: gone: %s\n", l.baseline, e)
+	}
+	if len(gone) > 0 {
+		fmt.Fprintf(l.streams.Err, "info: %s of the baseline %s not found any more; --write-baseline takes them out\n",
+			plural(len(gone), "finding"), map[bool]string{true: "was", false: "were"}[len(gone) == 1])
+	}
+	return fresh, &format.Baseline{Known: n, Gone: append([]baseline.Entry{}, gone...)}
+}
