@@ -38,8 +38,11 @@ race = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
 .PHONY: test
 test: ## Run all tests with the race detector, and those over the corpus, if it is there, without.
-	PRERIG_CORPUS=none go test $(race) -p $(test_packages) -timeout 20m ./...
+	PRERIG_CORPUS=none go test $(race) -p $(test_packages) -timeout 20m $(longest_tests) ./...
 	@if [ -d "$(CORPUS)" ]; then set -x; PRERIG_CORPUS=$(abspath $(CORPUS)) go test -timeout 20m $(corpus_tests); fi
+
+# What takes longest begins first, and the others run beside it.
+longest_tests = ./pipeline/internal/system ./pipeline/render ./pipeline/source/git ./pipeline/cli
 
 # The tests of the daemon wait more than they work, so that more packages are tested at once than there are processors.
 test_packages = $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))

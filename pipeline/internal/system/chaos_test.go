@@ -65,9 +65,6 @@ func branchOf(i int) string { return fmt.Sprintf("rendered-%d", i%2) }
 // newChaos prepares a repository with an application for each pipeline. The text is added to all of them.
 func newChaos(t *testing.T, n size, more ...string) *chaos {
 	t.Helper()
-	if !full() {
-		t.Parallel() // it waits more than it works
-	}
 	c := emptyChaos(t, n, n.pipelines)
 	for i := range n.pipelines {
 		name := fmt.Sprintf("app%d", i)
@@ -80,7 +77,12 @@ func newChaos(t *testing.T, n size, more ...string) *chaos {
 // emptyChaos prepares everything but the pipelines.
 func emptyChaos(t *testing.T, n size, applications int) *chaos {
 	t.Helper()
-	f := prepare(t, nil)
+	return chaosOn(prepare(t, nil), n, applications)
+}
+
+func chaosOn(f *fixture, n size, applications int) *chaos {
+	t := f.t
+	t.Helper()
 	c := &chaos{fixture: f, size: n, newest: make([]int, applications), answers: map[int]int{}, logs: filepath.Join(t.TempDir(), "log"),
 		patience: 30 * time.Second, pace: 60 * time.Millisecond}
 	c.sending = func(commit string) { c.tell(commit) }

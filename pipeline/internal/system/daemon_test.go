@@ -10,6 +10,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -17,7 +18,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -39,6 +42,10 @@ func TestMain(m *testing.M) {
 	}
 	if os.Getenv("PRERIG_TEST_NATS") != "" {
 		os.Exit(node())
+	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", strconv.Itoa(4*runtime.NumCPU())); err != nil { // they wait more than they work
+		panic(err)
 	}
 	os.Exit(m.Run())
 }
@@ -88,8 +95,18 @@ type fixture struct {
 	stop        func()
 }
 
-// prepare sets up directories, a repository and a configuration.
+// prepare sets up directories, a repository and a configuration. Tests that do so run beside each other, as they wait more than they
+// work, but for those of full size.
 func prepare(t *testing.T, pipelines map[string]string) *fixture {
+	t.Helper()
+	if !full() {
+		t.Parallel()
+	}
+	return prepareAlone(t, pipelines)
+}
+
+// prepareAlone is prepare for a test that measures, or changes what others see: nothing else runs beside it.
+func prepareAlone(t *testing.T, pipelines map[string]string) *fixture {
 	t.Helper()
 	dir := t.TempDir()
 	f := &fixture{t: t, git: gittest.New(t)}

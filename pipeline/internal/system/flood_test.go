@@ -24,7 +24,7 @@ func TestUnsignedSendersCostLittle(t *testing.T) {
 	if full() {
 		senders = 250
 	}
-	c := emptyChaos(t, size{}, 1)
+	c := chaosOn(prepareAlone(t, nil), size{}, 1)
 	c.write(c.c.Pipelines+"/app0.yaml", pipelineYAML("app0", c.repository.URL))
 	p := c.serve(c.c, false)
 	p.mu.Lock()

@@ -84,7 +84,7 @@ type leaky struct {
 }
 
 func newLeaky(t *testing.T) *leaky {
-	l := &leaky{fixture: prepare(t, nil), canaries: map[string]string{}}
+	l := &leaky{fixture: prepareAlone(t, nil), canaries: map[string]string{}}
 	for name, value := range canaries {
 		l.canaries[name] = value
 		// Cut where the encoding does not depend on what follows.

@@ -169,7 +169,7 @@ func hugeBytes() int {
 // TestHugeRepositoriesAreRefused pushes a file that is huge once it is unpacked, from a server that can leave it out and
 // from one that cannot, and 200,000 files.
 func TestHugeRepositoriesAreRefused(t *testing.T) {
-	f := prepare(t, nil)
+	f := prepareAlone(t, nil)
 	want := map[string]string{"filtered": "size of apps/filtered/huge.yaml", "whole": "size of the largest file", "many": "number of files"}
 	repositories := map[string]*gittest.Repository{}
 	for name := range want {

@@ -129,7 +129,7 @@ func TestHostileArtifactsAreRefused(t *testing.T) {
 		delete(cases, "bombs")
 		delete(cases, "many")
 	}
-	f := prepare(t, nil)
+	f := prepareAlone(t, nil)
 	push := func(repository string, layer []byte) {
 		t.Helper()
 		image, err := mutate.AppendLayers(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), oci.ConfigMediaType),

@@ -120,7 +120,7 @@ func TestBadPipelinesDelayNoOther(t *testing.T) {
 	if !full() {
 		t.Skip("LEFT OUT: it takes a minute for the bad renders to be given up, and minutes for the servers; make e2e-pipeline has it")
 	}
-	n := &neighbours{fixture: prepare(t, nil)}
+	n := &neighbours{fixture: prepareAlone(t, nil)}
 	n.c.Limits.Timeout, n.c.Limits.Memory = 8*time.Second, "512Mi"
 	for i := range goodOnes {
 		n.write(filepath.Join(n.c.Pipelines, goodName(i)+".yaml"), pipelineYAML(goodName(i), n.repository.URL))

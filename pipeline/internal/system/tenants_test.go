@@ -45,7 +45,7 @@ const (
 
 func newTenants(t *testing.T, each int) *tenants {
 	t.Helper()
-	f := &tenants{fixture: prepare(t, nil), each: each}
+	f := &tenants{fixture: prepareAlone(t, nil), each: each}
 	f.git.Username, f.git.Password = "good", goodPassword
 	f.evil = gittest.New(t).Repository(t, "evil")
 	f.c.Limits.Timeout, f.c.Limits.Memory = 20*time.Second, "512Mi"
