@@ -219,5 +219,5 @@ func (s *cluster) imageLocks(name string) ([]*v1alpha1.ImageLock, error) {
 			return []*v1alpha1.ImageLock{lock}, nil
 		}
 	}
-	return nil, fmt.Errorf("finding the ImageLock %s among the items: there is none of that name; write it with prerig images pin", name)
+	return nil, fmt.Errorf("finding the ImageLock %s among the items: there is none of that name; write it with prerig images pin, and keep it among the manifests (for prerig inject, beside the policy)", name)
 }

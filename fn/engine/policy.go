@@ -134,7 +134,7 @@ func (pl *compiledPolicy) preparePins(s *cluster) error {
 		}
 	}
 	images := pl.policy.Spec.Images
-	if images == nil {
+	if images == nil || pl.policy.Spec.Mode == v1alpha1.ModeRemove { // nothing is pinned then
 		return nil
 	}
 	locks, err := s.imageLocks(images.Lock)

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -45,7 +46,7 @@ func TestSpecialFilesInADirectory(t *testing.T) {
 		"warning: 2 links to what does not exist below d/ were passed over",
 		"info: 1 link to a directory (d/sub/up) was passed over",
 		"1 injected; 1 of 1 file changed")
-	for _, name := range []string{"d/pipe.yaml", "d/zero.yaml", "/dev/zero"} {
+	for _, name := range []string{"d/zero.yaml", "/dev/zero"} {
 		code, _, stderr := command(t, "", "inject", "-p", "tiny.yaml", name)
 		if code != ExitError {
 			t.Errorf("%s: exit code %d", name, code)
@@ -88,6 +89,65 @@ func TestStreamsThatTheShellOpens(t *testing.T) {
 		t.Errorf("-i: exit code %d", code)
 	}
 	wants(t, stderr, "writing in place: standard input is not a file")
+}
+
+// TestNamedPipesAreReadOnce is about what shells without /dev/fd make for <(command). Each pipe is written once.
+func TestNamedPipesAreReadOnce(t *testing.T) {
+	original := arrange(t)
+	want, _ := ok(t, original, "inject", "-q", "-p", "tiny.yaml")
+	must(t, syscall.Mkfifo("pipe", 0o600))
+	for _, args := range [][]string{{"inject", "-q", "-p", "tiny.yaml", "-f", "pipe"}, {"inject", "-q", "-p", "tiny.yaml", "pipe", "./pipe"}} {
+		written := make(chan error, 1)
+		go func() { written <- os.WriteFile("pipe", []byte(original), 0o600) }()
+		if got, _ := ok(t, "", args...); got != want {
+			t.Errorf("%v gives\n%s", args, got)
+		}
+		must(t, <-written)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	var errs bytes.Buffer // nobody writes
+	if code := Main(ctx, []string{"inject", "-p", "tiny.yaml", "pipe"}, Streams{In: strings.NewReader(""), Out: io.Discard, Err: &errs}, ""); code != ExitError {
+		t.Errorf("exit code %d\n%s", code, errs.String())
+	}
+}
+
+// TestProcessSubstitution has a shell hand over everything that commands read, as what can be read only once.
+func TestProcessSubstitution(t *testing.T) {
+	shell, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("there is no bash")
+	}
+	original := arrange(t)
+	must(t, os.WriteFile("cm.yaml", []byte("kind: ConfigMap\napiVersion: v1\nmetadata: {name: istio-sidecar-injector}\ndata:\n  values: '{}'\n  config: |\n"+
+		"    policy: enabled\n    templates:\n      sidecar: |\n        spec:\n          containers:\n          - {name: istio-proxy, image: example.com/proxyv2:1.31.0}\n"), 0o644))
+	must(t, os.WriteFile("lock.yaml", []byte("apiVersion: prerig.dev/v1alpha1\nkind: ImageLock\nmetadata: {name: images}\nspec: {images: []}\n"), 0o644))
+	self, err := os.Executable()
+	must(t, err)
+	run := func(line string) (stdout string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), shell, "-c", "prerig() { "+self+` "$@"; }; `+line)
+		cmd.Env = append(os.Environ(), commandVariable+"=1")
+		var out, errs bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		if err := cmd.Run(); err != nil {
+			t.Errorf("%s: %v\n%s", line, err, errs.String())
+		}
+		return out.String()
+	}
+	want, _ := ok(t, original, "inject", "-q", "-p", "tiny.yaml")
+	for _, line := range []string{
+		"prerig inject -q -p tiny.yaml -f <(cat web.yaml)", "prerig inject -q -p <(cat tiny.yaml) web.yaml", "prerig inject -q -p <(cat tiny.yaml) <(cat web.yaml)",
+	} {
+		if got := run(line); got != want {
+			t.Errorf("%s gives\n%s", line, got)
+		}
+	}
+	wants(t, run("prerig explain -q -p tiny.yaml -f <(cat web.yaml)"), "Deployment shop/web  yes")
+	wants(t, run("prerig lint -q --fail-on never -p tiny.yaml -f <(cat web.yaml)"), "1 pod checked, 1 injected")
+	wants(t, run("prerig import -q -f <(cat cm.yaml)"), "kind: InjectionPolicy")
+	wants(t, run("prerig inject -q --injectConfigFile <(cat cm.yaml) web.yaml"), "image: example.com/proxyv2:1.31.0")
+	run("prerig images verify <(cat lock.yaml)")
 }
 
 // TestAnInterruptEndsTheReading waits for a pipe that gives nothing.

@@ -43,8 +43,28 @@ func (r *manifestRun) loadPolicies() error {
 			}
 			g.policies[i] = changed
 		}
+		if err := g.findLocks(); err != nil {
+			return err
+		}
 	}
 	r.sayPolicies()
+	return nil
+}
+
+// findLocks finds the image locks that the policies name and that are not among the files of the run: beside the policy.
+func (g *policyGroup) findLocks() error {
+	for i, p := range g.policies {
+		if p.Spec.Images == nil || p.Spec.Images.Lock == "" || g.batch.HasLock(p.Spec.Images.Lock) {
+			continue
+		}
+		lock, ok, err := policy.Named{InjectionPolicy: p, Origin: g.origins[i]}.FindLock(p.Spec.Images.Lock)
+		if err != nil {
+			return err
+		}
+		if ok && !slices.ContainsFunc(g.batch.Locks, func(l fn.Item) bool { return l.Path == lock.Path && l.Index == lock.Index }) {
+			g.batch.Locks = append(g.batch.Locks, lock)
+		}
+	}
 	return nil
 }
 

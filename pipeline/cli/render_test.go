@@ -22,7 +22,13 @@ import (
 	"github.com/prerig/prerig/pipeline/render"
 )
 
+// commandVariable makes the test's own binary the command, for tests that need a shell to call it.
+const commandVariable = "PRERIG_TEST_COMMAND"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(commandVariable) != "" {
+		os.Exit(Main(context.Background(), os.Args[1:], Standard(), ""))
+	}
 	if len(os.Args) == 2 && os.Args[1] == render.Command {
 		os.Exit(render.Main(os.Stdin, os.Stdout))
 	}

@@ -23,6 +23,9 @@ type Batch struct {
 	// Files are those that are worked on.
 	Files []*File
 
+	// Locks are ImageLocks that the injector reads beside the files, because the policy names them.
+	Locks []fn.Item
+
 	beside   []files.Input // kustomizations and their patches
 	passed   []passedFile
 	problems result.Results
@@ -121,10 +124,12 @@ func isReadable(d *manifest.Document) bool {
 // Run has the injector work on the documents and keeps what they became. The report is complete also where it has errors;
 // the files then are to be left alone.
 func (b *Batch) Run(ctx context.Context, in *fn.Injector) (*fn.Report, error) {
-	report, err := in.Run(ctx, b.Items())
+	items := b.Items()
+	report, err := in.Run(ctx, append(items[:len(items):len(items)], b.Locks...))
 	if err != nil {
 		return report, err
 	}
+	report.Items = report.Items[:len(items)]
 	report.Results = append(slices.Clone(b.problems), report.Results...)
 	at := 0
 	for _, f := range b.Files {
@@ -162,14 +167,29 @@ func (b *Batch) lastOutput() int {
 // addition stand at the end of the last file.
 func (f *File) Bytes() []byte { return f.bytes(func(*manifest.Document) bool { return true }) }
 
-// Output is what of the file goes on to a cluster: all but policies, of which a cluster knows nothing. ok is false where there
-// is nothing else in the file.
+// Output is what of the file goes on to a cluster: all but policies and image locks, of which a cluster knows nothing. ok is false
+// where there is nothing else in the file.
 func (f *File) Output() (content []byte, ok bool) {
-	if !slices.ContainsFunc(f.docs, isPolicy) {
+	isOurs := func(d *manifest.Document) bool { return isPolicy(d) || isLock(d) }
+	if !slices.ContainsFunc(f.docs, isOurs) {
 		return f.Bytes(), true
 	}
-	ok = len(f.added) > 0 || slices.ContainsFunc(f.docs, func(d *manifest.Document) bool { return !d.Empty() && !isPolicy(d) })
-	return f.bytes(func(d *manifest.Document) bool { return !isPolicy(d) }), ok
+	ok = len(f.added) > 0 || slices.ContainsFunc(f.docs, func(d *manifest.Document) bool { return !d.Empty() && !isOurs(d) })
+	return f.bytes(func(d *manifest.Document) bool { return !isOurs(d) }), ok
+}
+
+// isLock reports whether a document is an ImageLock.
+func isLock(d *manifest.Document) bool {
+	m, ok := d.Peek()
+	return ok && v1alpha1.IsImageLock(m.APIVersion, m.Kind)
+}
+
+// HasLock reports whether the ImageLock of a name is among the documents that are worked on.
+func (b *Batch) HasLock(name string) bool {
+	return slices.ContainsFunc(b.Items(), func(item fn.Item) bool {
+		m, _ := item.Doc.Peek()
+		return isLock(item.Doc) && m.Name == name
+	})
 }
 
 // isPolicy reports whether a document is an InjectionPolicy.

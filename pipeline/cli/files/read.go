@@ -122,7 +122,7 @@ type Options struct {
 // visit, in that order; below a directory in lexical order, without hidden files and
 // directories and without what .prerigignore files and Options exclude. "-" is standard input. A
 // file that is named twice is read once. Only regular files are read, and streams that the shell opened (/dev/stdin,
-// /dev/fd/N).
+// /dev/fd/N, and named pipes that are named themselves), from their beginning to their end and once.
 //
 // What cannot be read, and a directory without any manifest, is among the errors of the listing, and the rest is read all
 // the same. The error is that of ctx, which ends the reading at once, also while a stream gives nothing.
@@ -172,6 +172,16 @@ func (r *fileReader) readArgument(arg string) {
 		r.addError(arg, err)
 	case info.IsDir():
 		r.readDirectory(arg)
+	case info.Mode()&fs.ModeNamedPipe != 0: // some shells make one for <(command)
+		target, err := resolvePath(arg)
+		if err != nil {
+			r.addError(arg, err)
+			return
+		}
+		if !r.seen[target] {
+			r.seen[target] = true
+			r.readDescriptor(arg)
+		}
 	case !info.Mode().IsRegular():
 		r.addError(arg, specialFileError(info.Mode()))
 	default:
@@ -203,7 +213,7 @@ func streamDescriptor(arg string) (descriptor string, ok bool) {
 func specialFileError(mode fs.FileMode) error {
 	what := "something else than a file"
 	switch {
-	case mode&fs.ModeNamedPipe != 0:
+	case mode&fs.ModeNamedPipe != 0: // it has taken the place of a file
 		what = "a named pipe"
 	case mode&fs.ModeSocket != 0:
 		what = "a socket"
@@ -226,24 +236,39 @@ func (r *fileReader) standardInput() {
 	r.visit(Input{Path: StdinName, Rel: StdinName, Data: data})
 }
 
-// readDescriptor reads what the shell opened.
+// readDescriptor reads what the shell opened, or a named pipe.
 func (r *fileReader) readDescriptor(path string) {
 	if r.seen[path] {
 		return
 	}
 	r.seen[path] = true
-	f, err := os.Open(path)
+	data, err := r.readAll(&lazyFile{path: path})
 	if err != nil {
 		r.addError(path, err)
 		return
 	}
-	data, err := r.readAll(f)
-	if err != nil {
-		r.addError(path, err)
-		return
-	}
-	f.Close()
 	r.visit(Input{Path: path, Rel: filepath.Base(path), Data: data})
+}
+
+// lazyFile opens a file when it is first read, as opening a named pipe waits for who writes into it, and closes it at its end.
+type lazyFile struct {
+	path string
+	file *os.File
+}
+
+// Read reads from the file.
+func (l *lazyFile) Read(p []byte) (int, error) {
+	if l.file == nil {
+		var err error
+		if l.file, err = os.Open(l.path); err != nil {
+			return 0, err
+		}
+	}
+	n, err := l.file.Read(p)
+	if err != nil {
+		l.file.Close()
+	}
+	return n, err
 }
 
 // errLarge says that a file is not read as it is too large.

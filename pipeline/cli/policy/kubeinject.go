@@ -32,23 +32,28 @@ func (k KubeInject) Policy() (Named, error) {
 	if k.InjectConfig == "" {
 		return Named{}, errors.New("--injectConfigFile is missing: --valuesFile and --meshConfigFile only go with it")
 	}
-	config, err := readFlagFile("--injectConfigFile", k.InjectConfig, "config")
+	inject, err := readFlagFile("--injectConfigFile", k.InjectConfig)
+	if err != nil {
+		return Named{}, err
+	}
+	config, err := inject.text("config")
 	if err != nil {
 		return Named{}, err
 	}
 	config = asConfig(config)
-	var values, mesh string
-	switch {
-	case k.Values != "":
-		values, err = readFlagFile("--valuesFile", k.Values, "values")
-	case isConfigMap(k.InjectConfig): // the whole ConfigMap brings its values along; before 1.2 it has none
-		values, _ = readFlagFile("--injectConfigFile", k.InjectConfig, "values")
-	}
-	if err != nil {
-		return Named{}, err
-	}
-	if k.MeshConfig != "" {
-		if mesh, err = readFlagFile("--meshConfigFile", k.MeshConfig, "mesh"); err != nil {
+	values, mesh := inject.keys["values"], "" // the whole ConfigMap brings its values along; before 1.2 it has none
+	for _, further := range []struct {
+		flag, path, key string
+		to              *string
+	}{{"--valuesFile", k.Values, "values", &values}, {"--meshConfigFile", k.MeshConfig, "mesh", &mesh}} {
+		if further.path == "" {
+			continue
+		}
+		file, err := readFlagFile(further.flag, further.path)
+		if err != nil {
+			return Named{}, err
+		}
+		if *further.to, err = file.text(further.key); err != nil {
 			return Named{}, err
 		}
 	}
@@ -113,37 +118,46 @@ func (k KubeInject) flagNames() string {
 	return strings.Join(names, ", ")
 }
 
-// readFlagFile reads a file; of a ConfigMap it gives the key.
-func readFlagFile(flag, path, key string) (string, error) {
+// flagFile is a file that a flag names. It is read once: what a shell gives for <(command) can be read no second time.
+type flagFile struct {
+	flag, path string
+	content    string
+	keys       map[string]string // the data of a ConfigMap; nil for any other file
+}
+
+// readFlagFile reads a file.
+func readFlagFile(flag, path string) (flagFile, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		var pe *fs.PathError
 		if errors.As(err, &pe) {
 			err = pe.Err
 		}
-		return "", fmt.Errorf("reading %s of %s: %w", path, flag, err)
+		return flagFile{}, fmt.Errorf("reading %s of %s: %w", path, flag, err)
 	}
 	if strings.TrimSpace(string(data)) == "" {
-		return "", fmt.Errorf("reading %s of %s: the file is empty", path, flag)
+		return flagFile{}, fmt.Errorf("reading %s of %s: the file is empty", path, flag)
 	}
-	keys, ok := configMap(data)
-	if !ok {
-		return string(data), nil // the engine reads it, and says what is wrong with it
+	f := flagFile{flag: flag, path: path, content: string(data)}
+	if keys, ok := configMap(data); ok {
+		f.keys = keys
+		if f.keys == nil {
+			f.keys = map[string]string{}
+		}
 	}
-	text, ok := keys[key]
-	if !ok {
-		return "", fmt.Errorf("reading %s of %s: the ConfigMap has no data.%s", path, flag, key)
-	}
-	return text, nil
+	return f, nil
 }
 
-func isConfigMap(path string) bool {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return false
+// text returns the content, or of a ConfigMap a key of its data.
+func (f flagFile) text(key string) (string, error) {
+	if f.keys == nil {
+		return f.content, nil // the engine reads it, and says what is wrong with it
 	}
-	_, ok := configMap(data)
-	return ok
+	text, ok := f.keys[key]
+	if !ok {
+		return "", fmt.Errorf("reading %s of %s: the ConfigMap has no data.%s", f.path, f.flag, key)
+	}
+	return text, nil
 }
 
 // configMap returns the data of a ConfigMap.
