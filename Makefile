@@ -123,6 +123,12 @@ dapr: ## Compare the policy for Dapr with Dapr's own injector.
 	cd $(upstream)/dapr && CGO_ENABLED=0 go build -trimpath -o $(abspath $(dist))/upstream/dapr-patcher ./patcher
 	go test -count=1 -run 'TestDapr' -v ./policies $(if $(UPDATE),-args $(UPDATE))
 
+# INJECTOR=PROGRAM compares the stored answers with those of a program that answers as Linkerd's injector of one version; with
+# UPDATE=-update it writes them anew. policies/testdata/linkerd/README.md says what it reads and prints.
+.PHONY: linkerd
+linkerd: ## Compare the policy for Linkerd with the answers of Linkerd's own injectors.
+	go test -count=1 -run 'TestLinkerd' -v ./policies -args $(if $(INJECTOR),-linkerd-injector=$(INJECTOR)) $(UPDATE)
+
 ORACLE_N ?= 500
 ORACLE_SEED ?= 1
 

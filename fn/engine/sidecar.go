@@ -128,6 +128,10 @@ func (w *podWork) injectSidecar(c chosenSidecar, pod map[string]any) (map[string
 	if err != nil {
 		return nil, err
 	}
+	if got.Skip != "" {
+		w.skipSidecar(c.sidecar.Name(), got.Skip)
+		return pod, nil
+	}
 	for _, warning := range got.Warnings {
 		w.unit.addResult(result.Warning, joinField(w.template.Field, warning.Field), "sidecar "+c.sidecar.Name()+": "+warning.Message)
 	}
@@ -146,6 +150,12 @@ func (w *podWork) injectSidecar(c chosenSidecar, pod map[string]any) (map[string
 		w.sidecars.objects = append(w.sidecars.objects, wantedObject{obj: obj, sidecar: c.sidecar.Name(), owner: w.unit.ref()})
 	}
 	return next, nil
+}
+
+// skipSidecar notes that a sidecar's template left the pod alone.
+func (w *podWork) skipSidecar(name, reason string) {
+	i := slices.IndexFunc(w.outcome.Sidecars, func(o SidecarOutcome) bool { return o.Name == name && o.Inject })
+	w.outcome.Sidecars[i].Inject, w.outcome.Sidecars[i].Reason = false, reason
 }
 
 // finishSidecars leaves the records in the pod, and says what was done and why.

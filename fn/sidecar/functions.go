@@ -11,6 +11,8 @@ import (
 	"text/template"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/prerig/prerig/fn/gotemplate"
 	"github.com/prerig/prerig/fn/manifest"
 )
@@ -19,6 +21,7 @@ import (
 func templateFunctions() template.FuncMap {
 	return gotemplate.Functions(template.FuncMap{
 		"toYaml": toYAML, "fromYaml": fromYAML, "required": requireValue, "seconds": durationSeconds, "include": unboundInclude,
+		"milliseconds": durationMilliseconds, "wholeQuantity": wholeQuantity,
 	})
 }
 
@@ -43,6 +46,24 @@ func durationSeconds(text string) (int64, error) {
 		return 0, fmt.Errorf("%q is not a duration", text)
 	}
 	return int64(math.Ceil(d.Seconds())), nil
+}
+
+// durationMilliseconds returns a duration such as 1.5s in whole milliseconds, rounded down.
+func durationMilliseconds(text string) (int64, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a duration", text)
+	}
+	return d.Milliseconds(), nil
+}
+
+// wholeQuantity returns a quantity such as 1500m as a whole number, rounded up.
+func wholeQuantity(text string) (int64, error) {
+	q, err := resource.ParseQuantity(text)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a quantity", text)
+	}
+	return q.Value(), nil
 }
 
 // unboundInclude stands for include, which is bound to the templates of each rendering.

@@ -19,6 +19,9 @@ import (
 
 // Result is a pod with a sidecar.
 type Result struct {
+	// Skip is why the template leaves the pod alone, without a full stop; empty where it does not. The other fields are
+	// empty then.
+	Skip string
 	// Pod is the request's pod with the sidecar. The record is not in it yet; see NewRecord.
 	Pod map[string]any
 	// Added are the names of the containers that the pod did not have before, init containers first.
@@ -48,6 +51,10 @@ func (s *Sidecar) Inject(req Request) (Result, error) {
 	overlay, err := s.renderOverlay(podTemplate, data)
 	if err != nil {
 		return Result{}, err
+	}
+	skip, err := skipOf(overlay)
+	if err != nil || skip != "" {
+		return Result{Skip: skip}, err
 	}
 	order, err := s.orderOf(overlay)
 	if err != nil {
@@ -106,11 +113,30 @@ func (s *Sidecar) renderOverlay(name string, data *Data) (map[string]any, error)
 		return m, nil
 	}
 	for _, key := range slices.Sorted(maps.Keys(m)) {
-		if !slices.Contains([]string{"metadata", "spec", orderKey}, key) {
-			return nil, &gotemplate.Error{Template: name, Err: fmt.Errorf("it prints the key %s; those that are read are metadata, spec and order", key)}
+		if !slices.Contains([]string{"metadata", "spec", orderKey, skipKey}, key) {
+			return nil, &gotemplate.Error{Template: name, Err: fmt.Errorf("it prints the key %s; those that are read are metadata, spec, order and skip", key)}
 		}
 	}
 	return m, nil
+}
+
+// skipKey is what a template prints instead of metadata and spec where the pod is not to have the sidecar, with the reason.
+const skipKey = "skip"
+
+// skipOf returns the reason that the template prints for leaving the pod alone; empty where it prints none.
+func skipOf(overlay map[string]any) (string, error) {
+	printed, ok := overlay[skipKey]
+	if !ok {
+		return "", nil
+	}
+	reason, isText := printed.(string)
+	switch {
+	case !isText || strings.TrimSpace(reason) == "":
+		return "", &gotemplate.Error{Template: podTemplate, Err: errors.New("skip: it has to be the reason, as a string")}
+	case len(overlay) > 1:
+		return "", &gotemplate.Error{Template: podTemplate, Err: errors.New("skip: it excludes metadata, spec and order")}
+	}
+	return reason, nil
 }
 
 // errorLine returns the line of the printed text that an error is about.

@@ -67,6 +67,47 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// TestSkip: a template that prints skip leaves the pod alone, and says why.
+func TestSkip(t *testing.T) {
+	s := compiled(t, `{template: "{{ if .Spec.HostNetwork }}skip: host network{{ else }}spec: {containers: [{name: x, image: i}]}{{ end }}"}`)
+	got, err := s.Inject(request(t, "{metadata: {}, spec: {hostNetwork: true, containers: [{name: web}]}}"))
+	if err != nil || got.Skip != "host network" || got.Pod != nil {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if got, err = s.Inject(request(t, app)); err != nil || got.Skip != "" || names(got.Pod, "containers") != "web cache x" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	for template, want := range map[string]string{
+		"skip: true":                     "skip: it has to be the reason",
+		"skip: ''":                       "skip: it has to be the reason",
+		"{skip: x, spec: {}}":            "skip: it excludes metadata, spec and order",
+		"{skip: x, order: {}, spec: {}}": "skip: it excludes",
+	} {
+		_, err := compiled(t, "{template: "+string(jsonOf(t, template))+"}").Inject(request(t, app))
+		wantError(t, err, want)
+	}
+}
+
+// TestMeasures: what templates read of durations and quantities.
+func TestMeasures(t *testing.T) {
+	for call, want := range map[string]string{
+		`milliseconds "1.5s"`: "1500", `milliseconds "2m"`: "120000", `milliseconds "1999us"`: "1",
+		`wholeQuantity "100m"`: "1", `wholeQuantity "1500m"`: "2", `wholeQuantity "2"`: "2",
+	} {
+		got, err := compiled(t, "{template: "+string(jsonOf(t, `metadata: {labels: {a: "{{ `+call+` }}"}}`))+"}").Inject(request(t, app))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if meta := got.Pod["metadata"].(map[string]any); meta["labels"].(map[string]any)["a"] != want {
+			t.Errorf("%s: got %v, want %s", call, meta["labels"], want)
+		}
+	}
+	for call, want := range map[string]string{`milliseconds "3"`: `"3" is not a duration`, `wholeQuantity "much"`: `"much" is not a quantity`} {
+		_, err := compiled(t, "{template: "+string(jsonOf(t, `metadata: {labels: {a: "{{ `+call+` }}"}}`))+"}").Inject(request(t, app))
+		wantError(t, err, want)
+	}
+}
+
 func TestContainers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		patch string

@@ -22,7 +22,8 @@ type Sidecar struct {
 	// Values are free values that the templates read as .Values.
 	Values map[string]any `json:"values,omitempty"`
 	// Template is a Go template that renders a pod (metadata and spec), which is merged over the workload's pod as a strategic
-	// merge patch. It may also print order, in the form of order below, which then holds instead.
+	// merge patch. It may also print order, in the form of order below, which then holds instead; or nothing but skip, a reason for
+	// which the pod does not get the sidecar.
 	Template string `json:"template,omitempty"`
 	// Containers are changes to the app's own containers.
 	Containers []ContainerPatch `json:"containers,omitempty"`
