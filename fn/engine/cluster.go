@@ -12,6 +12,7 @@ import (
 	"github.com/prerig/prerig/fn/admission"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/inject"
+	"github.com/prerig/prerig/fn/lint"
 	"github.com/prerig/prerig/fn/manifest"
 )
 
@@ -31,6 +32,8 @@ type cluster struct {
 	accounts map[accountKey]inject.Account
 	// limits are the LimitRanges by namespace, as it is written.
 	limits map[string][]admission.LimitRange
+	// planes are the versions of the istiods.
+	planes []string
 }
 
 // accountKey is the place of a ServiceAccount.
@@ -67,6 +70,8 @@ func readCluster(units []*unit) *cluster {
 // isClusterObject reports whether an object of this kind matters to others.
 func isClusterObject(m manifest.Meta) bool {
 	switch m.Kind {
+	case "Deployment":
+		return lint.MayBeControlPlane(m.Kind, m.Name)
 	case "Namespace":
 		return m.APIVersion == "v1"
 	case "ConfigMap":
@@ -85,6 +90,10 @@ func isClusterObject(m manifest.Meta) bool {
 
 func (s *cluster) add(u *unit, obj map[string]any) {
 	switch u.meta.Kind {
+	case "Deployment":
+		if version, ok := lint.ControlPlane(obj); ok {
+			s.planes = append(s.planes, version)
+		}
 	case "Namespace":
 		s.addNamespace(clusterObject{u, obj})
 	case "ConfigMap":

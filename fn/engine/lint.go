@@ -28,7 +28,7 @@ func (w *podWork) lintPod(obj, pod map[string]any, plans []*compiledPolicy) {
 		input.ObjectLabels, input.ObjectAnnotations = stringMap(meta["labels"]), stringMap(meta["annotations"])
 	}
 	if pl.istio != nil {
-		input.Facts = lint.Facts{IstioVersion: pl.istio.Detection().Version.String(), KubernetesVersion: pl.policy.Spec.Istio.KubernetesVersion, CNI: lint.No}
+		input.Facts = lint.Facts{IstioVersion: pl.istio.Detection().Version.String(), KubernetesVersion: pl.policy.Spec.Istio.KubernetesVersion, CNI: lint.No, ControlPlanes: w.cluster.planes}
 		if pl.istio.CNI() {
 			input.Facts.CNI = lint.Yes
 		}
@@ -58,12 +58,15 @@ func lintSet(units []*unit, plans []*compiledPolicy, s *cluster) (found, suppres
 		summaries = append(summaries, u.summaries...)
 	}
 	var around lint.Surroundings
-	of := map[*result.File]*unit{} // Services
+	of := map[*result.File]*unit{} // objects beside the workloads
 	for _, u := range units {
-		if service, ok := u.lintedService(plans[i], s); ok {
-			around.Services = append(around.Services, service)
-			of[service.File] = u
+		if o, ok := u.lintedObject(plans[i], s); ok {
+			around.Objects = append(around.Objects, o)
+			of[o.File] = u
 		}
+	}
+	if istio := plans[i].policy.Spec.Istio; istio != nil {
+		around.RootNamespace = istio.RootNamespace
 	}
 	for _, name := range s.namespaceNames() {
 		f := s.namespaces[name][0]
@@ -85,15 +88,18 @@ func lintSet(units []*unit, plans []*compiledPolicy, s *cluster) (found, suppres
 	return found, suppressed
 }
 
-// lintedService returns the Service that a unit is; false where it is something else, or cannot be read and passes through as it is.
-func (u *unit) lintedService(pl *compiledPolicy, s *cluster) (lint.Service, bool) {
-	if u.broken || u.meta.Kind != "Service" || u.meta.APIVersion != "v1" {
-		return lint.Service{}, false
+// lintedObject returns the object that a unit is, if rules read its kind; false also where it cannot be read and passes through as it is.
+func (u *unit) lintedObject(pl *compiledPolicy, s *cluster) (lint.Object, bool) {
+	if u.broken || !lint.ReadsKind(u.meta.APIVersion, u.meta.Kind) {
+		return lint.Object{}, false
 	}
 	obj, err := u.doc.Object()
 	if err != nil {
-		return lint.Service{}, false
+		return lint.Object{}, false
 	}
 	u.readOrigin(obj)
-	return lint.Service{Name: u.meta.Name, Namespace: pl.homes(u.meta.Namespace, s)[0].Name, Object: obj, File: u.file()}, true
+	return lint.Object{
+		APIVersion: u.meta.APIVersion, Kind: u.meta.Kind, Name: u.meta.Name, Namespace: pl.homes(u.meta.Namespace, s)[0].Name,
+		Object: obj, File: u.file(),
+	}, true
 }

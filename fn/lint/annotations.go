@@ -153,7 +153,14 @@ func checkUnknown(p *pod) []finding {
 	return out
 }
 
+// istioComponent is the label of what Istio's own charts and operator make.
+const istioComponent = "operator.istio.io/component"
+
+// checkDeprecated leaves out Istio's own manifests, which nobody edits.
 func checkDeprecated(p *pod) []finding {
+	if p.labels[istioComponent] != "" || p.in.ObjectLabels[istioComponent] != "" {
+		return nil
+	}
 	plane, known := parseVersion(p.in.Facts.IstioVersion)
 	var out []finding
 	for _, key := range p.own() {

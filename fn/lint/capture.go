@@ -28,6 +28,21 @@ var captureRules = []Rule{
 		Issues: []string{"istio.io/docs/ops/deployment/application-requirements"},
 		check:  checkWindows,
 	},
+	{
+		Code: "PR616", Title: "Pod on the node's network stays without a proxy", Severity: result.Info, Audience: Applications,
+		Why: "A pod with hostNetwork is never injected, as the capture would change the traffic of the node. Here its namespace or its own label asks for a proxy: " +
+			"what it sends has no mutual TLS, and where others require it, it is refused.",
+		Change: "Remove hostNetwork if the pod can do without; else say that it is meant with the label sidecar.istio.io/inject: \"false\".",
+		Issues: []string{"istio.io/docs/ops/common-problems/injection"},
+		check:  checkHostNetwork,
+	},
+	{
+		Code: "PR617", Title: "Pod without the labels app and version", Audience: Applications,
+		Why:    "Telemetry names workloads by these labels. Without them it takes the name of the workload, and \"latest\" for the version.",
+		Change: "Add app.kubernetes.io/name and app.kubernetes.io/version, or app and version, to the labels of the pod template.",
+		Issues: []string{"istio.io/docs/ops/deployment/application-requirements"},
+		check:  checkTelemetryLabels,
+	},
 }
 
 // observedPorts are words in the names of ports that are left out of the capture on purpose.
@@ -51,8 +66,7 @@ func checkUncapturedPorts(p *pod) []finding {
 		for _, item := range list {
 			m, _ := item.(map[string]any)
 			n, ok := integerOf(m["containerPort"])
-			name := strings.ToLower(textOf(m["name"]))
-			observed := slices.ContainsFunc(observedPorts, func(word string) bool { return strings.Contains(name, word) })
+			observed := isObserved(textOf(m["name"]))
 			if text := strconv.FormatInt(n, 10); ok && !p.injected[c.name] && !observed && slices.Contains(excluded, text) && textOf(m["protocol"]) != "UDP" {
 				ports = append(ports, fmt.Sprintf("%s of container %s", text, c.name))
 			}
@@ -85,4 +99,40 @@ func checkWindows(p *pod) []finding {
 		}
 	}
 	return nil
+}
+
+func checkHostNetwork(p *pod) []finding {
+	const inject = "sidecar.istio.io/inject"
+	if p.spec["hostNetwork"] != true || p.proxy != nil || p.labels[inject] == "false" || p.annotations[inject] == "false" {
+		return nil
+	}
+	_, revision := p.in.NamespaceLabels["istio.io/rev"]
+	byNamespace := p.in.NamespaceKnown && (p.in.NamespaceLabels["istio-injection"] == "enabled" || revision && p.in.NamespaceLabels["istio-injection"] == "")
+	who := "namespace " + p.in.Namespace
+	switch {
+	case p.labels[inject] == "true":
+		who = "its label " + inject
+	case !byNamespace:
+		return nil
+	}
+	return []finding{{
+		path: "spec.hostNetwork", current: true, message: "the pod is on the network of its node and is never injected, though " + who + " asks for a proxy",
+	}}
+}
+
+// checkTelemetryLabels reads the labels in which Istio looks for the names. Source: CanonicalServiceLabels in pkg/config/labels.
+func checkTelemetryLabels(p *pod) []finding {
+	if !p.sidecar() {
+		return nil
+	}
+	var missing []string
+	for _, one := range [][]string{{"app", "app.kubernetes.io/name", "service.istio.io/canonical-name"}, {"version", "app.kubernetes.io/version", "service.istio.io/canonical-revision"}} {
+		if !slices.ContainsFunc(one, func(key string) bool { return p.labels[key] != "" }) {
+			missing = append(missing, one[0])
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return []finding{{path: "metadata.labels", message: "the pod has no label " + strings.Join(missing, " and no label ") + " that telemetry could use"}}
 }

@@ -217,7 +217,8 @@ func checkContainerNames(p *pod) []finding {
 			})
 		}
 		seen[c.name] = c.path
-		if textOf(c.fields["image"]) == "" {
+		// A container of the user's own without an image is a patch, whose file nobody names, and not for a cluster.
+		if textOf(c.fields["image"]) == "" && p.injected[c.name] {
 			out = append(out, finding{
 				path: c.path, container: c.name,
 				message: fmt.Sprintf("container %s has no image: the API server refuses the pod", c.name),
@@ -245,22 +246,27 @@ func (p *pod) proxyVersion() (versionNumber, bool) {
 }
 
 func checkProxySkew(p *pod) []finding {
-	plane, ok := parseVersion(p.in.Facts.IstioVersion)
+	proxy, ok := p.proxyVersion()
 	if !ok {
 		return nil
 	}
-	proxy, ok := p.proxyVersion()
-	if !ok || proxy.major != plane.major {
-		return nil
+	planes := p.in.Facts.ControlPlanes
+	if len(planes) == 0 {
+		planes = []string{p.in.Facts.IstioVersion}
 	}
 	var message string
-	switch {
-	case proxy.minor > plane.minor:
-		message = fmt.Sprintf("the proxy is version %s, newer than the control plane (%s)", proxy, plane)
-	case proxy.minor < plane.minor-1:
-		message = fmt.Sprintf("the proxy is version %s, more than one minor version older than the control plane (%s)", proxy, plane)
-	default:
-		return nil
+	for _, text := range planes {
+		plane, ok := parseVersion(text)
+		switch {
+		case !ok || proxy.major != plane.major:
+			return nil
+		case proxy.minor > plane.minor:
+			message = fmt.Sprintf("the proxy is version %s, newer than the control plane (%s)", proxy, plane)
+		case proxy.minor < plane.minor-1:
+			message = fmt.Sprintf("the proxy is version %s, more than one minor version older than the control plane (%s)", proxy, plane)
+		default:
+			return nil
+		}
 	}
 	return []finding{{
 		path: p.proxy.path + ".image", container: proxyName, current: p.proxy.fields["image"], message: message,

@@ -14,6 +14,8 @@ import (
 type Facts struct {
 	// IstioVersion is the control plane's, such as "1.31" or "1.31.0-rc.0".
 	IstioVersion string
+	// ControlPlanes are the versions of the istiods among the objects, which say more than a policy does; see [ControlPlane].
+	ControlPlanes []string
 	// KubernetesVersion is that of the oldest kubelet, such as "1.34".
 	KubernetesVersion string
 	// CNI says whether the Istio CNI plugin sets up the capture of traffic.

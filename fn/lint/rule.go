@@ -44,7 +44,7 @@ var groups = map[byte]string{
 	'5': "Security",
 	'6': "Injection",
 	'7': "Namespaces",
-	'8': "Services",
+	'8': "Traffic",
 }
 
 // Group is the heading under which the rule is described.
@@ -54,6 +54,7 @@ var rules = func() []Rule {
 	var all []Rule
 	for _, group := range [][]Rule{
 		terminationRules, startRules, jobRules, resourceRules, securityRules, injectionRules, proxyConfigRules, captureRules, annotationRules, setRules, serviceRules,
+		limitRules, networkRules, trafficRules,
 	} {
 		all = append(all, group...)
 	}

@@ -130,10 +130,13 @@ func caseFindings(t *testing.T, h header, code string, after, before, ns []byte)
 	var pods []lint.Summary
 	var around lint.Surroundings
 	for _, obj := range decode(t, after) {
-		if obj["kind"] == "Service" {
-			meta, _ := obj["metadata"].(map[string]any)
-			namespace, _ := meta["namespace"].(string)
-			around.Services = append(around.Services, lint.Service{Name: name(obj), Namespace: namespace, Object: obj})
+		if version, ok := lint.ControlPlane(obj); ok {
+			facts.ControlPlanes = append(facts.ControlPlanes, version)
+		}
+	}
+	for _, obj := range decode(t, after) {
+		if o := objectOf(obj); lint.ReadsKind(o.APIVersion, o.Kind) {
+			around.Objects = append(around.Objects, o)
 			continue
 		}
 		if obj["kind"] == "Namespace" {
@@ -163,6 +166,15 @@ func caseFindings(t *testing.T, h header, code string, after, before, ns []byte)
 		fmt.Fprintln(&b, r)
 	}
 	return b.String()
+}
+
+func objectOf(obj map[string]any) lint.Object {
+	meta, _ := obj["metadata"].(map[string]any)
+	o := lint.Object{Name: name(obj), Object: obj}
+	o.APIVersion, _ = obj["apiVersion"].(string)
+	o.Kind, _ = obj["kind"].(string)
+	o.Namespace, _ = meta["namespace"].(string)
+	return o
 }
 
 func name(obj map[string]any) string {

@@ -48,24 +48,21 @@ var serviceRules = []Rule{
 		Issues:   []string{"istio.io/docs/reference/config/analysis/ist0127"},
 		checkSet: checkServiceSelectors,
 	},
-}
-
-// Service is a Service among the objects.
-type Service struct {
-	// Name and Namespace are the Service's; the namespace is the one it will be in, if that is known.
-	Name, Namespace string
-	// Object is the whole Service. Nothing of it is changed.
-	Object map[string]any
-	// File says where it came from, and is passed on.
-	File *result.File
+	{
+		Code: "PR805", Title: "Headless Service does not name a port of its StatefulSet", Severity: result.Info, Audience: Applications,
+		Why: "Pods of a StatefulSet call each other by the names that the headless Service gives them. The proxy knows only the ports that the Service names. " +
+			"Calls to another one go out as they are, without mutual TLS, and are refused where it is required.",
+		Change:   "Name every port at which the pods call each other in the headless Service. If nobody calls this one there, ignore this.",
+		Issues:   []string{"istio.io/docs/ops/configuration/traffic-management/protocol-selection"},
+		checkSet: checkHeadlessPorts,
+	},
 }
 
 // serviceFacts is a Service and the pods that it selects.
 type serviceFacts struct {
-	Service
+	*objectFacts
 	selector map[string]string
 	ports    []servicePort
-	ignored  ignoredRules
 	selected []*Summary
 }
 
@@ -96,10 +93,11 @@ const anyDirectory = "\x00"
 type podIndex struct {
 	byLabel map[string][]*Summary
 	byName  map[string][]*Summary
+	byScope map[string][]*Summary
 }
 
 func newPodIndex(pods []Summary) *podIndex {
-	x := &podIndex{byLabel: map[string][]*Summary{}, byName: map[string][]*Summary{}}
+	x := &podIndex{byLabel: map[string][]*Summary{}, byName: map[string][]*Summary{}, byScope: map[string][]*Summary{}}
 	for i := range pods {
 		pod := &pods[i]
 		in := scope(pod.ref.Namespace, pod.file)
@@ -111,6 +109,7 @@ func newPodIndex(pods []Summary) *podIndex {
 				x.byLabel[key] = append(x.byLabel[key], pod)
 			}
 		}
+		x.byScope[in] = append(x.byScope[in], pod)
 		x.byName[in+"\x00"+pod.ref.Name] = append(x.byName[in+"\x00"+pod.ref.Name], pod)
 	}
 	return x
@@ -144,28 +143,22 @@ func hasLabels(labels, selector map[string]string) bool {
 	return true
 }
 
-func newServices(services []Service, x *podIndex) []*serviceFacts {
-	out := make([]*serviceFacts, 0, len(services))
-	for _, s := range services {
-		spec, _ := s.Object["spec"].(map[string]any)
-		meta, _ := s.Object["metadata"].(map[string]any)
-		f := &serviceFacts{Service: s, selector: stringMap(spec["selector"]), ignored: ignoredBy(stringMap(meta["annotations"]))}
-		list, _ := spec["ports"].([]any)
-		for i, item := range list {
-			if m, ok := item.(map[string]any); ok {
-				f.ports = append(f.ports, newServicePort(i, m))
-			}
+func newServiceFacts(o *objectFacts, x *podIndex) *serviceFacts {
+	meta, _ := o.Object.Object["metadata"].(map[string]any)
+	f := &serviceFacts{objectFacts: o, selector: stringMap(o.spec["selector"])}
+	for i, m := range mapsOf(o.spec["ports"]) {
+		if m != nil {
+			f.ports = append(f.ports, newServicePort(i, m))
 		}
-		// An ExternalName has no pods, and Istio makes the Services of Gateways itself (source: service/portname.go of istioctl analyze).
-		if textOf(spec["type"]) == "ExternalName" || stringMap(meta["labels"])["gateway.istio.io/managed"] != "" {
-			f.selector, f.ports = nil, nil
-		}
-		if len(f.selector) > 0 {
-			f.selected = x.selected(scope(s.Namespace, s.File), f.selector)
-		}
-		out = append(out, f)
 	}
-	return out
+	// An ExternalName has no pods, and Istio makes the Services of Gateways itself (source: service/portname.go of istioctl analyze).
+	if textOf(o.spec["type"]) == "ExternalName" || stringMap(meta["labels"])["gateway.istio.io/managed"] != "" {
+		f.selector, f.ports = nil, nil
+	}
+	if len(f.selector) > 0 {
+		f.selected = x.selected(o.scope, f.selector)
+	}
+	return f
 }
 
 func newServicePort(index int, m map[string]any) servicePort {
@@ -233,10 +226,9 @@ func (f *serviceFacts) inMesh() bool {
 }
 
 func (f *serviceFacts) newFinding(field *result.Field, message string) setFinding {
-	return setFinding{
-		ref:  result.ResourceRef{APIVersion: "v1", Kind: "Service", Name: f.Name, Namespace: f.Namespace},
-		file: f.File, ignored: f.ignored, field: field, message: message,
-	}
+	out := f.objectFacts.newFinding("", message)
+	out.field = field
+	return out
 }
 
 func (p servicePort) String() string {
@@ -350,7 +342,7 @@ func checkServiceSelectors(s *workloadSet) []setFinding {
 		if len(f.selector) == 0 || len(f.selected) > 0 || s.selectedAnywhere(f) {
 			continue
 		}
-		for _, pod := range s.index.byName[scope(f.Namespace, f.File)+"\x00"+f.Name] {
+		for _, pod := range s.index.byName[f.scope+"\x00"+f.Name] {
 			differs := differentLabels(pod.labels, f.selector)
 			if len(differs) == 0 {
 				continue

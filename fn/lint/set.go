@@ -56,11 +56,29 @@ type Summary struct {
 	labels  map[string]string
 	// ports are the numbers of the containers' named ports.
 	ports map[string]int64
+	// containers are all of the pod that run beside each other or before each other.
+	containers []containerSummary
 	// field and image are those of the proxy's image; empty where there is no proxy. sidecar says that the proxy serves an
 	// application in the pod.
 	field, image string
 	proxy        bool
 	sidecar      bool
+}
+
+// containerSummary is what rules on a set need of a container.
+type containerSummary struct {
+	name, path string
+	injected   bool
+	init       bool
+	// resources is the container's field of that name.
+	resources map[string]any
+	// ports are the numbers of TCP ports of the user's own containers, with their names.
+	ports []containerPort
+}
+
+type containerPort struct {
+	number int64
+	name   string
 }
 
 // HasProxy reports whether Istio's proxy is in the pod.
@@ -79,6 +97,8 @@ func Summarize(in Input) (Summary, bool) {
 		labels:  p.labels,
 		ports:   p.namedPorts(),
 		sidecar: p.sidecar(),
+
+		containers: p.containerSummaries(),
 	}
 	if p.proxy != nil {
 		s.proxy, s.image, s.field = true, textOf(p.proxy.fields["image"]), p.proxy.path+".image"
@@ -87,6 +107,27 @@ func Summarize(in Input) (Summary, bool) {
 		}
 	}
 	return s, true
+}
+
+func (p *pod) containerSummaries() []containerSummary {
+	prefix := ""
+	if p.in.Field != "" {
+		prefix = p.in.Field + "."
+	}
+	out := make([]containerSummary, 0, len(p.inits)+len(p.regular))
+	for _, c := range p.all() {
+		one := containerSummary{name: c.name, path: prefix + c.path, injected: p.injected[c.name], init: c.init}
+		one.resources, _ = c.fields["resources"].(map[string]any)
+		if !one.injected && !c.init {
+			for _, m := range mapsOf(c.fields["ports"]) {
+				if n, ok := integerOf(m["containerPort"]); ok && (m["protocol"] == nil || textOf(m["protocol"]) == "TCP") {
+					one.ports = append(one.ports, containerPort{n, textOf(m["name"])})
+				}
+			}
+		}
+		out = append(out, one)
+	}
+	return out
 }
 
 // namedPorts are the ports of the containers that have a name.
@@ -110,14 +151,44 @@ func (p *pod) namedPorts() map[string]int64 {
 // Surroundings are the objects beside the workloads that rules on a set read.
 type Surroundings struct {
 	Namespaces []Namespace
-	Services   []Service
+	// Objects are those of the kinds that [ReadsKind] knows.
+	Objects []Object
+	// RootNamespace is Istio's; empty means istio-system.
+	RootNamespace string
 }
 
 type workloadSet struct {
-	pods       []Summary
-	namespaces []Namespace
-	services   []*serviceFacts
-	index      *podIndex
+	pods          []Summary
+	namespaces    []Namespace
+	services      []*serviceFacts
+	serviceByName map[string]*serviceFacts // by scope and name
+	objects       map[string][]*objectFacts
+	index         *podIndex
+	root          string
+}
+
+func newSet(pods []Summary, around Surroundings) *workloadSet {
+	s := &workloadSet{pods: pods, namespaces: slices.Clone(around.Namespaces), objects: map[string][]*objectFacts{}, root: around.RootNamespace}
+	if s.root == "" {
+		s.root = "istio-system"
+	}
+	sort.SliceStable(s.namespaces, func(i, j int) bool { return s.namespaces[i].Name < s.namespaces[j].Name })
+	if len(around.Objects) == 0 {
+		return s
+	}
+	s.index = newPodIndex(pods)
+	s.serviceByName = map[string]*serviceFacts{}
+	for _, o := range around.Objects {
+		facts := newObjectFacts(o)
+		if o.Kind != "Service" {
+			s.objects[o.Kind] = append(s.objects[o.Kind], facts)
+			continue
+		}
+		service := newServiceFacts(facts, s.index)
+		s.services = append(s.services, service)
+		s.serviceByName[facts.scope+"\x00"+o.Name] = service
+	}
+	return s
 }
 
 type setFinding struct {
@@ -131,14 +202,9 @@ type setFinding struct {
 }
 
 // CheckSet runs the rules that look at all workloads of a run together, and returns what they find and what of it is suppressed.
-// Results come in the order of the rules' codes, then of the namespaces' names, then of the pods and Services as given.
+// Results come in the order of the rules' codes, then of the namespaces' names, then of the pods and objects as given.
 func CheckSet(pods []Summary, around Surroundings, sev Severities) (found, suppressed result.Results) {
-	s := &workloadSet{pods: pods, namespaces: slices.Clone(around.Namespaces)}
-	if len(around.Services) > 0 {
-		s.index = newPodIndex(pods)
-		s.services = newServices(around.Services, s.index)
-	}
-	sort.SliceStable(s.namespaces, func(i, j int) bool { return s.namespaces[i].Name < s.namespaces[j].Name })
+	s := newSet(pods, around)
 	for i := range rules {
 		r := &rules[i]
 		level := sev.of(r)

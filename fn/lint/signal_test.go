@@ -120,8 +120,8 @@ func TestWrongSuppressions(t *testing.T) {
 func TestSuppressedServices(t *testing.T) {
 	in := input(t, strings.Replace(risky, "      annotations:", "      labels: {app: shop}\n      annotations:", 1))
 	pod, _ := lint.Summarize(in)
-	service := decode(t, []byte("kind: Service\nmetadata: {annotations: {prerig.dev/lint-ignore.PR801: old clients}}\nspec: {selector: {app: shop}, ports: [{port: 8080}]}\n"))[0]
-	around := lint.Surroundings{Services: []lint.Service{{Name: "shop", Namespace: "web", Object: service}}}
+	service := decode(t, []byte("apiVersion: v1\nkind: Service\nmetadata: {name: shop, namespace: web, annotations: {prerig.dev/lint-ignore.PR801: old clients}}\nspec: {selector: {app: shop}, ports: [{port: 8080}]}\n"))[0]
+	around := lint.Surroundings{Objects: []lint.Object{objectOf(service)}}
 	rs, suppressed := lint.CheckSet([]lint.Summary{pod}, around, lint.Severities{})
 	if len(rs) != 0 || codes(suppressed) != "PR801=info" || suppressed[0].Tags[lint.TagReason] != "old clients" {
 		t.Errorf("found %v, suppressed %v", rs, suppressed)

@@ -16,7 +16,8 @@ var startRules = []Rule{
 		Code: "PR201", Title: "Application may start before the proxy", Severity: result.Warning, Audience: Operators, Mesh: true,
 		Why: "Traffic is captured from the first container on, and the proxy is an ordinary container: nothing makes the application wait until it is ready. " +
 			"What the application sends before that fails.",
-		Change: "Use a native sidecar, or set holdApplicationUntilProxyStarts (mesh config, proxy.istio.io/config, or values.global.proxy).",
+		Change: "Use a native sidecar (from Istio 1.19 on), or set holdApplicationUntilProxyStarts (from 1.7 on; mesh config, proxy.istio.io/config, or " +
+			"values.global.proxy). Before 1.7, have the application wait until http://localhost:15020/healthz/ready answers.",
 		Issues: []string{"11130"},
 		check:  checkNoHold,
 	},
@@ -72,6 +73,11 @@ func checkNoHold(p *pod) []finding {
 	}
 	h := p.proxy.lifecycleHook("postStart")
 	switch {
+	case !h.exists && p.istioBefore(7):
+		return []finding{{
+			path: p.proxy.path, container: proxyName,
+			message: "the application may start before the proxy is ready: this version of Istio has nothing that holds it, so it has to wait by itself until http://localhost:15020/healthz/ready answers",
+		}}
 	case !h.exists:
 		return []finding{{
 			path: p.proxy.path, container: proxyName,
@@ -84,6 +90,12 @@ func checkNoHold(p *pod) []finding {
 		}}
 	}
 	return nil
+}
+
+// istioBefore reports whether the version of Istio is known and before 1.minor.
+func (p *pod) istioBefore(minor int) bool {
+	v, ok := parseVersion(p.in.Facts.IstioVersion)
+	return ok && v.before(minor)
 }
 
 // waits reports whether a hook goes on until the proxy is ready: it calls the agent for that, or asks again and again.

@@ -70,7 +70,9 @@ var terminationRules = []Rule{
 		Code: "PR107", Title: "Proxy may end before the application", Severity: result.Info, Audience: Operators, Mesh: true,
 		Why: "An ordinary sidecar gets SIGTERM together with the application and exits after terminationDrainDuration (5s unless set), while the " +
 			"application may take the whole grace period. Requests that it still sends or answers after that fail.",
-		Change: "Use a native sidecar, or set EXIT_ON_ZERO_ACTIVE_CONNECTIONS, or raise terminationDrainDuration to what the application needs.",
+		Change: "Use a native sidecar (from Istio 1.19 on), or set EXIT_ON_ZERO_ACTIVE_CONNECTIONS (from 1.12 on), or raise terminationDrainDuration to what " +
+			"the application needs. In older versions, give the proxy a preStop hook that waits for the application's listeners to close " +
+			"(values.global.proxy.lifecycle).",
 		Issues: []string{"34855", "7136"},
 		check:  checkProxyMayEndFirst,
 	},
@@ -81,6 +83,15 @@ var terminationRules = []Rule{
 		Change: "Remove the settings, or replace the hook (values.global.proxy.lifecycle) where a drain of a certain length is wanted.",
 		Issues: []string{"47226", "60649", "51855"},
 		check:  checkSettingsAfterDrain,
+	},
+	{
+		Code: "PR109", Title: "preStop waits for a listener that closes at once", Severity: result.Warning,
+		Why: "The hook waits until the application does not listen any more. nginx closes its listeners as soon as it is told to stop, and then finishes the " +
+			"requests that it has: the hook ends at once, and the proxy may be gone before they are done. New requests that still arrive are refused.",
+		Change: "Give the nginx container a preStop hook that sleeps for some seconds, so that it stops listening only when nobody sends to it any more; or use a " +
+			"native sidecar.",
+		Issues: []string{"7136"},
+		check:  checkListenerClosesAtOnce,
 	},
 }
 
@@ -224,6 +235,33 @@ func checkListenerWait(p *pod) []finding {
 		path: h.path, container: proxyName,
 		message: "the preStop hook waits until nobody listens, but pilot-agent listens in the same container until the hook has ended: it waits for the whole grace period",
 	}}
+}
+
+// closeAtOnce are images, by the last part of their name, whose servers close their listeners when they begin to stop. The nginx image
+// stops by SIGQUIT, nginx's graceful shutdown.
+var closeAtOnce = []string{"nginx", "nginx-unprivileged", "openresty"}
+
+// checkListenerClosesAtOnce is about hooks that PR104 finds nothing wrong with.
+func checkListenerClosesAtOnce(p *pod) []finding {
+	if !p.classic() || p.exitOnZero() || len(checkListenerWait(p)) > 0 {
+		return nil
+	}
+	h := p.proxy.lifecycleHook("preStop")
+	if !h.loop || !listenerList.MatchString(h.line()) {
+		return nil
+	}
+	var out []finding
+	for _, c := range p.apps() {
+		image, _, _ := strings.Cut(textOf(c.fields["image"]), "@")
+		name, _, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
+		if slices.Contains(closeAtOnce, name) && !c.lifecycleHook("preStop").exists {
+			out = append(out, finding{
+				path: c.path, container: c.name,
+				message: fmt.Sprintf("the proxy's preStop hook waits for listeners, and %s in container %s closes its own as soon as it is told to stop: the hook ends at once", name, c.name),
+			})
+		}
+	}
+	return out
 }
 
 // inDistroless are the programs that the distroless image has.

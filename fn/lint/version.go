@@ -5,6 +5,7 @@ package lint
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/prerig/prerig/fn/internal/lazyregexp"
 	"github.com/prerig/prerig/fn/istio/release"
@@ -42,3 +43,22 @@ func (v versionNumber) release() release.Release {
 func (v versionNumber) before(minor int) bool { return v.major < 1 || v.major == 1 && v.minor < minor }
 
 func (v versionNumber) String() string { return strconv.Itoa(v.major) + "." + strconv.Itoa(v.minor) }
+
+// MayBeControlPlane reports whether an object may be an istiod, by its kind and name alone.
+func MayBeControlPlane(kind, name string) bool {
+	return kind == "Deployment" && strings.HasPrefix(name, "istiod")
+}
+
+// ControlPlane returns the version of the istiod that a Deployment runs, as its image says it; false where it is no istiod, or its image
+// is one of somebody's own with another name.
+func ControlPlane(obj map[string]any) (version string, ok bool) {
+	for _, c := range containersOf(mapAt(obj, "spec", "template", "spec"), "containers", false) {
+		image := textOf(c.fields["image"])
+		tag := imageTag(image)
+		name, _, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
+		if _, isVersion := parseVersion(tag); name == "pilot" && isVersion {
+			return tag, true
+		}
+	}
+	return "", false
+}

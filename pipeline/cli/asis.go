@@ -24,14 +24,15 @@ type asIs struct {
 	severities lint.Severities
 	facts      lint.Facts
 	defaultNS  string
+	root       string // Istio's namespace
 
 	namespaces map[string]lint.Namespace
-	services   []lint.Service
-	// serviceDocs are the documents of services, by the File that findings about them have.
-	serviceDocs map[*result.File]*manifest.Document
-	found       result.Results
-	suppressed  result.Results
-	summaries   []lint.Summary
+	objects    []lint.Object
+	// docs are the documents of objects, by the File that findings about them have.
+	docs       map[*result.File]*manifest.Document
+	found      result.Results
+	suppressed result.Results
+	summaries  []lint.Summary
 	// pods were checked, and injected of them have an injected sidecar.
 	pods, injected int
 	// problems tell what could not be checked.
@@ -48,16 +49,16 @@ func (l *lintRun) checkAsIs(b *batch.Batch, severities map[string]string) (resul
 	a.problems = slices.Clone(b.Problems())
 	items := b.Items()
 	for _, item := range items {
-		a.forEachObject(item, a.noteNamespace)
+		a.forEachObject(item, a.noteSurroundings)
 	}
 	for _, item := range items {
 		a.forEachObject(item, a.checkObject)
 	}
-	around := lint.Surroundings{Namespaces: slices.Collect(maps.Values(a.namespaces)), Services: a.services}
+	around := lint.Surroundings{Namespaces: slices.Collect(maps.Values(a.namespaces)), Objects: a.objects, RootNamespace: a.root}
 	found, suppressed := lint.CheckSet(a.summaries, around, a.severities)
 	for _, list := range []result.Results{found, suppressed} {
 		for i := range list {
-			if doc := a.serviceDocs[list[i].File]; doc != nil {
+			if doc := a.docs[list[i].File]; doc != nil {
 				setResultLine(doc, &list[i])
 			}
 		}
@@ -79,7 +80,7 @@ func (a *asIs) addProblem(err error) {
 func (l *lintRun) prepareAsIs(severities map[string]string) (*asIs, error) {
 	a := &asIs{
 		facts:     lint.Facts{IstioVersion: l.istio, KubernetesVersion: l.kubernetes},
-		defaultNS: l.namespace, namespaces: map[string]lint.Namespace{}, serviceDocs: map[*result.File]*manifest.Document{},
+		defaultNS: l.namespace, namespaces: map[string]lint.Namespace{}, docs: map[*result.File]*manifest.Document{},
 	}
 	var kinds []v1alpha1.WorkloadKind
 	var accepted []v1alpha1.LintSuppression
@@ -118,6 +119,7 @@ func (a *asIs) readPolicy(p *v1alpha1.InjectionPolicy) {
 		a.namespaces[ns.Name] = lint.Namespace{Name: ns.Name, Labels: ns.Labels}
 	}
 	if i := p.Spec.Istio; i != nil {
+		a.root = i.RootNamespace
 		if a.facts.IstioVersion == "" {
 			a.facts.IstioVersion = i.Version
 		}
@@ -139,7 +141,7 @@ func (a *asIs) forEachObject(item fn.Item, do func(fn.Item, map[string]any)) {
 		}
 		return
 	}
-	if meta, ok := item.Doc.Peek(); ok && meta.Kind != "Namespace" && meta.Kind != "Service" {
+	if meta, ok := item.Doc.Peek(); ok && meta.Kind != "Namespace" && !lint.ReadsKind(meta.APIVersion, meta.Kind) {
 		if _, ok := a.registry.Lookup(meta.APIVersion, meta.Kind); !ok {
 			return
 		}
@@ -156,7 +158,11 @@ func fileOf(item fn.Item) *result.File {
 	return &result.File{Path: item.Path, Index: item.Index, Line: item.Doc.Line()}
 }
 
-func (a *asIs) noteNamespace(item fn.Item, obj map[string]any) {
+// noteSurroundings notes what rules on pods have to know before: Namespaces, and the control plane.
+func (a *asIs) noteSurroundings(item fn.Item, obj map[string]any) {
+	if version, ok := lint.ControlPlane(obj); ok && obj["kind"] == "Deployment" {
+		a.facts.ControlPlanes = append(a.facts.ControlPlanes, version)
+	}
 	if obj["kind"] != "Namespace" || obj["apiVersion"] != "v1" {
 		return
 	}
@@ -170,20 +176,23 @@ func (a *asIs) noteNamespace(item fn.Item, obj map[string]any) {
 	a.namespaces[name] = lint.Namespace{Name: name, Labels: labels, File: fileOf(item)}
 }
 
-func (a *asIs) noteService(item fn.Item, obj map[string]any) {
+func (a *asIs) noteObject(item fn.Item, obj map[string]any) {
 	meta, _ := obj["metadata"].(map[string]any)
-	s := lint.Service{Object: obj, File: fileOf(item)}
-	s.Name, _ = meta["name"].(string)
-	if s.Namespace, _ = meta["namespace"].(string); s.Namespace == "" {
-		s.Namespace = a.defaultNS
+	o := lint.Object{Object: obj, File: fileOf(item)}
+	o.APIVersion, _ = obj["apiVersion"].(string)
+	o.Kind, _ = obj["kind"].(string)
+	o.Name, _ = meta["name"].(string)
+	if o.Namespace, _ = meta["namespace"].(string); o.Namespace == "" {
+		o.Namespace = a.defaultNS
 	}
-	a.services = append(a.services, s)
-	a.serviceDocs[s.File] = item.Doc
+	a.objects = append(a.objects, o)
+	a.docs[o.File] = item.Doc
 }
 
 func (a *asIs) checkObject(item fn.Item, obj map[string]any) {
-	if obj["kind"] == "Service" && obj["apiVersion"] == "v1" {
-		a.noteService(item, obj)
+	apiVersion, _ := obj["apiVersion"].(string)
+	if kind, _ := obj["kind"].(string); lint.ReadsKind(apiVersion, kind) {
+		a.noteObject(item, obj)
 		return
 	}
 	templates, err := a.registry.Templates(obj)

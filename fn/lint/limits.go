@@ -1,0 +1,208 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/fn/result"
+)
+
+var limitRules = []Rule{
+	{
+		Code: "PR406", Title: "Autoscaler needs a request that is missing", Severity: result.Warning, Audience: Applications,
+		Why: "A HorizontalPodAutoscaler on utilization divides by the requests of all containers of the pod. If one of them has no request for the " +
+			"resource, it computes nothing and scales nothing.",
+		Change:   "Give every container a request for the resource, or use a metric of type ContainerResource for one container.",
+		Issues:   []string{"kubernetes.io/docs/tasks/run-application/horizontal-pod-autoscale"},
+		checkSet: checkAutoscalers,
+	},
+	{
+		Code: "PR407", Title: "LimitRange forbids the sidecar's resources", Severity: result.Error,
+		Why:      "The API server refuses a pod with a container that is outside of the namespace's LimitRange. The error shows only on the ReplicaSet.",
+		Change:   "Set the sidecar's resources for the workload (sidecar.istio.io/proxyCPULimit and the like), or change the LimitRange.",
+		Issues:   []string{"kubernetes.io/docs/concepts/policy/limit-range"},
+		checkSet: checkLimitRanges,
+	},
+	{
+		Code: "PR408", Title: "ResourceQuota asks for what the sidecar lacks", Severity: result.Error,
+		Why: "In a namespace with a ResourceQuota on requests or limits, the API server refuses a pod with a container that does not say them, and init " +
+			"containers count too.",
+		Change:   "Give the sidecar requests and limits, or add a LimitRange with defaults to the namespace.",
+		Issues:   []string{"kubernetes.io/docs/concepts/policy/resource-quotas"},
+		checkSet: checkQuotas,
+	},
+}
+
+// has reports whether the container says a request or a limit. Kubernetes takes a limit for the request where there is none.
+func (c containerSummary) has(which, name string) bool {
+	limit := mapAt(c.resources, "limits")[name] != nil
+	return limit || which == "requests" && mapAt(c.resources, "requests")[name] != nil
+}
+
+// injects reports whether something is injected into the pod.
+func (s *Summary) injects() bool {
+	return slices.ContainsFunc(s.containers, func(c containerSummary) bool { return c.injected })
+}
+
+// hasDefault reports whether a LimitRange of the scope gives containers a value where they have none: default (of limits and, where there
+// is none, of requests), defaultRequest, or max. Source: SetDefaults_LimitRangeItem in pkg/apis/core/v1/defaults.go of Kubernetes.
+func (s *workloadSet) hasDefault(in, which, name string) bool {
+	for _, l := range s.objects["LimitRange"] {
+		if l.scope != in {
+			continue
+		}
+		for _, item := range mapsOf(l.spec["limits"]) {
+			if textOf(item["type"]) != "Container" {
+				continue
+			}
+			fields := []string{"default", "max"}
+			if which == "requests" {
+				fields = append(fields, "defaultRequest", "min")
+			}
+			for _, field := range fields {
+				if mapAt(item, field)[name] != nil {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+func checkAutoscalers(s *workloadSet) []setFinding {
+	var out []setFinding
+	for _, h := range s.objects["HorizontalPodAutoscaler"] {
+		target := mapAt(h.spec, "scaleTargetRef")
+		for _, pod := range s.index.byName[h.scope+"\x00"+textOf(target["name"])] {
+			if pod.ref.Kind != textOf(target["kind"]) || !pod.injects() {
+				continue
+			}
+			for _, name := range utilizations(h.spec) {
+				if who := pod.withoutRequest(name); who != "" && !s.hasDefault(h.scope, "requests", name) {
+					out = append(out, h.newFinding("spec.scaleTargetRef", fmt.Sprintf("it scales by the utilization of %s, and %s no %s: nothing is scaled", name, who, name)))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// withoutRequest says which containers request nothing of a resource, such as "container app of Deployment web requests"; empty where all do.
+func (s *Summary) withoutRequest(name string) string {
+	var missing []string
+	for _, c := range s.containers {
+		if !c.init && !c.has("requests", name) {
+			missing = append(missing, c.name)
+		}
+	}
+	switch len(missing) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("container %s of %s requests", missing[0], s.ref)
+	}
+	return fmt.Sprintf("containers %s of %s request", strings.Join(missing, " and "), s.ref)
+}
+
+// utilizations are the resources whose utilization an autoscaler asks for, in all versions of the API: of the whole pod, not of one
+// container. Without any metric it is that of cpu.
+func utilizations(spec map[string]any) []string {
+	if len(mapsOf(spec["metrics"])) == 0 {
+		return []string{"cpu"}
+	}
+	var out []string
+	for _, m := range mapsOf(spec["metrics"]) {
+		r := mapAt(m, "resource")
+		if textOf(m["type"]) == "Resource" && (mapAt(r, "target")["averageUtilization"] != nil || r["targetAverageUtilization"] != nil) {
+			out = append(out, textOf(r["name"]))
+		}
+	}
+	return out
+}
+
+func checkLimitRanges(s *workloadSet) []setFinding {
+	var out []setFinding
+	for _, l := range s.objects["LimitRange"] {
+		for _, item := range mapsOf(l.spec["limits"]) {
+			if textOf(item["type"]) != "Container" {
+				continue
+			}
+			for _, pod := range s.index.byScope[l.scope] {
+				for _, c := range pod.containers {
+					if message := outsideOf(item, c); c.injected && message != "" {
+						out = append(out, pod.newFinding(c, l, message))
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// newFinding is about the resources of a container, which an object of its namespace forbids. The object ends the message.
+func (s *Summary) newFinding(c containerSummary, against *objectFacts, message string) setFinding {
+	return setFinding{
+		ref: s.ref, file: s.file, ignored: s.ignored, container: c.name, field: &result.Field{Path: c.path + ".resources"},
+		message: fmt.Sprintf("%s %s: the API server refuses the pod", message, against),
+	}
+}
+
+// outsideOf says what of a container is outside of a LimitRange's item; empty where nothing is.
+func outsideOf(item map[string]any, c containerSummary) string {
+	limits, requests := mapAt(c.resources, "limits"), mapAt(c.resources, "requests")
+	for _, name := range []string{"cpu", "memory"} {
+		if most, have := mapAt(item, "max")[name], limits[name]; isMore(have, most) {
+			return fmt.Sprintf("container %s has a %s limit of %v, above %v of", c.name, name, have, most)
+		}
+		have := requests[name]
+		if have == nil {
+			have = limits[name]
+		}
+		if least := mapAt(item, "min")[name]; isMore(least, have) {
+			return fmt.Sprintf("container %s requests %v of %s, below %v of", c.name, have, name, least)
+		}
+	}
+	return ""
+}
+
+// isMore reports whether a quantity is more than another; false where one is not there or cannot be read.
+func isMore(a, b any) bool {
+	x, ok1 := quantityOf(a)
+	y, ok2 := quantityOf(b)
+	return ok1 && ok2 && x.Cmp(y) > 0
+}
+
+// quotaKeys are the names of a quota's hard limits that every container has to have said.
+var quotaKeys = []struct{ key, which, resource string }{
+	{"limits.cpu", "limits", "cpu"}, {"limits.memory", "limits", "memory"},
+	{"requests.cpu", "requests", "cpu"}, {"cpu", "requests", "cpu"},
+	{"requests.memory", "requests", "memory"}, {"memory", "requests", "memory"},
+}
+
+func checkQuotas(s *workloadSet) []setFinding {
+	var out []setFinding
+	for _, q := range s.objects["ResourceQuota"] {
+		if q.spec["scopes"] != nil || q.spec["scopeSelector"] != nil {
+			continue
+		}
+		hard := mapAt(q.spec, "hard")
+		for _, pod := range s.index.byScope[q.scope] {
+			for _, c := range pod.containers {
+				var missing []string
+				for _, k := range quotaKeys {
+					if hard[k.key] != nil && c.injected && !c.has(k.which, k.resource) && !s.hasDefault(q.scope, k.which, k.resource) {
+						missing = append(missing, k.key)
+					}
+				}
+				if len(missing) > 0 {
+					out = append(out, pod.newFinding(c, q, fmt.Sprintf("container %s does not say %s, as it has to by", c.name, strings.Join(missing, " and "))))
+				}
+			}
+		}
+	}
+	return out
+}

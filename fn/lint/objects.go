@@ -1,0 +1,130 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/fn/result"
+)
+
+// Object is an object beside the workloads that rules on a set read.
+type Object struct {
+	// APIVersion, Kind, Name and Namespace are the object's; the namespace is the one it will be in, if that is known.
+	APIVersion, Kind, Name, Namespace string
+	// Object is all of it. Nothing of it is changed.
+	Object map[string]any
+	// File says where it came from, and is passed on.
+	File *result.File
+}
+
+// objectGroups are the API groups of the kinds that rules read.
+var objectGroups = map[string]string{
+	"Service": "", "LimitRange": "", "ResourceQuota": "",
+	"HorizontalPodAutoscaler": "autoscaling",
+	"NetworkPolicy":           "networking.k8s.io",
+	"DestinationRule":         "networking.istio.io",
+	"VirtualService":          "networking.istio.io",
+	"Sidecar":                 "networking.istio.io",
+	"EnvoyFilter":             "networking.istio.io",
+	"PeerAuthentication":      "security.istio.io",
+}
+
+// ReadsKind reports whether rules on a set read objects of the kind, beside workloads and Namespaces.
+func ReadsKind(apiVersion, kind string) bool {
+	group, ok := objectGroups[kind]
+	if !ok {
+		return false
+	}
+	have, _, grouped := strings.Cut(apiVersion, "/")
+	return grouped && have == group || !grouped && group == ""
+}
+
+// objectFacts is an object, and what each rule needs of it.
+type objectFacts struct {
+	Object
+	spec    map[string]any
+	ignored ignoredRules
+	// scope is where it finds pods and other objects.
+	scope string
+}
+
+func newObjectFacts(o Object) *objectFacts {
+	meta, _ := o.Object["metadata"].(map[string]any)
+	spec, _ := o.Object["spec"].(map[string]any)
+	return &objectFacts{Object: o, spec: spec, ignored: ignoredBy(stringMap(meta["annotations"])), scope: scope(o.Namespace, o.File)}
+}
+
+// newFinding is about a field of the object.
+func (o *objectFacts) newFinding(field, message string) setFinding {
+	return setFinding{
+		ref:  result.ResourceRef{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name, Namespace: o.Namespace},
+		file: o.File, ignored: o.ignored, field: &result.Field{Path: field}, message: message,
+	}
+}
+
+// String is how messages name the object.
+func (o *objectFacts) String() string {
+	return result.ResourceRef{Kind: o.Kind, Name: o.Name, Namespace: o.Namespace}.String()
+}
+
+// mapAt returns the mapping at a path of fields; nil where there is none.
+func mapAt(m map[string]any, path ...string) map[string]any {
+	for _, key := range path {
+		m, _ = m[key].(map[string]any)
+	}
+	return m
+}
+
+// mapsOf returns the mappings of a list, each with its index in the list.
+func mapsOf(list any) (maps []map[string]any) {
+	items, _ := list.([]any)
+	for _, item := range items {
+		m, _ := item.(map[string]any)
+		maps = append(maps, m)
+	}
+	return maps
+}
+
+// selectsLabels reports whether a LabelSelector of Kubernetes (matchLabels, matchExpressions) selects the labels. An empty one selects all.
+func selectsLabels(selector map[string]any, labels map[string]string) bool {
+	if !hasLabels(labels, stringMap(selector["matchLabels"])) {
+		return false
+	}
+	for _, e := range mapsOf(selector["matchExpressions"]) {
+		value, ok := labels[textOf(e["key"])]
+		list, _ := e["values"].([]any)
+		among := ok && slices.ContainsFunc(list, func(v any) bool { return textOf(v) == value })
+		switch textOf(e["operator"]) {
+		case "In":
+			ok = among
+		case "NotIn":
+			ok = !among
+		case "DoesNotExist":
+			ok = !ok
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// hostKey is the Service that a host of Istio's configuration means, as newSet finds Services; false where it is no Service's name.
+// A short name is one of the object's own namespace. Source: ResolveShortnameToFQDN in pkg/config/model of Istio.
+func (o *objectFacts) hostKey(host string) (string, bool) {
+	name, rest, dotted := strings.Cut(host, ".")
+	switch {
+	case name == "" || strings.Contains(host, "*"):
+		return "", false
+	case !dotted:
+		return o.scope + "\x00" + name, true
+	}
+	namespace, domain, _ := strings.Cut(rest, ".")
+	if domain != "" && domain != "svc" && !strings.HasPrefix(domain, "svc.") {
+		return "", false
+	}
+	return namespace + "\x00" + name, true
+}

@@ -1,0 +1,232 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/fn/result"
+)
+
+var trafficRules = []Rule{
+	{
+		Code: "PR806", Title: "DestinationRule switches mutual TLS off where it is required", Severity: result.Warning,
+		Why: "The proxies of the callers follow the DestinationRule and send plain text or TLS of their own; those of the Service accept only mutual TLS, as its " +
+			"PeerAuthentication is STRICT. Every request fails.",
+		Change:   "Remove trafficPolicy.tls, or set its mode to ISTIO_MUTUAL; or make the PeerAuthentication PERMISSIVE.",
+		Issues:   []string{"istio.io/docs/ops/common-problems/network-issues"},
+		checkSet: checkDestinationTLS,
+	},
+	{
+		Code: "PR807", Title: "Subset that no DestinationRule has", Severity: result.Warning, Audience: Applications,
+		Why:       "A route to a subset that no DestinationRule of the host defines has no endpoints: requests get a 503.",
+		Change:    "Add the subset to the DestinationRule, or correct its name.",
+		Analyzers: []string{"IST0101"},
+		checkSet:  checkRouteSubsets,
+	},
+	{
+		Code: "PR808", Title: "Subset selects no pod", Severity: result.Warning, Audience: Applications,
+		Why: "None of the Service's workloads among the files has the labels of the subset. Requests to it get a 503. If the pods come from elsewhere, " +
+			"ignore this.",
+		Change:    "Correct the labels of the subset or of the pod template.",
+		Analyzers: []string{"IST0173"},
+		checkSet:  checkSubsetLabels,
+	},
+	{
+		Code: "PR809", Title: "Several Sidecars for one workload", Severity: result.Warning,
+		Why: "A workload follows one Sidecar: that with a selector for it, else the one of its namespace without a selector. Where there are several of a kind, " +
+			"which one is not defined.",
+		Change:    "Keep one Sidecar without a workloadSelector in a namespace, and one with it for each workload.",
+		Analyzers: []string{"IST0110", "IST0111"},
+		checkSet:  checkSidecars,
+	},
+	{
+		Code: "PR810", Title: "EnvoyFilter for another proxy version", Severity: result.Info,
+		Why:      "Each of its patches names a proxyVersion that no proxy it is for has: the filter has no effect, often since an upgrade.",
+		Change:   "Adapt match.proxy.proxyVersion after checking that the patch fits the new version, or remove the filter.",
+		Issues:   []string{"istio.io/docs/reference/config/networking/envoy-filter"},
+		checkSet: checkFilterVersions,
+	},
+}
+
+// serviceOf returns the Service that a host means, if it is among the objects.
+func (s *workloadSet) serviceOf(o *objectFacts, host string) *serviceFacts {
+	key, ok := o.hostKey(host)
+	if !ok {
+		return nil
+	}
+	return s.serviceByName[key]
+}
+
+func checkDestinationTLS(s *workloadSet) []setFinding {
+	var out []setFinding
+	for _, d := range s.objects["DestinationRule"] {
+		service := s.serviceOf(d, textOf(d.spec["host"]))
+		mode := textOf(mapAt(d.spec, "trafficPolicy", "tls")["mode"])
+		if service == nil || mode == "" || mode == "ISTIO_MUTUAL" {
+			continue
+		}
+		for _, pod := range service.selected {
+			by := s.strictFor(pod, service.scope)
+			if by == nil || !pod.sidecar {
+				continue
+			}
+			one := d.newFinding("spec.trafficPolicy.tls.mode",
+				fmt.Sprintf("mode %s for Service %s, and %s requires mutual TLS of %s: its proxy refuses the requests", mode, service.Name, by, pod.ref))
+			one.field.CurrentValue = mode
+			out = append(out, one)
+			break
+		}
+	}
+	return out
+}
+
+// strictFor returns the PeerAuthentication that requires mutual TLS of the pod on all ports; nil where none does. One with a selector goes
+// before that of the namespace, and that before the mesh's. Source: PeerAuthentication in Istio's API, "mutual TLS settings".
+func (s *workloadSet) strictFor(pod *Summary, in string) *objectFacts {
+	var best *objectFacts
+	rank := 0
+	for _, a := range s.objects["PeerAuthentication"] {
+		selector := mapAt(a.spec, "selector")
+		mode := textOf(mapAt(a.spec, "mtls")["mode"])
+		of := 0
+		switch {
+		case a.scope == in && len(selector) > 0 && hasLabels(pod.labels, stringMap(selector["matchLabels"])):
+			of = 3
+		case a.scope == in && len(selector) == 0:
+			of = 2
+		case a.scope == s.root && len(selector) == 0:
+			of = 1
+		}
+		inherits := (mode == "" || mode == "UNSET") && a.spec["portLevelMtls"] == nil
+		if of > rank && !inherits {
+			best, rank = a, of
+		}
+	}
+	if best == nil || textOf(mapAt(best.spec, "mtls")["mode"]) != "STRICT" || best.spec["portLevelMtls"] != nil {
+		return nil
+	}
+	return best
+}
+
+// checkRouteSubsets looks only at hosts for which a DestinationRule is among the objects.
+func checkRouteSubsets(s *workloadSet) []setFinding {
+	subsets := map[string]map[string]bool{} // by host
+	for _, d := range s.objects["DestinationRule"] {
+		key, ok := d.hostKey(textOf(d.spec["host"]))
+		if !ok {
+			continue
+		}
+		if subsets[key] == nil {
+			subsets[key] = map[string]bool{}
+		}
+		for _, one := range mapsOf(d.spec["subsets"]) {
+			subsets[key][textOf(one["name"])] = true
+		}
+	}
+	var out []setFinding
+	for _, v := range s.objects["VirtualService"] {
+		for _, protocol := range []string{"http", "tls", "tcp"} {
+			for i, route := range mapsOf(v.spec[protocol]) {
+				for j, to := range mapsOf(route["route"]) {
+					destination := mapAt(to, "destination")
+					host, subset := textOf(destination["host"]), textOf(destination["subset"])
+					key, ok := v.hostKey(host)
+					if known := subsets[key]; !ok || subset == "" || known == nil || known[subset] {
+						continue
+					}
+					one := v.newFinding(fmt.Sprintf("spec.%s[%d].route[%d].destination.subset", protocol, i, j),
+						fmt.Sprintf("the DestinationRule of host %s has no subset %s; it has %s", host, subset, orNone(sortedKeys(subsets[key]))))
+					one.field.CurrentValue = subset
+					out = append(out, one)
+				}
+			}
+		}
+	}
+	return out
+}
+
+func orNone(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// checkSubsetLabels looks only at Services that select a workload among the files.
+func checkSubsetLabels(s *workloadSet) []setFinding {
+	var out []setFinding
+	for _, d := range s.objects["DestinationRule"] {
+		service := s.serviceOf(d, textOf(d.spec["host"]))
+		if service == nil || len(service.selected) == 0 {
+			continue
+		}
+		for i, subset := range mapsOf(d.spec["subsets"]) {
+			labels := stringMap(subset["labels"])
+			if slices.ContainsFunc(service.selected, func(pod *Summary) bool { return hasLabels(pod.labels, labels) }) {
+				continue
+			}
+			out = append(out, d.newFinding(fmt.Sprintf("spec.subsets[%d].labels", i),
+				fmt.Sprintf("no workload of Service %s among the files has the labels of subset %s (%s)", service.Name, textOf(subset["name"]), labelText(labels))))
+		}
+	}
+	return out
+}
+
+func labelText(labels map[string]string) string {
+	var parts []string
+	for _, k := range sortedKeys(labels) {
+		parts = append(parts, k+"="+labels[k])
+	}
+	return strings.Join(parts, ", ")
+}
+
+// checkSidecars compares Sidecars of one namespace where it is known: files that name none may be alternatives.
+func checkSidecars(s *workloadSet) []setFinding {
+	byScope := map[string][]*objectFacts{}
+	var out []setFinding
+	for _, c := range s.objects["Sidecar"] {
+		if c.Namespace == "" {
+			continue
+		}
+		for _, other := range byScope[c.scope] {
+			if other.Name == c.Name {
+				continue
+			}
+			selector, otherSelector := mapAt(c.spec, "workloadSelector"), mapAt(other.spec, "workloadSelector")
+			if len(selector) == 0 && len(otherSelector) == 0 {
+				out = append(out, c.newFinding("metadata.name", fmt.Sprintf("%s has no workloadSelector either: one of the two has no effect", other)))
+				break
+			}
+			if len(selector) == 0 || len(otherSelector) == 0 {
+				continue
+			}
+			labels, otherLabels := stringMap(selector["labels"]), stringMap(otherSelector["labels"])
+			i := slices.IndexFunc(s.index.byScope[c.scope], func(pod *Summary) bool {
+				return hasLabels(pod.labels, labels) && hasLabels(pod.labels, otherLabels)
+			})
+			if i >= 0 {
+				out = append(out, c.newFinding("spec.workloadSelector", fmt.Sprintf("%s selects %s too: one of the two has no effect on it", other, s.index.byScope[c.scope][i].ref)))
+				break
+			}
+		}
+		byScope[c.scope] = append(byScope[c.scope], c)
+	}
+	return out
+}
+
+// proxiesOf are the pods with a proxy that an EnvoyFilter is for: those of its namespace, of all where it is Istio's own.
+func (s *workloadSet) proxiesOf(f *objectFacts) []*Summary {
+	selector := stringMap(mapAt(f.spec, "workloadSelector")["labels"])
+	var out []*Summary
+	for i := range s.pods {
+		pod := &s.pods[i]
+		if pod.proxy && hasLabels(pod.labels, selector) && (f.scope == s.root || f.scope == scope(pod.ref.Namespace, pod.file)) {
+			out = append(out, pod)
+		}
+	}
+	return out
+}
