@@ -84,7 +84,7 @@ func (x *changeIndex) addPipeline(key string, p *v1alpha1.RenderPipeline) {
 		if w.ref = source.OCI.Ref.Tag; w.ref == "" {
 			w.ref = "latest"
 		}
-		name := canonicalRepository(strings.TrimPrefix(source.OCI.URL, "oci://"))
+		name := v1alpha1.RepositoryKey(source.OCI.URL)
 		x.oci[name] = append(x.oci[name], w)
 		_, path, _ := strings.Cut(name, "/")
 		x.path[path] = append(x.path[path], w)
@@ -97,21 +97,6 @@ func (x *changeIndex) addPipeline(key string, p *v1alpha1.RenderPipeline) {
 		return
 	}
 	x.kind[kind] = append(x.kind[kind], w)
-}
-
-// canonicalRepository returns the name of a repository as it is compared: Docker Hub has several names.
-func canonicalRepository(name string) string {
-	host, path, ok := strings.Cut(strings.ToLower(strings.TrimSuffix(name, "/")), "/")
-	if !ok {
-		return host
-	}
-	if host == "index.docker.io" || host == "registry-1.docker.io" {
-		host = "docker.io"
-	}
-	if host == "docker.io" && !strings.Contains(path, "/") {
-		path = "library/" + path
-	}
-	return host + "/" + path
 }
 
 // Match returns the keys of the pipelines that the changes could touch, sorted.
@@ -181,7 +166,7 @@ func (x *changeIndex) matchChange(change event.Change, found func(key string)) {
 	case change.OCI != nil:
 		watches := x.path[strings.ToLower(change.OCI.Repository)]
 		if change.OCI.Host {
-			watches = x.oci[canonicalRepository(change.OCI.Repository)]
+			watches = x.oci[v1alpha1.RepositoryKey(change.OCI.Repository)]
 		}
 		for _, w := range watches {
 			if change.OCI.Tag == "" || change.OCI.Tag == w.ref {

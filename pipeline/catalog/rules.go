@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
-	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/tenant"
 )
 
@@ -163,7 +162,7 @@ func (o *owners) addSource(e Entry) {
 		return
 	}
 	for _, name := range names {
-		key := branchKey(git.URL, name)
+		key := v1alpha1.BranchKey(git.URL, name)
 		o.sources[key] = append(o.sources[key], e.Key)
 	}
 }
@@ -173,7 +172,7 @@ type claim struct {
 	entry  *Entry
 	at     string // the path of the entry of spec.publish
 	to     v1alpha1.Publish
-	places []publishedPlace
+	places []v1alpha1.Place
 	// owned says that the pipeline publishes to one of the places already.
 	owned bool
 }
@@ -188,8 +187,8 @@ func (o *owners) claimsOf(entries []Entry) []claim {
 		}
 		known := o.knownPlaces(e.Key)
 		for j, to := range e.Pipeline.Spec.Publish {
-			c := claim{entry: e, at: fmt.Sprintf("spec.publish[%d]", j), to: to, places: placesOf(to)}
-			c.owned = slices.ContainsFunc(c.places, func(p publishedPlace) bool { return slices.Contains(known, p) })
+			c := claim{entry: e, at: fmt.Sprintf("spec.publish[%d]", j), to: to, places: to.Places()}
+			c.owned = slices.ContainsFunc(c.places, func(p v1alpha1.Place) bool { return slices.Contains(known, placeKey{p.Key, p.Path}) })
 			claims = append(claims, c)
 		}
 	}
@@ -216,14 +215,17 @@ func (o *owners) claimsOfUnread(entries []Entry, unread func(pipeline string) bo
 			continue
 		}
 		for _, to := range o.rules.Registered(name) {
-			claims = append(claims, claim{entry: &Entry{Key: name}, to: to, places: placesOf(to), owned: true})
+			claims = append(claims, claim{entry: &Entry{Key: name}, to: to, places: to.Places(), owned: true})
 		}
 	}
 	return claims
 }
 
+// placeKey tells places apart, whatever the entries that name them say of them.
+type placeKey struct{ key, path string }
+
 // knownPlaces returns where a pipeline publishes to already.
-func (o *owners) knownPlaces(pipeline string) (known []publishedPlace) {
+func (o *owners) knownPlaces(pipeline string) (known []placeKey) {
 	var before []v1alpha1.Publish
 	if old, ok := o.before[pipeline]; ok && old.Pipeline != nil {
 		before = old.Pipeline.Spec.Publish
@@ -232,27 +234,11 @@ func (o *owners) knownPlaces(pipeline string) (known []publishedPlace) {
 		before = slices.Concat(before, o.rules.Registered(pipeline))
 	}
 	for _, to := range before {
-		known = append(known, placesOf(to)...)
-	}
-	return known
-}
-
-// branchKey is equal for all ways to write the URL of a repository.
-func branchKey(url, reference string) string { return giturl.Normal(url) + "\n" + reference }
-
-// publishedPlace is where files or an artifact are published.
-type publishedPlace struct{ key, path string }
-
-func placesOf(to v1alpha1.Publish) (out []publishedPlace) {
-	switch {
-	case to.Git != nil:
-		out = append(out, publishedPlace{branchKey(to.Git.URL, to.Git.Reference()), path.Clean(to.Git.Path)})
-	case to.OCI != nil:
-		for _, tag := range to.OCI.Tags {
-			out = append(out, publishedPlace{canonicalRepository(strings.TrimPrefix(to.OCI.URL, "oci://")) + ":" + tag, "."})
+		for _, place := range to.Places() {
+			known = append(known, placeKey{place.Key, place.Path})
 		}
 	}
-	return out
+	return known
 }
 
 // decide gives the places of a claim to its pipeline, or says why it cannot have them.
@@ -261,21 +247,21 @@ func (o *owners) decide(c claim) error {
 		if first, _, _ := strings.Cut(path.Clean(to.Git.Path), "/"); !o.rules.AllowHostFiles && isHostDirectory(first) {
 			return &v1alpha1.FieldError{Path: c.at + ".git.path", Message: "must not be below " + first + ", which Git hosts act upon; who runs the daemon can allow it with allow_host_files"}
 		}
-		reading := o.sources[branchKey(to.Git.URL, to.Git.Reference())]
+		reading := o.sources[v1alpha1.BranchKey(to.Git.URL, to.Git.Reference())]
 		if to.Git.Adopt && !c.owned && slices.ContainsFunc(reading, func(key string) bool { return key != c.entry.Key }) {
 			return &v1alpha1.FieldError{Path: c.at + ".git.adopt", Message: "must not be set for branch " + to.Git.Branch + ", which another pipeline reads its source from"}
 		}
 	}
 	for _, p := range c.places {
-		place := o.places[p.key]
+		place := o.places[p.Key]
 		if place == nil {
 			place = &claimedPlace{map[string]string{}, map[string]string{}}
-			o.places[p.key] = place
+			o.places[p.Key] = place
 		}
-		if other := place.ownerOf(p.path); other != "" && other != c.entry.Key {
+		if other := place.ownerOf(p.Path); other != "" && other != c.entry.Key {
 			return takenError(c, p, other)
 		}
-		place.give(p.path, c.entry.Key)
+		place.give(p.Path, c.entry.Key)
 	}
 	return nil
 }
@@ -304,15 +290,12 @@ func (c *claimedPlace) give(dir, pipeline string) {
 }
 
 // takenError tells who has a place to those who may know: pipelines of other namespaces are not named.
-func takenError(c claim, p publishedPlace, other string) error {
+func takenError(c claim, p v1alpha1.Place, other string) error {
 	who := "another pipeline"
 	if v1alpha1.NamespaceOf(c.entry.Key) == v1alpha1.NamespaceOf(other) {
 		who = "pipeline " + other
 	}
-	if c.to.OCI != nil {
-		return &v1alpha1.FieldError{Path: c.at + ".oci.tags", Message: fmt.Sprintf("%s belongs to %s: each run of one would move it away from the other", p.key, who)}
-	}
-	return &v1alpha1.FieldError{Path: c.at + ".git.path", Message: fmt.Sprintf("%s of branch %s is, holds, or is in a directory of %s; use another path or branch", p.path, c.to.Git.Branch, who)}
+	return p.TakenBy(c.at, who)
 }
 
 // hostDirectories are files and directories that Git hosts and their CI act upon when they are pushed.

@@ -106,8 +106,8 @@ func readEach(_ string, read func() (*tree.Tree, error)) (*tree.Tree, error) { r
 
 // Open opens an entry of spec.publish of a pipeline in a namespace.
 func (t *Targets) Open(ctx context.Context, namespace string, to v1alpha1.Publish) (Interface, error) {
-	kind := kindOf(to)
-	if kind == nil {
+	kind, ok := targetKinds[to.Kind()]
+	if !ok {
 		return nil, errors.New("the entry of spec.publish names no place to publish to")
 	}
 	step := watchdog.Step{Name: watchdog.StepPublish, Subject: "opening " + namespace + " " + to.Target(), Limit: openTimeout}
@@ -120,34 +120,22 @@ func (t *Targets) Open(ctx context.Context, namespace string, to v1alpha1.Publis
 
 // targetKind is a kind of targets.
 type targetKind struct {
-	// matches reports whether an entry is of the kind.
-	matches func(to v1alpha1.Publish) bool
 	// open opens an entry.
 	open func(t *Targets, ctx context.Context, namespace string, to v1alpha1.Publish) (Interface, error)
 	// check says what is wrong with an entry, and with which of its fields; nil where the API's own checks are all.
 	check func(to v1alpha1.Publish) (field string, err error)
 }
 
-// targetKinds are the kinds that there are. No other place knows them.
-var targetKinds = []targetKind{
-	{matches: func(to v1alpha1.Publish) bool { return to.Git != nil }, open: (*Targets).openGit, check: checkGit},
-	{matches: func(to v1alpha1.Publish) bool { return to.OCI != nil }, open: (*Targets).openOCI},
-}
-
-// kindOf returns the kind of an entry, nil for one that names nothing.
-func kindOf(to v1alpha1.Publish) *targetKind {
-	for i := range targetKinds {
-		if targetKinds[i].matches(to) {
-			return &targetKinds[i]
-		}
-	}
-	return nil
+// targetKinds are the kinds that there are, by the fields of v1alpha1.Publish. No other place knows them.
+var targetKinds = map[string]targetKind{
+	"git": {open: (*Targets).openGit, check: checkGit},
+	"oci": {open: (*Targets).openOCI},
 }
 
 // Check says why no run could publish by an entry of spec.publish, with the path of the field in the entry. It finds what the
 // entry's type does not tell.
 func Check(to v1alpha1.Publish) (field string, err error) {
-	if kind := kindOf(to); kind != nil && kind.check != nil {
+	if kind := targetKinds[to.Kind()]; kind.check != nil {
 		return kind.check(to)
 	}
 	return "", nil

@@ -5,42 +5,43 @@ package v1alpha1
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
 )
 
-// namesBranch reports whether the reference names a branch. What it does not name is only known when the repository is read.
-func (r GitRef) namesBranch(branch string) bool {
-	return r.Branch == branch || r.Name == "refs/heads/"+branch
-}
-
-// checkPlaces refuses a second entry for a branch or a tag: a pipeline owns one set of files on a branch, so that each of two
-// entries would remove what the other has written, in every run.
-func (v *validator) checkPlaces(all []Publish) {
-	tags := map[string]int{}
-	for i, one := range all {
-		if one.Git != nil && one.Git.Branch != "" {
-			for j, other := range all[:i] {
-				if other.Git != nil && one.Git.SameBranch(other.Git) {
-					v.addError(fmt.Sprintf("spec.publish[%d].git.branch", i), "is the branch of spec.publish[%d] already, and a pipeline publishes to a "+
-						"branch once; use another branch, or a second pipeline for the other path", j)
-					break
+// checkPublish checks the entries of spec.publish, and refuses one that has a place of an earlier one.
+func (v *validator) checkPublish(p *RenderPipeline) {
+	has := map[string]int{}
+	for i, entry := range p.Spec.Publish {
+		at := fmt.Sprintf("spec.publish[%d]", i)
+		kinds := entry.kinds()
+		named := map[string]bool{}
+		for name, kind := range kinds {
+			named[name] = kind != nil
+		}
+		v.checkExactlyOne(at, named)
+		for _, name := range slices.Sorted(maps.Keys(kinds)) {
+			if kinds[name] == nil {
+				continue
+			}
+			kinds[name].check(v, at+"."+name, p)
+			for _, place := range kinds[name].places() {
+				if j, taken := has[place.Key]; taken && j != i {
+					v.addError(at+"."+place.twiceAt, place.twiceHas, j)
+				} else {
+					has[place.Key] = i
 				}
 			}
 		}
-		if one.OCI == nil {
-			continue
-		}
-		for k, tag := range one.OCI.Tags {
-			name := strings.TrimSuffix(one.OCI.URL, "/") + ":" + tag
-			if j, taken := tags[name]; taken && j != i {
-				v.addError(fmt.Sprintf("spec.publish[%d].oci.tags[%d]", i, k), "is a tag of spec.publish[%d] already: each run would move it to and fro", j)
-				continue
-			}
-			tags[name] = i
-		}
 	}
+}
+
+// checkFormat checks how files are laid out and written.
+func (v *validator) checkFormat(at string, layout Layout, style Style) {
+	v.checkEnum(at+".layout", string(layout), "Objects", "Single")
+	v.checkEnum(at+".style", string(style), "Canonical", "Preserve")
 }
 
 // checkPath checks that a path stays inside the tree that it is in.

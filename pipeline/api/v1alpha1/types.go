@@ -223,6 +223,11 @@ type Publish struct {
 	OCI *OCIPublish `json:"oci,omitempty"`
 }
 
+// kinds returns what an entry names, by the names of all of its fields, nil for those that it leaves out.
+func (p Publish) kinds() map[string]publishKind {
+	return map[string]publishKind{"git": given(p.Git), "oci": given(p.OCI)}
+}
+
 // GitPublish is a directory on a branch.
 type GitPublish struct {
 	// URL of the repository. The default is the source's.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -49,47 +48,15 @@ func (p *RenderPipeline) Default() {
 		spec.Gates.MaxDeleted = &half
 	}
 	for i := range spec.Publish {
-		p.defaultPublish(&spec.Publish[i])
+		for _, kind := range spec.Publish[i].kinds() {
+			if kind != nil {
+				kind.setDefaults(p)
+			}
+		}
 	}
 	for i := range spec.Notify {
 		if status := spec.Notify[i].CommitStatus; status != nil {
 			setDefault(&status.Context, "prerig/"+p.Key())
-		}
-	}
-}
-
-func (p *RenderPipeline) defaultPublish(publish *Publish) {
-	if git := publish.Git; git != nil {
-		source := p.Spec.Source.Git
-		if git.URL == "" && source != nil {
-			git.URL = source.URL
-		}
-		if git.SecretRef == nil && source != nil && git.URL == source.URL {
-			git.SecretRef = source.SecretRef
-		}
-		setDefault(&git.Layout, LayoutObjects)
-		setDefault(&git.Style, StyleCanonical)
-		switch {
-		case git.Path != "":
-		case git.Propose != nil && git.Propose.ActivePath != "":
-			git.Path = git.Propose.ActivePath
-		case git.Propose != nil:
-			git.Path = "."
-		default:
-			git.Path = p.Metadata.Name
-		}
-		if git.Author == nil {
-			git.Author = &Author{Name: "Prerig", Email: "prerig@prerig.dev"}
-		}
-		if git.Signing != nil {
-			setDefault(&git.Signing.Format, SigningAuto)
-		}
-	}
-	if oci := publish.OCI; oci != nil {
-		setDefault(&oci.Layout, LayoutObjects)
-		setDefault(&oci.Style, StyleCanonical)
-		if len(oci.Tags) == 0 {
-			oci.Tags = []string{"latest"}
 		}
 	}
 }
@@ -112,13 +79,7 @@ func (p *RenderPipeline) Validate() error {
 	for i, policy := range p.Spec.Policies {
 		v.checkPolicy(fmt.Sprintf("spec.policies[%d]", i), policy)
 	}
-	for i, publish := range p.Spec.Publish {
-		at := fmt.Sprintf("spec.publish[%d]", i)
-		v.checkExactlyOne(at, publish.kinds())
-		v.gitPublish(at+".git", publish.Git, p.Spec.Source.Git)
-		v.ociPublish(at+".oci", publish.OCI)
-	}
-	v.checkPlaces(p.Spec.Publish)
+	v.checkPublish(p)
 	v.checkGates(p.Spec.Gates)
 	v.checkEnum("spec.deletionPolicy", string(p.Spec.DeletionPolicy), "Orphan", "Delete")
 	v.checkEnum("spec.drift", string(p.Spec.Drift), "Report", "Repair")
@@ -287,64 +248,6 @@ func (v *validator) checkEnum(at, value string, allowed ...string) {
 		v.addError(at, "must be one of %s, found %q", strings.Join(allowed, ", "), value)
 	}
 }
-
-func (v *validator) gitPublish(at string, git *GitPublish, source *GitSource) {
-	if git == nil {
-		return
-	}
-	if git.URL == "" {
-		v.addError(at+".url", "must be given, as the source is not a Git repository")
-	} else {
-		v.gitURL(at+".url", git.URL)
-	}
-	if git.Branch == "" {
-		v.addError(at+".branch", "must be given")
-	} else {
-		v.refName(at+".branch", git.Branch)
-	}
-	v.checkPath(at+".path", git.Path)
-	if clean := path.Clean(git.Path); git.Propose == nil && clean == "." {
-		v.addError(at+".path", "must be a directory below the root")
-	} else if first, _, _ := strings.Cut(clean, "/"); first == ".git" || first == ".prerig" {
-		v.addError(at+".path", "must not be below %s", first)
-	}
-	if source != nil && git.Branch != "" && git.Propose == nil && giturl.Same(git.URL, source.URL) && source.Ref.namesBranch(git.Branch) {
-		v.addError(at+".branch", "is the source's own branch: every commit would start the next run")
-	}
-	v.checkEnum(at+".layout", string(git.Layout), "Objects", "Single")
-	v.checkEnum(at+".style", string(git.Style), "Canonical", "Preserve")
-	if git.Signing != nil {
-		v.checkEnum(at+".signing.format", string(git.Signing.Format), "Auto", "OpenPGP", "SSH")
-	}
-	if git.Propose != nil && git.Propose.ActivePath != "" {
-		v.checkPath(at+".propose.activePath", git.Propose.ActivePath)
-		if path.Clean(git.Path) != path.Clean(git.Propose.ActivePath) {
-			v.addError(at+".path", "must be the activePath of propose")
-		}
-	}
-	if author := git.Author; author != nil && strings.ContainsAny(author.Name+author.Email, "<>\n") {
-		v.addError(at+".author", "must not contain <, > or a line break")
-	}
-}
-
-func (v *validator) ociPublish(at string, oci *OCIPublish) {
-	if oci == nil {
-		return
-	}
-	v.ociURL(at+".url", oci.URL)
-	if oci.Signing != nil && oci.Signing.SecretRef.Name == "" {
-		v.addError(at+".signing.secretRef.name", "must name the secret with the key")
-	}
-	v.checkEnum(at+".layout", string(oci.Layout), "Objects", "Single")
-	v.checkEnum(at+".style", string(oci.Style), "Canonical", "Preserve")
-	for i, tag := range oci.Tags {
-		if !tagRule.MatchString(tag) {
-			v.addError(fmt.Sprintf("%s.tags[%d]", at, i), "%q is not a valid tag", tag)
-		}
-	}
-}
-
-var tagRule = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
 
 func (v *validator) checkGates(gates Gates) {
 	v.checkEnum("spec.gates.severity", string(gates.Severity), "Error", "Warning", "Never")

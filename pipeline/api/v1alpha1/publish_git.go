@@ -1,0 +1,172 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"path"
+	"strings"
+
+	"github.com/prerig/prerig/pipeline/giturl"
+)
+
+// Reference is the full name of what an entry writes: the branch, or the one that is proposed to it.
+func (g *GitPublish) Reference() string {
+	name := "refs/heads/" + g.Branch
+	if g.Propose != nil {
+		name += "-next"
+		if g.Propose.ActivePath != "" {
+			name += "/" + g.Propose.ActivePath
+		}
+	}
+	return name
+}
+
+func (g *GitPublish) shortReference() string { return strings.TrimPrefix(g.Reference(), "refs/heads/") }
+
+// SameBranch reports whether two entries write one branch of one repository.
+func (g *GitPublish) SameBranch(other *GitPublish) bool {
+	return g.Reference() == other.Reference() && giturl.Same(g.URL, other.URL)
+}
+
+// BranchKey is equal for all ways to write the URL of a repository. A reference is a full one.
+func BranchKey(url, reference string) string { return giturl.Normal(url) + "\n" + reference }
+
+func (g *GitPublish) target() string { return g.URL + " " + g.shortReference() + " " + g.Path }
+
+func (g *GitPublish) url() string { return g.URL }
+
+func (g *GitPublish) describe() string {
+	branch := "branch " + g.Branch + " of " + g.URL + ", in " + g.Path
+	if g.Propose != nil {
+		return "proposed for " + branch
+	}
+	return branch
+}
+
+func (g *GitPublish) comparedWith() string {
+	branch := "branch " + g.Branch + " of " + g.URL
+	if g.Propose != nil {
+		return "active " + branch + " (what is proposed goes to " + g.shortReference() + ")"
+	}
+	return branch
+}
+
+func (g *GitPublish) format() (Layout, Style) { return g.Layout, g.Style }
+
+func (g *GitPublish) directory() string { return path.Clean(g.Path) }
+
+func (g *GitPublish) isRemovable() bool { return true }
+
+func (g *GitPublish) notesRevisions() bool { return g.Propose != nil }
+
+// places implements publishKind. A pipeline owns one set of files on a branch, so that each of two entries would remove what the
+// other has written, in every run.
+func (g *GitPublish) places() []Place {
+	if g.Branch == "" {
+		return nil
+	}
+	directory := path.Clean(g.Path)
+	return []Place{{
+		Key: BranchKey(g.URL, g.Reference()), Path: directory, field: "git.path",
+		taken: func(who string) string {
+			return directory + " of branch " + g.Branch + " is, holds, or is in a directory of " + who + "; use another path or branch"
+		},
+		twiceAt: "git.branch", twiceHas: "is the branch of spec.publish[%d] already, and a pipeline publishes to a branch once; use another " +
+			"branch, or a second pipeline for the other path",
+	}}
+}
+
+func (g *GitPublish) setDefaults(p *RenderPipeline) {
+	source := p.Spec.Source.Git
+	if g.URL == "" && source != nil {
+		g.URL = source.URL
+	}
+	if g.SecretRef == nil && source != nil && g.URL == source.URL {
+		g.SecretRef = source.SecretRef
+	}
+	setDefault(&g.Layout, LayoutObjects)
+	setDefault(&g.Style, StyleCanonical)
+	switch {
+	case g.Path != "":
+	case g.Propose != nil && g.Propose.ActivePath != "":
+		g.Path = g.Propose.ActivePath
+	case g.Propose != nil:
+		g.Path = "."
+	default:
+		g.Path = p.Metadata.Name
+	}
+	if g.Author == nil {
+		g.Author = &Author{Name: "Prerig", Email: "prerig@prerig.dev"}
+	}
+	if g.Signing != nil {
+		setDefault(&g.Signing.Format, SigningAuto)
+	}
+}
+
+func (g *GitPublish) check(v *validator, at string, p *RenderPipeline) {
+	if g.URL == "" {
+		v.addError(at+".url", "must be given, as the source is not a Git repository")
+	} else {
+		v.gitURL(at+".url", g.URL)
+	}
+	if g.Branch == "" {
+		v.addError(at+".branch", "must be given")
+	} else {
+		v.refName(at+".branch", g.Branch)
+	}
+	v.checkPath(at+".path", g.Path)
+	if clean := path.Clean(g.Path); g.Propose == nil && clean == "." {
+		v.addError(at+".path", "must be a directory below the root")
+	} else if first, _, _ := strings.Cut(clean, "/"); first == ".git" || first == ".prerig" {
+		v.addError(at+".path", "must not be below %s", first)
+	}
+	source := p.Spec.Source.Git
+	if source != nil && g.Branch != "" && g.Propose == nil && giturl.Same(g.URL, source.URL) && source.Ref.namesBranch(g.Branch) {
+		v.addError(at+".branch", "is the source's own branch: every commit would start the next run")
+	}
+	v.checkFormat(at, g.Layout, g.Style)
+	if g.Signing != nil {
+		v.checkEnum(at+".signing.format", string(g.Signing.Format), "Auto", "OpenPGP", "SSH")
+	}
+	if g.Propose != nil && g.Propose.ActivePath != "" {
+		v.checkPath(at+".propose.activePath", g.Propose.ActivePath)
+		if path.Clean(g.Path) != path.Clean(g.Propose.ActivePath) {
+			v.addError(at+".path", "must be the activePath of propose")
+		}
+	}
+	if author := g.Author; author != nil && strings.ContainsAny(author.Name+author.Email, "<>\n") {
+		v.addError(at+".author", "must not contain <, > or a line break")
+	}
+}
+
+// namesBranch reports whether the reference names a branch. What it does not name is only known when the repository is read.
+func (r GitRef) namesBranch(branch string) bool {
+	return r.Branch == branch || r.Name == "refs/heads/"+branch
+}
+
+// SamePlace reports whether the next run of a pipeline that moves from one entry to the other moves its files, so that
+// nothing is left behind.
+func (p Publish) SamePlace(other Publish) bool {
+	return p.Git != nil && other.Git != nil && p.Git.SameBranch(other.Git)
+}
+
+// Overlaps reports whether two entries can have files in common: they are on one branch, one's directory in the other's.
+func (p Publish) Overlaps(other Publish) bool {
+	return p.SamePlace(other) && (isWithin(p.Git.Path, other.Git.Path) || isWithin(other.Git.Path, p.Git.Path))
+}
+
+func isWithin(dir, name string) bool {
+	dir, name = path.Clean(dir), path.Clean(name)
+	return dir == "." || dir == name || strings.HasPrefix(name, dir+"/")
+}
+
+// WritesItsSource reports whether an entry writes the branch that the source was read from, whose name the revision has.
+// Where the source names no branch, that is only known when it has been read.
+func (p Publish) WritesItsSource(source Source, revision string) bool {
+	if p.Git == nil || source.Git == nil || source.Git.Ref != (GitRef{}) || !giturl.Same(source.Git.URL, p.Git.URL) {
+		return false
+	}
+	name, _, _ := strings.Cut(revision, "@")
+	return p.Git.Reference() == "refs/heads/"+name
+}
