@@ -44,7 +44,7 @@ type Receipt struct {
 	Outcome Outcome
 	// Files that are there now, by the paths that the outcome has.
 	Files map[string][]byte
-	// Old returns a file as it was before, nil where there was none.
+	// Old returns a file as it was before, nil where there was none. It is set where the outcome names files.
 	Old func(name string) []byte
 	// Record tells later whether somebody else has changed what was written. It is empty where the revision tells.
 	Record tree.Record

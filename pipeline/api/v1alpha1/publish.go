@@ -5,7 +5,9 @@ package v1alpha1
 
 import (
 	"maps"
+	"path"
 	"slices"
+	"strings"
 )
 
 // publishKind is what a kind of places that are published to says of itself: a field of Publish.
@@ -111,4 +113,32 @@ func (p Publish) Places() []Place {
 		return kind.places()
 	}
 	return nil
+}
+
+// SamePlace reports whether the next run of a pipeline that moves from one entry to the other moves its files, so that
+// nothing is left behind.
+func (p Publish) SamePlace(other Publish) bool {
+	return p.shares(other, func(Place, Place) bool { return true })
+}
+
+// Overlaps reports whether two entries can have files in common: they are on one branch, one's directory in the other's.
+func (p Publish) Overlaps(other Publish) bool {
+	return p.shares(other, func(a, b Place) bool { return isWithin(a.Path, b.Path) || isWithin(b.Path, a.Path) })
+}
+
+// shares reports whether both entries have one branch or tag, and what they have there matches.
+func (p Publish) shares(other Publish, matches func(a, b Place) bool) bool {
+	for _, a := range p.Places() {
+		for _, b := range other.Places() {
+			if a.Key == b.Key && matches(a, b) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isWithin(dir, name string) bool {
+	dir, name = path.Clean(dir), path.Clean(name)
+	return dir == "." || dir == name || strings.HasPrefix(name, dir+"/")
 }

@@ -24,11 +24,6 @@ func (g *GitPublish) Reference() string {
 
 func (g *GitPublish) shortReference() string { return strings.TrimPrefix(g.Reference(), "refs/heads/") }
 
-// SameBranch reports whether two entries write one branch of one repository.
-func (g *GitPublish) SameBranch(other *GitPublish) bool {
-	return g.Reference() == other.Reference() && giturl.Same(g.URL, other.URL)
-}
-
 // BranchKey is equal for all ways to write the URL of a repository. A reference is a full one.
 func BranchKey(url, reference string) string { return giturl.Normal(url) + "\n" + reference }
 
@@ -143,22 +138,6 @@ func (g *GitPublish) check(v *validator, at string, p *RenderPipeline) {
 // namesBranch reports whether the reference names a branch. What it does not name is only known when the repository is read.
 func (r GitRef) namesBranch(branch string) bool {
 	return r.Branch == branch || r.Name == "refs/heads/"+branch
-}
-
-// SamePlace reports whether the next run of a pipeline that moves from one entry to the other moves its files, so that
-// nothing is left behind.
-func (p Publish) SamePlace(other Publish) bool {
-	return p.Git != nil && other.Git != nil && p.Git.SameBranch(other.Git)
-}
-
-// Overlaps reports whether two entries can have files in common: they are on one branch, one's directory in the other's.
-func (p Publish) Overlaps(other Publish) bool {
-	return p.SamePlace(other) && (isWithin(p.Git.Path, other.Git.Path) || isWithin(other.Git.Path, p.Git.Path))
-}
-
-func isWithin(dir, name string) bool {
-	dir, name = path.Clean(dir), path.Clean(name)
-	return dir == "." || dir == name || strings.HasPrefix(name, dir+"/")
 }
 
 // WritesItsSource reports whether an entry writes the branch that the source was read from, whose name the revision has.
