@@ -240,7 +240,7 @@ func checkNamespaceLabels(s *workloadSet) []setFinding {
 	for _, ns := range s.namespaces {
 		injection, ok1 := ns.Labels["istio-injection"]
 		revision, ok2 := ns.Labels["istio.io/rev"]
-		if !ok1 || !ok2 {
+		if !ok1 || !ok2 || injection == "disabled" { // said plainly, whatever the revision
 			continue
 		}
 		out = append(out, setFinding{

@@ -129,20 +129,39 @@ func checkRouteSubsets(s *workloadSet) []setFinding {
 	}
 	var out []setFinding
 	for _, v := range s.objects["VirtualService"] {
-		for _, protocol := range []string{"http", "tls", "tcp"} {
-			for i, route := range mapsOf(v.spec[protocol]) {
-				for j, to := range mapsOf(route["route"]) {
-					destination := mapAt(to, "destination")
-					host, subset := textOf(destination["host"]), textOf(destination["subset"])
-					key, ok := v.hostKey(host)
-					if known := subsets[key]; !ok || subset == "" || known == nil || known[subset] {
-						continue
-					}
-					one := v.newFinding(fmt.Sprintf("spec.%s[%d].route[%d].destination.subset", protocol, i, j),
-						fmt.Sprintf("the DestinationRule of host %s has no subset %s; it has %s", host, subset, orNone(sortedKeys(subsets[key]))))
-					one.field.CurrentValue = subset
-					out = append(out, one)
+		for _, to := range destinationsOf(v.spec) {
+			host, subset := textOf(to.fields["host"]), textOf(to.fields["subset"])
+			key, ok := v.hostKey(host)
+			if known := subsets[key]; !ok || subset == "" || known == nil || known[subset] {
+				continue
+			}
+			one := v.newFinding(to.path+".subset", fmt.Sprintf("the DestinationRule of host %s has no subset %s; it has %s", host, subset, orNone(sortedKeys(subsets[key]))))
+			one.field.CurrentValue = subset
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// destination is one of a VirtualService, with its path.
+type destination struct {
+	path   string
+	fields map[string]any
+}
+
+// destinationsOf returns where a VirtualService sends requests and copies of them.
+func destinationsOf(spec map[string]any) []destination {
+	var out []destination
+	for _, protocol := range []string{"http", "tls", "tcp"} {
+		for i, route := range mapsOf(spec[protocol]) {
+			at := fmt.Sprintf("spec.%s[%d]", protocol, i)
+			for _, list := range []string{"route", "mirrors"} {
+				for j, to := range mapsOf(route[list]) {
+					out = append(out, destination{fmt.Sprintf("%s.%s[%d].destination", at, list, j), mapAt(to, "destination")})
 				}
+			}
+			if mirror := mapAt(route, "mirror"); mirror != nil {
+				out = append(out, destination{at + ".mirror", mirror})
 			}
 		}
 	}
@@ -166,6 +185,9 @@ func checkSubsetLabels(s *workloadSet) []setFinding {
 		}
 		for i, subset := range mapsOf(d.spec["subsets"]) {
 			labels := stringMap(subset["labels"])
+			if hasTopology(labels) {
+				continue
+			}
 			if slices.ContainsFunc(service.selected, func(pod *Summary) bool { return hasLabels(pod.labels, labels) }) {
 				continue
 			}
@@ -174,6 +196,17 @@ func checkSubsetLabels(s *workloadSet) []setFinding {
 		}
 	}
 	return out
+}
+
+// hasTopology reports whether one of the labels is one that Istio takes from where a pod runs, and that no manifest has.
+// Source: AugmentLabels in pilot/pkg/serviceregistry/util/label/label.go.
+func hasTopology(labels map[string]string) bool {
+	for key := range labels {
+		if strings.HasPrefix(key, "topology.kubernetes.io/") || strings.HasPrefix(key, "topology.istio.io/") || key == "kubernetes.io/hostname" {
+			return true
+		}
+	}
+	return false
 }
 
 func labelText(labels map[string]string) string {
