@@ -32,9 +32,10 @@ func newImport(streams Streams) *cobra.Command {
 	cmd.Long = `Make an InjectionPolicy from the objects that decide about injection: the ConfigMaps of the
 injector and the mesh, the webhook configurations and the namespaces, and, if they are among
 the input, the istiod Deployment (for its version and the variables that templates read) and
-the nodes (for the oldest kubelet). Reads files or standard input, in YAML or JSON.
+the nodes (for the oldest kubelet). Of Linkerd it reads the ConfigMaps linkerd-config and
+linkerd-identity-trust-roots. Reads files or standard input, in YAML or JSON.
 
-Secrets and certificates are never written. The same objects give the same policy, in any
+Secrets are never written, and no certificates but Linkerd's trust anchors, which pods have. The same objects give the same policy, in any
 order. Run it again when the mesh changes: the diff shows what changed.
 
 Exit codes:
@@ -47,6 +48,9 @@ Exit codes:
   # from a chart
   helm template istiod istio/istiod -n istio-system | prerig import -o prerig.yaml
 
+  # Linkerd
+  kubectl get configmaps,namespaces -A -o yaml | prerig import -o prerig.yaml
+
   # one of several revisions
   prerig import --revision canary cluster.yaml`
 	f := cmd.Flags()
@@ -56,7 +60,7 @@ Exit codes:
 	f.StringVar(&im.options.Revision, "revision", "", "revision of the control plane, if there are several")
 	f.StringVar(&im.options.Namespace, "istio-namespace", "", "namespace of the control plane, if there are several")
 	f.StringVar(&im.options.Version, "istio-version", "", "version of Istio, if the objects do not say it")
-	f.StringVar(&im.options.Name, "name", "", "name of the policy (default: istio, followed by the revision)")
+	f.StringVar(&im.options.Name, "name", "", "name of the policy (default: istio, followed by the revision, or linkerd)")
 	f.BoolVarP(&im.quiet, "quiet", "q", false, "print warnings and errors only")
 	mustRegister(cmd.MarkFlagFilename("filename", "yaml", "yml", "json"))
 	mustRegister(cmd.MarkFlagFilename("output", "yaml", "yml"))

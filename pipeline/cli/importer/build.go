@@ -23,6 +23,8 @@ type policyBuilder struct {
 	imp   *Import
 	// known is the version that the values say themselves.
 	known string
+	// linkerdVersion is that of Linkerd's control plane.
+	linkerdVersion string
 }
 
 func (b *policyBuilder) addNote(format string, args ...any) {
@@ -218,8 +220,18 @@ func (b *policyBuilder) setKubeletVersion(all []*clusterObject) {
 // namespaceDomains are the owners of namespace annotations that injectors read: OpenShift's user ids, and the meshes' own.
 var namespaceDomains = []string{"istio.io", "linkerd.io", "opentelemetry.io", "vault.hashicorp.com", "dapr.io", "prerig.dev"}
 
-// setNamespaces takes all labels, as a webhook may select by any of them, and the annotations that matter.
+// setNamespaces takes the namespaces. A policy of Istio without any injects into all of them.
 func (b *policyBuilder) setNamespaces(all []*clusterObject) {
+	b.readNamespaces(all)
+	if len(b.spec.Namespaces) == 0 {
+		b.spec.UnknownNamespace = v1alpha1.UnknownNamespaceInject
+		b.addNote("no Namespace is in the input, so the policy has unknownNamespace: Inject: pods of all namespaces are injected that do not opt out. " +
+			"To go by labels, import the cluster's namespaces too, or list them in spec.namespaces and take unknownNamespace out")
+	}
+}
+
+// readNamespaces takes all labels, as a webhook may select by any of them, and the annotations that matter.
+func (b *policyBuilder) readNamespaces(all []*clusterObject) {
 	for _, o := range all {
 		if o.kind != "Namespace" || !strings.HasPrefix(textAt(o.Value, "apiVersion"), "v1") {
 			continue
@@ -237,11 +249,6 @@ func (b *policyBuilder) setNamespaces(all []*clusterObject) {
 		b.spec.Namespaces = append(b.spec.Namespaces, ns)
 	}
 	b.spec.Namespaces = slices.CompactFunc(b.spec.Namespaces, func(a, c v1alpha1.Namespace) bool { return a.Name == c.Name })
-	if len(b.spec.Namespaces) == 0 {
-		b.spec.UnknownNamespace = v1alpha1.UnknownNamespaceInject
-		b.addNote("no Namespace is in the input, so the policy has unknownNamespace: Inject: pods of all namespaces are injected that do not opt out. " +
-			"To go by labels, import the cluster's namespaces too, or list them in spec.namespaces and take unknownNamespace out")
-	}
 }
 
 func isPolicyAnnotation(annotation string) bool {
@@ -270,7 +277,11 @@ func (b *policyBuilder) noteSecrets(all []*clusterObject) {
 
 // originText says what the policy was made of.
 func (b *policyBuilder) originText() string {
+	namespaces := countText(len(b.spec.Namespaces), "namespace")
 	p := b.plane
+	if p == nil {
+		return b.linkerdOrigin() + "; " + namespaces
+	}
 	s := "revision " + p.revision
 	if p.namespace != "" {
 		s += " in namespace " + p.namespace
@@ -283,5 +294,9 @@ func (b *policyBuilder) originText() string {
 	default:
 		s = "Istio, " + s
 	}
-	return s + fmt.Sprintf("; %s, %s", countText(len(b.spec.Istio.Webhooks), "webhook configuration"), countText(len(b.spec.Namespaces), "namespace"))
+	s += fmt.Sprintf("; %s, %s", countText(len(b.spec.Istio.Webhooks), "webhook configuration"), namespaces)
+	if len(b.spec.Sidecars) > 0 {
+		s += "; " + b.linkerdOrigin()
+	}
+	return s
 }

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package importer makes an InjectionPolicy of the objects of a cluster or of a rendered Istio chart, so that nobody has to
-// put one together by hand. It takes what decides about injection and nothing else: no Secret, no certificate, no managed
-// field gets into a policy. It reads objects that it is given and never talks to a cluster.
+// Package importer makes an InjectionPolicy of the objects of a cluster or of a rendered chart of Istio or Linkerd, so that
+// nobody has to put one together by hand. It takes what decides about injection and nothing else: no Secret, no managed field
+// and no certificate but Linkerd's trust anchors, which are in each pod, gets into a policy. It reads objects that it is given and never talks to a cluster.
 package importer
 
 import (
@@ -32,7 +32,8 @@ type Options struct {
 	Namespace string
 	// Version of Istio; empty means what the objects say.
 	Version string
-	// Name of the policy; empty means istio, with the revision behind it where it is not the default one.
+	// Name of the policy; empty means istio, with the revision behind it where it is not the default one, or linkerd where
+	// there is no Istio.
 	Name string
 }
 
@@ -80,24 +81,26 @@ func Policy(objects []Object, opts Options) (*Import, error) {
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := choosePlane(planes, opts, len(objects))
+	linkerd, err := findLinkerd(all)
 	if err != nil {
 		return nil, err
 	}
-	b := &policyBuilder{plane: chosen, imp: &Import{}}
-	b.setInjector()
-	if err := b.setWebhooks(all); err != nil {
+	b := &policyBuilder{imp: &Import{}}
+	name := linkerdName
+	if len(planes) == 0 && linkerd != nil {
+		err = b.linkerdPolicy(linkerd, all)
+	} else {
+		if b.plane, err = choosePlane(planes, opts, len(objects)); err != nil {
+			return nil, err
+		}
+		name = meshName + revisionSuffix(b.plane.revision)
+		err = b.istioPolicy(linkerd, all, opts)
+	}
+	if err != nil {
 		return nil, err
 	}
-	b.readDeployment()
-	b.checkVersion(opts.Version)
-	b.setKubeletVersion(all)
-	b.setNamespaces(all)
-	b.noteSecrets(all)
-
-	name := opts.Name
-	if name == "" {
-		name = meshName + revisionSuffix(chosen.revision)
+	if opts.Name != "" {
+		name = opts.Name
 	}
 	b.imp.Policy = &v1alpha1.InjectionPolicy{
 		APIVersion: v1alpha1.APIVersion,
@@ -108,6 +111,23 @@ func Policy(objects []Object, opts Options) (*Import, error) {
 	b.imp.From = b.originText()
 	sort.Strings(b.imp.Warnings)
 	return b.imp, nil
+}
+
+// istioPolicy fills in what is Istio's, and Linkerd's sidecar where its ConfigMap is there, too.
+func (b *policyBuilder) istioPolicy(linkerd *clusterObject, all []*clusterObject, opts Options) error {
+	b.setInjector()
+	if err := b.setWebhooks(all); err != nil {
+		return err
+	}
+	b.readDeployment()
+	b.checkVersion(opts.Version)
+	b.setKubeletVersion(all)
+	b.setNamespaces(all)
+	b.noteSecrets(all)
+	if linkerd == nil {
+		return nil
+	}
+	return b.setLinkerd(linkerd, all)
 }
 
 // Comment is what stands at the head of the policy: what it was made of, and what was chosen in it.
@@ -217,9 +237,9 @@ func controlPlanes(all []*clusterObject) ([]*controlPlane, error) {
 // choosePlane takes the control plane that the options name, or the only one.
 func choosePlane(planes []*controlPlane, opts Options, objects int) (*controlPlane, error) {
 	if len(planes) == 0 {
-		return nil, fmt.Errorf("importing: no ConfigMap %s with data.config is among the %s; "+
+		return nil, fmt.Errorf("importing: no ConfigMap %s with data.config, and no %s of Linkerd, is among the %s; "+
 			"take the objects of the control plane's namespace: kubectl -n istio-system get configmaps,deployments,mutatingwebhookconfigurations,namespaces,nodes -o yaml",
-			injectorName, countText(objects, "object"))
+			injectorName, linkerdConfig, countText(objects, "object"))
 	}
 	wanted := opts.Revision
 	var found []*controlPlane

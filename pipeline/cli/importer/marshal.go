@@ -29,8 +29,10 @@ func Marshal(policy *v1alpha1.InjectionPolicy, comment string) ([]byte, error) {
 		return nil, fmt.Errorf("reading the policy %s back: %w", policy.Metadata.Name, err)
 	}
 	want := *policy
-	istio := *policy.Spec.Istio
-	want.Spec.Istio = &istio
+	if policy.Spec.Istio != nil {
+		istio := *policy.Spec.Istio
+		want.Spec.Istio = &istio
+	}
 	want.SetDefaults()
 	if !reflect.DeepEqual(&want, back) {
 		return nil, fmt.Errorf("reading the policy %s back: it differs from what was written; please report this with the input", policy.Metadata.Name)

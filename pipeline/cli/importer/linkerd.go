@@ -1,0 +1,170 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package importer
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/policies"
+)
+
+const (
+	linkerdName = "linkerd"
+	// The ConfigMaps from which Linkerd's injector reads its settings and the trust anchors (pkg/k8s/labels.go and
+	// charts/linkerd-control-plane/templates/identity.yaml of Linkerd edge-26.8.3), with the keys.
+	linkerdConfig, linkerdConfigKey   = "linkerd-config", "values"
+	linkerdAnchors, linkerdAnchorsKey = "linkerd-identity-trust-roots", "ca-bundle.crt"
+)
+
+// linkerdUnread are settings below proxy, proxyInit and the like that do not change pods, or that Linkerd's injector sets itself.
+var linkerdUnread = map[string]bool{
+	"proxy.capabilities": true, "proxy.isIngress": true, "proxy.outboundTransportMode": true, "proxy.podInboundPorts": true,
+	"proxy.saMountPath": true, "proxyInit.capabilities": true, "proxyInit.kubeAPIServerPorts": true, "proxyInit.saMountPath": true,
+}
+
+// findLinkerd returns Linkerd's ConfigMap; nil where there is none.
+func findLinkerd(all []*clusterObject) (*clusterObject, error) {
+	var found *clusterObject
+	for _, o := range all {
+		if o.kind != "ConfigMap" || o.name != linkerdConfig || textAt(o.Value, "data", linkerdConfigKey) == "" {
+			continue
+		}
+		if found != nil {
+			return nil, fmt.Errorf("importing: %s and %s are both Linkerd's; a policy is for one control plane", found, o)
+		}
+		found = o
+	}
+	return found, nil
+}
+
+// setLinkerd adds Linkerd's sidecar with the values of its ConfigMap and the trust anchors.
+func (b *policyBuilder) setLinkerd(config *clusterObject, all []*clusterObject) error {
+	decoded, err := manifest.Decode([]byte(textAt(config.Value, "data", linkerdConfigKey)))
+	if err != nil {
+		return fmt.Errorf("importing %s: reading data.%s: %w", config, linkerdConfigKey, err)
+	}
+	from, ok := decoded.(map[string]any)
+	if !ok {
+		return fmt.Errorf("importing %s: data.%s is not a map", config, linkerdConfigKey)
+	}
+	known, err := builtInValues(linkerdName)
+	if err != nil {
+		return err
+	}
+	values := b.linkerdValues("", known, from)
+	values["namespace"] = config.namespace
+	if config.namespace == "" {
+		values["namespace"] = linkerdName
+	}
+	values["dropAllCapabilities"] = false
+	b.setTrustAnchors(values, config, all)
+	b.linkerdVersion, _ = values["linkerdVersion"].(string)
+	b.spec.Sidecars = append(b.spec.Sidecars, v1alpha1.Sidecar{BuiltIn: linkerdName, Values: values})
+	return nil
+}
+
+// setTrustAnchors takes those of the ConfigMap of the same namespace, as the injector does, over what the values say.
+func (b *policyBuilder) setTrustAnchors(values map[string]any, config *clusterObject, all []*clusterObject) {
+	const field = "identityTrustAnchorsPEM"
+	for _, o := range all {
+		if o.kind == "ConfigMap" && o.name == linkerdAnchors && o.namespace == config.namespace {
+			values[field] = textAt(o.Value, "data", linkerdAnchorsKey)
+		}
+	}
+	if values[field] == nil || values[field] == "" {
+		b.addWarning("no ConfigMap %s is in the input, which has the trust anchors of Linkerd's control plane: set %s among the "+
+			"values of spec.sidecars, or import that ConfigMap too", linkerdAnchors, field)
+	}
+}
+
+// linkerdValues returns what the built-in sidecar reads of the values, with their places for messages. An empty map of the
+// built-in one takes anything.
+func (b *policyBuilder) linkerdValues(at string, known, from map[string]any) map[string]any {
+	out := map[string]any{}
+	for _, key := range slices.Sorted(maps.Keys(from)) {
+		value, have := from[key], known[key]
+		if _, ok := known[key]; !ok && len(known) > 0 {
+			b.warnUnread(at+key, value)
+			continue
+		}
+		wantMap, isMap := have.(map[string]any)
+		valueMap, valueIsMap := value.(map[string]any)
+		switch {
+		case value == nil || isMap && !valueIsMap:
+		case isMap:
+			if inner := b.linkerdValues(at+key+".", wantMap, valueMap); len(inner) > 0 {
+				out[key] = inner
+			}
+		default:
+			out[key] = value
+		}
+	}
+	return out
+}
+
+// warnUnread warns of a setting of the proxy and its init container that the sidecar does not know, where it is set.
+func (b *policyBuilder) warnUnread(at string, value any) {
+	part, _, below := strings.Cut(at, ".")
+	ofPods := below && slices.Contains([]string{"proxy", "proxyInit", "networkValidator", "debugContainer"}, part)
+	if !ofPods || linkerdUnread[at] || isUnset(value) {
+		return
+	}
+	if m, ok := value.(map[string]any); ok && at == "proxy.tracing" && isUnset(m["enabled"]) {
+		return
+	}
+	b.addWarning("%s of the ConfigMap %s is not read: the pods have what Linkerd's injector makes without it", at, linkerdConfig)
+}
+
+func isUnset(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case string:
+		return v == ""
+	case bool:
+		return !v
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	}
+	return false
+}
+
+// builtInValues returns the values of a sidecar that comes with Prerig.
+func builtInValues(name string) (map[string]any, error) {
+	text, _ := policies.Get(name)
+	p, err := v1alpha1.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("reading the built-in policy %s: %w", name, err)
+	}
+	if len(p.Spec.Sidecars) != 1 {
+		return nil, fmt.Errorf("reading the built-in policy %s: it has no sidecar", name)
+	}
+	return p.Spec.Sidecars[0].Values, nil
+}
+
+// linkerdPolicy makes a policy of Linkerd's objects alone.
+func (b *policyBuilder) linkerdPolicy(config *clusterObject, all []*clusterObject) error {
+	if err := b.setLinkerd(config, all); err != nil {
+		return err
+	}
+	b.readNamespaces(all)
+	if len(b.spec.Namespaces) == 0 {
+		b.addNote("no Namespace is in the input: pods get the proxy by their own annotation linkerd.io/inject. To go by those of namespaces, too, import " +
+			"the cluster's namespaces, or list them in spec.namespaces")
+	}
+	b.noteSecrets(all)
+	return nil
+}
+
+// linkerdOrigin says what the sidecar was made of.
+func (b *policyBuilder) linkerdOrigin() string {
+	return strings.TrimSpace("Linkerd "+b.linkerdVersion) + fmt.Sprintf(" in namespace %v", b.spec.Sidecars[0].Values["namespace"])
+}
