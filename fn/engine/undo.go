@@ -23,16 +23,16 @@ const undoAnnotation = "prerig.dev/undo"
 // The other keys are the paths of the pod templates.
 const emptyAnnotations = "metadata.annotations"
 
-// takeUndo returns the object without its record, and the record.
-func takeUndo(obj map[string]any) (rest map[string]any, undos map[string]*podmap.Undo, err error) {
+// takeUndo returns the object without its record, and the record: of the pods, and of their own images.
+func takeUndo(obj map[string]any) (rest map[string]any, undos map[string]*podmap.Undo, pinned pinnedImages, err error) {
 	meta, _ := obj["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
 	text, ok := annotations[undoAnnotation].(string)
 	if !ok {
-		return obj, nil, nil
+		return obj, nil, nil, nil
 	}
-	fail := func(err error) (map[string]any, map[string]*podmap.Undo, error) {
-		return nil, nil, &workload.FieldError{Field: "metadata.annotations[" + undoAnnotation + "]", Err: fmt.Errorf("reading what was recorded of the pods before injection: %w", err)}
+	fail := func(err error) (map[string]any, map[string]*podmap.Undo, pinnedImages, error) {
+		return nil, nil, nil, &workload.FieldError{Field: "metadata.annotations[" + undoAnnotation + "]", Err: fmt.Errorf("reading what was recorded of the pods before injection: %w", err)}
 	}
 	var record map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &record); err != nil {
@@ -40,6 +40,12 @@ func takeUndo(obj map[string]any) (rest map[string]any, undos map[string]*podmap
 	}
 	empty, wasEmpty := record[emptyAnnotations]
 	delete(record, emptyAnnotations)
+	if text, ok := record[pinnedKey]; ok {
+		if err := json.Unmarshal(text, &pinned); err != nil {
+			return fail(err)
+		}
+		delete(record, pinnedKey)
+	}
 	undos = map[string]*podmap.Undo{}
 	for field, text := range record {
 		undo, err := podmap.ReadUndo(text)
@@ -56,7 +62,7 @@ func takeUndo(obj map[string]any) (rest map[string]any, undos map[string]*podmap
 			return fail(err)
 		}
 	}
-	return withAnnotations(obj, left, len(annotations) > 0 || wasEmpty), undos, nil
+	return withAnnotations(obj, left, len(annotations) > 0 || wasEmpty), undos, pinned, nil
 }
 
 // withAnnotations returns the object with other annotations, or without any.
@@ -101,14 +107,17 @@ func undoOf(t workload.Template, original, injected map[string]any) (*podmap.Und
 	return &undo, err
 }
 
-// withUndo returns the object with the record of its pods.
-func withUndo(obj map[string]any, undos map[string]*podmap.Undo) (map[string]any, error) {
-	if len(undos) == 0 {
+// withUndo returns the object with the record of its pods and of their own images.
+func withUndo(obj map[string]any, undos map[string]*podmap.Undo, pinned pinnedImages) (map[string]any, error) {
+	if len(undos)+len(pinned) == 0 {
 		return obj, nil
 	}
 	record := map[string]any{}
 	for field, undo := range undos {
 		record[field] = undo
+	}
+	if len(pinned) > 0 {
+		record[pinnedKey] = pinned
 	}
 	meta, _ := obj["metadata"].(map[string]any)
 	before, there := meta["annotations"]
@@ -130,7 +139,7 @@ func withUndo(obj map[string]any, undos map[string]*podmap.Undo) (map[string]any
 
 // withoutUndo returns the object without its record, to compare it with another.
 func withoutUndo(obj map[string]any) map[string]any {
-	if rest, _, err := takeUndo(obj); err == nil {
+	if rest, _, _, err := takeUndo(obj); err == nil {
 		return rest
 	}
 	return obj

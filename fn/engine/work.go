@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/pin"
 	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/fn/workload"
@@ -45,7 +46,7 @@ func (in *Injector) workOn(u *unit, plans []*compiledPolicy, s *cluster) {
 		u.setFailed(in, field, err)
 		return
 	}
-	rest, undos, err := takeUndo(obj)
+	rest, undos, pinned, err := takeUndo(obj)
 	if err != nil {
 		in.noTemplate(u, err)
 		return
@@ -56,13 +57,23 @@ func (in *Injector) workOn(u *unit, plans []*compiledPolicy, s *cluster) {
 		return
 	}
 	original, wanted := rest, rest
-	records := map[string]*podmap.Undo{}
+	records, pins := map[string]*podmap.Undo{}, pinnedImages{}
 	for _, t := range templates {
+		unpinned := in.unpin(&t, pinned)
 		before, after, ok := in.injectTemplate(u, t, rest, undos[t.Field], plans, s)
 		if !ok {
 			return
 		}
-		original, wanted = t.Write(original, before), t.Write(wanted, after)
+		if unpinned {
+			u.reportUnpinned(t.Field)
+		}
+		withDigests := in.pinOwn(u, t, before, after, plans)
+		if keepsRecords(plans) {
+			if o := pin.Originals(after, withDigests); o != nil {
+				pins[t.Field] = o
+			}
+		}
+		original, wanted = t.Write(original, before), t.Write(wanted, withDigests)
 		undo, err := in.recordOf(t, plans, before, after)
 		if err != nil {
 			u.setFailed(in, t.Field, fmt.Errorf("recording the original pod: %w", err))
@@ -72,7 +83,7 @@ func (in *Injector) workOn(u *unit, plans []*compiledPolicy, s *cluster) {
 			records[t.Field] = undo
 		}
 	}
-	if wanted, err = withUndo(wanted, records); err != nil {
+	if wanted, err = withUndo(wanted, records, pins); err != nil {
 		u.setFailed(in, "", fmt.Errorf("recording the original pod: %w", err))
 		return
 	}

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pin writes digests into the images of injected containers, from what was resolved before. It changes the field
-// image of the containers that it is told were injected, and nothing else; it asks no registry.
+// Package pin writes digests into the images of containers, from what was resolved before. It changes the field
+// image of the containers that it is told of, and nothing else; it asks no registry.
 package pin
 
 import (
@@ -74,8 +74,26 @@ func (l *Lock) Find(image string) (pinned string, ok bool) {
 	return locked, true
 }
 
+// Relock returns the pod with the images of all containers that the lock has pinned to its digests, those that have another digest
+// behind the tag too.
+// Missing ones are told of as Apply does; an image with a digest that is not in the lock stays and is not missing.
+func Relock(pod map[string]any, lock *Lock, missing OnMissing) (map[string]any, result.Results) {
+	bare := map[string]Original{}
+	var names []string
+	forEachContainer(pod, func(name, image string) {
+		names = append(names, name)
+		if tagged, ok := Tag(image); ok {
+			if _, locked := lock.Find(tagged); locked {
+				bare[name] = Original{Image: tagged}
+			}
+		}
+	})
+	tagged, _ := Restore(pod, bare)
+	return Apply(tagged, names, lock, missing)
+}
+
 // Apply returns the pod with the images of the named containers pinned, and a result for each image that is not locked, unless
-// missing ones are ignored. The field of a result is a path below the pod template. The pod given is not changed, and is given
+// missing ones are ignored. The image auto, which an injector replaces, is none. The field of a result is a path below the pod template. The pod given is not changed, and is given
 // back where there is nothing to pin. Pinning twice is the same as pinning once.
 func Apply(pod map[string]any, containers []string, lock *Lock, missing OnMissing) (map[string]any, result.Results) {
 	spec, ok := pod["spec"].(map[string]any)
@@ -84,7 +102,7 @@ func Apply(pod map[string]any, containers []string, lock *Lock, missing OnMissin
 	}
 	var results result.Results
 	changed := map[string]any{}
-	for _, key := range []string{"initContainers", "containers"} {
+	for _, key := range containerLists {
 		list, _ := spec[key].([]any)
 		if out, rs := pinList(key, list, containers, lock, missing); out != nil || rs != nil {
 			results = append(results, rs...)
@@ -99,6 +117,9 @@ func Apply(pod map[string]any, containers []string, lock *Lock, missing OnMissin
 	return withKey(pod, "spec", withAll(spec, changed)), results
 }
 
+// containerLists are the fields of a pod's spec that hold containers.
+var containerLists = []string{"initContainers", "containers", "ephemeralContainers"}
+
 // pinList returns nil where nothing changes.
 func pinList(key string, list []any, containers []string, lock *Lock, missing OnMissing) ([]any, result.Results) {
 	var out []any
@@ -107,7 +128,7 @@ func pinList(key string, list []any, containers []string, lock *Lock, missing On
 		c, _ := item.(map[string]any)
 		name, _ := c["name"].(string)
 		image, _ := c["image"].(string)
-		if image == "" || !slices.Contains(containers, name) {
+		if image == "" || image == autoImage || !slices.Contains(containers, name) {
 			continue
 		}
 		pinned, ok := lock.Find(image)
@@ -124,10 +145,13 @@ func pinList(key string, list []any, containers []string, lock *Lock, missing On
 	return out, results
 }
 
+// autoImage is the image of a container that Istio's injector gives one.
+const autoImage = "auto"
+
 func notLocked(path, container, image string, missing OnMissing) result.Result {
 	r := result.Result{
 		Severity: result.Warning,
-		Message:  fmt.Sprintf("image %s of the injected container %s is not locked to a digest; run prerig images pin", image, container),
+		Message:  fmt.Sprintf("image %s of the container %s is not locked to a digest; run prerig images pin", image, container),
 		Field:    &result.Field{Path: path, CurrentValue: image},
 		Tags:     map[string]string{result.TagCode: Code},
 	}

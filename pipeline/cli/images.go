@@ -19,6 +19,7 @@ import (
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/pin"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/cli/batch"
 	"github.com/prerig/prerig/pipeline/cli/files"
@@ -29,16 +30,17 @@ import (
 const lockFile = "imagelock.yaml"
 
 func newImages(streams Streams, version string) *cobra.Command {
-	cmd := newCommand("images", "Pin injected images to digests, and see which tags have moved")
-	cmd.Long = `Pin the images of injected containers to digests, so that what runs is what was reviewed.
+	cmd := newCommand("images", "Pin images to digests, and see which tags have moved")
+	cmd.Long = `Pin the images of containers to digests, so that what runs is what was reviewed.
 
 pin asks the registries and writes an ImageLock file. If a policy names it (spec.images.lock),
-injecting writes its digests, offline. verify shows which tags have moved since.
+injecting writes its digests, offline. apply writes them into manifests without any policy.
+verify shows which tags have moved since.
 
 The credentials of docker login and podman login are used, and their helpers.`
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	cmd.AddCommand(newImagesPin(streams, version), newImagesVerify(streams, version))
+	cmd.AddCommand(newImagesPin(streams, version), newImagesApply(streams), newImagesVerify(streams, version))
 	return cmd
 }
 
@@ -57,14 +59,18 @@ type imagesPin struct {
 	images  []string
 	output  string
 	name    string
+	// own takes the images of the files as they are, and all says of a group that its policy wants all images pinned.
+	own bool
+	all map[*policyGroup]bool
 }
 
 func newImagesPin(streams Streams, version string) *cobra.Command {
 	p := &imagesPin{manifestRun: manifestRun{streams: streams}, options: images.Options{UserAgent: "prerig/" + version}}
-	cmd := newCommand("pin [FILE|DIRECTORY]...", "Resolve the tags of injected images to digests, and write an ImageLock")
+	cmd := newCommand("pin [FILE|DIRECTORY]...", "Resolve the tags of images to digests, and write an ImageLock")
 	cmd.Long = `Inject the files in memory, resolve the tag of every injected image to the digest that it
 names now, and write an ImageLock file. Without files, the images are those that the policy
-injects into a plain Deployment.
+injects into a plain Deployment. If the policy has images: {scope: All}, the images of the
+workloads' own containers are resolved too; --own takes these alone, without any policy.
 
 An image for several platforms is pinned to its index, so that each node still finds its own.
 Unless all images resolve, the file is left as it is.
@@ -74,10 +80,12 @@ Exit codes:
   2  an image does not resolve or lacks a platform, or the input, the policy or a flag is wrong`
 	cmd.Example = `  prerig images pin -p mesh.yaml
   prerig images pin -p mesh.yaml --platform linux/amd64 --platform linux/arm64 k8s/
+  prerig images pin --own k8s/
   prerig images pin --image docker.io/istio/proxyv2:1.31.0 -o -`
 	p.addFlags(cmd)
 	f := cmd.Flags()
 	f.StringArrayVar(&p.images, "image", nil, "further image to resolve; may be repeated. Without files and -p, only these are resolved")
+	f.BoolVar(&p.own, "own", false, "take the images of the files as they are, of all their containers, and no policy")
 	f.StringArrayVar(&p.options.Platforms, "platform", nil, "platform that every image must support, such as linux/arm64; may be repeated")
 	f.StringVarP(&p.output, "output", "o", lockFile, "file to write, - for standard output")
 	f.StringVar(&p.name, "name", "images", "name of the ImageLock, which spec.images.lock of a policy names")
@@ -120,11 +128,20 @@ func (p *imagesPin) collectImages(ctx context.Context, args []string) ([]string,
 			return nil, err
 		}
 	}
+	if p.own {
+		return p.ownImages(out)
+	}
 	if err := p.loadPolicies(); err != nil {
 		return nil, err
 	}
-	for _, policy := range p.allPolicies() {
-		policy.Spec.Images, policy.Spec.Lint = nil, nil // the tags are wanted, and the lock may not be there yet
+	p.all = map[*policyGroup]bool{}
+	for _, g := range p.groups {
+		for _, policy := range g.policies {
+			if i := policy.Spec.Images; i != nil && i.Scope == v1alpha1.ScopeAll {
+				p.all[g] = true
+			}
+			policy.Spec.Images, policy.Spec.Lint = nil, nil // the tags are wanted, and the lock may not be there yet
+		}
 	}
 	if !named {
 		b, err := injectableSample(p.allPolicies())
@@ -135,6 +152,31 @@ func (p *imagesPin) collectImages(ctx context.Context, args []string) ([]string,
 	}
 	found, err := p.injectedImages(ctx)
 	return append(out, found...), err
+}
+
+// ownImages returns the images of the files as they are, and those that were named.
+func (p *imagesPin) ownImages(named []string) ([]string, error) {
+	if p.batch == nil {
+		return nil, errors.New("resolving the images of files: --own needs files or directories")
+	}
+	p.printNotices()
+	found, report, err := p.batch.Images()
+	if err != nil {
+		return nil, err
+	}
+	if report.Failed() {
+		p.printResults(failedResults(report.Results))
+		return nil, errReported
+	}
+	for _, image := range found {
+		if tagged, ok := pin.Tag(image); ok {
+			image = tagged // an earlier lock has put the digest there
+		}
+		if image != "auto" {
+			named = append(named, image)
+		}
+	}
+	return named, nil
 }
 
 // sampleWorkload asks for an injection in every way that a pod can.
@@ -164,7 +206,7 @@ func injectableSample(ps []*v1alpha1.InjectionPolicy) (*batch.Batch, error) {
 	return batch.Parse([]files.Input{{Path: "sample", Rel: "sample", Data: []byte(sampleWorkload)}})
 }
 
-// injectedImages returns the images of the containers that an injection adds or changes.
+// injectedImages returns the images of the containers that an injection adds or changes, or of all where the policy wants all pinned.
 func (p *imagesPin) injectedImages(ctx context.Context) ([]string, error) {
 	report, err := p.runPolicies(ctx, v1alpha1.ModeInject, fn.WithPods())
 	if err != nil {
@@ -175,11 +217,13 @@ func (p *imagesPin) injectedImages(ctx context.Context) ([]string, error) {
 		return nil, errReported
 	}
 	var out []string
-	for _, o := range report.Outcomes {
-		before := containerImages(o.Before)
-		for name, image := range containerImages(o.After) {
-			if old, ok := before[name]; image != "auto" && (!ok || old != image) {
-				out = append(out, image)
+	for _, g := range p.groups {
+		for _, o := range g.report.Outcomes {
+			before := pin.Images(o.Before)
+			for name, image := range pin.Images(o.After) {
+				if old, ok := before[name]; image != "auto" && (!ok || old != image || p.all[g]) {
+					out = append(out, image)
+				}
 			}
 		}
 	}
@@ -189,22 +233,6 @@ func (p *imagesPin) injectedImages(ctx context.Context) ([]string, error) {
 
 func failedResults(rs result.Results) result.Results {
 	return slices.DeleteFunc(slices.Clone(rs), func(r result.Result) bool { return r.Severity != result.Error })
-}
-
-func containerImages(pod map[string]any) map[string]string {
-	out := map[string]string{}
-	spec, _ := pod["spec"].(map[string]any)
-	for _, key := range []string{"initContainers", "containers"} {
-		list, _ := spec[key].([]any)
-		for _, item := range list {
-			c, _ := item.(map[string]any)
-			name, _ := c["name"].(string)
-			if image, ok := c["image"].(string); ok && image != "" {
-				out[name] = image
-			}
-		}
-	}
-	return out
 }
 
 // writeLock writes the lock, all or nothing, and only where it differs.

@@ -16,7 +16,6 @@ import (
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
-	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/cli/batch"
 	"github.com/prerig/prerig/pipeline/cli/files"
 	"github.com/prerig/prerig/pipeline/cli/policy"
@@ -30,10 +29,11 @@ type injectRun struct {
 	unwritten                    int // files that should change and are not to be written
 	output                       string
 	colour                       string
+	wantedBy                     string // what says how manifests should be
 }
 
 func newInject(streams Streams) *cobra.Command {
-	in := &injectRun{manifestRun: manifestRun{streams: streams}}
+	in := &injectRun{manifestRun: manifestRun{streams: streams}, wantedBy: "policy"}
 	cmd := newCommand("inject [FILE|DIRECTORY]...", "Inject sidecars into manifests")
 	cmd.Long = `Inject sidecars into the workloads among manifests, and leave every other byte as it is.
 
@@ -91,8 +91,8 @@ the same as in istioctl kube-inject (but its -i is --istioNamespace).`
 }
 
 func (in *injectRun) runInject(ctx context.Context, args []string) error {
-	if in.colour != "auto" && in.colour != "always" && in.colour != "never" {
-		return fmt.Errorf("--color is %q; it can be auto, always or never", in.colour)
+	if err := in.checkColour(); err != nil {
+		return err
 	}
 	b, err := in.readFiles(ctx, args)
 	if err != nil {
@@ -106,65 +106,15 @@ func (in *injectRun) runInject(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	in.printResults(report.Results)
-	failed := report.Failed()
-	if failed && b.SetAside(report) { // what sidecars add is not known where the run has met such a document
-		if report, err = in.rerunPolicies(ctx, mode); err != nil {
-			return err
-		}
-	}
-	if in.replacesByDefault() || failed && !in.goesOn(b, report) {
-		fmt.Fprintln(in.streams.Err, "nothing was written")
-		return errReported
-	}
-	if in.diff {
-		in.printDiff(b)
-	}
-	if err := in.writeManifests(ctx, b); err != nil {
-		return err
-	}
-	in.printSummary(b, report)
-	verdict := in.checkVerdict(report)
-	if !failed {
-		return verdict
-	}
-	if verdict != nil {
-		fmt.Fprintln(in.streams.Err, verdict)
-	}
-	in.sayLeftOut(b)
-	return errReported
+	return in.finishRun(ctx, b, report, func() (*fn.Report, error) { return in.rerunPolicies(ctx, mode) })
 }
 
-// goesOn reports whether errors leave something to do. What only shows goes on past all of them. Manifests are written past files that
-// cannot be read, to standard output and into a directory, where each file stands for itself: a workload that cannot be injected, or
-// one file that would have less in it than before, stops all.
-func (in *injectRun) goesOn(b *batch.Batch, report *fn.Report) bool {
-	directory := in.output != "" && isOutputDirectory(in.output)
-	switch {
-	case in.inPlace, len(report.Outcomes) == 0 && len(b.Stream()) == 0:
-		return false
-	case in.output == "" && (in.diff || in.check):
-		return true
-	case in.output != "" && in.output != "-" && !directory:
-		return false
+// checkColour checks --color.
+func (in *injectRun) checkColour() error {
+	if in.colour != "auto" && in.colour != "always" && in.colour != "never" {
+		return fmt.Errorf("--color is %q; it can be auto, always or never", in.colour)
 	}
-	return !slices.ContainsFunc(report.Results[len(b.Problems()):], func(r result.Result) bool { return r.Severity == result.Error })
-}
-
-// sayLeftOut names the files that did not go on to the output.
-func (in *injectRun) sayLeftOut(b *batch.Batch) {
-	if in.output == "" && (in.diff || in.check) {
-		return
-	}
-	var names []string
-	for _, p := range b.Problems() {
-		if p.File != nil && !slices.Contains(names, p.File.Path) {
-			names = append(names, p.File.Path)
-		}
-	}
-	if len(names) > 0 {
-		fmt.Fprintln(in.streams.Err, "left out of the output: "+strings.Join(names, ", "))
-	}
+	return nil
 }
 
 // replacesByDefault refuses to change files by a policy that nobody has chosen, where pods carry another version's injection:
@@ -346,7 +296,7 @@ func (in *injectRun) printSummary(b *batch.Batch, report *fn.Report) {
 		n[o.Action]++
 	}
 	var parts []string
-	for _, a := range []fn.Action{fn.Injected, fn.Removed, fn.Skipped} {
+	for _, a := range []fn.Action{fn.Injected, batch.Pinned, fn.Removed, fn.Skipped} {
 		if n[a] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n[a], a))
 		}
@@ -380,7 +330,7 @@ func (in *injectRun) checkVerdict(report *fn.Report) error {
 	var found []string
 	for _, o := range report.Outcomes {
 		if o.Changed {
-			found = append(found, fmt.Sprintf("%s:%d: %s: not as the policy gives it", o.File.Path, o.File.Line, o.Ref))
+			found = append(found, fmt.Sprintf("%s:%d: %s: not as the "+in.wantedBy+" gives it", o.File.Path, o.File.Line, o.Ref))
 		}
 	}
 	if len(found) == 0 {

@@ -15,8 +15,15 @@ func (p *InjectionPolicy) SetDefaults() {
 	}
 	if i := p.Spec.Images; i != nil {
 		setDefault(&i.OnMissing, "Ignore")
+		setDefault(&i.Scope, ScopeInjected)
 	}
 }
+
+// The values of spec.images.scope.
+const (
+	ScopeInjected = "Injected"
+	ScopeAll      = "All"
+)
 
 func setDefault[T ~string](field *T, value T) {
 	if *field == "" {

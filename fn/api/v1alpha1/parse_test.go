@@ -218,7 +218,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := v1alpha1.InjectionPolicySpec{
-		Mode: v1alpha1.ModeInject, Record: v1alpha1.RecordWorkload, Images: &v1alpha1.Images{OnMissing: "Ignore"},
+		Mode: v1alpha1.ModeInject, Record: v1alpha1.RecordWorkload, Images: &v1alpha1.Images{Scope: v1alpha1.ScopeInjected, OnMissing: "Ignore"},
 		Istio: &v1alpha1.Istio{NativeSidecars: v1alpha1.NativeSidecarsAuto, Admission: v1alpha1.AdmissionDefaulted, RuntimeWebhook: v1alpha1.RuntimeWebhookKeep},
 	}
 	if diff := cmp.Diff(want, p.Spec); diff != "" {

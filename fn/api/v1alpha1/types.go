@@ -72,7 +72,7 @@ type InjectionPolicySpec struct {
 	Workloads []WorkloadKind `json:"workloads,omitempty"`
 	// Sidecars are sidecars that are not Istio's.
 	Sidecars []Sidecar `json:"sidecars,omitempty"`
-	// Images pins the images of injected containers to digests.
+	// Images pins the images of injected containers to digests, or those of all.
 	Images *Images `json:"images,omitempty"`
 	// Lint sets which rules are checked and how severe they are.
 	Lint *Lint `json:"lint,omitempty"`
@@ -292,6 +292,10 @@ type WorkloadOwner struct {
 
 // Images pins images to digests.
 type Images struct {
+	// Scope says which containers are pinned: Injected (the default) are those that the injection adds, and All also the
+	// workloads' own, their init containers and ephemeral ones, whether the pod is injected or not.
+	// +enum=Injected,All
+	Scope string `json:"scope,omitempty"`
 	// Pins maps an image as templates name it to the one with its digest.
 	// +pattern=^[^\s@]+@sha(256:[a-f0-9]{64}|512:[a-f0-9]{128})$
 	Pins map[string]string `json:"pins,omitempty"`

@@ -8,6 +8,7 @@ package v1alpha1
 // enums has the values that a field may have, by type and Go name of the field.
 var enums = map[string][]string{
 	"Images.OnMissing":                     {"Ignore", "Warn", "Fail"},
+	"Images.Scope":                         {"Injected", "All"},
 	"InjectionPolicySpec.Mode":             {"Inject", "Remove", "Check"},
 	"InjectionPolicySpec.Record":           {"Workload", "Annotation", "None"},
 	"InjectionPolicySpec.UnknownNamespace": {"Inject", "Skip", "Fail"},

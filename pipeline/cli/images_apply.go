@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/prerig/prerig/fn"
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/pin"
+)
+
+// imagesApply is the state of one prerig images apply. What becomes of the files is as with prerig inject.
+type imagesApply struct {
+	injectRun
+	locks   []string
+	missing string
+}
+
+// missingActions are the values of --on-missing.
+var missingActions = map[string]pin.OnMissing{"ignore": pin.Ignore, "warn": pin.Warn, "fail": pin.Fail}
+
+func newImagesApply(streams Streams) *cobra.Command {
+	a := &imagesApply{injectRun: injectRun{manifestRun: manifestRun{streams: streams}, wantedBy: "lock"}}
+	cmd := newCommand("apply [FILE|DIRECTORY]...", "Write the digests of an ImageLock into manifests, without a policy")
+	cmd.Long = `Write the digests of an ImageLock into the images of all containers, init containers and
+ephemeral containers of the workloads among manifests. No policy is read, nothing is injected
+and no registry is asked. An image that the lock has gets its digest behind the tag, also in
+the place of an older digest; every other byte stays.
+
+With a policy, spec.images with scope: All does the same while injecting.
+
+Exit codes:
+  0  done; with --diff also if there are differences
+  1  --check: an image that the lock has does not have its digest
+  2  the input, the lock or a flag is wrong, or reading or writing failed`
+	cmd.Example = `  prerig images pin --own k8s/
+  prerig images apply --diff k8s/
+  prerig images apply -i k8s/
+  prerig images apply --check --on-missing fail k8s/`
+	f := cmd.Flags()
+	f.StringArrayVarP(&a.files, "filename", "f", nil, "file or directory to read, - for standard input; may be repeated")
+	excludeFlag(cmd, &a.exclude)
+	f.StringArrayVarP(&a.locks, "lock", "l", []string{lockFile}, "ImageLock file; may be repeated")
+	f.StringVar(&a.missing, "on-missing", "ignore", "what to do with an image that has no digest and is not in the lock: ignore, warn or fail")
+	f.BoolVarP(&a.quiet, "quiet", "q", false, "print warnings and errors only")
+	f.BoolVarP(&a.inPlace, "in-place", "i", false, "change the files: all of them, or none if anything is wrong")
+	f.StringVarP(&a.output, "output", "o", "", "file to write, or directory (one that exists, or a name that ends with /) for a file each")
+	f.BoolVar(&a.diff, "diff", false, "print a unified diff of what changes; manifests are written only with -i or -o")
+	f.BoolVar(&a.check, "check", false, "write nothing, and exit with 1 if a file does not have the digests")
+	f.StringVar(&a.colour, "color", "auto", "colours in the diff: auto, always or never")
+	refuseTogether(cmd, "in-place", "output", "check")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.runApply(cmd.Context(), args) }
+	return cmd
+}
+
+func (a *imagesApply) runApply(ctx context.Context, args []string) error {
+	missing, ok := missingActions[a.missing]
+	if !ok {
+		return fmt.Errorf("--on-missing is %q; it can be ignore, warn or fail", a.missing)
+	}
+	if err := a.checkColour(); err != nil {
+		return err
+	}
+	lock, err := readLocks(a.locks)
+	if err != nil {
+		return err
+	}
+	b, err := a.readFiles(ctx, args)
+	if err != nil {
+		return err
+	}
+	a.printResults(b.Notes())
+	run := func() (*fn.Report, error) { return b.Pin(lock, missing) }
+	report, err := run()
+	if err != nil {
+		return err
+	}
+	return a.finishRun(ctx, b, report, run)
+}
+
+// readLocks reads ImageLock files.
+func readLocks(names []string) (*pin.Lock, error) {
+	var locks []*v1alpha1.ImageLock
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("reading the lock: %w", err)
+		}
+		lock, err := v1alpha1.ParseImageLock(data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		locks = append(locks, lock)
+	}
+	return pin.NewLock(nil, locks...)
+}

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/fn"
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/cli/batch"
+)
+
+// finishRun tells what a run has given, and writes it or shows it. rerun does the run again, without documents that turn out to be
+// unreadable in it.
+func (in *injectRun) finishRun(ctx context.Context, b *batch.Batch, report *fn.Report, rerun func() (*fn.Report, error)) error {
+	in.printResults(report.Results)
+	failed := report.Failed()
+	if failed && b.SetAside(report) { // what sidecars add is not known where the run has met such a document
+		var err error
+		if report, err = rerun(); err != nil {
+			return err
+		}
+	}
+	if in.replacesByDefault() || failed && !in.goesOn(b, report) {
+		fmt.Fprintln(in.streams.Err, "nothing was written")
+		return errReported
+	}
+	if in.diff {
+		in.printDiff(b)
+	}
+	if err := in.writeManifests(ctx, b); err != nil {
+		return err
+	}
+	in.printSummary(b, report)
+	verdict := in.checkVerdict(report)
+	if !failed {
+		return verdict
+	}
+	if verdict != nil {
+		fmt.Fprintln(in.streams.Err, verdict)
+	}
+	in.sayLeftOut(b)
+	return errReported
+}
+
+// goesOn reports whether errors leave something to do. What only shows goes on past all of them. Manifests are written past files that
+// cannot be read, to standard output and into a directory, where each file stands for itself: a workload that cannot be injected, or
+// one file that would have less in it than before, stops all.
+func (in *injectRun) goesOn(b *batch.Batch, report *fn.Report) bool {
+	directory := in.output != "" && isOutputDirectory(in.output)
+	switch {
+	case in.inPlace, len(report.Outcomes) == 0 && len(b.Stream()) == 0:
+		return false
+	case in.output == "" && (in.diff || in.check):
+		return true
+	case in.output != "" && in.output != "-" && !directory:
+		return false
+	}
+	return !slices.ContainsFunc(report.Results[len(b.Problems()):], func(r result.Result) bool { return r.Severity == result.Error })
+}
+
+// sayLeftOut names the files that did not go on to the output.
+func (in *injectRun) sayLeftOut(b *batch.Batch) {
+	if in.output == "" && (in.diff || in.check) {
+		return
+	}
+	var names []string
+	for _, p := range b.Problems() {
+		if p.File != nil && !slices.Contains(names, p.File.Path) {
+			names = append(names, p.File.Path)
+		}
+	}
+	if len(names) > 0 {
+		fmt.Fprintln(in.streams.Err, "left out of the output: "+strings.Join(names, ", "))
+	}
+}
