@@ -35,9 +35,10 @@ var setRules = []Rule{
 		Code: "PR703", Title: "Namespace with ambient and sidecar labels", Severity: result.Warning, Audience: Operators,
 		Why: "The namespace is labelled for ambient mode and for sidecars. Its pods get sidecars, and ambient mode leaves pods with a sidecar alone: the ambient " +
 			"label has no effect on them.",
-		Change:   "Keep one: istio.io/dataplane-mode: ambient, or istio-injection: enabled.",
-		Issues:   []string{"istio.io/docs/ambient/usage/add-workloads"},
-		checkSet: checkAmbientLabels,
+		Change:    "Keep one: istio.io/dataplane-mode: ambient, or istio-injection: enabled.",
+		Analyzers: []string{"IST0123"},
+		Issues:    []string{"istio.io/docs/ambient/usage/add-workloads"},
+		checkSet:  checkAmbientLabels,
 	},
 }
 
