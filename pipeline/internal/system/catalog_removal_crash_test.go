@@ -64,7 +64,7 @@ func TestRemovalsOutliveKills(t *testing.T) {
 			if p.kill() {
 				kills++
 			}
-			if !p.awaitUp(30 * time.Second) {
+			if !p.awaitUp(2 * time.Minute) {
 				t.Fatal("the daemon did not come up")
 			}
 		}

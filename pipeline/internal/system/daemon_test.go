@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 		os.Exit(node())
 	}
 	flag.Parse()
-	if err := flag.Set("test.parallel", strconv.Itoa(4*runtime.NumCPU())); err != nil { // they wait more than they work
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.NumCPU())); err != nil { // they wait more than they work
 		panic(err)
 	}
 	os.Exit(m.Run())
@@ -162,7 +162,7 @@ func (f *fixture) start() {
 	case <-ready:
 	case err := <-done:
 		f.t.Fatal(err)
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		f.t.Fatal("the daemon did not start")
 	}
 	f.stop = func() {

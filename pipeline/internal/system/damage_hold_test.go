@@ -90,7 +90,7 @@ func (c *chaos) restarted(p *process, do func()) {
 		}
 		c.accepted = nil
 	})
-	if !p.awaitUp(30 * time.Second) {
+	if !p.awaitUp(2 * time.Minute) {
 		text, _ := os.ReadFile(c.logs)
 		c.t.Fatalf("the daemon does not start: %s", text)
 	}

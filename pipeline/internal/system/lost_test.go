@@ -34,7 +34,7 @@ func TestLostState(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	p.awaitUp(30 * time.Second)
+	p.awaitUp(2 * time.Minute)
 	c.settle()
 	time.Sleep(time.Second) // for a commit that must not be
 	if after := c.repository.Git("rev-list", "--count", branchOf(0)); after != before {

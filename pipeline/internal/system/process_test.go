@@ -43,7 +43,7 @@ func supervise(t *testing.T, logs string, env []string) *process {
 	t.Helper()
 	p := &process{program: os.Args[0], args: []string{"-test.run=^$"}, env: env, logs: logs}
 	p.begin(t)
-	if !p.awaitUp(30 * time.Second) {
+	if !p.awaitUp(2 * time.Minute) {
 		t.Fatal("a process did not come up")
 	}
 	return p

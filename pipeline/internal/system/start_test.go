@@ -16,7 +16,7 @@ import (
 // TestAStartThatFailsLeavesNoAddressOpen has the last of the addresses fail. After a full disk the daemon starts again by
 // itself, in the same process: what an attempt leaves open would keep all further ones from ever listening.
 func TestAStartThatFailsLeavesNoAddressOpen(t *testing.T) {
-	f := prepare(t, nil)
+	f := prepareAlone(t, nil)
 	f.c.State = filepath.Join(t.TempDir(), strings.Repeat("long", 40))
 	for _, address := range []*string{&f.c.Listen, &f.c.Admin.Listen} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")

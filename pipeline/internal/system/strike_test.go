@@ -196,7 +196,7 @@ func TestKilledWhileItTalksToTheRegistry(t *testing.T) {
 				if got := r.revisions(t, "rendered/app0"); got[n] != "main@sha1:"+commit {
 					t.Errorf("the tag is at %s, want %s", got[n], commit)
 				}
-				s.victim.awaitUp(30 * time.Second)
+				s.victim.awaitUp(2 * time.Minute)
 			}
 			if got := s.fired.Load(); got != strikes() {
 				t.Errorf("the daemon was killed %d times, want %d", got, strikes())
