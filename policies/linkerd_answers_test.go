@@ -188,7 +188,7 @@ func formatLinkerdAnswers(t *testing.T, answers linkerdAnswers) []byte {
 		return string(text)
 	}
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "{\"version\": %s,\n\"values\": %s,\n\"answers\": {", line(answers.Version), line(answers.Values))
+	fmt.Fprintf(&out, "{\"version\": %s,\n\"values\": %s,\n\"answers\": {", line(answers.Version), line(knownValues(builtInValues(t, "linkerd"), answers.Values)))
 	plain := containersByName(answers.Answers[plainCase].Pod)
 	for i, name := range slices.Sorted(maps.Keys(answers.Answers)) {
 		for container, c := range containersByName(answers.Answers[name].Pod) {
