@@ -50,7 +50,7 @@ func TestFinding8DaemonWithoutWorkersIsNotReady(t *testing.T) {
 	f.shows("web/shop/deployment-web.yaml", "image: web:1")
 	f.shows("api/shop/deployment-api.yaml", "image: api:1")
 	ready(http.StatusOK, "ok")
-	waits("web", false)
+	f.eventually("waiting for both", f.notReady) // what is shown is pushed, and its run may not have ended
 	worker.end()
 	ready(http.StatusServiceUnavailable, none)
 	if got := f.metrics()["prerig_workers_present"]; got != 0 {
