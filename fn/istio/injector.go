@@ -116,6 +116,9 @@ func newInjector(o Options, unfolded bool) (*Injector, error) {
 	if in.values, err = ParseValues(o.Values, o.Overrides); err != nil {
 		return nil, err
 	}
+	if err = in.config.override(o.Overrides); err != nil {
+		return nil, err
+	}
 	hasValues := strings.TrimSpace(o.Values) != "" || len(o.Overrides) > 0
 	if in.detection, err = detectVersion(o.Version, in.config, in.values, hasValues); err != nil {
 		return nil, err

@@ -256,7 +256,7 @@ func TestUnknownOverrides(t *testing.T) {
 		"what the code reads":  {`{"global": {"tag": "1.31.0", "multiCluster": {"clusterName": "c"}}}`, ""},
 		"unknown at the top":   {`{"globl": {"hub": "x"}}`, "reading injector.overrides.globl: "},
 		"unknown below":        {`{"global": {"proxy": {"loglevel": "debug"}}}`, "reading injector.overrides.global.proxy.loglevel: "},
-		"names the keys there": {`{"global": {"proxy": {"loglevel": "debug"}}}`, "the keys below global.proxy are holdApplicationUntilProxyStarts, image, logLevel, resources"},
+		"names the keys there": {`{"global": {"proxy": {"loglevel": "debug"}}}`, "the keys below global.proxy are autoInject, holdApplicationUntilProxyStarts, image, logLevel, resources"},
 		"unknown in a map":     {`{"inRange": {"y": 1}}`, "injector.overrides.inRange.y"},
 		"unknown in index":     {`{"quoted-key": {"deeper": 1}}`, "injector.overrides.quoted-key.deeper"},
 	}

@@ -13,7 +13,10 @@ import (
 var codeReads = [][]string{
 	{"global", "hub"}, {"global", "tag"}, {"global", "variant"}, {"global", "network"},
 	{"global", "proxy", "image"}, {"global", "proxy_init", "image"}, {"global", "proxy", "holdApplicationUntilProxyStarts"},
-	{"global", "proxy", "resources"}, {"global", "multiCluster", "clusterName"}, {"sidecarInjectorWebhook", "rewriteAppHTTPProbe"},
+	{"global", "proxy", "resources"}, {"global", "multiCluster", "clusterName"}, {hookValues, "rewriteAppHTTPProbe"},
+	{hookValues, "templates"}, {hookValues, "defaultTemplates"}, {hookValues, "alwaysInjectSelector"}, {hookValues, "neverInjectSelector"},
+	{hookValues, "injectedAnnotations"}, {"global", "proxy", "autoInject"}, {hookValues, "enableNamespacesByDefault"},
+	{hookValues, "objectSelector"}, {hookValues, "useLegacySelectors"}, {hookValues, "injectLabel"}, {hookValues, "revisionLabelPreference"},
 	{"pilot", "cni", "enabled"}, {"istio_cni", "enabled"}, {"global", "istiocni", "enabled"},
 }
 
