@@ -60,8 +60,9 @@ type imagesPin struct {
 	output  string
 	name    string
 	// own takes the images of the files as they are, and all says of a group that its policy wants all images pinned.
-	own bool
-	all map[*policyGroup]bool
+	own  bool
+	keys []string
+	all  map[*policyGroup]bool
 }
 
 func newImagesPin(streams Streams, version string) *cobra.Command {
@@ -73,11 +74,13 @@ injects into a plain Deployment. If the policy has images: {scope: All}, the ima
 workloads' own containers are resolved too; --own takes these alone, without any policy.
 
 An image for several platforms is pinned to its index, so that each node still finds its own.
-Unless all images resolve, the file is left as it is.
+Signatures that the policy asks for (images.verify), or --key, are verified: by key, as cosign
+makes them; transparency logs are not asked. Unless all images resolve and are signed as asked,
+the file is left as it is.
 
 Exit codes:
   0  done
-  2  an image does not resolve or lacks a platform, or the input, the policy or a flag is wrong`
+  2  an image does not resolve, lacks a platform or is not signed as asked, or the input, the policy or a flag is wrong`
 	cmd.Example = `  prerig images pin -p mesh.yaml
   prerig images pin -p mesh.yaml --platform linux/amd64 --platform linux/arm64 k8s/
   prerig images pin --own k8s/
@@ -86,6 +89,7 @@ Exit codes:
 	f := cmd.Flags()
 	f.StringArrayVar(&p.images, "image", nil, "further image to resolve; may be repeated. Without files and -p, only these are resolved")
 	f.BoolVar(&p.own, "own", false, "take the images of the files as they are, of all their containers, and no policy")
+	f.StringArrayVar(&p.keys, "key", nil, "cosign's public key file: one of those given has to have signed each image; may be repeated")
 	f.StringArrayVar(&p.options.Platforms, "platform", nil, "platform that every image must support, such as linux/arm64; may be repeated")
 	f.StringVarP(&p.output, "output", "o", lockFile, "file to write, - for standard output")
 	f.StringVar(&p.name, "name", "images", "name of the ImageLock, which spec.images.lock of a policy names")
@@ -101,6 +105,12 @@ func (p *imagesPin) runPin(ctx context.Context, args []string) error {
 	}
 	if len(wanted) == 0 {
 		return errors.New("resolving images: nothing is injected into the input; name files with workloads that are, or images with --image")
+	}
+	if err := p.addKeys(); err != nil {
+		return err
+	}
+	p.options.Unused = func(pattern string) {
+		fmt.Fprintf(p.streams.Err, "warning: images.verify: no image matches %s; a pattern is the whole name of a repository, such as docker.io/istio/*\n", pattern)
 	}
 	b := newBar(p.streams.Err, "resolving images")
 	p.options.Progress = b.setImageProgress
@@ -137,8 +147,9 @@ func (p *imagesPin) collectImages(ctx context.Context, args []string) ([]string,
 	p.all = map[*policyGroup]bool{}
 	for _, g := range p.groups {
 		for _, policy := range g.policies {
-			if i := policy.Spec.Images; i != nil && i.Scope == v1alpha1.ScopeAll {
-				p.all[g] = true
+			if i := policy.Spec.Images; i != nil {
+				p.all[g] = p.all[g] || i.Scope == v1alpha1.ScopeAll
+				p.options.Verify = append(p.options.Verify, i.Verify...)
 			}
 			policy.Spec.Images, policy.Spec.Lint = nil, nil // the tags are wanted, and the lock may not be there yet
 		}
@@ -152,6 +163,23 @@ func (p *imagesPin) collectImages(ctx context.Context, args []string) ([]string,
 	}
 	found, err := p.injectedImages(ctx)
 	return append(out, found...), err
+}
+
+// addKeys has every image verified by the keys of --key.
+func (p *imagesPin) addKeys() error {
+	if len(p.keys) == 0 {
+		return nil
+	}
+	all := v1alpha1.ImageVerification{Images: "**"}
+	for _, file := range p.keys {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("reading the flag --key: %w", err)
+		}
+		all.Keys = append(all.Keys, string(text))
+	}
+	p.options.Verify = append(p.options.Verify, all)
+	return nil
 }
 
 // ownImages returns the images of the files as they are, and those that were named.

@@ -4,6 +4,11 @@
 package cli
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
 	"io"
 	"log"
 	"net/http/httptest"
@@ -138,4 +143,37 @@ func TestScopeAll(t *testing.T) {
 	if back := readFile(t, "work.yaml"); back != original {
 		t.Errorf("removing gives\n%s", back)
 	}
+}
+
+// TestPinVerifiesSignatures asks for signatures by a policy and by a flag, of images that have none.
+func TestPinVerifiesSignatures(t *testing.T) {
+	host, _ := arrangeOwn(t)
+	der, err := x509.MarshalPKIXPublicKey(&newECDSAKey(t).PublicKey)
+	must(t, err)
+	key := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+	must(t, os.WriteFile("cosign.pub", []byte(key), 0o644))
+	code, _, stderr := command(t, "", "images", "pin", "--own", "--key", "cosign.pub", "work.yaml")
+	if _, err := os.Stat("imagelock.yaml"); code != ExitError || err == nil {
+		t.Errorf("--key: exit code %d, and a lock: %v", code, err == nil)
+	}
+	wants(t, stderr, "verifying "+host+"/app:1: sha256:", "is not signed")
+
+	rule := "lock: images\n    verify:\n    - images: PATTERN\n      keys:\n      - |\n        " + strings.ReplaceAll(strings.TrimSpace(key), "\n", "\n        ")
+	policy := strings.Replace(strings.ReplaceAll(pinnedPolicy, "HOST", host), "lock: images", rule, 1)
+	must(t, os.WriteFile("mesh.yaml", []byte(strings.Replace(policy, "PATTERN", "'"+host+"/istio/*'", 1)), 0o644))
+	code, _, stderr = command(t, "", "images", "pin", "-p", "mesh.yaml")
+	if code != ExitError {
+		t.Errorf("images.verify: exit code %d", code)
+	}
+	wants(t, stderr, "verifying "+host+"/istio/proxyv2:1.31.0: sha256:", "images.verify asks for a signature of "+host+"/istio/*")
+	must(t, os.WriteFile("mesh.yaml", []byte(strings.Replace(policy, "PATTERN", "quay.io/istio/*", 1)), 0o644))
+	_, stderr = ok(t, "", "images", "pin", "-p", "mesh.yaml")
+	wants(t, stderr, "warning: images.verify: no image matches quay.io/istio/*")
+}
+
+func newECDSAKey(t *testing.T) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	return key
 }

@@ -305,6 +305,20 @@ type Images struct {
 	// OnMissing is what to do with an image that has no pin: Ignore (the default), Warn or Fail.
 	// +enum=Ignore,Warn,Fail
 	OnMissing string `json:"onMissing,omitempty"`
+	// Verify says which images have to be signed, and by whom. The signatures are verified when prerig images pin makes the
+	// lock, and not again when the lock is used.
+	Verify []ImageVerification `json:"verify,omitempty"`
+}
+
+// ImageVerification says whose signature images need.
+type ImageVerification struct {
+	// Images is a pattern of repositories, with the registry and without a tag, such as ghcr.io/acme/*: * stands for one part
+	// of the name, ** for any number of them.
+	// +required
+	Images string `json:"images"`
+	// Keys are public keys in PEM, as in cosign.pub. One of them has to have signed the image.
+	// +required
+	Keys []string `json:"keys"`
 }
 
 // Lint sets severities, and says which findings are accepted.

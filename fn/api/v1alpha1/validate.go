@@ -36,6 +36,9 @@ func (ps *problems) validate(p *InjectionPolicy) {
 		for _, from := range slices.Sorted(maps.Keys(s.Images.Pins)) {
 			ps.validatePin(child(at, "images"), from, s.Images.Pins[from])
 		}
+		for i, v := range s.Images.Verify {
+			ps.validateVerification(child(child(child(at, "images"), "verify"), i), v)
+		}
 	}
 }
 
@@ -202,6 +205,21 @@ func (ps *problems) validatePin(at []any, from, to string) {
 	}
 	if !imageDigest.MatchString(to) {
 		ps.add(key, "%q does not end in a digest, such as @sha256:… with 64 hexadecimal digits", to)
+	}
+}
+
+// validateVerification checks what can be told of a key without reading it: that is left to who verifies.
+func (ps *problems) validateVerification(at []any, v ImageVerification) {
+	if v.Images == "" || strings.ContainsAny(v.Images, " \t\n@") {
+		ps.add(child(at, "images"), "%q is not a pattern of repositories, such as ghcr.io/acme/*", v.Images)
+	}
+	if len(v.Keys) == 0 {
+		ps.add(child(at, "keys"), "is empty; list at least one public key")
+	}
+	for i, key := range v.Keys {
+		if !strings.Contains(key, "-----BEGIN PUBLIC KEY-----") {
+			ps.add(child(child(at, "keys"), i), "is not a public key in PEM, as in cosign.pub")
+		}
 	}
 }
 

@@ -20,6 +20,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
 )
 
 // Options say how registries are asked. The zero value works.
@@ -38,6 +40,10 @@ type Options struct {
 	Retry Retry
 	// UserAgent is sent to registries; empty means prerig.
 	UserAgent string
+	// Verify says which images have to be signed; Pin verifies them.
+	Verify []v1alpha1.ImageVerification
+	// Unused, which may be nil, hears of the patterns in Verify that no image has matched.
+	Unused func(pattern string)
 	// Progress is called at the start and after each image, one call at a time; nil for none.
 	Progress func(Progress)
 }
@@ -96,11 +102,17 @@ func (o Options) withDefaults() Options {
 type registryClient struct {
 	options Options
 	puller  *remote.Puller
+	remote  []remote.Option
+	rules   *signatureRules
 }
 
 func newClient(o Options) (*registryClient, error) {
 	o = o.withDefaults()
-	puller, err := remote.NewPuller(
+	rules, err := newSignatureRules(o.Verify)
+	if err != nil {
+		return nil, err
+	}
+	how := []remote.Option{
 		remote.WithAuthFromKeychain(o.Keychain),
 		remote.WithTransport(&retryTransport{inner: o.Transport, timeout: o.Timeout, retry: o.Retry}),
 		remote.WithUserAgent(o.UserAgent),
@@ -108,11 +120,12 @@ func newClient(o Options) (*registryClient, error) {
 		// The library's own retries do not end with the context; ours do.
 		remote.WithRetryBackoff(remote.Backoff{Steps: 1}),
 		remote.WithRetryStatusCodes(),
-	)
+	}
+	puller, err := remote.NewPuller(how...)
 	if err != nil {
 		return nil, fmt.Errorf("preparing to ask registries: %w", err)
 	}
-	return &registryClient{options: o, puller: puller}, nil
+	return &registryClient{options: o, puller: puller, remote: how, rules: rules}, nil
 }
 
 // forEachImage calls do for every image on a bounded number of goroutines, and reports progress. The images are given in order and

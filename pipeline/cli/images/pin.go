@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
@@ -19,8 +20,8 @@ import (
 
 // Pin resolves the tag of every image to the digest of the manifest that it names now, and gives the lock. An image for
 // several platforms keeps its index, so that every node still finds its own. Images that are named by a digest already are
-// checked for their platforms and left out of the lock. All images have to resolve: otherwise there is an error for each that
-// did not, and no lock.
+// checked for their platforms and left out of the lock. Signatures that Options.Verify asks for are verified for all of them. All images
+// have to resolve: otherwise there is an error for each that did not, and no lock.
 func Pin(ctx context.Context, lockName string, images []string, o Options) (*v1alpha1.ImageLock, error) {
 	want, err := parsePlatforms(o.Platforms)
 	if err != nil {
@@ -37,6 +38,9 @@ func Pin(ctx context.Context, lockName string, images []string, o Options) (*v1a
 		if err != nil {
 			return fmt.Errorf("resolving %s: %w", image, err)
 		}
+		if err := c.verifyImage(ctx, image, l.Digest); err != nil {
+			return fmt.Errorf("verifying %s: %w", image, err)
+		}
 		if Pinned(image) {
 			return nil
 		}
@@ -48,7 +52,27 @@ func Pin(ctx context.Context, lockName string, images []string, o Options) (*v1a
 	if err != nil {
 		return nil, err
 	}
+	for _, pattern := range c.rules.unused() {
+		if o.Unused != nil {
+			o.Unused(pattern)
+		}
+	}
 	return v1alpha1.NewImageLock(lockName, locked), nil
+}
+
+// verifyImage verifies the signatures of an image with the digest that was resolved, or with its own.
+func (c *registryClient) verifyImage(ctx context.Context, image, digest string) error {
+	if len(c.rules.rules) == 0 {
+		return nil
+	}
+	ref, err := parseTag(image)
+	if err != nil {
+		return err
+	}
+	if d, ok := ref.(name.Digest); ok {
+		digest = d.DigestStr()
+	}
+	return c.verifySignatures(ctx, ref, digest)
 }
 
 // resolveImage reads the manifest that the image names.

@@ -1,0 +1,301 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package images
+
+import (
+	"context"
+	"crypto"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+)
+
+// Signatures by a key, as cosign makes them and stores them beside an image (cosign's specs/SIGNATURE_SPEC.md and
+// specs/BUNDLE_SPEC.md): for the digest sha256:abc the tag sha256-abc.sig has a layer for each signature; since version 3 cosign stores
+// a bundle as an artifact that refers to the image. Transparency logs and certificates are not looked at.
+
+const (
+	simpleSigningType   = "application/vnd.dev.cosign.simplesigning.v1+json"
+	signatureAnnotation = "dev.cosignproject.cosign/signature"
+	bundleType          = "application/vnd.dev.sigstore.bundle"
+	statementType       = "application/vnd.in-toto+json"
+	signPredicate       = "https://sigstore.dev/cosign/sign/v1"
+	maxSignatures       = 100
+	maxSignature        = 1 << 20 // bytes of a payload or bundle
+)
+
+// signatureRule is what one entry of images.verify asks for.
+type signatureRule struct {
+	pattern string
+	keys    []crypto.PublicKey
+}
+
+// signatureRules are those of a run, and which of them were needed.
+type signatureRules struct {
+	rules []signatureRule
+	mu    sync.Mutex
+	used  map[string]bool
+}
+
+func newSignatureRules(list []v1alpha1.ImageVerification) (*signatureRules, error) {
+	out := &signatureRules{used: map[string]bool{}}
+	for _, v := range list {
+		r := signatureRule{pattern: v.Images}
+		if !doublestar.ValidatePattern(v.Images) {
+			return nil, fmt.Errorf("reading images.verify: the pattern %q cannot be read", v.Images)
+		}
+		for i, text := range v.Keys {
+			key, err := parsePublicKey([]byte(text))
+			if err != nil {
+				return nil, fmt.Errorf("reading images.verify: key %d of %s: %w", i+1, v.Images, err)
+			}
+			r.keys = append(r.keys, key)
+		}
+		out.rules = append(out.rules, r)
+	}
+	return out, nil
+}
+
+// parsePublicKey reads a key as cosign generate-key-pair and cosign public-key write it.
+func parsePublicKey(text []byte) (crypto.PublicKey, error) {
+	block, rest := pem.Decode(text)
+	if block == nil || block.Type != "PUBLIC KEY" {
+		return nil, errors.New("it is not a public key in PEM, such as cosign.pub")
+	}
+	if len(strings.TrimSpace(string(rest))) > 0 {
+		return nil, errors.New("there is more than one key in it; list them one by one")
+	}
+	key, err := x509.ParsePKIXPublicKey(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("reading the public key: %w", err)
+	}
+	if !supportsKey(key) {
+		return nil, fmt.Errorf("a key of the type %T is not supported; ECDSA, RSA and Ed25519 are", key)
+	}
+	return key, nil
+}
+
+// rulesFor returns the rules that are about the image, and notes that they were needed.
+func (s *signatureRules) rulesFor(ref name.Reference) []signatureRule {
+	repository := ref.Context().Name()
+	if rest, ok := strings.CutPrefix(repository, name.DefaultRegistry+"/"); ok {
+		repository = "docker.io/" + rest
+	}
+	var out []signatureRule
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.rules {
+		if ok, err := doublestar.Match(r.pattern, repository); ok && err == nil {
+			out = append(out, r)
+			s.used[r.pattern] = true
+		}
+	}
+	return out
+}
+
+// unused returns the patterns that no image has matched.
+func (s *signatureRules) unused() []string {
+	var out []string
+	for _, r := range s.rules {
+		if !s.used[r.pattern] {
+			out = append(out, r.pattern)
+		}
+	}
+	return out
+}
+
+// verifySignatures returns an error where a rule about the image has no key that has signed the digest.
+func (c *registryClient) verifySignatures(ctx context.Context, ref name.Reference, digest string) error {
+	rules := c.rules.rulesFor(ref)
+	if len(rules) == 0 {
+		return nil
+	}
+	signed, err := c.signedStatements(ctx, ref.Context().Digest(digest))
+	if err != nil {
+		return fmt.Errorf("reading the signatures of %s: %w", digest, explainRegistryError(ref, err))
+	}
+	for _, r := range rules {
+		if !isSignedBy(signed, r.keys, digest) {
+			if len(signed) == 0 {
+				return fmt.Errorf("%s is not signed, and images.verify asks for a signature of %s", digest, r.pattern)
+			}
+			return fmt.Errorf("none of the signatures of %s is by a key that images.verify has for %s", digest, r.pattern)
+		}
+	}
+	return nil
+}
+
+// signedStatement is something that was signed.
+type signedStatement struct {
+	content   []byte // over which the signature goes
+	signature []byte
+	digest    string // the image that it is about
+}
+
+func isSignedBy(signed []signedStatement, keys []crypto.PublicKey, digest string) bool {
+	for _, s := range signed {
+		for _, key := range keys {
+			if s.digest == digest && hasSigned(key, s.content, s.signature) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// signedStatements returns what a registry has of signatures about a digest. Nothing of it is verified yet.
+func (c *registryClient) signedStatements(ctx context.Context, digest name.Digest) ([]signedStatement, error) {
+	out, err := c.simpleSignatures(ctx, digest)
+	if err != nil {
+		return nil, err
+	}
+	index, err := remote.Referrers(digest, append(c.remote, remote.WithContext(ctx))...)
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range manifest.Manifests {
+		if !strings.HasPrefix(d.ArtifactType, bundleType) {
+			continue
+		}
+		if len(out) >= maxSignatures {
+			return nil, fmt.Errorf("there are more than %d signatures", maxSignatures)
+		}
+		bundles, err := c.layers(ctx, digest.Context().Digest(d.Digest.String()), bundleType)
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range bundles {
+			out = append(out, statementsOfBundle(b.content)...)
+		}
+	}
+	return out, nil
+}
+
+// simpleSignatures reads the tag that cosign stores signatures under before version 3.
+func (c *registryClient) simpleSignatures(ctx context.Context, digest name.Digest) ([]signedStatement, error) {
+	tag := digest.Context().Tag(strings.Replace(digest.DigestStr(), ":", "-", 1) + ".sig")
+	layers, err := c.layers(ctx, tag, simpleSigningType)
+	if notFound(err) {
+		return nil, nil
+	}
+	var out []signedStatement
+	for _, l := range layers {
+		var payload struct {
+			Critical struct {
+				Image struct {
+					Digest string `json:"docker-manifest-digest"`
+				} `json:"image"`
+				Type string `json:"type"`
+			} `json:"critical"`
+		}
+		signature, err := base64.StdEncoding.DecodeString(l.annotations[signatureAnnotation])
+		if err != nil || json.Unmarshal(l.content, &payload) != nil || payload.Critical.Type != "cosign container image signature" {
+			continue
+		}
+		out = append(out, signedStatement{l.content, signature, payload.Critical.Image.Digest})
+	}
+	return out, err
+}
+
+// layer is the content of a small layer.
+type layer struct {
+	content     []byte
+	annotations map[string]string
+}
+
+// layers reads the layers of a type.
+func (c *registryClient) layers(ctx context.Context, ref name.Reference, mediaType string) ([]layer, error) {
+	desc, err := c.puller.Get(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	image, err := desc.Image()
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := image.Manifest()
+	if err != nil {
+		return nil, err
+	}
+	if len(manifest.Layers) > maxSignatures {
+		return nil, fmt.Errorf("%s has more than %d signatures", ref, maxSignatures)
+	}
+	var out []layer
+	for _, d := range manifest.Layers {
+		if !strings.HasPrefix(string(d.MediaType), mediaType) || d.Size > maxSignature {
+			continue
+		}
+		content, err := readLayer(image, d.Digest)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, layer{content, d.Annotations})
+	}
+	return out, nil
+}
+
+func readLayer(image v1.Image, digest v1.Hash) ([]byte, error) {
+	l, err := image.LayerByDigest(digest)
+	if err != nil {
+		return nil, err
+	}
+	r, err := l.Compressed() // the bytes as they are
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return io.ReadAll(io.LimitReader(r, maxSignature))
+}
+
+// statementsOfBundle reads a Sigstore bundle with a DSSE envelope around an in-toto statement that an image was signed; none from any
+// other, such as an attestation about a build.
+func statementsOfBundle(text []byte) []signedStatement {
+	var bundle struct {
+		Envelope struct {
+			Payload     []byte `json:"payload"`
+			PayloadType string `json:"payloadType"`
+			Signatures  []struct {
+				Sig []byte `json:"sig"`
+			} `json:"signatures"`
+		} `json:"dsseEnvelope"`
+	}
+	var statement struct {
+		PredicateType string `json:"predicateType"`
+		Subject       []struct {
+			Digest map[string]string `json:"digest"`
+		} `json:"subject"`
+	}
+	e := &bundle.Envelope
+	if json.Unmarshal(text, &bundle) != nil || e.PayloadType != statementType || json.Unmarshal(e.Payload, &statement) != nil || statement.PredicateType != signPredicate {
+		return nil
+	}
+	// What is signed is the type and the payload with their lengths (DSSE, protocol.md, PAE).
+	content := fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(e.PayloadType), e.PayloadType, len(e.Payload), e.Payload)
+	var out []signedStatement
+	for _, s := range e.Signatures {
+		for _, subject := range statement.Subject {
+			for algorithm, hex := range subject.Digest {
+				out = append(out, signedStatement{content, s.Sig, algorithm + ":" + hex})
+			}
+		}
+	}
+	return out
+}
