@@ -190,18 +190,9 @@ func daprDiff(t *testing.T, tc daprCase, want daprAnswer) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, results := apply(t, policy, input, v1alpha1.ModeInject)
-	if refused := strings.Contains(results, "# error: "); refused || want.Error != "" {
-		if refused && want.Error != "" {
-			return ""
-		}
-		return "Dapr: " + want.Error + "\nPrerig: " + results
-	}
-	if twice, _ := apply(t, policy, out, v1alpha1.ModeInject); !bytes.Equal(out, twice) {
-		t.Errorf("injecting twice is not injecting once:\n%s", twice)
-	}
-	if back, _ := apply(t, policy, out, v1alpha1.ModeRemove); !bytes.Equal(input, back) {
-		t.Errorf("removing does not give the input:\n%s", back)
+	out, difference := injectAndBack(t, policy, input, "Dapr", want.Error)
+	if out == nil {
+		return difference
 	}
 	var ours, theirs corev1.Pod
 	if err := errors.Join(yaml.Unmarshal(out, &ours), json.Unmarshal(want.Pod, &theirs)); err != nil {

@@ -116,18 +116,9 @@ func linkerdDiff(t *testing.T, tc linkerdCase, answers linkerdAnswers, want link
 	t.Helper()
 	policy := linkerdPolicy(t, tc, answers)
 	input := linkerdManifest(t, tc)
-	out, results := apply(t, policy, input, v1alpha1.ModeInject)
-	if refused := strings.Contains(results, "# error: "); refused || want.Error != "" {
-		if refused && want.Error != "" {
-			return ""
-		}
-		return "Linkerd: " + want.Error + "\nPrerig: " + results
-	}
-	if twice, _ := apply(t, policy, out, v1alpha1.ModeInject); !bytes.Equal(out, twice) {
-		t.Errorf("injecting twice is not injecting once:\n%s", twice)
-	}
-	if back, _ := apply(t, policy, out, v1alpha1.ModeRemove); !bytes.Equal(input, back) {
-		t.Errorf("removing does not give the input:\n%s", back)
+	out, difference := injectAndBack(t, policy, input, "Linkerd", want.Error)
+	if out == nil {
+		return difference
 	}
 	var theirs corev1.Pod
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(want.Pod, &theirs); err != nil {

@@ -90,6 +90,26 @@ func checkSidecar(t *testing.T, name, path, golden string) {
 	}
 }
 
+// injectAndBack injects, and checks that a second time changes nothing and that removal gives the input back. Where Prerig or the injector
+// that it is compared with refuses, there is no output, and the difference is what each of them says; "" where both refuse.
+func injectAndBack(t *testing.T, policy, input []byte, injector, refusal string) (out []byte, difference string) {
+	t.Helper()
+	out, results := apply(t, policy, input, v1alpha1.ModeInject)
+	if refused := strings.Contains(results, "# error: "); refused || refusal != "" {
+		if refused && refusal != "" {
+			return nil, ""
+		}
+		return nil, injector + ": " + refusal + "\nPrerig: " + results
+	}
+	if twice, _ := apply(t, policy, out, v1alpha1.ModeInject); !bytes.Equal(out, twice) {
+		t.Errorf("injecting twice is not injecting once:\n%s", twice)
+	}
+	if back, _ := apply(t, policy, out, v1alpha1.ModeRemove); !bytes.Equal(input, back) {
+		t.Errorf("removing does not give the input:\n%s", back)
+	}
+	return out, ""
+}
+
 // apply gives the output, and the results as comments.
 func apply(t *testing.T, policy, input []byte, mode v1alpha1.Mode) ([]byte, string) {
 	t.Helper()

@@ -18,15 +18,14 @@ const hookValues = "sidecarInjectorWebhook"
 // override changes a configuration as if the chart had been rendered with overrides (source: the template
 // istiod-injector-configmap.yaml of the chart istio-discovery): templates are added to those that are there, the default templates and the
 // selectors take the place of what is there, and annotations are merged. Aliases have no value.
-func (c *Config) override(over map[string]any) error {
-	if proxy := mapAt(over, "global", "proxy"); proxy["autoInject"] != nil {
-		policy, _ := proxy["autoInject"].(string)
+func (c *Config) override(over Values) error {
+	if auto := over.at("global", "proxy", "autoInject"); auto != nil {
+		policy, _ := auto.(string)
 		if policy != PolicyEnabled && policy != PolicyDisabled {
-			return fmt.Errorf("reading injector.overrides.global.proxy.autoInject: it is %v; it must be %s or %s", proxy["autoInject"], PolicyEnabled, PolicyDisabled)
+			return fmt.Errorf("reading injector.overrides.global.proxy.autoInject: it is %v; it must be %s or %s", auto, PolicyEnabled, PolicyDisabled)
 		}
 		c.Policy = policy
 	}
-	changed := mapAt(over, hookValues)
 	var templates, annotations map[string]string
 	for _, field := range []struct {
 		name string
@@ -35,7 +34,7 @@ func (c *Config) override(over map[string]any) error {
 		{"templates", &templates}, {"injectedAnnotations", &annotations}, {"defaultTemplates", &c.DefaultTemplates},
 		{"alwaysInjectSelector", &c.AlwaysInjectSelector}, {"neverInjectSelector", &c.NeverInjectSelector},
 	} {
-		if err := readOverride(changed[field.name], field.to); err != nil {
+		if err := readOverride(over.at(hookValues, field.name), field.to); err != nil {
 			return fmt.Errorf("reading injector.overrides.%s.%s: %w", hookValues, field.name, err)
 		}
 	}
@@ -73,12 +72,4 @@ func mergedText(base, over map[string]string) map[string]string {
 	}
 	maps.Copy(out, over)
 	return out
-}
-
-// mapAt returns the map at a path, nil where there is none.
-func mapAt(values map[string]any, path ...string) map[string]any {
-	for _, key := range path {
-		values, _ = values[key].(map[string]any)
-	}
-	return values
 }

@@ -59,28 +59,37 @@ func given[T any, P interface {
 
 // Kind returns the field that an entry names, "" for one that names none.
 func (p Publish) Kind() string {
-	kinds := p.kinds()
-	for _, name := range slices.Sorted(maps.Keys(kinds)) {
-		if kinds[name] != nil {
-			return name
-		}
-	}
-	return ""
+	name, _ := p.named()
+	return name
 }
 
 // kind returns what an entry names, nil for one that names nothing.
-func (p Publish) kind() publishKind { return p.kinds()[p.Kind()] }
+func (p Publish) kind() publishKind {
+	_, kind := p.named()
+	return kind
+}
+
+// named returns the first field by name that an entry names, and what it says there.
+func (p Publish) named() (string, publishKind) {
+	kinds := p.kinds()
+	for _, name := range slices.Sorted(maps.Keys(kinds)) {
+		if kinds[name] != nil {
+			return name, kinds[name]
+		}
+	}
+	return "", nil
+}
 
 // Target names an entry of spec.publish in the status.
 func (p Publish) Target() string { return p.kind().target() }
 
 // Address returns the URL that an entry is published to and the field that holds it, both empty for one that names nothing.
 func (p Publish) Address() (field, url string) {
-	kind := p.kind()
+	name, kind := p.named()
 	if kind == nil {
 		return "", ""
 	}
-	return p.Kind() + ".url", kind.url()
+	return name + ".url", kind.url()
 }
 
 // Format returns how the files of an entry are laid out and written, that of the defaults for an entry that says nothing.

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/prerig/prerig/pipeline/internal/tcptest"
 )
 
 // SSH is an ssh server that runs git's own commands on the repositories of a Server, for one key.
@@ -36,23 +38,10 @@ func (s *Server) NewSSH(t testing.TB) *SSH {
 		return nil, nil
 	}}
 	config.AddHostKey(hostKey)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go s.serveSSH(conn, config)
-		}
-	}()
-	host, port, _ := net.SplitHostPort(listener.Addr().String())
+	address := tcptest.Serve(t, func(conn net.Conn) { s.serveSSH(conn, config) })
+	host, port, _ := net.SplitHostPort(address)
 	line := fmt.Sprintf("[%s]:%s %s", host, port, ssh.MarshalAuthorizedKey(hostKey.PublicKey()))
-	return &SSH{Address: listener.Addr().String(), Identity: identity, KnownHosts: []byte(line)}
+	return &SSH{Address: address, Identity: identity, KnownHosts: []byte(line)}
 }
 
 func newKey(t testing.TB) (ssh.Signer, []byte) {
