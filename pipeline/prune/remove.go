@@ -109,6 +109,9 @@ func (r *Remover) unpublishAll(ctx context.Context, job queue.Job, reg status.Re
 	state := r.Store.Get(job.Pipeline)
 	for _, to := range slices.Concat(reg.Publish, reg.Left) {
 		if !to.Removable() || leave {
+			if err := r.checkTakenOver(job.Pipeline, reg, to); err != nil {
+				return "", err
+			}
 			left = append(left, to.Target())
 			continue
 		}
@@ -125,6 +128,21 @@ func (r *Remover) unpublishAll(ctx context.Context, job queue.Job, reg status.Re
 		done = []string{"it had published nothing"}
 	}
 	return strings.Join(done, "; "), nil
+}
+
+// checkTakenOver refuses to forget a pipeline whose files are left while another one has still to publish to the same place: as long
+// as the old one is known to be gone, its files can be taken over; later they are those of a pipeline that nobody knows.
+func (r *Remover) checkTakenOver(pipeline string, reg status.Registration, to v1alpha1.Publish) (err error) {
+	if reg.Removal == nil || !to.Removable() {
+		return nil
+	}
+	r.Catalog.Overlapping(pipeline, to, func(other string, at v1alpha1.Publish) {
+		published := r.Store.Get(other).Status.Published
+		if !slices.ContainsFunc(published, func(p v1alpha1.Published) bool { return p.Target == at.Target() }) {
+			err = fmt.Errorf("leaving %s: waiting for pipeline %s: %w", to.Target(), other, publish.ErrWaiting)
+		}
+	})
+	return err
 }
 
 // unpublishFrom removes what a pipeline has published to one place. It returns what became of it in words, and whether anything

@@ -327,6 +327,28 @@ func TestARenamedPipelineGoesOnWhereTheOldOneWas(t *testing.T) {
 	}
 }
 
+// TestWhatIsLeftWaitsForARenamedPipeline that cannot be built at first: forgotten too early, the files of the old one would be those
+// of a pipeline that nobody knows, which the new one may not write.
+func TestWhatIsLeftWaitsForARenamedPipeline(t *testing.T) {
+	f := removable(t, "  deletionPolicy: Orphan\n", "web", "api")
+	f.start()
+	f.allShow("web", "api")
+	text := pipelineYAML("backend", f.repository.URL, "  deletionPolicy: Orphan\n")
+	text = strings.Replace(text, "branch: rendered", "branch: rendered, path: api", 1)
+	f.write(filepath.Join(f.c.Pipelines, "api.yaml"), text)
+	f.becomes("team/backend", server.StateStalled)
+	f.eventually("waiting for the removal to say what it waits for", func() string {
+		if r := f.removal("api", prune.Removing); !strings.Contains(r.Message, "waiting for pipeline team/backend") {
+			return r.Message
+		}
+		return ""
+	})
+	f.push(f.repository.Commit("second", map[string]string{"apps/backend/app.yaml": deployment("api", "api:2")}))
+	f.becomes("team/backend", server.StateReady)
+	f.shows("api/shop/deployment-api.yaml", "image: api:2")
+	f.removed("api")
+}
+
 // TestABranchThatIsNotPublishedToAnyMore gives a pipeline another branch and path, with another pipeline on the old one.
 func TestABranchThatIsNotPublishedToAnyMore(t *testing.T) {
 	for policy, want := range map[string]string{"Delete": "deleted 1 file from", "Orphan": "left as it is: "} {
