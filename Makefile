@@ -129,6 +129,11 @@ dapr: ## Compare the policy for Dapr with Dapr's own injector.
 linkerd: ## Compare the policy for Linkerd with the answers of Linkerd's own injectors.
 	go test -count=1 -run 'TestLinkerd' -v ./policies -args $(if $(INJECTOR),-linkerd-injector=$(INJECTOR)) $(UPDATE)
 
+# The answers are data in policies/testdata/opentelemetry-sidecar/*.operator.json, whose README says what OPERATOR=program reads and prints.
+.PHONY: opentelemetry
+opentelemetry: ## Compare the policies for OpenTelemetry with the answers of its operator.
+	go test -count=1 -run 'TestOpenTelemetry' -v ./policies -args $(if $(OPERATOR),-opentelemetry-operator=$(OPERATOR)) $(UPDATE)
+
 ORACLE_N ?= 500
 ORACLE_SEED ?= 1
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/prerig/prerig/fn/gotemplate"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/sidecar/opentelemetry"
 )
 
 // templateFunctions are what templates can call: sprig's without those that read anything but the input, and a few of our own.
@@ -22,6 +23,7 @@ func templateFunctions() template.FuncMap {
 	return gotemplate.Functions(template.FuncMap{
 		"toYaml": toYAML, "fromYaml": fromYAML, "required": requireValue, "seconds": durationSeconds, "include": unboundInclude,
 		"milliseconds": durationMilliseconds, "wholeQuantity": wholeQuantity,
+		"openTelemetryCollector": opentelemetry.ReadCollector,
 	})
 }
 

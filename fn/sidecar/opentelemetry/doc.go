@@ -1,0 +1,7 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package opentelemetry reads the configuration of an OpenTelemetry Collector as OpenTelemetry's operator 0.148.0 does: it
+// fills in the defaults of the operator's webhook, and says which ports, probe and variables the operator derives from it for
+// the collector's container (apis/v1beta1/config.go, internal/components and internal/manifests/collector/container.go there).
+package opentelemetry
