@@ -134,6 +134,11 @@ linkerd: ## Compare the policy for Linkerd with the answers of Linkerd's own inj
 opentelemetry: ## Compare the policies for OpenTelemetry with the answers of its operator.
 	go test -count=1 -run 'TestOpenTelemetry' -v ./policies -args $(if $(OPERATOR),-opentelemetry-operator=$(OPERATOR)) $(UPDATE)
 
+# INJECTOR and UPDATE as for Linkerd; policies/testdata/vault-agent/README.md says what the program reads and prints.
+.PHONY: vault
+vault: ## Compare the policy for Vault's agent with the answers of Vault's own injectors.
+	go test -count=1 -run 'TestVault' -v ./policies -args $(if $(INJECTOR),-vault-injector=$(INJECTOR)) $(UPDATE)
+
 ORACLE_N ?= 500
 ORACLE_SEED ?= 1
 

@@ -23,8 +23,8 @@ type policyBuilder struct {
 	imp   *Import
 	// known is the version that the values say themselves.
 	known string
-	// linkerdVersion is that of Linkerd's control plane.
-	linkerdVersion string
+	// origins say what the sidecars were made of.
+	origins []string
 }
 
 func (b *policyBuilder) addNote(format string, args ...any) {
@@ -280,7 +280,7 @@ func (b *policyBuilder) originText() string {
 	namespaces := countText(len(b.spec.Namespaces), "namespace")
 	p := b.plane
 	if p == nil {
-		return b.linkerdOrigin() + "; " + namespaces
+		return strings.Join(b.origins, "; ") + "; " + namespaces
 	}
 	s := "revision " + p.revision
 	if p.namespace != "" {
@@ -295,8 +295,8 @@ func (b *policyBuilder) originText() string {
 		s = "Istio, " + s
 	}
 	s += fmt.Sprintf("; %s, %s", countText(len(b.spec.Istio.Webhooks), "webhook configuration"), namespaces)
-	if len(b.spec.Sidecars) > 0 {
-		s += "; " + b.linkerdOrigin()
+	for _, origin := range b.origins {
+		s += "; " + origin
 	}
 	return s
 }

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package importer makes an InjectionPolicy of the objects of a cluster or of a rendered chart of Istio or Linkerd, so that
+// Package importer makes an InjectionPolicy of the objects of a cluster or of a rendered chart of Istio, Linkerd or Vault, so that
 // nobody has to put one together by hand. It takes what decides about injection and nothing else: no Secret, no managed field
-// and no certificate but Linkerd's trust anchors, which are in each pod, gets into a policy. It reads objects that it is given and never talks to a cluster.
+// and no certificate but those that pods have (Linkerd's trust anchors, and the CA that Vault's injector is given) gets into a
+// policy. It reads objects that it is given and never talks to a cluster.
 package importer
 
 import (
@@ -32,8 +33,8 @@ type Options struct {
 	Namespace string
 	// Version of Istio; empty means what the objects say.
 	Version string
-	// Name of the policy; empty means istio, with the revision behind it where it is not the default one, or linkerd where
-	// there is no Istio.
+	// Name of the policy; empty means istio, with the revision behind it where it is not the default one, or the name of
+	// the first sidecar where there is no Istio.
 	Name string
 }
 
@@ -81,23 +82,22 @@ func Policy(objects []Object, opts Options) (*Import, error) {
 	if err != nil {
 		return nil, err
 	}
-	linkerd, err := findLinkerd(all)
-	if err != nil {
+	b := &policyBuilder{imp: &Import{}}
+	if err := b.setSidecars(all); err != nil {
 		return nil, err
 	}
-	b := &policyBuilder{imp: &Import{}}
-	name := linkerdName
-	if len(planes) == 0 && linkerd != nil {
-		err = b.linkerdPolicy(linkerd, all)
+	var name string
+	if len(planes) == 0 && len(b.spec.Sidecars) > 0 {
+		name = b.spec.Sidecars[0].BuiltIn
+		b.sidecarPolicy(all)
 	} else {
 		if b.plane, err = choosePlane(planes, opts, len(objects)); err != nil {
 			return nil, err
 		}
 		name = meshName + revisionSuffix(b.plane.revision)
-		err = b.istioPolicy(linkerd, all, opts)
-	}
-	if err != nil {
-		return nil, err
+		if err := b.istioPolicy(all, opts); err != nil {
+			return nil, err
+		}
 	}
 	if opts.Name != "" {
 		name = opts.Name
@@ -113,8 +113,36 @@ func Policy(objects []Object, opts Options) (*Import, error) {
 	return b.imp, nil
 }
 
-// istioPolicy fills in what is Istio's, and Linkerd's sidecar where its ConfigMap is there, too.
-func (b *policyBuilder) istioPolicy(linkerd *clusterObject, all []*clusterObject, opts Options) error {
+// setSidecars adds the sidecars of Linkerd and Vault where the settings of their injectors are there.
+func (b *policyBuilder) setSidecars(all []*clusterObject) error {
+	linkerd, err := findLinkerd(all)
+	if err != nil {
+		return err
+	}
+	if linkerd != nil {
+		if err := b.setLinkerd(linkerd, all); err != nil {
+			return err
+		}
+	}
+	vault, err := findVault(all)
+	if err != nil || vault == nil {
+		return err
+	}
+	return b.setVault(vault, all)
+}
+
+// sidecarPolicy completes a policy without Istio.
+func (b *policyBuilder) sidecarPolicy(all []*clusterObject) {
+	b.readNamespaces(all)
+	if len(b.spec.Namespaces) == 0 && b.spec.Sidecars[0].BuiltIn == linkerdName {
+		b.addNote("no Namespace is in the input: pods get the proxy by their own annotation linkerd.io/inject. To go by those of namespaces, too, import " +
+			"the cluster's namespaces, or list them in spec.namespaces")
+	}
+	b.noteSecrets(all)
+}
+
+// istioPolicy fills in what is Istio's.
+func (b *policyBuilder) istioPolicy(all []*clusterObject, opts Options) error {
 	b.setInjector()
 	if err := b.setWebhooks(all); err != nil {
 		return err
@@ -124,10 +152,7 @@ func (b *policyBuilder) istioPolicy(linkerd *clusterObject, all []*clusterObject
 	b.setKubeletVersion(all)
 	b.setNamespaces(all)
 	b.noteSecrets(all)
-	if linkerd == nil {
-		return nil
-	}
-	return b.setLinkerd(linkerd, all)
+	return nil
 }
 
 // Comment is what stands at the head of the policy: what it was made of, and what was chosen in it.
@@ -237,7 +262,7 @@ func controlPlanes(all []*clusterObject) ([]*controlPlane, error) {
 // choosePlane takes the control plane that the options name, or the only one.
 func choosePlane(planes []*controlPlane, opts Options, objects int) (*controlPlane, error) {
 	if len(planes) == 0 {
-		return nil, fmt.Errorf("importing: no ConfigMap %s with data.config, and no %s of Linkerd, is among the %s; "+
+		return nil, fmt.Errorf("importing: no ConfigMap %s with data.config, no %s of Linkerd, and no Deployment of Vault's injector, is among the %s; "+
 			"take the objects of the control plane's namespace: kubectl -n istio-system get configmaps,deployments,mutatingwebhookconfigurations,namespaces,nodes -o yaml",
 			injectorName, linkerdConfig, countText(objects, "object"))
 	}

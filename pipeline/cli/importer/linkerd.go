@@ -53,18 +53,19 @@ func (b *policyBuilder) setLinkerd(config *clusterObject, all []*clusterObject) 
 	if !ok {
 		return fmt.Errorf("importing %s: data.%s is not a map", config, linkerdConfigKey)
 	}
-	known, err := builtInValues(linkerdName)
+	known, err := builtInSidecar(linkerdName)
 	if err != nil {
 		return err
 	}
-	values := b.linkerdValues("", known, from)
+	values := b.linkerdValues("", known.Values, from)
 	values["namespace"] = config.namespace
 	if config.namespace == "" {
 		values["namespace"] = linkerdName
 	}
 	values["dropAllCapabilities"] = false
 	b.setTrustAnchors(values, config, all)
-	b.linkerdVersion, _ = values["linkerdVersion"].(string)
+	version, _ := values["linkerdVersion"].(string)
+	b.origins = append(b.origins, strings.TrimSpace("Linkerd "+version)+fmt.Sprintf(" in namespace %v", values["namespace"]))
 	b.spec.Sidecars = append(b.spec.Sidecars, v1alpha1.Sidecar{BuiltIn: linkerdName, Values: values})
 	return nil
 }
@@ -137,8 +138,8 @@ func isUnset(value any) bool {
 	return false
 }
 
-// builtInValues returns the values of a sidecar that comes with Prerig.
-func builtInValues(name string) (map[string]any, error) {
+// builtInSidecar returns a sidecar that comes with Prerig.
+func builtInSidecar(name string) (*v1alpha1.Sidecar, error) {
 	text, _ := policies.Get(name)
 	p, err := v1alpha1.Parse(text)
 	if err != nil {
@@ -147,24 +148,5 @@ func builtInValues(name string) (map[string]any, error) {
 	if len(p.Spec.Sidecars) != 1 {
 		return nil, fmt.Errorf("reading the built-in policy %s: it has no sidecar", name)
 	}
-	return p.Spec.Sidecars[0].Values, nil
-}
-
-// linkerdPolicy makes a policy of Linkerd's objects alone.
-func (b *policyBuilder) linkerdPolicy(config *clusterObject, all []*clusterObject) error {
-	if err := b.setLinkerd(config, all); err != nil {
-		return err
-	}
-	b.readNamespaces(all)
-	if len(b.spec.Namespaces) == 0 {
-		b.addNote("no Namespace is in the input: pods get the proxy by their own annotation linkerd.io/inject. To go by those of namespaces, too, import " +
-			"the cluster's namespaces, or list them in spec.namespaces")
-	}
-	b.noteSecrets(all)
-	return nil
-}
-
-// linkerdOrigin says what the sidecar was made of.
-func (b *policyBuilder) linkerdOrigin() string {
-	return strings.TrimSpace("Linkerd "+b.linkerdVersion) + fmt.Sprintf(" in namespace %v", b.spec.Sidecars[0].Values["namespace"])
+	return &p.Spec.Sidecars[0], nil
 }
