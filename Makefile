@@ -110,6 +110,11 @@ defaults: defaulters ## Compare the defaults that templates see, and those that 
 injector: ## Build dist/upstream/injector and charts: Istio's own webhook and charts, to compare with.
 	cd $(upstream)/istio && CGO_ENABLED=0 go build -trimpath -o $(abspath $(dist))/upstream/ ./injector ./charts
 
+# About five minutes. UPDATE=-update writes the pods of testdata/operator anew, after a change of the documents or of the version.
+.PHONY: operator
+operator: injector ## Compare the import of IstioOperator documents with what istioctl and Istio's webhook make of them.
+	go test -count=1 -timeout 20m -run 'TestOperator' -v ./pipeline/cli/importer -args -istio-tools $(abspath $(dist))/upstream $(UPDATE)
+
 # Older versions of Istio. The tag chooses the sources that fit the minor.
 .PHONY: injectors
 injectors: injector

@@ -34,7 +34,9 @@ injector and the mesh, the webhook configurations and the namespaces, and, if th
 the input, the istiod Deployment (for its version and the variables that templates read) and
 the nodes (for the oldest kubelet). Of Linkerd it reads the ConfigMaps linkerd-config and
 linkerd-identity-trust-roots, and of Vault's injector the Deployment and the webhook
-configuration. Reads files or standard input, in YAML or JSON.
+configuration. An IstioOperator, or an Istio of the Sail operator, becomes the built-in policy
+with the changes that it asks for; what the policy cannot have is an error. Reads files or
+standard input, in YAML or JSON.
 
 Secrets are never written, and no certificates but those that pods have: Linkerd's trust
 anchors, and the CA that Vault's injector is given. The same objects give the same policy, in any
@@ -55,6 +57,9 @@ Exit codes:
 
   # Vault's injector
   kubectl get deployments,mutatingwebhookconfigurations,namespaces -A -o yaml | prerig import -o prerig.yaml
+
+  # what istioctl install is given
+  prerig import istio-operator.yaml -o prerig.yaml
 
   # one of several revisions
   prerig import --revision canary cluster.yaml`

@@ -291,6 +291,8 @@ func (b *policyBuilder) originText() string {
 		s = "Istio " + b.spec.Istio.Version + ", " + s
 	case b.known != "":
 		s = "Istio " + b.known + ", " + s
+	case b.spec.Istio.Injector.BuiltIn != "":
+		s = "Istio as the built-in policy has it, " + s
 	default:
 		s = "Istio, " + s
 	}

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package importer makes an InjectionPolicy of the objects of a cluster or of a rendered chart of Istio, Linkerd or Vault, so that
-// nobody has to put one together by hand. It takes what decides about injection and nothing else: no Secret, no managed field
+// Package importer makes an InjectionPolicy of the objects of a cluster or of a rendered chart of Istio, Linkerd or Vault, or of a
+// document that asks for an installation of Istio, so that nobody has to put one together by hand. It takes what decides about injection and nothing else: no Secret, no managed field
 // and no certificate but those that pods have (Linkerd's trust anchors, and the CA that Vault's injector is given) gets into a
 // policy. It reads objects that it is given and never talks to a cluster.
 package importer
@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/manifest"
 )
 
 // Object is one Kubernetes object with the place where it was read.
@@ -21,6 +22,8 @@ type Object struct {
 	// Path and Line are for messages.
 	Path string
 	Line int
+	// Document tells the lines of fields; nil where they are not known.
+	Document *manifest.Document
 	// Value is the object.
 	Value map[string]any
 }
@@ -86,18 +89,31 @@ func Policy(objects []Object, opts Options) (*Import, error) {
 	if err := b.setSidecars(all); err != nil {
 		return nil, err
 	}
+	installation, err := findInstallation(all, opts)
+	if err != nil {
+		return nil, err
+	}
 	var name string
-	if len(planes) == 0 && len(b.spec.Sidecars) > 0 {
+	switch {
+	case len(planes) == 0 && installation != nil:
+		err = b.operatorPolicy(installation, all, opts)
+	case len(planes) == 0 && len(b.spec.Sidecars) > 0:
 		name = b.spec.Sidecars[0].BuiltIn
 		b.sidecarPolicy(all)
-	} else {
+	default:
 		if b.plane, err = choosePlane(planes, opts, len(objects)); err != nil {
 			return nil, err
 		}
-		name = meshName + revisionSuffix(b.plane.revision)
-		if err := b.istioPolicy(all, opts); err != nil {
-			return nil, err
+		err = b.istioPolicy(all, opts)
+		if installation != nil {
+			b.addNote("%s left out: the input has what is installed", installation)
 		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if b.plane != nil {
+		name = meshName + revisionSuffix(b.plane.revision)
 	}
 	if opts.Name != "" {
 		name = opts.Name
@@ -262,7 +278,7 @@ func controlPlanes(all []*clusterObject) ([]*controlPlane, error) {
 // choosePlane takes the control plane that the options name, or the only one.
 func choosePlane(planes []*controlPlane, opts Options, objects int) (*controlPlane, error) {
 	if len(planes) == 0 {
-		return nil, fmt.Errorf("importing: no ConfigMap %s with data.config, no %s of Linkerd, and no Deployment of Vault's injector, is among the %s; "+
+		return nil, fmt.Errorf("importing: no ConfigMap %s with data.config, no %s of Linkerd, no Deployment of Vault's injector, and no IstioOperator or Istio of the Sail operator, is among the %s; "+
 			"take the objects of the control plane's namespace: kubectl -n istio-system get configmaps,deployments,mutatingwebhookconfigurations,namespaces,nodes -o yaml",
 			injectorName, linkerdConfig, countText(objects, "object"))
 	}

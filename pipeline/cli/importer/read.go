@@ -14,6 +14,7 @@ import (
 // only the presence is noted.
 var wanted = map[string]bool{
 	"ConfigMap": true, "Deployment": true, "MutatingWebhookConfiguration": true, "Namespace": true, "Node": true,
+	operatorKind: true, sailKind: true,
 }
 
 const secret = "Secret"
@@ -102,5 +103,5 @@ func (r *objectReader) readList(doc *manifest.Document, items []*manifest.Docume
 }
 
 func (r *objectReader) addObject(doc *manifest.Document, obj map[string]any) {
-	r.objects = append(r.objects, Object{Path: r.path, Line: doc.Line(), Value: obj})
+	r.objects = append(r.objects, Object{Path: r.path, Line: doc.Line(), Document: doc, Value: obj})
 }

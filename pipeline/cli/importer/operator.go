@@ -1,0 +1,174 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package importer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/policies"
+)
+
+// The kinds that ask for an installation: istioctl's, and that of the Sail operator.
+const (
+	operatorKind, operatorGroup = "IstioOperator", "install.istio.io"
+	sailKind, sailGroup         = "Istio", "sailoperator.io"
+)
+
+// operatorBuilder makes a policy of a document that asks for an installation: the built-in policy with what the document
+// changes. Sources: operator/pkg/render/manifest.go and manifests/ of Istio 1.31, pkg/istiovalues of the Sail operator.
+type operatorBuilder struct {
+	*policyBuilder
+	object *clusterObject
+	// base is the built-in policy that is changed.
+	base *v1alpha1.Istio
+	// baseValues are its values.
+	baseValues map[string]any
+	// values are the chart's, as far as the document and its profile give them.
+	values map[string]any
+	// env is the environment of istiod.
+	env map[string]string
+	// version is the one that the document or the options name, if any.
+	version string
+	// leftOut are fields that do not reach injected pods.
+	leftOut []string
+}
+
+// findInstallation returns the document that asks for the installation of a revision; nil where there is none.
+func findInstallation(all []*clusterObject, opts Options) (*clusterObject, error) {
+	var found []*clusterObject
+	for _, o := range all {
+		group, _, _ := strings.Cut(textAt(o.Value, "apiVersion"), "/")
+		if o.kind == operatorKind && group == operatorGroup || o.kind == sailKind && group == sailGroup {
+			found = append(found, o)
+		}
+	}
+	if len(found) > 1 && opts.Revision != "" {
+		found = slices.DeleteFunc(found, func(o *clusterObject) bool {
+			return o.kind == operatorKind && firstText(valueAt(o.Value, "spec", "revision"), defaultRevision) != opts.Revision || o.kind == sailKind && o.name != opts.Revision
+		})
+	}
+	switch len(found) {
+	case 0:
+		return nil, nil
+	case 1:
+		return found[0], nil
+	}
+	return nil, fmt.Errorf("importing: %s and %s both ask for a control plane; import one of them, or choose by --revision", found[0], found[1])
+}
+
+// operatorPolicy fills in the policy from the document.
+func (b *policyBuilder) operatorPolicy(object *clusterObject, all []*clusterObject, opts Options) error {
+	o := &operatorBuilder{policyBuilder: b, object: object, env: map[string]string{}, version: opts.Version}
+	if err := o.readBase(); err != nil {
+		return err
+	}
+	read := o.readOperator
+	if object.kind == sailKind {
+		read = func() error { return o.readSail(opts) }
+	}
+	if err := read(); err != nil {
+		return err
+	}
+	if err := o.checkVersion(); err != nil {
+		return err
+	}
+	if err := o.setIstio(); err != nil {
+		return err
+	}
+	b.setKubeletVersion(all)
+	b.setNamespaces(all)
+	b.noteSecrets(all)
+	o.addNotes()
+	return nil
+}
+
+// readBase reads the built-in policy.
+func (o *operatorBuilder) readBase() error {
+	text, _ := policies.Get(meshName)
+	p, err := v1alpha1.Parse(text)
+	if err != nil {
+		return fmt.Errorf("reading the built-in policy %s: %w", meshName, err)
+	}
+	o.base = p.Spec.Istio
+	values, err := istio.ParseValues(o.base.Injector.Values, nil)
+	if err != nil {
+		return fmt.Errorf("reading the built-in policy %s: %w", meshName, err)
+	}
+	o.baseValues = values
+	return nil
+}
+
+// fail is an error about a field of the document, with its line.
+func (o *operatorBuilder) fail(field []string, format string, args ...any) error {
+	return fmt.Errorf("importing %s: %s: %s", o.object.ref(), o.placeText(field), fmt.Sprintf(format, args...))
+}
+
+// placeText is the field's path with the file and the line of the nearest field that is there.
+func (o *operatorBuilder) placeText(field []string) string {
+	line := o.object.Line
+	if o.object.Document != nil {
+		path := make([]any, len(field))
+		for i, key := range field {
+			path[i] = key
+		}
+		for n := len(path); n > 0; n-- {
+			if at, _, ok := o.object.Document.Locate(path[:n]...); ok {
+				line = at
+				break
+			}
+		}
+	}
+	return fmt.Sprintf("%s (%s:%d)", strings.Join(field, "."), o.object.Path, line)
+}
+
+// ref names the object without its place.
+func (o *clusterObject) ref() string {
+	return strings.TrimSpace(o.kind + " " + o.name)
+}
+
+// checkVersion refuses a version whose sidecar the built-in policy does not make.
+func (o *operatorBuilder) checkVersion() error {
+	field := []string{"spec", "tag"}
+	if o.object.kind == sailKind {
+		field = []string{"spec", "version"}
+	}
+	want, _ := istio.ParseVersion(o.base.Version)
+	if o.version == "" {
+		o.addWarning("%s does not say which version of Istio it is for: the policy is for %s, as the built-in one is; give another with --istio-version", o.object.ref(), want)
+		return nil
+	}
+	got, ok := istio.ParseVersion(o.version)
+	if !ok {
+		o.addWarning("%s: %q is no version of Istio, so the policy is for %s; give another with --istio-version", o.placeText(field), o.version, want)
+		return nil
+	}
+	if got.Minor == want.Minor {
+		return nil
+	}
+	render := "istioctl manifest generate -f FILE | prerig import, with the istioctl of that version"
+	if o.object.kind == sailKind {
+		render = "kubectl -n NAMESPACE get configmaps,mutatingwebhookconfigurations,deployments -o yaml | prerig import"
+	}
+	return o.fail(field, "the version is %s, and the built-in policy is for %s; import what is installed: %s", got, want, render)
+}
+
+// addNotes says what of the document the policy does not have.
+func (o *operatorBuilder) addNotes() {
+	if valueAt(o.values, "global", "tag") == nil || valueAt(o.values, "global", "hub") == nil {
+		o.addNote("%s does not name both the hub and the tag of the images; the built-in policy's hold for the rest: %v and %v", o.object.ref(),
+			valueAt(o.baseValues, "global", "hub"), valueAt(o.baseValues, "global", "tag"))
+	}
+	if len(o.leftOut) > 0 {
+		slices.Sort(o.leftOut)
+		o.addNote("left out, as injected pods do not depend on it: %s", strings.Join(slices.Compact(o.leftOut), ", "))
+	}
+	if o.base.KubernetesVersion != "" && o.spec.Istio.KubernetesVersion == "" {
+		o.addNote("no Node is in the input: kubelets of Kubernetes %s or newer are assumed, which makes the proxy a native sidecar; "+
+			"set spec.istio.kubernetesVersion for older ones", o.base.KubernetesVersion)
+	}
+}
