@@ -74,7 +74,7 @@ func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, root *t
 		return built, err
 	}
 	view := tree.NewView(root, limits.Read)
-	built.Request = render.Request{Type: p.Spec.Build.Type, Path: p.Spec.Build.Path, Functions: p.Spec.Build.Functions, Limits: limits}
+	built.Request = render.Request{Type: p.Spec.Build.Type, Path: p.Spec.Build.Path, Helm: p.Spec.Build.Helm, Functions: p.Spec.Build.Functions, Limits: limits}
 	defer func() {
 		if r := recover(); r != nil {
 			err = fault.Recovered(r)

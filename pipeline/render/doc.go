@@ -17,6 +17,8 @@
 // with the same reading of them as the renderer (FindBases), asks whoever called it for each repository, and the renderer
 // sees the files in directories that no list shows (base.go). What was not fetched is refused where it is met.
 //
-// kustomize's plugins and Helm charts are refused. A kustomization that names Prerig's own function under
+// Charts are rendered by package helmchart, which has Helm's functions that are none of their inputs under control.
+//
+// kustomize's plugins and its helmCharts are refused. A kustomization that names Prerig's own function under
 // transformers gets it run in place, at the very point where kustomize would have run it as a plugin (see transform.go).
 package render

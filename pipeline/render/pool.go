@@ -271,19 +271,26 @@ func protocolError(what string) error { return fmt.Errorf("the renderer sent %s"
 
 var _ io.Writer = (*tailBuffer)(nil)
 
-// tailBuffer keeps the end of what a renderer says on standard error.
+// tailBuffer keeps the beginning and the end of what a renderer says on standard error: a Go program that ends by itself says
+// first why, and then where, which can be long.
 type tailBuffer struct {
-	mu   sync.Mutex
-	text []byte
+	mu    sync.Mutex
+	start []byte
+	text  []byte // what follows
 }
 
-const maxStderr = 16 << 10
+const (
+	maxStderr      = 16 << 10
+	maxStderrStart = 1 << 10
+)
 
 // Write implements io.Writer.
 func (b *tailBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.text = append(b.text, p...)
+	first := min(len(p), maxStderrStart-len(b.start))
+	b.start = append(b.start, p[:first]...)
+	b.text = append(b.text, p[first:]...)
 	if over := len(b.text) - maxStderr; over > 0 {
 		b.text = b.text[over:]
 	}
@@ -293,5 +300,5 @@ func (b *tailBuffer) Write(p []byte) (int, error) {
 func (b *tailBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return string(b.text)
+	return string(b.start) + string(b.text)
 }

@@ -22,6 +22,8 @@ type Request struct {
 	Type v1alpha1.BuildType `json:"type"`
 	// Path of the directory in the source.
 	Path string `json:"path"`
+	// Helm is the release, with the type Helm.
+	Helm *v1alpha1.Helm `json:"helm,omitempty"`
 	// Functions are further names of Prerig's own function.
 	Functions []string `json:"functions,omitempty"`
 	// Policies are applied after the build, together, in this order.

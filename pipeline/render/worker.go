@@ -123,12 +123,9 @@ func (w *renderWorker) sendResponse(out *frameFlusher) error {
 }
 
 func (w *renderWorker) runRender(ctx context.Context) error {
-	info, err := w.files.Lookup(w.request.Path)
+	err := w.checkBuildPath()
 	if err != nil {
-		return fmt.Errorf("looking for the build path: %w", err)
-	}
-	if !info.Dir {
-		return fmt.Errorf("looking for the build path: %s is not a directory", w.request.Path)
+		return err
 	}
 	if w.response.Type, err = w.detectBuildType(); err != nil {
 		return err
@@ -142,10 +139,15 @@ func (w *renderWorker) runRender(ctx context.Context) error {
 		items, err = w.renderKustomize(ctx)
 	case v1alpha1.BuildKpt:
 		items, err = w.renderKpt(ctx)
+	case v1alpha1.BuildHelm:
+		items, err = w.renderHelm(ctx)
 	default:
 		items, err = w.renderPlain()
 	}
-	if err != nil {
+	switch {
+	case err != nil && w.response.Type == v1alpha1.BuildHelm:
+		return pointers.explain(err) // it names the chart
+	case err != nil:
 		return fmt.Errorf("building %s: %w", w.request.Path, pointers.explain(err))
 	}
 	w.response.Build = time.Since(start) - w.response.Inject
@@ -160,6 +162,21 @@ func (w *renderWorker) runRender(ctx context.Context) error {
 		return err
 	}
 	return w.addObjects(items)
+}
+
+// checkBuildPath looks for the directory that is built. A chart has a path of its own.
+func (w *renderWorker) checkBuildPath() error {
+	if w.request.Type == v1alpha1.BuildHelm {
+		return nil
+	}
+	info, err := w.files.Lookup(w.request.Path)
+	if err != nil {
+		return fmt.Errorf("looking for the build path: %w", err)
+	}
+	if !info.Dir {
+		return fmt.Errorf("looking for the build path: %s is not a directory", w.request.Path)
+	}
+	return nil
 }
 
 // detectBuildType finds out how to build.

@@ -71,6 +71,19 @@ func TestParseRefuses(t *testing.T) {
 		"remote base of a file":       {"{path: apps/shop}", "{path: apps/shop, remoteBases: [{url: \"file:///srv/repo\"}]}", "must start with https://"},
 		"remote base twice":           {"{path: apps/shop}", "{path: apps/shop, remoteBases: [{url: \"https://h/a\"}, {url: \"https://h/a\"}]}", "remoteBases[1].url: is given twice"},
 		"remote base of plain files":  {"{path: apps/shop}", "{path: apps/shop, type: Plain, remoteBases: [{url: \"https://h/a\"}]}", "is for kustomizations"},
+		"helm with another type":      {"{path: apps/shop}", "{path: apps/shop, type: Plain, helm: {chart: c, namespace: a, kubeVersion: 1.33.4}}", "spec.build.helm: is for type Helm, and type is Plain"},
+		"helm without a release":      {"{path: apps/shop}", "{type: Helm}", "line 7: spec.build.helm: must be given with type Helm"},
+		"helm with a path":            {"{path: apps/shop}", "{path: apps/shop, helm: {chart: c, namespace: a, kubeVersion: 1.33.4}}", "spec.build.path: must be left out with type Helm"},
+		"helm without a chart":        {"{path: apps/shop}", "{helm: {namespace: a, kubeVersion: 1.33.4}}", "spec.build.helm.chart: must be given"},
+		"chart outside":               {"{path: apps/shop}", "{helm: {chart: ../c, namespace: a, kubeVersion: 1.33.4}}", "spec.build.helm.chart: must not leave the tree"},
+		"values outside":              {"{path: apps/shop}", "{helm: {chart: c, namespace: a, kubeVersion: 1.33.4, valuesFiles: [/etc/passwd]}}", "spec.build.helm.valuesFiles[0]: must be relative"},
+		"helm without a namespace":    {"{path: apps/shop}", "{helm: {chart: c, kubeVersion: 1.33.4}}", "spec.build.helm.namespace: must be the name of a namespace"},
+		"helm without a version":      {"{path: apps/shop}", "{helm: {chart: c, namespace: a}}", "spec.build.helm.kubeVersion: must be a version of Kubernetes from 1.16 on, such as 1.33.4"},
+		"helm with an old version":    {"{path: apps/shop}", "{helm: {chart: c, namespace: a, kubeVersion: 1.15.0}}", "spec.build.helm.kubeVersion: must be a version of Kubernetes from 1.16 on"},
+		"helm's release name":         {"{path: apps/shop}", "{helm: {chart: c, namespace: a, kubeVersion: 1.33.4, releaseName: A}}", "spec.build.helm.releaseName: must be at most 53"},
+		"helm's hooks":                {"{path: apps/shop}", "{helm: {chart: c, namespace: a, kubeVersion: 1.33.4, hooks: Run}}", "spec.build.helm.hooks: must be one of Keep, Drop, Refuse"},
+		"helm's impure functions":     {"{path: apps/shop}", "{helm: {chart: c, namespace: a, kubeVersion: 1.33.4, impure: Allow}}", "spec.build.helm.impure: must be one of Refuse, Empty"},
+		"helm with remote bases":      {"{path: apps/shop}", "{remoteBases: [{url: \"https://h/a\"}], helm: {chart: c, namespace: a, kubeVersion: 1.33.4}}", "spec.build.remoteBases: is for kustomizations, and type is Helm"},
 		"long name in a path":         {"branch: rendered", "branch: rendered, path: " + strings.Repeat("d", 256), "line 11: spec.publish[0].git.path: must not be longer"},
 		"long path":                   {"branch: rendered", "branch: rendered, path: " + strings.Repeat("d/", 600) + "x", "must not be longer than 1024 bytes"},
 		"tag in URL":                  {"rendered/shop}", "rendered/shop:v1}", "must have no tag"},
@@ -105,5 +118,25 @@ func TestParseTakesTwoPlacesOfOneRepository(t *testing.T) {
 		if _, err := Parse([]byte(strings.Replace(valid, "  - oci", "  - "+second+"\n  - oci", 1))); err != nil {
 			t.Errorf("%s: %v", second, err)
 		}
+	}
+}
+
+// TestHelmDefaults checks what a release has that says only what it must.
+func TestHelmDefaults(t *testing.T) {
+	pipeline, err := Parse([]byte(strings.Replace(valid, "{path: apps/shop}", "{helm: {chart: charts/web, namespace: shop, kubeVersion: v1.33.4+k3s1, values: {port: 80, gone: null}}}", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	helm := pipeline.Spec.Build.Helm
+	if pipeline.Spec.Build.Type != BuildHelm || helm.ReleaseName != "shop" || helm.Hooks != HooksKeep || helm.Lookup != ImpureRefuse ||
+		helm.Impure != ImpureRefuse || !*helm.IncludeCRDs {
+		t.Errorf("got %s %+v", pipeline.Spec.Build.Type, helm)
+	}
+	// A null takes a default of the chart away.
+	if gone, given := helm.Values["gone"]; !given || gone != nil {
+		t.Errorf("got %v", helm.Values)
+	}
+	if minor, ok := helm.KubeMinor(); minor != 33 || !ok {
+		t.Error(minor, ok)
 	}
 }

@@ -25,7 +25,7 @@ func (v *validator) remoteBases(at string, build Build) {
 			v.addError(at+".secretRef.name", "must be given")
 		}
 	}
-	if len(build.RemoteBases) > 0 && (build.Type == BuildPlain || build.Type == BuildKpt) {
+	if len(build.RemoteBases) > 0 && (build.Type != BuildAuto && build.Type != BuildKustomize) {
 		v.addError(at, "is for kustomizations, and type is %s", build.Type)
 	}
 }

@@ -155,9 +155,9 @@ type DirSource struct {
 
 // Build is how manifests are rendered.
 type Build struct {
-	// Type is Auto (the default: Kustomize where the path holds a kustomization, Kpt where it holds a Kptfile, else Plain),
-	// Kustomize, Plain or Kpt.
-	// +enum=Auto,Kustomize,Plain,Kpt
+	// Type is Auto (the default: Helm where helm is given, Kustomize where the path holds a kustomization, Kpt where it holds a
+	// Kptfile, else Plain), Kustomize, Plain, Kpt or Helm.
+	// +enum=Auto,Kustomize,Plain,Kpt,Helm
 	Type BuildType `json:"type,omitempty"`
 	// Path of the directory inside the source. The default is its root.
 	Path string `json:"path,omitempty"`
@@ -168,6 +168,8 @@ type Build struct {
 	// are fetched before the render, and only by their commit: ref= must be its 40 hexadecimal digits. Submodules of them are
 	// fetched where their repositories are listed too. Without any, remote bases are refused.
 	RemoteBases []RemoteBase `json:"remoteBases,omitempty"`
+	// Helm is the release that is rendered with type Helm.
+	Helm *Helm `json:"helm,omitempty"`
 	// Limits of one render.
 	Limits *RenderLimits `json:"limits,omitempty"`
 }
@@ -191,6 +193,7 @@ const (
 	BuildKustomize BuildType = "Kustomize"
 	BuildPlain     BuildType = "Plain"
 	BuildKpt       BuildType = "Kpt"
+	BuildHelm      BuildType = "Helm"
 )
 
 // RenderLimits bound one render. A value that is not set is the daemon's; a pipeline can only lower what the daemon allows.

@@ -39,6 +39,12 @@ func (p *RenderPipeline) Default() {
 		spec.Interval = &metav1.Duration{Duration: DefaultInterval}
 	}
 	setDefault(&spec.Build.Type, BuildAuto)
+	if helm := spec.Build.Helm; helm != nil {
+		helm.setDefaults(p)
+		if spec.Build.Type == BuildAuto {
+			spec.Build.Type = BuildHelm
+		}
+	}
 	setDefault(&spec.Build.Path, ".")
 	setDefault(&spec.Gates.Severity, GateError)
 	setDefault(&spec.DeletionPolicy, DeletionOrphan)
@@ -216,9 +222,10 @@ func (v *validator) ociURL(at, raw string) {
 }
 
 func (v *validator) checkBuild(build Build) {
-	v.checkEnum("spec.build.type", string(build.Type), "Auto", "Kustomize", "Plain", "Kpt")
+	v.checkEnum("spec.build.type", string(build.Type), "Auto", "Kustomize", "Plain", "Kpt", "Helm")
 	v.checkPath("spec.build.path", build.Path)
 	v.remoteBases("spec.build.remoteBases", build)
+	v.checkHelm(build)
 	if limits := build.Limits; limits != nil {
 		for key, value := range map[string]string{"memory": limits.Memory, "output": limits.Output} {
 			if value == "" {

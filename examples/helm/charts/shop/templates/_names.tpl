@@ -1,0 +1,3 @@
+{{- define "shop.secret" -}}
+{{ default (printf "%s-database" .Release.Name) .Values.database.existingSecret }}
+{{- end }}

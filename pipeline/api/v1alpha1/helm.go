@@ -1,0 +1,144 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+)
+
+// Helm is a release of a chart that the source holds. Everything that the result depends on stands here or in the source:
+// nothing is taken from a cluster, a clock or the program that renders.
+type Helm struct {
+	// Chart is the path inside the source of the chart: a directory, or an archive that helm package made (.tgz). Its
+	// dependencies must be in its charts directory.
+	Chart string `json:"chart"`
+	// ReleaseName is .Release.Name. The default is the pipeline's name.
+	ReleaseName string `json:"releaseName,omitempty"`
+	// Namespace is .Release.Namespace. It is written into objects only where the chart does so, as with helm template.
+	Namespace string `json:"namespace"`
+	// KubeVersion is the version of Kubernetes that the release is for, such as 1.33.4: .Capabilities.KubeVersion, and the
+	// versions of Kubernetes' own APIs in .Capabilities.APIVersions.
+	KubeVersion string `json:"kubeVersion"`
+	// APIVersions lists further APIs of .Capabilities.APIVersions, as GROUP/VERSION or GROUP/VERSION/KIND.
+	APIVersions []string `json:"apiVersions,omitempty"`
+	// ValuesFiles are the paths inside the source of files with values. A later one has precedence.
+	ValuesFiles []string `json:"valuesFiles,omitempty"`
+	// Values have precedence over those of files.
+	Values map[string]any `json:"values,omitempty"`
+	// IncludeCRDs says whether what the chart keeps in its crds directories is rendered too, before everything else. The
+	// default is true.
+	IncludeCRDs *bool `json:"includeCRDs,omitempty"`
+	// SkipSchemaValidation does not compare the values with the schemas of the charts. It is for schemas that refer to
+	// others by URL, which are not fetched.
+	SkipSchemaValidation bool `json:"skipSchemaValidation,omitempty"`
+	// Hooks is Keep (the default: hooks are rendered with their annotations, which Argo CD follows and everybody else takes
+	// for ordinary objects), Drop or Refuse. Tests are left out in any case.
+	// +enum=Keep,Drop,Refuse
+	Hooks HelmHooks `json:"hooks,omitempty"`
+	// Lookup is what the function lookup does: Refuse (the default) stops the render, Empty finds nothing, as helm template.
+	// +enum=Refuse,Empty
+	Lookup HelmImpure `json:"lookup,omitempty"`
+	// Impure is what becomes of other functions whose results are not the same each time, such as now, randAlphaNum and
+	// genCA, where they have an effect on the result: Refuse (the default) stops the render, Empty has them return nothing.
+	// +enum=Refuse,Empty
+	Impure HelmImpure `json:"impure,omitempty"`
+}
+
+// HelmHooks says what becomes of hooks.
+type HelmHooks string
+
+// What becomes of hooks.
+const (
+	HooksKeep   HelmHooks = "Keep"
+	HooksDrop   HelmHooks = "Drop"
+	HooksRefuse HelmHooks = "Refuse"
+)
+
+// HelmImpure says what template functions do that are not functions of their arguments.
+type HelmImpure string
+
+// What such functions do.
+const (
+	ImpureRefuse HelmImpure = "Refuse"
+	ImpureEmpty  HelmImpure = "Empty"
+)
+
+// OldestKubeMinor is the oldest minor version of Kubernetes 1 that a release can be for.
+const OldestKubeMinor = 16
+
+// setDefaults sets what a user may leave out.
+func (h *Helm) setDefaults(p *RenderPipeline) {
+	setDefault(&h.ReleaseName, p.Metadata.Name)
+	setDefault(&h.Hooks, HooksKeep)
+	setDefault(&h.Lookup, ImpureRefuse)
+	setDefault(&h.Impure, ImpureRefuse)
+	if h.IncludeCRDs == nil {
+		include := true
+		h.IncludeCRDs = &include
+	}
+}
+
+var (
+	releaseRule     = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+	labelRule       = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	kubeVersionRule = regexp.MustCompile(`^v?1\.([0-9]{1,3})(\.[0-9]+)?([-+][0-9A-Za-z.+-]+)?$`)
+)
+
+// KubeMinor returns the minor version of KubeVersion; ok is false where it is not a version of Kubernetes 1.
+func (h *Helm) KubeMinor() (minor int, ok bool) {
+	match := kubeVersionRule.FindStringSubmatch(h.KubeVersion)
+	if match == nil {
+		return 0, false
+	}
+	minor, err := strconv.Atoi(match[1])
+	return minor, err == nil
+}
+
+// maxReleaseName is Helm's, so that charts have room for what they append.
+const maxReleaseName = 53
+
+func (v *validator) checkHelm(build Build) {
+	const at = "spec.build.helm"
+	helm := build.Helm
+	if build.Type != BuildHelm {
+		if helm != nil {
+			v.addError(at, "is for type Helm, and type is %s", build.Type)
+		}
+		return
+	}
+	if helm == nil {
+		v.addError(at, "must be given with type Helm")
+		return
+	}
+	if build.Path != "." {
+		v.addError("spec.build.path", "must be left out with type Helm: helm.chart says where the chart is")
+	}
+	if len(build.Functions) > 0 {
+		v.addError("spec.build.functions", "is for kustomizations and Kptfiles, and type is Helm")
+	}
+	if helm.Chart == "" {
+		v.addError(at+".chart", "must be given: the path of a chart inside the source")
+	}
+	v.checkPath(at+".chart", helm.Chart)
+	for i, name := range helm.ValuesFiles {
+		if name == "" {
+			v.addError(fmt.Sprintf("%s.valuesFiles[%d]", at, i), "must not be empty")
+		}
+		v.checkPath(fmt.Sprintf("%s.valuesFiles[%d]", at, i), name)
+	}
+	if len(helm.ReleaseName) > maxReleaseName || !releaseRule.MatchString(helm.ReleaseName) {
+		v.addError(at+".releaseName", "must be at most %d lower case letters, digits, '-' and '.', found %q", maxReleaseName, helm.ReleaseName)
+	}
+	if !labelRule.MatchString(helm.Namespace) {
+		v.addError(at+".namespace", "must be the name of a namespace, found %q", helm.Namespace)
+	}
+	if minor, ok := helm.KubeMinor(); !ok || minor < OldestKubeMinor {
+		v.addError(at+".kubeVersion", "must be a version of Kubernetes from 1.%d on, such as 1.33.4, found %q", OldestKubeMinor, helm.KubeVersion)
+	}
+	v.checkEnum(at+".hooks", string(helm.Hooks), "Keep", "Drop", "Refuse")
+	v.checkEnum(at+".lookup", string(helm.Lookup), "Refuse", "Empty")
+	v.checkEnum(at+".impure", string(helm.Impure), "Refuse", "Empty")
+}

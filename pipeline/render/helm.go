@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"log/slog"
+	"net/http"
+	"os"
+	"path"
+	"time"
+
+	"github.com/prerig/prerig/fn"
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/pipeline/render/helmchart"
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+// renderHelm renders a release of a chart. What Helm's packages have to say goes to standard error, and so to the warnings
+// of the result; it must not say when.
+func (w *renderWorker) renderHelm(ctx context.Context) ([]fn.Item, error) {
+	if w.request.Helm == nil {
+		return nil, fmt.Errorf("the request names no release")
+	}
+	http.DefaultTransport = noNetwork{}
+	time.Local = time.UTC
+	log.SetFlags(0)
+	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{ReplaceAttr: withoutTime})))
+	manifests, err := helmchart.Render(ctx, boundedAliases{w.files}, w.request.Helm)
+	if err != nil {
+		return nil, err
+	}
+	var items []fn.Item
+	for _, one := range manifests {
+		file, err := manifest.Parse("", []byte(one.YAML))
+		if err != nil {
+			return nil, fmt.Errorf("reading what %s renders to: %w", one.Template, err)
+		}
+		for _, doc := range file.Docs {
+			items = append(items, fn.Item{Doc: doc, Index: len(items)})
+		}
+	}
+	return items, nil
+}
+
+func withoutTime(groups []string, attr slog.Attr) slog.Attr {
+	if len(groups) == 0 && attr.Key == slog.TimeKey {
+		return slog.Attr{}
+	}
+	return attr
+}
+
+// boundedAliases refuses files of values whose aliases stand for too much. Templates are not YAML yet.
+type boundedAliases struct{ tree.Reader }
+
+// Read implements tree.Reader.
+func (b boundedAliases) Read(name string) ([]byte, error) {
+	content, err := b.Reader.Read(name)
+	if err != nil {
+		return nil, err
+	}
+	switch path.Ext(name) {
+	case ".yaml", ".yml":
+		if err := checkAliases(content); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return content, nil
+}

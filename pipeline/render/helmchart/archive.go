@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package helmchart
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+)
+
+// Bounds of the archives of one chart, with those of its dependencies in them. The largest charts in use have some hundred
+// files and a few megabytes.
+const (
+	maxUnpacked      = 64 << 20
+	maxArchiveFiles  = 10_000
+	maxArchiveNested = 8
+)
+
+var gzipStart = []byte{0x1f, 0x8b}
+
+// archiveBudget bounds what archives become when they are unpacked, before Helm's loader unpacks them.
+type archiveBudget struct {
+	bytes int64
+	files int
+}
+
+func newArchiveBudget() *archiveBudget { return &archiveBudget{maxUnpacked, maxArchiveFiles} }
+
+// checkDependency checks a file of a chart if it is the archive of a dependency.
+func (b *archiveBudget) checkDependency(name string, content []byte) error {
+	if !isDependency(name) {
+		return nil
+	}
+	return b.checkArchive(name, content, 1)
+}
+
+// checkArchive refuses what has no place in the archive of a chart: names that lead out of it, links, devices, and more than
+// there is room for. Helm's loader takes the first part off each name, and links for empty files.
+func (b *archiveBudget) checkArchive(name string, content []byte, depth int) error {
+	if depth > maxArchiveNested {
+		return fmt.Errorf("reading %s: more than %d archives inside each other", name, maxArchiveNested)
+	}
+	unzipped, err := gzip.NewReader(bytes.NewReader(content))
+	if err != nil {
+		return fmt.Errorf("reading %s: it is not an archive that helm package made: %w", name, err)
+	}
+	reader := tar.NewReader(unzipped)
+	for {
+		head, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", name, err)
+		}
+		if err := b.checkEntry(name, head, reader, depth); err != nil {
+			return err
+		}
+	}
+}
+
+func (b *archiveBudget) checkEntry(name string, head *tar.Header, reader io.Reader, depth int) error {
+	switch head.Typeflag {
+	case tar.TypeReg, tar.TypeDir, tar.TypeXGlobalHeader, tar.TypeXHeader:
+	default:
+		return fmt.Errorf("reading %s: %s in it is a link or a device; a chart has files only", name, head.Name)
+	}
+	inside := strings.ReplaceAll(head.Name, `\`, "/")
+	if path.IsAbs(inside) || strings.Contains("/"+inside+"/", "/../") || len(inside) > 1 && inside[1] == ':' {
+		return fmt.Errorf("reading %s: the path %s in it leads out of the archive", name, head.Name)
+	}
+	if b.files--; b.files < 0 {
+		return fmt.Errorf("reading %s: it holds more than %d files", name, maxArchiveFiles)
+	}
+	// One byte more than there is room for shows that there is more.
+	content, err := io.ReadAll(io.LimitReader(reader, b.bytes+1))
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", name, err)
+	}
+	if b.bytes -= int64(len(content)); b.bytes < 0 {
+		return fmt.Errorf("reading %s: it holds more than %d bytes when it is unpacked", name, int64(maxUnpacked))
+	}
+	_, inner, _ := strings.Cut(inside, "/")
+	if !isDependency(inner) {
+		return nil
+	}
+	return b.checkArchive(name+":"+inner, content, depth+1)
+}

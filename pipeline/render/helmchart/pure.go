@@ -1,0 +1,252 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package helmchart
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/template"
+	"time"
+	_ "time/tzdata" // zones of dates, which are in no file that a renderer can read
+
+	"github.com/Masterminds/sprig/v3"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+)
+
+// Helm's templates compute all arguments of a function, so that
+//
+//	password: {{ default (randAlphaNum 10) .Values.password }}
+//
+// calls randAlphaNum also where there is a password. What matters is whether a call has an effect on the result. Hence with
+// impure: Refuse such functions return made-up values, and a render in which any of them was called is done again with other
+// ones: where the result is the same, they had no effect. Where it is not, the call that has one is found by giving one call
+// after the other another value, and then made to fail, which names its place (see render.go).
+
+// impureCalls are the calls of impure functions in one render, and what they return.
+type impureCalls struct {
+	mode   v1alpha1.HelmImpure
+	lookup v1alpha1.HelmImpure
+	// variant is the made-up value that calls return, 0 or 1, but that the call numbered other returns the other one.
+	variant, other int
+	// fail is the number of the call that fails, -1 for none.
+	fail int
+	// names of the functions that were called.
+	names []string
+}
+
+// newCalls returns calls that all return the same variant.
+func newCalls(release *v1alpha1.Helm, variant int) *impureCalls {
+	return &impureCalls{mode: release.Impure, lookup: release.Lookup, variant: variant, other: -1, fail: -1}
+}
+
+// purposes say what is impure of each function, for messages.
+var purposes = map[string]string{
+	"now": "reads the clock", "ago": "reads the clock", "date": "reads the clock for what is not a time", "durationRound": "reads the clock",
+	"randAlphaNum": "is random", "randAlpha": "is random", "randAscii": "is random", "randNumeric": "is random", "randBytes": "is random",
+	"randInt": "is random", "shuffle": "is random", "uuidv4": "is random", "genPrivateKey": "makes a random key", "genCA": "makes a random key",
+	"genCAWithKey": "reads the clock", "genSelfSignedCert": "makes a random key", "genSelfSignedCertWithKey": "reads the clock",
+	"genSignedCert": "makes a random key", "genSignedCertWithKey": "reads the clock", "htpasswd": "has a random salt", "bcrypt": "has a random salt",
+	"encryptAES": "has a random start", "getHostByName": "asks a name server",
+}
+
+var errLookup = errors.New("lookup asks a cluster, and a render has none; set helm.lookup to Empty to have it find nothing, as with helm template")
+
+// call notes a call and returns the variant that it is to return. With impure: Empty it is -1.
+func (c *impureCalls) call(name string) (int, error) {
+	if c.mode == v1alpha1.ImpureEmpty {
+		return -1, nil
+	}
+	number := len(c.names)
+	c.names = append(c.names, name)
+	switch number {
+	case c.fail:
+		return 0, fmt.Errorf("%s %s, so that each render would give something else; give the chart a value that makes the call unnecessary, or set helm.impure", name, purposes[name])
+	case c.other:
+		return 1 - c.variant, nil
+	}
+	return c.variant, nil
+}
+
+// madeUpText returns a text for a variant, "" for the empty one.
+func madeUpText(variant, length int) string {
+	if variant < 0 || length <= 0 {
+		return ""
+	}
+	return strings.Repeat(string("ab"[variant]), min(length, 1<<16))
+}
+
+// madeUpTime returns a time for a variant, the zero time for the empty one.
+func madeUpTime(variant int) time.Time {
+	if variant < 0 {
+		return time.Time{}
+	}
+	return time.Date(2001+variant, time.Month(2+variant), 3+variant, 4+variant, 5+variant, 6+variant, 7+variant, time.UTC)
+}
+
+// certificate is what sprig's functions for certificates return, as templates see it.
+type certificate struct{ Cert, Key string }
+
+// functions replace those of Helm that are not functions of their arguments.
+func (c *impureCalls) functions() template.FuncMap {
+	out := template.FuncMap{
+		"keys": sortedKeys, "values": sortedValues,
+		"lookup": func(_, _, _, _ string) (map[string]any, error) {
+			if c.lookup == v1alpha1.ImpureEmpty {
+				return map[string]any{}, nil
+			}
+			return nil, errLookup
+		},
+	}
+	maps.Copy(out, c.randomFunctions())
+	maps.Copy(out, c.certificateFunctions())
+	maps.Copy(out, c.clockFunctions())
+	return out
+}
+
+func (c *impureCalls) randomFunctions() template.FuncMap {
+	ofLength := func(name string) func(int) (string, error) {
+		return func(length int) (string, error) {
+			variant, err := c.call(name)
+			return madeUpText(variant, length), err
+		}
+	}
+	return template.FuncMap{
+		"randAlphaNum": ofLength("randAlphaNum"), "randAlpha": ofLength("randAlpha"), "randAscii": ofLength("randAscii"),
+		"randNumeric": func(length int) (string, error) {
+			variant, err := c.call("randNumeric")
+			return strings.NewReplacer("a", "1", "b", "2").Replace(madeUpText(variant, length)), err
+		},
+		"randBytes": func(length int) (string, error) {
+			variant, err := c.call("randBytes")
+			return base64.StdEncoding.EncodeToString([]byte(madeUpText(variant, length))), err
+		},
+		"randInt": func(low, high int) (int, error) {
+			variant, err := c.call("randInt")
+			if variant == 1 && high > low {
+				return high - 1, err
+			}
+			return low, err
+		},
+		"shuffle": func(text string) (string, error) {
+			variant, err := c.call("shuffle")
+			letters := []rune(text)
+			if variant == 1 {
+				slices.Reverse(letters)
+			}
+			return string(letters), err
+		},
+		"uuidv4": func() (string, error) {
+			variant, err := c.call("uuidv4")
+			if variant < 0 {
+				return "", err
+			}
+			digit := madeUpText(variant, 8)
+			return digit + "-" + digit[:4] + "-4" + digit[:3] + "-8" + digit[:3] + "-" + digit + digit[:4], err
+		},
+		"getHostByName": func(string) (string, error) {
+			variant, err := c.call("getHostByName")
+			if variant < 0 {
+				return "", err
+			}
+			return fmt.Sprintf("192.0.2.%d", 1+variant), err
+		},
+	}
+}
+
+// madeUpSecret is long enough for whoever looks at the length of a key.
+const madeUpSecret = 60
+
+func (c *impureCalls) certificateFunctions() template.FuncMap {
+	out := template.FuncMap{}
+	for _, name := range []string{"genCA", "genCAWithKey", "genSelfSignedCert", "genSelfSignedCertWithKey", "genSignedCert", "genSignedCertWithKey"} {
+		out[name] = func(...any) (certificate, error) {
+			variant, err := c.call(name)
+			return certificate{madeUpText(variant, madeUpSecret), madeUpText(variant, madeUpSecret)}, err
+		}
+	}
+	for _, name := range []string{"genPrivateKey", "htpasswd", "bcrypt", "encryptAES"} {
+		out[name] = func(...any) (string, error) {
+			variant, err := c.call(name)
+			return madeUpText(variant, madeUpSecret), err
+		}
+	}
+	return out
+}
+
+// clockFunctions are sprig's functions about time (date.go), with a time that is made up where they read the clock.
+func (c *impureCalls) clockFunctions() template.FuncMap {
+	own := sprig.TxtFuncMap()
+	inZone, _ := own["dateInZone"].(func(string, any, string) string)
+	round, _ := own["durationRound"].(func(any) string)
+	date := func(format string, value any, zone string) (string, error) {
+		if !isTime(value) {
+			variant, err := c.call("date")
+			if err != nil || variant < 0 {
+				return "", err
+			}
+			value = madeUpTime(variant)
+		}
+		return inZone(format, value, zone), nil
+	}
+	const day = "2006-01-02"
+	out := template.FuncMap{
+		"now": func() (time.Time, error) {
+			variant, err := c.call("now")
+			return madeUpTime(variant), err
+		},
+		"ago": func(any) (string, error) {
+			variant, err := c.call("ago")
+			if err != nil || variant < 0 {
+				return "", err
+			}
+			return (time.Duration(1+variant) * time.Hour).String(), nil
+		},
+		"durationRound": func(value any) (string, error) {
+			if _, since := value.(time.Time); !since {
+				return round(value), nil
+			}
+			variant, err := c.call("durationRound")
+			return madeUpText(variant, 2), err
+		},
+		"date":     func(format string, value any) (string, error) { return date(format, value, "UTC") },
+		"htmlDate": func(value any) (string, error) { return date(day, value, "UTC") },
+	}
+	for _, name := range []string{"dateInZone", "date_in_zone"} {
+		out[name] = date
+	}
+	out["htmlDateInZone"] = func(value any, zone string) (string, error) { return date(day, value, zone) }
+	return out
+}
+
+// isTime reports whether sprig takes a value for a time; the clock stands for all others (dateInZone in its date.go).
+func isTime(value any) bool {
+	switch value.(type) {
+	case time.Time, *time.Time, int64, int, int32:
+		return true
+	}
+	return false
+}
+
+// sortedKeys is keys of sprig, whose result has the order of Go's maps.
+func sortedKeys(all ...map[string]any) []string {
+	keys := []string{}
+	for _, one := range all {
+		keys = append(keys, slices.Sorted(maps.Keys(one))...)
+	}
+	return keys
+}
+
+// sortedValues is values of sprig, in the order of the keys.
+func sortedValues(all map[string]any) []any {
+	values := []any{}
+	for _, key := range sortedKeys(all) {
+		values = append(values, all[key])
+	}
+	return values
+}
