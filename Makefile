@@ -144,6 +144,11 @@ opentelemetry: ## Compare the policies for OpenTelemetry with the answers of its
 vault: ## Compare the policy for Vault's agent with the answers of Vault's own injectors.
 	go test -count=1 -run 'TestVault' -v ./policies -args $(if $(INJECTOR),-vault-injector=$(INJECTOR)) $(UPDATE)
 
+# INJECTOR and UPDATE as for Linkerd; policies/testdata/cloud-sql-operator/README.md says what the program reads and prints.
+.PHONY: cloud-sql
+cloud-sql: ## Compare the policy cloud-sql-operator with the answers of the Cloud SQL Auth Proxy Operator.
+	go test -count=1 -run 'TestCloudSQL' -v ./policies -args $(if $(INJECTOR),-cloud-sql-operator=$(INJECTOR)) $(UPDATE)
+
 ORACLE_N ?= 500
 ORACLE_SEED ?= 1
 

@@ -6,6 +6,7 @@ package sidecar
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"strings"
 	"text/template"
@@ -22,7 +23,7 @@ import (
 func templateFunctions() template.FuncMap {
 	return gotemplate.Functions(template.FuncMap{
 		"toYaml": toYAML, "fromYaml": fromYAML, "required": requireValue, "seconds": durationSeconds, "include": unboundInclude,
-		"milliseconds": durationMilliseconds, "wholeQuantity": wholeQuantity,
+		"milliseconds": durationMilliseconds, "wholeQuantity": wholeQuantity, "fnv32a": fnv32a,
 		"openTelemetryCollector": opentelemetry.ReadCollector,
 	})
 }
@@ -66,6 +67,13 @@ func wholeQuantity(text string) (int64, error) {
 		return 0, fmt.Errorf("%q is not a quantity", text)
 	}
 	return q.Value(), nil
+}
+
+// fnv32a returns the FNV-1a hash of a text in hexadecimal digits, by which controllers shorten names. It protects nothing.
+func fnv32a(text string) string {
+	hash := fnv.New32a()
+	hash.Write([]byte(text))
+	return fmt.Sprintf("%x", hash.Sum32())
 }
 
 // unboundInclude stands for include, which is bound to the templates of each rendering.

@@ -88,11 +88,12 @@ func TestSkip(t *testing.T) {
 	}
 }
 
-// TestMeasures: what templates read of durations and quantities.
+// TestMeasures: what templates read of durations and quantities, and the hash by its published test vectors.
 func TestMeasures(t *testing.T) {
 	for call, want := range map[string]string{
 		`milliseconds "1.5s"`: "1500", `milliseconds "2m"`: "120000", `milliseconds "1999us"`: "1",
 		`wholeQuantity "100m"`: "1", `wholeQuantity "1500m"`: "2", `wholeQuantity "2"`: "2",
+		`fnv32a ""`: "811c9dc5", `fnv32a "a"`: "e40c292c", `fnv32a "foobar"`: "bf9cf968",
 	} {
 		got, err := compiled(t, "{template: "+string(jsonOf(t, `metadata: {labels: {a: "{{ `+call+` }}"}}`))+"}").Inject(request(t, app))
 		if err != nil {

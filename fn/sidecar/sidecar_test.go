@@ -213,7 +213,7 @@ func TestNewErrors(t *testing.T) {
 		"unknown function":         {"{template: '{{ nope }}'}", `reading template, line 1: function "nope" not defined`},
 		"container template":       {"{containers: [{template: '{{ end }}'}]}", "reading containers[0].template, line 1"},
 		"objects":                  {"{objects: '{{'}", "reading objects, line 1"},
-		"no such built-in":         {"{builtIn: consul}", `"consul": there are cloud-sql-proxy`},
+		"no such built-in":         {"{builtIn: consul}", `"consul": there are cloud-sql-operator, cloud-sql-proxy`},
 		"built-in without sidecar": {"{builtIn: istio}", "it has no sidecar of its own"},
 		"value of a built-in":      {"{builtIn: fluent-bit, values: {imgae: x}}", "values.imgae: the built-in sidecar has no such value; it has env, filters, flush"},
 		"value in a map":           {"{builtIn: opentelemetry-collector, values: {resources: 1}}", "values.resources: it has to be a map"},

@@ -33,10 +33,10 @@ func newImport(streams Streams) *cobra.Command {
 injector and the mesh, the webhook configurations and the namespaces, and, if they are among
 the input, the istiod Deployment (for its version and the variables that templates read) and
 the nodes (for the oldest kubelet). Of Linkerd it reads the ConfigMaps linkerd-config and
-linkerd-identity-trust-roots, and of Vault's injector the Deployment and the webhook
-configuration. An IstioOperator, or an Istio of the Sail operator, becomes the built-in policy
-with the changes that it asks for; what the policy cannot have is an error. Reads files or
-standard input, in YAML or JSON.
+linkerd-identity-trust-roots, of Vault's injector the Deployment and the webhook
+configuration, and of Cloud SQL the AuthProxyWorkload objects. An IstioOperator, or an Istio of
+the Sail operator, becomes the built-in policy with the changes that it asks for; what the policy
+cannot have is an error. Reads files or standard input, in YAML or JSON.
 
 Secrets are never written, and no certificates but those that pods have: Linkerd's trust
 anchors, and the CA that Vault's injector is given. The same objects give the same policy, in any
@@ -70,7 +70,7 @@ Exit codes:
 	f.StringVar(&im.options.Revision, "revision", "", "revision of the control plane, if there are several")
 	f.StringVar(&im.options.Namespace, "istio-namespace", "", "namespace of the control plane, if there are several")
 	f.StringVar(&im.options.Version, "istio-version", "", "version of Istio, if the objects do not say it")
-	f.StringVar(&im.options.Name, "name", "", "name of the policy (default: istio, followed by the revision, or linkerd or vault-agent)")
+	f.StringVar(&im.options.Name, "name", "", "name of the policy (default: istio, followed by the revision, or linkerd, vault-agent or cloud-sql-operator)")
 	f.BoolVarP(&im.quiet, "quiet", "q", false, "print warnings and errors only")
 	mustRegister(cmd.MarkFlagFilename("filename", "yaml", "yml", "json"))
 	mustRegister(cmd.MarkFlagFilename("output", "yaml", "yml"))

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package importer makes an InjectionPolicy of the objects of a cluster or of a rendered chart of Istio, Linkerd or Vault, or of a
-// document that asks for an installation of Istio, so that nobody has to put one together by hand. It takes what decides about injection and nothing else: no Secret, no managed field
-// and no certificate but those that pods have (Linkerd's trust anchors, and the CA that Vault's injector is given) gets into a
-// policy. It reads objects that it is given and never talks to a cluster.
+// Package importer makes an InjectionPolicy of the objects of a cluster, or of a rendered chart, of Istio, Linkerd, Vault or
+// Cloud SQL, or of a document that asks for an installation of Istio, so that nobody has to put one together by hand. It takes
+// what decides about injection and nothing else: no Secret, no managed field and no certificate but those that pods have
+// (Linkerd's trust anchors, and the CA that Vault's injector is given) gets into a policy. It reads objects that it is given
+// and never talks to a cluster.
 package importer
 
 import (
@@ -129,7 +130,7 @@ func Policy(objects []Object, opts Options) (*Import, error) {
 	return b.imp, nil
 }
 
-// setSidecars adds the sidecars of Linkerd and Vault where the settings of their injectors are there.
+// setSidecars adds the sidecars of Linkerd, Vault and Cloud SQL where the settings of their injectors are there.
 func (b *policyBuilder) setSidecars(all []*clusterObject) error {
 	linkerd, err := findLinkerd(all)
 	if err != nil {
@@ -141,10 +142,15 @@ func (b *policyBuilder) setSidecars(all []*clusterObject) error {
 		}
 	}
 	vault, err := findVault(all)
-	if err != nil || vault == nil {
+	if err != nil {
 		return err
 	}
-	return b.setVault(vault, all)
+	if vault != nil {
+		if err := b.setVault(vault, all); err != nil {
+			return err
+		}
+	}
+	return b.setCloudSQL(all)
 }
 
 // sidecarPolicy completes a policy without Istio.
@@ -278,7 +284,7 @@ func controlPlanes(all []*clusterObject) ([]*controlPlane, error) {
 // choosePlane takes the control plane that the options name, or the only one.
 func choosePlane(planes []*controlPlane, opts Options, objects int) (*controlPlane, error) {
 	if len(planes) == 0 {
-		return nil, fmt.Errorf("importing: no ConfigMap %s with data.config, no %s of Linkerd, no Deployment of Vault's injector, and no IstioOperator or Istio of the Sail operator, is among the %s; "+
+		return nil, fmt.Errorf("importing: no ConfigMap %s with data.config, no %s of Linkerd, no Deployment of Vault's injector, no AuthProxyWorkload, and no IstioOperator or Istio of the Sail operator, is among the %s; "+
 			"take the objects of the control plane's namespace: kubectl -n istio-system get configmaps,deployments,mutatingwebhookconfigurations,namespaces,nodes -o yaml",
 			injectorName, linkerdConfig, countText(objects, "object"))
 	}

@@ -1,0 +1,73 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package importer
+
+import (
+	"strings"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+)
+
+const (
+	cloudSQLName = "cloud-sql-operator"
+	// cloudSQLGroup and cloudSQLKind are those of the objects that the operator reads, and cloudSQLImage is the end of its own image's
+	// name (internal/api/v1 and config/manager of cloud-sql-proxy-operator 1.8.1).
+	cloudSQLGroup, cloudSQLKind = "cloudsql.cloud.google.com/", "AuthProxyWorkload"
+	cloudSQLImage               = "/cloud-sql-proxy-operator"
+	// cloudSQLAgent is what the proxies say that they are made by, before the operator's version.
+	cloudSQLAgent = "cloud-sql-proxy-operator/"
+)
+
+// setCloudSQL adds the sidecar of the Cloud SQL Auth Proxy Operator with the AuthProxyWorkload objects, where there are any.
+func (b *policyBuilder) setCloudSQL(all []*clusterObject) error {
+	var workloads []any
+	for _, o := range all {
+		if o.kind != cloudSQLKind || !strings.HasPrefix(textAt(o.Value, "apiVersion"), cloudSQLGroup) || textAt(o.Value, "metadata", "deletionTimestamp") != "" {
+			continue
+		}
+		meta := map[string]any{"name": o.name, "namespace": o.namespace}
+		if generation := valueAt(o.Value, "metadata", "generation"); generation != nil {
+			meta["generation"] = generation
+		}
+		workloads = append(workloads, map[string]any{"metadata": meta, "spec": o.Value["spec"]})
+	}
+	if len(workloads) == 0 {
+		return nil
+	}
+	known, err := builtInSidecar(cloudSQLName)
+	if err != nil {
+		return err
+	}
+	values := map[string]any{"workloads": workloads}
+	version := cloudSQLOperatorVersion(all)
+	ours, _ := known.Values["userAgent"].(string)
+	switch ours = strings.TrimPrefix(ours, cloudSQLAgent); version {
+	case ours:
+	case "":
+		b.addNote("the version of the Cloud SQL Auth Proxy Operator is not among the input: pods are those of %s on Kubernetes 1.29 or later", ours)
+	default:
+		values["userAgent"] = cloudSQLAgent + version
+		b.addWarning("the Cloud SQL Auth Proxy Operator is of version %s and the built-in policy of %s: set image among the values of spec.sidecars to the proxy "+
+			"that the operator's version has", version, ours)
+	}
+	b.origins = append(b.origins, countText(len(workloads), cloudSQLKind))
+	b.spec.Sidecars = append(b.spec.Sidecars, v1alpha1.Sidecar{BuiltIn: cloudSQLName, Values: values})
+	return nil
+}
+
+// cloudSQLOperatorVersion returns the tag of the operator's image; "" where it is not among the objects.
+func cloudSQLOperatorVersion(all []*clusterObject) string {
+	for _, o := range all {
+		if o.kind != "Deployment" {
+			continue
+		}
+		for _, c := range objectsOf(valueAt(o.Value, "spec", "template", "spec", "containers")) {
+			name, _, _ := strings.Cut(textAt(c, "image"), "@")
+			if repository, tag, ok := strings.Cut(name, cloudSQLImage+":"); ok && repository != "" {
+				return tag
+			}
+		}
+	}
+	return ""
+}

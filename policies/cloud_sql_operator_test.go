@@ -1,0 +1,238 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policies_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+)
+
+// cloudSQLOperator is a program made of the operator's code that answers as its webhook does; see
+// testdata/cloud-sql-operator/README.md.
+var cloudSQLOperator = flag.String("cloud-sql-operator", "", "program that answers as the Cloud SQL Auth Proxy Operator, to compare the stored answers with")
+
+const (
+	// cloudSQLVersion is the version of the operator that the policy is compared with.
+	cloudSQLVersion = "1.8.1"
+	// cloudSQLAnswersFile has its answers.
+	cloudSQLAnswersFile = "testdata/cloud-sql-operator/" + cloudSQLVersion + ".operator.json"
+	// cloudSQLDocs has the table of differences.
+	cloudSQLDocs = "../docs/injection-policy.md"
+)
+
+// cloudSQLAnswers are what the operator says.
+type cloudSQLAnswers struct {
+	Version string                    `json:"version"`
+	Answers map[string]cloudSQLAnswer `json:"answers"`
+}
+
+// cloudSQLAnswer is the pod, all that the operator makes of the case in different runs, or why it is refused.
+type cloudSQLAnswer struct {
+	Pods  []map[string]any `json:"pods,omitempty"`
+	Error string           `json:"error,omitempty"`
+}
+
+func readCloudSQLAnswers(t *testing.T) cloudSQLAnswers {
+	t.Helper()
+	text, err := os.ReadFile(cloudSQLAnswersFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out cloudSQLAnswers
+	if err := json.Unmarshal(text, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestCloudSQLOperator compares the policy with what the operator makes of the same pods.
+func TestCloudSQLOperator(t *testing.T) {
+	docs, err := os.ReadFile(cloudSQLDocs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := readCloudSQLAnswers(t)
+	if len(answers.Answers) != len(cloudSQLCases) {
+		t.Errorf("there are %d answers for %d cases", len(answers.Answers), len(cloudSQLCases))
+	}
+	equal := 0
+	for _, name := range slices.Sorted(maps.Keys(cloudSQLCases)) {
+		tc := cloudSQLCases[name]
+		t.Run(name, func(t *testing.T) {
+			want, ok := answers.Answers[name]
+			if !ok {
+				t.Fatal("the operator's answer is missing")
+			}
+			diff := cloudSQLDiff(t, tc, want)
+			switch {
+			case diff != "":
+				t.Errorf("-operator +Prerig:\n%s", diff)
+			case tc.difference == "" && len(want.Pods) > 1:
+				t.Errorf("the operator makes %d different pods", len(want.Pods))
+			case tc.difference != "" && len(want.Pods) < 2:
+				t.Errorf("there is no difference any more: %s", tc.difference)
+			case tc.difference != "" && !bytes.Contains(docs, []byte("| "+tc.difference+" |")):
+				t.Errorf("%s has no row for %q", cloudSQLDocs, tc.difference)
+			}
+			if diff == "" && tc.difference == "" {
+				equal++
+			}
+		})
+	}
+	t.Logf("%s: %d of %d equal", cloudSQLVersion, equal, len(cloudSQLCases))
+	if !bytes.Contains(docs, fmt.Appendf(nil, "| %s | %d of %d |", cloudSQLVersion, equal, len(cloudSQLCases))) {
+		t.Errorf("%s does not say that %d of %d are equal", cloudSQLDocs, equal, len(cloudSQLCases))
+	}
+}
+
+// cloudSQLDiff says how the policy's pod differs from each that the operator makes; it is empty where it is one of them. It also
+// checks that injecting twice is injecting once, and that removing gives the input.
+func cloudSQLDiff(t *testing.T, tc cloudSQLCase, want cloudSQLAnswer) string {
+	t.Helper()
+	objects := tc.objects(t)
+	if objects == nil {
+		objects = []any{}
+	}
+	policy, err := yaml.Marshal(map[string]any{
+		"apiVersion": v1alpha1.APIVersion, "kind": v1alpha1.Kind, "metadata": map[string]any{"name": "sql"},
+		"spec": map[string]any{"sidecars": []any{map[string]any{"builtIn": "cloud-sql-operator", "values": map[string]any{"workloads": objects, "native": !tc.containers}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	input, err := yaml.Marshal(cloudSQLWorkload(t, tc))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, difference := injectAndBack(t, policy, input, "operator", want.Error)
+	if out == nil {
+		return difference
+	}
+	ours := podOf(t, out, tc.workloadKind())
+	delete(ours.Annotations, "sidecar.prerig.dev/cloud-sql-operator")
+	normalizeCloudSQLPod(&ours)
+	for _, pod := range want.Pods {
+		var theirs corev1.Pod
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(pod, &theirs); err != nil {
+			t.Fatal(err)
+		}
+		normalizeCloudSQLPod(&theirs)
+		diff := cmp.Diff(theirs, ours, cmpopts.EquateEmpty())
+		if diff == "" {
+			return ""
+		}
+		difference += diff
+	}
+	return difference
+}
+
+// cloudSQLWorkload is the case's workload.
+func cloudSQLWorkload(t *testing.T, tc cloudSQLCase) map[string]any {
+	t.Helper()
+	template := tc.template(t)
+	meta := map[string]any{"name": "orders", "namespace": "shop", "labels": map[string]any{"tier": "back"}}
+	workload := map[string]any{"apiVersion": "apps/v1", "kind": tc.workloadKind(), "metadata": meta, "spec": map[string]any{"template": template}}
+	switch tc.workloadKind() {
+	case "Pod":
+		podMeta := template["metadata"].(map[string]any)
+		podMeta["name"], podMeta["namespace"] = "orders", "shop"
+		workload["apiVersion"], workload["metadata"], workload["spec"] = "v1", podMeta, template["spec"]
+	case "Job":
+		workload["apiVersion"] = "batch/v1"
+	case "CronJob":
+		workload["apiVersion"] = "batch/v1"
+		workload["spec"] = map[string]any{"jobTemplate": map[string]any{"spec": map[string]any{"template": template}}}
+	}
+	return workload
+}
+
+// normalizeCloudSQLPod takes out the pod's own name, and where new volumes, mounts and variables stand among others.
+func normalizeCloudSQLPod(pod *corev1.Pod) {
+	pod.Name, pod.Namespace, pod.OwnerReferences = "", "", nil
+	pod.APIVersion, pod.Kind = "", ""
+	slices.SortFunc(pod.Spec.Volumes, func(a, b corev1.Volume) int { return strings.Compare(a.Name, b.Name) })
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			slices.SortFunc(list[i].Env, func(a, b corev1.EnvVar) int { return strings.Compare(a.Name, b.Name) })
+			slices.SortFunc(list[i].VolumeMounts, func(a, b corev1.VolumeMount) int { return strings.Compare(a.MountPath, b.MountPath) })
+		}
+	}
+}
+
+// TestCloudSQLAnswers compares the stored answers with those of the program, or writes them anew.
+func TestCloudSQLAnswers(t *testing.T) {
+	if *cloudSQLOperator == "" {
+		t.Skip("no program: make cloud-sql INJECTOR=…")
+	}
+	values := builtInValues(t, "cloud-sql-operator")
+	cases := map[string]any{}
+	for name, tc := range cloudSQLCases {
+		cases[name] = map[string]any{"workload": cloudSQLWorkload(t, tc), "template": tc.template(t), "proxies": tc.objects(t),
+			"sidecar": !tc.containers, "image": values["image"], "userAgent": values["userAgent"]}
+	}
+	in, err := json.Marshal(map[string]any{"cases": cases})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), *cloudSQLOperator)
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got cloudSQLAnswers
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Version != cloudSQLVersion {
+		t.Fatalf("the program answers as %s, and the policy is compared with %s", got.Version, cloudSQLVersion)
+	}
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(cloudSQLAnswersFile), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(cloudSQLAnswersFile, formatCloudSQLAnswers(t, got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(readCloudSQLAnswers(t), got); diff != "" {
+		t.Errorf("-stored +operator:\n%s", diff)
+	}
+}
+
+// formatCloudSQLAnswers writes one case a line.
+func formatCloudSQLAnswers(t *testing.T, answers cloudSQLAnswers) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "{\"version\": %q,\n\"answers\": {", answers.Version)
+	for i, name := range slices.Sorted(maps.Keys(answers.Answers)) {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		text, err := json.Marshal(answers.Answers[name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&out, "\n%q: %s", name, text)
+	}
+	out.WriteString("\n}}\n")
+	return out.Bytes()
+}
