@@ -38,9 +38,10 @@ func askSidecar(value string) map[string]string {
 }
 
 const (
-	notThere     = "an annotation that asks for a collector that is not there, is not a sidecar, or is one of several"
-	ownContainer = "`false` on a pod with a container `otc-container`"
-	replicaSet   = "`k8s.deployment.uid`, `k8s.replicaset.name`, `k8s.replicaset.uid` of a Deployment's or ReplicaSet's collector"
+	notThere      = "an annotation that asks for a collector that is not there, is not a sidecar, or is one of several"
+	ownContainer  = "`false` on a pod with a container `otc-container`"
+	olderOperator = "with 0.131.0: config maps, startup probes, readers of the collector's own metrics, the exporter `prometheus`, ports that are none"
+	replicaSet    = "`k8s.deployment.uid`, `k8s.replicaset.name`, `k8s.replicaset.uid` of a Deployment's or ReplicaSet's collector"
 )
 
 // otherNamespace puts an object into the namespace team.
@@ -100,7 +101,7 @@ var openTelemetrySidecarCases = map[string]openTelemetryCase{
 	"own attributes":   {annotations: askSidecar("true"), objects: sidecarObject("orders", "env: [{name: OTEL_RESOURCE_ATTRIBUTES, value: a=b}]", "")},
 	"resources":        {annotations: askSidecar("true"), objects: sidecarObject("orders", "resources: {limits: {memory: 128Mi, cpu: '1'}, requests: {cpu: 5m}}, securityContext: {runAsNonRoot: true, runAsUser: 1000}", "")},
 	"volumes":          {annotations: askSidecar("true"), objects: sidecarObject("orders", "volumes: [{name: data, emptyDir: {}}], volumeMounts: [{name: data, mountPath: /data}]", "")},
-	"config maps":      {annotations: askSidecar("true"), objects: sidecarObject("orders", "configmaps: [{name: example-config, mountpath: /tmp/example}, {name: ca.bundle, mountpath: certs}]", "")},
+	"config maps":      {older: olderOperator, annotations: askSidecar("true"), objects: sidecarObject("orders", "configmaps: [{name: example-config, mountpath: /tmp/example}, {name: ca.bundle, mountpath: certs}]", "")},
 	"init container":   {annotations: askSidecar("true"), objects: sidecarObject("orders", "initContainers: [{name: prepare, image: p}]", "")},
 	"lifecycle":        {annotations: askSidecar("true"), objects: sidecarObject("orders", "lifecycle: {preStop: {sleep: {seconds: 5}}}", "")},
 	"nothing to pods":  {annotations: askSidecar("true"), objects: sidecarObject("orders", "replicas: 3, nodeSelector: {a: b}, serviceAccount: collector, hostNetwork: true, podAnnotations: {a: b}, podSecurityContext: {fsGroup: 1}, upgradeStrategy: none, managementState: unmanaged", "")},
@@ -129,16 +130,16 @@ var openTelemetrySidecarCases = map[string]openTelemetryCase{
 	"statsd":                   {annotations: askSidecar("true"), objects: sidecarObject("orders", "", receiverConfig("statsd", "{aggregation_interval: 60s}"))},
 	"splunk_hec":               {annotations: askSidecar("true"), objects: sidecarObject("orders", "", receiverConfig("splunk_hec", "{}"))},
 	"tcplog":                   {annotations: askSidecar("true"), objects: sidecarObject("orders", "", receiverConfig("tcplog", "{listen_address: '0.0.0.0:2255'}"))},
-	"tcplog, no port":          {annotations: askSidecar("true"), objects: sidecarObject("orders", "", receiverConfig("tcplog", "{}"))},
+	"tcplog, no port":          {older: olderOperator, annotations: askSidecar("true"), objects: sidecarObject("orders", "", receiverConfig("tcplog", "{}"))},
 	"prometheus":               {annotations: askSidecar("true"), objects: sidecarObject("orders", "", receiverConfig("prometheus", "{config: {scrape_configs: [{job_name: a, scrape_interval: 10s, static_configs: [{targets: ['0.0.0.0:8888']}]}]}}"))},
 	"kubeletstats":             {annotations: askSidecar("true"), objects: sidecarObject("orders", "", receiverConfig("kubeletstats", "{auth_type: serviceAccount, endpoint: '${env:K8S_NODE_NAME}:10250'}"))},
 	"filelog":                  {annotations: askSidecar("true"), objects: sidecarObject("orders", "", receiverConfig("filelog", "{include: [/var/log/a.log], start_at: beginning}"))},
 	"hostmetrics":              {annotations: askSidecar("true"), objects: sidecarObject("orders", "", receiverConfig("hostmetrics", "{scrapers: {cpu: {}, memory: {}}}"))},
 	"unknown, port":            {annotations: askSidecar("true"), objects: sidecarObject("orders", "", receiverConfig("mine", "{endpoint: '0.0.0.0:7000'}"))},
 	"underscore":               {annotations: askSidecar("true"), objects: sidecarObject("orders", "", receiverConfig("my_own", "{endpoint: '0.0.0.0:7000'}"))},
-	"upper case":               {annotations: askSidecar("true"), objects: sidecarObject("orders", "", receiverConfig("otlp/A", "{protocols: {grpc: {}}}"))},
+	"upper case":               {older: olderOperator, annotations: askSidecar("true"), objects: sidecarObject("orders", "", receiverConfig("otlp/A", "{protocols: {grpc: {}}}"))},
 	"not in a pipeline":        {annotations: askSidecar("true"), objects: sidecarObject("orders", "", "{receivers: {otlp: {protocols: {grpc: {}}}, zipkin: {}}, exporters: {debug: {}}, service: {pipelines: {traces: {receivers: [otlp], exporters: [debug]}}}}")},
-	"prometheus exporter":      {annotations: askSidecar("true"), objects: sidecarObject("orders", "", "{receivers: {otlp: {protocols: {grpc: {}}}}, exporters: {prometheus: {}, otlp/next: {endpoint: 'gateway:4317', tls: {insecure: true}}}, service: {pipelines: {metrics: {receivers: [otlp], exporters: [prometheus, otlp/next]}}}}")},
+	"prometheus exporter":      {older: olderOperator, annotations: askSidecar("true"), objects: sidecarObject("orders", "", "{receivers: {otlp: {protocols: {grpc: {}}}}, exporters: {prometheus: {}, otlp/next: {endpoint: 'gateway:4317', tls: {insecure: true}}}, service: {pipelines: {metrics: {receivers: [otlp], exporters: [prometheus, otlp/next]}}}}")},
 	"prometheus port":          {annotations: askSidecar("true"), objects: sidecarObject("orders", "", "{receivers: {otlp: {protocols: {grpc: {}}}}, exporters: {prometheus: {endpoint: '0.0.0.0:8889', resource_to_telemetry_conversion: {enabled: true}}}, service: {pipelines: {metrics: {receivers: [otlp], exporters: [prometheus]}}}}")},
 	"processors":               {annotations: askSidecar("true"), objects: sidecarObject("orders", "", "{receivers: {otlp: {protocols: {grpc: {}}}}, processors: {batch: {send_batch_size: 10000, timeout: 10s}, memory_limiter: {check_interval: 1s, limit_percentage: 75.5}}, connectors: {spanmetrics: {}}, exporters: {debug: {}}, service: {pipelines: {traces: {receivers: [otlp], processors: [memory_limiter, batch], exporters: [spanmetrics]}, metrics: {receivers: [spanmetrics], exporters: [debug]}}}}")},
 	"numbers":                  {annotations: askSidecar("true"), objects: sidecarObject("orders", "", receiverConfig("mine", "{a: 999999, b: 1000000, c: 123456789, d: 1.5, e: -2000000, f: 1e-7, g: 10000.0}"))},
@@ -146,16 +147,16 @@ var openTelemetrySidecarCases = map[string]openTelemetryCase{
 	"texts":                    {annotations: askSidecar("true"), objects: sidecarObject("orders", "", "{receivers: {otlp: {protocols: {grpc: {}}}}, processors: {attributes: {actions: [{key: a.b, value: 'yes', action: insert}, {key: c, value: '007', action: upsert}, {key: 'd: e', value: \"# no comment\", action: insert}, {key: f, value: \"two\\nlines\\n\", action: insert}, {key: g, value: '', action: insert}, {key: h, value: true, action: insert}, {key: i, value: 0.5, action: insert}, {key: j, value: '*', action: insert}]}}, exporters: {debug: {verbosity: detailed}}, service: {pipelines: {traces: {receivers: [otlp], processors: [attributes], exporters: [debug]}}}}")},
 	"health check":             {annotations: askSidecar("true"), objects: sidecarObject("orders", "", extensionConfig("health_check", "{}"))},
 	"health check null":        {annotations: askSidecar("true"), objects: sidecarObject("orders", "", extensionConfig("health_check", ""))},
-	"health check, not native": {annotations: askSidecar("true"), notNative: true, objects: sidecarObject("orders", "", extensionConfig("health_check", "{}"))},
+	"health check, not native": {older: olderOperator, annotations: askSidecar("true"), notNative: true, objects: sidecarObject("orders", "", extensionConfig("health_check", "{}"))},
 	"health check elsewhere":   {annotations: askSidecar("true"), objects: sidecarObject("orders", "", extensionConfig("health_check", "{endpoint: '127.0.0.1:8080', path: /healthz}"))},
 	"health check port":        {annotations: askSidecar("true"), objects: sidecarObject("orders", "", extensionConfig("health_check/2", "{endpoint: ':8080'}"))},
 	"health check variable":    {annotations: askSidecar("true"), objects: sidecarObject("orders", "", extensionConfig("health_check", "{endpoint: '${env:POD_IP}:13133'}"))},
-	"probes": {annotations: askSidecar("true"), objects: sidecarObject("orders", "livenessProbe: {initialDelaySeconds: 3, timeoutSeconds: 4, periodSeconds: 5}, readinessProbe: {failureThreshold: 7, successThreshold: 2}, startupProbe: {failureThreshold: 30, terminationGracePeriodSeconds: 9}",
+	"probes": {older: olderOperator, annotations: askSidecar("true"), objects: sidecarObject("orders", "livenessProbe: {initialDelaySeconds: 3, timeoutSeconds: 4, periodSeconds: 5}, readinessProbe: {failureThreshold: 7, successThreshold: 2}, startupProbe: {failureThreshold: 30, terminationGracePeriodSeconds: 9}",
 		extensionConfig("health_check", "{}"))},
 	"zpages":                {annotations: askSidecar("true"), objects: sidecarObject("orders", "", extensionConfig("zpages", "{endpoint: 'localhost:55679'}"))},
 	"jaeger query":          {annotations: askSidecar("true"), objects: sidecarObject("orders", "", extensionConfig("jaeger_query", "{storage: {traces: a}}")), difference: "the extension `jaeger_query`"},
 	"own telemetry":         {annotations: askSidecar("true"), objects: sidecarObject("orders", "", strings.Replace(receiverConfig("zipkin", "{}"), "service: {", "service: {telemetry: {logs: {level: debug}, metrics: {level: detailed}, resource: {a: b}}, ", 1))},
-	"own reader":            {annotations: askSidecar("true"), objects: sidecarObject("orders", "", strings.Replace(receiverConfig("zipkin", "{}"), "service: {", "service: {telemetry: {metrics: {readers: [{pull: {exporter: {prometheus: {host: localhost, port: 9999}}}}]}}, ", 1))},
+	"own reader":            {older: olderOperator, annotations: askSidecar("true"), objects: sidecarObject("orders", "", strings.Replace(receiverConfig("zipkin", "{}"), "service: {", "service: {telemetry: {metrics: {readers: [{pull: {exporter: {prometheus: {host: localhost, port: 9999}}}}]}}, ", 1))},
 	"own address":           {annotations: askSidecar("true"), objects: sidecarObject("orders", "", strings.Replace(receiverConfig("zipkin", "{}"), "service: {", "service: {telemetry: {metrics: {address: '127.0.0.1:9998'}}, ", 1))},
 	"periodic reader":       {annotations: askSidecar("true"), objects: sidecarObject("orders", "", strings.Replace(receiverConfig("zipkin", "{}"), "service: {", "service: {telemetry: {metrics: {readers: [{periodic: {exporter: {otlp: {protocol: grpc, endpoint: 'a:4317'}}}}]}}, ", 1))},
 	"receiver tls":          {annotations: askSidecar("true"), objects: sidecarObject("orders", "", receiverConfig("otlp", "{protocols: {grpc: {tls: {cert_file: /a.crt, key_file: /a.key}}}}"))},
@@ -169,7 +170,7 @@ var openTelemetrySidecarCases = map[string]openTelemetryCase{
 	"ingress":               {annotations: askSidecar("true"), objects: sidecarObject("orders", "ingress: {type: ingress}", "")},
 
 	// The operator's own e2e cases, tests/e2e-sidecar.
-	"e2e smoke-sidecar": {annotations: askSidecar("true"), objects: sidecarObject("sidecar-for-my-app", "configmaps: [{mountpath: /tmp/example-config, name: example-config}]",
+	"e2e smoke-sidecar": {older: olderOperator, annotations: askSidecar("true"), objects: sidecarObject("sidecar-for-my-app", "configmaps: [{mountpath: /tmp/example-config, name: example-config}]",
 		"{receivers: {jaeger: {protocols: {grpc: {}}}}, processors: {}, exporters: {debug: {}}, service: {pipelines: {traces: {receivers: [jaeger], exporters: [debug]}}}}")},
 	"e2e other namespace": {annotations: askSidecar("team/sidecar-for-my-app"), objects: otherNamespace(sidecarObject("sidecar-for-my-app", "", receiverConfig("jaeger", "{protocols: {grpc: {}}}")))},
 }

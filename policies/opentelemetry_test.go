@@ -22,7 +22,7 @@ import (
 )
 
 // openTelemetryVersions are the operator's versions that the policies are compared with, the newest first.
-var openTelemetryVersions = []string{"0.148.0"}
+var openTelemetryVersions = []string{"0.148.0", "0.131.0"}
 
 // openTelemetryPolicies are the cases of each policy.
 var openTelemetryPolicies = map[string]map[string]openTelemetryCase{
@@ -41,8 +41,8 @@ type openTelemetryCase struct {
 	objects string
 	// notNative says that the cluster has no native sidecars.
 	notNative bool
-	// difference is the row of the docs' table that says why the pod is not the operator's.
-	difference string
+	// difference is the row of the docs' table that says why the pod is not the operator's; older is that for an older operator.
+	difference, older string
 }
 
 func (c openTelemetryCase) workloadKind() string {
@@ -179,12 +179,12 @@ func (c openTelemetryCase) manifest(t *testing.T) []byte {
 	return bytes.TrimSuffix(out, []byte("---\n"))
 }
 
-// policy uses the built-in sidecar with the case's objects.
-func (c openTelemetryCase) policy(t *testing.T, name string) []byte {
+// policy uses the built-in sidecar with the case's objects, and for an older operator with its image and feature gates.
+func (c openTelemetryCase) policy(t *testing.T, name string, operator openTelemetryAnswers) []byte {
 	t.Helper()
 	values := map[string]any{"native": !c.notNative, "collectors": c.clusterObjects(t)}
-	if name != "opentelemetry-sidecar" {
-		values = map[string]any{"instrumentations": c.clusterObjects(t)}
+	if operator.Version != openTelemetryVersions[0] {
+		values["image"], values["golangFlags"] = operator.Images["collector"], false
 	}
 	// JSON is YAML, too, and keeps whole numbers whole.
 	policy, err := json.Marshal(map[string]any{
@@ -218,25 +218,29 @@ func TestOpenTelemetryOperator(t *testing.T) {
 					if !ok {
 						t.Fatal("the operator's answer is missing")
 					}
-					diff := openTelemetryDiff(t, policy, tc, want)
+					row := tc.difference
+					if row == "" && version != openTelemetryVersions[0] {
+						row = tc.older
+					}
+					diff := openTelemetryDiff(t, policy, tc, answers, want)
 					if diff == "" {
 						equal++
 					} else {
 						differs[name] = true
 					}
-					if diff != "" && tc.difference == "" {
+					if diff != "" && row == "" {
 						t.Errorf("-operator +Prerig:\n%s", diff)
 					}
-					if tc.difference != "" && !bytes.Contains(docs, []byte("| "+tc.difference+" |")) {
-						t.Errorf("%s has no row for %q", openTelemetryDocs, tc.difference)
+					if row != "" && !bytes.Contains(docs, []byte("| "+row+" |")) {
+						t.Errorf("%s has no row for %q", openTelemetryDocs, row)
 					}
 				})
 			}
 			t.Logf("%s %s: %d of %d equal", policy, version, equal, len(cases))
 		}
 		for name, tc := range cases {
-			if tc.difference != "" && !differs[name] && !t.Failed() {
-				t.Errorf("%s: there is no difference any more: %s", name, tc.difference)
+			if tc.difference+tc.older != "" && !differs[name] && !t.Failed() {
+				t.Errorf("%s: there is no difference any more: %s%s", name, tc.difference, tc.older)
 			}
 		}
 	}
@@ -247,9 +251,9 @@ const openTelemetryDocs = "../docs/injection-policy.md"
 
 // openTelemetryDiff says how the policy's pod differs from the operator's; it is empty where it does not. It also checks that
 // injecting twice is injecting once, and that removing gives the input.
-func openTelemetryDiff(t *testing.T, policy string, tc openTelemetryCase, want openTelemetryAnswer) string {
+func openTelemetryDiff(t *testing.T, policy string, tc openTelemetryCase, answers openTelemetryAnswers, want openTelemetryAnswer) string {
 	t.Helper()
-	out, difference := injectAndBack(t, tc.policy(t, policy), tc.manifest(t), "operator", want.Error)
+	out, difference := injectAndBack(t, tc.policy(t, policy, answers), tc.manifest(t), "operator", want.Error)
 	if out == nil {
 		return difference
 	}

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package importer makes an InjectionPolicy of the objects of a cluster, or of a rendered chart, of Istio, Linkerd, Vault or
-// Cloud SQL, or of a document that asks for an installation of Istio, so that nobody has to put one together by hand. It takes
+// Package importer makes an InjectionPolicy of the objects of a cluster, or of a rendered chart, of Istio, Linkerd, Vault,
+// Cloud SQL or OpenTelemetry, or of a document that asks for an installation of Istio, so that nobody has to put one together by hand. It takes
 // what decides about injection and nothing else: no Secret, no managed field and no certificate but those that pods have
 // (Linkerd's trust anchors, and the CA that Vault's injector is given) gets into a policy. It reads objects that it is given
 // and never talks to a cluster.
@@ -130,7 +130,7 @@ func Policy(objects []Object, opts Options) (*Import, error) {
 	return b.imp, nil
 }
 
-// setSidecars adds the sidecars of Linkerd, Vault and Cloud SQL where the settings of their injectors are there.
+// setSidecars adds the sidecars of Linkerd, Vault, OpenTelemetry and Cloud SQL where the settings of their injectors are there.
 func (b *policyBuilder) setSidecars(all []*clusterObject) error {
 	linkerd, err := findLinkerd(all)
 	if err != nil {
@@ -150,13 +150,19 @@ func (b *policyBuilder) setSidecars(all []*clusterObject) error {
 			return err
 		}
 	}
+	b.setCollectors(b.findCollectors(all))
 	return b.setCloudSQL(all)
 }
 
 // sidecarPolicy completes a policy without Istio.
 func (b *policyBuilder) sidecarPolicy(all []*clusterObject) {
 	b.readNamespaces(all)
-	if len(b.spec.Namespaces) == 0 && b.spec.Sidecars[0].BuiltIn == linkerdName {
+	switch {
+	case len(b.spec.Namespaces) > 0:
+	case b.spec.Sidecars[0].BuiltIn == collectorSidecar:
+		b.addNote("no Namespace is in the input: pods get the collector by their own annotation sidecar.opentelemetry.io/inject. To go by those of " +
+			"namespaces, too, import the cluster's namespaces, or list them in spec.namespaces")
+	case b.spec.Sidecars[0].BuiltIn == linkerdName:
 		b.addNote("no Namespace is in the input: pods get the proxy by their own annotation linkerd.io/inject. To go by those of namespaces, too, import " +
 			"the cluster's namespaces, or list them in spec.namespaces")
 	}
@@ -284,7 +290,7 @@ func controlPlanes(all []*clusterObject) ([]*controlPlane, error) {
 // choosePlane takes the control plane that the options name, or the only one.
 func choosePlane(planes []*controlPlane, opts Options, objects int) (*controlPlane, error) {
 	if len(planes) == 0 {
-		return nil, fmt.Errorf("importing: no ConfigMap %s with data.config, no %s of Linkerd, no Deployment of Vault's injector, no AuthProxyWorkload, and no IstioOperator or Istio of the Sail operator, is among the %s; "+
+		return nil, fmt.Errorf("importing: no ConfigMap %s with data.config, no %s of Linkerd, no Deployment of Vault's injector, no AuthProxyWorkload, no OpenTelemetryCollector with mode sidecar, and no IstioOperator or Istio of the Sail operator, is among the %s; "+
 			"take the objects of the control plane's namespace: kubectl -n istio-system get configmaps,deployments,mutatingwebhookconfigurations,namespaces,nodes -o yaml",
 			injectorName, linkerdConfig, countText(objects, "object"))
 	}

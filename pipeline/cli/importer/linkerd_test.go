@@ -123,12 +123,18 @@ func trustAnchorsOf(pod corev1.Pod) string {
 // injectedPod injects into the workload in a namespace without annotations.
 func injectedPod(t *testing.T, policy []byte) corev1.PodTemplateSpec {
 	t.Helper()
+	return injectedPodOf(t, policy, linkerdWorkload)
+}
+
+// injectedPodOf is injectedPod for another Deployment.
+func injectedPodOf(t *testing.T, policy []byte, workload string) corev1.PodTemplateSpec {
+	t.Helper()
 	p, err := v1alpha1.Parse(policy)
 	must(t, err)
 	p.Spec.Namespaces = []v1alpha1.Namespace{{Name: "shop"}}
 	injector, err := fn.New([]*v1alpha1.InjectionPolicy{p})
 	must(t, err)
-	file, err := manifest.Parse("input.yaml", []byte(linkerdWorkload))
+	file, err := manifest.Parse("input.yaml", []byte(workload))
 	must(t, err)
 	report, err := injector.Run(t.Context(), []fn.Item{{Doc: file.Docs[0]}})
 	must(t, err)
