@@ -128,6 +128,17 @@ dapr: ## Compare the policy for Dapr with Dapr's own injector.
 	cd $(upstream)/dapr && CGO_ENABLED=0 go build -trimpath -o $(abspath $(dist))/upstream/dapr-patcher ./patcher
 	go test -count=1 -run 'TestDapr' -v ./policies $(if $(UPDATE),-args $(UPDATE))
 
+# CHARTS holds checked out repositories, as OWNER+NAME. UPDATE=-update writes pipeline/render/helmchart/CHARTS.md anew. Building
+# Helm takes some minutes the first time.
+HELM4 := v4.3.1
+HELM3 := v3.22.0
+.PHONY: helm
+helm: ## Compare renders of charts with Helm itself, CHARTS=DIR.
+	GOBIN=$(abspath $(dist))/upstream/helm4 CGO_ENABLED=0 go install -trimpath helm.sh/helm/v4/cmd/helm@$(HELM4)
+	GOBIN=$(abspath $(dist))/upstream/helm3 CGO_ENABLED=0 go install -trimpath helm.sh/helm/v3/cmd/helm@$(HELM3)
+	go test -count=1 -timeout 30m -run 'TestChartsOfOthers' -v ./pipeline/render/helmchart -args -charts $(abspath $(CHARTS)) $(UPDATE) \
+	  -helms $(HELM4:v%=%)=$(abspath $(dist))/upstream/helm4/helm,$(HELM3:v%=%)=$(abspath $(dist))/upstream/helm3/helm
+
 # INJECTOR=PROGRAM compares the stored answers with those of a program that answers as Linkerd's injector of one version; with
 # UPDATE=-update it writes them anew. policies/testdata/linkerd/README.md says what it reads and prints.
 .PHONY: linkerd
