@@ -26,6 +26,10 @@ func (b *policyBuilder) setCloudSQL(all []*clusterObject) error {
 		if o.kind != cloudSQLKind || !strings.HasPrefix(textAt(o.Value, "apiVersion"), cloudSQLGroup) || textAt(o.Value, "metadata", "deletionTimestamp") != "" {
 			continue
 		}
+		if valueAt(o.Value, "spec", "workloadSelector") == nil {
+			b.addWarning("%s has no spec.workloadSelector, and is left out: it selects nothing", o)
+			continue
+		}
 		meta := map[string]any{"name": o.name, "namespace": o.namespace}
 		if generation := valueAt(o.Value, "metadata", "generation"); generation != nil {
 			meta["generation"] = generation

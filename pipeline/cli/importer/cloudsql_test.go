@@ -26,6 +26,11 @@ kind: AuthProxyWorkload
 metadata: {name: deleted, namespace: shop, deletionTimestamp: "2026-01-01T00:00:00Z"}
 spec: {workloadSelector: {kind: Deployment}, instances: []}
 ---
+apiVersion: cloudsql.cloud.google.com/v1
+kind: AuthProxyWorkload
+metadata: {name: empty, namespace: shop}
+spec:
+---
 apiVersion: example.com/v1
 kind: AuthProxyWorkload
 metadata: {name: others, namespace: shop}
@@ -44,7 +49,8 @@ func TestCloudSQLObjects(t *testing.T) {
 	if d := cmp.Diff(want, imp.Policy.Spec.Sidecars); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if imp.Policy.Metadata.Name != "cloud-sql-operator" || imp.From != "1 AuthProxyWorkload; 0 namespaces" || len(imp.Warnings) > 0 {
+	if imp.Policy.Metadata.Name != "cloud-sql-operator" || imp.From != "1 AuthProxyWorkload; 0 namespaces" ||
+		len(imp.Warnings) != 1 || !strings.Contains(imp.Warnings[0], "AuthProxyWorkload shop/empty (cluster.yaml:15) has no spec.workloadSelector") {
 		t.Errorf("name %s, from %q, warnings %q", imp.Policy.Metadata.Name, imp.From, imp.Warnings)
 	}
 	if notes := strings.Join(imp.Notes, "\n"); !strings.Contains(notes, "pods are those of 1.8.1") {

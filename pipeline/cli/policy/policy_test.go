@@ -107,7 +107,7 @@ func TestLoadErrors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, tc := range map[string]struct{ path, want string }{
-		"no file":       {filepath.Join(dir, "nowhere.yaml"), "no such file, and no policy of that name comes with prerig (there are: cloud-sql-proxy"},
+		"no file":       {filepath.Join(dir, "nowhere.yaml"), "no such file, and no policy of that name comes with prerig (there are: cloud-sql-operator"},
 		"a directory":   {dir, "is a directory"},
 		"empty":         {write(t, dir, "empty.yaml", "# nothing\n"), "the file is empty"},
 		"two":           {write(t, dir, "two.yaml", named("a")+"---\n"+named("b")), "2 documents (the second at line 9)"},
