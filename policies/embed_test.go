@@ -13,7 +13,7 @@ import (
 )
 
 func TestNames(t *testing.T) {
-	if diff := cmp.Diff([]string{"cloud-sql-operator", "cloud-sql-proxy", "dapr", "fluent-bit", "istio", "linkerd", "opentelemetry-collector", "opentelemetry-sidecar", "vault-agent"}, policies.Names()); diff != "" {
+	if diff := cmp.Diff([]string{"cloud-sql-operator", "cloud-sql-proxy", "dapr", "fluent-bit", "istio", "linkerd", "opentelemetry-collector", "opentelemetry-instrumentation", "opentelemetry-sidecar", "vault-agent"}, policies.Names()); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -83,6 +83,9 @@ func TestOpenTelemetryAnswers(t *testing.T) {
 		if !slices.Contains(openTelemetryVersions, got.Version) {
 			t.Fatalf("the program answers as %s, which is not one of %s", got.Version, strings.Join(openTelemetryVersions, ", "))
 		}
+		if !slices.Contains(comparedVersions(policy), got.Version) {
+			continue
+		}
 		text := formatOpenTelemetryAnswers(t, got)
 		path := openTelemetryDataFile(policy, got.Version)
 		if *update {

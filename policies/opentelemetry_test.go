@@ -26,7 +26,16 @@ var openTelemetryVersions = []string{"0.148.0", "0.131.0"}
 
 // openTelemetryPolicies are the cases of each policy.
 var openTelemetryPolicies = map[string]map[string]openTelemetryCase{
-	"opentelemetry-sidecar": openTelemetrySidecarCases,
+	"opentelemetry-sidecar":         openTelemetrySidecarCases,
+	"opentelemetry-instrumentation": openTelemetryInstrumentationCases,
+}
+
+// comparedVersions are those of the operator that a policy is compared with: auto-instrumentation with the newest alone.
+func comparedVersions(policy string) []string {
+	if policy == "opentelemetry-instrumentation" {
+		return openTelemetryVersions[:1]
+	}
+	return openTelemetryVersions
 }
 
 // openTelemetryCase is a pod of a workload orders in the namespace shop, and the operator's objects in the cluster.
@@ -183,7 +192,10 @@ func (c openTelemetryCase) manifest(t *testing.T) []byte {
 func (c openTelemetryCase) policy(t *testing.T, name string, operator openTelemetryAnswers) []byte {
 	t.Helper()
 	values := map[string]any{"native": !c.notNative, "collectors": c.clusterObjects(t)}
-	if operator.Version != openTelemetryVersions[0] {
+	switch {
+	case name == "opentelemetry-instrumentation":
+		values = map[string]any{"instrumentations": c.clusterObjects(t)}
+	case operator.Version != openTelemetryVersions[0]:
 		values["image"], values["golangFlags"] = operator.Images["collector"], false
 	}
 	// JSON is YAML, too, and keeps whole numbers whole.
@@ -206,7 +218,7 @@ func TestOpenTelemetryOperator(t *testing.T) {
 	}
 	for policy, cases := range openTelemetryPolicies {
 		differs := map[string]bool{}
-		for _, version := range openTelemetryVersions {
+		for _, version := range comparedVersions(policy) {
 			answers := readOpenTelemetryAnswers(t, policy, version)
 			if len(answers.Answers) != len(cases) {
 				t.Errorf("%s: there are %d answers for %d cases", version, len(answers.Answers), len(cases))

@@ -24,7 +24,7 @@ func templateFunctions() template.FuncMap {
 	return gotemplate.Functions(template.FuncMap{
 		"toYaml": toYAML, "fromYaml": fromYAML, "required": requireValue, "seconds": durationSeconds, "include": unboundInclude,
 		"milliseconds": durationMilliseconds, "wholeQuantity": wholeQuantity, "fnv32a": fnv32a,
-		"openTelemetryCollector": opentelemetry.ReadCollector,
+		"openTelemetryCollector": opentelemetry.ReadCollector, "openTelemetryInstrument": opentelemetry.Instrument,
 	})
 }
 

@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package opentelemetry
+
+import "slices"
+
+// variables are the environment variables of a container, in order.
+type variables []map[string]any
+
+// literal is a variable with a text, and fromField one with a field of the pod.
+func literal(name, value string) map[string]any { return map[string]any{"name": name, "value": value} }
+
+func fromField(name, path string) map[string]any {
+	return map[string]any{"name": name, "valueFrom": map[string]any{"fieldRef": map[string]any{"fieldPath": path}}}
+}
+
+// variablesOf returns those of a list; elements that are no maps are left out.
+func variablesOf(value any) variables {
+	list, _ := value.([]any)
+	var out variables
+	for _, e := range list {
+		if v, ok := e.(map[string]any); ok {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+func (v variables) index(name string) int {
+	return slices.IndexFunc(v, func(e map[string]any) bool { return e["name"] == name })
+}
+
+// text returns the value of a variable, whether it is there, and whether it is a text and not a reference.
+func (v variables) text(name string) (value string, found, isText bool) {
+	i := v.index(name)
+	if i < 0 {
+		return "", false, true
+	}
+	value, _ = v[i]["value"].(string)
+	return value, true, v[i]["valueFrom"] == nil
+}
+
+// withMissing appends those that are not there yet.
+func (v variables) withMissing(more ...map[string]any) variables {
+	for _, e := range more {
+		if name, _ := e["name"].(string); v.index(name) < 0 {
+			v = append(v, e)
+		}
+	}
+	return v
+}
+
+// withText sets a variable in its place, or appends it.
+func (v variables) withText(name, value string) variables {
+	if i := v.index(name); i >= 0 {
+		v[i] = literal(name, value)
+		return v
+	}
+	return append(v, literal(name, value))
+}
