@@ -149,18 +149,18 @@ func TestImageContents(t *testing.T) {
 	}
 }
 
-// TestStart measures what a user waits for at least. The limit is far above what it takes, for machines that are busy.
+// TestStart measures what a user waits for at least, in time of the processor, which a busy machine makes no longer. The limit is
+// far above what it takes.
 func TestStart(t *testing.T) {
 	env := environment(t, nil)
 	best := time.Hour
 	for range 5 {
 		cmd := exec.Command("sh", "-c", "exec prerig-fn")
 		cmd.Env, cmd.Stdin = env, strings.NewReader(emptyList)
-		start := time.Now()
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		best = min(best, time.Since(start))
+		best = min(best, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
 	}
 	if best > 100*time.Millisecond {
 		t.Errorf("an empty list takes %v", best)

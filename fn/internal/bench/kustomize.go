@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/prerig/prerig/internal/benchmark"
 )
 
 // kustomize is a build of 100 triples without a function, with one that does nothing and with prerig-fn. Most of what a
@@ -33,13 +35,11 @@ func (b *bench) kustomize() error {
 	if err != nil {
 		return err
 	}
-	var rows [][]string
+	rows := [][]string{{"", "wall", "CPU", "peak memory"}}
 	for i, m := range medians {
-		rows = append(rows, []string{names[i], seconds(m.Wall), seconds(m.CPU), mega(m.Peak)})
+		rows = append(rows, []string{names[i], benchmark.Seconds(m.Wall), benchmark.Seconds(m.CPU), benchmark.Megabytes(m.Peak)})
 	}
-	fmt.Printf("\nkustomize build of %d triples\n", triples)
-	table([]string{"", "wall", "CPU", "peak memory"}, rows)
-	return nil
+	return b.report.Table(fmt.Sprintf("kustomize build of %d triples", triples), rows...)
 }
 
 // kustomization writes a directory for kustomize with triples and, where it is not empty, a function.

@@ -12,7 +12,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -22,6 +21,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/prerig/prerig/internal/benchmark"
 )
 
 // options are the flags.
@@ -57,7 +58,7 @@ type bench struct {
 	dir    string // for what is built and generated
 	self   string // this program
 	noop   string
-	missed []error
+	report benchmark.Report
 }
 
 func run(ctx context.Context, o options) error {
@@ -69,7 +70,7 @@ func run(ctx context.Context, o options) error {
 	if o.binary, err = filepath.Abs(o.binary); err != nil {
 		return err
 	}
-	b := &bench{options: o, ctx: ctx, dir: dir, noop: filepath.Join(dir, "noop")}
+	b := &bench{options: o, ctx: ctx, dir: dir, noop: filepath.Join(dir, "noop"), report: benchmark.Report{Out: os.Stdout}}
 	if b.self, err = os.Executable(); err != nil {
 		return err
 	}
@@ -82,13 +83,7 @@ func run(ctx context.Context, o options) error {
 			return err
 		}
 	}
-	if o.check {
-		return errors.Join(b.missed...)
-	}
-	for _, err := range b.missed {
-		fmt.Println("missed:", err)
-	}
-	return nil
+	return b.report.Finish(o.check)
 }
 
 // build builds a program of this module or of its tools.
@@ -109,13 +104,6 @@ func (b *bench) write(objects []byte) (name string, size int64, err error) {
 	return name, int64(len(list)), os.WriteFile(name, list, 0o644)
 }
 
-// target notes a figure that misses its target.
-func (b *bench) target(ok bool, format string, args ...any) {
-	if !ok {
-		b.missed = append(b.missed, fmt.Errorf(format, args...))
-	}
-}
-
 // list is the big ResourceList.
 func (b *bench) list() error {
 	input, size, err := b.write(stream(b.triples))
@@ -131,16 +119,15 @@ func (b *bench) list() error {
 	none, ours := medians[0], medians[1]
 	wall := ours.Wall.Seconds() / none.Wall.Seconds()
 	peak := float64(ours.Peak) / float64(none.Peak)
-	fmt.Printf("\n%d Deployments + Services + ConfigMaps, a ResourceList of %s\n", b.triples, mega(size))
-	table([]string{"", "wall", "CPU", "peak memory", "output"}, [][]string{
-		{"kyaml function that does nothing", seconds(none.Wall), seconds(none.CPU), mega(none.Peak), mega(none.Out)},
-		{"prerig-fn, every Deployment injected", seconds(ours.Wall), seconds(ours.CPU), mega(ours.Peak), mega(ours.Out)},
-		{"ratio", fmt.Sprintf("%.2f", wall), fmt.Sprintf("%.2f", ours.CPU.Seconds()/none.CPU.Seconds()), fmt.Sprintf("%.2f", peak), ""},
-	})
-	b.target(wall <= 1.0, "wall time is %.2f times that of the function that does nothing, not at most 1.0", wall)
-	b.target(peak <= 0.3, "peak memory is %.2f times that of the function that does nothing, not at most 0.3", peak)
-	b.target(ours.Out > 2*none.Out, "prerig-fn wrote %d bytes: that is not an injection", ours.Out)
-	return nil
+	err = b.report.Table(fmt.Sprintf("%d Deployments + Services + ConfigMaps, a ResourceList of %s", b.triples, benchmark.Megabytes(size)),
+		[]string{"", "wall", "CPU", "peak memory", "output"},
+		[]string{"kyaml function that does nothing", benchmark.Seconds(none.Wall), benchmark.Seconds(none.CPU), benchmark.Megabytes(none.Peak), benchmark.Megabytes(none.Out)},
+		[]string{"prerig-fn, every Deployment injected", benchmark.Seconds(ours.Wall), benchmark.Seconds(ours.CPU), benchmark.Megabytes(ours.Peak), benchmark.Megabytes(ours.Out)},
+		[]string{"ratio", fmt.Sprintf("%.2f", wall), fmt.Sprintf("%.2f", ours.CPU.Seconds()/none.CPU.Seconds()), fmt.Sprintf("%.2f", peak), ""})
+	b.report.Require(wall <= 1.0, "wall time is %.2f times that of the function that does nothing, not at most 1.0", wall)
+	b.report.Require(peak <= 0.3, "peak memory is %.2f times that of the function that does nothing, not at most 0.3", peak)
+	b.report.Require(ours.Out > 2*none.Out, "prerig-fn wrote %d bytes: that is not an injection", ours.Out)
+	return err
 }
 
 // single is one Deployment, from the start of the process to its end.
@@ -156,19 +143,18 @@ func (b *bench) single() error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("\none Deployment, from the start of the process to its end")
-	table([]string{"", "wall", "CPU", "peak memory"}, [][]string{
-		{"kyaml function that does nothing", millis(medians[0].Wall), millis(medians[0].CPU), mega(medians[0].Peak)},
-		{"prerig-fn", millis(medians[1].Wall), millis(medians[1].CPU), mega(medians[1].Peak)},
-	})
-	b.target(medians[1].Wall <= 30*time.Millisecond, "one Deployment takes %s, not at most 30 ms", millis(medians[1].Wall))
-	return nil
+	err = b.report.Table("one Deployment, from the start of the process to its end",
+		[]string{"", "wall", "CPU", "peak memory"},
+		[]string{"kyaml function that does nothing", benchmark.Millis(medians[0].Wall), benchmark.Millis(medians[0].CPU), benchmark.Megabytes(medians[0].Peak)},
+		[]string{"prerig-fn", benchmark.Millis(medians[1].Wall), benchmark.Millis(medians[1].CPU), benchmark.Megabytes(medians[1].Peak)})
+	b.report.Require(medians[1].Wall <= 30*time.Millisecond, "one Deployment takes %s, not at most 30 ms", benchmark.Millis(medians[1].Wall))
+	return err
 }
 
 // growth is how time and memory grow with the number of objects.
 func (b *bench) growth() error {
 	sizes := []int{100, 300, 1000, 3000, 10000}
-	var rows [][]string
+	rows := [][]string{{"triples", "wall", "CPU", "CPU per triple", "peak memory"}}
 	var per []time.Duration
 	for _, n := range sizes {
 		input, _, err := b.write(stream(n))
@@ -180,39 +166,10 @@ func (b *bench) growth() error {
 			return err
 		}
 		per = append(per, medians[0].CPU/time.Duration(n))
-		rows = append(rows, []string{fmt.Sprint(n), seconds(medians[0].Wall), seconds(medians[0].CPU), fmt.Sprintf("%.0f µs", float64(per[len(per)-1].Nanoseconds())/1e3), mega(medians[0].Peak)})
+		rows = append(rows, []string{fmt.Sprint(n), benchmark.Seconds(medians[0].Wall), benchmark.Seconds(medians[0].CPU), fmt.Sprintf("%.0f µs", float64(per[len(per)-1].Nanoseconds())/1e3), benchmark.Megabytes(medians[0].Peak)})
 	}
-	fmt.Println("\ngrowth of prerig-fn")
-	table([]string{"triples", "wall", "CPU", "CPU per triple", "peak memory"}, rows)
 	// Beyond the start of the process, which the small ones pay for, a triple must not get dearer.
 	ratio := float64(per[len(per)-1]) / float64(per[2])
-	b.target(ratio <= 1.5, "a triple of 10,000 takes %.2f times one of 1,000: that is not linear", ratio)
-	return nil
+	b.report.Require(ratio <= 1.5, "a triple of 10,000 takes %.2f times one of 1,000: that is not linear", ratio)
+	return b.report.Table("growth of prerig-fn", rows...)
 }
-
-// table prints rows in columns.
-func table(head []string, rows [][]string) {
-	widths := make([]int, len(head))
-	all := append([][]string{head}, rows...)
-	for _, row := range all {
-		for i, cell := range row {
-			widths[i] = max(widths[i], len([]rune(cell)))
-		}
-	}
-	for n, row := range all {
-		for i, cell := range row {
-			fmt.Printf("| %s%s ", cell, strings.Repeat(" ", widths[i]-len([]rune(cell))))
-		}
-		fmt.Println("|")
-		if n == 0 {
-			for _, w := range widths {
-				fmt.Print("|", strings.Repeat("-", w+2))
-			}
-			fmt.Println("|")
-		}
-	}
-}
-
-func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
-func millis(d time.Duration) string  { return fmt.Sprintf("%.1f ms", d.Seconds()*1e3) }
-func mega(n int64) string            { return fmt.Sprintf("%.0f MB", float64(n)/1e6) }

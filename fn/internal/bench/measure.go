@@ -13,9 +13,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"syscall"
 	"time"
+
+	"github.com/prerig/prerig/internal/benchmark"
 )
 
 // sample is what one run of a process took.
@@ -146,6 +147,5 @@ func middle[T cmp.Ordered](samples []sample, figure func(sample) T) T {
 	for _, s := range samples {
 		all = append(all, figure(s))
 	}
-	slices.Sort(all)
-	return all[len(all)/2]
+	return benchmark.Median(all...)
 }

@@ -126,7 +126,7 @@ func TestSlow(t *testing.T) {
 	})
 	t.Cleanup(func() { close(done) })
 	o := quick()
-	o.Timeout = 100 * time.Millisecond
+	o.Timeout = time.Second
 	lock, err := Pin(t.Context(), "mesh", []string{host + "/app:1"}, o)
 	if err != nil || lock.Spec.Images[0].Digest != digest {
 		t.Fatalf("slow at first: %v", err)
@@ -135,10 +135,10 @@ func TestSlow(t *testing.T) {
 	o.Retry.Attempts = 3
 	start := time.Now()
 	_, err = Pin(t.Context(), "mesh", []string{host + "/app:1"}, o)
-	if err == nil || !strings.Contains(err.Error(), "did not answer within 100ms (tried 3 times)") {
+	if err == nil || !strings.Contains(err.Error(), "did not answer within 1s (tried 3 times)") {
 		t.Errorf("slow for ever: %v", err)
 	}
-	if took := time.Since(start); took > 5*time.Second {
+	if took := time.Since(start); took > time.Minute {
 		t.Errorf("it took %s to give up", took)
 	}
 }
@@ -153,7 +153,7 @@ func TestCancel(t *testing.T) {
 	time.AfterFunc(50*time.Millisecond, func() { cancel(gaveUp) })
 	start := time.Now()
 	_, err := Pin(ctx, "mesh", []string{host + "/a:1", host + "/b:1"}, o)
-	if !errors.Is(err, gaveUp) || time.Since(start) > 5*time.Second {
+	if !errors.Is(err, gaveUp) || time.Since(start) > time.Minute {
 		t.Errorf("error %v after %s", err, time.Since(start))
 	}
 	if _, err := Verify(ctx, v1alpha1.NewImageLock("mesh", []v1alpha1.LockedImage{{Image: host + "/a:1"}}), o); !errors.Is(err, gaveUp) {

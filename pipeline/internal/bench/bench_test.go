@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -31,12 +30,6 @@ func TestApplicationsAndPipelines(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-func TestMedian(t *testing.T) {
-	if got := median([]time.Duration{3, 1, 2}); got != 2 {
-		t.Errorf("got %d", got)
 	}
 }
 

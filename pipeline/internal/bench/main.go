@@ -16,7 +16,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -24,10 +23,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
-	"slices"
-	"strings"
-	"time"
 
+	"github.com/prerig/prerig/internal/benchmark"
 	"github.com/prerig/prerig/pipeline/internal/testbed"
 )
 
@@ -62,11 +59,11 @@ type benchRun struct {
 	dir    string
 	path   string // of programs that the script uses
 	git    *testbed.Git
-	missed []error
+	report benchmark.Report
 }
 
 func runBench(ctx context.Context, o benchOptions) (err error) {
-	b := &benchRun{benchOptions: o, ctx: ctx}
+	b := &benchRun{benchOptions: o, ctx: ctx, report: benchmark.Report{Out: os.Stdout}}
 	if b.dir, err = os.MkdirTemp("", "prerig-bench-"); err != nil {
 		return err
 	}
@@ -84,13 +81,7 @@ func runBench(ctx context.Context, o benchOptions) (err error) {
 			return err
 		}
 	}
-	if o.check {
-		return errors.Join(b.missed...)
-	}
-	for _, err := range b.missed {
-		fmt.Println("missed:", err)
-	}
-	return nil
+	return b.report.Finish(o.check)
 }
 
 // buildPrograms builds kustomize as go.mod pins it, and puts it beside the function on the script's path.
@@ -116,41 +107,3 @@ func (b *benchRun) buildPrograms() (err error) {
 	b.path = bin + string(filepath.ListSeparator) + os.Getenv("PATH")
 	return nil
 }
-
-// noteTarget notes a figure that misses its target.
-func (b *benchRun) noteTarget(ok bool, format string, args ...any) {
-	if !ok {
-		b.missed = append(b.missed, fmt.Errorf(format, args...))
-	}
-}
-
-func median[T time.Duration | int64](all []T) T {
-	all = slices.Sorted(slices.Values(all))
-	return all[len(all)/2]
-}
-
-// table prints rows in columns.
-func table(rows ...[]string) {
-	widths := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], len([]rune(cell)))
-		}
-	}
-	for n, row := range rows {
-		for i, cell := range row {
-			fmt.Printf("| %s%s ", cell, strings.Repeat(" ", widths[i]-len([]rune(cell))))
-		}
-		fmt.Println("|")
-		if n == 0 {
-			for _, w := range widths {
-				fmt.Print("|", strings.Repeat("-", w+2))
-			}
-			fmt.Println("|")
-		}
-	}
-}
-
-func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
-func millis(d time.Duration) string  { return fmt.Sprintf("%.0f ms", d.Seconds()*1e3) }
-func mega(n int64) string            { return fmt.Sprintf("%.0f MB", float64(n)/1e6) }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prerig/prerig/internal/benchmark"
 	"github.com/prerig/prerig/pipeline/internal/testbed"
 )
 
@@ -72,16 +73,16 @@ func (b *benchRun) measureOne() error {
 	if err := d.Stop(); err != nil {
 		return err
 	}
-	ratio := median(ours).Seconds() / median(hands).Seconds()
-	fmt.Printf("\none small application: a Deployment, a Service and a ConfigMap; %d rounds\n", b.rounds)
-	table([]string{"", "time", ""},
-		[]string{"script: clone, kustomize build, commit, push", millis(median(hands)), ""},
-		[]string{"prerig serve, from the event to the pushed commit", millis(median(ours)), fmt.Sprintf("%.2f of the script", ratio)},
-		[]string{"prerig serve, an event that touches no pipeline", millis(median(none)), "the slowest " + millis(slices.Max(none))},
-		[]string{"prerig serve, most memory", mega(memory), ""})
-	b.noteTarget(ratio <= 0.5, "from the event to the pushed commit takes %.2f times as long as the script, not at most 0.5", ratio)
-	b.noteTarget(median(none) <= 50*time.Millisecond, "an event that touches nothing takes %s, not at most 50 ms", millis(median(none)))
-	return nil
+	ratio := benchmark.Median(ours...).Seconds() / benchmark.Median(hands...).Seconds()
+	err = b.report.Table(fmt.Sprintf("one small application: a Deployment, a Service and a ConfigMap; %d rounds", b.rounds),
+		[]string{"", "time", ""},
+		[]string{"script: clone, kustomize build, commit, push", benchmark.Millis(benchmark.Median(hands...)), ""},
+		[]string{"prerig serve, from the event to the pushed commit", benchmark.Millis(benchmark.Median(ours...)), fmt.Sprintf("%.2f of the script", ratio)},
+		[]string{"prerig serve, an event that touches no pipeline", benchmark.Millis(benchmark.Median(none...)), "the slowest " + benchmark.Millis(slices.Max(none))},
+		[]string{"prerig serve, most memory", benchmark.Megabytes(memory), ""})
+	b.report.Require(ratio <= 0.5, "from the event to the pushed commit takes %.2f times as long as the script, not at most 0.5", ratio)
+	b.report.Require(benchmark.Median(none...) <= 50*time.Millisecond, "an event that touches nothing takes %s, not at most 50 ms", benchmark.Millis(benchmark.Median(none...)))
+	return err
 }
 
 // timePublished sends the event of a commit and waits until the branch has another one.

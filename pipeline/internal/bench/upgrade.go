@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prerig/prerig/internal/benchmark"
 	"github.com/prerig/prerig/pipeline/internal/testbed"
 )
 
@@ -58,8 +59,7 @@ func (b *benchRun) measureMany() error {
 	if err := d.Stop(); err != nil {
 		return err
 	}
-	b.reportUpgrade(u)
-	return nil
+	return b.reportUpgrade(u)
 }
 
 // idleRounds is how many events that touch nothing are sent after each upgrade.
@@ -118,19 +118,21 @@ func (b *benchRun) upgradeOnce(d *testbed.Daemon, r *testbed.Repository, round i
 	return err
 }
 
-func (b *benchRun) reportUpgrade(u upgradeTimes) {
-	ours, single, together := median(u.ours), median(u.single), median(u.together)
-	fmt.Printf("\nan upgrade of Istio over %d applications of one repository; %d rounds\n", b.apps, len(u.ours))
-	fmt.Printf("(the script's times are those of %d of them, times %d)\n", b.sample, b.apps/b.sample)
-	table([]string{"", "time", "times as long as prerig serve"},
-		[]string{"script, run for one application after the other", seconds(single), fmt.Sprintf("%.1f", single.Seconds()/ours.Seconds())},
-		[]string{"script that clones and pushes once for all", seconds(together), fmt.Sprintf("%.1f", together.Seconds()/ours.Seconds())},
-		[]string{fmt.Sprintf("prerig serve, from the event to the pushed commit (%d)", u.commits), seconds(ours), "1"},
-		[]string{"prerig serve, from its first start", seconds(u.first), ""},
-		[]string{"prerig serve, an event that touches no pipeline", millis(median(u.idle)), fmt.Sprintf("%d of them, the slowest %s", len(u.idle), millis(slices.Max(u.idle)))},
-		[]string{"prerig serve, most memory", mega(u.daemon), ""},
-		[]string{"the same with its renderers", mega(u.all), ""})
-	b.noteTarget(single >= 8*ours, "all applications are rendered %.1f times as fast as by the script, not at least 8 times", single.Seconds()/ours.Seconds())
-	b.noteTarget(median(u.idle) <= 50*time.Millisecond, "an event that touches none of %d pipelines takes %s, not at most 50 ms", b.apps, millis(median(u.idle)))
-	b.noteTarget(u.daemon < 300e6, "the daemon took %s of memory, not less than 300 MB", mega(u.daemon))
+func (b *benchRun) reportUpgrade(u upgradeTimes) error {
+	ours, single, together := benchmark.Median(u.ours...), benchmark.Median(u.single...), benchmark.Median(u.together...)
+	title := fmt.Sprintf("an upgrade of Istio over %d applications of one repository; %d rounds", b.apps, len(u.ours))
+	title += fmt.Sprintf("\n(the script's times are those of %d of them, times %d)", b.sample, b.apps/b.sample)
+	err := b.report.Table(title,
+		[]string{"", "time", "times as long as prerig serve"},
+		[]string{"script, run for one application after the other", benchmark.Seconds(single), fmt.Sprintf("%.1f", single.Seconds()/ours.Seconds())},
+		[]string{"script that clones and pushes once for all", benchmark.Seconds(together), fmt.Sprintf("%.1f", together.Seconds()/ours.Seconds())},
+		[]string{fmt.Sprintf("prerig serve, from the event to the pushed commit (%d)", u.commits), benchmark.Seconds(ours), "1"},
+		[]string{"prerig serve, from its first start", benchmark.Seconds(u.first), ""},
+		[]string{"prerig serve, an event that touches no pipeline", benchmark.Millis(benchmark.Median(u.idle...)), fmt.Sprintf("%d of them, the slowest %s", len(u.idle), benchmark.Millis(slices.Max(u.idle)))},
+		[]string{"prerig serve, most memory", benchmark.Megabytes(u.daemon), ""},
+		[]string{"the same with its renderers", benchmark.Megabytes(u.all), ""})
+	b.report.Require(single >= 8*ours, "all applications are rendered %.1f times as fast as by the script, not at least 8 times", single.Seconds()/ours.Seconds())
+	b.report.Require(benchmark.Median(u.idle...) <= 50*time.Millisecond, "an event that touches none of %d pipelines takes %s, not at most 50 ms", b.apps, benchmark.Millis(benchmark.Median(u.idle...)))
+	b.report.Require(u.daemon < 300e6, "the daemon took %s of memory, not less than 300 MB", benchmark.Megabytes(u.daemon))
+	return err
 }
