@@ -8,6 +8,7 @@ import (
 
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/render"
 )
 
 // GateError says why a result is not published. Nothing has changed when it is returned.
@@ -40,8 +41,17 @@ func Gate(gates v1alpha1.Gates, objects int) func(published, deleted int) error 
 	}
 }
 
-// CheckResults closes the gate where a finding is as severe as the pipeline's threshold.
-func CheckResults(gates v1alpha1.Gates, results result.Results) error {
+// CheckGates closes the gates that a result can be held against alone, wherever it goes: its findings, and Secrets that can be read. What
+// it returns is a *GateError.
+func CheckGates(spec v1alpha1.RenderPipelineSpec, results result.Results, objects []render.Object) error {
+	if err := checkResults(spec.Gates, results); err != nil {
+		return err
+	}
+	return checkSecrets(spec.Publish, objects)
+}
+
+// checkResults closes the gate where a finding is as severe as the pipeline's threshold.
+func checkResults(gates v1alpha1.Gates, results result.Results) error {
 	stops := map[result.Severity]bool{result.Error: gates.Severity != v1alpha1.GateNever, result.Warning: gates.Severity == v1alpha1.GateWarning}
 	var first *result.Result
 	count := 0

@@ -70,7 +70,7 @@ func (a *attempt) runStages(ctx context.Context) error {
 	if err := a.renderSource(ctx); err != nil {
 		return err
 	}
-	if err := publish.CheckResults(a.p.Spec.Gates, a.built.Results); err != nil {
+	if err := publish.CheckGates(a.p.Spec, a.built.Results, a.built.Objects); err != nil {
 		return &StageError{Stage: status.StageGate, Final: true, Err: err}
 	}
 	if err := a.notePublishing(ctx); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/pipeline/diff"
 	"github.com/prerig/prerig/pipeline/fault"
+	"github.com/prerig/prerig/pipeline/redact"
 	"github.com/prerig/prerig/pipeline/status"
 	"github.com/prerig/prerig/pipeline/watchdog"
 )
@@ -99,6 +100,7 @@ func (a *attempt) addDiffs(ctx context.Context, p targetResult, d *status.Diff, 
 // fileDiff is the difference of one file, no longer than it may be.
 func fileDiff(ctx context.Context, name string, before, after []byte) status.FileDiff {
 	one := status.FileDiff{Path: name, Injected: InjectedLines(ctx, after), InjectedBefore: InjectedLines(ctx, before)}
+	before, after = redact.Pair(before, after) // who may look at the page need not be who may read Secrets
 	patch := diff.Unified(name, []diff.Chunk{{Old: before, New: after}})
 	if len(patch) > maxDiffPatch {
 		end := bytes.LastIndexByte(patch[:maxDiffPatch], '\n') + 1

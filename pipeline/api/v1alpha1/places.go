@@ -22,6 +22,7 @@ func (v *validator) checkPublish(p *RenderPipeline) {
 			named[name] = kind != nil
 		}
 		v.checkExactlyOne(at, named)
+		v.checkEnum(at+".secrets", string(entry.Secrets), "Refuse", "Allow")
 		for _, name := range slices.Sorted(maps.Keys(kinds)) {
 			if kinds[name] == nil {
 				continue

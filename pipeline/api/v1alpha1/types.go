@@ -218,8 +218,22 @@ type PolicyRef struct {
 	BuiltIn string `json:"builtIn,omitempty"`
 }
 
-// Publish is one place where the result goes: exactly one of its fields.
+// SecretsPolicy says what becomes of Secrets with readable values in the result. Everybody who can read a branch or an artifact can
+// read them there, also in its history.
+type SecretsPolicy string
+
+// What becomes of Secrets.
+const (
+	SecretsRefuse SecretsPolicy = "Refuse"
+	SecretsAllow  SecretsPolicy = "Allow"
+)
+
+// Publish is one place where the result goes: exactly one of git and oci.
 type Publish struct {
+	// Secrets is Refuse (the default: a result with a Secret whose values can be read is not published) or Allow. Secrets that
+	// SOPS has encrypted, and those without values, are published in any case.
+	// +enum=Refuse,Allow
+	Secrets SecretsPolicy `json:"secrets,omitempty"`
 	// Git is a branch.
 	Git *GitPublish `json:"git,omitempty"`
 	// OCI is an artifact in a registry.

@@ -54,6 +54,7 @@ func (p *RenderPipeline) Default() {
 		spec.Gates.MaxDeleted = &half
 	}
 	for i := range spec.Publish {
+		setDefault(&spec.Publish[i].Secrets, SecretsRefuse)
 		for _, kind := range spec.Publish[i].kinds() {
 			if kind != nil {
 				kind.setDefaults(p)

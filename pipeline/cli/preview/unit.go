@@ -12,6 +12,7 @@ import (
 
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/pipeline/diff"
+	"github.com/prerig/prerig/pipeline/redact"
 )
 
 // The kinds of changes.
@@ -160,7 +161,8 @@ type changedRun struct {
 
 // findRuns fills in the runs.
 func (u *diffUnit) findRuns() {
-	hunks := splitHunks(string(diff.Unified(u.path, []diff.Chunk{{Old: u.old, New: u.now}})))
+	old, now := redact.Pair(u.old, u.now)
+	hunks := splitHunks(string(diff.Unified(u.path, []diff.Chunk{{Old: old, New: now}})))
 	for _, hunk := range hunks {
 		u.runs = append(u.runs, runsOf(hunk)...)
 	}

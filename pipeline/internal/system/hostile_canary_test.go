@@ -289,8 +289,10 @@ func (l *leaky) outputs() map[string]string {
 	paths := []string{"/", "/metrics", "/api/v1/pipelines", "/api/v1/catalog"}
 	for _, p := range l.pipelines() {
 		paths = append(paths, "/pipeline?name="+p.Name, "/pipeline?pipeline="+p.Name)
-		for _, run := range p.Runs {
-			paths = append(paths, "/runs?pipeline="+p.Name+"&run="+run.ID, "/api/v1/diff?pipeline="+p.Name+"&run="+run.ID)
+		for _, one := range l.pipelines(p.Name) { // the list leaves out the runs
+			for _, run := range one.Runs {
+				paths = append(paths, "/runs?pipeline="+p.Name+"&run="+run.ID, "/api/v1/diff?pipeline="+p.Name+"&run="+run.ID)
+			}
 		}
 	}
 	for _, path := range paths {

@@ -1,0 +1,180 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package redact hides the values of Secrets in manifests that people are shown, line by line, so that a difference still says which
+// of them are new, gone or changed, as kubectl diff does.
+package redact
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/prerig/prerig/fn/manifest"
+)
+
+// What stands for a value: one that is the same in both texts or only in one, and one that differs.
+const (
+	hidden       = "***"
+	hiddenBefore = "*** (before)"
+	hiddenAfter  = "*** (after)"
+)
+
+// Pair returns two versions of a file of manifests with the same lines, in which the values of Secrets are hidden. What cannot be read
+// as manifests and says Secret somewhere is hidden as a whole.
+func Pair(old, now []byte) (oldShown, nowShown []byte) {
+	if !bytes.Contains(old, []byte("Secret")) && !bytes.Contains(now, []byte("Secret")) {
+		return old, now
+	}
+	before, after := readFile(old), readFile(now)
+	return before.hide(after.values, hiddenBefore), after.hide(before.values, hiddenAfter)
+}
+
+// file is the documents of a text, and what the Secrets among them hold, by their names and keys.
+type file struct {
+	text      []byte
+	documents []document
+	values    map[string]string
+	unread    bool
+}
+
+type document struct {
+	text   []byte
+	secret string // its name, "" for what is no Secret
+}
+
+func readFile(text []byte) file {
+	f := file{text: text, values: map[string]string{}}
+	parsed, err := manifest.Parse("", text)
+	if err != nil {
+		f.unread = true
+		return f
+	}
+	for _, one := range parsed.Docs {
+		d := document{text: one.Raw()}
+		if bytes.Contains(d.text, []byte("Secret")) {
+			d.secret = f.noteSecret(d.text)
+		}
+		f.documents = append(f.documents, d)
+	}
+	return f
+}
+
+// noteSecret returns a name for a document that is a Secret, and notes its values; "" for one that is not.
+func (f *file) noteSecret(text []byte) string {
+	var object struct {
+		Kind     string `json:"kind"`
+		Metadata struct {
+			Namespace string `json:"namespace"`
+			Name      string `json:"name"`
+		} `json:"metadata"`
+		Data       map[string]any `json:"data"`
+		StringData map[string]any `json:"stringData"`
+		Items      []any          `json:"items"`
+	}
+	if err := yaml.Unmarshal(text, &object); err != nil || object.Items != nil {
+		return "?" // a list may hold some
+	}
+	if object.Kind != "Secret" {
+		return ""
+	}
+	name := object.Metadata.Namespace + "/" + object.Metadata.Name
+	for field, values := range map[string]map[string]any{"data": object.Data, "stringData": object.StringData} {
+		for key, value := range values {
+			f.values[valueKey(name, field, key)], _ = value.(string)
+		}
+	}
+	return name
+}
+
+func valueKey(secret, field, key string) string { return secret + "\x00" + field + "\x00" + key }
+
+// hide returns the text with the values of its Secrets hidden; one that differs from the other text's is replaced by changed.
+func (f *file) hide(other map[string]string, changed string) []byte {
+	if f.unread {
+		return hideLines(f.text)
+	}
+	var out bytes.Buffer
+	for _, d := range f.documents {
+		if d.secret == "" {
+			out.Write(d.text)
+			continue
+		}
+		out.Write(d.hideValues(func(field, key string) string {
+			at := valueKey(d.secret, field, key)
+			if before, ok := other[at]; ok && before != f.values[at] {
+				return changed
+			}
+			return hidden
+		}))
+	}
+	return out.Bytes()
+}
+
+// entryRule is an entry of a block mapping whose key needs no quotes, as those of a Secret need none.
+var entryRule = regexp.MustCompile(`^( *)([-._a-zA-Z0-9]+):`)
+
+// openFields are the fields of a Secret that hold nothing secret, where they stand in block style.
+var openFields = map[string]bool{"apiVersion": true, "kind": true, "metadata": true, "type": true, "immutable": true}
+
+// lastApplied ends the name of an annotation of kubectl apply.
+const lastApplied = "last-applied-configuration"
+
+// hideValues hides all but what is known to be open: the open fields, and the keys of the others.
+func (d document) hideValues(show func(field, key string) string) []byte {
+	var out strings.Builder
+	field, open, indent, noted := "", false, -1, false // noted: in what kubectl apply notes, which holds the values once more
+	for line := range strings.Lines(string(d.text)) {
+		body := strings.TrimRight(line, "\r\n")
+		end := line[len(body):]
+		entry := entryRule.FindStringSubmatch(body)
+		switch {
+		case strings.HasPrefix(body, "---") && strings.TrimSpace(body) == "---", body == "":
+		case entry != nil && entry[1] == "":
+			field, open, indent, noted = entry[2], openFields[entry[2]], -1, false
+			if !open || strings.Contains(body, lastApplied) {
+				body = shownEntry(body, entry[0], hidden)
+			}
+		case open:
+			depth := len(body) - len(strings.TrimLeft(body, " "))
+			if noted = strings.Contains(body, lastApplied) || noted && depth > indent; noted {
+				body = hideLine(body)
+			}
+			if !noted || strings.Contains(line, lastApplied) {
+				indent = depth
+			}
+		case entry != nil && (indent < 0 || len(entry[1]) == indent):
+			indent = len(entry[1])
+			body = shownEntry(body, entry[0], show(field, entry[2]))
+		default:
+			body = hideLine(body)
+		}
+		out.WriteString(body + end)
+	}
+	return []byte(out.String())
+}
+
+// shownEntry is an entry whose value is hidden, where it has one in its line.
+func shownEntry(line, key, shown string) string {
+	if strings.TrimSpace(line[len(key):]) == "" {
+		return line
+	}
+	return key + " " + shown
+}
+
+// hideLine hides all of a line but its indentation.
+func hideLine(line string) string {
+	return line[:len(line)-len(strings.TrimLeft(line, " "))] + hidden
+}
+
+func hideLines(text []byte) []byte {
+	var out bytes.Buffer
+	for line := range bytes.Lines(text) {
+		body := bytes.TrimRight(line, "\r\n")
+		out.WriteString(hideLine(string(body)))
+		out.Write(line[len(body):])
+	}
+	return out.Bytes()
+}
