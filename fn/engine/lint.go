@@ -70,11 +70,11 @@ func lintSet(units []*unit, plans []*compiledPolicy, s *cluster) (found, suppres
 	}
 	for _, name := range s.namespaceNames() {
 		f := s.namespaces[name][0]
-		around.Namespaces = append(around.Namespaces, lint.Namespace{Name: name, Labels: f.texts("labels"), File: f.unit.file()})
+		around.Namespaces = append(around.Namespaces, lint.Namespace{Name: name, Labels: f.texts("labels"), Annotations: f.texts("annotations"), File: f.unit.file()})
 	}
 	for _, n := range plans[i].policy.Spec.Namespaces {
 		if _, ok := s.namespaces[n.Name]; !ok {
-			around.Namespaces = append(around.Namespaces, lint.Namespace{Name: n.Name, Labels: n.Labels})
+			around.Namespaces = append(around.Namespaces, lint.Namespace{Name: n.Name, Labels: n.Labels, Annotations: n.Annotations})
 		}
 	}
 	found, suppressed = lint.CheckSet(summaries, around, plans[i].severities)

@@ -65,6 +65,31 @@ var analyzerCases = []analyzerCase{
 	{"destinationrule-empty-topology-labels.yaml", []string{"PR808"}, nil, map[string]string{
 		"IST0173 DestinationRule default/empty-topology-labels": "where pods run is not in manifests",
 	}},
+	{"virtualservice_gateways.yaml", []string{"PR811"}, []string{"PR811 VirtualService httpbin-bogus"}, nil},
+	{"virtualservice_host_not_found_gateway.yaml", []string{"PR812"}, []string{"PR812 VirtualService default/testing-service-02-test-01", "PR812 VirtualService default/testing-service-02-test-02", "PR812 VirtualService default/testing-service-02-test-03", "PR812 VirtualService default/testing-service-03-test-04"}, nil},
+	{"virtualservice_host_not_found_gateway_with_ns_prefix.yaml", []string{"PR812"}, []string{"PR812 VirtualService default/testing-service-01-test-01"}, nil},
+	{"conflicting-gateways.yaml", []string{"PR813"}, nil, map[string]string{
+		"IST0145 Gateway alpha": "servers without TLS are merged, and both work",
+		"IST0145 Gateway beta":  "servers without TLS are merged, and both work",
+	}},
+	{"conflicting-gateways-invalid-port.yaml", []string{"PR813"}, nil, nil},
+	{"conflicting-gateways-multiple-ports.yaml", []string{"PR813"}, nil, map[string]string{
+		"IST0145 Gateway alpha": "no rule compares TCP servers without TLS",
+		"IST0145 Gateway beta":  "no rule compares TCP servers without TLS",
+	}},
+	{"gateway-correct-port.yaml", []string{"PR814"}, nil, nil},
+	{"gateway-custom-ingressgateway-badport-notarget.yaml", []string{"PR814"}, []string{"PR814 Gateway httpbin-gateway"}, nil},
+	{"gateway-custom-ingressgateway-badport.yaml", []string{"PR814"}, []string{"PR814 Gateway httpbin-gateway"}, nil},
+	{"gateway-custom-ingressgateway-svcselector.yaml", []string{"PR814"}, []string{"PR814 Gateway httpbin8002-gateway"}, nil},
+	{"gateway-custom-ingressgateway-translation.yaml", []string{"PR814"}, nil, nil},
+	{"gateway-custom-ingressgateway.yaml", []string{"PR814"}, nil, nil},
+	{"gateway-different-port.yaml", []string{"PR814"}, nil, nil},
+	{"gateway-no-port.yaml", []string{"PR814"}, nil, map[string]string{
+		"IST0162 Gateway httpbin-gateway": "no Service of the gateway is among the files",
+	}},
+	{"gateway-no-workload.yaml", []string{"PR814"}, nil, map[string]string{
+		"IST0101 Gateway httpbin-gateway": "the gateway may be in other files",
+	}},
 }
 
 // TestAnalyzers compares with what istioctl analyze finds in its own test data: PRERIG_ANALYZERS is the directory pkg/config/analysis/analyzers

@@ -27,6 +27,7 @@ var objectGroups = map[string]string{
 	"NetworkPolicy":           "networking.k8s.io",
 	"DestinationRule":         "networking.istio.io",
 	"VirtualService":          "networking.istio.io",
+	"Gateway":                 "networking.istio.io",
 	"Sidecar":                 "networking.istio.io",
 	"EnvoyFilter":             "networking.istio.io",
 	"PeerAuthentication":      "security.istio.io",

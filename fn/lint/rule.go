@@ -54,7 +54,7 @@ var rules = func() []Rule {
 	var all []Rule
 	for _, group := range [][]Rule{
 		terminationRules, startRules, jobRules, resourceRules, securityRules, injectionRules, proxyConfigRules, captureRules, annotationRules, setRules, serviceRules,
-		limitRules, networkRules, trafficRules,
+		limitRules, networkRules, trafficRules, gatewayRules, shutdownRules,
 	} {
 		all = append(all, group...)
 	}

@@ -16,7 +16,7 @@ var serviceRules = []Rule{
 	{
 		Code: "PR801", Title: "Service port without a protocol", Severity: result.Info, Audience: Applications,
 		Why: "Neither the port's name (http, or http-web) nor appProtocol says what is spoken. Istio looks at the first bytes of each connection and takes " +
-			"it for HTTP or for plain TCP. What it cannot tell is TCP: without retries, routes and metrics by request.",
+			"it for HTTP or for plain TCP. What it cannot tell is TCP: without retries, routes and metrics by request. Ports named as metrics are left out.",
 		Change:    "Set appProtocol, or begin the port's name with the protocol: http, http2, https, grpc, tls, tcp, mongo, mysql, redis.",
 		Analyzers: []string{"IST0118"},
 		Issues:    []string{"istio.io/docs/ops/configuration/traffic-management/protocol-selection"},
@@ -220,6 +220,17 @@ func (p servicePort) serverFirstProtocol() string {
 	return serverFirst[p.number]
 }
 
+// forMetrics reports whether the port is named as one of metrics. Prometheus scrapes the pods and not the Service, so that its protocol
+// does not matter; the names are those that charts give such ports.
+func (p servicePort) forMetrics() bool {
+	for _, word := range []string{"metrics", "prometheus", "prom", "telemetry"} {
+		if p.name == word || strings.HasSuffix(p.name, "-"+word) || strings.HasPrefix(p.name, word+"-") {
+			return true
+		}
+	}
+	return false
+}
+
 // inMesh reports whether a pod with a sidecar serves the Service.
 func (f *serviceFacts) inMesh() bool {
 	return slices.ContainsFunc(f.selected, func(pod *Summary) bool { return pod.sidecar })
@@ -248,7 +259,7 @@ func checkPortProtocols(s *workloadSet) []setFinding {
 		var ports []string
 		first := -1
 		for _, p := range f.ports {
-			if !p.guessed() || p.serverFirstProtocol() != "" {
+			if !p.guessed() || p.serverFirstProtocol() != "" || p.forMetrics() {
 				continue
 			}
 			ports = append(ports, p.String())

@@ -46,7 +46,9 @@ var setRules = []Rule{
 type Namespace struct {
 	Name   string
 	Labels map[string]string
-	File   *result.File
+	// Annotations can suppress findings about the namespace itself.
+	Annotations map[string]string
+	File        *result.File
 }
 
 // Summary is what the rules on a set of workloads need of one pod. It is small, so that a large run can keep one for each.
@@ -247,6 +249,7 @@ func checkNamespaceLabels(s *workloadSet) []setFinding {
 		out = append(out, setFinding{
 			ref:     result.ResourceRef{APIVersion: "v1", Kind: "Namespace", Name: ns.Name},
 			file:    ns.File,
+			ignored: ignoredBy(ns.Annotations),
 			field:   &result.Field{Path: labelPath("istio.io/rev"), CurrentValue: revision},
 			message: fmt.Sprintf("the namespace has istio-injection=%s and istio.io/rev=%s: the revision has no effect", injection, revision),
 		})
@@ -265,6 +268,7 @@ func checkAmbientLabels(s *workloadSet) []setFinding {
 		out = append(out, setFinding{
 			ref:     result.ResourceRef{APIVersion: "v1", Kind: "Namespace", Name: ns.Name},
 			file:    ns.File,
+			ignored: ignoredBy(ns.Annotations),
 			field:   &result.Field{Path: labelPath("istio.io/dataplane-mode"), CurrentValue: "ambient"},
 			message: "the namespace has istio.io/dataplane-mode=ambient and istio-injection=enabled: its pods get sidecars, and ambient mode leaves them alone",
 		})

@@ -128,6 +128,19 @@ func TestSuppressedServices(t *testing.T) {
 	}
 }
 
+// TestSuppressedNamespaces: so are those on a namespace.
+func TestSuppressedNamespaces(t *testing.T) {
+	ns := lint.Namespace{
+		Name:        "shop",
+		Labels:      map[string]string{"istio-injection": "enabled", "istio.io/rev": "canary", "istio.io/dataplane-mode": "ambient"},
+		Annotations: map[string]string{"prerig.dev/lint-ignore.PR701": "until Friday", "galley.istio.io/analyze-suppress": "IST0123"},
+	}
+	rs, suppressed := lint.CheckSet(nil, lint.Surroundings{Namespaces: []lint.Namespace{ns}}, lint.Severities{})
+	if len(rs) != 0 || codes(suppressed) != "PR701=warning PR703=warning" || suppressed[0].Tags[lint.TagReason] != "until Friday" {
+		t.Errorf("found %v, suppressed %v", rs, suppressed)
+	}
+}
+
 // TestProfiles: each profile has rules that the other has not, and both together are all.
 func TestProfiles(t *testing.T) {
 	count := map[string]int{}

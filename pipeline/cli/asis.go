@@ -116,7 +116,7 @@ func (a *asIs) readPolicy(p *v1alpha1.InjectionPolicy) {
 		a.defaultNS = p.Spec.TargetNamespace
 	}
 	for _, ns := range p.Spec.Namespaces {
-		a.namespaces[ns.Name] = lint.Namespace{Name: ns.Name, Labels: ns.Labels}
+		a.namespaces[ns.Name] = lint.Namespace{Name: ns.Name, Labels: ns.Labels, Annotations: ns.Annotations}
 	}
 	if i := p.Spec.Istio; i != nil {
 		a.root = i.RootNamespace
@@ -173,7 +173,12 @@ func (a *asIs) noteSurroundings(item fn.Item, obj map[string]any) {
 		a.addProblem(fmt.Errorf("reading Namespace %s: %w", name, err))
 		return
 	}
-	a.namespaces[name] = lint.Namespace{Name: name, Labels: labels, File: fileOf(item)}
+	annotations, err := workload.Annotations(obj)
+	if err != nil {
+		a.addProblem(fmt.Errorf("reading Namespace %s: %w", name, err))
+		return
+	}
+	a.namespaces[name] = lint.Namespace{Name: name, Labels: labels, Annotations: annotations, File: fileOf(item)}
 }
 
 func (a *asIs) noteObject(item fn.Item, obj map[string]any) {

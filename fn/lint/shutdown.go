@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prerig/prerig/fn/result"
+)
+
+var shutdownRules = []Rule{{
+	Code: "PR110", Title: "Grace period shorter than all sidecars take to stop", Severity: result.Warning,
+	Why: "The kubelet stops ordinary containers first, and then native sidecars one after the other, the last one first; their waits add up. What another " +
+		"sidecar is told to wait for (max-sigterm-delay of the Cloud SQL Auth Proxy, Dapr's shutdown times) has to fit into " +
+		"terminationGracePeriodSeconds together with the preStop hooks and the drain of Istio's proxy. Where it does not, the rest is killed with its connections.",
+	Change: "Raise spec.terminationGracePeriodSeconds above the sum, or let the sidecars wait for less.",
+	Issues: []string{"kubernetes.io/docs/concepts/workloads/pods/sidecar-containers", "github.com/GoogleCloudPlatform/cloud-sql-proxy"},
+	check:  checkStopsOfSidecars,
+}}
+
+// stopSettings are flags with which sidecars are told how long to go on after SIGTERM, and the variables for the same; those of one
+// container add up. A number is seconds. Sources: cmd/root.go of the Cloud SQL Auth Proxy 2, which accepts connections for the minimum
+// and ends after the maximum at the latest; cmd/daprd/options of Dapr 1.18.
+var stopSettings = []struct{ flag, env string }{
+	{"--max-sigterm-delay", "CSQL_PROXY_MAX_SIGTERM_DELAY"},
+	{"--dapr-block-shutdown-duration", ""},
+	{"--dapr-graceful-shutdown-seconds", ""},
+}
+
+// stopWait is how long the container goes on after SIGTERM by its settings.
+func (c container) stopWait() time.Duration {
+	var sum time.Duration
+	for _, s := range stopSettings {
+		text := c.flagValue(s.flag)
+		for _, arg := range append(c.stringList("command"), c.stringList("args")...) {
+			if value, ok := strings.CutPrefix(arg, s.flag+"="); ok {
+				text = value
+			}
+		}
+		if value, ok := c.env(s.env); ok && s.env != "" && text == "" {
+			text = value
+		}
+		if n, err := strconv.Atoi(text); err == nil && n > 0 {
+			sum += time.Duration(n) * time.Second
+		} else if d, err := time.ParseDuration(text); err == nil && d > 0 {
+			sum += d
+		}
+	}
+	return sum
+}
+
+// checkStopsOfSidecars leaves to PR101 what Istio's proxy and the application take alone.
+// Source of the order: killContainersWithSyncResult in pkg/kubelet/kuberuntime of Kubernetes; preStop hooks begin together.
+func checkStopsOfSidecars(p *pod) []finding {
+	var first, natives time.Duration // what ends first, and what then follows in turn
+	var parts []string
+	others := false
+	slowest := ""
+	for _, c := range p.all() {
+		hook, wait := c.lifecycleHook("preStop").wait, c.stopWait()
+		others = others || wait > 0
+		if p.proxy != nil && c.name == p.proxy.name {
+			wait = p.drain()
+		}
+		if c.native() {
+			natives += wait
+			if wait > 0 {
+				parts = append([]string{fmt.Sprintf("%s %s", c.name, formatSeconds(wait))}, parts...) // the last one stops first
+			}
+			wait = 0
+		} else if c.init {
+			continue
+		}
+		if hook+wait > first {
+			first, slowest = hook+wait, fmt.Sprintf("%s %s", c.name, formatSeconds(hook+wait))
+		}
+	}
+	grace, set := p.gracePeriod()
+	if !others || first+natives <= grace || len(checkGracePeriod(p)) > 0 {
+		return nil
+	}
+	if slowest != "" {
+		parts = append([]string{slowest}, parts...)
+	}
+	name := "terminationGracePeriodSeconds"
+	if !set {
+		name += " (30 by default)"
+	}
+	return []finding{{
+		path: "spec.terminationGracePeriodSeconds", current: int64(grace / time.Second), proposed: int64(math.Ceil((first + natives).Seconds())) + 5,
+		message: fmt.Sprintf("%s is %s, and the containers may take %s to stop (%s): the rest is killed", name, formatSeconds(grace),
+			formatSeconds(first+natives), strings.Join(parts, ", then ")),
+	}}
+}
