@@ -207,7 +207,7 @@ matrix: ## Put every field that an injection sets into pods beforehand, for all 
 	PRERIG_MATRIX=full PRERIG_CORPUS=$(CORPUS) go test -count=1 -timeout 180m -v -run TestOwnFieldsMatrix ./fn/engine
 
 .PHONY: bench
-bench: build ## Measure against a function that does nothing, and the engine per pod.
+bench: build ## Measure against a function that does nothing, lint against inject, and the engine per pod.
 	go run ./fn/internal/bench -binary $(dist)/prerig-fn
 	go test -run '^$$' -bench . -benchmem ./fn/...
 

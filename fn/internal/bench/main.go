@@ -38,7 +38,7 @@ func main() {
 		os.Exit(watch(os.Args[2:]))
 	}
 	var o options
-	flag.StringVar(&o.binary, "binary", "dist/prerig-fn", "the prerig-fn to measure")
+	flag.StringVar(&o.binary, "binary", "dist/prerig-fn", "the prerig-fn to measure; prerig is in the same directory")
 	flag.IntVar(&o.triples, "triples", 5000, "how many Deployments, Services and ConfigMaps")
 	flag.IntVar(&o.rounds, "rounds", 5, "how many rounds are counted")
 	flag.BoolVar(&o.check, "check", false, "fail where a target is missed")
@@ -78,7 +78,7 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	fmt.Printf("%s %s/%s, %d CPUs, medians of %d rounds\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), o.rounds)
-	for _, part := range []func() error{b.list, b.single, b.growth, b.kustomize} {
+	for _, part := range []func() error{b.list, b.single, b.growth, b.kustomize, b.lint} {
 		if err := part(); err != nil {
 			return err
 		}
