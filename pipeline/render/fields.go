@@ -73,7 +73,7 @@ func parseKustomization(at string, in Base, content []byte) (*kustomizationFile,
 func (k *kustomizationFile) checkField(key, value *yaml.Node) error {
 	switch name := strings.ToLower(key.Value); {
 	case slices.Contains(helmFields, name):
-		return fmt.Errorf("%s:%d: %s: Helm charts are not rendered, as that runs the helm command; commit the output of helm template instead", k.shown, key.Line, key.Value)
+		return fmt.Errorf("%s:%d: %s: Helm charts of a kustomization are not rendered, as that runs the helm command; render the chart by a pipeline of its own (spec.build.helm), or commit the output of helm template", k.shown, key.Line, key.Value)
 	case slices.Contains(rootFields, name), slices.Contains(fileFields, name):
 		return eachScalar(value, func(node *yaml.Node, alias bool) error { return k.checkEntry(listEntry{name, node, alias}) })
 	case slices.Contains(objectFields, name):
