@@ -44,6 +44,8 @@ type Outcome struct {
 	Field string
 	// Action is what was done.
 	Action Action
+	// UnknownKind says that the object looks as if pods were made of it, and that nobody has looked at these: its kind is not known.
+	UnknownKind bool
 	// Changed says whether the bytes of the document changed.
 	Changed bool
 	// Reason is one sentence that says why.

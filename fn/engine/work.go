@@ -132,7 +132,9 @@ func (in *Injector) reportSuspect(u *unit) {
 	if found.Path != "" {
 		reason += fmt.Sprintf("; to inject it, add {apiVersion: %s, kind: %s, podTemplate: %s} to the policy's spec.workloads", u.meta.APIVersion, u.meta.Kind, found.Path)
 	}
-	u.outcomes = append(u.outcomes, in.newOutcome(u, found.Field, Skipped, reason))
+	outcome := in.newOutcome(u, found.Field, Skipped, reason)
+	outcome.UnknownKind = true
+	u.outcomes = append(u.outcomes, outcome)
 	u.addResult(result.Info, found.Field, "not injected: "+reason)
 }
 

@@ -269,18 +269,32 @@ func (l *lintRun) findProblems(ctx context.Context, b *batch.Batch, severities m
 	if err != nil {
 		return nil, err
 	}
+	found, unchecked, others := sortOut(report.Results)
 	for _, o := range report.Outcomes {
-		if o.Action != fn.Failed {
+		switch o.Action {
+		case fn.Failed:
+		case fn.Injected:
 			l.pods++
-		}
-		if o.Action == fn.Injected {
 			l.injected++
+		default:
+			if o.UnknownKind {
+				found = append(found, notChecked(o))
+				continue
+			}
+			l.pods++
 		}
 	}
 	l.suppressed = report.Suppressed
-	found, unchecked, others := sortOut(report.Results)
 	l.printResults(slices.DeleteFunc(others, func(r result.Result) bool { return r.Severity == result.Info }))
 	return append(unchecked, found...), nil
+}
+
+// notChecked is the warning about a workload that was passed over, as an injector in the cluster does not pass over its pods.
+func notChecked(o fn.Outcome) result.Result {
+	return result.Result{
+		Severity: result.Warning, Message: "its pods were not checked: " + o.Reason,
+		ResourceRef: &o.Ref, Field: &result.Field{Path: o.Field}, File: &o.File,
+	}
 }
 
 // mergeSeverities returns the severities of a policy with those of the command line over them.
