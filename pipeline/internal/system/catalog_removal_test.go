@@ -163,9 +163,12 @@ func TestFilesOfARemovedPipelineStayByDefault(t *testing.T) {
 	if got := f.rendered("api/shop/deployment-api.yaml"); !strings.Contains(got, "image: api:1") || f.commits() != before {
 		t.Errorf("%d commits, the file:\n%s", f.commits()-before, got)
 	}
-	if got := f.catalog().Removals; len(got) != 0 {
-		t.Errorf("left: %+v", got)
-	}
+	f.eventually("waiting for the removal to be forgotten, which comes after it is told of", func() string {
+		if got := f.catalog().Removals; len(got) != 0 {
+			return fmt.Sprintf("left: %+v", got)
+		}
+		return ""
+	})
 }
 
 // TestManyAtOnceWaitForAWord empties the directory, as a mount that failed does, and then leaves one in.
