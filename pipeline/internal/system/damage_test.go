@@ -76,7 +76,14 @@ func settled(t *testing.T) (c *chaos, p *process, copied string) {
 	p = c.serve(c.c, false)
 	c.settle()
 	c.next()
-	time.Sleep(300 * time.Millisecond) // for the state to be saved
+	head := c.repository.Git("rev-parse", "main")
+	c.eventually("waiting for the state to be saved", func() string {
+		if p := c.app0(); len(p.Status.Published) != 1 || !strings.HasSuffix(p.Status.Published[0].SourceRevision, head) {
+			return fmt.Sprintf("published is %+v", p.Status.Published)
+		}
+		return ""
+	})
+	time.Sleep(300 * time.Millisecond) // for the job to be done with
 	copied = filepath.Join(t.TempDir(), "copy")
 	p.stopped(func() {
 		if err := os.Remove(c.c.Socket()); err != nil {
