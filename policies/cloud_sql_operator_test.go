@@ -5,12 +5,10 @@ package policies_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -34,8 +32,6 @@ const (
 	cloudSQLVersion = "1.8.1"
 	// cloudSQLAnswersFile has its answers.
 	cloudSQLAnswersFile = "testdata/cloud-sql-operator/" + cloudSQLVersion + ".operator.json"
-	// cloudSQLDocs has the table of differences.
-	cloudSQLDocs = "../docs/injection-policy.md"
 )
 
 // cloudSQLAnswers are what the operator says.
@@ -50,26 +46,13 @@ type cloudSQLAnswer struct {
 	Error string           `json:"error,omitempty"`
 }
 
-func readCloudSQLAnswers(t *testing.T) cloudSQLAnswers {
-	t.Helper()
-	text, err := os.ReadFile(cloudSQLAnswersFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out cloudSQLAnswers
-	if err := json.Unmarshal(text, &out); err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
 // TestCloudSQLOperator compares the policy with what the operator makes of the same pods.
 func TestCloudSQLOperator(t *testing.T) {
-	docs, err := os.ReadFile(cloudSQLDocs)
+	docs, err := os.ReadFile(differencesDocs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	answers := readCloudSQLAnswers(t)
+	answers := readAnswers[cloudSQLAnswers](t, cloudSQLAnswersFile)
 	if len(answers.Answers) != len(cloudSQLCases) {
 		t.Errorf("there are %d answers for %d cases", len(answers.Answers), len(cloudSQLCases))
 	}
@@ -90,7 +73,7 @@ func TestCloudSQLOperator(t *testing.T) {
 			case tc.difference != "" && len(want.Pods) < 2:
 				t.Errorf("there is no difference any more: %s", tc.difference)
 			case tc.difference != "" && !bytes.Contains(docs, []byte("| "+tc.difference+" |")):
-				t.Errorf("%s has no row for %q", cloudSQLDocs, tc.difference)
+				t.Errorf("%s has no row for %q", differencesDocs, tc.difference)
 			}
 			if diff == "" && tc.difference == "" {
 				equal++
@@ -99,7 +82,7 @@ func TestCloudSQLOperator(t *testing.T) {
 	}
 	t.Logf("%s: %d of %d equal", cloudSQLVersion, equal, len(cloudSQLCases))
 	if !bytes.Contains(docs, fmt.Appendf(nil, "| %s | %d of %d |", cloudSQLVersion, equal, len(cloudSQLCases))) {
-		t.Errorf("%s does not say that %d of %d are equal", cloudSQLDocs, equal, len(cloudSQLCases))
+		t.Errorf("%s does not say that %d of %d are equal", differencesDocs, equal, len(cloudSQLCases))
 	}
 }
 
@@ -147,32 +130,17 @@ func cloudSQLDiff(t *testing.T, tc cloudSQLCase, want cloudSQLAnswer) string {
 // cloudSQLWorkload is the case's workload.
 func cloudSQLWorkload(t *testing.T, tc cloudSQLCase) map[string]any {
 	t.Helper()
-	template := tc.template(t)
-	meta := map[string]any{"name": "orders", "namespace": "shop", "labels": map[string]any{"tier": "back"}}
-	workload := map[string]any{"apiVersion": "apps/v1", "kind": tc.workloadKind(), "metadata": meta, "spec": map[string]any{"template": template}}
-	switch tc.workloadKind() {
-	case "Pod":
-		podMeta := template["metadata"].(map[string]any)
-		podMeta["name"], podMeta["namespace"] = "orders", "shop"
-		workload["apiVersion"], workload["metadata"], workload["spec"] = "v1", podMeta, template["spec"]
-	case "Job":
-		workload["apiVersion"] = "batch/v1"
-	case "CronJob":
-		workload["apiVersion"] = "batch/v1"
-		workload["spec"] = map[string]any{"jobTemplate": map[string]any{"spec": map[string]any{"template": template}}}
-	}
-	return workload
+	return workloadOf(tc.workloadKind(), map[string]any{"tier": "back"}, tc.template(t))
 }
 
 // normalizeCloudSQLPod takes out the pod's own name, and where new volumes, mounts and variables stand among others.
 func normalizeCloudSQLPod(pod *corev1.Pod) {
 	pod.Name, pod.Namespace, pod.OwnerReferences = "", "", nil
 	pod.APIVersion, pod.Kind = "", ""
-	slices.SortFunc(pod.Spec.Volumes, func(a, b corev1.Volume) int { return strings.Compare(a.Name, b.Name) })
+	sortVolumes(pod)
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
 			slices.SortFunc(list[i].Env, func(a, b corev1.EnvVar) int { return strings.Compare(a.Name, b.Name) })
-			slices.SortFunc(list[i].VolumeMounts, func(a, b corev1.VolumeMount) int { return strings.Compare(a.MountPath, b.MountPath) })
 		}
 	}
 }
@@ -188,23 +156,8 @@ func TestCloudSQLAnswers(t *testing.T) {
 		cases[name] = map[string]any{"workload": cloudSQLWorkload(t, tc), "template": tc.template(t), "proxies": tc.objects(t),
 			"sidecar": !tc.containers, "image": values["image"], "userAgent": values["userAgent"]}
 	}
-	in, err := json.Marshal(map[string]any{"cases": cases})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), *cloudSQLOperator)
-	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got cloudSQLAnswers
-	if err := json.Unmarshal(out, &got); err != nil {
-		t.Fatal(err)
-	}
-	if got.Version != cloudSQLVersion {
-		t.Fatalf("the program answers as %s, and the policy is compared with %s", got.Version, cloudSQLVersion)
-	}
+	got := askInjector[cloudSQLAnswers](t, *cloudSQLOperator, cases)
+	checkVersion(t, got.Version, cloudSQLVersion)
 	if *update {
 		if err := os.MkdirAll(filepath.Dir(cloudSQLAnswersFile), 0o755); err != nil {
 			t.Fatal(err)
@@ -213,7 +166,7 @@ func TestCloudSQLAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff(readCloudSQLAnswers(t), got); diff != "" {
+	if diff := cmp.Diff(readAnswers[cloudSQLAnswers](t, cloudSQLAnswersFile), got); diff != "" {
 		t.Errorf("-stored +operator:\n%s", diff)
 	}
 }
@@ -221,18 +174,5 @@ func TestCloudSQLAnswers(t *testing.T) {
 // formatCloudSQLAnswers writes one case a line.
 func formatCloudSQLAnswers(t *testing.T, answers cloudSQLAnswers) []byte {
 	t.Helper()
-	var out bytes.Buffer
-	fmt.Fprintf(&out, "{\"version\": %q,\n\"answers\": {", answers.Version)
-	for i, name := range slices.Sorted(maps.Keys(answers.Answers)) {
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		text, err := json.Marshal(answers.Answers[name])
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintf(&out, "\n%q: %s", name, text)
-	}
-	out.WriteString("\n}}\n")
-	return out.Bytes()
+	return formatAnswers(t, answers.Version, "", nil, answers.Answers)
 }

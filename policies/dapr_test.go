@@ -31,8 +31,6 @@ const (
 	daprAnswers = "testdata/dapr/injector.json"
 	// daprPatcher is the program made of Dapr's code; see fn/internal/upstream/dapr.
 	daprPatcher = "../dist/upstream/dapr-patcher"
-	// daprDocs has the table of differences.
-	daprDocs = "../docs/injection-policy.md"
 )
 
 // daprAnswer is an answer of the program: a pod, or why it is refused.
@@ -52,7 +50,7 @@ func TestDaprInjector(t *testing.T) {
 	if err := json.Unmarshal(text, &answers); err != nil {
 		t.Fatal(err)
 	}
-	docs, err := os.ReadFile(daprDocs)
+	docs, err := os.ReadFile(differencesDocs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +70,7 @@ func TestDaprInjector(t *testing.T) {
 			case tc.difference != "" && diff == "":
 				t.Errorf("there is no difference any more: %s", tc.difference)
 			case tc.difference != "" && !bytes.Contains(docs, []byte("| "+tc.difference+" |")):
-				t.Errorf("%s has no row for %q", daprDocs, tc.difference)
+				t.Errorf("%s has no row for %q", differencesDocs, tc.difference)
 			}
 		})
 	}
@@ -143,7 +141,7 @@ func TestDaprVersion(t *testing.T) {
 	if !bytes.Contains(policy, []byte("It is written for Dapr "+daprVersion+":")) {
 		t.Error("the policy does not name the version")
 	}
-	for _, file := range []string{daprDocs, filepath.Join("..", "fn", "internal", "upstream", "dapr", "go.mod")} {
+	for _, file := range []string{differencesDocs, filepath.Join("..", "fn", "internal", "upstream", "dapr", "go.mod")} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

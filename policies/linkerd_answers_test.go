@@ -4,17 +4,10 @@
 package policies_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"flag"
-	"fmt"
-	"io"
-	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -30,13 +23,7 @@ type linkerdAnswers struct {
 	// Values are those of linkerd-config of an installation without settings, as the injector reads them.
 	Values map[string]any `json:"values"`
 	// Answers are what it makes of the cases, by their names.
-	Answers map[string]linkerdAnswer `json:"answers"`
-}
-
-// linkerdAnswer is a pod, or why it is refused.
-type linkerdAnswer struct {
-	Pod   map[string]any `json:"pod,omitempty"`
-	Error string         `json:"error,omitempty"`
+	Answers map[string]injectorAnswer `json:"answers"`
 }
 
 // linkerdDataFile returns the file with the answers of a version.
@@ -46,22 +33,8 @@ func linkerdDataFile(version string) string {
 
 func readLinkerdAnswers(t *testing.T, version string) linkerdAnswers {
 	t.Helper()
-	text, err := os.ReadFile(linkerdDataFile(version))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out linkerdAnswers
-	if err := json.Unmarshal(text, &out); err != nil {
-		t.Fatal(err)
-	}
-	plain := containersByName(out.Answers[plainCase].Pod)
-	for name, answer := range out.Answers {
-		for container, c := range containersByName(answer.Pod) {
-			if name != plainCase && plain[container] != nil {
-				expandContainer(c, plain[container])
-			}
-		}
-	}
+	out := readAnswers[linkerdAnswers](t, linkerdDataFile(version))
+	eachContainer(out.Answers, expandContainer)
 	return out
 }
 
@@ -145,23 +118,8 @@ func TestLinkerdAnswers(t *testing.T) {
 		cases[name] = map[string]any{"pod": pod, "namespace": fullAnnotations(tc.namespace), "values": tc.values, "trustAnchors": linkerdTrustAnchors,
 			"owner": map[string]any{"kind": tc.workloadKind(), "name": "orders"}}
 	}
-	in, err := json.Marshal(map[string]any{"cases": cases})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), *linkerdInjector)
-	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), io.Discard
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got linkerdAnswers
-	if err := json.Unmarshal(out, &got); err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Contains(linkerdVersions, got.Version) {
-		t.Fatalf("the program answers as %s, which is not one of %s", got.Version, strings.Join(linkerdVersions, ", "))
-	}
+	got := askInjector[linkerdAnswers](t, *linkerdInjector, cases)
+	checkVersion(t, got.Version, linkerdVersions...)
 	text := formatLinkerdAnswers(t, got)
 	if *update {
 		if err := os.WriteFile(linkerdDataFile(got.Version), text, 0o644); err != nil {
@@ -180,29 +138,9 @@ func TestLinkerdAnswers(t *testing.T) {
 // formatLinkerdAnswers writes one case a line, with containers as differences from those of the plain case.
 func formatLinkerdAnswers(t *testing.T, answers linkerdAnswers) []byte {
 	t.Helper()
-	line := func(v any) string {
-		text, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
-	var out bytes.Buffer
-	fmt.Fprintf(&out, "{\"version\": %s,\n\"values\": %s,\n\"answers\": {", line(answers.Version), line(knownValues(builtInValues(t, "linkerd"), answers.Values)))
-	plain := containersByName(answers.Answers[plainCase].Pod)
-	for i, name := range slices.Sorted(maps.Keys(answers.Answers)) {
-		for container, c := range containersByName(answers.Answers[name].Pod) {
-			if name != plainCase && plain[container] != nil {
-				shrinkContainer(c, plain[container])
-			}
-		}
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		fmt.Fprintf(&out, "\n%s: %s", line(name), line(answers.Answers[name]))
-	}
-	out.WriteString("\n}}\n")
-	return out.Bytes()
+	eachContainer(answers.Answers, shrinkContainer)
+	defer eachContainer(answers.Answers, expandContainer)
+	return formatAnswers(t, answers.Version, "values", knownValues(builtInValues(t, "linkerd"), answers.Values), answers.Answers)
 }
 
 const (

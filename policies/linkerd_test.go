@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -27,13 +26,10 @@ import (
 // policy's own values.
 var linkerdVersions = []string{"edge-26.8.3", "edge-25.10.7", "edge-25.4.4"}
 
-// linkerdDocs has the table of differences.
-const linkerdDocs = "../docs/injection-policy.md"
-
 // TestLinkerdInjector compares the policy with what Linkerd's own injectors make of the same pods. A case that differs says by
 // which difference of the table in the docs.
 func TestLinkerdInjector(t *testing.T) {
-	docs, err := os.ReadFile(linkerdDocs)
+	docs, err := os.ReadFile(differencesDocs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +56,7 @@ func TestLinkerdInjector(t *testing.T) {
 					t.Errorf("-Linkerd +Prerig:\n%s", diff)
 				}
 				if tc.difference != "" && !bytes.Contains(docs, []byte("| "+tc.difference+" |")) {
-					t.Errorf("%s has no row for %q", linkerdDocs, tc.difference)
+					t.Errorf("%s has no row for %q", differencesDocs, tc.difference)
 				}
 			})
 		}
@@ -112,7 +108,7 @@ func knownValues(known, values map[string]any) map[string]any {
 
 // linkerdDiff says how the policy's pod differs from Linkerd's; it is empty where it does not. It also checks that injecting
 // twice is injecting once, and that removing gives the input.
-func linkerdDiff(t *testing.T, tc linkerdCase, answers linkerdAnswers, want linkerdAnswer) string {
+func linkerdDiff(t *testing.T, tc linkerdCase, answers linkerdAnswers, want injectorAnswer) string {
 	t.Helper()
 	policy := linkerdPolicy(t, tc, answers)
 	input := linkerdManifest(t, tc)
@@ -128,38 +124,17 @@ func linkerdDiff(t *testing.T, tc linkerdCase, answers linkerdAnswers, want link
 	delete(ours.Annotations, "sidecar.prerig.dev/linkerd")
 	theirs.Name, theirs.Namespace, theirs.TypeMeta = "", "", ours.TypeMeta
 	ours.Name, ours.Namespace = "", ""
-	normalizeLinkerdPod(&ours)
-	normalizeLinkerdPod(&theirs)
+	for _, pod := range []*corev1.Pod{&ours, &theirs} {
+		dropToken(pod)
+		sortVolumes(pod)
+	}
 	return cmp.Diff(theirs, ours, cmpopts.EquateEmpty())
 }
 
 // linkerdManifest is the case's workload and its namespace.
 func linkerdManifest(t *testing.T, tc linkerdCase) []byte {
 	t.Helper()
-	template := tc.template(t)
-	workload := map[string]any{"apiVersion": "apps/v1", "kind": tc.workloadKind(), "metadata": map[string]any{"name": "orders", "namespace": "shop"},
-		"spec": map[string]any{"template": template}}
-	switch tc.workloadKind() {
-	case "Pod":
-		workload["apiVersion"], workload["spec"] = "v1", template["spec"]
-		meta := template["metadata"].(map[string]any)
-		meta["name"], meta["namespace"] = "orders", "shop"
-		workload["metadata"] = meta
-	case "Job":
-		workload["apiVersion"] = "batch/v1"
-	case "CronJob":
-		workload["apiVersion"] = "batch/v1"
-		workload["spec"] = map[string]any{"jobTemplate": map[string]any{"spec": map[string]any{"template": template}}}
-	}
-	var out []byte
-	for _, obj := range []map[string]any{tc.linkerdNamespace(), workload} {
-		text, err := yaml.Marshal(obj)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out = append(append(out, text...), "---\n"...)
-	}
-	return bytes.TrimSuffix(out, []byte("---\n"))
+	return marshalStream(t, tc.linkerdNamespace(), workloadOf(tc.workloadKind(), nil, tc.template(t)))
 }
 
 // podOf returns the pod of the last document.
@@ -193,19 +168,6 @@ func podOf(t *testing.T, manifests []byte, kind string) corev1.Pod {
 		pod = corev1.Pod{ObjectMeta: template.JobTemplate.Spec.Template.ObjectMeta, Spec: template.JobTemplate.Spec.Template.Spec}
 	}
 	return pod
-}
-
-// normalizeLinkerdPod takes out what is meant to be different in every pod: where new volumes and mounts stand among others,
-// which Kubernetes gives no meaning; and the token that the API server mounts into the proxy, too, when the pod is made.
-func normalizeLinkerdPod(pod *corev1.Pod) {
-	pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == tokenVolume })
-	slices.SortFunc(pod.Spec.Volumes, func(a, b corev1.Volume) int { return strings.Compare(a.Name, b.Name) })
-	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range list {
-			list[i].VolumeMounts = slices.DeleteFunc(list[i].VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == tokenVolume })
-			slices.SortFunc(list[i].VolumeMounts, func(a, b corev1.VolumeMount) int { return strings.Compare(a.MountPath, b.MountPath) })
-		}
-	}
 }
 
 // linkerdTrustAnchors are a text in the form of certificates, as the ConfigMap of the trust roots has it: without a line break

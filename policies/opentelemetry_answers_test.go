@@ -4,14 +4,8 @@
 package policies_test
 
 import (
-	"bytes"
-	"encoding/json"
 	"flag"
-	"fmt"
-	"io"
-	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,14 +22,8 @@ var openTelemetryOperator = flag.String("opentelemetry-operator", "", "program t
 type openTelemetryAnswers struct {
 	Version string `json:"version"`
 	// Images are the operator's own for collectors and instrumentations that name none.
-	Images  map[string]string              `json:"images"`
-	Answers map[string]openTelemetryAnswer `json:"answers"`
-}
-
-// openTelemetryAnswer is a pod, or why the operator refuses the objects or the pod.
-type openTelemetryAnswer struct {
-	Pod   map[string]any `json:"pod,omitempty"`
-	Error string         `json:"error,omitempty"`
+	Images  map[string]string         `json:"images"`
+	Answers map[string]injectorAnswer `json:"answers"`
 }
 
 // openTelemetryDataFile returns the file with the answers for the cases of a policy.
@@ -45,15 +33,7 @@ func openTelemetryDataFile(policy, version string) string {
 
 func readOpenTelemetryAnswers(t *testing.T, policy, version string) openTelemetryAnswers {
 	t.Helper()
-	text, err := os.ReadFile(openTelemetryDataFile(policy, version))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out openTelemetryAnswers
-	if err := json.Unmarshal(text, &out); err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return readAnswers[openTelemetryAnswers](t, openTelemetryDataFile(policy, version))
 }
 
 // TestOpenTelemetryAnswers compares the stored answers with those of the program, or writes them anew.
@@ -66,23 +46,8 @@ func TestOpenTelemetryAnswers(t *testing.T) {
 		for name, tc := range cases {
 			asked[name] = tc.question(t)
 		}
-		in, err := json.Marshal(map[string]any{"cases": asked})
-		if err != nil {
-			t.Fatal(err)
-		}
-		cmd := exec.CommandContext(t.Context(), *openTelemetryOperator)
-		cmd.Stdin, cmd.Stderr = bytes.NewReader(in), io.Discard
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got openTelemetryAnswers
-		if err := json.Unmarshal(out, &got); err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Contains(openTelemetryVersions, got.Version) {
-			t.Fatalf("the program answers as %s, which is not one of %s", got.Version, strings.Join(openTelemetryVersions, ", "))
-		}
+		got := askInjector[openTelemetryAnswers](t, *openTelemetryOperator, asked)
+		checkVersion(t, got.Version, openTelemetryVersions...)
 		if !slices.Contains(comparedVersions(policy), got.Version) {
 			continue
 		}
@@ -106,21 +71,5 @@ func TestOpenTelemetryAnswers(t *testing.T) {
 // formatOpenTelemetryAnswers writes one case a line.
 func formatOpenTelemetryAnswers(t *testing.T, answers openTelemetryAnswers) []byte {
 	t.Helper()
-	line := func(v any) string {
-		text, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
-	var out bytes.Buffer
-	fmt.Fprintf(&out, "{\"version\": %s,\n\"images\": %s,\n\"answers\": {", line(answers.Version), line(answers.Images))
-	for i, name := range slices.Sorted(maps.Keys(answers.Answers)) {
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		fmt.Fprintf(&out, "\n%s: %s", line(name), line(answers.Answers[name]))
-	}
-	out.WriteString("\n}}\n")
-	return out.Bytes()
+	return formatAnswers(t, answers.Version, "images", answers.Images, answers.Answers)
 }

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -163,29 +162,7 @@ func (c openTelemetryCase) question(t *testing.T) map[string]any {
 // manifest is the case's workload and its namespace.
 func (c openTelemetryCase) manifest(t *testing.T) []byte {
 	t.Helper()
-	template := c.template(t)
-	workload := map[string]any{"apiVersion": "apps/v1", "kind": c.workloadKind(), "metadata": map[string]any{"name": "orders", "namespace": "shop"},
-		"spec": map[string]any{"template": template}}
-	switch c.workloadKind() {
-	case "Pod":
-		meta := template["metadata"].(map[string]any)
-		meta["name"], meta["namespace"] = "orders", "shop"
-		workload = map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template["spec"]}
-	case "Job":
-		workload["apiVersion"] = "batch/v1"
-	case "CronJob":
-		workload["apiVersion"] = "batch/v1"
-		workload["spec"] = map[string]any{"jobTemplate": map[string]any{"spec": map[string]any{"template": template}}}
-	}
-	var out []byte
-	for _, obj := range []map[string]any{c.shopNamespace(), workload} {
-		text, err := yaml.Marshal(obj)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out = append(append(out, text...), "---\n"...)
-	}
-	return bytes.TrimSuffix(out, []byte("---\n"))
+	return marshalStream(t, c.shopNamespace(), workloadOf(c.workloadKind(), nil, c.template(t)))
 }
 
 // policy uses the built-in sidecar with the case's objects, and for an older operator with its image and feature gates.
@@ -212,7 +189,7 @@ func (c openTelemetryCase) policy(t *testing.T, name string, operator openTeleme
 // TestOpenTelemetryOperator compares the policies with what the operator makes of the same pods. A case that differs says by which
 // difference of the table in the docs.
 func TestOpenTelemetryOperator(t *testing.T) {
-	docs, err := os.ReadFile(openTelemetryDocs)
+	docs, err := os.ReadFile(differencesDocs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +221,7 @@ func TestOpenTelemetryOperator(t *testing.T) {
 						t.Errorf("-operator +Prerig:\n%s", diff)
 					}
 					if row != "" && !bytes.Contains(docs, []byte("| "+row+" |")) {
-						t.Errorf("%s has no row for %q", openTelemetryDocs, row)
+						t.Errorf("%s has no row for %q", differencesDocs, row)
 					}
 				})
 			}
@@ -258,12 +235,9 @@ func TestOpenTelemetryOperator(t *testing.T) {
 	}
 }
 
-// openTelemetryDocs has the tables of differences.
-const openTelemetryDocs = "../docs/injection-policy.md"
-
 // openTelemetryDiff says how the policy's pod differs from the operator's; it is empty where it does not. It also checks that
 // injecting twice is injecting once, and that removing gives the input.
-func openTelemetryDiff(t *testing.T, policy string, tc openTelemetryCase, answers openTelemetryAnswers, want openTelemetryAnswer) string {
+func openTelemetryDiff(t *testing.T, policy string, tc openTelemetryCase, answers openTelemetryAnswers, want injectorAnswer) string {
 	t.Helper()
 	out, difference := injectAndBack(t, tc.policy(t, policy, answers), tc.manifest(t), "operator", want.Error)
 	if out == nil {
@@ -277,7 +251,7 @@ func openTelemetryDiff(t *testing.T, policy string, tc openTelemetryCase, answer
 	delete(ours.Annotations, "sidecar.prerig.dev/"+policy)
 	for _, pod := range []*corev1.Pod{&theirs, &ours} {
 		pod.Name, pod.Namespace, pod.GenerateName, pod.OwnerReferences, pod.TypeMeta = "", "", "", nil, ours.TypeMeta
-		normalizeOpenTelemetryPod(pod)
+		sortVolumes(pod)
 	}
 	return cmp.Diff(theirs, ours, cmpopts.EquateEmpty())
 }
@@ -299,16 +273,6 @@ func TestOpenTelemetryOwnCollector(t *testing.T) {
 		out, results := apply(t, fmt.Appendf(nil, text, native), []byte(input), v1alpha1.ModeInject)
 		if !bytes.Contains(out, []byte("otel-collector")) || bytes.Contains(out, []byte("otc-container")) {
 			t.Errorf("native %v: the operator would take the container out:\n%s%s", native, out, results)
-		}
-	}
-}
-
-// normalizeOpenTelemetryPod takes out where new volumes and mounts stand among others, which Kubernetes gives no meaning.
-func normalizeOpenTelemetryPod(pod *corev1.Pod) {
-	slices.SortFunc(pod.Spec.Volumes, func(a, b corev1.Volume) int { return strings.Compare(a.Name, b.Name) })
-	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range list {
-			slices.SortFunc(list[i].VolumeMounts, func(a, b corev1.VolumeMount) int { return strings.Compare(a.MountPath, b.MountPath) })
 		}
 	}
 }

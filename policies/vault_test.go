@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,19 +31,10 @@ var vaultInjector = flag.String("vault-injector", "", "program that answers as V
 // vaultVersions are those of vault-k8s that the policy is compared with, the newest first.
 var vaultVersions = []string{"1.7.6", "1.4.2"}
 
-// vaultDocs has the table of differences.
-const vaultDocs = "../docs/injection-policy.md"
-
 // vaultAnswers are what one version of the injector says.
 type vaultAnswers struct {
-	Version string                 `json:"version"`
-	Answers map[string]vaultAnswer `json:"answers"`
-}
-
-// vaultAnswer is a pod, or why it is refused.
-type vaultAnswer struct {
-	Pod   map[string]any `json:"pod,omitempty"`
-	Error string         `json:"error,omitempty"`
+	Version string                    `json:"version"`
+	Answers map[string]injectorAnswer `json:"answers"`
 }
 
 // vaultDataFile returns the file with the answers of a version.
@@ -55,7 +45,7 @@ func vaultDataFile(version string) string {
 // TestVaultInjector compares the policy, with the settings that are imported from the injector's Deployment, with what Vault's own
 // injectors make of the same pods. A case that differs says by which difference of the table in the docs.
 func TestVaultInjector(t *testing.T) {
-	docs, err := os.ReadFile(vaultDocs)
+	docs, err := os.ReadFile(differencesDocs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,13 +72,13 @@ func TestVaultInjector(t *testing.T) {
 				case diff == "":
 					equal++
 				case !bytes.Contains(docs, []byte("| "+tc.difference+" |")):
-					t.Errorf("%s has no row for %q", vaultDocs, tc.difference)
+					t.Errorf("%s has no row for %q", differencesDocs, tc.difference)
 				}
 			})
 		}
 		t.Logf("%s: %d of %d equal", version, equal, len(vaultCases))
 		if !bytes.Contains(docs, fmt.Appendf(nil, "| %s | %d of %d |", version, equal, len(vaultCases))) {
-			t.Errorf("%s does not say that %d of %d are equal to those of %s", vaultDocs, equal, len(vaultCases), version)
+			t.Errorf("%s does not say that %d of %d are equal to those of %s", differencesDocs, equal, len(vaultCases), version)
 		}
 	}
 }
@@ -119,7 +109,7 @@ func vaultPolicy(t *testing.T, environment map[string]string) []byte {
 
 // vaultDiff says how the policy's pod differs from the injector's; it is empty where it does not. It also checks that injecting
 // twice is injecting once, and that removing gives the input.
-func vaultDiff(t *testing.T, tc vaultCase, want vaultAnswer) string {
+func vaultDiff(t *testing.T, tc vaultCase, want injectorAnswer) string {
 	t.Helper()
 	input, err := yaml.Marshal(tc.object(t))
 	if err != nil {
@@ -148,18 +138,17 @@ func vaultDiff(t *testing.T, tc vaultCase, want vaultAnswer) string {
 // with paths of their own, and the variables of AWS.
 func normalizeVaultPod(t *testing.T, pod *corev1.Pod) {
 	t.Helper()
+	dropToken(pod)
 	names := map[string]string{}
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
 			c := &list[i]
-			c.VolumeMounts = slices.DeleteFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == tokenVolume })
 			for j := range c.VolumeMounts {
 				if m := &c.VolumeMounts[j]; strings.HasPrefix(m.Name, "vault-secrets-custom-") {
 					names[m.Name] = "vault-secrets-custom at " + m.MountPath
 					m.Name = names[m.Name]
 				}
 			}
-			slices.SortFunc(c.VolumeMounts, func(a, b corev1.VolumeMount) int { return strings.Compare(a.MountPath, b.MountPath) })
 			if strings.HasPrefix(c.Name, "vault-agent") {
 				slices.SortStableFunc(c.Env, func(a, b corev1.EnvVar) int { return strings.Compare(a.Name, b.Name) })
 				for j := range c.Env {
@@ -170,13 +159,12 @@ func normalizeVaultPod(t *testing.T, pod *corev1.Pod) {
 			}
 		}
 	}
-	pod.Spec.Volumes = slices.DeleteFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == tokenVolume })
 	for i, v := range pod.Spec.Volumes {
 		if name := names[v.Name]; name != "" {
 			pod.Spec.Volumes[i].Name = name
 		}
 	}
-	slices.SortFunc(pod.Spec.Volumes, func(a, b corev1.Volume) int { return strings.Compare(a.Name, b.Name) })
+	sortVolumes(pod)
 }
 
 // sortedVaultConfig returns the agent's configuration as it is written, with its templates sorted where there are several.
@@ -220,25 +208,10 @@ func TestVaultAnswers(t *testing.T) {
 		meta := pod["metadata"].(map[string]any)
 		cases[name] = map[string]any{"pod": pod, "namespace": meta["namespace"], "env": tc.environment()}
 	}
-	in, err := json.Marshal(map[string]any{"cases": cases})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), *vaultInjector)
-	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got vaultAnswers
-	if err := json.Unmarshal(out, &got); err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Contains(vaultVersions, got.Version) {
-		t.Fatalf("the program answers as %s, which is not one of %s", got.Version, strings.Join(vaultVersions, ", "))
-	}
+	got := askInjector[vaultAnswers](t, *vaultInjector, cases)
+	checkVersion(t, got.Version, vaultVersions...)
 	if *update {
-		if err := os.WriteFile(vaultDataFile(got.Version), formatVaultAnswers(t, out), 0o644); err != nil {
+		if err := os.WriteFile(vaultDataFile(got.Version), formatVaultAnswers(t, got), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -251,7 +224,7 @@ func TestVaultAnswers(t *testing.T) {
 }
 
 // orderedVaultAnswer is the answer without what is in another order each time.
-func orderedVaultAnswer(t *testing.T, answer vaultAnswer) any {
+func orderedVaultAnswer(t *testing.T, answer injectorAnswer) any {
 	t.Helper()
 	if answer.Pod == nil {
 		return answer.Error
@@ -267,53 +240,15 @@ func orderedVaultAnswer(t *testing.T, answer vaultAnswer) any {
 // readVaultAnswers returns the stored answers of a version.
 func readVaultAnswers(t *testing.T, version string) vaultAnswers {
 	t.Helper()
-	text, err := os.ReadFile(vaultDataFile(version))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out vaultAnswers
-	if err := json.Unmarshal(text, &out); err != nil {
-		t.Fatal(err)
-	}
-	out.eachContainer(expandContainer)
+	out := readAnswers[vaultAnswers](t, vaultDataFile(version))
+	eachContainer(out.Answers, expandContainer)
 	return out
 }
 
-// eachContainer calls a function for each container that the case "plain" has, too, with that one.
-func (a vaultAnswers) eachContainer(change func(c, plain map[string]any)) {
-	plain := containersByName(a.Answers[plainCase].Pod)
-	for name, answer := range a.Answers {
-		for container, c := range containersByName(answer.Pod) {
-			if name != plainCase && plain[container] != nil {
-				change(c, plain[container])
-			}
-		}
-	}
-}
-
-// formatVaultAnswers writes one case of the program's output a line, with containers as differences from those of the plain case.
-func formatVaultAnswers(t *testing.T, output []byte) []byte {
+// formatVaultAnswers writes one case a line, with containers as differences from those of the plain case.
+func formatVaultAnswers(t *testing.T, answers vaultAnswers) []byte {
 	t.Helper()
-	var answers vaultAnswers
-	if err := json.Unmarshal(output, &answers); err != nil {
-		t.Fatal(err)
-	}
-	answers.eachContainer(shrinkContainer)
-	line := func(v any) string {
-		text, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
-	var out bytes.Buffer
-	fmt.Fprintf(&out, "{\"version\": %s,\n\"answers\": {", line(answers.Version))
-	for i, name := range slices.Sorted(maps.Keys(answers.Answers)) {
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		fmt.Fprintf(&out, "\n%s: %s", line(name), line(answers.Answers[name]))
-	}
-	out.WriteString("\n}}\n")
-	return out.Bytes()
+	eachContainer(answers.Answers, shrinkContainer)
+	defer eachContainer(answers.Answers, expandContainer)
+	return formatAnswers(t, answers.Version, "", nil, answers.Answers)
 }

@@ -10,6 +10,16 @@ import (
 	"strings"
 )
 
+// SecretsPolicy says what becomes of Secrets with readable values in the result. Everybody who can read a branch or an artifact can
+// read them there, also in its history.
+type SecretsPolicy string
+
+// What becomes of Secrets.
+const (
+	SecretsRefuse SecretsPolicy = "Refuse"
+	SecretsAllow  SecretsPolicy = "Allow"
+)
+
 // publishKind is what a kind of places that are published to says of itself: a field of Publish.
 type publishKind interface {
 	// target names an entry in the status; url is where it is, which tenants and egress are checked by.

@@ -218,16 +218,6 @@ type PolicyRef struct {
 	BuiltIn string `json:"builtIn,omitempty"`
 }
 
-// SecretsPolicy says what becomes of Secrets with readable values in the result. Everybody who can read a branch or an artifact can
-// read them there, also in its history.
-type SecretsPolicy string
-
-// What becomes of Secrets.
-const (
-	SecretsRefuse SecretsPolicy = "Refuse"
-	SecretsAllow  SecretsPolicy = "Allow"
-)
-
 // Publish is one place where the result goes: exactly one of git and oci.
 type Publish struct {
 	// Secrets is Refuse (the default: a result with a Secret whose values can be read is not published) or Allow. Secrets that
