@@ -48,35 +48,28 @@ func (d *Document) withValue(want any) (*Document, error) {
 		_, _ = (&nodeDecoder{keep: true}).decodeValue(root)
 	}
 	next, err := d.tryEdits(text, root, want)
-	if err == nil {
-		return next, nil
+	if err != nil {
+		return nil, d.wrapError("editing", err)
 	}
-	// Blanks after the last line can become part of a text that is appended before them.
-	if trimmed := strings.TrimRight(text, " \t\r\n"); !root.isFlow() && len(trimmed)+1 < len(text) {
-		trimmed += detectStyle(text, root).nl
-		if root, perr := parseText(trimmed, d.col0, d.parent, d.inFlow, d.outerAnchors()); perr == nil {
-			_, _ = (&nodeDecoder{keep: true}).decodeValue(root)
-			if next, terr := d.tryEdits(trimmed, root, want); terr == nil {
-				return next, nil
-			}
-		}
-	}
-	return nil, d.wrapError("editing", err)
+	return next, nil
 }
 
-// tryEdits edits a text, at last with every alias written out.
+// tryEdits edits a text in several ways until the result holds what it is to hold. The first is nearly always the one; each of the
+// others changes more of the text, or writes it less well.
 func (d *Document) tryEdits(text string, root *yamlNode, want any) (*Document, error) {
 	var last error
-	for _, try := range []struct{ expand, plain bool }{{}, {plain: true}, {expand: true, plain: true}} {
-		e := newEditor(d, text, root, try.expand)
-		e.plain = try.plain
-		next, err := e.applyEdits(root, want)
-		if err == nil {
-			return next, nil
-		}
-		last = err
-		if !e.aliases && try.plain {
-			break
+	for _, below := range []struct{ trim, quote bool }{{}, {trim: true}, {quote: true}} {
+		for _, try := range []struct{ expand, plain bool }{{}, {plain: true}, {expand: true, plain: true}} {
+			e := newEditor(d, text, root, try.expand)
+			if try.expand && !e.aliases {
+				continue
+			}
+			e.plain, e.trim, e.w.quote = try.plain, below.trim, below.quote
+			next, err := e.applyEdits(root, want)
+			if err == nil {
+				return next, nil
+			}
+			last = err
 		}
 	}
 	return nil, last
@@ -107,8 +100,9 @@ type documentEditor struct {
 	w       blockWriter
 	json    bool // the whole document is JSON
 	aliases bool // the document has aliases
-	expand  bool // replace every alias by its value
+	expand  bool // replace every alias by its value, where nothing else holds
 	plain   bool // write what comes into a list fresh, also where it leaves another, and rename no entry
+	trim    bool // take the blanks out of empty lines below what is written: they would become part of a block scalar
 	// renaming says that the mapping that is edited takes the place of another.
 	renaming bool
 	// anchored says that the document has anchors, and anchors are the mappings that have one which no alias names.
@@ -196,6 +190,9 @@ func (e *documentEditor) applyEdits(root *yamlNode, want any) (*Document, error)
 	if err := e.editNode(root, want, pl); err != nil {
 		return nil, err
 	}
+	if e.trim {
+		e.trimBlankLines()
+	}
 	next := *e.d
 	next.text = applyToText(e.src, e.edits, 0, len(e.src))
 	if e.src == e.d.text {
@@ -207,6 +204,24 @@ func (e *documentEditor) applyEdits(root *yamlNode, want any) (*Document, error)
 		return &cut, nil
 	}
 	return &next, e.checkResult(&next, want) // a block scalar at the end needs its line break
+}
+
+// trimBlankLines takes the blanks out of the empty lines that follow what is written.
+func (e *documentEditor) trimBlankLines() {
+	for _, ed := range slices.Clone(e.edits) {
+		at := ed.end
+		if !strings.HasSuffix(ed.text, "\n") {
+			at = e.nextLine(at)
+		}
+		for at < len(e.src) {
+			end := lineEnd(e.src, at)
+			if firstNonBlank(e.src[at:end]) != 0 {
+				break
+			}
+			e.replaceBytes(at, end, "")
+			at = e.nextLine(at)
+		}
+	}
 }
 
 // checkResult decodes a document and compares it with what it is to be.

@@ -24,6 +24,18 @@ func TestEditAndBack(t *testing.T) {
 			text:    `{"probe": {"tcpSocket": {"port": 1}, "periodSeconds": 3}}`,
 			changed: `{"probe": {"httpGet": {"path": "/app", "port": 15020}, "periodSeconds": 3}}`,
 		},
+		"a value in flow style that needs quotes": {
+			text:    "env: [{name: A, value: b}, {name: B, value: /bin}]\n",
+			changed: `{"env": [{"name": "A", "value": "b, c"}, {"name": "B", "value": "-x"}]}`,
+		},
+		"quotes of values in flow style": {
+			text:    "env: {A: 'a', B: \"b\", C: 'c, c', D: \"d, d\", E: \"e, e\"}\n",
+			changed: `{"env": {"A": "x", "B": "b, b", "C": "c", "D": "d, e", "E": "e"}}`,
+		},
+		"a value of JSON": {
+			text:    `{"env": {"A": "a", "B": "b, b"}}`,
+			changed: `{"env": {"A": "a, a", "B": "b"}}`,
+		},
 		"a key with nothing below it": {
 			text:    "spec:\n  volumes: # none\n  containers: []\n",
 			changed: `{"spec": {"volumes": [{"name": "a"}], "containers": []}}`,

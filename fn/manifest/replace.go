@@ -37,13 +37,9 @@ func (e *documentEditor) standsBelow(n *yamlNode, start int, pl nodePlace) bool 
 // replaceFlow writes flow style.
 func (e *documentEditor) replaceFlow(n *yamlNode, start int, want any, pl nodePlace) {
 	w, pad := e.flowStyle(n)
-	like := n.style
-	if w.json {
-		like = doubleStyle
-	}
 	var t string
 	if isInline(want) {
-		t = scalarText(want, true, keepQuotes(like))
+		t = flowScalar(n, want, w.json)
 	} else {
 		if n.isCollection() && (n.n > 0 || e.standsBelow(n, start, pl)) && !strings.Contains(e.src[n.start:n.end], "\n") && !e.json {
 			w.unit = ""
@@ -57,6 +53,21 @@ func (e *documentEditor) replaceFlow(n *yamlNode, start int, want any, pl nodePl
 		}
 	}
 	e.replaceBytes(start, n.end, t)
+}
+
+// flowScalar writes a scalar of flow style in the style of the one that it takes the place of. A text that was plain and cannot stay
+// so gets single quotes, and loses them when it can be plain again: double ones, which people write more often, are the user's.
+func flowScalar(n *yamlNode, want any, json bool) string {
+	s, text := want.(string)
+	switch {
+	case json:
+		return scalarText(want, true, doubleStyle)
+	case text && n.style == plainStyle && n.val != "" && !plainSafe(s, true) && oneLine(s):
+		return singleQuoted(s)
+	case text && n.style == singleStyle && plainSafe(s, true) && !plainSafe(n.val, true):
+		return s
+	}
+	return scalarText(want, true, keepQuotes(n.style))
 }
 
 // keepQuotes returns the style of a string that takes the place of one.
@@ -73,6 +84,9 @@ func (e *documentEditor) scalarLike(n *yamlNode, want any, pl nodePlace) string 
 	s, text := want.(string)
 	if !text || n.kind != scalarKind {
 		return w.scalarText(want, max(pl.parent, 0))
+	}
+	if w.quote && (n.style == literalStyle || n.style == foldedStyle) {
+		return quoteString(s, false, plainStyle) + e.headerComment(n)
 	}
 	if n.style == literalStyle || n.style == foldedStyle {
 		col := n.indent

@@ -52,3 +52,35 @@ func TestCommentsAtTheEndSurviveAddingAndRemoving(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatFollowsIsNoPartOfABlockScalar checks that what stands below a value, blanks in an empty line or a comment further to the
+// right, does not become part of a text of several lines that is written there.
+func TestWhatFollowsIsNoPartOfABlockScalar(t *testing.T) {
+	lines := "---\nx: y\n---\n"
+	nested := []any{map[string]any{"name": "web", "image": lines}}
+	tests := map[string]struct{ text, want string }{
+		"blanks below":              {"a:\n       \n #0\n", "a:\n- name: web\n  image: |\n    ---\n    x: y\n    ---\n\n #0\n"},
+		"blanks at the end":         {"a:\n       \n", "a:\n- name: web\n  image: |\n    ---\n    x: y\n    ---\n\n"},
+		"a comment further right":   {"a:\n       #0\n", "a:\n- name: web\n  image: \"---\\nx: y\\n---\\n\"\n       #0\n"},
+		"both":                      {"a:\n       \n       #0\nb: c\n", "a:\n- name: web\n  image: \"---\\nx: y\\n---\\n\"\n       \n       #0\nb: c\n"},
+		"an entry is taken out too": {"a:\nc: d\n       \n       #0\nb: c\n", "a:\n- name: web\n  image: \"---\\nx: y\\n---\\n\"\n       \n       #0\nb: c\n"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := one(t, tc.text)
+			want, err := d.Object()
+			if err != nil {
+				t.Fatal(err)
+			}
+			want["a"] = nested
+			delete(want, "c")
+			got, err := d.With(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, string(got.Raw())); diff != "" {
+				t.Errorf("%s", diff)
+			}
+		})
+	}
+}

@@ -31,6 +31,7 @@ type blockWriter struct {
 	// carry has the texts of elements that come from elsewhere in the document.
 	carry *elementCarrier
 	part  bool // the text goes between other text: no block scalars that would take empty lines after them along
+	quote bool // no block scalars at all: what follows could become part of them
 }
 
 // isInline reports whether a value is written on the line of its key.
@@ -153,7 +154,7 @@ func (w *blockWriter) writeElement(v any, col int) {
 // scalarText writes a scalar or an empty collection after an indicator; parent is the column of the collection around it.
 // The line break after it is not written.
 func (w *blockWriter) scalarText(v any, parent int) string {
-	if s, ok := v.(string); ok {
+	if s, ok := v.(string); ok && !w.quote {
 		step := max(w.step, 1)
 		if header, lines, ok := literalBlock(s, step); ok && !(w.part && strings.Contains(header, "+")) {
 			return header + w.writeLines(lines, parent+step)
