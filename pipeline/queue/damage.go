@@ -9,10 +9,17 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
+	"sync/atomic"
 )
 
 // serverLog hands on what the embedded server has to say about its files; the rest of it is of no use to anybody.
-type serverLog struct{ log *slog.Logger }
+type serverLog struct {
+	log *slog.Logger
+	// broken is set when the server tells that it could not write: a stream stores and removes nothing any more after that, not even
+	// what has expired. Who waits for a lock that cannot be dropped would wait for ever, and see no error.
+	broken *atomic.Bool
+}
 
 func (s serverLog) Noticef(string, ...any) {}
 func (s serverLog) Debugf(string, ...any)  {}
@@ -23,8 +30,15 @@ func (s serverLog) Warnf(format string, v ...any) {
 }
 
 func (s serverLog) Errorf(format string, v ...any) {
-	s.log.Error("the embedded NATS server", "says", fmt.Sprintf(format, v...))
+	text := fmt.Sprintf(format, v...)
+	if strings.Contains(text, writeFailed) {
+		s.broken.Store(true)
+	}
+	s.log.Error("the embedded NATS server", "says", text)
 }
+
+// writeFailed is in what nats-server (2.15.2, server/filestore.go, setWriteErr) says when it gives up a stream's files.
+const writeFailed = "Critical write error"
 
 func (s serverLog) Fatalf(format string, v ...any) { s.Errorf(format, v...) }
 

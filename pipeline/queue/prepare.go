@@ -42,10 +42,18 @@ func isFinal(err error) bool {
 	return errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrKeyExists)
 }
 
+// lookTimeout is how long one look may take. An embedded server answers at last, also where its disk takes seconds to write.
+func (q *Queue) lookTimeout() time.Duration {
+	if q.server != nil {
+		return embeddedTimeout
+	}
+	return lookFor
+}
+
 // findStream looks for a stream.
 func (q *Queue) findStream(ctx context.Context, name string) (found jetstream.Stream, err error) {
 	err = q.retryStep(ctx, func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, lookFor)
+		ctx, cancel := context.WithTimeout(ctx, q.lookTimeout())
 		defer cancel()
 		found, err = q.js.Stream(ctx, name)
 		return err
@@ -78,7 +86,7 @@ func sameStream(a, b jetstream.StreamConfig) bool {
 func (q *Queue) ensureConsumer(ctx context.Context, s jetstream.Stream, name string, c jetstream.ConsumerConfig) (found jetstream.Consumer, err error) {
 	c.Durable = name
 	err = q.retryStep(ctx, func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, lookFor)
+		ctx, cancel := context.WithTimeout(ctx, q.lookTimeout())
 		defer cancel()
 		found, err = s.Consumer(ctx, name)
 		return err
@@ -109,7 +117,7 @@ func (q *Queue) ensureBucket(ctx context.Context, name string, ttl time.Duration
 		is := s.CachedInfo().Config
 		if is.MaxAge == ttl && max(is.MaxBytes, 0) == size && is.Replicas == q.opts.Replicas && is.MaxMsgsPerSubject == 1 && is.AllowDirect && is.AllowRollup {
 			err = q.retryStep(ctx, func(ctx context.Context) error {
-				ctx, cancel := context.WithTimeout(ctx, lookFor)
+				ctx, cancel := context.WithTimeout(ctx, q.lookTimeout())
 				defer cancel()
 				kv, err = q.js.KeyValue(ctx, full)
 				return err

@@ -11,14 +11,33 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
 
+// loggedErrors is what a queue logs, also while it is read.
+type loggedErrors struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *loggedErrors) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+func (l *loggedErrors) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 // telling opens the queue of a directory and gives what it logs as errors.
-func telling(t *testing.T, dir string) (*Queue, *bytes.Buffer) {
+func telling(t *testing.T, dir string) (*Queue, *loggedErrors) {
 	t.Helper()
-	var said bytes.Buffer
+	var said loggedErrors
 	q, err := Open(t.Context(), Options{Dir: dir, AckWait: time.Second, Log: slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelError}))})
 	if err != nil {
 		t.Fatal(err)

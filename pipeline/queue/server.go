@@ -80,7 +80,7 @@ func (q *Queue) startEmbedded(ctx context.Context, dir string, maxStore int64) e
 	if err != nil {
 		return fmt.Errorf("setting up the embedded NATS server: %w", err)
 	}
-	s.SetLoggerV2(serverLog{q.opts.Log}, false, false, false)
+	s.SetLoggerV2(serverLog{q.opts.Log, &q.broken}, false, false, false)
 	started := make(chan struct{})
 	go func() { s.Start(); close(started) }()
 	q.server = s

@@ -38,6 +38,8 @@ type Job struct {
 	// more of it since.
 	Revision string    `json:"revision,omitempty"`
 	Resolved time.Time `json:"resolved,omitzero"`
+	// Mounted is where the further sources of the pipeline were then, by their mount paths.
+	Mounted map[string]string `json:"mounted,omitempty"`
 	// Rendered is the time that the pipeline's state had for its last render before the source was looked at. Where the state
 	// has another one since, Revision may be older than what was rendered.
 	Rendered time.Time `json:"rendered,omitzero"`
