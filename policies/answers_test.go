@@ -181,9 +181,14 @@ func TestStoredAnswers(t *testing.T) {
 		check(vaultDataFile(version), formatVaultAnswers(t, readVaultAnswers(t, version)))
 	}
 	for policy := range openTelemetryPolicies {
-		for _, version := range comparedVersions(policy) {
+		for _, version := range openTelemetryVersions {
 			check(openTelemetryDataFile(policy, version), formatOpenTelemetryAnswers(t, readOpenTelemetryAnswers(t, policy, version)))
 		}
 	}
-	check(cloudSQLAnswersFile, formatCloudSQLAnswers(t, readAnswers[cloudSQLAnswers](t, cloudSQLAnswersFile)))
+	order := readAnswers[orderAnswers](t, orderAnswersFile)
+	eachContainer(order.Answers, expandContainer)
+	check(orderAnswersFile, formatOrderAnswers(t, order))
+	for _, version := range cloudSQLVersions {
+		check(cloudSQLDataFile(version), formatCloudSQLAnswers(t, readAnswers[cloudSQLAnswers](t, cloudSQLDataFile(version))))
+	}
 }

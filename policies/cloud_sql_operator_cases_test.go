@@ -25,8 +25,8 @@ type cloudSQLCase struct {
 	spec string
 	// containers is true where the proxies are containers beside the app's and no native sidecars.
 	containers bool
-	// difference is the row of the docs' table that says why the pod is not the operator's.
-	difference string
+	// difference is the row of the docs' table that says why the pod is not the operator's; older is that for an older operator.
+	difference, older string
 }
 
 func (c cloudSQLCase) workloadKind() string {
@@ -133,7 +133,7 @@ var cloudSQLCases = map[string]cloudSQLCase{
 	"name of 59":           {name: "a234567890b234567890c234567890d234567890e234567890f234", proxies: []string{cloudSQLOne}},
 	"image":                {proxies: []string{"{" + cloudSQLOne + ", authProxyContainer: {image: 'example.com/proxy:7', quiet: true, refreshStrategy: lazy}}"}},
 	"resources":            {proxies: []string{"{" + cloudSQLOne + ", authProxyContainer: {resources: {requests: {cpu: 100m}, limits: {memory: 1Gi}}}}"}},
-	"security context":     {proxies: []string{"{" + cloudSQLOne + ", authProxyContainer: {securityContext: {runAsUser: 7}}}"}},
+	"security context":     {proxies: []string{"{" + cloudSQLOne + ", authProxyContainer: {securityContext: {runAsUser: 7}}}"}, older: "with 1.6.0: `securityContext` of an object"},
 	"telemetry":            {proxies: []string{"{" + cloudSQLOne + ", authProxyContainer: {telemetry: {quotaProject: q, prometheusNamespace: shop, telemetryProject: p, telemetryPrefix: x, telemetrySampleRate: 500, httpPort: 9092, disableTraces: true, disableMetrics: true}}}"}},
 	"Prometheus":           {proxies: []string{"{" + cloudSQLOne + ", authProxyContainer: {telemetry: {prometheus: true, disableTraces: false}}}"}},
 	"admin server":         {proxies: []string{"{" + cloudSQLOne + ", authProxyContainer: {adminServer: {port: 7777, enableAPIs: [Debug, QuitQuitQuit]}}}"}},

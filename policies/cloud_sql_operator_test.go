@@ -27,12 +27,13 @@ import (
 // testdata/cloud-sql-operator/README.md.
 var cloudSQLOperator = flag.String("cloud-sql-operator", "", "program that answers as the Cloud SQL Auth Proxy Operator, to compare the stored answers with")
 
-const (
-	// cloudSQLVersion is the version of the operator that the policy is compared with.
-	cloudSQLVersion = "1.8.1"
-	// cloudSQLAnswersFile has its answers.
-	cloudSQLAnswersFile = "testdata/cloud-sql-operator/" + cloudSQLVersion + ".operator.json"
-)
+// cloudSQLVersions are those of the operator that the policy is compared with, the newest first.
+var cloudSQLVersions = []string{"1.8.1", "1.6.0"}
+
+// cloudSQLDataFile returns the file with the answers of a version.
+func cloudSQLDataFile(version string) string {
+	return filepath.Join("testdata", "cloud-sql-operator", version+".operator.json")
+}
 
 // cloudSQLAnswers are what the operator says.
 type cloudSQLAnswers struct {
@@ -46,57 +47,72 @@ type cloudSQLAnswer struct {
 	Error string           `json:"error,omitempty"`
 }
 
-// TestCloudSQLOperator compares the policy with what the operator makes of the same pods.
+// TestCloudSQLOperator compares the policy with what the operators make of the same pods.
 func TestCloudSQLOperator(t *testing.T) {
 	docs, err := os.ReadFile(differencesDocs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	answers := readAnswers[cloudSQLAnswers](t, cloudSQLAnswersFile)
-	if len(answers.Answers) != len(cloudSQLCases) {
-		t.Errorf("there are %d answers for %d cases", len(answers.Answers), len(cloudSQLCases))
+	for _, version := range cloudSQLVersions {
+		answers := readAnswers[cloudSQLAnswers](t, cloudSQLDataFile(version))
+		if len(answers.Answers) != len(cloudSQLCases) {
+			t.Errorf("%s: there are %d answers for %d cases", version, len(answers.Answers), len(cloudSQLCases))
+		}
+		equal := 0
+		for _, name := range slices.Sorted(maps.Keys(cloudSQLCases)) {
+			t.Run(version+"/"+name, func(t *testing.T) {
+				want, ok := answers.Answers[name]
+				if !ok {
+					t.Fatal("the operator's answer is missing")
+				}
+				if checkCloudSQLCase(t, version, cloudSQLCases[name], want, docs) {
+					equal++
+				}
+			})
+		}
+		t.Logf("%s: %d of %d equal", version, equal, len(cloudSQLCases))
+		if !bytes.Contains(docs, fmt.Appendf(nil, "| %s | %d of %d |", version, equal, len(cloudSQLCases))) {
+			t.Errorf("%s does not say that %d of %d are equal to those of %s", differencesDocs, equal, len(cloudSQLCases), version)
+		}
 	}
-	equal := 0
-	for _, name := range slices.Sorted(maps.Keys(cloudSQLCases)) {
-		tc := cloudSQLCases[name]
-		t.Run(name, func(t *testing.T) {
-			want, ok := answers.Answers[name]
-			if !ok {
-				t.Fatal("the operator's answer is missing")
-			}
-			diff := cloudSQLDiff(t, tc, want)
-			switch {
-			case diff != "":
-				t.Errorf("-operator +Prerig:\n%s", diff)
-			case tc.difference == "" && len(want.Pods) > 1:
-				t.Errorf("the operator makes %d different pods", len(want.Pods))
-			case tc.difference != "" && len(want.Pods) < 2:
-				t.Errorf("there is no difference any more: %s", tc.difference)
-			case tc.difference != "" && !bytes.Contains(docs, []byte("| "+tc.difference+" |")):
-				t.Errorf("%s has no row for %q", differencesDocs, tc.difference)
-			}
-			if diff == "" && tc.difference == "" {
-				equal++
-			}
-		})
+}
+
+// checkCloudSQLCase reports whether the pod of a case is the operator's only one.
+func checkCloudSQLCase(t *testing.T, version string, tc cloudSQLCase, want cloudSQLAnswer, docs []byte) bool {
+	t.Helper()
+	diff := cloudSQLDiff(t, version, tc, want)
+	row := tc.difference
+	if row == "" && version != cloudSQLVersions[0] {
+		row = tc.older
 	}
-	t.Logf("%s: %d of %d equal", cloudSQLVersion, equal, len(cloudSQLCases))
-	if !bytes.Contains(docs, fmt.Appendf(nil, "| %s | %d of %d |", cloudSQLVersion, equal, len(cloudSQLCases))) {
-		t.Errorf("%s does not say that %d of %d are equal", differencesDocs, equal, len(cloudSQLCases))
+	switch {
+	case diff != "" && (row == "" || tc.difference != ""):
+		t.Errorf("-operator +Prerig:\n%s", diff)
+	case row == "" && len(want.Pods) > 1:
+		t.Errorf("the operator makes %d different pods", len(want.Pods))
+	case row != "" && diff == "" && len(want.Pods) < 2:
+		t.Errorf("there is no difference any more: %s", row)
+	case row != "" && !bytes.Contains(docs, []byte("| "+row+" |")):
+		t.Errorf("%s has no row for %q", differencesDocs, row)
 	}
+	return row == "" && diff == ""
 }
 
 // cloudSQLDiff says how the policy's pod differs from each that the operator makes; it is empty where it is one of them. It also
 // checks that injecting twice is injecting once, and that removing gives the input.
-func cloudSQLDiff(t *testing.T, tc cloudSQLCase, want cloudSQLAnswer) string {
+func cloudSQLDiff(t *testing.T, version string, tc cloudSQLCase, want cloudSQLAnswer) string {
 	t.Helper()
 	objects := tc.objects(t)
 	if objects == nil {
 		objects = []any{}
 	}
+	values := map[string]any{"workloads": objects, "native": !tc.containers}
+	if version != cloudSQLVersions[0] {
+		values["preStopHost"] = "localhost"
+	}
 	policy, err := yaml.Marshal(map[string]any{
 		"apiVersion": v1alpha1.APIVersion, "kind": v1alpha1.Kind, "metadata": map[string]any{"name": "sql"},
-		"spec": map[string]any{"sidecars": []any{map[string]any{"builtIn": "cloud-sql-operator", "values": map[string]any{"workloads": objects, "native": !tc.containers}}}},
+		"spec": map[string]any{"sidecars": []any{map[string]any{"builtIn": "cloud-sql-operator", "values": values}}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -157,16 +173,19 @@ func TestCloudSQLAnswers(t *testing.T) {
 			"sidecar": !tc.containers, "image": values["image"], "userAgent": values["userAgent"]}
 	}
 	got := askInjector[cloudSQLAnswers](t, *cloudSQLOperator, cases)
-	checkVersion(t, got.Version, cloudSQLVersion)
+	checkVersion(t, got.Version, cloudSQLVersions...)
 	if *update {
-		if err := os.MkdirAll(filepath.Dir(cloudSQLAnswersFile), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(cloudSQLAnswersFile, formatCloudSQLAnswers(t, got), 0o644); err != nil {
+		if err := os.WriteFile(cloudSQLDataFile(got.Version), formatCloudSQLAnswers(t, got), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff(readAnswers[cloudSQLAnswers](t, cloudSQLAnswersFile), got); diff != "" {
+	want := readAnswers[cloudSQLAnswers](t, cloudSQLDataFile(got.Version))
+	for _, answers := range []cloudSQLAnswers{want, got} {
+		for _, answer := range answers.Answers {
+			slices.SortFunc(answer.Pods, func(a, b map[string]any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-stored +operator:\n%s", diff)
 	}
 }

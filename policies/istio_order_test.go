@@ -15,7 +15,7 @@ import (
 
 // TestOrderWithIstio injects Istio's proxy and another into one pod. The API server calls webhooks in the order of the names
 // of their configurations (k8s.io/apiserver/pkg/admission/configuration): dapr-sidecar-injector, istio-sidecar-injector,
-// linkerd-proxy-injector-webhook-config. The policies have that order.
+// linkerd-proxy-injector-webhook-config. The policies have that order. For the others see [TestOrderWithIstioWebhooks].
 func TestOrderWithIstio(t *testing.T) {
 	const skipped = "sidecar linkerd skipped: the pod has the proxy istio-proxy already, and Linkerd's injector leaves such pods alone"
 	linkerd := map[string]any{"identityTrustAnchorsPEM": linkerdTrustAnchors}

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -48,9 +47,6 @@ func TestOpenTelemetryAnswers(t *testing.T) {
 		}
 		got := askInjector[openTelemetryAnswers](t, *openTelemetryOperator, asked)
 		checkVersion(t, got.Version, openTelemetryVersions...)
-		if !slices.Contains(comparedVersions(policy), got.Version) {
-			continue
-		}
 		text := formatOpenTelemetryAnswers(t, got)
 		path := openTelemetryDataFile(policy, got.Version)
 		if *update {

@@ -28,14 +28,24 @@ const (
 	severalLanguages = "several instrumentations for one container, or without containers"
 	missingContainer = "a container in an annotation that the pod does not have"
 	ownerNames       = "names of ReplicaSets and Jobs, and UIDs of all owners, that are not there yet"
-	unsupported      = "go, apache-httpd, nginx"
-	exporterTLS      = "`spec.exporter.tls`"
+	unsupported      = "apache-httpd, nginx"
+	goRefused        = "go without a program, for several containers or an init container, or with `shareProcessNamespace: false`"
+	noCertificates   = "a Secret or ConfigMap of `spec.exporter.tls` that is not in the cluster"
+	olderAgents      = "with 0.131.0: init containers in an annotation, and the container's `securityContext`"
 	references       = "a container whose `JAVA_TOOL_OPTIONS` and the like are references, or with `OTEL_DOTNET_AUTO_HOME`"
 	twice            = "a container with one variable twice"
 	wrongPlatform    = "a platform or runtime that is not known"
 	twoContainers    = "containers: [{name: web, image: 'example.com/orders:7'}, {name: worker, image: 'example.com/worker:8'}]"
 	withInit         = "{initContainers: [{name: prepare, image: p}, {name: migrate, image: 'm:1'}], containers: [{name: web, image: 'example.com/orders:7'}]}"
 )
+
+// longName is longer than the name of a volume may be.
+const longName = "certificates-of-the-collector-that-is-in-another-cluster-of-ours"
+
+// certificates are a Secret and a ConfigMap, without which the operator leaves pods alone.
+func certificates(name string) string {
+	return "\n---\n{apiVersion: v1, kind: Secret, metadata: {name: " + name + "}}\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + "}}"
+}
 
 func oneContainer(fields string) string {
 	return "containers: [{name: web, image: 'example.com/orders:7', " + fields + "}]"
@@ -50,7 +60,7 @@ var openTelemetryInstrumentationCases = map[string]openTelemetryCase{
 	"python": {annotations: askFor("inject-python", "true"), objects: plainObject},
 	"dotnet": {annotations: askFor("inject-dotnet", "true"), objects: plainObject},
 	"sdk":    {annotations: askFor("inject-sdk", "true"), objects: plainObject},
-	"go":     {annotations: askFor("inject-go", "true", "otel-go-auto-target-exe", "/app"), objects: plainObject, difference: unsupported},
+	"go":     {annotations: askFor("inject-go", "true", "otel-go-auto-target-exe", "/app"), objects: plainObject},
 	"apache": {annotations: askFor("inject-apache-httpd", "true"), objects: plainObject, difference: unsupported},
 	"nginx":  {annotations: askFor("inject-nginx", "true"), objects: plainObject, difference: unsupported},
 
@@ -77,9 +87,29 @@ var openTelemetryInstrumentationCases = map[string]openTelemetryCase{
 	"volume claim, size":   {annotations: askFor("inject-dotnet", "true"), objects: instrumentationObject("orders", "dotnet: {volumeLimitSize: 1Gi, volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}")},
 	"java extensions":      {annotations: askFor("inject-java", "true"), objects: instrumentationObject("orders", "java: {extensions: [{image: 'e:1', dir: /ext}, {image: 'f:1', dir: /more}]}")},
 	"resource attributes":  {annotations: askFor("inject-sdk", "true"), objects: instrumentationObject("orders", "resource: {resourceAttributes: {environment: dev, service.version: '3', k8s.namespace.name: x}}")},
-	"exporter tls":         {annotations: askFor("inject-sdk", "true"), objects: instrumentationObject("orders", "exporter: {endpoint: 'https://c:4317', tls: {ca_file: /a/ca.crt}}"), difference: exporterTLS},
-	"sampler without type": {annotations: askFor("inject-sdk", "true"), objects: instrumentationObject("orders", "propagators: [b3]")},
-	"always on":            {annotations: askFor("inject-sdk", "true"), objects: instrumentationObject("orders", "sampler: {type: always_on}")},
+	"exporter tls":         {annotations: askFor("inject-sdk", "true"), objects: instrumentationObject("orders", "exporter: {endpoint: 'https://c:4317', tls: {ca_file: /a/ca.crt}}")},
+	"exporter tls, secret": {annotations: askFor("inject-java", "true"), objects: instrumentationObject("orders", "exporter: {endpoint: 'https://c:4317', tls: {secretName: certs, ca_file: ca.crt, cert_file: tls.crt, key_file: tls.key}}") + certificates("certs")},
+	"exporter tls, both":   {annotations: askFor("inject-sdk", "true", "container-names", "web,worker"), spec: twoContainers, objects: instrumentationObject("orders", "exporter: {tls: {secretName: certs, configMapName: certs, ca_file: ca.crt, cert_file: /c/tls.crt, key_file: /c/tls.key}}") + certificates("certs")},
+	"exporter tls, long":   {annotations: askFor("inject-sdk", "true"), objects: instrumentationObject("orders", "exporter: {tls: {secretName: "+longName+", ca_file: ca.crt}}") + certificates(longName)},
+	"exporter tls, own": {annotations: askFor("inject-sdk", "true"), objects: instrumentationObject("orders", "exporter: {tls: {secretName: certs, ca_file: ca.crt}}") + certificates("certs"),
+		spec: "{containers: [{name: web, image: i, volumeMounts: [{name: otel-auto-secret-certs, mountPath: /own}]}], volumes: [{name: otel-auto-secret-certs, secret: {secretName: certs}}]}"},
+
+	"go, program of the object": {annotations: askFor("inject-go", "true"), objects: instrumentationObject("orders", "env: [{name: A, value: b}], go: {image: 'g:1', resourceRequirements: {limits: {cpu: 1}}, env: [{name: OTEL_GO_AUTO_TARGET_EXE, value: /bin/app}, {name: OTEL_SERVICE_NAME, value: mine}]}, imagePullPolicy: Always")},
+	"go, both programs":         {annotations: askFor("inject-go", "true", "otel-go-auto-target-exe", "/app"), objects: instrumentationObject("orders", "go: {env: [{name: OTEL_GO_AUTO_TARGET_EXE, value: /bin/app}]}")},
+	"go, no program":            {annotations: askFor("inject-go", "true"), objects: plainObject, difference: goRefused},
+	"go, program of namespace":  {annotations: askFor("inject-go", "true"), namespace: askFor("otel-go-auto-target-exe", "/app"), objects: plainObject, difference: goRefused},
+	"go, container":             {annotations: askFor("inject-go", "true", "otel-go-auto-target-exe", "/app", "go-container-names", "worker"), spec: twoContainers, objects: plainObject},
+	"go, containers":            {annotations: askFor("inject-go", "true", "otel-go-auto-target-exe", "/app", "go-container-names", "web,worker"), spec: twoContainers, objects: plainObject, difference: goRefused},
+	"go, common containers":     {annotations: askFor("inject-go", "true", "otel-go-auto-target-exe", "/app", "container-names", "worker,web"), spec: twoContainers, objects: plainObject},
+	"go, init container":        {annotations: askFor("inject-go", "true", "otel-go-auto-target-exe", "/app", "container-names", "migrate"), spec: withInit, objects: plainObject, difference: goRefused},
+	"go, processes apart":       {annotations: askFor("inject-go", "true", "otel-go-auto-target-exe", "/app"), spec: "{shareProcessNamespace: false, containers: [{name: web, image: i}]}", objects: plainObject, difference: goRefused},
+	"go, own attributes":        {annotations: askFor("inject-go", "true", "otel-go-auto-target-exe", "/app"), objects: plainObject, spec: oneContainer("env: [{name: OTEL_RESOURCE_ATTRIBUTES, value: 'k8s.namespace.name=mine,service.version=1'}]")},
+	"go and java":               {annotations: askFor("inject-go", "true", "otel-go-auto-target-exe", "/app", "go-container-names", "web", "inject-java", "true", "java-container-names", "worker"), spec: twoContainers, objects: plainObject},
+	"go, no secret":             {annotations: askFor("inject-go", "true", "otel-go-auto-target-exe", "/app"), objects: instrumentationObject("orders", "exporter: {tls: {secretName: certs, ca_file: ca.crt}}"), difference: noCertificates},
+	"go, tls":                   {annotations: askFor("inject-go", "true", "otel-go-auto-target-exe", "/app"), objects: instrumentationObject("orders", "exporter: {tls: {secretName: certs, ca_file: ca.crt}}") + certificates("certs")},
+	"go, instrumented":          {annotations: askFor("inject-go", "true", "otel-go-auto-target-exe", "/app"), objects: plainObject, spec: "containers: [{name: web, image: i}, {name: opentelemetry-auto-instrumentation, image: i}]"},
+	"sampler without type":      {annotations: askFor("inject-sdk", "true"), objects: instrumentationObject("orders", "propagators: [b3]")},
+	"always on":                 {annotations: askFor("inject-sdk", "true"), objects: instrumentationObject("orders", "sampler: {type: always_on}")},
 
 	"own java options":   {annotations: askFor("inject-java", "true"), objects: plainObject, spec: oneContainer("env: [{name: A, value: b}, {name: JAVA_TOOL_OPTIONS, value: -Xmx1g}, {name: C, value: $(A)}]")},
 	"own node options":   {annotations: askFor("inject-nodejs", "true"), objects: plainObject, spec: oneContainer("env: [{name: NODE_OPTIONS, value: --trace}]")},
@@ -96,7 +126,7 @@ var openTelemetryInstrumentationCases = map[string]openTelemetryCase{
 	"a variable twice":   {annotations: askFor("inject-sdk", "true"), objects: plainObject, spec: oneContainer("env: [{name: A, value: b}, {name: A, value: c}]"), difference: twice},
 	"instrumented":       {annotations: askFor("inject-java", "true"), objects: plainObject, spec: "{initContainers: [{name: opentelemetry-auto-instrumentation-java, image: i}], containers: [{name: web, image: i}]}"},
 	"instrumented, node": {annotations: askFor("inject-sdk", "true"), objects: plainObject, spec: oneContainer("env: [{name: OTEL_RESOURCE_ATTRIBUTES_NODE_NAME, value: a}]")},
-	"security context":   {annotations: askFor("inject-java", "true"), objects: plainObject, spec: oneContainer("securityContext: {runAsUser: 1000}")},
+	"security context":   {annotations: askFor("inject-java", "true"), objects: plainObject, spec: oneContainer("securityContext: {runAsUser: 1000}"), older: olderAgents},
 	"own mounts":         {annotations: askFor("inject-java", "true"), objects: plainObject, spec: "{containers: [{name: web, image: i, volumeMounts: [{name: data, mountPath: /data}]}], volumes: [{name: data, emptyDir: {}}]}"},
 	"node name":          {annotations: askFor("inject-sdk", "true"), objects: plainObject, spec: "{nodeName: node-1, containers: [{name: web, image: i}]}"},
 
@@ -119,10 +149,10 @@ var openTelemetryInstrumentationCases = map[string]openTelemetryCase{
 	"languages, no names":  {annotations: askFor("inject-java", "true", "inject-python", "true"), spec: twoContainers, objects: plainObject, difference: severalLanguages},
 	"languages, one name":  {annotations: askFor("inject-java", "true", "inject-python", "true", "java-container-names", "web"), spec: twoContainers, objects: plainObject, difference: severalLanguages},
 	"languages, same name": {annotations: askFor("inject-java", "true", "inject-python", "true", "container-names", "web"), spec: twoContainers, objects: plainObject, difference: severalLanguages},
-	"init container":       {annotations: askFor("inject-java", "true", "container-names", "migrate"), spec: withInit, objects: plainObject},
-	"init and regular":     {annotations: askFor("inject-nodejs", "true", "container-names", "web,migrate"), spec: withInit, objects: plainObject},
+	"init container":       {annotations: askFor("inject-java", "true", "container-names", "migrate"), spec: withInit, objects: plainObject, older: olderAgents},
+	"init and regular":     {annotations: askFor("inject-nodejs", "true", "container-names", "web,migrate"), spec: withInit, objects: plainObject, older: olderAgents},
 	"init containers":      {annotations: askFor("inject-python", "true"), spec: withInit, objects: plainObject},
-	"init, extensions":     {annotations: askFor("inject-java", "true", "container-names", "migrate"), spec: withInit, objects: instrumentationObject("orders", "java: {extensions: [{image: 'e:1', dir: /ext}]}")},
+	"init, extensions":     {annotations: askFor("inject-java", "true", "container-names", "migrate"), spec: withInit, objects: instrumentationObject("orders", "java: {extensions: [{image: 'e:1', dir: /ext}]}"), older: olderAgents},
 
 	"musl":           {annotations: askFor("inject-python", "true", "otel-python-platform", "musl"), objects: plainObject},
 	"glibc":          {annotations: askFor("inject-python", "true", "otel-python-platform", "glibc"), objects: plainObject},

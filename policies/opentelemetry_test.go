@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,14 +28,6 @@ var openTelemetryVersions = []string{"0.148.0", "0.131.0"}
 var openTelemetryPolicies = map[string]map[string]openTelemetryCase{
 	"opentelemetry-sidecar":         openTelemetrySidecarCases,
 	"opentelemetry-instrumentation": openTelemetryInstrumentationCases,
-}
-
-// comparedVersions are those of the operator that a policy is compared with: auto-instrumentation with the newest alone.
-func comparedVersions(policy string) []string {
-	if policy == "opentelemetry-instrumentation" {
-		return openTelemetryVersions[:1]
-	}
-	return openTelemetryVersions
 }
 
 // openTelemetryCase is a pod of a workload orders in the namespace shop, and the operator's objects in the cluster.
@@ -171,7 +164,9 @@ func (c openTelemetryCase) policy(t *testing.T, name string, operator openTeleme
 	values := map[string]any{"native": !c.notNative, "collectors": c.clusterObjects(t)}
 	switch {
 	case name == "opentelemetry-instrumentation":
-		values = map[string]any{"instrumentations": c.clusterObjects(t)}
+		values = map[string]any{"instrumentations": slices.DeleteFunc(c.clusterObjects(t), func(object any) bool {
+			return object.(map[string]any)["kind"] != "Instrumentation"
+		}), "images": instrumentationImages(operator)}
 	case operator.Version != openTelemetryVersions[0]:
 		values["image"], values["golangFlags"] = operator.Images["collector"], false
 	}
@@ -186,6 +181,15 @@ func (c openTelemetryCase) policy(t *testing.T, name string, operator openTeleme
 	return policy
 }
 
+// instrumentationImages are those of an operator by language.
+func instrumentationImages(operator openTelemetryAnswers) map[string]any {
+	out := map[string]any{}
+	for _, language := range []string{"java", "nodejs", "python", "dotnet", "go"} {
+		out[language] = operator.Images[language]
+	}
+	return out
+}
+
 // TestOpenTelemetryOperator compares the policies with what the operator makes of the same pods. A case that differs says by which
 // difference of the table in the docs.
 func TestOpenTelemetryOperator(t *testing.T) {
@@ -195,7 +199,7 @@ func TestOpenTelemetryOperator(t *testing.T) {
 	}
 	for policy, cases := range openTelemetryPolicies {
 		differs := map[string]bool{}
-		for _, version := range comparedVersions(policy) {
+		for _, version := range openTelemetryVersions {
 			answers := readOpenTelemetryAnswers(t, policy, version)
 			if len(answers.Answers) != len(cases) {
 				t.Errorf("%s: there are %d answers for %d cases", version, len(answers.Answers), len(cases))

@@ -24,6 +24,7 @@ func (w *podWork) lintPod(obj, pod map[string]any, plans []*compiledPolicy) {
 	ns := pl.homes(w.unit.meta.Namespace, w.cluster)[0]
 	input.Namespace, input.NamespaceLabels, input.NamespaceKnown = ns.Name, ns.Labels, ns.Known
 	if w.template.Field != "" {
+		input.Replicas = lint.Replicas(obj)
 		meta, _ := obj["metadata"].(map[string]any)
 		input.ObjectLabels, input.ObjectAnnotations = stringMap(meta["labels"]), stringMap(meta["annotations"])
 	}

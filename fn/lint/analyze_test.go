@@ -4,161 +4,315 @@
 package lint_test
 
 import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/engine"
 	"github.com/prerig/prerig/fn/lint"
+	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
 )
 
-// analyzerCase is a file of the test data of istioctl analyze.
-type analyzerCase struct {
-	file string
-	// rules are those that answer the analyzer of the case.
-	rules []string
-	// found is what istioctl analyze and lint both find there, by lint's codes.
-	found []string
-	// missing is what lint does not find, with the reason.
-	missing map[string]string
+var analyzer = flag.String("analyzer", "", "the program fn/internal/upstream/istio/analyzer, to ask anew what istioctl analyze says")
+
+const (
+	upstreamIstio = "../internal/upstream/istio"
+	answersFile   = "testdata/analyze/answers.json"
+)
+
+// analyzerData returns the directory with the test data of istioctl analyze: PRERIG_ANALYZERS, or that of the module of Istio that is
+// pinned for comparisons, where it was downloaded before.
+func analyzerData(t *testing.T) string {
+	t.Helper()
+	if dir := os.Getenv("PRERIG_ANALYZERS"); dir != "" {
+		return dir
+	}
+	cmd := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "istio.io/istio")
+	cmd.Dir = upstreamIstio
+	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=mod", "GOWORK=off")
+	out, err := cmd.Output()
+	dir := strings.TrimSpace(string(out))
+	if err != nil || dir == "" {
+		t.Skip("Istio's source is not among the downloaded modules: make analyze downloads it")
+	}
+	return filepath.Join(dir, "pkg", "config", "analysis", "analyzers", "testdata")
 }
 
-// analyzerCases are the cases of analyzers_test.go, in Istio at 1.31, whose analyzers rules of lint answer. The expectations there are
-// by message; here they are by rule and object.
-var analyzerCases = []analyzerCase{
-	{"injection.yaml", []string{"PR701", "PR703"}, []string{"PR701 Namespace busted", "PR701 Namespace multi-ns-1", "PR703 Namespace multi-ns-2"}, map[string]string{
-		"IST0102 Namespace bar":              "a namespace without a label is decided by prerig explain",
-		"IST0103 Pod default/noninjectedpod": "lint injects the pod",
-		"IST0123 Namespace multi-ns-3":       "with ambient mode istio.io/rev also names the revision of waypoints",
-	}},
-	{"image-auto.yaml", []string{"PR601"}, []string{"PR601 Deployment not-injected/non-injected-gateway-deployment", "PR601 Pod default/injected-pod"}, nil},
-	{"pod-sec-uid.yaml", []string{"PR503"}, []string{"PR503 Pod pod-sec-uid"}, nil},
-	{"pod-con-sec-uid.yaml", []string{"PR503"}, []string{"PR503 Pod con-sec-uid"}, nil},
-	{"deployment-pod-sec-uid.yaml", []string{"PR503"}, []string{"PR503 Deployment deploy-pod-sec-uid"}, nil},
-	{"deployment-con-sec-uid.yaml", []string{"PR503"}, []string{"PR503 Deployment deploy-con-sec-uid"}, nil},
-	{"service-port-name.yaml", []string{"PR801"}, nil, nil},
-	{"service-no-port-name-system-namespace.yaml", []string{"PR801"}, nil, nil},
-	{"service-no-port-name.yaml", []string{"PR801"}, nil, map[string]string{
-		"IST0118 Service my-namespace1/my-service1": "no pod with a proxy is among the files",
-		"IST0118 Service my-namespace2/my-service2": "no pod with a proxy is among the files",
-	}},
-	{"sidecar-default-selector.yaml", []string{"PR809"}, []string{"PR809 Sidecar ns2/has-conflict-2"}, map[string]string{
-		"IST0111 Sidecar ns2/has-conflict-1":          "a conflict is said once",
-		"IST0167 Sidecar ns-ambient/namespace-scoped": "no rule looks at Sidecars in ambient mode",
-		"IST0167 Sidecar ns-ambient/pod-scoped":       "no rule looks at Sidecars in ambient mode",
-	}},
-	{"sidecar-selector.yaml", []string{"PR809"}, []string{"PR809 Sidecar default/dupe-2", "PR809 Sidecar default/overlap-2"}, map[string]string{
-		"IST0110 Sidecar default/dupe-1":              "a conflict is said once",
-		"IST0110 Sidecar default/overlap-1":           "a conflict is said once",
-		"IST0101 Sidecar default/maps-to-nonexistent": "the workload may be in other files",
-		"IST0101 Sidecar other/maps-to-different-ns":  "the workload may be in other files",
-	}},
-	{"virtualservice_destinationrules.yaml", []string{"PR807"}, []string{"PR807 VirtualService default/reviews-bogussubset", "PR807 VirtualService default/reviews-mirror-bogussubset"}, nil},
-	{"destinationrule-subsets-with-topology-labels.yaml", []string{"PR808"}, nil, nil},
-	{"destinationrule-subsets-not-select-pods.yaml", []string{"PR808"}, nil, map[string]string{
-		"IST0173 DestinationRule default/subsets-not-select-pods": "no workload of the host is among the files",
-	}},
-	{"destinationrule-empty-topology-labels.yaml", []string{"PR808"}, nil, map[string]string{
-		"IST0173 DestinationRule default/empty-topology-labels": "where pods run is not in manifests",
-	}},
-	{"virtualservice_gateways.yaml", []string{"PR811"}, []string{"PR811 VirtualService httpbin-bogus"}, nil},
-	{"virtualservice_host_not_found_gateway.yaml", []string{"PR812"}, []string{"PR812 VirtualService default/testing-service-02-test-01", "PR812 VirtualService default/testing-service-02-test-02", "PR812 VirtualService default/testing-service-02-test-03", "PR812 VirtualService default/testing-service-03-test-04"}, nil},
-	{"virtualservice_host_not_found_gateway_with_ns_prefix.yaml", []string{"PR812"}, []string{"PR812 VirtualService default/testing-service-01-test-01"}, nil},
-	{"conflicting-gateways.yaml", []string{"PR813"}, nil, map[string]string{
-		"IST0145 Gateway alpha": "servers without TLS are merged, and both work",
-		"IST0145 Gateway beta":  "servers without TLS are merged, and both work",
-	}},
-	{"conflicting-gateways-invalid-port.yaml", []string{"PR813"}, nil, nil},
-	{"conflicting-gateways-multiple-ports.yaml", []string{"PR813"}, nil, map[string]string{
-		"IST0145 Gateway alpha": "no rule compares TCP servers without TLS",
-		"IST0145 Gateway beta":  "no rule compares TCP servers without TLS",
-	}},
-	{"gateway-correct-port.yaml", []string{"PR814"}, nil, nil},
-	{"gateway-custom-ingressgateway-badport-notarget.yaml", []string{"PR814"}, []string{"PR814 Gateway httpbin-gateway"}, nil},
-	{"gateway-custom-ingressgateway-badport.yaml", []string{"PR814"}, []string{"PR814 Gateway httpbin-gateway"}, nil},
-	{"gateway-custom-ingressgateway-svcselector.yaml", []string{"PR814"}, []string{"PR814 Gateway httpbin8002-gateway"}, nil},
-	{"gateway-custom-ingressgateway-translation.yaml", []string{"PR814"}, nil, nil},
-	{"gateway-custom-ingressgateway.yaml", []string{"PR814"}, nil, nil},
-	{"gateway-different-port.yaml", []string{"PR814"}, nil, nil},
-	{"gateway-no-port.yaml", []string{"PR814"}, nil, map[string]string{
-		"IST0162 Gateway httpbin-gateway": "no Service of the gateway is among the files",
-	}},
-	{"gateway-no-workload.yaml", []string{"PR814"}, nil, map[string]string{
-		"IST0101 Gateway httpbin-gateway": "the gateway may be in other files",
-	}},
+// analyzed is one run of istioctl's analyzers.
+type analyzed struct {
+	Files        []string `json:"files"`
+	MeshConfig   string   `json:"meshConfig,omitempty"`
+	MeshNetworks string   `json:"meshNetworks,omitempty"`
+	// Messages and Command are as the program has them.
+	Messages []analyzerMessage `json:"messages,omitempty"`
+	Command  []analyzerMessage `json:"command,omitempty"`
+	Errors   string            `json:"errors,omitempty"`
 }
 
-// TestAnalyzers compares with what istioctl analyze finds in its own test data: PRERIG_ANALYZERS is the directory pkg/config/analysis/analyzers
-// of Istio's source. Pods get a proxy first, as lint sees them after injection.
+type analyzerMessage struct {
+	Code   string `json:"code"`
+	Level  string `json:"level"`
+	Object string `json:"object,omitempty"`
+	Text   string `json:"text,omitempty"`
+}
+
+func (m analyzerMessage) String() string { return strings.TrimSpace(m.Code + " " + m.Object) }
+
+// furtherRuns are the runs of analyzers_test.go over several files or with settings of the mesh.
+var furtherRuns = []analyzed{
+	{Files: []string{"injection.yaml", "common/sidecar-injector-enabled-nsbydefault.yaml"}},
+	{Files: []string{"injection-with-mismatched-sidecar.yaml", "common/sidecar-injector-configmap.yaml"}},
+	{Files: []string{"injection-image-distroless.yaml", "common/sidecar-injector-configmap.yaml"}, MeshConfig: "common/meshconfig.yaml"},
+	{Files: []string{"injection-image-distroless-no-meshconfig.yaml", "common/sidecar-injector-configmap.yaml"}},
+	{Files: []string{"injection-with-mismatched-sidecar.yaml", "sidecar-injector-configmap-absolute-override.yaml"}},
+	{Files: []string{"injection-with-mismatched-sidecar.yaml", "sidecar-injector-configmap-absolute-override.yaml", "sidecar-injector-configmap-with-revision-canary.yaml"}},
+	{Files: []string{"virtualservice_dupmatches.yaml", "virtualservice_overlappingmatches.yaml"}},
+	{Files: []string{"serviceentry-missing-addresses-protocol.yaml"}, MeshConfig: "serviceentry-missing-addresses-protocol-mesh-cfg.yaml"},
+	{Files: []string{"multicluster-unknown-serviceregistry.yaml"}, MeshNetworks: "common/meshnetworks.yaml"},
+}
+
+// notInputs are files of the directory that only others are read with.
+var notInputs = []string{
+	"serviceentry-missing-addresses-protocol-mesh-cfg.yaml", "serviceentry-address-allocated-mesh-cfg.yaml", "telemetry-lightstep-meshconfig.yaml",
+	"mesh-with-automtls.yaml", "sidecar-injector-configmap-absolute-override.yaml", "sidecar-injector-configmap-with-revision-canary.yaml",
+}
+
+// analyzerRuns are all runs: one for each file by itself, and the further ones.
+func analyzerRuns(t *testing.T, dir string) []analyzed {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil || len(files) < 90 {
+		t.Fatalf("%d files in %s, %v", len(files), dir, err)
+	}
+	var out []analyzed
+	for _, f := range files {
+		if name := filepath.Base(f); !slices.Contains(notInputs, name) {
+			out = append(out, analyzed{Files: []string{name}})
+		}
+	}
+	return append(out, furtherRuns...)
+}
+
+// askAnalyzer runs the program.
+func askAnalyzer(t *testing.T, dir string, runs []analyzed) []analyzed {
+	t.Helper()
+	var in bytes.Buffer
+	for _, r := range runs {
+		line, err := json.Marshal(map[string]any{"directory": dir, "files": r.Files, "meshConfig": r.MeshConfig, "meshNetworks": r.MeshNetworks})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Write(append(line, '\n'))
+	}
+	cmd := exec.Command(*analyzer)
+	cmd.Stdin, cmd.Stderr = &in, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs = slices.Clone(runs)
+	lines := bufio.NewScanner(bytes.NewReader(out))
+	lines.Buffer(nil, 1<<22)
+	for i := range runs {
+		if !lines.Scan() {
+			t.Fatalf("no answer for %v", runs[i].Files)
+		}
+		if err := json.Unmarshal(lines.Bytes(), &runs[i]); err != nil {
+			t.Fatal(err)
+		}
+		for j := range runs[i].Command {
+			runs[i].Command[j].Text = "" // it is that of the same message
+		}
+		for _, list := range [][]analyzerMessage{runs[i].Messages, runs[i].Command} {
+			slices.SortFunc(list, func(a, b analyzerMessage) int { return strings.Compare(a.String()+a.Text, b.String()+b.Text) })
+		}
+	}
+	return runs
+}
+
+// storedAnswers reads what istioctl's analyzers have said.
+func storedAnswers(t *testing.T) []analyzed {
+	t.Helper()
+	text, err := os.ReadFile(answersFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []analyzed
+	if err := json.Unmarshal(text, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestAnalyzerAnswers holds that the stored answers are those of istioctl's analyzers; with -update it stores them.
+func TestAnalyzerAnswers(t *testing.T) {
+	if *analyzer == "" {
+		t.Skip("-analyzer names no program: make analyze builds it")
+	}
+	dir := analyzerData(t)
+	got := askAnalyzer(t, dir, analyzerRuns(t, dir))
+	if *update {
+		text, err := json.MarshalIndent(got, "", " ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Dir(answersFile), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(answersFile, append(text, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Some texts name what comes first in a Go map, and so another thing each time.
+	if diff := cmp.Diff(storedAnswers(t), got, cmpopts.IgnoreFields(analyzerMessage{}, "Text")); diff != "" {
+		t.Errorf("(-stored +asked):\n%s", diff)
+	}
+}
+
+// lintedPolicy injects with what comes with Prerig, and switches on what is off unless somebody has all manifests of a cluster at hand.
+const lintedPolicy = `apiVersion: prerig.dev/v1alpha1
+kind: InjectionPolicy
+metadata: {name: all}
+spec:
+  istio: {injector: {builtIn: istio}}
+  lint: {rules: {PR605: Info, PR821: Info}}
+`
+
+// lintFiles returns what prerig lint finds in the files together, by rule and object.
+func lintFiles(t *testing.T, dir string, names []string) []result.Result {
+	t.Helper()
+	policy, err := v1alpha1.Parse([]byte(lintedPolicy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := engine.New([]*v1alpha1.InjectionPolicy{policy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var items []engine.Item
+	for _, name := range names {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := manifest.Parse(name, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, d := range f.Docs {
+			items = append(items, engine.Item{Doc: d, Path: name, Index: i})
+		}
+	}
+	report, err := in.Run(t.Context(), items)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(report.Results, func(r result.Result) bool {
+		_, ok := lint.Lookup(r.Tags[result.TagCode])
+		return !ok
+	})
+}
+
+// TestAnalyzers compares what lint finds in the test data of istioctl analyze with what istioctl analyze finds there. A message is answered
+// by a finding about the same object of a rule that names its code; each other one has a reason in analyzerDifferences.
 func TestAnalyzers(t *testing.T) {
-	dir := os.Getenv("PRERIG_ANALYZERS")
-	if dir == "" {
-		t.Skip("PRERIG_ANALYZERS does not name Istio's analyzers")
+	dir := analyzerData(t)
+	answered, all := 0, 0
+	used := make([]bool, len(analyzerDifferences))
+	for _, run := range storedAnswers(t) {
+		rules, found := map[string]bool{}, map[string]bool{} // rules, and codes of istioctl with and without an object
+		for _, r := range lintFiles(t, dir, run.Files) {
+			rule, _ := lint.Lookup(r.Tags[result.TagCode])
+			rules[rule.Code] = true
+			for _, code := range rule.Analyzers {
+				found[code+" "+analyzerName(r.ResourceRef)] = true
+			}
+		}
+		for _, m := range run.Messages {
+			all++
+			if found[m.String()] {
+				answered++
+				continue
+			}
+			i := slices.IndexFunc(analyzerDifferences, func(d difference) bool { return d.isAbout(run, m) })
+			if i < 0 {
+				t.Errorf("%v: not found: %s: %s", run.Files, m, m.Text)
+				continue
+			}
+			used[i] = true
+			if d := analyzerDifferences[i]; d.rule != "" && !rules[d.rule] {
+				t.Errorf("%v: %s is said to be found by %s, which finds nothing: %s", run.Files, m, d.rule, m.Text)
+			}
+		}
 	}
-	for _, c := range analyzerCases {
-		t.Run(c.file, func(t *testing.T) {
-			var got []string
-			for _, r := range findingsOf(t, read(t, filepath.Join(dir, "testdata", c.file)), !slices.Contains(c.rules, "PR601")) {
-				if code := r.Tags[result.TagCode]; slices.Contains(c.rules, code) {
-					got = append(got, code+" "+r.ResourceRef.String())
-				}
+	for i, d := range analyzerDifferences {
+		if !used[i] {
+			t.Errorf("there is no such message: %+v", d)
+		}
+	}
+	t.Logf("%d of %d messages are findings of lint about the same object", answered, all)
+}
+
+// TestNothingFurther holds that lint finds nothing else where istioctl analyze looks for the same, but for what furtherFindings explains.
+func TestNothingFurther(t *testing.T) {
+	dir := analyzerData(t)
+	for _, run := range storedAnswers(t) {
+		said := map[string]bool{}
+		for _, m := range run.Messages {
+			said[m.String()] = true
+		}
+		for _, r := range lintFiles(t, dir, run.Files) {
+			rule, _ := lint.Lookup(r.Tags[result.TagCode])
+			answers := slices.ContainsFunc(rule.Analyzers, func(code string) bool { return said[code+" "+analyzerName(r.ResourceRef)] })
+			if len(rule.Analyzers) > 0 && !answers && furtherFindings[rule.Code] == "" {
+				t.Errorf("%v: istioctl analyze does not say: %s", run.Files, r)
 			}
-			slices.Sort(got)
-			if diff := cmp.Diff(c.found, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
+		}
 	}
 }
 
-// findingsOf returns what lint finds in objects.
-func findingsOf(t *testing.T, objects []map[string]any, inject bool) result.Results {
-	var out result.Results
-	var pods []lint.Summary
-	var around lint.Surroundings
-	for _, obj := range objects {
-		o := objectOf(obj)
-		switch {
-		case lint.ReadsKind(o.APIVersion, o.Kind):
-			around.Objects = append(around.Objects, o)
-			continue
-		case o.Kind == "Namespace":
-			around.Namespaces = append(around.Namespaces, lint.Namespace{Name: o.Name, Labels: labels(obj)})
-			continue
-		}
-		in, ok := inputOf(t, nil, obj, lint.Facts{})
-		if !ok {
-			continue
-		}
-		if spec, _ := in.After["spec"].(map[string]any); inject && spec != nil {
-			list, _ := spec["containers"].([]any)
-			spec["containers"] = append(list, map[string]any{"name": "istio-proxy", "image": "docker.io/istio/proxyv2:1.31.0", "args": []any{"proxy", "sidecar"}})
-		}
-		out = append(out, found(in, lint.Severities{})...)
-		if s, ok := lint.Summarize(in); ok {
-			pods = append(pods, s)
-		}
+// TestCommandReadsLess holds what the documentation says of the command itself: of files it reads no Services, Pods, Namespaces, Nodes and
+// Secrets.
+func TestCommandReadsLess(t *testing.T) {
+	lost, all := 0, 0
+	for _, run := range storedAnswers(t) {
+		lost += countMissing(run.Messages, run.Command)
+		all += len(run.Messages)
 	}
-	ofSet, _ := lint.CheckSet(pods, around, lint.Severities{})
-	return append(out, ofSet...)
+	t.Logf("with --use-kube=false, istioctl analyze leaves out %d of %d messages", lost, all)
+	if lost == 0 {
+		t.Error("the command leaves nothing out: the documentation is out of date")
+	}
 }
 
-// TestAnalyzerCodes holds that each rule of the cases says which analyzer it answers, and what is missing has a reason.
-func TestAnalyzerCodes(t *testing.T) {
-	for _, c := range analyzerCases {
-		for _, code := range c.rules {
-			if r, ok := lint.Lookup(code); !ok || len(r.Analyzers) == 0 {
-				t.Errorf("%s: rule %s names no analyzer", c.file, code)
-			}
-		}
-		for finding, reason := range c.missing {
-			if !strings.HasPrefix(finding, "IST") || reason == "" {
-				t.Errorf("%s: %q is missing because %q", c.file, finding, reason)
-			}
+// countMissing counts the messages that are in one list and not in the other.
+func countMissing(list, other []analyzerMessage) int {
+	n := 0
+	for _, m := range list {
+		if !slices.ContainsFunc(other, func(o analyzerMessage) bool { return o.String() == m.String() }) {
+			n++
 		}
 	}
+	return n
+}
+
+// analyzerName names an object as istioctl does.
+func analyzerName(ref *result.ResourceRef) string {
+	if ref.Namespace == "" {
+		return ref.Kind + " " + ref.Name
+	}
+	return fmt.Sprintf("%s %s/%s", ref.Kind, ref.Namespace, ref.Name)
 }

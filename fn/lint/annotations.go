@@ -18,21 +18,21 @@ var annotationRules = []Rule{
 			"and nobody says so.",
 		Change:    "Move it to the metadata of the pod template, or to the kind that the message names.",
 		Analyzers: []string{"IST0107"},
-		check:     checkMisplaced,
+		check:     checkMisplaced, checkSet: checkMisplacedOnObjects,
 	},
 	{
 		Code: "PR603", Title: "Unknown annotation", Severity: result.Warning, Audience: Applications,
 		Why:       "The annotation is in a domain of Istio and is not one of Istio's: a typo as a rule. It has no effect.",
 		Change:    "Correct the name. The message names the closest one.",
 		Analyzers: []string{"IST0108"},
-		check:     checkUnknown,
+		check:     checkUnknown, checkSet: checkUnknownOnObjects,
 	},
 	{
 		Code: "PR604", Title: "Deprecated annotation", Severity: result.Warning, Audience: Applications,
 		Why:       "Istio calls the annotation deprecated; a later version may stop reading it.",
 		Change:    "Use what the message names.",
 		Analyzers: []string{"IST0135"},
-		check:     checkDeprecated,
+		check:     checkDeprecated, checkSet: checkDeprecatedOnObjects,
 	},
 	{
 		Code: "PR605", Title: "Alpha annotation", Audience: Applications,
@@ -40,7 +40,7 @@ var annotationRules = []Rule{
 			"years, so the rule is off unless it is switched on.",
 		Change:    "Prefer an istio-proxy container in the pod template, or proxy.istio.io/config, for the same setting.",
 		Analyzers: []string{"IST0136"},
-		check:     checkAlpha,
+		check:     checkAlpha, checkSet: checkAlphaOnObjects,
 	},
 	{
 		Code: "PR606", Title: "Value that a version of Istio refuses", Severity: result.Warning, Audience: Applications,
@@ -133,12 +133,9 @@ func (p *pod) misplacedLabels() []finding {
 func checkUnknown(p *pod) []finding {
 	var out []finding
 	report := func(key string, object bool) {
-		if _, ok := annotations[key]; ok || !istioKey(key) {
+		message := unknownAnnotation(key)
+		if message == "" || !istioKey(key) {
 			return
-		}
-		message := fmt.Sprintf("annotation %s is not one of Istio's", key)
-		if near := nearestName(key); near != "" {
-			message += "; did you mean " + near + "?"
 		}
 		out = append(out, finding{object: object, path: annotationPath(key), message: message})
 	}
@@ -153,6 +150,18 @@ func checkUnknown(p *pod) []finding {
 	return out
 }
 
+// unknownAnnotation says what is wrong with a key in Istio's domains that is not known; nothing where it is.
+func unknownAnnotation(key string) string {
+	if _, ok := annotations[key]; ok {
+		return ""
+	}
+	message := fmt.Sprintf("annotation %s is not one of Istio's", key)
+	if near := nearestName(key); near != "" {
+		message += "; did you mean " + near + "?"
+	}
+	return message
+}
+
 // istioComponent is the label of what Istio's own charts and operator make.
 const istioComponent = "operator.istio.io/component"
 
@@ -165,7 +174,8 @@ func checkDeprecated(p *pod) []finding {
 	var out []finding
 	for _, key := range p.own() {
 		a := annotations[key]
-		if a.deprecated == "" || known && plane.before(deprecatedSince[key]) {
+		_, labelled := p.labels[key] // the label that is to replace the annotation is there
+		if a.deprecated == "" || labelled || known && plane.before(deprecatedSince[key]) {
 			continue
 		}
 		out = append(out, finding{

@@ -120,6 +120,7 @@ func inputOf(t testing.TB, before, after map[string]any, facts lint.Facts) (lint
 	in.Name, _ = meta["name"].(string)
 	in.Namespace, _ = meta["namespace"].(string)
 	if in.Field != "" {
+		in.Replicas = lint.Replicas(after)
 		in.ObjectLabels, _ = workload.Labels(after)
 		in.ObjectAnnotations, _ = workload.Annotations(after)
 	}

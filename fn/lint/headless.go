@@ -42,8 +42,12 @@ func checkHeadlessPorts(s *workloadSet) []setFinding {
 				}
 			}
 			if len(ports) > 0 {
+				then := "without mutual TLS, and fail where it is required"
+				if strict := s.strictFor(pod, f.scope); strict != nil {
+					then = fmt.Sprintf("without mutual TLS, which %s requires: they fail", strict)
+				}
 				out = append(out, f.newFinding(&result.Field{Path: "spec.ports"},
-					fmt.Sprintf("%s listens on %s, which no Service names: calls from pod to pod go there without mutual TLS", pod.ref, strings.Join(ports, ", "))))
+					fmt.Sprintf("%s listens on %s, which no Service names: calls from pod to pod go there %s", pod.ref, strings.Join(ports, ", "), then)))
 			}
 		}
 	}

@@ -250,9 +250,9 @@ func checkProxySkew(p *pod) []finding {
 	if !ok {
 		return nil
 	}
-	planes := p.in.Facts.ControlPlanes
+	planes, said := p.in.Facts.ControlPlanes, "the control plane among the files (%s)"
 	if len(planes) == 0 {
-		planes = []string{p.in.Facts.IstioVersion}
+		planes, said = []string{p.in.Facts.IstioVersion}, "the control plane, which is %s by the policy or --istio-version"
 	}
 	var message string
 	for _, text := range planes {
@@ -261,9 +261,9 @@ func checkProxySkew(p *pod) []finding {
 		case !ok || proxy.major != plane.major:
 			return nil
 		case proxy.minor > plane.minor:
-			message = fmt.Sprintf("the proxy is version %s, newer than the control plane (%s)", proxy, plane)
+			message = fmt.Sprintf("the proxy is version %s, newer than "+said, proxy, plane)
 		case proxy.minor < plane.minor-1:
-			message = fmt.Sprintf("the proxy is version %s, more than one minor version older than the control plane (%s)", proxy, plane)
+			message = fmt.Sprintf("the proxy is version %s, more than one minor version older than "+said, proxy, plane)
 		default:
 			return nil
 		}

@@ -43,6 +43,8 @@ type Input struct {
 	NamespaceKnown  bool
 	// Field is the path of the pod template in the workload, such as spec.template; empty for a Pod.
 	Field string
+	// Replicas is how many pods the workload asks for; nil where it does not say.
+	Replicas *int64
 	// Before and After are the pod (metadata and spec) before and after injection. Before may be nil where it is not known,
 	// as for a manifest that was injected by someone else.
 	Before, After map[string]any

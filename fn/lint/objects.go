@@ -4,6 +4,7 @@
 package lint
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -24,13 +25,17 @@ type Object struct {
 var objectGroups = map[string]string{
 	"Service": "", "LimitRange": "", "ResourceQuota": "",
 	"HorizontalPodAutoscaler": "autoscaling",
+	"PodDisruptionBudget":     "policy",
 	"NetworkPolicy":           "networking.k8s.io",
 	"DestinationRule":         "networking.istio.io",
 	"VirtualService":          "networking.istio.io",
 	"Gateway":                 "networking.istio.io",
 	"Sidecar":                 "networking.istio.io",
 	"EnvoyFilter":             "networking.istio.io",
+	"ServiceEntry":            "networking.istio.io",
 	"PeerAuthentication":      "security.istio.io",
+	"AuthorizationPolicy":     "security.istio.io",
+	"Telemetry":               "telemetry.istio.io",
 }
 
 // ReadsKind reports whether rules on a set read objects of the kind, beside workloads and Namespaces.
@@ -64,6 +69,16 @@ func (o *objectFacts) newFinding(field, message string) setFinding {
 		ref:  result.ResourceRef{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name, Namespace: o.Namespace},
 		file: o.File, ignored: o.ignored, field: &result.Field{Path: field}, message: message,
 	}
+}
+
+// isBeside reports whether the other object is in the same directory, or in one above or below: files of others may be for another
+// cluster. Objects without a file belong together.
+func (o *objectFacts) isBeside(other *objectFacts) bool {
+	if o.File == nil || other.File == nil {
+		return true
+	}
+	a, b := path.Dir(o.File.Path)+"/", path.Dir(other.File.Path)+"/"
+	return a == "./" || b == "./" || strings.HasPrefix(a, b) || strings.HasPrefix(b, a)
 }
 
 // String is how messages name the object.

@@ -6,7 +6,6 @@ package lint
 import (
 	"fmt"
 	"sort"
-	"strings"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/result"
@@ -54,7 +53,7 @@ var rules = func() []Rule {
 	var all []Rule
 	for _, group := range [][]Rule{
 		terminationRules, startRules, jobRules, resourceRules, securityRules, injectionRules, proxyConfigRules, captureRules, annotationRules, setRules, serviceRules,
-		limitRules, networkRules, trafficRules, gatewayRules, shutdownRules,
+		limitRules, networkRules, trafficRules, gatewayRules, routeRules, conflictRules, referenceRules, evictionRules, shutdownRules,
 	} {
 		all = append(all, group...)
 	}
@@ -99,18 +98,11 @@ func NewSeverities(byCode map[string]string) (Severities, error) {
 		if _, ok := Lookup(code); !ok {
 			return Severities{}, fmt.Errorf("reading the severity of rule %q: there is no such rule", code)
 		}
-		switch strings.ToLower(byCode[code]) {
-		case "error":
-			s.rule[code] = result.Error
-		case "warning":
-			s.rule[code] = result.Warning
-		case "info":
-			s.rule[code] = result.Info
-		case "off":
-			s.rule[code] = ""
-		default:
-			return Severities{}, fmt.Errorf("reading the severity of rule %s: %q is not Error, Warning, Info or Off", code, byCode[code])
+		level, err := result.ParseSeverity(byCode[code])
+		if err != nil {
+			return Severities{}, fmt.Errorf("reading the severity of rule %s: %w", code, err)
 		}
+		s.rule[code] = level
 	}
 	return s, nil
 }

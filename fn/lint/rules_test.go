@@ -140,7 +140,7 @@ func caseFindings(t *testing.T, h header, code string, after, before, ns []byte)
 			continue
 		}
 		if obj["kind"] == "Namespace" {
-			around.Namespaces = append(around.Namespaces, lint.Namespace{Name: name(obj), Labels: labels(obj)})
+			around.Namespaces = append(around.Namespaces, lint.Namespace{Name: name(obj), Labels: labels(obj), Annotations: annotationsOf(obj)})
 			continue
 		}
 		var original map[string]any
@@ -185,6 +185,15 @@ func name(obj map[string]any) string {
 func labels(obj map[string]any) map[string]string {
 	out := map[string]string{}
 	m, _ := obj["metadata"].(map[string]any)["labels"].(map[string]any)
+	for k, v := range m {
+		out[k], _ = v.(string)
+	}
+	return out
+}
+
+func annotationsOf(obj map[string]any) map[string]string {
+	out := map[string]string{}
+	m, _ := obj["metadata"].(map[string]any)["annotations"].(map[string]any)
 	for k, v := range m {
 		out[k], _ = v.(string)
 	}

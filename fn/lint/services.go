@@ -86,63 +86,6 @@ func scope(namespace string, file *result.File) string {
 	return "\x00" + path.Dir(file.Path)
 }
 
-// anyDirectory is a scope with all pods that name no namespace.
-const anyDirectory = "\x00"
-
-// podIndex finds pods by label without a look at each.
-type podIndex struct {
-	byLabel map[string][]*Summary
-	byName  map[string][]*Summary
-	byScope map[string][]*Summary
-}
-
-func newPodIndex(pods []Summary) *podIndex {
-	x := &podIndex{byLabel: map[string][]*Summary{}, byName: map[string][]*Summary{}, byScope: map[string][]*Summary{}}
-	for i := range pods {
-		pod := &pods[i]
-		in := scope(pod.ref.Namespace, pod.file)
-		for k, v := range pod.labels {
-			key := in + "\x00" + k + "\x00" + v
-			x.byLabel[key] = append(x.byLabel[key], pod)
-			if in != pod.ref.Namespace {
-				key = anyDirectory + "\x00" + k + "\x00" + v
-				x.byLabel[key] = append(x.byLabel[key], pod)
-			}
-		}
-		x.byScope[in] = append(x.byScope[in], pod)
-		x.byName[in+"\x00"+pod.ref.Name] = append(x.byName[in+"\x00"+pod.ref.Name], pod)
-	}
-	return x
-}
-
-// selected returns the pods that have all labels. It looks at those that have the rarest.
-func (x *podIndex) selected(in string, selector map[string]string) []*Summary {
-	var fewest []*Summary
-	first := true
-	for k, v := range selector {
-		pods := x.byLabel[in+"\x00"+k+"\x00"+v]
-		if first || len(pods) < len(fewest) {
-			fewest, first = pods, false
-		}
-	}
-	var out []*Summary
-	for _, pod := range fewest {
-		if hasLabels(pod.labels, selector) {
-			out = append(out, pod)
-		}
-	}
-	return out
-}
-
-func hasLabels(labels, selector map[string]string) bool {
-	for k, v := range selector {
-		if have, ok := labels[k]; !ok || have != v {
-			return false
-		}
-	}
-	return true
-}
-
 func newServiceFacts(o *objectFacts, x *podIndex) *serviceFacts {
 	meta, _ := o.Object.Object["metadata"].(map[string]any)
 	f := &serviceFacts{objectFacts: o, selector: stringMap(o.spec["selector"])}
@@ -157,6 +100,9 @@ func newServiceFacts(o *objectFacts, x *podIndex) *serviceFacts {
 	}
 	if len(f.selector) > 0 {
 		f.selected = x.selected(o.scope, f.selector)
+		if len(f.selected) == 0 && o.Namespace == "" {
+			f.selected = x.selectedBeside(o.scope, f.selector)
+		}
 	}
 	return f
 }
@@ -275,7 +221,7 @@ func checkPortProtocols(s *workloadSet) []setFinding {
 			verb = "declare"
 		}
 		out = append(out, f.newFinding(&result.Field{Path: fmt.Sprintf("spec.ports[%d]", first)},
-			fmt.Sprintf("%s %s no protocol, neither by name nor by appProtocol: Istio guesses between HTTP and TCP", strings.Join(ports, ", "), verb)))
+			fmt.Sprintf("%s %s no protocol, neither by name nor by appProtocol: Istio guesses between HTTP and TCP; set appProtocol, or begin the name with it, such as http-web or tcp-web", strings.Join(ports, ", "), verb)))
 	}
 	return out
 }

@@ -66,6 +66,10 @@ type Summary struct {
 	field, image string
 	proxy        bool
 	sidecar      bool
+	// template is the path of the pod template, and replicas what the workload says beside it; nil where it says nothing.
+	template string
+	replicas *int64
+	ending   ending
 }
 
 // containerSummary is what rules on a set need of a container.
@@ -100,6 +104,8 @@ func Summarize(in Input) (Summary, bool) {
 		labels:  p.labels,
 		ports:   p.namedPorts(),
 		sidecar: p.sidecar(),
+
+		template: in.Field, replicas: in.Replicas, ending: p.ending(),
 
 		containers: p.containerSummaries(),
 	}

@@ -241,6 +241,19 @@ func checkListenerWait(p *pod) []finding {
 // stops by SIGQUIT, nginx's graceful shutdown.
 var closeAtOnce = []string{"nginx", "nginx-unprivileged", "openresty"}
 
+// imageName returns the last part of the name of the container's image.
+func (c container) imageName() string {
+	image, _, _ := strings.Cut(textOf(c.fields["image"]), "@")
+	name, _, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
+	return name
+}
+
+// closesAtOnce reports whether the container runs a server of closeAtOnce: its image's own program, or a command that names it.
+func (c container) closesAtOnce() bool {
+	line := strings.Join(append(c.stringList("command"), c.stringList("args")...), " ")
+	return slices.Contains(closeAtOnce, c.imageName()) && (line == "" || strings.Contains(line, "nginx") || strings.Contains(line, "openresty"))
+}
+
 // checkListenerClosesAtOnce is about hooks that PR104 finds nothing wrong with.
 func checkListenerClosesAtOnce(p *pod) []finding {
 	if !p.classic() || p.exitOnZero() || len(checkListenerWait(p)) > 0 {
@@ -252,9 +265,7 @@ func checkListenerClosesAtOnce(p *pod) []finding {
 	}
 	var out []finding
 	for _, c := range p.apps() {
-		image, _, _ := strings.Cut(textOf(c.fields["image"]), "@")
-		name, _, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
-		if slices.Contains(closeAtOnce, name) && !c.lifecycleHook("preStop").exists {
+		if name := c.imageName(); c.closesAtOnce() && !c.lifecycleHook("preStop").exists {
 			out = append(out, finding{
 				path: c.path, container: c.name,
 				message: fmt.Sprintf("the proxy's preStop hook waits for listeners, and %s in container %s closes its own as soon as it is told to stop: the hook ends at once", name, c.name),

@@ -217,36 +217,17 @@ func labelText(labels map[string]string) string {
 	return strings.Join(parts, ", ")
 }
 
-// checkSidecars compares Sidecars of one namespace where it is known: files that name none may be alternatives.
+// checkSidecars reports the second of two Sidecars.
 func checkSidecars(s *workloadSet) []setFinding {
-	byScope := map[string][]*objectFacts{}
 	var out []setFinding
-	for _, c := range s.objects["Sidecar"] {
-		if c.Namespace == "" {
+	for _, c := range s.selectorConflicts("Sidecar", func(o *objectFacts) (map[string]string, bool) {
+		return stringMap(mapAt(o.spec, "workloadSelector")["labels"]), true
+	}) {
+		if c.workload == nil {
+			out = append(out, c.second.newFinding("metadata.name", fmt.Sprintf("%s has no workloadSelector either: one of the two has no effect", c.first)))
 			continue
 		}
-		for _, other := range byScope[c.scope] {
-			if other.Name == c.Name {
-				continue
-			}
-			selector, otherSelector := mapAt(c.spec, "workloadSelector"), mapAt(other.spec, "workloadSelector")
-			if len(selector) == 0 && len(otherSelector) == 0 {
-				out = append(out, c.newFinding("metadata.name", fmt.Sprintf("%s has no workloadSelector either: one of the two has no effect", other)))
-				break
-			}
-			if len(selector) == 0 || len(otherSelector) == 0 {
-				continue
-			}
-			labels, otherLabels := stringMap(selector["labels"]), stringMap(otherSelector["labels"])
-			i := slices.IndexFunc(s.index.byScope[c.scope], func(pod *Summary) bool {
-				return hasLabels(pod.labels, labels) && hasLabels(pod.labels, otherLabels)
-			})
-			if i >= 0 {
-				out = append(out, c.newFinding("spec.workloadSelector", fmt.Sprintf("%s selects %s too: one of the two has no effect on it", other, s.index.byScope[c.scope][i].ref)))
-				break
-			}
-		}
-		byScope[c.scope] = append(byScope[c.scope], c)
+		out = append(out, c.second.newFinding("spec.workloadSelector", fmt.Sprintf("%s selects %s too: one of the two has no effect on it", c.first, c.workload.ref)))
 	}
 	return out
 }

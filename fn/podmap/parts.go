@@ -93,13 +93,16 @@ func (p Parts) Object() map[string]any {
 	return p.Extra
 }
 
-// Typed returns the pod as Kubernetes' Go types. Fields that the types do not have are not in it; a field of a wrong type is a
-// *FieldError.
+// Typed returns the pod as Kubernetes' Go types. Fields that the types do not have are not in it; a field of a wrong type, or a
+// quantity that cannot be read, is a *FieldError.
 func (p Parts) Typed() (*corev1.Pod, error) {
 	out := &corev1.Pod{}
 	obj := map[string]any{"metadata": p.Meta, "spec": p.Spec}
 	if err := decodeInto(obj, out); err != nil {
 		if at := WrongType(PodSchema(), obj, ""); at != nil {
+			return nil, at
+		}
+		if at := wrongQuantity(PodSchema(), obj); at != nil {
 			return nil, at
 		}
 		return nil, fmt.Errorf("reading the pod: %w", err)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	kjson "sigs.k8s.io/json"
 )
 
@@ -40,8 +41,32 @@ func decodeInto[T any](value map[string]any, out *T) error {
 
 // WrongType returns the first field, in order of the names, that does not have the type that Kubernetes wants.
 func WrongType(s *Schema, v any, path string) *FieldError {
-	if !s.Accepts(v) {
-		return &FieldError{Field: path, Err: s.typeError(v)}
+	return firstProblem(s, v, path, func(s *Schema, v any) error {
+		if s.Accepts(v) {
+			return nil
+		}
+		return s.typeError(v)
+	})
+}
+
+// wrongQuantity returns the first field that has to be a quantity and cannot be read as one, such as a placeholder.
+func wrongQuantity(s *Schema, v any) *FieldError {
+	return firstProblem(s, v, "", func(s *Schema, v any) error {
+		text, ok := v.(string)
+		if !ok || s.TypeName != "Quantity" {
+			return nil
+		}
+		if _, err := resource.ParseQuantity(text); err != nil {
+			return fmt.Errorf("%q is not a quantity such as 100m or 128Mi", text)
+		}
+		return nil
+	})
+}
+
+// firstProblem walks over a value, in order of the names, and returns the first field that has a problem.
+func firstProblem(s *Schema, v any, path string, problem func(*Schema, any) error) *FieldError {
+	if err := problem(s, v); err != nil {
+		return &FieldError{Field: path, Err: err}
 	}
 	switch v := v.(type) {
 	case map[string]any:
@@ -57,7 +82,7 @@ func WrongType(s *Schema, v any, path string) *FieldError {
 			if next == nil {
 				continue
 			}
-			if err := WrongType(next, v[key], at); err != nil {
+			if err := firstProblem(next, v[key], at, problem); err != nil {
 				return err
 			}
 		}
@@ -66,7 +91,7 @@ func WrongType(s *Schema, v any, path string) *FieldError {
 			if s.Elem == nil {
 				break
 			}
-			if err := WrongType(s.Elem, e, fmt.Sprintf("%s[%d]", path, i)); err != nil {
+			if err := firstProblem(s.Elem, e, fmt.Sprintf("%s[%d]", path, i), problem); err != nil {
 				return err
 			}
 		}

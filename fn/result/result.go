@@ -22,6 +22,18 @@ const (
 	Info    Severity = "info"
 )
 
+// ParseSeverity reads a severity as users write it for a rule: Error, Warning, Info, in whatever case, or Off, for which it returns the
+// empty one.
+func ParseSeverity(text string) (Severity, error) {
+	switch s := Severity(strings.ToLower(text)); s {
+	case Error, Warning, Info:
+		return s, nil
+	case "off":
+		return "", nil
+	}
+	return "", fmt.Errorf("%q is not Error, Warning, Info or Off", text)
+}
+
 // ResourceRef names the object that a result is about.
 type ResourceRef struct {
 	APIVersion string `json:"apiVersion"`

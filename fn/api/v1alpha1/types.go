@@ -306,7 +306,7 @@ type Images struct {
 	// +enum=Ignore,Warn,Fail
 	OnMissing string `json:"onMissing,omitempty"`
 	// Verify says which images have to be signed, and by whom. The signatures are verified when prerig images pin makes the
-	// lock, and not again when the lock is used.
+	// lock and by prerig images verify, and not again when the lock is used.
 	Verify []ImageVerification `json:"verify,omitempty"`
 }
 

@@ -25,6 +25,10 @@ type Options struct {
 	Version string
 	// Pods is how many pods were checked, and Injected how many of them have an injected sidecar.
 	Pods, Injected int
+	// Objects is how many objects were checked, where it is objects and not pods that are; nil where it is pods.
+	Objects *int
+	// Rules are those that SARIF describes; nil for those of lint.
+	Rules []Rule
 	// Suppressed are the findings that an annotation or a policy suppresses.
 	Suppressed result.Results
 	// Baseline is what a baseline has kept back; nil where there is none.
@@ -33,6 +37,15 @@ type Options struct {
 	Colour bool
 	// AllPlaces names in text all objects that a finding about the mesh concerns, and not only the first ones.
 	AllPlaces bool
+}
+
+// Rule describes a rule that is not one of lint's.
+type Rule struct {
+	Code, Title, Why, Change string
+	// Severity is the default; empty for a rule that is off.
+	Severity result.Severity
+	// Group is the heading under which it is described, in the document at the path in the repository.
+	Group, Document string
 }
 
 // Baseline is what a baseline has kept back.
@@ -79,7 +92,7 @@ func Text(w io.Writer, rs result.Results, o Options) error {
 		b.WriteString(line + "\n")
 		writePlaces(&b, places, o.AllPlaces)
 	}
-	fmt.Fprintf(&b, "%s checked, %d injected: %s, %s, %s", plural(o.Pods, "pod"), o.Injected, plural(count[result.Error], "error"), plural(count[result.Warning], "warning"), plural(count[result.Info], "note"))
+	fmt.Fprintf(&b, "%s: %s, %s, %s", o.checked(), plural(count[result.Error], "error"), plural(count[result.Warning], "warning"), plural(count[result.Info], "note"))
 	if n := len(o.Suppressed); n > 0 {
 		fmt.Fprintf(&b, "; %d suppressed", n)
 	}
@@ -87,6 +100,14 @@ func Text(w io.Writer, rs result.Results, o Options) error {
 		fmt.Fprintf(&b, "; %d in the baseline", o.Baseline.Known)
 	}
 	return write(w, b.String()+"\n")
+}
+
+// checked says what was checked.
+func (o Options) checked() string {
+	if o.Objects != nil {
+		return plural(*o.Objects, "object") + " checked"
+	}
+	return fmt.Sprintf("%s checked, %d injected", plural(o.Pods, "pod"), o.Injected)
 }
 
 func writePlaces(b *strings.Builder, places []result.Place, all bool) {
@@ -132,18 +153,22 @@ type jsonPlace struct {
 	Line     int                `json:"line,omitempty"`
 }
 
-// JSON writes an object with the number of pods and of injected ones among them, the list of results, their count by severity, and
+// JSON writes an object with the number of pods and of injected ones among them, or of objects, the list of results, their count by severity, and
 // what is not reported: suppressed findings, and what the baseline has kept back.
 func JSON(w io.Writer, rs result.Results, o Options) error {
 	out := struct {
-		Pods       int                     `json:"pods"`
-		Injected   int                     `json:"injected"`
+		Objects    *int                    `json:"objects,omitempty"`
+		Pods       *int                    `json:"pods,omitempty"`
+		Injected   *int                    `json:"injected,omitempty"`
 		Results    []jsonResult            `json:"results"`
 		Count      map[result.Severity]int `json:"count"`
 		Suppressed []jsonResult            `json:"suppressed,omitempty"`
 		Baseline   *Baseline               `json:"baseline,omitempty"`
-	}{Pods: o.Pods, Injected: o.Injected, Results: jsonResults(rs), Count: map[result.Severity]int{result.Error: 0, result.Warning: 0, result.Info: 0},
+	}{Objects: o.Objects, Results: jsonResults(rs), Count: map[result.Severity]int{result.Error: 0, result.Warning: 0, result.Info: 0},
 		Suppressed: jsonResults(o.Suppressed), Baseline: o.Baseline}
+	if o.Objects == nil {
+		out.Pods, out.Injected = &o.Pods, &o.Injected
+	}
 	for _, r := range rs {
 		out.Count[r.Severity]++
 	}

@@ -109,15 +109,18 @@ const (
 // SARIF writes one run with all rules and the results. The fingerprint of a result is made of its rule, object and field, so that
 // a Git host knows it again when lines move.
 func SARIF(w io.Writer, rs result.Results, o Options) error {
-	rules := lint.Rules()
 	index := map[string]int{}
-	driver := sarifDriver{Name: "prerig", Version: o.Version, InformationURI: repository, Rules: []sarifRule{}}
-	for i, r := range rules {
-		index[r.Code] = i
-		driver.Rules = append(driver.Rules, ruleOf(r))
+	driver := sarifDriver{Name: "prerig", Version: o.Version, InformationURI: repository, Rules: o.sarifRules()}
+	for i, r := range driver.Rules {
+		index[r.ID] = i
 	}
 	run := sarifRun{Tool: sarifTool{Driver: driver}, ColumnKind: "utf16CodeUnits", Results: []sarifResult{},
-		Properties: map[string]int{"pods": o.Pods, "injected": o.Injected, "suppressed": len(o.Suppressed)}}
+		Properties: map[string]int{"suppressed": len(o.Suppressed)}}
+	if o.Objects != nil {
+		run.Properties["objects"] = *o.Objects
+	} else {
+		run.Properties["pods"], run.Properties["injected"] = o.Pods, o.Injected
+	}
 	if o.Baseline != nil {
 		run.Properties["baseline"] = o.Baseline.Known
 	}
@@ -139,6 +142,29 @@ func (run *sarifRun) addNotification(r result.Result) {
 	}
 	run.Invocations[0].Notifications = append(run.Invocations[0].Notifications,
 		sarifNotification{Level: level(r.Severity), Message: sarifText{r.Message}, Locations: locations(r.ResourceRef, r.Field, r.File)})
+}
+
+// sarifRules describes the rules that findings may be of.
+func (o Options) sarifRules() []sarifRule {
+	out := []sarifRule{}
+	if o.Rules == nil {
+		for _, r := range lint.Rules() {
+			out = append(out, ruleOf(r))
+		}
+		return out
+	}
+	for _, r := range o.Rules {
+		out = append(out, sarifRule{
+			ID:               r.Code,
+			ShortDescription: sarifText{r.Title},
+			FullDescription:  sarifText{r.Why},
+			Help:             sarifMarkdown{Text: r.Why + "\n\n" + r.Change, Markdown: r.Why + "\n\n**What to change.** " + r.Change},
+			HelpURI:          repository + "/blob/main/" + r.Document,
+			Default:          sarifConfiguration{Enabled: r.Severity != "", Level: level(r.Severity)},
+			Properties:       map[string][]string{"tags": {strings.ToLower(r.Group)}},
+		})
+	}
+	return out
 }
 
 func ruleOf(r lint.Rule) sarifRule {

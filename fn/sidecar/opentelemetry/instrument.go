@@ -24,6 +24,9 @@ type instrumented struct {
 	images  map[string]any
 
 	initContainers, volumes []any
+	// newContainers are those beside the app's; sharesProcesses says that they have to see the app's processes.
+	newContainers   []any
+	sharesProcesses bool
 	// patches change containers, by their names; before is the init container that the new ones come before, where there is one.
 	patches map[string]map[string]any
 	before  string
@@ -31,7 +34,7 @@ type instrumented struct {
 }
 
 // Instrument returns what the operator's auto-instrumentation changes in a pod: "skip", why nothing is; or "initContainers",
-// "volumes", and "containers" and "inits", which are patches for the pod's own; and "before", the init container before which the new ones
+// "volumes", and "containers" and "inits", which are patches for the pod's own, and new ones; "sharesProcesses"; and "before", the init container before which the new ones
 // go, empty for the end. The request has "namespace", "kind" and "name" of the workload, "labels", "annotations" and "spec" of the
 // pod, "inherited", the annotations of the namespace, "instrumentations", the objects, and "images" by language. It mirrors
 // internal/instrumentation of the operator 0.148.0.
@@ -61,8 +64,8 @@ func Instrument(request map[string]any) (map[string]any, error) {
 			return nil, fmt.Errorf("%s%s: %w", injectPrefix, w.language.name, err)
 		}
 	}
-	return map[string]any{"initContainers": p.initContainers, "volumes": p.volumes, "before": p.before,
-		"containers": p.patchesOf("containers"), "inits": p.patchesOf("initContainers")}, nil
+	return map[string]any{"initContainers": p.initContainers, "sharesProcesses": p.sharesProcesses, "volumes": p.volumes, "before": p.before,
+		"containers": append(p.patchesOf("containers"), p.newContainers...), "inits": p.patchesOf("initContainers")}, nil
 }
 
 // containersOf returns the pod's containers of a list.
@@ -117,8 +120,8 @@ func (p *instrumented) wantedLanguages() ([]wantedLanguage, error) {
 		if value == "" || strings.EqualFold(value, "false") {
 			continue
 		}
-		if l.environment == nil {
-			return nil, fmt.Errorf("%s%s: instrumentation of this kind is not supported; java, nodejs, python, dotnet and sdk are", injectPrefix, l.name)
+		if l.environment == nil && l.name != "go" {
+			return nil, fmt.Errorf("%s%s: instrumentation of this kind is not supported; java, nodejs, python, dotnet, go and sdk are", injectPrefix, l.name)
 		}
 		spec, err := p.objectFor(value)
 		if err != nil {
@@ -225,9 +228,6 @@ func checkInstrumentation(spec map[string]any) error {
 			return fmt.Errorf("spec.%s is not a field of an Instrumentation of the operator 0.148.0", key)
 		}
 	}
-	if exporter, _ := spec["exporter"].(map[string]any); exporter["tls"] != nil {
-		return errors.New("spec.exporter.tls is not supported")
-	}
 	return nil
 }
 
@@ -256,6 +256,9 @@ func (p *instrumented) targetsOf(w wantedLanguage) (targets []map[string]any, in
 
 // addLanguage instruments the containers of one language.
 func (p *instrumented) addLanguage(w wantedLanguage) error {
+	if w.language.name == "go" {
+		return p.addGo(w)
+	}
 	targets, inits, err := p.targetsOf(w)
 	if err != nil {
 		return err
@@ -314,8 +317,12 @@ func (p *instrumented) patchContainer(w wantedLanguage, c map[string]any) error 
 		}
 	}
 	patch := map[string]any{"name": name, "env": changed, "$setElementOrder/env": order}
+	mounts := t.mounts
 	if w.language.mountPath != "" {
-		patch["volumeMounts"] = []any{map[string]any{"name": agentName + "-" + w.language.name, "mountPath": w.language.mountPathOf(name)}}
+		mounts = append([]any{map[string]any{"name": agentName + "-" + w.language.name, "mountPath": w.language.mountPathOf(name)}}, mounts...)
+	}
+	if len(mounts) > 0 {
+		patch["volumeMounts"] = mounts
 	}
 	p.patches[name] = patch
 	return nil

@@ -17,7 +17,7 @@ func TestInstrumentErrors(t *testing.T) {
 	t.Parallel()
 	const object = "{apiVersion: opentelemetry.io/v1alpha1, kind: Instrumentation, metadata: {name: a, namespace: shop}, spec: {SPEC}}"
 	for name, tc := range map[string]struct{ annotations, spec, object, want string }{
-		"not supported":    {"inject-go: 'true'", "{containers: [{name: web}]}", "", "instrumentation.opentelemetry.io/inject-go: instrumentation of this kind is not supported"},
+		"not supported":    {"inject-nginx: 'true'", "{containers: [{name: web}]}", "", "instrumentation.opentelemetry.io/inject-nginx: instrumentation of this kind is not supported"},
 		"not there":        {"inject-java: b", "{containers: [{name: web}]}", "", `b is not among values.instrumentations in the namespace "shop"`},
 		"other version":    {"inject-java: 'true'", "{containers: [{name: web}]}", strings.Replace(object, "v1alpha1", "v1beta1", 1), "has to be opentelemetry.io/v1alpha1"},
 		"unknown field":    {"inject-java: 'true'", "{containers: [{name: web}]}", strings.Replace(object, "SPEC", "ruby: {}", 1), "spec.ruby is not a field"},

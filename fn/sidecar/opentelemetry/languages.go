@@ -20,7 +20,8 @@ type language struct {
 	copy      []any
 	resources string
 	memory    string
-	// environment sets the variables of a container that are the language's own; nil where the language is not supported.
+	// environment sets the variables of a container that are the language's own; nil for go, and where
+	// the language is not supported.
 	environment func(*target) error
 }
 
@@ -34,7 +35,7 @@ var languages = []language{
 		resources: "resourceRequirements", memory: "64Mi", environment: (*target).addPython},
 	{name: "dotnet", mountPath: dotnetHome, copy: []any{"cp", "-r", "/autoinstrumentation/."},
 		resources: "resourceRequirements", memory: "128Mi", environment: (*target).addDotnet},
-	{name: "go"}, {name: "apache-httpd"}, {name: "nginx"},
+	{name: "go", resources: "resourceRequirements", memory: "64Mi"}, {name: "apache-httpd"}, {name: "nginx"},
 	{name: "sdk", environment: func(t *target) error { t.addCommon(); return nil }},
 }
 

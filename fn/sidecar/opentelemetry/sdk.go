@@ -17,6 +17,10 @@ type target struct {
 	container      map[string]any
 	name           string
 	env            variables
+	// telemetryOf are the variables of the container whose telemetry it is, where that is another one than that of env.
+	telemetryOf variables
+	// mounts are those that the container gets.
+	mounts []any
 }
 
 const (
@@ -53,11 +57,13 @@ func (t *target) addSDK() error {
 	if !isText {
 		return errors.New("the variable " + resourceAttributes + " is a reference; attributes cannot be added to it")
 	}
-	attributes := t.attributes(own)
-	t.env = t.env.withMissing(literal("OTEL_SERVICE_NAME", t.serviceName(attributes)))
-	if endpoint := t.nested("exporter", "endpoint"); endpoint != "" {
-		t.env = t.env.withMissing(literal("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint))
+	excluded := own
+	if t.telemetryOf != nil {
+		excluded, _, _ = t.telemetryOf.text(resourceAttributes)
 	}
+	attributes := t.attributes(excluded)
+	t.env = t.env.withMissing(literal("OTEL_SERVICE_NAME", t.serviceName(attributes)))
+	t.addExporter()
 	t.env = append(t.env, fromField(podName, "metadata.name"))
 	attributes["k8s.pod.name"] = "$(" + podName + ")"
 	if t.addsUIDs() && attributes["k8s.pod.uid"] == "" {

@@ -1,0 +1,198 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/prerig/prerig/fn/result"
+)
+
+var evictionRules = []Rule{
+	{
+		Code: "PR111", Title: "Server stops listening while requests still arrive", Severity: result.Info, Audience: Applications,
+		Why: "When a pod is told to stop, it takes some seconds until all proxies have heard that its endpoint is gone, and until then they send requests " +
+			"to it. nginx closes its listeners at once: those requests fail.",
+		Change:   "Give the container a preStop hook that sleeps for some seconds (lifecycle.preStop.sleep, or a command).",
+		Issues:   []string{"7136", "kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle"},
+		checkSet: checkEndpointRemoval,
+	},
+	{
+		Code: "PR112", Title: "Gateway ends before the load balancer leaves it out", Severity: result.Info, Audience: Operators,
+		Why: "The load balancer sends clients to the pod or its node, and finds out by health checks that the pod is stopping: often after 10 to 30 seconds. " +
+			"The proxy of the gateway drains for 5 seconds, unless more is set, and ends: new connections are refused until then.",
+		Change: "Set terminationDrainDuration, or with EXIT_ON_ZERO_ACTIVE_CONNECTIONS MINIMUM_DRAIN_DURATION, to the interval of the health checks times their " +
+			"threshold, and terminationGracePeriodSeconds above that.",
+		Issues:   []string{"34855", "kubernetes.io/docs/tasks/access-application-cluster/create-external-load-balancer"},
+		checkSet: checkLoadBalancerDelay,
+	},
+	{
+		Code: "PR113", Title: "PodDisruptionBudget that allows no eviction", Severity: result.Info,
+		Why:      "kubectl drain, and each upgrade of nodes, waits for such a pod until somebody deletes it. A rollout, as of a new proxy, is not held up.",
+		Change:   "Raise the replicas (of an autoscaler, minReplicas), or let the budget allow one pod to be away: maxUnavailable: 1.",
+		Issues:   []string{"12602", "kubernetes.io/docs/tasks/run-application/configure-pdb"},
+		checkSet: checkDisruptionBudgets,
+	},
+}
+
+// ending is what rules on a set need of how a pod ends.
+type ending struct {
+	// closes is the container whose server closes its listeners at once, without a preStop hook; empty where there is none.
+	closes, closesPath string
+	// gateway says that the proxy is a gateway, which ends after proxyEnd.
+	gateway  bool
+	proxyEnd time.Duration
+}
+
+func (p *pod) ending() ending {
+	var out ending
+	if p.sidecar() && len(checkListenerClosesAtOnce(p)) == 0 {
+		for _, c := range p.apps() {
+			if c.closesAtOnce() && !c.lifecycleHook("preStop").exists {
+				out.closes, out.closesPath = c.name, c.path
+				break
+			}
+		}
+	}
+	if p.proxy != nil && slices.Contains(p.proxy.stringList("args"), "router") {
+		h := p.proxy.lifecycleHook("preStop")
+		out.gateway = !h.exists || h.wait > 0 // how long another hook takes is not known
+		out.proxyEnd = h.wait + p.drain()
+	}
+	return out
+}
+
+func checkEndpointRemoval(s *workloadSet) []setFinding {
+	seen := map[*Summary]bool{}
+	var out []setFinding
+	for _, f := range s.services {
+		for _, pod := range f.selected {
+			if pod.ending.closes == "" || seen[pod] {
+				continue
+			}
+			seen[pod] = true
+			path := pod.ending.closesPath
+			if pod.template != "" {
+				path = pod.template + "." + path
+			}
+			out = append(out, setFinding{
+				ref: pod.ref, file: pod.file, ignored: pod.ignored, container: pod.ending.closes, field: &result.Field{Path: path},
+				message: fmt.Sprintf("container %s stops listening as soon as it is told to stop, and Service %s still leads there for some seconds", pod.ending.closes, f.Name),
+			})
+		}
+	}
+	return out
+}
+
+// podTargets are annotations of Services by which a cloud's load balancer sends clients to pods and not to nodes.
+var podTargets = map[string]string{
+	"service.beta.kubernetes.io/aws-load-balancer-nlb-target-type": "ip",
+}
+
+func checkLoadBalancerDelay(s *workloadSet) []setFinding {
+	var out []setFinding
+	for _, f := range s.services {
+		if textOf(f.spec["type"]) != "LoadBalancer" {
+			continue
+		}
+		meta, _ := f.Object.Object["metadata"].(map[string]any)
+		how := ""
+		if textOf(f.spec["externalTrafficPolicy"]) == "Local" {
+			how = "externalTrafficPolicy: Local"
+		}
+		for key, value := range podTargets {
+			if stringMap(meta["annotations"])[key] == value {
+				how = key + ": " + value
+			}
+		}
+		i := slices.IndexFunc(f.selected, func(pod *Summary) bool { return pod.ending.gateway && pod.ending.proxyEnd <= defaultTerminationDrain })
+		if how == "" || i < 0 {
+			continue
+		}
+		pod := f.selected[i]
+		out = append(out, f.newFinding(&result.Field{Path: "spec"}, fmt.Sprintf("the load balancer sends clients to the gateways themselves (%s), and the proxy of %s ends %s after it is told to stop",
+			how, pod.ref, formatSeconds(pod.ending.proxyEnd))))
+	}
+	return out
+}
+
+// checkDisruptionBudgets looks only at workloads with a proxy. Replicas count where they are written, or an autoscaler is among the objects.
+func checkDisruptionBudgets(s *workloadSet) []setFinding {
+	var out []setFinding
+	for _, b := range s.objects["PodDisruptionBudget"] {
+		selector := mapAt(b.spec, "selector")
+		var pods []*Summary
+		for _, pod := range s.index.byScope[b.scope] {
+			if len(selector) > 0 && pod.proxy && selectsLabels(selector, pod.labels) {
+				pods = append(pods, pod)
+			}
+		}
+		if len(pods) == 0 {
+			continue
+		}
+		field, said := s.blocksEviction(b, pods)
+		if field == "" {
+			continue
+		}
+		one := b.newFinding("spec."+field, fmt.Sprintf("%s allows no pod of %s to be evicted: nodes cannot be drained", said, pods[0].ref))
+		one.field.CurrentValue = b.spec[field]
+		out = append(out, one)
+	}
+	return out
+}
+
+// blocksEviction returns the field because of which no pod can be evicted, and what it says.
+func (s *workloadSet) blocksEviction(b *objectFacts, pods []*Summary) (field, said string) {
+	if n, ok := integerOf(b.spec["maxUnavailable"]); ok && n == 0 || textOf(b.spec["maxUnavailable"]) == "0%" {
+		return "maxUnavailable", "maxUnavailable: 0"
+	}
+	if textOf(b.spec["minAvailable"]) == "100%" {
+		return "minAvailable", "minAvailable: 100%"
+	}
+	least, ok := integerOf(b.spec["minAvailable"])
+	if !ok || least < 1 {
+		return "", ""
+	}
+	var sum int64
+	for _, pod := range pods {
+		n, known := s.replicasOf(pod)
+		if !known {
+			return "", ""
+		}
+		sum += n
+	}
+	if sum == 0 || least < sum {
+		return "", ""
+	}
+	return "minAvailable", fmt.Sprintf("minAvailable: %d of %d", least, sum)
+}
+
+// Replicas returns what a workload says of how many pods it wants, for [Input]; nil where it says nothing.
+func Replicas(obj map[string]any) *int64 {
+	n, ok := integerOf(mapAt(obj, "spec")["replicas"])
+	if !ok {
+		return nil
+	}
+	return &n
+}
+
+// replicasOf returns how many pods a workload has at least: by its autoscaler, else by its own field.
+func (s *workloadSet) replicasOf(pod *Summary) (int64, bool) {
+	for _, h := range s.objects["HorizontalPodAutoscaler"] {
+		target := mapAt(h.spec, "scaleTargetRef")
+		if h.scope != scope(pod.ref.Namespace, pod.file) || textOf(target["kind"]) != pod.ref.Kind || textOf(target["name"]) != pod.ref.Name {
+			continue
+		}
+		if n, ok := integerOf(h.spec["minReplicas"]); ok {
+			return n, true
+		}
+		return 1, true
+	}
+	if pod.replicas == nil {
+		return 0, false
+	}
+	return *pod.replicas, true
+}
