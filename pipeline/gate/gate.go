@@ -1,0 +1,160 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/fn/workload"
+	"github.com/prerig/prerig/pipeline/gate/openapi"
+)
+
+// Object is one that is checked, or that says how others are to be checked.
+type Object struct {
+	// Value is all of the object, as JSON is decoded. Nothing of it is changed.
+	Value map[string]any
+	// File says where it came from; nil where that is not known.
+	File *result.File
+	// Line returns the line of a field of the object in the file, or that of the nearest field around it; 0 where it is not known.
+	Line func(path []any) int
+}
+
+// Ref names the object.
+func (o Object) Ref() result.ResourceRef {
+	var ref result.ResourceRef
+	ref.APIVersion, _ = o.Value["apiVersion"].(string)
+	ref.Kind, _ = o.Value["kind"].(string)
+	metadata, _ := o.Value["metadata"].(map[string]any)
+	ref.Name, _ = metadata["name"].(string)
+	ref.Namespace, _ = metadata["namespace"].(string)
+	return ref
+}
+
+// Options say against what objects are checked.
+type Options struct {
+	// KubernetesVersion is that of the API server, such as 1.34; empty for the newest that is known.
+	KubernetesVersion string
+	// Severities of the rules.
+	Severities Severities
+	// Catalog holds objects that are in the cluster already: CustomResourceDefinitions. They are not checked themselves.
+	Catalog []Object
+}
+
+// Check returns what the API server would refuse of the objects, in their order. The error is about the options.
+func Check(ctx context.Context, objects []Object, o Options) (result.Results, error) {
+	server, err := openapi.NewServer(o.KubernetesVersion)
+	if err != nil {
+		return nil, err
+	}
+	c := &checker{server: server, severities: o.Severities, definitions: map[groupKind]*definition{}}
+	for _, object := range o.Catalog {
+		c.addDefinition(object)
+	}
+	for _, object := range objects {
+		c.addDefinition(object) // those that come with the objects replace those of the cluster
+	}
+	for _, object := range objects {
+		first := len(c.results)
+		c.checkObject(ctx, object)
+		slices.SortStableFunc(c.results[first:], func(a, b result.Result) int { return cmp.Compare(lineOfResult(a), lineOfResult(b)) })
+	}
+	return c.results, nil
+}
+
+// lineOfResult is 0 where the line is not known.
+func lineOfResult(r result.Result) int {
+	if r.File == nil {
+		return 0
+	}
+	return r.File.Line
+}
+
+// checker is one check.
+type checker struct {
+	server      *openapi.Server
+	severities  Severities
+	definitions map[groupKind]*definition
+	results     result.Results
+}
+
+// groupKind names a kind in all of its versions.
+type groupKind struct{ group, kind string }
+
+// add adds a finding about a field of the object, unless its rule is off.
+func (c *checker) add(o Object, code string, path []any, message string) {
+	severity := c.severities.of(code)
+	if severity == "" {
+		return
+	}
+	ref := o.Ref()
+	r := result.Result{Severity: severity, Message: message, ResourceRef: &ref, Tags: map[string]string{result.TagCode: code}}
+	if len(path) > 0 {
+		r.Field = &result.Field{Path: workload.FieldString(path)}
+	}
+	if o.File != nil {
+		file := *o.File
+		if o.Line != nil {
+			if line := o.Line(path); line > 0 {
+				file.Line = line
+			}
+		}
+		r.File = &file
+	}
+	c.results = append(c.results, r)
+}
+
+func groupOf(apiVersion string) string {
+	group, _, ok := strings.Cut(apiVersion, "/")
+	if !ok {
+		return ""
+	}
+	return group
+}
+
+// ofOtherTools are API groups of files that lie among manifests and that no cluster gets.
+var ofOtherTools = map[string]bool{
+	"prerig.dev": true, "kustomize.config.k8s.io": true, "kpt.dev": true, "config.kubernetes.io": true, "skaffold": true,
+}
+
+func (c *checker) checkObject(ctx context.Context, o Object) {
+	ref := o.Ref()
+	group := groupOf(ref.APIVersion)
+	if ofOtherTools[group] || isEncrypted(o.Value) || isLocal(o.Value) {
+		return
+	}
+	if ref.APIVersion == "" || ref.Kind == "" {
+		c.add(o, codeRequired, nil, "an object needs apiVersion and kind")
+		return
+	}
+	if kind, ok := c.server.Lookup(ref.APIVersion, ref.Kind); ok {
+		c.checkBuiltIn(ctx, o, kind)
+		return
+	}
+	if d, ok := c.definitions[groupKind{group, ref.Kind}]; ok {
+		c.checkCustom(ctx, o, d)
+		return
+	}
+	if c.server.HasGroup(group) {
+		c.add(o, codeUnservedKind, []any{"apiVersion"}, "Kubernetes "+c.server.Minor+" has no "+ref.Kind+" of "+ref.APIVersion+c.server.OtherVersions(group, ref.Kind))
+		return
+	}
+	c.add(o, codeUndescribedKind, []any{"kind"}, "nothing was checked, as no CustomResourceDefinition describes the kind "+ref.Kind+" of "+ref.APIVersion)
+}
+
+// isEncrypted reports whether SOPS has encrypted values of the object: what reaches the API server is another one.
+func isEncrypted(object map[string]any) bool {
+	sops, _ := object["sops"].(map[string]any)
+	return sops["mac"] != nil
+}
+
+// isLocal reports whether the object is for tools alone, as kpt and kustomize have it.
+func isLocal(object map[string]any) bool {
+	metadata, _ := object["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	return annotations["config.kubernetes.io/local-config"] == "true"
+}
