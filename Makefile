@@ -37,23 +37,29 @@ demo: build ## Show the diff that injecting makes in an example, and the pipelin
 race = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
 .PHONY: test
-test: ## Run all tests with the race detector, and those over the corpus, if it is there, without.
-	PRERIG_CORPUS=none go test $(race) -p $(test_packages) -timeout 20m $(longest_tests) ./...
-	@if [ -d "$(CORPUS)" ]; then set -x; PRERIG_CORPUS=$(abspath $(CORPUS)) go test -timeout 20m $(corpus_tests); fi
+test: ## Run all tests with the race detector, and those over recorded cases without.
+	PRERIG_CORPUS=none go test $(race) -p $(test_packages) -timeout 20m $(longest_tests) $(filter-out $(case_tests),$(shell go list ./...))
+	PRERIG_CORPUS=$(if $(wildcard $(CORPUS)/.),$(abspath $(CORPUS)),none) go test -p $(test_packages) -timeout 20m $(if $(wildcard $(CORPUS)/.),$(corpus_tests)) $(case_tests)
 
 # What takes longest begins first, and the others run beside it.
-longest_tests = ./pipeline/internal/system ./pipeline/render ./pipeline/source/git ./pipeline/cli
+longest_tests = ./pipeline/internal/system ./examples ./pipeline/render ./pipeline/source/git ./pipeline/cli
 
 # The tests of the daemon wait more than they work, so that more packages are tested at once than there are processors.
 test_packages = $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
 
-# Over the corpus's 548 cases the race detector takes most of the time and finds nothing that the other tests do not reach.
+# Over hundreds of cases, one after the other, the race detector takes most of the time and finds nothing that the other tests do
+# not reach: the cases of other injectors, and those of Istio in the corpus, where it is there.
+case_tests = $(shell go list ./policies)
 corpus_tests = $(shell git grep -l PRERIG_CORPUS -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|')
 
 .PHONY: generate
 generate: ## Write the generated files anew.
 	go generate ./...
 	go run ./schemas/generate
+
+.PHONY: kubernetes-schemas
+kubernetes-schemas: ## Write the schemas of Kubernetes anew, from the releases that the generator names (downloads 200 MB).
+	cd pipeline/gate/openapi && go run ./generate
 
 .PHONY: verify
 verify: verify-format verify-lint verify-generated verify-licenses verify-tidy ## Check all that is not a test.
@@ -115,6 +121,12 @@ injector: ## Build dist/upstream/injector and charts: Istio's own webhook and ch
 operator: injector ## Compare the import of IstioOperator documents with what istioctl and Istio's webhook make of them.
 	go test -count=1 -timeout 20m -run 'TestOperator' -v ./pipeline/cli/importer -args -istio-tools $(abspath $(dist))/upstream $(UPDATE)
 
+# UPDATE=-update writes fn/lint/testdata/analyze/answers.json anew, after a change of the version.
+.PHONY: analyze
+analyze: ## Compare lint with what istioctl analyze finds in its own test data.
+	cd $(upstream)/istio && CGO_ENABLED=0 go build -trimpath -o $(abspath $(dist))/upstream/ ./analyzer
+	go test -count=1 -run 'TestAnalyzer|TestNothingFurther|TestCommandReadsLess' -v ./fn/lint -args -analyzer $(abspath $(dist))/upstream/analyzer $(UPDATE)
+
 # Older versions of Istio. The tag chooses the sources that fit the minor.
 .PHONY: injectors
 injectors: injector
@@ -128,16 +140,26 @@ dapr: ## Compare the policy for Dapr with Dapr's own injector.
 	cd $(upstream)/dapr && CGO_ENABLED=0 go build -trimpath -o $(abspath $(dist))/upstream/dapr-patcher ./patcher
 	go test -count=1 -run 'TestDapr' -v ./policies $(if $(UPDATE),-args $(UPDATE))
 
+# A few minutes the first time.
+SOPS := v3.13.3
+.PHONY: sops
+sops: ## Decrypt with SOPS itself what secrets: Encrypt writes.
+	GOBIN=$(abspath $(dist))/upstream CGO_ENABLED=0 go install -trimpath github.com/getsops/sops/v3/cmd/sops@$(SOPS)
+	go test -count=1 -run 'TestSOPSDecrypts' -v ./pipeline/sops
+
 # CHARTS holds checked out repositories, as OWNER+NAME. UPDATE=-update writes pipeline/render/helmchart/CHARTS.md anew. Building
 # Helm takes some minutes the first time.
 HELM4 := v4.3.1
 HELM3 := v3.22.0
+helms = $(HELM4:v%=%)=$(abspath $(dist))/upstream/helm4/helm,$(HELM3:v%=%)=$(abspath $(dist))/upstream/helm3/helm
 .PHONY: helm
 helm: ## Compare renders of charts with Helm itself, CHARTS=DIR.
 	GOBIN=$(abspath $(dist))/upstream/helm4 CGO_ENABLED=0 go install -trimpath helm.sh/helm/v4/cmd/helm@$(HELM4)
 	GOBIN=$(abspath $(dist))/upstream/helm3 CGO_ENABLED=0 go install -trimpath helm.sh/helm/v3/cmd/helm@$(HELM3)
 	go test -count=1 -timeout 30m -run 'TestChartsOfOthers' -v ./pipeline/render/helmchart -args -charts $(abspath $(CHARTS)) $(UPDATE) \
-	  -helms $(HELM4:v%=%)=$(abspath $(dist))/upstream/helm4/helm,$(HELM3:v%=%)=$(abspath $(dist))/upstream/helm3/helm
+	  -helms $(helms)
+	go test -count=1 -run 'TestChosenAsHelmChooses' -v ./pipeline/source/chart -args -helms $(helms)
+	go test -count=1 -run 'TestHelmChartsAsKustomize' ./pipeline/render -args -helms $(helms)
 
 # INJECTOR=PROGRAM compares the stored answers with those of a program that answers as Linkerd's injector of one version; with
 # UPDATE=-update it writes them anew. policies/testdata/linkerd/README.md says what it reads and prints.
@@ -159,6 +181,12 @@ vault: ## Compare the policy for Vault's agent with the answers of Vault's own i
 .PHONY: cloud-sql
 cloud-sql: ## Compare the policy cloud-sql-operator with the answers of the Cloud SQL Auth Proxy Operator.
 	go test -count=1 -run 'TestCloudSQL' -v ./policies -args $(if $(INJECTOR),-cloud-sql-operator=$(INJECTOR)) $(UPDATE)
+
+# VAULT, CLOUD_SQL and OPENTELEMETRY are programs as INJECTOR and OPERATOR above, of which any may be left out; UPDATE as for Linkerd.
+.PHONY: istio-order
+istio-order: defaulter injector ## Compare pods with Istio's proxy and another sidecar with those of both webhooks.
+	PRERIG_CORPUS=$(abspath $(CORPUS)) go test -count=1 -run 'TestOrderWithIstio' -v ./policies -args $(if $(VAULT),-vault-injector=$(VAULT)) \
+	  $(if $(CLOUD_SQL),-cloud-sql-operator=$(CLOUD_SQL)) $(if $(OPENTELEMETRY),-opentelemetry-operator=$(OPENTELEMETRY)) $(UPDATE)
 
 ORACLE_N ?= 500
 ORACLE_SEED ?= 1

@@ -271,6 +271,9 @@ func checkObject(doc []byte) (bool, error) {
 	case object.Kind == pipelineapi.Kind:
 		_, err := pipelineapi.Parse(doc)
 		return true, err
+	case object.Kind == pipelineapi.KindChartLock:
+		_, err := pipelineapi.ParseChartLock(doc)
+		return true, err
 	case object.Kind == "ImageLock":
 		return true, nil
 	}

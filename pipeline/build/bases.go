@@ -29,7 +29,7 @@ type Repositories interface {
 	Resolve(ctx context.Context, namespace, url string, ref *meta.LocalObjectReference, name string) (string, error)
 }
 
-// FetchError is about a remote base that is allowed and could not be fetched. Trying again can help.
+// FetchError is about a remote base or a chart that is allowed and could not be fetched. Trying again can help.
 type FetchError struct{ Err error }
 
 // Error tells the cause.

@@ -38,6 +38,8 @@ type Builder struct {
 	Limits render.Limits
 	// Repositories fetches remote bases; nil fetches none.
 	Repositories Repositories
+	// Charts fetches charts of repositories; nil fetches none.
+	Charts Charts
 	// Bases bounds what pipelines may allow as remote bases; without any there is no bound.
 	Bases []giturl.Pattern
 	// Version of Prerig.
@@ -74,7 +76,11 @@ func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, root *t
 		return built, err
 	}
 	view := tree.NewView(root, limits.Read)
-	built.Request = render.Request{Type: p.Spec.Build.Type, Path: p.Spec.Build.Path, Helm: p.Spec.Build.Helm, Functions: p.Spec.Build.Functions, Limits: limits}
+	built.Request = render.Request{Type: p.Spec.Build.Type, Path: p.Spec.Build.Path, Helm: p.Spec.Build.Helm, Functions: p.Spec.Build.Functions, Limits: limits, Schemas: p.Spec.Gates.Schemas}
+	built.Request.HelmCharts = p.Spec.Build.HelmCharts
+	for _, one := range p.Spec.Sources {
+		built.Request.Sources = append(built.Request.Sources, one.MountPath)
+	}
 	defer func() {
 		if r := recover(); r != nil {
 			err = fault.Recovered(r)
@@ -90,6 +96,9 @@ func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, root *t
 	}
 	files, err := b.fetchBases(ctx, p, view, &built.Request)
 	if err != nil {
+		return built, err
+	}
+	if files, err = b.fetchCharts(ctx, p, view, files, &built.Request); err != nil {
 		return built, err
 	}
 	built.Response, err = b.Renderer.Render(ctx, files, built.Request)

@@ -114,6 +114,13 @@ func (b *Builder) RequestDigest(p *v1alpha1.RenderPipeline) string {
 		panic(err) // it is plain data
 	}
 	h.Write(text)
+	if len(p.Spec.Sources) > 0 {
+		text, err := json.Marshal(p.Spec.Sources)
+		if err != nil {
+			panic(err) // it is plain data
+		}
+		fmt.Fprintf(h, "\nsources %s", text)
+	}
 	for _, pattern := range b.Bases {
 		fmt.Fprintf(h, "\nbases %q", pattern.String())
 	}

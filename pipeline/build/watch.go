@@ -22,11 +22,11 @@ type watchedBuilder struct {
 // be nil.
 func Watch(builder *Builder, dog *watchdog.Watchdog) Interface { return watchedBuilder{builder, dog} }
 
-// buildOverhead is for what is done beside fetching bases and rendering: reading policies and what is there already.
+// buildOverhead is for what is done beside fetching bases and charts, each in basesTimeout, and rendering: reading policies and what is there already.
 const buildOverhead = time.Minute
 
 // Build implements Interface.
 func (w watchedBuilder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, files *tree.Tree) (*Built, error) {
-	step := watchdog.Step{Name: watchdog.StepRender, Subject: p.Key(), Limit: basesTimeout + w.builder.Limits.Timeout + buildOverhead}
+	step := watchdog.Step{Name: watchdog.StepRender, Subject: p.Key(), Limit: 2*basesTimeout + w.builder.Limits.Timeout + buildOverhead}
 	return watchdog.Run(ctx, w.dog, step, func(ctx context.Context) (*Built, error) { return w.builder.Build(ctx, p, files) })
 }

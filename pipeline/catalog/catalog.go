@@ -42,7 +42,19 @@ type Entry struct {
 // Source returns the pipeline's source with a local directory made absolute: it is relative to the pipeline's file, which is
 // below dir.
 func (e Entry) Source(dir string) v1alpha1.Source {
-	src := e.Pipeline.Spec.Source
+	return e.located(e.Pipeline.Spec.Source, dir)
+}
+
+// Sources returns all sources of the pipeline as Source does, spec.source first.
+func (e Entry) Sources(dir string) []v1alpha1.NamedSource {
+	all := e.Pipeline.AllSources()
+	for i := range all {
+		all[i].Source = e.located(all[i].Source, dir)
+	}
+	return all
+}
+
+func (e Entry) located(src v1alpha1.Source, dir string) v1alpha1.Source {
 	if src.Dir != nil && !filepath.IsAbs(src.Dir.Path) {
 		src.Dir = &v1alpha1.DirSource{Path: filepath.Join(dir, filepath.Dir(filepath.FromSlash(e.File)), src.Dir.Path)}
 	}
@@ -187,7 +199,7 @@ func (c *Catalog) publishEntries(entries map[string]Entry) []string {
 
 // entryChanged reports whether an entry is not what it was. What is named relative to its file is elsewhere when that has moved.
 func entryChanged(old, e Entry) bool {
-	return old.Digest != e.Digest || old.problem != e.problem || relativeDir(e.Pipeline) && path.Dir(old.File) != path.Dir(e.File)
+	return old.Digest != e.Digest || old.problem != e.problem || relativeDir(e.Pipeline) != "" && path.Dir(old.File) != path.Dir(e.File)
 }
 
 func changedKeys(before, after map[string]Entry) []string {

@@ -59,9 +59,20 @@ func newIndex(entries map[string]Entry, origins []*origin) *changeIndex {
 }
 
 func (x *changeIndex) addPipeline(key string, p *v1alpha1.RenderPipeline) {
+	for _, source := range p.AllSources() {
+		flux := ""
+		if source.MountPath == "" {
+			flux = p.Metadata.Annotations[AnnotationFluxSource]
+		}
+		x.addSource(key, source.Source, flux)
+	}
+}
+
+// addSource adds a source of a pipeline, and the Flux source that stands for it, "" where that is not known.
+func (x *changeIndex) addSource(key string, source v1alpha1.Source, flux string) {
 	kind := ""
 	w := watchedRef{key: key}
-	switch source := p.Spec.Source; {
+	switch {
 	case source.Git != nil:
 		ref := source.Git.Ref
 		switch {
@@ -92,8 +103,8 @@ func (x *changeIndex) addPipeline(key string, p *v1alpha1.RenderPipeline) {
 	default:
 		return
 	}
-	if name := p.Metadata.Annotations[AnnotationFluxSource]; name != "" {
-		x.flux[name] = append(x.flux[name], w)
+	if flux != "" {
+		x.flux[flux] = append(x.flux[flux], w)
 		return
 	}
 	x.kind[kind] = append(x.kind[kind], w)

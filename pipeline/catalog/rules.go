@@ -146,10 +146,17 @@ type claimedPlace struct {
 }
 
 func (o *owners) addSource(e Entry) {
-	if e.Pipeline == nil || e.Pipeline.Spec.Source.Git == nil {
+	if e.Pipeline == nil {
 		return
 	}
-	git := e.Pipeline.Spec.Source.Git
+	for _, source := range e.Pipeline.AllSources() {
+		if source.Git != nil {
+			o.addGitSource(e, source.Git)
+		}
+	}
+}
+
+func (o *owners) addGitSource(e Entry, git *v1alpha1.GitSource) {
 	names := []string{git.Ref.Name}
 	switch {
 	case git.Ref.Name != "":

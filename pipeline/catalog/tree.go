@@ -96,14 +96,22 @@ func (r *treeReader) readFile(name string, link bool) error {
 
 // noRelativeDir refuses what would depend on where a process was started.
 func noRelativeDir(p *v1alpha1.RenderPipeline) error {
-	if relativeDir(p) {
-		return &v1alpha1.FieldError{Path: "spec.source.dir.path",
-			Message: "must be absolute, as the pipeline is read from Git; to render what is beside it, name the repository with spec.source.git"}
+	if field := relativeDir(p); field != "" {
+		return &v1alpha1.FieldError{Path: field + ".dir.path",
+			Message: "must be absolute, as the pipeline is read from Git; to render what is beside it, name the repository with " + field + ".git"}
 	}
 	return nil
 }
 
-// relativeDir reports whether the source of a pipeline is named relative to its file.
-func relativeDir(p *v1alpha1.RenderPipeline) bool {
-	return p != nil && p.Spec.Source.Dir != nil && !filepath.IsAbs(p.Spec.Source.Dir.Path)
+// relativeDir returns the field of a source of a pipeline that is named relative to its file, "" where there is none.
+func relativeDir(p *v1alpha1.RenderPipeline) string {
+	if p == nil {
+		return ""
+	}
+	for _, source := range p.AllSources() {
+		if source.Dir != nil && !filepath.IsAbs(source.Dir.Path) {
+			return source.Field
+		}
+	}
+	return ""
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/spf13/cobra"
 
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/cli/preview"
 	"github.com/prerig/prerig/pipeline/giturl"
@@ -73,7 +74,7 @@ guess is made from the names of files.`
 		if err != nil {
 			return err
 		}
-		found := p.Affected(cmd.Context(), entries, before, after)
+		found := p.Affected(cmd.Context(), entries, preview.Range{Base: before, Head: after, IsRepository: isOneOf(urls)})
 		l.bar.clearLine()
 		if err := cmd.Context().Err(); err != nil {
 			return err
@@ -93,17 +94,23 @@ func missingRevisionError(revision string, err error) error {
 	return err
 }
 
-// ofRepository returns the pipelines whose source is the repository, and the number of others.
-func ofRepository(all []catalog.Entry, urls []string) (out []catalog.Entry, others int, err error) {
+// isOneOf reports whether a URL names the same repository as one of several.
+func isOneOf(urls []string) func(url string) bool {
 	var names []string
 	for _, u := range urls {
 		names = append(names, giturl.Normal(u))
 	}
+	return func(url string) bool { return slices.Contains(names, giturl.Normal(url)) }
+}
+
+// ofRepository returns the pipelines that have the repository among their sources, and the number of others.
+func ofRepository(all []catalog.Entry, urls []string) (out []catalog.Entry, others int, err error) {
+	named := isOneOf(urls)
 	for _, e := range all {
 		if e.Err != nil {
 			return nil, 0, e.Err
 		}
-		if git := e.Pipeline.Spec.Source.Git; git != nil && slices.Contains(names, giturl.Normal(git.URL)) {
+		if slices.ContainsFunc(e.Pipeline.AllSources(), func(s v1alpha1.NamedSource) bool { return s.Git != nil && named(s.Git.URL) }) {
 			out = append(out, e)
 		} else {
 			others++

@@ -220,6 +220,7 @@ func (a *asIs) checkObject(item fn.Item, obj map[string]any) {
 			in.Namespace = a.defaultNS
 		}
 		if t.Field != "" {
+			in.Replicas = lint.Replicas(obj)
 			// Labels that are no strings are the API server's to refuse, and no rule's to read.
 			in.ObjectLabels, _ = workload.Labels(obj)
 			in.ObjectAnnotations, _ = workload.Annotations(obj)

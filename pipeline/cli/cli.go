@@ -98,7 +98,7 @@ cluster, just as the mesh's admission webhook would. Injecting needs no cluster 
 
 Exit codes of all commands:
   0  done
-  1  a check found something (inject --check, lint, diff, status --check)
+  1  a check found something (inject --check, lint, gate, diff, status --check)
   2  the input, the policy or a flag is wrong, or reading or writing failed`,
 		Example: `  prerig inject --diff k8s/                                 # show what would change
   prerig inject -i k8s/                                     # change the files
@@ -124,9 +124,9 @@ Exit codes of all commands:
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
 	addGroup(root, "Commands for manifests:",
-		newInject(streams), newExplain(streams), newLint(streams, version), newImport(streams), newImages(streams, version))
+		newInject(streams), newExplain(streams), newLint(streams, version), newGate(streams, version), newImport(streams), newImages(streams, version))
 	addGroup(root, "Commands for pipelines:",
-		newRender(streams, version), newDiff(streams, version), newAffected(streams, version), newArgoCD(streams, version))
+		newRender(streams, version), newDiff(streams, version), newAffected(streams, version), newCharts(streams), newArgoCD(streams, version))
 	addGroup(root, "Commands that run the daemon:", newServe(streams, version), newWorker(streams, version))
 	addGroup(root, "Commands that talk to the daemon:",
 		newStatus(streams), newReconcile(streams), newSuspend(streams, true), newSuspend(streams, false), newRemove(streams), newToken(streams))

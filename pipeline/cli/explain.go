@@ -47,14 +47,17 @@ Exit codes:
 	ex.versionFlag(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&ex.output, "output", "o", "table", "form of the output: table, json or yaml")
-	mustRegister(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp)))
+	completeChoice(cmd, "output", explainForms)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return ex.runExplain(cmd.Context(), args) }
 	return cmd
 }
 
+// explainForms are the values of --output.
+var explainForms = []string{"table", "json", "yaml"}
+
 func (ex *explainRun) runExplain(ctx context.Context, args []string) error {
-	if ex.output != "table" && ex.output != "json" && ex.output != "yaml" {
-		return fmt.Errorf("--output is %q; it can be table, json or yaml", ex.output)
+	if err := checkChoice("output", ex.output, explainForms); err != nil {
+		return err
 	}
 	names, refs := splitReferences(args)
 	if len(refs) > 0 && len(names) == 0 && len(ex.files) == 0 {

@@ -6,13 +6,11 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -106,12 +104,12 @@ func (p *imagesPin) runPin(ctx context.Context, args []string) error {
 	if len(wanted) == 0 {
 		return errors.New("resolving images: nothing is injected into the input; name files with workloads that are, or images with --image")
 	}
-	if err := p.addKeys(); err != nil {
+	byKey, err := verificationByKeys(p.keys)
+	if err != nil {
 		return err
 	}
-	p.options.Unused = func(pattern string) {
-		fmt.Fprintf(p.streams.Err, "warning: images.verify: no image matches %s; a pattern is the whole name of a repository, such as docker.io/istio/*\n", pattern)
-	}
+	p.options.Verify = append(p.options.Verify, byKey...)
+	p.options.Unused = sayUnused(p.streams)
 	b := newBar(p.streams.Err, "resolving images")
 	p.options.Progress = b.setImageProgress
 	lock, err := images.Pin(ctx, p.name, wanted, p.options)
@@ -163,23 +161,6 @@ func (p *imagesPin) collectImages(ctx context.Context, args []string) ([]string,
 	}
 	found, err := p.injectedImages(ctx)
 	return append(out, found...), err
-}
-
-// addKeys has every image verified by the keys of --key.
-func (p *imagesPin) addKeys() error {
-	if len(p.keys) == 0 {
-		return nil
-	}
-	all := v1alpha1.ImageVerification{Images: "**"}
-	for _, file := range p.keys {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return fmt.Errorf("reading the flag --key: %w", err)
-		}
-		all.Keys = append(all.Keys, string(text))
-	}
-	p.options.Verify = append(p.options.Verify, all)
-	return nil
 }
 
 // ownImages returns the images of the files as they are, and those that were named.
@@ -292,95 +273,4 @@ func (p *imagesPin) printStatus(text string, args ...any) {
 	if !p.quiet {
 		fmt.Fprintf(p.streams.Err, text, args...)
 	}
-}
-
-func newImagesVerify(streams Streams, version string) *cobra.Command {
-	o := images.Options{UserAgent: "prerig/" + version}
-	output := "text"
-	cmd := newCommand("verify [IMAGELOCK]...", "Show which tags of an ImageLock have moved")
-	cmd.Long = `Ask the registries whether the tags still name the digests that are locked. Nothing is changed.
-
-  current  the tag still names the locked digest
-  moved    the tag names another digest now
-  gone     the registry no longer has the tag
-  lost     the registry no longer has the locked digest: pods cannot pull it
-
-Exit codes:
-  0  all tags are current
-  1  some have moved, or are gone or lost
-  2  a registry could not be asked, or the lock cannot be read`
-	cmd.Example = `  prerig images verify
-  prerig images verify -o json k8s/imagelock.yaml`
-	cmd.Flags().StringVarP(&output, "output", "o", output, "form of the output: text or json")
-	mustRegister(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp)))
-	registryFlags(cmd, &o)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if output != "text" && output != "json" {
-			return fmt.Errorf("--output is %q; it can be text or json", output)
-		}
-		if len(args) == 0 {
-			args = []string{lockFile}
-		}
-		return verifyLocks(cmd.Context(), streams, args, o, output)
-	}
-	return cmd
-}
-
-func verifyLocks(ctx context.Context, streams Streams, names []string, o images.Options, output string) error {
-	lock := &v1alpha1.ImageLock{}
-	for _, name := range names {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			return fmt.Errorf("reading the lock: %w", err)
-		}
-		one, err := v1alpha1.ParseImageLock(data)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		lock.Spec.Images = append(lock.Spec.Images, one.Spec.Images...)
-	}
-	b := newBar(streams.Err, "asking registries")
-	o.Progress = b.setImageProgress
-	statuses, err := images.Verify(ctx, lock, o)
-	b.clearLine()
-	if err != nil {
-		return err
-	}
-	if err := printStatuses(streams, statuses, output); err != nil {
-		return err
-	}
-	count := map[images.State]int{}
-	for _, s := range statuses {
-		count[s.State]++
-	}
-	switch moved := len(statuses) - count[images.Current] - count[images.Unknown]; {
-	case count[images.Unknown] > 0:
-		return fmt.Errorf("%s could not be asked about", plural(count[images.Unknown], "image"))
-	case moved > 0:
-		return findingsError{fmt.Sprintf("%d of %s not as locked; run prerig images pin and review the change", moved, plural(len(statuses), "image"))}
-	}
-	return nil
-}
-
-func printStatuses(streams Streams, statuses []images.Status, output string) error {
-	if output == "json" {
-		e := json.NewEncoder(streams.Out)
-		e.SetIndent("", "  ")
-		return e.Encode(map[string]any{"images": append([]images.Status{}, statuses...)})
-	}
-	var b strings.Builder
-	for _, s := range statuses {
-		fmt.Fprintf(&b, "%-7s  %s", s.State, s.Image)
-		switch s.State {
-		case images.Moved:
-			fmt.Fprintf(&b, "  %s -> %s", s.Locked, s.Now)
-		case images.Gone, images.Lost:
-			fmt.Fprintf(&b, "  %s", s.Locked)
-		case images.Unknown:
-			fmt.Fprintf(&b, "  %s", strings.ReplaceAll(s.Message, "\n", " "))
-		}
-		b.WriteByte('\n')
-	}
-	_, err := fmt.Fprint(streams.Out, b.String())
-	return err
 }

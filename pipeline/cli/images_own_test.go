@@ -171,6 +171,32 @@ func TestPinVerifiesSignatures(t *testing.T) {
 	wants(t, stderr, "warning: images.verify: no image matches quay.io/istio/*")
 }
 
+// TestVerifyAsksForSignatures by the nearest policy, a named one, and a flag, of images that have none.
+func TestVerifyAsksForSignatures(t *testing.T) {
+	host, _ := arrangeOwn(t)
+	der, err := x509.MarshalPKIXPublicKey(&newECDSAKey(t).PublicKey)
+	must(t, err)
+	key := string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+	must(t, os.WriteFile("cosign.pub", []byte(key), 0o644))
+	rule := "lock: images\n    verify:\n    - images: '" + host + "/istio/*'\n      keys:\n      - |\n        " + strings.ReplaceAll(strings.TrimSpace(key), "\n", "\n        ")
+	must(t, os.WriteFile("mesh.yaml", []byte(strings.ReplaceAll(pinnedPolicy, "HOST", host)), 0o644))
+	ok(t, "", "images", "pin", "-p", "mesh.yaml")
+	ok(t, "", "images", "verify", "-p", "mesh.yaml")
+
+	must(t, os.WriteFile("mesh.yaml", []byte(strings.Replace(strings.ReplaceAll(pinnedPolicy, "HOST", host), "lock: images", rule, 1)), 0o644))
+	must(t, os.MkdirAll("near/k8s", 0o755))
+	for from, to := range map[string]string{"mesh.yaml": "near/prerig.yaml", "imagelock.yaml": "near/k8s/imagelock.yaml"} {
+		must(t, os.WriteFile(to, []byte(readFile(t, from)), 0o644))
+	}
+	for _, args := range [][]string{{"-p", "mesh.yaml"}, {"--key", "cosign.pub"}, {"near/k8s/imagelock.yaml"}} {
+		code, stdout, stderr := command(t, "", append([]string{"images", "verify"}, args...)...)
+		if code != ExitFindings {
+			t.Errorf("%v: exit code %d\n%s", args, code, stderr)
+		}
+		wants(t, stdout, "unsigned  "+host+"/istio/proxyv2:1.31.0  sha256:", "is not signed")
+	}
+}
+
 func newECDSAKey(t *testing.T) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -101,13 +101,13 @@ func TestImages(t *testing.T) {
 		t.Errorf("pin again: %s", stderr)
 	}
 	code, stdout, _ = command(t, "", "images", "verify")
-	if want := "current  " + host + "/istio/proxyv2:1.31.0\n"; code != 0 || stdout != want {
+	if want := "current   " + host + "/istio/proxyv2:1.31.0\n"; code != 0 || stdout != want {
 		t.Errorf("verify: exit code %d, %q, want %q", code, stdout, want)
 	}
 
 	moved := push(t, host+"/istio/proxyv2:1.31.0", "linux/amd64")
 	code, stdout, stderr = command(t, "", "images", "verify")
-	if code != 1 || stdout != fmt.Sprintf("moved    %s/istio/proxyv2:1.31.0  %s -> %s\n", host, digest, moved) || !strings.HasPrefix(stderr, "1 of 1 image not as locked") {
+	if code != 1 || stdout != fmt.Sprintf("moved     %s/istio/proxyv2:1.31.0  %s -> %s\n", host, digest, moved) || !strings.HasPrefix(stderr, "1 of 1 image not as locked") {
 		t.Errorf("verify: exit code %d, %s%s", code, stdout, stderr)
 	}
 	if code, stdout, _ = command(t, "", "images", "verify", "-o", "json", "imagelock.yaml"); code != 1 || !strings.Contains(stdout, `"state": "moved"`) {

@@ -34,8 +34,8 @@ injector and the mesh, the webhook configurations and the namespaces, and, if th
 the input, the istiod Deployment (for its version and the variables that templates read) and
 the nodes (for the oldest kubelet). Of Linkerd it reads the ConfigMaps linkerd-config and
 linkerd-identity-trust-roots, of Vault's injector the Deployment and the webhook
-configuration, of OpenTelemetry the OpenTelemetryCollectors with mode sidecar, and of Cloud SQL
-the AuthProxyWorkload objects. An IstioOperator, or an Istio of
+configuration, of OpenTelemetry the OpenTelemetryCollectors with mode sidecar and the
+Instrumentations, and of Cloud SQL the AuthProxyWorkload objects. An IstioOperator, or an Istio of
 the Sail operator, becomes the built-in policy with the changes that it asks for; what the policy
 cannot have is an error. Reads files or standard input, in YAML or JSON.
 

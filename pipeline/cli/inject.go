@@ -84,7 +84,7 @@ the same as in istioctl kube-inject (but its -i is --istioNamespace).`
 	f.BoolVar(&in.check, "check", false, "write nothing, and exit with 1 if the input is not what the injection would give")
 	f.BoolVar(&in.remove, "remove", false, "take out what was injected")
 	f.StringVar(&in.colour, "color", "auto", "colours in the diff: auto, always or never")
-	mustRegister(cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp)))
+	completeChoice(cmd, "color", colourValues)
 	refuseTogether(cmd, "in-place", "output", "check")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return in.runInject(cmd.Context(), args) }
 	return cmd
@@ -111,10 +111,7 @@ func (in *injectRun) runInject(ctx context.Context, args []string) error {
 
 // checkColour checks --color.
 func (in *injectRun) checkColour() error {
-	if in.colour != "auto" && in.colour != "always" && in.colour != "never" {
-		return fmt.Errorf("--color is %q; it can be auto, always or never", in.colour)
-	}
-	return nil
+	return checkChoice("color", in.colour, colourValues)
 }
 
 // replacesByDefault refuses to change files by a policy that nobody has chosen, where pods carry another version's injection:
@@ -160,7 +157,7 @@ func (in *injectRun) mode(ps []*v1alpha1.InjectionPolicy) v1alpha1.Mode {
 func (in *injectRun) printDiff(b *batch.Batch) {
 	for _, f := range b.Files {
 		patch := f.Diff()
-		if in.colour == "always" || in.colour == "auto" && in.streams.Colour {
+		if wantsColour(in.colour, in.streams) {
 			patch = diff.Colour(patch)
 		}
 		in.streams.Out.Write(patch)

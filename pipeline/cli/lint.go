@@ -5,7 +5,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -24,12 +23,10 @@ import (
 // lintRun is the state of one prerig lint.
 type lintRun struct {
 	manifestRun
+	reportFlags
 	version string
 
-	output, failOn string
-	rules          []string
-	asIs, list     bool
-	allowEmpty     bool
+	asIs           bool
 	pods, injected int // that were checked, and that have an injected sidecar
 	suppressed     result.Results
 	profile        string
@@ -37,15 +34,6 @@ type lintRun struct {
 	writeBaseline  string
 	explain        string
 	istio          string
-	colour         string
-}
-
-// thresholds are the values of --fail-on, with the severities that fail the command.
-var thresholds = map[string][]result.Severity{
-	"error":   {result.Error},
-	"warning": {result.Error, result.Warning},
-	"info":    {result.Error, result.Warning, result.Info},
-	"never":   nil,
 }
 
 func newLint(streams Streams, version string) *cobra.Command {
@@ -84,23 +72,16 @@ Exit codes:
   prerig lint --rule PR107=Off --rule PR201=Error k8s/
   prerig lint --explain PR104`
 	l.addFlags(cmd)
+	l.addReportFlags(cmd, "workload")
 	f := cmd.Flags()
-	f.StringVarP(&l.output, "output", "o", "text", "form of the output: text, json or sarif")
-	f.StringVar(&l.failOn, "fail-on", "error", "exit with 1 for findings of this severity and above: error, warning, info or never")
-	f.StringArrayVar(&l.rules, "rule", nil, "severity of a rule, as CODE=Error, Warning, Info or Off; may be repeated")
 	f.StringVar(&l.profile, "profile", "all", "rules to check: operator (those of the mesh and its policies), application (those of manifests) or all")
 	f.StringVar(&l.baseline, "baseline", "", "file of findings that are known and not reported")
 	f.StringVar(&l.writeBaseline, "write-baseline", "", "write the findings into this file for --baseline, and exit with 0")
 	refuseTogether(cmd, "baseline", "write-baseline")
 	f.BoolVar(&l.asIs, "as-is", false, "check the files as they are, and inject nothing")
 	f.StringVar(&l.istio, "istio-version", "", "with --as-is: version of the control plane, such as 1.31")
-	f.BoolVar(&l.allowEmpty, "allow-empty", false, "do not fail if there is no workload to check")
-	f.BoolVar(&l.list, "list-rules", false, "list the rules and exit")
 	f.StringVar(&l.explain, "explain", "", "describe one rule and exit")
-	f.StringVar(&l.colour, "color", "auto", "colours in text: auto, always or never")
-	for name, values := range map[string][]string{"output": format.Names, "fail-on": {"error", "warning", "info", "never"}, "color": {"auto", "always", "never"}, "profile": lint.Profiles} {
-		mustRegister(cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)))
-	}
+	completeChoice(cmd, "profile", lint.Profiles)
 	mustRegister(cmd.RegisterFlagCompletionFunc("explain", cobra.FixedCompletions(ruleCodes(), cobra.ShellCompDirectiveNoFileComp)))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return l.runLint(cmd.Context(), args) }
 	return cmd
@@ -144,7 +125,7 @@ func (l *lintRun) runLint(ctx context.Context, args []string) error {
 	}
 	options := format.Options{
 		Version: l.version, Pods: l.pods, Injected: l.injected, Suppressed: l.suppressed, AllPlaces: l.verbose,
-		Colour: l.colour == "always" || l.colour == "auto" && l.streams.Colour,
+		Colour: wantsColour(l.colour, l.streams),
 	}
 	if known != nil {
 		found, options.Baseline = l.applyBaseline(known, found)
@@ -155,56 +136,45 @@ func (l *lintRun) runLint(ctx context.Context, args []string) error {
 	if err := format.Write(l.streams.Out, l.output, found, options); err != nil {
 		return err
 	}
-	return l.verdict(found, unchecked)
+	return l.verdict(found, unchecked, l.pods, "workload")
 }
 
 // checkFlags refuses values that flags cannot have.
 func (l *lintRun) checkFlags() error {
-	for _, flag := range []struct {
-		name, value string
-		values      []string
-	}{
-		{"fail-on", l.failOn, []string{"error", "warning", "info", "never"}},
-		{"output", l.output, format.Names},
-		{"color", l.colour, []string{"auto", "always", "never"}},
-		{"profile", l.profile, lint.Profiles},
-	} {
-		if last := len(flag.values) - 1; !slices.Contains(flag.values, flag.value) {
-			return fmt.Errorf("--%s is %q; it can be %s or %s", flag.name, flag.value, strings.Join(flag.values[:last], ", "), flag.values[last])
-		}
+	if err := l.checkReportFlags(); err != nil {
+		return err
 	}
-	return nil
+	return checkChoice("profile", l.profile, lint.Profiles)
 }
 
 // countUnchecked counts what no rule has found: errors about what could not be checked.
 func countUnchecked(rs result.Results) int {
 	n := 0
 	for _, r := range rs {
-		if r.Severity == result.Error && r.Tags[result.TagCode] == "" {
+		if isUnchecked(r) {
 			n++
 		}
 	}
 	return n
 }
 
-// verdict is the result of the command: what could not be checked goes before findings, as nobody knows what is there.
-func (l *lintRun) verdict(found result.Results, unchecked int) error {
-	switch {
-	case unchecked > 0:
-		return fmt.Errorf("not everything was checked, because of %s", plural(unchecked, "error"))
-	case l.pods == 0 && !l.allowEmpty:
-		return errors.New("no workload was found, so nothing was checked; name other files, or give --allow-empty where that is right")
-	}
-	n := 0
-	for _, r := range found {
-		if slices.Contains(thresholds[l.failOn], r.Severity) {
-			n++
+func isUnchecked(r result.Result) bool {
+	return r.Severity == result.Error && r.Tags[result.TagCode] == ""
+}
+
+// sayOnce marks errors about whole pods so that equal ones are joined, as of the many workloads of kustomizations that name no namespace.
+func sayOnce(unchecked result.Results) {
+	for i, r := range unchecked {
+		if r.ResourceRef == nil || r.Field != nil && r.Field.Path != "" && !strings.HasSuffix(r.Field.Path, ".template") {
+			continue
 		}
+		tags := maps.Clone(r.Tags)
+		if tags == nil {
+			tags = map[string]string{}
+		}
+		tags[lint.TagScope] = lint.ScopeMesh
+		unchecked[i].Tags = tags
 	}
-	if n > 0 {
-		return findingsError{fmt.Sprintf("%s of severity %s or above", plural(n, "finding"), l.failOn)}
-	}
-	return nil
 }
 
 // printRules prints the rules, or one of them.
@@ -231,13 +201,9 @@ func (l *lintRun) printRules() error {
 
 // parseSeverities reads --rule, and switches off the rules that --profile leaves out, unless --rule names them.
 func (l *lintRun) parseSeverities() (map[string]string, error) {
-	out := map[string]string{}
-	for _, text := range l.rules {
-		code, severity, ok := strings.Cut(text, "=")
-		if !ok {
-			return nil, fmt.Errorf("--rule is %q; it is written as CODE=SEVERITY, such as PR201=Error", text)
-		}
-		out[code] = severity
+	out, err := l.ruleSeverities("PR201=Error")
+	if err != nil {
+		return nil, err
 	}
 	if _, err := lint.NewSeverities(out); err != nil {
 		return nil, fmt.Errorf("--rule: %w", err)
@@ -270,7 +236,17 @@ func (l *lintRun) findProblems(ctx context.Context, b *batch.Batch, severities m
 		return nil, err
 	}
 	found, unchecked, others := sortOut(report.Results)
+	failed := map[string]bool{} // by place and name: what else was found of such an object may be wrong
+	for _, r := range unchecked {
+		if r.ResourceRef != nil && r.File != nil {
+			failed[r.File.Path+" "+r.ResourceRef.String()] = true
+		}
+	}
+	sayOnce(unchecked)
 	for _, o := range report.Outcomes {
+		if failed[o.File.Path+" "+o.Ref.String()] {
+			continue
+		}
 		switch o.Action {
 		case fn.Failed:
 		case fn.Injected:

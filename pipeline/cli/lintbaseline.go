@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/prerig/prerig/fn/lint/baseline"
 	"github.com/prerig/prerig/fn/lint/format"
@@ -33,7 +34,7 @@ func (l *lintRun) readBaseline() (*baseline.Baseline, error) {
 // saveBaseline writes the findings to the file of --write-baseline. While something cannot be checked, it would lack findings.
 func (l *lintRun) saveBaseline(ctx context.Context, found result.Results, unchecked int) error {
 	if unchecked > 0 {
-		l.printResults(found[:unchecked])
+		l.printResults(slices.DeleteFunc(slices.Clone(found), func(r result.Result) bool { return !isUnchecked(r) }))
 		return fmt.Errorf("writing the baseline: not everything was checked, because of %s; nothing was written", plural(unchecked, "error"))
 	}
 	b := baseline.New(found)
@@ -48,7 +49,7 @@ func (l *lintRun) saveBaseline(ctx context.Context, found result.Results, unchec
 	if err := files.Write(ctx, []files.Output{out}, func(int) {}); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(l.streams.Err, "wrote %s of %s to %s\n", plural(b.Len(), "finding"), plural(l.pods, "pod"), l.writeBaseline)
+	_, err = fmt.Fprintf(l.streams.Err, "wrote %s to %s; %s checked\n", plural(b.Len(), "finding"), l.writeBaseline, plural(l.pods, "pod"))
 	return err
 }
 

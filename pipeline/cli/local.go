@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/cli/images"
@@ -20,13 +21,14 @@ import (
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source"
+	"github.com/prerig/prerig/pipeline/source/chart"
 )
 
 // localPipelines is what the commands need that work on pipelines without a daemon.
 type localPipelines struct {
 	pipelines, policies, secrets, cache string
 	sources                             []string
-	revision                            string
+	revisions                           []string
 	jobs                                int
 
 	catalog *catalog.Catalog
@@ -48,8 +50,8 @@ func (l *localPipelines) addFlags(cmd *cobra.Command) {
 
 func (l *localPipelines) sourceFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringArrayVar(&l.sources, "source", nil, "directory to use as the source: DIR for all pipelines, or URL=DIR for those with that source; may be repeated")
-	f.StringVar(&l.revision, "revision", "", "commit or digest of the source, as in the trailers (default: what the pipeline follows)")
+	f.StringArrayVar(&l.sources, "source", nil, "directory to use as the source: DIR for all pipelines, or URL=DIR for those with that source, mounted ones too; may be repeated")
+	f.StringArrayVar(&l.revisions, "revision", nil, "commit or digest of the source, as in the trailers; MOUNTPATH=REVISION for a further source (default: what the pipeline follows)")
 }
 
 func defaultCache() string {
@@ -71,6 +73,9 @@ func (l *localPipelines) openPreviewer(streams Streams, version string) (p *prev
 	if l.catalog, err = catalog.Open(l.pipelines, nil); err != nil {
 		return nil, nil, err
 	}
+	if err := l.checkRevisions(); err != nil {
+		return nil, nil, err
+	}
 	sources, err := l.standIns()
 	if err != nil {
 		return nil, nil, err
@@ -81,15 +86,22 @@ func (l *localPipelines) openPreviewer(streams Streams, version string) (p *prev
 	l.bar = newBar(streams.Err, "rendering")
 	fetcher := source.New(source.Options{StateDir: l.cache, Secrets: secret.Dir{Path: l.secrets}, AllowDir: true})
 	p = &preview.Previewer{
-		Fetcher:      fetcher,
-		Builder:      &build.Builder{Renderer: l.pool, Policies: l.policies, Limits: render.DefaultLimits(), Repositories: fetcher, Version: toolVersion(version)},
+		Fetcher: fetcher,
+		Builder: &build.Builder{
+			Renderer: l.pool, Policies: l.policies, Limits: render.DefaultLimits(), Repositories: fetcher, Charts: l.newCharts(), Version: toolVersion(version),
+		},
 		Secrets:      secret.Dir{Path: l.secrets},
-		PipelinesDir: l.pipelines, Sources: sources, Revision: l.revision, Workers: l.jobs,
+		PipelinesDir: l.pipelines, Sources: sources, Revision: l.revisionOf, Workers: l.jobs,
 		Progress: func(done, total int, name string) {
 			l.bar.setImageProgress(images.Progress{Done: done, Total: total, Image: name})
 		},
 	}
 	return p, func() { l.bar.clearLine(); l.pool.Close() }, nil
+}
+
+// newCharts returns what brings charts of repositories.
+func (l *localPipelines) newCharts() *chart.Fetcher {
+	return chart.New(chart.Options{StateDir: l.cache, Secrets: secret.Dir{Path: l.secrets}})
 }
 
 // standIns are the directories of --source by the normal URL of what they stand for, "" for every source. One that stands
@@ -104,7 +116,7 @@ func (l *localPipelines) standIns() (map[string]string, error) {
 			given, _, _ := strings.Cut(s, "=")
 			return nil, fmt.Errorf("reading the flag --source: no pipeline in %s has the source %s", l.pipelines, given)
 		}
-		if url == "" && l.revision != "" {
+		if url == "" && l.hasMainRevision() {
 			return nil, fmt.Errorf("the flags --source %s and --revision cannot be given together: a directory has no revisions", dir)
 		}
 		absolute, err := filepath.Abs(dir)
@@ -125,8 +137,7 @@ func (l *localPipelines) hasSource(url string) bool {
 		if e.Err != nil {
 			return true
 		}
-		source := e.Pipeline.Spec.Source
-		return source.Git != nil && giturl.Normal(source.Git.URL) == url || source.OCI != nil && giturl.Normal(source.OCI.URL) == url
+		return slices.ContainsFunc(e.Pipeline.AllSources(), func(s v1alpha1.NamedSource) bool { return s.Dir == nil && giturl.Normal(s.URL()) == url })
 	})
 }
 

@@ -96,8 +96,15 @@ func statusOf(w io.Writer, p server.Pipeline) error {
 	if p.Source != "" {
 		fmt.Fprintf(table, "  source\t%s\n", p.Source)
 	}
+	for _, one := range p.Sources {
+		fmt.Fprintf(table, "  mounted\t%s\n", strings.TrimSuffix(one.MountPath+" from "+one.URL+" at "+one.Revision, " at "))
+	}
 	for _, one := range p.Status.Published {
-		fmt.Fprintf(table, "  published\t%s at %s from %s\n", one.Target, one.Revision, one.SourceRevision)
+		from := one.SourceRevision
+		for _, mounted := range one.Sources {
+			from += ", " + mounted.MountPath + " from " + mounted.Revision
+		}
+		fmt.Fprintf(table, "  published\t%s at %s from %s\n", one.Target, one.Revision, from)
 	}
 	for _, one := range p.Status.Conditions {
 		since := ""

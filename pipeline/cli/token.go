@@ -49,7 +49,7 @@ a token, remove its entry; the daemon follows the file.`
 	f.StringVar(&file, "file", "", "file of tokens to append the entry to")
 	f.DurationVar(&lasts, "expires-in", 0, "how long it lasts, such as 720h (default: until its entry is removed)")
 	mustRegister(cmd.MarkFlagFilename("file", "yaml", "yml"))
-	mustRegister(cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions([]string{"metrics", "read", "operate", "administer"}, cobra.ShellCompDirectiveNoFileComp)))
+	completeChoice(cmd, "role", []string{"metrics", "read", "operate", "administer"})
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
 			return errors.New("name one token, for the log: prerig token create NAME --role ROLE")

@@ -29,6 +29,7 @@ import (
 	"github.com/prerig/prerig/pipeline/run"
 	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source"
+	"github.com/prerig/prerig/pipeline/source/chart"
 	"github.com/prerig/prerig/pipeline/source/oci"
 	"github.com/prerig/prerig/pipeline/source/tree"
 	"github.com/prerig/prerig/pipeline/status"
@@ -255,7 +256,8 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 		return err
 	}
 	secrets := secretsOf(c)
-	p.builder = &build.Builder{Renderer: p.pool, Policies: c.Policies, Limits: limits, Repositories: p.fetcher, Bases: bases, Version: o.Version}
+	charts := chart.New(chart.Options{StateDir: c.State, Secrets: secrets, Dialer: p.dialer})
+	p.builder = &build.Builder{Renderer: p.pool, Policies: c.Policies, Limits: limits, Repositories: p.fetcher, Charts: charts, Bases: bases, Version: o.Version}
 	targets := publish.NewTargets(p.fetcher, secrets, p.queue.Lock, limits.Read, p.watchdog)
 	p.remover = &prune.Remover{Catalog: p.catalog, Store: p.store, Queue: p.queue, Targets: targets, Version: o.Version, Log: o.Log}
 	p.runner = run.New(run.Options{

@@ -48,6 +48,9 @@ type Planner struct {
 
 	unresponsive unresponsiveSources
 
+	shared     *source.Shared // looks that pipelines with several sources have in common
+	shareLooks sync.Once
+
 	mu          sync.Mutex
 	sourceLocks map[string]*sync.Mutex // one for each source
 	next        map[string]time.Time   // when a pipeline may run again
@@ -175,14 +178,19 @@ func (c Cause) newJob(e catalog.Entry) queue.Job {
 	return queue.Job{Pipeline: e.Key, Cause: c.ID, Reason: c.Reason, Since: c.Since, Spec: e.Digest}
 }
 
-// sourceKey is equal for the pipelines of one source. All are asked for it with each event and each tick of the timer.
+// sourceKey is equal for the pipelines with the same sources. All are asked for it with each event and each tick of the timer.
 func (p *Planner) sourceKey(e catalog.Entry) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if known, ok := p.sources[e.Key]; ok && known.digest == e.Digest && known.file == e.File {
 		return known.text
 	}
-	text, err := json.Marshal([]any{e.Pipeline.Metadata.Namespace, e.Source(p.PipelinesDir)})
+	sources := e.Sources(p.PipelinesDir)
+	parts := []any{e.Pipeline.Metadata.Namespace, sources[0].Source}
+	for _, one := range sources[1:] {
+		parts = append(parts, one.MountPath, one.Source)
+	}
+	text, err := json.Marshal(parts)
 	if err != nil {
 		panic(err) // it is plain data
 	}
@@ -213,7 +221,7 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 	first := entries[0]
 	var snapshot *source.Snapshot
 	if err == nil {
-		snapshot, err = p.Fetcher.Fetch(looking, first.Pipeline.Metadata.Namespace, first.Source(p.PipelinesDir), "")
+		snapshot, err = p.fetchSources(looking, first)
 	}
 	if err != nil && looking.Err() != nil && ctx.Err() == nil {
 		p.unresponsive.markUnresponsive(key)
@@ -267,6 +275,7 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 		// A run that is under way may see a newer revision than this, and publish it before it is killed.
 		if !pending[e.Key] {
 			job.Revision, job.Resolved, job.Rendered = snapshot.Revision, resolved, rendered[e.Key]
+			job.Mounted = mountedRevisions(snapshot)
 		}
 		jobs = append(jobs, job)
 	}
@@ -291,7 +300,7 @@ func (p *Planner) dropOldRevision(job *queue.Job) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.looked[job.Pipeline].Equal(job.Resolved) {
-		job.Revision, job.Resolved = "", time.Time{}
+		job.Revision, job.Resolved, job.Mounted = "", time.Time{}, nil
 	}
 }
 

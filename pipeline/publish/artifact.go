@@ -132,6 +132,9 @@ func (a *Artifact) setTags(ctx context.Context, image, now v1.Image) (ArtifactRe
 // then the files tell.
 const annotationObjects = "prerig.dev/objects"
 
+// annotationMounted names the further sources, one a line: mount path, URL and revision.
+const annotationMounted = "prerig.dev/mounted-sources"
+
 const maxAnnotation = 256 << 10
 
 // currentImage returns the artifact at a tag, nil where there is none, and the objects that it says it holds.
@@ -205,6 +208,13 @@ func artifactImage(layer v1.Layer, c Change) (v1.Image, error) {
 	image = mutate.ConfigMediaType(image, types.MediaType(oci.ConfigMediaType))
 	annotations := map[string]string{
 		oci.AnnotationCreated: created.Format(time.RFC3339), oci.AnnotationSource: c.Origin.URL, oci.AnnotationRevision: c.Origin.Revision,
+	}
+	if len(c.Origin.Mounted) > 0 {
+		lines := make([]string, len(c.Origin.Mounted))
+		for i, one := range c.Origin.Mounted {
+			lines[i] = mountedText(one)
+		}
+		annotations[annotationMounted] = strings.Join(lines, "\n")
 	}
 	if list := strings.Join(objectIDs(c.Objects), "\n"); list != "" && len(list) <= maxAnnotation {
 		annotations[annotationObjects] = list

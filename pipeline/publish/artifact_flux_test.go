@@ -8,8 +8,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
-	"log"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,7 +15,6 @@ import (
 
 	fluxoci "github.com/fluxcd/pkg/oci"
 	"github.com/google/go-containerregistry/pkg/crane"
-	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
@@ -28,13 +25,7 @@ import (
 
 // Flux' own client pulls what Prerig publishes, and Prerig reads what Flux' client publishes.
 func TestFlux(t *testing.T) {
-	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
-	t.Cleanup(server.Close)
-	host := strings.TrimPrefix(server.URL, "http://")
-	r, err := oci.Connect("oci://"+host+"/rendered/shop", nil, true, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	host, r := startRegistry(t)
 	published, err := (&publish.Artifact{Registry: r, Tags: []string{"latest"}}).Publish(ctx, change(t, "apps/shop", "shop", configMap("a", "1")))
 	if err != nil {
 		t.Fatal(err)
@@ -103,12 +94,7 @@ func checkLayers(t *testing.T, r *oci.Registry) {
 func TestDigestIsStable(t *testing.T) {
 	digests, contents := map[string]bool{}, map[string]bool{}
 	for range 2 {
-		server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
-		t.Cleanup(server.Close)
-		r, err := oci.Connect("oci://"+strings.TrimPrefix(server.URL, "http://")+"/rendered/shop", nil, true, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		_, r := startRegistry(t)
 		result, err := (&publish.Artifact{Registry: r, Tags: []string{"v1"}}).Publish(ctx, change(t, "apps/shop", "shop", configMap("a", "1"), configMap("b", "2")))
 		if err != nil {
 			t.Fatal(err)

@@ -6,28 +6,17 @@ package publish_test
 import (
 	"errors"
 	"fmt"
-	"io"
-	"log"
-	"net/http/httptest"
 	"strings"
 	"testing"
-
-	"github.com/google/go-containerregistry/pkg/registry"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/render"
-	"github.com/prerig/prerig/pipeline/source/oci"
 )
 
 // The gate on deletions knows what a large artifact holds, although it is too much for an annotation.
 func TestTheGateOfALargeArtifact(t *testing.T) {
-	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
-	t.Cleanup(server.Close)
-	r, err := oci.Connect("oci://"+strings.TrimPrefix(server.URL, "http://")+"/rendered/shop", nil, true, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, r := startRegistry(t)
 	var many []render.Object
 	for i := range 1500 {
 		many = append(many, configMap(fmt.Sprint(strings.Repeat("n", 200), i), "1"))
@@ -38,7 +27,7 @@ func TestTheGateOfALargeArtifact(t *testing.T) {
 	}
 	half := 50
 	fewer := change(t, "apps/shop", "shop", many[:100]...)
-	fewer.Gate = publish.Gate(v1alpha1.Gates{MaxDeleted: &half}, len(fewer.Objects))
+	fewer.Gate = publish.Gate(v1alpha1.Gates{MaxDeleted: &half}, fewer.Objects)
 	var closed *publish.GateError
 	if _, err := a.Publish(ctx, fewer); !errors.As(err, &closed) || !strings.Contains(err.Error(), "1400 of 1500") {
 		t.Errorf("got %v", err)
@@ -48,7 +37,7 @@ func TestTheGateOfALargeArtifact(t *testing.T) {
 		t.Errorf("%d objects, %v", len(held.Objects), err)
 	}
 	fewer = change(t, "apps/shop", "shop", many[:1400]...)
-	fewer.Gate = publish.Gate(v1alpha1.Gates{MaxDeleted: &half}, len(fewer.Objects))
+	fewer.Gate = publish.Gate(v1alpha1.Gates{MaxDeleted: &half}, fewer.Objects)
 	if result, err := a.Publish(ctx, fewer); err != nil || !result.Changed {
 		t.Errorf("got %+v, %v", result, err)
 	}

@@ -21,13 +21,21 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-func TestArtifact(t *testing.T) {
+// startRegistry starts a registry, and returns its host and a repository rendered/shop of it.
+func startRegistry(t *testing.T) (host string, repository *oci.Registry) {
+	t.Helper()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)
-	r, err := oci.Connect("oci://"+strings.TrimPrefix(server.URL, "http://")+"/rendered/shop", nil, true, nil)
+	host = strings.TrimPrefix(server.URL, "http://")
+	repository, err := oci.Connect("oci://"+host+"/rendered/shop", nil, true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return host, repository
+}
+
+func TestArtifact(t *testing.T) {
+	_, r := startRegistry(t)
 	a := &publish.Artifact{Registry: r, Tags: []string{"latest", "prod"}}
 	c := change(t, "apps/shop", "shop", configMap("a", "1"), configMap("b", "1"))
 	push := func(c publish.Change) publish.ArtifactResult {
@@ -77,7 +85,7 @@ func TestArtifact(t *testing.T) {
 	}
 	// The gate is asked with what is published.
 	gone := change(t, "apps/shop", "shop")
-	gone.Gate = publish.Gate(v1alpha1.Gates{}, 0)
+	gone.Gate = publish.Gate(v1alpha1.Gates{}, nil)
 	var closed *publish.GateError
 	if _, err := a.Publish(ctx, gone); !errors.As(err, &closed) {
 		t.Errorf("got %v", err)

@@ -261,38 +261,6 @@ func TestManyPipelinesInOneCommit(t *testing.T) {
 	}
 }
 
-func TestGate(t *testing.T) {
-	repository := gittest.New(t).Repository(t, "config")
-	b := branch(t, repository, "rendered")
-	var objects []render.Object
-	for i := range 10 {
-		objects = append(objects, configMap(fmt.Sprintf("o%d", i), "1"))
-	}
-	run(t, b, change(t, "shop", "shop", objects...))
-	for _, tc := range []struct {
-		keep   int
-		gates  v1alpha1.Gates
-		closed bool
-	}{
-		{4, v1alpha1.Gates{MaxDeleted: percent(50)}, true},
-		{0, v1alpha1.Gates{MaxDeleted: percent(100)}, true},
-		{0, v1alpha1.Gates{MaxDeleted: percent(50), AllowEmpty: true}, true},
-		{8, v1alpha1.Gates{MaxDeleted: percent(0)}, false},
-		{4, v1alpha1.Gates{MaxDeleted: percent(60)}, false},
-	} {
-		c := change(t, "shop", "shop", objects[:tc.keep]...)
-		c.Gate = publish.Gate(tc.gates, len(c.Objects))
-		result := run(t, b, c)
-		var closed *publish.GateError
-		if errors.As(result.Outcomes[0].Err, &closed) != tc.closed || result.Changed == tc.closed {
-			t.Errorf("%+v: got %+v", tc, result)
-		}
-		run(t, b, change(t, "shop", "shop", objects...))
-	}
-}
-
-func percent(n int) *int { return &n }
-
 func TestPropose(t *testing.T) {
 	repository := gittest.New(t).Repository(t, "config")
 	repository.Commit("active", map[string]string{"README": "hello"})

@@ -9,11 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"reflect"
 	"slices"
 	"sort"
 	"strings"
 	"time"
 
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/git"
@@ -27,12 +29,23 @@ type Origin struct {
 	Date time.Time
 	// Author, AuthorEmail, Subject and Body are those of the source's commit; empty for other sources.
 	Author, AuthorEmail, Subject, Body string
+	// Mounted are the further sources, in their order. With them, Date and what is told of a commit are those of the newest.
+	Mounted []v1alpha1.SourceRevision
 }
+
+// equal reports whether two origins are the same.
+func (o Origin) equal(other Origin) bool { return reflect.DeepEqual(o, other) }
 
 // OriginOf returns the origin that a commit or an artifact tells of a snapshot of a source.
 func OriginOf(snapshot *source.Snapshot) Origin {
-	o := Origin{URL: snapshot.URL, Revision: snapshot.Revision, Digest: snapshot.Digest, Date: snapshot.Date}
-	if c := snapshot.Commit; c != nil {
+	newest := snapshot
+	for _, one := range snapshot.Mounted {
+		if one.Snapshot.Date.After(newest.Date) {
+			newest = one.Snapshot
+		}
+	}
+	o := Origin{URL: snapshot.URL, Revision: snapshot.Revision, Digest: snapshot.Digest, Date: newest.Date, Mounted: snapshot.SourceRevisions()}
+	if c := newest.Commit; c != nil {
 		o.Author, o.AuthorEmail, o.Subject, o.Body = c.Author, c.AuthorEmail, c.Subject, c.Body
 	}
 	return o
@@ -59,9 +72,9 @@ type Change struct {
 	Subject string
 	// Adopt lets the pipeline take over files at its path that no pipeline wrote.
 	Adopt bool
-	// Gate is asked with the number of objects that are published now and how many of them would be deleted. An error keeps
+	// Gate is asked with the number of objects that are published now and the identities of those that would be deleted. An error keeps
 	// the branch as it is. It may be nil.
-	Gate func(published, deleted int) error
+	Gate func(published int, deleted []string) error
 	// Predecessors are pipelines that are gone: this one may take over files that they own.
 	Predecessors []string
 	// Remove takes the pipeline off the branch: its files are deleted, but those that another pipeline owns too, and its
@@ -353,12 +366,12 @@ func (e *branchEdit) enterChange(c Change, files map[string][]byte, extra map[st
 	return outcome
 }
 
-// deletedObjects counts what was there and is not any more. Both lists are sorted.
-func deletedObjects(before, now []string) int {
-	deleted := 0
+// deletedObjects returns what was there and is not any more. Both lists are sorted.
+func deletedObjects(before, now []string) []string {
+	var deleted []string
 	for _, id := range before {
 		if _, found := slices.BinarySearch(now, id); !found {
-			deleted++
+			deleted = append(deleted, id)
 		}
 	}
 	return deleted

@@ -15,6 +15,7 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/sops"
 )
 
 // SingleFile is the name of the one file of the layout Single.
@@ -23,6 +24,19 @@ const SingleFile = "manifests.yaml"
 // Files divides objects into files: paths to contents, the same for the same objects. Two objects of the same identity
 // are an error.
 func Files(objects []render.Object, layout v1alpha1.Layout, style v1alpha1.Style) (map[string][]byte, error) {
+	return (&Writer{layout: layout, style: style}).Files(objects)
+}
+
+// Writer writes objects as one place gets them. It is safe for concurrent use.
+type Writer struct {
+	layout v1alpha1.Layout
+	style  v1alpha1.Style
+	// encrypter encrypts Secrets; nil leaves them as they are.
+	encrypter *sops.Encrypter
+}
+
+// Files divides objects into files, as the function Files does. Errors do not hold values of Secrets.
+func (w *Writer) Files(objects []render.Object) (map[string][]byte, error) {
 	seen := map[string]bool{}
 	texts := make([][]byte, len(objects))
 	for i, object := range objects {
@@ -32,14 +46,14 @@ func Files(objects []render.Object, layout v1alpha1.Layout, style v1alpha1.Style
 			}
 			seen[id] = true
 		}
-		text, err := formatObject(object, style)
+		text, err := w.formatObject(object)
 		if err != nil {
 			return nil, fmt.Errorf("writing %s: %w", object.ID(), err)
 		}
 		texts[i] = text
 	}
 	files := map[string][]byte{}
-	if layout == v1alpha1.LayoutSingle {
+	if w.layout == v1alpha1.LayoutSingle {
 		if len(texts) > 0 {
 			files[SingleFile] = bytes.Join(texts, []byte("---\n"))
 		}
@@ -60,8 +74,20 @@ func Files(objects []render.Object, layout v1alpha1.Layout, style v1alpha1.Style
 	return files, nil
 }
 
-// formatObject writes one object in the pipeline's style.
-func formatObject(object render.Object, style v1alpha1.Style) ([]byte, error) {
+// formatObject writes one object in the pipeline's style, encrypted where that is due.
+func (w *Writer) formatObject(object render.Object) ([]byte, error) {
+	if w.encrypter != nil && hasReadableValues(object) {
+		text, err := w.encryptSecret(object)
+		if err != nil {
+			return nil, fmt.Errorf("encrypting its values: %w", err)
+		}
+		object.YAML = text
+	}
+	return formatText(object, w.style)
+}
+
+// formatText writes the text of an object in a style.
+func formatText(object render.Object, style v1alpha1.Style) ([]byte, error) {
 	if text := withoutHead(object.YAML); style == v1alpha1.StylePreserve && text != nil {
 		if !bytes.HasSuffix(text, []byte("\n")) {
 			text = append(bytes.Clone(text), '\n')

@@ -5,6 +5,8 @@ package publish
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
@@ -25,11 +27,16 @@ func (e *GateError) Error() string { return "gate " + e.Gate + ": " + e.Message 
 // fewDeleted always pass: the share means nothing for a handful of objects.
 const fewDeleted = 3
 
-// Gate returns the check for a Change: an empty result, and the share of objects that would be deleted.
-func Gate(gates v1alpha1.Gates, objects int) func(published, deleted int) error {
-	return func(published, deleted int) error {
-		if objects == 0 && !gates.AllowEmpty {
+// Gate returns the check for a Change: an empty result, the share of objects that would be deleted, and definitions among them. It is
+// asked with the number of objects that are published, and the identities of those that would be deleted.
+func Gate(gates v1alpha1.Gates, objects []render.Object) func(published int, deleted []string) error {
+	return func(published int, deletedIDs []string) error {
+		deleted := len(deletedIDs)
+		if len(objects) == 0 && !gates.AllowEmpty {
 			return &GateError{"allowEmpty", "the result holds no object; set spec.gates.allowEmpty if that is meant"}
+		}
+		if err := checkDefinitions(gates, deletedIDs, objects); err != nil {
+			return err
 		}
 		if gates.MaxDeleted == nil || published == 0 || deleted <= fewDeleted {
 			return nil
@@ -39,6 +46,33 @@ func Gate(gates v1alpha1.Gates, objects int) func(published, deleted int) error 
 		}
 		return nil
 	}
+}
+
+// definitionKind is the kind whose objects take all objects of another kind with them.
+const definitionKind = "CustomResourceDefinition"
+
+// checkDefinitions closes the gate where a CustomResourceDefinition would be deleted that the pipeline does not name. One that only
+// changes its apiVersion stays.
+func checkDefinitions(gates v1alpha1.Gates, deleted []string, objects []render.Object) error {
+	var gone []string
+	for _, id := range deleted {
+		apiVersion, rest, _ := strings.Cut(id, " ")
+		kind, name, _ := strings.Cut(rest, " ")
+		if kind != definitionKind || !strings.HasPrefix(apiVersion, "apiextensions.k8s.io/") || slices.Contains(gates.AllowDeletedCRDs, name) {
+			continue
+		}
+		stays := slices.ContainsFunc(objects, func(o render.Object) bool {
+			return o.Kind == definitionKind && o.Group() == "apiextensions.k8s.io" && o.Name == name
+		})
+		if !stays {
+			gone = append(gone, name)
+		}
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	return &GateError{"allowDeletedCRDs", fmt.Sprintf("the CustomResourceDefinition %s would be deleted, and with it every object of its kind in the cluster; "+
+		"if that is meant, name it in spec.gates.allowDeletedCRDs", strings.Join(gone, ", "))}
 }
 
 // CheckGates closes the gates that a result can be held against alone, wherever it goes: its findings, and Secrets that can be read. What

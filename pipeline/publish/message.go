@@ -6,11 +6,13 @@ package publish
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"text/template"
 	"unicode"
 
 	"github.com/prerig/prerig/fn/gotemplate"
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render"
 )
 
@@ -20,6 +22,7 @@ const (
 	TrailerRemoved  = "Prerig-Removed"
 	TrailerSource   = "Prerig-Source"
 	TrailerRevision = "Prerig-Source-Revision"
+	TrailerMounted  = "Prerig-Mounted-Source"
 	TrailerPolicy   = "Prerig-Policy"
 	TrailerVersion  = "Prerig-Version"
 	TrailerCommand  = "Prerig-Command"
@@ -142,6 +145,9 @@ func commitMessage(changes []Change, branch string) (string, error) {
 	for _, c := range changes {
 		add(TrailerSource, c.Origin.URL)
 		add(TrailerRevision, c.Origin.Revision)
+		for _, one := range c.Origin.Mounted {
+			add(TrailerMounted, mountedText(one))
+		}
 		add(TrailerPolicy, c.PolicyDigest)
 		add(TrailerVersion, c.Tool)
 	}
@@ -149,6 +155,11 @@ func commitMessage(changes []Change, branch string) (string, error) {
 		add(TrailerCommand, c.Command)
 	}
 	return out.String(), nil
+}
+
+// mountedText tells of a further source in a trailer or an annotation.
+func mountedText(one v1alpha1.SourceRevision) string {
+	return strings.Join(slices.DeleteFunc([]string{one.MountPath, one.URL, one.Revision}, func(s string) bool { return s == "" }), " ")
 }
 
 // summarySubject is the subject for several pipelines.
@@ -171,7 +182,7 @@ func summarySubject(changes []Change) string {
 
 func commonOrigin(changes []Change) Origin {
 	for _, c := range changes[1:] {
-		if c.Origin != changes[0].Origin {
+		if !c.Origin.equal(changes[0].Origin) {
 			return Origin{}
 		}
 	}

@@ -81,7 +81,7 @@ type Holding struct {
 }
 
 // Gate asks a gate as publishing would. An object that only moves to another file is not deleted.
-func (h Holding) Gate(gate func(published, deleted int) error, objects []render.Object) error {
+func (h Holding) Gate(gate func(published int, deleted []string) error, objects []render.Object) error {
 	return gate(len(h.Objects), deletedObjects(h.Objects, objectIDs(objects)))
 }
 

@@ -15,9 +15,11 @@ import (
 )
 
 // checkSecrets refuses Secrets that everybody who can read the result could read, but for where all entries of spec.publish allow
-// them.
+// or encrypt them.
 func checkSecrets(places []v1alpha1.Publish, objects []render.Object) error {
-	refuses := slices.IndexFunc(places, func(p v1alpha1.Publish) bool { return p.Secrets != v1alpha1.SecretsAllow })
+	refuses := slices.IndexFunc(places, func(p v1alpha1.Publish) bool {
+		return p.Secrets != v1alpha1.SecretsAllow && p.Secrets != v1alpha1.SecretsEncrypt
+	})
 	if refuses < 0 {
 		return nil
 	}
@@ -38,7 +40,7 @@ func checkSecrets(places []v1alpha1.Publish, objects []render.Object) error {
 		more = fmt.Sprintf(" (and %d more)", count-1)
 	}
 	return &GateError{"secrets", fmt.Sprintf("%s%s has values that can be read: keep them out of Git with External Secrets, Sealed Secrets or SOPS, "+
-		"or set spec.publish[%d].secrets to Allow if all who can read %s may know them", first.ID(), more, refuses, places[refuses].Description())}
+		"or set spec.publish[%d].secrets to Encrypt, or to Allow if all who can read %s may know them", first.ID(), more, refuses, places[refuses].Description())}
 }
 
 // secretValues are the fields of a Secret that hold what is secret, and the mark that SOPS leaves of its own.

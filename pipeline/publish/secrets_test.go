@@ -45,7 +45,7 @@ func TestSecretsThatCanBeRead(t *testing.T) {
 			if !test.refused {
 				return
 			}
-			for _, want := range []string{"v1 Secret shop/db (and 1 more)", ".secrets to Allow", "branch rendered"} {
+			for _, want := range []string{"v1 Secret shop/db (and 1 more)", ".secrets to Encrypt", "branch rendered"} {
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("it does not say %q: %v", want, err)
 				}

@@ -6,12 +6,14 @@ package publish
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/secret"
+	"github.com/prerig/prerig/pipeline/sops"
 	"github.com/prerig/prerig/pipeline/source/git"
 	"github.com/prerig/prerig/pipeline/source/oci"
 	"github.com/prerig/prerig/pipeline/source/tree"
@@ -135,6 +137,13 @@ var targetKinds = map[string]targetKind{
 // Check says why no run could publish by an entry of spec.publish, with the path of the field in the entry. It finds what the
 // entry's type does not tell.
 func Check(to v1alpha1.Publish) (field string, err error) {
+	if to.Encryption != nil {
+		for i, recipient := range to.Encryption.Age {
+			if _, err := sops.ParseRecipient(recipient); err != nil {
+				return fmt.Sprintf("encryption.age[%d]", i), err
+			}
+		}
+	}
 	if kind := targetKinds[to.Kind()]; kind.check != nil {
 		return kind.check(to)
 	}

@@ -17,8 +17,10 @@
 // with the same reading of them as the renderer (FindBases), asks whoever called it for each repository, and the renderer
 // sees the files in directories that no list shows (base.go). What was not fetched is refused where it is met.
 //
-// Charts are rendered by package helmchart, which has Helm's functions that are none of their inputs under control.
+// Charts are rendered by package helmchart, which has Helm's functions that are none of their inputs under control. That goes for
+// helmCharts of kustomizations too: the entry of kustomize's table that would run the helm command is replaced
+// (helmgenerator.go). Charts of repositories are fetched beforehand, as remote bases are (FindCharts).
 //
-// kustomize's plugins and its helmCharts are refused. A kustomization that names Prerig's own function under
+// kustomize's plugins are refused. A kustomization that names Prerig's own function under
 // transformers gets it run in place, at the very point where kustomize would have run it as a plugin (see transform.go).
 package render

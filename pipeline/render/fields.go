@@ -22,6 +22,7 @@ import (
 type kustomizationFile struct {
 	at    string // the file
 	in    Base   // that it is in, none for the source
+	from  string // the directory of the further source that it is in, "" for the pipeline's own
 	shown string // the file, as messages have it
 	doc   yaml.Node
 	// remote are the entries that name repositories, local those that name files and directories of the same tree, where both
@@ -41,15 +42,14 @@ var (
 	rootFields    = []string{"resources", "bases", "components", "generators", "transformers", "validators"}
 	inPlaceFields = []string{"generators", "transformers", "validators", "patchesstrategicmerge"}
 	fileFields    = []string{"crds", "configurations", "patchesstrategicmerge"}
-	helmFields    = []string{"helmcharts", "helmchartinflationgenerator", "helmglobals"}
 	objectFields  = []string{"patches", "patchesjson6902", "replacements", "openapi", "configmapgenerator", "secretgenerator"}
 	pathKeys      = []string{"path", "files", "envs", "env"}
 )
 
 // parseKustomization reads a kustomization and refuses what would leave the tree that it is in, with the line that says
-// so. It gives nil for what is no kustomization.
-func parseKustomization(at string, in Base, content []byte) (*kustomizationFile, error) {
-	k := &kustomizationFile{at: at, in: in, shown: at}
+// so. Sources are the directories of further sources. It gives nil for what is no kustomization.
+func parseKustomization(at string, in Base, sources []string, content []byte) (*kustomizationFile, error) {
+	k := &kustomizationFile{at: at, in: in, shown: at, from: sourceOf(sources, at)}
 	if in.Name != "" {
 		k.shown = in.String() + strings.TrimPrefix(at, in.Name)
 	}
@@ -72,8 +72,6 @@ func parseKustomization(at string, in Base, content []byte) (*kustomizationFile,
 
 func (k *kustomizationFile) checkField(key, value *yaml.Node) error {
 	switch name := strings.ToLower(key.Value); {
-	case slices.Contains(helmFields, name):
-		return fmt.Errorf("%s:%d: %s: Helm charts of a kustomization are not rendered, as that runs the helm command; render the chart by a pipeline of its own (spec.build.helm), or commit the output of helm template", k.shown, key.Line, key.Value)
 	case slices.Contains(rootFields, name), slices.Contains(fileFields, name):
 		return eachScalar(value, func(node *yaml.Node, alias bool) error { return k.checkEntry(listEntry{name, node, alias}) })
 	case slices.Contains(objectFields, name):
@@ -166,12 +164,30 @@ func (k *kustomizationFile) checkContained(e listEntry, value string, mayBeRoot 
 	switch {
 	case k.in.Name == "" && mayBeRoot && (target == ".." || strings.HasPrefix(target, "../")):
 		return fmt.Errorf("%s:%d: %s: %s leads out of the source", k.shown, e.node.Line, e.field, value)
+	case mayBeRoot && k.leavesSource(value):
+		return fmt.Errorf("%s:%d: %s: %s leads out of the source that is mounted at %s; only kustomizations of the pipeline's own source can name what another has", k.shown, e.node.Line, e.field, value, k.from)
 	case k.in.Name != "" && mayBeRoot && first != k.in.Name:
 		return fmt.Errorf("%s:%d: %s: %s leads out of the repository of this remote base", k.shown, e.node.Line, e.field, value)
 	case first != k.in.Name && strings.HasPrefix(first, basePrefix):
 		return fmt.Errorf("%s:%d: %s: %s is not a name that a source can use", k.shown, e.node.Line, e.field, value)
 	}
 	return nil
+}
+
+// leavesSource reports whether an entry of a kustomization in a further source leads out of that source.
+func (k *kustomizationFile) leavesSource(value string) bool {
+	target := path.Join(path.Dir(k.at), value)
+	return k.from != "" && target != k.from && !strings.HasPrefix(target, k.from+"/")
+}
+
+// sourceOf returns the directory of the further source that a file is in, "" for the pipeline's own.
+func sourceOf(sources []string, at string) string {
+	for _, dir := range sources {
+		if strings.HasPrefix(at, dir+"/") {
+			return dir
+		}
+	}
+	return ""
 }
 
 // refuseRemote says why a remote entry is not used.
@@ -183,7 +199,7 @@ func (k *kustomizationFile) refuseRemote(e listEntry, reason error) error {
 // them that are not followed here: what is not found cannot be checked, and is refused. It is for the renderer alone, as it
 // replaces aliases by what they stand for.
 func (k *kustomizationFile) checkComplete(content []byte) error {
-	if !bytes.ContainsAny(content, "@\\") && !bytes.Contains(content, []byte("://")) && !bytes.Contains(bytes.ToLower(content), []byte("github.com")) {
+	if k.from == "" && !bytes.ContainsAny(content, "@\\") && !bytes.Contains(content, []byte("://")) && !bytes.Contains(bytes.ToLower(content), []byte("github.com")) {
 		return nil
 	}
 	var read types.Kustomization
@@ -197,7 +213,13 @@ func (k *kustomizationFile) checkComplete(content []byte) error {
 	}
 	for _, list := range [][]string{read.Resources, read.Components, read.Generators, read.Transformers, read.Validators} {
 		for _, value := range list {
-			if strings.Contains(value, "\n") || !remoteRoot(value) {
+			if strings.Contains(value, "\n") {
+				continue
+			}
+			if !remoteRoot(value) {
+				if k.leavesSource(value) {
+					return fmt.Errorf("%s: %s leads out of the source that is mounted at %s", k.shown, value, k.from)
+				}
 				continue
 			}
 			if left[value]--; left[value] < 0 {

@@ -38,7 +38,7 @@ type Fetch func(ctx context.Context, base *remotebase.Base) (*tree.Tree, error)
 // with their files, which takes from the limits of the view. Kustomizations of the source are in the view's record; bases
 // need none, as the file that names one holds its commit.
 func FindBases(ctx context.Context, view *tree.View, request Request, fetch Fetch) ([]Base, tree.Reader, error) {
-	f := &baseFinder{ctx: ctx, view: view, files: tree.NewMounts(view), fetch: fetch, seen: map[string]bool{}, bases: map[string]Base{}}
+	f := &baseFinder{ctx: ctx, view: view, files: tree.NewMounts(view), fetch: fetch, sources: request.Sources, seen: map[string]bool{}, bases: map[string]Base{}}
 	w := &renderWorker{request: request, files: view}
 	kind, err := w.detectBuildType()
 	if err != nil || kind != v1alpha1.BuildKustomize {
@@ -55,13 +55,14 @@ func FindBases(ctx context.Context, view *tree.View, request Request, fetch Fetc
 }
 
 type baseFinder struct {
-	ctx   context.Context
-	view  *tree.View
-	files *tree.Mounts
-	fetch Fetch
-	seen  map[string]bool // directories
-	bases map[string]Base
-	found []Base
+	ctx     context.Context
+	view    *tree.View
+	files   *tree.Mounts
+	fetch   Fetch
+	seen    map[string]bool // directories
+	sources []string        // directories of further sources
+	bases   map[string]Base
+	found   []Base
 }
 
 // findInDirectory looks at the kustomization of a directory that is in a base, or in the source.
@@ -87,7 +88,7 @@ func (f *baseFinder) findInDirectory(dir string, in Base) error {
 		if err := aliasesWithin(content, maxValues); err != nil {
 			return fmt.Errorf("%s: %w", at, err)
 		}
-		k, err := parseKustomization(at, in, content)
+		k, err := parseKustomization(at, in, f.sources, content)
 		if err != nil {
 			return err
 		}

@@ -19,17 +19,22 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// renderHelm renders a release of a chart. What Helm's packages have to say goes to standard error, and so to the warnings
-// of the result; it must not say when.
-func (w *renderWorker) renderHelm(ctx context.Context) ([]fn.Item, error) {
-	if w.request.Helm == nil {
-		return nil, fmt.Errorf("the request names no release")
-	}
+// quietHelm has Helm's packages use no network and no time zone. What they have to say goes to standard error, and so to the
+// warnings of the result; it must not say when.
+func quietHelm() {
 	http.DefaultTransport = noNetwork{}
 	time.Local = time.UTC
 	log.SetFlags(0)
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{ReplaceAttr: withoutTime})))
-	manifests, err := helmchart.Render(ctx, boundedAliases{w.files}, w.request.Helm)
+}
+
+// renderHelm renders a release of a chart.
+func (w *renderWorker) renderHelm(ctx context.Context) ([]fn.Item, error) {
+	if w.request.Helm == nil {
+		return nil, fmt.Errorf("the request names no release")
+	}
+	quietHelm()
+	manifests, err := helmchart.Render(ctx, boundedAliases{w.files}, w.request.Helm, helmchart.Options{Archives: w.lockedCharts()})
 	if err != nil {
 		return nil, err
 	}
@@ -44,6 +49,15 @@ func (w *renderWorker) renderHelm(ctx context.Context) ([]fn.Item, error) {
 		}
 	}
 	return items, nil
+}
+
+// lockedCharts returns the charts that were fetched, as the renderer of charts knows them.
+func (w *renderWorker) lockedCharts() []helmchart.Archive {
+	var out []helmchart.Archive
+	for _, chart := range w.request.Charts {
+		out = append(out, helmchart.Archive{Repository: chart.Repository, Name: chart.Name, Range: chart.Range, Version: chart.Version, Path: chart.Path})
+	}
+	return out
 }
 
 func withoutTime(groups []string, attr slog.Attr) slog.Attr {

@@ -26,12 +26,14 @@ type checkedTree struct {
 	names   map[string]string // names of virtual files and of bases to what they stand for
 	linked  map[string]string // files that are a kustomization by a link to them, to where the link is
 	bases   map[string]Base   // by their names
+	sources []string          // directories of further sources
+	charts  map[string]string // entries of helmCharts by directory and name, to file and line
 	refused error             // the first hard error: kustomize drops some on its way
 	count   int
 }
 
 func newKustomizations(r tree.Reader, bases []Base) *checkedTree {
-	k := &checkedTree{Reader: r, virtual: map[string][]byte{}, names: map[string]string{}, linked: map[string]string{}, bases: map[string]Base{}}
+	k := &checkedTree{Reader: r, virtual: map[string][]byte{}, names: map[string]string{}, linked: map[string]string{}, charts: map[string]string{}, bases: map[string]Base{}}
 	for _, base := range bases {
 		k.bases[base.Name], k.names[base.Name] = base, base.String()
 	}
@@ -109,7 +111,7 @@ func (k *checkedTree) Read(name string) ([]byte, error) {
 // checkKustomization checks one file and gives it as kustomize is to read it. What is not YAML is left to kustomize to
 // complain about.
 func (k *checkedTree) checkKustomization(at string, content []byte) ([]byte, error) {
-	file, err := parseKustomization(at, k.baseOf(at), content)
+	file, err := parseKustomization(at, k.baseOf(at), k.sources, content)
 	if err != nil || file == nil {
 		return content, err
 	}
@@ -122,6 +124,9 @@ func (k *checkedTree) checkKustomization(at string, content []byte) ([]byte, err
 			return nil, err
 		}
 		entry.node.Value, entry.node.Style, entry.node.Tag = local, yaml.DoubleQuotedStyle, "!!str"
+	}
+	for _, entry := range file.chartEntries() {
+		k.charts[path.Join(path.Dir(at), entry.name)] = fmt.Sprintf("%s:%d", file.shown, entry.node.Line)
 	}
 	changed := len(file.remote) > 0
 	root := file.doc.Content[0]

@@ -245,9 +245,9 @@ func serveRequest(worker *rendererProcess, files tree.Reader, request Request, a
 		case frameError:
 			return nil, &renderError{string(content)}
 		case frameDone:
-			response := &Response{}
-			if err := json.Unmarshal(content, response); err != nil {
-				return nil, protocolError("a result that is not JSON")
+			response, err := decodeResponse(content)
+			if err != nil {
+				return nil, err
 			}
 			response.Objects = objects
 			return response, nil

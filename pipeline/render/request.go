@@ -30,6 +30,14 @@ type Request struct {
 	Policies []Policy `json:"policies,omitempty"`
 	// Bases are the remote bases that may be named, fetched beforehand (FindBases).
 	Bases []Base `json:"bases,omitempty"`
+	// Sources are the directories of further sources. A kustomization in one names nothing outside of it.
+	Sources []string `json:"sources,omitempty"`
+	// HelmCharts is what the helmCharts of kustomizations are rendered with.
+	HelmCharts *v1alpha1.HelmCharts `json:"helmCharts,omitempty"`
+	// Charts are the charts of repositories that may be used, fetched beforehand (FindCharts).
+	Charts []Chart `json:"charts,omitempty"`
+	// Schemas is what the objects are held against; nil for nothing.
+	Schemas *v1alpha1.SchemaGate `json:"schemas,omitempty"`
 	// Limits bound the render.
 	Limits Limits `json:"limits"`
 }

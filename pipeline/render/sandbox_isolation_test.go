@@ -63,7 +63,13 @@ var hostile = map[string]struct {
 	"function in a Kptfile": {map[string]string{"app/Kptfile": "apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata: {name: x}\npipeline:\n  mutators:\n  - {image: \"evil.example.com/fn:1\"}\n"},
 		[]string{"app/Kptfile:6: pipeline.mutators[0]", "evil.example.com/fn:1 is not Prerig's own"}},
 	"Helm chart": {map[string]string{"app/kustomization.yaml": "resources: []\nhelmCharts:\n- {name: x, repo: https://charts.example.com}\n"},
-		[]string{"app/kustomization.yaml:2", "Helm"}},
+		[]string{"app/kustomization.yaml:3: helmCharts: x: kubeVersion must be given"}},
+	"Helm chart of a repository": {map[string]string{"app/kustomization.yaml": "helmCharts:\n- {name: x, repo: https://charts.example.com, kubeVersion: 1.33.4}\n"},
+		[]string{"app/kustomization.yaml:2: helmCharts: x", "of https://charts.example.com is not locked; run prerig charts lock"}},
+	"Helm chart outside": {map[string]string{"app/kustomization.yaml": "helmGlobals: {chartHome: ../../..}\nhelmCharts:\n- {name: etc, kubeVersion: 1.33.4}\n"},
+		[]string{"app/kustomization.yaml:3: helmCharts: etc: there is no chart at"}},
+	"Helm values outside": {map[string]string{"app/kustomization.yaml": "helmCharts:\n- {name: x, kubeVersion: 1.33.4, valuesFile: /etc/passwd}\n", "app/charts/x/Chart.yaml": "apiVersion: v2\nname: x\nversion: 1.0.0\n"},
+		[]string{"app/kustomization.yaml:2: helmCharts: x: "}},
 	"Helm generator": {map[string]string{"app/kustomization.yaml": "generators: [x.yaml]\n", "app/x.yaml": "apiVersion: builtin\nkind: HelmChartInflationGenerator\nmetadata: {name: x}\nname: x\nrepo: https://charts.example.com\n"},
 		[]string{"elm"}},
 	"remote base": {map[string]string{"app/kustomization.yaml": "resources:\n- x.yaml\n- https://user:s3cr3t@git.example.com/org/repo//path?ref=main\n"},
@@ -158,7 +164,7 @@ func TestBadRenderers(t *testing.T) {
 			switch kind {
 			case "eat":
 				r.Limits.Timeout, r.Limits.Memory = time.Minute, 300<<20
-			case "ask":
+			case "ask", "endless":
 				r.Limits.Timeout = time.Minute
 			}
 			start := time.Now()

@@ -210,3 +210,35 @@ func (a *remoteTree) List(name string) ([]tree.Info, error) {
 	}
 	return list, nil
 }
+
+// sentResponse is the last frame of a render.
+type sentResponse struct {
+	Response
+	// Lines are those of the files of the results, which JSON leaves out.
+	Lines []int `json:"lines"`
+}
+
+// encodeResponse writes a response without its objects.
+func encodeResponse(response Response) ([]byte, error) {
+	sent := sentResponse{Response: response, Lines: make([]int, len(response.Results))}
+	for i, one := range response.Results {
+		if one.File != nil {
+			sent.Lines[i] = one.File.Line
+		}
+	}
+	return json.Marshal(sent)
+}
+
+// decodeResponse reads what encodeResponse writes.
+func decodeResponse(content []byte) (*Response, error) {
+	var sent sentResponse
+	if err := json.Unmarshal(content, &sent); err != nil || len(sent.Lines) != len(sent.Results) {
+		return nil, protocolError("a result that cannot be read")
+	}
+	for i, line := range sent.Lines {
+		if file := sent.Results[i].File; file != nil {
+			file.Line = line
+		}
+	}
+	return &sent.Response, nil
+}

@@ -18,6 +18,7 @@ import (
 
 	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/types"
 
 	"github.com/prerig/prerig/fn"
@@ -115,7 +116,7 @@ func (w *renderWorker) sendResponse(out *frameFlusher) error {
 			return err
 		}
 	}
-	text, err := json.Marshal(w.response)
+	text, err := encodeResponse(w.response)
 	if err != nil {
 		return err
 	}
@@ -151,6 +152,9 @@ func (w *renderWorker) runRender(ctx context.Context) error {
 		return fmt.Errorf("building %s: %w", w.request.Path, pointers.explain(err))
 	}
 	w.response.Build = time.Since(start) - w.response.Inject
+	if err := w.findCredentials(items); err != nil {
+		return err
+	}
 	policies, err := w.parsePolicies()
 	if err != nil {
 		return err
@@ -159,6 +163,9 @@ func (w *renderWorker) runRender(ctx context.Context) error {
 		return err
 	}
 	if err := w.checkSchema(items, policies); err != nil {
+		return err
+	}
+	if err := w.checkGate(ctx, items); err != nil {
 		return err
 	}
 	return w.addObjects(items)
@@ -214,6 +221,10 @@ func (w *renderWorker) renderKustomize(ctx context.Context) ([]fn.Item, error) {
 		return nil, err
 	}
 	files := newKustomizations(w.files, w.request.Bases)
+	files.sources = w.request.Sources
+	if err := installHelmGenerator(func() resmap.GeneratorPlugin { return &helmGenerator{ctx: ctx, worker: w, places: files.charts} }); err != nil {
+		return nil, err
+	}
 	w.layers = files.restoreNames
 	options := krusty.MakeDefaultOptions()
 	options.Reorder = krusty.ReorderOptionUnspecified

@@ -23,6 +23,7 @@ import (
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/source"
+	"github.com/prerig/prerig/pipeline/source/tree"
 	"github.com/prerig/prerig/pipeline/status"
 	"github.com/prerig/prerig/pipeline/watchdog"
 )
@@ -55,7 +56,7 @@ func (a *attempt) runStages(ctx context.Context) error {
 	a.measured.Queued = max(0, a.started.Sub(a.job.Since))
 	if err := a.fetchSource(ctx); err != nil {
 		a.logPanic("fetching has panicked", err)
-		return &StageError{Stage: status.StageSource, Err: err}
+		return &StageError{Stage: status.StageSource, Final: errors.Is(err, tree.ErrOccupied), Err: err}
 	}
 	forced := a.isForced()
 	reason, needed := a.r.Builder.Needs(a.p, a.state, a.snapshot)

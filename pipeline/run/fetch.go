@@ -6,11 +6,13 @@ package run
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel"
 
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/watchdog"
@@ -41,23 +43,34 @@ type foundSource struct {
 
 // findSource fetches the source as it was planned, or as it is now.
 func (a *attempt) findSource(ctx context.Context) (found foundSource, err error) {
-	src := a.entry.Source(a.r.PipelinesDir)
-	planned := a.job.Revision
+	sources := a.entry.Sources(a.r.PipelinesDir)
+	planned := plannedRevisions(a.job)
 	// Two looks at a server may overlap, and clocks differ: that nothing was rendered since the planner began to look is what
 	// tells that its revision is no older than the one that was rendered last.
-	if planned != "" && time.Since(a.job.Resolved).Abs() < resolvedFor && a.job.Rendered.Equal(a.state.Seen.Resolved) {
-		found.snapshot, err = a.r.sources.Fetch(ctx, a.p.Metadata.Namespace, src, planned)
+	if planned.Complete(sources) && time.Since(a.job.Resolved).Abs() < resolvedFor && a.job.Rendered.Equal(a.state.Seen.Resolved) {
+		found.snapshot, err = source.FetchAll(ctx, a.r.sources, a.p.Metadata.Namespace, sources, planned)
 		if found.resolved = a.job.Resolved; err == nil || ctx.Err() != nil {
 			return found, err
 		}
 		// A server need not give what a branch was forced away from, or a registry what a tag has left.
-		a.log.Debug("what was planned cannot be fetched, looking for what is there now", "revision", planned, "error", err)
+		// Then all sources are looked at anew: a result never has revisions of two looks.
+		a.log.Debug("what was planned cannot be fetched, looking for what is there now", "revision", a.job.Revision, "error", err)
 	}
-	if found.snapshot, err = a.r.sources.Fetch(ctx, a.p.Metadata.Namespace, src, ""); err != nil {
+	if found.snapshot, err = source.FetchAll(ctx, a.r.sources, a.p.Metadata.Namespace, sources, nil); err != nil {
 		return foundSource{}, err
 	}
 	found.resolved = found.snapshot.Resolved
 	return found, nil
+}
+
+// plannedRevisions returns the revisions that a job names; without that of spec.source there are none.
+func plannedRevisions(job queue.Job) source.Revisions {
+	if job.Revision == "" {
+		return nil
+	}
+	planned := source.Revisions{"": job.Revision}
+	maps.Copy(planned, job.Mounted)
+	return planned
 }
 
 // errMoved is about a source that has moved on.
@@ -66,16 +79,30 @@ var errMoved = errors.New("the source has moved during the run")
 // lookAgain looks at the source once more at the end of tries: the planner asks for no run of a pipeline that is being tried
 // again while its source does not answer, so that an event may have come which nothing follows. The job then comes again.
 func (a *attempt) lookAgain(ctx context.Context) error {
-	now, err := watchdog.Run(ctx, a.r.Watchdog, a.step(watchdog.StepFetch, fetchTimeout), a.newestRevision)
-	if err == nil && strings.HasSuffix(now, a.snapshot.Digest) {
+	newest, err := watchdog.Run(ctx, a.r.Watchdog, a.step(watchdog.StepFetch, fetchTimeout), a.isNewest)
+	if err == nil && newest {
 		return nil
 	}
 	return &queue.RetryError{After: time.Second, Err: errors.Join(errMoved, err)}
 }
 
-// newestRevision looks where the source is now.
-func (a *attempt) newestRevision(ctx context.Context) (string, error) {
-	src := a.entry.Source(a.r.PipelinesDir)
+// isNewest reports whether all sources are where the run has found them.
+func (a *attempt) isNewest(ctx context.Context) (bool, error) {
+	digests := []string{a.snapshot.Digest}
+	for _, one := range a.snapshot.Mounted {
+		digests = append(digests, one.Snapshot.Digest)
+	}
+	for i, one := range a.entry.Sources(a.r.PipelinesDir) {
+		now, err := a.newestRevision(ctx, one.Source)
+		if err != nil || !strings.HasSuffix(now, digests[i]) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// newestRevision looks where a source is now.
+func (a *attempt) newestRevision(ctx context.Context, src v1alpha1.Source) (string, error) {
 	now, _, err := a.r.sources.Newest(ctx, a.p.Metadata.Namespace, src)
 	if err != nil || now != "" {
 		return now, err

@@ -43,6 +43,7 @@ func (a *attempt) publishResult(ctx context.Context) error {
 		p.receipt, p.err = watchdog.Run(ctx, a.r.Watchdog, step, func(ctx context.Context) (publish.Receipt, error) { return a.publishTo(ctx, to) })
 		if p.err == nil {
 			p.published.SourceRevision, p.published.Revision = a.snapshot.Revision, p.receipt.Revision
+			p.published.Sources = a.snapshot.SourceRevisions()
 		} else {
 			p.err = fmt.Errorf("publishing to %s: %w", p.published.Target, p.err)
 			failed = append(failed, publishError(p.err))
@@ -103,8 +104,11 @@ func publishError(err error) *StageError {
 
 // publishTo brings the result to one place.
 func (a *attempt) publishTo(ctx context.Context, to v1alpha1.Publish) (publish.Receipt, error) {
-	if to.WritesItsSource(a.p.Spec.Source, a.snapshot.Revision) {
-		return publish.Receipt{}, errOwnSource
+	revisions := a.snapshot.Revisions()
+	for _, one := range a.p.AllSources() {
+		if to.WritesItsSource(one.Source, revisions[one.MountPath]) {
+			return publish.Receipt{}, errOwnSource
+		}
 	}
 	target, err := a.r.Targets.Open(ctx, a.p.Metadata.Namespace, to)
 	if err != nil {
@@ -128,7 +132,11 @@ func (a *attempt) publishTo(ctx context.Context, to v1alpha1.Publish) (publish.R
 
 // renderCommand is what reproduces a result, as it stands in trailers of commits.
 func renderCommand(p *v1alpha1.RenderPipeline, snapshot *source.Snapshot) string {
-	return "prerig render " + p.Key() + " --revision " + snapshot.Revision
+	command := "prerig render " + p.Key() + " --revision " + snapshot.Revision
+	for _, one := range snapshot.Mounted {
+		command += " --revision " + one.MountPath + "=" + one.Snapshot.Revision
+	}
+	return command
 }
 
 // errContent is about a result that cannot be written as files.
@@ -136,16 +144,19 @@ var errContent = errors.New("the result cannot be written")
 
 // changeFor is the result as a place gets it.
 func (a *attempt) changeFor(ctx context.Context, to v1alpha1.Publish) (publish.Change, error) {
-	layout, style := to.Format()
-	files, err := publish.Files(a.built.Objects, layout, style)
+	writer, err := a.r.Targets.Writer(ctx, a.p, to)
+	if err != nil {
+		return publish.Change{}, err
+	}
+	files, err := writer.Files(a.built.Objects)
 	if err != nil {
 		return publish.Change{}, fmt.Errorf("%w: %w", errContent, err)
 	}
-	gate := publish.Gate(a.p.Spec.Gates, len(a.built.Objects))
+	gate := publish.Gate(a.p.Spec.Gates, a.built.Objects)
 	return publish.Change{
 		Pipeline: a.entry.Key, Cause: a.job.Cause, Files: files, Objects: a.built.Objects, Origin: publish.OriginOf(a.snapshot),
 		PolicyDigest: a.built.Request.PolicyDigest(), Tool: a.r.Builder.Version, Command: renderCommand(a.p, a.snapshot),
-		Gate: func(published, deleted int) error {
+		Gate: func(published int, deleted []string) error {
 			// The last moment before something is written: it must still be ours to write.
 			if err := queue.Held(ctx); err != nil {
 				return err

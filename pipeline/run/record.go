@@ -96,7 +96,7 @@ func (a *attempt) historyEntry(err error, now time.Time) status.Run {
 	entry.ID = hex.EncodeToString(id[:8])
 	entry.Started, entry.Finished = metav1.NewTime(a.started.UTC()), metav1.NewTime(now.UTC())
 	if a.snapshot != nil {
-		entry.Revision = a.snapshot.Revision
+		entry.Revision, entry.Sources = a.snapshot.Revision, a.snapshot.SourceRevisions()
 	}
 	if a.built != nil && a.built.Response != nil {
 		entry.Fingerprint, entry.Objects = a.built.Fingerprint, len(a.built.Objects)

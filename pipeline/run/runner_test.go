@@ -75,10 +75,21 @@ func newWorks(t *testing.T, pipelines ...string) *works {
 	t.Helper()
 	w := &works{t: t, renderer: &renderer{}, git: gittest.New(t)}
 	w.repository = w.git.Repository(t, "apps")
-	dir := t.TempDir()
+	texts := map[string]string{}
 	for _, name := range pipelines {
-		text := fmt.Sprintf("apiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\nmetadata: {name: %s}\nspec:\n  source: {git: {url: %s, ref: {branch: main}}}\n"+
+		texts[name] = fmt.Sprintf("apiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\nmetadata: {name: %s}\nspec:\n  source: {git: {url: %s, ref: {branch: main}}}\n"+
 			"  build: {path: %[1]s}\n  publish: [{git: {branch: rendered}}]\n", name, w.repository.URL)
+	}
+	w.run(texts)
+	return w
+}
+
+// run makes the runner, over pipelines by their names.
+func (w *works) run(pipelines map[string]string) {
+	t := w.t
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range pipelines {
 		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +119,6 @@ func newWorks(t *testing.T, pipelines ...string) *works {
 			w.seen = append(w.seen, o)
 		},
 	})
-	return w
 }
 
 func (w *works) do(pipeline, cause string, batch int) error {

@@ -31,6 +31,8 @@ type Pipeline struct {
 	Message string `json:"message,omitempty"`
 	// Source is the URL of the source.
 	Source string `json:"source,omitempty"`
+	// Sources are its further sources, with where they were in the last run.
+	Sources []v1alpha1.SourceRevision `json:"sources,omitempty"`
 	// Status as in the object.
 	Status v1alpha1.RenderPipelineStatus `json:"status"`
 	// Runs are the last runs, newest first.
@@ -120,14 +122,7 @@ func (s *Server) viewPipeline(e catalog.Entry) Pipeline {
 		p.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonInvalid, Message: p.Message}}
 		return p
 	}
-	switch source := e.Pipeline.Spec.Source; {
-	case source.Git != nil:
-		p.Source = source.Git.URL
-	case source.OCI != nil:
-		p.Source = source.OCI.URL
-	case source.Dir != nil:
-		p.Source = source.Dir.Path
-	}
+	p.Source, p.Sources = e.Pipeline.Spec.Source.URL(), furtherSources(e.Pipeline, state.Status.LastRun)
 	if c := state.Condition(); c != nil {
 		p.Message = c.Message
 		switch {
@@ -187,4 +182,19 @@ func writeError(w http.ResponseWriter, code int, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()})
+}
+
+// furtherSources returns the further sources of a pipeline, with where they were in its last run.
+func furtherSources(p *v1alpha1.RenderPipeline, last *v1alpha1.Run) []v1alpha1.SourceRevision {
+	var out []v1alpha1.SourceRevision
+	for _, mounted := range p.Spec.Sources {
+		one := v1alpha1.SourceRevision{MountPath: mounted.MountPath, URL: mounted.Source().URL()}
+		if last != nil {
+			if i := slices.IndexFunc(last.Sources, func(r v1alpha1.SourceRevision) bool { return r.MountPath == one.MountPath }); i >= 0 {
+				one.Revision = last.Sources[i].Revision
+			}
+		}
+		out = append(out, one)
+	}
+	return out
 }

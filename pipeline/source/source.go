@@ -103,6 +103,8 @@ type Snapshot struct {
 	Commit *git.Commit
 	// Damaged says whether a file could not be read because the copy here is damaged, which the next fetch mends.
 	Damaged func() bool
+	// Mounted are the further sources whose files Tree holds too. The other fields are those of the first source, but Resolved.
+	Mounted []Mounted
 }
 
 // Fetch returns the source as it is now, or at an exact revision: a commit or a manifest digest that an event named. The

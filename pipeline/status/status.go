@@ -4,6 +4,7 @@
 package status
 
 import (
+	"slices"
 	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
@@ -207,7 +208,7 @@ func (s *State) Add(r Run, keep int) (dropped []Run) {
 	s.Status.LastRun = &last
 	if len(s.Runs) > 0 {
 		old := &s.Runs[0]
-		if r.Outcome != Published && !old.Over && old.Outcome == r.Outcome && old.Message == r.Message && old.Revision == r.Revision {
+		if r.Outcome != Published && !old.Over && old.Outcome == r.Outcome && old.Message == r.Message && old.Revision == r.Revision && slices.Equal(old.Sources, r.Sources) {
 			old.Repeats++
 			old.Finished = r.Finished
 			return nil

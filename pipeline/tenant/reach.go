@@ -46,11 +46,13 @@ func (r Reach) Check(p *v1alpha1.RenderPipeline, whose string) error {
 			errs = append(errs, &v1alpha1.FieldError{Path: at, Message: fmt.Sprintf("%s may not %s it; who runs the daemon can allow it", whose, what)})
 		}
 	}
-	switch src := p.Spec.Source; {
-	case src.Git != nil:
-		check(r.Sources, "spec.source.git.url", src.Git.URL, "read")
-	case src.OCI != nil:
-		check(r.Sources, "spec.source.oci.url", src.OCI.URL, "read")
+	for _, src := range p.AllSources() {
+		switch {
+		case src.Git != nil:
+			check(r.Sources, src.Field+".git.url", src.Git.URL, "read")
+		case src.OCI != nil:
+			check(r.Sources, src.Field+".oci.url", src.OCI.URL, "read")
+		}
 	}
 	for i, base := range p.Spec.Build.RemoteBases {
 		url := base.URL
@@ -58,6 +60,16 @@ func (r Reach) Check(p *v1alpha1.RenderPipeline, whose string) error {
 			url = all + "/x" // all below it are allowed where one is that nobody has named
 		}
 		check(r.Sources, fmt.Sprintf("spec.build.remoteBases[%d].url", i), url, "read")
+	}
+	if helm := p.Spec.Build.Helm; helm != nil {
+		check(r.Sources, "spec.build.helm.repository", helm.Repository, "read")
+	}
+	for i, one := range p.Spec.Build.ChartRepositories {
+		url := one.URL
+		if all, ok := strings.CutSuffix(url, "/*"); ok {
+			url = all + "/x" // as with bases
+		}
+		check(r.Sources, fmt.Sprintf("spec.build.chartRepositories[%d].url", i), url, "read")
 	}
 	for i, to := range p.Spec.Publish {
 		at := fmt.Sprintf("spec.publish[%d]", i)

@@ -77,8 +77,10 @@ func (t Tenant) Check(p *v1alpha1.RenderPipeline) error {
 	if !t.Owns(p.Metadata.Namespace) {
 		add("metadata.namespace", "must be %s for pipelines in %s", strings.Join(t.Namespaces, " or "), t.place())
 	}
-	if p.Spec.Source.Dir != nil && t.Sources != nil {
-		add("spec.source.dir", "pipelines in %s may not read directories of the machine", t.place())
+	for _, source := range p.AllSources() {
+		if source.Dir != nil && t.Sources != nil {
+			add(source.Field+".dir", "pipelines in %s may not read directories of the machine", t.place())
+		}
 	}
 	errs = append(errs, t.Reach.Check(p, "pipelines in "+t.place()))
 	return errors.Join(errs...)

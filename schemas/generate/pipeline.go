@@ -19,6 +19,17 @@ const pipelineDir = "pipeline/api/v1alpha1"
 
 // pipelineSchema returns the JSON Schema of a RenderPipeline. The status is not the user's and stays open.
 func pipelineSchema() (generatedFile, error) {
+	return reflectSchema(&pipelinev1alpha1.RenderPipeline{}, pipelinev1alpha1.Kind)
+}
+
+// chartLockSchema returns the JSON Schema of a ChartLock.
+func chartLockSchema() (generatedFile, error) {
+	return reflectSchema(&pipelinev1alpha1.ChartLock{}, pipelinev1alpha1.KindChartLock)
+}
+
+// reflectSchema returns the JSON Schema of an object.
+func reflectSchema(object any, kind string) (generatedFile, error) {
+	name := strings.ToLower(kind) + "_v1alpha1.json"
 	r := &jsonschema.Reflector{ExpandedStruct: true, Anonymous: true, Mapper: func(t reflect.Type) *jsonschema.Schema {
 		switch t {
 		case reflect.TypeFor[metav1.Duration]():
@@ -32,13 +43,13 @@ func pipelineSchema() (generatedFile, error) {
 		return generatedFile{}, fmt.Errorf("reading the comments of %s: %w", pipelineDir, err)
 	}
 	enums := enumsOf(r.CommentMap)
-	schema := r.Reflect(&pipelinev1alpha1.RenderPipeline{})
-	schema.ID = "https://prerig.dev/schemas/renderpipeline_v1alpha1.json"
-	schema.Title = pipelinev1alpha1.Kind
+	schema := r.Reflect(object)
+	schema.ID = jsonschema.ID("https://prerig.dev/schemas/" + name)
+	schema.Title = kind
 	setConst(schema, "apiVersion", pipelinev1alpha1.APIVersion)
-	setConst(schema, "kind", pipelinev1alpha1.Kind)
+	setConst(schema, "kind", kind)
 	for name, s := range schema.Definitions {
-		if name == "Metadata" {
+		if name == "Metadata" || name == "ChartLockMetadata" {
 			s.AdditionalProperties = nil // other tools add their own
 		}
 		if name == "LocalObjectReference" {
@@ -54,7 +65,7 @@ func pipelineSchema() (generatedFile, error) {
 	if err != nil {
 		return generatedFile{}, fmt.Errorf("writing the schema: %w", err)
 	}
-	return generatedFile{"schemas/renderpipeline_v1alpha1.json", append(text, '\n')}, nil
+	return generatedFile{"schemas/" + name, append(text, '\n')}, nil
 }
 
 // describeReference says what Flux' type is for, whose comments are elsewhere.

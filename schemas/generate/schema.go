@@ -67,11 +67,16 @@ func generateFiles() ([]generatedFile, error) {
 	if err != nil {
 		return nil, err
 	}
+	lock, err := chartLockSchema()
+	if err != nil {
+		return nil, err
+	}
 	return []generatedFile{
 		{"schemas/injectionpolicy_v1alpha1.json", text},
 		{"schemas/krmfunctiondefinition.yaml", definition},
 		{apiDir + "/zz_generated.fields.go", table},
 		pipeline,
+		lock,
 	}, nil
 }
 

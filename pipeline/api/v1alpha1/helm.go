@@ -9,12 +9,17 @@ import (
 	"strconv"
 )
 
-// Helm is a release of a chart that the source holds. Everything that the result depends on stands here or in the source:
-// nothing is taken from a cluster, a clock or the program that renders.
+// Helm is a release of a chart. Everything that the result depends on stands here or in the source: nothing is taken from a
+// cluster, a clock or the program that renders.
 type Helm struct {
 	// Chart is the path inside the source of the chart: a directory, or an archive that helm package made (.tgz). Its
-	// dependencies must be in its charts directory.
+	// dependencies must be in its charts directory, or locked. With repository it is the chart's name there.
 	Chart string `json:"chart"`
+	// Repository is the URL of the chart repository that the chart is in, https:// or http://, or oci:// without the chart's
+	// name. The source's ChartLock says which version is taken, and the digest of its archive.
+	Repository string `json:"repository,omitempty"`
+	// Version of the chart in the repository: exact, or a range such as ^1.2.0. The default is any version.
+	Version string `json:"version,omitempty"`
 	// ReleaseName is .Release.Name. The default is the pipeline's name.
 	ReleaseName string `json:"releaseName,omitempty"`
 	// Namespace is .Release.Namespace. It is written into objects only where the chart does so, as with helm template.
@@ -43,6 +48,21 @@ type Helm struct {
 	Lookup HelmImpure `json:"lookup,omitempty"`
 	// Impure is what becomes of other functions whose results are not the same each time, such as now, randAlphaNum and
 	// genCA, where they have an effect on the result: Refuse (the default) stops the render, Empty has them return nothing.
+	// +enum=Refuse,Empty
+	Impure HelmImpure `json:"impure,omitempty"`
+}
+
+// HelmCharts is what the helmCharts of kustomizations are rendered with. Fields of an entry have precedence.
+type HelmCharts struct {
+	// KubeVersion is the version of Kubernetes for entries without kubeVersion, such as 1.33.4.
+	KubeVersion string `json:"kubeVersion,omitempty"`
+	// APIVersions lists further APIs for entries without apiVersions, as GROUP/VERSION or GROUP/VERSION/KIND.
+	APIVersions []string `json:"apiVersions,omitempty"`
+	// Lookup is what the function lookup does: Refuse (the default) stops the render, Empty finds nothing.
+	// +enum=Refuse,Empty
+	Lookup HelmImpure `json:"lookup,omitempty"`
+	// Impure is what becomes of other functions whose results are not the same each time, where they have an effect: Refuse
+	// (the default) stops the render, Empty has them return nothing.
 	// +enum=Refuse,Empty
 	Impure HelmImpure `json:"impure,omitempty"`
 }
@@ -100,6 +120,23 @@ func (h *Helm) KubeMinor() (minor int, ok bool) {
 // maxReleaseName is Helm's, so that charts have room for what they append.
 const maxReleaseName = 53
 
+// checkHelmCharts checks what helmCharts are rendered with.
+func (v *validator) checkHelmCharts(at string, build Build) {
+	charts := build.HelmCharts
+	if charts == nil {
+		return
+	}
+	if build.Type != BuildAuto && build.Type != BuildKustomize {
+		v.addError(at, "is for kustomizations, and type is %s", build.Type)
+	}
+	minor, ok := (&Helm{KubeVersion: charts.KubeVersion}).KubeMinor()
+	if charts.KubeVersion != "" && (!ok || minor < OldestKubeMinor) {
+		v.addError(at+".kubeVersion", "must be a version of Kubernetes from 1.%d on, such as 1.33.4, found %q", OldestKubeMinor, charts.KubeVersion)
+	}
+	v.checkEnum(at+".lookup", string(charts.Lookup), "Refuse", "Empty")
+	v.checkEnum(at+".impure", string(charts.Impure), "Refuse", "Empty")
+}
+
 func (v *validator) checkHelm(build Build) {
 	const at = "spec.build.helm"
 	helm := build.Helm
@@ -122,7 +159,7 @@ func (v *validator) checkHelm(build Build) {
 	if helm.Chart == "" {
 		v.addError(at+".chart", "must be given: the path of a chart inside the source")
 	}
-	v.checkPath(at+".chart", helm.Chart)
+	v.checkHelmRepository(at, helm)
 	for i, name := range helm.ValuesFiles {
 		if name == "" {
 			v.addError(fmt.Sprintf("%s.valuesFiles[%d]", at, i), "must not be empty")

@@ -22,7 +22,8 @@ func (v *validator) checkPublish(p *RenderPipeline) {
 			named[name] = kind != nil
 		}
 		v.checkExactlyOne(at, named)
-		v.checkEnum(at+".secrets", string(entry.Secrets), "Refuse", "Allow")
+		v.checkEnum(at+".secrets", string(entry.Secrets), "Refuse", "Allow", "Encrypt")
+		v.checkEncryption(at+".encryption", entry)
 		for _, name := range slices.Sorted(maps.Keys(kinds)) {
 			if kinds[name] == nil {
 				continue
@@ -36,6 +37,19 @@ func (v *validator) checkPublish(p *RenderPipeline) {
 				}
 			}
 		}
+	}
+}
+
+// checkEncryption checks that it is said for whom Secrets are encrypted where they are, and only there.
+func (v *validator) checkEncryption(at string, entry Publish) {
+	switch {
+	case entry.Secrets != SecretsEncrypt && entry.Encryption != nil:
+		v.addError(at, "is for secrets: Encrypt, and secrets is %s", entry.Secrets)
+	case entry.Secrets != SecretsEncrypt:
+	case entry.Encryption == nil || len(entry.Encryption.Age) == 0:
+		v.addError(at+".age", "must be given with secrets: Encrypt: who can decrypt, as age1… that age-keygen prints")
+	case entry.Encryption.SecretRef.Name == "":
+		v.addError(at+".secretRef", "must be given: the name of a secret with the key seed; openssl rand -hex 32 makes one")
 	}
 }
 

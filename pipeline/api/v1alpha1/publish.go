@@ -8,6 +8,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/fluxcd/pkg/apis/meta"
 )
 
 // SecretsPolicy says what becomes of Secrets with readable values in the result. Everybody who can read a branch or an artifact can
@@ -18,7 +20,18 @@ type SecretsPolicy string
 const (
 	SecretsRefuse SecretsPolicy = "Refuse"
 	SecretsAllow  SecretsPolicy = "Allow"
+	// SecretsEncrypt writes them as SOPS encrypts them.
+	SecretsEncrypt SecretsPolicy = "Encrypt"
 )
+
+// Encryption says for whom Secrets are encrypted, in the format of SOPS.
+type Encryption struct {
+	// Age lists the recipients who can decrypt: public keys as age-keygen prints them, such as age1….
+	Age []string `json:"age"`
+	// SecretRef names the secret with the key seed, at least 32 random bytes or as many characters. What SOPS takes at random is
+	// derived from it, so that the same Secret gives the same bytes. Who has it cannot decrypt, but can try out guesses.
+	SecretRef meta.LocalObjectReference `json:"secretRef"`
+}
 
 // publishKind is what a kind of places that are published to says of itself: a field of Publish.
 type publishKind interface {

@@ -116,13 +116,21 @@ func (g *GitPublish) check(v *validator, at string, p *RenderPipeline) {
 	} else if first, _, _ := strings.Cut(clean, "/"); first == ".git" || first == ".prerig" {
 		v.addError(at+".path", "must not be below %s", first)
 	}
-	source := p.Spec.Source.Git
-	if source != nil && g.Branch != "" && g.Propose == nil && giturl.Same(g.URL, source.URL) && source.Ref.namesBranch(g.Branch) {
-		v.addError(at+".branch", "is the source's own branch: every commit would start the next run")
+	if g.Branch != "" && g.Propose == nil {
+		switch field := p.ownBranchOf(g.URL, g.Branch); field {
+		case "":
+		case "spec.source":
+			v.addError(at+".branch", "is the source's own branch: every commit would start the next run")
+		default:
+			v.addError(at+".branch", "is the branch of %s: every commit would start the next run", field)
+		}
 	}
 	v.checkFormat(at, g.Layout, g.Style)
 	if g.Signing != nil {
 		v.checkEnum(at+".signing.format", string(g.Signing.Format), "Auto", "OpenPGP", "SSH")
+	}
+	if g.Propose != nil && len(p.Spec.Sources) > 0 {
+		v.addError(at+".propose", "cannot be used with spec.sources: GitOps Promoter knows one source commit for each result, and would not promote a change of another source")
 	}
 	if g.Propose != nil && g.Propose.ActivePath != "" {
 		v.checkPath(at+".propose.activePath", g.Propose.ActivePath)

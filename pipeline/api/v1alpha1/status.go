@@ -37,6 +37,8 @@ type Run struct {
 	ID string `json:"id"`
 	// Revision of the source, such as main@sha1:… or latest@sha256:….
 	Revision string `json:"revision,omitempty"`
+	// Sources are the revisions of the further sources.
+	Sources []SourceRevision `json:"sources,omitempty"`
 	// Fingerprint of everything that the result depends on.
 	Fingerprint string `json:"fingerprint,omitempty"`
 	// Started and Finished say when it ran.
@@ -59,6 +61,18 @@ type Published struct {
 	Revision string `json:"revision,omitempty"`
 	// SourceRevision is the revision of the source that it was rendered from.
 	SourceRevision string `json:"sourceRevision,omitempty"`
+	// Sources are the revisions of the further sources that it was rendered from.
+	Sources []SourceRevision `json:"sources,omitempty"`
+}
+
+// SourceRevision is where a further source of a pipeline was.
+type SourceRevision struct {
+	// MountPath of the source.
+	MountPath string `json:"mountPath"`
+	// URL of the source, or the path of a directory.
+	URL string `json:"url,omitempty"`
+	// Revision of the source, such as main@sha1:….
+	Revision string `json:"revision,omitempty"`
 }
 
 // GetAnnotations returns the annotations, for the reconcile requests of fluxcd/pkg/apis/meta.

@@ -44,6 +44,9 @@ type Metadata struct {
 type RenderPipelineSpec struct {
 	// Source is where the manifests come from.
 	Source Source `json:"source"`
+	// Sources are further sources, each at a revision of its own, whose files the build finds below a path in the tree of the
+	// source, as if they were checked out there: values, policies, bases and charts of other repositories.
+	Sources []MountedSource `json:"sources,omitempty"`
 	// Build is how they are rendered.
 	Build Build `json:"build,omitempty"`
 	// Policies are the injection policies that are applied after the build, in this order. A policy that a kustomization
@@ -170,6 +173,14 @@ type Build struct {
 	RemoteBases []RemoteBase `json:"remoteBases,omitempty"`
 	// Helm is the release that is rendered with type Helm.
 	Helm *Helm `json:"helm,omitempty"`
+	// HelmCharts is what the helmCharts of kustomizations are rendered with, where they do not say it themselves.
+	HelmCharts *HelmCharts `json:"helmCharts,omitempty"`
+	// ChartRepositories lists the chart repositories that the source may name, such as for the dependencies of a chart in it,
+	// and the credentials of all, that of helm.repository too.
+	ChartRepositories []ChartRepository `json:"chartRepositories,omitempty"`
+	// ChartLock is the path inside the source of the ChartLock, which prerig charts lock writes. The default is
+	// charts.lock.yaml.
+	ChartLock string `json:"chartLock,omitempty"`
 	// Limits of one render.
 	Limits *RenderLimits `json:"limits,omitempty"`
 }
@@ -220,10 +231,13 @@ type PolicyRef struct {
 
 // Publish is one place where the result goes: exactly one of git and oci.
 type Publish struct {
-	// Secrets is Refuse (the default: a result with a Secret whose values can be read is not published) or Allow. Secrets that
-	// SOPS has encrypted, and those without values, are published in any case.
-	// +enum=Refuse,Allow
+	// Secrets is Refuse (the default: a result with a Secret whose values can be read is not published), Allow, or Encrypt, which
+	// writes Secrets as SOPS encrypts them. Secrets that SOPS has encrypted already, and those without values, are published as they
+	// are in any case.
+	// +enum=Refuse,Allow,Encrypt
 	Secrets SecretsPolicy `json:"secrets,omitempty"`
+	// Encryption says for whom Secrets are encrypted, with secrets: Encrypt.
+	Encryption *Encryption `json:"encryption,omitempty"`
 	// Git is a branch.
 	Git *GitPublish `json:"git,omitempty"`
 	// OCI is an artifact in a registry.
@@ -344,28 +358,6 @@ type ArtifactSigning struct {
 	// SecretRef names the secret.
 	SecretRef meta.LocalObjectReference `json:"secretRef"`
 }
-
-// Gates stop a result from being published; a refused result changes nothing and says why in the status.
-type Gates struct {
-	// AllowEmpty lets a result without any object be published.
-	AllowEmpty bool `json:"allowEmpty,omitempty"`
-	// MaxDeleted is the largest share of the published objects that a run may delete, in percent. The default is 50;
-	// 100 allows everything. Fewer than four deleted objects always pass.
-	MaxDeleted *int `json:"maxDeleted,omitempty"`
-	// Severity is the lowest severity of a finding that stops a result: Error (the default), Warning or Never.
-	// +enum=Error,Warning,Never
-	Severity GateSeverity `json:"severity,omitempty"`
-}
-
-// GateSeverity is the severity at which a gate closes.
-type GateSeverity string
-
-// The severities of a gate.
-const (
-	GateError   GateSeverity = "Error"
-	GateWarning GateSeverity = "Warning"
-	GateNever   GateSeverity = "Never"
-)
 
 // Notification is whom to tell after a run: exactly one of its fields.
 type Notification struct {

@@ -6,6 +6,7 @@ package v1alpha1
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -45,7 +46,12 @@ func (p *RenderPipeline) Default() {
 			spec.Build.Type = BuildHelm
 		}
 	}
+	if charts := spec.Build.HelmCharts; charts != nil {
+		setDefault(&charts.Lookup, ImpureRefuse)
+		setDefault(&charts.Impure, ImpureRefuse)
+	}
 	setDefault(&spec.Build.Path, ".")
+	setDefault(&spec.Build.ChartLock, DefaultChartLock)
 	setDefault(&spec.Gates.Severity, GateError)
 	setDefault(&spec.DeletionPolicy, DeletionOrphan)
 	setDefault(&spec.Drift, DriftReport)
@@ -81,7 +87,7 @@ func (p *RenderPipeline) Validate() error {
 	if p.Metadata.Namespace != "" {
 		v.checkName("metadata.namespace", p.Metadata.Namespace)
 	}
-	v.checkSource(p.Spec.Source)
+	v.checkSources(p)
 	v.checkBuild(p.Spec.Build)
 	for i, policy := range p.Spec.Policies {
 		v.checkPolicy(fmt.Sprintf("spec.policies[%d]", i), policy)
@@ -132,23 +138,23 @@ func (v *validator) checkName(at, name string) {
 	}
 }
 
-func (v *validator) checkSource(source Source) {
-	v.checkExactlyOne("spec.source", map[string]bool{"git": source.Git != nil, "oci": source.OCI != nil, "dir": source.Dir != nil})
+func (v *validator) checkSource(at string, source Source) {
+	v.checkExactlyOne(at, map[string]bool{"git": source.Git != nil, "oci": source.OCI != nil, "dir": source.Dir != nil})
 	if git := source.Git; git != nil {
-		v.gitURL("spec.source.git.url", git.URL)
-		v.gitRef("spec.source.git.ref", git.Ref)
+		v.gitURL(at+".git.url", git.URL)
+		v.gitRef(at+".git.ref", git.Ref)
 	}
 	if oci := source.OCI; oci != nil {
-		v.ociURL("spec.source.oci.url", oci.URL)
+		v.ociURL(at+".oci.url", oci.URL)
 		if oci.Ref.Tag != "" && oci.Ref.Digest != "" {
-			v.addError("spec.source.oci.ref", "tag and digest exclude each other")
+			v.addError(at+".oci.ref", "tag and digest exclude each other")
 		}
 		if oci.Ref.Digest != "" && !digestRule.MatchString(oci.Ref.Digest) {
-			v.addError("spec.source.oci.ref.digest", "must be sha256: and 64 hexadecimal digits")
+			v.addError(at+".oci.ref.digest", "must be sha256: and 64 hexadecimal digits")
 		}
 	}
 	if source.Dir != nil && source.Dir.Path == "" {
-		v.addError("spec.source.dir.path", "must be given")
+		v.addError(at+".dir.path", "must be given")
 	}
 }
 
@@ -227,6 +233,9 @@ func (v *validator) checkBuild(build Build) {
 	v.checkPath("spec.build.path", build.Path)
 	v.remoteBases("spec.build.remoteBases", build)
 	v.checkHelm(build)
+	v.checkHelmCharts("spec.build.helmCharts", build)
+	v.checkChartRepositories("spec.build.chartRepositories", build.ChartRepositories)
+	v.checkPath("spec.build.chartLock", build.ChartLock)
 	if limits := build.Limits; limits != nil {
 		for key, value := range map[string]string{"memory": limits.Memory, "output": limits.Output} {
 			if value == "" {
@@ -261,6 +270,15 @@ func (v *validator) checkGates(gates Gates) {
 	v.checkEnum("spec.gates.severity", string(gates.Severity), "Error", "Warning", "Never")
 	if gates.MaxDeleted != nil && (*gates.MaxDeleted < 0 || *gates.MaxDeleted > 100) {
 		v.addError("spec.gates.maxDeleted", "must be between 0 and 100 percent")
+	}
+	if gates.Schemas == nil {
+		return
+	}
+	for i, name := range gates.Schemas.CRDs {
+		v.checkPath(fmt.Sprintf("spec.gates.schemas.crds[%d]", i), name)
+	}
+	for _, code := range slices.Sorted(maps.Keys(gates.Schemas.Rules)) {
+		v.checkEnum("spec.gates.schemas.rules."+code, gates.Schemas.Rules[code], "Error", "Warning", "Info", "Off")
 	}
 }
 

@@ -72,7 +72,8 @@ func (c *registryClient) verifyImage(ctx context.Context, image, digest string) 
 	if d, ok := ref.(name.Digest); ok {
 		digest = d.DigestStr()
 	}
-	return c.verifySignatures(ctx, ref, digest)
+	_, err = c.verifySignatures(ctx, ref, digest)
+	return err
 }
 
 // resolveImage reads the manifest that the image names.

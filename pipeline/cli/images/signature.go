@@ -34,6 +34,7 @@ const (
 	bundleType          = "application/vnd.dev.sigstore.bundle"
 	statementType       = "application/vnd.in-toto+json"
 	signPredicate       = "https://sigstore.dev/cosign/sign/v1"
+	emptyConfigType     = "application/vnd.oci.empty.v1+json"
 	maxSignatures       = 100
 	maxSignature        = 1 << 20 // bytes of a payload or bundle
 )
@@ -118,25 +119,31 @@ func (s *signatureRules) unused() []string {
 	return out
 }
 
-// verifySignatures returns an error where a rule about the image has no key that has signed the digest.
-func (c *registryClient) verifySignatures(ctx context.Context, ref name.Reference, digest string) error {
+// unsignedError says that a digest is not signed as it is asked for.
+type unsignedError struct{ text string }
+
+func (e *unsignedError) Error() string { return e.text }
+
+// verifySignatures returns an *unsignedError where a rule about the image has no key that has signed the digest. asked says whether there is
+// a rule about the image.
+func (c *registryClient) verifySignatures(ctx context.Context, ref name.Reference, digest string) (asked bool, err error) {
 	rules := c.rules.rulesFor(ref)
 	if len(rules) == 0 {
-		return nil
+		return false, nil
 	}
 	signed, err := c.signedStatements(ctx, ref.Context().Digest(digest))
 	if err != nil {
-		return fmt.Errorf("reading the signatures of %s: %w", digest, explainRegistryError(ref, err))
+		return true, fmt.Errorf("reading the signatures of %s: %w", digest, explainRegistryError(ref, err))
 	}
 	for _, r := range rules {
 		if !isSignedBy(signed, r.keys, digest) {
 			if len(signed) == 0 {
-				return fmt.Errorf("%s is not signed, and images.verify asks for a signature of %s", digest, r.pattern)
+				return true, &unsignedError{fmt.Sprintf("%s is not signed, and images.verify asks for a signature of %s", digest, r.pattern)}
 			}
-			return fmt.Errorf("none of the signatures of %s is by a key that images.verify has for %s", digest, r.pattern)
+			return true, &unsignedError{fmt.Sprintf("none of the signatures of %s is by a key that images.verify has for %s", digest, r.pattern)}
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // signedStatement is something that was signed.
@@ -171,11 +178,12 @@ func (c *registryClient) signedStatements(ctx context.Context, digest name.Diges
 	if err != nil {
 		return nil, err
 	}
+	read := 0
 	for _, d := range manifest.Manifests {
-		if !strings.HasPrefix(d.ArtifactType, bundleType) {
+		if !mayBeBundle(d.ArtifactType) {
 			continue
 		}
-		if len(out) >= maxSignatures {
+		if read++; len(out) >= maxSignatures || read > maxSignatures {
 			return nil, fmt.Errorf("there are more than %d signatures", maxSignatures)
 		}
 		bundles, err := c.layers(ctx, digest.Context().Digest(d.Digest.String()), bundleType)
@@ -187,6 +195,12 @@ func (c *registryClient) signedStatements(ctx context.Context, digest name.Diges
 		}
 	}
 	return out, nil
+}
+
+// mayBeBundle reports whether an artifact of a type can be a bundle. In a registry without the API for referrers, the list that cosign
+// 3.0.2 stores calls its bundles by the type of their empty config.
+func mayBeBundle(artifactType string) bool {
+	return strings.HasPrefix(artifactType, bundleType) || artifactType == emptyConfigType || artifactType == ""
 }
 
 // simpleSignatures reads the tag that cosign stores signatures under before version 3.

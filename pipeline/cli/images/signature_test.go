@@ -127,7 +127,7 @@ func signedBy(c cosigner, sign func(cosigner, name.Digest)) signatureCase {
 	return signatureCase{sign: func(d name.Digest) { sign(c, d) }, keys: []string{c.public}}
 }
 
-// TestSignatures makes locks of images that are signed in every way, and of some that only look so.
+// TestSignatures makes locks of images that are signed in every way, and of some that only look so, and verifies such locks.
 func TestSignatures(t *testing.T) {
 	t.Parallel()
 	host := inProcess(t)
@@ -168,7 +168,58 @@ func TestSignatures(t *testing.T) {
 					t.Errorf("%s: %v, want %q", asked, err, tc.want)
 				}
 			}
+			checkVerified(t, o, v1alpha1.LockedImage{Image: image, Digest: d.DigestStr()}, tc.want)
 		})
+	}
+}
+
+// checkVerified holds that a lock with the image is signed, or why it is not.
+func checkVerified(t *testing.T, o Options, locked v1alpha1.LockedImage, want string) {
+	t.Helper()
+	got, err := Verify(t.Context(), v1alpha1.NewImageLock("images", []v1alpha1.LockedImage{locked}), o)
+	check(t, err)
+	s := got[0]
+	if want == "" && (s.State != Current || !s.Signed) || want != "" && (s.State != Unsigned || s.Signed || !strings.Contains(s.Message, want)) {
+		t.Errorf("verified: %+v, want %q", s, want)
+	}
+}
+
+// TestVerifySignaturesOfTheLock: what is locked has to be signed, not what the tag names now; what nothing is asked of is as it was.
+func TestVerifySignaturesOfTheLock(t *testing.T) {
+	t.Parallel()
+	host := inProcess(t)
+	ours := newCosigner(t, ecdsaKey(t, elliptic.P256()), crypto.SHA256)
+	var locked []v1alpha1.LockedImage
+	for i, repository := range []string{"ours/moved", "ours/forged", "ours/lost", "free/tool"} {
+		image := host + "/" + repository + ":1"
+		locked = append(locked, v1alpha1.LockedImage{Image: image, Digest: pushImage(t, image, int64(i+1), "linux/amd64")})
+		d, err := name.NewDigest(host + "/" + repository + "@" + locked[i].Digest)
+		check(t, err)
+		if repository == "ours/moved" {
+			ours.simple(t, d, d)
+			pushImage(t, image, 50, "linux/amd64") // nobody has signed this one
+		}
+	}
+	forged, err := name.NewDigest(host + "/ours/forged@" + pushImage(t, host+"/ours/forged:2", 60, "linux/amd64"))
+	check(t, err)
+	ours.simple(t, forged, forged)
+	remove(t, host+"/ours/lost:1")
+	remove(t, host+"/ours/lost@"+locked[2].Digest)
+	o := quick()
+	o.Verify = []v1alpha1.ImageVerification{{Images: host + "/ours/*", Keys: []string{ours.public}}, {Images: "quay.io/**", Keys: []string{ours.public}}}
+	var unused []string
+	o.Unused = func(pattern string) { unused = append(unused, pattern) }
+	got, err := Verify(t.Context(), v1alpha1.NewImageLock("images", locked), o)
+	check(t, err)
+	var states []string
+	for _, s := range got {
+		states = append(states, fmt.Sprintf("%s %s %v", strings.TrimPrefix(s.Image, host+"/"), s.State, s.Signed))
+	}
+	if text := strings.Join(states, ", "); text != "free/tool:1 current false, ours/forged:1 unsigned false, ours/lost:1 lost false, ours/moved:1 moved true" {
+		t.Errorf("states %s", text)
+	}
+	if len(unused) != 1 || unused[0] != "quay.io/**" {
+		t.Errorf("unused %v", unused)
 	}
 }
 

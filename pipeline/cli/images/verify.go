@@ -5,6 +5,7 @@ package images
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sort"
 	"sync"
@@ -27,6 +28,9 @@ const (
 	Gone State = "gone"
 	// Lost means that the registry does not have the locked digest any more: pods that use it cannot start on a new node.
 	Lost State = "lost"
+	// Unsigned means that Options.Verify asks for a signature of the locked digest, and that there is none by one of its keys. It goes before
+	// Current, Moved and Gone.
+	Unsigned State = "unsigned"
 	// Unknown means that the registry could not be asked.
 	Unknown State = "unknown"
 )
@@ -38,11 +42,14 @@ type Status struct {
 	Locked string `json:"locked"`
 	Now    string `json:"now,omitempty"`
 	State  State  `json:"state"`
-	// Message says more where the state is Unknown.
+	// Signed says that the locked digest is signed as Options.Verify asks; false also where nothing is asked of the image.
+	Signed bool `json:"signed,omitempty"`
+	// Message says more where the state is Unsigned or Unknown.
 	Message string `json:"message,omitempty"`
 }
 
-// Verify asks for every image of a lock whether its tag still names the locked digest. The statuses are in the order of the images'
+// Verify asks for every image of a lock whether its tag still names the locked digest, and verifies the signatures of that digest as Options.Verify
+// says. The statuses are in the order of the images'
 // names, and all are there: an image that could not be asked about is Unknown. The error is the context's alone.
 func Verify(ctx context.Context, lock *v1alpha1.ImageLock, o Options) ([]Status, error) {
 	c, err := newClient(o)
@@ -58,7 +65,7 @@ func Verify(ctx context.Context, lock *v1alpha1.ImageLock, o Options) ([]Status,
 	var mu sync.Mutex
 	var out []Status
 	err = c.forEachImage(ctx, sortUnique(images), func(ctx context.Context, image string) error {
-		s := c.imageStatus(ctx, image, byImage[image])
+		s := c.signedStatus(ctx, c.imageStatus(ctx, image, byImage[image]))
 		mu.Lock()
 		out = append(out, s)
 		mu.Unlock()
@@ -69,6 +76,11 @@ func Verify(ctx context.Context, lock *v1alpha1.ImageLock, o Options) ([]Status,
 	})
 	if ctx.Err() != nil {
 		return nil, err
+	}
+	if o.Unused != nil {
+		for _, pattern := range c.rules.unused() {
+			o.Unused(pattern)
+		}
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Image < out[j].Image })
 	return out, nil
@@ -101,6 +113,28 @@ func (c *registryClient) imageStatus(ctx context.Context, image, locked string) 
 		s.State = Gone
 	default:
 		s.State = Moved
+	}
+	return s
+}
+
+// signedStatus verifies the signatures of the locked digest, where it is still there.
+func (c *registryClient) signedStatus(ctx context.Context, s Status) Status {
+	if s.State == Lost || s.State == Unknown {
+		return s
+	}
+	ref, err := parseTag(s.Image)
+	if err != nil {
+		return s.asUnknown(err)
+	}
+	asked, err := c.verifySignatures(ctx, ref, s.Locked)
+	var unsigned *unsignedError
+	switch {
+	case errors.As(err, &unsigned):
+		s.State, s.Message = Unsigned, err.Error()
+	case err != nil:
+		return s.asUnknown(err)
+	default:
+		s.Signed = asked
 	}
 	return s
 }

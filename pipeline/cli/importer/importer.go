@@ -151,6 +151,7 @@ func (b *policyBuilder) setSidecars(all []*clusterObject) error {
 		}
 	}
 	b.setCollectors(b.findCollectors(all))
+	b.setInstrumentations(b.findInstrumentations(all))
 	return b.setCloudSQL(all)
 }
 
@@ -162,6 +163,9 @@ func (b *policyBuilder) sidecarPolicy(all []*clusterObject) {
 	case b.spec.Sidecars[0].BuiltIn == collectorSidecar:
 		b.addNote("no Namespace is in the input: pods get the collector by their own annotation sidecar.opentelemetry.io/inject. To go by those of " +
 			"namespaces, too, import the cluster's namespaces, or list them in spec.namespaces")
+	case b.spec.Sidecars[0].BuiltIn == instrumentationSidecar:
+		b.addNote("no Namespace is in the input: pods are instrumented by their own annotations instrumentation.opentelemetry.io/inject-…. To go by those " +
+			"of namespaces, too, import the cluster's namespaces, or list them in spec.namespaces")
 	case b.spec.Sidecars[0].BuiltIn == linkerdName:
 		b.addNote("no Namespace is in the input: pods get the proxy by their own annotation linkerd.io/inject. To go by those of namespaces, too, import " +
 			"the cluster's namespaces, or list them in spec.namespaces")
@@ -290,7 +294,7 @@ func controlPlanes(all []*clusterObject) ([]*controlPlane, error) {
 // choosePlane takes the control plane that the options name, or the only one.
 func choosePlane(planes []*controlPlane, opts Options, objects int) (*controlPlane, error) {
 	if len(planes) == 0 {
-		return nil, fmt.Errorf("importing: no ConfigMap %s with data.config, no %s of Linkerd, no Deployment of Vault's injector, no AuthProxyWorkload, no OpenTelemetryCollector with mode sidecar, and no IstioOperator or Istio of the Sail operator, is among the %s; "+
+		return nil, fmt.Errorf("importing: no ConfigMap %s with data.config, no %s of Linkerd, no Deployment of Vault's injector, no AuthProxyWorkload, no OpenTelemetryCollector with mode sidecar, no Instrumentation, and no IstioOperator or Istio of the Sail operator, is among the %s; "+
 			"take the objects of the control plane's namespace: kubectl -n istio-system get configmaps,deployments,mutatingwebhookconfigurations,namespaces,nodes -o yaml",
 			injectorName, linkerdConfig, countText(objects, "object"))
 	}

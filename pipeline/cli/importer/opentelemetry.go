@@ -11,6 +11,11 @@ import (
 )
 
 const (
+	// instrumentationKind is the kind by which OpenTelemetry's operator instruments pods, instrumentationSidecar the built-in sidecar that
+	// does the same, and instrumentationVersion the version of the objects that it reads.
+	instrumentationKind    = "Instrumentation"
+	instrumentationSidecar = "opentelemetry-instrumentation"
+	instrumentationVersion = "opentelemetry.io/v1alpha1"
 	// collectorKind is the kind from which OpenTelemetry's operator makes sidecars.
 	collectorKind = "OpenTelemetryCollector"
 	// collectorSidecar is the built-in sidecar that makes the operator's pods of these objects.
@@ -19,7 +24,7 @@ const (
 	collectorVersion = "opentelemetry.io/v1beta1"
 )
 
-// findCollectors returns the objects that are made into sidecars, as a policy has them: without what the cluster adds.
+// findCollectors returns the objects that are made into sidecars.
 func (b *policyBuilder) findCollectors(all []*clusterObject) []any {
 	var found []any
 	for _, o := range all {
@@ -32,14 +37,47 @@ func (b *policyBuilder) findCollectors(all []*clusterObject) []any {
 				o, version, collectorVersion)
 			continue
 		}
-		meta := map[string]any{"name": o.name}
-		if o.namespace != "" {
-			meta["namespace"] = o.namespace
-		}
-		spec, _ := o.Value["spec"].(map[string]any)
-		found = append(found, map[string]any{"apiVersion": version, "kind": collectorKind, "metadata": meta, "spec": maps.Clone(spec)})
+		found = append(found, reducedObject(o))
 	}
 	return found
+}
+
+// reducedObject is an object as a policy has it: without what the cluster adds.
+func reducedObject(o *clusterObject) map[string]any {
+	meta := map[string]any{"name": o.name}
+	if o.namespace != "" {
+		meta["namespace"] = o.namespace
+	}
+	spec, _ := o.Value["spec"].(map[string]any)
+	return map[string]any{"apiVersion": textAt(o.Value, "apiVersion"), "kind": o.kind, "metadata": meta, "spec": maps.Clone(spec)}
+}
+
+// findInstrumentations returns the objects by which pods are instrumented.
+func (b *policyBuilder) findInstrumentations(all []*clusterObject) []any {
+	var found []any
+	for _, o := range all {
+		version := textAt(o.Value, "apiVersion")
+		if o.kind != instrumentationKind || !strings.HasPrefix(version, "opentelemetry.io/") {
+			continue
+		}
+		if version != instrumentationVersion {
+			b.addWarning("%s is left out: its apiVersion is %s; take it as %s", o, version, instrumentationVersion)
+			continue
+		}
+		found = append(found, reducedObject(o))
+	}
+	return found
+}
+
+// setInstrumentations adds the sidecar for the objects, where there are any.
+func (b *policyBuilder) setInstrumentations(objects []any) {
+	if len(objects) == 0 {
+		return
+	}
+	b.spec.Sidecars = append(b.spec.Sidecars, v1alpha1.Sidecar{BuiltIn: instrumentationSidecar, Values: map[string]any{"instrumentations": objects}})
+	b.origins = append(b.origins, countText(len(objects), instrumentationKind))
+	b.addNote("values.images of the sidecar %s are those of the operator 0.148.0, for objects that name none: set them as your operator has them",
+		instrumentationSidecar)
 }
 
 // setCollectors adds the sidecar for the objects, where there are any.

@@ -61,6 +61,68 @@ func importCollectors(t *testing.T, text string) *Import {
 	return imp
 }
 
+// instrumentationObjects are what kubectl prints: an Instrumentation with the defaults of the operator's webhook and the cluster's
+// additions, and one of another version.
+const instrumentationObjects = `
+apiVersion: v1
+kind: List
+items:
+- apiVersion: opentelemetry.io/v1alpha1
+  kind: Instrumentation
+  metadata:
+    name: orders
+    namespace: shop
+    annotations: {instrumentation.opentelemetry.io/default-auto-instrumentation-java-image: "example.com/java:1"}
+    resourceVersion: "1234"
+    uid: 0b9d
+  spec:
+    exporter: {endpoint: "http://collector:4317"}
+    propagators: [tracecontext, baggage]
+    sampler: {type: parentbased_traceidratio, argument: "0.25"}
+    java:
+      image: ghcr.io/open-telemetry/opentelemetry-operator/autoinstrumentation-java:1.33.6
+      resources: {limits: {cpu: 500m, memory: 256Mi}, requests: {cpu: 50m, memory: 64Mi}}
+    apacheHttpd:
+      configPath: /usr/local/apache2/conf
+      image: ghcr.io/open-telemetry/opentelemetry-operator/autoinstrumentation-apache-httpd:1.0.4
+      resourceRequirements: {limits: {cpu: 500m, memory: 256Mi}, requests: {cpu: 1m, memory: 128Mi}}
+      version: "2.4"
+- apiVersion: opentelemetry.io/v1alpha2
+  kind: Instrumentation
+  metadata: {name: newer, namespace: shop}
+  spec: {}
+`
+
+// TestInstrumentations imports an Instrumentation as the cluster has it, and injects with the policy: the pod is the one that the
+// operator made of the same object.
+func TestInstrumentations(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../policies/testdata/opentelemetry-instrumentation/0.148.0.operator.json")
+	must(t, err)
+	var data struct {
+		Answers map[string]struct {
+			Pod corev1.Pod `json:"pod"`
+		} `json:"answers"`
+	}
+	must(t, json.Unmarshal(text, &data))
+	imp := importCollectors(t, instrumentationObjects)
+	if imp.Policy.Metadata.Name != "opentelemetry-instrumentation" || imp.From != "1 Instrumentation; 0 namespaces" {
+		t.Errorf("%s: %s", imp.Policy.Metadata.Name, imp.From)
+	}
+	policy, err := Marshal(imp.Policy, imp.Comment())
+	must(t, err)
+	for _, language := range []string{"java", "sdk"} {
+		workload := strings.Replace(linkerdWorkload, "linkerd.io/inject: enabled", "instrumentation.opentelemetry.io/inject-"+language+": \"true\"", 1)
+		got := injectedPodOf(t, policy, strings.Replace(workload, "Deployment", "StatefulSet", 1)).Spec
+		if diff := cmp.Diff(data.Answers[language].Pod.Spec, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: -operator +Prerig:\n%s", language, diff)
+		}
+	}
+	if len(imp.Warnings) != 1 || !strings.Contains(imp.Warnings[0], "newer") || !strings.Contains(imp.Warnings[0], "take it as opentelemetry.io/v1alpha1") {
+		t.Errorf("warnings: %q", imp.Warnings)
+	}
+}
+
 // TestCollectors imports a collector as the cluster has it, and injects with the policy: the pod is the one that the operator
 // made of the same collector.
 func TestCollectors(t *testing.T) {
@@ -107,7 +169,7 @@ func TestNoCollectorSidecar(t *testing.T) {
 	t.Parallel()
 	objects, err := Read("cluster.yaml", []byte(strings.ReplaceAll(collectorObjects, "mode: sidecar", "mode: daemonset")))
 	must(t, err)
-	if _, err := Policy(objects, Options{}); err == nil || !strings.Contains(err.Error(), "no OpenTelemetryCollector with mode sidecar, and ") {
+	if _, err := Policy(objects, Options{}); err == nil || !strings.Contains(err.Error(), "no OpenTelemetryCollector with mode sidecar, no Instrumentation, and ") {
 		t.Errorf("%v", err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 // only the presence is noted.
 var wanted = map[string]bool{
 	"ConfigMap": true, "Deployment": true, "MutatingWebhookConfiguration": true, "Namespace": true, "Node": true,
-	operatorKind: true, sailKind: true, cloudSQLKind: true, collectorKind: true,
+	operatorKind: true, sailKind: true, cloudSQLKind: true, collectorKind: true, instrumentationKind: true,
 }
 
 const secret = "Secret"

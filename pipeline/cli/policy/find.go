@@ -32,7 +32,7 @@ func (f *Finder) Near(dir string) (string, error) {
 	if err != nil || found == "" {
 		return "", err
 	}
-	return displayPath(found), nil
+	return DisplayPath(found), nil
 }
 
 func (f *Finder) searchUp(dir string) (string, error) {
@@ -72,7 +72,7 @@ func (f *Finder) findIn(dir string) (string, error) {
 		return "", fmt.Errorf("looking for a policy: %w", err)
 	}
 	if errors.Is(mistakenFileError(path, data), errDaemon) {
-		f.Passed = append(f.Passed, displayPath(path))
+		f.Passed = append(f.Passed, DisplayPath(path))
 		return "", nil
 	}
 	return path, nil
@@ -93,14 +93,18 @@ func isShared(dir string) bool {
 	return err == nil && info.Mode()&os.ModeSticky != 0
 }
 
-// displayPath is a path as people read it: from the current directory where the file is below that.
-func displayPath(path string) string {
+// DisplayPath is a path as people read it: from the current directory where the file is below that.
+func DisplayPath(path string) string {
 	here, err := os.Getwd()
 	if err != nil {
 		return path
 	}
-	if rel, err := filepath.Rel(here, path); err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
-		return rel
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	if rel, err := filepath.Rel(here, absolute); err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
+		return filepath.ToSlash(rel)
 	}
 	return path
 }

@@ -140,7 +140,7 @@ func (p *Previewer) compareOne(ctx context.Context, r *Result, dir string) (Pipe
 	var units []*diffUnit
 	for _, to := range r.Entry.Pipeline.Spec.Publish {
 		target := TargetChange{Target: to.Target(), Against: to.ComparedWith()}
-		after, err := r.filesFor(to)
+		after, err := p.filesFor(ctx, r, to)
 		var before publish.Holding
 		if err == nil {
 			before, err = p.readPublished(ctx, r, to, after)
@@ -151,7 +151,7 @@ func (p *Previewer) compareOne(ctx context.Context, r *Result, dir string) (Pipe
 			units = append(units, p.compareFiles(&target, r, before.Files, after)...)
 			refused := before.Refused
 			if refused == nil {
-				refused = before.Gate(publish.Gate(r.Entry.Pipeline.Spec.Gates, len(r.Built.Objects)), r.Built.Objects)
+				refused = before.Gate(publish.Gate(r.Entry.Pipeline.Spec.Gates, r.Built.Objects), r.Built.Objects)
 			}
 			if refused != nil {
 				target.Gate = refused.Error()

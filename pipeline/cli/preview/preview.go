@@ -5,14 +5,12 @@ package preview
 
 import (
 	"context"
-	"encoding/json"
 	"runtime"
 	"sync"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/catalog"
-	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source"
@@ -31,8 +29,8 @@ type Previewer struct {
 	PipelinesDir string
 	// Sources are local directories that stand for sources, by their normal URL; "" stands for every one.
 	Sources map[string]string
-	// Revision of the source; "" is what the pipeline says.
-	Revision string
+	// Revision gives the revision of a pipeline's source, by its mount path; "" is what the pipeline says. It may be nil.
+	Revision func(e catalog.Entry, mountPath string) string
 	// Workers is how many renders run at once; 0 means one for each processor.
 	Workers int
 	// Progress is called after each pipeline, one call at a time.
@@ -102,7 +100,7 @@ func (p *Previewer) renderResult(ctx context.Context, r *Result) error {
 	}
 	pipeline := r.Entry.Pipeline
 	var err error
-	if r.Snapshot, err = p.fetchSource(ctx, r.Entry); err != nil {
+	if r.Snapshot, err = p.fetchSources(ctx, r.Entry, nil); err != nil {
 		return err
 	}
 	if r.Built, err = p.Builder.Build(ctx, pipeline, r.Snapshot.Tree); err != nil {
@@ -116,49 +114,15 @@ func (p *Previewer) renderResult(ctx context.Context, r *Result) error {
 			r.Path = to.Directory()
 		}
 	}
-	r.Files, err = r.filesFor(to)
+	r.Files, err = p.filesFor(ctx, r, to)
 	return err
 }
 
 // filesFor returns the files as one place gets them.
-func (r *Result) filesFor(to v1alpha1.Publish) (map[string][]byte, error) {
-	layout, style := to.Format()
-	return publish.Files(r.Built.Objects, layout, style)
-}
-
-// fetchSource returns the source, or the directory that stands for it.
-func (p *Previewer) fetchSource(ctx context.Context, e catalog.Entry) (*source.Snapshot, error) {
-	src, revision := e.Source(p.PipelinesDir), p.Revision
-	if dir, ok := p.standInDir(src); ok {
-		src, revision = v1alpha1.Source{Dir: &v1alpha1.DirSource{Path: dir}}, ""
-	}
-	namespace := e.Pipeline.Metadata.Namespace
-	key, err := json.Marshal([]any{src, revision, secretOf(namespace, src)})
+func (p *Previewer) filesFor(ctx context.Context, r *Result, to v1alpha1.Publish) (map[string][]byte, error) {
+	writer, err := publish.Readers(p.Fetcher, p.Secrets, nil).Writer(ctx, r.Entry.Pipeline, to)
 	if err != nil {
 		return nil, err
 	}
-	return p.snapshots.Get(string(key), func() (*source.Snapshot, error) { return p.Fetcher.Fetch(ctx, namespace, src, revision) })
-}
-
-// secretOf is the namespace where it matters for what is fetched: where a secret is read from it.
-func secretOf(namespace string, src v1alpha1.Source) string {
-	if src.Git != nil && src.Git.SecretRef != nil || src.OCI != nil && src.OCI.SecretRef != nil {
-		return namespace
-	}
-	return ""
-}
-
-func (p *Previewer) standInDir(src v1alpha1.Source) (string, bool) {
-	url := ""
-	switch {
-	case src.Git != nil:
-		url = src.Git.URL
-	case src.OCI != nil:
-		url = src.OCI.URL
-	}
-	if dir, ok := p.Sources[giturl.Normal(url)]; ok && url != "" {
-		return dir, true
-	}
-	dir, ok := p.Sources[""]
-	return dir, ok
+	return writer.Files(r.Built.Objects)
 }

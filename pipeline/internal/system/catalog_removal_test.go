@@ -17,6 +17,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/config"
 	"github.com/prerig/prerig/pipeline/prune"
+	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/server"
 )
 
@@ -227,8 +228,12 @@ func TestTooManyAtOnce(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		f.removed(name)
 	}
-	if got := f.repository.Git("log", "-1", "--format=%s", "rendered"); got != "Remove 4 pipelines that are gone" {
-		t.Errorf("the commit: %s", got)
+	// Those that are removed at the same time go with one commit; how many that are depends on how busy the machine is.
+	gone := f.repository.Git("log", "--format=%s%n%b", "--grep=^Remove ", "rendered")
+	for _, name := range []string{"a", "b", "c", "d"} {
+		if strings.Count(gone, publish.TrailerRemoved+": team/"+name+"\n") != 1 {
+			t.Errorf("team/%s is not removed by one commit:\n%s", name, gone)
+		}
 	}
 }
 

@@ -97,7 +97,7 @@ func chaosOn(f *fixture, n size, applications int) *chaos {
 	f.c.NATS.AckWait = 2 * time.Second
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the last of what the processes logged:\n%s", c.lastLogged(40))
+			t.Logf("the last of what the processes logged:\n%s\nand what they were doing:\n%s", c.lastLogged(40), c.stacks())
 		}
 	})
 	return c

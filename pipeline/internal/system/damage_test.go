@@ -133,9 +133,9 @@ func atoi(t *testing.T, text string) (n int) {
 	return n
 }
 
-// sampled reports whether a case belongs to the run: a small one has every second file, and each kind of damage.
+// sampled reports whether a case belongs to the run: a small one has every fourth file, and each kind of damage.
 func sampled(n int) bool {
-	every := 2 * len(damages)
+	every := 4 * len(damages)
 	return full() || n%every == n/every%len(damages)
 }
 

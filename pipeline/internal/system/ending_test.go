@@ -122,7 +122,7 @@ func TestAllAreRenderedAfterARestart(t *testing.T) {
 	}{{"term", syscall.SIGTERM, 5}, {"kill", syscall.SIGKILL, 5}, {"term at once", syscall.SIGTERM, 0}, {"kill at once", syscall.SIGKILL, 0}}
 	n := 1000
 	if !full() {
-		n, ends = 40, ends[:2]
+		n, ends = 16, ends[:2]
 	}
 	c := crowd(t, n, "", nil)
 	p := c.serve(c.c, false)

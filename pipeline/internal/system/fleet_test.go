@@ -143,7 +143,7 @@ func TestOneBrokenPipelineStopsNoOther(t *testing.T) {
 	f.shows("good/shop/deployment-good.yaml", "image:1")
 	want := map[string][]string{
 		"team/good": {server.StateReady, "1 object"}, "team/remote": {server.StateStalled, "is remote"}, "team/garbage": {server.StateStalled, "app.yaml"},
-		"team/outside": {server.StateStalled, ""}, "team/empty": {server.StateStalled, "allowEmpty"}, "team/helm": {server.StateStalled, "Helm"},
+		"team/outside": {server.StateStalled, ""}, "team/empty": {server.StateStalled, "allowEmpty"}, "team/helm": {server.StateStalled, "kubeVersion must be given"},
 		"team/bomb": {server.StateStalled, ""}, "team/secretless": {server.StateFailing, "secret none"},
 		"team/unmanaged": {server.StateStalled, "not written by Prerig"}, "team/typo": {server.StateInvalid, "biuld"},
 	}

@@ -47,7 +47,7 @@ var hostile = map[string]struct {
 	"container":        {map[string]string{"kustomization.yaml": "resources: [w.yaml]\ntransformers: [x.yaml]\n", "w.yaml": deployment("w", "i"), "x.yaml": function("container: {image: evil.example.com/fn}")}, "evil.example.com/fn is not Prerig's own"},
 	"generator":        {map[string]string{"kustomization.yaml": "generators: [x.yaml]\n", "x.yaml": function("exec: {path: ./evil.sh}")}, "never run"},
 	"kptfile":          {map[string]string{"Kptfile": "apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata: {name: x}\npipeline:\n  mutators:\n  - {image: evil.example.com/fn}\n"}, "evil.example.com/fn"},
-	"helm":             {map[string]string{"kustomization.yaml": "helmCharts:\n- {name: x, repo: https://charts.example.com}\n"}, "Helm"},
+	"helm":             {map[string]string{"kustomization.yaml": "helmCharts:\n- {name: x, repo: https://charts.example.com}\n"}, "kubeVersion must be given"},
 	"helm-generator":   {map[string]string{"kustomization.yaml": "generators: [x.yaml]\n", "x.yaml": "apiVersion: builtin\nkind: HelmChartInflationGenerator\nmetadata: {name: x}\nname: x\n"}, "elm"},
 	"remote":           {map[string]string{"kustomization.yaml": "resources:\n- https://robot:c4nary-in-a-url@git.example.com/org/repo//path?ref=main\n"}, "kustomization.yaml:2"},
 	"remote-ssh":       {map[string]string{"kustomization.yaml": "resources: [\"git@git.example.com:org/repo\"]\n"}, "is remote"},

@@ -59,7 +59,16 @@ func (p *process) begin(t *testing.T) {
 func (p *process) end() {
 	p.mu.Lock()
 	p.ended = true
+	command := p.command
 	p.mu.Unlock()
+	if p.t.Failed() && command != nil && command.Process.Signal(syscall.SIGQUIT) == nil {
+		// What it was doing is in its log then.
+		select {
+		case <-p.done:
+			return
+		case <-time.After(10 * time.Second):
+		}
+	}
 	p.kill()
 	<-p.done
 }
@@ -181,7 +190,7 @@ func (p *process) hold(on bool) {
 	p.held = on
 }
 
-// gone waits until the process that was sent a signal has ended.
+// gone waits until the process that was sent a signal has ended. It must be held, as it is started again otherwise.
 func (p *process) gone() {
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		p.mu.Lock()

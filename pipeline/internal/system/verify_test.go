@@ -5,6 +5,7 @@ package system
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -44,6 +45,16 @@ func (c *chaos) lastLogged(n int) string {
 		}
 	})
 	return strings.Join(found[max(0, len(found)-n):], "\n")
+}
+
+// stacks returns where the goroutines of a process were that ended with a test that failed.
+func (c *chaos) stacks() string {
+	text, err := os.ReadFile(c.logs)
+	if err != nil {
+		return err.Error()
+	}
+	_, dump, _ := bytes.Cut(text, []byte("SIGQUIT: quit"))
+	return string(dump[:min(len(dump), 100<<10)])
 }
 
 // settle waits until every branch holds the newest state of every application, and all events are planned.

@@ -78,17 +78,17 @@ func (b *archiveBudget) checkEntry(name string, head *tar.Header, reader io.Read
 	if b.files--; b.files < 0 {
 		return fmt.Errorf("reading %s: it holds more than %d files", name, maxArchiveFiles)
 	}
-	// One byte more than there is room for shows that there is more.
-	content, err := io.ReadAll(io.LimitReader(reader, b.bytes+1))
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", name, err)
-	}
-	if b.bytes -= int64(len(content)); b.bytes < 0 {
+	// The header's size is what the entry has: the reader gives neither more nor less. So too large a file is not even read.
+	if b.bytes -= head.Size; b.bytes < 0 {
 		return fmt.Errorf("reading %s: it holds more than %d bytes when it is unpacked", name, int64(maxUnpacked))
 	}
 	_, inner, _ := strings.Cut(inside, "/")
 	if !isDependency(inner) {
 		return nil
+	}
+	content, err := io.ReadAll(reader)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", name, err)
 	}
 	return b.checkArchive(name+":"+inner, content, depth+1)
 }

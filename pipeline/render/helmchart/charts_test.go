@@ -130,7 +130,7 @@ func compareChart(t *testing.T, dir string) chartResult {
 		version, program, _ := strings.Cut(one, "=")
 		known := knownAPIs(t, program)
 		release.APIVersions = known
-		manifests, errOurs := Render(context.Background(), tree.NewView(source, tree.Limits{}), release)
+		manifests, errOurs := Render(context.Background(), tree.NewView(source, tree.Limits{}), release, Options{})
 		theirs, errTheirs := runHelm(program, full)
 		result, note := compareRenders(manifests, errOurs, theirs, errTheirs)
 		if note != "" {

@@ -33,11 +33,19 @@ type Manifest struct {
 	YAML string
 }
 
+// Options of a render.
+type Options struct {
+	// Archives are charts of repositories: what the release names there, and dependencies that are not packed.
+	Archives []Archive
+	// KeepTests renders hooks that are tests too, as helm template does unless it is told not to.
+	KeepTests bool
+}
+
 // Render returns what helm template prints for a release, in the same order: custom resource definitions of the crds
 // directories, manifests in the order in which Helm installs them, hooks. An error names the file of the chart and the line
 // where it is about one. It is the same for the same files and the same release, wherever and whenever it is rendered.
-func Render(ctx context.Context, files tree.Reader, spec *v1alpha1.Helm) ([]Manifest, error) {
-	c := &chartRender{ctx: ctx, spec: spec}
+func Render(ctx context.Context, files tree.Reader, spec *v1alpha1.Helm, options Options) ([]Manifest, error) {
+	c := &chartRender{ctx: ctx, spec: spec, options: options}
 	manifests, err := c.render(files)
 	if err != nil {
 		return nil, fmt.Errorf("rendering the chart %s: %w", spec.Chart, c.locate(err))
@@ -49,6 +57,7 @@ func Render(ctx context.Context, files tree.Reader, spec *v1alpha1.Helm) ([]Mani
 type chartRender struct {
 	ctx       context.Context
 	spec      *v1alpha1.Helm
+	options   Options
 	files     []*archive.BufferedFile
 	directory bool
 	values    map[string]any
@@ -60,7 +69,7 @@ const maxTried = 50
 
 func (c *chartRender) render(files tree.Reader) ([]Manifest, error) {
 	var err error
-	if c.files, c.directory, err = readChart(files, c.spec.Chart); err != nil {
+	if err = c.readFiles(files); err != nil {
 		return nil, err
 	}
 	if c.values, err = readValues(files, c.spec); err != nil {
@@ -163,7 +172,7 @@ func (c *chartRender) loadChart() (*chart.Chart, error) {
 	for _, wanted := range root.Metadata.Dependencies {
 		packed := slices.ContainsFunc(root.Dependencies(), func(have *chart.Chart) bool { return have.Name() == wanted.Name })
 		if !packed {
-			return nil, fmt.Errorf("its dependency %s %s (%s) is not in its charts directory, and a render fetches nothing; run helm dependency build and commit charts/",
+			return nil, fmt.Errorf("its dependency %s %s (%s) is neither in its charts directory nor locked; run prerig charts lock, or helm dependency build, and commit what it writes",
 				wanted.Name, wanted.Version, wanted.Repository)
 		}
 	}
@@ -205,7 +214,7 @@ func (c *chartRender) inOrder(root *chart.Chart, rendered map[string]string) ([]
 		out = append(out, Manifest{manifest.Name, manifest.Content})
 	}
 	for _, hook := range hooks {
-		if slices.Contains(hook.Events, release.HookTest) || c.spec.Hooks == v1alpha1.HooksDrop {
+		if !c.options.KeepTests && slices.Contains(hook.Events, release.HookTest) || c.spec.Hooks == v1alpha1.HooksDrop {
 			continue
 		}
 		if c.spec.Hooks == v1alpha1.HooksRefuse {

@@ -84,7 +84,7 @@ func TestRelease(t *testing.T) {
 	release.APIVersions = []string{"monitoring.coreos.com/v1"}
 	release.ValuesFiles = []string{"one.yaml", "two.yaml"}
 	release.Values = map[string]any{"d": "inline"}
-	manifests, err := Render(context.Background(), sourceOf(t, files), release)
+	manifests, err := Render(context.Background(), sourceOf(t, files), release, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,12 +100,12 @@ func TestRelease(t *testing.T) {
 
 	without := false
 	release.IncludeCRDs, release.Hooks = &without, v1alpha1.HooksDrop
-	manifests, err = Render(context.Background(), sourceOf(t, files), release)
+	manifests, err = Render(context.Background(), sourceOf(t, files), release, Options{})
 	if got := printed(manifests); err != nil || strings.Contains(got, "Job") || strings.Contains(got, "crds/") || len(manifests) != 4 {
 		t.Errorf("%v, got\n%s", err, got)
 	}
 	release.Hooks = v1alpha1.HooksRefuse
-	if _, err = Render(context.Background(), sourceOf(t, files), release); err == nil || !strings.Contains(err.Error(), "apps/shop/templates/hook.yaml: Job h is a hook ([pre-install]), and helm.hooks is Refuse") {
+	if _, err = Render(context.Background(), sourceOf(t, files), release, Options{}); err == nil || !strings.Contains(err.Error(), "apps/shop/templates/hook.yaml: Job h is a hook ([pre-install]), and helm.hooks is Refuse") {
 		t.Error(err)
 	}
 }
@@ -118,7 +118,7 @@ func TestFilesThatAreRead(t *testing.T) {
 	release := releaseOf("apps/shop")
 	release.ValuesFiles = []string{"values.yaml"}
 	view := sourceOf(t, files)
-	if _, err := Render(context.Background(), view, release); err != nil {
+	if _, err := Render(context.Background(), view, release, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
@@ -163,18 +163,18 @@ func TestImpureFunctions(t *testing.T) {
 			})
 			release := releaseOf("apps/shop")
 			release.Values = map[string]any{"password": "given"}
-			if manifests, err := Render(context.Background(), sourceOf(t, files), release); err != nil || !strings.Contains(printed(manifests), `value: "given"`) {
+			if manifests, err := Render(context.Background(), sourceOf(t, files), release, Options{}); err != nil || !strings.Contains(printed(manifests), `value: "given"`) {
 				t.Errorf("a call without effect: %v, %s", err, printed(manifests))
 			}
 			release.Values["used"] = true
-			_, err := Render(context.Background(), sourceOf(t, files), release)
+			_, err := Render(context.Background(), sourceOf(t, files), release, Options{})
 			if err == nil || !strings.Contains(err.Error(), "apps/shop/templates/_help.tpl:2:") || !strings.Contains(err.Error(), "apps/shop/templates/b.yaml:5:") ||
 				!strings.Contains(err.Error(), "so that each render would give something else") {
 				t.Errorf("a call with effect: %v", err)
 			}
 			release.Impure = v1alpha1.ImpureEmpty
-			manifests, err := Render(context.Background(), sourceOf(t, files), release)
-			again, errAgain := Render(context.Background(), sourceOf(t, files), release)
+			manifests, err := Render(context.Background(), sourceOf(t, files), release, Options{})
+			again, errAgain := Render(context.Background(), sourceOf(t, files), release, Options{})
 			if err != nil || errAgain != nil || printed(manifests) != printed(again) {
 				t.Errorf("with Empty: %v, %v, %s", err, errAgain, printed(manifests))
 			}
@@ -193,7 +193,7 @@ func TestErrorsOfCharts(t *testing.T) {
 		"env":                      {files: map[string]string{"templates/a.yaml": `{{ env "HOME" }}`}, want: `function "env" not defined`},
 		"expandenv":                {files: map[string]string{"templates/a.yaml": `{{ expandenv "$HOME" }}`}, want: `function "expandenv" not defined`},
 		"a mistake after now":      {files: map[string]string{"templates/a.yaml": `{{ $x := now }}{{ required "set the port" .Values.port }}`}, want: "rendering the chart apps/shop: execution error at (apps/shop/templates/a.yaml:1:18): set the port"},
-		"missing dependency":       {files: map[string]string{"Chart.yaml": chartYAML + "dependencies: [{name: redis, version: 1.x, repository: https://charts.example.com}]\n"}, want: "its dependency redis 1.x (https://charts.example.com) is not in its charts directory, and a render fetches nothing; run helm dependency build and commit charts/"},
+		"missing dependency":       {files: map[string]string{"Chart.yaml": chartYAML + "dependencies: [{name: redis, version: 1.x, repository: https://charts.example.com}]\n"}, want: "its dependency redis 1.x (https://charts.example.com) is neither in its charts directory nor locked; run prerig charts lock, or helm dependency build, and commit what it writes"},
 		"another Kubernetes":       {files: map[string]string{"Chart.yaml": chartYAML + "kubeVersion: '>=1.34.0'\n"}, want: "the chart is for Kubernetes >=1.34.0, and helm.kubeVersion is 1.33.4"},
 		"a library":                {files: map[string]string{"Chart.yaml": chartYAML + "type: library\n"}, want: "a chart of type library cannot be rendered by itself"},
 		"schema":                   {files: map[string]string{"values.schema.json": `{"properties": {"port": {"type": "integer"}}}`, "values.yaml": "port: x\n"}, want: "at '/port': got string, want integer"},
@@ -211,7 +211,7 @@ func TestErrorsOfCharts(t *testing.T) {
 			if test.change != nil {
 				test.change(release)
 			}
-			manifests, err := Render(context.Background(), sourceOf(t, chartWith(test.files)), release)
+			manifests, err := Render(context.Background(), sourceOf(t, chartWith(test.files)), release, Options{})
 			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("got %v, %s", err, printed(manifests))
 			}
@@ -252,12 +252,12 @@ func TestArchives(t *testing.T) {
 	good := packed(t, "shop/Chart.yaml", chartYAML+"dependencies: [{name: redis, version: 1.0.0, condition: redis.enabled}]\n", "shop/values.yaml", "global: {x: z}\nredis: {size: 2}\n",
 		"shop/templates/a.yaml", configMap("a", "x"), "shop/charts/redis-1.0.0.tgz", dependency)
 	release := releaseOf("shop-1.2.3.tgz")
-	manifests, err := Render(context.Background(), sourceOf(t, map[string]string{"shop-1.2.3.tgz": good}), release)
+	manifests, err := Render(context.Background(), sourceOf(t, map[string]string{"shop-1.2.3.tgz": good}), release, Options{})
 	if got := printed(manifests); err != nil || got != "# shop/charts/redis/templates/r.yaml\n"+configMap("r", "z2")+"# shop/templates/a.yaml\n"+configMap("a", "x") {
 		t.Errorf("%v, got\n%s", err, got)
 	}
 	release.Values = map[string]any{"redis": map[string]any{"enabled": false}}
-	if manifests, err = Render(context.Background(), sourceOf(t, map[string]string{"shop-1.2.3.tgz": good}), release); err != nil || len(manifests) != 1 {
+	if manifests, err = Render(context.Background(), sourceOf(t, map[string]string{"shop-1.2.3.tgz": good}), release, Options{}); err != nil || len(manifests) != 1 {
 		t.Errorf("%v, got\n%s", err, printed(manifests))
 	}
 	release.Values = nil
@@ -284,13 +284,13 @@ func TestArchives(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			release := releaseOf("shop.tgz")
-			if _, err := Render(context.Background(), sourceOf(t, map[string]string{"shop.tgz": test.content}), release); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, err := Render(context.Background(), sourceOf(t, map[string]string{"shop.tgz": test.content}), release, Options{}); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Error(err)
 			}
 		})
 	}
 	inDirectory := chartWith(map[string]string{"charts/a.tgz": packed(t, "/a/Chart.yaml", "x")})
-	if _, err := Render(context.Background(), sourceOf(t, inDirectory), releaseOf("apps/shop")); err == nil || !strings.Contains(err.Error(), "charts/a.tgz: the path /a/Chart.yaml in it leads out") {
+	if _, err := Render(context.Background(), sourceOf(t, inDirectory), releaseOf("apps/shop"), Options{}); err == nil || !strings.Contains(err.Error(), "charts/a.tgz: the path /a/Chart.yaml in it leads out") {
 		t.Error(err)
 	}
 }
@@ -304,7 +304,7 @@ func TestSameEachTime(t *testing.T) {
 	}
 	var first string
 	for i := range 5 {
-		manifests, err := Render(context.Background(), sourceOf(t, files), releaseOf("apps/shop"))
+		manifests, err := Render(context.Background(), sourceOf(t, files), releaseOf("apps/shop"), Options{})
 		got := printed(manifests)
 		if err != nil || i > 0 && got != first || !strings.Contains(got, `"abcdef 123456 UTC 01 CET"`) {
 			t.Fatalf("%v, got\n%s\nfirst\n%s", err, got, first)
@@ -320,7 +320,7 @@ func TestValuesThatTemplatesChange(t *testing.T) {
 		"templates/a.yaml": `{{ $_ := now }}{{ if .Values.m.set }}{{ fail "it was set before" }}{{ end }}{{ $_ := set .Values.m "set" true }}` + configMap("a", "{{ .Values.m.set }}"),
 	})
 	release := releaseOf("apps/shop")
-	if _, err := Render(context.Background(), sourceOf(t, files), release); err != nil {
+	if _, err := Render(context.Background(), sourceOf(t, files), release, Options{}); err != nil {
 		t.Error(err)
 	}
 }

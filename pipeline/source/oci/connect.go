@@ -46,7 +46,8 @@ const (
 type Registry struct {
 	// Repository without a tag.
 	Repository name.Repository
-	options    []remote.Option
+	auth       authn.Authenticator
+	transport  http.RoundTripper
 }
 
 // Connect reads an oci:// URL and the keys of a secret. It asks the registry nothing. The dialer connects to it; nil is one with the
@@ -64,21 +65,27 @@ func Connect(url string, secret map[string][]byte, insecure bool, dialer *egress
 	if err != nil {
 		return nil, err
 	}
-	transport, err := newTransport(secret[KeyCA], egress.OrDefault(dialer))
+	transport, err := NewTransport(secret[KeyCA], dialer)
 	if err != nil {
 		return nil, err
 	}
-	return &Registry{Repository: repository, options: []remote.Option{remote.WithAuth(auth), remote.WithTransport(&answerChecker{transport, repository})}}, nil
+	return &Registry{Repository: repository, auth: auth, transport: &answerChecker{transport, repository}}, nil
 }
 
 // Options for a call to the registry.
 func (r *Registry) Options(more ...remote.Option) []remote.Option {
-	return append(append([]remote.Option{}, r.options...), more...)
+	return append([]remote.Option{remote.WithAuth(r.auth), remote.WithTransport(r.transport)}, more...)
 }
 
-// newTransport trusts the system's authorities and those of the secret.
-func newTransport(ca []byte, dialer *egress.Dialer) (http.RoundTripper, error) {
-	shared := dialer.Transport()
+// OptionsVia is Options with something between: via returns what the calls use in the place of a transport.
+func (r *Registry) OptionsVia(via func(http.RoundTripper) http.RoundTripper) []remote.Option {
+	return []remote.Option{remote.WithAuth(r.auth), remote.WithTransport(via(r.transport))}
+}
+
+// NewTransport returns a transport that trusts the system's authorities and those in ca, PEM certificates that may be none. A nil
+// dialer is one with the rules that hold where nothing is configured.
+func NewTransport(ca []byte, dialer *egress.Dialer) (http.RoundTripper, error) {
+	shared := egress.OrDefault(dialer).Transport()
 	if len(ca) == 0 {
 		return shared, nil
 	}

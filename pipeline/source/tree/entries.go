@@ -18,7 +18,7 @@ func (t *Tree) Entries(name string) ([]Entry, error) {
 	if found.entry.Mode != Dir {
 		return nil, pathError(name, errors.New("is not a directory"))
 	}
-	d, err := found.tree.cachedDirectory(found.entry.ID)
+	d, err := t.entriesOf(found)
 	if err != nil {
 		return nil, pathError(found.path, err)
 	}

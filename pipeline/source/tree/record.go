@@ -29,6 +29,8 @@ type Access struct {
 	Op Op `json:"op"`
 	// Path that was looked at, as the reader named it.
 	Path string `json:"path"`
+	// Source is the directory of the further source that the path is in, empty for the tree's own, see Combine.
+	Source string `json:"source,omitempty"`
 	// Outcome identifies what was seen: the content's digest, the kind of entry, the digest of a list of names, or none.
 	Outcome string `json:"outcome"`
 }
@@ -47,7 +49,7 @@ func (v *View) Record() Record {
 	defer v.mu.Unlock()
 	record := make(Record, 0, len(v.record))
 	for key, outcome := range v.record {
-		record = append(record, Access{Op: key.Op, Path: key.Path, Outcome: outcome})
+		record = append(record, Access{Op: key.Op, Path: key.Path, Source: v.tree.SourceOf(key.Path), Outcome: outcome})
 	}
 	sort.Slice(record, func(i, j int) bool {
 		if record[i].Path != record[j].Path {
@@ -71,18 +73,6 @@ func (r Record) Fingerprint() string {
 		fmt.Fprintf(h, "%s\x00%s\x00%s\n", a.Op, a.Path, a.Outcome)
 	}
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
-}
-
-// Merge returns a record of everything in both.
-func (r Record) Merge(other Record) Record {
-	all := map[accessKey]string{}
-	for _, list := range []Record{r, other} {
-		for _, a := range list {
-			all[accessKey{a.Op, a.Path}] = a.Outcome
-		}
-	}
-	v := &View{record: all}
-	return v.Record()
 }
 
 // Affected reports whether a render with this record would see anything else in the given tree, and which path is the

@@ -82,7 +82,12 @@ type Tree struct {
 	earlier map[string]*dirEntries // of another revision; not changed
 	blobs   map[string][]byte
 	cached  int
-	mounts  map[string]*Tree
+	mounts  map[string]*Tree // of submodules and further sources, by their paths
+
+	// What follows is set where further sources are in it, see Combine.
+	base    *Tree
+	sources map[string]*Tree       // by their directories
+	overlay map[string]*dirEntries // directories that are not as base has them; not changed later
 }
 
 type dirEntries struct {
@@ -106,7 +111,12 @@ func (t *Tree) Next(root string) *Tree {
 }
 
 // ID of the root directory: equal IDs mean equal trees.
-func (t *Tree) ID() string { return t.root }
+func (t *Tree) ID() string {
+	if len(t.sources) > 0 {
+		return t.combinedID()
+	}
+	return t.root
+}
 
 // WithMounts returns a tree of the same files with the trees of submodules at their paths.
 func (t *Tree) WithMounts(mounts map[string]*Tree) *Tree {
@@ -135,7 +145,11 @@ type foundNode struct {
 }
 
 func (t *Tree) rootNode() foundNode {
-	return foundNode{entry: Entry{Name: ".", Mode: Dir, ID: t.root}, path: ".", tree: t}
+	root := foundNode{entry: Entry{Name: ".", Mode: Dir, ID: t.root}, path: ".", tree: t}
+	if t.base != nil {
+		root.tree = t.base // which has read some of it
+	}
+	return root
 }
 
 func (t *Tree) cachedDirectory(id string) (*dirEntries, error) {
@@ -199,7 +213,8 @@ func (t *Tree) findPath(name string, visit visitFunc) (foundNode, error) {
 	at := t.rootNode()
 	stack := []foundNode{at}
 	rest := splitPath(name)
-	for links := 0; len(rest) > 0; {
+	var link linkInside
+	for links := 0; len(rest) > 0; link.parts-- {
 		part := rest[0]
 		rest = rest[1:]
 		switch part {
@@ -210,10 +225,16 @@ func (t *Tree) findPath(name string, visit visitFunc) (foundNode, error) {
 				return foundNode{}, pathError(name, ErrOutside)
 			}
 			stack = stack[:len(stack)-1]
+			if err := t.checkLink(link, stack[len(stack)-1].path, name); err != nil {
+				return foundNode{}, err
+			}
 			continue
 		}
 		next, err := t.stepInto(stack[len(stack)-1], part, name, visit)
 		if err != nil {
+			return foundNode{}, err
+		}
+		if err := t.checkLink(link, next.path, name); err != nil {
 			return foundNode{}, err
 		}
 		if next.entry.Mode != Link {
@@ -230,9 +251,26 @@ func (t *Tree) findPath(name string, visit visitFunc) (foundNode, error) {
 		if err := linkEscapes(stack, string(target)); err != nil {
 			return foundNode{}, pathError(name, fmt.Errorf("symbolic link %s -> %s: %w", next.path, target, err))
 		}
-		rest = append(splitPath(string(target)), rest...)
+		parts := splitPath(string(target))
+		rest = append(parts, rest...)
+		// One more, as this part of the path is done.
+		link = linkInside{shown: fmt.Sprintf("symbolic link %s -> %s", next.path, target), from: t.SourceOf(next.path), parts: max(link.parts, 1) + len(parts)}
 	}
 	return stack[len(stack)-1], nil
+}
+
+// linkInside is a link whose target, the next parts of a walk, has to stay in the source that the link is in.
+type linkInside struct {
+	shown, from string
+	parts       int
+}
+
+// checkLink refuses to go to a path by a link of another source.
+func (t *Tree) checkLink(link linkInside, to, name string) error {
+	if len(t.sources) == 0 || link.parts <= 0 || t.SourceOf(to) == link.from {
+		return nil
+	}
+	return pathError(name, fmt.Errorf("%s: %w", link.shown, ErrOutside))
 }
 
 // stepInto goes from a directory to one of its entries.
@@ -243,7 +281,7 @@ func (t *Tree) stepInto(from foundNode, part, name string, visit visitFunc) (fou
 	if from.entry.Mode != Dir {
 		return foundNode{}, pathError(name, fs.ErrNotExist)
 	}
-	d, err := from.tree.cachedDirectory(from.entry.ID)
+	d, err := t.entriesOf(from)
 	if err != nil {
 		return foundNode{}, pathError(from.path, err)
 	}

@@ -151,7 +151,7 @@ func (v *View) List(name string) ([]Info, error) {
 
 // listDirectory returns the entries of a directory, links followed.
 func (t *Tree) listDirectory(found foundNode, visit visitFunc) ([]Info, error) {
-	d, err := found.tree.cachedDirectory(found.entry.ID)
+	d, err := t.entriesOf(found)
 	if err != nil {
 		return nil, pathError(found.path, err)
 	}

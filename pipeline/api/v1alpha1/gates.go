@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// Gates stop a result from being published; a refused result changes nothing and says why in the status.
+type Gates struct {
+	// AllowEmpty lets a result without any object be published.
+	AllowEmpty bool `json:"allowEmpty,omitempty"`
+	// MaxDeleted is the largest share of the published objects that a run may delete, in percent. The default is 50;
+	// 100 allows everything. Fewer than four deleted objects always pass.
+	MaxDeleted *int `json:"maxDeleted,omitempty"`
+	// Severity is the lowest severity of a finding that stops a result: Error (the default), Warning or Never.
+	// +enum=Error,Warning,Never
+	Severity GateSeverity `json:"severity,omitempty"`
+	// AllowDeletedCRDs names the CustomResourceDefinitions that a run may delete, such as shops.example.org. Without, a result that
+	// would delete one is refused: a cluster deletes every object of its kind with it.
+	AllowDeletedCRDs []string `json:"allowDeletedCRDs,omitempty"`
+	// Schemas holds the objects of the result against the schemas of Kubernetes and of CustomResourceDefinitions, as prerig gate
+	// does. Without it only pods are looked at.
+	Schemas *SchemaGate `json:"schemas,omitempty"`
+}
+
+// SchemaGate says what objects are held against.
+type SchemaGate struct {
+	// KubernetesVersion is the version of the cluster, such as 1.34. The default is the newest that is known.
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+	// CRDs lists files and directories in the source with CustomResourceDefinitions that the cluster has already. Those in the result
+	// are known anyway.
+	CRDs []string `json:"crds,omitempty"`
+	// Rules sets the severity of rules by their codes: Error, Warning, Info or Off.
+	Rules map[string]string `json:"rules,omitempty"`
+}
+
+// GateSeverity is the severity at which a gate closes.
+type GateSeverity string
+
+// The severities of a gate.
+const (
+	GateError   GateSeverity = "Error"
+	GateWarning GateSeverity = "Warning"
+	GateNever   GateSeverity = "Never"
+)

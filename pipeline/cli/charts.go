@@ -1,0 +1,298 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/cli/charts"
+	"github.com/prerig/prerig/pipeline/cli/files"
+	"github.com/prerig/prerig/pipeline/cli/policy"
+	"github.com/prerig/prerig/pipeline/giturl"
+	"github.com/prerig/prerig/pipeline/render"
+)
+
+func newCharts(streams Streams) *cobra.Command {
+	cmd := newCommand("charts", "Lock the versions of charts that pipelines take from repositories")
+	cmd.Long = `Lock the charts that pipelines take from chart repositories and registries, so that a render
+is a function of what Git holds: charts.lock.yaml in the source has the version and the
+digest of each chart.
+
+lock adds what is missing, update moves to the newest versions, and verify compares the lock
+with what the repositories have. All three read the pipelines, and the source in the current
+directory, or where --source says. Credentials are those of the pipelines
+(spec.build.chartRepositories).`
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(newChartsLock(streams), newChartsUpdate(streams), newChartsVerify(streams))
+	return cmd
+}
+
+// chartsRun is the state of one prerig charts command.
+type chartsRun struct {
+	localPipelines
+	streams Streams
+	quiet   bool
+	names   []string // of charts that are updated, all where there are none
+}
+
+func newChartsRun(streams Streams, cmd *cobra.Command) *chartsRun {
+	c := &chartsRun{streams: streams}
+	f := cmd.Flags()
+	f.StringVar(&c.pipelines, "pipelines", "pipelines", "directory of RenderPipeline files")
+	f.StringVar(&c.secrets, "secrets", "secrets", "directory of secrets, NAMESPACE/NAME/KEY")
+	f.StringVar(&c.cache, "cache", defaultCache(), "directory for what is fetched")
+	f.StringArrayVar(&c.sources, "source", nil, "directory with the source: DIR for all pipelines, or URL=DIR for those with that source; may be repeated (default: the current directory, and for pipelines with a source.dir that one)")
+	for _, name := range []string{"pipelines", "secrets", "cache"} {
+		mustRegister(cmd.MarkFlagDirname(name))
+	}
+	return c
+}
+
+func newChartsLock(streams Streams) *cobra.Command {
+	cmd := newCommand("lock [PIPELINE]...", "Lock the charts that are not locked yet")
+	cmd.Long = `Choose a version for each chart that a pipeline takes from a repository and that is not
+locked, and write it with the digest of its archive into charts.lock.yaml of the source.
+What is locked stays as long as it is in the range that is asked for. Without names of
+pipelines, charts that no pipeline asks for are taken out.
+
+Unless all charts resolve, the file is left as it is.
+
+Exit codes:
+  0  done
+  2  a chart does not resolve, or a pipeline, a lock or a flag is wrong`
+	cmd.Example = `  prerig charts lock
+  prerig charts lock --pipelines ../config/pipelines --source . team/shop`
+	c := newChartsRun(streams, cmd)
+	cmd.Flags().BoolVarP(&c.quiet, "quiet", "q", false, "do not say what was locked")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return c.runLock(cmd.Context(), args, func(string) bool { return false })
+	}
+	return cmd
+}
+
+func newChartsUpdate(streams Streams) *cobra.Command {
+	cmd := newCommand("update [PIPELINE]...", "Lock the newest versions that the ranges allow")
+	cmd.Long = `Like lock, and charts that are locked get the newest version of their range.
+
+Exit codes:
+  0  done
+  2  a chart does not resolve, or a pipeline, a lock or a flag is wrong`
+	cmd.Example = `  prerig charts update
+  prerig charts update --chart podinfo`
+	c := newChartsRun(streams, cmd)
+	cmd.Flags().BoolVarP(&c.quiet, "quiet", "q", false, "do not say what was locked")
+	cmd.Flags().StringArrayVar(&c.names, "chart", nil, "name of a chart to update; may be repeated (default: all)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return c.runLock(cmd.Context(), args, func(name string) bool { return len(c.names) == 0 || slices.Contains(c.names, name) })
+	}
+	return cmd
+}
+
+func newChartsVerify(streams Streams) *cobra.Command {
+	output := "text"
+	cmd := newCommand("verify [PIPELINE]...", "Compare the lock with what the repositories have")
+	cmd.Long = `Ask the repositories for what is locked. Nothing is changed.
+
+  current  the repository gives the locked archive
+  newer    it does, and there is a newer version in the range
+  changed  it gives another archive as the locked version
+  lost     it does not have the locked version any more
+  missing  a pipeline asks for a chart that is not locked
+
+Exit codes:
+  0  all charts are current or newer
+  1  some are changed, lost or missing
+  2  a repository could not be asked, or a pipeline, a lock or a flag is wrong`
+	cmd.Example = `  prerig charts verify
+  prerig charts verify -o json`
+	c := newChartsRun(streams, cmd)
+	cmd.Flags().StringVarP(&output, "output", "o", output, "form of the output: text or json")
+	completeChoice(cmd, "output", textOrJSONValues)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := checkChoice("output", output, textOrJSONValues); err != nil {
+			return err
+		}
+		return c.runVerify(cmd.Context(), args, output)
+	}
+	return cmd
+}
+
+// collect reads the pipelines and their sources.
+func (c *chartsRun) collect(args []string) (*charts.Collector, error) {
+	if err := isDirectory("pipelines", c.pipelines); err != nil {
+		return nil, err
+	}
+	var err error
+	if c.catalog, err = catalog.Open(c.pipelines, nil); err != nil {
+		return nil, err
+	}
+	sources, err := c.standIns()
+	if err != nil {
+		return nil, err
+	}
+	entries, err := c.choosePipelines(args)
+	if err != nil {
+		return nil, err
+	}
+	found := &charts.Collector{Limits: render.DefaultLimits().Read}
+	var errs []error
+	for _, e := range entries {
+		if e.Err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", e.Key, e.Err))
+			continue
+		}
+		at, ok := c.sourceDir(e, sources)
+		if !ok {
+			continue
+		}
+		if err := found.Add(e.Pipeline, at); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", e.Key, err))
+		}
+	}
+	return found, errors.Join(errs...)
+}
+
+// sourceDir returns the directory with the source of a pipeline; ok is false where the flags name directories for others only.
+func (c *chartsRun) sourceDir(e catalog.Entry, sources map[string]string) (at string, ok bool) {
+	src := e.Source(c.pipelines)
+	for _, url := range []string{sourceURL(e), ""} {
+		if at, ok := sources[url]; ok {
+			return at, true
+		}
+	}
+	switch {
+	case src.Dir != nil:
+		return src.Dir.Path, true
+	case len(c.sources) > 0:
+		return "", false
+	}
+	return ".", true
+}
+
+// sourceURL returns the normal URL of a pipeline's source, "" for a directory.
+func sourceURL(e catalog.Entry) string {
+	switch src := e.Pipeline.Spec.Source; {
+	case src.Git != nil:
+		return giturl.Normal(src.Git.URL)
+	case src.OCI != nil:
+		return giturl.Normal(src.OCI.URL)
+	}
+	return ""
+}
+
+func (c *chartsRun) runLock(ctx context.Context, args []string, renew func(string) bool) error {
+	found, err := c.collect(args)
+	if err != nil {
+		return err
+	}
+	fetcher := c.newCharts()
+	var outs []files.Output
+	var said strings.Builder
+	for _, file := range found.Files {
+		lock, changes, err := file.Lock(ctx, fetcher, renew, len(args) > 0)
+		if err != nil {
+			return fmt.Errorf("locking charts: %w", err)
+		}
+		data, err := v1alpha1.MarshalChartLock(lock)
+		if err != nil {
+			return err
+		}
+		old, err := os.ReadFile(file.Path)
+		describeChanges(&said, policy.DisplayPath(file.Path), changes, len(lock.Spec.Charts))
+		if err == nil && bytes.Equal(old, data) {
+			continue
+		}
+		out, err := files.To(file.Path, data)
+		if err != nil {
+			return err
+		}
+		outs = append(outs, out)
+	}
+	if err := files.Write(ctx, outs, nil); err != nil {
+		return err
+	}
+	if len(found.Files) == 0 {
+		said.WriteString("no pipeline takes a chart from a repository\n")
+	}
+	if !c.quiet {
+		fmt.Fprint(c.streams.Err, said.String())
+	}
+	return nil
+}
+
+// describeChanges says what is new in a lock.
+func describeChanges(to *strings.Builder, name string, changes charts.Changes, count int) {
+	fmt.Fprintf(to, "%s: %s locked\n", name, plural(count, "chart"))
+	for _, one := range changes.Added {
+		fmt.Fprintf(to, "  added    %s\n", one)
+	}
+	for _, one := range changes.Moved {
+		fmt.Fprintf(to, "  moved    %s\n", one)
+	}
+	for _, one := range changes.Dropped {
+		fmt.Fprintf(to, "  dropped  %s\n", one)
+	}
+}
+
+func (c *chartsRun) runVerify(ctx context.Context, args []string, output string) error {
+	found, err := c.collect(args)
+	if err != nil {
+		return err
+	}
+	fetcher := c.newCharts()
+	statuses := []charts.Status{}
+	count := map[charts.State]int{}
+	for _, file := range found.Files {
+		for _, s := range file.Verify(ctx, fetcher) {
+			s.Lock = policy.DisplayPath(s.Lock)
+			statuses = append(statuses, s)
+			count[s.State]++
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := c.printStatuses(statuses, output); err != nil {
+		return err
+	}
+	switch wrong := count[charts.Changed] + count[charts.Lost] + count[charts.Missing]; {
+	case count[charts.Unknown] > 0:
+		return fmt.Errorf("%s could not be asked about", plural(count[charts.Unknown], "chart"))
+	case wrong > 0:
+		return findingsError{fmt.Sprintf("%d of %s not as locked", wrong, plural(len(statuses), "chart"))}
+	}
+	return nil
+}
+
+func (c *chartsRun) printStatuses(statuses []charts.Status, output string) error {
+	if output == "json" {
+		return writeJSON(c.streams.Out, map[string]any{"charts": statuses})
+	}
+	for _, s := range statuses {
+		line := fmt.Sprintf("%-7s  %s", s.State, strings.Join(strings.Fields(s.Name+" "+s.Version), " ")+" of "+s.Repository)
+		switch s.State {
+		case charts.Newer, charts.Changed:
+			line += "  -> " + s.Now
+		case charts.Missing:
+			line += "  " + s.Range
+		case charts.Unknown:
+			line += "  " + strings.ReplaceAll(s.Message, "\n", " ")
+		}
+		if _, err := fmt.Fprintln(c.streams.Out, strings.TrimRight(line, " ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}

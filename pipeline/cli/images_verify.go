@@ -1,0 +1,179 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/cli/images"
+	"github.com/prerig/prerig/pipeline/cli/policy"
+)
+
+func newImagesVerify(streams Streams, version string) *cobra.Command {
+	o := images.Options{UserAgent: "prerig/" + version}
+	output := "text"
+	var policies, keys []string
+	cmd := newCommand("verify [IMAGELOCK]...", "Show which tags of an ImageLock have moved, and which images are not signed")
+	cmd.Long = `Ask the registries whether the tags still name the digests that are locked, and verify the signatures
+of these digests where the policy asks for them (images.verify), or --key. The policy is that of -p,
+else the nearest prerig.yaml of each lock. Nothing is changed.
+
+  current   the tag still names the locked digest
+  moved     the tag names another digest now
+  gone      the registry no longer has the tag
+  lost      the registry no longer has the locked digest: pods cannot pull it
+  unsigned  the locked digest is not signed as asked; signatures are by key, as cosign makes them
+
+Exit codes:
+  0  all tags are current
+  1  some have moved, are gone or lost, or are not signed as asked
+  2  a registry could not be asked, or the lock, the policy or a key cannot be read`
+	cmd.Example = `  prerig images verify
+  prerig images verify -p mesh.yaml --key cosign.pub
+  prerig images verify -o json k8s/imagelock.yaml`
+	cmd.Flags().StringArrayVarP(&policies, "policy", "p", nil, "policy whose images.verify says what has to be signed; may be repeated")
+	cmd.Flags().StringArrayVar(&keys, "key", nil, "cosign's public key file: one of those given has to have signed each image; may be repeated")
+	cmd.Flags().StringVarP(&output, "output", "o", output, "form of the output: text or json")
+	completeChoice(cmd, "output", textOrJSONValues)
+	registryFlags(cmd, &o)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := checkChoice("output", output, textOrJSONValues); err != nil {
+			return err
+		}
+		if len(args) == 0 {
+			args = []string{lockFile}
+		}
+		var err error
+		if o.Verify, err = verificationsFor(policies, keys, args); err != nil {
+			return err
+		}
+		o.Unused = sayUnused(streams)
+		return verifyLocks(cmd.Context(), streams, args, o, output)
+	}
+	return cmd
+}
+
+// verificationsFor returns what is asked of signatures: by the policies, or where none is named by the nearest prerig.yaml of each lock, and
+// by key files.
+func verificationsFor(policies, keys, locks []string) ([]v1alpha1.ImageVerification, error) {
+	if len(policies) == 0 {
+		finder := &policy.Finder{}
+		seen := map[string]bool{}
+		for _, lock := range locks {
+			path, err := finder.Near(filepath.Dir(lock))
+			if err != nil {
+				return nil, err
+			}
+			if path != "" && !seen[path] {
+				seen[path] = true
+				policies = append(policies, path)
+			}
+		}
+	}
+	var out []v1alpha1.ImageVerification
+	for _, name := range policies {
+		named, err := policy.Load(name)
+		if err != nil {
+			return nil, err
+		}
+		if i := named.Spec.Images; i != nil {
+			out = append(out, i.Verify...)
+		}
+	}
+	byKey, err := verificationByKeys(keys)
+	return append(out, byKey...), err
+}
+
+// verificationByKeys asks for a signature of every image by one of the keys; nothing without keys.
+func verificationByKeys(files []string) ([]v1alpha1.ImageVerification, error) {
+	if len(files) == 0 {
+		return nil, nil
+	}
+	all := v1alpha1.ImageVerification{Images: "**"}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("reading the flag --key: %w", err)
+		}
+		all.Keys = append(all.Keys, string(text))
+	}
+	return []v1alpha1.ImageVerification{all}, nil
+}
+
+// sayUnused warns of patterns that no image has matched.
+func sayUnused(streams Streams) func(string) {
+	return func(pattern string) {
+		fmt.Fprintf(streams.Err, "warning: images.verify: no image matches %s; a pattern is the whole name of a repository, such as docker.io/istio/*\n", pattern)
+	}
+}
+
+func verifyLocks(ctx context.Context, streams Streams, names []string, o images.Options, output string) error {
+	lock := &v1alpha1.ImageLock{}
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return fmt.Errorf("reading the lock: %w", err)
+		}
+		one, err := v1alpha1.ParseImageLock(data)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		lock.Spec.Images = append(lock.Spec.Images, one.Spec.Images...)
+	}
+	b := newBar(streams.Err, "asking registries")
+	o.Progress = b.setImageProgress
+	statuses, err := images.Verify(ctx, lock, o)
+	b.clearLine()
+	if err != nil {
+		return err
+	}
+	if err := printStatuses(streams, statuses, output); err != nil {
+		return err
+	}
+	count := map[images.State]int{}
+	for _, s := range statuses {
+		count[s.State]++
+	}
+	switch moved := len(statuses) - count[images.Current] - count[images.Unknown]; {
+	case count[images.Unknown] > 0:
+		return fmt.Errorf("%s could not be asked about", plural(count[images.Unknown], "image"))
+	case moved > 0:
+		return findingsError{fmt.Sprintf("%d of %s not as locked, or not signed; run prerig images pin and review the change", moved, plural(len(statuses), "image"))}
+	}
+	return nil
+}
+
+func printStatuses(streams Streams, statuses []images.Status, output string) error {
+	if output == "json" {
+		e := json.NewEncoder(streams.Out)
+		e.SetIndent("", "  ")
+		return e.Encode(map[string]any{"images": append([]images.Status{}, statuses...)})
+	}
+	var b strings.Builder
+	for _, s := range statuses {
+		fmt.Fprintf(&b, "%-8s  %s", s.State, s.Image)
+		if s.Signed {
+			b.WriteString("  signed")
+		}
+		switch s.State {
+		case images.Moved:
+			fmt.Fprintf(&b, "  %s -> %s", s.Locked, s.Now)
+		case images.Gone, images.Lost:
+			fmt.Fprintf(&b, "  %s", s.Locked)
+		case images.Unsigned, images.Unknown:
+			fmt.Fprintf(&b, "  %s", strings.ReplaceAll(s.Message, "\n", " "))
+		}
+		b.WriteByte('\n')
+	}
+	_, err := fmt.Fprint(streams.Out, b.String())
+	return err
+}

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/giturl"
+	"github.com/prerig/prerig/pipeline/source"
+)
+
+// fetchSources returns the sources of a pipeline as one snapshot, or the directories that stand for them. instead may give the
+// files of some; it may be nil.
+func (p *Previewer) fetchSources(ctx context.Context, e catalog.Entry, instead func(v1alpha1.NamedSource) *source.Snapshot) (*source.Snapshot, error) {
+	standsIn := false
+	all := e.Sources(p.PipelinesDir)
+	for i := range all {
+		if dir, ok := p.standInDir(e.Pipeline, all[i]); ok {
+			standsIn = standsIn || i == 0
+			all[i].Source = v1alpha1.Source{Dir: &v1alpha1.DirSource{Path: dir}}
+		}
+	}
+	return source.CombineAll(all, func(one v1alpha1.NamedSource) (*source.Snapshot, error) {
+		if instead != nil {
+			if snapshot := instead(one); snapshot != nil {
+				return snapshot, nil
+			}
+		}
+		return p.fetchSource(ctx, e, one)
+	}, standsIn)
+}
+
+// fetchSource returns one source. A local directory has no revisions.
+func (p *Previewer) fetchSource(ctx context.Context, e catalog.Entry, one v1alpha1.NamedSource) (*source.Snapshot, error) {
+	revision := ""
+	if p.Revision != nil && one.Dir == nil {
+		revision = p.Revision(e, one.MountPath)
+	}
+	namespace := e.Pipeline.Metadata.Namespace
+	key, err := json.Marshal([]any{one.Source, revision, secretOf(namespace, one.Source)})
+	if err != nil {
+		return nil, err
+	}
+	return p.snapshots.Get(string(key), func() (*source.Snapshot, error) { return p.Fetcher.Fetch(ctx, namespace, one.Source, revision) })
+}
+
+// secretOf is the namespace where it matters for what is fetched: where a secret is read from it.
+func secretOf(namespace string, src v1alpha1.Source) string {
+	if src.Git != nil && src.Git.SecretRef != nil || src.OCI != nil && src.OCI.SecretRef != nil {
+		return namespace
+	}
+	return ""
+}
+
+// standInDir returns the directory that stands for a source of a pipeline. One without a URL stands for spec.source alone.
+func (p *Previewer) standInDir(pipeline *v1alpha1.RenderPipeline, src v1alpha1.NamedSource) (string, bool) {
+	if src.Dir == nil {
+		if dir, ok := p.Sources[giturl.Normal(src.URL())]; ok && IsNamed(pipeline, src, func(url string) bool { return giturl.Normal(url) == giturl.Normal(src.URL()) }) {
+			return dir, true
+		}
+	}
+	if src.MountPath != "" {
+		return "", false
+	}
+	dir, ok := p.Sources[""]
+	return dir, ok
+}
+
+// IsNamed reports whether a source of a pipeline is one that somebody means who names its repository or artifact by URL: spec.source
+// where that has the URL, and else all others that have it. A pipeline may mount another branch of its own repository.
+func IsNamed(pipeline *v1alpha1.RenderPipeline, src v1alpha1.NamedSource, matches func(url string) bool) bool {
+	if src.Dir != nil || !matches(src.URL()) {
+		return false
+	}
+	return src.MountPath == "" || pipeline.Spec.Source.Dir != nil || !matches(pipeline.Spec.Source.URL())
+}

@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/prerig/prerig/fn/lint/format"
+	"github.com/prerig/prerig/fn/result"
+)
+
+// reportFlags are the flags of a command that reports findings of rules.
+type reportFlags struct {
+	output, failOn, colour string
+	rules                  []string
+	list, allowEmpty       bool
+}
+
+// thresholds are the values of --fail-on, with the severities that fail the command.
+var thresholds = map[string][]result.Severity{
+	"error":   {result.Error},
+	"warning": {result.Error, result.Warning},
+	"info":    {result.Error, result.Warning, result.Info},
+	"never":   nil,
+}
+
+// failOnValues are those of thresholds, in the order of the help.
+var failOnValues = []string{"error", "warning", "info", "never"}
+
+// addReportFlags adds the flags of a command that checks things of a kind, such as "workload".
+func (r *reportFlags) addReportFlags(cmd *cobra.Command, checked string) {
+	f := cmd.Flags()
+	f.StringVarP(&r.output, "output", "o", "text", "form of the output: text, json or sarif")
+	f.StringVar(&r.failOn, "fail-on", "error", "exit with 1 for findings of this severity and above: error, warning, info or never")
+	f.StringArrayVar(&r.rules, "rule", nil, "severity of a rule, as CODE=Error, Warning, Info or Off; may be repeated")
+	f.BoolVar(&r.allowEmpty, "allow-empty", false, "do not fail if there is no "+checked+" to check")
+	f.BoolVar(&r.list, "list-rules", false, "list the rules and exit")
+	f.StringVar(&r.colour, "color", "auto", "colours in text: auto, always or never")
+	completeChoice(cmd, "output", format.Names)
+	completeChoice(cmd, "fail-on", failOnValues)
+	completeChoice(cmd, "color", colourValues)
+}
+
+// checkReportFlags refuses values that the flags cannot have.
+func (r *reportFlags) checkReportFlags() error {
+	for _, flag := range []struct {
+		name, value string
+		values      []string
+	}{
+		{"fail-on", r.failOn, failOnValues},
+		{"output", r.output, format.Names},
+		{"color", r.colour, colourValues},
+	} {
+		if err := checkChoice(flag.name, flag.value, flag.values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ruleSeverities reads --rule by codes. The example stands in the error about a value that is written otherwise.
+func (r *reportFlags) ruleSeverities(example string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, text := range r.rules {
+		code, severity, ok := strings.Cut(text, "=")
+		if !ok {
+			return nil, fmt.Errorf("--rule is %q; it is written as CODE=SEVERITY, such as %s", text, example)
+		}
+		out[code] = severity
+	}
+	return out, nil
+}
+
+// verdict is the result of the command: what could not be checked goes before findings, as nobody knows what is there. count is how
+// many things of the kind were checked.
+func (r *reportFlags) verdict(found result.Results, unchecked, count int, checked string) error {
+	switch {
+	case unchecked > 0:
+		return fmt.Errorf("not everything was checked, because of %s", plural(unchecked, "error"))
+	case count == 0 && !r.allowEmpty:
+		return errors.New("no " + checked + " was found, so nothing was checked; name other files, or give --allow-empty where that is right")
+	}
+	n := 0
+	for _, one := range found {
+		if slices.Contains(thresholds[r.failOn], one.Severity) {
+			n++
+		}
+	}
+	if n > 0 {
+		return findingsError{fmt.Sprintf("%s of severity %s or above", plural(n, "finding"), r.failOn)}
+	}
+	return nil
+}

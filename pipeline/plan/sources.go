@@ -1,0 +1,34 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"context"
+
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/source"
+)
+
+// fetchSources looks at the sources of a pipeline. Those of a pipeline with several are asked for once for all pipelines that look
+// at the same time, as each combination of sources is looked at on its own.
+func (p *Planner) fetchSources(ctx context.Context, e catalog.Entry) (*source.Snapshot, error) {
+	sources := e.Sources(p.PipelinesDir)
+	if len(sources) == 1 {
+		return p.Fetcher.Fetch(ctx, e.Pipeline.Metadata.Namespace, sources[0].Source, "")
+	}
+	p.shareLooks.Do(func() { p.shared = source.Share(p.Fetcher) })
+	return source.FetchAll(ctx, p.shared, e.Pipeline.Metadata.Namespace, sources, nil)
+}
+
+// mountedRevisions returns the revisions of the further sources of a snapshot by their mount paths, nil where there are none.
+func mountedRevisions(snapshot *source.Snapshot) map[string]string {
+	var out map[string]string
+	for _, one := range snapshot.Mounted {
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[one.MountPath] = one.Snapshot.Revision
+	}
+	return out
+}

@@ -1,0 +1,178 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+// Chart is a chart of a repository whose archive was fetched beforehand. The renderer sees it in a directory of the root that
+// no list shows.
+type Chart struct {
+	// LockedChart is what the lock says of it.
+	v1alpha1.LockedChart
+	// Path of the archive.
+	Path string `json:"path"`
+}
+
+const chartPrefix = ".prerig-chart-"
+
+// NewChart returns the chart that is locked, with the directory for its archive and the archive's name in it.
+func NewChart(locked v1alpha1.LockedChart) (chart Chart, directory, file string) {
+	directory = chartPrefix + strings.TrimPrefix(locked.Digest, "sha256:")[:20]
+	file = locked.Name + "-" + locked.Version + ".tgz"
+	return Chart{locked, path.Join(directory, file)}, directory, file
+}
+
+// ChartReference is a chart of a repository that a build needs.
+type ChartReference struct {
+	// Repository is the URL of the chart repository, Name the chart's name in it and Range the version that is asked for.
+	Repository, Name, Range string
+	// Where is what asks for it: a file and line of the source, or a field of the pipeline.
+	Where string
+	// Named says that the pipeline itself names the repository, and not only the source.
+	Named bool
+	// Needed says that nothing can be rendered without it. Otherwise the renderer is the one to tell.
+	Needed bool
+}
+
+// Bounds of what is looked at for charts.
+const (
+	maxChartFile      = 1 << 20 // bytes of a Chart.yaml
+	maxChartNested    = 8       // charts of the source inside each other
+	maxChartReference = 200
+)
+
+// FindCharts returns the charts of repositories that a build needs: that of the release, the dependencies of a chart of the
+// source which are not packed in it, or those of the helmCharts of kustomizations.
+func FindCharts(files tree.Reader, request Request) ([]ChartReference, error) {
+	if request.Type != v1alpha1.BuildHelm {
+		return findInKustomizations(files, request)
+	}
+	if request.Helm == nil {
+		return nil, nil
+	}
+	if helm := request.Helm; helm.Repository != "" {
+		return []ChartReference{{helm.Repository, helm.Chart, helm.Version, "spec.build.helm", true, true}}, nil
+	}
+	f := &chartFinder{files: files}
+	err := f.findIn(path.Clean(request.Helm.Chart), 0)
+	return f.found, err
+}
+
+type chartFinder struct {
+	files tree.Reader
+	found []ChartReference
+}
+
+// chartDependencies are the files that list dependencies, the second in charts of the first API version.
+var chartDependencies = []string{"Chart.yaml", "requirements.yaml"}
+
+// findIn looks for what a chart of the source lacks. What is wrong with it is the renderer's to say.
+func (f *chartFinder) findIn(dir string, depth int) error {
+	info, err := f.files.Lookup(dir)
+	if err != nil || !info.Dir || depth > maxChartNested {
+		return nil //nolint:nilerr // the renderer says so
+	}
+	packed, directories := f.packedIn(path.Join(dir, "charts"))
+	for _, name := range chartDependencies {
+		at := path.Join(dir, name)
+		content, err := f.files.Read(at)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil || len(content) > maxChartFile || aliasesWithin(content, maxValues) != nil {
+			return nil //nolint:nilerr // the renderer says so
+		}
+		for _, dependency := range parseDependencies(content) {
+			if slices.ContainsFunc(packed, func(name string) bool { return isArchiveOf(name, dependency.Name) }) || slices.Contains(directories, dependency.Name) {
+				continue
+			}
+			if err := f.addDependency(dir, at, dependency, depth); err != nil {
+				return err
+			}
+		}
+	}
+	for _, name := range directories {
+		if err := f.findIn(path.Join(dir, "charts", name), depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *chartFinder) addDependency(dir, at string, dependency chartDependency, depth int) error {
+	if local, ok := strings.CutPrefix(dependency.Repository, "file://"); ok {
+		return f.findIn(path.Join(dir, local), depth+1)
+	}
+	if v1alpha1.CheckChartRepository(dependency.Repository) != nil {
+		return nil
+	}
+	if len(f.found) >= maxChartReference {
+		return &tree.LimitError{What: "the number of dependencies", Limit: maxChartReference}
+	}
+	f.found = append(f.found, ChartReference{
+		Repository: dependency.Repository, Name: dependency.Name, Range: dependency.Version, Where: fmt.Sprintf("%s:%d", at, dependency.line),
+	})
+	return nil
+}
+
+// packedIn returns the archives and the directories of a charts directory.
+func (f *chartFinder) packedIn(dir string) (archives, directories []string) {
+	list, err := f.files.List(dir)
+	if err != nil {
+		return nil, nil
+	}
+	for _, entry := range list {
+		if name := path.Base(entry.Path); entry.Dir {
+			directories = append(directories, name)
+		} else {
+			archives = append(archives, name)
+		}
+	}
+	return archives, directories
+}
+
+// isArchiveOf reports whether a file is called as helm package calls the archives of a chart.
+func isArchiveOf(file, chart string) bool {
+	rest, ok := strings.CutPrefix(file, chart+"-")
+	rest = strings.TrimPrefix(rest, "v")
+	return ok && strings.HasSuffix(rest, ".tgz") && rest[0] >= '0' && rest[0] <= '9'
+}
+
+// chartDependency is an entry of dependencies.
+type chartDependency struct {
+	Name       string `yaml:"name"`
+	Version    string `yaml:"version"`
+	Repository string `yaml:"repository"`
+	line       int
+}
+
+// parseDependencies reads the dependencies of a Chart.yaml or requirements.yaml; none where it is not one.
+func parseDependencies(content []byte) []chartDependency {
+	var file struct {
+		Dependencies []yaml.Node `yaml:"dependencies"`
+	}
+	if yaml.Unmarshal(content, &file) != nil {
+		return nil
+	}
+	var out []chartDependency
+	for _, node := range file.Dependencies {
+		one := chartDependency{line: node.Line}
+		if node.Decode(&one) == nil && one.Name != "" {
+			out = append(out, one)
+		}
+	}
+	return out
+}

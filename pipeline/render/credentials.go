@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"fmt"
+
+	"github.com/prerig/prerig/fn"
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/pipeline/credential"
+)
+
+// findCredentials warns of credentials in what was built, before injection moves lines.
+func (w *renderWorker) findCredentials(items []fn.Item) error {
+	for _, item := range items {
+		if err := w.findCredentialsIn(item.Doc); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *renderWorker) findCredentialsIn(doc *manifest.Document) error {
+	if doc.Empty() {
+		return nil
+	}
+	elements, isList, err := doc.Items()
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", doc, err)
+	}
+	for _, element := range elements {
+		if err := w.findCredentialsIn(element); err != nil {
+			return err
+		}
+	}
+	if !isList {
+		w.response.Results = append(w.response.Results, credential.Find(doc)...)
+	}
+	return nil
+}

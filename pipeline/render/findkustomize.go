@@ -1,0 +1,165 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"sigs.k8s.io/kustomize/api/konfig"
+	"sigs.k8s.io/kustomize/api/types"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/render/remotebase"
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+// kustomizationCharts finds the charts of kustomizations, going through them as FindBases does, remote bases included.
+type kustomizationCharts struct {
+	chartFinder
+	bases   map[string]Base
+	seen    map[string]bool // directories
+	sources []string        // directories of further sources
+}
+
+// findInKustomizations returns the charts that a build with kustomize needs, nothing for other builds.
+func findInKustomizations(files tree.Reader, request Request) ([]ChartReference, error) {
+	w := &renderWorker{request: request, files: files}
+	kind, err := w.detectBuildType()
+	if err != nil || kind != v1alpha1.BuildKustomize {
+		return nil, nil //nolint:nilerr // the renderer says so
+	}
+	start, err := files.Lookup(request.Path)
+	if err != nil || !start.Dir {
+		return nil, nil //nolint:nilerr // the renderer says so
+	}
+	f := &kustomizationCharts{chartFinder: chartFinder{files: files}, bases: map[string]Base{}, seen: map[string]bool{}, sources: request.Sources}
+	for _, base := range request.Bases {
+		f.bases[base.Name] = base
+	}
+	err = f.findInDirectory(start.Path, Base{})
+	return f.found, err
+}
+
+func (f *kustomizationCharts) findInDirectory(dir string, in Base) error {
+	if f.seen[dir] {
+		return nil
+	}
+	if f.seen[dir] = true; len(f.seen) > maxKustomizations {
+		return &tree.LimitError{What: "number of kustomizations", Limit: maxKustomizations}
+	}
+	for _, name := range konfig.RecognizedKustomizationFileNames() {
+		at := path.Join(dir, name)
+		content, err := f.files.Read(at)
+		if err != nil || len(content) > maxKustomization || aliasesWithin(content, maxValues) != nil {
+			continue // the renderer says so, should it come there
+		}
+		k, err := parseKustomization(at, in, f.sources, content)
+		if err != nil || k == nil {
+			continue
+		}
+		if err := f.findInEntries(dir, k); err != nil {
+			return err
+		}
+		for _, e := range append(k.local, k.remote...) {
+			below, base := f.directoryOf(dir, k, e)
+			if below == "" {
+				continue
+			}
+			if err := f.findInDirectory(below, base); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// directoryOf returns the directory that an entry of a kustomization names, and the base that it is in; "" where it names none.
+func (f *kustomizationCharts) directoryOf(dir string, k *kustomizationFile, e listEntry) (string, Base) {
+	at, base := path.Join(dir, e.node.Value), k.in
+	if parsed, err := remotebase.Parse(e.node.Value); err == nil {
+		found, ok := f.bases[newBase(k.in.Name, e.node.Value).Name]
+		if !ok {
+			return "", base
+		}
+		at, base = path.Join(found.Name, parsed.Directory), found
+	}
+	info, err := f.files.Lookup(at)
+	if err != nil || !info.Dir {
+		return "", base
+	}
+	return info.Path, base
+}
+
+// chartEntry is an entry of helmCharts.
+type chartEntry struct {
+	name string
+	node *yaml.Node
+}
+
+// chartEntries returns the entries of helmCharts that have a name.
+func (k *kustomizationFile) chartEntries() []chartEntry {
+	var out []chartEntry
+	root := k.doc.Content[0]
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		if value := root.Content[i+1]; strings.EqualFold(root.Content[i].Value, "helmCharts") && value.Kind == yaml.SequenceNode {
+			for _, node := range value.Content {
+				var entry types.HelmChart
+				if node.Decode(&entry) == nil && entry.Name != "" {
+					out = append(out, chartEntry{entry.Name, node})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// chartHome returns the directory with the charts of a kustomization, relative to it.
+func (k *kustomizationFile) chartHome() string {
+	root := k.doc.Content[0]
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		var globals types.HelmGlobals
+		if strings.EqualFold(root.Content[i].Value, "helmGlobals") && root.Content[i+1].Decode(&globals) == nil && globals.ChartHome != "" {
+			return globals.ChartHome
+		}
+	}
+	return types.HelmDefaultHome
+}
+
+// chartDirectory returns where kustomize keeps a chart below the directory for charts.
+func chartDirectory(chart types.HelmChart) string {
+	if chart.Version != "" && chart.Repo != "" {
+		return path.Join(chart.Name+"-"+chart.Version, chart.Name)
+	}
+	return chart.Name
+}
+
+// findInEntries adds what the helmCharts of a kustomization need.
+func (f *kustomizationCharts) findInEntries(dir string, k *kustomizationFile) error {
+	for _, one := range k.chartEntries() {
+		var entry types.HelmChart
+		if err := one.node.Decode(&entry); err != nil {
+			return err
+		}
+		at := path.Join(dir, k.chartHome(), chartDirectory(entry))
+		if info, err := f.files.Lookup(at); err == nil && info.Dir {
+			if err := f.findIn(at, 0); err != nil {
+				return err
+			}
+			continue
+		}
+		if v1alpha1.CheckChartRepository(entry.Repo) != nil {
+			continue
+		}
+		if len(f.found) >= maxChartReference {
+			return &tree.LimitError{What: "the number of charts", Limit: maxChartReference}
+		}
+		f.found = append(f.found, ChartReference{
+			Repository: entry.Repo, Name: entry.Name, Range: entry.Version, Where: fmt.Sprintf("%s:%d", k.shown, one.node.Line),
+		})
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package render_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+)
+
+const shopDefinition = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: shops.example.org}
+spec:
+  group: example.org
+  names: {plural: shops, singular: shop, kind: Shop}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties: {spec: {type: object, properties: {size: {type: integer}}, x-kubernetes-validations: [{rule: self.size > 1, message: too small}]}}
+`
+
+// TestSchemaGate holds the result against schemas in the isolated process, with definitions that are in the source beside it.
+func TestSchemaGate(t *testing.T) {
+	files := map[string]string{
+		"app/web.yaml":  strings.Replace(deployment, "spec:\n", "spec:\n  replica: 1\n", 1),
+		"app/shop.yaml": "apiVersion: example.org/v1\nkind: Shop\nmetadata: {name: corner}\nspec: {size: 1}\n",
+		"crds/a.yaml":   shopDefinition,
+	}
+	for name, tc := range map[string]struct {
+		schemas *v1alpha1.SchemaGate
+		want    string
+	}{
+		"off":         {nil, ""},
+		"definitions": {&v1alpha1.SchemaGate{CRDs: []string{"crds"}}, "error schema-custom-rule Shop spec, error schema-unknown-field Deployment spec.replica"},
+		"one file":    {&v1alpha1.SchemaGate{CRDs: []string{"crds/a.yaml"}, Rules: map[string]string{"schema-unknown-field": "Off"}}, "error schema-custom-rule Shop spec"},
+		"unknown":     {&v1alpha1.SchemaGate{KubernetesVersion: "1.34"}, "warning schema-undescribed-kind Shop kind, error schema-unknown-field Deployment spec.replica"},
+	} {
+		r := request("app")
+		r.Schemas = tc.schemas
+		response, record := mustRender(t, files, r)
+		var got []string
+		for _, f := range response.Results {
+			if code := f.Tags[result.TagCode]; strings.HasPrefix(code, "schema-") {
+				got = append(got, strings.Join([]string{string(f.Severity), code, f.ResourceRef.Kind, f.Field.Path}, " "))
+			}
+		}
+		if text := strings.Join(got, ", "); text != tc.want {
+			t.Errorf("%s: got %s, want %s", name, text, tc.want)
+		}
+		changed := maps.Clone(files)
+		changed["crds/a.yaml"] += "# another\n"
+		_, affected := record.Affected(build(t, changed))
+		if want := tc.schemas != nil && tc.schemas.CRDs != nil; affected != want {
+			t.Errorf("%s: a changed definition has an effect: %v, want %v", name, affected, want)
+		}
+	}
+}
+
+// TestSchemaGateRefuses tells what is wrong with the gate itself.
+func TestSchemaGateRefuses(t *testing.T) {
+	for want, schemas := range map[string]*v1alpha1.SchemaGate{
+		"the schemas of 1.29 to":         {KubernetesVersion: "1.20"},
+		"there is no such rule":          {Rules: map[string]string{"schema-unknown": "Off"}},
+		"reading spec.gates.schemas.crd": {CRDs: []string{"nowhere"}},
+	} {
+		r := request("app")
+		r.Schemas = schemas
+		if _, _, err := renderFiles(t, map[string]string{"app/web.yaml": deployment}, r); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}

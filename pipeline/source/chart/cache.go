@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"cmp"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// archiveCache keeps archives in a directory. What is read is compared with its digest, so that damage is only a miss, and
+// nothing that goes wrong with the directory stops a render.
+type archiveCache struct {
+	dir  string
+	size int64
+}
+
+const cachedSuffix = ".tgz"
+
+// get returns an archive that has a digest.
+func (c archiveCache) get(key, digest string) ([]byte, bool) {
+	at := filepath.Join(c.dir, key+cachedSuffix)
+	content, err := os.ReadFile(at)
+	if err != nil {
+		return nil, false
+	}
+	if digestOf(content) != digest {
+		_ = os.Remove(at)
+		return nil, false
+	}
+	now := time.Now()
+	_ = os.Chtimes(at, now, now) // what was not used for longest goes first
+	return content, true
+}
+
+// put keeps an archive and makes room for it.
+func (c archiveCache) put(key string, content []byte) {
+	if os.MkdirAll(c.dir, 0o700) != nil {
+		return
+	}
+	file, err := os.CreateTemp(c.dir, "new-*")
+	if err != nil {
+		return
+	}
+	_, err = file.Write(content)
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(file.Name(), filepath.Join(c.dir, key+cachedSuffix))
+	}
+	if err != nil {
+		_ = os.Remove(file.Name())
+		return
+	}
+	c.makeRoom()
+}
+
+// abandonedAfter is when a file that is still being written belongs to a process that is gone.
+const abandonedAfter = time.Hour
+
+// makeRoom removes the archives that were not used for longest, until the rest fits.
+func (c archiveCache) makeRoom() {
+	entries, err := os.ReadDir(c.dir)
+	if err != nil {
+		return
+	}
+	var kept []fs.FileInfo
+	var total int64
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		if !strings.HasSuffix(info.Name(), cachedSuffix) {
+			if time.Since(info.ModTime()) > abandonedAfter {
+				_ = os.Remove(filepath.Join(c.dir, info.Name()))
+			}
+			continue
+		}
+		kept, total = append(kept, info), total+info.Size()
+	}
+	slices.SortFunc(kept, func(a, b fs.FileInfo) int {
+		return cmp.Or(a.ModTime().Compare(b.ModTime()), cmp.Compare(a.Name(), b.Name()))
+	})
+	for _, info := range kept {
+		if total <= c.size {
+			return
+		}
+		if os.Remove(filepath.Join(c.dir, info.Name())) == nil {
+			total -= info.Size()
+		}
+	}
+}

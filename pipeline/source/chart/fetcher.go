@@ -1,0 +1,219 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/egress"
+	"github.com/prerig/prerig/pipeline/secret"
+	"github.com/prerig/prerig/pipeline/source"
+)
+
+// Limits bound what is asked of one repository for one chart.
+type Limits struct {
+	// Archive is the size of a chart's archive in bytes, Index that of a repository's index or of all answers of a registry.
+	Archive, Index int64
+	// Timeout is for everything together.
+	Timeout time.Duration
+	// Cache is the size in bytes of all archives that are kept.
+	Cache int64
+}
+
+// DefaultLimits are some ten times what large charts and repositories have.
+func DefaultLimits() Limits {
+	return Limits{Archive: 16 << 20, Index: 64 << 20, Timeout: time.Minute, Cache: 512 << 20}
+}
+
+// Options of a Fetcher.
+type Options struct {
+	// StateDir keeps the archives, in its directory charts.
+	StateDir string
+	// Secrets reads secrets; nil means that there are none.
+	Secrets secret.Reader
+	// Dialer connects to servers; nil is one with the rules that hold where nothing is configured.
+	Dialer *egress.Dialer
+	// Limits; their zero value means the defaults.
+	Limits Limits
+}
+
+// Fetcher brings charts. It is safe for concurrent use. The indexes of repositories, which Choose and Resolve read, it reads
+// once: it is to live no longer than one command where these are called.
+type Fetcher struct {
+	options Options
+	cache   archiveCache
+	indexes source.Once[*indexFile]
+}
+
+// New returns a Fetcher.
+func New(o Options) *Fetcher {
+	if o.Limits == (Limits{}) {
+		o.Limits = DefaultLimits()
+	}
+	o.Dialer = egress.OrDefault(o.Dialer)
+	return &Fetcher{options: o, cache: archiveCache{dir: filepath.Join(o.StateDir, "charts"), size: o.Limits.Cache}}
+}
+
+// DigestError is about an archive that is not the one that is locked. Trying again does not help.
+type DigestError struct {
+	// Chart is what is locked, Found the digest of what there is.
+	Chart v1alpha1.LockedChart
+	Found string
+}
+
+// Error tells both digests.
+func (e *DigestError) Error() string {
+	return fmt.Sprintf("its archive has the digest %s, and %s is locked: the repository gives something else than it did", e.Found, e.Chart.Digest)
+}
+
+// Archive returns the archive of a locked chart, which has the digest that is locked. The repository is the pipeline's, with
+// the URL that the chart is asked for at.
+func (f *Fetcher) Archive(ctx context.Context, namespace string, from v1alpha1.ChartRepository, locked v1alpha1.LockedChart) ([]byte, error) {
+	key := cacheKey(namespace, from, locked.Digest)
+	if content, ok := f.cache.get(key, locked.Digest); ok {
+		return content, nil
+	}
+	ctx, cancel := f.bound(ctx)
+	defer cancel()
+	r, err := f.open(ctx, namespace, from)
+	if err != nil {
+		return nil, err
+	}
+	content, err := r.archive(ctx, locked)
+	if err != nil {
+		return nil, explainTimeout(ctx, fmt.Errorf("fetching the chart %s: %w", locked, err))
+	}
+	if found := digestOf(content); found != locked.Digest {
+		return nil, fmt.Errorf("fetching the chart %s: %w", locked, &DigestError{locked, found})
+	}
+	f.cache.put(key, content)
+	return content, nil
+}
+
+// Choose returns the newest version of a chart in a range, as Helm chooses it, with what the repository tells of its digest,
+// which may be nothing. An exact version is taken as it is. An error that is ErrNotFound says that there is none.
+func (f *Fetcher) Choose(ctx context.Context, namespace string, from v1alpha1.ChartRepository, name, versions string) (v1alpha1.LockedChart, error) {
+	ctx, cancel := f.bound(ctx)
+	defer cancel()
+	r, err := f.open(ctx, namespace, from)
+	if err != nil {
+		return v1alpha1.LockedChart{}, err
+	}
+	chosen, err := r.choose(ctx, name, versions)
+	if err != nil {
+		return chosen, explainTimeout(ctx, fmt.Errorf("looking for the chart %s in %s: %w", strings.TrimSpace(name+" "+versions), from.URL, err))
+	}
+	chosen.Name, chosen.Repository, chosen.Range = name, from.URL, versions
+	return chosen, nil
+}
+
+// Resolve is Choose with the digest of the archive that the repository gives, and the archive. An error says so where that is
+// not the digest which the repository tells.
+func (f *Fetcher) Resolve(ctx context.Context, namespace string, from v1alpha1.ChartRepository, name, versions string) (v1alpha1.LockedChart, []byte, error) {
+	chosen, err := f.Choose(ctx, namespace, from, name, versions)
+	if err != nil {
+		return chosen, nil, err
+	}
+	ctx, cancel := f.bound(ctx)
+	defer cancel()
+	r, err := f.open(ctx, namespace, from)
+	if err != nil {
+		return chosen, nil, err
+	}
+	content, err := r.archive(ctx, chosen)
+	if err != nil {
+		return chosen, nil, explainTimeout(ctx, fmt.Errorf("fetching the chart %s: %w", chosen, err))
+	}
+	found := digestOf(content)
+	if chosen.Digest != "" && chosen.Digest != found {
+		return chosen, nil, fmt.Errorf("fetching the chart %s: its archive has the digest %s, and the repository says %s", chosen, found, chosen.Digest)
+	}
+	chosen.Digest = found
+	return chosen, content, nil
+}
+
+// ErrNotFound is the cause of errors about charts and versions that a repository does not have.
+var ErrNotFound = errors.New("the repository does not have it")
+
+// repository is a chart repository of either kind.
+type repository interface {
+	// choose returns the version that a range means, the digest that the repository tells, and where the archive is.
+	choose(ctx context.Context, name, versions string) (v1alpha1.LockedChart, error)
+	// archive returns what is at the place of a chart.
+	archive(ctx context.Context, locked v1alpha1.LockedChart) ([]byte, error)
+}
+
+// open returns a repository with its credentials. It asks nothing.
+func (f *Fetcher) open(ctx context.Context, namespace string, from v1alpha1.ChartRepository) (repository, error) {
+	purpose := secret.At(from.URL)
+	registry := strings.HasPrefix(from.URL, "oci://")
+	if registry {
+		purpose = secret.AtRegistry(from.URL, from.Insecure)
+	}
+	keys, err := secret.Read(ctx, f.options.Secrets, namespace, from.SecretRef, purpose)
+	if err != nil {
+		return nil, err
+	}
+	if registry {
+		return &registryRepository{url: strings.TrimRight(from.URL, "/"), insecure: from.Insecure, keys: keys, options: f.options}, nil
+	}
+	r, err := newHTTPRepository(from.URL, keys, f.options)
+	if err != nil {
+		return nil, err
+	}
+	r.index = func(ctx context.Context) (*indexFile, error) {
+		return f.indexes.Get(cacheKey(namespace, from, from.URL), func() (*indexFile, error) { return r.readIndex(ctx) })
+	}
+	return r, nil
+}
+
+func (f *Fetcher) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, f.options.Limits.Timeout, errTimeout{f.options.Limits.Timeout})
+}
+
+// errTimeout says what a deadline was for.
+type errTimeout struct{ after time.Duration }
+
+func (e errTimeout) Error() string {
+	return fmt.Sprintf("the server did not give it within %s", e.after)
+}
+
+// explainTimeout puts the reason for the end of a context in the place of a bare deadline.
+func explainTimeout(ctx context.Context, err error) error {
+	if cause, ok := context.Cause(ctx).(errTimeout); ok { //nolint:errorlint // it is the very cause that was given
+		return fmt.Errorf("%w (%w)", cause, err)
+	}
+	return err
+}
+
+// digestOf returns the digest of an archive as locks have it.
+func digestOf(content []byte) string {
+	sum := sha256.Sum256(content)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// cacheKey names an archive in the cache. Who may not read a private repository must not find its charts there.
+func cacheKey(namespace string, from v1alpha1.ChartRepository, digest string) string {
+	text := digest
+	if from.SecretRef != nil {
+		text = strings.Join([]string{namespace, from.SecretRef.Name, v1alpha1.NormalChartRepository(from.URL), digest}, "\n")
+	}
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// IsPermanent reports whether an error of a Fetcher will be the same the next time, unless the lock or the pipeline changes.
+func IsPermanent(err error) bool {
+	var digest *DigestError
+	var large *tooLargeError
+	return errors.As(err, &digest) || errors.As(err, &large) || errors.Is(err, errNotListed) || egress.IsRefused(err)
+}

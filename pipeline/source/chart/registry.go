@@ -1,0 +1,167 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/source/oci"
+)
+
+// Media types of the layer that is a chart's archive: that of Helm since 3.8, and that of its first experiments
+// (pkg/registry/constants.go).
+const (
+	layerMediaType    = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
+	oldLayerMediaType = "application/tar+gzip"
+)
+
+// registryRepository is a registry below whose path charts are, each a repository of the registry.
+type registryRepository struct {
+	url      string
+	insecure bool
+	keys     map[string][]byte
+	options  Options
+}
+
+// connect returns the registry's repository of a chart, for as many bytes as its limits allow.
+func (r *registryRepository) connect(ctx context.Context, chart string) (*oci.Registry, []remote.Option, error) {
+	registry, err := oci.Connect(r.url+"/"+chart, r.keys, r.insecure, r.options.Dialer)
+	if err != nil {
+		return nil, nil, err
+	}
+	bounded := &boundedTransport{}
+	bounded.bytes.Store(r.options.Limits.Index)
+	bounded.requests.Store(maxRequests)
+	options := registry.OptionsVia(func(inner http.RoundTripper) http.RoundTripper {
+		bounded.inner = inner
+		return bounded
+	})
+	return registry, append(options, remote.WithContext(ctx)), nil
+}
+
+// archive implements repository. The registry has it by its digest.
+func (r *registryRepository) archive(ctx context.Context, locked v1alpha1.LockedChart) ([]byte, error) {
+	registry, options, err := r.connect(ctx, locked.Name)
+	if err != nil {
+		return nil, err
+	}
+	return r.readLayer(registry, locked.Digest, options)
+}
+
+func (r *registryRepository) readLayer(registry *oci.Registry, digest string, options []remote.Option) ([]byte, error) {
+	layer, err := remote.Layer(registry.Repository.Digest(digest), options...)
+	if err != nil {
+		return nil, err
+	}
+	body, err := layer.Compressed()
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	content, err := io.ReadAll(io.LimitReader(body, r.options.Limits.Archive+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(content)) > r.options.Limits.Archive {
+		return nil, &tooLargeError{"the chart's archive", r.options.Limits.Archive}
+	}
+	return content, nil
+}
+
+// choose implements repository. Tags cannot have a plus sign, so that Helm puts _ in its place.
+func (r *registryRepository) choose(ctx context.Context, name, versions string) (v1alpha1.LockedChart, error) {
+	var chosen v1alpha1.LockedChart
+	registry, options, err := r.connect(ctx, name)
+	if err != nil {
+		return chosen, err
+	}
+	tags, err := remote.List(registry.Repository, options...)
+	if err != nil {
+		return chosen, asNotFound(err)
+	}
+	for i, tag := range tags {
+		tags[i] = strings.ReplaceAll(tag, "_", "+")
+	}
+	if chosen.Version, err = chooseTag(tags, versions); err != nil {
+		return chosen, err
+	}
+	image, err := remote.Image(registry.Repository.Tag(strings.ReplaceAll(chosen.Version, "+", "_")), options...)
+	if err != nil {
+		return chosen, asNotFound(err)
+	}
+	manifest, err := image.Manifest()
+	if err != nil {
+		return chosen, err
+	}
+	if chosen.Digest, err = chartLayer(manifest); err != nil {
+		return chosen, fmt.Errorf("%s: %w", chosen.Version, err)
+	}
+	return chosen, nil
+}
+
+// asNotFound makes ErrNotFound of a registry's way to say it.
+func asNotFound(err error) error {
+	var refused *transport.Error
+	if errors.As(err, &refused) && refused.StatusCode == http.StatusNotFound {
+		return fmt.Errorf("%w: %w", ErrNotFound, err)
+	}
+	return err
+}
+
+// chartLayer returns the digest of the archive.
+func chartLayer(manifest *v1.Manifest) (string, error) {
+	for _, layer := range manifest.Layers {
+		if layer.MediaType == layerMediaType || layer.MediaType == oldLayerMediaType {
+			return layer.Digest.String(), nil
+		}
+	}
+	return "", errors.New("it is an artifact without a chart")
+}
+
+// maxRequests is how many requests one look at a registry may need: pages of tags, tokens and redirects.
+const maxRequests = 200
+
+// boundedTransport ends a conversation that takes too many bytes or requests.
+type boundedTransport struct {
+	inner    http.RoundTripper
+	bytes    atomic.Int64
+	requests atomic.Int64
+}
+
+// RoundTrip implements http.RoundTripper.
+func (b *boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if b.requests.Add(-1) < 0 {
+		return nil, fmt.Errorf("the registry wants more than %d requests", maxRequests)
+	}
+	response, err := b.inner.RoundTrip(request)
+	if err == nil {
+		response.Body = &boundedBody{response.Body, b}
+	}
+	return response, err
+}
+
+type boundedBody struct {
+	io.ReadCloser
+	of *boundedTransport
+}
+
+// Read implements io.Reader.
+func (b *boundedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.of.bytes.Add(-int64(n)) < 0 {
+		return n, errors.New("the registry answers with more bytes than there is room for")
+	}
+	return n, err
+}
