@@ -161,6 +161,11 @@ helm: ## Compare renders of charts with Helm itself, CHARTS=DIR.
 	go test -count=1 -run 'TestChosenAsHelmChooses' -v ./pipeline/source/chart -args -helms $(helms)
 	go test -count=1 -run 'TestHelmChartsAsKustomize' ./pipeline/render -args -helms $(helms)
 
+# Gitea reads its templates and translations from the module.
+.PHONY: gitea
+gitea: ## Build dist/upstream/gitea: a Git host, to open pull requests at.
+	cd $(upstream)/gitea && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(abspath $(dist))/upstream/gitea gitea.dev
+
 # INJECTOR=PROGRAM compares the stored answers with those of a program that answers as Linkerd's injector of one version; with
 # UPDATE=-update it writes them anew. policies/testdata/linkerd/README.md says what it reads and prints.
 .PHONY: linkerd
