@@ -42,8 +42,21 @@ type hostAPI struct {
 	kind string
 	// base returns the API's URL.
 	base func(u URL) string
-	// status is where the status of a commit of the repository goes, below base; "" where the URL is none of the kind's.
-	status func(u URL, commit string) string
+	// repository is where the repository is below base, "" where the URL is none of the kind's; status where the status of a commit goes
+	// below that.
+	repository func(u URL) string
+	status     func(commit string) string
+}
+
+func below(parent string) func(u URL) string {
+	return func(u URL) string {
+		_, repository := u.Web()
+		return parent + repository
+	}
+}
+
+func statusBelow(format string) func(commit string) string {
+	return func(commit string) string { return strings.ReplaceAll(format, "COMMIT", commit) }
 }
 
 var apis = []hostAPI{
@@ -53,27 +66,17 @@ var apis = []hostAPI{
 			return "https://api.github.com"
 		}
 		return "https://" + host + "/api/v3" // GitHub Enterprise Server has it below the host itself
-	}, func(u URL, commit string) string {
+	}, below("/repos/"), statusBelow("/statuses/COMMIT")},
+	{GitLab, func(u URL) string { return u.webServer() + "/api/v4" }, func(u URL) string {
 		_, repository := u.Web()
-		return "/repos/" + repository + "/statuses/" + commit
-	}},
-	{GitLab, func(u URL) string {
-		host, _ := u.Web()
-		return "https://" + host + "/api/v4"
-	}, func(u URL, commit string) string {
-		_, repository := u.Web()
-		return "/projects/" + url.PathEscape(repository) + "/statuses/" + commit
-	}},
-	{Gitea, func(u URL) string { return u.webServer() + "/api/v1" }, func(u URL, commit string) string {
-		_, repository := u.Web()
-		return "/repos/" + repository + "/statuses/" + commit
-	}},
-	{BitbucketCloud, func(URL) string { return "https://api.bitbucket.org/2.0" }, func(u URL, commit string) string {
-		_, repository := u.Web()
-		return "/repositories/" + repository + "/commit/" + commit + "/statuses/build"
-	}},
-	{BitbucketServer, bitbucketServerBase, bitbucketServerStatus},
-	{AzureDevOps, azureBase, azureStatus},
+		return "/projects/" + url.PathEscape(repository)
+	}, statusBelow("/statuses/COMMIT")},
+	{Gitea, func(u URL) string { return u.webServer() + "/api/v1" }, below("/repos/"), statusBelow("/statuses/COMMIT")},
+	{BitbucketCloud, func(URL) string { return "https://api.bitbucket.org/2.0" }, below("/repositories/"), statusBelow("/commit/COMMIT/statuses/build")},
+	// The API of build statuses is of 7.4 and later (developer.atlassian.com, "Bitbucket Data Center REST API").
+	{BitbucketServer, bitbucketServerBase, bitbucketServerRepository, statusBelow("/commits/COMMIT/builds")},
+	// learn.microsoft.com, "Statuses - Create".
+	{AzureDevOps, azureBase, azureRepository, statusBelow("/commits/COMMIT/statuses?api-version=7.0")},
 }
 
 // webServer returns the URL of the server of a repository's pages: plain http only where the repository is read so.
@@ -98,8 +101,7 @@ func bitbucketServerBase(u URL) string {
 	return base + "/rest/api/latest"
 }
 
-// bitbucketServerStatus is of the API of build statuses since 7.4 (developer.atlassian.com, "Bitbucket Data Center REST API").
-func bitbucketServerStatus(u URL, commit string) string {
+func bitbucketServerRepository(u URL) string {
 	_, path := u.Web()
 	if _, after, found := strings.Cut("/"+path, "/"+scmMark); found {
 		path = after
@@ -108,7 +110,7 @@ func bitbucketServerStatus(u URL, commit string) string {
 	if !ok || strings.Contains(repository, "/") {
 		return ""
 	}
-	return "/projects/" + url.PathEscape(project) + "/repos/" + url.PathEscape(repository) + "/commits/" + commit + "/builds"
+	return "/projects/" + url.PathEscape(project) + "/repos/" + url.PathEscape(repository)
 }
 
 // azureProject takes the URL of a repository of Azure DevOps apart: into the URL of the organisation or collection, the project and
@@ -148,13 +150,12 @@ func azureBase(u URL) string {
 	return organisation
 }
 
-// azureStatus is of the API of Git statuses (learn.microsoft.com, "Statuses - Create").
-func azureStatus(u URL, commit string) string {
+func azureRepository(u URL) string {
 	_, project, repository, ok := azureProject(u)
 	if !ok {
 		return ""
 	}
-	return "/" + url.PathEscape(project) + "/_apis/git/repositories/" + url.PathEscape(repository) + "/commits/" + commit + "/statuses?api-version=7.0"
+	return "/" + url.PathEscape(project) + "/_apis/git/repositories/" + url.PathEscape(repository)
 }
 
 // Kinds returns the kinds of hosts that StatusURL knows.
@@ -169,21 +170,54 @@ func Kinds() []string {
 // StatusURL returns where a host of a kind takes the status of a commit of a repository. base is the URL of its API, "" for
 // the one that follows from the repository's URL. It returns "" for a kind that is not known, and for a URL that is none of the kind's.
 func (u URL) StatusURL(kind, base, commit string) string {
-	for _, one := range apis {
-		if one.kind != kind {
-			continue
+	repository := u.RepositoryURL(kind, base)
+	i := slices.IndexFunc(apis, func(one hostAPI) bool { return one.kind == kind })
+	if repository == "" || i < 0 {
+		return ""
+	}
+	return repository + apis[i].status(commit)
+}
+
+// RepositoryURL returns where the API of a host of a kind has a repository, and "" as StatusURL does.
+func (u URL) RepositoryURL(kind, base string) string {
+	i := slices.IndexFunc(apis, func(one hostAPI) bool { return one.kind == kind })
+	if i < 0 {
+		return ""
+	}
+	repository := apis[i].repository(u)
+	if repository == "" {
+		return ""
+	}
+	if base == "" {
+		base = apis[i].base(u)
+	}
+	return strings.TrimSuffix(base, "/") + repository
+}
+
+// KindOf returns the kind of host that the URL of a repository tells, and "" where it does not.
+func (u URL) KindOf() string {
+	host, path := u.Web()
+	name, _, _ := strings.Cut(host, ":")
+	switch {
+	case name == "bitbucket.org":
+		return BitbucketCloud
+	case name == "codeberg.org":
+		return Gitea
+	case name == "dev.azure.com", name == "ssh.dev.azure.com", strings.HasSuffix(name, ".visualstudio.com"), strings.Contains("/"+path, "/_git/"):
+		return AzureDevOps
+	case u.Scheme != "ssh" && strings.HasPrefix(path, scmMark):
+		return BitbucketServer
+	}
+	for _, label := range strings.Split(name, ".") {
+		if kind := namedKinds[label]; kind != "" {
+			return kind
 		}
-		status := one.status(u, commit)
-		if status == "" {
-			return ""
-		}
-		if base == "" {
-			base = one.base(u)
-		}
-		return strings.TrimSuffix(base, "/") + status
 	}
 	return ""
 }
+
+// namedKinds are what hosts of a kind are often named.
+var namedKinds = map[string]string{"github": GitHub, "ghe": GitHub, "gitlab": GitLab, "gitea": Gitea, "forgejo": Gitea}
 
 // WebPage returns the page of a commit, or the server's first page where the first is not known.
 func (u URL) WebPage(repository, commit string) string {

@@ -71,6 +71,26 @@ func TestStatusURLsOfBitbucketAndAzure(t *testing.T) {
 	}
 }
 
+func TestKindOf(t *testing.T) {
+	for url, want := range map[string]string{
+		"https://github.com/org/app": giturl.GitHub, "git@github.com:org/app.git": giturl.GitHub, "ssh://git@ssh.github.com:443/org/app": giturl.GitHub,
+		"https://github.example.com/org/app": giturl.GitHub, "https://gitlab.com/a/b/c": giturl.GitLab, "http://gitlab.internal:8080/a/b": giturl.GitLab,
+		"git@altssh.gitlab.com:a/b": giturl.GitLab, "ssh://git@altssh.gitlab.com:443/a/b": giturl.GitLab, "https://codeberg.org/a/b": giturl.Gitea,
+		"https://gitea.example.com:3000/a/b": giturl.Gitea, "https://forgejo.example.com/a/b": giturl.Gitea, "https://bitbucket.org/a/b": giturl.BitbucketCloud,
+		"https://git.example.com/scm/SHOP/app.git": giturl.BitbucketServer, "https://dev.azure.com/o/p/_git/r": giturl.AzureDevOps,
+		"git@ssh.dev.azure.com:v3/o/p/r": giturl.AzureDevOps, "https://o.visualstudio.com/p/_git/r": giturl.AzureDevOps,
+		"https://tfs.example.com/tfs/c/p/_git/r": giturl.AzureDevOps, "https://git.example.com/a/b": "", "https://notgithub.com/a/b": "", "https://mygitlab.example.com/a/b": "",
+	} {
+		u, err := giturl.Parse(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := u.KindOf(); got != want {
+			t.Errorf("%s: got %q, want %q", url, got, want)
+		}
+	}
+}
+
 func TestCommitPage(t *testing.T) {
 	hash := strings.Repeat("ab", 20)
 	for target, want := range map[string]string{

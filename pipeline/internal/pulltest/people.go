@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pulltest
+
+import (
+	"slices"
+
+	"github.com/prerig/prerig/pipeline/pullrequest"
+)
+
+// Requests returns all pull requests, oldest first.
+func (h *Host) Requests() []pullrequest.Request {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := make([]pullrequest.Request, len(h.requests))
+	for i := range h.requests {
+		out[i] = *h.shown(&h.requests[i])
+	}
+	return out
+}
+
+// Comments returns the comments of a pull request, oldest first.
+func (h *Host) Comments(number int64) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.comments[number])
+}
+
+// Calls returns how often a call was made, and came through Before.
+func (h *Host) Calls(call string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.calls[call]
+}
+
+// Written returns how often something was changed.
+func (h *Host) Written() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.written
+}
+
+// Merge is a person's merge: commit is what became of it, "" for the head.
+func (h *Host) Merge(number int64, commit string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := &h.requests[number-1]
+	h.close(r, pullrequest.StateMerged)
+	if r.MergeCommit = commit; commit == "" {
+		r.MergeCommit = r.HeadCommit
+	}
+}
+
+// ClosedByPerson is a person's close.
+func (h *Host) ClosedByPerson(number int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.close(&h.requests[number-1], pullrequest.StateClosed)
+}
+
+// Edit is a person's change of what a pull request says.
+func (h *Host) Edit(number int64, change func(r *pullrequest.Request)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := &h.requests[number-1]
+	change(r)
+	r.UpdatedAt = h.tick()
+}

@@ -1,0 +1,228 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pulltest is a Git host in memory, for tests of what opens pull requests. What people do there, and what goes wrong on the
+// way, can be put in between. The package pullrequest is tested against Gitea itself; this is not part of the product.
+package pulltest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/pullrequest"
+)
+
+// Calls, as Before and After are told them.
+const (
+	Find   = "Find"
+	Create = "Create"
+	Update = "Update"
+	Close  = "Close"
+)
+
+// Host is one repository in memory. It is safe for concurrent use.
+type Host struct {
+	// Before is asked before a call does something: an error is returned in place of it. After is asked when it is done: an error is
+	// returned and the answer lost, as when a connection breaks. Both may be nil, and are called without a lock.
+	Before, After func(call string) error
+	// Limit is MaxBody, 65536 where it is 0.
+	Limit int
+	// Heads returns the newest commit of a branch, "" for one that is not there, from which no pull request can be opened. nil is for a
+	// repository that has every branch.
+	Heads func(branch string) string
+
+	mu       sync.Mutex
+	requests []pullrequest.Request
+	comments map[int64][]string
+	calls    map[string]int
+	written  int
+	clock    time.Time
+}
+
+var _ pullrequest.Host = (*Host)(nil)
+
+// Author is who opens pull requests by Create.
+const Author = "prerig-bot"
+
+// Failure returns an error as a host gives it: temporary for 429 and what is above 499.
+func Failure(status int, message string) error {
+	return &pullrequest.Error{
+		Server: "git.example.com", Repository: "org/app", Doing: "asking", Status: status, Message: message,
+		Temporary: status == http.StatusTooManyRequests || status >= 500,
+	}
+}
+
+// around calls do between what goes wrong.
+func (h *Host) around(ctx context.Context, call string, do func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if h.Before != nil {
+		if err := h.Before(call); err != nil {
+			return err
+		}
+	}
+	h.mu.Lock()
+	if h.calls == nil {
+		h.calls, h.comments = map[string]int{}, map[int64][]string{}
+	}
+	h.calls[call]++
+	err := do()
+	h.mu.Unlock()
+	if err == nil && h.After != nil {
+		err = h.After(call)
+	}
+	return err
+}
+
+// tick returns a time that is later than all before.
+func (h *Host) tick() time.Time {
+	if h.clock.IsZero() {
+		h.clock = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	}
+	h.clock = h.clock.Add(time.Second)
+	return h.clock
+}
+
+// shown returns what a host answers about a pull request.
+func (h *Host) shown(r *pullrequest.Request) *pullrequest.Request {
+	out := *r
+	out.Labels = slices.Clone(r.Labels)
+	if h.Heads != nil && r.State == pullrequest.StateOpen {
+		out.HeadCommit = cmp.Or(h.Heads(r.Head), r.HeadCommit)
+	}
+	return &out
+}
+
+// find returns the newest one of two branches, open ones first.
+func (h *Host) find(head, base string) *pullrequest.Request {
+	var best *pullrequest.Request
+	for i := range h.requests {
+		r := &h.requests[i]
+		if r.Head == head && r.Base == base && (best == nil || best.State != pullrequest.StateOpen || r.State == pullrequest.StateOpen) {
+			best = r
+		}
+	}
+	return best
+}
+
+func (h *Host) numbered(number int64) (*pullrequest.Request, error) {
+	if number < 1 || number > int64(len(h.requests)) {
+		return nil, Failure(http.StatusNotFound, "Not Found")
+	}
+	return &h.requests[number-1], nil
+}
+
+// Find implements pullrequest.Host.
+func (h *Host) Find(ctx context.Context, head, base string) (out *pullrequest.Request, err error) {
+	err = h.around(ctx, Find, func() error {
+		if r := h.find(head, base); r != nil {
+			out = h.shown(r)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Create implements pullrequest.Host.
+func (h *Host) Create(ctx context.Context, head, base string, c pullrequest.Content) (out *pullrequest.Request, err error) {
+	err = h.around(ctx, Create, func() error {
+		if r := h.find(head, base); r != nil && r.State == pullrequest.StateOpen {
+			out = h.shown(r)
+			return nil
+		}
+		if err := h.check(c); err != nil {
+			return err
+		}
+		commit := ""
+		if h.Heads != nil {
+			if commit = h.Heads(head); commit == "" {
+				return Failure(http.StatusUnprocessableEntity, "head is invalid")
+			}
+		}
+		number := int64(len(h.requests) + 1)
+		now := h.tick()
+		h.requests = append(h.requests, pullrequest.Request{
+			Number: number, URL: fmt.Sprintf("https://git.example.com/org/app/pulls/%d", number), State: pullrequest.StateOpen, Head: head, Base: base, HeadCommit: commit,
+			Title: c.Title, Body: c.Body, Labels: slices.Clone(c.Labels), CreatedAt: now, UpdatedAt: now, Author: Author,
+		})
+		h.written++
+		out = h.shown(&h.requests[number-1])
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (h *Host) check(c pullrequest.Content) error {
+	if len(c.Body) > h.MaxBody() || c.Title == "" {
+		return Failure(http.StatusUnprocessableEntity, "the title or body is refused")
+	}
+	return nil
+}
+
+// Update implements pullrequest.Host.
+func (h *Host) Update(ctx context.Context, number int64, c pullrequest.Content) (out *pullrequest.Request, err error) {
+	err = h.around(ctx, Update, func() error {
+		r, err := h.numbered(number)
+		if err != nil {
+			return err
+		}
+		if err := h.check(c); err != nil {
+			return err
+		}
+		labels := slices.Clone(r.Labels)
+		for _, label := range c.Labels {
+			if !slices.Contains(labels, label) {
+				labels = append(labels, label)
+			}
+		}
+		if r.Title != c.Title || r.Body != c.Body || !slices.Equal(r.Labels, labels) {
+			r.Title, r.Body, r.Labels, r.UpdatedAt = c.Title, c.Body, labels, h.tick()
+			h.written++
+		}
+		out = h.shown(r)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// Close implements pullrequest.Host.
+func (h *Host) Close(ctx context.Context, number int64, comment string) error {
+	return h.around(ctx, Close, func() error {
+		r, err := h.numbered(number)
+		if err != nil || r.State != pullrequest.StateOpen {
+			return err
+		}
+		if comment != "" {
+			h.comments[number] = append(h.comments[number], comment)
+		}
+		h.close(r, pullrequest.StateClosed)
+		return nil
+	})
+}
+
+func (h *Host) close(r *pullrequest.Request, state pullrequest.State) {
+	if h.Heads != nil {
+		r.HeadCommit = cmp.Or(h.Heads(r.Head), r.HeadCommit)
+	}
+	r.State, r.ClosedAt = state, h.tick()
+	r.UpdatedAt = r.ClosedAt
+	h.written++
+}
+
+// MaxBody implements pullrequest.Host.
+func (h *Host) MaxBody() int { return cmp.Or(h.Limit, 65536) }
