@@ -174,11 +174,10 @@ func walkNodes(n *yamlNode, f func(*yamlNode)) {
 
 // checkJSON refuses several JSON values one after the other, with the place of the second.
 func (d *Document) checkJSON() error {
-	s := strings.TrimLeft(strings.TrimPrefix(d.text, "\ufeff"), " \t\r\n")
-	if s == "" || s[0] != '{' {
+	i := d.contentStart()
+	if i == len(d.text) || d.text[i] != '{' {
 		return nil
 	}
-	i := len(d.text) - len(s)
 	end, ok := flowEnd(d.text, i)
 	if !ok {
 		return nil

@@ -20,6 +20,7 @@ import (
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/internal/cputime"
 	"github.com/prerig/prerig/schemas"
 )
 
@@ -257,11 +258,8 @@ func FuzzParse(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		defer func(start time.Time) {
-			if d := time.Since(start); d > 30*time.Second {
-				t.Errorf("it took %v", d)
-			}
-		}(time.Now())
+		end := cputime.Begin(t)
+		defer func() { end(30 * time.Second) }()
 		p, err := v1alpha1.Parse(data)
 		if err != nil {
 			if strings.TrimSpace(err.Error()) == "" {

@@ -6,13 +6,12 @@ package conformance
 import (
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/prerig/prerig/fn/inject"
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/workload"
+	"github.com/prerig/prerig/internal/cputime"
 )
 
 // corpusDir is the directory of the corpus: PRERIG_CORPUS, else shared/istio beside the repository.
@@ -89,27 +88,16 @@ func BenchmarkInject(b *testing.B) {
 		}
 		req := inject.Request{Pod: templates[0].Pod, Owner: templates[0].Owner}
 		b.ReportAllocs()
-		start := cpuTime(b)
+		start := cputime.Used(b)
 		for b.Loop() {
 			if _, err := inject.Istio(in, req); err != nil {
 				b.Fatal(err)
 			}
 		}
-		b.ReportMetric(float64(cpuTime(b)-start)/float64(b.N), "cpu-ns/op")
+		b.ReportMetric(float64(cputime.Used(b)-start)/float64(b.N), "cpu-ns/op")
 		return
 	}
 	b.Skip("the corpus has no case hello-old-version")
-}
-
-// cpuTime is the processor time of this process, garbage collection included, which other processes disturb less than the
-// clock.
-func cpuTime(b *testing.B) time.Duration {
-	b.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // BenchmarkNew reads the newest default configuration of the corpus.
