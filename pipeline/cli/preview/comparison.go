@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/diff/group"
 	"github.com/prerig/prerig/pipeline/publish"
 )
 
@@ -16,7 +17,7 @@ type Comparison struct {
 	// Pipelines has one entry for each that was compared.
 	Pipelines []PipelineChange `json:"pipelines"`
 	// Changes are the differences, each once, the most common first.
-	Changes []Change `json:"changes"`
+	Changes []group.Change `json:"changes"`
 }
 
 // PipelineChange counts what would change of one pipeline.
@@ -45,43 +46,6 @@ type TargetChange struct {
 	Gate  string `json:"gate,omitempty"`
 }
 
-// Change is a difference that one or more objects have in common.
-type Change struct {
-	// Kind is added, modified or deleted.
-	Kind string `json:"kind"`
-	// Hunks are the differences. What stands for each object's own values in them is in Objects.
-	Hunks []Hunk `json:"hunks"`
-	// Objects that it is the same for.
-	Objects []Object `json:"objects"`
-}
-
-// Hunk is a piece of a difference.
-type Hunk struct {
-	// At is the field, where there is one that holds all changed lines. It begins with "pod:" where the pod template is in
-	// different places of the objects.
-	At string `json:"at,omitempty"`
-	// Text is lines that begin with "-", "+" or, for those around them that all objects share, a blank.
-	Text string `json:"text"`
-}
-
-// Object is what a change is about.
-type Object struct {
-	Pipeline string `json:"pipeline"`
-	// Name is "Kind namespace/name", or the path of a file that holds no object.
-	Name string `json:"name"`
-	// Places that it changes in.
-	Places []Place `json:"places"`
-	// Values are what the placeholders in the change's hunks stand for.
-	Values map[string]string `json:"values,omitempty"`
-}
-
-// Place is a file at a target.
-type Place struct {
-	Target string `json:"target"`
-	// Path of the file, relative to the pipeline's. It begins with "../" where it is at a path that the pipeline leaves.
-	Path string `json:"path"`
-}
-
 // Empty reports whether nothing would change.
 func (c *Comparison) Empty() bool { return len(c.Changes) == 0 }
 
@@ -105,7 +69,7 @@ func (c *Comparison) Failed() bool {
 func (p *Previewer) Compare(ctx context.Context, entries []catalog.Entry, dir string) *Comparison {
 	type compared struct {
 		change PipelineChange
-		units  []*diffUnit
+		units  []*group.Unit
 	}
 	all := forEachPipeline(ctx, p, entries, func(ctx context.Context, e catalog.Entry) compared {
 		r := p.previewOne(ctx, e)
@@ -113,16 +77,16 @@ func (p *Previewer) Compare(ctx context.Context, entries []catalog.Entry, dir st
 		return compared{change, units}
 	})
 	c := &Comparison{Pipelines: []PipelineChange{}}
-	var units []*diffUnit
+	var units []*group.Unit
 	for _, one := range all {
 		c.Pipelines = append(c.Pipelines, one.change)
 		units = append(units, one.units...)
 	}
-	c.Changes = groupUnits(units)
+	c.Changes = group.Changes(units)
 	return c
 }
 
-func (p *Previewer) compareOne(ctx context.Context, r *Result, dir string) (PipelineChange, []*diffUnit) {
+func (p *Previewer) compareOne(ctx context.Context, r *Result, dir string) (PipelineChange, []*group.Unit) {
 	one := PipelineChange{Pipeline: r.Entry.Key, Targets: []TargetChange{}}
 	if r.Snapshot != nil {
 		one.Revision = r.Snapshot.Revision
@@ -137,7 +101,7 @@ func (p *Previewer) compareOne(ctx context.Context, r *Result, dir string) (Pipe
 	if dir != "" {
 		return p.compareDir(one, r, dir)
 	}
-	var units []*diffUnit
+	var units []*group.Unit
 	for _, to := range r.Entry.Pipeline.Spec.Publish {
 		target := TargetChange{Target: to.Target(), Against: to.ComparedWith()}
 		after, err := p.filesFor(ctx, r, to)
@@ -163,7 +127,7 @@ func (p *Previewer) compareOne(ctx context.Context, r *Result, dir string) (Pipe
 }
 
 // compareDir compares with a directory: prerig render writes into it what the first place gets.
-func (p *Previewer) compareDir(one PipelineChange, r *Result, dir string) (PipelineChange, []*diffUnit) {
+func (p *Previewer) compareDir(one PipelineChange, r *Result, dir string) (PipelineChange, []*group.Unit) {
 	target := TargetChange{Target: filepath.Join(dir, filepath.FromSlash(r.Path)), Against: "directory " + dir}
 	before, err := readDirectory(target.Target)
 	if err != nil {
@@ -177,15 +141,15 @@ func (p *Previewer) compareDir(one PipelineChange, r *Result, dir string) (Pipel
 }
 
 // compareFiles finds what differs, and counts it.
-func (p *Previewer) compareFiles(target *TargetChange, r *Result, before, after map[string][]byte) []*diffUnit {
-	units, same := compareFiles(before, after)
+func (p *Previewer) compareFiles(target *TargetChange, r *Result, before, after map[string][]byte) []*group.Unit {
+	units, same := group.Compare(before, after)
 	target.Unchanged = same
 	for _, u := range units {
-		u.pipeline, u.target = r.Entry.Key, target.Target
-		switch u.kind {
-		case added:
+		u.Pipeline, u.Target = r.Entry.Key, target.Target
+		switch u.Kind {
+		case group.Added:
 			target.Added++
-		case deleted:
+		case group.Deleted:
 			target.Deleted++
 		default:
 			target.Modified++

@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/prerig/prerig/pipeline/diff/group"
 )
 
 // Bounds of what Markdown writes. GitHub takes comments of up to 65,536 characters, GitLab of more; bytes are never fewer
@@ -48,7 +50,7 @@ func (c *Comparison) Markdown(w io.Writer) error {
 	}
 	places := c.placeCounts()
 	for i, change := range c.Changes {
-		text := change.writeMarkdown(places, len(c.Changes) <= maxOpen)
+		text := writeChange(change, places, len(c.Changes) <= maxOpen)
 		if out.Len()+len(text)+kept > MaxMarkdown {
 			objects := 0
 			for _, left := range c.Changes[i:] {
@@ -64,20 +66,20 @@ func (c *Comparison) Markdown(w io.Writer) error {
 	return err
 }
 
-func (c Change) writeMarkdown(places map[string]int, open bool) string {
+func writeChange(c group.Change, places map[string]int, open bool) string {
 	var out strings.Builder
 	tag := "<details>"
 	if open {
 		tag = "<details open>"
 	}
-	fmt.Fprintf(&out, "\n%s<summary>%s</summary>\n\n", tag, escapeMarkdown(cutText(c.titleLine())))
-	for _, text := range c.listObjects(places) {
+	fmt.Fprintf(&out, "\n%s<summary>%s</summary>\n\n", tag, escapeMarkdown(cutText(c.Title())))
+	for _, text := range listObjects(c, places) {
 		fmt.Fprintf(&out, "- %s\n", escapeMarkdown(cutText(text)))
 	}
-	if legend := c.placeholderLegend(); legend != "" {
+	if legend := c.Legend(); legend != "" {
 		fmt.Fprintf(&out, "\n%s\n", escapeMarkdown(legend))
 	}
-	text, left := c.diffText()
+	text, left := diffText(c)
 	fence := "```"
 	for strings.Contains(text, fence) {
 		fence += "`"
@@ -92,7 +94,7 @@ func (c Change) writeMarkdown(places map[string]int, open bool) string {
 }
 
 // diffText returns the lines of a change that there is room for, and the number of the others.
-func (c Change) diffText() (text string, left int) {
+func diffText(c group.Change) (text string, left int) {
 	var out strings.Builder
 	for _, hunk := range c.Hunks {
 		lines := strings.TrimSpace("@@ "+oneLine(hunk.At)) + "\n" + hunk.Text

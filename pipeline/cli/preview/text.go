@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/prerig/prerig/pipeline/diff/group"
 )
 
 // listed is how many objects of a change, and pipelines with a problem, are named; JSON names all.
@@ -20,11 +22,11 @@ func (c *Comparison) Text(w io.Writer, colour bool) error {
 	var out strings.Builder
 	places := c.placeCounts()
 	for _, change := range c.Changes {
-		fmt.Fprintf(&out, "%s\n", colourText(colour, bold, "== "+change.titleLine()))
-		for _, text := range change.listObjects(places) {
+		fmt.Fprintf(&out, "%s\n", colourText(colour, bold, "== "+change.Title()))
+		for _, text := range listObjects(change, places) {
 			fmt.Fprintf(&out, "   %s\n", text)
 		}
-		if legend := change.placeholderLegend(); legend != "" {
+		if legend := change.Legend(); legend != "" {
 			fmt.Fprintf(&out, "   %s\n", legend)
 		}
 		for _, hunk := range change.Hunks {
@@ -78,50 +80,8 @@ func paintDiff(colour bool, text string) string {
 	return out.String()
 }
 
-func (c Change) titleLine() string {
-	if len(c.Objects) == 1 {
-		return fmt.Sprintf("%s: %s (%s)", c.Kind, c.Objects[0].Name, c.Objects[0].Pipeline)
-	}
-	return fmt.Sprintf("%s: the same in %s of %s", c.Kind, c.kindCounts(), plural(c.countPipelines(), "pipeline"))
-}
-
-func (c Change) countPipelines() int {
-	pipelines := map[string]bool{}
-	for _, o := range c.Objects {
-		pipelines[o.Pipeline] = true
-	}
-	return len(pipelines)
-}
-
-// kindCounts counts the objects: "3 objects (2 Deployment, 1 CronJob)", "2 Service".
-func (c Change) kindCounts() string {
-	counts := map[string]int{}
-	var order []string
-	for _, o := range c.Objects {
-		kind, _, ok := strings.Cut(o.Name, " ")
-		if !ok {
-			kind = "file"
-		}
-		if counts[kind]++; counts[kind] == 1 {
-			order = append(order, kind)
-		}
-	}
-	sort.SliceStable(order, func(i, j int) bool { return counts[order[i]] > counts[order[j]] })
-	if len(order) == 1 {
-		return plural(len(c.Objects), order[0])
-	}
-	var parts []string
-	for _, kind := range order {
-		parts = append(parts, plural(counts[kind], kind))
-	}
-	if len(parts) > 6 {
-		parts = append(parts[:5], fmt.Sprintf("%d other kinds", len(order)-5))
-	}
-	return fmt.Sprintf("%s (%s)", plural(len(c.Objects), "object"), strings.Join(parts, ", "))
-}
-
 // listObjects names the objects of a change, the first few of many, and the places of those that do not change everywhere.
-func (c Change) listObjects(places map[string]int) (out []string) {
+func listObjects(c group.Change, places map[string]int) (out []string) {
 	for i, o := range c.Objects {
 		if i == listed && len(c.Objects) > listed+1 {
 			return append(out, fmt.Sprintf("and %d more (-o json names all)", len(c.Objects)-listed))
@@ -147,29 +107,6 @@ func (c Change) listObjects(places map[string]int) (out []string) {
 		}
 	}
 	return out
-}
-
-// placeholderLegend says what the placeholders stand for.
-func (c Change) placeholderLegend() string {
-	params := map[string]bool{}
-	for _, o := range c.Objects {
-		for param := range o.Values {
-			params[param] = true
-		}
-	}
-	var names []string
-	for param := range params {
-		names = append(names, "<"+param+">")
-	}
-	slices.Sort(names)
-	if len(names) == 0 {
-		return ""
-	}
-	verb := " stands"
-	if len(names) > 1 {
-		verb = " stand"
-	}
-	return strings.Join(names, ", ") + verb + " for each object's own"
 }
 
 // placeCounts returns the number of places that each pipeline is published to.
@@ -240,7 +177,7 @@ func (c *Comparison) commonProblems() []*commonProblem {
 			return
 		}
 		name := p.Pipeline[strings.LastIndexByte(p.Pipeline, '/')+1:]
-		same := substitution{{"name", name}}.replaceValues(text)
+		same := group.ReplaceName(text, name)
 		one := found[kind+same]
 		if one == nil {
 			one = &commonProblem{kind: kind, text: same, raw: text}

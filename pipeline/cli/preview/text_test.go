@@ -13,27 +13,52 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/prerig/prerig/pipeline/diff/group"
 )
+
+// application is a Deployment with the proxy of a mesh.
+func application(name, image, proxy string) string {
+	return fmt.Sprintf(`apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: %[1]s
+  namespace: shop
+spec:
+  template:
+    spec:
+      containers:
+      - name: %[1]s
+        image: reg/%[1]s:%[2]s
+      - name: istio-proxy
+        env:
+        - name: OWNER
+          value: kubernetes://apis/apps/v1/namespaces/shop/deployments/%[1]s
+        image: proxyv2:%[3]s
+`, name, image, proxy)
+}
+
+func configMap(name string, lines ...string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\ndata:\n  config: |\n    " + strings.Join(lines, "\n    ") + "\n"
+}
 
 // comparison compares n pipelines, of which each changes in its own way where distinct is set.
 func comparison(n int, distinct bool) *Comparison {
 	c := &Comparison{}
-	var units []*diffUnit
+	var units []*group.Unit
 	for i := range n {
-		a := app{name: fmt.Sprintf("app-%04d", i)}
-		b := a
-		b.proxy = "2"
+		name, image := fmt.Sprintf("app-%04d", i), "1"
 		if distinct {
-			b.image = fmt.Sprintf("%d.%d", i, i*i)
+			image = fmt.Sprintf("%d.%d", i, i*i)
 		}
-		found, same := compareFiles(map[string][]byte{"f.yaml": []byte(a.yaml())}, map[string][]byte{"f.yaml": []byte(b.yaml())})
-		p := PipelineChange{Pipeline: "team/" + a.name, Targets: []TargetChange{{Target: "t", Against: "branch rendered of u", Modified: len(found), Unchanged: same}}}
+		found, same := group.Compare(map[string][]byte{"f.yaml": []byte(application(name, "1", "1"))}, map[string][]byte{"f.yaml": []byte(application(name, image, "2"))})
+		p := PipelineChange{Pipeline: "team/" + name, Targets: []TargetChange{{Target: "t", Against: "branch rendered of u", Modified: len(found), Unchanged: same}}}
 		for _, u := range found {
-			u.pipeline, u.target = p.Pipeline, "t"
+			u.Pipeline, u.Target = p.Pipeline, "t"
 		}
 		c.Pipelines, units = append(c.Pipelines, p), append(units, found...)
 	}
-	c.Changes = groupUnits(units)
+	c.Changes = group.Changes(units)
 	return c
 }
 
@@ -107,7 +132,9 @@ func TestMarkdownOfALongChange(t *testing.T) {
 	for i := range long {
 		long[i] = fmt.Sprintf("line %d", i)
 	}
-	c := &Comparison{Changes: compareAll([][2]string{{"", configMap("long", long...)}, {configMap("short", "a"), configMap("short", "b")}})}
+	units, _ := group.Compare(map[string][]byte{"short": []byte(configMap("short", "a"))},
+		map[string][]byte{"short": []byte(configMap("short", "b")), "long": []byte(configMap("long", long...))})
+	c := &Comparison{Changes: group.Changes(units)}
 	text := markdown(t, c)
 	found := regexp.MustCompile(`\*\*(\d+) more lines of this change are left out here`).FindStringSubmatch(text)
 	if found == nil {
@@ -149,7 +176,7 @@ func TestMarkdownEscapes(t *testing.T) {
 	hostile := "<img src=x> @everyone [a](http://evil) `code` **bold** #1"
 	c := &Comparison{
 		Pipelines: []PipelineChange{{Pipeline: hostile, Error: hostile}},
-		Changes:   []Change{{Kind: modified, Hunks: []Hunk{{At: "a\n```", Text: "+```\n+````\n"}}, Objects: []Object{{Pipeline: hostile, Name: hostile}}}},
+		Changes:   []group.Change{{Kind: group.Modified, Hunks: []group.Hunk{{At: "a\n```", Text: "+```\n+````\n"}}, Objects: []group.Object{{Pipeline: hostile, Name: hostile}}}},
 	}
 	text := markdown(t, c)
 	for _, bad := range []string{"<img", "@everyone", "](", "**bold", "#1", "http://"} {
@@ -194,8 +221,8 @@ func TestObjectsThatNoServerWouldTake(t *testing.T) {
 			file := func(value string) map[string][]byte {
 				return map[string][]byte{"f.yaml": []byte("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: " + fmt.Sprintf(spec, value) + "\n")}
 			}
-			units, _ := compareFiles(file("before"), file("after"))
-			c := &Comparison{Changes: groupUnits(units)}
+			units, _ := group.Compare(file("before"), file("after"))
+			c := &Comparison{Changes: group.Changes(units)}
 			if out := markdown(t, c); !strings.Contains(out, "before") || !strings.Contains(out, "after") {
 				t.Error(out)
 			}

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package preview
+package group
 
 import (
 	"encoding/binary"
@@ -40,8 +40,8 @@ type runMember struct {
 	by     substitution
 }
 
-// groupUnits puts the runs of all units together and gives the changes.
-func groupUnits(units []*diffUnit) []Change {
+// Changes puts the runs of all units together and gives the changes.
+func Changes(units []*Unit) []Change {
 	counts := map[changeDigest]int{}
 	for _, u := range units {
 		for _, r := range u.runs {
@@ -80,9 +80,9 @@ func groupUnits(units []*diffUnit) []Change {
 	return joinRuns(order)
 }
 
-func newShared(u *diffUnit, r *changedRun, key candidateDigest, above *sharedRun) *sharedRun {
+func newShared(u *Unit, r *changedRun, key candidateDigest, above *sharedRun) *sharedRun {
 	return &sharedRun{
-		kind: u.kind, by: key.by, first: r, base: indentOf(r.lines), index: map[string]int{}, before: r.before, after: r.after,
+		kind: u.Kind, by: key.by, first: r, base: indentOf(r.lines), index: map[string]int{}, before: r.before, after: r.after,
 		above: above, gap: r.follows, where: r.where, inPod: r.inPod, sameWhere: true, samePod: r.pod, plain: true, text: textOf(r.lines, nil),
 	}
 }
@@ -131,15 +131,15 @@ func textOf(lines []diffLine, by substitution) string {
 }
 
 // addUnit enters an object, or one more place of it.
-func (s *sharedRun) addUnit(u *diffUnit, key candidateDigest) {
-	id := u.pipeline + "\x00" + u.name
+func (s *sharedRun) addUnit(u *Unit, key candidateDigest) {
+	id := u.Pipeline + "\x00" + u.Name
 	i, ok := s.index[id]
 	if !ok {
 		i = len(s.members)
 		s.index[id] = i
-		s.members = append(s.members, runMember{Object{Pipeline: u.pipeline, Name: u.name}, key.by})
+		s.members = append(s.members, runMember{Object{Pipeline: u.Pipeline, Name: u.Name}, key.by})
 	}
-	place := Place{Target: u.target, Path: u.path}
+	place := Place{Target: u.Target, Path: u.Path}
 	if o := &s.members[i].object; !slices.Contains(o.Places, place) {
 		o.Places = append(o.Places, place)
 	}

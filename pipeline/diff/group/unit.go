@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package preview
+package group
 
 import (
 	"bytes"
@@ -17,18 +17,23 @@ import (
 
 // The kinds of changes.
 const (
-	added    = "added"
-	modified = "modified"
-	deleted  = "deleted"
+	Added    = "added"
+	Modified = "modified"
+	Deleted  = "deleted"
 )
 
-// diffUnit is one object that differs, or one file where files hold no objects.
-type diffUnit struct {
-	pipeline, target string
-	path, name, kind string
-	object           manifest.Meta
-	old, now         []byte
-	runs             []*changedRun
+// Unit is one object that differs, or one file where files hold no objects.
+type Unit struct {
+	// Pipeline and Target are where it is. They are the caller's to set.
+	Pipeline, Target string
+	// Kind is Added, Modified or Deleted.
+	Kind string
+	// Path of the file, and Name of the object as in [Object].
+	Path, Name string
+
+	object   manifest.Meta
+	old, now []byte
+	runs     []*changedRun
 }
 
 // objectText is one document of a file.
@@ -37,8 +42,18 @@ type objectText struct {
 	raw    []byte
 }
 
-// compareFiles finds the objects that differ between two sets of files, and counts those that do not.
-func compareFiles(before, after map[string][]byte) (units []*diffUnit, same int) {
+// New is a unit of one object that differs, nil on the side where it is not. Where only is not nil, the changed lines are those that it
+// says yes to, of "-" by their number in the old text and of "+" in the new one; nil comes back where there are none.
+func New(path string, object manifest.Meta, old, now []byte, only func(sign byte, number int) bool) *Unit {
+	u := &Unit{Path: path, Name: object.Kind + " " + qualifiedName(object), Kind: kindOf(old != nil, now != nil), object: object, old: old, now: now}
+	if u.findRuns(only); len(u.runs) == 0 {
+		return nil
+	}
+	return u
+}
+
+// Compare finds the objects that differ between two sets of files, and counts those that do not.
+func Compare(before, after map[string][]byte) (units []*Unit, same int) {
 	names := map[string]bool{}
 	for name := range before {
 		names[name] = true
@@ -53,23 +68,23 @@ func compareFiles(before, after map[string][]byte) (units []*diffUnit, same int)
 		units, same = append(units, found...), same+equal
 	}
 	for _, u := range units {
-		u.findRuns()
+		u.findRuns(nil)
 	}
 	return units, same
 }
 
 // compareFile takes a file apart into its objects. One that cannot be, or that differs in what is between the objects, is
 // compared as a whole.
-func compareFile(name string, old, now []byte, had, has bool) (units []*diffUnit, same int) {
+func compareFile(name string, old, now []byte, had, has bool) (units []*Unit, same int) {
 	if had && has && bytes.Equal(old, now) {
 		pieces, _ := splitObjects(name, now)
 		return nil, max(1, len(pieces))
 	}
 	before, readOld := splitObjects(name, old)
 	after, readNow := splitObjects(name, now)
-	whole := &diffUnit{path: name, name: name, kind: kindOf(had, has), old: old, now: now}
+	whole := &Unit{Path: name, Name: name, Kind: kindOf(had, has), old: old, now: now}
 	if had && !readOld || has && !readNow || len(before)+len(after) == 0 {
-		return []*diffUnit{whole}, 0
+		return []*Unit{whole}, 0
 	}
 	ids := map[manifest.Meta][2][]byte{}
 	var order []manifest.Meta
@@ -89,12 +104,12 @@ func compareFile(name string, old, now []byte, had, has bool) (units []*diffUnit
 			same++
 			continue
 		}
-		units = append(units, &diffUnit{
-			path: name, name: id.Kind + " " + qualifiedName(id), kind: kindOf(pair[0] != nil, pair[1] != nil), object: id, old: pair[0], now: pair[1],
+		units = append(units, &Unit{
+			Path: name, Name: id.Kind + " " + qualifiedName(id), Kind: kindOf(pair[0] != nil, pair[1] != nil), object: id, old: pair[0], now: pair[1],
 		})
 	}
 	if len(units) == 0 {
-		return []*diffUnit{whole}, 0 // the same objects in another order, or with something else between them
+		return []*Unit{whole}, 0 // the same objects in another order, or with something else between them
 	}
 	return units, same
 }
@@ -102,11 +117,11 @@ func compareFile(name string, old, now []byte, had, has bool) (units []*diffUnit
 func kindOf(had, has bool) string {
 	switch {
 	case !had:
-		return added
+		return Added
 	case !has:
-		return deleted
+		return Deleted
 	}
-	return modified
+	return Modified
 }
 
 func qualifiedName(object manifest.Meta) string {
@@ -159,14 +174,14 @@ type changedRun struct {
 	pod          bool
 }
 
-// findRuns fills in the runs.
-func (u *diffUnit) findRuns() {
+// findRuns fills in the runs, those of the lines that are asked for.
+func (u *Unit) findRuns(only func(sign byte, number int) bool) {
 	old, now := redact.Pair(u.old, u.now)
-	hunks := splitHunks(string(diff.Unified(u.path, []diff.Chunk{{Old: old, New: now}})))
+	hunks := splitHunks(string(diff.Unified(u.Path, []diff.Chunk{{Old: old, New: now}})))
 	for _, hunk := range hunks {
-		u.runs = append(u.runs, runsOf(hunk)...)
+		u.runs = append(u.runs, runsOf(hunk, only)...)
 	}
-	if len(u.runs) == 0 { // an empty file
+	if len(u.runs) == 0 && only == nil { // an empty file
 		u.runs = []*changedRun{{}}
 	}
 	u.describeRuns()
@@ -212,26 +227,33 @@ func spanStart(span string) int {
 	return n
 }
 
-// runsOf takes a hunk apart at its unchanged lines.
-func runsOf(hunk []diffLine) (out []*changedRun) {
+// runsOf takes a hunk apart at its unchanged lines, and at the changed ones that are not asked for.
+func runsOf(hunk []diffLine, only func(sign byte, number int) bool) (out []*changedRun) {
 	var around []diffLine
 	var open *changedRun
+	apart := true // from the run before
+	closeRun := func() {
+		if len(out) > 0 && !apart {
+			out[len(out)-1].after = around
+		}
+	}
 	for _, l := range hunk {
 		if l.sign == ' ' {
 			around, open = append(around, l), nil
 			continue
 		}
+		if only != nil && !only(l.sign, l.number) {
+			closeRun()
+			around, open, apart = nil, nil, true
+			continue
+		}
 		if open == nil {
-			open = &changedRun{before: around, follows: len(out) > 0}
-			if len(out) > 0 {
-				out[len(out)-1].after = around
-			}
-			out, around = append(out, open), nil
+			closeRun()
+			open = &changedRun{before: around, follows: !apart}
+			out, around, apart = append(out, open), nil, false
 		}
 		open.lines = append(open.lines, l)
 	}
-	if len(out) > 0 {
-		out[len(out)-1].after = around
-	}
+	closeRun()
 	return out
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package preview
+package group
 
 import (
 	"crypto/sha256"
@@ -29,15 +29,15 @@ type candidateDigest struct {
 }
 
 // describeRuns works out what each run is: its lines, the fields that they are in, and the values of the object in them.
-func (u *diffUnit) describeRuns() {
+func (u *Unit) describeRuns() {
 	var old, now locatedManifest
-	if u.kind == modified && u.object.Name != "" {
+	if u.Kind == Modified && u.object.Name != "" {
 		old, now = locateLines(u.old), locateLines(u.now)
 	}
 	own := u.ownValues(old, now)
 	times := map[changeDigest]int{}
 	for _, r := range u.runs {
-		essence := r.essenceText(u.object.Kind, old, now, u.kind == modified)
+		essence := r.essenceText(u.object.Kind, old, now, u.Kind == Modified)
 		found, all := allSubstitutions(essence, own)
 		for _, way := range found {
 			names := make([]string, 0, len(way))
@@ -45,7 +45,7 @@ func (u *diffUnit) describeRuns() {
 				names = append(names, v.param)
 			}
 			slices.Sort(names)
-			id := way.digestText(essence, all, u.kind, strings.Join(names, ","))
+			id := way.digestText(essence, all, u.Kind, strings.Join(names, ","))
 			if times[id]++; times[id] > 1 { // the same once more in this object
 				id = digestOf(string(id[:]), strconv.Itoa(times[id]))
 			}

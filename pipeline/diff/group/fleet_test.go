@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package preview
+package group
 
 import (
 	"fmt"
@@ -92,15 +92,15 @@ func TestAnUpgradeReadsAsAHandful(t *testing.T) {
 		"the last one":                {old, none, 10},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var units []*diffUnit
+			var units []*Unit
 			for i := range n {
-				found, _ := compareFiles(tc.before[i], tc.after[i])
+				found, _ := Compare(tc.before[i], tc.after[i])
 				for _, u := range found {
-					u.pipeline, u.target = fmt.Sprint(i), "t"
+					u.Pipeline, u.Target = fmt.Sprint(i), "t"
 				}
 				units = append(units, found...)
 			}
-			got := groupUnits(units)
+			got := Changes(units)
 			objects := map[string]bool{}
 			for _, c := range got {
 				for _, o := range c.Objects {

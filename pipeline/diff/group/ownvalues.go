@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package preview
+package group
 
 import (
 	"slices"
@@ -21,7 +21,7 @@ const meshProxy = "istio-proxy"
 // ownValues returns the values of an object that lines elsewhere in it may be made of: only those that the change leaves
 // alone, as else the change is of them. A new object has no more than its name and namespace: what else it holds is the
 // change.
-func (u *diffUnit) ownValues(old, now locatedManifest) []ownValue {
+func (u *Unit) ownValues(old, now locatedManifest) []ownValue {
 	var out []ownValue
 	add := func(param, value string) {
 		if len(value) > 1 {
@@ -87,6 +87,9 @@ func placeholderName(what string, n int) string {
 	}
 	return what + " " + strconv.Itoa(n)
 }
+
+// ReplaceName puts <name> in the place of a name that stands in a text as a word.
+func ReplaceName(text, name string) string { return substitution{{"name", name}}.replaceValues(text) }
 
 // substitution says what stands for which values; the longest value first.
 type substitution []ownValue

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package preview
+package group
 
 import (
 	"fmt"
@@ -76,7 +76,7 @@ func brief(changes []Change) (out []string) {
 
 // compareAll compares pairs of texts, each the one file of a pipeline.
 func compareAll(pairs [][2]string) []Change {
-	var units []*diffUnit
+	var units []*Unit
 	for i, pair := range pairs {
 		files := [2]map[string][]byte{{}, {}}
 		for side, text := range pair {
@@ -84,13 +84,13 @@ func compareAll(pairs [][2]string) []Change {
 				files[side]["f.yaml"] = []byte(text)
 			}
 		}
-		found, _ := compareFiles(files[0], files[1])
+		found, _ := Compare(files[0], files[1])
 		for _, u := range found {
-			u.pipeline, u.target = fmt.Sprintf("p%d", i), "t"
+			u.Pipeline, u.Target = fmt.Sprintf("p%d", i), "t"
 		}
 		units = append(units, found...)
 	}
-	return groupUnits(units)
+	return Changes(units)
 }
 
 func cronJob(name, proxy string) string {
@@ -283,16 +283,16 @@ func TestContextThatDiffersIsNotShown(t *testing.T) {
 
 func TestPlaces(t *testing.T) {
 	old, now := []byte(app{name: "web", proxy: "1"}.yaml()), []byte(app{name: "web", proxy: "2"}.yaml())
-	var units []*diffUnit
+	var units []*Unit
 	for _, target := range []string{"branch", "artifact"} {
-		found, same := compareFiles(map[string][]byte{"f": old, "g": old}, map[string][]byte{"f": now, "g": old})
+		found, same := Compare(map[string][]byte{"f": old, "g": old}, map[string][]byte{"f": now, "g": old})
 		if same != 1 {
 			t.Errorf("%d objects are the same", same)
 		}
-		found[0].pipeline, found[0].target = "p", target
+		found[0].Pipeline, found[0].Target = "p", target
 		units = append(units, found...)
 	}
-	changes := groupUnits(units)
+	changes := Changes(units)
 	want := []Object{{Pipeline: "p", Name: "Deployment shop/web", Places: []Place{{"branch", "f"}, {"artifact", "f"}}}}
 	if len(changes) != 1 || !cmp.Equal(changes[0].Objects, want) {
 		t.Errorf("got %+v", changes)
