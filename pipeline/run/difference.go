@@ -6,16 +6,11 @@ package run
 import (
 	"bytes"
 	"context"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/prerig/prerig/fn"
-	policyv1alpha1 "github.com/prerig/prerig/fn/api/v1alpha1"
-	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/pipeline/diff"
 	"github.com/prerig/prerig/pipeline/fault"
+	"github.com/prerig/prerig/pipeline/injection"
 	"github.com/prerig/prerig/pipeline/redact"
 	"github.com/prerig/prerig/pipeline/status"
 	"github.com/prerig/prerig/pipeline/watchdog"
@@ -99,7 +94,7 @@ func (a *attempt) addDiffs(ctx context.Context, p targetResult, d *status.Diff, 
 
 // fileDiff is the difference of one file, no longer than it may be.
 func fileDiff(ctx context.Context, name string, before, after []byte) status.FileDiff {
-	one := status.FileDiff{Path: name, Injected: InjectedLines(ctx, after), InjectedBefore: InjectedLines(ctx, before)}
+	one := status.FileDiff{Path: name, Injected: injectedLines(ctx, after), InjectedBefore: injectedLines(ctx, before)}
 	before, after = redact.Pair(before, after) // who may look at the page need not be who may read Secrets
 	patch := diff.Unified(name, []diff.Chunk{{Old: before, New: after}})
 	if len(patch) > maxDiffPatch {
@@ -111,64 +106,11 @@ func fileDiff(ctx context.Context, name string, before, after []byte) status.Fil
 	return one
 }
 
-// InjectedLines returns the lines of a file of manifests, counted from 1, that an injection made: those that are not there
-// when the injection is taken out again.
-func InjectedLines(ctx context.Context, content []byte) []int {
-	if len(content) == 0 {
-		return nil
-	}
-	file, err := manifest.Parse("", content)
+// injectedLines returns the lines of a file that an injection made.
+func injectedLines(ctx context.Context, content []byte) []int {
+	remover, err := injection.NewRemover()
 	if err != nil {
 		return nil
 	}
-	p, err := policyv1alpha1.Parse([]byte("apiVersion: prerig.dev/v1alpha1\nkind: InjectionPolicy\nmetadata: {name: remove}\nspec: {mode: Remove, istio: {injector: {builtIn: istio}}}\n"))
-	if err != nil {
-		p, err = policyv1alpha1.Parse([]byte("apiVersion: prerig.dev/v1alpha1\nkind: InjectionPolicy\nmetadata: {name: remove}\nspec: {mode: Remove}\n"))
-		if err != nil {
-			return nil
-		}
-	}
-	injector, err := fn.New([]*policyv1alpha1.InjectionPolicy{p}, fn.WithWorkers(1))
-	if err != nil {
-		return nil
-	}
-	items := make([]fn.Item, len(file.Docs))
-	for i, doc := range file.Docs {
-		items[i] = fn.Item{Doc: doc, Index: i}
-	}
-	report, err := injector.Run(ctx, items)
-	if err != nil || len(report.Items) != len(items) {
-		return nil
-	}
-	var without bytes.Buffer
-	same := true
-	for i, item := range report.Items {
-		same = same && item.Doc == items[i].Doc
-		without.Write(item.Doc.Raw())
-	}
-	if same {
-		return nil
-	}
-	return addedLines(diff.Unified("f", []diff.Chunk{{Old: without.Bytes(), New: content}}))
-}
-
-// addedLines returns the lines of the new file that a unified diff adds.
-func addedLines(patch []byte) []int {
-	var out []int
-	at := 0
-	for line := range strings.Lines(string(patch)) {
-		switch {
-		case strings.HasPrefix(line, "--- ") && at == 0, strings.HasPrefix(line, "+++ ") && at == 0:
-		case strings.HasPrefix(line, "@@ "):
-			_, after, _ := strings.Cut(line, " +")
-			start, _, _ := strings.Cut(strings.Fields(after)[0], ",")
-			at, _ = strconv.Atoi(start)
-		case strings.HasPrefix(line, "+"):
-			out = append(out, at)
-			at++
-		case strings.HasPrefix(line, " "):
-			at++
-		}
-	}
-	return slices.Compact(out)
+	return remover.Lines(ctx, content)
 }

@@ -118,7 +118,7 @@ func TestWithoutTheInjectedLinesTheOriginalIsLeft(t *testing.T) {
 			if before == after {
 				t.Fatal("nothing was injected")
 			}
-			lines := InjectedLines(t.Context(), []byte(after))
+			lines := injectedLines(t.Context(), []byte(after))
 			if got := without(after, lines); got != before {
 				t.Errorf("what is not marked differs from the original:\n%s", cmp.Diff(before, got))
 			}
@@ -138,7 +138,7 @@ func TestInjectedLinesOfWhatTheUserWrote(t *testing.T) {
 	after := injected(t, deployment("web", "", probe), plainPolicy)
 	var marked []string
 	all := strings.Split(after, "\n")
-	for _, n := range InjectedLines(t.Context(), []byte(after)) {
+	for _, n := range injectedLines(t.Context(), []byte(after)) {
 		marked = append(marked, strings.TrimSpace(all[n-1]))
 	}
 	if !slices.Contains(marked, "path: /app-health/app/readyz") || !slices.Contains(marked, "port: 15020") {
@@ -159,7 +159,7 @@ func TestNothingIsMarked(t *testing.T) {
 		"no injection":     injected(t, deployment("web", "", ""), ""),
 		"the user's proxy": injected(t, deployment("web", "", "      - name: proxy\n        image: envoy:1\n"), ""),
 	} {
-		if got := InjectedLines(t.Context(), []byte(text)); len(got) != 0 {
+		if got := injectedLines(t.Context(), []byte(text)); len(got) != 0 {
 			t.Errorf("%s: lines %v", name, got)
 		}
 	}
