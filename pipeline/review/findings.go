@@ -1,0 +1,123 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package review
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/prerig/prerig/fn/lint"
+	"github.com/prerig/prerig/fn/lint/baseline"
+	"github.com/prerig/prerig/fn/result"
+)
+
+// finding is one that pipelines and objects have in common.
+type finding struct {
+	severity      result.Severity
+	code, message string
+	at            []string
+}
+
+// findings shows new findings, the same once.
+func (r *review) findings() section {
+	s := section{title: "New findings", what: "finding"}
+	var all []*finding
+	found := map[string]*finding{}
+	for i := range r.change.Pipelines {
+		for _, one := range r.fresh(&r.change.Pipelines[i]) {
+			code := one.Tags[result.TagCode]
+			key := string(one.Severity) + "\x00" + code + "\x00" + one.Message
+			f := found[key]
+			if f == nil {
+				f = &finding{severity: one.Severity, code: code, message: one.Message}
+				found[key], all = f, append(all, f)
+			}
+			for _, ref := range refsOf(one) {
+				if text := ref.String(); !slices.Contains(f.at, text) {
+					f.at = append(f.at, text)
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *finding) int {
+		return cmp.Or(cmp.Compare(severityRank(a.severity), severityRank(b.severity)), cmp.Compare(len(b.at), len(a.at)))
+	})
+	for _, f := range all {
+		text := fmt.Sprintf("- **%s** %s", severityWord(f.severity), codeSpan(f.message))
+		if f.code != "" {
+			text += " (" + codeSpan(f.code) + ")"
+		}
+		if len(f.at) > 0 {
+			text += ": " + named(f.at)
+		}
+		s.pieces = append(s.pieces, piece{rank: rankFinding, forms: []string{text + "\n"}})
+	}
+	return s
+}
+
+func severityRank(s result.Severity) int {
+	return slices.Index([]result.Severity{result.Error, result.Warning, result.Info}, s)
+}
+
+func severityWord(s result.Severity) string {
+	if severityRank(s) < 0 {
+		return string(result.Error)
+	}
+	return string(s)
+}
+
+func refsOf(r result.Result) (out []result.ResourceRef) {
+	for _, p := range r.Places {
+		out = append(out, p.ResourceRef)
+	}
+	if r.ResourceRef != nil {
+		out = append(out, *r.ResourceRef)
+	}
+	return out
+}
+
+// fresh returns the findings of a pipeline that are new.
+func (r *review) fresh(p *Pipeline) result.Results {
+	after := lint.JoinMesh(slices.DeleteFunc(slices.Clone(p.Findings.After), func(one result.Result) bool {
+		return one.Severity == result.Info && one.Tags[result.TagCode] == "" // what was done is no finding
+	}))
+	if !p.Findings.BeforeKnown {
+		changed := map[string]bool{}
+		for _, o := range r.objects {
+			if o.pipeline == p.Name {
+				changed[o.name()] = true
+			}
+		}
+		return slices.DeleteFunc(after, func(one result.Result) bool {
+			refs := refsOf(one)
+			return len(refs) > 0 && !slices.ContainsFunc(refs, func(ref result.ResourceRef) bool { return changed[ref.String()] })
+		})
+	}
+	after, _, _ = baseline.New(lint.JoinMesh(slices.Clone(p.Findings.Before))).Filter(after)
+	// What no rule of lint's has found, such as a schema, has no baseline.
+	known := map[string]int{}
+	for _, one := range p.Findings.Before {
+		known[findingKey(one)]++
+	}
+	return slices.DeleteFunc(after, func(one result.Result) bool {
+		if _, ok := lint.Lookup(one.Tags[result.TagCode]); ok {
+			return false
+		}
+		key := findingKey(one)
+		known[key]--
+		return known[key] >= 0
+	})
+}
+
+func findingKey(r result.Result) string {
+	key := r.Tags[result.TagCode] + "\x00" + r.Message
+	for _, ref := range refsOf(r) {
+		key += "\x00" + ref.String()
+	}
+	if r.Field != nil {
+		key += "\x00" + r.Field.Path
+	}
+	return key
+}

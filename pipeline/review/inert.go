@@ -1,0 +1,176 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package review
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Bounds of what is shown of others' texts, in bytes: names and messages, and one line of a manifest.
+const (
+	maxText = 300
+	maxLine = 500
+)
+
+// codeSpan shows a text of others as one code span.
+func codeSpan(text string) string { return longCodeSpan(text, maxText) }
+
+func longCodeSpan(text string, most int) string {
+	text = defused(cut(visible(strings.Join(strings.Fields(text), " ")), most))
+	if text == "" {
+		return "(empty)"
+	}
+	ticks := strings.Repeat("`", longestRun(text)+1)
+	if strings.HasPrefix(text, "`") || strings.HasSuffix(text, "`") {
+		text = " " + text + " "
+	}
+	return ticks + text + ticks
+}
+
+// fenced shows lines of a difference as a fenced block. Each of them begins with a sign.
+func fenced(lines []string) string {
+	var out strings.Builder
+	longest := 2
+	for _, line := range lines {
+		longest = max(longest, longestRun(line))
+	}
+	ticks := strings.Repeat("`", longest+1)
+	out.WriteString(ticks + "diff\n")
+	for _, line := range lines {
+		out.WriteString(line + "\n")
+	}
+	out.WriteString(ticks + "\n")
+	return out.String()
+}
+
+// shownLine is a line of a difference, without its line end, as it is shown.
+func shownLine(line string) string { return defused(cut(visible(line), maxLine)) }
+
+func longestRun(text string) int {
+	longest, run := 0, 0
+	for i := range len(text) {
+		if text[i] != '`' {
+			run = 0
+			continue
+		}
+		run++
+		longest = max(longest, run)
+	}
+	return longest
+}
+
+// visible writes out the characters that a reader would not see, or that would end the line or turn it round.
+func visible(text string) string {
+	text = strings.ToValidUTF8(text, "\ufffd")
+	if !strings.ContainsFunc(text, isHidden) {
+		return text
+	}
+	var out strings.Builder
+	for _, r := range text {
+		if isHidden(r) {
+			fmt.Fprintf(&out, "<U+%04X>", r)
+			continue
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
+}
+
+func isHidden(r rune) bool {
+	return r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
+}
+
+// cut shortens a text and says so.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	end := most
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return fmt.Sprintf("%s… (%d more bytes)", text[:end], len(text)-end)
+}
+
+var (
+	// closingWord is what hosts take for the closing of an issue, if one follows: GitHub, GitLab, Gitea, Bitbucket and Azure DevOps.
+	closingWord = regexp.MustCompile(`(?i)\b(?:clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)|implement(?:s|ed|ing)?|complete[sd]?|(?:re)?open(?:s|ed|ing)?)\b`)
+	// issueAfter is an issue that follows.
+	issueAfter = regexp.MustCompile(`(?i)^[ \t]*[:\-]?[ \t]*(?:(?:issues?|bugs?|task|ticket)[ \t]+)?(?:[\w./-]*[#!&$][\w]|[a-z][a-z0-9_]+-[0-9]|gh-|gl-|https?:)`)
+)
+
+// wordJoiner is not seen. A text of others has none, as visible writes it out.
+const wordJoiner = "\u2060"
+
+// defused keeps words that close issues apart from the issues: hosts look for them in the raw text, too.
+func defused(text string) string {
+	var out strings.Builder
+	from := 0
+	for _, at := range closingWord.FindAllStringIndex(text, -1) {
+		if !issueAfter.MatchString(text[at[1]:]) {
+			continue
+		}
+		out.WriteString(text[from:at[1]] + wordJoiner)
+		from = at[1]
+	}
+	if from == 0 {
+		return text
+	}
+	out.WriteString(text[from:])
+	return out.String()
+}
+
+var userInfo = regexp.MustCompile(`://[^/]*@`)
+
+// withoutPassword takes the user and the password out of a URL.
+func withoutPassword(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return userInfo.ReplaceAllString(address, "://")
+	}
+	if u.User == nil {
+		return address
+	}
+	if _, secret := u.User.Password(); !secret && u.Scheme == "ssh" {
+		return address
+	}
+	u.User = nil
+	return u.String()
+}
+
+// plainAddress is a URL that can be a link: nothing in it is markup.
+var plainAddress = regexp.MustCompile(`^https?://[A-Za-z0-9._:\[\]-]+(?:/[A-Za-z0-9._~:/?#@!$&'()+,;=%-]*)?$`)
+
+// plainKind is a kind that can stand among our own words.
+var plainKind = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,62}$`)
+
+func shownKind(kind string) string {
+	if plainKind.MatchString(kind) {
+		return kind
+	}
+	return codeSpan(kind)
+}
+
+// counted is a number of things of one kind.
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	switch {
+	case strings.HasSuffix(what, "`"):
+		return fmt.Sprintf("%d %s", n, what)
+	case strings.HasSuffix(what, "cy"), strings.HasSuffix(what, "ry"), strings.HasSuffix(what, "ty"):
+		return fmt.Sprintf("%d %sies", n, what[:len(what)-1])
+	case strings.HasSuffix(what, "ss"):
+		return fmt.Sprintf("%d %ses", n, what)
+	case strings.HasSuffix(what, "s"):
+		return fmt.Sprintf("%d %s", n, what)
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

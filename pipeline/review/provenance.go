@@ -1,0 +1,167 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package review
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// moved is an image that is another one in workloads.
+type moved struct {
+	before, after string
+	injected      bool
+	workloads     map[string]bool
+}
+
+// images shows the images that moved, and those that are new.
+func (r *review) images() section {
+	s := section{title: "Images", what: "image"}
+	found := map[string]*moved{}
+	var all []*moved
+	known := map[string]bool{}
+	note := func(o *object, before string, c container) {
+		key := before + "\x00" + c.image
+		m := found[key]
+		if m == nil {
+			m = &moved{before: before, after: c.image, injected: true, workloads: map[string]bool{}}
+			found[key], all = m, append(all, m)
+		}
+		m.injected = m.injected && c.injected
+		m.workloads[o.pipeline+"\x00"+o.name()] = true
+	}
+	for _, o := range r.objects {
+		before := map[string]string{}
+		for _, c := range r.containers(o.before) {
+			before[c.at], known[c.image] = c.image, true
+		}
+		for _, c := range r.containers(o.after) {
+			if old, had := before[c.at]; c.image != "" && (!had || old != c.image) {
+				note(o, old, c)
+			}
+		}
+	}
+	all = slices.DeleteFunc(all, func(m *moved) bool { return m.before == "" && known[m.after] })
+	slices.SortStableFunc(all, func(a, b *moved) int {
+		return cmp.Or(cmp.Compare(len(b.workloads), len(a.workloads)), cmp.Compare(a.before+a.after, b.before+b.after))
+	})
+	for _, m := range all {
+		text := "- " + codeSpan(m.before) + " → " + codeSpan(m.after)
+		if m.before == "" {
+			text = "- new: " + codeSpan(m.after)
+		}
+		by := ""
+		if m.injected {
+			by = ", injected"
+		}
+		s.pieces = append(s.pieces, piece{rank: rankImages, forms: []string{fmt.Sprintf("%s in %s%s\n", text, counted(len(m.workloads), "workload"), by)}})
+	}
+	return s
+}
+
+// fullHash is a hash that is shown by its beginning.
+var fullHash = regexp.MustCompile(`((?:sha1|sha256):[0-9a-f]{12})[0-9a-f]{20,}\b`)
+
+func shownRevision(revision string) string {
+	return codeSpan(fullHash.ReplaceAllString(revision, "$1"))
+}
+
+// sources says where the change is from.
+func (r *review) sources() section {
+	s := section{title: "Where it is from", what: "source"}
+	for _, line := range r.common(func(p *Pipeline) []string {
+		var out []string
+		for _, one := range p.Sources {
+			out = append(out, sourceLine(one))
+		}
+		for _, changed := range [][3]string{{"policies", p.PolicyBefore, p.PolicyAfter}, {"Prerig", p.ToolBefore, p.ToolAfter}} {
+			switch what, before, after := changed[0], changed[1], changed[2]; {
+			case after == "":
+			case before == after || before == "":
+				out = append(out, what+": "+shownRevision(after))
+			default:
+				out = append(out, what+": "+shownRevision(before)+" → "+shownRevision(after))
+			}
+		}
+		return out
+	}) {
+		s.pieces = append(s.pieces, piece{rank: rankSources, forms: []string{line}})
+	}
+	return s
+}
+
+// common returns lines of a list: what pipelines have in common once, with their number, the most common first.
+func (r *review) common(lines func(*Pipeline) []string) []string {
+	count := map[string]int{}
+	var order []string
+	for i := range r.change.Pipelines {
+		for _, line := range lines(&r.change.Pipelines[i]) {
+			if count[line]++; count[line] == 1 {
+				order = append(order, line)
+			}
+		}
+	}
+	slices.SortStableFunc(order, func(a, b string) int { return count[b] - count[a] })
+	for i, line := range order {
+		of := ""
+		if len(r.change.Pipelines) > 1 {
+			of = " (" + counted(count[line], "pipeline") + ")"
+		}
+		order[i] = "- " + line + of + "\n"
+	}
+	return order
+}
+
+func sourceLine(s Source) string {
+	text := codeSpan(withoutPassword(s.URL))
+	if s.MountPath != "" {
+		text += " at " + codeSpan(s.MountPath)
+	}
+	switch {
+	case s.Before.Revision != "" && s.Before.Revision != s.After.Revision:
+		text += ": " + shownRevision(s.Before.Revision) + " → " + shownRevision(s.After.Revision)
+	case s.After.Revision != "":
+		text += ": " + shownRevision(s.After.Revision)
+	}
+	if s.After.Subject != "" {
+		text += ", " + codeSpan(s.After.Subject)
+	}
+	if s.After.Author != "" {
+		text += " by " + codeSpan(s.After.Author)
+	}
+	return text
+}
+
+// Bounds of the commands that are shown: their number, and the bytes of one.
+const (
+	listedCommands = 3
+	maxCommand     = 4000
+)
+
+// commands are those that make the result again.
+func (r *review) commands() section {
+	s := section{title: "To make it again", what: "list"}
+	var all []string
+	for _, p := range r.change.Pipelines {
+		if p.Command != "" && !slices.Contains(all, p.Command) {
+			all = append(all, p.Command)
+		}
+	}
+	if len(all) == 0 {
+		return s
+	}
+	var out strings.Builder
+	for i, command := range all {
+		if i == listedCommands && len(all) > listedCommands+1 {
+			fmt.Fprintf(&out, "- and %d more, one for each pipeline\n", len(all)-i)
+			break
+		}
+		out.WriteString("- " + longCodeSpan(command, maxCommand) + "\n")
+	}
+	s.pieces = []piece{{rank: rankCommand, forms: []string{out.String()}}}
+	return s
+}

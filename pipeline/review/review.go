@@ -1,0 +1,88 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package review
+
+import (
+	"context"
+
+	"github.com/prerig/prerig/fn/result"
+)
+
+// Limits of the bodies of pull requests, in characters.
+const (
+	LimitGitHub      = 65_536
+	LimitGitLab      = 1_048_576
+	LimitBitbucket   = 32_768
+	LimitAzureDevOps = 4_000
+	// LimitGitea is of what Prerig writes there: Gitea and Forgejo have none of their own.
+	LimitGitea = 1_048_576
+	// Unlimited is for the whole.
+	Unlimited = 0
+)
+
+// Change is what one pull request, or one run of prerig diff, is about.
+type Change struct {
+	// Pipelines are those that change, in the order in which they are told. Those that do not change may be among them.
+	Pipelines []Pipeline
+	// Whole says where the whole is when it does not fit: an http or https URL, which becomes a link, or words. "" means that the
+	// commands of the pipelines make it again.
+	Whole string
+}
+
+// Pipeline is one pipeline of a change, at one place.
+type Pipeline struct {
+	// Name is the key, NAMESPACE/NAME or NAME; with a place where there are several that differ.
+	Name string
+	// Sources are the first source and the mounted ones.
+	Sources []Source
+	// Before and After are the files as they are published, by their paths; After is empty where the pipeline is removed.
+	Before, After map[string][]byte
+	// Findings of lint and of the gates.
+	Findings Findings
+	// Refused says why the result would not be published, or could not be rendered; "" where neither is so.
+	Refused string
+	// Command makes After again.
+	Command string
+	// PolicyBefore and PolicyAfter are digests of the policies, ToolBefore and ToolAfter versions of Prerig; "" where that is not known.
+	PolicyBefore, PolicyAfter string
+	ToolBefore, ToolAfter     string
+}
+
+// Source is one source of a pipeline.
+type Source struct {
+	// URL of the repository, MountPath of a further source.
+	URL, MountPath string
+	// Before and After are its revisions.
+	Before, After Revision
+}
+
+// Revision is one commit or artifact of a source. All but the first may be "".
+type Revision struct {
+	// Revision as Flux writes it.
+	Revision string
+	// Author and Subject of the commit.
+	Author, Subject string
+}
+
+// Findings are results before and after. Only new ones are shown.
+type Findings struct {
+	Before, After result.Results
+	// BeforeKnown says that Before is all that would be found of the files before, by the rules that After was found by. Where it is
+	// not, findings about objects that do not change are left out, as they are not the change's.
+	BeforeKnown bool
+}
+
+// Body returns the review of a change in Markdown of at most limit characters, counted in bytes, which are never fewer; Unlimited is for
+// all of it. whole reports whether nothing was left out; otherwise the body says what was, and where it is. A limit that is too small
+// for the summary gives as much of the summary as fits.
+//
+// The error is that of ctx, or of the preparation of the engine.
+func Body(ctx context.Context, c Change, limit int) (body string, whole bool, err error) {
+	r, err := read(ctx, c)
+	if err != nil {
+		return "", false, err
+	}
+	body, whole = fit(r.sections(limit), limit, r.elsewhere())
+	return body, whole, nil
+}

@@ -1,0 +1,241 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package review
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/pipeline/diff/group"
+)
+
+// Ranks of pieces: what is most important to know.
+const (
+	rankSummary = iota
+	rankRefused
+	rankDeleted
+	rankFinding
+	rankResources
+	rankTopChange
+	rankCommand
+	rankImages
+	rankChange
+	rankSources
+)
+
+// topChanges is how many changes of the source, and of the injection, go before images and sources.
+const topChanges = 5
+
+// Bounds of what is listed by name.
+const (
+	listedObjects = 5
+	shownLines    = 60
+)
+
+// sections are all sections. limit bounds none of them, but with one, long differences have a shorter form.
+func (r *review) sections(limit int) []section {
+	out := []section{{pieces: []piece{{rank: rankSummary, forms: []string{r.summary()}}}}}
+	add := func(s section) {
+		if len(s.pieces) > 0 {
+			out = append(out, s)
+		}
+	}
+	add(r.refused())
+	add(r.deleted())
+	add(r.findings())
+	add(r.changes("What the source changed", (*object).sourceChange, limit))
+	add(r.changes("What the injection changed", (*object).injectionChange, limit))
+	add(r.encrypted())
+	add(r.resources())
+	add(r.images())
+	add(r.sources())
+	add(r.commands())
+	return out
+}
+
+// summary counts.
+func (r *review) summary() string {
+	counts := map[string]int{}
+	for _, o := range r.objects {
+		counts[o.kind()]++
+	}
+	for _, u := range r.files {
+		counts[u.Kind]++
+	}
+	pipelines := map[string]bool{}
+	for _, o := range r.objects {
+		pipelines[o.pipeline] = true
+	}
+	for _, u := range r.files {
+		pipelines[u.Pipeline] = true
+	}
+	if len(pipelines) == 0 {
+		return fmt.Sprintf("**Nothing changes** in %s.\n", counted(len(r.change.Pipelines), "pipeline"))
+	}
+	of := ""
+	if n := len(r.change.Pipelines); n > len(pipelines) {
+		of = fmt.Sprintf(" of %d", n)
+	}
+	return fmt.Sprintf("**%d%s pipeline%s: %s added, %d changed, %d deleted**; %d unchanged.\n", len(pipelines), of, map[bool]string{true: "", false: "s"}[len(pipelines) == 1 && of == ""],
+		counted(counts[group.Added], "object"), counts[group.Modified], counts[group.Deleted], r.same)
+}
+
+// refused says what would not be published.
+func (r *review) refused() section {
+	s := section{title: "Would be refused", what: "reason"}
+	byText := map[string][]string{}
+	var order []string
+	for _, p := range r.change.Pipelines {
+		if p.Refused == "" {
+			continue
+		}
+		if byText[p.Refused] == nil {
+			order = append(order, p.Refused)
+		}
+		byText[p.Refused] = append(byText[p.Refused], p.Name)
+	}
+	for _, text := range order {
+		s.pieces = append(s.pieces, piece{rank: rankRefused, forms: []string{fmt.Sprintf("- %s: %s\n", named(byText[text]), codeSpan(text))}})
+	}
+	return s
+}
+
+// named lists names of others, the first of many.
+func named(names []string) string {
+	var parts []string
+	for i, name := range names {
+		if i == listedObjects && len(names) > listedObjects+1 {
+			return fmt.Sprintf("%s and %d more", strings.Join(parts, ", "), len(names)-i)
+		}
+		parts = append(parts, codeSpan(name))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// changes groups one side of what has changed.
+func (r *review) changes(title string, change func(*object) *group.Unit, limit int) section {
+	s := section{title: title, what: "change"}
+	var units []*group.Unit
+	for _, o := range r.objects {
+		if o.isEncrypted() {
+			continue
+		}
+		if u := change(o); u != nil && (u.Kind != group.Deleted || o.any().bare == nil) { // what is deleted is told elsewhere
+			units = append(units, u)
+		}
+	}
+	if strings.HasSuffix(title, "source changed") {
+		for _, u := range r.files {
+			if u.Kind != group.Deleted {
+				units = append(units, u)
+			}
+		}
+	}
+	changes := group.Changes(units)
+	slices.SortStableFunc(changes, func(a, b group.Change) int { // what changes goes before what is new, as that is of one object
+		return cmp.Or(cmp.Compare(len(b.Objects), len(a.Objects)), cmp.Compare(kindRank(a.Kind), kindRank(b.Kind)))
+	})
+	for i, c := range changes {
+		rank := rankChange
+		if i < topChanges {
+			rank = rankTopChange
+		}
+		s.pieces = append(s.pieces, piece{rank: rank})
+		last := &s.pieces[len(s.pieces)-1]
+		last.forms, last.short = changeForms(c, limit)
+	}
+	return s
+}
+
+func kindRank(kind string) int {
+	return slices.Index([]string{group.Modified, group.Added, group.Deleted}, kind)
+}
+
+// changeForms writes a change with its lines, with the first of many, and without.
+func changeForms(c group.Change, limit int) (forms []string, short bool) {
+	title := changeTitle(c)
+	var lines []string
+	for _, h := range c.Hunks {
+		at := "@@"
+		if h.At != "" {
+			at += " " + shownLine(strings.Join(strings.Fields(h.At), " "))
+		}
+		lines = append(lines, at)
+		for line := range strings.Lines(h.Text) {
+			lines = append(lines, shownLine(strings.TrimSuffix(line, "\n")))
+		}
+	}
+	head := "\n" + title + "\n\n"
+	if legend := c.Legend(); legend != "" {
+		head = "\n" + title + " " + placeholder.ReplaceAllString(legend, "`$0`") + ".\n\n"
+	}
+	brief := "\n" + title + "\n"
+	full := head + fenced(lines)
+	if limit == Unlimited || len(lines) <= shownLines {
+		return []string{full, brief}, false
+	}
+	start := fmt.Sprintf("%s%s%s of this change not shown.\n", head, fenced(lines[:shownLines]), counted(len(lines)-shownLines, "more line"))
+	return []string{start, brief}, true
+}
+
+// placeholder stands for an object's own value, in a legend.
+var placeholder = regexp.MustCompile(`<[a-z0-9 ]+>`)
+
+var changeWords = map[string]string{group.Added: "Added", group.Modified: "Changed", group.Deleted: "Deleted"}
+
+// changeTitle says what a change is and of which objects.
+func changeTitle(c group.Change) string {
+	word := changeWords[c.Kind]
+	if len(c.Objects) == 1 {
+		return fmt.Sprintf("**%s:** %s of %s", word, codeSpan(c.Objects[0].Name), codeSpan(c.Objects[0].Pipeline))
+	}
+	var names []string
+	namespaces := map[string]bool{}
+	for _, o := range c.Objects {
+		names = append(names, o.Name)
+		if _, name, ok := strings.Cut(o.Name, " "); ok {
+			if namespace, _, ok := strings.Cut(name, "/"); ok {
+				namespaces[namespace] = true
+			}
+		}
+	}
+	of := " of " + counted(c.CountPipelines(), "pipeline")
+	if len(namespaces) > 1 {
+		of = " in " + counted(len(namespaces), "namespace") + of
+	}
+	return fmt.Sprintf("**%s: the same in %s**%s: %s.", word, kindCounts(c.Objects), of, named(names))
+}
+
+// kindCounts counts objects by kind, the most common first.
+func kindCounts(objects []group.Object) string {
+	counts := map[string]int{}
+	var order []string
+	for _, o := range objects {
+		kind, _, ok := strings.Cut(o.Name, " ")
+		if ok {
+			kind = shownKind(kind)
+		} else {
+			kind = "file"
+		}
+		if counts[kind]++; counts[kind] == 1 {
+			order = append(order, kind)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b string) int { return counts[b] - counts[a] })
+	var parts []string
+	for i, kind := range order {
+		if i == listedObjects && len(order) > listedObjects+1 {
+			parts = append(parts, fmt.Sprintf("%d other kinds", len(order)-i))
+			break
+		}
+		parts = append(parts, counted(counts[kind], kind))
+	}
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return fmt.Sprintf("%d objects (%s)", len(objects), strings.Join(parts, ", "))
+}
