@@ -161,10 +161,16 @@ helm: ## Compare renders of charts with Helm itself, CHARTS=DIR.
 	go test -count=1 -run 'TestChosenAsHelmChooses' -v ./pipeline/source/chart -args -helms $(helms)
 	go test -count=1 -run 'TestHelmChartsAsKustomize' ./pipeline/render -args -helms $(helms)
 
-# Gitea reads its templates and translations from the module.
+# Gitea reads its templates and translations from the module. SQLite needs a C compiler.
 .PHONY: gitea
 gitea: ## Build dist/upstream/gitea: a Git host, to open pull requests at.
-	cd $(upstream)/gitea && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(abspath $(dist))/upstream/gitea gitea.dev
+	cd $(upstream)/gitea && CGO_ENABLED=1 go build -trimpath -tags 'sqlite sqlite_unlock_notify' -ldflags '-s -w' -o $(abspath $(dist))/upstream/gitea code.gitea.io/gitea
+
+# About ten minutes the first time.
+.PHONY: e2e-gitea
+e2e-gitea: gitea ## Open, update, merge and close pull requests at Gitea itself.
+	go test -count=1 -timeout 20m -run 'TestGitea' -v ./pipeline/pullrequest -args -gitea $(abspath $(dist))/upstream/gitea \
+	  -gitea-root $$(cd $(upstream)/gitea && go list -m -f '{{.Dir}}' code.gitea.io/gitea)
 
 # INJECTOR=PROGRAM compares the stored answers with those of a program that answers as Linkerd's injector of one version; with
 # UPDATE=-update it writes them anew. policies/testdata/linkerd/README.md says what it reads and prints.

@@ -4,16 +4,20 @@
 package pullrequest
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"strings"
+	"time"
 
 	"github.com/prerig/prerig/pipeline/giturl"
 )
 
-// Address returns the provider of a repository and the URL of its host's API, which is what the credentials are sent to. It contacts
+// Address returns the provider of a repository and where its host's API has it, which is what the credentials are sent to. It contacts
 // nothing. The errors never quote the repository's URL.
-func Address(provider, repository, api string) (kind, url string, err error) {
+func Address(provider, repository, api string) (kind, at string, err error) {
 	u, err := giturl.Parse(repository)
 	if err != nil {
 		return "", "", fmt.Errorf("reading the repository's URL: %w", err)
@@ -23,16 +27,17 @@ func Address(provider, repository, api string) (kind, url string, err error) {
 			return "", "", fmt.Errorf("its URL does not tell what kind of host %s is; give the provider, one of %s", u.Hostname(), strings.Join(giturl.Kinds(), ", "))
 		}
 	}
-	if url = u.RepositoryURL(provider, api); url == "" {
+	if at = u.RepositoryURL(provider, api); at == "" {
 		return "", "", fmt.Errorf("the URL is not one of a repository of %s", provider)
 	}
-	return provider, url, nil
+	return provider, at, nil
 }
 
-// opener returns the repository at a kind of host.
-type opener func(o Options, u giturl.URL, at string) (Host, error)
-
-var openers = map[string]opener{}
+// openers open the kinds of hosts.
+var openers = map[string]func(a *api, c Credentials) Host{
+	giturl.GitHub: openGitHub, giturl.GitLab: openGitLab, giturl.Gitea: openGitea,
+	giturl.BitbucketCloud: openBitbucketCloud, giturl.BitbucketServer: openBitbucketServer, giturl.AzureDevOps: openAzure,
+}
 
 // Open returns the repository at a host. It contacts nothing; the first call does.
 func Open(o Options) (Host, error) {
@@ -43,13 +48,57 @@ func Open(o Options) (Host, error) {
 	if o.Credentials.App != nil && provider != giturl.GitHub {
 		return nil, fmt.Errorf("the credentials are those of a GitHub App, and the host is one of %s", provider)
 	}
+	server, err := url.Parse(at)
+	if err != nil || server.Host == "" || server.Scheme != "https" && server.Scheme != "http" {
+		return nil, errors.New("the URL of the API must start with https:// or http://")
+	}
 	u, err := giturl.Parse(o.Repository)
 	if err != nil {
 		return nil, err
 	}
-	open, ok := openers[provider]
-	if !ok {
-		return nil, errors.New("pull requests at " + provider + " are not supported")
+	client, err := newClient(o.Dialer, o.Credentials.CA)
+	if err != nil {
+		return nil, err
 	}
-	return open(o, u, at)
+	_, path := u.Web()
+	c := o.Credentials
+	a := &api{root: strings.TrimSuffix(at, u.RepositoryURL(provider, "/")), at: at, server: server.Host, repository: path, client: client, now: time.Now}
+	for _, secret := range []string{c.Token, c.Password} {
+		if secret != "" {
+			a.secrets = append(a.secrets, secret)
+		}
+	}
+	return openers[provider](a, c), nil
+}
+
+// setting returns an authorize that sets the header Authorization.
+func setting(value string) func(r *http.Request) error {
+	return func(r *http.Request) error {
+		r.Header.Set("Authorization", value)
+		return nil
+	}
+}
+
+func basic(userAndPassword string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(userAndPassword))
+}
+
+// bearer takes a token, or the password where a secret for Git has the token as that.
+func bearer(c Credentials) func(r *http.Request) error {
+	token := c.Token
+	if token == "" {
+		token = c.Password
+	}
+	return setting("Bearer " + token)
+}
+
+// bearerOrBasic takes a token, or a user and a password, which may be written as one, USER:PASSWORD.
+func bearerOrBasic(c Credentials) func(r *http.Request) error {
+	switch {
+	case c.Token == "":
+		return setting(basic(c.Username + ":" + c.Password))
+	case strings.Contains(c.Token, ":"):
+		return setting(basic(c.Token))
+	}
+	return setting("Bearer " + c.Token)
 }

@@ -1,0 +1,195 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pullrequest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// gitea is a repository at Gitea or Forgejo (docs.gitea.com, "API"; read in routers/api/v1/repo of 1.27.3).
+type gitea struct{ *api }
+
+// Gitea has no limit for bodies; more than this nobody reads.
+var giteaLimits = limits{title: 255, body: 1 << 20, labels: true}
+
+// giteaPage is how many are asked for at once: servers give 50 at most where they are not configured otherwise.
+const giteaPage = 50
+
+// giteaClosed is how many pages of pull requests that are closed are looked at, the newest first.
+const giteaClosed = 10
+
+func openGitea(a *api, c Credentials) Host {
+	if a.authorize = setting("token " + c.Token); c.Token == "" {
+		a.authorize = setting(basic(c.Username + ":" + c.Password))
+	}
+	return &repository{&gitea{a}, giteaLimits}
+}
+
+type giteaRequest struct {
+	Number         int64       `json:"number"`
+	HTMLURL        string      `json:"html_url"`
+	State          string      `json:"state"`
+	Title          string      `json:"title"`
+	Body           string      `json:"body"`
+	Draft          bool        `json:"draft"`
+	Merged         bool        `json:"merged"`
+	Head           giteaBranch `json:"head"`
+	Base           giteaBranch `json:"base"`
+	MergeCommitSHA string      `json:"merge_commit_sha"`
+	CreatedAt      time.Time   `json:"created_at"`
+	UpdatedAt      time.Time   `json:"updated_at"`
+	ClosedAt       *time.Time  `json:"closed_at"`
+	MergedAt       *time.Time  `json:"merged_at"`
+	User           struct {
+		Login string `json:"login"`
+	} `json:"user"`
+	Labels []namedLabel `json:"labels"`
+}
+
+type giteaBranch struct {
+	// Label is the name of the branch also when it is gone, where Ref is refs/pull/N/head.
+	Label  string `json:"label"`
+	SHA    string `json:"sha"`
+	RepoID int64  `json:"repo_id"`
+}
+
+func (r *giteaRequest) request() *Request {
+	out := &Request{
+		Number: r.Number, URL: r.HTMLURL, State: StateOpen, Head: r.Head.Label, Base: r.Base.Label, HeadCommit: r.Head.SHA,
+		Title: r.Title, Body: r.Body, Labels: names(r.Labels), Draft: r.Draft,
+		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, ClosedAt: timeOf(r.ClosedAt), Author: r.User.Login,
+	}
+	switch {
+	case r.Merged:
+		if out.State, out.MergeCommit = StateMerged, r.MergeCommitSHA; out.ClosedAt.IsZero() {
+			out.ClosedAt = timeOf(r.MergedAt)
+		}
+	case r.State != "open":
+		out.State = StateClosed
+	}
+	return out
+}
+
+// list reads lists: Gitea can be asked for the pull requests to a branch since 1.24, and for those from one not at all.
+func (g *gitea) list(ctx context.Context, head, base string) ([]Request, error) {
+	found, err := g.listState(ctx, "open", maxPages, head, base)
+	if err != nil || len(found) > 0 {
+		return found, err
+	}
+	return g.listState(ctx, "closed", giteaClosed, head, base)
+}
+
+// listState ends with the page that has one.
+func (g *gitea) listState(ctx context.Context, state string, pages int, head, base string) ([]Request, error) {
+	doing := fmt.Sprintf("finding pull requests from %s to %s", head, base)
+	var out []Request
+	for number := 1; number <= pages && len(out) == 0; number++ {
+		q := url.Values{"state": {state}, "base_branch": {base}, "page": {fmt.Sprint(number)}, "limit": {fmt.Sprint(giteaPage)}}
+		var page []giteaRequest
+		h, err := g.call(ctx, doing, http.MethodGet, "/pulls?"+q.Encode(), nil, &page)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page {
+			if r := &page[i]; r.Head.RepoID == r.Base.RepoID && r.Head.Label == head && r.Base.Label == base {
+				out = append(out, *r.request())
+			}
+		}
+		if last(h, len(page), giteaPage) {
+			break
+		}
+	}
+	return out, nil
+}
+
+// last reports whether a page of a list is its last. A server may give fewer at once than were asked for.
+func last(h http.Header, got, asked int) bool {
+	if links := h.Get("Link"); links != "" {
+		return !strings.Contains(links, `rel="next"`)
+	}
+	return got < asked
+}
+
+func (g *gitea) get(ctx context.Context, number int64) (*Request, error) {
+	var r giteaRequest
+	_, err := g.call(ctx, reading(number), http.MethodGet, pull(number), nil, &r)
+	return r.request(), err
+}
+
+func (g *gitea) create(ctx context.Context, head, base string, c Content) (*Request, error) {
+	var r giteaRequest
+	in := map[string]any{"title": c.Title, "body": c.Body, "head": head, "base": base}
+	_, err := g.call(ctx, creating(head, base), http.MethodPost, "/pulls", in, &r)
+	return r.request(), err
+}
+
+func (g *gitea) edit(ctx context.Context, was *Request, title, body string) (*Request, error) {
+	var r giteaRequest
+	_, err := g.call(ctx, writing(was.Number), http.MethodPatch, pull(was.Number), map[string]any{"title": title, "body": body}, &r)
+	return r.request(), err
+}
+
+// label adds labels by their numbers, which every version takes, and makes those that neither the repository nor its organisation has.
+func (g *gitea) label(ctx context.Context, r *Request, labels []string) error {
+	known, err := g.labelNumbers(ctx, r.Number)
+	if err != nil {
+		return err
+	}
+	var numbers []int64
+	for _, name := range labels {
+		id, ok := known[name]
+		if !ok {
+			var made namedLabel
+			in := map[string]any{"name": name, "color": "#1d76db"}
+			if _, err := g.call(ctx, "making the label "+name, http.MethodPost, "/labels", in, &made); err != nil {
+				return err
+			}
+			id = made.ID
+		}
+		numbers = append(numbers, id)
+	}
+	_, err = g.call(ctx, labelling(r.Number), http.MethodPost, fmt.Sprintf("/issues/%d/labels", r.Number), map[string]any{"labels": numbers}, nil)
+	return err
+}
+
+func (g *gitea) labelNumbers(ctx context.Context, number int64) (map[string]int64, error) {
+	owner, _, _ := strings.Cut(g.repository, "/")
+	known := map[string]int64{}
+	for _, at := range []string{g.root + "/orgs/" + owner + "/labels", g.at + "/labels"} {
+		for page := 1; page <= maxPages; page++ {
+			var some []namedLabel
+			h, err := g.callAt(ctx, labelling(number), http.MethodGet, fmt.Sprintf("%s?page=%d&limit=%d", at, page, giteaPage), nil, &some)
+			// A user has no labels, and a token may be for no organisations.
+			if e := (*Error)(nil); at != g.at+"/labels" && errors.As(err, &e) && (e.Status == http.StatusNotFound || e.Status == http.StatusForbidden) {
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
+			for _, l := range some {
+				known[l.Name] = l.ID
+			}
+			if last(h, len(some), giteaPage) {
+				break
+			}
+		}
+	}
+	return known, nil
+}
+
+func (g *gitea) close(ctx context.Context, r *Request) error {
+	_, err := g.call(ctx, closing(r.Number), http.MethodPatch, pull(r.Number), map[string]any{"state": "closed"}, nil)
+	return err
+}
+
+func (g *gitea) comment(ctx context.Context, number int64, text string) error {
+	_, err := g.call(ctx, commenting(number), http.MethodPost, fmt.Sprintf("/issues/%d/comments", number), map[string]any{"body": text}, nil)
+	return err
+}

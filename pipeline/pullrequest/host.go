@@ -1,0 +1,215 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pullrequest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf16"
+)
+
+// kind is what kinds of hosts do each in its own way.
+type kind interface {
+	// list returns pull requests from a branch of the repository itself to another. All that are open are among them, and of the others
+	// the newest.
+	list(ctx context.Context, head, base string) ([]Request, error)
+	get(ctx context.Context, number int64) (*Request, error)
+	// create opens one, with labels where the host takes them at once. It may fail, or return the one that is open already.
+	create(ctx context.Context, head, base string, c Content) (*Request, error)
+	// edit writes title and body, and returns what the pull request is then.
+	edit(ctx context.Context, r *Request, title, body string) (*Request, error)
+	// label adds labels that are missing.
+	label(ctx context.Context, r *Request, labels []string) error
+	close(ctx context.Context, r *Request) error
+	comment(ctx context.Context, number int64, text string) error
+}
+
+// limits are what a kind of host takes.
+type limits struct {
+	title, body int
+	// labels says whether pull requests have any.
+	labels bool
+	// overwrites says that creating a second one changes the first, without an error.
+	overwrites bool
+	// text returns a body as it must be written so that the host shows it and does nothing else with it. nil is for as it is.
+	text func(string) string
+}
+
+// repository implements Host for all kinds.
+type repository struct {
+	kind
+	limits
+}
+
+// MaxBody implements Host.
+func (h *repository) MaxBody() int { return h.body }
+
+// Find implements Host.
+func (h *repository) Find(ctx context.Context, head, base string) (*Request, error) {
+	all, err := h.list(ctx, head, base)
+	if err != nil {
+		return nil, err
+	}
+	return newest(all), nil
+}
+
+// newest returns the open one with the highest number, or else any with the highest; nil of none.
+func newest(all []Request) *Request {
+	var best *Request
+	for i := range all {
+		r := &all[i]
+		isOpen := r.State == StateOpen
+		switch {
+		case best == nil, isOpen && best.State != StateOpen, isOpen == (best.State == StateOpen) && r.Number > best.Number:
+			best = r
+		}
+	}
+	return best
+}
+
+// Create implements Host.
+func (h *repository) Create(ctx context.Context, head, base string, c Content) (*Request, error) {
+	c, err := h.fit(c)
+	if err != nil {
+		return nil, err
+	}
+	if h.overwrites {
+		if r, err := h.findOpen(ctx, head, base); r != nil || err != nil {
+			return r, err
+		}
+	}
+	r, err := h.create(ctx, head, base, c)
+	if err != nil {
+		if e := (*Error)(nil); errors.As(err, &e) && mayBeThere(e.Status) {
+			// Kinds of hosts and their versions say in many ways that it is there.
+			if there, _ := h.findOpen(ctx, head, base); there != nil {
+				return there, nil
+			}
+		}
+		return nil, err
+	}
+	if err := h.addLabels(ctx, r, c.Labels); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// mayBeThere reports whether a host answers so where there is an open pull request already.
+func mayBeThere(status int) bool {
+	return slices.Contains([]int{http.StatusBadRequest, http.StatusConflict, http.StatusUnprocessableEntity}, status)
+}
+
+func (h *repository) findOpen(ctx context.Context, head, base string) (*Request, error) {
+	r, err := h.Find(ctx, head, base)
+	if err != nil || r == nil || r.State != StateOpen {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Update implements Host.
+func (h *repository) Update(ctx context.Context, number int64, c Content) (*Request, error) {
+	c, err := h.fit(c)
+	if err != nil {
+		return nil, err
+	}
+	r, err := h.get(ctx, number)
+	if err != nil {
+		return nil, err
+	}
+	if !sameText(r.Title, c.Title) || !sameText(r.Body, c.Body) {
+		labels := r.Labels
+		if r, err = h.edit(ctx, r, c.Title, c.Body); err != nil {
+			return nil, err
+		}
+		if r.Labels == nil {
+			r.Labels = labels
+		}
+	}
+	if err := h.addLabels(ctx, r, c.Labels); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// addLabels adds what is missing to a pull request and to what is known of it.
+func (h *repository) addLabels(ctx context.Context, r *Request, wanted []string) error {
+	add := missing(wanted, r.Labels)
+	if len(add) == 0 || !h.labels {
+		return nil
+	}
+	if err := h.label(ctx, r, add); err != nil {
+		return err
+	}
+	r.Labels = slices.Concat(r.Labels, add)
+	return nil
+}
+
+// Close implements Host. The comment comes last: a crash in between loses it, and never writes it twice.
+func (h *repository) Close(ctx context.Context, number int64, comment string) error {
+	r, err := h.get(ctx, number)
+	if err != nil || r.State != StateOpen {
+		return err
+	}
+	if err := h.close(ctx, r); err != nil {
+		return err
+	}
+	if comment == "" {
+		return nil
+	}
+	return h.comment(ctx, number, h.safe(comment))
+}
+
+// fit returns what is written, as the host takes it.
+func (h *repository) fit(c Content) (Content, error) {
+	c.Title = strings.Join(strings.Fields(c.Title), " ")
+	if c.Title == "" {
+		return c, errors.New("a pull request needs a title")
+	}
+	if n := length(c.Title); n > h.title {
+		for length(c.Title) > h.title-1 {
+			c.Title = strings.TrimSuffix(c.Title, lastRune(c.Title))
+		}
+		c.Title = strings.TrimSpace(c.Title) + "…"
+	}
+	c.Body = h.safe(c.Body)
+	if n := length(c.Body); n > h.body {
+		return c, fmt.Errorf("the body of the pull request has %d characters, and the host takes %d", n, h.body)
+	}
+	return c, nil
+}
+
+func (h *repository) safe(text string) string {
+	if h.text == nil {
+		return text
+	}
+	return h.text(text)
+}
+
+func lastRune(s string) string {
+	runes := []rune(s)
+	return string(runes[len(runes)-1])
+}
+
+// length counts as those hosts count that count most.
+func length(s string) int {
+	n := 0
+	for _, r := range s {
+		n += max(1, utf16.RuneLen(r))
+	}
+	return n
+}
+
+// sameText reports whether a host shows two texts alike: it may keep other ends of lines, and none at the end.
+func sameText(a, b string) bool {
+	return normalText(a) == normalText(b)
+}
+
+func normalText(s string) string {
+	return strings.TrimSpace(strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n"))
+}

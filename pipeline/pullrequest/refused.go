@@ -1,0 +1,147 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pullrequest
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// secondaryWait is how long GitHub wants to be left alone after its secondary limit, where it does not say
+// (docs.github.com, "Rate limits for the REST API").
+const secondaryWait = time.Minute
+
+// longestWait bounds what a host can ask for.
+const longestWait = 2 * time.Hour
+
+// refused fills in what an answer that is no success says.
+func (a *api) refused(e *Error, h http.Header, body []byte) {
+	e.Message = a.message(body)
+	if e.Status == http.StatusNonAuthoritativeInfo {
+		// Azure DevOps answers 203 and a page to sign in at, where the token is wrong.
+		e.Status, e.Message = http.StatusUnauthorized, "the host answers with a page to sign in at"
+	}
+	e.Wait = a.wait(h)
+	low := strings.ToLower(e.Message)
+	limited := strings.Contains(low, "secondary rate limit") || strings.Contains(low, "abuse detection") || strings.Contains(low, "rate limit exceeded")
+	switch {
+	case e.Status == http.StatusForbidden && (limited || e.Wait > 0):
+		if e.Temporary = true; e.Wait == 0 {
+			e.Wait = secondaryWait
+		}
+	case e.Status == http.StatusTooManyRequests, e.Status == http.StatusRequestTimeout, e.Status == http.StatusTooEarly:
+		e.Temporary = true
+	case e.Status >= 500:
+		e.Temporary = e.Status != http.StatusNotImplemented && e.Status != http.StatusHTTPVersionNotSupported
+	default:
+		e.Wait = 0
+	}
+}
+
+// wait returns how long a host wants to be left alone.
+func (a *api) wait(h http.Header) time.Duration {
+	var wait time.Duration
+	if after := h.Get("Retry-After"); after != "" {
+		if seconds, err := strconv.ParseFloat(after, 64); err == nil && seconds > 0 {
+			wait = time.Duration(min(seconds, longestWait.Seconds()) * float64(time.Second))
+		} else if at, err := http.ParseTime(after); err == nil {
+			wait = at.Sub(a.now())
+		}
+	}
+	for _, name := range []string{"X-RateLimit-", "RateLimit-"} {
+		// GitHub and GitLab: nothing is left until a time, in seconds since 1970.
+		reset, err := strconv.ParseInt(h.Get(name+"Reset"), 10, 64)
+		if wait <= 0 && err == nil && h.Get(name+"Remaining") == "0" {
+			// A second more, as the host's clock says only seconds.
+			wait = time.Unix(reset+1, 0).Sub(a.now())
+		}
+	}
+	return max(0, min(wait, longestWait))
+}
+
+// maxMessage bounds what is shown of an answer.
+const maxMessage = 400
+
+// messageKeys are where hosts say what is wrong, in the order in which people read them.
+var messageKeys = []string{"message", "error_description", "error", "detail", "errors", "exceptionName", "code"}
+
+// message returns what the host says of a refusal, on one line.
+func (a *api) message(body []byte) string {
+	var answer any
+	if json.Unmarshal(body, &answer) != nil {
+		return "" // a page of a proxy
+	}
+	var parts []string
+	gather(answer, "", 0, &parts)
+	text := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
+			return ' '
+		}
+		return r
+	}, strings.Join(parts, "; "))
+	text = a.scrub(strings.Join(strings.Fields(text), " "))
+	if runes := []rune(text); len(runes) > maxMessage {
+		text = string(runes[:maxMessage-1]) + "…"
+	}
+	return text
+}
+
+// gather collects the texts of an answer: GitLab has lists by field, GitHub a resource, field and code, Bitbucket lists of errors.
+func gather(v any, under string, depth int, parts *[]string) {
+	if depth > 4 || len(*parts) >= 8 {
+		return
+	}
+	switch v := v.(type) {
+	case string:
+		if v != "" && !slices.Contains(*parts, v) {
+			if under != "" {
+				v = under + " " + v
+			}
+			*parts = append(*parts, v)
+		}
+	case []any:
+		for _, one := range v {
+			gather(one, under, depth+1, parts)
+		}
+	case map[string]any:
+		known := false
+		for _, key := range messageKeys {
+			if inner, ok := v[key]; ok && (key != "code" || !known) {
+				known = true
+				field, _ := v["field"].(string)
+				gather(inner, field, depth+1, parts)
+			}
+		}
+		if known || depth == 0 {
+			return
+		}
+		for _, key := range sortedKeys(v) {
+			gather(v[key], key, depth+1, parts)
+		}
+	}
+}
+
+func sortedKeys(m map[string]any) []string {
+	var out []string
+	for key := range m {
+		out = append(out, key)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// scrub takes credentials out of what a host says.
+func (a *api) scrub(text string) string {
+	for _, secret := range a.secrets {
+		if len(secret) > 3 {
+			text = strings.ReplaceAll(text, secret, "***")
+		}
+	}
+	return text
+}
