@@ -4,6 +4,7 @@
 package catalog
 
 import (
+	"maps"
 	"slices"
 	"sort"
 	"strconv"
@@ -32,6 +33,8 @@ type changeIndex struct {
 	path map[string][]watchedRef // OCI, by repository without a host
 	flux map[string][]watchedRef // by KIND/NAMESPACE/NAME
 	kind map[string][]watchedRef // Flux, by kind
+
+	proposed map[string][]watchedRef // by normal URL: branches that pull requests go to and are from
 }
 
 // originKey stands for a repository of the pipelines themselves, by its position. It cannot be that of a pipeline.
@@ -40,7 +43,7 @@ func originKey(i int) string { return "\x00origin" + strconv.Itoa(i) }
 func isOriginKey(key string) bool { return strings.HasPrefix(key, "\x00") }
 
 func newIndex(entries map[string]Entry, origins []*origin) *changeIndex {
-	x := &changeIndex{git: map[string][]watchedRef{}, oci: map[string][]watchedRef{}, path: map[string][]watchedRef{}, flux: map[string][]watchedRef{}, kind: map[string][]watchedRef{}}
+	x := &changeIndex{git: map[string][]watchedRef{}, oci: map[string][]watchedRef{}, path: map[string][]watchedRef{}, flux: map[string][]watchedRef{}, kind: map[string][]watchedRef{}, proposed: map[string][]watchedRef{}}
 	for _, e := range entries {
 		if e.Pipeline != nil {
 			x.addPipeline(e.Key, e.Pipeline)
@@ -59,6 +62,17 @@ func newIndex(entries map[string]Entry, origins []*origin) *changeIndex {
 }
 
 func (x *changeIndex) addPipeline(key string, p *v1alpha1.RenderPipeline) {
+	for _, to := range p.Spec.Publish {
+		if to.Git == nil || to.Git.PullRequest == nil {
+			continue
+		}
+		url := giturl.Normal(to.Git.URL)
+		head := "refs/heads/" + to.Git.PullRequest.Head
+		if to.Git.PullRequest.GroupBy == v1alpha1.GroupBySourceCommit {
+			head += "/"
+		}
+		x.proposed[url] = append(x.proposed[url], watchedRef{key, "refs/heads/" + to.Git.Branch}, watchedRef{key, head})
+	}
 	for _, source := range p.AllSources() {
 		flux := ""
 		if source.MountPath == "" {
@@ -129,6 +143,32 @@ func (c *Catalog) Match(changes []event.Change) []string {
 	return keys
 }
 
+// MatchProposed returns the keys of the pipelines whose pull requests go to, or are from, a branch that has moved or was deleted,
+// sorted.
+func (c *Catalog) MatchProposed(changes []event.Change) []string {
+	c.mu.RLock()
+	x := c.index
+	c.mu.RUnlock()
+	found := map[string]bool{}
+	for _, change := range changes {
+		x.matchProposed(change, func(key string) { found[key] = true })
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+func (x *changeIndex) matchProposed(change event.Change, found func(key string)) {
+	if change.Git == nil {
+		return
+	}
+	for _, url := range change.Git.URLs {
+		for _, w := range x.proposed[giturl.Normal(url)] {
+			if strings.HasSuffix(w.ref, "/") && strings.HasPrefix(change.Git.Ref, w.ref) || refMatches(w.ref, change.Git.Ref) {
+				found(w.key)
+			}
+		}
+	}
+}
+
 // concerned returns the repositories of pipelines that the changes could touch.
 func (c *Catalog) concerned(changes []event.Change) (out []*origin) {
 	c.mu.RLock()
@@ -157,6 +197,7 @@ func (c *Catalog) Watches(changes []event.Change) bool {
 	any := false
 	for _, change := range changes {
 		x.matchChange(change, func(string) { any = true })
+		x.matchProposed(change, func(string) { any = true })
 	}
 	return any
 }

@@ -217,6 +217,11 @@ func changedSince(shown map[string]string, found []server.Pipeline) (out []serve
 		if run := p.Status.LastRun; run != nil {
 			now += " " + run.ID
 		}
+		for _, one := range p.Status.Published {
+			if one.PullRequest != nil {
+				now += fmt.Sprintf(" %d %s", one.PullRequest.Number, one.PullRequest.State)
+			}
+		}
 		if shown[p.Name] != now {
 			shown[p.Name] = now
 			out = append(out, p)

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/server"
 )
 
@@ -64,7 +65,7 @@ func statusTable(w io.Writer, found []server.Pipeline, columns int) error {
 		if run := p.Status.LastRun; run != nil {
 			when, revision = timeSince(run.Finished.Time), shortRevision(run.Revision)
 		}
-		rows = append(rows, []string{shortenLine(p.Name, 80), p.State, when, revision, shortenLine(p.Message, wide)})
+		rows = append(rows, []string{shortenLine(p.Name, 80), p.State, when, revision, shortenLine(waitingText(p.Status.Published)+p.Message, wide)})
 	}
 	widths := make([]int, 5)
 	for _, row := range rows {
@@ -104,7 +105,17 @@ func statusOf(w io.Writer, p server.Pipeline) error {
 		for _, mounted := range one.Sources {
 			from += ", " + mounted.MountPath + " from " + mounted.Revision
 		}
-		fmt.Fprintf(table, "  published\t%s at %s from %s\n", one.Target, one.Revision, from)
+		word := "published"
+		if one.PullRequest != nil {
+			word = "proposed"
+		}
+		fmt.Fprintf(table, "  %s\t%s at %s from %s\n", word, one.Target, one.Revision, from)
+		if one.PullRequest != nil {
+			fmt.Fprintf(table, "  waits\t%s\n", describePullRequest(one.PullRequest))
+			if one.PullRequest.Message != "" {
+				fmt.Fprintf(table, "  \t%s\n", shortenLine(one.PullRequest.Message, wide))
+			}
+		}
 	}
 	for _, one := range p.Status.Conditions {
 		since := ""
@@ -127,6 +138,40 @@ func statusOf(w io.Writer, p server.Pipeline) error {
 		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\t%s\n", run.ID, outcome, timeSince(run.Finished.Time), shortRevision(run.Revision), run.Reason, shortenLine(run.Message, 160))
 	}
 	return table.Flush()
+}
+
+// waitingText says which pull requests results wait in, in front of a message.
+func waitingText(published []v1alpha1.Published) string {
+	var out strings.Builder
+	for _, one := range published {
+		if one.PullRequest != nil {
+			out.WriteString(describePullRequest(one.PullRequest) + "; ")
+		}
+	}
+	return out.String()
+}
+
+// describePullRequest says for whom a pull request waits and since when, or what became of it.
+func describePullRequest(r *v1alpha1.PullRequestStatus) string {
+	name := fmt.Sprintf("pull request %d", r.Number)
+	if r.Number == 0 {
+		name = r.Head
+	}
+	switch r.State {
+	case v1alpha1.PullRequestClosed:
+		name += " was closed by a person"
+	case v1alpha1.PullRequestEdited:
+		name += " has commits of a person and waits for a merge"
+	default:
+		name += " waits for a merge"
+	}
+	if !r.Since.IsZero() {
+		name += ", for " + shortAge(r.Since.Time)
+	}
+	if r.URL != "" {
+		name += ": " + r.URL
+	}
+	return name
 }
 
 func timeSince(t time.Time) string {

@@ -259,6 +259,7 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 	charts := chart.New(chart.Options{StateDir: c.State, Secrets: secrets, Dialer: p.dialer})
 	p.builder = &build.Builder{Renderer: p.pool, Policies: c.Policies, Limits: limits, Repositories: p.fetcher, Charts: charts, Bases: bases, Version: o.Version}
 	targets := publish.NewTargets(p.fetcher, secrets, p.queue.Lock, limits.Read, p.watchdog)
+	targets.Hosts = publish.NewHosts(secrets, p.dialer)
 	p.remover = &prune.Remover{Catalog: p.catalog, Store: p.store, Queue: p.queue, Targets: targets, Version: o.Version, Log: o.Log}
 	p.runner = run.New(run.Options{
 		Catalog: p.catalog, PipelinesDir: c.Pipelines, Fetcher: p.fetcher, Targets: targets, Remover: p.remover, Builder: p.builder,

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"iter"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -69,13 +70,22 @@ type Cause struct {
 	Since time.Time
 	// Drift also looks at what is published.
 	Drift bool
+	// Moved says that a branch which is published to has moved, so that what is under way may have looked too early.
+	Moved bool
 	// Now does not wait for further events.
 	Now bool
 }
 
 // Event plans for one event.
 func (p *Planner) Event(ctx context.Context, e event.Event, stored time.Time) error {
-	return p.Consider(ctx, p.Catalog.Match(e.Changes), Cause{ID: e.ID, Reason: "event from " + e.Receiver, Since: stored})
+	cause := Cause{ID: e.ID, Reason: "event from " + e.Receiver, Since: stored}
+	touched := p.Catalog.Match(e.Changes)
+	if err := p.Consider(ctx, touched, cause); err != nil {
+		return err
+	}
+	proposed := slices.DeleteFunc(p.Catalog.MatchProposed(e.Changes), func(key string) bool { return slices.Contains(touched, key) })
+	cause.Drift, cause.Moved = true, true
+	return p.Consider(ctx, proposed, cause)
 }
 
 // fetchTimeout is how long a source may take to answer. After that its pipelines run anyway, and say in their status what
@@ -254,9 +264,10 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 		}
 		reason, needed := look.Needs(e, state)
 		if pending[e.Key] {
-			if cause.Drift {
+			if cause.Drift && !cause.Moved {
 				continue // it is at it
 			}
+			job.Drift = cause.Drift
 			reason, needed = "a run is under way", true
 		}
 		if !needed && sourceHadFailed(state) {
@@ -264,6 +275,9 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 		}
 		if !needed && state.Asked(e.Pipeline, control) {
 			reason, needed = "a run was requested", true
+		}
+		if !needed && cause.Drift && publish.WaitsForPeople(state) {
+			reason, needed, job.Drift = "what it has published waits for people", true, true
 		}
 		if !needed && cause.Drift && p.needsDriftRun(checking, published, e.Pipeline, state, cause.Since) {
 			reason, needed, job.Drift = "what is published was changed by someone else", true, true

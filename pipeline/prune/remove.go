@@ -158,6 +158,9 @@ func (r *Remover) unpublishFrom(ctx context.Context, job queue.Job, reg status.R
 	for _, one := range state.Status.Published {
 		if one.Target == to.Target() {
 			change.Origin.Revision = one.SourceRevision
+			if one.PullRequest != nil {
+				change.Heads = []string{one.PullRequest.Head}
+			}
 			change.Origin.Digest = one.SourceRevision[strings.LastIndexByte(one.SourceRevision, ':')+1:]
 		}
 	}
@@ -175,6 +178,9 @@ func (r *Remover) unpublishFrom(ctx context.Context, job queue.Job, reg status.R
 		return "", false, err
 	case !receipt.Changed:
 		return "nothing was left of it at " + to.Target(), false, nil
+	}
+	if r := receipt.PullRequest; r != nil {
+		return fmt.Sprintf("proposed to delete %s from %s in pull request %d, %s", status.Count(len(receipt.Outcome.Deleted), "file"), to.Target(), r.Number, r.URL), true, nil
 	}
 	return fmt.Sprintf("deleted %s from %s in %s", status.Count(len(receipt.Outcome.Deleted), "file"), to.Target(), receipt.Revision), true, nil
 }

@@ -48,6 +48,8 @@ type Result struct {
 	Changed bool
 	// Outcomes has one entry for each change, in their order.
 	Outcomes []Outcome
+	// Waiting is what waits for people, nil where results are published at once.
+	Waiting *Waiting
 }
 
 // ErrUnmanaged is the cause of an error about a branch that Prerig did not write.

@@ -83,6 +83,22 @@ type Change struct {
 	// Successors are pipelines that must have published to their paths before this one is removed, with the paths: they may want
 	// some of its files.
 	Successors map[string]string
+
+	// Heads are branches of pull requests that the pipeline's result is known to wait on.
+	Heads []string
+
+	// leaves says that it goes to another pull request, and nothing of the pipeline is to wait in this one.
+	leaves bool
+	// identities stand for the objects of a change that is read back from a branch, which holds no objects.
+	identities []string
+}
+
+// objectIDs returns the identities of what the files hold, sorted.
+func (c Change) objectIDs() []string {
+	if c.identities != nil {
+		return c.identities
+	}
+	return objectIDs(c.Objects)
 }
 
 // Outcome is what became of one Change.
@@ -333,7 +349,7 @@ func (e *branchEdit) enterChange(c Change, files map[string][]byte, extra map[st
 		names = append(names, name)
 	}
 	sort.Strings(names)
-	record, err := ownershipRecord{Pipeline: c.Pipeline, Path: c.Path, Files: names, Objects: objectIDs(c.Objects)}.marshalText()
+	record, err := ownershipRecord{Pipeline: c.Pipeline, Path: c.Path, Files: names, Objects: c.objectIDs()}.marshalText()
 	if err != nil {
 		return Outcome{Pipeline: c.Pipeline, Err: err}
 	}

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,12 +63,7 @@ func (g *gitTarget) Drift(ctx context.Context, written Written) (string, error) 
 func FindDrift(ctx context.Context, targets *Targets, p *v1alpha1.RenderPipeline, state *status.State, since time.Time) (string, error) {
 	var found []string
 	for _, to := range p.Spec.Publish {
-		written := Written{Record: state.Seen.Targets[to.Target()], Since: since}
-		for _, one := range state.Status.Published {
-			if one.Target == to.Target() {
-				written.Revision = one.Revision
-			}
-		}
+		written := writtenTo(state, to, since)
 		if len(written.Record) == 0 && written.Revision == "" {
 			continue
 		}
@@ -83,6 +80,37 @@ func FindDrift(ctx context.Context, targets *Targets, p *v1alpha1.RenderPipeline
 		}
 	}
 	return strings.Join(found, "; "), nil
+}
+
+// WaitsForPeople reports whether what a pipeline has published waits in a pull request, as far as its state knows.
+func WaitsForPeople(state *status.State) bool {
+	return slices.ContainsFunc(state.Status.Published, func(one v1alpha1.Published) bool { return one.PullRequest != nil })
+}
+
+// Settle brings to an end what people have done of what waits for them, for all places of a pipeline, and notes it in the state. It
+// reports whether anything is different. What a host has told since the given time is not asked again.
+func Settle(ctx context.Context, targets *Targets, p *v1alpha1.RenderPipeline, state *status.State, since time.Time) (changed bool, err error) {
+	for _, to := range p.Spec.Publish {
+		written := writtenTo(state, to, since)
+		if written.PullRequest == nil {
+			continue
+		}
+		target, err := targets.Open(ctx, p.Metadata.Namespace, to)
+		if err != nil {
+			return changed, fmt.Errorf("looking at %s: %w", to.Target(), err)
+		}
+		now, err := target.Settle(ctx, p.Key(), written)
+		if err != nil {
+			return changed, fmt.Errorf("looking at %s: %w", to.Target(), err)
+		}
+		state.Status.Published = slices.Clone(state.Status.Published)
+		for i := range state.Status.Published {
+			if one := &state.Status.Published[i]; one.Target == to.Target() && !reflect.DeepEqual(one.PullRequest, now) {
+				one.PullRequest, changed = now, true
+			}
+		}
+	}
+	return changed, nil
 }
 
 func shortReference(name string) string { return strings.TrimPrefix(name, "refs/heads/") }

@@ -61,7 +61,16 @@ func (t *Targets) openGit(ctx context.Context, namespace string, entry v1alpha1.
 			return nil, err
 		}
 	}
-	return &gitTarget{targets: t, namespace: namespace, to: entry, branch: branch}, nil
+	target := &gitTarget{targets: t, namespace: namespace, to: entry, branch: branch}
+	if to.PullRequest != nil {
+		return t.openPullRequest(ctx, target)
+	}
+	return target, nil
+}
+
+// Settle implements Interface: nothing waits.
+func (g *gitTarget) Settle(context.Context, string, Written) (*v1alpha1.PullRequestStatus, error) {
+	return nil, nil
 }
 
 // Key implements Interface: a branch is written together with the one that is proposed to it.
@@ -173,7 +182,7 @@ func (g *gitTarget) Current(ctx context.Context, pipeline string, wanted map[str
 		return held, err
 	}
 	held = Holding{Files: map[string][]byte{}, Objects: owned.Objects}
-	if !managed && !to.Adopt && to.Propose == nil {
+	if !managed && !to.Adopt && to.Propose == nil && to.PullRequest == nil {
 		held.Refused = ErrUnmanaged
 	}
 	base := g.to.Directory()

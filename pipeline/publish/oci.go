@@ -114,3 +114,8 @@ func (o *ociTarget) Current(ctx context.Context, _ string, _ map[string][]byte) 
 func (o *ociTarget) Remove(context.Context, Change) (Receipt, error) {
 	return Receipt{}, errors.New("an artifact is not removed from its registry")
 }
+
+// Settle implements Interface: nothing waits.
+func (o *ociTarget) Settle(context.Context, string, Written) (*v1alpha1.PullRequestStatus, error) {
+	return nil, nil
+}

@@ -32,6 +32,9 @@ type Interface interface {
 	// Drift says in one sentence what others have changed of what was published there, "" where nothing is different or it is not
 	// known what was.
 	Drift(ctx context.Context, written Written) (string, error)
+	// Settle brings to an end what people have done since of what waits for them, without a new result: a branch that has moved on, a
+	// pull request that was merged or closed. It returns what waits of the pipeline then, nil where nothing does.
+	Settle(ctx context.Context, pipeline string, written Written) (*v1alpha1.PullRequestStatus, error)
 	// Remove takes away what was published there of the change's pipeline. It is asked for where the entry is Removable.
 	Remove(ctx context.Context, c Change) (Receipt, error)
 }
@@ -52,6 +55,8 @@ type Receipt struct {
 	Record tree.Record
 	// Problem is an error that kept the changed files from being found. What was published is published all the same.
 	Problem error
+	// PullRequest is the one that it waits in, nil where nothing waits.
+	PullRequest *v1alpha1.PullRequestStatus
 }
 
 // Written is what is known of what a pipeline has published at a place.
@@ -59,6 +64,8 @@ type Written struct {
 	// Revision and Record are those of the receipt.
 	Revision string
 	Record   tree.Record
+	// PullRequest is the one that it was known to wait in.
+	PullRequest *v1alpha1.PullRequestStatus
 	// Since is how old what is known of the place may be: what was asked since then need not be asked again.
 	Since time.Time
 }
@@ -73,6 +80,9 @@ type Repositories interface {
 
 // Targets opens the places that pipelines publish to. It is safe for concurrent use.
 type Targets struct {
+	// Hosts opens the hosts of pull requests; nil opens none. It is to be set before the first entry is opened.
+	Hosts Hosts
+
 	repositories Repositories
 	secrets      secret.Reader
 	limits       tree.Limits
@@ -80,6 +90,7 @@ type Targets struct {
 	heads        func(key string, read func() (*tree.Tree, error)) (*tree.Tree, error)
 	batcher      changeBatcher
 	watchdog     *watchdog.Watchdog
+	looks        looks
 }
 
 // Lock waits for a lock among all processes.

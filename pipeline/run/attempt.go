@@ -45,6 +45,7 @@ type attempt struct {
 	built        *build.Built
 	skipped      bool // nothing that matters has changed
 	drift        driftResult
+	settled      settledResult
 	published    []targetResult
 	staleNotes   []string // what became of branches that it does not publish to any more
 	staleRemoved bool     // whether something was removed there
@@ -61,6 +62,9 @@ func (a *attempt) runStages(ctx context.Context) error {
 	forced := a.isForced()
 	reason, needed := a.r.Builder.Needs(a.p, a.state, a.snapshot)
 	if !needed && !forced {
+		if err := a.settle(ctx); err != nil {
+			return &StageError{Stage: status.StagePublish, Err: err}
+		}
 		if a.lookForDrift(ctx); !a.drift.repairs {
 			a.skipped = true
 			return nil

@@ -43,6 +43,24 @@ func (a *attempt) lookForDrift(ctx context.Context) {
 	a.drift.repairs = found != "" && a.p.Spec.Drift == v1alpha1.DriftRepair && a.state.RepairDue(time.Now())
 }
 
+// settledResult is what a run has found of what people did with what waits for them.
+type settledResult struct{ looked, changed bool }
+
+// settle brings to an end what people have done with pull requests that the pipeline's results wait in.
+func (a *attempt) settle(ctx context.Context) error {
+	if !a.job.Drift && !a.state.Asked(a.p, a.control) || !publish.WaitsForPeople(a.state) {
+		return nil
+	}
+	changed, err := watchdog.Run(ctx, a.r.Watchdog, a.step(watchdog.StepPublish, publish.PublishWait), func(ctx context.Context) (bool, error) {
+		return publish.Settle(ctx, a.r.Targets, a.p, a.state, a.started)
+	})
+	a.settled = settledResult{looked: err == nil, changed: changed}
+	if changed {
+		a.log.Info("what waits for people has changed", "published", loggedTargets(a.state.Status.Published))
+	}
+	return err
+}
+
 // isNews reports whether a state does not say what was found. One that tells of a failure goes on telling of that.
 func (d driftResult) isNews(s *status.State) bool {
 	if !d.looked || d.repairs {

@@ -44,6 +44,7 @@ func (a *attempt) publishResult(ctx context.Context) error {
 		if p.err == nil {
 			p.published.SourceRevision, p.published.Revision = a.snapshot.Revision, p.receipt.Revision
 			p.published.Sources = a.snapshot.SourceRevisions()
+			p.published.PullRequest = p.receipt.PullRequest
 		} else {
 			p.err = fmt.Errorf("publishing to %s: %w", p.published.Target, p.err)
 			failed = append(failed, publishError(p.err))
@@ -98,7 +99,7 @@ func publishError(err error) *StageError {
 	if errors.As(err, &gate) {
 		return &StageError{Stage: status.StageGate, Final: true, Err: err}
 	}
-	final := errors.Is(err, publish.ErrUnmanaged) || publish.IsNotOwned(err) || errors.Is(err, errContent) || errors.Is(err, errOwnSource)
+	final := errors.Is(err, publish.ErrUnmanaged) || errors.Is(err, publish.ErrEdited) || publish.IsNotOwned(err) || errors.Is(err, errContent) || errors.Is(err, errOwnSource)
 	return &StageError{Stage: status.StagePublish, Final: final, Err: err}
 }
 
@@ -152,10 +153,16 @@ func (a *attempt) changeFor(ctx context.Context, to v1alpha1.Publish) (publish.C
 	if err != nil {
 		return publish.Change{}, fmt.Errorf("%w: %w", errContent, err)
 	}
+	var heads []string
+	for _, one := range a.state.Status.Published {
+		if one.Target == to.Target() && one.PullRequest != nil {
+			heads = append(heads, one.PullRequest.Head)
+		}
+	}
 	gate := publish.Gate(a.p.Spec.Gates, a.built.Objects)
 	return publish.Change{
 		Pipeline: a.entry.Key, Cause: a.job.Cause, Files: files, Objects: a.built.Objects, Origin: publish.OriginOf(a.snapshot),
-		PolicyDigest: a.built.Request.PolicyDigest(), Tool: a.r.Builder.Version, Command: renderCommand(a.p, a.snapshot),
+		Heads: heads, PolicyDigest: a.built.Request.PolicyDigest(), Tool: a.r.Builder.Version, Command: renderCommand(a.p, a.snapshot),
 		Gate: func(published int, deleted []string) error {
 			// The last moment before something is written: it must still be ours to write.
 			if err := queue.Held(ctx); err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/publish"
+	"github.com/prerig/prerig/pipeline/pullrequest"
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/source/tree"
 	"github.com/prerig/prerig/pipeline/status"
@@ -45,8 +46,15 @@ func (a *attempt) recordRun(ctx context.Context, err error) error {
 	if stage == nil || stage.Final {
 		return nil
 	}
-	return &queue.RetryError{After: queue.Backoff(a.state.Failures-1, a.entry.Key), Err: err}
+	after := queue.Backoff(a.state.Failures-1, a.entry.Key)
+	if asked, ok := pullrequest.Retry(err); ok {
+		after = max(after, min(asked, maxAskedWait))
+	}
+	return &queue.RetryError{After: after, Err: err}
 }
+
+// maxAskedWait bounds how long a host may want to be left alone.
+const maxAskedWait = 15 * time.Minute
 
 // saveRun saves the state with a run in its history, and tells of the run.
 func (a *attempt) saveRun(ctx context.Context, entry status.Run, stage *StageError) error {
@@ -68,9 +76,9 @@ func (a *attempt) saveState(ctx context.Context) (err error) {
 
 // finishSkipped saves only what is new: most looks at a source find nothing.
 func (a *attempt) finishSkipped(ctx context.Context) error {
-	changed := a.state.NoteRequests(a.p, a.control)
+	changed := a.state.NoteRequests(a.p, a.control) || a.settled.changed
 	failed := a.state.Seen.Outcome == status.Failed || a.state.Seen.Outcome == status.Refused
-	if c := a.state.Condition(); c != nil && c.Reason == v1alpha1.ReasonSourceFailed && !failed {
+	if c := a.state.Condition(); c != nil && !failed && (c.Reason == v1alpha1.ReasonSourceFailed || a.settled.looked && c.Reason == v1alpha1.ReasonPublishFailed) {
 		a.state.Ready(time.Now(), true, meta.SucceededReason, "nothing has changed since "+a.state.Seen.Revision, false)
 		a.state.Failures, changed = 0, true
 		if len(a.state.Runs) > 0 {

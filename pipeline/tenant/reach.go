@@ -78,6 +78,9 @@ func (r Reach) Check(p *v1alpha1.RenderPipeline, whose string) error {
 			errs = append(errs, &v1alpha1.FieldError{Path: at, Message: whose + " may publish to addresses that are allowed only"})
 		}
 		check(r.Targets, at+"."+field, url, "publish to")
+		if to.Git != nil && to.Git.PullRequest != nil {
+			check(r.Targets, at+".git.pullRequest.url", to.Git.PullRequest.URL, "open pull requests at")
+		}
 	}
 	for i, n := range p.Spec.Notify {
 		at := fmt.Sprintf("spec.notify[%d]", i)

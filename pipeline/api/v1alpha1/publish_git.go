@@ -33,8 +33,11 @@ func (g *GitPublish) url() string { return g.URL }
 
 func (g *GitPublish) describe() string {
 	branch := "branch " + g.Branch + " of " + g.URL + ", in " + g.Path
-	if g.Propose != nil {
+	switch {
+	case g.Propose != nil:
 		return "proposed for " + branch
+	case g.PullRequest != nil:
+		return "by pull request to " + branch
 	}
 	return branch
 }
@@ -97,6 +100,9 @@ func (g *GitPublish) setDefaults(p *RenderPipeline) {
 	if g.Signing != nil {
 		setDefault(&g.Signing.Format, SigningAuto)
 	}
+	if g.PullRequest != nil {
+		g.PullRequest.setDefaults(g, p)
+	}
 }
 
 func (g *GitPublish) check(v *validator, at string, p *RenderPipeline) {
@@ -137,6 +143,9 @@ func (g *GitPublish) check(v *validator, at string, p *RenderPipeline) {
 		if path.Clean(g.Path) != path.Clean(g.Propose.ActivePath) {
 			v.addError(at+".path", "must be the activePath of propose")
 		}
+	}
+	if g.PullRequest != nil {
+		g.PullRequest.check(v, at+".pullRequest", g, p)
 	}
 	if author := g.Author; author != nil && strings.ContainsAny(author.Name+author.Email, "<>\n") {
 		v.addError(at+".author", "must not contain <, > or a line break")

@@ -63,6 +63,8 @@ type Published struct {
 	SourceRevision string `json:"sourceRevision,omitempty"`
 	// Sources are the revisions of the further sources that it was rendered from.
 	Sources []SourceRevision `json:"sources,omitempty"`
+	// PullRequest is the one that it waits in, for a place that is published to by pull request; nothing where all is merged.
+	PullRequest *PullRequestStatus `json:"pullRequest,omitempty"`
 }
 
 // SourceRevision is where a further source of a pipeline was.

@@ -267,6 +267,8 @@ type GitPublish struct {
 	// Propose writes BRANCH-next (with activePath: BRANCH-next/ACTIVEPATH) with hydrator.metadata and the note of GitOps
 	// Promoter's custom hydrators, which then opens a pull request.
 	Propose *Propose `json:"propose,omitempty"`
+	// PullRequest writes a branch of Prerig's own instead, and keeps a pull request from it to the branch.
+	PullRequest *PullRequest `json:"pullRequest,omitempty"`
 	// Adopt takes over a branch, or files at the path, that Prerig did not write. Without it they are refused.
 	Adopt bool `json:"adopt,omitempty"`
 	// Message is the subject of the commit message, a Go template over .Name, .Namespace, .Path, .Branch, .Source (url,

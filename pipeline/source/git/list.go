@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
 // List returns the names of the files in a directory below a root directory, sorted; none where there is no such directory.
@@ -35,4 +36,54 @@ func (d *Draft) List(root Hash, dir string) ([]string, error) {
 	}
 	slices.Sort(names)
 	return names, nil
+}
+
+// FileChange is a file that two trees have differently: the zero hash stands for none.
+type FileChange struct{ Old, New Hash }
+
+// Changes returns the files that differ between two root directories, by their paths. Directories that are equal are not read. A link
+// and a file of one content are equal to it, as they are to all that Prerig writes.
+func (d *Draft) Changes(from, to Hash) (map[string]FileChange, error) {
+	out := map[string]FileChange{}
+	return out, d.addChanges(out, "", from, to)
+}
+
+func (d *Draft) addChanges(out map[string]FileChange, at string, from, to Hash) error {
+	if from == to {
+		return nil
+	}
+	old, err := d.treeEntries(from)
+	if err != nil {
+		return err
+	}
+	now, err := d.treeEntries(to)
+	if err != nil {
+		return err
+	}
+	names := map[string]bool{}
+	for name := range old {
+		names[name] = true
+	}
+	for name := range now {
+		names[name] = true
+	}
+	for name := range names {
+		oldFile, oldDir := splitEntry(old[name])
+		newFile, newDir := splitEntry(now[name])
+		if oldFile != newFile {
+			out[at+name] = FileChange{oldFile, newFile}
+		}
+		if err := d.addChanges(out, at+name+"/", oldDir, newDir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// splitEntry returns what an entry of a directory is: a file, or a directory.
+func splitEntry(e object.TreeEntry) (file, dir Hash) {
+	if e.Mode == filemode.Dir {
+		return Hash{}, e.Hash
+	}
+	return e.Hash, Hash{}
 }

@@ -240,8 +240,8 @@ func (p *Push) Refs() Refs { return p.refs }
 // Close ends the connection.
 func (p *Push) Close() { p.session.Close() }
 
-// Send pushes the objects of a pack and then changes the references, all or none where the server can do that. ErrMoved
-// is the cause of the error when one of them had another value than the expected.
+// Send pushes the objects of a pack, nil where the references are only deleted, and then changes the references, all or none where
+// the server can do that. ErrMoved is the cause of the error when one of them had another value than the expected.
 func (p *Push) Send(ctx context.Context, updates []Update, pack io.Reader) error {
 	request := packp.NewReferenceUpdateRequestFromCapabilities(p.refs.caps)
 	if p.refs.caps.Supports(capability.Sideband64k) {
@@ -260,7 +260,9 @@ func (p *Push) Send(ctx context.Context, updates []Update, pack io.Reader) error
 		}
 		request.Commands = append(request.Commands, &packp.Command{Name: plumbing.ReferenceName(update.Name), Old: update.Old, New: update.New})
 	}
-	request.Packfile = io.NopCloser(pack)
+	if pack != nil {
+		request.Packfile = io.NopCloser(pack)
+	}
 	messages := &tailBuffer{}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

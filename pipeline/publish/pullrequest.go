@@ -1,0 +1,383 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/backoff"
+	"github.com/prerig/prerig/pipeline/pullrequest"
+	"github.com/prerig/prerig/pipeline/source/git"
+	"github.com/prerig/prerig/pipeline/watchdog"
+)
+
+// PullRequest is a branch that Prerig proposes to with a pull request of its own. The head has one commit, on top of the newest base,
+// with the results of all pipelines of a group that the base does not hold. What is known of both is read from Git and from the host
+// each time, so that whatever is interrupted goes on where it was.
+type PullRequest struct {
+	// Base is the branch that the pull request goes to.
+	Base *Branch
+	// Head is the branch that it is from, without refs/heads/.
+	Head string
+	// Host is where the pull request is.
+	Host pullrequest.Host
+	// Labels are put on it.
+	Labels []string
+	// OfOneCommit says that all results are of one commit of the source.
+	OfOneCommit bool
+}
+
+// Waiting is what waits for people after a look at a pull request.
+type Waiting struct {
+	// Request is the newest pull request, nil where there never was one.
+	Request *pullrequest.Request
+	// State is one of v1alpha1.PullRequestOpen, Closed and Edited; "" where nothing waits.
+	State string
+	// Head is the branch; HeadCommit and BaseCommit are where it and the base are, zero where they do not exist.
+	Head                   string
+	HeadCommit, BaseCommit git.Hash
+	// Message says what to do, where that is not plain.
+	Message string
+	// Pipelines are those whose results wait. It is nil where that is not known.
+	Pipelines map[string]bool
+}
+
+// ErrEdited is the cause of an error about a head that others have pushed to. Nothing is pushed over their commits.
+var ErrEdited = errors.New("merge or close the pull request and delete its branch, or take the commits off it, and the newest result is proposed")
+
+// errAgain asks for another look: what was true when it began is not any more.
+var errAgain = errors.New("the pull request was closed or merged meanwhile")
+
+func (p *PullRequest) headRef() string { return "refs/heads/" + p.Head }
+
+// Publish brings the pull request to where the changes want it, together with what waits there of other pipelines. Without changes it
+// only looks: a head whose base has moved on is made again, and a pull request with nothing left is closed. A change that is refused
+// leaves what waits of its pipeline as it is.
+func (p *PullRequest) Publish(ctx context.Context, changes []Change) (Result, error) {
+	attempts := p.Base.Attempts
+	if attempts == 0 {
+		attempts = 10
+	}
+	moved, sure := false, int64(0)
+	for try := 1; ; try++ {
+		result, err := p.reconcile(ctx, changes, sure)
+		if err == nil {
+			result.Changed = result.Changed || moved
+			return result, nil
+		}
+		if !errors.Is(err, git.ErrMoved) && !errors.Is(err, errAgain) || try == attempts {
+			return result, err
+		}
+		if errors.Is(err, errAgain) {
+			moved, sure = true, result.Waiting.Request.Number
+		}
+		if err := backoff.Wait(ctx, backoff.Delay(100*time.Millisecond, 10*time.Second, try)); err != nil {
+			return result, err
+		}
+	}
+}
+
+// round is one look and what follows from it.
+type round struct {
+	p       *PullRequest
+	push    *git.Push
+	draft   *git.Draft
+	request *pullrequest.Request
+	base    branchHead
+	head    *headCommit // nil where there is none
+	sure    int64       // the number of a pull request that was closed before what is wanted was pushed, 0 for none
+
+	edit     *branchEdit
+	wanted   git.Hash // the root directory of the next head
+	differs  map[string]git.FileChange
+	changed  []Change  // those of this round that differ from the base, then those that wait already
+	outcomes []Outcome // of changed
+	result   Result
+}
+
+// reconcile is one attempt.
+func (p *PullRequest) reconcile(ctx context.Context, changes []Change, sure int64) (Result, error) {
+	r := &round{p: p, sure: sure, result: Result{Branch: p.Base.Target(), Waiting: &Waiting{Head: p.Head}}}
+	type found struct {
+		request *pullrequest.Request
+		err     error
+	}
+	finding := make(chan found, 1)
+	go func() {
+		request, err := p.Host.Find(ctx, p.Head, p.Base.Name)
+		finding <- found{request, err}
+	}()
+	push, err := p.Base.Remote.BeginPush(ctx)
+	answer := <-finding
+	if err != nil {
+		return r.result, err
+	}
+	defer push.Close()
+	if answer.err != nil {
+		return r.result, fmt.Errorf("looking for the pull request from %s: %w", p.Head, answer.err)
+	}
+	r.push, r.request = push, answer.request
+	r.result.Waiting.Request = answer.request
+	if err := r.readBranches(ctx, changes); err != nil {
+		return r.result, err
+	}
+	if r.base.parent.IsZero() {
+		return r.result, nil // without changes there is nothing to begin
+	}
+	if err := r.want(changes); err != nil {
+		return r.result, err
+	}
+	if len(changes) > 0 && r.allRefused() {
+		return r.result, nil
+	}
+	err = r.act(ctx)
+	return r.result, err
+}
+
+// readBranches reads where base and head are. A base that does not exist is begun with Prerig's marker alone, as hosts take no pull
+// request to nowhere.
+func (r *round) readBranches(ctx context.Context, changes []Change) (err error) {
+	p, refs := r.p, r.push.Refs()
+	r.draft = p.Base.Mirror.NewDraft()
+	if r.base, err = p.Base.findHead(ctx, refs); err != nil {
+		return fmt.Errorf("publishing to %s: %w", p.Base.Target(), err)
+	}
+	r.result.Before, r.result.Waiting.BaseCommit = r.base.parent, r.base.parent
+	if r.base.parent.IsZero() {
+		if len(changes) == 0 || changes[0].leaves {
+			return nil
+		}
+		return r.beginBase(ctx, changes[0].Origin.Date)
+	}
+	if tip := refs.ByName[p.headRef()]; !tip.IsZero() {
+		if r.head, err = p.readHead(ctx, tip); err != nil {
+			return fmt.Errorf("reading %s: %w", p.Head, err)
+		}
+		r.result.Waiting.HeadCommit = tip
+	}
+	return nil
+}
+
+func (r *round) beginBase(ctx context.Context, date time.Time) error {
+	b := r.p.Base
+	if err := blockingBranchError(r.push.Refs(), b.Target()); err != nil {
+		return fmt.Errorf("beginning %s: %w", b.Target(), err)
+	}
+	root, err := r.draft.Edit(git.Hash{}, map[string][]byte{markerFile: []byte(markerText)})
+	if err != nil {
+		return err
+	}
+	if date.IsZero() {
+		date = time.Now()
+	}
+	commit, err := r.draft.Commit(git.CommitData{Tree: root, Author: b.Author, Email: b.Email, Date: date, Message: "Begin " + b.Name + "\n", Signer: b.Signer})
+	if err != nil {
+		return err
+	}
+	if err := r.send(ctx, []git.Update{{Name: b.Target(), New: commit}}, commit); err != nil {
+		return fmt.Errorf("beginning %s: %w", b.Target(), err)
+	}
+	return fmt.Errorf("%s was begun: %w", b.Name, git.ErrMoved)
+}
+
+// want works out the next head: what the changes want, and what waits of others.
+func (r *round) want(changes []Change) error {
+	r.edit = newEdit(r.draft, r.base.root)
+	waits, err := r.waiting()
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		if c.leaves {
+			delete(waits, c.Pipeline)
+			r.result.Outcomes = append(r.result.Outcomes, Outcome{Pipeline: c.Pipeline})
+			continue
+		}
+		outcome := r.edit.applyChange(c, nil)
+		r.result.Outcomes = append(r.result.Outcomes, outcome)
+		if outcome.Changed() {
+			r.changed, r.outcomes = append(r.changed, c), append(r.outcomes, outcome)
+		}
+		if outcome.Err == nil {
+			delete(waits, c.Pipeline)
+		}
+	}
+	for _, name := range sortedKeys(waits) {
+		c := waits[name]
+		if r.p.OfOneCommit && len(changes) > 0 {
+			c.Origin = changes[0].Origin
+		}
+		// One that cannot be kept has lost its files to a change of now.
+		if outcome := r.edit.applyChange(c, nil); outcome.Changed() {
+			r.changed, r.outcomes = append(r.changed, c), append(r.outcomes, outcome)
+		}
+	}
+	r.wanted = r.base.root
+	if len(r.changed) > 0 {
+		r.edit.files[markerFile] = []byte(markerText)
+		if r.wanted, err = r.draft.Edit(r.base.root, r.edit.files); err != nil {
+			return err
+		}
+	}
+	if r.differs, err = r.draft.Changes(r.base.root, r.wanted); err != nil {
+		return err
+	}
+	delete(r.differs, markerFile)
+	r.result.Waiting.Pipelines = map[string]bool{}
+	for _, c := range r.changed {
+		r.result.Waiting.Pipelines[c.Pipeline] = true
+	}
+	return nil
+}
+
+func (r *round) allRefused() bool {
+	for _, outcome := range r.result.Outcomes {
+		if outcome.Err == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// closedMessage says what becomes of a result that was declined.
+const closedMessage = "a person has closed it: what it held is not proposed again, and a result that differs is, in a new one"
+
+// act brings head and pull request to what is wanted.
+func (r *round) act(ctx context.Context) error {
+	if r.head != nil && !r.head.ours && !r.isConsumed() {
+		return r.leaveEdited()
+	}
+	if len(r.differs) == 0 {
+		return r.withdraw(ctx)
+	}
+	declined, err := r.isDeclined(ctx)
+	if err != nil {
+		return err
+	}
+	w := r.result.Waiting
+	if declined {
+		w.State = v1alpha1.PullRequestClosed
+		w.Message = closedMessage
+		return nil
+	}
+	w.State = v1alpha1.PullRequestOpen
+	pushed, err := r.pushHead(ctx)
+	if err != nil {
+		return err
+	}
+	return r.keepRequest(ctx, pushed)
+}
+
+// isConsumed reports whether what others have pushed to the head is merged.
+func (r *round) isConsumed() bool {
+	return r.request != nil && r.request.State == pullrequest.StateMerged && r.request.HeadCommit == r.head.commit.Hash.String()
+}
+
+// leaveEdited leaves a head with commits of others. That is an error only where there is something that they do not hold.
+func (r *round) leaveEdited() error {
+	w := r.result.Waiting
+	c := r.head.commit
+	w.State, w.Pipelines = v1alpha1.PullRequestEdited, nil
+	w.Message = fmt.Sprintf("%s has commits that are not Prerig's, the newest %.12s by %s: %s", r.p.Head, c.Hash,
+		oneLine(c.Author+" <"+c.AuthorEmail+">", maxSubject), oneLine(c.Subject, maxSubject))
+	w.Message += "; nothing is pushed over them"
+	holds, err := r.holds(c.Tree)
+	if err != nil || holds {
+		return err
+	}
+	return fmt.Errorf("publishing to %s: %s: %w", r.p.Head, w.Message, ErrEdited)
+}
+
+// holds reports whether a root directory has all that is wanted and the base does not have.
+func (r *round) holds(root git.Hash) (bool, error) {
+	for name, change := range r.differs {
+		now, err := r.draft.File(root, name)
+		if err != nil || now != change.New {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// pushHead pushes the next head, where it is not there already.
+func (r *round) pushHead(ctx context.Context) (pushed bool, err error) {
+	p := r.p
+	follows := int64(0)
+	if r.request != nil && r.request.State != pullrequest.StateOpen {
+		follows = r.request.Number
+	}
+	if h := r.head; h != nil && h.ours && h.commit.Tree == r.wanted && h.base == r.base.parent && h.follows >= follows {
+		r.result.Commit = h.commit.Hash
+		return false, nil
+	}
+	if err := blockingBranchError(r.push.Refs(), p.headRef()); err != nil {
+		return false, fmt.Errorf("publishing to %s: %w", p.Head, err)
+	}
+	commit, err := r.commitHead(follows)
+	if err != nil {
+		return false, err
+	}
+	old := r.push.Refs().ByName[p.headRef()]
+	if err := r.send(ctx, []git.Update{{Name: p.headRef(), Old: old, New: commit}}, commit); err != nil {
+		return false, fmt.Errorf("publishing to %s: %w", p.Head, err)
+	}
+	if r.head, err = p.readHead(ctx, commit); err != nil {
+		return false, fmt.Errorf("reading %s: %w", p.Head, err)
+	}
+	r.result.Commit, r.result.Changed, r.result.Waiting.HeadCommit = commit, true, commit
+	return true, nil
+}
+
+// send pushes new objects and moves references to them.
+func (r *round) send(ctx context.Context, updates []git.Update, commit git.Hash) error {
+	var pack bytes.Buffer
+	if err := r.draft.Pack(&pack); err != nil {
+		return err
+	}
+	if err := watchdog.Check(ctx); err != nil {
+		return err
+	}
+	if err := r.push.Send(ctx, updates, &pack); err != nil {
+		return err
+	}
+	_ = r.draft.Keep(ctx, commit) // it only saves the next fetch
+	return nil
+}
+
+// withdraw closes a pull request with nothing left to review, and deletes the head. The body says first that it was Prerig, so that it
+// is not taken for a person's decision later.
+func (r *round) withdraw(ctx context.Context) error {
+	p, w := r.p, r.result.Waiting
+	r.result.Commit = r.base.parent
+	if open := r.request; open != nil && open.State == pullrequest.StateOpen {
+		text := readBody(open.Body)
+		text.marks.withdrawn = true
+		content := pullrequest.Content{Title: open.Title, Body: text.write(text.ours, p.Host.MaxBody())}
+		if content.Body != normalBody(open.Body) {
+			if _, err := p.Host.Update(ctx, open.Number, content); err != nil {
+				return fmt.Errorf("closing the pull request %d: %w", open.Number, err)
+			}
+		}
+		if err := p.Host.Close(ctx, open.Number, "Nothing is left to review: "+p.Base.Name+" holds what is rendered now."); err != nil {
+			return fmt.Errorf("closing the pull request %d: %w", open.Number, err)
+		}
+		r.result.Changed = true
+	}
+	if r.head == nil {
+		return nil
+	}
+	if err := watchdog.Check(ctx); err != nil {
+		return err
+	}
+	if err := r.push.Send(ctx, []git.Update{{Name: p.headRef(), Old: r.head.commit.Hash}}, nil); err != nil {
+		return fmt.Errorf("deleting %s: %w", p.Head, err)
+	}
+	w.HeadCommit = git.Hash{}
+	return nil
+}

@@ -1,0 +1,216 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/pipeline/pullrequest"
+)
+
+// divider is the line of a body below which everything is a person's. Lines above it are Prerig's.
+const divider = "_Below this line is room for people: Prerig leaves it as it is._"
+
+// The line with what Prerig knows of its own text is a definition of a link that nothing uses, which no host shows.
+const marksStart, marksEnd = "[prerig]: # (", ")"
+
+// bodyMarks say what Prerig has written of a pull request.
+type bodyMarks struct {
+	// content is the digest of what it changes, title that of the title, "" where it is not known.
+	content, title string
+	// labels are those that were put on it.
+	labels []string
+	// withdrawn says that Prerig has closed it.
+	withdrawn bool
+}
+
+// bodyText is the body of a pull request taken apart.
+type bodyText struct {
+	// ours is Prerig's text without the marks, below what people have written.
+	ours, below string
+	marks       bodyMarks
+	// marked says that there were marks.
+	marked bool
+}
+
+// normalBody is a body as hosts give it back: some turn line breaks into those of the web.
+func normalBody(body string) string {
+	lines := strings.Split(strings.ReplaceAll(body, "\r\n", "\n"), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " \t")
+	}
+	return strings.TrimSpace(strings.Join(lines, "\n"))
+}
+
+// readBody takes a body apart. One without the divider is all a person's.
+func readBody(body string) bodyText {
+	lines := strings.Split(strings.ReplaceAll(body, "\r\n", "\n"), "\n")
+	at := slices.IndexFunc(lines, func(line string) bool { return strings.TrimSpace(line) == divider })
+	var t bodyText
+	if at < 0 {
+		// The marks may have been left, and say what Prerig has done; they are written anew.
+		t.below = strings.Trim(strings.Join(slices.DeleteFunc(lines, t.readMarks), "\n"), "\n")
+		return t
+	}
+	t.below = strings.Trim(strings.Join(lines[at+1:], "\n"), "\n")
+	ours := slices.DeleteFunc(lines[:at], t.readMarks)
+	t.ours = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(strings.Join(ours, "\n")), "---"))
+	return t
+}
+
+// readMarks reads the line of marks, and reports whether it is that.
+func (t *bodyText) readMarks(line string) bool {
+	text, isMarks := strings.CutPrefix(strings.TrimSpace(line), marksStart)
+	if !isMarks {
+		return false
+	}
+	t.marked = true
+	for word := range strings.FieldsSeq(strings.TrimSuffix(text, marksEnd)) {
+		key, value, _ := strings.Cut(word, "=")
+		switch key {
+		case "content":
+			t.marks.content = value
+		case "title":
+			t.marks.title = value
+		case "withdrawn":
+			t.marks.withdrawn = true
+		case "labels":
+			for label := range strings.SplitSeq(value, ",") {
+				if plain, err := url.QueryUnescape(label); err == nil && plain != "" {
+					t.marks.labels = append(t.marks.labels, plain)
+				}
+			}
+		}
+	}
+	return true
+}
+
+func (m bodyMarks) line() string {
+	words := []string{"content=" + m.content, "title=" + m.title}
+	if len(m.labels) > 0 {
+		var escaped []string
+		for _, label := range m.labels {
+			escaped = append(escaped, url.QueryEscape(label))
+		}
+		words = append(words, "labels="+strings.Join(escaped, ","))
+	}
+	if m.withdrawn {
+		words = append(words, "withdrawn=true")
+	}
+	return marksStart + strings.Join(words, " ") + marksEnd
+}
+
+// cutMark ends a text that is too long for the host.
+const cutMark = "\n\n… the host takes no longer text."
+
+// write puts a body together with the given text above the divider. What people have written is never cut; where that leaves no room
+// for anything, it stays alone with the marks.
+func (t bodyText) write(ours string, longest int) string {
+	rest := "\n\n" + t.marks.line() + "\n\n---\n" + divider + "\n"
+	if t.below != "" {
+		rest += "\n" + t.below + "\n"
+	}
+	if room := longest - len(rest); longest > 0 && len(ours) > room {
+		ours = strings.ToValidUTF8(ours[:max(0, min(len(ours), room-len(cutMark)))], "")
+		if last := strings.LastIndexByte(ours, '\n'); last > 0 {
+			ours = ours[:last] // no table or link is cut in its middle
+		}
+		ours += cutMark
+	}
+	return normalBody(ours + rest)
+}
+
+func titleDigest(title string) string {
+	sum := sha256.Sum256([]byte(strings.TrimSpace(title)))
+	return hex.EncodeToString(sum[:8])
+}
+
+// keepRequest opens the pull request, or brings title, body and labels of the one that is open up to date.
+func (r *round) keepRequest(ctx context.Context, pushed bool) error {
+	p := r.p
+	known := r.request
+	if known == nil || known.State != pullrequest.StateOpen {
+		created, err := p.Host.Create(ctx, p.Head, p.Base.Name, r.content(nil))
+		if err != nil {
+			return fmt.Errorf("opening a pull request from %s to %s: %w", p.Head, p.Base.Name, err)
+		}
+		r.result.Changed, known = true, created
+	}
+	content := r.content(known)
+	body := normalBody(known.Body)
+	if content.Title != known.Title || content.Body != body || !containsAll(known.Labels, content.Labels) {
+		updated, err := p.Host.Update(ctx, known.Number, content)
+		if err != nil {
+			return fmt.Errorf("updating the pull request %d: %w", known.Number, err)
+		}
+		held := readBody(known.Body).marks.content
+		known = updated
+		if updated.State != pullrequest.StateOpen && pushed && held != r.contentDigest() {
+			// It was closed or merged before it had this.
+			r.result.Waiting.Request = updated
+			return errAgain
+		}
+	}
+	r.result.Waiting.Request = known
+	return nil
+}
+
+func containsAll(all, wanted []string) bool {
+	return !slices.ContainsFunc(wanted, func(one string) bool { return !slices.Contains(all, one) })
+}
+
+// content is what a pull request is to say, given what it says now, nil for a new one. A title that is not the last one that Prerig has
+// written is a person's, and so is what stands below the divider; labels that people have taken off stay off.
+func (r *round) content(known *pullrequest.Request) pullrequest.Content {
+	title := r.head.commit.Subject
+	text := bodyText{}
+	if known != nil {
+		text = readBody(known.Body)
+	}
+	marks := bodyMarks{content: r.contentDigest(), title: titleDigest(title), labels: r.p.Labels}
+	content := pullrequest.Content{Title: title, Labels: r.p.Labels}
+	if known != nil {
+		content.Labels = slices.DeleteFunc(slices.Clone(r.p.Labels), func(label string) bool { return slices.Contains(text.marks.labels, label) })
+		marks.labels = slices.Concat(text.marks.labels, content.Labels)
+		if now := titleDigest(known.Title); now != text.marks.title && now != marks.title {
+			content.Title, marks.title = known.Title, text.marks.title
+		}
+	}
+	text.marks = marks
+	content.Body = text.write(r.reviewText(), r.p.Host.MaxBody())
+	return content
+}
+
+// maxReviewed bounds the pipelines that the text of a pull request names one by one.
+const maxReviewed = 200
+
+// reviewText is what reviewers read first. It is the only place that makes it.
+func (r *round) reviewText() string {
+	per := map[string]Outcome{}
+	for _, outcome := range r.outcomes {
+		per[outcome.Pipeline] = outcome
+	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "Prerig has rendered this for `%s`. Merging publishes it; closing it declines exactly this result.\n\n", r.p.Base.Name)
+	out.WriteString("| pipeline | files added | changed | removed |\n|---|---|---|---|\n")
+	for i, name := range sortedKeys(per) {
+		if i == maxReviewed {
+			fmt.Fprintf(&out, "| and %d more | | | |\n", len(per)-i)
+			break
+		}
+		fmt.Fprintf(&out, "| `%s` | %d | %d | %d |\n", name, len(per[name].Added), len(per[name].Modified), len(per[name].Deleted))
+	}
+	for _, line := range r.head.trailers {
+		if strings.HasPrefix(line, TrailerRevision+": ") || strings.HasPrefix(line, TrailerCommand+": ") {
+			fmt.Fprintf(&out, "\n`%s`", strings.ReplaceAll(line, "`", "'"))
+		}
+	}
+	return out.String()
+}

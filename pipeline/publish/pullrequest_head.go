@@ -1,0 +1,343 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/pullrequest"
+	"github.com/prerig/prerig/pipeline/source/git"
+)
+
+// Trailers of the commit of a head: what it is made on and holds, by which commits of others are told, and the number of the closed or
+// merged pull request that it comes after.
+const (
+	trailerBase    = "Prerig-Base"
+	trailerTree    = "Prerig-Tree"
+	trailerFollows = "Prerig-Follows"
+)
+
+// maxCarried bounds the trailers that a head keeps of the one before it.
+const maxCarried = 200
+
+// headCommit is the newest commit of a head.
+type headCommit struct {
+	commit *git.Commit
+	// ours says that Prerig made it for this base, and nobody has changed it. Then base is the commit that it is on top of, and root
+	// that one's root directory, zero where it is not to be had any more.
+	ours       bool
+	base, root git.Hash
+	follows    int64
+	trailers   []string // lines
+}
+
+// readHead reads the commit of a head, and that of the base below it.
+func (p *PullRequest) readHead(ctx context.Context, tip git.Hash) (*headCommit, error) {
+	commit, err := p.Base.Mirror.Fetch(ctx, p.Base.Remote, git.Ref{Commit: tip})
+	if err != nil {
+		return nil, err
+	}
+	h := &headCommit{commit: commit}
+	sameTree, sameBase := false, false
+	for line := range strings.Lines(commit.Body) {
+		line = strings.TrimRight(line, "\r\n")
+		key, value, _ := strings.Cut(line, ": ")
+		switch key {
+		case trailerBase:
+			name, hash, _ := strings.Cut(value, "@sha1:")
+			sameBase, h.base = name == p.Base.Name, hashOf(hash)
+		case trailerTree:
+			sameTree = value == commit.Tree.String()
+		case trailerFollows:
+			h.follows, _ = strconv.ParseInt(value, 10, 64)
+		default:
+			if strings.HasPrefix(key, "Prerig-") {
+				h.trailers = append(h.trailers, line)
+			}
+		}
+	}
+	if h.ours = sameTree && sameBase && !h.base.IsZero(); h.ours {
+		below, err := p.Base.Mirror.Fetch(ctx, p.Base.Remote, git.Ref{Commit: h.base})
+		switch {
+		case err == nil:
+			h.root = below.Tree
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		}
+	}
+	return h, nil
+}
+
+func hashOf(text string) (hash git.Hash) {
+	if raw, err := hex.DecodeString(text); err == nil && len(raw) == len(hash) {
+		copy(hash[:], raw)
+	}
+	return hash
+}
+
+// waiting returns what waits on the head, by pipelines: those whose files or record differ from the base that it was made on. Where
+// that base is gone, as its branch was made anew, it is compared with the new one, for the pipelines that the commit names.
+func (r *round) waiting() (map[string]Change, error) {
+	out := map[string]Change{}
+	h := r.head
+	if h == nil || !h.ours {
+		return out, nil
+	}
+	below, named := h.root, map[string]bool(nil)
+	if below.IsZero() {
+		below, named = r.base.root, map[string]bool{}
+		for _, line := range h.trailers {
+			if name, ok := strings.CutPrefix(line, TrailerPipeline+": "); ok {
+				named[name] = true
+			}
+		}
+	}
+	differs, err := r.draft.Changes(below, h.commit.Tree)
+	if err != nil {
+		return nil, fmt.Errorf("comparing %s with its base: %w", r.p.Head, err)
+	}
+	names, err := r.recordsOf(h, below, differs)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		c, pipeline, err := r.waitingChange(name, below, h.commit.Tree, differs)
+		if err != nil {
+			return nil, err
+		}
+		if c != nil && (named == nil || named[pipeline]) {
+			out[pipeline] = *c
+		}
+	}
+	r.letTakeOver(out, differs)
+	return out, nil
+}
+
+// letTakeOver lets what waits have files again that it has taken over from pipelines which are gone: on the base these have them still.
+func (r *round) letTakeOver(waits map[string]Change, differs map[string]git.FileChange) {
+	var given []string
+	for name := range differs {
+		if file, ok := strings.CutPrefix(name, recordDir+"/"); ok {
+			if before, ok, err := r.recordAt(r.base.root, file); err == nil && ok {
+				given = append(given, before.Pipeline)
+			}
+		}
+	}
+	slices.Sort(given)
+	for name, c := range waits {
+		c.Predecessors = given
+		waits[name] = c
+	}
+}
+
+// recordsOf returns the names of the records to look at: that of a pipeline whose files alone have changed is the same in both, so that
+// all are looked at where the commit does not name all pipelines.
+func (r *round) recordsOf(h *headCommit, below git.Hash, differs map[string]git.FileChange) ([]string, error) {
+	names := map[string]bool{}
+	for name := range differs {
+		if file, ok := strings.CutPrefix(name, recordDir+"/"); ok {
+			names[file] = true
+		}
+	}
+	count := 0
+	for _, line := range h.trailers {
+		if pipeline, ok := strings.CutPrefix(line, TrailerPipeline+": "); ok {
+			names[strings.TrimPrefix(recordFile(pipeline), recordDir+"/")] = true
+			count++
+		}
+	}
+	if count < maxNamed {
+		return slices.Sorted(maps.Keys(names)), nil
+	}
+	for _, root := range []git.Hash{below, h.commit.Tree} {
+		all, err := r.draft.List(root, recordDir)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range all {
+			names[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names)), nil
+}
+
+// waitingChange returns what waits of the pipeline of a record, nil where nothing does.
+func (r *round) waitingChange(name string, below, head git.Hash, differs map[string]git.FileChange) (*Change, string, error) {
+	now, has, err := r.recordAt(head, name)
+	if err != nil {
+		return nil, "", err
+	}
+	if !has {
+		before, had, err := r.recordAt(below, name)
+		if err != nil || !had {
+			return nil, "", err
+		}
+		return &Change{Pipeline: before.Pipeline, Path: before.Path, Remove: true}, before.Pipeline, nil
+	}
+	_, waits := differs[recordDir+"/"+name]
+	for _, file := range now.Files {
+		_, differ := differs[file]
+		waits = waits || differ
+	}
+	if !waits {
+		return nil, now.Pipeline, nil
+	}
+	c := &Change{Pipeline: now.Pipeline, Path: now.Path, Files: map[string][]byte{}, identities: append([]string{}, now.Objects...), Adopt: r.p.Base.Adopt}
+	for _, file := range now.Files {
+		content, ok, err := r.draft.Content(head, file)
+		if err != nil {
+			return nil, "", err
+		}
+		if !ok {
+			continue
+		}
+		at, err := relativePath(now.Path, file)
+		if err != nil {
+			return nil, "", err
+		}
+		c.Files[at] = content
+	}
+	return c, now.Pipeline, nil
+}
+
+func (r *round) recordAt(root git.Hash, name string) (record ownershipRecord, ok bool, err error) {
+	text, ok, err := r.draft.Content(root, recordDir+"/"+name)
+	if err != nil || !ok {
+		return record, false, err
+	}
+	if err := json.Unmarshal(text, &record); err != nil {
+		return record, false, fmt.Errorf("reading %s/%s of %s: %w", recordDir, name, r.p.Head, err)
+	}
+	return record, true, nil
+}
+
+// commitHead makes the commit of the next head.
+func (r *round) commitHead(follows int64) (git.Hash, error) {
+	b := r.p.Base
+	text, err := commitMessage(r.changed, b.Name)
+	if err != nil {
+		return git.Hash{}, err
+	}
+	if r.head != nil && r.head.ours {
+		text = r.carryMessage(text)
+	}
+	text += fmt.Sprintf("%s: %s@sha1:%s\n%s: %s\n", trailerBase, b.Name, r.base.parent, trailerTree, r.wanted)
+	if follows > 0 {
+		text += fmt.Sprintf("%s: %d\n", trailerFollows, follows)
+	}
+	data := git.CommitData{Tree: r.wanted, Parents: []git.Hash{r.base.parent}, Author: b.Author, Email: b.Email, Date: r.base.date, Message: text, Signer: b.Signer}
+	for _, c := range r.changed {
+		if c.Origin.Date.After(data.Date) {
+			data.Date = c.Origin.Date
+		}
+	}
+	if h := r.head; h != nil && h.ours && h.commit.Date.After(data.Date) {
+		data.Date = h.commit.Date
+	}
+	if data.Date.IsZero() {
+		data.Date = time.Now()
+	}
+	return r.draft.Commit(data)
+}
+
+// carryMessage adds what the head before it said of results that are kept. Where nothing is new, its subject is kept too.
+func (r *round) carryMessage(text string) string {
+	kept, fresh := map[string]bool{}, false
+	for _, c := range r.changed {
+		kept[c.Pipeline] = c.identities != nil || c.Remove
+		fresh = fresh || c.identities == nil && !c.Remove
+	}
+	same := !fresh && r.sameGroup()
+	if same {
+		_, rest, _ := strings.Cut(text, "\n")
+		text = r.head.commit.Subject + "\n" + rest
+	}
+	has := map[string]bool{}
+	for line := range strings.Lines(text) {
+		has[strings.TrimSuffix(line, "\n")] = true
+	}
+	var commands []string
+	for _, line := range r.head.trailers {
+		if words := strings.Fields(line); len(words) > 3 && words[0] == TrailerCommand+":" && kept[words[3]] {
+			commands = append(commands, line)
+		}
+	}
+	others := len(kept) > 0 && slices.Contains(slices.Collect(maps.Values(kept)), true)
+	left := maxCarried
+	for _, line := range r.head.trailers {
+		key, value, _ := strings.Cut(line, ": ")
+		keep := others
+		switch key {
+		case TrailerPipeline, TrailerRemoved:
+			keep = kept[value]
+		case TrailerCommand:
+			keep = slices.Contains(commands, line)
+		case TrailerRevision:
+			keep = slices.ContainsFunc(commands, func(command string) bool { return strings.Contains(command, value) })
+		}
+		if (keep || same) && !has[line] && left > 0 {
+			text, left = text+line+"\n", left-1
+			has[line] = true
+		}
+	}
+	return text
+}
+
+// sameGroup reports whether the head before had as many pipelines.
+func (r *round) sameGroup() bool {
+	count := 0
+	for _, line := range r.head.trailers {
+		if strings.HasPrefix(line, TrailerPipeline+": ") {
+			count++
+		}
+	}
+	return count == min(len(r.changed), maxNamed)
+}
+
+// isDeclined reports whether a person has closed a pull request that held all that is wanted now. The head that was closed is known as
+// long as nothing is pushed for a later one; then the host may know it, and the body has a digest of it.
+func (r *round) isDeclined(ctx context.Context) (bool, error) {
+	closed := r.request
+	if closed == nil || closed.State != pullrequest.StateClosed || closed.Number == r.sure {
+		return false, nil
+	}
+	marks := readBody(closed.Body).marks
+	if marks.withdrawn {
+		return false, nil
+	}
+	tip := ""
+	if r.head != nil {
+		tip = r.head.commit.Hash.String()
+	}
+	if atClose := hashOf(closed.HeadCommit); !atClose.IsZero() && (closed.HeadCommit != tip || r.head.follows < closed.Number) {
+		commit, err := r.p.Base.Mirror.Fetch(ctx, r.p.Base.Remote, git.Ref{Commit: atClose})
+		if err == nil {
+			return r.holds(commit.Tree)
+		}
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+	}
+	return marks.content == r.contentDigest(), nil
+}
+
+// contentDigest is equal for pull requests that change the same files to the same.
+func (r *round) contentDigest() string {
+	sum := sha256.New()
+	for _, name := range sortedKeys(r.differs) {
+		fmt.Fprintf(sum, "%s\x00%s\n", name, r.differs[name].New)
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:32]
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,306 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/egress"
+	"github.com/prerig/prerig/pipeline/pullrequest"
+	"github.com/prerig/prerig/pipeline/secret"
+	"github.com/prerig/prerig/pipeline/source/git"
+	"github.com/prerig/prerig/pipeline/source/tree"
+	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/watchdog"
+)
+
+// Hosts opens the host of an entry's pull requests, for a pipeline in a namespace.
+type Hosts func(ctx context.Context, namespace string, to *v1alpha1.GitPublish) (pullrequest.Host, error)
+
+// NewHosts returns what opens hosts with the secrets of entries. The dialer connects to them.
+func NewHosts(secrets secret.Reader, dialer *egress.Dialer) Hosts {
+	return func(ctx context.Context, namespace string, to *v1alpha1.GitPublish) (pullrequest.Host, error) {
+		want := to.PullRequest
+		_, at, err := pullrequest.Address(want.Provider, to.URL, want.URL)
+		if err != nil {
+			return nil, fmt.Errorf("finding the host of pull requests: %w", err)
+		}
+		keys, err := secret.Read(ctx, secrets, namespace, want.SecretRef, secret.At(at))
+		if err != nil {
+			return nil, err
+		}
+		credentials, err := pullrequest.ReadCredentials(keys)
+		if err != nil {
+			return nil, fmt.Errorf("reading the secret %s: %w", want.SecretRef.Name, err)
+		}
+		return pullrequest.Open(pullrequest.Options{Provider: want.Provider, Repository: to.URL, API: want.URL, Credentials: credentials, Dialer: dialer})
+	}
+}
+
+// pullTarget is a directory on a branch that is written by pull requests.
+type pullTarget struct {
+	*gitTarget
+	host pullrequest.Host // nil where it is only looked at what is published
+}
+
+func (t *Targets) openPullRequest(ctx context.Context, g *gitTarget) (Interface, error) {
+	target := &pullTarget{gitTarget: g}
+	if t.readOnly {
+		return target, nil
+	}
+	if t.Hosts == nil {
+		return nil, errors.New("this process opens no pull requests")
+	}
+	var err error
+	target.host, err = t.Hosts(ctx, g.namespace, g.to.Git)
+	return target, err
+}
+
+// requestFrom is the pull request from a head.
+func (t *pullTarget) requestFrom(head string) *PullRequest {
+	want := t.to.Git.PullRequest
+	return &PullRequest{Base: t.branch, Head: head, Host: t.host, Labels: want.Labels, OfOneCommit: want.GroupBy == v1alpha1.GroupBySourceCommit}
+}
+
+// Publish implements Interface.
+func (t *pullTarget) Publish(ctx context.Context, c Change) (Receipt, error) {
+	c.Subject, c.Adopt = t.to.Git.Message, t.to.Git.Adopt
+	receipt, before, err := t.proposeChange(ctx, c)
+	if err != nil {
+		return receipt, err
+	}
+	receipt.Files = map[string][]byte{}
+	for name, content := range c.Files {
+		receipt.Files[path.Join(t.to.Directory(), name)] = content
+	}
+	receipt.Record = recordOf(receipt.Files)
+	receipt.Old = t.commitReader(before)
+	return receipt, nil
+}
+
+// Remove implements Interface: the removal is proposed.
+func (t *pullTarget) Remove(ctx context.Context, c Change) (Receipt, error) {
+	c.Remove = true
+	receipt, _, err := t.proposeChange(ctx, c)
+	return receipt, err
+}
+
+// proposeChange hands a change in for the pull request of its group, and takes what waits of its pipeline out of others.
+func (t *pullTarget) proposeChange(ctx context.Context, c Change) (receipt Receipt, before git.Hash, err error) {
+	c.Path = t.to.Directory()
+	want := t.to.Git.PullRequest
+	head := want.HeadFor(c.Origin.Digest)
+	heads := slices.Clone(c.Heads)
+	if want.GroupBy == v1alpha1.GroupBySourceCommit {
+		for _, one := range c.Heads {
+			// Another commit of the source that gives the same changes nothing of what waits, or was declined.
+			if t.holds(ctx, one, c) {
+				head = one
+			}
+		}
+		others, err := t.headsOfCommits(ctx)
+		if err != nil {
+			return receipt, before, err
+		}
+		heads = append(heads, others...)
+	}
+	done := t.targets.batcher.handIn(ctx, t.groupKey()+" "+head, t.Key(), c.Cause, t.requestFrom(head), c)
+	if err := errors.Join(done.err, done.outcome.Err); err != nil {
+		return receipt, before, err
+	}
+	slices.Sort(heads)
+	for _, other := range slices.Compact(heads) {
+		if other == head {
+			continue
+		}
+		leaving := c
+		leaving.leaves = true
+		left := t.targets.batcher.handIn(ctx, t.groupKey()+" "+other, t.Key(), "", t.requestFrom(other), leaving)
+		if left.err != nil && !errors.Is(left.err, ErrEdited) {
+			return receipt, before, fmt.Errorf("taking %s out of %s: %w", c.Pipeline, other, left.err)
+		}
+	}
+	receipt = Receipt{Changed: done.result.Changed, Outcome: done.outcome, PullRequest: done.result.Waiting.statusOf(c.Pipeline)}
+	if !receipt.Changed {
+		receipt.Outcome = Outcome{Pipeline: c.Pipeline}
+	}
+	if !done.result.Commit.IsZero() {
+		receipt.Revision = done.result.Commit.String()
+	}
+	return receipt, done.result.Before, nil
+}
+
+// holds reports whether a head has exactly the files of a change. What cannot be read has not.
+func (t *pullTarget) holds(ctx context.Context, head string, c Change) bool {
+	commit, err := t.branch.Mirror.Fetch(ctx, t.branch.Remote, git.Ref{Name: "refs/heads/" + head})
+	if err != nil {
+		return false
+	}
+	held, err := Published(tree.NewView(t.branch.Mirror.Tree(commit), t.targets.limits), c.Pipeline)
+	if err != nil || c.Remove || len(held.Files) != len(c.Files) {
+		return false
+	}
+	for name, content := range c.Files {
+		if now, ok := held.Files[path.Join(c.Path, name)]; !ok || !bytes.Equal(now, content) {
+			return false
+		}
+	}
+	return true
+}
+
+// headsOfCommits returns the heads that results of commits of the source wait on.
+func (t *pullTarget) headsOfCommits(ctx context.Context) ([]string, error) {
+	refs, err := t.branch.Remote.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for name := range refs.ByName {
+		short := shortReference(name)
+		if strings.HasPrefix(short, t.to.Git.PullRequest.Head+"/") {
+			out = append(out, short)
+		}
+	}
+	return out, nil
+}
+
+// statusOf is what a pipeline's status says of the pull request; nil where nothing of it waits.
+func (w *Waiting) statusOf(pipeline string) *v1alpha1.PullRequestStatus {
+	switch {
+	case w == nil || w.State == "":
+		return nil
+	case w.Pipelines != nil && !w.Pipelines[pipeline]:
+		return nil
+	}
+	s := &v1alpha1.PullRequestStatus{State: w.State, Head: w.Head, Message: w.Message}
+	if !w.HeadCommit.IsZero() {
+		s.HeadCommit = w.HeadCommit.String()
+	}
+	if !w.BaseCommit.IsZero() {
+		s.BaseCommit = w.BaseCommit.String()
+	}
+	if r := w.Request; r != nil {
+		s.Number, s.URL, s.Since = r.Number, r.URL, metav1.NewTime(r.CreatedAt.UTC().Truncate(time.Second))
+		if w.State == v1alpha1.PullRequestClosed && !r.ClosedAt.IsZero() {
+			s.Since = metav1.NewTime(r.ClosedAt.UTC().Truncate(time.Second))
+		}
+	}
+	return s
+}
+
+// Drift implements Interface. What waits is nowhere that others could have changed it; commits of others on a head are told of by the
+// state of the pull request.
+func (t *pullTarget) Drift(ctx context.Context, written Written) (string, error) {
+	if written.PullRequest != nil {
+		return "", nil
+	}
+	return t.gitTarget.Drift(ctx, written)
+}
+
+// lookAgainAfter is how long a look at a pull request holds for all pipelines whose results wait there.
+const lookAgainAfter = 2 * time.Second
+
+// looks are the last looks at pull requests.
+type looks struct {
+	mu   sync.Mutex
+	last map[string]*look
+}
+
+type look struct {
+	mu      sync.Mutex
+	began   time.Time
+	waiting *Waiting
+}
+
+func (l *looks) of(key string) *look {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last == nil {
+		l.last = map[string]*look{}
+	}
+	for old, one := range l.last {
+		if one.mu.TryLock() {
+			if old != key && time.Since(one.began) > time.Hour {
+				delete(l.last, old)
+			}
+			one.mu.Unlock()
+		}
+	}
+	if l.last[key] == nil {
+		l.last[key] = &look{}
+	}
+	return l.last[key]
+}
+
+// Settle implements Interface.
+func (t *pullTarget) Settle(ctx context.Context, pipeline string, written Written) (*v1alpha1.PullRequestStatus, error) {
+	before := written.PullRequest
+	if before == nil || before.Head == "" {
+		return nil, nil
+	}
+	one := t.targets.looks.of(t.groupKey() + " " + before.Head)
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	if since := written.Since; one.waiting == nil || one.began.Before(since) || time.Since(one.began) > lookAgainAfter {
+		began := time.Now()
+		waiting, err := t.look(ctx, before.Head)
+		if err != nil {
+			return before, err
+		}
+		one.began, one.waiting = began, waiting
+	}
+	now := one.waiting.statusOf(pipeline)
+	if now == nil && one.waiting.isLost(before) {
+		closed := *before
+		now = &closed
+		now.State, now.HeadCommit = v1alpha1.PullRequestClosed, ""
+		now.Since = metav1.NewTime(one.waiting.Request.ClosedAt.UTC().Truncate(time.Second))
+		now.Message = closedMessage
+	}
+	return now, nil
+}
+
+// isLost reports whether a person has closed the pull request that a result was known to wait in, and has deleted its branch.
+func (w *Waiting) isLost(before *v1alpha1.PullRequestStatus) bool {
+	r := w.Request
+	return w.HeadCommit.IsZero() && r != nil && r.State == pullrequest.StateClosed && r.Number == before.Number && !readBody(r.Body).marks.withdrawn
+}
+
+// look brings a pull request to where its branches want it, without a new result.
+func (t *pullTarget) look(ctx context.Context, head string) (*Waiting, error) {
+	locking, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	unlock, err := t.targets.batcher.lock(locking, t.Key())
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	step := watchdog.Step{Name: watchdog.StepPublish, Subject: t.Key() + " " + head, Limit: publishTimeout}
+	result, err := watchdog.Run(ctx, t.targets.watchdog, step, func(ctx context.Context) (Result, error) {
+		return publishSafely(ctx, t.requestFrom(head), nil)
+	})
+	return result.Waiting, err
+}
+
+// writtenTo is what a state knows of what was published to an entry.
+func writtenTo(state *status.State, to v1alpha1.Publish, since time.Time) Written {
+	written := Written{Record: state.Seen.Targets[to.Target()], Since: since}
+	for _, one := range state.Status.Published {
+		if one.Target == to.Target() {
+			written.Revision, written.PullRequest = one.Revision, one.PullRequest
+		}
+	}
+	return written
+}
