@@ -109,6 +109,7 @@ func prepare(t *testing.T, pipelines map[string]string) *fixture {
 func prepareAlone(t *testing.T, pipelines map[string]string) *fixture {
 	t.Helper()
 	dir := t.TempDir()
+	t.Cleanup(func() { removeAll(t, dir) })
 	f := &fixture{t: t, git: gittest.New(t)}
 	f.repository = f.git.Repository(t, "config")
 	c := config.Default()
@@ -127,6 +128,24 @@ func prepareAlone(t *testing.T, pipelines map[string]string) *fixture {
 		f.write(filepath.Join(c.Pipelines, name), strings.ReplaceAll(text, "URL", f.repository.URL))
 	}
 	return f
+}
+
+// removeAll removes what a daemon in this process leaves. Something was once written there after the daemon had ended, which a single
+// try does not outlive.
+func removeAll(t *testing.T, dir string) {
+	t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		err := os.RemoveAll(dir)
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Error(err)
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
 }
 
 func (f *fixture) write(path, text string) {
