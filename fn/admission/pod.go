@@ -37,8 +37,28 @@ func (s Server) Default(pod map[string]any) {
 	}
 }
 
-// defaultSpec sets the spec's own fields.
-func (s Server) defaultSpec(spec map[string]any) {
+// DefaultTemplate sets the defaults of the pod template of a workload, which has the keys metadata and spec: fewer than those of a Pod, as
+// requests, the links to services and ports of the host follow when a Pod is made of it. It treats values as Default does.
+func (s Server) DefaultTemplate(template map[string]any) {
+	spec, ok := template["spec"].(map[string]any)
+	if !ok {
+		return
+	}
+	each(spec["volumes"], s.defaultVolume)
+	for _, key := range []string{"initContainers", "containers", "ephemeralContainers"} {
+		each(spec[key], s.DefaultContainer)
+	}
+	canonical(spec, "overhead")
+	in(spec, "resources", func(resources map[string]any) {
+		canonical(resources, "limits")
+		canonical(resources, "requests")
+	})
+	defaultPodSpec(spec)
+	mirrorAccount(spec)
+}
+
+// defaultPodSpec sets what the specs of Pods and of templates have in common.
+func defaultPodSpec(spec map[string]any) {
 	orText(spec, "dnsPolicy", "ClusterFirst")
 	orText(spec, "restartPolicy", "Always")
 	orText(spec, "schedulerName", "default-scheduler")
@@ -53,6 +73,11 @@ func (s Server) defaultSpec(spec map[string]any) {
 			spec["terminationGracePeriodSeconds"] = int64(1)
 		}
 	}
+}
+
+// defaultSpec sets the spec's own fields.
+func (s Server) defaultSpec(spec map[string]any) {
+	defaultPodSpec(spec)
 	if s.has(serviceLinks) && spec["enableServiceLinks"] == nil {
 		spec["enableServiceLinks"] = true
 	}

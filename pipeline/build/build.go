@@ -76,7 +76,8 @@ func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, root *t
 		return built, err
 	}
 	view := tree.NewView(root, limits.Read)
-	built.Request = render.Request{Type: p.Spec.Build.Type, Path: p.Spec.Build.Path, Helm: p.Spec.Build.Helm, Functions: p.Spec.Build.Functions, Limits: limits, Schemas: p.Spec.Gates.Schemas}
+	built.Request = render.Request{Type: p.Spec.Build.Type, Path: p.Spec.Build.Path, Helm: p.Spec.Build.Helm, Functions: p.Spec.Build.Functions, Limits: limits}
+	built.Request.Schemas, built.Request.Admission = p.Spec.Gates.Schemas, p.Spec.Gates.Admission
 	built.Request.HelmCharts = p.Spec.Build.HelmCharts
 	for _, one := range p.Spec.Sources {
 		built.Request.Sources = append(built.Request.Sources, one.MountPath)

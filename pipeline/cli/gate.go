@@ -5,6 +5,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -25,8 +26,12 @@ type gateRun struct {
 	reportFlags
 	version string
 
-	catalog []string
-	asIs    bool
+	catalog     []string
+	policies    []string
+	podSecurity string
+	user        string
+	userGroups  []string
+	asIs        bool
 }
 
 func newGate(streams Streams, version string) *cobra.Command {
@@ -41,6 +46,11 @@ held against their CustomResourceDefinitions, with defaults and x-kubernetes-val
 API server's own code. The definitions are those among the files, and those in the files and
 directories that --crds names.
 
+ValidatingAdmissionPolicies are evaluated with their bindings and parameters, for the objects and
+for the pods that controllers make of them: those among the files, and those that --policies
+names. Pods are held against the Pod Security levels of their Namespaces, or of --pod-security.
+What cannot be known without a cluster is a finding, policy-not-evaluated.
+
 The files are injected in memory, as prerig inject would do it. --as-is checks the files as they
 are, for example the committed output of an injection.
 
@@ -50,6 +60,7 @@ Exit codes:
   2  the input, the policy or a flag is wrong, there is no object to check, or reading failed`
 	cmd.Example = `  prerig gate k8s/
   prerig gate --kubernetes-version 1.34 --crds crds/ k8s/
+  prerig gate --policies cluster/policies/ --pod-security baseline k8s/
   prerig gate --as-is -o sarif rendered/ > prerig.sarif
   prerig gate --rule schema-unknown-field=Warning k8s/`
 	g.addFlags(cmd)
@@ -57,6 +68,10 @@ Exit codes:
 	f := cmd.Flags()
 	f.Lookup("kubernetes-version").Usage = "version of the cluster, such as 1.34 (default: the newest that is known)"
 	f.StringArrayVar(&g.catalog, "crds", nil, "file or directory with CustomResourceDefinitions that the cluster has; may be repeated")
+	f.StringArrayVar(&g.policies, "policies", nil, "file or directory with admission policies, bindings, parameters and Namespaces that the cluster has; may be repeated")
+	f.StringVar(&g.podSecurity, "pod-security", "", "Pod Security level that Namespaces without a label enforce, such as baseline or restricted:v1.34")
+	f.StringVar(&g.user, "as", "", "user who applies the objects, for policies that read request.userInfo")
+	f.StringArrayVar(&g.userGroups, "as-group", nil, "group of the user who applies the objects; may be repeated")
 	f.BoolVar(&g.asIs, "as-is", false, "check the files as they are, and inject nothing")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return g.runGate(cmd.Context(), args) }
 	return cmd
@@ -109,21 +124,41 @@ func (g *gateRun) readOptions(ctx context.Context) (gate.Options, error) {
 	if options.Severities, err = gate.NewSeverities(severities); err != nil {
 		return options, fmt.Errorf("--rule: %w", err)
 	}
-	if len(g.catalog) == 0 {
-		return options, nil
+	if g.user == "" && len(g.userGroups) > 0 {
+		return options, errors.New("--as-group needs --as")
 	}
-	b, err := batch.Read(ctx, g.catalog, files.Options{})
+	options.PodSecurity, options.User, options.Groups = g.podSecurity, g.user, g.userGroups
+	for _, one := range []struct {
+		flag  string
+		names []string
+	}{{"--crds", g.catalog}, {"--policies", g.policies}} {
+		read, err := readCatalog(ctx, one.names)
+		if err != nil {
+			return options, fmt.Errorf("reading %s: %w", one.flag, err)
+		}
+		options.Catalog = append(options.Catalog, read...)
+	}
+	return options, nil
+}
+
+// readCatalog reads the objects of files and directories.
+func readCatalog(ctx context.Context, names []string) ([]gate.Object, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	b, err := batch.Read(ctx, names, files.Options{})
 	if err != nil {
-		return options, fmt.Errorf("reading --crds: %w", err)
+		return nil, err
 	}
+	var out []gate.Object
 	for _, item := range b.Items() {
 		objects, err := gate.ReadDocument(item.Doc, item.Doc, item.Path)
 		if err != nil {
-			return options, fmt.Errorf("reading --crds: %w", err)
+			return nil, err
 		}
-		options.Catalog = append(options.Catalog, objects...)
+		out = append(out, objects...)
 	}
-	return options, nil
+	return out, nil
 }
 
 // gateObjects returns the objects as they are after the injection, and what could not be checked.

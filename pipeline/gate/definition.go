@@ -25,6 +25,7 @@ type definition struct {
 	name       string
 	namespaced bool
 	preserve   bool
+	webhook    bool // converts between the versions
 	plural     string
 	versions   map[string]*definedVersion
 }
@@ -73,6 +74,7 @@ func (c *checker) addDefinition(o Object) {
 	d := &definition{
 		name: crd.Name, namespaced: crd.Spec.Scope == apiextensions.NamespaceScoped, plural: crd.Spec.Names.Plural,
 		preserve: crd.Spec.PreserveUnknownFields != nil && *crd.Spec.PreserveUnknownFields, versions: map[string]*definedVersion{},
+		webhook: crd.Spec.Conversion != nil && crd.Spec.Conversion.Strategy == apiextensions.WebhookConverter,
 	}
 	for _, v := range crd.Spec.Versions {
 		dv := &definedVersion{served: v.Served, validation: v.Schema}

@@ -41,8 +41,16 @@ type Options struct {
 	KubernetesVersion string
 	// Severities of the rules.
 	Severities Severities
-	// Catalog holds objects that are in the cluster already: CustomResourceDefinitions. They are not checked themselves.
+	// Catalog holds objects that are in the cluster already: CustomResourceDefinitions, admission policies with their bindings and
+	// parameters, Namespaces, LimitRanges and ServiceAccounts. They are not checked themselves.
 	Catalog []Object
+	// SkipSchemas and SkipAdmission leave out the schemas, or the admission policies and Pod Security.
+	SkipSchemas, SkipAdmission bool
+	// PodSecurity is the level that namespaces without a label enforce, such as baseline or restricted:v1.34; empty for privileged.
+	PodSecurity string
+	// User and Groups are who applies the objects, for policies that read request.userInfo; an empty User is not known.
+	User   string
+	Groups []string
 }
 
 // Check returns what the API server would refuse of the objects, in their order. The error is about the options.
@@ -58,10 +66,23 @@ func Check(ctx context.Context, objects []Object, o Options) (result.Results, er
 	for _, object := range objects {
 		c.addDefinition(object) // those that come with the objects replace those of the cluster
 	}
+	if !o.SkipAdmission {
+		if c.admission, err = c.newAdmission(objects, o); err != nil {
+			return nil, err
+		}
+	}
 	for _, object := range objects {
 		first := len(c.results)
-		c.checkObject(ctx, object)
+		if !o.SkipSchemas {
+			c.checkObject(ctx, object)
+		}
+		if !o.SkipAdmission {
+			c.checkAdmission(ctx, object)
+		}
 		slices.SortStableFunc(c.results[first:], func(a, b result.Result) int { return cmp.Compare(lineOfResult(a), lineOfResult(b)) })
+	}
+	if !o.SkipAdmission {
+		c.finishAdmission(o.Catalog)
 	}
 	return c.results, nil
 }
@@ -79,6 +100,7 @@ type checker struct {
 	server      *openapi.Server
 	severities  Severities
 	definitions map[groupKind]*definition
+	admission   *admissionCheck // nil where it is skipped
 	results     result.Results
 }
 

@@ -34,6 +34,17 @@ const (
 	codeUndescribedKind   = "schema-undescribed-kind"
 	codeCustomRule        = "schema-custom-rule"
 	codeInvalidDefinition = "schema-invalid-definition"
+
+	codePolicyDenied    = "policy-denied"
+	codePolicyWarning   = "policy-warning"
+	codePolicyAudit     = "policy-audit"
+	codeNotEvaluated    = "policy-not-evaluated"
+	codeInvalidPolicy   = "policy-invalid"
+	codePolicyTypes     = "policy-types"
+	codeSecurityEnforce = "pod-security-enforce"
+	codeSecurityWarn    = "pod-security-warn"
+	codeSecurityAudit   = "pod-security-audit"
+	codeSecurityLabels  = "pod-security-labels"
 )
 
 var rules = []Rule{
@@ -81,6 +92,56 @@ var rules = []Rule{
 		codeInvalidDefinition, "A CustomResourceDefinition that is not valid", result.Error,
 		"The API server refuses the definition, or does not serve its kind.",
 		"Correct the definition.",
+	},
+	{
+		codePolicyDenied, "A ValidatingAdmissionPolicy denies it", result.Error,
+		"The API server refuses the object, or the pods that a controller makes of it.",
+		"Change the object as the message of the policy says.",
+	},
+	{
+		codePolicyWarning, "A ValidatingAdmissionPolicy warns of it", result.Warning,
+		"The API server takes the object and warns whoever applies it.",
+		"Change the object as the message of the policy says.",
+	},
+	{
+		codePolicyAudit, "A ValidatingAdmissionPolicy notes it", result.Info,
+		"The API server takes the object and notes in its audit log what is wrong.",
+		"Change the object as the message of the policy says.",
+	},
+	{
+		codeNotEvaluated, "An admission policy that cannot be evaluated here", result.Warning,
+		"Nobody has looked: the cluster may refuse the object.",
+		"Give what the message names: Namespaces and parameters in a directory that --policies names, who applies the objects with --as.",
+	},
+	{
+		codeInvalidPolicy, "An admission policy or binding that is not valid", result.Error,
+		"The API server refuses the policy, so that it is not evaluated.",
+		"Correct the policy; --kubernetes-version says which version's functions its expressions may use.",
+	},
+	{
+		codePolicyTypes, "An admission policy reads what its kinds do not have", result.Warning,
+		"The API server takes the policy and says so in its status; the expression fails when it is evaluated.",
+		"Correct the name of the field, or test for it with has().",
+	},
+	{
+		codeSecurityEnforce, "A pod violates the enforced Pod Security level", result.Error,
+		"The API server refuses the pod; a workload has no pods then.",
+		"Set the security context as the message says, or choose another level for the namespace.",
+	},
+	{
+		codeSecurityWarn, "A pod violates the Pod Security level that is warned of", result.Warning,
+		"The API server takes the pod and warns whoever applies it.",
+		"Set the security context as the message says.",
+	},
+	{
+		codeSecurityAudit, "A pod violates the Pod Security level that is noted", result.Info,
+		"The API server takes the pod and notes in its audit log what is wrong.",
+		"Set the security context as the message says.",
+	},
+	{
+		codeSecurityLabels, "A Pod Security label that is not valid", result.Error,
+		"The API server refuses the Namespace.",
+		"Use the levels privileged, baseline and restricted, and versions such as v1.34 or latest.",
 	},
 }
 

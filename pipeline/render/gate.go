@@ -4,32 +4,25 @@
 package render
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/pipeline/gate"
 )
 
-// checkGate holds the objects of the result against the schemas that the pipeline names. What is found are results; whether they stop
-// anything is not decided here.
+// checkGate holds the objects of the result against the schemas and the admission that the pipeline names. What is found are results;
+// whether they stop anything is not decided here.
 func (w *renderWorker) checkGate(ctx context.Context, items []fn.Item) error {
-	asked := w.request.Schemas
-	if asked == nil {
+	if w.request.Schemas == nil && w.request.Admission == nil {
 		return nil
 	}
-	severities, err := gate.NewSeverities(asked.Rules)
+	options, err := w.gateOptions()
 	if err != nil {
-		return fmt.Errorf("reading spec.gates.schemas.rules: %w", err)
-	}
-	options := gate.Options{KubernetesVersion: asked.KubernetesVersion, Severities: severities}
-	for _, name := range asked.CRDs {
-		read, err := w.readDefinitions(name)
-		if err != nil {
-			return fmt.Errorf("reading spec.gates.schemas.crds: %w", err)
-		}
-		options.Catalog = append(options.Catalog, read...)
+		return err
 	}
 	objects, err := gateObjects(items)
 	if err != nil {
@@ -37,10 +30,50 @@ func (w *renderWorker) checkGate(ctx context.Context, items []fn.Item) error {
 	}
 	found, err := gate.Check(ctx, objects, options)
 	if err != nil {
-		return fmt.Errorf("checking the objects by spec.gates.schemas: %w", err)
+		return fmt.Errorf("checking the objects by spec.gates: %w", err)
 	}
 	w.response.Results = append(w.response.Results, found...)
 	return nil
+}
+
+// gateOptions reads what the pipeline names: one check does both, as definitions say what kinds policies are about.
+func (w *renderWorker) gateOptions() (gate.Options, error) {
+	schemas, admission := w.request.Schemas, w.request.Admission
+	options := gate.Options{SkipSchemas: schemas == nil, SkipAdmission: admission == nil}
+	rules := map[string]string{}
+	read := func(field, key string, names []string, severities map[string]string) error {
+		if _, err := gate.NewSeverities(severities); err != nil {
+			return fmt.Errorf("reading %s.rules: %w", field, err)
+		}
+		maps.Copy(rules, severities)
+		for _, name := range names {
+			objects, err := w.readDefinitions(name)
+			if err != nil {
+				return fmt.Errorf("reading %s.%s: %w", field, key, err)
+			}
+			options.Catalog = append(options.Catalog, objects...)
+		}
+		return nil
+	}
+	if schemas != nil {
+		options.KubernetesVersion = schemas.KubernetesVersion
+		if err := read("spec.gates.schemas", "crds", schemas.CRDs, schemas.Rules); err != nil {
+			return options, err
+		}
+	}
+	if admission != nil {
+		options.KubernetesVersion = cmp.Or(admission.KubernetesVersion, options.KubernetesVersion)
+		options.PodSecurity = admission.PodSecurity
+		if admission.User != nil {
+			options.User, options.Groups = admission.User.Name, admission.User.Groups
+		}
+		if err := read("spec.gates.admission", "policies", admission.Policies, admission.Rules); err != nil {
+			return options, err
+		}
+	}
+	var err error
+	options.Severities, err = gate.NewSeverities(rules)
+	return options, err
 }
 
 // readDefinitions reads the objects of a file, or of the files of a directory.

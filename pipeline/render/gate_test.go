@@ -80,3 +80,59 @@ func TestSchemaGateRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestAdmissionGate evaluates policies and Pod Security in the isolated process, with what the source has of the cluster.
+func TestAdmissionGate(t *testing.T) {
+	files := map[string]string{
+		"app/web.yaml": deployment,
+		"cluster/policies.yaml": `apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: one}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [deployments]}]
+  validations: [{expression: object.spec.replicas > 1, message: one is none}, {expression: request.userInfo.username == 'flux'}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: one}
+spec: {policyName: one, validationActions: [Deny]}
+`,
+	}
+	for name, tc := range map[string]struct {
+		admission *v1alpha1.AdmissionGate
+		want      string
+	}{
+		"off":      {nil, ""},
+		"nothing":  {&v1alpha1.AdmissionGate{}, ""},
+		"policies": {&v1alpha1.AdmissionGate{Policies: []string{"cluster"}}, "error policy-denied, warning policy-not-evaluated"},
+		"user": {&v1alpha1.AdmissionGate{
+			Policies: []string{"cluster"}, User: &v1alpha1.AdmissionUser{Name: "flux"}, Rules: map[string]string{"policy-denied": "Warning"},
+		}, "warning policy-denied"},
+		"level": {&v1alpha1.AdmissionGate{PodSecurity: "restricted"}, "error pod-security-enforce"},
+	} {
+		r := request("app")
+		r.Admission = tc.admission
+		response, record := mustRender(t, files, r)
+		var got []string
+		for _, f := range response.Results {
+			if code := f.Tags[result.TagCode]; strings.HasPrefix(code, "policy-") || strings.HasPrefix(code, "pod-security-") {
+				got = append(got, string(f.Severity)+" "+code)
+			}
+		}
+		if text := strings.Join(got, ", "); text != tc.want {
+			t.Errorf("%s: got %s, want %s", name, text, tc.want)
+		}
+		changed := maps.Clone(files)
+		changed["cluster/policies.yaml"] += "# another\n"
+		_, affected := record.Affected(build(t, changed))
+		if want := tc.admission != nil && tc.admission.Policies != nil; affected != want {
+			t.Errorf("%s: a changed policy has an effect: %v, want %v", name, affected, want)
+		}
+	}
+	r := request("app")
+	r.Admission = &v1alpha1.AdmissionGate{PodSecurity: "strict"}
+	if _, _, err := renderFiles(t, files, r); err == nil || !strings.Contains(err.Error(), "strict") {
+		t.Errorf("got %v, want that the level does not exist", err)
+	}
+}

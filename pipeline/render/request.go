@@ -38,6 +38,8 @@ type Request struct {
 	Charts []Chart `json:"charts,omitempty"`
 	// Schemas is what the objects are held against; nil for nothing.
 	Schemas *v1alpha1.SchemaGate `json:"schemas,omitempty"`
+	// Admission is what policies and Pod Security are evaluated by; nil for nothing.
+	Admission *v1alpha1.AdmissionGate `json:"admission,omitempty"`
 	// Limits bound the render.
 	Limits Limits `json:"limits"`
 }

@@ -35,8 +35,8 @@ func setting(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// programs builds what a cluster is made of, or skips the test where no cluster is asked for.
-func programs(t *testing.T) *Programs {
+// programs builds what a cluster is made of, or those of it that are named, or skips the test where no cluster is asked for.
+func programs(t *testing.T, names ...string) *Programs {
 	t.Helper()
 	if os.Getenv("PRERIG_CLUSTER") == "" {
 		t.Skip("PRERIG_CLUSTER is not set; make e2e-cluster runs this")
@@ -49,7 +49,7 @@ func programs(t *testing.T) *Programs {
 		}
 		dir = filepath.Join(caches, "prerig-cluster")
 	}
-	p, err := Build(t.Context(), filepath.Join("..", "upstream"), dir, t.Logf)
+	p, err := Build(t.Context(), filepath.Join("..", "upstream"), dir, t.Logf, names...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -40,8 +41,8 @@ type program struct {
 
 // Build builds the programs into a directory where they are not there yet in the same version. Modules are the module
 // directories that pin them, upstream/kubernetes and upstream/istio. It takes many minutes the first time and seconds
-// later; say is told what is built.
-func Build(ctx context.Context, upstream, dir string, say func(format string, args ...any)) (*Programs, error) {
+// later; say is told what is built. Names are those that are wanted, or none for all.
+func Build(ctx context.Context, upstream, dir string, say func(format string, args ...any), names ...string) (*Programs, error) {
 	var p Programs
 	component := []string{"-X", "k8s.io/component-base/version.gitVersion=" + KubernetesVersion}
 	for i, part := range strings.SplitN(strings.TrimPrefix(KubernetesVersion, "v"), ".", 3)[:2] {
@@ -56,6 +57,9 @@ func Build(ctx context.Context, upstream, dir string, say func(format string, ar
 		}},
 		{"charts", "istio", "./charts", &p.Charts, nil},
 	} {
+		if len(names) > 0 && !slices.Contains(names, one.name) {
+			continue
+		}
 		built, err := one.build(ctx, filepath.Join(upstream, one.module), dir, say)
 		if err != nil {
 			return nil, err

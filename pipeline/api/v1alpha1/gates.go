@@ -19,6 +19,34 @@ type Gates struct {
 	// Schemas holds the objects of the result against the schemas of Kubernetes and of CustomResourceDefinitions, as prerig gate
 	// does. Without it only pods are looked at.
 	Schemas *SchemaGate `json:"schemas,omitempty"`
+	// Admission holds the objects of the result against ValidatingAdmissionPolicies and the levels of Pod Security, as prerig gate
+	// does.
+	Admission *AdmissionGate `json:"admission,omitempty"`
+}
+
+// AdmissionGate says what the cluster would validate.
+type AdmissionGate struct {
+	// KubernetesVersion is the version of the cluster, such as 1.34. The default is that of schemas, or the newest that is known.
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+	// Policies lists files and directories in the source with what the cluster has already: ValidatingAdmissionPolicies, their
+	// bindings and parameters, and Namespaces. What is in the result counts anyway.
+	Policies []string `json:"policies,omitempty"`
+	// PodSecurity is the level that namespaces without a label enforce: privileged (the default), baseline or restricted, with a
+	// version where it is not the latest, such as restricted:v1.34.
+	PodSecurity string `json:"podSecurity,omitempty"`
+	// User is who applies the objects, for policies that read request.userInfo. Without it such policies are not evaluated.
+	User *AdmissionUser `json:"user,omitempty"`
+	// Rules sets the severity of rules by their codes: Error, Warning, Info or Off.
+	Rules map[string]string `json:"rules,omitempty"`
+}
+
+// AdmissionUser is a user of the cluster.
+type AdmissionUser struct {
+	// Name is the user's name, such as system:serviceaccount:flux-system:kustomize-controller.
+	// +required
+	Name string `json:"name"`
+	// Groups are the user's groups, beside system:authenticated.
+	Groups []string `json:"groups,omitempty"`
 }
 
 // SchemaGate says what objects are held against.

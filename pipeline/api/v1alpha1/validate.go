@@ -271,14 +271,30 @@ func (v *validator) checkGates(gates Gates) {
 	if gates.MaxDeleted != nil && (*gates.MaxDeleted < 0 || *gates.MaxDeleted > 100) {
 		v.addError("spec.gates.maxDeleted", "must be between 0 and 100 percent")
 	}
-	if gates.Schemas == nil {
+	if schemas := gates.Schemas; schemas != nil {
+		v.checkGate("spec.gates.schemas", "crds", schemas.CRDs, schemas.Rules)
+	}
+	admission := gates.Admission
+	if admission == nil {
 		return
 	}
-	for i, name := range gates.Schemas.CRDs {
-		v.checkPath(fmt.Sprintf("spec.gates.schemas.crds[%d]", i), name)
+	v.checkGate("spec.gates.admission", "policies", admission.Policies, admission.Rules)
+	if schemas := gates.Schemas; schemas != nil && schemas.KubernetesVersion != "" && admission.KubernetesVersion != "" &&
+		schemas.KubernetesVersion != admission.KubernetesVersion {
+		v.addError("spec.gates.admission.kubernetesVersion", "must be that of spec.gates.schemas, %s, or left out", schemas.KubernetesVersion)
 	}
-	for _, code := range slices.Sorted(maps.Keys(gates.Schemas.Rules)) {
-		v.checkEnum("spec.gates.schemas.rules."+code, gates.Schemas.Rules[code], "Error", "Warning", "Info", "Off")
+	if admission.User != nil && admission.User.Name == "" {
+		v.addError("spec.gates.admission.user.name", "must be given")
+	}
+}
+
+// checkGate checks the files that a gate reads and the severities of its rules.
+func (v *validator) checkGate(at, key string, names []string, rules map[string]string) {
+	for i, name := range names {
+		v.checkPath(fmt.Sprintf("%s.%s[%d]", at, key, i), name)
+	}
+	for _, code := range slices.Sorted(maps.Keys(rules)) {
+		v.checkEnum(at+".rules."+code, rules[code], "Error", "Warning", "Info", "Off")
 	}
 }
 

@@ -1,0 +1,203 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"errors"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// Problem is something that the API server would not take of a policy or a binding.
+type Problem struct {
+	// Path leads to the field.
+	Path    []any
+	Message string
+}
+
+// variant says what is known when a policy is evaluated: expressions that read what is not known are left out.
+type variant struct {
+	user, namespace bool
+	// secret says that no message may show values.
+	secret bool
+}
+
+// compiled is a policy without the expressions that cannot be evaluated.
+type compiled struct {
+	matcher   matchconditions.Matcher // nil where all requests are evaluated
+	validator validating.Validator
+	// validations are the indexes of those that are evaluated.
+	validations []int
+	// open are the indexes of conditions and of validations that are not.
+	openConditions, openValidations []int
+}
+
+// environmentOf is what the expressions of the API server of a version may use: what the version before it understands too, as a new server
+// must be able to give way to the old one.
+func environmentOf(minor uint) *environment.EnvSet {
+	return environment.MustBaseEnvSet(version.MajorMinor(1, max(minor, 2)-1))
+}
+
+func (p *policy) compile(minor uint, v variant) *compiled {
+	if c := p.compiled[v]; c != nil {
+		return c
+	}
+	c := &compiled{}
+	p.compiled[v] = c
+	spec := &p.Spec
+	compiler, err := cel.NewCompositedCompiler(environmentOf(minor))
+	if err != nil {
+		c.validator = validating.NewValidator(nil, nil, nil, nil, spec.FailurePolicy, err)
+		return c
+	}
+	options := cel.OptionalVariableDeclarations{HasParams: spec.ParamKind != nil, HasAuthorizer: true}
+	plain := cel.OptionalVariableDeclarations{HasParams: spec.ParamKind != nil}
+	compiler.CompileAndStoreVariables(variables(spec.Variables), options, environment.StoredExpressions)
+	var conditions, validations, messages, annotations []cel.ExpressionAccessor
+	for i := range spec.MatchConditions {
+		if p.reads.conditions[i].open(v) {
+			c.openConditions = append(c.openConditions, i)
+			continue
+		}
+		conditions = append(conditions, (*matchconditions.MatchCondition)(&spec.MatchConditions[i]))
+	}
+	for i, one := range spec.Validations {
+		if p.reads.validations[i].open(v) {
+			c.openValidations = append(c.openValidations, i)
+			continue
+		}
+		c.validations = append(c.validations, i)
+		validations = append(validations, &validating.ValidationCondition{Expression: one.Expression, Message: one.Message, Reason: one.Reason})
+		var message cel.ExpressionAccessor
+		if one.MessageExpression != "" && !v.secret && !p.reads.messages[i].open(v) {
+			message = &validating.MessageExpressionCondition{MessageExpression: one.MessageExpression}
+		}
+		messages = append(messages, message)
+	}
+	for i, one := range spec.AuditAnnotations {
+		if !p.reads.annotations[i].open(v) {
+			annotations = append(annotations, &validating.AuditAnnotationCondition{Key: one.Key, ValueExpression: one.ValueExpression})
+		}
+	}
+	if len(conditions) > 0 {
+		filter := compiler.CompileCondition(conditions, options, environment.StoredExpressions)
+		c.matcher = matchconditions.NewMatcher(filter, spec.FailurePolicy, "policy", "validate", p.Name)
+	}
+	c.validator = validating.NewValidator(
+		compiler.CompileCondition(validations, options, environment.StoredExpressions), c.matcher,
+		compiler.CompileCondition(annotations, options, environment.StoredExpressions),
+		compiler.CompileCondition(messages, plain, environment.StoredExpressions), spec.FailurePolicy, nil,
+	)
+	return c
+}
+
+func variables(list []admissionv1.Variable) []cel.NamedExpressionAccessor {
+	out := make([]cel.NamedExpressionAccessor, len(list))
+	for i, v := range list {
+		out[i] = &validating.Variable{Name: v.Name, Expression: v.Expression}
+	}
+	return out
+}
+
+// check returns what the API server would not take of the policy when it is created: what it lacks, and expressions that do not compile
+// (source: validateValidatingAdmissionPolicySpec in pkg/apis/admissionregistration/validation of k8s.io/kubernetes).
+func (p *policy) check(minor uint) []Problem {
+	spec := &p.Spec
+	var out []Problem
+	add := func(message string, path ...any) {
+		out = append(out, Problem{Path: append([]any{"spec"}, path...), Message: message})
+	}
+	if spec.MatchConstraints == nil {
+		add("matchConstraints is required", "matchConstraints")
+	} else if len(spec.MatchConstraints.ResourceRules) == 0 {
+		add("resourceRules is required", "matchConstraints", "resourceRules")
+	}
+	if len(spec.Validations) == 0 && len(spec.AuditAnnotations) == 0 {
+		add("validations or auditAnnotations must contain at least one item", "validations")
+	}
+	compiler, err := cel.NewCompositedCompiler(environmentOf(minor))
+	if err != nil {
+		add(err.Error())
+		return out
+	}
+	options := cel.OptionalVariableDeclarations{HasParams: spec.ParamKind != nil, HasAuthorizer: true}
+	plain := cel.OptionalVariableDeclarations{HasParams: spec.ParamKind != nil}
+	compile := func(e cel.ExpressionAccessor, options cel.OptionalVariableDeclarations, path ...any) {
+		if err := compiler.CompileCELExpression(e, options, environment.NewExpressions).Error; err != nil {
+			add("compilation failed: "+compilationMessage(err), path...)
+		}
+	}
+	for i, v := range spec.Variables {
+		accessor := &validating.Variable{Name: v.Name, Expression: v.Expression}
+		if err := compiler.CompileAndStoreVariable(accessor, options, environment.NewExpressions).Error; err != nil {
+			add("compilation failed: "+compilationMessage(err), "variables", i, "expression")
+		}
+	}
+	for i := range spec.MatchConditions {
+		compile((*matchconditions.MatchCondition)(&spec.MatchConditions[i]), options, "matchConditions", i, "expression")
+	}
+	for i, v := range spec.Validations {
+		compile(&validating.ValidationCondition{Expression: v.Expression}, options, "validations", i, "expression")
+		if v.MessageExpression != "" {
+			compile(&validating.MessageExpressionCondition{MessageExpression: v.MessageExpression}, plain, "validations", i, "messageExpression")
+		}
+	}
+	for i, a := range spec.AuditAnnotations {
+		compile(&validating.AuditAnnotationCondition{Key: a.Key, ValueExpression: a.ValueExpression}, options, "auditAnnotations", i, "valueExpression")
+	}
+	return out
+}
+
+func compilationMessage(err error) string {
+	var detailed *apiservercel.Error
+	if errors.As(err, &detailed) {
+		return detailed.Detail
+	}
+	return err.Error()
+}
+
+// checkBinding returns what the API server would not take of a binding when it is created.
+func checkBinding(b *admissionv1.ValidatingAdmissionPolicyBinding) []Problem {
+	var out []Problem
+	add := func(message string, path ...any) {
+		out = append(out, Problem{Path: append([]any{"spec"}, path...), Message: message})
+	}
+	if b.Spec.PolicyName == "" {
+		add("policyName is required", "policyName")
+	}
+	if len(b.Spec.ValidationActions) == 0 {
+		add("validationActions is required", "validationActions")
+	}
+	seen := map[admissionv1.ValidationAction]bool{}
+	for i, action := range b.Spec.ValidationActions {
+		switch action {
+		case admissionv1.Deny, admissionv1.Warn, admissionv1.Audit:
+		default:
+			add(fmt.Sprintf("%q is not one of Audit, Deny and Warn", action), "validationActions", i)
+		}
+		seen[action] = true
+	}
+	if seen[admissionv1.Deny] && seen[admissionv1.Warn] {
+		add("Deny and Warn may not be used together", "validationActions")
+	}
+	if ref := b.Spec.ParamRef; ref != nil {
+		switch {
+		case ref.Name == "" && ref.Selector == nil:
+			add("one of name or selector must be specified", "paramRef")
+		case ref.Name != "" && ref.Selector != nil:
+			add("name and selector are mutually exclusive", "paramRef")
+		}
+		if ref.ParameterNotFoundAction == nil {
+			add("parameterNotFoundAction is required", "paramRef", "parameterNotFoundAction")
+		}
+	}
+	return out
+}

@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package request
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// setCoreDefaults sets the defaults of kinds of the core group.
+func setCoreDefaults(object runtime.Object) {
+	switch o := object.(type) {
+	case *corev1.Service:
+		defaultService(&o.Spec)
+	case *corev1.Secret:
+		orWord(&o.Type, corev1.SecretTypeOpaque)
+		for key, value := range o.StringData {
+			if o.Data == nil {
+				o.Data = map[string][]byte{}
+			}
+			o.Data[key] = []byte(value)
+		}
+		o.StringData = nil
+	case *corev1.PersistentVolume:
+		orWord(&o.Spec.PersistentVolumeReclaimPolicy, corev1.PersistentVolumeReclaimRetain)
+		or(&o.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+	case *corev1.PersistentVolumeClaim:
+		or(&o.Spec.VolumeMode, corev1.PersistentVolumeFilesystem)
+	case *corev1.Namespace:
+		DefaultNamespace(o)
+	}
+}
+
+// DefaultNamespace gives a Namespace the label with its name, its finalizer and its phase.
+func DefaultNamespace(o *corev1.Namespace) {
+	if o.Name != "" && o.Labels[corev1.LabelMetadataName] != o.Name {
+		labels := map[string]string{corev1.LabelMetadataName: o.Name}
+		for key, value := range o.Labels {
+			if key != corev1.LabelMetadataName {
+				labels[key] = value
+			}
+		}
+		o.Labels = labels
+	}
+	o.Status.Phase = corev1.NamespaceActive
+	for _, f := range o.Spec.Finalizers {
+		if f == corev1.FinalizerKubernetes {
+			return
+		}
+	}
+	o.Spec.Finalizers = append(o.Spec.Finalizers, corev1.FinalizerKubernetes)
+}
+
+func defaultService(s *corev1.ServiceSpec) {
+	orWord(&s.SessionAffinity, corev1.ServiceAffinityNone)
+	switch {
+	case s.SessionAffinity == corev1.ServiceAffinityNone:
+		s.SessionAffinityConfig = nil
+	case s.SessionAffinity == corev1.ServiceAffinityClientIP:
+		or(&s.SessionAffinityConfig, corev1.SessionAffinityConfig{})
+		or(&s.SessionAffinityConfig.ClientIP, corev1.ClientIPConfig{})
+		or(&s.SessionAffinityConfig.ClientIP.TimeoutSeconds, corev1.DefaultClientIPServiceAffinitySeconds)
+	}
+	orWord(&s.Type, corev1.ServiceTypeClusterIP)
+	for i := range s.Ports {
+		port := &s.Ports[i]
+		orWord(&port.Protocol, corev1.ProtocolTCP)
+		if port.TargetPort == intstr.FromInt32(0) || port.TargetPort == intstr.FromString("") {
+			port.TargetPort = intstr.FromInt32(port.Port)
+		}
+	}
+	outside := s.Type == corev1.ServiceTypeNodePort || s.Type == corev1.ServiceTypeLoadBalancer
+	if outside || s.Type == corev1.ServiceTypeClusterIP {
+		or(&s.InternalTrafficPolicy, corev1.ServiceInternalTrafficPolicyCluster)
+		if outside || len(s.ExternalIPs) > 0 {
+			orWord(&s.ExternalTrafficPolicy, corev1.ServiceExternalTrafficPolicyCluster)
+		}
+	}
+	if s.Type == corev1.ServiceTypeLoadBalancer {
+		or(&s.AllocateLoadBalancerNodePorts, true)
+	}
+}

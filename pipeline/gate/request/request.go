@@ -1,0 +1,153 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package request
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	defaults "github.com/prerig/prerig/fn/admission"
+)
+
+// Kind is what the API server serves objects of a kind as.
+type Kind struct {
+	schema.GroupVersionKind
+	// Resource is the plural, such as deployments.
+	Resource string
+	// Namespaced says that objects are in a namespace.
+	Namespaced bool
+	// Status says that an object is created without its status, which is written later.
+	Status bool
+}
+
+// GroupVersionResource names the resource in its version.
+func (k Kind) GroupVersionResource() schema.GroupVersionResource {
+	return k.GroupVersion().WithResource(k.Resource)
+}
+
+// Request is the creation of one object.
+type Request struct {
+	Kind Kind
+	// Namespace is empty for what is in none; Name is empty where the API server makes it.
+	Namespace, Name string
+	// Object is in the API's own type where it has one, and as maps otherwise. It must not be changed.
+	Object runtime.Object
+	// User is who creates it; nil where that is not known.
+	User user.Info
+	// Of says whose pod it is, such as "Deployment shop/web"; empty for an object that is there itself.
+	Of string
+	// Path is where in the manifest the pod's template is.
+	Path []any
+}
+
+// Attributes are what admission reads of the request.
+func (r *Request) Attributes() admission.Attributes {
+	return admission.NewAttributesRecord(r.Object, nil, r.Kind.GroupVersionKind, r.Namespace, r.Name, r.Kind.GroupVersionResource(), "",
+		admission.Create, &metav1.CreateOptions{}, false, r.User)
+}
+
+// Maker makes requests. Its fields must not change while it is used.
+type Maker struct {
+	// Server is the version of Kubernetes, for the defaults of pods.
+	Server defaults.Server
+	// Limits are the LimitRanges by their namespaces.
+	Limits map[string][]defaults.LimitRange
+	// Accounts are the ServiceAccounts that are known, by NAMESPACE/NAME.
+	Accounts map[string]map[string]any
+	// User is who creates the objects that are there themselves; nil where that is not known.
+	User user.Info
+}
+
+// Make returns the request that creates an object, which is not changed. The error says that the API server could not read it.
+func (m *Maker) Make(object map[string]any, kind Kind) (*Request, error) {
+	copied, err := storedCopy(object)
+	if err != nil {
+		return nil, err
+	}
+	metadata, ok := copied["metadata"].(map[string]any)
+	if !ok {
+		metadata = map[string]any{}
+		copied["metadata"] = metadata
+	}
+	if kind.Status {
+		delete(copied, "status")
+	}
+	r := &Request{Kind: kind, User: m.User}
+	r.Name, _ = metadata["name"].(string)
+	if r.Name == "" {
+		if base, _ := metadata["generateName"].(string); base != "" {
+			metadata["name"] = base + "x2n4b"
+		}
+	}
+	if kind.Namespaced {
+		if r.Namespace, _ = metadata["namespace"].(string); r.Namespace == "" {
+			r.Namespace = metav1.NamespaceDefault
+			metadata["namespace"] = r.Namespace
+		}
+	} else {
+		delete(metadata, "namespace")
+		if kind.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
+			r.Namespace = r.Name // a Namespace is in itself
+		}
+	}
+	m.defaultPods(copied, kind, r.Namespace)
+	r.Object, err = typed(copied, kind.GroupVersionKind)
+	return r, err
+}
+
+// storedCopy returns a copy with the types of numbers that the API server's own code expects.
+func storedCopy(object map[string]any) (map[string]any, error) {
+	text, err := utiljson.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	var out map[string]any
+	return out, utiljson.Unmarshal(text, &out)
+}
+
+// typed returns the object in the type of its kind, with the defaults of the kind; as it is where the API has no type for it.
+func typed(object map[string]any, kind schema.GroupVersionKind) (runtime.Object, error) {
+	out, err := scheme.Scheme.New(kind)
+	if err != nil {
+		return &unstructured.Unstructured{Object: object}, nil //nolint:nilerr // a custom resource
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, out); err != nil {
+		return nil, fmt.Errorf("reading the object: %w", err)
+	}
+	setDefaults(out)
+	out.GetObjectKind().SetGroupVersionKind(kind)
+	return out, nil
+}
+
+// Convert returns the object of the request in another version of its kind; false where that takes code that is not there.
+func (r *Request) Convert(to schema.GroupVersionKind, byName func(schema.GroupKind) bool) (runtime.Object, bool) {
+	if to == r.Kind.GroupVersionKind {
+		return r.Object, true
+	}
+	custom, ok := r.Object.(*unstructured.Unstructured)
+	if !ok || to.GroupKind() != r.Kind.GroupKind() || !byName(to.GroupKind()) {
+		return nil, false
+	}
+	out := custom.DeepCopy()
+	out.SetAPIVersion(to.GroupVersion().String())
+	return out, true
+}
+
+// ParseKind reads the apiVersion and kind of an object.
+func ParseKind(apiVersion, kind string) schema.GroupVersionKind {
+	group, version, ok := strings.Cut(apiVersion, "/")
+	if !ok {
+		group, version = "", apiVersion
+	}
+	return schema.GroupVersionKind{Group: group, Version: version, Kind: kind}
+}
