@@ -124,7 +124,8 @@ func (a *azure) list(ctx context.Context, head, base string) ([]Request, error) 
 	if err != nil {
 		return nil, err
 	}
-	return []Request{*whole}, nil
+	best.Body, best.Labels = whole.Body, whole.Labels
+	return []Request{*best}, nil
 }
 
 func azurePull(number int64) string { return fmt.Sprintf("/pullrequests/%d", number) }

@@ -99,10 +99,11 @@ func quoted(text string) string {
 func (b *bitbucketCloud) list(ctx context.Context, head, base string) ([]Request, error) {
 	doing := fmt.Sprintf("finding pull requests from %s to %s", head, base)
 	var out []Request
-	for _, state := range []string{`state = "OPEN"`, `state != "OPEN"`} {
+	for _, states := range [][]string{{"OPEN"}, {"MERGED", "DECLINED", "SUPERSEDED"}} {
+		// Without a state only those that are open would be listed.
 		q := url.Values{
-			"q":    {"source.branch.name = " + quoted(head) + " AND destination.branch.name = " + quoted(base) + " AND " + state},
-			"sort": {"-created_on"}, "pagelen": {"50"},
+			"q":    {"source.branch.name = " + quoted(head) + " AND destination.branch.name = " + quoted(base)},
+			"sort": {"-created_on"}, "pagelen": {"50"}, "state": states,
 		}
 		var page struct {
 			Values []cloudRequest `json:"values"`

@@ -55,7 +55,22 @@ func (h *repository) Find(ctx context.Context, head, base string) (*Request, err
 	if err != nil {
 		return nil, err
 	}
-	return newest(all), nil
+	best := newest(all)
+	if best == nil {
+		return nil, nil
+	}
+	return checked(best, nil)
+}
+
+// checked refuses an answer that is JSON and no pull request, as of something in between.
+func checked(r *Request, err error) (*Request, error) {
+	if err != nil {
+		return nil, err
+	}
+	if r.Number <= 0 || r.Head == "" {
+		return nil, errors.New("the host's answer is no pull request; is the URL that of the host's API?")
+	}
+	return r, nil
 }
 
 // newest returns the open one with the highest number, or else any with the highest; nil of none.
@@ -83,7 +98,7 @@ func (h *repository) Create(ctx context.Context, head, base string, c Content) (
 			return r, err
 		}
 	}
-	r, err := h.create(ctx, head, base, c)
+	r, err := checked(h.create(ctx, head, base, c))
 	if err != nil {
 		if e := (*Error)(nil); errors.As(err, &e) && mayBeThere(e.Status) {
 			// Kinds of hosts and their versions say in many ways that it is there.
@@ -118,13 +133,13 @@ func (h *repository) Update(ctx context.Context, number int64, c Content) (*Requ
 	if err != nil {
 		return nil, err
 	}
-	r, err := h.get(ctx, number)
+	r, err := checked(h.get(ctx, number))
 	if err != nil {
 		return nil, err
 	}
 	if !sameText(r.Title, c.Title) || !sameText(r.Body, c.Body) {
 		labels := r.Labels
-		if r, err = h.edit(ctx, r, c.Title, c.Body); err != nil {
+		if r, err = checked(h.edit(ctx, r, c.Title, c.Body)); err != nil {
 			return nil, err
 		}
 		if r.Labels == nil {
@@ -152,7 +167,7 @@ func (h *repository) addLabels(ctx context.Context, r *Request, wanted []string)
 
 // Close implements Host. The comment comes last: a crash in between loses it, and never writes it twice.
 func (h *repository) Close(ctx context.Context, number int64, comment string) error {
-	r, err := h.get(ctx, number)
+	r, err := checked(h.get(ctx, number))
 	if err != nil || r.State != StateOpen {
 		return err
 	}

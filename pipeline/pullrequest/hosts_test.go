@@ -127,9 +127,9 @@ func TestQuickActionsAreText(t *testing.T) {
 func TestBitbucketCloud(t *testing.T) {
 	const at = "/repositories/org/app"
 	list := func(state string) string {
-		return "GET " + at + "/pullrequests?pagelen=50&q=source.branch.name+%3D+%22prerig%2Fshop%22+AND+destination.branch.name+%3D+%22main%22+AND+state+" + state + "+%22OPEN%22&sort=-created_on"
+		return "GET " + at + "/pullrequests?pagelen=50&q=source.branch.name+%3D+%22prerig%2Fshop%22+AND+destination.branch.name+%3D+%22main%22&sort=-created_on" + state
 	}
-	opened, others := list("%3D"), list("%21%3D")
+	opened, others := list("&state=OPEN"), list("&state=MERGED&state=DECLINED&state=SUPERSEDED")
 	whole := exchange{ask: "GET " + at + "/commit/" + headSHA[:12] + "?fields=hash", answer: object("hash", headSHA)}
 	fork := recorded(t, "bitbucketcloud", map[string]any{"id": 9})
 	fork["source"].(map[string]any)["repository"].(map[string]any)["uuid"] = "{other}"
