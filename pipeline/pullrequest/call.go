@@ -25,7 +25,8 @@ import (
 //
 // The hosts' own clients for Go are not used. Prerig calls five to ten addresses of each host, and needs for all of them alike what the
 // clients do each in another way or not at all: which failures are temporary and for how long, that a redirection neither turns a call
-// into another nor takes the credential elsewhere, bounds for answers, and a context with each call.
+// into another nor takes the credential elsewhere, bounds for answers, and a context with each call. GitLab's client (v2.64.0) alone
+// would add 5.8 MB to a stripped program.
 type api struct {
 	// root is the URL of the API, at that of the repository in it; server and repository are what people call them.
 	root, at, server, repository string

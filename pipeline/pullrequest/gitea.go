@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -90,6 +91,7 @@ func (g *gitea) list(ctx context.Context, head, base string) ([]Request, error) 
 func (g *gitea) listState(ctx context.Context, state string, pages int, head, base string) ([]Request, error) {
 	doing := fmt.Sprintf("finding pull requests from %s to %s", head, base)
 	var out []Request
+	read := 0
 	for number := 1; number <= pages && len(out) == 0; number++ {
 		q := url.Values{"state": {state}, "base_branch": {base}, "page": {fmt.Sprint(number)}, "limit": {fmt.Sprint(giteaPage)}}
 		var page []giteaRequest
@@ -102,19 +104,21 @@ func (g *gitea) listState(ctx context.Context, state string, pages int, head, ba
 				out = append(out, *r.request())
 			}
 		}
-		if last(h, len(page), giteaPage) {
+		if read += len(page); last(h, len(page), read) {
 			break
 		}
 	}
 	return out, nil
 }
 
-// last reports whether a page of a list is its last. A server may give fewer at once than were asked for.
-func last(h http.Header, got, asked int) bool {
+// last reports whether a page of a list is its last, after so many were read in all. A server may give fewer at once than were asked for,
+// and says by Link or X-Total-Count, not always both, that there are more.
+func last(h http.Header, got, read int) bool {
 	if links := h.Get("Link"); links != "" {
 		return !strings.Contains(links, `rel="next"`)
 	}
-	return got < asked
+	total, err := strconv.Atoi(h.Get("X-Total-Count"))
+	return got == 0 || err == nil && read >= total
 }
 
 func (g *gitea) get(ctx context.Context, number int64) (*Request, error) {
@@ -163,7 +167,7 @@ func (g *gitea) labelNumbers(ctx context.Context, number int64) (map[string]int6
 	owner, _, _ := strings.Cut(g.repository, "/")
 	known := map[string]int64{}
 	for _, at := range []string{g.root + "/orgs/" + owner + "/labels", g.at + "/labels"} {
-		for page := 1; page <= maxPages; page++ {
+		for page, read := 1, 0; page <= maxPages; page++ {
 			var some []namedLabel
 			h, err := g.callAt(ctx, labelling(number), http.MethodGet, fmt.Sprintf("%s?page=%d&limit=%d", at, page, giteaPage), nil, &some)
 			// A user has no labels, and a token may be for no organisations.
@@ -176,7 +180,7 @@ func (g *gitea) labelNumbers(ctx context.Context, number int64) (map[string]int6
 			for _, l := range some {
 				known[l.Name] = l.ID
 			}
-			if last(h, len(some), giteaPage) {
+			if read += len(some); last(h, len(some), read) {
 				break
 			}
 		}

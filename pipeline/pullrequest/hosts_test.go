@@ -252,15 +252,25 @@ func TestGiteaPages(t *testing.T) {
 	other := func(number int) any {
 		return object("number", number, "state", "open", "head", object("label", "other", "repo_id", 1), "base", object("label", "main", "repo_id", 1))
 	}
-	wanted := object("number", 3, "state", "open", "head", object("label", head, "ref", "refs/pull/3/head", "sha", headSHA, "repo_id", 1), "base", object("label", "main", "repo_id", 1))
+	wanted := object("number", 3, "state", "open", "title", title, "body", body, "head", object("label", head, "ref", "refs/pull/3/head", "sha", headSHA, "repo_id", 1), "base", object("label", "main", "repo_id", 1))
 	list := "GET /repos/org/app/pulls?base_branch=main&limit=50&page="
 	s := newScript(t, "token s3cret",
 		exchange{ask: list + "1&state=open", answer: []any{other(9), other(8)}, header: map[string]string{"Link": `<HOST/x?page=2>; rel="next",<HOST/x?page=2>; rel="last"`}},
 		exchange{ask: list + "2&state=open", answer: []any{wanted}, header: map[string]string{"Link": `<HOST/x?page=1>; rel="first"`}},
+		// Labels come without Link. There were two of one name where the first page was taken for all.
+		exchange{ask: "GET /repos/org/app/pulls/3", answer: wanted},
+		exchange{ask: "GET /orgs/org/labels?page=1&limit=50", status: 404, answer: object("message", "user redirect does not exist")},
+		exchange{ask: "GET /repos/org/app/labels?page=1&limit=50", answer: []any{object("id", 5, "name", "bug")}, header: map[string]string{"X-Total-Count": "2"}},
+		exchange{ask: "GET /repos/org/app/labels?page=2&limit=50", answer: []any{object("id", 6, "name", "prerig")}, header: map[string]string{"X-Total-Count": "2"}},
+		exchange{ask: "POST /repos/org/app/labels", body: `{"name":"new","color":"#1d76db"}`, status: 201, answer: object("id", 7, "name", "new")},
+		exchange{ask: "POST /repos/org/app/issues/3/labels", body: `{"labels":[6,7]}`, answer: []any{}},
 	)
 	h := open(t, pullrequest.Options{Provider: giturl.Gitea, Repository: "https://git.example.com/org/app", API: s.url})
 	if r, err := h.Find(context.Background(), head, "main"); err != nil || r == nil || r.Number != 3 || r.Head != head {
 		t.Errorf("found %+v, %v", r, err)
+	}
+	if _, err := h.Update(context.Background(), 3, pullrequest.Content{Title: title, Body: body, Labels: []string{"prerig", "new"}}); err != nil {
+		t.Error(err)
 	}
 }
 
