@@ -156,9 +156,7 @@ HELM4 := v4.3.1
 HELM3 := v3.22.0
 helms = $(HELM4:v%=%)=$(abspath $(dist))/upstream/helm4/helm,$(HELM3:v%=%)=$(abspath $(dist))/upstream/helm3/helm
 .PHONY: helm
-helm: ## Compare renders of charts with Helm itself, CHARTS=DIR.
-	GOBIN=$(abspath $(dist))/upstream/helm4 CGO_ENABLED=0 go install -trimpath helm.sh/helm/v4/cmd/helm@$(HELM4)
-	GOBIN=$(abspath $(dist))/upstream/helm3 CGO_ENABLED=0 go install -trimpath helm.sh/helm/v3/cmd/helm@$(HELM3)
+helm: helm-programs ## Compare renders of charts with Helm itself, CHARTS=DIR.
 	go test -count=1 -timeout 30m -run 'TestChartsOfOthers' -v ./pipeline/render/helmchart -args -charts $(abspath $(CHARTS)) $(UPDATE) \
 	  -helms $(helms)
 	go test -count=1 -run 'TestChosenAsHelmChooses' -v ./pipeline/source/chart -args -helms $(helms)
@@ -174,6 +172,15 @@ gitea: ## Build dist/upstream/gitea: a Git host, to open pull requests at.
 e2e-gitea: gitea ## Open, update, merge and close pull requests at Gitea itself.
 	go test -count=1 -timeout 20m -run 'TestGitea' -v ./pipeline/pullrequest -args -gitea $(abspath $(dist))/upstream/gitea \
 	  -gitea-root $$(cd $(upstream)/gitea && go list -m -f '{{.Dir}}' code.gitea.io/gitea)
+
+.PHONY: helm-programs
+helm-programs: ## Build dist/upstream/helm4 and helm3: Helm itself, to compare with.
+	GOBIN=$(abspath $(dist))/upstream/helm4 CGO_ENABLED=0 go install -trimpath helm.sh/helm/v4/cmd/helm@$(HELM4)
+	GOBIN=$(abspath $(dist))/upstream/helm3 CGO_ENABLED=0 go install -trimpath helm.sh/helm/v3/cmd/helm@$(HELM3)
+
+.PHONY: helm-post-renderer
+helm-post-renderer: helm-programs ## Run prerig as the post-renderer of Helm itself.
+	go test -count=1 -run 'TestHelm' -v ./pipeline/internal/interop -args -helms $(helms)
 
 # INJECTOR=PROGRAM compares the stored answers with those of a program that answers as Linkerd's injector of one version; with
 # UPDATE=-update it writes them anew. policies/testdata/linkerd/README.md says what it reads and prints.
@@ -256,6 +263,14 @@ bench: build ## Measure against a function that does nothing, lint against injec
 .PHONY: bench-pipeline
 bench-pipeline: build ## Measure the pipeline against a shell script with git and kustomize.
 	go run ./pipeline/internal/bench -prerig $(dist)/prerig -function $(dist)/prerig-fn
+
+BENCH_RELEASES ?= 300
+
+# The chart is that of istiod in the module that the comparison with Istio's webhook pins. A few minutes; BENCH_RELEASES=20 takes one.
+.PHONY: bench-helm
+bench-helm: build helm-programs ## Measure charts against helm template and a shell script with it, BENCH_RELEASES=300.
+	go run ./pipeline/internal/bench -prerig $(dist)/prerig -helm $(dist)/upstream/helm4/helm -apps $(BENCH_RELEASES) \
+	  -chart $$(cd $(upstream)/istio && go mod download istio.io/istio && go list -m -f '{{.Dir}}' istio.io/istio)/manifests/charts/istio-control/istio-discovery
 
 # All that the image holds: the Dockerfile copies it from here or makes it in the same way, perhaps for another
 # architecture (GOARCH), for which the tool that collects the licences is not built.

@@ -30,6 +30,7 @@ var tools = map[string]func() error{
 		return err
 	},
 	"promtool":           buildPromtool,
+	"helm":               buildHelm,
 	"container":          buildImage,
 	"pipeline container": buildPipelineImage,
 }
@@ -60,6 +61,20 @@ var buildPromtool = sync.OnceValue(func() error {
 	cmd.Dir, cmd.Env = "..", append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("building promtool: %w\n%s", err, out)
+	}
+	return nil
+})
+
+// buildHelm builds the program of the Helm that go.mod has, once, with the modules that Helm pins: that takes minutes the first time.
+var buildHelm = sync.OnceValue(func() error {
+	version, err := exec.Command("go", "list", "-m", "-f", "{{.Version}}", "helm.sh/helm/v4").Output()
+	if err != nil {
+		return fmt.Errorf("asking for the version of Helm: %w", err)
+	}
+	cmd := exec.Command("go", "install", "-trimpath", "helm.sh/helm/v4/cmd/helm@"+strings.TrimSpace(string(version)))
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOBIN="+programs)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building helm: %w\n%s", err, out)
 	}
 	return nil
 })

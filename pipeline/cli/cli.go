@@ -87,6 +87,9 @@ func Main(ctx context.Context, args []string, streams Streams, version string) i
 	return ExitError
 }
 
+// injectHint is for those who pipe manifests into prerig without a command.
+const injectHint = "use prerig inject to inject what is piped in, and helm's --post-renderer-args inject where Helm pipes it"
+
 // NewRoot returns the prerig command with all its commands. A new command is one constructor in a file of its own and one
 // word in its group here.
 func NewRoot(streams Streams, version string) *cobra.Command {
@@ -110,7 +113,7 @@ Exit codes of all commands:
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !streams.InTerminal { // manifests are piped in, and help must not take their place
-				return errors.New("no command given; use prerig inject to inject what is piped in, or prerig --help to see all commands")
+				return fmt.Errorf("no command given; %s; prerig --help shows all commands", injectHint)
 			}
 			return cmd.Help()
 		},
@@ -121,6 +124,9 @@ Exit codes of all commands:
 	root.SetErr(streams.Err)
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if !cmd.HasParent() {
+			return fmt.Errorf("%w; flags come after a command: %s; see prerig --help", err, injectHint)
+		}
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
 	addGroup(root, "Commands for manifests:",

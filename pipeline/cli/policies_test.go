@@ -173,9 +173,15 @@ func TestTheDaemonsConfigurationIsNoPolicy(t *testing.T) {
 
 // TestNoCommand: the help must not take the place of manifests in a pipe, such as that of helm --post-renderer.
 func TestNoCommand(t *testing.T) {
-	code, out, stderr := command(t, "kind: Pod\n")
-	if code != ExitError || out != "" || !strings.HasPrefix(stderr, "error: no command given") || !strings.Contains(stderr, "prerig inject") {
-		t.Errorf("exit code %d\n%s%s", code, out, stderr)
+	for _, test := range []struct {
+		args []string
+		want string
+	}{{nil, "error: no command given"}, {[]string{"-p", "mesh.yaml"}, "error: unknown shorthand flag"}, {[]string{"--policy=mesh.yaml"}, "error: unknown flag"}} {
+		code, out, stderr := command(t, "kind: Pod\n", test.args...)
+		if code != ExitError || out != "" || !strings.HasPrefix(stderr, test.want) || !strings.Contains(stderr, "prerig inject") ||
+			!strings.Contains(stderr, "--post-renderer-args inject") {
+			t.Errorf("%q: exit code %d\n%s%s", test.args, code, out, stderr)
+		}
 	}
 }
 

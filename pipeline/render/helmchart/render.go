@@ -228,7 +228,7 @@ func (c *chartRender) inOrder(root *chart.Chart, rendered map[string]string) ([]
 // locate puts the paths of the source into the text of an error of Helm, where the chart is a directory, and makes it one
 // line. Helm's paths begin with the chart's name.
 func (c *chartRender) locate(err error) error {
-	text := err.Error()
+	text := leaveOutCalls(err.Error())
 	if c.directory && c.name != "" {
 		for _, dir := range []string{"templates", "charts", "crds"} {
 			text = replacePrefix(text, c.name+"/"+dir+"/", path.Join(c.spec.Chart, dir)+"/")
@@ -239,6 +239,22 @@ func (c *chartRender) locate(err error) error {
 		lines[i] = strings.TrimSpace(line)
 	}
 	return errors.New(strings.Join(slices.DeleteFunc(lines, func(line string) bool { return line == "" }), "; "))
+}
+
+// outermostCalls is how many calls of templates by templates an error tells of, at each end.
+const outermostCalls = 4
+
+// leaveOutCalls takes calls out of the middle of an error, so that its cause can be seen: Helm ends a template that calls itself
+// after a thousand calls, and names each of them.
+func leaveOutCalls(text string) string {
+	const call = ": error calling "
+	parts := strings.Split(text, call)
+	left := len(parts) - 2*outermostCalls
+	if left < 2 {
+		return text
+	}
+	first, last := parts[:outermostCalls], parts[len(parts)-outermostCalls:]
+	return fmt.Sprintf("%s: … (%d more calls) … %s", strings.Join(first, call), left, strings.Join(last, call))
 }
 
 // replacePrefix replaces a path where it begins: at the beginning of the text, or after what is not part of a path.

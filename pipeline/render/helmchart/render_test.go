@@ -324,3 +324,18 @@ func TestValuesThatTemplatesChange(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestTemplatesThatCallThemselves: the error says so, and does not only name the thousand calls before it.
+func TestTemplatesThatCallThemselves(t *testing.T) {
+	for name, template := range map[string]string{
+		"itself": `{{ define "a" }}{{ include "a" . }}{{ end }}{{ include "a" . }}`,
+		"two":    `{{ define "a" }}{{ include "b" . }}{{ end }}{{ define "b" }}{{ include "a" . }}{{ end }}{{ include "a" . }}`,
+	} {
+		source := sourceOf(t, chartWith(map[string]string{"templates/x.yaml": template}))
+		_, err := Render(context.Background(), source, releaseOf("apps/shop"), Options{})
+		if err == nil || len(err.Error()) > 2000 || !strings.Contains(err.Error(), "apps/shop/templates/x.yaml:1:") ||
+			!strings.Contains(err.Error(), "more calls) … ") || !strings.Contains(err.Error(), `nested reference name: a`) {
+			t.Errorf("%s: %.3000v", name, err)
+		}
+	}
+}
