@@ -53,7 +53,7 @@ func (b *benchRun) runScript(text string, args ...string) (time.Duration, error)
 	}
 	defer os.RemoveAll(dir)
 	cmd := exec.CommandContext(b.ctx, "sh", append([]string{"-euc", text, "script"}, args...)...)
-	cmd.Dir, cmd.Env = dir, append(testbed.Environment(), "PATH="+b.path)
+	cmd.Dir, cmd.Env = dir, b.helmEnvironment()
 	begin := time.Now()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("running the script: %w\n%s", err, out)
