@@ -4,7 +4,7 @@
 // Package render turns the files of a source into objects, and applies injection policies on the way.
 //
 // A render runs in a process of its own that is used once: kustomize keeps state in globals that leak from one build into
-// the next, and a source is not trusted. The process has no environment, no credentials and no files but the three that it
+// the next, and a source is not trusted. The process has nothing of our environment, no credentials and no files but the three that it
 // talks through; it is bounded in time, memory and output, and it sees the source only by asking this one for files over its
 // standard input and output. What it asked for is the record by which a later commit is judged.
 //

@@ -36,8 +36,7 @@ const Command = "render-worker"
 // The program calls it for the sub-command Command, as early as it can. It must be the only thing that the process does.
 func Main(in io.Reader, out io.Writer) int {
 	isolation := isolateProcess(allLayers)
-	// A process that lives for some milliseconds need not collect garbage; the memory limit makes a long one do it.
-	debug.SetGCPercent(400)
+	debug.SetGCPercent(collectAt)
 	buffered := bufio.NewWriterSize(out, 64<<10)
 	flushing := &frameFlusher{buffered}
 	kind, content, err := readFrame(in, maxFrame)
