@@ -162,3 +162,23 @@ func TestStatusTellsOfAFullDisk(t *testing.T) {
 		t.Errorf("error %v, got %q", err, &out)
 	}
 }
+
+func TestStatusSaysWhatWaitsForPeople(t *testing.T) {
+	p := server.Pipeline{Name: "team/shop", State: server.StateReady, Message: "1 object"}
+	r := &v1alpha1.PullRequestStatus{Number: 12, URL: "https://git.example.com/org/deploy/pulls/12", State: v1alpha1.PullRequestOpen, Since: metav1.NewTime(time.Now().Add(-75 * time.Hour))}
+	p.Status.Published = []v1alpha1.Published{{Target: "https://git.example.com/org/deploy prod shop", Revision: "c0", SourceRevision: "main@sha1:ab", PullRequest: r}}
+	for state, want := range map[string]string{
+		v1alpha1.PullRequestOpen:   "pull request 12 waits for a merge, for 3d: https://git.example.com/org/deploy/pulls/12",
+		v1alpha1.PullRequestClosed: "pull request 12 was closed by a person, 3d ago: https://git.example.com/org/deploy/pulls/12",
+		v1alpha1.PullRequestEdited: "pull request 12 has commits of a person and waits for a merge, for 3d: https://git.example.com/org/deploy/pulls/12",
+	} {
+		r.State = state
+		var list, detail bytes.Buffer
+		if err := errors.Join(statusTable(&list, []server.Pipeline{p}, wide), statusOf(&detail, p)); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(list.String(), want+"; 1 object") || !strings.Contains(detail.String(), want) || !strings.Contains(detail.String(), "  proposed ") {
+			t.Errorf("got %s\n%s", list.String(), detail.String())
+		}
+	}
+}

@@ -165,7 +165,11 @@ func describePullRequest(r *v1alpha1.PullRequestStatus) string {
 	default:
 		name += " waits for a merge"
 	}
-	if !r.Since.IsZero() {
+	switch {
+	case r.Since.IsZero():
+	case r.State == v1alpha1.PullRequestClosed:
+		name += ", " + timeSince(r.Since.Time)
+	default:
 		name += ", for " + shortAge(r.Since.Time)
 	}
 	if r.URL != "" {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/source"
@@ -84,6 +85,8 @@ type Change struct {
 	// some of its files.
 	Successors map[string]string
 
+	// Findings are what a reviewer is told of the result.
+	Findings result.Results
 	// Heads are branches of pull requests that the pipeline's result is known to wait on.
 	Heads []string
 

@@ -93,12 +93,11 @@ type round struct {
 	head    *headCommit // nil where there is none
 	sure    int64       // the number of a pull request that was closed before what is wanted was pushed, 0 for none
 
-	edit     *branchEdit
-	wanted   git.Hash // the root directory of the next head
-	differs  map[string]git.FileChange
-	changed  []Change  // those of this round that differ from the base, then those that wait already
-	outcomes []Outcome // of changed
-	result   Result
+	edit    *branchEdit
+	wanted  git.Hash // the root directory of the next head
+	differs map[string]git.FileChange
+	changed []Change // those of this round that differ from the base, then those that wait already
+	result  Result
 }
 
 // reconcile is one attempt.
@@ -202,7 +201,7 @@ func (r *round) want(changes []Change) error {
 		outcome := r.edit.applyChange(c, nil)
 		r.result.Outcomes = append(r.result.Outcomes, outcome)
 		if outcome.Changed() {
-			r.changed, r.outcomes = append(r.changed, c), append(r.outcomes, outcome)
+			r.changed = append(r.changed, c)
 		}
 		if outcome.Err == nil {
 			delete(waits, c.Pipeline)
@@ -215,7 +214,7 @@ func (r *round) want(changes []Change) error {
 		}
 		// One that cannot be kept has lost its files to a change of now.
 		if outcome := r.edit.applyChange(c, nil); outcome.Changed() {
-			r.changed, r.outcomes = append(r.changed, c), append(r.outcomes, outcome)
+			r.changed = append(r.changed, c)
 		}
 	}
 	r.wanted = r.base.root

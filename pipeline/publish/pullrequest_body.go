@@ -36,8 +36,6 @@ type bodyText struct {
 	// ours is Prerig's text without the marks, below what people have written.
 	ours, below string
 	marks       bodyMarks
-	// marked says that there were marks.
-	marked bool
 }
 
 // normalBody is a body as hosts give it back: some turn line breaks into those of the web.
@@ -52,7 +50,7 @@ func normalBody(body string) string {
 // readBody takes a body apart. One without the divider is all a person's.
 func readBody(body string) bodyText {
 	lines := strings.Split(strings.ReplaceAll(body, "\r\n", "\n"), "\n")
-	at := slices.IndexFunc(lines, func(line string) bool { return strings.TrimSpace(line) == divider })
+	at := slices.IndexFunc(lines, func(line string) bool { return strings.TrimRight(line, " \t") == divider })
 	var t bodyText
 	if at < 0 {
 		// The marks may have been left, and say what Prerig has done; they are written anew.
@@ -67,11 +65,11 @@ func readBody(body string) bodyText {
 
 // readMarks reads the line of marks, and reports whether it is that.
 func (t *bodyText) readMarks(line string) bool {
-	text, isMarks := strings.CutPrefix(strings.TrimSpace(line), marksStart)
+	text, isMarks := strings.CutPrefix(strings.TrimRight(line, " \t"), marksStart)
 	if !isMarks {
 		return false
 	}
-	t.marked = true
+	t.marks = bodyMarks{}
 	for word := range strings.FieldsSeq(strings.TrimSuffix(text, marksEnd)) {
 		key, value, _ := strings.Cut(word, "=")
 		switch key {
@@ -113,10 +111,8 @@ const cutMark = "\n\n… the host takes no longer text."
 // write puts a body together with the given text above the divider. What people have written is never cut; where that leaves no room
 // for anything, it stays alone with the marks.
 func (t bodyText) write(ours string, longest int) string {
-	rest := "\n\n" + t.marks.line() + "\n\n---\n" + divider + "\n"
-	if t.below != "" {
-		rest += "\n" + t.below + "\n"
-	}
+	rest := t.rest()
+	ours = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(ours), strings.TrimSpace(cutMark)))
 	if room := longest - len(rest); longest > 0 && len(ours) > room {
 		ours = strings.ToValidUTF8(ours[:max(0, min(len(ours), room-len(cutMark)))], "")
 		if last := strings.LastIndexByte(ours, '\n'); last > 0 {
@@ -126,6 +122,18 @@ func (t bodyText) write(ours string, longest int) string {
 	}
 	return normalBody(ours + rest)
 }
+
+// rest is what follows Prerig's text.
+func (t bodyText) rest() string {
+	rest := "\n\n" + t.marks.line() + "\n\n---\n" + divider + "\n"
+	if t.below != "" {
+		rest += "\n" + t.below + "\n"
+	}
+	return rest
+}
+
+// room is how long Prerig's text may be.
+func (t bodyText) room(longest int) int { return max(1, longest-len(t.rest())) }
 
 func titleDigest(title string) string {
 	sum := sha256.Sum256([]byte(strings.TrimSpace(title)))
@@ -137,13 +145,20 @@ func (r *round) keepRequest(ctx context.Context, pushed bool) error {
 	p := r.p
 	known := r.request
 	if known == nil || known.State != pullrequest.StateOpen {
-		created, err := p.Host.Create(ctx, p.Head, p.Base.Name, r.content(nil))
+		content, err := r.content(ctx, nil)
+		if err != nil {
+			return err
+		}
+		created, err := p.Host.Create(ctx, p.Head, p.Base.Name, content)
 		if err != nil {
 			return fmt.Errorf("opening a pull request from %s to %s: %w", p.Head, p.Base.Name, err)
 		}
 		r.result.Changed, known = true, created
 	}
-	content := r.content(known)
+	content, err := r.content(ctx, known)
+	if err != nil {
+		return err
+	}
 	body := normalBody(known.Body)
 	if content.Title != known.Title || content.Body != body || !containsAll(known.Labels, content.Labels) {
 		updated, err := p.Host.Update(ctx, known.Number, content)
@@ -167,8 +182,9 @@ func containsAll(all, wanted []string) bool {
 }
 
 // content is what a pull request is to say, given what it says now, nil for a new one. A title that is not the last one that Prerig has
-// written is a person's, and so is what stands below the divider; labels that people have taken off stay off.
-func (r *round) content(known *pullrequest.Request) pullrequest.Content {
+// written is a person's, and so is what stands below the divider; labels that people have taken off stay off. Prerig's text stays as
+// it is as long as the changes do.
+func (r *round) content(ctx context.Context, known *pullrequest.Request) (pullrequest.Content, error) {
 	title := r.head.commit.Subject
 	text := bodyText{}
 	if known != nil {
@@ -183,34 +199,14 @@ func (r *round) content(known *pullrequest.Request) pullrequest.Content {
 			content.Title, marks.title = known.Title, text.marks.title
 		}
 	}
+	same := text.ours != "" && text.marks.content == marks.content && !text.marks.withdrawn
 	text.marks = marks
-	content.Body = text.write(r.reviewText(), r.p.Host.MaxBody())
-	return content
-}
-
-// maxReviewed bounds the pipelines that the text of a pull request names one by one.
-const maxReviewed = 200
-
-// reviewText is what reviewers read first. It is the only place that makes it.
-func (r *round) reviewText() string {
-	per := map[string]Outcome{}
-	for _, outcome := range r.outcomes {
-		per[outcome.Pipeline] = outcome
-	}
-	var out strings.Builder
-	fmt.Fprintf(&out, "Prerig has rendered this for `%s`. Merging publishes it; closing it declines exactly this result.\n\n", r.p.Base.Name)
-	out.WriteString("| pipeline | files added | changed | removed |\n|---|---|---|---|\n")
-	for i, name := range sortedKeys(per) {
-		if i == maxReviewed {
-			fmt.Fprintf(&out, "| and %d more | | | |\n", len(per)-i)
-			break
-		}
-		fmt.Fprintf(&out, "| `%s` | %d | %d | %d |\n", name, len(per[name].Added), len(per[name].Modified), len(per[name].Deleted))
-	}
-	for _, line := range r.head.trailers {
-		if strings.HasPrefix(line, TrailerRevision+": ") || strings.HasPrefix(line, TrailerCommand+": ") {
-			fmt.Fprintf(&out, "\n`%s`", strings.ReplaceAll(line, "`", "'"))
+	if !same {
+		var err error
+		if text.ours, err = r.reviewText(ctx, text.room(r.p.Host.MaxBody())); err != nil {
+			return content, err
 		}
 	}
-	return out.String()
+	content.Body = text.write(text.ours, r.p.Host.MaxBody())
+	return content, nil
 }

@@ -102,8 +102,11 @@ func TestPullRequest(t *testing.T) {
 		t.Errorf("the base holds %s", got)
 	}
 	r := w.newest(shopHead)
-	if r.Title != "Render shop: Change the shop" || !strings.Contains(r.Body, "| `shop` | 1 | 0 | 0 |") || r.Labels[0] != "rendered" {
+	if r.Title != "Render shop: Change the shop" || !strings.Contains(r.Body, "1 object added, 0 changed, 0 deleted") || r.Labels[0] != "rendered" {
 		t.Errorf("got %+v", r)
+	}
+	if w.host.Calls(pulltest.Update) > 0 {
+		t.Error("it was written twice")
 	}
 	if again := w.publish(w.restarted(shopHead), change(t, "shop", "shop", configMap("a", "1"))); again.Changed || again.Commit != first.Commit {
 		t.Errorf("got %+v", again)
@@ -256,7 +259,7 @@ func TestPullRequestEditedOnItsPage(t *testing.T) {
 	})
 	w.publish(w.restarted(shopHead), change(t, "shop", "shop", configMap("a", "2"), configMap("b", "2")))
 	r := w.newest(shopHead)
-	if !strings.HasSuffix(r.Body, "\n\nLooks good to me.\n- [ ] wait for Ann") || !strings.Contains(r.Body, "| `shop` | 2 |") || strings.Join(r.Labels, ",") != "urgent" {
+	if !strings.HasSuffix(r.Body, "\n\nLooks good to me.\n- [ ] wait for Ann") || !strings.Contains(r.Body, "2 objects") || strings.Join(r.Labels, ",") != "urgent" {
 		t.Errorf("got %v\n%s", r.Labels, r.Body)
 	}
 	w.host.Edit(1, func(r *pullrequest.Request) { r.Title = "Do not merge yet" })
