@@ -4,16 +4,23 @@
 package cli
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/prerig/prerig/pipeline/cli/preview"
+	"github.com/prerig/prerig/pipeline/review"
 )
 
 func newDiff(streams Streams, version string) *cobra.Command {
 	var l localPipelines
-	var output, against string
+	var output, against, limit string
 	var exitCode bool
 	cmd := newCommand("diff [PIPELINE...]", "Show what would change where pipelines publish to")
 	cmd.Long = `Render pipelines as the daemon would, and compare the result with what is published:
@@ -30,22 +37,33 @@ directory of --against, only what belongs to pipelines that exist now is compare
 Text and Markdown name the first objects of each change, and Markdown fits into a comment on
 a pull request; both say what they leave out. JSON has everything.
 
+-o review writes Markdown for who reviews the change: first what would be refused and deleted
+and what is newly found, then what the source and what the injection changed, apart, requests
+and limits before and after, images that moved, and where it is from. --limit is what the
+host takes.
+
 Exit codes, like those of diff:
   0  nothing would change
   1  something would change (0 with --exit-code=false)
   2  something could not be rendered or compared, or would be refused; the rest is shown`
 	cmd.Example = `  prerig diff --source .                       # a pull request, checked out here
   prerig diff --source . -o markdown --exit-code=false > comment.md
+  prerig diff --source . -o review --limit gitlab --exit-code=false > review.md
   prerig diff team/shop --against rendered/`
 	l.addFlags(cmd)
 	l.sourceFlags(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text, markdown or json")
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "text, markdown, review or json")
+	cmd.Flags().StringVar(&limit, "limit", "github", "for -o review: github, gitlab, gitea, bitbucket, azuredevops, or a number of characters; 0 for all")
 	cmd.Flags().StringVar(&against, "against", "", "directory written by prerig render -o, to compare with instead of what is published")
 	cmd.Flags().BoolVar(&exitCode, "exit-code", true, "exit with 1 if anything would change")
 	mustRegister(cmd.MarkFlagDirname("against"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if output != "text" && output != "markdown" && output != "json" {
-			return fmt.Errorf("the flag --output must be text, markdown or json, found %q", output)
+		if !slices.Contains([]string{"text", "markdown", "review", "json"}, output) {
+			return fmt.Errorf("the flag --output must be text, markdown, review or json, found %q", output)
+		}
+		most, err := readLimit(limit)
+		if err != nil {
+			return err
 		}
 		if err := isDirectory("against", against); err != nil {
 			return err
@@ -59,10 +77,14 @@ Exit codes, like those of diff:
 		if err != nil {
 			return err
 		}
+		p.KeepFiles = output == "review"
 		c := p.Compare(cmd.Context(), entries, against)
 		l.bar.clearLine()
 		if err := cmd.Context().Err(); err != nil {
 			return err
+		}
+		if output == "review" {
+			return showReview(cmd.Context(), streams, c, most, exitCode)
 		}
 		return showComparison(streams, c, output, exitCode)
 	}
@@ -78,11 +100,17 @@ func showComparison(streams Streams, c *preview.Comparison, output string, exitC
 	default:
 		err = c.Text(streams.Out, streams.Colour)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("writing the differences: %w", err)
+	}
+	return comparisonResult(c, output != "text", exitCode)
+}
+
+// comparisonResult is the error that gives the exit code. tell says that problems have not been told yet.
+func comparisonResult(c *preview.Comparison, tell, exitCode bool) error {
+	switch {
 	case c.Failed():
-		if output != "text" {
+		if tell {
 			return c.Problem()
 		}
 		return errReported
@@ -90,4 +118,30 @@ func showComparison(streams Streams, c *preview.Comparison, output string, exitC
 		return errDifferent
 	}
 	return nil
+}
+
+func showReview(ctx context.Context, streams Streams, c *preview.Comparison, limit int, exitCode bool) error {
+	text, _, err := review.Body(ctx, c.Review(), limit)
+	if err == nil {
+		_, err = io.WriteString(streams.Out, text)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the review: %w", err)
+	}
+	return comparisonResult(c, true, exitCode)
+}
+
+// readLimit reads how many characters a review may have.
+func readLimit(text string) (int, error) {
+	hosts := map[string]int{
+		"github": review.LimitGitHub, "gitlab": review.LimitGitLab, "gitea": review.LimitGitea, "bitbucket": review.LimitBitbucket, "azuredevops": review.LimitAzureDevOps,
+	}
+	if limit, ok := hosts[text]; ok {
+		return limit, nil
+	}
+	limit, err := strconv.Atoi(text)
+	if err != nil || limit < 0 {
+		return 0, fmt.Errorf("the flag --limit must be %s or a number of characters, found %q", strings.Join(slices.Sorted(maps.Keys(hosts)), ", "), text)
+	}
+	return limit, nil
 }

@@ -83,22 +83,17 @@ func (r *review) fresh(p *Pipeline) result.Results {
 	after := lint.JoinMesh(slices.DeleteFunc(slices.Clone(p.Findings.After), func(one result.Result) bool {
 		return one.Severity == result.Info && one.Tags[result.TagCode] == "" // what was done is no finding
 	}))
+	before := p.Findings.Before
 	if !p.Findings.BeforeKnown {
-		changed := map[string]bool{}
-		for _, o := range r.objects {
-			if o.pipeline == p.Name {
-				changed[o.name()] = true
-			}
+		if after = r.aboutChanged(p, after); len(after) == 0 {
+			return nil
 		}
-		return slices.DeleteFunc(after, func(one result.Result) bool {
-			refs := refsOf(one)
-			return len(refs) > 0 && !slices.ContainsFunc(refs, func(ref result.ResourceRef) bool { return changed[ref.String()] })
-		})
+		before = append(slices.Clone(before), r.lintBefore(p)...)
 	}
-	after, _, _ = baseline.New(lint.JoinMesh(slices.Clone(p.Findings.Before))).Filter(after)
+	after, _, _ = baseline.New(lint.JoinMesh(slices.Clone(before))).Filter(after)
 	// What no rule of lint's has found, such as a schema, has no baseline.
 	known := map[string]int{}
-	for _, one := range p.Findings.Before {
+	for _, one := range before {
 		known[findingKey(one)]++
 	}
 	return slices.DeleteFunc(after, func(one result.Result) bool {
@@ -108,6 +103,23 @@ func (r *review) fresh(p *Pipeline) result.Results {
 		key := findingKey(one)
 		known[key]--
 		return known[key] >= 0
+	})
+}
+
+// aboutChanged leaves the findings about objects that change, and errors about none.
+func (r *review) aboutChanged(p *Pipeline, rs result.Results) result.Results {
+	changed := map[string]bool{}
+	for _, o := range r.objects {
+		if o.pipeline == p.Name {
+			changed[o.name()] = true
+		}
+	}
+	return slices.DeleteFunc(rs, func(one result.Result) bool {
+		refs := refsOf(one)
+		if len(refs) == 0 {
+			return one.Severity != result.Error
+		}
+		return !slices.ContainsFunc(refs, func(ref result.ResourceRef) bool { return changed[ref.String()] })
 	})
 }
 

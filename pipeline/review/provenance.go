@@ -6,14 +6,16 @@ package review
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
 )
 
-// moved is an image that is another one in workloads.
+// moved is an image that is another one in workloads, or images that differ only by the last part of their names.
 type moved struct {
 	before, after string
+	names         []string
 	injected      bool
 	workloads     map[string]bool
 }
@@ -49,7 +51,7 @@ func (r *review) images() section {
 	slices.SortStableFunc(all, func(a, b *moved) int {
 		return cmp.Or(cmp.Compare(len(b.workloads), len(a.workloads)), cmp.Compare(a.before+a.after, b.before+b.after))
 	})
-	for _, m := range all {
+	for _, m := range joinImages(all) {
 		text := "- " + codeSpan(m.before) + " → " + codeSpan(m.after)
 		if m.before == "" {
 			text = "- new: " + codeSpan(m.after)
@@ -58,9 +60,48 @@ func (r *review) images() section {
 		if m.injected {
 			by = ", injected"
 		}
-		s.pieces = append(s.pieces, piece{rank: rankImages, forms: []string{fmt.Sprintf("%s in %s%s\n", text, counted(len(m.workloads), "workload"), by)}})
+		s.pieces = append(s.pieces, piece{rank: rankImages, forms: []string{fmt.Sprintf("%s in %s%s%s\n", text, counted(len(m.workloads), "workload"), by, m.listNames())}})
 	}
 	return s
+}
+
+// joinImages makes one of those that moved together: the same registry and tag before and after, and the same name.
+func joinImages(all []*moved) (out []*moved) {
+	found := map[string]*moved{}
+	for _, m := range all {
+		dir, name, tag := splitImage(m.before)
+		toDir, toName, toTag := splitImage(m.after)
+		if name != toName || name == "" {
+			out = append(out, m)
+			continue
+		}
+		key := strings.Join([]string{dir, tag, toDir, toTag, fmt.Sprint(m.injected)}, "\x00")
+		first := found[key]
+		if first == nil {
+			m.names = []string{name}
+			found[key], out = m, append(out, m)
+			continue
+		}
+		first.names = append(first.names, name)
+		first.before, first.after = dir+"<name>"+tag, toDir+"<name>"+toTag
+		maps.Copy(first.workloads, m.workloads)
+	}
+	slices.SortStableFunc(out, func(a, b *moved) int { return cmp.Compare(len(b.workloads), len(a.workloads)) })
+	return out
+}
+
+// splitImage takes an image apart: what is before the last part of its name, that part, and the tag and digest with what is before them.
+func splitImage(image string) (dir, name, tag string) {
+	slash := strings.LastIndexByte(image, '/') + 1
+	end := slash + strings.IndexAny(image[slash:]+":", ":@")
+	return image[:slash], image[slash:end], image[end:]
+}
+
+func (m *moved) listNames() string {
+	if len(m.names) < 2 {
+		return ""
+	}
+	return ": " + named(m.names)
 }
 
 // fullHash is a hash that is shown by its beginning.

@@ -69,7 +69,7 @@ type Revision struct {
 type Findings struct {
 	Before, After result.Results
 	// BeforeKnown says that Before is all that would be found of the files before, by the rules that After was found by. Where it is
-	// not, findings about objects that do not change are left out, as they are not the change's.
+	// not, lint is asked about the files before as they are, and findings about objects that do not change are left out.
 	BeforeKnown bool
 }
 

@@ -146,7 +146,7 @@ func (r *review) changes(title string, change func(*object) *group.Unit, limit i
 		}
 		s.pieces = append(s.pieces, piece{rank: rank})
 		last := &s.pieces[len(s.pieces)-1]
-		last.forms, last.short = changeForms(c, limit)
+		last.forms, last.short = changeForms(c, len(r.change.Pipelines) == 1, limit)
 	}
 	return s
 }
@@ -155,9 +155,10 @@ func kindRank(kind string) int {
 	return slices.Index([]string{group.Modified, group.Added, group.Deleted}, kind)
 }
 
-// changeForms writes a change with its lines, with the first of many, and without.
-func changeForms(c group.Change, limit int) (forms []string, short bool) {
-	title := changeTitle(c)
+// changeForms writes a change with its lines, or with the first of many, and without. alone says that there is one pipeline, which need
+// not be named.
+func changeForms(c group.Change, alone bool, limit int) (forms []string, short bool) {
+	title := changeTitle(c, alone)
 	var lines []string
 	for _, h := range c.Hunks {
 		at := "@@"
@@ -188,10 +189,14 @@ var placeholder = regexp.MustCompile(`<[a-z0-9 ]+>`)
 var changeWords = map[string]string{group.Added: "Added", group.Modified: "Changed", group.Deleted: "Deleted"}
 
 // changeTitle says what a change is and of which objects.
-func changeTitle(c group.Change) string {
+func changeTitle(c group.Change, alone bool) string {
 	word := changeWords[c.Kind]
 	if len(c.Objects) == 1 {
-		return fmt.Sprintf("**%s:** %s of %s", word, codeSpan(c.Objects[0].Name), codeSpan(c.Objects[0].Pipeline))
+		title := fmt.Sprintf("**%s:** %s", word, codeSpan(c.Objects[0].Name))
+		if !alone {
+			title += " of " + codeSpan(c.Objects[0].Pipeline)
+		}
+		return title
 	}
 	var names []string
 	namespaces := map[string]bool{}
@@ -203,7 +208,10 @@ func changeTitle(c group.Change) string {
 			}
 		}
 	}
-	of := " of " + counted(c.CountPipelines(), "pipeline")
+	of := ""
+	if !alone {
+		of = " of " + counted(c.CountPipelines(), "pipeline")
+	}
 	if len(namespaces) > 1 {
 		of = " in " + counted(len(namespaces), "namespace") + of
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/diff/group"
 	"github.com/prerig/prerig/pipeline/publish"
+	"github.com/prerig/prerig/pipeline/review"
 )
 
 // Comparison is what would change, over all pipelines.
@@ -18,6 +19,8 @@ type Comparison struct {
 	Pipelines []PipelineChange `json:"pipelines"`
 	// Changes are the differences, each once, the most common first.
 	Changes []group.Change `json:"changes"`
+
+	reviewed []review.Pipeline
 }
 
 // PipelineChange counts what would change of one pipeline.
@@ -70,30 +73,32 @@ func (p *Previewer) Compare(ctx context.Context, entries []catalog.Entry, dir st
 	type compared struct {
 		change PipelineChange
 		units  []*group.Unit
+		review []review.Pipeline
 	}
 	all := forEachPipeline(ctx, p, entries, func(ctx context.Context, e catalog.Entry) compared {
 		r := p.previewOne(ctx, e)
-		change, units := p.compareOne(ctx, &r, dir)
-		return compared{change, units}
+		change, units, reviewed := p.compareOne(ctx, &r, dir)
+		return compared{change, units, reviewed}
 	})
 	c := &Comparison{Pipelines: []PipelineChange{}}
 	var units []*group.Unit
 	for _, one := range all {
 		c.Pipelines = append(c.Pipelines, one.change)
 		units = append(units, one.units...)
+		c.reviewed = append(c.reviewed, one.review...)
 	}
 	c.Changes = group.Changes(units)
 	return c
 }
 
-func (p *Previewer) compareOne(ctx context.Context, r *Result, dir string) (PipelineChange, []*group.Unit) {
+func (p *Previewer) compareOne(ctx context.Context, r *Result, dir string) (PipelineChange, []*group.Unit, []review.Pipeline) {
 	one := PipelineChange{Pipeline: r.Entry.Key, Targets: []TargetChange{}}
 	if r.Snapshot != nil {
 		one.Revision = r.Snapshot.Revision
 	}
 	if r.Err != nil {
 		one.Error = r.Err.Error()
-		return one, nil
+		return one, nil, []review.Pipeline{p.reviewOf(r, one, nil, nil, nil)}
 	}
 	if r.Gate != nil {
 		one.Gate = r.Gate.Error()
@@ -102,6 +107,7 @@ func (p *Previewer) compareOne(ctx context.Context, r *Result, dir string) (Pipe
 		return p.compareDir(one, r, dir)
 	}
 	var units []*group.Unit
+	var reviewed []review.Pipeline
 	for _, to := range r.Entry.Pipeline.Spec.Publish {
 		target := TargetChange{Target: to.Target(), Against: to.ComparedWith()}
 		after, err := p.filesFor(ctx, r, to)
@@ -121,23 +127,30 @@ func (p *Previewer) compareOne(ctx context.Context, r *Result, dir string) (Pipe
 				target.Gate = refused.Error()
 			}
 		}
+		if p.KeepFiles {
+			reviewed = addPlace(reviewed, p.reviewOf(r, one, &target, before.Files, after), target.Target)
+		}
 		one.Targets = append(one.Targets, target)
 	}
-	return one, units
+	return one, units, reviewed
 }
 
 // compareDir compares with a directory: prerig render writes into it what the first place gets.
-func (p *Previewer) compareDir(one PipelineChange, r *Result, dir string) (PipelineChange, []*group.Unit) {
+func (p *Previewer) compareDir(one PipelineChange, r *Result, dir string) (PipelineChange, []*group.Unit, []review.Pipeline) {
 	target := TargetChange{Target: filepath.Join(dir, filepath.FromSlash(r.Path)), Against: "directory " + dir}
 	before, err := readDirectory(target.Target)
 	if err != nil {
 		target.Error = err.Error()
+		reviewed := []review.Pipeline{p.reviewOf(r, one, &target, nil, nil)}
 		one.Targets = append(one.Targets, target)
-		return one, nil
+		return one, nil, reviewed
 	}
 	units := p.compareFiles(&target, r, before, r.Files)
 	one.Targets = append(one.Targets, target)
-	return one, units
+	if !p.KeepFiles {
+		return one, units, nil
+	}
+	return one, units, []review.Pipeline{p.reviewOf(r, one, &target, before, r.Files)}
 }
 
 // compareFiles finds what differs, and counts it.

@@ -33,6 +33,8 @@ type Previewer struct {
 	Revision func(e catalog.Entry, mountPath string) string
 	// Workers is how many renders run at once; 0 means one for each processor.
 	Workers int
+	// KeepFiles keeps the files of both sides of a comparison, which a review needs.
+	KeepFiles bool
 	// Progress is called after each pipeline, one call at a time.
 	Progress func(done, total int, name string)
 

@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"bytes"
+	"maps"
+	"strings"
+
+	"github.com/prerig/prerig/pipeline/publish"
+	"github.com/prerig/prerig/pipeline/review"
+)
+
+// reviewOf is a result at one place, as a review tells of it.
+func (p *Previewer) reviewOf(r *Result, one PipelineChange, target *TargetChange, before, after map[string][]byte) review.Pipeline {
+	out := review.Pipeline{Name: r.Entry.Key, Before: before, After: after, Refused: firstText(one.Error, one.Gate)}
+	if target != nil && out.Refused == "" {
+		out.Refused = prefixTarget(target.Target, firstText(target.Error, target.Gate))
+	}
+	if r.Snapshot == nil || r.Built == nil || r.Built.Response == nil {
+		return out
+	}
+	origin := publish.OriginOf(r.Snapshot)
+	first := review.Source{URL: origin.URL, After: review.Revision{Revision: origin.Revision, Author: origin.Author, Subject: origin.Subject}}
+	out.Sources = append(out.Sources, first)
+	out.Command = "prerig render " + r.Entry.Key
+	if isDirectoryRevision(origin.Revision) {
+		out.Command += " --source ."
+	} else {
+		out.Command += " --revision " + origin.Revision
+	}
+	for _, mounted := range origin.Mounted {
+		out.Sources = append(out.Sources, review.Source{URL: mounted.URL, MountPath: mounted.MountPath, After: review.Revision{Revision: mounted.Revision}})
+		if !isDirectoryRevision(mounted.Revision) {
+			out.Command += " --revision " + mounted.MountPath + "=" + mounted.Revision
+		}
+	}
+	out.Findings = review.Findings{After: r.Built.Results}
+	out.PolicyAfter, out.ToolAfter = r.Built.Request.PolicyDigest(), p.Builder.Version
+	return out
+}
+
+func isDirectoryRevision(revision string) bool { return strings.HasPrefix(revision, "dir@") }
+
+func firstText(texts ...string) string {
+	for _, text := range texts {
+		if text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// addPlace adds a pipeline at one more place, unless the same changes at another one.
+func addPlace(all []review.Pipeline, one review.Pipeline, target string) []review.Pipeline {
+	equal := func(a, b map[string][]byte) bool { return maps.EqualFunc(a, b, bytes.Equal) }
+	for i := range all {
+		if equal(all[i].Before, one.Before) && equal(all[i].After, one.After) {
+			all[i].Refused = firstText(all[i].Refused, one.Refused)
+			return all
+		}
+	}
+	if len(all) > 0 {
+		one.Name += " at " + target
+	}
+	return append(all, one)
+}
+
+// Review is the comparison for the body of a pull request or a comment. The Previewer must have been told to keep what it takes.
+func (c *Comparison) Review() review.Change { return review.Change{Pipelines: c.reviewed} }
