@@ -182,6 +182,10 @@ helm-programs: ## Build dist/upstream/helm4 and helm3: Helm itself, to compare w
 helm-post-renderer: helm-programs ## Run prerig as the post-renderer of Helm itself.
 	go test -count=1 -run 'TestHelm' -v ./pipeline/internal/interop -args -helms $(helms)
 
+.PHONY: helm-derived
+helm-derived: ## Render charts that are not functions of their values with derived values, CHARTS=DIR.
+	go test -count=1 -timeout 30m -run 'TestDerivedChartsOfOthers' -v ./pipeline/render/helmchart -args -charts $(abspath $(CHARTS)) $(UPDATE)
+
 # INJECTOR=PROGRAM compares the stored answers with those of a program that answers as Linkerd's injector of one version; with
 # UPDATE=-update it writes them anew. policies/testdata/linkerd/README.md says what it reads and prints.
 .PHONY: linkerd

@@ -13,6 +13,7 @@ import (
 	"github.com/prerig/prerig/pipeline/fault"
 	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -40,6 +41,8 @@ type Builder struct {
 	Repositories Repositories
 	// Charts fetches charts of repositories; nil fetches none.
 	Charts Charts
+	// Secrets has the seeds that values of charts are derived from; nil has none.
+	Secrets secret.Reader
 	// Bases bounds what pipelines may allow as remote bases; without any there is no bound.
 	Bases []giturl.Pattern
 	// Version of Prerig.
@@ -100,6 +103,9 @@ func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, root *t
 		return built, err
 	}
 	if files, err = b.fetchCharts(ctx, p, view, files, &built.Request); err != nil {
+		return built, err
+	}
+	if built.Request.DerivedKey, err = b.derivedKey(ctx, p); err != nil {
 		return built, err
 	}
 	built.Response, err = b.Renderer.Render(ctx, files, built.Request)

@@ -88,7 +88,7 @@ func (l *localPipelines) openPreviewer(streams Streams, version string) (p *prev
 	p = &preview.Previewer{
 		Fetcher: fetcher,
 		Builder: &build.Builder{
-			Renderer: l.pool, Policies: l.policies, Limits: render.DefaultLimits(), Repositories: fetcher, Charts: l.newCharts(), Version: toolVersion(version),
+			Renderer: l.pool, Policies: l.policies, Limits: render.DefaultLimits(), Repositories: fetcher, Charts: l.newCharts(), Secrets: secret.Dir{Path: l.secrets}, Version: toolVersion(version),
 		},
 		Secrets:      secret.Dir{Path: l.secrets},
 		PipelinesDir: l.pipelines, Sources: sources, Revision: l.revisionOf, Workers: l.jobs,

@@ -34,7 +34,7 @@ func (w *renderWorker) renderHelm(ctx context.Context) ([]fn.Item, error) {
 		return nil, fmt.Errorf("the request names no release")
 	}
 	quietHelm()
-	manifests, err := helmchart.Render(ctx, boundedAliases{w.files}, w.request.Helm, helmchart.Options{Archives: w.lockedCharts()})
+	manifests, err := helmchart.Render(ctx, boundedAliases{w.files}, w.request.Helm, helmchart.Options{Archives: w.lockedCharts(), Key: w.request.DerivedKey})
 	if err != nil {
 		return nil, err
 	}

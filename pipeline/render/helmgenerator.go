@@ -120,7 +120,7 @@ func (g *helmGenerator) render() ([]byte, error) {
 		return nil, err
 	}
 	files := boundedAliases{g.worker.files}
-	options := helmchart.Options{Archives: g.worker.lockedCharts(), KeepTests: !g.SkipTests}
+	options := helmchart.Options{Archives: g.worker.lockedCharts(), KeepTests: !g.SkipTests, Key: g.worker.request.DerivedKey}
 	if release.Values, err = g.values(files, release, options); err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (g *helmGenerator) release() (*v1alpha1.Helm, error) {
 	}
 	h := &v1alpha1.Helm{
 		Chart: g.Name, Namespace: g.Namespace, ReleaseName: g.ReleaseName, IncludeCRDs: &g.IncludeCRDs, KubeVersion: g.KubeVersion, APIVersions: g.ApiVersions,
-		Hooks: v1alpha1.HooksKeep, Lookup: defaults.Lookup, Impure: defaults.Impure,
+		Hooks: v1alpha1.HooksKeep, Lookup: defaults.Lookup, Captured: defaults.Captured, Impure: defaults.Impure, Derived: defaults.Derived,
 	}
 	if g.SkipHooks {
 		h.Hooks = v1alpha1.HooksDrop

@@ -194,7 +194,7 @@ func (e *renderError) Error() string { return e.text }
 
 // serveRequest sends the request and answers until the result is there.
 func serveRequest(worker *rendererProcess, files tree.Reader, request Request, asking int) (*Response, error) {
-	text, err := json.Marshal(request)
+	text, err := encodeRequest(request)
 	if err != nil {
 		return nil, err
 	}

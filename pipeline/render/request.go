@@ -13,6 +13,7 @@ import (
 
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/render/helmchart/derive"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -40,6 +41,9 @@ type Request struct {
 	Schemas *v1alpha1.SchemaGate `json:"schemas,omitempty"`
 	// Admission is what policies and Pod Security are evaluated by; nil for nothing.
 	Admission *v1alpha1.AdmissionGate `json:"admission,omitempty"`
+	// DerivedKey is what the values of charts are derived from, with impure: Derived; nil for nothing. It is for the renderer only
+	// (sentRequest).
+	DerivedKey *derive.Key `json:"-"`
 	// Limits bound the render.
 	Limits Limits `json:"limits"`
 }
@@ -149,5 +153,8 @@ func Fingerprint(record tree.Record, request *Request, version string) string {
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%s\n%s\n", record.Fingerprint(), text, version)
+	if request.DerivedKey != nil {
+		fmt.Fprintf(h, "%s\n", request.DerivedKey.Check())
+	}
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"unicode/utf8"
 
+	"github.com/prerig/prerig/pipeline/render/helmchart/derive"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -209,6 +210,31 @@ func (a *remoteTree) List(name string) ([]tree.Info, error) {
 		list = append(list, info.toInfo())
 	}
 	return list, nil
+}
+
+// sentRequest is the first frame: a request with what else shows it leaves out.
+type sentRequest struct {
+	Request
+	DerivedKey []byte `json:"derivedKey,omitempty"`
+}
+
+// encodeRequest writes a request.
+func encodeRequest(request Request) ([]byte, error) {
+	sent := sentRequest{Request: request}
+	if request.DerivedKey != nil {
+		sent.DerivedKey = request.DerivedKey.Bytes()
+	}
+	return json.Marshal(sent)
+}
+
+// decodeRequest reads what encodeRequest writes.
+func decodeRequest(content []byte) (Request, error) {
+	var sent sentRequest
+	err := json.Unmarshal(content, &sent)
+	if err == nil && sent.DerivedKey != nil {
+		sent.Request.DerivedKey, err = derive.KeyOf(sent.DerivedKey)
+	}
+	return sent.Request, err
 }
 
 // sentResponse is the last frame of a render.

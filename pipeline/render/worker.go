@@ -46,8 +46,8 @@ func Main(in io.Reader, out io.Writer) int {
 	if err != nil || kind != frameRequest {
 		return 1 // nobody wants anything
 	}
-	var request Request
-	if err := json.Unmarshal(content, &request); err != nil {
+	request, err := decodeRequest(content)
+	if err != nil {
 		return writeFailure(flushing, fmt.Errorf("reading the request: %w", err))
 	}
 	debug.SetMemoryLimit(request.Limits.Memory * 8 / 10)

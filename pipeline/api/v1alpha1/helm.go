@@ -4,9 +4,15 @@
 package v1alpha1
 
 import (
+	"cmp"
 	"fmt"
+	"path"
 	"regexp"
+	"slices"
 	"strconv"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
 )
 
 // Helm is a release of a chart. Everything that the result depends on stands here or in the source: nothing is taken from a
@@ -43,13 +49,44 @@ type Helm struct {
 	// for ordinary objects), Drop or Refuse. Tests are left out in any case.
 	// +enum=Keep,Drop,Refuse
 	Hooks HelmHooks `json:"hooks,omitempty"`
-	// Lookup is what the function lookup does: Refuse (the default) stops the render, Empty finds nothing, as helm template.
-	// +enum=Refuse,Empty
+	// Lookup is what the function lookup does: Refuse (the default) stops the render, Empty finds nothing, as helm template, and
+	// Captured finds the objects of a file.
+	// +enum=Refuse,Empty,Captured
 	Lookup HelmImpure `json:"lookup,omitempty"`
+	// Captured is the path inside the source of the objects that lookup finds, with lookup: Captured. The file has documents of
+	// YAML, or lists, as kubectl get -o yaml prints them.
+	Captured string `json:"captured,omitempty"`
 	// Impure is what becomes of other functions whose results are not the same each time, such as now, randAlphaNum and
-	// genCA, where they have an effect on the result: Refuse (the default) stops the render, Empty has them return nothing.
-	// +enum=Refuse,Empty
+	// genCA, where they have an effect on the result: Refuse (the default) stops the render, Empty has them return nothing, and
+	// Derived has those that are random return what is derived from a seed, the release and the call.
+	// +enum=Refuse,Empty,Derived
 	Impure HelmImpure `json:"impure,omitempty"`
+	// Derived says what values are derived from, with impure: Derived.
+	Derived *HelmDerived `json:"derived,omitempty"`
+}
+
+// HelmDerived is what values are derived from. The same seed, release and call give the same value in every render.
+type HelmDerived struct {
+	// SecretRef names the secret with the key seed, at least 32 random bytes or as many characters. Who has it knows all values.
+	SecretRef meta.LocalObjectReference `json:"secretRef"`
+	// Time is what the clock shows, as 2026-01-31 or 2026-01-31T08:00:00Z: now returns it, and certificates begin then. Without
+	// it, functions that read the clock or make certificates are refused where they have an effect. A later time renews the
+	// certificates, and keeps their keys.
+	Time string `json:"time,omitempty"`
+}
+
+// ParseTime returns the time, nil without one.
+func (d *HelmDerived) ParseTime() (*time.Time, error) {
+	if d.Time == "" {
+		return nil, nil
+	}
+	for _, format := range []string{time.DateOnly, time.RFC3339} {
+		if at, err := time.Parse(format, d.Time); err == nil {
+			at = at.UTC()
+			return &at, nil
+		}
+	}
+	return nil, fmt.Errorf("must be a date such as 2026-01-31, or a time such as 2026-01-31T08:00:00Z, found %q", d.Time)
 }
 
 // HelmCharts is what the helmCharts of kustomizations are rendered with. Fields of an entry have precedence.
@@ -58,13 +95,19 @@ type HelmCharts struct {
 	KubeVersion string `json:"kubeVersion,omitempty"`
 	// APIVersions lists further APIs for entries without apiVersions, as GROUP/VERSION or GROUP/VERSION/KIND.
 	APIVersions []string `json:"apiVersions,omitempty"`
-	// Lookup is what the function lookup does: Refuse (the default) stops the render, Empty finds nothing.
-	// +enum=Refuse,Empty
+	// Lookup is what the function lookup does: Refuse (the default) stops the render, Empty finds nothing, Captured finds the
+	// objects of a file.
+	// +enum=Refuse,Empty,Captured
 	Lookup HelmImpure `json:"lookup,omitempty"`
+	// Captured is the path inside the source of the objects that lookup finds, with lookup: Captured.
+	Captured string `json:"captured,omitempty"`
 	// Impure is what becomes of other functions whose results are not the same each time, where they have an effect: Refuse
-	// (the default) stops the render, Empty has them return nothing.
-	// +enum=Refuse,Empty
+	// (the default) stops the render, Empty has them return nothing, Derived has those that are random return what is derived
+	// from a seed, the pipeline, the release and the call.
+	// +enum=Refuse,Empty,Derived
 	Impure HelmImpure `json:"impure,omitempty"`
+	// Derived says what values are derived from, with impure: Derived.
+	Derived *HelmDerived `json:"derived,omitempty"`
 }
 
 // HelmHooks says what becomes of hooks.
@@ -84,6 +127,9 @@ type HelmImpure string
 const (
 	ImpureRefuse HelmImpure = "Refuse"
 	ImpureEmpty  HelmImpure = "Empty"
+	// ImpureDerived is for functions that are random, LookupCaptured for lookup.
+	ImpureDerived  HelmImpure = "Derived"
+	LookupCaptured HelmImpure = "Captured"
 )
 
 // OldestKubeMinor is the oldest minor version of Kubernetes 1 that a release can be for.
@@ -133,8 +179,7 @@ func (v *validator) checkHelmCharts(at string, build Build) {
 	if charts.KubeVersion != "" && (!ok || minor < OldestKubeMinor) {
 		v.addError(at+".kubeVersion", "must be a version of Kubernetes from 1.%d on, such as 1.33.4, found %q", OldestKubeMinor, charts.KubeVersion)
 	}
-	v.checkEnum(at+".lookup", string(charts.Lookup), "Refuse", "Empty")
-	v.checkEnum(at+".impure", string(charts.Impure), "Refuse", "Empty")
+	v.checkHermetic(at, hermetic{charts.Lookup, charts.Captured, charts.Impure, charts.Derived})
 }
 
 func (v *validator) checkHelm(build Build) {
@@ -176,6 +221,38 @@ func (v *validator) checkHelm(build Build) {
 		v.addError(at+".kubeVersion", "must be a version of Kubernetes from 1.%d on, such as 1.33.4, found %q", OldestKubeMinor, helm.KubeVersion)
 	}
 	v.checkEnum(at+".hooks", string(helm.Hooks), "Keep", "Drop", "Refuse")
-	v.checkEnum(at+".lookup", string(helm.Lookup), "Refuse", "Empty")
-	v.checkEnum(at+".impure", string(helm.Impure), "Refuse", "Empty")
+	v.checkHermetic(at, hermetic{helm.Lookup, helm.Captured, helm.Impure, helm.Derived})
+}
+
+// hermetic is what a release says of functions that are not functions of their arguments.
+type hermetic struct {
+	lookup   HelmImpure
+	captured string
+	impure   HelmImpure
+	derived  *HelmDerived
+}
+
+func (v *validator) checkHermetic(at string, h hermetic) {
+	v.checkEnum(at+".lookup", string(h.lookup), "Refuse", "Empty", "Captured")
+	v.checkEnum(at+".impure", string(h.impure), "Refuse", "Empty", "Derived")
+	v.checkPath(at+".captured", h.captured)
+	switch captured := h.lookup == LookupCaptured; {
+	case captured && h.captured == "":
+		v.addError(at+".captured", "must be given with lookup: Captured: the path of a file with objects")
+	case !captured && h.captured != "":
+		v.addError(at+".captured", "is for lookup: Captured, and lookup is %s", cmp.Or(h.lookup, ImpureRefuse))
+	case captured && !slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(h.captured)):
+		v.addError(at+".captured", "must be a file of YAML or JSON (.yaml, .yml or .json), found %q", h.captured)
+	}
+	switch derived := h.impure == ImpureDerived; {
+	case !derived && h.derived != nil:
+		v.addError(at+".derived", "is for impure: Derived, and impure is %s", cmp.Or(h.impure, ImpureRefuse))
+	case !derived:
+	case h.derived == nil || h.derived.SecretRef.Name == "":
+		v.addError(at+".derived.secretRef", "must be given with impure: Derived: the name of a secret with the key seed; openssl rand -hex 32 makes one")
+	default:
+		if _, err := h.derived.ParseTime(); err != nil {
+			v.addError(at+".derived.time", "%s", err)
+		}
+	}
 }

@@ -32,6 +32,12 @@ import (
 type impureCalls struct {
 	mode   v1alpha1.HelmImpure
 	lookup v1alpha1.HelmImpure
+	// derived makes the results of random functions, with impure: Derived.
+	derived *derivedCalls
+	// placed says that templates are annotated.
+	placed bool
+	// captured answers lookup, with lookup: Captured.
+	captured *capturedObjects
 	// variant is the made-up value that calls return, 0 or 1, but that the call numbered other returns the other one.
 	variant, other int
 	// fail is the number of the call that fails, -1 for none.
@@ -41,8 +47,27 @@ type impureCalls struct {
 }
 
 // newCalls returns calls that all return the same variant.
-func newCalls(release *v1alpha1.Helm, variant int) *impureCalls {
-	return &impureCalls{mode: release.Impure, lookup: release.Lookup, variant: variant, other: -1, fail: -1}
+func (c *chartRender) newCalls(variant int) *impureCalls {
+	calls := &impureCalls{mode: c.spec.Impure, lookup: c.spec.Lookup, captured: c.captured, variant: variant, other: -1, fail: -1}
+	if c.derivation != nil {
+		calls.derived, calls.placed = &derivedCalls{derivation: c.derivation}, true
+	}
+	return calls
+}
+
+// unplaced returns the same calls, for templates that are not annotated.
+func (c *impureCalls) unplaced() *impureCalls {
+	again := *c
+	again.names, again.placed, again.derived = nil, false, &derivedCalls{derivation: c.derived.derivation}
+	return &again
+}
+
+// time is what the clock shows, nil where nobody says.
+func (c *impureCalls) time() *time.Time {
+	if c.derived == nil {
+		return nil
+	}
+	return c.derived.time
 }
 
 // purposes say what is impure of each function, for messages.
@@ -55,7 +80,7 @@ var purposes = map[string]string{
 	"encryptAES": "has a random start", "getHostByName": "asks a name server",
 }
 
-var errLookup = errors.New("lookup asks a cluster, and a render has none; set helm.lookup to Empty to have it find nothing, as with helm template")
+var errLookup = errors.New("lookup asks a cluster, and a render has none; set helm.lookup to Captured to have it find the objects of a file, or to Empty to have it find nothing, as with helm template")
 
 // call notes a call and returns the variant that it is to return. With impure: Empty it is -1.
 func (c *impureCalls) call(name string) (int, error) {
@@ -66,11 +91,23 @@ func (c *impureCalls) call(name string) (int, error) {
 	c.names = append(c.names, name)
 	switch number {
 	case c.fail:
-		return 0, fmt.Errorf("%s %s, so that each render would give something else; give the chart a value that makes the call unnecessary, or set helm.impure", name, purposes[name])
+		return 0, errors.New(c.refusal(name))
 	case c.other:
 		return 1 - c.variant, nil
 	}
 	return c.variant, nil
+}
+
+// refusal says why a call is refused, and what to do.
+func (c *impureCalls) refusal(name string) string {
+	advice := "set helm.impure"
+	switch {
+	case c.derived != nil && name == "getHostByName":
+		advice = "set helm.impure to Empty"
+	case c.derived != nil: // all others are derived where there is a time
+		advice = "say in helm.derived.time what the clock shows"
+	}
+	return fmt.Sprintf("%s %s, so that each render would give something else; give the chart a value that makes the call unnecessary, or %s", name, purposes[name], advice)
 }
 
 // madeUpText returns a text for a variant, "" for the empty one.
@@ -103,9 +140,15 @@ func (c *impureCalls) functions() template.FuncMap {
 			return nil, errLookup
 		},
 	}
+	if c.captured != nil {
+		out["lookup"] = c.captured.lookup
+	}
 	maps.Copy(out, c.randomFunctions())
 	maps.Copy(out, c.certificateFunctions())
 	maps.Copy(out, c.clockFunctions())
+	if c.derived != nil {
+		maps.Copy(out, c.derived.functions(c.placed))
+	}
 	return out
 }
 
@@ -179,28 +222,40 @@ func (c *impureCalls) certificateFunctions() template.FuncMap {
 	return out
 }
 
-// clockFunctions are sprig's functions about time (date.go), with a time that is made up where they read the clock.
+// clock returns the time for a function that reads the clock. ok is false where it is to return nothing.
+func (c *impureCalls) clock(name string) (now time.Time, ok bool, err error) {
+	if at := c.time(); at != nil {
+		return *at, true, nil
+	}
+	variant, err := c.call(name)
+	return madeUpTime(variant), variant >= 0 && err == nil, err
+}
+
+// clockFunctions are sprig's functions about time (date.go), with a time that is given or made up where they read the clock.
 func (c *impureCalls) clockFunctions() template.FuncMap {
 	own := sprig.TxtFuncMap()
 	inZone, _ := own["dateInZone"].(func(string, any, string) string)
 	round, _ := own["durationRound"].(func(any) string)
 	date := func(format string, value any, zone string) (string, error) {
 		if !isTime(value) {
-			variant, err := c.call("date")
-			if err != nil || variant < 0 {
+			now, ok, err := c.clock("date")
+			if !ok {
 				return "", err
 			}
-			value = madeUpTime(variant)
+			value = now
 		}
 		return inZone(format, value, zone), nil
 	}
 	const day = "2006-01-02"
 	out := template.FuncMap{
 		"now": func() (time.Time, error) {
-			variant, err := c.call("now")
-			return madeUpTime(variant), err
+			now, _, err := c.clock("now")
+			return now, err
 		},
-		"ago": func(any) (string, error) {
+		"ago": func(value any) (string, error) {
+			if now := c.time(); now != nil {
+				return now.Sub(timeOf(value, *now)).Round(time.Second).String(), nil
+			}
 			variant, err := c.call("ago")
 			if err != nil || variant < 0 {
 				return "", err
@@ -208,8 +263,12 @@ func (c *impureCalls) clockFunctions() template.FuncMap {
 			return (time.Duration(1+variant) * time.Hour).String(), nil
 		},
 		"durationRound": func(value any) (string, error) {
-			if _, since := value.(time.Time); !since {
+			begin, since := value.(time.Time)
+			if !since {
 				return round(value), nil
+			}
+			if now := c.time(); now != nil {
+				return round(int64(now.Sub(begin))), nil
 			}
 			variant, err := c.call("durationRound")
 			return madeUpText(variant, 2), err
@@ -222,6 +281,19 @@ func (c *impureCalls) clockFunctions() template.FuncMap {
 	}
 	out["htmlDateInZone"] = func(value any, zone string) (string, error) { return date(day, value, zone) }
 	return out
+}
+
+// timeOf returns the time that sprig takes a value for (dateAgo in its date.go), now for what is none.
+func timeOf(value any, now time.Time) time.Time {
+	switch value := value.(type) {
+	case time.Time:
+		return value
+	case int64:
+		return time.Unix(value, 0)
+	case int:
+		return time.Unix(int64(value), 0)
+	}
+	return now
 }
 
 // isTime reports whether sprig takes a value for a time; the clock stands for all others (dateInZone in its date.go).

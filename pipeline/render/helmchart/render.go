@@ -22,6 +22,7 @@ import (
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/render/helmchart/derive"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -39,6 +40,8 @@ type Options struct {
 	Archives []Archive
 	// KeepTests renders hooks that are tests too, as helm template does unless it is told not to.
 	KeepTests bool
+	// Key is what values are derived from, with impure: Derived.
+	Key *derive.Key
 }
 
 // Render returns what helm template prints for a release, in the same order: custom resource definitions of the crds
@@ -48,7 +51,7 @@ func Render(ctx context.Context, files tree.Reader, spec *v1alpha1.Helm, options
 	c := &chartRender{ctx: ctx, spec: spec, options: options}
 	manifests, err := c.render(files)
 	if err != nil {
-		return nil, fmt.Errorf("rendering the chart %s: %w", spec.Chart, c.locate(err))
+		return nil, fmt.Errorf("rendering the chart %s: %w", spec.Chart, c.locate(errors.New(c.derivation.redact(err.Error()))))
 	}
 	return manifests, nil
 }
@@ -62,6 +65,9 @@ type chartRender struct {
 	directory bool
 	values    map[string]any
 	name      string // the chart's, once it is known
+
+	derivation *derivation      // nil without impure: Derived
+	captured   *capturedObjects // nil without lookup: Captured
 }
 
 // maxTried bounds how many calls are tried one by one.
@@ -75,23 +81,29 @@ func (c *chartRender) render(files tree.Reader) ([]Manifest, error) {
 	if c.values, err = readValues(files, c.spec); err != nil {
 		return nil, err
 	}
-	calls := newCalls(c.spec, 0)
+	if c.derivation, err = newDerivation(c.spec, c.options.Key); err != nil {
+		return nil, err
+	}
+	if c.captured, err = readCaptured(files, c.spec); err != nil {
+		return nil, err
+	}
+	calls := c.newCalls(0)
 	manifests, err := c.renderOnce(calls)
 	if len(calls.names) == 0 {
 		return manifests, err
 	}
 	if err != nil {
 		// Where it is about what was made up, the last call before it is to blame.
-		if _, other := c.renderOnce(newCalls(c.spec, 1)); other != nil && other.Error() == err.Error() {
+		if _, other := c.renderOnce(c.newCalls(1)); other != nil && other.Error() == err.Error() {
 			return nil, err
 		}
 		return nil, errors.Join(c.explainCall(len(calls.names)-1), err)
 	}
-	if same, err := c.isSame(manifests, newCalls(c.spec, 1)); err != nil || same {
+	if same, err := c.isSame(manifests, c.newCalls(1)); err != nil || same {
 		return manifests, err
 	}
 	for i := range min(len(calls.names), maxTried) {
-		one := newCalls(c.spec, 0)
+		one := c.newCalls(0)
 		one.other = i
 		if same, err := c.isSame(manifests, one); err != nil || !same {
 			return nil, errors.Join(c.explainCall(i), err)
@@ -111,18 +123,29 @@ func (c *chartRender) isSame(as []Manifest, calls *impureCalls) (bool, error) {
 
 // explainCall returns the error of a render in which a call fails, which names its place.
 func (c *chartRender) explainCall(number int) error {
-	calls := newCalls(c.spec, 0)
+	calls := c.newCalls(0)
 	calls.fail = number
 	_, err := c.renderOnce(calls)
 	if err == nil {
 		// The chart hides the errors of its own templates.
-		return fmt.Errorf("%s %s, so that each render would give something else", calls.names[number], purposes[calls.names[number]])
+		return errors.New(calls.refusal(calls.names[number]))
 	}
 	return err
 }
 
-// renderOnce renders from the files on: templates can change values, and those of the chart too.
+// renderOnce renders from the files on: templates can change values, and those of the chart too. An error names the place in the
+// templates as they are.
 func (c *chartRender) renderOnce(calls *impureCalls) ([]Manifest, error) {
+	manifests, err := c.renderWith(calls)
+	if err != nil && calls.placed {
+		if _, plain := c.renderWith(calls.unplaced()); plain != nil {
+			return nil, plain
+		}
+	}
+	return manifests, err
+}
+
+func (c *chartRender) renderWith(calls *impureCalls) ([]Manifest, error) {
 	root, err := c.loadChart()
 	if err != nil {
 		return nil, err
@@ -150,6 +173,9 @@ func (c *chartRender) renderOnce(calls *impureCalls) ([]Manifest, error) {
 	values, err := util.ToRenderValuesWithSchemaValidation(root, given, options, sees, c.spec.SkipSchemaValidation)
 	if err != nil {
 		return nil, err
+	}
+	if calls.placed {
+		c.derivation.annotateChart(root)
 	}
 	rendered, err := engine.Engine{CustomTemplateFuncs: calls.functions()}.RenderWithContext(c.ctx, root, values)
 	if err != nil {

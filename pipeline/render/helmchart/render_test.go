@@ -189,7 +189,7 @@ func TestErrorsOfCharts(t *testing.T) {
 		change func(*v1alpha1.Helm)
 		want   string
 	}{
-		"lookup":                   {files: map[string]string{"templates/a.yaml": "\n{{ lookup \"v1\" \"Secret\" \"a\" \"b\" }}"}, want: "apps/shop/templates/a.yaml:2:3: executing \"apps/shop/templates/a.yaml\" at <lookup \"v1\" \"Secret\" \"a\" \"b\">: error calling lookup: lookup asks a cluster, and a render has none; set helm.lookup to Empty"},
+		"lookup":                   {files: map[string]string{"templates/a.yaml": "\n{{ lookup \"v1\" \"Secret\" \"a\" \"b\" }}"}, want: "apps/shop/templates/a.yaml:2:3: executing \"apps/shop/templates/a.yaml\" at <lookup \"v1\" \"Secret\" \"a\" \"b\">: error calling lookup: lookup asks a cluster, and a render has none; set helm.lookup to Captured to have it find the objects of a file, or to Empty"},
 		"env":                      {files: map[string]string{"templates/a.yaml": `{{ env "HOME" }}`}, want: `function "env" not defined`},
 		"expandenv":                {files: map[string]string{"templates/a.yaml": `{{ expandenv "$HOME" }}`}, want: `function "expandenv" not defined`},
 		"a mistake after now":      {files: map[string]string{"templates/a.yaml": `{{ $x := now }}{{ required "set the port" .Values.port }}`}, want: "rendering the chart apps/shop: execution error at (apps/shop/templates/a.yaml:1:18): set the port"},
