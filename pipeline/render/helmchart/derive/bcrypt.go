@@ -8,7 +8,7 @@ import (
 	"fmt"
 
 	"golang.org/x/crypto/bcrypt"
-	"golang.org/x/crypto/blowfish"
+	"golang.org/x/crypto/blowfish" //nolint:staticcheck // it is what bcrypt is made of
 )
 
 // bcryptEncoding is base64 with the alphabet of crypt(3).
