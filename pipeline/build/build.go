@@ -79,12 +79,7 @@ func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, root *t
 		return built, err
 	}
 	view := tree.NewView(root, limits.Read)
-	built.Request = render.Request{Type: p.Spec.Build.Type, Path: p.Spec.Build.Path, Helm: p.Spec.Build.Helm, Functions: p.Spec.Build.Functions, Limits: limits}
-	built.Request.Schemas, built.Request.Admission = p.Spec.Gates.Schemas, p.Spec.Gates.Admission
-	built.Request.HelmCharts = p.Spec.Build.HelmCharts
-	for _, one := range p.Spec.Sources {
-		built.Request.Sources = append(built.Request.Sources, one.MountPath)
-	}
+	built.Request = newRequest(p, limits)
 	defer func() {
 		if r := recover(); r != nil {
 			err = fault.Recovered(r)
@@ -108,10 +103,26 @@ func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, root *t
 	if built.Request.DerivedKey, err = b.derivedKey(ctx, p); err != nil {
 		return built, err
 	}
-	built.Response, err = b.Renderer.Render(ctx, files, built.Request)
-	if err != nil {
+	if built.Response, err = b.renderWithCharts(ctx, p, view, files, &built.Request); err != nil {
 		return built, err
 	}
 	built.Fingerprint = render.Fingerprint(view.Record(), &built.Request, b.Version)
 	return built, nil
+}
+
+// newRequest returns what is asked of the renderer before policies, bases and charts are there.
+func newRequest(p *v1alpha1.RenderPipeline, limits render.Limits) render.Request {
+	build := p.Spec.Build
+	request := render.Request{
+		Type: build.Type, Path: build.Path, Helm: build.Helm, Functions: build.Functions, Limits: limits,
+		Schemas: p.Spec.Gates.Schemas, Admission: p.Spec.Gates.Admission,
+		HelmCharts: build.HelmCharts, Releases: build.Releases,
+	}
+	for _, one := range p.Spec.Sources {
+		request.Sources = append(request.Sources, one.MountPath)
+	}
+	if build.Releases != nil {
+		request.Repositories = repositoriesOf(p)
+	}
+	return request
 }

@@ -32,8 +32,16 @@ func (b *Builder) fetchCharts(ctx context.Context, p *v1alpha1.RenderPipeline, v
 		return files, nil // what kustomizations name would not be allowed
 	}
 	wanted, err := render.FindCharts(files, *request)
-	if err != nil || len(wanted) == 0 {
+	if err != nil {
 		return files, err
+	}
+	return b.fetchWanted(ctx, p, view, files, request, wanted)
+}
+
+// fetchWanted fetches charts that are wanted, and returns a reader that has them too.
+func (b *Builder) fetchWanted(ctx context.Context, p *v1alpha1.RenderPipeline, view *tree.View, files tree.Reader, request *render.Request, wanted []render.ChartReference) (tree.Reader, error) {
+	if len(wanted) == 0 {
+		return files, nil
 	}
 	lock, err := readChartLock(p, view, wanted)
 	if err != nil {

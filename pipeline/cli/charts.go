@@ -8,19 +8,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/cli/charts"
 	"github.com/prerig/prerig/pipeline/cli/files"
 	"github.com/prerig/prerig/pipeline/cli/policy"
+	"github.com/prerig/prerig/pipeline/cli/preview"
 	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/secret"
+	"github.com/prerig/prerig/pipeline/source"
 )
 
 func newCharts(streams Streams) *cobra.Command {
@@ -45,6 +51,7 @@ type chartsRun struct {
 	streams Streams
 	quiet   bool
 	names   []string // of charts that are updated, all where there are none
+	finder  *preview.Previewer
 }
 
 func newChartsRun(streams Streams, cmd *cobra.Command) *chartsRun {
@@ -130,7 +137,7 @@ Exit codes:
 }
 
 // collect reads the pipelines and their sources.
-func (c *chartsRun) collect(args []string) (*charts.Collector, error) {
+func (c *chartsRun) collect(ctx context.Context, args []string) (*charts.Collector, error) {
 	if err := isDirectory("pipelines", c.pipelines); err != nil {
 		return nil, err
 	}
@@ -157,11 +164,42 @@ func (c *chartsRun) collect(args []string) (*charts.Collector, error) {
 		if !ok {
 			continue
 		}
-		if err := found.Add(e.Pipeline, at); err != nil {
+		if err := c.addCharts(ctx, found, e, at, sources); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", e.Key, err))
 		}
 	}
+	if c.finder != nil {
+		c.pool.Close()
+	}
 	return found, errors.Join(errs...)
+}
+
+// addCharts adds the charts that a pipeline needs. Those of releases are found by building it.
+func (c *chartsRun) addCharts(ctx context.Context, found *charts.Collector, e catalog.Entry, at string, sources map[string]string) error {
+	if e.Pipeline.Spec.Build.Releases == nil {
+		return found.Add(e.Pipeline, at)
+	}
+	absolute, err := filepath.Abs(at)
+	if err != nil {
+		return err
+	}
+	if c.finder == nil {
+		if c.pool, err = render.NewPool(render.Options{Warm: 1}); err != nil {
+			return err
+		}
+		fetcher := source.New(source.Options{StateDir: c.cache, Secrets: secret.Dir{Path: c.secrets}, AllowDir: true})
+		c.finder = &preview.Previewer{
+			Fetcher: fetcher, PipelinesDir: c.pipelines,
+			Builder: &build.Builder{Renderer: c.pool, Limits: render.DefaultLimits(), Repositories: fetcher, Charts: c.newCharts()},
+		}
+	}
+	c.finder.Sources = maps.Clone(sources)
+	c.finder.Sources[""] = absolute
+	wanted, err := c.finder.FindCharts(ctx, e)
+	if err != nil {
+		return err
+	}
+	return found.AddFound(e.Pipeline, at, wanted)
 }
 
 // sourceDir returns the directory with the source of a pipeline; ok is false where the flags name directories for others only.
@@ -193,7 +231,7 @@ func sourceURL(e catalog.Entry) string {
 }
 
 func (c *chartsRun) runLock(ctx context.Context, args []string, renew func(string) bool) error {
-	found, err := c.collect(args)
+	found, err := c.collect(ctx, args)
 	if err != nil {
 		return err
 	}
@@ -247,7 +285,7 @@ func describeChanges(to *strings.Builder, name string, changes charts.Changes, c
 }
 
 func (c *chartsRun) runVerify(ctx context.Context, args []string, output string) error {
-	found, err := c.collect(args)
+	found, err := c.collect(ctx, args)
 	if err != nil {
 		return err
 	}

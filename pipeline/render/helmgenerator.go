@@ -96,6 +96,9 @@ func (g *helmGenerator) Config(helpers *resmap.PluginHelpers, config []byte) err
 // Generate implements resmap.Generator.
 func (g *helmGenerator) Generate() (resmap.ResMap, error) {
 	text, err := g.render()
+	if err != nil && g.worker.request.Discover {
+		return g.helpers.ResmapFactory().NewResMapFromBytes(nil)
+	}
 	if err != nil {
 		dir := cleanPath(g.helpers.Loader().Root())
 		return nil, fmt.Errorf("%s: helmCharts: %s: %w", cmp.Or(g.places[path.Join(dir, g.Name)], dir), g.Name, err)

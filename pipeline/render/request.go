@@ -14,6 +14,7 @@ import (
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render/helmchart/derive"
+	"github.com/prerig/prerig/pipeline/render/release"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -35,6 +36,12 @@ type Request struct {
 	Sources []string `json:"sources,omitempty"`
 	// HelmCharts is what the helmCharts of kustomizations are rendered with.
 	HelmCharts *v1alpha1.HelmCharts `json:"helmCharts,omitempty"`
+	// Releases renders releases among the objects of the build; nil leaves them as they are.
+	Releases *v1alpha1.Releases `json:"releases,omitempty"`
+	// Repositories are the Git repositories whose files are in the tree, for releases.
+	Repositories []release.Tree `json:"repositories,omitempty"`
+	// Discover only finds the charts that releases need. Nothing is rendered of helmCharts whose charts are not there.
+	Discover bool `json:"discover,omitempty"`
 	// Charts are the charts of repositories that may be used, fetched beforehand (FindCharts).
 	Charts []Chart `json:"charts,omitempty"`
 	// Schemas is what the objects are held against; nil for nothing.
@@ -109,6 +116,8 @@ type Response struct {
 	Type v1alpha1.BuildType `json:"type"`
 	// Objects in the order of the build.
 	Objects []Object `json:"-"`
+	// Wanted are the charts without which releases cannot be rendered. With one there are no objects.
+	Wanted []ChartReference `json:"wanted,omitempty"`
 	// Results are the findings of the injection.
 	Results result.Results `json:"results,omitempty"`
 	// Decisions has one entry for each pod template and layer.

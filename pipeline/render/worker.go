@@ -93,6 +93,7 @@ type renderWorker struct {
 	response Response
 	marked   map[string]string // kinds and names of functions to their own apiVersion
 	layers   func([]byte) []byte
+	written  *writtenObjects // with releases
 }
 
 // runSafely turns a panic of a library into an error, as kustomize has some for odd input.
@@ -132,11 +133,12 @@ func (w *renderWorker) runRender(ctx context.Context) error {
 	}
 	pointers := &pointerReader{Reader: w.files}
 	w.files = pointers
+	w.rememberFiles()
 	start := time.Now()
 	var items []fn.Item
 	switch w.response.Type {
 	case v1alpha1.BuildKustomize:
-		items, err = w.renderKustomize(ctx)
+		items, err = w.renderKustomize(ctx, w.request.Path)
 	case v1alpha1.BuildKpt:
 		items, err = w.renderKpt(ctx)
 	case v1alpha1.BuildHelm:
@@ -150,7 +152,13 @@ func (w *renderWorker) runRender(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("building %s: %w", w.request.Path, pointers.explain(err))
 	}
+	if items, err = w.renderReleases(ctx, items); err != nil {
+		return fmt.Errorf("building %s: %w", w.request.Path, pointers.explain(err))
+	}
 	w.response.Build = time.Since(start) - w.response.Inject
+	if len(w.response.Wanted) > 0 || w.request.Discover {
+		return nil // it is rendered again, with what is wanted
+	}
 	if err := w.findCredentials(items); err != nil {
 		return err
 	}
@@ -214,7 +222,7 @@ func (noNetwork) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // renderKustomize builds as the kustomize command does by default, with all plugins disabled.
-func (w *renderWorker) renderKustomize(ctx context.Context) ([]fn.Item, error) {
+func (w *renderWorker) renderKustomize(ctx context.Context, at string) ([]fn.Item, error) {
 	http.DefaultTransport = noNetwork{}
 	if err := installTransformer(newFunction(ctx, w)); err != nil {
 		return nil, err
@@ -228,7 +236,7 @@ func (w *renderWorker) renderKustomize(ctx context.Context) ([]fn.Item, error) {
 	options := krusty.MakeDefaultOptions()
 	options.Reorder = krusty.ReorderOptionUnspecified
 	options.PluginConfig = types.DisabledPluginConfig()
-	objects, err := krusty.MakeKustomizer(options).Run(tree.FileSystem(files), path.Join("/", w.request.Path))
+	objects, err := krusty.MakeKustomizer(options).Run(tree.FileSystem(files), path.Join("/", at))
 	if files.refused != nil {
 		return nil, errors.New(string(files.restoreNames([]byte(files.refused.Error()))))
 	}
@@ -270,13 +278,13 @@ func (w *renderWorker) runInjector(ctx context.Context, injector *fn.Injector, i
 		})
 	}
 	if report.Failed() {
-		return nil, resultsError(report.Results)
+		return nil, resultsError("injecting", report.Results)
 	}
 	return report, nil
 }
 
 // resultsError is the first few errors among results.
-func resultsError(results result.Results) error {
+func resultsError(doing string, results result.Results) error {
 	const show = 5
 	var errs []error
 	count := 0
@@ -291,7 +299,7 @@ func resultsError(results result.Results) error {
 	if count > show {
 		errs = append(errs, fmt.Errorf("and %d more errors", count-show))
 	}
-	return fmt.Errorf("injecting: %w", errors.Join(errs...))
+	return fmt.Errorf("%s: %w", doing, errors.Join(errs...))
 }
 
 func (w *renderWorker) parsePolicies() ([]*policyv1alpha1.InjectionPolicy, error) {

@@ -175,6 +175,9 @@ type Build struct {
 	Helm *Helm `json:"helm,omitempty"`
 	// HelmCharts is what the helmCharts of kustomizations are rendered with, where they do not say it themselves.
 	HelmCharts *HelmCharts `json:"helmCharts,omitempty"`
+	// Releases renders Flux's HelmReleases and Argo CD's Applications with Helm among the objects of the build. Without it they are
+	// objects like others.
+	Releases *Releases `json:"releases,omitempty"`
 	// ChartRepositories lists the chart repositories that the source may name, such as for the dependencies of a chart in it,
 	// and the credentials of all, that of helm.repository too.
 	ChartRepositories []ChartRepository `json:"chartRepositories,omitempty"`

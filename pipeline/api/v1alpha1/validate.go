@@ -50,6 +50,9 @@ func (p *RenderPipeline) Default() {
 		setDefault(&charts.Lookup, ImpureRefuse)
 		setDefault(&charts.Impure, ImpureRefuse)
 	}
+	if spec.Build.Releases != nil {
+		spec.Build.Releases.setDefaults()
+	}
 	setDefault(&spec.Build.Path, ".")
 	setDefault(&spec.Build.ChartLock, DefaultChartLock)
 	setDefault(&spec.Gates.Severity, GateError)
@@ -234,6 +237,7 @@ func (v *validator) checkBuild(build Build) {
 	v.remoteBases("spec.build.remoteBases", build)
 	v.checkHelm(build)
 	v.checkHelmCharts("spec.build.helmCharts", build)
+	v.checkReleases("spec.build.releases", build.Releases)
 	v.checkChartRepositories("spec.build.chartRepositories", build.ChartRepositories)
 	v.checkPath("spec.build.chartLock", build.ChartLock)
 	if limits := build.Limits; limits != nil {

@@ -63,6 +63,11 @@ func (c *Collector) Add(p *v1alpha1.RenderPipeline, at string) error {
 	if err != nil {
 		return err
 	}
+	return c.AddFound(p, at, found)
+}
+
+// AddFound is Add for charts that were found already.
+func (c *Collector) AddFound(p *v1alpha1.RenderPipeline, at string, found []render.ChartReference) error {
 	file, err := c.open(filepath.Join(at, filepath.FromSlash(p.Spec.Build.ChartLock)), len(found) > 0)
 	if err != nil || file == nil {
 		return err

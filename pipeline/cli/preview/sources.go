@@ -10,6 +10,7 @@ import (
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/giturl"
+	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/source"
 )
 
@@ -32,6 +33,15 @@ func (p *Previewer) fetchSources(ctx context.Context, e catalog.Entry, instead f
 		}
 		return p.fetchSource(ctx, e, one)
 	}, standsIn)
+}
+
+// FindCharts returns the charts of repositories that a pipeline needs.
+func (p *Previewer) FindCharts(ctx context.Context, e catalog.Entry) ([]render.ChartReference, error) {
+	snapshot, err := p.fetchSources(ctx, e, nil)
+	if err != nil {
+		return nil, err
+	}
+	return p.Builder.FindCharts(ctx, e.Pipeline, snapshot.Tree)
 }
 
 // fetchSource returns one source. A local directory has no revisions.

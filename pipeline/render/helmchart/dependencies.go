@@ -133,6 +133,24 @@ func (s singleFile) Lookup(name string) (tree.Info, error) { return tree.Info{Pa
 // List implements tree.Reader.
 func (s singleFile) List(string) ([]tree.Info, error) { return nil, io.EOF }
 
+// ReadFile returns a file of a release's chart, by its path in the chart. One that is not there is fs.ErrNotExist.
+func ReadFile(files tree.Reader, spec *v1alpha1.Helm, options Options, name string) ([]byte, error) {
+	name = path.Clean(name)
+	if spec.Repository == "" {
+		return files.Read(path.Join(spec.Chart, name))
+	}
+	c := &chartRender{spec: spec, options: options}
+	if err := c.readFiles(files); err != nil {
+		return nil, err
+	}
+	for _, file := range c.files {
+		if file.Name == name {
+			return file.Data, nil
+		}
+	}
+	return nil, &fs.PathError{Op: "read", Path: name, Err: fs.ErrNotExist}
+}
+
 // DefaultValues returns the text of the values.yaml of a release's chart, nothing where it has none.
 func DefaultValues(files tree.Reader, spec *v1alpha1.Helm, options Options) ([]byte, error) {
 	if spec.Repository == "" {

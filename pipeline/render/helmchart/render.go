@@ -32,6 +32,8 @@ type Manifest struct {
 	Template string
 	// YAML is the text.
 	YAML string
+	// CRD says that it is of a crds directory, Hook that it is a hook.
+	CRD, Hook bool
 }
 
 // Options of a render.
@@ -42,6 +44,8 @@ type Options struct {
 	KeepTests bool
 	// Key is what values are derived from, with impure: Derived.
 	Key *derive.Key
+	// DefaultValues are in the place of the chart's own values.yaml; nil leaves that in place.
+	DefaultValues map[string]any
 }
 
 // Render returns what helm template prints for a release, in the same order: custom resource definitions of the crds
@@ -191,6 +195,11 @@ func (c *chartRender) loadChart() (*chart.Chart, error) {
 		return nil, err
 	}
 	c.name = root.Name()
+	if c.options.DefaultValues != nil {
+		if root.Values, err = copyValues(c.options.DefaultValues); err != nil {
+			return nil, fmt.Errorf("reading its values: %w", err)
+		}
+	}
 	if kind := root.Metadata.Type; kind != "" && kind != "application" {
 		return nil, fmt.Errorf("a chart of type %s cannot be rendered by itself", kind)
 	}
@@ -233,11 +242,11 @@ func (c *chartRender) inOrder(root *chart.Chart, rendered map[string]string) ([]
 	var out []Manifest
 	if c.spec.IncludeCRDs == nil || *c.spec.IncludeCRDs {
 		for _, crd := range root.CRDObjects() {
-			out = append(out, Manifest{crd.Filename, string(crd.File.Data)})
+			out = append(out, Manifest{Template: crd.Filename, YAML: string(crd.File.Data), CRD: true})
 		}
 	}
 	for _, manifest := range sorted {
-		out = append(out, Manifest{manifest.Name, manifest.Content})
+		out = append(out, Manifest{Template: manifest.Name, YAML: manifest.Content})
 	}
 	for _, hook := range hooks {
 		if !c.options.KeepTests && slices.Contains(hook.Events, release.HookTest) || c.spec.Hooks == v1alpha1.HooksDrop {
@@ -246,7 +255,7 @@ func (c *chartRender) inOrder(root *chart.Chart, rendered map[string]string) ([]
 		if c.spec.Hooks == v1alpha1.HooksRefuse {
 			return nil, fmt.Errorf("%s: %s %s is a hook (%v), and helm.hooks is Refuse", hook.Path, hook.Kind, hook.Name, hook.Events)
 		}
-		out = append(out, Manifest{hook.Path, hook.Manifest})
+		out = append(out, Manifest{Template: hook.Path, YAML: hook.Manifest, Hook: true})
 	}
 	return out, nil
 }

@@ -1,0 +1,140 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"fmt"
+	"path"
+	"slices"
+
+	"github.com/prerig/prerig/pipeline/giturl"
+)
+
+// Releases says that Flux's HelmReleases and Argo CD's Applications with Helm among the objects of a build are rendered, each in
+// its place, and with what they do not say themselves.
+type Releases struct {
+	// KubeVersion is the version of Kubernetes that the releases are for, such as 1.33.4. An Application's own has precedence.
+	KubeVersion string `json:"kubeVersion"`
+	// APIVersions lists further APIs of .Capabilities.APIVersions, as GROUP/VERSION or GROUP/VERSION/KIND. Those of an Application
+	// have precedence.
+	APIVersions []string `json:"apiVersions,omitempty"`
+	// Namespace is that of objects which have none: HelmReleases and what they refer to, where a Kustomization of Flux gives it
+	// to them, and the destination of Applications without one. Without it such objects are errors.
+	Namespace string `json:"namespace,omitempty"`
+	// Objects are the paths inside the source of files and directories with further objects that releases refer to:
+	// HelmRepositories, OCIRepositories, GitRepositories, HelmCharts, ConfigMaps and Secrets, and definitions of custom resources.
+	// They are not part of the result. A directory with a kustomization is built by it.
+	Objects []string `json:"objects,omitempty"`
+	// Repositories says where in the tree the files of Git repositories are, whatever revision of them is asked for. Without an
+	// entry a repository is one of the pipeline's sources, at the branch, tag or commit that this follows.
+	Repositories []ReleaseRepository `json:"repositories,omitempty"`
+	// Keep lists objects that are not rendered, and stay in the result as they are.
+	Keep []KeptObject `json:"keep,omitempty"`
+	// Originals is what becomes of the HelmReleases and Applications that are rendered: Drop (the default) leaves them out of the
+	// result, so that no controller installs them too; Suspend keeps them, marked so that their controllers leave them and what
+	// they have installed alone.
+	// +enum=Drop,Suspend
+	Originals ReleaseOriginals `json:"originals,omitempty"`
+	// Hooks is Keep (the default: hooks are rendered with their annotations, which Argo CD follows and everybody else takes
+	// for ordinary objects), Drop or Refuse. Tests are left out in any case.
+	// +enum=Keep,Drop,Refuse
+	Hooks HelmHooks `json:"hooks,omitempty"`
+	// Lookup is what the function lookup does: Refuse (the default) stops the render, Empty finds nothing.
+	// +enum=Refuse,Empty
+	Lookup HelmImpure `json:"lookup,omitempty"`
+	// Impure is what becomes of other functions whose results are not the same each time, where they have an effect: Refuse
+	// (the default) stops the render, Empty has them return nothing.
+	// +enum=Refuse,Empty
+	Impure HelmImpure `json:"impure,omitempty"`
+}
+
+// ReleaseRepository is a Git repository whose files are in the tree.
+type ReleaseRepository struct {
+	// URL of the repository, as GitRepositories and Applications may name it: https, ssh and the short form of ssh are the same.
+	URL string `json:"url"`
+	// Path of its root in the tree: . for that of the source, or the mountPath of a further source.
+	Path string `json:"path"`
+}
+
+// KeptObject names objects by patterns such as legacy-*.
+type KeptObject struct {
+	// Kind is HelmRelease, Application or ApplicationSet.
+	// +enum=HelmRelease,Application,ApplicationSet
+	Kind string `json:"kind"`
+	// Namespace of the objects; any by default.
+	Namespace string `json:"namespace,omitempty"`
+	// Name of the objects; any by default.
+	Name string `json:"name,omitempty"`
+}
+
+// Matches reports whether the entry means an object.
+func (k KeptObject) Matches(kind, namespace, name string) bool {
+	matches := func(pattern, value string) bool {
+		ok, err := path.Match(pattern, value)
+		return pattern == "" || err == nil && ok
+	}
+	return k.Kind == kind && matches(k.Namespace, namespace) && matches(k.Name, name)
+}
+
+// ReleaseOriginals says what becomes of objects that are rendered.
+type ReleaseOriginals string
+
+// What becomes of objects that are rendered.
+const (
+	OriginalsDrop    ReleaseOriginals = "Drop"
+	OriginalsSuspend ReleaseOriginals = "Suspend"
+)
+
+// KeptKinds are the kinds that can be kept.
+var KeptKinds = []string{"HelmRelease", "Application", "ApplicationSet"}
+
+func (r *Releases) setDefaults() {
+	setDefault(&r.Originals, OriginalsDrop)
+	setDefault(&r.Hooks, HooksKeep)
+	setDefault(&r.Lookup, ImpureRefuse)
+	setDefault(&r.Impure, ImpureRefuse)
+}
+
+func (v *validator) checkReleases(at string, releases *Releases) {
+	if releases == nil {
+		return
+	}
+	if minor, ok := (&Helm{KubeVersion: releases.KubeVersion}).KubeMinor(); !ok || minor < OldestKubeMinor {
+		v.addError(at+".kubeVersion", "must be a version of Kubernetes from 1.%d on, such as 1.33.4, found %q", OldestKubeMinor, releases.KubeVersion)
+	}
+	if releases.Namespace != "" && !labelRule.MatchString(releases.Namespace) {
+		v.addError(at+".namespace", "must be the name of a namespace, found %q", releases.Namespace)
+	}
+	for i, name := range releases.Objects {
+		at := fmt.Sprintf("%s.objects[%d]", at, i)
+		if name == "" {
+			v.addError(at, "must not be empty")
+		}
+		v.checkPath(at, name)
+	}
+	for i, one := range releases.Repositories {
+		at := fmt.Sprintf("%s.repositories[%d]", at, i)
+		v.gitURL(at+".url", one.URL)
+		if one.Path == "" {
+			v.addError(at+".path", "must be given: . for the root of the source, or the mountPath of a further source")
+		}
+		v.checkPath(at+".path", one.Path)
+		if slices.ContainsFunc(releases.Repositories[:i], func(r ReleaseRepository) bool { return giturl.Same(r.URL, one.URL) }) {
+			v.addError(at+".url", "is given twice")
+		}
+	}
+	for i, one := range releases.Keep {
+		at := fmt.Sprintf("%s.keep[%d]", at, i)
+		v.checkEnum(at+".kind", one.Kind, KeptKinds...)
+		for key, pattern := range map[string]string{"namespace": one.Namespace, "name": one.Name} {
+			if _, err := path.Match(pattern, ""); err != nil {
+				v.addError(at+"."+key, "%q is not a pattern such as legacy-*", pattern)
+			}
+		}
+	}
+	v.checkEnum(at+".originals", string(releases.Originals), "Drop", "Suspend")
+	v.checkEnum(at+".hooks", string(releases.Hooks), "Keep", "Drop", "Refuse")
+	v.checkEnum(at+".lookup", string(releases.Lookup), "Refuse", "Empty")
+	v.checkEnum(at+".impure", string(releases.Impure), "Refuse", "Empty")
+}

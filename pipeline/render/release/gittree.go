@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/giturl"
+)
+
+const repositoryHint = "say where its files are in the tree with spec.build.releases.repositories"
+
+// findTree returns the root of a Git repository at what is asked for, or the reason why it is not there.
+func (s *Set) findTree(url string, asked v1alpha1.GitRef) (root, reason string) {
+	other := ""
+	for _, tree := range s.in.Trees {
+		if !giturl.Same(tree.URL, url) {
+			continue
+		}
+		if tree.Any || follows(tree.Ref, asked) {
+			return tree.Path, ""
+		}
+		other = fmt.Sprintf("the pipeline follows %s of the repository, and %s is asked for; make them the same, or %s", describe(tree.Ref), describe(asked), repositoryHint)
+	}
+	if other != "" {
+		return "", other
+	}
+	return "", "the repository is none of the pipeline's sources; add it to spec.sources, or " + repositoryHint
+}
+
+// follows reports whether a source follows what is asked for. The repository's HEAD is what the source follows, whatever it is
+// called there: nothing in the tree tells.
+func follows(source, asked v1alpha1.GitRef) bool {
+	switch {
+	case asked.Commit != "":
+		return asked.Commit == source.Commit
+	case asked.Name != "":
+		return asked.Name == source.Name || asked.Name == "refs/heads/"+source.Branch || asked.Name == "refs/tags/"+source.Tag
+	case asked.Tag != "":
+		return asked.Tag == source.Tag
+	case asked.Branch != "":
+		return asked.Branch == source.Branch
+	}
+	return source.Tag == "" && source.Commit == "" && source.Name == ""
+}
+
+// describe names a reference in messages.
+func describe(ref v1alpha1.GitRef) string {
+	switch {
+	case ref.Commit != "":
+		return "the commit " + ref.Commit
+	case ref.Name != "":
+		return ref.Name
+	case ref.Tag != "":
+		return "the tag " + ref.Tag
+	case ref.Branch != "":
+		return "the branch " + ref.Branch
+	}
+	return "HEAD"
+}
+
+// findRevision is findTree for the revision of an Application, which may be a branch, a tag or a commit.
+func (s *Set) findRevision(url, revision string) (root, reason string) {
+	revision = strings.TrimPrefix(strings.TrimPrefix(revision, "refs/heads/"), "refs/tags/")
+	if revision == "" || revision == "HEAD" {
+		return s.findTree(url, v1alpha1.GitRef{})
+	}
+	for _, asked := range []v1alpha1.GitRef{{Branch: revision}, {Tag: revision}, {Commit: revision}, {Name: revision}} {
+		if root, reason := s.findTree(url, asked); reason == "" {
+			return root, ""
+		}
+	}
+	return s.findTree(url, v1alpha1.GitRef{Branch: revision})
+}
