@@ -29,7 +29,6 @@ type releaseRun struct {
 	scopes  *scopes
 	created []map[string]any // namespaces
 	results result.Results
-	again   []fn.Item // what charts have made, which may be releases
 }
 
 // rememberFiles notes the files that are read from now on, for the places of releases.
@@ -143,10 +142,14 @@ func (r *releaseRun) renderOne(ctx context.Context, object *release.Object) ([]f
 	if err != nil {
 		return nil, err
 	}
-	r.results = append(r.results, rendered.Results...)
+	wanted := len(r.w.response.Wanted)
 	if err := r.want(rendered); err != nil {
 		return nil, err
 	}
+	if len(rendered.Local) > 0 && len(r.w.response.Wanted) > wanted {
+		return nil, nil // what is wrong without its dependencies is not said
+	}
+	r.results = append(r.results, rendered.Results...)
 	if rendered.Created != nil {
 		r.created = append(r.created, rendered.Created)
 	}

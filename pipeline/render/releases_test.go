@@ -237,3 +237,13 @@ func TestReleasesWant(t *testing.T) {
 		t.Errorf("got %+v", second)
 	}
 }
+
+// TestReleasesWantDependencies asks for the dependencies of charts in the tree that are not packed, instead of refusing the chart.
+func TestReleasesWantDependencies(t *testing.T) {
+	files := withReleaseChart(map[string]string{"app/app.yaml": argoApplication("")})
+	files["charts/web/Chart.yaml"] += "dependencies:\n- {name: db, version: 2.x, repository: \"https://charts.example.com\"}\n"
+	response, _ := mustRender(t, files, releasesRequest("app"))
+	if len(response.Wanted) != 1 || response.Wanted[0].Name != "db" || response.Wanted[0].Where != "charts/web/Chart.yaml:5" || !response.Wanted[0].Needed {
+		t.Errorf("got %+v", response.Wanted)
+	}
+}

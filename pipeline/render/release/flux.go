@@ -46,7 +46,7 @@ func (s *Set) Render(ctx context.Context, o *Object) (*Rendered, error) {
 		ref := about.of.Ref()
 		about = &fault{o, "", fmt.Sprintf("%s %s: %s", ref.String(), about.field, about.message)}
 	}
-	return &Rendered{Results: append(out.Results, Finding(result.Error, o, about.field, about.message))}, nil
+	return &Rendered{Local: out.Local, Results: append(out.Results, Finding(result.Error, o, about.field, about.message))}, nil
 }
 
 // maxNameLength is the longest name of a release that Helm takes, hashLength what of a hash goes into a longer one.

@@ -137,6 +137,9 @@ func (s *Set) findSource(o *Object, at, kind, namespace, name string) (*Object, 
 // findInSource finds a chart in a HelmRepository or GitRepository.
 func (s *Set) findInSource(o *Object, at, namespace string, spec *sourcev1.HelmChartSpec) (*foundChart, error) {
 	kind, name := spec.SourceRef.Kind, spec.SourceRef.Name
+	if kind == "" {
+		return nil, wrong(o, at+".sourceRef", "must be given, with kind and name")
+	}
 	if kind != sourcev1.HelmRepositoryKind && kind != sourcev1.GitRepositoryKind {
 		return nil, wrong(o, at+".sourceRef.kind", "a chart of a %s cannot be found in the tree; name a HelmRepository or a GitRepository, %s", kind, keepHint)
 	}

@@ -84,10 +84,10 @@ type Rendered struct {
 	Namespace string
 	// Created is a Namespace that would be created, nil where none would.
 	Created map[string]any
-	// Wanted is the chart that must be fetched before anything is rendered, and Local the chart of the tree that was rendered.
+	// Wanted are the charts that must be fetched before anything is rendered, and Local are charts of the tree, which may need others.
 	Wanted []Chart
 	Local  []string
-	// Results are findings about the object; with an error among them there is nothing else.
+	// Results are findings about the object; with an error among them there are no manifests.
 	Results result.Results
 }
 
