@@ -138,6 +138,9 @@ func readParent() error {
 // probe stands for a renderer that was taken over: it tries what it must not be able to do, and says so as objects.
 func probe() {
 	for _, variable := range os.Environ() {
+		if variable == "GOGC=400" { // how often to collect garbage, which all renderers are given
+			continue
+		}
 		tell("Environment", strings.ReplaceAll(variable, "\n", " "))
 	}
 	files, _ := os.ReadDir("/proc/self/fd")
