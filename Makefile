@@ -236,6 +236,8 @@ CLUSTER_SEED ?= 1
 # Building the cluster takes about a quarter of an hour the first time; PRERIG_CLUSTER_CACHE is where it is kept. Names of
 # the oracle's installations in PRERIG_CLUSTER_INSTALLATIONS replace those that are run by themselves; a directory in
 # PRERIG_CLUSTER_REPORT gets what differs.
+# PRERIG_POLICIES names a directory with other people's ValidatingAdmissionPolicies to evaluate as well, such as a checked out
+# kubescape/cel-admission-library; `go test ./fn/internal/cluster -run TestPolicies -args -update` records the answers for the gate's tests.
 .PHONY: e2e-cluster
 e2e-cluster: ## Compare with a real cluster on workloads made up from a seed, CLUSTER_N=300 CLUSTER_SEED=1.
 	PRERIG_CLUSTER=full PRERIG_CLUSTER_N=$(CLUSTER_N) PRERIG_CLUSTER_SEED=$(CLUSTER_SEED) \

@@ -47,8 +47,9 @@ func (c *checker) newAdmission(objects []Object, o Options) (*admissionCheck, er
 	}
 	known := slices.Concat(o.Catalog, objects) // those that come with the objects replace those of the cluster
 	a := &admissionCheck{
-		registry: registry, kinds: map[schema.GroupVersionKind]request.Kind{}, sources: map[[2]string]Object{}, problems: map[[2]string][]policy.Problem{},
-		maker: &request.Maker{Server: server, Limits: map[string][]defaults.LimitRange{}, Accounts: map[string]map[string]any{}},
+		registry: registry, kinds: map[schema.GroupVersionKind]request.Kind{}, sources: map[[2]string]Object{},
+		problems: map[[2]string][]policy.Problem{},
+		maker:    &request.Maker{Server: server, Limits: map[string][]defaults.LimitRange{}, Accounts: map[string]map[string]any{}},
 	}
 	if o.User != "" {
 		a.maker.User = request.User(o.User, o.Groups)
@@ -135,13 +136,16 @@ func (a *admissionCheck) addPolicy(o Object) {
 func (c *checker) servedKinds() []request.Kind {
 	var out []request.Kind
 	for _, k := range c.server.Kinds() {
-		out = append(out, request.Kind{GroupVersionKind: request.ParseKind(k.APIVersion, k.Kind), Resource: k.Resource, Namespaced: k.Namespaced, Status: true})
+		out = append(out, request.Kind{
+			GroupVersionKind: request.ParseKind(k.APIVersion, k.Kind), Resource: k.Resource, Namespaced: k.Namespaced, Status: true,
+		})
 	}
 	for id, d := range c.definitions {
 		for name, v := range d.versions {
 			if v.served {
 				out = append(out, request.Kind{
-					GroupVersionKind: schema.GroupVersionKind{Group: id.group, Version: name, Kind: id.kind}, Resource: d.plural, Namespaced: d.namespaced, Status: v.status,
+					GroupVersionKind: schema.GroupVersionKind{Group: id.group, Version: name, Kind: id.kind},
+					Resource:         d.plural, Namespaced: d.namespaced, Status: v.status,
 				})
 			}
 		}
@@ -283,7 +287,8 @@ func (c *checker) finishAdmission(catalog []Object) {
 		o := a.sources[[2]string{"ValidatingAdmissionPolicyBinding", name}]
 		if problems := a.problems[[2]string{"ValidatingAdmissionPolicy", unbound[name]}]; len(problems) == 0 {
 			c.add(o, codeNotEvaluated, []any{"spec", "policyName"}, fmt.Sprintf(
-				"ValidatingAdmissionPolicyBinding %s was not evaluated: the policy %s is neither among the objects nor in --policies", name, unbound[name]))
+				"ValidatingAdmissionPolicyBinding %s was not evaluated: the policy %s is neither among the objects nor in --policies",
+				name, unbound[name]))
 		}
 	}
 }

@@ -151,7 +151,8 @@ func (p *policy) check(minor uint) []Problem {
 		}
 	}
 	for i, a := range spec.AuditAnnotations {
-		compile(&validating.AuditAnnotationCondition{Key: a.Key, ValueExpression: a.ValueExpression}, options, "auditAnnotations", i, "valueExpression")
+		accessor := &validating.AuditAnnotationCondition{Key: a.Key, ValueExpression: a.ValueExpression}
+		compile(accessor, options, "auditAnnotations", i, "valueExpression")
 	}
 	return out
 }

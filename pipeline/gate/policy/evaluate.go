@@ -140,7 +140,8 @@ func (p *policy) misconfigured(b *admissionv1.ValidatingAdmissionPolicyBinding, 
 		return nil
 	}
 	if b == nil {
-		return []Decision{{Action: admissionv1.Deny, Message: fmt.Sprintf("ValidatingAdmissionPolicy '%s' denied request: failed to configure policy: %v", p.Name, err)}}
+		message := fmt.Sprintf("ValidatingAdmissionPolicy '%s' denied request: failed to configure policy: %v", p.Name, err)
+		return []Decision{{Action: admissionv1.Deny, Message: message}}
 	}
 	return []Decision{{Action: admissionv1.Deny, Message: p.denial(b, "failed to configure binding: "+err.Error())}}
 }

@@ -64,7 +64,9 @@ func (i interfaces) GetEquivalentResourceMapper() runtime.EquivalentResourceMapp
 }
 
 // matches reports whether a policy or a binding is about the request, and as what.
-func (s *Set) matches(m *admissionv1.MatchResources, r *request.Request) (bool, schema.GroupVersionResource, schema.GroupVersionKind, error) {
+func (s *Set) matches(
+	m *admissionv1.MatchResources, r *request.Request,
+) (bool, schema.GroupVersionResource, schema.GroupVersionKind, error) {
 	if m == nil {
 		return true, r.Kind.GroupVersionResource(), r.Kind.GroupVersionKind, nil
 	}

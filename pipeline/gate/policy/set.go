@@ -68,7 +68,7 @@ func NewSet(cluster Cluster) *Set {
 	return s
 }
 
-// IsPolicy, IsBinding and IsMutating report what an object is by its group and kind.
+// IsPolicy reports whether the kind is a ValidatingAdmissionPolicy.
 func IsPolicy(k schema.GroupVersionKind) bool {
 	return k.Group == Group && k.Kind == "ValidatingAdmissionPolicy"
 }
@@ -86,7 +86,8 @@ func IsMutating(k schema.GroupVersionKind) bool {
 // Empty reports whether there is nothing that could decide on an object.
 func (s *Set) Empty() bool { return len(s.policies) == 0 || len(s.bindings) == 0 }
 
-// AddPolicy adds a policy, in the place of one of the same name. A policy that the API server would refuse is not added; the problems say why.
+// AddPolicy adds a policy, in the place of one of the same name. A policy that the API server would refuse is not
+// added; the problems say why.
 func (s *Set) AddPolicy(object map[string]any) []Problem {
 	var read admissionv1.ValidatingAdmissionPolicy
 	if err := decode(object, &read); err != nil {

@@ -30,7 +30,8 @@ var templates = map[schema.GroupKind][]string{
 	{Group: "batch", Kind: "CronJob"}:    {"spec", "jobTemplate", "spec", "template"},
 }
 
-// controllers are the service accounts that make the pods of a kind, as kube-controller-manager has it with --use-service-account-credentials.
+// controllers are the service accounts that make the pods of a kind, as kube-controller-manager has it with
+// --use-service-account-credentials.
 var controllers = map[schema.GroupKind]string{
 	{Kind: "ReplicationController"}:      "replication-controller",
 	{Group: "apps", Kind: "Deployment"}:  "replicaset-controller",
@@ -149,7 +150,8 @@ func (m *Maker) readAppArmor(pod, spec map[string]any) {
 				continue
 			}
 			context, ok := container["securityContext"].(map[string]any)
-			if !ok && container["securityContext"] != nil || context["appArmorProfile"] != nil || maps.EqualFunc(profile, asProfile(podContext), sameText) {
+			if !ok && container["securityContext"] != nil || context["appArmorProfile"] != nil ||
+				maps.EqualFunc(profile, asProfile(podContext), sameText) {
 				continue
 			}
 			if context == nil {
@@ -198,7 +200,9 @@ func addToleration(spec map[string]any, taint string) {
 			return
 		}
 	}
-	spec["tolerations"] = append(slices.Clip(list), map[string]any{"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": int64(300)})
+	spec["tolerations"] = append(slices.Clip(list), map[string]any{
+		"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": int64(300),
+	})
 }
 
 // tokenPath is where pods have the token of their service account.
