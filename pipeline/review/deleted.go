@@ -52,7 +52,7 @@ func (r *review) deleted() section {
 		return len(byKind[b]) - len(byKind[a])
 	})
 	for _, kind := range order {
-		s.pieces = append(s.pieces, deletedPiece(kind, byKind[kind], added))
+		s.pieces = append(s.pieces, r.deletedPiece(kind, byKind[kind], added))
 	}
 	var files []string
 	for _, u := range r.files {
@@ -61,7 +61,7 @@ func (r *review) deleted() section {
 		}
 	}
 	if len(files) > 0 {
-		s.pieces = append(s.pieces, piece{rank: rankDeleted, forms: []string{fmt.Sprintf("- %s: %s\n", counted(len(files), "file"), named(files))}})
+		s.pieces = append(s.pieces, piece{rank: rankDeleted, forms: []string{fmt.Sprintf("- %s: %s\n", counted(len(files), "file"), r.named(files))}})
 	}
 	return s
 }
@@ -70,7 +70,7 @@ func (r *review) deleted() section {
 const listedTaken = 50
 
 // deletedPiece is about the objects of one kind. added are pipelines of the change that add an object of the same name: it may only move.
-func deletedPiece(kind string, objects []*object, added map[string]string) piece {
+func (r *review) deletedPiece(kind string, objects []*object, added map[string]string) piece {
 	var names []string
 	for _, o := range objects {
 		name := codeSpan(o.name()) + " of " + codeSpan(o.pipeline)
@@ -82,7 +82,7 @@ func deletedPiece(kind string, objects []*object, added map[string]string) piece
 	_, short, _ := strings.Cut(kind, "/")
 	count := counted(len(objects), shownKind(short))
 	list := func(most int) string {
-		if len(names) <= most {
+		if r.all || len(names) <= most {
 			return strings.Join(names, ", ")
 		}
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
@@ -109,7 +109,7 @@ func (r *review) encrypted() section {
 		}
 	}
 	if len(names) > 0 {
-		s.pieces = []piece{{rank: rankChange, forms: []string{fmt.Sprintf("- %s: %s. What is in them is not shown.\n", counted(len(names), "object")+" added or changed", named(names))}}}
+		s.pieces = []piece{{rank: rankChange, forms: []string{fmt.Sprintf("- %s: %s. What is in them is not shown.\n", counted(len(names), "object")+" added or changed", r.named(names))}}}
 	}
 	return s
 }

@@ -50,7 +50,7 @@ func (r *review) findings() section {
 			text += " (" + codeSpan(f.code) + ")"
 		}
 		if len(f.at) > 0 {
-			text += ": " + named(f.at)
+			text += ": " + r.named(f.at)
 		}
 		s.pieces = append(s.pieces, piece{rank: rankFinding, forms: []string{text + "\n"}})
 	}

@@ -60,7 +60,7 @@ func (r *review) images() section {
 		if m.injected {
 			by = ", injected"
 		}
-		s.pieces = append(s.pieces, piece{rank: rankImages, forms: []string{fmt.Sprintf("%s in %s%s%s\n", text, counted(len(m.workloads), "workload"), by, m.listNames())}})
+		s.pieces = append(s.pieces, piece{rank: rankImages, forms: []string{fmt.Sprintf("%s in %s%s%s\n", text, counted(len(m.workloads), "workload"), by, r.listNames(m.names))}})
 	}
 	return s
 }
@@ -97,11 +97,11 @@ func splitImage(image string) (dir, name, tag string) {
 	return image[:slash], image[slash:end], image[end:]
 }
 
-func (m *moved) listNames() string {
-	if len(m.names) < 2 {
+func (r *review) listNames(names []string) string {
+	if len(names) < 2 {
 		return ""
 	}
-	return ": " + named(m.names)
+	return ": " + r.named(names)
 }
 
 // fullHash is a hash that is shown by its beginning.
@@ -197,7 +197,7 @@ func (r *review) commands() section {
 	}
 	var out strings.Builder
 	for i, command := range all {
-		if i == listedCommands && len(all) > listedCommands+1 {
+		if !r.all && i == listedCommands && len(all) > listedCommands+1 {
 			fmt.Fprintf(&out, "- and %d more, one for each pipeline\n", len(all)-i)
 			break
 		}

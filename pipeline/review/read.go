@@ -26,6 +26,8 @@ type review struct {
 	// files hold no objects, or cannot be read, and differ.
 	files []*group.Unit
 	same  int
+	// all says that nothing is limited.
+	all bool
 }
 
 // object is one object on both sides.
@@ -173,6 +175,9 @@ func (r *reader) readFiles(ctx context.Context, files map[string][]byte) (object
 			all, docs = append(all, s), append(docs, parsed.Docs[0])
 		}
 	}
+	if len(docs) == 0 {
+		return objects, others, nil
+	}
 	without, err := r.remover.Remove(ctx, docs)
 	if err != nil {
 		return nil, nil, err
@@ -249,13 +254,13 @@ func sortedKeys(a, b map[string]*side) []string {
 	return out
 }
 
-// isEncrypted reports whether SOPS has encrypted the object on either side.
+// isEncrypted reports whether SOPS or Sealed Secrets has encrypted the object on either side.
 func (o *object) isEncrypted() bool {
 	for _, s := range []*side{o.before, o.after} {
 		if s == nil {
 			continue
 		}
-		if sops, _ := s.value["sops"].(map[string]any); sops["mac"] != nil {
+		if sops, _ := s.value["sops"].(map[string]any); sops["mac"] != nil || s.meta.Kind == "SealedSecret" {
 			return true
 		}
 	}

@@ -74,7 +74,8 @@ type Findings struct {
 }
 
 // Body returns the review of a change in Markdown of at most limit characters, counted in bytes, which are never fewer; Unlimited is for
-// all of it. whole reports whether nothing was left out; otherwise the body says what was, and where it is. A limit that is too small
+// all of it, with every name. whole reports whether nothing was left out but names beyond the first of many, which are counted; otherwise the
+// body says what was, and where it is. A limit that is too small
 // for the summary gives as much of the summary as fits.
 //
 // The error is that of ctx, or of the preparation of the engine.
@@ -83,6 +84,7 @@ func Body(ctx context.Context, c Change, limit int) (body string, whole bool, er
 	if err != nil {
 		return "", false, err
 	}
-	body, whole = fit(r.sections(limit), limit, r.elsewhere())
+	r.all = limit == Unlimited
+	body, whole = fit(r.sections(), limit, r.elsewhere())
 	return body, whole, nil
 }

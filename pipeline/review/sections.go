@@ -36,8 +36,8 @@ const (
 	shownLines    = 60
 )
 
-// sections are all sections. limit bounds none of them, but with one, long differences have a shorter form.
-func (r *review) sections(limit int) []section {
+// sections are all sections.
+func (r *review) sections() []section {
 	out := []section{{pieces: []piece{{rank: rankSummary, forms: []string{r.summary()}}}}}
 	add := func(s section) {
 		if len(s.pieces) > 0 {
@@ -47,8 +47,8 @@ func (r *review) sections(limit int) []section {
 	add(r.refused())
 	add(r.deleted())
 	add(r.findings())
-	add(r.changes("What the source changed", (*object).sourceChange, limit))
-	add(r.changes("What the injection changed", (*object).injectionChange, limit))
+	add(r.changes("What the source changed", (*object).sourceChange))
+	add(r.changes("What the injection changed", (*object).injectionChange))
 	add(r.encrypted())
 	add(r.resources())
 	add(r.images())
@@ -99,16 +99,16 @@ func (r *review) refused() section {
 		byText[p.Refused] = append(byText[p.Refused], p.Name)
 	}
 	for _, text := range order {
-		s.pieces = append(s.pieces, piece{rank: rankRefused, forms: []string{fmt.Sprintf("- %s: %s\n", named(byText[text]), codeSpan(text))}})
+		s.pieces = append(s.pieces, piece{rank: rankRefused, forms: []string{fmt.Sprintf("- %s: %s\n", r.named(byText[text]), codeSpan(text))}})
 	}
 	return s
 }
 
-// named lists names of others, the first of many.
-func named(names []string) string {
+// named lists names of others, the first of many, or all where nothing is limited.
+func (r *review) named(names []string) string {
 	var parts []string
 	for i, name := range names {
-		if i == listedObjects && len(names) > listedObjects+1 {
+		if !r.all && i == listedObjects && len(names) > listedObjects+1 {
 			return fmt.Sprintf("%s and %d more", strings.Join(parts, ", "), len(names)-i)
 		}
 		parts = append(parts, codeSpan(name))
@@ -117,7 +117,7 @@ func named(names []string) string {
 }
 
 // changes groups one side of what has changed.
-func (r *review) changes(title string, change func(*object) *group.Unit, limit int) section {
+func (r *review) changes(title string, change func(*object) *group.Unit) section {
 	s := section{title: title, what: "change"}
 	var units []*group.Unit
 	for _, o := range r.objects {
@@ -146,7 +146,7 @@ func (r *review) changes(title string, change func(*object) *group.Unit, limit i
 		}
 		s.pieces = append(s.pieces, piece{rank: rank})
 		last := &s.pieces[len(s.pieces)-1]
-		last.forms, last.short = changeForms(c, len(r.change.Pipelines) == 1, limit)
+		last.forms, last.short = r.changeForms(c)
 	}
 	return s
 }
@@ -155,10 +155,9 @@ func kindRank(kind string) int {
 	return slices.Index([]string{group.Modified, group.Added, group.Deleted}, kind)
 }
 
-// changeForms writes a change with its lines, or with the first of many, and without. alone says that there is one pipeline, which need
-// not be named.
-func changeForms(c group.Change, alone bool, limit int) (forms []string, short bool) {
-	title := changeTitle(c, alone)
+// changeForms writes a change with its lines, or with the first of many, and without.
+func (r *review) changeForms(c group.Change) (forms []string, short bool) {
+	title := r.changeTitle(c)
 	var lines []string
 	for _, h := range c.Hunks {
 		at := "@@"
@@ -176,7 +175,7 @@ func changeForms(c group.Change, alone bool, limit int) (forms []string, short b
 	}
 	brief := "\n" + title + "\n"
 	full := head + fenced(lines)
-	if limit == Unlimited || len(lines) <= shownLines {
+	if r.all || len(lines) <= shownLines {
 		return []string{full, brief}, false
 	}
 	start := fmt.Sprintf("%s%s%s of this change not shown.\n", head, fenced(lines[:shownLines]), counted(len(lines)-shownLines, "more line"))
@@ -188,8 +187,9 @@ var placeholder = regexp.MustCompile(`<[a-z0-9 ]+>`)
 
 var changeWords = map[string]string{group.Added: "Added", group.Modified: "Changed", group.Deleted: "Deleted"}
 
-// changeTitle says what a change is and of which objects.
-func changeTitle(c group.Change, alone bool) string {
+// changeTitle says what a change is and of which objects. A pipeline that is the only one need not be named.
+func (r *review) changeTitle(c group.Change) string {
+	alone := len(r.change.Pipelines) == 1
 	word := changeWords[c.Kind]
 	if len(c.Objects) == 1 {
 		title := fmt.Sprintf("**%s:** %s", word, codeSpan(c.Objects[0].Name))
@@ -215,7 +215,7 @@ func changeTitle(c group.Change, alone bool) string {
 	if len(namespaces) > 1 {
 		of = " in " + counted(len(namespaces), "namespace") + of
 	}
-	return fmt.Sprintf("**%s: the same in %s**%s: %s.", word, kindCounts(c.Objects), of, named(names))
+	return fmt.Sprintf("**%s: the same in %s**%s: %s.", word, kindCounts(c.Objects), of, r.named(names))
 }
 
 // kindCounts counts objects by kind, the most common first.
