@@ -42,6 +42,16 @@ type ResourceRef struct {
 	Namespace  string `json:"namespace,omitempty"`
 }
 
+// RefTo names an object.
+func RefTo(object map[string]any) (ref ResourceRef) {
+	ref.APIVersion, _ = object["apiVersion"].(string)
+	ref.Kind, _ = object["kind"].(string)
+	metadata, _ := object["metadata"].(map[string]any)
+	ref.Name, _ = metadata["name"].(string)
+	ref.Namespace, _ = metadata["namespace"].(string)
+	return ref
+}
+
 // String returns "Kind namespace/name", without the namespace where it is not known.
 func (r ResourceRef) String() string {
 	if r.Namespace == "" {

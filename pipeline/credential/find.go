@@ -28,12 +28,7 @@ func Find(doc *manifest.Document) result.Results {
 	if err != nil {
 		return nil
 	}
-	ref := &result.ResourceRef{}
-	ref.APIVersion, _ = object["apiVersion"].(string)
-	ref.Kind, _ = object["kind"].(string)
-	metadata, _ := object["metadata"].(map[string]any)
-	ref.Name, _ = metadata["name"].(string)
-	ref.Namespace, _ = metadata["namespace"].(string)
+	ref := result.RefTo(object)
 	if ref.Kind == "Secret" {
 		return nil
 	}
@@ -44,7 +39,7 @@ func Find(doc *manifest.Document) result.Results {
 			return
 		}
 		one := result.Result{
-			Severity: result.Warning, ResourceRef: ref, Field: &result.Field{Path: workload.FieldString(path)}, Tags: map[string]string{result.TagCode: Code},
+			Severity: result.Warning, ResourceRef: &ref, Field: &result.Field{Path: workload.FieldString(path)}, Tags: map[string]string{result.TagCode: Code},
 			Message: name + " can be read by all who can read what is published; keep it in a Secret that is not, and replace it if others have seen it",
 		}
 		if doc.Path() != "" {

@@ -25,15 +25,7 @@ type Object struct {
 }
 
 // Ref names the object.
-func (o Object) Ref() result.ResourceRef {
-	var ref result.ResourceRef
-	ref.APIVersion, _ = o.Value["apiVersion"].(string)
-	ref.Kind, _ = o.Value["kind"].(string)
-	metadata, _ := o.Value["metadata"].(map[string]any)
-	ref.Name, _ = metadata["name"].(string)
-	ref.Namespace, _ = metadata["namespace"].(string)
-	return ref
-}
+func (o Object) Ref() result.ResourceRef { return result.RefTo(o.Value) }
 
 // Options say against what objects are checked.
 type Options struct {

@@ -92,8 +92,13 @@ func (g *gitTarget) groupKey() string {
 
 // Publish implements Interface.
 func (g *gitTarget) Publish(ctx context.Context, c Change) (Receipt, error) {
+	return g.publishBy(ctx, c, g.commitChange)
+}
+
+// publishBy publishes a change by what writes it, and completes the receipt. write returns the commit before, too.
+func (g *gitTarget) publishBy(ctx context.Context, c Change, write func(context.Context, Change) (Receipt, git.Hash, error)) (Receipt, error) {
 	c.Subject, c.Adopt = g.to.Git.Message, g.to.Git.Adopt
-	receipt, before, err := g.commitChange(ctx, c)
+	receipt, before, err := write(ctx, c)
 	if err != nil {
 		return receipt, err
 	}

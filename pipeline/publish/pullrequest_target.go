@@ -76,18 +76,7 @@ func (t *pullTarget) requestFrom(head string) *PullRequest {
 
 // Publish implements Interface.
 func (t *pullTarget) Publish(ctx context.Context, c Change) (Receipt, error) {
-	c.Subject, c.Adopt = t.to.Git.Message, t.to.Git.Adopt
-	receipt, before, err := t.proposeChange(ctx, c)
-	if err != nil {
-		return receipt, err
-	}
-	receipt.Files = map[string][]byte{}
-	for name, content := range c.Files {
-		receipt.Files[path.Join(t.to.Directory(), name)] = content
-	}
-	receipt.Record = recordOf(receipt.Files)
-	receipt.Old = t.commitReader(before)
-	return receipt, nil
+	return t.publishBy(ctx, c, t.proposeChange)
 }
 
 // Remove implements Interface: the removal is proposed.

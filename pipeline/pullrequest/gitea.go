@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // gitea is a repository at Gitea or Forgejo (docs.gitea.com, "API"; read in routers/api/v1/repo of 1.27.3).
@@ -34,24 +33,10 @@ func openGitea(a *api, c Credentials) Host {
 }
 
 type giteaRequest struct {
-	Number         int64       `json:"number"`
-	HTMLURL        string      `json:"html_url"`
-	State          string      `json:"state"`
-	Title          string      `json:"title"`
-	Body           string      `json:"body"`
-	Draft          bool        `json:"draft"`
-	Merged         bool        `json:"merged"`
-	Head           giteaBranch `json:"head"`
-	Base           giteaBranch `json:"base"`
-	MergeCommitSHA string      `json:"merge_commit_sha"`
-	CreatedAt      time.Time   `json:"created_at"`
-	UpdatedAt      time.Time   `json:"updated_at"`
-	ClosedAt       *time.Time  `json:"closed_at"`
-	MergedAt       *time.Time  `json:"merged_at"`
-	User           struct {
-		Login string `json:"login"`
-	} `json:"user"`
-	Labels []namedLabel `json:"labels"`
+	answeredRequest
+	Merged bool        `json:"merged"`
+	Head   giteaBranch `json:"head"`
+	Base   giteaBranch `json:"base"`
 }
 
 type giteaBranch struct {
@@ -62,20 +47,7 @@ type giteaBranch struct {
 }
 
 func (r *giteaRequest) request() *Request {
-	out := &Request{
-		Number: r.Number, URL: r.HTMLURL, State: StateOpen, Head: r.Head.Label, Base: r.Base.Label, HeadCommit: r.Head.SHA,
-		Title: r.Title, Body: r.Body, Labels: names(r.Labels), Draft: r.Draft,
-		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, ClosedAt: timeOf(r.ClosedAt), Author: r.User.Login,
-	}
-	switch {
-	case r.Merged:
-		if out.State, out.MergeCommit = StateMerged, r.MergeCommitSHA; out.ClosedAt.IsZero() {
-			out.ClosedAt = timeOf(r.MergedAt)
-		}
-	case r.State != "open":
-		out.State = StateClosed
-	}
-	return out
+	return r.from(r.Head.Label, r.Head.SHA, r.Base.Label, r.Merged)
 }
 
 // list reads lists: Gitea can be asked for the pull requests to a branch since 1.24, and for those from one not at all.

@@ -31,23 +31,47 @@ func openGitHub(a *api, c Credentials) Host {
 
 // gitHubRequest is a pull request as GitHub answers it.
 type gitHubRequest struct {
-	Number         int64        `json:"number"`
-	HTMLURL        string       `json:"html_url"`
-	State          string       `json:"state"`
-	Title          string       `json:"title"`
-	Body           string       `json:"body"`
-	Draft          bool         `json:"draft"`
-	Head           gitHubBranch `json:"head"`
-	Base           gitHubBranch `json:"base"`
-	MergeCommitSHA string       `json:"merge_commit_sha"`
-	CreatedAt      time.Time    `json:"created_at"`
-	UpdatedAt      time.Time    `json:"updated_at"`
-	ClosedAt       *time.Time   `json:"closed_at"`
-	MergedAt       *time.Time   `json:"merged_at"`
+	answeredRequest
+	Head gitHubBranch `json:"head"`
+	Base gitHubBranch `json:"base"`
+}
+
+// answeredRequest has the fields that GitHub and those who follow its API answer alike.
+type answeredRequest struct {
+	Number         int64      `json:"number"`
+	HTMLURL        string     `json:"html_url"`
+	State          string     `json:"state"`
+	Title          string     `json:"title"`
+	Body           string     `json:"body"`
+	Draft          bool       `json:"draft"`
+	MergeCommitSHA string     `json:"merge_commit_sha"`
+	CreatedAt      time.Time  `json:"created_at"`
+	UpdatedAt      time.Time  `json:"updated_at"`
+	ClosedAt       *time.Time `json:"closed_at"`
+	MergedAt       *time.Time `json:"merged_at"`
 	User           struct {
 		Login string `json:"login"`
 	} `json:"user"`
 	Labels []namedLabel `json:"labels"`
+}
+
+// from returns the pull request from a branch to another. The commit to merge is only told of merged ones: before, it is one that a host
+// makes to see whether it can be merged.
+func (r *answeredRequest) from(head, commit, base string, merged bool) *Request {
+	out := &Request{
+		Number: r.Number, URL: r.HTMLURL, State: StateOpen, Head: head, Base: base, HeadCommit: commit,
+		Title: r.Title, Body: r.Body, Labels: names(r.Labels), Draft: r.Draft,
+		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, ClosedAt: timeOf(r.ClosedAt), Author: r.User.Login,
+	}
+	switch {
+	case merged:
+		if out.State, out.MergeCommit = StateMerged, r.MergeCommitSHA; out.ClosedAt.IsZero() {
+			out.ClosedAt = timeOf(r.MergedAt)
+		}
+	case r.State != "open":
+		out.State = StateClosed
+	}
+	return out
 }
 
 type gitHubBranch struct {
@@ -79,19 +103,7 @@ func timeOf(t *time.Time) time.Time {
 }
 
 func (r *gitHubRequest) request() *Request {
-	out := &Request{
-		Number: r.Number, URL: r.HTMLURL, State: StateOpen, Head: r.Head.Ref, Base: r.Base.Ref, HeadCommit: r.Head.SHA,
-		Title: r.Title, Body: r.Body, Labels: names(r.Labels), Draft: r.Draft,
-		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, ClosedAt: timeOf(r.ClosedAt), Author: r.User.Login,
-	}
-	switch {
-	case r.MergedAt != nil:
-		// Before, this is a commit that GitHub makes to see whether it can be merged.
-		out.State, out.MergeCommit = StateMerged, r.MergeCommitSHA
-	case r.State != "open":
-		out.State = StateClosed
-	}
-	return out
+	return r.from(r.Head.Ref, r.Head.SHA, r.Base.Ref, r.MergedAt != nil)
 }
 
 // own reports whether the branch is one of the repository itself. That of a fork that is gone has no repository.

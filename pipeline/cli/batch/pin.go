@@ -96,7 +96,7 @@ func (p *pinner) pinDocument(at fn.Item) (*manifest.Document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", at.Doc, err)
 	}
-	ref := referenceTo(obj)
+	ref := result.RefTo(obj)
 	wanted := obj
 	for _, t := range templates {
 		pod, rs := p.work(t.Pod)
@@ -141,14 +141,4 @@ func (p *pinner) pinList(at fn.Item, elements []*manifest.Document) (*manifest.D
 // fileOf says where a document is.
 func fileOf(item fn.Item) *result.File {
 	return &result.File{Path: item.Path, Index: item.Index, Line: item.Doc.Line()}
-}
-
-// referenceTo names an object.
-func referenceTo(obj map[string]any) (ref result.ResourceRef) {
-	ref.APIVersion, _ = obj["apiVersion"].(string)
-	ref.Kind, _ = obj["kind"].(string)
-	meta, _ := obj["metadata"].(map[string]any)
-	ref.Name, _ = meta["name"].(string)
-	ref.Namespace, _ = meta["namespace"].(string)
-	return ref
 }

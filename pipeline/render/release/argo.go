@@ -174,7 +174,6 @@ type appRender struct {
 	chart   foundChart
 	spec    *v1alpha1.Helm
 	options helmchart.Options
-	env     map[string]string
 }
 
 func (r *appRender) render(ctx context.Context, out *Rendered) error {

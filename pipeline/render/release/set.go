@@ -27,15 +27,7 @@ type Object struct {
 }
 
 // Ref returns the identity of the object.
-func (o *Object) Ref() result.ResourceRef {
-	var ref result.ResourceRef
-	ref.APIVersion, _ = o.Value["apiVersion"].(string)
-	ref.Kind, _ = o.Value["kind"].(string)
-	metadata, _ := o.Value["metadata"].(map[string]any)
-	ref.Name, _ = metadata["name"].(string)
-	ref.Namespace, _ = metadata["namespace"].(string)
-	return ref
-}
+func (o *Object) Ref() result.ResourceRef { return result.RefTo(o.Value) }
 
 // group returns the API group of the object.
 func (o *Object) group() string {
