@@ -38,8 +38,8 @@ race = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
 .PHONY: test
 test: ## Run all tests with the race detector, and those over recorded cases without.
-	PRERIG_CORPUS=none go test $(test_flags) $(race) -p $(test_packages) -timeout 20m $(longest_tests) $(filter-out $(case_tests),$(shell go list ./...))
-	PRERIG_CORPUS=$(if $(wildcard $(CORPUS)/.),$(abspath $(CORPUS)),none) go test $(test_flags) -p $(test_packages) -timeout 20m $(if $(wildcard $(CORPUS)/.),$(corpus_tests)) $(case_tests)
+	PRERIG_CORPUS=none go test $(test_flags) $(race) -p $(test_packages) -timeout 40m $(longest_tests) $(filter-out $(case_tests),$(shell go list ./...))
+	PRERIG_CORPUS=$(if $(wildcard $(CORPUS)/.),$(abspath $(CORPUS)),none) go test $(test_flags) -p $(test_packages) -timeout 40m $(if $(wildcard $(CORPUS)/.),$(corpus_tests)) $(case_tests)
 
 # Linking a hundred test binaries takes minutes, a third less without what only debuggers read; verify-lint runs vet.
 test_flags = -vet=off -ldflags='-s -w'
