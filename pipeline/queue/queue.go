@@ -87,9 +87,10 @@ type Queue struct {
 	papers      jetstream.KeyValue
 	seen        jetstream.KeyValue // ids of events
 	owner       string
-	broken      atomic.Bool // a write failed
-	full        atomic.Bool // the last write was refused for want of room
-	unlock      func()      // the embedded server's directory
+	broken      atomic.Bool  // a write failed
+	silentSince atomic.Int64 // when a write was first not answered in time, since one was; in nanoseconds, 0 for never
+	full        atomic.Bool  // the last write was refused for want of room
+	unlock      func()       // the embedded server's directory
 }
 
 // Open starts or connects, and makes the streams that are not there.

@@ -14,11 +14,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ErrBroken means that the embedded server could not write for a while, and that it must be opened again: it keeps the
+// ErrBroken means that the embedded server could not write for a while, or did not answer, and that it must be opened again: it keeps the
 // errors of its files, and would neither store nor hand out anything any more.
 var ErrBroken = errors.New("the embedded NATS server could not write to its directory and is started again")
 
-// noteWriteError remembers that a write failed. One that the server refuses as its files have grown to their bound is no failure to
+// noteWriteError remembers that a write failed, or that none has been answered for long. One that the server refuses as its files have grown to their bound is no failure to
 // write: it would do so again after it was started again.
 func (q *Queue) noteWriteError(err error) error {
 	full := outOfRoom(err)
@@ -26,11 +26,34 @@ func (q *Queue) noteWriteError(err error) error {
 		q.opts.Log.Error("the queue has no room left: nothing is stored and no job is begun; raise nats.max_store, "+
 			"or the limits of the NATS server that nats.url names", "error", err)
 	}
+	if late := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout); late || err == nil {
+		if q.noteAnswer(late) > longestSilence && q.server != nil {
+			q.broken.Store(true)
+		}
+		return err
+	}
 	own := full || errors.Is(err, ErrChanged) || errors.Is(err, context.Canceled) || errors.Is(err, nats.ErrMaxPayload)
-	if err != nil && q.server != nil && !own {
+	if q.server != nil && !own {
 		q.broken.Store(true)
 	}
 	return err
+}
+
+// longestSilence is how long the embedded server may answer no write before it counts as broken. A busy machine or a slow disk makes
+// writes late, and starting again would only add to its work; a write that failed the server tells by itself.
+const longestSilence = 2 * time.Minute
+
+// noteAnswer notes whether a write was answered in time, and returns for how long none was.
+func (q *Queue) noteAnswer(late bool) time.Duration {
+	if !late {
+		q.silentSince.Store(0)
+		return 0
+	}
+	now := time.Now()
+	if q.silentSince.CompareAndSwap(0, now.UnixNano()) {
+		return 0
+	}
+	return now.Sub(time.Unix(0, q.silentSince.Load()))
 }
 
 // outOfRoom reports whether a server has refused to store something as there is too much.

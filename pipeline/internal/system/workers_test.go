@@ -15,9 +15,13 @@ import (
 // TestFinding8DaemonWithoutWorkersIsNotReady has a daemon whose only worker is not there yet, comes, and is killed.
 func TestFinding8DaemonWithoutWorkersIsNotReady(t *testing.T) {
 	nats := startNATS(t)
-	f := prepare(t, map[string]string{"web.yaml": pipelineYAML("web", "URL"), "api.yaml": pipelineYAML("api", "URL")})
+	f := prepare(t, map[string]string{"web.yaml": pipelineYAML("web", "URL")})
 	f.c.NATS.URL, f.c.NATS.AckWait, f.c.Workers = nats, 2*time.Second, 0
-	f.repository.Commit("first", map[string]string{"apps/web/web.yaml": deployment("web", "web:1"), "apps/api/api.yaml": deployment("api", "api:1")})
+	f.repository.Commit("first", map[string]string{"apps/web/web.yaml": deployment("web", "web:1")})
+	other := *f // no push to the first repository can ask for a run of what is read from here, however late a look at it is answered
+	other.repository = f.git.Repository(t, "other")
+	other.repository.Commit("first", map[string]string{"apps/api/api.yaml": deployment("api", "api:1")})
+	f.write(filepath.Join(f.c.Pipelines, "api.yaml"), pipelineYAML("api", other.repository.URL))
 	f.start()
 	ready := func(want int, text string) {
 		t.Helper()
@@ -48,7 +52,7 @@ func TestFinding8DaemonWithoutWorkersIsNotReady(t *testing.T) {
 	c := &chaos{fixture: f, logs: filepath.Join(t.TempDir(), "log")}
 	worker := c.serve(&away, true)
 	f.shows("web/shop/deployment-web.yaml", "image: web:1")
-	f.shows("api/shop/deployment-api.yaml", "image: api:1")
+	other.shows("api/shop/deployment-api.yaml", "image: api:1")
 	ready(http.StatusOK, "ok")
 	f.eventually("waiting for both", f.notReady) // what is shown is pushed, and its run may not have ended
 	worker.end()
