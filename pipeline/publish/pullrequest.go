@@ -54,6 +54,9 @@ var ErrEdited = errors.New("merge or close the pull request and delete its branc
 // errAgain asks for another look: what was true when it began is not any more.
 var errAgain = errors.New("the pull request was closed or merged meanwhile")
 
+// errBegun asks for a look at a branch that was begun.
+var errBegun = errors.New("the branch was begun")
+
 func (p *PullRequest) headRef() string { return "refs/heads/" + p.Head }
 
 // Publish brings the pull request to where the changes want it, together with what waits there of other pipelines. Without changes it
@@ -64,14 +67,17 @@ func (p *PullRequest) Publish(ctx context.Context, changes []Change) (Result, er
 	if attempts == 0 {
 		attempts = 10
 	}
-	moved, sure := false, int64(0)
+	moved, begun, sure := false, false, int64(0)
 	for try := 1; ; try++ {
 		result, err := p.reconcile(ctx, changes, sure)
 		if err == nil {
 			result.Changed = result.Changed || moved
 			return result, nil
 		}
-		if !errors.Is(err, git.ErrMoved) && !errors.Is(err, errAgain) || try == attempts {
+		begun = begun || errors.Is(err, errBegun)
+		moves := errors.Is(err, git.ErrMoved) || errors.Is(err, errAgain) || errors.Is(err, pullrequest.ErrChanged)
+		moves = moves || begun && pullrequest.IsNotFound(err) // Gitea takes a moment to see that a repository is not empty any more
+		if !moves || try == attempts {
 			return result, err
 		}
 		if errors.Is(err, errAgain) {
@@ -118,7 +124,8 @@ func (p *PullRequest) reconcile(ctx context.Context, changes []Change, sure int6
 		return r.result, err
 	}
 	defer push.Close()
-	if answer.err != nil {
+	// Gitea knows no pull requests of a repository without any branch, which is begun below.
+	if answer.err != nil && !(len(push.Refs().ByName) == 0 && pullrequest.IsNotFound(answer.err)) {
 		return r.result, fmt.Errorf("looking for the pull request from %s: %w", p.Head, answer.err)
 	}
 	r.push, r.request = push, answer.request
@@ -182,7 +189,7 @@ func (r *round) beginBase(ctx context.Context, date time.Time) error {
 	if err := r.send(ctx, []git.Update{{Name: b.Target(), New: commit}}, commit); err != nil {
 		return fmt.Errorf("beginning %s: %w", b.Target(), err)
 	}
-	return fmt.Errorf("%s was begun: %w", b.Name, git.ErrMoved)
+	return fmt.Errorf("%s: %w: %w", b.Name, errBegun, git.ErrMoved)
 }
 
 // want works out the next head: what the changes want, and what waits of others.
@@ -357,7 +364,7 @@ func (r *round) withdraw(ctx context.Context) error {
 	if open := r.request; open != nil && open.State == pullrequest.StateOpen {
 		text := readBody(open.Body)
 		text.marks.withdrawn = true
-		content := pullrequest.Content{Title: open.Title, Body: text.write(text.ours, p.Host.MaxBody())}
+		content := pullrequest.Content{Title: open.Title, Body: text.write(text.ours, p.Host.MaxBody()), From: open}
 		if content.Body != normalBody(open.Body) {
 			if _, err := p.Host.Update(ctx, open.Number, content); err != nil {
 				return fmt.Errorf("closing the pull request %d: %w", open.Number, err)

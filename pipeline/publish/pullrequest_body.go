@@ -161,6 +161,7 @@ func (r *round) keepRequest(ctx context.Context, pushed bool) error {
 	}
 	body := normalBody(known.Body)
 	if content.Title != known.Title || content.Body != body || !containsAll(known.Labels, content.Labels) {
+		content.From = known
 		updated, err := p.Host.Update(ctx, known.Number, content)
 		if err != nil {
 			return fmt.Errorf("updating the pull request %d: %w", known.Number, err)

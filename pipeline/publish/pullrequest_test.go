@@ -5,6 +5,7 @@ package publish_test
 
 import (
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -162,6 +163,27 @@ func TestPullRequestFollowsItsBase(t *testing.T) {
 	}
 }
 
+// Gitea answers so for a repository that nothing was pushed to.
+func TestPullRequestInAnEmptyRepository(t *testing.T) {
+	w := newReviewed(t)
+	status, late := http.StatusNotFound, 2
+	w.host.Before = func(string) error {
+		if late--; w.tip("rendered") == "" || late >= 0 {
+			return pulltest.Failure(status, "not found")
+		}
+		return nil
+	}
+	if first := w.publish(w.restarted(shopHead), change(t, "shop", "shop", configMap("a", "1"))); first.Waiting.Request.Number != 1 {
+		t.Errorf("got %+v", first.Waiting)
+	}
+	w.repo.Git("update-ref", "-d", "refs/heads/rendered")
+	w.repo.Git("update-ref", "-d", "refs/heads/"+shopHead)
+	status = http.StatusForbidden
+	if _, err := w.restarted(shopHead).Publish(ctx, []publish.Change{change(t, "shop", "shop", configMap("a", "1"))}); err == nil || w.tip("rendered") != "" {
+		t.Errorf("a host that refuses gives %v", err)
+	}
+}
+
 func TestPullRequestOfSeveral(t *testing.T) {
 	const head = "prerig/rendered/all"
 	w := newReviewed(t)
@@ -272,6 +294,24 @@ func TestPullRequestEditedOnItsPage(t *testing.T) {
 	w.publish(w.restarted(shopHead), change(t, "shop", "shop", configMap("a", "5")))
 	if r := w.newest(shopHead); !strings.HasSuffix(r.Body, "\nAll mine.") || !strings.HasPrefix(r.Body, "Prerig has rendered") {
 		t.Errorf("got %s", r.Body)
+	}
+}
+
+// A person writes between a look and what follows from it.
+func TestPullRequestEditedMeanwhile(t *testing.T) {
+	w := newReviewed(t)
+	w.publish(w.restarted(shopHead), change(t, "shop", "shop", configMap("a", "1")))
+	wrote := false
+	w.host.Before = func(call string) error {
+		if call == pulltest.Update && !wrote {
+			wrote = true
+			w.host.Edit(1, func(r *pullrequest.Request) { r.Title, r.Body = "Do not merge yet", r.Body+"\n\nWait for Ann." })
+		}
+		return nil
+	}
+	w.publish(w.restarted(shopHead), change(t, "shop", "shop", configMap("a", "2"), configMap("b", "2")))
+	if r := w.newest(shopHead); r.Title != "Do not merge yet" || !strings.HasSuffix(r.Body, "\n\nWait for Ann.") || !strings.Contains(r.Body, "2 objects") {
+		t.Errorf("got %s\n%s", r.Title, r.Body)
 	}
 }
 

@@ -37,6 +37,8 @@ type giteaRequest struct {
 	Merged bool        `json:"merged"`
 	Head   giteaBranch `json:"head"`
 	Base   giteaBranch `json:"base"`
+	// ContentVersion counts the changes of the body, since Gitea 1.26.
+	ContentVersion *int `json:"content_version"`
 }
 
 type giteaBranch struct {
@@ -47,7 +49,9 @@ type giteaBranch struct {
 }
 
 func (r *giteaRequest) request() *Request {
-	return r.from(r.Head.Label, r.Head.SHA, r.Base.Label, r.Merged)
+	out := r.from(r.Head.Label, r.Head.SHA, r.Base.Label, r.Merged)
+	out.version = r.ContentVersion
+	return out
 }
 
 // list reads lists: Gitea can be asked for the pull requests to a branch since 1.24, and for those from one not at all.
@@ -102,21 +106,45 @@ func (g *gitea) get(ctx context.Context, number int64) (*Request, error) {
 func (g *gitea) create(ctx context.Context, head, base string, c Content) (*Request, error) {
 	var r giteaRequest
 	in := map[string]any{"title": c.Title, "body": c.Body, "head": head, "base": base}
+	if len(c.Labels) > 0 {
+		numbers, err := g.numbersOf(ctx, creating(head, base), c.Labels)
+		if err != nil {
+			return nil, err
+		}
+		in["labels"] = numbers
+	}
 	_, err := g.call(ctx, creating(head, base), http.MethodPost, "/pulls", in, &r)
 	return r.request(), err
 }
 
 func (g *gitea) edit(ctx context.Context, was *Request, title, body string) (*Request, error) {
 	var r giteaRequest
-	_, err := g.call(ctx, writing(was.Number), http.MethodPatch, pull(was.Number), map[string]any{"title": title, "body": body}, &r)
+	in := map[string]any{"title": title, "body": body}
+	if was.version != nil {
+		in["content_version"] = *was.version
+	}
+	_, err := g.call(ctx, writing(was.Number), http.MethodPatch, pull(was.Number), in, &r)
+	if e := (*Error)(nil); was.version != nil && errors.As(err, &e) && e.Status == http.StatusConflict {
+		return nil, fmt.Errorf("%w: %w", ErrChanged, err)
+	}
 	return r.request(), err
 }
 
-// label adds labels by their numbers, which every version takes, and makes those that neither the repository nor its organisation has.
 func (g *gitea) label(ctx context.Context, r *Request, labels []string) error {
-	known, err := g.labelNumbers(ctx, r.Number)
+	numbers, err := g.numbersOf(ctx, labelling(r.Number), labels)
 	if err != nil {
 		return err
+	}
+	_, err = g.call(ctx, labelling(r.Number), http.MethodPost, fmt.Sprintf("/issues/%d/labels", r.Number), map[string]any{"labels": numbers}, nil)
+	return err
+}
+
+// numbersOf returns the numbers of labels, which every version takes, and makes those that neither the repository nor its organisation
+// has.
+func (g *gitea) numbersOf(ctx context.Context, doing string, labels []string) ([]int64, error) {
+	known, err := g.labelNumbers(ctx, doing)
+	if err != nil {
+		return nil, err
 	}
 	var numbers []int64
 	for _, name := range labels {
@@ -125,23 +153,22 @@ func (g *gitea) label(ctx context.Context, r *Request, labels []string) error {
 			var made namedLabel
 			in := map[string]any{"name": name, "color": "#1d76db"}
 			if _, err := g.call(ctx, "making the label "+name, http.MethodPost, "/labels", in, &made); err != nil {
-				return err
+				return nil, err
 			}
 			id = made.ID
 		}
 		numbers = append(numbers, id)
 	}
-	_, err = g.call(ctx, labelling(r.Number), http.MethodPost, fmt.Sprintf("/issues/%d/labels", r.Number), map[string]any{"labels": numbers}, nil)
-	return err
+	return numbers, nil
 }
 
-func (g *gitea) labelNumbers(ctx context.Context, number int64) (map[string]int64, error) {
+func (g *gitea) labelNumbers(ctx context.Context, doing string) (map[string]int64, error) {
 	owner, _, _ := strings.Cut(g.repository, "/")
 	known := map[string]int64{}
 	for _, at := range []string{g.root + "/orgs/" + owner + "/labels", g.at + "/labels"} {
 		for page, read := 1, 0; page <= maxPages; page++ {
 			var some []namedLabel
-			h, err := g.callAt(ctx, labelling(number), http.MethodGet, fmt.Sprintf("%s?page=%d&limit=%d", at, page, giteaPage), nil, &some)
+			h, err := g.callAt(ctx, doing, http.MethodGet, fmt.Sprintf("%s?page=%d&limit=%d", at, page, giteaPage), nil, &some)
 			// A user has no labels, and a token may be for no organisations.
 			if e := (*Error)(nil); at != g.at+"/labels" && errors.As(err, &e) && (e.Status == http.StatusNotFound || e.Status == http.StatusForbidden) {
 				break

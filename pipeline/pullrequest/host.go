@@ -137,17 +137,19 @@ func (h *repository) Update(ctx context.Context, number int64, c Content) (*Requ
 	if err != nil {
 		return nil, err
 	}
+	if c.From != nil && (!sameText(r.Title, c.From.Title) || !sameText(r.Body, c.From.Body)) {
+		return nil, fmt.Errorf("writing pull request %d: %w", number, ErrChanged)
+	}
+	// The body may say which labels were put on, so that it comes after them: what is interrupted in between is done again.
+	if err := h.addLabels(ctx, r, c.Labels); err != nil {
+		return nil, err
+	}
 	if !sameText(r.Title, c.Title) || !sameText(r.Body, c.Body) {
 		labels := r.Labels
 		if r, err = checked(h.edit(ctx, r, c.Title, c.Body)); err != nil {
 			return nil, err
 		}
-		if r.Labels == nil {
-			r.Labels = labels
-		}
-	}
-	if err := h.addLabels(ctx, r, c.Labels); err != nil {
-		return nil, err
+		r.Labels = slices.Concat(r.Labels, missing(labels, r.Labels))
 	}
 	return r, nil
 }

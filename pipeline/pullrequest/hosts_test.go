@@ -5,6 +5,7 @@ package pullrequest_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -39,8 +40,8 @@ func TestGitHub(t *testing.T) {
 		exchange{ask: list, answer: []any{merged, is}},
 		exchange{ask: "GET /repos/org/app/pulls/2", answer: is},
 		exchange{ask: "GET /repos/org/app/pulls/2", answer: bare},
-		exchange{ask: "PATCH /repos/org/app/pulls/2", body: `{"title":"new","body":"what a person must know"}`, answer: recorded(t, "github", map[string]any{"title": "new", "labels": []any{}})},
 		exchange{ask: "POST /repos/org/app/issues/2/labels", body: `{"labels":["prerig"]}`, answer: []any{}},
+		exchange{ask: "PATCH /repos/org/app/pulls/2", body: `{"title":"new","body":"what a person must know"}`, answer: recorded(t, "github", map[string]any{"title": "new", "labels": []any{}})},
 		exchange{ask: "GET /repos/org/app/pulls/2", answer: is},
 		exchange{ask: "PATCH /repos/org/app/pulls/2", body: `{"state":"closed"}`, answer: closed},
 		exchange{ask: "POST /repos/org/app/issues/2/comments", body: `{"body":"nothing is left"}`, status: 201, answer: object("id", 1)},
@@ -97,8 +98,8 @@ func TestGitLab(t *testing.T) {
 		exchange{ask: list, answer: []any{is, merged}},
 		exchange{ask: "GET " + at + "/2", answer: is},
 		exchange{ask: "GET " + at + "/2", answer: bare},
-		exchange{ask: "PUT " + at + "/2", body: `{"title":"new","description":"what a person must know"}`, answer: recorded(t, "gitlab", map[string]any{"title": "new", "labels": []any{}})},
 		exchange{ask: "PUT " + at + "/2", body: `{"add_labels":"prerig"}`, answer: is},
+		exchange{ask: "PUT " + at + "/2", body: `{"title":"new","description":"what a person must know"}`, answer: recorded(t, "gitlab", map[string]any{"title": "new", "labels": []any{}})},
 		exchange{ask: "GET " + at + "/2", answer: is},
 		exchange{ask: "PUT " + at + "/2", body: `{"state_event":"close"}`, answer: closed},
 		exchange{ask: "POST " + at + "/2/notes", body: `{"body":"nothing is left"}`, status: 201, answer: object("id", 1)},
@@ -230,8 +231,8 @@ func TestAzureDevOps(t *testing.T) {
 		exchange{ask: "GET " + one, answer: is},
 		exchange{ask: "GET " + one, answer: bare},
 		exchange{ask: "GET " + labels, answer: object("value", []any{object("name", "prerig", "active", false)})},
-		exchange{ask: "PATCH " + one, body: `{"title":"new","description":"what a person must know"}`, answer: recorded(t, "azure", map[string]any{"title": "new", "labels": nil})},
 		exchange{ask: "POST " + labels, body: `{"name":"prerig"}`, answer: object("name", "prerig", "active", true)},
+		exchange{ask: "PATCH " + one, body: `{"title":"new","description":"what a person must know"}`, answer: recorded(t, "azure", map[string]any{"title": "new", "labels": nil})},
 		exchange{ask: "GET " + one, answer: is},
 		exchange{ask: "PATCH " + one, body: `{"status":"abandoned"}`, answer: abandoned},
 		exchange{ask: "POST " + at + "/2/threads?" + version, body: `{"status":"closed","comments":[{"parentCommentId":0,"commentType":"text","content":"nothing is left"}]}`, answer: object("id", 1)},
@@ -271,6 +272,39 @@ func TestGiteaPages(t *testing.T) {
 	}
 	if _, err := h.Update(context.Background(), 3, pullrequest.Content{Title: title, Body: body, Labels: []string{"prerig", "new"}}); err != nil {
 		t.Error(err)
+	}
+}
+
+// Labels that come after would be lost in a crash in between: the body says that they were put on.
+func TestGiteaOpensWithLabels(t *testing.T) {
+	opened := object("number", 3, "state", "open", "title", title, "body", body, "labels", []any{object("id", 6, "name", "prerig")},
+		"head", object("label", head, "sha", headSHA, "repo_id", 1), "base", object("label", "main", "repo_id", 1))
+	s := newScript(t, "token s3cret",
+		exchange{ask: "GET /orgs/org/labels?page=1&limit=50", answer: []any{object("id", 6, "name", "prerig")}, header: map[string]string{"X-Total-Count": "1"}},
+		exchange{ask: "GET /repos/org/app/labels?page=1&limit=50", answer: []any{}},
+		exchange{ask: "POST /repos/org/app/pulls", body: `{"title":"shop: 2 objects","body":"what a person must know","head":"prerig/shop","base":"main","labels":[6]}`, status: 201, answer: opened},
+	)
+	h := open(t, pullrequest.Options{Provider: giturl.Gitea, Repository: "https://git.example.com/org/app", API: s.url})
+	if r, err := h.Create(context.Background(), head, "main", content); err != nil || !slices.Equal(r.Labels, []string{"prerig"}) {
+		t.Errorf("opened %+v, %v", r, err)
+	}
+}
+
+// A body that was changed between reading and writing it stays.
+func TestGiteaChangedMeanwhile(t *testing.T) {
+	is := object("number", 3, "state", "open", "title", title, "body", body, "content_version", 4,
+		"head", object("label", head, "sha", headSHA, "repo_id", 1), "base", object("label", "main", "repo_id", 1))
+	s := newScript(t, "token s3cret",
+		exchange{ask: "GET /repos/org/app/pulls/3", answer: is},
+		exchange{ask: "GET /repos/org/app/pulls/3", answer: is},
+		exchange{ask: "PATCH /repos/org/app/pulls/3", body: `{"title":"new","body":"what a person must know","content_version":4}`, status: 409, answer: object("message", "the issue was changed")},
+	)
+	h := open(t, pullrequest.Options{Provider: giturl.Gitea, Repository: "https://git.example.com/org/app", API: s.url})
+	for _, was := range []string{"read before Ann wrote", body} {
+		_, err := h.Update(context.Background(), 3, pullrequest.Content{Title: "new", Body: body, From: &pullrequest.Request{Title: title, Body: was}})
+		if !errors.Is(err, pullrequest.ErrChanged) {
+			t.Errorf("got %v", err)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ package pullrequest
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 )
@@ -38,6 +39,8 @@ type Request struct {
 	ClosedAt time.Time
 	// Author is the name by which the host knows who opened it.
 	Author string
+	// version is the host's own of the body, nil where it has none.
+	version *int
 }
 
 // Content is what Prerig writes of a pull request.
@@ -48,7 +51,13 @@ type Content struct {
 	Body string
 	// Labels are added where they are missing, and others stay. Bitbucket has no labels; they are left out there.
 	Labels []string
+	// From is what was read of the pull request before this was made of it. Where its title or body is another by now, as a person has
+	// changed it, Update writes neither, and the error is [ErrChanged]. nil overwrites whatever there is.
+	From *Request
 }
+
+// ErrChanged is about a pull request that somebody has changed since it was read.
+var ErrChanged = errors.New("somebody has changed the pull request meanwhile")
 
 // Host is one repository at a Git host. Its errors are of type *[Error] where the host or the way to it is the cause. It is safe for
 // concurrent use.

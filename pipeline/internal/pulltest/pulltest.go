@@ -181,6 +181,9 @@ func (h *Host) Update(ctx context.Context, number int64, c pullrequest.Content) 
 		if err := h.check(c); err != nil {
 			return err
 		}
+		if c.From != nil && (r.Title != c.From.Title || r.Body != c.From.Body) {
+			return pullrequest.ErrChanged
+		}
 		labels := slices.Clone(r.Labels)
 		for _, label := range c.Labels {
 			if !slices.Contains(labels, label) {
