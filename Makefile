@@ -167,11 +167,11 @@ helm: helm-programs ## Compare renders of charts with Helm itself, CHARTS=DIR.
 gitea: ## Build dist/upstream/gitea: a Git host, to open pull requests at.
 	cd $(upstream)/gitea && CGO_ENABLED=1 go build -trimpath -tags 'sqlite sqlite_unlock_notify' -ldflags '-s -w' -o $(abspath $(dist))/upstream/gitea code.gitea.io/gitea
 
-# About ten minutes the first time.
+# About ten minutes the first time, and twenty more with PRERIG_E2E=full.
 .PHONY: e2e-gitea
-e2e-gitea: gitea ## Open, update, merge and close pull requests at Gitea itself.
-	go test -count=1 -timeout 20m -run 'TestGitea' -v ./pipeline/pullrequest -args -gitea $(abspath $(dist))/upstream/gitea \
-	  -gitea-root $$(cd $(upstream)/gitea && go list -m -f '{{.Dir}}' code.gitea.io/gitea)
+e2e-gitea: gitea ## Open, update, merge and close pull requests at Gitea itself, also with a daemon that is killed.
+	go test -count=1 -timeout 60m -p 1 -run 'TestGitea' -v ./pipeline/pullrequest ./pipeline/internal/system -args \
+	  -gitea $(abspath $(dist))/upstream/gitea -gitea-root $$(cd $(upstream)/gitea && go list -m -f '{{.Dir}}' code.gitea.io/gitea)
 
 .PHONY: helm-programs
 helm-programs: ## Build dist/upstream/helm4 and helm3: Helm itself, to compare with.

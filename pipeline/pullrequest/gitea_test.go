@@ -12,13 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prerig/prerig/pipeline/internal/giteatest"
 	"github.com/prerig/prerig/pipeline/pullrequest"
 )
 
 // giteaShop has an organisation with a repository, to which the user prerig may write, with the scopes that the documentation names. ann
 // and bob are people.
 type giteaShop struct {
-	*giteaServer
+	*giteatest.Server
 	t        *testing.T
 	ann, bob string
 	token    string
@@ -26,18 +27,18 @@ type giteaShop struct {
 }
 
 func newGiteaShop(t *testing.T) *giteaShop {
-	g := startGitea(t)
-	s := &giteaShop{giteaServer: g, t: t}
+	g := giteatest.Start(t, giteatest.Options{Page: 3})
+	s := &giteaShop{Server: g, t: t}
 	for _, name := range []string{"prerig", "ann", "bob"} {
-		g.user(name)
+		g.User(name)
 	}
-	s.token, s.ann, s.bob = g.token("prerig", "write:repository,write:issue"), g.token("ann", "all"), g.token("bob", "all")
-	g.must(g.admin, http.MethodPost, "/orgs", object("username", "shop"), nil)
-	g.must(g.admin, http.MethodPost, "/orgs/shop/repos", object("name", "app", "auto_init", true, "default_branch", "main", "private", false), nil)
+	s.token, s.ann, s.bob = g.Token("prerig", "write:repository,write:issue"), g.Token("ann", "all"), g.Token("bob", "all")
+	g.Must(g.Admin, http.MethodPost, "/orgs", object("username", "shop"), nil)
+	g.Must(g.Admin, http.MethodPost, "/orgs/shop/repos", object("name", "app", "auto_init", true, "default_branch", "main", "private", false), nil)
 	for _, name := range []string{"prerig", "ann"} {
-		g.must(g.admin, http.MethodPut, "/repos/shop/app/collaborators/"+name, object("permission", "write"), nil)
+		g.Must(g.Admin, http.MethodPut, "/repos/shop/app/collaborators/"+name, object("permission", "write"), nil)
 	}
-	s.host = g.open("shop/app", s.token)
+	s.host = s.open("shop/app", s.token)
 	return s
 }
 
@@ -62,7 +63,7 @@ func (s *giteaShop) create(branch string) *pullrequest.Request {
 func (s *giteaShop) comments(number int64) int {
 	s.t.Helper()
 	var out []any
-	s.must(s.admin, http.MethodGet, fmt.Sprintf("/repos/shop/app/issues/%d/comments", number), nil, &out)
+	s.Must(s.Admin, http.MethodGet, fmt.Sprintf("/repos/shop/app/issues/%d/comments", number), nil, &out)
 	return len(out)
 }
 
@@ -93,9 +94,9 @@ func TestGitea(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			here := *s
 			here.t = t
-			server := *s.giteaServer
-			server.t = t
-			here.giteaServer = &server
+			server := *s.Server
+			server.T = t
+			here.Server = &server
 			test(&here, t)
 		})
 	}
@@ -103,13 +104,13 @@ func TestGitea(t *testing.T) {
 
 func giteaOpens(s *giteaShop, t *testing.T) {
 	const branch = "prerig/opens"
-	commit := s.write(s.token, "shop/app", branch, "main", "opens.yaml")
+	commit := s.Write(s.token, "shop/app", branch, "main", "opens.yaml")
 	if r := s.find(branch); r != nil {
 		t.Fatalf("there is %+v", r)
 	}
 	r := s.create(branch)
 	if r.State != pullrequest.StateOpen || r.Head != branch || r.Base != "main" || r.HeadCommit != commit || r.Author != "prerig" || r.Body != "first\n\ntext" ||
-		!slices.Equal(r.Labels, []string{"prerig", "shop"}) || r.URL != fmt.Sprintf("%s/shop/app/pulls/%d", s.url, r.Number) || r.CreatedAt.IsZero() {
+		!slices.Equal(r.Labels, []string{"prerig", "shop"}) || r.URL != fmt.Sprintf("%s/shop/app/pulls/%d", s.URL, r.Number) || r.CreatedAt.IsZero() {
 		t.Errorf("opened %+v", r)
 	}
 	again, err := s.host.Create(context.Background(), branch, "main", pullrequest.Content{Title: "other"})
@@ -120,17 +121,17 @@ func giteaOpens(s *giteaShop, t *testing.T) {
 	if slices.Sort(found.Labels); found.Number != r.Number || found.MergeCommit != "" || !slices.Equal(found.Labels, r.Labels) {
 		t.Errorf("found %+v", found)
 	}
-	next := s.write(s.token, "shop/app", branch, "", "opens-2.yaml")
+	next := s.Write(s.token, "shop/app", branch, "", "opens-2.yaml")
 	eventually(t, "the new commit is seen", func() bool { return s.find(branch).HeadCommit == next })
 }
 
 func giteaWrites(s *giteaShop, t *testing.T) {
 	const branch = "prerig/writes"
 	ctx := context.Background()
-	s.write(s.token, "shop/app", branch, "main", "writes.yaml")
+	s.Write(s.token, "shop/app", branch, "main", "writes.yaml")
 	r := s.create(branch)
-	s.must(s.ann, http.MethodPost, "/repos/shop/app/labels", object("name", "of-ann", "color", "#ff0000"), nil)
-	s.must(s.ann, http.MethodPost, fmt.Sprintf("/repos/shop/app/issues/%d/labels", r.Number), object("labels", []any{"of-ann"}), nil)
+	s.Must(s.ann, http.MethodPost, "/repos/shop/app/labels", object("name", "of-ann", "color", "#ff0000"), nil)
+	s.Must(s.ann, http.MethodPost, fmt.Sprintf("/repos/shop/app/issues/%d/labels", r.Number), object("labels", []any{"of-ann"}), nil)
 	before := s.find(branch)
 	same := pullrequest.Content{Title: r.Title, Body: r.Body + "\r\n", Labels: []string{"shop"}}
 	if after, err := s.host.Update(ctx, r.Number, same); err != nil || !after.UpdatedAt.Equal(before.UpdatedAt) {
@@ -149,9 +150,9 @@ func giteaWrites(s *giteaShop, t *testing.T) {
 
 func giteaClosedByPerson(s *giteaShop, t *testing.T) {
 	const branch = "prerig/closed"
-	s.write(s.token, "shop/app", branch, "main", "closed.yaml")
+	s.Write(s.token, "shop/app", branch, "main", "closed.yaml")
 	first := s.create(branch)
-	s.must(s.ann, http.MethodPatch, s.pull(first.Number), object("state", "closed"), nil)
+	s.Must(s.ann, http.MethodPatch, s.pull(first.Number), object("state", "closed"), nil)
 	if r := s.find(branch); r.Number != first.Number || r.State != pullrequest.StateClosed || r.ClosedAt.IsZero() || r.MergeCommit != "" {
 		t.Errorf("found %+v", r)
 	}
@@ -159,8 +160,8 @@ func giteaClosedByPerson(s *giteaShop, t *testing.T) {
 	if r := s.find(branch); second.Number == first.Number || r.Number != second.Number || r.State != pullrequest.StateOpen {
 		t.Errorf("opened %+v, found %+v", second, r)
 	}
-	s.must(s.ann, http.MethodPatch, s.pull(second.Number), object("state", "closed"), nil)
-	s.must(s.ann, http.MethodPatch, s.pull(first.Number), object("state", "open"), nil)
+	s.Must(s.ann, http.MethodPatch, s.pull(second.Number), object("state", "closed"), nil)
+	s.Must(s.ann, http.MethodPatch, s.pull(first.Number), object("state", "open"), nil)
 	if r := s.find(branch); r.Number != first.Number {
 		t.Errorf("one that is open again was not found before %+v", r)
 	}
@@ -168,7 +169,7 @@ func giteaClosedByPerson(s *giteaShop, t *testing.T) {
 
 func giteaCloses(s *giteaShop, t *testing.T) {
 	const branch = "prerig/closes"
-	s.write(s.token, "shop/app", branch, "main", "closes.yaml")
+	s.Write(s.token, "shop/app", branch, "main", "closes.yaml")
 	r := s.create(branch)
 	for range 2 {
 		if err := s.host.Close(context.Background(), r.Number, "nothing is left"); err != nil {
@@ -178,7 +179,7 @@ func giteaCloses(s *giteaShop, t *testing.T) {
 	if found := s.find(branch); found.State != pullrequest.StateClosed || s.comments(r.Number) != 1 {
 		t.Errorf("closed is %+v with %d comments", found, s.comments(r.Number))
 	}
-	if status := s.api(s.ann, http.MethodGet, "/repos/shop/app/branches/"+branch, nil, nil); status != http.StatusOK {
+	if status := s.API(s.ann, http.MethodGet, "/repos/shop/app/branches/"+branch, nil, nil); status != http.StatusOK {
 		t.Errorf("the branch is gone: %d", status)
 	}
 }
@@ -186,30 +187,30 @@ func giteaCloses(s *giteaShop, t *testing.T) {
 // The branch that it goes to is protected: nobody pushes to it, and somebody has to approve.
 func giteaMerges(s *giteaShop, t *testing.T) {
 	const branch = "prerig/merges"
-	s.write(s.token, "shop/app", branch, "main", "merges.yaml")
-	s.must(s.admin, http.MethodPost, "/repos/shop/app/branch_protections", object("rule_name", "main", "enable_push", false, "required_approvals", 1), nil)
-	defer s.must(s.admin, http.MethodDelete, "/repos/shop/app/branch_protections/main", nil, nil)
+	s.Write(s.token, "shop/app", branch, "main", "merges.yaml")
+	s.Must(s.Admin, http.MethodPost, "/repos/shop/app/branch_protections", object("rule_name", "main", "enable_push", false, "required_approvals", 1), nil)
+	defer s.Must(s.Admin, http.MethodDelete, "/repos/shop/app/branch_protections/main", nil, nil)
 	r := s.create(branch)
 	merge := object("Do", "merge", "delete_branch_after_merge", true)
 	mergeable := func() bool {
 		var now struct {
 			Mergeable bool `json:"mergeable"`
 		}
-		s.must(s.ann, http.MethodGet, s.pull(r.Number), nil, &now)
+		s.Must(s.ann, http.MethodGet, s.pull(r.Number), nil, &now)
 		return now.Mergeable
 	}
 	eventually(t, "it can be merged", mergeable)
-	if status := s.api(s.token, http.MethodPost, s.pull(r.Number)+"/merge", merge, nil); status < 400 {
+	if status := s.API(s.token, http.MethodPost, s.pull(r.Number)+"/merge", merge, nil); status < 400 {
 		t.Fatalf("it was merged without an approval: %d", status)
 	}
-	s.must(s.ann, http.MethodPost, s.pull(r.Number)+"/reviews", object("event", "APPROVED", "commit_id", r.HeadCommit), nil)
-	eventually(t, "it is merged", func() bool { return s.api(s.ann, http.MethodPost, s.pull(r.Number)+"/merge", merge, nil) < 400 })
+	s.Must(s.ann, http.MethodPost, s.pull(r.Number)+"/reviews", object("event", "APPROVED", "commit_id", r.HeadCommit), nil)
+	eventually(t, "it is merged", func() bool { return s.API(s.ann, http.MethodPost, s.pull(r.Number)+"/merge", merge, nil) < 400 })
 	var main struct {
 		Commit struct {
 			ID string `json:"id"`
 		} `json:"commit"`
 	}
-	s.must(s.ann, http.MethodGet, "/repos/shop/app/branches/main", nil, &main)
+	s.Must(s.ann, http.MethodGet, "/repos/shop/app/branches/main", nil, &main)
 	found := s.find(branch)
 	if found == nil || found.State != pullrequest.StateMerged || found.MergeCommit != main.Commit.ID || found.Head != branch || found.HeadCommit != r.HeadCommit || found.ClosedAt.IsZero() {
 		t.Errorf("merged is %+v, main is at %s", found, main.Commit.ID)
@@ -221,16 +222,16 @@ func giteaMerges(s *giteaShop, t *testing.T) {
 
 func giteaFork(s *giteaShop, t *testing.T) {
 	const branch = "prerig/fork"
-	s.must(s.bob, http.MethodPost, "/repos/shop/app/forks", object("name", "app"), nil)
-	s.write(s.bob, "bob/app", branch, "main", "fork.yaml")
+	s.Must(s.bob, http.MethodPost, "/repos/shop/app/forks", object("name", "app"), nil)
+	s.Write(s.bob, "bob/app", branch, "main", "fork.yaml")
 	var theirs struct {
 		Number int64 `json:"number"`
 	}
-	s.must(s.bob, http.MethodPost, "/repos/shop/app/pulls", object("title", "of bob", "head", "bob:"+branch, "base", "main"), &theirs)
+	s.Must(s.bob, http.MethodPost, "/repos/shop/app/pulls", object("title", "of bob", "head", "bob:"+branch, "base", "main"), &theirs)
 	if r := s.find(branch); r != nil {
 		t.Fatalf("that of a fork is found: %+v", r)
 	}
-	s.write(s.token, "shop/app", branch, "main", "ours.yaml")
+	s.Write(s.token, "shop/app", branch, "main", "ours.yaml")
 	if r := s.create(branch); r.Number == theirs.Number || s.find(branch).Number != r.Number {
 		t.Errorf("opened is %+v", r)
 	}
@@ -241,7 +242,7 @@ func giteaPages(s *giteaShop, t *testing.T) {
 	var first int64
 	for i := range 8 {
 		branch := fmt.Sprintf("prerig/page-%d", i)
-		s.write(s.token, "shop/app", branch, "main", fmt.Sprintf("page-%d.yaml", i))
+		s.Write(s.token, "shop/app", branch, "main", fmt.Sprintf("page-%d.yaml", i))
 		if r := s.create(branch); i == 0 {
 			first = r.Number
 		}
@@ -263,7 +264,7 @@ func giteaPages(s *giteaShop, t *testing.T) {
 	}
 	seen := map[string]int{}
 	for page := 1; page == 1 || len(labels) > 0; page++ {
-		s.must(s.ann, http.MethodGet, fmt.Sprintf("/repos/shop/app/labels?page=%d", page), nil, &labels)
+		s.Must(s.ann, http.MethodGet, fmt.Sprintf("/repos/shop/app/labels?page=%d", page), nil, &labels)
 		for _, l := range labels {
 			if seen[l.Name]++; seen[l.Name] > 1 {
 				t.Errorf("the label %s is there twice", l.Name)
@@ -274,14 +275,14 @@ func giteaPages(s *giteaShop, t *testing.T) {
 
 func giteaRefuses(s *giteaShop, t *testing.T) {
 	ctx := context.Background()
-	s.must(s.admin, http.MethodPost, "/orgs/shop/repos", object("name", "hidden", "auto_init", true, "private", true), nil)
+	s.Must(s.Admin, http.MethodPost, "/orgs/shop/repos", object("name", "hidden", "auto_init", true, "private", true), nil)
 	content := pullrequest.Content{Title: "t", Body: "b"}
 	_, wrong := s.open("shop/app", "0123456789abcdef0123456789abcdef01234567").Find(ctx, "a", "main")
 	_, hidden := s.open("shop/hidden", s.token).Find(ctx, "a", "main")
 	_, noBranch := s.host.Create(ctx, "prerig/not-there", "main", content)
 	_, noBase := s.host.Create(ctx, "main", "not-there", content)
 	_, noDifference := s.host.Create(ctx, "main", "main", content)
-	_, scope := s.open("shop/app", s.giteaServer.token("prerig", "read:repository")).Create(ctx, "main", "main", content)
+	_, scope := s.open("shop/app", s.Token("prerig", "read:repository")).Create(ctx, "main", "main", content)
 	for _, c := range []struct {
 		name   string
 		err    error
