@@ -262,7 +262,7 @@ func (f *fixture) pipelines(names ...string) []server.Pipeline {
 func (f *fixture) eventually(what string, check func() string) {
 	f.t.Helper()
 	// On a loaded machine a source may not answer in time, after which it is not looked at for a minute.
-	const longest = 3 * time.Minute
+	const longest = 6 * time.Minute
 	deadline := time.Now().Add(longest)
 	for {
 		problem := check()
