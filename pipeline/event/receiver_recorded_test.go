@@ -29,6 +29,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/event"
 	"github.com/prerig/prerig/pipeline/giturl"
+	"github.com/prerig/prerig/pipeline/internal/statetest"
 	"github.com/prerig/prerig/pipeline/queue"
 )
 
@@ -299,7 +300,7 @@ func telling(t *testing.T, r recorded, c event.Change) string {
 // and after the event was planned and the daemon started anew.
 func TestRecordings(t *testing.T) {
 	all := recordings(t)
-	dir, now := t.TempDir(), clock
+	dir, now := statetest.Dir(t), clock
 	url, q, stop := serving(t, dir, &now)
 	told := map[string][]string{}
 	seen := map[event.Provider]bool{}

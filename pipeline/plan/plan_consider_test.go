@@ -24,6 +24,7 @@ import (
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/event"
 	"github.com/prerig/prerig/pipeline/internal/gittest"
+	"github.com/prerig/prerig/pipeline/internal/statetest"
 	"github.com/prerig/prerig/pipeline/plan"
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/source"
@@ -49,7 +50,7 @@ func name(i int) string { return fmt.Sprintf("app-%04d", i) }
 // newBed takes the pipelines' files from pipeline, and policies from a directory of the planner's own.
 func newBed(t testing.TB, n int, pipeline func(i int, url string) string) *bed {
 	t.Helper()
-	b := &bed{t: t, git: gittest.New(t), pipelines: t.TempDir(), policies: t.TempDir(), queueDir: t.TempDir(), state: t.TempDir()}
+	b := &bed{t: t, git: gittest.New(t), pipelines: t.TempDir(), policies: t.TempDir(), queueDir: statetest.Dir(t), state: t.TempDir()}
 	b.repository = b.git.Repository(t, "apps")
 	files := map[string]string{"policy/kustomization.yaml": "resources: [policy.yaml]\n", "policy/policy.yaml": "kind: InjectionPolicy\n"}
 	b.write(b.policies, "mesh.yaml", "kind: InjectionPolicy\n")

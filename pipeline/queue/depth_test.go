@@ -8,11 +8,13 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/prerig/prerig/pipeline/internal/statetest"
 )
 
 // TestRetriesDoNotAgeTheQueue: one broken pipeline in a daemon that works must not look like a queue that nobody works on.
 func TestRetriesDoNotAgeTheQueue(t *testing.T) {
-	q, err := Open(t.Context(), Options{Dir: t.TempDir()})
+	q, err := Open(t.Context(), Options{Dir: statetest.Dir(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

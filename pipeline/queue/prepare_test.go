@@ -12,11 +12,13 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/prerig/prerig/pipeline/internal/statetest"
 )
 
 // TestOpenTakesAndChangesWhatIsThere opens a queue on a server again and again, with what is there left as it is or changed.
 func TestOpenTakesAndChangesWhatIsThere(t *testing.T) {
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true})
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: statetest.Dir(t), NoSigs: true, NoLog: true})
 	if err != nil {
 		t.Fatal(err)
 	}

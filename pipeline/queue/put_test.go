@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/internal/statetest"
 )
 
 // TestAnEventIsStoredThroughAnElection has the answers that a cluster gives while it has no leader, and then one.
@@ -75,7 +76,7 @@ func TestAnEventIsStoredThroughAnElection(t *testing.T) {
 
 // TestAConsumerThatIsGoneIsMadeAgain: what is in the queue must not wait until somebody starts the process again.
 func TestAConsumerThatIsGoneIsMadeAgain(t *testing.T) {
-	q := opened(t, t.TempDir())
+	q := opened(t, statetest.Dir(t))
 	defer q.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -98,7 +99,7 @@ func TestAConsumerThatIsGoneIsMadeAgain(t *testing.T) {
 // TestALockThatIsNotAnsweredIsGivenUp has a request that is lost with the leader of the locks. Who asked has a long time for
 // all that it does, and must not spend it on waiting for this answer.
 func TestALockThatIsNotAnsweredIsGivenUp(t *testing.T) {
-	q := opened(t, t.TempDir())
+	q := opened(t, statetest.Dir(t))
 	defer q.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()

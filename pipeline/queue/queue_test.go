@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/internal/statetest"
 )
 
 func opened(t *testing.T, dir string) *Queue {
@@ -28,7 +29,7 @@ func opened(t *testing.T, dir string) *Queue {
 }
 
 func TestPutRemembersDeliveries(t *testing.T) {
-	dir := t.TempDir()
+	dir := statetest.Dir(t)
 	q := opened(t, dir)
 	e := event.Event{ID: "a", Receiver: "github"}
 	for i, want := range []bool{false, true} {
@@ -62,7 +63,7 @@ func TestPutRemembersDeliveries(t *testing.T) {
 }
 
 func TestWorkIsTheNewestJobOfEachPipelineAndNeverTwoAtOnce(t *testing.T) {
-	q := opened(t, t.TempDir())
+	q := opened(t, statetest.Dir(t))
 	defer q.Close()
 	for i := range 30 {
 		if err := q.Request(t.Context(), Job{Pipeline: string('a' + rune(i%3)), Cause: string('0' + rune(i/3))}); err != nil {
@@ -101,7 +102,7 @@ func TestWorkIsTheNewestJobOfEachPipelineAndNeverTwoAtOnce(t *testing.T) {
 }
 
 func TestJobComesAgainAfterAnError(t *testing.T) {
-	q := opened(t, t.TempDir())
+	q := opened(t, statetest.Dir(t))
 	defer q.Close()
 	if err := q.Request(t.Context(), Job{Pipeline: "a"}); err != nil {
 		t.Fatal(err)
@@ -122,7 +123,7 @@ func TestJobComesAgainAfterAnError(t *testing.T) {
 }
 
 func TestLockOfADeadHolderIsLost(t *testing.T) {
-	q := opened(t, t.TempDir())
+	q := opened(t, statetest.Dir(t))
 	defer q.Close()
 	if _, err := q.locks.Create(t.Context(), subjectToken("x"), []byte("dead")); err != nil {
 		t.Fatal(err)
@@ -145,7 +146,7 @@ func TestLockOfADeadHolderIsLost(t *testing.T) {
 }
 
 func TestPendingAndDepth(t *testing.T) {
-	q := opened(t, t.TempDir())
+	q := opened(t, statetest.Dir(t))
 	defer q.Close()
 	for _, name := range []string{"team/a", "b"} {
 		if err := q.Request(t.Context(), Job{Pipeline: name}); err != nil {
@@ -173,7 +174,7 @@ func TestPendingAndDepth(t *testing.T) {
 }
 
 func TestARestartFindsWhatWasBegun(t *testing.T) {
-	dir := t.TempDir()
+	dir := statetest.Dir(t)
 	q, err := Open(t.Context(), Options{Dir: dir, AckWait: time.Hour})
 	if err != nil {
 		t.Fatal(err)
@@ -204,7 +205,7 @@ func TestARestartFindsWhatWasBegun(t *testing.T) {
 }
 
 func TestTwoProcessesCannotShareADirectory(t *testing.T) {
-	dir := t.TempDir()
+	dir := statetest.Dir(t)
 	q := opened(t, dir)
 	before := listing(t, dir)
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
@@ -237,7 +238,7 @@ func listing(t *testing.T, dir string) (names []string) {
 }
 
 func TestSaveAfter(t *testing.T) {
-	q := opened(t, t.TempDir())
+	q := opened(t, statetest.Dir(t))
 	defer q.Close()
 	first, err := q.SaveAfter(t.Context(), "a", []byte("1"), 0)
 	if err != nil {
@@ -254,7 +255,7 @@ func TestSaveAfter(t *testing.T) {
 }
 
 func TestTable(t *testing.T) {
-	q := opened(t, t.TempDir())
+	q := opened(t, statetest.Dir(t))
 	defer q.Close()
 	if err := q.Save(t.Context(), "pipeline/a", []byte("1")); err != nil {
 		t.Fatal(err)
@@ -286,7 +287,7 @@ func TestTable(t *testing.T) {
 }
 
 func TestAStoppedWorkerKnowsThatItLostItsPipeline(t *testing.T) {
-	q := opened(t, t.TempDir())
+	q := opened(t, statetest.Dir(t))
 	defer q.Close()
 	h, ok, err := q.tryLock(t.Context(), "pipeline/a")
 	if !ok || err != nil {
@@ -305,7 +306,7 @@ func TestAStoppedWorkerKnowsThatItLostItsPipeline(t *testing.T) {
 }
 
 func TestAFullArchiveLeavesTheRestAlone(t *testing.T) {
-	q, err := Open(t.Context(), Options{Dir: t.TempDir(), MaxStore: 4 << 20})
+	q, err := Open(t.Context(), Options{Dir: statetest.Dir(t), MaxStore: 4 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}

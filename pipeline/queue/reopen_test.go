@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/prerig/prerig/pipeline/internal/statetest"
 )
 
 // loggedErrors is what a queue logs, also while it is read.
@@ -66,7 +68,7 @@ func drain(t *testing.T, q *Queue) {
 // killed leaves in another directory what a kill at this moment would.
 func killed(t *testing.T, dir string) string {
 	t.Helper()
-	left := filepath.Join(t.TempDir(), "left")
+	left := filepath.Join(statetest.Dir(t), "left")
 	if err := os.CopyFS(left, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +87,7 @@ func request(t *testing.T, q *Queue, from, to int) {
 // TestAKillIsNoDamage kills the server some time after it has last written down what it holds: the jobs that were done and
 // removed since are not lost.
 func TestAKillIsNoDamage(t *testing.T) {
-	dir := t.TempDir()
+	dir := statetest.Dir(t)
 	q, _ := telling(t, dir)
 	request(t, q, 0, 30)
 	save := func(times int) {
@@ -146,7 +148,7 @@ func TestAKillIsNoDamage(t *testing.T) {
 // TestAStartThatWasInterruptedIsNoDamage leaves what the very first start leaves when it is ended before it has made
 // everything.
 func TestAStartThatWasInterruptedIsNoDamage(t *testing.T) {
-	dir := t.TempDir()
+	dir := statetest.Dir(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if q, err := Open(ctx, Options{Dir: dir}); err == nil {
@@ -170,7 +172,7 @@ func TestStateThatIsGoneIsTold(t *testing.T) {
 		"killed": func(q *Queue, dir string) string { defer q.Close(); return killed(t, dir) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
+			dir := statetest.Dir(t)
 			q, _ := telling(t, dir)
 			if err := q.Save(t.Context(), "kept", []byte("kept")); err != nil {
 				t.Fatal(err)
@@ -203,7 +205,7 @@ func TestAPartThatIsGoneIsTold(t *testing.T) {
 		"flipped": func(data []byte) []byte { data[len(data)/2] ^= 0x5a; return data },
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
+			dir := statetest.Dir(t)
 			q, _ := telling(t, dir)
 			for i := range 100 {
 				if err := q.Save(t.Context(), fmt.Sprint("state/", i), make([]byte, 100<<10)); err != nil {

@@ -9,12 +9,14 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/prerig/prerig/pipeline/internal/statetest"
 )
 
 // TestATableOutlivesItsWatcher: the client gives a watcher up where a cluster answers with certain errors while it makes the
 // watcher's consumer anew. Nothing that was saved since may be missing, and nobody may wait for ever.
 func TestATableOutlivesItsWatcher(t *testing.T) {
-	q := opened(t, t.TempDir())
+	q := opened(t, statetest.Dir(t))
 	defer q.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -63,7 +65,7 @@ func TestATableOutlivesItsWatcher(t *testing.T) {
 
 // TestATableDoesNotWaitForAServerThatIsGone: the consumer behind a watcher is gone without a word, as with its node.
 func TestATableDoesNotWaitForAServerThatIsGone(t *testing.T) {
-	q := opened(t, t.TempDir())
+	q := opened(t, statetest.Dir(t))
 	defer q.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -96,7 +98,7 @@ func TestATableDoesNotWaitForAServerThatIsGone(t *testing.T) {
 
 // TestALockWhoseAnswerWasLost has requests that were done and seemed to fail, as when a cluster changes its leader.
 func TestALockWhoseAnswerWasLost(t *testing.T) {
-	q, err := Open(t.Context(), Options{Dir: t.TempDir(), AckWait: time.Hour})
+	q, err := Open(t.Context(), Options{Dir: statetest.Dir(t), AckWait: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,12 +13,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/prerig/prerig/pipeline/internal/statetest"
 )
 
 // TestALockThatCannotBeDroppedIsNoticed fills the disk while a lock is held. The server then gives up the stream of the locks: the
 // lock is neither dropped nor does it expire, and whoever asks for it is told that somebody else has it, for ever.
 func TestALockThatCannotBeDroppedIsNoticed(t *testing.T) {
-	dir := t.TempDir()
+	dir := statetest.Dir(t)
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=48m"); err != nil {
 		t.Skipf("LEFT OUT: a full disk needs a small file system, and this user cannot mount one: %v", err)
 	}

@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/prerig/prerig/pipeline/internal/statetest"
 )
 
 // TestLateAnswersAreNoFailure: on a machine that was busy the daemon started again, and again, as its own queue had answered late.
 func TestLateAnswersAreNoFailure(t *testing.T) {
-	q, _ := telling(t, t.TempDir())
+	q, _ := telling(t, statetest.Dir(t))
 	defer q.Close()
 	late := fmt.Errorf("taking a lock: %w", context.DeadlineExceeded)
 	for range 100 {
@@ -38,7 +40,7 @@ func TestLateAnswersAreNoFailure(t *testing.T) {
 
 // TestFailedWritesAreNoticed keeps the other half: what the server could not write is a failure at once.
 func TestFailedWritesAreNoticed(t *testing.T) {
-	q, _ := telling(t, t.TempDir())
+	q, _ := telling(t, statetest.Dir(t))
 	defer q.Close()
 	if _ = q.noteWriteError(errors.New("no space left on device")); !q.broken.Load() {
 		t.Error("a failed write is not noticed")

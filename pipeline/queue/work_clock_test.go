@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/internal/statetest"
 )
 
 // TestJobFromBeforeTheClockWasPutBack expects a job to run whose time has come by a clock that was an hour ahead, and that
 // another one waits for its time.
 func TestJobFromBeforeTheClockWasPutBack(t *testing.T) {
-	q := opened(t, t.TempDir())
+	q := opened(t, statetest.Dir(t))
+	defer q.Close()
 	then := time.Now().Add(time.Hour)
 	soon := time.Now().Add(300 * time.Millisecond)
 	for _, j := range []Job{
@@ -45,7 +47,7 @@ func TestJobFromBeforeTheClockWasPutBack(t *testing.T) {
 
 // TestAnEventThatIsTooLargeBreaksNothing expects an error for it, and that the server is not started again.
 func TestAnEventThatIsTooLargeBreaksNothing(t *testing.T) {
-	q := opened(t, t.TempDir())
+	q := opened(t, statetest.Dir(t))
 	defer q.Close()
 	large := event.Event{ID: "large", Receiver: "git", Changes: []event.Change{{Git: &event.GitChange{URLs: []string{strings.Repeat("x", 2<<20)}}}}}
 	if _, err := q.Put(t.Context(), large); err == nil {

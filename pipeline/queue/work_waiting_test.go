@@ -9,12 +9,14 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/prerig/prerig/pipeline/internal/statetest"
 )
 
 // TestJobsThatWaitKeepNoOtherFromRunning: with a bound, that many pipelines whose server is down would hold up the rest, as
 // each of them has a job that was begun and is to be tried again.
 func TestJobsThatWaitKeepNoOtherFromRunning(t *testing.T) {
-	q, err := Open(t.Context(), Options{Dir: t.TempDir()})
+	q, err := Open(t.Context(), Options{Dir: statetest.Dir(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +30,7 @@ func TestJobsThatWaitKeepNoOtherFromRunning(t *testing.T) {
 
 // TestAFullQueueIsNotStartedAgain: that would stop what is under way, and find the queue as full.
 func TestAFullQueueIsNotStartedAgain(t *testing.T) {
-	q, err := Open(t.Context(), Options{Dir: t.TempDir(), MaxStore: 4 << 20})
+	q, err := Open(t.Context(), Options{Dir: statetest.Dir(t), MaxStore: 4 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +46,7 @@ func TestAFullQueueIsNotStartedAgain(t *testing.T) {
 
 // TestAJobThatPanicsIsTriedAgain and stops no other.
 func TestAJobThatPanicsIsTriedAgain(t *testing.T) {
-	q, err := Open(t.Context(), Options{Dir: t.TempDir()})
+	q, err := Open(t.Context(), Options{Dir: statetest.Dir(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/internal/gittest"
+	"github.com/prerig/prerig/pipeline/internal/statetest"
 	"github.com/prerig/prerig/pipeline/prune"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/queue"
@@ -98,7 +99,7 @@ func (w *works) run(pipelines map[string]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := queue.Open(t.Context(), queue.Options{Dir: t.TempDir()})
+	q, err := queue.Open(t.Context(), queue.Options{Dir: statetest.Dir(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

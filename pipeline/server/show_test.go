@@ -19,6 +19,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/internal/statetest"
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/status"
 )
@@ -36,7 +37,7 @@ func with(t *testing.T, pipelines map[string]string) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := queue.Open(t.Context(), queue.Options{Dir: t.TempDir()})
+	q, err := queue.Open(t.Context(), queue.Options{Dir: statetest.Dir(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,13 +16,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/internal/statetest"
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
 func store(t *testing.T) *Store {
 	t.Helper()
-	q, err := queue.Open(t.Context(), queue.Options{Dir: t.TempDir()})
+	q, err := queue.Open(t.Context(), queue.Options{Dir: statetest.Dir(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/prerig/prerig/pipeline/config"
 	"github.com/prerig/prerig/pipeline/daemon"
 	"github.com/prerig/prerig/pipeline/internal/gittest"
+	"github.com/prerig/prerig/pipeline/internal/statetest"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/server"
 )
@@ -108,8 +109,7 @@ func prepare(t *testing.T, pipelines map[string]string) *fixture {
 // prepareAlone is prepare for a test that measures, or changes what others see: nothing else runs beside it.
 func prepareAlone(t *testing.T, pipelines map[string]string) *fixture {
 	t.Helper()
-	dir := t.TempDir()
-	t.Cleanup(func() { removeAll(t, dir) })
+	dir := statetest.Dir(t)
 	f := &fixture{t: t, git: gittest.New(t)}
 	f.repository = f.git.Repository(t, "config")
 	c := config.Default()
@@ -128,24 +128,6 @@ func prepareAlone(t *testing.T, pipelines map[string]string) *fixture {
 		f.write(filepath.Join(c.Pipelines, name), strings.ReplaceAll(text, "URL", f.repository.URL))
 	}
 	return f
-}
-
-// removeAll removes what a daemon in this process leaves. Something was once written there after the daemon had ended, which a single
-// try does not outlive.
-func removeAll(t *testing.T, dir string) {
-	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for {
-		err := os.RemoveAll(dir)
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Error(err)
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
 }
 
 func (f *fixture) write(path, text string) {
