@@ -214,7 +214,7 @@ func checkCommand(t *testing.T, words []string, env []string) {
 	if words[0] == "images" || words[0] == "token" {
 		names = words[:2]
 	}
-	cmd := exec.Command(filepath.Join(programs, "prerig"), append(slices.Clone(names), "--help")...)
+	cmd := exec.Command(filepath.Join(built, "prerig"), append(slices.Clone(names), "--help")...)
 	cmd.Env = env
 	help, err := cmd.CombinedOutput()
 	if err != nil {

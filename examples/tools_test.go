@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/prerig/prerig/internal/testprograms"
 )
 
 // What `make image` and `make image-pipeline` build, the first of which the examples name.
@@ -35,49 +37,20 @@ var tools = map[string]func() error{
 	"pipeline container": buildPipelineImage,
 }
 
-// programs is the directory of what is built here, which TestMain makes.
-var programs string
+// built is the directory of the programs.
+var built string
 
 // build builds our commands and the kustomize that go.mod pins, once.
-var build = sync.OnceValue(func() error {
-	cmd := exec.Command("go", "build", "-trimpath", "-o", programs+string(filepath.Separator),
-		"github.com/prerig/prerig/fn/cmd/prerig-fn", "github.com/prerig/prerig/pipeline/cmd/prerig")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building our commands: %w\n%s", err, out)
-	}
-	// As go tool kustomize would; the name of the package's last element is a version.
-	cmd = exec.Command("go", "build", "-o", filepath.Join(programs, "kustomize"), "sigs.k8s.io/kustomize/kustomize/v5")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building kustomize: %w\n%s", err, out)
-	}
-	return nil
+var build = sync.OnceValue(func() (err error) {
+	built, err = testprograms.Build(testprograms.Prerig, testprograms.PrerigFn, testprograms.Kustomize)
+	return err
 })
 
-// buildPromtool builds Prometheus' own tool, once. It has a module file of its own, so that what it links is not among our dependencies;
-// without the ways to discover targets, which rules do not need, that takes about two minutes the first time.
-var buildPromtool = sync.OnceValue(func() error {
-	cmd := exec.Command("go", "build", "-modfile=.ci/promtool.mod", "-tags=remove_all_sd", "-o", filepath.Join(programs, "promtool"), "github.com/prometheus/prometheus/cmd/promtool")
-	cmd.Dir, cmd.Env = "..", append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building promtool: %w\n%s", err, out)
-	}
-	return nil
-})
-
-// buildHelm builds the program of the Helm that go.mod has, once, with the modules that Helm pins: that takes minutes the first time.
-var buildHelm = sync.OnceValue(func() error {
-	version, err := exec.Command("go", "list", "-m", "-f", "{{.Version}}", "helm.sh/helm/v4").Output()
-	if err != nil {
-		return fmt.Errorf("asking for the version of Helm: %w", err)
-	}
-	cmd := exec.Command("go", "install", "-trimpath", "helm.sh/helm/v4/cmd/helm@"+strings.TrimSpace(string(version)))
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOBIN="+programs)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("building helm: %w\n%s", err, out)
-	}
-	return nil
-})
+// Further programs, where an example needs them.
+var (
+	buildPromtool = sync.OnceValue(func() error { _, err := testprograms.Build(testprograms.Promtool); return err })
+	buildHelm     = sync.OnceValue(func() error { _, err := testprograms.Build(testprograms.Helm); return err })
+)
 
 // Each image is built once, from the sources as they are.
 var (
@@ -99,18 +72,6 @@ func makeImage(arguments ...string) error {
 	return nil
 }
 
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "prerig-examples-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	programs = dir
-	code := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(code)
-}
-
 // environment is that of a user who has the tools on the path. It skips the test where one of those is missing that a
 // machine need not have.
 func environment(t *testing.T, requires []string) []string {
@@ -125,7 +86,7 @@ func environment(t *testing.T, requires []string) []string {
 	if err := build(); err != nil {
 		t.Fatal(err)
 	}
-	env := []string{"PATH=" + programs + string(filepath.ListSeparator) + os.Getenv("PATH")}
+	env := []string{"PATH=" + built + string(filepath.ListSeparator) + os.Getenv("PATH")}
 	for _, v := range os.Environ() {
 		switch name, _, _ := strings.Cut(v, "="); name {
 		case "HOME", "CONTAINERS_CONF", "KPT_FN_RUNTIME", "KRM_FN_RUNTIME", "DOCKER_HOST", "XDG_RUNTIME_DIR", "TMPDIR":

@@ -157,7 +157,8 @@ func TestBinary(t *testing.T) {
 		t.Skip("builds the binary")
 	}
 	binary := filepath.Join(t.TempDir(), "prerig")
-	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags", "-X main.version=v1.2.3", "-o", binary, "../cmd/prerig")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=v1.2.3", "-o", binary, "../cmd/prerig")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}

@@ -32,7 +32,8 @@ func startProvider(t *testing.T, redirect string) (issuer string) {
 		t.Skip("the go command, which builds the OpenID Connect provider to sign in at, is not there")
 	}
 	program := filepath.Join(t.TempDir(), "provider")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./provider")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "./provider")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	build.Dir = filepath.Join("..", "..", "fn", "internal", "upstream", "oidc")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the provider: %v\n%s", err, out)

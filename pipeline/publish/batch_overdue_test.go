@@ -144,6 +144,20 @@ func (c *stuckCommitter) Publish(_ context.Context, changes []Change) (Result, e
 	return Result{Outcomes: make([]Outcome, len(changes))}, nil
 }
 
+// waitFor waits until so many changes wait for one key.
+func (b *changeBatcher) waitFor(count int, key string) {
+	for {
+		b.mu.Lock()
+		g := b.groups[key]
+		enough := g != nil && len(g.waiting) == count
+		b.mu.Unlock()
+		if enough {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // TestFinding3OthersOfACommitGoOn has one of three pipelines hang the commit of all: the other two are published when they are
 // tried again, each alone, and together with others after that.
 func TestFinding3OthersOfACommitGoOn(t *testing.T) {
@@ -151,6 +165,10 @@ func TestFinding3OthersOfACommitGoOn(t *testing.T) {
 	defer close(c.release)
 	lock := countedLock{make(chan struct{}, 1)}
 	b := changeBatcher{lock: lock.lock, watchdog: &watchdog.Watchdog{Grace: time.Second, Longest: time.Second}}
+	unlock, err := lock.lock(t.Context(), "lock") // until all of the first cause are there
+	if err != nil {
+		t.Fatal(err)
+	}
 	publish := func(cause string) map[string]error {
 		out := map[string]error{}
 		var mu sync.Mutex
@@ -166,6 +184,10 @@ func TestFinding3OthersOfACommitGoOn(t *testing.T) {
 				defer mu.Unlock()
 				out[pipeline] = done.err
 			})
+		}
+		if cause == "first" {
+			b.waitFor(3, "key")
+			unlock()
 		}
 		all.Wait()
 		return out

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prerig/prerig/internal/testprograms"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -124,16 +125,7 @@ func text(r *render.Response) string {
 
 // tools are the real commands that results are compared with.
 var tools = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "prerig-tools-")
-	if err != nil {
-		return "", err
-	}
-	for name, target := range map[string]string{"prerig-fn": "github.com/prerig/prerig/fn/cmd/prerig-fn", "kustomize": "sigs.k8s.io/kustomize/kustomize/v5"} {
-		if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, name), target).CombinedOutput(); err != nil {
-			return "", fmt.Errorf("building %s: %w: %s", name, err, out)
-		}
-	}
-	return dir, nil
+	return testprograms.Build(testprograms.PrerigFn, testprograms.Kustomize)
 })
 
 // realKustomize runs the kustomize command with the exec function.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/fn/internal/oracle"
+	"github.com/prerig/prerig/internal/testprograms"
 )
 
 // setting returns a number from the environment.
@@ -59,12 +59,11 @@ func programs(t *testing.T, names ...string) *Programs {
 // builtPrerig builds prerig and returns its path.
 func builtPrerig(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "prerig")
-	command := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", path, "github.com/prerig/prerig/pipeline/cmd/prerig")
-	if out, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("building prerig: %v\n%s", err, out)
+	dir, err := testprograms.Build(testprograms.Prerig)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return path
+	return filepath.Join(dir, testprograms.Prerig.Name)
 }
 
 // started starts a cluster that ends with the test.

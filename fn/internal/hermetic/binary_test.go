@@ -6,50 +6,30 @@ package hermetic
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/prerig/prerig/internal/testprograms"
 )
 
 // inCI says that what the machine lacks fails a test instead of skipping it.
 var inCI = os.Getenv("CI") != ""
 
-// binary is where prerig-fn is built, in a directory that TestMain makes.
-var binary string
-
 // build builds prerig-fn once, as it is released.
-var build = sync.OnceValue(func() error {
-	cmd := exec.Command("go", "build", "-trimpath", "-o", binary, "github.com/prerig/prerig/fn/cmd/prerig-fn")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return errors.New(string(out))
-	}
-	return nil
-})
-
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "prerig-hermetic-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	binary = filepath.Join(dir, "prerig-fn")
-	code := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(code)
-}
+var build = sync.OnceValues(func() (string, error) { return testprograms.Build(testprograms.PrerigFn) })
 
 // built returns the binary's path.
 func built(t *testing.T) string {
 	t.Helper()
-	if err := build(); err != nil {
+	dir, err := build()
+	if err != nil {
 		t.Fatal(err)
 	}
-	return binary
+	return filepath.Join(dir, testprograms.PrerigFn.Name)
 }
 
 // ran is what a run of the binary gave.

@@ -4,25 +4,24 @@
 package main
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/prerig/prerig/internal/testprograms"
 )
 
 func TestDemo(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("the git command is not installed")
 	}
-	prerig := filepath.Join(t.TempDir(), "prerig")
-	build := exec.Command("go", "build", "-o", prerig, "github.com/prerig/prerig/pipeline/cmd/prerig")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	dir, err := testprograms.Build(testprograms.Prerig)
+	if err != nil {
+		t.Fatal(err)
 	}
 	var out strings.Builder
-	if err := runDemo(t.Context(), &out, prerig, 4); err != nil {
+	if err := runDemo(t.Context(), &out, filepath.Join(dir, testprograms.Prerig.Name), 4); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	for _, want := range []string{

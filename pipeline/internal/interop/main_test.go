@@ -17,6 +17,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/prerig/prerig/internal/testprograms"
 	"github.com/prerig/prerig/pipeline/internal/testbed"
 )
 
@@ -28,22 +29,13 @@ func TestMain(m *testing.M) {
 		fmt.Println("the git command is not installed")
 		return
 	}
-	dir, err := os.MkdirTemp("", "prerig-interop-")
+	dir, err := testprograms.Build(testprograms.Prerig)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	prerig = filepath.Join(dir, "prerig")
-	build := exec.Command("go", "build", "-o", prerig, "github.com/prerig/prerig/pipeline/cmd/prerig")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	code := 1
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building prerig: %v\n%s", err, out)
-	} else {
-		code = m.Run()
-	}
-	os.RemoveAll(dir)
-	os.Exit(code)
+	prerig = filepath.Join(dir, testprograms.Prerig.Name)
+	os.Exit(m.Run())
 }
 
 // example reads the files of an example, but not what is expected of it.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/prerig/prerig/internal/testprograms"
 	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/render/remotebase"
 )
@@ -74,10 +75,11 @@ var local = []string{"base", "../base", "/abs", "base?ref=" + commit, "a@b", "sr
 
 // The real command calls git with exactly what Parse finds. git is a program here that writes down what it is asked for.
 func TestParseAsKustomize(t *testing.T) {
-	bin := t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", filepath.Join(bin, "kustomize"), "sigs.k8s.io/kustomize/kustomize/v5").CombinedOutput(); err != nil {
-		t.Fatalf("building kustomize: %v: %s", err, out)
+	built, err := testprograms.Build(testprograms.Kustomize)
+	if err != nil {
+		t.Fatal(err)
 	}
+	bin := t.TempDir()
 	log := filepath.Join(bin, "log")
 	script := "#!/bin/sh\nif [ \"$1\" = fetch ]; then shift 2; printf '%s\\n%s\\n' \"$@\" >" + log + "; exit 1; fi\n"
 	if err := os.WriteFile(filepath.Join(bin, "git"), []byte(script), 0o755); err != nil {
@@ -91,7 +93,7 @@ func TestParseAsKustomize(t *testing.T) {
 		if err := os.RemoveAll(log); err != nil {
 			t.Fatal(err)
 		}
-		command := exec.Command(filepath.Join(bin, "kustomize"), "build", dir)
+		command := exec.Command(filepath.Join(built, testprograms.Kustomize.Name), "build", dir)
 		command.Env = []string{"PATH=" + bin + ":/bin:/usr/bin", "HOME=" + dir}
 		if out, err := command.CombinedOutput(); err == nil {
 			t.Fatalf("%s was built: %s", entry, out)

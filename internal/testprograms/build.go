@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package testprograms builds the programs that tests run: this module's own, and those to compare with.
+package testprograms
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Program is one that tests run.
+type Program struct {
+	// Name is that of its file.
+	Name string
+	// pkg is the main package, and flags what go build needs besides.
+	pkg   string
+	flags []string
+	// module is the module of pkg where that is built with the dependencies that the module itself pins. Its version is that of go.mod.
+	module string
+}
+
+// Programs are built without cgo, paths and debug tables, as `make build` does it, so that what one has compiled serves the others.
+var (
+	Prerig    = Program{Name: "prerig", pkg: "github.com/prerig/prerig/pipeline/cmd/prerig"}
+	PrerigFn  = Program{Name: "prerig-fn", pkg: "github.com/prerig/prerig/fn/cmd/prerig-fn"}
+	Kustomize = Program{Name: "kustomize", pkg: "sigs.k8s.io/kustomize/kustomize/v5"}
+	// Helm takes minutes the first time.
+	Helm = Program{Name: "helm", pkg: "helm.sh/helm/v4/cmd/helm", module: "helm.sh/helm/v4"}
+	// Promtool has a module file of its own, so that what it links is not among our dependencies; without the ways to discover
+	// targets, which rules do not need, it takes about two minutes the first time.
+	Promtool = Program{Name: "promtool", pkg: "github.com/prometheus/prometheus/cmd/promtool", flags: []string{"-modfile=.ci/promtool.mod", "-tags=remove_all_sd"}}
+)
+
+// Build builds programs and returns the directory that holds them. That is the same for all packages that are tested, and only what
+// is not up to date is linked. An error bears what go printed.
+func Build(programs ...Program) (dir string, err error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+	dir = filepath.Join(root, "dist", "test")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("making the directory of the programs: %w", err)
+	}
+	unlock, err := lock(filepath.Join(dir, ".lock"))
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	for _, p := range programs {
+		if err := p.build(root, dir); err != nil {
+			return "", fmt.Errorf("building %s: %w", p.Name, err)
+		}
+	}
+	return dir, nil
+}
+
+func (p Program) build(root, dir string) error {
+	args := []string{"build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(dir, p.Name)}
+	if p.module != "" {
+		version, err := ask(root, "list", "-m", "-f", "{{.Version}}", p.module)
+		if err != nil {
+			return err
+		}
+		args = []string{"install", "-trimpath", "-ldflags", "-s -w", p.pkg + "@" + version}
+	} else {
+		args = append(append(args, p.flags...), p.pkg)
+	}
+	cmd := exec.Command("go", args...)
+	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0", "GOBIN="+dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	return nil
+}
+
+// moduleRoot returns the directory of go.mod. The tests of a package run in its directory.
+func moduleRoot() (string, error) {
+	file, err := ask("", "env", "GOMOD")
+	if err != nil {
+		return "", err
+	}
+	if file == "" || file == os.DevNull {
+		return "", errors.New("asking go for go.mod: there is none")
+	}
+	return filepath.Dir(file), nil
+}
+
+func ask(dir string, args ...string) (string, error) {
+	cmd := exec.Command("go", args...)
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("running go %s: %w", args[0], err)
+	}
+	return string(bytes.TrimSpace(out)), nil
+}
+
+// lock waits until no other process builds.
+func lock(name string) (unlock func(), err error) {
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("locking the directory of the programs: %w", err)
+	}
+	for {
+		switch err := unix.Flock(int(file.Fd()), unix.LOCK_EX); {
+		case err == nil:
+			return func() { file.Close() }, nil
+		case !errors.Is(err, unix.EINTR):
+			file.Close()
+			return nil, fmt.Errorf("locking the directory of the programs: %w", err)
+		}
+	}
+}
