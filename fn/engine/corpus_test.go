@@ -6,8 +6,6 @@ package engine_test
 import (
 	"bytes"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -18,19 +16,13 @@ import (
 	"github.com/prerig/prerig/fn/engine"
 	"github.com/prerig/prerig/fn/internal/conformance"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/internal/corpustest"
 )
 
 // corpus returns the conformance corpus' versions.
 func corpus(t *testing.T) []*conformance.Version {
 	t.Helper()
-	dir := os.Getenv("PRERIG_CORPUS")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "shared", "istio")
-	}
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("the conformance corpus is not there (%v); set PRERIG_CORPUS to its directory", err)
-	}
-	versions, err := conformance.Load(dir)
+	versions, err := conformance.Load(corpustest.Dir(t))
 	if err != nil {
 		t.Fatal(err)
 	}

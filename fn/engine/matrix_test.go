@@ -23,7 +23,7 @@ import (
 	"github.com/prerig/prerig/fn/result"
 )
 
-// TestOwnFieldsMatrix takes every field that an injection of any version of the corpus sets in a minimal pod, and puts it
+// TestOwnFieldsMatrixOfCorpus takes every field that an injection of any version of the corpus sets in a minimal pod, and puts it
 // into the pod beforehand: with the value that the injection gives it, with another one, and empty. Whatever the version and
 // the policy that follows, injecting twice is injecting once, a check finds nothing to do, a change of the policy gives what
 // injecting the original gives, and removing the injection gives the original back. Of a Pod, which has no place for a
@@ -32,7 +32,7 @@ import (
 // PRERIG_MATRIX=full runs over all policies of the corpora in PRERIG_CORPUS, which may be several directories, and follows the
 // first one of each version by that of every other version; else only one policy of each version is run. All other policies are
 // followed by the next one, for every fourth case.
-func TestOwnFieldsMatrix(t *testing.T) {
+func TestOwnFieldsMatrixOfCorpus(t *testing.T) {
 	policies := matrixPolicies(t)
 	fields := injectedFields(t, policies)
 	full := os.Getenv("PRERIG_MATRIX") == "full"

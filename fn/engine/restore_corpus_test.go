@@ -14,9 +14,9 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 )
 
-// TestOneOwnFieldOfABarePod injects twice into Pods with a field that an injection may set, where templates see more of the Pod than
+// TestOneOwnFieldOfABarePodOfTheCorpus injects twice into Pods with a field that an injection may set, where templates see more of the Pod than
 // this field: all that may be its own, left in place together, gives another Pod, and so does nothing of it.
-func TestOneOwnFieldOfABarePod(t *testing.T) {
+func TestOneOwnFieldOfABarePodOfTheCorpus(t *testing.T) {
 	probe := map[string]any{"initialDelaySeconds": int64(0), "httpGet": map[string]any{"path": "/healthz/ready", "port": int64(15021)}}
 	for _, tc := range []struct {
 		version, policy string
@@ -45,9 +45,9 @@ func TestOneOwnFieldOfABarePod(t *testing.T) {
 	}
 }
 
-// TestKeptFieldIsNamed injects a Pod, and again with settings by which nothing sets fsGroup any more. The Pod looks like one that
+// TestKeptFieldOfTheCorpusIsNamed injects a Pod, and again with settings by which nothing sets fsGroup any more. The Pod looks like one that
 // was injected with these settings and has the group of its own, so that it stays as it is, and a warning says what may be left over.
-func TestKeptFieldIsNamed(t *testing.T) {
+func TestKeptFieldOfTheCorpusIsNamed(t *testing.T) {
 	doc := minimalPodWith(t, "restartPolicy", "Always")
 	for _, version := range []string{"1.10.6", "1.12.9"} { // by the Pod it is known, and not known, that the version sets it
 		t.Run(version, func(t *testing.T) {

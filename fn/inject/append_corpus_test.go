@@ -24,6 +24,7 @@ import (
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/istio/release"
 	"github.com/prerig/prerig/fn/workload"
+	"github.com/prerig/prerig/internal/corpustest"
 )
 
 // corpusCase is one line of a corpus' cases.yaml.
@@ -40,19 +41,6 @@ type corpusCase struct {
 	ExpectError    string            `json:"expectError"`
 	IstiodEnv      map[string]string `json:"istiodEnv"`
 	Namespaces     map[string]any    `json:"namespaceAnnotations"`
-}
-
-// corpusDir is where the corpus lies, or the test is skipped.
-func corpusDir(t testing.TB) string {
-	t.Helper()
-	dir := os.Getenv("PRERIG_CORPUS")
-	if dir == "" {
-		dir = filepath.Join(repositoryRoot(t), "..", "shared", "istio")
-	}
-	if _, err := os.Stat(dir); err != nil {
-		t.Skip("no conformance corpus here; PRERIG_CORPUS says where one is")
-	}
-	return dir
 }
 
 // repositoryRoot is the directory of go.mod.
@@ -258,7 +246,7 @@ func onJobTemplate(obj map[string]any) bool {
 
 // TestCorpusAppended runs the corpora of the generations that append and prints how many cases are equal.
 func TestCorpusAppended(t *testing.T) {
-	dir := corpusDir(t)
+	dir := corpustest.Dir(t)
 	for _, version := range []string{"1.1.3", "1.5.0", "1.8.6"} {
 		count := map[string]int{}
 		var defects, different []string

@@ -18,6 +18,7 @@ import (
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/workload"
+	"github.com/prerig/prerig/internal/corpustest"
 )
 
 var corpusVersions = []string{"1.1.3", "1.5.0", "1.8.6", "1.10.6", "1.24.6", "1.31.0-rc.0"}
@@ -146,7 +147,7 @@ func paths(at string, a, b any, out *[]string) {
 
 // TestCorpusRemove takes every injection of the corpora out again.
 func TestCorpusRemove(t *testing.T) {
-	dir := corpusDir(t)
+	dir := corpustest.Dir(t)
 	for _, version := range corpusVersions {
 		count := map[string]int{}
 		for _, c := range corpusPods(t, dir, version) {
@@ -220,7 +221,7 @@ func fieldPath(path string) string {
 
 // TestCorpusTwice injects every pod of the corpora twice with the same configuration.
 func TestCorpusTwice(t *testing.T) {
-	dir := corpusDir(t)
+	dir := corpustest.Dir(t)
 	for _, version := range corpusVersions {
 		same := 0
 		for _, c := range corpusPods(t, dir, version) {
@@ -237,7 +238,7 @@ func TestCorpusTwice(t *testing.T) {
 
 // TestCorpusUpgrade injects what an old version has injected with the newest one, and compares with injecting the original.
 func TestCorpusUpgrade(t *testing.T) {
-	dir := corpusDir(t)
+	dir := corpustest.Dir(t)
 	newest := corpusVersions[len(corpusVersions)-1]
 	cases := corpusCases(t, dir, newest)
 	now := cases[0].injector(t, dir, newest, istio.AdmissionDefaulted)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/internal/corpustest"
 )
 
 // The tests of this file are named after the documents whose systems they run. The documents are read where they lie
@@ -54,7 +55,7 @@ func between(t *testing.T, text, from, to string) string {
 func corpusConfig(t *testing.T, version string) istio.Options {
 	t.Helper()
 	o := istio.Options{Version: version}
-	for _, cm := range readObjects(t, filepath.Join(corpusDir(t), version, "configmaps.yaml")) {
+	for _, cm := range readObjects(t, filepath.Join(corpustest.Dir(t), version, "configmaps.yaml")) {
 		data := mapAt(cm, "data")
 		for key, to := range map[string]*string{"config": &o.Config, "values": &o.Values, "mesh": &o.Mesh} {
 			if text, ok := data[key].(string); ok {

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
+
+	"github.com/prerig/prerig/internal/corpustest"
 )
 
 // foldPods are data of pods that take different ways through a template.
@@ -99,15 +101,11 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// TestFoldStock folds the stock templates of the corpus.
-func TestFoldStock(t *testing.T) {
-	dir := os.Getenv("PRERIG_CORPUS")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared", "istio")
-	}
-	lists, err := filepath.Glob(filepath.Join(dir, "*", "cases.yaml"))
+// TestFoldStockOfTheCorpus folds the stock templates of the corpus.
+func TestFoldStockOfTheCorpus(t *testing.T) {
+	lists, err := filepath.Glob(filepath.Join(corpustest.Dir(t), "*", "cases.yaml"))
 	if err != nil || len(lists) == 0 {
-		t.Skipf("there is no corpus at %s; set PRERIG_CORPUS to run this test", dir)
+		t.Fatalf("the corpus has no cases: %v", err)
 	}
 	for _, list := range lists {
 		var cases []struct{ Config, Values, Mesh string }

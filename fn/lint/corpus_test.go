@@ -20,30 +20,8 @@ import (
 
 	"github.com/prerig/prerig/fn/lint"
 	"github.com/prerig/prerig/fn/workload"
+	"github.com/prerig/prerig/internal/corpustest"
 )
-
-// corpusDir returns the conformance corpus: PRERIG_CORPUS, or ../shared/istio beside the module.
-func corpusDir(t *testing.T) string {
-	t.Helper()
-	dir := os.Getenv("PRERIG_CORPUS")
-	if dir == "" {
-		root, err := os.Getwd()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for root != filepath.Dir(root) {
-			if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
-				break
-			}
-			root = filepath.Dir(root)
-		}
-		dir = filepath.Join(root, "..", "shared", "istio")
-	}
-	if _, err := os.Stat(dir); err != nil {
-		t.Skip("no conformance corpus: set PRERIG_CORPUS to a directory that holds one")
-	}
-	return dir
-}
 
 // decode reads a YAML stream into objects, as Kubernetes reads it, with the items of lists.
 func decode(t testing.TB, data []byte) []map[string]any {
@@ -143,7 +121,7 @@ type corpusCase struct {
 // TestCorpus holds the findings on what Istio 1.31 itself makes of its test workloads. Each line of the list was gone through
 // by hand; testdata/corpus-1.31.md says for each rule why its findings are right.
 func TestCorpus(t *testing.T) {
-	dir := filepath.Join(corpusDir(t), "1.31.0-rc.0")
+	dir := filepath.Join(corpustest.Dir(t), "1.31.0-rc.0")
 	data, err := os.ReadFile(filepath.Join(dir, "cases.yaml"))
 	if err != nil {
 		t.Fatal(err)

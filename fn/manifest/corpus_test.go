@@ -7,14 +7,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
+
+	"github.com/prerig/prerig/internal/corpustest"
 )
 
 // TestCorpus reads every manifest of the conformance corpus and compares with Kubernetes' own reader.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
-	root := corpus(t)
+	root := corpustest.Dir(t)
 	files, docs := 0, 0
 	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
@@ -58,26 +59,4 @@ func TestCorpus(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d files, %d documents", files, docs)
-}
-
-// corpus finds the conformance corpus: PRERIG_CORPUS, or ../shared/istio beside the repository.
-func corpus(t *testing.T) string {
-	t.Helper()
-	dir := os.Getenv("PRERIG_CORPUS")
-	if dir == "" {
-		wd, err := os.Getwd()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for ; wd != filepath.Dir(wd); wd = filepath.Dir(wd) {
-			if _, err := os.Stat(filepath.Join(wd, "go.mod")); err == nil {
-				break
-			}
-		}
-		dir = filepath.Join(wd, "..", "shared", "istio")
-	}
-	if _, err := os.Stat(dir); err != nil || strings.TrimSpace(dir) == "" {
-		t.Skipf("no corpus at %s; set PRERIG_CORPUS", dir)
-	}
-	return dir
 }

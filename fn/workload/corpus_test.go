@@ -13,27 +13,9 @@ import (
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
-)
 
-// corpus returns the conformance corpus: PRERIG_CORPUS, or ../shared/istio beside the module.
-func corpus(t *testing.T) string {
-	t.Helper()
-	dir := os.Getenv("PRERIG_CORPUS")
-	if dir == "" {
-		root, err := os.Getwd()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for !exists(filepath.Join(root, "go.mod")) && root != filepath.Dir(root) {
-			root = filepath.Dir(root)
-		}
-		dir = filepath.Join(root, "..", "shared", "istio")
-	}
-	if !exists(dir) {
-		t.Skip("no conformance corpus: set PRERIG_CORPUS to a directory that holds one")
-	}
-	return dir
-}
+	"github.com/prerig/prerig/internal/corpustest"
+)
 
 func exists(path string) bool {
 	_, err := os.Stat(path)
@@ -72,7 +54,7 @@ func objects(t *testing.T, path string) []map[string]any {
 
 // TestDeclaredOwnerInCorpus compares Declared with the owner in upstream's golden files.
 func TestDeclaredOwnerInCorpus(t *testing.T) {
-	dir := corpus(t)
+	dir := corpustest.Dir(t)
 	lists, err := filepath.Glob(filepath.Join(dir, "*", "cases.yaml"))
 	if err != nil || len(lists) == 0 {
 		t.Fatalf("no cases in %s: %v", dir, err)

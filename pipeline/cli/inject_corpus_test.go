@@ -17,20 +17,17 @@ import (
 
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/workload"
+	"github.com/prerig/prerig/internal/corpustest"
 )
 
 // TestCorpus imports the configuration of real Istio versions and injects real workloads with it. The three files of
 // istioctl kube-inject give the same; a second run changes nothing; what is not a workload keeps its bytes.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
-	dir := os.Getenv("PRERIG_CORPUS")
-	if dir == "" {
-		dir = "../../../shared/istio"
-	}
-	paths, err := filepath.Glob(filepath.Join(dir, "*", "configmaps.yaml"))
+	paths, err := filepath.Glob(filepath.Join(corpustest.Dir(t), "*", "configmaps.yaml"))
 	must(t, err)
 	if len(paths) == 0 {
-		t.Skipf("no corpus in %s: set PRERIG_CORPUS", dir)
+		t.Skip("the corpus has no configmaps.yaml")
 	}
 	for _, path := range paths {
 		version := filepath.Dir(path)

@@ -4,45 +4,18 @@
 package conformance
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/prerig/prerig/fn/inject"
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/fn/workload"
+	"github.com/prerig/prerig/internal/corpustest"
 	"github.com/prerig/prerig/internal/cputime"
 )
 
-// corpusDir is the directory of the corpus: PRERIG_CORPUS, else shared/istio beside the repository.
-func corpusDir(t testing.TB) string {
-	t.Helper()
-	dir := os.Getenv("PRERIG_CORPUS")
-	if dir == "" {
-		root, err := os.Getwd()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for {
-			if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
-				break
-			}
-			if root == filepath.Dir(root) {
-				t.Fatal("there is no go.mod above the working directory")
-			}
-			root = filepath.Dir(root)
-		}
-		dir = filepath.Join(root, "..", "shared", "istio")
-	}
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("there is no corpus at %s; set PRERIG_CORPUS to run this test", dir)
-	}
-	return dir
-}
-
 // TestCorpus runs every case and wants it equal.
 func TestCorpus(t *testing.T) {
-	versions, err := Load(corpusDir(t))
+	versions, err := Load(corpustest.Dir(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +34,7 @@ func TestCorpus(t *testing.T) {
 
 // BenchmarkInject injects a Deployment of one container with the newest default configuration of the corpus.
 func BenchmarkInject(b *testing.B) {
-	versions, err := Load(corpusDir(b))
+	versions, err := Load(corpustest.Dir(b))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -102,7 +75,7 @@ func BenchmarkInject(b *testing.B) {
 
 // BenchmarkNew reads the newest default configuration of the corpus.
 func BenchmarkNew(b *testing.B) {
-	versions, err := Load(corpusDir(b))
+	versions, err := Load(corpustest.Dir(b))
 	if err != nil {
 		b.Fatal(err)
 	}

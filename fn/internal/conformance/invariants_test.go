@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/prerig/prerig/fn/workload"
+	"github.com/prerig/prerig/internal/corpustest"
 )
 
 // notTwice says why the webhook itself changes a case when it injects again; it is empty for the others.
@@ -50,9 +51,9 @@ func withoutMetaJSON(v any) any {
 	}
 }
 
-// TestTwiceIsOnce injects what was injected again, as the webhook does, and wants the same.
-func TestTwiceIsOnce(t *testing.T) {
-	versions, err := Load(corpusDir(t))
+// TestCorpusTwiceIsOnce injects what was injected again, as the webhook does, and wants the same.
+func TestCorpusTwiceIsOnce(t *testing.T) {
+	versions, err := Load(corpustest.Dir(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/internal/corpustest"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -152,7 +153,7 @@ func TestTag(t *testing.T) {
 // TestCorpus imports the ConfigMaps of real versions, verbatim.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
-	paths, err := filepath.Glob(filepath.Join(corpus(t), "*", "configmaps.yaml"))
+	paths, err := filepath.Glob(filepath.Join(corpustest.Dir(t), "*", "configmaps.yaml"))
 	must(t, err)
 	if len(paths) == 0 {
 		t.Skip("the corpus has no configmaps.yaml")
@@ -176,19 +177,6 @@ func TestCorpus(t *testing.T) {
 			}
 		})
 	}
-}
-
-// corpus is the directory with Istio's own cases. It lies beside the repository, or where PRERIG_CORPUS says.
-func corpus(t *testing.T) string {
-	t.Helper()
-	dir := os.Getenv("PRERIG_CORPUS")
-	if dir == "" {
-		dir = "../../../../shared/istio"
-	}
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("no corpus in %s: set PRERIG_CORPUS", dir)
-	}
-	return dir
 }
 
 func must(t *testing.T, err error) {

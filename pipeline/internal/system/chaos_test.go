@@ -110,7 +110,7 @@ func (c *chaos) serve(configuration *config.Config, worker bool) *process {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	env := []string{"PRERIG_TEST_DAEMON=" + string(text)}
+	env := []string{"PRERIG_TEST_DAEMON=" + string(text), "PRERIG_TEST_RENDERER=" + renderer(c.t)[0]}
 	if worker {
 		env = append(env, "PRERIG_TEST_WORKER=1")
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/config"
 	"github.com/prerig/prerig/pipeline/daemon"
+	"github.com/prerig/prerig/pipeline/render"
 )
 
 // child is a daemon, or a worker, in a process of its own that tests kill. Its configuration is the variable
@@ -32,6 +33,7 @@ func child() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	err := run(ctx, &c, daemon.Options{
+		Render:  render.Options{Command: []string{os.Getenv("PRERIG_TEST_RENDERER"), render.Command}},
 		Version: "test", Log: slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Listening: func(hooks, page string) { fmt.Printf("%s %s\n", hooks, page) },
 	})

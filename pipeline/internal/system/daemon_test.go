@@ -152,7 +152,7 @@ func (f *fixture) start() {
 	}
 	log := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	go func() {
-		done <- daemon.Serve(ctx, f.c, daemon.Options{Version: "test", Log: log, Listening: func(hooks, page string) {
+		done <- daemon.Serve(ctx, f.c, daemon.Options{Version: "test", Render: render.Options{Command: renderer(f.t)}, Log: log, Listening: func(hooks, page string) {
 			first.Do(func() {
 				f.hooks, f.page = hooks, page
 				close(ready)

@@ -59,7 +59,7 @@ func TestSecondDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
-	command.Env = append(os.Environ(), "PRERIG_TEST_DAEMON="+string(text))
+	command.Env = append(os.Environ(), "PRERIG_TEST_DAEMON="+string(text), "PRERIG_TEST_RENDERER="+renderer(t)[0])
 	out, err := command.CombinedOutput()
 	if want := filepath.Join(c.c.State, "queue") + ": another process uses it"; err == nil || !strings.Contains(string(out), want) {
 		t.Errorf("the second daemon ended with %v and said %q, want %q", err, out, want)

@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package corpustest finds the conformance corpus, Istio's own test cases, for tests.
+package corpustest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Dir returns the directory of the corpus: PRERIG_CORPUS, or else ../shared/istio beside the module. It skips the test where there
+// is none. The test's name must contain Corpus, or begin with Test_ as those do that are named after a document: `make test` runs such
+// tests, and no others of their packages, with the corpus.
+func Dir(t testing.TB) string {
+	t.Helper()
+	name, _, _ := strings.Cut(t.Name(), "/")
+	if _, isTest := t.(*testing.T); isTest && !strings.Contains(name, "Corpus") && !strings.HasPrefix(name, "Test_") {
+		t.Fatal("the name of a test that uses the corpus must contain Corpus, or begin with Test_")
+	}
+	dir := os.Getenv("PRERIG_CORPUS")
+	if dir == "" {
+		dir = filepath.Join(moduleRoot(t), "..", "shared", "istio")
+	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("there is no conformance corpus at %s; set PRERIG_CORPUS to its directory", dir)
+	}
+	return dir
+}
+
+// moduleRoot returns the directory of go.mod.
+func moduleRoot(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+	}
+	t.Fatal("there is no go.mod above the working directory")
+	return ""
+}
