@@ -198,6 +198,7 @@ func TestKilledBetweenTheFetchesOfSources(t *testing.T) {
 		<-r.Context().Done() // the process is gone
 		return true
 	}
+	s.valuesServer.Requests.Add(0) // the race detector sees no order between this goroutine and what another process causes but by it
 	p := c.serve(c.c, false)
 	const file = "app0/shop/deployment-web.yaml"
 	showing := func(n int) {
