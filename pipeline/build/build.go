@@ -100,7 +100,7 @@ func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, root *t
 	if files, err = b.fetchCharts(ctx, p, view, files, &built.Request); err != nil {
 		return built, err
 	}
-	if built.Request.DerivedKey, err = b.derivedKey(ctx, p); err != nil {
+	if err := b.deriveKeys(ctx, p, &built.Request); err != nil {
 		return built, err
 	}
 	if built.Response, err = b.renderWithCharts(ctx, p, view, files, &built.Request); err != nil {

@@ -9,28 +9,43 @@ import (
 	"fmt"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/render/helmchart/derive"
 	"github.com/prerig/prerig/pipeline/secret"
 )
 
-// seedKey is the key of the secret that helm.derived.secretRef names.
+// seedKey is the key of the secrets that derived.secretRef names.
 const seedKey = "seed"
 
-// derivedKey returns what the values of a pipeline's charts are derived from, nil where they are not. The renderer never has the seed,
-// and so can derive nothing for other releases. What releases the charts of kustomizations are is not known here: their key is for
-// the pipeline.
-func (b *Builder) derivedKey(ctx context.Context, p *v1alpha1.RenderPipeline) (*derive.Key, error) {
+// deriveKeys writes into a request what the values of a pipeline's charts are derived from, where they are. The renderer never has the
+// seed, and so can derive nothing for other releases. What releases the charts of kustomizations are, and which objects are releases, is
+// not known here: their keys are for the pipeline.
+func (b *Builder) deriveKeys(ctx context.Context, p *v1alpha1.RenderPipeline, request *render.Request) (err error) {
 	spec := p.Spec.Build
-	var derived *v1alpha1.HelmDerived
-	var parts []string
-	switch {
-	case spec.Helm != nil && spec.Helm.Impure == v1alpha1.ImpureDerived:
-		derived, parts = spec.Helm.Derived, []string{"release", spec.Helm.Namespace, spec.Helm.ReleaseName}
-	case spec.HelmCharts != nil && spec.HelmCharts.Impure == v1alpha1.ImpureDerived:
-		derived, parts = spec.HelmCharts.Derived, []string{"pipeline", p.Key()}
+	ofPipeline := []string{"pipeline", p.Key()}
+	if helm := spec.Helm; helm != nil && helm.Impure == v1alpha1.ImpureDerived {
+		request.DerivedKey, err = b.deriveKey(ctx, p, helm.Derived, "release", helm.Namespace, helm.ReleaseName)
+	} else if charts := spec.HelmCharts; charts != nil && charts.Impure == v1alpha1.ImpureDerived {
+		request.DerivedKey, err = b.deriveKey(ctx, p, charts.Derived, ofPipeline...)
 	}
+	if releases := spec.Releases; err == nil && releases != nil && releases.Impure == v1alpha1.ImpureDerived {
+		request.ReleasesKey, err = b.deriveKey(ctx, p, releases.Derived, ofPipeline...)
+	}
+	return err
+}
+
+// deriveAnything has values derived from what everybody knows. It is for renders of which nothing is kept but the charts that they need,
+// so that nobody needs the seed to lock them.
+func deriveAnything(request *render.Request) error {
+	key, err := derive.NewKey(make([]byte, derive.MinSeed), "discover")
+	request.DerivedKey, request.ReleasesKey = key, key
+	return err
+}
+
+// deriveKey returns the key of a purpose.
+func (b *Builder) deriveKey(ctx context.Context, p *v1alpha1.RenderPipeline, derived *v1alpha1.HelmDerived, purpose ...string) (*derive.Key, error) {
 	if derived == nil {
-		return nil, nil
+		return nil, nil // the renderer says that there is no seed
 	}
 	ref := derived.SecretRef
 	keys, err := secret.Read(ctx, b.Secrets, p.Metadata.Namespace, &ref, secret.Purpose{})
@@ -41,7 +56,7 @@ func (b *Builder) derivedKey(ctx context.Context, p *v1alpha1.RenderPipeline) (*
 	if len(seed) == 0 {
 		return nil, &FetchError{fmt.Errorf("deriving the values of charts: the secret %s has no key %s; openssl rand -hex 32 makes one", ref.Name, seedKey)}
 	}
-	key, err := derive.NewKey(seed, parts...)
+	key, err := derive.NewKey(seed, purpose...)
 	if err != nil {
 		return nil, &FetchError{fmt.Errorf("deriving the values of charts from the secret %s: %w", ref.Name, err)}
 	}

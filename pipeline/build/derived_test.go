@@ -66,23 +66,25 @@ func TestDerivedKeys(t *testing.T) {
 	checks := map[string]string{}
 	key := func(name string, p *v1alpha1.RenderPipeline, seed string) {
 		built, request, err := buildDerived(t, p, seed)
-		if !errors.Is(err, errRendered) || request.DerivedKey == nil {
+		derived, without := request.DerivedKey, request
+		if without.DerivedKey = nil; derived == nil {
+			derived, without.ReleasesKey = request.ReleasesKey, nil
+		}
+		if !errors.Is(err, errRendered) || derived == nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		checks[name] = request.DerivedKey.Check()
+		checks[name] = derived.Check()
 		text, err := json.Marshal(request)
 		if err != nil {
 			t.Fatal(err)
 		}
 		shown := fmt.Sprintf("%s %+v %+v %v", text, request, built, built.Request)
-		for _, canary := range []string{seed, string(request.DerivedKey.Bytes()), fmt.Sprintf("%x", request.DerivedKey.Bytes()), fmt.Sprint(request.DerivedKey.Bytes())} {
+		for _, canary := range []string{seed, string(derived.Bytes()), fmt.Sprintf("%x", derived.Bytes()), fmt.Sprint(derived.Bytes())} {
 			if strings.Contains(shown, canary) {
 				t.Errorf("%s: the seed or the key is in %s", name, shown)
 			}
 		}
 		record := tree.NewView(tree.NewBuilder(tree.Limits{}).Build(), tree.Limits{}).Record()
-		without := request
-		without.DerivedKey = nil
 		if render.Fingerprint(record, &request, "v1") == render.Fingerprint(record, &without, "v1") {
 			t.Errorf("%s: the fingerprint does not depend on the key", name)
 		}
@@ -97,12 +99,18 @@ func TestDerivedKeys(t *testing.T) {
 	key("release", p, seedCanary)
 	p.Spec.Build.Helm.ReleaseName, p.Spec.Build.Helm.Namespace = "web", "other"
 	key("namespace", p, seedCanary)
-	p.Spec.Build = v1alpha1.Build{HelmCharts: &v1alpha1.HelmCharts{Impure: v1alpha1.ImpureDerived, Derived: derivedPipeline().Spec.Build.Helm.Derived}}
+	derived := derivedPipeline().Spec.Build.Helm.Derived
+	p.Spec.Build = v1alpha1.Build{HelmCharts: &v1alpha1.HelmCharts{Impure: v1alpha1.ImpureDerived, Derived: derived}}
 	key("kustomization", p, seedCanary)
 	p.Metadata.Name = "third"
 	key("kustomization of another pipeline", p, seedCanary)
+	p.Spec.Build = v1alpha1.Build{Releases: &v1alpha1.Releases{Impure: v1alpha1.ImpureDerived, Derived: derived}}
+	key("releases", p, seedCanary)
 	if checks["first"] != checks["again"] || checks["first"] != checks["pipeline"] {
 		t.Error("the same release has another key")
+	}
+	if checks["releases"] != checks["kustomization of another pipeline"] {
+		t.Error("a chart that moves from a kustomization into a HelmRelease has another key")
 	}
 	different := map[string]bool{}
 	for _, check := range checks {

@@ -123,7 +123,7 @@ func (g *helmGenerator) render() ([]byte, error) {
 		return nil, err
 	}
 	files := boundedAliases{g.worker.files}
-	options := helmchart.Options{Archives: g.worker.lockedCharts(), KeepTests: !g.SkipTests, Key: g.worker.request.DerivedKey}
+	options := helmchart.Options{Archives: g.worker.lockedCharts(), KeepTests: !g.SkipTests, Key: g.worker.request.DerivedKey, FieldName: g.nameField}
 	if release.Values, err = g.values(files, release, options); err != nil {
 		return nil, err
 	}
@@ -136,6 +136,21 @@ func (g *helmGenerator) render() ([]byte, error) {
 		fmt.Fprintf(&out, "---\n# Source: %s\n%s\n", one.Template, one.YAML)
 	}
 	return out.Bytes(), nil
+}
+
+// nameField returns what the user of a kustomization calls a field of the release.
+func (g *helmGenerator) nameField(field string) string {
+	switch field {
+	case "skipSchemaValidation": // an entry has no such field
+		return ""
+	case "values":
+		return "valuesInline"
+	case "kubeVersion":
+		if g.KubeVersion != "" {
+			return "kubeVersion"
+		}
+	}
+	return "spec.build.helmCharts." + field
 }
 
 // release returns the release that the flags of helm template would make.

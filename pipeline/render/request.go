@@ -48,9 +48,10 @@ type Request struct {
 	Schemas *v1alpha1.SchemaGate `json:"schemas,omitempty"`
 	// Admission is what policies and Pod Security are evaluated by; nil for nothing.
 	Admission *v1alpha1.AdmissionGate `json:"admission,omitempty"`
-	// DerivedKey is what the values of charts are derived from, with impure: Derived; nil for nothing. It is for the renderer only
-	// (sentRequest).
-	DerivedKey *derive.Key `json:"-"`
+	// DerivedKey is what the values of Helm and HelmCharts are derived from, with impure: Derived, and ReleasesKey what those of
+	// Releases are; nil for nothing. They are for the renderer only (sentRequest).
+	DerivedKey  *derive.Key `json:"-"`
+	ReleasesKey *derive.Key `json:"-"`
 	// Limits bound the render.
 	Limits Limits `json:"limits"`
 }
@@ -164,6 +165,9 @@ func Fingerprint(record tree.Record, request *Request, version string) string {
 	fmt.Fprintf(h, "%s\n%s\n%s\n", record.Fingerprint(), text, version)
 	if request.DerivedKey != nil {
 		fmt.Fprintf(h, "%s\n", request.DerivedKey.Check())
+	}
+	if request.ReleasesKey != nil {
+		fmt.Fprintf(h, "releases %s\n", request.ReleasesKey.Check())
 	}
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }

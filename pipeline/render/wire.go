@@ -215,7 +215,8 @@ func (a *remoteTree) List(name string) ([]tree.Info, error) {
 // sentRequest is the first frame: a request with what else shows it leaves out.
 type sentRequest struct {
 	Request
-	DerivedKey []byte `json:"derivedKey,omitempty"`
+	DerivedKey  []byte `json:"derivedKey,omitempty"`
+	ReleasesKey []byte `json:"releasesKey,omitempty"`
 }
 
 // encodeRequest writes a request.
@@ -223,6 +224,9 @@ func encodeRequest(request Request) ([]byte, error) {
 	sent := sentRequest{Request: request}
 	if request.DerivedKey != nil {
 		sent.DerivedKey = request.DerivedKey.Bytes()
+	}
+	if request.ReleasesKey != nil {
+		sent.ReleasesKey = request.ReleasesKey.Bytes()
 	}
 	return json.Marshal(sent)
 }
@@ -233,6 +237,9 @@ func decodeRequest(content []byte) (Request, error) {
 	err := json.Unmarshal(content, &sent)
 	if err == nil && sent.DerivedKey != nil {
 		sent.Request.DerivedKey, err = derive.KeyOf(sent.DerivedKey)
+	}
+	if err == nil && sent.ReleasesKey != nil {
+		sent.Request.ReleasesKey, err = derive.KeyOf(sent.ReleasesKey)
 	}
 	return sent.Request, err
 }

@@ -40,13 +40,19 @@ type Releases struct {
 	// for ordinary objects), Drop or Refuse. Tests are left out in any case.
 	// +enum=Keep,Drop,Refuse
 	Hooks HelmHooks `json:"hooks,omitempty"`
-	// Lookup is what the function lookup does: Refuse (the default) stops the render, Empty finds nothing.
-	// +enum=Refuse,Empty
+	// Lookup is what the function lookup does: Refuse (the default) stops the render, Empty finds nothing, Captured finds the
+	// objects of a file.
+	// +enum=Refuse,Empty,Captured
 	Lookup HelmImpure `json:"lookup,omitempty"`
+	// Captured is the path inside the source of the objects that lookup finds, with lookup: Captured.
+	Captured string `json:"captured,omitempty"`
 	// Impure is what becomes of other functions whose results are not the same each time, where they have an effect: Refuse
-	// (the default) stops the render, Empty has them return nothing.
-	// +enum=Refuse,Empty
+	// (the default) stops the render, Empty has them return nothing, Derived has those that are random return what is derived
+	// from a seed, the pipeline, the release and the call.
+	// +enum=Refuse,Empty,Derived
 	Impure HelmImpure `json:"impure,omitempty"`
+	// Derived says what values are derived from, with impure: Derived.
+	Derived *HelmDerived `json:"derived,omitempty"`
 }
 
 // ReleaseRepository is a Git repository whose files are in the tree.
@@ -135,6 +141,5 @@ func (v *validator) checkReleases(at string, releases *Releases) {
 	}
 	v.checkEnum(at+".originals", string(releases.Originals), "Drop", "Suspend")
 	v.checkEnum(at+".hooks", string(releases.Hooks), "Keep", "Drop", "Refuse")
-	v.checkEnum(at+".lookup", string(releases.Lookup), "Refuse", "Empty")
-	v.checkEnum(at+".impure", string(releases.Impure), "Refuse", "Empty")
+	v.checkHermetic(at, hermetic{releases.Lookup, releases.Captured, releases.Impure, releases.Derived})
 }

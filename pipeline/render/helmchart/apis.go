@@ -76,7 +76,7 @@ func capabilities(release *v1alpha1.Helm) (*common.Capabilities, error) {
 	version, err := common.ParseKubeVersion(release.KubeVersion)
 	minor, ok := release.KubeMinor()
 	if err != nil || !ok {
-		return nil, fmt.Errorf("reading helm.kubeVersion: %q is not a version of Kubernetes", release.KubeVersion)
+		return nil, fmt.Errorf("%q is not a version of Kubernetes", release.KubeVersion)
 	}
 	var apis common.VersionSet
 	for _, api := range servedAPIs {

@@ -28,22 +28,22 @@ type capturedObjects struct {
 type objectKey struct{ apiVersion, kind, namespace, name string }
 
 // readCaptured returns nil for a release whose lookup asks no file.
-func readCaptured(files tree.Reader, release *v1alpha1.Helm) (*capturedObjects, error) {
+func readCaptured(files tree.Reader, release *v1alpha1.Helm, options Options) (*capturedObjects, error) {
 	if release.Lookup != v1alpha1.LookupCaptured {
 		return nil, nil
 	}
 	content, err := files.Read(release.Captured)
 	if err != nil {
-		return nil, fmt.Errorf("reading helm.captured: %w", err)
+		return nil, fmt.Errorf("reading %s: %w", options.nameField("captured"), err)
 	}
 	file, err := manifest.Parse(release.Captured, content)
 	if err != nil {
-		return nil, fmt.Errorf("reading helm.captured: %w", err)
+		return nil, fmt.Errorf("reading %s: %w", options.nameField("captured"), err)
 	}
 	c := &capturedObjects{objects: map[objectKey]map[string]any{}}
 	for _, doc := range file.Docs {
 		if err := c.add(doc); err != nil {
-			return nil, fmt.Errorf("reading helm.captured: %w", err)
+			return nil, fmt.Errorf("reading %s: %w", options.nameField("captured"), err)
 		}
 	}
 	slices.SortFunc(c.keys, func(a, b objectKey) int {

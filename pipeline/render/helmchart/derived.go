@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -46,19 +45,19 @@ type derivation struct {
 }
 
 // newDerivation returns nil for a release that derives nothing.
-func newDerivation(release *v1alpha1.Helm, key *derive.Key) (*derivation, error) {
+func newDerivation(release *v1alpha1.Helm, options Options) (*derivation, error) {
 	if release.Impure != v1alpha1.ImpureDerived {
 		return nil, nil
 	}
-	if key == nil || release.Derived == nil {
-		return nil, errors.New("helm.impure is Derived, and there is no seed to derive from")
+	if options.Key == nil || release.Derived == nil {
+		return nil, fmt.Errorf("%s is Derived, and there is no seed to derive from", options.nameField("impure"))
 	}
 	at, err := release.Derived.ParseTime()
 	if err != nil {
-		return nil, fmt.Errorf("reading helm.derived.time: %w", err)
+		return nil, fmt.Errorf("reading %s: %w", options.nameField("derived.time"), err)
 	}
 	d := &derivation{
-		key: key, release: []string{release.Namespace, release.ReleaseName}, time: at,
+		key: options.Key, release: []string{release.Namespace, release.ReleaseName}, time: at,
 		functions: map[string]bool{}, numbers: map[place]int{}, keys: map[string]string{}, made: map[string]bool{},
 	}
 	for name := range (&derivedCalls{derivation: d}).placedFunctions() {

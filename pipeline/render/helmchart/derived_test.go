@@ -128,7 +128,7 @@ func TestAllRandomFunctionsAreDerived(t *testing.T) {
 		}
 	}
 	release := derivedRelease()
-	derivation, err := newDerivation(release, keyOf(t, "a"))
+	derivation, err := newDerivation(release, Options{Key: keyOf(t, "a")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestDerivedLengths(t *testing.T) {
 
 func mustDerivation(t testing.TB) *derivation {
 	t.Helper()
-	derivation, err := newDerivation(derivedRelease(), keyOf(t, "a"))
+	derivation, err := newDerivation(derivedRelease(), Options{Key: keyOf(t, "a")})
 	if err != nil {
 		t.Fatal(err)
 	}

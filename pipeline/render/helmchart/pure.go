@@ -36,6 +36,8 @@ type impureCalls struct {
 	derived *derivedCalls
 	// placed says that templates are annotated.
 	placed bool
+	// nameField says what a user calls a field of the release.
+	nameField func(string) string
 	// captured answers lookup, with lookup: Captured.
 	captured *capturedObjects
 	// variant is the made-up value that calls return, 0 or 1, but that the call numbered other returns the other one.
@@ -48,7 +50,9 @@ type impureCalls struct {
 
 // newCalls returns calls that all return the same variant.
 func (c *chartRender) newCalls(variant int) *impureCalls {
-	calls := &impureCalls{mode: c.spec.Impure, lookup: c.spec.Lookup, captured: c.captured, variant: variant, other: -1, fail: -1}
+	calls := &impureCalls{
+		mode: c.spec.Impure, lookup: c.spec.Lookup, nameField: c.options.nameField, captured: c.captured, variant: variant, other: -1, fail: -1,
+	}
 	if c.derivation != nil {
 		calls.derived, calls.placed = &derivedCalls{derivation: c.derivation}, true
 	}
@@ -80,7 +84,11 @@ var purposes = map[string]string{
 	"encryptAES": "has a random start", "getHostByName": "asks a name server",
 }
 
-var errLookup = errors.New("lookup asks a cluster, and a render has none; set helm.lookup to Captured to have it find the objects of a file, or to Empty to have it find nothing, as with helm template")
+// refuseLookup is the error of a lookup.
+func (c *impureCalls) refuseLookup() error {
+	return fmt.Errorf("lookup asks a cluster, and a render has none; set %s to Captured to have it find the objects of a file, or to Empty to have it find nothing, as with helm template",
+		c.nameField("lookup"))
+}
 
 // call notes a call and returns the variant that it is to return. With impure: Empty it is -1.
 func (c *impureCalls) call(name string) (int, error) {
@@ -100,12 +108,13 @@ func (c *impureCalls) call(name string) (int, error) {
 
 // refusal says why a call is refused, and what to do.
 func (c *impureCalls) refusal(name string) string {
-	advice := "set helm.impure"
+	impure := c.nameField("impure")
+	advice := "set " + impure
 	switch {
 	case c.derived != nil && name == "getHostByName":
-		advice = "set helm.impure to Empty"
+		advice = "set " + impure + " to Empty"
 	case c.derived != nil: // all others are derived where there is a time
-		advice = "say in helm.derived.time what the clock shows"
+		advice = "say in " + c.nameField("derived.time") + " what the clock shows"
 	}
 	return fmt.Sprintf("%s %s, so that each render would give something else; give the chart a value that makes the call unnecessary, or %s", name, purposes[name], advice)
 }
@@ -137,7 +146,7 @@ func (c *impureCalls) functions() template.FuncMap {
 			if c.lookup == v1alpha1.ImpureEmpty {
 				return map[string]any{}, nil
 			}
-			return nil, errLookup
+			return nil, c.refuseLookup()
 		},
 	}
 	if c.captured != nil {

@@ -46,6 +46,17 @@ type Options struct {
 	Key *derive.Key
 	// DefaultValues are in the place of the chart's own values.yaml; nil leaves that in place.
 	DefaultValues map[string]any
+	// FieldName returns what a user calls a field of the release, such as impure, in messages; "" where there is no such field.
+	// nil is for spec.build.helm.
+	FieldName func(field string) string
+}
+
+// nameField returns what a user calls a field of the release.
+func (o Options) nameField(field string) string {
+	if o.FieldName == nil {
+		return "helm." + field
+	}
+	return o.FieldName(field)
 }
 
 // Render returns what helm template prints for a release, in the same order: custom resource definitions of the crds
@@ -85,10 +96,10 @@ func (c *chartRender) render(files tree.Reader) ([]Manifest, error) {
 	if c.values, err = readValues(files, c.spec); err != nil {
 		return nil, err
 	}
-	if c.derivation, err = newDerivation(c.spec, c.options.Key); err != nil {
+	if c.derivation, err = newDerivation(c.spec, c.options); err != nil {
 		return nil, err
 	}
-	if c.captured, err = readCaptured(files, c.spec); err != nil {
+	if c.captured, err = readCaptured(files, c.spec, c.options); err != nil {
 		return nil, err
 	}
 	calls := c.newCalls(0)
@@ -156,20 +167,20 @@ func (c *chartRender) renderWith(calls *impureCalls) ([]Manifest, error) {
 	}
 	given, err := copyValues(c.values)
 	if err != nil {
-		return nil, fmt.Errorf("reading helm.values: %w", err)
+		return nil, fmt.Errorf("reading %s: %w", c.options.nameField("values"), err)
 	}
 	if err := chartutil.ProcessDependencies(root, given); err != nil {
 		return nil, fmt.Errorf("choosing the dependencies: %w", err)
 	}
 	sees, err := capabilities(c.spec)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading %s: %w", c.options.nameField("kubeVersion"), err)
 	}
 	if wanted := root.Metadata.KubeVersion; wanted != "" && !chartutil.IsCompatibleRange(wanted, sees.KubeVersion.String()) {
-		return nil, fmt.Errorf("the chart is for Kubernetes %s, and helm.kubeVersion is %s", wanted, c.spec.KubeVersion)
+		return nil, fmt.Errorf("the chart is for Kubernetes %s, and %s is %s", wanted, c.options.nameField("kubeVersion"), c.spec.KubeVersion)
 	}
 	if !c.spec.SkipSchemaValidation {
-		if err := checkSchemas(root); err != nil {
+		if err := checkSchemas(root, c.options.nameField("skipSchemaValidation")); err != nil {
 			return nil, err
 		}
 	}
@@ -253,7 +264,7 @@ func (c *chartRender) inOrder(root *chart.Chart, rendered map[string]string) ([]
 			continue
 		}
 		if c.spec.Hooks == v1alpha1.HooksRefuse {
-			return nil, fmt.Errorf("%s: %s %s is a hook (%v), and helm.hooks is Refuse", hook.Path, hook.Kind, hook.Name, hook.Events)
+			return nil, fmt.Errorf("%s: %s %s is a hook (%v), and %s is Refuse", hook.Path, hook.Kind, hook.Name, hook.Events, c.options.nameField("hooks"))
 		}
 		out = append(out, Manifest{Template: hook.Path, YAML: hook.Manifest, Hook: true})
 	}

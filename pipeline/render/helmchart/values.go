@@ -45,16 +45,20 @@ func copyValues(values map[string]any) (map[string]any, error) {
 	return out, err
 }
 
-// checkSchemas refuses schemas that refer to others by URL, in all charts.
-func checkSchemas(c *chart.Chart) error {
+// checkSchemas refuses schemas that refer to others by URL, in all charts. skip is the field that leaves the schemas out, if there is one.
+func checkSchemas(c *chart.Chart, skip string) error {
 	var schema any
 	if len(c.Schema) > 0 && json.Unmarshal(c.Schema, &schema) == nil {
 		if url := remoteReference(schema); url != "" {
-			return fmt.Errorf("values.schema.json of the chart %s refers to %s, and a render uses no network; set helm.skipSchemaValidation to do without", c.ChartFullPath(), url)
+			advice := ""
+			if skip != "" {
+				advice = "; set " + skip + " to do without"
+			}
+			return fmt.Errorf("values.schema.json of the chart %s refers to %s, and a render uses no network%s", c.ChartFullPath(), url, advice)
 		}
 	}
 	for _, dependency := range c.Dependencies() {
-		if err := checkSchemas(dependency); err != nil {
+		if err := checkSchemas(dependency, skip); err != nil {
 			return err
 		}
 	}

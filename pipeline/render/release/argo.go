@@ -181,7 +181,11 @@ func (r *appRender) render(ctx context.Context, out *Rendered) error {
 		return err
 	}
 	r.spec = r.set.newSpec()
-	r.options = helmchart.Options{Archives: r.set.in.Archives}
+	own := map[string]string{"values": r.at + ".helm.values", "skipSchemaValidation": r.at + ".helm.skipSchemaValidation"}
+	if helm := r.source.Helm; helm != nil && helm.KubeVersion != "" {
+		own["kubeVersion"] = r.at + ".helm.kubeVersion"
+	}
+	r.options = r.set.options(own)
 	if !r.chart.use(r.set, r.spec, out) {
 		return nil
 	}

@@ -84,7 +84,7 @@ func (s *Set) renderHelmRelease(ctx context.Context, o *Object, out *Rendered) e
 	}
 	spec := s.newSpec()
 	spec.ReleaseName, spec.Namespace = shortName(hr.GetReleaseName()), hr.GetReleaseNamespace()
-	options := helmchart.Options{Archives: s.in.Archives}
+	options := s.options(map[string]string{"values": "spec.values", "skipSchemaValidation": "spec.install.disableSchemaValidation"})
 	found, err := s.findFluxChart(o, &hr)
 	if err != nil {
 		return err
@@ -116,7 +116,20 @@ func (s *Set) renderHelmRelease(ctx context.Context, o *Object, out *Rendered) e
 // newSpec returns a release with what the pipeline says of all.
 func (s *Set) newSpec() *v1alpha1.Helm {
 	all := s.in.Spec
-	return &v1alpha1.Helm{KubeVersion: all.KubeVersion, APIVersions: all.APIVersions, Hooks: all.Hooks, Lookup: all.Lookup, Impure: all.Impure}
+	return &v1alpha1.Helm{
+		KubeVersion: all.KubeVersion, APIVersions: all.APIVersions, Hooks: all.Hooks,
+		Lookup: all.Lookup, Captured: all.Captured, Impure: all.Impure, Derived: all.Derived,
+	}
+}
+
+// options are those of the renders of all releases. own names the fields that a release says itself, and that the pipeline does not.
+func (s *Set) options(own map[string]string) helmchart.Options {
+	return helmchart.Options{Archives: s.in.Archives, Key: s.in.Key, FieldName: func(field string) string {
+		if name, ok := own[field]; ok {
+			return name
+		}
+		return "spec.build.releases." + field
+	}}
 }
 
 // checkHelmRelease refuses what cannot be rendered here.

@@ -15,6 +15,7 @@ import (
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render/helmchart"
+	"github.com/prerig/prerig/pipeline/render/helmchart/derive"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -54,6 +55,8 @@ type Inputs struct {
 	// Files are those of the source, and Archives the charts that were fetched.
 	Files    tree.Reader
 	Archives []helmchart.Archive
+	// Key is what values are derived from, with impure: Derived.
+	Key *derive.Key
 	// Trees are the Git repositories whose files are there.
 	Trees []Tree
 	// Objects are those that releases can refer to.
