@@ -88,8 +88,8 @@ func (c *checker) addErrors(o Object, code string, errs field.ErrorList) {
 func (c *checker) isReported(o Object, path []any) bool {
 	name := workload.FieldString(path)
 	return slices.ContainsFunc(c.results, func(r result.Result) bool {
-		return r.Tags[result.TagCode] == codeRequired && r.Field != nil && r.Field.Path == name && r.File != nil && o.File != nil &&
-			r.File.Path == o.File.Path && r.File.Index == o.File.Index && *r.ResourceRef == o.Ref()
+		return r.Tags[result.TagCode] == codeRequired && r.Field != nil && r.Field.Path == name && *r.ResourceRef == o.Ref() &&
+			(o.File == nil || r.File != nil && r.File.Path == o.File.Path && r.File.Index == o.File.Index)
 	})
 }
 

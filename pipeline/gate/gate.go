@@ -22,6 +22,9 @@ type Object struct {
 	File *result.File
 	// Line returns the line of a field of the object in the file, or that of the nearest field around it; 0 where it is not known.
 	Line func(path []any) int
+	// Locate returns where a field of the object is written, in whatever file, nil where that is not known. It is for objects without
+	// File.
+	Locate func(path []any) *result.File
 }
 
 // Ref names the object.
@@ -118,6 +121,8 @@ func (c *checker) add(o Object, code string, path []any, message string) {
 			}
 		}
 		r.File = &file
+	} else if o.Locate != nil {
+		r.File = o.Locate(path)
 	}
 	c.results = append(c.results, r)
 }

@@ -49,6 +49,14 @@ func TestCases(t *testing.T) {
 				t.Fatal(err)
 			}
 			compareFindings(t, found, want)
+			objects := readObjects(t, name, text)
+			for i := range objects {
+				objects[i].File, objects[i].Line = nil, nil
+			}
+			without, err := Check(t.Context(), objects, Options{KubernetesVersion: strings.TrimPrefix(version, "#")})
+			if err != nil || len(without) != len(found) {
+				t.Errorf("of objects without a file it finds %d, and %d otherwise: %v\n%v", len(without), len(found), err, without)
+			}
 		})
 	}
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/gate"
 )
 
@@ -24,7 +26,7 @@ func (w *renderWorker) checkGate(ctx context.Context, items []fn.Item) error {
 	if err != nil {
 		return err
 	}
-	objects, err := gateObjects(items)
+	objects, err := w.gateObjects(items)
 	if err != nil {
 		return err
 	}
@@ -92,21 +94,57 @@ func (w *renderWorker) readDefinitions(name string) ([]gate.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return gateObjects(items)
-}
-
-// gateObjects reads the objects of documents. Lines are left out: they would be those after the injection, which no file has.
-func gateObjects(items []fn.Item) ([]gate.Object, error) {
 	var out []gate.Object
 	for _, item := range items {
 		objects, err := gate.ReadDocument(item.Doc, item.Doc, item.Path)
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", item.Doc, err)
 		}
+		out = append(out, objects...)
+	}
+	return out, nil
+}
+
+// builtDocs are the documents of a build as they are before policies are applied, by the file and position that they are from.
+type builtDocs map[builtPlace]*manifest.Document
+
+type builtPlace struct {
+	path  string
+	index int
+}
+
+// rememberBuilt keeps what users wrote of the documents of a build, if the gate is going to name places.
+func (w *renderWorker) rememberBuilt(items []fn.Item) {
+	if w.request.Schemas == nil && w.request.Admission == nil {
+		return
+	}
+	w.built = builtDocs{}
+	for _, item := range items {
+		if item.Path != "" {
+			w.built[builtPlace{item.Path, item.Index}] = item.Doc
+		}
+	}
+}
+
+// gateObjects reads the objects of documents, with the places in the source that they are from: an injection may have changed the lines
+// of a file, and kustomize does not say which it was. Others have none.
+func (w *renderWorker) gateObjects(items []fn.Item) ([]gate.Object, error) {
+	var out []gate.Object
+	for _, item := range items {
+		source, known := w.built[builtPlace{item.Path, item.Index}]
+		if !known {
+			source = item.Doc
+		}
+		objects, err := gate.ReadDocument(item.Doc, source, item.Path)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", item.Doc, err)
+		}
 		for _, o := range objects {
-			o.Line, o.File.Line = nil, 0
-			if o.File.Path == "" {
-				o.File = nil
+			if !known {
+				o.File, o.Line = nil, nil
+				if w.response.Type == v1alpha1.BuildKustomize {
+					o.Locate = func(path []any) *result.File { return w.written.locate(o.Value, path) }
+				}
 			}
 			out = append(out, o)
 		}

@@ -4,12 +4,14 @@
 package render_test
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
 
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/render"
 )
 
 const shopDefinition = `apiVersion: apiextensions.k8s.io/v1
@@ -62,6 +64,58 @@ func TestSchemaGate(t *testing.T) {
 		_, affected := record.Affected(build(t, changed))
 		if want := tc.schemas != nil && tc.schemas.CRDs != nil; affected != want {
 			t.Errorf("%s: a changed definition has an effect: %v, want %v", name, affected, want)
+		}
+	}
+}
+
+// TestGatePlaces looks at the files and lines of findings: those of the source, as far as somebody knows them.
+func TestGatePlaces(t *testing.T) {
+	wrong := strings.Replace(deployment, "spec:\n", "spec:\n  replica: 1\n", 1)
+	line := 1 + strings.Count(wrong[:strings.Index(wrong, "replica:")], "\n")
+	for name, tc := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"plain":    {map[string]string{"app/web.yaml": wrong}, fmt.Sprintf("app/web.yaml:%d", line)},
+		"second":   {map[string]string{"app/web.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n---\n" + wrong}, fmt.Sprintf("app/web.yaml:%d", line+4)},
+		"resource": {map[string]string{"app/kustomization.yaml": "namespace: shop\nresources: [../base]\n", "base/kustomization.yaml": "resources: [web.yaml]\n", "base/web.yaml": wrong}, fmt.Sprintf("base/web.yaml:%d", line)},
+		"renamed":  {map[string]string{"app/kustomization.yaml": "namePrefix: a-\nnameSuffix: -b\nresources: [web.yaml]\n", "app/web.yaml": wrong}, fmt.Sprintf("app/web.yaml:%d", line)},
+		"patch": {map[string]string{
+			"app/kustomization.yaml": "resources: [web.yaml]\npatches: [{path: patch.yaml}]\n", "app/web.yaml": deployment,
+			"app/patch.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  paused: true\n  replica: 1\n",
+		}, "app/patch.yaml:6"},
+		"inline patch": {map[string]string{
+			"app/kustomization.yaml": "resources: [web.yaml]\npatches: [{target: {kind: Deployment}, patch: '[{\"op\": \"add\", \"path\": \"/spec/replica\", \"value\": 1}]'}]\n", "app/web.yaml": deployment,
+		}, fmt.Sprintf("app/web.yaml:%d", 1+strings.Count(deployment[:strings.Index(deployment, "\nspec:")+1], "\n"))},
+		"several names": {map[string]string{
+			"app/kustomization.yaml": "nameSuffix: -web\nresources: [web.yaml, other.yaml]\n", "app/web.yaml": strings.Replace(wrong, "name: web", "name: front-web", 1),
+			"app/other.yaml": strings.Replace(deployment, "name: web", "name: front", 1),
+		}, ""},
+		"chart": {map[string]string{
+			"app/kustomization.yaml": entry, "app/charts/web/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+			"app/charts/web/templates/d.yaml": strings.Replace(wrong, "name: web", "name: {{ .Release.Name }}", 1),
+		}, ""},
+	} {
+		r := request("app")
+		r.Policies = []render.Policy{{Origin: "mesh.yaml", YAML: istio}}
+		r.Schemas = &v1alpha1.SchemaGate{}
+		response, _ := mustRender(t, tc.files, r)
+		found := false
+		for _, f := range response.Results {
+			if f.Tags[result.TagCode] != "schema-unknown-field" {
+				continue
+			}
+			found = true
+			got := ""
+			if f.File != nil {
+				got = f.File.String()
+			}
+			if got != tc.want {
+				t.Errorf("%s: got %q, want %q", name, got, tc.want)
+			}
+		}
+		if !found {
+			t.Errorf("%s: found %v", name, response.Results)
 		}
 	}
 }

@@ -31,14 +31,6 @@ type releaseRun struct {
 	results result.Results
 }
 
-// rememberFiles notes the files that are read from now on, for the places of releases.
-func (w *renderWorker) rememberFiles() {
-	if w.request.Releases != nil {
-		w.written = &writtenObjects{Reader: w.files, texts: map[string][]byte{}}
-		w.files = w.written
-	}
-}
-
 // renderReleases puts what releases render to in the place of the releases among items, if the request asks for it.
 func (w *renderWorker) renderReleases(ctx context.Context, items []fn.Item) ([]fn.Item, error) {
 	if w.request.Releases == nil {

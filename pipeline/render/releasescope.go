@@ -4,7 +4,6 @@
 package render
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/gate/openapi"
-	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
 // scopes knows which kinds are in namespaces: Kubernetes' own, and those whose definitions are among the objects.
@@ -105,65 +103,4 @@ func (s *scopes) withNamespace(doc *manifest.Document, namespace string) (*manif
 	value = maps.Clone(value)
 	value["metadata"] = metadata
 	return doc.With(value)
-}
-
-// writtenObjects remembers the files that a build reads and that may hold releases: kustomize does not tell where an object is from.
-type writtenObjects struct {
-	tree.Reader
-	texts map[string][]byte
-}
-
-// Read implements tree.Reader.
-func (r *writtenObjects) Read(name string) ([]byte, error) {
-	content, err := r.Reader.Read(name)
-	if err == nil && (bytes.Contains(content, []byte("HelmRelease")) || bytes.Contains(content, []byte("argoproj.io/"))) {
-		r.texts[cleanPath(name)] = content
-	}
-	return content, err
-}
-
-// locate returns where a field of an object is written, or what is above it; nil where no file has the object. Of several, such as a
-// base and a patch, the one that has most of the field.
-func (r *writtenObjects) locate(object map[string]any, at []any) *result.File {
-	wanted := metaOf(object)
-	var best *result.File
-	most := 0
-	for _, name := range slices.Sorted(maps.Keys(r.texts)) {
-		file, err := manifest.Parse(name, r.texts[name])
-		if err != nil {
-			continue
-		}
-		for _, doc := range file.Docs {
-			value, err := doc.Object()
-			if err != nil || doc.Empty() {
-				continue
-			}
-			meta := metaOf(value)
-			if meta.Kind != wanted.Kind || meta.Name == "" || !strings.Contains(wanted.Name, meta.Name) {
-				continue
-			}
-			line, depth := locateField(doc, at)
-			score := 1 + 2*depth
-			if meta.Name == wanted.Name {
-				score += 1000
-			}
-			if meta.Namespace == wanted.Namespace {
-				score++
-			}
-			if score > most {
-				best, most = &result.File{Path: name, Index: doc.Index(), Line: line}, score
-			}
-		}
-	}
-	return best
-}
-
-// locateField returns the line of a field, or of the longest part of its path that a document has, and how long that is.
-func locateField(doc *manifest.Document, at []any) (line, depth int) {
-	for depth = len(at); depth > 0; depth-- {
-		if line, _, ok := doc.Locate(at[:depth]...); ok {
-			return line, depth
-		}
-	}
-	return doc.Line(), 0
 }

@@ -93,7 +93,8 @@ type renderWorker struct {
 	response Response
 	marked   map[string]string // kinds and names of functions to their own apiVersion
 	layers   func([]byte) []byte
-	written  *writtenObjects // with releases
+	written  *writtenObjects // with releases or the gate
+	built    builtDocs       // with the gate
 }
 
 // runSafely turns a panic of a library into an error, as kustomize has some for odd input.
@@ -166,6 +167,7 @@ func (w *renderWorker) runRender(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	w.rememberBuilt(items)
 	if items, err = w.applyPolicies(ctx, policies, items); err != nil {
 		return err
 	}

@@ -17,7 +17,8 @@ import (
 type finding struct {
 	severity      result.Severity
 	code, message string
-	at            []string
+	// names of the objects, and at the same with the file and line of the first finding about each.
+	names, at []string
 }
 
 // findings shows new findings, the same once.
@@ -34,9 +35,9 @@ func (r *review) findings() section {
 				f = &finding{severity: one.Severity, code: code, message: one.Message}
 				found[key], all = f, append(all, f)
 			}
-			for _, ref := range refsOf(one) {
-				if text := ref.String(); !slices.Contains(f.at, text) {
-					f.at = append(f.at, text)
+			for _, place := range placesOf(one) {
+				if name := place.ResourceRef.String(); !slices.Contains(f.names, name) {
+					f.names, f.at = append(f.names, name), append(f.at, place.String())
 				}
 			}
 		}
@@ -69,11 +70,16 @@ func severityWord(s result.Severity) string {
 }
 
 func refsOf(r result.Result) (out []result.ResourceRef) {
-	for _, p := range r.Places {
+	for _, p := range placesOf(r) {
 		out = append(out, p.ResourceRef)
 	}
+	return out
+}
+
+func placesOf(r result.Result) []result.Place {
+	out := slices.Clone(r.Places)
 	if r.ResourceRef != nil {
-		out = append(out, *r.ResourceRef)
+		out = append(out, result.Place{ResourceRef: *r.ResourceRef, Field: r.Field, File: r.File})
 	}
 	return out
 }

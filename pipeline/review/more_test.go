@@ -5,6 +5,7 @@ package review
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -80,11 +81,17 @@ func TestFindingsOfBeforeThatAreNotKnown(t *testing.T) {
 			ResourceRef: &result.ResourceRef{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "shop", Name: name}}
 	}
 	found = append(found, about("web", "schema-wrong-type"), about("cart", "schema-wrong-value"))
+	for i, line := range []int{7, 9} { // the same about several fields is said with the first place
+		one := about("web", "schema-wrong-type")
+		one.File, one.Field = &result.File{Path: "shop/deployment-web.yaml", Line: line}, &result.Field{Path: fmt.Sprint("spec.", i)}
+		found = append(found, one)
+	}
+	found = slices.DeleteFunc(found, func(r result.Result) bool { return r.Message == "schema-wrong-type of web" && r.File == nil })
 	c := Change{Pipelines: []Pipeline{{Name: "p", Before: before, After: after, Findings: Findings{After: found}}}}
 	got, _ := body(t, c, LimitGitHub)
 	_, section, _ := strings.Cut(got, "#### New findings\n")
 	section, _, _ = strings.Cut(section, "\n\n")
-	if want := "- **warning** `schema-wrong-type of web` (`schema-wrong-type`): `Deployment shop/web`"; section != want {
+	if want := "- **warning** `schema-wrong-type of web` (`schema-wrong-type`): `Deployment shop/web (shop/deployment-web.yaml:7)`"; section != want {
 		t.Errorf("found:\n%s", section)
 	}
 }

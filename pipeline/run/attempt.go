@@ -75,6 +75,7 @@ func (a *attempt) runStages(ctx context.Context) error {
 	if err := a.renderSource(ctx); err != nil {
 		return err
 	}
+	publish.PlaceFindings(a.p.Spec, a.built.Results, a.built.Objects)
 	if err := publish.CheckGates(a.p.Spec, a.built.Results, a.built.Objects); err != nil {
 		return &StageError{Stage: status.StageGate, Final: true, Err: err}
 	}

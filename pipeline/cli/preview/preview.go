@@ -108,6 +108,7 @@ func (p *Previewer) renderResult(ctx context.Context, r *Result) error {
 	if r.Built, err = p.Builder.Build(ctx, pipeline, r.Snapshot.Tree); err != nil {
 		return err
 	}
+	publish.PlaceFindings(pipeline.Spec, r.Built.Results, r.Built.Objects)
 	r.Gate = publish.CheckGates(pipeline.Spec, r.Built.Results, r.Built.Objects)
 	r.Path = pipeline.Metadata.Name
 	var to v1alpha1.Publish
