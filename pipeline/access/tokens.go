@@ -61,12 +61,21 @@ func OpenTokens(adminFile, list string, log *slog.Logger) (*Tokens, error) {
 }
 
 // Find returns who a token is of; false where it is nobody's or has ended. Every token is compared in constant time.
-func (t *Tokens) Find(secret string) (found Principal, ok bool) {
+func (t *Tokens) Find(secret string) (found Principal, ok bool) { return t.FindHash(HashToken(secret)) }
+
+// TokenHash is what is kept of a token.
+type TokenHash [sha256.Size]byte
+
+// HashToken returns the hash of a token.
+func HashToken(secret string) TokenHash { return sha256.Sum256([]byte(secret)) }
+
+// FindHash is Find for who has kept the hash of a token that was taken before.
+func (t *Tokens) FindHash(hash TokenHash) (found Principal, ok bool) {
 	all := t.admin.Get()
 	if t.listed != nil {
 		all = append(all[:len(all):len(all)], t.listed.Get()...)
 	}
-	hash, now := sha256.Sum256([]byte(secret)), time.Now()
+	now := time.Now()
 	for _, token := range all {
 		if subtle.ConstantTimeCompare(hash[:], token.hash[:]) == 1 && (token.expires.IsZero() || now.Before(token.expires)) {
 			found, ok = token.principal, true

@@ -182,6 +182,17 @@ func (c *browser) isSignedIn() bool {
 
 const fromThePage = "Sec-Fetch-Site: same-origin"
 
+// form is what a button of the page sends about a pipeline, with the token that the page has for it.
+func (c *browser) form(pipeline, action string) url.Values {
+	c.b.t.Helper()
+	_, body := c.get("/")
+	found := regexp.MustCompile(`name="csrf" value="([^"]+)"`).FindStringSubmatch(body)
+	if found == nil {
+		c.b.t.Fatalf("the page has no form:\n%s", body)
+	}
+	return url.Values{"name": {pipeline}, "action": {action}, "csrf": {found[1]}}
+}
+
 // TestSigningIn has people of three groups sign in at a real provider, see what is theirs, change something, and sign out.
 func TestSigningIn(t *testing.T) {
 	b := newSignInBed(t)
@@ -191,7 +202,7 @@ func TestSigningIn(t *testing.T) {
 		t.Errorf("before: %s\n%s", response.Status, body)
 	}
 	if response, body := alice.signIn("alice", "/pipeline?name=vault/coin"); response.StatusCode != http.StatusOK || response.Request.URL.String() != b.url+"/pipeline?name=vault/coin" ||
-		!strings.Contains(body, "id-of-alice <button>Sign out</button>") {
+		!strings.Contains(body, "<bdi>id-of-alice</bdi> <button>Sign out</button>") {
 		t.Errorf("alice: %s at %s\n%s", response.Status, response.Request.URL, body)
 	}
 	// bob's groups are in the user info only.
@@ -207,10 +218,10 @@ func TestSigningIn(t *testing.T) {
 	if response, _ := bob.get("/metrics"); response.StatusCode != http.StatusForbidden {
 		t.Errorf("bob reads metrics: %s", response.Status)
 	}
-	if response, _ := bob.send(http.MethodPost, b.url+"/pipeline", url.Values{"name": {"shop/web"}, "action": {"reconcile"}}, fromThePage); response.StatusCode != http.StatusOK {
+	if response, _ := bob.send(http.MethodPost, b.url+"/actions", bob.form("shop/web", "reconcile"), fromThePage); response.StatusCode != http.StatusOK {
 		t.Errorf("bob reconciles: %s", response.Status)
 	}
-	if response, body := bob.send(http.MethodPost, b.url+"/pipeline", url.Values{"name": {"vault/coin"}, "action": {"reconcile"}}, fromThePage); response.StatusCode != http.StatusNotFound {
+	if response, body := bob.send(http.MethodPost, b.url+"/actions", bob.form("vault/coin", "reconcile"), fromThePage); response.StatusCode != http.StatusNotFound {
 		t.Errorf("bob reconciles what is of others: %s\n%s", response.Status, body)
 	}
 	if response, body := mallory.signIn("mallory", "/"); response.StatusCode != http.StatusForbidden || !strings.Contains(body, "You are of no group that may look at this page") || mallory.isSignedIn() {
@@ -371,12 +382,12 @@ func TestOtherSitesChangeNothing(t *testing.T) {
 	b := newSignInBed(t)
 	alice := b.browser()
 	alice.signIn("alice", "/")
-	change := url.Values{"name": {"shop/web"}, "action": {"reconcile"}}
+	change := alice.form("shop/web", "reconcile")
 	for _, header := range []string{
 		"Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Origin: https://evil.example.com", "Origin: null",
 		"Origin: http" + strings.TrimPrefix(b.url, "https") + ".evil.example.com", "X-Nothing: is said",
 	} {
-		for _, path := range []string{"/pipeline", "/api/v1/suspend", "/api/v1/remove", "/auth/sign-out"} {
+		for _, path := range []string{"/actions", "/api/v1/suspend", "/api/v1/remove", "/auth/sign-out"} {
 			if response, body := alice.send(http.MethodPost, b.url+path, change, header); response.StatusCode != http.StatusForbidden || !strings.Contains(body, "another site") {
 				t.Errorf("%s, %s: %s\n%s", path, header, response.Status, body)
 			}
@@ -386,7 +397,7 @@ func TestOtherSitesChangeNothing(t *testing.T) {
 		t.Error("another site signed alice out")
 	}
 	for _, header := range []string{fromThePage, "Origin: " + b.url} {
-		if response, body := alice.send(http.MethodPost, b.url+"/pipeline", change, header); response.StatusCode != http.StatusOK {
+		if response, body := alice.send(http.MethodPost, b.url+"/actions", change, header); response.StatusCode != http.StatusOK {
 			t.Errorf("%s: %s\n%s", header, response.Status, body)
 		}
 	}

@@ -24,6 +24,8 @@ type Table struct {
 	rows    map[string]tableRow
 	seen    uint64        // the last revision that was taken in
 	waiting chan struct{} // closed with each change of seen
+
+	listeners []func(name string)
 }
 
 type tableRow struct {
@@ -102,7 +104,6 @@ func (t *Table) newWatcher(ctx context.Context) jetstream.KeyWatcher {
 func (t *Table) applyEntry(entry jetstream.KeyValueEntry) {
 	name, ok := subjectText(entry.Key())
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	if ok {
 		if entry.Operation() == jetstream.KeyValuePut {
 			t.rows[name] = tableRow{entry.Value(), entry.Revision()}
@@ -113,6 +114,20 @@ func (t *Table) applyEntry(entry jetstream.KeyValueEntry) {
 	t.seen = max(t.seen, entry.Revision())
 	close(t.waiting)
 	t.waiting = make(chan struct{})
+	listeners := t.listeners
+	t.mu.Unlock()
+	if ok {
+		for _, f := range listeners {
+			f(name)
+		}
+	}
+}
+
+// OnChange has f called with the name of what was saved or forgotten, after Get tells of it. f must return at once.
+func (t *Table) OnChange(f func(name string)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.listeners = append(t.listeners[:len(t.listeners):len(t.listeners)], f)
 }
 
 // lag is how long Sync waits for something new before it asks for another watcher. The client itself takes ten seconds to

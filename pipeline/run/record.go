@@ -97,6 +97,9 @@ func (a *attempt) finishSkipped(ctx context.Context) error {
 	return nil
 }
 
+// maxCommitText bounds what is kept of a commit's author and subject, in bytes.
+const maxCommitText = 200
+
 // historyEntry is the run as the history shows it.
 func (a *attempt) historyEntry(err error, now time.Time) status.Run {
 	id := sha256.Sum256(fmt.Appendf(nil, "%s %s %d", a.job.Cause, a.entry.Key, a.started.UnixNano()))
@@ -105,6 +108,9 @@ func (a *attempt) historyEntry(err error, now time.Time) status.Run {
 	entry.Started, entry.Finished = metav1.NewTime(a.started.UTC()), metav1.NewTime(now.UTC())
 	if a.snapshot != nil {
 		entry.Revision, entry.Sources = a.snapshot.Revision, a.snapshot.SourceRevisions()
+		if commit := a.snapshot.Commit; commit != nil {
+			entry.Author, entry.Subject = status.Excerpt(commit.Author, maxCommitText), status.Excerpt(commit.Subject, maxCommitText)
+		}
 	}
 	if a.built != nil && a.built.Response != nil {
 		entry.Fingerprint, entry.Objects = a.built.Fingerprint, len(a.built.Objects)

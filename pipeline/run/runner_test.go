@@ -288,3 +288,16 @@ func TestJobsThatAreNoneOfOurs(t *testing.T) {
 		t.Errorf("%d commits", w.commits())
 	}
 }
+
+// TestRunsSayWhoWroteTheCommit looks for the author and the subject of the source's commit in the status.
+func TestRunsSayWhoWroteTheCommit(t *testing.T) {
+	w := newWorks(t, "shop")
+	w.repository.Commit("Raise the limit\n\nas asked", map[string]string{"shop/text": "one"})
+	if err := w.runner.Do(t.Context(), queue.Job{Pipeline: "shop", Cause: "1", Since: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	author := strings.TrimSpace(w.repository.Git("log", "-1", "--format=%an"))
+	if last := w.state("shop").Status.LastRun; author == "" || last.Author != author || last.Subject != "Raise the limit" {
+		t.Errorf("got %q, %q, want %q", last.Author, last.Subject, author)
+	}
+}

@@ -5,6 +5,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"strings"
@@ -31,6 +32,8 @@ type request struct {
 	session bool
 	// attempted says that they gave something to say who they are.
 	attempted bool
+	// credential names what forms of the page are bound to: a session, or the socket. Without it the page has no buttons.
+	credential string
 }
 
 type requestKey struct{}
@@ -51,30 +54,32 @@ func (s *Server) identify(at Access, next http.Handler) http.Handler {
 			http.Error(w, "this address is only for names of this machine", http.StatusMisdirectedRequest)
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, s.whoAsks(at, r))))
+		ctx := context.WithValue(r.Context(), requestKey{}, s.whoAsks(at, r))
+		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, whoKey{}, func() request { return s.whoAsks(at, r) })))
 	})
 }
 
 // whoAsks: a token is a bearer token, or for browsers the password of any user.
 func (s *Server) whoAsks(at Access, r *http.Request) request {
 	if at.Trusted {
-		return request{Principal: access.Principal{Kind: access.BySocket, Name: r.RemoteAddr, Grants: access.Everything()}}
+		found := request{Principal: access.Principal{Kind: access.BySocket, Name: r.RemoteAddr, Grants: access.Everything()}}
+		if isLocal(r.Host) { // a browser may come through a forwarded socket, and a page from elsewhere with it
+			found.credential = "socket"
+		}
+		return found
 	}
 	var found request
 	secret, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	found.attempted = r.Header.Get("Authorization") != ""
 	if !bearer {
+		if s.hasSession(r, &found) { // rather than a password that the browser still knows
+			return found
+		}
 		_, secret, found.password = r.BasicAuth()
 	}
-	found.attempted = r.Header.Get("Authorization") != ""
 	if secret != "" && s.Tokens != nil {
 		if who, ok := s.Tokens.Find(secret); ok {
 			found.Principal = who
-			return found
-		}
-	}
-	if s.SignIn != nil && !found.attempted {
-		if who, ok := s.SignIn.Who(r); ok {
-			found.Principal, found.session = who, true
 			return found
 		}
 	}
@@ -82,6 +87,23 @@ func (s *Server) whoAsks(at Access, r *http.Request) request {
 		found.Principal = access.Principal{Kind: access.Anonymous, Grants: []access.Grant{{Role: access.Read}}}
 	}
 	return found
+}
+
+// hasSession finds out whether a cookie says who asks.
+func (s *Server) hasSession(r *http.Request, found *request) bool {
+	if s.SignIn != nil {
+		if who, ok := s.SignIn.Who(r); ok {
+			found.Principal, found.session, found.credential = who, true, "session "+s.SignIn.Session(r)
+			return true
+		}
+	}
+	if sessions := s.tokenSessions(); sessions != nil {
+		if who, id, ok := sessions.Who(r); ok {
+			found.Principal, found.session, found.credential = who, true, "session "+id
+			return true
+		}
+	}
+	return false
 }
 
 // looks reports whether a request changes nothing.
@@ -100,7 +122,7 @@ func (s *Server) require(needed access.Role, next http.HandlerFunc) http.Handler
 		case !looks(r) && who.password:
 			s.record(r, r.Method+" "+r.URL.Path, nil, access.Refused, "the token came as a password")
 			http.Error(w, "changes need the token as a bearer token", http.StatusForbidden)
-		case !looks(r) && who.session && crossSite(r) != nil:
+		case !looks(r) && (who.session || fromBrowser(r)) && crossSite(r) != nil:
 			s.record(r, r.Method+" "+r.URL.Path, nil, access.Refused, "another site made the browser ask for it")
 			http.Error(w, "another site made the browser ask for this", http.StatusForbidden)
 		case !who.MaySomewhere(needed):
@@ -109,6 +131,10 @@ func (s *Server) require(needed access.Role, next http.HandlerFunc) http.Handler
 				reason = "metrics are about all pipelines: they need the role metrics, or one that is not bound to namespaces"
 			}
 			s.record(r, r.Method+" "+r.URL.Path, nil, access.Refused, reason)
+			if who.session {
+				s.writeFailurePage(w, r, http.StatusForbidden, sentence(errors.New(reason)))
+				return
+			}
 			http.Error(w, reason, http.StatusForbidden)
 		default:
 			next(w, r)

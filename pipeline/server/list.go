@@ -5,11 +5,13 @@ package server
 
 import (
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/prerig/prerig/pipeline/access"
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/catalog"
 )
 
 // pageSize is how many pipelines one page of the list shows.
@@ -21,20 +23,42 @@ var order = []string{StateInvalid, StateFailing, StateStalled, StateDrifted, Sta
 // listData is the first page.
 type listData struct {
 	// Pipelines of this page, of Found that the filters let through, of Total.
-	Pipelines    []Pipeline
+	Pipelines    []row
 	Found, Total int
 	// First and Last are the positions of the first and last one of this page, from 1.
 	First, Last int
 	Counts      []stateCount
 	Catalog     Catalog
 	listQuery
-	Pages, Sorts []sortLink
+	Pages, Sorts, Groupings []sortLink
+	// Groups are shown instead of Pipelines where somebody wants them grouped.
+	Groups []groupData
+	// Sayings are messages that several pipelines have.
+	Sayings []*saying
+	// Removals are pipelines that are gone, those together that wait for the same.
+	Removals []removalData
+	// Buttons are for chosen pipelines, RemovalButtons for chosen removals; none for who may not.
+	Buttons, RemovalButtons []button
+	Form                    formData
 }
 
-// listQuery is what the page was asked for.
-type listQuery struct {
-	State, Find, Sort string
-	Page              int
+// events implements livePage.
+func (listData) events() string { return "/events" }
+
+// formData is what every form of a page sends along: its token, and where to go on.
+type formData struct{ CSRF, To string }
+
+func (s *Server) formData(r *http.Request) formData { return formData{s.formOf(r), withoutNotice(r)} }
+
+// row is a pipeline in a list.
+type row struct {
+	Pipeline
+	// Operable says that who looks may change it.
+	Operable bool
+	// Says is what it says together with others, nil where it is the only one.
+	Says *saying
+
+	entry catalog.Entry
 }
 
 type stateCount struct {
@@ -49,61 +73,26 @@ type sortLink struct {
 	Chosen     bool
 }
 
-// The orders of the list.
-const (
-	sortState = "state"
-	sortName  = "name"
-	sortTime  = "time"
-)
-
-func readQuery(values url.Values) listQuery {
-	q := listQuery{State: values.Get("state"), Find: strings.TrimSpace(values.Get("find")), Sort: values.Get("sort")}
-	q.Page, _ = strconv.Atoi(values.Get("page"))
-	q.Page = max(1, q.Page)
-	if q.Sort != sortName && q.Sort != sortTime {
-		q.Sort = sortState
+// rows returns the pipelines that somebody may know of, sorted by name.
+func (s *Server) rows(who access.Principal, mayAct bool) []row {
+	entries := s.visibleEntries(who)
+	out := make([]row, 0, len(entries))
+	for _, e := range entries {
+		one := row{Pipeline: s.viewPipeline(e), entry: e}
+		one.Operable = mayAct && e.Err == nil && who.May(access.Operate, e.Pipeline.Metadata.Namespace)
+		out = append(out, one)
 	}
-	return q
-}
-
-// linkWith returns the address of the list with one thing changed.
-func (q listQuery) linkWith(change func(*listQuery)) string {
-	q.Page = 1
-	change(&q)
-	values := url.Values{}
-	for key, value := range map[string]string{"state": q.State, "find": q.Find} {
-		if value != "" {
-			values.Set(key, value)
-		}
-	}
-	if q.Sort != sortState {
-		values.Set("sort", q.Sort)
-	}
-	if q.Page > 1 {
-		values.Set("page", strconv.Itoa(q.Page))
-	}
-	if len(values) == 0 {
-		return "/"
-	}
-	return "/?" + values.Encode()
-}
-
-// All is the address of the list without a state.
-func (q listQuery) All() string { return q.linkWith(func(q *listQuery) { q.State = "" }) }
-
-// matchesFilters reports whether the filters let a pipeline through, but for its state.
-func (q listQuery) matchesFilters(p Pipeline) bool {
-	find := strings.ToLower(q.Find)
-	return strings.Contains(strings.ToLower(p.Name), find) || strings.Contains(strings.ToLower(p.Source), find)
+	return out
 }
 
 func (s *Server) listPage(w http.ResponseWriter, r *http.Request) {
 	who := principal(r)
-	data := listData{listQuery: readQuery(r.URL.Query()), Catalog: s.catalogView(who)}
+	data := listData{listQuery: readQuery(r.URL.Query()), Catalog: s.catalogView(who), Form: s.formData(r)}
+	all := s.rows(who, data.Form.CSRF != "")
+	sayings := findSayings(all)
 	counts := map[string]int{}
-	for _, e := range s.visibleEntries(who) {
-		p := s.viewPipeline(e)
-		data.Total++
+	data.Total = len(all)
+	for _, p := range all {
 		if !data.matchesFilters(p) {
 			continue
 		}
@@ -117,12 +106,18 @@ func (s *Server) listPage(w http.ResponseWriter, r *http.Request) {
 			data.Counts = append(data.Counts, stateCount{state, counts[state], data.linkWith(func(q *listQuery) { q.State = state })})
 		}
 	}
+	data.Sayings = data.sayingsOf(sayings)
+	data.Removals = groupRemovals(data.Catalog.Removals, func(name string) bool {
+		return data.Form.CSRF != "" && who.May(access.Administer, v1alpha1.NamespaceOf(name))
+	})
+	data.RemovalButtons = s.buttonsForAll(r, ofRemoval)
+	data.addLinks()
 	sortPipelines(data.Pipelines, data.Sort)
-	data.cutToPage()
-	for _, by := range []sortLink{{Name: "state"}, {Name: "name"}, {Name: "last run"}} {
-		key := map[string]string{"state": sortState, "name": sortName, "last run": sortTime}[by.Name]
-		by.Link, by.Chosen = data.linkWith(func(q *listQuery) { q.Sort = key }), key == data.Sort
-		data.Sorts = append(data.Sorts, by)
+	if data.Group != "" && !data.Inside {
+		data.cutGroups()
+	} else {
+		data.Buttons = s.buttonsForAll(r, ofPipeline)
+		data.cutToPage()
 	}
 	title := "Pipelines"
 	if bad := counts[StateInvalid] + counts[StateFailing] + counts[StateStalled] + counts[StateDrifted]; bad > 0 {
@@ -131,30 +126,48 @@ func (s *Server) listPage(w http.ResponseWriter, r *http.Request) {
 	s.writePage(w, r, s.pages.list, title, data)
 }
 
+// addLinks adds the links to other orders and groups.
+func (d *listData) addLinks() {
+	for _, by := range []struct{ name, key string }{{"state", sortState}, {"name", sortName}, {"last run", sortTime}} {
+		d.Sorts = append(d.Sorts, sortLink{by.name, d.linkWith(func(q *listQuery) { q.Sort = by.key }), by.key == d.Sort})
+	}
+	d.Groupings = append(d.Groupings, sortLink{"none", d.linkWith(func(q *listQuery) { q.Group, q.In, q.Inside = "", "", false }), d.Group == ""})
+	for _, by := range groupings {
+		d.Groupings = append(d.Groupings, sortLink{by.name, d.linkWith(func(q *listQuery) { q.Group, q.In, q.Inside = by.name, "", false }), d.Group == by.name})
+	}
+}
+
 // cutToPage leaves the pipelines of the page that is asked for, the last one where it lies behind.
 func (d *listData) cutToPage() {
 	d.Found = len(d.Pipelines)
-	pages := max(1, (d.Found+pageSize-1)/pageSize)
+	from, to := d.cut(d.Found, pageSize)
+	d.Pipelines = d.Pipelines[from:to]
+}
+
+// cut returns which of n things the page that is asked for shows, and adds the links to the others.
+func (d *listData) cut(n, size int) (from, to int) {
+	pages := max(1, (n+size-1)/size)
 	d.Page = min(d.Page, pages)
-	from := (d.Page - 1) * pageSize
-	d.Pipelines = d.Pipelines[from:min(d.Found, from+pageSize)]
-	d.First, d.Last = from+1, from+len(d.Pipelines)
-	for n := 1; n <= pages && pages > 1; n++ {
-		d.Pages = append(d.Pages, sortLink{Name: strconv.Itoa(n), Link: d.linkWith(func(q *listQuery) { q.Page = n }), Chosen: n == d.Page})
+	from = (d.Page - 1) * size
+	to = min(n, from+size)
+	d.First, d.Last = from+1, to
+	for i := 1; i <= pages && pages > 1; i++ {
+		d.Pages = append(d.Pages, sortLink{Name: strconv.Itoa(i), Link: d.linkWith(func(q *listQuery) { q.Page = i }), Chosen: i == d.Page})
 	}
+	return from, to
 }
 
 // sortPipelines sorts; they come sorted by name.
-func sortPipelines(list []Pipeline, by string) {
+func sortPipelines(list []row, by string) {
 	switch by {
 	case sortState:
-		slices.SortStableFunc(list, func(a, b Pipeline) int { return slices.Index(order, a.State) - slices.Index(order, b.State) })
+		slices.SortStableFunc(list, func(a, b row) int { return slices.Index(order, a.State) - slices.Index(order, b.State) })
 	case sortTime:
-		slices.SortStableFunc(list, func(a, b Pipeline) int { return endOfRun(b).Compare(endOfRun(a)) })
+		slices.SortStableFunc(list, func(a, b row) int { return endOfRun(b).Compare(endOfRun(a)) })
 	}
 }
 
-func endOfRun(p Pipeline) time.Time {
+func endOfRun(p row) time.Time {
 	if p.Status.LastRun == nil {
 		return time.Time{}
 	}

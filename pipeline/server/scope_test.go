@@ -49,6 +49,7 @@ func openTokens(t *testing.T, entries string) *access.Tokens {
 // nothing may be known with them.
 type neighbours struct {
 	server  *httptest.Server
+	store   *status.Store
 	audit   *bytes.Buffer
 	secrets map[string]string
 }
@@ -84,7 +85,7 @@ func newNeighbours(t *testing.T) *neighbours {
 			t.Fatal(err)
 		}
 	}
-	n := &neighbours{audit: &bytes.Buffer{}, secrets: map[string]string{"admin": token}}
+	n := &neighbours{store: s.Store, audit: &bytes.Buffer{}, secrets: map[string]string{"admin": token}}
 	var entries []access.Token
 	for name, grant := range map[string]access.Grant{
 		"reader": {Role: access.Read, Namespaces: []string{"shop"}}, "operator": {Role: access.Operate, Namespaces: []string{"shop"}},

@@ -4,6 +4,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/netutil"
@@ -45,8 +48,12 @@ type Options struct {
 	Metrics http.Handler
 	// Tokens are those that are taken; nil takes none.
 	Tokens *access.Tokens
-	// SignIn lets people sign in; nil lets nobody.
+	// SignIn lets people sign in at a provider; nil lets nobody.
 	SignIn *signin.Provider
+	// Session is how long somebody stays signed in who has signed in with a token; the default is 8 hours.
+	Session time.Duration
+	// ExternalURL is the URL by which people reach the page; "" is not known.
+	ExternalURL string
 	// Audit records who changes something; nil records nothing.
 	Audit *access.Audit
 	// Version of Prerig, for the page.
@@ -59,6 +66,14 @@ type Server struct {
 	Options
 	hooks *event.Handler
 	pages *pageTemplates
+	forms *formKey
+	live  *liveHub
+
+	// api is what the admin address serves, for pages that show or do what a route of it does.
+	api atomic.Pointer[http.ServeMux]
+
+	people   *signin.TokenSessions
+	peopleOf sync.Once
 }
 
 // New returns a Server.
@@ -69,8 +84,35 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.forms, err = newFormKey(); err != nil {
+		return nil, err
+	}
+	s.live = newLiveHub()
+	if s.Store != nil {
+		s.Store.OnChange(s.live.note)
+	}
+	if s.Catalog != nil {
+		s.Catalog.OnChange(func(changed []string) {
+			for _, pipeline := range changed {
+				s.live.note(pipeline)
+			}
+		})
+	}
 	s.pages, err = newPages()
 	return s, err
+}
+
+// defaultSession is how long somebody stays signed in with a token.
+const defaultSession = 8 * time.Hour
+
+// tokenSessions returns the sessions of those who have signed in with a token, nil where no token is taken.
+func (s *Server) tokenSessions() *signin.TokenSessions {
+	s.peopleOf.Do(func() {
+		if s.Tokens != nil {
+			s.people = signin.NewTokenSessions(s.Tokens, cmp.Or(s.Session, defaultSession))
+		}
+	})
+	return s.people
 }
 
 // Watches implements event.Store.
@@ -127,6 +169,8 @@ func (s *Server) Admin(at Access) http.Handler {
 	s.routeAPI(mux)
 	s.routeWeb(mux)
 	s.routeSignIn(mux)
+	s.routeLive(mux)
+	s.api.Store(mux)
 	return s.identify(at, mux)
 }
 
@@ -138,6 +182,8 @@ func Serve(ctx context.Context, l net.Listener, over *tls.Config, h http.Handler
 	server := &http.Server{
 		Handler: h, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 60 * time.Second,
 		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 256 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		// Requests are answered to their end when ctx is done, but those that would not end by themselves.
+		BaseContext: func(net.Listener) context.Context { return withClosing(context.WithoutCancel(ctx), ctx.Done()) },
 	}
 	stop := context.AfterFunc(ctx, func() {
 		closing, cancel := context.WithTimeout(context.Background(), 5*time.Second)

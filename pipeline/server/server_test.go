@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +84,11 @@ func get(t *testing.T, h http.Handler, path string, change ...func(*http.Request
 	return w.Result(), string(body)
 }
 
+// withoutScript is a page without the one script that it may have.
+func withoutScript(body string) string {
+	return regexp.MustCompile(`<script src="/page.js" nonce="[A-Z2-7]{26}" defer></script>`).ReplaceAllString(body, "")
+}
+
 func TestPages(t *testing.T) {
 	h := fixture(t).Admin(Access{Loopback: true})
 	for path, want := range map[string][]string{
@@ -105,7 +111,7 @@ func TestPages(t *testing.T) {
 				t.Errorf("%s lacks %q:\n%s", path, text, body)
 			}
 		}
-		if strings.Contains(body, "<script") {
+		if strings.Contains(withoutScript(body), "<script") {
 			t.Errorf("%s holds a script", path)
 		}
 		if strings.Contains(path, "?") || path == "/" {

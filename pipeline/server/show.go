@@ -5,11 +5,11 @@ package server
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/prerig/prerig/pipeline/access"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/giturl"
@@ -36,9 +36,13 @@ type pipelineData struct {
 	InFile bool
 	// Interval is how often its source is looked at without an event.
 	Interval string
-	// Operable says that who looks may change it from the page.
-	Operable bool
+	// Buttons are what who looks may do with it.
+	Buttons []button
+	Form    formData
 }
+
+// events implements livePage.
+func (d pipelineData) events() string { return "/events?pipeline=" + url.QueryEscape(d.Name) }
 
 // shownTarget is a place that it is published to, and what is there.
 type shownTarget struct {
@@ -51,10 +55,9 @@ func (s *Server) pipelinePage(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	data := pipelineData{Pipeline: s.viewPipeline(e)}
+	data := pipelineData{Pipeline: s.viewPipeline(e), Form: s.formData(r)}
+	data.Buttons = s.buttonsOf(r, data.Pipeline, e)
 	if e.Pipeline != nil {
-		who := requestOf(r)
-		data.Operable = who.session && who.May(access.Operate, e.Pipeline.Metadata.Namespace)
 		data.InFile = e.Pipeline.Spec.Suspend
 		if interval := e.Pipeline.Spec.Interval; interval != nil {
 			data.Interval = interval.Duration.String()

@@ -6,7 +6,6 @@ package server
 import (
 	"errors"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/prerig/prerig/pipeline/access"
@@ -14,31 +13,83 @@ import (
 )
 
 func (s *Server) routeSignIn(mux *http.ServeMux) {
-	if s.SignIn == nil {
-		return
-	}
-	mux.HandleFunc("GET /auth/sign-in", s.beginSignIn)
-	mux.HandleFunc("GET /auth/callback", s.finishSignIn)
 	mux.HandleFunc("POST /auth/sign-out", s.signOut)
+	if s.Tokens != nil || s.SignIn != nil {
+		mux.HandleFunc("GET /sign-in", func(w http.ResponseWriter, r *http.Request) {
+			s.showSignIn(w, r, http.StatusOK, signInData{To: signin.LocalPath(r.URL.Query().Get("to"))})
+		})
+	}
+	if s.Tokens != nil {
+		mux.HandleFunc("POST /auth/token", s.signInWithToken)
+	}
+	if s.SignIn != nil {
+		mux.HandleFunc("GET /auth/sign-in", s.beginSignIn)
+		mux.HandleFunc("GET /auth/callback", s.finishSignIn)
+	}
 }
 
-// signInData is the page that leads to the provider.
-type signInData struct{ Message, To string }
+// signInData is the page on which people say who they are.
+type signInData struct {
+	Message, To string
+	// Provider and Token say which ways there are.
+	Provider, Token bool
+	// Clear says that what is typed can be read on its way.
+	Clear bool
+	// Again has the browser ask once more: it leaves the cookie of a session out where the way here began at another site.
+	Again bool
+}
 
-// askWhoItIs answers somebody who has not said who they are: people with a page, programs and where nobody can sign in with what a
-// token needs.
+// showSignIn writes the page on which people say who they are.
+func (s *Server) showSignIn(w http.ResponseWriter, r *http.Request, code int, data signInData) {
+	data.Provider, data.Token = s.SignIn != nil, s.Tokens != nil
+	data.Clear = r.TLS == nil && !isLocal(r.Host) && s.ExternalURL != "" && !strings.HasPrefix(s.ExternalURL, "https://")
+	s.pageWith(w, r, code, s.pages.signin, "Sign in", data)
+}
+
+// askWhoItIs answers somebody who has not said who they are: people with a page, programs with what a token needs.
 func (s *Server) askWhoItIs(w http.ResponseWriter, r *http.Request) {
-	if s.SignIn == nil {
+	people := looks(r) && strings.Contains(r.Header.Get("Accept"), "text/html")
+	if s.SignIn == nil && !people {
 		w.Header().Set("WWW-Authenticate", `Basic realm="prerig", charset="UTF-8"`)
 	} else {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="prerig"`)
-		if looks(r) && strings.Contains(r.Header.Get("Accept"), "text/html") {
-			s.pageWith(w, r, http.StatusUnauthorized, s.pages.signin, "Sign in", signInData{To: r.URL.RequestURI()})
-			return
-		}
+	}
+	if people {
+		s.showSignIn(w, r, http.StatusUnauthorized, signInData{To: r.URL.RequestURI(), Again: r.Header.Get("Sec-Fetch-Site") == "cross-site"})
+		return
 	}
 	http.Error(w, "the token is missing or wrong", http.StatusUnauthorized)
 }
+
+// signInWithToken begins the session of who has a token.
+func (s *Server) signInWithToken(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxSignIn)
+	to := signin.LocalPath(r.PostFormValue("to"))
+	if crossSite(r) != nil {
+		s.record(r, "sign-in", nil, access.Refused, "another site made the browser ask for it")
+		http.Error(w, "another site made the browser ask for this", http.StatusForbidden)
+		return
+	}
+	who, cookie, ok, err := s.tokenSessions().Begin(r, r.PostFormValue("token"))
+	switch {
+	case err != nil:
+		s.failSignIn(w, r, who, err)
+	case !ok:
+		s.record(r, "sign-in", nil, access.Refused, "the token is missing or wrong")
+		s.showSignIn(w, r, http.StatusUnauthorized, signInData{To: to, Message: "This token is not known here, or has ended."})
+	case !who.MaySomewhere(access.Read):
+		s.Audit.Write(access.Record{Who: who, Address: r.RemoteAddr, Action: "sign-in", Outcome: access.Refused, Reason: "this needs the role " + string(access.Read)})
+		s.showSignIn(w, r, http.StatusForbidden, signInData{To: to, Message: "This token is for reading metrics only."})
+	default:
+		s.Audit.Write(access.Record{Who: who, Address: r.RemoteAddr, Action: "sign-in", Outcome: access.Done})
+		setSecurityHeaders(w, "")
+		http.SetCookie(w, cookie)
+		http.Redirect(w, r, to, http.StatusSeeOther)
+	}
+}
+
+// maxSignIn bounds the form with a token, in bytes.
+const maxSignIn = 8 << 10
 
 // beginSignIn sends somebody to the provider.
 func (s *Server) beginSignIn(w http.ResponseWriter, r *http.Request) {
@@ -47,7 +98,7 @@ func (s *Server) beginSignIn(w http.ResponseWriter, r *http.Request) {
 		s.failSignIn(w, r, access.Principal{}, err)
 		return
 	}
-	setSecurityHeaders(w)
+	setSecurityHeaders(w, "")
 	http.SetCookie(w, cookie)
 	http.Redirect(w, r, address, http.StatusSeeOther)
 }
@@ -60,7 +111,7 @@ func (s *Server) finishSignIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.Audit.Write(access.Record{Who: who, Address: r.RemoteAddr, Action: "sign-in", Outcome: access.Done})
-	setSecurityHeaders(w)
+	setSecurityHeaders(w, "")
 	http.SetCookie(w, s.SignIn.Forget())
 	http.SetCookie(w, cookie)
 	http.Redirect(w, r, to, http.StatusSeeOther)
@@ -79,7 +130,7 @@ func (s *Server) failSignIn(w http.ResponseWriter, r *http.Request, who access.P
 		w.Header().Set("Retry-After", "5")
 	}
 	s.Audit.Write(access.Record{Who: who, Address: r.RemoteAddr, Action: "sign-in", Outcome: outcome, Reason: err.Error()})
-	s.pageWith(w, r, code, s.pages.signin, "Sign in", signInData{Message: message, To: "/"})
+	s.showSignIn(w, r, code, signInData{Message: message, To: "/"})
 }
 
 func sentence(err error) string {
@@ -97,8 +148,15 @@ func (s *Server) signOut(w http.ResponseWriter, r *http.Request) {
 		}
 		s.record(r, "sign-out", nil, access.Done, "")
 	}
-	setSecurityHeaders(w)
-	http.SetCookie(w, s.SignIn.End(r))
+	setSecurityHeaders(w, "")
+	if s.SignIn != nil {
+		http.SetCookie(w, s.SignIn.End(r))
+	}
+	if sessions := s.tokenSessions(); sessions != nil {
+		for _, cookie := range sessions.End(r) {
+			http.SetCookie(w, cookie)
+		}
+	}
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
@@ -117,36 +175,4 @@ func signedIn(r *http.Request) string {
 		return who.Name
 	}
 	return ""
-}
-
-// maxForm bounds a form of the page, in bytes.
-const maxForm = 8 << 10
-
-// changeFromPage does what a button of a pipeline's page says.
-func (s *Server) changeFromPage(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	name, action := r.PostFormValue("name"), r.PostFormValue("action")
-	keys, code, err := s.findOperable(principal(r), Request{Pipelines: []string{name}})
-	if err != nil {
-		s.record(r, action, []string{name}, access.Refused, err.Error())
-		s.writeFailurePage(w, r, code, sentence(err))
-		return
-	}
-	switch action {
-	case "reconcile":
-		_, err = s.requestRuns(r.Context(), keys, false)
-	case "suspend", "resume":
-		err = s.setSuspended(r.Context(), keys, action == "suspend")
-	default:
-		s.writeFailurePage(w, r, http.StatusBadRequest, "There is no such button.")
-		return
-	}
-	if err != nil {
-		s.record(r, action, keys, access.Failed, err.Error())
-		s.writeFailurePage(w, r, http.StatusServiceUnavailable, "It could not be stored; try it again.")
-		return
-	}
-	s.record(r, action, keys, access.Done, "")
-	setSecurityHeaders(w)
-	http.Redirect(w, r, "/pipeline?name="+url.QueryEscape(name), http.StatusSeeOther)
 }

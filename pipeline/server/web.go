@@ -5,6 +5,7 @@ package server
 
 import (
 	"bytes"
+	"crypto/rand"
 	"embed"
 	"fmt"
 	"html/template"
@@ -21,8 +22,8 @@ var files embed.FS
 
 // pageTemplates are the templates.
 type pageTemplates struct {
-	list, pipeline, run, failure, signin *template.Template
-	style                                []byte
+	list, pulls, pipeline, run, confirm, failure, signin *template.Template
+	style, script                                        []byte
 }
 
 func newPages() (*pageTemplates, error) {
@@ -32,38 +33,55 @@ func newPages() (*pageTemplates, error) {
 		"stamp": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 	}
 	p := &pageTemplates{}
-	for name, to := range map[string]**template.Template{"list": &p.list, "pipeline": &p.pipeline, "run": &p.run, "failure": &p.failure, "signin": &p.signin} {
-		t, err := template.New("page.html").Funcs(functions).ParseFS(files, "pages/page.html", "pages/"+name+".html")
+	for name, to := range map[string]**template.Template{
+		"list": &p.list, "pulls": &p.pulls, "pipeline": &p.pipeline, "run": &p.run, "confirm": &p.confirm, "failure": &p.failure, "signin": &p.signin,
+	} {
+		t, err := template.New("page.html").Funcs(functions).ParseFS(files, "pages/page.html", "pages/parts.html", "pages/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("reading the page %s: %w", name, err)
 		}
 		*to = t
 	}
 	var err error
-	p.style, err = files.ReadFile("pages/style.css")
-	return p, err
+	if p.style, err = files.ReadFile("pages/style.css"); err != nil {
+		return nil, fmt.Errorf("reading the style of pages: %w", err)
+	}
+	if p.script, err = files.ReadFile("pages/page.js"); err != nil {
+		return nil, fmt.Errorf("reading the script of pages: %w", err)
+	}
+	return p, nil
 }
 
 func (s *Server) routeWeb(mux *http.ServeMux) {
 	mux.Handle("GET /{$}", s.require(access.Read, s.listPage))
 	mux.Handle("GET /pipeline", s.require(access.Read, s.pipelinePage))
-	mux.Handle("POST /pipeline", s.require(access.Operate, s.changeFromPage))
+	mux.Handle("GET /pull-requests", s.require(access.Read, s.pullsPage))
+	mux.Handle("POST /actions", s.require(access.Operate, s.act))
 	mux.Handle("GET /runs", s.require(access.Read, s.runPage))
 	mux.Handle("GET /", s.require(access.Read, func(w http.ResponseWriter, r *http.Request) {
 		s.writeFailurePage(w, r, http.StatusNotFound, "There is no such page.")
 	}))
-	mux.HandleFunc("GET /style.css", func(w http.ResponseWriter, _ *http.Request) {
-		setSecurityHeaders(w)
-		w.Header().Set("Content-Type", "text/css; charset=utf-8")
-		w.Header().Set("Cache-Control", "max-age=300")
-		_, _ = w.Write(s.pages.style)
-	})
+	mux.HandleFunc("GET /style.css", serveFile("text/css; charset=utf-8", s.pages.style))
+	mux.HandleFunc("GET /page.js", serveFile("text/javascript; charset=utf-8", s.pages.script))
 }
 
-// setSecurityHeaders forbids scripts, frames and everything from elsewhere.
-func setSecurityHeaders(w http.ResponseWriter) {
+func serveFile(kind string, content []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		setSecurityHeaders(w, "")
+		w.Header().Set("Content-Type", kind)
+		w.Header().Set("Cache-Control", "max-age=300")
+		_, _ = w.Write(content)
+	}
+}
+
+// setSecurityHeaders forbids frames, everything from elsewhere, and every script but the one that has the nonce; "" forbids that, too.
+func setSecurityHeaders(w http.ResponseWriter, nonce string) {
 	h := w.Header()
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	policy := "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+	if nonce != "" {
+		policy += "; script-src 'nonce-" + nonce + "'; connect-src 'self'"
+	}
+	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
 	// With no-referrer, browsers would send forms of our own pages with the origin null, as those of others.
@@ -82,16 +100,40 @@ func (s *Server) writePage(w http.ResponseWriter, r *http.Request, t *template.T
 	s.pageWith(w, r, http.StatusOK, t, title, data)
 }
 
+// pageData is what is around what a page is about.
+type pageData struct {
+	Title, Version string
+	// User is who has signed in, "" for nobody; Form the token of their forms.
+	User, Form string
+	// SignIn says that whoever looks may sign in.
+	SignIn bool
+	// Here is the address of the page, Notice what was just done, and Live what tells of news for this page.
+	Here, Notice, Live string
+	// Nonce is what the page's script has, "" for a page without.
+	Nonce string
+	Data  any
+}
+
+// livePage is a page that shows what changes.
+type livePage interface {
+	// events returns the address of what tells that the page has changed.
+	events() string
+}
+
 func (s *Server) pageWith(w http.ResponseWriter, r *http.Request, code int, t *template.Template, title string, data any) {
+	page := pageData{Title: title, Version: s.Version, User: signedIn(r), Form: s.formOf(r), Here: withoutNotice(r), Data: data}
+	page.SignIn = requestOf(r).Kind == access.Anonymous && (s.Tokens != nil || s.SignIn != nil)
+	if live, ok := data.(livePage); ok {
+		page.Live, page.Notice, page.Nonce = live.events(), noticeOf(r), rand.Text()
+	}
 	var out bytes.Buffer
-	err := t.Execute(&out, map[string]any{"Title": title, "Version": s.Version, "User": signedIn(r), "Data": data})
-	if err != nil {
+	if err := t.Execute(&out, page); err != nil {
 		s.Log.Error("a page could not be written", "error", err)
-		setSecurityHeaders(w)
+		setSecurityHeaders(w, "")
 		http.Error(w, "the page could not be written; the log says why", http.StatusInternalServerError)
 		return
 	}
-	setSecurityHeaders(w)
+	setSecurityHeaders(w, page.Nonce)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(code)
 	_, _ = w.Write(out.Bytes())

@@ -35,6 +35,8 @@ type sessions struct {
 type session struct {
 	who   access.Principal
 	until time.Time
+	// token is what somebody signed in with who did so with a token.
+	token access.TokenHash
 }
 
 func newSessions(lifetime time.Duration) *sessions {
@@ -44,6 +46,10 @@ func newSessions(lifetime time.Duration) *sessions {
 // add begins a session and returns its name, of 256 random bits. Only the hash is kept: finding it takes a time that tells nothing
 // of a name.
 func (s *sessions) add(who access.Principal) (id string, err error) {
+	return s.begin(session{who: who})
+}
+
+func (s *sessions) begin(one session) (id string, err error) {
 	random := make([]byte, 32)
 	if _, err := rand.Read(random); err != nil {
 		return "", fmt.Errorf("beginning a session: %w", err)
@@ -52,7 +58,8 @@ func (s *sessions) add(who access.Principal) (id string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.makeRoom()
-	s.all[sha256.Sum256([]byte(id))] = session{who, time.Now().Add(s.lifetime)}
+	one.until = time.Now().Add(s.lifetime)
+	s.all[sha256.Sum256([]byte(id))] = one
 	return id, nil
 }
 
@@ -78,13 +85,18 @@ func (s *sessions) makeRoom() {
 }
 
 func (s *sessions) find(id string) (access.Principal, bool) {
+	one, ok := s.get(id)
+	return one.who, ok
+}
+
+func (s *sessions) get(id string) (session, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one, ok := s.all[sha256.Sum256([]byte(id))]
 	if id == "" || !ok || time.Now().After(one.until) {
-		return access.Principal{}, false
+		return session{}, false
 	}
-	return one.who, true
+	return one, true
 }
 
 func (s *sessions) remove(id string) {

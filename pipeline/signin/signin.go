@@ -144,7 +144,7 @@ func (p *Provider) Begin(ctx context.Context, to string) (address string, cookie
 	if err != nil {
 		return "", nil, err
 	}
-	a := newAttempt(localPath(to))
+	a := newAttempt(LocalPath(to))
 	sealed, err := p.attempts.seal(a)
 	if err != nil {
 		return "", nil, err
@@ -153,8 +153,8 @@ func (p *Provider) Begin(ctx context.Context, to string) (address string, cookie
 	return address, p.cookie(attemptCookie, sealed, attemptLifetime), nil
 }
 
-// localPath returns a path that leads to our page and nowhere else.
-func localPath(to string) string {
+// LocalPath returns a path that leads to our page and nowhere else.
+func LocalPath(to string) string {
 	if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n\t") || strings.HasPrefix(to, "/auth/") {
 		return "/"
 	}
@@ -244,6 +244,9 @@ func refusal(err error) error {
 func (p *Provider) Who(r *http.Request) (access.Principal, bool) {
 	return p.sessions.find(p.read(r, sessionCookie))
 }
+
+// Session returns the name of the session that a request's cookie has, "" where it has none.
+func (p *Provider) Session(r *http.Request) string { return p.read(r, sessionCookie) }
 
 // End ends the session of a request and returns the cookie that takes its cookie away.
 func (p *Provider) End(r *http.Request) *http.Cookie {

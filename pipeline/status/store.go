@@ -52,6 +52,20 @@ func NewStore(ctx context.Context, q *queue.Queue) (*Store, error) {
 // Sync waits until Get gives what was saved before the call.
 func (s *Store) Sync(ctx context.Context) error { return s.table.Sync(ctx) }
 
+// OnChange has f called with the pipeline of which something was stored, by whichever process; with "" where it was of no single
+// one. f must return at once.
+func (s *Store) OnChange(f func(pipeline string)) {
+	s.table.OnChange(func(name string) {
+		for _, prefix := range []string{statePrefix, controlPrefix, registrationPrefix} {
+			if pipeline, ok := strings.CutPrefix(name, prefix); ok {
+				f(pipeline)
+				return
+			}
+		}
+		f("")
+	})
+}
+
 // Get returns the state of a pipeline as this process knows it; it must not be changed. A pipeline that never ran has an
 // empty one.
 func (s *Store) Get(pipeline string) *State {

@@ -6,6 +6,7 @@ package status
 import (
 	"fmt"
 	"strings"
+	"unicode"
 )
 
 // maxLine is how many bytes of one line a status keeps.
@@ -26,4 +27,22 @@ func Count(n int, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Excerpt returns the first bytes of a text of somebody else, on one line, without what would change how the text around it reads.
+func Excerpt(text string, most int) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsControl(r):
+			return ' '
+		case unicode.Is(unicode.Bidi_Control, r) || r == unicode.ReplacementChar:
+			return -1
+		}
+		return r
+	}, text)
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
 }

@@ -37,6 +37,9 @@ type Run struct {
 	ID string `json:"id"`
 	// Revision of the source, such as main@sha1:… or latest@sha256:….
 	Revision string `json:"revision,omitempty"`
+	// Author wrote the source's commit, Subject is the first line of its message; empty for what is no Git repository.
+	Author  string `json:"author,omitempty"`
+	Subject string `json:"subject,omitempty"`
 	// Sources are the revisions of the further sources.
 	Sources []SourceRevision `json:"sources,omitempty"`
 	// Fingerprint of everything that the result depends on.

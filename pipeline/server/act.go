@@ -1,0 +1,185 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prerig/prerig/pipeline/access"
+	"github.com/prerig/prerig/pipeline/prune"
+	"github.com/prerig/prerig/pipeline/signin"
+)
+
+// Bounds of a form with an action: in bytes, and in pipelines.
+const (
+	maxForm      = 1 << 20
+	maxPipelines = 20_000
+)
+
+// confirmData is the page that asks before something is done.
+type confirmData struct {
+	Action action
+	Names  []string
+	// Scope is the query of the list whose pipelines are meant, "" where they are named.
+	Scope string
+	// Digest stands for what is asked: the answer is to this and nothing else.
+	Digest, CSRF, To string
+	// Changed says that it is asked again, as others are meant now than when it was asked.
+	Changed bool
+}
+
+// act does what a button of the page says.
+func (s *Server) act(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		s.writeFailurePage(w, r, http.StatusBadRequest, "The form is too large, or is none.")
+		return
+	}
+	wanted := r.PostForm.Get("action")
+	if !s.isOwnForm(r) {
+		s.record(r, "form "+cutText(wanted, 40), nil, access.Refused, "the form was not given to who sends it")
+		s.writeFailurePage(w, r, http.StatusForbidden, "This form was made for another session. Go back, load the page again, and try once more.")
+		return
+	}
+	a, ok := findAction(wanted)
+	if !ok || !s.has(a) {
+		s.writeFailurePage(w, r, http.StatusBadRequest, "There is no such button.")
+		return
+	}
+	names, err := s.chosen(r, a)
+	code := http.StatusBadRequest
+	if err == nil {
+		code, err = s.checkAction(principal(r), a, names)
+	}
+	if err != nil {
+		s.record(r, a.Name, names, access.Refused, err.Error())
+		s.writeFailurePage(w, r, code, sentence(err))
+		return
+	}
+	digest := digestOf(a.Name, names)
+	if confirmed := r.PostForm.Get("confirmed"); (a.Question != "" || len(names) > 1) && confirmed != digest {
+		s.writePage(w, r, s.pages.confirm, a.Label, confirmData{
+			Action: a, Names: names, Scope: r.PostForm.Get("scope"), Digest: digest, CSRF: s.formOf(r), To: signin.LocalPath(r.PostForm.Get("to")), Changed: confirmed != "",
+		})
+		return
+	}
+	s.finishAction(w, r, a, names)
+}
+
+// chosen returns the names that a form is about, sorted: those it lists, or those of a list that somebody may do it with.
+func (s *Server) chosen(r *http.Request, a action) ([]string, error) {
+	names := slices.Clone(r.PostForm["name"])
+	if scope := r.PostForm.Get("scope"); scope != "" {
+		values, err := url.ParseQuery(scope)
+		if err != nil {
+			return nil, errors.New("the form names a list that is none")
+		}
+		names = s.namesIn(principal(r), readQuery(values), a)
+	}
+	slices.Sort(names)
+	if names = slices.Compact(names); len(names) > maxPipelines {
+		return nil, errors.New("more pipelines are chosen than " + strconv.Itoa(maxPipelines))
+	}
+	return names, nil
+}
+
+// digestOf stands for an action and its pipelines.
+func digestOf(name string, pipelines []string) string {
+	sum := sha256.Sum256([]byte(name + "\x00" + strings.Join(pipelines, "\x00")))
+	return hex.EncodeToString(sum[:16])
+}
+
+// finishAction does it and leads back to where the button was.
+func (s *Server) finishAction(w http.ResponseWriter, r *http.Request, a action, names []string) {
+	if a.Route != "" {
+		code, err := s.askAPI(r, http.MethodPost, a.Route, Request{Pipelines: names}, nil)
+		if err != nil {
+			s.writeFailurePage(w, r, code, sentence(err))
+			return
+		}
+		s.leadBack(w, r, a, names)
+		return
+	}
+	err := a.Do(s, r.Context(), names)
+	switch {
+	case errors.Is(err, prune.ErrNotGone):
+		s.record(r, a.Name, names, access.Refused, err.Error())
+		s.writeFailurePage(w, r, http.StatusNotFound, sentence(err))
+		return
+	case err != nil:
+		s.record(r, a.Name, names, access.Failed, err.Error())
+		s.writeFailurePage(w, r, http.StatusServiceUnavailable, "It could not be stored; try it again.")
+		return
+	}
+	s.record(r, a.Name, names, access.Done, "")
+	s.Log.Info("done on the page", "action", a.Name, "pipelines", len(names))
+	s.leadBack(w, r, a, names)
+}
+
+// leadBack leads to the page with the button, which says what was done.
+func (s *Server) leadBack(w http.ResponseWriter, r *http.Request, a action, names []string) {
+	if err := s.Store.Sync(r.Context()); err != nil {
+		s.Log.Debug("the page may show what was before", "error", err)
+	}
+	setSecurityHeaders(w, "")
+	http.Redirect(w, r, withNotice(signin.LocalPath(r.PostForm.Get("to")), a.Name, len(names)), http.StatusSeeOther)
+}
+
+// Parameters of the address that say what was just done.
+const (
+	noticeAction = "done"
+	noticeNumber = "n"
+)
+
+// withNotice adds to an address of ours what was just done.
+func withNotice(to, name string, n int) string {
+	u, err := url.Parse(to)
+	if err != nil {
+		return "/"
+	}
+	values := u.Query()
+	values.Set(noticeAction, name)
+	values.Set(noticeNumber, strconv.Itoa(n))
+	u.RawQuery = values.Encode()
+	return u.String()
+}
+
+// noticeOf says in words what an address says was just done. Anybody can write an address: it can only say that something was done.
+func noticeOf(r *http.Request) string {
+	values := r.URL.Query()
+	a, ok := findAction(values.Get(noticeAction))
+	n, err := strconv.Atoi(values.Get(noticeNumber))
+	switch {
+	case !ok || err != nil || n < 1 || n > maxPipelines || requestOf(r).credential == "":
+		return ""
+	case n == 1:
+		return "1 pipeline " + a.Done + "."
+	}
+	return strconv.Itoa(n) + " pipelines " + a.Done + "."
+}
+
+// withoutNotice returns the address of a request without what was just done, for the forms on its page to lead back to.
+func withoutNotice(r *http.Request) string {
+	values := r.URL.Query()
+	values.Del(noticeAction)
+	values.Del(noticeNumber)
+	if len(values) == 0 {
+		return r.URL.Path
+	}
+	return r.URL.Path + "?" + values.Encode()
+}
+
+func cutText(text string, n int) string {
+	if len(text) > n {
+		return strings.ToValidUTF8(text[:n], "") + "…"
+	}
+	return text
+}

@@ -1,0 +1,184 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/prerig/prerig/pipeline/access"
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/prune"
+)
+
+// subject is what an action is about.
+type subject int
+
+const (
+	ofPipeline subject = iota // one that is there
+	ofRemoval                 // one that is gone and not removed yet
+)
+
+// action is something that people do on the page. A row of actions is all that a new one needs.
+type action struct {
+	// Name is what the form says and the record has, Label stands on the button.
+	Name, Label string
+	// Question is asked before it is done, with the pipelines below; "" asks only where it is about several.
+	Question string
+	// Done says what happened, after the number of pipelines.
+	Done string
+	// Role that it needs in the pipeline's namespace.
+	Role    access.Role
+	Subject subject
+	// IsOffered reports whether a pipeline has the button; nil is always. It does not say who may: Role does.
+	IsOffered func(p Pipeline, spec *v1alpha1.RenderPipeline) bool
+	// Do does it with pipelines that the request may do it with.
+	Do func(s *Server, ctx context.Context, pipelines []string) error
+	// Route is the path of the API that does it, checks it and records it, in place of Do. Where the server has none, there is no button.
+	Route string
+}
+
+// actions are the buttons, in the order in which they are shown.
+var actions = []action{
+	{
+		Name: "retry", Label: "Retry", Done: "asked to try again", Role: access.Operate,
+		IsOffered: func(p Pipeline, _ *v1alpha1.RenderPipeline) bool { return isBad(p.State) },
+		Do: func(s *Server, ctx context.Context, names []string) error {
+			return s.reconcileFromPage(ctx, names, true)
+		},
+	},
+	{
+		Name: "reconcile", Label: "Reconcile", Done: "asked to look at the source now", Role: access.Operate,
+		IsOffered: func(p Pipeline, _ *v1alpha1.RenderPipeline) bool { return !isBad(p.State) && !p.Suspended },
+		Do: func(s *Server, ctx context.Context, names []string) error {
+			return s.reconcileFromPage(ctx, names, false)
+		},
+	},
+	{
+		Name: "suspend", Label: "Suspend", Done: "suspended", Role: access.Operate,
+		IsOffered: func(p Pipeline, _ *v1alpha1.RenderPipeline) bool { return !p.Suspended },
+		Do:        func(s *Server, ctx context.Context, names []string) error { return s.setSuspended(ctx, names, true) },
+	},
+	{
+		Name: "resume", Label: "Resume", Done: "resumed", Role: access.Operate,
+		IsOffered: func(p Pipeline, spec *v1alpha1.RenderPipeline) bool { return p.Suspended && !spec.Spec.Suspend },
+		Do:        func(s *Server, ctx context.Context, names []string) error { return s.setSuspended(ctx, names, false) },
+	},
+	{
+		Name: "promote", Label: "Promote", Done: "promoted", Role: access.Operate, Route: "/api/v1/promote",
+		Question:  "Merge what waits of these now, or open it, whatever the policies wait for? What the host demands holds all the same.",
+		IsOffered: func(p Pipeline, _ *v1alpha1.RenderPipeline) bool { return p.Suspended || waitsForMerge(p) },
+	},
+	{
+		Name: "hold", Label: "Hold", Done: "put on hold", Role: access.Operate, Route: "/api/v1/hold",
+		IsOffered: func(p Pipeline, _ *v1alpha1.RenderPipeline) bool { return !p.Suspended && len(p.Status.Published) > 0 },
+	},
+	{
+		Name: "rollback", Label: "Roll back", Done: "asked to be rolled back", Role: access.Operate, Route: "/api/v1/rollback",
+		Question:  "Take back what was published last of these? They are on hold afterwards. Others that were published with them go back, too.",
+		IsOffered: func(p Pipeline, _ *v1alpha1.RenderPipeline) bool { return len(p.Status.Published) > 0 },
+	},
+	{
+		Name: "remove", Label: "Approve", Done: "approved for removal", Role: access.Administer, Subject: ofRemoval,
+		Question: "Remove what is published of these, as their deletion policies say? This deletes files, and a cluster that follows them deletes the objects.",
+		Do: func(s *Server, ctx context.Context, names []string) error {
+			return s.confirmRemovals(ctx, names, false)
+		},
+	},
+	{
+		Name: "orphan", Label: "Leave files", Done: "approved to go without their files", Role: access.Administer, Subject: ofRemoval,
+		Question: "Forget these, and leave the files that they have published? No pipeline owns the files then.",
+		Do:       func(s *Server, ctx context.Context, names []string) error { return s.confirmRemovals(ctx, names, true) },
+	},
+}
+
+// waitsForMerge reports whether a result of a pipeline waits in a pull request.
+func waitsForMerge(p Pipeline) bool {
+	return slices.ContainsFunc(p.Status.Published, func(one v1alpha1.Published) bool { return one.PullRequest.Waits() })
+}
+
+// isBad reports whether a state needs somebody.
+func isBad(state string) bool {
+	return slices.Contains([]string{StateInvalid, StateFailing, StateStalled, StateDrifted}, state)
+}
+
+func (s *Server) reconcileFromPage(ctx context.Context, names []string, force bool) error {
+	s.Catalog.Wake()
+	_, err := s.requestRuns(ctx, names, force)
+	return err
+}
+
+func (s *Server) confirmRemovals(ctx context.Context, names []string, orphan bool) error {
+	if s.Keeper == nil {
+		return prune.ErrNotGone
+	}
+	return s.Keeper.Confirm(ctx, names, orphan)
+}
+
+// findAction returns the action with a name.
+func findAction(name string) (action, bool) {
+	i := slices.IndexFunc(actions, func(a action) bool { return a.Name == name })
+	if i < 0 {
+		return action{}, false
+	}
+	return actions[i], true
+}
+
+// button is an action as a page offers it.
+type button struct{ Name, Label string }
+
+// buttonsOf returns the buttons that somebody has for a pipeline. Who cannot send a form has none.
+func (s *Server) buttonsOf(r *http.Request, p Pipeline, e catalog.Entry) (out []button) {
+	if e.Err != nil || e.Pipeline == nil || requestOf(r).credential == "" {
+		return nil
+	}
+	for _, a := range actions {
+		if a.Subject == ofPipeline && s.has(a) && principal(r).May(a.Role, e.Pipeline.Metadata.Namespace) && (a.IsOffered == nil || a.IsOffered(p, e.Pipeline)) {
+			out = append(out, button{a.Name, a.Label})
+		}
+	}
+	return out
+}
+
+// buttonsForAll returns the buttons of a subject that somebody has for those of several pipelines that they may change.
+func (s *Server) buttonsForAll(r *http.Request, of subject) (out []button) {
+	for _, a := range actions {
+		if a.Subject == of && s.has(a) && requestOf(r).credential != "" && principal(r).MaySomewhere(a.Role) {
+			out = append(out, button{a.Name, a.Label})
+		}
+	}
+	return out
+}
+
+// checkAction returns the status code of the answer and why somebody may not do something with pipelines; a pipeline that they may not
+// know of is like one that does not exist.
+func (s *Server) checkAction(who access.Principal, a action, names []string) (code int, err error) {
+	if len(names) == 0 {
+		return http.StatusBadRequest, errors.New("no pipeline is chosen")
+	}
+	if a.Subject == ofRemoval {
+		switch err := checkRemovable(who, names); {
+		case errors.Is(err, prune.ErrNotGone):
+			return http.StatusNotFound, err
+		case err != nil:
+			return http.StatusForbidden, err
+		}
+		return 0, nil
+	}
+	for _, name := range names {
+		switch e, ok := s.visibleEntry(who, name); {
+		case !ok:
+			return http.StatusNotFound, fmt.Errorf("there is no pipeline %s", name)
+		case e.Err != nil:
+			return http.StatusNotFound, e.Err
+		case !who.May(a.Role, e.Pipeline.Metadata.Namespace):
+			return http.StatusForbidden, fmt.Errorf("changing pipeline %s: %w", name, errNotYours)
+		}
+	}
+	return 0, nil
+}

@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+)
+
+// has reports whether the server can do what an action does.
+func (s *Server) has(a action) bool { return a.Route == "" || s.offers(http.MethodPost, a.Route) }
+
+// offers reports whether the API has a route.
+func (s *Server) offers(method, path string) bool {
+	mux := s.api.Load()
+	if mux == nil {
+		return false
+	}
+	_, pattern := mux.Handler(&http.Request{Method: method, URL: &url.URL{Path: path}})
+	return pattern == method+" "+path
+}
+
+// askAPI asks a route of the API as who sent a request, and reads the answer into out unless that is nil. The error is what the API says.
+func (s *Server) askAPI(r *http.Request, method, path string, body, out any) (code int, err error) {
+	mux := s.api.Load()
+	if mux == nil {
+		return http.StatusServiceUnavailable, errors.New("asking the API: there is none")
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return http.StatusInternalServerError, fmt.Errorf("asking the API: %w", err)
+	}
+	asked, err := http.NewRequestWithContext(r.Context(), method, path, bytes.NewReader(text))
+	if err != nil {
+		return http.StatusInternalServerError, fmt.Errorf("asking the API: %w", err)
+	}
+	asked.RemoteAddr, asked.Host, asked.TLS = r.RemoteAddr, r.Host, r.TLS
+	for _, name := range []string{"Sec-Fetch-Site", "Origin"} { // that the form is ours was seen there already, and is seen again
+		if value := r.Header.Get(name); value != "" {
+			asked.Header.Set(name, value)
+		}
+	}
+	answer := &answerBuffer{header: http.Header{}, code: http.StatusOK}
+	mux.ServeHTTP(answer, asked)
+	if answer.code >= 300 {
+		var failed struct{ Error string }
+		if json.Unmarshal(answer.body.Bytes(), &failed) != nil || failed.Error == "" {
+			failed.Error = http.StatusText(answer.code)
+		}
+		return answer.code, errors.New(failed.Error)
+	}
+	if out == nil {
+		return answer.code, nil
+	}
+	if err := json.Unmarshal(answer.body.Bytes(), out); err != nil {
+		return http.StatusInternalServerError, fmt.Errorf("reading the answer of the API: %w", err)
+	}
+	return answer.code, nil
+}
+
+// answerBuffer takes the answer of a handler.
+type answerBuffer struct {
+	header http.Header
+	code   int
+	body   bytes.Buffer
+}
+
+func (a *answerBuffer) Header() http.Header         { return a.header }
+func (a *answerBuffer) WriteHeader(code int)        { a.code = code }
+func (a *answerBuffer) Write(p []byte) (int, error) { return a.body.Write(p) }

@@ -1,0 +1,208 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/access"
+)
+
+// Bounds of what open pages cost. A page is told that something changed, not what: it asks for itself anew then.
+const (
+	// maxFollowers is how many pages may follow at once, which is well below the connections of an address.
+	maxFollowers = 300
+	// hintGap is the least time between two hints to one page, to which hintShare is added for each page that follows: as a page
+	// takes that long to be made, all together take no more than a part of one processor.
+	hintGap   = time.Second
+	hintShare = 50 * time.Millisecond
+	// beat is how often a page hears something, so that a connection that is gone is noticed and proxies keep it open.
+	beat = 20 * time.Second
+	// hintTimeout is how long a page may take to read a hint.
+	hintTimeout = 10 * time.Second
+)
+
+// liveHub tells pages that what they show has changed. It is safe for concurrent use.
+type liveHub struct {
+	mu        sync.Mutex
+	followers map[*follower]struct{}
+}
+
+// follower is one open page. However much changes, it holds one mark.
+type follower struct {
+	// concerns reports whether a pipeline is on the page; "" is what is of no single one.
+	concerns func(pipeline string) bool
+	marked   bool
+	wake     chan struct{} // holds one element while marked
+}
+
+func newLiveHub() *liveHub { return &liveHub{followers: map[*follower]struct{}{}} }
+
+// join adds a page; false where there are too many.
+func (h *liveHub) join(concerns func(pipeline string) bool) (*follower, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.followers) >= maxFollowers {
+		return nil, false
+	}
+	f := &follower{concerns: concerns, wake: make(chan struct{}, 1)}
+	h.followers[f] = struct{}{}
+	return f, true
+}
+
+func (h *liveHub) leave(f *follower) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.followers, f)
+}
+
+// note marks the pages that a pipeline is on.
+func (h *liveHub) note(pipeline string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for f := range h.followers {
+		if !f.marked && f.concerns(pipeline) {
+			f.marked = true
+			f.wake <- struct{}{}
+		}
+	}
+}
+
+// take removes the mark of a page, whose wake was received.
+func (h *liveHub) take(f *follower) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f.marked = false
+}
+
+// gap is how long a page is left alone after a hint.
+func (h *liveHub) gap() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return hintGap + time.Duration(len(h.followers))*hintShare
+}
+
+func (s *Server) routeLive(mux *http.ServeMux) {
+	mux.Handle("GET /events", s.require(access.Read, s.follow))
+}
+
+// follow tells a page when something changes that it shows, as server-sent events: the list, or one pipeline.
+func (s *Server) follow(w http.ResponseWriter, r *http.Request) {
+	who, only := principal(r), r.URL.Query().Get("pipeline")
+	if _, ok := s.visibleEntry(who, only); only != "" && !ok {
+		http.Error(w, "there is no such pipeline", http.StatusNotFound)
+		return
+	}
+	f, ok := s.live.join(func(pipeline string) bool {
+		switch {
+		case pipeline == "":
+			return true
+		case only != "":
+			return pipeline == only
+		}
+		e, ok := s.Catalog.Get(pipeline)
+		return ok && mayRead(who, e) || !ok && mayReadName(who, pipeline)
+	})
+	if !ok {
+		w.Header().Set("Retry-After", "60")
+		http.Error(w, "too many pages follow already; load the page again to see what is new", http.StatusServiceUnavailable)
+		return
+	}
+	defer s.live.leave(f)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("X-Accel-Buffering", "no") // proxies are not to keep hints back
+	out := &hintWriter{ResponseController: http.NewResponseController(w), w: w}
+	_ = out.SetReadDeadline(time.Time{}) // the request has been read; the address gives it half a minute
+	s.sendHints(r, f, out)
+}
+
+// sendHints sends until the page is gone, is too slow, or may not look any more.
+func (s *Server) sendHints(r *http.Request, f *follower, out *hintWriter) {
+	if out.send("retry: 5000\n: hello\n\n") != nil {
+		return
+	}
+	alive := time.NewTicker(beat)
+	defer alive.Stop()
+	closing := closingOf(r.Context())
+	for {
+		text := ": still here\n\n"
+		select {
+		case <-r.Context().Done():
+			return
+		case <-closing:
+			return
+		case <-alive.C:
+		case <-f.wake:
+			s.live.take(f) // what changes from here on is another hint
+			text = "event: changed\ndata: {}\n\n"
+		}
+		if !s.looksOn(r) || out.send(text) != nil {
+			return
+		}
+		if text[0] == ':' {
+			continue
+		}
+		select { // what comes in the meantime is one hint
+		case <-r.Context().Done():
+			return
+		case <-closing:
+			return
+		case <-time.After(s.live.gap()):
+		}
+	}
+}
+
+// looksOn reports whether who began to follow may still look: their session or token may have ended, or have another role now.
+func (s *Server) looksOn(r *http.Request) bool {
+	then := requestOf(r)
+	now, ok := r.Context().Value(whoKey{}).(func() request)
+	if !ok {
+		return false
+	}
+	who := now()
+	return who.Kind == then.Kind && who.Name == then.Name && slices.EqualFunc(who.Grants, then.Grants, func(a, b access.Grant) bool {
+		return a.Role == b.Role && slices.Equal(a.Namespaces, b.Namespaces)
+	})
+}
+
+// whoKey is where a request's context has what finds out anew who asks.
+type whoKey struct{}
+
+// hintWriter writes events, each within a time.
+type hintWriter struct {
+	*http.ResponseController
+	w http.ResponseWriter
+}
+
+func (h *hintWriter) send(text string) error {
+	if err := h.SetWriteDeadline(time.Now().Add(hintTimeout)); err != nil {
+		return fmt.Errorf("sending a hint: %w", err)
+	}
+	if _, err := h.w.Write([]byte(text)); err != nil {
+		return err
+	}
+	if err := h.Flush(); err != nil {
+		return err
+	}
+	return h.SetWriteDeadline(time.Time{}) // by HTTP/2 it would end the stream, written to or not
+}
+
+type closingKey struct{}
+
+// withClosing has requests know when the server wants to end.
+func withClosing(ctx context.Context, closing <-chan struct{}) context.Context {
+	return context.WithValue(ctx, closingKey{}, closing)
+}
+
+func closingOf(ctx context.Context) <-chan struct{} {
+	closing, _ := ctx.Value(closingKey{}).(<-chan struct{})
+	return closing
+}

@@ -1,0 +1,202 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+)
+
+// pullsData is the page of what is published by pull request.
+type pullsData struct {
+	Lanes []lane
+	// Waves are stages that go one after another, and Rollbacks what is or was taken back.
+	Waves     []waves
+	Rollbacks []rollback
+	// Waiting and Stopped count pull requests.
+	Waiting, Stopped int
+	LeftOut          int
+}
+
+// events implements livePage.
+func (pullsData) events() string { return "/events" }
+
+// lane is a branch that is published to by pull request, with the stages on the way there from left to right.
+type lane struct {
+	Repository, Branch string
+	Stages             []stage
+	worst              int
+}
+
+// stage is a step on the way to a branch.
+type stage struct {
+	Name, Explanation string
+	Pulls             []*pullData
+	// Pipelines are listed where no pull request stands for them, the first of N.
+	Pipelines []row
+	N         int
+}
+
+// The stages, from left to right.
+const (
+	stageRender = iota
+	stageReview
+	stageStopped
+	stageMerged
+)
+
+var stageTexts = []struct{ name, explanation string }{
+	{"To be rendered", "has not rendered what it should, or not yet"},
+	{"In review", "waits for somebody to merge it"},
+	{"Stopped by a person", "closed, or with commits of a person"},
+	{"Merged", "nothing waits"},
+}
+
+// pullData is a pull request with the pipelines whose results it holds.
+type pullData struct {
+	v1alpha1.PullRequestStatus
+	Pipelines []row
+	N         int
+	// Authors wrote the commits of the sources that it was rendered from.
+	Authors []string
+}
+
+// Bounds of the page: the lanes, and in each what is listed of a kind.
+const (
+	maxLanes    = 50
+	maxPulls    = 50
+	maxListed   = 10
+	maxAuthors  = 3
+	unknownTime = 1 << 62
+)
+
+// pullsPage shows pull requests as stages.
+func (s *Server) pullsPage(w http.ResponseWriter, r *http.Request) {
+	data := pullsData{}
+	lanes := map[string]*lane{}
+	pulls := map[string]*pullData{}
+	for _, p := range s.rows(principal(r), false) {
+		if p.entry.Err != nil {
+			continue
+		}
+		for _, to := range p.entry.Pipeline.Spec.Publish {
+			if to.Git != nil && to.Git.PullRequest != nil {
+				data.place(lanes, pulls, p, to)
+			}
+		}
+	}
+	for _, l := range lanes {
+		l.finish()
+		data.Lanes = append(data.Lanes, *l)
+	}
+	slices.SortFunc(data.Lanes, func(a, b lane) int {
+		return cmp.Or(cmp.Compare(b.worst, a.worst), strings.Compare(a.Repository, b.Repository), strings.Compare(a.Branch, b.Branch))
+	})
+	if len(data.Lanes) > maxLanes {
+		data.Lanes, data.LeftOut = data.Lanes[:maxLanes], len(data.Lanes)-maxLanes
+	}
+	data.Waves, data.Rollbacks = s.promotions(r)
+	s.writePage(w, r, s.pages.pulls, "Pull requests", data)
+}
+
+// place puts what a pipeline publishes to a branch into the stage that it is in.
+func (d *pullsData) place(lanes map[string]*lane, pulls map[string]*pullData, p row, to v1alpha1.Publish) {
+	branch := strings.TrimPrefix(to.Git.Reference(), "refs/heads/")
+	key := to.Git.URL + " " + branch
+	l := lanes[key]
+	if l == nil {
+		l = &lane{Repository: to.Git.URL, Branch: branch}
+		for _, text := range stageTexts {
+			l.Stages = append(l.Stages, stage{Name: text.name, Explanation: text.explanation})
+		}
+		lanes[key] = l
+	}
+	var published *v1alpha1.Published
+	if i := slices.IndexFunc(p.Status.Published, func(one v1alpha1.Published) bool { return one.Target == to.Target() }); i >= 0 {
+		published = &p.Status.Published[i]
+	}
+	if isBad(p.State) || published == nil {
+		l.Stages[stageRender].list(p)
+	}
+	switch {
+	case published == nil:
+	case published.PullRequest == nil:
+		l.Stages[stageMerged].list(p)
+	default:
+		at := stageReview
+		if published.PullRequest.State != v1alpha1.PullRequestOpen {
+			at = stageStopped
+		}
+		d.addPull(&l.Stages[at], pulls, key, p, published.PullRequest)
+	}
+}
+
+// addPull adds a pipeline to its pull request.
+func (d *pullsData) addPull(at *stage, pulls map[string]*pullData, lane string, p row, status *v1alpha1.PullRequestStatus) {
+	key := strings.Join([]string{lane, status.Head, strconv.FormatInt(status.Number, 10), status.State}, " ")
+	one := pulls[key]
+	if one == nil {
+		one = &pullData{PullRequestStatus: *status}
+		pulls[key] = one
+		at.Pulls = append(at.Pulls, one)
+		if status.State == v1alpha1.PullRequestOpen {
+			d.Waiting++
+		} else {
+			d.Stopped++
+		}
+	}
+	if one.N++; len(one.Pipelines) < maxListed {
+		one.Pipelines = append(one.Pipelines, p)
+	}
+	if last := p.Status.LastRun; last != nil && last.Author != "" && !slices.Contains(one.Authors, last.Author) && len(one.Authors) < maxAuthors {
+		one.Authors = append(one.Authors, last.Author)
+	}
+}
+
+// list adds a pipeline that no pull request stands for.
+func (t *stage) list(p row) {
+	if t.N++; len(t.Pipelines) < maxListed {
+		t.Pipelines = append(t.Pipelines, p)
+	}
+}
+
+// finish sorts what waits, the longest first.
+func (l *lane) finish() {
+	for i := range l.Stages {
+		t := &l.Stages[i]
+		slices.SortStableFunc(t.Pulls, func(a, b *pullData) int {
+			return cmp.Or(cmp.Compare(waitsSince(a), waitsSince(b)), cmp.Compare(a.Number, b.Number))
+		})
+		for _, one := range t.Pulls {
+			t.N += one.N
+		}
+		t.Pulls = t.Pulls[:min(len(t.Pulls), maxPulls)]
+	}
+	l.worst = len(l.Stages[stageStopped].Pulls)*2 + len(l.Stages[stageReview].Pulls)
+}
+
+func waitsSince(p *pullData) int64 {
+	if p.Since.IsZero() {
+		return unknownTime
+	}
+	return p.Since.Truncate(time.Second).Unix()
+}
+
+// Left is how many pipelines are not listed.
+func (t stage) Left() int {
+	n := t.N - len(t.Pipelines)
+	for _, one := range t.Pulls {
+		n -= one.N
+	}
+	return max(0, n)
+}
+
+// Left is how many pipelines are not listed.
+func (p pullData) Left() int { return p.N - len(p.Pipelines) }
