@@ -177,6 +177,13 @@ e2e-gitea: gitea ## Open, update, merge and close pull requests at Gitea itself,
 	go test -count=1 -timeout 60m -p 1 -run 'TestGitea' -v ./pipeline/pullrequest ./pipeline/internal/system -args \
 	  -gitea $(abspath $(dist))/upstream/gitea -gitea-root $$(cd $(upstream)/gitea && go list -m -f '{{.Dir}}' code.gitea.io/gitea)
 
+# Needs Chromium, which .ci/tools installs. PRERIG_SCREENSHOTS=DIR keeps pictures of what it shows.
+.PHONY: e2e-page
+e2e-page: ## Work with the daemon's page in Chromium: by keyboard, narrow, in the dark, without scripts.
+	cd $(upstream)/chromium && CGO_ENABLED=0 go build -trimpath -o $(abspath $(dist))/upstream/chromium ./driver
+	go test -count=1 -timeout 30m -run 'TestPageByKeyboard|TestPageUpdatesItself|TestPagesInEveryWindow|TestLinksOfOtherSites' -v ./pipeline/server -args \
+	  -browser $(abspath $(dist))/upstream/chromium
+
 .PHONY: helm-programs
 helm-programs: ## Build dist/upstream/helm4 and helm3: Helm itself, to compare with.
 	GOBIN=$(abspath $(dist))/upstream/helm4 CGO_ENABLED=0 go install -trimpath helm.sh/helm/v4/cmd/helm@$(HELM4)

@@ -201,7 +201,7 @@ type removalData struct {
 	State, Message string
 	// ID stands for them on the page.
 	ID        string
-	Pipelines      []removalRow
+	Pipelines []removalRow
 	// More are not listed.
 	More int
 	// Operable says that who looks may approve one of them.

@@ -48,14 +48,18 @@ func (s *Server) showSignIn(w http.ResponseWriter, r *http.Request, code int, da
 
 // askWhoItIs answers somebody who has not said who they are: people with a page, programs with what a token needs.
 func (s *Server) askWhoItIs(w http.ResponseWriter, r *http.Request) {
-	people := looks(r) && strings.Contains(r.Header.Get("Accept"), "text/html")
+	people := strings.Contains(r.Header.Get("Accept"), "text/html")
 	if s.SignIn == nil && !people {
 		w.Header().Set("WWW-Authenticate", `Basic realm="prerig", charset="UTF-8"`)
 	} else {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="prerig"`)
 	}
-	if people {
+	switch {
+	case people && looks(r):
 		s.showSignIn(w, r, http.StatusUnauthorized, signInData{To: r.URL.RequestURI(), Again: r.Header.Get("Sec-Fetch-Site") == "cross-site"})
+		return
+	case people:
+		s.showSignIn(w, r, http.StatusUnauthorized, signInData{To: "/", Message: "Nothing was done: you are not signed in, or not any more."})
 		return
 	}
 	http.Error(w, "the token is missing or wrong", http.StatusUnauthorized)

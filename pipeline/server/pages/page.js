@@ -39,22 +39,24 @@ function isTyping(part) {
 
 function replaceParts(fresh) {
   const parts = (of) => [...of.children].filter((e) => e.id);
-  for (const part of parts(main)) {
-    const now = fresh.querySelector("#" + CSS.escape(part.id));
-    if (isTyping(part)) continue;
-    if (!now) part.remove();
-    else if (part.dataset.was !== now.outerHTML) {
-      const was = now.outerHTML, restore = keep(part);
+  const wanted = parts(fresh);
+  for (const part of parts(main)) if (!wanted.some((w) => w.id === part.id)) part.remove();
+  let last = null; // the part before the next one
+  for (const now of wanted) {
+    const part = parts(main).find((e) => e.id === now.id);
+    const was = now.outerHTML;
+    if (part && (isTyping(part) || part.dataset.was === was)) {
+      last = part;
+      continue;
+    }
+    if (part) {
+      const restore = keep(part);
       part.replaceWith(now);
       restore(now);
-      now.dataset.was = was;
-    }
-  }
-  let before = null;
-  for (const now of parts(fresh)) { // those left are new
-    const at = before ? before.nextSibling : main.querySelector("h1").nextSibling;
-    main.insertBefore(now, at);
-    before = now;
+    } else if (last) last.after(now);
+    else main.querySelector("h1").after(now);
+    now.dataset.was = was;
+    last = now;
   }
   const title = fresh.querySelector("h1");
   if (title && main.querySelector("h1").innerHTML !== title.innerHTML) main.querySelector("h1").replaceWith(title);
