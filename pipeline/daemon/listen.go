@@ -48,8 +48,8 @@ func (p *components) openServer(planner *plan.Planner) (*server.Server, error) {
 	}
 	return server.New(server.Options{
 		Catalog: p.catalog, Store: p.store, Queue: p.queue, Planner: planner, Keeper: p.keeper, Receivers: receivers, Delivery: p.metrics.Delivery,
-		Problem: p.problem, IsWaiting: p.workers.isWaiting, Metrics: p.metrics.Handler(), Tokens: tokens, SignIn: signIn,
-		Session: p.c.Admin.OIDC.Session, ExternalURL: p.c.ExternalURL, Audit: audit, Version: p.o.Version, Log: p.o.Log,
+		Problem: p.problem, IsWaiting: p.workers.isWaiting, Metrics: p.metrics.Handler(), Tokens: tokens, SignIn: signIn, Audit: audit, Version: p.o.Version, Log: p.o.Log,
+		Session: p.c.Admin.OIDC.Session, ExternalURL: p.c.ExternalURL,
 	})
 }
 

@@ -18,10 +18,10 @@ import (
 const (
 	// maxFollowers is how many pages may follow at once, which is well below the connections of an address.
 	maxFollowers = 300
-	// hintGap is the least time between two hints to one page, to which hintShare is added for each page that follows: as a page
-	// takes that long to be made, all together take no more than a part of one processor.
+	// hintGap is the least time between two hints to one page, to which hintShare is added for each page that follows: as the list of ten
+	// thousand pipelines takes half as long to be made, all pages together take half a processor at most.
 	hintGap   = time.Second
-	hintShare = 50 * time.Millisecond
+	hintShare = 200 * time.Millisecond
 	// beat is how often a page hears something, so that a connection that is gone is noticed and proxies keep it open.
 	beat = 20 * time.Second
 	// hintTimeout is how long a page may take to read a hint.

@@ -26,7 +26,7 @@ import (
 )
 
 // openTokens returns the administrator's token, token, and those of a file of entries.
-func openTokens(t *testing.T, entries string) *access.Tokens {
+func openTokens(t testing.TB, entries string) *access.Tokens {
 	t.Helper()
 	dir, list := t.TempDir(), ""
 	if err := os.WriteFile(filepath.Join(dir, "admin.token"), []byte(token), 0o600); err != nil {

@@ -47,7 +47,7 @@ func fixture(t *testing.T) *Server {
 	return s
 }
 
-func save(t *testing.T, store *status.Store, name, outcome, message string, diff bool) {
+func save(t testing.TB, store *status.Store, name, outcome, message string, diff bool) {
 	t.Helper()
 	state := &status.State{}
 	now := time.Now()
@@ -71,7 +71,7 @@ func save(t *testing.T, store *status.Store, name, outcome, message string, diff
 	}
 }
 
-func get(t *testing.T, h http.Handler, path string, change ...func(*http.Request)) (*http.Response, string) {
+func get(t testing.TB, h http.Handler, path string, change ...func(*http.Request)) (*http.Response, string) {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodGet, path, nil)
 	r.Host = "localhost:8081"

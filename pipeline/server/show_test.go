@@ -25,7 +25,7 @@ import (
 )
 
 // with is a server with pipelines of these files.
-func with(t *testing.T, pipelines map[string]string) *Server {
+func with(t testing.TB, pipelines map[string]string) *Server {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range pipelines {

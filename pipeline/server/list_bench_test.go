@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+// BenchmarkTenThousand makes pages of 10,000 pipelines in 200 namespaces that have all run, a tenth of which say the same.
+func BenchmarkTenThousand(b *testing.B) {
+	var text strings.Builder
+	for i := range 10_000 {
+		namespace := fmt.Sprintf("namespace: team-%d", i%200)
+		publish := "  publish: [{git: {branch: rendered, path: app-" + fmt.Sprint(i) + ", pullRequest: {provider: Gitea, groupBy: Namespace, secretRef: {name: bot}}}}]\n"
+		text.WriteString(strings.Replace(fmt.Sprintf(object, fmt.Sprintf("app-%05d", i), fmt.Sprintf("repository-%d", i%50), publish), "namespace: team", namespace, 1))
+	}
+	s := with(b, map[string]string{"all.yaml": text.String()})
+	for i := range 10_000 {
+		outcome, message := status.Published, "2 objects; 0 files added, 1 changed, 0 removed"
+		if i%10 == 0 {
+			outcome, message = status.Failed, "the chart cannot be found"
+		}
+		save(b, s.Store, fmt.Sprintf("team-%d/app-%05d", i%200, i), outcome, message, false)
+	}
+	if err := s.Store.Sync(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	h := s.Admin(Access{Trusted: true})
+	for _, path := range []string{"/", "/?group=namespace", "/?group=cluster&in=", "/?find=app-07&sort=time", "/pull-requests"} {
+		b.Run(strings.ReplaceAll(path, "/", "_"), func(b *testing.B) {
+			size := 0
+			for b.Loop() {
+				response, body := get(b, h, path)
+				if size = len(body); response.StatusCode != http.StatusOK {
+					b.Fatal(response.Status)
+				}
+			}
+			b.ReportMetric(float64(size), "bytes")
+		})
+	}
+}
