@@ -135,7 +135,8 @@ Exit codes of all commands:
 		newRender(streams, version), newDiff(streams, version), newAffected(streams, version), newCharts(streams), newArgoCD(streams, version))
 	addGroup(root, "Commands that run the daemon:", newServe(streams, version), newWorker(streams, version))
 	addGroup(root, "Commands that talk to the daemon:",
-		newStatus(streams), newReconcile(streams), newSuspend(streams, true), newSuspend(streams, false), newRemove(streams), newToken(streams))
+		newStatus(streams), newReconcile(streams), newSuspend(streams, true), newSuspend(streams, false),
+		newPromote(streams), newHold(streams), newRollback(streams), newRemove(streams), newToken(streams))
 	root.AddCommand(newVersion(streams, version))
 	return root
 }

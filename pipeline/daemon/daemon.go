@@ -22,6 +22,7 @@ import (
 	"github.com/prerig/prerig/pipeline/event"
 	"github.com/prerig/prerig/pipeline/notify"
 	"github.com/prerig/prerig/pipeline/plan"
+	"github.com/prerig/prerig/pipeline/promote"
 	"github.com/prerig/prerig/pipeline/prune"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/queue"
@@ -68,7 +69,10 @@ type components struct {
 	remover *prune.Remover
 	metrics *telemetry.Metrics
 	keeper  *prune.Keeper
-	dialer  *egress.Dialer
+	targets *publish.Targets
+
+	promoter *promote.Promoter
+	dialer   *egress.Dialer
 
 	watchdog *watchdog.Watchdog
 	workers  workerWatch
@@ -130,6 +134,7 @@ func serveOnce(ctx context.Context, c *config.Config, o Options) error {
 			go p.planUntilAccepted(ctx, planner, heirs, newCause("another pipeline is gone"))
 		},
 	}
+	p.promoter = &promote.Promoter{Catalog: p.catalog, Store: p.store, Queue: p.queue, Targets: p.targets, Log: p.o.Log}
 	if err := p.openListeners(ctx, group, planner, hooks); err != nil {
 		// What is open already must not keep the addresses from the next start.
 		end()
@@ -148,6 +153,7 @@ func serveOnce(ctx context.Context, c *config.Config, o Options) error {
 	group.Go(func() error { return p.queue.Watch(ctx) })
 	group.Go(func() error { p.watchWorkers(ctx); return nil })
 	group.Go(func() error { p.keeper.Run(ctx); return nil })
+	group.Go(func() error { p.promoter.Run(ctx); return nil })
 	group.Go(func() error { planner.Timer(ctx); return nil })
 	group.Go(func() error { p.reloadWhenAsked(ctx, planner); return nil })
 	group.Go(func() error {
@@ -260,6 +266,7 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 	p.builder = &build.Builder{Renderer: p.pool, Policies: c.Policies, Limits: limits, Repositories: p.fetcher, Charts: charts, Secrets: secrets, Bases: bases, Version: o.Version}
 	targets := publish.NewTargets(p.fetcher, secrets, p.queue.Lock, limits.Read, p.watchdog)
 	targets.Hosts = publish.NewHosts(secrets, p.dialer)
+	p.targets = targets
 	p.remover = &prune.Remover{Catalog: p.catalog, Store: p.store, Queue: p.queue, Targets: targets, Version: o.Version, Log: o.Log}
 	p.runner = run.New(run.Options{
 		Catalog: p.catalog, PipelinesDir: c.Pipelines, Fetcher: p.fetcher, Targets: targets, Remover: p.remover, Builder: p.builder,

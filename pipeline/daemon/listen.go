@@ -47,7 +47,7 @@ func (p *components) openServer(planner *plan.Planner) (*server.Server, error) {
 		return nil, err
 	}
 	return server.New(server.Options{
-		Catalog: p.catalog, Store: p.store, Queue: p.queue, Planner: planner, Keeper: p.keeper, Receivers: receivers, Delivery: p.metrics.Delivery,
+		Catalog: p.catalog, Store: p.store, Queue: p.queue, Planner: planner, Keeper: p.keeper, Promoter: p.promoter, Receivers: receivers, Delivery: p.metrics.Delivery,
 		Problem: p.problem, IsWaiting: p.workers.isWaiting, Metrics: p.metrics.Handler(), Tokens: tokens, SignIn: signIn, Audit: audit, Version: p.o.Version, Log: p.o.Log,
 		Session: p.c.Admin.OIDC.Session, ExternalURL: p.c.ExternalURL,
 	})

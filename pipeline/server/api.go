@@ -39,6 +39,8 @@ type Pipeline struct {
 	Runs []status.Run `json:"runs,omitempty"`
 	// Suspended says whether it is, by whomever.
 	Suspended bool `json:"suspended,omitempty"`
+	// OnHold says by whom and why it is on hold, nil where it is not.
+	OnHold *status.OnHold `json:"onHold,omitempty"`
 	// OpenRequest is the token of the last reconcile request as long as it is not handled.
 	OpenRequest string `json:"openRequest,omitempty"`
 }
@@ -63,6 +65,10 @@ type Request struct {
 	Force bool `json:"force,omitempty"`
 	// Suspended is what to set. For suspend.
 	Suspended bool `json:"suspended,omitempty"`
+	// Reason is why, in a few words. For hold.
+	Reason string `json:"reason,omitempty"`
+	// Commit is the publish that is taken back, in full or its first digits, "" for the last one. For rollback.
+	Commit string `json:"commit,omitempty"`
 	// Held is about those only that are held because state was lost. For suspend.
 	Held bool `json:"held,omitempty"`
 }
@@ -83,6 +89,7 @@ func (s *Server) routeAPI(mux *http.ServeMux) {
 	mux.Handle("POST /api/v1/reconcile", s.require(access.Operate, s.reconcilePipelines))
 	mux.Handle("POST /api/v1/suspend", s.require(access.Operate, s.suspendPipelines))
 	mux.Handle("POST /api/v1/remove", s.require(access.Administer, s.removePipelines))
+	s.routePromotions(mux)
 }
 
 // listPipelines gives all pipelines that somebody may know of, or the ones that the parameter pipeline names, with their runs.
@@ -146,6 +153,9 @@ func (s *Server) viewPipeline(e catalog.Entry) Pipeline {
 	}
 	if p.Suspended = e.Pipeline.Spec.Suspend || control.Suspended; p.Suspended {
 		p.State = StateSuspended
+	}
+	if p.OnHold = control.OnHold; p.OnHold != nil {
+		p.Message = p.OnHold.Message()
 	}
 	if control.Held {
 		p.Message = status.HeldMessage

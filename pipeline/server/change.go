@@ -81,13 +81,27 @@ func suspendAction(request Request) string {
 }
 
 func (s *Server) setSuspended(ctx context.Context, keys []string, suspended bool) error {
+	var released []string
 	for _, key := range keys {
-		if err := s.Store.SetControl(ctx, key, func(c *status.Control) { c.Suspended = suspended; s.Store.Confirm(c) }); err != nil {
+		err := s.Store.SetControl(ctx, key, func(c *status.Control) {
+			if !suspended && c.OnHold != nil {
+				released = append(released, key)
+				c.OnHold = nil
+			}
+			c.Suspended = suspended
+			s.Store.Confirm(c)
+		})
+		if err != nil {
 			return err
 		}
 	}
 	if suspended {
 		return nil
+	}
+	if len(released) > 0 { // a rollback has left what is published behind what was rendered last
+		if _, err := s.requestRuns(ctx, released, true); err != nil {
+			return err
+		}
 	}
 	return s.Planner.Consider(ctx, keys, plan.Cause{ID: "resume-" + nuid.Next(), Reason: "resumed", Since: time.Now(), Now: true})
 }

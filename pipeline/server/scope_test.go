@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/pipeline/access"
+	"github.com/prerig/prerig/pipeline/promote"
 	"github.com/prerig/prerig/pipeline/prune"
 	"github.com/prerig/prerig/pipeline/status"
 )
@@ -77,6 +78,7 @@ func newNeighbours(t *testing.T) *neighbours {
 		}
 	}
 	s.Keeper = &prune.Keeper{Catalog: s.Catalog, Store: s.Store, Queue: s.Queue, MaxShare: 50, Log: s.Log}
+	s.Promoter = &promote.Promoter{Catalog: s.Catalog, Store: s.Store, Queue: s.Queue, Log: s.Log}
 	for range 2 { // marked, and then due
 		if err := s.Store.Sync(t.Context()); err != nil {
 			t.Fatal(err)
@@ -174,6 +176,7 @@ func TestPipelinesOfOthersAreAsIfTheyWereNot(t *testing.T) {
 		{"/runs?pipeline=NAME&run=run1", ""}, {"/api/v1/diff?pipeline=NAME&run=run1", ""},
 		{"/api/v1/reconcile", `{"pipelines": ["NAME"]}`}, {"/api/v1/reconcile", `{"pipelines": ["shop/web", "NAME"]}`},
 		{"/api/v1/suspend", `{"pipelines": ["NAME"], "suspended": true}`}, {"/api/v1/suspend", `{"pipelines": ["NAME"]}`},
+		{"/api/v1/promote", `{"pipelines": ["NAME"]}`}, {"/api/v1/hold", `{"pipelines": ["shop/web", "NAME"]}`}, {"/api/v1/rollback", `{"pipelines": ["NAME"]}`},
 		{"/api/v1/remove", `{"pipelines": ["NAME"]}`}, {"/api/v1/remove", `{"pipelines": ["shop/gone", "NAME"]}`},
 	} {
 		for _, name := range []string{"vault/coin", "vault/safe", "vault/gone", "vault/badsafe", "vaultless", "broken.yaml"} {
@@ -215,6 +218,9 @@ func TestRolesAreKept(t *testing.T) {
 	}{
 		{"reader", "/api/v1/reconcile", `{"pipelines": ["shop/web"]}`, 403}, {"reader", "/api/v1/suspend", web, 403},
 		{"auditor", "/api/v1/suspend", web, 403}, {"auditor", "/api/v1/remove", `{"all": true}`, 403},
+		{"reader", "/api/v1/promote", web, 403}, {"reader", "/api/v1/hold", web, 403}, {"reader", "/api/v1/rollback", web, 403}, {"auditor", "/api/v1/hold", web, 403},
+		{"reader", "/api/v1/promotions", "", 200}, {"prometheus", "/api/v1/promotions", "", 403}, {"operator", "/api/v1/hold", web, 200},
+		{"operator", "/api/v1/promote", web, 200}, {"operator", "/api/v1/rollback", web, 409}, {"nobody", "/api/v1/promotions", "", 401},
 		{"operator", "/api/v1/suspend", web, 200}, {"operator", "/api/v1/remove", `{"pipelines": ["shop/gone"]}`, 403},
 		{"prometheus", "/", "", 403}, {"prometheus", "/api/v1/pipelines", "", 403}, {"prometheus", "/api/v1/suspend", web, 403},
 		{"prometheus", "/metrics", "", 200}, {"auditor", "/metrics", "", 200}, {"admin", "/metrics", "", 200},

@@ -22,6 +22,7 @@ import (
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/event"
 	"github.com/prerig/prerig/pipeline/plan"
+	"github.com/prerig/prerig/pipeline/promote"
 	"github.com/prerig/prerig/pipeline/prune"
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/signin"
@@ -35,7 +36,9 @@ type Options struct {
 	Queue   *queue.Queue
 	Planner *plan.Planner
 	// Keeper knows the pipelines that are gone; nil knows none.
-	Keeper    *prune.Keeper
+	Keeper *prune.Keeper
+	// Promoter merges, holds and rolls back; nil does none of it.
+	Promoter  *promote.Promoter
 	Receivers []event.Receiver
 	// Delivery counts webhook deliveries.
 	Delivery func(receiver, outcome string)

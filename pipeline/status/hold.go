@@ -47,10 +47,13 @@ func (s *Store) Confirm(c *Control) {
 	}
 }
 
-// applyHold suspends a pipeline of which nobody has said anything since state was lost.
+// applyHold suspends a pipeline that is on hold, and one of which nobody has said anything since state was lost.
 func (s *Store) applyHold(c Control) Control {
 	if hold, ok := s.Hold(); ok && (hold.ID == "" || c.Confirmed != hold.ID) {
 		c.Suspended, c.Held = true, true
+	}
+	if c.OnHold != nil {
+		c.Suspended = true
 	}
 	return c
 }

@@ -110,6 +110,8 @@ type Control struct {
 	Confirmed string `json:"confirmed,omitempty"`
 	// Held says that it is suspended because of a Hold. It is not stored.
 	Held bool `json:"-"`
+	// OnHold is set where a person has put it on hold. Then Suspended is true in what Store.Control returns.
+	OnHold *OnHold `json:"onHold,omitempty"`
 	// RequestedAt is the token of the last reconcile request.
 	RequestedAt string `json:"requestedAt,omitempty"`
 	// Force asks to render although nothing changed.

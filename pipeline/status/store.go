@@ -6,6 +6,7 @@ package status
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -131,6 +132,18 @@ func (s *Store) Control(pipeline string) Control {
 		return s.applyHold(Control{})
 	}
 	return s.applyHold(*control)
+}
+
+// ErrOnHold is about a pipeline that was put on hold while it ran.
+var ErrOnHold = errors.New("the pipeline was put on hold meanwhile")
+
+// CheckHold returns ErrOnHold where a pipeline is on hold, as it is stored now.
+func (s *Store) CheckHold(ctx context.Context, pipeline string) error {
+	control, err := loadValue[Control](ctx, s, controlPrefix+pipeline)
+	if err == nil && control.OnHold != nil {
+		return ErrOnHold
+	}
+	return err
 }
 
 // SetControl changes what was asked for.

@@ -98,6 +98,11 @@ func (r *PullRequest) HeadFor(digest string) string {
 	return r.Head + "/" + refPart(digest[:min(len(digest), 12)])
 }
 
+// RollbackHead is the branch that a commit of another is taken back from.
+func RollbackHead(branch, commit string) string {
+	return "prerig/" + refPart(branch) + "/rollback/" + commit[:min(len(commit), 12)]
+}
+
 func (r *PullRequest) setDefaults(g *GitPublish, p *RenderPipeline) {
 	setDefault(&r.GroupBy, GroupByPipeline)
 	if r.Provider == "" {

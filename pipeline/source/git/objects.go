@@ -92,6 +92,8 @@ func (o *mirrorObjects) Blob(id string, max int64) ([]byte, error) {
 type Commit struct {
 	// Hash of the commit and of its root directory.
 	Hash, Tree Hash
+	// Parents are the commits that it comes after, the one of its own branch first.
+	Parents []Hash
 	// Ref is the full name of the reference that it was found by, "" where it was asked for by its hash.
 	Ref string
 	// Author and AuthorEmail wrote it.

@@ -1,0 +1,141 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/prerig/prerig/pipeline/server"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+func newPromote(streams Streams) *cobra.Command {
+	var d daemonClient
+	var request server.Request
+	cmd := newCommand("promote PIPELINE...", "Let what waits of pipelines go on now")
+	cmd.Long = `Let what waits of pipelines go on now, whatever their policies for merging wait for: pipelines
+that are on hold publish their newest result again, and pull requests that they wait in are merged,
+or if they are waves whose turn has not come, opened. That is for exactly the commit that waits
+now. The host's own rules, such as protected branches, hold all the same, and so does the skew
+that Istio supports between waves.`
+	cmd.Example = `  prerig promote team/shop`
+	d.addFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return errors.New("no pipeline is named: " + cmd.CommandPath() + " PIPELINE...")
+		}
+		request.Pipelines = args
+		var answer server.PromoteAnswer
+		if err := d.callAPI(cmd.Context(), http.MethodPost, "/api/v1/promote", request, &answer); err != nil {
+			return d.unknownNameError(cmd.Context(), args, err)
+		}
+		if len(answer.Released) > 0 {
+			fmt.Fprintf(streams.Err, "not on hold any more: %s\n", strings.Join(answer.Released, ", "))
+		}
+		for _, head := range answer.Groups {
+			fmt.Fprintf(streams.Err, "goes on: the pull request from %s\n", head)
+		}
+		if len(answer.Released)+len(answer.Groups) == 0 {
+			fmt.Fprintln(streams.Err, "nothing is on hold, and no pull request waits")
+		}
+		return nil
+	}
+	return cmd
+}
+
+func newHold(streams Streams) *cobra.Command {
+	var d daemonClient
+	var request server.Request
+	cmd := newCommand("hold PIPELINE...", "Keep pipelines from publishing, and what waits of them from being merged")
+	cmd.Long = `Keep pipelines of a running daemon from publishing until prerig promote or prerig resume. Prerig
+does not merge pull requests that hold results of them, either; people can.`
+	cmd.Example = `  prerig hold team/shop --reason "the new proxy leaks memory"`
+	d.addFlags(cmd)
+	cmd.Flags().StringVar(&request.Reason, "reason", "", "why, as others are shown it")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return errors.New("no pipeline is named: " + cmd.CommandPath() + " PIPELINE...")
+		}
+		request.Pipelines = args
+		var answer server.Answer
+		if err := d.callAPI(cmd.Context(), http.MethodPost, "/api/v1/hold", request, &answer); err != nil {
+			return d.unknownNameError(cmd.Context(), args, err)
+		}
+		fmt.Fprintf(streams.Err, "on hold: %s\n", strings.Join(answer.Pipelines, ", "))
+		return nil
+	}
+	return cmd
+}
+
+func newRollback(streams Streams) *cobra.Command {
+	var d daemonClient
+	var request server.Request
+	cmd := newCommand("rollback PIPELINE...", "Take back what was published last of pipelines")
+	cmd.Long = `Take back exactly what one publish has changed, by default the last of each pipeline: a commit
+gives all files that it changed the bytes that they had before, or where the pipeline publishes by
+pull request, a pull request does. Files that were changed once more since are left alone, and then
+nothing is taken back.
+
+All pipelines that the publish had changed are put on hold, so that the newer result is not
+published again at once. prerig promote ends that.
+
+Exit codes:
+  0  done, or a pull request is open
+  1  refused, as something was changed since
+  2  it could not be asked for, or is tried again`
+	cmd.Example = `  prerig rollback team/shop
+  prerig rollback team/shop --commit 4f2a90c`
+	d.addFlags(cmd)
+	cmd.Flags().StringVar(&request.Commit, "commit", "", "the commit of the published branch to take back, instead of the last one of the pipeline")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return errors.New("no pipeline is named: " + cmd.CommandPath() + " PIPELINE...")
+		}
+		request.Pipelines = args
+		var answer server.RollbackAnswer
+		if err := d.callAPI(cmd.Context(), http.MethodPost, "/api/v1/rollback", request, &answer); err != nil {
+			return d.unknownNameError(cmd.Context(), args, err)
+		}
+		return tellRollbacks(streams, answer)
+	}
+	return cmd
+}
+
+// tellRollbacks says what became of rollbacks.
+func tellRollbacks(streams Streams, answer server.RollbackAnswer) error {
+	refused, again := false, false
+	for _, r := range answer.Rollbacks {
+		fmt.Fprintf(streams.Err, "%.12s at %s, %s: %s\n", r.Commit, r.Target, plural(r.Files, "file"), describeRollback(r))
+		refused, again = refused || r.State == status.RollbackRefused, again || r.State == status.RollbackAsked
+	}
+	switch {
+	case refused:
+		return findingsError{"a rollback was refused"}
+	case again:
+		return errors.New("rolling back: it is tried again; prerig status shows what becomes of it")
+	}
+	fmt.Fprintf(streams.Err, "on hold until prerig promote: %s\n", strings.Join(answer.Pipelines, ", "))
+	return nil
+}
+
+// describeRollback says where a rollback stands.
+func describeRollback(r status.Rollback) string {
+	switch r.State {
+	case status.RollbackDone:
+		if r.Result != "" {
+			return fmt.Sprintf("taken back by %.12s", r.Result)
+		}
+		return "taken back"
+	case status.RollbackOpen:
+		return fmt.Sprintf("pull request %d takes it back and waits for a merge: %s", r.Number, r.URL)
+	case status.RollbackClosed, status.RollbackRefused:
+		return "not taken back: " + oneLine(r.Message)
+	}
+	return "asked for; " + oneLine(r.Message)
+}

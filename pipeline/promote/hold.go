@@ -1,0 +1,246 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package promote
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/publish"
+	"github.com/prerig/prerig/pipeline/pullrequest"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+// Hold stops pipelines from publishing, and keeps Prerig from merging what waits of them.
+func (p *Promoter) Hold(ctx context.Context, pipelines []string, by, reason string) error {
+	hold := &status.OnHold{Since: p.now().UTC(), By: by, Reason: status.OneLine(reason)}
+	for _, key := range pipelines {
+		err := p.Store.SetControl(ctx, key, func(c *status.Control) {
+			if c.OnHold == nil || c.OnHold.Rollback == "" {
+				c.OnHold = hold // that of a rollback says more
+			}
+		})
+		if err != nil {
+			return fmt.Errorf("putting %s on hold: %w", key, err)
+		}
+	}
+	p.Wake()
+	return nil
+}
+
+// Release ends the hold of pipelines. It returns those that were on hold, for which a run has to be asked: a rollback has left what is
+// published behind what was rendered last, which nothing else would tell.
+func (p *Promoter) Release(ctx context.Context, pipelines []string) (held []string, err error) {
+	for _, key := range pipelines {
+		was := false
+		err := p.Store.SetControl(ctx, key, func(c *status.Control) { was, c.OnHold = c.OnHold != nil, nil })
+		if err != nil {
+			return held, fmt.Errorf("releasing %s: %w", key, err)
+		}
+		if was {
+			held = append(held, key)
+		}
+	}
+	return held, p.cancelRollbacks(ctx, held)
+}
+
+// cancelRollbacks ends rollbacks of pipelines that were not done yet.
+func (p *Promoter) cancelRollbacks(ctx context.Context, pipelines []string) error {
+	for _, r := range p.Store.Rollbacks() {
+		if r.State != status.RollbackAsked || !slices.ContainsFunc(r.Pipelines, func(one string) bool { return slices.Contains(pipelines, one) }) {
+			continue
+		}
+		err := p.Store.ChangeRollback(ctx, r.ID, func(r *status.Rollback) bool {
+			if r.State != status.RollbackAsked {
+				return false
+			}
+			r.State, r.Message = status.RollbackRefused, "a pipeline that it is about was promoted"
+			return true
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ErrRolledBack is about a pipeline that was rolled back already.
+var ErrRolledBack = errors.New("it was rolled back already and is on hold; name the commit to go back further, or promote it first")
+
+// Rollback takes back the last publish of pipelines, or the one that is the named commit, wherever they publish to with Git. All
+// pipelines that it had changed are put on hold, and may is asked for each of them first.
+func (p *Promoter) Rollback(ctx context.Context, pipelines []string, commit, by string, may func(pipeline string) error) ([]status.Rollback, error) {
+	var asked []status.Rollback
+	for _, key := range pipelines {
+		e, ok := p.Catalog.Get(key)
+		if !ok || e.Err != nil {
+			return nil, fmt.Errorf("rolling back %s: there is no such pipeline", key)
+		}
+		found, err := p.findRollbacks(ctx, e, commit, by)
+		if err != nil {
+			return nil, fmt.Errorf("rolling back %s: %w", key, err)
+		}
+		for _, one := range found {
+			if slices.ContainsFunc(asked, func(other status.Rollback) bool { return other.ID == one.ID }) {
+				continue
+			}
+			for _, other := range one.Pipelines {
+				if err := may(other); err != nil {
+					return nil, fmt.Errorf("rolling back %s: %.12s changed %s too: %w", key, one.Commit, other, err)
+				}
+			}
+			asked = append(asked, one)
+		}
+	}
+	for i, one := range asked {
+		if err := p.Store.ChangeRollback(ctx, one.ID, func(r *status.Rollback) bool { *r = one; return true }); err != nil {
+			return nil, err
+		}
+		done, err := p.executeRollback(ctx, one)
+		if asked[i] = done; err != nil {
+			asked[i].Message = err.Error() // it is tried again
+		}
+	}
+	p.Wake()
+	return asked, nil
+}
+
+// findRollbacks finds what was last published of a pipeline, at all places that can be rolled back.
+func (p *Promoter) findRollbacks(ctx context.Context, e catalog.Entry, commit, by string) (out []status.Rollback, err error) {
+	if hold := p.Store.Control(e.Key).OnHold; hold != nil && hold.Rollback != "" && commit == "" {
+		return nil, ErrRolledBack
+	}
+	var skip []string
+	for _, r := range p.Store.Rollbacks() {
+		skip = append(skip, r.Result)
+	}
+	nothing := error(publish.ErrNoRollback)
+	for _, to := range e.Pipeline.Spec.Publish {
+		found, err := p.Targets.FindPublication(ctx, e.Key, e.Pipeline.Metadata.Namespace, to, commit, skip)
+		switch {
+		case errors.Is(err, publish.ErrNoRollback):
+			continue
+		case errors.Is(err, publish.ErrNothingPublished):
+			nothing = err
+			continue
+		case err != nil:
+			return nil, err
+		}
+		sum := sha256.Sum256([]byte(v1alpha1.BranchKey(to.Git.URL, to.Git.Branch) + "\n" + found.Commit.String()))
+		out = append(out, status.Rollback{
+			ID: hex.EncodeToString(sum[:8]), Pipeline: e.Key, Target: to.Target(), Pipelines: found.Pipelines, Commit: found.Commit.String(),
+			At: p.now().UTC(), By: by, State: status.RollbackAsked,
+		})
+	}
+	if len(out) == 0 {
+		return nil, nothing
+	}
+	return out, nil
+}
+
+// executeRollback does what is left to do of a rollback, and stores what became of it. An error is one that may pass.
+func (p *Promoter) executeRollback(ctx context.Context, r status.Rollback) (status.Rollback, error) {
+	e, ok := p.Catalog.Get(r.Pipeline)
+	at := -1
+	if ok && e.Err == nil {
+		at = slices.IndexFunc(e.Pipeline.Spec.Publish, func(to v1alpha1.Publish) bool { return to.Target() == r.Target })
+	}
+	if at < 0 {
+		return p.endRollback(ctx, r, status.RollbackRefused, "the pipeline does not publish there any more")
+	}
+	if r.State == status.RollbackAsked {
+		if err := p.holdFor(ctx, r); err != nil {
+			return r, err
+		}
+	}
+	back, err := p.Targets.TakeBack(ctx, e.Pipeline.Metadata.Namespace, e.Pipeline.Spec.Publish[at], r.Commit, r.By)
+	if errors.Is(err, publish.ErrChangedSince) {
+		return p.endRollback(ctx, r, status.RollbackRefused, err.Error())
+	}
+	if err != nil {
+		return r, err
+	}
+	if !back.Commit.IsZero() {
+		r.Result = back.Commit.String()
+	}
+	r.Files = max(r.Files, back.Files)
+	if request := back.Request; request != nil {
+		r.Number, r.URL = request.Number, request.URL
+		if request.State == pullrequest.StateMerged && request.MergeCommit != "" {
+			r.Result = request.MergeCommit
+		}
+	}
+	switch {
+	case back.Done:
+		return p.endRollback(ctx, r, status.RollbackDone, "")
+	case back.Request.State == pullrequest.StateClosed:
+		return p.endRollback(ctx, r, status.RollbackClosed, fmt.Sprintf("a person has closed pull request %d", r.Number))
+	}
+	return p.endRollback(ctx, r, status.RollbackOpen, fmt.Sprintf("pull request %d waits for a merge", r.Number))
+}
+
+// holdFor puts the pipelines of a rollback on hold.
+func (p *Promoter) holdFor(ctx context.Context, r status.Rollback) error {
+	hold := &status.OnHold{Since: r.At, By: r.By, Reason: fmt.Sprintf("%.12s was rolled back", r.Commit), Rollback: r.ID}
+	for _, key := range r.Pipelines {
+		if e, ok := p.Catalog.Get(key); !ok || e.Err != nil {
+			continue
+		}
+		err := p.Store.SetControl(ctx, key, func(c *status.Control) {
+			if c.OnHold == nil || c.OnHold.Rollback == "" {
+				c.OnHold = hold // else that of an earlier one, which holds if this one is refused
+			}
+		})
+		if err != nil {
+			return fmt.Errorf("putting %s on hold: %w", key, err)
+		}
+	}
+	return nil
+}
+
+// endRollback stores what became of a rollback. One that is refused puts nothing on hold.
+func (p *Promoter) endRollback(ctx context.Context, r status.Rollback, state, message string) (status.Rollback, error) {
+	if state == status.RollbackRefused {
+		for _, key := range r.Pipelines {
+			if hold := p.Store.Control(key).OnHold; hold == nil || hold.Rollback != r.ID {
+				continue
+			}
+			err := p.Store.SetControl(ctx, key, func(c *status.Control) {
+				if c.OnHold != nil && c.OnHold.Rollback == r.ID {
+					c.OnHold = nil
+				}
+			})
+			if err != nil {
+				return r, err
+			}
+		}
+	}
+	changed := r.State != state || r.Message != message
+	r.State, r.Message = state, message
+	if changed {
+		p.Log.Info("rollback", "commit", r.Commit, "target", r.Target, "state", state, "result", r.Result, "pull request", r.Number, "message", message)
+	}
+	err := p.Store.ChangeRollback(ctx, r.ID, func(stored *status.Rollback) bool {
+		if equalRollback(*stored, r) {
+			return false
+		}
+		*stored = r
+		return true
+	})
+	return r, err
+}
+
+func equalRollback(a, b status.Rollback) bool {
+	return a.State == b.State && a.Message == b.Message && a.Result == b.Result && a.Number == b.Number && a.Files == b.Files
+}
+
+// keepRollbacks is how long a rollback that has ended is shown.
+const keepRollbacks = 30 * 24 * time.Hour

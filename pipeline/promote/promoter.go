@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package promote
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/publish"
+	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+// Promoter decides and does, again and again. It is safe for concurrent use.
+type Promoter struct {
+	Catalog *catalog.Catalog
+	Store   *status.Store
+	Queue   *queue.Queue
+	Targets *publish.Targets
+	// Now is the clock; nil is that of the system.
+	Now func() time.Time
+	Log *slog.Logger
+
+	once sync.Once
+	wake chan struct{}
+
+	mu    sync.Mutex
+	tries map[string]retry
+}
+
+// retry is when something that failed is tried again.
+type retry struct {
+	failures int
+	after    time.Time
+}
+
+func (p *Promoter) now() time.Time {
+	if p.Now != nil {
+		return p.Now()
+	}
+	return time.Now()
+}
+
+func (p *Promoter) waker() chan struct{} {
+	p.once.Do(func() { p.wake = make(chan struct{}, 1) })
+	return p.wake
+}
+
+// Wake has it look at once.
+func (p *Promoter) Wake() {
+	select {
+	case p.waker() <- struct{}{}:
+	default:
+	}
+}
+
+// lookEvery is how often it looks whether anything is due. Hosts are asked less often.
+const lookEvery = 2 * time.Second
+
+// Run decides and does until ctx is done.
+func (p *Promoter) Run(ctx context.Context) {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		p.FinishRollbacks(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		case <-p.waker():
+		}
+	}
+}
+
+// FinishRollbacks goes on with rollbacks that were interrupted or wait.
+func (p *Promoter) FinishRollbacks(ctx context.Context) {
+	for _, r := range p.Store.Rollbacks() {
+		ended := r.State != status.RollbackAsked && r.State != status.RollbackOpen
+		if ended && p.now().Sub(r.At) > keepRollbacks {
+			_ = p.Store.ForgetRollback(ctx, r.ID) // it only takes up room
+		}
+		if ended || !p.isDue("rollback "+r.ID) {
+			continue
+		}
+		_, err := p.executeRollback(ctx, r)
+		if err != nil && ctx.Err() == nil {
+			p.Log.Warn("a rollback is tried again", "commit", r.Commit, "target", r.Target, "error", err)
+		}
+		p.noteTry("rollback "+r.ID, err)
+	}
+}

@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package promote
+
+import (
+	"time"
+
+	"github.com/prerig/prerig/pipeline/backoff"
+	"github.com/prerig/prerig/pipeline/pullrequest"
+)
+
+const (
+	// askEvery is how often a host is asked for what nobody tells of.
+	askEvery = 15 * time.Second
+	// retryFirst and retryLongest bound how long it is waited after something that failed.
+	retryFirst, retryLongest = 5 * time.Second, 15 * time.Minute
+)
+
+// isDue reports whether it is time to try something.
+func (p *Promoter) isDue(what string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.now().Before(p.tries[what].after)
+}
+
+// noteTry notes how a try ended, so that the next one comes later the more have failed, and not before a host wants to be asked again.
+func (p *Promoter) noteTry(what string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.tries == nil {
+		p.tries = map[string]retry{}
+	}
+	now := p.now()
+	for old, t := range p.tries {
+		if now.Sub(t.after) > time.Hour {
+			delete(p.tries, old)
+		}
+	}
+	t := p.tries[what]
+	if err == nil {
+		p.tries[what] = retry{after: now.Add(askEvery)}
+		return
+	}
+	t.failures++
+	after := backoff.Delay(retryFirst, retryLongest, t.failures)
+	if wait, ok := pullrequest.Retry(err); ok {
+		after = max(after, min(wait, retryLongest))
+	}
+	t.after = now.Add(after)
+	p.tries[what] = t
+}
+
+// forgetTries has something be tried at once.
+func (p *Promoter) forgetTry(what string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.tries, what)
+}

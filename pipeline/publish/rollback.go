@@ -1,0 +1,206 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/pullrequest"
+	"github.com/prerig/prerig/pipeline/source/git"
+)
+
+// TrailerRollback names in a commit the one that it takes back.
+const TrailerRollback = "Prerig-Rollback"
+
+// maxBack bounds how many commits of a branch are looked at for the last that changed a pipeline.
+const maxBack = 200
+
+// Publication is one commit of a branch that results were published to: what it changed, and of whom.
+type Publication struct {
+	// Commit, and the one before it on the branch, zero where it is the first.
+	Commit, Before git.Hash
+	Subject        string
+	// Files are all that it changed but Prerig's marker, Pipelines whose they are.
+	Files     map[string]git.FileChange
+	Pipelines []string
+
+	owners map[string]string // of files
+}
+
+var (
+	// ErrNothingPublished is about a pipeline that none of the newest commits of a branch has changed.
+	ErrNothingPublished = errors.New("none of the newest commits of the branch has changed anything of the pipeline that is there still")
+	// ErrNoRollback is about a place where nothing can be taken back.
+	ErrNoRollback = errors.New("only branches that Prerig writes by itself or by pull request can be rolled back")
+	// ErrNotInHistory is about a commit that is not among the newest of a branch.
+	ErrNotInHistory = errors.New("it is none of the newest commits of the branch")
+	// ErrChangedSince is about a publication whose files were changed once more.
+	ErrChangedSince = errors.New("they have been changed since, and only what the publish wrote is taken back; roll back the newer one first")
+)
+
+// openBranch opens an entry for a rollback. host is nil where it is published to without pull requests.
+func (t *Targets) openBranch(ctx context.Context, namespace string, to v1alpha1.Publish) (g *gitTarget, host pullrequest.Host, err error) {
+	if to.Git == nil || to.Git.Propose != nil {
+		return nil, nil, ErrNoRollback
+	}
+	opened, err := t.Open(ctx, namespace, to)
+	if err != nil {
+		return nil, nil, err
+	}
+	switch target := opened.(batchedTarget).Interface.(type) {
+	case *pullTarget:
+		return target.gitTarget, target.host, nil
+	case *gitTarget:
+		return target, nil, nil
+	}
+	return nil, nil, ErrNoRollback
+}
+
+// FindPublication returns the newest commit of an entry's branch that changed something of a pipeline which is there still, or the
+// commit that is named in full or by its first digits. Rollbacks, and those in skip, are passed over.
+func (t *Targets) FindPublication(ctx context.Context, pipeline, namespace string, to v1alpha1.Publish, commit string, skip []string) (*Publication, error) {
+	g, _, err := t.openBranch(ctx, namespace, to)
+	if err != nil {
+		return nil, err
+	}
+	b := g.branch
+	tip, err := b.Mirror.Fetch(ctx, b.Remote, git.Ref{Name: "refs/heads/" + b.Name})
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", b.Name, err)
+	}
+	for at, left := tip, maxBack; at != nil && left > 0; left-- {
+		var before *git.Commit
+		if len(at.Parents) > 0 {
+			if before, err = b.Mirror.Fetch(ctx, b.Remote, git.Ref{Commit: at.Parents[0]}); err != nil {
+				return nil, fmt.Errorf("reading the history of %s: %w", b.Name, err)
+			}
+		}
+		named := commit != "" && strings.HasPrefix(at.Hash.String(), commit)
+		passed := commit != "" || slices.Contains(skip, at.Hash.String()) || b.isRollback(ctx, at)
+		if named || !passed {
+			p, err := publicationOf(b.Mirror.NewDraft(), at, before)
+			if err != nil {
+				return nil, err
+			}
+			there, err := p.isThere(b.Mirror.NewDraft(), tip.Tree, pipeline)
+			if err != nil || there || named {
+				return p, err
+			}
+		}
+		at = before
+	}
+	if commit != "" {
+		return nil, fmt.Errorf("looking for %s on %s: %w", commit, b.Name, ErrNotInHistory)
+	}
+	return nil, ErrNothingPublished
+}
+
+// isRollback reports whether a commit takes back another one, or merges what does.
+func (b *Branch) isRollback(ctx context.Context, at *git.Commit) bool {
+	if strings.Contains(at.Body, TrailerRollback+": ") {
+		return true
+	}
+	if len(at.Parents) < 2 {
+		return false
+	}
+	merged, err := b.Mirror.Fetch(ctx, b.Remote, git.Ref{Commit: at.Parents[1]})
+	return err == nil && strings.Contains(merged.Body, TrailerRollback+": ")
+}
+
+// publicationOf works out what a commit changed. before is nil for the first one.
+func publicationOf(draft *git.Draft, at, before *git.Commit) (*Publication, error) {
+	p := &Publication{Commit: at.Hash, Subject: at.Subject, owners: map[string]string{}}
+	var root git.Hash
+	if before != nil {
+		p.Before, root = before.Hash, before.Tree
+	}
+	var err error
+	if p.Files, err = draft.Changes(root, at.Tree); err != nil {
+		return nil, fmt.Errorf("reading what %.12s changed: %w", at.Hash, err)
+	}
+	delete(p.Files, markerFile)
+	for _, one := range []git.Hash{root, at.Tree} {
+		names, err := draft.List(one, recordDir)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			if err := p.readOwner(draft, one, recordDir+"/"+name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	named := map[string]bool{}
+	for name := range p.Files {
+		if owner := p.owners[name]; owner != "" {
+			named[owner] = true
+		}
+	}
+	p.Pipelines = sortedKeys(named)
+	return p, nil
+}
+
+// readOwner notes whose the files of a record are, and the record itself.
+func (p *Publication) readOwner(draft *git.Draft, root git.Hash, name string) error {
+	text, ok, err := draft.Content(root, name)
+	if err != nil || !ok {
+		return err
+	}
+	var record ownershipRecord
+	if json.Unmarshal(text, &record) != nil {
+		return nil // it is none
+	}
+	p.owners[name] = record.Pipeline
+	for _, file := range record.Files {
+		p.owners[file] = record.Pipeline
+	}
+	return nil
+}
+
+// isThere reports whether a root directory has something that the commit wrote of a pipeline.
+func (p *Publication) isThere(draft *git.Draft, root git.Hash, pipeline string) (bool, error) {
+	for name, change := range p.Files {
+		if p.owners[name] != pipeline {
+			continue
+		}
+		if now, err := draft.File(root, name); err != nil || now == change.New {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// restored are the files that have to be written on a root directory to take the publication back. Those that are as they were
+// before already are left out, and those that are neither are an error.
+func (p *Publication) restored(draft *git.Draft, root git.Hash) (map[string]git.Hash, error) {
+	out := map[string]git.Hash{}
+	var changed []string
+	for _, name := range sortedKeys(p.Files) {
+		now, err := draft.File(root, name)
+		if err != nil {
+			return nil, err
+		}
+		switch now {
+		case p.Files[name].Old:
+		case p.Files[name].New:
+			out[name] = p.Files[name].Old
+		default:
+			changed = append(changed, name)
+		}
+	}
+	if len(changed) > 0 {
+		more := ""
+		if all := len(changed); all > maxDriftFiles {
+			changed, more = changed[:maxDriftFiles], fmt.Sprintf(" and %d more", all-maxDriftFiles)
+		}
+		return nil, fmt.Errorf("taking back %.12s: %s%s: %w", p.Commit, strings.Join(changed, ", "), more, ErrChangedSince)
+	}
+	return out, nil
+}

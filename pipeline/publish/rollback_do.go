@@ -1,0 +1,240 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/backoff"
+	"github.com/prerig/prerig/pipeline/pullrequest"
+	"github.com/prerig/prerig/pipeline/review"
+	"github.com/prerig/prerig/pipeline/source/git"
+	"github.com/prerig/prerig/pipeline/watchdog"
+)
+
+// TakenBack is what became of a rollback.
+type TakenBack struct {
+	// Done says that the branch is as it was before, as far as the publication changed it.
+	Done bool
+	// Commit takes it back, zero where that was there already.
+	Commit git.Hash
+	// Request is its pull request, nil where there is none.
+	Request *pullrequest.Request
+	// Files is how many files are restored.
+	Files int
+}
+
+// TakeBack takes back exactly what a commit of an entry's branch has changed, in one commit, or where the entry has pull requests in
+// one of those. It can be done again: what is back already is left alone, and a pull request that a person has closed stays closed.
+func (t *Targets) TakeBack(ctx context.Context, namespace string, to v1alpha1.Publish, commit, by string) (back TakenBack, err error) {
+	g, host, err := t.openBranch(ctx, namespace, to)
+	if err != nil {
+		return back, err
+	}
+	locking, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	unlock, err := t.batcher.lock(locking, g.Key())
+	if err != nil {
+		return back, err
+	}
+	defer unlock()
+	step := watchdog.Step{Name: watchdog.StepPublish, Subject: g.Key() + " rollback", Limit: publishTimeout}
+	return watchdog.Run(ctx, t.watchdog, step, func(ctx context.Context) (TakenBack, error) {
+		for try := 1; ; try++ {
+			r := &takingBack{branch: g.branch, host: host, commit: commit, by: by}
+			if to.Git.PullRequest != nil {
+				r.labels = to.Git.PullRequest.Labels
+			}
+			back, err := r.attempt(ctx)
+			moved := errors.Is(err, git.ErrMoved) || errors.Is(err, pullrequest.ErrChanged)
+			if !moved || try == 10 {
+				return back, err
+			}
+			if err := backoff.Wait(ctx, backoff.Delay(100*time.Millisecond, 10*time.Second, try)); err != nil {
+				return back, err
+			}
+		}
+	})
+}
+
+// takingBack is one attempt of a rollback.
+type takingBack struct {
+	branch *Branch
+	host   pullrequest.Host
+	commit string
+	by     string
+	labels []string
+
+	push  *git.Push
+	draft *git.Draft
+	tip   *git.Commit
+	of    *Publication
+	files map[string]git.Hash
+}
+
+func (r *takingBack) attempt(ctx context.Context) (back TakenBack, err error) {
+	b := r.branch
+	if r.push, err = b.Remote.BeginPush(ctx); err != nil {
+		return back, err
+	}
+	defer r.push.Close()
+	r.draft = b.Mirror.NewDraft()
+	if err := r.read(ctx); err != nil {
+		return back, err
+	}
+	back.Files = len(r.files)
+	if r.host != nil {
+		if back.Request, err = r.host.Find(ctx, r.head(), b.Name); err != nil {
+			return back, fmt.Errorf("looking for the pull request from %s: %w", r.head(), err)
+		}
+	}
+	state := pullrequest.State("")
+	if back.Request != nil {
+		state = back.Request.State
+	}
+	if back.Done = len(r.files) == 0 || state == pullrequest.StateMerged; back.Done || state == pullrequest.StateClosed {
+		return back, nil
+	}
+	root, err := r.draft.Restore(r.tip.Tree, r.files)
+	if err != nil {
+		return back, fmt.Errorf("taking back %.12s: %w", r.of.Commit, err)
+	}
+	if r.host == nil {
+		back.Commit, err = r.send(ctx, "refs/heads/"+b.Name, r.tip.Hash, root)
+		back.Done = err == nil
+		return back, err
+	}
+	return r.propose(ctx, back, root)
+}
+
+// read reads the branch and what is to be restored.
+func (r *takingBack) read(ctx context.Context) (err error) {
+	b := r.branch
+	tip := r.push.Refs().ByName["refs/heads/"+b.Name]
+	if r.tip, err = b.Mirror.Fetch(ctx, b.Remote, git.Ref{Commit: tip}); err != nil {
+		return fmt.Errorf("reading %s: %w", b.Name, err)
+	}
+	at, err := b.Mirror.Fetch(ctx, b.Remote, git.Ref{Commit: hashOf(r.commit)})
+	if err != nil {
+		return fmt.Errorf("reading %.12s: %w", r.commit, err)
+	}
+	var before *git.Commit
+	if len(at.Parents) > 0 {
+		if before, err = b.Mirror.Fetch(ctx, b.Remote, git.Ref{Commit: at.Parents[0]}); err != nil {
+			return fmt.Errorf("reading what was before %.12s: %w", r.commit, err)
+		}
+	}
+	if r.of, err = publicationOf(r.draft, at, before); err != nil {
+		return err
+	}
+	r.files, err = r.of.restored(r.draft, r.tip.Tree)
+	return err
+}
+
+// head is the branch of the pull request.
+func (r *takingBack) head() string { return v1alpha1.RollbackHead(r.branch.Name, r.commit) }
+
+func (r *takingBack) subject() string {
+	return oneLine(fmt.Sprintf("Roll back %.12s: %s", r.commit, withoutInstructions(r.of.Subject)), maxSubject)
+}
+
+// send commits a root directory on top of the branch and moves a reference to it.
+func (r *takingBack) send(ctx context.Context, reference string, old, root git.Hash) (git.Hash, error) {
+	b := r.branch
+	text := r.subject() + "\n\n" + fmt.Sprintf("%s: %s\n", TrailerRollback, r.of.Commit)
+	for _, name := range r.of.Pipelines[:min(len(r.of.Pipelines), maxNamed)] {
+		text += fmt.Sprintf("%s: %s\n", TrailerPipeline, name)
+	}
+	if r.by != "" {
+		text += fmt.Sprintf("%s-By: %s\n", TrailerRollback, oneLine(r.by, maxSubject))
+	}
+	// The date of the branch: the same rollback is the same commit, so that one that is interrupted is not made twice.
+	data := git.CommitData{Tree: root, Parents: []git.Hash{r.tip.Hash}, Author: b.Author, Email: b.Email, Date: r.tip.Date, Message: text, Signer: b.Signer}
+	commit, err := r.draft.Commit(data)
+	if err != nil || commit == old {
+		return commit, err
+	}
+	p := &round{push: r.push, draft: r.draft}
+	if err := p.send(ctx, []git.Update{{Name: reference, Old: old, New: commit}}, commit); err != nil {
+		return git.Hash{}, fmt.Errorf("publishing to %s: %w", shortReference(reference), err)
+	}
+	return commit, nil
+}
+
+// propose keeps the pull request of the rollback.
+func (r *takingBack) propose(ctx context.Context, back TakenBack, root git.Hash) (TakenBack, error) {
+	reference := "refs/heads/" + r.head()
+	if err := blockingBranchError(r.push.Refs(), reference); err != nil {
+		return back, fmt.Errorf("publishing to %s: %w", r.head(), err)
+	}
+	var err error
+	if back.Commit, err = r.send(ctx, reference, r.push.Refs().ByName[reference], root); err != nil {
+		return back, err
+	}
+	if back.Request != nil {
+		return back, nil
+	}
+	body, err := r.body(ctx)
+	if err != nil {
+		return back, err
+	}
+	content := pullrequest.Content{Title: r.subject(), Body: body, Labels: r.labels}
+	back.Request, err = r.host.Create(ctx, r.head(), r.branch.Name, content)
+	if err != nil {
+		return back, fmt.Errorf("opening a pull request from %s to %s: %w", r.head(), r.branch.Name, err)
+	}
+	return back, nil
+}
+
+// body is what reviewers read of a rollback.
+func (r *takingBack) body(ctx context.Context) (string, error) {
+	var change review.Change
+	index := map[string]int{}
+	for _, name := range sortedKeys(r.files) {
+		owner := r.of.owners[name]
+		if strings.HasPrefix(name, metaDir+"/") || owner == "" {
+			continue
+		}
+		if _, ok := index[owner]; !ok {
+			index[owner] = len(change.Pipelines)
+			change.Pipelines = append(change.Pipelines, review.Pipeline{Name: owner, Before: map[string][]byte{}, After: map[string][]byte{}})
+		}
+		p := change.Pipelines[index[owner]]
+		for _, side := range []struct {
+			root git.Hash
+			to   map[string][]byte
+		}{{r.tip.Tree, p.Before}, {git.Hash{}, p.After}} {
+			content, ok, err := r.content(side.root, name)
+			if err != nil {
+				return "", err
+			}
+			if ok {
+				side.to[name] = content
+			}
+		}
+	}
+	intro := fmt.Sprintf("This takes back %s, and nothing else. What it is about stays on hold until `prerig promote`.\n\n", r.of.Commit)
+	text, _, err := review.Body(ctx, change, max(1, r.host.MaxBody()-len(intro)))
+	if err != nil {
+		return "", fmt.Errorf("writing the text of the pull request: %w", err)
+	}
+	return intro + text, nil
+}
+
+// content is a file as it is, or with the zero hash for a root as it is to be again.
+func (r *takingBack) content(root git.Hash, name string) ([]byte, bool, error) {
+	if root.IsZero() {
+		restored, err := r.draft.Restore(git.Hash{}, map[string]git.Hash{name: r.files[name]})
+		if err != nil || restored.IsZero() {
+			return nil, false, err
+		}
+		root = restored
+	}
+	return r.draft.Content(root, name)
+}

@@ -1,0 +1,187 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/internal/pulltest"
+	"github.com/prerig/prerig/pipeline/promote"
+	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+// promoter is one over the same pipelines.
+func (w *works) promoter() *promote.Promoter {
+	r := w.runner
+	return &promote.Promoter{Catalog: r.Catalog, Store: r.Store, Queue: r.Queue, Targets: r.Targets, Log: slog.New(slog.DiscardHandler)}
+}
+
+func everybody(string) error { return nil }
+
+// doAll runs pipelines for one cause.
+func (w *works) doAll(cause string, pipelines ...string) {
+	w.t.Helper()
+	var all sync.WaitGroup
+	for _, name := range pipelines {
+		all.Go(func() {
+			if err := w.do(name, cause, len(pipelines)); err != nil {
+				w.t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func (w *works) control(pipeline string) status.Control {
+	w.t.Helper()
+	if err := w.runner.Store.Sync(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	return w.runner.Store.Control(pipeline)
+}
+
+func (w *works) tree(at string) string { return w.repository.Git("rev-parse", at+"^{tree}") }
+
+// TestRollbackTakesBackExactlyOnePublish is of a commit of two pipelines, over which a third has published.
+func TestRollbackTakesBackExactlyOnePublish(t *testing.T) {
+	w := newWorks(t, "a", "b", "c")
+	w.repository.Commit("one", map[string]string{"a/text": "one", "b/text": "one", "c/text": "one"})
+	w.doAll("1", "a", "b", "c")
+	before := w.repository.Git("rev-parse", "rendered")
+	w.repository.Commit("two", map[string]string{"a/text": "two", "b/text": "two"})
+	w.doAll("2", "a", "b")
+	publish := w.repository.Git("rev-parse", "rendered")
+	w.repository.Commit("three", map[string]string{"c/text": "three"})
+	w.doAll("3", "c")
+	p := w.promoter()
+	denied := errors.New("not yours")
+	if _, err := p.Rollback(t.Context(), []string{"a"}, "", "ann", func(name string) error {
+		if name == "b" {
+			return denied
+		}
+		return nil
+	}); !errors.Is(err, denied) || w.control("a").OnHold != nil {
+		t.Fatalf("got %v, and %+v", err, w.control("a"))
+	}
+	done, err := p.Rollback(t.Context(), []string{"a", "b"}, "", "ann", everybody)
+	if err != nil || len(done) != 1 || done[0].State != status.RollbackDone || done[0].Commit != publish || len(done[0].Pipelines) != 2 {
+		t.Fatalf("got %+v, %v", done, err)
+	}
+	for _, dir := range []string{"a", "b"} {
+		if now, then := w.repository.Git("rev-parse", "rendered:"+dir), w.repository.Git("rev-parse", before+":"+dir); now != then {
+			t.Errorf("%s is %s, and was %s", dir, now, then)
+		}
+	}
+	if got := w.repository.Git("show", "rendered:c/configmap-x.yaml"); !strings.Contains(got, "three") {
+		t.Errorf("what others published since is %s", got)
+	}
+	if w.commits() != 4 || !strings.Contains(w.repository.Git("log", "-1", "--format=%B", "rendered"), "Prerig-Rollback: "+publish) {
+		t.Errorf("%d commits, the last is %s", w.commits(), w.repository.Git("log", "-1", "--format=%B", "rendered"))
+	}
+	tip := w.repository.Git("rev-parse", "rendered")
+	w.repository.Commit("four", map[string]string{"a/text": "four"})
+	w.doAll("4", "a", "b")
+	if hold := w.control("a").OnHold; hold == nil || !w.control("a").Suspended || hold.By != "ann" || w.repository.Git("rev-parse", "rendered") != tip {
+		t.Errorf("on hold: %+v; the branch is at %s", hold, w.repository.Git("rev-parse", "rendered"))
+	}
+	if _, err := p.Rollback(t.Context(), []string{"a"}, "", "ann", everybody); !errors.Is(err, promote.ErrRolledBack) {
+		t.Errorf("once more: %v", err)
+	}
+	further, err := p.Rollback(t.Context(), []string{"a"}, before[:10], "ann", everybody)
+	if err != nil || further[0].State != status.RollbackRefused || !strings.Contains(further[0].Message, "changed since") {
+		t.Errorf("one that others have published over: %+v, %v", further, err)
+	}
+	if hold := w.control("a").OnHold; hold == nil || hold.Rollback == "" {
+		t.Errorf("after a refused one the hold is %+v", hold)
+	}
+	if released, err := p.Release(t.Context(), []string{"a", "b", "c"}); err != nil || len(released) != 2 {
+		t.Errorf("released %v, %v", released, err)
+	}
+	for _, name := range []string{"a", "b"} {
+		if err := w.runner.Do(t.Context(), queue.Job{Pipeline: name, Cause: "5" + name, Force: true, Since: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a, b := w.repository.Git("show", "rendered:a/configmap-x.yaml"), w.repository.Git("show", "rendered:b/configmap-x.yaml"); !strings.Contains(a, "four") || !strings.Contains(b, "two") {
+		t.Errorf("after promoting: %s, %s", a, b)
+	}
+}
+
+// TestRollbackByPullRequest opens one, over calls that fail, and respects what people do with it.
+func TestRollbackByPullRequest(t *testing.T) {
+	p := newProposing(t, "", "shop")
+	for i := 1; i <= 2; i++ {
+		p.repository.Commit(fmt.Sprint(i), map[string]string{"shop/text": fmt.Sprint("text", i)})
+		if err := p.do("shop", fmt.Sprint(i), 1); err != nil {
+			t.Fatal(err)
+		}
+		p.merge(int64(i))
+		p.look()
+	}
+	before := p.tree("rendered~1")
+	promoter := p.promoter()
+	p.host.After = func(call string) error {
+		if call == pulltest.Create {
+			return pulltest.Failure(http.StatusBadGateway, "lost")
+		}
+		return nil
+	}
+	done, err := promoter.Rollback(t.Context(), []string{"shop"}, "", "ann", everybody)
+	if err != nil || done[0].State != status.RollbackAsked || !strings.Contains(done[0].Message, "lost") {
+		t.Fatalf("got %+v, %v", done, err)
+	}
+	p.host.After = nil
+	again := func() status.Rollback {
+		t.Helper()
+		promoter := p.promoter() // of another process
+		promoter.FinishRollbacks(t.Context())
+		if err := p.runner.Store.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return p.runner.Store.Rollbacks()[0]
+	}
+	if r := again(); r.State != status.RollbackOpen || r.Number != 3 || len(p.host.Requests()) != 3 {
+		t.Fatalf("got %+v, %d pull requests", r, len(p.host.Requests()))
+	}
+	r := p.host.Requests()[2]
+	if !strings.HasPrefix(r.Title, "Roll back ") || !strings.Contains(r.Body, "text1") || p.tree(r.Head) != before {
+		t.Errorf("got %+v", r)
+	}
+	if p.merge(3); again().State != status.RollbackDone || p.tree("rendered") != before {
+		t.Errorf("got %+v", again())
+	}
+	if state := p.look(); state.IsDrifted() || p.control("shop").OnHold == nil {
+		t.Errorf("got %+v", state.Condition())
+	}
+}
+
+// TestARunThatWasBegunDoesNotPublishOverARollback puts a pipeline on hold while it renders.
+func TestARunThatWasBegunDoesNotPublishOverARollback(t *testing.T) {
+	w := newWorks(t, "shop")
+	w.repository.Commit("one", map[string]string{"shop/text": "one"})
+	w.doAll("1", "shop")
+	w.repository.Commit("two", map[string]string{"shop/text": "two"})
+	w.renderer.during = func() {
+		if err := w.promoter().Hold(t.Context(), []string{"shop"}, "ann", "no"); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := w.do("shop", "2", 1); err == nil {
+		t.Error("it is not tried again")
+	}
+	if w.commits() != 1 {
+		t.Errorf("%d commits", w.commits())
+	}
+	if err := w.do("shop", "2", 1); err != nil || w.commits() != 1 {
+		t.Errorf("%v, %d commits", err, w.commits())
+	}
+}

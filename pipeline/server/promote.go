@@ -1,0 +1,170 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/prerig/prerig/pipeline/access"
+	"github.com/prerig/prerig/pipeline/promote"
+	"github.com/prerig/prerig/pipeline/publish"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+// PromoteAnswer is the answer to a request to promote.
+type PromoteAnswer struct {
+	Answer
+	// Released are those of the pipelines that were on hold and run again now, Groups the branches of the pull requests that are merged
+	// or opened next, whatever the policies wait for.
+	Released []string `json:"released,omitempty"`
+	Groups   []string `json:"groups,omitempty"`
+}
+
+// RollbackAnswer is the answer to a request to roll back: Pipelines are all that are on hold because of it.
+type RollbackAnswer struct {
+	Answer
+	Rollbacks []status.Rollback `json:"rollbacks"`
+}
+
+// Promotions are what goes on of merges, waves and rollbacks.
+type Promotions struct {
+	Promotions []promote.Promotion `json:"promotions"`
+	// Rollbacks, newest first.
+	Rollbacks []status.Rollback `json:"rollbacks"`
+}
+
+// errNoPromoter is about a server of a process that decides nothing.
+var errNoPromoter = errors.New("this process neither merges nor rolls back")
+
+func (s *Server) routePromotions(mux *http.ServeMux) {
+	mux.Handle("GET /api/v1/promotions", s.require(access.Read, s.listPromotions))
+	mux.Handle("POST /api/v1/promote", s.require(access.Operate, s.promotePipelines))
+	mux.Handle("POST /api/v1/hold", s.require(access.Operate, s.holdPipelines))
+	mux.Handle("POST /api/v1/rollback", s.require(access.Operate, s.rollBackPipelines))
+}
+
+// listPromotions gives what goes on, as far as somebody may know of its pipelines.
+func (s *Server) listPromotions(w http.ResponseWriter, r *http.Request) {
+	if err := s.Store.Sync(r.Context()); err != nil {
+		writeError(w, http.StatusServiceUnavailable, err)
+		return
+	}
+	writeJSON(w, s.promotionsFor(principal(r)))
+}
+
+// promotionsFor is what somebody may know of merges, waves and rollbacks. A rollback of several namespaces is for those who may read all
+// of them, and what waits in a group is told of one's own pipelines.
+func (s *Server) promotionsFor(who access.Principal) Promotions {
+	out := Promotions{Promotions: []promote.Promotion{}, Rollbacks: []status.Rollback{}}
+	if s.Promoter == nil {
+		return out
+	}
+	mayRead := func(name string) bool { return mayReadName(who, name) }
+	out.Promotions = append(out.Promotions, s.Promoter.Promotions(mayRead)...)
+	for _, one := range s.Store.Rollbacks() {
+		if mayRead(one.Pipeline) && !slices.ContainsFunc(one.Pipelines, func(name string) bool { return !mayRead(name) }) {
+			out.Rollbacks = append(out.Rollbacks, one)
+		}
+	}
+	return out
+}
+
+// promotePipelines ends the hold of pipelines, and lets what waits of them go on.
+func (s *Server) promotePipelines(w http.ResponseWriter, r *http.Request) {
+	_, keys, ok := s.readPromotion(w, r, "promote")
+	if !ok {
+		return
+	}
+	who := principal(r)
+	done, err := s.Promoter.Promote(r.Context(), keys, who.Name, s.mayOperate(who))
+	answer := PromoteAnswer{Answer: Answer{Pipelines: keys}, Released: done.Released, Groups: done.Groups}
+	if err == nil && len(done.Released) > 0 {
+		answer.Token, err = s.requestRuns(r.Context(), done.Released, true)
+	}
+	if !s.answerPromotion(w, r, "promote", keys, err) {
+		return
+	}
+	s.Log.Info("pipelines were promoted", "pipelines", keys, "released", done.Released, "groups", done.Groups, "by", who.Name)
+	writeJSON(w, answer)
+}
+
+// holdPipelines puts pipelines on hold.
+func (s *Server) holdPipelines(w http.ResponseWriter, r *http.Request) {
+	request, keys, ok := s.readPromotion(w, r, "hold")
+	if !ok {
+		return
+	}
+	if !s.answerPromotion(w, r, "hold", keys, s.Promoter.Hold(r.Context(), keys, principal(r).Name, request.Reason)) {
+		return
+	}
+	s.Log.Info("pipelines were put on hold", "pipelines", keys, "by", principal(r).Name, "reason", request.Reason)
+	writeJSON(w, Answer{Pipelines: keys})
+}
+
+// rollBackPipelines takes back what was published last of pipelines.
+func (s *Server) rollBackPipelines(w http.ResponseWriter, r *http.Request) {
+	request, keys, ok := s.readPromotion(w, r, "rollback")
+	if !ok {
+		return
+	}
+	who := principal(r)
+	// Who hangs up has still asked for it, and half of it would be done.
+	done, err := s.Promoter.Rollback(context.WithoutCancel(r.Context()), keys, request.Commit, who.Name, s.mayOperate(who))
+	if !s.answerPromotion(w, r, "rollback", keys, err) {
+		return
+	}
+	answer := RollbackAnswer{Rollbacks: done}
+	for _, one := range done {
+		answer.Pipelines = append(answer.Pipelines, one.Pipelines...)
+	}
+	slices.Sort(answer.Pipelines)
+	answer.Pipelines = slices.Compact(answer.Pipelines)
+	writeJSON(w, answer)
+}
+
+// readPromotion is readRequest for what needs the promoter.
+func (s *Server) readPromotion(w http.ResponseWriter, r *http.Request, action string) (Request, []string, bool) {
+	if s.Promoter == nil {
+		writeError(w, http.StatusServiceUnavailable, errNoPromoter)
+		return Request{}, nil, false
+	}
+	return s.readRequest(w, r, func(Request) string { return action })
+}
+
+// mayOperate says why somebody may not change a pipeline, nil where they may. One that they may not know of is not named by it.
+func (s *Server) mayOperate(who access.Principal) func(pipeline string) error {
+	return func(pipeline string) error {
+		e, ok := s.Catalog.Get(pipeline)
+		if !ok || e.Pipeline == nil || who.May(access.Operate, e.Pipeline.Metadata.Namespace) {
+			return nil
+		}
+		return errNotYours
+	}
+}
+
+// answerPromotion records a change and answers where it failed; then it returns false.
+func (s *Server) answerPromotion(w http.ResponseWriter, r *http.Request, action string, keys []string, err error) bool {
+	code := http.StatusServiceUnavailable
+	switch {
+	case errors.Is(err, errNotYours):
+		s.record(r, action, keys, access.Refused, err.Error())
+		writeError(w, http.StatusForbidden, errOthersToo)
+		return false
+	case errors.Is(err, publish.ErrNothingPublished), errors.Is(err, publish.ErrNoRollback), errors.Is(err, promote.ErrRolledBack), errors.Is(err, publish.ErrNotInHistory):
+		code = http.StatusConflict
+	}
+	if err != nil {
+		s.record(r, action, keys, access.Failed, err.Error())
+		writeError(w, code, err)
+		return false
+	}
+	return s.recordChange(w, r, action, keys, nil)
+}
+
+// errOthersToo does not name the pipelines of others.
+var errOthersToo = fmt.Errorf("it would change pipelines that are not yours, too: %w", errNotYours)
