@@ -245,6 +245,9 @@ func (p *pod) proxyVersion() (versionNumber, bool) {
 	return v, ok && v.major == 1
 }
 
+// SupportedSkew is how many minor versions a proxy of Istio may be older than its control plane.
+const SupportedSkew = 1
+
 func checkProxySkew(p *pod) []finding {
 	proxy, ok := p.proxyVersion()
 	if !ok {
@@ -262,7 +265,7 @@ func checkProxySkew(p *pod) []finding {
 			return nil
 		case proxy.minor > plane.minor:
 			message = fmt.Sprintf("the proxy is version %s, newer than "+said, proxy, plane)
-		case proxy.minor < plane.minor-1:
+		case proxy.minor < plane.minor-SupportedSkew:
 			message = fmt.Sprintf("the proxy is version %s, more than one minor version older than "+said, proxy, plane)
 		default:
 			return nil

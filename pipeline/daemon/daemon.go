@@ -135,6 +135,11 @@ func serveOnce(ctx context.Context, c *config.Config, o Options) error {
 		},
 	}
 	p.promoter = &promote.Promoter{Catalog: p.catalog, Store: p.store, Queue: p.queue, Targets: p.targets, Log: p.o.Log}
+	p.promoter.Consider = func(ctx context.Context, pipelines []string, reason string) error {
+		cause := newCause(reason)
+		cause.Drift, cause.Moved, cause.Now = true, true, true
+		return planner.Consider(ctx, pipelines, cause)
+	}
 	if err := p.openListeners(ctx, group, planner, hooks); err != nil {
 		// What is open already must not keep the addresses from the next start.
 		end()
@@ -266,6 +271,7 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 	p.builder = &build.Builder{Renderer: p.pool, Policies: c.Policies, Limits: limits, Repositories: p.fetcher, Charts: charts, Secrets: secrets, Bases: bases, Version: o.Version}
 	targets := publish.NewTargets(p.fetcher, secrets, p.queue.Lock, limits.Read, p.watchdog)
 	targets.Hosts = publish.NewHosts(secrets, p.dialer)
+	targets.Turn = promote.TurnsOf(p.store)
 	p.targets = targets
 	p.remover = &prune.Remover{Catalog: p.catalog, Store: p.store, Queue: p.queue, Targets: targets, Version: o.Version, Log: o.Log}
 	p.runner = run.New(run.Options{

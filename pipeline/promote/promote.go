@@ -4,7 +4,14 @@
 package promote
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/status"
 )
 
 // Promoted is what a request to promote has changed.
@@ -19,8 +26,39 @@ func (p *Promoter) Promote(ctx context.Context, pipelines []string, by string, m
 	if done.Released, err = p.Release(ctx, pipelines); err != nil {
 		return done, err
 	}
+	_, groups := p.units()
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
+		g := groups[key]
+		commit := g.waitingOf(pipelines)
+		if commit == "" {
+			continue
+		}
+		for _, m := range g.members {
+			if m.published != nil && m.published.PullRequest != nil {
+				if err := may(m.key); err != nil {
+					return done, fmt.Errorf("promoting what waits on %s: %w", g.head, err)
+				}
+			}
+		}
+		decided := &status.Decision{Commit: commit, At: p.now().UTC(), By: by}
+		if err := p.Store.ChangeGroup(ctx, g.key, func(k *status.Group) bool { k.Head, k.Promoted = g.head, decided; return true }); err != nil {
+			return done, err
+		}
+		done.Groups = append(done.Groups, g.head)
+	}
+	p.forgetTries()
 	p.Wake()
 	return done, nil
+}
+
+// waitingOf returns the commit that waits with results of some of the pipelines, "" where none does.
+func (g *group) waitingOf(pipelines []string) string {
+	for _, m := range g.members {
+		if slices.Contains(pipelines, m.key) && m.published != nil && m.published.PullRequest != nil {
+			return m.published.PullRequest.HeadCommit
+		}
+	}
+	return ""
 }
 
 // Promotion is what goes on of a group, or of waves that go one after another.
@@ -39,4 +77,52 @@ type Promotion struct {
 }
 
 // Promotions returns what goes on of pipelines that may be told of.
-func (p *Promoter) Promotions(may func(pipeline string) bool) []Promotion { return nil }
+func (p *Promoter) Promotions(may func(pipeline string) bool) []Promotion {
+	var out []Promotion
+	units, _ := p.units()
+	for _, u := range units {
+		train := p.Store.Train(u.key)
+		one := Promotion{URL: u.url, Branch: u.branch, Waves: u.waves != nil, Label: u.label, Revision: train.Revision, Stopped: train.Stopped}
+		told := 0
+		for _, g := range u.groups {
+			s := g.status(p.Store.Group(g.key), may)
+			told += s.Pipelines
+			one.Stages = append(one.Stages, s)
+		}
+		if told > 0 {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// status is where a group stands, of the pipelines that may be told of.
+func (g *group) status(known status.Group, may func(pipeline string) bool) StageStatus {
+	s := StageStatus{Name: g.name, Head: g.head, State: cmp.Or(known.State, StageIdle), Message: known.Message, Since: known.Since}
+	if landed := known.Landed; landed != nil {
+		s.Number, s.URL = landed.Number, landed.URL
+	}
+	for _, m := range g.members {
+		if !may(m.key) {
+			continue
+		}
+		s.Pipelines++
+		if m.control.OnHold != nil {
+			s.OnHold++
+		}
+		if m.published == nil || m.published.PullRequest == nil {
+			continue
+		}
+		r := m.published.PullRequest
+		if r.State != v1alpha1.PullRequestClosed {
+			s.Waits++
+		}
+		if r.Number > s.Number {
+			s.Number, s.URL = r.Number, r.URL
+		}
+		if known.State == "" && r.State == v1alpha1.PullRequestOpen { // it is merged by people, and nothing is decided about it
+			s.State, s.Message, s.Since = StageOpen, "waits for people to merge it", r.Since.Time
+		}
+	}
+	return s
+}

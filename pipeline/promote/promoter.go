@@ -21,6 +21,8 @@ type Promoter struct {
 	Store   *status.Store
 	Queue   *queue.Queue
 	Targets *publish.Targets
+	// Consider has pipelines look at what became of what waits of them.
+	Consider func(ctx context.Context, pipelines []string, reason string) error
 	// Now is the clock; nil is that of the system.
 	Now func() time.Time
 	Log *slog.Logger
@@ -30,6 +32,7 @@ type Promoter struct {
 
 	mu    sync.Mutex
 	tries map[string]retry
+	seen  map[string]string // signatures of units when they were looked at last
 }
 
 // retry is when something that failed is tried again.
@@ -67,6 +70,7 @@ func (p *Promoter) Run(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		p.FinishRollbacks(ctx)
+		p.Look(ctx)
 		select {
 		case <-ctx.Done():
 			return

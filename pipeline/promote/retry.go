@@ -24,6 +24,21 @@ func (p *Promoter) isDue(what string) bool {
 	return !p.now().Before(p.tries[what].after)
 }
 
+// isDueFor is isDue for what is also due when what is known of it has changed, unless the last try failed.
+func (p *Promoter) isDueFor(what, signature string) bool {
+	due := p.isDue(what)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.seen == nil {
+		p.seen = map[string]string{}
+	}
+	if !due && (p.seen[what] == signature || p.tries[what].failures > 0) {
+		return false
+	}
+	p.seen[what] = signature
+	return true
+}
+
 // noteTry notes how a try ended, so that the next one comes later the more have failed, and not before a host wants to be asked again.
 func (p *Promoter) noteTry(what string, err error) {
 	p.mu.Lock()
@@ -51,9 +66,9 @@ func (p *Promoter) noteTry(what string, err error) {
 	p.tries[what] = t
 }
 
-// forgetTries has something be tried at once.
-func (p *Promoter) forgetTry(what string) {
+// forgetTries has everything be tried at once.
+func (p *Promoter) forgetTries() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.tries, what)
+	clear(p.tries)
 }

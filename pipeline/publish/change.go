@@ -90,6 +90,8 @@ type Change struct {
 	// Heads are branches of pull requests that the pipeline's result is known to wait on.
 	Heads []string
 
+	// held says why it has to wait for its turn, "" where it has not.
+	held string
 	// leaves says that it goes to another pull request, and nothing of the pipeline is to wait in this one.
 	leaves bool
 	// identities stand for the objects of a change that is read back from a branch, which holds no objects.
@@ -112,6 +114,8 @@ type Outcome struct {
 	Added, Modified, Deleted []string
 	// Ownership says that the record of who owns which file changed, whether or not a file did.
 	Ownership bool
+	// Held says why the change has to wait, "" where it has not.
+	Held string
 	// Err says why the change was left out; the others were published all the same.
 	Err error
 }

@@ -29,6 +29,8 @@ type PullRequest struct {
 	Host pullrequest.Host
 	// Labels are put on it.
 	Labels []string
+	// Turn says whose turn it is among waves; nil where there are none.
+	Turn func(ctx context.Context, revision string) (Turn, error)
 	// OfOneCommit says that all results are of one commit of the source.
 	OfOneCommit bool
 }
@@ -97,7 +99,8 @@ type round struct {
 	request *pullrequest.Request
 	base    branchHead
 	head    *headCommit // nil where there is none
-	sure    int64       // the number of a pull request that was closed before what is wanted was pushed, 0 for none
+	turn    Turn
+	sure    int64 // the number of a pull request that was closed before what is wanted was pushed, 0 for none
 
 	edit    *branchEdit
 	wanted  git.Hash // the root directory of the next head
@@ -135,6 +138,9 @@ func (p *PullRequest) reconcile(ctx context.Context, changes []Change, sure int6
 	}
 	if r.base.parent.IsZero() {
 		return r.result, nil // without changes there is nothing to begin
+	}
+	if err := r.takeTurn(ctx, changes); err != nil {
+		return r.result, err
 	}
 	if err := r.want(changes); err != nil {
 		return r.result, err
@@ -205,6 +211,10 @@ func (r *round) want(changes []Change) error {
 			r.result.Outcomes = append(r.result.Outcomes, Outcome{Pipeline: c.Pipeline})
 			continue
 		}
+		if c.held != "" {
+			r.result.Outcomes = append(r.result.Outcomes, Outcome{Pipeline: c.Pipeline, Held: c.held})
+			continue
+		}
 		outcome := r.edit.applyChange(c, nil)
 		r.result.Outcomes = append(r.result.Outcomes, outcome)
 		if outcome.Changed() {
@@ -273,8 +283,13 @@ func (r *round) act(ctx context.Context) error {
 		return nil
 	}
 	w.State = v1alpha1.PullRequestOpen
+	if !r.turn.Open {
+		if err := r.awaitTurn(ctx); err != nil {
+			return err
+		}
+	}
 	pushed, err := r.pushHead(ctx)
-	if err != nil {
+	if err != nil || !r.turn.Open {
 		return err
 	}
 	return r.keepRequest(ctx, pushed)
@@ -362,18 +377,9 @@ func (r *round) withdraw(ctx context.Context) error {
 	p, w := r.p, r.result.Waiting
 	r.result.Commit = r.base.parent
 	if open := r.request; open != nil && open.State == pullrequest.StateOpen {
-		text := readBody(open.Body)
-		text.marks.withdrawn = true
-		content := pullrequest.Content{Title: open.Title, Body: text.write(text.ours, p.Host.MaxBody()), From: open}
-		if content.Body != normalBody(open.Body) {
-			if _, err := p.Host.Update(ctx, open.Number, content); err != nil {
-				return fmt.Errorf("closing the pull request %d: %w", open.Number, err)
-			}
+		if err := r.closeByPrerig(ctx, open, "Nothing is left to review: "+p.Base.Name+" holds what is rendered now."); err != nil {
+			return err
 		}
-		if err := p.Host.Close(ctx, open.Number, "Nothing is left to review: "+p.Base.Name+" holds what is rendered now."); err != nil {
-			return fmt.Errorf("closing the pull request %d: %w", open.Number, err)
-		}
-		r.result.Changed = true
 	}
 	if r.head == nil {
 		return nil

@@ -71,7 +71,11 @@ func (t *Targets) openPullRequest(ctx context.Context, g *gitTarget) (Interface,
 // requestFrom is the pull request from a head.
 func (t *pullTarget) requestFrom(head string) *PullRequest {
 	want := t.to.Git.PullRequest
-	return &PullRequest{Base: t.branch, Head: head, Host: t.host, Labels: want.Labels, OfOneCommit: want.GroupBy == v1alpha1.GroupBySourceCommit}
+	p := &PullRequest{Base: t.branch, Head: head, Host: t.host, Labels: want.Labels, OfOneCommit: want.GroupBy == v1alpha1.GroupBySourceCommit}
+	if turn := t.targets.Turn; turn != nil && want.Waves != nil {
+		p.Turn = func(ctx context.Context, revision string) (Turn, error) { return turn(ctx, t.to.Git, head, revision) }
+	}
+	return p
 }
 
 // Publish implements Interface.
@@ -121,7 +125,7 @@ func (t *pullTarget) proposeChange(ctx context.Context, c Change) (receipt Recei
 			return receipt, before, fmt.Errorf("taking %s out of %s: %w", c.Pipeline, other, left.err)
 		}
 	}
-	receipt = Receipt{Changed: done.result.Changed, Outcome: done.outcome, PullRequest: done.result.Waiting.statusOf(c.Pipeline)}
+	receipt = Receipt{Changed: done.result.Changed, Outcome: done.outcome, PullRequest: done.result.Waiting.statusOf(c.Pipeline), Held: done.outcome.Held}
 	if !receipt.Changed {
 		receipt.Outcome = Outcome{Pipeline: c.Pipeline}
 	}
@@ -174,6 +178,9 @@ func (w *Waiting) statusOf(pipeline string) *v1alpha1.PullRequestStatus {
 		return nil
 	}
 	s := &v1alpha1.PullRequestStatus{State: w.State, Head: w.Head, Message: w.Message}
+	if w.State == v1alpha1.PullRequestWaiting {
+		s.Message = "" // it changes with each wave, and is told of by what shows the waves
+	}
 	if !w.HeadCommit.IsZero() {
 		s.HeadCommit = w.HeadCommit.String()
 	}

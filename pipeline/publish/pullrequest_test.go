@@ -60,7 +60,7 @@ func (w *reviewed) merge(number int64) {
 	tree := w.repo.Git("merge-tree", "--write-tree", r.Base, r.Head)
 	commit := w.repo.Git("-c", "user.name=Ann", "-c", "user.email=ann@example.com", "commit-tree", "-m", "Merge", "-p", r.Base, "-p", r.Head, tree)
 	w.repo.Git("update-ref", "refs/heads/"+r.Base, commit)
-	w.host.Merge(number, commit)
+	w.host.MergedByPerson(number, commit)
 }
 
 // commitTo is a person's commit of one file to a branch.

@@ -45,6 +45,8 @@ type Receipt struct {
 	Revision string
 	// Changed says whether anything is different.
 	Changed bool
+	// Held says why the result has to wait, "" where it has not: nothing was published then.
+	Held string
 	// Outcome has the files that changed.
 	Outcome Outcome
 	// Files that are there now, by the paths that the outcome has.
@@ -82,6 +84,8 @@ type Repositories interface {
 type Targets struct {
 	// Hosts opens the hosts of pull requests; nil opens none. It is to be set before the first entry is opened.
 	Hosts Hosts
+	// Turn says whose turn it is among waves; nil lets all go at once.
+	Turn Turns
 
 	repositories Repositories
 	secrets      secret.Reader

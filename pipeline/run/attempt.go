@@ -47,6 +47,7 @@ type attempt struct {
 	drift        driftResult
 	settled      settledResult
 	published    []targetResult
+	istio        *string  // the versions of Istio in the result, nil as long as nobody asked
 	staleNotes   []string // what became of branches that it does not publish to any more
 	staleRemoved bool     // whether something was removed there
 	measured     Observation

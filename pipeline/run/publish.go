@@ -45,6 +45,7 @@ func (a *attempt) publishResult(ctx context.Context) error {
 			p.published.SourceRevision, p.published.Revision = a.snapshot.Revision, p.receipt.Revision
 			p.published.Sources = a.snapshot.SourceRevisions()
 			p.published.PullRequest = p.receipt.PullRequest
+			a.noteIstio(&p.published)
 		} else {
 			p.err = fmt.Errorf("publishing to %s: %w", p.published.Target, p.err)
 			failed = append(failed, publishError(p.err))
@@ -62,6 +63,26 @@ func (a *attempt) publishResult(ctx context.Context) error {
 		return publishError(err)
 	}
 	return nil
+}
+
+// noteIstio notes which versions of Istio a result has, and those of what is merged as long as it waits.
+func (a *attempt) noteIstio(now *v1alpha1.Published) {
+	if now.PullRequest == nil && now.Revision == "" {
+		return
+	}
+	if a.istio == nil {
+		text := publish.IstioVersions(a.built.Objects)
+		a.istio = &text
+	}
+	now.Istio = *a.istio
+	for _, before := range a.state.Status.Published {
+		if before.Target != now.Target || now.PullRequest == nil {
+			continue
+		}
+		if now.IstioBefore = before.Istio; before.PullRequest != nil {
+			now.IstioBefore = before.IstioBefore
+		}
+	}
 }
 
 // joinFailures is the error of all places that have failed. It is only as final as the least final of them, and a gate that is

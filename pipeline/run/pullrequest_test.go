@@ -49,7 +49,7 @@ func (p *proposing) tip(branch string) string {
 func (p *proposing) merge(number int64) {
 	r := p.host.Requests()[number-1]
 	p.repository.Git("update-ref", "refs/heads/"+r.Base, r.Head)
-	p.host.Merge(number, "")
+	p.host.MergedByPerson(number, "")
 }
 
 // waits is what the state of a pipeline says that it waits in.

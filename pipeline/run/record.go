@@ -117,12 +117,15 @@ func (a *attempt) historyEntry(err error, now time.Time) status.Run {
 		entry.Findings = findingLines(a.built.Response)
 	}
 	for _, p := range a.published {
-		if p.err == nil {
+		if p.err == nil && p.receipt.Held == "" {
 			entry.Published = append(entry.Published, p.published)
 		}
 		entry.Added, entry.Modified, entry.Deleted = entry.Added+len(p.receipt.Outcome.Added), entry.Modified+len(p.receipt.Outcome.Modified), entry.Deleted+len(p.receipt.Outcome.Deleted)
 	}
 	entry.Outcome, entry.Message = a.outcomeOf(err, entry)
+	if held := a.heldBack(); held != "" && err == nil {
+		entry.Message = status.OneLine(entry.Message + "; " + held)
+	}
 	for _, text := range a.staleNotes {
 		entry.Message += "; " + text
 	}
@@ -147,6 +150,16 @@ func (a *attempt) outcomeOf(err error, entry status.Run) (outcome, text string) 
 	return status.Published, fmt.Sprintf("%s; %s added, %d changed, %d removed", status.Count(entry.Objects, "object"), status.Count(entry.Added, "file"), entry.Modified, entry.Deleted)
 }
 
+// heldBack says why a result has to wait for its turn, "" where none has.
+func (a *attempt) heldBack() string {
+	for _, p := range a.published {
+		if p.err == nil && p.receipt.Held != "" {
+			return p.receipt.Held
+		}
+	}
+	return ""
+}
+
 func (a *attempt) hasChanged() bool {
 	for _, p := range a.published {
 		if p.receipt.Changed {
@@ -160,7 +173,7 @@ func (a *attempt) hasChanged() bool {
 func (a *attempt) updateState(entry status.Run, stage *StageError, now time.Time) {
 	s := a.state
 	if a.built != nil { // else what a run before it has published is still not known
-		s.Publishing = false
+		s.Publishing = a.heldBack() != "" // then the next look at the source renders again
 		s.Seen.Record, s.Seen.Revision, s.Seen.Resolved = a.built.Record, entry.Revision, a.resolved.UTC()
 		s.Seen.Request = a.built.RequestDigest
 		s.Seen.Outcome, s.Seen.Stage = entry.Outcome, ""
@@ -169,7 +182,10 @@ func (a *attempt) updateState(entry status.Run, stage *StageError, now time.Time
 		s.Seen.Targets = map[string]tree.Record{}
 	}
 	for _, p := range a.published {
-		if p.err == nil {
+		if p.err == nil && p.receipt.Held != "" {
+			s.Status.Published = settlePublished(s.Status.Published, p.published)
+		}
+		if p.err == nil && p.receipt.Held == "" {
 			s.Seen.Targets[p.published.Target] = p.receipt.Record
 			s.Status.Published = replacePublished(s.Status.Published, p.published)
 		}
@@ -206,6 +222,17 @@ func forgetStaleTargets(s *status.State, publish []v1alpha1.Publish) {
 	s.Status.Published = slices.DeleteFunc(slices.Clone(s.Status.Published), func(p v1alpha1.Published) bool { return !now[p.Target] })
 	s.Seen.Targets = maps.Clone(s.Seen.Targets)
 	maps.DeleteFunc(s.Seen.Targets, func(target string, _ tree.Record) bool { return !now[target] })
+}
+
+// settlePublished notes what became of what waits, where nothing newer was published.
+func settlePublished(list []v1alpha1.Published, now v1alpha1.Published) []v1alpha1.Published {
+	out := append([]v1alpha1.Published(nil), list...)
+	for i := range out {
+		if out[i].Target == now.Target {
+			out[i].PullRequest = now.PullRequest
+		}
+	}
+	return out
 }
 
 func replacePublished(list []v1alpha1.Published, one v1alpha1.Published) []v1alpha1.Published {

@@ -67,6 +67,8 @@ type Landed struct {
 	GreenSince time.Time `json:"greenSince,omitzero"`
 	// Red is the last status that was found red, "" where none is.
 	Red string `json:"red,omitempty"`
+	// Train is when the train of waves began that it was merged in, zero for none.
+	Train time.Time `json:"train,omitzero"`
 	// Settled says that its statuses were green for long enough: later ones do not count any more.
 	Settled bool `json:"settled,omitempty"`
 }

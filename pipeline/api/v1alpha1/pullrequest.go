@@ -41,6 +41,14 @@ type PullRequest struct {
 	Head string `json:"head,omitempty"`
 	// Labels are put on the pull request.
 	Labels []string `json:"labels,omitempty"`
+	// Merge is Manual (the default: people merge) or WhenGreen: Prerig merges when the host's statuses are green, and what mergeWhen
+	// asks for is there.
+	// +enum=Manual,WhenGreen
+	Merge MergePolicy `json:"merge,omitempty"`
+	// MergeWhen is what Prerig waits for with merge: WhenGreen.
+	MergeWhen *MergeWhen `json:"mergeWhen,omitempty"`
+	// Waves have the groups of a label go one after another.
+	Waves *Waves `json:"waves,omitempty"`
 }
 
 // GroupBy says which results share a pull request.
@@ -64,6 +72,8 @@ const (
 	PullRequestClosed = "Closed"
 	// PullRequestEdited has commits of a person on its branch, which nothing is pushed to any more.
 	PullRequestEdited = "Edited"
+	// PullRequestWaiting has its branch, and is opened when it is its turn.
+	PullRequestWaiting = "Waiting"
 )
 
 // PullRequestStatus is the pull request that a result waits in.
@@ -72,8 +82,9 @@ type PullRequestStatus struct {
 	Number int64 `json:"number,omitempty"`
 	// URL of its page.
 	URL string `json:"url,omitempty"`
-	// State is Open, Closed where a person has closed it, or Edited where a person has pushed to its branch.
-	// +enum=Open,Closed,Edited
+	// State is Open, Closed where a person has closed it, Edited where a person has pushed to its branch, or Waiting where it is not
+	// opened yet, as others come first.
+	// +enum=Open,Closed,Edited,Waiting
 	State string `json:"state"`
 	// Head is the branch that it is from.
 	Head string `json:"head,omitempty"`
@@ -105,6 +116,7 @@ func RollbackHead(branch, commit string) string {
 
 func (r *PullRequest) setDefaults(g *GitPublish, p *RenderPipeline) {
 	setDefault(&r.GroupBy, GroupByPipeline)
+	r.setMergeDefaults()
 	if r.Provider == "" {
 		if u, err := giturl.Parse(g.URL); err == nil {
 			r.Provider = u.KindOf()
@@ -177,6 +189,7 @@ func (r *PullRequest) check(v *validator, at string, g *GitPublish, p *RenderPip
 	case r.GroupBy != GroupByLabel && r.Label != "":
 		v.addError(at+".label", "is for groupBy: Label, and groupBy is %s", r.GroupBy)
 	}
+	r.checkMerge(v, at, g, p)
 	if r.Head == "" {
 		return
 	}

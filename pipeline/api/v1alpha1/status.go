@@ -66,6 +66,10 @@ type Published struct {
 	SourceRevision string `json:"sourceRevision,omitempty"`
 	// Sources are the revisions of the further sources that it was rendered from.
 	Sources []SourceRevision `json:"sources,omitempty"`
+	// Istio is which minor versions of Istio's proxy the result has, such as 1.26 or 1.26-1.27, and IstioBefore those of what is merged
+	// as long as the result waits.
+	Istio       string `json:"istio,omitempty"`
+	IstioBefore string `json:"istioBefore,omitempty"`
 	// PullRequest is the one that it waits in, for a place that is published to by pull request; nothing where all is merged.
 	PullRequest *PullRequestStatus `json:"pullRequest,omitempty"`
 }

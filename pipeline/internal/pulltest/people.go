@@ -41,8 +41,8 @@ func (h *Host) Written() int {
 	return h.written
 }
 
-// Merge is a person's merge: commit is what became of it, "" for the head.
-func (h *Host) Merge(number int64, commit string) {
+// MergedByPerson is a person's merge: commit is what became of it, "" for the head.
+func (h *Host) MergedByPerson(number int64, commit string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	r := &h.requests[number-1]

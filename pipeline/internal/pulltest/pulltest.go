@@ -35,10 +35,14 @@ type Host struct {
 	// Heads returns the newest commit of a branch, "" for one that is not there, from which no pull request can be opened. nil is for a
 	// repository that has every branch.
 	Heads func(branch string) string
+	// Merging makes the commit that merges a pull request for Merger.Merge, and moves its base there. nil refuses.
+	Merging func(r pullrequest.Request, method pullrequest.MergeMethod) (commit string, err error)
 
 	mu       sync.Mutex
 	requests []pullrequest.Request
 	comments map[int64][]string
+	checks   map[string][]pullrequest.Check // by commits
+	approved map[string][]string            // by commits
 	calls    map[string]int
 	written  int
 	clock    time.Time

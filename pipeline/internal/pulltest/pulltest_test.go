@@ -33,7 +33,7 @@ func TestHost(t *testing.T) {
 	if err := h.Close(ctx, first.Number, "comment"); err != nil || len(h.Comments(first.Number)) != 0 {
 		t.Errorf("one that is closed got %v, %v", h.Comments(first.Number), err)
 	}
-	h.Merge(second.Number, "c1")
+	h.MergedByPerson(second.Number, "c1")
 	if found, err := h.Find(ctx, "b", "main"); err != nil || found.State != pullrequest.StateMerged || found.MergeCommit != "c1" {
 		t.Errorf("found %+v, %v", found, err)
 	}

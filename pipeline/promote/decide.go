@@ -1,0 +1,300 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package promote
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/pullrequest"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+// Stage is what is known of a group of results that share a pull request.
+type Stage struct {
+	Name, Head string
+	// Merge and When are its policy.
+	Merge v1alpha1.MergePolicy
+	When  v1alpha1.MergeWhen
+	// Waits counts the pipelines whose results wait on the head, Declined those whose results a person has closed.
+	Waits, Declined int
+	// Busy says why what waits may not be all yet, "" where nothing is under way. Failing names a pipeline of it that fails.
+	Busy, Failing string
+	// OnHold names a pipeline of it that is on hold and waits.
+	OnHold string
+	// HeadCommit is what waits, as its pipelines know it.
+	HeadCommit string
+	// Request is the newest pull request from its head, nil where there is none. Edited says that others have pushed to the head.
+	Request *pullrequest.Request
+	Edited  bool
+	// Checks and Opinions are of the head as it is.
+	Checks   []pullrequest.Check
+	Opinions pullrequest.Opinions
+	// LandedChecks are of what was merged last, InTrain says that it was in this train.
+	LandedChecks []pullrequest.Check
+	InTrain      bool
+	// Runs are the versions of Istio that its clusters run, Proposed those that they would run.
+	Runs, Proposed Versions
+	// Known is what is remembered of it.
+	Known status.Group
+}
+
+// Input is what is decided about: the groups of a branch, waves in their order.
+type Input struct {
+	Now time.Time
+	// Waves is nil where the stages are in no order.
+	Waves  *v1alpha1.Waves
+	Stages []Stage
+	// Others are the groups that stages come after, by their heads, where they are not among the stages.
+	Others map[string]Stage
+}
+
+// Verdict is what is decided of a stage.
+type Verdict struct {
+	// State and Message are what is shown.
+	State, Message string
+	// Open says that it is to have a pull request, Merge that this one is to be merged now.
+	Open, Merge bool
+	// Green is since when all statuses of the head are green, nil where they are not.
+	Green *status.Decision
+	// Landed is what is known now of what was merged last.
+	Landed *status.Landed
+}
+
+// Decide returns what is decided of each stage. It depends on nothing but what it is given.
+func Decide(in Input) []Verdict {
+	d := decision{in: in}
+	busy := d.busy()
+	blocked, stopped := "", false
+	out := make([]Verdict, len(in.Stages))
+	for i := range in.Stages {
+		s, v := &in.Stages[i], &out[i]
+		settled, why := true, ""
+		if in.Waves != nil {
+			settled, why = d.verify(s, v)
+		} else {
+			v.Landed = s.Known.Landed
+		}
+		if s.Waits > 0 {
+			d.decideWaiting(i, v, blocked, busy)
+		} else if v.State == "" {
+			v.State, v.Message = idleState(s), s.Busy
+		}
+		if in.Waves == nil {
+			continue
+		}
+		switch {
+		case stopped:
+		case s.Declined > 0 && !s.isPromoted():
+			v.State, v.Message = StageStopped, "a person has closed its pull request; prerig promote goes on without it"
+			blocked, stopped = s.Name+" is stopped: "+v.Message, true
+		case v.State == StageStopped:
+			blocked, stopped = s.Name+" is stopped: "+v.Message, true
+		case blocked == "" && s.Waits > 0:
+			blocked = "waits for " + s.Name + " to be merged"
+		case blocked == "" && !settled:
+			blocked = "waits for " + s.Name + ": " + why
+		}
+	}
+	return out
+}
+
+type decision struct{ in Input }
+
+// busy says why not everything that belongs to the waves is there yet.
+func (d decision) busy() string {
+	if d.in.Waves == nil {
+		return ""
+	}
+	for _, s := range d.in.Stages {
+		if s.Busy != "" {
+			return s.Name + ": " + s.Busy
+		}
+	}
+	return ""
+}
+
+func idleState(s *Stage) string {
+	if s.Known.Landed != nil {
+		return StageDone
+	}
+	return StageIdle
+}
+
+// isPromoted reports whether a person has let the stage go on as it is.
+func (s *Stage) isPromoted() bool {
+	p := s.Known.Promoted
+	return p != nil && p.Commit != "" && (p.Commit == s.HeadCommit || s.Request != nil && p.Commit == s.Request.HeadCommit)
+}
+
+// verify looks at what was merged last of a wave: the next one waits until that is green for long enough.
+func (d decision) verify(s *Stage, v *Verdict) (settled bool, why string) {
+	if s.Failing != "" {
+		return false, s.Failing + " fails"
+	}
+	if s.Busy != "" {
+		return false, s.Busy
+	}
+	if s.Known.Landed == nil {
+		return true, ""
+	}
+	landed := *s.Known.Landed
+	v.Landed = &landed
+	if landed.Settled && !s.InTrain {
+		return true, ""
+	}
+	state, text, newest := evaluate(s.LandedChecks, d.in.Waves.Statuses)
+	landed.Red = ""
+	switch state {
+	case pullrequest.CheckRed:
+		landed.Red, landed.GreenSince, landed.Settled = text, time.Time{}, false
+		v.State, v.Message = StageStopped, "after the merge "+text
+		return false, v.Message
+	case pullrequest.CheckPending:
+		landed.GreenSince = time.Time{}
+		v.State, v.Message = StageVerifying, "after the merge "+text
+		return landed.Settled, v.Message
+	}
+	if landed.GreenSince.IsZero() {
+		landed.GreenSince = d.in.Now
+	}
+	landed.GreenSince = later(landed.GreenSince, newest, d.in.Now)
+	if left := lengthOf(d.in.Waves.GreenFor) - d.in.Now.Sub(landed.GreenSince); left > 0 && !landed.Settled {
+		v.State, v.Message = StageVerifying, fmt.Sprintf("is green, and has to be for another %s", left.Round(time.Second))
+		return false, v.Message
+	}
+	landed.Settled = true
+	return true, ""
+}
+
+// decideWaiting decides about what waits.
+func (d decision) decideWaiting(i int, v *Verdict, blocked, busy string) {
+	s := &d.in.Stages[i]
+	promoted := s.isPromoted()
+	open := s.Request != nil && s.Request.State == pullrequest.StateOpen
+	if blocked != "" && !promoted {
+		v.State, v.Message = StageWaiting, blocked
+		return
+	}
+	if d.in.Waves != nil {
+		if text := d.skew(i); text != "" {
+			v.State, v.Message = StageStopped, text
+			return
+		}
+	}
+	v.Open = true
+	if !open {
+		if v.State, v.Message = StageWaiting, "its pull request is being opened"; d.in.Waves == nil {
+			v.State, v.Message = StageOpen, "its pull request is being merged or opened"
+		}
+		return
+	}
+	v.State = StageOpen
+	v.Merge = d.mayMerge(s, v, promoted, busy)
+}
+
+// mayMerge reports whether an open pull request is to be merged now, and says in the verdict what it waits for otherwise.
+func (d decision) mayMerge(s *Stage, v *Verdict, promoted bool, busy string) bool {
+	state, text, newest := evaluate(s.Checks, s.When.Statuses)
+	if state == pullrequest.CheckGreen {
+		v.Green = &status.Decision{Commit: s.Request.HeadCommit, At: d.in.Now}
+		if known := s.Known.Green; known != nil && known.Commit == s.Request.HeadCommit {
+			v.Green.At = known.At
+		}
+		v.Green.At = later(v.Green.At, newest, d.in.Now)
+	}
+	for _, reason := range []string{s.whyNever(), busy, s.Busy} {
+		if reason != "" {
+			v.Message = reason
+			return false
+		}
+	}
+	if promoted {
+		v.Message = "was promoted"
+		return true
+	}
+	if state == pullrequest.CheckRed {
+		if v.Message = text; d.in.Waves != nil {
+			v.State = StageStopped
+		}
+		return false
+	}
+	if s.Merge != v1alpha1.MergeWhenGreen {
+		v.Message = "waits for people to merge it"
+		return false
+	}
+	if v.Message = d.whyNot(s, v, state, text); v.Message != "" {
+		return false
+	}
+	v.Message = "is green"
+	return true
+}
+
+// whyNever says why Prerig does not merge a pull request whoever wants it.
+func (s *Stage) whyNever() string {
+	switch {
+	case s.Edited:
+		return "has commits of a person on its branch, who is to merge it"
+	case s.Request.Draft:
+		return "is a draft"
+	case s.OnHold != "":
+		return s.OnHold + " is on hold"
+	}
+	return ""
+}
+
+// whyNot says what a pull request waits for that is merged when it is green.
+func (d decision) whyNot(s *Stage, v *Verdict, state pullrequest.CheckState, text string) string {
+	for _, freeze := range s.When.Freeze {
+		if freeze.Contains(d.in.Now) {
+			return "nothing is merged now, by its freeze " + freeze.String()
+		}
+	}
+	for _, after := range s.When.After {
+		if text := d.whyAfter(after); text != "" {
+			return text
+		}
+	}
+	if len(s.Opinions.Declined) > 0 {
+		return "changes were asked for by " + strings.Join(s.Opinions.Declined, ", ")
+	}
+	if state != pullrequest.CheckGreen {
+		return text
+	}
+	if left := lengthOf(s.When.GreenFor) - d.in.Now.Sub(v.Green.At); left > 0 {
+		return fmt.Sprintf("is green, and has to be for another %s", left.Round(time.Second))
+	}
+	if missing := s.When.Approvals - len(s.Opinions.Approved); missing > 0 {
+		return fmt.Sprintf("has %d of %d approvals", len(s.Opinions.Approved), s.When.Approvals)
+	}
+	return ""
+}
+
+// whyAfter says why another group is not merged, or not for long enough. After.Group is a head here.
+func (d decision) whyAfter(after v1alpha1.After) string {
+	other, ok := d.in.Others[after.Group]
+	for _, s := range d.in.Stages {
+		if s.Head == after.Group {
+			other, ok = s, true
+		}
+	}
+	switch {
+	case !ok:
+		return "waits for the group " + after.Group + ", of which there are no pipelines"
+	case other.Waits > 0:
+		return "waits for " + other.Name + " to be merged"
+	case other.Declined > 0:
+		return "waits for " + other.Name + ", whose pull request a person has closed"
+	case other.Busy != "" || other.Failing != "":
+		return "waits for " + other.Name + ": " + strings.TrimSpace(other.Busy+" "+other.Failing)
+	case other.Known.Landed == nil:
+		return ""
+	}
+	if left := lengthOf(after.Delay) - d.in.Now.Sub(other.Known.Landed.At); left > 0 {
+		return fmt.Sprintf("waits for another %s after the merge of %s", left.Round(time.Second), other.Name)
+	}
+	return ""
+}

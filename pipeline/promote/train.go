@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package promote
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/publish"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+// TurnsOf says whose turn it is among waves, as it is stored. It is what publishes that asks, in whichever process.
+func TurnsOf(store *status.Store) publish.Turns {
+	return func(ctx context.Context, to *v1alpha1.GitPublish, head, revision string) (publish.Turn, error) {
+		key := TrainKey(to)
+		var train status.Train
+		turn := publish.Turn{}
+		err := store.ChangeTrain(ctx, key, func(t *status.Train) bool {
+			changed := false
+			turn.Held, changed = admit(t, to.PullRequest, head, revision, time.Now())
+			train = *t
+			return changed
+		})
+		turn.Open = slices.Contains(train.Open, head)
+		turn.Message = "as others come first"
+		return turn, err
+	}
+}
+
+// admit takes a revision into a train, or begins the next one with it, and says why it has to wait otherwise. Once a wave is merged,
+// another revision waits until the last one is, so that no wave gets what the ones before it have not had; a train that is stopped
+// gives way to the next.
+func admit(t *status.Train, r *v1alpha1.PullRequest, head, revision string, now time.Time) (held string, changed bool) {
+	switch {
+	case revision == "" || t.Revision == revision:
+		return "", false
+	case t.Revision != "" && t.Closed && t.Stopped == "":
+		changed, t.Held = !t.Held, true
+		return fmt.Sprintf("it waits until the waves of %s are through", t.Revision), changed
+	case t.Revision == "" || t.Closed:
+		*t = status.Train{Started: now.UTC(), Held: t.Held}
+	}
+	t.Revision, t.Stopped = revision, ""
+	return "", true
+}
+
+// moveTrain opens the waves whose turn it is, and ends the train after the last.
+func (s *step) moveTrain(ctx context.Context, verdicts []Verdict) error {
+	stopped, over := "", true
+	var open []string
+	for i, v := range verdicts {
+		stage := &s.stages[i]
+		if v.State == StageStopped && stopped == "" {
+			stopped = stage.Name + ": " + v.Message
+		}
+		if v.Open || stage.Waits == 0 && slices.Contains(s.train.Open, stage.Head) {
+			open = append(open, stage.Head)
+		}
+		done := v.State == StageDone || v.State == StageIdle
+		over = over && done && stage.Waits == 0 && stage.Busy == "" && stage.Failing == ""
+	}
+	held := false
+	err := s.p.Store.ChangeTrain(ctx, s.u.key, func(t *status.Train) bool {
+		if t.Revision != s.train.Revision || !t.Started.Equal(s.train.Started) {
+			open = nil // another one has begun meanwhile
+			return false
+		}
+		if over {
+			held = t.Held
+			was := *t
+			*t = status.Train{}
+			return was.Revision != "" || was.Held
+		}
+		if t.Stopped == stopped && slices.Equal(t.Open, open) {
+			return false
+		}
+		t.Stopped, t.Open = stopped, open
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	if over && held {
+		return s.p.settleAll(ctx, s.u)
+	}
+	for i := range verdicts {
+		g := s.u.groups[i]
+		request := s.stages[i].Request
+		isOpen := request != nil && request.State == "Open"
+		if s.stages[i].Waits == 0 || isOpen == slices.Contains(open, g.head) || s.stages[i].Declined > 0 {
+			continue
+		}
+		if _, err := s.p.Targets.Look(ctx, g.namespace, g.to, g.head); err != nil {
+			return err
+		}
+		if err := s.p.settle(ctx, g, "it is the turn of its wave"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settleAll has all pipelines of the waves run whose results had to wait.
+func (p *Promoter) settleAll(ctx context.Context, u *unit) error {
+	for _, g := range u.groups {
+		if err := p.settle(ctx, g, "the waves before are through"); err != nil {
+			return err
+		}
+	}
+	return nil
+}

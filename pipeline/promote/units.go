@@ -1,0 +1,207 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package promote
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+// unit is what is decided about together: waves, or one group alone.
+type unit struct {
+	key, url, branch, label string
+	waves                   *v1alpha1.Waves
+	groups                  []*group
+}
+
+// group is the pipelines whose results share a pull request.
+type group struct {
+	head, name, key string
+	namespace       string
+	to              v1alpha1.Publish
+	members         []member
+}
+
+// member is a pipeline of a group.
+type member struct {
+	key       string
+	state     *status.State
+	control   status.Control
+	published *v1alpha1.Published
+}
+
+// TrainKey names waves in what is stored.
+func TrainKey(to *v1alpha1.GitPublish) string {
+	r := to.PullRequest
+	return v1alpha1.BranchKey(to.URL, to.Branch) + "\n" + r.Label + "\n" + strings.Join(r.Waves.Order, "\n")
+}
+
+// groupKey names a group in what is stored.
+func groupKey(to *v1alpha1.GitPublish, head string) string {
+	return v1alpha1.BranchKey(to.URL, to.Branch) + "\n" + head
+}
+
+// units returns what there is to decide about, and all groups by their keys.
+func (p *Promoter) units() ([]*unit, map[string]*group) {
+	byKey, groups := map[string]*unit{}, map[string]*group{}
+	for _, e := range p.Catalog.All() {
+		if e.Err != nil {
+			continue
+		}
+		for _, to := range e.Pipeline.Spec.Publish {
+			if to.Git != nil && to.Git.PullRequest != nil {
+				p.addTo(byKey, groups, e, to)
+			}
+		}
+	}
+	var out []*unit
+	for _, u := range byKey {
+		out = append(out, u)
+	}
+	slices.SortFunc(out, func(a, b *unit) int { return cmp.Compare(a.key, b.key) })
+	return out, groups
+}
+
+func (p *Promoter) addTo(byKey map[string]*unit, groups map[string]*group, e catalog.Entry, to v1alpha1.Publish) {
+	r := to.Git.PullRequest
+	m := member{key: e.Key, state: p.Store.Get(e.Key), control: p.Store.Control(e.Key)}
+	for i := range m.state.Status.Published {
+		if one := &m.state.Status.Published[i]; one.Target == to.Target() {
+			m.published = one
+		}
+	}
+	head := r.Head
+	if r.GroupBy == v1alpha1.GroupBySourceCommit {
+		if m.published == nil || m.published.PullRequest == nil {
+			return
+		}
+		head = m.published.PullRequest.Head
+	}
+	wave := r.Wave(e.Pipeline.Metadata.Labels)
+	key := groupKey(to.Git, head)
+	if wave >= 0 {
+		key = TrainKey(to.Git)
+	}
+	u := byKey[key]
+	if u == nil {
+		u = &unit{key: key, url: to.Git.URL, branch: to.Git.Branch}
+		if wave >= 0 {
+			u.waves, u.label = r.Waves, r.Label
+			for _, name := range r.Waves.Order {
+				u.groups = append(u.groups, newGroup(to, r.HeadOf(to.Git, name), name, e))
+			}
+		} else {
+			u.groups = []*group{newGroup(to, head, groupName(e, to.Git), e)}
+		}
+		byKey[key] = u
+	}
+	g := u.groups[max(0, wave)]
+	g.head, g.key = head, groupKey(to.Git, head)
+	groups[g.key] = g
+	g.members = append(g.members, m)
+}
+
+func newGroup(to v1alpha1.Publish, head, name string, e catalog.Entry) *group {
+	return &group{head: head, name: name, key: groupKey(to.Git, head), to: to, namespace: e.Pipeline.Metadata.Namespace}
+}
+
+// groupName is what a group is of.
+func groupName(e catalog.Entry, to *v1alpha1.GitPublish) string {
+	switch r := to.PullRequest; r.GroupBy {
+	case v1alpha1.GroupByNamespace:
+		return e.Pipeline.Metadata.Namespace
+	case v1alpha1.GroupByLabel:
+		return e.Pipeline.Metadata.Labels[r.Label]
+	case v1alpha1.GroupByPipeline:
+		return e.Key
+	default:
+		return strings.TrimPrefix(r.Head, "prerig/")
+	}
+}
+
+// isActive reports whether Prerig has anything to decide about a unit: people merge what is Manual and is no wave, unless somebody has
+// promoted it.
+func (u *unit) isActive(s *status.Store) bool {
+	if u.waves != nil || u.groups[0].to.Git.PullRequest.Merge == v1alpha1.MergeWhenGreen {
+		return true
+	}
+	return s.Group(u.groups[0].key).Promoted != nil
+}
+
+// quietFor is how long nothing must have run of a group: the jobs of one event are asked for one after another.
+const quietFor = 3 * time.Second
+
+// stage is what this process knows of a group without asking anybody.
+func (g *group) stage(known status.Group, pending map[string]bool, now time.Time) Stage {
+	r := g.to.Git.PullRequest
+	s := Stage{Name: g.name, Head: g.head, Merge: r.Merge, Known: known}
+	if r.MergeWhen != nil {
+		s.When = *r.MergeWhen
+		s.When.After = nil
+		for _, after := range r.MergeWhen.After {
+			after.Group = r.HeadOf(g.to.Git, after.Group)
+			s.When.After = append(s.When.After, after)
+		}
+	}
+	running := 0
+	for _, m := range g.members {
+		waits := m.addTo(&s, known.Landed)
+		if pending[m.key] || m.isRecent(now) || m.state.Seen.Outcome == "" && !m.control.Suspended {
+			running++
+		}
+		if c := m.state.Condition(); c != nil && c.Status != "True" && !m.state.IsDrifted() && !m.control.Suspended && s.Failing == "" {
+			s.Failing = m.key
+		}
+		if waits && m.control.Suspended && s.OnHold == "" {
+			s.OnHold = m.key
+		}
+	}
+	if running > 0 && s.Busy == "" {
+		s.Busy = fmt.Sprintf("%s under way", status.Count(running, "run"))
+	}
+	return s
+}
+
+func (m *member) isRecent(now time.Time) bool {
+	last := m.state.Status.LastRun
+	return last != nil && now.Sub(last.Finished.Time) < quietFor && now.After(last.Finished.Add(-time.Minute))
+}
+
+// addTo adds what waits of a member to its stage.
+func (m *member) addTo(s *Stage, landed *status.Landed) (waits bool) {
+	if m.published == nil {
+		return false
+	}
+	runs, result := ParseVersions(m.published.IstioBefore), ParseVersions(m.published.Istio)
+	pr := m.published.PullRequest
+	switch {
+	case pr == nil:
+		runs = result
+	case pr.State == v1alpha1.PullRequestClosed:
+		s.Declined++
+		result = runs
+	case pr.Number > 0 && landed != nil && pr.Number <= landed.Number:
+		s.Busy = "what was merged is being read"
+		runs = result
+	default:
+		waits = true
+		s.Waits++
+		s.Edited = s.Edited || pr.State == v1alpha1.PullRequestEdited
+		s.HeadCommit = pr.HeadCommit
+	}
+	s.Runs, s.Proposed = s.Runs.with(runs), s.Proposed.with(result)
+	return waits
+}
+
+// signature is equal as long as nothing of a stage has changed in this process.
+func (s *Stage) signature() string {
+	return fmt.Sprintf("%s %d %d %q %q %q %s %t %v", s.Head, s.Waits, s.Declined, s.Busy, s.Failing, s.OnHold, s.HeadCommit, s.Edited, s.Known.Promoted)
+}

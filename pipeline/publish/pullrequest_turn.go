@@ -1,0 +1,155 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/pullrequest"
+	"github.com/prerig/prerig/pipeline/source/git"
+)
+
+// Turn is whether it is the turn of a wave.
+type Turn struct {
+	// Held says why a result of a revision is not taken now, "" where it is: the waves carry another one, and their pipelines run again
+	// when these are through.
+	Held string
+	// Open says that the wave is to have a pull request, and Message why not.
+	Open    bool
+	Message string
+}
+
+// Turns says whose turn it is. revision is that of a result which is to be published, "" for a look.
+type Turns func(ctx context.Context, to *v1alpha1.GitPublish, head, revision string) (Turn, error)
+
+// takeTurn asks for the turn of each change, and marks those that have to wait.
+func (r *round) takeTurn(ctx context.Context, changes []Change) error {
+	r.turn = Turn{Open: true}
+	if r.p.Turn == nil {
+		return nil
+	}
+	var err error
+	known := map[string]Turn{}
+	for i := range changes {
+		revision := changes[i].Origin.Revision
+		turn, ok := known[revision]
+		if !ok && !changes[i].leaves {
+			if turn, err = r.p.Turn(ctx, revision); err != nil {
+				return fmt.Errorf("asking whose turn it is: %w", err)
+			}
+			known[revision] = turn
+		}
+		changes[i].held = turn.Held
+	}
+	// What holds for the pull request is asked last: the changes may have begun a train.
+	if r.turn, err = r.p.Turn(ctx, ""); err != nil {
+		return fmt.Errorf("asking whose turn it is: %w", err)
+	}
+	return nil
+}
+
+// awaitTurn is for a wave whose turn it is not. A pull request that is open, as the waves have begun anew, is closed before anything is
+// pushed to it: it says that it was Prerig, so that it is not taken for a person's decision.
+func (r *round) awaitTurn(ctx context.Context) error {
+	w := r.result.Waiting
+	w.State, w.Message = v1alpha1.PullRequestWaiting, r.turn.Message
+	if open := r.request; open != nil && open.State == pullrequest.StateOpen {
+		if err := r.closeByPrerig(ctx, open, "It is not the turn of this wave yet, "+r.turn.Message+". A new pull request follows."); err != nil {
+			return err
+		}
+	}
+	w.Request = nil
+	return nil
+}
+
+// closeByPrerig closes a pull request, and says in its body first that it was Prerig.
+func (r *round) closeByPrerig(ctx context.Context, open *pullrequest.Request, comment string) error {
+	p := r.p
+	text := readBody(open.Body)
+	text.marks.withdrawn = true
+	content := pullrequest.Content{Title: open.Title, Body: text.write(text.ours, p.Host.MaxBody()), From: open}
+	if content.Body != normalBody(open.Body) {
+		if _, err := p.Host.Update(ctx, open.Number, content); err != nil {
+			return fmt.Errorf("closing the pull request %d: %w", open.Number, err)
+		}
+	}
+	if err := p.Host.Close(ctx, open.Number, comment); err != nil {
+		return fmt.Errorf("closing the pull request %d: %w", open.Number, err)
+	}
+	r.result.Changed = true
+	return nil
+}
+
+// Look brings the pull request from a head to where its branches want it, without a new result.
+func (t *Targets) Look(ctx context.Context, namespace string, to v1alpha1.Publish, head string) (*Waiting, error) {
+	target, err := t.openPull(ctx, namespace, to)
+	if err != nil {
+		return nil, err
+	}
+	return target.look(ctx, head)
+}
+
+// Merger opens the host of an entry's pull requests.
+func (t *Targets) Merger(ctx context.Context, namespace string, to v1alpha1.Publish) (pullrequest.Merger, error) {
+	target, err := t.openPull(ctx, namespace, to)
+	if err != nil {
+		return nil, err
+	}
+	merger, ok := target.host.(pullrequest.Merger)
+	if !ok {
+		return nil, fmt.Errorf("merging at %s: this kind of host cannot be asked to", to.Target())
+	}
+	return merger, nil
+}
+
+// MergeUnderLock merges while nobody publishes to the branch: what is merged is what was decided about.
+func (t *Targets) MergeUnderLock(ctx context.Context, namespace string, to v1alpha1.Publish, number int64, commit string, method pullrequest.MergeMethod) (*pullrequest.Request, error) {
+	target, err := t.openPull(ctx, namespace, to)
+	if err != nil {
+		return nil, err
+	}
+	merger, err := t.Merger(ctx, namespace, to)
+	if err != nil {
+		return nil, err
+	}
+	locking, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	unlock, err := t.batcher.lock(locking, target.Key())
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	return merger.Merge(locking, number, commit, method)
+}
+
+// BaseTip returns the newest commit of the branch that an entry publishes to, "" where there is none.
+func (t *Targets) BaseTip(ctx context.Context, namespace string, to v1alpha1.Publish) (string, error) {
+	target, err := t.openPull(ctx, namespace, to)
+	if err != nil {
+		return "", err
+	}
+	refs, err := target.branch.Remote.List(ctx)
+	if err != nil {
+		return "", err
+	}
+	if tip := refs.ByName["refs/heads/"+target.branch.Name]; tip != (git.Hash{}) {
+		return tip.String(), nil
+	}
+	return "", nil
+}
+
+func (t *Targets) openPull(ctx context.Context, namespace string, to v1alpha1.Publish) (*pullTarget, error) {
+	opened, err := t.Open(ctx, namespace, to)
+	if err != nil {
+		return nil, err
+	}
+	if batched, ok := opened.(batchedTarget); ok {
+		if target, ok := batched.Interface.(*pullTarget); ok && target.host != nil {
+			return target, nil
+		}
+	}
+	return nil, fmt.Errorf("%s is not published to by pull request", to.Target())
+}

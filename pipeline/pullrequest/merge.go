@@ -1,0 +1,195 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pullrequest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// CheckState is where a check of a commit stands.
+type CheckState string
+
+// States of checks. What a host says that is not known is CheckPending: it neither lets anything through nor stops it.
+const (
+	CheckGreen   CheckState = "Green"
+	CheckPending CheckState = "Pending"
+	CheckRed     CheckState = "Red"
+)
+
+// Check is what somebody has said of a commit: a commit status, or at GitHub a check run too.
+type Check struct {
+	Name  string
+	State CheckState
+	// At is when it was said, zero where the host does not tell.
+	At time.Time
+}
+
+// Opinions are what people have said of a pull request as it is now.
+type Opinions struct {
+	// Approved are those who approve of it, Declined those who want it changed.
+	Approved, Declined []string
+}
+
+// MergeMethod is how a pull request is merged.
+type MergeMethod string
+
+// The methods. Rebase is for hosts that have it; GitLab merges as its project is set, but for squashing.
+const (
+	MergeCommit MergeMethod = "Merge"
+	MergeSquash MergeMethod = "Squash"
+	MergeRebase MergeMethod = "Rebase"
+)
+
+// Merger is a Host that can also merge. Open returns one.
+type Merger interface {
+	Host
+	// Checks returns the newest check of each name of a commit. None is no error.
+	Checks(ctx context.Context, commit string) ([]Check, error)
+	// Opinions returns what people think of the commit that the pull request holds now.
+	Opinions(ctx context.Context, number int64) (Opinions, error)
+	// Merge merges a pull request if its head is the given commit; else the error is [ErrChanged]. One that is merged already is
+	// returned as it is. Some hosts merge after they have answered: then what is returned is open still.
+	Merge(ctx context.Context, number int64, commit string, method MergeMethod) (*Request, error)
+}
+
+// ErrNotOpen is about a pull request that was closed.
+var ErrNotOpen = errors.New("the pull request is closed")
+
+// merging is what kinds of hosts do each in its own way to merge.
+type merging interface {
+	checksOf(ctx context.Context, commit string) ([]Check, error)
+	opinionsOf(ctx context.Context, r *Request) (Opinions, error)
+	mergeAt(ctx context.Context, r *Request, method MergeMethod) error
+}
+
+var _ Merger = (*repository)(nil)
+
+// errNoMerge is about a kind of host that merges nothing.
+var errNoMerge = errors.New("merging is not known for this kind of host")
+
+func (h *repository) merging() (merging, error) {
+	m, ok := h.kind.(merging)
+	if !ok {
+		return nil, errNoMerge
+	}
+	return m, nil
+}
+
+// Checks implements Merger.
+func (h *repository) Checks(ctx context.Context, commit string) ([]Check, error) {
+	m, err := h.merging()
+	if err != nil {
+		return nil, err
+	}
+	all, err := m.checksOf(ctx, commit)
+	return newestChecks(all), err
+}
+
+// newestChecks returns the newest check of each name, sorted by name. Of two that are as old, the worse counts.
+func newestChecks(all []Check) []Check {
+	worse := map[CheckState]int{CheckGreen: 0, CheckPending: 1, CheckRed: 2}
+	byName := map[string]Check{}
+	for _, one := range all {
+		old, ok := byName[one.Name]
+		if !ok || one.At.After(old.At) || one.At.Equal(old.At) && worse[one.State] > worse[old.State] {
+			byName[one.Name] = one
+		}
+	}
+	var out []Check
+	for _, one := range byName {
+		out = append(out, one)
+	}
+	slices.SortFunc(out, func(a, b Check) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// Opinions implements Merger.
+func (h *repository) Opinions(ctx context.Context, number int64) (Opinions, error) {
+	m, err := h.merging()
+	if err != nil {
+		return Opinions{}, err
+	}
+	r, err := checked(h.get(ctx, number))
+	if err != nil {
+		return Opinions{}, err
+	}
+	return m.opinionsOf(ctx, r)
+}
+
+// Merge implements Merger.
+func (h *repository) Merge(ctx context.Context, number int64, commit string, method MergeMethod) (*Request, error) {
+	m, err := h.merging()
+	if err != nil {
+		return nil, err
+	}
+	r, err := checked(h.get(ctx, number))
+	switch {
+	case err != nil:
+		return nil, err
+	case r.State == StateMerged:
+		return r, nil
+	case r.State != StateOpen:
+		return nil, fmt.Errorf("merging pull request %d: %w", number, ErrNotOpen)
+	case !sameCommit(r.HeadCommit, commit):
+		return nil, fmt.Errorf("merging pull request %d: its head is %.12s and not %.12s: %w", number, r.HeadCommit, commit, ErrChanged)
+	}
+	if err := m.mergeAt(ctx, r, method); err != nil {
+		return nil, err
+	}
+	return checked(h.get(ctx, number))
+}
+
+// sameCommit compares hashes, of which Bitbucket Cloud gives the first digits.
+func sameCommit(a, b string) bool {
+	n := min(len(a), len(b))
+	return n >= 12 && a[:n] == b[:n]
+}
+
+func mergingOf(number int64) string      { return fmt.Sprintf("merging pull request %d", number) }
+func readingChecks(commit string) string { return fmt.Sprintf("reading the statuses of %.12s", commit) }
+func readingOpinions(number int64) string {
+	return fmt.Sprintf("reading the reviews of pull request %d", number)
+}
+
+// changedMeanwhile makes ErrChanged of a refusal that says that the head is another one.
+func changedMeanwhile(err error) error {
+	if e := (*Error)(nil); errors.As(err, &e) && e.Status == http.StatusConflict && !e.Temporary {
+		return fmt.Errorf("%w: %w", ErrChanged, err)
+	}
+	return err
+}
+
+// opinion is one of a person, in the order in which they were given.
+type opinion struct {
+	who      string
+	approves bool
+	declines bool
+}
+
+// lastOpinions counts the last opinion of each person, but of the author none.
+func lastOpinions(all []opinion, author string) (out Opinions) {
+	last := map[string]opinion{}
+	for _, one := range all {
+		if one.who != "" && one.who != author {
+			last[one.who] = one
+		}
+	}
+	for who, one := range last {
+		switch {
+		case one.declines:
+			out.Declined = append(out.Declined, who)
+		case one.approves:
+			out.Approved = append(out.Approved, who)
+		}
+	}
+	slices.Sort(out.Approved)
+	slices.Sort(out.Declined)
+	return out
+}

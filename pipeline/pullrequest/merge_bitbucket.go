@@ -1,0 +1,157 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pullrequest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+func stateOfBuild(state string) CheckState {
+	switch state {
+	case "SUCCESSFUL":
+		return CheckGreen
+	case "FAILED", "STOPPED", "CANCELLED":
+		return CheckRed
+	}
+	return CheckPending
+}
+
+func (b *bitbucketCloud) checksOf(ctx context.Context, commit string) ([]Check, error) {
+	var out []Check
+	for page := 1; page <= maxPages; page++ {
+		var answer struct {
+			Values []struct {
+				Key       string     `json:"key"`
+				State     string     `json:"state"`
+				UpdatedOn *time.Time `json:"updated_on"`
+			} `json:"values"`
+			Next string `json:"next"`
+		}
+		path := fmt.Sprintf("/commit/%s/statuses?pagelen=%d&page=%d", commit, pageSize, page)
+		if _, err := b.call(ctx, readingChecks(commit), http.MethodGet, path, nil, &answer); err != nil {
+			return nil, err
+		}
+		for _, s := range answer.Values {
+			out = append(out, Check{Name: s.Key, State: stateOfBuild(s.State), At: timeOf(s.UpdatedOn)})
+		}
+		if answer.Next == "" {
+			break
+		}
+	}
+	return out, nil
+}
+
+// opinionsOf reads what participants think. Bitbucket takes approvals away when something is pushed where the branch is set so.
+func (b *bitbucketCloud) opinionsOf(ctx context.Context, r *Request) (Opinions, error) {
+	var answer struct {
+		Participants []struct {
+			Approved bool   `json:"approved"`
+			State    string `json:"state"`
+			User     struct {
+				Nickname    string `json:"nickname"`
+				DisplayName string `json:"display_name"`
+			} `json:"user"`
+		} `json:"participants"`
+	}
+	if _, err := b.call(ctx, readingOpinions(r.Number), http.MethodGet, cloudPull(r.Number), nil, &answer); err != nil {
+		return Opinions{}, err
+	}
+	var all []opinion
+	for _, one := range answer.Participants {
+		who := cmp.Or(one.User.Nickname, one.User.DisplayName)
+		all = append(all, opinion{who: who, approves: one.Approved, declines: one.State == "changes_requested"})
+	}
+	return lastOpinions(all, r.Author), nil
+}
+
+// mergeAt cannot say which commit is meant: what is pushed in the moment after it was read is merged, too.
+func (b *bitbucketCloud) mergeAt(ctx context.Context, r *Request, method MergeMethod) error {
+	strategy := map[MergeMethod]string{MergeSquash: "squash", MergeRebase: "rebase_fast_forward"}[method]
+	in := map[string]any{"merge_strategy": cmp.Or(strategy, "merge_commit"), "close_source_branch": false}
+	_, err := b.call(ctx, mergingOf(r.Number), http.MethodPost, cloudPull(r.Number)+"/merge", in, nil)
+	return err
+}
+
+// checksOf reads build statuses, which have an API beside that of repositories.
+func (b *bitbucketServer) checksOf(ctx context.Context, commit string) ([]Check, error) {
+	at := b.root
+	if i := strings.LastIndex(at, "/rest/api/"); i >= 0 {
+		at = at[:i] + "/rest"
+	}
+	var out []Check
+	start := 0
+	for range maxPages {
+		var answer struct {
+			Values []struct {
+				Key       string `json:"key"`
+				State     string `json:"state"`
+				DateAdded int64  `json:"dateAdded"`
+			} `json:"values"`
+			IsLastPage    bool `json:"isLastPage"`
+			NextPageStart *int `json:"nextPageStart"`
+		}
+		q := url.Values{"limit": {fmt.Sprint(pageSize)}, "start": {fmt.Sprint(start)}}
+		to := at + "/build-status/latest/commits/" + commit + "?" + q.Encode()
+		if _, err := b.callAt(ctx, readingChecks(commit), http.MethodGet, to, nil, &answer); err != nil {
+			return nil, err
+		}
+		for _, s := range answer.Values {
+			one := Check{Name: s.Key, State: stateOfBuild(s.State)}
+			if s.DateAdded > 0 {
+				one.At = time.UnixMilli(s.DateAdded).UTC()
+			}
+			out = append(out, one)
+		}
+		if answer.IsLastPage || answer.NextPageStart == nil || *answer.NextPageStart <= start {
+			break
+		}
+		start = *answer.NextPageStart
+	}
+	return out, nil
+}
+
+func (b *bitbucketServer) opinionsOf(ctx context.Context, r *Request) (Opinions, error) {
+	var answer struct {
+		Reviewers []struct {
+			User struct {
+				Name string `json:"name"`
+			} `json:"user"`
+			Status             string `json:"status"`
+			LastReviewedCommit string `json:"lastReviewedCommit"`
+		} `json:"reviewers"`
+	}
+	if _, err := b.call(ctx, readingOpinions(r.Number), http.MethodGet, serverPull(r.Number), nil, &answer); err != nil {
+		return Opinions{}, err
+	}
+	var all []opinion
+	for _, one := range answer.Reviewers {
+		approves := one.Status == "APPROVED" && (one.LastReviewedCommit == "" || one.LastReviewedCommit == r.HeadCommit)
+		all = append(all, opinion{who: one.User.Name, approves: approves, declines: one.Status == "NEEDS_WORK"})
+	}
+	return lastOpinions(all, r.Author), nil
+}
+
+// mergeAt merges the version of the pull request that has the commit.
+func (b *bitbucketServer) mergeAt(ctx context.Context, r *Request, method MergeMethod) error {
+	now, err := b.read(ctx, r.Number)
+	if err != nil {
+		return err
+	}
+	if now.FromRef.LatestCommit != r.HeadCommit {
+		return fmt.Errorf("%s: %w", mergingOf(r.Number), ErrChanged)
+	}
+	in := map[string]any{}
+	if strategy := map[MergeMethod]string{MergeSquash: "squash", MergeRebase: "rebase-no-ff"}[method]; strategy != "" {
+		in["strategyId"] = strategy
+	}
+	at := fmt.Sprintf("%s/merge?version=%d", serverPull(r.Number), now.Version)
+	_, err = b.call(ctx, mergingOf(r.Number), http.MethodPost, at, in, nil)
+	return err
+}

@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pullrequest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// checksOf reads the combined status, which has the newest of each context. A warning is no success to Gitea's branch protection, and
+// none here.
+func (g *gitea) checksOf(ctx context.Context, commit string) ([]Check, error) {
+	var out []Check
+	for page, read := 1, 0; page <= maxPages; page++ {
+		var answer struct {
+			Statuses   []answeredStatus `json:"statuses"`
+			TotalCount int              `json:"total_count"`
+		}
+		path := fmt.Sprintf("/commits/%s/status?page=%d&limit=%d", commit, page, giteaPage)
+		if _, err := g.call(ctx, readingChecks(commit), http.MethodGet, path, nil, &answer); err != nil {
+			return nil, err
+		}
+		for _, s := range answer.Statuses {
+			out = append(out, Check{Name: s.Context, State: stateOfStatus(cmp.Or(s.Status, s.State)), At: timeOf(s.UpdatedAt)})
+		}
+		if read += len(answer.Statuses); len(answer.Statuses) == 0 || read >= answer.TotalCount {
+			break
+		}
+	}
+	return out, nil
+}
+
+func (g *gitea) opinionsOf(ctx context.Context, r *Request) (Opinions, error) {
+	var all []opinion
+	for page, read := 1, 0; page <= maxPages; page++ {
+		var some []answeredReview
+		path := fmt.Sprintf("%s/reviews?page=%d&limit=%d", pull(r.Number), page, giteaPage)
+		h, err := g.call(ctx, readingOpinions(r.Number), http.MethodGet, path, nil, &some)
+		if err != nil {
+			return Opinions{}, err
+		}
+		for i := range some {
+			if one, ok := some[i].opinion(r.HeadCommit); ok {
+				all = append(all, one)
+			}
+		}
+		if read += len(some); last(h, len(some), read) {
+			break
+		}
+	}
+	return lastOpinions(all, r.Author), nil
+}
+
+func (g *gitea) mergeAt(ctx context.Context, r *Request, method MergeMethod) error {
+	in := map[string]any{"Do": strings.ToLower(string(method)), "head_commit_id": r.HeadCommit, "delete_branch_after_merge": false}
+	_, err := g.call(ctx, mergingOf(r.Number), http.MethodPost, pull(r.Number)+"/merge", in, nil)
+	return changedMeanwhile(err)
+}

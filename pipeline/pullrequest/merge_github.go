@@ -1,0 +1,139 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pullrequest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// checksOf reads check runs and commit statuses: hosts' own checks are the former, and Argo CD, Flux and many others write the latter.
+func (g *gitHub) checksOf(ctx context.Context, commit string) ([]Check, error) {
+	var out []Check
+	for page := 1; page <= maxPages; page++ {
+		var answer struct {
+			CheckRuns []struct {
+				Name        string     `json:"name"`
+				Status      string     `json:"status"`
+				Conclusion  string     `json:"conclusion"`
+				StartedAt   *time.Time `json:"started_at"`
+				CompletedAt *time.Time `json:"completed_at"`
+			} `json:"check_runs"`
+		}
+		path := fmt.Sprintf("/commits/%s/check-runs?per_page=%d&page=%d", commit, pageSize, page)
+		if _, err := g.call(ctx, readingChecks(commit), http.MethodGet, path, nil, &answer); err != nil {
+			return nil, err
+		}
+		for _, run := range answer.CheckRuns {
+			one := Check{Name: run.Name, State: CheckPending, At: timeOf(run.StartedAt)}
+			if run.Status == "completed" {
+				one.State, one.At = gitHubConclusion(run.Conclusion), timeOf(run.CompletedAt)
+			}
+			out = append(out, one)
+		}
+		if len(answer.CheckRuns) < pageSize {
+			break
+		}
+	}
+	for page := 1; page <= maxPages; page++ {
+		var answer struct {
+			Statuses []answeredStatus `json:"statuses"`
+		}
+		path := fmt.Sprintf("/commits/%s/status?per_page=%d&page=%d", commit, pageSize, page)
+		if _, err := g.call(ctx, readingChecks(commit), http.MethodGet, path, nil, &answer); err != nil {
+			return nil, err
+		}
+		for _, s := range answer.Statuses {
+			out = append(out, Check{Name: s.Context, State: stateOfStatus(s.State), At: timeOf(s.UpdatedAt)})
+		}
+		if len(answer.Statuses) < pageSize {
+			break
+		}
+	}
+	return out, nil
+}
+
+// answeredStatus is a commit status as GitHub and Gitea answer it, where Gitea calls the state status.
+type answeredStatus struct {
+	Context   string     `json:"context"`
+	State     string     `json:"state"`
+	Status    string     `json:"status"`
+	UpdatedAt *time.Time `json:"updated_at"`
+}
+
+func stateOfStatus(state string) CheckState {
+	switch state {
+	case "success", "skipped":
+		return CheckGreen
+	case "failure", "error":
+		return CheckRed
+	}
+	return CheckPending
+}
+
+func gitHubConclusion(conclusion string) CheckState {
+	switch conclusion {
+	case "success", "neutral", "skipped":
+		return CheckGreen
+	case "failure", "timed_out", "cancelled", "action_required", "startup_failure", "stale":
+		return CheckRed
+	}
+	return CheckPending
+}
+
+// answeredReview is a review as GitHub and Gitea answer it. Stale and Dismissed are Gitea's.
+type answeredReview struct {
+	User struct {
+		Login string `json:"login"`
+	} `json:"user"`
+	State     string `json:"state"`
+	CommitID  string `json:"commit_id"`
+	Stale     bool   `json:"stale"`
+	Dismissed bool   `json:"dismissed"`
+}
+
+// opinion returns what a review says of a commit, false where it says nothing. An approval of another commit is none of this one, and
+// who wanted changes of an earlier one has not said that they are content.
+func (r *answeredReview) opinion(commit string) (opinion, bool) {
+	one := opinion{who: r.User.Login}
+	switch strings.ToUpper(r.State) {
+	case "APPROVED":
+		one.approves = r.CommitID == commit && !r.Stale && !r.Dismissed
+	case "CHANGES_REQUESTED", "REQUEST_CHANGES":
+		one.declines = !r.Dismissed
+	case "DISMISSED":
+	default:
+		return one, false // a comment leaves the opinion as it is
+	}
+	return one, true
+}
+
+func (g *gitHub) opinionsOf(ctx context.Context, r *Request) (Opinions, error) {
+	var all []opinion
+	for page := 1; page <= maxPages; page++ {
+		var some []answeredReview
+		path := fmt.Sprintf("%s/reviews?per_page=%d&page=%d", pull(r.Number), pageSize, page)
+		if _, err := g.call(ctx, readingOpinions(r.Number), http.MethodGet, path, nil, &some); err != nil {
+			return Opinions{}, err
+		}
+		for i := range some {
+			if one, ok := some[i].opinion(r.HeadCommit); ok {
+				all = append(all, one)
+			}
+		}
+		if len(some) < pageSize {
+			break
+		}
+	}
+	return lastOpinions(all, r.Author), nil
+}
+
+func (g *gitHub) mergeAt(ctx context.Context, r *Request, method MergeMethod) error {
+	in := map[string]any{"sha": r.HeadCommit, "merge_method": strings.ToLower(string(method))}
+	_, err := g.call(ctx, mergingOf(r.Number), http.MethodPut, pull(r.Number)+"/merge", in, nil)
+	return changedMeanwhile(err)
+}

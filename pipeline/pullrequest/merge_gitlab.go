@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pullrequest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// checksOf reads commit statuses, among which jobs of pipelines are.
+func (g *gitLab) checksOf(ctx context.Context, commit string) ([]Check, error) {
+	var out []Check
+	for page := 1; page <= maxPages; page++ {
+		var some []struct {
+			Name         string     `json:"name"`
+			Status       string     `json:"status"`
+			AllowFailure bool       `json:"allow_failure"`
+			CreatedAt    *time.Time `json:"created_at"`
+			FinishedAt   *time.Time `json:"finished_at"`
+		}
+		path := fmt.Sprintf("/repository/commits/%s/statuses?per_page=%d&page=%d", commit, pageSize, page)
+		if _, err := g.call(ctx, readingChecks(commit), http.MethodGet, path, nil, &some); err != nil {
+			return nil, err
+		}
+		for _, s := range some {
+			one := Check{Name: s.Name, State: CheckPending, At: timeOf(s.CreatedAt)}
+			if s.FinishedAt != nil {
+				one.At = *s.FinishedAt
+			}
+			switch s.Status {
+			case "success", "skipped":
+				one.State = CheckGreen
+			case "failed", "canceled":
+				if one.State = CheckRed; s.AllowFailure {
+					one.State = CheckGreen
+				}
+			case "manual":
+				if s.AllowFailure { // nothing waits for it
+					one.State = CheckGreen
+				}
+			}
+			out = append(out, one)
+		}
+		if len(some) < pageSize {
+			break
+		}
+	}
+	return out, nil
+}
+
+// opinionsOf reads approvals. Whether they are of the newest commit, GitLab decides by a setting of the project, which takes them away
+// when something is pushed.
+func (g *gitLab) opinionsOf(ctx context.Context, r *Request) (Opinions, error) {
+	var answer struct {
+		ApprovedBy []struct {
+			User struct {
+				Username string `json:"username"`
+			} `json:"user"`
+		} `json:"approved_by"`
+	}
+	if _, err := g.call(ctx, readingOpinions(r.Number), http.MethodGet, mergeRequest(r.Number)+"/approvals", nil, &answer); err != nil {
+		return Opinions{}, err
+	}
+	var all []opinion
+	for _, one := range answer.ApprovedBy {
+		all = append(all, opinion{who: one.User.Username, approves: true})
+	}
+	return lastOpinions(all, r.Author), nil
+}
+
+func (g *gitLab) mergeAt(ctx context.Context, r *Request, method MergeMethod) error {
+	in := map[string]any{"sha": r.HeadCommit, "squash": method == MergeSquash, "should_remove_source_branch": false}
+	_, err := g.call(ctx, mergingOf(r.Number), http.MethodPut, mergeRequest(r.Number)+"/merge", in, nil)
+	return changedMeanwhile(err)
+}
