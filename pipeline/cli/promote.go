@@ -4,13 +4,18 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
+	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/prerig/prerig/pipeline/promote"
 	"github.com/prerig/prerig/pipeline/server"
 	"github.com/prerig/prerig/pipeline/status"
 )
@@ -138,4 +143,58 @@ func describeRollback(r status.Rollback) string {
 		return "not taken back: " + oneLine(r.Message)
 	}
 	return "asked for; " + oneLine(r.Message)
+}
+
+// tellPromotions writes where waves and merges stand, and the rollbacks that wait or are of the last hour. A daemon that is older than
+// the command knows none.
+func (d *daemonClient) tellPromotions(ctx context.Context, w io.Writer) error {
+	var all server.Promotions
+	if err := d.callAPI(ctx, http.MethodGet, "/api/v1/promotions", nil, &all); err != nil {
+		var told daemonError
+		if errors.As(err, &told) && told.code == http.StatusNotFound {
+			return nil
+		}
+		return err
+	}
+	var rows []string
+	for _, p := range all.Promotions {
+		if p.Waves {
+			rows = append(rows, waveRows(p)...)
+			continue
+		}
+		if s := p.Stages[0]; s.State != promote.StageIdle && s.State != promote.StageDone {
+			rows = append(rows, stageRow(s.Head, s))
+		}
+	}
+	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	if len(rows) > 0 {
+		fmt.Fprintln(table, "\nWAITS\tSTATE\tSINCE\tPULL REQUEST\tPIPELINES\tMESSAGE")
+		fmt.Fprint(table, strings.Join(rows, ""))
+	}
+	title := "\nROLLBACK OF\tSTATE\tSINCE\tAT\tMESSAGE\n"
+	for _, r := range all.Rollbacks {
+		if ended := r.State != status.RollbackAsked && r.State != status.RollbackOpen; ended && time.Since(r.At) > tellRemoved {
+			continue
+		}
+		fmt.Fprintf(table, "%s%.12s\t%s\t%s\t%s\t%s\n", title, r.Commit, r.State, timeSince(r.At), oneLine(r.Target), oneLine(describeRollback(r)))
+		title = ""
+	}
+	return table.Flush()
+}
+
+// waveRows is a line for each wave, first to last.
+func waveRows(p promote.Promotion) []string {
+	var rows []string
+	for i, s := range p.Stages {
+		rows = append(rows, stageRow(fmt.Sprintf("%s %d of %d: %s", p.Label, i+1, len(p.Stages), s.Name), s))
+	}
+	return rows
+}
+
+func stageRow(name string, s promote.StageStatus) string {
+	request := "-"
+	if s.Number > 0 {
+		request = fmt.Sprint(s.Number)
+	}
+	return fmt.Sprintf("%s\t%s\t%s\t%s\t%d of %d\t%s\n", oneLine(name), s.State, timeSince(s.Since), request, s.Waits, s.Pipelines, oneLine(s.Message))
 }

@@ -93,6 +93,9 @@ Exit codes:
 			if err := catalogNotes(streams.Out, from); err != nil {
 				return fmt.Errorf("writing the state: %w", err)
 			}
+			if err := d.tellPromotions(cmd.Context(), streams.Out); err != nil {
+				return err
+			}
 		}
 		if shown == nil && o.check && from.Error != "" {
 			return findingsError{"the pipelines cannot be read"}

@@ -294,8 +294,8 @@ func (s *step) merge(ctx context.Context, i int) error {
 	}
 	merged, err := s.p.Targets.MergeUnderLock(ctx, g.namespace, g.to, r.Number, r.HeadCommit, method)
 	switch {
-	case errors.Is(err, pullrequest.ErrChanged), errors.Is(err, pullrequest.ErrNotOpen):
-		return nil // what it holds is looked at again
+	case errors.Is(err, pullrequest.ErrNotOpen):
+		return nil // somebody was quicker
 	case err != nil:
 		text := status.OneLine(err.Error())
 		saved := s.p.Store.ChangeGroup(ctx, g.key, func(k *status.Group) bool { k.Message = "the host does not merge it: " + text; return true })
