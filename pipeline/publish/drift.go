@@ -8,12 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/source/git"
@@ -105,7 +105,7 @@ func Settle(ctx context.Context, targets *Targets, p *v1alpha1.RenderPipeline, s
 		}
 		state.Status.Published = slices.Clone(state.Status.Published)
 		for i := range state.Status.Published {
-			if one := &state.Status.Published[i]; one.Target == to.Target() && !reflect.DeepEqual(one.PullRequest, now) {
+			if one := &state.Status.Published[i]; one.Target == to.Target() && !equality.Semantic.DeepEqual(one.PullRequest, now) {
 				one.PullRequest, changed = now, true
 			}
 		}

@@ -132,13 +132,11 @@ func (m *meshed) opened(i int, wave string, before int64, version string) (found
 			return fmt.Sprintf("open are %+v; %+v", open, m.stages())
 		}
 		found = open[0]
-		clusters := 0
 		for c, of := range waveOf {
 			if of != wave {
 				continue
 			}
-			clusters++
-			if n := strings.Count(m.inRendered("grep", "-h", "proxyv2:"+version, found.Head.SHA, "--", fmt.Sprintf("c%d", c)), "image: "); n != m.applications/len(waveOf) {
+			if n := len(strings.Fields(m.inRendered("grep", "-l", "proxyv2:"+version, found.Head.SHA, "--", fmt.Sprintf("c%d", c)))); n != m.applications/len(waveOf) {
 				return fmt.Sprintf("c%d has %d of %d", c, n, m.applications/len(waveOf))
 			}
 		}
