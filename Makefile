@@ -154,6 +154,12 @@ sops: ## Decrypt with SOPS itself what secrets: Encrypt writes.
 	GOBIN=$(abspath $(dist))/upstream CGO_ENABLED=0 go install -trimpath github.com/getsops/sops/v3/cmd/sops@$(SOPS)
 	go test -count=1 -run 'TestSOPSDecrypts' -v ./pipeline/sops
 
+# About five minutes the first time: kustomize-controller links the clients of many clouds.
+.PHONY: flux-decryptor
+flux-decryptor: ## Decrypt with the decryptor of Flux' kustomize-controller what secrets: Encrypt writes.
+	cd $(upstream)/flux && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $(abspath $(dist))/upstream/flux-decryptor ./decryptor
+	go test -count=1 -run 'TestFluxDecrypts' -v ./pipeline/sops
+
 # CHARTS holds checked out repositories, as OWNER+NAME. UPDATE=-update writes pipeline/render/helmchart/CHARTS.md anew. Building
 # Helm takes some minutes the first time.
 HELM4 := v4.3.1

@@ -43,7 +43,9 @@ func (o *onePull) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = o.sent.Write(append(body, '\n'))
 	var in map[string]any
 	_ = json.Unmarshal(body, &in)
-	branch := func(name string) map[string]any { return map[string]any{"label": in[name], "ref": in[name], "repo_id": 1} }
+	branch := func(name string) map[string]any {
+		return map[string]any{"label": in[name], "ref": in[name], "repo_id": 1}
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Total-Count", "1")
 	switch {
