@@ -81,7 +81,9 @@ func Decide(in Input) []Verdict {
 		if s.Waits > 0 {
 			d.decideWaiting(i, v, blocked, busy)
 		} else if v.State == "" {
-			v.State, v.Message = idleState(s), s.Busy
+			if v.State, v.Message = idleState(s), s.Busy; !settled && s.Known.Landed != nil {
+				v.State, v.Message = StageVerifying, why
+			}
 		}
 		if in.Waves == nil {
 			continue

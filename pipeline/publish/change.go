@@ -388,14 +388,3 @@ func (e *branchEdit) enterChange(c Change, files map[string][]byte, extra map[st
 	}
 	return outcome
 }
-
-// deletedObjects returns what was there and is not any more. Both lists are sorted.
-func deletedObjects(before, now []string) []string {
-	var deleted []string
-	for _, id := range before {
-		if _, found := slices.BinarySearch(now, id); !found {
-			deleted = append(deleted, id)
-		}
-	}
-	return deleted
-}

@@ -214,3 +214,14 @@ func (e *branchEdit) dropOwner(name, pipeline string) {
 		e.owners[name] = slices.DeleteFunc(e.owners[name], func(owner string) bool { return owner == pipeline })
 	}
 }
+
+// deletedObjects returns what was there and is not any more. Both lists are sorted.
+func deletedObjects(before, now []string) []string {
+	var deleted []string
+	for _, id := range before {
+		if _, found := slices.BinarySearch(now, id); !found {
+			deleted = append(deleted, id)
+		}
+	}
+	return deleted
+}
