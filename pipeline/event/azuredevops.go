@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -24,11 +25,14 @@ type azurePush struct {
 	}
 }
 
-// parseAzureDevOps reads a git.push, which may move several references.
+// parseAzureDevOps reads pull requests, and a git.push, which may move several references.
 func parseAzureDevOps(_ http.Header, body []byte) ([]Change, error) {
 	var p azurePush
 	if err := json.Unmarshal(body, &p); err != nil {
 		return nil, fmt.Errorf("reading a service hook's event: %w", err)
+	}
+	if slices.Contains(azurePulls, p.EventType) {
+		return parseAzurePull(body)
 	}
 	if p.EventType != "git.push" {
 		return nil, nil

@@ -25,6 +25,7 @@ type Change struct {
 	Git  *GitChange  `json:"git,omitempty"`
 	OCI  *OCIChange  `json:"oci,omitempty"`
 	Flux *FluxChange `json:"flux,omitempty"`
+	Pull *PullChange `json:"pull,omitempty"`
 }
 
 // GitChange is a reference that moved. What files it touches is found in Git; the lists in payloads are not trusted.

@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -101,14 +102,17 @@ func parseForms(parse bodyParser) bodyParser {
 	}
 }
 
-// parseGitLab reads the pushes of hooks of projects and groups, and of system hooks, which name the event in the body.
+// parseGitLab reads the pushes and merge requests of hooks of projects and groups, and of system hooks, which name the event in the body.
 func parseGitLab(h http.Header, body []byte) ([]Change, error) {
 	switch h.Get("X-Gitlab-Event") {
 	case "Push Hook", "Tag Push Hook":
 		return readPush(body)
+	case "Merge Request Hook":
+		return parseMergeRequest(body)
 	case "System Hook":
 		var p struct {
-			EventName string `json:"event_name"`
+			EventName  string `json:"event_name"`
+			ObjectKind string `json:"object_kind"`
 		}
 		if err := json.Unmarshal(body, &p); err != nil {
 			return nil, fmt.Errorf("reading a system hook: %w", err)
@@ -116,21 +120,29 @@ func parseGitLab(h http.Header, body []byte) ([]Change, error) {
 		if p.EventName == "push" || p.EventName == "tag_push" {
 			return readPush(body)
 		}
+		if p.ObjectKind == "merge_request" {
+			return parseMergeRequest(body)
+		}
 	}
 	return nil, nil
 }
 
-// parseGitHub reads pushes, and packages that were published to GitHub's registry.
+// parseGitHub reads pushes, pull requests, and packages that were published to GitHub's registry.
 func parseGitHub(h http.Header, body []byte) ([]Change, error) {
 	switch h.Get("X-GitHub-Event") {
 	case "package", "registry_package":
 		return parseGitHubPackage(h, body)
+	case "pull_request":
+		return parsePull(body)
 	}
 	return parsePush("X-GitHub-Event")(h, body)
 }
 
-// parseBitbucketCloud reads a repo:push, which may move several references.
+// parseBitbucketCloud reads pull requests, and a repo:push, which may move several references.
 func parseBitbucketCloud(h http.Header, body []byte) ([]Change, error) {
+	if slices.Contains(cloudPulls, h.Get("X-Event-Key")) {
+		return parseCloudPull(body)
+	}
 	if h.Get("X-Event-Key") != "repo:push" {
 		return nil, nil
 	}
@@ -186,8 +198,11 @@ func parseBitbucketCloud(h http.Header, body []byte) ([]Change, error) {
 	return out, nil
 }
 
-// parseBitbucketServer reads a repo:refs_changed of Bitbucket Data Center.
+// parseBitbucketServer reads pull requests, and a repo:refs_changed, of Bitbucket Data Center.
 func parseBitbucketServer(h http.Header, body []byte) ([]Change, error) {
+	if slices.Contains(serverPulls, h.Get("X-Event-Key")) {
+		return parseServerPull(body)
+	}
 	if h.Get("X-Event-Key") != "repo:refs_changed" {
 		return nil, nil
 	}
@@ -261,3 +276,6 @@ func distinctWords(words ...string) []string {
 	}
 	return out
 }
+
+// branchName takes off what stands before the names of branches.
+func branchName(ref string) string { return strings.TrimPrefix(ref, "refs/heads/") }

@@ -74,6 +74,7 @@ const (
 
 // playgroundKinds are the values of headers where these are not what a file is called.
 var playgroundKinds = map[string]string{
+	"gitlab/merge-request-event": "Merge Request Hook", "bitbucket/pull-request-declined": "pullrequest:rejected", "bitbucket/pull-request-merged": "pullrequest:fulfilled",
 	"gitlab/push-event": "Push Hook", "gitlab/tag-event": "Tag Push Hook", "bitbucket/repo-push": "repo:push", "bitbucket-server/repo-refs-changed": "repo:refs_changed",
 }
 
@@ -127,8 +128,12 @@ func playgroundPayloads(t *testing.T) (out []payload) {
 
 // playgroundChanges are the payloads of the module that tell of a change; all others are of events that pipelines do not follow.
 var playgroundChanges = []string{
-	"azuredevops/git.push", "bitbucket-server/repo-refs-changed", "bitbucket/repo-push", "docker/docker_hub_build_notice", "gitea/push-event", "github/push",
-	"gitlab/push-event", "gitlab/system-push-event", "gitlab/system-tag-event", "gitlab/tag-event", "gogs/push-event",
+	"azuredevops/git.pullrequest.created", "azuredevops/git.pullrequest.merged", "azuredevops/git.pullrequest.updated", "azuredevops/git.push",
+	"bitbucket-server/pr-declined", "bitbucket-server/pr-deleted", "bitbucket-server/pr-merged", "bitbucket-server/pr-modified", "bitbucket-server/pr-opened",
+	"bitbucket-server/repo-refs-changed", "bitbucket/pull-request-created", "bitbucket/pull-request-declined", "bitbucket/pull-request-merged",
+	"bitbucket/pull-request-updated", "bitbucket/repo-push", "docker/docker_hub_build_notice",
+	"gitea/pull-request-event", "gitea/push-event", "github/pull-request", "github/push",
+	"gitlab/merge-request-event", "gitlab/push-event", "gitlab/system-push-event", "gitlab/system-tag-event", "gitlab/tag-event", "gogs/push-event",
 }
 
 // Payloads that nobody here has written are refused without the secret, taken with it, and without effect when they come again.
@@ -136,7 +141,8 @@ func TestPayloadsOfOthers(t *testing.T) {
 	all := playgroundPayloads(t)
 	var told []string
 	for name, answers := range outcomesOf(t, all) {
-		if answers[2] == "202 stored" && answers[3] == "200 duplicate" {
+		// Some have the body of another, and no header that tells them apart.
+		if (answers[2] == "202 stored" || answers[2] == "200 duplicate") && answers[3] == "200 duplicate" {
 			told = append(told, name)
 		} else if answers[2] != "200 ignored" || answers[3] != "200 ignored" {
 			t.Errorf("%s: %v", name, answers)
