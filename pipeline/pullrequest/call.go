@@ -6,6 +6,7 @@ package pullrequest
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -34,7 +35,9 @@ type api struct {
 	// authorize sets the credential of a request. secrets are never shown.
 	authorize func(r *http.Request) error
 	secrets   []string
-	header    http.Header
+	// marks is the key of marks in comments, which only who has the credential can make.
+	marks  [sha256.Size]byte
+	header http.Header
 	// query is added to all calls, such as api-version=7.0.
 	query string
 	now   func() time.Time

@@ -4,11 +4,13 @@
 package pullrequest
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,7 +70,15 @@ func Open(o Options) (Host, error) {
 			a.secrets = append(a.secrets, secret)
 		}
 	}
+	a.marks = sha256.Sum256(slices.Concat([]byte("marks "+c.Token+c.Password), appKey(c)))
 	return openers[provider](a, c), nil
+}
+
+func appKey(c Credentials) []byte {
+	if c.App == nil {
+		return nil
+	}
+	return c.App.Key
 }
 
 // setting returns an authorize that sets the header Authorization.

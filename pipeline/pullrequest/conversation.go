@@ -1,0 +1,132 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pullrequest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+)
+
+// Incoming is a pull request that somebody else has opened, as far as a preview of it needs to know.
+type Incoming struct {
+	// Number is what people call it by; URL is its page.
+	Number int64
+	URL    string
+	State  State
+	// Base is the branch that it goes to, Head the one that it is from, without refs/heads/. HeadCommit is the newest commit of Head that
+	// the host has seen.
+	Base, Head, HeadCommit string
+	// Fork says that Head is a branch of another repository. It also says so where that repository is gone.
+	Fork bool
+	// ForkURL is where Git reads that repository, for hosts that do not have its commits in the one that the pull request goes to.
+	ForkURL string
+}
+
+// CommitState is what a commit status says.
+type CommitState string
+
+// States of a commit.
+const (
+	CommitPending CommitState = "Pending"
+	CommitSuccess CommitState = "Success"
+	CommitFailure CommitState = "Failure"
+)
+
+// CommitStatus is what is said of the newest commit of a pull request.
+type CommitStatus struct {
+	State CommitState
+	// Context names the status among those of a commit; the next one with the same name takes its place.
+	Context string
+	// Description is one line; what is longer than hosts take is cut. Page is where to read more, "" for nowhere.
+	Description, Page string
+}
+
+// Conversation is what is said of the pull requests of one repository. Its errors are those of a Host. It is safe for concurrent use.
+type Conversation interface {
+	// Incoming returns a pull request as it is now, whoever has opened it.
+	Incoming(ctx context.Context, number int64) (*Incoming, error)
+	// Keep has one comment say a text: the one that it has written before, or else a new one. It calls nothing that writes where the
+	// comment says so already. A comment that a person has changed is theirs from then on.
+	Keep(ctx context.Context, number int64, c KeptComment) (Written, error)
+	// Finish puts a last word in front of a comment that Keep has written. Without one it does nothing.
+	Finish(ctx context.Context, number int64, c KeptComment) error
+	// SetStatus sets the status of the newest commit of a pull request.
+	SetStatus(ctx context.Context, in *Incoming, s CommitStatus) error
+	// MaxBody is the longest text that Keep takes, see Host.
+	MaxBody() int
+}
+
+// talker is what kinds of hosts do each in its own way.
+type talker interface {
+	incoming(ctx context.Context, number int64) (*Incoming, error)
+	// comments returns the comments on a pull request, the oldest first, as far as they can be written by users.
+	comments(ctx context.Context, number int64) ([]comment, error)
+	readComment(ctx context.Context, number int64, id string) (*comment, error)
+	// writeComment writes the text of a comment; was is nil for a new one.
+	writeComment(ctx context.Context, number int64, was *comment, text string) (*comment, error)
+	setStatus(ctx context.Context, in *Incoming, s CommitStatus) error
+	keyOfMarks() []byte
+}
+
+// comment is one comment on a pull request as a host knows it.
+type comment struct {
+	id, author, text string
+	// version is Bitbucket Data Center's.
+	version int
+}
+
+// OpenConversation returns what is said at a repository of a host. It contacts nothing; the first call does.
+func OpenConversation(o Options) (Conversation, error) {
+	h, err := Open(o)
+	if err != nil {
+		return nil, err
+	}
+	r, ok := h.(*repository)
+	if !ok {
+		return nil, errors.New("the host takes no comments")
+	}
+	t, ok := r.kind.(talker)
+	if !ok {
+		return nil, errors.New("the host takes no comments")
+	}
+	return &conversation{t, r}, nil
+}
+
+// conversation implements Conversation for all kinds.
+type conversation struct {
+	talker
+	host *repository
+}
+
+// MaxBody implements Conversation. Room for the mark is left.
+func (c *conversation) MaxBody() int { return c.host.body - markRoom }
+
+var commitName = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+
+// Incoming implements Conversation.
+func (c *conversation) Incoming(ctx context.Context, number int64) (*Incoming, error) {
+	in, err := c.incoming(ctx, number)
+	switch {
+	case err != nil:
+		return nil, err
+	case in.Number != number || in.Base == "":
+		return nil, errors.New("the host's answer is no pull request; is the URL that of the host's API?")
+	case in.State == StateOpen && !commitName.MatchString(in.HeadCommit):
+		return nil, fmt.Errorf("the host does not tell the newest commit of pull request %d", number)
+	}
+	return in, nil
+}
+
+// maxStatusText is the longest description of a status: GitHub takes 140 characters, others more.
+const maxStatusText = 140
+
+// SetStatus implements Conversation.
+func (c *conversation) SetStatus(ctx context.Context, in *Incoming, s CommitStatus) error {
+	if runes := []rune(s.Description); len(runes) > maxStatusText {
+		s.Description = string(runes[:maxStatusText-1]) + "…"
+	}
+	return c.setStatus(ctx, in, s)
+}

@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pullrequest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+)
+
+// incomingOf takes over what is known of a pull request anyway.
+func incomingOf(r *Request, fork bool) *Incoming {
+	return &Incoming{Number: r.Number, URL: r.URL, State: r.State, Base: r.Base, Head: r.Head, HeadCommit: r.HeadCommit, Fork: fork}
+}
+
+func (g *gitHub) incoming(ctx context.Context, number int64) (*Incoming, error) {
+	var r gitHubRequest
+	if _, err := g.call(ctx, reading(number), http.MethodGet, pull(number), nil, &r); err != nil {
+		return nil, err
+	}
+	return incomingOf(r.request(), !r.own()), nil
+}
+
+func (g *gitea) incoming(ctx context.Context, number int64) (*Incoming, error) {
+	var r giteaRequest
+	if _, err := g.call(ctx, reading(number), http.MethodGet, pull(number), nil, &r); err != nil {
+		return nil, err
+	}
+	// A fork that is gone has no number, or -1.
+	return incomingOf(r.request(), r.Head.RepoID != r.Base.RepoID || r.Base.RepoID <= 0), nil
+}
+
+func (g *gitLab) incoming(ctx context.Context, number int64) (*Incoming, error) {
+	var r gitLabRequest
+	if _, err := g.call(ctx, reading(number), http.MethodGet, mergeRequest(number), nil, &r); err != nil {
+		return nil, err
+	}
+	return incomingOf(r.request(), r.SourceProjectID == nil || *r.SourceProjectID != r.TargetProjectID), nil
+}
+
+// incoming asks for the whole name of the commit, of which Bitbucket Cloud tells the first digits. Its repositories do not have the
+// commits of their forks.
+func (b *bitbucketCloud) incoming(ctx context.Context, number int64) (*Incoming, error) {
+	var r struct {
+		cloudRequest
+		Source struct {
+			cloudBranch
+			Repository *struct {
+				UUID     string `json:"uuid"`
+				FullName string `json:"full_name"`
+			} `json:"repository"`
+		} `json:"source"`
+	}
+	if _, err := b.call(ctx, reading(number), http.MethodGet, cloudPull(number), nil, &r); err != nil {
+		return nil, err
+	}
+	r.cloudRequest.Source = r.Source.cloudBranch
+	from, to := r.Source.Repository, r.Destination.Repository
+	out := incomingOf(r.request(), from == nil || to == nil || from.UUID != to.UUID)
+	if out.State != StateOpen {
+		return out, nil
+	}
+	at := b.at
+	if out.Fork && from != nil && from.FullName != "" {
+		at = b.root + "/repositories/" + escapedPath(from.FullName)
+		out.ForkURL = "https://bitbucket.org/" + escapedPath(from.FullName) + ".git"
+	}
+	var commit cloudHash
+	if _, err := b.callAt(ctx, reading(number), http.MethodGet, at+"/commit/"+url.PathEscape(out.HeadCommit), nil, &commit); err != nil {
+		return nil, err
+	}
+	out.HeadCommit = commit.Hash
+	return out, nil
+}
+
+// escapedPath escapes the parts of a path of names.
+func escapedPath(path string) string { return (&url.URL{Path: path}).EscapedPath() }
+
+func (b *bitbucketServer) incoming(ctx context.Context, number int64) (*Incoming, error) {
+	r, err := b.read(ctx, number)
+	if err != nil {
+		return nil, err
+	}
+	return incomingOf(r.request(), r.FromRef.Repository.ID != r.ToRef.Repository.ID), nil
+}
+
+func (a *azure) incoming(ctx context.Context, number int64) (*Incoming, error) {
+	var r azureRequest
+	if _, err := a.call(ctx, reading(number), http.MethodGet, azurePull(number), nil, &r); err != nil {
+		return nil, err
+	}
+	return incomingOf(a.request(&r), r.ForkSource != nil), nil
+}
+
+// PullRef returns the reference by which a repository of a provider has the head of a pull request, "" where it has none of its own.
+func PullRef(provider string, number int64) string {
+	format := map[string]string{
+		"GitHub": "refs/pull/%d/head", "Gitea": "refs/pull/%d/head", "GitLab": "refs/merge-requests/%d/head", "BitbucketServer": "refs/pull-requests/%d/from",
+	}[provider]
+	if format == "" {
+		return ""
+	}
+	return fmt.Sprintf(format, number)
+}

@@ -1,0 +1,161 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pullrequest
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// KeptComment is a comment that is kept in place.
+type KeptComment struct {
+	// Name tells the comments on one pull request apart.
+	Name string
+	// Text is Markdown of at most MaxBody characters. Finish puts it in front of what the comment says.
+	Text string
+	// Known is what was written last, as far as that is known.
+	Known Written
+	// NoNew makes no comment where there is none.
+	NoNew bool
+}
+
+// Written is a comment as it was written.
+type Written struct {
+	// ID is the host's, Author the name of who wrote it, as the host tells it.
+	ID     string `json:"id,omitempty"`
+	Author string `json:"author,omitempty"`
+	// Digest is that of the text as the host gave it back.
+	Digest string `json:"digest,omitempty"`
+}
+
+// The mark of a comment is the definition of a link that nothing uses, which no host shows. It is no use to whom does not know the
+// credential: who writes a comment with a mark of their own, or changes Prerig's text below its mark, has a comment of their own.
+const (
+	keptStart, keptEnd = "[prerig-preview]: # (", ")"
+	// markRoom is more than a mark takes, with the line before it.
+	markRoom = 128
+)
+
+// markOf returns the mark for a text.
+func markOf(key []byte, number int64, name, text string) string {
+	named := sha256.Sum256([]byte(name))
+	mac := hmac.New(sha256.New, key)
+	fmt.Fprintf(mac, "preview %d %x %s", number, named, normalLines(text))
+	return keptStart + hex.EncodeToString(named[:8]) + " " + hex.EncodeToString(mac.Sum(nil)[:16]) + keptEnd
+}
+
+// normalLines is a text as hosts give it back: some turn ends of lines into those of the web, or take blanks off.
+func normalLines(text string) string {
+	lines := strings.Split(normalText(text), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " \t")
+	}
+	return strings.TrimSpace(strings.Join(lines, "\n"))
+}
+
+func digestOf(text string) string {
+	sum := sha256.Sum256([]byte(normalLines(text)))
+	return hex.EncodeToString(sum[:16])
+}
+
+// withoutMark returns what stands before the mark of a comment, and the mark, "" where it ends with none.
+func withoutMark(text string) (before, mark string) {
+	text = normalLines(text)
+	at := strings.LastIndexByte(text, '\n') + 1
+	if !strings.HasPrefix(text[at:], keptStart) {
+		return text, ""
+	}
+	return strings.TrimSpace(text[:at]), text[at:]
+}
+
+// wrote reports whether the text of a comment is what was written with these credentials under a name.
+func (c *conversation) wrote(number int64, name, text string) bool {
+	before, mark := withoutMark(text)
+	return mark != "" && hmac.Equal([]byte(mark), []byte(markOf(c.keyOfMarks(), number, name, before)))
+}
+
+// find returns the comment that was written before, nil where there is none.
+func (c *conversation) find(ctx context.Context, number int64, k KeptComment) (*comment, error) {
+	if k.Known.ID != "" {
+		found, err := c.readComment(ctx, number, k.Known.ID)
+		switch {
+		case err != nil && !IsNotFound(err):
+			return nil, err
+		case err == nil && (digestOf(found.text) == k.Known.Digest || c.wrote(number, k.Name, found.text)):
+			return found, nil
+		}
+	}
+	all, err := c.comments(ctx, number)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		// A copy that somebody has made is newer than what it was made of.
+		if one := &all[i]; c.wrote(number, k.Name, one.text) && (k.Known.Author == "" || one.author == k.Known.Author) {
+			return one, nil
+		}
+	}
+	return nil, nil
+}
+
+// Keep implements Conversation.
+func (c *conversation) Keep(ctx context.Context, number int64, k KeptComment) (Written, error) {
+	text := c.host.safe(normalLines(k.Text))
+	if n := length(text); n > c.MaxBody() {
+		return k.Known, fmt.Errorf("the comment has %d characters, and the host takes %d", n, c.MaxBody())
+	}
+	there, err := c.find(ctx, number, k)
+	if err != nil || there == nil && k.NoNew {
+		return k.Known, err
+	}
+	return c.write(ctx, number, k, there, text)
+}
+
+// write has a comment say a text with its mark, a new one where there is none.
+func (c *conversation) write(ctx context.Context, number int64, k KeptComment, there *comment, text string) (Written, error) {
+	text += "\n\n" + markOf(c.keyOfMarks(), number, k.Name, text)
+	if there != nil && normalLines(there.text) == text {
+		return Written{ID: there.id, Author: there.author, Digest: digestOf(there.text)}, nil
+	}
+	now, err := c.writeComment(ctx, number, there, text)
+	if e := (*Error)(nil); there != nil && errors.As(err, &e) && (e.Status == http.StatusNotFound || e.Status == http.StatusForbidden && !e.Temporary) {
+		// It was removed meanwhile, or is somebody else's.
+		now, err = c.writeComment(ctx, number, nil, text)
+	}
+	if err != nil {
+		return k.Known, err
+	}
+	if now.id == "" {
+		return k.Known, errors.New("the host's answer is no comment; is the URL that of the host's API?")
+	}
+	return Written{ID: now.id, Author: now.author, Digest: digestOf(now.text)}, nil
+}
+
+// Finish implements Conversation.
+func (c *conversation) Finish(ctx context.Context, number int64, k KeptComment) error {
+	there, err := c.find(ctx, number, k)
+	if there == nil || err != nil {
+		return err
+	}
+	before, _ := withoutMark(there.text)
+	word := c.host.safe(normalLines(k.Text))
+	if strings.HasPrefix(before, word) {
+		return nil
+	}
+	text := word + "\n\n" + before
+	if length(text) > c.MaxBody() {
+		text = word
+	}
+	_, err = c.write(ctx, number, k, there, text)
+	return err
+}
+
+// keyOfMarks implements talker for all kinds.
+func (a *api) keyOfMarks() []byte { return a.marks[:] }
