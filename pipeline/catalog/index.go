@@ -35,6 +35,7 @@ type changeIndex struct {
 	kind map[string][]watchedRef // Flux, by kind
 
 	proposed map[string][]watchedRef // by normal URL: branches that pull requests go to and are from
+	previews map[string][]watchedRef // by normal URL: branches whose pull requests are previewed
 }
 
 // originKey stands for a repository of the pipelines themselves, by its position. It cannot be that of a pipeline.
@@ -43,7 +44,7 @@ func originKey(i int) string { return "\x00origin" + strconv.Itoa(i) }
 func isOriginKey(key string) bool { return strings.HasPrefix(key, "\x00") }
 
 func newIndex(entries map[string]Entry, origins []*origin) *changeIndex {
-	x := &changeIndex{git: map[string][]watchedRef{}, oci: map[string][]watchedRef{}, path: map[string][]watchedRef{}, flux: map[string][]watchedRef{}, kind: map[string][]watchedRef{}, proposed: map[string][]watchedRef{}}
+	x := &changeIndex{git: map[string][]watchedRef{}, oci: map[string][]watchedRef{}, path: map[string][]watchedRef{}, flux: map[string][]watchedRef{}, kind: map[string][]watchedRef{}, proposed: map[string][]watchedRef{}, previews: map[string][]watchedRef{}}
 	for _, e := range entries {
 		if e.Pipeline != nil {
 			x.addPipeline(e.Key, e.Pipeline)
@@ -73,6 +74,7 @@ func (x *changeIndex) addPipeline(key string, p *v1alpha1.RenderPipeline) {
 		}
 		x.proposed[url] = append(x.proposed[url], watchedRef{key, "refs/heads/" + to.Git.Branch}, watchedRef{key, head})
 	}
+	x.addPreview(key, p)
 	for _, source := range p.AllSources() {
 		flux := ""
 		if source.MountPath == "" {
@@ -198,6 +200,7 @@ func (c *Catalog) Watches(changes []event.Change) bool {
 	for _, change := range changes {
 		x.matchChange(change, func(string) { any = true })
 		x.matchProposed(change, func(string) { any = true })
+		x.matchPull(change, func(string) { any = true })
 	}
 	return any
 }

@@ -67,6 +67,8 @@ type Config struct {
 	// RemoteBases bounds which repositories pipelines may allow as remote bases (spec.build.remoteBases), as URLs of
 	// repositories, or with /* at the end for all below. Empty sets no bound beside what each pipeline says.
 	RemoteBases []string `mapstructure:"remote_bases"`
+	// Previews is about previews of pull requests (spec.preview).
+	Previews Previews `mapstructure:"previews"`
 	// Receivers take webhooks.
 	Receivers []Receiver `mapstructure:"receivers"`
 	// Limits bound every render; a pipeline can only lower them.
@@ -145,6 +147,12 @@ type Receiver struct {
 	Email    string `mapstructure:"email"`
 }
 
+// Previews is about previews of pull requests.
+type Previews struct {
+	// AtOnce is how many pull requests this process previews at the same time; 0 for none. A process without workers previews none.
+	AtOnce int `mapstructure:"at_once"`
+}
+
 // Tenant is a directory of pipelines and what its authors may do. Lists of addresses that are left out set no bound.
 type Tenant struct {
 	// Directory below that of the pipelines, or from the root of the repository.
@@ -205,7 +213,8 @@ func Default() Config {
 		Limits: Limits{
 			Timeout: 2 * time.Minute, Memory: "1Gi", Output: "64Mi", Files: 20_000, FileSize: "16Mi", ReadSize: "128Mi", Entries: 100_000,
 		},
-		Metrics: Metrics{Pipelines: 2000}, Log: Log{Level: "info", Format: "text"}, Tracing: Tracing{Ratio: 1},
+		Previews: Previews{AtOnce: 2},
+		Metrics:  Metrics{Pipelines: 2000}, Log: Log{Level: "info", Format: "text"}, Tracing: Tracing{Ratio: 1},
 	}
 }
 
@@ -244,6 +253,9 @@ func (c *Config) Validate() error {
 		if value < 1 {
 			add(key, "must be at least 1, found %d", value)
 		}
+	}
+	if c.Previews.AtOnce < 0 {
+		add("previews.at_once", "must not be negative")
 	}
 	if c.Metrics.Pipelines < 0 {
 		add("metrics.pipelines", "must not be negative")

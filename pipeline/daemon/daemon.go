@@ -22,6 +22,7 @@ import (
 	"github.com/prerig/prerig/pipeline/event"
 	"github.com/prerig/prerig/pipeline/notify"
 	"github.com/prerig/prerig/pipeline/plan"
+	"github.com/prerig/prerig/pipeline/preview"
 	"github.com/prerig/prerig/pipeline/promote"
 	"github.com/prerig/prerig/pipeline/prune"
 	"github.com/prerig/prerig/pipeline/publish"
@@ -67,6 +68,7 @@ type components struct {
 	store   *status.Store
 	runner  *run.Runner
 	remover *prune.Remover
+	preview *preview.Previewer
 	metrics *telemetry.Metrics
 	keeper  *prune.Keeper
 	targets *publish.Targets
@@ -149,6 +151,7 @@ func serveOnce(ctx context.Context, c *config.Config, o Options) error {
 	p.watchFiles(ctx, group, planner)
 	if c.Workers > 0 {
 		group.Go(func() error { return p.queue.Work(ctx, c.InFlight, p.handleJob) })
+		p.runPreviews(ctx, group)
 	}
 	group.Go(func() error {
 		return p.queue.Events(ctx, eventSlots, func(ctx context.Context, e event.Event, stored time.Time) error {
@@ -186,6 +189,7 @@ func Work(ctx context.Context, c *config.Config, o Options) error {
 	all := ctx
 	group, ctx := errgroup.WithContext(all)
 	group.Go(func() error { return p.queue.Work(ctx, c.InFlight, p.handleJob) })
+	p.runPreviews(ctx, group)
 	group.Go(func() error { return p.catalog.Watch(ctx, func(string) {}) })
 	group.Go(func() error { p.catalog.Poll(ctx); return nil })
 	return p.waitForGroup(all, ctx, group)
@@ -279,6 +283,7 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 		Store: p.store, Queue: p.queue, Notifier: p.newNotifier(secrets), Workers: c.Workers, Teams: p.teams(), History: c.History, ExternalURL: c.ExternalURL,
 		Observe: p.metrics.Run, Watchdog: p.watchdog, Log: o.Log,
 	})
+	p.openPreviews(reach, limits, secrets)
 	return nil
 }
 

@@ -111,6 +111,9 @@ func (p *components) checkRemovals(ctx context.Context) {
 // handleEvent plans for an event. One about the repository of the pipelines first has these read, so that a pipeline that came
 // with it runs as well.
 func (p *components) handleEvent(ctx context.Context, planner *plan.Planner, e event.Event, stored time.Time) error {
+	if err := p.preview.Note(ctx, e, stored); err != nil {
+		return err
+	}
 	if !p.catalog.Concerns(e.Changes) {
 		return planner.Event(ctx, e, stored)
 	}

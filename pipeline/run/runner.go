@@ -94,6 +94,11 @@ func New(o Options) *Runner {
 // Wait returns when notifications that were begun are sent.
 func (r *Runner) Wait() { r.notifying.Wait() }
 
+// WhenIdle calls do at a place for a render that no pipeline wants now, see build.Limited.
+func (r *Runner) WhenIdle(ctx context.Context, do func(context.Context) error) error {
+	return r.builds.WhenIdle(ctx, do)
+}
+
 // unknownFor is how long a job waits for a pipeline that this process does not know yet, or not as it is now: another one
 // may have read the directory earlier. Where it is the other way round, another job comes.
 const unknownFor = time.Minute

@@ -155,6 +155,19 @@ func (f *Fetcher) Resolve(ctx context.Context, namespace, url string, ref *meta.
 	return "", nil
 }
 
+// Forget lets the mirror of a repository drop commits.
+func (f *Fetcher) Forget(ctx context.Context, url string, commits ...string) error {
+	mirror, err := f.store.Mirror(url)
+	if err != nil {
+		return err
+	}
+	var hashes []git.Hash
+	for _, commit := range commits {
+		hashes = append(hashes, plumbing.NewHash(commit))
+	}
+	return mirror.Forget(ctx, hashes...)
+}
+
 // remoteFor keeps one remote for each URL and secret, so that connections are used again.
 func (f *Fetcher) remoteFor(url string, keys map[string][]byte) (*git.Remote, error) {
 	key := url + "\x00" + secretDigest(keys)

@@ -82,6 +82,9 @@ func (r Reach) Check(p *v1alpha1.RenderPipeline, whose string) error {
 			check(r.Targets, at+".git.pullRequest.url", to.Git.PullRequest.URL, "open pull requests at")
 		}
 	}
+	if p.Spec.Preview != nil {
+		check(r.Notifications, "spec.preview.url", p.Spec.Preview.URL, "call")
+	}
 	for i, n := range p.Spec.Notify {
 		at := fmt.Sprintf("spec.notify[%d]", i)
 		switch {

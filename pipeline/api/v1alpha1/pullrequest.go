@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"net/url"
 	"path"
 	"regexp"
 	"strings"
@@ -168,17 +167,7 @@ func refPart(text string) string {
 
 func (r *PullRequest) check(v *validator, at string, g *GitPublish, p *RenderPipeline) {
 	v.checkEnum(at+".groupBy", string(r.GroupBy), "Pipeline", "Namespace", "Directory", "Label", "SourceCommit", "All")
-	if r.Provider == "" {
-		v.addError(at+".provider", "must be given, as the URL does not tell what kind of host it is: one of %s", strings.Join(giturl.Kinds(), ", "))
-	} else {
-		v.checkEnum(at+".provider", r.Provider, giturl.Kinds()...)
-	}
-	if u, err := url.Parse(r.URL); r.URL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil) {
-		v.addError(at+".url", "must be an http:// or https:// URL without credentials")
-	}
-	if r.SecretRef == nil || r.SecretRef.Name == "" {
-		v.addError(at+".secretRef", "must be given: the name of a secret with a token for the host's API")
-	}
+	v.checkHost(at, r.Provider, r.URL, r.SecretRef)
 	switch {
 	case g.Propose != nil:
 		v.addError(at, "cannot be used with propose: GitOps Promoter opens the pull requests then")

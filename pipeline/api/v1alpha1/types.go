@@ -58,6 +58,8 @@ type RenderPipelineSpec struct {
 	Gates Gates `json:"gates,omitempty"`
 	// Notify lists whom to tell after a run.
 	Notify []Notification `json:"notify,omitempty"`
+	// Preview says on pull requests to the source what they would change.
+	Preview *Preview `json:"preview,omitempty"`
 	// Interval is how often the source is looked at without an event. The default is 10m; 0s means never.
 	Interval *metav1.Duration `json:"interval,omitempty"`
 	// Suspend stops the pipeline until it is false again.

@@ -70,6 +70,9 @@ func (p *RenderPipeline) Default() {
 			}
 		}
 	}
+	if spec.Preview != nil {
+		spec.Preview.setDefaults(p)
+	}
 	for i := range spec.Notify {
 		if status := spec.Notify[i].CommitStatus; status != nil {
 			setDefault(&status.Context, "prerig/"+p.Key())
@@ -101,6 +104,9 @@ func (p *RenderPipeline) Validate() error {
 	v.checkEnum("spec.drift", string(p.Spec.Drift), "Report", "Repair")
 	for i, notify := range p.Spec.Notify {
 		v.checkNotification(fmt.Sprintf("spec.notify[%d]", i), notify)
+	}
+	if p.Spec.Preview != nil {
+		p.Spec.Preview.check(v, p)
 	}
 	if p.Spec.Interval != nil && p.Spec.Interval.Duration < 0 {
 		v.addError("spec.interval", "must not be negative")

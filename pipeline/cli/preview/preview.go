@@ -31,6 +31,10 @@ type Previewer struct {
 	Sources map[string]string
 	// Revision gives the revision of a pipeline's source, by its mount path; "" is what the pipeline says. It may be nil.
 	Revision func(e catalog.Entry, mountPath string) string
+	// Instead gives the files of some sources of a pipeline by other means, nil for those that are fetched. It may be nil.
+	Instead func(e catalog.Entry, one v1alpha1.NamedSource) *source.Snapshot
+	// Published gives what a place holds that a result is compared with, where that is not what is published there. It may be nil.
+	Published func(ctx context.Context, e catalog.Entry, to v1alpha1.Publish) (publish.Holding, error)
 	// Workers is how many renders run at once; 0 means one for each processor.
 	Workers int
 	// KeepFiles keeps the files of both sides of a comparison, which a review needs.
@@ -102,7 +106,7 @@ func (p *Previewer) renderResult(ctx context.Context, r *Result) error {
 	}
 	pipeline := r.Entry.Pipeline
 	var err error
-	if r.Snapshot, err = p.fetchSources(ctx, r.Entry, nil); err != nil {
+	if r.Snapshot, err = p.fetchSources(ctx, r.Entry, p.insteadOf(r.Entry)); err != nil {
 		return err
 	}
 	if r.Built, err = p.Builder.Build(ctx, pipeline, r.Snapshot.Tree); err != nil {

@@ -35,6 +35,14 @@ func (p *Previewer) fetchSources(ctx context.Context, e catalog.Entry, instead f
 	}, standsIn)
 }
 
+// insteadOf returns what Instead gives for a pipeline.
+func (p *Previewer) insteadOf(e catalog.Entry) func(v1alpha1.NamedSource) *source.Snapshot {
+	if p.Instead == nil {
+		return nil
+	}
+	return func(one v1alpha1.NamedSource) *source.Snapshot { return p.Instead(e, one) }
+}
+
 // FindCharts returns the charts of repositories that a pipeline needs.
 func (p *Previewer) FindCharts(ctx context.Context, e catalog.Entry) ([]render.ChartReference, error) {
 	snapshot, err := p.fetchSources(ctx, e, nil)

@@ -237,15 +237,7 @@ func (m *Mirror) rememberCommit(commit Hash) error {
 		commit = decoded.Hash
 	}
 	all := append(slices.DeleteFunc(m.shallowCommits(), func(h Hash) bool { return h == commit }), commit)
-	var text strings.Builder
-	for _, hash := range all[max(0, len(all)-maxKnown):] {
-		text.WriteString(hash.String() + "\n")
-	}
-	name := filepath.Join(m.dir, "shallow")
-	if err := os.WriteFile(name+".new", []byte(text.String()), 0o600); err != nil {
-		return fmt.Errorf("noting the fetched commit: %w", err)
-	}
-	return os.Rename(name+".new", name)
+	return m.writeShallow(all[max(0, len(all)-maxKnown):])
 }
 
 // Commit reads a commit that is in the mirror, through tags. Its root directory is there as well.

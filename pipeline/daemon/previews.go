@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/build"
+	"github.com/prerig/prerig/pipeline/preview"
+	"github.com/prerig/prerig/pipeline/pullrequest"
+	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/secret"
+	"github.com/prerig/prerig/pipeline/source"
+	"github.com/prerig/prerig/pipeline/source/chart"
+	"github.com/prerig/prerig/pipeline/tenant"
+)
+
+// openPreviews makes what previews pull requests. Their heads are kept apart from the sources of pipelines, and those of forks apart
+// from all else; for them there are no secrets.
+func (p *components) openPreviews(reach tenant.Reach, limits render.Limits, secrets secret.Reader) {
+	at := func(dir string) string { return filepath.Join(p.c.State, "previews", dir) }
+	heads := source.New(source.Options{StateDir: at("heads"), Secrets: secrets, Dialer: p.dialer, Sources: reach.Sources})
+	forks := source.New(source.Options{StateDir: at("forks"), Dialer: p.dialer, Sources: reach.Sources})
+	p.preview = preview.New(preview.Options{
+		Catalog: p.catalog, PipelinesDir: p.c.Pipelines, Store: p.store, Queue: p.queue, Heads: heads,
+		Own: preview.Side{Fetcher: p.fetcher, Builder: p.builder, Secrets: secrets},
+		Forks: preview.Side{Fetcher: forks, Builder: &build.Builder{
+			Renderer: p.pool, Policies: p.c.Policies, Limits: limits, Repositories: forks, Bases: p.builder.Bases, Version: p.o.Version,
+			Charts: chart.New(chart.Options{StateDir: at("forks"), Dialer: p.dialer}),
+		}},
+		WhenIdle: p.runner.WhenIdle, Host: p.openConversation, AtOnce: p.c.Previews.AtOnce, ExternalURL: p.c.ExternalURL,
+		Watchdog: p.watchdog, Log: p.o.Log,
+	})
+}
+
+// openConversation opens the host of the pull requests that a pipeline previews.
+func (p *components) openConversation(ctx context.Context, pipeline *v1alpha1.RenderPipeline) (pullrequest.Conversation, error) {
+	want, url := pipeline.Spec.Preview, pipeline.Spec.Source.Git.URL
+	_, at, err := pullrequest.Address(want.Provider, url, want.URL)
+	if err != nil {
+		return nil, fmt.Errorf("finding the host of pull requests: %w", err)
+	}
+	keys, err := secret.Read(ctx, secretsOf(p.c), pipeline.Metadata.Namespace, want.SecretRef, secret.At(at))
+	if err != nil {
+		return nil, err
+	}
+	credentials, err := pullrequest.ReadCredentials(keys)
+	if err != nil {
+		return nil, fmt.Errorf("reading the secret %s: %w", want.SecretRef.Name, err)
+	}
+	return pullrequest.OpenConversation(pullrequest.Options{Provider: want.Provider, Repository: url, API: want.URL, Credentials: credentials, Dialer: p.dialer})
+}
+
+// runPreviews previews pull requests until ctx is done.
+func (p *components) runPreviews(ctx context.Context, group *errgroup.Group) {
+	if p.c.Previews.AtOnce == 0 {
+		return
+	}
+	group.Go(func() error { p.preview.Run(ctx); return nil })
+}

@@ -1,0 +1,274 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/build"
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/giturl"
+	"github.com/prerig/prerig/pipeline/pullrequest"
+	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/secret"
+	"github.com/prerig/prerig/pipeline/source"
+	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/watchdog"
+)
+
+// Side is what one kind of pull requests is rendered with.
+type Side struct {
+	// Fetcher and Builder fetch sources, remote bases and charts, and build. Secrets are for places that are compared with.
+	Fetcher *source.Fetcher
+	Builder *build.Builder
+	Secrets secret.Reader
+}
+
+// Options of a Previewer.
+type Options struct {
+	// Catalog is the pipelines, PipelinesDir the directory that they are from.
+	Catalog      *catalog.Catalog
+	PipelinesDir string
+	// Store keeps what is known of previews, Queue locks.
+	Store *status.Store
+	Queue *queue.Queue
+	// Heads fetches heads, apart from the sources of pipelines.
+	Heads *source.Fetcher
+	// Own is for heads in the repository itself, Forks for others: it has no secrets.
+	Own, Forks Side
+	// WhenIdle calls something while nothing else wants to be rendered, see build.Limited.
+	WhenIdle func(ctx context.Context, do func(context.Context) error) error
+	// Host opens the host of a pipeline's pull requests.
+	Host func(ctx context.Context, p *v1alpha1.RenderPipeline) (pullrequest.Conversation, error)
+	// AtOnce is how many pull requests are previewed at the same time.
+	AtOnce int
+	// ExternalURL is where the web page is, "" for nowhere that others reach.
+	ExternalURL string
+	// Watchdog leaves behind what hangs; nil does so, too, and tells nobody.
+	Watchdog *watchdog.Watchdog
+	// Log.
+	Log *slog.Logger
+}
+
+// Previewer previews pull requests. It is safe for concurrent use.
+type Previewer struct {
+	Options
+	wake chan struct{}
+
+	mu      sync.Mutex
+	running map[string]*running
+}
+
+// running is a preview that is under way in this process.
+type running struct {
+	wanted time.Time
+	fork   bool
+	group  string
+	stop   context.CancelCauseFunc
+}
+
+// New returns a Previewer.
+func New(o Options) *Previewer {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Previewer{Options: o, wake: make(chan struct{}, 1), running: map[string]*running{}}
+}
+
+const (
+	// lookEvery is how often it is looked for what others have noted, or is to be tried again.
+	lookEvery = 2 * time.Second
+	// maxKept bounds how many open pull requests of one repository are known for one namespace.
+	maxKept = 1000
+	// pauseForks is the least time between the end of a preview of a fork's pull request and the beginning of its next.
+	pauseForks = 20 * time.Second
+)
+
+// errNewer is why a preview is stopped whose pull request has changed.
+var errNewer = errors.New("the pull request has changed meanwhile")
+
+// Note stores which pull requests an event is about, so that nothing of it is lost when it returns nil.
+func (p *Previewer) Note(ctx context.Context, e event.Event, stored time.Time) error {
+	for _, change := range e.Changes {
+		if change.Pull == nil {
+			continue
+		}
+		noted := map[string]bool{}
+		for _, key := range p.Catalog.MatchPull(change.Pull) {
+			entry, ok := p.Catalog.Get(key)
+			if !ok || entry.Pipeline == nil || entry.Pipeline.Spec.Preview == nil {
+				continue
+			}
+			namespace, repository := entry.Pipeline.Metadata.Namespace, entry.Pipeline.Spec.Source.Git.URL
+			group := status.PreviewGroup(namespace, repository)
+			if noted[group] {
+				continue
+			}
+			noted[group] = true
+			if err := p.note(ctx, &status.Preview{Namespace: namespace, Repository: repository, Number: change.Pull.Number, Cause: e.ID, Wanted: stored}); err != nil {
+				return err
+			}
+		}
+	}
+	p.look()
+	return nil
+}
+
+// note has a pull request previewed again.
+func (p *Previewer) note(ctx context.Context, fresh *status.Preview) error {
+	key := fresh.Key()
+	if p.Store.Preview(key) == nil && p.kept(status.PreviewGroup(fresh.Namespace, fresh.Repository)) >= maxKept {
+		p.Log.Warn("a pull request is not previewed, as too many are open", "preview", key, "open", maxKept)
+		return nil
+	}
+	err := p.Store.ChangePreview(ctx, key, func(was *status.Preview) *status.Preview {
+		if was == nil {
+			return fresh
+		}
+		if !fresh.Wanted.After(was.Wanted) {
+			fresh.Wanted = was.Wanted.Add(1)
+		}
+		was.Cause, was.Wanted, was.Tries, was.NotBefore = fresh.Cause, fresh.Wanted, 0, time.Time{}
+		if was.Fork && !was.Ended.IsZero() {
+			was.NotBefore = was.Ended.Add(pauseForks)
+		}
+		return was
+	})
+	if errors.Is(err, queue.ErrChanged) {
+		return p.note(ctx, fresh)
+	}
+	return err
+}
+
+func (p *Previewer) kept(group string) (count int) {
+	for _, key := range p.Store.Previews() {
+		if strings.HasPrefix(key, group) {
+			count++
+		}
+	}
+	return count
+}
+
+// look has Run look at once.
+func (p *Previewer) look() {
+	select {
+	case p.wake <- struct{}{}:
+	default: // it is about to
+	}
+}
+
+// Run previews until ctx is done, and returns when what was under way has ended. What has not ended begins again after the next start.
+func (p *Previewer) Run(ctx context.Context) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		for _, one := range p.due(time.Now()) {
+			if run, working := p.begin(ctx, one); run != nil {
+				all.Go(func() {
+					p.do(working, one)
+					p.end(one.Key(), run)
+				})
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-ticker.C:
+		case <-p.wake:
+		}
+	}
+}
+
+// due returns the previews that are to begin, those of forks last. Those that are under way and have changed since are stopped.
+func (p *Previewer) due(now time.Time) (out []*status.Preview) {
+	for _, key := range p.Store.Previews() {
+		one := p.Store.Preview(key)
+		if one == nil || one.Wanted.IsZero() {
+			continue
+		}
+		p.mu.Lock()
+		run := p.running[key]
+		p.mu.Unlock()
+		switch {
+		case run != nil && !run.wanted.Equal(one.Wanted):
+			run.stop(errNewer)
+		case run == nil && !now.Before(one.NotBefore):
+			out = append(out, one)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *status.Preview) int {
+		if a.Fork != b.Fork {
+			return map[bool]int{true: 1, false: -1}[a.Fork]
+		}
+		return cmp.Or(a.Wanted.Compare(b.Wanted), cmp.Compare(a.Number, b.Number))
+	})
+	return out
+}
+
+// begin notes that a preview is under way; nil where there is no room for it. Forks leave room for others, where there is more than one.
+func (p *Previewer) begin(ctx context.Context, one *status.Preview) (*running, context.Context) {
+	group := status.PreviewGroup(one.Namespace, one.Repository)
+	most := p.mostOf(one)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	forks, inGroup := 0, 0
+	for _, other := range p.running {
+		if other.fork {
+			forks++
+		}
+		if other.group == group {
+			inGroup++
+		}
+	}
+	if len(p.running) >= p.AtOnce || inGroup >= most || one.Fork && forks >= max(1, p.AtOnce-1) {
+		return nil, nil
+	}
+	working, stop := context.WithCancelCause(ctx)
+	run := &running{wanted: one.Wanted, fork: one.Fork, group: group, stop: stop}
+	p.running[one.Key()] = run
+	return run, working
+}
+
+func (p *Previewer) end(key string, run *running) {
+	run.stop(nil)
+	p.mu.Lock()
+	delete(p.running, key)
+	p.mu.Unlock()
+	p.look()
+}
+
+// mostOf is how many pull requests are previewed at the same time for the pipelines of a preview: what the strictest of them says.
+func (p *Previewer) mostOf(one *status.Preview) int {
+	most := 0
+	for _, e := range p.entriesOf(one) {
+		if n := e.Pipeline.Spec.Preview.Most; most == 0 || n < most {
+			most = n
+		}
+	}
+	return max(1, most)
+}
+
+// entriesOf returns the pipelines of a preview, whatever branch they follow.
+func (p *Previewer) entriesOf(one *status.Preview) (out []catalog.Entry) {
+	for _, key := range p.Catalog.MatchPull(&event.PullChange{URLs: []string{one.Repository}}) {
+		e, ok := p.Catalog.Get(key)
+		if !ok || e.Err != nil || e.Pipeline.Spec.Preview == nil || e.Pipeline.Metadata.Namespace != one.Namespace {
+			continue
+		}
+		if giturl.Same(e.Pipeline.Spec.Source.Git.URL, one.Repository) && !e.Pipeline.Spec.Suspend && !p.Store.Control(key).Suspended {
+			out = append(out, e)
+		}
+	}
+	return out
+}
