@@ -85,7 +85,6 @@ type fleet struct {
 	stages []Stage
 	waves  *v1alpha1.Waves
 	number int64
-	start  time.Time
 	spread int // of the versions at the beginning
 }
 

@@ -19,9 +19,8 @@ import (
 
 // Look decides once about everything that is due.
 func (p *Promoter) Look(ctx context.Context) {
-	units, groups := p.units()
-	units = slices.DeleteFunc(units, func(u *unit) bool { return !u.isActive(p.Store) })
-	if len(units) == 0 {
+	units, _ := p.units()
+	if !slices.ContainsFunc(units, func(u *unit) bool { return u.isActive(p.Store) }) {
 		return
 	}
 	pending, err := p.Queue.Pending(ctx)
@@ -32,7 +31,7 @@ func (p *Promoter) Look(ctx context.Context) {
 		p.Log.Warn("what waits for a merge cannot be looked at", "error", err)
 		return
 	}
-	units, groups = p.units()
+	units, groups := p.units()
 	for _, u := range units {
 		if !u.isActive(p.Store) {
 			continue

@@ -22,7 +22,7 @@ func TurnsOf(store *status.Store) publish.Turns {
 		turn := publish.Turn{}
 		err := store.ChangeTrain(ctx, key, func(t *status.Train) bool {
 			changed := false
-			turn.Held, changed = admit(t, to.PullRequest, head, revision, time.Now())
+			turn.Held, changed = admit(t, revision, time.Now())
 			train = *t
 			return changed
 		})
@@ -35,7 +35,7 @@ func TurnsOf(store *status.Store) publish.Turns {
 // admit takes a revision into a train, or begins the next one with it, and says why it has to wait otherwise. Once a wave is merged,
 // another revision waits until the last one is, so that no wave gets what the ones before it have not had; a train that is stopped
 // gives way to the next.
-func admit(t *status.Train, r *v1alpha1.PullRequest, head, revision string, now time.Time) (held string, changed bool) {
+func admit(t *status.Train, revision string, now time.Time) (held string, changed bool) {
 	switch {
 	case revision == "" || t.Revision == revision:
 		return "", false

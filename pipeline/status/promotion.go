@@ -155,7 +155,7 @@ func (s *Store) ChangeGroup(ctx context.Context, key string, change func(g *Grou
 	return changeValue(ctx, s, promotionName(groupPrefix, key), change)
 }
 
-// LoadTrain, Train and ChangeTrain are the same for the waves with a key.
+// LoadTrain returns what is stored of the waves with a key.
 func (s *Store) LoadTrain(ctx context.Context, key string) (Train, error) {
 	return loadValue[Train](ctx, s, promotionName(trainPrefix, key))
 }
