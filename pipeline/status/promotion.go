@@ -142,22 +142,12 @@ func promotionName(prefix, key string) string {
 	return prefix + hex.EncodeToString(sum[:16])
 }
 
-// LoadGroup returns what is stored of a group, whose key names repository, branch and head.
-func (s *Store) LoadGroup(ctx context.Context, key string) (Group, error) {
-	return loadValue[Group](ctx, s, promotionName(groupPrefix, key))
-}
-
 // Group returns what this process knows of a group.
 func (s *Store) Group(key string) Group { return knownValue[Group](s, promotionName(groupPrefix, key)) }
 
 // ChangeGroup changes what is stored of a group, again and again until nobody else does meanwhile. A change that gives false leaves it.
 func (s *Store) ChangeGroup(ctx context.Context, key string, change func(g *Group) bool) error {
 	return changeValue(ctx, s, promotionName(groupPrefix, key), change)
-}
-
-// LoadTrain returns what is stored of the waves with a key.
-func (s *Store) LoadTrain(ctx context.Context, key string) (Train, error) {
-	return loadValue[Train](ctx, s, promotionName(trainPrefix, key))
 }
 
 // Train returns what this process knows of waves.

@@ -81,8 +81,8 @@ func TestWhatIsWrongWithMerging(t *testing.T) {
 		label + "waves: {order: [canary, eu]}":                                   "",
 		"merge: WhenGreen, mergeWhen: {after: [{group: team/other, delay: 1h}]}": "",
 	} {
-		_, err := Parse([]byte("apiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\nmetadata: {name: shop, namespace: team, labels: {wave: eu}}\nspec:\n"+
-			"  source: {git: {url: https://github.com/org/app, secretRef: {name: bot}}}\n  publish: [{git: {branch: rendered, pullRequest: {"+fields+"}}}]\n"))
+		_, err := Parse([]byte("apiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\nmetadata: {name: shop, namespace: team, labels: {wave: eu}}\nspec:\n" +
+			"  source: {git: {url: https://github.com/org/app, secretRef: {name: bot}}}\n  publish: [{git: {branch: rendered, pullRequest: {" + fields + "}}}]\n"))
 		text := ""
 		if err != nil {
 			text = err.Error()
