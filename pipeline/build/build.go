@@ -45,6 +45,8 @@ type Builder struct {
 	Secrets secret.Reader
 	// Bases bounds what pipelines may allow as remote bases; without any there is no bound.
 	Bases []giturl.Pattern
+	// Cache remembers builds; nil remembers none.
+	Cache *Cache
 	// Version of Prerig.
 	Version string
 

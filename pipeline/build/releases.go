@@ -44,7 +44,7 @@ func repositoriesOf(p *v1alpha1.RenderPipeline) []release.Tree {
 // renderWithCharts renders, and again with the charts that releases turn out to need. Each is fetched before the render that uses it.
 func (b *Builder) renderWithCharts(ctx context.Context, p *v1alpha1.RenderPipeline, view *tree.View, files tree.Reader, request *render.Request) (*render.Response, error) {
 	for range maxChartRounds {
-		response, err := b.Renderer.Render(ctx, files, *request)
+		response, err := b.render(ctx, p, files, *request)
 		if err != nil || len(response.Wanted) == 0 {
 			return response, err
 		}

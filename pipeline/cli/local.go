@@ -14,6 +14,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/build"
+	"github.com/prerig/prerig/pipeline/build/cache"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/cli/images"
 	"github.com/prerig/prerig/pipeline/cli/preview"
@@ -30,6 +31,7 @@ type localPipelines struct {
 	sources                             []string
 	revisions                           []string
 	jobs                                int
+	noCache                             bool
 
 	catalog *catalog.Catalog
 	pool    *render.Pool
@@ -53,6 +55,9 @@ func (l *localPipelines) sourceFlags(cmd *cobra.Command) {
 	f.StringArrayVar(&l.sources, "source", nil, "directory to use as the source: DIR for all pipelines, or URL=DIR for those with that source, mounted ones too; may be repeated")
 	f.StringArrayVar(&l.revisions, "revision", nil, "commit or digest of the source, as in the trailers; MOUNTPATH=REVISION for a further source (default: what the pipeline follows)")
 }
+
+// localCacheSize bounds the builds that are remembered, in bytes.
+const localCacheSize = 256 << 20
 
 func defaultCache() string {
 	dir, err := os.UserCacheDir()
@@ -89,6 +94,7 @@ func (l *localPipelines) openPreviewer(streams Streams, version string) (p *prev
 		Fetcher: fetcher,
 		Builder: &build.Builder{
 			Renderer: l.pool, Policies: l.policies, Limits: render.DefaultLimits(), Repositories: fetcher, Charts: l.newCharts(), Secrets: secret.Dir{Path: l.secrets}, Version: toolVersion(version),
+			Cache: &build.Cache{Store: cache.Open(cache.Options{Dir: filepath.Join(l.cache, "builds"), MaxBytes: localCacheSize}), Check: l.noCache},
 		},
 		Secrets:      secret.Dir{Path: l.secrets},
 		PipelinesDir: l.pipelines, Sources: sources, Revision: l.revisionOf, Workers: l.jobs,

@@ -31,6 +31,7 @@ a rendered commit name the command that gives the same result again.`
 	l.addFlags(cmd)
 	l.sourceFlags(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", "", "directory to write to (default: standard output)")
+	cmd.Flags().BoolVar(&l.noCache, "no-cache", false, "build everything, and fail where that gives something else than a build that is remembered")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "print every finding; otherwise one that many objects share is printed once, with their number")
 	mustRegister(cmd.MarkFlagDirname("output"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -73,6 +73,8 @@ type Config struct {
 	Receivers []Receiver `mapstructure:"receivers"`
 	// Limits bound every render; a pipeline can only lower them.
 	Limits Limits `mapstructure:"limits"`
+	// BuildCache is about builds that are remembered.
+	BuildCache BuildCache `mapstructure:"build_cache"`
 	// Metrics is about the metrics.
 	Metrics Metrics `mapstructure:"metrics"`
 	// Log is about logging.
@@ -213,8 +215,9 @@ func Default() Config {
 		Limits: Limits{
 			Timeout: 2 * time.Minute, Memory: "1Gi", Output: "64Mi", Files: 20_000, FileSize: "16Mi", ReadSize: "128Mi", Entries: 100_000,
 		},
-		Previews: Previews{AtOnce: 2},
-		Metrics:  Metrics{Pipelines: 2000}, Log: Log{Level: "info", Format: "text"}, Tracing: Tracing{Ratio: 1},
+		Previews:   Previews{AtOnce: 2},
+		BuildCache: BuildCache{Size: "256Mi"},
+		Metrics:    Metrics{Pipelines: 2000}, Log: Log{Level: "info", Format: "text"}, Tracing: Tracing{Ratio: 1},
 	}
 }
 
@@ -292,6 +295,9 @@ func (c *Config) Validate() error {
 		errs = append(errs, err)
 	}
 	if _, err := c.MaxStore(); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := c.BuildCacheSize(); err != nil {
 		errs = append(errs, err)
 	}
 	if _, err := c.RemotePatterns(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/prerig/prerig/pipeline/credential"
 )
 
-// findCredentials warns of credentials in what was built, before injection moves lines.
+// findCredentials warns of credentials in what was built, before injection moves lines, and notes whether there are any, or Secrets.
 func (w *renderWorker) findCredentials(items []fn.Item) error {
 	for _, item := range items {
 		if err := w.findCredentialsIn(item.Doc); err != nil {
@@ -34,8 +34,19 @@ func (w *renderWorker) findCredentialsIn(doc *manifest.Document) error {
 			return err
 		}
 	}
-	if !isList {
-		w.response.Results = append(w.response.Results, credential.Find(doc)...)
+	if isList {
+		return nil
 	}
+	found := credential.Find(doc)
+	w.response.Results = append(w.response.Results, found...)
+	meta, ok := doc.Peek()
+	if !ok {
+		object, err := doc.Object()
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", doc, err)
+		}
+		meta = metaOf(object)
+	}
+	w.secret = w.secret || len(found) > 0 || meta.Kind == "Secret"
 	return nil
 }

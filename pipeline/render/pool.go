@@ -38,6 +38,10 @@ type Pool struct {
 	done    chan struct{}
 	stop    sync.Once
 	running sync.WaitGroup
+
+	identified   sync.Once
+	identity     string
+	unidentified error
 }
 
 // NewPool returns a pool. Close ends it.
@@ -175,6 +179,7 @@ func (p *Pool) Render(ctx context.Context, files tree.Reader, request Request) (
 		if text := strings.TrimSpace(worker.stderr.String()); text != "" {
 			response.Warnings = append(response.Warnings, strings.Split(strings.ToValidUTF8(text, "?"), "\n")...)
 		}
+		response.takeBuild(request.Given)
 		return response, nil
 	}
 	if ctx.Err() != nil {
@@ -201,7 +206,13 @@ func serveRequest(worker *rendererProcess, files tree.Reader, request Request, a
 	if err := writeFrame(worker.in, frameRequest, text); err != nil {
 		return nil, err
 	}
+	if request.Given != nil {
+		if err := writeBuilt(worker.in, &Built{Response: Response{Type: request.Given.Type}, Items: request.Given.Items}); err != nil {
+			return nil, err
+		}
+	}
 	var objects []Object
+	built := &keptBuild{left: 2 * request.Limits.Output, done: request.Keep}
 	left, asked := request.Limits.Output, 0
 	bound := func(kind byte) int64 {
 		switch kind {
@@ -242,6 +253,10 @@ func serveRequest(worker *rendererProcess, files tree.Reader, request Request, a
 			}
 			objects = append(objects, object)
 			left -= int64(len(content))
+		case frameItem, frameBuilt:
+			if err := built.take(kind, content); err != nil {
+				return nil, err
+			}
 		case frameError:
 			return nil, &renderError{string(content)}
 		case frameDone:
@@ -249,7 +264,7 @@ func serveRequest(worker *rendererProcess, files tree.Reader, request Request, a
 			if err != nil {
 				return nil, err
 			}
-			response.Objects = objects
+			response.Objects, response.Built = objects, built.finished
 			return response, nil
 		default:
 			return nil, protocolError(fmt.Sprintf("a message of kind %q", kind))

@@ -54,6 +54,10 @@ type Request struct {
 	ReleasesKey *derive.Key `json:"-"`
 	// Limits bound the render.
 	Limits Limits `json:"limits"`
+	// Given is what the build gave before: only the rest is done. It goes to the renderer beside the request.
+	Given *Built `json:"-"`
+	// Keep asks for what the build gives (Response.Built). It is called when that is there and nothing more is asked for it.
+	Keep func() `json:"-"`
 }
 
 // Policy is the text of one InjectionPolicy.
@@ -125,6 +129,8 @@ type Response struct {
 	Decisions []Decision `json:"decisions,omitempty"`
 	// Warnings are what the build says beside.
 	Warnings []string `json:"warnings,omitempty"`
+	// Built is what the build gave, with Request.Keep; nil where that is not to be kept, as it holds what is secret.
+	Built *Built `json:"-"`
 	// Build and Inject are how long the two took, without starting the renderer.
 	Build  time.Duration `json:"build"`
 	Inject time.Duration `json:"inject"`

@@ -23,6 +23,8 @@ const (
 	frameAnswer   = 'A' // to the renderer: a status byte and content
 	frameQuestion = 'Q' // from the renderer: question
 	frameObject   = 'O' // from the renderer: Object, a line break, its YAML
+	frameItem     = 'B' // behind the request, or from the renderer: BuiltItem, a line break, its text
+	frameBuilt    = 'K' // behind all of these: Response of the build
 	frameDone     = 'D' // from the renderer: Response
 	frameError    = 'E' // from the renderer: the text of an error
 	frameInspect  = 'I' // to the renderer instead of a request, empty; from it: Isolation
@@ -217,11 +219,14 @@ type sentRequest struct {
 	Request
 	DerivedKey  []byte `json:"derivedKey,omitempty"`
 	ReleasesKey []byte `json:"releasesKey,omitempty"`
+	// Given says that a build follows, Keep that one is wanted.
+	Given bool `json:"given,omitempty"`
+	Keep  bool `json:"keep,omitempty"`
 }
 
 // encodeRequest writes a request.
 func encodeRequest(request Request) ([]byte, error) {
-	sent := sentRequest{Request: request}
+	sent := sentRequest{Request: request, Given: request.Given != nil, Keep: request.Keep != nil}
 	if request.DerivedKey != nil {
 		sent.DerivedKey = request.DerivedKey.Bytes()
 	}
@@ -231,8 +236,8 @@ func encodeRequest(request Request) ([]byte, error) {
 	return json.Marshal(sent)
 }
 
-// decodeRequest reads what encodeRequest writes.
-func decodeRequest(content []byte) (Request, error) {
+// decodeRequest reads what encodeRequest writes, and the build that follows.
+func decodeRequest(content []byte, in io.Reader) (Request, error) {
 	var sent sentRequest
 	err := json.Unmarshal(content, &sent)
 	if err == nil && sent.DerivedKey != nil {
@@ -240,6 +245,12 @@ func decodeRequest(content []byte) (Request, error) {
 	}
 	if err == nil && sent.ReleasesKey != nil {
 		sent.Request.ReleasesKey, err = derive.KeyOf(sent.ReleasesKey)
+	}
+	if sent.Keep {
+		sent.Request.Keep = func() {}
+	}
+	if err == nil && sent.Given {
+		sent.Request.Given, err = readBuilt(in)
 	}
 	return sent.Request, err
 }

@@ -46,12 +46,12 @@ func Main(in io.Reader, out io.Writer) int {
 	if err != nil || kind != frameRequest {
 		return 1 // nobody wants anything
 	}
-	request, err := decodeRequest(content)
+	request, err := decodeRequest(content, in)
 	if err != nil {
 		return writeFailure(flushing, fmt.Errorf("reading the request: %w", err))
 	}
 	debug.SetMemoryLimit(request.Limits.Memory * 8 / 10)
-	w := &renderWorker{request: request, files: &remoteTree{in, flushing}, marked: map[string]string{}}
+	w := &renderWorker{request: request, files: &remoteTree{in, flushing}, out: buffered, marked: map[string]string{}}
 	if err := w.runSafely(); err != nil {
 		return writeFailure(flushing, err)
 	}
@@ -90,7 +90,9 @@ func writeFailure(out io.Writer, err error) int {
 type renderWorker struct {
 	request  Request
 	files    tree.Reader
+	out      io.Writer
 	response Response
+	secret   bool              // what was built holds a Secret or a credential
 	marked   map[string]string // kinds and names of functions to their own apiVersion
 	layers   func([]byte) []byte
 	written  *writtenObjects // with releases or the gate
@@ -125,12 +127,56 @@ func (w *renderWorker) sendResponse(out *frameFlusher) error {
 }
 
 func (w *renderWorker) runRender(ctx context.Context) error {
-	err := w.checkBuildPath()
+	items, err := w.buildOrTake(ctx)
 	if err != nil {
 		return err
 	}
-	if w.response.Type, err = w.detectBuildType(); err != nil {
+	if len(w.response.Wanted) > 0 || w.request.Discover {
+		return nil // it is rendered again, with what is wanted
+	}
+	policies, err := w.parsePolicies()
+	if err != nil {
 		return err
+	}
+	w.rememberBuilt(items)
+	if items, err = w.applyPolicies(ctx, policies, items); err != nil {
+		return err
+	}
+	if err := w.checkSchema(items, policies); err != nil {
+		return err
+	}
+	if err := w.checkGate(ctx, items); err != nil {
+		return err
+	}
+	return w.addObjects(items)
+}
+
+// buildOrTake returns the documents to inject into.
+func (w *renderWorker) buildOrTake(ctx context.Context) ([]fn.Item, error) {
+	if w.request.Given != nil {
+		return w.takeGiven()
+	}
+	items, err := w.buildItems(ctx)
+	if err != nil || w.request.Discover {
+		return nil, err
+	}
+	if len(w.response.Wanted) > 0 {
+		return nil, w.sendBuilt(nil)
+	}
+	if err := w.findCredentials(items); err != nil {
+		return nil, err
+	}
+	return items, w.sendBuilt(items)
+}
+
+// buildItems builds.
+func (w *renderWorker) buildItems(ctx context.Context) ([]fn.Item, error) {
+	err := w.checkBuildPath()
+	if err != nil {
+		return nil, err
+	}
+	if w.response.Type, err = w.detectBuildType(); err != nil {
+		return nil, err
 	}
 	pointers := &pointerReader{Reader: w.files}
 	w.files = pointers
@@ -149,35 +195,15 @@ func (w *renderWorker) runRender(ctx context.Context) error {
 	}
 	switch {
 	case err != nil && w.response.Type == v1alpha1.BuildHelm:
-		return pointers.explain(err) // it names the chart
+		return nil, pointers.explain(err) // it names the chart
 	case err != nil:
-		return fmt.Errorf("building %s: %w", w.request.Path, pointers.explain(err))
+		return nil, fmt.Errorf("building %s: %w", w.request.Path, pointers.explain(err))
 	}
 	if items, err = w.renderReleases(ctx, items); err != nil {
-		return fmt.Errorf("building %s: %w", w.request.Path, pointers.explain(err))
+		return nil, fmt.Errorf("building %s: %w", w.request.Path, pointers.explain(err))
 	}
 	w.response.Build = time.Since(start) - w.response.Inject
-	if len(w.response.Wanted) > 0 || w.request.Discover {
-		return nil // it is rendered again, with what is wanted
-	}
-	if err := w.findCredentials(items); err != nil {
-		return err
-	}
-	policies, err := w.parsePolicies()
-	if err != nil {
-		return err
-	}
-	w.rememberBuilt(items)
-	if items, err = w.applyPolicies(ctx, policies, items); err != nil {
-		return err
-	}
-	if err := w.checkSchema(items, policies); err != nil {
-		return err
-	}
-	if err := w.checkGate(ctx, items); err != nil {
-		return err
-	}
-	return w.addObjects(items)
+	return items, nil
 }
 
 // checkBuildPath looks for the directory that is built. A chart has a path of its own.

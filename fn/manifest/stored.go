@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import "errors"
+
+// Stored is a document in a form that can be written down and read again.
+type Stored struct {
+	// Path and Index are those of the document, Line is the line of its first byte in the file.
+	Path  string `json:"path,omitempty"`
+	Index int    `json:"index,omitempty"`
+	Line  int    `json:"line"`
+	// Text is the document's bytes.
+	Text string `json:"-"`
+}
+
+// Stored returns the form of a document that can be written down; false for an element of a list, which is nothing without it.
+func (d *Document) Stored() (Stored, bool) {
+	return Stored{Path: d.path, Index: d.index, Line: d.line, Text: d.text}, d.list == nil
+}
+
+// Document returns the document that was stored.
+func (s Stored) Document() (*Document, error) {
+	if s.Line < 1 || s.Index < 0 {
+		return nil, errors.New("reading a stored document: it has no place in a file")
+	}
+	if err := checkText(s.Path, []byte(s.Text)); err != nil {
+		return nil, err
+	}
+	d := &Document{path: s.Path, index: s.Index, line: s.Line, text: s.Text, parent: -1}
+	return d, d.checkJSON()
+}

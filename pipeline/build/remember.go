@@ -1,0 +1,206 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package build
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/build/cache"
+	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+// Cache remembers what builds gave before the injection, so that another policy need not build again.
+type Cache struct {
+	// Store keeps it.
+	Store *cache.Store
+	// Check has everything built nevertheless, and compared with what is remembered: what differs is an error.
+	Check bool
+}
+
+// identified are renderers that say which program they are.
+type identified interface {
+	Identity() (string, error)
+}
+
+// render renders, from the build that is remembered where there is one.
+func (b *Builder) render(ctx context.Context, p *v1alpha1.RenderPipeline, files tree.Reader, request render.Request) (*render.Response, error) {
+	slot, ok := b.slotOf(p, request)
+	if !ok {
+		return b.Renderer.Render(ctx, files, request)
+	}
+	asked := newAskedFiles(files)
+	variant, known := b.findBuilt(slot, asked)
+	if known != nil && !b.Cache.Check {
+		b.Cache.Store.Use(slot, variant)
+		if response, ok := known.Finished(); ok {
+			return response, nil
+		}
+		request.Given = known
+		return b.Renderer.Render(ctx, files, request)
+	}
+	request.Keep = asked.stop
+	response, err := b.Renderer.Render(ctx, asked, request)
+	if err != nil {
+		return nil, err
+	}
+	if known != nil {
+		if err := compareBuilds(known, response.Built); err != nil {
+			b.Cache.Store.Remove(slot, variant)
+			return nil, err
+		}
+	}
+	if response.Built != nil && known == nil {
+		b.keepBuilt(slot, asked.questions(), response.Built)
+	}
+	response.Built = nil
+	return response, nil
+}
+
+// slotOf returns a digest of all that a build depends on but the files, and of whom its result is for: pipelines of one namespace
+// with the same sources, which are read with what this namespace knows. A build with a key for secrets is not kept, and none before a
+// gate, whose findings name places in files that only the build reads.
+func (b *Builder) slotOf(p *v1alpha1.RenderPipeline, request render.Request) (slot string, ok bool) {
+	renderer, known := b.Renderer.(identified)
+	if b.Cache == nil || !known || request.Discover || request.DerivedKey != nil || request.ReleasesKey != nil || request.Gated() {
+		return "", false
+	}
+	program, err := renderer.Identity()
+	if err != nil {
+		return "", false
+	}
+	text, err := json.Marshal([]any{program, b.Version, Trust(p), request.WithoutInjection()})
+	if err != nil {
+		panic(err) // it is plain data
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:20]), true
+}
+
+// Trust is what pipelines have in common that may see each other's files: their namespace, and what they read.
+func Trust(p *v1alpha1.RenderPipeline) []string {
+	trust := []string{p.Metadata.Namespace}
+	for _, one := range p.AllSources() {
+		trust = append(trust, one.MountPath, one.URL())
+	}
+	return trust
+}
+
+// remembered is the head of what is kept, in front of the build.
+type remembered struct {
+	Questions []question `json:"questions"`
+}
+
+// findBuilt looks for a build that would read what these files hold.
+func (b *Builder) findBuilt(slot string, files *askedFiles) (variant string, known *render.Built) {
+	for _, variant := range b.Cache.Store.Variants(slot) {
+		content, ok := b.Cache.Store.Read(slot, variant)
+		if !ok {
+			continue
+		}
+		head, rest, _ := bytes.Cut(content, []byte("\n"))
+		var kept remembered
+		if json.Unmarshal(head, &kept) != nil || variantOf(kept.Questions) != variant || len(kept.Questions) == 0 {
+			b.Cache.Store.Remove(slot, variant)
+			continue
+		}
+		if !files.holds(kept.Questions) {
+			continue
+		}
+		if built, err := render.DecodeBuilt(rest); err == nil {
+			return variant, built
+		}
+		b.Cache.Store.Remove(slot, variant)
+	}
+	return "", nil
+}
+
+// keepBuilt remembers a build.
+func (b *Builder) keepBuilt(slot string, questions []question, built *render.Built) {
+	head, err := json.Marshal(remembered{questions})
+	if err != nil {
+		panic(err) // it is plain data
+	}
+	timeless := render.Built{Response: withoutTimes(built.Response), Items: built.Items}
+	if content, err := timeless.Encode(); err == nil && len(questions) > 0 {
+		b.Cache.Store.Write(slot, variantOf(questions), bytes.Join([][]byte{head, content}, []byte("\n")))
+	}
+}
+
+// variantOf is a digest of questions with their answers.
+func variantOf(questions []question) string {
+	text, err := json.Marshal(questions)
+	if err != nil {
+		panic(err) // it is plain data
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:20])
+}
+
+// compareBuilds says what a build from nothing gave that the remembered one had not.
+func compareBuilds(known, fresh *render.Built) error {
+	differs := func(what string) error {
+		return fmt.Errorf("comparing the build with what was remembered of it, which is removed now: %s; please report this, it must not happen", what)
+	}
+	if fresh == nil {
+		return differs("it is not one to be remembered any more")
+	}
+	for i := range max(len(known.Items), len(fresh.Items)) {
+		switch {
+		case i >= len(known.Items):
+			return differs(fmt.Sprintf("%s was not there", nameOf(fresh.Items[i])))
+		case i >= len(fresh.Items):
+			return differs(fmt.Sprintf("%s is not there any more", nameOf(known.Items[i])))
+		case known.Items[i] != fresh.Items[i]:
+			return differs(fmt.Sprintf("%s was %s", nameOf(fresh.Items[i]), describeDifference(known.Items[i], fresh.Items[i])))
+		}
+	}
+	was, err := (&render.Built{Response: withoutTimes(known.Response)}).Encode()
+	now, failed := (&render.Built{Response: withoutTimes(fresh.Response)}).Encode()
+	if err := errors.Join(err, failed); err != nil {
+		return err
+	}
+	if !bytes.Equal(was, now) {
+		return differs("its findings are others")
+	}
+	return nil
+}
+
+func withoutTimes(r render.Response) render.Response {
+	r.Build, r.Inject = 0, 0
+	return r
+}
+
+func nameOf(item render.BuiltItem) string {
+	doc, err := item.Document.Document()
+	if err != nil {
+		return "a document"
+	}
+	meta, ok := doc.Peek()
+	if !ok {
+		return fmt.Sprintf("the document at %s", doc)
+	}
+	if meta.Namespace != "" {
+		meta.Name = meta.Namespace + "/" + meta.Name
+	}
+	return meta.Kind + " " + meta.Name
+}
+
+// describeDifference tells the first line that differs, but not what is in it.
+func describeDifference(was, now render.BuiltItem) string {
+	before, after := bytes.Split([]byte(was.Document.Text), []byte("\n")), bytes.Split([]byte(now.Document.Text), []byte("\n"))
+	for i := range min(len(before), len(after)) {
+		if !bytes.Equal(before[i], after[i]) {
+			return fmt.Sprintf("%s, with another line %d", nameOf(was), i+1)
+		}
+	}
+	return fmt.Sprintf("%s, with %d lines in the place of %d, or from another file", nameOf(was), len(before), len(after))
+}

@@ -1,0 +1,193 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/prerig/prerig/fn"
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+)
+
+// Built is what a build gave, before the policies of the pipeline and its gates. It depends on the request without these, and on
+// what was asked of the files meanwhile; so it can be kept, and rendered with other policies.
+type Built struct {
+	// Response has what the build itself had to say, and charts that are wanted. It has no objects.
+	Response
+	// Items are the documents, in order.
+	Items []BuiltItem
+}
+
+// BuiltItem is one document of a build.
+type BuiltItem struct {
+	// Path and Index are where it is from, for messages.
+	Path  string `json:"path,omitempty"`
+	Index int    `json:"index,omitempty"`
+	// Document is its text and place.
+	Document manifest.Stored `json:"document"`
+}
+
+// WithoutInjection returns the request of a build: without what is done with its result.
+func (r Request) WithoutInjection() Request {
+	r.Policies, r.Schemas, r.Admission, r.Given, r.Keep = nil, nil, nil, nil, nil
+	return r
+}
+
+// Gated reports whether a gate looks at the result.
+func (r Request) Gated() bool { return r.Schemas != nil || r.Admission != nil }
+
+// Encode writes what a build gave, as Decode reads it.
+func (b *Built) Encode() ([]byte, error) {
+	var out bytes.Buffer
+	if err := writeBuilt(&out, b); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// DecodeBuilt reads what Encode has written.
+func DecodeBuilt(content []byte) (*Built, error) {
+	in := bytes.NewReader(content)
+	built, err := readBuilt(in)
+	if err == nil && in.Len() > 0 {
+		err = errors.New("there is more than one build")
+	}
+	return built, err
+}
+
+// writeBuilt writes the documents and, as its end, what there was to say.
+func writeBuilt(out io.Writer, b *Built) error {
+	for _, item := range b.Items {
+		head, err := json.Marshal(item)
+		if err != nil {
+			return err
+		}
+		if err := writeFrame(out, frameItem, append(append(head, '\n'), item.Document.Text...)); err != nil {
+			return err
+		}
+	}
+	text, err := encodeResponse(b.Response)
+	if err != nil {
+		return err
+	}
+	return writeFrame(out, frameBuilt, text)
+}
+
+// readBuilt reads what writeBuilt has written.
+func readBuilt(in io.Reader) (*Built, error) {
+	b := &Built{}
+	for {
+		kind, content, err := readFrame(in, maxFrame)
+		if err != nil {
+			return nil, fmt.Errorf("reading a build: %w", err)
+		}
+		if done, err := b.add(kind, content); done || err != nil {
+			return b, err
+		}
+	}
+}
+
+// add takes one frame of a build, and reports whether it was the last.
+func (b *Built) add(kind byte, content []byte) (done bool, err error) {
+	switch kind {
+	case frameItem:
+		head, text, found := bytes.Cut(content, []byte("\n"))
+		var item BuiltItem
+		if err := json.Unmarshal(head, &item); err != nil || !found {
+			return false, protocolError("a document without a place")
+		}
+		item.Document.Text = string(text)
+		b.Items = append(b.Items, item)
+		return false, nil
+	case frameBuilt:
+		response, err := decodeResponse(content)
+		if err != nil {
+			return false, err
+		}
+		b.Response = *response
+		return true, nil
+	}
+	return false, protocolError(fmt.Sprintf("a message of kind %q", kind))
+}
+
+// takeGiven returns the documents of a build that was done before.
+func (w *renderWorker) takeGiven() ([]fn.Item, error) {
+	w.response.Type = w.request.Given.Type
+	items := make([]fn.Item, 0, len(w.request.Given.Items))
+	for _, one := range w.request.Given.Items {
+		doc, err := one.Document.Document()
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, fn.Item{Doc: doc, Path: one.Path, Index: one.Index})
+	}
+	return items, nil
+}
+
+// sendBuilt sends what was built, where that can be kept. Documents with values that are secret, or look so, are not.
+func (w *renderWorker) sendBuilt(items []fn.Item) error {
+	cheap := w.response.Type == v1alpha1.BuildPlain && w.request.Releases == nil // to read it again is no more work
+	if w.request.Keep == nil || w.secret || cheap {
+		return nil
+	}
+	b := &Built{Response: w.response}
+	size := int64(0)
+	for _, item := range items {
+		stored, ok := item.Doc.Stored()
+		if size += int64(len(stored.Text)); !ok || size > w.request.Limits.Output {
+			return nil
+		}
+		b.Items = append(b.Items, BuiltItem{Path: item.Path, Index: item.Index, Document: stored})
+	}
+	return writeBuilt(w.out, b)
+}
+
+// takeBuild puts the warnings of a build with it that was kept, and what one had to say that was given in front of the rest.
+func (r *Response) takeBuild(given *Built) {
+	if r.Built != nil {
+		r.Built.Warnings = r.Warnings
+	}
+	if given != nil {
+		r.Results = append(slices.Clip(given.Results), r.Results...)
+		r.Decisions = append(slices.Clip(given.Decisions), r.Decisions...)
+		r.Warnings = append(slices.Clip(given.Warnings), r.Warnings...)
+	}
+}
+
+// keptBuild takes what a renderer sends of its build.
+type keptBuild struct {
+	building, finished *Built
+	left               int64
+	done               func() // nil where none is wanted
+}
+
+func (k *keptBuild) take(kind byte, content []byte) error {
+	if k.left -= int64(len(content)); k.left < 0 || k.done == nil || k.finished != nil {
+		return protocolError("a build that nobody wants")
+	}
+	if k.building == nil {
+		k.building = &Built{}
+	}
+	done, err := k.building.add(kind, content)
+	if done {
+		k.finished = k.building
+		k.done()
+	}
+	return err
+}
+
+// Finished returns the response that a build is by itself: one that wants charts has nothing to inject.
+func (b *Built) Finished() (*Response, bool) {
+	if len(b.Wanted) == 0 {
+		return nil, false
+	}
+	response := b.Response
+	return &response, true
+}
