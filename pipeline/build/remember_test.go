@@ -173,9 +173,15 @@ func TestAChangeOfPolicyOnlyInjects(t *testing.T) {
 func TestNothingSecretIsRemembered(t *testing.T) {
 	key := "ghp_" + strings.Repeat("a1B2", 9)
 	for name, change := range map[string]func(*v1alpha1.RenderPipeline, map[string]string){
-		"a Secret":      func(_ *v1alpha1.RenderPipeline, f map[string]string) { f["app/app.yaml"] = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {a: b}\n" },
-		"one generated": func(_ *v1alpha1.RenderPipeline, f map[string]string) { f["app/kustomization.yaml"] += "secretGenerator:\n- {name: s, literals: [a=b]}\n" },
-		"a credential":  func(_ *v1alpha1.RenderPipeline, f map[string]string) { f["app/app.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: " + key + "}\n" },
+		"a Secret": func(_ *v1alpha1.RenderPipeline, f map[string]string) {
+			f["app/app.yaml"] = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\nstringData: {a: b}\n"
+		},
+		"one generated": func(_ *v1alpha1.RenderPipeline, f map[string]string) {
+			f["app/kustomization.yaml"] += "secretGenerator:\n- {name: s, literals: [a=b]}\n"
+		},
+		"a credential": func(_ *v1alpha1.RenderPipeline, f map[string]string) {
+			f["app/app.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: " + key + "}\n"
+		},
 		"one in a list": func(p *v1alpha1.RenderPipeline, f map[string]string) {
 			maps.DeleteFunc(f, func(name, _ string) bool { return strings.HasPrefix(name, "app/") })
 			f["app/Kptfile"] = "apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata: {name: a}\n"
