@@ -19,6 +19,7 @@ type Injector struct {
 	policies []*v1alpha1.InjectionPolicy
 	registry *workload.Registry
 	mode     v1alpha1.Mode
+	compiled []compiledIstio // of the policies
 	workers  int
 	keepPods bool
 	trace    bool
@@ -72,7 +73,7 @@ func New(policies []*v1alpha1.InjectionPolicy, opts ...Option) (*Injector, error
 	if err != nil {
 		return nil, fmt.Errorf("preparing the injection: %w", err)
 	}
-	in := &Injector{policies: policies, registry: registry, mode: policies[0].Spec.Mode, workers: runtime.GOMAXPROCS(0)}
+	in := &Injector{policies: policies, registry: registry, mode: policies[0].Spec.Mode, workers: runtime.GOMAXPROCS(0), compiled: make([]compiledIstio, len(policies))}
 	for _, opt := range opts {
 		if err := opt(in); err != nil {
 			return nil, err

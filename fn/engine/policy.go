@@ -39,7 +39,7 @@ type compiledPolicy struct {
 func (in *Injector) compilePolicies(s *cluster) ([]*compiledPolicy, result.Results) {
 	var plans []*compiledPolicy
 	var results result.Results
-	for _, p := range in.policies {
+	for i, p := range in.policies {
 		pl := &compiledPolicy{policy: p}
 		plans = append(plans, pl)
 		if err := pl.preparePins(s); err != nil {
@@ -53,7 +53,7 @@ func (in *Injector) compilePolicies(s *cluster) ([]*compiledPolicy, result.Resul
 		if p.Spec.Istio == nil {
 			continue
 		}
-		warnings, err := pl.prepareIstio(s)
+		warnings, err := pl.prepareIstio(s, &in.compiled[i])
 		if err != nil {
 			results = append(results, policyResult(p, result.Error, "spec.istio", err.Error()))
 			continue
@@ -80,7 +80,7 @@ func policyResult(p *v1alpha1.InjectionPolicy, severity result.Severity, field, 
 }
 
 // prepareIstio reads the injector's configuration from where the policy says it is.
-func (pl *compiledPolicy) prepareIstio(s *cluster) (warnings []string, err error) {
+func (pl *compiledPolicy) prepareIstio(s *cluster, compiled *compiledIstio) (warnings []string, err error) {
 	spec := pl.policy.Spec.Istio
 	o := istio.Options{
 		Version: spec.Version, Overrides: spec.Injector.Overrides, Revision: spec.Revision, Native: istio.Native(spec.NativeSidecars),
@@ -101,7 +101,7 @@ func (pl *compiledPolicy) prepareIstio(s *cluster) (warnings []string, err error
 			o.Mesh = cm.data("mesh")
 		}
 	}
-	if pl.istio, err = istio.New(o); err != nil {
+	if pl.istio, err = compiled.get(o); err != nil {
 		return nil, err
 	}
 	return pl.istio.Warnings(), pl.prepareDecision(s)

@@ -6,6 +6,7 @@ package build
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -118,7 +119,7 @@ func newRequest(p *v1alpha1.RenderPipeline, limits render.Limits) render.Request
 	request := render.Request{
 		Type: build.Type, Path: build.Path, Helm: build.Helm, Functions: build.Functions, Limits: limits,
 		Schemas: p.Spec.Gates.Schemas, Admission: p.Spec.Gates.Admission,
-		HelmCharts: build.HelmCharts, Releases: build.Releases,
+		HelmCharts: build.HelmCharts, Releases: build.Releases, Trust: strings.Join(Trust(p), "\n"),
 	}
 	for _, one := range p.Spec.Sources {
 		request.Sources = append(request.Sources, one.MountPath)

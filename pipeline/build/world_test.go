@@ -54,9 +54,17 @@ func newRenderer(t testing.TB) *countingRenderer {
 	return &countingRenderer{Pool: pool}
 }
 
-// newBuilders returns one that remembers in a directory and one that does not.
-func newBuilders(r build.Renderer, dir string) (with, without *build.Builder) {
-	without = &build.Builder{Renderer: r, Limits: render.DefaultLimits(), Version: "1"}
+// aloneRenderer renders everything in a process of its own.
+type aloneRenderer struct{ pool *render.Pool }
+
+func (r aloneRenderer) Render(ctx context.Context, files tree.Reader, request render.Request) (*render.Response, error) {
+	request.Trust = ""
+	return r.pool.Render(ctx, files, request)
+}
+
+// newBuilders returns one that remembers in a directory and uses renderers again, and one that does neither.
+func newBuilders(r *countingRenderer, dir string) (with, without *build.Builder) {
+	without = &build.Builder{Renderer: aloneRenderer{r.Pool}, Limits: render.DefaultLimits(), Version: "1"}
 	with = &build.Builder{Renderer: r, Limits: render.DefaultLimits(), Version: "1", Cache: &build.Cache{Store: cache.Open(cache.Options{Dir: dir, MaxBytes: 64 << 20})}}
 	return with, without
 }

@@ -30,5 +30,15 @@ func Enclose(layer string) Isolation {
 	return isolateProcess(allLayers)
 }
 
+// Waiting are the processes that wait to be used again.
+func (p *Pool) Waiting() (pids []int) {
+	p.sessions.mu.Lock()
+	defer p.sessions.mu.Unlock()
+	for _, one := range p.sessions.idle {
+		pids = append(pids, one.worker.command.Process.Pid)
+	}
+	return pids
+}
+
 // LetAsk bounds the questions of a render, in bytes.
 func (p *Pool) LetAsk(bytes int) { p.asking = bytes }

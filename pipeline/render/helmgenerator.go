@@ -40,10 +40,11 @@ var builtinGenerators map[int]func() resmap.GeneratorPlugin
 // helmPlugin is the type that runs the helm command.
 const helmPlugin = "*builtins.HelmChartInflationGeneratorPlugin"
 
-// installHelmGenerator puts our generator into kustomize's table.
+// installHelmGenerator puts our generator into kustomize's table, in the place of that of an earlier build too.
 func installHelmGenerator(create func() resmap.GeneratorPlugin) error {
 	for kind, factory := range builtinGenerators {
-		if fmt.Sprintf("%T", factory()) == helmPlugin {
+		made := factory()
+		if _, ours := made.(*helmGenerator); ours || fmt.Sprintf("%T", made) == helmPlugin {
 			builtinGenerators[kind] = create
 			return nil
 		}

@@ -28,6 +28,7 @@ type checkedTree struct {
 	bases   map[string]Base   // by their names
 	sources []string          // directories of further sources
 	charts  map[string]string // entries of helmCharts by directory and name, to file and line
+	schema  bool              // one may name a schema
 	refused error             // the first hard error: kustomize drops some on its way
 	count   int
 }
@@ -111,6 +112,7 @@ func (k *checkedTree) Read(name string) ([]byte, error) {
 // checkKustomization checks one file and gives it as kustomize is to read it. What is not YAML is left to kustomize to
 // complain about.
 func (k *checkedTree) checkKustomization(at string, content []byte) ([]byte, error) {
+	k.schema = k.schema || bytes.Contains(content, []byte("openapi"))
 	file, err := parseKustomization(at, k.baseOf(at), k.sources, content)
 	if err != nil || file == nil {
 		return content, err

@@ -69,6 +69,8 @@ func TestMain(m *testing.M) {
 			os.Exit(len(all) % 2)
 		case "probe":
 			probe()
+		case "once":
+			renderOnce()
 		case "start":
 			startOnAndOn()
 		}

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -39,6 +38,7 @@ type Pool struct {
 	stop    sync.Once
 	running sync.WaitGroup
 
+	sessions     sessionPool
 	identified   sync.Once
 	identity     string
 	unidentified error
@@ -54,7 +54,7 @@ func NewPool(options Options) (*Pool, error) {
 		options.Command = []string{self, Command}
 	}
 	keepFiles()
-	p := &Pool{options: options, asking: maxQuestions, warm: make(chan *rendererProcess, options.Warm), wanted: make(chan struct{}, options.Warm), done: make(chan struct{})}
+	p := &Pool{sessions: sessionPool{most: max(2, options.Warm)}, options: options, asking: maxQuestions, warm: make(chan *rendererProcess, options.Warm), wanted: make(chan struct{}, options.Warm), done: make(chan struct{})}
 	for range options.Warm {
 		p.wanted <- struct{}{}
 	}
@@ -90,6 +90,7 @@ func (p *Pool) refillWarm() {
 func (p *Pool) Close() {
 	p.stop.Do(func() { close(p.done) })
 	p.running.Wait()
+	p.sessions.close()
 	for {
 		select {
 		case waiting := <-p.warm:
@@ -156,27 +157,58 @@ var ErrTimeout = errors.New("the render took too long")
 // stepBackAfter is when a render counts as a long one, behind which no other is to wait.
 const stepBackAfter = 3 * time.Second
 
-// Render renders in a process of its own. The reader is asked for files by this process; give a tree.View and take its
-// record afterwards, also when the render fails.
+// Render renders in a process of its own, or in one that has rendered for the same trust and was left as it was before. The reader is
+// asked for files by this process; give a tree.View and take its record afterwards, also when the render fails.
 func (p *Pool) Render(ctx context.Context, files tree.Reader, request Request) (*Response, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, request.Limits.Timeout, fmt.Errorf("%w: more than %s", ErrTimeout, request.Limits.Timeout))
 	defer cancel()
+	if request.Trust != "" && request.DerivedKey == nil {
+		again := repeatable(files)
+		if response, done, err := p.renderAgain(ctx, again, request); done {
+			return response, err
+		}
+		files = again
+	}
 	worker, err := p.takeProcess()
 	if err != nil {
 		return nil, fmt.Errorf("starting the renderer: %w", err)
 	}
-	defer worker.killGroup()
-	if err := worker.setLimits(request.Limits); err != nil {
+	return p.renderIn(ctx, worker, files, request)
+}
+
+// renderIn renders in a process, and ends it or keeps it.
+func (p *Pool) renderIn(ctx context.Context, worker *rendererProcess, files tree.Reader, request Request) (*Response, error) {
+	kept := false
+	defer func() {
+		if !kept {
+			worker.killGroup()
+		}
+	}()
+	mark := ""
+	if request.Trust != "" && request.DerivedKey == nil {
+		mark = newMark()
+	}
+	if err := worker.setLimits(request.Limits, mark != ""); err != nil {
 		return nil, fmt.Errorf("limiting the renderer: %w", err)
 	}
 	stop := context.AfterFunc(ctx, worker.killGroup)
 	defer stop()
 	long := time.AfterFunc(stepBackAfter, worker.stepBack)
 	defer long.Stop()
-	response, err := serveRequest(worker, files, request, p.asking)
+	response, again, err := serveRequest(worker, files, request, mark, p.asking)
 	if err == nil {
-		worker.killGroup() // it has nothing more to do; what it wrote on its way is complete then
-		if text := strings.TrimSpace(worker.stderr.String()); text != "" {
+		text, whole := "", false
+		if again && mark != "" {
+			text, whole = worker.stderr.takeUntil(mark, markTimeout)
+		}
+		// One that takes long has stepped back for good.
+		if whole && long.Stop() && stop() && worker.canGoOn() {
+			kept = true
+			p.sessions.put(sessionKey(request), worker)
+		} else if worker.killGroup(); !whole {
+			text = worker.stderr.String() // it has nothing more to do; what it wrote on its way is complete now
+		}
+		if text = strings.TrimSpace(text); text != "" {
 			response.Warnings = append(response.Warnings, strings.Split(strings.ToValidUTF8(text, "?"), "\n")...)
 		}
 		response.takeBuild(request.Given)
@@ -198,17 +230,17 @@ type renderError struct{ text string }
 func (e *renderError) Error() string { return e.text }
 
 // serveRequest sends the request and answers until the result is there.
-func serveRequest(worker *rendererProcess, files tree.Reader, request Request, asking int) (*Response, error) {
-	text, err := encodeRequest(request)
+func serveRequest(worker *rendererProcess, files tree.Reader, request Request, mark string, asking int) (response *Response, again bool, err error) {
+	text, err := encodeRequest(request, mark)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if err := writeFrame(worker.in, frameRequest, text); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if request.Given != nil {
 		if err := writeBuilt(worker.in, &Built{Response: Response{Type: request.Given.Type}, Items: request.Given.Items}); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	var objects []Object
@@ -228,46 +260,46 @@ func serveRequest(worker *rendererProcess, files tree.Reader, request Request, a
 		var limit *tree.LimitError
 		switch {
 		case errors.As(err, &limit) && (kind == frameObject || kind == frameDone):
-			return nil, &tree.LimitError{What: "size of the result in bytes", Limit: request.Limits.Output}
+			return nil, false, &tree.LimitError{What: "size of the result in bytes", Limit: request.Limits.Output}
 		case errors.As(err, &limit):
-			return nil, protocolError(fmt.Sprintf("a message of kind %q that is too long", kind))
+			return nil, false, protocolError(fmt.Sprintf("a message of kind %q that is too long", kind))
 		case err != nil:
-			return nil, err
+			return nil, false, err
 		}
 		switch kind {
 		case frameQuestion:
 			if asked += len(content); asked > asking {
-				return nil, protocolError("questions without an end")
+				return nil, false, protocolError("questions without an end")
 			}
 			var q treeQuestion
 			if err := json.Unmarshal(content, &q); err != nil || !fs.ValidPath(cleanPath(q.Path)) && cleanPath(q.Path) != "" {
-				return nil, protocolError("a question that makes no sense")
+				return nil, false, protocolError("a question that makes no sense")
 			}
 			if err := writeFrame(worker.in, frameAnswer, answerQuestion(files, q)); err != nil {
-				return nil, err
+				return nil, false, err
 			}
 		case frameObject:
 			object, err := decodeObject(content)
 			if err != nil {
-				return nil, err
+				return nil, false, err
 			}
 			objects = append(objects, object)
 			left -= int64(len(content))
 		case frameItem, frameBuilt:
 			if err := built.take(kind, content); err != nil {
-				return nil, err
+				return nil, false, err
 			}
 		case frameError:
-			return nil, &renderError{string(content)}
+			return nil, false, &renderError{string(content)}
 		case frameDone:
-			response, err := decodeResponse(content)
+			response, again, err := decodeLast(content)
 			if err != nil {
-				return nil, err
+				return nil, false, err
 			}
 			response.Objects, response.Built = objects, built.finished
-			return response, nil
+			return response, again, nil
 		default:
-			return nil, protocolError(fmt.Sprintf("a message of kind %q", kind))
+			return nil, false, protocolError(fmt.Sprintf("a message of kind %q", kind))
 		}
 	}
 }
@@ -283,37 +315,3 @@ func decodeObject(content []byte) (Object, error) {
 }
 
 func protocolError(what string) error { return fmt.Errorf("the renderer sent %s", what) }
-
-var _ io.Writer = (*tailBuffer)(nil)
-
-// tailBuffer keeps the beginning and the end of what a renderer says on standard error: a Go program that ends by itself says
-// first why, and then where, which can be long.
-type tailBuffer struct {
-	mu    sync.Mutex
-	start []byte
-	text  []byte // what follows
-}
-
-const (
-	maxStderr      = 16 << 10
-	maxStderrStart = 1 << 10
-)
-
-// Write implements io.Writer.
-func (b *tailBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	first := min(len(p), maxStderrStart-len(b.start))
-	b.start = append(b.start, p[:first]...)
-	b.text = append(b.text, p[first:]...)
-	if over := len(b.text) - maxStderr; over > 0 {
-		b.text = b.text[over:]
-	}
-	return len(p), nil
-}
-
-func (b *tailBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return string(b.start) + string(b.text)
-}

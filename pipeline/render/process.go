@@ -30,6 +30,7 @@ type rendererProcess struct {
 	apart   bool // in namespaces of its own
 	once    sync.Once
 	exited  chan struct{}
+	renders int // that it has done
 }
 
 // noNamespaces is set when the system does not let us make any: then they are not tried again.
@@ -131,18 +132,28 @@ func (p *rendererProcess) killGroup() {
 	<-p.exited
 }
 
-// setLimits sets what the renderer may use. No file can be written or made, no further process is of use to it.
-func (p *rendererProcess) setLimits(limits Limits) error {
-	seconds := uint64(limits.Timeout/time.Second)*2 + 2
+// setLimits sets what the renderer may use. No file can be written or made, no further process is of use to it. One that may be
+// used again has a second bound of its processor time, for all renders together; a limit cannot be raised.
+func (p *rendererProcess) setLimits(limits Limits, again bool) error {
+	allowed := limits.Timeout/time.Second*2 + 2
+	seconds, most := uint64(allowed), uint64(allowed)
+	if again {
+		used, _ := p.cpuTime()
+		seconds, most = seconds+uint64(used/time.Second), most+uint64(sessionCPU/time.Second)
+	}
 	for _, one := range []struct {
-		what  int
-		value uint64
+		what        int
+		value, most uint64
 	}{
-		{unix.RLIMIT_DATA, uint64(limits.Memory)}, {unix.RLIMIT_CPU, seconds}, {unix.RLIMIT_FSIZE, 0}, {unix.RLIMIT_CORE, 0}, {unix.RLIMIT_NOFILE, 64},
+		{unix.RLIMIT_CPU, min(seconds, most), most}, {unix.RLIMIT_DATA, uint64(limits.Memory), uint64(limits.Memory)},
+		{unix.RLIMIT_FSIZE, 0, 0}, {unix.RLIMIT_CORE, 0, 0}, {unix.RLIMIT_NOFILE, 64, 64},
 	} {
-		value := unix.Rlimit{Cur: one.value, Max: one.value}
+		value := unix.Rlimit{Cur: one.value, Max: one.most}
 		if err := unix.Prlimit(p.command.Process.Pid, one.what, &value, nil); err != nil {
 			return err
+		}
+		if p.renders > 0 {
+			return nil // the others are as they were
 		}
 	}
 	return nil
@@ -175,7 +186,7 @@ func (p *rendererProcess) explainEnd(err error, limits Limits) error {
 		return fmt.Errorf("the renderer needs more memory than its limit of %d bytes", limits.Memory)
 	case strings.Contains(text, "stack exceeds"):
 		return errors.New("the renderer's stack grew too large: the input is nested too deeply")
-	case state != nil && strings.Contains(state.String(), "SIGXCPU"), state != nil && strings.Contains(state.String(), "cpu time"):
+	case strings.Contains(text, "SIGXCPU"), state != nil && strings.Contains(state.String(), "SIGXCPU"), state != nil && strings.Contains(state.String(), "cpu time"):
 		return fmt.Errorf("the renderer used more processor time than %s allow", limits.Timeout)
 	case state != nil:
 		return fmt.Errorf("the renderer ended without a result (%s): %w: %s", state, err, lastLines(text))

@@ -56,6 +56,9 @@ type Request struct {
 	Limits Limits `json:"limits"`
 	// Given is what the build gave before: only the rest is done. It goes to the renderer beside the request.
 	Given *Built `json:"-"`
+	// Trust names those who may use one renderer after the other; "" is for a renderer that is used for this render alone. It is the
+	// caller's to say, and the renderer does not know it.
+	Trust string `json:"-"`
 	// Keep asks for what the build gives (Response.Built). It is called when that is there and nothing more is asked for it.
 	Keep func() `json:"-"`
 }

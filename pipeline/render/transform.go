@@ -37,7 +37,7 @@ import (
 // "builtin" is looked up in a table by its kind. The table belongs to an internal package, so it is reached by its linker
 // symbol. In the tree that kustomize sees, an object that names a function gets apiVersion "builtin" (its own one goes
 // into an annotation), and the table's entry for unknown kinds makes our transformer. Everything else of plugins stays
-// disabled by kustomize itself. A render has its own process, so this changes nothing for anybody else.
+// disabled by kustomize itself. A renderer has its own process and puts it in for each build, so this changes nothing for anybody else.
 //
 //go:linkname builtinTransformers sigs.k8s.io/kustomize/api/internal/plugins/builtinhelpers.TransformerFactories
 var builtinTransformers map[int]func() resmap.TransformerPlugin
@@ -212,11 +212,11 @@ func annotationValue(doc *yaml.Node, key string) *yaml.Node {
 
 // functionTransformer is a transformer of kustomize that is Prerig's own function.
 type functionTransformer struct {
-	ctx     context.Context
-	worker  *renderWorker
-	helpers *resmap.PluginHelpers
-	policy  *v1alpha1.InjectionPolicy
-	layer   string
+	ctx      context.Context
+	worker   *renderWorker
+	helpers  *resmap.PluginHelpers
+	policies *compiledPolicies
+	layer    string
 }
 
 // Config implements resmap.Configurable.
@@ -242,13 +242,16 @@ func (f *functionTransformer) Config(helpers *resmap.PluginHelpers, config []byt
 	object["apiVersion"] = apiVersion
 	f.worker.marked[fmt.Sprintf("%v %v", object["kind"], metadata["name"])] = apiVersion
 	f.helpers, f.layer = helpers, string(f.worker.layers([]byte(strings.TrimPrefix(helpers.Loader().Root(), "/"))))
-	f.policy, err = v1alpha1.FromObject(object)
+	f.policies, err = f.worker.compiled.get("function "+string(config), func() ([]*v1alpha1.InjectionPolicy, error) {
+		policy, err := v1alpha1.FromObject(object)
+		return []*v1alpha1.InjectionPolicy{policy}, err
+	})
 	return err
 }
 
 // Transform implements resmap.Transformer: what changes is read back as kustomize reads the output of a function.
 func (f *functionTransformer) Transform(objects resmap.ResMap) error {
-	injector, err := fn.New([]*v1alpha1.InjectionPolicy{f.policy})
+	injector, err := f.policies.compiled()
 	if err != nil {
 		return err
 	}

@@ -222,11 +222,13 @@ type sentRequest struct {
 	// Given says that a build follows, Keep that one is wanted.
 	Given bool `json:"given,omitempty"`
 	Keep  bool `json:"keep,omitempty"`
+	// Mark ends what is written to standard error, by a renderer that may be used again; "" is for one that is not.
+	Mark string `json:"mark,omitempty"`
 }
 
 // encodeRequest writes a request.
-func encodeRequest(request Request) ([]byte, error) {
-	sent := sentRequest{Request: request, Given: request.Given != nil, Keep: request.Keep != nil}
+func encodeRequest(request Request, mark string) ([]byte, error) {
+	sent := sentRequest{Request: request, Given: request.Given != nil, Keep: request.Keep != nil, Mark: mark}
 	if request.DerivedKey != nil {
 		sent.DerivedKey = request.DerivedKey.Bytes()
 	}
@@ -237,9 +239,9 @@ func encodeRequest(request Request) ([]byte, error) {
 }
 
 // decodeRequest reads what encodeRequest writes, and the build that follows.
-func decodeRequest(content []byte, in io.Reader) (Request, error) {
+func decodeRequest(content []byte, in io.Reader) (request Request, mark string, err error) {
 	var sent sentRequest
-	err := json.Unmarshal(content, &sent)
+	err = json.Unmarshal(content, &sent)
 	if err == nil && sent.DerivedKey != nil {
 		sent.Request.DerivedKey, err = derive.KeyOf(sent.DerivedKey)
 	}
@@ -252,7 +254,7 @@ func decodeRequest(content []byte, in io.Reader) (Request, error) {
 	if err == nil && sent.Given {
 		sent.Request.Given, err = readBuilt(in)
 	}
-	return sent.Request, err
+	return sent.Request, sent.Mark, err
 }
 
 // sentResponse is the last frame of a render.
@@ -260,11 +262,15 @@ type sentResponse struct {
 	Response
 	// Lines are those of the files of the results, which JSON leaves out.
 	Lines []int `json:"lines"`
+	// Again says that the renderer can be used again.
+	Again bool `json:"again,omitempty"`
 }
 
 // encodeResponse writes a response without its objects.
-func encodeResponse(response Response) ([]byte, error) {
-	sent := sentResponse{Response: response, Lines: make([]int, len(response.Results))}
+func encodeResponse(response Response) ([]byte, error) { return encodeLast(response, false) }
+
+func encodeLast(response Response, again bool) ([]byte, error) {
+	sent := sentResponse{Response: response, Lines: make([]int, len(response.Results)), Again: again}
 	for i, one := range response.Results {
 		if one.File != nil {
 			sent.Lines[i] = one.File.Line
@@ -275,14 +281,19 @@ func encodeResponse(response Response) ([]byte, error) {
 
 // decodeResponse reads what encodeResponse writes.
 func decodeResponse(content []byte) (*Response, error) {
+	response, _, err := decodeLast(content)
+	return response, err
+}
+
+func decodeLast(content []byte) (response *Response, again bool, err error) {
 	var sent sentResponse
 	if err := json.Unmarshal(content, &sent); err != nil || len(sent.Lines) != len(sent.Results) {
-		return nil, protocolError("a result that cannot be read")
+		return nil, false, protocolError("a result that cannot be read")
 	}
 	for i, line := range sent.Lines {
 		if file := sent.Results[i].File; file != nil {
 			file.Line = line
 		}
 	}
-	return &sent.Response, nil
+	return &sent.Response, sent.Again, nil
 }

@@ -12,8 +12,10 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"os"
 	"path"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/kustomize/api/konfig"
@@ -32,33 +34,42 @@ import (
 // Command is the hidden sub-command that runs Main.
 const Command = "render-worker"
 
-// Main is the renderer: it takes one request from in, asks for files, writes objects to out and returns the exit status.
-// The program calls it for the sub-command Command, as early as it can. It must be the only thing that the process does.
+// Main is the renderer: it takes a request from in, asks for files and writes objects to out, and so on with the next one as long as
+// each leaves the process as it was. It returns the exit status. The program calls it for the sub-command Command, as early as it
+// can. It must be the only thing that the process does.
 func Main(in io.Reader, out io.Writer) int {
 	isolation := isolateProcess(allLayers)
 	debug.SetGCPercent(collectAt)
 	buffered := bufio.NewWriterSize(out, 64<<10)
 	flushing := &frameFlusher{buffered}
-	kind, content, err := readFrame(in, maxFrame)
-	if err == nil && kind == frameInspect {
-		return reportIsolation(flushing, isolation)
+	policies := &policyCache{}
+	for {
+		kind, content, err := readFrame(in, maxFrame)
+		if err == nil && kind == frameInspect {
+			return reportIsolation(flushing, isolation)
+		}
+		if err != nil || kind != frameRequest {
+			return 1 // nobody wants anything
+		}
+		request, mark, err := decodeRequest(content, in)
+		if err != nil {
+			return writeFailure(flushing, fmt.Errorf("reading the request: %w", err))
+		}
+		debug.SetMemoryLimit(request.Limits.Memory * 8 / 10)
+		w := &renderWorker{
+			request: request, files: &remoteTree{in, flushing}, out: buffered, marked: map[string]string{}, compiled: policies,
+		}
+		if err := w.runSafely(); err != nil {
+			return writeFailure(flushing, err)
+		}
+		again := mark != "" && w.leavesNothing()
+		if again {
+			_, _ = os.Stderr.WriteString(mark)
+		}
+		if w.sendResponse(flushing, again) != nil || !again {
+			return 0
+		}
 	}
-	if err != nil || kind != frameRequest {
-		return 1 // nobody wants anything
-	}
-	request, err := decodeRequest(content, in)
-	if err != nil {
-		return writeFailure(flushing, fmt.Errorf("reading the request: %w", err))
-	}
-	debug.SetMemoryLimit(request.Limits.Memory * 8 / 10)
-	w := &renderWorker{request: request, files: &remoteTree{in, flushing}, out: buffered, marked: map[string]string{}}
-	if err := w.runSafely(); err != nil {
-		return writeFailure(flushing, err)
-	}
-	if err := w.sendResponse(flushing); err != nil {
-		return 1
-	}
-	return 0
 }
 
 // reportIsolation answers what the renderer is kept from, for those who want to know before they trust it with anything.
@@ -92,6 +103,8 @@ type renderWorker struct {
 	files    tree.Reader
 	out      io.Writer
 	response Response
+	compiled *policyCache
+	schema   bool              // a kustomization names a schema, which kustomize keeps
 	secret   bool              // what was built holds a Secret or a credential
 	marked   map[string]string // kinds and names of functions to their own apiVersion
 	layers   func([]byte) []byte
@@ -109,7 +122,7 @@ func (w *renderWorker) runSafely() (err error) {
 	return w.runRender(context.Background())
 }
 
-func (w *renderWorker) sendResponse(out *frameFlusher) error {
+func (w *renderWorker) sendResponse(out *frameFlusher, again bool) error {
 	for _, object := range w.response.Objects {
 		head, err := json.Marshal(object)
 		if err != nil {
@@ -119,7 +132,7 @@ func (w *renderWorker) sendResponse(out *frameFlusher) error {
 			return err
 		}
 	}
-	text, err := encodeResponse(w.response)
+	text, err := encodeLast(w.response, again)
 	if err != nil {
 		return err
 	}
@@ -142,7 +155,7 @@ func (w *renderWorker) runRender(ctx context.Context) error {
 	if items, err = w.applyPolicies(ctx, policies, items); err != nil {
 		return err
 	}
-	if err := w.checkSchema(items, policies); err != nil {
+	if err := w.checkSchema(items, policies.policies); err != nil {
 		return err
 	}
 	if err := w.checkGate(ctx, items); err != nil {
@@ -257,6 +270,7 @@ func (w *renderWorker) renderKustomize(ctx context.Context, at string) ([]fn.Ite
 	}
 	files := newKustomizations(w.files, w.request.Bases)
 	files.sources = w.request.Sources
+	defer func() { w.schema = w.schema || files.schema }()
 	if err := installHelmGenerator(func() resmap.GeneratorPlugin { return &helmGenerator{ctx: ctx, worker: w, places: files.charts} }); err != nil {
 		return nil, err
 	}
@@ -330,24 +344,30 @@ func resultsError(doing string, results result.Results) error {
 	return fmt.Errorf("%s: %w", doing, errors.Join(errs...))
 }
 
-func (w *renderWorker) parsePolicies() ([]*policyv1alpha1.InjectionPolicy, error) {
-	var all []*policyv1alpha1.InjectionPolicy
+// parsePolicies reads the policies of the pipeline.
+func (w *renderWorker) parsePolicies() (*compiledPolicies, error) {
+	var text strings.Builder
 	for _, policy := range w.request.Policies {
-		parsed, err := policyv1alpha1.Parse([]byte(policy.YAML))
-		if err != nil {
-			return nil, fmt.Errorf("reading the policy %s: %w", policy.Origin, err)
-		}
-		all = append(all, parsed)
+		fmt.Fprintf(&text, "%d %s %d %s\n", len(policy.Origin), policy.Origin, len(policy.YAML), policy.YAML)
 	}
-	return all, nil
+	return w.compiled.get(text.String(), func() (all []*policyv1alpha1.InjectionPolicy, err error) {
+		for _, policy := range w.request.Policies {
+			parsed, err := policyv1alpha1.Parse([]byte(policy.YAML))
+			if err != nil {
+				return nil, fmt.Errorf("reading the policy %s: %w", policy.Origin, err)
+			}
+			all = append(all, parsed)
+		}
+		return all, nil
+	})
 }
 
 // applyPolicies applies those of the pipeline to the result of the build.
-func (w *renderWorker) applyPolicies(ctx context.Context, policies []*policyv1alpha1.InjectionPolicy, items []fn.Item) ([]fn.Item, error) {
-	if len(policies) == 0 {
+func (w *renderWorker) applyPolicies(ctx context.Context, policies *compiledPolicies, items []fn.Item) ([]fn.Item, error) {
+	if len(policies.policies) == 0 {
 		return items, nil
 	}
-	injector, err := fn.New(policies)
+	injector, err := policies.compiled()
 	if err != nil {
 		return nil, err
 	}

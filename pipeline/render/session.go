@@ -1,0 +1,216 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/prerig/prerig/pipeline/source/tree"
+)
+
+// Bounds of a renderer that is used again.
+const (
+	sessionRenders = 1000             // it does
+	sessionCPU     = 60 * time.Second // it has used before its last render
+	sessionIdle    = 5 * time.Second  // it waits for the next
+	sessionMemory  = 256 << 20        // bytes it has between two
+	markTimeout    = 10 * time.Second // what it has written to its standard error is waited for
+)
+
+// sessionPool keeps renderers that have rendered, for others of the same trust. It is safe for concurrent use.
+type sessionPool struct {
+	most int // that wait
+
+	mu     sync.Mutex
+	closed bool
+	idle   []*idleRenderer // the last used last
+}
+
+type idleRenderer struct {
+	key    string
+	worker *rendererProcess
+	expiry *time.Timer
+}
+
+// sessionKey is what renders have in common that one renderer may do: whom they are for, and limits, which cannot be raised again.
+func sessionKey(request Request) string {
+	text, err := json.Marshal([]any{request.Trust, request.Limits.Timeout, request.Limits.Memory})
+	if err != nil {
+		panic(err) // it is plain data
+	}
+	return string(text)
+}
+
+// take returns a renderer that has rendered for the same, nil where there is none.
+func (s *sessionPool) take(key string) *rendererProcess {
+	for {
+		one := s.pick(func(one *idleRenderer) bool { return one.key == key })
+		if one == nil {
+			return nil
+		}
+		if one.worker.isAlive() {
+			return one.worker
+		}
+		one.worker.killGroup()
+	}
+}
+
+// pick takes the last of the renderers out that a caller wants.
+func (s *sessionPool) pick(wanted func(*idleRenderer) bool) *idleRenderer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, one := range slices.Backward(s.idle) {
+		if wanted(one) {
+			s.idle = slices.Delete(s.idle, i, i+1)
+			one.expiry.Stop()
+			return one
+		}
+	}
+	return nil
+}
+
+// put keeps a renderer for a while. The one that has waited longest makes room.
+func (s *sessionPool) put(key string, worker *rendererProcess) {
+	one := &idleRenderer{key: key, worker: worker}
+	var gone *idleRenderer
+	s.mu.Lock()
+	closed := s.closed || s.most == 0
+	if !closed {
+		if len(s.idle) >= s.most {
+			gone = s.idle[0]
+			gone.expiry.Stop()
+			s.idle = slices.Delete(s.idle, 0, 1)
+		}
+		one.expiry = time.AfterFunc(sessionIdle, func() {
+			if s.pick(func(other *idleRenderer) bool { return other == one }) != nil {
+				worker.killGroup()
+			}
+		})
+		s.idle = append(s.idle, one)
+	}
+	s.mu.Unlock()
+	if closed {
+		worker.killGroup()
+	}
+	if gone != nil {
+		gone.worker.killGroup()
+	}
+}
+
+// close ends those that wait, and those that come.
+func (s *sessionPool) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	for {
+		one := s.pick(func(*idleRenderer) bool { return true })
+		if one == nil {
+			return
+		}
+		one.worker.killGroup()
+	}
+}
+
+// renderAgain renders in a process that has rendered for the same. It reports whether there was one and what it gave is to be taken:
+// after an error of any kind, the render is done in a process of its own, so that no render is the worse for another one.
+func (p *Pool) renderAgain(ctx context.Context, files *repeatedReader, request Request) (response *Response, done bool, err error) {
+	worker := p.sessions.take(sessionKey(request))
+	if worker == nil {
+		return nil, false, nil
+	}
+	response, err = p.renderIn(ctx, worker, files, request)
+	return response, err == nil || ctx.Err() != nil, err
+}
+
+// newMark returns what ends the standard error of one render. No source can know it.
+func newMark() string { return "\x00" + rand.Text() + "\n" }
+
+// canGoOn reports whether a renderer may be kept for the next one.
+func (p *rendererProcess) canGoOn() bool {
+	p.renders++
+	used, ok := p.cpuTime()
+	return ok && p.renders < sessionRenders && used < sessionCPU && p.memory() < sessionMemory
+}
+
+// cpuTime is how much processor time it has used.
+func (p *rendererProcess) cpuTime() (time.Duration, bool) {
+	const processClock = 2 // the clock of all that a process has used (MAKE_PROCESS_CPUCLOCK in the kernel)
+	var used unix.Timespec
+	err := unix.ClockGettime(int32(^p.command.Process.Pid<<3|processClock), &used)
+	return time.Duration(used.Nano()), err == nil
+}
+
+// memory is how many bytes it has that are its own.
+func (p *rendererProcess) memory() int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.command.Process.Pid))
+	var all, resident, shared int64
+	if _, scanned := fmt.Sscan(string(text), &all, &resident, &shared); err != nil || scanned != nil {
+		return math.MaxInt64
+	}
+	return (resident - shared) * int64(os.Getpagesize())
+}
+
+// repeatedReader keeps answers, so that a render that is done again does not count twice for the limits of what is read.
+type repeatedReader struct {
+	tree.Reader
+
+	mu    sync.Mutex
+	kept  map[treeQuestion]repeatedAnswer
+	bytes int
+}
+
+type repeatedAnswer struct {
+	info    tree.Info
+	content []byte
+	list    []tree.Info
+	err     error
+}
+
+// maxRepeated bounds what is kept, in bytes. What is more is asked again.
+const maxRepeated = 8 << 20
+
+func repeatable(files tree.Reader) *repeatedReader {
+	return &repeatedReader{Reader: files, kept: map[treeQuestion]repeatedAnswer{}}
+}
+
+func (r *repeatedReader) ask(q treeQuestion, look func() repeatedAnswer) repeatedAnswer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if a, ok := r.kept[q]; ok {
+		return a
+	}
+	a := look()
+	if r.bytes += len(a.content); r.bytes <= maxRepeated {
+		r.kept[q] = a
+	}
+	return a
+}
+
+// Lookup implements tree.Reader.
+func (r *repeatedReader) Lookup(name string) (tree.Info, error) {
+	a := r.ask(treeQuestion{tree.OpLookup, name}, func() (a repeatedAnswer) { a.info, a.err = r.Reader.Lookup(name); return a })
+	return a.info, a.err
+}
+
+// Read implements tree.Reader.
+func (r *repeatedReader) Read(name string) ([]byte, error) {
+	a := r.ask(treeQuestion{tree.OpRead, name}, func() (a repeatedAnswer) { a.content, a.err = r.Reader.Read(name); return a })
+	return a.content, a.err
+}
+
+// List implements tree.Reader.
+func (r *repeatedReader) List(name string) ([]tree.Info, error) {
+	a := r.ask(treeQuestion{tree.OpList, name}, func() (a repeatedAnswer) { a.list, a.err = r.Reader.List(name); return a })
+	return a.list, a.err
+}
