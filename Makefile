@@ -287,6 +287,11 @@ bench: build ## Measure against a function that does nothing, lint against injec
 bench-pipeline: build ## Measure the pipeline against a shell script with git and kustomize.
 	go run ./pipeline/internal/bench -prerig $(dist)/prerig -function $(dist)/prerig-fn
 
+BENCH_FLEET ?= 100 1000
+.PHONY: bench-fleet
+bench-fleet: build ## Measure an upgrade over fleets of applications, BENCH_FLEET="100 1000 10000".
+	for n in $(BENCH_FLEET); do go run ./pipeline/internal/bench -prerig $(dist)/prerig -function $(dist)/prerig-fn -apps $$n -sample 5 || exit 1; done
+
 BENCH_RELEASES ?= 300
 
 # The chart is that of istiod in the module that the comparison with Istio's webhook pins. A few minutes; BENCH_RELEASES=20 takes one.

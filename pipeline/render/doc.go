@@ -6,8 +6,8 @@
 // A render runs in a process of its own, or in one that has rendered for the same trust (Request.Trust): kustomize keeps state in
 // globals, and a source is not trusted. A process is used again only where a render has left nothing in it (again.go, session.go),
 // and what fails in it then is rendered in a new one; so no render is another one for those before it. The process has
-// nothing of our environment, no credentials and no files but the three that it talks through; it is bounded in time, memory and output, and it sees the source only by asking this one for files over its
-// standard input and output. What it asked for is the record by which a later commit is judged.
+// nothing of our environment, no credentials and no files but the three that it talks through; it is bounded in time, memory and
+// output, and it sees the source only by asking this one for files over its standard input and output. What it asked for is the record by which a later commit is judged.
 //
 // Before it reads anything it takes from itself what the kernel lets an ordinary process take (enclose.go): the file system
 // by an empty root and by Landlock, and everything else, network and other processes included, by a filter of system calls.
