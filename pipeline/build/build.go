@@ -48,6 +48,8 @@ type Builder struct {
 	Bases []giturl.Pattern
 	// Cache remembers builds; nil remembers none.
 	Cache *Cache
+	// Alone has each build in a process of its own, that has rendered nothing before and renders nothing afterwards.
+	Alone bool
 	// Version of Prerig.
 	Version string
 
@@ -82,7 +84,7 @@ func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, root *t
 		return built, err
 	}
 	view := tree.NewView(root, limits.Read)
-	built.Request = newRequest(p, limits)
+	built.Request = b.newRequest(p, limits)
 	defer func() {
 		if r := recover(); r != nil {
 			err = fault.Recovered(r)
@@ -114,12 +116,15 @@ func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, root *t
 }
 
 // newRequest returns what is asked of the renderer before policies, bases and charts are there.
-func newRequest(p *v1alpha1.RenderPipeline, limits render.Limits) render.Request {
+func (b *Builder) newRequest(p *v1alpha1.RenderPipeline, limits render.Limits) render.Request {
 	build := p.Spec.Build
 	request := render.Request{
 		Type: build.Type, Path: build.Path, Helm: build.Helm, Functions: build.Functions, Limits: limits,
 		Schemas: p.Spec.Gates.Schemas, Admission: p.Spec.Gates.Admission,
-		HelmCharts: build.HelmCharts, Releases: build.Releases, Trust: strings.Join(Trust(p), "\n"),
+		HelmCharts: build.HelmCharts, Releases: build.Releases,
+	}
+	if !b.Alone {
+		request.Trust = strings.Join(Trust(p), "\n")
 	}
 	for _, one := range p.Spec.Sources {
 		request.Sources = append(request.Sources, one.MountPath)

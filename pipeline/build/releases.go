@@ -66,7 +66,7 @@ func (b *Builder) FindCharts(ctx context.Context, p *v1alpha1.RenderPipeline, ro
 		return nil, err
 	}
 	view := tree.NewView(root, limits.Read)
-	request := newRequest(p, limits)
+	request := b.newRequest(p, limits)
 	if request.Releases == nil {
 		return render.FindCharts(view, request)
 	}

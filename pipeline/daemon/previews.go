@@ -29,9 +29,13 @@ func (p *components) openPreviews(reach tenant.Reach, limits render.Limits, secr
 	forks := source.New(source.Options{StateDir: at("forks"), Dialer: p.dialer, Sources: reach.Sources})
 	p.preview = preview.New(preview.Options{
 		Catalog: p.catalog, PipelinesDir: p.c.Pipelines, Store: p.store, Queue: p.queue, Heads: heads,
-		Own: preview.Side{Fetcher: p.fetcher, Builder: p.builder, Secrets: secrets},
+		// Nothing that nobody has reviewed yet shares a process or what is remembered with what is published.
+		Own: preview.Side{Fetcher: p.fetcher, Secrets: secrets, Builder: &build.Builder{
+			Renderer: p.pool, Policies: p.c.Policies, Limits: limits, Repositories: p.fetcher, Charts: p.builder.Charts, Secrets: secrets,
+			Bases: p.builder.Bases, Alone: true, Version: p.o.Version,
+		}},
 		Forks: preview.Side{Fetcher: forks, Builder: &build.Builder{
-			Renderer: p.pool, Policies: p.c.Policies, Limits: limits, Repositories: forks, Bases: p.builder.Bases, Version: p.o.Version,
+			Renderer: p.pool, Policies: p.c.Policies, Limits: limits, Repositories: forks, Bases: p.builder.Bases, Alone: true, Version: p.o.Version,
 			Charts: chart.New(chart.Options{StateDir: at("forks"), Dialer: p.dialer}),
 		}},
 		WhenIdle: p.runner.WhenIdle, Host: p.openConversation, AtOnce: p.c.Previews.AtOnce, ExternalURL: p.c.ExternalURL,

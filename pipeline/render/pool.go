@@ -162,7 +162,7 @@ const stepBackAfter = 3 * time.Second
 func (p *Pool) Render(ctx context.Context, files tree.Reader, request Request) (*Response, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, request.Limits.Timeout, fmt.Errorf("%w: more than %s", ErrTimeout, request.Limits.Timeout))
 	defer cancel()
-	if request.Trust != "" && request.DerivedKey == nil {
+	if request.Trust != "" && request.DerivedKey == nil && request.ReleasesKey == nil {
 		again := repeatable(files)
 		if response, done, err := p.renderAgain(ctx, again, request); done {
 			return response, err
@@ -185,7 +185,7 @@ func (p *Pool) renderIn(ctx context.Context, worker *rendererProcess, files tree
 		}
 	}()
 	mark := ""
-	if request.Trust != "" && request.DerivedKey == nil {
+	if request.Trust != "" && request.DerivedKey == nil && request.ReleasesKey == nil {
 		mark = newMark()
 	}
 	if err := worker.setLimits(request.Limits, mark != ""); err != nil {
