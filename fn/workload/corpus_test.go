@@ -17,11 +17,6 @@ import (
 	"github.com/prerig/prerig/internal/corpustest"
 )
 
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
 // objects reads a stream, with the items of lists.
 func objects(t *testing.T, path string) []map[string]any {
 	t.Helper()

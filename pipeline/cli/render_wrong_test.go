@@ -176,6 +176,10 @@ func TestACheckIsOfTheCatalogToo(t *testing.T) {
 			_ = json.NewEncoder(w).Encode(c)
 			return
 		}
+		if r.URL.Path == "/api/v1/promotions" {
+			_ = json.NewEncoder(w).Encode(server.Promotions{})
+			return
+		}
 		_ = json.NewEncoder(w).Encode([]server.Pipeline{{Name: "web", State: server.StateReady}})
 	}))
 	defer daemon.Close()

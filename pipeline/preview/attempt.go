@@ -77,7 +77,6 @@ func (p *Previewer) do(ctx context.Context, one *status.Preview) {
 	}
 	if cause := context.Cause(ctx); errors.Is(cause, errNewer) {
 		log.Debug("a preview was stopped", "because", cause)
-		err = nil
 	} else if ctx.Err() != nil {
 		return // it begins again after the next start
 	} else {

@@ -41,7 +41,7 @@ type talkKind struct {
 	fork      func(pull map[string]any)
 	// list and make are the paths of all comments, one that of a comment, status that of a status.
 	list, make, one, status string
-	textIn, update          string
+	update                  string
 	show                    func(id int, author, text string, version int) map[string]any
 	listed                  func(all []any) any
 	states                  [3]string // pending, success, failure
