@@ -15,18 +15,18 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
-	"github.com/prerig/prerig/pipeline/cli/preview"
+	"github.com/prerig/prerig/pipeline/dryrun"
 	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/source/git"
 )
 
 // affectedReport is what the command prints.
 type affectedReport struct {
-	Base      string            `json:"base"`
-	Head      string            `json:"head"`
-	Affected  []preview.Touched `json:"affected"`
-	LookedAt  int               `json:"lookedAt"`
-	NotOfHere int               `json:"otherSources"`
+	Base      string           `json:"base"`
+	Head      string           `json:"head"`
+	Affected  []dryrun.Touched `json:"affected"`
+	LookedAt  int              `json:"lookedAt"`
+	NotOfHere int              `json:"otherSources"`
 }
 
 func newAffected(streams Streams, version string) *cobra.Command {
@@ -61,7 +61,7 @@ guess is made from the names of files.`
 		if err != nil {
 			return missingRevisionError(head, err)
 		}
-		p, closing, err := l.openPreviewer(streams, version)
+		p, closing, err := l.openDryRun(streams, version)
 		if err != nil {
 			return err
 		}
@@ -74,7 +74,7 @@ guess is made from the names of files.`
 		if err != nil {
 			return err
 		}
-		found := p.Affected(cmd.Context(), entries, preview.Range{Base: before, Head: after, IsRepository: isOneOf(urls)})
+		found := p.Affected(cmd.Context(), entries, dryrun.Range{Base: before, Head: after, IsRepository: isOneOf(urls)})
 		l.bar.clearLine()
 		if err := cmd.Context().Err(); err != nil {
 			return err

@@ -22,7 +22,7 @@ import (
 	"github.com/prerig/prerig/pipeline/cli/charts"
 	"github.com/prerig/prerig/pipeline/cli/files"
 	"github.com/prerig/prerig/pipeline/cli/policy"
-	"github.com/prerig/prerig/pipeline/cli/preview"
+	"github.com/prerig/prerig/pipeline/dryrun"
 	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/secret"
@@ -51,7 +51,7 @@ type chartsRun struct {
 	streams Streams
 	quiet   bool
 	names   []string // of charts that are updated, all where there are none
-	finder  *preview.Previewer
+	finder  *dryrun.Renderer
 }
 
 func newChartsRun(streams Streams, cmd *cobra.Command) *chartsRun {
@@ -188,7 +188,7 @@ func (c *chartsRun) addCharts(ctx context.Context, found *charts.Collector, e ca
 			return err
 		}
 		fetcher := source.New(source.Options{StateDir: c.cache, Secrets: secret.Dir{Path: c.secrets}, AllowDir: true})
-		c.finder = &preview.Previewer{
+		c.finder = &dryrun.Renderer{
 			Fetcher: fetcher, PipelinesDir: c.pipelines,
 			Builder: &build.Builder{Renderer: c.pool, Limits: render.DefaultLimits(), Repositories: fetcher, Charts: c.newCharts()},
 		}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/prerig/prerig/pipeline/cli/preview"
+	"github.com/prerig/prerig/pipeline/dryrun"
 	"github.com/prerig/prerig/pipeline/review"
 )
 
@@ -68,7 +68,7 @@ Exit codes, like those of diff:
 		if err := isDirectory("against", against); err != nil {
 			return err
 		}
-		p, closing, err := l.openPreviewer(streams, version)
+		p, closing, err := l.openDryRun(streams, version)
 		if err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ Exit codes, like those of diff:
 	return cmd
 }
 
-func showComparison(streams Streams, c *preview.Comparison, output string, exitCode bool) (err error) {
+func showComparison(streams Streams, c *dryrun.Comparison, output string, exitCode bool) (err error) {
 	switch output {
 	case "json":
 		err = writeJSON(streams.Out, c)
@@ -107,7 +107,7 @@ func showComparison(streams Streams, c *preview.Comparison, output string, exitC
 }
 
 // comparisonResult is the error that gives the exit code. tell says that problems have not been told yet.
-func comparisonResult(c *preview.Comparison, tell, exitCode bool) error {
+func comparisonResult(c *dryrun.Comparison, tell, exitCode bool) error {
 	switch {
 	case c.Failed():
 		if tell {
@@ -120,7 +120,7 @@ func comparisonResult(c *preview.Comparison, tell, exitCode bool) error {
 	return nil
 }
 
-func showReview(ctx context.Context, streams Streams, c *preview.Comparison, limit int, exitCode bool) error {
+func showReview(ctx context.Context, streams Streams, c *dryrun.Comparison, limit int, exitCode bool) error {
 	text, _, err := review.Body(ctx, c.Review(), limit)
 	if err == nil {
 		_, err = io.WriteString(streams.Out, text)

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/registry"
 
-	"github.com/prerig/prerig/pipeline/cli/preview"
+	"github.com/prerig/prerig/pipeline/dryrun"
 	"github.com/prerig/prerig/pipeline/internal/gittest"
 )
 
@@ -76,7 +76,7 @@ func TestDiffOfAPathThatMoves(t *testing.T) {
 				repository.Commit("second", map[string]string{"apps/all.yaml": tc.after})
 			}
 			code, out, problems := prerig(t, "diff", "--pipelines", pipelines, "-o", "json")
-			var c preview.Comparison
+			var c dryrun.Comparison
 			if err := json.Unmarshal([]byte(out), &c); err != nil {
 				t.Fatal(err, problems)
 			}

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/registry"
 
-	"github.com/prerig/prerig/pipeline/cli/preview"
+	"github.com/prerig/prerig/pipeline/dryrun"
 	"github.com/prerig/prerig/pipeline/internal/gittest"
 	"github.com/prerig/prerig/pipeline/server"
 )
@@ -41,20 +41,20 @@ func TestDiffOfEveryPlace(t *testing.T) {
 	pipeline(places)
 	repository.Commit("first", map[string]string{"apps/web/app.yaml": application("web", "app:1")})
 	cache := t.TempDir()
-	diff := func(want int, more ...string) (string, *preview.Comparison) {
+	diff := func(want int, more ...string) (string, *dryrun.Comparison) {
 		t.Helper()
 		args := append([]string{"diff", "--pipelines", pipelines, "--cache", cache, "-o", "json"}, more...)
 		code, out, problems := prerig(t, args...)
 		if code != want {
 			t.Fatalf("exit code %d, want %d\n%s%s", code, want, out, problems)
 		}
-		var c preview.Comparison
+		var c dryrun.Comparison
 		if err := json.Unmarshal([]byte(out), &c); err != nil {
 			t.Fatal(err)
 		}
 		return problems, &c
 	}
-	counts := func(c *preview.Comparison) (out []string) {
+	counts := func(c *dryrun.Comparison) (out []string) {
 		for _, p := range c.Pipelines[0].Targets {
 			out = append(out, fmt.Sprintf("%d %d %d %d", p.Added, p.Modified, p.Deleted, p.Unchanged))
 		}

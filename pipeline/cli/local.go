@@ -17,7 +17,7 @@ import (
 	"github.com/prerig/prerig/pipeline/build/cache"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/cli/images"
-	"github.com/prerig/prerig/pipeline/cli/preview"
+	"github.com/prerig/prerig/pipeline/dryrun"
 	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/secret"
@@ -67,8 +67,8 @@ func defaultCache() string {
 	return filepath.Join(dir, "prerig")
 }
 
-// openPreviewer reads the pipelines and gives what renders them. close is to be called at the end.
-func (l *localPipelines) openPreviewer(streams Streams, version string) (p *preview.Previewer, closing func(), err error) {
+// openDryRun reads the pipelines and gives what renders them. close is to be called at the end.
+func (l *localPipelines) openDryRun(streams Streams, version string) (p *dryrun.Renderer, closing func(), err error) {
 	if info, err := os.Stat(l.pipelines); err != nil || !info.IsDir() {
 		return nil, nil, fmt.Errorf("reading pipelines: %s is not a directory; name it with --pipelines", l.pipelines)
 	}
@@ -90,7 +90,7 @@ func (l *localPipelines) openPreviewer(streams Streams, version string) (p *prev
 	}
 	l.bar = newBar(streams.Err, "rendering")
 	fetcher := source.New(source.Options{StateDir: l.cache, Secrets: secret.Dir{Path: l.secrets}, AllowDir: true})
-	p = &preview.Previewer{
+	p = &dryrun.Renderer{
 		Fetcher: fetcher,
 		Builder: &build.Builder{
 			Renderer: l.pool, Policies: l.policies, Limits: render.DefaultLimits(), Repositories: fetcher, Charts: l.newCharts(), Secrets: secret.Dir{Path: l.secrets}, Version: toolVersion(version),

@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/prerig/prerig/pipeline/cli/preview"
+	"github.com/prerig/prerig/pipeline/dryrun"
 )
 
 func newRender(streams Streams, version string) *cobra.Command {
@@ -35,7 +35,7 @@ a rendered commit name the command that gives the same result again.`
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "print every finding; otherwise one that many objects share is printed once, with their number")
 	mustRegister(cmd.MarkFlagDirname("output"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, closing, err := l.openPreviewer(streams, version)
+		p, closing, err := l.openDryRun(streams, version)
 		if err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ a rendered commit name the command that gives the same result again.`
 }
 
 // writeResults writes the results that there are.
-func writeResults(out io.Writer, results []preview.Result, dir string) error {
+func writeResults(out io.Writer, results []dryrun.Result, dir string) error {
 	if dir != "" {
 		if err := checkNoOverlap(results); err != nil {
 			return err
@@ -101,7 +101,7 @@ func writeResults(out io.Writer, results []preview.Result, dir string) error {
 
 // checkNoOverlap reports whether the results have no file in common, but for files that are the same: a directory has no branches, on
 // which pipelines may well publish to one path.
-func checkNoOverlap(results []preview.Result) error {
+func checkNoOverlap(results []dryrun.Result) error {
 	type from struct {
 		pipeline string
 		content  []byte

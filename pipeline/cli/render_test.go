@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prerig/prerig/pipeline/cli/preview"
 	"github.com/prerig/prerig/pipeline/config"
 	"github.com/prerig/prerig/pipeline/daemon"
+	"github.com/prerig/prerig/pipeline/dryrun"
 	"github.com/prerig/prerig/pipeline/internal/gittest"
 	"github.com/prerig/prerig/pipeline/render"
 )
@@ -92,7 +92,7 @@ func TestRenderDiffAndAffected(t *testing.T) {
 	repository.Commit("second", map[string]string{
 		"apps/cart/app.yaml": application("cart", "app:2"), "apps/web/app.yaml": application("web", "app:2"), "apps/web/more.yaml": application("more", "app:2"),
 	})
-	var c preview.Comparison
+	var c dryrun.Comparison
 	if err := json.Unmarshal([]byte(run(1, "diff", "--against", dir, "-o", "json")), &c); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/result"
-	"github.com/prerig/prerig/pipeline/cli/preview"
+	"github.com/prerig/prerig/pipeline/dryrun"
 )
 
 // named is how many findings of one sort are printed in full.
@@ -19,7 +19,7 @@ const named = 3
 type notice struct{ sort, text string }
 
 // reportProblems says what is wrong with results, and whether anything is. What many objects have is told a few times and counted.
-func reportProblems(w io.Writer, results []preview.Result, verbose bool) (failed bool) {
+func reportProblems(w io.Writer, results []dryrun.Result, verbose bool) (failed bool) {
 	counts := map[string]int{}
 	var order []string
 	var all []notice
@@ -48,7 +48,7 @@ func reportProblems(w io.Writer, results []preview.Result, verbose bool) (failed
 }
 
 // pipelineNotices are the findings of one pipeline.
-func pipelineNotices(r preview.Result) (out []notice, failed bool) {
+func pipelineNotices(r dryrun.Result) (out []notice, failed bool) {
 	key := r.Entry.Key
 	add := func(kind, text, name, line string) {
 		sort := kind + ": " + strings.ReplaceAll(text, key, "<pipeline>")

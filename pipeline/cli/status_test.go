@@ -18,7 +18,7 @@ import (
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/catalog"
-	"github.com/prerig/prerig/pipeline/cli/preview"
+	"github.com/prerig/prerig/pipeline/dryrun"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/server"
 )
@@ -131,10 +131,10 @@ func TestAge(t *testing.T) {
 
 // TestReport: what a thousand pipelines have in common is told once, what one has is told.
 func TestReport(t *testing.T) {
-	var results []preview.Result
+	var results []dryrun.Result
 	for i := range 1000 {
 		name := fmt.Sprintf("app-%04d", i)
-		r := preview.Result{Entry: catalog.Entry{Key: "team/" + name}, Built: &build.Built{Response: &render.Response{}}}
+		r := dryrun.Result{Entry: catalog.Entry{Key: "team/" + name}, Built: &build.Built{Response: &render.Response{}}}
 		r.Built.Results = result.Results{{Severity: result.Warning, Message: "pod " + name + " is risky", ResourceRef: &result.ResourceRef{Kind: "Deployment", Name: name}}}
 		if i == 500 {
 			r.Err = errors.New("this one is broken")

@@ -10,7 +10,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
-	"github.com/prerig/prerig/pipeline/cli/preview"
+	"github.com/prerig/prerig/pipeline/dryrun"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/pullrequest"
 	"github.com/prerig/prerig/pipeline/review"
@@ -56,7 +56,7 @@ type rendering struct {
 	a *attempt
 	// heads and bases are snapshots of the repository by what they are fetched with.
 	heads, bases map[string]*source.Snapshot
-	previewer    *preview.Previewer
+	previewer    *dryrun.Renderer
 	head, base   *source.Snapshot // of the pipeline that is at it
 }
 
@@ -73,7 +73,7 @@ func (r *rendering) compareOne(ctx context.Context, e catalog.Entry, out *compar
 	if r.isUnchanged(e) {
 		return
 	}
-	var c *preview.Comparison
+	var c *dryrun.Comparison
 	err := r.a.p.WhenIdle(ctx, func(ctx context.Context) error {
 		c = r.render(ctx, e)
 		if ctx.Err() != nil {
@@ -136,9 +136,9 @@ func (r *rendering) fetch(ctx context.Context, e catalog.Entry) (err error) {
 	return nil
 }
 
-func (r *rendering) newPreviewer() *preview.Previewer {
+func (r *rendering) newPreviewer() *dryrun.Renderer {
 	side := r.a.side()
-	out := &preview.Previewer{
+	out := &dryrun.Renderer{
 		Fetcher: side.Fetcher, Builder: side.Builder, Secrets: side.Secrets, PipelinesDir: r.a.p.PipelinesDir, Workers: 1, KeepFiles: true,
 	}
 	out.Instead = func(_ catalog.Entry, one v1alpha1.NamedSource) *source.Snapshot {
@@ -151,7 +151,7 @@ func (r *rendering) newPreviewer() *preview.Previewer {
 }
 
 // render renders one pipeline and compares it.
-func (r *rendering) render(ctx context.Context, e catalog.Entry) *preview.Comparison {
+func (r *rendering) render(ctx context.Context, e catalog.Entry) *dryrun.Comparison {
 	if r.previewer == nil {
 		r.previewer = r.newPreviewer()
 	}
@@ -169,7 +169,7 @@ func (r *rendering) render(ctx context.Context, e catalog.Entry) *preview.Compar
 var errCount = errors.New("a pipeline was compared, and nothing came of it")
 
 // add counts what a comparison has found.
-func (r *rendering) add(out *compared, e catalog.Entry, c *preview.Comparison) {
+func (r *rendering) add(out *compared, e catalog.Entry, c *dryrun.Comparison) {
 	if len(c.Pipelines) != 1 {
 		r.fail(out, e, errCount.Error())
 		return

@@ -10,7 +10,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
-	"github.com/prerig/prerig/pipeline/cli/preview"
+	"github.com/prerig/prerig/pipeline/dryrun"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/source"
 )
@@ -63,7 +63,7 @@ func withoutEncryption(e catalog.Entry) catalog.Entry {
 }
 
 // renderBase renders the branch that a fork's pull request goes to, as the head is rendered.
-func (r *rendering) renderBase(ctx context.Context, e catalog.Entry) preview.Result {
+func (r *rendering) renderBase(ctx context.Context, e catalog.Entry) dryrun.Result {
 	at := r.newPreviewer()
 	at.Instead = func(_ catalog.Entry, one v1alpha1.NamedSource) *source.Snapshot {
 		if one.MountPath == "" {
@@ -75,7 +75,7 @@ func (r *rendering) renderBase(ctx context.Context, e catalog.Entry) preview.Res
 }
 
 // held is what a place would hold of what the branch renders to.
-func (r *rendering) held(ctx context.Context, e catalog.Entry, to v1alpha1.Publish, before preview.Result) (publish.Holding, error) {
+func (r *rendering) held(ctx context.Context, e catalog.Entry, to v1alpha1.Publish, before dryrun.Result) (publish.Holding, error) {
 	if before.Err != nil {
 		return publish.Holding{}, fmt.Errorf("the branch %s cannot be rendered without secrets, to be compared with: %w", r.a.in.Base, before.Err)
 	}

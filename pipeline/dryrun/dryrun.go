@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package preview
+package dryrun
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// Previewer renders. It is safe for concurrent use. What it has fetched it keeps, so that all pipelines of a repository see
+// Renderer renders. It is safe for concurrent use. What it has fetched it keeps, so that all pipelines of a repository see
 // one state of it.
-type Previewer struct {
+type Renderer struct {
 	// Fetcher fetches, Builder renders.
 	Fetcher *source.Fetcher
 	Builder *build.Builder
@@ -63,18 +63,18 @@ type Result struct {
 }
 
 // All renders pipelines, in their order.
-func (p *Previewer) All(ctx context.Context, entries []catalog.Entry) []Result {
+func (p *Renderer) All(ctx context.Context, entries []catalog.Entry) []Result {
 	return forEachPipeline(ctx, p, entries, p.previewOne)
 }
 
-func (p *Previewer) previewOne(ctx context.Context, e catalog.Entry) Result {
+func (p *Renderer) previewOne(ctx context.Context, e catalog.Entry) Result {
 	r := Result{Entry: e}
 	r.Err = p.renderResult(ctx, &r)
 	return r
 }
 
 // forEachPipeline does something for every pipeline, several at once.
-func forEachPipeline[T any](ctx context.Context, p *Previewer, entries []catalog.Entry, do func(context.Context, catalog.Entry) T) []T {
+func forEachPipeline[T any](ctx context.Context, p *Renderer, entries []catalog.Entry, do func(context.Context, catalog.Entry) T) []T {
 	workers := p.Workers
 	if workers == 0 {
 		workers = runtime.NumCPU()
@@ -100,7 +100,7 @@ func forEachPipeline[T any](ctx context.Context, p *Previewer, entries []catalog
 	return results
 }
 
-func (p *Previewer) renderResult(ctx context.Context, r *Result) error {
+func (p *Renderer) renderResult(ctx context.Context, r *Result) error {
 	if r.Entry.Err != nil {
 		return r.Entry.Err
 	}
@@ -126,7 +126,7 @@ func (p *Previewer) renderResult(ctx context.Context, r *Result) error {
 }
 
 // filesFor returns the files as one place gets them.
-func (p *Previewer) filesFor(ctx context.Context, r *Result, to v1alpha1.Publish) (map[string][]byte, error) {
+func (p *Renderer) filesFor(ctx context.Context, r *Result, to v1alpha1.Publish) (map[string][]byte, error) {
 	writer, err := publish.Readers(p.Fetcher, p.Secrets, nil).Writer(ctx, r.Entry.Pipeline, to)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package preview
+package dryrun
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 )
 
 // reviewOf is a result at one place, as a review tells of it.
-func (p *Previewer) reviewOf(r *Result, one PipelineChange, target *TargetChange, before, after map[string][]byte) review.Pipeline {
+func (p *Renderer) reviewOf(r *Result, one PipelineChange, target *TargetChange, before, after map[string][]byte) review.Pipeline {
 	out := review.Pipeline{Name: r.Entry.Key, Before: before, After: after, Refused: firstText(one.Error, one.Gate)}
 	if target != nil && out.Refused == "" {
 		out.Refused = prefixTarget(target.Target, firstText(target.Error, target.Gate))
@@ -67,5 +67,5 @@ func addPlace(all []review.Pipeline, one review.Pipeline, target string) []revie
 	return append(all, one)
 }
 
-// Review is the comparison for the body of a pull request or a comment. The Previewer must have been told to keep what it takes.
+// Review is the comparison for the body of a pull request or a comment. The Renderer must have been told to keep what it takes.
 func (c *Comparison) Review() review.Change { return review.Change{Pipelines: c.reviewed} }

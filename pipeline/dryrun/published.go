@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package preview
+package dryrun
 
 import (
 	"context"
@@ -21,7 +21,7 @@ const readTimeout = 2 * time.Minute
 
 // readPublished returns what a place holds of the pipeline now, by paths relative to the pipeline's own. wanted are the files that
 // it would get.
-func (p *Previewer) readPublished(ctx context.Context, r *Result, to v1alpha1.Publish, wanted map[string][]byte) (held publish.Holding, err error) {
+func (p *Renderer) readPublished(ctx context.Context, r *Result, to v1alpha1.Publish, wanted map[string][]byte) (held publish.Holding, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	if p.Published != nil {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package preview
+package dryrun
 
 import (
 	"context"
@@ -33,7 +33,7 @@ type Range struct {
 
 // Affected returns the pipelines whose render at the head could differ from the one at the base: each is rendered at the base, and
 // what it has read is compared. Sources of other repositories are as they are now.
-func (p *Previewer) Affected(ctx context.Context, entries []catalog.Entry, r Range) []Touched {
+func (p *Renderer) Affected(ctx context.Context, entries []catalog.Entry, r Range) []Touched {
 	found := forEachPipeline(ctx, p, entries, func(ctx context.Context, e catalog.Entry) *Touched {
 		if r.Base.ID() == r.Head.ID() {
 			return nil
@@ -66,7 +66,7 @@ func (p *Previewer) Affected(ctx context.Context, entries []catalog.Entry, r Ran
 }
 
 // sourcesAt returns the sources of a pipeline with the repository's own at one of its revisions.
-func (p *Previewer) sourcesAt(ctx context.Context, e catalog.Entry, r Range, files *tree.Tree) (*tree.Tree, error) {
+func (p *Renderer) sourcesAt(ctx context.Context, e catalog.Entry, r Range, files *tree.Tree) (*tree.Tree, error) {
 	if len(e.Pipeline.Spec.Sources) == 0 {
 		return files, nil
 	}

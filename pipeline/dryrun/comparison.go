@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package preview
+package dryrun
 
 import (
 	"context"
@@ -69,7 +69,7 @@ func (c *Comparison) Failed() bool {
 
 // Compare renders pipelines and finds what differs from what is published, at every place of each; or, where dir is not "",
 // from a directory that the results were written to before.
-func (p *Previewer) Compare(ctx context.Context, entries []catalog.Entry, dir string) *Comparison {
+func (p *Renderer) Compare(ctx context.Context, entries []catalog.Entry, dir string) *Comparison {
 	type compared struct {
 		change PipelineChange
 		units  []*group.Unit
@@ -91,7 +91,7 @@ func (p *Previewer) Compare(ctx context.Context, entries []catalog.Entry, dir st
 	return c
 }
 
-func (p *Previewer) compareOne(ctx context.Context, r *Result, dir string) (PipelineChange, []*group.Unit, []review.Pipeline) {
+func (p *Renderer) compareOne(ctx context.Context, r *Result, dir string) (PipelineChange, []*group.Unit, []review.Pipeline) {
 	one := PipelineChange{Pipeline: r.Entry.Key, Targets: []TargetChange{}}
 	if r.Snapshot != nil {
 		one.Revision = r.Snapshot.Revision
@@ -136,7 +136,7 @@ func (p *Previewer) compareOne(ctx context.Context, r *Result, dir string) (Pipe
 }
 
 // compareDir compares with a directory: prerig render writes into it what the first place gets.
-func (p *Previewer) compareDir(one PipelineChange, r *Result, dir string) (PipelineChange, []*group.Unit, []review.Pipeline) {
+func (p *Renderer) compareDir(one PipelineChange, r *Result, dir string) (PipelineChange, []*group.Unit, []review.Pipeline) {
 	target := TargetChange{Target: filepath.Join(dir, filepath.FromSlash(r.Path)), Against: "directory " + dir}
 	before, err := readDirectory(target.Target)
 	if err != nil {
@@ -154,7 +154,7 @@ func (p *Previewer) compareDir(one PipelineChange, r *Result, dir string) (Pipel
 }
 
 // compareFiles finds what differs, and counts it.
-func (p *Previewer) compareFiles(target *TargetChange, r *Result, before, after map[string][]byte) []*group.Unit {
+func (p *Renderer) compareFiles(target *TargetChange, r *Result, before, after map[string][]byte) []*group.Unit {
 	units, same := group.Compare(before, after)
 	target.Unchanged = same
 	for _, u := range units {

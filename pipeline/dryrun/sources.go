@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package preview
+package dryrun
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 
 // fetchSources returns the sources of a pipeline as one snapshot, or the directories that stand for them. instead may give the
 // files of some; it may be nil.
-func (p *Previewer) fetchSources(ctx context.Context, e catalog.Entry, instead func(v1alpha1.NamedSource) *source.Snapshot) (*source.Snapshot, error) {
+func (p *Renderer) fetchSources(ctx context.Context, e catalog.Entry, instead func(v1alpha1.NamedSource) *source.Snapshot) (*source.Snapshot, error) {
 	standsIn := false
 	all := e.Sources(p.PipelinesDir)
 	for i := range all {
@@ -36,7 +36,7 @@ func (p *Previewer) fetchSources(ctx context.Context, e catalog.Entry, instead f
 }
 
 // insteadOf returns what Instead gives for a pipeline.
-func (p *Previewer) insteadOf(e catalog.Entry) func(v1alpha1.NamedSource) *source.Snapshot {
+func (p *Renderer) insteadOf(e catalog.Entry) func(v1alpha1.NamedSource) *source.Snapshot {
 	if p.Instead == nil {
 		return nil
 	}
@@ -44,7 +44,7 @@ func (p *Previewer) insteadOf(e catalog.Entry) func(v1alpha1.NamedSource) *sourc
 }
 
 // FindCharts returns the charts of repositories that a pipeline needs.
-func (p *Previewer) FindCharts(ctx context.Context, e catalog.Entry) ([]render.ChartReference, error) {
+func (p *Renderer) FindCharts(ctx context.Context, e catalog.Entry) ([]render.ChartReference, error) {
 	snapshot, err := p.fetchSources(ctx, e, nil)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func (p *Previewer) FindCharts(ctx context.Context, e catalog.Entry) ([]render.C
 }
 
 // fetchSource returns one source. A local directory has no revisions.
-func (p *Previewer) fetchSource(ctx context.Context, e catalog.Entry, one v1alpha1.NamedSource) (*source.Snapshot, error) {
+func (p *Renderer) fetchSource(ctx context.Context, e catalog.Entry, one v1alpha1.NamedSource) (*source.Snapshot, error) {
 	revision := ""
 	if p.Revision != nil && one.Dir == nil {
 		revision = p.Revision(e, one.MountPath)
@@ -75,7 +75,7 @@ func secretOf(namespace string, src v1alpha1.Source) string {
 }
 
 // standInDir returns the directory that stands for a source of a pipeline. One without a URL stands for spec.source alone.
-func (p *Previewer) standInDir(pipeline *v1alpha1.RenderPipeline, src v1alpha1.NamedSource) (string, bool) {
+func (p *Renderer) standInDir(pipeline *v1alpha1.RenderPipeline, src v1alpha1.NamedSource) (string, bool) {
 	if src.Dir == nil {
 		if dir, ok := p.Sources[giturl.Normal(src.URL())]; ok && IsNamed(pipeline, src, func(url string) bool { return giturl.Normal(url) == giturl.Normal(src.URL()) }) {
 			return dir, true

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package preview renders pipelines without a daemon and without publishing anything: for looking at a result, for comparing
+// Package dryrun renders pipelines without a daemon and without publishing anything: for looking at a result, for comparing
 // it with what is published, and for finding out which pipelines a range of commits touches. It takes the same steps as the
 // daemon.
 //
@@ -15,4 +15,4 @@
 // only the daemon's state knows.
 //
 // Nothing is left out of a Comparison; Text and Markdown shorten and say what they left out.
-package preview
+package dryrun
