@@ -18,11 +18,13 @@ func TestFinding8DaemonWithoutWorkersIsNotReady(t *testing.T) {
 	f := prepare(t, map[string]string{"web.yaml": pipelineYAML("web", "URL")})
 	f.c.NATS.URL, f.c.NATS.AckWait, f.c.Workers = nats, 2*time.Second, 0
 	f.repository.Commit("first", map[string]string{"apps/web/web.yaml": deployment("web", "web:1")})
-	other := *f // no push to the first repository can ask for a run of what is read from here, however late a look at it is answered
-	other.repository = f.git.Repository(t, "other")
-	other.repository.Commit("first", map[string]string{"apps/api/api.yaml": deployment("api", "api:1")})
-	f.write(filepath.Join(f.c.Pipelines, "api.yaml"), pipelineYAML("api", other.repository.URL))
+	// No push to the first repository can ask for a run of what is read from this one, however late a look at it is answered.
+	repository := f.git.Repository(t, "other")
+	repository.Commit("first", map[string]string{"apps/api/api.yaml": deployment("api", "api:1")})
+	f.write(filepath.Join(f.c.Pipelines, "api.yaml"), pipelineYAML("api", repository.URL))
 	f.start()
+	other := *f
+	other.repository = repository
 	ready := func(want int, text string) {
 		t.Helper()
 		f.eventually(fmt.Sprintf("waiting for %d of /readyz", want), func() string {
@@ -54,7 +56,13 @@ func TestFinding8DaemonWithoutWorkersIsNotReady(t *testing.T) {
 	f.shows("web/shop/deployment-web.yaml", "image: web:1")
 	other.shows("api/shop/deployment-api.yaml", "image: api:1")
 	ready(http.StatusOK, "ok")
-	f.eventually("waiting for both", f.notReady) // what is shown is pushed, and its run may not have ended
+	// What is shown is pushed, and its run may not have ended; nor is its job done when the run has.
+	f.eventually("waiting for both", func() string {
+		if got := f.metrics()["prerig_queue_jobs"]; got != 0 {
+			return fmt.Sprint(got, " jobs")
+		}
+		return f.notReady()
+	})
 	worker.end()
 	ready(http.StatusServiceUnavailable, none)
 	if got := f.metrics()["prerig_workers_present"]; got != 0 {
