@@ -58,13 +58,13 @@ func (d *Document) withValue(want any) (*Document, error) {
 // others changes more of the text, or writes it less well.
 func (d *Document) tryEdits(text string, root *yamlNode, want any) (*Document, error) {
 	var last error
-	for _, below := range []struct{ trim, quote bool }{{}, {trim: true}, {quote: true}} {
+	for _, below := range []struct{ trim, quote, drop bool }{{}, {trim: true}, {quote: true}, {drop: true}} {
 		for _, try := range []struct{ expand, plain bool }{{}, {plain: true}, {expand: true, plain: true}} {
 			e := newEditor(d, text, root, try.expand)
 			if try.expand && !e.aliases {
 				continue
 			}
-			e.plain, e.trim, e.w.quote = try.plain, below.trim, below.quote
+			e.plain, e.trim, e.drop, e.w.quote = try.plain, below.trim, below.drop, below.quote
 			next, err := e.applyEdits(root, want)
 			if err == nil {
 				return next, nil
@@ -103,6 +103,7 @@ type documentEditor struct {
 	expand  bool // replace every alias by its value, where nothing else holds
 	plain   bool // write what comes into a list fresh, also where it leaves another, and rename no entry
 	trim    bool // take the blanks out of empty lines below what is written: they would become part of a block scalar
+	drop    bool // take these lines out: below what is removed they would become part of a block scalar above it
 	// renaming says that the mapping that is edited takes the place of another.
 	renaming bool
 	// anchored says that the document has anchors, and anchors are the mappings that have one which no alias names.
@@ -190,7 +191,7 @@ func (e *documentEditor) applyEdits(root *yamlNode, want any) (*Document, error)
 	if err := e.editNode(root, want, pl); err != nil {
 		return nil, err
 	}
-	if e.trim {
+	if e.trim || e.drop {
 		e.trimBlankLines()
 	}
 	next := *e.d
@@ -206,17 +207,21 @@ func (e *documentEditor) applyEdits(root *yamlNode, want any) (*Document, error)
 	return &next, e.checkResult(&next, want) // a block scalar at the end needs its line break
 }
 
-// trimBlankLines takes the blanks out of the empty lines that follow what is written.
+// trimBlankLines takes the blanks out of the empty lines that follow what is written, or the lines themselves.
 func (e *documentEditor) trimBlankLines() {
 	for _, ed := range slices.Clone(e.edits) {
 		at := ed.end
-		if !strings.HasSuffix(ed.text, "\n") {
+		wholeLines := at == 0 || e.src[at-1] == '\n' // are replaced
+		if !wholeLines || ed.text != "" && !strings.HasSuffix(ed.text, "\n") {
 			at = e.nextLine(at)
 		}
 		for at < len(e.src) {
 			end := lineEnd(e.src, at)
 			if firstNonBlank(e.src[at:end]) != 0 {
 				break
+			}
+			if e.drop {
+				end = e.nextLine(at)
 			}
 			e.replaceBytes(at, end, "")
 			at = e.nextLine(at)

@@ -84,3 +84,29 @@ func TestWhatFollowsIsNoPartOfABlockScalar(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatIsTakenOutLeavesNoLinesToABlockScalar takes an entry out below a text that keeps the empty lines at its end: those below the
+// entry are not part of that text.
+func TestWhatIsTakenOutLeavesNoLinesToABlockScalar(t *testing.T) {
+	for text, want := range map[string]string{
+		"a: |+\nc:\n\n":                "a: |+\n",
+		"a: |+\nc: d\n\n  \n":          "a: |+\n",
+		"a: |+\nc: d\n\n\nb: e\n":      "a: |+\nb: e\n",
+		"a: |+\n  x\n\nc: d\n\nb: e\n": "a: |+\n  x\n\nb: e\n",
+		"a: |\n  x\nc: d\n\nb: e\n":    "a: |\n  x\n\nb: e\n",
+	} {
+		d := one(t, text)
+		value, err := d.Object()
+		if err != nil {
+			t.Fatal(err)
+		}
+		delete(value, "c")
+		got, err := d.With(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, string(got.Raw())); diff != "" {
+			t.Errorf("%q: %s", text, diff)
+		}
+	}
+}

@@ -131,7 +131,7 @@ func refusedCharts(t *testing.T) map[string]struct {
 // as it is, another pipeline goes on, and the next good chart is published.
 func TestChartsThatAreRefused(t *testing.T) {
 	f := prepare(t, nil)
-	f.c.Limits.Timeout = 20 * time.Second // which one of the charts uses up
+	f.c.Limits.Timeout = 10 * time.Second // which one of the charts uses up
 	charts := charttest.New(t)
 	f.write(filepath.Join(f.c.Pipelines, "web.yaml"), helmPipeline("web", f.repository.URL, charts.URL))
 	plain := strings.Replace(pipelineYAML("plain", f.repository.URL), "branch: rendered", "branch: plain", 1)
