@@ -54,7 +54,8 @@ test_packages = $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
 # Over hundreds of cases, one after the other, the race detector takes most of the time and finds nothing that the other tests do
 # not reach: the cases of other injectors, those that are made up by the thousand, and those of Istio in the corpus, where it is there.
 # And it sees nothing of a program that runs by itself.
-case_tests = $(addprefix $(module)/,policies fn/decide fn/internal/hermetic pipeline/diff/group pipeline/review)
+case_tests = $(addprefix $(module)/,policies fn/decide fn/internal/hermetic pipeline/diff/group pipeline/render/helmchart \
+  pipeline/render/helmchart/derive pipeline/review)
 corpus_tests = $(shell git grep -l 'corpustest\.Dir' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|')
 corpus = $(if $(wildcard $(CORPUS)/.),$(abspath $(CORPUS)),none)
 module := $(shell go list -m)
