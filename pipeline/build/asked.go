@@ -73,11 +73,16 @@ type askedFiles struct {
 	order   []question
 	noted   map[asking]bool
 	stopped bool
+	// overflowed says that there were too many to note.
+	overflowed bool
 }
 
 func newAskedFiles(files tree.Reader) *askedFiles {
 	return &askedFiles{files: files, sums: map[asking]string{}, ready: map[asking]answer{}, noted: map[asking]bool{}}
 }
+
+// maxQuestions bounds what is noted. A build that asks more is not kept.
+const maxQuestions = 200_000
 
 // look asks.
 func (f *askedFiles) look(q asking) answer {
@@ -106,6 +111,9 @@ func (f *askedFiles) ask(q asking) answer {
 		a = f.look(q)
 	}
 	delete(f.ready, q)
+	if len(f.order) >= maxQuestions {
+		f.stopped, f.overflowed = true, true
+	}
 	if !f.stopped && !f.noted[q] {
 		f.noted[q] = true
 		if _, known := f.sums[q]; !known {
@@ -147,6 +155,9 @@ func (f *askedFiles) stop() {
 func (f *askedFiles) questions() []question {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.overflowed {
+		return nil
+	}
 	return f.order
 }
 

@@ -15,10 +15,13 @@ import (
 // pristineSchema is the version of the schema that kustomize has before anything has set one.
 var pristineSchema = openapi.GetSchemaVersion()
 
+// schemaIsSet reports whether something has set a schema.
+func schemaIsSet() bool { return openapi.GetSchemaVersion() != pristineSchema }
+
 // leavesNothing reports whether the process can render something else, which gives the same then as in a new one. kustomize keeps the
 // schema that a kustomization names (openapi.SetSchema), and does not forget all of it; and a key should be gone with the process.
 func (w *renderWorker) leavesNothing() bool {
-	return w.request.DerivedKey == nil && w.request.ReleasesKey == nil && !w.schema && openapi.GetSchemaVersion() == pristineSchema
+	return w.request.DerivedKey == nil && w.request.ReleasesKey == nil && !w.schema && !schemaIsSet()
 }
 
 // maxPolicies bounds what a renderer keeps compiled.

@@ -75,6 +75,10 @@ func TestARendererThatFailsLaterIsNoHarm(t *testing.T) {
 func TestRenderersAreUsedAgain(t *testing.T) {
 	files := smallApp()
 	files["app/kustomization.yaml"] += "commonLabels: {a: b}\n" // is deprecated, which goes to standard error
+	// So does this, by the standard library's log.
+	files["app/kustomization.yaml"] += "vars: [{name: NEVER, objref: {apiVersion: apps/v1, kind: Deployment, name: web}}]\n"
+	files["hidden/kustomization.yaml"] = "resources: [../app]\n\"open\\x61pi\": {path: schema.json}\n"
+	files["hidden/schema.json"] = `{"definitions": {}}`
 	files["schema/kustomization.yaml"] = "resources: [../app]\nopenapi: {version: v1.21.2}\n"
 	files["broken/kustomization.yaml"] = "resources: [none.yaml]\n"
 	files["chart/Chart.yaml"] = "apiVersion: v2\nname: chart\nversion: 1.0.0\n"
@@ -101,6 +105,7 @@ func TestRenderersAreUsedAgain(t *testing.T) {
 	}{
 		{"app", "one", 1, false}, {"app", "one", 1, true}, {"own", "one", 1, true}, {"chart", "one", 1, true}, {"app", "one", 1, true},
 		{"app", "two", 2, false}, {"app", "two", 2, true}, {"app", "", 2, true}, {"schema", "two", 1, false}, {"app", "two", 2, false},
+		{"hidden", "two", 1, false}, {"app", "two", 2, false},
 		{"broken", "two", 1, false}, {"app", "two", 2, false}, {"app", "three", 2, false}, {"app", "one", 2, false},
 	} {
 		got, err := at(step.path, step.trust)

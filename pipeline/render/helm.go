@@ -19,13 +19,14 @@ import (
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
-// quietHelm has Helm's packages use no network and no time zone. What they have to say goes to standard error, and so to the
-// warnings of the result; it must not say when.
-func quietHelm() {
+// quietLibraries has the packages of Helm and kustomize use no network and no time zone, from the first render on. What they have to
+// say goes to standard error, and so to the warnings of the result; it must not say when.
+func quietLibraries() {
 	http.DefaultTransport = noNetwork{}
 	time.Local = time.UTC
-	log.SetFlags(0)
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{ReplaceAttr: withoutTime})))
+	log.SetOutput(os.Stderr) // which would go through slog now
+	log.SetFlags(0)
 }
 
 // renderHelm renders a release of a chart.
@@ -33,7 +34,6 @@ func (w *renderWorker) renderHelm(ctx context.Context) ([]fn.Item, error) {
 	if w.request.Helm == nil {
 		return nil, fmt.Errorf("the request names no release")
 	}
-	quietHelm()
 	manifests, err := helmchart.Render(ctx, boundedAliases{w.files}, w.request.Helm, helmchart.Options{Archives: w.lockedCharts(), Key: w.request.DerivedKey})
 	if err != nil {
 		return nil, err

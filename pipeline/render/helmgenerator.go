@@ -118,7 +118,6 @@ func (g *helmGenerator) Generate() (resmap.ResMap, error) {
 
 // render returns what helm template prints.
 func (g *helmGenerator) render() ([]byte, error) {
-	quietHelm()
 	release, err := g.release()
 	if err != nil {
 		return nil, err

@@ -164,8 +164,12 @@ func (p *Pool) Render(ctx context.Context, files tree.Reader, request Request) (
 	defer cancel()
 	if request.Trust != "" && request.DerivedKey == nil && request.ReleasesKey == nil {
 		again := repeatable(files)
-		if response, done, err := p.renderAgain(ctx, again, request); done {
+		response, done, err := p.renderAgain(ctx, again, request)
+		if done {
 			return response, err
+		}
+		if err != nil {
+			request.Keep = nil // what the first attempt asked is no key to what the second builds
 		}
 		files = again
 	}

@@ -36,7 +36,6 @@ func (w *renderWorker) renderReleases(ctx context.Context, items []fn.Item) ([]f
 	if w.request.Releases == nil {
 		return items, nil
 	}
-	quietHelm()
 	beside, err := w.readBeside(ctx)
 	if err != nil {
 		return nil, err

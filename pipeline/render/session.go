@@ -24,7 +24,7 @@ const (
 	sessionRenders = 1000             // it does
 	sessionCPU     = 60 * time.Second // it has used before its last render
 	sessionIdle    = 5 * time.Second  // it waits for the next
-	sessionMemory  = 256 << 20        // bytes it has between two
+	sessionMemory  = 256 << 20        // bytes that all together have between two
 	markTimeout    = 10 * time.Second // what it has written to its standard error is waited for
 )
 
@@ -40,6 +40,7 @@ type sessionPool struct {
 type idleRenderer struct {
 	key    string
 	worker *rendererProcess
+	memory int64
 	expiry *time.Timer
 }
 
@@ -80,16 +81,16 @@ func (s *sessionPool) pick(wanted func(*idleRenderer) bool) *idleRenderer {
 	return nil
 }
 
-// put keeps a renderer for a while. The one that has waited longest makes room.
+// put keeps a renderer for a while. Those that have waited longest make room.
 func (s *sessionPool) put(key string, worker *rendererProcess) {
-	one := &idleRenderer{key: key, worker: worker}
-	var gone *idleRenderer
+	one := &idleRenderer{key: key, worker: worker, memory: worker.memory()}
+	var gone []*idleRenderer
 	s.mu.Lock()
 	closed := s.closed || s.most == 0
 	if !closed {
-		if len(s.idle) >= s.most {
-			gone = s.idle[0]
-			gone.expiry.Stop()
+		for len(s.idle) >= s.most || len(s.idle) > 0 && s.memory()+one.memory > sessionMemory {
+			s.idle[0].expiry.Stop()
+			gone = append(gone, s.idle[0])
 			s.idle = slices.Delete(s.idle, 0, 1)
 		}
 		one.expiry = time.AfterFunc(sessionIdle, func() {
@@ -103,9 +104,17 @@ func (s *sessionPool) put(key string, worker *rendererProcess) {
 	if closed {
 		worker.killGroup()
 	}
-	if gone != nil {
-		gone.worker.killGroup()
+	for _, other := range gone {
+		other.worker.killGroup()
 	}
+}
+
+// memory is what all that wait have. The caller holds the lock.
+func (s *sessionPool) memory() (sum int64) {
+	for _, one := range s.idle {
+		sum += one.memory
+	}
+	return sum
 }
 
 // close ends those that wait, and those that come.
@@ -191,7 +200,7 @@ func (r *repeatedReader) ask(q treeQuestion, look func() repeatedAnswer) repeate
 		return a
 	}
 	a := look()
-	if r.bytes += len(a.content); r.bytes <= maxRepeated {
+	if r.bytes += len(a.content) + len(q.Path) + 64*len(a.list) + 256; r.bytes <= maxRepeated {
 		r.kept[q] = a
 	}
 	return a

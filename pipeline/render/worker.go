@@ -40,6 +40,7 @@ const Command = "render-worker"
 func Main(in io.Reader, out io.Writer) int {
 	isolation := isolateProcess(allLayers)
 	debug.SetGCPercent(collectAt)
+	quietLibraries()
 	buffered := bufio.NewWriterSize(out, 64<<10)
 	flushing := &frameFlusher{buffered}
 	policies := &policyCache{}
@@ -65,6 +66,7 @@ func Main(in io.Reader, out io.Writer) int {
 		again := mark != "" && w.leavesNothing()
 		if again {
 			_, _ = os.Stderr.WriteString(mark)
+			debug.SetGCPercent(100) // what goes on is worth collecting
 		}
 		if w.sendResponse(flushing, again) != nil || !again {
 			return 0
@@ -264,13 +266,13 @@ func (noNetwork) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // renderKustomize builds as the kustomize command does by default, with all plugins disabled.
 func (w *renderWorker) renderKustomize(ctx context.Context, at string) ([]fn.Item, error) {
-	http.DefaultTransport = noNetwork{}
 	if err := installTransformer(newFunction(ctx, w)); err != nil {
 		return nil, err
 	}
 	files := newKustomizations(w.files, w.request.Bases)
 	files.sources = w.request.Sources
-	defer func() { w.schema = w.schema || files.schema }()
+	// Keys are written in many ways; so it counts, too, what kustomize made of them.
+	defer func() { w.schema = w.schema || files.schema || schemaIsSet() }()
 	if err := installHelmGenerator(func() resmap.GeneratorPlugin { return &helmGenerator{ctx: ctx, worker: w, places: files.charts} }); err != nil {
 		return nil, err
 	}
