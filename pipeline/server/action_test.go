@@ -131,7 +131,7 @@ func TestPagesThroughASocket(t *testing.T) {
 	if got := send("localhost:8081", "", "Origin", "http://localhost:8081"); got != http.StatusForbidden {
 		t.Errorf("without the token: %d", got)
 	}
-	if got := send("evil.example.com:8081", token, "Origin", "http://evil.example.com:8081"); got != http.StatusForbidden {
+	if got := send("evil.example.com:8081", token, "Origin", "http://evil.example.com:8081"); got != http.StatusMisdirectedRequest {
 		t.Errorf("under the name of another site: %d", got)
 	}
 	if got := send("localhost:8081", token, "Origin", "http://localhost:8081"); got != http.StatusSeeOther {

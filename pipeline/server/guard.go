@@ -49,8 +49,8 @@ func principal(r *http.Request) access.Principal { return requestOf(r).Principal
 // identify finds out who asks, for the handlers behind it.
 func (s *Server) identify(at Access, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if at.Loopback && !at.Trusted && !isLocal(r.Host) {
-			// A page from elsewhere whose name was made to point here must not read ours.
+		if (at.Loopback || at.Trusted) && !isLocal(r.Host) {
+			// A page from elsewhere whose name was made to point here, or to where a socket is forwarded to, must not read ours.
 			http.Error(w, "this address is only for names of this machine", http.StatusMisdirectedRequest)
 			return
 		}

@@ -6,6 +6,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -18,6 +19,8 @@ import (
 const (
 	// maxFollowers is how many pages may follow at once, which is well below the connections of an address.
 	maxFollowers = 300
+	// maxOfOne is how many of them one person may have, or one address where nobody has to say who they are.
+	maxOfOne = 30
 	// hintGap is the least time between two hints to one page, to which hintShare is added for each page that follows: as the list of ten
 	// thousand pipelines takes half as long to be made, all pages together take half a processor at most.
 	hintGap   = time.Second
@@ -36,6 +39,7 @@ type liveHub struct {
 
 // follower is one open page. However much changes, it holds one mark.
 type follower struct {
+	whose string
 	// concerns reports whether a pipeline is on the page; "" is what is of no single one.
 	concerns func(pipeline string) bool
 	marked   bool
@@ -44,14 +48,20 @@ type follower struct {
 
 func newLiveHub() *liveHub { return &liveHub{followers: map[*follower]struct{}{}} }
 
-// join adds a page; false where there are too many.
-func (h *liveHub) join(concerns func(pipeline string) bool) (*follower, bool) {
+// join adds a page; false where there are too many, or too many of this person.
+func (h *liveHub) join(whose string, concerns func(pipeline string) bool) (*follower, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.followers) >= maxFollowers {
+	count := 0
+	for f := range h.followers {
+		if f.whose == whose {
+			count++
+		}
+	}
+	if len(h.followers) >= maxFollowers || count >= maxOfOne {
 		return nil, false
 	}
-	f := &follower{concerns: concerns, wake: make(chan struct{}, 1)}
+	f := &follower{whose: whose, concerns: concerns, wake: make(chan struct{}, 1)}
 	h.followers[f] = struct{}{}
 	return f, true
 }
@@ -88,6 +98,19 @@ func (h *liveHub) gap() time.Duration {
 	return hintGap + time.Duration(len(h.followers))*hintShare
 }
 
+// viewer names who looks, for the bound of one.
+func viewer(r *http.Request) string {
+	who := principal(r)
+	if who.Kind != access.Anonymous {
+		return string(who.Kind) + " " + who.Name
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	return host
+}
+
 func (s *Server) routeLive(mux *http.ServeMux) {
 	mux.Handle("GET /events", s.require(access.Read, s.follow))
 }
@@ -99,7 +122,7 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "there is no such pipeline", http.StatusNotFound)
 		return
 	}
-	f, ok := s.live.join(func(pipeline string) bool {
+	f, ok := s.live.join(viewer(r), func(pipeline string) bool {
 		switch {
 		case pipeline == "":
 			return true

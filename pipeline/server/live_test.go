@@ -6,6 +6,7 @@ package server
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -112,7 +113,7 @@ func TestPagesAreToldOfChanges(t *testing.T) {
 // number are taken.
 func TestHintsAreBounded(t *testing.T) {
 	h := newLiveHub()
-	f, ok := h.join(func(string) bool { return true })
+	f, ok := h.join("last", func(string) bool { return true })
 	if !ok {
 		t.Fatal("the first page is not taken")
 	}
@@ -129,27 +130,40 @@ func TestHintsAreBounded(t *testing.T) {
 	}
 	alone := h.gap()
 	for i := 1; i < maxFollowers; i++ {
-		if _, ok := h.join(func(string) bool { return false }); !ok {
+		if _, ok := h.join(fmt.Sprint(i/maxOfOne), func(string) bool { return false }); !ok {
 			t.Fatalf("page %d is not taken", i)
 		}
 	}
-	if _, ok := h.join(func(string) bool { return true }); ok {
+	if _, ok := h.join("last", func(string) bool { return true }); ok {
 		t.Error("there is no bound")
 	}
 	if h.gap() < 10*alone {
 		t.Errorf("of many pages each is asked for again after %s, a single one after %s", h.gap(), alone)
 	}
 	h.leave(f)
-	if _, ok := h.join(func(string) bool { return true }); !ok {
+	if _, ok := h.join("last", func(string) bool { return true }); !ok {
 		t.Error("a page that is left takes the place of another")
+	}
+}
+
+// TestOnePersonTakesNotAllPlaces opens as many pages as one may have, and one more.
+func TestOnePersonTakesNotAllPlaces(t *testing.T) {
+	h := newLiveHub()
+	for i := range maxOfOne + 1 {
+		if _, ok := h.join("ann", func(string) bool { return true }); ok != (i < maxOfOne) {
+			t.Errorf("page %d: %v", i, ok)
+		}
+	}
+	if _, ok := h.join("bob", func(string) bool { return true }); !ok {
+		t.Error("another one is not taken")
 	}
 }
 
 // TestTooManyPagesAreTold has one page more than are taken.
 func TestTooManyPagesAreTold(t *testing.T) {
 	s := fixture(t)
-	for range maxFollowers {
-		s.live.join(func(string) bool { return false })
+	for i := range maxFollowers {
+		s.live.join(fmt.Sprint(i/maxOfOne), func(string) bool { return false })
 	}
 	response, body := get(t, s.Admin(Access{Loopback: true}), "/events")
 	if response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Retry-After") == "" || !strings.Contains(body, "load the page again") {

@@ -167,7 +167,8 @@ func TestWhoMayDoWhat(t *testing.T) {
 		"look where everybody may":       {Access{Insecure: true}, "/", []func(*http.Request){elsewhere}, 200},
 		"change where everybody looks":   {Access{Insecure: true}, "/api/v1/reconcile", []func(*http.Request){elsewhere, post}, 401},
 		"health from afar":               {Access{}, "/healthz", []func(*http.Request){elsewhere}, 200},
-		"socket":                         {Access{Trusted: true}, "/api/v1/suspend", []func(*http.Request){elsewhere, post}, 400},
+		"socket":                         {Access{Trusted: true}, "/api/v1/suspend", []func(*http.Request){post}, 400},
+		"socket under another name":      {Access{Trusted: true}, "/api/v1/suspend", []func(*http.Request){elsewhere, post}, 421},
 	} {
 		if response, body := get(t, s.Admin(tc.access), tc.path, tc.change...); response.StatusCode != tc.want {
 			t.Errorf("%s: got %d, want %d: %s", name, response.StatusCode, tc.want, body)

@@ -57,10 +57,33 @@ func (s *sessions) begin(one session) (id string, err error) {
 	id = base64.RawURLEncoding.EncodeToString(random)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if one.token != (access.TokenHash{}) {
+		s.makeRoomFor(one.token)
+	}
 	s.makeRoom()
 	one.until = time.Now().Add(s.lifetime)
 	s.all[sha256.Sum256([]byte(id))] = one
 	return id, nil
+}
+
+// maxOfToken bounds the sessions of one token, so that whoever has one signs out nobody else.
+const maxOfToken = 20
+
+// makeRoomFor removes the session of a token that ends first where it has too many.
+func (s *sessions) makeRoomFor(token access.TokenHash) {
+	count := 0
+	var first [sha256.Size]byte
+	for hash, one := range s.all {
+		if one.token != token {
+			continue
+		}
+		if count++; count == 1 || one.until.Before(s.all[first].until) {
+			first = hash
+		}
+	}
+	if count >= maxOfToken {
+		delete(s.all, first)
+	}
 }
 
 // makeRoom removes the sessions that have ended where there are too many, and if none has, the next to end.

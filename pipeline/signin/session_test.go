@@ -91,3 +91,25 @@ func TestSignInsTakeTooLong(t *testing.T) {
 		t.Errorf("of another process: %v", err)
 	}
 }
+
+// TestOneTokenEndsNoOtherSessions signs in with one token again and again: only its own sessions make room.
+func TestOneTokenEndsNoOtherSessions(t *testing.T) {
+	s := newSessions(time.Hour)
+	begin := func(token string) string {
+		id, err := s.begin(session{token: access.HashToken(token)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	other, first := begin("other"), begin("many")
+	for range maxOfToken {
+		begin("many")
+	}
+	if _, ok := s.get(first); ok || len(s.all) != maxOfToken+1 {
+		t.Errorf("%d sessions, and the first of the token is still there: %v", len(s.all), ok)
+	}
+	if _, ok := s.get(other); !ok {
+		t.Error("that of another token has ended")
+	}
+}

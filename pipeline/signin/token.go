@@ -44,6 +44,9 @@ func (s *TokenSessions) Begin(r *http.Request, secret string) (who access.Princi
 // have another role by now.
 func (s *TokenSessions) Who(r *http.Request) (who access.Principal, id string, ok bool) {
 	for _, secure := range []bool{true, false} {
+		if !secure && r.TLS != nil {
+			break // another name of the same site could have set it
+		}
 		cookie, err := r.Cookie(tokenCookieName(secure))
 		if err != nil {
 			continue
