@@ -18,6 +18,7 @@ import (
 	"github.com/prerig/prerig/pipeline/fault"
 	"github.com/prerig/prerig/pipeline/pullrequest"
 	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/source/git"
 	"github.com/prerig/prerig/pipeline/status"
 	"github.com/prerig/prerig/pipeline/watchdog"
 )
@@ -31,6 +32,10 @@ type attempt struct {
 	conv    pullrequest.Conversation
 	in      *pullrequest.Incoming
 	entries []catalog.Entry
+	// listed are the references of the repository as each secret shows them.
+	listed map[string]git.Refs
+	// unproven is why it is not known whether the head is a branch of the repository.
+	unproven error
 	// gone says that nothing is to be known of it any more, again that it is to begin again at once.
 	gone, again bool
 }
@@ -176,6 +181,9 @@ func (a *attempt) run(ctx context.Context) error {
 	if a.in.State != pullrequest.StateOpen {
 		return a.finish(ctx, map[pullrequest.State]string{pullrequest.StateMerged: "merged", pullrequest.StateClosed: "closed"}[a.in.State])
 	}
+	if err := a.checkOwn(ctx, all); err != nil {
+		return err
+	}
 	if a.in.Fork && !a.one.Fork {
 		a.one.Fork, a.again = true, true // those from the repository itself go first
 		return nil
@@ -210,45 +218,24 @@ func (a *attempt) ask(ctx context.Context, p *v1alpha1.RenderPipeline) (err erro
 func (a *attempt) concerned(ctx context.Context, all []catalog.Entry) (out []catalog.Entry, err error) {
 	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
 	defer cancel()
-	byDefault := map[string]string{}
 	for _, e := range all {
-		git := e.Pipeline.Spec.Source.Git
-		branch := git.Ref.Branch
+		ref := e.Pipeline.Spec.Source.Git.Ref
+		branch := ref.Branch
 		if branch == "" {
-			branch = strings.TrimPrefix(git.Ref.Name, "refs/heads/")
+			branch = strings.TrimPrefix(ref.Name, "refs/heads/")
 		}
 		if branch == "" {
-			if branch, err = a.defaultBranch(ctx, e, byDefault); err != nil {
+			refs, err := a.list(ctx, e)
+			if err != nil {
 				return nil, err
 			}
+			branch = strings.TrimPrefix(refs.Default, "refs/heads/")
 		}
 		if branch == a.in.Base && (!a.in.Fork || e.Pipeline.Spec.Preview.Forks == v1alpha1.ForksWithoutSecrets) {
 			out = append(out, e)
 		}
 	}
 	return out, nil
-}
-
-// defaultBranch asks the repository for its default branch, once for each secret.
-func (a *attempt) defaultBranch(ctx context.Context, e catalog.Entry, known map[string]string) (string, error) {
-	git := e.Pipeline.Spec.Source.Git
-	by := ""
-	if git.SecretRef != nil {
-		by = git.SecretRef.Name
-	}
-	if branch, ok := known[by]; ok {
-		return branch, nil
-	}
-	_, remote, err := a.p.Heads.Repository(ctx, a.one.Namespace, git.URL, git.SecretRef)
-	if err != nil {
-		return "", err
-	}
-	refs, err := remote.List(ctx)
-	if err != nil {
-		return "", laterError{fmt.Errorf("finding the default branch: %w", err)}
-	}
-	known[by] = strings.TrimPrefix(refs.Default, "refs/heads/")
-	return known[by], nil
 }
 
 // preview renders, compares and tells.

@@ -215,6 +215,9 @@ func nonEmpty(texts ...string) []string {
 // fetchHead fetches the head of the pull request. What a fork has is read in the repository itself, with the credentials for that; its
 // submodules, which the fork names, are read without any.
 func (a *attempt) fetchHead(ctx context.Context, src *v1alpha1.GitSource) (*source.Snapshot, error) {
+	if !a.in.Fork && a.unproven != nil {
+		return nil, a.unproven
+	}
 	git := *src
 	git.Ref = v1alpha1.GitRef{Name: "refs/heads/" + a.in.Head}
 	fetcher := a.p.Heads

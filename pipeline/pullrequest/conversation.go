@@ -19,7 +19,7 @@ type Incoming struct {
 	// Base is the branch that it goes to, Head the one that it is from, without refs/heads/. HeadCommit is the newest commit of Head that
 	// the host has seen.
 	Base, Head, HeadCommit string
-	// Fork says that Head is a branch of another repository. It also says so where that repository is gone.
+	// Fork says that Head is no branch of the repository: one of another, also where that is gone, or none at all.
 	Fork bool
 	// ForkURL is where Git reads that repository, for hosts that do not have its commits in the one that the pull request goes to.
 	ForkURL string
@@ -117,6 +117,7 @@ func (c *conversation) Incoming(ctx context.Context, number int64) (*Incoming, e
 	case in.State == StateOpen && !commitName.MatchString(in.HeadCommit):
 		return nil, fmt.Errorf("the host does not tell the newest commit of pull request %d", number)
 	}
+	in.Fork = in.Fork || in.Head == ""
 	return in, nil
 }
 

@@ -372,3 +372,28 @@ func TestIncoming(t *testing.T) {
 		}
 	}
 }
+
+// TestIncomingWithoutBranch: Gitea says of what was pushed to refs/for/ (AGit), which whoever may read can do, that it is of the repository.
+func TestIncomingWithoutBranch(t *testing.T) {
+	for _, kind := range talkKinds[1:2] { // Gitea
+		for name, change := range map[string]func(side map[string]any, answer map[string]any){
+			"with its flow":  func(_, answer map[string]any) { answer["flow"] = 1 },
+			"without a name": func(side, _ map[string]any) { side["label"] = "" },
+		} {
+			h, open := newTalk(t, kind)
+			h.fail = func(w http.ResponseWriter) bool {
+				answer := recorded(t, kind.recording, nil)
+				for _, side := range []string{"base", "head"} {
+					b := answer[side].(map[string]any)
+					b["label"], b["repo_id"] = b["ref"], 3
+				}
+				change(answer["head"].(map[string]any), answer)
+				_ = json.NewEncoder(w).Encode(answer)
+				return true
+			}
+			if in, err := open("s3cret").Incoming(context.Background(), 2); err != nil || !in.Fork {
+				t.Errorf("%s: %+v, %v", name, in, err)
+			}
+		}
+	}
+}

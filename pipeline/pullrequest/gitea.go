@@ -37,6 +37,8 @@ type giteaRequest struct {
 	Merged bool        `json:"merged"`
 	Head   giteaBranch `json:"head"`
 	Base   giteaBranch `json:"base"`
+	// Flow is 1 for what was pushed to refs/for/, for which no branch and no right to write is needed.
+	Flow int `json:"flow"`
 	// ContentVersion counts the changes of the body, since Gitea 1.26.
 	ContentVersion *int `json:"content_version"`
 }

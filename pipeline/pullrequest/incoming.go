@@ -28,8 +28,8 @@ func (g *gitea) incoming(ctx context.Context, number int64) (*Incoming, error) {
 	if _, err := g.call(ctx, reading(number), http.MethodGet, pull(number), nil, &r); err != nil {
 		return nil, err
 	}
-	// A fork that is gone has no number, or -1.
-	return incomingOf(r.request(), r.Head.RepoID != r.Base.RepoID || r.Base.RepoID <= 0), nil
+	// A fork that is gone has no number, or -1. What was pushed to refs/for/ claims to be of the repository itself.
+	return incomingOf(r.request(), r.Head.RepoID != r.Base.RepoID || r.Base.RepoID <= 0 || r.Flow != 0), nil
 }
 
 func (g *gitLab) incoming(ctx context.Context, number int64) (*Incoming, error) {
