@@ -4,6 +4,7 @@
 package preview
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,6 +50,8 @@ func (e laterError) Unwrap() error { return e.error }
 const (
 	// hostTimeout bounds what is said to the host, and asked of it.
 	hostTimeout = 2 * time.Minute
+	// hostSteps are more than the steps of an attempt that may take as long each: asking, listing, finding the branch, and telling twice.
+	hostSteps = 7
 	// fetchTries is how often what cannot be fetched is fetched again before it is told of.
 	fetchTries = 3
 	// maxTries is how often a host is asked that does not answer.
@@ -57,8 +60,8 @@ const (
 	maxHostWait = 15 * time.Minute
 )
 
-// do previews one pull request, unless another process is at it, and stores what became of it.
-func (p *Previewer) do(ctx context.Context, one *status.Preview) {
+// do previews one pull request, unless another process is at it, and stores what became of it. It says whether something was done.
+func (p *Previewer) do(ctx context.Context, one *status.Preview) bool {
 	key := one.Key()
 	log := p.Log.With("id", one.Cause, "preview", key)
 	unlock, ok, err := p.Queue.TryLock(ctx, "preview/"+key)
@@ -66,28 +69,30 @@ func (p *Previewer) do(ctx context.Context, one *status.Preview) {
 		if err != nil && ctx.Err() == nil {
 			log.Warn("a preview is tried again", "error", err)
 		}
-		return
+		return false
 	}
 	defer unlock()
 	// Another process may have done it since this one has heard of it.
-	if one, err = p.Store.LoadPreview(ctx, key); err != nil || one == nil || one.Wanted.IsZero() {
-		return
+	if one, err = p.Store.LoadPreview(ctx, key); err != nil || one == nil || one.Wanted.IsZero() || time.Now().Before(one.NotBefore) {
+		return false
 	}
 	before := *one
 	a := &attempt{p: p, log: log, one: one, began: one.Wanted}
-	step := watchdog.Step{Name: watchdog.StepRender, Subject: "preview " + key, Limit: a.limit() + 2*hostTimeout}
+	step := watchdog.Step{Name: watchdog.StepRender, Subject: "preview " + key, Limit: a.limit() + hostSteps*hostTimeout}
 	_, err = watchdog.Run(ctx, p.Watchdog, step, func(ctx context.Context) (struct{}, error) { return struct{}{}, a.runSafely(ctx) })
 	if errors.Is(err, watchdog.ErrOverdue) {
 		a = &attempt{p: p, log: log, one: &before, began: before.Wanted} // the other is still at it
 	}
-	if cause := context.Cause(ctx); errors.Is(cause, errNewer) {
+	if cause := context.Cause(ctx); errors.Is(cause, errMakeWay) {
 		log.Debug("a preview was stopped", "because", cause)
+		a.one.Ended = time.Now().UTC()
+		a.one.NotBefore = a.one.Ended.Add(pauseForks)
 	} else if ctx.Err() != nil {
-		return // it begins again after the next start
+		return true // it begins again after the next start
 	} else {
 		a.settle(err)
 	}
-	a.save(context.WithoutCancel(ctx))
+	return a.save(context.WithoutCancel(ctx))
 }
 
 // limit is how long the rendering of one preview may take: as long as the most patient of its pipelines says.
@@ -134,8 +139,8 @@ func (a *attempt) settle(err error) {
 	a.log.Info("a preview is tried again", "after", wait, "error", err)
 }
 
-// save stores what is known now. What has been asked for since stays asked for.
-func (a *attempt) save(ctx context.Context) {
+// save stores what is known now, and says whether it is stored. What has been asked for since stays asked for.
+func (a *attempt) save(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
 	defer cancel()
 	for try := 0; try < maxTries; try++ {
@@ -145,6 +150,9 @@ func (a *attempt) save(ctx context.Context) {
 			switch {
 			case newer:
 				out.Wanted, out.Cause, out.NotBefore, out.Tries = now.Wanted, now.Cause, now.NotBefore, now.Tries
+				if isPaused(&out) && out.NotBefore.Before(out.Ended.Add(pauseForks)) {
+					out.NotBefore = out.Ended.Add(pauseForks)
+				}
 			case a.gone, now == nil:
 				return nil
 			case a.one.NotBefore.IsZero():
@@ -154,13 +162,14 @@ func (a *attempt) save(ctx context.Context) {
 		})
 		if err == nil {
 			_ = a.p.Store.Sync(ctx) // or it would be taken for one that is to begin
-			return
+			return true
 		}
 		if !errors.Is(err, queue.ErrChanged) {
 			a.log.Warn("what became of a preview was not stored; it begins again", "error", err)
-			return
+			return false
 		}
 	}
+	return false
 }
 
 // run asks the host what became of the pull request, and does what follows of that.
@@ -195,8 +204,8 @@ func (a *attempt) run(ctx context.Context) error {
 	if len(a.entries) == 0 {
 		return a.finish(ctx, "no longer one to a branch that is rendered")
 	}
-	if a.one.Head == a.in.HeadCommit && a.one.Base == a.in.Base && a.one.Pending == "" {
-		return nil // it was told
+	if a.one.Head == a.in.HeadCommit && a.one.Base == a.in.Base && a.one.Pending == "" && !a.one.Failed {
+		return nil // it was told; what failed may go well by now
 	}
 	return a.preview(ctx)
 }
@@ -261,6 +270,9 @@ func (a *attempt) preview(ctx context.Context) error {
 		return err
 	}
 	a.one.Head, a.one.Base, a.one.Pending = a.in.HeadCommit, a.in.Base, ""
+	if late || found.unread != nil {
+		a.one.Head = "" // it was not seen
+	}
 	a.one.Failed, a.one.Message = found.failed(), found.summary()
 	a.log.Info("previewed", "pull request", a.in.URL, "head", a.in.HeadCommit, "fork", a.in.Fork, "pipelines", len(a.entries), "message", a.one.Message)
 	return a.forget(ctx, keepFetched)
@@ -273,8 +285,15 @@ func (a *attempt) pend(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
 	defer cancel()
-	a.one.Pending = a.in.HeadCommit
-	return a.conv.SetStatus(ctx, a.in, a.statusOf(pullrequest.CommitPending, "rendering what would change"))
+	before, beforeTo := a.one.Pending, a.one.PendingTo
+	a.one.Pending, a.one.PendingTo = a.in.HeadCommit, a.in.Base
+	err := a.conv.SetStatus(ctx, a.in, a.statusOf(a.in.Base, pullrequest.CommitPending, "rendering what would change"))
+	if _, again := pullrequest.Retry(err); err == nil || again || ctx.Err() != nil {
+		return err
+	}
+	a.log.Warn("a pending status was refused", "error", err)
+	a.one.Pending, a.one.PendingTo = before, beforeTo
+	return nil
 }
 
 // finish ends the preview of a pull request that is not open, or concerns no pipeline any more. The comment stays, with a last word.
@@ -286,18 +305,29 @@ func (a *attempt) finish(ctx context.Context, became string) error {
 		return laterError{err}
 	}
 	word := fmt.Sprintf("_This pull request is %s. What follows is the last preview, and is not kept up to date._", became)
-	if err := a.conv.Finish(ctx, a.one.Number, pullrequest.KeptComment{Name: a.commentName(), Text: word, Known: a.one.Comment}); err != nil {
+	comment := pullrequest.KeptComment{Name: a.commentName(), Text: word, Known: a.one.Comment}
+	if err := a.unlessFinal(ctx, a.conv.Finish(ctx, a.one.Number, comment)); err != nil {
 		return err
 	}
 	if a.one.Pending != "" {
 		in := *a.in
 		in.HeadCommit = a.one.Pending
-		if err := a.conv.SetStatus(ctx, &in, a.statusOf(pullrequest.CommitFailure, "the pull request is "+became+"; nothing was previewed")); err != nil {
+		last := a.statusOf(cmp.Or(a.one.PendingTo, in.Base), pullrequest.CommitFailure, "the pull request is "+became+"; nothing was previewed")
+		if err := a.unlessFinal(ctx, a.conv.SetStatus(ctx, &in, last)); err != nil {
 			return err
 		}
 	}
 	a.gone = true
 	return a.forget(ctx, 0)
+}
+
+// unlessFinal returns an error that may not come again, and logs others, which are no reason to keep what is known of a pull request.
+func (a *attempt) unlessFinal(ctx context.Context, err error) error {
+	if _, again := pullrequest.Retry(err); err == nil || again || ctx.Err() != nil {
+		return err
+	}
+	a.log.Warn("a last word on a pull request was refused", "error", err)
+	return nil
 }
 
 // forgetHead stores that nothing is previewed.

@@ -62,8 +62,8 @@ type rendering struct {
 
 func (r *rendering) compareOne(ctx context.Context, e catalog.Entry, out *compared) {
 	if err := r.fetch(ctx, e); err != nil {
-		if out.unread = err; errors.As(err, new(secretError)) {
-			out.unread = nil
+		if !errors.As(err, new(secretError)) {
+			out.unread = err
 		}
 		if ctx.Err() == nil {
 			r.fail(out, e, err.Error())

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -67,14 +68,21 @@ type Previewer struct {
 
 	mu      sync.Mutex
 	running map[string]*running
+	// pauses are of those with which nothing could be done: another process is at it, or the store cannot be read.
+	pauses map[string]pause
+}
+
+// pause is until when something is left alone, and how long the last pause was.
+type pause struct {
+	until time.Time
+	took  time.Duration
 }
 
 // running is a preview that is under way in this process.
 type running struct {
-	wanted time.Time
-	fork   bool
-	group  string
-	stop   context.CancelCauseFunc
+	fork  bool
+	group string
+	stop  context.CancelCauseFunc
 }
 
 // New returns a Previewer.
@@ -82,20 +90,28 @@ func New(o Options) *Previewer {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Previewer{Options: o, wake: make(chan struct{}, 1), running: map[string]*running{}}
+	return &Previewer{Options: o, wake: make(chan struct{}, 1), running: map[string]*running{}, pauses: map[string]pause{}}
 }
 
 const (
 	// lookEvery is how often it is looked for what others have noted, or is to be tried again.
 	lookEvery = 2 * time.Second
+	// sweepEvery is how often it is looked for those whose pipelines are gone.
+	sweepEvery = 24 * time.Hour
 	// maxKept bounds how many open pull requests of one repository are known for one namespace.
 	maxKept = 1000
-	// pauseForks is the least time between the end of a preview of a fork's pull request and the beginning of its next.
+	// pauseForks is the least time between the end of a preview of a fork's pull request, or of one that failed, and the beginning of
+	// its next.
 	pauseForks = 20 * time.Second
+	// minPause and maxPause bound for how long something is left alone with which nothing could be done.
+	minPause, maxPause = 2 * time.Second, time.Minute
 )
 
-// errNewer is why a preview is stopped whose pull request has changed.
-var errNewer = errors.New("the pull request has changed meanwhile")
+// errMakeWay is why the preview of a fork's pull request is stopped.
+var errMakeWay = errors.New("a pull request of the repository itself goes first")
+
+// isPaused reports whether the next preview has to wait for a while after the last.
+func isPaused(one *status.Preview) bool { return (one.Fork || one.Failed) && !one.Ended.IsZero() }
 
 // Note stores which pull requests an event is about, so that nothing of it is lost when it returns nil.
 func (p *Previewer) Note(ctx context.Context, e event.Event, stored time.Time) error {
@@ -139,7 +155,7 @@ func (p *Previewer) note(ctx context.Context, fresh *status.Preview) error {
 			fresh.Wanted = was.Wanted.Add(1)
 		}
 		was.Cause, was.Wanted, was.Tries, was.NotBefore = fresh.Cause, fresh.Wanted, 0, time.Time{}
-		if was.Fork && !was.Ended.IsZero() {
+		if isPaused(was) {
 			was.NotBefore = was.Ended.Add(pauseForks)
 		}
 		return was
@@ -171,39 +187,56 @@ func (p *Previewer) look() {
 func (p *Previewer) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
-	ticker := time.NewTicker(lookEvery)
+	ticker, daily := time.NewTicker(lookEvery), time.NewTicker(sweepEvery)
 	defer ticker.Stop()
+	defer daily.Stop()
 	for ctx.Err() == nil {
 		for _, one := range p.due(time.Now()) {
 			if run, working := p.begin(ctx, one); run != nil {
 				all.Go(func() {
-					p.do(working, one)
-					p.end(one.Key(), run)
+					p.end(one.Key(), run, p.do(working, one))
 				})
 			}
 		}
 		select {
 		case <-ctx.Done():
 		case <-ticker.C:
+		case <-daily.C:
+			p.sweep(ctx)
 		case <-p.wake:
 		}
 	}
 }
 
-// due returns the previews that are to begin, those of forks last. Those that are under way and have changed since are stopped.
+// sweep has those looked at again for which there are no pipelines any more, and which no event will be about, so that they are dropped.
+func (p *Previewer) sweep(ctx context.Context) {
+	for _, key := range p.Store.Previews() {
+		one := p.Store.Preview(key)
+		if one == nil || !one.Wanted.IsZero() || len(p.entriesOf(one)) > 0 {
+			continue
+		}
+		one.Wanted = time.Now().UTC()
+		if err := p.note(ctx, one); err != nil && ctx.Err() == nil {
+			p.Log.Warn("a preview without pipelines is kept for longer", "preview", key, "error", err)
+		}
+	}
+}
+
+// due returns the previews that are to begin, those of forks last. One that is under way ends before it begins again, whatever has
+// happened since: events that keep coming must not keep it from ending.
 func (p *Previewer) due(now time.Time) (out []*status.Preview) {
+	p.mu.Lock()
+	maps.DeleteFunc(p.pauses, func(key string, one pause) bool { return p.running[key] == nil && now.After(one.until.Add(maxPause)) })
+	p.mu.Unlock()
 	for _, key := range p.Store.Previews() {
 		one := p.Store.Preview(key)
 		if one == nil || one.Wanted.IsZero() {
 			continue
 		}
 		p.mu.Lock()
-		run := p.running[key]
+		run, until := p.running[key], p.pauses[key].until
 		p.mu.Unlock()
-		switch {
-		case run != nil && !run.wanted.Equal(one.Wanted):
-			run.stop(errNewer)
-		case run == nil && !now.Before(one.NotBefore):
+		if run == nil && !now.Before(one.NotBefore) && !now.Before(until) {
 			out = append(out, one)
 		}
 	}
@@ -216,36 +249,51 @@ func (p *Previewer) due(now time.Time) (out []*status.Preview) {
 	return out
 }
 
-// begin notes that a preview is under way; nil where there is no room for it. Forks leave room for others, where there is more than one.
+// begin notes that a preview is under way; nil where there is no room for it. Forks leave room for others, where there is more than one,
+// and are stopped for them where there is not. They do not count for what may run for the repository itself.
 func (p *Previewer) begin(ctx context.Context, one *status.Preview) (*running, context.Context) {
 	group := status.PreviewGroup(one.Namespace, one.Repository)
 	most := p.mostOf(one)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	forks, inGroup := 0, 0
+	var lesser *running
 	for _, other := range p.running {
 		if other.fork {
-			forks++
+			forks, lesser = forks+1, other
 		}
-		if other.group == group {
+		if other.group == group && (one.Fork || !other.fork) {
 			inGroup++
 		}
 	}
-	if len(p.running) >= p.AtOnce || inGroup >= most || one.Fork && forks >= max(1, p.AtOnce-1) {
+	switch full := len(p.running) >= p.AtOnce; {
+	case inGroup >= most, one.Fork && (full || forks >= max(1, p.AtOnce-1)):
+		return nil, nil
+	case full:
+		if lesser != nil {
+			lesser.stop(errMakeWay) // its end has this one looked for again
+		}
 		return nil, nil
 	}
 	working, stop := context.WithCancelCause(ctx)
-	run := &running{wanted: one.Wanted, fork: one.Fork, group: group, stop: stop}
+	run := &running{fork: one.Fork, group: group, stop: stop}
 	p.running[one.Key()] = run
 	return run, working
 }
 
-func (p *Previewer) end(key string, run *running) {
+// end looks again at once, unless nothing could be done.
+func (p *Previewer) end(key string, run *running, done bool) {
 	run.stop(nil)
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	delete(p.running, key)
-	p.mu.Unlock()
-	p.look()
+	if done {
+		delete(p.pauses, key)
+		p.look()
+		return
+	}
+	took := max(minPause, min(maxPause, 2*p.pauses[key].took))
+	p.pauses[key] = pause{time.Now().Add(took), took}
 }
 
 // mostOf is how many pull requests are previewed at the same time for the pipelines of a preview: what the strictest of them says.

@@ -5,8 +5,12 @@ package preview
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 
@@ -16,16 +20,26 @@ import (
 	"github.com/prerig/prerig/pipeline/status"
 )
 
-// contextOf is the name of the status of previews.
-func contextOf(namespace string) string {
-	return strings.TrimSuffix("prerig/preview/"+namespace, "/")
+// maxContext is the longest name of a status: GitHub and GitLab take 255 characters.
+const maxContext = 255
+
+// contextOf is the name of the status of previews. The branch that a pull request goes to is in it, as one commit may be the head of pull
+// requests to several.
+func contextOf(namespace, base string) string {
+	name := path.Join("prerig/preview", namespace) + "/"
+	if len(name)+len(base) > maxContext {
+		sum := sha256.Sum256([]byte(base))
+		base = hex.EncodeToString(sum[:16])
+	}
+	return name + base
 }
 
 // commentName tells the comments of namespaces apart.
-func (a *attempt) commentName() string { return contextOf(a.one.Namespace) }
+func (a *attempt) commentName() string { return path.Join("prerig/preview", a.one.Namespace) }
 
-func (a *attempt) statusOf(state pullrequest.CommitState, text string) pullrequest.CommitStatus {
-	return pullrequest.CommitStatus{State: state, Context: contextOf(a.one.Namespace), Description: status.OneLine(text), Page: a.page()}
+// statusOf is what is said of a head for the branch that it goes to.
+func (a *attempt) statusOf(base string, state pullrequest.CommitState, text string) pullrequest.CommitStatus {
+	return pullrequest.CommitStatus{State: state, Context: contextOf(a.one.Namespace, base), Description: status.OneLine(text), Page: a.page()}
 }
 
 // page is where to read more: the page of the one pipeline, or that of all.
@@ -63,27 +77,35 @@ func (c *compared) summary() string {
 	return status.OneLine(text)
 }
 
-// tell writes the comment and the status.
+// tell writes the comment and the status, each also where the other fails.
 func (a *attempt) tell(ctx context.Context, found *compared) error {
-	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
-	defer cancel()
+	var commented error
 	if slices.ContainsFunc(a.entries, func(e catalog.Entry) bool { return e.Pipeline.Spec.Preview.Comments() }) {
-		if err := a.comment(ctx, found); err != nil {
-			return err
-		}
+		commented = a.comment(ctx, found)
 	}
 	if !slices.ContainsFunc(a.entries, func(e catalog.Entry) bool { return e.Pipeline.Spec.Preview.Statuses() }) {
-		return nil
+		return commented
 	}
 	state := pullrequest.CommitSuccess
 	if found.failed() {
 		state = pullrequest.CommitFailure
 	}
-	return a.conv.SetStatus(ctx, a.in, a.statusOf(state, found.summary()))
+	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
+	defer cancel()
+	err := a.conv.SetStatus(ctx, a.in, a.statusOf(a.in.Base, state, found.summary()))
+	if err == nil && a.one.Pending == a.in.HeadCommit && a.one.PendingTo == a.in.Base {
+		a.one.Pending, a.one.PendingTo = "", ""
+	}
+	if _, again := pullrequest.Retry(err); again {
+		return errors.Join(err, commented) // the one that is worth another try says so
+	}
+	return errors.Join(commented, err)
 }
 
 // comment writes the comment. There is none to begin with where there is nothing to tell.
 func (a *attempt) comment(ctx context.Context, found *compared) error {
+	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
+	defer cancel()
 	tells := found.changes() || len(found.failures) > 0 || slices.ContainsFunc(found.reviewed, func(p review.Pipeline) bool { return p.Refused != "" })
 	text, err := a.text(ctx, found, a.conv.MaxBody(), tells)
 	if err != nil {

@@ -295,7 +295,7 @@ func TestSetStatus(t *testing.T) {
 		h, open := newTalk(t, kind)
 		in := &pullrequest.Incoming{Number: 2, HeadCommit: headSHA, URL: "https://example.com/pull/2"}
 		for i, state := range []pullrequest.CommitState{pullrequest.CommitPending, pullrequest.CommitSuccess, pullrequest.CommitFailure} {
-			s := pullrequest.CommitStatus{State: state, Context: "prerig/preview/team", Description: strings.Repeat("ä", 200)}
+			s := pullrequest.CommitStatus{State: state, Context: "prerig/preview/team/main", Description: strings.Repeat("ä", 200)}
 			if err := open("s3cret").SetStatus(context.Background(), in, s); err != nil {
 				t.Fatal(err)
 			}

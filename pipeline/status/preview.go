@@ -35,8 +35,9 @@ type Preview struct {
 	Head    string   `json:"head,omitempty"`
 	Base    string   `json:"base,omitempty"`
 	Fetched []string `json:"fetched,omitempty"`
-	// Pending is the commit whose status says that a preview is under way.
-	Pending string `json:"pending,omitempty"`
+	// Pending is the commit whose status says that a preview is under way, for the branch PendingTo.
+	Pending   string `json:"pending,omitempty"`
+	PendingTo string `json:"pendingTo,omitempty"`
 	// Comment is the one on the pull request.
 	Comment pullrequest.Written `json:"comment,omitzero"`
 	// Failed says that something would fail, or the preview has; Message says more. Ended is when.

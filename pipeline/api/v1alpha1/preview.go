@@ -27,7 +27,7 @@ type Preview struct {
 	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
 	// Comment says whether a comment on the pull request tells of the pipeline, when there is something to tell. The default is true.
 	Comment *bool `json:"comment,omitempty"`
-	// Status says whether the status of the head, prerig/preview/NAMESPACE, counts the pipeline. The default is true.
+	// Status says whether the status of the head, prerig/preview/NAMESPACE/BRANCH, counts the pipeline. The default is true.
 	Status *bool `json:"status,omitempty"`
 	// Forks is WithoutSecrets (the default: heads of forks are rendered without any secret, and compared with what the branch itself
 	// renders to) or Refuse, which leaves pull requests from forks alone.

@@ -21,7 +21,7 @@ type previews struct {
 	bob string
 }
 
-const previewContext = "prerig/preview/team"
+const previewContext = "prerig/preview/team/main"
 
 func newPreviews(t *testing.T, want string) *previews {
 	p := &previews{reviews: newReviews(t, 2)}
