@@ -15,7 +15,7 @@ const idleTeam = "\x00idle"
 // when there is a place. What it does must be worth nothing until it has ended. The error is that of do, or that of ctx.
 func (l *Limited) WhenIdle(ctx context.Context, do func(context.Context) error) error {
 	for {
-		w := l.lanes.quick.join(idleTeam, true)
+		w := l.lanes.quick.join(idleTeam, rankIdle)
 		select {
 		case <-w.granted:
 		case <-ctx.Done():
@@ -35,7 +35,7 @@ func (l *Limited) untilWanted(ctx context.Context, do func(context.Context) erro
 	go func() {
 		defer close(watched)
 		for {
-			wanted, changed := l.lanes.quick.isWanted(idleTeam)
+			wanted, changed := l.lanes.quick.isWanted(idleTeam, rankIdle)
 			if wanted {
 				stop(errMakeWay)
 				return

@@ -143,7 +143,7 @@ func (l *buildLanes) takePlace(ctx context.Context, team string, slow bool) (*pl
 	if l.slow.tryTake(team) {
 		return l.slow, nil
 	}
-	quick, own := l.quick.join(team, true), l.slow.join(team, false)
+	quick, own := l.quick.join(team, rankSlow), l.slow.join(team, rankFirst)
 	select {
 	case <-quick.granted:
 		l.slow.leave(own)
@@ -190,7 +190,7 @@ func (l *buildLanes) watchRender(ended <-chan struct{}, team string, stay time.D
 	case <-timer.C:
 	}
 	for {
-		wanted, changed := l.quick.isWanted(team)
+		wanted, changed := l.quick.isWanted(team, rankSlow)
 		switch {
 		case wanted && l.slow.tryTake(team):
 			l.quick.giveBack(team)

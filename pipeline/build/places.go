@@ -25,11 +25,20 @@ type places struct {
 
 // waiter is one render that waits for a place.
 type waiter struct {
-	team string
-	// yields says that all others go first.
-	yields  bool
+	team    string
+	rank    rank
 	granted chan struct{} // closed once it has a place
 }
+
+// rank says who goes first: whoever has a lower one.
+type rank int
+
+const (
+	// rankFirst is everybody's who has no reason to wait longer, rankSlow that of renders that take long, rankIdle that of what nobody waits for.
+	rankFirst rank = iota
+	rankSlow
+	rankIdle
+)
 
 // newPlaces returns a number of places, of which one team may hold all, or with reserve all but one.
 func newPlaces(count int, reserve bool) *places {
@@ -53,7 +62,7 @@ func (p *places) tryTake(team string) bool {
 
 // take waits for a place. Its error is that of the context.
 func (p *places) take(ctx context.Context, team string) error {
-	w := p.join(team, false)
+	w := p.join(team, rankFirst)
 	select {
 	case <-w.granted:
 		return nil
@@ -64,10 +73,10 @@ func (p *places) take(ctx context.Context, team string) error {
 }
 
 // join begins to wait, and may have got a place already when it returns. Who joins has to leave, or to use the place.
-func (p *places) join(team string, yields bool) *waiter {
+func (p *places) join(team string, rank rank) *waiter {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	w := &waiter{team: team, yields: yields, granted: make(chan struct{})}
+	w := &waiter{team: team, rank: rank, granted: make(chan struct{})}
 	p.waiters = append(p.waiters, w)
 	p.settle()
 	return w
@@ -127,16 +136,16 @@ func (p *places) next(held func(team string) int) *waiter {
 	for _, w := range p.waiters {
 		switch {
 		case held(w.team) >= p.most:
-		case best == nil, best.yields && !w.yields, best.yields == w.yields && held(w.team) < held(best.team):
+		case best == nil, w.rank < best.rank, w.rank == best.rank && held(w.team) < held(best.team):
 			best = w
 		}
 	}
 	return best
 }
 
-// isWanted reports whether somebody who does not yield would get a team's place if it was given back, and returns what is closed
+// isWanted reports whether somebody who goes before a rank would get a team's place if it was given back, and returns what is closed
 // when that may have become otherwise.
-func (p *places) isWanted(team string) (bool, <-chan struct{}) {
+func (p *places) isWanted(team string, than rank) (bool, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	next := p.next(func(t string) int {
@@ -145,5 +154,5 @@ func (p *places) isWanted(team string) (bool, <-chan struct{}) {
 		}
 		return p.held[t]
 	})
-	return next != nil && !next.yields, p.changed
+	return next != nil && next.rank < than, p.changed
 }

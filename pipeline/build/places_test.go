@@ -23,7 +23,7 @@ func TestATeamLeavesAPlaceForOthers(t *testing.T) {
 			p := newPlaces(tc.count, tc.reserve)
 			var hungry []*waiter
 			for range 20 {
-				hungry = append(hungry, p.join("hungry", false))
+				hungry = append(hungry, p.join("hungry", rankFirst))
 			}
 			if p.held["hungry"] != tc.want {
 				t.Errorf("the team holds %d of %d places, want %d", p.held["hungry"], tc.count, tc.want)
@@ -48,7 +48,8 @@ func TestPlacesGoRoundTheTeams(t *testing.T) {
 	p := newPlaces(2, false)
 	var order []string
 	waiters := map[*waiter]bool{}
-	join := func(team string) { waiters[p.join(team, team == "late")] = true }
+	ranks := map[string]rank{"late": rankSlow, "idle": rankIdle}
+	join := func(team string) { waiters[p.join(team, ranks[team])] = true }
 	granted := func() {
 		for w := range waiters {
 			select {
@@ -62,17 +63,18 @@ func TestPlacesGoRoundTheTeams(t *testing.T) {
 	for range 4 {
 		join("hungry")
 	}
+	join("idle")
 	join("late")
 	join("b")
 	join("c")
 	granted()
-	for range 5 {
+	for range 6 {
 		p.giveBack(order[0])
 		order = slices.Delete(order, 0, 1)
 		granted()
 	}
-	// Two of the first team hold places. As they end, the others get theirs, and who yields comes last.
-	if len(waiters) != 0 || p.taken != 2 || order[1] != "late" {
+	// Two of the first team hold places. As they end, the others get theirs, those that yield come last, and what is idle after all.
+	if len(waiters) != 0 || p.taken != 2 || order[0] != "late" || order[1] != "idle" {
 		t.Errorf("%d wait, %d places are taken, the last are %v", len(waiters), p.taken, order)
 	}
 }
@@ -105,5 +107,23 @@ func TestPlacesUnderLoad(t *testing.T) {
 	all.Wait()
 	if p.taken != 0 || len(p.held) != 0 || len(p.waiters) != 0 {
 		t.Errorf("places are lost: %d taken, held %v, %d waiting", p.taken, p.held, len(p.waiters))
+	}
+}
+
+// TestIdleMakesWayForSlow: what nobody waits for makes way for a render that takes long, and not the other way round.
+func TestIdleMakesWayForSlow(t *testing.T) {
+	p := newPlaces(1, false)
+	p.join(idleTeam, rankIdle)
+	if wanted, _ := p.isWanted(idleTeam, rankIdle); wanted {
+		t.Error("it makes way for nobody")
+	}
+	p.join("slow", rankSlow)
+	if wanted, _ := p.isWanted(idleTeam, rankIdle); !wanted {
+		t.Error("it keeps a slow render waiting")
+	}
+	p.giveBack(idleTeam)
+	p.join(idleTeam, rankIdle)
+	if wanted, _ := p.isWanted("slow", rankSlow); wanted || p.held["slow"] != 1 {
+		t.Errorf("a slow render makes way for it: %v", p.held)
 	}
 }
