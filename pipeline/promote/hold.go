@@ -187,13 +187,10 @@ func (p *Promoter) executeRollback(ctx context.Context, r status.Rollback) (stat
 	return p.endRollback(ctx, r, status.RollbackOpen, fmt.Sprintf("pull request %d waits for a merge", r.Number))
 }
 
-// holdFor puts the pipelines of a rollback on hold.
+// holdFor puts the pipelines of a rollback on hold, also those that are gone or not valid at the moment: they may come back.
 func (p *Promoter) holdFor(ctx context.Context, r status.Rollback) error {
 	hold := &status.OnHold{Since: r.At, By: r.By, Reason: fmt.Sprintf("%.12s was rolled back", r.Commit), Rollback: r.ID}
 	for _, key := range r.Pipelines {
-		if e, ok := p.Catalog.Get(key); !ok || e.Err != nil {
-			continue
-		}
 		err := p.Store.SetControl(ctx, key, func(c *status.Control) {
 			if c.OnHold == nil || c.OnHold.Rollback == "" {
 				c.OnHold = hold // else that of an earlier one, which holds if this one is refused

@@ -31,7 +31,8 @@ type Publication struct {
 	Files     map[string]git.FileChange
 	Pipelines []string
 
-	owners map[string]string // of files
+	owners  map[string]string // of files, as they were last
+	unowned []string          // of Files, those that no record names
 }
 
 var (
@@ -41,6 +42,8 @@ var (
 	ErrNoRollback = errors.New("only branches that Prerig writes by itself or by pull request can be rolled back")
 	// ErrNotInHistory is about a commit that is not among the newest of a branch.
 	ErrNotInHistory = errors.New("it is none of the newest commits of the branch")
+	// ErrNotPublished is about a commit that changed something else than what is published of a pipeline.
+	ErrNotPublished = errors.New("it is no publish of this pipeline, and what people have changed is not taken back")
 	// ErrChangedSince is about a publication whose files were changed once more.
 	ErrChangedSince = errors.New("they have been changed since, and only what the publish wrote is taken back; roll back the newer one first")
 )
@@ -90,8 +93,11 @@ func (t *Targets) FindPublication(ctx context.Context, pipeline, namespace strin
 				return nil, err
 			}
 			there, err := p.isThere(b.Mirror.NewDraft(), tip.Tree, pipeline)
-			if err != nil || there || named {
-				return p, err
+			if err != nil {
+				return nil, err
+			}
+			if there || named {
+				return p, p.check(pipeline)
 			}
 		}
 		at = before
@@ -126,29 +132,40 @@ func publicationOf(draft *git.Draft, at, before *git.Commit) (*Publication, erro
 		return nil, fmt.Errorf("reading what %.12s changed: %w", at.Hash, err)
 	}
 	delete(p.Files, markerFile)
+	named := map[string]bool{}
 	for _, one := range []git.Hash{root, at.Tree} {
 		names, err := draft.List(one, recordDir)
 		if err != nil {
 			return nil, err
 		}
 		for _, name := range names {
-			if err := p.readOwner(draft, one, recordDir+"/"+name); err != nil {
+			if err := p.readOwner(draft, one, recordDir+"/"+name, named); err != nil {
 				return nil, err
 			}
 		}
 	}
-	named := map[string]bool{}
-	for name := range p.Files {
-		if owner := p.owners[name]; owner != "" {
-			named[owner] = true
+	p.Pipelines = sortedKeys(named)
+	for _, name := range sortedKeys(p.Files) {
+		if p.owners[name] == "" {
+			p.unowned = append(p.unowned, name)
 		}
 	}
-	p.Pipelines = sortedKeys(named)
 	return p, nil
 }
 
-// readOwner notes whose the files of a record are, and the record itself.
-func (p *Publication) readOwner(draft *git.Draft, root git.Hash, name string) error {
+// check says why a commit is not one that a pipeline may have taken back: nobody has a role for what no pipeline owns.
+func (p *Publication) check(pipeline string) error {
+	switch {
+	case len(p.unowned) > 0:
+		return fmt.Errorf("%.12s has changed %s, which no pipeline owns: %w", p.Commit, p.unowned[0], ErrNotPublished)
+	case !slices.Contains(p.Pipelines, pipeline):
+		return fmt.Errorf("%.12s has changed nothing of it: %w", p.Commit, ErrNotPublished)
+	}
+	return nil
+}
+
+// readOwner notes whose the files of a record are, and the record itself. Those that have lost a file are named, too.
+func (p *Publication) readOwner(draft *git.Draft, root git.Hash, name string, named map[string]bool) error {
 	text, ok, err := draft.Content(root, name)
 	if err != nil || !ok {
 		return err
@@ -157,9 +174,14 @@ func (p *Publication) readOwner(draft *git.Draft, root git.Hash, name string) er
 	if json.Unmarshal(text, &record) != nil {
 		return nil // it is none
 	}
-	p.owners[name] = record.Pipeline
-	for _, file := range record.Files {
+	if record.Pipeline == "" || name != recordFile(record.Pipeline) {
+		return nil
+	}
+	for _, file := range append(record.Files, name) {
 		p.owners[file] = record.Pipeline
+		if _, ok := p.Files[file]; ok {
+			named[record.Pipeline] = true
+		}
 	}
 	return nil
 }

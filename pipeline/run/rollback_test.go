@@ -8,13 +8,17 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/internal/pulltest"
 	"github.com/prerig/prerig/pipeline/promote"
+	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/status"
 )
@@ -183,5 +187,58 @@ func TestARunThatWasBegunDoesNotPublishOverARollback(t *testing.T) {
 	}
 	if err := w.do("shop", "2", 1); err != nil || w.commits() != 1 {
 		t.Errorf("%v, %d commits", err, w.commits())
+	}
+}
+
+// TestRollbackOfWhatIsNoPublishIsRefused names commits that people have made on the branch, and one of another pipeline.
+func TestRollbackOfWhatIsNoPublishIsRefused(t *testing.T) {
+	w := newWorks(t, "a", "b")
+	w.repository.Commit("one", map[string]string{"a/text": "one", "b/text": "one"})
+	w.doAll("1", "a")
+	w.doAll("2", "b")
+	other := w.repository.Git("rev-parse", "rendered")
+	byHand := func(file string) string {
+		t.Helper()
+		w.repository.Git("read-tree", "rendered")
+		w.repository.Git("update-index", "--add", "--cacheinfo", "100644,"+w.repository.Git("rev-parse", "main:a/text")+","+file)
+		tree := w.repository.Git("write-tree")
+		commit := w.repository.Git("-c", "user.name=Eve", "-c", "user.email=eve@example.com", "commit-tree", "-m", "Change "+file, "-p", "rendered", tree)
+		w.repository.Git("update-ref", "refs/heads/rendered", commit)
+		return commit
+	}
+	unowned := byHand("CODEOWNERS")
+	owned := byHand("b/configmap-x.yaml")
+	p, tip := w.promoter(), w.repository.Git("rev-parse", "rendered")
+	for _, commit := range []string{unowned, owned, other} {
+		done, err := p.Rollback(t.Context(), []string{"a"}, commit, "ann", everybody)
+		if !errors.Is(err, publish.ErrNotPublished) || len(done) > 0 {
+			t.Errorf("%s: %+v, %v", w.repository.Git("log", "-1", "--format=%s", commit), done, err)
+		}
+	}
+	if now := w.repository.Git("rev-parse", "rendered"); now != tip || w.control("a").OnHold != nil || w.control("b").OnHold != nil {
+		t.Errorf("the branch is at %s, %+v", now, w.control("b"))
+	}
+}
+
+// TestRollbackHoldsPipelinesThatAreGone takes back a publish of two, of which one is not in the catalog any more.
+func TestRollbackHoldsPipelinesThatAreGone(t *testing.T) {
+	w := newWorks(t, "a", "b")
+	w.repository.Commit("one", map[string]string{"a/text": "one", "b/text": "one"})
+	w.doAll("1", "a", "b")
+	p := w.promoter()
+	if err := os.Remove(filepath.Join(w.runner.PipelinesDir, "b.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if p.Catalog, err = catalog.Open(w.runner.PipelinesDir, nil); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := p.Rollback(t.Context(), []string{"a"}, "", "ann", everybody); err != nil || done[0].State != status.RollbackDone {
+		t.Fatalf("got %+v, %v", done, err)
+	}
+	for _, name := range []string{"a", "b"} {
+		if hold := w.control(name).OnHold; hold == nil || hold.Rollback == "" {
+			t.Errorf("the hold of %s is %+v", name, hold)
+		}
 	}
 }

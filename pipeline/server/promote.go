@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/prerig/prerig/pipeline/access"
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/promote"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/status"
@@ -139,8 +140,7 @@ func (s *Server) readPromotion(w http.ResponseWriter, r *http.Request, action st
 // mayOperate says why somebody may not change a pipeline, nil where they may. One that they may not know of is not named by it.
 func (s *Server) mayOperate(who access.Principal) func(pipeline string) error {
 	return func(pipeline string) error {
-		e, ok := s.Catalog.Get(pipeline)
-		if !ok || e.Pipeline == nil || who.May(access.Operate, e.Pipeline.Metadata.Namespace) {
+		if who.May(access.Operate, v1alpha1.NamespaceOf(pipeline)) { // also where it is gone, or not valid any more
 			return nil
 		}
 		return errNotYours
@@ -155,7 +155,8 @@ func (s *Server) answerPromotion(w http.ResponseWriter, r *http.Request, action 
 		s.record(r, action, keys, access.Refused, err.Error())
 		writeError(w, http.StatusForbidden, errOthersToo)
 		return false
-	case errors.Is(err, publish.ErrNothingPublished), errors.Is(err, publish.ErrNoRollback), errors.Is(err, promote.ErrRolledBack), errors.Is(err, publish.ErrNotInHistory):
+	case errors.Is(err, publish.ErrNothingPublished), errors.Is(err, publish.ErrNoRollback), errors.Is(err, promote.ErrRolledBack), errors.Is(err, publish.ErrNotInHistory),
+		errors.Is(err, publish.ErrNotPublished):
 		code = http.StatusConflict
 	}
 	if err != nil {
