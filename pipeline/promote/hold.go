@@ -36,12 +36,16 @@ func (p *Promoter) Hold(ctx context.Context, pipelines []string, by, reason stri
 	return nil
 }
 
-// Release ends the hold of pipelines. It returns those that were on hold, for which a run has to be asked: a rollback has left what is
-// published behind what was rendered last, which nothing else would tell.
-func (p *Promoter) Release(ctx context.Context, pipelines []string) (held []string, err error) {
+// Release ends the hold of pipelines, and returns those that were on hold. They are to run again, as a rollback has left what is published
+// behind what was rendered last, which nothing else would tell: the token of that request is stored at once with the end of the hold.
+func (p *Promoter) Release(ctx context.Context, pipelines []string, token string) (held []string, err error) {
 	for _, key := range pipelines {
 		was := false
-		err := p.Store.SetControl(ctx, key, func(c *status.Control) { was, c.OnHold = c.OnHold != nil, nil })
+		err := p.Store.SetControl(ctx, key, func(c *status.Control) {
+			if was = c.OnHold != nil; was {
+				c.OnHold, c.RequestedAt, c.Force = nil, token, true
+			}
+		})
 		if err != nil {
 			return held, fmt.Errorf("releasing %s: %w", key, err)
 		}

@@ -21,26 +21,32 @@ type Promoted struct {
 }
 
 // Promote ends the hold of pipelines, and lets the groups that wait with results of them go on as they are now: what is open is merged,
-// and what waits for its turn is opened. The host's own rules hold all the same.
-func (p *Promoter) Promote(ctx context.Context, pipelines []string, by string, may func(pipeline string) error) (done Promoted, err error) {
-	if done.Released, err = p.Release(ctx, pipelines); err != nil {
-		return done, err
-	}
+// and what waits for its turn is opened. The host's own rules hold all the same. Nothing is changed before may was asked for all that wait
+// in these groups. Runs of what was on hold are asked for with the token.
+func (p *Promoter) Promote(ctx context.Context, pipelines []string, by, token string, may func(pipeline string) error) (done Promoted, err error) {
 	_, groups := p.units()
-	for _, key := range slices.Sorted(maps.Keys(groups)) {
-		g := groups[key]
+	waiting := map[string]string{}
+	for key, g := range groups {
 		commit := g.waitingOf(pipelines)
 		if commit == "" {
 			continue
 		}
+		waiting[key] = commit
 		for _, m := range g.members {
-			if m.published != nil && m.published.PullRequest != nil {
-				if err := may(m.key); err != nil {
-					return done, fmt.Errorf("promoting what waits on %s: %w", g.head, err)
-				}
+			if m.published == nil || m.published.PullRequest == nil {
+				continue
+			}
+			if err := may(m.key); err != nil {
+				return done, fmt.Errorf("promoting what waits on %s: %w", g.head, err)
 			}
 		}
-		decided := &status.Decision{Commit: commit, At: p.now().UTC(), By: by}
+	}
+	if done.Released, err = p.Release(ctx, pipelines, token); err != nil {
+		return done, err
+	}
+	for _, key := range slices.Sorted(maps.Keys(waiting)) {
+		g := groups[key]
+		decided := &status.Decision{Commit: waiting[key], At: p.now().UTC(), By: by}
 		if err := p.Store.ChangeGroup(ctx, g.key, func(k *status.Group) bool { k.Head, k.Promoted = g.head, decided; return true }); err != nil {
 			return done, err
 		}

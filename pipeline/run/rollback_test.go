@@ -107,7 +107,7 @@ func TestRollbackTakesBackExactlyOnePublish(t *testing.T) {
 	if hold := w.control("a").OnHold; hold == nil || hold.Rollback == "" {
 		t.Errorf("after a refused one the hold is %+v", hold)
 	}
-	if released, err := p.Release(t.Context(), []string{"a", "b", "c"}); err != nil || len(released) != 2 {
+	if released, err := p.Release(t.Context(), []string{"a", "b", "c"}, "token"); err != nil || len(released) != 2 {
 		t.Errorf("released %v, %v", released, err)
 	}
 	for _, name := range []string{"a", "b"} {

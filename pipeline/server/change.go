@@ -38,19 +38,36 @@ func (s *Server) reconcilePipelines(w http.ResponseWriter, r *http.Request) {
 // requestRuns asks for runs and returns the token by which it is known when they are done.
 func (s *Server) requestRuns(ctx context.Context, keys []string, force bool) (token string, err error) {
 	now := time.Now().UTC()
-	token = now.Format("2006-01-02T15:04:05.000000000Z") + "-" + nuid.Next()
+	token = newToken(now)
 	for _, key := range keys {
 		err := s.Store.SetControl(ctx, key, func(c *status.Control) { c.RequestedAt, c.Force = token, force })
 		if err == nil {
-			err = s.Queue.Request(ctx, queue.Job{
-				Pipeline: key, Cause: token, Reason: "reconcile request", Since: now, NotBefore: now, Force: force, Batch: len(keys),
-			})
+			err = s.queueRun(ctx, key, force, token, now, len(keys))
 		}
 		if err != nil {
 			return token, err
 		}
 	}
 	return token, nil
+}
+
+// newToken names a request for runs.
+func newToken(now time.Time) string {
+	return now.Format("2006-01-02T15:04:05.000000000Z") + "-" + nuid.Next()
+}
+
+// queueRuns asks for runs whose request is stored already.
+func (s *Server) queueRuns(ctx context.Context, keys []string, force bool, token string, now time.Time) error {
+	for _, key := range keys {
+		if err := s.queueRun(ctx, key, force, token, now, len(keys)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Server) queueRun(ctx context.Context, key string, force bool, token string, now time.Time, batch int) error {
+	return s.Queue.Request(ctx, queue.Job{Pipeline: key, Cause: token, Reason: "reconcile request", Since: now, NotBefore: now, Force: force, Batch: batch})
 }
 
 // suspendPipelines stops pipelines or lets them run again, which looks at them at once.
@@ -82,11 +99,13 @@ func suspendAction(request Request) string {
 
 func (s *Server) setSuspended(ctx context.Context, keys []string, suspended bool) error {
 	var released []string
+	now := time.Now().UTC()
+	token := newToken(now)
 	for _, key := range keys {
 		err := s.Store.SetControl(ctx, key, func(c *status.Control) {
-			if !suspended && c.OnHold != nil {
+			if !suspended && c.OnHold != nil { // a rollback has left what is published behind what was rendered last
 				released = append(released, key)
-				c.OnHold = nil
+				c.OnHold, c.RequestedAt, c.Force = nil, token, true
 			}
 			c.Suspended = suspended
 			s.Store.Confirm(c)
@@ -98,10 +117,8 @@ func (s *Server) setSuspended(ctx context.Context, keys []string, suspended bool
 	if suspended {
 		return nil
 	}
-	if len(released) > 0 { // a rollback has left what is published behind what was rendered last
-		if _, err := s.requestRuns(ctx, released, true); err != nil {
-			return err
-		}
+	if err := s.queueRuns(ctx, released, true, token, now); err != nil {
+		return err
 	}
 	return s.Planner.Consider(ctx, keys, plan.Cause{ID: "resume-" + nuid.Next(), Reason: "resumed", Since: time.Now(), Now: true})
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/prerig/prerig/pipeline/access"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
@@ -82,10 +83,15 @@ func (s *Server) promotePipelines(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	who := principal(r)
-	done, err := s.Promoter.Promote(r.Context(), keys, who.Name, s.mayOperate(who))
+	now := time.Now().UTC()
+	token := newToken(now)
+	// Who hangs up has still asked for it, and half of it would be done.
+	ctx := context.WithoutCancel(r.Context())
+	done, err := s.Promoter.Promote(ctx, keys, who.Name, token, s.mayOperate(who))
 	answer := PromoteAnswer{Answer: Answer{Pipelines: keys}, Released: done.Released, Groups: done.Groups}
-	if err == nil && len(done.Released) > 0 {
-		answer.Token, err = s.requestRuns(r.Context(), done.Released, true)
+	if len(done.Released) > 0 { // also where the rest failed: they are not on hold any more
+		answer.Token = token
+		err = errors.Join(err, s.queueRuns(ctx, done.Released, true, token, now))
 	}
 	if !s.answerPromotion(w, r, "promote", keys, err) {
 		return
