@@ -23,6 +23,8 @@ type Stage struct {
 	Waits, Declined int
 	// Busy says why what waits may not be all yet, "" where nothing is under way. Failing names a pipeline of it that fails.
 	Busy, Failing string
+	// Unsettled says that results of what was merged still seem to wait, and that none of its pipelines is about to look.
+	Unsettled bool
 	// OnHold names a pipeline of it that is on hold and waits.
 	OnHold string
 	// HeadCommit is what waits, as its pipelines know it.

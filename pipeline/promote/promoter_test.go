@@ -4,6 +4,7 @@
 package promote
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -97,5 +98,37 @@ func TestPromoteAsksForRolesFirst(t *testing.T) {
 	// The request is there, whoever dies before the queue has it.
 	if c := p.Store.Control("a"); c.OnHold != nil || c.RequestedAt != "token" || !c.Force {
 		t.Errorf("got %+v", c)
+	}
+}
+
+// TestWhatIsHeldIsAskedForAfterACrash ends a train and dies before the pipelines that had to wait were asked to run.
+func TestWhatIsHeldIsAskedForAfterACrash(t *testing.T) {
+	p := newPromoter(t, "groupBy: Label, label: wave, waves: {order: [dev, prod]}", map[string]string{"a": "dev", "b": "prod"})
+	units, _ := p.units()
+	u := units[0]
+	if err := p.Store.ChangeTrain(t.Context(), u.key, func(train *status.Train) bool { *train = status.Train{Revision: "r1", Held: true}; return true }); err != nil {
+		t.Fatal(err)
+	}
+	lost := errors.New("killed")
+	asked := 0
+	for _, failure := range []error{lost, nil} {
+		p.Consider = func(context.Context, []string, string) error { asked++; return failure }
+		if err := p.Store.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s := &step{p: p, u: u, train: p.Store.Train(u.key)}
+		s.stages = make([]Stage, 2)
+		if !s.hasWork() {
+			t.Fatal("nobody asks for what is held")
+		}
+		if err := s.moveTrain(t.Context(), []Verdict{{State: StageDone}, {State: StageDone}}); !errors.Is(err, failure) {
+			t.Fatal(err)
+		}
+	}
+	if err := p.Store.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if train := p.Store.Train(u.key); train.Held || train.Revision != "" || asked != 3 {
+		t.Errorf("got %+v, asked %d times", train, asked)
 	}
 }

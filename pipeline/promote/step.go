@@ -86,7 +86,7 @@ func (s *step) signature() string {
 
 // hasWork reports whether anything waits, is to be verified, or has to be shown as done.
 func (s *step) hasWork() bool {
-	if s.train.Revision != "" {
+	if s.train.Revision != "" || s.train.Held {
 		return true
 	}
 	return slices.ContainsFunc(s.stages, func(one Stage) bool {
@@ -109,6 +109,15 @@ func (s *step) run(ctx context.Context) error {
 		// What was merged is settled first: until then its results seem to wait.
 		return nil
 	}
+	for i, g := range s.u.groups {
+		if !s.stages[i].Unsettled {
+			continue
+		}
+		// Whoever found the merge died before its pipelines were asked to look.
+		if err := s.p.settle(ctx, g, "its pull request was merged"); err != nil {
+			return err
+		}
+	}
 	verdicts := Decide(Input{Now: s.p.now(), Waves: s.u.waves, Stages: s.stages, Others: s.others})
 	if err := s.record(ctx, verdicts); err != nil {
 		return err
@@ -128,8 +137,16 @@ func (s *step) run(ctx context.Context) error {
 	return nil
 }
 
-// observe asks the host about a stage. It reports whether something was merged that was not known.
+// observe asks the host about a stage. It reports whether something was merged that was not known, and stores that.
 func (s *step) observe(ctx context.Context, i int) (landed bool, err error) {
+	if landed, err = s.ask(ctx, i); landed && err == nil {
+		err = s.recordLanded(ctx, i)
+	}
+	return landed, err
+}
+
+// ask is observe without storing anything.
+func (s *step) ask(ctx context.Context, i int) (landed bool, err error) {
 	stage, g := &s.stages[i], s.u.groups[i]
 	known := stage.Known.Landed
 	verifies := s.u.waves != nil && known != nil && (!known.Settled || stage.InTrain)
@@ -148,7 +165,7 @@ func (s *step) observe(ctx context.Context, i int) (landed bool, err error) {
 	}
 	r := stage.Request
 	if r != nil && r.State == pullrequest.StateMerged && (known == nil || r.Number > known.Number) {
-		return true, s.recordLanded(ctx, i)
+		return true, nil
 	}
 	if r != nil && r.State == pullrequest.StateOpen && stage.Waits > 0 {
 		if stage.Checks, err = host.Checks(ctx, r.HeadCommit); err != nil {
@@ -213,17 +230,18 @@ func (s *step) recordLanded(ctx context.Context, i int) error {
 	if s.train.Revision == "" || old && landed.At.Before(s.train.Started) {
 		landed.Settled, landed.Train = s.u.waves != nil && old, time.Time{}
 	}
+	// The train is closed first: once the merge is stored, nobody finds it again.
+	if !landed.Train.IsZero() {
+		if err := s.p.Store.ChangeTrain(ctx, s.u.key, func(t *status.Train) bool { t.Closed = true; return true }); err != nil {
+			return err
+		}
+	}
 	err := s.p.Store.ChangeGroup(ctx, g.key, func(k *status.Group) bool {
 		k.Head, k.Landed, k.Promoted, k.Green = g.head, landed, nil, nil
 		return true
 	})
 	if err != nil {
 		return err
-	}
-	if !landed.Train.IsZero() {
-		if err := s.p.Store.ChangeTrain(ctx, s.u.key, func(t *status.Train) bool { t.Closed = true; return true }); err != nil {
-			return err
-		}
 	}
 	who := "somebody"
 	if landed.By != "" {
@@ -272,6 +290,43 @@ func (s *step) record(ctx context.Context, verdicts []Verdict) error {
 	return nil
 }
 
+// errNotNow is about a pull request that is not to be merged any more.
+var errNotNow = errors.New("what it waits for has changed")
+
+// recheck decides again about a stage that is about to be merged: what is stored, as it is now, and the pull request, its statuses and
+// reviews. What the host says of other stages is as it was.
+func (s *step) recheck(ctx context.Context, i int) error {
+	pending, err := s.p.Queue.Pending(ctx)
+	if err == nil {
+		err = s.p.Store.Sync(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("deciding once more about a merge: %w", err)
+	}
+	units, groups := s.p.units()
+	at := slices.IndexFunc(units, func(u *unit) bool { return u.key == s.u.key })
+	if at < 0 || len(units[at].groups) != len(s.u.groups) {
+		return errNotNow
+	}
+	now := &step{p: s.p, u: units[at], train: s.p.Store.Train(s.u.key), groups: groups, pending: pending}
+	now.read()
+	for j := range now.stages {
+		now.stages[j].Request, now.stages[j].LandedChecks = s.stages[j].Request, s.stages[j].LandedChecks
+	}
+	landed, err := now.ask(ctx, i)
+	if err != nil {
+		return fmt.Errorf("deciding once more about a merge: %w", err)
+	}
+	request := now.stages[i].Request
+	if landed || request == nil || request.HeadCommit != s.stages[i].Request.HeadCommit || request.Number != s.stages[i].Request.Number {
+		return errNotNow
+	}
+	if !Decide(Input{Now: s.p.now(), Waves: now.u.waves, Stages: now.stages, Others: now.others})[i].Merge {
+		return errNotNow
+	}
+	return nil
+}
+
 // mergedBy is who merges where nobody has promoted it.
 const mergedBy = "Prerig"
 
@@ -291,8 +346,10 @@ func (s *step) merge(ctx context.Context, i int) error {
 	if method == "" {
 		method = pullrequest.MergeCommit
 	}
-	merged, err := s.p.Targets.MergeUnderLock(ctx, g.namespace, g.to, r.Number, r.HeadCommit, method)
+	merged, err := s.p.Targets.MergeUnderLock(ctx, g.namespace, g.to, r.Number, r.HeadCommit, method, func(ctx context.Context) error { return s.recheck(ctx, i) })
 	switch {
+	case errors.Is(err, errNotNow): // the next look says why
+		return s.p.Store.ChangeGroup(ctx, g.key, func(k *status.Group) bool { k.Merging = nil; return true })
 	case errors.Is(err, pullrequest.ErrNotOpen):
 		return nil // somebody was quicker
 	case err != nil:

@@ -72,9 +72,9 @@ func (s *step) moveTrain(ctx context.Context, verdicts []Verdict) error {
 		}
 		if over {
 			held = t.Held
-			was := *t
-			*t = status.Train{}
-			return was.Revision != "" || was.Held
+			was := t.Revision
+			*t = status.Train{Held: held} // until all that was held was asked for
+			return was != ""
 		}
 		if t.Stopped == stopped && slices.Equal(t.Open, open) {
 			return false
@@ -105,12 +105,17 @@ func (s *step) moveTrain(ctx context.Context, verdicts []Verdict) error {
 	return nil
 }
 
-// settleAll has all pipelines of the waves run whose results had to wait.
+// settleAll has all pipelines of the waves run whose results had to wait. Then nothing is held, unless the next train has begun: after
+// that one they are asked once more.
 func (p *Promoter) settleAll(ctx context.Context, u *unit) error {
 	for _, g := range u.groups {
 		if err := p.settle(ctx, g, "the waves before are through"); err != nil {
 			return err
 		}
 	}
-	return nil
+	return p.Store.ChangeTrain(ctx, u.key, func(t *status.Train) bool {
+		was := t.Held
+		t.Held = t.Held && t.Revision != ""
+		return was != t.Held
+	})
 }

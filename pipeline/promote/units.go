@@ -154,6 +154,7 @@ func (g *group) stage(known status.Group, pending map[string]bool, now time.Time
 	running := 0
 	for _, m := range g.members {
 		waits := m.addTo(&s, known.Landed)
+		s.Unsettled = s.Unsettled || m.isUnsettled(known.Landed) && !pending[m.key]
 		if pending[m.key] || m.isRecent(now) || m.state.Seen.Outcome == "" && !m.control.Suspended {
 			running++
 		}
@@ -175,6 +176,15 @@ func (m *member) isRecent(now time.Time) bool {
 	return last != nil && now.Sub(last.Finished.Time) < quietFor && now.After(last.Finished.Add(-time.Minute))
 }
 
+// isUnsettled reports whether a pipeline has not looked yet at what became of its result, which was merged.
+func (m *member) isUnsettled(landed *status.Landed) bool {
+	if m.published == nil || m.published.PullRequest == nil || landed == nil {
+		return false
+	}
+	pr := m.published.PullRequest
+	return pr.State != v1alpha1.PullRequestClosed && pr.Number > 0 && pr.Number <= landed.Number
+}
+
 // addTo adds what waits of a member to its stage.
 func (m *member) addTo(s *Stage, landed *status.Landed) (waits bool) {
 	if m.published == nil {
@@ -188,7 +198,7 @@ func (m *member) addTo(s *Stage, landed *status.Landed) (waits bool) {
 	case pr.State == v1alpha1.PullRequestClosed:
 		s.Declined++
 		result = runs
-	case pr.Number > 0 && landed != nil && pr.Number <= landed.Number:
+	case m.isUnsettled(landed):
 		s.Busy = "what was merged is being read"
 		runs = result
 	default:

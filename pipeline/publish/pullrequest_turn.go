@@ -105,8 +105,11 @@ func (t *Targets) Merger(ctx context.Context, namespace string, to v1alpha1.Publ
 	return merger, nil
 }
 
-// MergeUnderLock merges while nobody publishes to the branch: what is merged is what was decided about.
-func (t *Targets) MergeUnderLock(ctx context.Context, namespace string, to v1alpha1.Publish, number int64, commit string, method pullrequest.MergeMethod) (*pullrequest.Request, error) {
+// MergeUnderLock merges while nobody publishes to the branch: what is merged is what was decided about. Others may have had the lock for
+// minutes: recheck decides again when it is held, and an error of it keeps the pull request open.
+func (t *Targets) MergeUnderLock(
+	ctx context.Context, namespace string, to v1alpha1.Publish, number int64, commit string, method pullrequest.MergeMethod, recheck func(context.Context) error,
+) (*pullrequest.Request, error) {
 	target, err := t.openPull(ctx, namespace, to)
 	if err != nil {
 		return nil, err
@@ -122,6 +125,9 @@ func (t *Targets) MergeUnderLock(ctx context.Context, namespace string, to v1alp
 		return nil, err
 	}
 	defer unlock()
+	if err := recheck(locking); err != nil {
+		return nil, err
+	}
 	return merger.Merge(locking, number, commit, method)
 }
 

@@ -5,10 +5,12 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -169,5 +171,51 @@ func TestWavesGoOneAfterTheOther(t *testing.T) {
 	}
 	if got := p.repository.Git("show", "rendered:c/configmap-x.yaml") + p.repository.Git("show", "rendered:a/configmap-x.yaml"); !strings.Contains(got, "one") || !strings.Contains(got, "two") {
 		t.Errorf("the second train has %s", got)
+	}
+}
+
+// TestAMergeIsReadAfterACrash dies between storing that a pull request was merged and asking its pipelines to look.
+func TestAMergeIsReadAfterACrash(t *testing.T) {
+	p := newPromoting(t, threeWaves, map[string]string{"a": "canary", "b": "eu", "c": "us"})
+	p.change("one", "a", "b", "c")
+	for range 6 {
+		p.clock = p.clock.Add(10 * time.Second)
+		p.restart()
+		consider := p.promoter.Consider
+		p.promoter.Consider = func(ctx context.Context, pipelines []string, reason string) error {
+			if strings.Contains(reason, "merged") {
+				return errors.New("killed")
+			}
+			return consider(ctx, pipelines, reason)
+		}
+		p.promoter.Look(t.Context())
+	}
+	if pr := p.state("a").Status.Published[0].PullRequest; p.heads() != "canary Merged" || pr == nil {
+		t.Fatalf("got %s, %+v", p.heads(), pr)
+	}
+	p.pass(time.Minute)
+	if pr := p.state("a").Status.Published[0].PullRequest; pr != nil {
+		t.Errorf("it still waits: %+v", pr)
+	}
+}
+
+// TestAMergeIsDecidedOnceMoreUnderTheLock puts a pipeline on hold after it was looked at what waits.
+func TestAMergeIsDecidedOnceMoreUnderTheLock(t *testing.T) {
+	p := newPromoting(t, threeWaves, map[string]string{"a": "canary", "b": "eu", "c": "us"})
+	p.change("one", "a", "b", "c")
+	var held sync.Once
+	p.host.After = func(call string) error {
+		if call == pulltest.Opinions {
+			held.Do(func() {
+				if err := p.promoter.Hold(t.Context(), []string{"a"}, "ann", "wait"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		return nil
+	}
+	p.pass(time.Minute)
+	if got := p.heads(); got != "canary Open" || p.control("a").OnHold == nil {
+		t.Errorf("got %s, %+v", got, p.control("a"))
 	}
 }
