@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
@@ -130,5 +131,40 @@ func TestWhatIsHeldIsAskedForAfterACrash(t *testing.T) {
 	}
 	if train := p.Store.Train(u.key); train.Held || train.Revision != "" || asked != 3 {
 		t.Errorf("got %+v, asked %d times", train, asked)
+	}
+}
+
+// TestNothingIsDecidedBeforeAllHaveLookedAtARevision begins a train, and counts who is asked to look.
+func TestNothingIsDecidedBeforeAllHaveLookedAtARevision(t *testing.T) {
+	p := newPromoter(t, "groupBy: Label, label: wave, waves: {order: [dev, prod]}", map[string]string{"a": "dev", "b": "prod"})
+	var asked []string
+	p.Consider = func(_ context.Context, pipelines []string, _ string) error {
+		asked = append(asked, pipelines...)
+		return nil
+	}
+	units, _ := p.units()
+	u := units[0]
+	begin := func(revision string) *step {
+		t.Helper()
+		err := p.Store.ChangeTrain(t.Context(), u.key, func(train *status.Train) bool { _, changed := admit(train, revision, time.Now()); return changed })
+		if err == nil {
+			err = p.Store.Sync(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &step{p: p, u: u, train: p.Store.Train(u.key)}
+	}
+	for i, revision := range []string{"r1", "r2"} {
+		s := begin(revision)
+		if !s.isUnseen() {
+			t.Fatalf("%s is decided about at once", revision)
+		}
+		if err := s.run(t.Context()); err != nil || len(asked) != 2*(i+1) {
+			t.Fatalf("asked %q, %v", asked, err)
+		}
+	}
+	if s := begin("r1"); s.isUnseen() { // sources that differ must not have them look again and again
+		t.Errorf("got %+v", s.train)
 	}
 }

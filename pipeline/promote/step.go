@@ -97,6 +97,9 @@ func (s *step) hasWork() bool {
 
 // run asks the host, decides, and does it.
 func (s *step) run(ctx context.Context) error {
+	if s.isUnseen() {
+		return s.showRevision(ctx)
+	}
 	landed := false
 	for i := range s.stages {
 		found, err := s.observe(ctx, i)
@@ -309,7 +312,9 @@ func (s *step) recheck(ctx context.Context, i int) error {
 		return errNotNow
 	}
 	now := &step{p: s.p, u: units[at], train: s.p.Store.Train(s.u.key), groups: groups, pending: pending}
-	now.read()
+	if now.read(); now.isUnseen() {
+		return errNotNow
+	}
 	for j := range now.stages {
 		now.stages[j].Request, now.stages[j].LandedChecks = s.stages[j].Request, s.stages[j].LandedChecks
 	}

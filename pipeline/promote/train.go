@@ -49,6 +49,35 @@ func admit(t *status.Train, revision string, now time.Time) (held string, change
 	return "", true
 }
 
+// maxLooked bounds how many revisions of a train are remembered.
+const maxLooked = 20
+
+// isUnseen reports whether the waves carry a revision that not all of their pipelines were asked to look at: each looks at its source in
+// its own time, and one of an earlier wave that has not looked has nothing that waits.
+func (s *step) isUnseen() bool {
+	return s.u.waves != nil && s.train.Revision != "" && !slices.Contains(s.train.Looked, s.train.Revision)
+}
+
+// showRevision has all pipelines of the waves look at their sources. Those that have to run are under way when it returns, and nothing is
+// opened or merged before.
+func (s *step) showRevision(ctx context.Context) error {
+	for _, g := range s.u.groups {
+		if err := s.p.settle(ctx, g, "the waves carry another revision"); err != nil {
+			return err
+		}
+	}
+	err := s.p.Store.ChangeTrain(ctx, s.u.key, func(t *status.Train) bool {
+		if !t.Started.Equal(s.train.Started) {
+			return false
+		}
+		t.Looked = append(t.Looked, s.train.Revision)
+		t.Looked = t.Looked[max(0, len(t.Looked)-maxLooked):]
+		return true
+	})
+	s.p.Wake()
+	return err
+}
+
 // moveTrain opens the waves whose turn it is, and ends the train after the last.
 func (s *step) moveTrain(ctx context.Context, verdicts []Verdict) error {
 	stopped, over := "", true

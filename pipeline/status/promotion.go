@@ -102,6 +102,8 @@ type Train struct {
 	Stopped string `json:"stopped,omitempty"`
 	// Open are the heads of the waves that are to have a pull request.
 	Open []string `json:"open,omitempty"`
+	// Looked are its newest revisions that all pipelines of its waves were asked to look at.
+	Looked []string `json:"looked,omitempty"`
 	// Held says that results wait for the next train.
 	Held bool `json:"held,omitempty"`
 }
