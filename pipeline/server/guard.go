@@ -49,7 +49,7 @@ func principal(r *http.Request) access.Principal { return requestOf(r).Principal
 // identify finds out who asks, for the handlers behind it.
 func (s *Server) identify(at Access, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if (at.Loopback || at.Trusted) && !isLocal(r.Host) {
+		if at.Loopback && !at.Trusted && !isLocal(r.Host) || at.Trusted && isForeign(r.Host) {
 			// A page from elsewhere whose name was made to point here, or to where a socket is forwarded to, must not read ours.
 			http.Error(w, "this address is only for names of this machine", http.StatusMisdirectedRequest)
 			return
@@ -156,6 +156,12 @@ func isLocal(host string) bool {
 	host = strings.Trim(host, "[]")
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// isForeign reports whether a host can be a name that somebody elsewhere has made to point here: it has a dot. Clients of a socket may
+// name it as they like.
+func isForeign(host string) bool {
+	return !isLocal(host) && strings.Contains(strings.TrimSuffix(host, "."), ".")
 }
 
 // Loopback reports whether an address is of this machine only.

@@ -168,6 +168,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 		"change where everybody looks":   {Access{Insecure: true}, "/api/v1/reconcile", []func(*http.Request){elsewhere, post}, 401},
 		"health from afar":               {Access{}, "/healthz", []func(*http.Request){elsewhere}, 200},
 		"socket":                         {Access{Trusted: true}, "/api/v1/suspend", []func(*http.Request){post}, 400},
+		"socket under any name":          {Access{Trusted: true}, "/api/v1/suspend", []func(*http.Request){func(r *http.Request) { r.Host = "prerig" }, post}, 400},
 		"socket under another name":      {Access{Trusted: true}, "/api/v1/suspend", []func(*http.Request){elsewhere, post}, 421},
 	} {
 		if response, body := get(t, s.Admin(tc.access), tc.path, tc.change...); response.StatusCode != tc.want {
