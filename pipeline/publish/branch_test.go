@@ -97,7 +97,7 @@ Prerig-Command: prerig render apps/shop`
 	// A second pipeline beside it, and then the first changes, loses and gains a file.
 	run(t, b, change(t, "apps/other", "other", configMap("x", "1")))
 	result := run(t, b, change(t, "apps/shop", "shop", configMap("a", "2"), configMap("c", "1")))
-	if got := fmt.Sprint(result.Outcomes[0]); got != "{apps/shop [shop/shop/configmap-c.yaml] [shop/shop/configmap-a.yaml] [shop/shop/configmap-b.yaml] false <nil>}" {
+	if got := fmt.Sprint(result.Outcomes[0]); got != "{apps/shop [shop/shop/configmap-c.yaml] [shop/shop/configmap-a.yaml] [shop/shop/configmap-b.yaml] false  <nil>}" {
 		t.Errorf("got %s", got)
 	}
 	if got := repository.Git("ls-tree", "-r", "--name-only", "rendered", "shop", "other"); got != "other/shop/configmap-x.yaml\nshop/shop/configmap-a.yaml\nshop/shop/configmap-c.yaml" {
