@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/promote"
 	"github.com/prerig/prerig/pipeline/prune"
 	"github.com/prerig/prerig/pipeline/status"
 )
@@ -274,23 +276,26 @@ func TestPullRequestsAsStages(t *testing.T) {
 	}
 }
 
-// TestWavesAsStages shows what the API tells of waves, where it does.
+// TestWavesAsStages shows waves and rollbacks.
 func TestWavesAsStages(t *testing.T) {
 	s := busyServer(t)
-	base := serveAdmin(t, s, Access{Insecure: true})
+	given := Promotions{
+		Promotions: []promote.Promotion{{URL: "https://git.example.com/config.git", Branch: "prod", Waves: true, Label: "cluster", Stopped: hostileText, Stages: []promote.StageStatus{
+			{Name: "canary", State: "Done", Number: 7, URL: "https://git.example.com/pulls/7", Pipelines: 3, Since: time.Now().Add(-time.Hour)},
+			{Name: "eu" + hostileText, State: "Stopped", Message: hostileText, Number: 8, URL: "javascript:alert(1)", Pipelines: 4, Waits: 4},
+			{Head: "prerig/us", State: "Waiting", Pipelines: 5, OnHold: 1},
+		}}, {Branch: "not in waves"}},
+		Rollbacks: []status.Rollback{{Pipeline: "team/open", Pipelines: []string{"team/open", "team/bad1"}, Commit: strings.Repeat("ab", 20), By: hostileText, State: "Done", Message: hostileText}},
+	}
+	at := Access{Insecure: true}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+promotionsRoute, func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, map[string]any{
-			"promotions": []waves{{URL: "https://git.example.com/config.git", Branch: "prod", Waves: true, Label: "cluster", Stopped: hostileText, Stages: []wave{
-				{Name: "canary", State: "Done", Number: 7, URL: "https://git.example.com/pulls/7", Pipelines: 3, Since: time.Now().Add(-time.Hour)},
-				{Name: "eu" + hostileText, State: "Stopped", Message: hostileText, Number: 8, URL: "javascript:alert(1)", Pipelines: 4, Waits: 4},
-				{Head: "prerig/us", State: "Waiting", Pipelines: 5, OnHold: 1},
-			}}, {Branch: "not in waves"}},
-			"rollbacks": []rollback{{Pipeline: "team/open", Pipelines: []string{"team/open", "team/bad1"}, Commit: strings.Repeat("ab", 20), By: hostileText, State: "Done", Message: hostileText}},
-		})
-	})
-	s.api.Store(mux)
-	p := newVisitor(t, base).visit("/pull-requests")
+	mux.Handle("/", s.Admin(at))
+	mux.Handle("/pull-requests", s.identify(at, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.writePage(w, r, s.pages.pulls, "Pull requests", pullsData{Promotions: given.shown()})
+	})))
+	ts := httptest.NewServer(mux)
+	t.Cleanup(ts.Close)
+	p := newVisitor(t, ts.URL).visit("/pull-requests")
 	checkPage(t, "waves", p)
 	for _, want := range []string{"Waves to prod by cluster", "canary", "Pull request 7", "1 h ago", "1 on hold", "and what was published with it, 2 pipelines"} {
 		if !strings.Contains(p.text, want) {

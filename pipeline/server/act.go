@@ -100,7 +100,7 @@ func digestOf(name string, pipelines []string) string {
 // finishAction does it and leads back to where the button was.
 func (s *Server) finishAction(w http.ResponseWriter, r *http.Request, a action, names []string) {
 	if a.Route != "" {
-		code, err := s.askAPI(r, http.MethodPost, a.Route, Request{Pipelines: names}, nil)
+		code, err := s.postAPI(r, a.Route, Request{Pipelines: names})
 		if err != nil {
 			s.writeFailurePage(w, r, code, sentence(err))
 			return

@@ -12,21 +12,21 @@ import (
 	"net/url"
 )
 
-// has reports whether the server can do what an action does.
-func (s *Server) has(a action) bool { return a.Route == "" || s.offers(http.MethodPost, a.Route) }
-
-// offers reports whether the API has a route.
-func (s *Server) offers(method, path string) bool {
+// has reports whether the server can do what an action does: the API has its route.
+func (s *Server) has(a action) bool {
+	if a.Route == "" {
+		return true
+	}
 	mux := s.api.Load()
 	if mux == nil {
 		return false
 	}
-	_, pattern := mux.Handler(&http.Request{Method: method, URL: &url.URL{Path: path}})
-	return pattern == method+" "+path
+	_, pattern := mux.Handler(&http.Request{Method: http.MethodPost, URL: &url.URL{Path: a.Route}})
+	return pattern == http.MethodPost+" "+a.Route
 }
 
-// askAPI asks a route of the API as who sent a request, and reads the answer into out unless that is nil. The error is what the API says.
-func (s *Server) askAPI(r *http.Request, method, path string, body, out any) (code int, err error) {
+// postAPI posts to a route of the API as who sent a request. The error is what the API says.
+func (s *Server) postAPI(r *http.Request, path string, body Request) (code int, err error) {
 	mux := s.api.Load()
 	if mux == nil {
 		return http.StatusServiceUnavailable, errors.New("asking the API: there is none")
@@ -35,7 +35,7 @@ func (s *Server) askAPI(r *http.Request, method, path string, body, out any) (co
 	if err != nil {
 		return http.StatusInternalServerError, fmt.Errorf("asking the API: %w", err)
 	}
-	asked, err := http.NewRequestWithContext(r.Context(), method, path, bytes.NewReader(text))
+	asked, err := http.NewRequestWithContext(r.Context(), http.MethodPost, path, bytes.NewReader(text))
 	if err != nil {
 		return http.StatusInternalServerError, fmt.Errorf("asking the API: %w", err)
 	}
@@ -53,12 +53,6 @@ func (s *Server) askAPI(r *http.Request, method, path string, body, out any) (co
 			failed.Error = http.StatusText(answer.code)
 		}
 		return answer.code, errors.New(failed.Error)
-	}
-	if out == nil {
-		return answer.code, nil
-	}
-	if err := json.Unmarshal(answer.body.Bytes(), out); err != nil {
-		return http.StatusInternalServerError, fmt.Errorf("reading the answer of the API: %w", err)
 	}
 	return answer.code, nil
 }

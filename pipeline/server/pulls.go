@@ -17,9 +17,8 @@ import (
 // pullsData is the page of what is published by pull request.
 type pullsData struct {
 	Lanes []lane
-	// Waves are stages that go one after another, and Rollbacks what is or was taken back.
-	Waves     []waves
-	Rollbacks []rollback
+	// Promotions are waves, stages that go one after another, and what is or was taken back.
+	Promotions Promotions
 	// Waiting and Stopped count pull requests.
 	Waiting, Stopped int
 	LeftOut          int
@@ -102,7 +101,7 @@ func (s *Server) pullsPage(w http.ResponseWriter, r *http.Request) {
 	if len(data.Lanes) > maxLanes {
 		data.Lanes, data.LeftOut = data.Lanes[:maxLanes], len(data.Lanes)-maxLanes
 	}
-	data.Waves, data.Rollbacks = s.promotions(r)
+	data.Promotions = s.wavesAndRollbacks(r)
 	s.writePage(w, r, s.pages.pulls, "Pull requests", data)
 }
 
