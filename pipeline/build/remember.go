@@ -48,7 +48,7 @@ func (b *Builder) render(ctx context.Context, p *v1alpha1.RenderPipeline, files 
 		return b.Renderer.Render(ctx, files, request)
 	}
 	request.Keep = asked.stop
-	response, err := b.Renderer.Render(ctx, asked, request)
+	response, err := b.Renderer.Render(ctx, tree.Answering(asked.ask), request)
 	if err != nil {
 		return nil, err
 	}

@@ -275,7 +275,7 @@ func serveRequest(worker *rendererProcess, files tree.Reader, request Request, m
 			if asked += len(content); asked > asking {
 				return nil, false, protocolError("questions without an end")
 			}
-			var q treeQuestion
+			var q tree.Question
 			if err := json.Unmarshal(content, &q); err != nil || !fs.ValidPath(cleanPath(q.Path)) && cleanPath(q.Path) != "" {
 				return nil, false, protocolError("a question that makes no sense")
 			}

@@ -133,7 +133,7 @@ func (s *sessionPool) close() {
 
 // renderAgain renders in a process that has rendered for the same. It reports whether there was one and what it gave is to be taken:
 // after an error of any kind, the render is done in a process of its own, so that no render is the worse for another one.
-func (p *Pool) renderAgain(ctx context.Context, files *repeatedReader, request Request) (response *Response, done bool, err error) {
+func (p *Pool) renderAgain(ctx context.Context, files tree.Reader, request Request) (response *Response, done bool, err error) {
 	worker := p.sessions.take(sessionKey(request))
 	if worker == nil {
 		return nil, false, nil
@@ -168,58 +168,4 @@ func (p *rendererProcess) memory() int64 {
 		return math.MaxInt64
 	}
 	return (resident - shared) * int64(os.Getpagesize())
-}
-
-// repeatedReader keeps answers, so that a render that is done again does not count twice for the limits of what is read.
-type repeatedReader struct {
-	tree.Reader
-
-	mu    sync.Mutex
-	kept  map[treeQuestion]repeatedAnswer
-	bytes int
-}
-
-type repeatedAnswer struct {
-	info    tree.Info
-	content []byte
-	list    []tree.Info
-	err     error
-}
-
-// maxRepeated bounds what is kept, in bytes. What is more is asked again.
-const maxRepeated = 8 << 20
-
-func repeatable(files tree.Reader) *repeatedReader {
-	return &repeatedReader{Reader: files, kept: map[treeQuestion]repeatedAnswer{}}
-}
-
-func (r *repeatedReader) ask(q treeQuestion, look func() repeatedAnswer) repeatedAnswer {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if a, ok := r.kept[q]; ok {
-		return a
-	}
-	a := look()
-	if r.bytes += len(a.content) + len(q.Path) + 64*len(a.list) + 256; r.bytes <= maxRepeated {
-		r.kept[q] = a
-	}
-	return a
-}
-
-// Lookup implements tree.Reader.
-func (r *repeatedReader) Lookup(name string) (tree.Info, error) {
-	a := r.ask(treeQuestion{tree.OpLookup, name}, func() (a repeatedAnswer) { a.info, a.err = r.Reader.Lookup(name); return a })
-	return a.info, a.err
-}
-
-// Read implements tree.Reader.
-func (r *repeatedReader) Read(name string) ([]byte, error) {
-	a := r.ask(treeQuestion{tree.OpRead, name}, func() (a repeatedAnswer) { a.content, a.err = r.Reader.Read(name); return a })
-	return a.content, a.err
-}
-
-// List implements tree.Reader.
-func (r *repeatedReader) List(name string) ([]tree.Info, error) {
-	a := r.ask(treeQuestion{tree.OpList, name}, func() (a repeatedAnswer) { a.list, a.err = r.Reader.List(name); return a })
-	return a.list, a.err
 }

@@ -41,11 +41,6 @@ const (
 	maxError     = 1 << 20
 )
 
-type treeQuestion struct {
-	Op   tree.Op `json:"op"`
-	Path string  `json:"path"`
-}
-
 // wireInfo is tree.Info as it goes over the wire. JSON has no way to write a name that is not UTF-8, and puts other
 // characters in its place, so that such a name goes as bytes: the renderer is then able to say which one it is.
 type wireInfo struct {
@@ -107,28 +102,19 @@ func readBounded(r io.Reader, bound func(kind byte) int64) (byte, []byte, error)
 }
 
 // answerQuestion looks a question up for the renderer.
-func answerQuestion(r tree.Reader, q treeQuestion) []byte {
-	var content []byte
-	var err error
-	switch q.Op {
-	case tree.OpLookup:
-		var info tree.Info
-		if info, err = r.Lookup(q.Path); err == nil {
-			content, err = json.Marshal(toWire(info))
+func answerQuestion(r tree.Reader, q tree.Question) []byte {
+	a := q.Ask(r)
+	content, err := a.Content, a.Err
+	switch {
+	case err != nil:
+	case q.Op == tree.OpLookup:
+		content, err = json.Marshal(toWire(a.Info))
+	case q.Op == tree.OpList:
+		wire := make([]wireInfo, 0, len(a.List))
+		for _, info := range a.List {
+			wire = append(wire, toWire(info))
 		}
-	case tree.OpRead:
-		content, err = r.Read(q.Path)
-	case tree.OpList:
-		var list []tree.Info
-		if list, err = r.List(q.Path); err == nil {
-			wire := make([]wireInfo, 0, len(list))
-			for _, info := range list {
-				wire = append(wire, toWire(info))
-			}
-			content, err = json.Marshal(wire)
-		}
-	default:
-		err = fmt.Errorf("unknown question %q", q.Op)
+		content, err = json.Marshal(wire)
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -151,7 +137,7 @@ func (a *remoteTree) askQuestion(op tree.Op, name string) ([]byte, error) {
 	if !utf8.ValidString(name) {
 		return nil, fmt.Errorf("reading %q: the name is not UTF-8; rename it", cleanPath(name))
 	}
-	text, err := json.Marshal(treeQuestion{op, name})
+	text, err := json.Marshal(tree.Question{Op: op, Path: name})
 	if err != nil {
 		return nil, err
 	}
