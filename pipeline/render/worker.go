@@ -11,22 +11,15 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/http"
 	"os"
 	"path"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"sigs.k8s.io/kustomize/api/konfig"
-	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/api/resmap"
-	"sigs.k8s.io/kustomize/api/types"
 
 	"github.com/prerig/prerig/fn"
-	policyv1alpha1 "github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
-	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -254,133 +247,6 @@ func (w *renderWorker) detectBuildType() (v1alpha1.BuildType, error) {
 		}
 	}
 	return v1alpha1.BuildPlain, nil
-}
-
-// noNetwork stands for every connection that a library would open.
-type noNetwork struct{}
-
-// RoundTrip implements http.RoundTripper.
-func (noNetwork) RoundTrip(r *http.Request) (*http.Response, error) {
-	return nil, fmt.Errorf("loading %s: a render uses no network", withoutCredentials(r.URL.String()))
-}
-
-// renderKustomize builds as the kustomize command does by default, with all plugins disabled.
-func (w *renderWorker) renderKustomize(ctx context.Context, at string) ([]fn.Item, error) {
-	if err := installTransformer(newFunction(ctx, w)); err != nil {
-		return nil, err
-	}
-	files := newKustomizations(w.files, w.request.Bases)
-	files.sources = w.request.Sources
-	// Keys are written in many ways; so it counts, too, what kustomize made of them.
-	defer func() { w.schema = w.schema || files.schema || schemaIsSet() }()
-	if err := installHelmGenerator(func() resmap.GeneratorPlugin { return &helmGenerator{ctx: ctx, worker: w, places: files.charts} }); err != nil {
-		return nil, err
-	}
-	w.layers = files.restoreNames
-	options := krusty.MakeDefaultOptions()
-	options.Reorder = krusty.ReorderOptionUnspecified
-	options.PluginConfig = types.DisabledPluginConfig()
-	objects, err := krusty.MakeKustomizer(options).Run(tree.FileSystem(files), path.Join("/", at))
-	if files.refused != nil {
-		return nil, errors.New(string(files.restoreNames([]byte(files.refused.Error()))))
-	}
-	if err != nil {
-		return nil, files.explainError(err)
-	}
-	var items []fn.Item
-	for i, object := range objects.Resources() {
-		if err := errors.Join(files.restoreOrigins(object), w.unmarkOrigin(object)); err != nil {
-			return nil, err
-		}
-		text, err := object.AsYAML()
-		if err != nil {
-			return nil, err
-		}
-		file, err := manifest.Parse("", files.restoreNames(text))
-		if err != nil {
-			return nil, err
-		}
-		for _, doc := range file.Docs {
-			items = append(items, fn.Item{Doc: doc, Index: i})
-		}
-	}
-	return items, nil
-}
-
-// runInjector runs an injector and keeps what it has to say. Errors among the results are an error.
-func (w *renderWorker) runInjector(ctx context.Context, injector *fn.Injector, items []fn.Item, layer string) (*fn.Report, error) {
-	start := time.Now()
-	defer func() { w.response.Inject += time.Since(start) }()
-	report, err := injector.Run(ctx, items)
-	if err != nil {
-		return nil, err
-	}
-	w.response.Results = append(w.response.Results, report.Results...)
-	for _, o := range report.Outcomes {
-		w.response.Decisions = append(w.response.Decisions, Decision{
-			Object: o.Ref, Action: string(o.Action), Changed: o.Changed, Reason: o.Reason, Policy: o.Policy, Version: o.Version, Layer: layer,
-		})
-	}
-	if report.Failed() {
-		return nil, resultsError("injecting", report.Results)
-	}
-	return report, nil
-}
-
-// resultsError is the first few errors among results.
-func resultsError(doing string, results result.Results) error {
-	const show = 5
-	var errs []error
-	count := 0
-	for _, r := range results {
-		if r.Severity != result.Error {
-			continue
-		}
-		if count++; count <= show {
-			errs = append(errs, errors.New(r.String()))
-		}
-	}
-	if count > show {
-		errs = append(errs, fmt.Errorf("and %d more errors", count-show))
-	}
-	return fmt.Errorf("%s: %w", doing, errors.Join(errs...))
-}
-
-// parsePolicies reads the policies of the pipeline.
-func (w *renderWorker) parsePolicies() (*compiledPolicies, error) {
-	var text strings.Builder
-	for _, policy := range w.request.Policies {
-		fmt.Fprintf(&text, "%d %s %d %s\n", len(policy.Origin), policy.Origin, len(policy.YAML), policy.YAML)
-	}
-	return w.compiled.get(text.String(), func() (all []*policyv1alpha1.InjectionPolicy, err error) {
-		for _, policy := range w.request.Policies {
-			parsed, err := policyv1alpha1.Parse([]byte(policy.YAML))
-			if err != nil {
-				return nil, fmt.Errorf("reading the policy %s: %w", policy.Origin, err)
-			}
-			all = append(all, parsed)
-		}
-		return all, nil
-	})
-}
-
-// applyPolicies applies those of the pipeline to the result of the build.
-func (w *renderWorker) applyPolicies(ctx context.Context, policies *compiledPolicies, items []fn.Item) ([]fn.Item, error) {
-	if len(policies.policies) == 0 {
-		return items, nil
-	}
-	injector, err := policies.compiled()
-	if err != nil {
-		return nil, err
-	}
-	report, err := w.runInjector(ctx, injector, items, "")
-	if err != nil {
-		return nil, err
-	}
-	for _, doc := range report.Added {
-		report.Items = append(report.Items, fn.Item{Doc: doc})
-	}
-	return report.Items, nil
 }
 
 // addObjects takes the documents apart into objects, lists included.
