@@ -43,23 +43,6 @@ type corpusCase struct {
 	Namespaces     map[string]any    `json:"namespaceAnnotations"`
 }
 
-// repositoryRoot is the directory of go.mod.
-func repositoryRoot(t testing.TB) string {
-	t.Helper()
-	root, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for filepath.Dir(root) != root {
-		if _, err := os.Stat(filepath.Join(root, "go.mod")); err == nil {
-			return root
-		}
-		root = filepath.Dir(root)
-	}
-	t.Fatal("no go.mod above the test")
-	return ""
-}
-
 func corpusCases(t testing.TB, dir, version string) []corpusCase {
 	t.Helper()
 	var cases []corpusCase

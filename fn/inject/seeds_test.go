@@ -17,6 +17,7 @@ import (
 
 	"github.com/prerig/prerig/fn/istio"
 	"github.com/prerig/prerig/internal/corpustest"
+	"github.com/prerig/prerig/internal/moduleroot"
 )
 
 // The tests of this file are named after the documents whose systems they run. The documents are read where they lie
@@ -27,7 +28,11 @@ func seed(t *testing.T, name string) string {
 	t.Helper()
 	dir := os.Getenv("PRERIG_SEEDS")
 	if dir == "" {
-		dir = filepath.Join(repositoryRoot(t), "..", "shared", "seeds")
+		root, err := moduleroot.Dir()
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir = filepath.Join(root, "..", "shared", "seeds")
 	}
 	data, err := os.ReadFile(filepath.Join(dir, name+".txt"))
 	if err != nil {

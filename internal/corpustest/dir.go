@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/prerig/prerig/internal/moduleroot"
 )
 
 // Dir returns the directory of the corpus: PRERIG_CORPUS, or else ../shared/istio beside the module. It skips the test where there
@@ -22,26 +24,14 @@ func Dir(t testing.TB) string {
 	}
 	dir := os.Getenv("PRERIG_CORPUS")
 	if dir == "" {
-		dir = filepath.Join(moduleRoot(t), "..", "shared", "istio")
+		root, err := moduleroot.Dir()
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir = filepath.Join(root, "..", "shared", "istio")
 	}
 	if _, err := os.Stat(dir); err != nil {
 		t.Skipf("there is no conformance corpus at %s; set PRERIG_CORPUS to its directory", dir)
 	}
 	return dir
-}
-
-// moduleRoot returns the directory of go.mod.
-func moduleRoot(t testing.TB) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
-		}
-	}
-	t.Fatal("there is no go.mod above the working directory")
-	return ""
 }

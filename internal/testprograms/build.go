@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/prerig/prerig/internal/moduleroot"
 )
 
 // A Program is one that tests run.
@@ -41,7 +43,7 @@ var (
 // Build builds programs and returns the directory that holds them. That is the same for all packages that are tested, and only what
 // is not up to date is linked. An error bears what go printed.
 func Build(programs ...Program) (dir string, err error) {
-	root, err := moduleRoot()
+	root, err := moduleroot.Dir()
 	if err != nil {
 		return "", err
 	}
@@ -79,18 +81,6 @@ func (p Program) build(root, dir string) error {
 		return fmt.Errorf("%w\n%s", err, out)
 	}
 	return nil
-}
-
-// moduleRoot returns the directory of go.mod. The tests of a package run in its directory.
-func moduleRoot() (string, error) {
-	file, err := ask("", "env", "GOMOD")
-	if err != nil {
-		return "", err
-	}
-	if file == "" || file == os.DevNull {
-		return "", errors.New("asking go for go.mod: there is none")
-	}
-	return filepath.Dir(file), nil
 }
 
 func ask(dir string, args ...string) (string, error) {
