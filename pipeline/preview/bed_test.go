@@ -16,9 +16,8 @@ import (
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/event"
 	"github.com/prerig/prerig/pipeline/internal/gittest"
-	"github.com/prerig/prerig/pipeline/internal/statetest"
+	"github.com/prerig/prerig/pipeline/internal/storetest"
 	"github.com/prerig/prerig/pipeline/pullrequest"
-	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/status"
 )
@@ -131,15 +130,7 @@ spec:
 	if e, ok := c.Get(bedKey); !ok || e.Err != nil {
 		t.Fatalf("the pipeline: %+v", e)
 	}
-	q, err := queue.Open(t.Context(), queue.Options{Dir: statetest.Dir(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(q.Close)
-	store, err := status.NewStore(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	q, store := storetest.Open(t)
 	fetcher := source.New(source.Options{StateDir: t.TempDir()})
 	b.Previewer = New(Options{
 		Catalog: c, PipelinesDir: dir, Store: store, Queue: q, Heads: fetcher, Own: Side{Fetcher: fetcher}, Forks: Side{Fetcher: fetcher}, AtOnce: 2,

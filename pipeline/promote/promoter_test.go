@@ -15,8 +15,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
-	"github.com/prerig/prerig/pipeline/internal/statetest"
-	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/internal/storetest"
 	"github.com/prerig/prerig/pipeline/status"
 )
 
@@ -36,15 +35,7 @@ func newPromoter(t *testing.T, pullRequest string, waves map[string]string) *Pro
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := queue.Open(t.Context(), queue.Options{Dir: statetest.Dir(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(q.Close)
-	store, err := status.NewStore(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	q, store := storetest.Open(t)
 	return &Promoter{Catalog: c, Store: store, Queue: q, Log: slog.New(slog.DiscardHandler)}
 }
 

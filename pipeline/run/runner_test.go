@@ -21,7 +21,7 @@ import (
 	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/internal/gittest"
-	"github.com/prerig/prerig/pipeline/internal/statetest"
+	"github.com/prerig/prerig/pipeline/internal/storetest"
 	"github.com/prerig/prerig/pipeline/prune"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/queue"
@@ -99,15 +99,7 @@ func (w *works) run(pipelines map[string]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := queue.Open(t.Context(), queue.Options{Dir: statetest.Dir(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(q.Close)
-	store, err := status.NewStore(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	q, store := storetest.Open(t)
 	fetcher := source.New(source.Options{StateDir: t.TempDir()})
 	dog := &watchdog.Watchdog{Grace: 10 * time.Millisecond}
 	targets := publish.NewTargets(fetcher, nil, q.Lock, tree.Limits{}, dog)

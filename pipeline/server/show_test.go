@@ -19,8 +19,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
-	"github.com/prerig/prerig/pipeline/internal/statetest"
-	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/internal/storetest"
 	"github.com/prerig/prerig/pipeline/status"
 )
 
@@ -37,15 +36,7 @@ func with(t testing.TB, pipelines map[string]string) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := queue.Open(t.Context(), queue.Options{Dir: statetest.Dir(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(q.Close)
-	store, err := status.NewStore(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	q, store := storetest.Open(t)
 	s, err := New(Options{Catalog: c, Store: store, Queue: q, Tokens: openTokens(t, ""), Version: "v1.2.3", Log: slog.New(slog.DiscardHandler), Delivery: func(string, string) {}})
 	if err != nil {
 		t.Fatal(err)
