@@ -106,32 +106,47 @@ func (b *bitbucketServer) list(ctx context.Context, head, base string) ([]Reques
 func (b *bitbucketServer) listState(ctx context.Context, state, head, base string) ([]Request, error) {
 	doing := fmt.Sprintf("finding pull requests from %s to %s", head, base)
 	var out []Request
-	start := 0
-	for range maxPages {
+	read := func(start int, page any) error {
 		q := url.Values{
 			"state": {state}, "direction": {"OUTGOING"}, "at": {branchRef + head}, "order": {"NEWEST"},
 			"limit": {fmt.Sprint(pageSize)}, "start": {fmt.Sprint(start)},
 		}
-		var page struct {
-			Values        []serverRequest `json:"values"`
-			IsLastPage    bool            `json:"isLastPage"`
-			NextPageStart *int            `json:"nextPageStart"`
-		}
-		if _, err := b.call(ctx, doing, http.MethodGet, "/pull-requests?"+q.Encode(), nil, &page); err != nil {
-			return nil, err
-		}
-		for i := range page.Values {
-			r := &page.Values[i]
+		_, err := b.call(ctx, doing, http.MethodGet, "/pull-requests?"+q.Encode(), nil, page)
+		return err
+	}
+	err := eachServerPage(read, func(values []serverRequest) (more bool) {
+		for i := range values {
+			r := &values[i]
 			if r.FromRef.Repository.ID == r.ToRef.Repository.ID && r.FromRef.ID == branchRef+head && r.ToRef.ID == branchRef+base {
 				out = append(out, *r.request())
 			}
 		}
-		if page.IsLastPage || page.NextPageStart == nil || *page.NextPageStart <= start || len(out) > 0 {
-			break
-		}
-		start = *page.NextPageStart
+		return len(out) == 0
+	})
+	if err != nil {
+		return nil, err
 	}
 	return out, nil
+}
+
+// eachServerPage reads a list page by page until its end, or until nothing more is wanted.
+func eachServerPage[T any](read func(start int, page any) error, take func(values []T) (more bool)) error {
+	start := 0
+	for range maxPages {
+		var page struct {
+			Values        []T  `json:"values"`
+			IsLastPage    bool `json:"isLastPage"`
+			NextPageStart int  `json:"nextPageStart"`
+		}
+		if err := read(start, &page); err != nil {
+			return err
+		}
+		if !take(page.Values) || page.IsLastPage || page.NextPageStart <= start {
+			return nil
+		}
+		start = page.NextPageStart
+	}
+	return nil
 }
 
 func serverPull(number int64) string { return fmt.Sprintf("/pull-requests/%d", number) }

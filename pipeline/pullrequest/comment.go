@@ -217,30 +217,26 @@ func (c *serverComment) comment() *comment {
 
 // comments reads what has happened, of which comments are a part: there is no list of those that are about no file.
 func (b *bitbucketServer) comments(ctx context.Context, number int64) ([]comment, error) {
+	type activity struct {
+		Action  string        `json:"action"`
+		Comment serverComment `json:"comment"`
+	}
 	var out []comment
-	start := 0
-	for range maxPages {
-		var page struct {
-			Values []struct {
-				Action  string        `json:"action"`
-				Comment serverComment `json:"comment"`
-			} `json:"values"`
-			IsLastPage    bool `json:"isLastPage"`
-			NextPageStart int  `json:"nextPageStart"`
-		}
+	read := func(start int, page any) error {
 		path := fmt.Sprintf("%s/activities?limit=%d&start=%d", serverPull(number), pageSize, start)
-		if _, err := b.call(ctx, readingComments(number), http.MethodGet, path, nil, &page); err != nil {
-			return nil, err
-		}
-		for i := range page.Values {
-			if v := &page.Values[i]; v.Action == "COMMENTED" {
+		_, err := b.call(ctx, readingComments(number), http.MethodGet, path, nil, page)
+		return err
+	}
+	err := eachServerPage(read, func(values []activity) (more bool) {
+		for i := range values {
+			if v := &values[i]; v.Action == "COMMENTED" {
 				out = append(out, *v.Comment.comment())
 			}
 		}
-		if page.IsLastPage || page.NextPageStart <= start {
-			break
-		}
-		start = page.NextPageStart
+		return true
+	})
+	if err != nil {
+		return nil, err
 	}
 	slices.Reverse(out) // the newest come first
 	return out, nil

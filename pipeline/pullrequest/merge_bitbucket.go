@@ -85,34 +85,29 @@ func (b *bitbucketServer) checksOf(ctx context.Context, commit string) ([]Check,
 	if i := strings.LastIndex(at, "/rest/api/"); i >= 0 {
 		at = at[:i] + "/rest"
 	}
+	type status struct {
+		Key       string `json:"key"`
+		State     string `json:"state"`
+		DateAdded int64  `json:"dateAdded"`
+	}
 	var out []Check
-	start := 0
-	for range maxPages {
-		var answer struct {
-			Values []struct {
-				Key       string `json:"key"`
-				State     string `json:"state"`
-				DateAdded int64  `json:"dateAdded"`
-			} `json:"values"`
-			IsLastPage    bool `json:"isLastPage"`
-			NextPageStart *int `json:"nextPageStart"`
-		}
+	read := func(start int, page any) error {
 		q := url.Values{"limit": {fmt.Sprint(pageSize)}, "start": {fmt.Sprint(start)}}
-		to := at + "/build-status/latest/commits/" + commit + "?" + q.Encode()
-		if _, err := b.callAt(ctx, readingChecks(commit), http.MethodGet, to, nil, &answer); err != nil {
-			return nil, err
-		}
-		for _, s := range answer.Values {
+		_, err := b.callAt(ctx, readingChecks(commit), http.MethodGet, at+"/build-status/latest/commits/"+commit+"?"+q.Encode(), nil, page)
+		return err
+	}
+	err := eachServerPage(read, func(values []status) (more bool) {
+		for _, s := range values {
 			one := Check{Name: s.Key, State: stateOfBuild(s.State)}
 			if s.DateAdded > 0 {
 				one.At = time.UnixMilli(s.DateAdded).UTC()
 			}
 			out = append(out, one)
 		}
-		if answer.IsLastPage || answer.NextPageStart == nil || *answer.NextPageStart <= start {
-			break
-		}
-		start = *answer.NextPageStart
+		return true
+	})
+	if err != nil {
+		return nil, err
 	}
 	return out, nil
 }
