@@ -76,7 +76,8 @@ func New(t testing.TB) *Server {
 		around, _ := s.backend.Load().(gitHandler)
 		around.ServeHTTP(w, r)
 	}))
-	t.Cleanup(server.Close)
+	// Not Server.Close, which waits until all requests are answered: a git whose client was killed need not ever end.
+	t.Cleanup(func() { server.CloseClientConnections(); _ = server.Config.Close() })
 	s.URL = server.URL
 	return s
 }

@@ -32,22 +32,64 @@ func init() {
 	}
 }
 
-func misbehave() int {
-	var head [5]byte
-	if _, err := io.ReadFull(os.Stdin, head[:]); err != nil {
-		return 1
+// misbehave is the renderer that reads what comes through a takeover.
+func misbehave() int { return render.Main(&takeover{in: os.Stdin}, os.Stdout) }
+
+// takeover reads the frames that come to a renderer, and misbehaves at a request whose path says how. It looks at every one: a renderer
+// may be asked by several pipelines that have the same trust, one after the other.
+type takeover struct {
+	in   io.Reader
+	kept []byte // of a frame that was read
+	rest uint32 // of a frame that comes through
+}
+
+// Read gives the frames as they are.
+func (t *takeover) Read(p []byte) (int, error) {
+	if len(t.kept) == 0 && t.rest == 0 {
+		if err := t.next(); err != nil {
+			return 0, err
+		}
 	}
-	content := make([]byte, binary.BigEndian.Uint32(head[1:]))
-	if _, err := io.ReadFull(os.Stdin, content); err != nil {
-		return 1
+	if len(t.kept) > 0 {
+		n := copy(p, t.kept)
+		t.kept = t.kept[n:]
+		return n, nil
 	}
+	n, err := t.in.Read(p[:min(len(p), int(t.rest))])
+	t.rest -= uint32(n)
+	return n, err
+}
+
+// next reads the head of the next frame, and the whole of one that is a request.
+func (t *takeover) next() error {
+	const request = 'R' // the kind of a frame, as render has it
+	head := make([]byte, 5)
+	if _, err := io.ReadFull(t.in, head); err != nil {
+		return err
+	}
+	size := binary.BigEndian.Uint32(head[1:])
+	if head[0] != request {
+		t.kept, t.rest = head, size
+		return nil
+	}
+	content := make([]byte, size)
+	if _, err := io.ReadFull(t.in, content); err != nil {
+		return err
+	}
+	misbehaveAsAsked(content)
+	t.kept = append(head, content...)
+	return nil
+}
+
+// misbehaveAsAsked does not come back for a request whose path has the name of a misdeed.
+func misbehaveAsAsked(content []byte) {
 	var request render.Request
 	_ = json.Unmarshal(content, &request)
 	how, _ := strings.CutPrefix(path.Base(request.Path), "bad-")
-	forever := func(text string) int {
+	forever := func(out *os.File, text string) {
 		for {
-			if _, err := os.Stdout.WriteString(text); err != nil {
-				return 1
+			if _, err := out.WriteString(text); err != nil {
+				os.Exit(1)
 			}
 		}
 	}
@@ -60,27 +102,22 @@ func misbehave() int {
 	case "busy": // a little less than what counts as slow
 		for begin := time.Now(); time.Since(begin) < 2500*time.Millisecond; {
 		}
+		os.Exit(0)
 	case "eat":
 		var all [][]byte
 		for len(all) < 1<<20 {
 			all = append(all, bytes.Repeat([]byte{1}, 1<<20))
 		}
 	case "garbage":
-		return forever("this is not a message, and there is no end to it\n")
+		forever(os.Stdout, "this is not a message, and there is no end to it\n")
 	case "flood":
 		object := append([]byte(`{"apiVersion":"v1","kind":"A"}`+"\n"), bytes.Repeat([]byte("# much\n"), 100_000)...)
-		return forever(string(binary.BigEndian.AppendUint32([]byte("O"), uint32(len(object)))) + string(object))
+		forever(os.Stdout, string(binary.BigEndian.AppendUint32([]byte("O"), uint32(len(object))))+string(object))
 	case "errors":
-		for {
-			if _, err := os.Stderr.WriteString("so much to say on standard error\n"); err != nil {
-				return 1
-			}
-		}
+		forever(os.Stderr, "so much to say on standard error\n")
 	case "silent":
-	default:
-		return render.Main(io.MultiReader(bytes.NewReader(append(head[:], content...)), os.Stdin), os.Stdout)
+		os.Exit(0)
 	}
-	return 0
 }
 
 // startWith starts the daemon with options, for tests that need more than start gives.
