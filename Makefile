@@ -74,7 +74,7 @@ kubernetes-schemas: ## Write the schemas of Kubernetes anew, from the releases t
 	cd pipeline/gate/openapi && go run ./generate
 
 .PHONY: verify
-verify: verify-format verify-lint verify-generated verify-licenses verify-tidy ## Check all that is not a test.
+verify: verify-format verify-lint verify-workflows verify-generated verify-licenses verify-tidy ## Check all that is not a test.
 
 .PHONY: verify-format
 verify-format: ## Check that all sources are formatted and carry a licence header.
@@ -88,6 +88,10 @@ verify-format: ## Check that all sources are formatted and carry a licence heade
 .PHONY: verify-lint
 verify-lint: ## Check the sources with the linters of .golangci.yml.
 	go tool -modfile=.ci/golangci-lint.mod golangci-lint run ./...
+
+.PHONY: verify-workflows
+verify-workflows: ## Check the workflows for GitHub, those of the examples too.
+	go tool -modfile=.ci/actionlint.mod actionlint -shellcheck= -pyflakes= .github/workflows/*.yaml examples/*/github-actions.yaml
 
 # The hash of what is in the tree, not a clean tree, is what generating must not change: so it also works before a commit.
 tree_hash = git ls-files -co --exclude-standard -z | xargs -0 sha256sum 2>/dev/null | sha256sum
