@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -70,19 +71,7 @@ func (q *Queue) tryLock(ctx context.Context, name string) (*heldLock, bool, erro
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		tick := time.NewTicker(q.opts.AckWait / 3)
-		defer tick.Stop()
-		for {
-			select {
-			case <-holding.Done():
-				return
-			case <-tick.C:
-				at := time.Since(h.began)
-				if c.renewLock(holding) {
-					h.renewed.Store(int64(at))
-				}
-			}
-		}
+		h.keepRenewing(holding, &c, q.opts.AckWait/3)
 	}()
 	h.unlock = func() {
 		h.dropped.Store(true)
@@ -93,6 +82,28 @@ func (q *Queue) tryLock(ctx context.Context, name string) (*heldLock, bool, erro
 		c.dropLock(ctx)
 	}
 	return h, true, nil
+}
+
+// keepRenewing renews a lock until ctx is done, or the lock is another's. The times differ from lock to lock, so that a thousand locks that
+// were taken at once are not renewed at once. A request that is not answered leaves time for others before the lock runs out.
+func (h *heldLock) keepRenewing(ctx context.Context, c *lockClaim, every time.Duration) {
+	for backoff.Wait(ctx, every*3/4+rand.N(every/4+1)) == nil {
+		for again := true; again; {
+			at := time.Since(h.began)
+			left := h.valid - at + time.Duration(h.renewed.Load())
+			renewed, lost := c.renewLock(ctx, max(left/2, every/4))
+			switch {
+			case renewed:
+				h.renewed.Store(int64(at))
+				again = false
+			case lost:
+				h.dropped.Store(true)
+				return
+			default:
+				again = backoff.Wait(ctx, every/8) == nil
+			}
+		}
+	}
 }
 
 // lockClaim is what a hold has in the bucket of locks. A cluster that changes its leader may do what it was asked and not
@@ -124,17 +135,20 @@ func (c *lockClaim) takeLock(ctx context.Context) (bool, error) {
 	return false, c.q.noteWriteError(err)
 }
 
-func (c *lockClaim) renewLock(ctx context.Context) bool {
-	asking, cancel := withRequestTimeout(ctx)
+// renewLock takes at most so long for each of its requests. It returns lost where another has the lock, or nobody.
+func (c *lockClaim) renewLock(ctx context.Context, within time.Duration) (renewed, lost bool) {
+	asking, cancel := context.WithTimeout(ctx, min(within, requestTimeout))
 	defer cancel()
 	revision, err := c.q.locks.Update(asking, c.key, c.value, c.revision)
 	if err == nil {
 		c.revision = revision
-		return true
+		return true, false
 	}
 	// The next renewal begins from what is there. This one may have come too late to count.
-	_, _ = c.findEntry(ctx)
-	return false
+	looking, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	mine, looked := c.findEntry(looking)
+	return false, looked && !mine
 }
 
 func (c *lockClaim) dropLock(ctx context.Context) {

@@ -76,8 +76,10 @@ func isPassing(err error) bool {
 	return errors.As(err, &api) && (api.Code >= 500 || api.ErrorCode == inProcess)
 }
 
+const requestTimeout = 5 * time.Second
+
 // withRequestTimeout bounds one request whose answer may be lost with the leader that it was sent to. The client does so only where the
 // caller has set no time of its own, which may be many minutes for all that it does.
 func withRequestTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, 5*time.Second)
+	return context.WithTimeout(ctx, requestTimeout)
 }

@@ -122,10 +122,10 @@ func TestALockWhoseAnswerWasLost(t *testing.T) {
 			if _, err := q.locks.Update(ctx, c.key, c.value, c.revision); err != nil {
 				return err
 			}
-			if c.renewLock(ctx) {
+			if renewed, lost := c.renewLock(ctx, time.Minute); renewed || lost {
 				return errors.New("a renewal counts that may have come too late")
 			}
-			if !c.renewLock(ctx) {
+			if renewed, _ := c.renewLock(ctx, time.Minute); !renewed {
 				return errors.New("a lock that is held cannot be renewed any more")
 			}
 			return nil
