@@ -11,7 +11,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -205,64 +204,24 @@ func (t *pullTarget) Drift(ctx context.Context, written Written) (string, error)
 	return t.gitTarget.Drift(ctx, written)
 }
 
-// lookAgainAfter is how long a look at a pull request holds for all pipelines whose results wait there.
-const lookAgainAfter = 2 * time.Second
-
-// looks are the last looks at pull requests.
-type looks struct {
-	mu   sync.Mutex
-	last map[string]*look
-}
-
-type look struct {
-	mu      sync.Mutex
-	began   time.Time
-	waiting *Waiting
-}
-
-func (l *looks) of(key string) *look {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.last == nil {
-		l.last = map[string]*look{}
-	}
-	for old, one := range l.last {
-		if one.mu.TryLock() {
-			if old != key && time.Since(one.began) > time.Hour {
-				delete(l.last, old)
-			}
-			one.mu.Unlock()
-		}
-	}
-	if l.last[key] == nil {
-		l.last[key] = &look{}
-	}
-	return l.last[key]
-}
-
 // Settle implements Interface.
 func (t *pullTarget) Settle(ctx context.Context, pipeline string, written Written) (*v1alpha1.PullRequestStatus, error) {
 	before := written.PullRequest
 	if before == nil || before.Head == "" {
 		return nil, nil
 	}
-	one := t.targets.looks.of(t.groupKey() + " " + before.Head)
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	if since := written.Since; one.waiting == nil || one.began.Before(since) || time.Since(one.began) > lookAgainAfter {
-		began := time.Now()
-		waiting, err := t.look(ctx, before.Head)
-		if err != nil {
-			return before, err
-		}
-		one.began, one.waiting = began, waiting
+	waiting, err := t.targets.looks.share(ctx, t.groupKey()+" "+before.Head, written.Since, func(ctx context.Context) (*Waiting, error) {
+		return t.look(ctx, before.Head)
+	})
+	if err != nil {
+		return before, err
 	}
-	now := one.waiting.statusOf(pipeline)
-	if now == nil && one.waiting.isLost(before) {
+	now := waiting.statusOf(pipeline)
+	if now == nil && waiting.isLost(before) {
 		closed := *before
 		now = &closed
 		now.State, now.HeadCommit = v1alpha1.PullRequestClosed, ""
-		now.Since = metav1.NewTime(one.waiting.Request.ClosedAt.UTC().Truncate(time.Second))
+		now.Since = metav1.NewTime(waiting.Request.ClosedAt.UTC().Truncate(time.Second))
 		now.Message = closedMessage
 	}
 	return now, nil

@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// lookAgainAfter is for how long after its end a look at a pull request holds for all pipelines whose results wait there.
+const lookAgainAfter = 2 * time.Second
+
+// looks are the last looks at pull requests.
+type looks struct {
+	mu   sync.Mutex
+	last map[string]*look
+}
+
+// look is the last look at one pull request. It is for who holds turn.
+type look struct {
+	turn         chan struct{}
+	began, ended time.Time
+	waiting      *Waiting
+	err          error
+}
+
+// of returns the last look at a pull request, and forgets those that nobody has asked for in an hour.
+func (l *looks) of(key string) *look {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last == nil {
+		l.last = map[string]*look{}
+	}
+	for old, one := range l.last {
+		if old == key {
+			continue
+		}
+		select {
+		case one.turn <- struct{}{}:
+			if time.Since(one.ended) > time.Hour {
+				delete(l.last, old)
+			}
+			<-one.turn
+		default: // somebody looks
+		}
+	}
+	if l.last[key] == nil {
+		l.last[key] = &look{turn: make(chan struct{}, 1)}
+	}
+	return l.last[key]
+}
+
+// share returns what a look at a pull request gives that has seen all that was there at a time. One look is for all who wait when it
+// begins, however long it takes, and so is its error: a host that does not answer is not asked again for each of them.
+func (l *looks) share(ctx context.Context, key string, since time.Time, do func(context.Context) (*Waiting, error)) (*Waiting, error) {
+	arrived := time.Now()
+	one := l.of(key)
+	select {
+	case one.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-one.turn }()
+	if one.holdsFor(arrived, since) {
+		return one.waiting, one.err
+	}
+	began := time.Now()
+	waiting, err := do(ctx)
+	if ctx.Err() != nil {
+		return waiting, err // that is about this caller alone
+	}
+	one.began, one.ended, one.waiting, one.err = began, time.Now(), waiting, err
+	return waiting, err
+}
+
+// holdsFor reports whether the look is for somebody who has asked at a time, about what was there at another.
+func (l *look) holdsFor(asked, since time.Time) bool {
+	switch {
+	case l.ended.IsZero() || l.began.Before(since):
+		return false
+	case l.err != nil:
+		return asked.Before(l.ended)
+	}
+	return !l.began.Before(asked) || time.Since(l.ended) <= lookAgainAfter
+}

@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestOneSlowLookIsForAllWhoWait has a hundred ask while a look is under way that takes longer than looks are good for.
+func TestOneSlowLookIsForAllWhoWait(t *testing.T) {
+	for name, failure := range map[string]error{"answered": nil, "not answered": errors.New("no answer")} {
+		t.Run(name, func(t *testing.T) {
+			var l looks
+			var count atomic.Int32
+			begun, answered := make(chan struct{}), make(chan struct{})
+			do := func(context.Context) (*Waiting, error) {
+				if count.Add(1) == 1 {
+					close(begun)
+					<-answered
+				}
+				return &Waiting{}, failure
+			}
+			since := time.Now().Add(-time.Minute)
+			var all sync.WaitGroup
+			ask := func() {
+				if _, err := l.share(t.Context(), "a", since, do); !errors.Is(err, failure) {
+					t.Errorf("got %v, want %v", err, failure)
+				}
+			}
+			all.Go(ask)
+			<-begun
+			var waiting sync.WaitGroup
+			for range 100 {
+				waiting.Add(1)
+				all.Go(func() { waiting.Done(); ask() })
+			}
+			waiting.Wait()
+			time.Sleep(10 * time.Millisecond) // most of them wait by now; the others make it easier
+			close(answered)
+			all.Wait()
+			if n := count.Load(); failure == nil && n != 1 || n > 3 {
+				t.Errorf("%d looks", n)
+			}
+			if _, err := l.share(t.Context(), "a", time.Now(), do); !errors.Is(err, failure) {
+				t.Error(err)
+			}
+			if n := count.Load(); n < 2 {
+				t.Error("what was asked for since is not looked at")
+			}
+		})
+	}
+}
+
+// TestALookHolds for whom it may.
+func TestALookHolds(t *testing.T) {
+	now := time.Now()
+	at := func(seconds int) time.Time { return now.Add(time.Duration(seconds) * time.Second) }
+	for name, test := range map[string]struct {
+		look         look
+		asked, since time.Time
+		want         bool
+	}{
+		"none yet":                         {look{}, now, now, false},
+		"of just now":                      {look{began: at(-60), ended: at(-1)}, now, at(-70), true},
+		"that began before":                {look{began: at(-60), ended: at(-1)}, now, at(-50), false},
+		"of long ago":                      {look{began: at(-60), ended: at(-30)}, now, at(-70), false},
+		"slow, begun while it was waited":  {look{began: at(-60), ended: at(-30)}, at(-61), at(-70), true},
+		"failed while it was waited":       {look{began: at(-60), ended: at(-30), err: errors.New("x")}, at(-40), at(-70), true},
+		"failed before":                    {look{began: at(-60), ended: at(-1), err: errors.New("x")}, now, at(-70), false},
+		"failed, begun before what it was": {look{began: at(-60), ended: at(-1), err: errors.New("x")}, at(-50), at(-50), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := test.look.holdsFor(test.asked, test.since); got != test.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
+
+// TestWhoWaitsForALookCanGiveUp, however long the look takes.
+func TestWhoWaitsForALookCanGiveUp(t *testing.T) {
+	var l looks
+	l.of("a").turn <- struct{}{}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := l.share(ctx, "a", time.Now(), func(context.Context) (*Waiting, error) { return nil, nil })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
