@@ -77,8 +77,8 @@ func TestPromoteAsksForRolesFirst(t *testing.T) {
 		}
 		return nil
 	})
-	if !errors.Is(err, denied) || len(done.Released)+len(done.Groups) > 0 || !errors.Is(p.Store.CheckHold(t.Context(), "a"), status.ErrOnHold) {
-		t.Fatalf("got %+v, %v; the hold: %v", done, err, p.Store.CheckHold(t.Context(), "a"))
+	if !errors.Is(err, denied) || len(done.Released)+len(done.Groups) > 0 || !errors.Is(p.Store.CheckHold("a"), status.ErrOnHold) {
+		t.Fatalf("got %+v, %v; the hold: %v", done, err, p.Store.CheckHold("a"))
 	}
 	done, err = p.Promote(t.Context(), []string{"a"}, "ann", "token", func(string) error { return nil })
 	if err != nil || len(done.Released) != 1 || len(done.Groups) != 1 {

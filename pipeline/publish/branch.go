@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
@@ -34,6 +35,8 @@ type Branch struct {
 	Signer git.Signer
 	// Attempts bounds how often a push is tried when the branch moves. Zero means ten.
 	Attempts int
+	// Refresh brings what the gates of changes read up to date, before they are asked; nil is for gates that need nothing.
+	Refresh func(ctx context.Context) error
 }
 
 // Result of publishing.
@@ -98,6 +101,17 @@ func (b *Branch) Target() string {
 	return to.Reference()
 }
 
+// refresh brings what the gates of changes read up to date.
+func (b *Branch) refresh(ctx context.Context, changes []Change) error {
+	if b.Refresh == nil || !slices.ContainsFunc(changes, func(c Change) bool { return c.Gate != nil }) {
+		return nil
+	}
+	if err := b.Refresh(ctx); err != nil {
+		return fmt.Errorf("publishing to %s: %w", b.Target(), err)
+	}
+	return nil
+}
+
 func (b *Branch) publishOnce(ctx context.Context, changes []Change) (Result, error) {
 	result := Result{Branch: b.Target()}
 	push, err := b.Remote.BeginPush(ctx)
@@ -112,6 +126,9 @@ func (b *Branch) publishOnce(ctx context.Context, changes []Change) (Result, err
 	draft := b.Mirror.NewDraft()
 	if err := b.checkManaged(draft, at); err != nil {
 		return result, fmt.Errorf("publishing to %s: %w", result.Branch, err)
+	}
+	if err := b.refresh(ctx, changes); err != nil {
+		return result, err
 	}
 	e := newEdit(draft, at.root)
 	var changed []Change

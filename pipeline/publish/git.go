@@ -45,7 +45,7 @@ func (t *Targets) openGit(ctx context.Context, namespace string, entry v1alpha1.
 	if err != nil {
 		return nil, err
 	}
-	branch := &Branch{Mirror: mirror, Remote: remote, Name: to.Branch, Adopt: to.Adopt}
+	branch := &Branch{Mirror: mirror, Remote: remote, Name: to.Branch, Adopt: to.Adopt, Refresh: t.Refresh}
 	if to.Author != nil {
 		branch.Author, branch.Email = to.Author.Name, to.Author.Email
 	}

@@ -20,6 +20,7 @@ import (
 // ociTarget is an artifact in a registry.
 type ociTarget struct {
 	lock     Lock
+	refresh  func(ctx context.Context) error // nil for nothing
 	watchdog *watchdog.Watchdog
 	to       *v1alpha1.OCIPublish
 	artifact Artifact
@@ -35,7 +36,7 @@ func (t *Targets) openOCI(ctx context.Context, namespace string, entry v1alpha1.
 	if err != nil {
 		return nil, err
 	}
-	o := &ociTarget{lock: t.batcher.lock, watchdog: t.watchdog, to: to, artifact: Artifact{Registry: registry, Tags: to.Tags}}
+	o := &ociTarget{lock: t.batcher.lock, refresh: t.Refresh, watchdog: t.watchdog, to: to, artifact: Artifact{Registry: registry, Tags: to.Tags}}
 	if to.Signing != nil && !t.readOnly {
 		key, err := secret.Read(ctx, t.secrets, namespace, &to.Signing.SecretRef, secret.Purpose{})
 		if err != nil {
@@ -62,6 +63,11 @@ func (o *ociTarget) Publish(ctx context.Context, c Change) (Receipt, error) {
 	defer unlock()
 	step := watchdog.Step{Name: watchdog.StepPublish, Subject: o.Key() + " " + c.Pipeline, Limit: publishTimeout}
 	return watchdog.Run(ctx, o.watchdog, step, func(ctx context.Context) (Receipt, error) {
+		if o.refresh != nil {
+			if err := o.refresh(ctx); err != nil {
+				return Receipt{}, err
+			}
+		}
 		result, err := o.artifact.Publish(ctx, c)
 		if err != nil {
 			return Receipt{}, err

@@ -142,6 +142,9 @@ func (p *PullRequest) reconcile(ctx context.Context, changes []Change, sure int6
 	if err := r.takeTurn(ctx, changes); err != nil {
 		return r.result, err
 	}
+	if err := p.Base.refresh(ctx, changes); err != nil {
+		return r.result, err
+	}
 	if err := r.want(changes); err != nil {
 		return r.result, err
 	}

@@ -86,6 +86,9 @@ type Targets struct {
 	Hosts Hosts
 	// Turn says whose turn it is among waves; nil lets all go at once.
 	Turn Turns
+	// Refresh brings what gates read up to date. It is asked once before the gates of all changes that are published together; nil is for
+	// gates that need nothing.
+	Refresh func(ctx context.Context) error
 
 	repositories Repositories
 	secrets      secret.Reader

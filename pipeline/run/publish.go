@@ -189,7 +189,7 @@ func (a *attempt) changeFor(ctx context.Context, to v1alpha1.Publish) (publish.C
 			if err := queue.Held(ctx); err != nil {
 				return err
 			}
-			if err := a.r.Store.CheckHold(ctx, a.entry.Key); err != nil {
+			if err := a.r.Store.CheckHold(a.entry.Key); err != nil {
 				return err
 			}
 			return gate(published, deleted)

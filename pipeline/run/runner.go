@@ -88,6 +88,9 @@ func New(o Options) *Runner {
 	}
 	r := &Runner{Options: o, builds: build.Limit(build.Watch(o.Builder, o.Watchdog), o.Workers, o.Teams, o.Log)}
 	r.sources = source.Share(o.Fetcher)
+	if o.Targets != nil && o.Targets.Refresh == nil {
+		o.Targets.Refresh = o.Store.Sync // the gates ask for holds
+	}
 	return r
 }
 

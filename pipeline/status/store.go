@@ -137,13 +137,12 @@ func (s *Store) Control(pipeline string) Control {
 // ErrOnHold is about a pipeline that was put on hold while it ran.
 var ErrOnHold = errors.New("the pipeline was put on hold meanwhile")
 
-// CheckHold returns ErrOnHold where a pipeline is on hold, as it is stored now.
-func (s *Store) CheckHold(ctx context.Context, pipeline string) error {
-	control, err := loadValue[Control](ctx, s, controlPrefix+pipeline)
-	if err == nil && control.OnHold != nil {
+// CheckHold returns ErrOnHold where a pipeline is on hold, as this process knows it: Sync comes before it.
+func (s *Store) CheckHold(pipeline string) error {
+	if s.Control(pipeline).OnHold != nil {
 		return ErrOnHold
 	}
-	return err
+	return nil
 }
 
 // SetControl changes what was asked for.
