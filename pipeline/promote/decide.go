@@ -130,8 +130,15 @@ func idleState(s *Stage) string {
 
 // isPromoted reports whether a person has let the stage go on as it is.
 func (s *Stage) isPromoted() bool {
-	p := s.Known.Promoted
-	return p != nil && p.Commit != "" && (p.Commit == s.HeadCommit || s.Request != nil && p.Commit == s.Request.HeadCommit)
+	p, r := s.Known.Promoted, s.Request
+	switch {
+	case p == nil:
+		return false
+	case p.Commit != "" && (p.Commit == s.HeadCommit || r != nil && p.Commit == r.HeadCommit):
+		return true
+	}
+	// Who has closed it may have deleted its branch, too.
+	return p.Number > 0 && s.Declined > 0 && r != nil && r.State == pullrequest.StateClosed && r.Number == p.Number
 }
 
 // verify looks at what was merged last of a wave: the next one waits until that is green for long enough.

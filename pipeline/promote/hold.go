@@ -105,10 +105,10 @@ func (p *Promoter) Rollback(ctx context.Context, pipelines []string, commit, by 
 		}
 	}
 	for i, one := range asked {
-		if err := p.Store.ChangeRollback(ctx, one.ID, func(r *status.Rollback) bool { *r = one; return true }); err != nil {
+		done, err := p.beginRollback(ctx, one)
+		if err != nil && done.ID == "" {
 			return nil, err
 		}
-		done, err := p.executeRollback(ctx, one)
 		if asked[i] = done; err != nil {
 			asked[i].Message = err.Error() // it is tried again
 		}
@@ -150,7 +150,49 @@ func (p *Promoter) findRollbacks(ctx context.Context, e catalog.Entry, commit, b
 	return out, nil
 }
 
-// executeRollback does what is left to do of a rollback, and stores what became of it. An error is one that may pass.
+// rollbackLock is held by who works on a rollback: a second one would take what the first has done for what was there.
+func rollbackLock(id string) string { return "rollback/" + id }
+
+// beginRollback stores a rollback that is asked for, and does it. One that somebody has asked for already, and that is not through, is
+// gone on with. Where it is not stored, nothing is returned with the error.
+func (p *Promoter) beginRollback(ctx context.Context, r status.Rollback) (status.Rollback, error) {
+	unlock, err := p.Queue.Lock(ctx, rollbackLock(r.ID))
+	if err != nil {
+		return status.Rollback{}, err
+	}
+	defer unlock()
+	err = p.Store.ChangeRollback(ctx, r.ID, func(stored *status.Rollback) bool {
+		if stored.ID != "" && !stored.Ended() {
+			r = *stored
+			return false
+		}
+		// What took it back once may still do.
+		r.Result, r.Number, r.URL, r.Files = stored.Result, stored.Number, stored.URL, stored.Files
+		*stored = r
+		return true
+	})
+	if err != nil {
+		return status.Rollback{}, err
+	}
+	return p.executeRollback(ctx, r)
+}
+
+// finishRollback does what is left to do of a rollback, unless another is at it.
+func (p *Promoter) finishRollback(ctx context.Context, id string) error {
+	unlock, ok, err := p.Queue.TryLock(ctx, rollbackLock(id))
+	if err != nil || !ok {
+		return err
+	}
+	defer unlock()
+	r, err := p.Store.LoadRollback(ctx, id) // what others have done of it since
+	if err == nil && r.ID != "" && !r.Ended() {
+		_, err = p.executeRollback(ctx, r)
+	}
+	return err
+}
+
+// executeRollback does what is left to do of a rollback, and stores what became of it. An error is one that may pass. It is for who holds
+// the lock.
 func (p *Promoter) executeRollback(ctx context.Context, r status.Rollback) (status.Rollback, error) {
 	e, ok := p.Catalog.Get(r.Pipeline)
 	at := -1
@@ -163,6 +205,10 @@ func (p *Promoter) executeRollback(ctx context.Context, r status.Rollback) (stat
 	if r.State == status.RollbackAsked {
 		if err := p.holdFor(ctx, r); err != nil {
 			return r, err
+		}
+		// A person may have promoted one of them just before.
+		if now, err := p.Store.LoadRollback(ctx, r.ID); err != nil || now.State == status.RollbackRefused {
+			return p.endUnless(ctx, err, r, now.Message)
 		}
 	}
 	back, err := p.Targets.TakeBack(ctx, e.Pipeline.Metadata.Namespace, e.Pipeline.Spec.Publish[at], r.Commit, r.By)
@@ -205,6 +251,14 @@ func (p *Promoter) holdFor(ctx context.Context, r status.Rollback) error {
 		}
 	}
 	return nil
+}
+
+// endUnless ends a rollback that was refused meanwhile, unless that could not be asked.
+func (p *Promoter) endUnless(ctx context.Context, err error, r status.Rollback, message string) (status.Rollback, error) {
+	if err != nil {
+		return r, err
+	}
+	return p.endRollback(ctx, r, status.RollbackRefused, message)
 }
 
 // endRollback stores what became of a rollback. One that is refused puts nothing on hold.

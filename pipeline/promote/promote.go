@@ -25,13 +25,13 @@ type Promoted struct {
 // in these groups. Runs of what was on hold are asked for with the token.
 func (p *Promoter) Promote(ctx context.Context, pipelines []string, by, token string, may func(pipeline string) error) (done Promoted, err error) {
 	_, groups := p.units()
-	waiting := map[string]string{}
+	waiting := map[string]*status.Decision{}
 	for key, g := range groups {
-		commit := g.waitingOf(pipelines)
-		if commit == "" {
+		decided := g.waitingOf(pipelines)
+		if decided == nil {
 			continue
 		}
-		waiting[key] = commit
+		waiting[key] = decided
 		for _, m := range g.members {
 			if m.published == nil || m.published.PullRequest == nil {
 				continue
@@ -45,8 +45,8 @@ func (p *Promoter) Promote(ctx context.Context, pipelines []string, by, token st
 		return done, err
 	}
 	for _, key := range slices.Sorted(maps.Keys(waiting)) {
-		g := groups[key]
-		decided := &status.Decision{Commit: waiting[key], At: p.now().UTC(), By: by}
+		g, decided := groups[key], waiting[key]
+		decided.At, decided.By = p.now().UTC(), by
 		if err := p.Store.ChangeGroup(ctx, g.key, func(k *status.Group) bool { k.Head, k.Promoted = g.head, decided; return true }); err != nil {
 			return done, err
 		}
@@ -57,14 +57,23 @@ func (p *Promoter) Promote(ctx context.Context, pipelines []string, by, token st
 	return done, nil
 }
 
-// waitingOf returns the commit that waits with results of some of the pipelines, "" where none does.
-func (g *group) waitingOf(pipelines []string) string {
+// waitingOf returns what a decision to promote is about: what waits with results of some of the pipelines, or was closed with them. It is
+// nil where there is nothing.
+func (g *group) waitingOf(pipelines []string) *status.Decision {
+	var found *status.Decision
 	for _, m := range g.members {
-		if slices.Contains(pipelines, m.key) && m.published != nil && m.published.PullRequest != nil {
-			return m.published.PullRequest.HeadCommit
+		if !slices.Contains(pipelines, m.key) || m.published == nil || m.published.PullRequest == nil {
+			continue
+		}
+		r := m.published.PullRequest
+		if r.HeadCommit != "" && r.State != v1alpha1.PullRequestClosed {
+			return &status.Decision{Commit: r.HeadCommit}
+		}
+		if found == nil && (r.HeadCommit != "" || r.State == v1alpha1.PullRequestClosed) {
+			found = &status.Decision{Commit: r.HeadCommit, Number: r.Number}
 		}
 	}
-	return ""
+	return found
 }
 
 // Promotion is what goes on of a group, or of waves that go one after another.

@@ -83,14 +83,14 @@ func (p *Promoter) Run(ctx context.Context) {
 // FinishRollbacks goes on with rollbacks that were interrupted or wait.
 func (p *Promoter) FinishRollbacks(ctx context.Context) {
 	for _, r := range p.Store.Rollbacks() {
-		ended := r.State != status.RollbackAsked && r.State != status.RollbackOpen
+		ended := r.Ended()
 		if ended && p.now().Sub(r.At) > keepRollbacks {
 			_ = p.Store.ForgetRollback(ctx, r.ID) // it only takes up room
 		}
 		if ended || !p.isDue("rollback "+r.ID) {
 			continue
 		}
-		_, err := p.executeRollback(ctx, r)
+		err := p.finishRollback(ctx, r.ID)
 		if err != nil && ctx.Err() == nil {
 			p.Log.Warn("a rollback is tried again", "commit", r.Commit, "target", r.Target, "error", err)
 		}

@@ -120,6 +120,38 @@ func TestRollbackTakesBackExactlyOnePublish(t *testing.T) {
 	}
 }
 
+// TestTheSameRollbackAskedForTwiceAtOnce has two people ask before either has begun: the second finds what the first has done.
+func TestTheSameRollbackAskedForTwiceAtOnce(t *testing.T) {
+	w := newWorks(t, "a")
+	for _, text := range []string{"one", "two"} {
+		w.repository.Commit(text, map[string]string{"a/text": text})
+		w.doAll(text, "a")
+	}
+	before := w.tree("rendered~1")
+	var found, ended sync.WaitGroup
+	found.Add(2)
+	for range 2 {
+		ended.Go(func() {
+			done, err := w.promoter().Rollback(t.Context(), []string{"a"}, "", "ann", func(string) error {
+				found.Done()
+				found.Wait()
+				return nil
+			})
+			if err != nil || len(done) != 1 || done[0].State != status.RollbackDone || done[0].Result == "" || done[0].Files == 0 {
+				t.Errorf("got %+v, %v", done, err)
+			}
+		})
+	}
+	ended.Wait()
+	if err := w.runner.Store.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tip := w.repository.Git("rev-parse", "rendered")
+	if all := w.runner.Store.Rollbacks(); len(all) != 1 || all[0].Result != tip || w.tree("rendered") != before || w.commits() != 3 {
+		t.Errorf("got %+v; the branch is at %s", all, tip)
+	}
+}
+
 // TestRollbackByPullRequest opens one, over calls that fail, and respects what people do with it.
 func TestRollbackByPullRequest(t *testing.T) {
 	p := newProposing(t, "", "shop")

@@ -219,3 +219,37 @@ func TestAMergeIsDecidedOnceMoreUnderTheLock(t *testing.T) {
 		t.Errorf("got %s, %+v", got, p.control("a"))
 	}
 }
+
+// TestPromoteGoesOnWithoutAWaveWhoseBranchIsGone has a person close the first wave and delete its branch, so that nobody knows a commit of
+// it any more.
+func TestPromoteGoesOnWithoutAWaveWhoseBranchIsGone(t *testing.T) {
+	p := newPromoting(t, "groupBy: Label, label: wave, waves: {order: [canary, eu], greenFor: 1m}", map[string]string{"a": "canary", "b": "eu"})
+	p.change("one", "a", "b")
+	p.pass(time.Minute)
+	if got := p.heads(); got != "canary Open" {
+		t.Fatalf("got %s", got)
+	}
+	p.host.ClosedByPerson(1)
+	p.repository.Git("update-ref", "-d", "refs/heads/"+p.host.Requests()[0].Head)
+	look := func() {
+		t.Helper()
+		if err := p.promoter.Consider(t.Context(), []string{"a", "b"}, ""); err != nil {
+			t.Fatal(err)
+		}
+		p.pass(time.Minute)
+	}
+	look()
+	p.is("closed", promote.StageStopped, promote.StageWaiting)
+	if r := p.state("a").Status.Published[0].PullRequest; r == nil || r.State != v1alpha1.PullRequestClosed || r.HeadCommit != "" {
+		t.Fatalf("got %+v", r)
+	}
+	done, err := p.promoter.Promote(t.Context(), []string{"a"}, "ann", "token", everybody)
+	if err != nil || len(done.Groups) != 1 {
+		t.Fatalf("got %+v, %v", done, err)
+	}
+	look()
+	if got := p.heads(); got != "canary Closed, eu Open" {
+		states, messages := p.stages()
+		t.Errorf("got %s; %v %q", got, states, messages)
+	}
+}

@@ -48,7 +48,9 @@ func (h *OnHold) Message() string {
 // Decision is what somebody has decided of exactly one content of a group.
 type Decision struct {
 	// Commit is the head that it is about. Nothing follows of it for another.
-	Commit string    `json:"commit"`
+	Commit string `json:"commit"`
+	// Number is that of the pull request, where a person has closed it: its branch may be gone, and no commit be known.
+	Number int64     `json:"number,omitempty"`
 	At     time.Time `json:"at"`
 	By     string    `json:"by,omitempty"`
 }
@@ -138,6 +140,9 @@ const (
 	RollbackRefused = "Refused"
 )
 
+// Ended reports whether nothing is left to do of it.
+func (r *Rollback) Ended() bool { return r.State != RollbackAsked && r.State != RollbackOpen }
+
 // promotionName is short and has no character that a name must not have.
 func promotionName(prefix, key string) string {
 	sum := sha256.Sum256([]byte(key))
@@ -163,6 +168,11 @@ func (s *Store) ChangeTrain(ctx context.Context, key string, change func(t *Trai
 // ChangeRollback changes what is stored of a rollback.
 func (s *Store) ChangeRollback(ctx context.Context, id string, change func(r *Rollback) bool) error {
 	return changeValue(ctx, s, rollbackPrefix+id, change)
+}
+
+// LoadRollback returns a rollback as it is stored now, the zero value where there is none.
+func (s *Store) LoadRollback(ctx context.Context, id string) (Rollback, error) {
+	return loadValue[Rollback](ctx, s, rollbackPrefix+id)
 }
 
 // Rollbacks returns all rollbacks that are known, newest first.
