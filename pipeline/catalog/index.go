@@ -145,8 +145,8 @@ func (c *Catalog) Match(changes []event.Change) []string {
 	return keys
 }
 
-// MatchProposed returns the keys of the pipelines whose pull requests go to, or are from, a branch that has moved or was deleted,
-// sorted.
+// MatchProposed returns the keys of the pipelines whose pull requests go to, or are from, a branch that has moved or was deleted, and of
+// those whose pull request was closed, merged or opened again, sorted.
 func (c *Catalog) MatchProposed(changes []event.Change) []string {
 	c.mu.RLock()
 	x := c.index
@@ -159,12 +159,22 @@ func (c *Catalog) MatchProposed(changes []event.Change) []string {
 }
 
 func (x *changeIndex) matchProposed(change event.Change, found func(key string)) {
-	if change.Git == nil {
-		return
+	var urls []string
+	ref := ""
+	switch {
+	case change.Git != nil:
+		urls, ref = change.Git.URLs, change.Git.Ref
+	case change.Pull != nil && change.Pull.Decided:
+		if urls, ref = change.Pull.URLs, change.Pull.Head; ref == "" {
+			ref = change.Pull.Base
+		}
+		if ref != "" {
+			ref = "refs/heads/" + ref
+		}
 	}
-	for _, url := range change.Git.URLs {
+	for _, url := range urls {
 		for _, w := range x.proposed[giturl.Normal(url)] {
-			if strings.HasSuffix(w.ref, "/") && strings.HasPrefix(change.Git.Ref, w.ref) || refMatches(w.ref, change.Git.Ref) {
+			if strings.HasSuffix(w.ref, "/") && strings.HasPrefix(ref, w.ref) || refMatches(w.ref, ref) {
 				found(w.key)
 			}
 		}

@@ -42,4 +42,19 @@ func TestPushesToBranchesOfPullRequestsAreWatched(t *testing.T) {
 			t.Errorf("%s: watched is %v", ref, want == "")
 		}
 	}
+	for _, test := range []struct {
+		pull event.PullChange
+		want string
+	}{
+		{event.PullChange{Head: "prerig/prod/pipeline/a", Base: "prod", Decided: true}, "a"},
+		{event.PullChange{Head: "prerig/prod/commit/0123", Base: "prod", Decided: true}, "b"},
+		{event.PullChange{Head: "of-a-person", Base: "prod", Decided: true}, ""},
+		{event.PullChange{Base: "prod", Decided: true}, "a b"},
+		{event.PullChange{Head: "prerig/prod/pipeline/a", Base: "prod"}, ""}, // Prerig has opened it, or pushed to it
+	} {
+		test.pull.URLs, test.pull.Number = []string{"https://git.example.com/org/deploy"}, 1
+		if got := strings.Join(c.MatchProposed([]event.Change{{Pull: &test.pull}}), " "); got != test.want {
+			t.Errorf("%+v: got %q, want %q", test.pull, got, test.want)
+		}
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 )
 
 // PullChange is a pull request (GitLab: a merge request) that was opened, closed, opened again or got other commits. What became of it,
@@ -20,17 +21,27 @@ type PullChange struct {
 	Number int64 `json:"number"`
 	// Base is the branch that it goes to, without refs/heads/; empty where the sender does not say.
 	Base string `json:"base,omitempty"`
+	// Head is the name of the branch that it is from, also where that is one of a fork; empty where the sender does not say.
+	Head string `json:"head,omitempty"`
+	// Decided says that it was closed, merged or opened again, which is what people do with one that Prerig has opened.
+	Decided bool `json:"decided,omitempty"`
 }
 
-// pullChanges returns the change of a pull request.
-func pullChanges(number int64, base string, urls ...string) ([]Change, error) {
-	if urls = distinctWords(urls...); len(urls) == 0 {
+// change is the change of a pull request whose repository has these URLs.
+func (c PullChange) change(urls ...string) ([]Change, error) {
+	if c.URLs = distinctWords(urls...); len(c.URLs) == 0 {
 		return nil, errors.New("reading a pull request: the payload has no URL of the repository")
 	}
-	if number <= 0 {
+	if c.Number <= 0 {
 		return nil, errors.New("reading a pull request: the payload has no number")
 	}
-	return []Change{{Pull: &PullChange{URLs: urls, Number: number, Base: branchName(base)}}}, nil
+	c.Base, c.Head = branchName(c.Base), branchName(c.Head)
+	return []Change{{Pull: &c}}, nil
+}
+
+// isOver reports whether a host calls a pull request so that is closed or merged. Where it does not say, it is open.
+func isOver(state string) bool {
+	return !slices.Contains([]string{"", "open", "opened", "active", "notset"}, strings.ToLower(state))
 }
 
 // pullActions are what GitHub, Gitea and Forgejo call what matters of a pull request: others are about labels, reviewers and texts. Who
@@ -48,7 +59,9 @@ func parsePull(body []byte) ([]Change, error) {
 			HTMLURL  string `json:"html_url"`
 		}
 		PullRequest struct {
-			Base struct{ Ref string }
+			State string
+			Base  struct{ Ref string }
+			Head  struct{ Ref, Label string }
 		} `json:"pull_request"`
 	}
 	if err := json.Unmarshal(body, &p); err != nil {
@@ -57,8 +70,13 @@ func parsePull(body []byte) ([]Change, error) {
 	if !slices.Contains(pullActions, p.Action) {
 		return nil, nil
 	}
-	r := p.Repository
-	return pullChanges(p.Number, p.PullRequest.Base.Ref, r.CloneURL, r.SSHURL, r.HTMLURL)
+	r, pull := p.Repository, p.PullRequest
+	head := pull.Head.Ref
+	if strings.HasPrefix(head, "refs/pull/") {
+		head = pull.Head.Label // so Gitea tells of a branch that is gone
+	}
+	c := PullChange{Number: p.Number, Base: pull.Base.Ref, Head: head, Decided: isOver(pull.State) || p.Action == "closed" || p.Action == "reopened"}
+	return c.change(r.CloneURL, r.SSHURL, r.HTMLURL)
 }
 
 // parseGiteaEvents reads pushes and pull requests of Gitea, Forgejo and Gogs, which name the event in the first of the headers that is
@@ -87,6 +105,8 @@ func parseMergeRequest(body []byte) ([]Change, error) {
 			IID          int64
 			Action       string
 			OldRev       string
+			State        string
+			SourceBranch string          `json:"source_branch"`
 			TargetBranch string          `json:"target_branch"`
 			Target       json.RawMessage // system hooks of old versions have something else there
 		} `json:"object_attributes"`
@@ -115,7 +135,8 @@ func parseMergeRequest(body []byte) ([]Change, error) {
 		WebURL  string `json:"web_url"`
 	}
 	_ = json.Unmarshal(a.Target, &target)
-	return pullChanges(a.IID, a.TargetBranch, p.Project.GitHTTPURL, p.Project.GitSSHURL, p.Project.WebURL, target.HTTPURL, target.SSHURL, target.WebURL)
+	c := PullChange{Number: a.IID, Base: a.TargetBranch, Head: a.SourceBranch, Decided: isOver(a.State) || a.Action == "merge" || a.Action == "reopen"}
+	return c.change(p.Project.GitHTTPURL, p.Project.GitSSHURL, p.Project.WebURL, target.HTTPURL, target.SSHURL, target.WebURL)
 }
 
 // cloudPulls are the events of Bitbucket Cloud, serverPulls those of Bitbucket Data Center.
@@ -128,8 +149,9 @@ var (
 func parseCloudPull(body []byte) ([]Change, error) {
 	var p struct {
 		PullRequest struct {
-			ID          int64
-			Destination struct{ Branch struct{ Name string } }
+			ID                  int64
+			State               string
+			Source, Destination struct{ Branch struct{ Name string } }
 		}
 		Repository struct {
 			FullName string `json:"full_name"`
@@ -143,15 +165,20 @@ func parseCloudPull(body []byte) ([]Change, error) {
 	if p.Repository.FullName != "" {
 		urls = append(urls, "https://bitbucket.org/"+p.Repository.FullName)
 	}
-	return pullChanges(p.PullRequest.ID, p.PullRequest.Destination.Branch.Name, urls...)
+	pull := p.PullRequest
+	c := PullChange{Number: pull.ID, Base: pull.Destination.Branch.Name, Head: pull.Source.Branch.Name, Decided: isOver(pull.State)}
+	return c.change(urls...)
 }
 
 // parseServerPull reads a pull request of Bitbucket Data Center.
 func parseServerPull(body []byte) ([]Change, error) {
 	var p struct {
+		EventKey    string
 		PullRequest struct {
-			ID    int64
-			ToRef struct {
+			ID      int64
+			State   string
+			FromRef struct{ ID string }
+			ToRef   struct {
 				ID         string
 				Repository struct {
 					Links struct {
@@ -173,7 +200,9 @@ func parseServerPull(body []byte) ([]Change, error) {
 	for _, l := range to.Repository.Links.Self {
 		urls = append(urls, bitbucketClone(l.Href)...)
 	}
-	return pullChanges(p.PullRequest.ID, to.ID, urls...)
+	decided := isOver(p.PullRequest.State) || slices.Contains([]string{"pr:reopened", "pr:deleted"}, p.EventKey)
+	c := PullChange{Number: p.PullRequest.ID, Base: to.ID, Head: p.PullRequest.FromRef.ID, Decided: decided}
+	return c.change(urls...)
 }
 
 // azurePulls are the events of Azure DevOps; completed and abandoned ones are updated.
@@ -184,7 +213,9 @@ func parseAzurePull(body []byte) ([]Change, error) {
 	var p struct {
 		Resource struct {
 			PullRequestID int64
+			SourceRefName string
 			TargetRefName string
+			Status        string
 			Repository    struct{ RemoteURL, SSHURL, WebURL string }
 		}
 	}
@@ -192,7 +223,8 @@ func parseAzurePull(body []byte) ([]Change, error) {
 		return nil, fmt.Errorf("reading a pull request: %w", err)
 	}
 	r := p.Resource.Repository
-	changes, err := pullChanges(p.Resource.PullRequestID, p.Resource.TargetRefName, append([]string{r.RemoteURL, r.SSHURL, r.WebURL}, azureURLs(r.RemoteURL)...)...)
+	c := PullChange{Number: p.Resource.PullRequestID, Base: p.Resource.TargetRefName, Head: p.Resource.SourceRefName, Decided: isOver(p.Resource.Status)}
+	changes, err := c.change(append([]string{r.RemoteURL, r.SSHURL, r.WebURL}, azureURLs(r.RemoteURL)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("%w (send all resource details)", err)
 	}

@@ -255,7 +255,11 @@ func init() {
 	files, _ := filepath.Glob("testdata/*-pull-*.http")
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".http")
-		if tellings[name] = []string{"pull request 7 to main"}; slices.Contains(ignoredPulls, name) {
+		text, ending := "pull request 7 from limit to main", name[strings.LastIndexByte(name, '-')+1:]
+		if slices.Contains([]string{"closed", "merged", "declined", "deleted", "reopened"}, ending) {
+			text += ", decided"
+		}
+		if tellings[name] = []string{text}; slices.Contains(ignoredPulls, name) {
 			tellings[name] = nil
 		}
 	}
@@ -297,7 +301,11 @@ func telling(t *testing.T, r recorded, c event.Change) string {
 	switch {
 	case c.Pull != nil:
 		checkURLs(t, r, c.Pull.URLs)
-		return fmt.Sprintf("pull request %d to %s", c.Pull.Number, c.Pull.Base)
+		text := fmt.Sprintf("pull request %d from %s to %s", c.Pull.Number, c.Pull.Head, c.Pull.Base)
+		if c.Pull.Decided {
+			text += ", decided"
+		}
+		return text
 	case c.Git != nil:
 		checkURLs(t, r, c.Git.URLs)
 		switch {

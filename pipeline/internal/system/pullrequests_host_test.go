@@ -233,7 +233,11 @@ func (r *reviews) people() {
 		for _, user := range []string{"prerig", "ann"} {
 			g.Must(g.Admin, http.MethodPut, "/repos/shop/"+name+"/collaborators/"+user, map[string]any{"permission": "write"}, nil)
 		}
-		hook(name, "http://"+r.address+"/hook/gitea", "push")
+		events := []string{"push"}
+		if name == "rendered" {
+			events = append(events, "pull_request")
+		}
+		hook(name, "http://"+r.address+"/hook/gitea", events...)
 	}
 	hook("rendered", sink.URL, "pull_request", "pull_request_sync")
 	token := g.Token("prerig", "write:repository,write:issue")

@@ -181,7 +181,6 @@ func (r *reviews) closesFor(open giteaPull) {
 		return ""
 	}
 	r.size.pipelines = 1
-	r.reconcile()
 	r.eventually("waiting for it to be known as closed", declined)
 	r.gitea.Write(r.ann, "shop/rendered", "main", "", "beside.txt")
 	r.daemon.kill()
