@@ -193,6 +193,9 @@ func (r *round) content(ctx context.Context, known *pullrequest.Request) (pullre
 	}
 	marks := bodyMarks{content: r.contentDigest(), title: titleDigest(title), labels: r.p.Labels}
 	content := pullrequest.Content{Title: title, Labels: r.p.Labels}
+	if known == nil && r.p.Host.LabelsLater() {
+		marks.labels = nil // they are put on before the text says so: it comes after them
+	}
 	if known != nil {
 		content.Labels = slices.DeleteFunc(slices.Clone(r.p.Labels), func(label string) bool { return slices.Contains(text.marks.labels, label) })
 		marks.labels = slices.Concat(text.marks.labels, content.Labels)

@@ -297,6 +297,37 @@ func TestPullRequestEditedOnItsPage(t *testing.T) {
 	}
 }
 
+// TestLabelsThatACrashHasLost is at a host that opens pull requests without labels: whoever opened one died before they were added.
+func TestLabelsThatACrashHasLost(t *testing.T) {
+	w := newReviewed(t)
+	w.host.WithoutLabels = true
+	w.host.After = func(call string) error {
+		if call == pulltest.Create {
+			return pulltest.Failure(http.StatusBadGateway, "lost")
+		}
+		return nil
+	}
+	if _, err := w.restarted(shopHead).Publish(ctx, []publish.Change{change(t, "shop", "shop", configMap("a", "1"))}); err == nil || len(w.newest(shopHead).Labels) > 0 {
+		t.Fatalf("got %v, %+v", err, w.newest(shopHead))
+	}
+	w.host.After = nil
+	w.publish(w.restarted(shopHead))
+	if r := w.newest(shopHead); strings.Join(r.Labels, ",") != "rendered" {
+		t.Errorf("the next look leaves it with the labels %q", r.Labels)
+	}
+	w.host.Edit(1, func(r *pullrequest.Request) { r.Labels = nil })
+	w.publish(w.restarted(shopHead), change(t, "shop", "shop", configMap("a", "2")))
+	if r := w.newest(shopHead); len(r.Labels) > 0 {
+		t.Errorf("what a person has taken off is put on again: %q", r.Labels)
+	}
+	// Where nothing is lost they are put on once.
+	w.merge(1)
+	w.publish(w.restarted(shopHead), change(t, "shop", "shop", configMap("a", "3")))
+	if r := w.newest(shopHead); strings.Join(r.Labels, ",") != "rendered" || !strings.Contains(r.Body, "labels=rendered") {
+		t.Errorf("got %q: %s", r.Labels, r.Body)
+	}
+}
+
 // A person writes between a look and what follows from it.
 func TestPullRequestEditedMeanwhile(t *testing.T) {
 	w := newReviewed(t)

@@ -22,8 +22,9 @@ var giteaLimits = limits{title: 255, body: 1 << 20, labels: true}
 // giteaPage is how many are asked for at once: servers give 50 at most where they are not configured otherwise.
 const giteaPage = 50
 
-// giteaClosed is how many pages of pull requests that are closed are looked at, the newest first.
-const giteaClosed = 10
+// giteaClosed is how many pages of pull requests that are closed are looked at, the newest first, and giteaOldest how many where one of
+// the branch must be further back.
+const giteaClosed, giteaOldest = 10, 200
 
 func openGitea(a *api, c Credentials) Host {
 	if a.authorize = setting("token " + c.Token); c.Token == "" {
@@ -58,33 +59,73 @@ func (r *giteaRequest) request() *Request {
 
 // list reads lists: Gitea can be asked for the pull requests to a branch since 1.24, and for those from one not at all.
 func (g *gitea) list(ctx context.Context, head, base string) ([]Request, error) {
-	found, err := g.listState(ctx, "open", maxPages, head, base)
-	if err != nil || len(found) > 0 {
+	open := giteaList{g: g, state: "open", head: head, base: base}
+	if found, err := open.until(ctx, maxPages); err != nil || len(found) > 0 {
 		return found, err
 	}
-	return g.listState(ctx, "closed", giteaClosed, head, base)
+	closed := giteaList{g: g, state: "closed", head: head, base: base}
+	found, err := closed.until(ctx, giteaClosed)
+	if err != nil || len(found) > 0 || closed.over {
+		return found, err
+	}
+	// Most branches have none: only for those that do it is worth to read on.
+	older, err := g.one(ctx, head, base)
+	if older == nil || err != nil {
+		return nil, err
+	}
+	if found, err = closed.until(ctx, giteaOldest); len(found) == 0 && err == nil {
+		found = []Request{*older}
+	}
+	return found, err
 }
 
-// listState ends with the page that has one.
-func (g *gitea) listState(ctx context.Context, state string, pages int, head, base string) ([]Request, error) {
-	doing := fmt.Sprintf("finding pull requests from %s to %s", head, base)
-	var out []Request
-	read := 0
-	for number := 1; number <= pages && len(out) == 0; number++ {
-		q := url.Values{"state": {state}, "base_branch": {base}, "page": {fmt.Sprint(number)}, "limit": {fmt.Sprint(giteaPage)}}
+// one returns any of the pull requests from a branch to another, which Gitea finds at once; nil where there is none.
+func (g *gitea) one(ctx context.Context, head, base string) (*Request, error) {
+	path := "/pulls/" + url.PathEscape(base)
+	for part := range strings.SplitSeq(head, "/") {
+		path += "/" + url.PathEscape(part)
+	}
+	var r giteaRequest
+	_, err := g.call(ctx, fmt.Sprintf("finding pull requests from %s to %s", head, base), http.MethodGet, path, nil, &r)
+	if IsNotFound(err) || err == nil && !r.isFrom(head, base) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.request(), nil
+}
+
+// isFrom reports whether it is from a branch of the repository itself to another.
+func (r *giteaRequest) isFrom(head, base string) bool {
+	return r.Head.RepoID == r.Base.RepoID && r.Head.Label == head && r.Base.Label == base
+}
+
+// giteaList is the list of the pull requests to a branch that are in a state, as far as it was read.
+type giteaList struct {
+	g                 *gitea
+	state, head, base string
+	pages, read       int
+	over              bool
+}
+
+// until reads up to so many pages in all, and ends with the page that has one from the branch.
+func (l *giteaList) until(ctx context.Context, pages int) (out []Request, err error) {
+	doing := fmt.Sprintf("finding pull requests from %s to %s", l.head, l.base)
+	for !l.over && l.pages < pages && len(out) == 0 {
+		q := url.Values{"state": {l.state}, "base_branch": {l.base}, "page": {fmt.Sprint(l.pages + 1)}, "limit": {fmt.Sprint(giteaPage)}}
 		var page []giteaRequest
-		h, err := g.call(ctx, doing, http.MethodGet, "/pulls?"+q.Encode(), nil, &page)
+		h, err := l.g.call(ctx, doing, http.MethodGet, "/pulls?"+q.Encode(), nil, &page)
 		if err != nil {
 			return nil, err
 		}
 		for i := range page {
-			if r := &page[i]; r.Head.RepoID == r.Base.RepoID && r.Head.Label == head && r.Base.Label == base {
+			if r := &page[i]; r.isFrom(l.head, l.base) {
 				out = append(out, *r.request())
 			}
 		}
-		if read += len(page); last(h, len(page), read) {
-			break
-		}
+		l.pages, l.read = l.pages+1, l.read+len(page)
+		l.over = last(h, len(page), l.read)
 	}
 	return out, nil
 }

@@ -89,6 +89,7 @@ func TestGitea(t *testing.T) {
 		"a person merges it":              giteaMerges,
 		"a fork has a branch of the name": giteaFork,
 		"it is on a later page":           giteaPages,
+		"it is older than most":           giteaOld,
 		"what is refused":                 giteaRefuses,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -270,6 +271,39 @@ func giteaPages(s *giteaShop, t *testing.T) {
 				t.Errorf("the label %s is there twice", l.Name)
 			}
 		}
+	}
+}
+
+// Only the newest ten pages of those that are closed are read for every branch, which are thirty here.
+func giteaOld(s *giteaShop, t *testing.T) {
+	var numbers []int64
+	for i := range 32 {
+		branch := fmt.Sprintf("prerig/old/of-%d", i)
+		s.Write(s.token, "shop/app", branch, "main", fmt.Sprintf("old-%d.yaml", i))
+		var r struct {
+			Number int64 `json:"number"`
+		}
+		s.Must(s.ann, http.MethodPost, "/repos/shop/app/pulls", object("title", branch, "head", branch, "base", "main"), &r)
+		s.Must(s.ann, http.MethodPatch, s.pull(r.Number), object("state", "closed"), nil)
+		numbers = append(numbers, r.Number)
+	}
+	for _, i := range []int{0, 1, 31} {
+		if r := s.find(fmt.Sprintf("prerig/old/of-%d", i)); r == nil || r.Number != numbers[i] || r.State != pullrequest.StateClosed {
+			t.Errorf("found %+v, want %d", r, numbers[i])
+		}
+	}
+	if r := s.find("prerig/old/of-none"); r != nil {
+		t.Errorf("found %+v", r)
+	}
+	// The newest counts, also where the other is what Gitea finds at once.
+	s.Must(s.ann, http.MethodPost, "/repos/shop/app/pulls", object("title", "again", "head", "prerig/old/of-0", "base", "main"), nil)
+	again := s.find("prerig/old/of-0")
+	if again.Number == numbers[0] || again.State != pullrequest.StateOpen {
+		t.Fatalf("found %+v", again)
+	}
+	s.Must(s.ann, http.MethodPatch, s.pull(again.Number), object("state", "closed"), nil)
+	if r := s.find("prerig/old/of-0"); r.Number != again.Number {
+		t.Errorf("found %+v, want %d", r, again.Number)
 	}
 }
 

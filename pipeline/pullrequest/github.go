@@ -19,7 +19,7 @@ type gitHub struct{ *api }
 const pageSize = 100
 
 // GitHub answers 422 to bodies of more than 65536 characters, and to titles of more than 256.
-var gitHubLimits = limits{title: 256, body: 65536, labels: true}
+var gitHubLimits = limits{title: 256, body: 65536, labels: true, labelsLater: true}
 
 func openGitHub(a *api, c Credentials) Host {
 	a.header = http.Header{"Accept": {"application/vnd.github+json"}, "X-Github-Api-Version": {"2022-11-28"}}

@@ -34,6 +34,8 @@ type limits struct {
 	title, body int
 	// labels says whether pull requests have any.
 	labels bool
+	// labelsLater says that they cannot be given when one is opened.
+	labelsLater bool
 	// overwrites says that creating a second one changes the first, without an error.
 	overwrites bool
 	// text returns a body as it must be written so that the host shows it and does nothing else with it. nil is for as it is.
@@ -48,6 +50,9 @@ type repository struct {
 
 // MaxBody implements Host.
 func (h *repository) MaxBody() int { return h.body }
+
+// LabelsLater implements Host.
+func (h *repository) LabelsLater() bool { return h.labelsLater }
 
 // Find implements Host.
 func (h *repository) Find(ctx context.Context, head, base string) (*Request, error) {

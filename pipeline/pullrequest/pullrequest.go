@@ -75,6 +75,9 @@ type Host interface {
 	// MaxBody is the longest body that the host takes. Hosts count characters, of which some count those outside of the Basic
 	// Multilingual Plane twice: who counts bytes is never over it.
 	MaxBody() int
+	// LabelsLater reports whether a pull request is opened without its labels, which another call adds: what is interrupted in between
+	// leaves one without them.
+	LabelsLater() bool
 }
 
 // missing returns the labels that are wanted and not there.

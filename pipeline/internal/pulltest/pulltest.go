@@ -32,6 +32,8 @@ type Host struct {
 	Before, After func(call string) error
 	// Limit is MaxBody, 65536 where it is 0.
 	Limit int
+	// WithoutLabels opens pull requests without labels, and adds them where the answer is not lost.
+	WithoutLabels bool
 	// Heads returns the newest commit of a branch, "" for one that is not there, from which no pull request can be opened. nil is for a
 	// repository that has every branch.
 	Heads func(branch string) string
@@ -154,9 +156,13 @@ func (h *Host) Create(ctx context.Context, head, base string, c pullrequest.Cont
 		}
 		number := int64(len(h.requests) + 1)
 		now := h.tick()
+		labels := slices.Clone(c.Labels)
+		if h.WithoutLabels {
+			labels = nil
+		}
 		h.requests = append(h.requests, pullrequest.Request{
 			Number: number, URL: fmt.Sprintf("https://git.example.com/org/app/pulls/%d", number), State: pullrequest.StateOpen, Head: head, Base: base, HeadCommit: commit,
-			Title: c.Title, Body: c.Body, Labels: slices.Clone(c.Labels), CreatedAt: now, UpdatedAt: now, Author: Author,
+			Title: c.Title, Body: c.Body, Labels: labels, CreatedAt: now, UpdatedAt: now, Author: Author,
 		})
 		h.written++
 		out = h.shown(&h.requests[number-1])
@@ -164,6 +170,10 @@ func (h *Host) Create(ctx context.Context, head, base string, c pullrequest.Cont
 	})
 	if err != nil {
 		return nil, err
+	}
+	if h.WithoutLabels {
+		h.Edit(out.Number, func(r *pullrequest.Request) { r.Labels = slices.Clone(c.Labels) })
+		out.Labels = slices.Clone(c.Labels)
 	}
 	return out, nil
 }
@@ -230,6 +240,9 @@ func (h *Host) close(r *pullrequest.Request, state pullrequest.State) {
 	r.UpdatedAt = r.ClosedAt
 	h.written++
 }
+
+// LabelsLater implements pullrequest.Host.
+func (h *Host) LabelsLater() bool { return h.WithoutLabels }
 
 // MaxBody implements pullrequest.Host.
 func (h *Host) MaxBody() int { return cmp.Or(h.Limit, 65536) }
