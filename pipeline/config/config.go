@@ -153,7 +153,12 @@ type Receiver struct {
 type Previews struct {
 	// AtOnce is how many pull requests this process previews at the same time; 0 for none. A process without workers previews none.
 	AtOnce int `mapstructure:"at_once"`
+	// Size bounds what is kept of pull requests' heads, and apart from that of what those of forks are rendered with.
+	Size string `mapstructure:"size"`
 }
+
+// PreviewsSize returns the bound in bytes.
+func (c *Config) PreviewsSize() (int64, error) { return parseQuantity("previews.size", c.Previews.Size) }
 
 // Tenant is a directory of pipelines and what its authors may do. Lists of addresses that are left out set no bound.
 type Tenant struct {
@@ -215,7 +220,7 @@ func Default() Config {
 		Limits: Limits{
 			Timeout: 2 * time.Minute, Memory: "1Gi", Output: "64Mi", Files: 20_000, FileSize: "16Mi", ReadSize: "128Mi", Entries: 100_000,
 		},
-		Previews:   Previews{AtOnce: 2},
+		Previews:   Previews{AtOnce: 2, Size: "2Gi"},
 		BuildCache: BuildCache{Size: "256Mi"},
 		Metrics:    Metrics{Pipelines: 2000}, Log: Log{Level: "info", Format: "text"}, Tracing: Tracing{Ratio: 1},
 	}
@@ -295,6 +300,9 @@ func (c *Config) Validate() error {
 		errs = append(errs, err)
 	}
 	if _, err := c.MaxStore(); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := c.PreviewsSize(); err != nil {
 		errs = append(errs, err)
 	}
 	if _, err := c.BuildCacheSize(); err != nil {

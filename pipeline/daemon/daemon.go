@@ -283,7 +283,9 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 		Store: p.store, Queue: p.queue, Notifier: p.newNotifier(secrets), Workers: c.Workers, Teams: p.teams(), History: c.History, ExternalURL: c.ExternalURL,
 		Observe: p.metrics.Run, Watchdog: p.watchdog, Log: o.Log,
 	})
-	p.openPreviews(reach, limits, secrets)
+	if err := p.openPreviews(reach, limits, secrets); err != nil {
+		return err
+	}
 	return nil
 }
 

@@ -23,7 +23,11 @@ import (
 
 // openPreviews makes what previews pull requests. Their heads are kept apart from the sources of pipelines, and those of forks apart
 // from all else; for them there are no secrets.
-func (p *components) openPreviews(reach tenant.Reach, limits render.Limits, secrets secret.Reader) {
+func (p *components) openPreviews(reach tenant.Reach, limits render.Limits, secrets secret.Reader) error {
+	most, err := p.c.PreviewsSize()
+	if err != nil {
+		return err
+	}
 	at := func(dir string) string { return filepath.Join(p.c.State, "previews", dir) }
 	heads := source.New(source.Options{StateDir: at("heads"), Secrets: secrets, Dialer: p.dialer, Sources: reach.Sources})
 	forks := source.New(source.Options{StateDir: at("forks"), Dialer: p.dialer, Sources: reach.Sources})
@@ -38,9 +42,10 @@ func (p *components) openPreviews(reach tenant.Reach, limits render.Limits, secr
 			Renderer: p.pool, Policies: p.c.Policies, Limits: limits, Repositories: forks, Bases: p.builder.Bases, Alone: true, Version: p.o.Version,
 			Charts: chart.New(chart.Options{StateDir: at("forks"), Dialer: p.dialer}),
 		}},
-		WhenIdle: p.runner.WhenIdle, Host: p.openConversation, AtOnce: p.c.Previews.AtOnce, ExternalURL: p.c.ExternalURL,
+		WhenIdle: p.runner.WhenIdle, Host: p.openConversation, AtOnce: p.c.Previews.AtOnce, MaxKept: most, ExternalURL: p.c.ExternalURL,
 		Watchdog: p.watchdog, Log: p.o.Log,
 	})
+	return nil
 }
 
 // openConversation opens the host of the pull requests that a pipeline previews.

@@ -53,6 +53,8 @@ type Options struct {
 	Host func(ctx context.Context, p *v1alpha1.RenderPipeline) (pullrequest.Conversation, error)
 	// AtOnce is how many pull requests are previewed at the same time.
 	AtOnce int
+	// MaxKept bounds, in bytes, what Heads and Forks keep of repositories each; 0 does not. What was fetched first goes first.
+	MaxKept int64
 	// ExternalURL is where the web page is, "" for nowhere that others reach.
 	ExternalURL string
 	// Watchdog leaves behind what hangs; nil does so, too, and tells nobody.
@@ -68,6 +70,9 @@ type Previewer struct {
 
 	mu      sync.Mutex
 	running map[string]*running
+	// grown says that something may have been fetched since it was looked how much is kept, full that no preview begins until some of it
+	// is gone.
+	grown, full bool
 	// pauses are of those with which nothing could be done: another process is at it, or the store cannot be read.
 	pauses map[string]pause
 }
@@ -90,7 +95,7 @@ func New(o Options) *Previewer {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Previewer{Options: o, wake: make(chan struct{}, 1), running: map[string]*running{}, pauses: map[string]pause{}}
+	return &Previewer{Options: o, wake: make(chan struct{}, 1), running: map[string]*running{}, pauses: map[string]pause{}, grown: true}
 }
 
 const (
@@ -191,6 +196,7 @@ func (p *Previewer) Run(ctx context.Context) {
 	defer ticker.Stop()
 	defer daily.Stop()
 	for ctx.Err() == nil {
+		p.makeRoom(ctx)
 		for _, one := range p.due(time.Now()) {
 			if run, working := p.begin(ctx, one); run != nil {
 				all.Go(func() {
@@ -267,6 +273,8 @@ func (p *Previewer) begin(ctx context.Context, one *status.Preview) (*running, c
 		}
 	}
 	switch full := len(p.running) >= p.AtOnce; {
+	case p.full:
+		return nil, nil
 	case inGroup >= most, one.Fork && (full || forks >= max(1, p.AtOnce-1)):
 		return nil, nil
 	case full:
@@ -287,6 +295,10 @@ func (p *Previewer) end(key string, run *running, done bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.running, key)
+	p.grown = true
+	if p.full {
+		p.look()
+	}
 	if done {
 		delete(p.pauses, key)
 		p.look()

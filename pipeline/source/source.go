@@ -168,6 +168,12 @@ func (f *Fetcher) Forget(ctx context.Context, url string, commits ...string) err
 	return mirror.Forget(ctx, hashes...)
 }
 
+// Size is how many bytes the mirrors of repositories take.
+func (f *Fetcher) Size() int64 { return f.store.Size() }
+
+// Trim brings the mirrors of repositories to at most so many bytes, oldest out first. It is for when nobody reads them.
+func (f *Fetcher) Trim(ctx context.Context, limit int64) error { return f.store.Trim(ctx, limit) }
+
 // remoteFor keeps one remote for each URL and secret, so that connections are used again.
 func (f *Fetcher) remoteFor(url string, keys map[string][]byte) (*git.Remote, error) {
 	key := url + "\x00" + secretDigest(keys)

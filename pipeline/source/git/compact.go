@@ -156,6 +156,17 @@ func containedIn(packs []packFile, hash Hash) (bool, error) {
 type reachableObjects struct {
 	storage *filesystem.Storage
 	seen    map[Hash]bool
+	order   []Hash // as they were seen
+}
+
+// see notes an object, and reports whether it is new.
+func (r *reachableObjects) see(hash Hash) bool {
+	if r.seen[hash] {
+		return false
+	}
+	r.seen[hash] = true
+	r.order = append(r.order, hash)
+	return true
 }
 
 func (r *reachableObjects) walkCommit(hash Hash) error {
@@ -166,7 +177,7 @@ func (r *reachableObjects) walkCommit(hash Hash) error {
 	if err != nil {
 		return err
 	}
-	r.seen[hash] = true
+	r.see(hash)
 	return r.walkTree(decoded.TreeHash)
 }
 
@@ -189,10 +200,9 @@ func contentOf(encoded plumbing.EncodedObject) ([]byte, error) {
 }
 
 func (r *reachableObjects) walkTree(hash Hash) error {
-	if r.seen[hash] {
+	if !r.see(hash) {
 		return nil
 	}
-	r.seen[hash] = true
 	encoded, err := r.storage.EncodedObject(plumbing.TreeObject, hash)
 	if err != nil {
 		return err
@@ -208,7 +218,7 @@ func (r *reachableObjects) walkTree(hash Hash) error {
 			dirs = append(dirs, hash)
 		case filemode.Submodule:
 		default:
-			r.seen[hash] = true
+			r.see(hash)
 		}
 	})
 	for _, dir := range dirs {

@@ -73,16 +73,18 @@ func (s *Store) Mirror(url string) (*Mirror, error) {
 		return m, nil
 	}
 	sum := sha256.Sum256([]byte(url))
-	m := &Mirror{
-		dir: filepath.Join(s.dir, hex.EncodeToString(sum[:12])+".git"), limits: s.limits,
-		turn: make(chan struct{}, 1), trees: map[Hash]*tree.Tree{},
-	}
-	m.files = newIndexed(m.dir)
+	m := s.newMirror(filepath.Join(s.dir, hex.EncodeToString(sum[:12])+".git"))
 	if err := m.init(); err != nil {
 		return nil, fmt.Errorf("making a mirror of %s: %w", url, err)
 	}
 	s.mirrors[url] = m
 	return m, nil
+}
+
+func (s *Store) newMirror(dir string) *Mirror {
+	m := &Mirror{dir: dir, limits: s.limits, turn: make(chan struct{}, 1), trees: map[Hash]*tree.Tree{}}
+	m.files = newIndexed(m.dir)
+	return m
 }
 
 func (m *Mirror) init() error {

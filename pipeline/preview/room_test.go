@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"testing"
+)
+
+// TestHeadsDoNotFillTheDisk previews one head after the other, where no more than one of them has room.
+func TestHeadsDoNotFillTheDisk(t *testing.T) {
+	b := newBed(t, "")
+	b.MaxKept = 1
+	b.running()
+	for range 2 {
+		b.event()
+		b.eventually("a preview and room after it", func() bool { return b.isDone() && b.Heads.Size() <= b.MaxKept })
+		b.repository.InWork("commit", "-q", "--allow-empty", "-m", "more")
+		b.repository.InWork("push", "-q", "origin", "topic")
+		b.host.mu.Lock()
+		b.host.in.HeadCommit = b.repository.Git("rev-parse", "topic")
+		b.host.mu.Unlock()
+	}
+	if states := b.host.said(); len(states) < 2 || b.renders() < 1 {
+		t.Errorf("%v, %d renders", states, b.renders())
+	}
+}
+
+// TestNothingBeginsWhereTooMuchIsKept, and nothing is removed that a preview may read.
+func TestNothingBeginsWhereTooMuchIsKept(t *testing.T) {
+	b := newBed(t, "")
+	b.event()
+	if one := b.try(); one == nil || one.Head != b.head || b.Heads.Size() == 0 {
+		t.Fatalf("%+v, %d bytes", one, b.Heads.Size())
+	}
+	kept := b.Heads.Size()
+	b.MaxKept = kept - 1
+	run, _ := b.begin(t.Context(), b.one())
+	b.makeRoom(t.Context())
+	if again, _ := b.begin(t.Context(), b.one()); again != nil || b.Heads.Size() != kept {
+		t.Errorf("another one begins, or what is read is gone: %d of %d bytes", b.Heads.Size(), kept)
+	}
+	b.end(b.one().Key(), run, true)
+	b.makeRoom(t.Context())
+	if b.Heads.Size() > b.MaxKept {
+		t.Errorf("%d bytes are kept", b.Heads.Size())
+	}
+	if again, _ := b.begin(t.Context(), b.one()); again == nil {
+		t.Error("none begins any more")
+	}
+}
