@@ -88,6 +88,23 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestAFileThatIsReadAgainCountsOnce: a render that is done again reads large files once more, and must not fail for that.
+func TestAFileThatIsReadAgainCountsOnce(t *testing.T) {
+	source := build(t, map[string]string{"a": "0123456789", "b": "0123456789", "link": "->a", "c": "012345"})
+	view := tree.NewView(source, tree.Limits{TotalBytes: 25})
+	beside := view.Beside(build(t, map[string]string{"a": "0123456789"}))
+	if err := errors.Join(second(view.Read("a")), second(view.Read("b")), second(view.Read("a")), second(view.Read("link"))); err != nil {
+		t.Fatal(err)
+	}
+	var limit *tree.LimitError
+	if _, err := beside.Read("a"); !errors.As(err, &limit) {
+		t.Errorf("a file of the same name in another tree: %v", err)
+	}
+	if _, err := view.Read("c"); !errors.As(err, &limit) {
+		t.Errorf("one more file: %v", err)
+	}
+}
+
 func second(_ []byte, err error) error { return err }
 
 func TestAffected(t *testing.T) {

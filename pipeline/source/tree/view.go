@@ -60,8 +60,8 @@ type readBudget struct {
 	limits Limits
 
 	mu      sync.Mutex
-	seen    map[treeFile]bool
-	dirs    map[string]bool // directories by ID
+	seen    map[treeFile]bool // and whether its bytes are counted
+	dirs    map[string]bool   // directories by ID
 	bytes   int64
 	entries int
 }
@@ -128,7 +128,7 @@ func (v *View) Read(name string) ([]byte, error) {
 	if err != nil {
 		return nil, pathError(name, err)
 	}
-	return content, v.spent.countBytes(int64(len(content)))
+	return content, v.spent.countBytes(treeFile{v.tree, found.path}, int64(len(content)))
 }
 
 // List implements Reader.
@@ -201,17 +201,23 @@ func (b *readBudget) visitDirectory(id string, entries int, _ string) error {
 func (b *readBudget) countFile(f treeFile) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.seen[f] = true
+	if _, found := b.seen[f]; !found {
+		b.seen[f] = false
+	}
 	if b.limits.Files > 0 && len(b.seen) > b.limits.Files {
 		return &LimitError{What: "number of files that the render reads", Limit: int64(b.limits.Files)}
 	}
 	return nil
 }
 
-func (b *readBudget) countBytes(n int64) error {
+// countBytes counts a file once, however often it is read: a render that is done again reads all of it once more.
+func (b *readBudget) countBytes(f treeFile, n int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.bytes += n
+	if !b.seen[f] {
+		b.seen[f] = true
+		b.bytes += n
+	}
 	if b.limits.TotalBytes > 0 && b.bytes > b.limits.TotalBytes {
 		return &LimitError{What: "sum of the bytes that the render reads", Limit: b.limits.TotalBytes}
 	}
