@@ -10,8 +10,6 @@ import (
 	"regexp"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/prerig/prerig/fn/manifest"
 )
 
@@ -55,7 +53,7 @@ func readFile(text []byte) file {
 	for _, one := range parsed.Docs {
 		d := document{text: one.Raw()}
 		if bytes.Contains(d.text, []byte("Secret")) {
-			d.secret = f.noteSecret(d.text)
+			d.secret = f.noteSecret(one)
 		}
 		f.documents = append(f.documents, d)
 	}
@@ -63,25 +61,35 @@ func readFile(text []byte) file {
 }
 
 // noteSecret returns a name for a document that is a Secret, and notes its values; "" for one that is not.
-func (f *file) noteSecret(text []byte) string {
-	var object struct {
-		Kind     string `json:"kind"`
-		Metadata struct {
-			Namespace string `json:"namespace"`
-			Name      string `json:"name"`
-		} `json:"metadata"`
-		Data       map[string]any `json:"data"`
-		StringData map[string]any `json:"stringData"`
-		Items      []any          `json:"items"`
+func (f *file) noteSecret(doc *manifest.Document) string {
+	object, err := doc.Object()
+	if err != nil {
+		return "?"
 	}
-	if err := yaml.Unmarshal(text, &object); err != nil || object.Items != nil {
-		return "?" // a list may hold some
+	kind := false
+	for key, value := range object {
+		switch {
+		case strings.EqualFold(key, "items") && value != nil:
+			return "?" // a list may hold some
+		case strings.EqualFold(key, "kind") && value == "Secret":
+			kind = true
+		}
 	}
-	if object.Kind != "Secret" {
+	if !kind {
 		return ""
 	}
-	name := object.Metadata.Namespace + "/" + object.Metadata.Name
-	for field, values := range map[string]map[string]any{"data": object.Data, "stringData": object.StringData} {
+	metadata, _ := object["metadata"].(map[string]any)
+	namespace, _ := metadata["namespace"].(string)
+	name, named := metadata["name"].(string)
+	if !named && metadata["name"] != nil {
+		return "?"
+	}
+	name = namespace + "/" + name
+	for _, field := range []string{"data", "stringData"} {
+		values, ok := object[field].(map[string]any)
+		if !ok && object[field] != nil {
+			return "?"
+		}
 		for key, value := range values {
 			f.values[valueKey(name, field, key)], _ = value.(string)
 		}

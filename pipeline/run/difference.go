@@ -10,7 +10,6 @@ import (
 
 	"github.com/prerig/prerig/pipeline/diff"
 	"github.com/prerig/prerig/pipeline/fault"
-	"github.com/prerig/prerig/pipeline/injection"
 	"github.com/prerig/prerig/pipeline/redact"
 	"github.com/prerig/prerig/pipeline/status"
 	"github.com/prerig/prerig/pipeline/watchdog"
@@ -27,8 +26,18 @@ const (
 // diffTimeout bounds the making of a difference.
 const diffTimeout = time.Minute
 
-// saveDiffInTime is saveDiff, given up where it takes too long.
+// saveDiffInTime is saveDiff when it is its turn, given up where it takes too long. A commit of a thousand pipelines ends as many runs at
+// the same moment: no more of them work at it than there are processors, or requests to the queue would not be answered in time.
 func (a *attempt) saveDiffInTime(ctx context.Context, entry status.Run) bool {
+	if !a.hasChanged() {
+		return false
+	}
+	select {
+	case a.r.differences <- struct{}{}:
+		defer func() { <-a.r.differences }()
+	case <-ctx.Done():
+		return false
+	}
 	saved, err := watchdog.Run(ctx, a.r.Watchdog, a.step(watchdog.StepDifference, diffTimeout), func(ctx context.Context) (bool, error) {
 		return a.saveDiff(ctx, entry), nil
 	})
@@ -83,7 +92,7 @@ func (a *attempt) addDiffs(ctx context.Context, p targetResult, d *status.Diff, 
 				d.LeftOut++
 				continue
 			}
-			one := fileDiff(ctx, name, before, after)
+			one := a.r.fileDiff(ctx, name, before, after)
 			one.Target, one.Kind = p.published.Target, list.kind
 			size += len(one.Patch)
 			d.Files = append(d.Files, one)
@@ -93,8 +102,8 @@ func (a *attempt) addDiffs(ctx context.Context, p targetResult, d *status.Diff, 
 }
 
 // fileDiff is the difference of one file, no longer than it may be.
-func fileDiff(ctx context.Context, name string, before, after []byte) status.FileDiff {
-	one := status.FileDiff{Path: name, Injected: injectedLines(ctx, after), InjectedBefore: injectedLines(ctx, before)}
+func (r *Runner) fileDiff(ctx context.Context, name string, before, after []byte) status.FileDiff {
+	one := status.FileDiff{Path: name, Injected: r.injected.of(ctx, after), InjectedBefore: r.injected.of(ctx, before)}
 	before, after = redact.Pair(before, after) // who may look at the page need not be who may read Secrets
 	patch := diff.Unified(name, []diff.Chunk{{Old: before, New: after}})
 	if len(patch) > maxDiffPatch {
@@ -104,13 +113,4 @@ func fileDiff(ctx context.Context, name string, before, after []byte) status.Fil
 	}
 	one.Patch = string(patch)
 	return one
-}
-
-// injectedLines returns the lines of a file that an injection made.
-func injectedLines(ctx context.Context, content []byte) []int {
-	remover, err := injection.NewRemover()
-	if err != nil {
-		return nil
-	}
-	return remover.Lines(ctx, content)
 }

@@ -4,6 +4,8 @@
 package run
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -118,7 +120,7 @@ func TestWithoutTheInjectedLinesTheOriginalIsLeft(t *testing.T) {
 			if before == after {
 				t.Fatal("nothing was injected")
 			}
-			lines := injectedLines(t.Context(), []byte(after))
+			lines := (&injectedLines{}).of(t.Context(), []byte(after))
 			if got := without(after, lines); got != before {
 				t.Errorf("what is not marked differs from the original:\n%s", cmp.Diff(before, got))
 			}
@@ -138,7 +140,7 @@ func TestInjectedLinesOfWhatTheUserWrote(t *testing.T) {
 	after := injected(t, deployment("web", "", probe), plainPolicy)
 	var marked []string
 	all := strings.Split(after, "\n")
-	for _, n := range injectedLines(t.Context(), []byte(after)) {
+	for _, n := range (&injectedLines{}).of(t.Context(), []byte(after)) {
 		marked = append(marked, strings.TrimSpace(all[n-1]))
 	}
 	if !slices.Contains(marked, "path: /app-health/app/readyz") || !slices.Contains(marked, "port: 15020") {
@@ -159,7 +161,7 @@ func TestNothingIsMarked(t *testing.T) {
 		"no injection":     injected(t, deployment("web", "", ""), ""),
 		"the user's proxy": injected(t, deployment("web", "", "      - name: proxy\n        image: envoy:1\n"), ""),
 	} {
-		if got := injectedLines(t.Context(), []byte(text)); len(got) != 0 {
+		if got := (&injectedLines{}).of(t.Context(), []byte(text)); len(got) != 0 {
 			t.Errorf("%s: lines %v", name, got)
 		}
 	}
@@ -172,7 +174,7 @@ func TestFileDiff(t *testing.T) {
 	now := strings.Replace(injected(t, text, "  istio: {injector: {builtIn: istio, overrides: {global: {tag: 1.0.2}}}}\n"), "app:1", "app:2", 1)
 	// lines gives the changed lines of one side, and how many of them are marked.
 	count := func(before, after string) (changed, marked int) {
-		one := fileDiff(t.Context(), "f", []byte(before), []byte(after))
+		one := (&Runner{}).fileDiff(t.Context(), "f", []byte(before), []byte(after))
 		for _, hunk := range strings.Split("\n"+one.Patch, "\n@@ ")[1:] {
 			var from, to int
 			if _, err := fmt.Sscanf(strings.NewReplacer(",", " ", "+", "").Replace(hunk[:strings.Index(hunk, "@@")]), "-%d %d %d", &from, new(int), &to); err != nil {
@@ -207,11 +209,34 @@ func TestFileDiff(t *testing.T) {
 
 func TestLongPatchesAreCut(t *testing.T) {
 	long := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: long\ndata:\n" + strings.Repeat("  key: a value of some length\n", 10_000)
-	one := fileDiff(t.Context(), "f", nil, []byte(long))
+	one := (&Runner{}).fileDiff(t.Context(), "f", nil, []byte(long))
 	if len(one.Patch) > maxDiffPatch || !strings.HasSuffix(one.Patch, "\n") {
 		t.Errorf("the patch has %d bytes", len(one.Patch))
 	}
 	if kept := strings.Count(one.Patch, "\n+"); kept+one.LinesLeftOut != 10_005+1 { // "+++ b/f" begins with it too
 		t.Errorf("%d lines are kept and %d left out", kept, one.LinesLeftOut)
+	}
+}
+
+// TestInjectedLinesAreRemembered: what is remembered of a file is what is found in it, also after much else was.
+func TestInjectedLinesAreRemembered(t *testing.T) {
+	const text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+	var l injectedLines
+	if got := l.of(t.Context(), []byte(text)); got != nil {
+		t.Fatalf("nothing is injected, got lines %v", got)
+	}
+	sum := func(i int) (key [sha256.Size]byte) { binary.BigEndian.PutUint32(key[:], uint32(i)); return key }
+	l.remember(sum(0), []int32{3, 4})
+	for i := 1; i < maxInjectedFiles/2; i++ {
+		l.remember(sum(i), []int32{int32(i)})
+	}
+	if got, ok := l.recall(sum(0)); !ok || !slices.Equal(widened(got), []int{3, 4}) {
+		t.Errorf("got %v, %v of what was remembered a while ago", got, ok)
+	}
+	for i := range 3 {
+		l.remember(sum(-i-1), make([]int32, maxInjectedLines/2))
+	}
+	if _, ok := l.recall(sum(0)); ok || len(l.young)+len(l.old) != 2 {
+		t.Errorf("%d and %d files are remembered after large ones", len(l.young), len(l.old))
 	}
 }

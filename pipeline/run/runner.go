@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"sync"
 	"time"
 
@@ -76,6 +77,9 @@ type Runner struct {
 	builds    *build.Limited
 	sources   *source.Shared
 	notifying sync.WaitGroup
+
+	differences chan struct{} // one for each that is made
+	injected    injectedLines
 }
 
 // New returns a Runner.
@@ -86,7 +90,7 @@ func New(o Options) *Runner {
 	if o.Observe == nil {
 		o.Observe = func(Observation) {}
 	}
-	r := &Runner{Options: o, builds: build.Limit(build.Watch(o.Builder, o.Watchdog), o.Workers, o.Teams, o.Log)}
+	r := &Runner{Options: o, builds: build.Limit(build.Watch(o.Builder, o.Watchdog), o.Workers, o.Teams, o.Log), differences: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	r.sources = source.Share(o.Fetcher)
 	if o.Targets != nil && o.Targets.Refresh == nil {
 		o.Targets.Refresh = o.Store.Sync // the gates ask for holds
