@@ -38,6 +38,7 @@ type causeBatches struct {
 type causeBatch struct {
 	size    int             // of all jobs of the cause
 	waiting map[string]bool // pipelines that were started in this process, and whether they are to be waited for still
+	ready   int             // of them that are not: they are at the publisher, or at their end
 	began   time.Time
 	moved   time.Time
 }
@@ -54,7 +55,7 @@ func (b *causeBatches) enter(cause, pipeline string, size int) {
 	}
 	now := time.Now()
 	for key, old := range b.open {
-		if old.ready() == len(old.waiting) && now.Sub(old.moved) > batchLongest {
+		if old.ready == len(old.waiting) && now.Sub(old.moved) > batchLongest {
 			delete(b.open, key)
 		}
 	}
@@ -76,19 +77,9 @@ func (b *causeBatches) leave(cause, pipeline string) {
 	defer b.mu.Unlock()
 	if one := b.open[cause]; one != nil && one.waiting[pipeline] {
 		one.waiting[pipeline] = false
+		one.ready++
 		one.moved = time.Now()
 	}
-}
-
-// ready counts the pipelines that are at the publisher, or at their end.
-func (b *causeBatch) ready() int {
-	count := 0
-	for _, waits := range b.waiting {
-		if !waits {
-			count++
-		}
-	}
-	return count
 }
 
 // isComplete reports whether nothing more is to be waited for.
@@ -99,12 +90,11 @@ func (b *causeBatches) isComplete(cause string, now time.Time) bool {
 	if one == nil {
 		return true
 	}
-	ready := one.ready()
-	if ready >= one.size {
+	if one.ready >= one.size {
 		return true
 	}
 	still := now.Sub(one.moved)
-	return ready == len(one.waiting) && still > batchIdle || still > max(batchStall, one.moved.Sub(one.began)/4)
+	return one.ready == len(one.waiting) && still > batchIdle || still > max(batchStall, one.moved.Sub(one.began)/4)
 }
 
 // batchedTarget is a place whose changes others of the same cause wait for until they are handed in.

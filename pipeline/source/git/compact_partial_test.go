@@ -34,7 +34,7 @@ func keepPack(t *testing.T, m *Mirror, round string) Hash {
 		t.Fatal(err)
 	}
 	defer unlock()
-	if err := m.storePack(draft.objects); err != nil {
+	if err := m.storePack(draft.objects, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.rememberCommit(commit); err != nil {

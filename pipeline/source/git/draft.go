@@ -25,6 +25,13 @@ type Draft struct {
 	m       *Mirror
 	objects *memory.Storage
 	dirs    map[Hash]map[string]object.TreeEntry
+	packed  *packedObjects // what Pack has written; nil before
+}
+
+// packedObjects is a pack of so many objects.
+type packedObjects struct {
+	pack  []byte
+	count int
 }
 
 // NewDraft starts without any object.
@@ -271,7 +278,15 @@ func (d *Draft) Commit(data CommitData) (Hash, error) {
 }
 
 // Pack writes the new objects as a pack. It is the same for the same objects.
-func (d *Draft) Pack(w io.Writer) error { return writePack(w, d.objects) }
+func (d *Draft) Pack(w io.Writer) error {
+	var pack bytes.Buffer
+	if err := writePack(&pack, d.objects); err != nil {
+		return err
+	}
+	d.packed = &packedObjects{pack.Bytes(), len(d.objects.Objects)}
+	_, err := w.Write(d.packed.pack)
+	return err
+}
 
 // Keep stores the new objects in the mirror, after they were pushed, so that the next fetch need not bring them.
 func (d *Draft) Keep(ctx context.Context, head Hash) error {
@@ -280,7 +295,7 @@ func (d *Draft) Keep(ctx context.Context, head Hash) error {
 		return err
 	}
 	defer unlock()
-	if err := d.m.storeNewObjects(d.objects); err != nil {
+	if err := d.m.storeNewObjects(d.objects, d.packed); err != nil {
 		return err
 	}
 	return d.m.rememberCommit(head)

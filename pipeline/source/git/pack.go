@@ -266,26 +266,31 @@ func (m *Mirror) completeThinPack(thin *os.File) error {
 	if err != nil {
 		return err
 	}
-	return m.storePack(objects)
+	return m.storePack(objects, nil)
 }
 
-// storeNewObjects stores new objects, each on its own or, where they are many, as a pack.
-func (m *Mirror) storeNewObjects(objects *memory.Storage) error {
+// storeNewObjects stores new objects, each on its own or, where they are many, as a pack, which may be there already.
+func (m *Mirror) storeNewObjects(objects *memory.Storage, packed *packedObjects) error {
 	if len(objects.Objects) > unpackLimit {
-		return m.storePack(objects)
+		return m.storePack(objects, packed)
 	}
 	return m.storeLoose(objects)
 }
 
-func (m *Mirror) storePack(objects *memory.Storage) error {
+func (m *Mirror) storePack(objects *memory.Storage, packed *packedObjects) error {
 	file, err := os.CreateTemp(filepath.Join(m.dir, "objects", "pack"), "tmp_pack_")
 	if err != nil {
 		return fmt.Errorf("storing a pack: %w", err)
 	}
 	defer os.Remove(file.Name())
 	defer file.Close()
-	if err := writePack(file, objects); err != nil {
-		return err
+	if packed != nil && packed.count == len(objects.Objects) { // a draft only gets more
+		_, err = file.Write(packed.pack)
+	} else {
+		err = writePack(file, objects)
+	}
+	if err != nil {
+		return fmt.Errorf("storing a pack: %w", err)
 	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return err
