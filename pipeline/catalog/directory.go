@@ -4,20 +4,33 @@
 package catalog
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // maxFile bounds one file of pipelines.
 const maxFile = 8 << 20
 
+// parsedFiles remembers what the files of a directory said: to read a file is little work beside that of reading its YAML, and most look as
+// they did at the last time. The zero value remembers nothing. It is for one goroutine at a time.
+type parsedFiles struct{ byName map[string]parsedFile }
+
+type parsedFile struct {
+	sum     [sha256.Size]byte // of its content
+	entries []Entry
+}
+
 // readDir reads every file, in the order of their names. Hidden files and directories are left out, as mounted ConfigMaps
 // keep their versions in them.
-func readDir(dir string) ([]Entry, error) {
+func (p *parsedFiles) readDir(dir string) ([]Entry, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil, fmt.Errorf("reading pipelines: %s is not a directory", dir)
 	}
@@ -26,13 +39,13 @@ func readDir(dir string) ([]Entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading pipelines: %w", err)
 	}
-	var out []Entry
+	var found []*foundFile
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			if path == dir {
 				return err
 			}
-			out = append(out, unreadableEntry(relativePath(dir, path), err)...)
+			found = append(found, &foundFile{entries: unreadableEntry(relativePath(dir, path), err)})
 			return nil
 		}
 		if path != dir && strings.HasPrefix(d.Name(), ".") {
@@ -44,13 +57,45 @@ func readDir(dir string) ([]Entry, error) {
 		if d.IsDir() || !isManifest(path) {
 			return nil
 		}
-		out = append(out, readFile(path, relativePath(dir, path))...)
+		found = append(found, &foundFile{path: path, name: relativePath(dir, path)})
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading pipelines: %w", err)
 	}
-	return out, nil
+	return p.readFound(found), nil
+}
+
+// foundFile is a file of a directory, or what is to be said of one that cannot be read.
+type foundFile struct {
+	path, name string
+	parsed     *parsedFile // nil where it could not be read
+	entries    []Entry
+}
+
+// readFound reads files on all processors, and remembers them and no others.
+func (p *parsedFiles) readFound(found []*foundFile) (out []Entry) {
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for _, one := range found {
+		if one.path == "" {
+			continue
+		}
+		known := p.byName[one.name]
+		group.Go(func() error {
+			one.parsed, one.entries = readFile(one.path, one.name, known)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	p.byName = make(map[string]parsedFile, len(found))
+	for _, one := range found {
+		if one.parsed != nil {
+			p.byName[one.name] = *one.parsed
+		}
+		out = append(out, one.entries...)
+	}
+	return out
 }
 
 // unreadableEntry is a file or directory of which nothing can be read.
@@ -70,20 +115,27 @@ func relativePath(dir, path string) string {
 	return path
 }
 
-func readFile(path, name string) []Entry {
+// readFile reads a file that may be known.
+func readFile(path, name string, known parsedFile) (*parsedFile, []Entry) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return unreadableEntry(name, fmt.Errorf("reading %s: %w", name, err))
+		return nil, unreadableEntry(name, fmt.Errorf("reading %s: %w", name, err))
 	}
 	if info.IsDir() {
-		return nil
+		return nil, nil
 	}
 	if info.Size() > maxFile {
-		return unreadableEntry(name, fmt.Errorf("reading %s: the file has %d bytes, more than %d", name, info.Size(), maxFile))
+		return nil, unreadableEntry(name, fmt.Errorf("reading %s: the file has %d bytes, more than %d", name, info.Size(), maxFile))
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return unreadableEntry(name, fmt.Errorf("reading %s: %w", name, err))
+		return nil, unreadableEntry(name, fmt.Errorf("reading %s: %w", name, err))
 	}
-	return Parse(name, data)
+	now := parsedFile{sum: sha256.Sum256(data)}
+	if now.sum == known.sum {
+		now.entries = known.entries
+	} else {
+		now.entries = Parse(name, data)
+	}
+	return &now, now.entries
 }

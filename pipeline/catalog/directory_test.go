@@ -9,8 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // watching has a catalog watched until the test ends.
@@ -143,4 +146,70 @@ func TestPoliciesThatNoSignTellsOfAreSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("the end of the link")
+}
+
+// TestKnownFilesAreNotReadAnew: what is remembered of a directory is what reading all of it anew would give, whatever happens to its
+// files in between.
+func TestKnownFilesAreNotReadAnew(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name, text string) {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	valid := func(name string) string { return pipeline(name, "{git: {url: https://h/a}}") }
+	for i := range 30 {
+		put(fmt.Sprintf("%02d/p.yaml", i), valid(fmt.Sprint("p", i)))
+	}
+	var known parsedFiles
+	for _, step := range []func(){
+		func() {},
+		func() {},
+		func() { put("03/p.yaml", valid("renamed")) },
+		func() { put("04/p.yaml", "kind: RenderPipeline\nspec: {nothing: 1}\n") },
+		func() {
+			put("04/p.yaml", valid("p4")+"---\n"+valid("p4b")+"---\nkind: RenderPipeline\nspec: {nothing: 1}\n")
+		},
+		func() { _ = os.Rename(filepath.Join(dir, "05"), filepath.Join(dir, "99")) },
+		func() { _ = os.RemoveAll(filepath.Join(dir, "06")) },
+		func() { put("06/p.yaml", valid("p6")) },
+		func() { put("06/p.yaml", "{") },
+	} {
+		step()
+		got, err := known.readDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := new(parsedFiles).readDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		describe := func(all []Entry) (out []string) {
+			for _, e := range all {
+				out = append(out, fmt.Sprint(e.Key, " ", e.File, " ", e.Digest, " ", e.Err))
+			}
+			return out
+		}
+		if d := cmp.Diff(describe(want), describe(got)); d != "" {
+			t.Error(d)
+		}
+	}
+	before := known.byName["00/p.yaml"].entries[0].Pipeline
+	if again, err := known.readDir(dir); err != nil || again[0].Pipeline != before {
+		t.Errorf("a file that is as it was is read anew: %v", err)
+	}
+}
+
+// TestLinesOfMessagesInAFileOfMany: they are those of the file.
+func TestLinesOfMessagesInAFileOfMany(t *testing.T) {
+	text := pipeline("a", "{git: {url: https://h/a}}") + "---\n"
+	bad := "apiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\nmetadata: {name: b}\nspec: {wrong: 1}\n"
+	entries := Parse("p.yaml", []byte(text+bad))
+	want := fmt.Sprintf("%d", strings.Count(text, "\n")+4)
+	if len(entries) != 2 || entries[1].Err == nil || !strings.Contains(entries[1].Err.Error(), want) {
+		t.Fatalf("the message does not name line %s: %v", want, entries)
+	}
 }

@@ -43,6 +43,9 @@ type origin struct {
 	revision string
 	known    bool // it was read at all
 
+	reading sync.Mutex  // held while a directory is read
+	files   parsedFiles // guarded by reading
+
 	state  Status // guarded by the catalog's mu
 	failed string // the last failure that was logged
 }
@@ -106,7 +109,9 @@ func (o *origin) open(ctx context.Context, worker bool) error {
 
 // readDirectory reads the directory again and gives the keys that changed.
 func (o *origin) readDirectory() ([]string, error) {
-	read, err := readDir(o.dir)
+	o.reading.Lock()
+	defer o.reading.Unlock()
+	read, err := o.files.readDir(o.dir)
 	o.setError(err)
 	if err != nil {
 		return nil, err

@@ -26,12 +26,19 @@ func Parse(name string, data []byte, checks ...func(*v1alpha1.RenderPipeline) er
 		return []Entry{{Key: name, File: name, Digest: contentDigest(data), Err: err, Opaque: true}}
 	}
 	var out []Entry
+	checks = append([]func(*v1alpha1.RenderPipeline) error{checkPublish}, checks...)
 	lines := 0
 	for _, doc := range file.Docs {
-		// Empty lines in front make the lines of messages those of the file.
-		text := append(bytes.Repeat([]byte("\n"), lines), doc.Raw()...)
-		lines = bytes.Count(text, []byte("\n"))
-		all, err := v1alpha1.ParseAll(text, append([]func(*v1alpha1.RenderPipeline) error{checkPublish}, checks...)...)
+		text := doc.Raw()
+		before := lines
+		lines += bytes.Count(text, []byte("\n"))
+		all, err := v1alpha1.ParseAll(text, checks...)
+		if err != nil && before > 0 {
+			// Empty lines in front make the lines of messages those of the file. To read them takes long where there are many.
+			if _, placed := v1alpha1.ParseAll(append(bytes.Repeat([]byte("\n"), before), text...), checks...); placed != nil {
+				err = placed
+			}
+		}
 		if err != nil {
 			out = append(out, invalidEntry(name, doc, len(file.Docs), err))
 			continue
