@@ -166,10 +166,8 @@ func (p *components) watchFiles(ctx context.Context, group *errgroup.Group, plan
 				if e.Pipeline == nil {
 					continue
 				}
-				for _, ref := range e.Pipeline.Spec.Policies {
-					if ref.File != "" && !slices.Contains(using, e.Key) {
-						using = append(using, e.Key)
-					}
+				if slices.ContainsFunc(e.Pipeline.Spec.Policies, func(ref v1alpha1.PolicyRef) bool { return ref.File != "" }) {
+					using = append(using, e.Key)
 				}
 			}
 			p.planUntilAccepted(ctx, planner, using, newCause("policy changed"))
