@@ -36,6 +36,8 @@ type Keeper struct {
 
 	mu      sync.Mutex
 	checked []catalog.Status // of the last check
+	named   uint64           // what is stored of pipelines, in the last check
+	settled bool             // nothing was gone in it
 	asked   map[string]time.Time
 	told    string // the reason that was logged last
 
@@ -84,7 +86,11 @@ func (k *Keeper) Run(ctx context.Context) {
 func (k *Keeper) Check(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	now := k.Catalog.Statuses()
+	now, named := k.Catalog.Statuses(), k.Store.Named()
+	if k.settled && named == k.named && slices.Equal(now, k.checked) {
+		return nil
+	}
+	k.settled = false
 	present := map[string]bool{}
 	entries := k.Catalog.All()
 	for _, e := range entries {
@@ -98,6 +104,7 @@ func (k *Keeper) Check(ctx context.Context) error {
 		}
 	}
 	if len(gone) == 0 && slices.Equal(now, k.checked) {
+		k.named, k.settled = named, true
 		return nil
 	}
 	if err := k.registerPipelines(ctx, entries); err != nil {

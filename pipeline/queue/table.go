@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -22,8 +23,10 @@ type Table struct {
 
 	mu      sync.Mutex
 	rows    map[string]tableRow
-	seen    uint64        // the last revision that was taken in
-	waiting chan struct{} // closed with each change of seen
+	named   uint64              // counts the names that came or went
+	sorted  map[string][]string // names by prefix; empty after one came or went
+	seen    uint64              // the last revision that was taken in
+	waiting chan struct{}       // closed with each change of seen
 
 	listeners []func(name string)
 }
@@ -105,10 +108,15 @@ func (t *Table) applyEntry(entry jetstream.KeyValueEntry) {
 	name, ok := subjectText(entry.Key())
 	t.mu.Lock()
 	if ok {
+		before := len(t.rows)
 		if entry.Operation() == jetstream.KeyValuePut {
 			t.rows[name] = tableRow{entry.Value(), entry.Revision()}
 		} else {
 			delete(t.rows, name)
+		}
+		if len(t.rows) != before {
+			t.named++
+			clear(t.sorted)
 		}
 	}
 	t.seen = max(t.seen, entry.Revision())
@@ -178,12 +186,25 @@ func (t *Table) Get(name string) (data []byte, revision uint64, ok bool) {
 func (t *Table) Names(prefix string) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var out []string
-	for name := range t.rows {
-		if strings.HasPrefix(name, prefix) {
-			out = append(out, name)
+	out, ok := t.sorted[prefix]
+	if !ok {
+		for name := range t.rows {
+			if strings.HasPrefix(name, prefix) {
+				out = append(out, name)
+			}
 		}
+		sort.Strings(out)
+		if t.sorted == nil {
+			t.sorted = map[string][]string{}
+		}
+		t.sorted[prefix] = out
 	}
-	sort.Strings(out)
-	return out
+	return slices.Clone(out)
+}
+
+// Named is a number that is another one after a name came or went.
+func (t *Table) Named() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.named
 }

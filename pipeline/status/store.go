@@ -34,11 +34,17 @@ type Store struct {
 	mu            sync.Mutex
 	decoded       map[string]decodedState
 	registrations map[string]decodedRegistration
+	controls      map[string]decodedControl
 }
 
 type decodedState struct {
 	revision uint64
 	state    *State
+}
+
+type decodedControl struct {
+	revision uint64
+	control  Control
 }
 
 // NewStore returns a store that follows the queue's state until ctx is done.
@@ -47,7 +53,7 @@ func NewStore(ctx context.Context, q *queue.Queue) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{q: q, table: table, decoded: map[string]decodedState{}, registrations: map[string]decodedRegistration{}}, nil
+	return &Store{q: q, table: table, decoded: map[string]decodedState{}, registrations: map[string]decodedRegistration{}, controls: map[string]decodedControl{}}, nil
 }
 
 // Sync waits until Get gives what was saved before the call.
@@ -123,15 +129,21 @@ func (s *Store) Save(ctx context.Context, pipeline string, state *State, revisio
 
 // Control returns what was asked for.
 func (s *Store) Control(pipeline string) Control {
-	data, _, ok := s.table.Get(controlPrefix + pipeline)
+	data, revision, ok := s.table.Get(controlPrefix + pipeline)
 	if !ok {
 		return s.applyHold(Control{})
 	}
-	control, err := decodeJSON[Control](data)
-	if err != nil {
-		return s.applyHold(Control{})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known, ok := s.controls[pipeline]
+	if !ok || known.revision != revision {
+		known = decodedControl{revision: revision}
+		if control, err := decodeJSON[Control](data); err == nil {
+			known.control = *control
+		}
+		s.controls[pipeline] = known
 	}
-	return s.applyHold(*control)
+	return s.applyHold(known.control)
 }
 
 // ErrOnHold is about a pipeline that was put on hold while it ran.
@@ -204,6 +216,9 @@ func (s *Store) Drop(ctx context.Context, pipeline string, runs []Run) {
 }
 
 func diffName(pipeline, run string) string { return diffPrefix + pipeline + "#" + run }
+
+// Named is a number that is another one after something was stored of a pipeline of which nothing was, or the last of it is forgotten.
+func (s *Store) Named() uint64 { return s.table.Named() }
 
 // Known lists the pipelines of which anything is stored.
 func (s *Store) Known() []string {
