@@ -24,6 +24,8 @@ type Cache struct {
 	Store *cache.Store
 	// Check has everything built nevertheless, and compared with what is remembered: what differs is an error.
 	Check bool
+	// Observe is told of each build that is looked for, and whether it was found. It must be quick; it may be nil.
+	Observe func(hit bool)
 }
 
 // identified are renderers that say which program they are.
@@ -39,6 +41,9 @@ func (b *Builder) render(ctx context.Context, p *v1alpha1.RenderPipeline, files 
 	}
 	asked := newAskedFiles(files)
 	variant, known := b.findBuilt(slot, asked)
+	if b.Cache.Observe != nil {
+		b.Cache.Observe(known != nil)
+	}
 	if known != nil && !b.Cache.Check {
 		b.Cache.Store.Use(slot, variant)
 		if response, ok := known.Finished(); ok {

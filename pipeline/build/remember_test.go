@@ -125,12 +125,18 @@ func TestAChangeOfPolicyOnlyInjects(t *testing.T) {
 	dir := t.TempDir()
 	with, without := newBuilders(r, dir)
 	p, files := shop()
+	observed := map[bool]int64{}
+	with.Cache.Observe = func(hit bool) { observed[hit]++ }
 	check := func(name string, built, given int64) {
 		t.Helper()
 		at := treeOf(t, files)
 		r.built.Store(0)
 		r.given.Store(0)
+		clear(observed)
 		got := outcomeOf(t, with, p, at)
+		if observed[true] != given || observed[false] != built {
+			t.Errorf("%s: observed %v", name, observed)
+		}
 		if r.built.Load() != built || r.given.Load() != given {
 			t.Errorf("%s: %d builds and %d injections, want %d and %d", name, r.built.Load(), r.given.Load(), built, given)
 		}

@@ -15,5 +15,5 @@ func (p *components) openBuildCache() *build.Cache {
 		return nil // the configuration was checked
 	}
 	store := cache.Open(cache.Options{Dir: p.c.BuildCacheDir(), MaxBytes: size, Log: p.o.Log})
-	return &build.Cache{Store: store, Check: p.c.BuildCache.Check}
+	return &build.Cache{Store: store, Check: p.c.BuildCache.Check, Observe: p.metrics.Remembered}
 }

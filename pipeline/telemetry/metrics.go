@@ -23,6 +23,7 @@ type Metrics struct {
 	runs          *prometheus.CounterVec
 	bytes         prometheus.Counter
 	removed       prometheus.Counter
+	remembered    *prometheus.CounterVec
 	notifications *prometheus.CounterVec
 	eventToCommit prometheus.Histogram
 	steps         *prometheus.HistogramVec
@@ -47,6 +48,9 @@ func NewMetrics(version string) *Metrics {
 		removed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "prerig_removed_pipelines_total", Help: "Pipelines that were gone and removed by this process.",
 		}),
+		remembered: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "prerig_remembered_builds_total", Help: "Builds that could be remembered, by whether they were: hit or miss.",
+		}, []string{"outcome"}),
 		notifications: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "prerig_notifications_total", Help: "Notifications about runs by kind and outcome, after the last try of each.",
 		}, []string{"kind", "outcome"}),
@@ -62,6 +66,9 @@ func NewMetrics(version string) *Metrics {
 			m.notifications.WithLabelValues(kind, outcome) // so that the first failure is an increase
 		}
 	}
+	for _, outcome := range []string{"hit", "miss"} {
+		m.remembered.WithLabelValues(outcome)
+	}
 	m.isolation = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "prerig_renderer_isolation", Help: "Whether renderers are kept from the machine by a layer: 1 or 0.",
 	}, []string{"layer"})
@@ -69,7 +76,7 @@ func NewMetrics(version string) *Metrics {
 		Name: "prerig_build_info", Help: "Always 1; the version is a label.", ConstLabels: prometheus.Labels{"version": version},
 	})
 	build.Set(1)
-	m.registry.MustRegister(m.deliveries, m.runs, m.bytes, m.removed, m.notifications, m.eventToCommit, m.steps, m.isolation, build,
+	m.registry.MustRegister(m.deliveries, m.runs, m.bytes, m.removed, m.remembered, m.notifications, m.eventToCommit, m.steps, m.isolation, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.overdue = newOverdueSteps(m.registry)
 	return m
@@ -78,6 +85,15 @@ func NewMetrics(version string) *Metrics {
 // Delivery counts one webhook delivery.
 func (m *Metrics) Delivery(receiver, outcome string) {
 	m.deliveries.WithLabelValues(receiver, outcome).Inc()
+}
+
+// Remembered counts one build that was looked for among those that are remembered.
+func (m *Metrics) Remembered(hit bool) {
+	outcome := "miss"
+	if hit {
+		outcome = "hit"
+	}
+	m.remembered.WithLabelValues(outcome).Inc()
 }
 
 // Notification counts one notification that was sent, or that was given up for an error.

@@ -56,6 +56,7 @@ func TestMetrics(t *testing.T) {
 	m.Queue(func(context.Context) (queue.Depth, error) {
 		return queue.Depth{Jobs: 7, Retrying: 2, Oldest: time.Now().Add(time.Hour)}, nil
 	}, func() bool { return true })
+	m.Remembered(true)
 	m.Notification("cloudEvent", nil)
 	m.Notification("cloudEvent", errors.New("no answer"))
 	m.Pipelines(func() []telemetry.Pipeline {
@@ -110,6 +111,8 @@ func TestMetrics(t *testing.T) {
 		`prerig_queue_jobs 7`,
 		`prerig_queue_retrying_jobs 2`,
 		`prerig_queue_writable 1`,
+		`prerig_remembered_builds_total{outcome="hit"} 1`,
+		`prerig_remembered_builds_total{outcome="miss"} 0`,
 		`prerig_removed_pipelines_total 0`,
 		`prerig_rendered_bytes_total 1010`,
 		`prerig_runs_total{outcome="Failed",stage="build"} 1`,
