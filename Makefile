@@ -296,10 +296,11 @@ bench: build ## Measure against a function that does nothing, lint against injec
 bench-pipeline: build ## Measure the pipeline against a shell script with git and kustomize.
 	go run ./pipeline/internal/bench -prerig $(dist)/prerig -function $(dist)/prerig-fn
 
-BENCH_FLEET ?= 100 1000
+BENCH_FLEET ?= 1000 10000
+BENCH_FLEET_LIMIT ?= 12m
 .PHONY: bench-fleet
-bench-fleet: build ## Measure an upgrade over fleets of applications, BENCH_FLEET="100 1000 10000".
-	for n in $(BENCH_FLEET); do go run ./pipeline/internal/bench -prerig $(dist)/prerig -function $(dist)/prerig-fn -apps $$n -sample 5 || exit 1; done
+bench-fleet: build ## Measure fleets of applications, BENCH_FLEET="100 1000 10000", for at most BENCH_FLEET_LIMIT.
+	go run ./pipeline/internal/bench -prerig $(dist)/prerig -fleet "$(BENCH_FLEET)" -limit $(BENCH_FLEET_LIMIT)
 
 BENCH_RELEASES ?= 300
 

@@ -270,7 +270,7 @@ func (b *bed) suspend(pipeline string, yes bool) {
 }
 
 func BenchmarkEventThatTouchesNothing(b *testing.B) {
-	for _, n := range []int{1, 1000} {
+	for _, n := range []int{1, 1000, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			bed := newBed(b, n, branches)
 			for i := 0; b.Loop(); i++ {

@@ -17,6 +17,9 @@
 // With -helm it measures charts instead, beside helm template: the chart of a directory, one release of many, and another version of
 // the chart of all. The targets are 60 ms and 64 MiB for the chart in a renderer that waits for work, one render for an event that
 // touches one release, and a quarter of the script's time for all.
+//
+// With -fleet it measures fleets of applications instead, as far as the time of -limit goes: their first render, upgrades, events, starts,
+// and what people read of them, beside the processor time of the daemon and its renderers. What grows faster than linearly is named.
 package main
 
 import (
@@ -28,6 +31,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"github.com/prerig/prerig/internal/benchmark"
 	"github.com/prerig/prerig/pipeline/internal/testbed"
@@ -39,6 +43,8 @@ type benchOptions struct {
 	helm, chart          string
 	apps, sample, rounds int
 	check                bool
+	fleet                string
+	limit                time.Duration
 }
 
 func main() {
@@ -50,6 +56,8 @@ func main() {
 	flag.IntVar(&o.apps, "apps", 1000, "how many applications an upgrade of Istio renders")
 	flag.IntVar(&o.sample, "sample", 20, "for how many of them the script is run")
 	flag.IntVar(&o.rounds, "rounds", 9, "how many rounds are counted; of the upgrade a third as many")
+	flag.StringVar(&o.fleet, "fleet", "", "measure fleets of so many applications instead, such as \"1000 10000\"")
+	flag.DurationVar(&o.limit, "limit", time.Hour, "with -fleet, the longest time for all")
 	flag.BoolVar(&o.check, "check", false, "fail where a target is missed")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -85,8 +93,11 @@ func runBench(ctx context.Context, o benchOptions) (err error) {
 	defer b.git.Close()
 	fmt.Printf("%s %s/%s, %d CPUs, medians\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	parts := []func() error{b.measureOne, b.measureMany}
-	if b.helm != "" {
+	switch {
+	case b.helm != "":
 		parts = []func() error{b.measureHelm}
+	case b.fleet != "":
+		parts = []func() error{b.measureFleets}
 	}
 	for _, part := range parts {
 		if err := part(); err != nil {
@@ -109,6 +120,9 @@ func (b *benchRun) buildPrograms() (err error) {
 	if b.helm != "" {
 		b.path = filepath.Dir(b.helm) + string(filepath.ListSeparator) + os.Getenv("PATH")
 		return nil
+	}
+	if b.fleet != "" {
+		return nil // no script is run
 	}
 	bin := filepath.Join(b.dir, "bin")
 	if err := os.MkdirAll(bin, 0o755); err != nil {

@@ -55,21 +55,50 @@ func watchMemory(pid int) (stop func() int64) {
 	return func() int64 { close(quit); return <-result }
 }
 
-func familyMemory(pid int) int64 {
+func familyMemory(pid int) (sum int64) {
+	for _, id := range family(pid) {
+		sum += readStatus(id)["VmRSS"]
+	}
+	return sum
+}
+
+// family returns the ids of a process and of all that it or they have started, as far as they are there.
+func family(pid int) []string {
 	names, _ := filepath.Glob("/proc/[0-9]*")
-	parent, size := map[string]string{}, map[string]int64{}
+	parent := map[string]string{}
 	for _, name := range names {
 		id := filepath.Base(name)
-		s := readStatus(id)
-		parent[id], size[id] = fmt.Sprint(s["PPid"]), s["VmRSS"]
+		parent[id] = fmt.Sprint(readStatus(id)["PPid"])
 	}
 	root := fmt.Sprint(pid)
-	var sum int64
-	for id := range size {
+	var out []string
+	for id := range parent {
 		for up, depth := id, 0; up != "" && depth < 20; up, depth = parent[up], depth+1 {
 			if up == root {
-				sum += size[id]
+				out = append(out, id)
 				break
+			}
+		}
+	}
+	return out
+}
+
+// clockTick is the unit of times in /proc.
+const clockTick = time.Second / 100
+
+// familyTime is the processor time that a process has used and all that it or they have started, those that have ended too.
+func familyTime(pid int) (sum time.Duration) {
+	for _, id := range family(pid) {
+		text, err := os.ReadFile(filepath.Join("/proc", id, "stat"))
+		if err != nil {
+			continue
+		}
+		// The name, in parentheses, may hold anything.
+		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+		for i := 11; i <= 14 && i < len(fields); i++ { // utime, stime, cutime, cstime
+			var ticks int64
+			if _, err := fmt.Sscan(fields[i], &ticks); err == nil {
+				sum += time.Duration(ticks) * clockTick
 			}
 		}
 	}

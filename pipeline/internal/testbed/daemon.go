@@ -45,6 +45,8 @@ type Daemon struct {
 type Entry struct {
 	// At is when the line was read here.
 	At time.Time
+	// Place in the log, for Entry.
+	Place int
 	// Message and Fields of the line.
 	Message string
 	Fields  map[string]any
@@ -113,7 +115,7 @@ func (d *Daemon) readLog(logs io.Reader) {
 		if fields["level"] != "INFO" && d.tail.Len() < 10_000 {
 			d.tail.Write(append(lines.Bytes(), '\n'))
 		}
-		d.entries = append(d.entries, Entry{At: at, Message: message, Fields: fields})
+		d.entries = append(d.entries, Entry{At: at, Place: len(d.entries), Message: message, Fields: fields})
 		close(d.news)
 		d.news = make(chan struct{})
 		d.mu.Unlock()

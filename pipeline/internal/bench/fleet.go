@@ -1,0 +1,414 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prerig/prerig/internal/benchmark"
+	"github.com/prerig/prerig/pipeline/internal/testbed"
+)
+
+// sharing is how many applications of a fleet have a base in common.
+const sharing = 500
+
+// fleetEvents is how many events of each kind are sent one after the other.
+const fleetEvents = 10
+
+// cost is how long something took, and how much processor time the daemon and its renderers have used meanwhile.
+type cost struct{ wall, processor time.Duration }
+
+// fleet is a repository of applications with a pipeline for each, and what was measured of it.
+type fleet struct {
+	*benchRun
+	n    int
+	dir  string
+	r    *testbed.Repository
+	d    *testbed.Daemon
+	note func(format string, args ...any)
+
+	first, upgrade, base, start, reload, reconcile cost
+	none, one                                      []time.Duration
+	nonePlan                                       time.Duration // of processor time, for one event
+	ready, page, metrics, status                   time.Duration
+	commits                                        int
+	daemon, all                                    int64
+}
+
+// fleetSizes reads the numbers of applications of a flag.
+func fleetSizes(text string) ([]int, error) {
+	var sizes []int
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == ',' }) {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("reading the flag -fleet: %q is not a number of applications", word)
+		}
+		sizes = append(sizes, n)
+	}
+	return sizes, nil
+}
+
+// measureFleets measures fleets of several sizes, as far as the time goes, and writes one table of all.
+func (b *benchRun) measureFleets() error {
+	sizes, err := fleetSizes(b.fleet)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(b.ctx, b.limit)
+	defer cancel()
+	limited := *b
+	limited.ctx = ctx
+	begin := time.Now()
+	var all []*fleet
+	for _, n := range sizes {
+		f := &fleet{benchRun: &limited, n: n, dir: filepath.Join(b.dir, fmt.Sprint("fleet-", n))}
+		f.note = func(format string, args ...any) {
+			fmt.Fprintf(os.Stderr, "%6.1f s, %d pipelines, load %s: %s\n", time.Since(begin).Seconds(), n, loadAverage(), fmt.Sprintf(format, args...))
+		}
+		all = append(all, f)
+		if err = f.measure(); err != nil {
+			break
+		}
+	}
+	if ctx.Err() != nil && b.ctx.Err() == nil {
+		err = fmt.Errorf("measuring fleets: stopped after %s (-limit), what is not in the table was not measured: %w", b.limit, err)
+	}
+	if failed := b.reportFleets(all); failed != nil {
+		return failed
+	}
+	b.requireOfFleets(all)
+	return err
+}
+
+// measure goes through all that is measured of one fleet.
+func (f *fleet) measure() (err error) {
+	if err := f.prepare(); err != nil {
+		return err
+	}
+	defer func() {
+		if f.d == nil {
+			return
+		}
+		if stopped := f.d.Stop(); err == nil {
+			err = stopped
+		}
+	}()
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"first render", f.measureFirst},
+		{"upgrade", f.measureUpgrade},
+		{"events that touch none", f.measureNone},
+		{"events that touch one", f.measureOneOfMany},
+		{"a shared base", f.measureBase},
+		{"start", f.measureStart},
+		{"page, metrics, status", f.measureReading},
+		{"a changed file of a pipeline", f.measureReload},
+		{"reconcile --all", f.measureReconcile},
+	} {
+		begin := time.Now()
+		if err := step.do(); err != nil {
+			problems := ""
+			if f.d != nil {
+				problems = "\n" + f.d.Problems()
+			}
+			return fmt.Errorf("measuring %s of %d pipelines: %w%s", step.name, f.n, err, problems)
+		}
+		f.note("%s: %s in all", step.name, benchmark.Seconds(time.Since(begin)))
+	}
+	return nil
+}
+
+// fleetFiles are the files of the repository: applications as in the other benchmarks, but the policy is one of the pipelines, and the
+// first of them have a base in common.
+func fleetFiles(n int) map[string]string {
+	content := map[string]string{"base/kustomization.yaml": "resources: [defaults.yaml]\n", "base/defaults.yaml": fleetBase("1")}
+	maps.Copy(content, fleetPolicy("1.29.0"))
+	for i := range n {
+		maps.Copy(content, fleetApp(i, "1"))
+	}
+	return content
+}
+
+func fleetApp(i int, tag string) map[string]string {
+	files := appFiles(appName(i), tag)
+	resources := "[app.yaml]"
+	if i < sharing {
+		resources = "[app.yaml, ../../base]"
+	}
+	files["apps/"+appName(i)+"/kustomization.yaml"] = "namespace: shop\nresources: " + resources + "\n"
+	return files
+}
+
+func fleetPolicy(version string) map[string]string {
+	return map[string]string{"policy.yaml": policyFiles(version)["policy/policy.yaml"]}
+}
+
+func fleetBase(value string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: defaults}\ndata: {value: \"" + value + "\"}\n"
+}
+
+// fleetPipelines is a file for each application's pipeline.
+func fleetPipelines(n int, url string) map[string]string {
+	files := map[string]string{}
+	for i := range n {
+		files[fmt.Sprintf("%03d/%s.yaml", i/100, appName(i))] = fleetPipeline(i, url, "")
+	}
+	return files
+}
+
+func fleetPipeline(i int, url, more string) string {
+	return fmt.Sprintf(`apiVersion: prerig.dev/v1alpha1
+kind: RenderPipeline
+metadata: {name: %[1]s}
+spec:
+  source: {git: {url: %[2]s, ref: {branch: main}}}
+  build: {path: apps/%[1]s}
+  policies: [{path: policy.yaml}]
+  publish: [{git: {branch: rendered}}]
+%[3]s`, appName(i), url, more)
+}
+
+func (f *fleet) prepare() (err error) {
+	if f.r, err = f.git.Repository(f.ctx, fmt.Sprint("fleet-", f.n)); err != nil {
+		return err
+	}
+	_, err = f.r.Commit(f.ctx, "first", fleetFiles(f.n))
+	f.note("the repository is there")
+	return err
+}
+
+// serve starts the daemon.
+func (f *fleet) serve() (err error) {
+	f.d, err = testbed.Serve(f.ctx, f.prerig, f.dir, fleetPipelines(f.n, f.r.URL))
+	return err
+}
+
+// measureFirst is from the start of a daemon that knows nothing until all is published.
+func (f *fleet) measureFirst() error {
+	// The pipelines are written before, as a daemon finds them.
+	if err := testbed.Write(filepath.Join(f.dir, "pipelines"), fleetPipelines(f.n, f.r.URL)); err != nil {
+		return err
+	}
+	begin := time.Now()
+	if err := f.serve(); err != nil {
+		return err
+	}
+	end, err := f.waitForText("proxyv2:1.29.0", f.n)
+	if err != nil {
+		return err
+	}
+	if err := f.settle(); err != nil {
+		return err
+	}
+	f.first = cost{end.Sub(begin), familyTime(f.d.PID)}
+	return nil
+}
+
+// measureUpgrade is from an event to the last pushed commit of all.
+func (f *fleet) measureUpgrade() error {
+	stop := watchMemory(f.d.PID)
+	rounds := 1
+	if f.n <= 1000 {
+		rounds = 3
+	}
+	var took, used []time.Duration
+	for round := range rounds {
+		version := fmt.Sprintf("1.29.%d", round+1)
+		before := f.r.Head(rendered)
+		one, err := f.timePublishing(fleetPolicy(version), "proxyv2:"+version, f.n)
+		if err != nil {
+			return err
+		}
+		took, used = append(took, one.wall), append(used, one.processor)
+		count, err := f.r.Git(f.ctx, "rev-list", "--count", before+".."+rendered)
+		if err != nil {
+			return err
+		}
+		_, _ = fmt.Sscan(count, &f.commits)
+	}
+	f.upgrade = cost{benchmark.Median(took...), benchmark.Median(used...)}
+	f.all, f.daemon = stop(), peakMemory(f.d.PID)
+	return nil
+}
+
+// timePublishing commits files and sends the event: the time until a text of it is published for all that it touches, and the processor
+// time until all of them have ended.
+func (f *fleet) timePublishing(files map[string]string, text string, n int) (cost, error) {
+	time.Sleep(pause)
+	commit, err := f.r.Commit(f.ctx, "change", files)
+	if err != nil {
+		return cost{}, err
+	}
+	used, begin := familyTime(f.d.PID), time.Now()
+	if err := f.sendEvent(f.d, f.r, commit); err != nil {
+		return cost{}, err
+	}
+	end, err := f.waitForText(text, n)
+	if err != nil {
+		return cost{}, err
+	}
+	err = f.settle()
+	return cost{end.Sub(begin), familyTime(f.d.PID) - used}, err
+}
+
+// settle waits until no job is left, and longer than the debounce.
+func (f *fleet) settle() error {
+	time.Sleep(pause)
+	return f.waitUntilQuiet(f.d, f.r, fmt.Sprint("settle ", time.Now().UnixNano()))
+}
+
+// quiet is how long a branch must not have moved before it is looked at: to search all files of a large one takes a while.
+const quiet = 300 * time.Millisecond
+
+// waitForText waits until so many applications are published with a text, and returns when the last commit came.
+func (f *fleet) waitForText(text string, n int) (end time.Time, err error) {
+	last, looked := "", true
+	for {
+		if head := f.r.Head(rendered); head != last {
+			last, looked, end = head, false, time.Now()
+		}
+		if !looked && time.Since(end) > quiet {
+			looked = true
+			out, err := f.r.Git(f.ctx, "grep", "-l", "-F", text, last) // it fails where nothing is found
+			if found := strings.Count(out+"\n", "\n"); err == nil && found >= n {
+				return end, nil
+			}
+		}
+		select {
+		case <-f.ctx.Done():
+			return end, fmt.Errorf("waiting for %s in %d applications: %w", text, n, f.ctx.Err())
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+// measureNone is from an event to the decision that nothing runs.
+func (f *fleet) measureNone() error {
+	if err := f.settle(); err != nil {
+		return err
+	}
+	used := familyTime(f.d.PID)
+	for i := range fleetEvents {
+		took, err := f.timeUnaffected(f.d, f.r, fmt.Sprint("none ", i, time.Now().UnixNano()))
+		if err != nil {
+			return err
+		}
+		f.none = append(f.none, took)
+	}
+	f.nonePlan = (familyTime(f.d.PID) - used) / fleetEvents
+	return nil
+}
+
+// measureOneOfMany is from an event that touches one application to its pushed commit.
+func (f *fleet) measureOneOfMany() error {
+	for i := range fleetEvents {
+		commit, err := f.r.Commit(f.ctx, "tag", fleetApp(i*(f.n/fleetEvents), fmt.Sprint("2.", i)))
+		if err != nil {
+			return err
+		}
+		time.Sleep(pause)
+		took, err := f.timePublished(f.d, f.r, commit)
+		if err != nil {
+			return err
+		}
+		f.one = append(f.one, took)
+	}
+	return nil
+}
+
+// measureBase is a change of what many applications share.
+func (f *fleet) measureBase() (err error) {
+	f.base, err = f.timePublishing(map[string]string{"base/defaults.yaml": fleetBase("changed")}, "value: changed", min(f.n, sharing))
+	return err
+}
+
+// measureStart stops the daemon and starts it again with nothing new: until it takes webhooks, and until all are looked at.
+func (f *fleet) measureStart() error {
+	if err := f.settle(); err != nil {
+		return err
+	}
+	if err := f.d.Stop(); err != nil {
+		return err
+	}
+	f.d = nil
+	begin := time.Now()
+	if err := f.serve(); err != nil {
+		return err
+	}
+	f.ready = time.Since(begin)
+	e, err := f.d.Entry(f.ctx, 0, func(e testbed.Entry) bool { return e.Message == "planned" && e.Fields["reason"] == "start" })
+	if err != nil {
+		return err
+	}
+	if n, _ := e.Fields["to run"].(float64); n != 0 {
+		return fmt.Errorf("starting with nothing new: %v pipelines run", n)
+	}
+	f.start = cost{e.At.Sub(begin), familyTime(f.d.PID)}
+	return nil
+}
+
+// socketClient calls the daemon on its socket.
+func (f *fleet) socketClient() *http.Client {
+	socket := filepath.Join(f.dir, "state", "prerig.sock")
+	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}}}
+}
+
+// measureReading asks for what people and Prometheus read.
+func (f *fleet) measureReading() error {
+	client := f.socketClient()
+	defer client.CloseIdleConnections()
+	for path, to := range map[string]*time.Duration{"/": &f.page, "/metrics": &f.metrics, "/api/v1/pipelines": &f.status} {
+		var took []time.Duration
+		for range 5 {
+			one, err := timeReading(f.ctx, client, path)
+			if err != nil {
+				return err
+			}
+			took = append(took, one)
+		}
+		*to = benchmark.Median(took...)
+	}
+	return nil
+}
+
+// measureReload changes the file of one pipeline: until it is known which are to run, with the pause that editors are given.
+func (f *fleet) measureReload() error {
+	if err := f.settle(); err != nil {
+		return err
+	}
+	mark, used, begin := f.d.Mark(), familyTime(f.d.PID), time.Now()
+	file := filepath.Join(f.dir, "pipelines", "000", appName(0)+".yaml")
+	if err := os.WriteFile(file, []byte(fleetPipeline(0, f.r.URL, "  interval: 100h\n")), 0o600); err != nil {
+		return fmt.Errorf("changing a pipeline: %w", err)
+	}
+	e, err := f.d.Entry(f.ctx, mark, func(e testbed.Entry) bool { return e.Message == "planned" && e.Fields["reason"] == "pipeline changed" })
+	f.reload = cost{e.At.Sub(begin), familyTime(f.d.PID) - used}
+	return err
+}
+
+// measureReconcile has all looked at, as prerig reconcile --all --wait does, until all requests are handled.
+func (f *fleet) measureReconcile() error {
+	if err := f.settle(); err != nil {
+		return err
+	}
+	used, begin := familyTime(f.d.PID), time.Now()
+	if err := f.runPrerig("reconcile", "--all", "--wait", "--timeout", "10m", "--state", filepath.Join(f.dir, "state")); err != nil {
+		return err
+	}
+	f.reconcile = cost{time.Since(begin), familyTime(f.d.PID) - used}
+	return nil
+}
