@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prerig/prerig/pipeline/backoff"
 	"github.com/prerig/prerig/pipeline/egress"
 	"github.com/prerig/prerig/pipeline/trust"
 )
@@ -86,8 +87,32 @@ func (a *api) call(ctx context.Context, doing, method, path string, in, out any)
 	return a.callAt(ctx, doing, method, a.at+path, in, out)
 }
 
-// callAt makes one call to a URL of the host.
+// Of calls that only read, which may be made again without harm.
+const (
+	// readTries is how often one is made, so that a host which refuses a part of its calls does not keep all that needs several of them
+	// from being done.
+	readTries = 4
+	// readWait is the longest that a host may want to be left alone for that, and quick how long the call before may have taken.
+	readWait, quick = 2 * time.Second, 5 * time.Second
+)
+
+// callAt makes one call to a URL of the host, and again soon where it only reads and the failure may pass.
 func (a *api) callAt(ctx context.Context, doing, method, to string, in, out any) (http.Header, error) {
+	for try := 1; ; try++ {
+		began := time.Now()
+		header, err := a.callOnce(ctx, doing, method, to, in, out)
+		wait, again := Retry(err)
+		if err == nil || !again || method != http.MethodGet || try == readTries || wait > readWait || time.Since(began) > quick {
+			return header, err
+		}
+		if backoff.Wait(ctx, max(wait, backoff.Delay(50*time.Millisecond, readWait, try))) != nil {
+			return header, err
+		}
+	}
+}
+
+// callOnce makes one call.
+func (a *api) callOnce(ctx context.Context, doing, method, to string, in, out any) (http.Header, error) {
 	e := &Error{Server: a.server, Repository: a.repository, Doing: doing}
 	request, err := a.request(ctx, method, to, in)
 	if err != nil {

@@ -175,3 +175,21 @@ func TestCertificateAuthority(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatOnlyReadsIsAskedAgain of a host that refuses some of its calls, and what writes is not.
+func TestWhatOnlyReadsIsAskedAgain(t *testing.T) {
+	const lists = "GET /repos/org/app/pulls?base=main&direction=desc&head=org%3Aprerig%2Fshop&per_page=100&sort=created&state=all"
+	s := newScript(t, "Bearer s3cret",
+		exchange{ask: lists, status: http.StatusBadGateway, answer: "<html>"},
+		exchange{ask: lists, status: http.StatusTooManyRequests, header: map[string]string{"Retry-After": "1"}, answer: "{}"},
+		exchange{ask: lists, answer: []any{recorded(t, "github", nil)}},
+		exchange{ask: "POST /repos/org/app/pulls", body: `{"base":"main","body":"` + body + `","head":"` + head + `","title":"` + title + `"}`, status: http.StatusBadGateway, answer: "{}"},
+	)
+	host := open(t, pullrequest.Options{Provider: "GitHub", Repository: "https://github.com/org/app", API: s.url})
+	if r, err := host.Find(t.Context(), head, "main"); err != nil || r == nil || r.Number != 2 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	if _, err := host.Create(t.Context(), head, "main", content); err == nil {
+		t.Error("a call that writes was made again")
+	}
+}

@@ -37,6 +37,7 @@ type script struct {
 	authorization string
 	mu            sync.Mutex
 	left          []exchange
+	failed        exchange // the last, where it was one that is asked for again: it fails each time that the script has nothing else
 }
 
 func newScript(t *testing.T, authorization string, exchanges ...exchange) *script {
@@ -61,6 +62,9 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.t.Error(err)
 	}
 	ask := r.Method + " " + r.URL.RequestURI()
+	if s.failed.ask == ask && (len(s.left) == 0 || s.left[0].ask != ask) {
+		s.left = append([]exchange{s.failed}, s.left...)
+	}
 	if len(s.left) == 0 || s.left[0].ask != ask {
 		want := "nothing"
 		if len(s.left) > 0 {
@@ -71,7 +75,10 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	e := s.left[0]
-	s.left = s.left[1:]
+	s.left, s.failed = s.left[1:], exchange{}
+	if r.Method == http.MethodGet && (e.status >= http.StatusInternalServerError || e.status == http.StatusTooManyRequests) {
+		s.failed = e
+	}
 	if got := r.Header.Get("Authorization"); got != s.authorization {
 		s.t.Errorf("%s: Authorization is %q", ask, got)
 	}
