@@ -19,7 +19,7 @@ import (
 func (h *hecticReview) settles() {
 	h.t.Helper()
 	begin := time.Now()
-	for deadline := begin.Add(10 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
+	for deadline := begin.Add(30 * time.Minute); ; time.Sleep(time.Second) {
 		problem := ""
 		for g := range h.groups {
 			if problem = h.unsettled(h.head(g)); problem != "" {
