@@ -46,6 +46,9 @@ type UnchangedCheck struct {
 	snapshot *source.Snapshot
 	changes  map[string]*tree.Changes // since the trees of earlier looks; nil where they cannot be compared
 	files    map[string]string        // digests of the files of policies
+
+	unneeded []*tree.Footprint // of pipelines of which nothing was needed
+	unsure   bool              // of one of them it is not known where that comes from
 }
 
 // At begins a look.
@@ -61,14 +64,17 @@ func (l *UnchangedCheck) Needs(e catalog.Entry, state *status.State) (reason str
 	l.looks.mu.Unlock()
 	ok = ok && known.pipeline == e.Digest && known.state == state && known.policies == policies && l.isUntouched(known) &&
 		!(notesRevisions(e.Pipeline) && state.Seen.Revision != l.snapshot.Revision)
+	l.unsure = l.unsure || notesRevisions(e.Pipeline)
 	if !ok {
 		var at *tree.Footprint
 		if reason, needed, at = l.builder.checkNeeds(e.Pipeline, state, l.snapshot); needed || at == nil {
+			l.unsure = true
 			l.looks.Forget(e.Key)
 			return reason, needed
 		}
 		known = cacheEntry{pipeline: e.Digest, state: state, policies: policies, at: at}
 	}
+	l.unneeded = append(l.unneeded, known.at)
 	known.root = l.snapshot.Tree.ID()
 	l.looks.mu.Lock()
 	defer l.looks.mu.Unlock()
@@ -98,11 +104,52 @@ func (l *UnchangedCheck) policyDigests(e catalog.Entry) string {
 		}
 		sum, ok := l.files[ref.File]
 		if !ok {
-			content, err := l.builder.readFile(ref.File)
-			sum = fmt.Sprintf("%x %t\n", sha256.Sum256(content), err == nil)
+			sum = l.builder.policyDigest(ref.File)
 			l.files[ref.File] = sum
 		}
 		all.WriteString(sum)
 	}
 	return all.String()
+}
+
+// policyDigest returns a digest of the file of a policy.
+func (b *Builder) policyDigest(file string) string {
+	content, err := b.readFile(file)
+	return fmt.Sprintf("%x %t\n", sha256.Sum256(content), err == nil)
+}
+
+// Unneeded is the finding of a look that nothing is needed for any of many pipelines. It holds for later trees that do not differ where
+// it comes from, as long as these pipelines, their states and the builder are what they were. It is for one goroutine at a time.
+type Unneeded struct {
+	root       string
+	files      map[string]string
+	footprints []*tree.Footprint
+}
+
+// Unneeded returns what the look has found, nil where something was needed, or where it is not known what that comes from.
+func (l *UnchangedCheck) Unneeded() *Unneeded {
+	if l.unsure {
+		return nil
+	}
+	return &Unneeded{l.snapshot.Tree.ID(), l.files, l.unneeded}
+}
+
+// Holds reports whether the finding is true for another snapshot of the source, too.
+func (u *Unneeded) Holds(b *Builder, snapshot *source.Snapshot) bool {
+	for file, sum := range u.files {
+		if b.policyDigest(file) != sum {
+			return false
+		}
+	}
+	changes, ok := snapshot.Tree.Since(u.root)
+	if !ok {
+		return false
+	}
+	for _, at := range u.footprints {
+		if changes.Touch(at) {
+			return false
+		}
+	}
+	u.root = snapshot.Tree.ID()
+	return true
 }

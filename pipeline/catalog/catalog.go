@@ -123,6 +123,21 @@ func (c *Catalog) Get(key string) (Entry, bool) {
 	return e, ok
 }
 
+// GetAll returns the entries of keys, in their order, and the keys without one.
+func (c *Catalog) GetAll(keys []string) (found []Entry, gone []string) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	found = make([]Entry, 0, len(keys))
+	for _, key := range keys {
+		if e, ok := c.entries[key]; ok {
+			found = append(found, e)
+		} else {
+			gone = append(gone, key)
+		}
+	}
+	return found, gone
+}
+
 // All returns every entry, sorted by key.
 func (c *Catalog) All() []Entry {
 	c.mu.RLock()

@@ -168,3 +168,42 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestMatchIsRememberedForOneIndex: the same change finds the same, also of another commit, and what is new after a reload.
+func TestMatchIsRememberedForOneIndex(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"a.yaml": pipeline("a", "{git: {url: https://h/a, ref: {branch: main}}}")})
+	c, err := Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	match := func(ref, commit string, deleted bool) []string {
+		return c.Match([]event.Change{{Git: &event.GitChange{URLs: []string{"https://h/a"}, Ref: ref, After: commit, Deleted: deleted}}})
+	}
+	for _, commit := range []string{"1", "1", "2"} {
+		if got := match("refs/heads/main", commit, false); !slices.Equal(got, []string{"a"}) {
+			t.Errorf("got %v", got)
+		}
+	}
+	if got := match("refs/heads/other", "1", false); len(got) != 0 {
+		t.Errorf("another branch: %v", got)
+	}
+	if got := match("refs/heads/main", "1", true); len(got) != 0 {
+		t.Errorf("a branch that is gone: %v", got)
+	}
+	if len(c.index.matched) != 3 {
+		t.Errorf("%d changes are remembered", len(c.index.matched))
+	}
+	write(t, dir, map[string]string{"b.yaml": pipeline("b", "{git: {url: https://h/a}}")})
+	if _, err := c.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if got := match("refs/heads/main", "1", false); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("after a reload: %v", got)
+	}
+	for i := range maxMatched {
+		if match(fmt.Sprint("refs/heads/", i), "1", false); len(c.index.matched) > maxMatched {
+			t.Fatal("what is remembered grows without an end")
+		}
+	}
+}

@@ -4,11 +4,13 @@
 package catalog
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/event"
@@ -36,6 +38,10 @@ type changeIndex struct {
 
 	proposed map[string][]watchedRef // by normal URL: branches that pull requests go to and are from
 	previews map[string][]watchedRef // by normal URL: branches whose pull requests are previewed
+
+	matching sync.Mutex
+	matched  map[string][]string // what Match has found for changes of one branch or tag
+	room     int                 // for more of it
 }
 
 // originKey stands for a repository of the pipelines themselves, by its position. It cannot be that of a pipeline.
@@ -126,11 +132,28 @@ func (x *changeIndex) addSource(key string, source v1alpha1.Source, flux string)
 	x.kind[kind] = append(x.kind[kind], w)
 }
 
-// Match returns the keys of the pipelines that the changes could touch, sorted.
+// Match returns the keys of the pipelines that the changes could touch, sorted. The caller must not change them.
 func (c *Catalog) Match(changes []event.Change) []string {
 	c.mu.RLock()
 	x := c.index
 	c.mu.RUnlock()
+	return x.match(changes)
+}
+
+// maxMatched bounds what is remembered of changes, in keys.
+const maxMatched = 1 << 16
+
+// match is Match. Of a repository with many pipelines most changes are of the same branch.
+func (x *changeIndex) match(changes []event.Change) []string {
+	what, err := json.Marshal(withoutCommits(changes))
+	if err != nil {
+		panic(err) // it is plain data
+	}
+	x.matching.Lock()
+	defer x.matching.Unlock()
+	if keys, ok := x.matched[string(what)]; ok {
+		return keys
+	}
 	found := map[string]bool{}
 	for _, change := range changes {
 		x.matchChange(change, func(key string) { found[key] = true })
@@ -142,7 +165,25 @@ func (c *Catalog) Match(changes []event.Change) []string {
 		}
 	}
 	sort.Strings(keys)
+	keys = slices.Clip(keys)
+	if x.room -= 1 + len(keys); x.room < 0 {
+		x.matched, x.room = map[string][]string{}, maxMatched
+	}
+	x.matched[string(what)] = keys
 	return keys
+}
+
+// withoutCommits returns changes without the commits of branches, which do not matter for what they could touch.
+func withoutCommits(changes []event.Change) []event.Change {
+	out := slices.Clone(changes)
+	for i, change := range out {
+		if change.Git != nil {
+			git := *change.Git
+			git.Before, git.After = "", ""
+			out[i].Git = &git
+		}
+	}
+	return out
 }
 
 // MatchProposed returns the keys of the pipelines whose pull requests go to, or are from, a branch that has moved or was deleted, and of

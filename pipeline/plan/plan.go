@@ -57,6 +57,7 @@ type Planner struct {
 	next        map[string]time.Time   // when a pipeline may run again
 	looked      map[string]time.Time   // when a pipeline's source was looked at last
 	sources     map[string]sourceText  // of pipelines
+	settled     map[string]*settledSource
 }
 
 // sourceText is a text that is equal for the pipelines of one source, and the entry that it was made of.
@@ -83,7 +84,10 @@ func (p *Planner) Event(ctx context.Context, e event.Event, stored time.Time) er
 	if err := p.Consider(ctx, touched, cause); err != nil {
 		return err
 	}
-	proposed := slices.DeleteFunc(p.Catalog.MatchProposed(e.Changes), func(key string) bool { return slices.Contains(touched, key) })
+	proposed := slices.DeleteFunc(p.Catalog.MatchProposed(e.Changes), func(key string) bool {
+		_, found := slices.BinarySearch(touched, key)
+		return found
+	})
 	cause.Drift, cause.Moved = true, true
 	return p.Consider(ctx, proposed, cause)
 }
@@ -132,16 +136,11 @@ func (p *Planner) Consider(ctx context.Context, keys []string, cause Cause) erro
 
 // runnableEntries returns the pipelines that could run.
 func (p *Planner) runnableEntries(keys []string) []catalog.Entry {
-	var out []catalog.Entry
-	for _, key := range keys {
-		e, ok := p.Catalog.Get(key)
-		if !ok {
-			p.forgetPipeline(key)
-		} else if e.Err == nil {
-			out = append(out, e)
-		}
+	found, gone := p.Catalog.GetAll(keys)
+	for _, key := range gone {
+		p.forgetPipeline(key)
 	}
-	return out
+	return slices.DeleteFunc(found, func(e catalog.Entry) bool { return e.Err != nil })
 }
 
 // planSources looks at each source once and gives what is to run, in one batch where all sources answer soon.
@@ -225,7 +224,12 @@ func (p *Planner) forgetPipeline(key string) {
 func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.Entry, pending map[string]bool, cause Cause) []queue.Job {
 	done, err := p.unresponsive.takeTurn(key, p.sourceLock(key))
 	defer done()
-	resolved, rendered := time.Now(), p.lastRenders(entries)
+	resolved, stored := time.Now(), p.Store.Seen()
+	settled := p.lastSettled(key, entries, pending, cause)
+	var rendered []*status.State
+	if settled == nil {
+		rendered = p.statesOf(entries)
+	}
 	looking, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
 	first := entries[0]
@@ -241,12 +245,18 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 	}
 	if snapshot != nil {
 		p.noteLook(entries, resolved)
+		if settled.holds(p, snapshot) {
+			return nil
+		}
+	}
+	if rendered == nil {
+		rendered = p.statesBefore(entries, stored)
 	}
 	published, look := publish.Readers(p.Fetcher, p.Secrets, nil), p.unchanged.At(p.Builder, snapshot)
 	checking, stop := context.WithTimeout(ctx, driftTimeout)
 	defer stop()
 	var jobs []queue.Job
-	for _, e := range entries {
+	for i, e := range entries {
 		job := cause.newJob(e)
 		control := p.Store.Control(e.Key)
 		if e.Pipeline.Spec.Suspend || control.Suspended {
@@ -287,11 +297,18 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 		}
 		p.Log.Debug("to run", "id", cause.ID, "pipeline", e.Key, "because", reason)
 		// A run that is under way may see a newer revision than this, and publish it before it is killed.
-		if !pending[e.Key] {
-			job.Revision, job.Resolved, job.Rendered = snapshot.Revision, resolved, rendered[e.Key]
+		if !pending[e.Key] && rendered != nil {
+			job.Revision, job.Resolved, job.Rendered = snapshot.Revision, resolved, rendered[i].Seen.Resolved
 			job.Mounted = mountedRevisions(snapshot)
 		}
 		jobs = append(jobs, job)
+	}
+	switch {
+	case cause.Drift: // it asks for more than others do
+	case snapshot == nil || len(jobs) > 0 || len(pending) > 0:
+		p.noteSettled(key, nil)
+	default:
+		p.noteSettled(key, &settledSource{entries: entries, stored: stored, unneeded: look.Unneeded()})
 	}
 	return jobs
 }
@@ -318,11 +335,11 @@ func (p *Planner) dropOldRevision(job *queue.Job) {
 	}
 }
 
-// lastRenders returns for each pipeline what its state says of its last render, see queue.Job.
-func (p *Planner) lastRenders(entries []catalog.Entry) map[string]time.Time {
-	out := make(map[string]time.Time, len(entries))
-	for _, e := range entries {
-		out[e.Key] = p.Store.Get(e.Key).Seen.Resolved
+// statesOf returns the states of pipelines as they are now, for what they say of the last render, see queue.Job.
+func (p *Planner) statesOf(entries []catalog.Entry) []*status.State {
+	out := make([]*status.State, len(entries))
+	for i, e := range entries {
+		out[i] = p.Store.Get(e.Key)
 	}
 	return out
 }

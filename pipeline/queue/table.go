@@ -202,6 +202,13 @@ func (t *Table) Names(prefix string) []string {
 	return slices.Clone(out)
 }
 
+// Seen is the revision of the last change that Get tells of.
+func (t *Table) Seen() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.seen
+}
+
 // Named is a number that is another one after a name came or went.
 func (t *Table) Named() uint64 {
 	t.mu.Lock()

@@ -217,6 +217,9 @@ func (s *Store) Drop(ctx context.Context, pipeline string, runs []Run) {
 
 func diffName(pipeline, run string) string { return diffPrefix + pipeline + "#" + run }
 
+// Seen is a number that is another one after anything was stored or forgotten, as far as this process knows it.
+func (s *Store) Seen() uint64 { return s.table.Seen() }
+
 // Named is a number that is another one after something was stored of a pipeline of which nothing was, or the last of it is forgotten.
 func (s *Store) Named() uint64 { return s.table.Named() }
 

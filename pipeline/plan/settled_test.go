@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plan_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/prerig/prerig/pipeline/plan"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+// TestWhatIsRememberedOfASourceKeepsNothingFromRunning has a planner that remembers go through random changes, and another one, which
+// knows of nothing, look after it: that finds nothing more to run.
+func TestWhatIsRememberedOfASourceKeepsNothingFromRunning(t *testing.T) {
+	const n = 6
+	b := newBed(t, n, func(i int, url string) string {
+		if i == 0 {
+			return branches(i, url) + "  policies: [{file: mesh.yaml}]\n"
+		}
+		return branches(i, url)
+	})
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	quick, steps := 0, 60
+	for step := range steps {
+		app, commit := name(r.IntN(n)), "none"
+		text := fmt.Sprint("kind: Deployment\nmetadata: {name: x", r.IntN(3), "}\n")
+		what := "nothing"
+		switch r.IntN(12) {
+		case 0, 1, 2, 3, 4:
+			what, commit = "docs", b.repository.Commit("docs", map[string]string{"docs/README.md": fmt.Sprint(step)})
+		case 5:
+			what, commit = "a file of "+app, b.repository.Commit("app", map[string]string{"apps/" + app + "/app.yaml": text})
+		case 6:
+			what, commit = "what all share", b.repository.Commit("policy", map[string]string{"policy/policy.yaml": text})
+		case 7:
+			what = "a policy of the planner's own"
+			b.write(b.policies, "mesh.yaml", text)
+		case 8:
+			what = "a state of " + app
+			b.change(app, func(s *status.State) { s.Seen.Outcome, s.Seen.Stage = status.Failed, status.StagePublish })
+		case 9:
+			what = "suspension of " + app
+			b.suspend(app, r.IntN(2) == 0)
+		case 10:
+			what = "a definition of " + app
+			i := r.IntN(n)
+			b.write(b.pipelines, name(i)+".yaml", strings.Replace(branches(i, b.repository.URL), "metadata: {", fmt.Sprintf("metadata: {labels: {step: %q}, ", fmt.Sprint(step)), 1))
+			b.reload()
+		}
+		if b.planner.IsSettled(b.event(commit).Changes) {
+			quick++
+		}
+		if err := b.planner.Event(t.Context(), b.event(commit), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		found, err := b.queue.Pending(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := &plan.Planner{
+			Catalog: b.planner.Catalog, PipelinesDir: b.pipelines, Fetcher: b.planner.Fetcher, Builder: b.planner.Builder, Store: b.store, Queue: b.queue,
+			Log: b.planner.Log,
+		}
+		if err := other.Event(t.Context(), b.event(commit), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		want, err := b.queue.Pending(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, found, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("step %d, %s: %s", step, what, diff)
+		}
+		b.asked()
+	}
+	if quick == 0 || quick == steps {
+		t.Errorf("%d of %d events were answered from what is remembered", quick, steps)
+	}
+}
