@@ -8,8 +8,8 @@
 #                       the same images from dist/image and dist/image-pipeline, which `make dist-image` and
 #                       `make dist-image-pipeline` fill on the host; they pull nothing
 #
-# Each image holds one static binary, /etc/passwd with nobody (kustomize and kpt run functions as that user, by name), and
-# the licence texts. The function needs no network, no writable file system, no environment and no arguments.
+# Each image holds a static binary, /etc/passwd with nobody (kustomize and kpt run functions as that user, by name), and
+# the licence texts; the pipeline's also the renderer that prerig starts. The function needs no network, no writable file system, no environment and no arguments.
 #
 # The pipeline's image also holds the CA certificates of the machine or stage that built it, as it talks to Git hosts and
 # registries, and /var/lib/prerig for its state: the only directory that it writes to, so mount a volume there. It looks

@@ -15,6 +15,14 @@ dist := dist
 mains := $(patsubst ./%/main.go,./%,$(wildcard ./fn/cmd/*/main.go ./pipeline/cmd/*/main.go))
 go_build := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
 
+# $(call build_prerig,DIRECTORY): prerig starts the renderer beside it only if it is the one that was built with it, which it knows
+# by the build ID.
+define build_prerig
+$(go_build) -o $(1)/ ./pipeline/cmd/prerig-render
+id=$$($(host) go tool buildid $(1)/prerig-render) && CGO_ENABLED=0 go build -trimpath -o $(1)/ \
+  -ldflags "-s -w -X main.version=$(VERSION) -X $(module)/pipeline/render.builtWith=go:$$id" ./pipeline/cmd/prerig
+endef
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -24,7 +32,8 @@ help: ## Say what there is to make.
 .PHONY: build
 build: ## Build the static binaries into dist/.
 	@mkdir -p $(dist)
-	$(go_build) -o $(dist)/ $(mains)
+	$(go_build) -o $(dist)/ ./fn/cmd/prerig-fn
+	$(call build_prerig,$(dist))
 
 .PHONY: demo
 demo: build ## Show the diff that injecting makes in an example, and the pipeline from a push to a rendered commit.
@@ -322,12 +331,12 @@ printf 'nobody:x:65534:65534:nobody:/:/sbin/nologin\n' > $(1)/etc/passwd
 printf 'nobody:x:65534:\n' > $(1)/etc/group
 cp LICENSE $(1)/usr/share/licenses/prerig/
 $(host) go run ./fn/internal/licenses -o $(1)/usr/share/licenses/prerig/THIRD-PARTY $(2)
-$(go_build) -o $(1)/usr/local/bin/ $(2)
 endef
 
 .PHONY: dist-image
 dist-image: ## Lay out the function's image in dist/image, with the binary built here.
 	$(call image_files,$(dist)/image,./fn/cmd/prerig-fn)
+	$(go_build) -o $(dist)/image/usr/local/bin/ ./fn/cmd/prerig-fn
 
 # Where systems keep the certificates that they trust; the pipeline's image takes them along.
 CA_CERTIFICATES ?= $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem))
@@ -336,6 +345,7 @@ CA_CERTIFICATES ?= $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /et
 dist-image-pipeline: ## Lay out the pipeline's image in dist/image-pipeline, with the binary built here.
 	@if [ ! -f "$(CA_CERTIFICATES)" ]; then echo "no CA certificates found on this machine: set CA_CERTIFICATES=FILE"; exit 1; fi
 	$(call image_files,$(dist)/image-pipeline,./pipeline/cmd/prerig)
+	$(call build_prerig,$(dist)/image-pipeline/usr/local/bin)
 	mkdir -p $(dist)/image-pipeline/etc/ssl/certs $(dist)/image-pipeline/etc/prerig $(dist)/image-pipeline-state/prerig
 	cp $(CA_CERTIFICATES) $(dist)/image-pipeline/etc/ssl/certs/ca-certificates.crt
 

@@ -37,19 +37,13 @@ func Execute(ctx context.Context, in io.Reader, out, stderr io.Writer) error {
 	if err != nil {
 		return refuseInput(out, stderr, err)
 	}
-	report, err := runList(ctx, list)
+	changes := manifest.NewChanges(len(list.Items))
+	report, err := runList(ctx, list, changes)
 	if err != nil {
-		report = &Report{Results: result.Results{{Severity: result.Error, Message: err.Error()}}}
+		report, changes = &Report{Results: result.Results{{Severity: result.Error, Message: err.Error()}}}, manifest.NewChanges(len(list.Items))
 	}
-	docs := append([]*manifest.Document(nil), list.Items...)
-	for i, item := range report.Items {
-		if docs[i] = item.Doc; item.Doc.Empty() && !list.Items[i].Empty() {
-			docs[i] = nil // taken out
-		}
-	}
-	docs = slices.DeleteFunc(docs, func(d *manifest.Document) bool { return d == nil })
-	docs = append(docs, report.Added...)
-	if err := list.Write(out, docs, append(list.Results[:len(list.Results):len(list.Results)], report.Results...)); err != nil {
+	results := append(list.Results[:len(list.Results):len(list.Results)], report.Results...)
+	if err := writeList(out, list, changes, report, results); err != nil {
 		return fmt.Errorf("writing the ResourceList: %w", err)
 	}
 	printProblems(stderr, report.Results)
@@ -59,8 +53,25 @@ func Execute(ctx context.Context, in io.Reader, out, stderr io.Writer) error {
 	return nil
 }
 
+// writeList writes the list with what changed in it, without the items that the report empties, and with those that it adds.
+func writeList(out io.Writer, list *manifest.ResourceList, changes *manifest.Changes, report *Report, results result.Results) error {
+	gone := func(i int) bool {
+		return i < len(report.Items) && report.Items[i].Doc.Empty() && !list.Items[i].Empty()
+	}
+	if len(report.Added) == 0 && !slices.ContainsFunc(report.Items, func(item Item) bool { return gone(item.Index) }) {
+		return list.WriteChanges(out, changes, results)
+	}
+	var docs []*manifest.Document
+	for i, doc := range list.Items {
+		if !gone(i) {
+			docs = append(docs, changes.Or(i, doc))
+		}
+	}
+	return list.Write(out, append(docs, report.Added...), results)
+}
+
 // runList applies the functionConfig to the items.
-func runList(ctx context.Context, list *manifest.ResourceList) (*Report, error) {
+func runList(ctx context.Context, list *manifest.ResourceList, changes *manifest.Changes) (*Report, error) {
 	if list.FunctionConfig == nil {
 		return nil, fmt.Errorf("reading functionConfig: there is none; name an InjectionPolicy as the function's configuration")
 	}
@@ -80,7 +91,7 @@ func runList(ctx context.Context, list *manifest.ResourceList) (*Report, error) 
 	for i, doc := range list.Items {
 		items[i] = Item{Doc: doc, Index: i}
 	}
-	report, err := injector.Run(ctx, items)
+	report, err := injector.RunEach(ctx, items, changes.Put)
 	if report != nil {
 		report.Results = lint.JoinMesh(report.Results)
 	}

@@ -8,24 +8,40 @@ import (
 	"slices"
 
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/sidecar"
 )
 
-// collectOutcomes puts the units' outcomes into the report, in the order of the input.
-func (in *Injector) collectOutcomes(report *Report, units []*unit) {
+// collectOutcomes puts the units' outcomes into the report, in the order of the input, and gives the documents to take that were not
+// settled before.
+func (in *Injector) collectOutcomes(report *Report, units []*unit, take func(int, *manifest.Document)) {
 	for _, u := range units {
 		report.Outcomes = append(report.Outcomes, u.outcomes...)
 		report.Results = append(report.Results, u.results...)
 		report.Suppressed = append(report.Suppressed, u.suppressed...)
 	}
 	for item, u := range topLevel(units) {
-		if doc, err := assembleDocument(u); err != nil {
+		doc, err := assembleDocument(u)
+		switch {
+		case err != nil:
 			u.results = nil
 			u.addError("", err)
 			report.Results = append(report.Results, u.results...)
-		} else if doc != u.doc {
+		case u.dropped:
 			report.Items[item].Doc = doc
+		case doc != u.doc:
+			take(item, doc)
 		}
 	}
+}
+
+// give hands the changed document to take, where nothing that other units say can change it any more: an element goes on to its
+// list, and an object of a sidecar may have to go.
+func (u *unit) give(take func(int, *manifest.Document)) {
+	if u.changed == nil || u.item < 0 || u.doc.Contains(sidecar.ObjectAnnotation) {
+		return
+	}
+	take(u.item, u.changed)
+	u.changed = nil
 }
 
 // topLevel returns the units that are not elements of another.

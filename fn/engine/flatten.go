@@ -18,6 +18,7 @@ type unit struct {
 	doc   *manifest.Document
 	path  string
 	index int
+	item  int // the index of the item that the document is, -1 for an element
 	meta  manifest.Meta
 	// elements are the units of a list, and broken says that the document cannot be read.
 	elements []*unit
@@ -37,8 +38,8 @@ type unit struct {
 // flattenItems returns the units of all items, those of lists included, in their order.
 func flattenItems(items []Item) []*unit {
 	units := make([]*unit, 0, len(items))
-	for _, item := range items {
-		units = append(units, openUnit(&unit{doc: item.Doc, path: item.Path, index: item.Index})...)
+	for i, item := range items {
+		units = append(units, openUnit(&unit{doc: item.Doc, path: item.Path, index: item.Index, item: i})...)
 	}
 	return units
 }
@@ -73,7 +74,7 @@ func openUnit(u *unit) []*unit {
 		return units
 	}
 	for _, doc := range elements {
-		e := openUnit(&unit{doc: doc, path: u.path, index: u.index})
+		e := openUnit(&unit{doc: doc, path: u.path, index: u.index, item: -1})
 		u.elements = append(u.elements, e[0])
 		units = append(units, e...)
 	}

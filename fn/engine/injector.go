@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/workload"
 )
 
@@ -85,6 +86,23 @@ func New(policies []*v1alpha1.InjectionPolicy, opts ...Option) (*Injector, error
 // Run injects into the workloads among the items. It gives an error only where ctx is done; what is wrong with a policy or
 // an object is among the report's results, and leaves the object as it was.
 func (in *Injector) Run(ctx context.Context, items []Item) (*Report, error) {
+	changed := make([]*manifest.Document, len(items)) // each is written once
+	report, err := in.RunEach(ctx, items, func(i int, d *manifest.Document) { changed[i] = d })
+	if err != nil {
+		return report, err
+	}
+	for i, d := range changed {
+		if d != nil {
+			report.Items[i].Doc = d
+		}
+	}
+	return report, nil
+}
+
+// RunEach is Run that hands each document that changes to take, by the index of its item, as soon as it is settled, and does not keep
+// it. The report has the documents that came in, and empty ones for those that are to go. take is called once for a document, by
+// several goroutines at once. Where the run ends early, with an error or because ctx is done, some documents may have been taken.
+func (in *Injector) RunEach(ctx context.Context, items []Item, take func(i int, d *manifest.Document)) (*Report, error) {
 	report := &Report{Items: append([]Item(nil), items...)}
 	units := flattenItems(items)
 	surroundings := readCluster(units)
@@ -94,12 +112,16 @@ func (in *Injector) Run(ctx context.Context, items []Item) (*Report, error) {
 	if report.Failed() {
 		return report, ctx.Err()
 	}
-	if err := in.forEachUnit(ctx, units, func(u *unit) { in.workOn(u, plans, surroundings) }); err != nil {
+	work := func(u *unit) {
+		in.workOn(u, plans, surroundings)
+		u.give(take)
+	}
+	if err := in.forEachUnit(ctx, units, work); err != nil {
 		return report, err
 	}
 	added, results := in.addObjects(units)
 	report.Added = added
-	in.collectOutcomes(report, units)
+	in.collectOutcomes(report, units, take)
 	report.Results = append(report.Results, results...)
 	report.Results = append(report.Results, guessedNamespace(report.Outcomes)...)
 	found, suppressed := lintSet(units, plans, surroundings)

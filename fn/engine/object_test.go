@@ -5,12 +5,15 @@ package engine_test
 
 import (
 	"bytes"
+	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/engine"
+	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/fn/result"
 )
 
@@ -50,7 +53,41 @@ func try(t *testing.T, text string, mode v1alpha1.Mode, input string) (string, *
 	if err != nil {
 		t.Fatal(err)
 	}
+	sameOneByOne(t, in, input, report)
 	return string(stream(report)), report
+}
+
+// sameOneByOne makes sure that RunEach gives what Run gives, each document once.
+func sameOneByOne(t *testing.T, in *engine.Injector, input string, want *engine.Report) {
+	t.Helper()
+	items := parse(t, "in.yaml", []byte(input))
+	changes := manifest.NewChanges(len(items))
+	var mu sync.Mutex
+	taken := map[int]bool{}
+	report, err := in.RunEach(t.Context(), items, func(i int, d *manifest.Document) {
+		mu.Lock()
+		defer mu.Unlock()
+		if taken[i] {
+			t.Errorf("document %d is taken twice", i)
+		}
+		taken[i] = true
+		changes.Put(i, d)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range report.Items {
+		if taken[i] && report.Items[i].Doc.Text() != items[i].Doc.Text() {
+			t.Errorf("document %d is taken and replaced", i)
+		}
+		report.Items[i].Doc = changes.Or(i, report.Items[i].Doc)
+	}
+	if got, want := string(stream(report)), string(stream(want)); got != want {
+		t.Errorf("document by document it gives\n%s\nwant\n%s", got, want)
+	}
+	if !reflect.DeepEqual(report.Results, want.Results) {
+		t.Errorf("document by document the results are\n%v\nwant\n%v", report.Results, want.Results)
+	}
 }
 
 func errorsOf(r *engine.Report) string {

@@ -180,8 +180,7 @@ func (in *injectRun) writeManifests(ctx context.Context, b *batch.Batch) error {
 	case in.diff:
 		return nil
 	default:
-		_, err = in.streams.Out.Write(b.Stream())
-		if err != nil {
+		if err = b.WriteStream(in.streams.Out); err != nil {
 			return fmt.Errorf("writing standard output: %w", err)
 		}
 		return nil

@@ -4,7 +4,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -166,7 +165,7 @@ func (r *manifestRun) readFiles(ctx context.Context, args []string) (*batch.Batc
 	if err != nil {
 		return nil, err
 	}
-	if len(b.Files) == 1 && b.Files[0].Input.Stdin() && len(bytes.TrimSpace(b.Files[0].Input.Data)) == 0 {
+	if len(b.Files) == 1 && b.Files[0].Input.Stdin() && b.Files[0].Blank() {
 		return nil, errors.New("standard input is empty: what was to write into it has failed or found nothing")
 	}
 	r.batch = b

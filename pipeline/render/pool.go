@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -20,7 +19,8 @@ import (
 
 // Options of a Pool.
 type Options struct {
-	// Command starts a renderer: a program and arguments. The default is this program with Command as its argument.
+	// Command starts a renderer: a program and arguments. The default is the Program that was built together with this one, and
+	// where it is not beside this one, this one with Command as its argument.
 	Command []string
 	// Warm is how many renderers are kept ready. Each is used once; none makes a render wait for its process to start.
 	Warm int
@@ -47,11 +47,10 @@ type Pool struct {
 // NewPool returns a pool. Close ends it.
 func NewPool(options Options) (*Pool, error) {
 	if len(options.Command) == 0 {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, fmt.Errorf("finding this program: %w", err)
+		var err error
+		if options.Command, err = defaultCommand(); err != nil {
+			return nil, err
 		}
-		options.Command = []string{self, Command}
 	}
 	keepFiles()
 	p := &Pool{sessions: sessionPool{most: max(2, options.Warm)}, options: options, asking: maxQuestions, warm: make(chan *rendererProcess, options.Warm), wanted: make(chan struct{}, options.Warm), done: make(chan struct{})}

@@ -6,9 +6,12 @@
 package batch
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"io"
 	"slices"
+	"strings"
 
 	"github.com/prerig/prerig/fn"
 	"github.com/prerig/prerig/fn/api/v1alpha1"
@@ -44,6 +47,10 @@ type File struct {
 	idle  []bool // documents that are not worked on
 	after []*manifest.Document
 	added []*manifest.Document
+	// changes are what documents have become, by their indexes in items, which is -1 for those that are not worked on. They go before
+	// what is in after.
+	changes *manifest.Changes
+	items   []int
 	// incomplete says that a document cannot be read. The others are worked on, and the file does not go on to the output.
 	incomplete bool
 }
@@ -122,10 +129,11 @@ func isReadable(d *manifest.Document) bool {
 }
 
 // Run has the injector work on the documents and keeps what they became. The report is complete also where it has errors;
-// the files then are to be left alone.
+// the files then are to be left alone. The documents that changed are with the files, not in the report.
 func (b *Batch) Run(ctx context.Context, in *fn.Injector) (*fn.Report, error) {
 	items := b.Items()
-	report, err := in.Run(ctx, append(items[:len(items):len(items)], b.Locks...))
+	changes := manifest.NewChanges(len(items) + len(b.Locks))
+	report, err := in.RunEach(ctx, append(items[:len(items):len(items)], b.Locks...), changes.Put)
 	if err != nil {
 		return report, err
 	}
@@ -133,10 +141,11 @@ func (b *Batch) Run(ctx context.Context, in *fn.Injector) (*fn.Report, error) {
 	report.Results = append(slices.Clone(b.problems), report.Results...)
 	at := 0
 	for _, f := range b.Files {
-		f.after = slices.Clone(f.docs)
+		f.after, f.changes, f.items = slices.Clone(f.docs), changes, make([]int, len(f.docs))
 		for i := range f.docs {
+			f.items[i] = -1
 			if !f.idle[i] {
-				f.after[i] = report.Items[at].Doc
+				f.after[i], f.items[i] = report.Items[at].Doc, at
 				at++
 			}
 		}
@@ -170,12 +179,18 @@ func (f *File) Bytes() []byte { return f.bytes(func(*manifest.Document) bool { r
 // Output is what of the file goes on to a cluster: all but policies and image locks, of which a cluster knows nothing. ok is false
 // where there is nothing else in the file.
 func (f *File) Output() (content []byte, ok bool) {
+	keep, ok := f.kept()
+	return f.bytes(keep), ok
+}
+
+// kept reports of documents whether they go on to a cluster; ok is false where none does.
+func (f *File) kept() (keep func(*manifest.Document) bool, ok bool) {
 	isOurs := func(d *manifest.Document) bool { return isPolicy(d) || isLock(d) }
 	if !slices.ContainsFunc(f.docs, isOurs) {
-		return f.Bytes(), true
+		return func(*manifest.Document) bool { return true }, true
 	}
 	ok = len(f.added) > 0 || slices.ContainsFunc(f.docs, func(d *manifest.Document) bool { return !d.Empty() && !isOurs(d) })
-	return f.bytes(func(d *manifest.Document) bool { return !isOurs(d) }), ok
+	return func(d *manifest.Document) bool { return !isOurs(d) }, ok
 }
 
 // isLock reports whether a document is an ImageLock.
@@ -198,18 +213,43 @@ func isPolicy(d *manifest.Document) bool {
 	return ok && v1alpha1.IsPolicy(m.APIVersion, m.Kind)
 }
 
+// Blank reports whether the file has nothing but blanks in it.
+func (f *File) Blank() bool {
+	return len(bytes.TrimSpace(f.Input.Data)) == 0 &&
+		!slices.ContainsFunc(f.docs, func(d *manifest.Document) bool { return strings.TrimSpace(d.Text()) != "" })
+}
+
+// document is what a document has become.
+func (f *File) document(i int) *manifest.Document {
+	if f.changes == nil || f.items[i] < 0 {
+		return f.after[i]
+	}
+	return f.changes.Or(f.items[i], f.after[i])
+}
+
 // bytes is the content after the run of the documents that are kept.
 func (f *File) bytes(keep func(before *manifest.Document) bool) []byte {
-	var out []byte
-	for i, d := range f.after {
-		if keep(f.docs[i]) {
-			out = append(out, d.Raw()...)
+	var out bytes.Buffer
+	_ = f.write(&out, keep) // memory takes all
+	return out.Bytes()
+}
+
+// write writes the content after the run of the documents that are kept, one after the other.
+func (f *File) write(w io.Writer, keep func(before *manifest.Document) bool) error {
+	out := &streamWriter{w: bufio.NewWriterSize(w, 64<<10)}
+	for i, before := range f.docs {
+		switch {
+		case !keep(before):
+		case f.changes == nil || f.items[i] < 0:
+			out.putString(f.after[i].Text())
+		default:
+			_ = f.changes.WriteText(out, f.items[i], f.after[i])
 		}
 	}
 	for _, d := range f.added {
-		out = appendDocument(out, d.Raw())
+		out.putDocument(d.Raw())
 	}
-	return out
+	return out.w.Flush()
 }
 
 // Changed reports whether the bytes differ from the input.
@@ -217,8 +257,8 @@ func (f *File) Changed() bool {
 	if len(f.added) > 0 {
 		return true
 	}
-	for i, d := range f.after {
-		if d != f.docs[i] && !bytes.Equal(d.Raw(), f.docs[i].Raw()) {
+	for i, before := range f.docs {
+		if d := f.document(i); d != before && d.Text() != before.Text() {
 			return true
 		}
 	}
@@ -240,59 +280,14 @@ func (f *File) Policies() []string {
 func (f *File) Diff() []byte {
 	chunks := make([]diff.Chunk, 0, len(f.docs)+1)
 	for i, d := range f.docs {
-		chunks = append(chunks, diff.Chunk{Old: d.Raw(), New: f.after[i].Raw()})
+		chunks = append(chunks, diff.Chunk{Old: d.Raw(), New: f.document(i).Raw()})
 	}
 	if len(f.added) > 0 {
-		var out []byte
-		for _, d := range f.after {
-			out = append(out, d.Raw()...)
+		before := 0
+		for i := range f.docs {
+			before += len(f.document(i).Text())
 		}
-		chunks = append(chunks, diff.Chunk{New: f.Bytes()[len(out):]})
+		chunks = append(chunks, diff.Chunk{New: f.Bytes()[before:]})
 	}
 	return diff.Unified(f.Input.Path, chunks)
-}
-
-// Stream is what goes on of all files but the incomplete ones, one after the other as one stream of documents.
-func (b *Batch) Stream() []byte {
-	var out []byte
-	for _, f := range b.Files {
-		switch content, ok := f.Output(); {
-		case !ok, f.incomplete:
-		case len(b.Files) == 1:
-			return content
-		default:
-			out = appendDocument(out, content)
-		}
-	}
-	return out
-}
-
-// bom may stand at the start of a file, but not within a stream.
-var bom = []byte("\ufeff")
-
-// appendDocument puts a document start between two documents where there is none.
-func appendDocument(stream, doc []byte) []byte {
-	if len(bytes.TrimSpace(doc)) == 0 {
-		return stream
-	}
-	if len(stream) == 0 {
-		return append(stream, doc...)
-	}
-	doc = bytes.TrimPrefix(doc, bom)
-	if stream[len(stream)-1] != '\n' {
-		stream = append(stream, '\n')
-	}
-	switch {
-	case bytes.HasPrefix(doc, []byte("%")):
-		stream = append(stream, "...\n"...) // a directive is only read after a document end
-	case !startsDocument(doc):
-		stream = append(stream, "---\n"...)
-	}
-	return append(stream, doc...)
-}
-
-// startsDocument reports whether the first line is a document start.
-func startsDocument(doc []byte) bool {
-	rest, ok := bytes.CutPrefix(doc, []byte("---"))
-	return ok && (len(rest) == 0 || bytes.ContainsAny(rest[:1], " \t\r\n"))
 }

@@ -4,10 +4,12 @@
 package batch
 
 import (
+	"bufio"
+	"bytes"
 	"testing"
 )
 
-func TestAppendDocument(t *testing.T) {
+func TestPutDocument(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ stream, doc, want string }{
 		"first":                    {"", "a: 1\n", "a: 1\n"},
@@ -21,8 +23,12 @@ func TestAppendDocument(t *testing.T) {
 		"a directive":              {"a: 1\n", "%YAML 1.1\n---\nb: 1\n", "a: 1\n...\n%YAML 1.1\n---\nb: 1\n"},
 		"CRLF keeps its line ends": {"a: 1\r\n", "---\r\nb: 1\r\n", "a: 1\r\n---\r\nb: 1\r\n"},
 	} {
-		if got := string(appendDocument([]byte(tc.stream), []byte(tc.doc))); got != tc.want {
-			t.Errorf("%s: got %q, want %q", name, got, tc.want)
+		var got bytes.Buffer
+		out := &streamWriter{w: bufio.NewWriter(&got)}
+		out.putString(tc.stream)
+		out.putDocument([]byte(tc.doc))
+		if err := out.w.Flush(); err != nil || got.String() != tc.want {
+			t.Errorf("%s: got %q and %v, want %q", name, &got, err, tc.want)
 		}
 	}
 }

@@ -95,6 +95,9 @@ func (b *Batch) addInput(in files.Input) {
 		b.addDocuments(in, nil, []finding{f})
 		return
 	}
+	if in.Stdin() {
+		in.Data = nil // the documents have all of it, and nobody compares a stream with what comes of it
+	}
 	found := make([]finding, len(m.Docs))
 	for i, d := range m.Docs {
 		found[i] = recognizeDocument(d)
