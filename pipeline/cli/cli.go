@@ -22,7 +22,7 @@ const (
 	// ExitOK means that the command did what it was asked to do.
 	ExitOK = 0
 	// ExitFindings means that a command that checks has found something: prerig inject --check, prerig lint,
-	// prerig diff, prerig status --check.
+	// prerig diff, prerig verify, prerig status --check.
 	ExitFindings = 1
 	// ExitError means that the input, the policy or the command line was wrong, or that reading or writing failed.
 	ExitError = 2
@@ -101,7 +101,7 @@ cluster, just as the mesh's admission webhook would. Injecting needs no cluster 
 
 Exit codes of all commands:
   0  done
-  1  a check found something (inject --check, lint, gate, diff, status --check)
+  1  a check found something (inject --check, lint, gate, diff, verify, status --check)
   2  the input, the policy or a flag is wrong, or reading or writing failed`,
 		Example: `  prerig inject --diff k8s/                                 # show what would change
   prerig inject -i k8s/                                     # change the files
@@ -131,6 +131,7 @@ Exit codes of all commands:
 	})
 	addGroup(root, "Commands for manifests:",
 		newInject(streams), newExplain(streams), newLint(streams, version), newGate(streams, version), newImport(streams), newImages(streams, version))
+	addGroup(root, "Commands for clusters:", newVerify(streams))
 	addGroup(root, "Commands for pipelines:",
 		newRender(streams, version), newDiff(streams, version), newAffected(streams, version), newCharts(streams), newArgoCD(streams, version))
 	addGroup(root, "Commands that run the daemon:", newServe(streams, version), newWorker(streams, version))

@@ -66,3 +66,6 @@ func walkTexts(value any, path []any, visit func(path []any, text string)) {
 		visit(path, value)
 	}
 }
+
+// IsOne reports whether a text holds a credential, as Find would find it in a field.
+func IsOne(text string) bool { return formOf(text) != "" }

@@ -71,12 +71,17 @@ func generateFiles() ([]generatedFile, error) {
 	if err != nil {
 		return nil, err
 	}
+	report, err := verifyReportSchema()
+	if err != nil {
+		return nil, err
+	}
 	return []generatedFile{
 		{"schemas/injectionpolicy_v1alpha1.json", text},
 		{"schemas/krmfunctiondefinition.yaml", definition},
 		{apiDir + "/zz_generated.fields.go", table},
 		pipeline,
 		lock,
+		report,
 	}, nil
 }
 

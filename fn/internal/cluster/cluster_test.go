@@ -166,8 +166,14 @@ func testInstallation(t *testing.T, p *Programs, program string, i oracle.Instal
 // generated draws workloads until there are as many as are asked for that the API server takes.
 func generated(t *testing.T, c *Cluster, installation string, part float64) []*unstructured.Unstructured {
 	t.Helper()
-	seed, n := setting(t, "PRERIG_CLUSTER_SEED", 1), setting(t, "PRERIG_CLUSTER_N", 300)
-	n = int(math.Ceil(float64(n) * part))
+	n := setting(t, "PRERIG_CLUSTER_N", 300)
+	return generatedN(t, c, installation, int(math.Ceil(float64(n)*part)))
+}
+
+// generatedN draws so many.
+func generatedN(t *testing.T, c *Cluster, installation string, n int) []*unstructured.Unstructured {
+	t.Helper()
+	seed := setting(t, "PRERIG_CLUSTER_SEED", 1)
 	var out []*unstructured.Unstructured
 	drawn, names := 0, map[string]bool{}
 	for ; len(out) < n; drawn++ {

@@ -1,0 +1,269 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/workload"
+	"github.com/prerig/prerig/pipeline/cli/files"
+	"github.com/prerig/prerig/pipeline/verify"
+	"github.com/prerig/prerig/pipeline/verify/live"
+	"github.com/prerig/prerig/pipeline/verify/rendered"
+)
+
+// verifyRun is the state of one prerig verify.
+type verifyRun struct {
+	streams Streams
+
+	rendered, revision, namespace string
+	paths, policies               []string
+	history                       int
+
+	files, audit            []string
+	kubeconfig, kubeContext string
+	kubernetes              string
+	namespaces              []string
+	all                     bool
+
+	ignore, sidecars, failOn []string
+	output                   string
+	verbose                  bool
+}
+
+// failStates are the values of --fail-on, with the states of pods that fail the command.
+var failStates = map[string][]verify.State{
+	"changed": {verify.Changed, verify.Unreadable},
+	"foreign": {verify.Foreign},
+	"older":   {verify.Older},
+	"removed": {verify.Removed},
+	"any":     {verify.Changed, verify.Unreadable, verify.Foreign, verify.Older, verify.Removed},
+	"never":   nil,
+}
+
+var failStateValues = []string{"changed", "foreign", "older", "removed", "any", "never"}
+
+func newVerify(streams Streams) *cobra.Command {
+	r := &verifyRun{streams: streams}
+	cmd := newCommand("verify [FILE]...", "Compare the pods of a cluster with what was committed")
+	cmd.Long = `Compare each pod of a cluster with the workload that was committed for it. The pod's owners lead
+to the workload; of its template is made what the API server and the controllers of Kubernetes
+would make of it, and that is what the pod is held against.
+
+A pod is as committed, of an older commit, of a workload that was removed, changed, or not from
+Git at all. Of a changed pod each field is told, with who changed it as far as the objects tell:
+the workload itself, a webhook at admission, or somebody later. --audit-log names the API server's
+audit log, which tells which webhook it was.
+
+What was committed is read from a repository or a directory (--rendered, --revision, --path). The
+cluster is read with list requests only, by the kubeconfig that kubectl would use or --kubeconfig;
+docs/verify.md has the rights that it takes. FILEs are what kubectl get -o yaml or -o json has
+saved instead, - for standard input. Pods that have finished are not compared.
+
+Exit codes:
+  0  no pod is in one of the states of --fail-on
+  1  a pod is in one of the states of --fail-on
+  2  the cluster, the commits or a flag cannot be read, or there is nothing to compare`
+	cmd.Example = `  prerig verify --rendered ../config --revision origin/rendered --path shop
+  prerig verify --rendered rendered/ -n shop -n billing --fail-on any
+  kubectl get pods,replicasets,jobs -A -o yaml --show-managed-fields | prerig verify --rendered . -
+  prerig verify --rendered . -o json | jq '.pods[] | select(.state == "Changed")'`
+	f := cmd.Flags()
+	f.StringVar(&r.rendered, "rendered", ".", "directory of what was committed, best in a Git repository")
+	f.StringVar(&r.revision, "revision", "", "branch or commit that the cluster is to have (default: HEAD)")
+	f.StringArrayVar(&r.paths, "path", nil, "directory below --rendered to read; may be repeated")
+	f.IntVar(&r.history, "history", 50, "how many older commits to look at")
+	f.StringVar(&r.namespace, "default-namespace", "default", "namespace of committed objects that name none")
+	f.StringArrayVarP(&r.policies, "policy", "p", nil, "policy whose spec.workloads tells of further kinds with pods; may be repeated")
+	f.StringVar(&r.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster (default: what kubectl would read)")
+	f.StringVar(&r.kubeContext, "context", "", "context of the kubeconfig (default: the current one)")
+	f.StringArrayVarP(&r.files, "filename", "f", nil, "file with saved objects of the cluster, - for standard input; may be repeated")
+	f.StringVar(&r.kubernetes, "kubernetes-version", "", "version of the cluster that saved objects are of, such as 1.34 (default: the newest that is known)")
+	f.StringArrayVar(&r.audit, "audit-log", nil, "audit log of the API server, as JSON lines; may be repeated")
+	f.StringArrayVarP(&r.namespaces, "namespace", "n", nil, "compare the pods of this namespace; may be repeated (default: those of the committed workloads)")
+	f.BoolVarP(&r.all, "all-namespaces", "A", false, "compare the pods of all namespaces")
+	f.StringArrayVar(&r.ignore, "ignore", nil, `field that may differ, with * for any text, such as 'metadata.annotations["example.com/*"]'; may be repeated`)
+	f.StringArrayVar(&r.sidecars, "sidecar", nil, "container whose versions are counted; may be repeated (default: the sidecars that prerig knows)")
+	f.StringSliceVar(&r.failOn, "fail-on", []string{"changed", "foreign"}, "exit with 1 for pods in these states: "+strings.Join(failStateValues, ", "))
+	f.StringVarP(&r.output, "output", "o", "text", "text or json")
+	f.BoolVarP(&r.verbose, "verbose", "v", false, "show the pods that are as committed too")
+	mustRegister(cmd.MarkFlagDirname("rendered"))
+	completeChoice(cmd, "output", textOrJSONValues)
+	completeChoice(cmd, "fail-on", failStateValues)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		r.files = append(r.files, args...)
+		return r.run(cmd.Context())
+	}
+	return cmd
+}
+
+func (r *verifyRun) run(ctx context.Context) error {
+	if err := r.checkFlags(); err != nil {
+		return err
+	}
+	registry, err := r.registry()
+	if err != nil {
+		return err
+	}
+	if err := isDirectory("rendered", r.rendered); err != nil {
+		return err
+	}
+	history, err := rendered.Open(ctx, r.rendered, rendered.Options{
+		Registry: registry, Namespace: r.namespace, Revision: r.revision, Paths: r.paths, MaxCommits: r.history,
+	})
+	if err != nil {
+		return err
+	}
+	if len(history.Workloads()) == 0 {
+		return errors.New("no workload is committed there, so nothing was compared; name other files with --rendered, --revision and --path")
+	}
+	snapshot, err := r.snapshot(ctx, history)
+	if err != nil {
+		return err
+	}
+	audit, err := r.readAudit()
+	if err != nil {
+		return err
+	}
+	report, err := verify.Verify(ctx, snapshot, history, verify.Options{
+		Registry: registry, Namespaces: r.namespaces, AllNamespaces: r.all, Ignore: r.ignore, Sidecars: r.sidecars, Audit: audit,
+	})
+	if err != nil {
+		return err
+	}
+	if r.output == "json" {
+		err = writeJSON(r.streams.Out, report)
+	} else {
+		err = report.Text(r.streams.Out, r.verbose)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return r.verdict(report)
+}
+
+func (r *verifyRun) checkFlags() error {
+	if err := checkChoice("output", r.output, textOrJSONValues); err != nil {
+		return err
+	}
+	for _, state := range r.failOn {
+		if err := checkChoice("fail-on", state, failStateValues); err != nil {
+			return err
+		}
+	}
+	switch {
+	case slices.Contains(r.failOn, "never") && len(r.failOn) > 1:
+		return errors.New("--fail-on cannot have never and other values")
+	case r.all && len(r.namespaces) > 0:
+		return errors.New("the flags --all-namespaces and --namespace cannot be given together")
+	case len(r.files) > 0 && (r.kubeconfig != "" || r.kubeContext != ""):
+		return errors.New("saved objects and a kubeconfig cannot be given together")
+	case len(r.files) == 0 && r.kubernetes != "":
+		return errors.New("--kubernetes-version is for saved objects; a cluster says its version itself")
+	case r.history < 0:
+		return fmt.Errorf("the flag --history must not be negative, found %d", r.history)
+	}
+	return nil
+}
+
+// registry returns the kinds with pods that policies tell of, and the built-in ones.
+func (r *verifyRun) registry() (*workload.Registry, error) {
+	var kinds []v1alpha1.WorkloadKind
+	for _, name := range r.policies {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("reading the policy: %w", err)
+		}
+		p, err := v1alpha1.Parse(data)
+		if err != nil {
+			return nil, fmt.Errorf("reading the policy %s: %w", name, err)
+		}
+		kinds = append(kinds, p.Spec.Workloads...)
+	}
+	return workload.NewRegistry(kinds)
+}
+
+// snapshot reads the cluster, or the files in its place.
+func (r *verifyRun) snapshot(ctx context.Context, history verify.History) (*verify.Snapshot, error) {
+	if len(r.files) > 0 {
+		return r.savedSnapshot(ctx)
+	}
+	config, err := live.Config(r.kubeconfig, r.kubeContext)
+	if err != nil {
+		return nil, err
+	}
+	namespaces := r.namespaces
+	if len(namespaces) == 0 && !r.all {
+		found := map[string]bool{}
+		for ref := range history.Workloads() {
+			found[ref.Namespace] = true
+		}
+		namespaces = slices.Sorted(maps.Keys(found))
+	}
+	return live.Read(ctx, config, namespaces)
+}
+
+func (r *verifyRun) savedSnapshot(ctx context.Context) (*verify.Snapshot, error) {
+	s := &verify.Snapshot{KubernetesVersion: r.kubernetes}
+	var errs []error
+	listing, err := files.Read(ctx, r.files, files.Options{Stdin: r.streams.In}, func(in files.Input) {
+		errs = append(errs, s.ReadSaved(in.Path, in.Data))
+	})
+	if err := errors.Join(append(append(errs, listing.Errors...), err)...); err != nil {
+		return nil, err
+	}
+	if s.Pods() == 0 {
+		return nil, errors.New("there is no pod among the saved objects, so nothing was compared; save them with kubectl get pods,replicasets,jobs -o yaml")
+	}
+	return s, nil
+}
+
+func (r *verifyRun) readAudit() (*verify.Audit, error) {
+	audit := &verify.Audit{}
+	for _, name := range r.audit {
+		if err := readAuditLog(audit, name); err != nil {
+			return nil, err
+		}
+	}
+	return audit, nil
+}
+
+func readAuditLog(audit *verify.Audit, name string) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return fmt.Errorf("reading the audit log: %w", err)
+	}
+	defer file.Close()
+	if err := audit.Read(file); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// verdict is the result of the command.
+func (r *verifyRun) verdict(report *verify.Report) error {
+	counted := map[verify.State]bool{}
+	for _, value := range r.failOn {
+		for _, state := range failStates[value] {
+			counted[state] = true
+		}
+	}
+	n := 0
+	for state := range counted {
+		n += report.Counts[state]
+	}
+	if n > 0 {
+		return findingsError{fmt.Sprintf("%s in a state of --fail-on %s", plural(n, "pod"), strings.Join(r.failOn, ","))}
+	}
+	return nil
+}

@@ -1,0 +1,281 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// compared is a pod on its way through the rules.
+type compared struct {
+	v      *verifier
+	pod    map[string]any // as the cluster has it
+	origin origin
+	want   map[string]any // the pod that the committed template gives
+	found  map[string]any // the pod as it is compared
+}
+
+// rules say what Kubernetes itself adds to pods, by the place in the pod. A change that no rule allows is one.
+var rules = map[string]func(*compared, change) bool{
+	"spec.nodeName":           added,
+	"spec.serviceAccountName": addedDefaultAccount,
+	"spec.serviceAccount":     addedDefaultAccount,
+	"spec.tolerations":        (*compared).toleration,
+	"spec.priority":           (*compared).priority,
+	"spec.priorityClassName":  (*compared).priority,
+	"spec.preemptionPolicy":   (*compared).priority,
+	"spec.imagePullSecrets":   (*compared).pullSecret,
+	"spec.volumes":            (*compared).accountVolume,
+	"spec.overhead":           (*compared).runtimeClass,
+	"spec.schedulingGates":    func(_ *compared, c change) bool { return c.found == nil && !c.order }, // they are there to be taken away
+	"metadata.finalizers":     (*compared).finalizer,
+	"metadata.labels":         (*compared).label,
+	"metadata.annotations":    (*compared).annotation,
+
+	"spec.containers.volumeMounts":     (*compared).accountMount,
+	"spec.initContainers.volumeMounts": (*compared).accountMount,
+}
+
+// allowed reports whether Kubernetes itself explains a change.
+func (p *compared) allowed(c change) bool {
+	place := c.place()
+	if strings.HasPrefix(place, "metadata.labels.") || strings.HasPrefix(place, "metadata.annotations.") {
+		place = strings.Join(strings.SplitN(place, ".", 3)[:2], ".")
+	}
+	if rule := rules[place]; rule != nil {
+		return rule(p, c)
+	}
+	switch {
+	case strings.HasPrefix(place, "spec.nodeSelector."):
+		return p.runtimeClass(c)
+	case strings.Contains(place, "ontainers.resources"):
+		return p.limitRange(c)
+	case strings.HasSuffix(place, "appArmorProfile"), strings.HasSuffix(place, ".securityContext") && onlyField(c, "appArmorProfile"):
+		return p.appArmorField(c)
+	}
+	return droppedFeature(place, c)
+}
+
+// onlyField reports whether a change adds or removes a map with one field.
+func onlyField(c change, name string) bool {
+	m, _ := c.found.(map[string]any)
+	if c.found == nil {
+		m, _ = c.want.(map[string]any)
+	}
+	_, ok := m[name]
+	return ok && len(m) == 1
+}
+
+func added(_ *compared, c change) bool { return c.want == nil }
+
+func addedDefaultAccount(_ *compared, c change) bool { return c.want == nil && c.found == "default" }
+
+// daemonTolerations are those that the controller of DaemonSets adds, by key and effect.
+var daemonTolerations = []string{
+	"node.kubernetes.io/not-ready/NoExecute", "node.kubernetes.io/unreachable/NoExecute", "node.kubernetes.io/disk-pressure/NoSchedule",
+	"node.kubernetes.io/memory-pressure/NoSchedule", "node.kubernetes.io/pid-pressure/NoSchedule",
+	"node.kubernetes.io/unschedulable/NoSchedule", "node.kubernetes.io/network-unavailable/NoSchedule",
+}
+
+func (p *compared) toleration(c change) bool {
+	t, ok := c.found.(map[string]any)
+	if !ok {
+		return false
+	}
+	key := fmt.Sprintf("%v/%v", t["key"], t["effect"])
+	seconds, timed := t["tolerationSeconds"]
+	if t["operator"] == "Exists" && t["value"] == nil {
+		// Admission adds the first two to every pod, with the seconds that the API server is configured with.
+		if timed && slices.Contains(daemonTolerations[:2], key) && seconds != nil {
+			return true
+		}
+		if !timed && p.origin.direct.Kind == "DaemonSet" && slices.Contains(daemonTolerations, key) {
+			return !strings.Contains(key, "network-unavailable") || at(p.want, "spec", "hostNetwork") == true
+		}
+	}
+	for _, other := range list(p.runtimeClassObject(), "scheduling", "tolerations") {
+		if reflect.DeepEqual(other, t) {
+			return true
+		}
+	}
+	return false
+}
+
+// runtimeClassObject returns the class that the committed pod names, or nil.
+func (p *compared) runtimeClassObject() map[string]any {
+	name := text(p.want, "spec", "runtimeClassName")
+	if name == "" {
+		return nil
+	}
+	return p.v.snapshot.objects[newRef("node.k8s.io/v1", "RuntimeClass", "", name)]
+}
+
+func (p *compared) runtimeClass(c change) bool {
+	if c.want != nil || text(p.want, "spec", "runtimeClassName") == "" {
+		return false
+	}
+	class := p.runtimeClassObject()
+	if class == nil {
+		return !p.v.snapshot.knows("RuntimeClass")
+	}
+	if c.last() == "overhead" {
+		return sameJSON(c.found, at(class, "overhead", "podFixed"))
+	}
+	return at(class, "scheduling", "nodeSelector", c.last()) == c.found
+}
+
+// priority allows what admission resolves the class of a pod to.
+func (p *compared) priority(c change) bool {
+	if c.want != nil {
+		return false
+	}
+	name := text(p.want, "spec", "priorityClassName")
+	class := p.v.priorityClass(name)
+	if class == nil {
+		if !p.v.snapshot.knows("PriorityClass") {
+			return c.last() != "priorityClassName"
+		}
+		system := map[string]int64{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}[name]
+		return c.last() == "priority" && sameJSON(c.found, system) || c.last() == "preemptionPolicy" && c.found == "PreemptLowerPriority"
+	}
+	switch c.last() {
+	case "priority":
+		// The value of a class that was replaced by another one of its name stays in the pods that are there.
+		return sameJSON(c.found, class["value"]) || created(class).After(created(p.pod))
+	case "priorityClassName":
+		return c.found == text(class, "metadata", "name")
+	}
+	policy := text(class, "preemptionPolicy")
+	return c.found == policy || policy == "" && c.found == "PreemptLowerPriority"
+}
+
+func (p *compared) pullSecret(c change) bool {
+	if c.want != nil || len(list(p.want, "spec", "imagePullSecrets")) > 0 {
+		return false
+	}
+	account := text(p.want, "spec", "serviceAccountName")
+	if account == "" {
+		account = "default"
+	}
+	obj := p.v.snapshot.objects[newRef("v1", "ServiceAccount", refOf(p.pod).Namespace, account)]
+	if obj == nil {
+		return !p.v.snapshot.knows("ServiceAccount")
+	}
+	return slices.ContainsFunc(list(obj, "imagePullSecrets"), func(s map[string]any) bool { return sameJSON(s, c.found) })
+}
+
+// accountVolumePrefix begins the name of the volume with the token of the service account.
+const accountVolumePrefix = "kube-api-access-"
+
+// accountVolume allows the volume that the admission of service accounts adds, if it holds nothing else.
+func (p *compared) accountVolume(c change) bool {
+	volume, ok := c.found.(map[string]any)
+	if !ok || c.want != nil || at(p.want, "spec", "automountServiceAccountToken") == false {
+		return false
+	}
+	name := text(volume, "name")
+	if secret := text(volume, "secret", "secretName"); secret == name { // before Kubernetes 1.21
+		account := text(p.found, "spec", "serviceAccountName")
+		return strings.HasPrefix(name, account+"-token-") && len(volume) == 2
+	}
+	if !strings.HasPrefix(name, accountVolumePrefix) || len(volume) != 2 {
+		return false
+	}
+	for _, source := range list(volume, "projected", "sources") {
+		switch {
+		case len(source) != 1:
+			return false
+		case source["serviceAccountToken"] != nil:
+			if text(source, "serviceAccountToken", "audience") != "" || text(source, "serviceAccountToken", "path") != "token" {
+				return false
+			}
+		case source["downwardAPI"] != nil:
+			items := list(source, "downwardAPI", "items")
+			if len(items) != 1 || text(items[0], "fieldRef", "fieldPath") != "metadata.namespace" {
+				return false
+			}
+		default:
+			// OpenShift adds the second one.
+			if name := text(source, "configMap", "name"); name != "kube-root-ca.crt" && name != "openshift-service-ca.crt" {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (p *compared) accountMount(c change) bool {
+	mount, ok := c.found.(map[string]any)
+	if !ok || c.want != nil || text(mount, "mountPath") != "/var/run/secrets/kubernetes.io/serviceaccount" || mount["readOnly"] != true || len(mount) != 3 {
+		return false
+	}
+	name := text(mount, "name")
+	return slices.ContainsFunc(list(p.found, "spec", "volumes"), func(volume map[string]any) bool {
+		return volume["name"] == name && p.accountVolume(change{found: volume})
+	})
+}
+
+func (p *compared) finalizer(c change) bool {
+	return p.origin.direct.Kind == "Job" && c.want == nil && c.found == "batch.kubernetes.io/job-tracking"
+}
+
+// limitRange allows requests and limits that LimitRanger has set, where it says so in the pod and the LimitRanges are not
+// those of that time any more. Where they are, the committed pod has them already.
+func (p *compared) limitRange(c change) bool {
+	said := text(p.pod, "metadata", "annotations", "kubernetes.io/limit-ranger")
+	if said == "" || c.want != nil {
+		return false
+	}
+	namespace := refOf(p.pod).Namespace
+	if p.v.snapshot.knows("LimitRange") {
+		old := true
+		for _, l := range p.v.snapshot.limits[namespace] {
+			old = old && changed(l).After(created(p.pod))
+		}
+		if !old {
+			return false
+		}
+	}
+	container, kind := "", ""
+	for i, s := range c.path {
+		if s.element {
+			container = s.key
+		}
+		if s.key == "limits" || s.key == "requests" {
+			kind = strings.TrimSuffix(s.key, "s")
+			if i+1 < len(c.path) {
+				return saidOf(said, container, kind, c.last())
+			}
+		}
+	}
+	values, _ := c.found.(map[string]any)
+	for name := range values {
+		if kind == "" || !saidOf(said, container, kind, name) {
+			return false
+		}
+	}
+	return len(values) > 0
+}
+
+// saidOf reports whether LimitRanger says that it has set a resource of a container.
+func saidOf(said, container, kind, resource string) bool {
+	for part := range strings.SplitSeq(strings.TrimPrefix(said, "LimitRanger plugin set: "), "; ") {
+		names, of, ok := strings.Cut(part, " "+kind+" for ")
+		if ok && strings.HasSuffix(of, "container "+container) && slices.Contains(strings.Split(names, ", "), resource) {
+			return true
+		}
+	}
+	return false
+}
+
+// sameJSON reports whether two values are the same when written.
+func sameJSON(a, b any) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && string(x) == string(y)
+}

@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"slices"
+	"strings"
+)
+
+// label allows the labels that controllers add, as far as it can be checked with the values that they have.
+func (p *compared) label(c change) bool {
+	if c.found == nil {
+		return false
+	}
+	owner := p.origin.direct
+	switch key := c.last(); key {
+	case "pod-template-hash", "rollouts-pod-template-hash":
+		hash, _ := c.found.(string)
+		return owner.Kind == "ReplicaSet" && strings.HasSuffix(owner.Name, "-"+hash)
+	case "controller-revision-hash", "pod-template-generation":
+		return owner.Kind == "DaemonSet" || owner.Kind == "StatefulSet" || !owner.builtIn()
+	case "statefulset.kubernetes.io/pod-name":
+		return owner.Kind == "StatefulSet" && c.found == text(p.pod, "metadata", "name")
+	case "apps.kubernetes.io/pod-index":
+		index, _ := c.found.(string)
+		return owner.Kind == "StatefulSet" && strings.HasSuffix(text(p.pod, "metadata", "name"), "-"+index)
+	case "controller-uid", "batch.kubernetes.io/controller-uid":
+		return owner.Kind == "Job" && c.found == text(controllerRef(p.pod), "uid")
+	case "job-name", "batch.kubernetes.io/job-name":
+		return owner.Kind == "Job" && c.found == owner.Name
+	case jobIndexAnnotation:
+		return owner.Kind == "Job" && c.found == text(p.pod, "metadata", "annotations", jobIndexAnnotation)
+	case "topology.kubernetes.io/zone", "topology.kubernetes.io/region":
+		return c.want == nil && text(p.pod, "spec", "nodeName") != "" // of the node, when the pod is bound
+	}
+	return c.want == nil && p.controllerSet(c)
+}
+
+// runtimeAnnotations are written on running pods by what runs them: the network's plugins tell addresses in them.
+var runtimeAnnotations = []string{
+	"cni.projectcalico.org/containerID", "cni.projectcalico.org/podIP", "cni.projectcalico.org/podIPs", "k8s.v1.cni.cncf.io/network-status",
+	"k8s.v1.cni.cncf.io/networks-status", "k8s.ovn.org/pod-networks", "vpc.amazonaws.com/pod-ips",
+}
+
+func (p *compared) annotation(c change) bool {
+	if c.found == nil {
+		return false
+	}
+	switch key := c.last(); {
+	case key == "kubernetes.io/limit-ranger" && c.want == nil:
+		return true
+	case key == "kubectl.kubernetes.io/restartedAt":
+		return true // kubectl rollout restart
+	case key == jobIndexAnnotation:
+		return p.origin.direct.Kind == "Job"
+	case key == "batch.kubernetes.io/cronjob-scheduled-timestamp":
+		return p.origin.direct.Kind == "Job" && c.want == nil
+	case slices.Contains(runtimeAnnotations, key):
+		return c.want == nil
+	case strings.HasPrefix(key, appArmorAnnotation):
+		return p.appArmorSame(strings.TrimPrefix(key, appArmorAnnotation))
+	}
+	return c.want == nil && p.controllerSet(c)
+}
+
+// controllerSet reports whether a pod's own controller, which is not one of Kubernetes', has set a field when it made the
+// pod: what such a controller adds cannot be known here.
+func (p *compared) controllerSet(c change) bool {
+	if p.origin.direct.builtIn() {
+		return false
+	}
+	entries := managers(p.pod)
+	return len(entries) > 0 && entries[0].owns(c.path)
+}
+
+// appArmorAnnotation begins the annotation that was the field appArmorProfile before Kubernetes 1.30, followed by the name
+// of a container. The API server keeps both alike.
+const appArmorAnnotation = "container.apparmor.security.beta.kubernetes.io/"
+
+func (p *compared) appArmorField(c change) bool {
+	for _, s := range c.path {
+		if s.element {
+			return p.appArmorSame(s.key)
+		}
+	}
+	return false
+}
+
+// appArmorSame reports whether a container has the same profile in both pods, in whichever way it is written.
+func (p *compared) appArmorSame(container string) bool {
+	profile := func(pod map[string]any) string {
+		for _, key := range []string{"containers", "initContainers"} {
+			for _, c := range list(pod, "spec", key) {
+				if c["name"] != container {
+					continue
+				}
+				if field := table(c, "securityContext", "appArmorProfile"); field != nil {
+					return appArmorText(field)
+				}
+			}
+		}
+		if said := text(pod, "metadata", "annotations", appArmorAnnotation+container); said != "" {
+			return said
+		}
+		return appArmorText(table(pod, "spec", "securityContext", "appArmorProfile"))
+	}
+	return profile(p.want) == profile(p.found)
+}
+
+// appArmorText writes a profile as the annotation does.
+func appArmorText(field map[string]any) string {
+	switch text(field, "type") {
+	case "Unconfined":
+		return "unconfined"
+	case "RuntimeDefault":
+		return "runtime/default"
+	case "Localhost":
+		return "localhost/" + text(field, "localhostProfile")
+	}
+	return ""
+}

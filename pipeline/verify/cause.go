@@ -1,0 +1,138 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// CauseKind says how a field came to be what it is.
+type CauseKind string
+
+// The kinds of causes.
+const (
+	// CauseWorkload is that the workload in the cluster has another template than the committed one.
+	CauseWorkload CauseKind = "Workload"
+	// CauseAdmission is that it was changed when the pod was created: by a webhook, or a mutating admission policy.
+	CauseAdmission CauseKind = "Admission"
+	// CauseUpdate is that somebody changed the pod after it was created.
+	CauseUpdate CauseKind = "Update"
+	// CauseUnknown is one of the others: the objects do not tell which.
+	CauseUnknown CauseKind = "Unknown"
+)
+
+// CauseKinds are all kinds of causes.
+var CauseKinds = []CauseKind{CauseWorkload, CauseAdmission, CauseUpdate, CauseUnknown}
+
+// Cause is who changed a field of a pod.
+type Cause struct {
+	Kind CauseKind `json:"kind"`
+	// By names webhooks as CONFIGURATION/WEBHOOK, or managers as managedFields has them.
+	By []string `json:"by,omitempty"`
+	// Certain says that the objects or the audit log prove it. Otherwise By are those that could have done it.
+	Certain bool `json:"certain"`
+	// Time is when the manager last wrote, where that is known.
+	Time time.Time `json:"time,omitzero"`
+}
+
+// String says it in words.
+func (c Cause) String() string {
+	by := strings.Join(c.By, ", ")
+	switch {
+	case c.Kind == CauseWorkload && by != "":
+		return "the workload in the cluster was changed by " + by + c.when()
+	case c.Kind == CauseWorkload:
+		return "the workload in the cluster has another template"
+	case c.Kind == CauseUpdate:
+		return "changed after the pod was created, by " + by + c.when()
+	case c.Kind == CauseAdmission && by == "":
+		return "changed at admission; no webhook of the cluster is known to do it"
+	case c.Kind == CauseAdmission && c.Certain:
+		return "changed at admission by " + by
+	case c.Kind == CauseAdmission && len(c.By) == 1:
+		return "changed at admission, by " + by + " as nothing else sees the pod"
+	case c.Kind == CauseAdmission:
+		return "changed at admission by one of " + by
+	case by != "":
+		return "changed at admission or later; " + by + " saw the pod"
+	}
+	return "changed at admission or later"
+}
+
+func (c Cause) when() string {
+	if c.Time.IsZero() {
+		return ""
+	}
+	return " at " + c.Time.UTC().Format(time.RFC3339)
+}
+
+// causeOf finds out who made a change. inTemplate says that the owner's own template has it.
+func (v *verifier) causeOf(p *compared, c change, inTemplate bool) Cause {
+	if inTemplate {
+		return v.workloadCause(p, c)
+	}
+	entries := managers(p.pod)
+	for _, m := range entries[min(1, len(entries)):] {
+		if c.found != nil && m.subresource != "status" && m.owns(c.path) && !entries[0].owns(c.path) {
+			return Cause{Kind: CauseUpdate, By: []string{m.name}, Certain: true, Time: m.time}
+		}
+	}
+	if done, ok := v.audit.webhooks(p.pod, c); ok {
+		return Cause{Kind: CauseAdmission, By: done, Certain: true}
+	}
+	webhooks := v.webhooksOf(p)
+	if len(entries) == 0 || c.found == nil && len(later(entries)) > 0 {
+		return Cause{Kind: CauseUnknown, By: webhooks}
+	}
+	return Cause{Kind: CauseAdmission, By: webhooks}
+}
+
+// later are the managers that wrote to an object after its creation, but for its status.
+func later(entries []manager) []manager {
+	return slices.DeleteFunc(slices.Clone(entries[1:]), func(m manager) bool { return m.subresource != "" })
+}
+
+// workloadCause is who changed the template of a workload, by the managers of the object at the top.
+func (v *verifier) workloadCause(p *compared, c change) Cause {
+	cause := Cause{Kind: CauseWorkload}
+	top := p.origin.top
+	prefix, ok := map[string][]string{
+		"Deployment": {"spec", "template"}, "StatefulSet": {"spec", "template"}, "DaemonSet": {"spec", "template"}, "ReplicaSet": {"spec", "template"},
+		"Rollout": {"spec", "template"}, "Job": {"spec", "template"}, "ReplicationController": {"spec", "template"},
+		"CronJob": {"spec", "jobTemplate", "spec", "template"},
+	}[text(top, "kind")]
+	if !ok || c.found == nil {
+		return cause
+	}
+	var path []step
+	for _, key := range prefix {
+		path = append(path, step{key: key})
+	}
+	path = append(path, c.path...)
+	entries := managers(top)
+	slices.Reverse(entries)
+	for _, m := range entries {
+		if m.subresource == "" && m.owns(path) {
+			cause.By, cause.Time, cause.Certain = []string{m.name}, m.time, true
+			return cause
+		}
+	}
+	return cause
+}
+
+// summary says how a value differs, in a few words.
+func summary(c change) string {
+	switch {
+	case c.order:
+		return fmt.Sprintf("order is %v, committed %v", c.found, c.want)
+	case c.want == nil:
+		return "added: " + short(c.found)
+	case c.found == nil:
+		return "missing: " + short(c.want)
+	}
+	return short(c.found) + ", committed " + short(c.want)
+}

@@ -1,0 +1,198 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// step is a part of a path: a key of a map, or an element of a list by what tells it from the others.
+type step struct {
+	key     string
+	element bool
+	// of are the fields that tell the element from others, as managedFields has them; nil where its content does.
+	of map[string]any
+}
+
+// change is a field in which a pod is not as expected. One of both values is nil where a field was added or is missing.
+type change struct {
+	path        []step
+	want, found any
+	// order says that the elements of a list are the same ones in another order.
+	order bool
+}
+
+// field writes the path: spec.containers[app].env[LEVEL].value.
+func (c change) field() string {
+	var b strings.Builder
+	for _, s := range c.path {
+		switch {
+		case s.element:
+			fmt.Fprintf(&b, "[%s]", s.key)
+		case strings.ContainsAny(s.key, "./[]"):
+			fmt.Fprintf(&b, "[%q]", s.key)
+		case b.Len() > 0:
+			b.WriteString("." + s.key)
+		default:
+			b.WriteString(s.key)
+		}
+	}
+	return b.String()
+}
+
+// keys of a path without what tells elements apart, as in spec.containers.env.
+func (c change) place() string {
+	var parts []string
+	for _, s := range c.path {
+		if !s.element {
+			parts = append(parts, s.key)
+		}
+	}
+	return strings.Join(parts, ".")
+}
+
+// last is the last part of the path.
+func (c change) last() string { return c.path[len(c.path)-1].key }
+
+// elementKeys are the fields that tell elements of lists apart, by the list's name; no fields means the whole element.
+var elementKeys = map[string][]string{
+	"containers": {"name"}, "initContainers": {"name"}, "ephemeralContainers": {"name"}, "volumes": {"name"}, "env": {"name"},
+	"volumeMounts": {"mountPath"}, "volumeDevices": {"devicePath"}, "ports": {"containerPort", "protocol"}, "imagePullSecrets": {"name"},
+	"hostAliases": {"ip"}, "topologySpreadConstraints": {"topologyKey", "whenUnsatisfiable"}, "readinessGates": {"conditionType"},
+	"schedulingGates": {"name"}, "resourceClaims": {"name"}, "sysctls": {"name"}, "resizePolicy": {"resourceName"},
+	"tolerations": {}, "finalizers": {},
+}
+
+// ordered are lists in which the order of the elements matters.
+var ordered = []string{"containers", "initContainers", "env"}
+
+// differences returns the fields in which two pods differ, in the order of their names.
+func differences(want, found map[string]any) []change {
+	var d differ
+	d.maps(nil, want, found)
+	return d.changes
+}
+
+type differ struct{ changes []change }
+
+func (d *differ) add(path []step, want, found any, order bool) {
+	d.changes = append(d.changes, change{slices.Clone(path), want, found, order})
+}
+
+func (d *differ) maps(path []step, want, found map[string]any) {
+	names := slices.Sorted(maps.Keys(want))
+	for name := range found {
+		if _, ok := want[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		d.values(append(path, step{key: name}), want[name], found[name])
+	}
+}
+
+func (d *differ) values(path []step, want, found any) {
+	if empty(want) && empty(found) {
+		return
+	}
+	// What is added or missing as a whole is told by its parts where those have names of their own.
+	wantMap, isMap := want.(map[string]any)
+	foundMap, alsoMap := found.(map[string]any)
+	divisible := isMap && alsoMap || len(path) == 2 && (isMap || alsoMap) && (path[0].key == "metadata" || path[1].key == "nodeSelector")
+	if divisible {
+		d.maps(path, wantMap, foundMap)
+		return
+	}
+	wantList, isList := want.([]any)
+	foundList, alsoList := found.([]any)
+	fields, keyed := elementKeys[path[len(path)-1].key]
+	if keyed && (isList || want == nil) && (alsoList || found == nil) {
+		d.lists(path, fields, wantList, foundList)
+		return
+	}
+	if !reflect.DeepEqual(want, found) {
+		d.add(path, want, found, false)
+	}
+}
+
+// empty reports whether a value is none for the API server: it does not tell such lists and maps from none. An empty map
+// can mean something, as in emptyDir: {}, so only lists count.
+func empty(v any) bool {
+	l, ok := v.([]any)
+	return v == nil || ok && len(l) == 0
+}
+
+// lists compares lists whose elements have identities.
+func (d *differ) lists(path []step, fields []string, want, found []any) {
+	wantSteps, wantBy := index(want, fields)
+	foundSteps, foundBy := index(found, fields)
+	var common []string
+	for _, s := range wantSteps {
+		at := append(path, s)
+		other, ok := foundBy[s.key]
+		if !ok {
+			d.add(at, wantBy[s.key], nil, false)
+			continue
+		}
+		common = append(common, s.key)
+		d.values(at, wantBy[s.key], other)
+	}
+	var now []string
+	for _, s := range foundSteps {
+		if _, ok := wantBy[s.key]; ok {
+			now = append(now, s.key)
+		} else {
+			d.add(append(path, s), nil, foundBy[s.key], false)
+		}
+	}
+	if slices.Contains(ordered, path[len(path)-1].key) && !slices.Equal(common, now) {
+		d.add(path, strings.Join(common, ", "), strings.Join(now, ", "), true)
+	}
+}
+
+// index returns the elements of a list by their identities, and those in order. The second one of an identity is told by its
+// number.
+func index(elements []any, fields []string) ([]step, map[string]any) {
+	var steps []step
+	by := map[string]any{}
+	for _, e := range elements {
+		s := identity(e, fields)
+		for n := 2; ; n++ {
+			if _, taken := by[s.key]; !taken {
+				break
+			}
+			s = step{key: fmt.Sprintf("%s#%d", identity(e, fields).key, n), element: true}
+		}
+		by[s.key] = e
+		steps = append(steps, s)
+	}
+	return steps, by
+}
+
+func identity(element any, fields []string) step {
+	m, ok := element.(map[string]any)
+	if !ok || len(fields) == 0 {
+		if s, ok := element.(string); ok {
+			return step{key: s, element: true}
+		}
+		content, _ := json.Marshal(element) // it was JSON
+		return step{key: string(content), element: true}
+	}
+	s := step{element: true, of: map[string]any{}}
+	var parts []string
+	for _, f := range fields {
+		if v, ok := m[f]; ok {
+			s.of[f] = v
+			parts = append(parts, fmt.Sprint(v))
+		}
+	}
+	s.key = strings.Join(parts, "/")
+	return s
+}

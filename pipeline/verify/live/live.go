@@ -1,0 +1,195 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package live reads from a cluster what verify compares. It only lists; Resources says what.
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/prerig/prerig/pipeline/verify"
+)
+
+// Resource is one that is listed.
+type Resource struct {
+	schema.GroupVersionResource
+	Kind string
+	// Cluster says that it is in no namespace.
+	Cluster bool
+	// Needed says that nothing can be compared without it. Others are left out where they may not be read, and the report
+	// says so.
+	Needed bool
+}
+
+// Resources are all that are listed, with the verb list alone.
+var Resources = []Resource{
+	{resource("", "v1", "pods"), "Pod", false, true},
+	{resource("apps", "v1", "replicasets"), "ReplicaSet", false, false},
+	{resource("apps", "v1", "deployments"), "Deployment", false, false},
+	{resource("apps", "v1", "statefulsets"), "StatefulSet", false, false},
+	{resource("apps", "v1", "daemonsets"), "DaemonSet", false, false},
+	{resource("apps", "v1", "controllerrevisions"), "ControllerRevision", false, false},
+	{resource("batch", "v1", "jobs"), "Job", false, false},
+	{resource("batch", "v1", "cronjobs"), "CronJob", false, false},
+	{resource("", "v1", "replicationcontrollers"), "ReplicationController", false, false},
+	{resource("", "v1", "serviceaccounts"), "ServiceAccount", false, false},
+	{resource("", "v1", "limitranges"), "LimitRange", false, false},
+	{resource("", "v1", "namespaces"), "Namespace", true, false},
+	{resource("scheduling.k8s.io", "v1", "priorityclasses"), "PriorityClass", true, false},
+	{resource("node.k8s.io", "v1", "runtimeclasses"), "RuntimeClass", true, false},
+	{resource("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations"), "MutatingWebhookConfiguration", true, false},
+}
+
+func resource(group, version, name string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: group, Version: version, Resource: name}
+}
+
+// Config returns how to reach the cluster of a kubeconfig: of the file that is named, else those that kubectl reads. An
+// empty name of a context means the current one.
+func Config(file, kubeContext string) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = file
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: kubeContext}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	config.QPS, config.Burst = 50, 100
+	config.UserAgent = "prerig-verify"
+	config.WarningHandler = rest.NoWarnings{}
+	return config, nil
+}
+
+// page is how many objects are asked for at once.
+const page = 500
+
+// fewNamespaces is up to how many namespaces are read one by one: that needs no right to read the others.
+const fewNamespaces = 10
+
+// Read lists the objects of namespaces, or of all namespaces where none is given.
+func Read(ctx context.Context, config *rest.Config, namespaces []string) (*verify.Snapshot, error) {
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("reaching the cluster: %w", err)
+	}
+	server, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("reaching the cluster: %w", err)
+	}
+	r := &reader{objects: objects, namespaces: slices.Sorted(maps.Keys(setOf(namespaces))), snapshot: &verify.Snapshot{}}
+	version, err := server.ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("asking the cluster for its version: %w", err)
+	}
+	r.snapshot.KubernetesVersion = version.GitVersion
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(4)
+	for _, one := range Resources {
+		group.Go(func() error { return r.read(ctx, one) })
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	slices.Sort(r.snapshot.Unread)
+	return r.snapshot, nil
+}
+
+func setOf(names []string) map[string]bool {
+	out := map[string]bool{}
+	for _, n := range names {
+		out[n] = true
+	}
+	return out
+}
+
+type reader struct {
+	objects    dynamic.Interface
+	namespaces []string
+
+	mu       sync.Mutex
+	snapshot *verify.Snapshot
+}
+
+// read lists a resource in the namespaces.
+func (r *reader) read(ctx context.Context, one Resource) error {
+	var err error
+	switch {
+	case one.Cluster || len(r.namespaces) == 0:
+		err = r.list(ctx, one, "", nil)
+	case len(r.namespaces) <= fewNamespaces:
+		err = r.each(ctx, one)
+	default:
+		wanted := setOf(r.namespaces)
+		if err = r.list(ctx, one, "", wanted); apierrors.IsForbidden(err) {
+			err = r.each(ctx, one)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case err == nil:
+		r.snapshot.Read(one.Kind)
+		return nil
+	case !one.Needed && (apierrors.IsForbidden(err) || apierrors.IsNotFound(err)):
+		r.snapshot.Unread = append(r.snapshot.Unread, one.Resource)
+		return nil
+	}
+	return fmt.Errorf("listing %s: %w", one.Resource, err)
+}
+
+func (r *reader) each(ctx context.Context, one Resource) error {
+	var errs []error
+	for _, namespace := range r.namespaces {
+		err := r.list(ctx, one, namespace, nil)
+		if err != nil && !apierrors.IsForbidden(err) {
+			return err
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// list reads a resource page by page. A list that has become too old on the way is read anew, at once.
+func (r *reader) list(ctx context.Context, one Resource, namespace string, wanted map[string]bool) error {
+	options := metav1.ListOptions{Limit: page}
+	var found []unstructured.Unstructured
+	for {
+		part, err := r.objects.Resource(one.GroupVersionResource).Namespace(namespace).List(ctx, options)
+		if apierrors.IsResourceExpired(err) && options.Continue != "" {
+			found, options = nil, metav1.ListOptions{}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		found = append(found, part.Items...)
+		if options.Continue = part.GetContinue(); options.Continue == "" {
+			break
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range found {
+		if wanted != nil && !wanted[found[i].GetNamespace()] {
+			continue
+		}
+		obj := found[i].Object
+		obj["apiVersion"], obj["kind"] = one.GroupVersion().String(), one.Kind
+		r.snapshot.Add(obj)
+	}
+	return nil
+}

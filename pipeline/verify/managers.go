@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+)
+
+// manager is an entry of managedFields: who set which fields.
+type manager struct {
+	name, operation, subresource string
+	time                         time.Time
+	fields                       map[string]any
+}
+
+// managers returns who set fields of an object, the first one first: of a pod, who created it.
+func managers(obj map[string]any) []manager {
+	var out []manager
+	for _, entry := range list(obj, "metadata", "managedFields") {
+		t, _ := time.Parse(time.RFC3339, text(entry, "time"))
+		out = append(out, manager{
+			name: text(entry, "manager"), operation: text(entry, "operation"), subresource: text(entry, "subresource"),
+			time: t, fields: table(entry, "fieldsV1"),
+		})
+	}
+	slices.SortStableFunc(out, func(a, b manager) int { return a.time.Compare(b.time) })
+	return out
+}
+
+// owns reports whether the manager has set the field at a path, or something in it.
+func (m manager) owns(path []step) bool {
+	fields := m.fields
+	for _, s := range path {
+		next, ok := descend(fields, s)
+		if !ok || len(next) == 0 {
+			return ok // a field without parts is owned as a whole
+		}
+		fields = next
+	}
+	return true
+}
+
+// descend returns what a manager has set below a step.
+func descend(fields map[string]any, s step) (map[string]any, bool) {
+	if !s.element {
+		next, ok := fields["f:"+s.key].(map[string]any)
+		return next, ok
+	}
+	for key, v := range fields {
+		content, found := strings.CutPrefix(key, "k:")
+		if !found {
+			if key == "v:"+quoted(s.key) {
+				next, _ := v.(map[string]any)
+				return next, true
+			}
+			continue
+		}
+		var of map[string]any
+		if json.Unmarshal([]byte(content), &of) != nil {
+			continue
+		}
+		if sameKeys(of, s.of) {
+			next, ok := v.(map[string]any)
+			return next, ok
+		}
+	}
+	return nil, false
+}
+
+func quoted(s string) string {
+	out, _ := json.Marshal(s) // a text can be written
+	return string(out)
+}
+
+// sameKeys compares the fields that identify an element, whatever Go types their numbers have.
+func sameKeys(a, b map[string]any) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for key, v := range a {
+		if !reflect.DeepEqual(v, b[key]) && !sameJSON(v, b[key]) {
+			return false
+		}
+	}
+	return true
+}

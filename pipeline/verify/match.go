@@ -1,0 +1,243 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"fmt"
+	"path"
+	"slices"
+)
+
+// verifyPod compares one pod with the commits.
+func (v *verifier) verifyPod(pod map[string]any) (result, error) {
+	ref := refOf(pod)
+	out := result{pod: Pod{Namespace: ref.Namespace, Name: ref.Name, State: Foreign}}
+	o := v.snapshot.originOf(pod, v.options.Registry)
+	out.pod.Workload = o.workloads[0].String()
+	found, unknown, err := normalPod(pod)
+	if err != nil {
+		out.pod.State, out.pod.Message = Unreadable, err.Error()
+		return out, nil
+	}
+	v.server.Default(found)
+	if o.forged {
+		out.pod.Message = fmt.Sprintf("its owner reference has another uid than %s", o.direct)
+		return out, nil
+	}
+	m := &matching{verifier: v, pod: pod, found: found, origin: o, unknown: unknown}
+	if err := m.search(); err != nil {
+		return result{}, err
+	}
+	m.finish(&out)
+	return out, nil
+}
+
+// matching is the search for the commit that a pod is of.
+type matching struct {
+	*verifier
+	pod, found map[string]any
+	origin     origin
+	unknown    []string // fields that cannot be compared
+	problem    string   // why a version could not be read
+
+	head    *Workload
+	ofHead  map[string]any // the head's template that fits best
+	best    *attempt
+	atOwner *attempt // the newest version that the owner's template equals
+}
+
+// attempt is a comparison of the pod with one version of its workload.
+type attempt struct {
+	version  *Workload
+	template map[string]any
+	compared *compared
+	changes  []change
+}
+
+// search compares the pod with the versions of its workload until one equals it.
+func (m *matching) search() error {
+	var committed Ref
+	for _, ref := range m.origin.workloads {
+		if w := m.resolve(ref); w != nil {
+			m.head, committed = w, w.Ref
+			break
+		}
+	}
+	if m.head != nil {
+		m.ofHead = m.tryAll(m.head)
+		if m.equal() || m.ofHead == nil {
+			return nil
+		}
+		return m.searchVersions(committed)
+	}
+	for _, ref := range m.origin.workloads {
+		if err := m.searchVersions(ref); err != nil || m.best != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resolve returns the workload of the newest commit that has the template of a reference.
+func (m *matching) resolve(ref Ref) *Workload {
+	w := m.heads[ref]
+	for i := 0; w != nil && w.elsewhere != nil && i < maxOwners; i++ {
+		w = m.heads[*w.elsewhere]
+	}
+	return w
+}
+
+func (m *matching) searchVersions(ref Ref) error {
+	for version, err := range m.history.Versions(ref) {
+		if err != nil {
+			return err
+		}
+		if m.tryAll(version); m.equal() {
+			return nil
+		}
+	}
+	return nil
+}
+
+// tryAll compares the pod with the templates of a version, and returns the one that fits best so far, or nil.
+func (m *matching) tryAll(version *Workload) map[string]any {
+	for _, template := range version.Templates {
+		if m.try(version, template); m.equal() {
+			break
+		}
+	}
+	if m.best == nil {
+		return nil
+	}
+	return m.best.template
+}
+
+// try compares the pod with a template. A template that cannot be read is no match.
+func (m *matching) try(version *Workload, template map[string]any) {
+	want, err := m.expect(template, m.origin, version.Object, m.pod)
+	if err != nil {
+		m.problem = fmt.Sprintf("reading %s in %s: %v", version.Ref, version.File, err)
+		return
+	}
+	a := &attempt{version: version, template: template, compared: &compared{v: m.verifier, pod: m.pod, origin: m.origin, want: want, found: m.found}}
+	a.changes = m.kept(a.compared, differences(want, m.found))
+	if m.best == nil || len(a.changes) < len(m.best.changes) {
+		m.best = a
+	}
+	if m.atOwner == nil && m.origin.template != nil && len(m.ofOwner(a)) == 0 {
+		m.atOwner = a
+	}
+}
+
+// equal reports whether the pod equals the version that fits best.
+func (m *matching) equal() bool { return m.best != nil && len(m.best.changes) == 0 }
+
+// kept are the changes that neither Kubernetes nor the user explains.
+func (m *matching) kept(p *compared, changes []change) []change {
+	return slices.DeleteFunc(changes, func(c change) bool {
+		return p.allowed(c) || m.ignored(c)
+	})
+}
+
+func (v *verifier) ignored(c change) bool {
+	field := c.field()
+	return slices.ContainsFunc(v.options.Ignore, func(pattern string) bool {
+		matches, _ := path.Match(pattern, field) // patterns have been tried
+		return matches || pattern == field
+	})
+}
+
+// ofOwner returns the changes of the template of the pod's owner.
+func (m *matching) ofOwner(a *attempt) []change {
+	owners, err := m.expect(m.origin.template, m.origin, a.version.Object, m.pod)
+	if err != nil {
+		return nil
+	}
+	p := &compared{v: m.verifier, pod: m.pod, origin: m.origin, want: a.compared.want, found: owners}
+	return m.kept(p, differences(a.compared.want, owners))
+}
+
+// finish writes down what was found.
+func (m *matching) finish(out *result) {
+	out.head, out.template = m.head, m.ofHead
+	a := m.best
+	if a == nil {
+		out.pod.Message = m.foreign()
+		if m.problem != "" {
+			out.pod.State, out.pod.Message = Unreadable, m.problem
+		}
+		return
+	}
+	m.forgetCommittedUnknown(a)
+	equal := m.equal() && len(m.unknown) == 0
+	if !equal && m.atOwner != nil {
+		a = m.atOwner
+	}
+	out.pod.Workload, out.pod.File = a.version.Ref.String(), a.version.File
+	commit := a.version.Commit
+	out.pod.Commit = &commit
+	switch {
+	case !equal:
+		out.pod.State = Changed
+		m.explain(a, &out.pod)
+		return
+	case m.head == nil:
+		out.pod.State, out.pod.Message = Removed, "the newest commit does not have its workload any more"
+		return
+	case a.version == m.head:
+		out.pod.State = Current
+	default:
+		out.pod.State = Older
+	}
+}
+
+// forgetCommittedUnknown drops the fields that cannot be compared and are committed so.
+func (m *matching) forgetCommittedUnknown(a *attempt) {
+	if len(m.unknown) == 0 {
+		return
+	}
+	_, committed, err := normalPod(a.template)
+	if err != nil {
+		return
+	}
+	m.unknown = slices.DeleteFunc(m.unknown, func(field string) bool { return slices.Contains(committed, field) })
+}
+
+// foreign says what is known of a pod that no commit has.
+func (m *matching) foreign() string {
+	by := ""
+	if entries := managers(m.pod); len(entries) > 0 && entries[0].name != "" {
+		by = "; it was created by " + entries[0].name
+	}
+	if m.origin.direct.Kind == "Pod" {
+		return "no commit has this pod, and nothing controls it" + by
+	}
+	if top := managers(m.origin.top); len(top) > 0 && top[0].name != "" {
+		by = "; it was created by " + top[0].name
+	}
+	return fmt.Sprintf("no commit has %s%s", m.origin.workloads[0], by)
+}
+
+// explain lists what differs, and who did it.
+func (m *matching) explain(a *attempt, pod *Pod) {
+	inOwner := map[string]change{}
+	if m.origin.template != nil {
+		for _, c := range m.ofOwner(a) {
+			inOwner[c.field()] = c
+		}
+	}
+	for _, c := range a.changes {
+		shown := c.shown()
+		of, ok := inOwner[c.field()]
+		pod.Differences = append(pod.Differences, Difference{
+			Field: c.field(), Committed: shown.want, Found: shown.found, Order: c.order, summary: summary(shown),
+			Cause: m.causeOf(a.compared, c, ok && sameJSON(of.found, c.found)),
+		})
+	}
+	for _, field := range m.unknown {
+		pod.Differences = append(pod.Differences, Difference{
+			Field: "spec", summary: field + ", which this version of prerig cannot compare", Cause: Cause{Kind: CauseUnknown},
+		})
+	}
+}

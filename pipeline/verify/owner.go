@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"slices"
+
+	"github.com/prerig/prerig/fn/workload"
+)
+
+// origin is where a pod comes from.
+type origin struct {
+	// workloads are what may be committed for the pod, the likeliest first: the object at the top of its owners, and those
+	// on the way, since a ReplicaSet or a Job can be committed too.
+	workloads []Ref
+	// direct is what made the pod, or the pod itself.
+	direct Ref
+	// owner is direct as it was read, or nil.
+	owner map[string]any
+	// top is the workload as it was read, or nil.
+	top map[string]any
+	// template is the template that the owner made the pod of, or nil where it was not read.
+	template map[string]any
+	// forged says that the owner has another uid than the pod says.
+	forged bool
+}
+
+// maxOwners bounds how far owners are followed.
+const maxOwners = 8
+
+// originOf follows the owners of a pod.
+func (s *Snapshot) originOf(pod map[string]any, registry *workload.Registry) origin {
+	self := refOf(pod)
+	o := origin{direct: self}
+	ref := controllerRef(pod)
+	if ref == nil {
+		o.workloads = []Ref{self}
+		return o
+	}
+	var above []Ref
+	for i := 0; ref != nil && i < maxOwners; i++ {
+		r := newRef(text(ref, "apiVersion"), text(ref, "kind"), self.Namespace, text(ref, "name"))
+		above = append(above, r)
+		obj := s.objects[r]
+		if i == 0 {
+			o.direct, o.owner = r, obj
+			o.forged = obj != nil && text(obj, "metadata", "uid") != text(ref, "uid")
+		}
+		if obj == nil {
+			above = append(above, guessed(pod, r)...)
+			break
+		}
+		o.top = obj
+		ref = controllerRef(obj)
+	}
+	slices.Reverse(above)
+	o.workloads = above
+	o.template = s.ownersTemplate(pod, o, registry)
+	return o
+}
+
+// guessed returns what an owner that was not read may itself be owned by, by the names that controllers give.
+func guessed(pod map[string]any, owner Ref) []Ref {
+	o := workload.OfPod(pod)
+	if o.Name == "" || o.Name == owner.Name && o.Kind == owner.Kind {
+		return nil
+	}
+	group := map[string]string{"Deployment": "apps/v1", "CronJob": "batch/v1", "Rollout": "argoproj.io/v1alpha1", "DeploymentConfig": "apps.openshift.io/v1"}[o.Kind]
+	if group == "" {
+		return nil
+	}
+	return []Ref{newRef(group, o.Kind, owner.Namespace, o.Name)}
+}
+
+// ownersTemplate returns the template that a pod's owner has, or had when it made the pod, as metadata and spec.
+func (s *Snapshot) ownersTemplate(pod map[string]any, o origin, registry *workload.Registry) map[string]any {
+	hash := text(pod, "metadata", "labels", "controller-revision-hash")
+	switch o.direct.Kind {
+	case "StatefulSet", "DaemonSet":
+		if revision := s.controllerRevision(o.direct, hash); revision != nil {
+			return table(revision, "data", "spec", "template")
+		}
+		if hash != "" {
+			return nil // the owner's template may be newer than the pod
+		}
+	}
+	if o.owner == nil || o.forged {
+		return nil
+	}
+	templates, err := registry.Templates(o.owner)
+	if err != nil || len(templates) != 1 {
+		return nil
+	}
+	return templates[0].Pod
+}

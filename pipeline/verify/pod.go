@@ -1,0 +1,180 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// normalPod returns what of a pod or a template is compared, in maps of its own: labels, annotations, finalizers and the
+// spec, written as the API server writes them. unknown are the fields of the spec that the types do not have.
+func normalPod(pod map[string]any) (out map[string]any, unknown []string, err error) {
+	spec := table(pod, "spec")
+	var typed corev1.PodSpec
+	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(spec, &typed, true)
+	if strict, ok := runtime.AsStrictDecodingError(err); ok {
+		for _, e := range strict.Errors() {
+			unknown = append(unknown, e.Error())
+		}
+		err = nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading the spec: %w", err)
+	}
+	written, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&typed)
+	if err != nil {
+		return nil, nil, fmt.Errorf("writing the spec: %w", err)
+	}
+	metadata := map[string]any{}
+	for _, key := range []string{"labels", "annotations"} {
+		if m := table(pod, "metadata", key); len(m) > 0 {
+			metadata[key] = withoutNull(m)
+		}
+	}
+	if f, _ := at(pod, "metadata", "finalizers").([]any); len(f) > 0 {
+		metadata["finalizers"] = append([]any(nil), f...)
+	}
+	return map[string]any{"metadata": metadata, "spec": written}, unknown, nil
+}
+
+// withoutNull returns a copy of labels or annotations as the API server reads them: null is the empty text.
+func withoutNull(m map[string]any) map[string]any {
+	out := maps.Clone(m)
+	for key, v := range out {
+		if v == nil {
+			out[key] = ""
+		}
+	}
+	return out
+}
+
+// expect returns the pod that the API server and the pod's controller would make of a template, as far as the template, the
+// owner and the pod's own identity tell. What admission adds beside is accepted later, by rules.
+func (v *verifier) expect(template map[string]any, o origin, top, pod map[string]any) (map[string]any, error) {
+	out, _, err := normalPod(template)
+	if err != nil {
+		return nil, err
+	}
+	server := v.server
+	server.DefaultTemplate(out)
+	switch o.direct.Kind {
+	case "StatefulSet":
+		expectStateful(out, top, pod)
+	case "DaemonSet":
+		expectDaemon(out, pod)
+	case "Job":
+		expectJob(out, v.jobSpec(o, top), pod)
+	}
+	server.WithLimits(v.limitsOf(refOf(pod).Namespace)).Default(out)
+	return out, nil
+}
+
+// expectStateful adds what the controller of StatefulSets sets: the identity, and the volumes of its claims.
+func expectStateful(out, top, pod map[string]any) {
+	spec, name := table(out, "spec"), text(pod, "metadata", "name")
+	spec["hostname"] = name
+	if service := text(top, "spec", "serviceName"); service != "" {
+		spec["subdomain"] = service
+	} else {
+		delete(spec, "subdomain")
+	}
+	volumes, _ := spec["volumes"].([]any)
+	for _, claim := range list(top, "spec", "volumeClaimTemplates") {
+		claimName := text(claim, "metadata", "name")
+		volumes = withoutNamed(volumes, claimName)
+		volumes = append(volumes, map[string]any{
+			"name": claimName, "persistentVolumeClaim": map[string]any{"claimName": claimName + "-" + name},
+		})
+	}
+	if len(volumes) > 0 {
+		spec["volumes"] = volumes
+	}
+}
+
+// withoutNamed returns a list without the element of a name.
+func withoutNamed(elements []any, name string) []any {
+	var out []any
+	for _, e := range elements {
+		if m, ok := e.(map[string]any); !ok || m["name"] != name {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// expectDaemon has the pod on its node, as the controller of DaemonSets does it: the required terms of the template's node
+// affinity give way to the one of the node's name.
+func expectDaemon(out, pod map[string]any) {
+	node := ""
+	for _, term := range list(pod, "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms") {
+		for _, field := range list(term, "matchFields") {
+			if values, _ := field["values"].([]any); field["key"] == "metadata.name" && len(values) == 1 {
+				node, _ = values[0].(string)
+			}
+		}
+	}
+	if bound := text(pod, "spec", "nodeName"); bound != "" {
+		node = bound
+	}
+	affinity := table(out, "spec", "affinity")
+	if affinity == nil {
+		affinity = map[string]any{}
+		table(out, "spec")["affinity"] = affinity
+	}
+	nodes := table(affinity, "nodeAffinity")
+	if nodes == nil {
+		nodes = map[string]any{}
+		affinity["nodeAffinity"] = nodes
+	}
+	nodes["requiredDuringSchedulingIgnoredDuringExecution"] = map[string]any{"nodeSelectorTerms": []any{map[string]any{
+		"matchFields": []any{map[string]any{"key": "metadata.name", "operator": "In", "values": []any{node}}},
+	}}}
+}
+
+// jobSpec returns the spec of the Job that a pod is of.
+func (v *verifier) jobSpec(o origin, top map[string]any) map[string]any {
+	if o.owner != nil {
+		return table(o.owner, "spec")
+	}
+	if spec := table(top, "spec", "jobTemplate", "spec"); spec != nil {
+		return spec
+	}
+	return table(top, "spec")
+}
+
+// jobIndex is the variable that pods of indexed Jobs get, and the annotation with its value.
+const (
+	jobIndex           = "JOB_COMPLETION_INDEX"
+	jobIndexAnnotation = "batch.kubernetes.io/job-completion-index"
+)
+
+// expectJob adds what pods of indexed Jobs have: the index as a variable of each container, and in the host's name.
+func expectJob(out, spec, pod map[string]any) {
+	if text(spec, "completionMode") != "Indexed" {
+		return
+	}
+	index := text(pod, "metadata", "annotations", jobIndexAnnotation)
+	if job := text(controllerRef(pod), "name"); job != "" {
+		table(out, "spec")["hostname"] = job + "-" + index
+	}
+	for _, key := range []string{"initContainers", "containers"} {
+		for _, c := range list(out, "spec", key) {
+			env, _ := c["env"].([]any)
+			if len(withoutNamed(env, jobIndex)) != len(env) {
+				continue
+			}
+			path := "metadata.annotations['" + jobIndexAnnotation + "']"
+			if _, labelled := table(pod, "metadata", "labels")[jobIndexAnnotation]; labelled {
+				path = "metadata.labels['" + jobIndexAnnotation + "']"
+			}
+			c["env"] = append(env, map[string]any{"name": jobIndex, "valueFrom": map[string]any{"fieldRef": map[string]any{
+				"apiVersion": "v1", "fieldPath": path,
+			}}})
+		}
+	}
+}

@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"cmp"
+	"strings"
+)
+
+// Ref names an object of a cluster. Versions do not matter: the same object can be read in several.
+type Ref struct {
+	Group, Kind, Namespace, Name string
+}
+
+// newRef makes a Ref of what manifests and owner references say. Groups that kinds have left count as those they are in now.
+func newRef(apiVersion, kind, namespace, name string) Ref {
+	group, _, ok := strings.Cut(apiVersion, "/")
+	if !ok {
+		group = ""
+	}
+	switch {
+	case group == "extensions" && kind == "Job":
+		group = "batch"
+	case group == "extensions" && kind != "Ingress":
+		group = "apps"
+	case kind == "DeploymentConfig" && group == "":
+		group = "apps.openshift.io"
+	}
+	return Ref{Group: group, Kind: kind, Namespace: namespace, Name: name}
+}
+
+// String is "Deployment shop/web".
+func (r Ref) String() string {
+	if r.Namespace == "" {
+		return r.Kind + " " + r.Name
+	}
+	return r.Kind + " " + r.Namespace + "/" + r.Name
+}
+
+func (r Ref) compare(o Ref) int {
+	return cmp.Or(cmp.Compare(r.Namespace, o.Namespace), cmp.Compare(r.Kind, o.Kind), cmp.Compare(r.Name, o.Name), cmp.Compare(r.Group, o.Group))
+}
+
+// builtIn reports whether Kubernetes' own controllers make the pods of a kind.
+func (r Ref) builtIn() bool {
+	switch r.Group {
+	case "":
+		return r.Kind == "Pod" || r.Kind == "ReplicationController"
+	case "apps", "batch":
+		return true
+	}
+	return false
+}
+
+// refOf names an object by its own words.
+func refOf(obj map[string]any) Ref {
+	return newRef(text(obj, "apiVersion"), text(obj, "kind"), text(obj, "metadata", "namespace"), text(obj, "metadata", "name"))
+}
+
+// text returns the text at a path of keys, or "".
+func text(m map[string]any, path ...string) string {
+	s, _ := at(m, path...).(string)
+	return s
+}
+
+// at returns the value at a path of keys, or nil.
+func at(m map[string]any, path ...string) any {
+	var v any = m
+	for _, key := range path {
+		next, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		v = next[key]
+	}
+	return v
+}
+
+// table returns the map at a path of keys, or nil.
+func table(m map[string]any, path ...string) map[string]any {
+	t, _ := at(m, path...).(map[string]any)
+	return t
+}
+
+// list returns the elements at a path of keys that are maps.
+func list(m map[string]any, path ...string) []map[string]any {
+	elements, _ := at(m, path...).([]any)
+	out := make([]map[string]any, 0, len(elements))
+	for _, e := range elements {
+		if one, ok := e.(map[string]any); ok {
+			out = append(out, one)
+		}
+	}
+	return out
+}

@@ -1,0 +1,299 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package rendered
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/pipeline/verify"
+)
+
+// history implements verify.History. It is safe for concurrent use.
+type history struct {
+	options Options
+	commits Commits // nil where there is only one state
+	read    func(s *state, name string) ([]byte, error)
+	heads   map[verify.Ref]*verify.Workload
+
+	mu     sync.Mutex
+	states []*state // the newest first; those with equal files only once
+	last   *state   // the oldest commit that was looked at
+	looked int
+	whole  bool             // there are no older commits to look at
+	blobs  map[string]*blob // by path and digest
+}
+
+// blob is what a file holds.
+type blob struct {
+	workloads []*verify.Workload
+	err       error
+	parsed    sync.Once
+}
+
+// Head implements verify.History.
+func (h *history) Head() verify.Commit { return h.states[0].commit }
+
+// Workloads implements verify.History.
+func (h *history) Workloads() map[verify.Ref]*verify.Workload { return h.heads }
+
+// setHead reads all workloads of the newest state.
+func (h *history) setHead(ctx context.Context, first *state) error {
+	h.states, h.last = []*state{first}, first
+	names := make([]string, 0, len(first.files))
+	for name := range first.files {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	found := make([]*blob, len(names))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(max(1, runtime.GOMAXPROCS(0)))
+	for i, name := range names {
+		group.Go(func() (err error) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			found[i], err = h.parse(first, name)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	h.heads = map[verify.Ref]*verify.Workload{}
+	for _, b := range found {
+		for _, w := range b.workloads {
+			if other := h.heads[w.Ref]; other != nil {
+				return fmt.Errorf("reading %s: it is committed in %s and in %s; name one of them with --path", w.Ref, other.File, w.File)
+			}
+			h.heads[w.Ref] = at(w, first.commit)
+		}
+	}
+	return nil
+}
+
+// at returns a workload as one of a commit.
+func at(w *verify.Workload, commit verify.Commit) *verify.Workload {
+	out := *w
+	out.Commit = commit
+	return &out
+}
+
+// Versions implements verify.History.
+func (h *history) Versions(ref verify.Ref) iter.Seq2[*verify.Workload, error] {
+	return func(yield func(*verify.Workload, error) bool) {
+		file := ""
+		if w := h.heads[ref]; w != nil {
+			file = w.File
+		}
+		for i := 1; ; i++ {
+			newer, s, err := h.stateAt(i)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if s == nil {
+				return
+			}
+			w, err := h.find(newer, s, ref, file)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if w == nil {
+				continue
+			}
+			file = w.File
+			if !yield(at(w, s.commit), nil) {
+				return
+			}
+		}
+	}
+}
+
+// stateAt returns a state and the one after it; nil where there is none so old.
+func (h *history) stateAt(i int) (newer, s *state, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for len(h.states) <= i && !h.whole {
+		if err := h.lookBack(); err != nil {
+			return nil, nil, err
+		}
+	}
+	if len(h.states) <= i {
+		return nil, nil, nil
+	}
+	return h.states[i-1], h.states[i], nil
+}
+
+// lookBack reads one more commit.
+func (h *history) lookBack() error {
+	if h.commits == nil || len(h.last.parents) == 0 || h.looked >= h.options.MaxCommits {
+		h.whole = true
+		return nil
+	}
+	h.looked++
+	commit, files, err := h.commits(h.last.parents[0].String())
+	if errors.Is(err, plumbing.ErrObjectNotFound) || errors.Is(err, plumbing.ErrReferenceNotFound) {
+		h.whole = true // a clone that is not deep
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the commits before %s: %w", h.last.commit, err)
+	}
+	s, err := h.stateOf(commit, files)
+	if err != nil {
+		return fmt.Errorf("reading commit %s: %w", commit.Hash, err)
+	}
+	h.last = s
+	if s.same(h.states[len(h.states)-1]) {
+		return nil
+	}
+	s.commit.Behind = len(h.states)
+	h.states = append(h.states, s)
+	return nil
+}
+
+// find returns a workload in a state, or nil where it is not there or is in a file that is the same in the next state.
+// file is where it was found last, or "".
+func (h *history) find(newer, s *state, ref verify.Ref, file string) (*verify.Workload, error) {
+	if id, ok := s.files[file]; ok {
+		if newer.files[file] == id {
+			return nil, nil
+		}
+		if w, err := h.inFile(s, file, ref); w != nil || err != nil {
+			return w, err
+		}
+	}
+	files, err := h.holding(newer, s, ref.Name)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range files {
+		if w, err := h.inFile(s, name, ref); w != nil || err != nil {
+			return w, err
+		}
+	}
+	return nil, nil
+}
+
+// objectName is where a text may name an object.
+var objectName = regexp.MustCompile(`name["']?:\s*["']?([a-zA-Z0-9.-]+)`)
+
+// holding returns the files of a state that the next one does not have so, and that may hold an object of a name. The files
+// are read once, and only those that are likely are taken apart: an upgrade of a mesh changes thousands.
+func (h *history) holding(newer, s *state, name string) ([]string, error) {
+	s.indexed.Do(func() {
+		s.names = map[string][]string{}
+		for _, file := range s.changedFrom(newer) {
+			text, err := h.read(s, file)
+			if err != nil {
+				s.indexErr = fmt.Errorf("reading %s of %s: %w", file, s.commit, err)
+				return
+			}
+			for _, m := range objectName.FindAllSubmatch(text, -1) {
+				if found := string(m[1]); !slices.Contains(s.names[found], file) {
+					s.names[found] = append(s.names[found], file)
+				}
+			}
+		}
+	})
+	return s.names[name], s.indexErr
+}
+
+func (h *history) inFile(s *state, name string, ref verify.Ref) (*verify.Workload, error) {
+	b, err := h.parse(s, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range b.workloads {
+		if w.Ref == ref {
+			return w, nil
+		}
+	}
+	return nil, nil
+}
+
+// parse returns what a file holds.
+func (h *history) parse(s *state, name string) (*blob, error) {
+	key := name + "@" + s.files[name]
+	h.mu.Lock()
+	b := h.blobs[key]
+	if b == nil {
+		b = &blob{}
+		h.blobs[key] = b
+	}
+	h.mu.Unlock()
+	b.parsed.Do(func() {
+		var text []byte
+		if text, b.err = h.read(s, name); b.err == nil {
+			b.err = b.fill(h.options, name, text)
+		}
+		if b.err != nil {
+			b.err = fmt.Errorf("reading %s of %s: %w", name, s.commit, b.err)
+		}
+	})
+	return b, b.err
+}
+
+// fill reads the workloads of a file.
+func (b *blob) fill(o Options, name string, text []byte) error {
+	file, err := manifest.Parse(name, text)
+	if err != nil {
+		return err
+	}
+	var read func(docs []*manifest.Document) error
+	read = func(docs []*manifest.Document) error {
+		for _, doc := range docs {
+			if doc.Empty() {
+				continue
+			}
+			meta, sure := doc.Peek()
+			if items, isList, err := itemsOf(doc, meta, sure); err != nil {
+				return err
+			} else if isList {
+				if err := read(items); err != nil {
+					return err
+				}
+				continue
+			}
+			if _, known := o.Registry.Lookup(meta.APIVersion, meta.Kind); sure && !known {
+				continue
+			}
+			obj, err := doc.Object()
+			if err != nil || obj == nil {
+				return err
+			}
+			w, err := verify.NewWorkload(o.Registry, obj, o.Namespace, name)
+			if err != nil {
+				return err
+			}
+			if w != nil {
+				b.workloads = append(b.workloads, w)
+			}
+		}
+		return nil
+	}
+	return read(file.Docs)
+}
+
+// itemsOf returns the elements of a list.
+func itemsOf(doc *manifest.Document, meta manifest.Meta, sure bool) ([]*manifest.Document, bool, error) {
+	if sure && !strings.HasSuffix(meta.Kind, "List") || !bytes.Contains(doc.Raw(), []byte("items")) {
+		return nil, false, nil
+	}
+	return doc.Items()
+}

@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"slices"
+	"time"
+)
+
+// Snapshot is what was read of a cluster. The zero value is an empty one.
+type Snapshot struct {
+	// KubernetesVersion of the API server, such as v1.34.2; "" where it is not known.
+	KubernetesVersion string
+	// Unread are the resources that could not be read or were not asked for, such as serviceaccounts: what they would
+	// tell is not checked.
+	Unread []string
+
+	pods      []map[string]any
+	objects   map[Ref]map[string]any
+	revisions map[string][]map[string]any // ControllerRevisions by namespace
+	limits    map[string][]map[string]any // LimitRanges by namespace
+	classes   []map[string]any            // PriorityClasses
+	webhooks  []map[string]any            // MutatingWebhookConfigurations
+	policies  []map[string]any            // MutatingAdmissionPolicies
+	kinds     map[string]bool
+}
+
+// Kinds are those that a Snapshot makes use of, beside custom kinds that own pods: all others can be left out.
+var Kinds = []string{
+	"Pod", "ReplicationController", "Namespace", "LimitRange", "ServiceAccount", "PriorityClass", "RuntimeClass", "Deployment", "ReplicaSet",
+	"StatefulSet", "DaemonSet", "ControllerRevision", "Job", "CronJob", "MutatingWebhookConfiguration", "MutatingAdmissionPolicy", "Rollout",
+}
+
+// Add adds an object as the API server gives it, with whole numbers as int64. The object is not changed and must not be
+// changed later.
+func (s *Snapshot) Add(obj map[string]any) {
+	if s.objects == nil {
+		s.objects, s.kinds = map[Ref]map[string]any{}, map[string]bool{}
+		s.revisions, s.limits = map[string][]map[string]any{}, map[string][]map[string]any{}
+	}
+	ref := refOf(obj)
+	s.kinds[ref.Kind] = true
+	switch ref.Kind {
+	case "Pod":
+		s.pods = append(s.pods, obj)
+	case "ControllerRevision":
+		s.revisions[ref.Namespace] = append(s.revisions[ref.Namespace], obj)
+	case "LimitRange":
+		s.limits[ref.Namespace] = append(s.limits[ref.Namespace], obj)
+	case "PriorityClass":
+		s.classes = append(s.classes, obj)
+	case "MutatingWebhookConfiguration":
+		s.webhooks = append(s.webhooks, obj)
+	case "MutatingAdmissionPolicy":
+		s.policies = append(s.policies, obj)
+	default:
+		s.objects[ref] = obj
+	}
+}
+
+// Read notes that a resource was read, even if there were no objects of it.
+func (s *Snapshot) Read(kind string) {
+	if s.kinds == nil {
+		s.kinds = map[string]bool{}
+	}
+	s.kinds[kind] = true
+}
+
+// Pods returns how many pods there are.
+func (s *Snapshot) Pods() int { return len(s.pods) }
+
+// knows reports whether the objects of a kind were read.
+func (s *Snapshot) knows(kind string) bool { return s.kinds[kind] }
+
+// unread returns what was not read, for the report.
+func (s *Snapshot) unread() []string {
+	out := slices.Clone(s.Unread)
+	for kind, resource := range map[string]string{
+		"ReplicaSet": "replicasets", "ServiceAccount": "serviceaccounts", "PriorityClass": "priorityclasses",
+	} {
+		if !s.knows(kind) && !slices.Contains(out, resource) {
+			out = append(out, resource)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// controllerRevision returns the revision of an owner that a pod was made of, by the hash in its label, or nil.
+func (s *Snapshot) controllerRevision(owner Ref, hash string) map[string]any {
+	for _, r := range s.revisions[owner.Namespace] {
+		if ref := controllerRef(r); ref == nil || newRef(text(ref, "apiVersion"), text(ref, "kind"), owner.Namespace, text(ref, "name")) != owner {
+			continue
+		}
+		// Pods of a StatefulSet have the revision's name, those of a DaemonSet the hash in its label.
+		if text(r, "metadata", "name") == hash || text(r, "metadata", "labels", "controller-revision-hash") == hash {
+			return r
+		}
+	}
+	return nil
+}
+
+// controllerRef returns the owner reference that controls an object, or nil.
+func controllerRef(obj map[string]any) map[string]any {
+	for _, ref := range list(obj, "metadata", "ownerReferences") {
+		if controls, _ := ref["controller"].(bool); controls {
+			return ref
+		}
+	}
+	return nil
+}
+
+// created is when an object was created.
+func created(obj map[string]any) time.Time {
+	t, _ := time.Parse(time.RFC3339, text(obj, "metadata", "creationTimestamp"))
+	return t
+}
+
+// changed is when an object was last written to, as far as it tells.
+func changed(obj map[string]any) time.Time {
+	last := created(obj)
+	for _, entry := range list(obj, "metadata", "managedFields") {
+		if t, err := time.Parse(time.RFC3339, text(entry, "time")); err == nil && t.After(last) {
+			last = t
+		}
+	}
+	return last
+}

@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// inText are the words for the states.
+var inText = map[State]string{
+	Current: "as committed", Older: "of an older commit", Removed: "of a workload that was removed", Changed: "changed",
+	Foreign: "not from Git", Unreadable: "not comparable",
+}
+
+// Text writes the report for people: what is not as committed, each difference in a line, then the sums. verbose also names
+// the pods that are as committed.
+func (r *Report) Text(w io.Writer, verbose bool) error {
+	var b strings.Builder
+	for _, pod := range r.Pods {
+		if pod.State != Current || verbose {
+			pod.write(&b)
+		}
+	}
+	if r.Commit.ID != "" {
+		fmt.Fprintf(&b, "compared with %s\n", r.Commit)
+	}
+	total := 0
+	for _, state := range States {
+		total += r.Counts[state]
+	}
+	fmt.Fprintf(&b, "%s compared", plural(total, "pod"))
+	separator := ": "
+	for _, state := range States {
+		if n := r.Counts[state]; n > 0 {
+			fmt.Fprintf(&b, "%s%d %s", separator, n, inText[state])
+			separator = ", "
+		}
+	}
+	b.WriteString("\n")
+	if r.Finished > 0 {
+		fmt.Fprintf(&b, "%s that finished left out\n", plural(r.Finished, "pod"))
+	}
+	for _, s := range r.Sidecars {
+		b.WriteString(s.String() + "\n")
+	}
+	if len(r.Absent) > 0 {
+		fmt.Fprintf(&b, "%s without a pod: %s\n", plural(len(r.Absent), "committed workload"), some(r.Absent))
+	}
+	if len(r.Unread) > 0 {
+		fmt.Fprintf(&b, "not read, and so not checked: %s\n", strings.Join(r.Unread, ", "))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (p Pod) write(b *strings.Builder) {
+	fmt.Fprintf(b, "%s/%s: %s", p.Namespace, p.Name, inText[p.State])
+	if p.State != Foreign {
+		fmt.Fprintf(b, " (%s", p.Workload)
+		if p.File != "" {
+			fmt.Fprintf(b, " in %s", p.File)
+		}
+		b.WriteString(")")
+	}
+	if p.Commit != nil && p.Commit.ID != "" && p.State != Current {
+		fmt.Fprintf(b, ", commit %s", *p.Commit)
+		if p.Commit.Behind > 0 {
+			fmt.Fprintf(b, ", %s behind", plural(p.Commit.Behind, "commit"))
+		}
+	}
+	if p.Message != "" {
+		b.WriteString(": " + p.Message)
+	}
+	b.WriteString("\n")
+	for _, d := range p.Differences {
+		fmt.Fprintf(b, "  %s\n", d)
+	}
+}
+
+// String is how far the sidecar has come: istio-proxy: 312 of 400 pods run 1.30.3, 88 run 1.29.2.
+func (s Sidecar) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: ", s.Container)
+	first := true
+	for _, v := range s.Versions {
+		if !first {
+			b.WriteString(", ")
+		}
+		switch {
+		case v.Committed > 0 && v.Committed == s.Pods:
+			fmt.Fprintf(&b, "%d of %s run %s", v.Pods, plural(s.Pods, "pod"), v.Version)
+		case v.Committed > 0:
+			fmt.Fprintf(&b, "%d run %s, %d are to", v.Pods, v.Version, v.Committed)
+		case v.Version == "":
+			fmt.Fprintf(&b, "%d have none", v.Pods)
+		default:
+			fmt.Fprintf(&b, "%d run %s", v.Pods, v.Version)
+		}
+		first = false
+	}
+	return b.String()
+}
+
+// some names the first of many.
+func some(names []string) string {
+	const most = 5
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,90 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/prerig/prerig/pipeline/credential"
+)
+
+// longest is how much of a value is shown in text.
+const longest = 160
+
+// short writes a value in one line, cut where it is long.
+func short(v any) string {
+	var out string
+	if s, ok := v.(string); ok && !strings.ContainsAny(s, "\n\r") {
+		out = s
+	} else {
+		text, err := json.Marshal(v)
+		if err != nil {
+			return fmt.Sprint(v)
+		}
+		out = string(text)
+	}
+	if runes := []rune(out); len(runes) > longest {
+		return string(runes[:longest]) + "…"
+	}
+	return out
+}
+
+// hidden stands for a value that is a credential.
+const hidden = "***"
+
+// secretName is in the names of variables whose values are credentials, whatever they look like.
+var secretName = regexp.MustCompile(`(?i)passw|token|secret|credential|api_?key|private_?key`)
+
+// shown returns a change without credentials: what a webhook puts into a pod is in no repository, and more people may read
+// a report than the cluster.
+func (c change) shown() change {
+	for i, s := range c.path {
+		if s.key == "env" && i+2 < len(c.path) && c.path[i+2].key == "value" && secretName.MatchString(c.path[i+1].key) {
+			c.want, c.found = masked(c.want), masked(c.found)
+			return c
+		}
+	}
+	c.want, c.found = withoutCredentials(c.want), withoutCredentials(c.found)
+	return c
+}
+
+// masked hides a value, but not that there is none.
+func masked(v any) any {
+	if v == nil || v == "" {
+		return v
+	}
+	return hidden
+}
+
+// withoutCredentials returns a value in which texts that are credentials, and values of variables with names of such, are
+// hidden.
+func withoutCredentials(v any) any {
+	switch v := v.(type) {
+	case string:
+		if credential.IsOne(v) {
+			return hidden
+		}
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, value := range v {
+			out[key] = withoutCredentials(value)
+		}
+		if name, ok := v["name"].(string); ok && secretName.MatchString(name) {
+			if _, ok := v["value"].(string); ok {
+				out["value"] = masked(v["value"])
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, value := range v {
+			out[i] = withoutCredentials(value)
+		}
+		return out
+	}
+	return v
+}

@@ -1,0 +1,202 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/prerig/prerig/fn/admission"
+	"github.com/prerig/prerig/fn/workload"
+)
+
+// Options say what is compared.
+type Options struct {
+	// Registry knows the kinds with pod templates.
+	Registry *workload.Registry
+	// Namespaces are those whose pods are compared. Empty compares the pods of the namespaces that workloads are
+	// committed for.
+	Namespaces []string
+	// AllNamespaces compares the pods of all namespaces.
+	AllNamespaces bool
+	// Ignore are patterns of fields that may differ, in the syntax of path.Match over the field as a report writes it,
+	// such as metadata.annotations["example.com/*"].
+	Ignore []string
+	// Sidecars are the names of the containers whose versions are counted; none means DefaultSidecars.
+	Sidecars []string
+	// Audit is what the API server's audit log tells, or nil.
+	Audit *Audit
+}
+
+// verifier compares the pods of one snapshot.
+type verifier struct {
+	snapshot *Snapshot
+	history  History
+	options  Options
+	audit    *Audit
+	server   admission.Server
+	limits   map[string][]admission.LimitRange
+	mutators []mutator
+	heads    map[Ref]*Workload
+}
+
+// Verify compares the pods of a snapshot with what was committed. The error is of the history, the context or the options;
+// what is wrong with a pod is in the report.
+func Verify(ctx context.Context, snapshot *Snapshot, history History, options Options) (*Report, error) {
+	v, err := newVerifier(snapshot, history, options)
+	if err != nil {
+		return nil, err
+	}
+	report := &Report{
+		APIVersion: ReportAPIVersion, Kind: ReportKind, Commit: history.Head(), KubernetesVersion: snapshot.KubernetesVersion,
+		Counts: map[State]int{}, Unread: snapshot.unread(), Pods: []Pod{},
+	}
+	chosen := v.choose(report)
+	results := make([]result, len(chosen))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(max(1, runtime.GOMAXPROCS(0)))
+	for i, pod := range chosen {
+		group.Go(func() (err error) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			results[i], err = v.verifyPod(pod)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	v.fill(report, chosen, results)
+	return report, nil
+}
+
+func newVerifier(snapshot *Snapshot, history History, options Options) (*verifier, error) {
+	for _, pattern := range options.Ignore {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return nil, fmt.Errorf("reading the pattern %q of fields to ignore: %w", pattern, err)
+		}
+	}
+	server, err := admission.NewServer(snapshot.KubernetesVersion)
+	if err != nil {
+		return nil, err
+	}
+	v := &verifier{
+		snapshot: snapshot, history: history, options: options, audit: options.Audit, server: server, heads: history.Workloads(),
+		limits: map[string][]admission.LimitRange{}, mutators: snapshot.mutators(),
+	}
+	for namespace, objects := range snapshot.limits {
+		for _, obj := range objects {
+			v.limits[namespace] = append(v.limits[namespace], admission.NewLimitRange(copyMap(obj)))
+		}
+	}
+	return v, nil
+}
+
+// copyMap returns a deep copy of JSON.
+func copyMap(m map[string]any) map[string]any {
+	out := make(map[string]any, len(m))
+	for key, value := range m {
+		out[key] = copyValue(value)
+	}
+	return out
+}
+
+func copyValue(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		return copyMap(v)
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = copyValue(e)
+		}
+		return out
+	}
+	return v
+}
+
+func (v *verifier) limitsOf(namespace string) []admission.LimitRange { return v.limits[namespace] }
+
+// choose returns the pods that are compared, by namespace and name, and counts those that have finished.
+func (v *verifier) choose(report *Report) []map[string]any {
+	namespaces := map[string]bool{}
+	for _, n := range v.options.Namespaces {
+		namespaces[n] = true
+	}
+	if len(namespaces) == 0 {
+		for ref := range v.heads {
+			namespaces[ref.Namespace] = true
+		}
+	}
+	var out []map[string]any
+	for _, pod := range v.snapshot.pods {
+		if !v.options.AllNamespaces && !namespaces[text(pod, "metadata", "namespace")] {
+			continue
+		}
+		if phase := text(pod, "status", "phase"); phase == "Succeeded" || phase == "Failed" {
+			report.Finished++
+			continue
+		}
+		out = append(out, pod)
+	}
+	slices.SortFunc(out, func(a, b map[string]any) int {
+		return cmp.Or(cmp.Compare(text(a, "metadata", "namespace"), text(b, "metadata", "namespace")),
+			cmp.Compare(text(a, "metadata", "name"), text(b, "metadata", "name")))
+	})
+	return out
+}
+
+// result is what became of a pod.
+type result struct {
+	pod Pod
+	// head is the workload of the newest commit, or nil, and template the one of its templates that the pod is of.
+	head     *Workload
+	template map[string]any
+}
+
+// fill adds up the results.
+func (v *verifier) fill(report *Report, chosen []map[string]any, results []result) {
+	names := v.options.Sidecars
+	if len(names) == 0 {
+		names = DefaultSidecars
+	}
+	f := fleet{names: names, by: map[string]*fleetSidecar{}}
+	present := map[Ref]bool{}
+	for i, r := range results {
+		report.Counts[r.pod.State]++
+		report.Pods = append(report.Pods, r.pod)
+		if r.head != nil {
+			present[r.head.Ref] = true
+			f.note(r.template, chosen[i])
+		}
+	}
+	report.Sidecars = f.sidecars()
+	var absent []Ref
+	for ref, w := range v.heads {
+		if w.elsewhere == nil && !present[ref] && ref.Kind != "PodTemplate" {
+			absent = append(absent, ref)
+		}
+	}
+	slices.SortFunc(absent, Ref.compare)
+	for _, ref := range absent {
+		report.Absent = append(report.Absent, ref.String())
+	}
+}
+
+// priorityClass returns the class of a name, or the default one where there is no name; nil for none.
+func (v *verifier) priorityClass(name string) map[string]any {
+	for _, class := range v.snapshot.classes {
+		if isDefault, _ := class["globalDefault"].(bool); name == "" && isDefault || name != "" && text(class, "metadata", "name") == name {
+			return class
+		}
+	}
+	return nil
+}
