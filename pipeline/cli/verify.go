@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -204,11 +203,7 @@ func (r *verifyRun) snapshot(ctx context.Context, history verify.History) (*veri
 	}
 	namespaces := r.namespaces
 	if len(namespaces) == 0 && !r.all {
-		found := map[string]bool{}
-		for ref := range history.Workloads() {
-			found[ref.Namespace] = true
-		}
-		namespaces = slices.Sorted(maps.Keys(found))
+		namespaces = verify.Namespaces(history)
 	}
 	return live.Read(ctx, config, namespaces)
 }

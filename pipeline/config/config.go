@@ -71,6 +71,8 @@ type Config struct {
 	Previews Previews `mapstructure:"previews"`
 	// Receivers take webhooks.
 	Receivers []Receiver `mapstructure:"receivers"`
+	// Verify are clusters whose pods are compared with what was committed.
+	Verify []Verify `mapstructure:"verify"`
 	// Limits bound every render; a pipeline can only lower them.
 	Limits Limits `mapstructure:"limits"`
 	// BuildCache is about builds that are remembered.
@@ -239,6 +241,7 @@ func (c *Config) Validate() error {
 		}
 	}
 	c.validatePipelines(add)
+	c.validateVerify(add)
 	for key, value := range map[string]TLS{"tls": c.TLS, "admin.tls": c.Admin.TLS} {
 		if (value.Certificate == "") != (value.Key == "") {
 			add(key, "must have both certificate and key, or neither")

@@ -145,6 +145,11 @@ func (c *Config) relativeTo(v *viper.Viper, flags *pflag.FlagSet, dir string) {
 			*path = filepath.Join(dir, *path)
 		}
 	}
+	for i := range c.Verify {
+		if path := &c.Verify[i].Kubeconfig; *path != "" && !filepath.IsAbs(*path) {
+			*path = filepath.Join(dir, *path)
+		}
+	}
 	for i := range c.Receivers {
 		if path := &c.Receivers[i].Secret; *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(dir, *path)

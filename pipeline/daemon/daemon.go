@@ -160,6 +160,7 @@ func serveOnce(ctx context.Context, c *config.Config, o Options) error {
 	})
 	group.Go(func() error { return p.queue.Watch(ctx) })
 	group.Go(func() error { p.watchWorkers(ctx); return nil })
+	p.watchClusters(ctx, group)
 	group.Go(func() error { p.keeper.Run(ctx); return nil })
 	group.Go(func() error { p.promoter.Run(ctx); return nil })
 	group.Go(func() error { planner.Timer(ctx); return nil })

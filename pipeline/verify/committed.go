@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/prerig/prerig/fn/workload"
@@ -88,4 +90,13 @@ func NewWorkload(registry *workload.Registry, obj map[string]any, namespace, fil
 		w.Templates = append(w.Templates, t.Pod)
 	}
 	return w, nil
+}
+
+// Namespaces returns the namespaces that workloads are committed for, sorted.
+func Namespaces(history History) []string {
+	found := map[string]bool{}
+	for ref := range history.Workloads() {
+		found[ref.Namespace] = true
+	}
+	return slices.Sorted(maps.Keys(found))
 }

@@ -1,0 +1,101 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+)
+
+// Verify is a cluster whose pods are compared with what was committed.
+type Verify struct {
+	// Name tells it from others, in metrics and notifications.
+	Name string `mapstructure:"name"`
+	// Kubeconfig is the file with the way to the cluster, Context one of its contexts. Without a file, a daemon in a cluster
+	// takes its own service account.
+	Kubeconfig string `mapstructure:"kubeconfig"`
+	Context    string `mapstructure:"context"`
+	// URL of the repository and Branch that the cluster is to have, Paths the directories in it.
+	URL    string   `mapstructure:"url"`
+	Branch string   `mapstructure:"branch"`
+	Paths  []string `mapstructure:"paths"`
+	// Secret names the secret to read it with, NAMESPACE/NAME or NAME in the directory of secrets.
+	Secret string `mapstructure:"secret"`
+	// Namespaces whose pods are compared; none means those that workloads are committed for.
+	Namespaces []string `mapstructure:"namespaces"`
+	// Ignore are patterns of fields that may differ.
+	Ignore []string `mapstructure:"ignore"`
+	// Interval is how long to wait between two looks; 5m where it is left out.
+	Interval time.Duration `mapstructure:"interval"`
+	// Notify is told by CloudEvents when other pods are wrong.
+	Notify VerifyNotify `mapstructure:"notify"`
+}
+
+// VerifyNotify takes CloudEvents.
+type VerifyNotify struct {
+	URL string `mapstructure:"url"`
+	// Secret names the secret whose key token signs them.
+	Secret string `mapstructure:"secret"`
+}
+
+// SecretName takes a name of a secret apart: namespace and name, both empty where there is none.
+func SecretName(text string) (namespace, name string) {
+	if namespace, name, ok := strings.Cut(text, "/"); ok {
+		return namespace, name
+	}
+	return "", text
+}
+
+const (
+	verifyInterval         = 5 * time.Minute
+	shortestVerifyInterval = 10 * time.Second
+)
+
+// Every is the interval with its default.
+func (v Verify) Every() time.Duration {
+	if v.Interval == 0 {
+		return verifyInterval
+	}
+	return v.Interval
+}
+
+func (c *Config) validateVerify(add func(key, format string, args ...any)) {
+	names := map[string]bool{}
+	for i, v := range c.Verify {
+		at := fmt.Sprintf("verify[%d]", i)
+		switch {
+		case v.Name == "" || strings.ContainsFunc(v.Name, notInStreamNames):
+			add(at+".name", "must be of letters, digits, - and _, found %q", v.Name)
+		case names[v.Name]:
+			add(at+".name", "is that of another cluster, %q", v.Name)
+		}
+		names[v.Name] = true
+		if v1alpha1.CheckGitURL(v.URL) != nil {
+			// It is not quoted, as it could hold credentials.
+			add(at+".url", "must start with https://, http:// or ssh://, or be of the form user@host:path, and hold no credentials; give them with %s.secret", at)
+		}
+		if v.Interval != 0 && v.Interval < shortestVerifyInterval {
+			add(at+".interval", "must be at least %s, found %s", shortestVerifyInterval, v.Interval)
+		}
+		if !absentOrHTTP(v.Notify.URL) {
+			add(at+".notify.url", "must be an http:// or https:// URL without credentials")
+		}
+		if v.Notify.URL == "" && v.Notify.Secret != "" {
+			add(at+".notify.url", "must be given where notify.secret is")
+		}
+		for _, pattern := range v.Ignore {
+			if _, err := path.Match(pattern, ""); err != nil {
+				add(at+".ignore", "%q is no pattern", pattern)
+			}
+		}
+		if slices.ContainsFunc(v.Paths, func(p string) bool { return path.IsAbs(p) || strings.HasPrefix(path.Clean(p), "..") }) {
+			add(at+".paths", "must be directories in the repository")
+		}
+	}
+}

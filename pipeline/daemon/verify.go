@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/config"
+	"github.com/prerig/prerig/pipeline/notify"
+	"github.com/prerig/prerig/pipeline/source/git"
+	"github.com/prerig/prerig/pipeline/verify/watch"
+)
+
+// watchClusters compares the clusters of the configuration with what is committed until ctx is done.
+func (p *components) watchClusters(ctx context.Context, group *errgroup.Group) {
+	var watchers []*watch.Watcher
+	notifier := p.newNotifier(secretsOf(p.c))
+	for _, v := range p.c.Verify {
+		w := watch.New(p.clusterOf(v, notifier), p.o.Log)
+		watchers = append(watchers, w)
+		group.Go(func() error { w.Run(ctx); return nil })
+	}
+	if len(watchers) == 0 {
+		return
+	}
+	p.metrics.Clusters(func() []watch.Found {
+		var out []watch.Found
+		for _, w := range watchers {
+			out = append(out, w.Found())
+		}
+		return out
+	})
+}
+
+// clusterOf returns a cluster of the configuration.
+func (p *components) clusterOf(v config.Verify, notifier *notify.Notifier) watch.Cluster {
+	cluster := watch.Cluster{
+		Name: v.Name, Kubeconfig: v.Kubeconfig, Context: v.Context, Paths: v.Paths, Namespaces: v.Namespaces, Ignore: v.Ignore, Interval: v.Every(),
+		Open: func(ctx context.Context) (*git.Mirror, *git.Remote, error) {
+			namespace, name := config.SecretName(v.Secret)
+			return p.fetcher.Repository(ctx, namespace, v.URL, referenceTo(name))
+		},
+	}
+	if v.Branch != "" {
+		cluster.Ref = "refs/heads/" + v.Branch
+	}
+	if v.Notify.URL != "" {
+		cluster.Changed = func(ctx context.Context, found watch.Found) error {
+			namespace, name := config.SecretName(v.Notify.Secret)
+			return notifier.Verified(ctx, &v1alpha1.Endpoint{URL: v.Notify.URL, SecretRef: referenceTo(name)}, namespace, notify.Verified{
+				Cluster: found.Cluster, At: found.At, Wrong: found.Wrong, Report: found.Report,
+			})
+		}
+	}
+	return cluster
+}
+
+func referenceTo(name string) *meta.LocalObjectReference {
+	if name == "" {
+		return nil
+	}
+	return &meta.LocalObjectReference{Name: name}
+}

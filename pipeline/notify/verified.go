@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package notify
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/secret"
+	"github.com/prerig/prerig/pipeline/verify"
+)
+
+// Verified is what there is to tell of a cluster.
+type Verified struct {
+	// Cluster is its name, At when it was looked at.
+	Cluster string
+	At      time.Time
+	// Wrong is how many pods are changed, not from Git or cannot be read.
+	Wrong int
+	// Report is all that was found.
+	Report *verify.Report
+}
+
+// maxPods bounds the pods that an event names.
+const maxPods = 100
+
+// Verified sends a CloudEvent about a cluster: of type dev.prerig.verify.wrong where pods are not as committed, else
+// dev.prerig.verify.right. The secret is in a namespace of the directory of secrets.
+func (n *Notifier) Verified(ctx context.Context, e *v1alpha1.Endpoint, namespace string, v Verified) (err error) {
+	if n.Observe != nil {
+		defer func() { n.Observe(CloudEvent, err) }()
+	}
+	outcome := "right"
+	if v.Wrong > 0 {
+		outcome = "wrong"
+	}
+	pods := []verify.Pod{}
+	for _, pod := range v.Report.Pods {
+		if (pod.State == verify.Changed || pod.State == verify.Foreign || pod.State == verify.Unreadable) && len(pods) < maxPods {
+			pods = append(pods, pod)
+		}
+	}
+	body, err := json.Marshal(map[string]any{
+		"cluster": v.Cluster, "commit": v.Report.Commit, "counts": v.Report.Counts, "sidecars": v.Report.Sidecars, "wrong": v.Wrong, "pods": pods,
+	})
+	if err != nil {
+		return err
+	}
+	token, err := n.readToken(ctx, namespace, e.SecretRef, secret.Purpose{URL: e.URL, Signs: true})
+	if err != nil {
+		return fmt.Errorf("sending what was found in the cluster %s: %w", v.Cluster, err)
+	}
+	h := http.Header{
+		"Content-Type":   {"application/json"},
+		"Ce-Specversion": {"1.0"},
+		"Ce-Id":          {fmt.Sprintf("%s-%d", v.Cluster, v.At.UnixNano())},
+		"Ce-Source":      {"/prerig.dev/clusters/" + v.Cluster},
+		"Ce-Type":        {"dev.prerig.verify." + outcome},
+		"Ce-Subject":     {v.Cluster},
+		"Ce-Time":        {v.At.UTC().Format(time.RFC3339)},
+	}
+	signBody(h, token, body)
+	if err := n.postWithRetries(ctx, e.URL, h, body); err != nil {
+		return fmt.Errorf("sending what was found in the cluster %s: %w", v.Cluster, err)
+	}
+	return nil
+}
