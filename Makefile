@@ -277,6 +277,7 @@ CLUSTER_SEED ?= 1
 e2e-cluster: ## Compare with a real cluster on workloads made up from a seed, CLUSTER_N=300 CLUSTER_SEED=1.
 	PRERIG_CLUSTER=full PRERIG_CLUSTER_N=$(CLUSTER_N) PRERIG_CLUSTER_SEED=$(CLUSTER_SEED) \
 	  go test -count=1 -timeout 60m -v ./fn/internal/cluster
+	PRERIG_CLUSTER=full go test -count=1 -timeout 30m -run 'TestInCluster' -v ./pipeline/internal/system
 
 .PHONY: conformance
 conformance: ## Compare with Istio's own injector over a corpus, CORPUS=DIR.

@@ -33,6 +33,8 @@ var (
 	Prerig    = Program{Name: "prerig", pkg: "github.com/prerig/prerig/pipeline/cmd/prerig"}
 	PrerigFn  = Program{Name: "prerig-fn", pkg: "github.com/prerig/prerig/fn/cmd/prerig-fn"}
 	Kustomize = Program{Name: "kustomize", pkg: "sigs.k8s.io/kustomize/kustomize/v5"}
+	// ControlPlane runs an API server for tests; it builds that, which takes many minutes the first time.
+	ControlPlane = Program{Name: "controlplane", pkg: "github.com/prerig/prerig/fn/internal/cluster/cmd/controlplane"}
 	// Helm takes minutes the first time.
 	Helm = Program{Name: "helm", pkg: "helm.sh/helm/v4/cmd/helm", module: "helm.sh/helm/v4"}
 	// Promtool has a module file of its own, so that what it links is not among our dependencies; without the ways to discover

@@ -36,6 +36,8 @@ type Builder struct {
 	Renderer Renderer
 	// Policies is the directory of the policies that pipelines name by file.
 	Policies string
+	// Objects are the policies that pipelines name as objects of a cluster; nil has none.
+	Objects PolicyObjects
 	// Limits that no pipeline can raise.
 	Limits render.Limits
 	// Repositories fetches remote bases; nil fetches none.
@@ -92,7 +94,7 @@ func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, root *t
 		built.Record = view.Record()
 	}()
 	for i, ref := range p.Spec.Policies {
-		found, err := b.readPolicy(ref, view)
+		found, err := b.readPolicy(p.Metadata.Namespace, ref, view)
 		if err != nil {
 			return built, fmt.Errorf("reading policy %d: %w", i, err)
 		}

@@ -20,9 +20,29 @@ import (
 	"github.com/prerig/prerig/policies"
 )
 
-// readPolicy reads what one reference names.
-func (b *Builder) readPolicy(ref v1alpha1.PolicyRef, view *tree.View) ([]render.Policy, error) {
+// PolicyObjects are the InjectionPolicies of a cluster. It is safe for concurrent use.
+type PolicyObjects interface {
+	// Policy returns one as it is now, in JSON, without what the API server adds to it.
+	Policy(namespace, name string) ([]byte, error)
+}
+
+// readObject reads a policy that is an object of the cluster.
+func (b *Builder) readObject(namespace, name string) ([]byte, error) {
+	if b.Objects == nil {
+		return nil, fmt.Errorf("policy %s is named as an object of a cluster, and no cluster is configured (kubernetes.pipelines)", name)
+	}
+	return b.Objects.Policy(namespace, name)
+}
+
+// readPolicy reads what one reference of a pipeline in a namespace names.
+func (b *Builder) readPolicy(namespace string, ref v1alpha1.PolicyRef, view *tree.View) ([]render.Policy, error) {
 	switch {
+	case ref.Name != "":
+		text, err := b.readObject(namespace, ref.Name)
+		if err != nil {
+			return nil, err
+		}
+		return []render.Policy{{Origin: fmt.Sprintf("InjectionPolicy %s/%s", namespace, ref.Name), YAML: string(text)}}, nil
 	case ref.BuiltIn != "":
 		text, ok := policies.Get(ref.BuiltIn)
 		if !ok {
@@ -131,6 +151,9 @@ func (b *Builder) RequestDigest(p *v1alpha1.RenderPipeline) string {
 		case ref.File != "":
 			content, err := b.readFile(ref.File)
 			fmt.Fprintf(h, "\nfile %x %t", sha256.Sum256(content), err == nil)
+		case ref.Name != "":
+			content, err := b.readObject(p.Metadata.Namespace, ref.Name)
+			fmt.Fprintf(h, "\nobject %x %t", sha256.Sum256(content), err == nil)
 		}
 	}
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))

@@ -95,10 +95,15 @@ func (l *UnchangedCheck) isUntouched(known cacheEntry) bool {
 	return changes != nil && !changes.Touch(known.at)
 }
 
-// policyDigests returns digests of the files that a pipeline's policies are in.
+// policyDigests returns digests of the files and objects that a pipeline's policies are in.
 func (l *UnchangedCheck) policyDigests(e catalog.Entry) string {
 	var all strings.Builder
 	for _, ref := range e.Pipeline.Spec.Policies {
+		if ref.Name != "" {
+			content, err := l.builder.readObject(e.Pipeline.Metadata.Namespace, ref.Name)
+			fmt.Fprintf(&all, "%x %t\n", sha256.Sum256(content), err == nil)
+			continue
+		}
 		if ref.File == "" {
 			continue
 		}

@@ -19,13 +19,14 @@ import (
 	"github.com/prerig/prerig/pipeline/tenant"
 )
 
-// Origin is a directory or a Git repository that pipelines are read from.
+// Origin is a directory, a Git repository or a cluster that pipelines are read from.
 type Origin struct {
 	// Name stands before the names of files, in the status and in the metrics. It may be empty where there is one origin only.
 	Name string
-	// Dir is a directory, Repository a repository: one of them.
+	// Dir is a directory, Repository a repository, Objects those of a cluster: one of them.
 	Dir        string
 	Repository *Repository
+	Objects    Objects
 	// Tenants are the directories that pipelines must lie in, and what their authors may do. None means those of the rules. Of two
 	// origins none may have the same namespace, which the caller checks.
 	Tenants []tenant.Tenant
@@ -43,8 +44,9 @@ type origin struct {
 	revision string
 	known    bool // it was read at all
 
-	reading sync.Mutex  // held while a directory is read
-	files   parsedFiles // guarded by reading
+	reading sync.Mutex              // held while a directory, or the objects of a cluster, are read
+	files   parsedFiles             // guarded by reading
+	parsed  map[string]parsedObject // guarded by reading
 
 	state  Status // guarded by the catalog's mu
 	failed string // the last failure that was logged
@@ -71,6 +73,9 @@ func OpenAll(ctx context.Context, from []Origin, worker bool, log *slog.Logger, 
 		if one.Repository != nil {
 			o.repo = &gitRepository{Repository: *one.Repository}
 			o.state.Source = o.repo.String()
+		}
+		if one.Objects != nil {
+			o.state.Source = one.Objects.String()
 		}
 		c.origins = append(c.origins, o)
 	}
@@ -99,12 +104,20 @@ func OpenAll(ctx context.Context, from []Origin, worker bool, log *slog.Logger, 
 func (o *origin) open(ctx context.Context, worker bool) error {
 	switch {
 	case o.repo == nil:
-		_, err := o.readDirectory()
+		_, err := o.readLocal()
 		return err
 	case worker:
 		return o.joinRepository(ctx)
 	}
 	return o.openRepository(ctx)
+}
+
+// readLocal reads again what is at hand, a directory or the objects of a cluster, and gives the keys that changed.
+func (o *origin) readLocal() ([]string, error) {
+	if o.Objects != nil {
+		return o.readObjects()
+	}
+	return o.readDirectory()
 }
 
 // readDirectory reads the directory again and gives the keys that changed.
@@ -196,7 +209,7 @@ func (o *origin) reportRead(err error) {
 	case err != nil:
 		o.catalog.log.Error("the pipelines cannot be read; the known ones stay", "error", err)
 	default:
-		o.catalog.log.Info("the pipelines can be read again", "source", o.repo.String())
+		o.catalog.log.Info("the pipelines can be read again", "source", o.status().Source)
 	}
 	o.failed = errorText(err)
 }
@@ -256,12 +269,12 @@ func (c *Catalog) StatusOf(pipeline string) (Status, bool) {
 	return Status{}, false
 }
 
-// Reload reads the directories again and gives the keys that changed. For repositories it does nothing.
+// Reload reads the directories, and the objects of clusters, again and gives the keys that changed. For repositories it does nothing.
 func (c *Catalog) Reload() (changed []string, err error) {
 	var errs []error
 	for _, o := range c.origins {
 		if o.repo == nil {
-			some, err := o.readDirectory()
+			some, err := o.readLocal()
 			changed, errs = append(changed, some...), append(errs, err)
 		}
 	}

@@ -79,7 +79,7 @@ func (c *Catalog) Watch(ctx context.Context, touched func(dir string), further .
 // watchDirectories has the directories watched that pipelines are read from.
 func (c *Catalog) watchDirectories(w *fsnotify.Watcher) {
 	for _, o := range c.origins {
-		if o.repo == nil {
+		if o.dir != "" {
 			watchTree(w, o.dir)
 		}
 	}

@@ -22,8 +22,9 @@ func newServe(streams Streams, version string) *cobra.Command {
 	cmd := newCommand("serve", "Render and publish pipelines when something changes")
 	cmd.Long = `Receive events, render the pipelines that they affect and publish the results, until
 interrupted. Pipelines are RenderPipeline objects in a directory, which is watched, or in a
-Git repository (--pipelines-git-url), which is checked on its push events and regularly. No
-other service is needed; with --nats-url, any number of workers share the work.
+Git repository (--pipelines-git-url), which is checked on its push events and regularly, or
+in the cluster that this runs in (--kubernetes). No other service is needed; with --nats-url,
+any number of workers share the work.
 
 Each pipeline runs once at the start and publishes to where its file says. To see a result
 beforehand, use prerig render; prerig status and the page on --admin-listen show what

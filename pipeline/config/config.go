@@ -26,6 +26,8 @@ type Config struct {
 	// PipelinesGit is a Git repository of RenderPipeline files; PipelinesGitList are several, where the key has a list.
 	PipelinesGit     PipelinesGit   `mapstructure:"pipelines_git"`
 	PipelinesGitList []PipelinesGit `mapstructure:"-"`
+	// Kubernetes is about a cluster that pipelines are objects of.
+	Kubernetes Kubernetes `mapstructure:"kubernetes"`
 	// Removals are about pipelines that are gone.
 	Removals Removals `mapstructure:"removals"`
 	// Policies is the directory that a pipeline's policies[].file is relative to.

@@ -37,6 +37,7 @@ func TestTheExampleHasEveryKeyWithItsDefault(t *testing.T) {
 	want.Receivers = []Receiver{{Name: "github", Provider: "github", Secret: filepath.Join(dir, "secrets/hooks/github")}}
 	want.Egress = Egress{Sources: []string{}, Targets: []string{}, Notifications: []string{}, Deny: []string{}, Allow: []string{}}
 	want.RemoteBases, want.Tenants, want.Verify, want.Admin.OIDC.Grants = []string{}, []Tenant{}, []Verify{}, []GroupGrant{}
+	want.Kubernetes.Namespaces = []string{}
 	if diff := cmp.Diff(&want, c); diff != "" {
 		t.Error(diff)
 	}

@@ -21,7 +21,7 @@ import (
 var flagKeys = map[string]string{
 	"pipelines": "pipelines", "pipelines-git-url": "pipelines_git.url", "pipelines-git-branch": "pipelines_git.branch",
 	"pipelines-git-ref": "pipelines_git.ref", "pipelines-git-path": "pipelines_git.path", "pipelines-git-secret": "pipelines_git.secret",
-	"pipelines-git-interval": "pipelines_git.interval", "policies": "policies", "secrets": "secrets", "state": "state", "listen": "listen",
+	"pipelines-git-interval": "pipelines_git.interval", "kubernetes": "kubernetes.pipelines", "kubeconfig": "kubernetes.kubeconfig", "policies": "policies", "secrets": "secrets", "state": "state", "listen": "listen",
 	"admin-listen": "admin.listen", "external-url": "external_url", "nats-url": "nats.url", "nats-credentials": "nats.credentials",
 	"nats-replicas": "nats.replicas", "workers": "workers", "allow-local": "allow_local", "log-level": "log.level",
 	"log-format": "log.format", "tracing-endpoint": "tracing.endpoint",
@@ -38,6 +38,8 @@ func Flags(f *pflag.FlagSet) {
 	f.String("pipelines-git-path", "", "directory in it (default: its root)")
 	f.String("pipelines-git-secret", "", "secret to read it with, NAMESPACE/NAME in the directory of secrets")
 	f.Duration("pipelines-git-interval", d.PipelinesGit.Interval, "how often it is looked at without an event")
+	f.Bool("kubernetes", false, "read RenderPipelines that are objects of the cluster this runs in, instead of --pipelines")
+	f.String("kubeconfig", "", "file that says how to reach the cluster (default: the ServiceAccount of this pod)")
 	f.String("policies", d.Policies, "directory of the policies that pipelines name by file")
 	f.String("secrets", d.Secrets, "directory of secrets, NAMESPACE/NAME/KEY")
 	f.String("state", d.State, "directory for mirrors, the queue, the token and the socket")
@@ -107,7 +109,7 @@ func Load(flags *pflag.FlagSet) (c *Config, warnings []string, err error) {
 	}
 	c.ExternalURL = strings.TrimRight(c.ExternalURL, "/") // paths are put behind it
 	c.PipelinesGitList = repositories
-	if len(c.Repositories()) > 0 && !isGiven(v, flags, "pipelines") {
+	if (len(c.Repositories()) > 0 || c.Kubernetes.Pipelines) && !isGiven(v, flags, "pipelines") {
 		c.Pipelines = "" // its default
 	}
 	if file != "" {
@@ -138,7 +140,7 @@ func (c *Config) relativeTo(v *viper.Viper, flags *pflag.FlagSet, dir string) {
 		"admin.tokens": &c.Admin.Tokens, "admin.audit": &c.Admin.Audit,
 		"admin.oidc.client_secret": &c.Admin.OIDC.ClientSecret, "admin.oidc.ca": &c.Admin.OIDC.CA,
 		"tls.certificate": &c.TLS.Certificate, "tls.key": &c.TLS.Key, "admin.tls.certificate": &c.Admin.TLS.Certificate, "admin.tls.key": &c.Admin.TLS.Key,
-		"nats.credentials": &c.NATS.Credentials, "nats.ca": &c.NATS.CA, "tracing.headers": &c.Tracing.Headers,
+		"kubernetes.kubeconfig": &c.Kubernetes.Kubeconfig, "nats.credentials": &c.NATS.Credentials, "nats.ca": &c.NATS.CA, "tracing.headers": &c.Tracing.Headers,
 	}
 	for key, path := range paths {
 		if *path != "" && !filepath.IsAbs(*path) && fromFile(key) {

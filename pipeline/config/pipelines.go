@@ -79,7 +79,7 @@ func (c *Config) Repositories() []PipelinesGit {
 
 // PipelinesName is what the directory of pipelines is called beside repositories; empty where it is alone.
 func (c *Config) PipelinesName() string {
-	if len(c.Repositories()) == 0 {
+	if len(c.Repositories()) == 0 && !c.Kubernetes.Pipelines {
 		return ""
 	}
 	return "pipelines"
@@ -114,6 +114,10 @@ func (c *Config) validatePipelines(add func(key, format string, args ...any)) {
 	if c.Pipelines != "" && len(c.Repositories()) > 0 && len(c.Tenants) == 0 {
 		add("pipelines", "must not be given together with pipelines_git, unless tenants bind the directory to namespaces")
 	}
+	if c.Pipelines != "" && c.Kubernetes.Pipelines && len(c.Tenants) == 0 {
+		add("pipelines", "must not be given together with kubernetes.pipelines, unless tenants bind the directory to namespaces")
+	}
+	c.validateKubernetesKeys(add)
 	c.validateOwners(add)
 	if c.Removals.Delay < 0 {
 		add("removals.delay", "must not be negative")
@@ -161,7 +165,13 @@ func (g PipelinesGit) validate(at string, add func(key, format string, args ...a
 // validateOwners says where two places that pipelines are read from could both have a pipeline.
 func (c *Config) validateOwners(add func(key, format string, args ...any)) {
 	all := c.Repositories()
-	several := len(all) > 1 || len(all) == 1 && c.Pipelines != ""
+	places := len(all)
+	for _, also := range []bool{c.Pipelines != "", c.Kubernetes.Pipelines} {
+		if also {
+			places++
+		}
+	}
+	several := places > 1
 	if !several {
 		if len(all) == 1 && len(all[0].Namespaces) > 0 && len(c.Tenants) > 0 {
 			add("tenants", "must not be given together with the namespaces of pipelines_git")
@@ -193,4 +203,5 @@ func (c *Config) validateOwners(add func(key, format string, args ...any)) {
 			namespaces[namespace] = at
 		}
 	}
+	c.validateKubernetes(add, names, namespaces)
 }

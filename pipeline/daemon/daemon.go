@@ -75,6 +75,8 @@ type components struct {
 
 	promoter *promote.Promoter
 	dialer   *egress.Dialer
+	secrets  secret.Reader
+	cluster  *cluster // nil without one
 
 	watchdog *watchdog.Watchdog
 	workers  workerWatch
@@ -123,7 +125,7 @@ func serveOnce(ctx context.Context, c *config.Config, o Options) error {
 	}
 	defer closing()
 	planner := &plan.Planner{
-		Catalog: p.catalog, PipelinesDir: c.Pipelines, Fetcher: p.fetcher, Secrets: secretsOf(c), Builder: p.builder, Store: p.store, Queue: p.queue,
+		Catalog: p.catalog, PipelinesDir: c.Pipelines, Fetcher: p.fetcher, Secrets: p.secrets, Builder: p.builder, Store: p.store, Queue: p.queue,
 		Debounce: c.Debounce, Watchdog: p.watchdog, Log: p.o.Log,
 	}
 	all := ctx
@@ -149,6 +151,7 @@ func serveOnce(ctx context.Context, c *config.Config, o Options) error {
 		return err
 	}
 	p.watchFiles(ctx, group, planner)
+	p.followCluster(ctx, group, planner)
 	if c.Workers > 0 {
 		group.Go(func() error { return p.queue.Work(ctx, c.InFlight, p.handleJob) })
 		p.runPreviews(ctx, group)
@@ -193,6 +196,7 @@ func Work(ctx context.Context, c *config.Config, o Options) error {
 	p.runPreviews(ctx, group)
 	group.Go(func() error { return p.catalog.Watch(ctx, func(string) {}) })
 	group.Go(func() error { p.catalog.Poll(ctx); return nil })
+	p.joinCluster(ctx, group)
 	return p.waitForGroup(all, ctx, group)
 }
 
@@ -253,7 +257,10 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 		return err
 	}
 	p.dialer = egress.NewDialer(rules)
-	p.fetcher = newFetcher(c, limits, p.dialer, reach)
+	if err := p.openCluster(ctx, storing); err != nil {
+		return err
+	}
+	p.fetcher = newFetcher(c, limits, p.dialer, reach, p.secrets)
 	p.openWatchdog()
 	if err := p.openCatalog(ctx, worker); err != nil {
 		return err
@@ -271,9 +278,9 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 	if err != nil {
 		return err
 	}
-	secrets := secretsOf(c)
+	secrets := p.secrets
 	charts := chart.New(chart.Options{StateDir: c.State, Secrets: secrets, Dialer: p.dialer})
-	p.builder = &build.Builder{Renderer: p.pool, Policies: c.Policies, Limits: limits, Repositories: p.fetcher, Charts: charts, Secrets: secrets, Bases: bases, Cache: p.openBuildCache(), Version: o.Version}
+	p.builder = &build.Builder{Renderer: p.pool, Policies: c.Policies, Limits: limits, Repositories: p.fetcher, Charts: charts, Secrets: secrets, Bases: bases, Cache: p.openBuildCache(), Objects: p.policyObjects(), Version: o.Version}
 	targets := publish.NewTargets(p.fetcher, secrets, p.queue.Lock, limits.Read, p.watchdog)
 	targets.Hosts = publish.NewHosts(secrets, p.dialer)
 	targets.Turn = promote.TurnsOf(p.store)
@@ -310,17 +317,12 @@ func (p *components) teams() build.Teams {
 	}
 }
 
-// secretsOf returns what reads the secrets of a configuration.
-func secretsOf(c *config.Config) secret.Reader {
-	return secret.Dir{Path: c.Secrets, RequireHosts: c.RequireSecretHosts}
-}
-
 // newFetcher returns what reads sources, with limits that follow from those of the renderer.
-func newFetcher(c *config.Config, limits render.Limits, dialer *egress.Dialer, reach tenant.Reach) *source.Fetcher {
+func newFetcher(c *config.Config, limits render.Limits, dialer *egress.Dialer, reach tenant.Reach, secrets secret.Reader) *source.Fetcher {
 	artifacts := oci.DefaultLimits()
 	artifacts.Tree = tree.Limits{FileBytes: limits.Read.FileBytes, TotalBytes: artifacts.Tree.TotalBytes, Files: artifacts.Tree.Files, Entries: artifacts.Tree.Entries}
 	return source.New(source.Options{
-		StateDir: c.State, Secrets: secretsOf(c), AllowDir: c.AllowLocal, OCI: artifacts, Dialer: dialer, Sources: reach.Sources,
+		StateDir: c.State, Secrets: secrets, AllowDir: c.AllowLocal, OCI: artifacts, Dialer: dialer, Sources: reach.Sources,
 	})
 }
 

@@ -38,6 +38,13 @@ func (p *components) openCatalog(ctx context.Context, worker bool) error {
 		}
 		from = append(from, one)
 	}
+	if p.cluster != nil {
+		one := catalog.Origin{Name: p.c.ClusterName(), Objects: p.cluster.watcher}
+		if one.Tenants, err = p.clusterTenants(); err != nil {
+			return err
+		}
+		from = append(from, one)
+	}
 	p.catalog, err = catalog.OpenAll(ctx, from, worker, p.o.Log, rules)
 	return err
 }

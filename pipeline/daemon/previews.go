@@ -55,7 +55,7 @@ func (p *components) openConversation(ctx context.Context, pipeline *v1alpha1.Re
 	if err != nil {
 		return nil, fmt.Errorf("finding the host of pull requests: %w", err)
 	}
-	keys, err := secret.Read(ctx, secretsOf(p.c), pipeline.Metadata.Namespace, want.SecretRef, secret.At(at))
+	keys, err := secret.Read(ctx, p.secrets, pipeline.Metadata.Namespace, want.SecretRef, secret.At(at))
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ import (
 // watchClusters compares the clusters of the configuration with what is committed until ctx is done.
 func (p *components) watchClusters(ctx context.Context, group *errgroup.Group) {
 	var watchers []*watch.Watcher
-	notifier := p.newNotifier(secretsOf(p.c))
+	notifier := p.newNotifier(p.secrets)
 	for _, v := range p.c.Verify {
 		w := watch.New(p.clusterOf(v, notifier), p.o.Log)
 		watchers = append(watchers, w)

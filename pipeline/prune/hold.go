@@ -71,7 +71,7 @@ func (k *Keeper) tooMany(gone, known []string) map[string]string {
 		switch n := missing[who]; {
 		case !ok:
 			out[name] = "the configuration has its namespace in no place that pipelines are read from"
-		case from.Pipelines == 0:
+		case from.Pipelines == 0 && !k.Catalog.TellsAll(name):
 			out[name] = "no pipeline is left at all"
 		case n >= atLeast && n*100 > all[who]*k.MaxShare:
 			out[name] = fmt.Sprintf("%d of %d pipelines are gone at once, more than removals.max_share (%d %%)", n, all[who], k.MaxShare)
@@ -87,7 +87,7 @@ func (k *Keeper) approveDue(ctx context.Context, gone []string, many map[string]
 	held := 0
 	for _, name := range gone {
 		r, ok := k.Store.Registration(name)
-		if !ok || r.Removal == nil || !r.Removal.Approved && time.Since(r.Removal.Since) < k.Delay {
+		if !ok || r.Removal == nil || !r.Removal.Approved && time.Since(r.Removal.Since) < k.delayOf(name) {
 			continue
 		}
 		because := k.doubtReason(name)
@@ -106,6 +106,14 @@ func (k *Keeper) approveDue(ctx context.Context, gone []string, many map[string]
 	}
 	k.reportHeld(held, reasons)
 	return k.requestRemovals(ctx, due, nil)
+}
+
+// delayOf is how long a pipeline must be missing. One whose object somebody has deleted is missed by nobody.
+func (k *Keeper) delayOf(name string) time.Duration {
+	if k.Catalog.IsDeleted(name) {
+		return 0
+	}
+	return k.Delay
 }
 
 // holdBack notes that a removal needs a word, and returns why; "" where it does not.

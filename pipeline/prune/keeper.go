@@ -176,7 +176,7 @@ func (k *Keeper) markGone(ctx context.Context, gone []string) error {
 			return err
 		}
 		if marked {
-			k.Log.Info("a pipeline is gone", "pipeline", name, "acted upon after", k.Delay)
+			k.Log.Info("a pipeline is gone", "pipeline", name, "acted upon after", k.delayOf(name))
 		}
 	}
 	if len(heirs) > 0 && k.Plan != nil {
@@ -266,7 +266,7 @@ func (k *Keeper) Removals() []Removal {
 			one.State = Removing
 		case r.Removal.Held:
 			one.State = Held
-		case time.Since(r.Removal.Since) >= k.Delay:
+		case time.Since(r.Removal.Since) >= k.delayOf(name):
 			if doubt := k.doubtReason(name); doubt != "" {
 				one.State, one.Message = Held, doubt
 			}

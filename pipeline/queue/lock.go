@@ -31,6 +31,15 @@ func (q *Queue) TryLock(ctx context.Context, name string) (unlock func(), ok boo
 	return held.unlock, true, nil
 }
 
+// TryLead takes the lock of a name as TryLock does, for one who goes on for long: held reports whether nobody else can have it.
+func (q *Queue) TryLead(ctx context.Context, name string) (held func() bool, unlock func(), ok bool, err error) {
+	h, ok, err := q.tryLock(ctx, name)
+	if !ok || err != nil {
+		return nil, nil, ok, err
+	}
+	return h.isHeld, h.unlock, true, nil
+}
+
 // heldLock is a lock that was taken.
 type heldLock struct {
 	renewed atomic.Int64 // nanoseconds since began

@@ -172,6 +172,7 @@ func (a *attempt) hasChanged() bool {
 // updateState brings the state up to date.
 func (a *attempt) updateState(entry status.Run, stage *StageError, now time.Time) {
 	s := a.state
+	s.Observed = a.p.SpecDigest()
 	if a.built != nil { // else what a run before it has published is still not known
 		s.Publishing = a.heldBack() != "" // then the next look at the source renders again
 		s.Seen.Record, s.Seen.Revision, s.Seen.Resolved = a.built.Record, entry.Revision, a.resolved.UTC()

@@ -4,6 +4,7 @@
 package secret
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -79,18 +80,26 @@ func (s Dir) Secret(_ context.Context, namespace, name string, purpose Purpose) 
 		if err != nil {
 			return nil, fmt.Errorf("key %s cannot be read", entry.Name())
 		}
-		if entry.Name() == "password" || entry.Name() == "username" || entry.Name() == "bearerToken" || entry.Name() == "token" {
-			content = []byte(strings.TrimRight(string(content), "\r\n"))
-		}
 		secret[entry.Name()] = content
 	}
-	hosts, stated := secret[KeyHosts]
-	delete(secret, KeyHosts)
-	if len(secret) == 0 {
+	return Release(at, secret, purpose, s.RequireHosts)
+}
+
+// Release returns the keys of a secret for a purpose, or an error where it is not meant for that. at names it in messages; required
+// refuses one that does not say which servers it is for.
+func Release(at string, keys map[string][]byte, purpose Purpose, required bool) (map[string][]byte, error) {
+	hosts, stated := keys[KeyHosts]
+	delete(keys, KeyHosts)
+	if len(keys) == 0 {
 		return nil, fmt.Errorf("secret %s has no keys", at)
 	}
-	if err := purpose.check(string(hosts), stated, s.RequireHosts); err != nil {
+	if err := purpose.check(string(hosts), stated, required); err != nil {
 		return nil, fmt.Errorf("secret %s may not be used: %w", at, err)
 	}
-	return secret, nil
+	for _, name := range []string{"password", "username", "bearerToken", "token"} {
+		if value, ok := keys[name]; ok { // editors and pipes end it with a line
+			keys[name] = bytes.TrimRight(value, "\r\n")
+		}
+	}
+	return keys, nil
 }

@@ -153,6 +153,16 @@ func (s *Store) LoadRegistration(ctx context.Context, pipeline string) (Registra
 	return *r, revision, nil
 }
 
+// IsKnown reports whether anything is stored of a pipeline that would have to be dealt with before it may go.
+func (s *Store) IsKnown(ctx context.Context, pipeline string) (bool, error) {
+	_, registered, err := s.LoadRegistration(ctx, pipeline)
+	if err != nil || registered != 0 {
+		return registered != 0, err
+	}
+	_, stored, err := s.Load(ctx, pipeline)
+	return stored != 0, err
+}
+
 // Forget removes everything that is stored of a pipeline. The registration goes last, so that a crash on the way does not
 // leave anything behind that nobody knows of; it stays, and false is given, where it is not that of the revision any more.
 func (s *Store) Forget(ctx context.Context, pipeline string, revision uint64) (forgotten bool, err error) {

@@ -12,10 +12,12 @@ import (
 // NoteRequests notes the tokens of requests in the status and reports whether any was new. Where both are, it is the one that
 // was given last: somebody waits for it.
 func (s *State) NoteRequests(p *v1alpha1.RenderPipeline, control Control) (changed bool) {
-	if annotation := p.Metadata.Annotations[meta.ReconcileRequestAnnotation]; annotation != s.Annotation {
-		s.Annotation, changed = annotation, true
-		if annotation != "" { // else it was taken away
-			s.Status.LastHandledReconcileAt = annotation
+	for _, asks := range s.annotations() {
+		if annotation := p.Metadata.Annotations[asks.name]; annotation != *asks.handled {
+			*asks.handled, changed = annotation, true
+			if annotation != "" { // else it was taken away
+				s.Status.LastHandledReconcileAt = annotation
+			}
 		}
 	}
 	if s.Requests(control) {
@@ -27,8 +29,23 @@ func (s *State) NoteRequests(p *v1alpha1.RenderPipeline, control Control) (chang
 
 // Asked reports whether somebody has asked for a run that did not come yet, with an annotation of the pipeline or otherwise.
 func (s *State) Asked(p *v1alpha1.RenderPipeline, control Control) bool {
-	annotation := p.Metadata.Annotations[meta.ReconcileRequestAnnotation]
-	return annotation != "" && annotation != s.Annotation || s.Requests(control)
+	for _, asks := range s.annotations() {
+		if annotation := p.Metadata.Annotations[asks.name]; annotation != "" && annotation != *asks.handled {
+			return true
+		}
+	}
+	return s.Requests(control)
+}
+
+// asking is an annotation that asks for a run, with the last value that was handled.
+type asking struct {
+	name    string
+	handled *string
+}
+
+// annotations are those that ask for a run. Whoever set one waits for its value; where both are new, it is Flux' command that waits.
+func (s *State) annotations() []asking {
+	return []asking{{v1alpha1.RequestAnnotation, &s.OwnAnnotation}, {meta.ReconcileRequestAnnotation, &s.Annotation}}
 }
 
 // Requests reports whether control holds a request that was not handled yet.

@@ -56,6 +56,10 @@ type State struct {
 	FailedRuns int       `json:"failedRuns,omitempty"`
 	// Annotation is the last value of reconcile.fluxcd.io/requestedAt in the pipeline's file that was handled.
 	Annotation string `json:"annotation,omitempty"`
+	// OwnAnnotation is that of prerig.dev/requestedAt.
+	OwnAnnotation string `json:"ownAnnotation,omitempty"`
+	// Observed is the digest of the specification that the last run in the history was for.
+	Observed string `json:"observed,omitempty"`
 	// Requested is the last Control.RequestedAt that was handled.
 	Requested string `json:"requested,omitempty"`
 }

@@ -68,6 +68,29 @@ func reflectSchema(object any, kind string) (generatedFile, error) {
 	return generatedFile{"schemas/" + name, append(text, '\n')}, nil
 }
 
+// statusSchemas returns the JSON Schemas of what the daemon writes into objects of a cluster.
+func statusSchemas() (pipeline, policy []byte, err error) {
+	for object, to := range map[any]*[]byte{&pipelinev1alpha1.RenderPipelineStatus{}: &pipeline, &pipelinev1alpha1.PolicyStatus{}: &policy} {
+		r := &jsonschema.Reflector{ExpandedStruct: true, Anonymous: true, Mapper: func(t reflect.Type) *jsonschema.Schema {
+			switch t {
+			case reflect.TypeFor[metav1.Time]():
+				return &jsonschema.Schema{Type: "string", Format: "date-time"}
+			case reflect.TypeFor[metav1.ConditionStatus]():
+				return &jsonschema.Schema{Type: "string", Enum: []any{"True", "False", "Unknown"}}
+			}
+			return nil
+		}}
+		if err := r.AddGoComments(module, "./"+pipelineDir, jsonschema.WithFullComment()); err != nil {
+			return nil, nil, fmt.Errorf("reading the comments of %s: %w", pipelineDir, err)
+		}
+		enumsOf(r.CommentMap)
+		if *to, err = json.Marshal(r.Reflect(object)); err != nil {
+			return nil, nil, fmt.Errorf("writing the schema of a status: %w", err)
+		}
+	}
+	return pipeline, policy, nil
+}
+
 // describeReference says what Flux' type is for, whose comments are elsewhere.
 func describeReference(s *jsonschema.Schema) {
 	s.Description = "LocalObjectReference names an object beside the pipeline."

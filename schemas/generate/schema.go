@@ -75,14 +75,22 @@ func generateFiles() ([]generatedFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []generatedFile{
+	pipelineStatus, policyStatus, err := statusSchemas()
+	if err != nil {
+		return nil, err
+	}
+	definitions, err := crdFiles(customResources(pipeline.data, pipelineStatus, text, policyStatus))
+	if err != nil {
+		return nil, err
+	}
+	return append([]generatedFile{
 		{"schemas/injectionpolicy_v1alpha1.json", text},
 		{"schemas/krmfunctiondefinition.yaml", definition},
 		{apiDir + "/zz_generated.fields.go", table},
 		pipeline,
 		lock,
 		report,
-	}, nil
+	}, definitions...), nil
 }
 
 func setConst(s *jsonschema.Schema, field, value string) {

@@ -4,6 +4,9 @@
 package v1alpha1
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"strings"
 
 	"github.com/fluxcd/pkg/apis/meta"
@@ -20,15 +23,37 @@ const (
 	ReasonDrifted       = "Drifted"
 )
 
+// RequestAnnotation asks for a run now, with any value that is new, as meta.ReconcileRequestAnnotation of Flux does.
+const RequestAnnotation = "prerig.dev/requestedAt"
+
 // RenderPipelineStatus is what was observed of a pipeline.
 type RenderPipelineStatus struct {
 	meta.ReconcileRequestStatus `json:",inline"`
+	// ObservedGeneration is the generation of the object that the rest is about, for a pipeline that is an object of a cluster.
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions are Ready, Reconciling and Stalled, as Flux uses them.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// LastRun is the last run that came to an end.
 	LastRun *Run `json:"lastRun,omitempty"`
 	// Published is what is published now, one entry for each element of spec.publish.
 	Published []Published `json:"published,omitempty"`
+}
+
+// StatusOf reads the status that an object of a cluster has, which is decoded from JSON already; without one it is empty.
+func StatusOf(value any) (status RenderPipelineStatus, err error) {
+	text, err := json.Marshal(value)
+	if err == nil {
+		err = json.Unmarshal(text, &status)
+	}
+	return status, err
+}
+
+// PolicyStatus is what was observed of an InjectionPolicy that is an object of a cluster.
+type PolicyStatus struct {
+	// ObservedGeneration is the generation of the object that the rest is about.
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Conditions are Ready and Stalled, as Flux uses them.
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // Run is one run of a pipeline.
@@ -97,6 +122,16 @@ func (p *RenderPipeline) GetConditions() []metav1.Condition { return p.Status.Co
 
 // SetConditions sets the conditions.
 func (p *RenderPipeline) SetConditions(c []metav1.Condition) { p.Status.Conditions = c }
+
+// SpecDigest is equal for pipelines whose specifications say the same.
+func (p *RenderPipeline) SpecDigest() string {
+	text, err := json.Marshal(p.Spec)
+	if err != nil {
+		panic(err) // it is plain data
+	}
+	sum := sha256.Sum256(text)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
 
 // Key is the identity of the pipeline: its name, with the namespace in front where it has one.
 func (p *RenderPipeline) Key() string {

@@ -36,7 +36,8 @@ type Metadata struct {
 	Namespace string `json:"namespace,omitempty"`
 	// Labels of the pipeline.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations of the pipeline. reconcile.fluxcd.io/requestedAt asks for a run now.
+	// Annotations of the pipeline. prerig.dev/requestedAt and reconcile.fluxcd.io/requestedAt ask for a run now, with any
+	// value that is new.
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
@@ -232,6 +233,8 @@ type PolicyRef struct {
 	File string `json:"file,omitempty"`
 	// BuiltIn is a policy that comes with Prerig.
 	BuiltIn string `json:"builtIn,omitempty"`
+	// Name of an InjectionPolicy that is an object of the cluster, in the pipeline's namespace.
+	Name string `json:"name,omitempty"`
 }
 
 // Publish is one place where the result goes: exactly one of git and oci.

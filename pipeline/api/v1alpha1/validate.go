@@ -265,7 +265,10 @@ func (v *validator) checkBuild(build Build) {
 }
 
 func (v *validator) checkPolicy(at string, policy PolicyRef) {
-	v.checkExactlyOne(at, map[string]bool{"path": policy.Path != "", "file": policy.File != "", "builtIn": policy.BuiltIn != ""})
+	v.checkExactlyOne(at, map[string]bool{"path": policy.Path != "", "file": policy.File != "", "builtIn": policy.BuiltIn != "", "name": policy.Name != ""})
+	if policy.Name != "" {
+		v.checkName(at+".name", policy.Name)
+	}
 	v.checkPath(at+".path", policy.Path)
 	v.checkPath(at+".file", policy.File)
 }

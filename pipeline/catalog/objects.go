@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"bytes"
+	"errors"
+	"regexp"
+)
+
+// Objects are the RenderPipelines that are objects of a cluster. pipeline/kubernetes has one. It is safe for concurrent use.
+type Objects interface {
+	// String names the cluster for people.
+	String() string
+	// Pipelines returns those that there are as this process knows them, without those that are being deleted, or why they cannot be
+	// read now.
+	Pipelines() ([]Object, error)
+	// IsDeleted reports whether somebody has deleted the pipeline of a key, and its object is still there until what it owns is
+	// dealt with.
+	IsDeleted(key string) bool
+}
+
+// Object is a RenderPipeline as an API server has it.
+type Object struct {
+	// Namespace and Name of the object.
+	Namespace, Name string
+	// Text is the object in JSON, without what the API server adds to it.
+	Text []byte
+}
+
+// parsedObject is an object with what it was read as.
+type parsedObject struct {
+	text    []byte
+	entries []Entry
+}
+
+// readObjects reads the objects of the cluster again where they are different, and gives the keys that changed.
+func (o *origin) readObjects() ([]string, error) {
+	all, err := o.Objects.Pipelines()
+	o.setError(err)
+	if err != nil {
+		return nil, err
+	}
+	o.reading.Lock()
+	defer o.reading.Unlock()
+	parsed, read := make(map[string]parsedObject, len(all)), []Entry(nil)
+	for _, object := range all {
+		name := object.Namespace + "/" + object.Name
+		known, ok := o.parsed[name]
+		if !ok || !bytes.Equal(known.text, object.Text) {
+			known = parsedObject{object.Text, parseObject(name, object.Text)}
+		}
+		parsed[name] = known
+		for _, e := range known.entries {
+			if e.Pipeline != nil {
+				own := *e.Pipeline // the rules of tenants change it
+				e.Pipeline = &own
+			}
+			read = append(read, e)
+		}
+	}
+	o.parsed = parsed
+	return o.catalog.replaceEntries(o, read, ""), nil
+}
+
+// onLineOne is where everything is in a text of one line.
+var onLineOne = regexp.MustCompile(`\bline 1: `)
+
+// WithoutLine returns what an error says of an object that was read from one line.
+func WithoutLine(err error) string { return onLineOne.ReplaceAllString(err.Error(), "") }
+
+// parseObject reads an object, whose key is its namespace and name whatever is wrong with it.
+func parseObject(name string, text []byte) []Entry {
+	entries := Parse(name, text)
+	for i := range entries {
+		e := &entries[i]
+		if e.Err != nil {
+			e.Key, e.Opaque = name, false
+			e.Err = errors.New(WithoutLine(e.Err))
+		}
+	}
+	return entries
+}
+
+// IsDeleted reports whether somebody has deleted the pipeline of a key as an object of a cluster: that is meant, while a file that is
+// missing may have been overlooked.
+func (c *Catalog) IsDeleted(key string) bool {
+	for _, o := range c.origins {
+		if o.Objects != nil && o.Objects.IsDeleted(key) {
+			return true
+		}
+	}
+	return false
+}
+
+// TellsAll reports whether a pipeline of this name would be an object of a cluster: an API server that answers knows all of them, while
+// an empty directory may not have been mounted.
+func (c *Catalog) TellsAll(key string) bool {
+	for _, o := range c.origins {
+		if len(c.origins) == 1 || o.mayHave(key) {
+			return o.Objects != nil
+		}
+	}
+	return false
+}
+
+// FromCluster reports whether pipelines of a namespace are objects of a cluster.
+func (c *Catalog) FromCluster(namespace string) bool { return c.TellsAll(namespace + "/") }

@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/tenant"
+)
+
+// objects are those of a cluster, as a test has them.
+type objects struct {
+	all     map[string]string // specifications by namespace and name
+	deleted string
+	err     error
+}
+
+func (o *objects) String() string            { return "cluster c" }
+func (o *objects) IsDeleted(key string) bool { return key == o.deleted }
+
+func (o *objects) Pipelines() (out []catalog.Object, err error) {
+	for key, spec := range o.all {
+		namespace, name, _ := strings.Cut(key, "/")
+		text := fmt.Sprintf(`{"apiVersion":"prerig.dev/v1alpha1","kind":"RenderPipeline","metadata":{"name":%q,"namespace":%q},"spec":%s}`, name, namespace, spec)
+		out = append(out, catalog.Object{Namespace: namespace, Name: name, Text: []byte(text)})
+	}
+	slices.SortFunc(out, func(a, b catalog.Object) int { return strings.Compare(a.Name, b.Name) })
+	return out, o.err
+}
+
+const (
+	objectSpec  = `{"source":{"git":{"url":"https://git.example.com/shop/apps"}},"publish":[{"git":{"branch":"rendered"}}]}`
+	invalidSpec = `{"source":{"git":{"url":"https://git.example.com/shop/apps"}},"build":{"limits":{"memory":"lots"}}}`
+)
+
+// TestObjectsOfACluster reads objects, tells which have changed, and keeps all while the API server does not answer.
+func TestObjectsOfACluster(t *testing.T) {
+	o := &objects{all: map[string]string{"shop/web": objectSpec, "shop/odd": invalidSpec}, deleted: "shop/old"}
+	c, err := catalog.OpenAll(t.Context(), []catalog.Origin{{Objects: o}}, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, ok := c.Get("shop/web"); !ok || e.Pipeline == nil || e.Pipeline.Metadata.Namespace != "shop" {
+		t.Errorf("the object is read as %+v", e)
+	}
+	e, _ := c.Get("shop/odd")
+	if e.Err == nil || e.Opaque || !strings.Contains(e.Err.Error(), "spec.build.limits.memory") || strings.Contains(e.Err.Error(), "line 1") {
+		t.Errorf("an invalid object has the error %v", e.Err)
+	}
+	if !c.IsDeleted("shop/old") || c.IsDeleted("shop/web") || !c.TellsAll("shop/web") || !c.FromCluster("shop") {
+		t.Error("the catalog does not know what is in the cluster")
+	}
+	o.all["shop/odd"] = strings.Replace(objectSpec, "rendered", "odd", 1)
+	if changed, err := c.Reload(); err != nil || !slices.Equal(changed, []string{"shop/odd"}) {
+		t.Errorf("%q changed, %v", changed, err)
+	}
+	o.all, o.err = nil, errors.New("the API server does not answer")
+	if changed, err := c.Reload(); err == nil || len(changed) > 0 || len(c.All()) != 2 || c.Status().Error == "" {
+		t.Errorf("%q changed, %v; the status is %+v", changed, err, c.Status())
+	}
+	o.err = nil
+	if changed, err := c.Reload(); err != nil || len(changed) != 2 || c.Status().Error != "" {
+		t.Errorf("%q changed, %v", changed, err)
+	}
+}
+
+// TestTenantsOfACluster has the namespace as the directory of a tenant, again and again.
+func TestTenantsOfACluster(t *testing.T) {
+	shop, err := tenant.New("shop", []string{"shop"}, []string{"https://git.example.com/shop/*"}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &objects{all: map[string]string{"shop/web": objectSpec, "shop/far": strings.Replace(objectSpec, "com/shop", "com/pay", 1), "pay/web": objectSpec}}
+	c, err := catalog.OpenAll(t.Context(), []catalog.Origin{{Objects: o}}, false, nil, catalog.WithRules(catalog.Rules{Tenants: []tenant.Tenant{shop}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		for _, e := range c.All() {
+			if valid := e.Key == "shop/web"; valid != (e.Err == nil) {
+				t.Errorf("%s: %v", e.Key, e.Err)
+			}
+		}
+		if changed, err := c.Reload(); err != nil || len(changed) > 0 {
+			t.Errorf("%q changed, %v", changed, err)
+		}
+	}
+}

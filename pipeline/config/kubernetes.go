@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"fmt"
+
+	"github.com/prerig/prerig/pipeline/tenant"
+)
+
+// Kubernetes is about a cluster that pipelines are objects of.
+type Kubernetes struct {
+	// Pipelines reads RenderPipelines and InjectionPolicies that are objects of the cluster, and the secrets of their namespaces, and
+	// writes their status.
+	Pipelines bool `mapstructure:"pipelines"`
+	// Kubeconfig is a file that says how to reach the API server. Without it, it is the cluster that the daemon runs in, with its
+	// ServiceAccount.
+	Kubeconfig string `mapstructure:"kubeconfig"`
+	// Namespaces that are looked at; none means all, which cannot be together with other places that pipelines are read from.
+	Namespaces []string `mapstructure:"namespaces"`
+}
+
+// ParsedTenants returns what the authors of objects may do as the only tenant of the cluster, none where it is not bound to namespaces
+// or tenants say it.
+func (k Kubernetes) ParsedTenants() ([]tenant.Tenant, error) {
+	if len(k.Namespaces) == 0 {
+		return nil, nil
+	}
+	one, err := tenant.New(".", k.Namespaces, nil, nil, nil)
+	return []tenant.Tenant{one}, err
+}
+
+// clusterName is what the cluster is called beside other places.
+const clusterName = "kubernetes"
+
+// ClusterName is what the cluster is called beside directories and repositories; empty where it is alone.
+func (c *Config) ClusterName() string {
+	if c.Pipelines == "" && len(c.Repositories()) == 0 {
+		return ""
+	}
+	return clusterName
+}
+
+// validateKubernetes says what is wrong with the cluster; namespaces are those that other places have already, by their keys.
+func (c *Config) validateKubernetes(add func(key, format string, args ...any), names map[string]bool, namespaces map[string]string) {
+	k := c.Kubernetes
+	if !k.Pipelines {
+		return
+	}
+	if names[clusterName] {
+		add("pipelines_git", "must have another name than %s, which is the cluster", clusterName)
+	}
+	if len(k.Namespaces) == 0 {
+		add("kubernetes.namespaces", "must be given where pipelines are read from several places")
+	}
+	for _, namespace := range k.Namespaces {
+		if other := namespaces[namespace]; other != "" {
+			add("kubernetes.namespaces", "%s is of %s already: a pipeline has one place", namespace, other)
+		}
+	}
+}
+
+// validateKubernetesKeys says which keys of the cluster have no effect.
+func (c *Config) validateKubernetesKeys(add func(key, format string, args ...any)) {
+	k := c.Kubernetes
+	if !k.Pipelines && (k.Kubeconfig != "" || len(k.Namespaces) > 0) {
+		add("kubernetes.pipelines", "must be true where another key of kubernetes is given")
+	}
+	seen := map[string]bool{}
+	for i, namespace := range k.Namespaces {
+		if !nameRule.MatchString(namespace) || seen[namespace] {
+			add(fmt.Sprintf("kubernetes.namespaces[%d]", i), "must be the name of a namespace, once, found %q", namespace)
+		}
+		seen[namespace] = true
+	}
+}

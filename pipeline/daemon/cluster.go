@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/prerig/prerig/pipeline/build"
+	"github.com/prerig/prerig/pipeline/kubernetes"
+	"github.com/prerig/prerig/pipeline/plan"
+	"github.com/prerig/prerig/pipeline/secret"
+	"github.com/prerig/prerig/pipeline/tenant"
+)
+
+// cluster is one that pipelines are objects of.
+type cluster struct {
+	client  *kubernetes.Client
+	watcher *kubernetes.Watcher
+}
+
+// openCluster reads the objects of the cluster, where one is configured, and follows them until storing is done.
+func (p *components) openCluster(ctx, storing context.Context) error {
+	dir := secret.Dir{Path: p.c.Secrets, RequireHosts: p.c.RequireSecretHosts}
+	p.secrets = dir
+	if !p.c.Kubernetes.Pipelines {
+		return nil
+	}
+	client, err := kubernetes.Connect(p.c.Kubernetes.Kubeconfig, p.o.Version)
+	if err != nil {
+		return err
+	}
+	// What is read at the start is given up with the daemon; what is followed then ends with its other parts.
+	following, stop := context.WithCancel(storing)
+	opening := context.AfterFunc(ctx, stop)
+	watcher, err := kubernetes.Watch(following, client, p.c.Kubernetes.Namespaces, p.o.Log)
+	opening()
+	if err != nil {
+		stop()
+		return err
+	}
+	context.AfterFunc(storing, stop)
+	p.cluster = &cluster{client: client, watcher: watcher}
+	p.secrets = kubernetes.Secrets{
+		Client: client, Otherwise: dir, RequireHosts: p.c.RequireSecretHosts,
+		FromCluster: func(namespace string) bool { return p.catalog != nil && p.catalog.FromCluster(namespace) },
+	}
+	return nil
+}
+
+// clusterTenants are who has objects in the cluster. Tenants of the configuration that have its namespaces say what their authors may do.
+func (p *components) clusterTenants() ([]tenant.Tenant, error) {
+	if p.c.ClusterName() == "" {
+		return nil, nil // those of the rules
+	}
+	return p.c.Kubernetes.ParsedTenants()
+}
+
+// policyObjects are the policies of the cluster, nothing without one.
+func (p *components) policyObjects() build.PolicyObjects {
+	if p.cluster == nil {
+		return nil
+	}
+	return p.cluster.watcher
+}
+
+// followCluster plans when objects of the cluster change, and writes what becomes of them into their status.
+func (p *components) followCluster(ctx context.Context, group *errgroup.Group, planner *plan.Planner) {
+	if p.cluster == nil {
+		return
+	}
+	reporter := &kubernetes.Reporter{
+		Client: p.cluster.client, Watcher: p.cluster.watcher, Catalog: p.catalog, Store: p.store, RequestDigest: p.builder.RequestDigest,
+		Removals: p.keeper.Removals, TryLead: p.queue.TryLead, Log: p.o.Log,
+	}
+	p.store.OnChange(func(pipeline string) { reporter.Look([]string{pipeline}, nil) })
+	group.Go(func() error { reporter.Run(ctx); return nil })
+	group.Go(func() error {
+		p.cluster.watcher.Run(ctx, func(changed, policies []string) {
+			p.reloadObjects()
+			reporter.Look(changed, policies)
+			if using := p.usersOf(policies); len(using) > 0 {
+				go p.planUntilAccepted(ctx, planner, using, newCause("policy changed"))
+			}
+		})
+		return nil
+	})
+}
+
+// joinCluster follows the objects for a worker.
+func (p *components) joinCluster(ctx context.Context, group *errgroup.Group) {
+	if p.cluster == nil {
+		return
+	}
+	group.Go(func() error {
+		p.cluster.watcher.Run(ctx, func(_, _ []string) { p.reloadObjects() })
+		return nil
+	})
+}
+
+// reloadObjects reads the catalog again after the cluster has changed.
+func (p *components) reloadObjects() {
+	if _, err := p.catalog.Reload(); err != nil {
+		p.o.Log.Error("the pipelines cannot be read; the known ones stay", "error", err)
+	}
+}
+
+// usersOf returns the pipelines that name one of the policies, which are given as NAMESPACE/NAME.
+func (p *components) usersOf(policies []string) (using []string) {
+	if len(policies) == 0 {
+		return nil
+	}
+	for _, e := range p.catalog.All() {
+		if e.Pipeline == nil {
+			continue
+		}
+		for _, ref := range e.Pipeline.Spec.Policies {
+			if ref.Name != "" && slices.Contains(policies, e.Pipeline.Metadata.Namespace+"/"+ref.Name) {
+				using = append(using, e.Key)
+				break
+			}
+		}
+	}
+	return using
+}

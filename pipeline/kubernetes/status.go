@@ -1,0 +1,178 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	conditions "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	policyv1alpha1 "github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+// reportPipeline brings a pipeline's finalizer and status up to date, and tells of its runs.
+func (r *Reporter) reportPipeline(ctx context.Context, key string, known *known) error {
+	entry, ok := r.Catalog.Get(key)
+	if !ok {
+		return nil // it is read in a moment
+	}
+	if changed, err := r.setFinalizer(ctx, known.object, entry); changed || err != nil {
+		return err // the changed object comes again
+	}
+	before := statusOf(known.object)
+	state := r.Store.Get(key)
+	after := r.statusAfter(before, known.object.GetGeneration(), entry, state)
+	if err := r.tellRuns(ctx, known.object, before, state); err != nil {
+		return err
+	}
+	if entry.Err != nil {
+		if err := r.tellInvalid(ctx, known.object, entry.Err); err != nil {
+			return err
+		}
+	}
+	return r.writeStatus(ctx, pipelines, known.object, after)
+}
+
+// statusOf reads the status that an object has; one that cannot be read is none.
+func statusOf(object *unstructured.Unstructured) v1alpha1.RenderPipelineStatus {
+	s, err := v1alpha1.StatusOf(object.Object["status"])
+	if err != nil {
+		return v1alpha1.RenderPipelineStatus{}
+	}
+	return s
+}
+
+// statusAfter is what the status of a pipeline should be, where it was before.
+func (r *Reporter) statusAfter(before v1alpha1.RenderPipelineStatus, generation int64, entry catalog.Entry, state *status.State) v1alpha1.RenderPipelineStatus {
+	after := state.Status
+	after.ObservedGeneration = generation
+	own := after.Conditions
+	after.Conditions = before.Conditions
+	switch {
+	case entry.Err != nil:
+		own = conditionsOf(metav1.ConditionFalse, v1alpha1.ReasonInvalid, entry.Err.Error(), meta.StalledCondition)
+	case !r.isObserved(entry.Pipeline, state):
+		after.ObservedGeneration = before.ObservedGeneration
+		own = conditionsOf(metav1.ConditionUnknown, meta.ProgressingReason, "its run has not ended yet", meta.ReconcilingCondition)
+	}
+	after.Conditions = mergeConditions(before.Conditions, own, generation)
+	return after
+}
+
+// isObserved reports whether what is known of a pipeline is about its specification as it is now.
+func (r *Reporter) isObserved(p *v1alpha1.RenderPipeline, state *status.State) bool {
+	if p.Spec.Suspend || r.Store.Control(p.Key()).Suspended {
+		return true // no run comes
+	}
+	return state.Condition() != nil && (state.Observed == p.SpecDigest() || state.Seen.Request == r.RequestDigest(p))
+}
+
+// conditionsOf are the conditions of an object with one reason: Ready, and another one that is true, or none.
+func conditionsOf(ready metav1.ConditionStatus, reason, message, also string) []metav1.Condition {
+	out := []metav1.Condition{{Type: meta.ReadyCondition, Status: ready, Reason: reason, Message: message}}
+	if also != "" {
+		out = append(out, metav1.Condition{Type: also, Status: metav1.ConditionTrue, Reason: reason, Message: message})
+	}
+	return out
+}
+
+// maxMessage is how long the API server takes a condition's message.
+const maxMessage = 32 << 10
+
+// mergeConditions returns the conditions that an object should have. Those that others have added stay, and times of transitions with
+// conditions that do not change.
+func mergeConditions(before, own []metav1.Condition, generation int64) []metav1.Condition {
+	var out []metav1.Condition
+	for _, c := range before {
+		mine := c.Type == meta.ReadyCondition || c.Type == meta.ReconcilingCondition || c.Type == meta.StalledCondition
+		if !mine || conditions.FindStatusCondition(own, c.Type) != nil {
+			out = append(out, c)
+		}
+	}
+	for _, c := range own {
+		c.ObservedGeneration = generation
+		if len(c.Message) > maxMessage {
+			c.Message = c.Message[:maxMessage]
+		}
+		conditions.SetStatusCondition(&out, c)
+	}
+	return out
+}
+
+// reportPolicy says of an InjectionPolicy whether it can be used.
+func (r *Reporter) reportPolicy(ctx context.Context, known *known) error {
+	var before v1alpha1.PolicyStatus
+	text, err := json.Marshal(known.object.Object["status"])
+	if err != nil || json.Unmarshal(text, &before) != nil {
+		before = v1alpha1.PolicyStatus{}
+	}
+	own := conditionsOf(metav1.ConditionTrue, meta.SucceededReason, "it can be used", "")
+	if _, err := policyv1alpha1.Parse(known.text); err != nil {
+		own = conditionsOf(metav1.ConditionFalse, v1alpha1.ReasonInvalid, catalog.WithoutLine(err), meta.StalledCondition)
+	}
+	generation := known.object.GetGeneration()
+	return r.writeStatus(ctx, policies, known.object, v1alpha1.PolicyStatus{
+		ObservedGeneration: generation, Conditions: mergeConditions(before.Conditions, own, generation),
+	})
+}
+
+// writeStatus stores a status, unless the object has it already.
+func (r *Reporter) writeStatus(ctx context.Context, resource schema.GroupVersionResource, object *unstructured.Unstructured, after any) error {
+	text, err := json.Marshal(after)
+	if err != nil {
+		return fmt.Errorf("writing the status: %w", err)
+	}
+	var content map[string]any
+	if err := json.Unmarshal(text, &content); err != nil {
+		return err
+	}
+	dropNulls(content)
+	if reflect.DeepEqual(content, comparable(object.Object["status"])) {
+		return nil
+	}
+	changed := object.DeepCopy()
+	changed.Object["status"] = content
+	_, err = r.Client.dynamic.Resource(resource).Namespace(object.GetNamespace()).UpdateStatus(ctx, changed, metav1.UpdateOptions{FieldManager: "prerig"})
+	return err
+}
+
+// comparable returns a value as it would be read from JSON: an API server's numbers are whole.
+func comparable(value any) any {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return value
+	}
+	var out any
+	if json.Unmarshal(text, &out) != nil {
+		return value
+	}
+	return out
+}
+
+// dropNulls takes out what Go writes of times that are not set, and the schema does not have.
+func dropNulls(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, one := range value {
+			if one == nil {
+				delete(value, key)
+			}
+			dropNulls(one)
+		}
+	case []any:
+		for _, one := range value {
+			dropNulls(one)
+		}
+	}
+}

@@ -1,0 +1,334 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/prerig/prerig/pipeline/catalog"
+)
+
+// Watcher knows the objects of a cluster, and follows them. It implements catalog.Objects and build.PolicyObjects, and is safe for
+// concurrent use.
+type Watcher struct {
+	client     *Client
+	namespaces []string // "" for all
+	log        *slog.Logger
+
+	changed chan struct{} // has room for one sign
+
+	mu      sync.Mutex
+	objects map[schema.GroupVersionResource]map[string]*known
+	broken  error // why objects cannot be read now
+	touched map[string]bool
+	policy  map[string]bool
+}
+
+// known is an object as it was seen last.
+type known struct {
+	object *unstructured.Unstructured
+	text   []byte
+}
+
+// syncTimeout bounds the first reading of all objects.
+const syncTimeout = time.Minute
+
+// Watch reads the objects of some namespaces, or of all where none is named, and follows them until ctx is done. It returns when all are
+// known, or why they cannot be.
+func Watch(ctx context.Context, client *Client, namespaces []string, log *slog.Logger) (*Watcher, error) {
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	w := &Watcher{
+		client: client, namespaces: namespaces, log: log, changed: make(chan struct{}, 1), touched: map[string]bool{}, policy: map[string]bool{},
+		objects: map[schema.GroupVersionResource]map[string]*known{pipelines: {}, policies: {}},
+	}
+	// An informer would try for ever.
+	if err := w.check(ctx); err != nil {
+		return nil, err
+	}
+	var synced []cache.InformerSynced
+	for _, resource := range []schema.GroupVersionResource{pipelines, policies} {
+		for _, namespace := range w.namespaces {
+			one, err := w.follow(ctx, resource, namespace)
+			if err != nil {
+				return nil, err
+			}
+			synced = append(synced, one)
+		}
+	}
+	waiting, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	if !cache.WaitForCacheSync(waiting.Done(), synced...) {
+		return nil, fmt.Errorf("reading the objects of the %s: %w", client, cmpErr(w.problem(), waiting.Err()))
+	}
+	go w.mend(ctx)
+	return w, nil
+}
+
+func cmpErr(first, otherwise error) error {
+	if first != nil {
+		return first
+	}
+	return otherwise
+}
+
+// follow has an informer tell of the objects of a namespace.
+func (w *Watcher) follow(ctx context.Context, resource schema.GroupVersionResource, namespace string) (cache.InformerSynced, error) {
+	informer := dynamicinformer.NewFilteredDynamicInformer(w.client.dynamic, resource, namespace, 0, cache.Indexers{}, nil).Informer()
+	if err := informer.SetTransform(withoutNoise); err != nil {
+		return nil, err
+	}
+	if err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) { w.noteError(resource, err) }); err != nil {
+		return nil, err
+	}
+	handler, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { w.note(resource, o) },
+		UpdateFunc: func(_, o any) { w.note(resource, o) },
+		DeleteFunc: func(o any) { w.forget(resource, o) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	go informer.RunWithContext(ctx)
+	return handler.HasSynced, nil
+}
+
+// withoutNoise drops what is large and never read before an object is kept.
+func withoutNoise(o any) (any, error) {
+	if object, ok := o.(*unstructured.Unstructured); ok {
+		object.SetManagedFields(nil)
+	}
+	return o, nil
+}
+
+// check asks for the objects once.
+func (w *Watcher) check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	for _, resource := range []schema.GroupVersionResource{pipelines, policies} {
+		for _, namespace := range w.namespaces {
+			_, err := w.client.dynamic.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: 1})
+			if err != nil {
+				return w.explain(resource, err)
+			}
+		}
+	}
+	return nil
+}
+
+// explain says what to do about an error where that is known.
+func (w *Watcher) explain(resource schema.GroupVersionResource, err error) error {
+	hint := ""
+	switch {
+	case apierrors.IsNotFound(err):
+		hint = "; are the definitions of deploy/crds installed?"
+	case apierrors.IsForbidden(err):
+		hint = "; the ClusterRole prerig of deploy/base allows it"
+	}
+	return fmt.Errorf("reading %s of the %s: %w%s", resource.Resource, w.client, err, hint)
+}
+
+// noteError keeps why objects cannot be followed. What the informer mends by itself at once is none.
+func (w *Watcher) noteError(resource schema.GroupVersionResource, err error) {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return
+	}
+	w.setProblem(w.explain(resource, err))
+}
+
+func (w *Watcher) setProblem(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if (err == nil) != (w.broken == nil) {
+		w.sign()
+	}
+	w.broken = err
+}
+
+func (w *Watcher) problem() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.broken
+}
+
+// mendEvery is how often it is looked whether objects can be read again.
+const mendEvery = 2 * time.Second
+
+// mend looks whether objects can be read again after an error, until ctx is done.
+func (w *Watcher) mend(ctx context.Context) {
+	tick := time.NewTicker(mendEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if w.problem() != nil && w.check(ctx) == nil {
+			w.setProblem(nil)
+		}
+	}
+}
+
+// note keeps an object.
+func (w *Watcher) note(resource schema.GroupVersionResource, o any) {
+	object, ok := o.(*unstructured.Unstructured)
+	if !ok {
+		return
+	}
+	text, err := userText(object)
+	if err != nil {
+		w.log.Error("an object of the cluster cannot be read", "object", keyOf(object), "error", err)
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all, key := w.objects[resource], keyOf(object)
+	old := all[key]
+	all[key] = &known{object, text}
+	if old == nil || !bytes.Equal(old.text, text) || isDeleted(old.object) != isDeleted(object) || old.object.GetGeneration() != object.GetGeneration() {
+		w.touch(resource, key)
+	}
+}
+
+// forget drops an object that is gone.
+func (w *Watcher) forget(resource schema.GroupVersionResource, o any) {
+	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(o)
+	if err != nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.objects[resource], key)
+	w.touch(resource, key)
+}
+
+// touch notes that an object is another one. The caller holds the lock.
+func (w *Watcher) touch(resource schema.GroupVersionResource, key string) {
+	if resource == policies {
+		w.policy[key] = true
+	} else {
+		w.touched[key] = true
+	}
+	w.sign()
+}
+
+// sign wakes Run up.
+func (w *Watcher) sign() {
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
+}
+
+// settle is how long is waited for further changes: many objects are applied at once.
+const settle = 50 * time.Millisecond
+
+// Run calls f with the keys of pipelines and of policies that are new, different or gone, or with none where they can be read again, or
+// not any more, until ctx is done.
+func (w *Watcher) Run(ctx context.Context, f func(pipelines, policies []string)) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.changed:
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(settle):
+		}
+		w.mu.Lock()
+		touched, policy := keysOf(w.touched), keysOf(w.policy)
+		w.touched, w.policy = map[string]bool{}, map[string]bool{}
+		w.mu.Unlock()
+		f(touched, policy)
+	}
+}
+
+func keysOf(all map[string]bool) []string {
+	var out []string
+	for key := range all {
+		out = append(out, key)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// String implements catalog.Objects.
+func (w *Watcher) String() string {
+	if w.namespaces[0] == metav1.NamespaceAll {
+		return w.client.String()
+	}
+	return w.client.String() + " " + strings.Join(w.namespaces, ",")
+}
+
+// Pipelines implements catalog.Objects.
+func (w *Watcher) Pipelines() ([]catalog.Object, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.broken != nil {
+		return nil, w.broken
+	}
+	var out []catalog.Object
+	for _, one := range w.objects[pipelines] {
+		if !isDeleted(one.object) {
+			out = append(out, catalog.Object{Namespace: one.object.GetNamespace(), Name: one.object.GetName(), Text: one.text})
+		}
+	}
+	slices.SortFunc(out, func(a, b catalog.Object) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	return out, nil
+}
+
+// IsDeleted implements catalog.Objects.
+func (w *Watcher) IsDeleted(key string) bool {
+	one := w.object(pipelines, key)
+	return one != nil && isDeleted(one.object)
+}
+
+// Policy implements build.PolicyObjects.
+func (w *Watcher) Policy(namespace, name string) ([]byte, error) {
+	one := w.object(policies, namespace+"/"+name)
+	if one == nil || isDeleted(one.object) {
+		return nil, fmt.Errorf("there is no InjectionPolicy %s/%s in the %s", namespace, name, w.client)
+	}
+	return one.text, nil
+}
+
+// object returns one as it was seen last, nil where there is none.
+func (w *Watcher) object(resource schema.GroupVersionResource, key string) *known {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.objects[resource][key]
+}
+
+// keys lists the objects that there are.
+func (w *Watcher) keys(resource schema.GroupVersionResource) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []string
+	for key := range w.objects[resource] {
+		out = append(out, key)
+	}
+	return out
+}
