@@ -180,6 +180,10 @@ func TestACheckIsOfTheCatalogToo(t *testing.T) {
 			_ = json.NewEncoder(w).Encode(server.Promotions{})
 			return
 		}
+		if r.URL.Path == "/api/v1/previews" {
+			_ = json.NewEncoder(w).Encode(server.Previews{})
+			return
+		}
 		_ = json.NewEncoder(w).Encode([]server.Pipeline{{Name: "web", State: server.StateReady}})
 	}))
 	defer daemon.Close()

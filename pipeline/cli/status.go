@@ -51,7 +51,8 @@ func newStatus(streams Streams) *cobra.Command {
   Suspended  stopped, by its file or by prerig suspend
 
 Below the list stand the repository of the pipelines, if they are read from one, and the
-pipelines that are gone (see prerig remove).
+pipelines that are gone (see prerig remove), what waits for a merge, rollbacks, and the pull
+requests that are previewed (spec.preview).
 
 Exit codes:
   0  done
@@ -94,6 +95,9 @@ Exit codes:
 				return fmt.Errorf("writing the state: %w", err)
 			}
 			if err := d.tellPromotions(cmd.Context(), streams.Out); err != nil {
+				return err
+			}
+			if err := d.tellPreviews(cmd.Context(), streams.Out); err != nil {
 				return err
 			}
 		}

@@ -162,7 +162,9 @@ type Previews struct {
 }
 
 // PreviewsSize returns the bound in bytes.
-func (c *Config) PreviewsSize() (int64, error) { return parseQuantity("previews.size", c.Previews.Size) }
+func (c *Config) PreviewsSize() (int64, error) {
+	return parseQuantity("previews.size", c.Previews.Size)
+}
 
 // Tenant is a directory of pipelines and what its authors may do. Lists of addresses that are left out set no bound.
 type Tenant struct {

@@ -136,7 +136,7 @@ func (p *Previewer) Note(ctx context.Context, e event.Event, stored time.Time) e
 				continue
 			}
 			noted[group] = true
-			if err := p.note(ctx, &status.Preview{Namespace: namespace, Repository: repository, Number: change.Pull.Number, Cause: e.ID, Wanted: stored}); err != nil {
+			if err := p.note(ctx, &status.Preview{Namespace: namespace, Repository: repository, Number: change.Pull.Number, Since: stored, Cause: e.ID, Wanted: stored}); err != nil {
 				return err
 			}
 		}

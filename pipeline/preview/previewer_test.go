@@ -280,3 +280,14 @@ func TestSweep(t *testing.T) {
 		t.Error("another was wanted again")
 	}
 }
+
+// TestAPreviewIsKnownSinceItsFirstEvent, however many follow.
+func TestAPreviewIsKnownSinceItsFirstEvent(t *testing.T) {
+	b := newBed(t, "")
+	b.event()
+	first := b.try()
+	b.event()
+	if again := b.known(); first.Since.IsZero() || !again.Since.Equal(first.Since) || first.State() != status.PreviewSucceeded || again.State() != status.PreviewWaiting {
+		t.Errorf("%+v, then %+v", first, again)
+	}
+}

@@ -90,6 +90,7 @@ func (s *Server) routeAPI(mux *http.ServeMux) {
 	mux.Handle("POST /api/v1/suspend", s.require(access.Operate, s.suspendPipelines))
 	mux.Handle("POST /api/v1/remove", s.require(access.Administer, s.removePipelines))
 	s.routePromotions(mux)
+	s.routePreviews(mux)
 }
 
 // listPipelines gives all pipelines that somebody may know of, or the ones that the parameter pipeline names, with their runs.

@@ -19,6 +19,9 @@ type pullsData struct {
 	Lanes []lane
 	// Promotions are waves, stages that go one after another, and what is or was taken back.
 	Promotions Promotions
+	// Previews are pull requests to sources, of which MorePreviews are left out.
+	Previews     []Preview
+	MorePreviews int
 	// Waiting and Stopped count pull requests.
 	Waiting, Stopped int
 	LeftOut          int
@@ -102,6 +105,9 @@ func (s *Server) pullsPage(w http.ResponseWriter, r *http.Request) {
 		data.Lanes, data.LeftOut = data.Lanes[:maxLanes], len(data.Lanes)-maxLanes
 	}
 	data.Promotions = s.wavesAndRollbacks(r)
+	data.Previews = s.previewsFor(principal(r))
+	data.MorePreviews = max(0, len(data.Previews)-shownPreviews)
+	data.Previews = data.Previews[:len(data.Previews)-data.MorePreviews]
 	s.writePage(w, r, s.pages.pulls, "Pull requests", data)
 }
 

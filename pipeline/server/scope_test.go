@@ -221,6 +221,7 @@ func TestRolesAreKept(t *testing.T) {
 		{"reader", "/api/v1/promote", web, 403}, {"reader", "/api/v1/hold", web, 403}, {"reader", "/api/v1/rollback", web, 403}, {"auditor", "/api/v1/hold", web, 403},
 		{"reader", "/api/v1/promotions", "", 200}, {"prometheus", "/api/v1/promotions", "", 403}, {"operator", "/api/v1/hold", web, 200},
 		{"operator", "/api/v1/promote", web, 200}, {"operator", "/api/v1/rollback", web, 409}, {"nobody", "/api/v1/promotions", "", 401},
+		{"reader", "/api/v1/previews", "", 200}, {"prometheus", "/api/v1/previews", "", 403}, {"nobody", "/api/v1/previews", "", 401},
 		{"operator", "/api/v1/suspend", web, 200}, {"operator", "/api/v1/remove", `{"pipelines": ["shop/gone"]}`, 403},
 		{"prometheus", "/", "", 403}, {"prometheus", "/api/v1/pipelines", "", 403}, {"prometheus", "/api/v1/suspend", web, 403},
 		{"prometheus", "/metrics", "", 200}, {"auditor", "/metrics", "", 200}, {"admin", "/metrics", "", 200},

@@ -23,6 +23,8 @@ type Preview struct {
 	Namespace  string `json:"namespace"`
 	Repository string `json:"repository"`
 	Number     int64  `json:"number"`
+	// Since is when it was first heard of.
+	Since time.Time `json:"since,omitzero"`
 	// Cause is the id of the newest event, Wanted when it came; zero when it is done with. NotBefore puts that off, Tries counts.
 	Cause     string    `json:"cause,omitempty"`
 	Wanted    time.Time `json:"wanted,omitzero"`
@@ -44,6 +46,24 @@ type Preview struct {
 	Failed  bool      `json:"failed,omitempty"`
 	Message string    `json:"message,omitempty"`
 	Ended   time.Time `json:"ended,omitzero"`
+}
+
+// States of a Preview.
+const (
+	PreviewWaiting   = "Waiting"
+	PreviewSucceeded = "Succeeded"
+	PreviewFailed    = "Failed"
+)
+
+// State says where it is: one that waits, or is under way, was not told of since the last event.
+func (p *Preview) State() string {
+	switch {
+	case !p.Wanted.IsZero():
+		return PreviewWaiting
+	case p.Failed:
+		return PreviewFailed
+	}
+	return PreviewSucceeded
 }
 
 // PreviewGroup is what previews have in common that go to one repository and are for the pipelines of one namespace.

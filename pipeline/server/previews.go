@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/access"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+// Preview is a pull request that is previewed for the pipelines of a namespace, as the API shows it.
+type Preview struct {
+	// Namespace of the pipelines, Repository that the pull request goes to, its number there, and its page where that is known.
+	Namespace  string `json:"namespace,omitempty"`
+	Repository string `json:"repository"`
+	Number     int64  `json:"number"`
+	URL        string `json:"url,omitempty"`
+	// Fork says that its head is no branch of the repository, so that it is rendered without secrets.
+	Fork bool `json:"fork,omitempty"`
+	// Since is when it was first heard of. State is Waiting, Succeeded or Failed, and Ended when it was previewed last.
+	Since time.Time `json:"since,omitzero"`
+	State string    `json:"state"`
+	Ended time.Time `json:"ended,omitzero"`
+	// Head is the commit that was previewed last, Base the branch that it goes to, and Message what came of it.
+	Head    string `json:"head,omitempty"`
+	Base    string `json:"base,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// Previews are the pull requests that are previewed.
+type Previews struct {
+	// Previews are by namespaces and repositories, newest pull requests first.
+	Previews []Preview `json:"previews"`
+}
+
+// shownPreviews is how many previews the page shows.
+const shownPreviews = 100
+
+func (s *Server) routePreviews(mux *http.ServeMux) {
+	mux.Handle("GET /api/v1/previews", s.require(access.Read, s.listPreviews))
+}
+
+// listPreviews gives the pull requests that are previewed, as far as somebody may know of their pipelines.
+func (s *Server) listPreviews(w http.ResponseWriter, r *http.Request) {
+	if err := s.Store.Sync(r.Context()); err != nil {
+		writeError(w, http.StatusServiceUnavailable, err)
+		return
+	}
+	writeJSON(w, Previews{Previews: s.previewsFor(principal(r))})
+}
+
+// previewsFor is what somebody may know of previews.
+func (s *Server) previewsFor(who access.Principal) []Preview {
+	out := []Preview{}
+	for _, key := range s.Store.Previews() {
+		one := s.Store.Preview(key)
+		if one == nil || !who.May(access.Read, one.Namespace) {
+			continue
+		}
+		out = append(out, previewOf(one))
+	}
+	slices.SortFunc(out, func(a, b Preview) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Repository, b.Repository), cmp.Compare(b.Number, a.Number))
+	})
+	return out
+}
+
+func previewOf(one *status.Preview) Preview {
+	return Preview{
+		Namespace: one.Namespace, Repository: one.Repository, Number: one.Number, URL: one.URL, Fork: one.Fork, Since: one.Since, State: one.State(),
+		Ended: one.Ended, Head: one.Head, Base: one.Base, Message: one.Message,
+	}
+}
