@@ -284,6 +284,7 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 	targets := publish.NewTargets(p.fetcher, secrets, p.queue.Lock, limits.Read, p.watchdog)
 	targets.Hosts = publish.NewHosts(secrets, p.dialer)
 	targets.Turn = promote.TurnsOf(p.store)
+	targets.LimitRuns(c.InFlight)
 	p.targets = targets
 	p.remover = &prune.Remover{Catalog: p.catalog, Store: p.store, Queue: p.queue, Targets: targets, Version: o.Version, Log: o.Log}
 	p.runner = run.New(run.Options{

@@ -125,6 +125,7 @@ type changeBatcher struct {
 	batches  causeBatches
 	lock     func(ctx context.Context, name string) (unlock func(), err error)
 	watchdog *watchdog.Watchdog
+	slots    int // runs that may be under way in this process at a time; 0 for no bound
 
 	mu     sync.Mutex
 	groups map[string]*changeGroup
@@ -198,25 +199,36 @@ func (b *changeBatcher) publishGroup(ctx context.Context, key, lock string, to c
 
 // waitForCauses waits for the other jobs of the causes of those who wait.
 func (b *changeBatcher) waitForCauses(g *changeGroup) {
-	for {
-		now := time.Now()
-		b.mu.Lock()
-		complete, asked := true, map[string]bool{}
-		for _, w := range g.waiting {
-			if now.Sub(w.since) > batchLongest {
-				complete = true
-				break
-			}
-			if complete && !asked[w.cause] {
-				complete, asked[w.cause] = b.batches.isComplete(w.cause, now), true
-			}
-		}
-		b.mu.Unlock()
-		if complete {
-			return
-		}
+	for !b.mayPublish(g, time.Now()) {
 		time.Sleep(batchTick)
 	}
+}
+
+// mayPublish reports whether those of a group have nobody to wait for any more.
+func (b *changeBatcher) mayPublish(g *changeGroup, now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.isFull() || slices.ContainsFunc(g.waiting, func(w *waitingChange) bool { return now.Sub(w.since) > batchLongest }) {
+		return true
+	}
+	asked := map[string]bool{}
+	for _, w := range g.waiting {
+		if !asked[w.cause] && !b.batches.isComplete(w.cause, now) {
+			return false
+		}
+		asked[w.cause] = true
+	}
+	return true
+}
+
+// isFull reports whether all runs that may be under way wait here: no other can begin before some of them have ended. The caller
+// holds the lock.
+func (b *changeBatcher) isFull() bool {
+	waiting := 0
+	for _, g := range b.groups {
+		waiting += len(g.waiting)
+	}
+	return b.slots > 0 && waiting >= b.slots
 }
 
 // publishRound publishes, in one commit, everything that waits when the branch is ours. Where that hangs the lock goes to the

@@ -43,6 +43,31 @@ func TestABatchDoesNotWaitForWhatHangs(t *testing.T) {
 	}
 }
 
+// TestABatchDoesNotWaitForRunsThatCannotBegin: of a cause with more jobs than may be under way, those that are need not wait.
+func TestABatchDoesNotWaitForRunsThatCannotBegin(t *testing.T) {
+	now := time.Now()
+	one, other := &changeGroup{}, &changeGroup{}
+	b := changeBatcher{slots: 3, groups: map[string]*changeGroup{"one": one, "other": other}}
+	add := func(g *changeGroup, pipeline string) {
+		b.batches.enter("cause", pipeline, 100)
+		b.batches.leave("cause", pipeline)
+		g.waiting = append(g.waiting, &waitingChange{cause: "cause", since: now})
+	}
+	add(one, "a")
+	add(one, "b")
+	if b.mayPublish(one, now) {
+		t.Error("two of three are published, the third could still come")
+	}
+	add(other, "c")
+	if !b.mayPublish(one, now) || !b.mayPublish(other, now) {
+		t.Error("three of three wait for others")
+	}
+	one.waiting = one.waiting[:1]
+	if b.mayPublish(one, now) || !b.mayPublish(one, now.Add(batchLongest+time.Second)) {
+		t.Error("a run has ended, so that others can begin, and are waited for, but not for ever")
+	}
+}
+
 func TestAPanicWhilePublishingIsAnErrorOfAllWhoWait(t *testing.T) {
 	b := changeBatcher{lock: func(context.Context, string) (func(), error) { return func() {}, nil }}
 	done := b.handIn(t.Context(), "k", "l", "x", nil, Change{})

@@ -112,6 +112,10 @@ func NewTargets(repositories Repositories, secrets secret.Reader, lock Lock, lim
 	}
 }
 
+// LimitRuns tells how many runs are under way in this process at most: where all of them wait for others of their causes, none comes,
+// and what there is is published. It is to be called before the first entry is opened.
+func (t *Targets) LimitRuns(n int) { t.batcher.slots = n }
+
 // Readers returns what opens places only to look at what is published there: no key for signing is needed. heads is asked for
 // the files of a branch by a key that is equal for equal branches, and may keep what read returns, as source.Once does; nil keeps
 // nothing. They are nil for a branch that does not exist.
