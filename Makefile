@@ -312,6 +312,11 @@ BENCH_FLEET_LIMIT ?= 12m
 bench-fleet: build ## Measure fleets of applications, BENCH_FLEET="100 1000 10000", for at most BENCH_FLEET_LIMIT.
 	go run ./pipeline/internal/bench -prerig $(dist)/prerig -fleet "$(BENCH_FLEET)" -limit $(BENCH_FLEET_LIMIT)
 
+BENCH_FILES ?= 100000
+.PHONY: bench-large
+bench-large: build ## Measure one application in a repository of BENCH_FILES files, with a tenth as many commits.
+	go run ./pipeline/internal/bench -prerig $(dist)/prerig -files $(BENCH_FILES)
+
 BENCH_RELEASES ?= 300
 
 # The chart is that of istiod in the module that the comparison with Istio's webhook pins. A few minutes; BENCH_RELEASES=20 takes one.

@@ -44,6 +44,7 @@ type benchOptions struct {
 	apps, sample, rounds int
 	check                bool
 	fleet                string
+	files                int
 	limit                time.Duration
 }
 
@@ -57,6 +58,7 @@ func main() {
 	flag.IntVar(&o.sample, "sample", 20, "for how many of them the script is run")
 	flag.IntVar(&o.rounds, "rounds", 9, "how many rounds are counted; of the upgrade a third as many")
 	flag.StringVar(&o.fleet, "fleet", "", "measure fleets of so many applications instead, such as \"1000 10000\"")
+	flag.IntVar(&o.files, "files", 0, "measure one application in a repository of so many files instead, with a tenth as many commits")
 	flag.DurationVar(&o.limit, "limit", time.Hour, "with -fleet, the longest time for all")
 	flag.BoolVar(&o.check, "check", false, "fail where a target is missed")
 	flag.Parse()
@@ -98,6 +100,8 @@ func runBench(ctx context.Context, o benchOptions) (err error) {
 		parts = []func() error{b.measureHelm}
 	case b.fleet != "":
 		parts = []func() error{b.measureFleets}
+	case b.files > 0:
+		parts = []func() error{b.measureLarge}
 	}
 	for _, part := range parts {
 		if err := part(); err != nil {
@@ -121,7 +125,7 @@ func (b *benchRun) buildPrograms() (err error) {
 		b.path = filepath.Dir(b.helm) + string(filepath.ListSeparator) + os.Getenv("PATH")
 		return nil
 	}
-	if b.fleet != "" {
+	if b.fleet != "" || b.files > 0 {
 		return nil // no script is run
 	}
 	bin := filepath.Join(b.dir, "bin")
