@@ -83,6 +83,11 @@ func generateFiles() ([]generatedFile, error) {
 	if err != nil {
 		return nil, err
 	}
+	alerts, err := alertFiles()
+	if err != nil {
+		return nil, err
+	}
+	definitions = append(definitions, alerts...)
 	return append([]generatedFile{
 		{"schemas/injectionpolicy_v1alpha1.json", text},
 		{"schemas/krmfunctiondefinition.yaml", definition},

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/prerig/prerig/pipeline/config"
+	"github.com/prerig/prerig/pipeline/internal/statetest"
 )
 
 var (
@@ -48,7 +49,7 @@ func TestInClusterInstalled(t *testing.T) {
 	})
 	f := prepareAlone(t, nil)
 	f.repository.Commit("first", map[string]string{"apps/web/web.yaml": deployment("web", "web:1")})
-	c.configure(f)
+	c.configure(f, "prerig", "prerig")
 	f.start()
 	c.apply(renderPipelines, c.parse(strings.Replace(pipelineYAML("web", f.repository.URL, "  deletionPolicy: Delete\n"), "namespace: team", "namespace: installed", 1)))
 	c.reads(renderPipelines, "installed", "web", kstatus.CurrentStatus, "1 object")
@@ -57,6 +58,10 @@ func TestInClusterInstalled(t *testing.T) {
 	published := f.repository.Git("rev-parse", "rendered")
 
 	f.stop()
+	backup := filepath.Join(statetest.Dir(t), "backup")
+	if err := os.CopyFS(backup, os.DirFS(f.c.State)); err != nil {
+		t.Fatal(err)
+	}
 	c.kubectl("delete", "--wait=false", "-k", base)
 	c.await("the namespace to be gone or going", func(ctx context.Context) error {
 		_, err := c.dynamic.Resource(podGVR).Namespace("prerig").Get(ctx, "prerig-0", metav1.GetOptions{})
@@ -80,7 +85,7 @@ func TestInClusterInstalled(t *testing.T) {
 	if err := os.RemoveAll(f.c.State); err != nil {
 		t.Fatal(err)
 	}
-	c.configure(f)
+	c.configure(f, "prerig", "prerig")
 	f.start()
 	f.repository.Commit("second", map[string]string{"apps/web/web.yaml": deployment("web", "web:2")})
 	c.annotate("installed", "web", "prerig.dev/requestedAt", "again")
@@ -88,6 +93,26 @@ func TestInClusterInstalled(t *testing.T) {
 	c.reads(renderPipelines, "installed", "web", kstatus.CurrentStatus, "1 object")
 	if got := strings.Fields(f.repository.Git("rev-list", "rendered")); len(got) != 2 {
 		t.Errorf("there are %d commits, want 2", len(got))
+	}
+
+	// A copy of the volume from before that is restored is as good.
+	f.stop()
+	if err := os.RemoveAll(f.c.State); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(f.c.State, os.DirFS(backup)); err != nil {
+		t.Fatal(err)
+	}
+	f.start()
+	c.annotate("installed", "web", "prerig.dev/requestedAt", "restored")
+	c.await("the restored daemon", func(context.Context) error {
+		if got := statusOf(t, c.pipeline("installed", "web")).LastHandledReconcileAt; got != "restored" {
+			return fmt.Errorf("the last request handled is %q", got)
+		}
+		return nil
+	})
+	if got := strings.Fields(f.repository.Git("rev-list", "rendered")); len(got) != 2 {
+		t.Errorf("after the restore there are %d commits, want 2", len(got))
 	}
 	if err := c.dynamic.Resource(renderPipelines).Namespace("installed").Delete(t.Context(), "web", deleteNow); err != nil {
 		t.Fatal(err)
@@ -114,9 +139,9 @@ func messages(all *unstructured.UnstructuredList) (out []string) {
 }
 
 // configure gives a fixture's daemon the configuration that is installed, but for what is of this machine.
-func (c *inCluster) configure(f *fixture) {
+func (c *inCluster) configure(f *fixture, namespace, name string) {
 	c.t.Helper()
-	installed, err := c.dynamic.Resource(mapGVR).Namespace("prerig").Get(c.t.Context(), "prerig", metav1.GetOptions{})
+	installed, err := c.dynamic.Resource(mapGVR).Namespace(namespace).Get(c.t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -133,7 +158,7 @@ func (c *inCluster) configure(f *fixture) {
 		c.t.Fatal(err)
 	}
 	loaded.State, loaded.Listen, loaded.Admin.Listen, loaded.Receivers = f.c.State, f.c.Listen, f.c.Admin.Listen, f.c.Receivers
-	loaded.Kubernetes.Kubeconfig, loaded.Debounce = c.serviceAccount(), f.c.Debounce
+	loaded.Kubernetes.Kubeconfig, loaded.Debounce = c.serviceAccount(namespace, name), f.c.Debounce
 	f.c = loaded
 }
 

@@ -253,10 +253,15 @@ func (c *inCluster) await(what string, ask func(context.Context) error) {
 	}
 }
 
-// serviceAccount returns the path of a kubeconfig with a token of prerig's ServiceAccount, as the daemon has it in a pod.
-func (c *inCluster) serviceAccount() string {
+// schemaOf names a resource of the core group.
+func schemaOf(version, resource string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Version: version, Resource: resource}
+}
+
+// serviceAccount returns the path of a kubeconfig with a token of the daemon's ServiceAccount, as the daemon has it in a pod.
+func (c *inCluster) serviceAccount(namespace, name string) string {
 	c.t.Helper()
-	answer, err := c.dynamic.Resource(accountGVR).Namespace("prerig").Create(c.t.Context(), object("authentication.k8s.io/v1", "TokenRequest", "", "prerig", map[string]any{
+	answer, err := c.dynamic.Resource(accountGVR).Namespace(namespace).Create(c.t.Context(), object("authentication.k8s.io/v1", "TokenRequest", "", name, map[string]any{
 		"spec": map[string]any{"expirationSeconds": int64(3600)},
 	}), metav1.CreateOptions{}, "token")
 	if err != nil {
@@ -302,7 +307,7 @@ func (c *inCluster) tryKubectl(args ...string) (string, error) {
 
 // use has a fixture's daemon read its pipelines from the cluster.
 func (c *inCluster) use(f *fixture, namespaces ...string) {
-	f.c.Pipelines, f.c.Kubernetes.Pipelines, f.c.Kubernetes.Kubeconfig, f.c.Kubernetes.Namespaces = "", true, c.serviceAccount(), namespaces
+	f.c.Pipelines, f.c.Kubernetes.Pipelines, f.c.Kubernetes.Kubeconfig, f.c.Kubernetes.Namespaces = "", true, c.serviceAccount("prerig", "prerig"), namespaces
 }
 
 // examples returns the texts of all RenderPipelines and InjectionPolicies among the examples.

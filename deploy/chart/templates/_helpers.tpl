@@ -1,0 +1,14 @@
+{{- define "prerig.selector" -}}
+app.kubernetes.io/name: {{ .Release.Name }}
+{{- end }}
+{{- define "prerig.labels" -}}
+{{ include "prerig.selector" . }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+{{- define "prerig.metadata" -}}
+name: {{ .Release.Name }}
+namespace: {{ .Release.Namespace }}
+labels:
+  {{- include "prerig.labels" . | nindent 2 }}
+{{- end }}
