@@ -4,6 +4,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -37,12 +38,10 @@ func (p *components) openCluster(ctx, storing context.Context) error {
 	following, stop := context.WithCancel(storing)
 	opening := context.AfterFunc(ctx, stop)
 	watcher, err := kubernetes.Watch(following, client, p.c.Kubernetes.Namespaces, p.o.Log)
-	opening()
-	if err != nil {
+	if !opening() || err != nil {
 		stop()
-		return err
+		return cmp.Or(err, ctx.Err())
 	}
-	context.AfterFunc(storing, stop)
 	p.cluster = &cluster{client: client, watcher: watcher}
 	p.secrets = kubernetes.Secrets{
 		Client: client, Otherwise: dir, RequireHosts: p.c.RequireSecretHosts,

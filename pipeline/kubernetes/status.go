@@ -138,7 +138,7 @@ func (r *Reporter) writeStatus(ctx context.Context, resource schema.GroupVersion
 		return err
 	}
 	dropNulls(content)
-	if reflect.DeepEqual(content, comparable(object.Object["status"])) {
+	if reflect.DeepEqual(content, asJSON(object.Object["status"])) {
 		return nil
 	}
 	changed := object.DeepCopy()
@@ -147,8 +147,8 @@ func (r *Reporter) writeStatus(ctx context.Context, resource schema.GroupVersion
 	return err
 }
 
-// comparable returns a value as it would be read from JSON: an API server's numbers are whole.
-func comparable(value any) any {
+// asJSON returns a value as it would be read from JSON: an API server's numbers are whole.
+func asJSON(value any) any {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return value

@@ -5,6 +5,7 @@ package kubernetes
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,17 +78,10 @@ func Watch(ctx context.Context, client *Client, namespaces []string, log *slog.L
 	waiting, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	if !cache.WaitForCacheSync(waiting.Done(), synced...) {
-		return nil, fmt.Errorf("reading the objects of the %s: %w", client, cmpErr(w.problem(), waiting.Err()))
+		return nil, fmt.Errorf("reading the objects of the %s: %w", client, cmp.Or(w.problem(), waiting.Err()))
 	}
 	go w.mend(ctx)
 	return w, nil
-}
-
-func cmpErr(first, otherwise error) error {
-	if first != nil {
-		return first
-	}
-	return otherwise
 }
 
 // follow has an informer tell of the objects of a namespace.
