@@ -90,7 +90,7 @@ func TestInClusterColumns(t *testing.T) {
 	if want := []string{"NAME", "READY", "STATUS", "REVISION", "SUSPENDED", "AGE"}; !slices.Equal(strings.Fields(strings.SplitN(out, "\n", 2)[0]), want) {
 		t.Errorf("kubectl shows\n%s", out)
 	}
-	if out := c.kubectl("explain", "renderpipeline.spec.deletionPolicy"); !strings.Contains(out, "Orphan (the default)") {
+	if out := c.kubectl("explain", "renderpipeline.spec.deletionPolicy"); !strings.Contains(out, "deletionPolicy <string>") || !strings.Contains(out, "Orphan") {
 		t.Errorf("kubectl explains\n%s", out)
 	}
 }

@@ -322,20 +322,13 @@ func (c *inCluster) examples() map[string]string {
 		if err != nil {
 			return err
 		}
-		reader := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
-		for i := 0; ; i++ {
-			doc, err := reader.Read()
-			if err == io.EOF {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
+		for i, doc := range strings.Split(string(text), "\n---\n") {
 			var kind struct{ APIVersion, Kind string }
-			if yaml.Unmarshal(doc, &kind) == nil && kind.APIVersion == "prerig.dev/v1alpha1" && (kind.Kind == "RenderPipeline" || kind.Kind == "InjectionPolicy") {
-				out[fmt.Sprintf("%s#%d", path, i)] = string(doc)
+			if yaml.Unmarshal([]byte(doc), &kind) == nil && kind.APIVersion == "prerig.dev/v1alpha1" && (kind.Kind == "RenderPipeline" || kind.Kind == "InjectionPolicy") {
+				out[fmt.Sprintf("%s#%d", path, i)] = doc
 			}
 		}
+		return nil
 	})
 	if err != nil {
 		c.t.Fatal(err)
