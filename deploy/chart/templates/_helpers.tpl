@@ -1,3 +1,7 @@
+{{- /*
+SPDX-FileCopyrightText: The Prerig Authors
+SPDX-License-Identifier: Apache-2.0
+*/ -}}
 {{- define "prerig.selector" -}}
 app.kubernetes.io/name: {{ .Release.Name }}
 {{- end }}
