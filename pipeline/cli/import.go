@@ -24,6 +24,11 @@ type importRun struct {
 	output  string
 	options importer.Options
 	quiet   bool
+
+	kubeconfig, kubeContext string
+	all                     bool
+	cluster                 bool   // read the cluster
+	watchDiff               string // policy to compare with
 }
 
 func newImport(streams Streams) *cobra.Command {
@@ -39,16 +44,26 @@ Instrumentations, and of Cloud SQL the AuthProxyWorkload objects. An IstioOperat
 the Sail operator, becomes the built-in policy with the changes that it asks for; what the policy
 cannot have is an error. Reads files or standard input, in YAML or JSON.
 
+With --kubeconfig or --context the cluster itself is read, as kubectl would read it for the pipe: of
+the namespace istio-system or --istio-namespace, or with -A of all. --watch-diff compares with a
+policy that is committed, and writes nothing: parts that an import leaves alone, comments and the
+name do not count.
+
 Secrets are never written, and no certificates but those that pods have: Linkerd's trust
 anchors, and the CA that Vault's injector is given. The same objects give the same policy, in any
 order. Run it again when the mesh changes: the diff shows what changed.
 
 Exit codes:
   0  done
+  1  with --watch-diff: the policy is not what is imported now
   2  the input has no control plane or several, or reading or writing failed`
 	cmd.Example = `  # from a cluster
   kubectl -n istio-system get configmaps,deployments,mutatingwebhookconfigurations,namespaces,nodes -o yaml \
     | prerig import -o prerig.yaml
+  prerig import --kubeconfig ~/.kube/config -o prerig.yaml
+
+  # in CI: is the committed policy what the cluster has?
+  prerig import --context production --watch-diff prerig.yaml
 
   # from a chart
   helm template istiod istio/istiod -n istio-system | prerig import -o prerig.yaml
@@ -72,46 +87,46 @@ Exit codes:
 	f.StringVar(&im.options.Namespace, "istio-namespace", "", "namespace of the control plane, if there are several")
 	f.StringVar(&im.options.Version, "istio-version", "", "version of Istio, if the objects do not say it")
 	f.StringVar(&im.options.Name, "name", "", "name of the policy (default: istio, followed by the revision, or linkerd, vault-agent or cloud-sql-operator)")
+	f.StringVar(&im.kubeconfig, "kubeconfig", "", "read the cluster of this kubeconfig; empty with --context: those that kubectl reads")
+	f.StringVar(&im.kubeContext, "context", "", "read the cluster of this context of the kubeconfig (default: the current one)")
+	f.BoolVarP(&im.all, "all-namespaces", "A", false, "read all namespaces of the cluster, and the objects of operators")
+	f.StringVar(&im.watchDiff, "watch-diff", "", "policy to compare with: print the difference, exit with 1 if there is one")
 	f.BoolVarP(&im.quiet, "quiet", "q", false, "print warnings and errors only")
 	mustRegister(cmd.MarkFlagFilename("filename", "yaml", "yml", "json"))
 	mustRegister(cmd.MarkFlagFilename("output", "yaml", "yml"))
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return im.runImport(cmd.Context(), args) }
+	mustRegister(cmd.MarkFlagFilename("watch-diff", "yaml", "yml"))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		im.cluster = cmd.Flags().Changed("kubeconfig") || cmd.Flags().Changed("context")
+		return im.runImport(cmd.Context(), args)
+	}
 	return cmd
 }
 
 func (im *importRun) runImport(ctx context.Context, args []string) error {
 	names := append(append([]string(nil), im.files...), args...)
-	if len(names) == 0 {
-		if im.streams.InTerminal {
-			return errors.New("no input: pipe the output of kubectl get -o yaml or of helm template, or name files; see prerig import --help")
-		}
-		names = []string{"-"}
+	switch {
+	case im.cluster && len(names) > 0:
+		return errors.New("files and a cluster cannot be imported together; leave out the files, or --kubeconfig and --context")
+	case im.all && !im.cluster:
+		return errors.New("--all-namespaces is for a cluster; give --kubeconfig or --context")
+	case im.watchDiff != "" && im.output != "":
+		return errors.New("--watch-diff writes no policy, so --output cannot be given with it")
 	}
-	b, err := batch.Read(ctx, names, files.Options{Stdin: im.streams.In, Exclude: im.exclude})
+	read := func() ([]importer.Object, error) { return im.readFiles(ctx, names) }
+	if im.cluster {
+		read = func() ([]importer.Object, error) { return im.readCluster(ctx) }
+	}
+	objects, err := read()
 	if err != nil {
-		return err
-	}
-	for _, r := range append(b.Notes(), b.Problems()...) {
-		if !im.quiet || r.Severity != result.Info {
-			fmt.Fprintln(im.streams.Err, r.String())
-		}
-	}
-	if len(b.Problems()) > 0 {
-		return errReported
-	}
-	var objects []importer.Object
-	var errs []error
-	for _, item := range b.Items() {
-		os, err := importer.ReadDocument(item.Path, item.Doc)
-		errs = append(errs, err)
-		objects = append(objects, os...)
-	}
-	if err := errors.Join(errs...); err != nil {
 		return err
 	}
 	imp, err := importer.Policy(objects, im.options)
 	if err != nil {
 		return err
+	}
+	if im.watchDiff != "" {
+		im.printMessages(imp)
+		return im.compareWith(im.watchDiff, imp.Policy)
 	}
 	text, err := importer.Marshal(imp.Policy, imp.Comment())
 	if err != nil {
@@ -122,6 +137,36 @@ func (im *importRun) runImport(ctx context.Context, args []string) error {
 	}
 	im.printMessages(imp)
 	return nil
+}
+
+// readFiles reads the objects of files, or of standard input where none is named.
+func (im *importRun) readFiles(ctx context.Context, names []string) ([]importer.Object, error) {
+	if len(names) == 0 {
+		if im.streams.InTerminal {
+			return nil, errors.New("no input: pipe the output of kubectl get -o yaml or of helm template, name files, or give --kubeconfig; see prerig import --help")
+		}
+		names = []string{"-"}
+	}
+	b, err := batch.Read(ctx, names, files.Options{Stdin: im.streams.In, Exclude: im.exclude})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range append(b.Notes(), b.Problems()...) {
+		if !im.quiet || r.Severity != result.Info {
+			fmt.Fprintln(im.streams.Err, r.String())
+		}
+	}
+	if len(b.Problems()) > 0 {
+		return nil, errReported
+	}
+	var objects []importer.Object
+	var errs []error
+	for _, item := range b.Items() {
+		os, err := importer.ReadDocument(item.Path, item.Doc)
+		errs = append(errs, err)
+		objects = append(objects, os...)
+	}
+	return objects, errors.Join(errs...)
 }
 
 func (im *importRun) writePolicy(ctx context.Context, text []byte) error {

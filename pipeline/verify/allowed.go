@@ -48,7 +48,7 @@ func (p *compared) allowed(c change) bool {
 		place = strings.Join(strings.SplitN(place, ".", 3)[:2], ".")
 	}
 	if rule := rules[place]; rule != nil {
-		return rule(p, c)
+		return rule(p, c) || p.droppedByOlder(c)
 	}
 	switch {
 	case strings.HasPrefix(place, "spec.nodeSelector."):
@@ -58,7 +58,7 @@ func (p *compared) allowed(c change) bool {
 	case strings.HasSuffix(place, "appArmorProfile"), strings.HasSuffix(place, ".securityContext") && onlyField(c, "appArmorProfile"):
 		return p.appArmorField(c)
 	}
-	return droppedFeature(place, c)
+	return droppedFeature(place, c) || p.droppedByOlder(c)
 }
 
 // onlyField reports whether a change adds or removes a map with one field.

@@ -4,13 +4,37 @@
 package verify
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
 
-// droppedFields are fields of features that are off by default in a version of Kubernetes from 1.31 to 1.36 that has them. The
-// API server drops them without a word, so that nobody can tell from the pod why they are not there.
-var droppedFields = []string{"stopSignal", "fileKeyRef", "restartPolicyRules", "hostnameOverride", "clusterTrustBundle", "podCertificate"}
+// droppedFields are fields of features that are off by default in a version of Kubernetes up to 1.37. The API server drops them
+// without a word, as it drops fields that are newer than itself, so that nobody can tell from the pod why they are not there.
+var droppedFields = []string{
+	"stopSignal", "fileKeyRef", "restartPolicyRules", "hostnameOverride", "clusterTrustBundle", "podCertificate", "bindMountOptions",
+	"schedulingGroup", "evictionResponders",
+}
+
+// newerFeatures is the minor version of Kubernetes since which volumes that are images, and restart policies of containers, are on
+// by default. Older ones drop them, and the mounts of such volumes.
+const newerFeatures = 35
+
+// droppedByOlder allows the volume of an image, its mount, or a container's restart policy to be missing in an older version.
+func (p *compared) droppedByOlder(c change) bool {
+	minor := 0
+	_, err := fmt.Sscanf(strings.TrimPrefix(p.v.snapshot.KubernetesVersion, "v"), "1.%d", &minor)
+	if err != nil || minor >= newerFeatures || c.found != nil {
+		return false
+	}
+	if c.place() == "spec.containers.restartPolicy" {
+		return true
+	}
+	missing, _ := c.want.(map[string]any)
+	return slices.ContainsFunc(list(p.want, "spec", "volumes"), func(volume map[string]any) bool {
+		return volume["image"] != nil && volume["name"] == missing["name"]
+	})
+}
 
 // droppedFeature reports whether a change is that the API server has dropped such fields.
 func droppedFeature(place string, c change) bool {

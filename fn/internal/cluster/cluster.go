@@ -49,6 +49,7 @@ type Cluster struct {
 var tokens = map[string]string{
 	"administrator":      "administrator,1,system:masters",
 	"controller-manager": "system:kube-controller-manager,2,system:masters",
+	"verifier":           "verifier,3", // who may do nothing until somebody lets it
 }
 
 // ready is how long a part of the cluster may take until it is ready, on a machine that has much else to do.

@@ -5,9 +5,11 @@ package cluster
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -152,6 +154,7 @@ func testInstallation(t *testing.T, p *Programs, program string, i oracle.Instal
 	if err != nil {
 		t.Fatal(err)
 	}
+	imported(t, webhook, prerig)
 	prerig.Beside = append(beside, configs...)
 	workloads := generated(t, plain, i.Name, part)
 	began := time.Now()
@@ -161,6 +164,45 @@ func testInstallation(t *testing.T, p *Programs, program string, i oracle.Instal
 	}
 	t.Logf("%s, after %s\n%s", i.Name, time.Since(began).Round(time.Second), parity)
 	report(t, i.Name, parity)
+}
+
+// imported compares what prerig import reads of a cluster by itself with what it makes of the objects that are piped into it, and
+// has it notice when the committed policy is another.
+func imported(t *testing.T, c *Cluster, prerig *Prerig) {
+	t.Helper()
+	piped, err := os.ReadFile(prerig.Policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, said, err := prerig.run(t.Context(), nil, "import", "--kubeconfig", c.Kubeconfig)
+	if err != nil || string(read) != string(piped) {
+		t.Errorf("prerig import --kubeconfig makes another policy than the pipe: %v\n%s\n%s", err, said, oracle.Differences(string(piped), string(read)))
+	}
+	watch := func(policy string) (string, int) {
+		out, said, err := prerig.run(t.Context(), nil, "import", "-q", "--kubeconfig", c.Kubeconfig, "--watch-diff", policy)
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			t.Fatal(err)
+		}
+		if exit == nil {
+			return string(out), 0
+		}
+		return string(out) + string(said), exit.ExitCode()
+	}
+	if out, exit := watch(prerig.Policy); exit != 0 || out != "" {
+		t.Errorf("the policy that was just imported differs, exit code %d:\n%s", exit, out)
+	}
+	other := filepath.Join(t.TempDir(), "other.yaml")
+	changed := strings.Replace(string(piped), "name: shop", "name: shop-of-before", 1) + "\n"
+	if changed == string(piped)+"\n" {
+		t.Fatal("the policy has no namespace shop to rename")
+	}
+	if err := os.WriteFile(other, []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, exit := watch(other); exit != 1 || !strings.Contains(out, "shop-of-before") {
+		t.Errorf("another policy gives exit code %d and\n%s", exit, out)
+	}
 }
 
 // generated draws workloads until there are as many as are asked for that the API server takes.

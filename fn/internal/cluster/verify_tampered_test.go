@@ -4,9 +4,12 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -201,6 +204,50 @@ func TestVerifyFindsWhatIsTamperedWith(t *testing.T) {
 		t.Errorf("the exit code is %d, want 1", exit)
 	}
 	f.checkTampered(t, found, all)
+
+	// With the rights that the documentation gives, all of it is found too, and without them nothing is.
+	verifier := f.kubeconfig("verifier")
+	if out, err := f.repository.run(f.program, verifier); err == nil || !strings.Contains(out, "forbidden") {
+		t.Errorf("without any rights: %v\n%.500s", err, out)
+	}
+	f.letVerify(t)
+	found, _, _ = f.repository.verify(f.program, verifier)
+	if len(found.Unread) > 0 {
+		t.Errorf("the rights of the documentation do not suffice for %v", found.Unread)
+	}
+	f.checkTampered(t, found, all)
+}
+
+// letVerify gives the user verifier the rights that docs/verify.md has.
+func (f *fleet) letVerify(t *testing.T) {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "verify.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := bytes.Cut(page, []byte("<!-- file: prerig-verify.yaml -->\n```yaml\n"))
+	text, _, _ = bytes.Cut(text, []byte("```\n"))
+	role, err := lastOf(text, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	binding := object(map[string]any{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": map[string]any{"name": "prerig-verify"},
+		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role.GetName()},
+		"subjects": []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "verifier"}},
+	})
+	for _, obj := range []*unstructured.Unstructured{role, binding} {
+		if _, err := f.Create(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err = f.await(t.Context(), func(context.Context) error { // until the API server has heard of it
+		_, err := f.repository.run(f.program, f.kubeconfig("verifier"), "--fail-on", "never")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // checkTampered compares what was found with what was done.

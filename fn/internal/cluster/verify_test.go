@@ -112,6 +112,13 @@ func (r *repository) verify(program, kubeconfig string, args ...string) (out ver
 	return out, command.ProcessState.ExitCode(), took
 }
 
+// run runs prerig verify and returns what it says on both streams.
+func (r *repository) run(program, kubeconfig string, args ...string) (string, error) {
+	command := exec.CommandContext(r.t.Context(), program, append([]string{"verify", "--rendered", r.dir, "--kubeconfig", kubeconfig}, args...)...)
+	out, err := command.CombinedOutput()
+	return string(out), err
+}
+
 // named leaves out workloads whose names the API server makes.
 func named(workloads []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return slices.DeleteFunc(workloads, func(w *unstructured.Unstructured) bool { return w.GetName() == "" })

@@ -6,16 +6,13 @@ package live
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -82,30 +79,66 @@ const fewNamespaces = 10
 
 // Read lists the objects of namespaces, or of all namespaces where none is given.
 func Read(ctx context.Context, config *rest.Config, namespaces []string) (*verify.Snapshot, error) {
-	objects, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("reaching the cluster: %w", err)
-	}
 	server, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("reaching the cluster: %w", err)
 	}
-	r := &reader{objects: objects, namespaces: slices.Sorted(maps.Keys(setOf(namespaces))), snapshot: &verify.Snapshot{}}
 	version, err := server.ServerVersion()
 	if err != nil {
 		return nil, fmt.Errorf("asking the cluster for its version: %w", err)
 	}
-	r.snapshot.KubernetesVersion = version.GitVersion
+	found, err := List(ctx, config, Resources, namespaces)
+	if err != nil {
+		return nil, err
+	}
+	snapshot := &verify.Snapshot{KubernetesVersion: version.GitVersion, Unread: found.Unread}
+	for _, one := range Resources {
+		if !slices.Contains(found.Unread, one.Resource) {
+			snapshot.Read(one.Kind)
+		}
+	}
+	for _, obj := range found.Objects {
+		snapshot.Add(obj)
+	}
+	return snapshot, nil
+}
+
+// Found is what was listed.
+type Found struct {
+	// Objects are all of them, with their kinds, in the order of the resources.
+	Objects []map[string]any
+	// Unread are the resources that are not needed and may not be read, or that the cluster does not have.
+	Unread []string
+}
+
+// List lists resources in namespaces, or in all namespaces where none is given.
+func List(ctx context.Context, config *rest.Config, resources []Resource, namespaces []string) (*Found, error) {
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("reaching the cluster: %w", err)
+	}
+	r := &reader{objects: objects, namespaces: slices.Sorted(maps.Keys(setOf(namespaces)))}
+	found := make([]part, len(resources))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(4)
-	for _, one := range Resources {
-		group.Go(func() error { return r.read(ctx, one) })
+	for i, one := range resources {
+		group.Go(func() (err error) {
+			found[i], err = r.read(ctx, one)
+			return err
+		})
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	slices.Sort(r.snapshot.Unread)
-	return r.snapshot, nil
+	out := &Found{}
+	for i, p := range found {
+		if p.unread {
+			out.Unread = append(out.Unread, resources[i].Resource)
+		}
+		out.Objects = append(out.Objects, p.objects...)
+	}
+	slices.Sort(out.Unread)
+	return out, nil
 }
 
 func setOf(names []string) map[string]bool {
@@ -119,77 +152,70 @@ func setOf(names []string) map[string]bool {
 type reader struct {
 	objects    dynamic.Interface
 	namespaces []string
+}
 
-	mu       sync.Mutex
-	snapshot *verify.Snapshot
+// part is what was listed of one resource.
+type part struct {
+	objects []map[string]any
+	unread  bool
 }
 
 // read lists a resource in the namespaces.
-func (r *reader) read(ctx context.Context, one Resource) error {
-	var err error
+func (r *reader) read(ctx context.Context, one Resource) (out part, err error) {
 	switch {
 	case one.Cluster || len(r.namespaces) == 0:
-		err = r.list(ctx, one, "", nil)
+		out.objects, err = r.list(ctx, one, "", nil)
 	case len(r.namespaces) <= fewNamespaces:
-		err = r.each(ctx, one)
+		out.objects, err = r.each(ctx, one)
 	default:
-		wanted := setOf(r.namespaces)
-		if err = r.list(ctx, one, "", wanted); apierrors.IsForbidden(err) {
-			err = r.each(ctx, one)
+		if out.objects, err = r.list(ctx, one, "", setOf(r.namespaces)); apierrors.IsForbidden(err) {
+			out.objects, err = r.each(ctx, one)
 		}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	switch {
 	case err == nil:
-		r.snapshot.Read(one.Kind)
-		return nil
+		return out, nil
 	case !one.Needed && (apierrors.IsForbidden(err) || apierrors.IsNotFound(err)):
-		r.snapshot.Unread = append(r.snapshot.Unread, one.Resource)
-		return nil
+		return part{unread: true}, nil
 	}
-	return fmt.Errorf("listing %s: %w", one.Resource, err)
+	return part{}, fmt.Errorf("listing %s: %w", one.Resource, err)
 }
 
-func (r *reader) each(ctx context.Context, one Resource) error {
-	var errs []error
+// each lists a resource in one namespace after the other.
+func (r *reader) each(ctx context.Context, one Resource) (out []map[string]any, err error) {
 	for _, namespace := range r.namespaces {
-		err := r.list(ctx, one, namespace, nil)
-		if err != nil && !apierrors.IsForbidden(err) {
-			return err
+		found, err := r.list(ctx, one, namespace, nil)
+		if err != nil {
+			return nil, err
 		}
-		errs = append(errs, err)
+		out = append(out, found...)
 	}
-	return errors.Join(errs...)
+	return out, nil
 }
 
 // list reads a resource page by page. A list that has become too old on the way is read anew, at once.
-func (r *reader) list(ctx context.Context, one Resource, namespace string, wanted map[string]bool) error {
+func (r *reader) list(ctx context.Context, one Resource, namespace string, wanted map[string]bool) ([]map[string]any, error) {
 	options := metav1.ListOptions{Limit: page}
-	var found []unstructured.Unstructured
+	var out []map[string]any
 	for {
-		part, err := r.objects.Resource(one.GroupVersionResource).Namespace(namespace).List(ctx, options)
+		found, err := r.objects.Resource(one.GroupVersionResource).Namespace(namespace).List(ctx, options)
 		if apierrors.IsResourceExpired(err) && options.Continue != "" {
-			found, options = nil, metav1.ListOptions{}
+			out, options = nil, metav1.ListOptions{}
 			continue
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
-		found = append(found, part.Items...)
-		if options.Continue = part.GetContinue(); options.Continue == "" {
-			break
+		for i := range found.Items {
+			if wanted != nil && !wanted[found.Items[i].GetNamespace()] {
+				continue
+			}
+			obj := found.Items[i].Object
+			obj["apiVersion"], obj["kind"] = one.GroupVersion().String(), one.Kind
+			out = append(out, obj)
+		}
+		if options.Continue = found.GetContinue(); options.Continue == "" {
+			return out, nil
 		}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i := range found {
-		if wanted != nil && !wanted[found[i].GetNamespace()] {
-			continue
-		}
-		obj := found[i].Object
-		obj["apiVersion"], obj["kind"] = one.GroupVersion().String(), one.Kind
-		r.snapshot.Add(obj)
-	}
-	return nil
 }

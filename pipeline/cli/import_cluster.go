@@ -1,0 +1,178 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/pipeline/cli/importer"
+	"github.com/prerig/prerig/pipeline/diff"
+	"github.com/prerig/prerig/pipeline/verify/live"
+)
+
+// istioNamespace is where control planes of Istio are by default.
+const istioNamespace = "istio-system"
+
+// importResources are what an import reads of a cluster. No Secrets are among them.
+func importResources(all bool) []live.Resource {
+	one := func(group, version, name, kind string, cluster, needed bool) live.Resource {
+		return live.Resource{
+			GroupVersionResource: schema.GroupVersionResource{Group: group, Version: version, Resource: name}, Kind: kind, Cluster: cluster, Needed: needed,
+		}
+	}
+	out := []live.Resource{
+		one("", "v1", "configmaps", "ConfigMap", false, true),
+		one("apps", "v1", "deployments", "Deployment", false, false),
+		one("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", true, false),
+		one("", "v1", "namespaces", "Namespace", true, false),
+		one("", "v1", "nodes", "Node", true, false),
+	}
+	if !all {
+		return out
+	}
+	return append(out,
+		one("opentelemetry.io", "v1beta1", "opentelemetrycollectors", "OpenTelemetryCollector", false, false),
+		one("opentelemetry.io", "v1alpha1", "instrumentations", "Instrumentation", false, false),
+		one("cloudsql.cloud.google.com", "v1", "authproxyworkloads", "AuthProxyWorkload", false, false),
+	)
+}
+
+// readCluster lists the objects of the cluster, as the pipe from kubectl would give them.
+func (im *importRun) readCluster(ctx context.Context) ([]importer.Object, error) {
+	config, err := live.Config(im.kubeconfig, im.kubeContext)
+	if err != nil {
+		return nil, err
+	}
+	namespaces := []string{im.options.Namespace}
+	switch {
+	case im.all:
+		namespaces = nil
+	case im.options.Namespace == "":
+		namespaces = []string{istioNamespace}
+	}
+	found, err := live.List(ctx, config, importResources(im.all), namespaces)
+	if err != nil {
+		return nil, err
+	}
+	for _, resource := range found.Unread {
+		if !im.quiet && !isExtra(resource) {
+			fmt.Fprintf(im.streams.Err, "warning: %s may not be read, and what they tell is not in the policy\n", resource)
+		}
+	}
+	var out []importer.Object
+	for _, obj := range found.Objects {
+		out = append(out, importer.Object{Path: "the cluster", Value: obj})
+	}
+	return out, nil
+}
+
+// isExtra reports whether a resource is one that many clusters do not have.
+func isExtra(resource string) bool {
+	return resource == "opentelemetrycollectors" || resource == "instrumentations" || resource == "authproxyworkloads"
+}
+
+// compareWith prints how a committed policy differs from the one that was imported, and gives the error for the exit code.
+func (im *importRun) compareWith(name string, imported *v1alpha1.InjectionPolicy) error {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return fmt.Errorf("reading the policy: %w", err)
+	}
+	committed, err := committedPolicy(name, text, imported)
+	if err != nil {
+		return err
+	}
+	imported.Metadata = committed.Metadata
+	written, err := importer.Marshal(imported, "")
+	if err != nil {
+		return err
+	}
+	withDefaults, err := v1alpha1.Parse(written)
+	if err != nil {
+		return err
+	}
+	old, err := v1alpha1.Marshal(committed)
+	if err != nil {
+		return err
+	}
+	now, err := v1alpha1.Marshal(withDefaults)
+	if err != nil {
+		return err
+	}
+	shown := diff.Unified(name, []diff.Chunk{{Old: old, New: now}})
+	if len(shown) == 0 {
+		return nil
+	}
+	if _, err := im.streams.Out.Write(shown); err != nil {
+		return fmt.Errorf("writing standard output: %w", err)
+	}
+	return findingsError{name + " is not what is imported now; write it anew with -o " + name}
+}
+
+// committedPolicy reads the policy of a file that an imported one is compared with, without the parts of its spec that an
+// import leaves to people.
+func committedPolicy(name string, text []byte, imported *v1alpha1.InjectionPolicy) (*v1alpha1.InjectionPolicy, error) {
+	file, err := manifest.Parse(name, text)
+	if err != nil {
+		return nil, err
+	}
+	var found map[string]any
+	for _, doc := range file.Docs {
+		obj, err := doc.Object()
+		if err != nil {
+			return nil, err
+		}
+		if obj["kind"] != v1alpha1.Kind {
+			continue
+		}
+		if found != nil {
+			return nil, fmt.Errorf("reading %s: it has several policies, and --watch-diff compares one", name)
+		}
+		found = obj
+	}
+	if found == nil {
+		return nil, errors.New("reading " + name + ": there is no InjectionPolicy in it")
+	}
+	written, err := importer.Marshal(imported, "")
+	if err != nil {
+		return nil, err
+	}
+	var sets struct {
+		Spec map[string]any `json:"spec"`
+	}
+	if err := yaml.Unmarshal(written, &sets); err != nil {
+		return nil, err
+	}
+	spec, _ := found["spec"].(map[string]any)
+	spec = maps.Clone(spec)
+	maps.DeleteFunc(spec, func(key string, _ any) bool { return sets.Spec[key] == nil && !importedKeys[key] })
+	found["spec"] = spec
+	if istio, ok := spec["istio"].(map[string]any); ok {
+		istio = maps.Clone(istio)
+		delete(istio, "runtimeWebhook")
+		delete(istio, "admission")
+		spec["istio"] = istio
+	}
+	kept, err := yaml.Marshal(found)
+	if err != nil {
+		return nil, err
+	}
+	p, err := v1alpha1.Parse(bytes.TrimSpace(kept))
+	if err != nil {
+		return nil, fmt.Errorf("reading the policy %s: %w", name, err)
+	}
+	return p, nil
+}
+
+// importedKeys are the parts of a spec that an import decides about even where it does not write them.
+var importedKeys = map[string]bool{"istio": true, "namespaces": true, "sidecars": true, "unknownNamespace": true}
