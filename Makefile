@@ -279,6 +279,12 @@ e2e-cluster: ## Compare with a real cluster on workloads made up from a seed, CL
 	  go test -count=1 -timeout 60m -v ./fn/internal/cluster
 	PRERIG_CLUSTER=full go test -count=1 -timeout 30m -run 'TestInCluster' -v ./pipeline/internal/system
 
+# 10,000 workloads for each comparison, and about 1,000 pods in which prerig verify is to find nothing; it takes hours.
+.PHONY: e2e-cluster-full
+e2e-cluster-full: ## Compare with a real cluster at full size, CLUSTER_SEED=1.
+	PRERIG_CLUSTER=full PRERIG_CLUSTER_N=10000 PRERIG_CLUSTER_PODS=2000 PRERIG_CLUSTER_SEED=$(CLUSTER_SEED) \
+	  go test -count=1 -timeout 12h -v ./fn/internal/cluster
+
 .PHONY: conformance
 conformance: ## Compare with Istio's own injector over a corpus, CORPUS=DIR.
 	go run ./fn/internal/conformance/cmd/conformance -corpus $(CORPUS)

@@ -89,11 +89,6 @@ func (c *Config) validateVerify(add func(key, format string, args ...any)) {
 		if v.Notify.URL == "" && v.Notify.Secret != "" {
 			add(at+".notify.url", "must be given where notify.secret is")
 		}
-		for _, pattern := range v.Ignore {
-			if _, err := path.Match(pattern, ""); err != nil {
-				add(at+".ignore", "%q is no pattern", pattern)
-			}
-		}
 		if slices.ContainsFunc(v.Paths, func(p string) bool { return path.IsAbs(p) || strings.HasPrefix(path.Clean(p), "..") }) {
 			add(at+".paths", "must be directories in the repository")
 		}

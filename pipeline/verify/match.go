@@ -5,8 +5,8 @@ package verify
 
 import (
 	"fmt"
-	"path"
 	"slices"
+	"strings"
 )
 
 // verifyPod compares one pod with the commits.
@@ -142,10 +142,27 @@ func (m *matching) kept(p *compared, changes []change) []change {
 
 func (v *verifier) ignored(c change) bool {
 	field := c.field()
-	return slices.ContainsFunc(v.options.Ignore, func(pattern string) bool {
-		matches, _ := path.Match(pattern, field) // patterns have been tried
-		return matches || pattern == field
-	})
+	return slices.ContainsFunc(v.options.Ignore, func(pattern string) bool { return matches(pattern, field) })
+}
+
+// matches reports whether a field is one of a pattern, in which * stands for any text and all else for itself.
+func matches(pattern, field string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == field
+	}
+	rest, ok := strings.CutPrefix(field, parts[0])
+	if !ok {
+		return false
+	}
+	for _, part := range parts[1 : len(parts)-1] {
+		i := strings.Index(rest, part)
+		if i < 0 {
+			return false
+		}
+		rest = rest[i+len(part):]
+	}
+	return strings.HasSuffix(rest, parts[len(parts)-1])
 }
 
 // ofOwner returns the changes of the template of the pod's owner.

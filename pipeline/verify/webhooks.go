@@ -18,7 +18,6 @@ type mutator struct {
 	rules         []admissionregistrationv1.RuleWithOperations
 	namespaces    labels.Selector
 	objects       labels.Selector
-	conditions    bool // has conditions that only the API server can evaluate
 	configuration map[string]any
 }
 
@@ -31,7 +30,7 @@ func (s *Snapshot) mutators() []mutator {
 			continue
 		}
 		for _, w := range c.Webhooks {
-			m := mutator{name: c.Name + "/" + w.Name, rules: w.Rules, conditions: len(w.MatchConditions) > 0, configuration: obj}
+			m := mutator{name: c.Name + "/" + w.Name, rules: w.Rules, configuration: obj}
 			if m.setSelectors(w.NamespaceSelector, w.ObjectSelector) {
 				out = append(out, m)
 			}
@@ -49,7 +48,7 @@ func (s *Snapshot) mutators() []mutator {
 		if runtime.DefaultUnstructuredConverter.FromUnstructured(shape, &c) != nil {
 			continue
 		}
-		m := mutator{name: "MutatingAdmissionPolicy " + text(obj, "metadata", "name"), rules: c.Rules, conditions: true, configuration: obj}
+		m := mutator{name: "MutatingAdmissionPolicy " + text(obj, "metadata", "name"), rules: c.Rules, configuration: obj}
 		if m.setSelectors(c.NamespaceSelector, c.ObjectSelector) {
 			out = append(out, m)
 		}
