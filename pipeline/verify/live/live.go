@@ -35,25 +35,25 @@ type Resource struct {
 
 // Resources are all that are listed, with the verb list alone.
 var Resources = []Resource{
-	{resource("", "v1", "pods"), "Pod", false, true},
-	{resource("apps", "v1", "replicasets"), "ReplicaSet", false, false},
-	{resource("apps", "v1", "deployments"), "Deployment", false, false},
-	{resource("apps", "v1", "statefulsets"), "StatefulSet", false, false},
-	{resource("apps", "v1", "daemonsets"), "DaemonSet", false, false},
-	{resource("apps", "v1", "controllerrevisions"), "ControllerRevision", false, false},
-	{resource("batch", "v1", "jobs"), "Job", false, false},
-	{resource("batch", "v1", "cronjobs"), "CronJob", false, false},
-	{resource("", "v1", "replicationcontrollers"), "ReplicationController", false, false},
-	{resource("", "v1", "serviceaccounts"), "ServiceAccount", false, false},
-	{resource("", "v1", "limitranges"), "LimitRange", false, false},
-	{resource("", "v1", "namespaces"), "Namespace", true, false},
-	{resource("scheduling.k8s.io", "v1", "priorityclasses"), "PriorityClass", true, false},
-	{resource("node.k8s.io", "v1", "runtimeclasses"), "RuntimeClass", true, false},
-	{resource("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations"), "MutatingWebhookConfiguration", true, false},
+	{resource("", "pods"), "Pod", false, true},
+	{resource("apps", "replicasets"), "ReplicaSet", false, false},
+	{resource("apps", "deployments"), "Deployment", false, false},
+	{resource("apps", "statefulsets"), "StatefulSet", false, false},
+	{resource("apps", "daemonsets"), "DaemonSet", false, false},
+	{resource("apps", "controllerrevisions"), "ControllerRevision", false, false},
+	{resource("batch", "jobs"), "Job", false, false},
+	{resource("batch", "cronjobs"), "CronJob", false, false},
+	{resource("", "replicationcontrollers"), "ReplicationController", false, false},
+	{resource("", "serviceaccounts"), "ServiceAccount", false, false},
+	{resource("", "limitranges"), "LimitRange", false, false},
+	{resource("", "namespaces"), "Namespace", true, false},
+	{resource("scheduling.k8s.io", "priorityclasses"), "PriorityClass", true, false},
+	{resource("node.k8s.io", "runtimeclasses"), "RuntimeClass", true, false},
+	{resource("admissionregistration.k8s.io", "mutatingwebhookconfigurations"), "MutatingWebhookConfiguration", true, false},
 }
 
-func resource(group, version, name string) schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: group, Version: version, Resource: name}
+func resource(group, name string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: group, Version: "v1", Resource: name}
 }
 
 // Config returns how to reach the cluster of a kubeconfig: of the file that is named, else those that kubectl reads. An
