@@ -303,9 +303,13 @@ repositories: ## Inject into other people's manifests and take it out again, REP
 matrix: ## Put every field that an injection sets into pods beforehand, for all policies of corpora, CORPUS=DIR:DIR.
 	PRERIG_MATRIX=full PRERIG_CORPUS=$(CORPUS) go test -count=1 -timeout 180m -v -run TestOwnFieldsMatrixOfCorpus ./fn/engine
 
+BENCH_TRIPLES ?= 5000
+BENCH_KUSTOMIZE ?= 100
+
+# BENCH_BESIDE="istioctl kube-inject -f - --injectConfigFile FILE --meshConfigFile FILE --valuesFile FILE" compares prerig inject with it.
 .PHONY: bench
 bench: build ## Measure against a function that does nothing, lint against inject, and the engine per pod.
-	go run ./fn/internal/bench -binary $(dist)/prerig-fn
+	go run ./fn/internal/bench -binary $(dist)/prerig-fn -triples $(BENCH_TRIPLES) -kustomize $(BENCH_KUSTOMIZE) -beside "$(BENCH_BESIDE)"
 	go test -run '^$$' -bench . -benchmem ./fn/...
 
 .PHONY: bench-pipeline

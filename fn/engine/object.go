@@ -8,12 +8,12 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/fn/sidecar"
 )
@@ -74,7 +74,7 @@ func (in *Injector) wantedObjects(units []*unit) (map[manifest.Meta]*addedObject
 			meta := metaOf(o.obj)
 			had, ok := wanted[meta]
 			switch {
-			case ok && !reflect.DeepEqual(had.obj, o.obj):
+			case ok && !podmap.Equal(had.obj, o.obj):
 				results = append(results, had.errorResult(fmt.Sprintf("the sidecar %s of %s and the sidecar %s of %s both add it, and differently; give it a name of its own for each workload",
 					strings.Join(had.sidecars, ", "), had.owner, o.sidecar, o.owner)))
 			case ok && !slices.Contains(had.sidecars, o.sidecar):

@@ -6,7 +6,6 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -74,7 +73,7 @@ func (w *podWork) restoreAndInject(plans []*compiledPolicy) (map[string]any, err
 	if err == nil && w.onlyOrdersVolumes(pod.after) {
 		pod.after = w.template.Pod
 	}
-	if err == nil && reflect.DeepEqual(pod.after, w.template.Pod) {
+	if err == nil && podmap.Equal(pod.after, w.template.Pod) {
 		return w.takeKept(pod, w.withoutLeftovers(plans)), nil
 	}
 	if !w.restored.isDoubtful() {
@@ -201,7 +200,7 @@ func (w *podWork) reportOutcome(pod map[string]any) {
 	if o.Action == Skipped && w.restored.injected {
 		o.Action, o.Reason = Removed, "an earlier injection was removed: "+o.Reason
 	}
-	if !reflect.DeepEqual(pod, w.template.Pod) {
+	if !podmap.Equal(pod, w.template.Pod) {
 		w.reportDoubts()
 	}
 	w.reportListed(pod)

@@ -6,7 +6,6 @@ package engine
 import (
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -154,7 +153,7 @@ func (w *podWork) attempt(original map[string]any, plans []*compiledPolicy) (*at
 	if err != nil {
 		return nil, err
 	}
-	if again, err := w.attemptOnce(found, plans); err == nil && reflect.DeepEqual(again.after, a.after) {
+	if again, err := w.attemptOnce(found, plans); err == nil && podmap.Equal(again.after, a.after) {
 		return a, nil
 	}
 	a.after, err = inject.RecordOriginal(original, a.after)
@@ -193,7 +192,7 @@ func (w *podWork) takeAttempt(a *attempt) map[string]any {
 // tryUnchanged looks whether the pod already is what the policies give, if what may have been its own is left in it. It gives
 // nil where the pod has to change.
 func (w *podWork) tryUnchanged(plans []*compiledPolicy, first *attempt) *attempt {
-	if first.after != nil && !reflect.DeepEqual(imagesByName(first.after), imagesByName(w.template.Pod)) {
+	if first.after != nil && !podmap.Equal(imagesByName(first.after), imagesByName(w.template.Pod)) {
 		return nil // another version: no original gives the present pod
 	}
 	for _, keep := range w.waysToKeep() {
@@ -201,7 +200,7 @@ func (w *podWork) tryUnchanged(plans []*compiledPolicy, first *attempt) *attempt
 		if err != nil {
 			return nil
 		}
-		if a, err := w.attempt(least, plans); err == nil && reflect.DeepEqual(a.after, w.template.Pod) {
+		if a, err := w.attempt(least, plans); err == nil && podmap.Equal(a.after, w.template.Pod) {
 			return a
 		}
 	}
@@ -236,7 +235,7 @@ func (w *podWork) withoutLeftovers(plans []*compiledPolicy) map[string]any {
 	if err != nil {
 		return nil
 	}
-	if a, err := w.attempt(without, plans); err == nil && !reflect.DeepEqual(a.after, w.template.Pod) {
+	if a, err := w.attempt(without, plans); err == nil && !podmap.Equal(a.after, w.template.Pod) {
 		return a.after
 	}
 	return nil
@@ -257,7 +256,7 @@ func (w *podWork) takeKept(a *attempt, other map[string]any) map[string]any {
 // onlyOrdersVolumes reports whether a bare Pod differs from the present one in nothing but the order of its volumes, which means
 // nothing. The order came from volumes of the Pod's own under the names of Istio's, which nothing keeps.
 func (w *podWork) onlyOrdersVolumes(after map[string]any) bool {
-	return w.isBarePod() && w.restored.injected && reflect.DeepEqual(withSortedVolumes(after), withSortedVolumes(w.template.Pod))
+	return w.isBarePod() && w.restored.injected && podmap.Equal(withSortedVolumes(after), withSortedVolumes(w.template.Pod))
 }
 
 // withSortedVolumes returns a pod with its volumes sorted by name.

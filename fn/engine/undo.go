@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
@@ -100,7 +99,7 @@ func undoOf(t workload.Template, original, injected map[string]any) (*podmap.Und
 	if err != nil {
 		return nil, err
 	}
-	if reflect.DeepEqual(found, original) {
+	if podmap.Equal(found, original) {
 		return nil, nil
 	}
 	undo, err := podmap.NewUndo(original, found)

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"reflect"
 	"runtime/debug"
 	"strings"
 
@@ -141,11 +140,11 @@ func (in *Injector) reportSuspect(u *unit) {
 // writeUnit edits the document so that it says what is wanted. An earlier injection is taken out of the text first, so that the
 // bytes too depend on the original alone.
 func (in *Injector) writeUnit(u *unit, obj, original, wanted map[string]any) {
-	if reflect.DeepEqual(obj, wanted) {
+	if podmap.Equal(obj, wanted) {
 		return
 	}
 	from := u.doc
-	if !reflect.DeepEqual(obj, original) {
+	if !podmap.Equal(obj, original) {
 		if restored, err := u.doc.With(original); err == nil {
 			from = restored
 		}
@@ -221,14 +220,14 @@ func firstDifference(a, b any) string {
 			return ""
 		}
 		for _, k := range unionKeys(a, m) {
-			if !reflect.DeepEqual(a[k], m[k]) {
+			if !podmap.Equal(a[k], m[k]) {
 				return joinField(workload.FieldString([]any{k}), firstDifference(a[k], m[k]))
 			}
 		}
 	case []any:
 		l, ok := b.([]any)
 		for i := range a {
-			if ok && i < len(l) && !reflect.DeepEqual(a[i], l[i]) {
+			if ok && i < len(l) && !podmap.Equal(a[i], l[i]) {
 				return joinField(workload.FieldString([]any{i}), firstDifference(a[i], l[i]))
 			}
 		}

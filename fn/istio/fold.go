@@ -4,6 +4,7 @@
 package istio
 
 import (
+	"slices"
 	"strconv"
 	"text/template"
 	"text/template/parse"
@@ -11,9 +12,11 @@ import (
 	"github.com/prerig/prerig/fn/gotemplate"
 )
 
-// Folding evaluates once, when a template is first rendered, what is the same for every pod: most of a stock template asks the
-// values. The folded template prints the same text for every pod; what cannot be evaluated stays as it is, with its error
-// for when it is rendered.
+// Folding evaluates once what is the same for every pod: most of a stock template asks the values. The folded template prints the
+// same text for every pod and takes the same steps; what cannot be evaluated stays as it is, with its error for when it is rendered.
+
+// foldAfter is for how many pods a template is rendered as it is written: for a few, folding takes longer than it saves.
+const foldAfter = 16
 
 // samePods are the fields of TemplateData that are the same for every pod.
 var samePods = map[string]bool{
@@ -26,6 +29,9 @@ type folder struct {
 	tmpl *template.Template
 	data *TemplateData
 	out  *gotemplate.Output
+	// constants are variables that are the same for every pod, and declared their declarations.
+	constants map[string]bool
+	declared  []parse.Node
 }
 
 // fold folds a template and the templates that it defines.
@@ -37,8 +43,11 @@ func (in *Injector) fold(t *Template) error {
 	if err != nil {
 		return err
 	}
-	f := &folder{in: in, tmpl: scratch, out: gotemplate.NewOutput(maxRendered, t.marks), data: &TemplateData{ProxyConfig: in.mesh.GetDefaultConfig(), MeshConfig: in.mesh, NativeSidecars: in.native}}
+	f := &folder{in: in, tmpl: scratch, out: gotemplate.NewOutput(maxRendered, t.marks), constants: map[string]bool{}, data: &TemplateData{ProxyConfig: in.mesh.GetDefaultConfig(), MeshConfig: in.mesh, NativeSidecars: in.native}}
 	in.complete(f.data, t)
+	if t.tmpl.Tree != nil && t.tmpl.Root != nil {
+		f.noteConstants(t.tmpl.Root, variablesOf(t.tmpl))
+	}
 	elsewhere := calledElsewhere(t.tmpl)
 	for _, sub := range t.tmpl.Templates() {
 		if sub.Tree != nil && sub.Root != nil {
@@ -195,7 +204,7 @@ func (f *folder) holds(p *parse.PipeNode, root bool) (holds, ok bool) {
 
 // run executes one node on the data that all pods share.
 func (f *folder) run(n parse.Node) (string, bool) {
-	tree := &parse.Tree{Name: "fold", ParseName: "fold", Root: &parse.ListNode{NodeType: parse.NodeList, Nodes: []parse.Node{n}}}
+	tree := &parse.Tree{Name: "fold", ParseName: "fold", Root: &parse.ListNode{NodeType: parse.NodeList, Nodes: append(slices.Clone(f.declared), n)}}
 	t, err := f.tmpl.AddParseTree("fold", tree)
 	if err != nil {
 		return "", false
@@ -216,23 +225,28 @@ func (f *folder) same(n parse.Node, root bool) bool {
 	case *parse.FieldNode:
 		return root && samePods[n.Ident[0]]
 	case *parse.VariableNode:
-		return n.Ident[0] == "$" && len(n.Ident) > 1 && root && samePods[n.Ident[1]]
+		return f.constants[n.Ident[0]] || n.Ident[0] == "$" && len(n.Ident) > 1 && root && samePods[n.Ident[1]]
 	case *parse.ChainNode:
 		return f.same(n.Node, root)
 	case *parse.IdentifierNode:
 		return !gotemplate.Refused(n.Ident)
 	case *parse.PipeNode:
-		for _, c := range n.Cmds {
-			for _, arg := range c.Args {
-				if !f.same(arg, root) {
-					return false
-				}
-			}
-		}
-		return len(n.Decl) == 0
+		return len(n.Decl) == 0 && f.sameCommands(n, root)
 	default:
 		return false
 	}
+}
+
+// sameCommands reports whether the commands of a pipeline give the same value for every pod.
+func (f *folder) sameCommands(p *parse.PipeNode, root bool) bool {
+	for _, c := range p.Cmds {
+		for _, arg := range c.Args {
+			if !f.same(arg, root) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // arguments puts plain values of the injector's values in the place of their paths in a pipeline that is not the same for

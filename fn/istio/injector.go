@@ -101,13 +101,15 @@ type Injector struct {
 	known            knownYAML
 	// unfolded leaves templates as they are written; tests compare.
 	unfolded bool
+	// foldAfter is how often a template is rendered as it is written.
+	foldAfter int64
 }
 
 // New reads and checks a configuration and parses its templates. What is uncertain about it is in Warnings.
 func New(o Options) (*Injector, error) { return newInjector(o, false) }
 
 func newInjector(o Options, unfolded bool) (*Injector, error) {
-	in := &Injector{opts: o, env: maps.Clone(o.IstiodEnv), unfolded: unfolded}
+	in := &Injector{opts: o, env: maps.Clone(o.IstiodEnv), unfolded: unfolded, foldAfter: foldAfter}
 	in.outputs.New = func() any { return gotemplate.NewOutput(maxRendered, nil) }
 	var err error
 	if in.config, err = ParseConfig(o.Config); err != nil {
@@ -359,10 +361,12 @@ func (in *Injector) Render(t *Template, data *TemplateData) (Rendered, error) {
 	if t.unfit != nil {
 		return Rendered{}, t.unfit
 	}
-	if !in.unfolded {
-		if err := t.folded(); err != nil {
+	if !in.unfolded && t.renders.Add(1) > in.foldAfter {
+		folded, err := t.folded()
+		if err != nil {
 			return Rendered{}, &gotemplate.Error{Template: t.name, Err: err}
 		}
+		t = folded
 	}
 	in.complete(data, t)
 	out, _ := in.outputs.Get().(*gotemplate.Output)

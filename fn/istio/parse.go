@@ -56,7 +56,13 @@ func (in *Injector) parseAll() error {
 func (in *Injector) parse(name, text string) (*Template, error) {
 	t, err := in.language.parse(name, text)
 	if err == nil {
-		t.folded = sync.OnceValue(func() error { return in.fold(t) })
+		t.folded = sync.OnceValues(func() (*Template, error) {
+			again, err := in.language.parse(name, text) // t may be being rendered
+			if err != nil {
+				return nil, err
+			}
+			return again, in.fold(again)
+		})
 	}
 	return t, err
 }

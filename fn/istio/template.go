@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"text/template"
 	"text/template/parse"
 
@@ -21,7 +22,7 @@ type Template struct {
 	tmpl *template.Template
 	// marks count the steps.
 	marks gotemplate.Marks
-	// mutates says that the template calls a function that may change the values.
+	// mutates says that the template calls a function in a way that may change the values.
 	mutates bool
 	// nests says that the template calls render.
 	nests bool
@@ -30,8 +31,9 @@ type Template struct {
 	unfit error
 	// foreign are the functions and fields that other versions than the injector's have, as text; a vendor's templates have such.
 	foreign []string
-	// folded folds the template when it is first rendered.
-	folded func() error
+	// folded returns the template in its folded form, which it makes once, and renders counts how often it was rendered.
+	folded  func() (*Template, error)
+	renders atomic.Int64
 	// later, where it is set, parses the template, of which only the name is known.
 	later func() (*Template, error)
 }
@@ -105,11 +107,7 @@ func (l *language) parse(name, text string) (*Template, error) {
 	}
 	out.marks.Count(tmpl)
 	_, out.nests = u.functions["render"]
-	for fn := range mutatingFunctions {
-		if _, ok := u.functions[fn]; ok {
-			out.mutates = true
-		}
-	}
+	out.mutates = variablesOf(tmpl).mutatesShared()
 	return out, nil
 }
 

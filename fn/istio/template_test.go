@@ -37,6 +37,7 @@ func TestTemplatesThatWouldNotEnd(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				in.foldAfter = 0
 				templates, err := in.Select(nil)
 				if err != nil {
 					t.Fatal(err)

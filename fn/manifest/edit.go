@@ -22,7 +22,9 @@ func (d *Document) With(want map[string]any) (*Document, error) {
 }
 
 func (d *Document) withValue(want any) (*Document, error) {
-	root, err := d.parseNodes()
+	store := nodeStores.Get().(*nodeStore)
+	defer store.releaseNodes() // what comes out has no nodes
+	root, err := parseInto(store, d.text, d.col0, d.parent, d.inFlow, d.outerAnchors())
 	var now any
 	if err == nil {
 		now, err = (&nodeDecoder{keep: true}).decodeValue(root)
@@ -42,7 +44,7 @@ func (d *Document) withValue(want any) (*Document, error) {
 	text := d.text
 	if !root.isFlow() && !strings.HasSuffix(text, "\n") { // work on whole lines, and take the line break off at the end
 		text += detectStyle(text, root).nl
-		if root, err = parseText(text, d.col0, d.parent, d.inFlow, d.outerAnchors()); err != nil {
+		if root, err = parseInto(store, text, d.col0, d.parent, d.inFlow, d.outerAnchors()); err != nil {
 			return nil, d.wrapError("editing", err)
 		}
 		_, _ = (&nodeDecoder{keep: true}).decodeValue(root)

@@ -15,12 +15,14 @@ func isAmbiguous(s string) bool {
 	if s == "" || s == "<<" || s == "=" {
 		return true
 	}
-	if _, ok := words[s]; ok {
-		return true
+	if len(s) <= longestWord {
+		if _, ok := words[s]; ok {
+			return true
+		}
 	}
 	c := s[0]
 	if !(c >= '0' && c <= '9' || c == '-' || c == '+' || c == '.') {
-		if len(s) <= 5 {
+		if len(s) <= longestWord {
 			_, ok := words[strings.ToLower(s)]
 			return ok
 		}
@@ -84,6 +86,9 @@ func plainSafe(s string, flow bool) bool {
 			return false
 		}
 	}
+	if isPlainest(s) {
+		return true
+	}
 	for i, r := range s {
 		switch {
 		case r < 0x20 || r >= 0x7f && r < 0xa0 || mustEscape(r):
@@ -96,6 +101,24 @@ func plainSafe(s string, flow bool) bool {
 	}
 	return true
 }
+
+// isPlainest reports whether there are only characters that mean nothing anywhere in a text without quotes: most texts have no others.
+func isPlainest(s string) bool {
+	for i := range len(s) {
+		if !plainest[s[i]] {
+			return false
+		}
+	}
+	return true
+}
+
+// plainest are letters, digits, and a few signs.
+var plainest = func() (set [256]bool) {
+	for _, c := range []byte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./") {
+		set[c] = true
+	}
+	return set
+}()
 
 // mustEscape reports whether a character above ASCII is only written as an escape: line breaks of YAML 1.1, the byte order
 // mark, and what is no character.

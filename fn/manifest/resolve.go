@@ -22,6 +22,9 @@ var words = map[string]any{
 	"-.inf": math.Inf(-1), "-.Inf": math.Inf(-1), "-.INF": math.Inf(-1),
 }
 
+// longestWord is the length of the longest of them.
+const longestWord = 5
+
 // resolveScalar returns the value of an unquoted scalar: nil, bool, int64, uint64 (only above the range of int64), float64 or
 // string.
 func resolveScalar(s string) any {

@@ -204,18 +204,15 @@ func sortedKeys(m map[string]any, element bool) []string {
 	return keys
 }
 
-// moveToFront moves keys to the front.
+// moveToFront moves those of the keys that are there to the front, in place; the others keep their order.
 func moveToFront(keys []string, front ...string) []string {
-	out := make([]string, 0, len(keys))
+	at := 0
 	for _, k := range front {
-		if slices.Contains(keys, k) {
-			out = append(out, k)
+		if i := slices.Index(keys[at:], k); i >= 0 {
+			copy(keys[at+1:at+i+1], keys[at:at+i])
+			keys[at] = k
+			at++
 		}
 	}
-	for _, k := range keys {
-		if !slices.Contains(front, k) {
-			out = append(out, k)
-		}
-	}
-	return out
+	return keys
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -32,7 +31,7 @@ type Undo struct {
 // NewUndo returns what takes the change from before to after back. Neither is changed.
 func NewUndo(before, after map[string]any) (Undo, error) {
 	from, to := PodPart(after), PodPart(before)
-	if reflect.DeepEqual(from, to) {
+	if Equal(from, to) {
 		return Undo{}, nil
 	}
 	empty := setEmptyAside(from, to)
@@ -61,7 +60,7 @@ func NewUndo(before, after map[string]any) (Undo, error) {
 		if err != nil {
 			continue
 		}
-		if back, err := read.Apply(from); err == nil && reflect.DeepEqual(back, wanted) {
+		if back, err := read.Apply(from); err == nil && Equal(back, wanted) {
 			return undo, nil
 		}
 	}
@@ -75,7 +74,7 @@ func setEmptyAside(from, to map[string]any) map[string]any {
 		have, _ := from[key].(map[string]any)
 		want, _ := to[key].(map[string]any)
 		for name, v := range want {
-			if was, there := have[name]; !isEmpty(v) || there && reflect.DeepEqual(was, v) {
+			if was, there := have[name]; !isEmpty(v) || there && Equal(was, v) {
 				continue
 			}
 			if out == nil {

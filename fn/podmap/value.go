@@ -5,6 +5,7 @@ package podmap
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 )
 
@@ -125,6 +126,55 @@ func Same(a, b any) bool {
 		}
 		return a == b
 	}
+}
+
+// Equal is reflect.DeepEqual for decoded values, which it compares in a fraction of the time. It tells nil from empty.
+func Equal(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		return ok && equalMaps(a, b)
+	case []any:
+		b, ok := b.([]any)
+		if !ok || len(a) != len(b) || (a == nil) != (b == nil) {
+			return false
+		}
+		if len(a) == 0 || &a[0] == &b[0] {
+			return true
+		}
+		for i := range a {
+			if !Equal(a[i], b[i]) {
+				return false
+			}
+		}
+		return true
+	case string:
+		b, ok := b.(string)
+		return ok && a == b
+	case nil, bool, int64, float64:
+		switch b.(type) {
+		case nil, bool, int64, float64:
+			return a == b
+		}
+		return false
+	default:
+		return reflect.DeepEqual(a, b)
+	}
+}
+
+func equalMaps(a, b map[string]any) bool {
+	if len(a) != len(b) || (a == nil) != (b == nil) {
+		return false
+	}
+	if reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer() {
+		return true
+	}
+	for k, v := range a {
+		if other, ok := b[k]; !ok || !Equal(v, other) {
+			return false
+		}
+	}
+	return true
 }
 
 // PodPart returns a copy of the part of a pod that injection changes: metadata and spec.

@@ -11,10 +11,10 @@ import (
 	"github.com/prerig/prerig/internal/benchmark"
 )
 
-// kustomize is a build of 100 triples without a function, with one that does nothing and with prerig-fn. Most of what a
+// kustomizeBuild is a build of triples without a function, with one that does nothing and with prerig-fn. Most of what a
 // function costs there is kustomize's own.
-func (b *bench) kustomize() error {
-	const triples = 100
+func (b *bench) kustomizeBuild() error {
+	triples := b.options.kustomize
 	program := filepath.Join(b.dir, "kustomize")
 	if err := build(b.ctx, program, "sigs.k8s.io/kustomize/kustomize/v5"); err != nil {
 		return err

@@ -4,7 +4,8 @@
 // Command bench measures prerig-fn beside a function on kyaml's framework that does nothing, on objects that it makes
 // up. All of a comparison runs in turn in one run of this program; medians are printed.
 //
-//	go run ./fn/internal/bench -binary dist/prerig-fn [-triples 5000] [-rounds 5] [-check]
+//	go run ./fn/internal/bench -binary dist/prerig-fn [-triples 5000] [-rounds 5] [-kustomize 100] [-check]
+//	go run ./fn/internal/bench -beside 'istioctl kube-inject -f - --injectConfigFile c --meshConfigFile m --valuesFile v'
 //
 // With -check it fails where a target is missed: wall time at most 1.0 times and peak memory at most 0.3 times that of
 // the other function, one Deployment within 30 ms, and a growth from 100 to 10,000 triples that is linear.
@@ -31,6 +32,9 @@ type options struct {
 	triples int
 	rounds  int
 	check   bool
+	// kustomize is how many triples kustomize builds, and beside a command to compare prerig inject with.
+	kustomize int
+	beside    string
 }
 
 func main() {
@@ -41,6 +45,8 @@ func main() {
 	flag.StringVar(&o.binary, "binary", "dist/prerig-fn", "the prerig-fn to measure; prerig is in the same directory")
 	flag.IntVar(&o.triples, "triples", 5000, "how many Deployments, Services and ConfigMaps")
 	flag.IntVar(&o.rounds, "rounds", 5, "how many rounds are counted")
+	flag.IntVar(&o.kustomize, "kustomize", 100, "how many of them kustomize builds")
+	flag.StringVar(&o.beside, "beside", "", "a command and its arguments that injects into a stream on its standard input, to compare prerig inject with")
 	flag.BoolVar(&o.check, "check", false, "fail where a target is missed")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -78,7 +84,7 @@ func run(ctx context.Context, o options) error {
 		return err
 	}
 	fmt.Printf("%s %s/%s, %d CPUs, medians of %d rounds\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), o.rounds)
-	for _, part := range []func() error{b.list, b.single, b.growth, b.kustomize, b.lint} {
+	for _, part := range []func() error{b.list, b.single, b.growth, b.kustomizeBuild, b.inject, b.lint} {
 		if err := part(); err != nil {
 			return err
 		}

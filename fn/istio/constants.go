@@ -1,0 +1,216 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import (
+	"maps"
+	"text/template"
+	"text/template/parse"
+)
+
+// variableUse is what the texts of a template do with its variables, by name. Variables of the same name count as one.
+type variableUse struct {
+	// values are the pipelines of declarations and assignments.
+	values map[string][]*parse.PipeNode
+	// assigned are variables that are assigned to, and ranged those that a range declares or assigns to.
+	assigned, ranged map[string]bool
+	// keys are variables that hold keys of ranges at the place that the walk has reached.
+	keys map[string]bool
+	// calls are the calls of functions that change a map.
+	calls []mutatingCall
+}
+
+// mutatingCall is a call of a function that changes its first argument.
+type mutatingCall struct {
+	command *parse.CommandNode
+	piped   bool // the last argument is not among the command's
+	// keys are variables that hold keys of ranges there, unless they are assigned to.
+	keys map[string]bool
+}
+
+// variablesOf walks the texts of a template and the templates that it defines.
+func variablesOf(t *template.Template) *variableUse {
+	u := &variableUse{values: map[string][]*parse.PipeNode{}, assigned: map[string]bool{}, ranged: map[string]bool{}, keys: map[string]bool{}}
+	for _, sub := range t.Templates() {
+		if sub.Tree != nil && sub.Root != nil {
+			clear(u.keys)
+			u.list(sub.Root)
+		}
+	}
+	return u
+}
+
+func (u *variableUse) list(l *parse.ListNode) {
+	if l == nil {
+		return
+	}
+	for _, n := range l.Nodes {
+		switch n := n.(type) {
+		case *parse.ActionNode:
+			u.pipe(n.Pipe, false)
+		case *parse.TemplateNode:
+			u.pipe(n.Pipe, false)
+		case *parse.IfNode:
+			u.branch(&n.BranchNode, false)
+		case *parse.WithNode:
+			u.branch(&n.BranchNode, false)
+		case *parse.RangeNode:
+			u.branch(&n.BranchNode, true)
+		}
+	}
+}
+
+func (u *variableUse) branch(n *parse.BranchNode, ranges bool) {
+	outer := maps.Clone(u.keys)
+	u.pipe(n.Pipe, ranges)
+	u.list(n.List)
+	u.keys = outer
+	u.list(n.ElseList)
+	u.keys = maps.Clone(outer)
+}
+
+func (u *variableUse) pipe(p *parse.PipeNode, ranges bool) {
+	if p == nil {
+		return
+	}
+	for i, v := range p.Decl {
+		name := v.Ident[0]
+		u.assigned[name] = u.assigned[name] || p.IsAssign
+		u.ranged[name] = u.ranged[name] || ranges
+		u.values[name] = append(u.values[name], p)
+		u.keys[name] = ranges && i == 0 && len(p.Decl) == 2 && !p.IsAssign
+	}
+	for i, c := range p.Cmds {
+		if id, ok := c.Args[0].(*parse.IdentifierNode); ok && mutatingFunctions[id.Ident] {
+			u.calls = append(u.calls, mutatingCall{c, i > 0, maps.Clone(u.keys)})
+		}
+		for _, arg := range c.Args {
+			u.argument(arg)
+		}
+	}
+}
+
+func (u *variableUse) argument(n parse.Node) {
+	switch n := n.(type) {
+	case *parse.PipeNode:
+		u.pipe(n, false)
+	case *parse.ChainNode:
+		u.argument(n.Node)
+	}
+}
+
+// mutatesShared reports whether a call may change a map that is not the template's own, such as the injector's values. A map of its
+// own is what dict or a reader of JSON has just made.
+func (u *variableUse) mutatesShared() bool {
+	for _, call := range u.calls {
+		args := call.command.Args[1:]
+		if call.piped || len(args) == 0 {
+			return true
+		}
+		id, _ := call.command.Args[0].(*parse.IdentifierNode)
+		switch id.Ident {
+		case "set", "unset": // change the map alone, not what is in it
+			if v, ok := args[0].(*parse.VariableNode); !ok || len(v.Ident) != 1 || !u.holdsOwnMap(v.Ident[0]) {
+				return true
+			}
+		default: // goes on into the maps that are in it, which later sources would change for earlier ones
+			if p, ok := args[0].(*parse.PipeNode); !ok || len(args) != 2 || !u.makesOwnTree(p, call.keys) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// holdsOwnMap reports whether a variable is never anything else than what dict made for it.
+func (u *variableUse) holdsOwnMap(name string) bool {
+	if len(u.values[name]) == 0 || u.ranged[name] {
+		return false
+	}
+	for _, p := range u.values[name] {
+		if c := onlyCommand(p); c == nil || !calls(c, "dict") {
+			return false
+		}
+	}
+	return true
+}
+
+// makesOwnTree reports whether a pipeline makes a map that shares no map with anything.
+func (u *variableUse) makesOwnTree(p *parse.PipeNode, keys map[string]bool) bool {
+	c := onlyCommand(p)
+	if c == nil || len(p.Decl) > 0 {
+		return false
+	}
+	if calls(c, "fromJSON") || calls(c, "fromJson") {
+		return true
+	}
+	if !calls(c, "dict") {
+		return false
+	}
+	for _, arg := range c.Args[1:] {
+		switch arg := arg.(type) {
+		case *parse.StringNode, *parse.NumberNode, *parse.BoolNode:
+		case *parse.VariableNode:
+			if name := arg.Ident[0]; len(arg.Ident) != 1 || !keys[name] || u.assigned[name] {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// onlyCommand returns the command of a pipeline that has one, else nil.
+func onlyCommand(p *parse.PipeNode) *parse.CommandNode {
+	if len(p.Cmds) != 1 {
+		return nil
+	}
+	return p.Cmds[0]
+}
+
+// calls reports whether a command calls a function.
+func calls(c *parse.CommandNode, name string) bool {
+	id, ok := c.Args[0].(*parse.IdentifierNode)
+	return ok && id.Ident == name
+}
+
+// noteConstants notes the variables that are the same for every pod: declared once, at the top of the template and not by a range,
+// never assigned to, and with a value that is the same for every pod and has no map in it that a call may change.
+func (f *folder) noteConstants(root *parse.ListNode, u *variableUse) {
+	for _, n := range root.Nodes {
+		a, ok := n.(*parse.ActionNode)
+		if !ok || len(a.Pipe.Decl) != 1 || a.Pipe.IsAssign {
+			continue
+		}
+		name := a.Pipe.Decl[0].Ident[0]
+		if len(u.values[name]) != 1 || u.assigned[name] || u.ranged[name] || makesMap(a.Pipe) || !f.sameCommands(a.Pipe, true) {
+			continue
+		}
+		if _, ok := f.run(a); !ok {
+			continue // it fails, which every pod is told in its turn
+		}
+		f.constants[name] = true
+		f.declared = append(f.declared, a.Copy())
+	}
+}
+
+// makesMap reports whether a pipeline makes a map of the template's own.
+func makesMap(n parse.Node) bool {
+	switch n := n.(type) {
+	case *parse.IdentifierNode:
+		return n.Ident == "dict" || mutatingFunctions[n.Ident]
+	case *parse.ChainNode:
+		return makesMap(n.Node)
+	case *parse.PipeNode:
+		for _, c := range n.Cmds {
+			for _, arg := range c.Args {
+				if makesMap(arg) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
