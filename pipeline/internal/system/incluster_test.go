@@ -38,7 +38,6 @@ import (
 var (
 	renderPipelines = schema.GroupVersionResource{Group: "prerig.dev", Version: "v1alpha1", Resource: "renderpipelines"}
 	policyObjects   = schema.GroupVersionResource{Group: "prerig.dev", Version: "v1alpha1", Resource: "injectionpolicies"}
-	definitions     = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	namespaceGVR    = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	secretGVR       = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	eventGVR        = schema.GroupVersionResource{Version: "v1", Resource: "events"}
