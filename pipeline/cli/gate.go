@@ -185,7 +185,7 @@ func (g *gateRun) gateObjects(ctx context.Context) (objects []gate.Object, unche
 	_, unchecked, others := sortOut(report.Results)
 	g.printResults(slices.DeleteFunc(others, func(r result.Result) bool { return r.Severity == result.Info }))
 	for _, group := range g.groups {
-		found, problems := readObjects(group.report.Items, group.batch.Items())
+		found, problems := readObjects(group.batch.ItemsAfter(), group.batch.Items())
 		objects, unchecked = append(objects, found...), append(unchecked, problems...)
 	}
 	for _, doc := range report.Added {

@@ -82,6 +82,21 @@ func (b *Batch) Items() []fn.Item {
 	return items
 }
 
+// ItemsAfter returns the documents of Items as the last Run left them.
+func (b *Batch) ItemsAfter() []fn.Item {
+	items := b.Items()
+	at := 0
+	for _, f := range b.Files {
+		for i := range f.docs {
+			if !f.idle[i] {
+				items[at].Doc = f.document(i)
+				at++
+			}
+		}
+	}
+	return items
+}
+
 // Incomplete reports whether a document of the file cannot be read. Such a file is left out of streams: the documents that can be
 // read would look like all of it.
 func (f *File) Incomplete() bool { return f.incomplete }
