@@ -185,7 +185,11 @@ func (p *Promoter) finishRollback(ctx context.Context, id string) error {
 	}
 	defer unlock()
 	r, err := p.Store.LoadRollback(ctx, id) // what others have done of it since
-	if err == nil && r.ID != "" && !r.Ended() {
+	switch {
+	case err != nil || r.ID == "":
+	case r.State == status.RollbackRefused:
+		err = p.liftHolds(ctx, r)
+	case !r.Ended():
 		_, err = p.executeRollback(ctx, r)
 	}
 	return err
@@ -264,18 +268,8 @@ func (p *Promoter) endUnless(ctx context.Context, err error, r status.Rollback, 
 // endRollback stores what became of a rollback. One that is refused puts nothing on hold.
 func (p *Promoter) endRollback(ctx context.Context, r status.Rollback, state, message string) (status.Rollback, error) {
 	if state == status.RollbackRefused {
-		for _, key := range r.Pipelines {
-			if hold := p.Store.Control(key).OnHold; hold == nil || hold.Rollback != r.ID {
-				continue
-			}
-			err := p.Store.SetControl(ctx, key, func(c *status.Control) {
-				if c.OnHold != nil && c.OnHold.Rollback == r.ID {
-					c.OnHold = nil
-				}
-			})
-			if err != nil {
-				return r, err
-			}
+		if err := p.liftHolds(ctx, r); err != nil {
+			return r, err
 		}
 	}
 	changed := r.State != state || r.Message != message
@@ -291,6 +285,31 @@ func (p *Promoter) endRollback(ctx context.Context, r status.Rollback, state, me
 		return true
 	})
 	return r, err
+}
+
+// liftHolds ends the hold of pipelines that a rollback was the cause of. This process may not know yet of one that was just stored.
+func (p *Promoter) liftHolds(ctx context.Context, r status.Rollback) error {
+	for _, key := range r.Pipelines {
+		err := p.Store.ChangeControl(ctx, key, func(c *status.Control) bool {
+			if c.OnHold == nil || c.OnHold.Rollback != r.ID {
+				return false
+			}
+			c.OnHold = nil
+			return true
+		})
+		if err != nil {
+			return fmt.Errorf("ending the hold of %s: %w", key, err)
+		}
+	}
+	return nil
+}
+
+// leavesHold reports whether a rollback that was refused still holds a pipeline: whoever refused it has died, or another was about to hold it.
+func (p *Promoter) leavesHold(r status.Rollback) bool {
+	return r.State == status.RollbackRefused && slices.ContainsFunc(r.Pipelines, func(key string) bool {
+		hold := p.Store.Control(key).OnHold
+		return hold != nil && hold.Rollback == r.ID
+	})
 }
 
 func equalRollback(a, b status.Rollback) bool {

@@ -87,7 +87,7 @@ func (p *Promoter) FinishRollbacks(ctx context.Context) {
 		if ended && p.now().Sub(r.At) > keepRollbacks {
 			_ = p.Store.ForgetRollback(ctx, r.ID) // it only takes up room
 		}
-		if ended || !p.isDue("rollback "+r.ID) {
+		if ended && !p.leavesHold(r) || !p.isDue("rollback "+r.ID) {
 			continue
 		}
 		err := p.finishRollback(ctx, r.ID)

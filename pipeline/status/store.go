@@ -177,6 +177,11 @@ func (s *Store) SetControl(ctx context.Context, pipeline string, change func(*Co
 	return err
 }
 
+// ChangeControl changes what was asked for as it is stored now, whatever this process knows of it. A change that gives false leaves it.
+func (s *Store) ChangeControl(ctx context.Context, pipeline string, change func(*Control) bool) error {
+	return changeValue(ctx, s, controlPrefix+pipeline, change)
+}
+
 // SaveDiff stores the difference that a run made. One that is too large is cut at the end of a file's.
 func (s *Store) SaveDiff(ctx context.Context, pipeline, run string, diff *Diff) error {
 	for {
