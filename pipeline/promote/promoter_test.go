@@ -70,6 +70,9 @@ func TestPromoteAsksForRolesFirst(t *testing.T) {
 	if err := p.Hold(t.Context(), []string{"a"}, "ann", ""); err != nil {
 		t.Fatal(err)
 	}
+	if err := p.Store.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	denied := errors.New("not yours")
 	done, err := p.Promote(t.Context(), []string{"a"}, "ann", "token", func(name string) error {
 		if name == "b" {
