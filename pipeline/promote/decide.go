@@ -134,11 +134,29 @@ func (s *Stage) isPromoted() bool {
 	switch {
 	case p == nil:
 		return false
-	case p.Commit != "" && (p.Commit == s.HeadCommit || r != nil && p.Commit == r.HeadCommit):
+	case p.Commit != "" && p.Commit == s.HeadCommit:
 		return true
+	case r == nil:
+		return false
+	case r.State == pullrequest.StateOpen:
+		return p.Commit != "" && p.Commit == r.HeadCommit
+	case s.Waits > 0:
+		return false // that is something else than what was closed
+	case p.Commit != "" && r.HeadCommit != "":
+		return isCommit(r.HeadCommit, p.Commit)
 	}
-	// Who has closed it may have deleted its branch, too.
-	return p.Number > 0 && s.Declined > 0 && r != nil && r.State == pullrequest.StateClosed && r.Number == p.Number
+	// Who has closed it may have deleted its branch, too. What is opened again may get other content before it is closed once more.
+	since := p.Closed.Truncate(time.Second)
+	return p.Number > 0 && s.Declined > 0 && r.State == pullrequest.StateClosed && r.Number == p.Number &&
+		(since.IsZero() || !r.ClosedAt.Truncate(time.Second).After(since))
+}
+
+// shortHash is how much of a commit Bitbucket Cloud tells once its branch is gone.
+const shortHash = 12
+
+// isCommit reports whether what a host tells of a commit is about this one.
+func isCommit(told, commit string) bool {
+	return told == commit || len(told) >= shortHash && strings.HasPrefix(commit, told)
 }
 
 // verify looks at what was merged last of a wave: the next one waits until that is green for long enough.

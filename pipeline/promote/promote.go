@@ -71,6 +71,9 @@ func (g *group) waitingOf(pipelines []string) *status.Decision {
 		}
 		if found == nil && (r.HeadCommit != "" || r.State == v1alpha1.PullRequestClosed) {
 			found = &status.Decision{Commit: r.HeadCommit, Number: r.Number}
+			if r.State == v1alpha1.PullRequestClosed {
+				found.Closed = r.Since.Time
+			}
 		}
 	}
 	return found

@@ -50,7 +50,9 @@ type Decision struct {
 	// Commit is the head that it is about. Nothing follows of it for another.
 	Commit string `json:"commit"`
 	// Number is that of the pull request, where a person has closed it: its branch may be gone, and no commit be known.
-	Number int64     `json:"number,omitempty"`
+	Number int64 `json:"number,omitempty"`
+	// Closed is when that was, as the host tells it, zero where it is not known: another close of it is not what was decided about.
+	Closed time.Time `json:"closed,omitzero"`
 	At     time.Time `json:"at"`
 	By     string    `json:"by,omitempty"`
 }
