@@ -63,11 +63,7 @@ func (o *ociTarget) Publish(ctx context.Context, c Change) (Receipt, error) {
 	defer unlock()
 	step := watchdog.Step{Name: watchdog.StepPublish, Subject: o.Key() + " " + c.Pipeline, Limit: publishTimeout}
 	return watchdog.Run(ctx, o.watchdog, step, func(ctx context.Context) (Receipt, error) {
-		if o.refresh != nil {
-			if err := o.refresh(ctx); err != nil {
-				return Receipt{}, err
-			}
-		}
+		c.Gate = o.refreshed(ctx, c.Gate)
 		result, err := o.artifact.Publish(ctx, c)
 		if err != nil {
 			return Receipt{}, err
@@ -78,6 +74,19 @@ func (o *ociTarget) Publish(ctx context.Context, c Change) (Receipt, error) {
 		}
 		return receipt, nil
 	})
+}
+
+// refreshed has a gate know of all that was said until it is asked: what is published may take minutes to download before.
+func (o *ociTarget) refreshed(ctx context.Context, gate func(int, []string) error) func(int, []string) error {
+	if o.refresh == nil || gate == nil {
+		return gate
+	}
+	return func(published int, deleted []string) error {
+		if err := o.refresh(ctx); err != nil {
+			return err
+		}
+		return gate(published, deleted)
+	}
 }
 
 // compareArtifact finds what differs from the artifact that was there before.
