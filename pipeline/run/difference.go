@@ -6,6 +6,7 @@ package run
 import (
 	"bytes"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/prerig/prerig/pipeline/diff"
@@ -23,8 +24,13 @@ const (
 	maxDiffInput = 2 << 20
 )
 
-// diffTimeout bounds the making of a difference.
-const diffTimeout = time.Minute
+// diffTimeout bounds the making of a difference, diffWait the wait for its turn: the run is stored only after.
+const (
+	diffTimeout = time.Minute
+	diffWait    = 2 * time.Minute
+)
+
+var errNoTurn = errors.New("too many others were being made")
 
 // saveDiffInTime is saveDiff when it is its turn, given up where it takes too long. A commit of a thousand pipelines ends as many runs at
 // the same moment: no more of them work at it than there are processors, or requests to the queue would not be answered in time.
@@ -32,10 +38,13 @@ func (a *attempt) saveDiffInTime(ctx context.Context, entry status.Run) bool {
 	if !a.hasChanged() {
 		return false
 	}
+	waiting, cancel := context.WithTimeoutCause(ctx, diffWait, errNoTurn)
+	defer cancel()
 	select {
 	case a.r.differences <- struct{}{}:
 		defer func() { <-a.r.differences }()
-	case <-ctx.Done():
+	case <-waiting.Done():
+		a.log.Warn("the difference was not stored", "run", entry.ID, "error", context.Cause(waiting))
 		return false
 	}
 	saved, err := watchdog.Run(ctx, a.r.Watchdog, a.step(watchdog.StepDifference, diffTimeout), func(ctx context.Context) (bool, error) {

@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/prerig/prerig/pipeline/publish"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+// TestARunDoesNotWaitForEverForItsDifference has the differences of other runs never end.
+func TestARunDoesNotWaitForEverForItsDifference(t *testing.T) {
+	for _, tc := range []struct {
+		cause error // of the end of the run, nil where it does not end
+		want  string
+	}{{nil, errNoTurn.Error()}, {errors.New("the process ends"), "the process ends"}} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			if tc.cause != nil {
+				cancel(tc.cause)
+			}
+			var log bytes.Buffer
+			a := &attempt{r: &Runner{differences: make(chan struct{}, 1)}, log: slog.New(slog.NewTextHandler(&log, nil))}
+			a.published = []targetResult{{receipt: publish.Receipt{Changed: true}}}
+			a.r.differences <- struct{}{}
+			if a.saveDiffInTime(ctx, status.Run{}) {
+				t.Error("a difference was stored")
+			}
+			if !strings.Contains(log.String(), tc.want) {
+				t.Errorf("the log says %q", log.String())
+			}
+		})
+	}
+}
