@@ -79,12 +79,12 @@ func (r Registration) Digest() string {
 
 // Registration returns what this process knows of a pipeline; it must not be changed.
 func (s *Store) Registration(pipeline string) (Registration, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	data, revision, ok := s.table.Get(registrationPrefix + pipeline)
 	if !ok {
 		return Registration{}, false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if known, ok := s.registrations[pipeline]; ok && known.revision == revision {
 		return known.registration, true
 	}
@@ -181,10 +181,6 @@ func (s *Store) Forget(ctx context.Context, pipeline string, revision uint64) (f
 	if err := s.q.Forget(ctx, controlPrefix+pipeline); err != nil {
 		return false, err
 	}
-	s.mu.Lock()
-	delete(s.decoded, pipeline)
-	delete(s.registrations, pipeline)
-	s.mu.Unlock()
 	err = s.q.ForgetAfter(ctx, registrationPrefix+pipeline, revision)
 	if errors.Is(err, queue.ErrChanged) {
 		return false, nil

@@ -53,7 +53,29 @@ func NewStore(ctx context.Context, q *queue.Queue) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{q: q, table: table, decoded: map[string]decodedState{}, registrations: map[string]decodedRegistration{}, controls: map[string]decodedControl{}}, nil
+	s := &Store{q: q, table: table, decoded: map[string]decodedState{}, registrations: map[string]decodedRegistration{}, controls: map[string]decodedControl{}}
+	table.OnChange(s.forgetDecoded)
+	return s, nil
+}
+
+// forgetDecoded lets go of what was decoded where nothing is stored under its name any more, whichever process has forgotten it.
+func (s *Store) forgetDecoded(name string) {
+	if _, _, ok := s.table.Get(name); ok {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, _, ok := s.table.Get(name); ok {
+		return // it is there again
+	}
+	switch prefix, pipeline, _ := strings.Cut(name, "/"); prefix + "/" {
+	case statePrefix:
+		delete(s.decoded, pipeline)
+	case controlPrefix:
+		delete(s.controls, pipeline)
+	case registrationPrefix:
+		delete(s.registrations, pipeline)
+	}
 }
 
 // Sync waits until Get gives what was saved before the call.
@@ -76,12 +98,12 @@ func (s *Store) OnChange(f func(pipeline string)) {
 // Get returns the state of a pipeline as this process knows it; it must not be changed. A pipeline that never ran has an
 // empty one.
 func (s *Store) Get(pipeline string) *State {
+	s.mu.Lock() // before it is read, so that what is forgotten meanwhile is not kept
+	defer s.mu.Unlock()
 	data, revision, ok := s.table.Get(statePrefix + pipeline)
 	if !ok {
 		return &State{}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if known, ok := s.decoded[pipeline]; ok && known.revision == revision {
 		return known.state
 	}
@@ -129,12 +151,12 @@ func (s *Store) Save(ctx context.Context, pipeline string, state *State, revisio
 
 // Control returns what was asked for.
 func (s *Store) Control(pipeline string) Control {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	data, revision, ok := s.table.Get(controlPrefix + pipeline)
 	if !ok {
 		return s.applyHold(Control{})
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	known, ok := s.controls[pipeline]
 	if !ok || known.revision != revision {
 		known = decodedControl{revision: revision}
