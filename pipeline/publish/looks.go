@@ -24,6 +24,7 @@ type look struct {
 	began, ended time.Time
 	waiting      *Waiting
 	err          error
+	touched      time.Time // when somebody asked for it last; for who holds the mutex
 }
 
 // of returns the last look at a pull request, and forgets those that nobody has asked for in an hour.
@@ -34,22 +35,23 @@ func (l *looks) of(key string) *look {
 		l.last = map[string]*look{}
 	}
 	for old, one := range l.last {
-		if old == key {
+		if old == key || time.Since(one.touched) <= time.Hour {
 			continue
 		}
 		select {
 		case one.turn <- struct{}{}:
-			if time.Since(one.ended) > time.Hour {
-				delete(l.last, old)
-			}
+			delete(l.last, old)
 			<-one.turn
 		default: // somebody looks
 		}
 	}
-	if l.last[key] == nil {
-		l.last[key] = &look{turn: make(chan struct{}, 1)}
+	one := l.last[key]
+	if one == nil {
+		one = &look{turn: make(chan struct{}, 1)}
+		l.last[key] = one
 	}
-	return l.last[key]
+	one.touched = time.Now()
+	return one
 }
 
 // share returns what a look at a pull request gives that has seen all that was there at a time. One look is for all who wait when it

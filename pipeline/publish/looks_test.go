@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -16,45 +17,62 @@ import (
 func TestOneSlowLookIsForAllWhoWait(t *testing.T) {
 	for name, failure := range map[string]error{"answered": nil, "not answered": errors.New("no answer")} {
 		t.Run(name, func(t *testing.T) {
-			var l looks
-			var count atomic.Int32
-			begun, answered := make(chan struct{}), make(chan struct{})
-			do := func(context.Context) (*Waiting, error) {
-				if count.Add(1) == 1 {
-					close(begun)
-					<-answered
+			synctest.Test(t, func(t *testing.T) {
+				var l looks
+				var count atomic.Int32
+				do := func(context.Context) (*Waiting, error) {
+					count.Add(1)
+					time.Sleep(time.Minute)
+					return &Waiting{}, failure
 				}
-				return &Waiting{}, failure
-			}
-			since := time.Now().Add(-time.Minute)
-			var all sync.WaitGroup
-			ask := func() {
-				if _, err := l.share(t.Context(), "a", since, do); !errors.Is(err, failure) {
-					t.Errorf("got %v, want %v", err, failure)
+				since := time.Now().Add(-time.Minute)
+				var all sync.WaitGroup
+				ask := func() {
+					if _, err := l.share(t.Context(), "a", since, do); !errors.Is(err, failure) {
+						t.Errorf("got %v, want %v", err, failure)
+					}
 				}
-			}
-			all.Go(ask)
-			<-begun
-			var waiting sync.WaitGroup
-			for range 100 {
-				waiting.Add(1)
-				all.Go(func() { waiting.Done(); ask() })
-			}
-			waiting.Wait()
-			time.Sleep(10 * time.Millisecond) // most of them wait by now; the others make it easier
-			close(answered)
-			all.Wait()
-			if n := count.Load(); failure == nil && n != 1 || n > 3 {
-				t.Errorf("%d looks", n)
-			}
-			if _, err := l.share(t.Context(), "a", time.Now(), do); !errors.Is(err, failure) {
-				t.Error(err)
-			}
-			if n := count.Load(); n < 2 {
-				t.Error("what was asked for since is not looked at")
-			}
+				all.Go(ask)
+				time.Sleep(time.Second) // by the clock of this test
+				for range 100 {
+					all.Go(ask)
+				}
+				all.Wait()
+				if n := count.Load(); n != 1 {
+					t.Errorf("%d looks", n)
+				}
+				if _, err := l.share(t.Context(), "a", time.Now(), do); !errors.Is(err, failure) {
+					t.Error(err)
+				}
+				if n := count.Load(); n != 2 {
+					t.Errorf("%d looks after something that happened since", n)
+				}
+			})
 		})
 	}
+}
+
+// TestALookIsForgottenAfterAnHour, and not before it has begun, or somebody who waits for it would not see what others see.
+func TestALookIsForgottenAfterAnHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l looks
+		first := l.of("a")
+		l.of("b")
+		if l.of("a") != first {
+			t.Error("it is forgotten before it has begun")
+		}
+		first.turn <- struct{}{}
+		time.Sleep(2 * time.Hour)
+		l.of("b")
+		if l.last["a"] != first {
+			t.Error("it is forgotten while it is under way")
+		}
+		<-first.turn
+		l.of("b")
+		if l.last["a"] != nil {
+			t.Error("it is kept for ever")
+		}
+	})
 }
 
 // TestALookHolds for whom it may.
