@@ -94,25 +94,29 @@ func (q *Queue) tryLock(ctx context.Context, name string) (*heldLock, bool, erro
 }
 
 // keepRenewing renews a lock until ctx is done, or the lock is another's. The times differ from lock to lock, so that a thousand locks that
-// were taken at once are not renewed at once. A request that is not answered leaves time for others before the lock runs out.
+// were taken at once are not renewed at once. They count from when the last renewal was asked for, as what it gave does.
 func (h *heldLock) keepRenewing(ctx context.Context, c *lockClaim, every time.Duration) {
-	for backoff.Wait(ctx, every*3/4+rand.N(every/4+1)) == nil {
-		for again := true; again; {
-			at := time.Since(h.began)
-			left := h.valid - at + time.Duration(h.renewed.Load())
-			renewed, lost := c.renewLock(ctx, max(left/2, every/4))
-			switch {
-			case renewed:
-				h.renewed.Store(int64(at))
-				again = false
-			case lost:
-				h.dropped.Store(true)
-				return
-			default:
-				again = backoff.Wait(ctx, every/8) == nil
-			}
+	pause := func() time.Duration { return every*3/4 + rand.N(every/4+1) }
+	for wait := pause(); backoff.Wait(ctx, wait) == nil; {
+		now := time.Now()
+		renewed, lost := c.renewLock(ctx, now, h.patience(now, every))
+		switch {
+		case !renewed.IsZero():
+			h.renewed.Store(int64(renewed.Sub(h.began)))
+			wait = max(every/8, pause()-time.Since(renewed))
+		case lost, c.doubts > 0 && !h.isHeld():
+			h.dropped.Store(true)
+			return
+		default:
+			wait = every / 8
 		}
 	}
+}
+
+// patience is how long a request may take: one that is not answered leaves time for others before the lock runs out.
+func (h *heldLock) patience(now time.Time, every time.Duration) time.Duration {
+	left := h.valid - now.Sub(h.began) + time.Duration(h.renewed.Load())
+	return min(max(left/2, every/4), requestTimeout)
 }
 
 // lockClaim is what a hold has in the bucket of locks. A cluster that changes its leader may do what it was asked and not
@@ -122,6 +126,14 @@ type lockClaim struct {
 	key      string
 	value    []byte
 	revision uint64
+	asked    time.Time // when the first of the renewals was asked for that were not answered since the revision was seen; zero for none
+	doubts   int       // how many looks in a row have found neither this claim nor one that is newer
+}
+
+// lockSight is what a look at a lock has found, maybe on a server that does not know the latest yet.
+type lockSight struct {
+	looked, mine bool
+	revision     uint64 // 0 where there is none
 }
 
 // takeLock returns false where another has the lock.
@@ -134,53 +146,74 @@ func (c *lockClaim) takeLock(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	// The request may have been sent twice, and the second one found what the first has made.
-	mine, looked := c.findEntry(ctx)
-	if mine || errors.Is(err, jetstream.ErrKeyExists) {
-		return mine, nil
+	found := c.findEntry(ctx)
+	if found.mine || errors.Is(err, jetstream.ErrKeyExists) {
+		return found.mine, nil
 	}
-	if !looked {
+	if !found.looked {
 		c.q.opts.Log.Warn("it is not known whether a lock was taken; if it was, it runs out by itself", "error", err)
 	}
 	return false, c.q.noteWriteError(err)
 }
 
-// renewLock takes at most so long for each of its requests. It returns lost where another has the lock, or nobody.
-func (c *lockClaim) renewLock(ctx context.Context, within time.Duration) (renewed, lost bool) {
-	asking, cancel := context.WithTimeout(ctx, min(within, requestTimeout))
+// renewLock takes at most so long for each of its requests. It returns the time from which on the lock is renewed, if it is, or lost where
+// another has the lock, or nobody.
+func (c *lockClaim) renewLock(ctx context.Context, now time.Time, within time.Duration) (renewed time.Time, lost bool) {
+	asking, cancel := context.WithDeadline(ctx, now.Add(within))
 	defer cancel()
 	revision, err := c.q.locks.Update(asking, c.key, c.value, c.revision)
 	if err == nil {
-		c.revision = revision
-		return true, false
+		c.revision, c.asked, c.doubts = revision, time.Time{}, 0
+		return now, false
 	}
-	// The next renewal begins from what is there. This one may have come too late to count.
+	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+		now = time.Time{} // it was not done
+	}
+	if c.asked.IsZero() {
+		c.asked = now
+	}
 	looking, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	mine, looked := c.findEntry(looking)
-	return false, looked && !mine
+	was := c.revision
+	found := c.findEntry(looking)
+	switch {
+	case !found.looked:
+		return time.Time{}, false
+	case found.mine:
+		c.doubts = 0
+		if c.revision > was { // one of those that were not answered was done, after it was asked for
+			renewed, c.asked = c.asked, time.Time{}
+		}
+		return renewed, false
+	case found.revision > c.revision:
+		return time.Time{}, true
+	}
+	c.doubts++
+	return time.Time{}, found.revision == 0 && c.doubts > 1
 }
 
 func (c *lockClaim) dropLock(ctx context.Context) {
 	if c.revision == 0 || c.q.locks.Delete(ctx, c.key, jetstream.LastRevision(c.revision)) == nil {
 		return
 	}
-	if mine, _ := c.findEntry(ctx); mine {
+	if c.findEntry(ctx).mine {
 		_ = c.q.locks.Delete(ctx, c.key, jetstream.LastRevision(c.revision))
 	}
 }
 
-// findEntry looks whether the lock is this claim's, and at which revision.
-func (c *lockClaim) findEntry(ctx context.Context) (mine, looked bool) {
+// findEntry looks whether the lock is this claim's, and at which revision. The claim knows the highest that was seen.
+func (c *lockClaim) findEntry(ctx context.Context) lockSight {
 	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
 	entry, err := c.q.locks.Get(ctx, c.key)
 	if err != nil {
-		return false, errors.Is(err, jetstream.ErrKeyNotFound)
+		return lockSight{looked: errors.Is(err, jetstream.ErrKeyNotFound)}
 	}
-	if mine = bytes.Equal(entry.Value(), c.value); mine {
-		c.revision = entry.Revision()
+	found := lockSight{looked: true, mine: bytes.Equal(entry.Value(), c.value), revision: entry.Revision()}
+	if found.mine {
+		c.revision = max(c.revision, found.revision)
 	}
-	return mine, true
+	return found
 }
 
 // Lock waits for the lock.

@@ -122,10 +122,10 @@ func TestALockWhoseAnswerWasLost(t *testing.T) {
 			if _, err := q.locks.Update(ctx, c.key, c.value, c.revision); err != nil {
 				return err
 			}
-			if renewed, lost := c.renewLock(ctx, time.Minute); renewed || lost {
+			if renewed, lost := c.renewLock(ctx, time.Now(), time.Minute); !renewed.IsZero() || lost {
 				return errors.New("a renewal counts that may have come too late")
 			}
-			if renewed, _ := c.renewLock(ctx, time.Minute); !renewed {
+			if renewed, _ := c.renewLock(ctx, time.Now(), time.Minute); renewed.IsZero() {
 				return errors.New("a lock that is held cannot be renewed any more")
 			}
 			return nil
@@ -148,7 +148,7 @@ func TestALockWhoseAnswerWasLost(t *testing.T) {
 				t.Fatalf("a held lock was taken: %v, %v", ok, err)
 			}
 			other.dropLock(ctx)
-			if mine, _ := c.findEntry(ctx); !mine {
+			if !c.findEntry(ctx).mine {
 				t.Error("another has let go of the lock")
 			}
 			c.dropLock(ctx)
