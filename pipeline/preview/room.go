@@ -12,19 +12,11 @@ import (
 // makeRoom drops what was fetched first where too much is kept: whoever may open pull requests decides how much there is to fetch. It does
 // so when nothing is under way in this process, as that would miss it, and nothing begins until then.
 func (p *Previewer) makeRoom(ctx context.Context) {
-	p.mu.Lock()
-	grown := p.grown
-	p.mu.Unlock()
-	if p.MaxKept <= 0 || !grown {
+	if p.MaxKept <= 0 || !p.takeGrown() {
 		return
 	}
 	over := p.tooLarge()
-	p.mu.Lock()
-	p.full = len(over) > 0
-	busy := len(p.running) > 0
-	p.grown = p.full
-	p.mu.Unlock()
-	if len(over) == 0 || busy {
+	if busy := p.noteFull(len(over) > 0); len(over) == 0 || busy {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
@@ -34,11 +26,34 @@ func (p *Previewer) makeRoom(ctx context.Context) {
 		if err := kept.Trim(ctx, p.MaxKept); err != nil {
 			p.Log.Warn("not all of what pull requests have left behind was removed", "error", err)
 		}
-		p.Log.Info("made room for what pull requests bring", "before", before, "after", kept.Size(), "bound", p.MaxKept)
+		after := kept.Size()
+		if after > p.MaxKept {
+			p.Log.Warn("what pull requests have left behind takes more room than it may", "before", before, "after", after, "bound", p.MaxKept)
+			continue
+		}
+		p.Log.Info("made room for what pull requests bring", "before", before, "after", after, "bound", p.MaxKept)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.full, p.grown = false, false
+}
+
+// takeGrown reports whether something may have been fetched since it was last asked. What is fetched from now on is for the next time.
+func (p *Previewer) takeGrown() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	grown := p.grown
+	p.grown = false
+	return grown
+}
+
+// noteFull notes whether too much is kept, and reports whether anything is under way.
+func (p *Previewer) noteFull(full bool) (busy bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.full = full
+	p.grown = p.grown || full
+	return len(p.running) > 0
 }
 
 // tooLarge returns what keeps more than it may. What pipelines read is not among it.

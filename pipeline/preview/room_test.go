@@ -49,3 +49,23 @@ func TestNothingBeginsWhereTooMuchIsKept(t *testing.T) {
 		t.Error("none begins any more")
 	}
 }
+
+// TestWhatIsFetchedWhileItIsLookedIsLookedAtNext has a preview end after it was looked how much is kept, and before that is noted.
+func TestWhatIsFetchedWhileItIsLookedIsLookedAtNext(t *testing.T) {
+	b := newBed(t, "")
+	b.event()
+	run, _ := b.begin(t.Context(), b.one())
+	if run == nil || !b.takeGrown() || b.takeGrown() {
+		t.Fatal("it is not looked once at the start")
+	}
+	b.end(b.one().Key(), run, true)
+	if b.noteFull(false) || !b.takeGrown() {
+		t.Error("it is not looked again")
+	}
+	if b.noteFull(false); b.takeGrown() {
+		t.Error("it is looked again for nothing")
+	}
+	if b.noteFull(true); !b.takeGrown() {
+		t.Error("it is not looked again, although too much is kept")
+	}
+}
