@@ -75,6 +75,11 @@ func (m *Mirror) sweepTemporary() error {
 		return nil
 	}
 	defer unlock()
+	return m.sweepLeftovers()
+}
+
+// sweepLeftovers is sweepTemporary for the holder of the lock.
+func (m *Mirror) sweepLeftovers() error {
 	names, err := filepath.Glob(filepath.Join(m.dir, "objects", "pack", "*"))
 	if err != nil {
 		return err

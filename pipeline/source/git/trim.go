@@ -103,6 +103,9 @@ func (m *Mirror) trim(ctx context.Context, limit int64) error {
 		return fmt.Errorf("waiting for the mirror: %w", err)
 	}
 	defer unlock()
+	if err := m.sweepLeftovers(); err != nil { // of a mirror that nobody opens any more, too
+		return err
+	}
 	files := m.storedFiles()
 	storage := filesystem.NewStorage(newIndexed(m.dir), cache.NewObjectLRU(0))
 	needed := &reachableObjects{storage: storage, seen: map[Hash]bool{}}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-git/go-git/v5/plumbing"
+
 	"github.com/prerig/prerig/pipeline/internal/gittest"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -128,6 +130,65 @@ func TestTrimBeginsWithTheMirrorThatWasUsedLongAgo(t *testing.T) {
 		t.Errorf("they take %v bytes", size)
 	}
 	if err := store.Trim(t.Context(), 0); err != nil || store.Size() != 0 {
+		t.Errorf("%d bytes, %v", store.Size(), err)
+	}
+}
+
+// TestTrimRemovesWhatAKilledFetchHasLeft in a mirror that nobody opens any more, and leaves what can be read.
+func TestTrimRemovesWhatAKilledFetchHasLeft(t *testing.T) {
+	dir, random := t.TempDir(), rand.New(rand.NewPCG(1, 2))
+	repository := gittest.New(t).Repository(t, "config")
+	repository.Commit("first", map[string]string{"a": noise(random, 10<<10)})
+	m, err := NewStore(dir, DefaultLimits()).Mirror(repository.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	remote, err := NewRemote(repository.URL, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commit, err := m.Fetch(t.Context(), remote, Ref{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const limit = 200 << 10
+	for _, name := range []string{"tmp_pack_1", "tmp_idx_1", "tmp_obj_1", "pack-" + commit.Hash.String() + ".pack"} {
+		if err := os.WriteFile(filepath.Join(m.dir, "objects", "pack", name), make([]byte, limit), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store := NewStore(dir, DefaultLimits())
+	if err := store.Trim(t.Context(), limit); err != nil {
+		t.Fatal(err)
+	}
+	if size := store.Size(); size == 0 || size > limit {
+		t.Errorf("it takes %d bytes", size)
+	}
+	again, err := store.Mirror(repository.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := again.Kept(Ref{Commit: commit.Hash}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tree.NewView(again.Tree(commit), tree.Limits{}).Read("a"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTrimEmptiesAMirrorThatHasLostAPack, as opening it does.
+func TestTrimEmptiesAMirrorThatHasLostAPack(t *testing.T) {
+	dir := t.TempDir()
+	m, err := NewStore(dir, DefaultLimits()).Mirror("https://git.example/config")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := filepath.Join(m.dir, "objects", "pack", "pack-"+plumbing.ZeroHash.String()+".idx")
+	if err := os.WriteFile(lost, make([]byte, 1000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store := NewStore(dir, DefaultLimits())
+	if err := store.Trim(t.Context(), 100); err != nil || store.Size() != 0 {
 		t.Errorf("%d bytes, %v", store.Size(), err)
 	}
 }
