@@ -16,11 +16,13 @@ import (
 
 // Functions returns sprig's functions with own ones in the place of those of the same names. Of sprig's, those whose result
 // depends on something other than the input (the clock, randomness, the environment, the network) fail by their name, and
-// those that return things in the order of a map return them sorted. All are bounded as Bound says. The map is the caller's.
+// those that return things in the order of a map return them sorted. No list that is given to one is changed. All are bounded
+// as Bound says. The map is the caller's.
 func Functions(own template.FuncMap) template.FuncMap {
 	m := template.FuncMap{}
 	maps.Copy(m, sprig.TxtFuncMap())
 	maps.Copy(m, orderedFunctions)
+	m["sortAlpha"] = sortedCopy(m["sortAlpha"])
 	for name, dependsOn := range refusedFunctions {
 		m[name] = refusedFunction(name, dependsOn)
 	}
@@ -85,4 +87,18 @@ func orderedValues(dict map[string]any) []any {
 		out = append(out, dict[k])
 	}
 	return out
+}
+
+// sortedCopy is sprig's sortAlpha for a list that others may read: sprig sorts a list of texts where it is.
+func sortedCopy(sortAlpha any) any {
+	sorted, ok := sortAlpha.(func(any) []string)
+	if !ok {
+		return sortAlpha
+	}
+	return func(list any) []string {
+		if texts, ok := list.([]string); ok {
+			list = slices.Clone(texts)
+		}
+		return sorted(list)
+	}
 }

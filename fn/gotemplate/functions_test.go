@@ -5,6 +5,7 @@ package gotemplate
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -34,6 +35,23 @@ func TestOrder(t *testing.T) {
 		got, err := render(`{{ $d := dict "c" 1 "a" 2 "b" 3 }}{{ keys $d }}{{ values $d }}`, nil)
 		if err != nil || got != "[a b c][2 3 1]" {
 			t.Fatalf("have %q, %v", got, err)
+		}
+	}
+}
+
+// TestListsAreNotChanged gives a list to every function of lists, and finds it as it was.
+func TestListsAreNotChanged(t *testing.T) {
+	for _, call := range []string{
+		`sortAlpha .`, `toStrings . | sortAlpha`, `slice . 0 2 | sortAlpha`, `rest .`, `initial .`, `reverse .`, `uniq .`, `compact .`,
+		`without . "z"`, `append . "b"`, `prepend . "b"`, `concat . .`, `append (slice . 0 1) "b"`, `chunk 1 .`, `join "," (sortAlpha .)`,
+		`append (toStrings .) "b"`, `concat (slice . 0 1) (list "b")`, `mustAppend . "b"`, `push . "b"`, `mustReverse .`, `mustUniq .`,
+	} {
+		list := []string{"z", "a", "m"}
+		if _, err := render(`{{ `+call+` }}`, list); err != nil {
+			t.Errorf("%s: %v", call, err)
+		}
+		if !slices.Equal(list, []string{"z", "a", "m"}) {
+			t.Errorf("%s made the list %v", call, list)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -83,6 +84,32 @@ func TestOwnMapsAreFolded(t *testing.T) {
 		if got := in.templates["sidecar"].mutates; got != mutates {
 			t.Errorf("%s: mutates is %t, want %t", text, got, mutates)
 		}
+	}
+}
+
+// TestRendersDoNotChangeTheMesh renders for pods at the same time, before and after the template is folded: all share the mesh's
+// settings, and each finds them as they were.
+func TestRendersDoNotChangeTheMesh(t *testing.T) {
+	o := Options{
+		Version: "1.31", Mesh: "defaultServiceExportTo: [z, a]\n", Values: "{}", Native: NativeEnabled,
+		Config: config(`a: {{ .MeshConfig.DefaultServiceExportTo }}, b: {{ join "," (sortAlpha .MeshConfig.DefaultServiceExportTo) }}, c: {{ .ObjectMeta.Name }}`),
+	}
+	for _, unfolded := range []bool{true, false} {
+		in, err := newInjector(o, unfolded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.foldAfter = 8
+		var pods sync.WaitGroup
+		for range 24 {
+			pods.Go(func() {
+				const want = "a: [z a], b: a,z, c: web\n"
+				if got := renderText(in, "sidecar", foldPods(in)[0]); got != want {
+					t.Errorf("unfolded %t: it prints %q, want %q", unfolded, got, want)
+				}
+			})
+		}
+		pods.Wait()
 	}
 }
 
