@@ -92,3 +92,47 @@ func TestTenantsOfACluster(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedObjectsKeepTheirNames has a tenant's object refused, one that is not valid, and those of a namespace that no tenant has: each
+// is found by its own name, so that its status can be written, and is no other pipeline.
+func TestRefusedObjectsKeepTheirNames(t *testing.T) {
+	shop, err := tenant.New("shop", []string{"shop"}, []string{"https://git.example.com/shop/*"}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, rules := range map[string]catalog.Rules{"without tenants": {}, "with tenants": {Tenants: []tenant.Tenant{shop}}} {
+		t.Run(name, func(t *testing.T) {
+			far := strings.Replace(objectSpec, "com/shop", "com/pay", 1)
+			o := &objects{all: map[string]string{"shop/web": objectSpec, "shop/odd": invalidSpec, "pay/odd": invalidSpec, "pay/far": far}}
+			c, err := catalog.OpenAll(t.Context(), []catalog.Origin{{Objects: o}}, false, nil, catalog.WithRules(rules))
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.all["shop/web"] = far
+			if _, err := c.Reload(); err != nil {
+				t.Fatal(err)
+			}
+			refused := map[string]bool{"shop/web": name == "with tenants", "shop/odd": true, "pay/odd": true, "pay/far": name == "with tenants"}
+			for key, want := range refused {
+				e, ok := c.Get(key)
+				if !ok || (e.Err != nil) != want || (e.Pipeline == nil) != want {
+					t.Errorf("%s: found %v, error %v", key, ok, e.Err)
+				}
+				if e.Err == nil {
+					continue
+				}
+				for _, gone := range []string{"shop/gone", "pay/gone"} {
+					if c.MayHold(e, gone) {
+						t.Errorf("%s may be %s", key, gone)
+					}
+				}
+				if !c.MayHold(e, key) {
+					t.Errorf("%s may not be itself", key)
+				}
+			}
+			if len(c.All()) != len(refused) {
+				t.Errorf("%d entries", len(c.All()))
+			}
+		})
+	}
+}

@@ -56,7 +56,7 @@ func (e *Entry) refuse(err error) {
 }
 
 // applyTenant refuses what the author of an entry may not say. What is no valid pipeline must not bear the name of one of another
-// tenant, as it would stand in its place.
+// tenant, as it would stand in its place; that of an object is vouched for by the API server.
 func (e *Entry) applyTenant(all []tenant.Tenant) {
 	if len(all) == 0 {
 		return
@@ -64,7 +64,7 @@ func (e *Entry) applyTenant(all []tenant.Tenant) {
 	t, ok := tenant.Of(all, e.File)
 	e.Tenant = t.Namespaces
 	if e.Pipeline == nil {
-		if !e.Opaque && (!ok || !t.Owns(v1alpha1.NamespaceOf(e.Key))) {
+		if !e.isObject() && !e.Opaque && (!ok || !t.Owns(v1alpha1.NamespaceOf(e.Key))) {
 			e.Key = e.File + "#" + e.Key
 		}
 		return
@@ -74,14 +74,18 @@ func (e *Entry) applyTenant(all []tenant.Tenant) {
 		err = t.Check(e.Pipeline)
 	}
 	if err != nil {
-		e.refuse(err)
-		e.Key = e.File + "#" + e.Key
+		if e.refuse(err); !e.isObject() {
+			e.Key = e.File + "#" + e.Key
+		}
 		return
 	}
 	if key := e.Pipeline.Key(); key != e.Key {
 		e.Key, e.Digest = key, contentDigest([]byte(e.Digest+key))
 	}
 }
+
+// isObject reports whether an entry is an object of a cluster.
+func (e *Entry) isObject() bool { return e.origin != nil && e.origin.Objects != nil }
 
 // applyReach refuses what no pipeline may name.
 func (r Rules) applyReach(e *Entry) {
@@ -94,10 +98,12 @@ func (r Rules) applyReach(e *Entry) {
 }
 
 // MayHold reports whether an entry that is not valid could be a pipeline that is missing: its file may name only namespaces of its
-// tenant. A file outside of all tenants' directories could be any of its repository's, and a pipeline that no tenant can have any more
+// tenant, and an object is the pipeline of its own name. A file outside of all tenants' directories could be any of its repository's, and a pipeline that no tenant can have any more
 // could be anywhere.
 func (c *Catalog) MayHold(e Entry, pipeline string) bool {
 	switch {
+	case e.isObject():
+		return e.File == pipeline
 	case c.TenantOf(pipeline) == "":
 		return true
 	case len(e.Tenant) > 0:

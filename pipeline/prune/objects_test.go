@@ -1,0 +1,135 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package prune
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/internal/storetest"
+	"github.com/prerig/prerig/pipeline/status"
+	"github.com/prerig/prerig/pipeline/tenant"
+)
+
+// objects are those of a cluster, as a test has them.
+type objects struct {
+	specs   map[string]string // by namespace and name
+	deleted map[string]string // the last specifications of those that are being deleted
+}
+
+func (o *objects) String() string { return "cluster c" }
+
+func (o *objects) IsDeleted(key string) bool {
+	_, ok := o.deleted[key]
+	return ok
+}
+
+func (o *objects) Pipelines() (out []catalog.Object, err error) {
+	for key, spec := range o.specs {
+		namespace, name, _ := strings.Cut(key, "/")
+		out = append(out, catalog.Object{Namespace: namespace, Name: name, Text: objectText(key, spec)})
+	}
+	slices.SortFunc(out, func(a, b catalog.Object) int { return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name) })
+	return out, nil
+}
+
+func objectText(key, spec string) []byte {
+	namespace, name, _ := strings.Cut(key, "/")
+	return fmt.Appendf(nil, `{"apiVersion":"prerig.dev/v1alpha1","kind":"RenderPipeline","metadata":{"name":%q,"namespace":%q},"spec":%s}`, name, namespace, spec)
+}
+
+// objectSpec is a specification with the deletionPolicy Delete that publishes to a branch of its own.
+func objectSpec(branch string) string {
+	return fmt.Sprintf(`{"source":{"git":{"url":"https://git.example.com/shop/apps"}},"deletionPolicy":"Delete","publish":[{"git":{"branch":%q}}]}`, branch)
+}
+
+const invalidSpec = `{"source":{"git":{"url":"https://git.example.com/shop/apps"}},"build":{"limits":{"memory":"lots"}}}`
+
+// clusterKeeper is a keeper of the pipelines of a cluster, which are all registered.
+type clusterKeeper struct {
+	*Keeper
+	t       *testing.T
+	objects *objects
+}
+
+func newClusterKeeper(t *testing.T, specs map[string]string, tenants ...tenant.Tenant) *clusterKeeper {
+	t.Helper()
+	o := &objects{specs: specs, deleted: map[string]string{}}
+	c, err := catalog.OpenAll(t.Context(), []catalog.Origin{{Objects: o}}, false, nil, catalog.WithRules(catalog.Rules{Tenants: tenants}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, store := storetest.Open(t)
+	k := &clusterKeeper{&Keeper{Catalog: c, Store: store, Queue: q, MaxShare: 50, Log: slog.New(slog.DiscardHandler)}, t, o}
+	k.look()
+	return k
+}
+
+// delete has somebody delete objects.
+func (k *clusterKeeper) delete(keys ...string) {
+	for _, key := range keys {
+		k.objects.deleted[key] = k.objects.specs[key]
+		delete(k.objects.specs, key)
+	}
+}
+
+// look reads the objects and has the keeper look at them: it registers or marks first, and approves what it finds marked then.
+func (k *clusterKeeper) look() {
+	k.t.Helper()
+	if _, err := k.Catalog.Reload(); err != nil {
+		k.t.Fatal(err)
+	}
+	for range 2 {
+		if err := k.Check(k.t.Context()); err != nil {
+			k.t.Fatal(err)
+		}
+		if err := k.Store.Sync(k.t.Context()); err != nil {
+			k.t.Fatal(err)
+		}
+	}
+}
+
+// registered returns what is stored of a pipeline.
+func (k *clusterKeeper) registered(key string) status.Registration {
+	k.t.Helper()
+	r, _, err := k.Store.LoadRegistration(k.t.Context(), key)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return r
+}
+
+// TestAnInvalidObjectHoldsNoRemoval has a deleted pipeline removed beside an object of another namespace that was never valid.
+func TestAnInvalidObjectHoldsNoRemoval(t *testing.T) {
+	k := newClusterKeeper(t, map[string]string{"shop/web": objectSpec("web"), "shop/cart": objectSpec("cart"), "pay/odd": invalidSpec})
+	k.delete("shop/web")
+	k.look()
+	if r := k.registered("shop/web"); r.Removal == nil || !r.Removal.Approved {
+		t.Errorf("its removal is %+v, the list %+v", r.Removal, k.Removals())
+	}
+}
+
+// TestARefusedObjectIsNotGone has a pipeline that worked read what its tenant may not: nothing of it is removed.
+func TestARefusedObjectIsNotGone(t *testing.T) {
+	shop, err := tenant.New("shop", []string{"shop"}, []string{"https://git.example.com/shop/*"}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := newClusterKeeper(t, map[string]string{"shop/web": objectSpec("web"), "shop/cart": objectSpec("cart")}, shop)
+	if r := k.registered("shop/web"); len(r.Publish) != 1 {
+		t.Fatalf("it is registered as %+v", r)
+	}
+	k.objects.specs["shop/web"] = strings.Replace(objectSpec("web"), "com/shop", "com/pay", 1)
+	k.look()
+	if r := k.registered("shop/web"); r.Removal != nil || len(r.Publish) != 1 || len(k.Removals()) != 0 {
+		t.Errorf("it is registered as %+v", r)
+	}
+	if e, ok := k.Catalog.Get("shop/web"); !ok || e.Err == nil {
+		t.Errorf("it is found %v, as %+v", ok, e)
+	}
+}
