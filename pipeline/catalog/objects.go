@@ -5,8 +5,11 @@ package catalog
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"regexp"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 )
 
 // Objects are the RenderPipelines that are objects of a cluster. pipeline/kubernetes has one. It is safe for concurrent use.
@@ -19,6 +22,9 @@ type Objects interface {
 	// IsDeleted reports whether somebody has deleted the pipeline of a key, and its object is still there until what it owns is
 	// dealt with.
 	IsDeleted(key string) bool
+	// LastText returns Object.Text of a pipeline that somebody was seen to delete as it was then, also for a day after its object has
+	// gone; nil where nobody was.
+	LastText(key string) []byte
 }
 
 // Object is a RenderPipeline as an API server has it.
@@ -92,6 +98,42 @@ func (c *Catalog) IsDeleted(key string) bool {
 		}
 	}
 	return false
+}
+
+// LastWord is what the author of a pipeline has said of its files before deleting it.
+type LastWord struct {
+	// Policy is "" where it cannot be read.
+	Policy    v1alpha1.DeletionPolicy
+	Suspended bool
+}
+
+// LastWordOf returns what the author of a pipeline has said as an object of a cluster, be the rest of it valid or not; false where nobody
+// was seen to delete it.
+func (c *Catalog) LastWordOf(key string) (word LastWord, ok bool) {
+	for _, o := range c.origins {
+		if o.Objects == nil {
+			continue
+		}
+		text := o.Objects.LastText(key)
+		if text == nil {
+			continue
+		}
+		var object struct {
+			Spec struct {
+				DeletionPolicy v1alpha1.DeletionPolicy `json:"deletionPolicy"`
+				Suspend        bool                    `json:"suspend"`
+			} `json:"spec"`
+		}
+		if json.Unmarshal(text, &object) != nil {
+			return LastWord{}, true
+		}
+		word = LastWord{Policy: object.Spec.DeletionPolicy, Suspended: object.Spec.Suspend}
+		if word.Policy == "" {
+			word.Policy = v1alpha1.DeletionOrphan
+		}
+		return word, true
+	}
+	return LastWord{}, false
 }
 
 // TellsAll reports whether a pipeline of this name would be an object of a cluster: an API server that answers knows all of them, while

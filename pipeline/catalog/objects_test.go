@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/tenant"
 )
@@ -18,11 +19,19 @@ import (
 type objects struct {
 	all     map[string]string // specifications by namespace and name
 	deleted string
+	last    string // the text of the deleted one
 	err     error
 }
 
 func (o *objects) String() string            { return "cluster c" }
 func (o *objects) IsDeleted(key string) bool { return key == o.deleted }
+
+func (o *objects) LastText(key string) []byte {
+	if key != o.deleted {
+		return nil
+	}
+	return []byte(o.last)
+}
 
 func (o *objects) Pipelines() (out []catalog.Object, err error) {
 	for key, spec := range o.all {
@@ -134,5 +143,30 @@ func TestRefusedObjectsKeepTheirNames(t *testing.T) {
 				t.Errorf("%d entries", len(c.All()))
 			}
 		})
+	}
+}
+
+// TestLastWord reads what becomes of the files of a deleted object, whatever else is wrong with it.
+func TestLastWord(t *testing.T) {
+	o := &objects{all: map[string]string{"shop/web": objectSpec}}
+	c, err := catalog.OpenAll(t.Context(), []catalog.Origin{{Objects: o}}, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if word, ok := c.LastWordOf("shop/web"); ok {
+		t.Errorf("of one that nobody has deleted: %+v", word)
+	}
+	o.deleted = "shop/web"
+	for text, want := range map[string]catalog.LastWord{
+		`{"spec":{"deletionPolicy":"Delete","build":{"limits":{"memory":"lots"}}}}`: {Policy: v1alpha1.DeletionDelete},
+		`{"spec":{"deletionPolicy":"Delete","suspend":true}}`:                       {Policy: v1alpha1.DeletionDelete, Suspended: true},
+		`{"spec":{"deletionPolicy":"Orphan"}}`:                                      {Policy: v1alpha1.DeletionOrphan},
+		`{"spec":{}}`:                                                               {Policy: v1alpha1.DeletionOrphan},
+		`{"spec":{"deletionPolicy":[]}}`:                                            {},
+	} {
+		o.last = text
+		if word, ok := c.LastWordOf("shop/web"); !ok || word != want {
+			t.Errorf("%s: %+v, %v", text, word, ok)
+		}
 	}
 }

@@ -37,7 +37,8 @@ type Watcher struct {
 
 	mu      sync.Mutex
 	objects map[schema.GroupVersionResource]map[string]*known
-	broken  error // why objects cannot be read now
+	deleted map[string]gone // pipelines that somebody was seen to delete, and that have gone
+	broken  error           // why objects cannot be read now
 	touched map[string]bool
 	policy  map[string]bool
 }
@@ -59,7 +60,7 @@ func Watch(ctx context.Context, client *Client, namespaces []string, log *slog.L
 	}
 	w := &Watcher{
 		client: client, namespaces: namespaces, log: log, changed: make(chan struct{}, 1), touched: map[string]bool{}, policy: map[string]bool{},
-		objects: map[schema.GroupVersionResource]map[string]*known{pipelines: {}, policies: {}},
+		objects: map[schema.GroupVersionResource]map[string]*known{pipelines: {}, policies: {}}, deleted: map[string]gone{},
 	}
 	// An informer would try for ever.
 	if err := w.check(ctx); err != nil {
@@ -198,21 +199,12 @@ func (w *Watcher) note(resource schema.GroupVersionResource, o any) {
 	all, key := w.objects[resource], keyOf(object)
 	old := all[key]
 	all[key] = &known{object, text}
+	if resource == pipelines {
+		delete(w.deleted, key)
+	}
 	if old == nil || !bytes.Equal(old.text, text) || isDeleted(old.object) != isDeleted(object) || old.object.GetGeneration() != object.GetGeneration() {
 		w.touch(resource, key)
 	}
-}
-
-// forget drops an object that is gone.
-func (w *Watcher) forget(resource schema.GroupVersionResource, o any) {
-	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(o)
-	if err != nil {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.objects[resource], key)
-	w.touch(resource, key)
 }
 
 // touch notes that an object is another one. The caller holds the lock.
@@ -292,12 +284,6 @@ func (w *Watcher) Pipelines() ([]catalog.Object, error) {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
 	return out, nil
-}
-
-// IsDeleted implements catalog.Objects.
-func (w *Watcher) IsDeleted(key string) bool {
-	one := w.object(pipelines, key)
-	return one != nil && isDeleted(one.object)
 }
 
 // Policy implements build.PolicyObjects.

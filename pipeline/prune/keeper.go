@@ -153,24 +153,25 @@ func (k *Keeper) registerPipelines(ctx context.Context, entries []catalog.Entry)
 	return nil
 }
 
-// markGone notes since when pipelines are gone, and has those looked at that may go on in their place.
+// markGone notes since when pipelines are gone and what their authors have said in the end, and has those looked at that may go on in
+// their place.
 func (k *Keeper) markGone(ctx context.Context, gone []string) error {
 	var heirs []string
 	for _, name := range gone {
-		if r, ok := k.Store.Registration(name); ok && r.Removal != nil {
+		word, deleted := k.Catalog.LastWordOf(name)
+		if r, ok := k.Store.Registration(name); ok && r.Removal != nil && !(deleted && takeLastWord(&r, word)) {
 			continue
 		}
 		marked := false
 		err := k.Store.ChangeRegistration(ctx, name, func(r *status.Registration) bool {
-			if marked = r.Removal == nil; !marked {
-				return false
-			}
 			if r.Policy == "" {
 				r.Policy = v1alpha1.DeletionOrphan // it was never registered: nothing is known of it but a state
 			}
-			r.Removal = &status.Removal{Since: time.Now().UTC()}
-			heirs = append(heirs, k.Catalog.Successors(name, r.Publish)...)
-			return true
+			if marked = r.Removal == nil; marked {
+				r.Removal = &status.Removal{Since: time.Now().UTC()}
+				heirs = append(heirs, k.Catalog.Successors(name, r.Publish)...)
+			}
+			return deleted && takeLastWord(r, word) || marked
 		})
 		if err != nil {
 			return err
@@ -184,6 +185,19 @@ func (k *Keeper) markGone(ctx context.Context, gone []string) error {
 		k.Plan(slices.Compact(heirs))
 	}
 	return nil
+}
+
+// takeLastWord has a removal do what the author of the pipeline has said last, which may be after it ran last, as long as it was not
+// approved. It reports whether that is something else.
+func takeLastWord(r *status.Registration, word catalog.LastWord) (changed bool) {
+	before := *r
+	if r.Removal.Approved || len(r.Publish)+len(r.Left) == 0 {
+		return false
+	}
+	if r.Suspended = word.Suspended; word.Policy != "" {
+		r.Policy = word.Policy
+	}
+	return r.Policy != before.Policy || r.Suspended != before.Suspended
 }
 
 // again is how long after a job was asked for it is looked whether it is still there.

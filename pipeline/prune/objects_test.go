@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/internal/storetest"
 	"github.com/prerig/prerig/pipeline/status"
@@ -27,6 +28,13 @@ func (o *objects) String() string { return "cluster c" }
 func (o *objects) IsDeleted(key string) bool {
 	_, ok := o.deleted[key]
 	return ok
+}
+
+func (o *objects) LastText(key string) []byte {
+	if spec, ok := o.deleted[key]; ok {
+		return objectText(key, spec)
+	}
+	return nil
 }
 
 func (o *objects) Pipelines() (out []catalog.Object, err error) {
@@ -131,5 +139,55 @@ func TestARefusedObjectIsNotGone(t *testing.T) {
 	}
 	if e, ok := k.Catalog.Get("shop/web"); !ok || e.Err == nil {
 		t.Errorf("it is found %v, as %+v", ok, e)
+	}
+}
+
+// TestALastWordIsKept has pipelines changed and deleted before anybody has looked: what they say then holds for their files.
+func TestALastWordIsKept(t *testing.T) {
+	orphan := func(spec string) string { return strings.Replace(spec, `"Delete"`, `"Orphan"`, 1) }
+	suspended := func(spec string) string { return strings.Replace(spec, `{`, `{"suspend":true,`, 1) }
+	k := newClusterKeeper(t, map[string]string{
+		"shop/a": objectSpec("a"), "shop/b": objectSpec("b"), "shop/c": orphan(objectSpec("c")), "shop/d": objectSpec("d"), "shop/e": suspended(objectSpec("e")),
+	})
+	all := k.objects.specs
+	all["shop/a"], all["shop/b"], all["shop/c"], all["shop/e"] = orphan(all["shop/a"]), suspended(all["shop/b"]), objectSpec("c"), objectSpec("e")
+	k.MaxShare = 100
+	k.delete("shop/a", "shop/b", "shop/c", "shop/d", "shop/e")
+	k.look()
+	for key, want := range map[string]status.Registration{
+		"shop/a": {Policy: v1alpha1.DeletionOrphan}, "shop/b": {Policy: v1alpha1.DeletionDelete, Suspended: true},
+		"shop/c": {Policy: v1alpha1.DeletionDelete}, "shop/d": {Policy: v1alpha1.DeletionDelete}, "shop/e": {Policy: v1alpha1.DeletionDelete},
+	} {
+		r := k.registered(key)
+		if r.Policy != want.Policy || r.Suspended != want.Suspended || r.Removal == nil || !r.Removal.Approved {
+			t.Errorf("%s: %+v, removal %+v", key, r, r.Removal)
+		}
+	}
+}
+
+// TestALastWordMayComeLate has the policy of a deleted pipeline changed while its removal is held back, and not after that is confirmed.
+func TestALastWordMayComeLate(t *testing.T) {
+	specs := map[string]string{}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		specs["shop/"+name] = objectSpec(name)
+	}
+	k := newClusterKeeper(t, specs)
+	k.delete("shop/a", "shop/b", "shop/c", "shop/d")
+	k.look()
+	if r := k.registered("shop/a"); r.Removal == nil || !r.Removal.Held || r.Policy != v1alpha1.DeletionDelete {
+		t.Fatalf("so many are not held: %+v", r)
+	}
+	if err := k.Confirm(t.Context(), []string{"shop/b"}, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"shop/a", "shop/b"} {
+		k.objects.deleted[key] = strings.Replace(k.objects.deleted[key], `"Delete"`, `"Orphan"`, 1)
+	}
+	k.look()
+	if r := k.registered("shop/a"); r.Policy != v1alpha1.DeletionOrphan || !r.Removal.Held {
+		t.Errorf("the changed one: %+v, removal %+v", r, r.Removal)
+	}
+	if r := k.registered("shop/b"); r.Policy != v1alpha1.DeletionDelete || !r.Removal.Approved {
+		t.Errorf("the confirmed one: %+v, removal %+v", r, r.Removal)
 	}
 }

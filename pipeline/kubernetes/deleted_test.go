@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+)
+
+func newPipeline(name, policy string, deleted bool) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "prerig.dev/v1alpha1", "kind": "RenderPipeline", "metadata": map[string]any{"name": name, "namespace": "shop", "uid": "uid-of-" + name},
+		"spec": map[string]any{"deletionPolicy": policy},
+	}}
+	if deleted {
+		now := metav1.Now()
+		o.SetDeletionTimestamp(&now)
+		o.SetFinalizers([]string{Finalizer})
+	}
+	return o
+}
+
+func newTestWatcher() *Watcher {
+	return &Watcher{
+		log: slog.New(slog.DiscardHandler), changed: make(chan struct{}, 1), touched: map[string]bool{}, policy: map[string]bool{},
+		objects: map[schema.GroupVersionResource]map[string]*known{pipelines: {}, policies: {}}, deleted: map[string]gone{},
+	}
+}
+
+// TestLastText tells pipelines that were deleted from those that are only missing in a list.
+func TestLastText(t *testing.T) {
+	w := newTestWatcher()
+	for _, name := range []string{"deleted", "at-once", "missing", "missing-deleted", "back", "going", "there"} {
+		w.note(pipelines, newPipeline(name, "Delete", false))
+	}
+	for _, name := range []string{"deleted", "missing-deleted", "back", "going"} {
+		w.note(pipelines, newPipeline(name, "Orphan", true))
+	}
+	w.forget(pipelines, newPipeline("deleted", "Orphan", true))
+	w.forget(pipelines, newPipeline("back", "Orphan", true))
+	w.forget(pipelines, newPipeline("at-once", "Orphan", false)) // it had no finalizer, and was changed and deleted
+	for _, name := range []string{"missing", "missing-deleted"} {
+		key := "shop/" + name
+		w.forget(pipelines, cache.DeletedFinalStateUnknown{Key: key, Obj: w.objects[pipelines][key].object})
+	}
+	w.note(pipelines, newPipeline("back", "Delete", false))
+	for name, want := range map[string]bool{
+		"deleted": true, "at-once": true, "missing": false, "missing-deleted": true, "back": false, "going": true, "there": false, "never": false,
+	} {
+		got := string(w.LastText("shop/" + name))
+		if want != strings.Contains(got, `"deletionPolicy":"Orphan"`) || !want && got != "" {
+			t.Errorf("%s: %q", name, got)
+		}
+		if w.IsDeleted("shop/"+name) != (name == "going") {
+			t.Errorf("%s is being deleted: %v", name, w.IsDeleted("shop/"+name))
+		}
+	}
+	w.deleted["shop/deleted"] = gone{at: time.Now().Add(-2 * keepGone)}
+	w.forget(pipelines, newPipeline("there", "Delete", false))
+	if _, ok := w.deleted["shop/deleted"]; ok {
+		t.Error("what is gone is kept for ever")
+	}
+}
