@@ -9,8 +9,10 @@ import (
 	"encoding/hex"
 	"time"
 
+	"github.com/fluxcd/pkg/apis/meta"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	conditions "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -31,14 +33,15 @@ type happened struct {
 	at                        time.Time
 }
 
-// tellRuns makes an event of each run that is newer than the last one in the status and has changed something, or failed.
+// tellRuns makes an event of each run that is newer than the last one in the status and has changed something, or failed. A run that
+// only repeats the one before is counted there, with its beginning: it is not told again.
 func (r *Reporter) tellRuns(ctx context.Context, object *unstructured.Unstructured, before v1alpha1.RenderPipelineStatus, state *status.State) error {
-	last := ""
-	if before.LastRun != nil {
-		last = before.LastRun.ID
+	told := before.LastRun
+	if told != nil && state.Status.LastRun != nil && state.Status.LastRun.ID == told.ID {
+		return nil
 	}
 	for i, run := range state.Runs {
-		if run.ID == last || i == maxEvents {
+		if i == maxEvents || told != nil && (run.ID == told.ID || run.Started.Before(&told.Started)) {
 			break
 		}
 		if run.Outcome == status.Unchanged {
@@ -55,9 +58,18 @@ func (r *Reporter) tellRuns(ctx context.Context, object *unstructured.Unstructur
 	return nil
 }
 
-// tellInvalid makes an event of what is wrong with a pipeline, once.
-func (r *Reporter) tellInvalid(ctx context.Context, object *unstructured.Unstructured, problem error) error {
+// tellInvalid makes an event of what is wrong with a pipeline, unless its status says so already.
+func (r *Reporter) tellInvalid(ctx context.Context, object *unstructured.Unstructured, before, after []metav1.Condition, problem error) error {
+	if sameReady(before, after) {
+		return nil
+	}
 	return r.tell(ctx, object, happened{digestOf(problem.Error()), corev1.EventTypeWarning, v1alpha1.ReasonInvalid, problem.Error(), time.Now()})
+}
+
+// sameReady reports whether two conditions Ready say the same.
+func sameReady(before, after []metav1.Condition) bool {
+	a, b := conditions.FindStatusCondition(before, meta.ReadyCondition), conditions.FindStatusCondition(after, meta.ReadyCondition)
+	return a != nil && b != nil && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 }
 
 // tellRemoved makes an event of what became of what a deleted pipeline had published.

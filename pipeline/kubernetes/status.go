@@ -37,7 +37,7 @@ func (r *Reporter) reportPipeline(ctx context.Context, key string, known *known)
 		return err
 	}
 	if entry.Err != nil {
-		if err := r.tellInvalid(ctx, known.object, entry.Err); err != nil {
+		if err := r.tellInvalid(ctx, known.object, before.Conditions, after.Conditions, entry.Err); err != nil {
 			return err
 		}
 	}
