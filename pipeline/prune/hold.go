@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/status"
 )
@@ -73,11 +74,24 @@ func (k *Keeper) tooMany(gone, known []string) map[string]string {
 			out[name] = "the configuration has its namespace in no place that pipelines are read from"
 		case from.Pipelines == 0 && !k.Catalog.TellsAll(name):
 			out[name] = "no pipeline is left at all"
+		case k.isLost(name):
+			out[name] = "its object is missing, and nobody was seen to delete it: the cluster may have lost its objects, or be another one"
 		case n >= atLeast && n*100 > all[who]*k.MaxShare:
 			out[name] = fmt.Sprintf("%d of %d pipelines are gone at once, more than removals.max_share (%d %%)", n, all[who], k.MaxShare)
 		}
 	}
 	return out
+}
+
+// isLost reports whether a pipeline whose files would be removed is missing among the objects of a cluster without anybody having been
+// seen to delete it: the finalizer has an object stay for that long. A cluster that was set up anew, or another one, has no objects.
+func (k *Keeper) isLost(name string) bool {
+	r, ok := k.Store.Registration(name)
+	if !ok || r.Policy != v1alpha1.DeletionDelete || r.Removal != nil && r.Removal.Deleted || !k.Catalog.TellsAll(name) {
+		return false
+	}
+	_, deleted := k.Catalog.LastWordOf(name)
+	return !deleted
 }
 
 // approveDue lets those go that are due, as one cause, so that they become one commit for each branch. One that was too many

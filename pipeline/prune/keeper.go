@@ -168,7 +168,7 @@ func (k *Keeper) markGone(ctx context.Context, gone []string) error {
 				r.Policy = v1alpha1.DeletionOrphan // it was never registered: nothing is known of it but a state
 			}
 			if marked = r.Removal == nil; marked {
-				r.Removal = &status.Removal{Since: time.Now().UTC()}
+				r.Removal = &status.Removal{Since: time.Now().UTC(), Deleted: deleted}
 				heirs = append(heirs, k.Catalog.Successors(name, r.Publish)...)
 			}
 			return deleted && takeLastWord(r, word) || marked

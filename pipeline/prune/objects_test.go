@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
@@ -21,13 +22,15 @@ import (
 type objects struct {
 	specs   map[string]string // by namespace and name
 	deleted map[string]string // the last specifications of those that are being deleted
+	// noFinalizer says that the deleted ones have gone already.
+	noFinalizer bool
 }
 
 func (o *objects) String() string { return "cluster c" }
 
 func (o *objects) IsDeleted(key string) bool {
 	_, ok := o.deleted[key]
-	return ok
+	return ok && !o.noFinalizer
 }
 
 func (o *objects) LastText(key string) []byte {
@@ -189,5 +192,60 @@ func TestALastWordMayComeLate(t *testing.T) {
 	}
 	if r := k.registered("shop/b"); r.Policy != v1alpha1.DeletionDelete || !r.Removal.Approved {
 		t.Errorf("the confirmed one: %+v, removal %+v", r, r.Removal)
+	}
+}
+
+// TestALostObjectIsNotADeletedOne has a cluster that is set up anew, without objects: few of each namespace are missing, and nothing is
+// removed until somebody says so or they are there again.
+func TestALostObjectIsNotADeletedOne(t *testing.T) {
+	orphan := strings.Replace(objectSpec("d"), `"Delete"`, `"Orphan"`, 1)
+	k := newClusterKeeper(t, map[string]string{"shop/a": objectSpec("a"), "shop/b": objectSpec("b"), "pay/c": objectSpec("c"), "pay/d": orphan})
+	k.MaxShare = 100
+	before := k.objects.specs
+	k.objects.specs = map[string]string{}
+	k.look()
+	for _, key := range []string{"shop/a", "shop/b", "pay/c"} {
+		if r := k.registered(key); r.Removal == nil || !r.Removal.Held || r.Removal.Approved || !strings.Contains(r.Removal.Message, "nobody was seen to delete it") {
+			t.Errorf("%s: %+v, removal %+v", key, r, r.Removal)
+		}
+	}
+	if r := k.registered("pay/d"); r.Removal == nil || !r.Removal.Approved {
+		t.Errorf("one whose files are left is not let go: %+v", r.Removal)
+	}
+	if err := k.Confirm(t.Context(), []string{"shop/b"}, false); err != nil {
+		t.Fatal(err)
+	}
+	k.look()
+	if r := k.registered("shop/b"); r.Removal == nil || !r.Removal.Approved {
+		t.Errorf("the confirmed one: %+v", r.Removal)
+	}
+	k.objects.specs = map[string]string{"shop/a": before["shop/a"], "pay/c": before["pay/c"]}
+	k.look()
+	k.delete("pay/c")
+	k.look()
+	if r := k.registered("shop/a"); r.Removal != nil {
+		t.Errorf("the one that is back: %+v", r.Removal)
+	}
+	if r := k.registered("pay/c"); r.Removal == nil || !r.Removal.Approved {
+		t.Errorf("the one that was deleted then: %+v", r.Removal)
+	}
+}
+
+// TestADeletionIsRemembered has a deletion seen that the next process does not know of.
+func TestADeletionIsRemembered(t *testing.T) {
+	k := newClusterKeeper(t, map[string]string{"shop/a": objectSpec("a"), "shop/b": objectSpec("b")})
+	k.Delay = time.Hour
+	k.objects.deleted["shop/a"] = k.objects.specs["shop/a"]
+	delete(k.objects.specs, "shop/a")
+	k.objects.noFinalizer = true
+	k.look()
+	if r := k.registered("shop/a"); r.Removal == nil || r.Removal.Approved {
+		t.Fatalf("it does not wait: %+v", r.Removal)
+	}
+	delete(k.objects.deleted, "shop/a")
+	k.Delay = 0
+	k.look()
+	if r := k.registered("shop/a"); r.Removal == nil || !r.Removal.Approved {
+		t.Errorf("its removal is %+v", r.Removal)
 	}
 }

@@ -48,6 +48,8 @@ type Removal struct {
 	Since time.Time `json:"since"`
 	// Held says that it went together with too many others, so that somebody must confirm it.
 	Held bool `json:"held,omitempty"`
+	// Deleted says that somebody was seen to delete it, as an object of a cluster.
+	Deleted bool `json:"deleted,omitempty"`
 	// Approved says that what belongs to it may be removed.
 	Approved bool `json:"approved,omitempty"`
 	// Failures and Message say how it goes.
