@@ -7,8 +7,11 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -66,11 +69,19 @@ func (r *Reporter) reportDeleted(ctx context.Context, key string, object *unstru
 		return err
 	}
 	if !known {
+		lost, err := r.isLost(ctx, key, object)
+		if err != nil {
+			return err
+		}
+		if lost {
+			return r.holdLost(ctx, object)
+		}
 		if err := r.tellRemoved(ctx, key, object); err != nil {
 			return err
 		}
 		return r.patchFinalizers(ctx, object, slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(name string) bool { return name == Finalizer }))
 	}
+	r.noteKnown(key, object)
 	own := conditionsOf(metav1.ConditionFalse, reasonRemoving, "what it has published is being removed", meta.ReconcilingCondition)
 	for _, one := range r.Removals() {
 		switch {
@@ -85,5 +96,50 @@ func (r *Reporter) reportDeleted(ctx context.Context, key string, object *unstru
 	after := statusOf(object)
 	after.ObservedGeneration = object.GetGeneration()
 	after.Conditions = mergeConditions(after.Conditions, own, object.GetGeneration())
+	return r.writeStatus(ctx, pipelines, object, after)
+}
+
+// noteKnown remembers that something was stored of a pipeline: what is not any more was removed.
+func (r *Reporter) noteKnown(key string, object *unstructured.Unstructured) {
+	r.known.Store(key, object.GetUID())
+}
+
+// isLost reports whether a deleted pipeline whose files are to be removed has published something that nobody knows of any more: the
+// daemon has a new volume.
+func (r *Reporter) isLost(ctx context.Context, key string, object *unstructured.Unstructured) (bool, error) {
+	policy, _, _ := unstructured.NestedString(object.Object, "spec", "deletionPolicy")
+	suspended, _, _ := unstructured.NestedBool(object.Object, "spec", "suspend")
+	if policy != string(v1alpha1.DeletionDelete) || suspended || len(statusOf(object).Published) == 0 {
+		return false, nil
+	}
+	if uid, ok := r.known.Load(key); ok && uid == object.GetUID() {
+		return false, nil
+	}
+	if err := r.Store.Sync(ctx); err != nil {
+		return false, err
+	}
+	_, removed := r.removalOf(key, object)
+	return !removed, nil
+}
+
+// holdLost says of a pipeline that cannot be removed what to do.
+func (r *Reporter) holdLost(ctx context.Context, object *unstructured.Unstructured) error {
+	after := statusOf(object)
+	before := after.Conditions
+	var targets []string
+	for _, one := range after.Published {
+		targets = append(targets, one.Target)
+	}
+	text := "what it has published is not removed, as the daemon has lost what it knew of it: to remove it, take the finalizer " + Finalizer +
+		" away, apply the pipeline again, and delete it once it is ready; to leave it, only take the finalizer away. It is left at " + strings.Join(targets, ", ")
+	own := conditionsOf(metav1.ConditionFalse, reasonHeld, text, meta.StalledCondition)
+	after.ObservedGeneration = object.GetGeneration()
+	after.Conditions = mergeConditions(before, own, object.GetGeneration())
+	if !sameReady(before, after.Conditions) {
+		told := happened{digestOf(string(object.GetUID()) + reasonHeld), corev1.EventTypeWarning, reasonHeld, text, time.Now()}
+		if err := r.tell(ctx, object, told); err != nil {
+			return err
+		}
+	}
 	return r.writeStatus(ctx, pipelines, object, after)
 }

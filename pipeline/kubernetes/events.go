@@ -74,12 +74,21 @@ func sameReady(before, after []metav1.Condition) bool {
 
 // tellRemoved makes an event of what became of what a deleted pipeline had published.
 func (r *Reporter) tellRemoved(ctx context.Context, key string, object *unstructured.Unstructured) error {
+	one, ok := r.removalOf(key, object)
+	if !ok {
+		return nil
+	}
+	return r.tell(ctx, object, happened{digestOf(string(object.GetUID())), corev1.EventTypeNormal, "Removed", one.Message, one.At})
+}
+
+// removalOf returns what became of what a pipeline had published, if that was removed since its object was deleted.
+func (r *Reporter) removalOf(key string, object *unstructured.Unstructured) (status.Removed, bool) {
 	for _, one := range r.Store.Removed() {
 		if one.Pipeline == key && one.At.After(object.GetDeletionTimestamp().Add(-time.Minute)) {
-			return r.tell(ctx, object, happened{digestOf(string(object.GetUID())), corev1.EventTypeNormal, "Removed", one.Message, one.At})
+			return one, true
 		}
 	}
-	return nil
+	return status.Removed{}, false
 }
 
 func digestOf(text string) string {

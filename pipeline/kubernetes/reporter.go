@@ -37,6 +37,8 @@ type Reporter struct {
 
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[item] // nil while another process writes
+
+	known sync.Map // UIDs of the pipelines of which something was stored, by their keys
 }
 
 // item is an object that is to be looked at.
@@ -153,6 +155,9 @@ func (r *Reporter) report(ctx context.Context, one item) error {
 	known := r.Watcher.object(one.resource, one.key)
 	switch {
 	case known == nil:
+		if one.resource == pipelines {
+			r.known.Delete(one.key)
+		}
 		return nil
 	case one.resource == policies:
 		return r.reportPolicy(ctx, known)
