@@ -127,16 +127,10 @@ func testInvalidObjects(t *testing.T, c *inCluster, f *fixture) {
 	c.reads(renderPipelines, "shop", "odd", kstatus.CurrentStatus, "1 object")
 
 	c.apply(policyObjects, c.parse("apiVersion: prerig.dev/v1alpha1\nkind: InjectionPolicy\nmetadata: {name: wrong, namespace: shop}\nspec:\n  istio: {injector: {config: 'a: [', values: '{}'}}\n  namespaces: [{name: a}, {name: a}]\n"))
-	c.await("what is said of a wrong policy", func(ctx context.Context) error {
-		o, err := c.dynamic.Resource(policyObjects).Namespace("shop").Get(ctx, "wrong", metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		if condition(o, "Ready") == nil {
-			return fmt.Errorf("it has no status")
-		}
-		return nil
-	})
+	o = c.reads(policyObjects, "shop", "wrong", kstatus.FailedStatus, `spec.namespaces[1].name: "a" is already given`)
+	if ready := condition(o, "Ready"); ready["status"] != string(metav1.ConditionFalse) || ready["reason"] != v1alpha1.ReasonInvalid {
+		t.Errorf("the condition of a wrong policy is %v", ready)
+	}
 }
 
 // statusOf reads the status of an object.
