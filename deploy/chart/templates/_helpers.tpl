@@ -3,7 +3,7 @@ SPDX-FileCopyrightText: The Prerig Authors
 SPDX-License-Identifier: Apache-2.0
 */ -}}
 {{- define "prerig.selector" -}}
-app.kubernetes.io/name: {{ .Release.Name }}
+app.kubernetes.io/name: {{ .Release.Name | quote }}
 {{- end }}
 {{- define "prerig.labels" -}}
 {{ include "prerig.selector" . }}
@@ -11,8 +11,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 {{- define "prerig.metadata" -}}
-name: {{ .Release.Name }}
-namespace: {{ .Release.Namespace }}
+name: {{ .Release.Name | quote }}
+namespace: {{ .Release.Namespace | quote }}
 labels:
   {{- include "prerig.labels" . | nindent 2 }}
 {{- end }}

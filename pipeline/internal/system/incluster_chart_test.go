@@ -118,6 +118,56 @@ func TestInClusterChartIsTheBase(t *testing.T) {
 	}
 }
 
+// TestInClusterChartWithNumbersAsNames has names that YAML takes for numbers and booleans stay names.
+func TestInClusterChartWithNumbersAsNames(t *testing.T) {
+	c := newInCluster(t)
+	text := c.mustHelm("template", "123", filepath.Join(c.root, "deploy", "chart"), "-n", "456",
+		"--set-string", "secretNamespaces={1e3},networkPolicy.adminNamespaces={0},persistence.storageClassName=789")
+	all := c.byName(text)
+	for _, name := range []string{"StatefulSet/123", "Service/123", "ConfigMap/123", "ClusterRole/123", "ClusterRole/123-secrets", "RoleBinding/123-secrets"} {
+		if all[name] == nil {
+			t.Errorf("there is no %s", name)
+			continue
+		}
+		if got, want := all[name].GetLabels()["app.kubernetes.io/name"], "123"; got != want {
+			t.Errorf("%s has the label %q", name, got)
+		}
+	}
+	if binding := all["RoleBinding/123-secrets"]; binding != nil && binding.GetNamespace() != "1e3" {
+		t.Errorf("the namespace of the binding is %v", binding.Object["metadata"])
+	}
+	for name, o := range all {
+		if path, value := numberAsName(o.Object, ""); path != "" {
+			t.Errorf("%s: %s is %v of type %T", name, path, value, value)
+		}
+	}
+}
+
+// numberAsName returns a field of an object that is a name and no string.
+func numberAsName(value any, at string) (path string, found any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, one := range value {
+			switch key {
+			case "name", "namespace", "serviceName", "serviceAccountName", "storageClassName", "kubernetes.io/metadata.name", "app.kubernetes.io/name":
+				if _, ok := one.(string); !ok {
+					return at + "." + key, one
+				}
+			}
+			if path, found = numberAsName(one, at+"."+key); path != "" {
+				return path, found
+			}
+		}
+	case []any:
+		for i, one := range value {
+			if path, found = numberAsName(one, fmt.Sprintf("%s[%d]", at, i)); path != "" {
+				return path, found
+			}
+		}
+	}
+	return "", nil
+}
+
 // byName reads a stream of objects, without what says only how they were made.
 func (c *inCluster) byName(text string) map[string]*unstructured.Unstructured {
 	c.t.Helper()
