@@ -140,6 +140,9 @@ func (r *verifyRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(report.Pods)+report.Finished == 0 {
+		return r.noPods(history)
+	}
 	if r.output == "json" {
 		err = writeJSON(r.streams.Out, report)
 	} else {
@@ -149,6 +152,19 @@ func (r *verifyRun) run(ctx context.Context) error {
 		return fmt.Errorf("writing the report: %w", err)
 	}
 	return r.verdict(report)
+}
+
+// noPods is the error where nothing was compared, which must not look as if all were as committed.
+func (r *verifyRun) noPods(history verify.History) error {
+	const advice = "so nothing was compared; see whether --namespace, --kubeconfig and --context are those that are meant"
+	if r.all {
+		return errors.New("there is no pod, " + advice)
+	}
+	namespaces := r.namespaces
+	if len(namespaces) == 0 {
+		namespaces = verify.Namespaces(history)
+	}
+	return fmt.Errorf("there is no pod in %s, %s", strings.Join(namespaces, ", "), advice)
 }
 
 func (r *verifyRun) checkFlags() error {

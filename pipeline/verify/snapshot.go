@@ -36,11 +36,11 @@ var Kinds = []string{
 // changed later.
 func (s *Snapshot) Add(obj map[string]any) {
 	if s.objects == nil {
-		s.objects, s.kinds = map[Ref]map[string]any{}, map[string]bool{}
+		s.objects = map[Ref]map[string]any{}
 		s.revisions, s.limits = map[string][]map[string]any{}, map[string][]map[string]any{}
 	}
 	ref := refOf(obj)
-	s.kinds[ref.Kind] = true
+	s.Read(ref.Kind)
 	switch ref.Kind {
 	case "Pod":
 		s.pods = append(s.pods, obj)

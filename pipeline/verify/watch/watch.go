@@ -167,6 +167,9 @@ func (w *Watcher) verify(ctx context.Context) (*verify.Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading what is committed: %w", err)
 	}
+	if len(history.Workloads()) == 0 {
+		return nil, errors.New("no workload is committed there, so nothing was compared; name another branch or other paths")
+	}
 	config, err := live.Config(w.cluster.Kubeconfig, w.cluster.Context)
 	if err != nil {
 		return nil, err

@@ -128,4 +128,11 @@ func TestLook(t *testing.T) {
 	if commit := w.Found().Report.Pods[0].Commit; commit.Subject != "one" || commit.Behind != 2 {
 		t.Errorf("the pod is of %+v", commit)
 	}
+
+	// Files without a workload are no proof that all is well.
+	repository.Commit("four", map[string]string{"out/web.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: shop}\n"})
+	w.Look(t.Context())
+	if found := w.Found(); found.Err == nil || found.Report != nil {
+		t.Errorf("files without a workload gave %+v", found)
+	}
 }
