@@ -4,7 +4,6 @@
 package verify
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -22,13 +21,15 @@ const newerFeatures = 35
 
 // droppedByOlder allows the volume of an image, its mount, or a container's restart policy to be missing in an older version.
 func (p *compared) droppedByOlder(c change) bool {
-	minor := 0
-	_, err := fmt.Sscanf(strings.TrimPrefix(p.v.snapshot.KubernetesVersion, "v"), "1.%d", &minor)
-	if err != nil || minor >= newerFeatures || c.found != nil {
+	if !p.v.snapshot.olderThan(newerFeatures) || c.found != nil {
 		return false
 	}
-	if c.place() == "spec.containers.restartPolicy" {
-		return true
+	switch c.place() {
+	case "spec.containers.restartPolicy":
+		return !c.path[len(c.path)-1].element
+	case "spec.volumes", "spec.containers.volumeMounts", "spec.initContainers.volumeMounts":
+	default:
+		return false // another thing of the same name
 	}
 	missing, _ := c.want.(map[string]any)
 	return slices.ContainsFunc(list(p.want, "spec", "volumes"), func(volume map[string]any) bool {
@@ -41,7 +42,7 @@ func droppedFeature(place string, c change) bool {
 	if c.want == nil || c.order {
 		return false
 	}
-	if c.found == nil && slices.Contains(droppedFields, c.last()) {
+	if last := c.path[len(c.path)-1]; c.found == nil && !last.element && slices.Contains(droppedFields, last.key) {
 		return true
 	}
 	if !strings.HasSuffix(place, ".lifecycle") && !strings.HasSuffix(place, ".projected.sources") && !strings.HasSuffix(place, ".valueFrom") {

@@ -38,8 +38,8 @@ type matching struct {
 	*verifier
 	pod, found map[string]any
 	origin     origin
-	unknown    []string // fields that cannot be compared
-	problem    string   // why a version could not be read
+	unknown    []unknownField // compared as they are written
+	problem    string         // why a version could not be read
 
 	head    *Workload
 	ofHead  map[string]any // the head's template that fits best
@@ -53,7 +53,11 @@ type attempt struct {
 	template map[string]any
 	compared *compared
 	changes  []change
+	unknown  []unknownField // that differ
 }
+
+// off is in how many fields the pod differs.
+func (a *attempt) off() int { return len(a.changes) + len(a.unknown) }
 
 // search compares the pod with the versions of its workload until one equals it.
 func (m *matching) search() error {
@@ -122,7 +126,8 @@ func (m *matching) try(version *Workload, template map[string]any) {
 	}
 	a := &attempt{version: version, template: template, compared: &compared{v: m.verifier, pod: m.pod, origin: m.origin, want: want, found: m.found}}
 	a.changes = m.kept(a.compared, differences(want, m.found))
-	if m.best == nil || len(a.changes) < len(m.best.changes) {
+	a.unknown = m.differing(template)
+	if m.best == nil || a.off() < m.best.off() {
 		m.best = a
 	}
 	if m.atOwner == nil && m.origin.template != nil && len(m.ofOwner(a)) == 0 {
@@ -131,17 +136,17 @@ func (m *matching) try(version *Workload, template map[string]any) {
 }
 
 // equal reports whether the pod equals the version that fits best.
-func (m *matching) equal() bool { return m.best != nil && len(m.best.changes) == 0 }
+func (m *matching) equal() bool { return m.best != nil && m.best.off() == 0 }
 
 // kept are the changes that neither Kubernetes nor the user explains.
 func (m *matching) kept(p *compared, changes []change) []change {
 	return slices.DeleteFunc(changes, func(c change) bool {
-		return p.allowed(c) || m.ignored(c)
+		return p.allowed(c) || m.ignores(c.field())
 	})
 }
 
-func (v *verifier) ignored(c change) bool {
-	field := c.field()
+// ignores reports whether a field may differ.
+func (v *verifier) ignores(field string) bool {
 	return slices.ContainsFunc(v.options.Ignore, func(pattern string) bool { return matches(pattern, field) })
 }
 
@@ -186,8 +191,7 @@ func (m *matching) finish(out *result) {
 		}
 		return
 	}
-	m.forgetCommittedUnknown(a)
-	equal := m.equal() && len(m.unknown) == 0
+	equal := m.equal()
 	if !equal && m.atOwner != nil {
 		a = m.atOwner
 	}
@@ -207,18 +211,6 @@ func (m *matching) finish(out *result) {
 	default:
 		out.pod.State = Older
 	}
-}
-
-// forgetCommittedUnknown drops the fields that cannot be compared and are committed so.
-func (m *matching) forgetCommittedUnknown(a *attempt) {
-	if len(m.unknown) == 0 {
-		return
-	}
-	_, committed, err := normalPod(a.template)
-	if err != nil {
-		return
-	}
-	m.unknown = slices.DeleteFunc(m.unknown, func(field string) bool { return slices.Contains(committed, field) })
 }
 
 // foreign says what is known of a pod that no commit has.
@@ -252,9 +244,7 @@ func (m *matching) explain(a *attempt, pod *Pod) {
 			Cause: m.causeOf(a.compared, c, ok && sameJSON(of.found, c.found)),
 		})
 	}
-	for _, field := range m.unknown {
-		pod.Differences = append(pod.Differences, Difference{
-			Field: "spec", summary: field + ", which this version of prerig cannot compare", Cause: Cause{Kind: CauseUnknown},
-		})
+	for _, f := range a.unknown {
+		pod.Differences = append(pod.Differences, f.difference())
 	}
 }

@@ -13,13 +13,13 @@ import (
 
 // normalPod returns what of a pod or a template is compared, in maps of its own: labels, annotations, finalizers and the
 // spec, written as the API server writes them. unknown are the fields of the spec that the types do not have.
-func normalPod(pod map[string]any) (out map[string]any, unknown []string, err error) {
+func normalPod(pod map[string]any) (out map[string]any, unknown []unknownField, err error) {
 	spec := table(pod, "spec")
 	var typed corev1.PodSpec
 	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(spec, &typed, true)
 	if strict, ok := runtime.AsStrictDecodingError(err); ok {
 		for _, e := range strict.Errors() {
-			unknown = append(unknown, e.Error())
+			unknown = append(unknown, newUnknownField(spec, e))
 		}
 		err = nil
 	}

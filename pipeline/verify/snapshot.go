@@ -4,7 +4,9 @@
 package verify
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -72,6 +74,13 @@ func (s *Snapshot) Pods() int { return len(s.pods) }
 
 // knows reports whether the objects of a kind were read.
 func (s *Snapshot) knows(kind string) bool { return s.kinds[kind] }
+
+// olderThan reports whether the API server is known to be of a version before 1.MINOR.
+func (s *Snapshot) olderThan(minor int) bool {
+	its := 0
+	_, err := fmt.Sscanf(strings.TrimPrefix(s.KubernetesVersion, "v"), "1.%d", &its)
+	return err == nil && its < minor
+}
 
 // unread returns what was not read, for the report.
 func (s *Snapshot) unread() []string {
