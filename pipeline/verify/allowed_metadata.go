@@ -50,6 +50,8 @@ func (p *compared) annotation(c change) bool {
 	switch key := c.last(); {
 	case key == "kubernetes.io/limit-ranger" && c.want == nil:
 		return true
+	case key == lastApplied:
+		return p.origin.direct.Kind == "Pod" // kubectl apply
 	case key == "kubectl.kubernetes.io/restartedAt":
 		return true // kubectl rollout restart
 	case key == jobIndexAnnotation:
@@ -70,8 +72,8 @@ func (p *compared) controllerSet(c change) bool {
 	if p.origin.direct.builtIn() {
 		return false
 	}
-	entries := managers(p.pod)
-	return len(entries) > 0 && entries[0].owns(c.path)
+	by := creator(managers(p.pod), p.pod)
+	return by != nil && by.owns(c.path)
 }
 
 // appArmorAnnotation begins the annotation that was the field appArmorProfile before Kubernetes 1.30, followed by the name

@@ -76,8 +76,11 @@ func (v *verifier) causeOf(p *compared, c change, inTemplate bool) Cause {
 		return v.workloadCause(p, c)
 	}
 	entries := managers(p.pod)
-	for _, m := range entries[min(1, len(entries)):] {
-		if c.found != nil && m.subresource != "status" && m.owns(c.path) && !entries[0].owns(c.path) {
+	first := creator(entries, p.pod)
+	for _, m := range entries {
+		// Without the creator, only what has a subresource of its own is known to have come later.
+		isLater := m.subresource != "" || first != nil && m.time.After(first.time)
+		if c.found != nil && isLater && m.subresource != "status" && m.owns(c.path) && (first == nil || !first.owns(c.path)) {
 			return Cause{Kind: CauseUpdate, By: []string{m.name}, Certain: true, Time: m.time}
 		}
 	}
@@ -85,15 +88,15 @@ func (v *verifier) causeOf(p *compared, c change, inTemplate bool) Cause {
 		return Cause{Kind: CauseAdmission, By: done, Certain: true}
 	}
 	webhooks := v.webhooksOf(p)
-	if len(entries) == 0 || c.found == nil && len(later(entries)) > 0 {
+	if first == nil || c.found == nil && wroteLater(entries, first) {
 		return Cause{Kind: CauseUnknown, By: webhooks}
 	}
 	return Cause{Kind: CauseAdmission, By: webhooks}
 }
 
-// later are the managers that wrote to an object after its creation, but for its status.
-func later(entries []manager) []manager {
-	return slices.DeleteFunc(slices.Clone(entries[1:]), func(m manager) bool { return m.subresource != "" })
+// wroteLater reports whether somebody wrote to an object after it was created, but for its subresources.
+func wroteLater(entries []manager, first *manager) bool {
+	return slices.ContainsFunc(entries, func(m manager) bool { return m.subresource == "" && m.time.After(first.time) })
 }
 
 // workloadCause is who changed the template of a workload, by the managers of the object at the top.

@@ -18,7 +18,7 @@ type manager struct {
 	fields                       map[string]any
 }
 
-// managers returns who set fields of an object, the first one first: of a pod, who created it.
+// managers returns who set fields of an object, by the time of their last write.
 func managers(obj map[string]any) []manager {
 	var out []manager
 	for _, entry := range list(obj, "metadata", "managedFields") {
@@ -29,6 +29,23 @@ func managers(obj map[string]any) []manager {
 		})
 	}
 	slices.SortStableFunc(out, func(a, b manager) int { return a.time.Compare(b.time) })
+	return out
+}
+
+// creator returns the entry of who created an object, or nil where that is not known: whoever writes once more gets another
+// time, and of two who wrote in the second of the creation nobody can tell which one it was.
+func creator(entries []manager, obj map[string]any) *manager {
+	var out *manager
+	at := created(obj)
+	for i, m := range entries {
+		switch {
+		case m.subresource != "" || at.IsZero() || !m.time.Equal(at):
+		case out != nil:
+			return nil
+		default:
+			out = &entries[i]
+		}
+	}
 	return out
 }
 

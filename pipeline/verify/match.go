@@ -216,14 +216,14 @@ func (m *matching) finish(out *result) {
 // foreign says what is known of a pod that no commit has.
 func (m *matching) foreign() string {
 	by := ""
-	if entries := managers(m.pod); len(entries) > 0 && entries[0].name != "" {
-		by = "; it was created by " + entries[0].name
+	if first := creator(managers(m.pod), m.pod); first != nil && first.name != "" {
+		by = "; it was created by " + first.name
 	}
 	if m.origin.direct.Kind == "Pod" {
 		return "no commit has this pod, and nothing controls it" + by
 	}
-	if top := managers(m.origin.top); len(top) > 0 && top[0].name != "" {
-		by = "; it was created by " + top[0].name
+	if first := creator(managers(m.origin.top), m.origin.top); first != nil && first.name != "" {
+		by = "; it was created by " + first.name
 	}
 	return fmt.Sprintf("no commit has %s%s", m.origin.workloads[0], by)
 }

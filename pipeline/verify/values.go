@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/prerig/prerig/pipeline/credential"
@@ -39,6 +40,17 @@ const hidden = "***"
 // secretName is in the names of variables whose values are credentials, whatever they look like.
 var secretName = regexp.MustCompile(`(?i)passw|token|secret|credential|api_?key|private_?key`)
 
+// lastApplied is the annotation in which kubectl apply keeps the whole object, with the values of all its variables.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// secretNames are fields that name Secrets and files, and are none themselves.
+var secretNames = []string{"secretName", "secretNamespace", "secretFile"}
+
+// isSecret reports whether a text below a key is a credential by the name of the key.
+func isSecret(key string) bool {
+	return key == lastApplied || secretName.MatchString(key) && !slices.Contains(secretNames, key)
+}
+
 // shown returns a change without credentials: what a webhook puts into a pod is in no repository, and more people may read
 // a report than the cluster.
 func (c change) shown() change {
@@ -48,7 +60,14 @@ func (c change) shown() change {
 			return c
 		}
 	}
-	c.want, c.found = withoutCredentials(c.want), withoutCredentials(c.found)
+	last := c.path[len(c.path)-1]
+	hide := func(v any) any {
+		if _, ok := v.(string); ok && !last.element && isSecret(last.key) {
+			return masked(v)
+		}
+		return withoutCredentials(v)
+	}
+	c.want, c.found = hide(c.want), hide(c.found)
 	return c
 }
 
@@ -60,8 +79,8 @@ func masked(v any) any {
 	return hidden
 }
 
-// withoutCredentials returns a value in which texts that are credentials, and values of variables with names of such, are
-// hidden.
+// withoutCredentials returns a value in which texts that are credentials, and those of keys and variables with names of such,
+// are hidden.
 func withoutCredentials(v any) any {
 	switch v := v.(type) {
 	case string:
@@ -71,6 +90,10 @@ func withoutCredentials(v any) any {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for key, value := range v {
+			if _, ok := value.(string); ok && isSecret(key) {
+				out[key] = masked(value)
+				continue
+			}
 			out[key] = withoutCredentials(value)
 		}
 		if name, ok := v["name"].(string); ok && secretName.MatchString(name) {

@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestCreator takes who created an object for its creator, and not who is left of those that wrote to it.
+func TestCreator(t *testing.T) {
+	const at = "2026-01-02T03:04:05Z"
+	for name, c := range map[string]struct{ entries, by string }{
+		"created":                 {`{manager: one, time: "2026-01-02T03:04:05Z"}, {manager: two, time: "2026-01-02T03:05:00Z"}`, "one"},
+		"the creator wrote again": {`{manager: one, time: "2026-01-02T03:06:00Z"}, {manager: two, time: "2026-01-02T03:05:00Z"}`, ""},
+		"a status in that second": {`{manager: kubelet, subresource: status, time: "2026-01-02T03:04:05Z"}, {manager: one, time: "2026-01-02T03:04:05Z"}`, "one"},
+		"only a status":           {`{manager: kubelet, subresource: status, time: "2026-01-02T03:04:05Z"}`, ""},
+		"two in the same second":  {`{manager: one, time: "2026-01-02T03:04:05Z"}, {manager: two, time: "2026-01-02T03:04:05Z"}`, ""},
+		"no entries":              {``, ""},
+		"an entry without a time": {`{manager: one}`, ""},
+	} {
+		obj := parse(t, fmt.Sprintf(`{metadata: {creationTimestamp: %q, managedFields: [%s]}}`, at, c.entries))
+		by := ""
+		if first := creator(managers(obj), obj); first != nil {
+			by = first.name
+		}
+		if by != c.by {
+			t.Errorf("%s: by %q, want %q", name, by, c.by)
+		}
+	}
+}
+
+// TestCauseWithoutACreator says that nobody knows, where the creator's entry has a later time.
+func TestCauseWithoutACreator(t *testing.T) {
+	const spec = `spec: {containers: [{name: a, image: "a:2"}], ephemeralContainers: [{name: shell, image: "s:1"}]}`
+	const image = `fieldsV1: {"f:spec": {"f:containers": {'k:{"name":"a"}': {"f:image": {}}}}}`
+	const shell = `fieldsV1: {"f:spec": {"f:ephemeralContainers": {'k:{"name":"shell"}': {".": {}}}}}`
+	causes := func(entries string) map[string]CauseKind {
+		pod := verifyOne(t, `spec: {containers: [{name: a, image: "a:1"}]}`,
+			fmt.Sprintf(`{metadata: {creationTimestamp: "2026-01-02T03:04:05Z", managedFields: [%s]}, %s}`, entries, spec), &Snapshot{}, Options{})
+		out := map[string]CauseKind{}
+		for _, d := range pod.Differences {
+			out[d.Field] = d.Cause.Kind
+		}
+		return out
+	}
+	const debug = `{manager: kubectl, subresource: ephemeralcontainers, time: "2026-01-02T03:06:00Z", ` + shell + `}`
+	for name, c := range map[string]struct {
+		entries string
+		image   CauseKind
+	}{
+		"by the creator":      {`{manager: one, time: "2026-01-02T03:04:05Z", ` + image + `}`, CauseAdmission},
+		"later":               {`{manager: one, time: "2026-01-02T03:04:05Z", fieldsV1: {"f:spec": {"f:dnsPolicy": {}}}}, {manager: two, time: "2026-01-02T03:05:00Z", ` + image + `}`, CauseUpdate},
+		"the creator is gone": {`{manager: one, time: "2026-01-02T03:05:00Z", ` + image + `}, {manager: two, time: "2026-01-02T03:04:30Z", fieldsV1: {"f:metadata": {}}}`, CauseUnknown},
+	} {
+		got := causes(c.entries + ", " + debug)
+		if got["spec.containers[a].image"] != c.image || got["spec.ephemeralContainers[shell]"] != CauseUpdate {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
