@@ -16,14 +16,27 @@ import (
 // Audit is what an API server's audit log tells about the creation of pods: which webhooks changed them. The zero value
 // knows nothing.
 type Audit struct {
-	pods map[string][]mutation // by namespace/name
+	pods map[string][]creation // by namespace/name
+}
+
+// creation is that of a pod. Its uid is empty where the log does not have it.
+type creation struct {
+	uid       string
+	mutations []mutation
 }
 
 // mutation is what a webhook did to a pod.
 type mutation struct {
 	webhook string
-	// paths are the JSON pointers of its patch, without indices of lists; empty where the log does not have it.
-	paths []string
+	// patch are the places that its patch touches; empty where the log does not have it.
+	patch []patched
+}
+
+// patched is a place that a patch touches.
+type patched struct {
+	pointer string // a JSON pointer
+	// value is what an add or a replace puts there.
+	value any
 }
 
 // auditEvent is what is read of an event of audit.k8s.io/v1.
@@ -36,6 +49,7 @@ type auditEvent struct {
 	ResponseObject struct {
 		Metadata struct {
 			Name string `json:"name"`
+			UID  string `json:"uid"`
 		} `json:"metadata"`
 	} `json:"responseObject"`
 	Annotations map[string]string `json:"annotations"`
@@ -93,61 +107,24 @@ func (a *Audit) add(e auditEvent) {
 		m := mutation{webhook: done.Configuration + "/" + done.Webhook}
 		var patch struct {
 			Patch []struct {
-				Path  string
-				Value any
+				Path, From, Op string
+				Value          any
 			}
 		}
 		if json.Unmarshal([]byte(e.Annotations[patchAnnotation+round]), &patch) == nil {
 			for _, p := range patch.Patch {
-				m.paths = append(m.paths, p.Path)
+				m.patch = append(m.patch, patched{p.Path, p.Value})
+				if p.Op == "move" {
+					m.patch = append(m.patch, patched{pointer: p.From})
+				}
 			}
 		}
 		found = append(found, m)
 	}
 	slices.SortFunc(found, func(x, y mutation) int { return strings.Compare(x.webhook, y.webhook) })
 	if a.pods == nil {
-		a.pods = map[string][]mutation{}
+		a.pods = map[string][]creation{}
 	}
-	a.pods[e.ObjectRef.Namespace+"/"+name] = found
-}
-
-// webhooks returns the webhooks that the log says have changed a field of a pod when it was created. It is false where the
-// log does not have the pod, or does not tell.
-func (a *Audit) webhooks(pod map[string]any, c change) ([]string, bool) {
-	if a == nil {
-		return nil, false
-	}
-	ref := refOf(pod)
-	found := a.pods[ref.Namespace+"/"+ref.Name]
-	var all, touching []string
-	for _, m := range found {
-		all = append(all, m.webhook)
-		if slices.ContainsFunc(m.paths, func(pointer string) bool { return touches(pointer, c) }) {
-			touching = append(touching, m.webhook)
-		}
-	}
-	all, touching = slices.Compact(all), slices.Compact(touching)
-	switch {
-	case len(touching) > 0:
-		return touching, true
-	case len(all) == 1:
-		return all, true
-	}
-	return nil, false
-}
-
-// touches reports whether a JSON pointer may be about a field: their keys are the same as far as both go. Indices of lists
-// are not compared, as the lists may have been changed since.
-func touches(pointer string, c change) bool {
-	parts := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
-	for i, s := range c.path {
-		if i >= len(parts) {
-			return true
-		}
-		part := strings.NewReplacer("~1", "/", "~0", "~").Replace(parts[i])
-		if !s.element && part != s.key {
-			return false
-		}
-	}
-	return true
+	key := e.ObjectRef.Namespace + "/" + name
+	a.pods[key] = append(a.pods[key], creation{e.ResponseObject.Metadata.UID, found})
 }

@@ -121,26 +121,3 @@ func TestMatches(t *testing.T) {
 		}
 	}
 }
-
-// TestAudit names the webhook whose patch touches a field.
-func TestAudit(t *testing.T) {
-	var a Audit
-	err := a.Read(strings.NewReader(`
-{"stage":"ResponseComplete","verb":"create","objectRef":{"resource":"pods","namespace":"shop","name":"web"},"annotations":{"mutation.webhook.admission.k8s.io/round_0_index_0":"{\"configuration\":\"one\",\"webhook\":\"a\",\"mutated\":true}","patch.webhook.admission.k8s.io/round_0_index_0":"{\"patch\":[{\"op\":\"add\",\"path\":\"/metadata/labels/x.io~1y\",\"value\":\"z\"}]}","mutation.webhook.admission.k8s.io/round_0_index_1":"{\"configuration\":\"two\",\"webhook\":\"b\",\"mutated\":true}"}}
-{"stage":"ResponseComplete","verb":"list","objectRef":{"resource":"pods"}}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pod := parse(t, `{apiVersion: v1, kind: Pod, metadata: {name: web, namespace: shop}}`)
-	label := change{path: []step{{key: "metadata"}, {key: "labels"}, {key: "x.io/y"}}}
-	if by, ok := a.webhooks(pod, label); !ok || !cmp.Equal(by, []string{"one/a"}) {
-		t.Errorf("the label is by %v, %t", by, ok)
-	}
-	if by, ok := a.webhooks(pod, change{path: []step{{key: "spec"}, {key: "hostPID"}}}); ok {
-		t.Errorf("a field that no patch has is by %v", by)
-	}
-	if err := a.Read(strings.NewReader("{\n")); err == nil {
-		t.Error("what is no audit log was read")
-	}
-}

@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package verify
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// creationOf returns what the log has of the creation of a pod: by its uid, else the last one of its name.
+func (a *Audit) creationOf(pod map[string]any) (creation, bool) {
+	ref, uid := refOf(pod), text(pod, "metadata", "uid")
+	for _, c := range slices.Backward(a.pods[ref.Namespace+"/"+ref.Name]) {
+		if c.uid == "" || uid == "" || c.uid == uid {
+			return c, true
+		}
+	}
+	return creation{}, false
+}
+
+// webhooks returns the webhooks that the log says have changed a field of a pod when it was created. It is false where the
+// log does not have the pod, or does not tell.
+func (a *Audit) webhooks(pod map[string]any, c change) ([]string, bool) {
+	if a == nil {
+		return nil, false
+	}
+	its, ok := a.creationOf(pod)
+	if !ok {
+		return nil, false
+	}
+	var all, touching []string
+	silent := false // without a patch, nobody knows what it was
+	for _, m := range its.mutations {
+		all = append(all, m.webhook)
+		silent = silent || len(m.patch) == 0
+		if slices.ContainsFunc(m.patch, func(p patched) bool { return p.touches(pod, c) }) {
+			touching = append(touching, m.webhook)
+		}
+	}
+	all, touching = slices.Compact(all), slices.Compact(touching)
+	switch {
+	case len(touching) > 0:
+		return touching, true
+	case len(all) == 1 && silent:
+		return all, true
+	}
+	return nil, false
+}
+
+// touches reports whether a patch is about a field: its keys and elements are the same as far as both go.
+func (p patched) touches(pod map[string]any, c change) bool {
+	parts := strings.Split(strings.TrimPrefix(p.pointer, "/"), "/")
+	if c.order && len(parts) > len(c.path)+1 {
+		return false // it changes an element, not where it is
+	}
+	var at any = pod
+	list := ""
+	for i, s := range c.path {
+		if i >= len(parts) {
+			return p.puts(c.path[i:], c.found)
+		}
+		part := strings.NewReplacer("~1", "/", "~0", "~").Replace(parts[i])
+		switch {
+		case !s.element && part != s.key:
+			return false
+		case !s.element:
+			m, _ := at.(map[string]any)
+			at, list = m[s.key], s.key
+		case i == len(parts)-1 && p.value != nil: // an element as a whole, by what tells it from others
+			if identity(p.value, elementKeys[list]).key != strings.SplitN(s.key, "#", 2)[0] {
+				return false
+			}
+		default:
+			var same bool
+			if at, same = element(at, list, s.key, part); !same {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// element returns the element of a list by its identity, and whether a part of a JSON pointer may be its index. That of an element
+// which is not there any more can be any.
+func element(at any, list, key, part string) (any, bool) {
+	elements, _ := at.([]any)
+	steps, by := index(elements, elementKeys[list])
+	for i, s := range steps {
+		if s.key == key {
+			return by[key], part == strconv.Itoa(i)
+		}
+	}
+	return nil, true
+}
+
+// puts reports whether what a patch puts somewhere has, below a path, the value that was found. What it removes, and what was
+// removed, cannot be told from its value.
+func (p patched) puts(path []step, found any) bool {
+	if p.value == nil || found == nil {
+		return true
+	}
+	at := p.value
+	list := ""
+	for _, s := range path {
+		switch v := at.(type) {
+		case map[string]any:
+			at, list = v[s.key], s.key
+		case []any:
+			_, by := index(v, elementKeys[list])
+			at = by[s.key]
+		default:
+			return false
+		}
+	}
+	if _, isMap := found.(map[string]any); isMap {
+		return at != nil // the API server may have added defaults
+	}
+	return at != nil && (reflect.DeepEqual(at, found) || sameJSON(at, found))
+}
