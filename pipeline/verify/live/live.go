@@ -31,25 +31,31 @@ type Resource struct {
 	// Needed says that nothing can be compared without it. Others are left out where they may not be read, and the report
 	// says so.
 	Needed bool
+	// Earlier are versions that clusters without this one may have. With some, a cluster without any has no such objects.
+	Earlier []string
 }
 
 // Resources are all that are listed, with the verb list alone.
 var Resources = []Resource{
-	{resource("", "pods"), "Pod", false, true},
-	{resource("apps", "replicasets"), "ReplicaSet", false, false},
-	{resource("apps", "deployments"), "Deployment", false, false},
-	{resource("apps", "statefulsets"), "StatefulSet", false, false},
-	{resource("apps", "daemonsets"), "DaemonSet", false, false},
-	{resource("apps", "controllerrevisions"), "ControllerRevision", false, false},
-	{resource("batch", "jobs"), "Job", false, false},
-	{resource("batch", "cronjobs"), "CronJob", false, false},
-	{resource("", "replicationcontrollers"), "ReplicationController", false, false},
-	{resource("", "serviceaccounts"), "ServiceAccount", false, false},
-	{resource("", "limitranges"), "LimitRange", false, false},
-	{resource("", "namespaces"), "Namespace", true, false},
-	{resource("scheduling.k8s.io", "priorityclasses"), "PriorityClass", true, false},
-	{resource("node.k8s.io", "runtimeclasses"), "RuntimeClass", true, false},
-	{resource("admissionregistration.k8s.io", "mutatingwebhookconfigurations"), "MutatingWebhookConfiguration", true, false},
+	{GroupVersionResource: resource("", "pods"), Kind: "Pod", Needed: true},
+	{GroupVersionResource: resource("apps", "replicasets"), Kind: "ReplicaSet"},
+	{GroupVersionResource: resource("apps", "deployments"), Kind: "Deployment"},
+	{GroupVersionResource: resource("apps", "statefulsets"), Kind: "StatefulSet"},
+	{GroupVersionResource: resource("apps", "daemonsets"), Kind: "DaemonSet"},
+	{GroupVersionResource: resource("apps", "controllerrevisions"), Kind: "ControllerRevision"},
+	{GroupVersionResource: resource("batch", "jobs"), Kind: "Job"},
+	{GroupVersionResource: resource("batch", "cronjobs"), Kind: "CronJob"},
+	{GroupVersionResource: resource("", "replicationcontrollers"), Kind: "ReplicationController"},
+	{GroupVersionResource: resource("", "serviceaccounts"), Kind: "ServiceAccount"},
+	{GroupVersionResource: resource("", "limitranges"), Kind: "LimitRange"},
+	{GroupVersionResource: resource("", "namespaces"), Kind: "Namespace", Cluster: true},
+	{GroupVersionResource: resource("scheduling.k8s.io", "priorityclasses"), Kind: "PriorityClass", Cluster: true},
+	{GroupVersionResource: resource("node.k8s.io", "runtimeclasses"), Kind: "RuntimeClass", Cluster: true},
+	{GroupVersionResource: resource("admissionregistration.k8s.io", "mutatingwebhookconfigurations"), Kind: "MutatingWebhookConfiguration", Cluster: true},
+	{
+		GroupVersionResource: resource("admissionregistration.k8s.io", "mutatingadmissionpolicies"), Kind: "MutatingAdmissionPolicy", Cluster: true,
+		Earlier: []string{"v1beta1", "v1alpha1"},
+	},
 }
 
 func resource(group, name string) schema.GroupVersionResource {
@@ -160,8 +166,26 @@ type part struct {
 	unread  bool
 }
 
-// read lists a resource in the namespaces.
-func (r *reader) read(ctx context.Context, one Resource) (out part, err error) {
+// read lists a resource in the namespaces, of the first of its versions that the cluster has.
+func (r *reader) read(ctx context.Context, one Resource) (part, error) {
+	out, err := r.readVersion(ctx, one)
+	for _, version := range one.Earlier {
+		if !apierrors.IsNotFound(err) {
+			break
+		}
+		one.Version = version
+		out, err = r.readVersion(ctx, one)
+	}
+	switch {
+	case err == nil || len(one.Earlier) > 0 && apierrors.IsNotFound(err):
+		return out, nil
+	case !one.Needed && (apierrors.IsForbidden(err) || apierrors.IsNotFound(err)):
+		return part{unread: true}, nil
+	}
+	return part{}, fmt.Errorf("listing %s: %w", one.Resource, err)
+}
+
+func (r *reader) readVersion(ctx context.Context, one Resource) (out part, err error) {
 	switch {
 	case one.Cluster || len(r.namespaces) == 0:
 		out.objects, err = r.list(ctx, one, "", nil)
@@ -172,13 +196,7 @@ func (r *reader) read(ctx context.Context, one Resource) (out part, err error) {
 			out.objects, err = r.each(ctx, one)
 		}
 	}
-	switch {
-	case err == nil:
-		return out, nil
-	case !one.Needed && (apierrors.IsForbidden(err) || apierrors.IsNotFound(err)):
-		return part{unread: true}, nil
-	}
-	return part{}, fmt.Errorf("listing %s: %w", one.Resource, err)
+	return out, err
 }
 
 // each lists a resource in one namespace after the other.
