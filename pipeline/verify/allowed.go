@@ -154,15 +154,33 @@ func (p *compared) priority(c change) bool {
 	return c.found == policy || policy == "" && c.found == "PreemptLowerPriority"
 }
 
+// account returns the service account of the committed pod, or nil.
+func (p *compared) account() map[string]any {
+	name := text(p.want, "spec", "serviceAccountName")
+	if name == "" {
+		name = "default"
+	}
+	return p.v.snapshot.objects[newRef("v1", "ServiceAccount", refOf(p.pod).Namespace, name)]
+}
+
+// mountsToken reports whether the pod gets the token of its account: it says so itself, or else the account, unless that
+// was changed since.
+func (p *compared) mountsToken() bool {
+	if says := at(p.want, "spec", "automountServiceAccountToken"); says != nil {
+		return says != false
+	}
+	account := p.account()
+	return at(account, "automountServiceAccountToken") != false || changed(account).After(created(p.pod))
+}
+
+// secretTokens is the minor version of Kubernetes since which accounts have no Secrets with tokens of their own accord.
+const secretTokens = 24
+
 func (p *compared) pullSecret(c change) bool {
 	if c.want != nil || len(list(p.want, "spec", "imagePullSecrets")) > 0 {
 		return false
 	}
-	account := text(p.want, "spec", "serviceAccountName")
-	if account == "" {
-		account = "default"
-	}
-	obj := p.v.snapshot.objects[newRef("v1", "ServiceAccount", refOf(p.pod).Namespace, account)]
+	obj := p.account()
 	if obj == nil {
 		return !p.v.snapshot.knows("ServiceAccount")
 	}
@@ -175,13 +193,13 @@ const accountVolumePrefix = "kube-api-access-"
 // accountVolume allows the volume that the admission of service accounts adds, if it holds nothing else.
 func (p *compared) accountVolume(c change) bool {
 	volume, ok := c.found.(map[string]any)
-	if !ok || c.want != nil || at(p.want, "spec", "automountServiceAccountToken") == false {
+	if !ok || c.want != nil || !p.mountsToken() {
 		return false
 	}
 	name := text(volume, "name")
-	if secret := text(volume, "secret", "secretName"); secret == name { // before Kubernetes 1.21
+	if secret := text(volume, "secret", "secretName"); secret == name {
 		account := text(p.found, "spec", "serviceAccountName")
-		return strings.HasPrefix(name, account+"-token-") && len(volume) == 2
+		return p.v.snapshot.olderThan(secretTokens) && strings.HasPrefix(name, account+"-token-") && len(volume) == 2
 	}
 	if !strings.HasPrefix(name, accountVolumePrefix) || len(volume) != 2 {
 		return false
