@@ -45,7 +45,10 @@ func (s *Snapshot) originOf(pod map[string]any, registry *workload.Registry) ori
 		obj := s.objects[r]
 		if i == 0 {
 			o.direct, o.owner = r, obj
-			o.forged = obj != nil && text(obj, "metadata", "uid") != text(ref, "uid")
+			if obj != nil && text(obj, "metadata", "uid") != text(ref, "uid") {
+				// A pod that is being deleted outlives its owner, of which there may be a new one by now.
+				o.owner, o.forged = nil, at(pod, "metadata", "deletionTimestamp") == nil
+			}
 		}
 		if obj == nil {
 			above = append(above, guessed(pod, r)...)

@@ -41,7 +41,7 @@ type Cluster struct {
 	Ignore []string
 	// Interval is how long to wait between two looks.
 	Interval time.Duration
-	// Changed is told what was found when other pods are wrong than at the last look. It may be nil.
+	// Changed is told what was found at the first look, and when other pods are wrong than at the last one. It may be nil.
 	Changed func(ctx context.Context, found Found) error
 }
 
@@ -69,8 +69,8 @@ type Watcher struct {
 
 	mu    sync.Mutex
 	found Found
-	// told is what was told last: the wrong pods.
-	told string
+	// told is what was told last: the wrong pods. Before anything is told it is nil, as others may have been told before a restart.
+	told *string
 	// seen are the newest commits of earlier looks, the newest first: the mirror need not have what is between them.
 	seen []git.Hash
 }
@@ -121,7 +121,7 @@ func (w *Watcher) Look(ctx context.Context) {
 	}
 	w.setFound(found)
 	now := summaryOf(report)
-	if now == w.told {
+	if w.told != nil && now == *w.told {
 		return
 	}
 	w.log.Info("compared a cluster with what is committed", "cluster", w.cluster.Name, "commit", report.Commit.ID, "pods", len(report.Pods), "wrong", found.Wrong)
@@ -131,7 +131,7 @@ func (w *Watcher) Look(ctx context.Context) {
 			return
 		}
 	}
-	w.told = now
+	w.told = &now
 }
 
 func (w *Watcher) setFound(found Found) {
