@@ -33,13 +33,14 @@ func managers(obj map[string]any) []manager {
 }
 
 // creator returns the entry of who created an object, or nil where that is not known: whoever writes once more gets another
-// time, and of two who wrote in the second of the creation nobody can tell which one it was.
+// time, and of two who wrote as it was created nobody can tell which one it was. The API server takes the two times one after
+// the other, in whole seconds.
 func creator(entries []manager, obj map[string]any) *manager {
 	var out *manager
 	at := created(obj)
 	for i, m := range entries {
 		switch {
-		case m.subresource != "" || at.IsZero() || !m.time.Equal(at):
+		case m.subresource != "" || at.IsZero() || m.time.Sub(at).Abs() > time.Second:
 		case out != nil:
 			return nil
 		default:
