@@ -77,9 +77,9 @@ func (v *verifier) causeOf(p *compared, c change, inTemplate bool) Cause {
 	}
 	entries := managers(p.pod)
 	first := creator(entries, p.pod)
-	for _, m := range entries {
+	for i, m := range entries {
 		// Without the creator, only what has a subresource of its own is known to have come later.
-		isLater := m.subresource != "" || first != nil && m.time.After(first.time)
+		isLater := m.subresource != "" || first != nil && first != &entries[i]
 		if c.found != nil && isLater && m.subresource != "status" && m.owns(c.path) && (first == nil || !first.owns(c.path)) {
 			return Cause{Kind: CauseUpdate, By: []string{m.name}, Certain: true, Time: m.time}
 		}
@@ -96,7 +96,12 @@ func (v *verifier) causeOf(p *compared, c change, inTemplate bool) Cause {
 
 // wroteLater reports whether somebody wrote to an object after it was created, but for its subresources.
 func wroteLater(entries []manager, first *manager) bool {
-	return slices.ContainsFunc(entries, func(m manager) bool { return m.subresource == "" && m.time.After(first.time) })
+	for i, m := range entries {
+		if m.subresource == "" && first != &entries[i] {
+			return true
+		}
+	}
+	return false
 }
 
 // workloadCause is who changed the template of a workload, by the managers of the object at the top.

@@ -16,8 +16,9 @@ func TestCreator(t *testing.T) {
 		"the creator wrote again": {`{manager: one, time: "2026-01-02T03:06:00Z"}, {manager: two, time: "2026-01-02T03:05:00Z"}`, ""},
 		"a status in that second": {`{manager: kubelet, subresource: status, time: "2026-01-02T03:04:05Z"}, {manager: one, time: "2026-01-02T03:04:05Z"}`, "one"},
 		"only a status":           {`{manager: kubelet, subresource: status, time: "2026-01-02T03:04:05Z"}`, ""},
-		"the next second began":    {`{manager: one, time: "2026-01-02T03:04:06Z"}, {manager: two, time: "2026-01-02T03:05:00Z"}`, "one"},
+		"the next second began":   {`{manager: one, time: "2026-01-02T03:04:06Z"}, {manager: two, time: "2026-01-02T03:05:00Z"}`, "one"},
 		"two in the same second":  {`{manager: one, time: "2026-01-02T03:04:05Z"}, {manager: two, time: "2026-01-02T03:04:05Z"}`, ""},
+		"two, one made the pod":   {`{manager: one, time: "2026-01-02T03:04:05Z"}, {manager: two, time: "2026-01-02T03:04:05Z", fieldsV1: {"f:spec": {"f:restartPolicy": {}}}}`, "two"},
 		"no entries":              {``, ""},
 		"an entry without a time": {`{manager: one}`, ""},
 	} {

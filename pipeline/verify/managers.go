@@ -33,21 +33,27 @@ func managers(obj map[string]any) []manager {
 }
 
 // creator returns the entry of who created an object, or nil where that is not known: whoever writes once more gets another
-// time, and of two who wrote as it was created nobody can tell which one it was. The API server takes the two times one after
+// time, and of two who wrote as it was created only what a pod is created with tells which one it was. The API server takes the two times one after
 // the other, in whole seconds.
 func creator(entries []manager, obj map[string]any) *manager {
-	var out *manager
+	var near, made []*manager
 	at := created(obj)
 	for i, m := range entries {
-		switch {
-		case m.subresource != "" || at.IsZero() || m.time.Sub(at).Abs() > time.Second:
-		case out != nil:
-			return nil
-		default:
-			out = &entries[i]
+		if m.subresource != "" || at.IsZero() || m.time.Sub(at).Abs() > time.Second {
+			continue
+		}
+		near = append(near, &entries[i])
+		if m.owns([]step{{key: "spec"}, {key: "restartPolicy"}}) { // nobody can set it later
+			made = append(made, &entries[i])
 		}
 	}
-	return out
+	if len(near) > 1 {
+		near = made
+	}
+	if len(near) != 1 {
+		return nil
+	}
+	return near[0]
 }
 
 // owns reports whether the manager has set the field at a path, or something in it.
