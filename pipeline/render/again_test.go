@@ -58,6 +58,7 @@ func renderOnce() {
 // TestARendererThatFailsLaterIsNoHarm: what is wrong with a process that was used before is nothing that a render shows.
 func TestARendererThatFailsLaterIsNoHarm(t *testing.T) {
 	p := pool(t, render.Options{Command: []string{os.Args[0], "once"}})
+	p.LetWait()
 	r := request("app")
 	r.Trust = "one"
 	for range 3 {
@@ -85,6 +86,7 @@ func TestRenderersAreUsedAgain(t *testing.T) {
 	files["chart/templates/a.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 	source := build(t, files)
 	p := pool(t, render.Options{})
+	p.LetWait()
 	at := func(path, trust string) (*render.Response, error) {
 		r := request(path)
 		if path == "chart" {
@@ -141,6 +143,7 @@ func TestReadsOfARenderThatIsRepeatedCountOnce(t *testing.T) {
 	files["broken/large.yaml"] = "a: [\n#" + strings.Repeat("x", 4<<10) + "\n"
 	source := build(t, files)
 	p := pool(t, render.Options{})
+	p.LetWait()
 	r := request("app")
 	r.Limits.Read.TotalBytes = 6 << 10
 	view := tree.NewView(source, r.Limits.Read)

@@ -6,6 +6,7 @@ package render
 import (
 	"runtime"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -42,3 +43,6 @@ func (p *Pool) Waiting() (pids []int) {
 
 // LetAsk bounds the questions of a render, in bytes.
 func (p *Pool) LetAsk(bytes int) { p.asking = bytes }
+
+// LetWait has processes wait for as long as a test needs, however slow the machine is.
+func (p *Pool) LetWait() { p.sessions.patience = time.Hour }

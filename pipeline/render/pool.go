@@ -53,7 +53,8 @@ func NewPool(options Options) (*Pool, error) {
 		}
 	}
 	keepFiles()
-	p := &Pool{sessions: sessionPool{most: max(2, options.Warm)}, options: options, asking: maxQuestions, warm: make(chan *rendererProcess, options.Warm), wanted: make(chan struct{}, options.Warm), done: make(chan struct{})}
+	p := &Pool{sessions: sessionPool{most: max(2, options.Warm), patience: sessionIdle}, options: options, asking: maxQuestions,
+		warm: make(chan *rendererProcess, options.Warm), wanted: make(chan struct{}, options.Warm), done: make(chan struct{})}
 	for range options.Warm {
 		p.wanted <- struct{}{}
 	}

@@ -30,7 +30,8 @@ const (
 
 // sessionPool keeps renderers that have rendered, for others of the same trust. It is safe for concurrent use.
 type sessionPool struct {
-	most int // that wait
+	most     int           // that wait
+	patience time.Duration // for which they do
 
 	mu     sync.Mutex
 	closed bool
@@ -93,7 +94,7 @@ func (s *sessionPool) put(key string, worker *rendererProcess) {
 			gone = append(gone, s.idle[0])
 			s.idle = slices.Delete(s.idle, 0, 1)
 		}
-		one.expiry = time.AfterFunc(sessionIdle, func() {
+		one.expiry = time.AfterFunc(s.patience, func() {
 			if s.pick(func(other *idleRenderer) bool { return other == one }) != nil {
 				worker.killGroup()
 			}
