@@ -29,14 +29,20 @@ type Server struct {
 	URL string
 	// Requests counts what was asked.
 	Requests atomic.Int64
-	// Intercept may answer a request itself and then gives true.
+	// Intercept may answer a request itself and then gives true. It is set before the first request; InterceptNow sets it later.
 	Intercept func(w http.ResponseWriter, r *http.Request) bool
 	// Lose may say that a request is served, but its answer lost on the way.
 	Lose func(r *http.Request) bool
 	// Username and Password are asked for where they are set.
 	Username, Password string
 
-	backend atomic.Value // of handler
+	backend   atomic.Value // of handler
+	intercept atomic.Pointer[func(w http.ResponseWriter, r *http.Request) bool]
+}
+
+// InterceptNow is Intercept for a server that may be answering requests.
+func (s *Server) InterceptNow(intercept func(w http.ResponseWriter, r *http.Request) bool) {
+	s.intercept.Store(&intercept)
 }
 
 type gitHandler struct{ http.Handler }
@@ -67,6 +73,9 @@ func New(t testing.TB) *Server {
 			}
 		}
 		if s.Intercept != nil && s.Intercept(w, r) {
+			return
+		}
+		if now := s.intercept.Load(); now != nil && (*now)(w, r) {
 			return
 		}
 		if s.Lose != nil && s.Lose(r) {
