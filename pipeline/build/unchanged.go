@@ -39,13 +39,16 @@ func (l *UnchangedCache) Forget(pipeline string) {
 	delete(l.known, pipeline)
 }
 
-// UnchangedCheck is one look at a source, for one goroutine. What a policy's file holds is read once in it.
+// outsidePolicy is a policy that is not in the source: a file of the daemon, or an object of a cluster in a namespace.
+type outsidePolicy struct{ file, namespace, name string }
+
+// UnchangedCheck is one look at a source, for one goroutine. What a policy outside of it holds is read once.
 type UnchangedCheck struct {
 	looks    *UnchangedCache
 	builder  *Builder
 	snapshot *source.Snapshot
 	changes  map[string]*tree.Changes // since the trees of earlier looks; nil where they cannot be compared
-	files    map[string]string        // digests of the files of policies
+	policies map[outsidePolicy]string // their digests
 
 	unneeded []*tree.Footprint // of pipelines of which nothing was needed
 	unsure   bool              // of one of them it is not known where that comes from
@@ -53,7 +56,7 @@ type UnchangedCheck struct {
 
 // At begins a look.
 func (l *UnchangedCache) At(b *Builder, snapshot *source.Snapshot) *UnchangedCheck {
-	return &UnchangedCheck{looks: l, builder: b, snapshot: snapshot, changes: map[string]*tree.Changes{}, files: map[string]string{}}
+	return &UnchangedCheck{looks: l, builder: b, snapshot: snapshot, changes: map[string]*tree.Changes{}, policies: map[outsidePolicy]string{}}
 }
 
 // Needs is Builder.Needs for a state that the store gave and nobody changes.
@@ -95,31 +98,34 @@ func (l *UnchangedCheck) isUntouched(known cacheEntry) bool {
 	return changes != nil && !changes.Touch(known.at)
 }
 
-// policyDigests returns digests of the files and objects that a pipeline's policies are in.
+// policyDigests returns digests of a pipeline's policies that are not in the source.
 func (l *UnchangedCheck) policyDigests(e catalog.Entry) string {
 	var all strings.Builder
 	for _, ref := range e.Pipeline.Spec.Policies {
-		if ref.Name != "" {
-			content, err := l.builder.readObject(e.Pipeline.Metadata.Namespace, ref.Name)
-			fmt.Fprintf(&all, "%x %t\n", sha256.Sum256(content), err == nil)
+		policy := outsidePolicy{file: ref.File}
+		switch {
+		case ref.Name != "":
+			policy = outsidePolicy{namespace: e.Pipeline.Metadata.Namespace, name: ref.Name}
+		case ref.File == "":
 			continue
 		}
-		if ref.File == "" {
-			continue
-		}
-		sum, ok := l.files[ref.File]
+		sum, ok := l.policies[policy]
 		if !ok {
-			sum = l.builder.policyDigest(ref.File)
-			l.files[ref.File] = sum
+			sum = l.builder.policyDigest(policy)
+			l.policies[policy] = sum
 		}
 		all.WriteString(sum)
 	}
 	return all.String()
 }
 
-// policyDigest returns a digest of the file of a policy.
-func (b *Builder) policyDigest(file string) string {
-	content, err := b.readFile(file)
+// policyDigest returns a digest of a policy as it is now.
+func (b *Builder) policyDigest(policy outsidePolicy) string {
+	read := func() ([]byte, error) { return b.readFile(policy.file) }
+	if policy.name != "" {
+		read = func() ([]byte, error) { return b.readObject(policy.namespace, policy.name) }
+	}
+	content, err := read()
 	return fmt.Sprintf("%x %t\n", sha256.Sum256(content), err == nil)
 }
 
@@ -127,7 +133,7 @@ func (b *Builder) policyDigest(file string) string {
 // it comes from, as long as these pipelines, their states and the builder are what they were. It is for one goroutine at a time.
 type Unneeded struct {
 	root       string
-	files      map[string]string
+	policies   map[outsidePolicy]string
 	footprints []*tree.Footprint
 }
 
@@ -136,13 +142,13 @@ func (l *UnchangedCheck) Unneeded() *Unneeded {
 	if l.unsure {
 		return nil
 	}
-	return &Unneeded{l.snapshot.Tree.ID(), l.files, l.unneeded}
+	return &Unneeded{l.snapshot.Tree.ID(), l.policies, l.unneeded}
 }
 
 // Holds reports whether the finding is true for another snapshot of the source, too.
 func (u *Unneeded) Holds(b *Builder, snapshot *source.Snapshot) bool {
-	for file, sum := range u.files {
-		if b.policyDigest(file) != sum {
+	for policy, sum := range u.policies {
+		if b.policyDigest(policy) != sum {
 			return false
 		}
 	}

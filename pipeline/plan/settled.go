@@ -40,10 +40,7 @@ func (s *settledSource) holds(p *Planner, snapshot *source.Snapshot) bool {
 // statesBefore returns the states of pipelines as they were when only so much was stored, for what they say of the last render, see
 // queue.Job; nil where more is by now.
 func (p *Planner) statesBefore(entries []catalog.Entry, stored uint64) []*status.State {
-	out := make([]*status.State, len(entries))
-	for i, e := range entries {
-		out[i] = p.Store.Get(e.Key)
-	}
+	out := p.statesOf(entries)
 	if p.Store.Seen() != stored {
 		return nil
 	}

@@ -17,16 +17,21 @@ import (
 	"github.com/prerig/prerig/pipeline/status"
 )
 
+// policyText is the InjectionPolicy of a cluster, whatever its name.
+type policyText string
+
+func (p *policyText) Policy(string, string) ([]byte, error) { return []byte(*p), nil }
+
 // TestWhatIsRememberedOfASourceKeepsNothingFromRunning has a planner that remembers go through random changes, and another one, which
 // knows of nothing, look after it: that finds nothing more to run.
 func TestWhatIsRememberedOfASourceKeepsNothingFromRunning(t *testing.T) {
 	const n = 6
-	b := newBed(t, n, func(i int, url string) string {
-		if i == 0 {
-			return branches(i, url) + "  policies: [{file: mesh.yaml}]\n"
-		}
-		return branches(i, url)
-	})
+	pipeline := func(i int, url string) string {
+		return branches(i, url) + []string{"  policies: [{file: mesh.yaml}]\n", "  policies: [{name: mesh}]\n", ""}[min(i, 2)]
+	}
+	b := newBed(t, n, pipeline)
+	object := policyText("first")
+	b.planner.Builder.Objects = &object
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -35,7 +40,7 @@ func TestWhatIsRememberedOfASourceKeepsNothingFromRunning(t *testing.T) {
 		app, commit := name(r.IntN(n)), "none"
 		text := fmt.Sprint("kind: Deployment\nmetadata: {name: x", r.IntN(3), "}\n")
 		what := "nothing"
-		switch r.IntN(12) {
+		switch r.IntN(13) {
 		case 0, 1, 2, 3, 4:
 			what, commit = "docs", b.repository.Commit("docs", map[string]string{"docs/README.md": fmt.Sprint(step)})
 		case 5:
@@ -54,8 +59,11 @@ func TestWhatIsRememberedOfASourceKeepsNothingFromRunning(t *testing.T) {
 		case 10:
 			what = "a definition of " + app
 			i := r.IntN(n)
-			b.write(b.pipelines, name(i)+".yaml", strings.Replace(branches(i, b.repository.URL), "metadata: {", fmt.Sprintf("metadata: {labels: {step: %q}, ", fmt.Sprint(step)), 1))
+			b.write(b.pipelines, name(i)+".yaml", strings.Replace(pipeline(i, b.repository.URL), "metadata: {", fmt.Sprintf("metadata: {labels: {step: %q}, ", fmt.Sprint(step)), 1))
 			b.reload()
+		case 11:
+			what = "a policy of the cluster"
+			object = policyText(text)
 		}
 		if b.planner.IsSettled(b.event(commit).Changes) {
 			quick++
