@@ -29,12 +29,12 @@ func newTwoTeams(t *testing.T) *twoTeams {
 	w := &twoTeams{heads: map[string]*heads{"shop": {}, "evil": {}}, registered: map[string][]v1alpha1.Publish{}}
 	server := func(away *atomic.Bool, name string) *gittest.Repository {
 		s := gittest.New(t)
-		s.Intercept = func(w http.ResponseWriter, _ *http.Request) bool {
+		s.Intercept(func(w http.ResponseWriter, _ *http.Request) bool {
 			if away.Load() {
 				http.Error(w, "away", http.StatusServiceUnavailable)
 			}
 			return away.Load()
-		}
+		})
 		return s.Repository(t, name)
 	}
 	w.shop, w.evil = server(&w.shopAway, "shop"), server(&w.evilAway, "evil")

@@ -187,12 +187,12 @@ func TestProcessesAgree(t *testing.T) {
 func TestBeginningWithoutTheServer(t *testing.T) {
 	s := gittest.New(t)
 	var away atomic.Bool
-	s.Intercept = func(w http.ResponseWriter, _ *http.Request) bool {
+	s.Intercept(func(w http.ResponseWriter, _ *http.Request) bool {
 		if away.Load() {
 			http.Error(w, "away", http.StatusServiceUnavailable)
 		}
 		return away.Load()
-	}
+	})
 	r := s.Repository(t, "pipelines")
 	first := r.Commit("first", map[string]string{"a.yaml": pipeline("a", good)})
 	h, state := &heads{}, t.TempDir()
@@ -322,13 +322,13 @@ func TestAServerThatHangsHoldsUpNobody(t *testing.T) {
 	s := gittest.New(t)
 	var hangs atomic.Bool
 	asked, answer := make(chan bool, 10), make(chan bool)
-	s.Intercept = func(http.ResponseWriter, *http.Request) bool {
+	s.Intercept(func(http.ResponseWriter, *http.Request) bool {
 		if hangs.Load() {
 			asked <- true
 			<-answer
 		}
 		return false
-	}
+	})
 	r := s.Repository(t, "pipelines")
 	r.Commit("first", map[string]string{"a.yaml": pipeline("a", good)})
 	c, err := openRepository(t.Context(), place(t, r, &heads{}, "", t.TempDir()))

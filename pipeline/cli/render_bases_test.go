@@ -20,12 +20,12 @@ import (
 func TestRemoteBases(t *testing.T) {
 	server := gittest.New(t)
 	var down atomic.Bool
-	server.Intercept = func(w http.ResponseWriter, _ *http.Request) bool {
+	server.Intercept(func(w http.ResponseWriter, _ *http.Request) bool {
 		if down.Load() {
 			http.Error(w, "not now", http.StatusForbidden)
 		}
 		return down.Load()
-	}
+	})
 	library := server.Repository(t, "library")
 	first := library.Commit("first", map[string]string{"web/kustomization.yaml": "resources: [web.yaml]\n", "web/web.yaml": application("web", "app:1")})
 	second := library.Commit("second", map[string]string{"web/web.yaml": application("web", "app:2")})

@@ -43,12 +43,12 @@ func TestWhatSomebodyElseHasChangedIsRenderedAgain(t *testing.T) {
 		}
 	}
 	looks := 0
-	b.git.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+	b.git.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
 		if strings.HasSuffix(r.URL.Path, "/info/refs") {
 			looks++
 		}
 		return false
-	}
+	})
 	for _, step := range []struct {
 		name string
 		do   func()

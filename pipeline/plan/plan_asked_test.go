@@ -63,10 +63,10 @@ func TestASourceThatDoesNotAnswerAsksOnlyWhereNoTryWillSeeIt(t *testing.T) {
 			if err := b.queue.Request(t.Context(), queue.Job{Pipeline: name(0), Cause: "earlier"}); err != nil {
 				t.Fatal(err)
 			}
-			b.git.Intercept = func(w http.ResponseWriter, _ *http.Request) bool {
+			b.git.Intercept(func(w http.ResponseWriter, _ *http.Request) bool {
 				http.Error(w, "gone", http.StatusForbidden)
 				return true
-			}
+			})
 			if err := b.planner.Consider(t.Context(), []string{name(0)}, plan.Cause{ID: "later", Since: time.Now(), Now: test.now}); err != nil {
 				t.Fatal(err)
 			}

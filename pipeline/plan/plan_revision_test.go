@@ -65,13 +65,13 @@ func TestAJobThatWaitedForASlowSourceNamesNoOldRevision(t *testing.T) {
 	b.reload()
 	waiting, answer := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	b.git.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+	b.git.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
 		if strings.Contains(r.URL.Path, "/slow.git/") {
 			once.Do(func() { close(waiting) })
 			<-answer
 		}
 		return false
-	}
+	})
 	file := "apps/" + name(0) + "/app.yaml"
 	before := b.repository.Git("show", "main:"+file) + "\n"
 	changed := b.repository.Commit("change", map[string]string{file: "kind: Service\n"})

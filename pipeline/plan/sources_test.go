@@ -24,13 +24,13 @@ func TestAJobNamesTheRevisionsOfAllSources(t *testing.T) {
 		b.write(b.pipelines, "several.yaml", branches(1, b.repository.URL)+"  sources:\n  - {mountPath: platform, git: {url: "+platform.URL+", ref: {branch: main}}}\n"+
 			"  - {mountPath: deploy/values, git: {url: "+values.URL+"}}\n")
 		b.reload()
-		b.git.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+		b.git.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 			if away && strings.Contains(r.URL.Path, "/values.git/") {
 				http.Error(w, "not now", http.StatusForbidden)
 				return true
 			}
 			return false
-		}
+		})
 		change := event.Change{Git: &event.GitChange{URLs: []string{platform.URL}, Ref: "refs/heads/main", After: head}}
 		if err := b.planner.Event(t.Context(), event.Event{ID: head, Receiver: "git", Changes: []event.Change{change}}, time.Now()); err != nil {
 			t.Fatal(err)

@@ -134,12 +134,12 @@ func TestNothingToBeDone(t *testing.T) {
 func TestFailuresAreNotFinal(t *testing.T) {
 	b := newBed(t, "")
 	var down atomic.Bool
-	b.server.Intercept = func(w http.ResponseWriter, _ *http.Request) bool {
+	b.server.Intercept(func(w http.ResponseWriter, _ *http.Request) bool {
 		if down.Load() {
 			http.Error(w, "not now", http.StatusForbidden)
 		}
 		return down.Load()
-	}
+	})
 	atOnce := func() {
 		b.Helper()
 		err := b.Store.ChangePreview(b.Context(), b.one().Key(), func(one *status.Preview) *status.Preview {

@@ -157,12 +157,12 @@ func TestMovedBranch(t *testing.T) {
 	repository.InWork("checkout", "-q", "-B", "rendered")
 	var once sync.Once
 	// Somebody pushes after we have looked and before our push arrives.
-	server.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+	server.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "git-receive-pack") {
 			once.Do(func() { repository.Commit("by hand", map[string]string{"notes.txt": "hello"}) })
 		}
 		return false
-	}
+	})
 	result := run(t, b, change(t, "shop", "shop", configMap("a", "1")))
 	if got := repository.Git("log", "--format=%s", "rendered"); !result.Changed || got != "Render shop: Change the shop\nby hand\nRender zero: Change the shop" {
 		t.Errorf("got %s", got)

@@ -200,7 +200,7 @@ func TestLockedNotes(t *testing.T) {
 	c.Origin.Digest = sha(1)
 	run(t, b, c)
 	lock, pushes := filepath.Join(repository.Bare, "refs", "notes", "hydrator.metadata.lock"), 0
-	server.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+	server.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "git-receive-pack") {
 			return false
 		}
@@ -214,7 +214,7 @@ func TestLockedNotes(t *testing.T) {
 			t.Error(err)
 		}
 		return false
-	}
+	})
 	for _, digest := range []string{sha(2), sha(3)} { // with a commit, and with a note only
 		pushes = 0
 		if c.Origin.Digest = digest; digest == sha(2) {

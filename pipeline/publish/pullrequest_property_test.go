@@ -48,13 +48,13 @@ func newStory(t *testing.T, seed uint64) *story {
 	isPush := func(r *http.Request) bool {
 		return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/git-receive-pack")
 	}
-	s.server.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+	s.server.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 		if !s.calm && isPush(r) && s.rand.IntN(8) == 0 {
 			http.Error(w, "no", http.StatusForbidden)
 			return true
 		}
 		return false
-	}
+	})
 	s.server.Lose = func(r *http.Request) bool { return !s.calm && isPush(r) && s.rand.IntN(8) == 0 }
 	return s
 }

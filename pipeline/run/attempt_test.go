@@ -57,13 +57,13 @@ func TestARenderThatWasTooSlowIsTriedAgain(t *testing.T) {
 func TestTriesOfALaterEventWaitLongerEachTime(t *testing.T) {
 	w := newWorks(t, "shop")
 	w.repository.Commit("first", map[string]string{"shop/text": "one"})
-	w.git.Intercept = func(rw http.ResponseWriter, r *http.Request) bool {
+	w.git.Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 		push := strings.Contains(r.URL.String(), "receive-pack")
 		if push {
 			http.Error(rw, "gone", http.StatusForbidden)
 		}
 		return push
-	}
+	})
 	for _, cause := range []string{"one", "two", "three"} {
 		var last time.Duration
 		for try := range 4 {
@@ -87,12 +87,12 @@ func TestASourceThatMovesWhileATryIsUnderWayIsSeen(t *testing.T) {
 				t.Fatal(err)
 			}
 			var down, moved atomic.Bool
-			w.git.Intercept = func(rw http.ResponseWriter, _ *http.Request) bool {
+			w.git.Intercept(func(rw http.ResponseWriter, _ *http.Request) bool {
 				if down.Load() {
 					http.Error(rw, "gone", http.StatusForbidden)
 				}
 				return down.Load()
-			}
+			})
 			down.Store(true)
 			if err := w.do("shop", "y", 1); !errors.As(err, new(*queue.RetryError)) {
 				t.Fatal(err)
@@ -264,12 +264,12 @@ func TestASourceThatIsAwayASecondTimeIsToldOf(t *testing.T) {
 	w := newWorks(t, "shop")
 	w.repository.Commit("first", map[string]string{"shop/text": "one"})
 	var down atomic.Bool
-	w.git.Intercept = func(rw http.ResponseWriter, _ *http.Request) bool {
+	w.git.Intercept(func(rw http.ResponseWriter, _ *http.Request) bool {
 		if down.Load() {
 			http.Error(rw, "gone", http.StatusForbidden)
 		}
 		return down.Load()
-	}
+	})
 	for i, step := range []struct {
 		down          bool
 		runs, repeats int

@@ -21,7 +21,7 @@ func TestAPlanThatLookedDuringASlowLookIsNotBelieved(t *testing.T) {
 	old := w.repository.Commit("first", map[string]string{"shop/text": "one"})
 	planned := queue.Job{Pipeline: "shop", Cause: "planned", Revision: "main@sha1:" + old}
 	var slow sync.Once
-	w.git.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+	w.git.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Query().Get("service") == "git-upload-pack" {
 			slow.Do(func() {
 				planned.Since, planned.Resolved = time.Now(), time.Now()
@@ -29,7 +29,7 @@ func TestAPlanThatLookedDuringASlowLookIsNotBelieved(t *testing.T) {
 			})
 		}
 		return false
-	}
+	})
 	for _, job := range []queue.Job{{Pipeline: "shop", Cause: "looks", Since: time.Now()}, planned} {
 		if job.Cause == planned.Cause {
 			job = planned // as it was filled in by the first run

@@ -58,13 +58,13 @@ func TestFinding3ServerThatHangsAtAPush(t *testing.T) {
 	release, hangs := make(chan struct{}), atomic.Bool{}
 	defer close(release)
 	hangs.Store(true)
-	w.git.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+	w.git.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
 		if hangs.Load() && strings.HasSuffix(r.URL.Path, "git-receive-pack") {
 			<-release
 			return true
 		}
 		return false
-	}
+	})
 	if err := w.do("shop", "hangs", 1); err == nil {
 		t.Fatal("a push that is not answered counts as done")
 	}

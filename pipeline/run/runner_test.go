@@ -168,12 +168,12 @@ func TestOneRunAfterTheOther(t *testing.T) {
 		if step.text != "" {
 			w.repository.Commit(step.name, map[string]string{"shop/text": step.text})
 		}
-		w.git.Intercept = func(rw http.ResponseWriter, _ *http.Request) bool {
+		w.git.Intercept(func(rw http.ResponseWriter, _ *http.Request) bool {
 			if step.down {
 				http.Error(rw, "gone", http.StatusForbidden)
 			}
 			return step.down
-		}
+		})
 		err := w.runner.Do(t.Context(), queue.Job{Pipeline: "shop", Cause: fmt.Sprint(i), Since: time.Now(), Force: step.force})
 		var retry *queue.RetryError
 		if step.again != errors.As(err, &retry) || err != nil && !step.again {

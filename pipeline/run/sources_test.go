@@ -113,7 +113,7 @@ func (w *severalWorks) planned(cause string) queue.Job {
 
 // down has the server of one of the sources not answer; -1 has all answer.
 func (w *severalWorks) down(i int) {
-	w.git.InterceptNow(func(rw http.ResponseWriter, r *http.Request) bool {
+	w.git.Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
 		if i < 0 || !strings.HasPrefix(r.URL.Path, "/"+[]string{"apps", "platform", "values"}[i]+".git/") {
 			return false
 		}
@@ -242,7 +242,7 @@ func TestACrashBetweenTwoFetchesMixesNothing(t *testing.T) {
 		for _, job := range []queue.Job{w.planned("planned"), {Pipeline: "shop", Cause: "not planned", Since: time.Now()}} {
 			ctx, crash := context.WithCancel(t.Context())
 			var once atomic.Bool
-			w.git.InterceptNow(func(_ http.ResponseWriter, r *http.Request) bool {
+			w.git.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
 				if strings.HasPrefix(r.URL.Path, "/"+[]string{"apps", "platform", "values"}[crashed]+".git/") && once.CompareAndSwap(false, true) {
 					crash()
 				}

@@ -146,13 +146,13 @@ func TestManyThatAreAskedForAtOnceAskTheServerOnce(t *testing.T) {
 	commit := repository.Commit("first", map[string]string{"app/text": "one"})
 	begun, hold := make(chan struct{}, 1), make(chan struct{})
 	var asked atomic.Int64
-	server.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+	server.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
 		if strings.HasSuffix(r.URL.Path, "/info/refs") && asked.Add(1) == 1 {
 			begun <- struct{}{}
 			<-hold
 		}
 		return false
-	}
+	})
 	shared := Share(New(Options{StateDir: t.TempDir()}))
 	src := v1alpha1.Source{Git: &v1alpha1.GitSource{URL: repository.URL, Ref: v1alpha1.GitRef{Branch: "main"}}}
 	var all sync.WaitGroup

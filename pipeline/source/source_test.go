@@ -96,10 +96,10 @@ func TestSecretsOfASource(t *testing.T) {
 	secrets := secret.Dir{Path: dir}
 	server.Username, server.Password = "u", "pw"
 	asked := false
-	server.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+	server.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
 		asked = asked || r.Header.Get("Authorization") != ""
 		return false
-	}
+	})
 	repository := server.Repository(t, "config")
 	repository.Commit("first", map[string]string{"a": "one"})
 	f := source.New(source.Options{StateDir: t.TempDir(), Secrets: secrets})

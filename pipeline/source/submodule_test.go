@@ -54,12 +54,12 @@ func TestNestedSubmodules(t *testing.T) {
 	config.Commit("first", map[string]string{"a": "one"})
 	addSubmodule(config, library, "lib", "../library.git")
 	own.Username, own.Password = "reader", "s3cr3t"
-	other.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+	other.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Header.Get("Authorization") != "" {
 			t.Error("another host was given credentials")
 		}
 		return false
-	}
+	})
 	src := v1alpha1.Source{Git: &v1alpha1.GitSource{URL: config.URL, SecretRef: &meta.LocalObjectReference{Name: "git"}, Submodules: true}}
 	fetcher := source.New(source.Options{StateDir: t.TempDir(), Secrets: secrets(t, own.URL)})
 	snapshot, err := fetcher.Fetch(ctx, "", src, "")

@@ -29,8 +29,6 @@ type Server struct {
 	URL string
 	// Requests counts what was asked.
 	Requests atomic.Int64
-	// Intercept may answer a request itself and then gives true. It is set before the first request; InterceptNow sets it later.
-	Intercept func(w http.ResponseWriter, r *http.Request) bool
 	// Lose may say that a request is served, but its answer lost on the way.
 	Lose func(r *http.Request) bool
 	// Username and Password are asked for where they are set.
@@ -40,8 +38,8 @@ type Server struct {
 	intercept atomic.Pointer[func(w http.ResponseWriter, r *http.Request) bool]
 }
 
-// InterceptNow is Intercept for a server that may be answering requests.
-func (s *Server) InterceptNow(intercept func(w http.ResponseWriter, r *http.Request) bool) {
+// Intercept has a function see all requests from now on. It may answer one itself and then gives true. With nil nothing sees them.
+func (s *Server) Intercept(intercept func(w http.ResponseWriter, r *http.Request) bool) {
 	s.intercept.Store(&intercept)
 }
 
@@ -72,10 +70,7 @@ func New(t testing.TB) *Server {
 				return
 			}
 		}
-		if s.Intercept != nil && s.Intercept(w, r) {
-			return
-		}
-		if now := s.intercept.Load(); now != nil && (*now)(w, r) {
+		if intercept := s.intercept.Load(); intercept != nil && *intercept != nil && (*intercept)(w, r) {
 			return
 		}
 		if s.Lose != nil && s.Lose(r) {

@@ -23,12 +23,12 @@ func TestRemoteBases(t *testing.T) {
 	first := library.Commit("first", map[string]string{"web/kustomization.yaml": "resources: [web.yaml]\n", "web/web.yaml": deployment("web", "web:1")})
 	second := library.Commit("second", map[string]string{"web/web.yaml": deployment("web", "web:2")})
 	var down atomic.Bool
-	server.Intercept = func(w http.ResponseWriter, _ *http.Request) bool {
+	server.Intercept(func(w http.ResponseWriter, _ *http.Request) bool {
 		if down.Load() {
 			http.Error(w, "not now", http.StatusForbidden)
 		}
 		return down.Load()
-	}
+	})
 	f.write(filepath.Join(f.c.Secrets, "team/library/username"), "reader")
 	f.write(filepath.Join(f.c.Secrets, "team/library/.hosts"), server.URL)
 	f.write(filepath.Join(f.c.Secrets, "team/library/password"), "s3cr3t-of-the-library")

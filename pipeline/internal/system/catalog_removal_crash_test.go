@@ -21,13 +21,13 @@ import (
 func TestARemovalOutlivesACrash(t *testing.T) {
 	f := removable(t, deletes, "web", "api")
 	var closed atomic.Bool
-	f.git.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+	f.git.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 		if refused := closed.Load() && strings.Contains(r.URL.RawQuery+r.URL.Path, "receive-pack"); refused {
 			http.Error(w, "read only for now", http.StatusServiceUnavailable)
 			return true
 		}
 		return false
-	}
+	})
 	f.start()
 	f.allShow("web", "api")
 	closed.Store(true)

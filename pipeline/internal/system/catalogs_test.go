@@ -29,12 +29,12 @@ func TestOneTeamsRepositoryHoldsNoOthers(t *testing.T) {
 	var away atomic.Bool
 	f := prepare(t, nil)
 	s := gittest.New(t)
-	s.Intercept = func(w http.ResponseWriter, _ *http.Request) bool {
+	s.Intercept(func(w http.ResponseWriter, _ *http.Request) bool {
 		if away.Load() {
 			http.Error(w, "away", http.StatusServiceUnavailable)
 		}
 		return away.Load()
-	}
+	})
 	shop, evil := f.git.Repository(t, "shop"), s.Repository(t, "evil")
 	f.c.Pipelines, f.c.Removals.Delay = "", 300*time.Millisecond
 	f.c.PipelinesGitList = []config.PipelinesGit{

@@ -26,13 +26,13 @@ func TestKilledDaemonLosesNothing(t *testing.T) {
 
 // refuse answers a share of the requests with an error of the server.
 func refuse(git *gittest.Server, share float64) {
-	git.Intercept = func(w http.ResponseWriter, _ *http.Request) bool {
+	git.Intercept(func(w http.ResponseWriter, _ *http.Request) bool {
 		if rand.Float64() >= share {
 			return false
 		}
 		http.Error(w, "try again later", http.StatusServiceUnavailable)
 		return true
-	}
+	})
 }
 
 func TestGitServerThatRefusesHalf(t *testing.T) {

@@ -27,7 +27,7 @@ import (
 func crowd(t *testing.T, n int, more string, intercept func(http.ResponseWriter, *http.Request) bool) *chaos {
 	t.Helper()
 	f := prepare(t, nil)
-	f.git.Intercept = intercept // before anybody asks
+	f.git.Intercept(intercept)
 	files := map[string]string{"bases/web/kustomization.yaml": "resources: [web.yaml]\n"}
 	for i := range n {
 		name := fmt.Sprintf("app%d", i)

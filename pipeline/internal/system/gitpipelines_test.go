@@ -139,12 +139,12 @@ func TestThePipelinesServerIsAway(t *testing.T) {
 	f, r := fromGit(t, func(f *fixture) *gittest.Repository {
 		s := gittest.New(f.t)
 		s.Username, s.Password = "robot", "a secret token"
-		s.Intercept = func(w http.ResponseWriter, _ *http.Request) bool {
+		s.Intercept(func(w http.ResponseWriter, _ *http.Request) bool {
 			if away.Load() {
 				http.Error(w, "away", http.StatusServiceUnavailable)
 			}
 			return away.Load()
-		}
+		})
 		return s.Repository(f.t, "pipelines")
 	})
 	f.c.PipelinesGit.Interval, f.c.PipelinesGit.Secret = time.Second, "platform/git"

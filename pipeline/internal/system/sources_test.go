@@ -67,7 +67,7 @@ func TestSeveralSources(t *testing.T) {
 	var seen atomic.Pointer[string] // credentials that a server got and that are not its own
 	var down atomic.Bool
 	for name, of := range map[string]*gittest.Server{"": s.git, "platform": s.platformServer, "values": s.valuesServer} {
-		of.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+		of.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 			if user, password, ok := r.BasicAuth(); ok && (user != name || password != "key-of-"+name) {
 				seen.Store(&user)
 			}
@@ -76,7 +76,7 @@ func TestSeveralSources(t *testing.T) {
 				return true
 			}
 			return false
-		}
+		})
 	}
 	s.start()
 	const file0, file1 = "app0/shop/deployment-web.yaml", "app1/shop/deployment-web.yaml"
@@ -187,7 +187,7 @@ func TestKilledBetweenTheFetchesOfSources(t *testing.T) {
 	c := chaosOn(s.fixture, size{}, 0)
 	asked := make(chan struct{}, 1)
 	var holding atomic.Bool
-	s.valuesServer.Intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+	s.valuesServer.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
 		if !holding.Load() {
 			return false
 		}
@@ -197,7 +197,7 @@ func TestKilledBetweenTheFetchesOfSources(t *testing.T) {
 		}
 		<-r.Context().Done() // the process is gone
 		return true
-	}
+	})
 	s.valuesServer.Requests.Add(0) // the race detector sees no order between this goroutine and what another process causes but by it
 	p := c.serve(c.c, false)
 	const file = "app0/shop/deployment-web.yaml"

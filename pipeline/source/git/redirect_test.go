@@ -21,8 +21,8 @@ func TestRedirectToAnotherHostIsNotFollowed(t *testing.T) {
 	moved := server.Repository(t, "new")
 	commit := moved.Commit("first", map[string]string{"a": "two"})
 	var asked atomic.Int64
-	other.Intercept = func(http.ResponseWriter, *http.Request) bool { asked.Add(1); return false }
-	server.Intercept = func(w http.ResponseWriter, r *http.Request) bool {
+	other.Intercept(func(http.ResponseWriter, *http.Request) bool { asked.Add(1); return false })
+	server.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 		for from, to := range map[string]string{"/away.git": secret.URL, "/old.git": moved.URL} {
 			if rest, ok := strings.CutPrefix(r.URL.Path, from); ok {
 				http.Redirect(w, r, to+rest+"?"+r.URL.RawQuery, http.StatusFound)
@@ -30,7 +30,7 @@ func TestRedirectToAnotherHostIsNotFollowed(t *testing.T) {
 			}
 		}
 		return false
-	}
+	})
 	store := git.NewStore(t.TempDir(), git.DefaultLimits())
 	for path, want := range map[string]string{"/away.git": "another host", "/old.git": ""} {
 		remote, err := git.NewRemote(server.URL+path, nil, nil)
