@@ -20,7 +20,7 @@ type Verified struct {
 	// Cluster is its name, At when it was looked at.
 	Cluster string
 	At      time.Time
-	// Wrong is how many pods are changed, not from Git or cannot be read.
+	// Wrong is how many pods are, as Report.Wrong has them.
 	Wrong int
 	// Report is all that was found.
 	Report *verify.Report
@@ -39,12 +39,8 @@ func (n *Notifier) Verified(ctx context.Context, e *v1alpha1.Endpoint, namespace
 	if v.Wrong > 0 {
 		outcome = "wrong"
 	}
-	pods := []verify.Pod{}
-	for _, pod := range v.Report.Pods {
-		if (pod.State == verify.Changed || pod.State == verify.Foreign || pod.State == verify.Unreadable) && len(pods) < maxPods {
-			pods = append(pods, pod)
-		}
-	}
+	pods := append([]verify.Pod{}, v.Report.Wrong()...)
+	pods = pods[:min(len(pods), maxPods)]
 	body, err := json.Marshal(map[string]any{
 		"cluster": v.Cluster, "commit": v.Report.Commit, "counts": v.Report.Counts, "sidecars": v.Report.Sidecars, "wrong": v.Wrong, "pods": pods,
 	})

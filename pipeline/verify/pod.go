@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/prerig/prerig/fn/podmap"
 )
 
 // normalPod returns what of a pod or a template is compared, in maps of its own: labels, annotations, finalizers and the
@@ -86,7 +88,7 @@ func expectStateful(out, top, pod map[string]any) {
 	volumes, _ := spec["volumes"].([]any)
 	for _, claim := range list(top, "spec", "volumeClaimTemplates") {
 		claimName := text(claim, "metadata", "name")
-		volumes = withoutNamed(volumes, claimName)
+		volumes = podmap.Without(volumes, claimName)
 		volumes = append(volumes, map[string]any{
 			"name": claimName, "persistentVolumeClaim": map[string]any{"claimName": claimName + "-" + name},
 		})
@@ -94,17 +96,6 @@ func expectStateful(out, top, pod map[string]any) {
 	if len(volumes) > 0 {
 		spec["volumes"] = volumes
 	}
-}
-
-// withoutNamed returns a list without the element of a name.
-func withoutNamed(elements []any, name string) []any {
-	var out []any
-	for _, e := range elements {
-		if m, ok := e.(map[string]any); !ok || m["name"] != name {
-			out = append(out, e)
-		}
-	}
-	return out
 }
 
 // expectDaemon has the pod on its node, as the controller of DaemonSets does it: the required terms of the template's node
@@ -165,7 +156,7 @@ func expectJob(out, spec, pod map[string]any) {
 	for _, key := range []string{"initContainers", "containers"} {
 		for _, c := range list(out, "spec", key) {
 			env, _ := c["env"].([]any)
-			if len(withoutNamed(env, jobIndex)) != len(env) {
+			if len(podmap.Without(env, jobIndex)) != len(env) {
 				continue
 			}
 			path := "metadata.annotations['" + jobIndexAnnotation + "']"

@@ -3,7 +3,10 @@
 
 package verify
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // State is how a pod compares with what was committed.
 type State string
@@ -47,6 +50,13 @@ type Report struct {
 	Absent []string `json:"absent,omitempty"`
 	// Unread are resources that were not read: what they would tell was not checked.
 	Unread []string `json:"unread,omitempty"`
+}
+
+// Wrong returns the pods that somebody should look at: those that are changed, foreign or cannot be compared.
+func (r *Report) Wrong() []Pod {
+	return slices.DeleteFunc(slices.Clone(r.Pods), func(p Pod) bool {
+		return p.State != Changed && p.State != Foreign && p.State != Unreadable
+	})
 }
 
 // The type of reports.

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/prerig/prerig/fn/admission"
+	"github.com/prerig/prerig/fn/podmap"
 	"github.com/prerig/prerig/fn/workload"
 )
 
@@ -87,33 +88,10 @@ func newVerifier(snapshot *Snapshot, history History, options Options) (*verifie
 	}
 	for namespace, objects := range snapshot.limits {
 		for _, obj := range objects {
-			v.limits[namespace] = append(v.limits[namespace], admission.NewLimitRange(copyMap(obj)))
+			v.limits[namespace] = append(v.limits[namespace], admission.NewLimitRange(podmap.CopyMap(obj)))
 		}
 	}
 	return v, nil
-}
-
-// copyMap returns a deep copy of JSON.
-func copyMap(m map[string]any) map[string]any {
-	out := make(map[string]any, len(m))
-	for key, value := range m {
-		out[key] = copyValue(value)
-	}
-	return out
-}
-
-func copyValue(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		return copyMap(v)
-	case []any:
-		out := make([]any, len(v))
-		for i, e := range v {
-			out[i] = copyValue(e)
-		}
-		return out
-	}
-	return v
 }
 
 func (v *verifier) limitsOf(namespace string) []admission.LimitRange { return v.limits[namespace] }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"regexp"
 	"runtime"
 	"slices"
@@ -53,11 +54,7 @@ func (h *history) Workloads() map[verify.Ref]*verify.Workload { return h.heads }
 // setHead reads all workloads of the newest state.
 func (h *history) setHead(ctx context.Context, first *state) error {
 	h.states, h.last = []*state{first}, first
-	names := make([]string, 0, len(first.files))
-	for name := range first.files {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(first.files))
 	found := make([]*blob, len(names))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(max(1, runtime.GOMAXPROCS(0)))

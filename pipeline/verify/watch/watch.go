@@ -53,14 +53,11 @@ type Found struct {
 	At time.Time
 	// Report has all that was found; nil where the last look failed.
 	Report *verify.Report
-	// Wrong is how many pods are changed, foreign or cannot be read.
+	// Wrong is how many pods are, as Report.Wrong has them.
 	Wrong int
 	// Err is why the last look failed, or nil.
 	Err error
 }
-
-// wrong are the states of pods that somebody should look at.
-var wrong = []verify.State{verify.Changed, verify.Foreign, verify.Unreadable}
 
 // Watcher looks at one cluster.
 type Watcher struct {
@@ -116,9 +113,7 @@ func (w *Watcher) Look(ctx context.Context) {
 		w.setFound(found)
 		return
 	}
-	for _, state := range wrong {
-		found.Wrong += report.Counts[state]
-	}
+	found.Wrong = len(report.Wrong())
 	w.setFound(found)
 	now := summaryOf(report)
 	if w.told != nil && now == *w.told {
@@ -143,10 +138,7 @@ func (w *Watcher) setFound(found Found) {
 // summaryOf is the same for two reports that need not be told apart: it has the wrong pods and what is wrong with them.
 func summaryOf(r *verify.Report) string {
 	var b strings.Builder
-	for _, pod := range r.Pods {
-		if !slices.Contains(wrong, pod.State) {
-			continue
-		}
+	for _, pod := range r.Wrong() {
 		fmt.Fprintf(&b, "%s/%s %s\n", pod.Namespace, pod.Name, pod.State)
 		for _, d := range pod.Differences {
 			b.WriteString(" " + d.Field + "\n")
