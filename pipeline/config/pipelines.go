@@ -51,10 +51,7 @@ func (g PipelinesGit) RefName() string {
 
 // SecretName returns namespace and name of the secret, both empty where there is none.
 func (g PipelinesGit) SecretName() (namespace, name string) {
-	if namespace, name, ok := strings.Cut(g.Secret, "/"); ok {
-		return namespace, name
-	}
-	return "", g.Secret
+	return SecretName(g.Secret)
 }
 
 // ParsedTenants returns what the authors of the repository may do as the only tenant of it, none where it is not bound to namespaces.

@@ -18,15 +18,15 @@ import (
 
 // watchClusters compares the clusters of the configuration with what is committed until ctx is done.
 func (p *components) watchClusters(ctx context.Context, group *errgroup.Group) {
+	if len(p.c.Verify) == 0 {
+		return
+	}
 	var watchers []*watch.Watcher
 	notifier := p.newNotifier(p.secrets)
 	for _, v := range p.c.Verify {
 		w := watch.New(p.clusterOf(v, notifier), p.o.Log)
 		watchers = append(watchers, w)
 		group.Go(func() error { w.Run(ctx); return nil })
-	}
-	if len(watchers) == 0 {
-		return
 	}
 	p.metrics.Clusters(func() []watch.Found {
 		var out []watch.Found

@@ -41,11 +41,16 @@ func (r *Reporter) setFinalizer(ctx context.Context, object *unstructured.Unstru
 	if has == want {
 		return false, nil
 	}
-	all := slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(name string) bool { return name == Finalizer })
+	all := otherFinalizers(object)
 	if want {
 		all = append(all, Finalizer)
 	}
 	return true, r.patchFinalizers(ctx, object, all)
+}
+
+// otherFinalizers returns the finalizers of an object that are not this one.
+func otherFinalizers(object *unstructured.Unstructured) []string {
+	return slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(name string) bool { return name == Finalizer })
 }
 
 // patchFinalizers sets the finalizers, if the object is still as it was seen.
@@ -79,7 +84,7 @@ func (r *Reporter) reportDeleted(ctx context.Context, key string, object *unstru
 		if err := r.tellRemoved(ctx, key, object); err != nil {
 			return err
 		}
-		return r.patchFinalizers(ctx, object, slices.DeleteFunc(slices.Clone(object.GetFinalizers()), func(name string) bool { return name == Finalizer }))
+		return r.patchFinalizers(ctx, object, otherFinalizers(object))
 	}
 	r.noteKnown(key, object)
 	own := conditionsOf(metav1.ConditionFalse, reasonRemoving, "what it has published is being removed", meta.ReconcilingCondition)

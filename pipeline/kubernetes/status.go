@@ -61,7 +61,6 @@ func (r *Reporter) statusAfter(before v1alpha1.RenderPipelineStatus, generation 
 	after := state.Status
 	after.ObservedGeneration = generation
 	own := after.Conditions
-	after.Conditions = before.Conditions
 	switch {
 	case entry.Err != nil:
 		own = conditionsOf(metav1.ConditionFalse, v1alpha1.ReasonInvalid, entry.Err.Error(), meta.StalledCondition)

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -243,20 +244,11 @@ func (w *Watcher) Run(ctx context.Context, f func(pipelines, policies []string))
 		case <-time.After(settle):
 		}
 		w.mu.Lock()
-		touched, policy := keysOf(w.touched), keysOf(w.policy)
+		touched, policy := slices.Sorted(maps.Keys(w.touched)), slices.Sorted(maps.Keys(w.policy))
 		w.touched, w.policy = map[string]bool{}, map[string]bool{}
 		w.mu.Unlock()
 		f(touched, policy)
 	}
-}
-
-func keysOf(all map[string]bool) []string {
-	var out []string
-	for key := range all {
-		out = append(out, key)
-	}
-	slices.Sort(out)
-	return out
 }
 
 // String implements catalog.Objects.
@@ -306,9 +298,5 @@ func (w *Watcher) object(resource schema.GroupVersionResource, key string) *know
 func (w *Watcher) keys(resource schema.GroupVersionResource) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var out []string
-	for key := range w.objects[resource] {
-		out = append(out, key)
-	}
-	return out
+	return slices.Collect(maps.Keys(w.objects[resource]))
 }
