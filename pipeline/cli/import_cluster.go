@@ -88,12 +88,11 @@ func (im *importRun) compareWith(name string, imported *v1alpha1.InjectionPolicy
 	if err != nil {
 		return fmt.Errorf("reading the policy: %w", err)
 	}
-	committed, err := committedPolicy(name, text, imported)
+	written, err := importer.Marshal(imported, "")
 	if err != nil {
 		return err
 	}
-	imported.Metadata = committed.Metadata
-	written, err := importer.Marshal(imported, "")
+	committed, err := committedPolicy(name, text, written)
 	if err != nil {
 		return err
 	}
@@ -101,6 +100,7 @@ func (im *importRun) compareWith(name string, imported *v1alpha1.InjectionPolicy
 	if err != nil {
 		return err
 	}
+	withDefaults.Metadata = committed.Metadata
 	old, err := v1alpha1.Marshal(committed)
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (im *importRun) compareWith(name string, imported *v1alpha1.InjectionPolicy
 
 // committedPolicy reads the policy of a file that an imported one is compared with, without the parts of its spec that an
 // import leaves to people.
-func committedPolicy(name string, text []byte, imported *v1alpha1.InjectionPolicy) (*v1alpha1.InjectionPolicy, error) {
+func committedPolicy(name string, text, imported []byte) (*v1alpha1.InjectionPolicy, error) {
 	file, err := manifest.Parse(name, text)
 	if err != nil {
 		return nil, err
@@ -143,14 +143,10 @@ func committedPolicy(name string, text []byte, imported *v1alpha1.InjectionPolic
 	if found == nil {
 		return nil, errors.New("reading " + name + ": there is no InjectionPolicy in it")
 	}
-	written, err := importer.Marshal(imported, "")
-	if err != nil {
-		return nil, err
-	}
 	var sets struct {
 		Spec map[string]any `json:"spec"`
 	}
-	if err := yaml.Unmarshal(written, &sets); err != nil {
+	if err := yaml.Unmarshal(imported, &sets); err != nil {
 		return nil, err
 	}
 	spec, _ := found["spec"].(map[string]any)

@@ -255,7 +255,6 @@ func (r *manifestRun) rerunPolicies(ctx context.Context, mode v1alpha1.Mode, opt
 		if g.report, err = g.batch.Run(ctx, in); err != nil {
 			return g.report, err
 		}
-		whole.Items = append(whole.Items, g.report.Items...)
 		whole.Added = append(whole.Added, g.report.Added...)
 		whole.Outcomes = append(whole.Outcomes, g.report.Outcomes...)
 		whole.Results = append(whole.Results, g.report.Results...)

@@ -144,7 +144,7 @@ func isReadable(d *manifest.Document) bool {
 }
 
 // Run has the injector work on the documents and keeps what they became. The report is complete also where it has errors;
-// the files then are to be left alone. The documents that changed are with the files, not in the report.
+// the files then are to be left alone. The documents are with the files, as ItemsAfter gives them, not in the report.
 func (b *Batch) Run(ctx context.Context, in *fn.Injector) (*fn.Report, error) {
 	items := b.Items()
 	changes := manifest.NewChanges(len(items) + len(b.Locks))
@@ -152,7 +152,6 @@ func (b *Batch) Run(ctx context.Context, in *fn.Injector) (*fn.Report, error) {
 	if err != nil {
 		return report, err
 	}
-	report.Items = report.Items[:len(items)]
 	report.Results = append(slices.Clone(b.problems), report.Results...)
 	at := 0
 	for _, f := range b.Files {
@@ -168,6 +167,7 @@ func (b *Batch) Run(ctx context.Context, in *fn.Injector) (*fn.Report, error) {
 	if n := b.lastOutput(); n >= 0 {
 		b.Files[n].added = report.Added
 	}
+	report.Items = nil
 	return report, nil
 }
 
