@@ -51,7 +51,11 @@ func (r *Reporter) tellRuns(ctx context.Context, object *unstructured.Unstructur
 		if run.Outcome != status.Published {
 			kind = corev1.EventTypeWarning
 		}
-		if err := r.tell(ctx, object, happened{run.ID, kind, run.Outcome, run.Message, run.Finished.Time}); err != nil {
+		message := run.Message
+		if run.Revision != "" {
+			message = run.Revision + ": " + message
+		}
+		if err := r.tell(ctx, object, happened{run.ID, kind, run.Outcome, message, run.Finished.Time}); err != nil {
 			return err
 		}
 	}

@@ -51,10 +51,12 @@ func TestARepeatedRunIsToldOnce(t *testing.T) {
 	r, client := newTestReporter(object)
 	state, before := &status.State{}, v1alpha1.RenderPipelineStatus{}
 	began := time.Now().Truncate(time.Second)
+	revisions := map[string]string{status.Published: "main@sha1:5e1f"} // what cannot be fetched has none
 	run := func(i int, outcome, message string) {
 		at := began.Add(time.Duration(i) * time.Minute)
 		state.Add(status.Run{Run: v1alpha1.Run{
 			ID: fmt.Sprint("run", i), Outcome: outcome, Message: message, Started: metav1.NewTime(at), Finished: metav1.NewTime(at.Add(time.Second)),
+			Revision: revisions[outcome],
 		}}, 10)
 	}
 	look := func(want ...string) {
@@ -70,7 +72,7 @@ func TestARepeatedRunIsToldOnce(t *testing.T) {
 		}
 	}
 	run(1, status.Published, "first")
-	look("Published: first")
+	look("Published: main@sha1:5e1f: first")
 	run(2, status.Failed, "no answer")
 	run(3, status.Failed, "no answer")
 	look("Failed: no answer")
@@ -81,7 +83,7 @@ func TestARepeatedRunIsToldOnce(t *testing.T) {
 	look()
 	run(7, status.Failed, "no answer")
 	run(8, status.Published, "second")
-	look("Published: second", "Failed: no answer")
+	look("Published: main@sha1:5e1f: second", "Failed: no answer")
 }
 
 // TestAnInvalidPipelineIsToldOnce looks at an invalid pipeline again, also after its event has expired.

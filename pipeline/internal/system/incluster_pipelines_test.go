@@ -143,7 +143,7 @@ func statusOf(t *testing.T, o *unstructured.Unstructured) v1alpha1.RenderPipelin
 	return all
 }
 
-// hasEvent waits for an event about a pipeline, and fails where it was made twice.
+// hasEvent waits for an event about a pipeline, and fails where it was made twice: of two runs the message differs in the revision.
 func (c *inCluster) hasEvent(namespace, name, kind, reason string) {
 	c.t.Helper()
 	c.await("an event "+reason, func(ctx context.Context) error {
