@@ -64,6 +64,14 @@ func busyServer(t *testing.T) *Server {
 			t.Fatal(err)
 		}
 	}
+	for _, one := range []status.Preview{
+		{Namespace: "team", Repository: "https://git.example.com/config.git", Base: "main", Number: 7, URL: "https://git.example.com/config/pulls/7", Since: now, Wanted: now},
+		{Namespace: "team", Repository: "https://git.example.com/config.git", Number: 9, Since: now, Ended: now, Fork: true, Failed: true, Head: strings.Repeat("ab", 20), Message: hostileText},
+	} {
+		if err := s.Store.ChangePreview(t.Context(), one.Key(), func(*status.Preview) *status.Preview { return &one }); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, name := range []string{"team/gone1", "team/gone2", "team/gone" + hostileText} {
 		save(t, s.Store, name, status.Published, "done", false)
 	}
@@ -82,7 +90,7 @@ func busyServer(t *testing.T) *Server {
 // allPages are the addresses of one page of each kind.
 var allPages = []string{
 	"/", "/?group=namespace", "/?group=repository", "/?group=source", "/?group=cluster", "/?group=cluster&in=eu-1", "/?group=cluster&in=", "/?find=" + url.QueryEscape(hostileText),
-	"/?group=namespace&in=" + url.QueryEscape(hostileText), "/?says=" + url.QueryEscape(hostileText), "/?done=suspend&n=3", "/pull-requests", "/pipeline?name=team/open", "/pipeline?name=team/bad1",
+	"/?group=namespace&in=" + url.QueryEscape(hostileText), "/?says=" + url.QueryEscape(hostileText), "/?done=suspend&n=3", "/pull-requests", "/pull-requests#previews", "/pipeline?name=team/open", "/pipeline?name=team/bad1",
 	"/pipeline?name=team/fresh", "/runs?pipeline=team/bad1&run=run1", "/sign-in?to=" + url.QueryEscape(hostileText), "/none", "/?done=" + url.QueryEscape(hostileText) + "&n=1",
 }
 

@@ -311,7 +311,7 @@ func TestLinksOfOtherSitesLeadHere(t *testing.T) {
 	b.wait("document.querySelector('h1')?.textContent.includes('team/web')")
 	b.do(map[string]any{"do": "goto", "text": elsewhere})
 	b.eval("document.getElementById('form').submit()")
-	b.wait("!document.getElementById('form') && document.body.textContent.length > 0")
+	b.wait("!document.getElementById('form') && document.body?.textContent.length > 0")
 	if got := fmt.Sprint(b.eval("document.body.textContent")); !strings.Contains(got, "Nothing was done") && !strings.Contains(got, "another site") {
 		t.Errorf("a form of another site gets %q", got)
 	}
