@@ -50,6 +50,7 @@ test: ## Run all tests with the race detector, and those over recorded cases wit
 	PRERIG_CORPUS=none go test $(test_flags) $(race) -p $(test_packages) -timeout 40m $(longest_tests) $(race_tests)
 	PRERIG_CORPUS=$(corpus) go test $(test_flags) -p $(test_packages) -timeout 40m $(filter-out $(race_tests),$(packages))
 	PRERIG_CORPUS=$(corpus) go test $(test_flags) -p $(test_packages) -timeout 40m -run "Corpus|Test_" $(corpus_tests)
+	cd internal/release && go test $(test_flags) -timeout 40m ./...
 
 # Linking a hundred test binaries takes minutes, a third less without what only debuggers read; verify-lint runs vet.
 test_flags = -vet=off -ldflags='-s -w'
@@ -83,7 +84,7 @@ kubernetes-schemas: ## Write the schemas of Kubernetes anew, from the releases t
 	cd pipeline/gate/openapi && go run ./generate
 
 .PHONY: verify
-verify: verify-format verify-lint verify-workflows verify-generated verify-licenses verify-tidy ## Check all that is not a test.
+verify: verify-format verify-lint verify-systems verify-workflows verify-generated verify-licenses verify-tidy ## Check all that is not a test.
 
 .PHONY: verify-format
 verify-format: ## Check that all sources are formatted and carry a licence header.
@@ -97,6 +98,13 @@ verify-format: ## Check that all sources are formatted and carry a licence heade
 .PHONY: verify-lint
 verify-lint: ## Check the sources with the linters of .golangci.yml.
 	go tool -modfile=.ci/golangci-lint.mod golangci-lint run ./...
+
+# All that the command and the function are made of, with the tests of it that are not about Linux. Compiling what they link takes some
+# minutes of processor time for each system the first time.
+vetted = ./fn/cmd/... ./pipeline/cmd/prerig ./fn/version ./pipeline/filelock ./pipeline/disk ./pipeline/render ./pipeline/cli/...
+.PHONY: verify-systems
+verify-systems: ## Check that command and function build on Windows and macOS, with their tests.
+	for system in windows darwin; do GOOS=$$system GOARCH=amd64 CGO_ENABLED=0 go vet $(vetted) || exit 1; done
 
 .PHONY: verify-workflows
 verify-workflows: ## Check the workflows for GitHub, those of the examples too.
@@ -117,6 +125,7 @@ verify-licenses: ## Check the licences of what the binaries link.
 .PHONY: verify-tidy
 verify-tidy: ## Check that go.mod and go.sum are tidy and the modules what go.sum says.
 	go mod tidy -diff
+	cd internal/release && go mod tidy -diff
 	go mod verify
 
 # Modules of their own, with what the tests compare with: see the head of each go.mod.
@@ -372,6 +381,32 @@ image: dist-image ## Build the function's image from a binary built here, withou
 .PHONY: image-pipeline
 image-pipeline: dist-image-pipeline ## Build the pipeline's image in the same way.
 	$(DOCKER) build --target pipeline-prebuilt --build-arg VERSION=$(VERSION) -t $(IMAGE_PIPELINE) .
+
+# What makes releases has a module of its own, so that what it links is not among our dependencies.
+release_tool := $(abspath $(dist))/upstream/release
+RELEASE_OUT ?= $(dist)/release/$(VERSION)
+RELEASE_IMAGES ?= localhost
+
+.PHONY: release-tool
+release-tool:
+	cd internal/release && CGO_ENABLED=0 go build -trimpath -o $(release_tool) ./cmd/release
+
+# docs/releasing.md says what comes out, and which variables there are. Building for six platforms takes some minutes for each the
+# first time.
+.PHONY: release
+release: release-tool ## Make a release: VERSION=v0.2.0 RELEASE_KEY=FILE (or RELEASE_UNSIGNED=1).
+	$(release_tool) -root . -out $(RELEASE_OUT) -version "$(if $(filter command line environment,$(origin VERSION)),$(VERSION))" \
+	  -images "$(RELEASE_IMAGES)" -key "$(RELEASE_KEY)" -url "$(RELEASE_URL)" -platforms "$(RELEASE_PLATFORMS)" \
+	  $(if $(RELEASE_UNSIGNED),-unsigned) $(if $(RELEASE_BUILDER),-builder "$(RELEASE_BUILDER)")
+
+# RELEASE_PLATFORMS= takes all of them.
+.PHONY: release-check
+release-check: release-tool ## Make a release twice, in other places and by other users, and compare all bytes.
+	.ci/release-check $(release_tool) $(if $(filter undefined,$(origin RELEASE_PLATFORMS)),linux/$(shell go env GOHOSTARCH),$(RELEASE_PLATFORMS))
+
+.PHONY: release-push
+release-push: release-tool ## Push the images of a release and their signatures: VERSION=v0.2.0 RELEASE_IMAGES=ghcr.io/prerig.
+	$(release_tool) push -out $(RELEASE_OUT) -images "$(RELEASE_IMAGES)"
 
 .PHONY: e2e
 e2e: ## Run the examples and the image under kustomize, kpt and containers.

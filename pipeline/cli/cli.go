@@ -15,6 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/prerig/prerig/fn/version"
 )
 
 // The exit codes of all commands.
@@ -92,7 +94,7 @@ const injectHint = "use prerig inject to inject what is piped in, and helm's --p
 
 // NewRoot returns the prerig command with all its commands. A new command is one constructor in a file of its own and one
 // word in its group here.
-func NewRoot(streams Streams, version string) *cobra.Command {
+func NewRoot(streams Streams, linked string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "prerig",
 		Short: "Inject sidecars at build time, as the mesh's webhook would",
@@ -107,7 +109,7 @@ Exit codes of all commands:
   prerig inject -i k8s/                                     # change the files
   prerig inject -f deployment.yaml | kubectl apply -f -
   prerig explain k8s/                                       # who is injected, and why`,
-		Version:       Version(version),
+		Version:       version.Of(linked).Line("prerig"),
 		Args:          knownCommand,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -130,15 +132,15 @@ Exit codes of all commands:
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
 	addGroup(root, "Commands for manifests:",
-		newInject(streams), newExplain(streams), newLint(streams, version), newGate(streams, version), newImport(streams), newImages(streams, version))
+		newInject(streams), newExplain(streams), newLint(streams, linked), newGate(streams, linked), newImport(streams), newImages(streams, linked))
 	addGroup(root, "Commands for clusters:", newVerify(streams))
 	addGroup(root, "Commands for pipelines:",
-		newRender(streams, version), newDiff(streams, version), newAffected(streams, version), newCharts(streams), newArgoCD(streams, version))
-	addGroup(root, "Commands that run the daemon:", newServe(streams, version), newWorker(streams, version))
+		newRender(streams, linked), newDiff(streams, linked), newAffected(streams, linked), newCharts(streams), newArgoCD(streams, linked))
+	addGroup(root, "Commands that run the daemon:", newServe(streams, linked), newWorker(streams, linked))
 	addGroup(root, "Commands that talk to the daemon:",
 		newStatus(streams), newReconcile(streams), newSuspend(streams, true), newSuspend(streams, false),
 		newPromote(streams), newHold(streams), newRollback(streams), newRemove(streams), newToken(streams))
-	root.AddCommand(newVersion(streams, version))
+	root.AddCommand(newVersion(streams, linked))
 	return root
 }
 

@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package cli
 
 import (
@@ -9,7 +11,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -87,16 +88,6 @@ func daemonCommand(cmd *cobra.Command, streams Streams, version string,
 	}
 	mustRegister(cmd.MarkFlagFilename("config", "yaml", "yml"))
 	return cmd
-}
-
-// toolVersion is the version as it stands in commits and fingerprints: a result is rendered again when it changes.
-func toolVersion(linked string) string {
-	version, rest, _ := strings.Cut(strings.TrimPrefix(Version(linked), "prerig "), " (")
-	if commit, ok := strings.CutPrefix(rest, "commit "); ok && version == "dev" {
-		commit, _, _ = strings.Cut(commit, ",")
-		return version + "-" + commit
-	}
-	return version
 }
 
 // newLogger writes to standard error.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build unix
+//go:build linux
 
 package cli
 

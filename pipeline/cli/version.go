@@ -4,55 +4,44 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
-	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/prerig/prerig/fn/version"
 )
 
-func newVersion(streams Streams, version string) *cobra.Command {
+func newVersion(streams Streams, linked string) *cobra.Command {
 	cmd := newCommand("version", "Print the version")
+	cmd.Long = `Print the version, the commit with its date, Go's version, the platform, and the newest Istio
+whose injection is known.`
+	cmd.Example = `  prerig version
+  prerig version -o json`
 	cmd.Args = cobra.NoArgs
+	output := cmd.Flags().StringP("output", "o", "text", "how to print it: text or json")
+	completeChoice(cmd, "output", textOrJSONValues)
 	cmd.RunE = func(*cobra.Command, []string) error {
-		_, err := fmt.Fprintln(streams.Out, Version(version))
-		return err
+		if err := checkChoice("output", *output, textOrJSONValues); err != nil {
+			return err
+		}
+		info := version.Of(linked)
+		if *output == "text" {
+			_, err := fmt.Fprintln(streams.Out, info.Line("prerig"))
+			return err
+		}
+		encoder := json.NewEncoder(streams.Out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(info)
 	}
 	return cmd
 }
 
-// Version is the version with the commit, as far as the build knows them: the version that the linker was given, else that
-// of the module. It names no time, so that a build can be repeated.
-func Version(linked string) string {
-	version, commit := linked, ""
-	if info, ok := debug.ReadBuildInfo(); ok {
-		if version == "" && info.Main.Version != "" && info.Main.Version != "(devel)" {
-			version = info.Main.Version
-		}
-		commit = commitOf(info.Settings)
+// toolVersion is the version as it stands in commits and fingerprints: a result is rendered again when it changes.
+func toolVersion(linked string) string {
+	info := version.Of(linked)
+	if info.Version == "dev" && info.Commit != "" {
+		return info.Version + "-" + info.ShortCommit()
 	}
-	if version == "" {
-		version = "dev"
-	}
-	if commit != "" {
-		commit = "commit " + commit + ", "
-	}
-	return fmt.Sprintf("prerig %s (%s%s %s/%s)", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-}
-
-// commitOf returns the commit's short id, with a mark where the tree had changes.
-func commitOf(settings []debug.BuildSetting) string {
-	commit, dirty := "", ""
-	for _, s := range settings {
-		switch {
-		case s.Key == "vcs.revision":
-			commit = s.Value[:min(12, len(s.Value))]
-		case s.Key == "vcs.modified" && s.Value == "true":
-			dirty = "-dirty"
-		}
-	}
-	if commit == "" {
-		return ""
-	}
-	return commit + dirty
+	return info.Version
 }

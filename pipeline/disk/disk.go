@@ -7,8 +7,6 @@ package disk
 import (
 	"errors"
 	"fmt"
-
-	"golang.org/x/sys/unix"
 )
 
 // MinAvailable is how many bytes must be left: a stored event is smaller, and the files of a queue grow in steps below it.
@@ -25,17 +23,13 @@ type Space struct {
 	ReadOnly bool
 }
 
-// Of returns the space of a directory, which must exist. It asks the kernel only, and writes nothing.
+// Of returns the space of a directory, which must exist. It asks the system only, and writes nothing.
 func Of(dir string) (Space, error) {
-	var s unix.Statfs_t
-	if err := unix.Statfs(dir, &s); err != nil {
+	space, err := spaceOf(dir)
+	if err != nil {
 		return Space{}, fmt.Errorf("looking at the disk: %w", err)
 	}
-	block := uint64(s.Bsize)
-	return Space{
-		Available: s.Bavail * block, Capacity: s.Blocks * block, Inodes: s.Ffree, Counted: s.Files > 0,
-		ReadOnly: s.Flags&unix.ST_RDONLY != 0,
-	}, nil
+	return space, nil
 }
 
 // Problem says why nothing can be stored, without the name of the directory; nil where it can. Quotas of a user are not known.

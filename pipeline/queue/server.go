@@ -14,7 +14,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
-	"golang.org/x/sys/unix"
+
+	"github.com/prerig/prerig/pipeline/filelock"
 )
 
 const (
@@ -118,17 +119,17 @@ func lockDir(ctx context.Context, dir string, patience time.Duration, log *slog.
 	}
 	told := false
 	for begin := time.Now(); ; {
-		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
+		have, err := filelock.Try(file)
+		if have {
 			return func() { file.Close() }, nil
 		}
 		over := time.Since(begin) > patience || ctx.Err() != nil
 		switch {
-		case over && errors.Is(err, unix.EWOULDBLOCK):
+		case over && err == nil:
 			file.Close()
 			return nil, fmt.Errorf("locking the directory of the queue %s: another process uses it: end that one, or give this one a "+
 				"state directory of its own (--state)", dir)
-		case !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR):
+		case err != nil:
 			file.Close()
 			return nil, fmt.Errorf("locking the directory of the queue %s: %w", dir, err)
 		case !told:

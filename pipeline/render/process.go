@@ -8,17 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // rendererProcess is a renderer.
@@ -51,7 +45,7 @@ const collectAt = 400
 func startRenderer(options Options) (*rendererProcess, error) {
 	if !options.NoSandbox && !noNamespaces.Load() {
 		p, err := launchRenderer(options, true)
-		if err == nil || !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EACCES) {
+		if err == nil || !refusesNamespaces(err) {
 			return p, err
 		}
 		noNamespaces.Store(true)
@@ -63,12 +57,7 @@ func launchRenderer(options Options, namespaces bool) (*rendererProcess, error) 
 	command := exec.Command(options.Command[0], options.Command[1:]...)
 	command.Env = []string{fmt.Sprint("GOGC=", collectAt)}
 	command.Dir = "/"
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if namespaces {
-		command.SysProcAttr.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
-		command.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
-		command.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
-	}
+	command.SysProcAttr = rendererAttributes(namespaces)
 	p := &rendererProcess{command: command, stderr: &tailBuffer{}, apart: namespaces, exited: make(chan struct{})}
 	in, err := command.StdinPipe()
 	if err != nil {
@@ -91,72 +80,16 @@ func launchRenderer(options Options, namespaces bool) (*rendererProcess, error) 
 	return p, nil
 }
 
-// keepFiles sees to it that no file that this process was started with is passed on: a shell or a supervisor may have left
-// one open. Those that Go opens are never passed on. Kernels before 5.11 do not know the call.
-func keepFiles() { _ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) }
-
-// isAlive reports whether a renderer that has waited can be used. It is looked for its end, and that is left to be waited for: a
-// signal reaches also one that has ended, until then.
-func (p *rendererProcess) isAlive() bool {
-	var ended unix.Siginfo
-	err := unix.Waitid(unix.P_PID, p.command.Process.Pid, &ended, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
-	return err == nil && ended.Signo == 0
-}
-
-// yielding is how much a renderer that takes long steps back behind everything else that wants the processor.
-const yielding = 10
-
-// stepBack lets others have the processor first. Linux knows niceness of threads only; new ones take it from that which
-// starts them.
-func (p *rendererProcess) stepBack() {
-	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.command.Process.Pid))
-	if err != nil {
-		return // it has ended
-	}
-	for _, task := range tasks {
-		if id, err := strconv.Atoi(task.Name()); err == nil {
-			_ = unix.Setpriority(unix.PRIO_PROCESS, id, yielding)
-		}
-	}
-}
-
 // killGroup ends the renderer and everything that it may have started, and waits for it.
 func (p *rendererProcess) killGroup() {
 	p.once.Do(func() {
-		_ = unix.Kill(-p.command.Process.Pid, unix.SIGKILL)
+		p.killStarted()
 		_ = p.command.Process.Kill()
 		_ = p.in.Close()
 		_ = p.command.Wait()
 		close(p.exited)
 	})
 	<-p.exited
-}
-
-// setLimits sets what the renderer may use. No file can be written or made, no further process is of use to it. One that may be
-// used again has a second bound of its processor time, for all renders together; a limit cannot be raised.
-func (p *rendererProcess) setLimits(limits Limits, again bool) error {
-	allowed := limits.Timeout/time.Second*2 + 2
-	seconds, most := uint64(allowed), uint64(allowed)
-	if again {
-		used, _ := p.cpuTime()
-		seconds, most = seconds+uint64(used/time.Second), most+uint64(sessionCPU/time.Second)
-	}
-	for _, one := range []struct {
-		what        int
-		value, most uint64
-	}{
-		{unix.RLIMIT_CPU, min(seconds, most), most}, {unix.RLIMIT_DATA, uint64(limits.Memory), uint64(limits.Memory)},
-		{unix.RLIMIT_FSIZE, 0, 0}, {unix.RLIMIT_CORE, 0, 0}, {unix.RLIMIT_NOFILE, 64, 64},
-	} {
-		value := unix.Rlimit{Cur: one.value, Max: one.most}
-		if err := unix.Prlimit(p.command.Process.Pid, one.what, &value, nil); err != nil {
-			return err
-		}
-		if p.renders > 0 {
-			return nil // the others are as they were
-		}
-	}
-	return nil
 }
 
 // explainEnd says why a renderer ended without a result.

@@ -7,14 +7,9 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"fmt"
-	"math"
-	"os"
 	"slices"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
@@ -151,22 +146,4 @@ func (p *rendererProcess) canGoOn() bool {
 	p.renders++
 	used, ok := p.cpuTime()
 	return ok && p.renders < sessionRenders && used < sessionCPU && p.memory() < sessionMemory
-}
-
-// cpuTime is how much processor time it has used.
-func (p *rendererProcess) cpuTime() (time.Duration, bool) {
-	const processClock = 2 // the clock of all that a process has used (MAKE_PROCESS_CPUCLOCK in the kernel)
-	var used unix.Timespec
-	err := unix.ClockGettime(int32(^p.command.Process.Pid<<3|processClock), &used)
-	return time.Duration(used.Nano()), err == nil
-}
-
-// memory is how many bytes it has that are its own.
-func (p *rendererProcess) memory() int64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.command.Process.Pid))
-	var all, resident, shared int64
-	if _, scanned := fmt.Sscan(string(text), &all, &resident, &shared); err != nil || scanned != nil {
-		return math.MaxInt64
-	}
-	return (resident - shared) * int64(os.Getpagesize())
 }

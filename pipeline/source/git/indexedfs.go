@@ -12,7 +12,6 @@ import (
 
 	"github.com/go-git/go-billy/v5"
 	"github.com/go-git/go-billy/v5/osfs"
-	"golang.org/x/sys/unix"
 )
 
 // A pack is there when its index is there, as in git: it is stored before its index and removed after it. go-git looks for
@@ -70,7 +69,7 @@ func (m *Mirror) sweepTemporary() error {
 	// Asked once: whoever has the lock may be at work for long, and the next start sweeps as well.
 	once, cancel := context.WithCancel(context.Background())
 	cancel()
-	unlock, busy := m.lockFile(once, unix.LOCK_EX)
+	unlock, busy := m.lockFile(once)
 	if busy != nil {
 		return nil
 	}

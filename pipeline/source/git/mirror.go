@@ -21,8 +21,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/storage/filesystem"
-	"golang.org/x/sys/unix"
 
+	"github.com/prerig/prerig/pipeline/filelock"
 	"github.com/prerig/prerig/pipeline/source/tree"
 )
 
@@ -145,7 +145,7 @@ func (m *Mirror) lockMirror(ctx context.Context) (unlock func(), err error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	release, err := m.lockFile(ctx, unix.LOCK_EX)
+	release, err := m.lockFile(ctx)
 	if err != nil {
 		<-m.turn
 		return nil, err
@@ -153,19 +153,18 @@ func (m *Mirror) lockMirror(ctx context.Context) (unlock func(), err error) {
 	return func() { release(); <-m.turn }, nil
 }
 
-func (m *Mirror) lockFile(ctx context.Context, how int) (func(), error) {
+func (m *Mirror) lockFile(ctx context.Context) (func(), error) {
 	file, err := os.OpenFile(filepath.Join(m.dir, "prerig.lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	// Asked again and again, as a call that waits could not be left behind without the file.
 	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
-		err = unix.Flock(int(file.Fd()), how|unix.LOCK_NB)
-		if err == nil {
+		have, err := filelock.Try(file)
+		if have {
 			return func() { file.Close() }, nil
 		}
-		if errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EINTR) {
-			err = nil
+		if err == nil {
 			select {
 			case <-time.After(wait):
 			case <-ctx.Done():

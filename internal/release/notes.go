@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// makeNotes makes the notes of the release: what CHANGELOG.md says of it, or of what is not released, and the commits since the last.
+func (r *release) makeNotes(context.Context) error {
+	changelog, err := os.ReadFile(filepath.Join(r.Root, "CHANGELOG.md"))
+	if err != nil {
+		return err
+	}
+	text, err := notes(r.Version, string(changelog), r.revision)
+	if err != nil {
+		return err
+	}
+	for _, i := range r.published {
+		text += fmt.Sprintf("- `%s`\n", i.reference(r.Version))
+	}
+	if r.signer == nil {
+		text += "\nThis release is not signed.\n"
+	}
+	return r.write("release-notes.md", []byte(text))
+}
+
+func notes(version, changelog string, revision *revision) (string, error) {
+	changes := section(changelog, version)
+	if changes == "" {
+		changes = section(changelog, strings.TrimPrefix(version, "v"))
+	}
+	if changes == "" {
+		changes = section(changelog, "Unreleased")
+	}
+	if changes == "" {
+		return "", errors.New("CHANGELOG.md says nothing under ## " + version + ", nor under ## Unreleased: write what users notice")
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "# Prerig %s\n\n%s\n\n## Commits", version, changes)
+	if revision.previous != "" {
+		fmt.Fprintf(&text, " since %s", revision.previous)
+	}
+	text.WriteString("\n\n")
+	for _, subject := range revision.subjects {
+		fmt.Fprintf(&text, "- %s\n", subject)
+	}
+	text.WriteString("\n## Images\n\n")
+	return text.String(), nil
+}

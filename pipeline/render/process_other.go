@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package render
+
+import (
+	"syscall"
+	"time"
+)
+
+// Elsewhere than on Linux a renderer is a process of its own that gets nothing but its request, for at most the time that the request
+// allows. The system does not keep it from anything, so it is for sources that whoever runs it trusts. Only the daemon is for others.
+
+// rendererMaxMemory is what a renderer that is used again is taken to have.
+const rendererMaxMemory = 64 << 20
+
+func isolateProcess(isolationLayers) Isolation { return Isolation{} }
+
+func refusesNamespaces(error) bool { return false }
+
+func rendererAttributes(bool) *syscall.SysProcAttr { return nil }
+
+func keepFiles() {}
+
+// isAlive does not know better: the next render finds out, and starts another.
+func (p *rendererProcess) isAlive() bool { return true }
+
+func (p *rendererProcess) stepBack() {}
+
+func (p *rendererProcess) killStarted() {}
+
+// setLimits leaves memory and processor time alone; the timeout of the render is kept by the one who waits.
+func (p *rendererProcess) setLimits(Limits, bool) error { return nil }
+
+// cpuTime is not known, so that a renderer is used once.
+func (p *rendererProcess) cpuTime() (time.Duration, bool) { return 0, false }
+
+func (p *rendererProcess) memory() int64 { return rendererMaxMemory }
