@@ -77,6 +77,8 @@ type Config struct {
 	Verify []Verify `mapstructure:"verify"`
 	// Limits bound every render; a pipeline can only lower them.
 	Limits Limits `mapstructure:"limits"`
+	// Artifacts is about what is published as ExternalArtifacts.
+	Artifacts Artifacts `mapstructure:"artifacts"`
 	// BuildCache is about builds that are remembered.
 	BuildCache BuildCache `mapstructure:"build_cache"`
 	// Metrics is about the metrics.
@@ -227,6 +229,7 @@ func Default() Config {
 			Timeout: 2 * time.Minute, Memory: "1Gi", Output: "64Mi", Files: 20_000, FileSize: "16Mi", ReadSize: "128Mi", Entries: 100_000,
 		},
 		Previews:   Previews{AtOnce: 2, Size: "2Gi"},
+		Artifacts:  Artifacts{Keep: 10 * time.Minute},
 		BuildCache: BuildCache{Size: "256Mi"},
 		Metrics:    Metrics{Pipelines: 2000}, Log: Log{Level: "info", Format: "text"}, Tracing: Tracing{Ratio: 1},
 	}
@@ -246,6 +249,7 @@ func (c *Config) Validate() error {
 	}
 	c.validatePipelines(add)
 	c.validateVerify(add)
+	c.validateArtifacts(add)
 	for key, value := range map[string]TLS{"tls": c.TLS, "admin.tls": c.Admin.TLS} {
 		if (value.Certificate == "") != (value.Key == "") {
 			add(key, "must have both certificate and key, or neither")

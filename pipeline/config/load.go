@@ -140,7 +140,7 @@ func (c *Config) relativeTo(v *viper.Viper, flags *pflag.FlagSet, dir string) {
 		"admin.tokens": &c.Admin.Tokens, "admin.audit": &c.Admin.Audit,
 		"admin.oidc.client_secret": &c.Admin.OIDC.ClientSecret, "admin.oidc.ca": &c.Admin.OIDC.CA,
 		"tls.certificate": &c.TLS.Certificate, "tls.key": &c.TLS.Key, "admin.tls.certificate": &c.Admin.TLS.Certificate, "admin.tls.key": &c.Admin.TLS.Key,
-		"kubernetes.kubeconfig": &c.Kubernetes.Kubeconfig, "nats.credentials": &c.NATS.Credentials, "nats.ca": &c.NATS.CA, "tracing.headers": &c.Tracing.Headers,
+		"kubernetes.kubeconfig": &c.Kubernetes.Kubeconfig, "artifacts.kubeconfig": &c.Artifacts.Kubeconfig, "nats.credentials": &c.NATS.Credentials, "nats.ca": &c.NATS.CA, "tracing.headers": &c.Tracing.Headers,
 	}
 	for key, path := range paths {
 		if *path != "" && !filepath.IsAbs(*path) && fromFile(key) {

@@ -20,6 +20,7 @@ import (
 	"github.com/prerig/prerig/pipeline/config"
 	"github.com/prerig/prerig/pipeline/egress"
 	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/externalartifact"
 	"github.com/prerig/prerig/pipeline/notify"
 	"github.com/prerig/prerig/pipeline/plan"
 	"github.com/prerig/prerig/pipeline/preview"
@@ -78,6 +79,8 @@ type components struct {
 	secrets  secret.Reader
 	cluster  *cluster // nil without one
 
+	artifacts *externalartifact.Keeper // nil without one
+
 	watchdog *watchdog.Watchdog
 	workers  workerWatch
 }
@@ -125,7 +128,7 @@ func serveOnce(ctx context.Context, c *config.Config, o Options) error {
 	}
 	defer closing()
 	planner := &plan.Planner{
-		Catalog: p.catalog, PipelinesDir: c.Pipelines, Fetcher: p.fetcher, Secrets: p.secrets, Builder: p.builder, Store: p.store, Queue: p.queue,
+		Catalog: p.catalog, PipelinesDir: c.Pipelines, Fetcher: p.fetcher, Secrets: p.secrets, Artifacts: p.artifacts, Builder: p.builder, Store: p.store, Queue: p.queue,
 		Debounce: c.Debounce, Watchdog: p.watchdog, Log: p.o.Log,
 	}
 	all := ctx
@@ -144,9 +147,14 @@ func serveOnce(ctx context.Context, c *config.Config, o Options) error {
 		cause.Drift, cause.Moved, cause.Now = true, true, true
 		return planner.Consider(ctx, pipelines, cause)
 	}
-	if err := p.openListeners(ctx, group, planner, hooks); err != nil {
+	archives, err := p.listenArtifacts()
+	if err == nil {
+		err = p.openListeners(ctx, group, planner, hooks)
+	}
+	if err != nil {
 		// What is open already must not keep the addresses from the next start.
 		end()
+		closeListener(archives)
 		_ = group.Wait()
 		return err
 	}
@@ -164,6 +172,7 @@ func serveOnce(ctx context.Context, c *config.Config, o Options) error {
 	group.Go(func() error { return p.queue.Watch(ctx) })
 	group.Go(func() error { p.watchWorkers(ctx); return nil })
 	p.watchClusters(ctx, group)
+	p.keepArtifacts(ctx, group, archives)
 	group.Go(func() error { p.keeper.Run(ctx); return nil })
 	group.Go(func() error { p.promoter.Run(ctx); return nil })
 	group.Go(func() error { planner.Timer(ctx); return nil })
@@ -234,6 +243,9 @@ func openComponents(ctx context.Context, c *config.Config, o Options, worker boo
 			p.pool.Close()
 		}
 		p.queue.Close()
+		if p.artifacts != nil {
+			_ = p.artifacts.Close()
+		}
 		flushing, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		_ = stopTracing(flushing)
@@ -285,6 +297,10 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 	targets.Hosts = publish.NewHosts(secrets, p.dialer)
 	targets.Turn = promote.TurnsOf(p.store)
 	targets.LimitRuns(c.InFlight)
+	if err := p.openArtifacts(); err != nil {
+		return err
+	}
+	targets.Artifacts = p.artifacts
 	p.targets = targets
 	p.remover = &prune.Remover{Catalog: p.catalog, Store: p.store, Queue: p.queue, Targets: targets, Version: o.Version, Log: o.Log}
 	p.runner = run.New(run.Options{

@@ -34,7 +34,7 @@ func (p *components) openPreviews(reach tenant.Reach, limits render.Limits, secr
 	p.preview = preview.New(preview.Options{
 		Catalog: p.catalog, PipelinesDir: p.c.Pipelines, Store: p.store, Queue: p.queue, Heads: heads,
 		// Nothing that nobody has reviewed yet shares a process or what is remembered with what is published.
-		Own: preview.Side{Fetcher: p.fetcher, Secrets: secrets, Builder: &build.Builder{
+		Own: preview.Side{Fetcher: p.fetcher, Secrets: secrets, Artifacts: p.artifacts, Builder: &build.Builder{
 			Renderer: p.pool, Policies: p.c.Policies, Limits: limits, Repositories: p.fetcher, Charts: p.builder.Charts, Secrets: secrets,
 			Bases: p.builder.Bases, Alone: true, Version: p.o.Version,
 		}},

@@ -11,6 +11,7 @@ import (
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/externalartifact"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source"
@@ -25,6 +26,8 @@ type Renderer struct {
 	Builder *build.Builder
 	// Secrets are for registries that are compared with; nil means that there are none.
 	Secrets secret.Reader
+	// Artifacts has what is published as ExternalArtifacts; nil means that it is not known.
+	Artifacts *externalartifact.Keeper
 	// PipelinesDir is what sources that are directories are relative to, together with their pipeline's file.
 	PipelinesDir string
 	// Sources are local directories that stand for sources, by their normal URL; "" stands for every one.

@@ -28,6 +28,7 @@ func (p *Renderer) readPublished(ctx context.Context, r *Result, to v1alpha1.Pub
 		return p.Published(ctx, r.Entry, to)
 	}
 	targets := publish.Readers(p.Fetcher, p.Secrets, p.branches.Get)
+	targets.Artifacts = p.Artifacts
 	target, err := targets.Open(ctx, r.Entry.Pipeline.Metadata.Namespace, to)
 	if err == nil {
 		held, err = target.Current(ctx, r.Entry.Key, wanted)

@@ -62,5 +62,8 @@ func restConfig(kubeconfig string) (*rest.Config, error) {
 	return config, nil
 }
 
+// Dynamic returns the client for objects of any kind.
+func (c *Client) Dynamic() dynamic.Interface { return c.dynamic }
+
 // String names the cluster for people.
 func (c *Client) String() string { return "cluster " + c.host }

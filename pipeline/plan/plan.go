@@ -18,6 +18,7 @@ import (
 	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/externalartifact"
 	"github.com/prerig/prerig/pipeline/fault"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/queue"
@@ -36,9 +37,11 @@ type Planner struct {
 	Fetcher *source.Fetcher
 	// Secrets reads the secrets of the places that are published to; it may be nil.
 	Secrets secret.Reader
-	Builder *build.Builder
-	Store   *status.Store
-	Queue   *queue.Queue
+	// Artifacts keeps what is published as ExternalArtifacts; nil where nothing is.
+	Artifacts *externalartifact.Keeper
+	Builder   *build.Builder
+	Store     *status.Store
+	Queue     *queue.Queue
 	// Debounce is the least time between two runs of a pipeline that events ask for.
 	Debounce time.Duration
 	// Watchdog leaves behind looks at sources that hang; nil does so, too, and tells nobody.
@@ -253,6 +256,7 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 		rendered = p.statesBefore(entries, stored)
 	}
 	published, look := publish.Readers(p.Fetcher, p.Secrets, nil), p.unchanged.At(p.Builder, snapshot)
+	published.Artifacts = p.Artifacts
 	checking, stop := context.WithTimeout(ctx, driftTimeout)
 	defer stop()
 	var jobs []queue.Job

@@ -139,7 +139,7 @@ func (r *rendering) fetch(ctx context.Context, e catalog.Entry) (err error) {
 func (r *rendering) newPreviewer() *dryrun.Renderer {
 	side := r.a.side()
 	out := &dryrun.Renderer{
-		Fetcher: side.Fetcher, Builder: side.Builder, Secrets: side.Secrets, PipelinesDir: r.a.p.PipelinesDir, Workers: 1, KeepFiles: true,
+		Fetcher: side.Fetcher, Builder: side.Builder, Secrets: side.Secrets, Artifacts: side.Artifacts, PipelinesDir: r.a.p.PipelinesDir, Workers: 1, KeepFiles: true,
 	}
 	out.Instead = func(_ catalog.Entry, one v1alpha1.NamedSource) *source.Snapshot {
 		if one.MountPath == "" {

@@ -18,6 +18,7 @@ import (
 	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/externalartifact"
 	"github.com/prerig/prerig/pipeline/giturl"
 	"github.com/prerig/prerig/pipeline/pullrequest"
 	"github.com/prerig/prerig/pipeline/queue"
@@ -33,6 +34,8 @@ type Side struct {
 	Fetcher *source.Fetcher
 	Builder *build.Builder
 	Secrets secret.Reader
+	// Artifacts has what is published as ExternalArtifacts; nil means that it is not known.
+	Artifacts *externalartifact.Keeper
 }
 
 // Options of a Previewer.

@@ -226,8 +226,17 @@ func artifactImage(layer v1.Layer, c Change) (v1.Image, error) {
 	return annotated, nil
 }
 
-// archiveLayer packs files, the same bytes for the same files: no owners, no times, sorted, directories first.
+// archiveLayer packs files into a layer as archive does.
 func archiveLayer(files map[string][]byte) (v1.Layer, error) {
+	packed, err := archive(files)
+	if err != nil {
+		return nil, err
+	}
+	return static.NewLayer(packed, types.MediaType(oci.LayerMediaType)), nil
+}
+
+// archive packs files, the same bytes for the same files: no owners, no times, sorted, directories first.
+func archive(files map[string][]byte) ([]byte, error) {
 	names := make([]string, 0, len(files))
 	dirs := map[string]bool{}
 	for name := range files {
@@ -258,5 +267,5 @@ func archiveLayer(files map[string][]byte) (v1.Layer, error) {
 	if err := errors.Join(w.Close(), zipped.Close()); err != nil {
 		return nil, fmt.Errorf("packing the artifact: %w", err)
 	}
-	return static.NewLayer(out.Bytes(), types.MediaType(oci.LayerMediaType)), nil
+	return out.Bytes(), nil
 }

@@ -63,7 +63,7 @@ func (o *ociTarget) Publish(ctx context.Context, c Change) (Receipt, error) {
 	defer unlock()
 	step := watchdog.Step{Name: watchdog.StepPublish, Subject: o.Key() + " " + c.Pipeline, Limit: publishTimeout}
 	return watchdog.Run(ctx, o.watchdog, step, func(ctx context.Context) (Receipt, error) {
-		c.Gate = o.refreshed(ctx, c.Gate)
+		c.Gate = refreshed(ctx, o.refresh, c.Gate)
 		result, err := o.artifact.Publish(ctx, c)
 		if err != nil {
 			return Receipt{}, err
@@ -77,12 +77,12 @@ func (o *ociTarget) Publish(ctx context.Context, c Change) (Receipt, error) {
 }
 
 // refreshed has a gate know of all that was said until it is asked: what is published may take minutes to download before.
-func (o *ociTarget) refreshed(ctx context.Context, gate func(int, []string) error) func(int, []string) error {
-	if o.refresh == nil || gate == nil {
+func refreshed(ctx context.Context, refresh func(context.Context) error, gate func(int, []string) error) func(int, []string) error {
+	if refresh == nil || gate == nil {
 		return gate
 	}
 	return func(published int, deleted []string) error {
-		if err := o.refresh(ctx); err != nil {
+		if err := refresh(ctx); err != nil {
 			return err
 		}
 		return gate(published, deleted)
@@ -99,19 +99,25 @@ func (o *ociTarget) compareArtifact(ctx context.Context, receipt *Receipt, befor
 			return
 		}
 	}
-	receipt.Files, receipt.Old = files, func(name string) []byte { return old[name] }
-	for _, name := range slices.Sorted(maps.Keys(files)) {
+	receipt.Files = files
+	receipt.compare(old)
+}
+
+// compare finds what differs in Files from the files that were there before.
+func (r *Receipt) compare(old map[string][]byte) {
+	r.Old = func(name string) []byte { return old[name] }
+	for _, name := range slices.Sorted(maps.Keys(r.Files)) {
 		was, had := old[name]
 		switch {
 		case !had:
-			receipt.Outcome.Added = append(receipt.Outcome.Added, name)
-		case !bytes.Equal(was, files[name]):
-			receipt.Outcome.Modified = append(receipt.Outcome.Modified, name)
+			r.Outcome.Added = append(r.Outcome.Added, name)
+		case !bytes.Equal(was, r.Files[name]):
+			r.Outcome.Modified = append(r.Outcome.Modified, name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(old)) {
-		if _, stays := files[name]; !stays {
-			receipt.Outcome.Deleted = append(receipt.Outcome.Deleted, name)
+		if _, stays := r.Files[name]; !stays {
+			r.Outcome.Deleted = append(r.Outcome.Deleted, name)
 		}
 	}
 }

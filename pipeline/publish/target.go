@@ -12,6 +12,7 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/externalartifact"
 	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/sops"
 	"github.com/prerig/prerig/pipeline/source/git"
@@ -89,6 +90,8 @@ type Targets struct {
 	// Refresh brings what gates read up to date. It is asked once before the gates of all changes that are published together; nil is for
 	// gates that need nothing.
 	Refresh func(ctx context.Context) error
+	// Artifacts keeps what is published as ExternalArtifacts; nil in a process that serves none.
+	Artifacts *externalartifact.Keeper
 
 	repositories Repositories
 	secrets      secret.Reader
@@ -154,6 +157,8 @@ type targetKind struct {
 var targetKinds = map[string]targetKind{
 	"git": {open: (*Targets).openGit, check: checkGit},
 	"oci": {open: (*Targets).openOCI},
+
+	"externalArtifact": {open: (*Targets).openExternalArtifact},
 }
 
 // Check says why no run could publish by an entry of spec.publish, with the path of the field in the entry. It finds what the

@@ -71,7 +71,7 @@ func customResources(pipeline, pipelineStatus, policy, policyStatus []byte) []cu
 			exactlyOne("spec.source", "git", "oci", "dir"),
 			exactlyOne("spec.sources[]", "git", "oci", "dir"),
 			exactlyOne("spec.policies[]", "path", "file", "builtIn", "name"),
-			exactlyOne("spec.publish[]", "git", "oci"),
+			exactlyOne("spec.publish[]", "git", "oci", "externalArtifact"),
 			exactlyOne("spec.notify[]", "fluxReceiver", "cloudEvent", "commitStatus"),
 			atMostOne("spec.source.git.ref", "branch", "tag", "name"),
 			atMostOne("spec.source.oci.ref", "tag", "digest"),

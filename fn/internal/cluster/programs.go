@@ -30,6 +30,8 @@ type Programs struct {
 	Etcd, APIServer, ControllerManager string
 	// Istiod is pilot-discovery; Charts renders the charts that belong to it.
 	Istiod, Charts string
+	// Flux is kustomize-controller.
+	Flux string
 }
 
 // program is how one of them is built.
@@ -40,8 +42,8 @@ type program struct {
 }
 
 // Build builds the programs into a directory where they are not there yet in the same version. Modules are the module
-// directories that pin them, upstream/kubernetes and upstream/istio. It takes many minutes the first time and seconds
-// later; say is told what is built. Names are those that are wanted, or none for all.
+// directories that pin them, upstream/kubernetes, upstream/istio and upstream/flux. It takes many minutes the first time and seconds
+// later; say is told what is built. Names are those that are wanted, or none for all but Flux.
 func Build(ctx context.Context, upstream, dir string, say func(format string, args ...any), names ...string) (*Programs, error) {
 	var p Programs
 	component := []string{"-X", "k8s.io/component-base/version.gitVersion=" + KubernetesVersion}
@@ -56,8 +58,9 @@ func Build(ctx context.Context, upstream, dir string, say func(format string, ar
 			"-X", "istio.io/istio/pkg/version.buildVersion=" + IstioVersion,
 		}},
 		{"charts", "istio", "./charts", &p.Charts, nil},
+		{KustomizeController, "flux", "github.com/fluxcd/kustomize-controller", &p.Flux, nil},
 	} {
-		if len(names) > 0 && !slices.Contains(names, one.name) {
+		if len(names) > 0 && !slices.Contains(names, one.name) || len(names) == 0 && one.name == KustomizeController {
 			continue
 		}
 		built, err := one.build(ctx, filepath.Join(upstream, one.module), dir, say)

@@ -237,7 +237,7 @@ type PolicyRef struct {
 	Name string `json:"name,omitempty"`
 }
 
-// Publish is one place where the result goes: exactly one of git and oci.
+// Publish is one place where the result goes: exactly one of git, oci and externalArtifact.
 type Publish struct {
 	// Secrets is Refuse (the default: a result with a Secret whose values can be read is not published), Allow, or Encrypt, which
 	// writes Secrets as SOPS encrypts them. Secrets that SOPS has encrypted already, and those without values, are published as they
@@ -250,11 +250,13 @@ type Publish struct {
 	Git *GitPublish `json:"git,omitempty"`
 	// OCI is an artifact in a registry.
 	OCI *OCIPublish `json:"oci,omitempty"`
+	// ExternalArtifact is an artifact that the daemon serves itself, for Flux' Kustomizations to take without a repository between.
+	ExternalArtifact *ExternalArtifactPublish `json:"externalArtifact,omitempty"`
 }
 
 // kinds returns what an entry names, by the names of all of its fields, nil for those that it leaves out.
 func (p Publish) kinds() map[string]publishKind {
-	return map[string]publishKind{"git": given(p.Git), "oci": given(p.OCI)}
+	return map[string]publishKind{"git": given(p.Git), "oci": given(p.OCI), "externalArtifact": given(p.ExternalArtifact)}
 }
 
 // GitPublish is a directory on a branch.
@@ -360,6 +362,20 @@ type OCIPublish struct {
 	SecretRef *meta.LocalObjectReference `json:"secretRef,omitempty"`
 	// Insecure uses plain HTTP.
 	Insecure bool `json:"insecure,omitempty"`
+}
+
+// ExternalArtifactPublish is an object of kind ExternalArtifact of Flux in the pipeline's namespace, and the files that it points to.
+type ExternalArtifactPublish struct {
+	// Name of the object. The default is the pipeline's name.
+	Name string `json:"name,omitempty"`
+	// Namespace of the object. It is the pipeline's, and may be no other.
+	Namespace string `json:"namespace,omitempty"`
+	// Layout is Objects (the default) or Single.
+	// +enum=Objects,Single
+	Layout Layout `json:"layout,omitempty"`
+	// Style is Canonical (the default) or Preserve.
+	// +enum=Canonical,Preserve
+	Style Style `json:"style,omitempty"`
 }
 
 // ArtifactSigning signs artifacts with the key in a secret, as cosign generate-key-pair makes it: cosign.key, and its

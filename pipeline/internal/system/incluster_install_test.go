@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/prerig/prerig/pipeline/config"
+	"github.com/prerig/prerig/pipeline/externalartifact"
 	"github.com/prerig/prerig/pipeline/internal/statetest"
 )
 
@@ -166,6 +167,7 @@ func (c *inCluster) configure(f *fixture, namespace, name string) {
 func TestInClusterAccess(t *testing.T) {
 	c := newInCluster(t, "access", "elsewhere")
 	c.bindSecrets("access")
+	c.bindArtifacts("access")
 	type access struct{ verb, group, resource, sub, namespace string }
 	may := []access{
 		{"get", "", "secrets", "", "access"}, {"create", "", "events", "", "access"}, {"patch", "prerig.dev", "renderpipelines", "", "access"},
@@ -174,7 +176,18 @@ func TestInClusterAccess(t *testing.T) {
 	for _, verb := range []string{"get", "list", "watch"} {
 		may = append(may, access{verb, "prerig.dev", "renderpipelines", "", ""}, access{verb, "prerig.dev", "injectionpolicies", "", ""})
 	}
+	for _, verb := range []string{"get", "create", "update", "delete"} {
+		may = append(may, access{verb, externalartifact.Resource.Group, "externalartifacts", "", "access"})
+	}
+	may = append(may, access{"update", externalartifact.Resource.Group, "externalartifacts", "status", "access"})
 	var not []access
+	for _, verb := range []string{"list", "watch", "patch", "deletecollection"} {
+		not = append(not, access{verb, externalartifact.Resource.Group, "externalartifacts", "", "access"})
+	}
+	for _, verb := range []string{"get", "create", "update", "delete"} {
+		not = append(not, access{verb, externalartifact.Resource.Group, "externalartifacts", "", "elsewhere"},
+			access{verb, externalartifact.Resource.Group, "gitrepositories", "", "access"}, access{verb, "kustomize.toolkit.fluxcd.io", "kustomizations", "", "access"})
+	}
 	for _, verb := range []string{"list", "watch", "create", "update", "patch", "delete"} {
 		not = append(not, access{verb, "", "secrets", "", "access"})
 	}
@@ -225,7 +238,7 @@ func TestInClusterAccess(t *testing.T) {
 // TestInClusterComponents has kustomize put each component upon the base, and the API server take what it knows.
 func TestInClusterComponents(t *testing.T) {
 	c := newInCluster(t)
-	for _, name := range []string{"nats", "ingress", "monitoring", "gateway"} {
+	for _, name := range []string{"nats", "ingress", "monitoring", "gateway", "artifacts"} {
 		dir := filepath.Join(c.t.TempDir(), name)
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)

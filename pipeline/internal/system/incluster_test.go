@@ -70,13 +70,9 @@ func startControlPlane() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cache := os.Getenv("PRERIG_CLUSTER_CACHE")
-	if cache == "" {
-		caches, err := os.UserCacheDir()
-		if err != nil {
-			return "", err
-		}
-		cache = filepath.Join(caches, "prerig-cluster")
+	cache, err := clusterCache()
+	if err != nil {
+		return "", err
 	}
 	cmd := exec.Command(filepath.Join(dir, testprograms.ControlPlane.Name), "-upstream", filepath.Join(root, "fn", "internal", "upstream"), "-cache", cache)
 	var said bytes.Buffer
@@ -97,6 +93,15 @@ func startControlPlane() (string, error) {
 		return "", fmt.Errorf("starting the control plane: %w\n%s", err, said.String())
 	}
 	return strings.TrimSpace(line), nil
+}
+
+// clusterCache is where the programs of a cluster are kept.
+func clusterCache() (string, error) {
+	if cache := os.Getenv("PRERIG_CLUSTER_CACHE"); cache != "" {
+		return cache, nil
+	}
+	caches, err := os.UserCacheDir()
+	return filepath.Join(caches, "prerig-cluster"), err
 }
 
 // newInCluster returns the API server, with the definitions and roles of deploy and some namespaces, or skips the test where no cluster
@@ -284,6 +289,15 @@ func (c *inCluster) bindSecrets(namespace string) {
 	c.t.Helper()
 	c.apply(bindingGVR, object("rbac.authorization.k8s.io/v1", "RoleBinding", namespace, "prerig-secrets", map[string]any{
 		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "prerig-secrets"},
+		"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": "prerig", "namespace": "prerig"}},
+	}))
+}
+
+// bindArtifacts lets the daemon write ExternalArtifacts of a namespace, as docs say.
+func (c *inCluster) bindArtifacts(namespace string) {
+	c.t.Helper()
+	c.apply(bindingGVR, object("rbac.authorization.k8s.io/v1", "RoleBinding", namespace, "prerig-externalartifacts", map[string]any{
+		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "prerig-externalartifacts"},
 		"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": "prerig", "namespace": "prerig"}},
 	}))
 }

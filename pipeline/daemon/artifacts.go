@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/prerig/prerig/pipeline/externalartifact"
+	"github.com/prerig/prerig/pipeline/kubernetes"
+	"github.com/prerig/prerig/pipeline/server"
+)
+
+// openArtifacts opens what is published as ExternalArtifacts, where the configuration says how.
+func (p *components) openArtifacts() (err error) {
+	if !p.c.Artifacts.Enabled() {
+		return nil
+	}
+	client, err := kubernetes.Connect(p.c.ArtifactsKubeconfig(), p.o.Version)
+	if err != nil {
+		return fmt.Errorf("opening artifacts: %w", err)
+	}
+	p.artifacts, err = externalartifact.Open(externalartifact.Options{
+		Dir: p.c.ArtifactsDir(), URL: p.c.Artifacts.URL, Grace: p.c.Artifacts.Keep, Client: client.Dynamic(), Log: p.o.Log,
+	})
+	return err
+}
+
+// listenArtifacts opens the address that artifacts are served at, nil where there are none.
+func (p *components) listenArtifacts() (net.Listener, error) {
+	if p.artifacts == nil {
+		return nil, nil
+	}
+	l, err := net.Listen("tcp", p.c.Artifacts.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listening for artifacts: %w", err)
+	}
+	return l, nil
+}
+
+func closeListener(l net.Listener) {
+	if l != nil {
+		l.Close()
+	}
+}
+
+// keepArtifacts serves artifacts, and removes those whose time is over, until ctx is done.
+func (p *components) keepArtifacts(ctx context.Context, group *errgroup.Group, l net.Listener) {
+	if l == nil {
+		return
+	}
+	p.o.Log.Info("serving artifacts", "address", l.Addr().String(), "url", p.c.Artifacts.URL)
+	group.Go(func() error { return server.Serve(ctx, l, nil, p.artifacts, p.o.Log) })
+	group.Go(func() error { p.artifacts.Run(ctx); return nil })
+}

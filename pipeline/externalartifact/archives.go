@@ -1,0 +1,187 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package externalartifact
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// archives are files NAMESPACE/NAME/SHA256.tar.gz in a directory. No path of it leaves the directory, by links either.
+type archives struct{ root *os.Root }
+
+const archiveEnding = ".tar.gz"
+
+// unfinishedPrefix begins the names of archives that are being written.
+const unfinishedPrefix = ".unfinished-"
+
+// archiveRule is what a path of an archive looks like: names as Kubernetes has them, and a digest.
+var archiveRule = regexp.MustCompile(`^([a-z0-9][-a-z0-9.]{0,252})/([a-z0-9][-a-z0-9.]{0,252})/([0-9a-f]{64})\.tar\.gz$`)
+
+func openArchives(dir string) (archives, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return archives{}, fmt.Errorf("making the directory of artifacts: %w", err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return archives{}, fmt.Errorf("opening the directory of artifacts: %w", err)
+	}
+	return archives{root}, nil
+}
+
+// pathOf returns where an archive is kept, and its digest as Flux writes it.
+func pathOf(o Ref, content []byte) (name, digest string) {
+	sum := sha256.Sum256(content)
+	digits := hex.EncodeToString(sum[:])
+	return path.Join(o.Namespace, o.Name, digits+archiveEnding), "sha256:" + digits
+}
+
+// check returns an error where an archive is not what its name says.
+func (a archives) check(name string) error {
+	_, err := a.read(name)
+	return err
+}
+
+// errDamaged is about a file that is not what was written.
+var errDamaged = errors.New("the file is damaged")
+
+// read returns an archive whose content is what its name says.
+func (a archives) read(name string) ([]byte, error) {
+	parts := archiveRule.FindStringSubmatch(name)
+	if parts == nil {
+		return nil, fs.ErrNotExist
+	}
+	content, err := a.root.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != parts[3] {
+		return nil, fmt.Errorf("reading %s: %w", name, errDamaged)
+	}
+	return content, nil
+}
+
+// write keeps an archive. What is under the name afterwards is whole, also where this process or the machine is killed.
+func (a archives) write(name string, content []byte) (err error) {
+	if a.check(name) == nil {
+		return nil
+	}
+	if err := a.root.MkdirAll(path.Dir(name), 0o700); err != nil {
+		return fmt.Errorf("keeping the artifact: %w", err)
+	}
+	unfinished := path.Join(path.Dir(name), unfinishedPrefix+path.Base(name))
+	defer func() {
+		if err != nil {
+			_ = a.root.Remove(unfinished) // it may be what has filled the disk
+			err = fmt.Errorf("keeping the artifact: %w", err)
+		}
+	}()
+	file, err := a.root.OpenFile(unfinished, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	if err := a.root.Rename(unfinished, name); err != nil {
+		return err
+	}
+	return a.syncDir(path.Dir(name))
+}
+
+// syncDir has the names in a directory outlive the machine.
+func (a archives) syncDir(name string) error {
+	dir, err := a.root.Open(name)
+	if err != nil {
+		return err
+	}
+	// Some file systems have nothing to do for it, and say so.
+	if err = dir.Sync(); errors.Is(err, syscall.EINVAL) {
+		err = nil
+	}
+	return errors.Join(err, dir.Close())
+}
+
+// kept is an archive of an object.
+type kept struct {
+	path    string
+	written time.Time
+}
+
+// of lists the files of an object, the newest first, those that are unfinished included.
+func (a archives) of(o Ref) ([]kept, error) {
+	entries, err := fs.ReadDir(a.root.FS(), path.Join(o.Namespace, o.Name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []kept
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+			out = append(out, kept{path.Join(o.Namespace, o.Name, e.Name()), info.ModTime()})
+		}
+	}
+	slices.SortFunc(out, func(a, b kept) int {
+		if n := b.written.Compare(a.written); n != 0 {
+			return n
+		}
+		return strings.Compare(a.path, b.path)
+	})
+	return out, nil
+}
+
+// remove takes a file away, and the directory of its object where that is empty then. That of a namespace stays: others may be about
+// to make one in it.
+func (a archives) remove(name string) error {
+	if err := a.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	_ = a.root.Remove(path.Dir(name)) // it stays where it holds more
+	return nil
+}
+
+// all lists the objects that there are files of.
+func (a archives) all() ([]Ref, error) {
+	names, err := fs.Glob(a.root.FS(), "*/*")
+	var out []Ref
+	for _, name := range names {
+		namespace, name, _ := strings.Cut(name, "/")
+		out = append(out, Ref{namespace, name})
+	}
+	return out, err
+}
+
+// open opens an archive for reading by the path of a URL; nobody can have it open another file.
+func (a archives) open(name string) (io.ReadSeekCloser, time.Time, error) {
+	if !archiveRule.MatchString(name) {
+		return nil, time.Time{}, fs.ErrNotExist
+	}
+	file, err := a.root.Open(name)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		file.Close()
+		return nil, time.Time{}, err
+	}
+	return file, info.ModTime(), nil
+}

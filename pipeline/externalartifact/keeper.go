@@ -1,0 +1,339 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package externalartifact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+)
+
+// maxOlder is how many archives of an object are kept beside the current one, however young they are.
+const maxOlder = 5
+
+// maxObjects bounds the identities that an artifact's metadata holds, in bytes.
+const maxObjects = 128 << 10
+
+// Options of a Keeper.
+type Options struct {
+	// Dir is where archives are kept.
+	Dir string
+	// URL is where the cluster reaches what the Keeper serves.
+	URL string
+	// Grace is how long an archive stays that no object names any more: somebody may be about to take it.
+	Grace time.Duration
+	// Client is the way to the cluster.
+	Client dynamic.Interface
+	// Log is told of what could not be tidied up.
+	Log *slog.Logger
+}
+
+// Keeper keeps archives and the objects that name them. It is safe for concurrent use; no other process may use its directory.
+type Keeper struct {
+	options  Options
+	archives archives
+	objects  objects
+
+	mu    sync.Mutex
+	locks map[Ref]*sync.Mutex
+	since map[string]time.Time // when an archive was first seen to be named by nothing
+}
+
+// Open returns a keeper.
+func Open(o Options) (*Keeper, error) {
+	all, err := openArchives(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	o.URL = strings.TrimRight(o.URL, "/")
+	return &Keeper{options: o, archives: all, objects: objects{o.Client}, locks: map[Ref]*sync.Mutex{}, since: map[string]time.Time{}}, nil
+}
+
+// Close lets go of the directory.
+func (k *Keeper) Close() error { return k.archives.root.Close() }
+
+// lock has one goroutine at a time work at an object and its archives.
+func (k *Keeper) lock(ref Ref) (unlock func()) {
+	k.mu.Lock()
+	one := k.locks[ref]
+	if one == nil {
+		one = &sync.Mutex{}
+		k.locks[ref] = one
+	}
+	k.mu.Unlock()
+	one.Lock()
+	return one.Unlock
+}
+
+// Current is what an object names now.
+type Current struct {
+	// Digest of the archive, "" where there is none. Archive is it, nil where it is not there whole any more.
+	Digest  string
+	Archive []byte
+	// Objects are the identities of what it holds, nil where that is not known without the archive.
+	Objects []string
+	// Refused says why nothing may be written there, nil where it may.
+	Refused error
+}
+
+// Find returns what the object of a pipeline names now.
+func (k *Keeper) Find(ctx context.Context, ref Ref, pipeline string) (Current, error) {
+	now, err := k.objects.get(ctx, ref)
+	if err != nil || now == nil {
+		return Current{}, err
+	}
+	if now.pipeline != pipeline {
+		return Current{Refused: explain("writing", ref, ErrNotOwned)}, nil
+	}
+	return k.currentOf(now), nil
+}
+
+// currentOf reads what an object names.
+func (k *Keeper) currentOf(now *object) (c Current) {
+	if now == nil || now.artifact == nil {
+		return c
+	}
+	c.Digest = now.artifact.Digest
+	if list := now.artifact.Metadata[metadataObjects]; list != "" {
+		c.Objects = strings.Split(list, "\n")
+	}
+	if content, err := k.archives.read(now.artifact.Path); err == nil && strings.HasSuffix(c.Digest, ":"+digitsOf(now.artifact.Path)) {
+		c.Archive = content
+	}
+	return c
+}
+
+func digitsOf(name string) string { return strings.TrimSuffix(path.Base(name), archiveEnding) }
+
+// Wanted is what an object is to name.
+type Wanted struct {
+	// Pipeline it belongs to; Predecessors are those that it may be taken over from.
+	Pipeline     string
+	Predecessors []string
+	// Archive is a tar.gz.
+	Archive []byte
+	// Objects are the identities of what the archive holds, SourceURL and SourceRevision where that is from.
+	Objects                   []string
+	SourceURL, SourceRevision string
+	// Gate is asked before anything is different, with what is there now. It may be nil.
+	Gate func(now Current) error
+}
+
+// Put has an object name an archive. It returns what it named before. Done again it changes nothing, but brings back what was lost.
+func (k *Keeper) Put(ctx context.Context, ref Ref, w Wanted) (before Current, digest string, err error) {
+	defer k.lock(ref)()
+	mine := func(pipeline string) bool {
+		if pipeline == w.Pipeline {
+			return true
+		}
+		for _, one := range w.Predecessors {
+			if pipeline == one {
+				return true
+			}
+		}
+		return false
+	}
+	seen, err := k.objects.get(ctx, ref)
+	if err != nil {
+		return before, "", err
+	}
+	if seen != nil && !mine(seen.pipeline) {
+		return before, "", explain("writing", ref, ErrNotOwned)
+	}
+	before = k.currentOf(seen)
+	name, digest := pathOf(ref, w.Archive)
+	if before.Digest != digest && w.Gate != nil {
+		if err := w.Gate(before); err != nil {
+			return before, "", err
+		}
+	}
+	if err := k.archives.write(name, w.Archive); err != nil {
+		return before, "", err
+	}
+	now, err := k.objects.own(ctx, ref, w.Pipeline, mine)
+	if err != nil {
+		return before, "", err
+	}
+	want := k.artifact(name, digest, w)
+	if !isNamed(now, want) {
+		if err := k.objects.point(ctx, ref, now, want); err != nil {
+			return before, "", err
+		}
+	}
+	k.forgetOldest(ref, name)
+	return before, digest, nil
+}
+
+// artifact is what an object says of an archive. The revision follows from the content, as Flux looks at a source again when its
+// revision is another one: what Prerig adds can change without the source.
+func (k *Keeper) artifact(name, digest string, w Wanted) meta.Artifact {
+	size := int64(len(w.Archive))
+	a := meta.Artifact{
+		Path: name, URL: k.options.URL + "/" + name, Digest: digest, Revision: "latest@" + digest, Size: &size,
+		LastUpdateTime: metav1.NewTime(time.Now().UTC().Truncate(time.Second)), Metadata: map[string]string{},
+	}
+	if list := strings.Join(w.Objects, "\n"); list != "" && len(list) <= maxObjects {
+		a.Metadata[metadataObjects] = list
+	}
+	if w.SourceURL != "" {
+		a.Metadata[metadataSource] = w.SourceURL
+	}
+	if w.SourceRevision != "" {
+		a.Metadata[metadataRevision] = w.SourceRevision
+	}
+	return a
+}
+
+// isNamed reports whether an object says of an artifact what it should. The source's revision may be an older one of equal content.
+func isNamed(now *object, want meta.Artifact) bool {
+	is := now.artifact
+	return is != nil && now.isReady() && is.Digest == want.Digest && is.Path == want.Path && is.URL == want.URL && is.Revision == want.Revision
+}
+
+// forgetOldest removes archives of an object beyond maxOlder.
+func (k *Keeper) forgetOldest(ref Ref, current string) {
+	all, err := k.archives.of(ref)
+	if err != nil {
+		k.options.Log.Warn("older artifacts could not be listed", "artifact", ref, "error", err)
+	}
+	older := 0
+	for _, one := range all {
+		if one.path == current {
+			continue
+		}
+		if older++; older > maxOlder {
+			k.drop(one.path)
+		}
+	}
+}
+
+func (k *Keeper) drop(name string) {
+	if err := k.archives.remove(name); err != nil {
+		k.options.Log.Warn("an older artifact could not be removed", "path", name, "error", err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.since, name)
+}
+
+// Drift says in words what is different from what was published with a digest, "" where nothing is.
+func (k *Keeper) Drift(ctx context.Context, ref Ref, digest string) (string, error) {
+	now, err := k.objects.get(ctx, ref)
+	switch {
+	case err != nil:
+		return "", err
+	case now == nil:
+		return fmt.Sprintf("the ExternalArtifact %s was deleted", ref), nil
+	case now.artifact == nil:
+		return fmt.Sprintf("the ExternalArtifact %s names no artifact any more", ref), nil
+	case now.artifact.Digest != digest:
+		return fmt.Sprintf("the ExternalArtifact %s was changed to %s", ref, now.artifact.Digest), nil
+	case now.artifact.URL != k.options.URL+"/"+now.artifact.Path:
+		return fmt.Sprintf("the ExternalArtifact %s names the address %s, which is not that of this daemon", ref, now.artifact.URL), nil
+	case !now.isReady():
+		return fmt.Sprintf("the ExternalArtifact %s is not ready any more", ref), nil
+	}
+	switch err := k.archives.check(now.artifact.Path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Sprintf("the file of the ExternalArtifact %s is gone", ref), nil
+	case errors.Is(err, errDamaged):
+		return fmt.Sprintf("the file of the ExternalArtifact %s is damaged", ref), nil
+	default:
+		return "", err
+	}
+}
+
+// Remove deletes the object of a pipeline, and reports what it named, and whether there was one. Its archives go when their time is
+// over.
+func (k *Keeper) Remove(ctx context.Context, ref Ref, pipeline string) (before Current, found bool, err error) {
+	defer k.lock(ref)()
+	now, err := k.objects.get(ctx, ref)
+	if err != nil || now == nil {
+		return before, false, err
+	}
+	if now.pipeline != pipeline {
+		return before, false, nil // another has taken it over
+	}
+	return k.currentOf(now), true, k.objects.remove(ctx, ref, now)
+}
+
+// Run removes archives whose time is over, until ctx is done.
+func (k *Keeper) Run(ctx context.Context) {
+	ticker := time.NewTicker(max(k.options.Grace/4, time.Second))
+	defer ticker.Stop()
+	for {
+		k.Tidy(ctx, time.Now())
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// Tidy removes the archives that no object has named for as long as Grace, as far as this process knows: after a restart they get as
+// much time again. Where the API server does not answer, nothing is removed.
+func (k *Keeper) Tidy(ctx context.Context, at time.Time) {
+	all, err := k.archives.all()
+	if err != nil {
+		k.options.Log.Warn("artifacts could not be listed", "error", err)
+	}
+	for _, ref := range all {
+		if ctx.Err() != nil {
+			return
+		}
+		if err := k.tidy(ctx, ref, at); err != nil {
+			k.options.Log.Warn("older artifacts stay for now", "artifact", ref, "error", err)
+		}
+	}
+}
+
+func (k *Keeper) tidy(ctx context.Context, ref Ref, at time.Time) error {
+	defer k.lock(ref)()
+	files, err := k.archives.of(ref)
+	if err != nil {
+		return err
+	}
+	now, err := k.objects.get(ctx, ref)
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if now != nil && now.artifact != nil && now.artifact.Path == file.path {
+			k.mu.Lock()
+			delete(k.since, file.path)
+			k.mu.Unlock()
+			continue
+		}
+		if k.isOver(file.path, at) {
+			k.drop(file.path)
+		}
+	}
+	return nil
+}
+
+// isOver notes that nothing names an archive, and reports whether that has been so for as long as Grace.
+func (k *Keeper) isOver(name string, at time.Time) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	first, known := k.since[name]
+	if !known {
+		k.since[name] = at
+		return false
+	}
+	return at.Sub(first) >= k.options.Grace
+}

@@ -1,0 +1,216 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package externalartifact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fluxcd/pkg/apis/meta"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+)
+
+// Resource is the kind of objects that Flux reads, since source-controller 1.7.
+var Resource = schema.GroupVersionResource{Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: "externalartifacts"}
+
+// PipelineAnnotation says which pipeline an object belongs to.
+const PipelineAnnotation = "prerig.dev/pipeline"
+
+// What the labels of an object say.
+const (
+	managedByLabel = "app.kubernetes.io/managed-by"
+	managedBy      = "prerig"
+)
+
+// Keys of an artifact's metadata. The first two are those that Flux knows from OCI artifacts and shows as the revision's origin.
+const (
+	metadataRevision = "org.opencontainers.image.revision"
+	metadataSource   = "org.opencontainers.image.source"
+	metadataObjects  = "prerig.dev/objects"
+)
+
+// requestTimeout bounds one request to the API server.
+const requestTimeout = 30 * time.Second
+
+// Ref names an object.
+type Ref struct{ Namespace, Name string }
+
+// String returns NAMESPACE/NAME.
+func (r Ref) String() string { return r.Namespace + "/" + r.Name }
+
+// ErrNotOwned is about an object that somebody else has made.
+var ErrNotOwned = errors.New("Prerig has not made it for this pipeline; delete it, or give spec.publish[].externalArtifact another name")
+
+// ErrNoKind is about a cluster without Flux, or with one that is too old.
+var ErrNoKind = errors.New("the cluster has no kind ExternalArtifact of source.toolkit.fluxcd.io/v1: Flux 2.7 and later bring it")
+
+// object is an ExternalArtifact as it was read.
+type object struct {
+	raw      *unstructured.Unstructured
+	pipeline string
+	artifact *meta.Artifact // nil where it has none yet
+}
+
+// objects reads and writes the objects of a cluster.
+type objects struct{ client dynamic.Interface }
+
+func (o objects) at(ref Ref) dynamic.ResourceInterface {
+	return o.client.Resource(Resource).Namespace(ref.Namespace)
+}
+
+// get returns an object, nil where there is none.
+func (o objects) get(ctx context.Context, ref Ref) (*object, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	raw, err := o.at(ref).Get(ctx, ref.Name, metav1.GetOptions{})
+	if err != nil {
+		if apierrors.IsNotFound(err) && !isUnknownKind(err) {
+			return nil, nil
+		}
+		return nil, explain("reading", ref, err)
+	}
+	return parse(raw)
+}
+
+func parse(raw *unstructured.Unstructured) (*object, error) {
+	found := &object{raw: raw, pipeline: raw.GetAnnotations()[PipelineAnnotation]}
+	if raw.GetLabels()[managedByLabel] != managedBy {
+		found.pipeline = ""
+	}
+	text, ok, err := unstructured.NestedMap(raw.Object, "status", "artifact")
+	if err == nil && ok {
+		found.artifact = &meta.Artifact{}
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(text, found.artifact)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the status of ExternalArtifact %s/%s: %w", raw.GetNamespace(), raw.GetName(), err)
+	}
+	return found, nil
+}
+
+// isUnknownKind reports whether it is the kind that was not found, and not the object: then the answer is none of the API's.
+func isUnknownKind(err error) bool {
+	return apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// explain says what an answer of the API server means for the user.
+func explain(doing string, ref Ref, err error) error {
+	switch {
+	case apierrors.IsNotFound(err) && isUnknownKind(err):
+		err = ErrNoKind
+	case apierrors.IsForbidden(err):
+		err = fmt.Errorf("%w; bind the ClusterRole prerig-externalartifacts to the daemon's ServiceAccount with a RoleBinding in %s", err, ref.Namespace)
+	}
+	return fmt.Errorf("%s ExternalArtifact %s: %w", doing, ref, err)
+}
+
+// own returns the object of a pipeline, and makes it or takes it over from one of its predecessors where it has none. An object of
+// anybody else is ErrNotOwned.
+func (o objects) own(ctx context.Context, ref Ref, pipeline string, mine func(pipeline string) bool) (*object, error) {
+	now, err := o.get(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	if now != nil && !mine(now.pipeline) {
+		return nil, explain("writing", ref, ErrNotOwned)
+	}
+	if now != nil && now.pipeline == pipeline {
+		return now, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	var raw *unstructured.Unstructured
+	if now == nil {
+		raw, err = o.at(ref).Create(ctx, newObject(ref, pipeline), metav1.CreateOptions{FieldManager: managedBy})
+	} else {
+		describe(now.raw, pipeline)
+		raw, err = o.at(ref).Update(ctx, now.raw, metav1.UpdateOptions{FieldManager: managedBy})
+	}
+	if err != nil {
+		return nil, explain("writing", ref, err)
+	}
+	return parse(raw)
+}
+
+func newObject(ref Ref, pipeline string) *unstructured.Unstructured {
+	raw := &unstructured.Unstructured{Object: map[string]any{"apiVersion": Resource.GroupVersion().String(), "kind": "ExternalArtifact"}}
+	raw.SetNamespace(ref.Namespace)
+	raw.SetName(ref.Name)
+	describe(raw, pipeline)
+	return raw
+}
+
+// describe says in an object whose it is.
+func describe(raw *unstructured.Unstructured, pipeline string) {
+	labels, annotations := raw.GetLabels(), raw.GetAnnotations()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	labels[managedByLabel], annotations[PipelineAnnotation] = managedBy, pipeline
+	raw.SetLabels(labels)
+	raw.SetAnnotations(annotations)
+	name := pipeline
+	if i := len(raw.GetNamespace()) + 1; len(pipeline) > i {
+		name = pipeline[i:]
+	}
+	raw.Object["spec"] = map[string]any{"sourceRef": map[string]any{
+		"apiVersion": "prerig.dev/v1alpha1", "kind": "RenderPipeline", "name": name, "namespace": raw.GetNamespace(),
+	}}
+}
+
+// point has an object name another archive, unless somebody has changed it since it was read.
+func (o objects) point(ctx context.Context, ref Ref, now *object, artifact meta.Artifact) error {
+	text, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&artifact)
+	if err != nil {
+		return err
+	}
+	ready, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&metav1.Condition{
+		Type: meta.ReadyCondition, Status: metav1.ConditionTrue, Reason: meta.SucceededReason, LastTransitionTime: artifact.LastUpdateTime,
+		ObservedGeneration: now.raw.GetGeneration(), Message: "stored artifact with revision " + artifact.Revision,
+	})
+	if err != nil {
+		return err
+	}
+	raw := now.raw.DeepCopy()
+	raw.Object["status"] = map[string]any{"artifact": text, "conditions": []any{ready}}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if _, err := o.at(ref).UpdateStatus(ctx, raw, metav1.UpdateOptions{FieldManager: managedBy}); err != nil {
+		return explain("writing the status of", ref, err)
+	}
+	return nil
+}
+
+// isReady reports whether an object says that its artifact can be taken.
+func (o *object) isReady() bool {
+	conditions, _, _ := unstructured.NestedSlice(o.raw.Object, "status", "conditions")
+	for _, one := range conditions {
+		if c, ok := one.(map[string]any); ok && c["type"] == meta.ReadyCondition {
+			return c["status"] == string(metav1.ConditionTrue)
+		}
+	}
+	return false
+}
+
+// remove deletes an object as it was read, and nothing that has taken its place.
+func (o objects) remove(ctx context.Context, ref Ref, now *object) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	uid := now.raw.GetUID()
+	err := o.at(ref).Delete(ctx, ref.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return explain("deleting", ref, err)
+	}
+	return nil
+}

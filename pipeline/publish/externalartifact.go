@@ -1,0 +1,185 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/externalartifact"
+	"github.com/prerig/prerig/pipeline/watchdog"
+)
+
+// ErrNoArtifacts is why a process cannot publish an ExternalArtifact, nor say what is published.
+var ErrNoArtifacts = errors.New("this process serves no artifacts: prerig serve does with the keys artifacts.listen and artifacts.url of its configuration")
+
+// externalTarget is an ExternalArtifact of a cluster, and the archive of it that the daemon serves.
+type externalTarget struct {
+	lock     Lock
+	refresh  func(ctx context.Context) error // nil for nothing
+	watchdog *watchdog.Watchdog
+	keeper   *externalartifact.Keeper
+	ref      externalartifact.Ref
+}
+
+func (t *Targets) openExternalArtifact(_ context.Context, _ string, entry v1alpha1.Publish) (Interface, error) {
+	if t.Artifacts == nil {
+		return nil, ErrNoArtifacts
+	}
+	to := entry.ExternalArtifact
+	return &externalTarget{
+		lock: t.batcher.lock, refresh: t.Refresh, watchdog: t.watchdog, keeper: t.Artifacts,
+		ref: externalartifact.Ref{Namespace: to.Namespace, Name: to.Name},
+	}, nil
+}
+
+// Key implements Interface.
+func (e *externalTarget) Key() string { return "externalartifact/" + e.ref.String() }
+
+// locked does something while no other process does at the same object, and leaves it behind where it hangs.
+func (e *externalTarget) locked(ctx context.Context, pipeline string, do func(ctx context.Context) (Receipt, error)) (Receipt, error) {
+	locking, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	unlock, err := e.lock(locking, e.Key())
+	if err != nil {
+		return Receipt{}, err
+	}
+	defer unlock()
+	return watchdog.Run(ctx, e.watchdog, watchdog.Step{Name: watchdog.StepPublish, Subject: e.Key() + " " + pipeline, Limit: publishTimeout}, do)
+}
+
+// Publish implements Interface.
+func (e *externalTarget) Publish(ctx context.Context, c Change) (Receipt, error) {
+	return e.locked(ctx, c.Pipeline, func(ctx context.Context) (Receipt, error) {
+		packed, err := archive(c.Files)
+		if err != nil {
+			return Receipt{}, err
+		}
+		wanted := externalartifact.Wanted{
+			Pipeline: c.Pipeline, Predecessors: c.Predecessors, Archive: packed, Objects: objectIDs(c.Objects),
+			SourceURL: c.Origin.URL, SourceRevision: c.Origin.Revision,
+			Gate: func(now externalartifact.Current) error {
+				gate := refreshed(ctx, e.refresh, c.Gate)
+				if gate == nil {
+					return nil
+				}
+				published := objectsOf(now)
+				return gate(len(published), deletedObjects(published, objectIDs(c.Objects)))
+			},
+		}
+		before, digest, err := e.keeper.Put(ctx, e.ref, wanted)
+		if err != nil {
+			return Receipt{}, notOwned(err)
+		}
+		receipt := Receipt{Revision: digest, Changed: before.Digest != digest, Files: c.Files}
+		if receipt.Changed {
+			old, err := unpack(before.Archive)
+			if before.Digest != "" && before.Archive == nil {
+				err = errors.New("the archive that was there before is not there any more")
+			}
+			if receipt.Problem = err; err == nil {
+				receipt.compare(old)
+			}
+		}
+		return receipt, nil
+	})
+}
+
+// notOwned has an object of somebody else be refused as a file of somebody else is.
+func notOwned(err error) error {
+	if errors.Is(err, externalartifact.ErrNotOwned) {
+		return notOwnedError{err}
+	}
+	return err
+}
+
+type notOwnedError struct{ error }
+
+// Is has it be known as ErrNotOwned, without its text.
+func (notOwnedError) Is(target error) bool { return target == ErrNotOwned }
+
+// Unwrap returns what it is about.
+func (e notOwnedError) Unwrap() error { return e.error }
+
+// objectsOf returns the identities of what an artifact holds, as far as they are known.
+func objectsOf(now externalartifact.Current) []string {
+	if now.Objects != nil {
+		return now.Objects
+	}
+	files, err := unpack(now.Archive)
+	if err != nil {
+		return nil
+	}
+	return objectIdentities(files)
+}
+
+// unpack reads the files of an archive of ours. There is none of nothing.
+func unpack(packed []byte) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	if packed == nil {
+		return files, nil
+	}
+	unzipped, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, fmt.Errorf("reading an archive: %w", err)
+	}
+	for r := tar.NewReader(unzipped); ; {
+		header, err := r.Next()
+		if err == io.EOF {
+			return files, nil
+		}
+		if err == nil && header.Typeflag == tar.TypeReg {
+			files[header.Name], err = io.ReadAll(r)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading an archive: %w", err)
+		}
+	}
+}
+
+// Current implements Interface.
+func (e *externalTarget) Current(ctx context.Context, pipeline string, _ map[string][]byte) (Holding, error) {
+	now, err := e.keeper.Find(ctx, e.ref, pipeline)
+	if err != nil {
+		return Holding{}, err
+	}
+	if now.Refused != nil {
+		return Holding{Refused: now.Refused}, nil
+	}
+	files, err := unpack(now.Archive)
+	return Holding{Files: files, Objects: objectsOf(now)}, err
+}
+
+// Drift implements Interface.
+func (e *externalTarget) Drift(ctx context.Context, written Written) (string, error) {
+	if written.Revision == "" {
+		return "", nil
+	}
+	return e.keeper.Drift(ctx, e.ref, written.Revision)
+}
+
+// Settle implements Interface: nothing waits.
+func (e *externalTarget) Settle(context.Context, string, Written) (*v1alpha1.PullRequestStatus, error) {
+	return nil, nil
+}
+
+// Remove implements Interface.
+func (e *externalTarget) Remove(ctx context.Context, c Change) (Receipt, error) {
+	return e.locked(ctx, c.Pipeline, func(ctx context.Context) (Receipt, error) {
+		before, found, err := e.keeper.Remove(ctx, e.ref, c.Pipeline)
+		if err != nil || !found {
+			return Receipt{}, err
+		}
+		old, err := unpack(before.Archive)
+		receipt := Receipt{Changed: true, Problem: err}
+		receipt.compare(old)
+		return receipt, nil
+	})
+}
