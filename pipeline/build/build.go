@@ -13,6 +13,7 @@ import (
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/fault"
 	"github.com/prerig/prerig/pipeline/giturl"
+	"github.com/prerig/prerig/pipeline/mesh"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source/tree"
@@ -38,6 +39,8 @@ type Builder struct {
 	Policies string
 	// Objects are the policies that pipelines name as objects of a cluster; nil has none.
 	Objects PolicyObjects
+	// Cluster completes policies that say from: Cluster; nil has no cluster.
+	Cluster PolicyCompleter
 	// Limits that no pipeline can raise.
 	Limits render.Limits
 	// Repositories fetches remote bases; nil fetches none.
@@ -73,6 +76,10 @@ type Built struct {
 	Took time.Duration
 	// Fingerprint of everything that the result depends on.
 	Fingerprint string
+	// Snapshots are the policies that were completed from the cluster, with what the result depends on; Namespaces are digests of what
+	// the cluster says of the namespaces that were looked at.
+	Snapshots  []mesh.Snapshot
+	Namespaces map[string]string
 }
 
 // Build renders. An error is about the pipeline or its source and will be the same again, unless it is that of the context
@@ -93,13 +100,18 @@ func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, root *t
 		}
 		built.Record = view.Record()
 	}()
-	for i, ref := range p.Spec.Policies {
-		found, err := b.readPolicy(p.Metadata.Namespace, ref, view)
-		if err != nil {
-			return built, fmt.Errorf("reading policy %d: %w", i, err)
-		}
-		built.Request.Policies = append(built.Request.Policies, found...)
+	completed, err := b.readPolicies(p, view, &built.Request)
+	if err != nil {
+		return built, err
 	}
+	defer func() {
+		if noted := b.noteSnapshots(built, completed); noted != nil && err == nil {
+			err = noted
+		}
+		if err == nil {
+			built.Fingerprint = render.Fingerprint(view.Record(), &built.Request, b.Version)
+		}
+	}()
 	files, err := b.fetchBases(ctx, p, view, &built.Request)
 	if err != nil {
 		return built, err
@@ -113,8 +125,30 @@ func (b *Builder) Build(ctx context.Context, p *v1alpha1.RenderPipeline, root *t
 	if built.Response, err = b.renderWithCharts(ctx, p, view, files, &built.Request); err != nil {
 		return built, err
 	}
-	built.Fingerprint = render.Fingerprint(view.Record(), &built.Request, b.Version)
 	return built, nil
+}
+
+// readPolicies reads the policies of a pipeline into a request, those that say from: Cluster with all that the cluster has.
+func (b *Builder) readPolicies(p *v1alpha1.RenderPipeline, view *tree.View, request *render.Request) ([]completedPolicy, error) {
+	var completed []completedPolicy
+	for i, ref := range p.Spec.Policies {
+		found, err := b.readPolicy(p.Metadata.Namespace, ref, view)
+		var all []*mesh.Completed
+		if err == nil {
+			all, err = b.complete(ref, found)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading policy %d: %w", i, err)
+		}
+		for n, one := range all {
+			if one != nil {
+				found[n].YAML = string(one.Text())
+				completed = append(completed, completedPolicy{len(request.Policies) + n, one})
+			}
+		}
+		request.Policies = append(request.Policies, found...)
+	}
+	return completed, nil
 }
 
 // newRequest returns what is asked of the renderer before policies, bases and charts are there.

@@ -42,7 +42,7 @@ func (b *Builder) readPolicy(namespace string, ref v1alpha1.PolicyRef, view *tre
 		if err != nil {
 			return nil, err
 		}
-		return []render.Policy{{Origin: fmt.Sprintf("InjectionPolicy %s/%s", namespace, ref.Name), YAML: string(text)}}, nil
+		return []render.Policy{{Origin: objectOrigin(namespace, ref.Name), YAML: string(text)}}, nil
 	case ref.BuiltIn != "":
 		text, ok := policies.Get(ref.BuiltIn)
 		if !ok {
@@ -151,9 +151,11 @@ func (b *Builder) RequestDigest(p *v1alpha1.RenderPipeline) string {
 		case ref.File != "":
 			content, err := b.readFile(ref.File)
 			fmt.Fprintf(h, "\nfile %x %t", sha256.Sum256(content), err == nil)
+			b.writeCompleted(h, p.Metadata.Namespace, ref, content)
 		case ref.Name != "":
 			content, err := b.readObject(p.Metadata.Namespace, ref.Name)
 			fmt.Fprintf(h, "\nobject %x %t", sha256.Sum256(content), err == nil)
+			b.writeCompleted(h, p.Metadata.Namespace, ref, content)
 		}
 	}
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/source"
 	"github.com/prerig/prerig/pipeline/source/tree"
@@ -126,7 +127,14 @@ func (b *Builder) policyDigest(policy outsidePolicy) string {
 		read = func() ([]byte, error) { return b.readObject(policy.namespace, policy.name) }
 	}
 	content, err := read()
-	return fmt.Sprintf("%x %t\n", sha256.Sum256(content), err == nil)
+	sum := fmt.Sprintf("%x %t", sha256.Sum256(content), err == nil)
+	completed, failed := b.completeAll(policy.namespace, v1alpha1.PolicyRef{File: policy.file, Name: policy.name}, content)
+	for _, one := range completed {
+		if one != nil {
+			sum += " " + one.Digest
+		}
+	}
+	return fmt.Sprintf("%s %t\n", sum, failed == nil)
 }
 
 // Unneeded is the finding of a look that nothing is needed for any of many pipelines. It holds for later trees that do not differ where

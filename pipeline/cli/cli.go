@@ -138,7 +138,7 @@ Exit codes of all commands:
 		newRender(streams, linked), newDiff(streams, linked), newAffected(streams, linked), newCharts(streams), newArgoCD(streams, linked))
 	addGroup(root, "Commands that run the daemon:", newServe(streams, linked), newWorker(streams, linked))
 	addGroup(root, "Commands that talk to the daemon:",
-		newStatus(streams), newReconcile(streams), newSuspend(streams, true), newSuspend(streams, false),
+		newStatus(streams), newSnapshot(streams), newReconcile(streams), newSuspend(streams, true), newSuspend(streams, false),
 		newPromote(streams), newHold(streams), newRollback(streams), newRemove(streams), newToken(streams))
 	root.AddCommand(newVersion(streams, linked))
 	return root

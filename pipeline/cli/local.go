@@ -19,6 +19,7 @@ import (
 	"github.com/prerig/prerig/pipeline/cli/images"
 	"github.com/prerig/prerig/pipeline/dryrun"
 	"github.com/prerig/prerig/pipeline/giturl"
+	"github.com/prerig/prerig/pipeline/mesh"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source"
@@ -32,6 +33,7 @@ type localPipelines struct {
 	revisions                           []string
 	jobs                                int
 	noCache                             bool
+	given                               mesh.Given // in place of what a cluster has
 
 	catalog *catalog.Catalog
 	pool    *render.Pool
@@ -101,6 +103,9 @@ func (l *localPipelines) openDryRun(streams Streams, version string) (p *dryrun.
 		Progress: func(done, total int, name string) {
 			l.bar.setImageProgress(images.Progress{Done: done, Total: total, Image: name})
 		},
+	}
+	if len(l.given) > 0 {
+		p.Builder.Objects, p.Builder.Cluster = l.given, l.given
 	}
 	return p, func() { l.bar.clearLine(); l.pool.Close() }, nil
 }

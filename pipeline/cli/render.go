@@ -20,21 +20,33 @@ import (
 
 func newRender(streams Streams, version string) *cobra.Command {
 	var l localPipelines
+	var d daemonClient
 	var output string
+	var snapshots []string
 	var verbose bool
 	cmd := newCommand("render [PIPELINE...]", "Render pipelines once, as the daemon would, and print the result")
 	cmd.Long = `Render pipelines once, by the same steps as the daemon, and publish nothing. The result goes
 to standard output or, with -o, to a directory as it would be on the branch. The trailers of
-a rendered commit name the command that gives the same result again.`
+a rendered commit name the command that gives the same result again.
+
+A policy that says from: Cluster is rendered with the --snapshot of the cluster that a result was
+made of: a file that prerig snapshot has written, or a digest, which the daemon is asked for.`
 	cmd.Example = `  prerig render team/shop --revision main@sha1:f0e1d2…
+  prerig render team/shop --revision main@sha1:f0e1d2… --snapshot mesh.yaml
   prerig render --source . -o rendered/`
 	l.addFlags(cmd)
 	l.sourceFlags(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", "", "directory to write to (default: standard output)")
+	cmd.Flags().StringArrayVar(&snapshots, "snapshot", nil, "file or digest of what the cluster had, for a policy that says from: Cluster; may be repeated")
+	d.addFlags(cmd)
 	cmd.Flags().BoolVar(&l.noCache, "no-cache", false, "build everything, and fail where that gives something else than a build that is remembered")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "print every finding; otherwise one that many objects share is printed once, with their number")
 	mustRegister(cmd.MarkFlagDirname("output"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var err error
+		if l.given, err = d.readSnapshots(cmd.Context(), snapshots); err != nil {
+			return err
+		}
 		p, closing, err := l.openDryRun(streams, version)
 		if err != nil {
 			return err

@@ -223,8 +223,9 @@ func Default() Config {
 		Pipelines: "pipelines", PipelinesGit: PipelinesGit{Interval: time.Minute}, Removals: Removals{Delay: time.Minute, MaxShare: 50},
 		Policies: "policies", Secrets: "secrets", State: "state",
 		Listen: "127.0.0.1:8080", Admin: Admin{Listen: "127.0.0.1:8081", OIDC: defaultOIDC()},
-		NATS:    NATS{Replicas: 1, Prefix: "PRERIG", MaxStore: "1Gi", AckWait: 15 * time.Second},
-		Workers: max(1, runtime.NumCPU()), InFlight: 1000, Debounce: time.Second, History: 20,
+		Kubernetes: Kubernetes{MeshNamespaces: []string{"istio-system"}},
+		NATS:       NATS{Replicas: 1, Prefix: "PRERIG", MaxStore: "1Gi", AckWait: 15 * time.Second},
+		Workers:    max(1, runtime.NumCPU()), InFlight: 1000, Debounce: time.Second, History: 20,
 		Limits: Limits{
 			Timeout: 2 * time.Minute, Memory: "1Gi", Output: "64Mi", Files: 20_000, FileSize: "16Mi", ReadSize: "128Mi", Entries: 100_000,
 		},

@@ -19,6 +19,11 @@ type Kubernetes struct {
 	Kubeconfig string `mapstructure:"kubeconfig"`
 	// Namespaces that are looked at; none means all, which cannot be together with other places that pipelines are read from.
 	Namespaces []string `mapstructure:"namespaces"`
+	// Mesh completes policies that say from: Cluster: it reads the namespaces, nodes and webhooks of the cluster, and the control
+	// planes in MeshNamespaces.
+	Mesh bool `mapstructure:"mesh"`
+	// MeshNamespaces have control planes of Istio.
+	MeshNamespaces []string `mapstructure:"mesh_namespaces"`
 }
 
 // ParsedTenants returns what the authors of objects may do as the only tenant of the cluster, none where it is not bound to namespaces
@@ -66,6 +71,17 @@ func (c *Config) validateKubernetesKeys(add func(key, format string, args ...any
 	k := c.Kubernetes
 	if !k.Pipelines && (k.Kubeconfig != "" || len(k.Namespaces) > 0) {
 		add("kubernetes.pipelines", "must be true where another key of kubernetes is given")
+	}
+	if k.Mesh && !k.Pipelines {
+		add("kubernetes.mesh", "needs kubernetes.pipelines: the cluster of the pipelines is the one that is read")
+	}
+	if k.Mesh && len(k.MeshNamespaces) == 0 {
+		add("kubernetes.mesh_namespaces", "must name the namespace of a control plane, such as istio-system")
+	}
+	for i, namespace := range k.MeshNamespaces {
+		if !nameRule.MatchString(namespace) {
+			add(fmt.Sprintf("kubernetes.mesh_namespaces[%d]", i), "must be the name of a namespace, found %q", namespace)
+		}
 	}
 	seen := map[string]bool{}
 	for i, namespace := range k.Namespaces {

@@ -7,11 +7,13 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/kubernetes"
+	"github.com/prerig/prerig/pipeline/mesh"
 	"github.com/prerig/prerig/pipeline/plan"
 	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/tenant"
@@ -21,6 +23,9 @@ import (
 type cluster struct {
 	client  *kubernetes.Client
 	watcher *kubernetes.Watcher
+	// mesh is what decides about injection, and completer has policies completed with it; nil where that is not read.
+	mesh      *kubernetes.Mesh
+	completer *mesh.Completer
 }
 
 // openCluster reads the objects of the cluster, where one is configured, and follows them until storing is done.
@@ -38,11 +43,19 @@ func (p *components) openCluster(ctx, storing context.Context) error {
 	following, stop := context.WithCancel(storing)
 	opening := context.AfterFunc(ctx, stop)
 	watcher, err := kubernetes.Watch(following, client, p.c.Kubernetes.Namespaces, p.o.Log)
+	var followed *kubernetes.Mesh
+	if err == nil && p.c.Kubernetes.Mesh {
+		followed, err = kubernetes.WatchMesh(following, client, p.c.Kubernetes.MeshNamespaces, p.o.Log)
+	}
 	if !opening() || err != nil {
 		stop()
 		return cmp.Or(err, ctx.Err())
 	}
 	p.cluster = &cluster{client: client, watcher: watcher}
+	if followed != nil {
+		p.cluster.mesh = followed
+		p.cluster.completer = &mesh.Completer{Cluster: followed, Memory: p.queue, Log: p.o.Log}
+	}
 	p.secrets = kubernetes.Secrets{
 		Client: client, Otherwise: dir, RequireHosts: p.c.RequireSecretHosts,
 		FromCluster: func(namespace string) bool { return p.catalog != nil && p.catalog.FromCluster(namespace) },
@@ -66,6 +79,57 @@ func (p *components) policyObjects() build.PolicyObjects {
 	return p.cluster.watcher
 }
 
+// policyCompleter completes policies that say from: Cluster, nil where the cluster is not read for them.
+func (p *components) policyCompleter() build.PolicyCompleter {
+	if p.cluster == nil || p.cluster.completer == nil {
+		return nil
+	}
+	return p.cluster.completer
+}
+
+// followMesh plans the pipelines that take something from the cluster when it has changed; which of them it touches is found there.
+func (p *components) followMesh(ctx context.Context, group *errgroup.Group, planner *plan.Planner, reporter *kubernetes.Reporter) {
+	if p.cluster.mesh == nil {
+		return
+	}
+	reporter.Stale = p.cluster.completer.Stale
+	group.Go(func() error {
+		p.cluster.mesh.Run(ctx, func() {
+			reporter.LookAtPolicies()
+			var using []string
+			for _, e := range p.catalog.All() {
+				if e.Pipeline != nil && p.builder.ClusterDigest(e.Pipeline) != "" {
+					using = append(using, e.Key)
+				}
+			}
+			if len(using) > 0 {
+				go p.planUntilAccepted(ctx, planner, using, newCause("cluster changed"))
+			}
+		})
+		return nil
+	})
+	group.Go(func() error { p.sweepSnapshots(ctx); return nil })
+}
+
+// sweepEvery is how often snapshots are looked for that nothing names any more.
+const sweepEvery = time.Hour
+
+// sweepSnapshots forgets snapshots of the cluster that nothing names any more, until ctx is done.
+func (p *components) sweepSnapshots(ctx context.Context) {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := p.store.SweepSnapshots(ctx); err != nil && ctx.Err() == nil {
+			p.o.Log.Warn("snapshots of the cluster that nothing names are left", "error", err)
+		}
+	}
+}
+
 // followCluster plans when objects of the cluster change, and writes what becomes of them into their status.
 func (p *components) followCluster(ctx context.Context, group *errgroup.Group, planner *plan.Planner) {
 	if p.cluster == nil {
@@ -75,6 +139,7 @@ func (p *components) followCluster(ctx context.Context, group *errgroup.Group, p
 		Client: p.cluster.client, Watcher: p.cluster.watcher, Catalog: p.catalog, Store: p.store, RequestDigest: p.builder.RequestDigest,
 		Removals: p.keeper.Removals, TryLead: p.queue.TryLead, Log: p.o.Log,
 	}
+	p.followMesh(ctx, group, planner, reporter)
 	p.store.OnChange(func(pipeline string) { reporter.Look([]string{pipeline}, nil) })
 	group.Go(func() error { reporter.Run(ctx); return nil })
 	group.Go(func() error {
@@ -98,6 +163,9 @@ func (p *components) joinCluster(ctx context.Context, group *errgroup.Group) {
 		p.cluster.watcher.Run(ctx, func(_, _ []string) { p.reloadObjects() })
 		return nil
 	})
+	if p.cluster.mesh != nil {
+		group.Go(func() error { p.cluster.mesh.Run(ctx, func() {}); return nil })
+	}
 }
 
 // reloadObjects reads the catalog again after the cluster has changed.

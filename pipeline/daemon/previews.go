@@ -36,7 +36,7 @@ func (p *components) openPreviews(reach tenant.Reach, limits render.Limits, secr
 		// Nothing that nobody has reviewed yet shares a process or what is remembered with what is published.
 		Own: preview.Side{Fetcher: p.fetcher, Secrets: secrets, Artifacts: p.artifacts, Builder: &build.Builder{
 			Renderer: p.pool, Policies: p.c.Policies, Limits: limits, Repositories: p.fetcher, Charts: p.builder.Charts, Secrets: secrets,
-			Bases: p.builder.Bases, Alone: true, Version: p.o.Version,
+			Bases: p.builder.Bases, Alone: true, Objects: p.policyObjects(), Cluster: p.policyCompleter(), Version: p.o.Version,
 		}},
 		Forks: preview.Side{Fetcher: forks, Builder: &build.Builder{
 			Renderer: p.pool, Policies: p.c.Policies, Limits: limits, Repositories: forks, Bases: p.builder.Bases, Alone: true, Version: p.o.Version,

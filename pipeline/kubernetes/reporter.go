@@ -29,6 +29,8 @@ type Reporter struct {
 	Store   *status.Store
 	// RequestDigest is that of build.Builder.
 	RequestDigest func(p *v1alpha1.RenderPipeline) string
+	// Stale is that of mesh.Completer; it may be nil.
+	Stale func(id string, text []byte) (string, error)
 	// Removals are those of prune.Keeper.
 	Removals func() []prune.Removal
 	// TryLead is that of queue.Queue: of several processes one writes.
@@ -91,6 +93,9 @@ func (r *Reporter) Look(changed, policy []string) {
 		r.queue.Add(item{policies, key})
 	}
 }
+
+// LookAtPolicies has all policies looked at soon.
+func (r *Reporter) LookAtPolicies() { r.Look(nil, r.Watcher.keys(policies)) }
 
 // lead writes until ctx is done or another process may write.
 func (r *Reporter) lead(ctx context.Context, held func() bool) {

@@ -18,6 +18,7 @@ import (
 	policyv1alpha1 "github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/mesh"
 	"github.com/prerig/prerig/pipeline/status"
 )
 
@@ -123,6 +124,9 @@ func (r *Reporter) reportPolicy(ctx context.Context, known *known) error {
 	if _, err := policyv1alpha1.Parse(known.text); err != nil {
 		own = conditionsOf(metav1.ConditionFalse, v1alpha1.ReasonInvalid, catalog.WithoutLine(err), meta.StalledCondition)
 	}
+	if r.Stale != nil && !isStalled(own) {
+		own = r.completion(known, own)
+	}
 	generation := known.object.GetGeneration()
 	return r.writeStatus(ctx, policies, known.object, v1alpha1.PolicyStatus{
 		ObservedGeneration: generation, Conditions: mergeConditions(before.Conditions, own, generation),
@@ -177,4 +181,20 @@ func dropNulls(value any) {
 			dropNulls(one)
 		}
 	}
+}
+
+func isStalled(own []metav1.Condition) bool {
+	return conditions.FindStatusCondition(own, meta.StalledCondition) != nil
+}
+
+// completion is what is to be said of a policy that says from: Cluster, or else what is said already.
+func (r *Reporter) completion(known *known, own []metav1.Condition) []metav1.Condition {
+	stale, err := r.Stale(mesh.ObjectID(known.object.GetNamespace(), known.object.GetName()), known.text)
+	switch {
+	case err != nil:
+		return conditionsOf(metav1.ConditionFalse, v1alpha1.ReasonClusterUnknown, err.Error(), meta.StalledCondition)
+	case stale != "":
+		return conditionsOf(metav1.ConditionTrue, v1alpha1.ReasonSnapshotKept, stale, "")
+	}
+	return own
 }

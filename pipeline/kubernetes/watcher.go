@@ -144,10 +144,15 @@ func (w *Watcher) explain(resource schema.GroupVersionResource, err error) error
 
 // noteError keeps why objects cannot be followed. What the informer mends by itself at once is none.
 func (w *Watcher) noteError(resource schema.GroupVersionResource, err error) {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+	if isMended(err) {
 		return
 	}
 	w.setProblem(w.explain(resource, err))
+}
+
+// isMended reports whether an error of a watch is one that the informer mends by itself at once.
+func isMended(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 }
 
 func (w *Watcher) setProblem(err error) {

@@ -135,6 +135,9 @@ const annotationObjects = "prerig.dev/objects"
 // annotationMounted names the further sources, one a line: mount path, URL and revision.
 const annotationMounted = "prerig.dev/mounted-sources"
 
+// annotationSnapshots names the policies that were completed from a cluster by their digests, one a line.
+const annotationSnapshots = "prerig.dev/cluster-snapshots"
+
 const maxAnnotation = 256 << 10
 
 // currentImage returns the artifact at a tag, nil where there is none, and the objects that it says it holds.
@@ -215,6 +218,9 @@ func artifactImage(layer v1.Layer, c Change) (v1.Image, error) {
 			lines[i] = mountedText(one)
 		}
 		annotations[annotationMounted] = strings.Join(lines, "\n")
+	}
+	if len(c.Snapshots) > 0 {
+		annotations[annotationSnapshots] = strings.Join(c.Snapshots, "\n")
 	}
 	if list := strings.Join(objectIDs(c.Objects), "\n"); list != "" && len(list) <= maxAnnotation {
 		annotations[annotationObjects] = list

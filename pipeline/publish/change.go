@@ -69,6 +69,8 @@ type Change struct {
 	// PolicyDigest, Tool and Command go into trailers: the digest of all policies, the version of Prerig, and the command
 	// that gives the same result.
 	PolicyDigest, Tool, Command string
+	// Snapshots are digests of policies that were completed from a cluster.
+	Snapshots []string
 	// Subject is a template for the first line of the commit message; "" means the default.
 	Subject string
 	// Adopt lets the pipeline take over files at its path that no pipeline wrote.

@@ -26,6 +26,8 @@ const (
 	TrailerPolicy   = "Prerig-Policy"
 	TrailerVersion  = "Prerig-Version"
 	TrailerCommand  = "Prerig-Command"
+	// TrailerSnapshot names a policy that was completed from a cluster, by its digest.
+	TrailerSnapshot = "Prerig-Cluster-Snapshot"
 )
 
 const defaultSubject = `Render {{.Name}}{{if .Source.Subject}}: {{.Source.Subject}}{{else}} from {{.Source.Revision}}{{end}}`
@@ -149,6 +151,9 @@ func commitMessage(changes []Change, branch string) (string, error) {
 			add(TrailerMounted, mountedText(one))
 		}
 		add(TrailerPolicy, c.PolicyDigest)
+		for _, digest := range c.Snapshots {
+			add(TrailerSnapshot, digest)
+		}
 		add(TrailerVersion, c.Tool)
 	}
 	for _, c := range named {

@@ -34,6 +34,9 @@ func (a *attempt) publishResult(ctx context.Context) error {
 	defer span.End()
 	start := time.Now()
 	defer func() { a.measured.Publish = time.Since(start) }()
+	if err := a.r.Store.SaveSnapshots(ctx, a.built.Snapshots); err != nil {
+		return publishError(err)
+	}
 	var failed []*StageError
 	for i, to := range a.p.Spec.Publish {
 		p := targetResult{published: v1alpha1.Published{Target: to.Target()}}
@@ -43,7 +46,7 @@ func (a *attempt) publishResult(ctx context.Context) error {
 		p.receipt, p.err = watchdog.Run(ctx, a.r.Watchdog, step, func(ctx context.Context) (publish.Receipt, error) { return a.publishTo(ctx, to) })
 		if p.err == nil {
 			p.published.SourceRevision, p.published.Revision = a.snapshot.Revision, p.receipt.Revision
-			p.published.Sources = a.snapshot.SourceRevisions()
+			p.published.Sources, p.published.Snapshots = a.snapshot.SourceRevisions(), a.snapshotDigests()
 			p.published.PullRequest = p.receipt.PullRequest
 			a.noteIstio(&p.published)
 		} else {
@@ -153,12 +156,23 @@ func (a *attempt) publishTo(ctx context.Context, to v1alpha1.Publish) (publish.R
 }
 
 // renderCommand is what reproduces a result, as it stands in trailers of commits.
-func renderCommand(p *v1alpha1.RenderPipeline, snapshot *source.Snapshot) string {
+func renderCommand(p *v1alpha1.RenderPipeline, snapshot *source.Snapshot, policies []string) string {
 	command := "prerig render " + p.Key() + " --revision " + snapshot.Revision
 	for _, one := range snapshot.Mounted {
 		command += " --revision " + one.MountPath + "=" + one.Snapshot.Revision
 	}
+	for _, digest := range policies {
+		command += " --snapshot " + digest
+	}
 	return command
+}
+
+// snapshotDigests names the policies that were completed from the cluster.
+func (a *attempt) snapshotDigests() (digests []string) {
+	for _, one := range a.built.Snapshots {
+		digests = append(digests, one.Digest)
+	}
+	return digests
 }
 
 // errContent is about a result that cannot be written as files.
@@ -183,7 +197,8 @@ func (a *attempt) changeFor(ctx context.Context, to v1alpha1.Publish) (publish.C
 	gate := publish.Gate(a.p.Spec.Gates, a.built.Objects)
 	return publish.Change{
 		Pipeline: a.entry.Key, Cause: a.job.Cause, Files: files, Objects: a.built.Objects, Origin: publish.OriginOf(a.snapshot),
-		Heads: heads, Findings: a.built.Results, PolicyDigest: a.built.Request.PolicyDigest(), Tool: a.r.Builder.Version, Command: renderCommand(a.p, a.snapshot),
+		Heads: heads, Findings: a.built.Results, PolicyDigest: a.built.Request.PolicyDigest(), Tool: a.r.Builder.Version, Command: renderCommand(a.p, a.snapshot, a.snapshotDigests()),
+		Snapshots: a.snapshotDigests(),
 		Gate: func(published int, deleted []string) error {
 			// The last moment before something is written: it must still be ours to write.
 			if err := queue.Held(ctx); err != nil {

@@ -89,6 +89,7 @@ func (s *Server) routeAPI(mux *http.ServeMux) {
 	mux.Handle("POST /api/v1/reconcile", s.require(access.Operate, s.reconcilePipelines))
 	mux.Handle("POST /api/v1/suspend", s.require(access.Operate, s.suspendPipelines))
 	mux.Handle("POST /api/v1/remove", s.require(access.Administer, s.removePipelines))
+	mux.Handle("GET /api/v1/snapshot", s.require(access.Read, s.showSnapshot))
 	s.routePromotions(mux)
 	s.routePreviews(mux)
 }

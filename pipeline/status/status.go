@@ -100,6 +100,8 @@ type Seen struct {
 	Resolved time.Time `json:"resolved,omitzero"`
 	// Request is a digest of everything but the source.
 	Request string `json:"request,omitempty"`
+	// Namespaces are digests of what the cluster said of the namespaces that were looked at, for policies that say from: Cluster.
+	Namespaces map[string]string `json:"namespaces,omitempty"`
 	// Record is what was read of the source, empty where it is too large to keep.
 	Record tree.Record `json:"record,omitempty"`
 	// Targets are what was written, by the names of the places.

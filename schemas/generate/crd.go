@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -39,11 +40,22 @@ func atMostOne(at string, fields ...string) crdRule {
 	return crdRule{at, count(fields) + " <= 1", "at most one of " + strings.Join(fields, ", ") + " may be given"}
 }
 
+// texts are fields that hold a text. An empty one is as good as none, as decoders read it.
+var texts = []string{"branch", "tag", "name", "digest", "path", "file", "builtIn", "config", "values"}
+
+// given is whether a field is given.
+func given(field string) string {
+	if slices.Contains(texts, field) {
+		return "has(self." + field + ") && self." + field + " != ''"
+	}
+	return "has(self." + field + ")"
+}
+
 // count is the number of fields that are given.
 func count(fields []string) string {
 	has := make([]string, len(fields))
 	for i, field := range fields {
-		has[i] = "has(self." + field + ")"
+		has[i] = given(field)
 	}
 	return "[" + strings.Join(has, ", ") + "].filter(given, given).size()"
 }
@@ -82,7 +94,9 @@ func customResources(pipeline, pipelineStatus, policy, policyStatus []byte) []cu
 		columns: []any{ready, message, column("Mode", "string", ".spec.mode", 1), age},
 		rules: []crdRule{
 			atMostOne("spec.istio.injector", "config", "configMap", "builtIn"),
-			{"spec.istio.injector", "!has(self.values) || has(self.config)", "values belong to config, which must be given too"},
+			{"spec.istio.injector", "!(" + given("values") + ") || " + given("config"), "values belong to config, which must be given too"},
+			{"spec", "!has(self.from) || self.from == '' || !has(self.istio) || !has(self.istio.injector) || !has(self.istio.injector.configMap)",
+				"from: Cluster reads the injector's ConfigMap of the cluster, and excludes istio.injector.configMap"},
 		},
 	}}
 }

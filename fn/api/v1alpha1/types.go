@@ -49,6 +49,11 @@ type InjectionPolicySpec struct {
 	// nowhere.
 	// +enum=Workload,Annotation,None
 	Record Record `json:"record,omitempty"`
+	// From says where the rest of the policy is read each time that it is used: Cluster completes it with the namespaces of the
+	// cluster and their labels and, where istio has no injector of its own, with the configuration, the mesh config and the
+	// webhooks of the revision. What the policy itself says goes before. Only prerig serve and prerig worker read a cluster.
+	// +enum=Cluster
+	From From `json:"from,omitempty"`
 	// Istio injects Istio's proxy. Without it nothing of Istio is injected.
 	Istio *Istio `json:"istio,omitempty"`
 	// Namespaces gives labels and annotations of namespaces. A Namespace among the items goes before it where it has a label
@@ -77,6 +82,12 @@ type InjectionPolicySpec struct {
 	// Lint sets which rules are checked and how severe they are.
 	Lint *Lint `json:"lint,omitempty"`
 }
+
+// From is where a policy is completed from.
+type From string
+
+// FromCluster is the cluster that the daemon reads its pipelines from.
+const FromCluster From = "Cluster"
 
 // Mode is what a policy does.
 type Mode string

@@ -24,6 +24,9 @@ func (ps *problems) validate(p *InjectionPolicy) {
 	if s.Mode != ModeRemove && s.Istio == nil && len(s.Sidecars) == 0 && s.Lint == nil && s.Images == nil {
 		ps.add(at, "says nothing to inject; add istio or sidecars")
 	}
+	if s.From == FromCluster && s.Istio != nil && s.Istio.Injector.ConfigMap != nil {
+		ps.add([]any{"spec", "istio", "injector", "configMap"}, "names a ConfigMap among the items, and from: Cluster reads that of the cluster; keep one of them")
+	}
 	if s.Istio != nil {
 		ps.validateIstio(child(at, "istio"), s.Istio)
 	}

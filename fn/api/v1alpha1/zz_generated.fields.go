@@ -9,6 +9,7 @@ package v1alpha1
 var enums = map[string][]string{
 	"Images.OnMissing":                     {"Ignore", "Warn", "Fail"},
 	"Images.Scope":                         {"Injected", "All"},
+	"InjectionPolicySpec.From":             {"Cluster"},
 	"InjectionPolicySpec.Mode":             {"Inject", "Remove", "Check"},
 	"InjectionPolicySpec.Record":           {"Workload", "Annotation", "None"},
 	"InjectionPolicySpec.UnknownNamespace": {"Inject", "Skip", "Fail"},

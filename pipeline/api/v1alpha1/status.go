@@ -21,6 +21,10 @@ const (
 	ReasonPublishFailed = "PublishFailed"
 	ReasonInvalid       = "Invalid"
 	ReasonDrifted       = "Drifted"
+	// ReasonSnapshotKept is about a policy that says from: Cluster, for which an earlier state of the cluster is used, and
+	// ReasonClusterUnknown about one for which there is none.
+	ReasonSnapshotKept   = "SnapshotKept"
+	ReasonClusterUnknown = "ClusterUnknown"
 )
 
 // RequestAnnotation asks for a run now, with any value that is new, as meta.ReconcileRequestAnnotation of Flux does.
@@ -91,6 +95,8 @@ type Published struct {
 	SourceRevision string `json:"sourceRevision,omitempty"`
 	// Sources are the revisions of the further sources that it was rendered from.
 	Sources []SourceRevision `json:"sources,omitempty"`
+	// Snapshots are digests of the policies that it was rendered with, of those that say from: Cluster; prerig snapshot prints one.
+	Snapshots []string `json:"snapshots,omitempty"`
 	// Istio is which minor versions of Istio's proxy the result has, such as 1.26 or 1.26-1.27, and IstioBefore those of what is merged
 	// as long as the result waits.
 	Istio       string `json:"istio,omitempty"`

@@ -1,0 +1,195 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package build
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/mesh"
+	"github.com/prerig/prerig/pipeline/render"
+)
+
+// PolicyCompleter completes policies that say from: Cluster. mesh.Completer does, and mesh.Given. It is safe for concurrent use.
+type PolicyCompleter interface {
+	// Complete returns what a policy says with what the cluster has, nil where it does not ask for that.
+	Complete(id string, text []byte) (*mesh.Completed, error)
+}
+
+// allNamespaces stands for all of them where it is not known which ones a render has looked at.
+const allNamespaces = "*"
+
+// objectOrigin says of a policy that is an object where it is from.
+func objectOrigin(namespace, name string) string { return mesh.ObjectID(namespace, name) }
+
+// completedPolicy is a policy of a request that says from: Cluster.
+type completedPolicy struct {
+	at int // among those of the request
+	*mesh.Completed
+}
+
+// complete completes the policies that one reference of a pipeline names. Those in a source are left as they are, and refused by who uses
+// them: its authors may not read the cluster.
+func (b *Builder) complete(ref v1alpha1.PolicyRef, found []render.Policy) ([]*mesh.Completed, error) {
+	if ref.Name == "" && ref.File == "" {
+		return nil, nil
+	}
+	var out []*mesh.Completed
+	for i, one := range found {
+		if !mesh.Asks([]byte(one.YAML)) {
+			out = append(out, nil)
+			continue
+		}
+		if b.Cluster == nil {
+			out = append(out, nil) // the engine says what to do
+			continue
+		}
+		completed, err := b.Cluster.Complete(policyID(one.Origin, i), []byte(one.YAML))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", one.Origin, err)
+		}
+		out = append(out, completed)
+	}
+	return out, nil
+}
+
+// policyID tells the policies of a file apart; an object is one.
+func policyID(origin string, at int) string {
+	if at == 0 {
+		return origin
+	}
+	return fmt.Sprintf("%s#%d", origin, at)
+}
+
+// completeAll is complete for a text that one reference names.
+func (b *Builder) completeAll(namespace string, ref v1alpha1.PolicyRef, text []byte) ([]*mesh.Completed, error) {
+	if b.Cluster == nil || !mesh.Asks(text) {
+		return nil, nil
+	}
+	found := []render.Policy{{Origin: objectOrigin(namespace, ref.Name), YAML: string(text)}}
+	if ref.File != "" {
+		var err error
+		if found, err = b.parsePolicyFile(ref.File, text); err != nil {
+			return nil, err
+		}
+	}
+	return b.complete(ref, found)
+}
+
+// writeCompleted writes of a policy what it takes from the cluster, without its namespaces, of which each pipeline looks at few.
+func (b *Builder) writeCompleted(w io.Writer, namespace string, ref v1alpha1.PolicyRef, text []byte) {
+	all, err := b.completeAll(namespace, ref, text)
+	if err != nil {
+		fmt.Fprintf(w, "\nnot completed")
+	}
+	for _, one := range all {
+		if one != nil {
+			fmt.Fprintf(w, "\ncompleted %s", one.Base)
+		}
+	}
+}
+
+// completedOf returns all policies of a pipeline that say from: Cluster, as they are now.
+func (b *Builder) completedOf(p *v1alpha1.RenderPipeline) []*mesh.Completed {
+	if b.Cluster == nil {
+		return nil
+	}
+	var out []*mesh.Completed
+	for _, ref := range p.Spec.Policies {
+		read := func() ([]byte, error) { return nil, errors.New("it is in the source") }
+		switch {
+		case ref.Name != "":
+			read = func() ([]byte, error) { return b.readObject(p.Metadata.Namespace, ref.Name) }
+		case ref.File != "":
+			read = func() ([]byte, error) { return b.readFile(ref.File) }
+		}
+		text, err := read()
+		if err != nil {
+			continue
+		}
+		all, _ := b.completeAll(p.Metadata.Namespace, ref, text)
+		out = append(out, slices.DeleteFunc(all, func(c *mesh.Completed) bool { return c == nil })...)
+	}
+	return out
+}
+
+// ClusterDigest is a digest of all that a pipeline could take from the cluster, "" where it takes nothing.
+func (b *Builder) ClusterDigest(p *v1alpha1.RenderPipeline) string {
+	var all []string
+	for _, one := range b.completedOf(p) {
+		all = append(all, one.Digest)
+	}
+	return strings.Join(all, " ")
+}
+
+// changedNamespace names a namespace of which the cluster says something else than when a pipeline was rendered, "" where there is none.
+func (b *Builder) changedNamespace(p *v1alpha1.RenderPipeline, seen map[string]string) string {
+	if len(seen) == 0 {
+		return ""
+	}
+	all := b.completedOf(p)
+	for _, name := range slices.Sorted(maps.Keys(seen)) {
+		if namespaceDigest(all, name) != seen[name] {
+			return name
+		}
+	}
+	return ""
+}
+
+// namespaceDigest is a digest of what policies say of a namespace.
+func namespaceDigest(all []*mesh.Completed, name string) string {
+	parts := make([]string, len(all))
+	for i, one := range all {
+		if parts[i] = one.Namespace(name); name == allNamespaces {
+			parts[i] = one.Digest
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// noteSnapshots puts into the request what of the cluster was looked at in place of all that there is, so that who renders it again gets
+// the same, and notes it.
+func (b *Builder) noteSnapshots(built *Built, completed []completedPolicy) error {
+	if len(completed) == 0 {
+		return nil
+	}
+	all := make([]*mesh.Completed, len(completed))
+	for i, one := range completed {
+		all[i] = one.Completed
+	}
+	built.Namespaces = map[string]string{}
+	if built.Response == nil {
+		built.Namespaces[allNamespaces] = namespaceDigest(all, allNamespaces)
+		return nil
+	}
+	written := map[string]bool{}
+	for _, object := range built.Objects {
+		written[object.Namespace] = true
+	}
+	for _, decision := range built.Decisions {
+		written[decision.Object.Namespace] = true
+	}
+	names := slices.Sorted(maps.Keys(written))
+	for _, one := range completed {
+		homes := one.Homes(names)
+		snapshot, err := one.Snapshot(homes)
+		if err != nil {
+			return err
+		}
+		for _, name := range homes {
+			built.Namespaces[name] = namespaceDigest(all, name)
+		}
+		built.Request.Policies[one.at].YAML = string(snapshot.Text)
+		built.Snapshots = append(built.Snapshots, snapshot)
+		if one.Stale != "" {
+			built.Warnings = append(built.Warnings, built.Request.Policies[one.at].Origin+": "+one.Stale)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/prerig/prerig/pipeline/cli/files"
+	"github.com/prerig/prerig/pipeline/mesh"
+	"github.com/prerig/prerig/pipeline/server"
+)
+
+func newSnapshot(streams Streams) *cobra.Command {
+	var d daemonClient
+	var output string
+	cmd := newCommand("snapshot DIGEST", "Print the policy that a result was rendered with, as the cluster was then")
+	cmd.Long = `Print what a policy that says from: Cluster was completed to: an InjectionPolicy that says all by
+itself. The digest stands in the trailer Prerig-Cluster-Snapshot of rendered commits and in the
+status of pipelines. The daemon keeps what is published and what stands in the history.
+
+With prerig render --snapshot the same result can be made again, whatever the cluster has now.`
+	cmd.Example = `  prerig snapshot sha256:f0e1d2… -o mesh.yaml
+  prerig render team/shop --revision main@sha1:… --snapshot mesh.yaml`
+	cmd.Args = cobra.ExactArgs(1)
+	d.addFlags(cmd)
+	cmd.Flags().StringVarP(&output, "output", "o", "", "file to write (default: standard output)")
+	mustRegister(cmd.MarkFlagFilename("output", "yaml", "yml"))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		text, err := d.getSnapshot(cmd.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		if output == "" || output == "-" {
+			if _, err := streams.Out.Write(text); err != nil {
+				return fmt.Errorf("writing standard output: %w", err)
+			}
+			return nil
+		}
+		out, err := files.To(output, text)
+		if err != nil {
+			return err
+		}
+		return files.Write(cmd.Context(), []files.Output{out}, nil)
+	}
+	return cmd
+}
+
+// getSnapshot asks the daemon for a snapshot, and checks that it is the one.
+func (d *daemonClient) getSnapshot(ctx context.Context, digest string) ([]byte, error) {
+	if !mesh.IsDigest(digest) {
+		return nil, fmt.Errorf("%q is not the digest of a snapshot, such as sha256:… with 64 hexadecimal digits", digest)
+	}
+	var answer server.Snapshot
+	if err := d.callAPI(ctx, http.MethodGet, "/api/v1/snapshot?digest="+url.QueryEscape(digest), nil, &answer); err != nil {
+		return nil, err
+	}
+	if mesh.DigestOf([]byte(answer.Policy)) != digest {
+		return nil, fmt.Errorf("what the daemon keeps as the snapshot %s is something else", digest)
+	}
+	return []byte(answer.Policy), nil
+}
+
+// readSnapshots reads snapshots that are named by files or digests.
+func (d *daemonClient) readSnapshots(ctx context.Context, names []string) (mesh.Given, error) {
+	given := mesh.Given{}
+	for _, name := range names {
+		read := func() ([]byte, error) { return os.ReadFile(name) }
+		if mesh.IsDigest(name) {
+			read = func() ([]byte, error) { return d.getSnapshot(ctx, name) }
+		}
+		text, err := read()
+		if err != nil {
+			return nil, fmt.Errorf("reading the snapshot %s: %w", name, err)
+		}
+		if err := given.Add(text); err != nil {
+			return nil, fmt.Errorf("reading the snapshot %s: %w", name, err)
+		}
+	}
+	return given, nil
+}

@@ -1,0 +1,342 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/prerig/prerig/pipeline/cli/importer"
+)
+
+// Mesh knows what a cluster has that decides about injection, and follows it. It implements mesh.Cluster, and is safe for concurrent use.
+//
+// Watches only say that something is different. What there is is then listed anew and taken all at once, so that nobody sees the half of
+// it while a watch begins again.
+type Mesh struct {
+	client     *Client
+	namespaces []string // of control planes
+	log        *slog.Logger
+
+	changed chan struct{} // has room for one sign
+
+	mu      sync.Mutex
+	objects []importer.Object
+	digest  [sha256.Size]byte
+	version uint64
+	broken  error
+}
+
+// meshResource is a resource that is read, and what of its objects is.
+type meshResource struct {
+	schema.GroupVersionResource
+	kind       string
+	namespaced bool // it is read in the namespaces of control planes
+	reduce     func(*unstructured.Unstructured) map[string]any
+}
+
+func meshResources() []meshResource {
+	core := func(name string) schema.GroupVersionResource {
+		return schema.GroupVersionResource{Version: "v1", Resource: name}
+	}
+	return []meshResource{
+		{core("namespaces"), "Namespace", false, reduceNamespace},
+		{core("nodes"), "Node", false, reduceNode},
+		{schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}, "MutatingWebhookConfiguration", false, reduceWebhooks},
+		{core("configmaps"), "ConfigMap", true, reduceConfigMap},
+		{schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, "Deployment", true, reduceDeployment},
+	}
+}
+
+// WatchMesh reads what decides about injection, of control planes in some namespaces, and follows it until ctx is done. It returns when
+// all is known, or why it cannot be.
+func WatchMesh(ctx context.Context, client *Client, namespaces []string, log *slog.Logger) (*Mesh, error) {
+	m := &Mesh{client: client, namespaces: namespaces, log: log, changed: make(chan struct{}, 1)}
+	if err := m.read(ctx); err != nil {
+		return nil, err
+	}
+	for _, resource := range meshResources() {
+		for _, namespace := range m.namespacesOf(resource) {
+			if err := m.follow(ctx, resource, namespace); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return m, nil
+}
+
+func (m *Mesh) namespacesOf(resource meshResource) []string {
+	if resource.namespaced {
+		return m.namespaces
+	}
+	return []string{metav1.NamespaceAll}
+}
+
+// follow has an informer tell that something is different. It keeps no more of objects than what is read of them.
+func (m *Mesh) follow(ctx context.Context, resource meshResource, namespace string) error {
+	informer := dynamicinformer.NewFilteredDynamicInformer(m.client.dynamic, resource.GroupVersionResource, namespace, 0, cache.Indexers{}, nil).Informer()
+	err := informer.SetTransform(func(o any) (any, error) {
+		object, ok := o.(*unstructured.Unstructured)
+		if !ok {
+			return o, nil
+		}
+		return resource.small(object), nil
+	})
+	if err != nil {
+		return err
+	}
+	err = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+		if !isMended(err) {
+			m.note(m.explain(resource, err))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { m.sign() },
+		UpdateFunc: func(old, now any) {
+			before, after := contentOf(old), contentOf(now)
+			if before != after {
+				m.sign()
+			}
+		},
+		DeleteFunc: func(any) { m.sign() },
+	})
+	if err != nil {
+		return err
+	}
+	go informer.RunWithContext(ctx)
+	return nil
+}
+
+// small returns an object with what is read of it, and what an informer needs.
+func (r meshResource) small(object *unstructured.Unstructured) *unstructured.Unstructured {
+	content := r.reduce(object)
+	if content == nil {
+		content = map[string]any{}
+	}
+	out := &unstructured.Unstructured{Object: content}
+	out.SetName(object.GetName())
+	out.SetNamespace(object.GetNamespace())
+	out.SetResourceVersion(object.GetResourceVersion())
+	return out
+}
+
+// contentOf is equal for objects of which the same is read.
+func contentOf(o any) string {
+	object, ok := o.(*unstructured.Unstructured)
+	if !ok {
+		return ""
+	}
+	plain := object.DeepCopy()
+	plain.SetResourceVersion("")
+	text, _ := json.Marshal(plain.Object)
+	return string(text)
+}
+
+func (m *Mesh) sign() {
+	select {
+	case m.changed <- struct{}{}:
+	default:
+	}
+}
+
+// explain says what to do about an error where that is known.
+func (m *Mesh) explain(resource meshResource, err error) error {
+	hint := ""
+	if apierrors.IsForbidden(err) {
+		hint = "; deploy/components/mesh, or mesh.enabled of the chart, allows it"
+	}
+	return fmt.Errorf("reading %s of the %s: %w%s", resource.Resource, m.client, err, hint)
+}
+
+// note keeps why nothing can be read.
+func (m *Mesh) note(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if (err == nil) != (m.broken == nil) {
+		m.sign()
+	}
+	m.broken = err
+}
+
+// read lists what there is, and takes it where all of it could be.
+func (m *Mesh) read(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	var all []importer.Object
+	for _, resource := range meshResources() {
+		for _, namespace := range m.namespacesOf(resource) {
+			found, err := m.client.dynamic.Resource(resource.GroupVersionResource).Namespace(namespace).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return m.explain(resource, err)
+			}
+			for i := range found.Items {
+				if content := resource.reduce(&found.Items[i]); content != nil {
+					content["kind"], content["apiVersion"] = resource.kind, resource.GroupVersion().String()
+					all = append(all, importer.Object{Path: m.client.String(), Value: content})
+				}
+			}
+		}
+	}
+	texts := make([]string, len(all))
+	for i, one := range all {
+		text, err := json.Marshal(one.Value)
+		if err != nil {
+			return err
+		}
+		texts[i] = string(text)
+	}
+	slices.Sort(texts)
+	digest := sha256.Sum256([]byte(strings.Join(texts, "\n")))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.broken = nil; m.digest != digest {
+		m.objects, m.digest, m.version = all, digest, m.version+1
+	}
+	return nil
+}
+
+// Objects implements mesh.Cluster.
+func (m *Mesh) Objects() ([]importer.Object, uint64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.objects, m.version, m.broken
+}
+
+// Run reads again when something is different, and calls f where it was, or where it cannot be read or can be again, until ctx is done.
+func (m *Mesh) Run(ctx context.Context, f func()) {
+	tick := time.NewTicker(mendEvery)
+	defer tick.Stop()
+	var told uint64
+	broken := false
+	for {
+		again := false
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.changed:
+			again = true
+		case <-tick.C:
+			_, _, err := m.Objects()
+			again = err != nil
+		}
+		if !again {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(settle):
+		}
+		if err := m.read(ctx); err != nil && ctx.Err() == nil {
+			m.setBroken(err)
+		}
+		_, version, err := m.Objects()
+		if version != told || (err != nil) != broken {
+			told, broken = version, err != nil
+			f()
+		}
+	}
+}
+
+func (m *Mesh) setBroken(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.broken = err
+}
+
+// metadataOf is what is read of the metadata of any object.
+func metadataOf(o *unstructured.Unstructured) map[string]any {
+	out := map[string]any{"name": o.GetName()}
+	if o.GetNamespace() != "" {
+		out["namespace"] = o.GetNamespace()
+	}
+	if labels, ok, _ := unstructured.NestedMap(o.Object, "metadata", "labels"); ok {
+		out["labels"] = labels
+	}
+	return out
+}
+
+func reduceNamespace(o *unstructured.Unstructured) map[string]any {
+	metadata := metadataOf(o)
+	annotations, _, _ := unstructured.NestedMap(o.Object, "metadata", "annotations")
+	for key := range annotations {
+		if !importer.IsPolicyAnnotation(key) {
+			delete(annotations, key)
+		}
+	}
+	if len(annotations) > 0 {
+		metadata["annotations"] = annotations
+	}
+	return map[string]any{"metadata": metadata, "apiVersion": "v1", "kind": "Namespace"}
+}
+
+func reduceNode(o *unstructured.Unstructured) map[string]any {
+	version, _, _ := unstructured.NestedString(o.Object, "status", "nodeInfo", "kubeletVersion")
+	return map[string]any{
+		"metadata": map[string]any{"name": o.GetName()},
+		"status":   map[string]any{"nodeInfo": map[string]any{"kubeletVersion": version}},
+	}
+}
+
+// reduceWebhooks leaves certificates out, which change from time to time.
+func reduceWebhooks(o *unstructured.Unstructured) map[string]any {
+	webhooks, _, _ := unstructured.NestedSlice(o.Object, "webhooks")
+	for _, one := range webhooks {
+		if entry, ok := one.(map[string]any); ok {
+			unstructured.RemoveNestedField(entry, "clientConfig", "caBundle")
+		}
+	}
+	return map[string]any{"metadata": metadataOf(o), "webhooks": webhooks}
+}
+
+// reduceConfigMap takes the keys of injectors and meshes, and nothing of other ConfigMaps.
+func reduceConfigMap(o *unstructured.Unstructured) map[string]any {
+	if name := o.GetName(); name != "istio" && !strings.HasPrefix(name, "istio-") {
+		return nil
+	}
+	data := map[string]any{}
+	for _, key := range []string{"config", "values", "mesh"} {
+		if text, ok, _ := unstructured.NestedString(o.Object, "data", key); ok {
+			data[key] = text
+		}
+	}
+	if len(data) == 0 {
+		return nil
+	}
+	return map[string]any{"metadata": metadataOf(o), "data": data}
+}
+
+// reduceDeployment takes what istiod runs, and nothing of other Deployments.
+func reduceDeployment(o *unstructured.Unstructured) map[string]any {
+	containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
+	for _, one := range containers {
+		container, _ := one.(map[string]any)
+		if container["name"] != "discovery" {
+			continue
+		}
+		kept := map[string]any{"name": "discovery", "image": container["image"], "env": container["env"]}
+		return map[string]any{
+			"metadata": metadataOf(o),
+			"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{kept}}}},
+		}
+	}
+	return nil
+}

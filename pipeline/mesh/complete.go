@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mesh
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/cli/importer"
+)
+
+// The labels of the webhooks of a revision tag, and what a revision without a name is called.
+const (
+	labelRevision   = "istio.io/rev"
+	labelTag        = "istio.io/tag"
+	defaultRevision = "default"
+)
+
+// complete returns a policy with what it leaves to the cluster.
+func complete(policy *v1alpha1.InjectionPolicy, objects []importer.Object) (*v1alpha1.InjectionPolicy, error) {
+	out := *policy
+	out.Metadata = v1alpha1.Metadata{Name: policy.Metadata.Name, Namespace: policy.Metadata.Namespace}
+	out.Spec.From = ""
+	listed := importer.Namespaces(objects)
+	if len(listed) == 0 {
+		return nil, errors.New("the cluster lists no namespaces")
+	}
+	out.Spec.Namespaces = mergeNamespaces(listed, policy.Spec.Namespaces)
+	out.Spec.UnknownNamespace = cmp.Or(policy.Spec.UnknownNamespace, v1alpha1.UnknownNamespaceFail)
+	if policy.Spec.Istio == nil || policy.Spec.Istio.Injector.Config != "" || policy.Spec.Istio.Injector.BuiltIn != "" {
+		return &out, nil
+	}
+	revision := revisionOf(cmp.Or(policy.Spec.Istio.Revision, defaultRevision), objects)
+	imported, err := importer.Policy(objects, importer.Options{Revision: revision, Version: policy.Spec.Istio.Version})
+	if err != nil {
+		return nil, err
+	}
+	if imported.Policy.Spec.Istio == nil {
+		return nil, fmt.Errorf("the cluster has no control plane of Istio of the revision %s", revision)
+	}
+	out.Spec.Istio = mergeIstio(imported.Policy.Spec.Istio, policy.Spec.Istio)
+	return &out, nil
+}
+
+// mergeNamespaces returns the namespaces of the cluster by name, with those that the policy lists in their place.
+func mergeNamespaces(listed, own []v1alpha1.Namespace) []v1alpha1.Namespace {
+	all := map[string]v1alpha1.Namespace{}
+	for _, one := range slices.Concat(listed, own) {
+		all[one.Name] = one
+	}
+	return slices.SortedFunc(maps.Values(all), func(a, b v1alpha1.Namespace) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// mergeIstio puts what a policy says itself over what was imported.
+func mergeIstio(imported, own *v1alpha1.Istio) *v1alpha1.Istio {
+	out := *imported
+	to, from := reflect.ValueOf(&out).Elem(), reflect.ValueOf(*own)
+	for i := range from.NumField() {
+		switch field := from.Type().Field(i).Name; {
+		case field == "Injector" || field == "Revision" || from.Field(i).IsZero():
+		case from.Field(i).Kind() == reflect.Map && to.Field(i).Len() > 0:
+			for entries := from.Field(i).MapRange(); entries.Next(); {
+				to.Field(i).SetMapIndex(entries.Key(), entries.Value())
+			}
+		default:
+			to.Field(i).Set(from.Field(i))
+		}
+	}
+	out.Injector.Overrides = own.Injector.Overrides
+	return &out
+}
+
+// revisionOf returns the revision that a name stands for: the name's own control plane, or the one that the revision tag of that name
+// points to.
+func revisionOf(name string, objects []importer.Object) string {
+	tagged := ""
+	for _, one := range objects {
+		metadata, _ := one.Value["metadata"].(map[string]any)
+		labels, _ := metadata["labels"].(map[string]any)
+		switch one.Value["kind"] {
+		case "ConfigMap":
+			own, _ := metadata["name"].(string)
+			if rest, ok := strings.CutPrefix(own, "istio-sidecar-injector"); ok && cmp.Or(strings.TrimPrefix(rest, "-"), defaultRevision) == name {
+				return name
+			}
+		case "MutatingWebhookConfiguration":
+			if revision, _ := labels[labelRevision].(string); labels[labelTag] == name && revision != "" {
+				tagged = revision
+			}
+		}
+	}
+	return cmp.Or(tagged, name)
+}
+
+// missing says what a policy has no more of that an earlier one had of the cluster, "" where nothing is missing.
+func missing(before, now *v1alpha1.InjectionPolicy) string {
+	if before.Spec.Istio == nil || now.Spec.Istio == nil {
+		return ""
+	}
+	was, is := before.Spec.Istio, now.Spec.Istio
+	for _, one := range []struct {
+		what string
+		gone bool
+	}{
+		{"MutatingWebhookConfigurations of Istio", len(was.Webhooks) > 0 && len(is.Webhooks) == 0},
+		{"ConfigMap with the mesh config of the revision", was.MeshConfig != "" && is.MeshConfig == ""},
+		{"Deployment of istiod", was.Version != "" && is.Version == ""},
+		{"nodes", was.KubernetesVersion != "" && is.KubernetesVersion == ""},
+	} {
+		if one.gone {
+			return "the cluster lists no " + one.what + " any more"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,210 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package mesh
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/cli/importer"
+)
+
+// Cluster is a cluster that policies are completed from. It is safe for concurrent use.
+type Cluster interface {
+	// Objects returns what decides about injection, as it was read last and in any order; nobody changes it. The version is another
+	// one when they are others. The error is why they cannot be read now.
+	Objects() (objects []importer.Object, version uint64, err error)
+}
+
+// Memory keeps values by their names. queue.Queue implements it.
+type Memory interface {
+	Load(ctx context.Context, name string) (data []byte, revision uint64, ok bool, err error)
+	Save(ctx context.Context, name string, data []byte) error
+}
+
+// Completer completes policies. It is safe for concurrent use.
+type Completer struct {
+	Cluster Cluster
+	// Memory has what was completed last after a restart, too; nil remembers nothing.
+	Memory Memory
+	Log    *slog.Logger
+
+	mu    sync.Mutex
+	known map[string]*entry // by the ids of policies
+}
+
+// entry is what is known of a policy.
+type entry struct {
+	text    [sha256.Size]byte // of the policy as it is written
+	policy  *v1alpha1.InjectionPolicy
+	version uint64
+	broken  string
+	now     *Completed
+	last    *v1alpha1.InjectionPolicy // that was completed
+	at      time.Time
+	err     error
+}
+
+// lastCompleted is what is remembered of a policy.
+type lastCompleted struct {
+	Text   string    `json:"text"` // digest of the policy as it is written
+	Policy string    `json:"policy"`
+	At     time.Time `json:"at"`
+}
+
+// memoryTimeout bounds how long it is waited for what is remembered.
+const memoryTimeout = 10 * time.Second
+
+// Asks reports whether a policy may be one to complete. It is quick; Complete is certain.
+func Asks(text []byte) bool {
+	return bytes.Contains(text, []byte("from")) && bytes.Contains(text, []byte(v1alpha1.FromCluster))
+}
+
+// ObjectID is the id of a policy that is an object of the cluster.
+func ObjectID(namespace, name string) string { return "InjectionPolicy " + namespace + "/" + name }
+
+// Complete returns what a policy says with what the cluster has; nil where it does not ask for that. The id tells policies apart, of
+// which one may change what it says.
+func (c *Completer) Complete(id string, text []byte) (*Completed, error) {
+	if !Asks(text) {
+		return nil, nil
+	}
+	objects, version, unreadable := c.Cluster.Objects()
+	broken := ""
+	if unreadable != nil {
+		broken = unreadable.Error()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sum := sha256.Sum256(text)
+	e := c.known[id]
+	if e == nil || e.text != sum {
+		var err error
+		if e, err = c.newEntry(id, sum, text); e == nil || err != nil {
+			return nil, err
+		}
+		if c.known == nil {
+			c.known = map[string]*entry{}
+		}
+		c.known[id] = e
+	} else if e.policy == nil || e.version == version && e.broken == broken {
+		return e.now, e.err
+	}
+	e.version, e.broken = version, broken
+	if e.policy != nil {
+		e.now, e.err = c.completeEntry(id, e, objects)
+	}
+	return e.now, e.err
+}
+
+// newEntry reads a policy, and what it was completed to last.
+func (c *Completer) newEntry(id string, sum [sha256.Size]byte, text []byte) (*entry, error) {
+	policy, err := v1alpha1.Parse(text)
+	if err != nil {
+		return nil, nil // whoever uses it will say so
+	}
+	e := &entry{text: sum}
+	if policy.Spec.From != v1alpha1.FromCluster {
+		return e, nil
+	}
+	e.policy = policy
+	if c.Memory == nil {
+		return e, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), memoryTimeout)
+	defer cancel()
+	data, _, ok, err := c.Memory.Load(ctx, memoryName(id))
+	if err != nil {
+		return nil, fmt.Errorf("reading what %s was completed to: %w", id, err)
+	}
+	var last lastCompleted
+	if !ok || unpack(data, &last) != nil || last.Text != fmt.Sprintf("%x", sum) {
+		return e, nil
+	}
+	if e.last, err = v1alpha1.Parse([]byte(last.Policy)); err != nil {
+		e.last = nil // of another version: it is made anew
+	}
+	e.at = last.At
+	return e, nil
+}
+
+func memoryName(id string) string { return "mesh/" + id }
+
+// completeEntry completes a policy, or leaves it as it was completed last.
+func (c *Completer) completeEntry(id string, e *entry, objects []importer.Object) (*Completed, error) {
+	fresh, err := complete(e.policy, objects)
+	reason := ""
+	switch {
+	case err != nil && e.last == nil:
+		return nil, fmt.Errorf("completing it from the cluster: %w", err)
+	case err != nil:
+		reason = err.Error()
+	case e.last != nil:
+		reason = missing(e.last, fresh)
+	}
+	if reason != "" {
+		return newCompleted(e.last, fmt.Sprintf("what the cluster had at %s is used, as %s", e.at.UTC().Format(time.RFC3339), reason))
+	}
+	now, err := newCompleted(fresh, "")
+	if err != nil {
+		return nil, err
+	}
+	if e.now == nil || e.now.Digest != now.Digest {
+		c.remember(id, e, now)
+	}
+	e.last, e.at = fresh, time.Now()
+	if e.broken != "" {
+		now.Stale = "what was read of the cluster last is used, as it cannot be read now: " + e.broken
+	}
+	return now, nil
+}
+
+// remember keeps what a policy was completed to. Where that cannot be, it is only not known after a restart.
+func (c *Completer) remember(id string, e *entry, now *Completed) {
+	if c.Memory == nil || e.broken != "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), memoryTimeout)
+	defer cancel()
+	data, err := pack(lastCompleted{Text: fmt.Sprintf("%x", e.text), Policy: string(now.text), At: time.Now().UTC()})
+	if err == nil {
+		err = c.Memory.Save(ctx, memoryName(id), data)
+	}
+	if err != nil && c.Log != nil {
+		c.Log.Warn("what a policy was completed to from the cluster is not remembered", "policy", id, "error", err)
+	}
+}
+
+// Stale says of a policy that something else than what the cluster has now is used for it, "" where it is not, and the error why it
+// cannot be used.
+func (c *Completer) Stale(id string, text []byte) (string, error) {
+	now, err := c.Complete(id, text)
+	if now == nil || err != nil {
+		return "", err
+	}
+	return now.Stale, nil
+}
+
+func pack(value any) ([]byte, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	return encoder.EncodeAll(text, nil), nil
+}
+
+func unpack(data []byte, value any) error {
+	text, err := decoder.DecodeAll(data, nil)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, value)
+}
