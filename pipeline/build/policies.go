@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	api "github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render"
@@ -62,6 +63,26 @@ func (b *Builder) readPolicy(namespace string, ref v1alpha1.PolicyRef, view *tre
 		}
 		return parsePolicies(ref.Path, text)
 	}
+}
+
+// ReadPolicies returns the policies that a reference of a pipeline in a namespace names, for one that is not in the source.
+func (b *Builder) ReadPolicies(namespace string, ref v1alpha1.PolicyRef) ([]*api.InjectionPolicy, error) {
+	if ref.Path != "" {
+		return nil, fmt.Errorf("policy %s is in the source", ref.Path)
+	}
+	read, err := b.readPolicy(namespace, ref, nil)
+	if err != nil {
+		return nil, err
+	}
+	var out []*api.InjectionPolicy
+	for _, one := range read {
+		p, err := api.Parse([]byte(one.YAML))
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", one.Origin, err)
+		}
+		out = append(out, p)
+	}
+	return out, nil
 }
 
 // maxPolicy bounds a policy's file.

@@ -24,7 +24,7 @@ const (
 	// ExitOK means that the command did what it was asked to do.
 	ExitOK = 0
 	// ExitFindings means that a command that checks has found something: prerig inject --check, prerig lint,
-	// prerig diff, prerig verify, prerig status --check.
+	// prerig diff, prerig verify, prerig doctor, prerig status --check.
 	ExitFindings = 1
 	// ExitError means that the input, the policy or the command line was wrong, or that reading or writing failed.
 	ExitError = 2
@@ -103,9 +103,10 @@ cluster, just as the mesh's admission webhook would. Injecting needs no cluster 
 
 Exit codes of all commands:
   0  done
-  1  a check found something (inject --check, lint, gate, diff, verify, status --check)
+  1  a check found something (inject --check, lint, gate, diff, verify, doctor, status --check)
   2  the input, the policy or a flag is wrong, or reading or writing failed`,
-		Example: `  prerig inject --diff k8s/                                 # show what would change
+		Example: `  prerig init                                               # write a first policy
+  prerig inject --diff k8s/                                 # show what would change
   prerig inject -i k8s/                                     # change the files
   prerig inject -f deployment.yaml | kubectl apply -f -
   prerig explain k8s/                                       # who is injected, and why`,
@@ -131,6 +132,7 @@ Exit codes of all commands:
 		}
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
+	addGroup(root, "Commands to begin with:", newInit(streams), newDoctor(streams, version))
 	addGroup(root, "Commands for manifests:",
 		newInject(streams), newExplain(streams), newLint(streams, linked), newGate(streams, linked), newImport(streams), newImages(streams, linked))
 	addGroup(root, "Commands for clusters:", newVerify(streams))
@@ -175,7 +177,6 @@ var elsewhere = map[string]string{
 	"check-inject": "explain",
 	"analyze":      "lint",
 	"check":        "inject --check",
-	"init":         "import",
 }
 
 // knownCommand refuses a word that is no command.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -29,11 +30,14 @@ type importRun struct {
 	all                     bool
 	cluster                 bool   // read the cluster
 	watchDiff               string // policy to compare with
+
+	valuesFiles []string // of a chart
+	kubernetes  string   // that a chart is rendered for
 }
 
 func newImport(streams Streams) *cobra.Command {
 	im := &importRun{streams: streams}
-	cmd := newCommand("import [FILE|DIRECTORY]...", "Make a policy from a cluster's objects or a rendered chart")
+	cmd := newCommand("import [FILE|DIRECTORY|CHART]...", "Make a policy from a cluster's objects or a chart")
 	cmd.Long = `Make an InjectionPolicy from the objects that decide about injection: the ConfigMaps of the
 injector and the mesh, the webhook configurations and the namespaces, and, if they are among
 the input, the istiod Deployment (for its version and the variables that templates read) and
@@ -42,7 +46,8 @@ linkerd-identity-trust-roots, of Vault's injector the Deployment and the webhook
 configuration, of OpenTelemetry the OpenTelemetryCollectors with mode sidecar and the
 Instrumentations, and of Cloud SQL the AuthProxyWorkload objects. An IstioOperator, or an Istio of
 the Sail operator, becomes the built-in policy with the changes that it asks for; what the policy
-cannot have is an error. Reads files or standard input, in YAML or JSON.
+cannot have is an error. Reads files or standard input, in YAML or JSON. A chart, named by its
+directory or archive, is rendered as helm template would render it, with --values.
 
 With --kubeconfig or --context the cluster itself is read, as kubectl would read it for the pipe: of
 the namespace istio-system or --istio-namespace, or with -A of all. --watch-diff compares with a
@@ -67,6 +72,7 @@ Exit codes:
 
   # from a chart
   helm template istiod istio/istiod -n istio-system | prerig import -o prerig.yaml
+  prerig import charts/istiod --values mesh-values.yaml -o prerig.yaml
 
   # Linkerd
   kubectl get configmaps,namespaces -A -o yaml | prerig import -o prerig.yaml
@@ -87,12 +93,15 @@ Exit codes:
 	f.StringVar(&im.options.Namespace, "istio-namespace", "", "namespace of the control plane, if there are several")
 	f.StringVar(&im.options.Version, "istio-version", "", "version of Istio, if the objects do not say it")
 	f.StringVar(&im.options.Name, "name", "", "name of the policy (default: istio, followed by the revision, or linkerd, vault-agent or cloud-sql-operator)")
+	f.StringArrayVar(&im.valuesFiles, "values", nil, "file with values of a chart; may be repeated")
+	f.StringVar(&im.kubernetes, "kubernetes-version", "", "version of Kubernetes that a chart is rendered for (default "+chartKubernetes+")")
 	f.StringVar(&im.kubeconfig, "kubeconfig", "", "read the cluster of this kubeconfig; empty with --context: those that kubectl reads")
 	f.StringVar(&im.kubeContext, "context", "", "read the cluster of this context of the kubeconfig (default: the current one)")
 	f.BoolVarP(&im.all, "all-namespaces", "A", false, "read all namespaces of the cluster, and the objects of operators")
 	f.StringVar(&im.watchDiff, "watch-diff", "", "policy to compare with: print the difference, exit with 1 if there is one")
 	f.BoolVarP(&im.quiet, "quiet", "q", false, "print warnings and errors only")
 	mustRegister(cmd.MarkFlagFilename("filename", "yaml", "yml", "json"))
+	mustRegister(cmd.MarkFlagFilename("values", "yaml", "yml", "json"))
 	mustRegister(cmd.MarkFlagFilename("output", "yaml", "yml"))
 	mustRegister(cmd.MarkFlagFilename("watch-diff", "yaml", "yml"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -140,14 +149,38 @@ func (im *importRun) runImport(ctx context.Context, args []string) error {
 }
 
 // readFiles reads the objects of files, or of standard input where none is named.
-func (im *importRun) readFiles(ctx context.Context, names []string) ([]importer.Object, error) {
+func (im *importRun) readFiles(ctx context.Context, names []string) (_ []importer.Object, err error) {
 	if len(names) == 0 {
 		if im.streams.InTerminal {
 			return nil, errors.New("no input: pipe the output of kubectl get -o yaml or of helm template, name files, or give --kubeconfig; see prerig import --help")
 		}
 		names = []string{"-"}
 	}
-	b, err := batch.Read(ctx, names, files.Options{Stdin: im.streams.In, Exclude: im.exclude})
+	var objects []importer.Object
+	charts := 0
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		if !isChart(name) || err != nil {
+			return false
+		}
+		charts++
+		bar := newBar(im.streams.Err, "rendering the chart "+name)
+		defer bar.clearLine()
+		var found []importer.Object
+		found, err = im.readChart(ctx, name)
+		objects = append(objects, found...)
+		return true
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case charts == 0 && len(im.valuesFiles) > 0:
+		return nil, errors.New("--values is for a chart, and none is named")
+	case len(names) == 0:
+		return objects, nil
+	}
+	bar := newBar(im.streams.Err, "reading")
+	b, err := batch.Read(ctx, names, files.Options{Stdin: im.streams.In, Exclude: im.exclude, Progress: func(done int, path string) { bar.setProgress(done, 0, path) }})
+	bar.clearLine()
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +192,6 @@ func (im *importRun) readFiles(ctx context.Context, names []string) ([]importer.
 	if len(b.Problems()) > 0 {
 		return nil, errReported
 	}
-	var objects []importer.Object
 	var errs []error
 	for _, item := range b.Items() {
 		os, err := importer.ReadDocument(item.Path, item.Doc)

@@ -61,7 +61,9 @@ func (im *importRun) readCluster(ctx context.Context) ([]importer.Object, error)
 	case im.options.Namespace == "":
 		namespaces = []string{istioNamespace}
 	}
+	bar := newBar(im.streams.Err, "reading the cluster")
 	found, err := live.List(ctx, config, importResources(im.all), namespaces)
+	bar.clearLine()
 	if err != nil {
 		return nil, err
 	}

@@ -83,11 +83,16 @@ func daemonCommand(cmd *cobra.Command, streams Streams, version string,
 		defer signal.Stop(reload)
 		return run(cmd.Context(), c, daemon.Options{Version: toolVersion(version), Log: log, Reload: reload})
 	}
+	completeDaemonFlags(cmd)
+	return cmd
+}
+
+// completeDaemonFlags completes the flags of the configuration.
+func completeDaemonFlags(cmd *cobra.Command) {
 	for _, name := range []string{"pipelines", "policies", "secrets", "state"} {
 		mustRegister(cmd.MarkFlagDirname(name))
 	}
 	mustRegister(cmd.MarkFlagFilename("config", "yaml", "yml"))
-	return cmd
 }
 
 // newLogger writes to standard error.

@@ -17,9 +17,8 @@ func (p *components) tellIsolation(ctx context.Context) {
 		return
 	}
 	p.metrics.Isolation(found.Layers())
-	if !found.Network() || !found.Files() {
-		p.o.Log.Warn("this kernel cannot isolate renderers from the network or from files; nothing in them dials or opens files, but allow "+
-			"user namespaces or seccomp to be sure", "by", found.String())
+	if problem := found.Problem(); problem != "" {
+		p.o.Log.Warn(problem, "by", found.String())
 		return
 	}
 	p.o.Log.Info("renderers are isolated", "by", found.String())

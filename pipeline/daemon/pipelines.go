@@ -60,8 +60,12 @@ func (p *components) repositoryOf(g config.PipelinesGit, worker bool) *catalog.R
 	if worker {
 		interval = 0
 	}
+	var heads catalog.Heads = &ownHeads{}
+	if p.store != nil {
+		heads = p.store.Heads(g.Name)
+	}
 	return &catalog.Repository{
-		URL: g.URL, Ref: g.RefName(), Path: g.Path, Interval: interval, Heads: p.store.Heads(g.Name),
+		URL: g.URL, Ref: g.RefName(), Path: g.Path, Interval: interval, Heads: heads,
 		Open: func(ctx context.Context) (*git.Mirror, *git.Remote, error) {
 			return p.fetcher.Repository(ctx, namespace, g.URL, secret)
 		},
@@ -75,16 +79,15 @@ func (p *components) pipelineRules() (catalog.Option, error) {
 		return nil, err
 	}
 	reach, _, err := p.c.ParsedEgress()
-	return catalog.WithRules(catalog.Rules{
-		Tenants:        tenants,
-		Reach:          reach,
-		AllowHostFiles: p.c.AllowHostFiles,
-		Registered: func(pipeline string) []v1alpha1.Publish {
+	rules := catalog.Rules{Tenants: tenants, Reach: reach, AllowHostFiles: p.c.AllowHostFiles}
+	if p.store != nil {
+		rules.Registered = func(pipeline string) []v1alpha1.Publish {
 			registered, _ := p.store.Registration(pipeline)
 			return registered.Publish
-		},
-		Names: p.store.Registered,
-	}), err
+		}
+		rules.Names = p.store.Registered
+	}
+	return catalog.WithRules(rules), err
 }
 
 // followTimeout bounds the reading of the pipelines as they were when a job was planned.

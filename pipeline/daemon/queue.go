@@ -30,12 +30,7 @@ func openQueue(ctx context.Context, c *config.Config, log *slog.Logger) (*queue.
 	}
 	o.URL = c.NATS.URL
 	log.Info("connecting to NATS", "servers", serverAddresses(c.NATS.URL))
-	if c.NATS.Credentials != "" {
-		o.NATS = append(o.NATS, nats.UserCredentials(c.NATS.Credentials))
-	}
-	if c.NATS.CA != "" {
-		o.NATS = append(o.NATS, nats.RootCAs(c.NATS.CA))
-	}
+	o.NATS = natsOptions(c)
 	// A cluster that is still electing its leaders gives errors for a while.
 	for try := 0; ; try++ {
 		q, err := queue.Open(ctx, o)
@@ -51,6 +46,17 @@ func openQueue(ctx context.Context, c *config.Config, log *slog.Logger) (*queue.
 		case <-time.After(time.Second):
 		}
 	}
+}
+
+// natsOptions are how the servers of a configuration are connected to.
+func natsOptions(c *config.Config) (options []nats.Option) {
+	if c.NATS.Credentials != "" {
+		options = append(options, nats.UserCredentials(c.NATS.Credentials))
+	}
+	if c.NATS.CA != "" {
+		options = append(options, nats.RootCAs(c.NATS.CA))
+	}
+	return options
 }
 
 // serverAddresses are the addresses of NATS without the credentials that may stand before them.

@@ -29,6 +29,15 @@ func (i Isolation) Network() bool { return i.Namespaces || i.Seccomp }
 // Files reports whether the kernel keeps a renderer from files.
 func (i Isolation) Files() bool { return i.Root || i.Seccomp || i.Landlock > 0 }
 
+// Problem says what a renderer is not kept from, and what to do; it is empty where it is kept from the network and from files.
+func (i Isolation) Problem() string {
+	if i.Network() && i.Files() {
+		return ""
+	}
+	return "this kernel cannot isolate renderers from the network or from files; nothing in them dials or opens files, but allow " +
+		"user namespaces or seccomp to be sure"
+}
+
 // Layers returns each part by its name, with whether it is there.
 func (i Isolation) Layers() map[string]bool {
 	return map[string]bool{"namespaces": i.Namespaces, "root": i.Root, "landlock": i.Landlock > 0, "seccomp": i.Seccomp}

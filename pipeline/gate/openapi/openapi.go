@@ -97,6 +97,11 @@ func NewServer(version string) (*Server, error) {
 	return nil, fmt.Errorf("reading the version of Kubernetes %q: the schemas of 1.%s to 1.%s are known", version, strings.TrimPrefix(oldest, "1."), strings.TrimPrefix(newest, "1."))
 }
 
+// Known returns the oldest and the newest version that are known.
+func (s *Server) Known() (oldest, newest string) {
+	return s.catalog.Versions[0].Minor, s.catalog.Versions[len(s.catalog.Versions)-1].Minor
+}
+
 // minorOf returns the first two numbers of a version.
 func minorOf(version string) string {
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)

@@ -5,6 +5,9 @@ package git
 
 import (
 	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	gogit "github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/plumbing"
@@ -36,13 +39,30 @@ func OpenLocal(dir string) (*Local, error) {
 	return &Local{mirror: mirror, repository: repository}, nil
 }
 
-// URLs of the repository's remotes.
+// Root returns the directory of the repository's files, without symbolic links. A bare repository has none.
+func (l *Local) Root() (string, error) {
+	worktree, err := l.repository.Worktree()
+	if err != nil {
+		return "", fmt.Errorf("looking for the root of the repository: %w", err)
+	}
+	return filepath.EvalSymlinks(worktree.Filesystem.Root())
+}
+
+// URLs of the repository's remotes, that of origin first.
 func (l *Local) URLs() []string {
 	var out []string
 	remotes, err := l.repository.Remotes()
 	if err != nil {
 		return nil
 	}
+	// They are in a map: without an order the answer would be another one each time.
+	slices.SortFunc(remotes, func(a, b *gogit.Remote) int {
+		one, other := a.Config().Name, b.Config().Name
+		if (one == gogit.DefaultRemoteName) != (other == gogit.DefaultRemoteName) {
+			return map[bool]int{true: -1, false: 1}[one == gogit.DefaultRemoteName]
+		}
+		return strings.Compare(one, other)
+	})
 	for _, r := range remotes {
 		out = append(out, r.Config().URLs...)
 	}

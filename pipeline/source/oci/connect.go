@@ -7,6 +7,7 @@
 package oci
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -80,6 +81,33 @@ func (r *Registry) Options(more ...remote.Option) []remote.Option {
 // OptionsVia is Options with something between: via returns what the calls use in the place of a transport.
 func (r *Registry) OptionsVia(via func(http.RoundTripper) http.RoundTripper) []remote.Option {
 	return []remote.Option{remote.WithAuth(r.auth), remote.WithTransport(via(r.transport))}
+}
+
+// CheckPush returns an error where the registry takes no artifacts with these credentials. An upload is begun, as some registries answer to
+// nothing less, and given up: nothing is stored.
+func (r *Registry) CheckPush(ctx context.Context) error {
+	err := remote.CheckPushPermission(r.Repository.Tag("latest"), oneKey{r.auth}, inContext{ctx, r.transport})
+	if err != nil {
+		return fmt.Errorf("asking to push to %s: %w", r.Repository, err)
+	}
+	return nil
+}
+
+// oneKey is a keychain with one key.
+type oneKey struct{ auth authn.Authenticator }
+
+// Resolve implements authn.Keychain.
+func (k oneKey) Resolve(authn.Resource) (authn.Authenticator, error) { return k.auth, nil }
+
+// inContext makes requests end with a context, for calls that take none.
+type inContext struct {
+	ctx context.Context
+	to  http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t inContext) RoundTrip(request *http.Request) (*http.Response, error) {
+	return t.to.RoundTrip(request.WithContext(t.ctx))
 }
 
 // NewTransport returns a transport that trusts the system's authorities and those in ca, PEM certificates that may be none. A nil

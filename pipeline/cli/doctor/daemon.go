@@ -1,0 +1,195 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/config"
+	"github.com/prerig/prerig/pipeline/daemon"
+	"github.com/prerig/prerig/pipeline/render"
+	"github.com/prerig/prerig/pipeline/secret"
+)
+
+// look is one look at a daemon's set-up.
+type look struct {
+	*report
+	config *config.Config
+	o      Options
+	in     *daemon.Inspection
+	ask    questions
+	asked  map[string]int // the index of a question among targets and sources, by what is asked
+	found  []*answer
+}
+
+// answer is what came of one question, for all pipelines that it was asked for.
+type answer struct {
+	area      Area
+	where     string
+	message   string
+	err       error
+	advice    string
+	pipelines []string
+}
+
+// CheckDaemon looks at all that a daemon of the configuration would work with.
+func CheckDaemon(ctx context.Context, c *config.Config, warnings []string, o Options) []Finding {
+	l := &look{report: &report{}, config: c, o: o, asked: map[string]int{}}
+	l.tellVersions(o)
+	for _, text := range warnings {
+		l.warn(Configuration, "", text, "")
+	}
+	dir, err := os.MkdirTemp("", "prerig-doctor-")
+	if err != nil {
+		l.fail(State, os.TempDir(), err, "the doctor itself needs a directory for temporary files")
+		return l.sorted()
+	}
+	defer os.RemoveAll(dir)
+	following, stop := context.WithCancel(ctx)
+	defer stop()
+	running := l.checkState()
+	l.checkAddresses(running)
+	l.checkWebhooks()
+	l.checkIsolation(ctx)
+	l.checkQueue(ctx)
+	l.in, err = daemon.Inspect(following, c, daemon.Options{Version: o.Version}, dir, func(from secret.Reader) secret.Reader {
+		l.secrets.from = from
+		return &l.secrets
+	})
+	if err != nil {
+		l.fail(Pipelines, pipelinesPlace(c), err, "")
+	}
+	if l.in != nil && l.in.Catalog != nil {
+		l.checkSecretFiles()
+		for _, e := range l.in.Catalog.All() {
+			l.checkEntry(ctx, e)
+		}
+		if len(l.in.Catalog.All()) == 0 {
+			l.warn(Pipelines, pipelinesPlace(c), "there are no pipelines", "prerig init --source URL writes one")
+		}
+	}
+	l.ask.askAll(ctx, o)
+	for _, a := range l.found {
+		f := Finding{Area: a.area, Severity: result.Info, Where: a.where, Message: a.message, Advice: a.advice, Pipelines: a.pipelines}
+		if a.err != nil {
+			f.Severity, f.Message = result.Error, a.err.Error()
+			if errors.Is(a.err, context.DeadlineExceeded) {
+				f.Message = fmt.Sprintf("no answer within %s: %s", o.Timeout, f.Message)
+			}
+		}
+		l.add(f)
+	}
+	return l.sorted()
+}
+
+// pipelinesPlace says where pipelines are read from.
+func pipelinesPlace(c *config.Config) string {
+	switch repositories := c.Repositories(); {
+	case c.Pipelines != "":
+		return c.Pipelines
+	case len(repositories) > 0:
+		return "pipelines_git"
+	}
+	return "kubernetes"
+}
+
+// checkEntry looks at one pipeline.
+func (l *look) checkEntry(ctx context.Context, e catalog.Entry) {
+	if e.Err != nil {
+		l.add(Finding{Area: Pipelines, Severity: result.Error, Where: e.File, Message: e.Err.Error(), Pipelines: []string{e.Key}})
+		return
+	}
+	if e.Pipeline.Spec.Suspend {
+		l.good(Pipelines, e.File, "%s is valid, and suspended by its file", e.Key)
+	} else {
+		l.good(Pipelines, e.File, "%s is valid", e.Key)
+	}
+	for i, ref := range e.Pipeline.Spec.Policies {
+		l.checkPolicy(ctx, e, i, ref)
+	}
+	l.checkFurtherSecrets(e)
+	for _, source := range e.Sources(l.config.Pipelines) {
+		l.checkSource(e, source)
+	}
+	for i, to := range e.Pipeline.Spec.Publish {
+		l.checkTarget(e, i, to)
+	}
+	if len(e.Pipeline.Spec.Publish) == 0 {
+		l.warn(Targets, e.Key+" spec.publish", "the pipeline publishes nowhere, and only renders", "prerig init shows how an entry looks")
+	}
+}
+
+// checkPolicy looks at a policy that is not in the source: what is there is for prerig render to read.
+func (l *look) checkPolicy(ctx context.Context, e catalog.Entry, i int, ref v1alpha1.PolicyRef) {
+	if ref.Path != "" {
+		return
+	}
+	where := fmt.Sprintf("%s spec.policies[%d]", e.Key, i)
+	policies, err := l.in.Builder.ReadPolicies(e.Pipeline.Metadata.Namespace, ref)
+	if err != nil {
+		l.fail(Policies, where, err, "")
+		return
+	}
+	l.checkInjection(ctx, where, policies)
+}
+
+// question has something asked of a server once, for all pipelines that need it.
+func (l *look) question(key string, a answer, pipeline string, ask func(ctx context.Context, a *answer)) {
+	if at, ok := l.asked[key]; ok {
+		if last := l.found[at].pipelines; last[len(last)-1] != pipeline {
+			l.found[at].pipelines = append(last, pipeline)
+		}
+		return
+	}
+	a.pipelines = []string{pipeline}
+	l.asked[key] = len(l.found)
+	l.found = append(l.found, &a)
+	if l.o.Offline {
+		a.message = "not asked (--offline)"
+		l.found[len(l.found)-1] = &a
+		return
+	}
+	l.ask.add(a.where, func(ctx context.Context) { ask(ctx, &a) })
+}
+
+func (l *look) checkIsolation(ctx context.Context) {
+	pool, err := render.NewPool(render.Options{})
+	if err != nil {
+		l.fail(Isolation, "", err, "")
+		return
+	}
+	defer pool.Close()
+	found, err := pool.Isolation(ctx)
+	switch {
+	case err != nil:
+		l.fail(Isolation, "", fmt.Errorf("no renderer could be started: %w", err), "")
+	case found.Problem() != "":
+		l.warn(Isolation, "", found.Problem(), "now there are: "+found.String())
+	default:
+		l.good(Isolation, "", "renderers are isolated by: %s", found)
+	}
+}
+
+func (l *look) checkQueue(ctx context.Context) {
+	if l.config.NATS.URL == "" {
+		return
+	}
+	if l.o.Offline {
+		l.good(State, "nats.url", "not asked (--offline)")
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.o.Timeout)
+	defer cancel()
+	if err := daemon.CheckQueue(ctx, l.config); err != nil {
+		l.fail(State, "nats.url", err, "the servers must run with JetStream, and be reached with nats.credentials and nats.ca")
+		return
+	}
+	l.good(State, "nats.url", "NATS answers, and has JetStream")
+}

@@ -1,0 +1,249 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prerig/prerig/pipeline/access"
+	"github.com/prerig/prerig/pipeline/config"
+	"github.com/prerig/prerig/pipeline/disk"
+	"github.com/prerig/prerig/pipeline/server"
+)
+
+// socketPatience is how long a daemon on this machine may take to answer.
+const socketPatience = 5 * time.Second
+
+// checkState looks at the state directory, and reports whether a daemon works with it now.
+func (l *look) checkState() (running bool) {
+	dir := l.config.State
+	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		l.checkNewState(dir)
+		return false
+	}
+	switch {
+	case err != nil:
+		l.fail(State, dir, err, "")
+		return false
+	case !info.IsDir():
+		l.fail(State, dir, errors.New("it is not a directory"), "state names another")
+		return false
+	}
+	if !l.checkWritable(dir) {
+		return false
+	}
+	if info.Mode().Perm()&0o007 != 0 {
+		l.warn(State, dir, "every user of this machine can look into the state directory, which has copies of repositories and a token", "chmod 700 "+dir)
+	}
+	if token, err := os.Stat(l.config.TokenFile()); err == nil && token.Mode().Perm()&othersMayRead != 0 {
+		l.warn(State, l.config.TokenFile(), "every user of this machine can read the administrator's token", "chmod 600 "+l.config.TokenFile())
+	}
+	l.checkSpace(dir)
+	connection, err := net.DialTimeout("unix", l.config.Socket(), socketPatience)
+	if err != nil {
+		return false
+	}
+	connection.Close()
+	l.good(State, dir, "a daemon is running with it; prerig status --check asks how it is")
+	return true
+}
+
+// longestSocket is how many bytes the path of a socket can have on Linux.
+const longestSocket = 107
+
+// checkNewState looks at the place of a state directory that is made at the first start.
+func (l *look) checkNewState(dir string) {
+	above := filepath.Dir(filepath.Clean(dir))
+	for above != filepath.Dir(above) {
+		if _, err := os.Stat(above); err == nil {
+			break
+		}
+		above = filepath.Dir(above)
+	}
+	if l.checkWritable(above) {
+		l.good(State, dir, "is made at the first start")
+		l.checkSpace(above)
+	}
+}
+
+// checkWritable makes a file in a directory and takes it away again.
+func (l *look) checkWritable(dir string) bool {
+	file, err := os.CreateTemp(dir, ".prerig-doctor-")
+	if err != nil {
+		l.fail(State, dir, err, "the daemon must be able to write there")
+		return false
+	}
+	file.Close()
+	if err := os.Remove(file.Name()); err != nil {
+		l.fail(State, dir, err, "")
+		return false
+	}
+	if len(l.config.Socket()) > longestSocket {
+		l.fail(State, l.config.Socket(), fmt.Errorf("the path of the socket has %d bytes, and the system takes %d", len(l.config.Socket()), longestSocket),
+			"give a state directory with a shorter path")
+	}
+	return true
+}
+
+// checkSpace compares what is free with what the daemon keeps at most of what it bounds.
+func (l *look) checkSpace(dir string) {
+	space, err := disk.Of(dir)
+	if err == nil {
+		err = space.Problem()
+	}
+	if err != nil {
+		l.fail(State, dir, err, "")
+		return
+	}
+	wanted := uint64(0)
+	for _, bound := range []func() (int64, error){l.config.MaxStore, l.config.PreviewsSize, l.config.BuildCacheSize} {
+		if n, err := bound(); err == nil && n > 0 {
+			wanted += uint64(n)
+		}
+	}
+	const mib = 1 << 20
+	if space.Available < wanted {
+		l.warn(State, dir, fmt.Sprintf("%d MiB are free; the queue, previews and remembered builds may take up to %d MiB, beside the copies of repositories", space.Available/mib, wanted/mib),
+			"a larger disk, or lower nats.max_store, previews.size and build_cache.size")
+		return
+	}
+	l.good(State, dir, "%d MiB are free", space.Available/mib)
+}
+
+// checkAddresses looks whether the addresses can be listened on, unless a daemon does that now, and at certificates and tokens.
+func (l *look) checkAddresses(running bool) {
+	for key, address := range map[string]string{"listen": l.config.Listen, "admin.listen": l.config.Admin.Listen} {
+		if address == "" || running {
+			continue
+		}
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			l.fail(Addresses, key, err, "another program has the address, or it is not of this machine")
+			continue
+		}
+		listener.Close()
+		l.good(Addresses, key, "%s is free", address)
+	}
+	for key, t := range map[string]config.TLS{"tls": l.config.TLS, "admin.tls": l.config.Admin.TLS} {
+		if t.Enabled() {
+			l.checkCertificate(key, t)
+		}
+	}
+	if a := l.config.Admin; a.Listen != "" && !a.TLS.Enabled() && !server.Loopback(a.Listen) {
+		l.warn(Addresses, "admin.listen", "tokens reach "+a.Listen+" in the clear", "admin.tls gives it a certificate, or let only a proxy with TLS reach it")
+	}
+	if l.config.Admin.Insecure && !server.Loopback(l.config.Admin.Listen) {
+		l.warn(Addresses, "admin.insecure", "everybody who reaches "+l.config.Admin.Listen+" sees pages and metrics without a token", "admin.insecure: false")
+	}
+	l.checkTokens()
+	if _, err := l.config.SignIn(slog.New(slog.DiscardHandler)); err != nil {
+		l.fail(Addresses, "admin.oidc", err, "")
+	}
+}
+
+// soon is when a certificate ends that somebody should look at.
+const soon = 14 * 24 * time.Hour
+
+func (l *look) checkCertificate(key string, t config.TLS) {
+	config, err := server.TLSConfig(t.Certificate, t.Key, slog.New(slog.DiscardHandler))
+	if err != nil {
+		l.fail(Addresses, key, err, "")
+		return
+	}
+	pair, err := config.GetCertificate(nil)
+	if err != nil {
+		l.fail(Addresses, key, err, "")
+		return
+	}
+	leaf, err := x509.ParseCertificate(pair.Certificate[0])
+	switch left := time.Duration(0); {
+	case err != nil:
+		l.fail(Addresses, key, err, "")
+	case time.Now().After(leaf.NotAfter):
+		l.fail(Addresses, key, fmt.Errorf("the certificate %s ended on %s", t.Certificate, leaf.NotAfter.UTC().Format(time.DateOnly)), "put a new one in its place; it is read again")
+	default:
+		if left = time.Until(leaf.NotAfter); left < soon {
+			l.warn(Addresses, key, fmt.Sprintf("the certificate %s ends on %s", t.Certificate, leaf.NotAfter.UTC().Format(time.DateOnly)), "put a new one in its place; it is read again")
+			return
+		}
+		l.good(Addresses, key, "the certificate is good until %s", leaf.NotAfter.UTC().Format(time.DateOnly))
+	}
+}
+
+func (l *look) checkTokens() {
+	name := l.config.Admin.Tokens
+	if name == "" {
+		return
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		l.fail(Addresses, "admin.tokens", err, "prerig token create writes one")
+		return
+	}
+	if info.IsDir() {
+		return // its files are read by the daemon, which logs what is wrong with each
+	}
+	text, err := os.ReadFile(name)
+	if err == nil {
+		err = access.CheckTokens(name, text)
+	}
+	if err != nil {
+		l.fail(Addresses, "admin.tokens", err, "")
+		return
+	}
+	l.good(Addresses, "admin.tokens", "%s can be read", name)
+}
+
+// shortestWebhookSecret is how long the secret of a receiver should be, in bytes.
+const shortestWebhookSecret = 16
+
+// checkWebhooks looks at the receivers and their secrets.
+func (l *look) checkWebhooks() {
+	if len(l.config.Receivers) == 0 {
+		l.good(Webhooks, "receivers", "there are none: each source is looked at in its interval (10m), and on prerig reconcile")
+	}
+	for i, one := range l.config.Receivers {
+		where := fmt.Sprintf("receivers[%d] %s", i, one.Name)
+		own := *l.config
+		own.Receivers = []config.Receiver{one}
+		found, err := own.EventReceivers(http.DefaultTransport)
+		if err != nil {
+			l.fail(Webhooks, where, err, "the sender has the same secret; openssl rand -hex 32 makes one")
+			continue
+		}
+		switch {
+		case one.Insecure:
+			l.warn(Webhooks, where, "takes deliveries that are not signed: whoever reaches it can have pipelines run", "give it a secret, which the sender has too")
+			continue
+		case one.Secret == "":
+			l.good(Webhooks, where, "checks tokens")
+			continue
+		}
+		bad := false
+		for _, value := range found[0].Secrets() {
+			l.secrets.note(value)
+			if len(value) < shortestWebhookSecret {
+				bad = true
+				l.warn(Webhooks, where, fmt.Sprintf("the secret has %d bytes, and can be guessed", len(value)), "openssl rand -hex 32 > "+one.Secret+", and give it to the sender")
+			}
+		}
+		if info, err := os.Stat(one.Secret); err == nil && info.Mode().Perm()&othersMayRead != 0 && !closed(filepath.Dir(one.Secret)) {
+			bad = true
+			l.warn(Webhooks, where, "every user of this machine can read "+one.Secret, "chmod 600 "+one.Secret)
+		}
+		if !bad {
+			l.good(Webhooks, where, "answers at /hook/%s, and has its secret", one.Name)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/fluxcd/pkg/apis/meta"
+
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/secret"
+)
+
+// othersMayRead is the bit of a file that every user of the machine can read.
+const othersMayRead = 0o004
+
+// checkSecretFiles looks at the directory of secrets: is it there, and who can read what is in it? The values are not read.
+func (l *look) checkSecretFiles() {
+	dir := l.config.Secrets
+	info, err := os.Stat(dir)
+	if err != nil || !info.IsDir() {
+		l.good(Secrets, dir, "the directory of secrets is not there, which is well as long as no pipeline names one")
+		return
+	}
+	if closed(dir) {
+		l.good(Secrets, dir, "nobody else on this machine can look into it")
+		return
+	}
+	open, total := 0, 0
+	example := ""
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil //nolint:nilerr // what cannot be looked into is told where it is needed
+		}
+		switch filepath.Base(path) {
+		case "username", "known_hosts", "ca.crt", secret.KeyHosts:
+			return nil // they are public
+		}
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			if total++; info.Mode().Perm()&othersMayRead != 0 {
+				if open++; example == "" {
+					example = path
+				}
+			}
+		}
+		return nil
+	})
+	if open > 0 {
+		l.warn(Secrets, dir, fmt.Sprintf("every user of this machine can read %d of its %d files, such as %s", open, total, example), "chmod -R o-rwx "+dir)
+		return
+	}
+	l.good(Secrets, dir, "others on this machine can read none of its %d files", total)
+}
+
+// closed reports whether a directory cannot be entered by other users.
+func closed(dir string) bool {
+	info, err := os.Stat(dir)
+	return err == nil && info.Mode().Perm()&0o001 == 0
+}
+
+// checkFurtherSecrets reads the secrets of a pipeline that neither sources nor targets read.
+func (l *look) checkFurtherSecrets(e catalog.Entry) {
+	spec := e.Pipeline.Spec
+	for i, n := range spec.Notify {
+		at := fmt.Sprintf("spec.notify[%d]", i)
+		switch {
+		case n.FluxReceiver != nil:
+			l.checkSecret(e, at+".fluxReceiver", n.FluxReceiver.SecretRef, secret.Purpose{URL: n.FluxReceiver.URL, Signs: true}, "token")
+		case n.CloudEvent != nil:
+			l.checkSecret(e, at+".cloudEvent", n.CloudEvent.SecretRef, secret.Purpose{URL: n.CloudEvent.URL, Signs: true}, "token")
+		case n.CommitStatus != nil:
+			l.checkSecret(e, at+".commitStatus", &n.CommitStatus.SecretRef, secret.Purpose{URL: n.CommitStatus.URL}, "token", "password")
+		}
+	}
+	for i, to := range spec.Publish {
+		if to.Encryption != nil {
+			l.checkSecret(e, fmt.Sprintf("spec.publish[%d].encryption", i), &to.Encryption.SecretRef, secret.Purpose{}, "seed")
+		}
+	}
+	for i, base := range spec.Build.RemoteBases {
+		if !strings.HasSuffix(base.URL, "*") {
+			l.checkSecret(e, fmt.Sprintf("spec.build.remoteBases[%d]", i), base.SecretRef, secret.At(base.URL))
+		}
+	}
+	for i, charts := range spec.Build.ChartRepositories {
+		l.checkSecret(e, fmt.Sprintf("spec.build.chartRepositories[%d]", i), charts.SecretRef, secret.Purpose{})
+	}
+	if spec.Preview != nil {
+		l.checkSecret(e, "spec.preview", spec.Preview.SecretRef, secret.Purpose{})
+	}
+	if helm := spec.Build.Helm; helm != nil && helm.Derived != nil {
+		l.checkSecret(e, "spec.build.helm.derived", &helm.Derived.SecretRef, secret.Purpose{}, "seed")
+	}
+	if charts := spec.Build.HelmCharts; charts != nil && charts.Derived != nil {
+		l.checkSecret(e, "spec.build.helmCharts.derived", &charts.Derived.SecretRef, secret.Purpose{}, "seed")
+	}
+}
+
+// checkSecret reads a secret, which must have one of the keys.
+func (l *look) checkSecret(e catalog.Entry, field string, ref *meta.LocalObjectReference, purpose secret.Purpose, oneOf ...string) {
+	if ref == nil {
+		return
+	}
+	where := e.Key + " " + field + ".secretRef"
+	keys, err := secret.Read(context.Background(), l.in.Secrets, e.Pipeline.Metadata.Namespace, ref, purpose)
+	if err != nil {
+		l.fail(Secrets, where, err, "")
+		return
+	}
+	for _, key := range oneOf {
+		if len(keys[key]) > 0 {
+			oneOf = nil
+			break
+		}
+	}
+	if len(oneOf) > 0 {
+		l.fail(Secrets, where, fmt.Errorf("the secret %s has no key %s", ref.Name, strings.Join(oneOf, " or ")), "")
+		return
+	}
+	l.good(Secrets, where, "the secret %s is there", ref.Name)
+}

@@ -1,0 +1,364 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/prerig/prerig/fn/result"
+	"github.com/prerig/prerig/pipeline/cli/files"
+	"github.com/prerig/prerig/pipeline/cli/importer"
+	"github.com/prerig/prerig/pipeline/cli/policy"
+	"github.com/prerig/prerig/pipeline/cli/scaffold"
+)
+
+// Where a policy can come from, beside files and directories.
+const (
+	fromBuiltIn = "built-in"
+	fromCluster = "cluster"
+)
+
+// allNamespaces and noPipeline are answers.
+const (
+	allNamespaces = "all"
+	noPipeline    = "none"
+)
+
+// initRun is the state of one prerig init.
+type initRun struct {
+	streams Streams
+	cmd     *cobra.Command
+
+	dir              string // of the manifests
+	from             string
+	valuesFiles      []string
+	namespaces       []string
+	kubernetes       string
+	importing        importRun
+	source, publish  string
+	name, branch     string
+	output           string
+	pipelines        string
+	force, noAsking  bool
+	repository       *ownRepository // that the current directory is in; nil for none
+	policy, pipeline *files.Output  // what is written
+	keepPolicy       bool           // the policy is there already and stays
+	imported         *importer.Import
+	pipelineName     string
+}
+
+func newInit(streams Streams) *cobra.Command {
+	in := &initRun{streams: streams, importing: importRun{streams: streams}}
+	cmd := newCommand("init [DIRECTORY]", "Write a first policy, and a pipeline if wanted")
+	cmd.Long = `Write a policy for the manifests below a directory, . by default, and a RenderPipeline where a
+source is given. On a terminal it asks for what no flag says, in four questions at most; Enter
+takes the answer in brackets, and --yes takes all of them. Elsewhere it asks nothing.
+
+The policy is made of the one that comes with Prerig (--from built-in), of the cluster that
+kubectl would speak to (--from cluster), or of istiod's chart or its rendered manifests
+(--from PATH: the chart's directory or archive, or files), as prerig import does. It is not
+for one mesh only: a cluster's Linkerd, Vault and OpenTelemetry are imported too.
+
+Nothing is overwritten without --force, and either all files are written or none. A policy
+that is there already is kept where only a pipeline is asked for.`
+	cmd.Example = `  prerig init                                   # asks
+  prerig init k8s/ --yes                        # the built-in policy, for all namespaces
+  prerig init k8s/ --from cluster --context production
+  prerig init k8s/ --from charts/istiod --values mesh-values.yaml --kubernetes-version 1.34
+  prerig init k8s/ --yes --source . --publish rendered`
+	f := cmd.Flags()
+	f.StringVar(&in.from, "from", fromBuiltIn, "what the policy is made of: built-in, cluster, or a chart or manifests by their path")
+	f.StringArrayVar(&in.valuesFiles, "values", nil, "file with values of the chart that --from names; may be repeated")
+	f.StringSliceVar(&in.namespaces, "namespaces", nil, "namespaces whose pods are injected (default: all, or what is imported)")
+	f.StringVar(&in.kubernetes, "kubernetes-version", "", "version of the cluster's oldest kubelet, such as 1.34")
+	f.StringVar(&in.importing.options.Version, "istio-version", "", "version of Istio, if what is imported does not say it")
+	f.StringVar(&in.importing.options.Revision, "revision", "", "revision of the control plane, if there are several")
+	f.StringVar(&in.importing.options.Namespace, "istio-namespace", "", "namespace of the control plane")
+	f.StringVar(&in.importing.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster, with --from cluster (default: those that kubectl reads)")
+	f.StringVar(&in.importing.kubeContext, "context", "", "context of the kubeconfig (default: the current one)")
+	f.StringVar(&in.source, "source", "", "write a pipeline, too, that renders this: the URL of a Git repository, oci://REGISTRY/PATH, or . for this repository")
+	f.StringVar(&in.branch, "branch", "", "branch of the source to follow (default: the repository's own)")
+	f.StringVar(&in.publish, "publish", "rendered", "where the pipeline publishes: a branch of the source's repository, URL#BRANCH, or oci://REGISTRY/PATH")
+	f.StringVar(&in.name, "name", "", "name of the pipeline (default: that of the source)")
+	f.StringVarP(&in.output, "output", "o", policy.FileName, "file of the policy")
+	f.StringVar(&in.pipelines, "pipelines", "pipelines", "directory of the pipeline's file")
+	f.BoolVar(&in.force, "force", false, "replace files that are there")
+	f.BoolVarP(&in.noAsking, "yes", "y", false, "ask nothing: what no flag says is as it stands in brackets")
+	mustRegister(cmd.MarkFlagFilename("output", "yaml", "yml"))
+	mustRegister(cmd.MarkFlagFilename("values", "yaml", "yml", "json"))
+	mustRegister(cmd.MarkFlagFilename("kubeconfig"))
+	mustRegister(cmd.MarkFlagDirname("pipelines"))
+	cmd.Args = cobra.MaximumNArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		in.cmd, in.dir = cmd, "."
+		if len(args) == 1 {
+			in.dir = args[0]
+		}
+		return in.runInit(cmd.Context())
+	}
+	return cmd
+}
+
+func (in *initRun) runInit(ctx context.Context) error {
+	if err := isDirectory("DIRECTORY", in.dir); err != nil {
+		return fmt.Errorf("looking for the manifests: %s is not a directory", in.dir)
+	}
+	in.repository = findOwnRepository(".")
+	if err := in.checkFlags(); err != nil {
+		return err
+	}
+	if err := in.checkThere(); err != nil {
+		return err
+	}
+	if err := in.askAll(ctx); err != nil {
+		return err
+	}
+	var outs []files.Output
+	if !in.keepPolicy {
+		if err := in.makePolicy(ctx); err != nil {
+			return err
+		}
+		outs = append(outs, *in.policy)
+	}
+	if in.source != "" {
+		if err := in.makePipeline(); err != nil {
+			return err
+		}
+		outs = append(outs, *in.pipeline)
+	}
+	if len(outs) == 0 {
+		return fmt.Errorf("there is nothing to write: %s is there already and is kept; --force replaces it, --source writes a pipeline for it", in.output)
+	}
+	if err := files.Write(ctx, outs, nil); err != nil {
+		return err
+	}
+	in.tellNext()
+	return nil
+}
+
+// checkFlags refuses flags that do not fit each other.
+func (in *initRun) checkFlags() error {
+	given := in.cmd.Flags().Changed
+	if in.from == scaffold.BuiltIn {
+		if _, err := os.Stat(in.from); errors.Is(err, fs.ErrNotExist) {
+			in.from = fromBuiltIn
+		}
+	}
+	if (given("kubeconfig") || given("context")) && !given("from") {
+		in.from = fromCluster
+		mustRegister(in.cmd.Flags().Set("from", fromCluster))
+	}
+	switch {
+	case in.from != fromCluster && (given("kubeconfig") || given("context")):
+		return errors.New("--kubeconfig and --context are for a cluster; give --from cluster")
+	case in.source == "" && !in.asks() && (given("branch") || given("publish") || given("name") || given("pipelines")):
+		return errors.New("--branch, --publish, --name and --pipelines are about a pipeline; give its --source")
+	}
+	return nil
+}
+
+// checkThere finds out before anything is asked whether the policy may be written.
+func (in *initRun) checkThere() error {
+	if _, err := os.Lstat(in.output); errors.Is(err, fs.ErrNotExist) || in.force {
+		return nil
+	}
+	for _, flag := range []string{"from", "namespaces", "values", "kubernetes-version", "istio-version", "revision", "istio-namespace"} {
+		if in.cmd.Flags().Changed(flag) {
+			return fmt.Errorf("%s is there already, and --%s asks for another one; --force replaces it, -o writes a file beside it", in.output, flag)
+		}
+	}
+	if _, err := policy.Load(in.output); err != nil {
+		return fmt.Errorf("%s is there already and is no policy; --force replaces it, -o writes another file: %w", in.output, err)
+	}
+	in.keepPolicy = true
+	return nil
+}
+
+// makePolicy makes the policy's file.
+func (in *initRun) makePolicy(ctx context.Context) error {
+	if in.from != fromBuiltIn && in.imported == nil {
+		if err := in.readImport(ctx); err != nil {
+			return err
+		}
+	}
+	text, err := scaffold.Policy(scaffold.PolicyOptions{Namespaces: in.namespaces, KubernetesVersion: in.kubernetes, Import: in.imported})
+	if err != nil {
+		return err
+	}
+	in.policy, err = in.newFile(in.output, text)
+	return err
+}
+
+// readImport reads what the policy is made of.
+func (in *initRun) readImport(ctx context.Context) error {
+	im := &in.importing
+	im.quiet = true
+	var objects []importer.Object
+	var err error
+	switch {
+	case in.from == fromCluster:
+		objects, err = im.readCluster(ctx)
+	default:
+		if _, statErr := os.Stat(in.from); statErr != nil {
+			return fmt.Errorf("%s is none of built-in, cluster, and what can be read: %w", in.from, statErr)
+		}
+		im.valuesFiles, im.kubernetes = in.valuesFiles, in.kubernetes
+		objects, err = im.readFiles(ctx, []string{in.from})
+	}
+	if err != nil {
+		return err
+	}
+	in.imported, err = importer.Policy(objects, im.options)
+	return err
+}
+
+// makePipeline makes the pipeline's file.
+func (in *initRun) makePipeline() error {
+	o := scaffold.PipelineOptions{Name: in.name, Branch: in.branch, Publish: in.publish}
+	if err := in.locateSource(&o); err != nil {
+		return err
+	}
+	text, name, err := scaffold.Pipeline(o)
+	if err != nil {
+		return err
+	}
+	in.pipelineName = name
+	in.pipeline, err = in.newFile(filepath.Join(in.pipelines, name+".yaml"), text)
+	return err
+}
+
+// locateSource says where the source, the manifests and the policy are for a daemon that is somewhere else.
+func (in *initRun) locateSource(o *scaffold.PipelineOptions) error {
+	o.Source = in.source
+	if in.source == "." {
+		url, err := in.repository.remote()
+		if err != nil {
+			return err
+		}
+		o.Source = url
+	}
+	if in.repository == nil || !in.repository.has(o.Source) {
+		o.Path, o.PolicyFile = filepath.ToSlash(filepath.Clean(in.dir)), filepath.Base(in.output)
+		return nil
+	}
+	var err error
+	if o.Path, err = in.repository.inside(in.dir); err != nil {
+		return err
+	}
+	o.Policy, err = in.repository.inside(in.output)
+	return err
+}
+
+// newFile is a file that may be written.
+func (in *initRun) newFile(path string, text []byte) (*files.Output, error) {
+	if _, err := os.Lstat(path); err == nil && !in.force {
+		return nil, fmt.Errorf("%s is there already; --force replaces it", path)
+	}
+	out, err := files.To(path, text)
+	return &out, err
+}
+
+// tellNext says what was written, and what to do with it.
+func (in *initRun) tellNext() {
+	var b strings.Builder
+	if in.policy != nil {
+		fmt.Fprintf(&b, "wrote %s: %s\n", in.policy.Path, in.originText())
+		if in.imported != nil {
+			for _, w := range in.imported.Warnings {
+				fmt.Fprintf(&b, "%s: %s\n", result.Warning, w)
+			}
+			for _, n := range in.imported.Notes {
+				if len(in.namespaces) > 0 && strings.HasPrefix(n, "no Namespace is in the input") {
+					continue // they were given
+				}
+				fmt.Fprintf(&b, "%s: %s\n", result.Info, n)
+			}
+		}
+	} else {
+		fmt.Fprintf(&b, "kept %s, which is there already\n", in.output)
+	}
+	if in.pipeline != nil {
+		fmt.Fprintf(&b, "wrote %s\n", in.pipeline.Path)
+	}
+	b.WriteString("\nNext:\n")
+	var steps [][2]string
+	dir, by := shellWord(filepath.ToSlash(in.dir)), ""
+	if in.policyIsFound() {
+		steps = append(steps, [2]string{"prerig doctor", "is all of it in order?"})
+	} else {
+		by = "-p " + shellWord(in.output) + " "
+		steps = append(steps, [2]string{"prerig doctor " + shellWord(in.output), "is all of it in order?"})
+	}
+	steps = append(steps, [2]string{"prerig explain " + by + dir, "which workloads are injected, and why"},
+		[2]string{"prerig inject --diff " + by + dir, "what would change"})
+	if in.pipeline != nil {
+		steps = append(steps, in.pipelineSteps()...)
+	} else {
+		steps = append(steps, [2]string{"prerig inject -i " + by + dir, "change the files"})
+	}
+	width := 0
+	for _, s := range steps {
+		width = max(width, len(s[0]))
+	}
+	for _, s := range steps {
+		fmt.Fprintf(&b, "  %-*s  # %s\n", width, s[0], s[1])
+	}
+	fmt.Fprint(in.streams.Err, b.String())
+}
+
+// pipelineSteps are what to do with a pipeline.
+func (in *initRun) pipelineSteps() (steps [][2]string) {
+	flags := ""
+	if in.pipelines != "pipelines" {
+		flags += " --pipelines " + shellWord(in.pipelines)
+	}
+	own := in.repository != nil && (in.source == "." || in.repository.has(in.source))
+	if !own {
+		flags += " --policies " + shellWord(cmp.Or(filepath.ToSlash(filepath.Dir(in.output)), "."))
+	}
+	render := "prerig render" + flags
+	if own {
+		render += " --source " + shellWord(cmp.Or(in.repository.fromHere(), "."))
+	}
+	return append(steps, [2]string{render + " " + in.pipelineName, "what the pipeline gives"},
+		[2]string{"prerig serve" + flags, "render and publish on every change, once these files are committed"})
+}
+
+// policyIsFound reports whether commands find the policy for the manifests without being told.
+func (in *initRun) policyIsFound() bool {
+	found, err := (&policy.Finder{}).Near(in.dir)
+	if err != nil || found == "" {
+		return false
+	}
+	a, errA := filepath.Abs(found)
+	b, errB := filepath.Abs(in.output)
+	return errA == nil && errB == nil && a == b
+}
+
+// originText says what the policy is made of.
+func (in *initRun) originText() string {
+	if in.imported != nil {
+		return in.imported.From
+	}
+	return "the built-in policy of Istio"
+}
+
+// shellWord is a text as a shell takes it for one word.
+func shellWord(text string) string {
+	if text != "" && !strings.ContainsFunc(text, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-_./:@+,=%", r)
+	}) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}

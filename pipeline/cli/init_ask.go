@@ -1,0 +1,207 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/prerig/prerig/pipeline/cli/policy"
+	"github.com/prerig/prerig/pipeline/cli/scaffold"
+)
+
+// asks reports whether somebody is there to be asked, and is willing to.
+func (in *initRun) asks() bool {
+	return in.streams.InTerminal && !in.noAsking && isTerminal(in.streams.Err)
+}
+
+// isTerminal reports whether what is written is seen by somebody.
+func isTerminal(w io.Writer) bool {
+	if v, ok := w.(visibleWriter); ok {
+		w = v.to
+	}
+	file, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// question is one that a person is asked where no flag has the answer.
+type question struct {
+	flag  string
+	text  string
+	usual string // what Enter means
+	// take takes over an answer, and says what is wrong with it otherwise.
+	take func(answer string) error
+}
+
+// maxTries bounds how often a question is asked.
+const maxTries = 5
+
+// askAll asks what no flag says, if somebody is there.
+func (in *initRun) askAll(ctx context.Context) error {
+	if !in.asks() {
+		return nil
+	}
+	lines := readLines(in.streams.In)
+	said := false
+	for _, next := range []func(context.Context) *question{in.askFrom, in.askNamespaces, in.askSource, in.askPublish} {
+		q := next(ctx)
+		if q == nil || in.cmd.Flags().Changed(q.flag) {
+			continue
+		}
+		if !said {
+			fmt.Fprintln(in.streams.Err, "Enter takes what stands in brackets, Ctrl-C stops; nothing is written before the last answer.")
+			said = true
+		}
+		if err := in.ask(ctx, lines, *q); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask asks until the answer can be used.
+func (in *initRun) ask(ctx context.Context, lines <-chan string, q question) error {
+	fmt.Fprintln(in.streams.Err, "\n"+q.text)
+	for range maxTries {
+		fmt.Fprintf(in.streams.Err, "--%s [%s]: ", q.flag, q.usual)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case answer, ok := <-lines:
+			if !ok {
+				fmt.Fprintln(in.streams.Err)
+				return errors.New("the answers ended; nothing was written. --yes asks nothing")
+			}
+			if answer = strings.TrimSpace(answer); answer == "" {
+				answer = q.usual
+			}
+			err := q.take(answer)
+			if err == nil {
+				return nil
+			}
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			fmt.Fprintln(in.streams.Err, "  "+strings.ReplaceAll(err.Error(), "\n", "\n  "))
+		}
+	}
+	return fmt.Errorf("no answer to --%s could be used; nothing was written", q.flag)
+}
+
+// readLines reads lines in the background, so that waiting for one can be given up. The reader ends with the process.
+func readLines(from io.Reader) <-chan string {
+	out := make(chan string)
+	go func() {
+		defer close(out)
+		scanner := bufio.NewScanner(from)
+		for scanner.Scan() {
+			out <- scanner.Text()
+		}
+	}()
+	return out
+}
+
+func (in *initRun) askFrom(ctx context.Context) *question {
+	if in.keepPolicy {
+		return nil
+	}
+	cluster := "that of your kubeconfig"
+	if name := currentContext(); name != "" {
+		cluster = "now " + visibleText(name)
+	}
+	return &question{flag: "from", usual: fromBuiltIn,
+		text: "What is the policy made of?\n" +
+			"  built-in  Istio as Prerig knows it, with its usual settings\n" +
+			"  cluster   the control plane of kubectl's current context (" + cluster + ")\n" +
+			"  PATH      istiod's chart (directory or .tgz), or its rendered manifests",
+		take: func(answer string) error {
+			in.from, in.imported = answer, nil
+			if answer == fromBuiltIn || answer == scaffold.BuiltIn {
+				in.from = fromBuiltIn
+				return nil
+			}
+			return in.readImport(ctx)
+		},
+	}
+}
+
+// currentContext is the name of kubectl's current context, "" where there is none. Nothing is asked of the cluster.
+func currentContext() string {
+	config, err := clientcmd.NewDefaultClientConfigLoadingRules().Load()
+	if err != nil {
+		return ""
+	}
+	return config.CurrentContext
+}
+
+func (in *initRun) askNamespaces(context.Context) *question {
+	if in.keepPolicy || in.imported != nil && (in.imported.Policy.Spec.Istio == nil || len(in.imported.Policy.Spec.Namespaces) > 0) {
+		return nil // what is imported says it
+	}
+	return &question{flag: "namespaces", usual: allNamespaces,
+		text: "Whose pods get a sidecar? Names of namespaces, with blanks between them, or all of them.",
+		take: func(answer string) error {
+			in.namespaces = nil
+			if answer == allNamespaces {
+				return nil
+			}
+			names := strings.FieldsFunc(answer, func(r rune) bool { return r == ' ' || r == ',' || r == '\t' })
+			if _, err := scaffold.Policy(scaffold.PolicyOptions{Namespaces: names}); err != nil {
+				return err
+			}
+			in.namespaces = names
+			return nil
+		},
+	}
+}
+
+func (in *initRun) askSource(context.Context) *question {
+	here := ""
+	if url, err := in.repository.remote(); err == nil {
+		here = "  .     this repository, " + visibleText(url) + "\n"
+	}
+	return &question{flag: "source", usual: noPipeline,
+		text: "A pipeline renders a source whenever it changes, and publishes the result. Which source?\n" + here +
+			"  URL   a Git repository, or oci://REGISTRY/PATH\n" +
+			"  none  write no pipeline; " + policy.FileName + " is enough for files, kustomize and kpt",
+		take: func(answer string) error {
+			in.source = answer
+			switch answer {
+			case noPipeline:
+				in.source = ""
+				return nil
+			case ".":
+				_, err := in.repository.remote()
+				return err
+			}
+			return scaffold.CheckSource(answer)
+		},
+	}
+}
+
+func (in *initRun) askPublish(context.Context) *question {
+	if in.source == "" {
+		return nil
+	}
+	source := in.source
+	if source == "." {
+		source, _ = in.repository.remote()
+	}
+	return &question{flag: "publish", usual: "rendered",
+		text: "Where does it publish? A branch of the source's repository, URL#BRANCH of another, or oci://REGISTRY/PATH.",
+		take: func(answer string) error {
+			in.publish = answer
+			_, _, err := scaffold.SplitPublish(source, answer)
+			return err
+		},
+	}
+}

@@ -1,0 +1,198 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package scaffold
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+	"text/template"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/giturl"
+)
+
+// PipelineOptions are what is chosen for a pipeline.
+type PipelineOptions struct {
+	// Name of the pipeline; empty means that of the source's repository.
+	Name string
+	// Source is the URL of a Git repository, or oci://registry/path.
+	Source string
+	// Branch of a Git source that is followed; empty means the repository's own.
+	Branch string
+	// Path of the manifests in the source; empty is its root.
+	Path string
+	// Policy is the policy's path inside the source, PolicyFile its name in the daemon's directory of policies: one of them.
+	Policy, PolicyFile string
+	// Publish is a branch of the source's repository, URL#BRANCH, or oci://registry/path. Empty means the branch rendered.
+	Publish string
+}
+
+// pipelineData is what the template prints.
+type pipelineData struct {
+	PipelineOptions
+	Artifact, PublishArtifact  bool
+	PublishURL, PublishBranch  string
+	SourceSecret, TargetSecret string
+}
+
+// printScalar prints a text as a value in YAML, in quotes where it takes them.
+func printScalar(text string) (string, error) {
+	out, err := yaml.Marshal(text)
+	return strings.TrimSuffix(string(out), "\n"), err
+}
+
+var functions = template.FuncMap{"yaml": printScalar}
+
+var pipelineText = template.Must(template.New("pipeline").Funcs(functions).Parse(`# Renders the manifests of a source, injects, and publishes the result whenever something changes.
+# Every field: https://github.com/prerig/prerig/blob/main/docs/render-pipeline.md
+apiVersion: prerig.dev/v1alpha1
+kind: RenderPipeline
+metadata:
+  name: {{ yaml .Name }}
+spec:
+  source:
+{{- if .Artifact }}
+    oci:
+      url: {{ yaml .Source }}
+      ref: {tag: latest}
+{{- else }}
+    git:
+      url: {{ yaml .Source }}
+{{- if .Branch }}
+      ref: {branch: {{ yaml .Branch }}}
+{{- end }}
+{{- end }}
+      {{ .SourceSecret }}
+  build:
+    # A kustomization, a Kptfile, or else all manifests of the directory. For a chart: docs/helm.md
+    path: {{ yaml .Path }}
+  policies:
+{{- if .Policy }}
+  - path: {{ yaml .Policy }} # in the source
+{{- else }}
+  - file: {{ yaml .PolicyFile }} # in the daemon's directory of policies (--policies)
+{{- end }}
+  publish:
+{{- if .PublishArtifact }}
+  - oci:
+      url: {{ yaml .PublishURL }}
+      tags: [latest]
+{{- else }}
+  - git:
+{{- if .PublishURL }}
+      url: {{ yaml .PublishURL }}
+{{- end }}
+      branch: {{ yaml .PublishBranch }} # Prerig's own branch; it is made if it does not exist
+      # pullRequest: {provider: GitHub, secretRef: {name: git}} # merge by hand in the place of pushing
+{{- end }}
+{{- if .TargetSecret }}
+      {{ .TargetSecret }}
+{{- end }}
+`))
+
+// pipelineName is what a pipeline can be called: a DNS subdomain.
+var pipelineName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+
+// Pipeline returns a RenderPipeline as a file, and its name.
+func Pipeline(o PipelineOptions) (text []byte, name string, err error) {
+	data := pipelineData{PipelineOptions: o, Artifact: isArtifact(o.Source)}
+	if err := CheckSource(o.Source); err != nil {
+		return nil, "", err
+	}
+	data.Name = cmp.Or(o.Name, NameOf(o.Source))
+	if len(data.Name) > 63 || !pipelineName.MatchString(data.Name) {
+		return nil, "", fmt.Errorf("%q is not a name of a pipeline: small letters, digits and -", data.Name)
+	}
+	if data.Path == "" {
+		data.Path = "."
+	}
+	if data.PublishURL, data.PublishBranch, err = SplitPublish(o.Source, o.Publish); err != nil {
+		return nil, "", err
+	}
+	data.PublishArtifact = isArtifact(data.PublishURL)
+	data.SourceSecret = secretLine(o.Source)
+	if data.PublishURL != "" {
+		data.TargetSecret = secretLine(data.PublishURL)
+	}
+	var out bytes.Buffer
+	if err := pipelineText.Execute(&out, data); err != nil {
+		return nil, "", err
+	}
+	for _, entry := range catalog.Parse("the pipeline", out.Bytes()) {
+		if entry.Err != nil {
+			return nil, "", entry.Err
+		}
+	}
+	return out.Bytes(), data.Name, nil
+}
+
+func isArtifact(url string) bool { return strings.HasPrefix(url, "oci://") }
+
+// secretLine is the line about credentials for a URL: a comment, but where nothing works without.
+func secretLine(url string) string {
+	at, err := giturl.Parse(url)
+	switch {
+	case isArtifact(url):
+		return "# secretRef: {name: registry} # the directory secrets/registry with .dockerconfigjson, or username and password"
+	case err == nil && at.Scheme == "ssh":
+		return "secretRef: {name: git} # the directory secrets/git with the files identity, a private key, and known_hosts"
+	}
+	return "# secretRef: {name: git} # the directory secrets/git with the files username and password; needed for pushing"
+}
+
+// CheckSource says what is wrong with the URL of a source.
+func CheckSource(url string) error {
+	if isArtifact(url) {
+		if strings.Count(strings.TrimPrefix(url, "oci://"), "/") == 0 {
+			return errors.New("the URL of an artifact is oci://REGISTRY/PATH, without a tag")
+		}
+		return nil
+	}
+	if problems := giturl.Check(url); len(problems) > 0 {
+		return fmt.Errorf("the URL of the source %s", strings.Join(problems, ", and "))
+	}
+	return nil
+}
+
+// SplitPublish takes apart where a pipeline publishes to: the URL is empty for the source's repository, the branch for an artifact.
+func SplitPublish(source, publish string) (url, branch string, err error) {
+	if isArtifact(publish) {
+		return publish, "", CheckSource(publish)
+	}
+	url, branch, other := strings.Cut(publish, "#")
+	if !other {
+		url, branch = "", publish
+		if strings.Contains(publish, "://") {
+			return "", "", errors.New("the branch is missing; write it behind the URL of the repository: URL#BRANCH")
+		}
+	}
+	if other {
+		if err := CheckSource(url); err != nil {
+			return "", "", err
+		}
+		if branch == "" {
+			return "", "", errors.New("the branch is missing behind the # of where to publish")
+		}
+	}
+	if !other && isArtifact(source) {
+		return "", "", errors.New("a pipeline from an artifact publishes to URL#BRANCH or oci://REGISTRY/PATH: an artifact has no branches")
+	}
+	return url, cmp.Or(branch, "rendered"), nil
+}
+
+// NameOf returns the name of a pipeline from a source, by the last part of its URL.
+func NameOf(source string) string {
+	base := strings.TrimSuffix(path.Base(strings.TrimRight(strings.ReplaceAll(source, ":", "/"), "/")), ".git")
+	clean := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(base), "-"), "-")
+	return cmp.Or(strings.Trim(clean[:min(len(clean), 63)], "-"), "apps")
+}
+
+var notInNames = regexp.MustCompile(`[^a-z0-9]+`)

@@ -1,0 +1,155 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package scaffold writes the first policy and the first RenderPipeline of somebody who begins: commented, valid, and as few fields as it
+// takes. It returns texts, and reads and writes no files.
+package scaffold
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"text/template"
+
+	"github.com/prerig/prerig/fn"
+	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/pipeline/cli/importer"
+	"github.com/prerig/prerig/policies"
+)
+
+// BuiltIn is the policy that comes with Prerig and that a policy can be made of.
+const BuiltIn = "istio"
+
+// PolicyOptions are what is chosen for a policy.
+type PolicyOptions struct {
+	// Namespaces whose pods are injected; none means all.
+	Namespaces []string
+	// KubernetesVersion is that of the oldest kubelet; empty means the built-in policy's, or what is imported.
+	KubernetesVersion string
+	// Import is what the policy is made of; nil means of the built-in one.
+	Import *importer.Import
+}
+
+// Policy returns a policy as a file. The error says what is wrong with the options; of a policy that could not be injected with none is
+// returned.
+func Policy(o PolicyOptions) ([]byte, error) {
+	if err := checkNamespaces(o.Namespaces); err != nil {
+		return nil, err
+	}
+	var text []byte
+	var err error
+	if o.Import == nil {
+		text, err = builtInPolicy(o)
+	} else {
+		text, err = importedPolicy(o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := v1alpha1.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("writing the policy: %w", err)
+	}
+	if _, err := fn.New([]*v1alpha1.InjectionPolicy{parsed}); err != nil {
+		return nil, fmt.Errorf("writing the policy: %w", err)
+	}
+	return text, nil
+}
+
+// namespaceRule is what a namespace can be called.
+var namespaceRule = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+func checkNamespaces(names []string) error {
+	for _, name := range names {
+		if !namespaceRule.MatchString(name) {
+			return fmt.Errorf("%q is not a name of a namespace: small letters, digits and -", name)
+		}
+	}
+	return nil
+}
+
+// builtInText is what is made of the built-in policy.
+var builtInText = template.Must(template.New("policy").Funcs(functions).Parse(`# What Prerig injects, and into which pods. It holds for the files beside and below it.
+# Every field: https://github.com/prerig/prerig/blob/main/docs/injection-policy.md
+apiVersion: prerig.dev/v1alpha1
+kind: InjectionPolicy
+metadata:
+  name: istio
+  annotations:
+    config.kubernetes.io/local-config: "true" # it is for tools, and not applied to a cluster
+spec:
+  istio:
+    # The oldest kubelet of the cluster; from 1.33 on the proxy is a native sidecar.
+    kubernetesVersion: "{{ .KubernetesVersion }}"
+    injector:
+      # Istio {{ .Istio }} with its usual settings. A mesh of your own is better served by its own:
+      # prerig init --from cluster, or --from the directory of its chart.
+      builtIn: istio
+      # overrides: # values that differ, by the names of Istio's chart
+      #   global: {hub: registry.example.com/istio}
+{{- if .Namespaces }}
+  # The namespaces whose pods get a sidecar, with the labels that they have in the cluster.
+  namespaces:
+{{- range .Namespaces }}
+  - {name: {{ yaml . }}, labels: {istio-injection: enabled}}
+{{- end }}
+  # Pods of other namespaces get one only where they ask for it: Skip, Inject, or Fail.
+  unknownNamespace: Skip
+{{- else }}
+  # Pods of all namespaces get a sidecar unless they opt out. To go by the labels of namespaces, as the cluster does, list them
+  # and take unknownNamespace out:
+  #   namespaces:
+  #   - {name: shop, labels: {istio-injection: enabled}}
+  unknownNamespace: Inject
+{{- end }}
+`))
+
+func builtInPolicy(o PolicyOptions) ([]byte, error) {
+	text, ok := policies.Get(BuiltIn)
+	if !ok {
+		return nil, errors.New("writing the policy: the built-in policy istio is missing from this build")
+	}
+	base, err := v1alpha1.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("reading the built-in policy %s: %w", BuiltIn, err)
+	}
+	if o.KubernetesVersion == "" {
+		o.KubernetesVersion = base.Spec.Istio.KubernetesVersion
+	}
+	var out bytes.Buffer
+	err = builtInText.Execute(&out, struct {
+		PolicyOptions
+		Istio string
+	}{o, base.Spec.Istio.Version})
+	return out.Bytes(), err
+}
+
+// importedPolicy is what was imported with what is chosen, and comments at its head.
+func importedPolicy(o PolicyOptions) ([]byte, error) {
+	p := *o.Import.Policy
+	comment := "What Prerig injects, and into which pods. It holds for the files beside and below it.\n" +
+		"Every field: https://github.com/prerig/prerig/blob/main/docs/injection-policy.md\n" + o.Import.Comment()
+	if p.Spec.Istio != nil {
+		istio := *p.Spec.Istio
+		if o.KubernetesVersion != "" {
+			istio.KubernetesVersion = o.KubernetesVersion
+		}
+		p.Spec.Istio = &istio
+	}
+	if len(o.Namespaces) > 0 {
+		label, value := "istio-injection", "enabled"
+		if p.Spec.Istio != nil && p.Spec.Istio.Revision != "" && p.Spec.Istio.Revision != "default" {
+			label, value = "istio.io/rev", p.Spec.Istio.Revision
+		}
+		p.Spec.Namespaces = nil
+		for _, name := range o.Namespaces {
+			p.Spec.Namespaces = append(p.Spec.Namespaces, v1alpha1.Namespace{Name: name, Labels: map[string]string{label: value}})
+		}
+		p.Spec.UnknownNamespace = v1alpha1.UnknownNamespaceSkip
+		from, _, _ := strings.Cut(comment, "\nunknownNamespace:")
+		comment = from + "\nnamespaces: those whose pods get a sidecar; pods of others only where they ask for it (unknownNamespace: Skip)."
+	}
+	return importer.Marshal(&p, comment)
+}

@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/prerig/prerig/pipeline/build"
+	"github.com/prerig/prerig/pipeline/catalog"
+	"github.com/prerig/prerig/pipeline/config"
+	"github.com/prerig/prerig/pipeline/egress"
+	"github.com/prerig/prerig/pipeline/publish"
+	"github.com/prerig/prerig/pipeline/queue"
+	"github.com/prerig/prerig/pipeline/secret"
+	"github.com/prerig/prerig/pipeline/source"
+	"github.com/prerig/prerig/pipeline/status"
+)
+
+// Inspection is what a daemon of a configuration would work with, but for its queue and its state: to look, and to change nothing.
+type Inspection struct {
+	Catalog *catalog.Catalog
+	Fetcher *source.Fetcher
+	Targets *publish.Targets
+	Builder *build.Builder
+	Secrets secret.Reader
+	Dialer  *egress.Dialer
+}
+
+// Inspect opens what a daemon of the configuration would, with the same rules. The state directory is not touched: what has to be written
+// goes to dir, which is the caller's. watch, which may be nil, stands between all and the secrets. What is followed in a cluster ends with
+// ctx. A catalog that cannot be read is an error beside the rest.
+func Inspect(ctx context.Context, c *config.Config, o Options, dir string, watch func(secret.Reader) secret.Reader) (*Inspection, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	own := *c
+	own.State = dir
+	p := &components{c: &own, o: o}
+	limits, err := own.RenderLimits()
+	if err != nil {
+		return nil, err
+	}
+	reach, rules, err := own.ParsedEgress()
+	if err != nil {
+		return nil, err
+	}
+	p.dialer = egress.NewDialer(rules)
+	opened := p.openCluster(ctx, ctx)
+	if watch != nil {
+		p.secrets = watch(p.secrets)
+	}
+	p.fetcher = newFetcher(&own, limits, p.dialer, reach, p.secrets)
+	if opened == nil {
+		opened = p.openCatalog(ctx, false)
+	}
+	lock := func(context.Context, string) (func(), error) {
+		return nil, errors.New("an inspection publishes nothing")
+	}
+	targets := publish.NewTargets(p.fetcher, p.secrets, lock, limits.Read, nil)
+	targets.Hosts = publish.NewHosts(p.secrets, p.dialer)
+	builder := &build.Builder{Policies: own.Policies, Objects: p.policyObjects(), Version: o.Version}
+	return &Inspection{Catalog: p.catalog, Fetcher: p.fetcher, Targets: targets, Builder: builder, Secrets: p.secrets, Dialer: p.dialer}, opened
+}
+
+// CheckQueue returns why the queue's servers cannot be used; without any, the queue is in the daemon and nothing is asked.
+func CheckQueue(ctx context.Context, c *config.Config) error {
+	if c.NATS.URL == "" {
+		return nil
+	}
+	timeout := nats.GetDefaultOptions().Timeout
+	if deadline, ok := ctx.Deadline(); ok {
+		timeout = max(time.Until(deadline), time.Millisecond)
+	}
+	connection, err := nats.Connect(c.NATS.URL, append(natsOptions(c), nats.Timeout(timeout), nats.MaxReconnects(0))...)
+	if err != nil {
+		return fmt.Errorf("connecting to NATS at %s: %w", serverAddresses(c.NATS.URL), err)
+	}
+	defer connection.Close()
+	stream, err := connection.JetStream(nats.Context(ctx))
+	if err == nil {
+		_, err = stream.AccountInfo()
+	}
+	if err != nil {
+		return fmt.Errorf("asking NATS at %s for JetStream: %w", serverAddresses(c.NATS.URL), err)
+	}
+	return nil
+}
+
+// ownHeads are commits of a repository of pipelines that nobody else has to agree on.
+type ownHeads struct {
+	mu       sync.Mutex
+	head     status.Head
+	revision uint64
+}
+
+// Head implements catalog.Heads.
+func (h *ownHeads) Head(context.Context) (status.Head, uint64, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.head, h.revision, nil
+}
+
+// SaveHead implements catalog.Heads.
+func (h *ownHeads) SaveHead(_ context.Context, head status.Head, revision uint64) (uint64, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if revision != h.revision {
+		return 0, queue.ErrChanged
+	}
+	h.head, h.revision = head, h.revision+1
+	return h.revision, nil
+}
