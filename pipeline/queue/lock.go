@@ -46,11 +46,15 @@ type heldLock struct {
 	dropped atomic.Bool
 	began   time.Time
 	valid   time.Duration
+	local   *localLocks // where it is not stored, and held until it is dropped
 	unlock  func()
 }
 
 // isHeld reports whether nobody else can have the lock.
 func (h *heldLock) isHeld() bool {
+	if h.local != nil {
+		return !h.dropped.Load() && !h.local.closed.Load()
+	}
 	return !h.dropped.Load() && time.Since(h.began)-time.Duration(h.renewed.Load()) < h.valid
 }
 
@@ -66,6 +70,13 @@ func Held(ctx context.Context) error {
 }
 
 func (q *Queue) tryLock(ctx context.Context, name string) (*heldLock, bool, error) {
+	if q.local != nil {
+		if err := ctx.Err(); err != nil {
+			return nil, false, fmt.Errorf("locking %s: %w", name, err)
+		}
+		h, ok := q.local.take(name)
+		return h, ok, nil
+	}
 	h := &heldLock{began: time.Now(), valid: q.opts.AckWait * 9 / 10}
 	// Each hold has a value of its own, to tell what became of a request whose answer was lost.
 	c := lockClaim{q: q, key: subjectToken(name), value: []byte(q.owner + "/" + nuid.Next())}

@@ -101,6 +101,7 @@ func TestAConsumerThatIsGoneIsMadeAgain(t *testing.T) {
 func TestALockThatIsNotAnsweredIsGivenUp(t *testing.T) {
 	q := opened(t, statetest.Dir(t))
 	defer q.Close()
+	storedLocks(q)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	if err := q.js.DeleteStream(ctx, "KV_PRERIG_LOCKS"); err != nil {

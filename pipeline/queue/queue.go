@@ -82,7 +82,8 @@ type Queue struct {
 	eventStream jetstream.Stream
 	workStream  jetstream.Stream
 	stateStream jetstream.Stream
-	locks       jetstream.KeyValue
+	locks       jetstream.KeyValue // of a cluster
+	local       *localLocks        // with an embedded server; nil else
 	state       jetstream.KeyValue
 	papers      jetstream.KeyValue
 	seen        jetstream.KeyValue // ids of events
@@ -259,6 +260,9 @@ func hasRoom(dir string) error {
 
 // Close lets go of the connection, and stops an embedded server. Its directory is given up last.
 func (q *Queue) Close() {
+	if q.local != nil {
+		q.local.closed.Store(true)
+	}
 	if q.nc != nil {
 		q.nc.Close()
 	}

@@ -122,9 +122,13 @@ func TestJobComesAgainAfterAnError(t *testing.T) {
 	}
 }
 
+// storedLocks has a queue keep its locks as one in a cluster does.
+func storedLocks(q *Queue) { q.local = nil }
+
 func TestLockOfADeadHolderIsLost(t *testing.T) {
 	q := opened(t, statetest.Dir(t))
 	defer q.Close()
+	storedLocks(q)
 	if _, err := q.locks.Create(t.Context(), subjectToken("x"), []byte("dead")); err != nil {
 		t.Fatal(err)
 	}
@@ -185,6 +189,7 @@ func TestARestartFindsWhatWasBegun(t *testing.T) {
 	if msg, err := q.nextMessage(t.Context(), q.work); err != nil || msg == nil {
 		t.Fatal(msg, err)
 	}
+	storedLocks(q) // as earlier versions did with an embedded server, too
 	if _, ok, err := q.TryLock(t.Context(), "pipeline/a"); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
@@ -289,6 +294,7 @@ func TestTable(t *testing.T) {
 func TestAStoppedWorkerKnowsThatItLostItsPipeline(t *testing.T) {
 	q := opened(t, statetest.Dir(t))
 	defer q.Close()
+	storedLocks(q)
 	h, ok, err := q.tryLock(t.Context(), "pipeline/a")
 	if !ok || err != nil {
 		t.Fatal(ok, err)

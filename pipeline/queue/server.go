@@ -84,7 +84,7 @@ func (q *Queue) startEmbedded(ctx context.Context, dir string, maxStore int64) e
 	s.SetLoggerV2(serverLog{q.opts.Log, &q.broken}, false, false, false)
 	started := make(chan struct{})
 	go func() { s.Start(); close(started) }()
-	q.server = s
+	q.server, q.local = s, newLocalLocks()
 	for begin := time.Now(); !s.ReadyForConnections(100 * time.Millisecond); {
 		err := ctx.Err()
 		if err == nil && (isClosed(started) || time.Since(begin) > startup) && !s.ReadyForConnections(time.Second) {

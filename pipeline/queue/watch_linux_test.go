@@ -27,6 +27,7 @@ func TestALockThatCannotBeDroppedIsNoticed(t *testing.T) {
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
 	q, said := telling(t, filepath.Join(dir, "q"))
 	defer q.Close()
+	storedLocks(q)
 	unlock, ok, err := q.TryLock(t.Context(), "a")
 	if !ok || err != nil {
 		t.Fatal(ok, err)

@@ -26,6 +26,9 @@ func (q *Queue) HasWorkers(ctx context.Context) (bool, error) {
 	if info.NumWaiting > 0 {
 		return true, nil
 	}
+	if q.local != nil {
+		return q.local.has(pipelineLock), nil
+	}
 	locks, err := q.js.Stream(ctx, "KV_"+q.prefixedName("LOCKS"))
 	if err != nil {
 		return false, fmt.Errorf("looking for workers: %w", err)

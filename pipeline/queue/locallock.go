@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package queue
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// localLocks are the locks of a queue with an embedded server: nobody but this process can reach that, and what a process held is free
+// when it is gone. They are not stored, as two writes to the disk would be a good part of what a job costs.
+type localLocks struct {
+	closed atomic.Bool // the directory may be another queue's
+
+	mu   sync.Mutex
+	held map[string]bool
+}
+
+func newLocalLocks() *localLocks { return &localLocks{held: map[string]bool{}} }
+
+// take gives false where the lock is taken.
+func (l *localLocks) take(name string) (*heldLock, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held[name] {
+		return nil, false
+	}
+	l.held[name] = true
+	h := &heldLock{local: l}
+	h.unlock = func() {
+		if h.dropped.Swap(true) {
+			return
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.held, name)
+	}
+	return h, true
+}
+
+// has reports whether a lock is held whose name begins with a prefix.
+func (l *localLocks) has(prefix string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for name := range l.held {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
