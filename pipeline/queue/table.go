@@ -29,6 +29,17 @@ type Table struct {
 	waiting chan struct{}       // closed with each change of seen
 
 	listeners []func(name string)
+
+	looking sync.Mutex // held by whoever asks how far the state is
+	lookMu  sync.Mutex
+	next    *stateLook // that was not begun yet
+}
+
+// stateLook is one question how far the state is, for all who want to know that before it is asked.
+type stateLook struct {
+	done chan struct{}
+	info *jetstream.StreamInfo
+	err  error
 }
 
 type tableRow struct {
@@ -144,13 +155,7 @@ const lag = 2 * time.Second
 
 // Sync waits until the copy holds everything that was saved before the call, as the leader of the state knows it.
 func (t *Table) Sync(ctx context.Context) error {
-	var info *jetstream.StreamInfo
-	err := t.q.retryStep(ctx, func(ctx context.Context) (err error) {
-		ctx, cancel := context.WithTimeout(ctx, lookFor)
-		defer cancel()
-		info, err = t.q.stateStream.Info(ctx)
-		return err
-	})
+	info, err := t.lookAtState(ctx)
 	if err != nil {
 		return fmt.Errorf("looking at the state: %w", err)
 	}
@@ -172,6 +177,40 @@ func (t *Table) Sync(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// lookAtState asks how far the state is. All who come while one question is under way share the next: a thousand jobs that begin at
+// once do not ask a thousand times.
+func (t *Table) lookAtState(ctx context.Context) (*jetstream.StreamInfo, error) {
+	t.lookMu.Lock()
+	look := t.next
+	if look == nil {
+		look = &stateLook{done: make(chan struct{})}
+		t.next = look
+		go t.doLook(context.WithoutCancel(ctx), look)
+	}
+	t.lookMu.Unlock()
+	select {
+	case <-look.done:
+		return look.info, look.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (t *Table) doLook(ctx context.Context, look *stateLook) {
+	defer close(look.done)
+	t.looking.Lock()
+	defer t.looking.Unlock()
+	t.lookMu.Lock()
+	t.next = nil // who comes from here on wants to know of what may be saved after it was asked
+	t.lookMu.Unlock()
+	look.err = t.q.retryStep(ctx, func(ctx context.Context) (err error) {
+		ctx, cancel := context.WithTimeout(ctx, lookFor)
+		defer cancel()
+		look.info, err = t.q.stateStream.Info(ctx)
+		return err
+	})
 }
 
 // Get returns what was saved under a name, and its revision for SaveAfter.

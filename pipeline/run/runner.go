@@ -122,12 +122,9 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 		log.Info("the pipeline is gone or not valid, the job is dropped")
 		return nil
 	}
-	state, revision, err := r.Store.Load(ctx, job.Pipeline)
-	if err != nil {
-		return &queue.RetryError{After: time.Second, Err: err}
-	}
 	// What was asked for before the job was must be known, or the request would stay open.
-	if err := r.Store.Sync(ctx); err != nil {
+	state, revision, err := r.Store.LoadSynced(ctx, job.Pipeline)
+	if err != nil {
 		return &queue.RetryError{After: time.Second, Err: err}
 	}
 	control := r.Store.Control(job.Pipeline)

@@ -128,6 +128,22 @@ func (s *Store) Load(ctx context.Context, pipeline string) (*State, uint64, erro
 	return state, revision, nil
 }
 
+// LoadSynced is Load after Sync, and asks the queue only once for both: it returns what was saved before the call, at least.
+func (s *Store) LoadSynced(ctx context.Context, pipeline string) (*State, uint64, error) {
+	if err := s.Sync(ctx); err != nil {
+		return nil, 0, err
+	}
+	data, revision, ok := s.table.Get(statePrefix + pipeline)
+	if !ok {
+		return &State{}, 0, nil
+	}
+	state, err := decodeJSON[State](data)
+	if err != nil {
+		return &State{}, revision, nil // of another version: it is made anew
+	}
+	return state, revision, nil
+}
+
 // Save stores the state if nobody else has since the revision was loaded, and returns the revision for the next Save. What is too large is left out: first what was
 // written, then what was read, so that the next run renders again.
 func (s *Store) Save(ctx context.Context, pipeline string, state *State, revision uint64) (uint64, error) {
