@@ -38,6 +38,10 @@ type file struct {
 	unread    bool
 }
 
+// kindRule finds the word that a value is which is nothing but Secret: letters or digits beside it would be a part of the value.
+// Most documents with the letters name something like imagePullSecrets, and need not be decoded.
+var kindRule = regexp.MustCompile(`(?:^|[^0-9A-Za-z])Secret(?:$|[^0-9A-Za-z])`)
+
 type document struct {
 	text   []byte
 	secret string // its name, "" for what is no Secret
@@ -52,7 +56,7 @@ func readFile(text []byte) file {
 	}
 	for _, one := range parsed.Docs {
 		d := document{text: one.Raw()}
-		if bytes.Contains(d.text, []byte("Secret")) {
+		if kindRule.Match(d.text) {
 			d.secret = f.noteSecret(one)
 		}
 		f.documents = append(f.documents, d)

@@ -107,6 +107,21 @@ func TestNothingOfASecretIsShown(t *testing.T) {
 	}
 }
 
+// TestOnlyTheWordIsAKind: letters beside it are a part of the value, and nothing else is.
+func TestOnlyTheWordIsAKind(t *testing.T) {
+	for _, kind := range []string{"Secret", "'Secret'", `"Secret"`, "!!str Secret", "&a Secret", "\n  Secret", "\n- Secret", "Secret # a", ">-\n  Secret", "\"\\\nSecret\""} {
+		text := "kind: " + kind + "\nstringData:\n  key: canary\n"
+		if shown, _ := redact.Pair([]byte(text), nil); strings.Contains(kind, "- ") != strings.Contains(string(shown), "canary") {
+			t.Errorf("kind %s:\n%s", kind, shown)
+		}
+	}
+	for _, text := range []string{"kind: Pod\nspec: {imagePullSecrets: [{name: a}]}\n", "kind: SecretStore\ndata: {a: b}\n", "kind: Secrets\ndata: {a: b}\n"} {
+		if shown, _ := redact.Pair([]byte(text), nil); string(shown) != text {
+			t.Errorf("got\n%s", shown)
+		}
+	}
+}
+
 // TestWhatIsNoSecretIsShown also where it says the word.
 func TestWhatIsNoSecretIsShown(t *testing.T) {
 	const text = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  volumes:\n  - name: a\n    secret: {secretName: Secret}\n"
