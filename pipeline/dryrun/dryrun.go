@@ -115,7 +115,7 @@ func (p *Renderer) renderResult(ctx context.Context, r *Result) error {
 	if r.Built, err = p.Builder.Build(ctx, pipeline, r.Snapshot.Tree); err != nil {
 		return err
 	}
-	publish.PlaceFindings(pipeline.Spec, r.Built.Results, r.Built.Objects)
+	publish.PlaceFindings(pipeline.Spec, r.Built.Results, r.Built.Objects, nil)
 	r.Gate = publish.CheckGates(pipeline.Spec, r.Built.Results, r.Built.Objects)
 	r.Path = pipeline.Metadata.Name
 	var to v1alpha1.Publish

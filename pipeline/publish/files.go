@@ -29,6 +29,9 @@ func Files(objects []render.Object, layout v1alpha1.Layout, style v1alpha1.Style
 
 // Writer writes objects as one place gets them. It is safe for concurrent use.
 type Writer struct {
+	// Texts are objects that were written already; nil writes all anew.
+	Texts *Texts
+
 	layout v1alpha1.Layout
 	style  v1alpha1.Style
 	// encrypter encrypts Secrets; nil leaves them as they are.
@@ -83,7 +86,7 @@ func (w *Writer) formatObject(object render.Object) ([]byte, error) {
 		}
 		object.YAML = text
 	}
-	return formatText(object, w.style)
+	return w.Texts.of(object, w.style)
 }
 
 // formatText writes the text of an object in a style.

@@ -16,7 +16,7 @@ import (
 
 // PlaceFindings gives findings about objects for which no file of the source is known, such as what a chart makes, the file and line
 // that they have where the pipeline publishes first: BRANCH:PATH of a branch, PATH in an artifact. Results are changed in place.
-func PlaceFindings(spec v1alpha1.RenderPipelineSpec, results result.Results, objects []render.Object) {
+func PlaceFindings(spec v1alpha1.RenderPipelineSpec, results result.Results, objects []render.Object, texts *Texts) {
 	var p *placer
 	for i := range results {
 		r := &results[i]
@@ -24,7 +24,7 @@ func PlaceFindings(spec v1alpha1.RenderPipelineSpec, results result.Results, obj
 			continue
 		}
 		if p == nil {
-			p = newPlacer(spec, objects)
+			p = newPlacer(spec, objects, texts)
 		}
 		field := ""
 		if r.Field != nil {
@@ -43,6 +43,7 @@ type placer struct {
 	style   v1alpha1.Style
 	encrypt bool
 	objects []render.Object
+	texts   *Texts
 	index   map[result.ResourceRef]int
 	docs    map[int]placed
 	// before is how many lines are in front of each object of a single file; -1 where that is not known.
@@ -55,8 +56,8 @@ type placed struct {
 	doc  *manifest.Document
 }
 
-func newPlacer(spec v1alpha1.RenderPipelineSpec, objects []render.Object) *placer {
-	p := &placer{layout: v1alpha1.LayoutObjects, style: v1alpha1.StyleCanonical, objects: objects, index: map[result.ResourceRef]int{}, docs: map[int]placed{}}
+func newPlacer(spec v1alpha1.RenderPipelineSpec, objects []render.Object, texts *Texts) *placer {
+	p := &placer{texts: texts, layout: v1alpha1.LayoutObjects, style: v1alpha1.StyleCanonical, objects: objects, index: map[result.ResourceRef]int{}, docs: map[int]placed{}}
 	if len(spec.Publish) > 0 {
 		to := spec.Publish[0]
 		p.layout, p.style = to.Format()
@@ -112,7 +113,7 @@ func (p *placer) place(ref result.ResourceRef, at []any) *result.File {
 
 // read returns an object as it is published. Where its values are encrypted its lines are others.
 func (p *placer) read(i int) placed {
-	text, err := formatText(p.objects[i], p.style)
+	text, err := p.texts.of(p.objects[i], p.style)
 	if err != nil {
 		return placed{file: SingleFile}
 	}
@@ -136,7 +137,7 @@ func (p *placer) linesBefore(i int) int {
 		lines := 0
 		for n, o := range p.objects {
 			p.before[n] = lines
-			text, err := formatText(o, p.style)
+			text, err := p.texts.of(o, p.style)
 			if err != nil || lines < 0 || p.encrypt && hasReadableValues(o) {
 				lines = -1
 				continue

@@ -58,7 +58,7 @@ func TestPlaceFindings(t *testing.T) {
 			gone := find(0, "data")
 			gone.ResourceRef.Name = "gone"
 			results := result.Results{find(2, "spec.template.spec.containers[0].imagee"), find(0, "data.x.deeper"), find(1, "stringData"), known, gone, {Message: "of nothing"}}
-			PlaceFindings(v1alpha1.RenderPipelineSpec{Publish: []v1alpha1.Publish{tc.to}}, results, objects)
+			PlaceFindings(v1alpha1.RenderPipelineSpec{Publish: []v1alpha1.Publish{tc.to}}, results, objects, &Texts{})
 			if results[3].File.String() != "app/a.yaml:3" || results[4].File != nil || results[5].File != nil {
 				t.Errorf("got %v", results[3:])
 			}

@@ -43,7 +43,8 @@ type attempt struct {
 	resolved     time.Time // when the source was looked up
 	snapshot     *source.Snapshot
 	built        *build.Built
-	skipped      bool // nothing that matters has changed
+	texts        publish.Texts // of the objects of built
+	skipped      bool          // nothing that matters has changed
 	drift        driftResult
 	settled      settledResult
 	published    []targetResult
@@ -76,7 +77,7 @@ func (a *attempt) runStages(ctx context.Context) error {
 	if err := a.renderSource(ctx); err != nil {
 		return err
 	}
-	publish.PlaceFindings(a.p.Spec, a.built.Results, a.built.Objects)
+	publish.PlaceFindings(a.p.Spec, a.built.Results, a.built.Objects, &a.texts)
 	if err := publish.CheckGates(a.p.Spec, a.built.Results, a.built.Objects); err != nil {
 		return &StageError{Stage: status.StageGate, Final: true, Err: err}
 	}

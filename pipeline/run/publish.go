@@ -184,6 +184,7 @@ func (a *attempt) changeFor(ctx context.Context, to v1alpha1.Publish) (publish.C
 	if err != nil {
 		return publish.Change{}, err
 	}
+	writer.Texts = &a.texts
 	files, err := writer.Files(a.built.Objects)
 	if err != nil {
 		return publish.Change{}, fmt.Errorf("%w: %w", errContent, err)
