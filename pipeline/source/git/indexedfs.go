@@ -49,8 +49,12 @@ type tidyFS struct {
 	last billy.File
 }
 
-// TempFile implements billy.TempFile.
+// TempFile implements billy.TempFile. go-git begins an object beside the packs, whose directory tells readers by its time that there
+// may be others: they would read the indexes of all packs again, which takes long where there are a hundred thousand objects.
 func (f *tidyFS) TempFile(dir, prefix string) (billy.File, error) {
+	if filepath.Base(dir) == "pack" {
+		dir = filepath.Dir(dir)
+	}
 	file, err := f.indexedFS.TempFile(dir, prefix)
 	f.last = file
 	return file, err
@@ -87,7 +91,11 @@ func (m *Mirror) sweepLeftovers() error {
 	for _, name := range names {
 		there[name] = true
 	}
-	for _, name := range names {
+	begun, err := filepath.Glob(filepath.Join(m.dir, "objects", "tmp_*"))
+	if err != nil {
+		return err
+	}
+	for _, name := range append(names, begun...) {
 		if base, ok := strings.CutSuffix(name, ".idx"); ok && !there[base+".pack"] {
 			return m.recreateMirror() // nobody removes a pack before its index: the disk has lost it
 		}

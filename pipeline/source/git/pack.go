@@ -54,7 +54,7 @@ func (m *Mirror) ingestPack(incoming io.Reader) (err error) {
 			return err
 		}
 	}
-	file, err := os.CreateTemp(filepath.Join(m.dir, "objects", "pack"), "tmp_pack_")
+	file, err := os.CreateTemp(filepath.Join(m.dir, "objects"), "tmp_pack_")
 	if err != nil {
 		return fmt.Errorf("storing a pack: %w", err)
 	}

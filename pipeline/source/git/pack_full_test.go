@@ -61,7 +61,8 @@ func TestAFullDiskIsNotFilledFurther(t *testing.T) {
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if left, _ := filepath.Glob(filepath.Join(m.dir, "objects", "pack", "tmp_*")); len(left) > 0 {
+	left, _ := filepath.Glob(filepath.Join(m.dir, "objects", "pack", "tmp_*"))
+	if more, _ := filepath.Glob(filepath.Join(m.dir, "objects", "tmp_*")); len(left)+len(more) > 0 {
 		t.Errorf("left behind are %d files", len(left))
 	}
 	if !m.Has(before) || m.Damaged() {

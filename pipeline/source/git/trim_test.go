@@ -152,8 +152,8 @@ func TestTrimRemovesWhatAKilledFetchHasLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	const limit = 200 << 10
-	for _, name := range []string{"tmp_pack_1", "tmp_idx_1", "tmp_obj_1", "pack-" + commit.Hash.String() + ".pack"} {
-		if err := os.WriteFile(filepath.Join(m.dir, "objects", "pack", name), make([]byte, limit), 0o600); err != nil {
+	for _, name := range []string{"tmp_pack_2", "tmp_obj_2", "pack/tmp_pack_1", "pack/tmp_idx_1", "pack/tmp_obj_1", "pack/pack-" + commit.Hash.String() + ".pack"} {
+		if err := os.WriteFile(filepath.Join(m.dir, "objects", name), make([]byte, limit), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
