@@ -4,10 +4,14 @@
 package engine
 
 import (
+	"fmt"
 	"reflect"
+	"strings"
 	"sync"
 
+	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/policies"
 )
 
 // compiledIstio keeps what a policy's configuration was compiled to, for the next run of an Injector: to parse its templates takes
@@ -16,6 +20,26 @@ type compiledIstio struct {
 	mu       sync.Mutex
 	options  istio.Options
 	injector *istio.Injector
+	builtIn  *v1alpha1.InjectionPolicy // that the policy names, once it was read
+}
+
+// builtInPolicy returns the built-in policy that a policy names, which nobody may change.
+func (c *compiledIstio) builtInPolicy(name string) (*v1alpha1.InjectionPolicy, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.builtIn != nil {
+		return c.builtIn, nil
+	}
+	text, ok := policies.Get(name)
+	if !ok {
+		return nil, fmt.Errorf("finding the built-in policy %q: there are %s", name, strings.Join(policies.Names(), ", "))
+	}
+	p, err := readBuiltIn(text)
+	if err != nil {
+		return nil, fmt.Errorf("reading the built-in policy %s: %w", name, err)
+	}
+	c.builtIn = p
+	return p, nil
 }
 
 // get returns the injector of a configuration. Objects of the cluster are not kept.

@@ -16,7 +16,6 @@ import (
 	"github.com/prerig/prerig/fn/pin"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/fn/sidecar"
-	"github.com/prerig/prerig/policies"
 )
 
 // compiledPolicy is a policy that is ready to be applied.
@@ -92,7 +91,7 @@ func (pl *compiledPolicy) prepareIstio(s *cluster, compiled *compiledIstio) (war
 		KubernetesVersion: spec.KubernetesVersion, Admission: istio.Admission(spec.Admission), IstiodEnv: spec.IstiodEnv, Cluster: spec.Cluster, Network: spec.Network, ProxyEnv: spec.ProxyEnv,
 		RootNamespace: spec.RootNamespace, ProxyConfigs: s.proxyConfigs,
 	}
-	if o.Config, o.Values, err = injectorConfig(spec, s, &o); err != nil {
+	if o.Config, o.Values, err = injectorConfig(spec, s, &o, compiled); err != nil {
 		return nil, err
 	}
 	if spec.MeshConfig != "" {
@@ -152,12 +151,12 @@ func (pl *compiledPolicy) preparePins(s *cluster) error {
 
 // injectorConfig returns data.config and data.values. A built-in policy also brings its own mesh config, version and settings
 // where the policy has none.
-func injectorConfig(spec *v1alpha1.Istio, s *cluster, o *istio.Options) (config, values string, err error) {
+func injectorConfig(spec *v1alpha1.Istio, s *cluster, o *istio.Options, compiled *compiledIstio) (config, values string, err error) {
 	switch inj := spec.Injector; {
 	case inj.Config != "":
 		return inj.Config, inj.Values, nil
 	case inj.BuiltIn != "":
-		return builtIn(inj.BuiltIn, o)
+		return builtIn(inj.BuiltIn, o, compiled)
 	}
 	name := withRevision(injectorConfigMap, spec.Revision)
 	if ref := spec.Injector.ConfigMap; ref != nil {
@@ -177,14 +176,10 @@ func injectorConfig(spec *v1alpha1.Istio, s *cluster, o *istio.Options) (config,
 	return cm.data("config"), cm.data("values"), nil
 }
 
-func builtIn(name string, o *istio.Options) (config, values string, err error) {
-	text, ok := policies.Get(name)
-	if !ok {
-		return "", "", fmt.Errorf("finding the built-in policy %q: there are %s", name, strings.Join(policies.Names(), ", "))
-	}
-	p, err := readBuiltIn(text)
+func builtIn(name string, o *istio.Options, compiled *compiledIstio) (config, values string, err error) {
+	p, err := compiled.builtInPolicy(name)
 	if err != nil {
-		return "", "", fmt.Errorf("reading the built-in policy %s: %w", name, err)
+		return "", "", err
 	}
 	if p.Spec.Istio == nil || p.Spec.Istio.Injector.Config == "" {
 		return "", "", fmt.Errorf("reading the built-in policy %s: it does not inject Istio", name)

@@ -36,7 +36,7 @@ func TestBuiltInTemplatesAreRight(t *testing.T) {
 	const name = "istio"
 	var o istio.Options
 	var err error
-	if o.Config, o.Values, err = builtIn(name, &o); err != nil {
+	if o.Config, o.Values, err = builtIn(name, &o, &compiledIstio{}); err != nil {
 		t.Fatal(err)
 	}
 	if !o.Known {
@@ -60,10 +60,35 @@ func TestBuiltInTemplatesAreRight(t *testing.T) {
 // A version of the user's own may not fit the built-in templates.
 func TestBuiltInIsNotKnownForAnotherVersion(t *testing.T) {
 	o := istio.Options{Version: "1.27"}
-	if _, _, err := builtIn("istio", &o); err != nil {
+	if _, _, err := builtIn("istio", &o, &compiledIstio{}); err != nil {
 		t.Fatal(err)
 	}
 	if o.Known {
 		t.Error("the configuration counts as known for a version that it is not made for")
+	}
+}
+
+// TestABuiltInPolicyIsReadOnce for an Injector, whatever it is run over, and never changed.
+func TestABuiltInPolicyIsReadOnce(t *testing.T) {
+	text, _ := policies.Get("istio")
+	want, err := readBuiltIn(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &v1alpha1.InjectionPolicy{Spec: v1alpha1.InjectionPolicySpec{Istio: &v1alpha1.Istio{Injector: v1alpha1.Injector{BuiltIn: "istio"}}}}
+	compiled := &compiledIstio{}
+	pl := &compiledPolicy{policy: p}
+	if _, err := pl.prepareIstio(&cluster{}, compiled); err != nil {
+		t.Fatal(err)
+	}
+	first, injector := compiled.builtIn, pl.istio
+	if _, err := pl.prepareIstio(&cluster{}, compiled); err != nil {
+		t.Fatal(err)
+	}
+	if compiled.builtIn != first || pl.istio != injector {
+		t.Error("it is read or compiled again")
+	}
+	if d := cmp.Diff(want, first); d != "" {
+		t.Error(d)
 	}
 }

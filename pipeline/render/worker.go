@@ -59,7 +59,7 @@ func Main(in io.Reader, out io.Writer) int {
 		again := mark != "" && w.leavesNothing()
 		if again {
 			_, _ = os.Stderr.WriteString(mark)
-			debug.SetGCPercent(100) // what goes on is worth collecting
+			debug.SetGCPercent(200) // what goes on is worth collecting
 		}
 		if w.sendResponse(flushing, again) != nil || !again {
 			return 0
