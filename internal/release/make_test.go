@@ -108,6 +108,7 @@ func TestSameBytes(t *testing.T) {
 		}
 	}
 	checkRelease(t, outs[0])
+	checkProofs(t, outs[0], &key.PublicKey)
 }
 
 func readOut(t *testing.T, out, name string) []byte {
