@@ -39,8 +39,12 @@ func write(dir, version, date string) error {
 	if err != nil {
 		return err
 	}
-	// A default that comes from a variable would be the one of this machine.
-	os.Unsetenv("PRERIG_STATE")
+	// A default that comes from a variable would be the one of this machine. The directory for caches has to be absolute.
+	for name, value := range map[string]string{"PRERIG_STATE": "", "HOME": "/home/you", "XDG_CACHE_HOME": "/home/you/.cache"} {
+		if err := os.Setenv(name, value); err != nil {
+			return err
+		}
+	}
 	root := cli.NewRoot(cli.Streams{Out: io.Discard, Err: io.Discard}, version)
 	root.DisableAutoGenTag = true // it has a date of its own
 	pages, completions := filepath.Join(dir, "man", "man1"), filepath.Join(dir, "completions")

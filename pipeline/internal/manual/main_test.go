@@ -12,6 +12,8 @@ import (
 
 func TestWrite(t *testing.T) {
 	t.Setenv("PRERIG_STATE", "/home/somebody/state")
+	t.Setenv("HOME", "/home/somebody")
+	t.Setenv("XDG_CACHE_HOME", "/home/somebody/caches")
 	dir := t.TempDir()
 	if err := write(dir, "v1.2.3", "2026-11-23"); err != nil {
 		t.Fatal(err)
@@ -20,6 +22,7 @@ func TestWrite(t *testing.T) {
 		"man/man1/prerig.1":        `"PRERIG" "1" "Nov 2026" "Prerig v1.2.3" "Prerig Manual"`,
 		"man/man1/prerig-inject.1": "--check",
 		"man/man1/prerig-status.1": "--state",
+		"man/man1/prerig-render.1": `"/home/you/.cache/prerig"`,
 		"completions/prerig.bash":  "complete -o default -F __start_prerig prerig",
 		"completions/_prerig":      "#compdef prerig",
 		"completions/prerig.fish":  "complete -c prerig",
