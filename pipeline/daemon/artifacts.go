@@ -12,6 +12,7 @@ import (
 
 	"github.com/prerig/prerig/pipeline/externalartifact"
 	"github.com/prerig/prerig/pipeline/kubernetes"
+	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/server"
 )
 
@@ -26,8 +27,18 @@ func (p *components) openArtifacts() (err error) {
 	}
 	p.artifacts, err = externalartifact.Open(externalartifact.Options{
 		Dir: p.c.ArtifactsDir(), URL: p.c.Artifacts.URL, Grace: p.c.Artifacts.Keep, Client: client.Dynamic(), Log: p.o.Log,
+		Lost: p.publishAgain,
 	})
 	return err
+}
+
+// publishAgain has a pipeline run whose published file is not there any more.
+func (p *components) publishAgain(ctx context.Context, pipeline string) {
+	cause := newCause("the file of its ExternalArtifact is damaged or gone")
+	again := queue.Job{Pipeline: pipeline, Cause: cause.ID, Reason: cause.Reason, Since: cause.Since, Force: true}
+	if err := p.queue.Request(ctx, again); err != nil {
+		p.o.Log.Warn("a pipeline whose file is gone could not be asked to run", "pipeline", pipeline, "error", err)
+	}
 }
 
 // listenArtifacts opens the address that artifacts are served at, nil where there are none.

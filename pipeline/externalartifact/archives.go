@@ -118,6 +118,7 @@ func (a archives) syncDir(name string) error {
 // kept is an archive of an object.
 type kept struct {
 	path    string
+	size    int64
 	written time.Time
 }
 
@@ -133,7 +134,7 @@ func (a archives) of(o Ref) ([]kept, error) {
 	var out []kept
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
-			out = append(out, kept{path.Join(o.Namespace, o.Name, e.Name()), info.ModTime()})
+			out = append(out, kept{path.Join(o.Namespace, o.Name, e.Name()), info.Size(), info.ModTime()})
 		}
 	}
 	slices.SortFunc(out, func(a, b kept) int {

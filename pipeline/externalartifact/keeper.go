@@ -35,6 +35,8 @@ type Options struct {
 	Grace time.Duration
 	// Client is the way to the cluster.
 	Client dynamic.Interface
+	// Lost is called with the pipeline of an object whose archive is damaged or gone, each time that it is found so. It may be nil.
+	Lost func(ctx context.Context, pipeline string)
 	// Log is told of what could not be tidied up.
 	Log *slog.Logger
 }
@@ -48,6 +50,7 @@ type Keeper struct {
 	mu    sync.Mutex
 	locks map[Ref]*sync.Mutex
 	since map[string]time.Time // when an archive was first seen to be named by nothing
+	whole map[string]kept      // archives that were read and found to be whole
 }
 
 // Open returns a keeper.
@@ -60,7 +63,7 @@ func Open(o Options) (*Keeper, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	o.URL = strings.TrimRight(o.URL, "/")
-	return &Keeper{options: o, archives: all, objects: objects{o.Client}, locks: map[Ref]*sync.Mutex{}, since: map[string]time.Time{}}, nil
+	return &Keeper{options: o, archives: all, objects: objects{o.Client}, locks: map[Ref]*sync.Mutex{}, since: map[string]time.Time{}, whole: map[string]kept{}}, nil
 }
 
 // Close lets go of the directory.
@@ -228,6 +231,7 @@ func (k *Keeper) drop(name string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.since, name)
+	delete(k.whole, name)
 }
 
 // Drift says in words what is different from what was published with a digest, "" where nothing is.
@@ -285,7 +289,7 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// Tidy removes the archives that no object has named for as long as Grace, as far as this process knows: after a restart they get as
+// Tidy looks for archives that are damaged or gone, and removes those that no object has named for as long as Grace, as far as this process knows: after a restart they get as
 // much time again. Where the API server does not answer, nothing is removed.
 func (k *Keeper) Tidy(ctx context.Context, at time.Time) {
 	all, err := k.archives.all()
@@ -312,8 +316,14 @@ func (k *Keeper) tidy(ctx context.Context, ref Ref, at time.Time) error {
 	if err != nil {
 		return err
 	}
+	current := ""
+	if now != nil && now.artifact != nil && now.pipeline != "" {
+		current = now.artifact.Path
+	}
+	whole := current == ""
 	for _, file := range files {
-		if now != nil && now.artifact != nil && now.artifact.Path == file.path {
+		if file.path == current {
+			whole = k.isWhole(file)
 			k.mu.Lock()
 			delete(k.since, file.path)
 			k.mu.Unlock()
@@ -323,7 +333,28 @@ func (k *Keeper) tidy(ctx context.Context, ref Ref, at time.Time) error {
 			k.drop(file.path)
 		}
 	}
+	if !whole && k.options.Lost != nil {
+		k.options.Log.Warn("the file of an artifact is damaged or gone", "artifact", ref, "pipeline", now.pipeline)
+		k.options.Lost(ctx, now.pipeline)
+	}
 	return nil
+}
+
+// isWhole reports whether an archive is what its name says. One that was read before is read again when its size or time is another.
+func (k *Keeper) isWhole(file kept) bool {
+	k.mu.Lock()
+	known, ok := k.whole[file.path]
+	k.mu.Unlock()
+	if ok && known == file {
+		return true
+	}
+	if k.archives.check(file.path) != nil {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.whole[file.path] = file
+	return true
 }
 
 // isOver notes that nothing names an archive, and reports whether that has been so for as long as Grace.

@@ -155,12 +155,21 @@ func TestDamageIsSeenAndMended(t *testing.T) {
 			if text, err := k.Drift(t.Context(), web, digest); err != nil || !strings.Contains(text, map[string]string{"gone": "is gone"}[name]) || text == "" {
 				t.Errorf("drift %q %v", text, err)
 			}
+			var lost []string
+			k.options.Lost = func(_ context.Context, pipeline string) { lost = append(lost, pipeline) }
+			k.Tidy(t.Context(), time.Now())
+			if len(lost) != 1 || lost[0] != "shop/web" {
+				t.Errorf("lost are %q", lost)
+			}
 			if now, err := k.Find(t.Context(), web, "shop/web"); err != nil || now.Archive != nil || now.Digest != digest || len(now.Objects) != 1 {
 				t.Errorf("found %+v %v", now, err)
 			}
 			put(t, k, "one")
 			if _, content := read(t, k); content != "one" {
 				t.Errorf("it was not mended: %q", content)
+			}
+			if k.Tidy(t.Context(), time.Now()); len(lost) != 1 {
+				t.Errorf("what is mended is lost: %q", lost)
 			}
 		})
 	}
@@ -287,6 +296,7 @@ func TestRemoved(t *testing.T) {
 		t.Fatalf("removed %+v %v %v", before, found, err)
 	}
 	path, digest := pathOf(web, []byte("one"))
+	k.options.Lost = func(context.Context, string) { t.Error("what was removed is said to be lost") }
 	if text, _ := k.Drift(t.Context(), web, digest); !strings.Contains(text, "was deleted") {
 		t.Errorf("drift %q", text)
 	}

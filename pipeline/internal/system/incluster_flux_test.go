@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -90,13 +91,22 @@ func (c *inCluster) startFlux() {
 	cmd := exec.Command(controller, "--metrics-addr=127.0.0.1:0", "--health-addr=127.0.0.1:0", "--log-encoding=json", "--feature-gates=ExternalArtifact=true")
 	cmd.Env = []string{"KUBECONFIG=" + c.kubeconfig, "HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH"), "RUNTIME_NAMESPACE=prerig"}
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	started, ended := make(chan error), make(chan struct{})
+	go func() {
+		defer close(ended)
+		runtime.LockOSThread() // the kernel ends the child with the thread that started it, so this one stays
+		err := cmd.Start()
+		if started <- err; err == nil {
+			_ = cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		_ = cmd.Wait()
+		<-ended
 		log.Close()
 		if text, err := os.ReadFile(log.Name()); err == nil && c.t.Failed() {
 			c.t.Logf("kustomize-controller said:\n%s", text[max(0, len(text)-8000):])
@@ -142,7 +152,7 @@ func TestInClusterExternalArtifact(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.start()
-	c.apply(renderPipelines, c.parse(artifactPipeline("artifacts", "web", f.repository.URL)))
+	c.apply(renderPipelines, c.parse(artifactPipeline("artifacts", "web", f.repository.URL)+"  drift: Repair\n"))
 	c.reads(renderPipelines, "artifacts", "web", kstatus.InProgressStatus, "RoleBinding in artifacts")
 	c.bindArtifacts("artifacts")
 	c.annotate("artifacts", "web", v1alpha1.RequestAnnotation, "allowed")
@@ -174,7 +184,6 @@ func TestInClusterExternalArtifact(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.start()
-	c.annotate("artifacts", "web", v1alpha1.RequestAnnotation, "damaged")
 	c.await("the file to be mended", func(context.Context) error {
 		if now, err := os.ReadFile(files[0]); err != nil || !slices.Equal(now, whole) {
 			return fmt.Errorf("it has %d bytes of %d: %w", len(now), len(whole), err)
