@@ -15,13 +15,18 @@ import (
 const KustomizeController = "kustomize-controller"
 
 // FluxDefinitions returns the files of the CustomResourceDefinitions that kustomize-controller needs, out of the modules of Flux in the
-// versions that upstream/flux pins: Kustomization and ExternalArtifact.
+// versions that upstream/flux pins: Kustomization, and all kinds of sources, without one of which it ends.
 func FluxDefinitions(ctx context.Context, upstream string) ([]string, error) {
 	module := filepath.Join(upstream, "flux")
 	var out []string
-	for _, one := range []struct{ pinned, module, file string }{
-		{"github.com/fluxcd/kustomize-controller", "github.com/fluxcd/kustomize-controller", "kustomize.toolkit.fluxcd.io_kustomizations.yaml"},
-		{"github.com/fluxcd/source-controller/api", "github.com/fluxcd/source-controller", "source.toolkit.fluxcd.io_externalartifacts.yaml"},
+	for _, one := range []struct {
+		pinned, module, group string
+		kinds                 []string
+	}{
+		{"github.com/fluxcd/kustomize-controller", "github.com/fluxcd/kustomize-controller", "kustomize", []string{"kustomizations"}},
+		{"github.com/fluxcd/source-controller/api", "github.com/fluxcd/source-controller", "source", []string{
+			"externalartifacts", "gitrepositories", "ocirepositories", "buckets",
+		}},
 	} {
 		var pinned, found struct{ Version, Dir string }
 		if err := goJSON(ctx, module, &pinned, "list", "-m", "-json", one.pinned); err != nil {
@@ -30,7 +35,9 @@ func FluxDefinitions(ctx context.Context, upstream string) ([]string, error) {
 		if err := goJSON(ctx, module, &found, "mod", "download", "-json", one.module+"@"+pinned.Version); err != nil {
 			return nil, err
 		}
-		out = append(out, filepath.Join(found.Dir, "config", "crd", "bases", one.file))
+		for _, kind := range one.kinds {
+			out = append(out, filepath.Join(found.Dir, "config", "crd", "bases", one.group+".toolkit.fluxcd.io_"+kind+".yaml"))
+		}
 	}
 	return out, nil
 }

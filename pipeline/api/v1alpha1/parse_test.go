@@ -59,7 +59,7 @@ func TestParseRefuses(t *testing.T) {
 		"branch twice, other URL":           {"git: {branch: rendered}", "git: {branch: rendered, path: a}\n  - git: {url: \"https://git.example.com/config/\", branch: rendered, path: b}", "is the branch of spec.publish[0] already"},
 		"proposed branch twice":             {"git: {branch: rendered}", "git: {branch: rendered, propose: {}}\n  - git: {branch: rendered-next, path: b}", "is the branch of spec.publish[0] already"},
 		"tag twice":                         {"  - oci: {url: oci://registry.example.com/rendered/shop}", "  - oci: {url: oci://registry.example.com/rendered/shop}\n  - oci: {url: oci://registry.example.com/rendered/shop, layout: Single}", "spec.publish[2].oci.tags[0]: is a tag of spec.publish[1] already"},
-		"two targets":                       {"- git: {branch: rendered}\n  - oci", "- git: {branch: rendered}\n    oci", "exactly one of git, oci"},
+		"two targets":                       {"- git: {branch: rendered}\n  - oci", "- git: {branch: rendered}\n    oci", "exactly one of externalArtifact, git, oci"},
 		"bad branch":                        {"branch: rendered", "branch: a..b", "not a valid name"},
 		"below .prerig":                     {"branch: rendered", "branch: rendered, path: .prerig/x", "must not be below .prerig"},
 		"anchor":                            {"metadata: {name: shop, namespace: apps, finalizers: [x]}", "metadata: &m {name: shop}", ""},
