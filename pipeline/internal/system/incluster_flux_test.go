@@ -240,10 +240,17 @@ spec: {interval: 10m, retryInterval: 10s, prune: true, sourceRef: {kind: Externa
 	f.push(second)
 	c.runs("web:2")
 	t.Logf("from the event to the applied object it took %s", time.Since(began).Round(time.Millisecond))
-	ready := c.reads(kustomizations, "flux", "web", kstatus.CurrentStatus, "Applied revision")
-	if origin, _, _ := unstructured.NestedString(ready.Object, "status", "lastAppliedOriginRevision"); !strings.Contains(origin, second) {
-		t.Errorf("Flux says that it has applied %q, which is not %s", origin, second)
-	}
+	c.await("the origin of what Flux has applied", func(ctx context.Context) error {
+		o, err := c.dynamic.Resource(kustomizations).Namespace("flux").Get(ctx, "web", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if origin, _, _ := unstructured.NestedString(o.Object, "status", "lastAppliedOriginRevision"); !strings.Contains(origin, second) {
+			return fmt.Errorf("Flux says that it has applied %q, which is not %s", origin, second)
+		}
+		return nil
+	})
+	c.reads(kustomizations, "flux", "web", kstatus.CurrentStatus, "Applied revision")
 	before := c.revisionOf("web")
 
 	f.push(f.repository.Commit("bad", map[string]string{"apps/web/web.yaml": "kind: [\n"}))
