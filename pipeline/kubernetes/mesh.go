@@ -40,7 +40,17 @@ type Mesh struct {
 	digest  [sha256.Size]byte
 	version uint64
 	broken  error
+	counts  map[string]int // of each resource, when there were some last
+	suspect bool           // a resource has nothing any more
+	readAt  time.Time
 }
+
+const (
+	// doubtEvery is how often it is looked again where nothing is listed any more of what there was.
+	doubtEvery = 5 * time.Second
+	// meshResync is how often all is read again, whatever watches say.
+	meshResync = time.Minute
+)
 
 // meshResource is a resource that is read, and what of its objects is.
 type meshResource struct {
@@ -181,6 +191,7 @@ func (m *Mesh) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var all []importer.Object
+	counts := map[string]int{}
 	for _, resource := range meshResources() {
 		for _, namespace := range m.namespacesOf(resource) {
 			found, err := m.client.dynamic.Resource(resource.GroupVersionResource).Namespace(namespace).List(ctx, metav1.ListOptions{})
@@ -190,6 +201,7 @@ func (m *Mesh) read(ctx context.Context) error {
 			for i := range found.Items {
 				if content := resource.reduce(&found.Items[i]); content != nil {
 					content["kind"], content["apiVersion"] = resource.kind, resource.GroupVersion().String()
+					counts[resource.kind]++
 					all = append(all, importer.Object{Path: m.client.String(), Value: content})
 				}
 			}
@@ -210,7 +222,21 @@ func (m *Mesh) read(ctx context.Context) error {
 	if m.broken = nil; m.digest != digest {
 		m.objects, m.digest, m.version = all, digest, m.version+1
 	}
+	m.suspect, m.readAt = false, time.Now()
+	for kind, before := range m.counts {
+		m.suspect = m.suspect || before > 0 && counts[kind] == 0
+	}
+	if !m.suspect {
+		m.counts = counts
+	}
 	return nil
+}
+
+// isDue reports whether all is to be read again although nothing says that it is different.
+func (m *Mesh) isDue() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.broken != nil || m.suspect && time.Since(m.readAt) > doubtEvery || time.Since(m.readAt) > meshResync
 }
 
 // Objects implements mesh.Cluster.
@@ -234,8 +260,7 @@ func (m *Mesh) Run(ctx context.Context, f func()) {
 		case <-m.changed:
 			again = true
 		case <-tick.C:
-			_, _, err := m.Objects()
-			again = err != nil
+			again = m.isDue()
 		}
 		if !again {
 			continue

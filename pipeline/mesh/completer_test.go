@@ -61,7 +61,9 @@ type fakeCluster struct {
 	err     error
 }
 
-func (f *fakeCluster) Objects() ([]importer.Object, uint64, error) { return f.objects, f.version, f.err }
+func (f *fakeCluster) Objects() ([]importer.Object, uint64, error) {
+	return f.objects, f.version, f.err
+}
 
 func (f *fakeCluster) has(t *testing.T, text string) {
 	t.Helper()

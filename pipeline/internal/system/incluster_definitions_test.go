@@ -59,6 +59,7 @@ func TestInClusterRefuses(t *testing.T) {
 		"two configurations":    {"InjectionPolicy", "istio: {injector: {config: a, builtIn: istio}}", "at most one of config, configMap, builtIn"},
 		"values alone":          {"InjectionPolicy", "istio: {injector: {values: '{}'}}", "values belong to config"},
 		"an odd mode":           {"InjectionPolicy", "mode: Maybe", "spec.mode"},
+		"two ConfigMaps":        {"InjectionPolicy", "from: Cluster\n  istio: {injector: {configMap: {name: a}}}", "excludes istio.injector.configMap"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kind, gvr := v1alpha1.Kind, renderPipelines
@@ -93,5 +94,32 @@ func TestInClusterColumns(t *testing.T) {
 	}
 	if out := c.kubectl("explain", "renderpipeline.spec.deletionPolicy"); !strings.Contains(out, "deletionPolicy <string>") || !strings.Contains(out, "Orphan") {
 		t.Errorf("kubectl explains\n%s", out)
+	}
+}
+
+// TestInClusterTakesEmptyTexts has the API server take an empty text where the decoders take it for none.
+func TestInClusterTakesEmptyTexts(t *testing.T) {
+	c := newInCluster(t, "examples")
+	for name, tc := range map[string]struct{ kind, spec string }{
+		"values":         {"InjectionPolicy", "istio: {injector: {builtIn: istio, values: ''}}"},
+		"a tag":          {v1alpha1.Kind, "source: {git: {url: 'https://git.example.com/a', ref: {branch: main, tag: ''}}}"},
+		"a policy's key": {v1alpha1.Kind, "source: {git: {url: 'https://git.example.com/a'}}\n  policies: [{builtIn: istio, file: ''}]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			gvr := renderPipelines
+			if tc.kind != v1alpha1.Kind {
+				gvr = policyObjects
+			}
+			text := fmt.Sprintf("apiVersion: prerig.dev/v1alpha1\nkind: %s\nmetadata: {name: empty, namespace: examples}\nspec:\n  %s\n", tc.kind, tc.spec)
+			parsed := error(nil)
+			if gvr == policyObjects {
+				_, parsed = policyv1alpha1.Parse([]byte(text))
+			} else {
+				_, parsed = v1alpha1.Parse([]byte(text))
+			}
+			if _, err := c.tryApply(gvr, c.parse(text)); err != nil || parsed != nil {
+				t.Errorf("the API server says %v, and the decoder %v", err, parsed)
+			}
+		})
 	}
 }

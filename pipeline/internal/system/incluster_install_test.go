@@ -237,7 +237,7 @@ func TestInClusterAccess(t *testing.T) {
 
 // TestInClusterComponents has kustomize put each component upon the base, and the API server take what it knows.
 func TestInClusterComponents(t *testing.T) {
-	c := newInCluster(t)
+	c := newInCluster(t, "istio-system")
 	for _, name := range []string{"nats", "ingress", "mesh", "monitoring", "gateway", "artifacts"} {
 		dir := filepath.Join(c.t.TempDir(), name)
 		if err := os.MkdirAll(dir, 0o755); err != nil {
