@@ -27,6 +27,42 @@ type PolicyObjects interface {
 	Policy(namespace, name string) ([]byte, error)
 }
 
+// generations are PolicyObjects that tell an older object from a newer one.
+type generations interface {
+	// Generation returns that of an object as it is known, 0 where there is none.
+	Generation(namespace, name string) int64
+}
+
+// Generations returns those of the policies of a pipeline that are objects, by NAMESPACE/NAME.
+func (b *Builder) Generations(p *v1alpha1.RenderPipeline) map[string]int64 {
+	objects, ok := b.Objects.(generations)
+	if !ok {
+		return nil
+	}
+	var out map[string]int64
+	for _, ref := range p.Spec.Policies {
+		if ref.Name == "" {
+			continue
+		}
+		if out == nil {
+			out = map[string]int64{}
+		}
+		out[p.Metadata.Namespace+"/"+ref.Name] = objects.Generation(p.Metadata.Namespace, ref.Name)
+	}
+	return out
+}
+
+// OlderPolicy names a policy of a pipeline that this process knows only as it was before it had a generation, "" where there is none.
+// One that it does not know at all may be gone.
+func (b *Builder) OlderPolicy(p *v1alpha1.RenderPipeline, planned map[string]int64) string {
+	for name, known := range b.Generations(p) {
+		if known != 0 && known < planned[name] {
+			return name
+		}
+	}
+	return ""
+}
+
 // readObject reads a policy that is an object of the cluster.
 func (b *Builder) readObject(namespace, name string) ([]byte, error) {
 	if b.Objects == nil {

@@ -292,6 +292,15 @@ func (w *Watcher) Policy(namespace, name string) ([]byte, error) {
 	return one.text, nil
 }
 
+// Generation returns that of a policy as it was seen last, 0 where there is none.
+func (w *Watcher) Generation(namespace, name string) int64 {
+	one := w.object(policies, namespace+"/"+name)
+	if one == nil {
+		return 0
+	}
+	return one.object.GetGeneration()
+}
+
 // object returns one as it was seen last, nil where there is none.
 func (w *Watcher) object(resource schema.GroupVersionResource, key string) *known {
 	w.mu.Lock()

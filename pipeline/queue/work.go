@@ -47,6 +47,8 @@ type Job struct {
 	Batch int `json:"batch,omitempty"`
 	// Spec is the digest of the pipeline's definition that it was planned for, empty where that does not matter.
 	Spec string `json:"spec,omitempty"`
+	// Policies are the generations of the policies that are objects of a cluster, as they were when it was planned, by NAMESPACE/NAME.
+	Policies map[string]int64 `json:"policies,omitempty"`
 	// Trace is the W3C traceparent of the plan that asked for it; the context of the job belongs to it.
 	Trace string `json:"trace,omitempty"`
 }

@@ -122,6 +122,9 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 		log.Info("the pipeline is gone or not valid, the job is dropped")
 		return nil
 	}
+	if older := r.Builder.OlderPolicy(entry.Pipeline, job.Policies); older != "" {
+		return &queue.RetryError{After: time.Second, Err: errors.New("this process has not read the newest InjectionPolicy " + older + " yet")}
+	}
 	// What was asked for before the job was must be known, or the request would stay open.
 	state, revision, err := r.Store.LoadSynced(ctx, job.Pipeline)
 	if err != nil {
