@@ -56,6 +56,7 @@ type chartsRun struct {
 
 func newChartsRun(streams Streams, cmd *cobra.Command) *chartsRun {
 	c := &chartsRun{streams: streams}
+	c.completePipelines(cmd)
 	f := cmd.Flags()
 	f.StringVar(&c.pipelines, "pipelines", "pipelines", "directory of RenderPipeline files")
 	f.StringVar(&c.secrets, "secrets", "secrets", "directory of secrets, NAMESPACE/NAME/KEY")

@@ -51,6 +51,7 @@ Exit codes, like those of diff:
   prerig diff --source . -o review --limit gitlab --exit-code=false > review.md
   prerig diff team/shop --against rendered/`
 	l.addFlags(cmd)
+	l.completePipelines(cmd)
 	l.sourceFlags(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "text, markdown, review or json")
 	cmd.Flags().StringVar(&limit, "limit", "github", "for -o review: github, gitlab, gitea, bitbucket, azuredevops, or a number of characters; 0 for all")

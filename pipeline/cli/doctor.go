@@ -77,6 +77,7 @@ Exit codes:
 	completeChoice(cmd, "output", textOrJSONValues)
 	completeChoice(cmd, "fail-on", doctorFailOn)
 	completeDaemonFlags(cmd)
+	cmd.ValidArgsFunction = completePolicies
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return d.runDoctor(cmd, args) }
 	return cmd
 }

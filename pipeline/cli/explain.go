@@ -45,6 +45,7 @@ Exit codes:
   prerig explain -o json k8s/`
 	ex.addFlags(cmd)
 	ex.versionFlag(cmd)
+	ex.completeWorkloads(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&ex.output, "output", "o", "table", "form of the output: table, json or yaml")
 	completeChoice(cmd, "output", explainForms)

@@ -98,7 +98,11 @@ that is there already is kept where only a pipeline is asked for.`
 	mustRegister(cmd.MarkFlagFilename("values", "yaml", "yml", "json"))
 	mustRegister(cmd.MarkFlagFilename("kubeconfig"))
 	mustRegister(cmd.MarkFlagDirname("pipelines"))
+	mustRegister(cmd.RegisterFlagCompletionFunc("from", completeFrom))
 	cmd.Args = cobra.MaximumNArgs(1)
+	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		in.cmd, in.dir = cmd, "."
 		if len(args) == 1 {

@@ -31,6 +31,7 @@ now. The host's own rules, such as protected branches, hold all the same, and so
 that Istio supports between waves.`
 	cmd.Example = `  prerig promote team/shop`
 	d.addFlags(cmd)
+	d.completePipelines(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return errors.New("no pipeline is named: " + cmd.CommandPath() + " PIPELINE...")
@@ -62,6 +63,7 @@ func newHold(streams Streams) *cobra.Command {
 does not merge pull requests that hold results of them, either; people can.`
 	cmd.Example = `  prerig hold team/shop --reason "the new proxy leaks memory"`
 	d.addFlags(cmd)
+	d.completePipelines(cmd)
 	cmd.Flags().StringVar(&request.Reason, "reason", "", "why, as others are shown it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -97,6 +99,7 @@ Exit codes:
 	cmd.Example = `  prerig rollback team/shop
   prerig rollback team/shop --commit 4f2a90c`
 	d.addFlags(cmd)
+	d.completePipelines(cmd)
 	cmd.Flags().StringVar(&request.Commit, "commit", "", "the commit of the published branch to take back, instead of the last one of the pipeline")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {

@@ -28,6 +28,7 @@ and fail if one of the pipelines is not Ready then.`
 	cmd.Example = `  prerig reconcile team/shop --wait
   prerig reconcile --all --force`
 	d.addFlags(cmd)
+	d.completePipelines(cmd)
 	cmd.Flags().BoolVar(&request.All, "all", false, "all pipelines")
 	cmd.Flags().BoolVar(&request.Force, "force", false, "render and publish although nothing has changed, which also puts back what others have changed")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until it is done")
@@ -143,6 +144,7 @@ kept in the daemon's state directory; spec.suspend in the pipeline's file lasts 
 	cmd := newCommand(use, short)
 	cmd.Long = long
 	d.addFlags(cmd)
+	d.completePipelines(cmd)
 	if !suspended {
 		cmd.Flags().BoolVar(&request.Held, "held", false, "all that are held because state was lost")
 	}

@@ -32,6 +32,7 @@ those that it owns are deleted. With --orphan they stay in any case.`
 	cmd.Example = `  prerig remove team/shop
   prerig remove --all --orphan`
 	d.addFlags(cmd)
+	d.completeRemovals(cmd)
 	cmd.Flags().BoolVar(&request.All, "all", false, "all pipelines that are gone")
 	cmd.Flags().BoolVar(&request.Orphan, "orphan", false, "leave the published files, whatever deletionPolicy says")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -35,6 +35,7 @@ made of: a file that prerig snapshot has written, or a digest, which the daemon 
   prerig render team/shop --revision main@sha1:f0e1d2… --snapshot mesh.yaml
   prerig render --source . -o rendered/`
 	l.addFlags(cmd)
+	l.completePipelines(cmd)
 	l.sourceFlags(cmd)
 	cmd.Flags().StringVarP(&output, "output", "o", "", "directory to write to (default: standard output)")
 	cmd.Flags().StringArrayVar(&snapshots, "snapshot", nil, "file or digest of what the cluster had, for a policy that says from: Cluster; may be repeated")

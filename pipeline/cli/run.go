@@ -58,7 +58,8 @@ func (r *manifestRun) addFlags(cmd *cobra.Command) {
 	f.StringVar(&r.kubeInject.InjectConfig, "injectConfigFile", "", "injector's configuration, as istioctl kube-inject takes it")
 	f.StringVar(&r.kubeInject.Values, "valuesFile", "", "injector's values, as istioctl kube-inject takes them")
 	f.StringVar(&r.kubeInject.MeshConfig, "meshConfigFile", "", "mesh config, as istioctl kube-inject takes it")
-	for _, name := range []string{"filename", "policy", "injectConfigFile", "valuesFile", "meshConfigFile"} {
+	mustRegister(cmd.RegisterFlagCompletionFunc("policy", completePolicies))
+	for _, name := range []string{"filename", "injectConfigFile", "valuesFile", "meshConfigFile"} {
 		mustRegister(cmd.MarkFlagFilename(name, "yaml", "yml", "json"))
 	}
 	r.clusterFlags(cmd)

@@ -64,6 +64,7 @@ Exit codes:
   prerig status team/shop
   prerig status -o json | jq '.[] | select(.state != "Ready")'`
 	d.addFlags(cmd)
+	d.completePipelines(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", "text", "text, json or yaml")
 	f.StringSliceVar(&o.states, "only", nil, "only pipelines in these states: "+strings.Join(states, ", "))
