@@ -78,6 +78,7 @@ module := $(shell go list -m)
 generate: ## Write the generated files anew.
 	go generate ./...
 	go run ./schemas/generate
+	go run ./internal/reference/generate
 
 .PHONY: kubernetes-schemas
 kubernetes-schemas: ## Write the schemas of Kubernetes anew, from the releases that the generator names (downloads 200 MB).
@@ -414,6 +415,14 @@ e2e: ## Run the examples and the image under kustomize, kpt and containers.
 .PHONY: e2e-pipeline
 e2e-pipeline: ## Test the daemon at full size: 300 pushes and 30 kills in each of many troubles, a thousand pipelines; needs git.
 	PRERIG_E2E=full go test -count=1 -timeout 60m -v ./pipeline/internal/system
+
+# Hugo has a module file of its own. Building it the first time takes two minutes, and the site then a second.
+.PHONY: site
+site: ## Build the documentation as a site in dist/site, and follow all of its links.
+	go run ./internal/site/cmd/site -gather $(dist)/site-pages
+	CGO_ENABLED=0 go tool -modfile=.ci/hugo.mod hugo --source site --contentDir ../$(dist)/site-pages --destination ../$(dist)/site \
+	  --cleanDestinationDir --noBuildLock --quiet
+	go run ./internal/site/cmd/site -finish $(dist)/site
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz test for a short time, FUZZTIME=10s.

@@ -6,6 +6,7 @@ package examples
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -39,11 +40,11 @@ func TestDocs(t *testing.T) {
 	ran, skipped := 0, map[string]int{}
 	for _, page := range docsPages(t) {
 		blocks := parseMarkdown(t, page)
-		t.Run(filepath.Base(page), func(t *testing.T) { ran += runPage(t, page, blocks, env) })
+		t.Run(pageName(page), func(t *testing.T) { ran += runPage(t, page, blocks, env) })
 		for _, b := range blocks {
 			if b.notRun != "" && b.isShell() {
 				skipped[b.notRun]++
-				t.Run(fmt.Sprintf("%s:%d", filepath.Base(page), b.line), func(t *testing.T) { checkFlags(t, b, env) })
+				t.Run(fmt.Sprintf("%s:%d", pageName(page), b.line), func(t *testing.T) { checkFlags(t, b, env) })
 			}
 		}
 	}
@@ -56,14 +57,25 @@ func TestDocs(t *testing.T) {
 	}
 }
 
+// pageName is a page as the test calls it.
+func pageName(page string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(page, "../"), "docs/")
+}
+
 // docsPages are the pages whose commands are run.
 func docsPages(t *testing.T) []string {
 	t.Helper()
-	pages, err := filepath.Glob("../docs/*.md")
+	pages := []string{"../README.md"}
+	err := filepath.WalkDir("../docs", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && filepath.Ext(path) == ".md" {
+			pages = append(pages, path)
+		}
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return append([]string{"../README.md"}, pages...)
+	return pages
 }
 
 // docsEnvironment is that of a reader: our programs, kustomize and the stubs on the path, and git without settings of its own.

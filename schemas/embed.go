@@ -22,6 +22,11 @@ var InjectionPolicy []byte
 //go:embed renderpipeline_v1alpha1.json
 var RenderPipeline []byte
 
+// ChartLock is the JSON Schema (draft 2020-12) of charts.lock.yaml.
+//
+//go:embed chartlock_v1alpha1.json
+var ChartLock []byte
+
 // VerifyReport is the JSON Schema (draft 2020-12) of what prerig verify -o json writes.
 //
 //go:embed verifyreport_v1alpha1.json

@@ -25,12 +25,6 @@ import (
 // be removed is kept beside the cluster, too, and is removed also where somebody takes the finalizer away.
 const Finalizer = "prerig.dev/published"
 
-// reasons of the condition Ready while a pipeline is deleted.
-const (
-	reasonRemoving = "Removing"
-	reasonHeld     = "RemovalHeld"
-)
-
 // setFinalizer adds the finalizer to a pipeline that removes what it has published, and takes it from others.
 func (r *Reporter) setFinalizer(ctx context.Context, object *unstructured.Unstructured, entry catalog.Entry) (changed bool, err error) {
 	if entry.Pipeline == nil {
@@ -87,15 +81,15 @@ func (r *Reporter) reportDeleted(ctx context.Context, key string, object *unstru
 		return r.patchFinalizers(ctx, object, otherFinalizers(object))
 	}
 	r.noteKnown(key, object)
-	own := conditionsOf(metav1.ConditionFalse, reasonRemoving, "what it has published is being removed", meta.ReconcilingCondition)
+	own := conditionsOf(metav1.ConditionFalse, v1alpha1.ReasonRemoving, "what it has published is being removed", meta.ReconcilingCondition)
 	for _, one := range r.Removals() {
 		switch {
 		case one.Pipeline != key:
 		case one.State == prune.Held:
 			text := "what it has published is not removed: " + one.Message + "; confirm it with prerig remove, or take the finalizer " + Finalizer + " away to leave it"
-			own = conditionsOf(metav1.ConditionFalse, reasonHeld, text, meta.StalledCondition)
+			own = conditionsOf(metav1.ConditionFalse, v1alpha1.ReasonRemovalHeld, text, meta.StalledCondition)
 		case one.Message != "":
-			own = conditionsOf(metav1.ConditionFalse, reasonRemoving, one.Message, meta.ReconcilingCondition)
+			own = conditionsOf(metav1.ConditionFalse, v1alpha1.ReasonRemoving, one.Message, meta.ReconcilingCondition)
 		}
 	}
 	after := statusOf(object)
@@ -137,11 +131,11 @@ func (r *Reporter) holdLost(ctx context.Context, object *unstructured.Unstructur
 	}
 	text := "what it has published is not removed, as the daemon has lost what it knew of it: to remove it, take the finalizer " + Finalizer +
 		" away, apply the pipeline again, and delete it once it is ready; to leave it, only take the finalizer away. It is left at " + strings.Join(targets, ", ")
-	own := conditionsOf(metav1.ConditionFalse, reasonHeld, text, meta.StalledCondition)
+	own := conditionsOf(metav1.ConditionFalse, v1alpha1.ReasonRemovalHeld, text, meta.StalledCondition)
 	after.ObservedGeneration = object.GetGeneration()
 	after.Conditions = mergeConditions(before, own, object.GetGeneration())
 	if !sameReady(before, after.Conditions) {
-		told := happened{digestOf(string(object.GetUID()) + reasonHeld), corev1.EventTypeWarning, reasonHeld, text, time.Now()}
+		told := happened{digestOf(string(object.GetUID()) + v1alpha1.ReasonRemovalHeld), corev1.EventTypeWarning, v1alpha1.ReasonRemovalHeld, text, time.Now()}
 		if err := r.tell(ctx, object, told); err != nil {
 			return err
 		}

@@ -79,10 +79,10 @@ func TestALostPipelineIsNotDroppedSilently(t *testing.T) {
 				}
 				return
 			}
-			if stalled == nil || stalled.Reason != reasonHeld || !strings.Contains(stalled.Message, "apply the pipeline again") || !strings.Contains(stalled.Message, "rendered web") {
+			if stalled == nil || stalled.Reason != v1alpha1.ReasonRemovalHeld || !strings.Contains(stalled.Message, "apply the pipeline again") || !strings.Contains(stalled.Message, "rendered web") {
 				t.Errorf("its condition is %+v", stalled)
 			}
-			if len(told) != 1 || !strings.HasPrefix(told[0], reasonHeld+": what it has published is not removed") {
+			if len(told) != 1 || !strings.HasPrefix(told[0], v1alpha1.ReasonRemovalHeld+": what it has published is not removed") {
 				t.Errorf("it is told %q", told)
 			}
 		})

@@ -25,6 +25,9 @@ const (
 	// ReasonClusterUnknown about one for which there is none.
 	ReasonSnapshotKept   = "SnapshotKept"
 	ReasonClusterUnknown = "ClusterUnknown"
+	// While a pipeline is deleted.
+	ReasonRemoving    = "Removing"
+	ReasonRemovalHeld = "RemovalHeld"
 )
 
 // RequestAnnotation asks for a run now, with any value that is new, as meta.ReconcileRequestAnnotation of Flux does.
