@@ -217,6 +217,12 @@ e2e-page: ## Work with the daemon's page in Chromium: by keyboard, narrow, in th
 	go test -count=1 -timeout 30m -run 'TestPageByKeyboard|TestPageUpdatesItself|TestPagesInEveryWindow|TestLinksOfOtherSites' -v ./pipeline/server -args \
 	  -browser $(abspath $(dist))/upstream/chromium
 
+# Needs Chromium, as e2e-page. PRERIG_SCREENSHOTS=DIR keeps pictures.
+.PHONY: e2e-site
+e2e-site: site ## Use the documentation's site in Chromium: search by keyboard, narrow, in the dark, without scripts.
+	cd $(upstream)/chromium && CGO_ENABLED=0 go build -trimpath -o $(abspath $(dist))/upstream/chromium ./driver
+	go test -count=1 -timeout 20m -run 'TestSite' -v ./internal/site -args -browser $(abspath $(dist))/upstream/chromium -site $(abspath $(dist))/site
+
 .PHONY: helm-programs
 helm-programs: ## Build dist/upstream/helm4 and helm3: Helm itself, to compare with.
 	GOBIN=$(abspath $(dist))/upstream/helm4 CGO_ENABLED=0 go install -trimpath helm.sh/helm/v4/cmd/helm@$(HELM4)
