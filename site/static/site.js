@@ -5,7 +5,6 @@
 "use strict";
 
 const root = document.body.dataset.root;
-document.documentElement.classList.add("scripted");
 
 const menu = document.querySelector(".menu");
 const nav = document.getElementById("nav");
