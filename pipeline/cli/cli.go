@@ -132,7 +132,7 @@ Exit codes of all commands:
 		}
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
-	addGroup(root, "Commands to begin with:", newInit(streams), newDoctor(streams, version))
+	addGroup(root, "Commands to begin with:", newInit(streams), newDoctor(streams, linked))
 	addGroup(root, "Commands for manifests:",
 		newInject(streams), newExplain(streams), newLint(streams, linked), newGate(streams, linked), newImport(streams), newImages(streams, linked))
 	addGroup(root, "Commands for clusters:", newVerify(streams))

@@ -35,8 +35,8 @@ type doctorRun struct {
 // doctorFailOn are the values of --fail-on.
 var doctorFailOn = []string{"error", "warning", "never"}
 
-func newDoctor(streams Streams, version string) *cobra.Command {
-	d := &doctorRun{streams: streams, version: version}
+func newDoctor(streams Streams, linked string) *cobra.Command {
+	d := &doctorRun{streams: streams, version: linked}
 	cmd := newCommand("doctor [POLICY]...", "Say what is wrong with policies, or with the set-up of a daemon")
 	cmd.Long = `Look at policies and at all that a daemon works with, and say what is wrong, where, and what to
 do. With a policy, a file or the name of a built-in one, only policies are looked at. Without
