@@ -153,3 +153,11 @@ func (r *manifestRun) completeWorkloads(cmd *cobra.Command) {
 
 // completedKinds are kinds of workloads that are offered; others are not found out about in time.
 var completedKinds = []string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job", "CronJob", "Pod", "Rollout", "DeploymentConfig"}
+
+// completeDaemonFlags completes the flags of the configuration.
+func completeDaemonFlags(cmd *cobra.Command) {
+	for _, name := range []string{"pipelines", "policies", "secrets", "state"} {
+		mustRegister(cmd.MarkFlagDirname(name))
+	}
+	mustRegister(cmd.MarkFlagFilename("config", "yaml", "yml"))
+}

@@ -84,14 +84,6 @@ func daemonCommand(cmd *cobra.Command, streams Streams, version string,
 	return cmd
 }
 
-// completeDaemonFlags completes the flags of the configuration.
-func completeDaemonFlags(cmd *cobra.Command) {
-	for _, name := range []string{"pipelines", "policies", "secrets", "state"} {
-		mustRegister(cmd.MarkFlagDirname(name))
-	}
-	mustRegister(cmd.MarkFlagFilename("config", "yaml", "yml"))
-}
-
 // ballastSize is by how much more than half of what it keeps the daemon's heap may grow, times two.
 const ballastSize = 128 << 20
 

@@ -47,7 +47,7 @@ type Ref struct{ Namespace, Name string }
 func (r Ref) String() string { return r.Namespace + "/" + r.Name }
 
 // ErrNotOwned is about an object that somebody else has made.
-var ErrNotOwned = errors.New("Prerig has not made it for this pipeline; delete it, or give spec.publish[].externalArtifact another name")
+var ErrNotOwned = errors.New("it was not made for this pipeline; delete it, or give spec.publish[].externalArtifact another name")
 
 // ErrNoKind is about a cluster without Flux, or with one that is too old.
 var ErrNoKind = errors.New("the cluster has no kind ExternalArtifact of source.toolkit.fluxcd.io/v1: Flux 2.7 and later bring it")

@@ -132,7 +132,7 @@ func unpack(packed []byte) (map[string][]byte, error) {
 	}
 	for r := tar.NewReader(unzipped); ; {
 		header, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return files, nil
 		}
 		if err == nil && header.Typeflag == tar.TypeReg {

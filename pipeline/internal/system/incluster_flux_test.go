@@ -165,7 +165,7 @@ func TestInClusterExternalArtifact(t *testing.T) {
 	}
 
 	c.apply(renderPipelines, c.parse(artifactPipeline("artifacts", "taken", f.repository.URL)))
-	c.reads(renderPipelines, "artifacts", "taken", kstatus.FailedStatus, "Prerig has not made it")
+	c.reads(renderPipelines, "artifacts", "taken", kstatus.FailedStatus, "it was not made for this pipeline")
 	if now, err := c.dynamic.Resource(externalartifact.Resource).Namespace("artifacts").Get(t.Context(), "taken", metav1.GetOptions{}); err != nil || len(now.GetAnnotations()) > 0 {
 		t.Errorf("the object of somebody else is %v: %v", now, err)
 	}
