@@ -242,6 +242,8 @@ func (k *Keeper) Drift(ctx context.Context, ref Ref, digest string) (string, err
 		return "", err
 	case now == nil:
 		return fmt.Sprintf("the ExternalArtifact %s was deleted", ref), nil
+	case now.pipeline == "":
+		return fmt.Sprintf("the ExternalArtifact %s does not say any more that it belongs to Prerig: its label or annotation was changed", ref), nil
 	case now.artifact == nil:
 		return fmt.Sprintf("the ExternalArtifact %s names no artifact any more", ref), nil
 	case now.artifact.Digest != digest:
@@ -273,98 +275,4 @@ func (k *Keeper) Remove(ctx context.Context, ref Ref, pipeline string) (before C
 		return before, false, nil // another has taken it over
 	}
 	return k.currentOf(now), true, k.objects.remove(ctx, ref, now)
-}
-
-// Run removes archives whose time is over, until ctx is done.
-func (k *Keeper) Run(ctx context.Context) {
-	ticker := time.NewTicker(max(k.options.Grace/4, time.Second))
-	defer ticker.Stop()
-	for {
-		k.Tidy(ctx, time.Now())
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
-}
-
-// Tidy looks for archives that are damaged or gone, and removes those that no object has named for as long as Grace, as far as this process knows: after a restart they get as
-// much time again. Where the API server does not answer, nothing is removed.
-func (k *Keeper) Tidy(ctx context.Context, at time.Time) {
-	all, err := k.archives.all()
-	if err != nil {
-		k.options.Log.Warn("artifacts could not be listed", "error", err)
-	}
-	for _, ref := range all {
-		if ctx.Err() != nil {
-			return
-		}
-		if err := k.tidy(ctx, ref, at); err != nil {
-			k.options.Log.Warn("older artifacts stay for now", "artifact", ref, "error", err)
-		}
-	}
-}
-
-func (k *Keeper) tidy(ctx context.Context, ref Ref, at time.Time) error {
-	defer k.lock(ref)()
-	files, err := k.archives.of(ref)
-	if err != nil {
-		return err
-	}
-	now, err := k.objects.get(ctx, ref)
-	if err != nil {
-		return err
-	}
-	current := ""
-	if now != nil && now.artifact != nil && now.pipeline != "" {
-		current = now.artifact.Path
-	}
-	whole := current == ""
-	for _, file := range files {
-		if file.path == current {
-			whole = k.isWhole(file)
-			k.mu.Lock()
-			delete(k.since, file.path)
-			k.mu.Unlock()
-			continue
-		}
-		if k.isOver(file.path, at) {
-			k.drop(file.path)
-		}
-	}
-	if !whole && k.options.Lost != nil {
-		k.options.Log.Warn("the file of an artifact is damaged or gone", "artifact", ref, "pipeline", now.pipeline)
-		k.options.Lost(ctx, now.pipeline)
-	}
-	return nil
-}
-
-// isWhole reports whether an archive is what its name says. One that was read before is read again when its size or time is another.
-func (k *Keeper) isWhole(file kept) bool {
-	k.mu.Lock()
-	known, ok := k.whole[file.path]
-	k.mu.Unlock()
-	if ok && known == file {
-		return true
-	}
-	if k.archives.check(file.path) != nil {
-		return false
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.whole[file.path] = file
-	return true
-}
-
-// isOver notes that nothing names an archive, and reports whether that has been so for as long as Grace.
-func (k *Keeper) isOver(name string, at time.Time) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	first, known := k.since[name]
-	if !known {
-		k.since[name] = at
-		return false
-	}
-	return at.Sub(first) >= k.options.Grace
 }
