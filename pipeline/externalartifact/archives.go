@@ -44,8 +44,15 @@ func openArchives(dir string) (archives, error) {
 // pathOf returns where an archive is kept, and its digest as Flux writes it.
 func pathOf(o Ref, content []byte) (name, digest string) {
 	sum := sha256.Sum256(content)
-	digits := hex.EncodeToString(sum[:])
-	return path.Join(o.Namespace, o.Name, digits+archiveEnding), "sha256:" + digits
+	digest = digestPrefix + hex.EncodeToString(sum[:])
+	return pathFor(o, digest), digest
+}
+
+const digestPrefix = "sha256:"
+
+// pathFor returns where the archive with a digest is kept.
+func pathFor(o Ref, digest string) string {
+	return path.Join(o.Namespace, o.Name, path.Base(strings.TrimPrefix(digest, digestPrefix))+archiveEnding)
 }
 
 // check returns an error where an archive is not what its name says.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"path"
 	"strings"
 	"sync"
 	"time"
@@ -84,8 +83,9 @@ func (k *Keeper) lock(ref Ref) (unlock func()) {
 
 // Current is what an object names now.
 type Current struct {
-	// Digest of the archive, "" where there is none. Archive is it, nil where it is not there whole any more.
+	// Digest of the archive, "" where there is none. Archive is it, nil where it is not there whole any more. Path is its file.
 	Digest  string
+	Path    string
 	Archive []byte
 	// Objects are the identities of what it holds, nil where that is not known without the archive.
 	Objects []string
@@ -102,25 +102,27 @@ func (k *Keeper) Find(ctx context.Context, ref Ref, pipeline string) (Current, e
 	if now.pipeline != pipeline {
 		return Current{Refused: explain("writing", ref, ErrNotOwned)}, nil
 	}
-	return k.currentOf(now), nil
+	return k.currentOf(ref, now), nil
 }
 
-// currentOf reads what an object names.
-func (k *Keeper) currentOf(now *object) (c Current) {
+// currentOf reads what an object names. An archive of another object is none of it, whatever its status says.
+func (k *Keeper) currentOf(ref Ref, now *object) (c Current) {
 	if now == nil || now.artifact == nil {
 		return c
 	}
 	c.Digest = now.artifact.Digest
+	c.Path = pathFor(ref, c.Digest)
 	if list := now.artifact.Metadata[metadataObjects]; list != "" {
 		c.Objects = strings.Split(list, "\n")
 	}
-	if content, err := k.archives.read(now.artifact.Path); err == nil && strings.HasSuffix(c.Digest, ":"+digitsOf(now.artifact.Path)) {
+	if now.artifact.Path != c.Path {
+		return c
+	}
+	if content, err := k.archives.read(c.Path); err == nil {
 		c.Archive = content
 	}
 	return c
 }
-
-func digitsOf(name string) string { return strings.TrimSuffix(path.Base(name), archiveEnding) }
 
 // Wanted is what an object is to name.
 type Wanted struct {
@@ -157,12 +159,11 @@ func (k *Keeper) Put(ctx context.Context, ref Ref, w Wanted) (before Current, di
 	if seen != nil && !mine(seen.pipeline) {
 		return before, "", explain("writing", ref, ErrNotOwned)
 	}
-	before = k.currentOf(seen)
+	before = k.currentOf(ref, seen)
 	name, digest := pathOf(ref, w.Archive)
-	if before.Digest != digest && w.Gate != nil {
-		if err := w.Gate(before); err != nil {
-			return before, "", err
-		}
+	want := k.artifact(name, digest, w)
+	if err := k.askGate(before, seen, want, w); err != nil {
+		return before, "", err
 	}
 	if err := k.archives.write(name, w.Archive); err != nil {
 		return before, "", err
@@ -171,7 +172,6 @@ func (k *Keeper) Put(ctx context.Context, ref Ref, w Wanted) (before Current, di
 	if err != nil {
 		return before, "", err
 	}
-	want := k.artifact(name, digest, w)
 	if !isNamed(now, want) {
 		if err := k.objects.point(ctx, ref, now, want); err != nil {
 			return before, "", err
@@ -181,12 +181,26 @@ func (k *Keeper) Put(ctx context.Context, ref Ref, w Wanted) (before Current, di
 	return before, digest, nil
 }
 
+// askGate asks the gate before anything is written. What is equal deletes nothing, but whether it may be written can have changed.
+func (k *Keeper) askGate(before Current, seen *object, want meta.Artifact, w Wanted) error {
+	if w.Gate == nil {
+		return nil
+	}
+	if before.Digest == want.Digest {
+		if before.Archive != nil && seen.pipeline == w.Pipeline && isNamed(seen, want) {
+			return nil // nothing is written
+		}
+		before.Archive, before.Objects = w.Archive, w.Objects
+	}
+	return w.Gate(before)
+}
+
 // artifact is what an object says of an archive. The revision follows from the content, as Flux looks at a source again when its
 // revision is another one: what Prerig adds can change without the source.
 func (k *Keeper) artifact(name, digest string, w Wanted) meta.Artifact {
 	size := int64(len(w.Archive))
 	a := meta.Artifact{
-		Path: name, URL: k.options.URL + "/" + name, Digest: digest, Revision: "latest@" + digest, Size: &size,
+		Path: name, URL: k.options.URL + "/" + name, Digest: digest, Revision: revisionOf(digest), Size: &size,
 		LastUpdateTime: metav1.NewTime(time.Now().UTC().Truncate(time.Second)), Metadata: map[string]string{},
 	}
 	if list := strings.Join(w.Objects, "\n"); list != "" && len(list) <= maxObjects {
@@ -200,6 +214,8 @@ func (k *Keeper) artifact(name, digest string, w Wanted) meta.Artifact {
 	}
 	return a
 }
+
+func revisionOf(digest string) string { return "latest@" + digest }
 
 // isNamed reports whether an object says of an artifact what it should. The source's revision may be an older one of equal content.
 func isNamed(now *object, want meta.Artifact) bool {
@@ -248,6 +264,8 @@ func (k *Keeper) Drift(ctx context.Context, ref Ref, digest string) (string, err
 		return fmt.Sprintf("the ExternalArtifact %s names no artifact any more", ref), nil
 	case now.artifact.Digest != digest:
 		return fmt.Sprintf("the ExternalArtifact %s was changed to %s", ref, now.artifact.Digest), nil
+	case now.artifact.Path != pathFor(ref, digest) || now.artifact.Revision != revisionOf(digest):
+		return fmt.Sprintf("the ExternalArtifact %s was changed: its path is %s and its revision %s", ref, now.artifact.Path, now.artifact.Revision), nil
 	case now.artifact.URL != k.options.URL+"/"+now.artifact.Path:
 		return fmt.Sprintf("the ExternalArtifact %s names the address %s, which is not that of this daemon", ref, now.artifact.URL), nil
 	case !now.isReady():
@@ -274,5 +292,5 @@ func (k *Keeper) Remove(ctx context.Context, ref Ref, pipeline string) (before C
 	if now.pipeline != pipeline {
 		return before, false, nil // another has taken it over
 	}
-	return k.currentOf(now), true, k.objects.remove(ctx, ref, now)
+	return k.currentOf(ref, now), true, k.objects.remove(ctx, ref, now)
 }

@@ -5,6 +5,7 @@ package externalartifact
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -45,5 +46,68 @@ func TestWhatAnObjectOfAnotherNamesStays(t *testing.T) {
 	}
 	if text, err := k.Drift(t.Context(), web, digest); err != nil || !strings.Contains(text, "belongs to Prerig") {
 		t.Errorf("drift %q %v", text, err)
+	}
+}
+
+// TestAnArchiveOfAnotherObjectIsNotBelieved has the status name the file of another object, and another revision.
+func TestAnArchiveOfAnotherObjectIsNotBelieved(t *testing.T) {
+	k, client := newKeeper(t)
+	_, digest := put(t, k, "one")
+	if _, _, err := k.Put(t.Context(), Ref{"bank", "web"}, Wanted{Pipeline: "bank/web", Archive: []byte("secret")}); err != nil {
+		t.Fatal(err)
+	}
+	_, of := pathOf(Ref{"bank", "web"}, []byte("secret"))
+	for name, artifact := range map[string][3]string{
+		"path":          {pathFor(Ref{"bank", "web"}, of), digest, revisionOf(digest)},
+		"path, digest":  {pathFor(Ref{"bank", "web"}, of), of, revisionOf(digest)},
+		"another name":  {"shop/web/../../" + pathFor(Ref{"bank", "web"}, of), of, revisionOf(of)},
+		"its revision":  {pathFor(web, digest), digest, "latest@sha256:0"},
+		"an odd digest": {pathFor(web, digest), "sha256:../" + digest[len(digestPrefix):], revisionOf(digest)},
+	} {
+		modify(t, client, func(o *unstructured.Unstructured) {
+			at := o.Object["status"].(map[string]any)["artifact"].(map[string]any)
+			at["path"], at["url"], at["digest"], at["revision"] = artifact[0], k.options.URL+"/"+artifact[0], artifact[1], artifact[2]
+		})
+		if now, err := k.Find(t.Context(), web, "shop/web"); err != nil || string(now.Archive) == "secret" {
+			t.Errorf("%s: found %q %v", name, now.Archive, err)
+		}
+		if text, err := k.Drift(t.Context(), web, digest); err != nil || text == "" {
+			t.Errorf("%s: drift %q %v", name, text, err)
+		}
+	}
+}
+
+// TestNothingEqualIsWrittenWithoutTheGate asks before a file is brought back and before an object is, and not where all is there.
+func TestNothingEqualIsWrittenWithoutTheGate(t *testing.T) {
+	k, client := newKeeper(t)
+	put(t, k, "one")
+	closed := errors.New("on hold")
+	asked := func() error {
+		_, _, err := k.Put(t.Context(), web, Wanted{Pipeline: "shop/web", Archive: []byte("one"), Objects: []string{"v1 ConfigMap shop/one"}, Gate: func(now Current) error {
+			if len(now.Objects) != 1 || string(now.Archive) != "one" {
+				t.Errorf("the gate is told of %+v", now)
+			}
+			return closed
+		}})
+		return err
+	}
+	if err := asked(); err != nil {
+		t.Errorf("where nothing is to be written: %v", err)
+	}
+	modify(t, client, func(o *unstructured.Unstructured) {
+		o.Object["status"].(map[string]any)["artifact"].(map[string]any)["url"] = "http://elsewhere.example/"
+	})
+	if err := asked(); !errors.Is(err, closed) {
+		t.Errorf("for the object: %v", err)
+	}
+	path, _ := pathOf(web, []byte("one"))
+	if err := k.archives.remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := asked(); !errors.Is(err, closed) {
+		t.Errorf("for the file: %v", err)
+	}
+	if files, err := k.archives.of(web); err != nil || len(files) > 0 {
+		t.Errorf("there are %v %v", files, err)
 	}
 }

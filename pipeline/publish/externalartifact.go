@@ -70,7 +70,10 @@ func (e *externalTarget) Publish(ctx context.Context, c Change) (Receipt, error)
 				if gate == nil {
 					return nil
 				}
-				published := objectsOf(now)
+				published, err := objectsOf(e.ref, now)
+				if err != nil {
+					return err
+				}
 				return gate(len(published), deletedObjects(published, objectIDs(c.Objects)))
 			},
 		}
@@ -80,10 +83,7 @@ func (e *externalTarget) Publish(ctx context.Context, c Change) (Receipt, error)
 		}
 		receipt := Receipt{Revision: digest, Changed: before.Digest != digest, Files: c.Files}
 		if receipt.Changed {
-			old, err := unpack(before.Archive)
-			if before.Digest != "" && before.Archive == nil {
-				err = errors.New("the archive that was there before is not there any more")
-			}
+			old, err := filesOf(e.ref, before)
 			if receipt.Problem = err; err == nil {
 				receipt.compare(old)
 			}
@@ -108,16 +108,34 @@ func (notOwnedError) Is(target error) bool { return target == ErrNotOwned }
 // Unwrap returns what it is about.
 func (e notOwnedError) Unwrap() error { return e.error }
 
-// objectsOf returns the identities of what an artifact holds, as far as they are known.
-func objectsOf(now externalartifact.Current) []string {
+// objectsOf returns the identities of what an artifact holds. Where they cannot be known it is an error: what is taken for nothing would
+// open the gates that look at what is deleted.
+func objectsOf(ref externalartifact.Ref, now externalartifact.Current) ([]string, error) {
 	if now.Objects != nil {
-		return now.Objects
+		return now.Objects, nil
 	}
-	files, err := unpack(now.Archive)
+	files, err := filesOf(ref, now)
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	return objectIdentities(files)
+	return objectIdentities(files), nil
+}
+
+// filesOf returns the files of an artifact.
+func filesOf(ref externalartifact.Ref, now externalartifact.Current) (map[string][]byte, error) {
+	var err error
+	if now.Digest != "" && now.Archive == nil {
+		err = errors.New("its file in the state directory is damaged or gone")
+	}
+	var files map[string][]byte
+	if err == nil {
+		files, err = unpack(now.Archive)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading what ExternalArtifact %s holds: %w; bring the file %s back, or delete the object: the next run makes both anew, "+
+			"as if nothing had been published", ref, err, now.Path)
+	}
+	return files, nil
 }
 
 // unpack reads the files of an archive of ours. There is none of nothing.
@@ -153,8 +171,12 @@ func (e *externalTarget) Current(ctx context.Context, pipeline string, _ map[str
 	if now.Refused != nil {
 		return Holding{Refused: now.Refused}, nil
 	}
-	files, err := unpack(now.Archive)
-	return Holding{Files: files, Objects: objectsOf(now)}, err
+	files, err := filesOf(e.ref, now)
+	if err != nil {
+		return Holding{}, err
+	}
+	objects, err := objectsOf(e.ref, now)
+	return Holding{Files: files, Objects: objects}, err
 }
 
 // Drift implements Interface.
@@ -177,9 +199,11 @@ func (e *externalTarget) Remove(ctx context.Context, c Change) (Receipt, error) 
 		if err != nil || !found {
 			return Receipt{}, err
 		}
-		old, err := unpack(before.Archive)
+		old, err := filesOf(e.ref, before)
 		receipt := Receipt{Changed: true, Problem: err}
-		receipt.compare(old)
+		if err == nil {
+			receipt.compare(old)
+		}
 		return receipt, nil
 	})
 }

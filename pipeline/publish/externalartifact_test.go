@@ -6,14 +6,17 @@ package publish_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
@@ -135,5 +138,62 @@ func TestExternalArtifactOfAnother(t *testing.T) {
 	targets.Artifacts = nil
 	if _, err := targets.Open(ctx, "shop", toArtifact); !errors.Is(err, publish.ErrNoArtifacts) {
 		t.Errorf("a process that serves none says %v", err)
+	}
+}
+
+// TestExternalArtifactThatIsNotKnown has neither the file nor the list of its objects: what would be deleted cannot be said.
+func TestExternalArtifactThatIsNotKnown(t *testing.T) {
+	for name, damage := range map[string]func(dir string) error{
+		"gone": func(dir string) error { return os.RemoveAll(filepath.Join(dir, "shop")) },
+		"damaged": func(dir string) error {
+			files, err := filepath.Glob(filepath.Join(dir, "shop/shop/*.tar.gz"))
+			if err != nil || len(files) != 1 {
+				return fmt.Errorf("there are %q: %w", files, err)
+			}
+			return os.WriteFile(files[0], []byte("odd"), 0o600)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			target, _, client, dir := openArtifact(t)
+			first := change(t, "shop", "", configMap("a", "1"), configMap("b", "1"))
+			if _, err := target.Publish(ctx, first); err != nil {
+				t.Fatal(err)
+			}
+			at := client.Resource(externalartifact.Resource).Namespace("shop")
+			o, err := at.Get(ctx, "shop", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			unstructured.RemoveNestedField(o.Object, "status", "artifact", "metadata")
+			if _, err := at.Update(ctx, o, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if err := damage(dir); err != nil {
+				t.Fatal(err)
+			}
+			c := change(t, "shop", "", configMap("c", "1"))
+			c.Gate = func(published int, deleted []string) error {
+				t.Errorf("the gate is told of %d objects and %q", published, deleted)
+				return nil
+			}
+			if _, err := target.Publish(ctx, c); err == nil || !strings.Contains(err.Error(), "delete the object") {
+				t.Errorf("publishing something else gave %v", err)
+			}
+			if held, err := target.Current(ctx, "shop", nil); err == nil {
+				t.Errorf("it holds %+v", held)
+			}
+			if again, err := target.Publish(ctx, first); err != nil || again.Problem != nil {
+				t.Errorf("the same gave %+v, %v", again, err)
+			}
+			if held, err := target.Current(ctx, "shop", nil); err != nil || len(held.Objects) != 2 {
+				t.Errorf("it holds %+v, %v", held, err)
+			}
+			if err := damage(dir); err != nil {
+				t.Fatal(err)
+			}
+			if removed, err := target.Remove(ctx, publish.Change{Pipeline: "shop"}); err != nil || removed.Problem == nil {
+				t.Errorf("removing gave %+v, %v", removed, err)
+			}
+		})
 	}
 }
