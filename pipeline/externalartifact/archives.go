@@ -83,9 +83,10 @@ func (a archives) read(name string) ([]byte, error) {
 // write keeps an archive. What is under the name afterwards is whole, also where this process or the machine is killed.
 func (a archives) write(name string, content []byte) (err error) {
 	if a.check(name) == nil {
+		a.touch(name)
 		return nil
 	}
-	if err := a.root.MkdirAll(path.Dir(name), 0o700); err != nil {
+	if err := a.makeDir(path.Dir(name)); err != nil {
 		return fmt.Errorf("keeping the artifact: %w", err)
 	}
 	unfinished := path.Join(path.Dir(name), unfinishedPrefix+path.Base(name))
@@ -107,6 +108,20 @@ func (a archives) write(name string, content []byte) (err error) {
 		return err
 	}
 	return a.syncDir(path.Dir(name))
+}
+
+// makeDir makes the directory of an object, and has it outlive the machine.
+func (a archives) makeDir(name string) error {
+	if err := a.root.MkdirAll(name, 0o700); err != nil {
+		return err
+	}
+	return errors.Join(a.syncDir("."), a.syncDir(path.Dir(name)))
+}
+
+// touch makes an archive the newest of its object. Where that fails it only looks older than it is.
+func (a archives) touch(name string) {
+	now := time.Now()
+	_ = a.root.Chtimes(name, now, now)
 }
 
 // syncDir has the names in a directory outlive the machine.

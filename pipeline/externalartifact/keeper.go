@@ -168,6 +168,7 @@ func (k *Keeper) Put(ctx context.Context, ref Ref, w Wanted) (before Current, di
 	if err := k.archives.write(name, w.Archive); err != nil {
 		return before, "", err
 	}
+	k.isNamedNow(name)
 	now, err := k.objects.own(ctx, ref, w.Pipeline, mine)
 	if err != nil {
 		return before, "", err
@@ -176,6 +177,10 @@ func (k *Keeper) Put(ctx context.Context, ref Ref, w Wanted) (before Current, di
 		if err := k.objects.point(ctx, ref, now, want); err != nil {
 			return before, "", err
 		}
+	}
+	if before.Archive != nil && before.Path != name {
+		k.archives.touch(before.Path) // Flux may be about to take it: its time begins now
+		k.isNamedNow(before.Path)
 	}
 	k.forgetOldest(ref, name)
 	return before, digest, nil

@@ -57,9 +57,7 @@ func (k *Keeper) tidy(ctx context.Context, ref Ref, at time.Time) error {
 	for _, file := range files {
 		if file.path == current {
 			whole = k.isWhole(file)
-			k.mu.Lock()
-			delete(k.since, file.path)
-			k.mu.Unlock()
+			k.isNamedNow(file.path)
 			continue
 		}
 		if k.isOver(file.path, at) {
@@ -88,6 +86,13 @@ func (k *Keeper) isWhole(file kept) bool {
 	defer k.mu.Unlock()
 	k.whole[file.path] = file
 	return true
+}
+
+// isNamedNow has the time of an archive begin anew.
+func (k *Keeper) isNamedNow(name string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.since, name)
 }
 
 // isOver notes that nothing names an archive, and reports whether that has been so for as long as Grace.

@@ -111,3 +111,40 @@ func TestNothingEqualIsWrittenWithoutTheGate(t *testing.T) {
 		t.Errorf("there are %v %v", files, err)
 	}
 }
+
+// TestTheArchiveBeforeHasItsTime goes back to an old archive and away from it: its time begins when the object names another, not when
+// it was last seen to be older.
+func TestTheArchiveBeforeHasItsTime(t *testing.T) {
+	k, _ := newKeeper(t)
+	put(t, k, "one")
+	put(t, k, "two")
+	start := time.Now()
+	k.Tidy(t.Context(), start) // one is unnamed from here
+	put(t, k, "one")
+	put(t, k, "two")
+	k.Tidy(t.Context(), start.Add(time.Hour))
+	path, _ := pathOf(web, []byte("one"))
+	if code, _ := get(k, http.MethodGet, "/"+path); code != http.StatusOK {
+		t.Errorf("the archive that was named a moment ago is answered with %d", code)
+	}
+}
+
+// TestTheArchiveBeforeIsNotTheOldest brings an old archive back among younger ones, and has more come.
+func TestTheArchiveBeforeIsNotTheOldest(t *testing.T) {
+	k, _ := newKeeper(t)
+	contents := []string{"one", "a", "b", "c", "d", "e"}
+	for i, content := range contents {
+		put(t, k, content)
+		path, _ := pathOf(web, []byte(content))
+		at := time.Now().Add(time.Duration(i-len(contents)) * time.Hour)
+		if err := k.archives.root.Chtimes(path, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(t, k, "one")
+	put(t, k, "f")
+	path, _ := pathOf(web, []byte("one"))
+	if code, _ := get(k, http.MethodGet, "/"+path); code != http.StatusOK {
+		t.Errorf("the archive that was named a moment ago is answered with %d", code)
+	}
+}
