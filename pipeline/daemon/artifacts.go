@@ -7,9 +7,11 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/externalartifact"
 	"github.com/prerig/prerig/pipeline/kubernetes"
 	"github.com/prerig/prerig/pipeline/queue"
@@ -32,9 +34,17 @@ func (p *components) openArtifacts() (err error) {
 	return err
 }
 
-// publishAgain has a pipeline run whose published file is not there any more.
-func (p *components) publishAgain(ctx context.Context, pipeline string) {
-	cause := newCause("the file of its ExternalArtifact is damaged or gone")
+// publishAgain has a pipeline run whose published file is not there any more, where it publishes to that object: anybody who may write
+// the object can name any pipeline in it.
+func (p *components) publishAgain(ctx context.Context, ref externalartifact.Ref, pipeline string) {
+	entry, ok := p.catalog.Get(pipeline)
+	if !ok || entry.Pipeline == nil || !slices.ContainsFunc(entry.Pipeline.Spec.Publish, func(to v1alpha1.Publish) bool {
+		e := to.ExternalArtifact
+		return e != nil && e.Namespace == ref.Namespace && e.Name == ref.Name
+	}) {
+		return
+	}
+	cause := newCause("the file of its ExternalArtifact is damaged or gone, or its URL is another")
 	again := queue.Job{Pipeline: pipeline, Cause: cause.ID, Reason: cause.Reason, Since: cause.Since, Force: true}
 	if err := p.queue.Request(ctx, again); err != nil {
 		p.o.Log.Warn("a pipeline whose file is gone could not be asked to run", "pipeline", pipeline, "error", err)

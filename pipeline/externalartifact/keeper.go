@@ -34,8 +34,9 @@ type Options struct {
 	Grace time.Duration
 	// Client is the way to the cluster.
 	Client dynamic.Interface
-	// Lost is called with the pipeline of an object whose archive is damaged or gone, each time that it is found so. It may be nil.
-	Lost func(ctx context.Context, pipeline string)
+	// Lost is called with an object whose archive is damaged or gone, or whose URL is not that of this Keeper, and its pipeline of the
+	// same namespace: when it is found so, and with a growing delay while it is. It may be nil.
+	Lost func(ctx context.Context, ref Ref, pipeline string)
 	// Log is told of what could not be tidied up.
 	Log *slog.Logger
 }
@@ -50,6 +51,7 @@ type Keeper struct {
 	locks map[Ref]*sync.Mutex
 	since map[string]time.Time // when an archive was first seen to be named by nothing
 	whole map[string]kept      // archives that were read and found to be whole
+	lost  map[Ref]backoff      // objects that Lost was called for
 }
 
 // Open returns a keeper.
@@ -62,7 +64,7 @@ func Open(o Options) (*Keeper, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	o.URL = strings.TrimRight(o.URL, "/")
-	return &Keeper{options: o, archives: all, objects: objects{o.Client}, locks: map[Ref]*sync.Mutex{}, since: map[string]time.Time{}, whole: map[string]kept{}}, nil
+	return &Keeper{options: o, archives: all, objects: objects{o.Client}, locks: map[Ref]*sync.Mutex{}, since: map[string]time.Time{}, whole: map[string]kept{}, lost: map[Ref]backoff{}}, nil
 }
 
 // Close lets go of the directory.
@@ -164,6 +166,11 @@ func (k *Keeper) Put(ctx context.Context, ref Ref, w Wanted) (before Current, di
 	want := k.artifact(name, digest, w)
 	if err := k.askGate(before, seen, want, w); err != nil {
 		return before, "", err
+	}
+	if before.Digest != digest {
+		if err := k.hasRoom(ref.Namespace, int64(len(w.Archive))); err != nil {
+			return before, "", err
+		}
 	}
 	if err := k.archives.write(name, w.Archive); err != nil {
 		return before, "", err
@@ -290,7 +297,7 @@ func (k *Keeper) Drift(ctx context.Context, ref Ref, digest string) (string, err
 // over.
 func (k *Keeper) Remove(ctx context.Context, ref Ref, pipeline string) (before Current, found bool, err error) {
 	defer k.lock(ref)()
-	now, err := k.objects.get(ctx, ref)
+	now, err := k.objects.find(ctx, ref)
 	if err != nil || now == nil {
 		return before, false, err
 	}

@@ -156,7 +156,7 @@ func TestDamageIsSeenAndMended(t *testing.T) {
 				t.Errorf("drift %q %v", text, err)
 			}
 			var lost []string
-			k.options.Lost = func(_ context.Context, pipeline string) { lost = append(lost, pipeline) }
+			k.options.Lost = func(_ context.Context, _ Ref, pipeline string) { lost = append(lost, pipeline) }
 			k.Tidy(t.Context(), time.Now())
 			if len(lost) != 1 || lost[0] != "shop/web" {
 				t.Errorf("lost are %q", lost)
@@ -296,7 +296,7 @@ func TestRemoved(t *testing.T) {
 		t.Fatalf("removed %+v %v %v", before, found, err)
 	}
 	path, digest := pathOf(web, []byte("one"))
-	k.options.Lost = func(context.Context, string) { t.Error("what was removed is said to be lost") }
+	k.options.Lost = func(context.Context, Ref, string) { t.Error("what was removed is said to be lost") }
 	if text, _ := k.Drift(t.Context(), web, digest); !strings.Contains(text, "was deleted") {
 		t.Errorf("drift %q", text)
 	}

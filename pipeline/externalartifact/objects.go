@@ -80,6 +80,15 @@ func (o objects) get(ctx context.Context, ref Ref) (*object, error) {
 	return parse(raw)
 }
 
+// find returns an object as get does, and nil also where the cluster has no such kind any more.
+func (o objects) find(ctx context.Context, ref Ref) (*object, error) {
+	now, err := o.get(ctx, ref)
+	if errors.Is(err, ErrNoKind) {
+		return nil, nil
+	}
+	return now, err
+}
+
 func parse(raw *unstructured.Unstructured) (*object, error) {
 	found := &object{raw: raw, pipeline: raw.GetAnnotations()[PipelineAnnotation]}
 	if raw.GetLabels()[managedByLabel] != managedBy {

@@ -5,7 +5,11 @@ package externalartifact
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
+
+	"github.com/prerig/prerig/pipeline/disk"
 )
 
 // Run removes archives whose time is over, until ctx is done.
@@ -45,7 +49,7 @@ func (k *Keeper) tidy(ctx context.Context, ref Ref, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	now, err := k.objects.get(ctx, ref)
+	now, err := k.objects.find(ctx, ref)
 	if err != nil {
 		return err
 	}
@@ -64,9 +68,72 @@ func (k *Keeper) tidy(ctx context.Context, ref Ref, at time.Time) error {
 			k.drop(file.path)
 		}
 	}
-	if !whole && now.pipeline != "" && k.options.Lost != nil {
-		k.options.Log.Warn("the file of an artifact is damaged or gone", "artifact", ref, "pipeline", now.pipeline)
-		k.options.Lost(ctx, now.pipeline)
+	if now != nil && now.artifact != nil && now.artifact.URL != k.options.URL+"/"+current {
+		whole = false // artifacts.url was changed
+	}
+	k.askFor(ctx, ref, now, whole, at)
+	return nil
+}
+
+// backoff says when Lost may be called again.
+type backoff struct {
+	next  time.Time
+	delay time.Duration
+}
+
+// longestDelay bounds the time between two calls of Lost for an object.
+const longestDelay = 6 * time.Hour
+
+// askFor calls Lost for an object that is not whole. Its annotation is believed about pipelines of its own namespace only.
+func (k *Keeper) askFor(ctx context.Context, ref Ref, now *object, whole bool, at time.Time) {
+	k.mu.Lock()
+	last := k.lost[ref]
+	if whole {
+		delete(k.lost, ref)
+	}
+	k.mu.Unlock()
+	if whole || k.options.Lost == nil || !strings.HasPrefix(now.pipeline, ref.Namespace+"/") || at.Before(last.next) {
+		return
+	}
+	last.delay = min(max(2*last.delay, k.options.Grace), longestDelay)
+	last.next = at.Add(last.delay)
+	k.mu.Lock()
+	k.lost[ref] = last
+	k.mu.Unlock()
+	k.options.Log.Warn("the file of an artifact is damaged or gone, or its URL is another", "artifact", ref, "pipeline", now.pipeline)
+	k.options.Lost(ctx, ref, now.pipeline)
+}
+
+// maxNamespace bounds the archives of a namespace, in bytes.
+const maxNamespace = 1 << 30
+
+// hasRoom returns why an archive cannot be kept.
+func (k *Keeper) hasRoom(namespace string, size int64) error {
+	if space, err := disk.Of(k.options.Dir); err == nil { // else a write says more
+		if err := space.Problem(); err != nil {
+			return fmt.Errorf("keeping the artifact: %w", err)
+		}
+	}
+	all, err := k.archives.all()
+	if err != nil {
+		return fmt.Errorf("keeping the artifact: %w", err)
+	}
+	sum := size
+	for _, ref := range all {
+		if ref.Namespace != namespace {
+			continue
+		}
+		files, err := k.archives.of(ref)
+		if err != nil {
+			return fmt.Errorf("keeping the artifact: %w", err)
+		}
+		for _, file := range files {
+			sum += file.size
+		}
+	}
+	if sum > maxNamespace {
+		return fmt.Errorf("keeping the artifact: the archives of namespace %s would be %d bytes, more than %d; delete ExternalArtifacts there that "+
+			"nothing uses: their files go after artifacts.keep", namespace, sum, maxNamespace)
 	}
 	return nil
 }

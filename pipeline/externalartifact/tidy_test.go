@@ -7,13 +7,19 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 // modify changes the object as somebody with kubectl would.
@@ -35,7 +41,7 @@ func TestWhatAnObjectOfAnotherNamesStays(t *testing.T) {
 	k, client := newKeeper(t)
 	_, digest := put(t, k, "one")
 	modify(t, client, func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{managedByLabel: "Helm"}) })
-	k.options.Lost = func(_ context.Context, pipeline string) {
+	k.options.Lost = func(_ context.Context, _ Ref, pipeline string) {
 		t.Errorf("the pipeline %q is asked to publish again", pipeline)
 	}
 	start := time.Now()
@@ -146,5 +152,73 @@ func TestTheArchiveBeforeIsNotTheOldest(t *testing.T) {
 	path, _ := pathOf(web, []byte("one"))
 	if code, _ := get(k, http.MethodGet, "/"+path); code != http.StatusOK {
 		t.Errorf("the archive that was named a moment ago is answered with %d", code)
+	}
+}
+
+// TestAnotherAddressIsLost has the daemon start with another artifacts.url: it asks once, and again later.
+func TestAnotherAddressIsLost(t *testing.T) {
+	k, client := newKeeper(t)
+	put(t, k, "one")
+	k.options.URL = "http://moved.example"
+	asked := 0
+	k.options.Lost = func(_ context.Context, ref Ref, pipeline string) {
+		if asked++; ref != web || pipeline != "shop/web" {
+			t.Errorf("lost are %s and %q", ref, pipeline)
+		}
+	}
+	start := time.Now()
+	for range 3 {
+		k.Tidy(t.Context(), start)
+	}
+	if asked != 1 {
+		t.Errorf("asked %d times", asked)
+	}
+	if k.Tidy(t.Context(), start.Add(time.Hour)); asked != 2 {
+		t.Errorf("asked %d times", asked)
+	}
+	put(t, k, "one")
+	if k.Tidy(t.Context(), start.Add(24*time.Hour)); asked != 2 {
+		t.Errorf("what is mended is asked for")
+	}
+	k.options.URL = "http://again.example"
+	modify(t, client, func(o *unstructured.Unstructured) {
+		o.SetAnnotations(map[string]string{PipelineAnnotation: "bank/web"})
+	})
+	if k.Tidy(t.Context(), start.Add(48*time.Hour)); asked != 2 {
+		t.Errorf("a pipeline of another namespace is asked for")
+	}
+}
+
+// TestANamespaceHasItsRoom has one namespace keep more than it may; another is not concerned.
+func TestANamespaceHasItsRoom(t *testing.T) {
+	k, _ := newKeeper(t)
+	put(t, k, "one")
+	path, _ := pathOf(web, []byte("one"))
+	if err := os.Truncate(filepath.Join(k.options.Dir, path), maxNamespace); err != nil {
+		t.Skip(err) // a file system without sparse files
+	}
+	if _, _, err := k.Put(t.Context(), Ref{"shop", "other"}, Wanted{Pipeline: "shop/other", Archive: []byte("two")}); err == nil || !strings.Contains(err.Error(), "namespace shop") {
+		t.Errorf("got %v", err)
+	}
+	if _, _, err := k.Put(t.Context(), Ref{"bank", "web"}, Wanted{Pipeline: "bank/web", Archive: []byte("two")}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRemovingWithoutFlux ends where the cluster has no such kind any more.
+func TestRemovingWithoutFlux(t *testing.T) {
+	k, client := newKeeper(t)
+	put(t, k, "one")
+	gone := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound,
+		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: metav1.CauseTypeUnexpectedServerResponse}}}}}
+	client.PrependReactor("get", "externalartifacts", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, gone })
+	if _, found, err := k.Remove(t.Context(), web, "shop/web"); found || err != nil {
+		t.Errorf("removing: %v %v", found, err)
+	}
+	start := time.Now()
+	k.Tidy(t.Context(), start)
+	k.Tidy(t.Context(), start.Add(time.Hour))
+	if files, err := k.archives.of(web); err != nil || len(files) > 0 {
+		t.Errorf("left are %v %v", files, err)
 	}
 }
