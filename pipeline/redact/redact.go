@@ -21,9 +21,9 @@ const (
 )
 
 // Pair returns two versions of a file of manifests with the same lines, in which the values of Secrets are hidden. What cannot be read
-// as manifests and says Secret somewhere is hidden as a whole.
+// as manifests and may say Secret somewhere is hidden as a whole.
 func Pair(old, now []byte) (oldShown, nowShown []byte) {
-	if !bytes.Contains(old, []byte("Secret")) && !bytes.Contains(now, []byte("Secret")) {
+	if !maySaySecret(old) && !maySaySecret(now) {
 		return old, now
 	}
 	before, after := readFile(old), readFile(now)
@@ -42,6 +42,14 @@ type file struct {
 // Most documents with the letters name something like imagePullSecrets, and need not be decoded.
 var kindRule = regexp.MustCompile(`(?:^|[^0-9A-Za-z])Secret(?:$|[^0-9A-Za-z])`)
 
+// encodedRule finds where a value may say Secret in other letters than these: by numbers of characters, over lines that a backslash joins,
+// in base64 with the tag of binary data, which % can write otherwise, or in another encoding than UTF-8.
+var encodedRule = regexp.MustCompile(`\\(?:[xuU]|[^ -~])|binary|!\S*%|(?m:^%TAG)|\x00`)
+
+func maySaySecret(text []byte) bool {
+	return bytes.Contains(text, []byte("Secret")) || encodedRule.Match(text)
+}
+
 type document struct {
 	text   []byte
 	secret string // its name, "" for what is no Secret
@@ -56,7 +64,7 @@ func readFile(text []byte) file {
 	}
 	for _, one := range parsed.Docs {
 		d := document{text: one.Raw()}
-		if kindRule.Match(d.text) {
+		if kindRule.Match(d.text) || encodedRule.Match(d.text) {
 			d.secret = f.noteSecret(one)
 		}
 		f.documents = append(f.documents, d)

@@ -115,7 +115,32 @@ func TestOnlyTheWordIsAKind(t *testing.T) {
 			t.Errorf("kind %s:\n%s", kind, shown)
 		}
 	}
-	for _, text := range []string{"kind: Pod\nspec: {imagePullSecrets: [{name: a}]}\n", "kind: SecretStore\ndata: {a: b}\n", "kind: Secrets\ndata: {a: b}\n"} {
+	for _, text := range []string{
+		`kind: "\x53ecret"` + "\nstringData:\n  key: canary\n",
+		`kind: "Secr\u0065t"` + "\nstringData:\n  key: canary\n",
+		`kind: "\U00000053ecret"` + "\nstringData:\n  key: canary\n",
+		"kind: \"Sec\\\n  ret\"\nstringData:\n  key: canary\n",
+		"kind: \"Sec\\\r\n  ret\"\nstringData:\n  key: canary\n",
+		"kind: !!binary U2VjcmV0\nstringData:\n  key: canary\n",
+		"kind: !<tag:yaml.org,2002:binary> U2VjcmV0\nstringData:\n  key: canary\n",
+		"kind: !!b%69nary U2VjcmV0\nstringData:\n  key: canary\n",
+		"%TAG !a! tag:yaml.org,2002:bi\n---\nkind: !a!nary U2VjcmV0\nstringData:\n  key: canary\n",
+		`{"kind":"Secr\u0065t","stringData":{"key":"canary"}}`,
+		`{"k\u0069nd":"\u0053ecret","stringData":{"key":"canary"}}`,
+		`{"kind":"List","items":[{"kind":"Secr\u0065t","stringData":{"key":"canary"}}]}`,
+		"a: 1\n---\nkind: \"Secr\\u0065t\"\nstringData:\n  key: canary\n",
+		"\xff\xfe" + strings.Join(strings.Split("kind: Secret\nstringData:\n  key: canary\n", ""), "\x00") + "\x00",
+	} {
+		for _, other := range []string{"", text, strings.ReplaceAll(text, "canary", "other")} {
+			was, now := redact.Pair([]byte(text), []byte(other))
+			then, is := redact.Pair([]byte(other), []byte(text))
+			if all := strings.ReplaceAll(string(was)+string(now)+string(then)+string(is), "\x00", ""); strings.Contains(all, "canary") {
+				t.Errorf("%q:\n%s", text, all)
+			}
+		}
+	}
+	for _, text := range []string{"kind: Pod\nspec: {imagePullSecrets: [{name: a}]}\n", "kind: SecretStore\ndata: {a: b}\n", "kind: Secrets\ndata: {a: b}\n",
+		`kind: "S\x65cretStore"` + "\ndata: {a: b}\n", "kind: ConfigMap\ndata: {a: \"\\u0053ecret\"}\nbinaryData: {a: U2VjcmV0}\n"} {
 		if shown, _ := redact.Pair([]byte(text), nil); string(shown) != text {
 			t.Errorf("got\n%s", shown)
 		}
