@@ -74,7 +74,10 @@ func (q *Queue) tryLock(ctx context.Context, name string) (*heldLock, bool, erro
 		if err := ctx.Err(); err != nil {
 			return nil, false, fmt.Errorf("locking %s: %w", name, err)
 		}
-		h, ok := q.local.take(name)
+		h, ok, err := q.local.take(name)
+		if err != nil {
+			return nil, false, fmt.Errorf("locking %s: %w", name, err)
+		}
 		return h, ok, nil
 	}
 	h := &heldLock{began: time.Now(), valid: q.opts.AckWait * 9 / 10}
