@@ -29,7 +29,7 @@ func (q *Queue) isKnownEvent(ctx context.Context, id string) bool {
 // nothing else, so that its failure is not the event's.
 func (q *Queue) rememberEvent(ctx context.Context, id string) {
 	err := q.retryStep(ctx, func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, lookFor)
+		ctx, cancel := context.WithTimeout(ctx, q.lookTimeout())
 		defer cancel()
 		_, err := q.seen.Create(ctx, subjectToken(id), nil)
 		return err

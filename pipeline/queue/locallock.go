@@ -4,6 +4,7 @@
 package queue
 
 import (
+	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,12 +21,18 @@ type localLocks struct {
 
 func newLocalLocks() *localLocks { return &localLocks{held: map[string]bool{}} }
 
+// errClosed is of a queue that was closed: another one may have its directory, and its locks.
+var errClosed = errors.New("the queue is closed")
+
 // take gives false where the lock is taken.
-func (l *localLocks) take(name string) (*heldLock, bool) {
+func (l *localLocks) take(name string) (*heldLock, bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.closed.Load() {
+		return nil, false, errClosed
+	}
 	if l.held[name] {
-		return nil, false
+		return nil, false, nil
 	}
 	l.held[name] = true
 	h := &heldLock{local: l}
@@ -37,7 +44,7 @@ func (l *localLocks) take(name string) (*heldLock, bool) {
 		defer l.mu.Unlock()
 		delete(l.held, name)
 	}
-	return h, true
+	return h, true, nil
 }
 
 // has reports whether a lock is held whose name begins with a prefix.

@@ -5,6 +5,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -61,6 +62,17 @@ func TestLocksOfAnEmbeddedServer(t *testing.T) {
 		t.Error("the next queue may have the lock, and the holder does not know")
 	}
 	unlock()
+	for _, name := range []string{"y", "z"} {
+		if unlock, ok, err := q.TryLock(t.Context(), name); unlock != nil || ok || !errors.Is(err, errClosed) {
+			t.Errorf("a lock of a closed queue: %t, %v", ok, err)
+		}
+		if held, unlock, ok, err := q.TryLead(t.Context(), name); held != nil || unlock != nil || ok || !errors.Is(err, errClosed) {
+			t.Errorf("a lead of a closed queue: %t, %v", ok, err)
+		}
+		if unlock, err := q.Lock(t.Context(), name); unlock != nil || !errors.Is(err, errClosed) {
+			t.Errorf("a lock of a closed queue, waited for: %v", err)
+		}
+	}
 }
 
 // TestAJobThatRunsIsAWorker, also where its lock is not stored.

@@ -38,6 +38,7 @@ type Table struct {
 // stateLook is one question how far the state is, for all who want to know that before it is asked.
 type stateLook struct {
 	done chan struct{}
+	many int // who wait for it; lookMu guards it
 	info *jetstream.StreamInfo
 	err  error
 }
@@ -189,6 +190,7 @@ func (t *Table) lookAtState(ctx context.Context) (*jetstream.StreamInfo, error) 
 		t.next = look
 		go t.doLook(context.WithoutCancel(ctx), look)
 	}
+	look.many++
 	t.lookMu.Unlock()
 	select {
 	case <-look.done:
@@ -206,7 +208,7 @@ func (t *Table) doLook(ctx context.Context, look *stateLook) {
 	t.next = nil // who comes from here on wants to know of what may be saved after it was asked
 	t.lookMu.Unlock()
 	look.err = t.q.retryStep(ctx, func(ctx context.Context) (err error) {
-		ctx, cancel := context.WithTimeout(ctx, lookFor)
+		ctx, cancel := context.WithTimeout(ctx, t.q.lookTimeout())
 		defer cancel()
 		look.info, err = t.q.stateStream.Info(ctx)
 		return err

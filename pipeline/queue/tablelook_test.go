@@ -7,11 +7,29 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/prerig/prerig/pipeline/internal/statetest"
 )
+
+// countedLooks counts how often it is asked how far the state is, and for how long each may take.
+type countedLooks struct {
+	jetstream.Stream
+	looks    atomic.Int64
+	shortest atomic.Int64 // nanoseconds that one was to be waited for
+}
+
+func (c *countedLooks) Info(ctx context.Context, opts ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error) {
+	c.looks.Add(1)
+	if deadline, ok := ctx.Deadline(); ok {
+		c.shortest.Store(int64(time.Until(deadline)))
+	}
+	return c.Stream.Info(ctx, opts...)
+}
 
 // TestALookIsSharedByThoseWhoComeBeforeIt, and nobody is told what was asked before he came.
 func TestALookIsSharedByThoseWhoComeBeforeIt(t *testing.T) {
@@ -21,18 +39,23 @@ func TestALookIsSharedByThoseWhoComeBeforeIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	counted := &countedLooks{Stream: q.stateStream}
+	q.stateStream = counted
 	table.looking.Lock() // as while somebody asks
 	synced := make(chan error, 100)
 	for range cap(synced) {
 		go func() { synced <- table.Sync(t.Context()) }()
 	}
-	var first *stateLook
-	for deadline := time.Now().Add(3 * time.Minute); first == nil; time.Sleep(time.Millisecond) {
+	joined := 0
+	for deadline := time.Now().Add(3 * time.Minute); joined < cap(synced); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("nobody asks")
+			table.looking.Unlock()
+			t.Fatalf("%d of %d share the look", joined, cap(synced))
 		}
 		table.lookMu.Lock()
-		first = table.next
+		if table.next != nil {
+			joined = table.next.many
+		}
 		table.lookMu.Unlock()
 	}
 	gone, cancel := context.WithCancel(t.Context())
@@ -45,6 +68,13 @@ func TestALookIsSharedByThoseWhoComeBeforeIt(t *testing.T) {
 		if err := <-synced; err != nil {
 			t.Error(err)
 		}
+	}
+	if n := counted.looks.Load(); n != 1 {
+		t.Errorf("%d looks for all, want one", n)
+	}
+	// An embedded server answers at last, and is waited for longer than one of a cluster.
+	if got := time.Duration(counted.shortest.Load()); got <= lookFor {
+		t.Errorf("the look was waited for %s", got)
 	}
 	// Whatever was saved before the call is there after it, whoever asks meanwhile.
 	var all sync.WaitGroup
