@@ -6,7 +6,6 @@
 package doctor
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -18,7 +17,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/prerig/prerig/fn/result"
-	"github.com/prerig/prerig/pipeline/secret"
 )
 
 // Area is what a finding is about.
@@ -162,48 +160,4 @@ func (q *questions) askAll(ctx context.Context, o Options) {
 		})
 	}
 	_ = group.Wait()
-}
-
-// secretWatch remembers the values of the secrets that were read, so that none gets out, whatever a server says in its errors.
-type secretWatch struct {
-	from   secret.Reader
-	mu     sync.Mutex
-	values map[string]bool
-}
-
-// shortestHidden is how long a value must be to be looked for: shorter ones are words of any sentence.
-const shortestHidden = 6
-
-// Secret implements secret.Reader.
-func (w *secretWatch) Secret(ctx context.Context, namespace, name string, purpose secret.Purpose) (map[string][]byte, error) {
-	keys, err := w.from.Secret(ctx, namespace, name, purpose)
-	for key, value := range keys {
-		if key == "ca.crt" || key == "known_hosts" || key == "username" {
-			continue // they are public
-		}
-		w.note(value)
-	}
-	return keys, err
-}
-
-func (w *secretWatch) note(value []byte) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.values == nil {
-		w.values = map[string]bool{}
-	}
-	for line := range bytes.Lines(value) {
-		if text := strings.TrimSpace(string(line)); len(text) >= shortestHidden {
-			w.values[text] = true
-		}
-	}
-}
-
-func (w *secretWatch) hide(text string) string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for value := range w.values {
-		text = strings.ReplaceAll(text, value, "***")
-	}
-	return text
 }
