@@ -47,6 +47,9 @@ func (a *attempt) publishResult(ctx context.Context) error {
 		if p.err == nil {
 			p.published.SourceRevision, p.published.Revision = a.snapshot.Revision, p.receipt.Revision
 			p.published.Sources, p.published.Snapshots = a.snapshot.SourceRevisions(), a.snapshotDigests()
+			if !p.receipt.Changed {
+				keepSnapshots(&p.published, a.state.Status.Published)
+			}
 			p.published.PullRequest = p.receipt.PullRequest
 			a.noteIstio(&p.published)
 		} else {
@@ -66,6 +69,15 @@ func (a *attempt) publishResult(ctx context.Context) error {
 		return publishError(err)
 	}
 	return nil
+}
+
+// keepSnapshots has what is published as it was before name the snapshots that it was rendered with then: its provenance does.
+func keepSnapshots(now *v1alpha1.Published, before []v1alpha1.Published) {
+	for _, one := range before {
+		if one.Target == now.Target {
+			now.Snapshots = one.Snapshots
+		}
+	}
 }
 
 // noteIstio notes which versions of Istio a result has, and those of what is merged as long as it waits.

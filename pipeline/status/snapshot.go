@@ -5,6 +5,7 @@ package status
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -60,7 +61,7 @@ func (s *Store) Snapshot(digest string) (text []byte, ok bool) {
 const keepUnnamed = 24 * time.Hour
 
 // SweepSnapshots forgets those that are named neither by what is published now nor by a run of the history of any pipeline, nor were
-// kept since a day ago.
+// kept since a day ago. Where a state cannot be read, all are kept, as it may name any.
 func (s *Store) SweepSnapshots(ctx context.Context) error {
 	if err := s.Sync(ctx); err != nil {
 		return err
@@ -71,6 +72,10 @@ func (s *Store) SweepSnapshots(ctx context.Context) error {
 	}
 	named := map[string]bool{}
 	for _, pipeline := range s.Known() {
+		data, _, stored := s.table.Get(statePrefix + pipeline)
+		if _, err := decodeJSON[State](data); stored && err != nil {
+			return fmt.Errorf("reading which snapshots %s has published with: %w", pipeline, err)
+		}
 		for _, digest := range s.Get(pipeline).snapshots() {
 			named[snapshotPrefix+digest] = true
 		}
