@@ -121,11 +121,18 @@ func (b *Builder) completedOf(p *v1alpha1.RenderPipeline) []*mesh.Completed {
 
 // ClusterDigest is a digest of all that a pipeline could take from the cluster, "" where it takes nothing.
 func (b *Builder) ClusterDigest(p *v1alpha1.RenderPipeline) string {
+	digest, _ := b.ClusterState(p)
+	return digest
+}
+
+// ClusterState is ClusterDigest, and reports whether any of it is older than what the cluster has now.
+func (b *Builder) ClusterState(p *v1alpha1.RenderPipeline) (digest string, stale bool) {
 	var all []string
 	for _, one := range b.completedOf(p) {
 		all = append(all, one.Digest)
+		stale = stale || one.Stale != ""
 	}
-	return strings.Join(all, " ")
+	return strings.Join(all, " "), stale
 }
 
 // changedNamespace names a namespace of which the cluster says something else than when a pipeline was rendered, "" where there is none.
@@ -187,6 +194,9 @@ func (b *Builder) noteSnapshots(built *Built, completed []completedPolicy) error
 		}
 		built.Request.Policies[one.at].YAML = string(snapshot.Text)
 		built.Snapshots = append(built.Snapshots, snapshot)
+		for _, text := range one.Warnings {
+			built.Warnings = append(built.Warnings, built.Request.Policies[one.at].Origin+": "+text)
+		}
 		if one.Stale != "" {
 			built.Warnings = append(built.Warnings, built.Request.Policies[one.at].Origin+": "+one.Stale)
 		}

@@ -54,7 +54,10 @@ func (p *components) openCluster(ctx, storing context.Context) error {
 	p.cluster = &cluster{client: client, watcher: watcher}
 	if followed != nil {
 		p.cluster.mesh = followed
-		p.cluster.completer = &mesh.Completer{Cluster: followed, Memory: p.queue, Log: p.o.Log}
+		p.cluster.completer = &mesh.Completer{Cluster: followed, Log: p.o.Log}
+		if p.queue != nil { // an inspection has none
+			p.cluster.completer.Memory = p.queue
+		}
 	}
 	p.secrets = kubernetes.Secrets{
 		Client: client, Otherwise: dir, RequireHosts: p.c.RequireSecretHosts,
@@ -85,6 +88,13 @@ func (p *components) policyCompleter() build.PolicyCompleter {
 		return nil
 	}
 	return p.cluster.completer
+}
+
+// readCluster has what policies take from the cluster read again, if anything is.
+func (p *components) readCluster() {
+	if p.cluster != nil && p.cluster.mesh != nil {
+		p.cluster.mesh.ReadAgain()
+	}
 }
 
 // followMesh plans the pipelines that take something from the cluster when it has changed; which of them it touches is found there.

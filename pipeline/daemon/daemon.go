@@ -306,7 +306,7 @@ func (p *components) openRest(ctx, storing context.Context, limits render.Limits
 	p.runner = run.New(run.Options{
 		Catalog: p.catalog, PipelinesDir: c.Pipelines, Fetcher: p.fetcher, Targets: targets, Remover: p.remover, Builder: p.builder,
 		Store: p.store, Queue: p.queue, Notifier: p.newNotifier(secrets), Workers: c.Workers, Teams: p.teams(), History: c.History, ExternalURL: c.ExternalURL,
-		Observe: p.metrics.Run, Watchdog: p.watchdog, Log: o.Log,
+		Observe: p.metrics.Run, ReadCluster: p.readCluster, Watchdog: p.watchdog, Log: o.Log,
 	})
 	if err := p.openPreviews(reach, limits, secrets); err != nil {
 		return err

@@ -29,6 +29,9 @@ import (
 // Watches only say that something is different. What there is is then listed anew and taken all at once, so that nobody sees the half of
 // it while a watch begins again.
 type Mesh struct {
+	// Settle is how long nothing may change before it is read. It is set before Run.
+	Settle time.Duration
+
 	client     *Client
 	namespaces []string // of control planes
 	log        *slog.Logger
@@ -48,6 +51,9 @@ type Mesh struct {
 const (
 	// doubtEvery is how often it is looked again where nothing is listed any more of what there was.
 	doubtEvery = 5 * time.Second
+	// meshSettle is how long nothing may change before it is read, and settleAtMost how many times as long that is waited for.
+	meshSettle   = 3 * time.Second
+	settleAtMost = 10
 	// meshResync is how often all is read again, whatever watches say.
 	meshResync = time.Minute
 )
@@ -76,7 +82,7 @@ func meshResources() []meshResource {
 // WatchMesh reads what decides about injection, of control planes in some namespaces, and follows it until ctx is done. It returns when
 // all is known, or why it cannot be.
 func WatchMesh(ctx context.Context, client *Client, namespaces []string, log *slog.Logger) (*Mesh, error) {
-	m := &Mesh{client: client, namespaces: namespaces, log: log, changed: make(chan struct{}, 1)}
+	m := &Mesh{Settle: meshSettle, client: client, namespaces: namespaces, log: log, changed: make(chan struct{}, 1)}
 	if err := m.read(ctx); err != nil {
 		return nil, err
 	}
@@ -160,6 +166,9 @@ func contentOf(o any) string {
 	return string(text)
 }
 
+// ReadAgain has all read again soon.
+func (m *Mesh) ReadAgain() { m.sign() }
+
 func (m *Mesh) sign() {
 	select {
 	case m.changed <- struct{}{}:
@@ -216,6 +225,7 @@ func (m *Mesh) read(ctx context.Context) error {
 		texts[i] = string(text)
 	}
 	slices.Sort(texts)
+	texts = slices.Compact(texts) // many nodes have the same kubelet
 	digest := sha256.Sum256([]byte(strings.Join(texts, "\n")))
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -265,10 +275,8 @@ func (m *Mesh) Run(ctx context.Context, f func()) {
 		if !again {
 			continue
 		}
-		select {
-		case <-ctx.Done():
+		if !m.waitForQuiet(ctx) {
 			return
-		case <-time.After(settle):
 		}
 		if err := m.read(ctx); err != nil && ctx.Err() == nil {
 			m.setBroken(err)
@@ -277,6 +285,23 @@ func (m *Mesh) Run(ctx context.Context, f func()) {
 		if version != told || (err != nil) != broken {
 			told, broken = version, err != nil
 			f()
+		}
+	}
+}
+
+// waitForQuiet waits until nothing has changed for a while, so that an upgrade of a control plane, which changes one object after the
+// other, is seen as one change; false where ctx is done.
+func (m *Mesh) waitForQuiet(ctx context.Context) bool {
+	longest := time.After(settleAtMost * m.Settle)
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-longest:
+			return true
+		case <-time.After(m.Settle):
+			return true
+		case <-m.changed:
 		}
 	}
 }
@@ -313,10 +338,11 @@ func reduceNamespace(o *unstructured.Unstructured) map[string]any {
 	return map[string]any{"metadata": metadata, "apiVersion": "v1", "kind": "Namespace"}
 }
 
+// reduceNode takes the version of the kubelet, so that nodes that come and go change nothing.
 func reduceNode(o *unstructured.Unstructured) map[string]any {
 	version, _, _ := unstructured.NestedString(o.Object, "status", "nodeInfo", "kubeletVersion")
 	return map[string]any{
-		"metadata": map[string]any{"name": o.GetName()},
+		"metadata": map[string]any{"name": "kubelet-" + version},
 		"status":   map[string]any{"nodeInfo": map[string]any{"kubeletVersion": version}},
 	}
 }

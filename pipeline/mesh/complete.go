@@ -24,29 +24,43 @@ const (
 )
 
 // complete returns a policy with what it leaves to the cluster.
-func complete(policy *v1alpha1.InjectionPolicy, objects []importer.Object) (*v1alpha1.InjectionPolicy, error) {
+func complete(policy *v1alpha1.InjectionPolicy, objects []importer.Object) (*v1alpha1.InjectionPolicy, []string, error) {
 	out := *policy
 	out.Metadata = v1alpha1.Metadata{Name: policy.Metadata.Name, Namespace: policy.Metadata.Namespace}
 	out.Spec.From = ""
 	listed := importer.Namespaces(objects)
 	if len(listed) == 0 {
-		return nil, errors.New("the cluster lists no namespaces")
+		return nil, nil, errors.New("the cluster lists no namespaces")
 	}
 	out.Spec.Namespaces = mergeNamespaces(listed, policy.Spec.Namespaces)
 	out.Spec.UnknownNamespace = cmp.Or(policy.Spec.UnknownNamespace, v1alpha1.UnknownNamespaceFail)
 	if policy.Spec.Istio == nil || policy.Spec.Istio.Injector.Config != "" || policy.Spec.Istio.Injector.BuiltIn != "" {
-		return &out, nil
+		return &out, nil, nil
 	}
 	revision := revisionOf(cmp.Or(policy.Spec.Istio.Revision, defaultRevision), objects)
 	imported, err := importer.Policy(objects, importer.Options{Revision: revision, Version: policy.Spec.Istio.Version})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if imported.Policy.Spec.Istio == nil {
-		return nil, fmt.Errorf("the cluster has no control plane of Istio of the revision %s", revision)
+		return nil, nil, fmt.Errorf("the cluster has no control plane of Istio of the revision %s", revision)
 	}
 	out.Spec.Istio = mergeIstio(imported.Policy.Spec.Istio, policy.Spec.Istio)
-	return &out, nil
+	return &out, imported.Warnings, incomplete(out.Spec.Istio, revision)
+}
+
+// incomplete returns what neither the cluster nor the policy says of a control plane. A render without it would take proxies away, or
+// give them defaults.
+func incomplete(istio *v1alpha1.Istio, revision string) error {
+	switch {
+	case len(istio.Webhooks) == 0:
+		return fmt.Errorf("the cluster lists no MutatingWebhookConfigurations of the revision %s, and the policy has no istio.webhooks", revision)
+	case istio.MeshConfig == "":
+		return fmt.Errorf("the cluster lists no ConfigMap with the mesh config of the revision %s, and the policy has no istio.meshConfig", revision)
+	case istio.Version == "":
+		return fmt.Errorf("the cluster does not tell the version of the revision %s, and the policy has no istio.version", revision)
+	}
+	return nil
 }
 
 // mergeNamespaces returns the namespaces of the cluster by name, with those that the policy lists in their place.
@@ -78,23 +92,27 @@ func mergeIstio(imported, own *v1alpha1.Istio) *v1alpha1.Istio {
 }
 
 // revisionOf returns the revision that a name stands for: the name's own control plane, or the one that the revision tag of that name
-// points to.
+// points to. The tag default goes before the control plane without a revision: istioctl tag set default has its webhooks match nothing
+// any more (istioctl/pkg/tag of Istio 1.31).
 func revisionOf(name string, objects []importer.Object) string {
-	tagged := ""
+	tagged, own := "", false
 	for _, one := range objects {
 		metadata, _ := one.Value["metadata"].(map[string]any)
 		labels, _ := metadata["labels"].(map[string]any)
 		switch one.Value["kind"] {
 		case "ConfigMap":
-			own, _ := metadata["name"].(string)
-			if rest, ok := strings.CutPrefix(own, "istio-sidecar-injector"); ok && cmp.Or(strings.TrimPrefix(rest, "-"), defaultRevision) == name {
-				return name
+			config, _ := metadata["name"].(string)
+			if rest, ok := strings.CutPrefix(config, "istio-sidecar-injector"); ok {
+				own = own || cmp.Or(strings.TrimPrefix(rest, "-"), defaultRevision) == name
 			}
 		case "MutatingWebhookConfiguration":
 			if revision, _ := labels[labelRevision].(string); labels[labelTag] == name && revision != "" {
 				tagged = revision
 			}
 		}
+	}
+	if own && name != defaultRevision {
+		return name
 	}
 	return cmp.Or(tagged, name)
 }

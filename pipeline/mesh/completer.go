@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -50,6 +51,7 @@ type entry struct {
 	now     *Completed
 	last    *v1alpha1.InjectionPolicy // that was completed
 	at      time.Time
+	saved   string // digest of what is remembered
 	err     error
 }
 
@@ -59,6 +61,9 @@ type lastCompleted struct {
 	Policy string    `json:"policy"`
 	At     time.Time `json:"at"`
 }
+
+// ErrMemory is in errors about what is remembered: it may be read the next time.
+var ErrMemory = errors.New("what is remembered cannot be read now")
 
 // memoryTimeout bounds how long it is waited for what is remembered.
 const memoryTimeout = 10 * time.Second
@@ -123,7 +128,7 @@ func (c *Completer) newEntry(id string, sum [sha256.Size]byte, text []byte) (*en
 	defer cancel()
 	data, _, ok, err := c.Memory.Load(ctx, memoryName(id))
 	if err != nil {
-		return nil, fmt.Errorf("reading what %s was completed to: %w", id, err)
+		return nil, fmt.Errorf("reading what %s was completed to: %w: %w", id, ErrMemory, err)
 	}
 	var last lastCompleted
 	if !ok || unpack(data, &last) != nil || last.Text != fmt.Sprintf("%x", sum) {
@@ -140,7 +145,7 @@ func memoryName(id string) string { return "mesh/" + id }
 
 // completeEntry completes a policy, or leaves it as it was completed last.
 func (c *Completer) completeEntry(id string, e *entry, objects []importer.Object) (*Completed, error) {
-	fresh, err := complete(e.policy, objects)
+	fresh, warnings, err := complete(e.policy, objects)
 	reason := ""
 	switch {
 	case err != nil && e.last == nil:
@@ -157,8 +162,9 @@ func (c *Completer) completeEntry(id string, e *entry, objects []importer.Object
 	if err != nil {
 		return nil, err
 	}
-	if e.now == nil || e.now.Digest != now.Digest {
-		c.remember(id, e, now)
+	now.Warnings = warnings
+	if e.saved != now.Digest && c.remember(id, e, now) {
+		e.saved = now.Digest
 	}
 	e.last, e.at = fresh, time.Now()
 	if e.broken != "" {
@@ -168,9 +174,9 @@ func (c *Completer) completeEntry(id string, e *entry, objects []importer.Object
 }
 
 // remember keeps what a policy was completed to. Where that cannot be, it is only not known after a restart.
-func (c *Completer) remember(id string, e *entry, now *Completed) {
+func (c *Completer) remember(id string, e *entry, now *Completed) (done bool) {
 	if c.Memory == nil || e.broken != "" {
-		return
+		return false // what is skipped is remembered when the cluster can be read again
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), memoryTimeout)
 	defer cancel()
@@ -181,6 +187,7 @@ func (c *Completer) remember(id string, e *entry, now *Completed) {
 	if err != nil && c.Log != nil {
 		c.Log.Warn("what a policy was completed to from the cluster is not remembered", "policy", id, "error", err)
 	}
+	return err == nil
 }
 
 // Stale says of a policy that something else than what the cluster has now is used for it, "" where it is not, and the error why it

@@ -21,6 +21,8 @@ type Completed struct {
 	Base, Digest string
 	// Stale says why something else is used than what the cluster has now, "" where it is not.
 	Stale string
+	// Warnings are about what the cluster has.
+	Warnings []string
 
 	policy  *v1alpha1.InjectionPolicy
 	text    []byte

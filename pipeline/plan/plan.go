@@ -300,7 +300,7 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 			continue
 		}
 		p.Log.Debug("to run", "id", cause.ID, "pipeline", e.Key, "because", reason)
-		job.Policies = p.Builder.Generations(e.Pipeline)
+		job.Policies, job.Cluster = p.Builder.Generations(e.Pipeline), p.Builder.ClusterDigest(e.Pipeline)
 		// A run that is under way may see a newer revision than this, and publish it before it is killed.
 		if !pending[e.Key] && rendered != nil {
 			job.Revision, job.Resolved, job.Rendered = snapshot.Revision, resolved, rendered[i].Seen.Resolved

@@ -49,6 +49,8 @@ type Job struct {
 	Spec string `json:"spec,omitempty"`
 	// Policies are the generations of the policies that are objects of a cluster, as they were when it was planned, by NAMESPACE/NAME.
 	Policies map[string]int64 `json:"policies,omitempty"`
+	// Cluster is the digest of what the pipeline could take from the cluster when it was planned, empty where it takes nothing.
+	Cluster string `json:"cluster,omitempty"`
 	// Trace is the W3C traceparent of the plan that asked for it; the context of the job belongs to it.
 	Trace string `json:"trace,omitempty"`
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/prerig/prerig/pipeline/build"
 	"github.com/prerig/prerig/pipeline/catalog"
 	"github.com/prerig/prerig/pipeline/fault"
+	"github.com/prerig/prerig/pipeline/mesh"
 	"github.com/prerig/prerig/pipeline/notify"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/queue"
@@ -145,7 +146,7 @@ func (a *attempt) renderSource(ctx context.Context) (err error) {
 		}
 		// A render that is too slow may only have been unlucky, a few times.
 		again := ctx.Err() != nil || errors.Is(err, watchdog.ErrOverdue) || errors.Is(err, render.ErrTimeout) && a.state.Failures < 3
-		again = again || a.snapshot.Damaged != nil && a.snapshot.Damaged()
+		again = again || errors.Is(err, mesh.ErrMemory) || a.snapshot.Damaged != nil && a.snapshot.Damaged()
 		return &StageError{Stage: status.StageBuild, Final: !again, Err: err}
 	}
 	for _, object := range a.built.Objects {

@@ -54,6 +54,8 @@ type Options struct {
 	ExternalURL string
 	// Observe is told of every run; it must be quick.
 	Observe func(Observation)
+	// ReadCluster has what policies take from the cluster read again, and does not wait for it; nil where there is none.
+	ReadCluster func()
 	// Watchdog leaves behind what hangs; nil does so, too, and tells nobody.
 	Watchdog *watchdog.Watchdog
 	// Log.
@@ -125,6 +127,9 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 	if older := r.Builder.OlderPolicy(entry.Pipeline, job.Policies); older != "" {
 		return &queue.RetryError{After: time.Second, Err: errors.New("this process has not read the newest InjectionPolicy " + older + " yet")}
 	}
+	if err := r.checkCluster(entry.Pipeline, job); err != nil {
+		return err
+	}
 	// What was asked for before the job was must be known, or the request would stay open.
 	state, revision, err := r.Store.LoadSynced(ctx, job.Pipeline)
 	if err != nil {
@@ -159,6 +164,29 @@ func (r *Runner) Do(ctx context.Context, job queue.Job) error {
 		return err
 	}
 	return a.lookAgain(ctx)
+}
+
+// staleFor is how long a job waits for a process that can read the cluster: what another one was planned with may be newer.
+const staleFor = 10 * time.Minute
+
+// checkCluster returns why a job has to come again where this process sees another cluster than it was planned with: it would find
+// nothing to do, or render what is older. Later the cluster may be another one than when it was planned.
+func (r *Runner) checkCluster(p *v1alpha1.RenderPipeline, job queue.Job) error {
+	if job.Cluster == "" {
+		return nil
+	}
+	digest, stale := r.Builder.ClusterState(p)
+	wait, after := unknownFor, time.Second
+	if stale {
+		wait, after = staleFor, 10*time.Second
+	}
+	if digest == job.Cluster || time.Since(job.Since) >= wait {
+		return nil
+	}
+	if r.ReadCluster != nil {
+		r.ReadCluster()
+	}
+	return &queue.RetryError{After: after, Err: errors.New("this process sees another state of the cluster than the job was planned with")}
 }
 
 // noteHandled notes that a reconcile request was seen, for those who wait for it.
