@@ -224,6 +224,22 @@ func TestDoctorOffline(t *testing.T) {
 	}
 }
 
+// TestDoctorOfflineReadsNoPipelinesOfServers, and says so.
+func TestDoctorOfflineReadsNoPipelinesOfServers(t *testing.T) {
+	git := daemonProject(t)
+	asked := git.Requests.Load()
+	replaceIn(t, "prerig.yaml", "pipelines: pipelines\n", "pipelines_git: {url: "+git.URL+"/shop.git}\n")
+	found := examine(t, 0, "--config", "prerig.yaml", "--offline")
+	if now := git.Requests.Load(); now != asked {
+		t.Errorf("the server was asked %d times", now-asked)
+	}
+	if !slices.ContainsFunc(found, func(f doctor.Finding) bool {
+		return f.Where == "pipelines_git" && strings.Contains(f.Message, "--offline")
+	}) {
+		t.Errorf("nothing says that pipelines were not read: %v", found)
+	}
+}
+
 // refusePushes answers as a host does to a user who may only read.
 func refusePushes(w http.ResponseWriter, r *http.Request) bool {
 	if !strings.Contains(r.URL.RawQuery+r.URL.Path, "git-receive-pack") {

@@ -32,17 +32,46 @@ type Inspection struct {
 	Builder *build.Builder
 	Secrets secret.Reader
 	Dialer  *egress.Dialer
+	// Skipped are the keys of the configuration whose pipelines were not read, as a server would have been asked.
+	Skipped []string
 }
 
-// Inspect opens what a daemon of the configuration would, with the same rules. The state directory is not touched: what has to be written
+// Look is how an inspection asks servers.
+type Look struct {
+	// Offline asks none: pipelines that servers have are skipped.
+	Offline bool
+	// Timeout bounds what is read of each.
+	Timeout time.Duration
+}
+
+// skipServers takes what only servers have out of a configuration, and returns its keys.
+func skipServers(c *config.Config) (keys []string) {
+	if len(c.Repositories()) > 0 {
+		keys = append(keys, "pipelines_git")
+		c.PipelinesGit, c.PipelinesGitList = config.PipelinesGit{}, nil
+	}
+	if c.Kubernetes.Pipelines {
+		keys = append(keys, "kubernetes.pipelines")
+		c.Kubernetes.Pipelines = false
+	}
+	return keys
+}
+
+// Inspect opens what a daemon of the configuration would, with the same rules. look bounds what is asked of servers. The state directory is not touched: what has to be written
 // goes to dir, which is the caller's. watch, which may be nil, stands between all and the secrets. What is followed in a cluster ends with
 // ctx. A catalog that cannot be read is an error beside the rest.
-func Inspect(ctx context.Context, c *config.Config, o Options, dir string, watch func(secret.Reader) secret.Reader) (*Inspection, error) {
+func Inspect(ctx context.Context, c *config.Config, o Options, look Look, dir string, watch func(secret.Reader) secret.Reader) (*Inspection, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	own := *c
 	own.State = dir
+	var skipped []string
+	if look.Offline {
+		skipped = skipServers(&own)
+	}
+	opening, cancel := context.WithTimeout(ctx, look.Timeout)
+	defer cancel()
 	p := &components{c: &own, o: o}
 	limits, err := own.RenderLimits()
 	if err != nil {
@@ -53,13 +82,13 @@ func Inspect(ctx context.Context, c *config.Config, o Options, dir string, watch
 		return nil, err
 	}
 	p.dialer = egress.NewDialer(rules)
-	opened := p.openCluster(ctx, ctx)
+	opened := p.openCluster(opening, ctx)
 	if watch != nil {
 		p.secrets = watch(p.secrets)
 	}
 	p.fetcher = newFetcher(&own, limits, p.dialer, reach, p.secrets)
-	if opened == nil {
-		opened = p.openCatalog(ctx, false)
+	if opened == nil && (len(skipped) == 0 || own.Pipelines != "") {
+		opened = p.openCatalog(opening, false)
 	}
 	lock := func(context.Context, string) (func(), error) {
 		return nil, errors.New("an inspection publishes nothing")
@@ -67,7 +96,7 @@ func Inspect(ctx context.Context, c *config.Config, o Options, dir string, watch
 	targets := publish.NewTargets(p.fetcher, p.secrets, lock, limits.Read, nil)
 	targets.Hosts = publish.NewHosts(p.secrets, p.dialer)
 	builder := &build.Builder{Policies: own.Policies, Objects: p.policyObjects(), Version: o.Version}
-	return &Inspection{Catalog: p.catalog, Fetcher: p.fetcher, Targets: targets, Builder: builder, Secrets: p.secrets, Dialer: p.dialer}, opened
+	return &Inspection{Catalog: p.catalog, Fetcher: p.fetcher, Targets: targets, Builder: builder, Secrets: p.secrets, Dialer: p.dialer, Skipped: skipped}, opened
 }
 
 // CheckQueue returns why the queue's servers cannot be used; without any, the queue is in the daemon and nothing is asked.

@@ -59,19 +59,24 @@ func CheckDaemon(ctx context.Context, c *config.Config, warnings []string, o Opt
 	l.checkWebhooks()
 	l.checkIsolation(ctx)
 	l.checkQueue(ctx)
-	l.in, err = daemon.Inspect(following, c, daemon.Options{Version: o.Version}, dir, func(from secret.Reader) secret.Reader {
+	l.in, err = daemon.Inspect(following, c, daemon.Options{Version: o.Version}, daemon.Look{Offline: o.Offline, Timeout: o.Timeout}, dir, func(from secret.Reader) secret.Reader {
 		l.secrets.from = from
 		return &l.secrets
 	})
 	if err != nil {
 		l.fail(Pipelines, pipelinesPlace(c), err, "")
 	}
+	if l.in != nil {
+		for _, origin := range l.in.Skipped {
+			l.warn(Pipelines, origin, "not asked (--offline): its pipelines are not looked at", "prerig doctor without --offline looks at them")
+		}
+	}
 	if l.in != nil && l.in.Catalog != nil {
 		l.checkSecretFiles()
 		for _, e := range l.in.Catalog.All() {
 			l.checkEntry(ctx, e)
 		}
-		if len(l.in.Catalog.All()) == 0 {
+		if len(l.in.Catalog.All()) == 0 && len(l.in.Skipped) == 0 {
 			l.warn(Pipelines, pipelinesPlace(c), "there are no pipelines", "prerig init --source URL writes one")
 		}
 	}
@@ -114,7 +119,7 @@ func (l *look) checkEntry(ctx context.Context, e catalog.Entry) {
 	for i, ref := range e.Pipeline.Spec.Policies {
 		l.checkPolicy(ctx, e, i, ref)
 	}
-	l.checkFurtherSecrets(e)
+	l.checkFurtherSecrets(ctx, e)
 	for _, source := range e.Sources(l.config.Pipelines) {
 		l.checkSource(e, source)
 	}

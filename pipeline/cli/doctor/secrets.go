@@ -65,50 +65,52 @@ func closed(dir string) bool {
 }
 
 // checkFurtherSecrets reads the secrets of a pipeline that neither sources nor targets read.
-func (l *look) checkFurtherSecrets(e catalog.Entry) {
+func (l *look) checkFurtherSecrets(ctx context.Context, e catalog.Entry) {
 	spec := e.Pipeline.Spec
 	for i, n := range spec.Notify {
 		at := fmt.Sprintf("spec.notify[%d]", i)
 		switch {
 		case n.FluxReceiver != nil:
-			l.checkSecret(e, at+".fluxReceiver", n.FluxReceiver.SecretRef, secret.Purpose{URL: n.FluxReceiver.URL, Signs: true}, "token")
+			l.checkSecret(ctx, e, at+".fluxReceiver", n.FluxReceiver.SecretRef, secret.Purpose{URL: n.FluxReceiver.URL, Signs: true}, "token")
 		case n.CloudEvent != nil:
-			l.checkSecret(e, at+".cloudEvent", n.CloudEvent.SecretRef, secret.Purpose{URL: n.CloudEvent.URL, Signs: true}, "token")
+			l.checkSecret(ctx, e, at+".cloudEvent", n.CloudEvent.SecretRef, secret.Purpose{URL: n.CloudEvent.URL, Signs: true}, "token")
 		case n.CommitStatus != nil:
-			l.checkSecret(e, at+".commitStatus", &n.CommitStatus.SecretRef, secret.Purpose{URL: n.CommitStatus.URL}, "token", "password")
+			l.checkSecret(ctx, e, at+".commitStatus", &n.CommitStatus.SecretRef, secret.Purpose{URL: n.CommitStatus.URL}, "token", "password")
 		}
 	}
 	for i, to := range spec.Publish {
 		if to.Encryption != nil {
-			l.checkSecret(e, fmt.Sprintf("spec.publish[%d].encryption", i), &to.Encryption.SecretRef, secret.Purpose{}, "seed")
+			l.checkSecret(ctx, e, fmt.Sprintf("spec.publish[%d].encryption", i), &to.Encryption.SecretRef, secret.Purpose{}, "seed")
 		}
 	}
 	for i, base := range spec.Build.RemoteBases {
 		if !strings.HasSuffix(base.URL, "*") {
-			l.checkSecret(e, fmt.Sprintf("spec.build.remoteBases[%d]", i), base.SecretRef, secret.At(base.URL))
+			l.checkSecret(ctx, e, fmt.Sprintf("spec.build.remoteBases[%d]", i), base.SecretRef, secret.At(base.URL))
 		}
 	}
 	for i, charts := range spec.Build.ChartRepositories {
-		l.checkSecret(e, fmt.Sprintf("spec.build.chartRepositories[%d]", i), charts.SecretRef, secret.Purpose{})
+		l.checkSecret(ctx, e, fmt.Sprintf("spec.build.chartRepositories[%d]", i), charts.SecretRef, secret.Purpose{})
 	}
 	if spec.Preview != nil {
-		l.checkSecret(e, "spec.preview", spec.Preview.SecretRef, secret.Purpose{})
+		l.checkSecret(ctx, e, "spec.preview", spec.Preview.SecretRef, secret.Purpose{})
 	}
 	if helm := spec.Build.Helm; helm != nil && helm.Derived != nil {
-		l.checkSecret(e, "spec.build.helm.derived", &helm.Derived.SecretRef, secret.Purpose{}, "seed")
+		l.checkSecret(ctx, e, "spec.build.helm.derived", &helm.Derived.SecretRef, secret.Purpose{}, "seed")
 	}
 	if charts := spec.Build.HelmCharts; charts != nil && charts.Derived != nil {
-		l.checkSecret(e, "spec.build.helmCharts.derived", &charts.Derived.SecretRef, secret.Purpose{}, "seed")
+		l.checkSecret(ctx, e, "spec.build.helmCharts.derived", &charts.Derived.SecretRef, secret.Purpose{}, "seed")
 	}
 }
 
 // checkSecret reads a secret, which must have one of the keys.
-func (l *look) checkSecret(e catalog.Entry, field string, ref *meta.LocalObjectReference, purpose secret.Purpose, oneOf ...string) {
+func (l *look) checkSecret(ctx context.Context, e catalog.Entry, field string, ref *meta.LocalObjectReference, purpose secret.Purpose, oneOf ...string) {
 	if ref == nil {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, l.o.Timeout)
+	defer cancel()
 	where := e.Key + " " + field + ".secretRef"
-	keys, err := secret.Read(context.Background(), l.in.Secrets, e.Pipeline.Metadata.Namespace, ref, purpose)
+	keys, err := secret.Read(ctx, l.in.Secrets, e.Pipeline.Metadata.Namespace, ref, purpose)
 	if err != nil {
 		l.fail(Secrets, where, err, "")
 		return
