@@ -73,8 +73,12 @@ func lintSet(units []*unit, plans []*compiledPolicy, s *cluster) (found, suppres
 		f := s.namespaces[name][0]
 		around.Namespaces = append(around.Namespaces, lint.Namespace{Name: name, Labels: f.texts("labels"), Annotations: f.texts("annotations"), File: f.unit.file()})
 	}
+	homes := map[string]bool{} // others that the policy knows are not what the objects' authors may look at
+	for _, u := range units {
+		homes[plans[i].homes(u.meta.Namespace, s)[0].Name] = true
+	}
 	for _, n := range plans[i].policy.Spec.Namespaces {
-		if _, ok := s.namespaces[n.Name]; !ok {
+		if _, ok := s.namespaces[n.Name]; !ok && homes[n.Name] {
 			around.Namespaces = append(around.Namespaces, lint.Namespace{Name: n.Name, Labels: n.Labels, Annotations: n.Annotations})
 		}
 	}
