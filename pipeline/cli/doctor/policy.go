@@ -66,6 +66,12 @@ spec:
 
 // checkInjection injects a workload that is made up, as templates and values show what is wrong with them only then.
 func (r *report) checkInjection(ctx context.Context, where string, policies []*v1alpha1.InjectionPolicy) {
+	for _, p := range policies {
+		if p.Spec.From == v1alpha1.FromCluster {
+			r.good(Policies, where, "not injected with: it is completed from the cluster, which is not asked here")
+			return
+		}
+	}
 	r.checkVersions(where, policies)
 	for _, p := range policies {
 		p.Spec.Mode = v1alpha1.ModeInject
