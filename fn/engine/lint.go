@@ -6,6 +6,7 @@ package engine
 import (
 	"slices"
 
+	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/lint"
 	"github.com/prerig/prerig/fn/result"
 )
@@ -73,15 +74,7 @@ func lintSet(units []*unit, plans []*compiledPolicy, s *cluster) (found, suppres
 		f := s.namespaces[name][0]
 		around.Namespaces = append(around.Namespaces, lint.Namespace{Name: name, Labels: f.texts("labels"), Annotations: f.texts("annotations"), File: f.unit.file()})
 	}
-	homes := map[string]bool{} // others that the policy knows are not what the objects' authors may look at
-	for _, u := range units {
-		homes[plans[i].homes(u.meta.Namespace, s)[0].Name] = true
-	}
-	for _, n := range plans[i].policy.Spec.Namespaces {
-		if _, ok := s.namespaces[n.Name]; !ok && homes[n.Name] {
-			around.Namespaces = append(around.Namespaces, lint.Namespace{Name: n.Name, Labels: n.Labels, Annotations: n.Annotations})
-		}
-	}
+	around.Namespaces = append(around.Namespaces, listedNamespaces(units, plans[i], s)...)
 	found, suppressed = lint.CheckSet(summaries, around, plans[i].severities)
 	for _, list := range []result.Results{found, suppressed} {
 		for j := range list {
@@ -107,4 +100,20 @@ func (u *unit) lintedObject(pl *compiledPolicy, s *cluster) (lint.Object, bool) 
 		APIVersion: u.meta.APIVersion, Kind: u.meta.Kind, Name: u.meta.Name, Namespace: pl.homes(u.meta.Namespace, s)[0].Name,
 		Object: obj, File: u.file(),
 	}, true
+}
+
+// listedNamespaces returns the namespaces that a policy lists and that are not among the input. Of a policy that was completed from a
+// cluster these are all that the cluster has, and only those that hold objects: others are not what the objects' authors may look at.
+func listedNamespaces(units []*unit, plan *compiledPolicy, s *cluster) (out []lint.Namespace) {
+	homes := map[string]bool{}
+	for _, u := range units {
+		homes[plan.homes(u.meta.Namespace, s)[0].Name] = true
+	}
+	completed := plan.policy.Metadata.Annotations[v1alpha1.CompletedAnnotation] != ""
+	for _, n := range plan.policy.Spec.Namespaces {
+		if _, ok := s.namespaces[n.Name]; !ok && (homes[n.Name] || !completed) {
+			out = append(out, lint.Namespace{Name: n.Name, Labels: n.Labels, Annotations: n.Annotations})
+		}
+	}
+	return out
 }

@@ -11,11 +11,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/prerig/prerig/fn/strict"
 	"github.com/prerig/prerig/fn/version"
 )
 
@@ -188,7 +190,8 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	if here, ok := elsewhere[args[0]]; ok {
 		hint = "; here it is prerig " + here
 	} else if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = "; did you mean " + near[0] + "?"
+		nearest := slices.MinFunc(near, func(a, b string) int { return strict.Distance(args[0], a) - strict.Distance(args[0], b) })
+		hint = "; did you mean " + nearest + "?"
 	}
 	return fmt.Errorf("there is no command %s%s; see %s --help", args[0], hint, cmd.CommandPath())
 }

@@ -26,7 +26,10 @@ const (
 // complete returns a policy with what it leaves to the cluster.
 func complete(policy *v1alpha1.InjectionPolicy, objects []importer.Object) (*v1alpha1.InjectionPolicy, []string, error) {
 	out := *policy
-	out.Metadata = v1alpha1.Metadata{Name: policy.Metadata.Name, Namespace: policy.Metadata.Namespace}
+	out.Metadata = v1alpha1.Metadata{
+		Name: policy.Metadata.Name, Namespace: policy.Metadata.Namespace,
+		Annotations: map[string]string{v1alpha1.CompletedAnnotation: string(v1alpha1.FromCluster)},
+	}
 	out.Spec.From = ""
 	listed := importer.Namespaces(objects)
 	if len(listed) == 0 {

@@ -23,7 +23,9 @@ import (
 // say goes to standard error, and so to the warnings of the result; it must not say when.
 func quietLibraries() {
 	http.DefaultTransport = noNetwork{}
-	time.Local = time.UTC
+	if time.Local.String() != time.UTC.String() { // it is, where prerig has started the process; others may be reading it
+		time.Local = time.UTC
+	}
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{ReplaceAttr: withoutTime})))
 	log.SetOutput(os.Stderr) // which would go through slog now
 	log.SetFlags(0)

@@ -53,7 +53,7 @@ func NewPool(options Options) (*Pool, error) {
 		}
 	}
 	keepFiles()
-	p := &Pool{sessions: sessionPool{most: max(2, options.Warm), patience: sessionIdle}, options: options, asking: maxQuestions,
+	p := &Pool{sessions: sessionPool{most: max(2, options.Warm), patience: sessionIdle, room: sessionMemory}, options: options, asking: maxQuestions,
 		warm: make(chan *rendererProcess, options.Warm), wanted: make(chan struct{}, options.Warm), done: make(chan struct{})}
 	for range options.Warm {
 		p.wanted <- struct{}{}
@@ -206,7 +206,7 @@ func (p *Pool) renderIn(ctx context.Context, worker *rendererProcess, files tree
 			text, whole = worker.stderr.takeUntil(mark, markTimeout)
 		}
 		// One that takes long has stepped back for good.
-		if whole && long.Stop() && stop() && worker.canGoOn() {
+		if whole && long.Stop() && stop() && worker.canGoOn(p.sessions.room) {
 			kept = true
 			p.sessions.put(sessionKey(request), worker)
 		} else if worker.killGroup(); !whole {

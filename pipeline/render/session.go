@@ -27,6 +27,7 @@ const (
 type sessionPool struct {
 	most     int           // that wait
 	patience time.Duration // for which they do
+	room     int64         // bytes of memory that all of them may have
 
 	mu     sync.Mutex
 	closed bool
@@ -84,7 +85,7 @@ func (s *sessionPool) put(key string, worker *rendererProcess) {
 	s.mu.Lock()
 	closed := s.closed || s.most == 0
 	if !closed {
-		for len(s.idle) >= s.most || len(s.idle) > 0 && s.memory()+one.memory > sessionMemory {
+		for len(s.idle) >= s.most || len(s.idle) > 0 && s.memory()+one.memory > s.room {
 			s.idle[0].expiry.Stop()
 			gone = append(gone, s.idle[0])
 			s.idle = slices.Delete(s.idle, 0, 1)
@@ -141,9 +142,9 @@ func (p *Pool) renderAgain(ctx context.Context, files tree.Reader, request Reque
 // newMark returns what ends the standard error of one render. No source can know it.
 func newMark() string { return "\x00" + rand.Text() + "\n" }
 
-// canGoOn reports whether a renderer may be kept for the next one.
-func (p *rendererProcess) canGoOn() bool {
+// canGoOn reports whether a renderer may be kept for the next one, where those that wait may have so many bytes of memory.
+func (p *rendererProcess) canGoOn(room int64) bool {
 	p.renders++
 	used, ok := p.cpuTime()
-	return ok && p.renders < sessionRenders && used < sessionCPU && p.memory() < sessionMemory
+	return ok && p.renders < sessionRenders && used < sessionCPU && p.memory() < room
 }

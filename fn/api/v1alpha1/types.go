@@ -33,7 +33,7 @@ type Metadata struct {
 	Namespace string `json:"namespace,omitempty"`
 	// Labels are not read.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations are not read, but by the tools that run the function.
+	// Annotations are not read, but by the tools that run the function, and CompletedAnnotation.
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
@@ -88,6 +88,10 @@ type From string
 
 // FromCluster is the cluster that the daemon reads its pipelines from.
 const FromCluster From = "Cluster"
+
+// CompletedAnnotation says what a policy was completed from: Cluster. Its namespaces are then not what the policy's author has listed, and
+// lint reads only those that hold objects.
+const CompletedAnnotation = "prerig.dev/completed-from"
 
 // Mode is what a policy does.
 type Mode string

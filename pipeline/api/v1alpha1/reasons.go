@@ -73,6 +73,16 @@ var reasons = []Reason{
 		"The pipeline is being deleted, and its removal waits for a person: too many pipelines went at once, or nothing is known of what it owns.",
 		"Confirm with `prerig remove`, or take the finalizer away to leave the files where they are: [backup](../kubernetes.md).",
 	},
+	{
+		ReasonSnapshotKept, "`Ready`", "True",
+		"A policy says `from: Cluster`, and the cluster cannot be read, or lists nothing of what there was: what was read before stays in use.",
+		"Look whether the API server answers and the daemon may list what the message names. It is read again by itself.",
+	},
+	{
+		ReasonClusterUnknown, "`Ready`", "False",
+		"A policy says `from: Cluster`, and what it needs of the cluster has never been read.",
+		"Give the daemon the role of `deploy/components/mesh`, and look whether the control plane that the policy names is there.",
+	},
 }
 
 // Reasons returns all reasons that conditions have, with what to do.
