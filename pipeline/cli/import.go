@@ -25,6 +25,7 @@ type importRun struct {
 	output  string
 	options importer.Options
 	quiet   bool
+	unread  []string // what of the cluster may not be read
 
 	kubeconfig, kubeContext string
 	all                     bool

@@ -68,8 +68,12 @@ func (im *importRun) readCluster(ctx context.Context) ([]importer.Object, error)
 		return nil, err
 	}
 	for _, resource := range found.Unread {
-		if !im.quiet && !isExtra(resource) {
-			fmt.Fprintf(im.streams.Err, "warning: %s may not be read, and what they tell is not in the policy\n", resource)
+		if isExtra(resource) {
+			continue
+		}
+		im.unread = append(im.unread, resource)
+		if !im.quiet {
+			fmt.Fprintf(im.streams.Err, "warning: %s\n", unreadText(resource))
 		}
 	}
 	var out []importer.Object
@@ -77,6 +81,11 @@ func (im *importRun) readCluster(ctx context.Context) ([]importer.Object, error)
 		out = append(out, importer.Object{Path: "the cluster", Value: obj})
 	}
 	return out, nil
+}
+
+// unreadText says that a resource may not be read.
+func unreadText(resource string) string {
+	return resource + " may not be read, and what they tell is not in the policy"
 }
 
 // isExtra reports whether a resource is one that many clusters do not have.

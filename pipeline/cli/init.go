@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -222,6 +223,9 @@ func (in *initRun) readImport(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if slices.Contains(im.unread, "namespaces") && len(in.namespaces) == 0 {
+		return errors.New("namespaces of the cluster may not be read, so it is not known into which to inject: name them by --namespaces, or ask for the right to list them")
+	}
 	in.imported, err = importer.Policy(objects, im.options)
 	return err
 }
@@ -278,6 +282,9 @@ func (in *initRun) tellNext() {
 	if in.policy != nil {
 		fmt.Fprintf(&b, "wrote %s: %s\n", in.policy.Path, in.originText())
 		if in.imported != nil {
+			for _, resource := range in.importing.unread {
+				fmt.Fprintf(&b, "%s: %s\n", result.Warning, unreadText(resource))
+			}
 			for _, w := range in.imported.Warnings {
 				fmt.Fprintf(&b, "%s: %s\n", result.Warning, w)
 			}
