@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/cli/importer"
+	"github.com/prerig/prerig/pipeline/internal/packed"
 )
 
 // Cluster is a cluster that policies are completed from. It is safe for concurrent use.
@@ -61,6 +61,9 @@ type lastCompleted struct {
 	Policy string    `json:"policy"`
 	At     time.Time `json:"at"`
 }
+
+// remembered is how what was completed is kept: at most 64 MiB are read of one.
+var remembered = packed.New(64 << 20)
 
 // ErrMemory is in errors about what is remembered: it may be read the next time.
 var ErrMemory = errors.New("what is remembered cannot be read now")
@@ -131,7 +134,7 @@ func (c *Completer) newEntry(id string, sum [sha256.Size]byte, text []byte) (*en
 		return nil, fmt.Errorf("reading what %s was completed to: %w: %w", id, ErrMemory, err)
 	}
 	var last lastCompleted
-	if !ok || unpack(data, &last) != nil || last.Text != fmt.Sprintf("%x", sum) {
+	if !ok || remembered.Decode(data, &last) != nil || last.Text != fmt.Sprintf("%x", sum) {
 		return e, nil
 	}
 	if e.last, err = v1alpha1.Parse([]byte(last.Policy)); err != nil {
@@ -180,7 +183,7 @@ func (c *Completer) remember(id string, e *entry, now *Completed) (done bool) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), memoryTimeout)
 	defer cancel()
-	data, err := pack(lastCompleted{Text: fmt.Sprintf("%x", e.text), Policy: string(now.text), At: time.Now().UTC()})
+	data, err := remembered.Encode(lastCompleted{Text: fmt.Sprintf("%x", e.text), Policy: string(now.text), At: time.Now().UTC()})
 	if err == nil {
 		err = c.Memory.Save(ctx, memoryName(id), data)
 	}
@@ -198,20 +201,4 @@ func (c *Completer) Stale(id string, text []byte) (string, error) {
 		return "", err
 	}
 	return now.Stale, nil
-}
-
-func pack(value any) ([]byte, error) {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return nil, err
-	}
-	return encoder.EncodeAll(text, nil), nil
-}
-
-func unpack(data []byte, value any) error {
-	text, err := decoder.DecodeAll(data, nil)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(text, value)
 }

@@ -10,8 +10,6 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/klauspost/compress/zstd"
-
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 )
 
@@ -97,12 +95,3 @@ func DigestOf(text []byte) string {
 	sum := sha256.Sum256(text)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
-
-// maxSnapshot bounds what is unpacked.
-const maxSnapshot = 64 << 20
-
-var (
-	// Without options that are wrong there is no error.
-	encoder, _ = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
-	decoder, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxSnapshot))
-)

@@ -4,30 +4,25 @@
 package server
 
 import (
-	"bufio"
-	"encoding/json"
 	"flag"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/prerig/prerig/internal/chromium"
 	"github.com/prerig/prerig/pipeline/status"
 )
 
 var browserDriver = flag.String("browser", "", "the driver of a browser, as make e2e-page builds it")
 
-// browser is Chromium with somebody in front of it.
+// browser is Chromium with somebody in front of the page.
 type browser struct {
+	*chromium.Window
 	t        *testing.T
-	in       io.Writer
-	out      *bufio.Scanner
 	base     string
 	pictures string
 }
@@ -38,91 +33,25 @@ func openBrowser(t *testing.T, base string) *browser {
 	if *browserDriver == "" {
 		t.Skip("no browser is driven: make e2e-page builds a driver and gives it with -browser")
 	}
-	driver := exec.Command(*browserDriver)
-	driver.Stderr = os.Stderr
-	in, err := driver.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := driver.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := driver.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = in.Close() // which ends it
-		_ = driver.Wait()
-	})
-	b := &browser{t: t, in: in, out: bufio.NewScanner(out), base: base, pictures: os.Getenv("PRERIG_SCREENSHOTS")}
-	b.out.Buffer(nil, 64<<20)
+	b := &browser{chromium.Open(t, *browserDriver), t, base, os.Getenv("PRERIG_SCREENSHOTS")}
 	if b.pictures == "" {
 		b.pictures = t.TempDir()
 	}
-	b.look(1280, 900, false, true)
+	b.Look(1280, 900, false, true)
 	return b
-}
-
-// do has the browser do something and returns what came of it.
-func (b *browser) do(command map[string]any) any {
-	b.t.Helper()
-	text, err := json.Marshal(command)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if _, err := fmt.Fprintf(b.in, "%s\n", text); err != nil {
-		b.t.Fatal(err)
-	}
-	if !b.out.Scan() {
-		b.t.Fatalf("the browser has ended: %v", b.out.Err())
-	}
-	var answer struct {
-		Result any
-		Error  string
-	}
-	if err := json.Unmarshal(b.out.Bytes(), &answer); err != nil {
-		b.t.Fatal(err)
-	}
-	if answer.Error != "" {
-		b.t.Fatalf("%v: %s", command, answer.Error)
-	}
-	return answer.Result
-}
-
-func (b *browser) look(width, height int, dark, script bool) {
-	b.t.Helper()
-	b.do(map[string]any{"do": "look", "width": width, "height": height, "dark": dark, "script": script})
 }
 
 func (b *browser) visit(path string) {
 	b.t.Helper()
-	b.do(map[string]any{"do": "goto", "text": b.base + path})
-}
-
-func (b *browser) press(key string) {
-	b.t.Helper()
-	b.do(map[string]any{"do": "press", "text": key})
-}
-
-func (b *browser) write(text string) {
-	b.t.Helper()
-	b.do(map[string]any{"do": "type", "text": text})
-}
-
-func (b *browser) eval(expression string) any {
-	b.t.Helper()
-	return b.do(map[string]any{"do": "eval", "text": expression})
+	b.Visit(b.base + path)
 }
 
 // wait waits until an expression is true.
 func (b *browser) wait(expression string) {
 	b.t.Helper()
-	for end := time.Now().Add(3 * time.Minute); b.eval("Boolean("+expression+")") != true; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			b.shot("failed")
-			b.t.Fatalf("it never came that %s; the page is\n%v", expression, b.eval("document.documentElement.outerHTML"))
-		}
+	if !b.Wait(expression) {
+		b.shot("failed")
+		b.t.Fatalf("it never came that %s; the page is\n%v", expression, b.Eval("document.documentElement.outerHTML"))
 	}
 }
 
@@ -130,9 +59,9 @@ func (b *browser) wait(expression string) {
 func (b *browser) tabTo(selector string) {
 	b.t.Helper()
 	for range 200 {
-		b.press("Tab")
-		if b.eval(fmt.Sprintf("document.activeElement.matches(%q)", selector)) == true {
-			if got := b.eval("getComputedStyle(document.activeElement).outlineStyle"); got == "none" {
+		b.Press("Tab")
+		if b.Eval(fmt.Sprintf("document.activeElement.matches(%q)", selector)) == true {
+			if got := b.Eval("getComputedStyle(document.activeElement).outlineStyle"); got == "none" {
 				b.t.Errorf("%s does not show that it has the focus", selector)
 			}
 			return
@@ -143,7 +72,7 @@ func (b *browser) tabTo(selector string) {
 
 func (b *browser) shot(name string) {
 	b.t.Helper()
-	b.do(map[string]any{"do": "shot", "text": filepath.Join(b.pictures, name+".png")})
+	b.Shot(filepath.Join(b.pictures, name+".png"))
 }
 
 // signIn signs in with the keyboard alone.
@@ -151,21 +80,20 @@ func (b *browser) signIn() {
 	b.t.Helper()
 	b.visit("/")
 	b.wait("document.activeElement.id === 'token'")
-	b.write(token)
-	b.press("Enter")
+	b.Type(token)
+	b.Press("Enter")
 	b.wait("document.querySelector('.user button')")
 }
 
 // expectNoProblems reports errors of scripts, and what the policy of a page kept from happening. Answers that are no 200 are none.
 func (b *browser) expectNoProblems() {
 	b.t.Helper()
-	found, _ := b.do(map[string]any{"do": "problems"}).([]any)
-	for _, problem := range found {
+	for _, problem := range b.Problems() {
 		if text := fmt.Sprint(problem); !strings.Contains(text, "Failed to load resource") {
 			b.t.Errorf("the browser says: %s", text)
 		}
 	}
-	if title := b.eval("document.title"); !strings.HasSuffix(fmt.Sprint(title), "· Prerig") {
+	if title := b.Eval("document.title"); !strings.HasSuffix(fmt.Sprint(title), "· Prerig") {
 		b.t.Errorf("the title is %v", title)
 	}
 }
@@ -177,19 +105,19 @@ func TestPageByKeyboard(t *testing.T) {
 	b.visit("/pipeline?name=team/open")
 	b.wait("document.activeElement.id === 'token'")
 	b.shot("sign-in")
-	b.write("wrong")
-	b.press("Enter")
+	b.Type("wrong")
+	b.Press("Enter")
 	b.wait("document.querySelector('[role=alert]') && document.activeElement.id === 'token'")
-	b.write(token)
-	b.press("Enter")
+	b.Type(token)
+	b.Press("Enter")
 	b.wait("document.querySelector('#act')")
 	b.shot("pipeline")
 	b.tabTo("a.skip")
 	b.shot("skip")
-	b.press("Enter")
+	b.Press("Enter")
 	b.tabTo("button[value=suspend]")
 	b.shot("focus")
-	b.press("Enter")
+	b.Press("Enter")
 	b.wait("document.querySelector('.notice')?.textContent === '1 pipeline suspended.'")
 	if !s.Store.Control("team/open").Suspended {
 		t.Error("it is not suspended")
@@ -197,22 +125,22 @@ func TestPageByKeyboard(t *testing.T) {
 	b.shot("pipeline-suspended")
 	b.visit("/")
 	b.tabTo("#removals summary")
-	b.press("Enter")
+	b.Press("Enter")
 	b.tabTo("input[value='team/gone1']")
-	b.press("Space")
+	b.Press("Space")
 	b.tabTo("button[value=remove]")
 	b.shot("removal-chosen")
-	b.press("Enter")
+	b.Press("Enter")
 	b.wait("document.querySelector('.names')")
 	b.shot("removal-asked")
 	b.tabTo("button.danger")
-	b.press("Enter")
+	b.Press("Enter")
 	b.wait("document.querySelector('.notice')?.textContent === '1 pipeline approved for removal.'")
 	if r, _ := s.Store.Registration("team/gone1"); r.Removal == nil || !r.Removal.Approved {
 		t.Errorf("the removal is %+v", r.Removal)
 	}
 	b.tabTo(".user button")
-	b.press("Enter")
+	b.Press("Enter")
 	b.wait("document.querySelector('#token')")
 	b.expectNoProblems()
 }
@@ -224,10 +152,10 @@ func TestPageUpdatesItself(t *testing.T) {
 	b.signIn()
 	b.wait("document.getElementById('live').textContent === 'up to date'")
 	b.tabTo("#removals summary")
-	b.press("Enter")
+	b.Press("Enter")
 	b.tabTo("input[value='team/open']")
-	b.press("Space")
-	b.eval("window.before = document.querySelector('#list')")
+	b.Press("Space")
+	b.Eval("window.before = document.querySelector('#list')")
 	if err := s.Store.SetControl(t.Context(), "team/merged", func(c *status.Control) { c.Suspended = true }); err != nil {
 		t.Fatal(err)
 	}
@@ -236,28 +164,28 @@ func TestPageUpdatesItself(t *testing.T) {
 		"window.before !== document.querySelector('#list')", "document.activeElement.value === 'team/open'", "document.activeElement.checked",
 		"document.querySelector('#removals details').open", "new Set([...document.querySelectorAll('[id]')].map((e) => e.id)).size === document.querySelectorAll('[id]').length", "document.querySelectorAll('h1').length === 1",
 	} {
-		if b.eval(want) != true {
+		if b.Eval(want) != true {
 			t.Errorf("after the update it is not so that %s", want)
 		}
 	}
 	b.shot("updated")
 	b.tabTo("button[value=suspend][form], #act button[value=suspend]")
-	b.press("Enter")
+	b.Press("Enter")
 	b.wait("document.querySelector('.notice')?.textContent === '1 pipeline suspended.'")
 	// What somebody types stays.
-	b.eval("document.querySelector('input[type=search]').focus()")
-	b.write("half a wo")
-	if got := b.eval("document.querySelector('input[type=search]').value"); got != "half a wo" {
+	b.Eval("document.querySelector('input[type=search]').focus()")
+	b.Type("half a wo")
+	if got := b.Eval("document.querySelector('input[type=search]').value"); got != "half a wo" {
 		t.Fatalf("what is typed is %q", got)
 	}
 	if err := s.Store.SetControl(t.Context(), "team/fresh", func(c *status.Control) { c.Suspended = true }); err != nil {
 		t.Fatal(err)
 	}
 	b.wait("[...document.querySelectorAll('tr')].some((r) => r.textContent.includes('team/fresh') && r.textContent.includes('Suspended'))")
-	if got := b.eval("document.querySelector('input[type=search]').value"); got != "half a wo" {
+	if got := b.Eval("document.querySelector('input[type=search]').value"); got != "half a wo" {
 		t.Errorf("what was typed is now %q", got)
 	}
-	if got := b.eval("document.querySelectorAll('#filters').length"); got != 1.0 {
+	if got := b.Eval("document.querySelectorAll('#filters').length"); got != 1.0 {
 		t.Errorf("the filters are there %v times", got)
 	}
 	b.expectNoProblems()
@@ -274,24 +202,24 @@ func TestPagesInEveryWindow(t *testing.T) {
 			width, height int
 			dark          bool
 		}{"wide": {1280, 900, false}, "narrow": {390, 844, false}, "narrow-dark": {390, 844, true}, "wide-dark": {1280, 900, true}} {
-			b.look(way.width, way.height, way.dark, true)
+			b.Look(way.width, way.height, way.dark, true)
 			b.visit(path)
-			if got := b.eval("document.documentElement.scrollWidth - innerWidth"); got != 0.0 && got != nil {
+			if got := b.Eval("document.documentElement.scrollWidth - innerWidth"); got != 0.0 && got != nil {
 				t.Errorf("%s, %s: %v pixels stand out of the window", path, name, got)
 			}
-			if small := b.eval(`[...document.querySelectorAll("button, input:not([type=hidden]), summary")].filter((e) => { const r = e.getBoundingClientRect(); return r.width && (r.width < 16 || r.height < 16) }).length`); small != 0.0 {
+			if small := b.Eval(`[...document.querySelectorAll("button, input:not([type=hidden]), summary")].filter((e) => { const r = e.getBoundingClientRect(); return r.width && (r.width < 16 || r.height < 16) }).length`); small != 0.0 {
 				t.Errorf("%s, %s: %v controls are too small", path, name, small)
 			}
 			b.shot(fmt.Sprintf("%02d-%s", i, name))
 			b.expectNoProblems()
 		}
 	}
-	b.look(1280, 900, false, false)
+	b.Look(1280, 900, false, false)
 	b.visit("/pipeline?name=team/merged")
 	b.tabTo("button[value=suspend]")
-	b.press("Enter")
+	b.Press("Enter")
 	b.wait("document.querySelector('.notice')?.textContent === '1 pipeline suspended.'")
-	if got := b.eval("document.getElementById('live').textContent"); got != "" && got != nil {
+	if got := b.Eval("document.getElementById('live').textContent"); got != "" && got != nil {
 		t.Errorf("without scripts the page says %q", got)
 	}
 }
@@ -306,13 +234,13 @@ func TestLinksOfOtherSitesLeadHere(t *testing.T) {
 	b := openBrowser(t, base)
 	b.signIn()
 	elsewhere := strings.Replace(other.URL, "127.0.0.1", "localhost", 1)
-	b.do(map[string]any{"do": "goto", "text": elsewhere})
-	b.eval("document.getElementById('link').click()")
+	b.Visit(elsewhere)
+	b.Eval("document.getElementById('link').click()")
 	b.wait("document.querySelector('h1')?.textContent.includes('team/web')")
-	b.do(map[string]any{"do": "goto", "text": elsewhere})
-	b.eval("document.getElementById('form').submit()")
+	b.Visit(elsewhere)
+	b.Eval("document.getElementById('form').submit()")
 	b.wait("!document.getElementById('form') && document.body?.textContent.length > 0")
-	if got := fmt.Sprint(b.eval("document.body.textContent")); !strings.Contains(got, "Nothing was done") && !strings.Contains(got, "another site") {
+	if got := fmt.Sprint(b.Eval("document.body.textContent")); !strings.Contains(got, "Nothing was done") && !strings.Contains(got, "another site") {
 		t.Errorf("a form of another site gets %q", got)
 	}
 }

@@ -5,14 +5,12 @@ package status
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
 
-	"github.com/klauspost/compress/zstd"
-
+	"github.com/prerig/prerig/pipeline/internal/packed"
 	"github.com/prerig/prerig/pipeline/queue"
 )
 
@@ -275,27 +273,15 @@ func (s *Store) Known() []string {
 	return names
 }
 
-var (
-	encoder, _ = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
-	decoder, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
-)
+// stored is how values are written: at most 256 MiB are read of one.
+var stored = packed.New(256 << 20)
 
-func encodeJSON(v any) ([]byte, error) {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	return encoder.EncodeAll(text, nil), nil
-}
+func encodeJSON(v any) ([]byte, error) { return stored.Encode(v) }
 
 func decodeJSON[T any](data []byte) (*T, error) {
-	text, err := decoder.DecodeAll(data, nil)
-	if err != nil {
-		return nil, fmt.Errorf("reading what was stored: %w", err)
-	}
 	v := new(T)
-	if err := json.Unmarshal(text, v); err != nil {
-		return nil, fmt.Errorf("reading what was stored: %w", err)
+	if err := stored.Decode(data, v); err != nil {
+		return nil, err
 	}
 	return v, nil
 }
