@@ -181,7 +181,7 @@ func TestDoctorFinds(t *testing.T) {
 
 func replaceIn(t *testing.T, name, old, replacement string) {
 	t.Helper()
-	text := readText(t, name)
+	text := readFile(t, name)
 	if !strings.Contains(text, old) {
 		t.Fatalf("%s has no %q", name, old)
 	}

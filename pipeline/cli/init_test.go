@@ -41,7 +41,7 @@ func emptyProject(t *testing.T, remote string) {
 			continue
 		}
 		if out, err := exec.CommandContext(t.Context(), "git", args...).CombinedOutput(); err != nil {
-			t.Skip("git:", err, string(out))
+			t.Fatal("git:", err, string(out))
 		}
 	}
 }
@@ -52,14 +52,7 @@ func writeFile(t *testing.T, name, text string) {
 	must(t, os.WriteFile(name, []byte(text), 0o644))
 }
 
-func readText(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(name)
-	must(t, err)
-	return string(text)
-}
-
-// run runs a command line that must end with a code.
+// runCode runs a command line that must end with a code.
 func runCode(t *testing.T, want int, args ...string) (stdout, stderr string) {
 	t.Helper()
 	code, stdout, stderr := command(t, "", args...)
@@ -86,7 +79,7 @@ func TestInitInjectsAtOnce(t *testing.T) {
 	}
 	runCode(t, 1, "inject", "--check", "k8s")
 	runCode(t, 0, "inject", "-i", "-q", "k8s")
-	if !strings.Contains(readText(t, "k8s/web.yaml"), "name: istio-proxy") {
+	if !strings.Contains(readFile(t, "k8s/web.yaml"), "name: istio-proxy") {
 		t.Error("nothing was injected")
 	}
 }
@@ -101,20 +94,20 @@ func TestInitOverwritesNothing(t *testing.T) {
 		{"init", "--source", "https://git.example.com/org/shop.git"}, // the pipeline is there
 	} {
 		runCode(t, 2, args...)
-		if readText(t, "prerig.yaml") != mine || readText(t, "pipelines/shop.yaml") != "mine: true\n" {
+		if readFile(t, "prerig.yaml") != mine || readFile(t, "pipelines/shop.yaml") != "mine: true\n" {
 			t.Fatalf("%q has overwritten something", args)
 		}
 	}
 	// A policy that is there stays for a new pipeline.
 	runCode(t, 0, "init", "--source", "https://git.example.com/org/other.git")
-	if readText(t, "prerig.yaml") != mine {
+	if readFile(t, "prerig.yaml") != mine {
 		t.Error("the policy was overwritten")
 	}
 	runCode(t, 0, "init", "--force", "--namespaces", "shop,till", "--source", "https://git.example.com/org/shop.git")
-	if p, err := v1alpha1.Parse([]byte(readText(t, "prerig.yaml"))); err != nil || len(p.Spec.Namespaces) != 2 || p.Metadata.Name != "istio" {
+	if p, err := v1alpha1.Parse([]byte(readFile(t, "prerig.yaml"))); err != nil || len(p.Spec.Namespaces) != 2 || p.Metadata.Name != "istio" {
 		t.Errorf("%v, %v", p, err)
 	}
-	if readText(t, "pipelines/shop.yaml") == "mine: true\n" {
+	if readFile(t, "pipelines/shop.yaml") == "mine: true\n" {
 		t.Error("--force has not written the pipeline")
 	}
 }
@@ -123,7 +116,7 @@ func TestInitOverwritesNothing(t *testing.T) {
 func TestInitPipelineOfThisRepository(t *testing.T) {
 	emptyProject(t, "https://me:secret-token@git.example.com/org/Shop_App.git")
 	_, said := runCode(t, 0, "init", "k8s", "--source", ".", "--publish", "live")
-	text := readText(t, "pipelines/shop-app.yaml")
+	text := readFile(t, "pipelines/shop-app.yaml")
 	if strings.Contains(text+said, "secret-token") {
 		t.Errorf("the credentials of the remote were written:\n%s%s", text, said)
 	}
@@ -176,8 +169,8 @@ func TestInitSources(t *testing.T) {
 			}
 			name := "pipelines/apps.yaml"
 			for _, want := range tc.want {
-				if !strings.Contains(readText(t, name), want) {
-					t.Errorf("%q is missing:\n%s", want, readText(t, name))
+				if !strings.Contains(readFile(t, name), want) {
+					t.Errorf("%q is missing:\n%s", want, readFile(t, name))
 				}
 			}
 		})
@@ -215,7 +208,7 @@ func TestInitFromChart(t *testing.T) {
 	writeChart(t)
 	writeFile(t, "values.yaml", "mesh: {trustDomain: example.org}\n")
 	runCode(t, 0, "init", "k8s", "--from", "istiod", "--values", "values.yaml", "--istio-version", "1.31.0", "--kubernetes-version", "1.34")
-	p, err := v1alpha1.Parse([]byte(readText(t, "prerig.yaml")))
+	p, err := v1alpha1.Parse([]byte(readFile(t, "prerig.yaml")))
 	if err != nil || !strings.Contains(p.Spec.Istio.MeshConfig, "trustDomain: example.org") || p.Spec.Istio.KubernetesVersion != "1.34" {
 		t.Fatalf("%+v, %v", p, err)
 	}
@@ -251,12 +244,12 @@ func TestInitAsks(t *testing.T) {
 	if out.Len() > 0 {
 		t.Errorf("questions went to standard output: %s", out.String())
 	}
-	p, err := v1alpha1.Parse([]byte(readText(t, "prerig.yaml")))
+	p, err := v1alpha1.Parse([]byte(readFile(t, "prerig.yaml")))
 	if err != nil || len(p.Spec.Namespaces) != 2 || p.Spec.Namespaces[1].Name != "till" {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if !strings.Contains(readText(t, "pipelines/shop.yaml"), "git@git.example.com:org/shop.git") {
-		t.Error(readText(t, "pipelines/shop.yaml"))
+	if !strings.Contains(readFile(t, "pipelines/shop.yaml"), "git@git.example.com:org/shop.git") {
+		t.Error(readFile(t, "pipelines/shop.yaml"))
 	}
 	if n := strings.Count(term.screen(), "]: "); n > 6 {
 		t.Errorf("%d questions were asked:\n%s", n, term.screen())

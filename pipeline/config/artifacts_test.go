@@ -4,14 +4,9 @@
 package config_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/spf13/pflag"
-
-	"github.com/prerig/prerig/pipeline/config"
 )
 
 // TestArtifacts has one process serve artifacts, and never several.
@@ -30,16 +25,7 @@ func TestArtifacts(t *testing.T) {
 		"nobody who works":  {good + "workers: 0\n", "artifacts.listen: needs workers"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), "prerig.yaml")
-			if err := os.WriteFile(file, []byte(tc.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-			config.Flags(flags)
-			if err := flags.Parse([]string{"--config", file}); err != nil {
-				t.Fatal(err)
-			}
-			c, _, err := config.Load(flags)
+			c, file, err := loadText(t, tc.text)
 			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 				t.Fatalf("got %v, want %q", err, tc.want)
 			}

@@ -32,16 +32,7 @@ func TestKubernetes(t *testing.T) {
 		"an odd namespace":           {"kubernetes: {pipelines: true, namespaces: [A]}\n", "kubernetes.namespaces[0]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), "prerig.yaml")
-			if err := os.WriteFile(file, []byte(tc.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-			config.Flags(flags)
-			if err := flags.Parse([]string{"--config", file}); err != nil {
-				t.Fatal(err)
-			}
-			c, _, err := config.Load(flags)
+			c, file, err := loadText(t, tc.text)
 			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 				t.Fatalf("got %v, want %q", err, tc.want)
 			}
@@ -53,4 +44,20 @@ func TestKubernetes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// loadText reads a configuration from a file of its own.
+func loadText(t *testing.T, text string) (c *config.Config, file string, err error) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "prerig.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	config.Flags(flags)
+	if err := flags.Parse([]string{"--config", file}); err != nil {
+		t.Fatal(err)
+	}
+	c, _, err = config.Load(flags)
+	return c, file, err
 }

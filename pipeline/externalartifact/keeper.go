@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -143,17 +144,7 @@ type Wanted struct {
 // Put has an object name an archive. It returns what it named before. Done again it changes nothing, but brings back what was lost.
 func (k *Keeper) Put(ctx context.Context, ref Ref, w Wanted) (before Current, digest string, err error) {
 	defer k.lock(ref)()
-	mine := func(pipeline string) bool {
-		if pipeline == w.Pipeline {
-			return true
-		}
-		for _, one := range w.Predecessors {
-			if pipeline == one {
-				return true
-			}
-		}
-		return false
-	}
+	mine := func(pipeline string) bool { return pipeline == w.Pipeline || slices.Contains(w.Predecessors, pipeline) }
 	seen, err := k.objects.get(ctx, ref)
 	if err != nil {
 		return before, "", err

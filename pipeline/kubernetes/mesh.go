@@ -335,7 +335,7 @@ func reduceNamespace(o *unstructured.Unstructured) map[string]any {
 	if len(annotations) > 0 {
 		metadata["annotations"] = annotations
 	}
-	return map[string]any{"metadata": metadata, "apiVersion": "v1", "kind": "Namespace"}
+	return map[string]any{"metadata": metadata}
 }
 
 // reduceNode takes the version of the kubelet, so that nodes that come and go change nothing.

@@ -43,21 +43,9 @@ func (t *Targets) openExternalArtifact(_ context.Context, _ string, entry v1alph
 // Key implements Interface.
 func (e *externalTarget) Key() string { return "externalartifact/" + e.ref.String() }
 
-// locked does something while no other process does at the same object, and leaves it behind where it hangs.
-func (e *externalTarget) locked(ctx context.Context, pipeline string, do func(ctx context.Context) (Receipt, error)) (Receipt, error) {
-	locking, cancel := context.WithTimeout(ctx, publishTimeout)
-	defer cancel()
-	unlock, err := e.lock(locking, e.Key())
-	if err != nil {
-		return Receipt{}, err
-	}
-	defer unlock()
-	return watchdog.Run(ctx, e.watchdog, watchdog.Step{Name: watchdog.StepPublish, Subject: e.Key() + " " + pipeline, Limit: publishTimeout}, do)
-}
-
 // Publish implements Interface.
 func (e *externalTarget) Publish(ctx context.Context, c Change) (Receipt, error) {
-	return e.locked(ctx, c.Pipeline, func(ctx context.Context) (Receipt, error) {
+	return whileLocked(ctx, e.lock, e.watchdog, e.Key(), c.Pipeline, func(ctx context.Context) (Receipt, error) {
 		packed, err := archive(c.Files)
 		if err != nil {
 			return Receipt{}, err
@@ -175,8 +163,11 @@ func (e *externalTarget) Current(ctx context.Context, pipeline string, _ map[str
 	if err != nil {
 		return Holding{}, err
 	}
-	objects, err := objectsOf(e.ref, now)
-	return Holding{Files: files, Objects: objects}, err
+	objects := now.Objects
+	if objects == nil {
+		objects = objectIdentities(files)
+	}
+	return Holding{Files: files, Objects: objects}, nil
 }
 
 // Drift implements Interface.
@@ -194,7 +185,7 @@ func (e *externalTarget) Settle(context.Context, string, Written) (*v1alpha1.Pul
 
 // Remove implements Interface.
 func (e *externalTarget) Remove(ctx context.Context, c Change) (Receipt, error) {
-	return e.locked(ctx, c.Pipeline, func(ctx context.Context) (Receipt, error) {
+	return whileLocked(ctx, e.lock, e.watchdog, e.Key(), c.Pipeline, func(ctx context.Context) (Receipt, error) {
 		before, found, err := e.keeper.Remove(ctx, e.ref, c.Pipeline)
 		if err != nil || !found {
 			return Receipt{}, err

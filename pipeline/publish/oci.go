@@ -54,15 +54,7 @@ func (o *ociTarget) Key() string { return "artifact/" + o.to.URL }
 
 // Publish implements Interface.
 func (o *ociTarget) Publish(ctx context.Context, c Change) (Receipt, error) {
-	locking, cancel := context.WithTimeout(ctx, publishTimeout)
-	defer cancel()
-	unlock, err := o.lock(locking, o.Key())
-	if err != nil {
-		return Receipt{}, err
-	}
-	defer unlock()
-	step := watchdog.Step{Name: watchdog.StepPublish, Subject: o.Key() + " " + c.Pipeline, Limit: publishTimeout}
-	return watchdog.Run(ctx, o.watchdog, step, func(ctx context.Context) (Receipt, error) {
+	return whileLocked(ctx, o.lock, o.watchdog, o.Key(), c.Pipeline, func(ctx context.Context) (Receipt, error) {
 		c.Gate = refreshed(ctx, o.refresh, c.Gate)
 		result, err := o.artifact.Publish(ctx, c)
 		if err != nil {
@@ -74,6 +66,18 @@ func (o *ociTarget) Publish(ctx context.Context, c Change) (Receipt, error) {
 		}
 		return receipt, nil
 	})
+}
+
+// whileLocked does something for a pipeline while no other process does at the place of a key, and leaves it behind where it hangs.
+func whileLocked(ctx context.Context, lock Lock, w *watchdog.Watchdog, key, pipeline string, do func(context.Context) (Receipt, error)) (Receipt, error) {
+	locking, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	unlock, err := lock(locking, key)
+	if err != nil {
+		return Receipt{}, err
+	}
+	defer unlock()
+	return watchdog.Run(ctx, w, watchdog.Step{Name: watchdog.StepPublish, Subject: key + " " + pipeline, Limit: publishTimeout}, do)
 }
 
 // refreshed has a gate know of all that was said until it is asked: what is published may take minutes to download before.

@@ -1,9 +1,14 @@
 // SPDX-FileCopyrightText: The Prerig Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux || darwin
+
 package disk
 
 import "golang.org/x/sys/unix"
+
+// readOnly is ST_RDONLY of Linux, and MNT_RDONLY of macOS.
+const readOnly = 1
 
 func spaceOf(dir string) (Space, error) {
 	var s unix.Statfs_t
@@ -13,6 +18,6 @@ func spaceOf(dir string) (Space, error) {
 	block := uint64(s.Bsize)
 	return Space{
 		Available: s.Bavail * block, Capacity: s.Blocks * block, Inodes: s.Ffree, Counted: s.Files > 0,
-		ReadOnly: s.Flags&unix.ST_RDONLY != 0,
+		ReadOnly: s.Flags&readOnly != 0,
 	}, nil
 }
