@@ -23,12 +23,21 @@ import (
 // say goes to standard error, and so to the warnings of the result; it must not say when.
 func quietLibraries() {
 	http.DefaultTransport = noNetwork{}
-	if time.Local.String() != time.UTC.String() { // it is, where prerig has started the process; others may be reading it
-		time.Local = time.UTC
-	}
+	useUTC()
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{ReplaceAttr: withoutTime})))
 	log.SetOutput(os.Stderr) // which would go through slog now
 	log.SetFlags(0)
+}
+
+// useUTC has the process know no other time zone. Goroutines of packages that are linked may be reading time.Local, so it is loaded as UTC
+// in place of being written, unless somebody has loaded it before. Sources can read the environment: nothing of this stays in it.
+func useUTC() {
+	_ = os.Setenv("TZ", "UTC")
+	zone := time.Local.String()
+	_ = os.Unsetenv("TZ")
+	if zone != time.UTC.String() {
+		time.Local = time.UTC
+	}
 }
 
 // renderHelm renders a release of a chart.

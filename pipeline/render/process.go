@@ -55,7 +55,7 @@ func startRenderer(options Options) (*rendererProcess, error) {
 
 func launchRenderer(options Options, namespaces bool) (*rendererProcess, error) {
 	command := exec.Command(options.Command[0], options.Command[1:]...)
-	command.Env = []string{fmt.Sprint("GOGC=", collectAt), "TZ=UTC"}
+	command.Env = []string{fmt.Sprint("GOGC=", collectAt)}
 	command.Dir = "/"
 	command.SysProcAttr = rendererAttributes(namespaces)
 	p := &rendererProcess{command: command, stderr: &tailBuffer{}, apart: namespaces, exited: make(chan struct{})}
