@@ -27,7 +27,7 @@ var hostile = []string{
 	"`", "``", "```", "````\n```\n", "~~~", "` ``` `", "a`b``c", "`@a`", "\n```\n@everyone\n", "\n\n# heading\n\n", "\r# heading\r", "\n/close\n/merge", "\n/approve",
 	"---", "| a | b |\n|---|---|", "- [ ] task", "1. list", "> quote", "> [!WARNING]", "**bold** _it_ ~~no~~", "\\`", "\\", "$`x`$", "$$x$$", "[^1]: note", ":tada:",
 	"\u202egnp.exe", "\u2066x\u2069", "\x1b[31mred", "\x00", "\u200b", "\u2028# heading", "\u0085# heading", "\u2060", "\ufeff", "\xff\xfe", "\U000e0041",
-	strings.Repeat("x", 5000), strings.Repeat("`", 500), strings.Repeat("fixes #1 ", 300), "{{ include }}", "[skip ci]", "AB#12", "Resolve AB#12", " ", "",
+	"everyone", "evil", strings.Repeat("x", 5000), strings.Repeat("`", 500), strings.Repeat("fixes #1 ", 300), "{{ include }}", "[skip ci]", "AB#12", "Resolve AB#12", " ", "",
 }
 
 // yamlText writes a text as a YAML scalar in double quotes.
@@ -140,10 +140,14 @@ func checkInert(t *testing.T, body string, links ...string) {
 // ownWords is what words of ours are made of. None of them is a mention, an issue, a link or markup.
 var ownWords = regexp.MustCompile(`^[A-Za-z0-9 .,:;()/+→−…!\[\]>|*'-]*$`)
 
+// standsAlone is a kind of hostileChange where nothing but letters and digits is in it: that may stand outside of code.
+var standsAlone = regexp.MustCompile(`\bK[A-Za-z0-9]+\b`)
+
 // checkOwnWords takes no text outside of code that we could not have written.
 func checkOwnWords(t *testing.T, words string) {
 	t.Helper()
-	if !ownWords.MatchString(words) || strings.Contains(words, "://") || strings.Contains(words, "evil") || strings.Contains(words, "everyone") {
+	rest := standsAlone.ReplaceAllString(words, "")
+	if !ownWords.MatchString(words) || strings.Contains(words, "://") || strings.Contains(rest, "evil") || strings.Contains(rest, "everyone") {
 		t.Errorf("outside of code: %q", words)
 	}
 }
