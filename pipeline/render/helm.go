@@ -29,14 +29,15 @@ func quietLibraries() {
 	log.SetFlags(0)
 }
 
-// useUTC has the process know no other time zone. Goroutines of packages that are linked may be reading time.Local, so it is loaded as UTC
-// in place of being written, unless somebody has loaded it before. Sources can read the environment: nothing of this stays in it.
+// useUTC has the process know no other time zone. Goroutines of packages that are linked may be reading time.Local, as each look at a file
+// does: so it is loaded as UTC, or what it points to is replaced where somebody has loaded it before. Sources can read the environment:
+// nothing of this stays in it.
 func useUTC() {
 	_ = os.Setenv("TZ", "UTC")
 	zone := time.Local.String()
 	_ = os.Unsetenv("TZ")
 	if zone != time.UTC.String() {
-		time.Local = time.UTC
+		*time.Local = *time.UTC
 	}
 }
 
