@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -106,9 +107,16 @@ Exit codes:
 	return cmd
 }
 
+// collectSeldom is at what growth of the heap, in percent, garbage is collected: the command is short, and most of what it reads
+// stays until it ends.
+const collectSeldom = 400
+
 func (r *verifyRun) run(ctx context.Context) error {
 	if err := r.checkFlags(); err != nil {
 		return err
+	}
+	if os.Getenv("GOGC") == "" {
+		defer debug.SetGCPercent(debug.SetGCPercent(collectSeldom))
 	}
 	registry, err := r.registry()
 	if err != nil {

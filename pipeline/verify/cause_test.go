@@ -12,15 +12,17 @@ import (
 func TestCreator(t *testing.T) {
 	const at = "2026-01-02T03:04:05Z"
 	for name, c := range map[string]struct{ entries, by string }{
-		"created":                 {`{manager: one, time: "2026-01-02T03:04:05Z"}, {manager: two, time: "2026-01-02T03:05:00Z"}`, "one"},
-		"the creator wrote again": {`{manager: one, time: "2026-01-02T03:06:00Z"}, {manager: two, time: "2026-01-02T03:05:00Z"}`, ""},
-		"a status in that second": {`{manager: kubelet, subresource: status, time: "2026-01-02T03:04:05Z"}, {manager: one, time: "2026-01-02T03:04:05Z"}`, "one"},
-		"only a status":           {`{manager: kubelet, subresource: status, time: "2026-01-02T03:04:05Z"}`, ""},
-		"the next second began":   {`{manager: one, time: "2026-01-02T03:04:06Z"}, {manager: two, time: "2026-01-02T03:05:00Z"}`, "one"},
-		"two in the same second":  {`{manager: one, time: "2026-01-02T03:04:05Z"}, {manager: two, time: "2026-01-02T03:04:05Z"}`, ""},
-		"two, one made the pod":   {`{manager: one, time: "2026-01-02T03:04:05Z"}, {manager: two, time: "2026-01-02T03:04:05Z", fieldsV1: {"f:spec": {"f:restartPolicy": {}}}}`, "two"},
-		"no entries":              {``, ""},
-		"an entry without a time": {`{manager: one}`, ""},
+		"created":                  {`{manager: one, time: "2026-01-02T03:04:05Z"}, {manager: two, time: "2026-01-02T03:05:00Z"}`, "one"},
+		"the creator wrote again":  {`{manager: one, time: "2026-01-02T03:06:00Z"}, {manager: two, time: "2026-01-02T03:05:00Z"}`, ""},
+		"a status in that second":  {`{manager: kubelet, subresource: status, time: "2026-01-02T03:04:05Z"}, {manager: one, time: "2026-01-02T03:04:05Z"}`, "one"},
+		"only a status":            {`{manager: kubelet, subresource: status, time: "2026-01-02T03:04:05Z"}`, ""},
+		"the next second began":    {`{manager: one, time: "2026-01-02T03:04:06Z"}, {manager: two, time: "2026-01-02T03:05:00Z"}`, "one"},
+		"two in the same second":   {`{manager: one, time: "2026-01-02T03:04:05Z"}, {manager: two, time: "2026-01-02T03:04:05Z"}`, ""},
+		"two, one made the pod":    {`{manager: one, time: "2026-01-02T03:04:05Z"}, {manager: two, time: "2026-01-02T03:04:05Z", fieldsV1: {"f:spec": {"f:restartPolicy": {}}}}`, "two"},
+		"webhooks took their time": {`{manager: one, time: "2026-01-02T03:03:45Z"}, {manager: two, time: "2026-01-02T03:05:00Z"}`, "one"},
+		"from another cluster":     {`{manager: one, time: "2026-01-01T03:04:05Z"}`, ""},
+		"no entries":               {``, ""},
+		"an entry without a time":  {`{manager: one}`, ""},
 	} {
 		obj := parse(t, fmt.Sprintf(`{metadata: {creationTimestamp: %q, managedFields: [%s]}}`, at, c.entries))
 		by := ""

@@ -32,14 +32,17 @@ func managers(obj map[string]any) []manager {
 	return out
 }
 
+// webhooksAtMost is how long mutating webhooks may take with an object: the API server gives up a request after a minute.
+const webhooksAtMost = time.Minute + time.Second
+
 // creator returns the entry of who created an object, or nil where that is not known: whoever writes once more gets another
-// time, and of two who wrote as it was created only what a pod is created with tells which one it was. The API server takes the two times one after
-// the other, in whole seconds.
+// time, and of two who wrote as it was created only what a pod is created with tells which one it was. The API server takes the manager's
+// time before it calls mutating webhooks, the object's after them, both in whole seconds.
 func creator(entries []manager, obj map[string]any) *manager {
 	var near, made []*manager
 	at := created(obj)
 	for i, m := range entries {
-		if m.subresource != "" || at.IsZero() || m.time.Sub(at).Abs() > time.Second {
+		if later := m.time.Sub(at); m.subresource != "" || at.IsZero() || later > time.Second || later < -webhooksAtMost {
 			continue
 		}
 		near = append(near, &entries[i])

@@ -130,7 +130,8 @@ func (m *matching) try(version *Workload, template map[string]any) {
 	if m.best == nil || a.off() < m.best.off() {
 		m.best = a
 	}
-	if m.atOwner == nil && m.origin.template != nil && len(m.ofOwner(a)) == 0 {
+	// Of a version that the pod equals nobody asks what its owner has.
+	if a.off() > 0 && m.atOwner == nil && m.origin.template != nil && len(m.ofOwner(a)) == 0 {
 		m.atOwner = a
 	}
 }
