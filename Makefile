@@ -47,9 +47,16 @@ race = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
 .PHONY: test
 test: ## Run all tests with the race detector, and those over recorded cases without.
-	PRERIG_CORPUS=none go test $(test_flags) $(race) -p $(test_packages) -timeout 40m $(longest_tests) $(race_tests)
-	PRERIG_CORPUS=$(corpus) go test $(test_flags) -p $(test_packages) -timeout 40m $(filter-out $(race_tests),$(packages))
-	PRERIG_CORPUS=$(corpus) go test $(test_flags) -p $(test_packages) -timeout 40m -run "Corpus|Test_" $(corpus_tests)
+	GORACE=atexit_sleep_ms=0 PRERIG_CORPUS=none go test $(test_flags) $(race) -p $(test_packages) -timeout 40m $(longest_tests) $(race_tests)
+	@$(MAKE) --no-print-directory -j3 --output-sync=target test-plain test-corpus test-release
+
+# Each of these ends with one package that keeps one processor busy for a minute, so they run beside each other.
+.PHONY: test-plain test-corpus test-release
+test-plain:
+	PRERIG_CORPUS=$(corpus) go test $(test_flags) -timeout 40m $(filter-out $(race_tests),$(packages))
+test-corpus:
+	PRERIG_CORPUS=$(corpus) go test $(test_flags) -timeout 40m -run "Corpus|Test_" $(corpus_tests)
+test-release:
 	cd internal/release && go test $(test_flags) -timeout 40m ./...
 
 # Linking a hundred test binaries takes minutes, a third less without what only debuggers read; verify-lint runs vet.
@@ -61,6 +68,7 @@ longest_tests = ./pipeline/internal/system ./pipeline/render ./pipeline/source/g
 # The tests of the daemon wait more than they work, so that more packages are tested at once than there are processors.
 test_packages = $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
 
+# With the race detector each process would wait for a second when it ends, and tests start hundreds.
 # The race detector finds nothing where neither code nor tests start a goroutine. And over hundreds of cases, one after the other, it
 # takes most of the time and finds nothing that the other tests do not reach: the cases of other injectors, those that are made up by
 # the thousand, and those of Istio in the corpus, where it is there. And it sees nothing of a program that runs by itself.
@@ -282,23 +290,49 @@ oracle-older: defaulter injectors ## Compare with the injectors of older version
 
 CLUSTER_N ?= 300
 CLUSTER_SEED ?= 1
+CLUSTER_KUBERNETES ?=
 
-# Building the cluster takes about a quarter of an hour the first time; PRERIG_CLUSTER_CACHE is where it is kept. Names of
+# Building the cluster takes about a quarter of an hour the first time; PRERIG_CLUSTER_CACHE is where it is kept. CLUSTER_KUBERNETES is
+# the minor of an older control plane, one of fn/internal/upstream/kubernetes/clusters. Names of
 # the oracle's installations in PRERIG_CLUSTER_INSTALLATIONS replace those that are run by themselves; a directory in
 # PRERIG_CLUSTER_REPORT gets what differs.
 # PRERIG_POLICIES names a directory with other people's ValidatingAdmissionPolicies to evaluate as well, such as a checked out
 # kubescape/cel-admission-library; `go test ./fn/internal/cluster -run TestPolicies -args -update` records the answers for the gate's tests.
 .PHONY: e2e-cluster
-e2e-cluster: ## Compare with a real cluster on workloads made up from a seed, CLUSTER_N=300 CLUSTER_SEED=1.
-	PRERIG_CLUSTER=full PRERIG_CLUSTER_N=$(CLUSTER_N) PRERIG_CLUSTER_SEED=$(CLUSTER_SEED) \
+e2e-cluster: ## Compare with a real cluster on workloads made up from a seed, CLUSTER_N=300 CLUSTER_SEED=1 CLUSTER_KUBERNETES=1.34.
+	PRERIG_CLUSTER=full PRERIG_CLUSTER_N=$(CLUSTER_N) PRERIG_CLUSTER_SEED=$(CLUSTER_SEED) PRERIG_CLUSTER_KUBERNETES=$(CLUSTER_KUBERNETES) \
 	  go test -count=1 -timeout 60m -v ./fn/internal/cluster
-	PRERIG_CLUSTER=full go test -count=1 -timeout 30m -run 'TestInCluster' -v ./pipeline/internal/system
+	$(if $(CLUSTER_KUBERNETES),,PRERIG_CLUSTER=full go test -count=1 -timeout 30m -run 'TestInCluster' -v ./pipeline/internal/system)
 
-# 10,000 workloads for each comparison, and about 1,000 pods in which prerig verify is to find nothing; it takes hours.
+# 10,000 workloads for the comparison and a tenth of them for each further one; about 1,000 pods on each version of Kubernetes in which
+# prerig verify is to find nothing, and 50 of each kind of tampering that it is to find. It takes hours.
+CLUSTER_FULL_N ?= 10000
+
 .PHONY: e2e-cluster-full
-e2e-cluster-full: ## Compare with a real cluster at full size, CLUSTER_SEED=1.
-	PRERIG_CLUSTER=full PRERIG_CLUSTER_N=10000 PRERIG_CLUSTER_PODS=2000 PRERIG_CLUSTER_SEED=$(CLUSTER_SEED) \
-	  go test -count=1 -timeout 12h -v ./fn/internal/cluster
+e2e-cluster-full: ## Compare with real clusters of two versions at full size, CLUSTER_FULL_N=10000 CLUSTER_SEED=1.
+	for kubernetes in "" $$(ls $(upstream)/kubernetes/clusters); do \
+	  PRERIG_CLUSTER=full PRERIG_CLUSTER_N=$(CLUSTER_FULL_N) PRERIG_CLUSTER_PODS=2000 PRERIG_CLUSTER_TAMPERED=50 PRERIG_CLUSTER_SEED=$(CLUSTER_SEED) \
+	  PRERIG_CLUSTER_KUBERNETES=$$kubernetes go test -count=1 -timeout 12h -v ./fn/internal/cluster || exit 1; \
+	done
+
+# About 1,000 pods, made by real controllers; five runs of prerig verify over them.
+.PHONY: bench-verify
+bench-verify: ## Measure prerig verify over the pods of a real cluster, CLUSTER_KUBERNETES=1.34.
+	PRERIG_CLUSTER=full PRERIG_CLUSTER_PODS=2000 PRERIG_CLUSTER_RUNS=5 PRERIG_CLUSTER_KUBERNETES=$(CLUSTER_KUBERNETES) \
+	  go test -count=1 -timeout 60m -run TestVerifyFindsNothing -v ./fn/internal/cluster
+
+# Redis is Debian's, unpacked without being installed, or the program that PRERIG_REDIS names. Building Argo CD takes five minutes of
+# processor time the first time.
+redis := $(abspath $(dist))/upstream/redis
+$(redis)/redis:
+	mkdir -p $(redis)/deb && cd $(redis)/deb && apt-get download redis-server redis-tools liblzf1 libjemalloc2
+	for package in $(redis)/deb/*.deb; do dpkg -x $$package $(redis) || exit 1; done
+	printf '#!/bin/sh\nLD_LIBRARY_PATH=$$(echo %s/usr/lib/*-linux-gnu) exec %s/usr/bin/redis-server "$$@"\n' $(redis) $(redis) > $@ && chmod +x $@
+
+.PHONY: e2e-argocd
+e2e-argocd: $(if $(PRERIG_REDIS),,$(redis)/redis) ## Have Argo CD itself apply what the daemon publishes, and run the plugin, on a real API server.
+	PRERIG_CLUSTER=full PRERIG_REDIS=$(or $(PRERIG_REDIS),$(redis)/redis) \
+	  go test -count=1 -timeout 60m -run 'TestArgoCDSyncs|TestArgoCDRunsThePlugin' -v ./pipeline/internal/system
 
 .PHONY: conformance
 conformance: ## Compare with Istio's own injector over a corpus, CORPUS=DIR.
@@ -409,6 +443,12 @@ release: release-tool ## Make a release: VERSION=v0.2.0 RELEASE_KEY=FILE (or REL
 .PHONY: release-check
 release-check: release-tool ## Make a release twice, in other places and by other users, and compare all bytes.
 	.ci/release-check $(release_tool) $(if $(filter undefined,$(origin RELEASE_PLATFORMS)),linux/$(shell go env GOHOSTARCH),$(RELEASE_PLATFORMS))
+
+# RELEASE_OUT names a release that is there already: make e2e-release RELEASE_OUT=dist/release/v0.2.0.
+.PHONY: e2e-release
+e2e-release: ## Walk through the quick start with a release's files alone, without a network: VERSION=v0.2.0.
+	$(if $(wildcard $(RELEASE_OUT)/checksums.txt),,$(MAKE) release RELEASE_PLATFORMS=linux/$(shell go env GOHOSTARCH) $(if $(RELEASE_KEY),,RELEASE_UNSIGNED=1))
+	go test -count=1 -timeout 20m -run 'TestRelease$$' -v ./examples -args -release $(abspath $(RELEASE_OUT))
 
 .PHONY: release-push
 release-push: release-tool ## Push the images of a release and their signatures: VERSION=v0.2.0 RELEASE_IMAGES=ghcr.io/prerig.

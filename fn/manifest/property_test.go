@@ -74,7 +74,7 @@ func TestGeneratedDecode(t *testing.T) {
 
 func TestGeneratedWith(t *testing.T) {
 	t.Parallel()
-	for seed := range int64(20000) {
+	for seed := range int64(5000) {
 		checkWith(t, seed)
 		if t.Failed() {
 			return

@@ -22,7 +22,7 @@ func newArgoCD(streams Streams, version string) *cobra.Command {
 Argo CD runs it in the application's directory of a checkout (ARGOCD_APP_SOURCE_PATH says
 which one); the checkout is used as the pipeline's source. The plugin's parameter "pipeline"
 names the pipeline, else the application's environment variable PIPELINE; by default it has
-the application's name.`
+the application's name, in whatever namespace the application is.`
 	cmd.Args = cobra.NoArgs
 	cmd.Flags().StringVar(&pipelines, "pipelines", "pipelines", "directory of RenderPipeline files in the repository")
 	cmd.Flags().StringVar(&policies, "policies", "policies", "directory in the repository of the policies that pipelines name with policies[].file")
@@ -31,7 +31,10 @@ the application's name.`
 		if err != nil {
 			return err
 		}
-		pipeline := firstSet("PARAM_PIPELINE", "ARGOCD_ENV_PIPELINE", "ARGOCD_APP_NAME")
+		pipeline := firstSet("PARAM_PIPELINE", "ARGOCD_ENV_PIPELINE")
+		if pipeline == "" {
+			pipeline = applicationName(os.Getenv("ARGOCD_APP_NAME"))
+		}
 		if pipeline == "" {
 			return errors.New("looking for the pipeline: ARGOCD_APP_NAME is not set; Argo CD does that")
 		}
@@ -52,6 +55,12 @@ func firstSet(names ...string) string {
 		}
 	}
 	return ""
+}
+
+// applicationName is the name of an application of which Argo CD tells NAMESPACE_NAME where it is outside of Argo CD's own namespace.
+// Neither can have an underscore.
+func applicationName(told string) string {
+	return told[strings.Index(told, "_")+1:]
 }
 
 // repositoryRoot is the root of the repository, which is above the working directory by the application's path.

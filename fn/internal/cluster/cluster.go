@@ -26,7 +26,7 @@ type Options struct {
 	AdmissionPlugins []string
 	// AdmissionConfig is an AdmissionConfiguration in YAML, or "".
 	AdmissionConfig string
-	// Kubelet is the version that the only Node's kubelet claims, with its v; KubernetesVersion where it is "".
+	// Kubelet is the version that the only Node's kubelet claims, with its v; that of the control plane where it is "".
 	Kubelet string
 	// Say is told what each part took, or nil.
 	Say func(format string, args ...any)
@@ -62,7 +62,7 @@ func Start(ctx context.Context, programs *Programs, options Options) (_ *Cluster
 		options.Say = func(string, ...any) {}
 	}
 	if options.Kubelet == "" {
-		options.Kubelet = KubernetesVersion
+		options.Kubelet = programs.Kubernetes
 	}
 	dir, err := os.MkdirTemp("", "prerig-cluster-")
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -37,6 +38,17 @@ func setting(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
+// chosenKubernetes names the variable with the minor of an older control plane.
+const chosenKubernetes = "PRERIG_CLUSTER_KUBERNETES"
+
+// kubernetesVersion is that of the clusters.
+func kubernetesVersion() string {
+	if minor := os.Getenv(chosenKubernetes); minor != "" {
+		return olderKubernetes[minor]
+	}
+	return KubernetesVersion
+}
+
 // programs builds what a cluster is made of, or those of it that are named, or skips the test where no cluster is asked for.
 func programs(t *testing.T, names ...string) *Programs {
 	t.Helper()
@@ -51,7 +63,8 @@ func programs(t *testing.T, names ...string) *Programs {
 		}
 		dir = filepath.Join(caches, "prerig-cluster")
 	}
-	p, err := Build(t.Context(), filepath.Join("..", "upstream"), dir, t.Logf, names...)
+	builder := Builder{Upstream: filepath.Join("..", "upstream"), Cache: dir, Kubernetes: os.Getenv(chosenKubernetes), Say: t.Logf}
+	p, err := builder.Build(t.Context(), names...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +94,13 @@ func started(t *testing.T, p *Programs, options Options) *Cluster {
 }
 
 // installations are those of the oracle's that run on a cluster too, with which part of the workloads that are asked for.
-var installations = map[string]float64{"default": 1, "cni": 0.1, "native-off": 0.1, "distroless": 0.1}
+var installations = map[string]float64{"default": 1, "cni": 0.1, "native-off": 0.1, "revision": 0.1}
+
+// left are those in which Prerig's output is also applied with the webhook left on: with and without CNI other marks keep it away.
+var left = []string{"default", "cni", "revision"}
+
+// leftOnAtMost is how many workloads are enough for that.
+const leftOnAtMost = 200
 
 func TestWorkloads(t *testing.T) {
 	p := programs(t)
@@ -103,7 +122,7 @@ func TestWorkloads(t *testing.T) {
 // TestAdmission has the API server fill in more than defaults before it calls the webhook, and templates print what they see.
 func TestAdmission(t *testing.T) {
 	p := programs(t)
-	i := oracle.Installation{Name: "admission", Kubelet: KubernetesVersion, Values: map[string]any{
+	i := oracle.Installation{Name: "admission", Kubelet: p.Kubernetes, Values: map[string]any{
 		"global": map[string]any{"imagePullSecrets": []any{"of-istio"}},
 		"sidecarInjectorWebhook": map[string]any{"defaultTemplates": []any{"sidecar", "seen"}, "templates": map[string]any{"seen": `
 metadata:
@@ -164,6 +183,9 @@ func testInstallation(t *testing.T, p *Programs, program string, i oracle.Instal
 	}
 	t.Logf("%s, after %s\n%s", i.Name, time.Since(began).Round(time.Second), parity)
 	report(t, i.Name, parity)
+	if slices.Contains(left, i.Name) {
+		testWebhookLeftOn(t, webhook, plain, prerig, i, workloads[:min(len(workloads), leftOnAtMost, max(30, len(workloads)/5))])
+	}
 }
 
 // imported compares what prerig import reads of a cluster by itself with what it makes of the objects that are piped into it, and

@@ -113,7 +113,7 @@ func gateFindings(t *testing.T, program string, objects []*unstructured.Unstruct
 			t.Fatal(err)
 		}
 	}
-	command := exec.CommandContext(t.Context(), program, "gate", "--as-is", "-o", "json", "--fail-on", "never", "--kubernetes-version", KubernetesVersion, dir)
+	command := exec.CommandContext(t.Context(), program, "gate", "--as-is", "-o", "json", "--fail-on", "never", "--kubernetes-version", kubernetesVersion(), dir)
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	out, err := command.Output()

@@ -129,7 +129,7 @@ func withTag(values map[string]any) (map[string]any, error) {
 // render renders a chart of Istio.
 func (c *Cluster) render(ctx context.Context, release, chart string, values map[string]any) ([]*unstructured.Unstructured, error) {
 	request, err := json.Marshal(map[string]any{
-		"release": release, "chart": chart, "kubernetesVersion": KubernetesVersion, "values": values,
+		"release": release, "chart": chart, "kubernetesVersion": c.programs.Kubernetes, "values": values,
 	})
 	if err != nil {
 		return nil, err
@@ -243,6 +243,18 @@ func ownAddress() (string, error) {
 
 // injects asks whether the webhook of a revision injects into a pod that wants it.
 func (c *Cluster) injects(ctx context.Context, revision string) error {
+	made, err := c.asked(ctx, revision)
+	if err != nil {
+		return err
+	}
+	if made.GetAnnotations()["sidecar.istio.io/status"] == "" {
+		return errors.New("the webhook does not inject")
+	}
+	return nil
+}
+
+// asked returns what the API server would store of a pod that wants to be injected by a revision.
+func (c *Cluster) asked(ctx context.Context, revision string) (*unstructured.Unstructured, error) {
 	labels := map[string]string{"sidecar.istio.io/inject": "true"}
 	if revision != "" {
 		labels["istio.io/rev"] = revision
@@ -253,15 +265,8 @@ func (c *Cluster) injects(ctx context.Context, revision string) error {
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "app"}}},
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	made, err := c.dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace("default").
+	return c.dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace("default").
 		Create(ctx, object(pod), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	if err != nil {
-		return err
-	}
-	if made.GetAnnotations()["sidecar.istio.io/status"] == "" {
-		return errors.New("the webhook does not inject")
-	}
-	return nil
 }

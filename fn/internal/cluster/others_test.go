@@ -175,7 +175,7 @@ func (o *others) findings(t *testing.T) [][]string {
 	write("cluster", slices.Concat(o.definitions, o.parameters, o.policies, o.bindings, namespaces))
 	write("objects", o.objects)
 	command := exec.CommandContext(t.Context(), builtPrerig(t), "gate", "--as-is", "-o", "json", "--fail-on", "never", "--as", "administrator", "--as-group", "system:masters",
-		"--kubernetes-version", KubernetesVersion, "--policies", filepath.Join(dir, "cluster"), filepath.Join(dir, "objects"))
+		"--kubernetes-version", kubernetesVersion(), "--policies", filepath.Join(dir, "cluster"), filepath.Join(dir, "objects"))
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
 	out, err := command.Output()

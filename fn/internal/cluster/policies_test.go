@@ -94,6 +94,9 @@ func (h *heard) HandleWarningHeader(_ int, _, text string) {
 
 func startedPolicies(t *testing.T) *policyCluster {
 	t.Helper()
+	if os.Getenv(chosenKubernetes) != "" {
+		t.Skip("the answers are recorded of the newest Kubernetes alone")
+	}
 	c := &policyCluster{Cluster: started(t, programs(t, "etcd", "kube-apiserver", "kube-controller-manager"), Options{}), warnings: &heard{}}
 	config := c.restConfig()
 	var err error

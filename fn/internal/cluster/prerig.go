@@ -62,6 +62,47 @@ func Import(ctx context.Context, c *Cluster, program, dir string) (*Prerig, erro
 
 // Inject has the program inject into a workload. Where it refuses, refused says why.
 func (p *Prerig) Inject(ctx context.Context, workload *unstructured.Unstructured) (out *unstructured.Unstructured, refused string, err error) {
+	out, said, err := p.inject(ctx, workload, "-q")
+	if out != nil || err != nil {
+		return out, "", err
+	}
+	return nil, said, nil
+}
+
+// InjectAll has the program inject into many workloads with names at once, and returns what comes of those that it does not refuse.
+func (p *Prerig) InjectAll(ctx context.Context, workloads []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	for left := workloads; len(left) > 0; {
+		var text []byte
+		for _, obj := range left {
+			one, err := yaml.Marshal(obj.Object)
+			if err != nil {
+				return nil, err
+			}
+			text = append(append(text, "---\n"...), one...)
+		}
+		injected, said, err := p.run(ctx, text, "inject", "-q", "-p", p.Policy)
+		if err == nil {
+			out, err := decodeAll(injected)
+			if err == nil && len(out) != len(left) {
+				err = fmt.Errorf("injecting into %d workloads: there are %d", len(left), len(out))
+			}
+			return out, err
+		}
+		// It writes nothing where it refuses one, and names all that it refuses.
+		kept := slices.DeleteFunc(slices.Clone(left), func(w *unstructured.Unstructured) bool {
+			about := fmt.Sprintf(": %s %s/%s", w.GetKind(), w.GetNamespace(), w.GetName())
+			return bytes.Contains(said, []byte(about+" ")) || bytes.Contains(said, []byte(about+":")) // a field of it, or all of it
+		})
+		if len(kept) == len(left) {
+			return nil, fmt.Errorf("injecting into %d workloads: %w\n%.2000s", len(left), err, said)
+		}
+		left = kept
+	}
+	return nil, nil
+}
+
+// inject has the program inject into a workload, and returns what it says. Without an error and an object it refuses.
+func (p *Prerig) inject(ctx context.Context, workload *unstructured.Unstructured, flags ...string) (*unstructured.Unstructured, string, error) {
 	var text []byte
 	for _, obj := range append(slices.Clone(p.Beside), workload) {
 		one, err := yaml.Marshal(obj.Object)
@@ -70,7 +111,7 @@ func (p *Prerig) Inject(ctx context.Context, workload *unstructured.Unstructured
 		}
 		text = append(append(text, "---\n"...), one...)
 	}
-	injected, said, err := p.run(ctx, text, "inject", "-q", "-p", p.Policy)
+	injected, said, err := p.run(ctx, text, append([]string{"inject", "-p", p.Policy}, flags...)...)
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == 2 {
 		return nil, string(said), nil
@@ -78,11 +119,11 @@ func (p *Prerig) Inject(ctx context.Context, workload *unstructured.Unstructured
 	if err != nil {
 		return nil, "", fmt.Errorf("injecting into the %s %s: %w\n%s", workload.GetKind(), workload.GetName(), err, said)
 	}
-	out, err = lastOf(injected, 1+len(p.Beside))
+	out, err := lastOf(injected, 1+len(p.Beside))
 	if err != nil {
 		return nil, "", fmt.Errorf("reading what was injected into the %s %s: %w", workload.GetKind(), workload.GetName(), err)
 	}
-	return out, "", nil
+	return out, string(said), nil
 }
 
 // Remove has the program take the injection out of a workload.

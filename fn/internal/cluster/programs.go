@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -22,48 +23,88 @@ import (
 // says. They must be told it, and the Node's kubelet claims it.
 const KubernetesVersion = "v1.36.3"
 
+// olderKubernetes are the versions that upstream/kubernetes/clusters pins beside it, by their minors.
+var olderKubernetes = map[string]string{"1.34": "v1.34.2"}
+
 // IstioVersion is the version that istiod's commit was released as; istiod is told it, and the charts' tag is it.
 const IstioVersion = "1.31.0-rc.0"
 
 // Programs are the paths of what a cluster is made of.
 type Programs struct {
+	// Kubernetes is the version of the control plane.
+	Kubernetes                         string
 	Etcd, APIServer, ControllerManager string
 	// Istiod is pilot-discovery; Charts renders the charts that belong to it.
 	Istiod, Charts string
 	// Flux is kustomize-controller.
 	Flux string
+	// ArgoCD is all of Argo CD's programs in one; ARGOCD_BINARY_NAME in its environment, or its file's name, says which one it is.
+	ArgoCD string
 }
+
+const (
+	goMod             = "go.mod"
+	apiServer         = "kube-apiserver"
+	controllerManager = "kube-controller-manager"
+)
 
 // program is how one of them is built.
 type program struct {
 	name, module, pkg string
 	target            *string
 	flags             []string // of the linker
+	// pinned is the go.mod in the module's directory, and of older versions another.
+	pinned string
 }
 
-// Build builds the programs into a directory where they are not there yet in the same version. Modules are the module
-// directories that pin them, upstream/kubernetes, upstream/istio and upstream/flux. It takes many minutes the first time and seconds
-// later; say is told what is built. Names are those that are wanted, or none for all but Flux.
-func Build(ctx context.Context, upstream, dir string, say func(format string, args ...any), names ...string) (*Programs, error) {
-	var p Programs
-	component := []string{"-X", "k8s.io/component-base/version.gitVersion=" + KubernetesVersion}
-	for i, part := range strings.SplitN(strings.TrimPrefix(KubernetesVersion, "v"), ".", 3)[:2] {
+// Builder builds what a cluster is made of.
+type Builder struct {
+	// Upstream holds the module directories that pin the programs: kubernetes, istio, flux and argocd.
+	Upstream string
+	// Cache is where they are kept.
+	Cache string
+	// Kubernetes is the minor of an older control plane, such as 1.34, or "" for KubernetesVersion.
+	Kubernetes string
+	// Say is told what is built.
+	Say func(format string, args ...any)
+}
+
+// Build builds the programs where the cache does not have them yet in the same version. It takes many minutes the first time and
+// seconds later. Names are those that are wanted, or none for all but Flux and Argo CD.
+func (b Builder) Build(ctx context.Context, names ...string) (*Programs, error) {
+	p := Programs{Kubernetes: KubernetesVersion}
+	pinned, suffix := goMod, ""
+	if b.Kubernetes != "" {
+		if p.Kubernetes = olderKubernetes[b.Kubernetes]; p.Kubernetes == "" {
+			return nil, fmt.Errorf("building Kubernetes %s: only %v are pinned beside %s", b.Kubernetes,
+				slices.Sorted(maps.Keys(olderKubernetes)), KubernetesVersion)
+		}
+		// Another name, so that a build of one version leaves that of the other where it is.
+		pinned, suffix = path.Join("clusters", b.Kubernetes, goMod), "-"+b.Kubernetes
+	}
+	component := []string{"-X", "k8s.io/component-base/version.gitVersion=" + p.Kubernetes}
+	for i, part := range strings.SplitN(strings.TrimPrefix(p.Kubernetes, "v"), ".", 3)[:2] {
 		component = append(component, "-X", "k8s.io/component-base/version.git"+[]string{"Major", "Minor"}[i]+"="+part)
 	}
 	for _, one := range []program{
-		{"etcd", "kubernetes", "go.etcd.io/etcd/server/v3", &p.Etcd, nil},
-		{"kube-apiserver", "kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver", &p.APIServer, component},
-		{"kube-controller-manager", "kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager", &p.ControllerManager, component},
+		{"etcd", "kubernetes", "go.etcd.io/etcd/server/v3", &p.Etcd, nil, goMod},
+		{apiServer, "kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver", &p.APIServer, component, pinned},
+		{controllerManager, "kubernetes", "k8s.io/kubernetes/cmd/kube-controller-manager", &p.ControllerManager, component, pinned},
 		{"pilot-discovery", "istio", "istio.io/istio/pilot/cmd/pilot-discovery", &p.Istiod, []string{
 			"-X", "istio.io/istio/pkg/version.buildVersion=" + IstioVersion,
-		}},
-		{"charts", "istio", "./charts", &p.Charts, nil},
-		{KustomizeController, "flux", "github.com/fluxcd/kustomize-controller", &p.Flux, nil},
+		}, goMod},
+		{"charts", "istio", "./charts", &p.Charts, nil, goMod},
+		{KustomizeController, "flux", "github.com/fluxcd/kustomize-controller", &p.Flux, nil, goMod},
+		{ArgoCD, "argocd", argoCDModule + "/cmd", &p.ArgoCD, []string{"-X", argoCDModule + "/common.version=" + ArgoCDVersion}, goMod},
 	} {
-		if len(names) > 0 && !slices.Contains(names, one.name) || len(names) == 0 && one.name == KustomizeController {
+		extra := one.name == KustomizeController || one.name == ArgoCD
+		if len(names) > 0 && !slices.Contains(names, one.name) || len(names) == 0 && extra {
 			continue
 		}
-		built, err := one.build(ctx, filepath.Join(upstream, one.module), dir, say)
+		if one.pinned != goMod {
+			one.name += suffix
+		}
+		built, err := one.build(ctx, filepath.Join(b.Upstream, one.module), b.Cache, b.Say)
 		if err != nil {
 			return nil, err
 		}
@@ -92,7 +133,8 @@ func (p program) build(ctx context.Context, module, dir string, say func(string,
 	unfinished := fmt.Sprintf("%s.%d", built, os.Getpid())
 	defer os.Remove(unfinished)
 	flags := append([]string{"-s", "-w"}, p.flags...)
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", strings.Join(flags, " "), "-o", unfinished, p.pkg)
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-modfile", p.pinned,
+		"-ldflags", strings.Join(flags, " "), "-o", unfinished, p.pkg)
 	command.Dir = module
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := command.CombinedOutput(); err != nil {
@@ -107,7 +149,7 @@ func (p program) build(ctx context.Context, module, dir string, say func(string,
 // digest returns what tells builds of a program apart: the compiler, the flags, the versions of all modules, and the sources
 // of the program itself where it lies in the module that pins them.
 func (p program) digest(module string) (string, error) {
-	files := []string{"go.mod", "go.sum"}
+	files := []string{p.pinned, strings.TrimSuffix(p.pinned, goMod) + "go.sum"}
 	if strings.HasPrefix(p.pkg, "./") {
 		own, err := fs.Glob(os.DirFS(module), path.Join(path.Clean(p.pkg), "*.go"))
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 )
@@ -23,6 +24,10 @@ type tampering struct {
 	name string
 	// kind of the workload; "" is a Deployment.
 	kind string
+	// late is how long the webhook takes with a pod.
+	late time.Duration
+	// pods are how many the workload has, 0 is one.
+	pods int
 	// state and field are what prerig verify is to say, cause who did it.
 	state, field, cause string
 	// admitted is the JSON patch of a webhook.
@@ -96,6 +101,9 @@ func admitted() []tampering {
 	add("service-links", "spec.enableServiceLinks", `{"op":"replace","path":"/spec/enableServiceLinks","value":false}`)
 	add("runtime-class", "spec.runtimeClassName", `{"op":"add","path":"/spec/runtimeClassName","value":"own"}`)
 	out = append(out,
+		// The API server takes the pod's time after its webhooks, and that of who creates it before them.
+		tampering{name: "late", state: noted, field: "metadata.labels.team", cause: byHook, late: 3 * time.Second,
+			admitted: `{"op":"add","path":"/metadata/labels/team","value":"red"}`},
 		tampering{name: "set-admitted", kind: "StatefulSet", state: noted, field: inApp + "image", cause: byHook, admitted: `{"op":"replace","path":"` + atApp + `image","value":"x:1"}`},
 		tampering{name: "daemon-admitted", kind: "DaemonSet", state: noted, field: inApp + "image", cause: byHook, admitted: `{"op":"replace","path":"` + atApp + `image","value":"x:1"}`},
 		tampering{name: "job-admitted", kind: "Job", state: noted, field: inApp + "image", cause: byHook, admitted: `{"op":"replace","path":"` + atApp + `image","value":"x:1"}`},
@@ -126,9 +134,9 @@ func afterwards() []tampering {
 // tamperingWebhook serves the patches by the names in the label app, and returns its URL and what the API server trusts.
 func (c *Cluster) tamperingWebhook(t *testing.T, all []tampering) (url, bundle string) {
 	t.Helper()
-	patches := map[string]string{}
+	done := map[string]tampering{}
 	for _, one := range all {
-		patches[one.name] = one.admitted
+		done[one.name] = one
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -144,7 +152,12 @@ func (c *Cluster) tamperingWebhook(t *testing.T, all []tampering) (url, bundle s
 			return
 		}
 		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
-		if patch := patches[pod.Metadata.Labels["app"]]; patch != "" {
+		one := done[pod.Metadata.Labels["app"]]
+		select {
+		case <-r.Context().Done():
+		case <-time.After(one.late):
+		}
+		if patch := one.admitted; patch != "" {
 			kind := admissionv1.PatchTypeJSONPatch
 			review.Response.Patch, review.Response.PatchType = []byte("["+patch+"]"), &kind
 		}

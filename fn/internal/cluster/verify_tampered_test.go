@@ -21,6 +21,14 @@ import (
 
 var errNotCalled = errors.New("the API server does not call the webhook yet")
 
+// count is how many pods the workload of a tampering has: those of DaemonSets have one, as there is one node.
+func (one tampering) count() int64 {
+	if one.kind == "DaemonSet" {
+		return 1
+	}
+	return int64(max(one.pods, 1))
+}
+
 // committedWorkload is what is committed for a tampering.
 func committedWorkload(one tampering) *unstructured.Unstructured {
 	kind, apiVersion := one.kind, "apps/v1"
@@ -47,12 +55,16 @@ func committedWorkload(one tampering) *unstructured.Unstructured {
 			map[string]any{"name": "helper", "image": "registry.example.com/helper:1"},
 		},
 	}
+	n := one.count()
 	spec := map[string]any{
 		"selector": map[string]any{"matchLabels": map[string]any{"app": one.name}},
 		"template": map[string]any{"metadata": map[string]any{"labels": labels, "annotations": map[string]any{"note": "kept"}}, "spec": pod},
 	}
 	switch kind {
+	case "Deployment":
+		spec["replicas"], spec["strategy"] = n, map[string]any{"type": "Recreate"} // or else edits would not reach all pods, as none gets ready
 	case "StatefulSet":
+		spec["replicas"], spec["podManagementPolicy"] = n, "Parallel"
 		spec["serviceName"] = one.name
 		spec["updateStrategy"] = map[string]any{"type": "OnDelete"} // as no pod gets ready here, others would wait for ever
 		spec["volumeClaimTemplates"] = []any{map[string]any{"metadata": map[string]any{"name": "disk"}, "spec": map[string]any{
@@ -62,7 +74,7 @@ func committedWorkload(one tampering) *unstructured.Unstructured {
 		apiVersion = "batch/v1"
 		delete(spec, "selector")
 		pod["restartPolicy"] = "Never"
-		spec["completionMode"], spec["completions"], spec["parallelism"] = "Indexed", int64(2), int64(2)
+		spec["completionMode"], spec["completions"], spec["parallelism"] = "Indexed", n, n
 	}
 	return object(map[string]any{
 		"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": one.name, "namespace": "tampered"}, "spec": spec,
@@ -98,8 +110,13 @@ func (c *Cluster) tamper(ctx context.Context, one tampering, workload *unstructu
 		if one.subresource != "" {
 			sub = append(sub, one.subresource)
 		}
-		_, err = c.dynamic.Resource(pods).Namespace("tampered").Patch(ctx, found[0].GetName(), types.JSONPatchType, []byte("["+one.updated+"]"), options, sub...)
-		return err
+		for _, pod := range found {
+			_, err = c.dynamic.Resource(pods).Namespace("tampered").Patch(ctx, pod.GetName(), types.JSONPatchType, []byte("["+one.updated+"]"), options, sub...)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	if one.edited == "" {
 		return nil
@@ -122,25 +139,40 @@ func (c *Cluster) tamper(ctx context.Context, one tampering, workload *unstructu
 			}
 		}
 	}
-	return c.await(ctx, func(ctx context.Context) error { return c.madeAnew(ctx, one.name) })
+	return c.await(ctx, func(ctx context.Context) error { return c.madeAnew(ctx, one) })
 }
 
-// madeAnew returns nil when a workload that was edited has a pod of its new template.
-func (c *Cluster) madeAnew(ctx context.Context, name string) error {
-	found, err := c.podsOf(ctx, name)
+// awaitAll waits until the workload of a tampering has all its pods.
+func (c *Cluster) awaitAll(ctx context.Context, one tampering) error {
+	return c.await(ctx, func(ctx context.Context) error {
+		found, err := c.podsOf(ctx, one.name)
+		if err == nil && int64(len(found)) != one.count() {
+			err = fmt.Errorf("%s has %d pods of %d", one.name, len(found), one.count())
+		}
+		return err
+	})
+}
+
+// madeAnew returns nil when a workload that was edited has its pods of its new template, and no others.
+func (c *Cluster) madeAnew(ctx context.Context, one tampering) error {
+	found, err := c.podsOf(ctx, one.name)
 	if err != nil {
 		return err
 	}
+	anew := 0
 	for _, pod := range found {
 		text, err := pod.MarshalJSON()
 		if err != nil {
 			return err
 		}
 		if strings.Contains(string(text), `"image":"x:1"`) || strings.Contains(string(text), `"name":"A","value":"3"`) {
-			return nil
+			anew++
 		}
 	}
-	return fmt.Errorf("%s has %d pods, and none of the new template", name, len(found))
+	if anew == len(found) && int64(anew) == one.count() {
+		return nil
+	}
+	return fmt.Errorf("%s has %d pods of %d, and %d of the new template", one.name, len(found), one.count(), anew)
 }
 
 // tamperedFleet is a cluster in which every tampering was done, beside as many workloads that nobody touched.
@@ -174,6 +206,9 @@ func tamperedFleet(t *testing.T, f *fleet, all []tampering) {
 		t.Fatalf("waiting for the pods: %v, none of %v", err, without)
 	}
 	for i, one := range all {
+		if err := f.awaitAll(ctx, one); err != nil {
+			t.Fatal(err)
+		}
 		if err := f.tamper(ctx, one, committed[i]); err != nil {
 			t.Fatalf("tampering, %s: %v", one.name, err)
 		}
@@ -197,9 +232,12 @@ func TestVerifyFindsWhatIsTamperedWith(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := append(admitted(), afterwards()...)
+	for i := range all {
+		all[i].pods = setting(t, "PRERIG_CLUSTER_TAMPERED", 2)
+	}
 	tamperedFleet(t, f, all)
 	found, exit, took := f.repository.verify(f.program, f.Kubeconfig)
-	t.Logf("%v of %d tamperings, exit code %d, after %s", found.Counts, len(all), exit, took)
+	t.Logf("Kubernetes %s: %v of %d tamperings, exit code %d, after %s", f.programs.Kubernetes, found.Counts, len(all), exit, took)
 	if exit != 1 {
 		t.Errorf("the exit code is %d, want 1", exit)
 	}
@@ -253,8 +291,14 @@ func (f *fleet) letVerify(t *testing.T) {
 // checkTampered compares what was found with what was done.
 func (f *fleet) checkTampered(t *testing.T, found verified, all []tampering) {
 	t.Helper()
-	seen := map[string]string{} // the fields that were found, by workload
-	caught := map[string]bool{}
+	seen := map[string]string{}            // the fields that were found, by workload
+	caught := map[string]map[string]bool{} // the pods that were caught, by workload
+	caughtOne := func(workload, pod string) {
+		if caught[workload] == nil {
+			caught[workload] = map[string]bool{}
+		}
+		caught[workload][pod] = true
+	}
 	for _, pod := range found.Pods {
 		if pod.Namespace != "tampered" {
 			continue
@@ -264,24 +308,24 @@ func (f *fleet) checkTampered(t *testing.T, found verified, all []tampering) {
 		for _, d := range pod.Differences {
 			seen[name] += fmt.Sprintf("%s: %v, committed %v, by %s %v\n", d.Field, d.Found, d.Committed, d.Cause.Kind, d.Cause.By)
 			if i >= 0 && pod.State == all[i].state && strings.HasPrefix(d.Field, all[i].field) && d.Cause.Kind == all[i].cause {
-				caught[name] = true
+				caughtOne(name, pod.Name)
 				checkBy(t, all[i], d.Cause.By)
 			}
 		}
 		if pod.State == "Foreign" {
-			caught[pod.Workload] = true
+			caughtOne(pod.Workload, pod.Name)
 		}
 		if i < 0 && pod.State != "Current" && pod.State != "Foreign" {
 			t.Errorf("%s of %s is %s, and nobody touched it: %s", pod.Name, pod.Workload, pod.State, seen[name])
 		}
 	}
 	for _, one := range all {
-		if !caught[one.name] {
-			t.Errorf("%s: %s by %s was not found, but %q", one.name, one.field, one.cause, seen[one.name])
+		if n := int64(len(caught[one.name])); n != one.count() {
+			t.Errorf("%s: %s by %s was found in %d pods of %d, but %q", one.name, one.field, one.cause, n, one.count(), seen[one.name])
 		}
 	}
 	for _, workload := range []string{"Deployment tampered/foreign", "Pod tampered/alone"} {
-		if !caught[workload] {
+		if len(caught[workload]) == 0 {
 			t.Errorf("%s counts as from Git", workload)
 		}
 	}

@@ -52,11 +52,15 @@ func (i Installation) Namespaces() []Namespace {
 	if r := i.revision(); r != "default" {
 		choose = map[string]string{"istio.io/rev": r}
 	}
+	revised := i.revision()
+	if tags, _ := i.Values["revisionTags"].([]any); len(tags) > 0 {
+		revised, _ = tags[0].(string) // a name for the revision, with webhooks of its own
+	}
 	return []Namespace{
 		{"shop", choose, i.Annotations},
 		{"plain", nil, nil},
 		{"off", map[string]string{"istio-injection": "disabled"}, nil},
-		{"revised", map[string]string{"istio.io/rev": i.revision()}, nil},
+		{"revised", map[string]string{"istio.io/rev": revised}, nil},
 		{"config", choose, nil},
 		{"kube-system", choose, nil},
 	}

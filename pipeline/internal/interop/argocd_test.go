@@ -59,6 +59,7 @@ type application struct {
 	Spec struct {
 		Source struct {
 			RepoURL, TargetRevision, Path string
+			Directory                     struct{ Recurse bool }
 			Plugin                        struct {
 				Name string
 				Env  []struct{ Name, Value string }
@@ -129,6 +130,7 @@ func TestArgoCDPlugin(t *testing.T) {
 			return a
 		}(), "x", app.Spec.Source.Path, []parameter{{Name: "pipeline", String: "shop"}}},
 		"by the application's name":     {none, "shop", app.Spec.Source.Path, nil},
+		"in a namespace of its own":     {none, "team_shop", app.Spec.Source.Path, nil},
 		"at the root of the repository": {atRoot, "shop", ".", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -161,13 +163,24 @@ func TestArgoCDOnTheRenderedBranch(t *testing.T) {
 	files := example(t, "argo-cd")
 	app := decode[application](t, files["application.yaml"])[0]
 	s := serve(t, files, nil)
-	checkInjected(t, branch(t, s, app.Spec.Source.TargetRevision, app.Spec.Source.Path))
+	checkInjected(t, branch(t, s, app.Spec.Source.TargetRevision, app.Spec.Source.Path, app.Spec.Source.Directory.Recurse))
 }
 
-// branch returns all manifests of a directory on a branch, as a stream.
-func branch(t *testing.T, s served, ref, path string) string {
+// branch returns the manifests of a directory on a branch, as a stream: those in directories below it only where it is read as a whole,
+// which Flux always does, and Argo CD where an Application says so.
+func branch(t *testing.T, s served, ref, path string, recurse bool) string {
 	t.Helper()
-	names, err := s.repository.Git(t.Context(), "ls-tree", "-r", "--name-only", ref, "--", strings.TrimPrefix(path, "./")+"/")
+	args := []string{"ls-tree", "--format=%(objecttype) %(path)"}
+	if recurse {
+		args = append(args, "-r")
+	}
+	listed, err := s.repository.Git(t.Context(), append(args, ref, "--", strings.TrimPrefix(path, "./")+"/")...)
+	var names string
+	for line := range strings.Lines(listed) {
+		if name, isFile := strings.CutPrefix(line, "blob "); isFile {
+			names += name
+		}
+	}
 	if err != nil || names == "" {
 		t.Fatalf("%s holds nothing on %s: %v", path, ref, err)
 	}

@@ -92,7 +92,7 @@ func TestFlux(t *testing.T) {
 	if out, err := exec.Command("git", "clone", "-q", "-b", git.Spec.Ref.Branch, s.repository.URL, checkout).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	published := branch(t, s, git.Spec.Ref.Branch, path)
+	published := branch(t, s, git.Spec.Ref.Branch, path, true)
 	checkInjected(t, published)
 	want := ordered(decode[map[string]any](t, published))
 	if diff := cmp.Diff(want, ordered(fluxBuild(t, checkout, files["cluster/git.yaml"]))); diff != "" {

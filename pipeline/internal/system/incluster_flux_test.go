@@ -9,13 +9,10 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -25,8 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/prerig/prerig/internal/moduleroot"
-	"github.com/prerig/prerig/internal/testprograms"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/externalartifact"
 )
@@ -37,28 +32,7 @@ var (
 )
 
 // fluxPrograms are kustomize-controller and the files of the definitions that it needs.
-var fluxPrograms = sync.OnceValues(func() ([]string, error) {
-	root, err := moduleroot.Dir()
-	if err != nil {
-		return nil, err
-	}
-	dir, err := testprograms.Build(testprograms.ControlPlane)
-	if err != nil {
-		return nil, err
-	}
-	cache, err := clusterCache()
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(filepath.Join(dir, testprograms.ControlPlane.Name), "-flux", "-upstream", filepath.Join(root, "fn", "internal", "upstream"), "-cache", cache)
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("building Flux: %w\n%s", err, said.String())
-	}
-	return strings.Fields(string(out)), nil
-})
+var fluxPrograms = sync.OnceValues(func() ([]string, error) { return upstreamPrograms("-flux") })
 
 // defineFlux has the API server know Flux' kinds.
 func (c *inCluster) defineFlux() (controller string) {
@@ -84,34 +58,8 @@ func (c *inCluster) startFlux() {
 	c.t.Helper()
 	controller := c.defineFlux()
 	dir := c.t.TempDir()
-	log, err := os.Create(filepath.Join(dir, "log"))
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	cmd := exec.Command(controller, "--metrics-addr=127.0.0.1:0", "--health-addr=127.0.0.1:0", "--log-encoding=json", "--feature-gates=ExternalArtifact=true")
-	cmd.Env = []string{"KUBECONFIG=" + c.kubeconfig, "HOME=" + dir, "TMPDIR=" + dir, "PATH=" + os.Getenv("PATH"), "RUNTIME_NAMESPACE=prerig"}
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	started, ended := make(chan error), make(chan struct{})
-	go func() {
-		defer close(ended)
-		runtime.LockOSThread() // the kernel ends the child with the thread that started it, so this one stays
-		err := cmd.Start()
-		if started <- err; err == nil {
-			_ = cmd.Wait()
-		}
-	}()
-	if err := <-started; err != nil {
-		c.t.Fatal(err)
-	}
-	c.t.Cleanup(func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		<-ended
-		log.Close()
-		if text, err := os.ReadFile(log.Name()); err == nil && c.t.Failed() {
-			c.t.Logf("kustomize-controller said:\n%s", text[max(0, len(text)-8000):])
-		}
-	})
+	c.startProgram("kustomize-controller", []string{"KUBECONFIG=" + c.kubeconfig, "HOME=" + dir, "TMPDIR=" + dir, "RUNTIME_NAMESPACE=prerig"},
+		controller, "--metrics-addr=127.0.0.1:0", "--health-addr=127.0.0.1:0", "--log-encoding=json", "--feature-gates=ExternalArtifact=true")
 }
 
 // serveArtifacts has a fixture's daemon publish ExternalArtifacts of a namespace.

@@ -56,7 +56,7 @@ func TestHugeSources(t *testing.T) {
 	large.Git("config", "uploadpack.allowFilter", "false")
 	large.Import("huge", 1, func(int) (string, int) { return "zeros", 100 << 20 })
 	many := server.Repository(t, "many")
-	many.Import("huge", 200_000, func(i int) (string, int) { return fmt.Sprintf("d%d/f%d", i/1000, i), i%3000 + 1 })
+	many.Import("huge", 110_000, func(i int) (string, int) { return fmt.Sprintf("d%d/f%d", i/1000, i), i%3000 + 1 })
 	for url, want := range map[string]string{
 		large.URL: "size of the largest file of the fetched commit in bytes (104857600) is over the limit of 67108864",
 		many.URL:  "is over the limit of 2000",
@@ -82,7 +82,7 @@ func TestHugeSources(t *testing.T) {
 		t.Fatal(err)
 	}
 	view := tree.NewView(m.Tree(commit), tree.Limits{Entries: 100_000})
-	for i := 0; err == nil && i < 200; i++ {
+	for i := 0; err == nil && i < 110; i++ {
 		_, err = view.List(fmt.Sprint("d", i))
 	}
 	var limit *tree.LimitError

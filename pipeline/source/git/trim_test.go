@@ -28,7 +28,7 @@ func noise(random *rand.Rand, size int) string {
 
 // TestTrimKeepsTheNewest has commits of a fork come, of which each brings half a megabyte, as a pack or as single objects.
 func TestTrimKeepsTheNewest(t *testing.T) {
-	const each, limit = 512 << 10, 2 << 20
+	const each, limit = 128 << 10, 512 << 10
 	for name, files := range map[string]int{"packs": 300, "single objects": 10} {
 		t.Run(name, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, 2))

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command controlplane runs etcd, kube-apiserver and kube-controller-manager for the tests of other packages, until its standard input
-// ends. It prints the path of a kubeconfig for the administrator once they are ready, in one line. With -flux it starts nothing: it
-// builds kustomize-controller, and prints its path and the files of its definitions, each in a line.
+// ends. It prints the path of a kubeconfig for the administrator once they are ready, in one line. With -flux or -argocd it starts
+// nothing: it builds kustomize-controller or Argo CD, and prints its path and those of its definitions, each in a line.
 package main
 
 import (
@@ -22,10 +22,14 @@ func main() {
 	upstream := flag.String("upstream", "", "directory of the modules that pin the programs")
 	cache := flag.String("cache", "", "directory where they are kept")
 	flux := flag.Bool("flux", false, "build kustomize-controller instead")
+	argocd := flag.Bool("argocd", false, "build Argo CD instead")
 	flag.Parse()
 	do := run
-	if *flux {
+	switch {
+	case *flux:
 		do = buildFlux
+	case *argocd:
+		do = buildArgoCD
 	}
 	if err := do(*upstream, *cache); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -34,20 +38,30 @@ func main() {
 }
 
 func buildFlux(upstream, cache string) error {
+	return build(upstream, cache, cluster.KustomizeController, func(p *cluster.Programs) string { return p.Flux }, cluster.FluxDefinitions)
+}
+
+func buildArgoCD(upstream, cache string) error {
+	return build(upstream, cache, cluster.ArgoCD, func(p *cluster.Programs) string { return p.ArgoCD }, cluster.ArgoCDManifests)
+}
+
+// build builds a program, and prints its path and those that the definitions are in.
+func build(
+	upstream, cache, name string, path func(*cluster.Programs) string, definitions func(context.Context, string) ([]string, error),
+) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	say := func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
-	programs, err := cluster.Build(ctx, upstream, cache, say, cluster.KustomizeController)
+	programs, err := cluster.Builder{Upstream: upstream, Cache: cache, Say: say}.Build(ctx, name)
 	if err != nil {
 		return err
 	}
-	definitions, err := cluster.FluxDefinitions(ctx, upstream)
+	defined, err := definitions(ctx, upstream)
 	if err != nil {
 		return err
 	}
-	fmt.Println(programs.Flux)
-	for _, file := range definitions {
-		fmt.Println(file)
+	for _, line := range append([]string{path(programs)}, defined...) {
+		fmt.Println(line)
 	}
 	return nil
 }
@@ -56,7 +70,7 @@ func run(upstream, cache string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	say := func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
-	programs, err := cluster.Build(ctx, upstream, cache, say, "etcd", "kube-apiserver", "kube-controller-manager")
+	programs, err := cluster.Builder{Upstream: upstream, Cache: cache, Say: say}.Build(ctx, "etcd", "kube-apiserver", "kube-controller-manager")
 	if err != nil {
 		return err
 	}
