@@ -97,7 +97,8 @@ func docsEnvironment(t *testing.T) []string {
 			env[i] = "PATH=" + bin + string(filepath.ListSeparator) + path
 		}
 	}
-	return append(env, "RECORDED="+recorded, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
+	return append(env, "RECORDED="+recorded, "GIT_AUTHOR_NAME=Example", "GIT_AUTHOR_EMAIL=example@example.com",
+		"GIT_COMMITTER_NAME=Example", "GIT_COMMITTER_EMAIL=example@example.com", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",
 		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=url."+sources(t)+".insteadOf", "GIT_CONFIG_VALUE_0="+repository)
 }
 

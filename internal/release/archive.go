@@ -177,5 +177,15 @@ func (r *release) documents(p product, platform Platform) ([]entry, error) {
 		}
 		entries = append(entries, more...)
 	}
-	return entries, nil
+	examples, err := r.examples()
+	return append(entries, examples...), err
+}
+
+// quickStart is the example that docs/quick-start.md works on, which people have who have only the release.
+const quickStart = "examples/prerig-inject"
+
+// examples are the files of the quick start, without what tests expect of it.
+func (r *release) examples() ([]entry, error) {
+	entries, err := readEntries(filepath.Join(r.Root, filepath.FromSlash(quickStart)), quickStart)
+	return slices.DeleteFunc(entries, func(e entry) bool { return strings.Contains(e.name, "/.") }), err
 }

@@ -39,6 +39,27 @@ func (r *release) makeKrew() error {
 	})
 }
 
+// makeFluxPlugin makes the manifest for the plugins of flux (its RFC-0013), with which flux prerig is the command. Flux installs one
+// program alone, so that the command renders itself, without prerig-render.
+func (r *release) makeFluxPlugin() error {
+	var platforms []any
+	for _, b := range r.builds {
+		if b.product.name != command.name {
+			continue
+		}
+		platforms = append(platforms, object{
+			"os": b.platform.OS, "arch": b.platform.Arch, "url": r.URL + "/" + b.archive, "checksum": "sha256:" + r.digests[b.archive],
+			"extractPath": b.binaries[len(b.binaries)-1].name(),
+		})
+	}
+	const home = "https://github.com/prerig/prerig"
+	return r.writeYAML("flux-plugin.yaml", object{
+		"apiVersion": "cli.fluxcd.io/v1beta1", "kind": "Plugin", "name": command.name, "bin": "flux-" + command.name,
+		"description": command.summary(), "homepage": home, "source": home,
+		"versions": []any{object{"version": strings.TrimPrefix(r.Version, "v"), "platforms": platforms}},
+	})
+}
+
 // makeCatalogs makes what kpt's catalog and kustomize's (KEP-2906) want to know of the function.
 func (r *release) makeCatalogs() error {
 	var reference, digest string

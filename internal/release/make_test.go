@@ -9,11 +9,14 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/x509"
+	"encoding/hex"
 	"encoding/pem"
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -21,6 +24,7 @@ import (
 	"testing"
 
 	"github.com/secure-systems-lab/go-securesystemslib/encrypted"
+	"sigs.k8s.io/yaml"
 )
 
 // newKey writes a key as openssl makes it, or as cosign does with a password.
@@ -129,6 +133,7 @@ func checkRelease(t *testing.T, out string) {
 		"release-notes.md":       {"- Something new.", "- all: begin", "`localhost/prerig-fn:v0.2.0@sha256:"},
 		"prerig.rb":              {"version \"0.2.0\"", "prerig_v0.2.0_darwin_arm64.tar.gz", "on_linux do"},
 		"krew.yaml":              {"bin: prerig.exe", "bin: prerig\n", "version: v0.2.0", "prerig_v0.2.0_windows_arm64.zip"},
+		"flux-plugin.yaml":       {"kind: Plugin", "bin: flux-prerig\n", "version: 0.2.0", "extractPath: prerig.exe", "checksum: sha256:"},
 		"kustomize-catalog.yaml": {"kind: Catalog", "bin: prerig-fn.exe"},
 		"kpt-function.yaml":      {"image: localhost/prerig-fn:v0.2.0@sha256:"},
 		"checksums.txt":          {"  prerig_v0.2.0_linux_amd64.deb\n", "  prerig_v0.2.0.intoto.jsonl\n", "  prerig_v0.2.0_image.tar.spdx.json\n"},
@@ -140,6 +145,12 @@ func checkRelease(t *testing.T, out string) {
 			}
 		}
 	}
+	// The quick start has its files, and no others.
+	listed, err := exec.CommandContext(t.Context(), "tar", "tzf", filepath.Join(out, "prerig_v0.2.0_linux_arm64.tar.gz")).Output()
+	if err != nil || !strings.Contains(string(listed), "examples/prerig-inject/shop.yaml\n") || strings.Contains(string(listed), ".expected") {
+		t.Errorf("the archive has %s, %v", listed, err)
+	}
+	checkFluxPlugin(t, out)
 	// The programs know their version, commit and renderer.
 	dir := t.TempDir()
 	for _, product := range []string{"prerig", "prerig-fn"} {
@@ -157,6 +168,51 @@ func checkRelease(t *testing.T, out string) {
 		if err != nil || !strings.Contains(string(said), want) || !strings.HasPrefix(string(said), "v0.2.0 ") {
 			t.Errorf("%s says %q, %v, and not %q", program, said, err, want)
 		}
+	}
+}
+
+// checkFluxPlugin reads the manifest as flux does: it finds the platform, compares the archive's digest, takes the program out and
+// stores it by the plugin's name.
+func checkFluxPlugin(t *testing.T, out string) {
+	t.Helper()
+	var plugin struct {
+		APIVersion, Kind, Name, Description, Bin string
+		Versions                                 []struct {
+			Version   string
+			Platforms []struct{ OS, Arch, URL, Checksum, ExtractPath string }
+		}
+	}
+	if err := yaml.Unmarshal(readOut(t, out, "flux-plugin.yaml"), &plugin); err != nil {
+		t.Fatal(err)
+	}
+	if plugin.APIVersion != "cli.fluxcd.io/v1beta1" || plugin.Bin != "flux-"+plugin.Name || plugin.Description == "" || len(plugin.Versions) != 1 {
+		t.Fatalf("the plugin is %+v", plugin)
+	}
+	started := false
+	for _, platform := range plugin.Versions[0].Platforms {
+		archive := path.Base(platform.URL)
+		if sum := sha256.Sum256(readOut(t, out, archive)); platform.Checksum != "sha256:"+hex.EncodeToString(sum[:]) {
+			t.Errorf("the checksum of %s is %s", archive, platform.Checksum)
+		}
+		if platform.OS != runtime.GOOS || platform.Arch != runtime.GOARCH {
+			continue
+		}
+		program, err := exec.CommandContext(t.Context(), "tar", "xzOf", filepath.Join(out, archive), platform.ExtractPath).Output()
+		if err != nil {
+			t.Fatalf("taking %s out of %s: %v", platform.ExtractPath, archive, err)
+		}
+		installed := filepath.Join(t.TempDir(), plugin.Bin)
+		if err := os.WriteFile(installed, program, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		said, err := exec.CommandContext(t.Context(), installed).CombinedOutput()
+		if err != nil || !strings.HasPrefix(string(said), "v0.2.0 ") {
+			t.Errorf("%s says %q, %v", plugin.Bin, said, err)
+		}
+		started = true
+	}
+	if !started {
+		t.Errorf("no program for %s/%s", runtime.GOOS, runtime.GOARCH)
 	}
 }
 

@@ -27,7 +27,7 @@ func (r *release) makePackages(context.Context) error {
 			}
 		}
 	}
-	for _, make := range []func() error{r.makeFormula, r.makeKrew, r.makeCatalogs} {
+	for _, make := range []func() error{r.makeFormula, r.makeKrew, r.makeFluxPlugin, r.makeCatalogs} {
 		if err := make(); err != nil {
 			return err
 		}
@@ -77,6 +77,13 @@ func (r *release) packageInfo(b build) (*nfpm.Info, error) {
 		contents = append(contents, &files.Content{Source: one.file, Destination: "/usr/bin/" + one.name(), FileInfo: runs})
 	}
 	if b.product.name == command.name {
+		examples, err := r.examples()
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range examples {
+			contents = append(contents, &files.Content{Source: filepath.Join(r.Root, filepath.FromSlash(e.name)), Destination: doc + e.name, FileInfo: at})
+		}
 		manual, err := readEntries(filepath.Join(r.work, "manual"), "")
 		if err != nil {
 			return nil, err
@@ -134,6 +141,7 @@ func (r *release) makeFormula() error {
     bash_completion.install "completions/prerig.bash" => "prerig"
     zsh_completion.install "completions/_prerig"
     fish_completion.install "completions/prerig.fish"
+    pkgshare.install "examples"
   end
 
   test do

@@ -15,6 +15,8 @@ var standIns = map[string]string{
 	"go.mod":                             "module github.com/prerig/prerig\n\ngo 1.26.0\n",
 	"LICENSE":                            "Apache-2.0\n",
 	"CHANGELOG.md":                       "# Changes\n\n## Unreleased\n\n- Something new.\n\n## v0.1.0\n\n- The first.\n",
+	"examples/prerig-inject/shop.yaml":   "kind: Deployment\n",
+	"examples/prerig-inject/.expected/x": "for tests\n",
 	"fn/version/version.go":              "package version\n\nvar linkedCommit, linkedDate string\n\nfunc Text() string { return linkedCommit + linkedDate }\n",
 	"pipeline/render/program.go":         "package render\n\nvar builtWith string\n\nfunc BuiltWith() string { return builtWith }\n",
 	"fn/cmd/prerig-fn/main.go":           printing("fn/version", "from.Text()"),
