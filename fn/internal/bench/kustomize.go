@@ -6,13 +6,15 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 
 	"github.com/prerig/prerig/internal/benchmark"
 )
 
 // kustomizeBuild is a build of triples without a function, with one that does nothing and with prerig-fn. Most of what a
-// function costs there is kustomize's own.
+// function costs there is kustomize's own. Beside them, prerig render builds and injects as the daemon does, from a repository, with
+// nothing remembered.
 func (b *bench) kustomizeBuild() error {
 	triples := b.options.kustomize
 	program := filepath.Join(b.dir, "kustomize")
@@ -31,15 +33,56 @@ func (b *bench) kustomizeBuild() error {
 			args: []string{program, "build", "--enable-alpha-plugins", "--enable-exec", "."},
 		})
 	}
+	render, err := b.renderOf(filepath.Join(b.dir, "kustomize-render"), triples)
+	if err != nil {
+		return err
+	}
+	contenders = append(contenders, render)
 	medians, err := b.compare(b.rounds, contenders...)
 	if err != nil {
 		return err
 	}
 	rows := [][]string{{"", "wall", "CPU", "peak memory"}}
 	for i, m := range medians {
-		rows = append(rows, []string{names[i], benchmark.Seconds(m.Wall), benchmark.Seconds(m.CPU), benchmark.Megabytes(m.Peak)})
+		rows = append(rows, []string{contenders[i].name, benchmark.Seconds(m.Wall), benchmark.Seconds(m.CPU), benchmark.Megabytes(m.Peak)})
 	}
 	return b.report.Table(fmt.Sprintf("kustomize build of %d triples", triples), rows...)
+}
+
+// renderedPipeline renders the directory app with the policy of the pipelines.
+const renderedPipeline = `apiVersion: prerig.dev/v1alpha1
+kind: RenderPipeline
+metadata: {name: bench}
+spec:
+  source: {git: {url: "https://git.example.com/bench.git", ref: {branch: main}}}
+  build: {path: app}
+  policies: [{file: policy.yaml}]
+  publish: [{git: {branch: rendered}}]
+`
+
+// renderOf writes a repository of triples with a pipeline to dir, and returns prerig render of it.
+func (b *bench) renderOf(dir string, triples int) (contender, error) {
+	if err := kustomization(filepath.Join(dir, "source", "app"), triples, ""); err != nil {
+		return contender{}, err
+	}
+	for name, text := range map[string]string{"pipelines/bench.yaml": renderedPipeline, "policies/policy.yaml": policy} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			return contender{}, err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			return contender{}, err
+		}
+	}
+	git := exec.CommandContext(b.ctx, "sh", "-c", "git init -q -b main . && git add . && git -c user.name=bench -c user.email=bench@example.com commit -qm all")
+	git.Dir = filepath.Join(dir, "source")
+	if said, err := git.CombinedOutput(); err != nil {
+		return contender{}, fmt.Errorf("making a repository: %w: %s", err, said)
+	}
+	program := filepath.Join(filepath.Dir(b.binary), "prerig")
+	return contender{
+		name: "prerig render", dir: dir, input: os.DevNull,
+		args: []string{program, "render", "--no-cache", "--cache", filepath.Join(dir, "cache"), "--source", "source", "-o", "out"},
+	}, nil
 }
 
 // kustomization writes a directory for kustomize with triples and, where it is not empty, a function.
