@@ -45,18 +45,20 @@ demo: build ## Show the diff that injecting makes in an example, and the pipelin
 # The race detector needs a C compiler, without which Go switches cgo off.
 race = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
+# The tests of the daemon wait more than they work, and the cases keep one processor busy for minutes, so they run beside each other.
 .PHONY: test
 test: ## Run all tests with the race detector, and those over recorded cases without.
-	GORACE=atexit_sleep_ms=0 PRERIG_CORPUS=none go test $(test_flags) $(race) -p $(test_packages) -timeout 40m $(longest_tests) $(race_tests)
-	@$(MAKE) --no-print-directory -j3 --output-sync=target test-plain test-corpus test-release
+	@$(MAKE) --no-print-directory -j2 --output-sync=target test-race test-cases
 
-# Each of these ends with one package that keeps one processor busy for a minute, so they run beside each other.
-.PHONY: test-plain test-corpus test-release
-test-plain:
+# With the race detector each process would wait for a second when it ends, and tests start hundreds.
+.PHONY: test-race
+test-race:
+	GORACE=atexit_sleep_ms=0 PRERIG_CORPUS=none go test $(test_flags) $(race) -p $(test_packages) -timeout 40m $(longest_tests) $(race_tests)
+
+.PHONY: test-cases
+test-cases:
 	PRERIG_CORPUS=$(corpus) go test $(test_flags) -timeout 40m $(filter-out $(race_tests),$(packages))
-test-corpus:
 	PRERIG_CORPUS=$(corpus) go test $(test_flags) -timeout 40m -run "Corpus|Test_" $(corpus_tests)
-test-release:
 	cd internal/release && go test $(test_flags) -timeout 40m ./...
 
 # Linking a hundred test binaries takes minutes, a third less without what only debuggers read; verify-lint runs vet.
@@ -68,7 +70,6 @@ longest_tests = ./pipeline/internal/system ./pipeline/render ./pipeline/source/g
 # The tests of the daemon wait more than they work, so that more packages are tested at once than there are processors.
 test_packages = $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
 
-# With the race detector each process would wait for a second when it ends, and tests start hundreds.
 # The race detector finds nothing where neither code nor tests start a goroutine. And over hundreds of cases, one after the other, it
 # takes most of the time and finds nothing that the other tests do not reach: the cases of other injectors, those that are made up by
 # the thousand, and those of Istio in the corpus, where it is there. And it sees nothing of a program that runs by itself.
