@@ -58,7 +58,7 @@ func newArgoCD(t *testing.T, namespaces ...string) *argoCD {
 	t.Cleanup(func() { os.RemoveAll(a.dir) })
 	began := time.Now()
 	a.install(programs[1:])
-	ports := a.ports(5)
+	ports := freePorts(t, 4)
 	store, server := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
 	port := func(i int) string { return fmt.Sprint(ports[i]) }
 	a.processes["redis"] = a.startProgram("redis", nil, redis, "--bind", "127.0.0.1", "--port", port(0), "--save", "", "--appendonly", "no", "--dir", a.dir)
@@ -116,20 +116,6 @@ func (a *argoCD) run(name, program string, args ...string) {
 		"ARGOCD_SSH_DATA_PATH=" + filepath.Join(a.dir, "ssh"), "ARGOCD_TLS_DATA_PATH=" + filepath.Join(a.dir, "tls"),
 		"HOME=" + a.dir, "TMPDIR=" + filepath.Join(a.dir, "tmp"), "PATH=" + filepath.Join(a.dir, "bin") + ":" + os.Getenv("PATH"),
 	}, program, args...)
-}
-
-// ports returns ports that nobody listens on.
-func (a *argoCD) ports(n int) (out []int) {
-	a.t.Helper()
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			a.t.Fatal(err)
-		}
-		defer l.Close() // only then they all differ
-		out = append(out, l.Addr().(*net.TCPAddr).Port)
-	}
-	return out
 }
 
 // answers waits until somebody listens at an address.
