@@ -39,7 +39,7 @@ func (c *Config) ArtifactsKubeconfig() string {
 // shortestKeep is less than what Flux needs to take a file that it has just read of.
 const shortestKeep = time.Minute
 
-func (c *Config) validateArtifacts(add func(key, format string, args ...any)) {
+func (c *Config) validateArtifacts(add addError) {
 	a := c.Artifacts
 	if !a.Enabled() {
 		if a.URL != "" || a.Kubeconfig != "" {

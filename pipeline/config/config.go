@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/url"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -234,107 +232,6 @@ func Default() Config {
 		BuildCache: BuildCache{Size: "256Mi"},
 		Metrics:    Metrics{Pipelines: 2000}, Log: Log{Level: "info", Format: "text"}, Tracing: Tracing{Ratio: 1},
 	}
-}
-
-// Validate says everything that is wrong with the configuration, each with its key.
-func (c *Config) Validate() error {
-	var errs []error
-	add := func(key, format string, args ...any) {
-		errs = append(errs, fmt.Errorf("configuration %s: %s", key, fmt.Sprintf(format, args...)))
-	}
-	for key, value := range map[string]string{"listen": c.Listen, "admin.listen": c.Admin.Listen} {
-		// Without an address one would be chosen that is open to everybody; the page may do without.
-		if _, _, err := net.SplitHostPort(value); err != nil && (value != "" || key == "listen") {
-			add(key, "must be HOST:PORT, found %q", value)
-		}
-	}
-	c.validatePipelines(add)
-	c.validateVerify(add)
-	c.validateArtifacts(add)
-	for key, value := range map[string]TLS{"tls": c.TLS, "admin.tls": c.Admin.TLS} {
-		if (value.Certificate == "") != (value.Key == "") {
-			add(key, "must have both certificate and key, or neither")
-		}
-	}
-	c.validateOIDC(add)
-	if c.Admin.Insecure && c.Admin.NamesItsUsers() {
-		add("admin.insecure", "shows everything to everybody, and cannot be given where users have names (admin.tokens, admin.oidc)")
-	}
-	if c.State == "" {
-		add("state", "must be given")
-	}
-	if !absentOrHTTP(c.ExternalURL) {
-		add("external_url", "must be an http:// or https:// URL without credentials")
-	}
-	if c.Workers < 0 {
-		add("workers", "must not be negative")
-	}
-	for key, value := range map[string]int{"in_flight": c.InFlight, "history": c.History, "nats.replicas": c.NATS.Replicas} {
-		if value < 1 {
-			add(key, "must be at least 1, found %d", value)
-		}
-	}
-	if c.Previews.AtOnce < 0 {
-		add("previews.at_once", "must not be negative")
-	}
-	if c.Metrics.Pipelines < 0 {
-		add("metrics.pipelines", "must not be negative")
-	}
-	if c.Debounce < 0 {
-		add("debounce", "must not be negative")
-	}
-	for key, value := range map[string]time.Duration{
-		"debounce": c.Debounce, "limits.timeout": c.Limits.Timeout, "removals.delay": c.Removals.Delay, "pipelines_git.interval": c.PipelinesGit.Interval,
-	} {
-		if 0 < value && value < time.Millisecond {
-			add(key, "must be a time with its unit, such as 5s, found %s", value)
-		}
-	}
-	if strings.ContainsFunc(c.NATS.Prefix, notInStreamNames) {
-		add("nats.prefix", "must be of letters, digits, - and _, found %q", c.NATS.Prefix)
-	}
-	if c.NATS.AckWait < time.Second {
-		add("nats.ack_wait", "must be at least 1s")
-	}
-	if !absentOrHTTP(c.Tracing.Endpoint) {
-		add("tracing.endpoint", "must be an http:// or https:// URL without credentials, which tracing.headers is for")
-	}
-	if c.Tracing.Ratio < 0 || c.Tracing.Ratio > 1 {
-		add("tracing.ratio", "must be between 0 and 1")
-	}
-	if c.Log.Format != "text" && c.Log.Format != "json" {
-		add("log.format", "must be text or json, found %q", c.Log.Format)
-	}
-	if _, err := c.Level(); err != nil {
-		add("log.level", "must be debug, info, warn or error, found %q", c.Log.Level)
-	}
-	if _, err := c.RenderLimits(); err != nil {
-		errs = append(errs, err)
-	}
-	if _, err := c.MaxStore(); err != nil {
-		errs = append(errs, err)
-	}
-	if _, err := c.PreviewsSize(); err != nil {
-		errs = append(errs, err)
-	}
-	if _, err := c.BuildCacheSize(); err != nil {
-		errs = append(errs, err)
-	}
-	if _, err := c.RemotePatterns(); err != nil {
-		errs = append(errs, err)
-	}
-	if _, err := c.ParsedTenants(); err != nil {
-		errs = append(errs, err)
-	}
-	if _, _, err := c.ParsedEgress(); err != nil {
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
-}
-
-// notInStreamNames says which characters names of streams and buckets cannot have.
-func notInStreamNames(r rune) bool {
-	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
 }
 
 // absentOrHTTP reports whether a text is empty or the URL of a web server, without credentials.

@@ -48,7 +48,7 @@ func (c *Config) ClusterName() string {
 }
 
 // validateKubernetes says what is wrong with the cluster; namespaces are those that other places have already, by their keys.
-func (c *Config) validateKubernetes(add func(key, format string, args ...any), names map[string]bool, namespaces map[string]string) {
+func (c *Config) validateKubernetes(add addError, names map[string]bool, namespaces map[string]string) {
 	k := c.Kubernetes
 	if !k.Pipelines {
 		return
@@ -67,7 +67,7 @@ func (c *Config) validateKubernetes(add func(key, format string, args ...any), n
 }
 
 // validateKubernetesKeys says which keys of the cluster have no effect.
-func (c *Config) validateKubernetesKeys(add func(key, format string, args ...any)) {
+func (c *Config) validateKubernetesKeys(add addError) {
 	k := c.Kubernetes
 	if !k.Pipelines && (k.Kubeconfig != "" || len(k.Namespaces) > 0) {
 		add("kubernetes.pipelines", "must be true where another key of kubernetes is given")

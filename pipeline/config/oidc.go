@@ -53,7 +53,7 @@ func defaultOIDC() OIDC {
 // maxSession bounds how long somebody may stay signed in: so long what the provider took from them goes on counting.
 const maxSession = 7 * 24 * time.Hour
 
-func (c *Config) validateOIDC(add func(key, format string, args ...any)) {
+func (c *Config) validateOIDC(add addError) {
 	o := c.Admin.OIDC
 	if o.Issuer == "" {
 		if o.ClientID != "" || len(o.Grants) > 0 {

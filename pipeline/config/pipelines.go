@@ -91,7 +91,7 @@ type Removals struct {
 	MaxShare int `mapstructure:"max_share"`
 }
 
-func (c *Config) validatePipelines(add func(key, format string, args ...any)) {
+func (c *Config) validatePipelines(add addError) {
 	g := c.PipelinesGit
 	if g.URL == "" && (g.Branch != "" || g.Ref != "" || g.Path != "" || g.Secret != "" || g.Name != "" || len(g.Namespaces) > 0) {
 		add("pipelines_git.url", "must be given where another key of pipelines_git is")
@@ -128,7 +128,7 @@ func (c *Config) validatePipelines(add func(key, format string, args ...any)) {
 var nameRule = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
 // validate says what is wrong with one repository, whose key is at.
-func (g PipelinesGit) validate(at string, add func(key, format string, args ...any)) {
+func (g PipelinesGit) validate(at string, add addError) {
 	if g.Name != "" && !nameRule.MatchString(g.Name) {
 		add(at+".name", "must be of small letters, digits and -, found %q", g.Name)
 	}
@@ -160,7 +160,7 @@ func (g PipelinesGit) validate(at string, add func(key, format string, args ...a
 }
 
 // validateOwners says where two places that pipelines are read from could both have a pipeline.
-func (c *Config) validateOwners(add func(key, format string, args ...any)) {
+func (c *Config) validateOwners(add addError) {
 	all := c.Repositories()
 	places := len(all)
 	for _, also := range []bool{c.Pipelines != "", c.Kubernetes.Pipelines} {

@@ -65,7 +65,7 @@ func (v Verify) Every() time.Duration {
 	return v.Interval
 }
 
-func (c *Config) validateVerify(add func(key, format string, args ...any)) {
+func (c *Config) validateVerify(add addError) {
 	names := map[string]bool{}
 	for i, v := range c.Verify {
 		at := fmt.Sprintf("verify[%d]", i)

@@ -1,0 +1,132 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+)
+
+// addError records what is wrong with the value of a key.
+type addError func(key, format string, args ...any)
+
+// setting is one of several values that the same rule is for, in the order in which errors name them.
+type setting[T any] struct {
+	key   string
+	value T
+}
+
+// Validate returns everything that is wrong with the configuration, each with its key, in the same order each time.
+func (c *Config) Validate() error {
+	var errs []error
+	add := func(key, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("configuration %s: %s", key, fmt.Sprintf(format, args...)))
+	}
+	c.validateServers(add)
+	c.validatePipelines(add)
+	c.validateVerify(add)
+	c.validateArtifacts(add)
+	c.validateOIDC(add)
+	c.validateWork(add)
+	c.validateNATS(add)
+	c.validateObservability(add)
+	return errors.Join(append(errs, c.parseErrors()...)...)
+}
+
+// validateServers checks where the daemon listens, and what it says of itself there.
+func (c *Config) validateServers(add addError) {
+	// Without an address one would be chosen that is open to everybody; the page may do without.
+	for _, address := range []setting[string]{{"admin.listen", c.Admin.Listen}, {"listen", c.Listen}} {
+		if _, _, err := net.SplitHostPort(address.value); err != nil && (address.value != "" || address.key == "listen") {
+			add(address.key, "must be HOST:PORT, found %q", address.value)
+		}
+	}
+	for _, tls := range []setting[TLS]{{"admin.tls", c.Admin.TLS}, {"tls", c.TLS}} {
+		if (tls.value.Certificate == "") != (tls.value.Key == "") {
+			add(tls.key, "must have both certificate and key, or neither")
+		}
+	}
+	if c.Admin.Insecure && c.Admin.NamesItsUsers() {
+		add("admin.insecure", "shows everything to everybody, and cannot be given where users have names (admin.tokens, admin.oidc)")
+	}
+	if !absentOrHTTP(c.ExternalURL) {
+		add("external_url", "must be an http:// or https:// URL without credentials")
+	}
+}
+
+// validateWork checks how much is done at once, how often, and where it is kept.
+func (c *Config) validateWork(add addError) {
+	if c.State == "" {
+		add("state", "must be given")
+	}
+	for _, bound := range []setting[int]{{"workers", c.Workers}, {"previews.at_once", c.Previews.AtOnce}, {"debounce", int(c.Debounce)}} {
+		if bound.value < 0 {
+			add(bound.key, "must not be negative")
+		}
+	}
+	for _, count := range []setting[int]{{"in_flight", c.InFlight}, {"history", c.History}} {
+		if count.value < 1 {
+			add(count.key, "must be at least 1, found %d", count.value)
+		}
+	}
+	for _, wait := range []setting[time.Duration]{
+		{"debounce", c.Debounce}, {"limits.timeout", c.Limits.Timeout}, {"removals.delay", c.Removals.Delay},
+		{"pipelines_git.interval", c.PipelinesGit.Interval},
+	} {
+		if 0 < wait.value && wait.value < time.Millisecond {
+			add(wait.key, "must be a time with its unit, such as 5s, found %s", wait.value)
+		}
+	}
+}
+
+func (c *Config) validateNATS(add addError) {
+	if c.NATS.Replicas < 1 {
+		add("nats.replicas", "must be at least 1, found %d", c.NATS.Replicas)
+	}
+	if strings.ContainsFunc(c.NATS.Prefix, notInStreamNames) {
+		add("nats.prefix", "must be of letters, digits, - and _, found %q", c.NATS.Prefix)
+	}
+	if c.NATS.AckWait < time.Second {
+		add("nats.ack_wait", "must be at least 1s")
+	}
+}
+
+// validateObservability checks what is said of the daemon's work: logs, metrics and traces.
+func (c *Config) validateObservability(add addError) {
+	if c.Metrics.Pipelines < 0 {
+		add("metrics.pipelines", "must not be negative")
+	}
+	if !absentOrHTTP(c.Tracing.Endpoint) {
+		add("tracing.endpoint", "must be an http:// or https:// URL without credentials, which tracing.headers is for")
+	}
+	if c.Tracing.Ratio < 0 || c.Tracing.Ratio > 1 {
+		add("tracing.ratio", "must be between 0 and 1")
+	}
+	if c.Log.Format != "text" && c.Log.Format != "json" {
+		add("log.format", "must be text or json, found %q", c.Log.Format)
+	}
+	if _, err := c.Level(); err != nil {
+		add("log.level", "must be debug, info, warn or error, found %q", c.Log.Level)
+	}
+}
+
+// parseErrors returns what is wrong with the values that are parsed where they are used.
+func (c *Config) parseErrors() []error {
+	_, limits := c.RenderLimits()
+	_, store := c.MaxStore()
+	_, previews := c.PreviewsSize()
+	_, builds := c.BuildCacheSize()
+	_, patterns := c.RemotePatterns()
+	_, tenants := c.ParsedTenants()
+	_, _, egress := c.ParsedEgress()
+	return []error{limits, store, previews, builds, patterns, tenants, egress}
+}
+
+// notInStreamNames says which characters names of streams and buckets cannot have.
+func notInStreamNames(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
+}
