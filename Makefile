@@ -164,10 +164,13 @@ injector: ## Build dist/upstream/injector and charts: Istio's own webhook and ch
 operator: injector ## Compare the import of IstioOperator documents with what istioctl and Istio's webhook make of them.
 	go test -count=1 -timeout 20m -run 'TestOperator' -v ./pipeline/cli/importer -args -istio-tools $(abspath $(dist))/upstream $(UPDATE)
 
+.PHONY: analyzer
+analyzer:
+	cd $(upstream)/istio && CGO_ENABLED=0 go build -trimpath -o $(abspath $(dist))/upstream/ ./analyzer
+
 # UPDATE=-update writes fn/lint/testdata/analyze/answers.json anew, after a change of the version.
 .PHONY: analyze
-analyze: ## Compare lint with what istioctl analyze finds in its own test data.
-	cd $(upstream)/istio && CGO_ENABLED=0 go build -trimpath -o $(abspath $(dist))/upstream/ ./analyzer
+analyze: analyzer ## Compare lint with what istioctl analyze finds in its own test data.
 	go test -count=1 -run 'TestAnalyzer|TestNothingFurther|TestCommandReadsLess' -v ./fn/lint -args -analyzer $(abspath $(dist))/upstream/analyzer $(UPDATE)
 
 # Older versions of Istio. The tag chooses the sources that fit the minor.
@@ -288,6 +291,13 @@ oracle-older: defaulter injectors ## Compare with the injectors of older version
 	  go run ./fn/internal/oracle/cmd/oracle -tools $(dist)/upstream -injector $(dist)/upstream/injector-$$version -charts $$charts \
 	    -version $$version -n $(ORACLE_N) -seed $(ORACLE_SEED) || exit 1; \
 	done
+
+# All that oracle, defaults, analyze and e2e-cluster compare with. The tests build what is not there yet, or no longer what is pinned.
+.PHONY: upstream-programs
+upstream-programs: injector defaulters analyzer ## Build what Prerig is compared with: a quarter of an hour of two processors the first time.
+	go run ./fn/internal/cluster/cmd/controlplane -build -upstream $(upstream) -cache $(cluster_cache)
+
+cluster_cache = $(or $(PRERIG_CLUSTER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/prerig-cluster)
 
 CLUSTER_N ?= 300
 CLUSTER_SEED ?= 1

@@ -3,7 +3,8 @@
 
 // Command controlplane runs etcd, kube-apiserver and kube-controller-manager for the tests of other packages, until its standard input
 // ends. It prints the path of a kubeconfig for the administrator once they are ready, in one line. With -flux or -argocd it starts
-// nothing: it builds kustomize-controller or Argo CD, and prints its path and those of its definitions, each in a line.
+// nothing: it builds kustomize-controller or Argo CD, and prints its path and those of its definitions, each in a line. With -build it
+// builds all that make e2e-cluster runs.
 package main
 
 import (
@@ -23,9 +24,12 @@ func main() {
 	cache := flag.String("cache", "", "directory where they are kept")
 	flux := flag.Bool("flux", false, "build kustomize-controller instead")
 	argocd := flag.Bool("argocd", false, "build Argo CD instead")
+	all := flag.Bool("build", false, "build everything that tests of a cluster run, but Argo CD")
 	flag.Parse()
 	do := run
 	switch {
+	case *all:
+		do = buildAll
 	case *flux:
 		do = buildFlux
 	case *argocd:
@@ -51,7 +55,6 @@ func build(
 ) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	say := func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 	programs, err := cluster.Builder{Upstream: upstream, Cache: cache, Say: say}.Build(ctx, name)
 	if err != nil {
 		return err
@@ -66,10 +69,22 @@ func build(
 	return nil
 }
 
+func buildAll(upstream, cache string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	builder := cluster.Builder{Upstream: upstream, Cache: cache, Say: say}
+	if _, err := builder.Build(ctx); err != nil {
+		return err
+	}
+	_, err := builder.Build(ctx, cluster.KustomizeController)
+	return err
+}
+
+func say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+
 func run(upstream, cache string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	say := func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 	programs, err := cluster.Builder{Upstream: upstream, Cache: cache, Say: say}.Build(ctx, "etcd", "kube-apiserver", "kube-controller-manager")
 	if err != nil {
 		return err
