@@ -25,7 +25,7 @@ type Info struct {
 	Date     string `json:"date,omitempty"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
-	// Istio is the newest release whose injection is known.
+	// Istio is the newest minor whose injection is known, such as 1.31.
 	Istio string `json:"istio"`
 }
 
@@ -33,7 +33,7 @@ type Info struct {
 func Of(linked string) Info {
 	info := Info{
 		Version: linked, Commit: linkedCommit, Date: linkedDate, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		Istio: release.Newest(release.NewestMinor).String(),
+		Istio: fmt.Sprintf("1.%d", release.NewestMinor),
 	}
 	if build, ok := debug.ReadBuildInfo(); ok {
 		info.complete(build)

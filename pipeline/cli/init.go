@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	policyapi "github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/cli/files"
 	"github.com/prerig/prerig/pipeline/cli/importer"
@@ -169,6 +170,17 @@ func (in *initRun) checkFlags() error {
 	case in.source == "" && !in.asks() && (given("branch") || given("publish") || given("name") || given("pipelines")):
 		return errors.New("--branch, --publish, --name and --pipelines are about a pipeline; give its --source")
 	}
+	return in.checkValues()
+}
+
+// checkValues refuses values that the written files would be wrong with: an error there names lines of files that are not written.
+func (in *initRun) checkValues() error {
+	if in.kubernetes != "" && !policyapi.IsKubernetesVersion(in.kubernetes) {
+		return fmt.Errorf("--kubernetes-version %s is not a version of Kubernetes, such as 1.34", in.kubernetes)
+	}
+	if in.branch != "" && in.branch == in.publish {
+		return fmt.Errorf("--publish %s is the branch that is rendered from; take another branch", in.publish)
+	}
 	return nil
 }
 
@@ -215,7 +227,7 @@ func (in *initRun) readImport(ctx context.Context) error {
 		objects, err = im.readCluster(ctx)
 	default:
 		if _, statErr := os.Stat(in.from); statErr != nil {
-			return fmt.Errorf("%s is none of built-in, cluster, and what can be read: %w", in.from, statErr)
+			return fmt.Errorf("--from must be %s, %s, or the path of a chart or of manifests: %w", fromBuiltIn, fromCluster, statErr)
 		}
 		im.valuesFiles, im.kubernetes = in.valuesFiles, in.kubernetes
 		objects, err = im.readFiles(ctx, []string{in.from})
@@ -305,10 +317,10 @@ func (in *initRun) tellNext() {
 	var steps [][2]string
 	dir, by := shellWord(filepath.ToSlash(in.dir)), ""
 	if in.policyIsFound() {
-		steps = append(steps, [2]string{"prerig doctor", "is all of it in order?"})
+		steps = append(steps, [2]string{"prerig doctor" + in.directories(), "is all of it in order?"})
 	} else {
 		by = "-p " + shellWord(in.output) + " "
-		steps = append(steps, [2]string{"prerig doctor " + shellWord(in.output), "is all of it in order?"})
+		steps = append(steps, [2]string{"prerig doctor" + in.directories() + " " + shellWord(in.output), "is all of it in order?"})
 	}
 	steps = append(steps, [2]string{"prerig explain " + by + dir, "which workloads are injected, and why"},
 		[2]string{"prerig inject --diff " + by + dir, "what would change"})
@@ -327,18 +339,31 @@ func (in *initRun) tellNext() {
 	fmt.Fprint(in.streams.Err, b.String())
 }
 
-// pipelineSteps are what to do with a pipeline.
-func (in *initRun) pipelineSteps() (steps [][2]string) {
+// isOfOwnRepository reports whether the pipeline's source is the repository that the command runs in.
+func (in *initRun) isOfOwnRepository() bool {
+	return in.repository != nil && (in.source == "." || in.repository.has(in.source))
+}
+
+// directories are the flags that say where pipelines and policies are, or "" where a command finds them by itself.
+func (in *initRun) directories() string {
 	flags := ""
+	if in.pipeline == nil {
+		return flags
+	}
 	if in.pipelines != "pipelines" {
 		flags += " --pipelines " + shellWord(in.pipelines)
 	}
-	own := in.repository != nil && (in.source == "." || in.repository.has(in.source))
-	if !own {
+	if !in.isOfOwnRepository() {
 		flags += " --policies " + shellWord(cmp.Or(filepath.ToSlash(filepath.Dir(in.output)), "."))
 	}
+	return flags
+}
+
+// pipelineSteps are what to do with a pipeline.
+func (in *initRun) pipelineSteps() (steps [][2]string) {
+	flags := in.directories()
 	render := "prerig render" + flags
-	if own {
+	if in.isOfOwnRepository() {
 		render += " --source " + shellWord(cmp.Or(in.repository.fromHere(), "."))
 	}
 	return append(steps, [2]string{render + " " + in.pipelineName, "what the pipeline gives"},

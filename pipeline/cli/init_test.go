@@ -303,3 +303,29 @@ func TestInitAsksLess(t *testing.T) {
 		term.typeAfter("interrupted; nothing was written", 1, "")
 	})
 }
+
+// What is wrong with a flag is said of the flag, not of a line of a file that was not written.
+func TestInitNamesFlags(t *testing.T) {
+	for want, args := range map[string][]string{
+		"--kubernetes-version abc is not a version of Kubernetes": {"--kubernetes-version", "abc"},
+		"--publish main is the branch that is rendered from":      {"--source", "https://git.example.com/x/a.git", "--branch", "main", "--publish", "main"},
+		"--from must be built-in, cluster, or the path":           {"--from", "charts/istiod"},
+	} {
+		emptyProject(t, "")
+		if _, said := runCode(t, 2, append([]string{"init"}, args...)...); !strings.Contains(said, want) {
+			t.Errorf("%q: %s", args, said)
+		}
+	}
+}
+
+// The first doctor that somebody runs must not fail for what the advice has left out.
+func TestInitSaysWhereTheDoctorFindsPolicies(t *testing.T) {
+	emptyProject(t, "")
+	_, said := runCode(t, 0, "init", "k8s", "--source", "https://git.example.com/org/other.git", "--name", "first")
+	if !strings.Contains(said, "  prerig doctor --policies . ") {
+		t.Fatalf("the doctor is not told of the policies:\n%s", said)
+	}
+	if out, said := runCode(t, 0, "doctor", "--policies", ".", "--offline"); strings.Contains(out, "error ") {
+		t.Errorf("the doctor is not content:\n%s%s", out, said)
+	}
+}

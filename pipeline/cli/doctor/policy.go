@@ -48,7 +48,7 @@ func (r *report) tellVersions(o Options) {
 		return
 	}
 	oldest, newest := server.Known()
-	r.good(Versions, "", "prerig %s follows Istio 1.%d to %s, and Kubernetes %s to %s", o.Version, release.OldestMinor, release.Newest(release.NewestMinor), oldest, newest)
+	r.good(Versions, "", "prerig %s follows Istio 1.%d to 1.%d, and Kubernetes %s to %s", o.Version, release.OldestMinor, release.NewestMinor, oldest, newest)
 }
 
 // probe is a workload that asks for every sidecar that waits to be asked.

@@ -6,9 +6,20 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
 	"github.com/prerig/prerig/pipeline/render"
 )
 
-func main() { os.Exit(render.Main(os.Stdin, os.Stdout)) }
+// version is set by the linker.
+var version = "dev"
+
+func main() {
+	if len(os.Args) > 1 {
+		fmt.Printf("prerig-render %s: prerig starts it to render, and there is nothing else that it does.\n"+
+			"It belongs beside the prerig that it was built with; see prerig render --help.\n", version)
+		return
+	}
+	os.Exit(render.Main(os.Stdin, os.Stdout))
+}
