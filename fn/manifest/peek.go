@@ -25,7 +25,10 @@ func (d *Document) Peek() (m Meta, ok bool) {
 // empty in m then is not there, the kind included.
 func (d *Document) Scan() (m Meta, sure bool) {
 	i := d.contentStart()
-	if i < len(d.text) && d.text[i] == '{' {
+	if i == len(d.text) {
+		return Meta{}, false // nothing, or what stands behind a directive or on the line of the document start
+	}
+	if d.text[i] == '{' {
 		sure = peekFlow(d.text[i:], &m)
 	} else {
 		sure = d.peekBlock(&m, i)
