@@ -203,16 +203,16 @@ func (m *Mesh) read(ctx context.Context) error {
 	counts := map[string]int{}
 	for _, resource := range meshResources() {
 		for _, namespace := range m.namespacesOf(resource) {
-			found, err := m.client.dynamic.Resource(resource.GroupVersionResource).Namespace(namespace).List(ctx, metav1.ListOptions{})
-			if err != nil {
-				return m.explain(resource, err)
-			}
-			for i := range found.Items {
-				if content := resource.reduce(&found.Items[i]); content != nil {
+			err := m.client.each(ctx, resource.GroupVersionResource, namespace, func(o *unstructured.Unstructured) error {
+				if content := resource.reduce(o); content != nil {
 					content["kind"], content["apiVersion"] = resource.kind, resource.GroupVersion().String()
 					counts[resource.kind]++
 					all = append(all, importer.Object{Path: m.client.String(), Value: content})
 				}
+				return nil
+			})
+			if err != nil {
+				return m.explain(resource, err)
 			}
 		}
 	}

@@ -173,7 +173,8 @@ func (w *Watcher) problem() error {
 // mendEvery is how often it is looked whether objects can be read again.
 const mendEvery = 2 * time.Second
 
-// mend looks whether objects can be read again after an error, until ctx is done.
+// mend looks whether objects can be read again after an error, until ctx is done. That an API server answers is not enough: until the
+// informers have caught up with it, what is known is what was there before the error.
 func (w *Watcher) mend(ctx context.Context) {
 	tick := time.NewTicker(mendEvery)
 	defer tick.Stop()
@@ -183,7 +184,10 @@ func (w *Watcher) mend(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if w.problem() != nil && w.check(ctx) == nil {
+		if w.problem() == nil {
+			continue
+		}
+		if caughtUp, err := w.isCaughtUp(ctx); err == nil && caughtUp {
 			w.setProblem(nil)
 		}
 	}

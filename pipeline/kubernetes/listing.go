@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes
+
+import (
+	"context"
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/pager"
+)
+
+// pageSize bounds how many objects an API server is asked for at once.
+const pageSize = 500
+
+// each calls f with all objects of a resource in a namespace, or in all where it is "". They are asked for in pages, so that neither side
+// holds all of a large cluster at once; f keeps none of them whole.
+func (c *Client) each(ctx context.Context, resource schema.GroupVersionResource, namespace string, f func(*unstructured.Unstructured) error) error {
+	all := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return c.dynamic.Resource(resource).Namespace(namespace).List(ctx, options)
+	})
+	all.PageSize = pageSize
+	return all.EachListItem(ctx, metav1.ListOptions{}, func(o runtime.Object) error {
+		object, ok := o.(*unstructured.Unstructured)
+		if !ok {
+			return nil
+		}
+		return f(object)
+	})
+}
+
+// isCaughtUp reports whether the objects that are known are those that the API server lists, each in the same version.
+func (w *Watcher) isCaughtUp(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	for _, resource := range []schema.GroupVersionResource{pipelines, policies} {
+		listed := map[string]string{}
+		for _, namespace := range w.namespaces {
+			err := w.client.each(ctx, resource, namespace, func(o *unstructured.Unstructured) error {
+				listed[keyOf(o)] = versionOf(o)
+				return nil
+			})
+			if err != nil {
+				return false, w.explain(resource, err)
+			}
+		}
+		if !maps.Equal(listed, w.versions(resource)) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// versions are those of the known objects.
+func (w *Watcher) versions(resource schema.GroupVersionResource) map[string]string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := map[string]string{}
+	for key, one := range w.objects[resource] {
+		out[key] = versionOf(one.object)
+	}
+	return out
+}
+
+// versionOf tells an object in a version from all others, also from one of the same name that was made anew.
+func versionOf(o *unstructured.Unstructured) string {
+	return string(o.GetUID()) + " " + o.GetResourceVersion()
+}
