@@ -42,8 +42,14 @@ type Completer struct {
 	known map[string]*entry // by the ids of policies
 }
 
-// entry is what is known of a policy.
+// entry is what is known of a policy. What is remembered is read and written under its own lock: a policy waits for that, others do not.
 type entry struct {
+	mu         sync.Mutex
+	*knowledge // nil before a text of it could be read
+}
+
+// knowledge is what is known of a policy with a text.
+type knowledge struct {
 	text    [sha256.Size]byte // of the policy as it is written
 	policy  *v1alpha1.InjectionPolicy
 	version uint64
@@ -85,41 +91,52 @@ func (c *Completer) Complete(id string, text []byte) (*Completed, error) {
 	if !Asks(text) {
 		return nil, nil
 	}
-	objects, version, unreadable := c.Cluster.Objects()
+	e := c.entryOf(id)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	objects, version, unreadable := c.Cluster.Objects() // only now, or what is older could come after what is newer
 	broken := ""
 	if unreadable != nil {
 		broken = unreadable.Error()
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	sum := sha256.Sum256(text)
-	e := c.known[id]
-	if e == nil || e.text != sum {
-		var err error
-		if e, err = c.newEntry(id, sum, text); e == nil || err != nil {
+	if sum := sha256.Sum256(text); e.knowledge == nil || e.text != sum {
+		fresh, err := c.read(id, sum, text)
+		if fresh == nil || err != nil {
 			return nil, err
 		}
-		if c.known == nil {
-			c.known = map[string]*entry{}
-		}
-		c.known[id] = e
+		e.knowledge = fresh
 	} else if e.policy == nil || e.version == version && e.broken == broken {
 		return e.now, e.err
 	}
 	e.version, e.broken = version, broken
 	if e.policy != nil {
-		e.now, e.err = c.completeEntry(id, e, objects)
+		e.now, e.err = c.completeEntry(id, e.knowledge, objects)
 	}
 	return e.now, e.err
 }
 
-// newEntry reads a policy, and what it was completed to last.
-func (c *Completer) newEntry(id string, sum [sha256.Size]byte, text []byte) (*entry, error) {
+// entryOf returns what is known of a policy, which is nothing at first.
+func (c *Completer) entryOf(id string) *entry {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known == nil {
+		c.known = map[string]*entry{}
+	}
+	e := c.known[id]
+	if e == nil {
+		e = &entry{}
+		c.known[id] = e
+	}
+	return e
+}
+
+// read reads a policy, and what it was completed to last.
+func (c *Completer) read(id string, sum [sha256.Size]byte, text []byte) (*knowledge, error) {
 	policy, err := v1alpha1.Parse(text)
 	if err != nil {
 		return nil, nil // whoever uses it will say so
 	}
-	e := &entry{text: sum}
+	e := &knowledge{text: sum}
 	if policy.Spec.From != v1alpha1.FromCluster {
 		return e, nil
 	}
@@ -147,7 +164,7 @@ func (c *Completer) newEntry(id string, sum [sha256.Size]byte, text []byte) (*en
 func memoryName(id string) string { return "mesh/" + id }
 
 // completeEntry completes a policy, or leaves it as it was completed last.
-func (c *Completer) completeEntry(id string, e *entry, objects []importer.Object) (*Completed, error) {
+func (c *Completer) completeEntry(id string, e *knowledge, objects []importer.Object) (*Completed, error) {
 	fresh, warnings, err := complete(e.policy, objects)
 	reason := ""
 	switch {
@@ -177,7 +194,7 @@ func (c *Completer) completeEntry(id string, e *entry, objects []importer.Object
 }
 
 // remember keeps what a policy was completed to. Where that cannot be, it is only not known after a restart.
-func (c *Completer) remember(id string, e *entry, now *Completed) (done bool) {
+func (c *Completer) remember(id string, e *knowledge, now *Completed) (done bool) {
 	if c.Memory == nil || e.broken != "" {
 		return false // what is skipped is remembered when the cluster can be read again
 	}

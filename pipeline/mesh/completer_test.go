@@ -220,3 +220,43 @@ func TestSnapshot(t *testing.T) {
 		t.Errorf("the snapshot gives %s, %v", again.Text(), err)
 	}
 }
+
+// slowMemory answers about one policy only when it is told to.
+type slowMemory struct {
+	memory
+	slow    string
+	entered chan struct{}
+	answer  chan struct{}
+}
+
+func (m slowMemory) Load(ctx context.Context, name string) ([]byte, uint64, bool, error) {
+	if name == memoryName(m.slow) {
+		close(m.entered)
+		<-m.answer
+	}
+	return m.memory.Load(ctx, name)
+}
+
+// TestAPolicyDoesNotWaitForAnother completes one while what is remembered of another cannot be read.
+func TestAPolicyDoesNotWaitForAnother(t *testing.T) {
+	f := &fakeCluster{}
+	f.has(t, plane("")+namespaces)
+	kept := slowMemory{memory: memory{}, slow: "slow", entered: make(chan struct{}), answer: make(chan struct{})}
+	c := &Completer{Cluster: f, Memory: kept}
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.Complete("slow", []byte(asked))
+		done <- err
+	}()
+	<-kept.entered
+	mustComplete(t, c, asked)
+	select {
+	case err := <-done:
+		t.Errorf("the slow one is done: %v", err)
+	default:
+	}
+	close(kept.answer)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
