@@ -122,7 +122,7 @@ func (p *components) followMesh(ctx context.Context, group *errgroup.Group, plan
 }
 
 // sweepEvery is how often snapshots are looked for that nothing names any more.
-const sweepEvery = time.Hour
+const sweepEvery = 10 * time.Minute
 
 // sweepSnapshots forgets snapshots of the cluster that nothing names any more, until ctx is done.
 func (p *components) sweepSnapshots(ctx context.Context) {

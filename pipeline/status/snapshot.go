@@ -5,12 +5,13 @@ package status
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prerig/prerig/pipeline/mesh"
+	"github.com/prerig/prerig/pipeline/queue"
 )
 
 // snapshotPrefix begins the names of policies that were completed from a cluster.
@@ -25,7 +26,7 @@ type storedSnapshot struct {
 // SaveSnapshots keeps the policies that a result was rendered with, by their digests.
 func (s *Store) SaveSnapshots(ctx context.Context, all []mesh.Snapshot) error {
 	for _, one := range all {
-		if known, ok := s.snapshot(one.Digest); ok && time.Since(known.At) < keepUnnamed/2 {
+		if known, ok := s.snapshot(one.Digest); ok && time.Since(known.At) < keepYoung/2 {
 			continue
 		}
 		data, err := encodeJSON(storedSnapshot{string(one.Text), time.Now().UTC()})
@@ -57,11 +58,18 @@ func (s *Store) Snapshot(digest string) (text []byte, ok bool) {
 	return []byte(stored.Text), true
 }
 
-// keepUnnamed is how long a snapshot is kept that nothing names: a run names it a little after it was kept.
-const keepUnnamed = 24 * time.Hour
+const (
+	// keepUnnamed is how long a snapshot is kept that nothing names, if there are not too many.
+	keepUnnamed = 24 * time.Hour
+	// keepYoung is how long one is kept however many there are: a run names it a little after it was kept.
+	keepYoung = time.Hour
+	// maxUnnamed bounds how many older ones are kept that nothing names, so that a cluster that changes all the time fills nothing.
+	maxUnnamed = 200
+)
 
 // SweepSnapshots forgets those that are named neither by what is published now nor by a run of the history of any pipeline, nor were
-// kept since a day ago. Where a state cannot be read, all are kept, as it may name any.
+// kept within a day; of these at most maxUnnamed are left, besides those of the last hour. Where a state cannot be read, all are kept, as
+// it may name any.
 func (s *Store) SweepSnapshots(ctx context.Context) error {
 	if err := s.Sync(ctx); err != nil {
 		return err
@@ -70,26 +78,65 @@ func (s *Store) SweepSnapshots(ctx context.Context) error {
 	if len(names) == 0 {
 		return nil
 	}
+	named, err := s.namedSnapshots()
+	if err != nil {
+		return err
+	}
+	for _, one := range s.surplus(names, named, time.Now()) {
+		err := s.q.ForgetAfter(ctx, one.name, one.revision)
+		if err != nil && !errors.Is(err, queue.ErrChanged) { // one that was used again meanwhile stays
+			return err
+		}
+	}
+	return nil
+}
+
+// unnamed is a snapshot that nothing names.
+type unnamed struct {
+	name     string
+	revision uint64
+	at       time.Time
+}
+
+// namedSnapshots are the names of those that a pipeline has published with.
+func (s *Store) namedSnapshots() (map[string]bool, error) {
 	named := map[string]bool{}
 	for _, pipeline := range s.Known() {
 		data, _, stored := s.table.Get(statePrefix + pipeline)
 		if _, err := decodeJSON[State](data); stored && err != nil {
-			return fmt.Errorf("reading which snapshots %s has published with: %w", pipeline, err)
+			return nil, fmt.Errorf("reading which snapshots %s has published with: %w", pipeline, err)
 		}
 		for _, digest := range s.Get(pipeline).snapshots() {
 			named[snapshotPrefix+digest] = true
 		}
 	}
+	return named, nil
+}
+
+// surplus are the snapshots that need not be kept any more.
+func (s *Store) surplus(names []string, named map[string]bool, now time.Time) (out []unnamed) {
+	var older []unnamed
 	for _, name := range names {
-		stored, ok := s.snapshot(strings.TrimPrefix(name, snapshotPrefix))
-		if named[name] || ok && time.Since(stored.At) < keepUnnamed {
+		if named[name] {
 			continue
 		}
-		if err := s.q.Forget(ctx, name); err != nil {
-			return err
+		data, revision, ok := s.table.Get(name)
+		if !ok {
+			continue
+		}
+		one := unnamed{name: name, revision: revision}
+		if stored, err := decodeJSON[storedSnapshot](data); err == nil {
+			one.at = stored.At
+		}
+		switch age := now.Sub(one.at); {
+		case age >= keepUnnamed:
+			out = append(out, one)
+		case age >= keepYoung:
+			older = append(older, one)
 		}
 	}
-	return nil
+	slices.SortFunc(older, func(a, b unnamed) int { return b.at.Compare(a.at) }) // the newest first
+	return append(out, older[min(len(older), maxUnnamed):]...)
 }
 
 // NamesSnapshot reports whether a pipeline has published with a snapshot, as far as its history goes.
