@@ -89,6 +89,18 @@ func (o objects) find(ctx context.Context, ref Ref) (*object, error) {
 	return now, err
 }
 
+// namespaces are read one by one, and never listed.
+var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+
+// isGone reports whether the API server says that there is no such namespace. Nobody may read objects in one that is gone, as the roles
+// that allow it go with it.
+func (o objects) isGone(ctx context.Context, namespace string) bool {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	_, err := o.client.Resource(namespaces).Get(ctx, namespace, metav1.GetOptions{})
+	return apierrors.IsNotFound(err) && !isUnknownKind(err)
+}
+
 func parse(raw *unstructured.Unstructured) (*object, error) {
 	found := &object{raw: raw, pipeline: raw.GetAnnotations()[PipelineAnnotation]}
 	if raw.GetLabels()[managedByLabel] != managedBy {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/prerig/prerig/pipeline/disk"
 )
 
@@ -27,7 +29,8 @@ func (k *Keeper) Run(ctx context.Context) {
 }
 
 // Tidy looks for archives that are damaged or gone, and removes those that no object has named for as long as Grace, as far as this
-// process knows: after a restart they get as much time again. Where the API server does not answer, nothing is removed.
+// process knows: after a restart they get as much time again. Where the API server does not answer, nothing is removed, nor where it does
+// not let the objects be read, unless it says that their namespace is gone.
 func (k *Keeper) Tidy(ctx context.Context, at time.Time) {
 	all, err := k.archives.all()
 	if err != nil {
@@ -50,6 +53,9 @@ func (k *Keeper) tidy(ctx context.Context, ref Ref, at time.Time) error {
 		return err
 	}
 	now, err := k.objects.find(ctx, ref)
+	if apierrors.IsForbidden(err) && k.objects.isGone(ctx, ref.Namespace) {
+		now, err = nil, nil
+	}
 	if err != nil {
 		return err
 	}

@@ -209,9 +209,7 @@ func TestANamespaceHasItsRoom(t *testing.T) {
 func TestRemovingWithoutFlux(t *testing.T) {
 	k, client := newKeeper(t)
 	put(t, k, "one")
-	gone := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound,
-		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: metav1.CauseTypeUnexpectedServerResponse}}}}}
-	client.PrependReactor("get", "externalartifacts", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, gone })
+	client.PrependReactor("get", "externalartifacts", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, unknownKind() })
 	if _, found, err := k.Remove(t.Context(), web, "shop/web"); found || err != nil {
 		t.Errorf("removing: %v %v", found, err)
 	}
@@ -221,4 +219,50 @@ func TestRemovingWithoutFlux(t *testing.T) {
 	if files, err := k.archives.of(web); err != nil || len(files) > 0 {
 		t.Errorf("left are %v %v", files, err)
 	}
+}
+
+// TestArchivesOfANamespace has the API server not let the objects of a namespace be read: because the namespace is gone, with the role
+// that allowed it, or because somebody has taken only the role away.
+func TestArchivesOfANamespace(t *testing.T) {
+	forbidden := apierrors.NewForbidden(Resource.GroupResource(), web.Name, errors.New("no role"))
+	gone := apierrors.NewNotFound(namespaces.GroupResource(), web.Namespace)
+	for name, tc := range map[string]struct {
+		namespace error // of reading it
+		left      int
+	}{
+		"it is gone":             {gone, 0},
+		"it is there":            {nil, 1},
+		"it may not be read":     {apierrors.NewForbidden(namespaces.GroupResource(), web.Namespace, errors.New("no role")), 1},
+		"the API server is away": {errors.New("connection refused"), 1},
+		"what answers is no API": {unknownKind(), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k, client := newKeeper(t)
+			put(t, k, "one")
+			client.PrependReactor("get", "externalartifacts", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, forbidden
+			})
+			client.PrependReactor("get", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) {
+				if tc.namespace != nil {
+					return true, nil, tc.namespace
+				}
+				return true, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace"}}, nil
+			})
+			start := time.Now()
+			k.Tidy(t.Context(), start)
+			if files, err := k.archives.of(web); err != nil || len(files) != 1 {
+				t.Errorf("at once left are %v %v", files, err)
+			}
+			k.Tidy(t.Context(), start.Add(time.Hour))
+			if files, err := k.archives.of(web); err != nil || len(files) != tc.left {
+				t.Errorf("left are %v %v, want %d", files, err, tc.left)
+			}
+		})
+	}
+}
+
+// unknownKind is the answer where there is no such kind.
+func unknownKind() error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound,
+		Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: metav1.CauseTypeUnexpectedServerResponse}}}}}
 }
