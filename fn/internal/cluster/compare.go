@@ -30,16 +30,19 @@ func class(d oracle.Difference) string {
 // Compare returns the fields in which two pods of a workload differ, and counts the rules without which there were more.
 func Compare(webhook, prerig *unstructured.Unstructured, used map[string]int) []oracle.Difference {
 	a, b := copyOf(webhook), copyOf(prerig)
+	left := oracle.Differences(a, b)
 	for _, r := range rules {
-		before := reflect.DeepEqual(a, b)
-		more := len(oracle.Differences(a, b))
+		if reflect.DeepEqual(a, b) {
+			break // what is equal stays so
+		}
 		r.apply(a)
 		r.apply(b)
-		if !before && len(oracle.Differences(a, b)) < more {
+		before := len(left)
+		if left = oracle.Differences(a, b); len(left) < before {
 			used[r.Name]++
 		}
 	}
-	return oracle.Differences(a, b)
+	return left
 }
 
 // copyOf returns an object's content with the numbers as JSON has them.
