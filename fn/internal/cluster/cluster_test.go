@@ -97,7 +97,7 @@ func started(t *testing.T, p *Programs, options Options) *Cluster {
 var installations = map[string]float64{"default": 1, "cni": 0.1, "native-off": 0.1, "revision": 0.1}
 
 // left are those in which Prerig's output is also applied with the webhook left on: with and without CNI other marks keep it away.
-var left = []string{"default", "cni", "revision"}
+var left = []string{"default", "cni", "native-off", "revision"}
 
 // leftOnAtMost is how many workloads are enough for that.
 const leftOnAtMost = 200

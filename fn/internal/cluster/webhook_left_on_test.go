@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/fn/internal/oracle"
@@ -83,7 +84,8 @@ type leftOn struct {
 
 // testWebhookLeftOn applies what Prerig makes of workloads to a cluster whose webhook is on for their namespaces. Where Prerig
 // warns, the webhook renders once more; all other pods are those that a cluster without any webhook makes. So it is with
-// runtimeWebhook: Keep, and with Disable, where it warns only if no mark is safe.
+// runtimeWebhook: Keep, and with Disable, where it warns only if no mark is safe. Where injection is switched off for the namespaces, all
+// pods are what a cluster without any webhook makes.
 func testWebhookLeftOn(t *testing.T, webhook, plain *Cluster, prerig *Prerig, i oracle.Installation, workloads []*unstructured.Unstructured) {
 	t.Helper()
 	revision, _ := i.Values["revision"].(string)
@@ -93,18 +95,56 @@ func testWebhookLeftOn(t *testing.T, webhook, plain *Cluster, prerig *Prerig, i 
 	for _, mode := range []struct {
 		runtimeWebhook, first string
 		says                  []string
+		off                   bool // injection is switched off for the namespaces, and Prerig does not know of it
 	}{
-		{"Keep", "y", []string{"renders its own template over it at admission"}},
-		{"Disable", "x", []string{"so the pod is not marked", "nothing keeps the cluster's webhook away"}},
+		{"Keep", "y", []string{"renders its own template over it at admission"}, false},
+		{"Disable", "x", []string{"so the pod is not marked", "nothing keeps the cluster's webhook away"}, false},
+		{"Keep", "q", nil, true},
 	} {
+		name := i.Name + ", runtimeWebhook: " + mode.runtimeWebhook
+		if mode.off {
+			name += ", injection switched off"
+			if err := webhook.switchOff(t.Context(), i.Namespaces()); err != nil {
+				t.Fatalf("switching injection off: %v", err)
+			}
+		}
 		with := *prerig
 		with.Policy = withRuntimeWebhook(t, prerig.Policy, mode.runtimeWebhook)
 		cases, err := runLeftOn(t.Context(), webhook, plain, &with, mode.first, mode.says, workloads)
 		if err != nil {
-			t.Fatalf("with runtimeWebhook: %s: %v", mode.runtimeWebhook, err)
+			t.Fatalf("%s: %v", name, err)
 		}
-		judgeLeftOn(t, i.Name+", runtimeWebhook: "+mode.runtimeWebhook, cases)
+		judgeLeftOn(t, name, cases)
 	}
+}
+
+// switchOff labels namespaces as Istio's documentation says, so that no webhook of Istio's sees their pods, whatever the pods say.
+func (c *Cluster) switchOff(ctx context.Context, all []oracle.Namespace) error {
+	namespaces := c.dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"})
+	for _, one := range all {
+		patch := []byte(`{"metadata":{"labels":{"istio-injection":"disabled","istio.io/rev":null}}}`)
+		if _, err := namespaces.Patch(ctx, one.Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			return err
+		}
+	}
+	// The API server learns of it a little later: a pod that asks for injection tells.
+	return c.await(ctx, func(ctx context.Context) error {
+		for _, one := range all {
+			pod := object(map[string]any{
+				"apiVersion": "v1", "kind": "Pod",
+				"metadata": map[string]any{"name": "asks", "namespace": one.Name, "labels": map[string]any{"sidecar.istio.io/inject": "true", "istio.io/rev": "canary"}},
+				"spec":     map[string]any{"containers": []any{map[string]any{"name": "app", "image": "app"}}},
+			})
+			made, err := c.create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			if err != nil {
+				return err
+			}
+			if made.GetAnnotations()["sidecar.istio.io/status"] != "" {
+				return fmt.Errorf("a pod of %s is injected into", one.Name)
+			}
+		}
+		return nil
+	})
 }
 
 // withRuntimeWebhook writes a policy with another runtimeWebhook, and returns its path.
