@@ -6,11 +6,13 @@ package kubernetes
 import (
 	"context"
 	"maps"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/pager"
 )
 
@@ -33,12 +35,13 @@ func (c *Client) each(ctx context.Context, resource schema.GroupVersionResource,
 	})
 }
 
-// isCaughtUp reports whether the objects that are known are those that the API server lists, each in the same version.
+// isCaughtUp reports whether the objects that are known are those that the API server lists, each in the same version or a later one: their
+// status may be written all the time.
 func (w *Watcher) isCaughtUp(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	for _, resource := range []schema.GroupVersionResource{pipelines, policies} {
-		listed := map[string]string{}
+		listed := map[string]version{}
 		for _, namespace := range w.namespaces {
 			err := w.client.each(ctx, resource, namespace, func(o *unstructured.Unstructured) error {
 				listed[keyOf(o)] = versionOf(o)
@@ -48,7 +51,7 @@ func (w *Watcher) isCaughtUp(ctx context.Context) (bool, error) {
 				return false, w.explain(resource, err)
 			}
 		}
-		if !maps.Equal(listed, w.versions(resource)) {
+		if !maps.EqualFunc(w.versions(resource), listed, version.isSince) {
 			return false, nil
 		}
 	}
@@ -56,17 +59,32 @@ func (w *Watcher) isCaughtUp(ctx context.Context) (bool, error) {
 }
 
 // versions are those of the known objects.
-func (w *Watcher) versions(resource schema.GroupVersionResource) map[string]string {
+func (w *Watcher) versions(resource schema.GroupVersionResource) map[string]version {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	out := map[string]string{}
+	out := map[string]version{}
 	for key, one := range w.objects[resource] {
 		out[key] = versionOf(one.object)
 	}
 	return out
 }
 
-// versionOf tells an object in a version from all others, also from one of the same name that was made anew.
-func versionOf(o *unstructured.Unstructured) string {
-	return string(o.GetUID()) + " " + o.GetResourceVersion()
+// version tells an object as it was once from all others, also from one of the same name that was made anew.
+type version struct {
+	uid      types.UID
+	resource string
+}
+
+func versionOf(o *unstructured.Unstructured) version {
+	return version{o.GetUID(), o.GetResourceVersion()}
+}
+
+// isSince reports whether a version is the other one, or a later one of the same object. What is no number cannot be compared.
+func (v version) isSince(other version) bool {
+	if v == other {
+		return true
+	}
+	own, err := strconv.ParseUint(v.resource, 10, 64)
+	its, otherErr := strconv.ParseUint(other.resource, 10, 64)
+	return v.uid == other.uid && err == nil && otherErr == nil && own > its
 }

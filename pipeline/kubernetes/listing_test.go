@@ -30,6 +30,12 @@ func inVersion(name, version string) *unstructured.Unstructured {
 	return o
 }
 
+// madeBefore is another object of the same name.
+func madeBefore(o *unstructured.Unstructured) *unstructured.Unstructured {
+	o.SetUID("of-before")
+	return o
+}
+
 // TestBrokenUntilCaughtUp has an API server that answers again while the informers have not seen yet what has changed meanwhile.
 func TestBrokenUntilCaughtUp(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -40,6 +46,14 @@ func TestBrokenUntilCaughtUp(t *testing.T) {
 		"an object is another one": {
 			[]*unstructured.Unstructured{inVersion("web", "6")},
 			func(w *Watcher) { w.note(pipelines, inVersion("web", "7")) },
+		},
+		"an object is made anew": {
+			[]*unstructured.Unstructured{madeBefore(inVersion("web", "9"))},
+			func(w *Watcher) { w.note(pipelines, inVersion("web", "7")) },
+		},
+		"an object is changed once more": {
+			[]*unstructured.Unstructured{inVersion("web", "6")},
+			func(w *Watcher) { w.note(pipelines, inVersion("web", "10")) },
 		},
 		"an object is gone": {
 			[]*unstructured.Unstructured{inVersion("web", "7"), inVersion("old", "3")},
