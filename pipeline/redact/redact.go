@@ -38,18 +38,6 @@ type file struct {
 	unread    bool
 }
 
-// kindRule finds the word that a value is which is nothing but Secret: letters or digits beside it would be a part of the value.
-// Most documents with the letters name something like imagePullSecrets, and need not be decoded.
-var kindRule = regexp.MustCompile(`(?:^|[^0-9A-Za-z])Secret(?:$|[^0-9A-Za-z])`)
-
-// encodedRule finds where a value may say Secret in other letters than these: by numbers of characters, over lines that a backslash joins,
-// in base64 with the tag of binary data, which % can write otherwise, or in another encoding than UTF-8.
-var encodedRule = regexp.MustCompile(`\\(?:[xuU]|[^ -~])|binary|!\S*%|(?m:^%TAG)|\x00`)
-
-func maySaySecret(text []byte) bool {
-	return bytes.Contains(text, []byte("Secret")) || encodedRule.Match(text)
-}
-
 type document struct {
 	text   []byte
 	secret string // its name, "" for what is no Secret
@@ -64,7 +52,7 @@ func readFile(text []byte) file {
 	}
 	for _, one := range parsed.Docs {
 		d := document{text: one.Raw()}
-		if kindRule.Match(d.text) || encodedRule.Match(d.text) {
+		if hasKind(d.text) || mayEncode(d.text) {
 			d.secret = f.noteSecret(one)
 		}
 		f.documents = append(f.documents, d)
