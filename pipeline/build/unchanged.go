@@ -6,6 +6,7 @@ package build
 import (
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 
@@ -51,13 +52,12 @@ type UnchangedCheck struct {
 	changes  map[string]*tree.Changes // since the trees of earlier looks; nil where they cannot be compared
 	policies map[outsidePolicy]string // their digests
 
-	unneeded []*tree.Footprint // of pipelines of which nothing was needed
-	unsure   bool              // of one of them it is not known where that comes from
+	unneeded map[string]*tree.Footprint // of pipelines of which nothing was needed; without those of which it is not known where that comes from
 }
 
 // At begins a look.
 func (l *UnchangedCache) At(b *Builder, snapshot *source.Snapshot) *UnchangedCheck {
-	return &UnchangedCheck{looks: l, builder: b, snapshot: snapshot, changes: map[string]*tree.Changes{}, policies: map[outsidePolicy]string{}}
+	return &UnchangedCheck{looks: l, builder: b, snapshot: snapshot, changes: map[string]*tree.Changes{}, policies: map[outsidePolicy]string{}, unneeded: map[string]*tree.Footprint{}}
 }
 
 // Needs is Builder.Needs for a state that the store gave and nobody changes.
@@ -68,17 +68,17 @@ func (l *UnchangedCheck) Needs(e catalog.Entry, state *status.State) (reason str
 	l.looks.mu.Unlock()
 	ok = ok && known.pipeline == e.Digest && known.state == state && known.policies == policies && l.isUntouched(known) &&
 		!(notesRevisions(e.Pipeline) && state.Seen.Revision != l.snapshot.Revision)
-	l.unsure = l.unsure || notesRevisions(e.Pipeline)
 	if !ok {
 		var at *tree.Footprint
 		if reason, needed, at = l.builder.checkNeeds(e.Pipeline, state, l.snapshot); needed || at == nil {
-			l.unsure = true
 			l.looks.Forget(e.Key)
 			return reason, needed
 		}
 		known = cacheEntry{pipeline: e.Digest, state: state, policies: policies, at: at}
 	}
-	l.unneeded = append(l.unneeded, known.at)
+	if !notesRevisions(e.Pipeline) {
+		l.unneeded[e.Key] = known.at
+	}
 	known.root = l.snapshot.Tree.ID()
 	l.looks.mu.Lock()
 	defer l.looks.mu.Unlock()
@@ -89,10 +89,16 @@ func (l *UnchangedCheck) Needs(e catalog.Entry, state *status.State) (reason str
 	return "", false
 }
 
+// Settles reports whether Needs has found that nothing is needed for a pipeline, and knows where in the source that comes from.
+func (l *UnchangedCheck) Settles(pipeline string) bool { return l.unneeded[pipeline] != nil }
+
+// maxCompared is with how many earlier trees one look compares: beyond it, looking at what a pipeline has read is no slower.
+const maxCompared = 16
+
 // isUntouched reports whether nothing that a pipeline has seen is different in the tree of this look.
 func (l *UnchangedCheck) isUntouched(known cacheEntry) bool {
 	changes, ok := l.changes[known.root]
-	if !ok {
+	if !ok && len(l.changes) < maxCompared {
 		changes, _ = l.snapshot.Tree.Since(known.root)
 		l.changes[known.root] = changes
 	}
@@ -137,38 +143,50 @@ func (b *Builder) policyDigest(policy outsidePolicy) string {
 	return fmt.Sprintf("%s %t\n", sum, failed == nil)
 }
 
-// Unneeded is the finding of a look that nothing is needed for any of many pipelines. It holds for later trees that do not differ where
+// Unneeded is the finding of looks that nothing is needed for any of many pipelines. It holds for later trees that do not differ where
 // it comes from, as long as these pipelines, their states and the builder are what they were. It is for one goroutine at a time.
 type Unneeded struct {
 	root       string
 	policies   map[outsidePolicy]string
-	footprints []*tree.Footprint
+	footprints map[string]*tree.Footprint // by pipeline
 }
 
-// Unneeded returns what the look has found, nil where something was needed, or where it is not known what that comes from.
+// Unneeded returns what the look has found.
 func (l *UnchangedCheck) Unneeded() *Unneeded {
-	if l.unsure {
-		return nil
-	}
 	return &Unneeded{l.snapshot.Tree.ID(), l.policies, l.unneeded}
 }
 
-// Holds reports whether the finding is true for another snapshot of the source, too.
-func (u *Unneeded) Holds(b *Builder, snapshot *source.Snapshot) bool {
+// Touched returns the pipelines that the finding may not be true of for another snapshot of the source; false where it may be true of none
+// there.
+func (u *Unneeded) Touched(b *Builder, snapshot *source.Snapshot) (pipelines []string, ok bool) {
 	for policy, sum := range u.policies {
 		if b.policyDigest(policy) != sum {
-			return false
+			return nil, false
 		}
 	}
 	changes, ok := snapshot.Tree.Since(u.root)
 	if !ok {
-		return false
+		return nil, false
 	}
-	for _, at := range u.footprints {
+	for pipeline, at := range u.footprints {
 		if changes.Touch(at) {
-			return false
+			pipelines = append(pipelines, pipeline)
 		}
 	}
-	u.root = snapshot.Tree.ID()
-	return true
+	return pipelines, true
+}
+
+// Renew puts what a later look at some of the pipelines has found in the place of what was known of them. Of all others, Touched has told
+// that the finding is true for the snapshot of that look, too.
+func (u *Unneeded) Renew(later *UnchangedCheck, pipelines map[string]bool) {
+	for pipeline := range pipelines {
+		delete(u.footprints, pipeline)
+	}
+	maps.Copy(u.footprints, later.unneeded)
+	for policy, sum := range later.policies {
+		if _, ok := u.policies[policy]; !ok { // else the others were found with what it was then
+			u.policies[policy] = sum
+		}
+	}
+	u.root = later.snapshot.Tree.ID()
 }

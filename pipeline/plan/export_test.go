@@ -3,12 +3,22 @@
 
 package plan
 
-import "github.com/prerig/prerig/pipeline/event"
+import (
+	"github.com/prerig/prerig/pipeline/event"
+	"github.com/prerig/prerig/pipeline/source"
+)
 
-// IsSettled reports whether an event about these changes is answered from what is remembered of a source, where that does not differ.
-func (p *Planner) IsSettled(changes []event.Change) bool {
+// Unsettled returns how many pipelines an event about these changes has to go through, whose source is at a snapshot, and of how many.
+func (p *Planner) Unsettled(changes []event.Change, snapshot *source.Snapshot) (some, all int) {
 	entries := p.runnableEntries(p.Catalog.Match(changes))
-	return len(entries) > 0 && p.lastSettled(p.sourceKey(entries[0]), entries, nil, Cause{}) != nil
+	if len(entries) == 0 {
+		return 0, 0
+	}
+	left, ok := p.lastSettled(p.sourceKey(entries[0]), entries, nil, Cause{}).unsettled(p, snapshot)
+	if !ok {
+		return len(entries), len(entries)
+	}
+	return len(left.entries), len(entries)
 }
 
 // HasLooked reports whether the source of a pipeline was looked at.

@@ -20,7 +20,6 @@ import (
 	"github.com/prerig/prerig/pipeline/event"
 	"github.com/prerig/prerig/pipeline/externalartifact"
 	"github.com/prerig/prerig/pipeline/fault"
-	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/queue"
 	"github.com/prerig/prerig/pipeline/secret"
 	"github.com/prerig/prerig/pipeline/source"
@@ -248,74 +247,27 @@ func (p *Planner) planSource(ctx context.Context, key string, entries []catalog.
 	}
 	if snapshot != nil {
 		p.noteLook(entries, resolved)
-		if settled.holds(p, snapshot) {
-			return nil
-		}
+	}
+	some, ok := settled.unsettled(p, snapshot)
+	if ok {
+		entries = some.entries
 	}
 	if rendered == nil {
 		rendered = p.statesBefore(entries, stored)
 	}
-	published, look := publish.Readers(p.Fetcher, p.Secrets, nil), p.unchanged.At(p.Builder, snapshot)
-	published.Artifacts = p.Artifacts
-	checking, stop := context.WithTimeout(ctx, driftTimeout)
-	defer stop()
-	var jobs []queue.Job
-	for i, e := range entries {
-		job := cause.newJob(e)
-		control := p.Store.Control(e.Key)
-		if e.Pipeline.Spec.Suspend || control.Suspended {
-			continue
-		}
-		state := p.Store.Get(e.Key)
-		if snapshot == nil {
-			// One that is being tried again looks at its source before it stops trying; another must say that that does not
-			// answer. Whoever has suspended one may have ended its tries.
-			if pending[e.Key] && state.Failures > 0 && state.Retrying() && !cause.Now {
-				continue
-			}
-			jobs = append(jobs, job)
-			continue
-		}
-		reason, needed := look.Needs(e, state)
-		if pending[e.Key] {
-			if cause.Drift && !cause.Moved {
-				continue // it is at it
-			}
-			job.Drift = cause.Drift
-			reason, needed = "a run is under way", true
-		}
-		if !needed && sourceHadFailed(state) {
-			reason, needed = "the source answers again", true
-		}
-		if !needed && state.Asked(e.Pipeline, control) {
-			reason, needed = "a run was requested", true
-		}
-		if !needed && cause.Drift && publish.WaitsForPeople(state) {
-			reason, needed, job.Drift = "what it has published waits for people", true, true
-		}
-		if !needed && cause.Drift && p.needsDriftRun(checking, published, e.Pipeline, state, cause.Since) {
-			reason, needed, job.Drift = "what is published was changed by someone else", true, true
-		}
-		if !needed {
-			continue
-		}
-		p.Log.Debug("to run", "id", cause.ID, "pipeline", e.Key, "because", reason)
-		job.Policies, job.Cluster = p.Builder.Generations(e.Pipeline), p.Builder.ClusterDigest(e.Pipeline)
-		// A run that is under way may see a newer revision than this, and publish it before it is killed.
-		if !pending[e.Key] && rendered != nil {
-			job.Revision, job.Resolved, job.Rendered = snapshot.Revision, resolved, rendered[i].Seen.Resolved
-			job.Mounted = mountedRevisions(snapshot)
-		}
-		jobs = append(jobs, job)
-	}
+	look := p.unchanged.At(p.Builder, snapshot)
+	plan := sourcePlan{p: p, snapshot: snapshot, resolved: resolved, look: look, pending: pending, cause: cause, open: map[string]bool{}}
+	plan.planEntries(ctx, entries, rendered)
 	switch {
 	case cause.Drift: // it asks for more than others do
-	case snapshot == nil || len(jobs) > 0 || len(pending) > 0:
+	case snapshot == nil || len(pending) > 0:
 		p.noteSettled(key, nil)
+	case ok:
+		settled.renew(look, some, plan.open)
 	default:
-		p.noteSettled(key, &settledSource{entries: entries, stored: stored, unneeded: look.Unneeded()})
+		p.noteSettled(key, &settledSource{entries: entries, stored: stored, unneeded: look.Unneeded(), open: plan.open})
 	}
-	return jobs
+	return plan.jobs
 }
 
 // noteLook notes when the source of pipelines was looked at. The caller has the source's turn, so the last one noted is the newest.

@@ -287,3 +287,26 @@ func BenchmarkEventThatTouchesNothing(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkEventAfterOneHasRun is about an event that touches nothing after something was stored of one pipeline.
+func BenchmarkEventAfterOneHasRun(b *testing.B) {
+	for _, n := range []int{1000, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			bed := newBed(b, n, branches)
+			look := func(i int) {
+				b.StopTimer()
+				commit := bed.repository.Commit("docs", map[string]string{"docs/README.md": fmt.Sprint(i)})
+				bed.change(name(i%n), func(s *status.State) { s.Fingerprint = fmt.Sprint(i) })
+				b.StartTimer()
+				if err := bed.planner.Event(context.Background(), bed.event(commit), time.Now()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			look(0) // it goes through all
+			b.ResetTimer()
+			for i := 1; b.Loop(); i++ {
+				look(i)
+			}
+		})
+	}
+}

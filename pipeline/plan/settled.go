@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/prerig/prerig/pipeline/build"
@@ -12,29 +13,58 @@ import (
 	"github.com/prerig/prerig/pipeline/status"
 )
 
-// settledSource is a source of which nothing was needed at the last look, for none of its pipelines. As long as they are as they were
-// and nothing at all was stored since, another look asks only whether the source differs where they have read it: ten thousand
-// pipelines are not gone through for an event that touches none of them.
+// settledSource is what the last look at a source has found. As long as its pipelines are as they were, another look goes through those
+// of which something was stored since, or where the source differs where they have read it: ten thousand pipelines are not gone through
+// for an event that touches one of them, or none.
 type settledSource struct {
 	entries  []catalog.Entry
-	stored   uint64 // status.Store.Seen from before their states were read
+	stored   uint64 // up to where it is known what is stored of them, see status.Store.ChangedSince
 	unneeded *build.Unneeded
+	open     map[string]bool // pipelines that each look goes through: of which something was needed, or it is not known why nothing is
 }
 
-// lastSettled returns what the last look at a source has found, where that is true as long as the source does not differ; else nil.
+// lastSettled returns what the last look at a source has found, where that is of use; else nil.
 func (p *Planner) lastSettled(key string, entries []catalog.Entry, pending map[string]bool, cause Cause) *settledSource {
 	p.mu.Lock()
 	s := p.settled[key]
 	p.mu.Unlock()
-	if s == nil || cause.Drift || len(pending) > 0 || s.stored != p.Store.Seen() || !slices.EqualFunc(s.entries, entries, isSameEntry) {
+	if s == nil || cause.Drift || len(pending) > 0 || !slices.EqualFunc(s.entries, entries, isSameEntry) {
 		return nil
 	}
 	return s
 }
 
-// holds reports whether the finding is true of a snapshot, too. The caller has the source's turn.
-func (s *settledSource) holds(p *Planner, snapshot *source.Snapshot) bool {
-	return s != nil && s.stored == p.Store.Seen() && s.unneeded.Holds(p.Builder, snapshot)
+// unsettled are the pipelines that a look has to go through.
+type unsettled struct {
+	entries []catalog.Entry
+	keys    map[string]bool // of them
+	stored  uint64          // up to where it is known what is stored of all others
+}
+
+// unsettled returns what has to be gone through in a snapshot; false where that is all. The caller has the source's turn.
+func (s *settledSource) unsettled(p *Planner, snapshot *source.Snapshot) (u unsettled, ok bool) {
+	if s == nil || snapshot == nil {
+		return u, false
+	}
+	changed, stored, ok := p.Store.ChangedSince(s.stored)
+	if !ok {
+		return u, false
+	}
+	touched, ok := s.unneeded.Touched(p.Builder, snapshot)
+	if !ok {
+		return u, false
+	}
+	u = unsettled{keys: changed, stored: stored}
+	for _, key := range touched {
+		u.keys[key] = true
+	}
+	maps.Copy(u.keys, s.open)
+	for _, e := range s.entries {
+		if u.keys[e.Key] {
+			u.entries = append(u.entries, e)
+		}
+	}
+	return u, true
 }
 
 // statesBefore returns the states of pipelines as they were when only so much was stored, for what they say of the last render, see
@@ -51,7 +81,7 @@ func (p *Planner) statesBefore(entries []catalog.Entry, stored uint64) []*status
 func (p *Planner) noteSettled(key string, s *settledSource) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s == nil || s.unneeded == nil {
+	if s == nil {
 		delete(p.settled, key)
 		return
 	}
@@ -59,6 +89,12 @@ func (p *Planner) noteSettled(key string, s *settledSource) {
 		p.settled = map[string]*settledSource{}
 	}
 	p.settled[key] = s
+}
+
+// renew notes what a look has found that went through some pipelines only. The caller has the source's turn.
+func (s *settledSource) renew(look *build.UnchangedCheck, gone unsettled, open map[string]bool) {
+	s.unneeded.Renew(look, gone.keys)
+	s.stored, s.open = gone.stored, open
 }
 
 func isSameEntry(a, b catalog.Entry) bool {

@@ -26,6 +26,8 @@ type Table struct {
 	named   uint64              // counts the names that came or went
 	sorted  map[string][]string // names by prefix; empty after one came or went
 	seen    uint64              // the last revision that was taken in
+	recent  []tableChange       // what was taken in last, the oldest first
+	before  uint64              // the highest revision that is not in recent any more
 	waiting chan struct{}       // closed with each change of seen
 
 	listeners []func(name string)
@@ -47,6 +49,15 @@ type tableRow struct {
 	data     []byte
 	revision uint64
 }
+
+// tableChange is a name of which something was saved or forgotten.
+type tableChange struct {
+	name     string
+	revision uint64
+}
+
+// keptChanges is how many of the last changes a table tells of, at least.
+const keptChanges = 2000
 
 // Table returns a copy that follows until ctx is done. It holds everything that was saved before the call.
 func (q *Queue) Table(ctx context.Context) (*Table, error) {
@@ -131,6 +142,7 @@ func (t *Table) applyEntry(entry jetstream.KeyValueEntry) {
 			clear(t.sorted)
 		}
 	}
+	t.noteChange(tableChange{name, entry.Revision()})
 	t.seen = max(t.seen, entry.Revision())
 	close(t.waiting)
 	t.waiting = make(chan struct{})
@@ -141,6 +153,33 @@ func (t *Table) applyEntry(entry jetstream.KeyValueEntry) {
 			f(name)
 		}
 	}
+}
+
+// noteChange keeps a change for ChangedSince. The caller holds the lock.
+func (t *Table) noteChange(c tableChange) {
+	if len(t.recent) == 2*keptChanges {
+		for _, gone := range t.recent[:keptChanges] {
+			t.before = max(t.before, gone.revision)
+		}
+		t.recent = append(t.recent[:0], t.recent[keptChanges:]...)
+	}
+	t.recent = append(t.recent, c)
+}
+
+// ChangedSince returns the names of what was saved or forgotten after a revision, some maybe more than once, and the revision up to
+// which that is all, as Seen gives it. It gives false where that is too long ago to tell.
+func (t *Table) ChangedSince(revision uint64) (names []string, seen uint64, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if revision < t.before {
+		return nil, t.seen, false
+	}
+	for _, c := range t.recent {
+		if c.revision > revision {
+			names = append(names, c.name)
+		}
+	}
+	return names, t.seen, true
 }
 
 // OnChange has f called with the name of what was saved or forgotten, after Get tells of it. f must return at once.

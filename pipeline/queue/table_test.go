@@ -158,3 +158,32 @@ func TestALockWhoseAnswerWasLost(t *testing.T) {
 		})
 	}
 }
+
+// TestATableTellsWhatHasChangedSince goes on for longer than changes are kept: what it tells is all, or it says that it cannot tell.
+func TestATableTellsWhatHasChangedSince(t *testing.T) {
+	table := newTable(nil)
+	for last := range uint64(5*keptChanges + 7) {
+		table.noteChange(tableChange{fmt.Sprint(last), last})
+		table.seen = last
+		if last%501 != 0 {
+			continue
+		}
+		for _, since := range []uint64{last, last - min(last, 1), last - min(last, 700), last - min(last, keptChanges), last - min(last, keptChanges+1), 0} {
+			names, seen, ok := table.ChangedSince(since)
+			if !ok && last-since <= keptChanges {
+				t.Fatalf("after %d changes it cannot tell what has changed since %d", last, since)
+			}
+			if !ok {
+				continue
+			}
+			if seen != last || uint64(len(names)) != last-since {
+				t.Fatalf("after %d changes %d have changed since %d, up to %d", last, len(names), since, seen)
+			}
+			for i, name := range names {
+				if want := fmt.Sprint(since + 1 + uint64(i)); name != want {
+					t.Fatalf("after %d changes %s has changed since %d where it was %s", last, name, since, want)
+				}
+			}
+		}
+	}
+}

@@ -83,13 +83,8 @@ func (s *Store) Sync(ctx context.Context) error { return s.table.Sync(ctx) }
 // one. f must return at once.
 func (s *Store) OnChange(f func(pipeline string)) {
 	s.table.OnChange(func(name string) {
-		for _, prefix := range []string{statePrefix, controlPrefix, registrationPrefix} {
-			if pipeline, ok := strings.CutPrefix(name, prefix); ok {
-				f(pipeline)
-				return
-			}
-		}
-		f("")
+		pipeline, _ := pipelineOf(name)
+		f(pipeline)
 	})
 }
 
@@ -260,6 +255,34 @@ func diffName(pipeline, run string) string { return diffPrefix + pipeline + "#" 
 
 // Seen is a number that is another one after anything was stored or forgotten, as far as this process knows it.
 func (s *Store) Seen() uint64 { return s.table.Seen() }
+
+// ChangedSince returns the pipelines of which something was stored or forgotten after Seen was a number, and what Seen is with these
+// changes. It gives false where it cannot tell: that is too long ago, or what was stored may be about any pipeline.
+func (s *Store) ChangedSince(before uint64) (pipelines map[string]bool, seen uint64, ok bool) {
+	names, seen, ok := s.table.ChangedSince(before)
+	if !ok {
+		return nil, seen, false
+	}
+	pipelines = map[string]bool{}
+	for _, name := range names {
+		pipeline, of := pipelineOf(name)
+		if !of {
+			return nil, seen, false
+		}
+		pipelines[pipeline] = true
+	}
+	return pipelines, seen, true
+}
+
+// pipelineOf returns the pipeline that something is stored of under a name; false where it is of no single one.
+func pipelineOf(name string) (pipeline string, ok bool) {
+	for _, prefix := range []string{statePrefix, controlPrefix, registrationPrefix} {
+		if pipeline, ok := strings.CutPrefix(name, prefix); ok {
+			return pipeline, true
+		}
+	}
+	return "", false
+}
 
 // Named is a number that is another one after something was stored of a pipeline of which nothing was, or the last of it is forgotten.
 func (s *Store) Named() uint64 { return s.table.Named() }

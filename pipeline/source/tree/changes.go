@@ -53,9 +53,17 @@ func (t *Tree) Since(earlier string) (*Changes, bool) {
 	return c.changes, true
 }
 
+// fewChanges is up to how many changes each is looked for in a footprint, and not the other way round.
+const fewChanges = 4
+
 // Touch reports whether a record with this footprint could be affected.
 func (c *Changes) Touch(at *Footprint) bool {
-	if len(c.paths) == 0 {
+	if len(c.paths) <= fewChanges {
+		for path := range c.paths {
+			if _, ok := slices.BinarySearch(at.paths, path); ok {
+				return true
+			}
+		}
 		return false
 	}
 	return slices.ContainsFunc(at.paths, func(path uint64) bool { _, ok := c.paths[path]; return ok })
