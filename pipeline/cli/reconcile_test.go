@@ -60,3 +60,14 @@ func TestWaitingForARequest(t *testing.T) {
 		})
 	}
 }
+
+// TestLooksLeaveTheDaemonItsTime: a look at very many pipelines takes a while, and one after the other would take all of its processor.
+func TestLooksLeaveTheDaemonItsTime(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{
+		0: 250 * time.Millisecond, 10 * time.Millisecond: 250 * time.Millisecond, 300 * time.Millisecond: 2700 * time.Millisecond, time.Minute: 5 * time.Second,
+	} {
+		if got := lookPause(took); got != want {
+			t.Errorf("after a look of %s it waits %s, not %s", took, got, want)
+		}
+	}
+}
