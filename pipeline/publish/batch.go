@@ -126,6 +126,7 @@ type changeBatcher struct {
 	lock     func(ctx context.Context, name string) (unlock func(), err error)
 	watchdog *watchdog.Watchdog
 	slots    int // runs that may be under way in this process at a time; 0 for no bound
+	keep     func(ctx context.Context, notes []*Note) error
 
 	mu     sync.Mutex
 	groups map[string]*changeGroup
@@ -247,6 +248,12 @@ func (b *changeBatcher) publishRound(ctx context.Context, lock string, to change
 	defer unlock()
 	if len(taken) == 0 {
 		return // all were withdrawn
+	}
+	if err := b.keepNotes(ctx, taken); err != nil {
+		for _, w := range taken {
+			w.done <- batchedResult{err: err}
+		}
+		return
 	}
 	changes, names := make([]Change, len(taken)), make([]string, len(taken))
 	for i, w := range taken {

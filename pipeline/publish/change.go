@@ -87,6 +87,9 @@ type Change struct {
 	// some of its files.
 	Successors map[string]string
 
+	// Note is stored before anything of the change is written, together with those of the others of its commit; nil where the
+	// pipeline's state says already that it may be.
+	Note *Note
 	// Findings are what a reviewer is told of the result.
 	Findings result.Results
 	// Heads are branches of pull requests that the pipeline's result is known to wait on.

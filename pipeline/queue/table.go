@@ -25,6 +25,7 @@ type Table struct {
 	rows    map[string]tableRow
 	named   uint64              // counts the names that came or went
 	sorted  map[string][]string // names by prefix; empty after one came or went
+	few     map[string][]string // names by prefix, of those that Few was asked for
 	seen    uint64              // the last revision that was taken in
 	recent  []tableChange       // what was taken in last, the oldest first
 	before  uint64              // the highest revision that is not in recent any more
@@ -140,6 +141,7 @@ func (t *Table) applyEntry(entry jetstream.KeyValueEntry) {
 		if len(t.rows) != before {
 			t.named++
 			clear(t.sorted)
+			t.noteFew(name, len(t.rows) > before)
 		}
 	}
 	t.noteChange(tableChange{name, entry.Revision()})
@@ -280,6 +282,40 @@ func (t *Table) Names(prefix string) []string {
 		t.sorted[prefix] = out
 	}
 	return slices.Clone(out)
+}
+
+// Few lists the names that begin with a prefix of which there are never many, in no order. Names goes through all where one of any prefix
+// came or went. The caller must not change the list.
+func (t *Table) Few(prefix string) []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out, ok := t.few[prefix]
+	if !ok {
+		for name := range t.rows {
+			if strings.HasPrefix(name, prefix) {
+				out = append(out, name)
+			}
+		}
+		if t.few == nil {
+			t.few = map[string][]string{}
+		}
+		t.few[prefix] = out
+	}
+	return out
+}
+
+// noteFew enters a name that came, or takes one out that went. The caller holds the lock.
+func (t *Table) noteFew(name string, came bool) {
+	for prefix, names := range t.few {
+		if !strings.HasPrefix(name, prefix) {
+			continue
+		}
+		names = slices.DeleteFunc(slices.Clone(names), func(other string) bool { return other == name })
+		if came {
+			names = append(names, name)
+		}
+		t.few[prefix] = names
+	}
 }
 
 // Seen is the revision of the last change that Get tells of.

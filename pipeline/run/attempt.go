@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"net/url"
 	"runtime/debug"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -39,6 +41,7 @@ type attempt struct {
 	state   *status.State
 	stored  uint64 // the revision of the state as it is stored
 	control status.Control
+	note    *publish.Note // that it is being published, where that is stored with the commit; else nil
 	started time.Time
 
 	resolved     time.Time // when the source was looked up
@@ -96,7 +99,39 @@ func (a *attempt) notePublishing(ctx context.Context) error {
 		return nil
 	}
 	a.state.Publishing = true
+	switch {
+	case a.stored == 0:
+		return nil // a pipeline of which no state is stored is rendered in any case
+	case a.job.Batch > 1 && !slices.ContainsFunc(a.p.Spec.Publish, func(to v1alpha1.Publish) bool { return !publish.SharesNotes(to) }):
+		a.note = &publish.Note{Pipeline: a.entry.Key, Revision: a.stored}
+		return nil
+	}
 	return a.saveState(ctx)
+}
+
+// keepNotes stores for many pipelines that they are about to be published.
+func (r *Runner) keepNotes(ctx context.Context, notes []*publish.Note) error {
+	revisions := map[string]uint64{}
+	for _, n := range notes {
+		revisions[n.Pipeline] = n.Revision
+	}
+	kept, err := r.Store.NotePublishing(ctx, revisions)
+	if err != nil {
+		return err
+	}
+	var left atomic.Int64
+	left.Store(int64(len(notes)))
+	for _, n := range notes {
+		n.Keep(func() {
+			if left.Add(-1) > 0 {
+				return
+			}
+			if err := r.Store.EndPublishing(context.WithoutCancel(ctx), kept); err != nil {
+				r.Log.Debug("a note of what was published is removed later", "error", err)
+			}
+		})
+	}
+	return nil
 }
 
 // isForced reports whether somebody wants a render although nothing has changed.

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/prerig/prerig/fn/result"
 	"github.com/prerig/prerig/pipeline/publish"
 	"github.com/prerig/prerig/pipeline/queue"
@@ -52,7 +54,7 @@ func TestFindings(t *testing.T) {
 }
 
 // cutOff has a run of the pipeline end between its push and the saving of its state, as a kill would.
-func (w *works) cutOff(pipeline string) {
+func (w *works) cutOff(pipeline string, batch int) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
 	w.git.Wrap(func(next http.Handler) http.Handler {
@@ -63,7 +65,7 @@ func (w *works) cutOff(pipeline string) {
 			}
 		})
 	})
-	if err := w.runner.Do(ctx, queue.Job{Pipeline: pipeline, Cause: "cut off", Since: time.Now()}); !errors.Is(err, context.Canceled) {
+	if err := w.runner.Do(ctx, queue.Job{Pipeline: pipeline, Cause: "cut off", Batch: batch, Since: time.Now()}); !errors.Is(err, context.Canceled) {
 		w.t.Fatalf("the run was not cut off: %v", err)
 	}
 }
@@ -71,11 +73,17 @@ func (w *works) cutOff(pipeline string) {
 // TestCutOffWhileItPublishes has a run end after its push, and everything be again as it was before that run when the next one comes:
 // what is published must follow, although the state that is known says that nothing has changed.
 func TestCutOffWhileItPublishes(t *testing.T) {
+	for name, batch := range map[string]int{"alone": 1, "with others": 2} {
+		t.Run(name, func(t *testing.T) { cutOffWhileItPublishes(t, batch) })
+	}
+}
+
+func cutOffWhileItPublishes(t *testing.T, batch int) {
 	w := newWorks(t, "shop")
 	w.repository.Commit("first", map[string]string{"shop/text": "one"})
 	w.look()
 	w.repository.Commit("second", map[string]string{"shop/text": "two"})
-	w.cutOff("shop")
+	w.cutOff("shop", batch)
 	shown := func() string { return w.repository.Git("show", "rendered:"+renderedFile) }
 	if !strings.Contains(shown(), "text: two") {
 		t.Fatalf("the push was lost:\n%s", shown())
@@ -100,5 +108,46 @@ func TestCutOffWhileItPublishes(t *testing.T) {
 	commits := w.commits()
 	if w.look(); w.commits() != commits || w.state("shop").Publishing {
 		t.Error("it is published once more")
+	}
+}
+
+// TestACommitIsNotedOnce has pipelines publish together: that they are about to be is stored once for all of them, and forgotten when
+// their states are stored.
+func TestACommitIsNotedOnce(t *testing.T) {
+	names := []string{"bar", "cellar", "shop"}
+	w := newWorks(t, names...)
+	table, err := w.runner.Queue.Table(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	publish := func(text string) {
+		t.Helper()
+		files := map[string]string{}
+		for _, name := range names {
+			files[name+"/text"] = text
+		}
+		w.repository.Commit(text, files)
+		var group errgroup.Group
+		for _, name := range names {
+			group.Go(func() error { return w.do(name, text, len(names)) })
+		}
+		if err := group.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if err := table.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	publish("one")
+	before, commits := table.Seen(), w.commits()
+	publish("two")
+	if got := w.commits() - commits; got != 1 {
+		t.Errorf("there are %d commits", got)
+	}
+	if got, want := table.Seen()-before, uint64(len(names)+2); got != want {
+		t.Errorf("%d values were stored, not %d: a state of each, the note, and that it is gone", got, want)
+	}
+	if left := table.Names("publishing/"); len(left) > 0 {
+		t.Errorf("there are notes left: %v", left)
 	}
 }

@@ -63,6 +63,9 @@ func (a *attempt) saveRun(ctx context.Context, entry status.Run, stage *StageErr
 	if err := a.saveState(ctx); err != nil {
 		return &queue.RetryError{After: time.Second, Err: err}
 	}
+	if a.note != nil {
+		a.note.End()
+	}
 	a.r.Store.Drop(ctx, a.entry.Key, dropped)
 	a.reportRun(ctx, entry, stage)
 	return nil

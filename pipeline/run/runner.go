@@ -97,6 +97,9 @@ func New(o Options) *Runner {
 	if o.Targets != nil && o.Targets.Refresh == nil {
 		o.Targets.Refresh = o.Store.Sync // the gates ask for holds
 	}
+	if o.Targets != nil {
+		o.Targets.KeepNotes(r.keepNotes)
+	}
 	return r
 }
 

@@ -33,10 +33,14 @@ type Store struct {
 	decoded       map[string]decodedState
 	registrations map[string]decodedRegistration
 	controls      map[string]decodedControl
+
+	notesMu sync.Mutex // taken after mu, by who takes both
+	notes   map[string]decodedNote
 }
 
 type decodedState struct {
 	revision uint64
+	noted    bool // see isNoted
 	state    *State
 }
 
@@ -51,7 +55,7 @@ func NewStore(ctx context.Context, q *queue.Queue) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{q: q, table: table, decoded: map[string]decodedState{}, registrations: map[string]decodedRegistration{}, controls: map[string]decodedControl{}}
+	s := &Store{q: q, table: table, decoded: map[string]decodedState{}, registrations: map[string]decodedRegistration{}, controls: map[string]decodedControl{}, notes: map[string]decodedNote{}}
 	table.OnChange(s.forgetDecoded)
 	return s, nil
 }
@@ -97,14 +101,16 @@ func (s *Store) Get(pipeline string) *State {
 	if !ok {
 		return &State{}
 	}
-	if known, ok := s.decoded[pipeline]; ok && known.revision == revision {
+	noted := s.isNoted(pipeline, revision)
+	if known, ok := s.decoded[pipeline]; ok && known.revision == revision && known.noted == noted {
 		return known.state
 	}
 	state, err := decodeJSON[State](data)
 	if err != nil {
 		state = &State{}
 	}
-	s.decoded[pipeline] = decodedState{revision, state}
+	state.Publishing = state.Publishing || noted
+	s.decoded[pipeline] = decodedState{revision, noted, state}
 	return state
 }
 
@@ -114,11 +120,17 @@ func (s *Store) Load(ctx context.Context, pipeline string) (*State, uint64, erro
 	if err != nil || !ok {
 		return &State{}, 0, err
 	}
+	return s.decodeForChange(pipeline, data, revision), revision, nil
+}
+
+// decodeForChange returns a state that nobody else has.
+func (s *Store) decodeForChange(pipeline string, data []byte, revision uint64) *State {
 	state, err := decodeJSON[State](data)
 	if err != nil {
-		return &State{}, revision, nil // of another version: it is made anew
+		state = &State{} // of another version: it is made anew
 	}
-	return state, revision, nil
+	state.Publishing = state.Publishing || s.isNoted(pipeline, revision)
+	return state
 }
 
 // LoadSynced is Load after Sync, and asks the queue only once for both: it returns what was saved before the call, at least.
@@ -130,11 +142,7 @@ func (s *Store) LoadSynced(ctx context.Context, pipeline string) (*State, uint64
 	if !ok {
 		return &State{}, 0, nil
 	}
-	state, err := decodeJSON[State](data)
-	if err != nil {
-		return &State{}, revision, nil // of another version: it is made anew
-	}
-	return state, revision, nil
+	return s.decodeForChange(pipeline, data, revision), revision, nil
 }
 
 // Save stores the state if nobody else has since the revision was loaded, and returns the revision for the next Save. What is too large is left out: first what was

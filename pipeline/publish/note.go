@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package publish
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
+)
+
+// Note is what must be known of a pipeline before it is published, in case this process ends before the pipeline's state tells what
+// became of that. It is kept with those of all others of the same commit. It is safe for concurrent use.
+type Note struct {
+	// Pipeline is the pipeline's key, Revision that of its state as it is stored.
+	Pipeline string
+	Revision uint64
+
+	mu   sync.Mutex
+	kept bool
+	end  func()
+}
+
+// Keep says that it is stored, and what to call when it is not needed any more.
+func (n *Note) Keep(end func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.kept, n.end = true, end
+}
+
+// isKept reports whether it is stored.
+func (n *Note) isKept() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.kept
+}
+
+// End says that the pipeline's state is stored with what became of it. Only the first time counts.
+func (n *Note) End() {
+	n.mu.Lock()
+	end := n.end
+	n.end = nil
+	n.mu.Unlock()
+	if end != nil {
+		end()
+	}
+}
+
+// KeepNotes tells who stores notes before anything of their changes is written: it calls Keep of each. It is to be called before the first
+// entry is opened.
+func (t *Targets) KeepNotes(keep func(ctx context.Context, notes []*Note) error) {
+	t.batcher.keep = keep
+}
+
+// SharesNotes reports whether an entry is published in a commit that stores the notes of its changes together.
+func SharesNotes(to v1alpha1.Publish) bool { return to.Git != nil && to.Git.PullRequest == nil }
+
+// keepNotes stores the notes of changes that are about to be published together, those that are not stored yet.
+func (b *changeBatcher) keepNotes(ctx context.Context, taken []*waitingChange) error {
+	var notes []*Note
+	for _, w := range taken {
+		if n := w.change.Note; n != nil && !n.isKept() {
+			notes = append(notes, n)
+		}
+	}
+	if len(notes) == 0 {
+		return nil
+	}
+	if b.keep == nil {
+		return errNoNotes
+	}
+	return b.keep(ctx, notes)
+}
+
+// errNoNotes is about a change with a note where nobody stores any.
+var errNoNotes = errors.New("nobody stores that the pipeline is being published")
