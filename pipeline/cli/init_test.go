@@ -145,6 +145,9 @@ func TestInitSources(t *testing.T) {
 		"ssh":                   {[]string{"--source", "git@git.example.com:x/apps.git", "--branch", "main"}, 0, []string{"\n      secretRef: {name: git}", "ref: {branch: main}"}},
 		"odd characters":        {[]string{"--source", "https://git.example.com/x/a%20b.git", "--branch", "fix: #1"}, 2, nil},
 		"branch like a number":  {[]string{"--source", "https://git.example.com/x/apps.git", "--branch", "1.30"}, 0, []string{`branch: "1.30"`}},
+		"branch with a comma":   {[]string{"--source", "https://git.example.com/x/apps.git", "--branch", "a,b", "--publish", "r,s"}, 0, []string{`ref: {branch: "a,b"}`, "branch: r,s"}},
+		"branch with braces":    {[]string{"--source", "https://git.example.com/x/apps.git", "--branch", "fix-}-{"}, 0, []string{`ref: {branch: "fix-}-{"}`}},
+		"branch in HTML":        {[]string{"--source", "https://git.example.com/x/apps.git", "--branch", "a,<&>"}, 0, []string{`ref: {branch: "a,<&>"}`}},
 		"artifact":              {[]string{"--source", "oci://registry.example.com/apps", "--publish", "oci://registry.example.com/out"}, 0, []string{"oci:", "tags: [latest]"}},
 		"artifact to a branch":  {[]string{"--source", "oci://registry.example.com/apps"}, 2, nil},
 		"to another repository": {[]string{"--source", "https://git.example.com/x/apps.git", "--publish", "https://git.example.com/x/live.git#main"}, 0, []string{"url: https://git.example.com/x/live.git", "branch: main"}},
@@ -174,6 +177,24 @@ func TestInitSources(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestInitQuotesVersions has an odd version named as what it is, and not as a mistake of YAML.
+func TestInitQuotesVersions(t *testing.T) {
+	for _, version := range []string{`1.3"4`, "1.34 # new", "{1.34}", "1.34\n", "1"} {
+		emptyProject(t, "")
+		if _, said := runCode(t, 2, "init", "--kubernetes-version", version); !strings.Contains(said, "is not a version of Kubernetes, such as") {
+			t.Errorf("%q: %s", version, said)
+		}
+		if _, err := os.Stat("prerig.yaml"); err == nil {
+			t.Errorf("%q was written", version)
+		}
+	}
+	emptyProject(t, "")
+	runCode(t, 0, "init", "--kubernetes-version", "v1.34.2+k3s1")
+	if p, err := v1alpha1.Parse([]byte(readFile(t, "prerig.yaml"))); err != nil || p.Spec.Istio.KubernetesVersion != "v1.34.2+k3s1" {
+		t.Errorf("%+v, %v", p, err)
 	}
 }
 

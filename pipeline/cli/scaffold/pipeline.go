@@ -6,6 +6,7 @@ package scaffold
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -49,7 +50,24 @@ func printScalar(text string) (string, error) {
 	return strings.TrimSuffix(string(out), "\n"), err
 }
 
-var functions = template.FuncMap{"yaml": printScalar}
+// printQuoted prints a text as a value in double quotes, which YAML reads as JSON does.
+func printQuoted(text string) (string, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(text)
+	return strings.TrimSuffix(out.String(), "\n"), err
+}
+
+// printFlowScalar is printScalar for a value between braces or brackets, where more characters have a meaning.
+func printFlowScalar(text string) (string, error) {
+	if strings.ContainsAny(text, ",[]{}\n") {
+		return printQuoted(text)
+	}
+	return printScalar(text)
+}
+
+var functions = template.FuncMap{"yaml": printScalar, "flow": printFlowScalar, "quoted": printQuoted}
 
 var pipelineText = template.Must(template.New("pipeline").Funcs(functions).Parse(`# Renders the manifests of a source, injects, and publishes the result whenever something changes.
 # Every field: https://github.com/prerig/prerig/blob/main/docs/render-pipeline.md
@@ -67,7 +85,7 @@ spec:
     git:
       url: {{ yaml .Source }}
 {{- if .Branch }}
-      ref: {branch: {{ yaml .Branch }}}
+      ref: {branch: {{ flow .Branch }}}
 {{- end }}
 {{- end }}
       {{ .SourceSecret }}

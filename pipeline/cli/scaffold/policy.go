@@ -82,7 +82,7 @@ metadata:
 spec:
   istio:
     # The oldest kubelet of the cluster; from 1.33 on the proxy is a native sidecar.
-    kubernetesVersion: "{{ .KubernetesVersion }}"
+    kubernetesVersion: {{ quoted .KubernetesVersion }}
     injector:
       # Istio {{ .Istio }} with its usual settings. A mesh of your own is better served by its own:
       # prerig init --from cluster, or --from the directory of its chart.
@@ -93,7 +93,7 @@ spec:
   # The namespaces whose pods get a sidecar, with the labels that they have in the cluster.
   namespaces:
 {{- range .Namespaces }}
-  - {name: {{ yaml . }}, labels: {istio-injection: enabled}}
+  - {name: {{ flow . }}, labels: {istio-injection: enabled}}
 {{- end }}
   # Pods of other namespaces get one only where they ask for it: Skip, Inject, or Fail.
   unknownNamespace: Skip
