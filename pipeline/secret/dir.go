@@ -58,11 +58,17 @@ func (s Dir) Secret(_ context.Context, namespace, name string, purpose Purpose) 
 		return nil, fmt.Errorf("%q is not a name of a secret", name)
 	}
 	root, err := os.OpenRoot(s.Path)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("opening the directory of secrets: %w", fs.ErrPermission)
+	}
 	if err != nil {
 		return nil, errors.New("the directory of secrets cannot be opened; is it there? --secrets or the configuration names it")
 	}
 	defer root.Close()
 	entries, err := fs.ReadDir(root.FS(), at)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("opening the secret %s: %w", at, fs.ErrPermission)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("there is no secret %s", at)
 	}
@@ -77,6 +83,9 @@ func (s Dir) Secret(_ context.Context, namespace, name string, purpose Purpose) 
 			continue
 		}
 		content, err := root.ReadFile(path.Join(at, entry.Name()))
+		if errors.Is(err, fs.ErrPermission) {
+			return nil, fmt.Errorf("reading key %s: %w", entry.Name(), fs.ErrPermission)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("key %s cannot be read", entry.Name())
 		}

@@ -4,6 +4,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ type look struct {
 	ask    questions
 	asked  map[string]int // the index of a question among targets and sources, by what is asked
 	found  []*answer
+	owner  string // the daemon's user, where this is another one and the state directory is hidden from it
 }
 
 // answer is what came of one question, for all pipelines that it was asked for.
@@ -54,7 +56,7 @@ func CheckDaemon(ctx context.Context, c *config.Config, warnings []string, o Opt
 	defer os.RemoveAll(dir)
 	following, stop := context.WithCancel(ctx)
 	defer stop()
-	running := l.checkState()
+	running := l.checkState(ctx)
 	l.checkAddresses(running)
 	l.checkWebhooks()
 	l.checkIsolation(ctx)
@@ -84,7 +86,8 @@ func CheckDaemon(ctx context.Context, c *config.Config, warnings []string, o Opt
 	for _, a := range l.found {
 		f := Finding{Area: a.area, Severity: result.Info, Where: a.where, Message: a.message, Advice: a.advice, Pipelines: a.pipelines}
 		if a.err != nil {
-			f.Severity, f.Message = result.Error, a.err.Error()
+			severity, advice := l.severity(a.err)
+			f.Severity, f.Message, f.Advice = severity, a.err.Error(), cmp.Or(advice, a.advice)
 			if errors.Is(a.err, context.DeadlineExceeded) {
 				f.Message = fmt.Sprintf("no answer within %s: %s", o.Timeout, f.Message)
 			}

@@ -90,8 +90,10 @@ func (r *report) warn(area Area, where, message, advice string) {
 }
 
 func (r *report) fail(area Area, where string, err error, advice string) {
-	r.add(Finding{Area: area, Severity: result.Error, Where: where, Message: strings.ReplaceAll(err.Error(), "\n", "; "), Advice: advice})
+	r.add(Finding{Area: area, Severity: result.Error, Where: where, Message: oneLine(err), Advice: advice})
 }
+
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // sorted returns the findings by area, what is wrong first, without the values of secrets.
 func (r *report) sorted() []Finding {

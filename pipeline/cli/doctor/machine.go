@@ -4,6 +4,7 @@
 package doctor
 
 import (
+	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ import (
 const socketPatience = 5 * time.Second
 
 // checkState looks at the state directory, and reports whether a daemon works with it now.
-func (l *look) checkState() (running bool) {
+func (l *look) checkState(ctx context.Context) (running bool) {
 	dir := l.config.State
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -39,6 +40,11 @@ func (l *look) checkState() (running bool) {
 	case !info.IsDir():
 		l.fail(State, dir, errors.New("it is not a directory"), "state names another")
 		return false
+	}
+	if err := tryWriting(dir); errors.Is(err, fs.ErrPermission) {
+		if whose, me := owner(info); l.isOfOtherUser(ctx, dir, whose, me) {
+			return true
+		}
 	}
 	if !l.checkWritable(dir) {
 		return false
@@ -77,16 +83,20 @@ func (l *look) checkNewState(dir string) {
 	}
 }
 
-// checkWritable makes a file in a directory and takes it away again.
-func (l *look) checkWritable(dir string) bool {
+// tryWriting makes a file in a directory and takes it away again.
+func tryWriting(dir string) error {
 	file, err := os.CreateTemp(dir, ".prerig-doctor-")
 	if err != nil {
-		l.fail(State, dir, err, "the daemon must be able to write there")
-		return false
+		return err
 	}
 	file.Close()
-	if err := os.Remove(file.Name()); err != nil {
-		l.fail(State, dir, err, "")
+	return os.Remove(file.Name())
+}
+
+// checkWritable looks whether the daemon can work in a directory.
+func (l *look) checkWritable(dir string) bool {
+	if err := tryWriting(dir); err != nil {
+		l.fail(State, dir, err, "the daemon must be able to write there")
 		return false
 	}
 	if len(l.config.Socket()) > longestSocket {

@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os/user"
+	"strconv"
+	"strings"
+
+	"github.com/prerig/prerig/fn/result"
+)
+
+// isOfOtherUser reports whether a daemon works with a state directory that this user may not look into, because it is another user's, and
+// says so once. Without a daemon that answers, what this user may not do is an error: it may be the daemon's user who runs the doctor.
+func (l *look) isOfOtherUser(ctx context.Context, dir string, owner uint32, me int) bool {
+	if me < 0 || int(owner) == me || !l.answers(ctx) {
+		return false
+	}
+	l.owner = userName(int(owner))
+	l.warn(State, dir, fmt.Sprintf("a daemon answers at %s, and the directory belongs to the user %s, while this is %s: what only %[2]s may read is not looked at",
+		l.config.Listen, l.owner, userName(me)), "run the doctor as that user: sudo -u "+l.owner+" prerig doctor …")
+	return true
+}
+
+// answers reports whether a daemon answers where this one would listen for webhooks.
+func (l *look) answers(ctx context.Context) bool {
+	address, scheme := l.config.Listen, "http"
+	if strings.HasPrefix(address, ":") {
+		address = "localhost" + address
+	}
+	transport := &http.Transport{DisableKeepAlives: true}
+	if l.config.TLS.Enabled() {
+		scheme = "https"
+		transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // nothing is told or believed, but that somebody answers
+	}
+	ctx, cancel := context.WithTimeout(ctx, socketPatience)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+address+"/healthz", nil)
+	if err != nil {
+		return false
+	}
+	answer, err := (&http.Client{Transport: transport}).Do(r)
+	if err != nil {
+		return false
+	}
+	answer.Body.Close()
+	return answer.StatusCode == http.StatusOK
+}
+
+func userName(id int) string {
+	if known, err := user.LookupId(strconv.Itoa(id)); err == nil {
+		return known.Username
+	}
+	return strconv.Itoa(id)
+}
+
+// severity of an error: what is another user's, and hidden from this one, need not be wrong.
+func (l *look) severity(err error) (severity result.Severity, advice string) {
+	if l.owner != "" && errors.Is(err, fs.ErrPermission) {
+		return result.Warning, "only " + l.owner + " can tell: run the doctor as that user"
+	}
+	return result.Error, ""
+}
+
+// fail is report's, but for what is hidden from this user.
+func (l *look) fail(area Area, where string, err error, advice string) {
+	if severity, other := l.severity(err); severity == result.Warning {
+		l.warn(area, where, oneLine(err), other)
+		return
+	}
+	l.report.fail(area, where, err, advice)
+}
