@@ -114,6 +114,13 @@ func (m Marks) IsMark(n parse.Node) bool {
 	return ok
 }
 
+// Mark adds an empty text that stands for steps at a position of a template, and returns it.
+func (m Marks) Mark(steps int, template string, at parse.Pos) *parse.TextNode {
+	text := make([]byte, 1)
+	m[&text[0]] = stepMark{cost: steps, template: template}
+	return &parse.TextNode{NodeType: parse.NodeText, Pos: at, Text: text[:0]}
+}
+
 // firstLine is the line on which the content of a template begins.
 func firstLine(t *parse.Tree) int {
 	if len(t.Root.Nodes) == 0 {

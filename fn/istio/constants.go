@@ -29,9 +29,13 @@ type mutatingCall struct {
 	keys map[string]bool
 }
 
+func newVariableUse() *variableUse {
+	return &variableUse{values: map[string][]*parse.PipeNode{}, assigned: map[string]bool{}, ranged: map[string]bool{}, keys: map[string]bool{}}
+}
+
 // variablesOf walks the texts of a template and the templates that it defines.
 func variablesOf(t *template.Template) *variableUse {
-	u := &variableUse{values: map[string][]*parse.PipeNode{}, assigned: map[string]bool{}, ranged: map[string]bool{}, keys: map[string]bool{}}
+	u := newVariableUse()
 	for _, sub := range t.Templates() {
 		if sub.Tree != nil && sub.Root != nil {
 			clear(u.keys)

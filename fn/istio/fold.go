@@ -108,21 +108,21 @@ func (f *folder) list(l *parse.ListNode, root bool) {
 	}
 	var out []parse.Node
 	for _, n := range l.Nodes {
-		out = f.appendNodes(out, f.node(n, root)...)
+		out = joinTexts(f.out.Marks, out, f.node(n, root)...)
 	}
 	l.Nodes = out
 }
 
-// appendNodes appends nodes and joins texts that follow each other.
-func (f *folder) appendNodes(out []parse.Node, nodes ...parse.Node) []parse.Node {
+// joinTexts appends nodes and joins texts that follow each other and are not marks.
+func joinTexts(marks gotemplate.Marks, out []parse.Node, nodes ...parse.Node) []parse.Node {
 	for _, n := range nodes {
 		text, ok := n.(*parse.TextNode)
-		if !ok || f.out.Marks.IsMark(text) {
+		if !ok || marks.IsMark(text) {
 			out = append(out, n)
 			continue
 		}
 		if len(out) > 0 {
-			if last, ok := out[len(out)-1].(*parse.TextNode); ok && !f.out.Marks.IsMark(last) {
+			if last, ok := out[len(out)-1].(*parse.TextNode); ok && !marks.IsMark(last) {
 				joined := *last
 				joined.Text = append(append([]byte(nil), last.Text...), text.Text...)
 				out[len(out)-1] = &joined

@@ -32,9 +32,18 @@ func foldPods(in *Injector) []*TemplateData {
 		"sidecar.istio.io/proxyCPU": "1", "sidecar.istio.io/nativeSidecar": "true", "sidecar.istio.io/interceptionMode": "TPROXY",
 		"traffic.sidecar.istio.io/includeOutboundPorts": "80", "sidecar.istio.io/proxyImage": "example.com/p:1", "status.sidecar.istio.io/port": "0",
 	}
-	out := []*TemplateData{plain, &annotated}
+	// Others of the classes of the first two, which differ in what is not asked once for all.
+	other, otherAnnotated := *plain, annotated
+	other.DeploymentMeta = types.NamespacedName{Name: "true", Namespace: "web"}
+	other.ObjectMeta.Name, other.ObjectMeta.Labels = "text", map[string]string{"app": "{{ .Values }}", "version": "v\"1"}
+	other.Spec.Containers = []corev1.Container{{Name: "istio-proxy"}, {Name: "b", Ports: []corev1.ContainerPort{{ContainerPort: 81}, {ContainerPort: 82}}}}
+	otherAnnotated.ObjectMeta.Name, otherAnnotated.Spec = "", corev1.PodSpec{}
+	out := []*TemplateData{plain, &annotated, &other, &otherAnnotated}
 	for _, d := range out {
 		d.ProxyConfig, d.MeshConfig = in.Mesh().GetDefaultConfig(), in.Mesh()
+		if in.plainProxyConfig != nil {
+			d.ProxyConfig = in.plainProxyConfig
+		}
 	}
 	return out
 }
@@ -55,8 +64,8 @@ func sameFolded(t *testing.T, o Options) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := renderText(folded, name, foldPods(folded)[i])
-			want := renderText(written, name, foldPods(written)[i])
+			got := renderWithSteps(folded, name, foldPods(folded)[i])
+			want := renderWithSteps(written, name, foldPods(written)[i])
 			if got != want {
 				t.Errorf("template %s, pod %d: folded it prints\n%s\nas it is written\n%s", name, i, got, want)
 			}
@@ -113,6 +122,16 @@ func TestRendersDoNotChangeTheMesh(t *testing.T) {
 	}
 }
 
+// renderWithSteps gives what a template prints and how many steps it takes, or its error.
+func renderWithSteps(in *Injector, name string, data *TemplateData) string {
+	r, err := in.Render(in.templates[name], data)
+	if err != nil {
+		return "error: " + err.Error()
+	}
+	defer in.Release(r)
+	return fmt.Sprintf("%s\nin %d steps", r.Bytes(), *r.out.Spent)
+}
+
 func renderText(in *Injector, name string, data *TemplateData) string {
 	r, err := in.Render(in.templates[name], data)
 	if err != nil {
@@ -162,6 +181,22 @@ func TestFold(t *testing.T) {
 		`{{ $r := merge (fromJSON "{\"m\": {\"x\": \"1\"}}") .Values }}{{ $r.m }}{{ .Values.m }}{{ .Values.m | toJson }}`,
 		`{{ $x := .Values.a.s.deeper }}{{ .ObjectMeta.Name }}{{ $x }}`,
 		`{{ define "d" }}{{ $a := .Name }}{{ $a }}{{ end }}{{ $a := .Values.a.s }}{{ template "d" .ObjectMeta }}{{ $a }}`,
+		// What pods have in common with others, and what they have not.
+		`{{ $n := .ObjectMeta.Annotations }}{{ $d := dict }}{{ $e := $d }}{{ if isset $n "sidecar.istio.io/proxyCPU" }}{{ $_ := set $e "x" "y" }}{{ end }}{{ range .Spec.Containers }}{{ .Name }}{{ $d }}{{ end }}`,
+		`{{ $d := dict }}{{ $e := dict }}{{ with $d }}no{{ end }}{{ $_ := set $e "d" $d }}{{ $_ := set $d "x" "y" }}{{ .ObjectMeta.Name }}{{ range .Spec.Containers }}{{ .Name }}{{ $e }}{{ end }}`,
+		`{{ $d := dict }}{{ range .Spec.Containers }}{{ $_ := set $d .Name "y" }}{{ end }}{{ $d }}{{ annotation .ObjectMeta "a" "b" }}`,
+		`{{ $i := "a" }}{{ if annotation .ObjectMeta "sidecar.istio.io/proxyCPU" "" }}{{ $i = "b" }}{{ .ObjectMeta.Name }}{{ end }}{{ $i }}{{ range .Spec.Containers }}{{ $i }}{{ $i = .Name }}{{ end }}{{ $i }}`,
+		`{{ $i := annotation $.ObjectMeta "sidecar.istio.io/proxyCPU" "c" }}{{ if eq $i "c" }}{{ $i = "d" }}{{ end }}{{ range .Spec.Containers }}{{ .Name }}{{ $i }}{{ end }}{{ $i }}`,
+		`{{ $x := "a" }}{{ if .NativeSidecars }}{{ $x := "b" }}{{ .ObjectMeta.Name }}{{ $x }}{{ end }}{{ $x }}{{ if .ProxyUID }}{{ $x := "c" }}{{ $x }}{{ end }}{{ $x }}`,
+		`{{ $m := .ObjectMeta }}{{ $o := $m }}{{ $m.Name }}{{ $m.Annotations }}{{ $o.Annotations }}{{ annotation $m "status.sidecar.istio.io/port" 1 }}{{ annotation $o "status.sidecar.istio.io/port" 1 }}`,
+		`{{ $m := .ObjectMeta }}{{ annotation $m "x" 1 }}{{ $m = (dict "Annotations" "other") }}{{ $m.Annotations }}{{ .ObjectMeta.Labels }}`,
+		`{{ range $k, $v := .ObjectMeta.Annotations }}{{ $k }}={{ $v }}{{ if eq $v "1" }}{{ break }}{{ end }}{{ end }}{{ range $k, $v := .ObjectMeta.Labels }}{{ $k }}={{ $v }}{{ end }}`,
+		`{{ with .ObjectMeta.Annotations }}{{ index . "sidecar.istio.io/proxyCPU" }}{{ $.ObjectMeta.Name }}{{ end }}{{ with .ProxyUID }}{{ . }}{{ else }}{{ .ObjectMeta.Name }}{{ end }}`,
+		`{{ if isset .ObjectMeta.Annotations "sidecar.istio.io/proxyCPU" }}{{ .TypeMeta.Kind }}{{ .ObjectMeta.Name.deeper }}{{ end }}{{ .DeploymentMeta.Name }}{{ .ProxyImage }}`,
+		`{{ .ObjectMeta.Annotations.x.y }}{{ .ObjectMeta.Name }}`,
+		`{{ fail (annotation .ObjectMeta "x" "y") }}`,
+		`{{ define "d" }}{{ $n := .Name }}{{ $n }}{{ end }}{{ $n := annotation .ObjectMeta "a" "b" }}{{ template "d" .ObjectMeta }}{{ $n }}{{ toYaml . | len }}{{ $.ObjectMeta.Name }}`,
+		`{{ $p := .ProxyConfig }}{{ $p.ConcurrencyTypo }}`,
 		"a:\n{{- if .Values.a.t }}\n  b: {{ .Values.a.s }}\n{{- end }}\n  c: {{ .ObjectMeta.Name }}\n",
 	}
 	for i, template := range templates {

@@ -361,7 +361,8 @@ func (in *Injector) Render(t *Template, data *TemplateData) (Rendered, error) {
 	if t.unfit != nil {
 		return Rendered{}, t.unfit
 	}
-	if !in.unfolded && t.renders.Add(1) > in.foldAfter {
+	foldedAlready := !in.unfolded && t.renders.Add(1) > in.foldAfter
+	if foldedAlready {
 		folded, err := t.folded()
 		if err != nil {
 			return Rendered{}, &gotemplate.Error{Template: t.name, Err: err}
@@ -369,6 +370,18 @@ func (in *Injector) Render(t *Template, data *TemplateData) (Rendered, error) {
 		t = folded
 	}
 	in.complete(data, t)
+	if foldedAlready {
+		if special := in.specialized(t, data); special != nil {
+			if out, err := in.execute(special, data); err == nil {
+				return out, nil
+			}
+		}
+	}
+	return in.execute(t, data)
+}
+
+// execute renders a template as it is.
+func (in *Injector) execute(t *Template, data *TemplateData) (Rendered, error) {
 	out, _ := in.outputs.Get().(*gotemplate.Output)
 	out.Reset(t.marks)
 	tmpl := t.tmpl

@@ -34,6 +34,8 @@ type Template struct {
 	// folded returns the template in its folded form, which it makes once, and renders counts how often it was rendered.
 	folded  func() (*Template, error)
 	renders atomic.Int64
+	// classes are its specialized forms, where it is a folded one.
+	classes classes
 	// later, where it is set, parses the template, of which only the name is known.
 	later func() (*Template, error)
 }
