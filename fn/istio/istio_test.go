@@ -244,7 +244,9 @@ func TestUnknownOverrides(t *testing.T) {
 {{ if $.Values.global.debug.on }}b: {{ toYaml .Values.global.whole }}{{ end }}
 {{ with (index .Values "quoted-key" "deep").x }}{{ . }}{{ end }}
 {{ define "sub" }}{{ .Values.inDefine }}{{ end }}
-{{ range .Spec.Containers }}{{ $.Values.inRange.x }}{{ end }}`
+{{ range .Spec.Containers }}{{ $.Values.inRange.x }}{{ end }}
+{{ $part := .Values.part }}{{ $deep := $part.deep }}{{ $deep.x }}{{ (index $part "quoted-key").y }}
+{{ $all := .Values.all }}{{ toYaml $all }}{{ with $part.used }}{{ .any }}{{ end }}`
 	values := `{"global": {"hub": "h", "free": {}, "list": [1]}, "scalar": 1}`
 	tests := map[string]struct{ overrides, want string }{
 		"in the values":        {`{"global": {"hub": "x", "list": [2]}, "scalar": 2}`, ""},
@@ -258,6 +260,13 @@ func TestUnknownOverrides(t *testing.T) {
 		"unknown below":        {`{"global": {"proxy": {"loglevel": "debug"}}}`, "reading injector.overrides.global.proxy.loglevel: "},
 		"names the keys there": {`{"global": {"proxy": {"loglevel": "debug"}}}`, "the keys below global.proxy are autoInject, holdApplicationUntilProxyStarts, image, logLevel, resources"},
 		"unknown in a map":     {`{"inRange": {"y": 1}}`, "injector.overrides.inRange.y"},
+		"by variables":         {`{"part": {"deep": {"x": 1}, "quoted-key": {"y": 1}, "used": {"any": 1}}, "all": {"any": 1}}`, ""},
+		"unknown in variables": {`{"part": {"dep": {"x": 1}}}`, "reading injector.overrides.part.dep: "},
+		"unknown further down": {`{"part": {"deep": {"z": 1}}}`, "reading injector.overrides.part.deep.z: "},
+		"a list for one value": {`{"global": {"hub": ["x"]}}`, "reading injector.overrides.global.hub: must be one value"},
+		"a value for a list":   {`{"global": {"list": "x"}}`, "reading injector.overrides.global.list: must be a list"},
+		"a value for a map":    {`{"global": "x"}`, "reading injector.overrides.global: must be a mapping"},
+		"null for anything":    {`{"global": {"hub": null, "list": null, "free": null}}`, ""},
 		"unknown in index":     {`{"quoted-key": {"deeper": 1}}`, "injector.overrides.quoted-key.deeper"},
 	}
 	for name, test := range tests {

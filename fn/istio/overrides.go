@@ -5,6 +5,7 @@ package istio
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"text/template/parse"
 )
@@ -47,18 +48,18 @@ func (in *Injector) checkOverrides(base Values) error {
 	if len(in.opts.Overrides) == 0 {
 		return nil
 	}
-	read := readValues{}
+	reads := valueReads{read: readValues{}, bound: map[string][][]string{}}
 	for _, path := range codeReads {
-		read.add(path)
+		reads.read.add(path)
 	}
 	for _, t := range in.templates {
 		for _, sub := range t.tmpl.Templates() {
-			if sub.Tree != nil && sub.Root != nil && !collectValues(sub.Root, read) {
+			if sub.Tree != nil && sub.Root != nil && !reads.collect(sub.Root) {
 				return nil
 			}
 		}
 	}
-	return unreadKey(in.opts.Overrides, base, read, nil)
+	return unreadKey(in.opts.Overrides, base, reads.read, nil)
 }
 
 // unreadKey is an error about the first key in order that nothing reads.
@@ -82,6 +83,9 @@ func unreadKey(over, base map[string]any, read readValues, at []string) error {
 			return fmt.Errorf("reading injector.overrides.%s: the values do not have it and no template reads it, so it would change nothing; the keys %s are %s",
 				strings.Join(path, "."), where, strings.Join(sortedKeys(known), ", "))
 		}
+		if there && !isOfOneForm(over[key], under) {
+			return fmt.Errorf("reading injector.overrides.%s: must be %s, as in the values", strings.Join(path, "."), form(under))
+		}
 		sub, isMap := over[key].(map[string]any)
 		if !isMap || isRead && len(below) == 0 {
 			continue
@@ -97,12 +101,42 @@ func unreadKey(over, base map[string]any, read readValues, at []string) error {
 	return nil
 }
 
-// collectValues adds the paths below .Values that a node reads. It is false where the values are read as a whole.
-func collectValues(n parse.Node, read readValues) bool {
+// isOfOneForm reports whether a value can stand in the place of another: null can everywhere, and everything in the place of null, of
+// an empty map and of an empty text.
+func isOfOneForm(value, base any) bool {
+	if value == nil || base == nil || base == "" {
+		return true
+	}
+	if empty, ok := base.(map[string]any); ok && len(empty) == 0 {
+		return true
+	}
+	return form(value) == form(base)
+}
+
+// form is what a value is in words.
+func form(value any) string {
+	switch value.(type) {
+	case map[string]any:
+		return "a mapping"
+	case []any:
+		return "a list"
+	}
+	return "one value"
+}
+
+// valueReads are what templates read of the values, followed through variables.
+type valueReads struct {
+	read readValues
+	// bound are the paths that variables stand for, all of them where several variables of a name are declared.
+	bound map[string][][]string
+}
+
+// collect adds the paths below .Values that a node reads. It is false where the values are read as a whole.
+func (r valueReads) collect(n parse.Node) bool {
 	ok := true
 	each := func(nodes ...parse.Node) {
 		for _, n := range nodes {
-			ok = collectValues(n, read) && ok
+			ok = r.collect(n) && ok
 		}
 	}
 	branch := func(b *parse.BranchNode) {
@@ -117,6 +151,9 @@ func collectValues(n parse.Node, read readValues) bool {
 			each(n.Nodes...)
 		}
 	case *parse.ActionNode:
+		if r.bind(n.Pipe) {
+			return true
+		}
 		each(n.Pipe)
 	case *parse.IfNode:
 		branch(&n.BranchNode)
@@ -130,57 +167,90 @@ func collectValues(n parse.Node, read readValues) bool {
 		}
 	case *parse.PipeNode:
 		for _, c := range n.Cmds {
-			if path, indexed := indexedValues(c); indexed {
-				read.add(path)
+			if paths := r.indexed(c); len(paths) > 0 {
+				ok = r.add(paths) && ok
 				continue
 			}
 			each(c.Args...)
 		}
 	case *parse.ChainNode:
 		each(n.Node)
-	case *parse.FieldNode:
-		ok = addValues(n.Ident, read)
-	case *parse.VariableNode:
-		if n.Ident[0] == "$" {
-			ok = addValues(n.Ident[1:], read)
-		}
+	case *parse.FieldNode, *parse.VariableNode:
+		ok = r.add(r.paths(n))
 	}
 	return ok
 }
 
-func addValues(ident []string, read readValues) bool {
-	if len(ident) == 0 || ident[0] != "Values" {
-		return true
+// bind notes a variable that stands for a part of the values, such as $global := .Values.global, which alone reads nothing of it. It
+// reports whether the pipeline does only that.
+func (r valueReads) bind(pipe *parse.PipeNode) bool {
+	if len(pipe.Decl) != 1 || len(pipe.Cmds) != 1 || len(pipe.Cmds[0].Args) != 1 {
+		return false
 	}
-	read.add(ident[1:])
-	return len(ident) > 1
+	paths := r.paths(pipe.Cmds[0].Args[0])
+	if len(paths) == 0 {
+		return false
+	}
+	name := pipe.Decl[0].Ident[0]
+	r.bound[name] = append(r.bound[name], paths...)
+	return true
 }
 
-// indexedValues is the path of a call such as index .Values "global" "x".
-func indexedValues(c *parse.CommandNode) ([]string, bool) {
+// paths are what a field or a variable is of the values; none where it is something else. The path of all of them is empty.
+func (r valueReads) paths(n parse.Node) [][]string {
+	var ident []string
+	switch n := n.(type) {
+	case *parse.FieldNode:
+		ident = n.Ident
+	case *parse.VariableNode:
+		if bound := r.bound[n.Ident[0]]; len(bound) > 0 {
+			var paths [][]string
+			for _, path := range bound {
+				paths = append(paths, slices.Concat(path, n.Ident[1:]))
+			}
+			return paths
+		}
+		if n.Ident[0] == "$" {
+			ident = n.Ident[1:]
+		}
+	}
+	if len(ident) == 0 || ident[0] != "Values" {
+		return nil
+	}
+	return [][]string{ident[1:]}
+}
+
+// add notes that paths are read. It is false where one of them is all of the values.
+func (r valueReads) add(paths [][]string) bool {
+	ok := true
+	for _, path := range paths {
+		r.read.add(path)
+		ok = ok && len(path) > 0
+	}
+	return ok
+}
+
+// indexed are the paths of a call such as index .Values "global" "x".
+func (r valueReads) indexed(c *parse.CommandNode) [][]string {
 	if len(c.Args) < 3 {
-		return nil, false
+		return nil
 	}
 	if f, ok := c.Args[0].(*parse.IdentifierNode); !ok || f.Ident != "index" {
-		return nil, false
+		return nil
 	}
-	var path []string
-	switch n := c.Args[1].(type) {
-	case *parse.FieldNode:
-		path = n.Ident
-	case *parse.VariableNode:
-		path = n.Ident[1:]
-	}
-	if len(path) == 0 || path[0] != "Values" {
-		return nil, false
-	}
-	path = append([]string(nil), path[1:]...)
+	var keys []string
 	for _, arg := range c.Args[2:] {
 		s, ok := arg.(*parse.StringNode)
 		if !ok {
 			break
 		}
-		path = append(path, s.Text)
+		keys = append(keys, s.Text)
 	}
-	return path, len(path) > 0
+	var paths [][]string
+	for _, path := range r.paths(c.Args[1]) {
+		if path = slices.Concat(path, keys); len(path) > 0 {
+			paths = append(paths, path)
+		}
+	}
+	return paths
 }
