@@ -30,19 +30,16 @@ func class(d oracle.Difference) string {
 // Compare returns the fields in which two pods of a workload differ, and counts the rules without which there were more.
 func Compare(webhook, prerig *unstructured.Unstructured, used map[string]int) []oracle.Difference {
 	a, b := copyOf(webhook), copyOf(prerig)
-	left := oracle.Differences(a, b)
 	for _, r := range rules {
-		if reflect.DeepEqual(a, b) {
-			break // what is equal stays so
-		}
+		before := reflect.DeepEqual(a, b)
+		more := len(oracle.Differences(a, b))
 		r.apply(a)
 		r.apply(b)
-		before := len(left)
-		if left = oracle.Differences(a, b); len(left) < before {
+		if !before && len(oracle.Differences(a, b)) < more {
 			used[r.Name]++
 		}
 	}
-	return left
+	return oracle.Differences(a, b)
 }
 
 // copyOf returns an object's content with the numbers as JSON has them.

@@ -103,18 +103,16 @@ func withoutInjection(ctx context.Context, prerig *Prerig, workload *unstructure
 
 // runBothWays has Prerig inject into the cases' workloads, and the clusters make pods of both.
 func runBothWays(ctx context.Context, webhook, plain *Cluster, prerig *Prerig, cases []*Case) error {
-	var originals, raw, injected []*unstructured.Unstructured
-	for _, c := range cases {
-		originals, raw = append(originals, c.Workload), append(raw, c.raw)
-	}
-	outs, refused, err := prerig.InjectEach(ctx, originals)
-	if err != nil {
-		return err
-	}
+	var raw, injected []*unstructured.Unstructured
 	var of []*Case
-	for i, c := range cases {
-		if c.Refused = refused[i]; outs[i] != nil {
-			injected, of = append(injected, outs[i]), append(of, c)
+	for _, c := range cases {
+		out, refused, err := prerig.Inject(ctx, c.Workload)
+		if err != nil {
+			return err
+		}
+		raw, c.Refused = append(raw, c.raw), refused
+		if refused == "" {
+			injected, of = append(injected, out), append(of, c)
 		}
 	}
 	var byWebhook, byPrerig []Outcome

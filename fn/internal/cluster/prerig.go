@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -70,124 +69,36 @@ func (p *Prerig) Inject(ctx context.Context, workload *unstructured.Unstructured
 	return nil, said, nil
 }
 
-// together is how many workloads the program is given at once.
-const together = 100
-
-// InjectEach does what Inject does with each of many workloads, most of them together: starting the program and reading the policy takes
-// longer than injecting. It writes nothing where it refuses one, and names all that it refuses; these are then given to it alone.
-func (p *Prerig) InjectEach(ctx context.Context, workloads []*unstructured.Unstructured) (out []*unstructured.Unstructured, refused []string, err error) {
-	out, refused = make([]*unstructured.Unstructured, len(workloads)), make([]string, len(workloads))
-	var alone, named []int
-	seen := map[string]bool{}
-	for i, w := range workloads {
-		if about := aboutOf(w); w.GetName() == "" || seen[about] {
-			alone = append(alone, i)
-		} else {
-			seen[about] = true
-			named = append(named, i)
-		}
-	}
-	for chunk := range slices.Chunk(named, together) {
-		rejected, err := p.injectChunk(ctx, workloads, chunk, out)
-		if err != nil {
-			return nil, nil, err
-		}
-		alone = append(alone, rejected...)
-	}
-	for _, i := range alone {
-		if out[i], refused[i], err = p.Inject(ctx, workloads[i]); err != nil {
-			return nil, nil, err
-		}
-	}
-	return out, refused, nil
-}
-
-// injectChunk injects into some of the workloads, and returns those that it refuses.
-func (p *Prerig) injectChunk(ctx context.Context, workloads []*unstructured.Unstructured, chunk []int, out []*unstructured.Unstructured) (rejected []int, err error) {
-	for left := chunk; len(left) > 0; {
-		var some []*unstructured.Unstructured
-		for _, i := range left {
-			some = append(some, workloads[i])
-		}
-		injected, said, err := p.injectTogether(ctx, some)
-		if err != nil {
-			return nil, err
-		}
-		if injected != nil {
-			for at, i := range left {
-				out[i] = injected[at]
-			}
-			return rejected, nil
-		}
-		var kept []int
-		for _, i := range left {
-			if isNamed(said, workloads[i]) {
-				rejected = append(rejected, i)
-			} else {
-				kept = append(kept, i)
-			}
-		}
-		if len(kept) == len(left) {
-			return append(rejected, left...), nil // what is refused is not named: each tells for itself
-		}
-		left = kept
-	}
-	return rejected, nil
-}
-
-// aboutOf is how the program names a workload.
-func aboutOf(w *unstructured.Unstructured) string {
-	return fmt.Sprintf(": %s %s/%s", w.GetKind(), w.GetNamespace(), w.GetName())
-}
-
-// isNamed reports whether a message is about a field of a workload, or all of it.
-func isNamed(said string, w *unstructured.Unstructured) bool {
-	return strings.Contains(said, aboutOf(w)+" ") || strings.Contains(said, aboutOf(w)+":")
-}
-
 // InjectAll has the program inject into many workloads with names at once, and returns what comes of those that it does not refuse.
 func (p *Prerig) InjectAll(ctx context.Context, workloads []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	for left := workloads; len(left) > 0; {
-		injected, said, err := p.injectTogether(ctx, left)
-		if injected != nil || err != nil {
-			return injected, err
+		var text []byte
+		for _, obj := range left {
+			one, err := yaml.Marshal(obj.Object)
+			if err != nil {
+				return nil, err
+			}
+			text = append(append(text, "---\n"...), one...)
 		}
-		kept := slices.DeleteFunc(slices.Clone(left), func(w *unstructured.Unstructured) bool { return isNamed(said, w) })
+		injected, said, err := p.run(ctx, text, "inject", "-q", "-p", p.Policy)
+		if err == nil {
+			out, err := decodeAll(injected)
+			if err == nil && len(out) != len(left) {
+				err = fmt.Errorf("injecting into %d workloads: there are %d", len(left), len(out))
+			}
+			return out, err
+		}
+		// It writes nothing where it refuses one, and names all that it refuses.
+		kept := slices.DeleteFunc(slices.Clone(left), func(w *unstructured.Unstructured) bool {
+			about := fmt.Sprintf(": %s %s/%s", w.GetKind(), w.GetNamespace(), w.GetName())
+			return bytes.Contains(said, []byte(about+" ")) || bytes.Contains(said, []byte(about+":")) // a field of it, or all of it
+		})
 		if len(kept) == len(left) {
-			return nil, fmt.Errorf("injecting into %d workloads: it names none that it refuses\n%.2000s", len(left), said)
+			return nil, fmt.Errorf("injecting into %d workloads: %w\n%.2000s", len(left), err, said)
 		}
 		left = kept
 	}
 	return nil, nil
-}
-
-// injectTogether has the program inject into workloads at once, in their order. Without an error and objects it refuses, and says what.
-func (p *Prerig) injectTogether(ctx context.Context, workloads []*unstructured.Unstructured) ([]*unstructured.Unstructured, string, error) {
-	all := slices.Concat(p.Beside, workloads)
-	var text []byte
-	for _, obj := range all {
-		one, err := yaml.Marshal(obj.Object)
-		if err != nil {
-			return nil, "", err
-		}
-		text = append(append(text, "---\n"...), one...)
-	}
-	injected, said, err := p.run(ctx, text, "inject", "-q", "-p", p.Policy)
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == 2 {
-		return nil, string(said), nil
-	}
-	if err != nil {
-		return nil, "", fmt.Errorf("injecting into %d workloads: %w\n%.2000s", len(workloads), err, said)
-	}
-	out, err := decodeAll(injected)
-	if err == nil && len(out) != len(all) {
-		err = fmt.Errorf("there are %d objects instead of %d", len(out), len(all))
-	}
-	if err != nil {
-		return nil, "", fmt.Errorf("reading what was injected into %d workloads: %w", len(workloads), err)
-	}
-	return out[len(p.Beside):], "", nil
 }
 
 // inject has the program inject into a workload, and returns what it says. Without an error and an object it refuses.

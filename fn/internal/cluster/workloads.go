@@ -10,10 +10,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,12 +60,12 @@ func (c *Cluster) Run(ctx context.Context, workloads []*unstructured.Unstructure
 		}
 	}
 	outcomes := make([]Outcome, len(workloads))
-	first := newBatch(c, workloads, outcomes)
+	first := batch{c, workloads, outcomes, map[owner]int{}, nil}
 	if err := first.add(ctx, timed); err != nil {
 		return nil, err
 	}
 	for chunk := range slices.Chunk(others, atOnce) {
-		b := newBatch(c, workloads, outcomes)
+		b := batch{c, workloads, outcomes, map[owner]int{}, nil}
 		if err := b.add(ctx, chunk); err != nil {
 			return nil, err
 		}
@@ -83,27 +81,18 @@ type batch struct {
 	*Cluster
 	workloads []*unstructured.Unstructured
 	outcomes  []Outcome
-
-	mu      sync.Mutex
-	waiting map[owner]int // those without an outcome, by their place in workloads
-	created []*unstructured.Unstructured
+	waiting   map[owner]int // those without an outcome, by their place in workloads
+	created   []*unstructured.Unstructured
 }
-
-func newBatch(c *Cluster, workloads []*unstructured.Unstructured, outcomes []Outcome) *batch {
-	return &batch{Cluster: c, workloads: workloads, outcomes: outcomes, waiting: map[owner]int{}}
-}
-
-// requests is how many are under way at once. The API server waits for its disk and the webhook for most of the time of each.
-const requests = 8
 
 // add creates workloads.
 func (b *batch) add(ctx context.Context, places []int) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(requests)
 	for _, i := range places {
-		group.Go(func() error { return b.create(ctx, i) })
+		if err := b.create(ctx, i); err != nil {
+			return err
+		}
 	}
-	return group.Wait()
+	return nil
 }
 
 // finish waits until all have become something, and removes them.
@@ -123,14 +112,12 @@ func (b *batch) finish(ctx context.Context) error {
 		case <-time.After(500 * time.Millisecond):
 		}
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(requests)
 	for _, made := range b.created {
-		group.Go(func() error {
-			return wrap(fmt.Sprintf("removing the %s %s", made.GetKind(), made.GetName()), b.Delete(ctx, made))
-		})
+		if err := b.Delete(ctx, made); err != nil {
+			return fmt.Errorf("removing the %s %s: %w", made.GetKind(), made.GetName(), err)
+		}
 	}
-	return group.Wait()
+	return nil
 }
 
 // create creates a workload. What becomes of a Pod, or of one that is not taken, is then known.
@@ -148,9 +135,7 @@ func (b *batch) create(ctx context.Context, i int) error {
 	case err == nil && w.GetKind() == "Pod":
 		b.outcomes[i] = Outcome{Pod: made}
 	case err == nil:
-		b.mu.Lock()
 		b.waiting[owner{made.GetNamespace(), made.GetKind(), made.GetName()}] = i
-		b.mu.Unlock()
 	case w.GetKind() == "Pod" && (!apierrors.IsBadRequest(err) || strings.Contains(err.Error(), "denied the request")):
 		// One that can be read is seen by the webhook, which may also be what makes it valid.
 		b.outcomes[i] = Outcome{Refused: err.Error()}
@@ -158,9 +143,7 @@ func (b *batch) create(ctx context.Context, i int) error {
 		b.outcomes[i] = Outcome{Invalid: err.Error()}
 	}
 	if err == nil {
-		b.mu.Lock()
 		b.created = append(b.created, made)
-		b.mu.Unlock()
 	}
 	return nil
 }
