@@ -270,11 +270,7 @@ func (t *Table) Names(prefix string) []string {
 	defer t.mu.Unlock()
 	out, ok := t.sorted[prefix]
 	if !ok {
-		for name := range t.rows {
-			if strings.HasPrefix(name, prefix) {
-				out = append(out, name)
-			}
-		}
+		out = t.beginningWith(prefix)
 		sort.Strings(out)
 		if t.sorted == nil {
 			t.sorted = map[string][]string{}
@@ -291,17 +287,23 @@ func (t *Table) Few(prefix string) []string {
 	defer t.mu.Unlock()
 	out, ok := t.few[prefix]
 	if !ok {
-		for name := range t.rows {
-			if strings.HasPrefix(name, prefix) {
-				out = append(out, name)
-			}
-		}
+		out = t.beginningWith(prefix)
 		if t.few == nil {
 			t.few = map[string][]string{}
 		}
 		t.few[prefix] = out
 	}
 	return out
+}
+
+// beginningWith goes through all names for those that begin with a prefix. The caller holds the lock.
+func (t *Table) beginningWith(prefix string) (names []string) {
+	for name := range t.rows {
+		if strings.HasPrefix(name, prefix) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // noteFew enters a name that came, or takes one out that went. The caller holds the lock.
