@@ -20,14 +20,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/prerig/prerig/pipeline/config"
-	"github.com/prerig/prerig/pipeline/externalartifact"
 	"github.com/prerig/prerig/pipeline/internal/statetest"
 )
 
 var (
-	podGVR    = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-	mapGVR    = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	reviewGVR = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "subjectaccessreviews"}
+	podGVR = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	mapGVR = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 )
 
 // TestInClusterInstalled applies the manifests as kubectl does: the namespace's Pod Security admits the pod that the StatefulSet's controller
@@ -161,78 +159,6 @@ func (c *inCluster) configure(f *fixture, namespace, name string) {
 	loaded.State, loaded.Listen, loaded.Admin.Listen, loaded.Receivers = f.c.State, f.c.Listen, f.c.Admin.Listen, f.c.Receivers
 	loaded.Kubernetes.Kubeconfig, loaded.Debounce = c.serviceAccount(namespace, name), f.c.Debounce
 	f.c = loaded
-}
-
-// TestInClusterAccess asks the API server for all that the daemon does, and for what it must not be able to do.
-func TestInClusterAccess(t *testing.T) {
-	c := newInCluster(t, "access", "elsewhere")
-	c.bindSecrets("access")
-	c.bindArtifacts("access")
-	type access struct{ verb, group, resource, sub, namespace string }
-	may := []access{
-		{"get", "", "secrets", "", "access"}, {"create", "", "events", "", "access"}, {"patch", "prerig.dev", "renderpipelines", "", "access"},
-		{"update", "prerig.dev", "renderpipelines", "status", "access"}, {"update", "prerig.dev", "injectionpolicies", "status", "access"},
-	}
-	for _, verb := range []string{"get", "list", "watch"} {
-		may = append(may, access{verb, "prerig.dev", "renderpipelines", "", ""}, access{verb, "prerig.dev", "injectionpolicies", "", ""})
-	}
-	for _, verb := range []string{"get", "create", "update", "delete"} {
-		may = append(may, access{verb, externalartifact.Resource.Group, "externalartifacts", "", "access"})
-	}
-	may = append(may, access{"update", externalartifact.Resource.Group, "externalartifacts", "status", "access"})
-	var not []access
-	for _, verb := range []string{"list", "watch", "patch", "deletecollection"} {
-		not = append(not, access{verb, externalartifact.Resource.Group, "externalartifacts", "", "access"})
-	}
-	for _, verb := range []string{"get", "create", "update", "delete"} {
-		not = append(not, access{verb, externalartifact.Resource.Group, "externalartifacts", "", "elsewhere"},
-			access{verb, externalartifact.Resource.Group, "gitrepositories", "", "access"}, access{verb, "kustomize.toolkit.fluxcd.io", "kustomizations", "", "access"})
-	}
-	for _, verb := range []string{"list", "watch", "create", "update", "patch", "delete"} {
-		not = append(not, access{verb, "", "secrets", "", "access"})
-	}
-	for _, verb := range []string{"create", "update", "delete", "deletecollection"} {
-		not = append(not, access{verb, "prerig.dev", "renderpipelines", "", "access"}, access{verb, "prerig.dev", "injectionpolicies", "", "access"})
-	}
-	for _, resource := range []string{"pods", "configmaps", "serviceaccounts", "namespaces", "nodes"} {
-		for _, verb := range []string{"get", "list", "create", "update", "delete"} {
-			not = append(not, access{verb, "", resource, "", "access"})
-		}
-	}
-	not = append(not,
-		access{"get", "", "secrets", "", "elsewhere"}, access{"get", "", "secrets", "", ""}, access{"get", "", "secrets", "", "prerig"}, access{"patch", "prerig.dev", "injectionpolicies", "", "access"},
-		access{"create", "", "serviceaccounts", "token", "prerig"}, access{"impersonate", "", "users", "", ""}, access{"create", "", "pods", "exec", "prerig"},
-		access{"create", "apps", "deployments", "", "access"}, access{"create", "rbac.authorization.k8s.io", "rolebindings", "", "access"},
-		access{"bind", "rbac.authorization.k8s.io", "clusterroles", "", ""}, access{"escalate", "rbac.authorization.k8s.io", "clusterroles", "", ""},
-		access{"update", "apiextensions.k8s.io", "customresourcedefinitions", "", ""}, access{"*", "*", "*", "", ""},
-	)
-	ask := func(a access) bool {
-		answer, err := c.dynamic.Resource(reviewGVR).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-			"spec": map[string]any{
-				"user": "system:serviceaccount:prerig:prerig", "groups": []any{"system:serviceaccounts", "system:serviceaccounts:prerig", "system:authenticated"},
-				"resourceAttributes": map[string]any{"verb": a.verb, "group": a.group, "resource": a.resource, "subresource": a.sub, "namespace": a.namespace},
-			},
-		}}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		allowed, _, _ := unstructured.NestedBool(answer.Object, "status", "allowed")
-		return allowed
-	}
-	for _, a := range may {
-		c.await(fmt.Sprint(a), func(context.Context) error { // bindings reach the authorizer a little later
-			if !ask(a) {
-				return fmt.Errorf("it may not")
-			}
-			return nil
-		})
-	}
-	for _, a := range not {
-		if ask(a) {
-			t.Errorf("the daemon may %+v", a)
-		}
-	}
 }
 
 // TestInClusterComponents has kustomize put each component upon the base, and the API server take what it knows.

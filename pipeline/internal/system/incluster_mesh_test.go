@@ -22,7 +22,6 @@ import (
 	"testing"
 
 	kstatus "github.com/fluxcd/cli-utils/pkg/kstatus/status"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
@@ -52,7 +51,7 @@ webhooks:
 // installMesh puts into the cluster what a control plane leaves there, and lets the daemon read it as the component does.
 func (c *inCluster) installMesh(meshConfig string) {
 	c.t.Helper()
-	c.kubectl("apply", "--server-side", "-f", filepath.Join(c.root, "deploy", "components", "mesh", "rbac.yaml"))
+	c.grant("mesh")
 	text, _ := policies.Get("istio")
 	p, err := policyv1alpha1.Parse(text)
 	if err != nil {
@@ -268,47 +267,4 @@ type betweenServer struct {
 func (b *betweenServer) answers(now int32) {
 	b.answer.Store(now)
 	b.server.CloseClientConnections()
-}
-
-// TestInClusterMeshAccess asks the API server for what the component mesh lets the daemon do, and for what it must not.
-func TestInClusterMeshAccess(t *testing.T) {
-	c := newInCluster(t, "istio-system")
-	c.kubectl("apply", "--server-side", "-f", filepath.Join(c.root, "deploy", "components", "mesh", "rbac.yaml"))
-	ask := func(verb, group, resource, namespace string) bool {
-		answer, err := c.dynamic.Resource(reviewGVR).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-			"spec": map[string]any{
-				"user": "system:serviceaccount:prerig:prerig", "groups": []any{"system:serviceaccounts", "system:serviceaccounts:prerig", "system:authenticated"},
-				"resourceAttributes": map[string]any{"verb": verb, "group": group, "resource": resource, "namespace": namespace},
-			},
-		}}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		allowed, _, _ := unstructured.NestedBool(answer.Object, "status", "allowed")
-		return allowed
-	}
-	const admission = "admissionregistration.k8s.io"
-	for _, one := range [][3]string{{"", "namespaces", ""}, {"", "nodes", ""}, {admission, "mutatingwebhookconfigurations", ""}, {"", "configmaps", "istio-system"}, {"apps", "deployments", "istio-system"}} {
-		for _, verb := range []string{"list", "watch"} {
-			c.await(fmt.Sprint(verb, one), func(context.Context) error {
-				if !ask(verb, one[0], one[1], one[2]) {
-					return errors.New("it may not")
-				}
-				return nil
-			})
-		}
-		for _, verb := range []string{"get", "create", "update", "patch", "delete", "deletecollection"} {
-			if ask(verb, one[0], one[1], one[2]) {
-				t.Errorf("the daemon may %s %v", verb, one)
-			}
-		}
-	}
-	for _, one := range [][3]string{{"", "configmaps", "meshed"}, {"", "configmaps", ""}, {"apps", "deployments", "meshed"}, {"", "secrets", "istio-system"}, {"", "pods", "istio-system"}, {admission, "validatingwebhookconfigurations", ""}} {
-		for _, verb := range []string{"get", "list", "watch", "update"} {
-			if ask(verb, one[0], one[1], one[2]) {
-				t.Errorf("the daemon may %s %v", verb, one)
-			}
-		}
-	}
 }
