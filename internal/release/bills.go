@@ -21,8 +21,10 @@ import (
 // component is a Go module that is linked, or Go's own library.
 type component struct{ path, version string }
 
-// url is the component as package URL.
-func (c component) url() string { return "pkg:golang/" + c.path + "@" + c.version }
+// url is the component as package URL, in which a + of a version, as of +incompatible, is written as %2B.
+func (c component) url() string {
+	return "pkg:golang/" + c.path + "@" + strings.ReplaceAll(c.version, "+", "%2B")
+}
 
 // contents are what one thing is made of, an archive or an image.
 type contents struct {
