@@ -11,12 +11,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/prerig/prerig/pipeline/internal/testbed"
 )
@@ -51,16 +53,23 @@ func (s *Server) Wrap(around func(http.Handler) http.Handler) {
 	s.backend.Store(gitHandler{around(now)})
 }
 
-// New starts a server.
+// New starts a server on a free port of this machine.
 func New(t testing.TB) *Server {
+	t.Helper()
+	return NewAt(t, "127.0.0.1:0")
+}
+
+// NewAt starts a server at an address. It waits while another test has that.
+func NewAt(t testing.TB, address string) *Server {
 	t.Helper()
 	s := &Server{Root: t.TempDir()}
 	backend, err := testbed.GitHandler(s.Root)
 	if err != nil {
 		t.Skip("the git command is not installed")
 	}
+	listener := listen(t, address)
 	s.backend.Store(gitHandler{backend})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.Requests.Add(1)
 		if s.Password != "" {
 			user, password, _ := r.BasicAuth()
@@ -80,10 +89,26 @@ func New(t testing.TB) *Server {
 		around, _ := s.backend.Load().(gitHandler)
 		around.ServeHTTP(w, r)
 	}))
+	server.Listener.Close() // its own
+	server.Listener = listener
+	server.Start()
 	// Not Server.Close, which waits until all requests are answered: a git whose client was killed need not ever end.
 	t.Cleanup(func() { server.CloseClientConnections(); _ = server.Config.Close() })
 	s.URL = server.URL
 	return s
+}
+
+func listen(t testing.TB, address string) net.Listener {
+	t.Helper()
+	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		listener, err := net.Listen("tcp", address)
+		if err == nil {
+			return listener
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
 }
 
 // Repository is a repository whose errors end the test.
@@ -101,6 +126,16 @@ func (s *Server) Repository(t testing.TB, name string) *Repository {
 	if err := r.Init(context.Background()); err != nil {
 		t.Fatal(err)
 	}
+	return r
+}
+
+// Existing is a repository that is there, with a new work tree.
+func (s *Server) Existing(t testing.TB, name string) *Repository {
+	t.Helper()
+	r := &Repository{t: t, Repository: &testbed.Repository{
+		Bare: filepath.Join(s.Root, name+".git"), Work: filepath.Join(t.TempDir(), "work"), URL: s.URL + "/" + name + ".git",
+	}}
+	r.Git("clone", "-q", "--branch", "main", r.Bare, r.Work)
 	return r
 }
 

@@ -24,20 +24,25 @@ import (
 // overSocket asks the daemon over its socket.
 func (c *chaos) overSocket(method, path string, request, answer any) {
 	c.t.Helper()
+	overSocket(c.t, c.c.Socket(), method, path, request, answer)
+}
+
+func overSocket(t *testing.T, socket, method, path string, request, answer any) {
+	t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", c.c.Socket())
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}}}
 	body, err := json.Marshal(request)
 	if err != nil {
-		c.t.Fatal(err)
+		t.Fatal(err)
 	}
 	r, err := http.NewRequest(method, "http://prerig"+path, bytes.NewReader(body))
 	if err != nil {
-		c.t.Fatal(err)
+		t.Fatal(err)
 	}
 	resp, err := client.Do(r)
 	if err != nil {
-		c.t.Fatal(err)
+		t.Fatal(err)
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
@@ -48,7 +53,7 @@ func (c *chaos) overSocket(method, path string, request, answer any) {
 		err = json.Unmarshal(text, answer)
 	}
 	if err != nil {
-		c.t.Fatalf("%s %s: %v", method, path, err)
+		t.Fatalf("%s %s: %v", method, path, err)
 	}
 }
 
