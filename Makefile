@@ -475,6 +475,12 @@ e2e-release-proofs: ## Have cosign and syft check signatures, provenance and bil
 	cd internal/release && go test -count=1 -timeout 20m -run 'TestCosignVerifies|TestSyftFindsTheSame' -v . -args \
 	  -cosign $(abspath $(dist))/upstream/cosign -syft $(abspath $(dist))/upstream/syft -made $(abspath $(RELEASE_OUT))
 
+# Needs a container runtime that answers to docker, and builds a control plane as e2e-cluster does.
+.PHONY: e2e-release-cluster
+e2e-release-cluster: ## Install a release's chart on a real API server, and run its image as the pod says: VERSION=v0.2.0.
+	$(made_release)
+	PRERIG_CLUSTER=full go test -count=1 -timeout 60m -run 'TestInClusterRelease$$' -v ./pipeline/internal/system -args -release $(abspath $(RELEASE_OUT))
+
 .PHONY: release-push
 release-push: release-tool ## Push the images of a release and their signatures: VERSION=v0.2.0 RELEASE_IMAGES=ghcr.io/prerig.
 	$(release_tool) push -out $(RELEASE_OUT) -images "$(RELEASE_IMAGES)"
