@@ -14,9 +14,13 @@ import (
 
 // reviewOf is a result at one place, as a review tells of it.
 func (p *Renderer) reviewOf(r *Result, one PipelineChange, target *TargetChange, before, after map[string][]byte) review.Pipeline {
-	out := review.Pipeline{Name: r.Entry.Key, Before: before, After: after, Refused: firstText(one.Error, one.Gate)}
-	if target != nil && out.Refused == "" {
-		out.Refused = prefixTarget(target.Target, firstText(target.Error, target.Gate))
+	out := review.Pipeline{Name: r.Entry.Key, NotCompared: one.Error, Refused: one.Gate}
+	if target != nil {
+		out.NotCompared = firstText(out.NotCompared, prefixTarget(target.Target, target.Error))
+		out.Refused = firstText(out.Refused, prefixTarget(target.Target, target.Gate))
+	}
+	if out.NotCompared == "" {
+		out.Before, out.After = before, after
 	}
 	if r.Snapshot == nil || r.Built == nil || r.Built.Response == nil {
 		return out
@@ -52,11 +56,11 @@ func firstText(texts ...string) string {
 	return ""
 }
 
-// addPlace adds a pipeline at one more place, unless the same changes at another one.
+// addPlace adds a pipeline at one more place, unless the same changes at another one, or the same is in the way there.
 func addPlace(all []review.Pipeline, one review.Pipeline, target string) []review.Pipeline {
 	equal := func(a, b map[string][]byte) bool { return maps.EqualFunc(a, b, bytes.Equal) }
 	for i := range all {
-		if equal(all[i].Before, one.Before) && equal(all[i].After, one.After) {
+		if all[i].NotCompared == one.NotCompared && equal(all[i].Before, one.Before) && equal(all[i].After, one.After) {
 			all[i].Refused = firstText(all[i].Refused, one.Refused)
 			return all
 		}

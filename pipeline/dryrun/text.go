@@ -225,25 +225,37 @@ func (p *commonProblem) pipelineNames() string {
 
 func (c *Comparison) summaryLine() string {
 	var sum TargetChange
-	failed, nowhere, unread := 0, 0, 0
+	compared, failed, nowhere, unread := 0, 0, 0, 0
 	for _, p := range c.Pipelines {
 		if p.Error != "" {
 			failed++
 		} else if len(p.Targets) == 0 {
 			nowhere++
 		}
+		readable := false
 		for _, t := range p.Targets {
 			sum.Added, sum.Modified, sum.Deleted = sum.Added+t.Added, sum.Modified+t.Modified, sum.Deleted+t.Deleted
 			sum.Unchanged += t.Unchanged
 			if t.Error != "" {
 				unread++
+			} else {
+				readable = true
 			}
 		}
+		if readable {
+			compared++
+		}
 	}
-	text := fmt.Sprintf("%s compared: nothing would change", plural(len(c.Pipelines)-failed-nowhere, "pipeline"))
-	if !c.Empty() {
-		text = fmt.Sprintf("%s compared: %s added, %d modified, %d deleted, %d unchanged; %s", plural(len(c.Pipelines)-failed-nowhere, "pipeline"),
+	text := plural(compared, "pipeline") + " compared"
+	switch {
+	case !c.Empty():
+		text += fmt.Sprintf(": %s added, %d modified, %d deleted, %d unchanged; %s",
 			plural(sum.Added, "object"), sum.Modified, sum.Deleted, sum.Unchanged, plural(len(c.Changes), "different change"))
+	case compared > 0:
+		text += ": nothing would change"
+		if unread > 0 {
+			text += " where it could be read"
+		}
 	}
 	if failed > 0 {
 		text += fmt.Sprintf("; %d could not be rendered", failed)

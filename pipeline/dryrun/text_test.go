@@ -198,11 +198,14 @@ func TestSummaries(t *testing.T) {
 		want      string
 		failed    bool
 	}{
-		"equal":            {[]PipelineChange{one(TargetChange{Unchanged: 3})}, "1 pipeline compared: nothing would change", false},
-		"not rendered":     {[]PipelineChange{one(TargetChange{}), {Error: "x"}}, "1 pipeline compared: nothing would change; 1 could not be rendered", true},
-		"a place not read": {[]PipelineChange{one(TargetChange{Error: "x"})}, "1 pipeline compared: nothing would change; 1 place could not be read", true},
+		"equal":         {[]PipelineChange{one(TargetChange{Unchanged: 3})}, "1 pipeline compared: nothing would change", false},
+		"not rendered":  {[]PipelineChange{one(TargetChange{}), {Error: "x"}}, "1 pipeline compared: nothing would change; 1 could not be rendered", true},
+		"no place read": {[]PipelineChange{one(TargetChange{Error: "x"})}, "0 pipelines compared; 1 place could not be read", true},
+		"one of two places read": {[]PipelineChange{{Targets: []TargetChange{{Error: "x"}, {Unchanged: 1}}}},
+			"1 pipeline compared: nothing would change where it could be read; 1 place could not be read", true},
+		"nothing rendered": {[]PipelineChange{{Error: "x"}}, "0 pipelines compared; 1 could not be rendered", true},
 		"refused":          {[]PipelineChange{one(TargetChange{Gate: "x"})}, "1 pipeline compared: nothing would change", true},
-		"nowhere":          {[]PipelineChange{{}, {}}, "0 pipelines compared: nothing would change; 2 publish nowhere", false},
+		"nowhere":          {[]PipelineChange{{}, {}}, "0 pipelines compared; 2 publish nowhere", false},
 	} {
 		c := &Comparison{Pipelines: tc.pipelines}
 		if got := c.summaryLine(); got != tc.want || c.Failed() != tc.failed {

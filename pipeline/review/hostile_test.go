@@ -76,11 +76,11 @@ func hostileChange(s string) Change {
 		Before:   map[string][]byte{"a": []byte(object("1")), "p": []byte(pod(s)), "g": []byte(gone), s + ".txt": []byte(s + "\n" + s)},
 		After:    map[string][]byte{"a": []byte(object("2" + s)), "p": []byte(pod("new" + s)), s + ".txt": []byte(s + "\nother\n```\n" + s), "raw" + s: []byte(s)},
 		Findings: Findings{After: result.Results{finding}, BeforeKnown: true},
-	}}}
+	}, {Name: s, NotCompared: s}}}
 }
 
 // ownHeadings are all headings that a body may have.
-var ownHeadings = []string{"Would be refused", "Deleted", "New findings", "What the source changed", "What the injection changed", "Encrypted", "Requests and limits",
+var ownHeadings = []string{"Not compared", "Would be refused", "Deleted", "New findings", "What the source changed", "What the injection changed", "Encrypted", "Requests and limits",
 	"Images", "Where it is from", "To make it again"}
 
 // checkInert parses a body as GitHub does, and reports what of it is neither our own words nor code.

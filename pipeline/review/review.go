@@ -40,8 +40,11 @@ type Pipeline struct {
 	Before, After map[string][]byte
 	// Findings of lint and of the gates.
 	Findings Findings
-	// Refused says why the result would not be published, or could not be rendered; "" where neither is so.
+	// Refused says why the result would not be published; "" where it would.
 	Refused string
+	// NotCompared says why there is nothing to compare: it could not be rendered, or what is published could not be read. Before and
+	// After are empty then; "" where both are known.
+	NotCompared string
 	// Command makes After again.
 	Command string
 	// PolicyBefore and PolicyAfter are digests of the policies, ToolBefore and ToolAfter versions of Prerig; "" where that is not known.

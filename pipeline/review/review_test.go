@@ -195,6 +195,24 @@ func TestChangeOfAnApplication(t *testing.T) {
 	golden(t, "application.md", text)
 }
 
+// TestWhatIsNotCompared is not counted as unchanged, nor as new.
+func TestWhatIsNotCompared(t *testing.T) {
+	away := Pipeline{Name: "shop/away", NotCompared: "reading the branch: no such host"}
+	same := Pipeline{Name: "shop/same"}
+	changed := Pipeline{Name: "shop/new", After: map[string][]byte{"a.yaml": []byte("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n")}}
+	for want, pipelines := range map[string][]Pipeline{
+		"**Nothing could be compared** of 1 pipeline.\n":                                                          {away},
+		"**Nothing changes** in 1 pipeline; **1 pipeline not compared**.\n":                                       {away, same},
+		"**1 of 2 pipelines: 1 object added, 0 changed, 0 deleted**; 0 unchanged; **1 pipeline not compared**.\n": {away, same, changed},
+	} {
+		text, _ := body(t, Change{Pipelines: pipelines}, LimitGitHub)
+		if !strings.HasPrefix(text, want) || !strings.Contains(text, "#### Not compared\n- `shop/away`: `reading the branch: no such host`\n") ||
+			strings.Contains(text, "Would be refused") {
+			t.Errorf("want %q, got\n%s", want, text)
+		}
+	}
+}
+
 func TestDeletions(t *testing.T) {
 	object := func(apiVersion, kind, name string) string {
 		return fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata:\n  name: %s\n", apiVersion, kind, name)

@@ -44,7 +44,8 @@ func (r *review) sections() []section {
 			out = append(out, s)
 		}
 	}
-	add(r.refused())
+	add(r.reasons("Not compared", func(p Pipeline) string { return p.NotCompared }))
+	add(r.reasons("Would be refused", func(p Pipeline) string { return p.Refused }))
 	add(r.deleted())
 	add(r.findings())
 	add(r.changes("What the source changed", (*object).sourceChange))
@@ -73,30 +74,49 @@ func (r *review) summary() string {
 	for _, u := range r.files {
 		pipelines[u.Pipeline] = true
 	}
-	if len(pipelines) == 0 {
-		return fmt.Sprintf("**Nothing changes** in %s.\n", counted(len(r.change.Pipelines), "pipeline"))
+	missing, end := r.notCompared(), ".\n"
+	if missing > 0 {
+		end = fmt.Sprintf("; **%s not compared**.\n", counted(missing, "pipeline"))
+	}
+	compared := len(r.change.Pipelines) - missing
+	switch {
+	case len(pipelines) == 0 && compared == 0 && missing > 0:
+		return fmt.Sprintf("**Nothing could be compared** of %s.\n", counted(missing, "pipeline"))
+	case len(pipelines) == 0:
+		return fmt.Sprintf("**Nothing changes** in %s%s", counted(compared, "pipeline"), end)
 	}
 	of := ""
-	if n := len(r.change.Pipelines); n > len(pipelines) {
-		of = fmt.Sprintf(" of %d", n)
+	if compared > len(pipelines) {
+		of = fmt.Sprintf(" of %d", compared)
 	}
-	return fmt.Sprintf("**%d%s pipeline%s: %s added, %d changed, %d deleted**; %d unchanged.\n", len(pipelines), of, map[bool]string{true: "", false: "s"}[len(pipelines) == 1 && of == ""],
-		counted(counts[group.Added], "object"), counts[group.Modified], counts[group.Deleted], r.same)
+	return fmt.Sprintf("**%d%s pipeline%s: %s added, %d changed, %d deleted**; %d unchanged%s", len(pipelines), of, map[bool]string{true: "", false: "s"}[len(pipelines) == 1 && of == ""],
+		counted(counts[group.Added], "object"), counts[group.Modified], counts[group.Deleted], r.same, end)
 }
 
-// refused says what would not be published.
-func (r *review) refused() section {
-	s := section{title: "Would be refused", what: "reason"}
+// notCompared counts the pipelines of which nothing could be compared.
+func (r *review) notCompared() (n int) {
+	for _, p := range r.change.Pipelines {
+		if p.NotCompared != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// reasons tells why pipelines are not compared, or would not be published, each reason once.
+func (r *review) reasons(title string, reason func(Pipeline) string) section {
+	s := section{title: title, what: "reason"}
 	byText := map[string][]string{}
 	var order []string
 	for _, p := range r.change.Pipelines {
-		if p.Refused == "" {
+		text := reason(p)
+		if text == "" {
 			continue
 		}
-		if byText[p.Refused] == nil {
-			order = append(order, p.Refused)
+		if byText[text] == nil {
+			order = append(order, text)
 		}
-		byText[p.Refused] = append(byText[p.Refused], p.Name)
+		byText[text] = append(byText[text], p.Name)
 	}
 	for _, text := range order {
 		s.pieces = append(s.pieces, piece{rank: rankRefused, forms: []string{fmt.Sprintf("- %s: %s\n", r.named(byText[text]), codeSpan(text))}})
