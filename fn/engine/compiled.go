@@ -11,6 +11,7 @@ import (
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/istio"
+	"github.com/prerig/prerig/fn/strict"
 	"github.com/prerig/prerig/policies"
 )
 
@@ -32,7 +33,7 @@ func (c *compiledIstio) builtInPolicy(name string) (*v1alpha1.InjectionPolicy, e
 	}
 	text, ok := policies.Get(name)
 	if !ok {
-		return nil, fmt.Errorf("finding the built-in policy %q: there are %s", name, strings.Join(policies.Names(), ", "))
+		return nil, fmt.Errorf("finding the built-in policy %q%s: there are %s", name, strict.DidYouMean(name, policies.Names()), strings.Join(policies.Names(), ", "))
 	}
 	p, err := readBuiltIn(text)
 	if err != nil {

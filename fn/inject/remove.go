@@ -197,9 +197,9 @@ func (r *removal) noteReplaced() {
 	if !r.writer.appended {
 		return
 	}
-	const reason = "Istio up to 1.8 replaces %s of the pod's own without a trace"
+	const reason = "if the pod had %s of its own, Istio up to 1.8 overwrote it, and it cannot be restored"
 	r.assume("spec.containers", fmt.Sprintf(reason, "a container istio-proxy"))
-	r.assume("spec.initContainers", fmt.Sprintf(reason, "containers istio-init and enable-core-dump"))
+	r.assume("spec.initContainers", fmt.Sprintf(reason, "a container istio-init or enable-core-dump"))
 }
 
 // sharedUsers begins the range of the user ids that OpenShift gives to namespaces.

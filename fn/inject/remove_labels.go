@@ -85,7 +85,7 @@ func (r *removal) revisionLabel() {
 	}
 	if r.writer.appended {
 		r.pod.unset("labels", name)
-		r.cannotKnow("metadata.labels["+name+"]", "it was taken out: Istio 1.6 to 1.8 set it, and hardly ever let a pod choose its revision with it")
+		r.cannotKnow("metadata.labels["+name+"]", "removed: Istio 1.6 to 1.8 set it, and hardly ever let a pod choose its revision with it")
 		return
 	}
 	r.cannotKnow("metadata.labels["+name+"]", "it stays; injection may have set it, or the pod may have chosen its revision with it")

@@ -57,7 +57,7 @@ func (r *removal) restoreGroup(context map[string]any) {
 	case w.within(5, 12) && !w.uses("grpc-"), w.newest < 5 && w.oldest > 0 && r.usesSDS():
 		if !r.keeps(field) {
 			delete(context, "fsGroup")
-			r.cannotKnow(field, "1337 was taken out, as this version of Istio sets it; a group of the pod's own was replaced without a trace")
+			r.cannotKnow(field, "removed 1337, which this version of Istio sets on every pod; if the pod had a group of its own before, Istio overwrote it, and it cannot be restored")
 		}
 	case w.outside(1, 18), w.newest < 5 && !r.usesSDS():
 	case r.doubtful:
@@ -107,7 +107,7 @@ func (r *removal) restoreDNS() {
 	}
 	if istios {
 		delete(r.pod.spec, "dnsConfig")
-		r.cannotKnow("spec.dnsConfig", "it was taken out: all of its searches are the kind that Istio up to 1.8 sets from podDNSSearchNamespaces; a dnsConfig of the pod's own was replaced without a trace")
+		r.cannotKnow("spec.dnsConfig", "removed: all of its searches are of the kind that Istio up to 1.8 sets from podDNSSearchNamespaces; if the pod had a dnsConfig of its own before, Istio overwrote it, and it cannot be restored")
 		return
 	}
 	r.cannotKnow("spec.dnsConfig", "it stays; Istio up to 1.8 replaces it where podDNSSearchNamespaces is set, and that cannot be told from the pod's own")

@@ -214,6 +214,11 @@ func lineEnd(s string, off int) int {
 // restText is the text at the position, for messages.
 func (p *yamlParser) restText() string {
 	s := p.src[p.pos:p.lineEnd(p.pos)]
+	if s == "" && p.pos >= len(p.src) {
+		return "the end of the document"
+	} else if s == "" {
+		return "the end of the line"
+	}
 	if len(s) > 20 {
 		s = s[:20] + "…"
 	}

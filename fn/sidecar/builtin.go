@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/prerig/prerig/fn/api/v1alpha1"
+	"github.com/prerig/prerig/fn/strict"
 	"github.com/prerig/prerig/policies"
 )
 
@@ -53,7 +54,7 @@ func withBuiltIn(s v1alpha1.Sidecar) (v1alpha1.Sidecar, error) {
 func builtIn(name string) (v1alpha1.Sidecar, error) {
 	text, ok := policies.Get(name)
 	if !ok {
-		return v1alpha1.Sidecar{}, fmt.Errorf("finding the built-in policy %q: there are %s", name, strings.Join(policies.Names(), ", "))
+		return v1alpha1.Sidecar{}, fmt.Errorf("finding the built-in policy %q%s: there are %s", name, strict.DidYouMean(name, policies.Names()), strings.Join(policies.Names(), ", "))
 	}
 	p, err := v1alpha1.Parse(text)
 	if err != nil {

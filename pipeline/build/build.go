@@ -138,7 +138,7 @@ func (b *Builder) readPolicies(p *v1alpha1.RenderPipeline, view *tree.View, requ
 			all, err = b.complete(ref, found)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("reading policy %d: %w", i, err)
+			return nil, fmt.Errorf("spec.policies[%d].%s: %w", i, policyField(ref), err)
 		}
 		for n, one := range all {
 			if one != nil {

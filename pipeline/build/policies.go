@@ -15,6 +15,7 @@ import (
 
 	api "github.com/prerig/prerig/fn/api/v1alpha1"
 	"github.com/prerig/prerig/fn/manifest"
+	"github.com/prerig/prerig/fn/strict"
 	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 	"github.com/prerig/prerig/pipeline/render"
 	"github.com/prerig/prerig/pipeline/source/tree"
@@ -83,7 +84,7 @@ func (b *Builder) readPolicy(namespace string, ref v1alpha1.PolicyRef, view *tre
 	case ref.BuiltIn != "":
 		text, ok := policies.Get(ref.BuiltIn)
 		if !ok {
-			return nil, fmt.Errorf("there is no built-in policy %q; there are: %s", ref.BuiltIn, strings.Join(policies.Names(), ", "))
+			return nil, fmt.Errorf("there is no built-in policy %q%s; there are: %s", ref.BuiltIn, strict.DidYouMean(ref.BuiltIn, policies.Names()), strings.Join(policies.Names(), ", "))
 		}
 		return []render.Policy{{Origin: "built-in " + ref.BuiltIn, YAML: string(text)}}, nil
 	case ref.File != "":
@@ -98,6 +99,20 @@ func (b *Builder) readPolicy(namespace string, ref v1alpha1.PolicyRef, view *tre
 			return nil, err
 		}
 		return parsePolicies(ref.Path, text)
+	}
+}
+
+// policyField returns the name of the field by which a reference names its policies.
+func policyField(ref v1alpha1.PolicyRef) string {
+	switch {
+	case ref.Name != "":
+		return "name"
+	case ref.BuiltIn != "":
+		return "builtIn"
+	case ref.File != "":
+		return "file"
+	default:
+		return "path"
 	}
 }
 

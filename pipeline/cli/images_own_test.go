@@ -74,7 +74,7 @@ func TestImagesApply(t *testing.T) {
 	if strings.Contains(readFile(t, "imagelock.yaml"), "istio") {
 		t.Errorf("an injected image is in the lock:\n%s", readFile(t, "imagelock.yaml"))
 	}
-	if code, _, stderr := command(t, "", "images", "apply", "--check", "work.yaml"); code != ExitFindings || !strings.Contains(stderr, "work.yaml:4: Deployment shop/web: not as the lock gives it") {
+	if code, _, stderr := command(t, "", "images", "apply", "--check", "work.yaml"); code != ExitFindings || !strings.Contains(stderr, "work.yaml:4: Deployment shop/web: differs from what the lock gives") {
 		t.Errorf("--check: exit code %d\n%s", code, stderr)
 	}
 	want := withDigests(original, host, digests)

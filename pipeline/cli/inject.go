@@ -326,13 +326,14 @@ func (in *injectRun) checkVerdict(report *fn.Report) error {
 	var found []string
 	for _, o := range report.Outcomes {
 		if o.Changed {
-			found = append(found, fmt.Sprintf("%s:%d: %s: not as the "+in.wantedBy+" gives it", o.File.Path, o.File.Line, o.Ref))
+			found = append(found, fmt.Sprintf("%s:%d: %s: differs from what the "+in.wantedBy+" gives", o.File.Path, o.File.Line, o.Ref))
 		}
 	}
 	if len(found) == 0 {
 		return nil
 	}
-	return findingsError{strings.Join(slices.Compact(found), "\n")}
+	found = append(slices.Compact(found), "To mend it, run the same command with -i in place of --check, and commit what it writes.")
+	return findingsError{strings.Join(found, "\n")}
 }
 
 func plural(n int, what string) string {

@@ -65,7 +65,7 @@ func TestInjectGoesOnPastUnreadableFiles(t *testing.T) {
 
 	code, _, stderr = command(t, "", "inject", "-p", "tiny.yaml", "--check", "k8s")
 	wantsBroken(t, code, stderr)
-	wants(t, stderr, "Deployment shop/web: not as the policy gives it")
+	wants(t, stderr, "Deployment shop/web: differs from what the policy gives")
 }
 
 // TestUnreadableFilesStopWhatIsAllOrNothing is about the files that are changed, and one file for all.

@@ -221,10 +221,10 @@ func (w *renderWorker) checkBuildPath() error {
 	}
 	info, err := w.files.Lookup(w.request.Path)
 	if err != nil {
-		return fmt.Errorf("looking for the build path: %w", err)
+		return fmt.Errorf("spec.build.path: %w", err)
 	}
 	if !info.Dir {
-		return fmt.Errorf("looking for the build path: %s is not a directory", w.request.Path)
+		return fmt.Errorf("spec.build.path: %s is not a directory", w.request.Path)
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/prerig/prerig/fn/istio/release"
+	"github.com/prerig/prerig/fn/strict"
 )
 
 // decoder reads proto JSON into the model as istiod does: field names in lowerCamel or as in the .proto file, enums as
@@ -88,8 +89,12 @@ func (d *decoder) decodeMessage(dst reflect.Value, in map[string]any, path strin
 		}
 	}
 	sort.Strings(unknown)
+	known := make([]string, 0, len(fields))
+	for _, f := range fields {
+		known = append(known, f.json)
+	}
 	for _, key := range unknown {
-		d.warnings = append(d.warnings, fmt.Sprintf("field %s is not known and is ignored", joinPath(path, key)))
+		d.warnings = append(d.warnings, fmt.Sprintf("field %s is not known and is ignored%s", joinPath(path, key), strict.DidYouMean(key, known)))
 	}
 	return nil
 }
