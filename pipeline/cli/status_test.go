@@ -33,6 +33,9 @@ func many(n int) (out []server.Pipeline) {
 			p.State, p.Message = server.StateFailing, "it failed:\n\x1b[31m"+strings.Repeat("word ", 100)
 		case 5:
 			p.State, p.Message = server.StateStalled, "stalled"
+		case 6: // its source could not be read, and is as it was before
+			p.Status.LastRun.Revision = ""
+			p.Status.Published = []v1alpha1.Published{{SourceRevision: "main@sha1:" + strings.Repeat("cd", 20)}}
 		case 7:
 			p.State, p.Status.LastRun = server.StateNew, nil
 		}
@@ -51,7 +54,7 @@ team/app-0000  Ready    3h ago    main@sha1:abababababab  1 object
 team/app-0001  Ready    3h ago    main@sha1:abababababab  1 object
 team/app-0002  Ready    3h ago    main@sha1:abababababab  1 object
 team/app-0004  Ready    3h ago    main@sha1:abababababab  1 object
-team/app-0006  Ready    3h ago    main@sha1:abababababab  1 object
+team/app-0006  Ready    3h ago    main@sha1:cdcdcdcdcdcd  1 object
 team/app-0007  New      -         -                       1 object
 team/app-0005  Stalled  3h ago    main@sha1:abababababab  stalled
 team/app-0003  Failing  3h ago    main@sha1:abababababab  it failed: [31mword word word word word w…

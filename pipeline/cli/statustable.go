@@ -65,6 +65,10 @@ func statusTable(w io.Writer, found []server.Pipeline, columns int) error {
 		if run := p.Status.LastRun; run != nil {
 			when, revision = timeSince(run.Finished.Time), shortRevision(run.Revision)
 		}
+		// The last run may have failed before it had a revision, and its source be as it was before that.
+		if published := p.Status.Published; revision == "-" && p.State == server.StateReady && len(published) > 0 {
+			revision = shortRevision(published[0].SourceRevision)
+		}
 		rows = append(rows, []string{shortenLine(p.Name, 80), p.State, when, revision, shortenLine(waitingText(p.Status.Published)+p.Message, wide)})
 	}
 	widths := make([]int, 5)

@@ -10,7 +10,7 @@ import "strings"
 // Event is one delivery that was verified.
 type Event struct {
 	// ID is the same for every repetition of a delivery: a hash over the receiver's name and the sender's delivery id, or
-	// where the sender gives none, the body.
+	// where the sender gives none, the body, and for a reference that may move back, how often it did.
 	ID string `json:"id"`
 	// Receiver is the name of the receiver that took it.
 	Receiver string `json:"receiver"`

@@ -34,6 +34,7 @@ type Handler struct {
 	now       func() time.Time
 	observe   func(receiver, outcome string)
 	bodies    *bodyReader
+	moves     *moves
 	// warnings bounds the log lines about what was not accepted; unlogged counts those that it left out since the last one.
 	warnings *rate.Limiter
 	unlogged atomic.Int64
@@ -76,6 +77,7 @@ func NewHandler(receivers []Receiver, store Store, opts ...Option) (*Handler, er
 	for _, opt := range opts {
 		opt(h)
 	}
+	h.moves = newMoves(h.now())
 	return h, nil
 }
 
@@ -117,6 +119,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	case !h.store.Watches(e.Changes):
 		h.writeAnswer(w, req, name, http.StatusOK, "unwatched", e, nil)
 	default:
+		if r.isNamedByBody(req.Header, body) {
+			e.ID = h.moves.name(e)
+		}
 		h.putEvent(w, req, e)
 	}
 }

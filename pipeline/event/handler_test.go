@@ -95,6 +95,32 @@ func TestReplayedDeliveryHasNoEffect(t *testing.T) {
 	}
 }
 
+// TestBranchThatMovesBackAndForth has senders, or something before the daemon, leave out the header that names a delivery.
+func TestBranchThatMovesBackAndForth(t *testing.T) {
+	store := &shelf{watched: true, seen: map[string]int{}}
+	h, err := NewHandler([]Receiver{{Name: "hub", Provider: GitHub, Insecure: true}, {Name: "tea", Provider: Gitea, Insecure: true}}, store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, back, other := pushOf("refs/heads/main", a40, b40), pushOf("refs/heads/main", b40, a40), pushOf("refs/heads/other", b40, a40)
+	for name, header := range map[string]string{"hub": "X-GitHub-Event", "tea": "X-Gitea-Event"} {
+		for i, step := range []struct {
+			body string
+			want int
+		}{
+			{there, http.StatusAccepted}, {there, http.StatusOK}, {other, http.StatusAccepted}, {there, http.StatusOK}, {back, http.StatusAccepted},
+			{there, http.StatusAccepted}, {there, http.StatusOK}, {back, http.StatusAccepted}, {there, http.StatusAccepted}, {other, http.StatusOK},
+		} {
+			r := httptest.NewRequest(http.MethodPost, "/hook/"+name, strings.NewReader(step.body))
+			r.Header.Set(header, "push")
+			w := httptest.NewRecorder()
+			if h.ServeHTTP(w, r); w.Code != step.want {
+				t.Errorf("%s, delivery %d: got %d, want %d", name, i, w.Code, step.want)
+			}
+		}
+	}
+}
+
 func TestReceiversNeedDistinctNames(t *testing.T) {
 	r := Receiver{Name: "hub", Provider: GitHub, Insecure: true}
 	if _, err := NewHandler([]Receiver{r, r}, &shelf{}); err == nil {

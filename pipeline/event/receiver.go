@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -42,19 +43,22 @@ type senderKind struct {
 	id func(h http.Header, body []byte) string
 	// repeats says that the bodies of two deliveries about different events can be equal, as they hold no time and no id.
 	repeats bool
+	// moves says that equal bodies can tell of a reference that was moved there, back, and there again. [moves] tells these from
+	// repetitions where no header names the delivery.
+	moves bool
 }
 
 var senders = map[Provider]senderKind{
-	GitHub: {verify: hmacHex("X-Hub-Signature-256", false), parse: parseForms(parseGitHub), delivery: []string{"X-GitHub-Delivery"}},
+	GitHub: {verify: hmacHex("X-Hub-Signature-256", false), parse: parseForms(parseGitHub), delivery: []string{"X-GitHub-Delivery"}, moves: true},
 	GitLab: {verify: verifyGitLab, parse: parseGitLab,
-		delivery: []string{"Idempotency-Key", "X-Gitlab-Event-UUID"}, id: signedID},
+		delivery: []string{"Idempotency-Key", "X-Gitlab-Event-UUID"}, id: signedID, moves: true},
 	Gitea: {verify: firstHeader("X-Gitea-Signature", "X-Hub-Signature-256"),
-		parse: parseForms(parseGiteaEvents("X-Gitea-Event", "X-Gogs-Event")), delivery: []string{"X-Gitea-Delivery"}},
-	Gogs: {verify: hmacHex("X-Gogs-Signature", true), parse: parseForms(parsePush("X-Gogs-Event")), delivery: []string{"X-Gogs-Delivery"}},
+		parse: parseForms(parseGiteaEvents("X-Gitea-Event", "X-Gogs-Event")), delivery: []string{"X-Gitea-Delivery"}, moves: true},
+	Gogs: {verify: hmacHex("X-Gogs-Signature", true), parse: parseForms(parsePush("X-Gogs-Event")), delivery: []string{"X-Gogs-Delivery"}, moves: true},
 	Forgejo: {verify: firstHeader("X-Forgejo-Signature", "X-Gitea-Signature", "X-Hub-Signature-256"),
-		parse: parseForms(parseGiteaEvents("X-Forgejo-Event", "X-Gitea-Event")), delivery: []string{"X-Forgejo-Delivery", "X-Gitea-Delivery"}},
-	BitbucketCloud:   {verify: hmacHex("X-Hub-Signature", false), parse: parseBitbucketCloud, delivery: []string{"X-Request-UUID"}},
-	BitbucketServer:  {verify: hmacHex("X-Hub-Signature", false), parse: parseBitbucketServer, delivery: []string{"X-Request-Id"}},
+		parse: parseForms(parseGiteaEvents("X-Forgejo-Event", "X-Gitea-Event")), delivery: []string{"X-Forgejo-Delivery", "X-Gitea-Delivery"}, moves: true},
+	BitbucketCloud:   {verify: hmacHex("X-Hub-Signature", false), parse: parseBitbucketCloud, delivery: []string{"X-Request-UUID"}, moves: true},
+	BitbucketServer:  {verify: hmacHex("X-Hub-Signature", false), parse: parseBitbucketServer, delivery: []string{"X-Request-Id"}, moves: true},
 	AzureDevOps:      {verify: basicOrToken, parse: parseAzureDevOps},
 	Flux:             {verify: signatureOrToken, parse: parseFlux},
 	Distribution:     {verify: plainToken("Authorization", "Bearer "), parse: parseDistribution},
@@ -208,6 +212,13 @@ func (r Receiver) deliveryID(s senderKind, h http.Header, body []byte, now time.
 		return hashID(r.Name, "time", now.UTC().Format(time.RFC3339Nano), string(body))
 	}
 	return hashID(r.Name, "body", string(body))
+}
+
+// isNamedByBody reports whether nothing but its body names a delivery of a kind whose bodies can come again for a reference that moved.
+func (r Receiver) isNamedByBody(h http.Header, body []byte) bool {
+	s := senders[r.Provider]
+	named := slices.ContainsFunc(s.delivery, func(name string) bool { return h.Get(name) != "" })
+	return s.moves && !named && (s.id == nil || s.id(h, body) == "")
 }
 
 // signedID is the id that the signature of the Standard Webhooks specification covers.
