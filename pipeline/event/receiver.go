@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 )
@@ -197,15 +196,8 @@ func uniqueChanges(changes []Change) (out []Change) {
 // send it again under a new id; that gives a second look at the source and nothing else. The body counts beside a header:
 // something in between that gives the same id to all requests must not make them repetitions of the first.
 func (r Receiver) deliveryID(s senderKind, h http.Header, body []byte, now time.Time) string {
-	if s.id != nil {
-		if id := s.id(h, body); id != "" {
-			return hashID(r.Name, "id", id)
-		}
-	}
-	for _, name := range s.delivery {
-		if v := h.Get(name); v != "" {
-			return hashID(r.Name, name, v, string(body))
-		}
+	if id := r.givenID(s, h, body); id != "" {
+		return id
 	}
 	if s.repeats {
 		// A tag that is pushed twice a day must not be taken for a repetition.
@@ -217,8 +209,22 @@ func (r Receiver) deliveryID(s senderKind, h http.Header, body []byte, now time.
 // isNamedByBody reports whether nothing but its body names a delivery of a kind whose bodies can come again for a reference that moved.
 func (r Receiver) isNamedByBody(h http.Header, body []byte) bool {
 	s := senders[r.Provider]
-	named := slices.ContainsFunc(s.delivery, func(name string) bool { return h.Get(name) != "" })
-	return s.moves && !named && (s.id == nil || s.id(h, body) == "")
+	return s.moves && r.givenID(s, h, body) == ""
+}
+
+// givenID is the id by what the sender names a delivery with, "" where that is nothing.
+func (r Receiver) givenID(s senderKind, h http.Header, body []byte) string {
+	if s.id != nil {
+		if id := s.id(h, body); id != "" {
+			return hashID(r.Name, "id", id)
+		}
+	}
+	for _, name := range s.delivery {
+		if v := h.Get(name); v != "" {
+			return hashID(r.Name, name, v, string(body))
+		}
+	}
+	return ""
 }
 
 // signedID is the id that the signature of the Standard Webhooks specification covers.
