@@ -88,6 +88,9 @@ func (d *decoder) decodeMessage(dst reflect.Value, in map[string]any, path strin
 			unknown = append(unknown, key)
 		}
 	}
+	if len(unknown) == 0 {
+		return nil
+	}
 	sort.Strings(unknown)
 	known := make([]string, 0, len(fields))
 	for _, f := range fields {
