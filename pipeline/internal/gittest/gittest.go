@@ -64,8 +64,11 @@ func NewAt(t testing.TB, address string) *Server {
 	t.Helper()
 	s := &Server{Root: t.TempDir()}
 	backend, err := testbed.GitHandler(s.Root)
-	if err != nil {
+	if errors.Is(err, exec.ErrNotFound) {
 		t.Skip("the git command is not installed")
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	listener := listen(t, address)
 	s.backend.Store(gitHandler{backend})

@@ -5,6 +5,7 @@ package system
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -133,7 +134,8 @@ func (f *fixture) refused(name, want string) {
 func importOnto(t *testing.T, r *gittest.Repository, files int, file func(i int) (name string, size int)) string {
 	t.Helper()
 	command := exec.Command("git", "-c", "core.compression=1", "-c", "pack.compression=1", "fast-import", "--quiet")
-	command.Dir, command.Stderr = r.Bare, os.Stderr
+	var said bytes.Buffer
+	command.Dir, command.Stderr = r.Bare, &said
 	in, err := command.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +155,7 @@ func importOnto(t *testing.T, r *gittest.Repository, files int, file func(i int)
 		fmt.Fprintln(w)
 	}
 	if err := errors.Join(w.Flush(), in.Close(), command.Wait()); err != nil {
-		t.Fatal(err)
+		t.Fatal(err, said.String())
 	}
 	return r.Git("rev-parse", "main")
 }

@@ -32,9 +32,6 @@ func ServeGit(root string) (*Git, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(root, 0o755); err != nil {
-		return nil, fmt.Errorf("making the directory of repositories: %w", err)
-	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("opening a port for the Git server: %w", err)
@@ -44,13 +41,22 @@ func ServeGit(root string) (*Git, error) {
 	return g, nil
 }
 
-// GitHandler serves the repositories below a directory with git's own http-backend, to read and to write.
+// GitHandler serves the repositories below a directory, which it makes if need be, with git's own http-backend, to read and to write.
+// What git says on its standard error is appended to http-backend.log there.
 func GitHandler(root string) (http.Handler, error) {
 	git, err := exec.LookPath("git")
 	if err != nil {
 		return nil, fmt.Errorf("looking for git: %w", err)
 	}
-	return &cgi.Handler{Path: git, Args: []string{"http-backend"}, Env: []string{
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return nil, fmt.Errorf("making the directory of repositories: %w", err)
+	}
+	// Not our own standard error: a git whose client was killed need not ever end, and whoever reads ours would wait for it.
+	said, err := os.OpenFile(filepath.Join(root, "http-backend.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("making the log of the Git server: %w", err)
+	}
+	return &cgi.Handler{Path: git, Args: []string{"http-backend"}, Stderr: said, Env: []string{
 		"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=demo", "GIT_CONFIG_NOSYSTEM=1", "HOME=/nonexistent",
 	}}, nil
 }
