@@ -4,6 +4,7 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -20,8 +21,8 @@ const (
 	// batchIdle is how long a change waits for others of its cause when none of them is under way in this process: they may
 	// be in another, or have failed.
 	batchIdle = time.Second
-	// batchStall is how long it waits for one that does not come to an end, at least: it waits longer, by a quarter, the
-	// longer the batch has been under way, as its renders may all be large.
+	// batchStall is how long it waits for one that does not come to an end, at least, where nothing else is said: it waits longer,
+	// by a quarter, the longer the batch has been under way, as its renders may all be large.
 	batchStall = 3 * time.Second
 	// batchLongest is how long it waits at all.
 	batchLongest = 2 * time.Minute
@@ -31,6 +32,8 @@ const (
 // causeBatches keeps track of jobs with the same cause, so that their results become one commit for each branch: an upgrade of a
 // mesh over a thousand applications is one thing to review.
 type causeBatches struct {
+	stall time.Duration // 0 for batchStall
+
 	mu   sync.Mutex
 	open map[string]*causeBatch
 }
@@ -94,7 +97,7 @@ func (b *causeBatches) isComplete(cause string, now time.Time) bool {
 		return true
 	}
 	still := now.Sub(one.moved)
-	return one.ready == len(one.waiting) && still > batchIdle || still > max(batchStall, one.moved.Sub(one.began)/4)
+	return one.ready == len(one.waiting) && still > batchIdle || still > max(cmp.Or(b.stall, batchStall), one.moved.Sub(one.began)/4)
 }
 
 // batchedTarget is a place whose changes others of the same cause wait for until they are handed in.

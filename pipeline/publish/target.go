@@ -119,6 +119,10 @@ func NewTargets(repositories Repositories, secrets secret.Reader, lock Lock, lim
 // and what there is is published. It is to be called before the first entry is opened.
 func (t *Targets) LimitRuns(n int) { t.batcher.slots = n }
 
+// WaitForStalled sets how long changes of one cause wait for one of them that does not come to an end, before they are published without
+// it, at least; it is three seconds otherwise. It is to be called before the first entry is opened.
+func (t *Targets) WaitForStalled(d time.Duration) { t.batcher.batches.stall = d }
+
 // Readers returns what opens places only to look at what is published there: no key for signing is needed. heads is asked for
 // the files of a branch by a key that is equal for equal branches, and may keep what read returns, as source.Once does; nil keeps
 // nothing. They are nil for a branch that does not exist.

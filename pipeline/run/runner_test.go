@@ -103,6 +103,7 @@ func (w *works) run(pipelines map[string]string) {
 	fetcher := source.New(source.Options{StateDir: t.TempDir()})
 	dog := &watchdog.Watchdog{Grace: 10 * time.Millisecond}
 	targets := publish.NewTargets(fetcher, nil, q.Lock, tree.Limits{}, dog)
+	targets.WaitForStalled(time.Minute) // what is of one cause is one commit, however busy the machine is
 	w.runner = New(Options{
 		Catalog: c, PipelinesDir: dir, Fetcher: fetcher, Targets: targets, Builder: &build.Builder{Renderer: w.renderer, Version: "1"},
 		Remover: &prune.Remover{Catalog: c, Store: store, Queue: q, Targets: targets, Version: "1", Log: slog.New(slog.DiscardHandler)},
