@@ -109,9 +109,10 @@ func TestSidecarsOverTheCorpus(t *testing.T) {
 	both := policy(t, sidecars).Spec.Sidecars
 	injected := 0
 	each(t, func(t *testing.T, c *conformance.Case, p *v1alpha1.InjectionPolicy, input []byte) {
-		p = with(p, nil, v1alpha1.ModeInject)
+		around := with(p, both, v1alpha1.ModeInject)
+		istio, withBoth, remove := compiled(t, with(p, nil, v1alpha1.ModeInject)), compiled(t, around), compiled(t, with(p, nil, v1alpha1.ModeRemove))
 		items := parse(t, c.Input, input)
-		all := run(t, with(p, both, v1alpha1.ModeInject), items)
+		all := apply(t, withBoth, items)
 		for _, o := range all.Outcomes {
 			if len(o.Sidecars) != 2 || o.Sidecars[0].Reason == "" {
 				t.Errorf("%s has no reason for each sidecar: %+v", o.Ref, o.Sidecars)
@@ -119,7 +120,7 @@ func TestSidecarsOverTheCorpus(t *testing.T) {
 			injected++
 		}
 		out := stream(all)
-		twice := stream(run(t, with(p, both, v1alpha1.ModeInject), parse(t, c.Input, out)))
+		twice := stream(apply(t, withBoth, parse(t, c.Input, out)))
 		if replaced(t.Name(), input) {
 			sameObjects(t, "injecting twice is not injecting once", out, twice)
 		} else {
@@ -127,14 +128,14 @@ func TestSidecarsOverTheCorpus(t *testing.T) {
 		}
 
 		// What removal leaves must not depend on whether there were sidecars around the proxy.
-		istioOnly := text(run(t, p, items))
-		removed := text(run(t, with(p, nil, v1alpha1.ModeRemove), parse(t, c.Input, out)))
-		same(t, "removing with sidecars is not removing without", text(run(t, with(p, nil, v1alpha1.ModeRemove), parse(t, c.Input, istioOnly))), removed)
+		istioOnly := text(apply(t, istio, items))
+		removed := text(apply(t, remove, parse(t, c.Input, out)))
+		same(t, "removing with sidecars is not removing without", text(apply(t, remove, parse(t, c.Input, istioOnly))), removed)
 
 		// Another policy, and back.
-		sameObjects(t, "another policy is not that policy from the original", istioOnly, text(run(t, p, parse(t, c.Input, out))))
-		sameObjects(t, "the policy over another is not that from the original", out, stream(run(t, with(p, both, v1alpha1.ModeInject), parse(t, c.Input, istioOnly))))
-		checkOwn(t, with(p, both, v1alpha1.ModeInject), c.Input, input)
+		sameObjects(t, "another policy is not that policy from the original", istioOnly, text(apply(t, istio, parse(t, c.Input, out))))
+		sameObjects(t, "the policy over another is not that from the original", out, stream(apply(t, withBoth, parse(t, c.Input, istioOnly))))
+		checkOwn(t, around, remove, c.Input, input)
 	})
 	t.Logf("%d pods had two sidecars", injected)
 }
@@ -148,18 +149,19 @@ func replaced(test string, input []byte) bool {
 
 // checkOwn sees that the sidecars without Istio leave no trace when they are taken out, and that with the record of the
 // whole nothing else does.
-func checkOwn(t *testing.T, p *v1alpha1.InjectionPolicy, path string, input []byte) {
+func checkOwn(t *testing.T, p *v1alpha1.InjectionPolicy, remove *engine.Injector, path string, input []byte) {
 	t.Helper()
 	own := *p
 	own.Spec.Istio = nil
-	clean := text(run(t, with(p, nil, v1alpha1.ModeRemove), parse(t, path, input)))
+	clean := text(apply(t, remove, parse(t, path, input)))
 	out := stream(run(t, &own, parse(t, path, clean)))
 	same(t, "removing the sidecars does not give the original", clean, text(run(t, with(&own, nil, v1alpha1.ModeRemove), parse(t, path, out))))
 
 	whole := *p
 	whole.Spec.Record = v1alpha1.RecordAnnotation
-	out = stream(run(t, &whole, parse(t, path, clean)))
-	same(t, "with a record, injecting twice is not injecting once", out, stream(run(t, &whole, parse(t, path, out))))
+	in := compiled(t, &whole)
+	out = stream(apply(t, in, parse(t, path, clean)))
+	same(t, "with a record, injecting twice is not injecting once", out, stream(apply(t, in, parse(t, path, out))))
 	sameObjects(t, "with a record, removing does not give the original", clean, text(run(t, with(&whole, nil, v1alpha1.ModeRemove), parse(t, path, out))))
 }
 
