@@ -62,20 +62,24 @@ test-cases:
 	cd internal/release && go test $(test_flags) -timeout 40m ./...
 
 # Linking a hundred test binaries takes minutes, a third less without what only debuggers read; verify-lint runs vet.
-test_flags = -vet=off -ldflags='-s -w'
+test_flags = -vet=off -ldflags='-s -w' -skip '$(upstream_tests)'
+
+# What compares with Kubernetes' own code takes minutes once that is built, and is not repeated: make defaults runs it.
+upstream_tests = ^(TestDefaultsAreKubernetes|TestWrittenMeansInjected)$$
 
 # What takes longest begins first, and the others run beside it.
-longest_tests = ./pipeline/internal/system ./pipeline/render ./pipeline/source/git ./pipeline/cli
+longest_tests = ./pipeline/internal/system ./pipeline/render ./pipeline/source/git
 
 # The tests of the daemon wait more than they work, so that more packages are tested at once than there are processors.
 test_packages = $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
 
 # The race detector finds nothing where neither code nor tests start a goroutine. And over hundreds of cases, one after the other, it
 # takes most of the time and finds nothing that the other tests do not reach: the cases of other injectors, those that are made up by
-# the thousand, and those of Istio in the corpus, where it is there. And it sees nothing of a program that runs by itself.
+# the thousand, and those of Istio in the corpus, where it is there. Nor does it in the command line, as what goes on at once is in the
+# packages that it calls. And it sees nothing of a program that runs by itself.
 goroutines = '\bgo (func|[a-zA-Z_.]+\()|\.Parallel\(\)|RunParallel|httptest\.New|errgroup|\.Go\(func|AfterFunc|(testbed|gittest|daemon)\.'
 concurrent = $(addprefix $(module)/,$(shell git grep --untracked -lE $(goroutines) -- '*.go' | xargs -n1 dirname | sort -u))
-case_tests = $(addprefix $(module)/,policies fn/decide fn/internal/hermetic pipeline/diff/group pipeline/render/helmchart \
+case_tests = $(addprefix $(module)/,policies fn/decide fn/internal/hermetic pipeline/cli pipeline/diff/group pipeline/render/helmchart \
   pipeline/render/helmchart/derive pipeline/review)
 packages = $(shell go list ./...)
 race_tests = $(filter-out $(case_tests),$(filter $(concurrent),$(packages)))
@@ -153,7 +157,7 @@ defaulters: defaulter
 
 .PHONY: defaults
 defaults: defaulters ## Compare the defaults that templates see, and those that are left out, with Kubernetes' own code.
-	go test -count=1 -run 'TestDefaultsAreKubernetes|TestWrittenMeansInjected' -v ./fn/admission ./fn/inject
+	go test -count=1 -run '$(upstream_tests)' -v ./fn/admission ./fn/inject
 
 .PHONY: injector
 injector: ## Build dist/upstream/injector and charts: Istio's own webhook and charts, to compare with.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
@@ -26,6 +27,13 @@ type Program struct {
 	flags []string
 	// module is the module of pkg where that is built with the dependencies that the module itself pins. Its version is that of go.mod.
 	module string
+	// test is set for the tests of pkg, as a program.
+	test bool
+}
+
+// TestsOf are the tests of a package as a program, without the race detector.
+func TestsOf(pkg string) Program {
+	return Program{Name: path.Base(pkg) + ".test", pkg: pkg, test: true}
 }
 
 // Programs are built without cgo, paths and debug tables, as `make build` does it, so that what one has compiled serves the others.
@@ -67,7 +75,11 @@ func Build(programs ...Program) (dir string, err error) {
 }
 
 func (p Program) build(root, dir string) error {
-	args := []string{"build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(dir, p.Name)}
+	command := []string{"build"}
+	if p.test {
+		command = []string{"test", "-c"}
+	}
+	args := append(command, "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(dir, p.Name))
 	if p.module != "" {
 		version, err := ask(root, "list", "-m", "-f", "{{.Version}}", p.module)
 		if err != nil {

@@ -80,6 +80,9 @@ func TestMain(m *testing.M) {
 
 var ctx = context.Background()
 
+// builtPrerig builds prerig, once.
+var builtPrerig = sync.OnceValues(func() (string, error) { return testprograms.Build(testprograms.Prerig) })
+
 // build makes a tree from paths; a value that starts with "->" is a symbolic link.
 func build(t testing.TB, files map[string]string) *tree.Tree {
 	t.Helper()
@@ -96,8 +99,17 @@ func build(t testing.TB, files map[string]string) *tree.Tree {
 	return b.Build()
 }
 
+// pool is one whose renderers are those of the released program where nothing else is asked for: the race detector, with which this one
+// takes several times as long to start and to render, sees nothing of what another process does.
 func pool(t testing.TB, options render.Options) *render.Pool {
 	t.Helper()
+	if len(options.Command) == 0 {
+		dir, err := builtPrerig()
+		if err != nil {
+			t.Fatal(err)
+		}
+		options.Command = []string{filepath.Join(dir, testprograms.Prerig.Name), render.Command}
+	}
 	p, err := render.NewPool(options)
 	if err != nil {
 		t.Fatal(err)

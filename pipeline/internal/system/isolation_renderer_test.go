@@ -170,7 +170,7 @@ func (f *fixture) startWith(o daemon.Options) {
 var builtPrerig = sync.OnceValues(func() (string, error) { return testprograms.Build(testprograms.Prerig) })
 
 // renderer is the command of the renderers of all daemons that do not ask for another: that of the released program, which starts in
-// a tenth of the time of this one with its race detector. What renderers do is tested with that where it is written.
+// a tenth of the time of this one with its race detector.
 func renderer(t *testing.T) []string {
 	t.Helper()
 	dir, err := builtPrerig()
@@ -180,12 +180,23 @@ func renderer(t *testing.T) []string {
 	return []string{filepath.Join(dir, testprograms.Prerig.Name), render.Command}
 }
 
-// self is this program, for its renderers.
-func self(t *testing.T) string {
+// self is this program, for processes of its own: without the race detector, with which they would take several times as long to start
+// and to do anything. What they do is what this process does too, with the detector.
+func self(t testing.TB) string {
 	t.Helper()
 	name, err := os.Executable()
+	if raceDetector {
+		name, err = builtSelf()
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	return name
 }
+
+// builtSelf builds this program, once.
+var builtSelf = sync.OnceValues(func() (string, error) {
+	program := testprograms.TestsOf("github.com/prerig/prerig/pipeline/internal/system")
+	dir, err := testprograms.Build(program)
+	return filepath.Join(dir, program.Name), err
+})

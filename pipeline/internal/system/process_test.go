@@ -41,7 +41,7 @@ type process struct {
 // supervise runs this test program with an environment.
 func supervise(t *testing.T, logs string, env []string) *process {
 	t.Helper()
-	p := &process{program: os.Args[0], args: []string{"-test.run=^$"}, env: env, logs: logs}
+	p := &process{program: self(t), args: []string{"-test.run=^$"}, env: env, logs: logs}
 	p.begin(t)
 	if !p.awaitUp(2 * time.Minute) {
 		t.Fatal("a process did not come up")
