@@ -74,6 +74,12 @@ func Build(programs ...Program) (dir string, err error) {
 	return dir, nil
 }
 
+// Path builds the program and returns where it is, as Build does.
+func (p Program) Path() (string, error) {
+	dir, err := Build(p)
+	return filepath.Join(dir, p.Name), err
+}
+
 func (p Program) build(root, dir string) error {
 	command := []string{"build"}
 	if p.test {

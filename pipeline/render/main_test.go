@@ -81,7 +81,7 @@ func TestMain(m *testing.M) {
 var ctx = context.Background()
 
 // builtPrerig builds prerig, once.
-var builtPrerig = sync.OnceValues(func() (string, error) { return testprograms.Build(testprograms.Prerig) })
+var builtPrerig = sync.OnceValues(testprograms.Prerig.Path)
 
 // build makes a tree from paths; a value that starts with "->" is a symbolic link.
 func build(t testing.TB, files map[string]string) *tree.Tree {
@@ -104,11 +104,11 @@ func build(t testing.TB, files map[string]string) *tree.Tree {
 func pool(t testing.TB, options render.Options) *render.Pool {
 	t.Helper()
 	if len(options.Command) == 0 {
-		dir, err := builtPrerig()
+		prerig, err := builtPrerig()
 		if err != nil {
 			t.Fatal(err)
 		}
-		options.Command = []string{filepath.Join(dir, testprograms.Prerig.Name), render.Command}
+		options.Command = []string{prerig, render.Command}
 	}
 	p, err := render.NewPool(options)
 	if err != nil {

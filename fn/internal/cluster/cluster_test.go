@@ -74,11 +74,11 @@ func programs(t *testing.T, names ...string) *Programs {
 // builtPrerig builds prerig and returns its path.
 func builtPrerig(t *testing.T) string {
 	t.Helper()
-	dir, err := testprograms.Build(testprograms.Prerig)
+	path, err := testprograms.Prerig.Path()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return filepath.Join(dir, testprograms.Prerig.Name)
+	return path
 }
 
 // started starts a cluster that ends with the test.

@@ -131,14 +131,14 @@ func (a *argoCD) deleteApplicationAtEnd(namespace, name string) {
 // the pipeline, and for one outside of Argo CD's namespace that does not.
 func TestArgoCDRunsThePlugin(t *testing.T) {
 	a := newArgoCD(t, "shop", "team")
-	dir, err := builtPrerig()
+	prerig, err := builtPrerig()
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The image has prerig in its PATH, and the file where the sidecar mounts it.
 	config, bin := filepath.Join(a.dir, "config"), filepath.Join(a.dir, "bin")
 	a.f.write(filepath.Join(config, "plugin.yaml"), a.example["plugin.yaml"])
-	if err := os.Symlink(dir, bin); err != nil {
+	if err := os.Symlink(filepath.Dir(prerig), bin); err != nil {
 		t.Fatal(err)
 	}
 	programs, err := argoCDPrograms()

@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"os"
 	"path"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -167,17 +166,17 @@ func (f *fixture) startWith(o daemon.Options) {
 }
 
 // builtPrerig builds prerig, once.
-var builtPrerig = sync.OnceValues(func() (string, error) { return testprograms.Build(testprograms.Prerig) })
+var builtPrerig = sync.OnceValues(testprograms.Prerig.Path)
 
 // renderer is the command of the renderers of all daemons that do not ask for another: that of the released program, which starts in
 // a tenth of the time of this one with its race detector.
 func renderer(t *testing.T) []string {
 	t.Helper()
-	dir, err := builtPrerig()
+	prerig, err := builtPrerig()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []string{filepath.Join(dir, testprograms.Prerig.Name), render.Command}
+	return []string{prerig, render.Command}
 }
 
 // self is this program, for processes of its own: without the race detector, with which they would take several times as long to start
@@ -195,8 +194,4 @@ func self(t testing.TB) string {
 }
 
 // builtSelf builds this program, once.
-var builtSelf = sync.OnceValues(func() (string, error) {
-	program := testprograms.TestsOf("github.com/prerig/prerig/pipeline/internal/system")
-	dir, err := testprograms.Build(program)
-	return filepath.Join(dir, program.Name), err
-})
+var builtSelf = sync.OnceValues(testprograms.TestsOf("github.com/prerig/prerig/pipeline/internal/system").Path)
