@@ -43,6 +43,7 @@ func daemonProject(t *testing.T) *gittest.Server {
 	must(t, listener.Close())
 	for name, text := range map[string]string{
 		"prerig.yaml": "pipelines: pipelines\npolicies: policies\nsecrets: secrets\nstate: state\nlisten: " + free + "\nadmin: {listen: \"\"}\n" +
+			"nats: {max_store: 16Mi}\npreviews: {size: 16Mi}\nbuild_cache: {size: 16Mi}\n" + // whatever is free here, it is enough
 			"receivers:\n- {name: git, provider: github, secret: hook.key}\n",
 		"hook.key":             strings.Repeat("k3y", 12) + "\n",
 		"secrets/git/username": "bot",
@@ -150,6 +151,9 @@ func TestDoctorFinds(t *testing.T) {
 		"registry is gone": {1, func(t *testing.T, _ *gittest.Server) {
 			replaceIn(t, "pipelines/shop.yaml", "oci://127.0.0.1:", "oci://127.0.0.1:1/x")
 		}, doctor.Targets, "", "", false},
+		"small disk": {0, func(t *testing.T, _ *gittest.Server) {
+			replaceIn(t, "prerig.yaml", "max_store: 16Mi", "max_store: 1000000Gi")
+		}, doctor.State, "may take up to 1024000032 MiB", "", true},
 		"state is a file": {1, func(t *testing.T, _ *gittest.Server) { writeFile(t, "state", "") }, doctor.State, "not a directory", "", true},
 		"address is taken": {1, func(t *testing.T, _ *gittest.Server) {
 			listener, err := net.Listen("tcp", "127.0.0.1:0")
