@@ -47,19 +47,23 @@ race = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
 # The tests of the daemon wait more than they work, and the cases keep one processor busy for minutes, so they run beside each other.
 .PHONY: test
-test: ## Run all tests with the race detector, and those over recorded cases without.
+test: ## Run the tests with the race detector; those that take longest are in e2e, e2e-pipeline and test-corpus.
 	@$(MAKE) --no-print-directory -j2 --output-sync=target test-race test-cases
 
 # With the race detector each process would wait for a second when it ends, and tests start hundreds.
 .PHONY: test-race
 test-race:
-	GORACE=atexit_sleep_ms=0 PRERIG_CORPUS=none go test $(test_flags) $(race) -p $(test_packages) -timeout 40m $(longest_tests) $(race_tests)
+	GORACE=atexit_sleep_ms=0 PRERIG_CORPUS=none go test -short $(test_flags) $(race) -p $(test_packages) -timeout 40m $(longest_tests) $(race_tests)
 
 .PHONY: test-cases
 test-cases:
-	PRERIG_CORPUS=$(corpus) go test $(test_flags) -timeout 40m $(filter-out $(race_tests),$(packages))
-	PRERIG_CORPUS=$(corpus) go test $(test_flags) -timeout 40m -run "Corpus|Test_" $(corpus_tests)
-	cd internal/release && go test $(test_flags) -timeout 40m ./...
+	PRERIG_CORPUS=none go test -short $(test_flags) -timeout 40m $(filter-out $(race_tests),$(packages))
+	cd internal/release && go test -short $(test_flags) -timeout 40m ./...
+
+.PHONY: test-corpus
+test-corpus: ## Test what must hold of each test case of Istio, CORPUS=DIR: what is taken out is as before, ten runs are equal.
+	@test -d "$(CORPUS)" || { echo "there is no corpus at $(CORPUS)" >&2; exit 1; }
+	PRERIG_CORPUS=$(abspath $(CORPUS)) go test $(test_flags) -timeout 40m -run "Corpus|Test_" $(corpus_tests)
 
 # Linking a hundred test binaries takes minutes, a third less without what only debuggers read; verify-lint runs vet.
 test_flags = -vet=off -ldflags='-s -w' -skip '$(upstream_tests)'
@@ -79,12 +83,11 @@ test_packages = $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
 # packages that it calls. And it sees nothing of a program that runs by itself.
 goroutines = '\bgo (func|[a-zA-Z_.]+\()|\.Parallel\(\)|RunParallel|httptest\.New|errgroup|\.Go\(func|AfterFunc|(testbed|gittest|daemon)\.'
 concurrent = $(addprefix $(module)/,$(shell git grep --untracked -lE $(goroutines) -- '*.go' | xargs -n1 dirname | sort -u))
-case_tests = $(addprefix $(module)/,policies fn/decide fn/internal/hermetic pipeline/cli pipeline/diff/group pipeline/render/helmchart \
+case_tests = $(addprefix $(module)/,examples policies fn/decide fn/internal/hermetic pipeline/cli pipeline/diff/group pipeline/render/helmchart \
   pipeline/render/helmchart/derive pipeline/review)
 packages = $(shell go list ./...)
 race_tests = $(filter-out $(case_tests),$(filter $(concurrent),$(packages)))
-corpus_tests = $(filter $(race_tests),$(addprefix $(module)/,$(shell git grep -l 'corpustest\.Dir' -- '*_test.go' | xargs -n1 dirname | sort -u)))
-corpus = $(if $(wildcard $(CORPUS)/.),$(abspath $(CORPUS)),none)
+corpus_tests = $(addprefix $(module)/,$(shell git grep -l 'corpustest\.Dir\|PRERIG_CORPUS' -- '*_test.go' | xargs -n1 dirname | sort -u))
 module := $(shell go list -m)
 
 .PHONY: generate

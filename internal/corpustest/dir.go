@@ -14,8 +14,8 @@ import (
 )
 
 // Dir returns the directory of the corpus: PRERIG_CORPUS, or else ../shared/istio beside the module. It skips the test where there
-// is none. The test's name must contain Corpus, or begin with Test_ as those do that are named after a document: `make test` runs such
-// tests, and no others of their packages, with the corpus.
+// is none. The test's name must contain Corpus, or begin with Test_ as those do that are named after a document: `make test-corpus` runs
+// such tests, and no others of their packages.
 func Dir(t testing.TB) string {
 	t.Helper()
 	name, _, _ := strings.Cut(t.Name(), "/")
