@@ -71,29 +71,26 @@ func (e *documentEditor) flowSep(n *yamlNode, w flowWriter, pad string) string {
 
 // flowEntries takes entries out of a flow mapping and appends others.
 func (e *documentEditor) flowEntries(n *yamlNode, pairs []keyValue, keep []bool, added map[string]any) {
-	spans := make([][2]int, len(pairs))
-	last := 0
+	c := flowCollection{closing: n.end - 1, spans: make([][2]int, len(pairs)), keep: keep}
 	for i, p := range pairs {
-		spans[i] = [2]int{p.key.prop, p.val.end}
+		c.spans[i] = [2]int{p.key.prop, p.val.end}
 		if keep[i] {
-			last = i
+			c.last = i
 		}
 	}
-	if len(added) > 0 || last < len(pairs)-1 {
-		e.fillAbsent(pairs[last])
+	if len(added) > 0 || c.last < len(pairs)-1 {
+		e.fillAbsent(pairs[c.last])
 	}
-	e.flowRemove(spans, keep, last)
+	e.flowRemove(c, len(added) > 0)
 	if len(added) == 0 {
 		return
 	}
 	w, pad := e.flowStyle(n)
-	sep := e.flowSep(n, w, pad)
-	var b strings.Builder
+	var texts []string
 	for _, k := range sortedKeys(added, false) {
-		b.WriteString(sep)
-		b.WriteString(w.entryText(k, added[k], pad))
+		texts = append(texts, w.entryText(k, added[k], pad))
 	}
-	e.replaceBytes(spans[last][1], spans[last][1], b.String())
+	e.flowInsert(c, c.last, texts, e.flowSep(n, w, pad))
 }
 
 // fillAbsent writes the null that a key stands for with nothing behind its colon, as the colon would become part of the
@@ -110,37 +107,142 @@ func (e *documentEditor) fillAbsent(p keyValue) {
 	e.replaceBytes(p.val.start, p.val.start, " null")
 }
 
-// flowRemove takes entries out: each up to the next one, those at the end from the last that stays.
-func (e *documentEditor) flowRemove(spans [][2]int, keep []bool, last int) {
-	for i := range spans {
-		if !keep[i] && i < last {
-			e.replaceBytes(spans[i][0], spans[i+1][0], "")
-		}
+// flowCollection is a sequence or mapping in flow style, of which some entries stay.
+type flowCollection struct {
+	closing int      // where the closing bracket is
+	spans   [][2]int // of entries
+	keep    []bool   // which of them stay
+	last    int      // the last that stays
+}
+
+// behind returns what stands between an entry and the next one, or the closing bracket: blanks, a comma, comments.
+func (e *documentEditor) behind(c flowCollection, i int) flowGap {
+	if i+1 < len(c.spans) {
+		return flowGap(e.src[c.spans[i][1]:c.spans[i+1][0]])
 	}
-	if last == len(spans)-1 {
+	return flowGap(e.src[c.spans[i][1]:c.closing])
+}
+
+// flowGap is what stands between two entries.
+type flowGap string
+
+// line returns the length of the rest of the entry's line, all of the gap where it does not end in it.
+func (g flowGap) line() int {
+	if i := strings.IndexAny(string(g), "\r\n"); i >= 0 {
+		return i
+	}
+	return len(g)
+}
+
+// hasComment reports whether there is a comment on the entry's line, which is about the entry.
+func (g flowGap) hasComment() bool { return strings.Contains(string(g[:g.line()]), "#") }
+
+// nextComment returns where the first comment is that has a line of its own, and so is about the next entry, -1 where there is none.
+func (g flowGap) nextComment() int {
+	if i := strings.IndexByte(string(g[g.line():]), '#'); i >= 0 {
+		return g.line() + i
+	}
+	return -1
+}
+
+// comma returns where the comma is, -1 where there is none.
+func (g flowGap) comma() int {
+	at := 0
+	for line := range strings.Lines(string(g)) {
+		text, _, _ := strings.Cut(line, "#")
+		if i := strings.IndexByte(text, ','); i >= 0 {
+			return at + i
+		}
+		at += len(line)
+	}
+	return -1
+}
+
+// takesBehindComment reports whether another entry can come behind the comment on the entry's line: the comma does not stand behind that.
+func (g flowGap) takesBehindComment() bool { return g.hasComment() && g.comma() <= g.line() }
+
+// flowInsert puts texts behind an entry that stays, and behind the comment on its line.
+func (e *documentEditor) flowInsert(c flowCollection, i int, texts []string, sep string) {
+	end, gap := c.spans[i][1], e.behind(c, i)
+	if !gap.takesBehindComment() {
+		e.replaceBytes(end, end, sep+strings.Join(texts, sep))
 		return
 	}
-	from, to := spans[last][1], spans[len(spans)-1][1]
-	gap := e.src[from:spans[last+1][0]]
-	if !strings.Contains(gap, "#") {
+	if gap.comma() < 0 {
+		e.replaceBytes(end, end, ",")
+	}
+	next := e.w.nl + e.entryIndent(c, i)
+	text := next + strings.Join(texts, ","+next)
+	if i < c.last {
+		text += ","
+	}
+	e.replaceBytes(end+gap.line(), end+gap.line(), text)
+}
+
+// entryIndent returns the indentation of an entry that gets a line of its own behind another: that of the one which follows or, behind
+// the last, that of the line which the last begins.
+func (e *documentEditor) entryIndent(c flowCollection, i int) string {
+	if i+1 < len(c.spans) {
+		start := c.spans[i+1][0]
+		return e.src[lineStart(e.src, start):start]
+	}
+	start := c.spans[i][0]
+	line := e.src[lineStart(e.src, start):start]
+	if pad := strings.TrimLeft(line, " \t"); pad != "" { // the bracket stands before it
+		return line[:len(line)-len(pad)] + "  "
+	}
+	return line
+}
+
+// flowRemove takes entries out, with the comments on their lines: each up to the next one or its comments, those at the end from the
+// last that stays. more says that others come behind that.
+func (e *documentEditor) flowRemove(c flowCollection, more bool) {
+	for i := range c.spans {
+		if c.keep[i] || i >= c.last {
+			continue
+		}
+		to, gap := c.spans[i+1][0], e.behind(c, i)
+		if at := gap.nextComment(); at > gap.comma() {
+			to = c.spans[i][1] + at
+		}
+		e.replaceBytes(c.spans[i][0], to, "")
+	}
+	if c.last < len(c.spans)-1 {
+		e.flowCutOff(c, more)
+	}
+}
+
+// flowCutOff takes out the entries behind the last that stays.
+func (e *documentEditor) flowCutOff(c flowCollection, more bool) {
+	from, to := c.spans[c.last][1], c.spans[len(c.spans)-1][1]
+	gap, end := e.behind(c, c.last), e.behind(c, len(c.spans)-1)
+	if !gap.hasComment() && gap.nextComment() < 0 {
 		e.replaceBytes(from, to, "")
 		return
 	}
-	comma := from + strings.IndexByte(gap, ',') // a comment between stays
-	e.replaceBytes(comma, comma+1, "")
-	e.replaceBytes(spans[last+1][0], to, "")
+	comma, more := from+gap.comma(), more && gap.takesBehindComment()
+	if gap.nextComment() >= 0 || end.line() == len(end) { // what is about the next one stays, and a bracket needs a line
+		if !more {
+			e.replaceBytes(comma, comma+1, "")
+		}
+		e.replaceBytes(c.spans[c.last+1][0], to, "")
+		return
+	}
+	if !more && end.comma() < 0 {
+		e.replaceBytes(comma, comma+1, "")
+	}
+	e.replaceBytes(from+gap.line(), to+end.line(), "")
 }
 
 // flowElements takes elements out of a flow sequence and puts others in.
 func (e *documentEditor) flowElements(n *yamlNode, old []*yamlNode, texts []string, stay map[int]int) {
-	spans := make([][2]int, len(old))
-	keep := make([]bool, len(old))
+	c := flowCollection{closing: n.end - 1, spans: make([][2]int, len(old)), keep: make([]bool, len(old))}
 	at := make(map[int]int, len(stay))
-	last, firstKept := 0, -1
+	firstKept := -1
 	for i, o := range old {
-		spans[i] = [2]int{o.prop, o.end}
+		c.spans[i] = [2]int{o.prop, o.end}
 		if j, in := stay[i]; in {
-			keep[i], last, at[j] = true, i, i
+			c.keep[i], c.last, at[j] = true, i, i
 			if firstKept < 0 {
 				firstKept = i
 			}
@@ -148,17 +250,21 @@ func (e *documentEditor) flowElements(n *yamlNode, old []*yamlNode, texts []stri
 	}
 	w, pad := e.flowStyle(n)
 	sep := e.flowSep(n, w, pad)
-	pos := -1
+	fresh := make(map[int][]string) // by the element that they come behind
+	behind := -1
 	for j, t := range texts {
 		if i, in := at[j]; in {
-			pos = old[i].end
-			continue
-		}
-		if pos < 0 {
-			e.replaceBytes(spans[firstKept][0], spans[firstKept][0], t+sep)
+			behind = i
+		} else if behind < 0 {
+			e.replaceBytes(c.spans[firstKept][0], c.spans[firstKept][0], t+sep)
 		} else {
-			e.replaceBytes(pos, pos, sep+t)
+			fresh[behind] = append(fresh[behind], t)
 		}
 	}
-	e.flowRemove(spans, keep, last)
+	for i := range old {
+		if len(fresh[i]) > 0 {
+			e.flowInsert(c, i, fresh[i], sep)
+		}
+	}
+	e.flowRemove(c, len(fresh[c.last]) > 0)
 }
