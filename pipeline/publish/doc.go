@@ -16,7 +16,7 @@
 // the commit holds, so that commits of others are told from it, and what waits of each pipeline is read from the difference. What people
 // did is asked of the host; the body of the pull request has a line for what Git cannot tell (pullrequest_body.go).
 //
-// Each kind of place implements Interface (git.go, oci.go); Targets opens them. To add one, write such a file, add it to
+// Each kind of place implements Interface (git.go, oci.go, externalartifact.go); Targets opens them. To add one, write such a file, add it to
 // targetKinds (target.go), and say in v1alpha1.Publish what it is called. What several pipelines have for one branch becomes one commit
 // (batch.go).
 package publish

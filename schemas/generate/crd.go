@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/prerig/prerig/pipeline/api/v1alpha1"
 )
 
 // crdDirs are where the definitions of custom resources go: for kustomize and kubectl, and for the chart, which cannot read outside of
@@ -83,7 +85,7 @@ func customResources(pipeline, pipelineStatus, policy, policyStatus []byte) []cu
 			exactlyOne("spec.source", "git", "oci", "dir"),
 			exactlyOne("spec.sources[]", "git", "oci", "dir"),
 			exactlyOne("spec.policies[]", "path", "file", "builtIn", "name"),
-			exactlyOne("spec.publish[]", "git", "oci", "externalArtifact"),
+			exactlyOne("spec.publish[]", v1alpha1.PublishKinds()...),
 			exactlyOne("spec.notify[]", "fluxReceiver", "cloudEvent", "commitStatus"),
 			atMostOne("spec.source.git.ref", "branch", "tag", "name"),
 			atMostOne("spec.source.oci.ref", "tag", "digest"),

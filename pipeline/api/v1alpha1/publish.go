@@ -86,6 +86,9 @@ func (p Publish) Kind() string {
 	return name
 }
 
+// PublishKinds lists the fields of an entry of spec.publish of which exactly one is given, in alphabetical order.
+func PublishKinds() []string { return slices.Sorted(maps.Keys(Publish{}.kinds())) }
+
 // kind returns what an entry names, nil for one that names nothing.
 func (p Publish) kind() publishKind {
 	_, kind := p.named()
