@@ -13,7 +13,10 @@ import (
 	"github.com/prerig/prerig/fn/istio/release"
 )
 
-var typesInGoMod = regexp.MustCompile(`(?m)^\tk8s\.io/api v0\.(\d+)\.`)
+var (
+	typesInGoMod = regexp.MustCompile(`(?m)^\tk8s\.io/api v0\.(\d+)\.`)
+	istioInGoMod = regexp.MustCompile(`(?m)^\tistio\.io/api => istio\.io/api v1\.(\d+)\.`)
+)
 
 // TestKubernetesTypes compares with the modules that Istio's own injectors are built from.
 func TestKubernetesTypes(t *testing.T) {
@@ -30,6 +33,9 @@ func TestKubernetesTypes(t *testing.T) {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if m := istioInGoMod.FindSubmatch(text); filepath.Dir(file) == upstream && (m == nil || string(m[1]) != version) {
+			t.Errorf("%s is not of Istio 1.%s, the newest that is known: %q", file, version, m)
 		}
 		m := typesInGoMod.FindSubmatch(text)
 		if m == nil {
