@@ -37,7 +37,7 @@ type fleet struct {
 	note func(format string, args ...any)
 
 	first, upgrade, base, start, reload, reconcile cost
-	none, one                                      []time.Duration
+	none, one, fetch                               []time.Duration
 	nonePlan                                       time.Duration // of processor time, for one event
 	ready, page, metrics, status                   time.Duration
 	commits                                        int
@@ -264,9 +264,13 @@ func (f *fleet) findMissing(head, text string, n int, before string) string {
 	return ""
 }
 
-// measureNone is from an event to the decision that nothing runs.
+// measureNone is from an event to the decision that nothing runs, beside what git itself takes to fetch the commit.
 func (f *fleet) measureNone() error {
 	if err := f.settle(); err != nil {
+		return err
+	}
+	clone := filepath.Join(f.dir, "fetched")
+	if _, err := f.r.InWork(f.ctx, "clone", "-q", "--bare", "--depth", "1", f.r.URL, clone); err != nil {
 		return err
 	}
 	used := familyTime(f.d.PID)
@@ -276,6 +280,11 @@ func (f *fleet) measureNone() error {
 			return err
 		}
 		f.none = append(f.none, took)
+		begin := time.Now()
+		if _, err := f.r.InWork(f.ctx, "-C", clone, "fetch", "-q", "--depth", "1", "origin", "HEAD"); err != nil {
+			return err
+		}
+		f.fetch = append(f.fetch, time.Since(begin))
 	}
 	f.nonePlan = (familyTime(f.d.PID) - used) / fleetEvents
 	return nil

@@ -55,6 +55,7 @@ var fleetRows = []fleetRow{
 	{"… most memory with renderers", func(f *fleet) float64 { return float64(f.all) }, bytesText},
 	{"event that touches none", seconds(func(f *fleet) time.Duration { return medianOr0(f.none) }), secondsText},
 	{"… in processor time", seconds(func(f *fleet) time.Duration { return f.nonePlan }), secondsText},
+	{"… git fetch --depth 1 of its commit", seconds(func(f *fleet) time.Duration { return medianOr0(f.fetch) }), secondsText},
 	{"event that touches one, to its commit", seconds(func(f *fleet) time.Duration { return medianOr0(f.one) }), secondsText},
 	{"change of a base that at most 500 share", seconds(func(f *fleet) time.Duration { return f.base.wall }), secondsText},
 	{"… in processor time", seconds(func(f *fleet) time.Duration { return f.base.processor }), secondsText},

@@ -67,7 +67,7 @@ func (m *Mirror) Fetch(ctx context.Context, remote *Remote, ref Ref) (*Commit, e
 	}
 	commit, err := m.completeCommit(want)
 	if err != nil {
-		err := m.fetchCommit(ctx, session, refs, want, m.knownCommits())
+		err := m.fetchCommit(ctx, session, refs, want, m.knownCommits(name))
 		if errors.Is(err, errThinTooLarge) {
 			err = m.fetchAgain(ctx, remote, want)
 		}
@@ -82,6 +82,7 @@ func (m *Mirror) Fetch(ctx context.Context, remote *Remote, ref Ref) (*Commit, e
 		}
 	}
 	commit.Ref = name
+	m.noteHead(name, commit.Hash)
 	return commit, nil
 }
 
@@ -111,8 +112,13 @@ func unavailableError(remote *Remote, ref Ref, err error) error {
 	return fmt.Errorf("fetching from %s: %w", remote.url, err)
 }
 
-// maxHaves bounds how many known commits a server is told of.
-const maxHaves = 16
+const (
+	// maxHaves bounds how many known commits a server is told of where it is not known which of them is like the one that is wanted.
+	maxHaves = 16
+	// fewHaves are enough beside the commit that the reference had before. A server goes through the directories of each: for 5,000 of
+	// them, 16 commits took 50 ms longer than 3.
+	fewHaves = 2
+)
 
 // cloneAgain begins with an empty mirror.
 func (m *Mirror) cloneAgain(ctx context.Context, remote *Remote, want Hash) (*Commit, error) {
@@ -226,10 +232,27 @@ func (m *Mirror) completeCommit(hash Hash) (*Commit, error) {
 	return commit, nil
 }
 
-// knownCommits returns the newest commits, for the server.
-func (m *Mirror) knownCommits() []Hash {
+// knownCommits returns commits for the server that a reference's new one may be like: the one that it had before and the newest, or more
+// of these where that is not known.
+func (m *Mirror) knownCommits(reference string) []Hash {
 	all := m.shallowCommits()
-	return slices.DeleteFunc(all[max(0, len(all)-maxHaves):], func(h Hash) bool { return !m.Has(h) })
+	newest, before := maxHaves, []Hash(nil)
+	if head := m.heads[reference]; slices.Contains(all, head) && m.Has(head) {
+		newest, before = fewHaves, []Hash{head}
+	}
+	haves := slices.DeleteFunc(all[max(0, len(all)-newest):], func(h Hash) bool { return slices.Contains(before, h) || !m.Has(h) })
+	return append(haves, before...)
+}
+
+// noteHead notes what a reference was fetched at, for its next fetch.
+func (m *Mirror) noteHead(reference string, commit Hash) {
+	if reference == "" {
+		return
+	}
+	if m.heads == nil || len(m.heads) >= maxKnown {
+		m.heads = map[string]Hash{}
+	}
+	m.heads[reference] = commit
 }
 
 func (m *Mirror) rememberCommit(commit Hash) error {

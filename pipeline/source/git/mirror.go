@@ -49,7 +49,8 @@ type Mirror struct {
 	// turn is held by whoever talks to the server or writes, so that the same commit is not fetched twice. It is a channel,
 	// as waiting must end with the context.
 	turn   chan struct{}
-	looked time.Time // when it was last looked what could be compacted; for the holder of the turn
+	looked time.Time       // when it was last looked what could be compacted; for the holder of the turn
+	heads  map[string]Hash // what references were fetched at last; for the holder of the turn
 
 	files   indexedFS
 	mu      sync.Mutex // for storage, which is not safe for use by several goroutines
