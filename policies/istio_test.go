@@ -187,9 +187,9 @@ var settings = map[string]setting{
 	"annotated containers":    {annotations: map[string]string{"kubectl.kubernetes.io/default-container": "cache"}},
 }
 
-// TestSamePodsAsIstio compares the pods of the built-in policy with those of Istio's default configuration, for our own
+// TestSamePodsAsIstioOfTheCorpus compares the pods of the built-in policy with those of Istio's default configuration, for our own
 // workloads in every setting.
-func TestSamePodsAsIstio(t *testing.T) {
+func TestSamePodsAsIstioOfTheCorpus(t *testing.T) {
 	ours, _ := builtIn(t)
 	theirs, _ := current(t)
 	for name, s := range settings {

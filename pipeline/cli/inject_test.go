@@ -153,9 +153,6 @@ func TestCompletion(t *testing.T) {
 
 // TestBinary runs the command as people do.
 func TestBinary(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the binary")
-	}
 	binary := filepath.Join(t.TempDir(), "prerig")
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=v1.2.3", "-o", binary, "../cmd/prerig")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
