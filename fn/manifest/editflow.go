@@ -127,12 +127,7 @@ func (e *documentEditor) behind(c flowCollection, i int) flowGap {
 type flowGap string
 
 // line returns the length of the rest of the entry's line, all of the gap where it does not end in it.
-func (g flowGap) line() int {
-	if i := strings.IndexAny(string(g), "\r\n"); i >= 0 {
-		return i
-	}
-	return len(g)
-}
+func (g flowGap) line() int { return lineEnd(string(g), 0) }
 
 // hasComment reports whether there is a comment on the entry's line, which is about the entry.
 func (g flowGap) hasComment() bool { return strings.Contains(string(g[:g.line()]), "#") }

@@ -239,22 +239,6 @@ func TestDeliveries(t *testing.T) {
 	}
 }
 
-// TestMovesThereAndBackAreToldApart asks of each provider of Git events how a branch that moves there, back, and there again is told from
-// a repetition, where the sender names no delivery: the second move there would be dropped.
-func TestMovesThereAndBackAreToldApart(t *testing.T) {
-	named := map[Provider]string{ // by what is in the body
-		AzureDevOps: "id and createdDate",
-		Flux:        "metadata and timestamp",
-	}
-	for name, d := range deliveries {
-		sender := senders[d.provider]
-		ofGit := slices.ContainsFunc(d.want, func(c Change) bool { return c.Git != nil })
-		if ofGit && !sender.moves && !sender.repeats && sender.id == nil && named[d.provider] == "" {
-			t.Errorf("%s: nothing tells the moves of %s apart: set moves, or say here what in the body does", name, d.provider)
-		}
-	}
-}
-
 // tokens reports whether the signature does not depend on the body.
 func tokens(h http.Header) bool {
 	return h.Get("Authorization") != "" || h.Get("X-Gitlab-Token") != "" || h.Get("X-Api-Key") != "" || h.Get("X-Jfrog-Event-Auth") == key

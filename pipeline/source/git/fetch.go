@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -112,14 +110,6 @@ func unavailableError(remote *Remote, ref Ref, err error) error {
 	return fmt.Errorf("fetching from %s: %w", remote.url, err)
 }
 
-const (
-	// maxHaves bounds how many known commits a server is told of where it is not known which of them is like the one that is wanted.
-	maxHaves = 16
-	// fewHaves are enough beside the commit that the reference had before. A server goes through the directories of each: for 5,000 of
-	// them, 16 commits took 50 ms longer than 3.
-	fewHaves = 2
-)
-
 // cloneAgain begins with an empty mirror.
 func (m *Mirror) cloneAgain(ctx context.Context, remote *Remote, want Hash) (*Commit, error) {
 	if err := m.recreateMirror(); err != nil {
@@ -189,22 +179,6 @@ func (m *Mirror) fetchCommit(ctx context.Context, session transport.UploadPackSe
 	return nil
 }
 
-// maxKnown bounds how many commits are remembered; what only older ones need is dropped some time.
-const maxKnown = 128
-
-// shallowCommits returns the commits that were fetched, oldest first. The file is git's own: the commits whose parents are not here.
-func (m *Mirror) shallowCommits() []Hash {
-	data, err := os.ReadFile(filepath.Join(m.dir, "shallow"))
-	if err != nil {
-		return nil
-	}
-	var all []Hash
-	for _, line := range strings.Fields(string(data)) {
-		all = append(all, plumbing.NewHash(line))
-	}
-	return all
-}
-
 // Kept returns an exact commit that is here with everything in it, and asks nobody whether it may be read. It is for a repository that
 // the process itself was told to read, never for one that a pipeline names.
 func (m *Mirror) Kept(ref Ref) (*Commit, error) {
@@ -230,37 +204,6 @@ func (m *Mirror) completeCommit(hash Hash) (*Commit, error) {
 		return nil, plumbing.ErrObjectNotFound
 	}
 	return commit, nil
-}
-
-// knownCommits returns commits for the server that a reference's new one may be like: the one that it had before and the newest, or more
-// of these where that is not known.
-func (m *Mirror) knownCommits(reference string) []Hash {
-	all := m.shallowCommits()
-	newest, before := maxHaves, []Hash(nil)
-	if head := m.heads[reference]; slices.Contains(all, head) && m.Has(head) {
-		newest, before = fewHaves, []Hash{head}
-	}
-	haves := slices.DeleteFunc(all[max(0, len(all)-newest):], func(h Hash) bool { return slices.Contains(before, h) || !m.Has(h) })
-	return append(haves, before...)
-}
-
-// noteHead notes what a reference was fetched at, for its next fetch.
-func (m *Mirror) noteHead(reference string, commit Hash) {
-	if reference == "" {
-		return
-	}
-	if m.heads == nil || len(m.heads) >= maxKnown {
-		m.heads = map[string]Hash{}
-	}
-	m.heads[reference] = commit
-}
-
-func (m *Mirror) rememberCommit(commit Hash) error {
-	if decoded, err := m.Commit(commit); err == nil {
-		commit = decoded.Hash
-	}
-	all := append(slices.DeleteFunc(m.shallowCommits(), func(h Hash) bool { return h == commit }), commit)
-	return m.writeShallow(all[max(0, len(all)-maxKnown):])
 }
 
 // Commit reads a commit that is in the mirror, through tags. Its root directory is there as well.
