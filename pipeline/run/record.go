@@ -46,11 +46,25 @@ func (a *attempt) recordRun(ctx context.Context, err error) error {
 	if stage == nil || stage.Final {
 		return nil
 	}
-	after := queue.Backoff(a.state.Failures-1, a.entry.Key)
+	after := retryWait(a.p, a.entry.Key, a.state.Failures)
 	if asked, ok := pullrequest.Retry(err); ok {
 		after = max(after, min(asked, maxAskedWait))
 	}
 	return &queue.RetryError{After: after, Err: err}
+}
+
+// minLongestWait is how long a run that has failed often enough waits at least, however short its pipeline's interval is: each try
+// renders, where a look at a source in an interval costs little.
+const minLongestWait = 30 * time.Second
+
+// retryWait returns how long a run that has failed so often in a row waits until it is tried again: longer each time, but not longer than
+// its pipeline's interval. What failed may work again at any time, and an interval says how soon that is to be noticed.
+func retryWait(p *v1alpha1.RenderPipeline, key string, failures int) time.Duration {
+	wait := queue.Backoff(failures-1, key)
+	if p.Spec.Interval == nil || p.Spec.Interval.Duration <= 0 {
+		return wait
+	}
+	return min(wait, max(p.Spec.Interval.Duration, minLongestWait))
 }
 
 // maxAskedWait bounds how long a host may want to be left alone.

@@ -5,7 +5,6 @@ package system
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -47,15 +46,24 @@ func (c *chaos) lastLogged(n int) string {
 	return strings.Join(found[max(0, len(found)-n):], "\n")
 }
 
-// stacks returns where the goroutines of a process were that ended with a test that failed.
+// stacks returns where those goroutines of a process were that ended with a test that failed which were in Prerig's own code.
 func (c *chaos) stacks() string {
 	text, err := os.ReadFile(c.logs)
 	if err != nil {
 		return err.Error()
 	}
-	_, dump, _ := bytes.Cut(text, []byte("SIGQUIT: quit"))
-	return string(dump[:min(len(dump), 100<<10)])
+	_, dump, _ := strings.Cut(string(text), "SIGQUIT: quit")
+	var own []string
+	for _, goroutine := range strings.Split(dump, "\n\n") {
+		if strings.Contains(goroutine, "github.com/prerig/prerig/") {
+			own = append(own, stackOperands.ReplaceAllString(goroutine, ""))
+		}
+	}
+	return strings.Join(own, "\n\n")
 }
+
+// stackOperands are what a dump of goroutines has in a line besides the function and its place.
+var stackOperands = regexp.MustCompile(`\(0x[^\n]*\)|\({0x[^\n]*\)| fp=0x.*| \+0x.*`)
 
 // settle waits until every branch holds the newest state of every application, and all events are planned.
 func (c *chaos) settle() {
