@@ -45,23 +45,31 @@ func (in *Injector) workOn(u *unit, plans []*compiledPolicy, s *cluster) {
 		u.setFailed(in, field, err)
 		return
 	}
+	if original, wanted, ok := in.injectTemplates(u, obj, plans, s); ok {
+		in.writeUnit(u, obj, original, wanted)
+	}
+}
+
+// injectTemplates injects into each pod template of an object, and returns the object without any injection and the one that is wanted. It
+// returns false where something went wrong, which the unit has then.
+func (in *Injector) injectTemplates(u *unit, obj map[string]any, plans []*compiledPolicy, s *cluster) (original, wanted map[string]any, ok bool) {
 	rest, undos, pinned, err := takeUndo(obj)
 	if err != nil {
 		in.noTemplate(u, err)
-		return
+		return nil, nil, false
 	}
 	templates, err := in.registry.Templates(rest)
 	if err != nil {
 		in.noTemplate(u, err)
-		return
+		return nil, nil, false
 	}
-	original, wanted := rest, rest
+	original, wanted = rest, rest
 	records, pins := map[string]*podmap.Undo{}, pinnedImages{}
 	for _, t := range templates {
 		unpinned := in.unpin(&t, pinned)
 		before, after, ok := in.injectTemplate(u, t, rest, undos[t.Field], plans, s)
 		if !ok {
-			return
+			return nil, nil, false
 		}
 		if unpinned {
 			u.reportUnpinned(t.Field)
@@ -76,7 +84,7 @@ func (in *Injector) workOn(u *unit, plans []*compiledPolicy, s *cluster) {
 		undo, err := in.recordOf(t, plans, before, after)
 		if err != nil {
 			u.setFailed(in, t.Field, fmt.Errorf("recording the original pod: %w", err))
-			return
+			return nil, nil, false
 		}
 		if undo != nil {
 			records[t.Field] = undo
@@ -84,9 +92,9 @@ func (in *Injector) workOn(u *unit, plans []*compiledPolicy, s *cluster) {
 	}
 	if wanted, err = withUndo(wanted, records, pins); err != nil {
 		u.setFailed(in, "", fmt.Errorf("recording the original pod: %w", err))
-		return
+		return nil, nil, false
 	}
-	in.writeUnit(u, obj, original, wanted)
+	return original, wanted, true
 }
 
 // checkNames refuses a name or namespace that is no string, as the API server does. A namespace n, which YAML reads as no,

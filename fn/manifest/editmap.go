@@ -3,35 +3,24 @@
 
 package manifest
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // editMapping edits a mapping that has entries into another that has some.
 func (e *documentEditor) editMapping(n *yamlNode, want map[string]any, pl nodePlace) error {
 	pairs := n.pairs()
 	plan := e.planMerges(pairs, want)
-	keep := make([]bool, len(pairs))
-	kept := 0
-	added := copyMap(want)
-	for i, p := range pairs {
-		if p.key.isMerge() {
-			keep[i] = !plan.expand
-		} else {
-			k, ok := keyText(p.key)
-			if !ok {
-				return &syntaxError{off: p.key.start, msg: "found a key that is not a string"}
-			}
-			_, keep[i] = want[k]
-			delete(added, k)
-		}
-		if keep[i] {
-			kept++
-		}
+	keep, added, err := keptEntries(pairs, want, plan)
+	if err != nil {
+		return err
 	}
 	renamed, key := e.findRename(pairs, keep, added)
 	if renamed >= 0 {
-		keep[renamed], kept = true, kept+1
+		keep[renamed] = true
 	}
-	if kept == 0 {
+	if !slices.Contains(keep, true) {
 		return e.replaceNode(n, want, pl)
 	}
 	if !n.isFlow() {
@@ -71,6 +60,24 @@ func (e *documentEditor) editMapping(n *yamlNode, want map[string]any, pl nodePl
 	e.removeEntries(n, pairs, keep)
 	e.appendEntries(n, added)
 	return nil
+}
+
+// keptEntries reports which entries of a mapping stay, and returns what is wanted besides them.
+func keptEntries(pairs []keyValue, want map[string]any, plan mergeKeys) (keep []bool, added map[string]any, err error) {
+	keep, added = make([]bool, len(pairs)), copyMap(want)
+	for i, p := range pairs {
+		if p.key.isMerge() {
+			keep[i] = !plan.expand
+			continue
+		}
+		k, ok := keyText(p.key)
+		if !ok {
+			return nil, nil, &syntaxError{off: p.key.start, msg: "found a key that is not a string"}
+		}
+		_, keep[i] = want[k]
+		delete(added, k)
+	}
+	return keep, added, nil
 }
 
 // mergeKeys says what the merge keys of a mapping give and whether they can stay.

@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package istio
+
+import (
+	"fmt"
+	"strings"
+)
+
+// TemplateNames are the names of all templates in order.
+func (in *Injector) TemplateNames() []string { return sortedKeys(in.templates) }
+
+// Select returns the templates for a pod with these annotations: those of inject.istio.io/templates, else the default
+// ones, with aliases put in once.
+func (in *Injector) Select(annotations map[string]string) ([]*Template, error) {
+	if in.detection.Generation != GenerationC {
+		return []*Template{in.templates[defaultTemplate]}, nil
+	}
+	names := in.config.DefaultTemplates
+	if list, ok := annotations[TemplatesAnnotationName]; ok {
+		names = nil
+		for name := range strings.SplitSeq(list, ",") {
+			names = append(names, strings.TrimSpace(name))
+		}
+	}
+	var out []*Template
+	for _, name := range names {
+		for _, expanded := range in.expandAlias(name) {
+			t := in.templates[expanded]
+			if t == nil {
+				return nil, fmt.Errorf("selecting templates: %q is not among the templates of the injector's configuration, which are %s; prerig import takes a mesh's own into the policy",
+					expanded, strings.Join(in.TemplateNames(), ", "))
+			}
+			if t.later != nil {
+				var err error
+				if t, err = t.later(); err != nil {
+					return nil, err
+				}
+			}
+			out = append(out, t)
+		}
+	}
+	return out, nil
+}
+
+func (in *Injector) expandAlias(name string) []string {
+	if alias, ok := in.config.Aliases[name]; ok {
+		return alias
+	}
+	return []string{name}
+}
