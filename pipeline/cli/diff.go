@@ -19,9 +19,7 @@ import (
 )
 
 func newDiff(streams Streams, version string) *cobra.Command {
-	var l localPipelines
-	var output, against, limit string
-	var exitCode bool
+	var o diffOptions
 	cmd := newCommand("diff [PIPELINE...]", "Show what would change where pipelines publish to")
 	cmd.Long = `Render pipelines as the daemon would, and compare the result with what is published:
 branches (for proposals the active branch) and artifacts. A change that many objects share is
@@ -50,46 +48,55 @@ Exit codes, like those of diff:
   prerig diff --source . -o markdown --exit-code=false > comment.md
   prerig diff --source . -o review --limit gitlab --exit-code=false > review.md
   prerig diff team/shop --against rendered/`
-	l.addFlags(cmd)
-	l.completePipelines(cmd)
-	l.sourceFlags(cmd)
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text, markdown, review or json")
-	cmd.Flags().StringVar(&limit, "limit", "github", "for -o review: github, gitlab, gitea, bitbucket, azuredevops, or a number of characters; 0 for all")
-	cmd.Flags().StringVar(&against, "against", "", "directory written by prerig render -o, to compare with instead of what is published")
-	cmd.Flags().BoolVar(&exitCode, "exit-code", true, "exit with 1 if anything would change")
+	o.addFlags(cmd)
+	o.completePipelines(cmd)
+	o.sourceFlags(cmd)
+	cmd.Flags().StringVarP(&o.output, "output", "o", "text", "text, markdown, review or json")
+	cmd.Flags().StringVar(&o.limit, "limit", "github", "for -o review: github, gitlab, gitea, bitbucket, azuredevops, or a number of characters; 0 for all")
+	cmd.Flags().StringVar(&o.against, "against", "", "directory written by prerig render -o, to compare with instead of what is published")
+	cmd.Flags().BoolVar(&o.exitCode, "exit-code", true, "exit with 1 if anything would change")
 	mustRegister(cmd.MarkFlagDirname("against"))
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if !slices.Contains([]string{"text", "markdown", "review", "json"}, output) {
-			return fmt.Errorf("the flag --output must be text, markdown, review or json, found %q", output)
-		}
-		most, err := readLimit(limit)
-		if err != nil {
-			return err
-		}
-		if err := isDirectory("against", against); err != nil {
-			return err
-		}
-		p, closing, err := l.openDryRun(streams, version)
-		if err != nil {
-			return err
-		}
-		defer closing()
-		entries, err := l.choosePipelines(args)
-		if err != nil {
-			return err
-		}
-		p.KeepFiles = output == "review"
-		c := p.Compare(cmd.Context(), entries, against)
-		l.bar.clearLine()
-		if err := cmd.Context().Err(); err != nil {
-			return err
-		}
-		if output == "review" {
-			return showReview(cmd.Context(), streams, c, most, exitCode)
-		}
-		return showComparison(streams, c, output, exitCode)
-	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.runDiff(cmd.Context(), streams, version, args) }
 	return cmd
+}
+
+// diffOptions are the flags of diff.
+type diffOptions struct {
+	localPipelines
+	output, against, limit string
+	exitCode               bool
+}
+
+func (o *diffOptions) runDiff(ctx context.Context, streams Streams, version string, args []string) error {
+	if !slices.Contains([]string{"text", "markdown", "review", "json"}, o.output) {
+		return fmt.Errorf("the flag --output must be text, markdown, review or json, found %q", o.output)
+	}
+	most, err := readLimit(o.limit)
+	if err != nil {
+		return err
+	}
+	if err := isDirectory("against", o.against); err != nil {
+		return err
+	}
+	p, closing, err := o.openDryRun(streams, version)
+	if err != nil {
+		return err
+	}
+	defer closing()
+	entries, err := o.choosePipelines(args)
+	if err != nil {
+		return err
+	}
+	p.KeepFiles = o.output == "review"
+	c := p.Compare(ctx, entries, o.against)
+	o.bar.clearLine()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if o.output == "review" {
+		return showReview(ctx, streams, c, most, o.exitCode)
+	}
+	return showComparison(streams, c, o.output, o.exitCode)
 }
 
 func showComparison(streams Streams, c *dryrun.Comparison, output string, exitCode bool) (err error) {

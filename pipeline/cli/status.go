@@ -72,45 +72,47 @@ Exit codes:
 	f.BoolVar(&o.check, "check", false, "exit with 1 if one that is shown is "+strings.Join(failing, ", "))
 	f.BoolVarP(&o.watch, "watch", "w", false, "keep showing it until interrupted; if the output is not a terminal, only what is new")
 	f.DurationVar(&o.every, "every", 2*time.Second, "how often to look with --watch")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := o.checkValues(); err != nil {
-			return err
-		}
-		if o.watch {
-			return o.watchStatus(cmd.Context(), streams, &d, args)
-		}
-		found, err := d.getPipelines(cmd.Context(), args...)
-		if err != nil {
-			return err
-		}
-		notes := o.output == "text" && len(args) == 0
-		var from server.Catalog
-		if notes || o.check {
-			if from, err = d.getCatalog(cmd.Context()); err != nil {
-				return err
-			}
-		}
-		shown := o.printStatus(streams, found, len(args) > 0)
-		if notes {
-			if err := catalogNotes(streams.Out, from); err != nil {
-				return fmt.Errorf("writing the state: %w", err)
-			}
-			if err := d.tellPromotions(cmd.Context(), streams.Out); err != nil {
-				return err
-			}
-			if err := d.tellPreviews(cmd.Context(), streams.Out); err != nil {
-				return err
-			}
-		}
-		if shown == nil && o.check && from.Error != "" {
-			return findingsError{"the pipelines cannot be read"}
-		}
-		if shown == nil && o.check && from.Problem != "" {
-			return findingsError{"the daemon is not ready: " + oneLine(from.Problem)}
-		}
-		return shown
-	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.runStatus(cmd.Context(), streams, &d, args) }
 	return cmd
+}
+
+func (o *statusOptions) runStatus(ctx context.Context, streams Streams, d *daemonClient, args []string) error {
+	if err := o.checkValues(); err != nil {
+		return err
+	}
+	if o.watch {
+		return o.watchStatus(ctx, streams, d, args)
+	}
+	found, err := d.getPipelines(ctx, args...)
+	if err != nil {
+		return err
+	}
+	notes := o.output == "text" && len(args) == 0
+	var from server.Catalog
+	if notes || o.check {
+		if from, err = d.getCatalog(ctx); err != nil {
+			return err
+		}
+	}
+	shown := o.printStatus(streams, found, len(args) > 0)
+	if notes {
+		if err := catalogNotes(streams.Out, from); err != nil {
+			return fmt.Errorf("writing the state: %w", err)
+		}
+		if err := d.tellPromotions(ctx, streams.Out); err != nil {
+			return err
+		}
+		if err := d.tellPreviews(ctx, streams.Out); err != nil {
+			return err
+		}
+	}
+	if shown == nil && o.check && from.Error != "" {
+		return findingsError{"the pipelines cannot be read"}
+	}
+	if shown == nil && o.check && from.Problem != "" {
+		return findingsError{"the daemon is not ready: " + oneLine(from.Problem)}
+	}
+	return shown
 }
 
 func (o *statusOptions) checkValues() error {

@@ -127,26 +127,12 @@ func serveOnce(ctx context.Context, c *config.Config, o Options) error {
 		return err
 	}
 	defer closing()
-	planner := &plan.Planner{
-		Catalog: p.catalog, PipelinesDir: c.Pipelines, Fetcher: p.fetcher, Secrets: p.secrets, Artifacts: p.artifacts, Builder: p.builder, Store: p.store, Queue: p.queue,
-		Debounce: c.Debounce, Watchdog: p.watchdog, Log: p.o.Log,
-	}
+	planner := p.newPlanner()
 	all := ctx
 	running, end := context.WithCancel(all)
 	defer end()
 	group, ctx := errgroup.WithContext(running)
-	p.keeper = &prune.Keeper{
-		Catalog: p.catalog, Store: p.store, Queue: p.queue, Delay: c.Removals.Delay, MaxShare: c.Removals.MaxShare, Log: p.o.Log,
-		Plan: func(heirs []string) {
-			go p.planUntilAccepted(ctx, planner, heirs, newCause("another pipeline is gone"))
-		},
-	}
-	p.promoter = &promote.Promoter{Catalog: p.catalog, Store: p.store, Queue: p.queue, Targets: p.targets, Log: p.o.Log}
-	p.promoter.Consider = func(ctx context.Context, pipelines []string, reason string) error {
-		cause := newCause(reason)
-		cause.Drift, cause.Moved, cause.Now = true, true, true
-		return planner.Consider(ctx, pipelines, cause)
-	}
+	p.planAfterwards(ctx, planner)
 	archives, err := p.listenArtifacts()
 	if err == nil {
 		err = p.openListeners(ctx, group, planner, hooks)
@@ -158,10 +144,41 @@ func serveOnce(ctx context.Context, c *config.Config, o Options) error {
 		_ = group.Wait()
 		return err
 	}
+	p.startWork(ctx, group, planner)
+	p.keepArtifacts(ctx, group, archives)
+	return p.waitForGroup(all, ctx, group)
+}
+
+// newPlanner returns the planner of all components.
+func (p *components) newPlanner() *plan.Planner {
+	return &plan.Planner{
+		Catalog: p.catalog, PipelinesDir: p.c.Pipelines, Fetcher: p.fetcher, Secrets: p.secrets, Artifacts: p.artifacts, Builder: p.builder, Store: p.store, Queue: p.queue,
+		Debounce: p.c.Debounce, Watchdog: p.watchdog, Log: p.o.Log,
+	}
+}
+
+// planAfterwards makes what has pipelines planned that others have left or promoted.
+func (p *components) planAfterwards(ctx context.Context, planner *plan.Planner) {
+	p.keeper = &prune.Keeper{
+		Catalog: p.catalog, Store: p.store, Queue: p.queue, Delay: p.c.Removals.Delay, MaxShare: p.c.Removals.MaxShare, Log: p.o.Log,
+		Plan: func(heirs []string) {
+			go p.planUntilAccepted(ctx, planner, heirs, newCause("another pipeline is gone"))
+		},
+	}
+	p.promoter = &promote.Promoter{Catalog: p.catalog, Store: p.store, Queue: p.queue, Targets: p.targets, Log: p.o.Log}
+	p.promoter.Consider = func(ctx context.Context, pipelines []string, reason string) error {
+		cause := newCause(reason)
+		cause.Drift, cause.Moved, cause.Now = true, true, true
+		return planner.Consider(ctx, pipelines, cause)
+	}
+}
+
+// startWork starts all that goes on until ctx is done.
+func (p *components) startWork(ctx context.Context, group *errgroup.Group, planner *plan.Planner) {
 	p.watchFiles(ctx, group, planner)
 	p.followCluster(ctx, group, planner)
-	if c.Workers > 0 {
-		group.Go(func() error { return p.queue.Work(ctx, c.InFlight, p.handleJob) })
+	if p.c.Workers > 0 {
+		group.Go(func() error { return p.queue.Work(ctx, p.c.InFlight, p.handleJob) })
 		p.runPreviews(ctx, group)
 	}
 	group.Go(func() error {
@@ -172,7 +189,6 @@ func serveOnce(ctx context.Context, c *config.Config, o Options) error {
 	group.Go(func() error { return p.queue.Watch(ctx) })
 	group.Go(func() error { p.watchWorkers(ctx); return nil })
 	p.watchClusters(ctx, group)
-	p.keepArtifacts(ctx, group, archives)
 	group.Go(func() error { p.keeper.Run(ctx); return nil })
 	group.Go(func() error { p.promoter.Run(ctx); return nil })
 	group.Go(func() error { planner.Timer(ctx); return nil })
@@ -183,7 +199,6 @@ func serveOnce(ctx context.Context, c *config.Config, o Options) error {
 		p.planUntilAccepted(ctx, planner, entryKeys(p.catalog.All()), newCause("start"))
 		return nil
 	})
-	return p.waitForGroup(all, ctx, group)
 }
 
 // Work runs jobs that another process has planned until ctx is done.

@@ -235,77 +235,103 @@ func (e *renderError) Error() string { return e.text }
 
 // serveRequest sends the request and answers until the result is there.
 func serveRequest(worker *rendererProcess, files tree.Reader, request Request, mark string, asking int) (response *Response, again bool, err error) {
-	text, err := encodeRequest(request, mark)
-	if err != nil {
+	if err := sendRequest(worker, request, mark); err != nil {
 		return nil, false, err
 	}
-	if err := writeFrame(worker.in, frameRequest, text); err != nil {
-		return nil, false, err
+	e := &exchange{
+		worker: worker, files: files, limit: request.Limits.Output, left: request.Limits.Output, asking: asking,
+		built: &keptBuild{left: 2 * request.Limits.Output, done: request.Keep},
 	}
-	if request.Given != nil {
-		if err := writeBuilt(worker.in, &Built{Response: Response{Type: request.Given.Type}, Items: request.Given.Items}); err != nil {
+	for {
+		kind, content, err := e.read()
+		if err != nil {
 			return nil, false, err
 		}
+		if kind != frameDone {
+			if err := e.take(kind, content); err != nil {
+				return nil, false, err
+			}
+			continue
+		}
+		response, again, err := decodeLast(content)
+		if err != nil {
+			return nil, false, err
+		}
+		response.Objects, response.Built = e.objects, e.built.finished
+		return response, again, nil
 	}
-	var objects []Object
-	built := &keptBuild{left: 2 * request.Limits.Output, done: request.Keep}
-	left, asked := request.Limits.Output, 0
-	bound := func(kind byte) int64 {
+}
+
+// sendRequest sends a request, and the build that it gives where it gives one.
+func sendRequest(worker *rendererProcess, request Request, mark string) error {
+	text, err := encodeRequest(request, mark)
+	if err != nil {
+		return err
+	}
+	if err := writeFrame(worker.in, frameRequest, text); err != nil || request.Given == nil {
+		return err
+	}
+	return writeBuilt(worker.in, &Built{Response: Response{Type: request.Given.Type}, Items: request.Given.Items})
+}
+
+// exchange is what a renderer is told and tells while it works on a request.
+type exchange struct {
+	worker  *rendererProcess
+	files   tree.Reader
+	limit   int64 // of the objects, in bytes
+	left    int64 // of limit
+	asking  int   // how long all questions may be, in bytes
+	objects []Object
+	built   *keptBuild
+}
+
+// read reads the next message. One that is longer than it may be is not read.
+func (e *exchange) read() (kind byte, content []byte, err error) {
+	kind, content, err = readBounded(e.worker.out, func(kind byte) int64 {
 		switch kind {
 		case frameQuestion:
 			return maxQuestion
 		case frameError:
 			return maxError
 		}
-		return left
+		return e.left
+	})
+	var limit *tree.LimitError
+	switch {
+	case errors.As(err, &limit) && (kind == frameObject || kind == frameDone):
+		return kind, nil, &tree.LimitError{What: "size of the result in bytes", Limit: e.limit}
+	case errors.As(err, &limit):
+		return kind, nil, protocolError(fmt.Sprintf("a message of kind %q that is too long", kind))
 	}
-	for {
-		kind, content, err := readBounded(worker.out, bound)
-		var limit *tree.LimitError
-		switch {
-		case errors.As(err, &limit) && (kind == frameObject || kind == frameDone):
-			return nil, false, &tree.LimitError{What: "size of the result in bytes", Limit: request.Limits.Output}
-		case errors.As(err, &limit):
-			return nil, false, protocolError(fmt.Sprintf("a message of kind %q that is too long", kind))
-		case err != nil:
-			return nil, false, err
+	return kind, content, err
+}
+
+// take takes a message that is not the last one: a question is answered, and what belongs to the result is kept.
+func (e *exchange) take(kind byte, content []byte) error {
+	switch kind {
+	case frameQuestion:
+		if e.asking -= len(content); e.asking < 0 {
+			return protocolError("questions without an end")
 		}
-		switch kind {
-		case frameQuestion:
-			if asked += len(content); asked > asking {
-				return nil, false, protocolError("questions without an end")
-			}
-			var q tree.Question
-			if err := json.Unmarshal(content, &q); err != nil || !fs.ValidPath(cleanPath(q.Path)) && cleanPath(q.Path) != "" {
-				return nil, false, protocolError("a question that makes no sense")
-			}
-			if err := writeFrame(worker.in, frameAnswer, answerQuestion(files, q)); err != nil {
-				return nil, false, err
-			}
-		case frameObject:
-			object, err := decodeObject(content)
-			if err != nil {
-				return nil, false, err
-			}
-			objects = append(objects, object)
-			left -= int64(len(content))
-		case frameItem, frameBuilt:
-			if err := built.take(kind, content); err != nil {
-				return nil, false, err
-			}
-		case frameError:
-			return nil, false, &renderError{string(content)}
-		case frameDone:
-			response, again, err := decodeLast(content)
-			if err != nil {
-				return nil, false, err
-			}
-			response.Objects, response.Built = objects, built.finished
-			return response, again, nil
-		default:
-			return nil, false, protocolError(fmt.Sprintf("a message of kind %q", kind))
+		var q tree.Question
+		if err := json.Unmarshal(content, &q); err != nil || !fs.ValidPath(cleanPath(q.Path)) && cleanPath(q.Path) != "" {
+			return protocolError("a question that makes no sense")
 		}
+		return writeFrame(e.worker.in, frameAnswer, answerQuestion(e.files, q))
+	case frameObject:
+		object, err := decodeObject(content)
+		if err != nil {
+			return err
+		}
+		e.objects = append(e.objects, object)
+		e.left -= int64(len(content))
+		return nil
+	case frameItem, frameBuilt:
+		return e.built.take(kind, content)
+	case frameError:
+		return &renderError{string(content)}
 	}
+	return protocolError(fmt.Sprintf("a message of kind %q", kind))
 }
 
 func decodeObject(content []byte) (Object, error) {

@@ -31,35 +31,11 @@ type generatedFile struct {
 
 // generateFiles reads the types' comments below the working directory and gives every generated file.
 func generateFiles() ([]generatedFile, error) {
-	r := &jsonschema.Reflector{ExpandedStruct: true, Anonymous: true}
-	if err := r.AddGoComments(module, "./"+apiDir, jsonschema.WithFullComment()); err != nil {
-		return nil, fmt.Errorf("reading the comments of %s: %w", apiDir, err)
-	}
-	m := readMarkers(r.CommentMap)
-	schema := r.Reflect(&v1alpha1.InjectionPolicy{})
-	schema.ID = "https://prerig.dev/schemas/injectionpolicy_v1alpha1.json"
-	schema.Title = "InjectionPolicy"
-	setConst(schema, "apiVersion", v1alpha1.APIVersion)
-	setConst(schema, "kind", v1alpha1.Kind)
-	m.applyTo("InjectionPolicy", schema)
-	for name, s := range schema.Definitions {
-		m.applyTo(name, s)
-	}
-	if err := m.leftOver(); err != nil {
+	text, table, err := policySchema()
+	if err != nil {
 		return nil, err
 	}
-	excludeSources(schema.Definitions["Injector"])
-
-	text, err := json.MarshalIndent(schema, "", "  ")
-	if err != nil {
-		return nil, fmt.Errorf("writing the schema: %w", err)
-	}
-	text = append(text, '\n')
 	definition, err := functionDefinition(text)
-	if err != nil {
-		return nil, err
-	}
-	table, err := m.goTable()
 	if err != nil {
 		return nil, err
 	}
@@ -96,6 +72,37 @@ func generateFiles() ([]generatedFile, error) {
 		lock,
 		report,
 	}, definitions...), nil
+}
+
+// policySchema returns the schema of an InjectionPolicy, and the table of its fields as Go.
+func policySchema() (text, table []byte, err error) {
+	r := &jsonschema.Reflector{ExpandedStruct: true, Anonymous: true}
+	if err := r.AddGoComments(module, "./"+apiDir, jsonschema.WithFullComment()); err != nil {
+		return nil, nil, fmt.Errorf("reading the comments of %s: %w", apiDir, err)
+	}
+	m := readMarkers(r.CommentMap)
+	schema := r.Reflect(&v1alpha1.InjectionPolicy{})
+	schema.ID = "https://prerig.dev/schemas/injectionpolicy_v1alpha1.json"
+	schema.Title = "InjectionPolicy"
+	setConst(schema, "apiVersion", v1alpha1.APIVersion)
+	setConst(schema, "kind", v1alpha1.Kind)
+	m.applyTo("InjectionPolicy", schema)
+	for name, s := range schema.Definitions {
+		m.applyTo(name, s)
+	}
+	if err := m.leftOver(); err != nil {
+		return nil, nil, err
+	}
+	excludeSources(schema.Definitions["Injector"])
+
+	text, err = json.MarshalIndent(schema, "", "  ")
+	if err != nil {
+		return nil, nil, fmt.Errorf("writing the schema: %w", err)
+	}
+	if table, err = m.goTable(); err != nil {
+		return nil, nil, err
+	}
+	return append(text, '\n'), table, nil
 }
 
 func setConst(s *jsonschema.Schema, field, value string) {
