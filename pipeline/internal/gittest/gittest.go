@@ -95,7 +95,7 @@ func NewAt(t testing.TB, address string) *Server {
 	server.Listener.Close() // its own
 	server.Listener = listener
 	server.Start()
-	// Not Server.Close, which waits until all requests are answered: a git whose client was killed need not ever end.
+	// Not Server.Close, which waits until all requests are answered.
 	t.Cleanup(func() { server.CloseClientConnections(); _ = server.Config.Close() })
 	s.URL = server.URL
 	return s

@@ -7,9 +7,11 @@
 package testbed
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/cgi"
@@ -51,14 +53,29 @@ func GitHandler(root string) (http.Handler, error) {
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return nil, fmt.Errorf("making the directory of repositories: %w", err)
 	}
-	// Not our own standard error: a git whose client was killed need not ever end, and whoever reads ours would wait for it.
+	// Not our own standard error: whoever reads ours would wait for a git that is still there when we have ended.
 	said, err := os.OpenFile(filepath.Join(root, "http-backend.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("making the log of the Git server: %w", err)
 	}
-	return &cgi.Handler{Path: git, Args: []string{"http-backend"}, Stderr: said, Env: []string{
+	return wholeRequests{&cgi.Handler{Path: git, Args: []string{"http-backend"}, Stderr: said, Env: []string{
 		"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=demo", "GIT_CONFIG_NOSYSTEM=1", "HOME=/nonexistent",
-	}}, nil
+	}}}, nil
+}
+
+// wholeRequests hands on the requests that have arrived whole. git's http-backend (2.39, http-backend.c, pipe_fixed_length) reads for ever,
+// and keeps a processor busy, where a body ends before its Content-Length says, as that of a client does which was killed while it pushed.
+type wholeRequests struct{ next http.Handler }
+
+// ServeHTTP implements http.Handler.
+func (h wholeRequests) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, "the request ends early", http.StatusBadRequest)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	h.next.ServeHTTP(w, r)
 }
 
 // Close ends the server.
