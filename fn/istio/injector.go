@@ -309,9 +309,6 @@ func (in *Injector) ProxyConfigAnnotation() string {
 	return proxyConfigAnnotation
 }
 
-// TemplatesAnnotationName is the annotation with which a pod chooses its templates.
-const TemplatesAnnotationName = "inject.istio.io/templates"
-
 // Render renders a template. data's Values, Revision, NativeSidecars, CompliancePolicy, InboundTrafficPolicyMode and
 // images are filled in. The error is a *gotemplate.Error where the template fails.
 func (in *Injector) Render(t *Template, data *TemplateData) (Rendered, error) {

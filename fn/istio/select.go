@@ -8,6 +8,9 @@ import (
 	"strings"
 )
 
+// TemplatesAnnotationName is the annotation with which a pod chooses its templates.
+const TemplatesAnnotationName = "inject.istio.io/templates"
+
 // TemplateNames are the names of all templates in order.
 func (in *Injector) TemplateNames() []string { return sortedKeys(in.templates) }
 

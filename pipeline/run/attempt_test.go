@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,55 +50,6 @@ func TestARenderThatWasTooSlowIsTriedAgain(t *testing.T) {
 		if got := w.renderer.renders.Load(); got != int64(try) || w.state("shop").Stalled() != (try == 4) {
 			t.Errorf("try %d: %d renders, stalled %v", try, got, w.state("shop").Stalled())
 		}
-	}
-}
-
-// TestTriesOfALaterEventWaitLongerEachTime has the same failure for two events.
-func TestTriesOfALaterEventWaitLongerEachTime(t *testing.T) {
-	w := newWorks(t, "shop")
-	w.repository.Commit("first", map[string]string{"shop/text": "one"})
-	w.git.Intercept(func(rw http.ResponseWriter, r *http.Request) bool {
-		push := strings.Contains(r.URL.String(), "receive-pack")
-		if push {
-			http.Error(rw, "gone", http.StatusForbidden)
-		}
-		return push
-	})
-	for _, cause := range []string{"one", "two", "three"} {
-		var last time.Duration
-		for try := range 4 {
-			var retry *queue.RetryError
-			if err := w.do("shop", cause, 1); !errors.As(err, &retry) || retry.After <= last {
-				t.Fatalf("event %s, try %d: %v, again after %s, before after %s", cause, try, err, fmt.Sprint(retry), last)
-			}
-			last = retry.After
-		}
-	}
-}
-
-// TestATryWaitsNoLongerThanTheInterval fails so often that the wait has become as long as it gets.
-func TestATryWaitsNoLongerThanTheInterval(t *testing.T) {
-	for interval, longest := range map[string]time.Duration{
-		"5s": 30 * time.Second, "2m": 2 * time.Minute, "10m": 6 * time.Minute, "0s": 6 * time.Minute,
-	} {
-		t.Run(interval, func(t *testing.T) {
-			w := &works{t: t, renderer: &renderer{}}
-			host := httptest.NewServer(http.NotFoundHandler())
-			defer host.Close()
-			w.run(map[string]string{"shop": fmt.Sprintf("apiVersion: prerig.dev/v1alpha1\nkind: RenderPipeline\nmetadata: {name: shop}\nspec:\n"+
-				"  interval: %s\n  source: {git: {url: \"%s/apps\", ref: {branch: main}}}\n  publish: [{git: {branch: rendered}}]\n", interval, host.URL)})
-			var waits []time.Duration
-			for range 12 {
-				var retry *queue.RetryError
-				if err := w.do("shop", "x", 1); !errors.As(err, &retry) {
-					t.Fatal(err)
-				}
-				waits = append(waits, retry.After)
-			}
-			if last := waits[len(waits)-1]; last > longest || last < longest*5/6 || waits[0] > 2*time.Second {
-				t.Errorf("the tries are %v apart, the last should be %s", waits, longest)
-			}
-		})
 	}
 }
 
