@@ -75,6 +75,13 @@ func (p *yamlParser) parseContent(indent, col int, keyOK bool, inner, outer node
 		p.failAt(p.pos, "found a complex mapping key")
 	case c == '|' || c == '>':
 		return p.applyProps(p.blockScalar(indent, c == '|'), p.requireOne(inner, outer))
+	case c == '[' || c == '{':
+		p.fresh = false
+		n := p.flowCollection(p.requireOne(inner, outer))
+		if p.keyFollows(start) {
+			p.failAt(start, "found a key that is not a scalar")
+		}
+		return n
 	}
 	p.fresh = false
 	atom := p.parseAtom(indent, keyOK)
@@ -100,15 +107,13 @@ func (p *yamlParser) requireOne(inner, outer nodeProps) nodeProps {
 	return outer
 }
 
-// parseAtom reads a scalar, an alias or a flow collection in block context.
+// parseAtom reads a scalar or an alias in block context.
 func (p *yamlParser) parseAtom(indent int, keyOK bool) *yamlNode {
 	switch p.peekByte(0) {
 	case '"':
 		return p.parseDoubleQuoted()
 	case '\'':
 		return p.parseSingleQuoted()
-	case '[', '{':
-		return p.flowCollection()
 	case '*':
 		return p.parseAlias()
 	}

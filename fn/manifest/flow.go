@@ -23,8 +23,9 @@ func (p *yamlParser) flowSpace() {
 	}
 }
 
-// flowCollection reads a flow mapping or sequence at its bracket.
-func (p *yamlParser) flowCollection() *yamlNode {
+// flowCollection reads a flow mapping or sequence at its bracket. Its anchor holds from there on: what is in it may not be an alias of it,
+// also where the same name stood for something else before.
+func (p *yamlParser) flowCollection(pr nodeProps) *yamlNode {
 	p.enterNode()
 	defer func() { p.depth-- }()
 	k, closing := sequenceKind, byte(']')
@@ -32,7 +33,7 @@ func (p *yamlParser) flowCollection() *yamlNode {
 		k, closing = mappingKind, '}'
 	}
 	n := p.newNode(k, flowStyle, p.pos)
-	n.open = true
+	p.applyOpen(n, pr)
 	p.pos++
 	var last *yamlNode
 	add := func(c *yamlNode) {
@@ -117,7 +118,7 @@ func (p *yamlParser) flowNode() *yamlNode {
 	case '\'':
 		n = p.parseSingleQuoted()
 	case '[', '{':
-		n = p.flowCollection()
+		return p.flowCollection(pr)
 	case '*':
 		n = p.parseAlias()
 		if pr.isSet() {

@@ -99,6 +99,8 @@ func TestRefusedDocuments(t *testing.T) {
 		"alias bomb":        {bomb, "f.yaml:1: the aliases stand for more than 100000 values"},
 		"merge bomb":        {merges, "the aliases stand for more than"},
 		"recursive anchor":  {"a: &a\n  b: *a\n", "f.yaml:2: the value of anchor &a contains itself"},
+		"recursive in flow": {"a: &x 1\nb: &x [*x]\n", "f.yaml:2: the value of anchor &x contains itself"},
+		"recursive deeper":  {"a: &x 1\nb: [&x {c: [*x]}]\n", "f.yaml:2: the value of anchor &x contains itself"},
 		"deep flow":         {"a: " + strings.Repeat("[", 100000), "f.yaml:1: the nesting is deeper than 1000 levels"},
 		"deep block":        {strings.Repeat("- ", 100000) + "x", "the nesting is deeper than 1000 levels"},
 		"deep json":         {strings.Repeat(`{"a":`, 5000) + "1" + strings.Repeat("}", 5000), "the nesting is deeper than 1000 levels"},
