@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/version"
 )
 
 // startEtcd starts the store. It does not have to survive, so it does not wait for the disk.
@@ -91,7 +92,7 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 func (c *Cluster) startControllers(ctx context.Context) error {
 	_, err := c.launch("kube-controller-manager", nil, c.programs.ControllerManager,
 		"--kubeconfig="+c.kubeconfig("controller-manager"),
-		"--controllers=*,-node-lifecycle-controller,-taint-eviction-controller,-device-taint-eviction-controller,-node-ipam-controller",
+		"--controllers="+controllers(c.programs.Kubernetes),
 		"--service-account-private-key-file="+filepath.Join(c.dir, serviceAccountFile),
 		"--root-ca-file="+filepath.Join(c.dir, caFile),
 		"--leader-elect=false", "--secure-port=0", "--cert-dir="+filepath.Join(c.dir, "controllers"),
@@ -101,6 +102,16 @@ func (c *Cluster) startControllers(ctx context.Context) error {
 		return err
 	}
 	return c.awaitServiceAccount(ctx, metav1.NamespaceDefault)
+}
+
+// controllers is the flag of a version's kube-controller-manager that leaves out what needs a kubelet. One that it does not know makes it
+// end.
+func controllers(kubernetes string) string {
+	flag := "*,-node-lifecycle-controller,-taint-eviction-controller,-node-ipam-controller"
+	if version.MustParseSemantic(kubernetes).AtLeast(version.MustParseSemantic("1.33.0")) {
+		flag += ",-device-taint-eviction-controller"
+	}
+	return flag
 }
 
 // awaitServiceAccount waits for a namespace's default service account.

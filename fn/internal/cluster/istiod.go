@@ -64,8 +64,10 @@ func (c *Cluster) InstallIstio(ctx context.Context, values map[string]any, resou
 			return fmt.Errorf("adding the %s %s: %w", r.GetKind(), r.GetName(), err)
 		}
 	}
-	if _, err := c.Create(ctx, istiodEndpoints(istiodOf(revision), address, ports[0])); err != nil {
-		return fmt.Errorf("saying where istiod listens: %w", err)
+	for _, endpoints := range istiodEndpoints(istiodOf(revision), address, ports[0]) {
+		if _, err := c.Create(ctx, endpoints); err != nil {
+			return fmt.Errorf("saying where istiod listens: %w", err)
+		}
 	}
 	at := func(i int) string { return net.JoinHostPort(address, fmt.Sprint(ports[i])) }
 	if err := c.writeKubeconfig("istiod", asAccount(istioNamespace, istiodOf(revision))); err != nil {
@@ -213,18 +215,30 @@ func environment(deployment *unstructured.Unstructured) ([]string, error) {
 	return out, nil
 }
 
-// istiodEndpoints says where istiod's Service leads: to the process on this machine.
-func istiodEndpoints(service, address string, port int) *unstructured.Unstructured {
-	return object(map[string]any{
-		"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
-		"metadata": map[string]any{
-			"name": "istiod-process", "namespace": istioNamespace,
-			"labels": map[string]any{"kubernetes.io/service-name": service},
-		},
-		"addressType": "IPv4",
-		"endpoints":   []any{map[string]any{"addresses": []any{address}, "conditions": map[string]any{"ready": true}}},
-		"ports":       []any{map[string]any{"name": "https-webhook", "port": int64(port), "protocol": "TCP"}},
-	})
+// istiodEndpoints say where istiod's Service leads: to the process on this machine. The API server calls a webhook where the EndpointSlice
+// says, and before Kubernetes 1.33 where the Endpoints do.
+func istiodEndpoints(service, address string, port int) []*unstructured.Unstructured {
+	ports := []any{map[string]any{"name": "https-webhook", "port": int64(port), "protocol": "TCP"}}
+	return []*unstructured.Unstructured{
+		object(map[string]any{
+			"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+			"metadata": map[string]any{
+				"name": "istiod-process", "namespace": istioNamespace,
+				"labels": map[string]any{"kubernetes.io/service-name": service},
+			},
+			"addressType": "IPv4",
+			"endpoints":   []any{map[string]any{"addresses": []any{address}, "conditions": map[string]any{"ready": true}}},
+			"ports":       ports,
+		}),
+		object(map[string]any{
+			"apiVersion": "v1", "kind": "Endpoints",
+			"metadata": map[string]any{
+				"name": service, "namespace": istioNamespace,
+				"labels": map[string]any{"endpointslice.kubernetes.io/skip-mirror": "true"},
+			},
+			"subsets": []any{map[string]any{"addresses": []any{map[string]any{"ip": address}}, "ports": ports}},
+		}),
+	}
 }
 
 // ownAddress returns an address of this machine that is not loopback: endpoints may not be, so a Service cannot lead there.
