@@ -37,8 +37,8 @@ type fleet struct {
 	note func(format string, args ...any)
 
 	first, upgrade, base, start, reload, reconcile cost
-	none, one, fetch                               []time.Duration
-	nonePlan                                       time.Duration // of processor time, for one event
+	none, one, fetch, push                         []time.Duration // of the last two by git itself
+	nonePlan                                       time.Duration   // of processor time, for one event
 	ready, page, metrics, status                   time.Duration
 	commits                                        int
 	daemon, all                                    int64
@@ -269,8 +269,8 @@ func (f *fleet) measureNone() error {
 	if err := f.settle(); err != nil {
 		return err
 	}
-	clone := filepath.Join(f.dir, "fetched")
-	if _, err := f.r.InWork(f.ctx, "clone", "-q", "--bare", "--depth", "1", f.r.URL, clone); err != nil {
+	alone, err := f.cloneAlone("main")
+	if err != nil {
 		return err
 	}
 	used := familyTime(f.d.PID)
@@ -280,18 +280,21 @@ func (f *fleet) measureNone() error {
 			return err
 		}
 		f.none = append(f.none, took)
-		begin := time.Now()
-		if _, err := f.r.InWork(f.ctx, "-C", clone, "fetch", "-q", "--depth", "1", "origin", "HEAD"); err != nil {
+		if took, err = alone.timeFetch(); err != nil {
 			return err
 		}
-		f.fetch = append(f.fetch, time.Since(begin))
+		f.fetch = append(f.fetch, took)
 	}
 	f.nonePlan = (familyTime(f.d.PID) - used) / fleetEvents
 	return nil
 }
 
-// measureOneOfMany is from an event that touches one application to its pushed commit.
+// measureOneOfMany is from an event that touches one application to its pushed commit, beside what git itself takes to push one.
 func (f *fleet) measureOneOfMany() error {
+	alone, err := f.cloneAlone(rendered)
+	if err != nil {
+		return err
+	}
 	for i := range fleetEvents {
 		commit, err := f.r.Commit(f.ctx, "tag", fleetApp(i*(f.n/fleetEvents), fmt.Sprint("2.", i)))
 		if err != nil {
@@ -303,6 +306,10 @@ func (f *fleet) measureOneOfMany() error {
 			return err
 		}
 		f.one = append(f.one, took)
+		if took, err = alone.timePush(i); err != nil {
+			return err
+		}
+		f.push = append(f.push, took)
 	}
 	return nil
 }

@@ -57,6 +57,7 @@ var fleetRows = []fleetRow{
 	{"… in processor time", seconds(func(f *fleet) time.Duration { return f.nonePlan }), secondsText},
 	{"… git fetch --depth 1 of its commit", seconds(func(f *fleet) time.Duration { return medianOr0(f.fetch) }), secondsText},
 	{"event that touches one, to its commit", seconds(func(f *fleet) time.Duration { return medianOr0(f.one) }), secondsText},
+	{"… git push of one changed file", seconds(func(f *fleet) time.Duration { return medianOr0(f.push) }), secondsText},
 	{"change of a base that at most 500 share", seconds(func(f *fleet) time.Duration { return f.base.wall }), secondsText},
 	{"… in processor time", seconds(func(f *fleet) time.Duration { return f.base.processor }), secondsText},
 	{"start with nothing new, to ready", seconds(func(f *fleet) time.Duration { return f.ready }), secondsText},

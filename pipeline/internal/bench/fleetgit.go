@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: The Prerig Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// beside is the branch that git itself pushes to.
+const beside = "beside"
+
+// gitAlone does with git itself what the daemon cannot do without, in a clone of one branch: what it takes is the least that an event can.
+type gitAlone struct {
+	f           *fleet
+	branch, dir string
+}
+
+func (f *fleet) cloneAlone(branch string) (*gitAlone, error) {
+	g := &gitAlone{f, branch, filepath.Join(f.dir, "alone-"+branch)}
+	_, err := f.r.InWork(f.ctx, "clone", "-q", "--bare", "--depth", "1", "-b", branch, f.r.URL, g.dir)
+	return g, err
+}
+
+func (g *gitAlone) git(args ...string) (string, error) {
+	return g.f.r.InWork(g.f.ctx, append([]string{"-C", g.dir}, args...)...)
+}
+
+// timeFetch fetches the newest commit of the branch.
+func (g *gitAlone) timeFetch() (time.Duration, error) {
+	begin := time.Now()
+	_, err := g.git("fetch", "-q", "--depth", "1", "origin", g.branch)
+	return time.Since(begin), err
+}
+
+// timePush pushes a commit that adds one file to the branch, to another that has the same of an application before.
+func (g *gitAlone) timePush(i int) (time.Duration, error) {
+	commit := g.branch
+	for range 2 { // the first one makes the other branch
+		next, err := g.commitAfter(commit, appName(i)+"/changed.yaml")
+		if err != nil {
+			return 0, err
+		}
+		begin := time.Now()
+		if _, err := g.git("push", "-q", "--force", "origin", next+":refs/heads/"+beside); err != nil {
+			return 0, err
+		}
+		if commit != g.branch {
+			return time.Since(begin), nil
+		}
+		commit = next
+	}
+	return 0, nil
+}
+
+// commitAfter makes a commit that adds a file.
+func (g *gitAlone) commitAfter(parent, name string) (string, error) {
+	content := filepath.Join(g.dir, "content")
+	if err := os.WriteFile(content, []byte(parent), 0o600); err != nil {
+		return "", fmt.Errorf("writing what is pushed: %w", err)
+	}
+	blob, err := g.git("hash-object", "-w", "content")
+	if err != nil {
+		return "", err
+	}
+	if _, err := g.git("read-tree", parent); err != nil {
+		return "", err
+	}
+	if _, err := g.git("update-index", "--add", "--cacheinfo", "100644,"+blob+","+name); err != nil {
+		return "", err
+	}
+	tree, err := g.git("write-tree")
+	if err != nil {
+		return "", err
+	}
+	return g.git("commit-tree", "-m", "by git itself", "-p", parent, tree)
+}
